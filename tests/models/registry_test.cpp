@@ -155,6 +155,44 @@ TEST(Models, AreModules) {
   EXPECT_EQ(untied.state().back().first, "lm_head.weight");
 }
 
+// Converted, or made in another dtype, they compute in it; what counts batches stays whole.
+template <typename M, typename Config>
+void expect_narrow(const Config &config, const std::vector<Tensor> &inputs, double tolerance) {
+  manual_seed(1);
+  M wide(config);
+  wide.eval();
+  M narrow = nn::to(wide, bfloat16);
+  NoGrad no_grad;
+  std::vector<Tensor> given;
+  for (const Tensor &input : inputs)
+    given.push_back(is_floating(input.dtype()) ? input.to(bfloat16) : input);
+  Tensor expected = models::AnyModel(wide)(inputs)[0], actual = models::AnyModel(narrow)(given)[0];
+  EXPECT_EQ(actual.dtype(), bfloat16);
+  EXPECT_LT((actual.to(float32) - expected).norm().template item<float>(),
+            tolerance * expected.norm().template item<float>());
+  nn::DTypeScope scope(bfloat16);
+  for (const auto &[name, tensor] : M(config).state())
+    EXPECT_EQ(tensor.dtype(), name.ends_with("num_batches_tracked") ? int64 : bfloat16) << name;
+}
+
+TEST(Models, ComputeInBfloat16) {
+  using namespace models;
+  // bfloat16 has 8 bits: a few layers lose two or three of them.
+  constexpr double kTolerance = 0.05;
+  expect_narrow<Llama>(
+      LlamaConfig{
+          .vocabulary = 11, .size = 16, .hidden = 24, .layers = 2, .heads = 4, .key_heads = 2},
+      {indices("ids", {2, 6}, 11)}, kTolerance);
+  expect_narrow<Bert>(
+      BertConfig{
+          .vocabulary = 11, .positions = 8, .size = 16, .hidden = 24, .layers = 2, .heads = 2},
+      {indices("ids", {2, 6}, 11)}, kTolerance);
+  expect_narrow<ResNet>(ResNetConfig{.blocks = {1, 1}, .width = 8, .classes = 4},
+                        {unit("images", {2, 3, 24, 24})}, kTolerance);
+  expect_narrow<ConvNext>(ConvNextConfig{.blocks = {1, 1}, .widths = {8, 16}, .classes = 4},
+                          {unit("images", {2, 3, 16, 16})}, kTolerance);
+}
+
 // In training whole samples of a branch are left out, and the others grow by as much.
 TEST(Models, StochasticDepthDropsSamples) {
   manual_seed(7);

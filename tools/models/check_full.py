@@ -29,7 +29,7 @@ TOLERANCE = 1e-4
 # Which inputs a model takes; all others are images of three channels, 224 x 224.
 TEXT = {"gpt2": 50257, "tinyllama": 32000, "bert_base": 30522}
 VECTORS = {"mlp_3x8192": [(8192,)], "vae": [(784,), (20,)], "unet": [(3, 256, 256)]}
-# 4.4 GB of weights, two more times in memory: only where it is named.
+# 4.4 GB of weights, which an export has in memory more than four times: only where it is named.
 BY_NAME_ONLY = {"tinyllama"}
 
 
