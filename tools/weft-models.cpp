@@ -22,7 +22,7 @@ using namespace weft;
 
 struct Flags {
   std::string name, kind, emit = "exe", weights, dumpDir;
-  int64_t batch = 1;
+  int64_t batch = 1, maxBatch = 0;
   uint64_t seed = 0;
   bool ir = false, beside = false;
   CompileOptions compile;
@@ -45,10 +45,11 @@ void list(const Flags &flags) {
 }
 
 // The model in evaluation, recorded on a batch of its example.
-Program record(const models::AnyModel &model, const models::Record &what, int64_t batch) {
+Program record(const models::AnyModel &model, const models::Record &what, int64_t batch,
+               const BatchRange &range = {}) {
   model.module().eval();
   NoGrad no_grad;
-  return trace(model, what.example(batch));
+  return trace(model, what.example(batch), {}, range);
 }
 
 void print(const Flags &flags) {
@@ -110,7 +111,10 @@ void export_model(Flags flags) {
       set_config(options);
     }
     flags.compile.embed_weights = !flags.beside;
-    record(model, what, flags.batch).compile(flags.compile);
+    BatchRange range;
+    if (flags.maxBatch)
+      range = {.min = flags.batch, .max = flags.maxBatch};
+    record(model, what, flags.batch, range).compile(flags.compile);
   }
   std::cerr << "wrote " << flags.compile.output << "\n";
 }
@@ -132,6 +136,8 @@ int main(int argc, char **argv) {
     command->add_option("--batch", flags.batch, "samples in a batch")->capture_default_str();
   }
   printer->add_flag("--ir", flags.ir, "the recorded program instead, with zeros as weights");
+  exporter->add_option("--max-batch", flags.maxBatch,
+                       "compile for any batch from --batch to this many samples");
   exporter
       ->add_option("--emit", flags.emit,
                    "weft, plan, llvm, asm, obj, so, exe; or safetensors, the weights alone")

@@ -7,6 +7,8 @@
 // RUN: weft-models export vae --weights %t.safetensors --emit=plan -o %t.plan && FileCheck %s --check-prefix=PLAN < %t.plan
 // RUN: rm -rf %t.dump && weft-models export vae --batch 3 --emit=obj --name=vae --dump-dir %t.dump -o %t.o && FileCheck %s --check-prefix=HEADER < %t.h
 // RUN: ls %t.dump | FileCheck %s --check-prefix=DUMP
+// RUN: weft-models export shufflenet_v2_x0_5 --max-batch 4 --emit=obj -o %t.range.o && FileCheck %s --check-prefix=RANGE < %t.range.h
+// RUN: not weft-models export vae --batch 3 --max-batch 2 --emit=obj -o %t.o 2>&1 | FileCheck %s --check-prefix=NO-RANGE
 // RUN: not weft-models export shufflenet_v2_x0_5 --weights %t.safetensors -o %t 2>&1 | FileCheck %s --check-prefix=WEIGHTS
 
 // LIST-NOT: gpt2
@@ -30,4 +32,6 @@
 // HEADER: extern const weft_model_code weft_model_vae;
 // HEADER: #define VAE_INPUT_0_ELEMENTS 2352
 // DUMP: graph
+// RANGE: input 0: float32[1..4, 3, 224, 224]
+// NO-RANGE: weft-models: trace: a batch from 3 to 2 is no range
 // WEIGHTS: load_state: there is no tensor for 'conv1.0.weight'
