@@ -6,7 +6,7 @@
 #   PREFIX/lib            libweft.so; libweft_distributed.so, for programs of several ranks; weft/:
 #                         what models compiled ahead of time are linked with; pkgconfig/: weft.pc,
 #                         weft-distributed.pc, weft-plugin.pc
-#   PREFIX/bin            weft-opt, weft-run, weft-compile, which load plugins
+#   PREFIX/bin            weft-opt, weft-run, weft-compile, which load plugins; weft-models
 # --sealed: libweft.so has LLVM inside and hidden: for programs that embed Weft beside another LLVM.
 #           It takes plugins of C kernels only; there are no tools, no headers of the compiler and no
 #           libweft_distributed.so beside it.

@@ -153,6 +153,15 @@ TEST(Models, AreModules) {
   Gpt2 untied(
       {.vocabulary = 11, .positions = 8, .size = 8, .layers = 1, .heads = 2, .tied = false});
   EXPECT_EQ(untied.state().back().first, "lm_head.weight");
+  Llama tied({.vocabulary = 11,
+              .size = 8,
+              .hidden = 12,
+              .layers = 1,
+              .heads = 2,
+              .key_heads = 2,
+              .tied = true});
+  EXPECT_EQ(tied(ids).shape(), (Shape{2, 6, 11}));
+  EXPECT_EQ(tied.state().back().first, "model.norm.weight");
 }
 
 // Converted, or made in another dtype, they compute in it; what counts batches stays whole.
