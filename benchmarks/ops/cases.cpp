@@ -105,6 +105,77 @@ Row linear_row(const std::string &name, int64_t m, int64_t k, int64_t n,
                         /*bias=*/!differentiate, differentiate}};
 }
 
+// Products of few rows, which take the time that their weights take to be read: x [m, k] times a
+// weight stored as [n, k] (with a bias, as nn::Linear has it) or as [k, n]. With few columns instead,
+// x is what is long.
+Row skinny_row(int64_t m, int64_t k, int64_t n, bool transposed) {
+  auto make = [=] {
+    OpCase made =
+        transposed
+            ? forward({floats({m, k}), floats({n, k}), floats({n})},
+                      [](const Tensors &x) { return Tensors{linear(x[0], x[1], x[2])}; })
+            : forward({floats({m, k}), floats({k, n})},
+                      [](const Tensors &x) { return Tensors{matmul(x[0], x[1])}; });
+    made.reads = true;
+    return made;
+  };
+  std::string sizes =
+      std::to_string(m) + "x" + std::to_string(k) + "x" + std::to_string(n);
+  return {(transposed ? "linear_" : "product_") + sizes, "skinny", make,
+          MatmulProblem{1, m, k, n, transposed, /*is_weight=*/true, /*bias=*/transposed}};
+}
+
+// Layers of one width without anything between but a ReLU: inference of one row.
+Row mlp_row(int64_t layers, int64_t width) {
+  auto make = [=] {
+    Tensors inputs = {floats({1, width})};
+    for (int64_t i = 0; i < layers; ++i) {
+      inputs.push_back(floats({width, width}));
+      inputs.push_back(floats({width}));
+    }
+    OpCase made = forward(inputs, [](const Tensors &given) {
+      Tensor x = given[0];
+      for (size_t i = 1; i < given.size(); i += 2)
+        x = relu(linear(x, given[i], given[i + 1]));
+      return Tensors{x};
+    });
+    made.reads = true;
+    return made;
+  };
+  return {"mlp_" + std::to_string(layers) + "x" + std::to_string(width), "skinny", make};
+}
+
+// The weights' part of the step that makes one token: norm, queries, keys and values, projection,
+// norm, MLP, with residuals; what attention itself reads is left out.
+Row decode_row(int64_t layers, int64_t width) {
+  auto make = [=] {
+    Tensors inputs = {floats({1, width})};
+    for (int64_t i = 0; i < layers; ++i)
+      for (auto [rows, columns] : {std::pair{3 * width, width},
+                                   {width, width},
+                                   {4 * width, width},
+                                   {width, 4 * width}}) {
+        inputs.push_back(floats({rows, columns}));
+        inputs.push_back(floats({rows}));
+      }
+    OpCase made = forward(inputs, [=](const Tensors &given) {
+      Tensor x = given[0];
+      auto norm = [&] { return layer_norm(x, {width}); };
+      for (size_t i = 1; i < given.size(); i += 8) {
+        auto apply = [&](size_t number, const Tensor &to) {
+          return linear(to, given[i + 2 * number], given[i + 2 * number + 1]);
+        };
+        x = x + apply(1, apply(0, norm()).slice(1, 2 * width, 3 * width));
+        x = x + apply(3, gelu(apply(2, norm())));
+      }
+      return Tensors{x};
+    });
+    made.reads = true;
+    return made;
+  };
+  return {"decode_" + std::to_string(layers) + "x" + std::to_string(width), "skinny", make};
+}
+
 // x [m, k] or [batch, m, k] times y [.., k, n] of float64, either stored transposed.
 Row product64_row(const std::string &name, Shape x, Shape y, bool transpose_x = false,
                   bool transpose_y = false) {
@@ -440,6 +511,47 @@ const std::vector<Row> &table() {
       product64_row("matvec64_1024", {1024, 1024}, {1024}),
       product64_row("matvec64_4096", {4096, 4096}, {4096}),
       product64_row("matvec64_transposed_1024", {1024, 1024}, {1024}, true),
+      // Few rows, few columns; inference of one row.
+      skinny_row(1, 8192, 8192, true),
+      skinny_row(1, 4096, 4096, true),
+      skinny_row(1, 1024, 1024, true),
+      skinny_row(1, 512, 16384, true),
+      skinny_row(1, 16384, 512, true),
+      skinny_row(1, 4097, 4095, true),
+      skinny_row(2, 4096, 4096, true),
+      skinny_row(4, 4096, 4096, true),
+      skinny_row(8, 4096, 4096, true),
+      skinny_row(3, 4095, 4097, true),
+      skinny_row(8, 512, 16384, true),
+      skinny_row(8, 16384, 512, true),
+      skinny_row(1, 8192, 8192, false),
+      skinny_row(1, 4096, 4096, false),
+      skinny_row(1, 1024, 1024, false),
+      skinny_row(1, 512, 16384, false),
+      skinny_row(1, 16384, 512, false),
+      skinny_row(1, 4097, 4095, false),
+      skinny_row(2, 4096, 4096, false),
+      skinny_row(4, 4096, 4096, false),
+      skinny_row(8, 4096, 4096, false),
+      skinny_row(3, 4095, 4097, false),
+      skinny_row(8, 512, 16384, false),
+      skinny_row(8, 16384, 512, false),
+      skinny_row(4096, 4096, 1, false),
+      skinny_row(4096, 4096, 1, true),
+      skinny_row(4096, 4096, 2, false),
+      skinny_row(4096, 4096, 2, true),
+      skinny_row(4096, 4096, 4, false),
+      skinny_row(4096, 4096, 4, true),
+      skinny_row(4096, 4096, 8, false),
+      skinny_row(4096, 4096, 8, true),
+      skinny_row(16384, 512, 4, false),
+      skinny_row(16384, 512, 4, true),
+      skinny_row(4095, 4097, 3, false),
+      skinny_row(4095, 4097, 3, true),
+      mlp_row(3, 8192),
+      mlp_row(3, 1024),
+      decode_row(4, 768),
+      decode_row(2, 2048),
       // ResNet-50: batch, channels, outputs, image, kernel, stride, padding, groups.
       convolution_row("conv7x7_s2_3_64_224_b1", {1, 3, 64, 224, 7, 2, 3, 1}),
       convolution_row("conv7x7_s2_3_64_224_b16", {16, 3, 64, 224, 7, 2, 3, 1}),

@@ -19,14 +19,16 @@ struct OpCase {
   std::function<std::vector<Tensor>()> run;
   // Bytes that any implementation must read and write; what a memcpy of `limit` moves.
   int64_t bytes = 0;
+  // Nearly all of them are read: `limit` reads the inputs where they lie, and writes nothing.
+  bool reads = false;
 };
 
 const std::vector<std::string> &op_case_names();
 
 // These throw std::runtime_error for a name that is not among them.
 OpCase make_op_case(const std::string &name);
-// elementwise, reduction (with pooling), order (sort, topk), norm, movement, matmul, float64 or
-// convolution.
+// elementwise, reduction (with pooling), order (sort, topk), norm, movement, matmul, skinny (products
+// of few rows or columns), float64 or convolution.
 std::string op_case_group(const std::string &name);
 LibraryProblem op_case_problem(const std::string &name);
 

@@ -46,6 +46,39 @@ def product64(x, y, transpose_x=False, transpose_y=False):
                    floats(*x).double(), floats(*y).double())
 
 
+def skinny(m, k, n, transposed):
+    if transposed:
+        return linear(m, k, n)
+    return forward(lambda x, y: x @ y, floats(m, k), floats(k, n))
+
+
+def mlp(layers, width):
+    def function(x, *weights):
+        for w, b in zip(weights[::2], weights[1::2]):
+            x = torch.relu(F.linear(x, w, b))
+        return x
+    return forward(function, floats(1, width), *(t for _ in range(layers) for t in (floats(width, width), floats(width))))
+
+
+def decode(layers, width):
+    def function(x, *weights):
+        for i in range(0, len(weights), 8):
+            apply = lambda number, to: F.linear(to, weights[i + 2 * number], weights[i + 2 * number + 1])
+            norm = lambda: F.layer_norm(x, (width,))
+            x = x + apply(1, apply(0, norm())[:, 2 * width:])
+            x = x + apply(3, F.gelu(apply(2, norm())))
+        return x
+    shapes = ((3 * width, width), (width, width), (4 * width, width), (width, 4 * width))
+    return forward(function, floats(1, width), *(t for _ in range(layers) for r, c in shapes for t in (floats(r, c), floats(r))))
+
+
+SKINNY = [
+    (1, 8192, 8192), (1, 4096, 4096), (1, 1024, 1024), (1, 512, 16384), (1, 16384, 512), (1, 4097, 4095),
+    (2, 4096, 4096), (4, 4096, 4096), (8, 4096, 4096), (3, 4095, 4097), (8, 512, 16384), (8, 16384, 512),
+    (4096, 4096, 1), (4096, 4096, 2), (4096, 4096, 4), (4096, 4096, 8), (16384, 512, 4), (4095, 4097, 3),
+]
+
+
 def attention(*sizes):
     return forward(*products(*sizes))
 
@@ -231,6 +264,12 @@ CASES = {
     "attention_values_gpt2_12x1x64": lambda: attention(12, 1, 512, 64, False),
     "attention_scores_gpt2_backward_12x512x64": lambda: attention_backward(12, 512, 64, 512, True),
     "attention_values_gpt2_backward_12x512x64": lambda: attention_backward(12, 512, 512, 64, False),
+    **{f"{'linear' if transposed else 'product'}_{m}x{k}x{n}": lambda m=m, k=k, n=n, transposed=transposed: skinny(m, k, n, transposed)
+       for m, k, n in SKINNY for transposed in (True, False)},
+    "mlp_3x8192": lambda: mlp(3, 8192),
+    "mlp_3x1024": lambda: mlp(3, 1024),
+    "decode_4x768": lambda: decode(4, 768),
+    "decode_2x2048": lambda: decode(2, 2048),
     # ResNet-50: batch, channels, outputs, image, kernel, stride, padding, groups.
     "conv7x7_s2_3_64_224_b1": lambda: conv(1, 3, 64, 224, 7, 2, 3, 1),
     "conv7x7_s2_3_64_224_b16": lambda: conv(16, 3, 64, 224, 7, 2, 3, 1),

@@ -257,7 +257,7 @@ static int64_t vectorBytes(const TargetInfo &target) {
   return llvm::is_contained(llvm::split(target.features, ','), "+avx512f") ? 64 : 32;
 }
 
-static mlir::LogicalResult schedule(KernelBuilder &kernel, const TargetInfo &target) {
+static mlir::LogicalResult schedule(KernelBuilder &kernel) {
   switch (kernel.domain.shape()) {
   case FusionDomain::Shape::Elementwise:
   case FusionDomain::Shape::Rows:
@@ -267,7 +267,7 @@ static mlir::LogicalResult schedule(KernelBuilder &kernel, const TargetInfo &tar
     return scheduleNest(kernel);
   case FusionDomain::Shape::Alone:
     if (auto matmul = kernel.outputs.front().getDefiningOp<ir::MatmulOp>())
-      return scheduleMatmul(kernel, matmul, vectorBytes(target));
+      return scheduleMatmul(kernel, matmul, kernel.vectorBytes);
     [[fallthrough]];
   case FusionDomain::Shape::Empty:
     return scheduleAlone(kernel);
@@ -309,9 +309,9 @@ static std::pair<int32_t, int64_t> whereVectorsEnd(KernelBuilder &kernel) {
 
 // Schedules the kernel; once more, with vectors that end elsewhere, where what that shows is worth
 // it.
-static mlir::LogicalResult scheduleTwice(KernelBuilder &kernel, const TargetInfo &target) {
+static mlir::LogicalResult scheduleTwice(KernelBuilder &kernel) {
   KernelBuilder before = kernel;
-  if (mlir::failed(schedule(kernel, target)))
+  if (mlir::failed(schedule(kernel)))
     return mlir::failure();
   auto [along, period] = whereVectorsEnd(kernel);
   if (period == 0)
@@ -321,7 +321,7 @@ static mlir::LogicalResult scheduleTwice(KernelBuilder &kernel, const TargetInfo
       op.erase();
   kernel = std::move(before);
   kernel.domain.cut(along, period);
-  return schedule(kernel, target);
+  return schedule(kernel);
 }
 
 mlir::FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, llvm::StringRef symbol,
@@ -332,7 +332,8 @@ mlir::FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, llvm::StringRef sym
   if (mlir::failed(started))
     return mlir::failure();
   KernelBuilder &kernel = *started;
-  if (mlir::failed(scheduleTwice(kernel, target)))
+  kernel.vectorBytes = vectorBytes(target);
+  if (mlir::failed(scheduleTwice(kernel)))
     return mlir::failure();
   kernel.tensors.erase();
   if (mlir::failed(stageDone(*module, options, "loops")))

@@ -5,7 +5,7 @@
 // panels is copied to scratch, depth by depth, so that the tile's loads are in a row whatever its
 // strides are (K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication",
 // 2008); the depth is cut so that the block stays in the L2 cache. Products that are small enough
-// read the right side where it lies.
+// read the right side where it lies. Of few rows or columns MatmulFewRows.cpp makes the code.
 //
 // The sum of a part of the depth starts at 0 and adds its products in order, by fused
 // multiply-adds; where the depth is cut, the parts are added in order, in the result. So its bits
@@ -37,9 +37,6 @@ static constexpr int64_t kTileVectors = 3;
 // cache), a multiple of every vector; the bytes, which are less than most L2 caches have.
 static constexpr int64_t kMostDepth = 256;
 static constexpr int64_t kBlockBytes = 384 << 10;
-// Parts of the depth that are added up one by one. Of more, what is lost is added up beside them,
-// in scratch, which is small beside a left side of such a depth.
-static constexpr int64_t kPlainParts = 64;
 // Bytes of the right side, a part of the depth, that are read where they lie: their pages and lines
 // are few. Beyond it, a copy takes so many rows to be earned back.
 static constexpr int64_t kPlainBytes = 256 << 10;
@@ -118,7 +115,7 @@ private:
   // there are.
   bool piecesAreRows_;
   Tiling t_;
-  Value scratch_, lost_;
+  Value scratch_, lost_; // what parts lose is small beside a left side of such a depth
   // Of the code being emitted.
   llvm::SmallVector<Index> batch_;
   Index firstPanel_, firstDepth_;
@@ -143,6 +140,30 @@ MatmulSchedule::MatmulSchedule(KernelBuilder &kernel, ir::MatmulOp op, int64_t v
   choose(vectorBytes);
 }
 
+MatmulParts matmulParts(int64_t k) {
+  int64_t count = std::max<int64_t>(1, llvm::divideCeil(k, kMostDepth)),
+          depth = count == 1 ? k : roundUp(llvm::divideCeil(k, count), kLanes);
+  return {std::max<int64_t>(1, llvm::divideCeil(k, std::max<int64_t>(depth, 1))), depth};
+}
+
+void transposeLanes(ElementEmitter &e, llvm::MutableArrayRef<Value> v) {
+  auto type = mlir::cast<mlir::VectorType>(v.front().getType());
+  int64_t lanes = v.size();
+  for (int64_t distance = 1; distance < lanes; distance *= 2)
+    for (int64_t i = 0; i < lanes; ++i) {
+      if (i & distance)
+        continue;
+      Value a = v[i], b = v[i + distance];
+      llvm::SmallVector<int64_t> low(lanes), high(lanes);
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        low[lane] = lane & distance ? lane - distance + lanes : lane;
+        high[lane] = lane & distance ? lane + lanes : lane + distance;
+      }
+      v[i] = e.make<vector::ShuffleOp>(type, a, b, low);
+      v[i + distance] = e.make<vector::ShuffleOp>(type, a, b, high);
+    }
+}
+
 void MatmulSchedule::choose(int64_t vectorBytes) {
   int64_t bytes = memoryBytes(element_);
   bool wide = vectorBytes >= 64;
@@ -157,9 +178,9 @@ void MatmulSchedule::choose(int64_t vectorBytes) {
   t_.panels = llvm::divideCeil(vectors, std::max(kTileVectors, sums / t_.rows));
   t_.vectors = llvm::divideCeil(vectors, t_.panels);
   t_.panels = llvm::divideCeil(vectors, t_.vectors);
-  t_.chunks = std::max<int64_t>(1, llvm::divideCeil(k_, kMostDepth));
-  t_.depth = t_.chunks == 1 ? k_ : roundUp(llvm::divideCeil(k_, t_.chunks), kLanes);
-  t_.chunks = std::max<int64_t>(1, llvm::divideCeil(k_, std::max<int64_t>(t_.depth, 1)));
+  MatmulParts parts = matmulParts(k_);
+  t_.chunks = parts.count;
+  t_.depth = parts.depth;
   int64_t panelBytes = std::max<int64_t>(1, t_.depth * t_.vectors * t_.lanes * bytes), batches = 1;
   for (int64_t size : batches_)
     batches *= size;
@@ -246,25 +267,12 @@ void MatmulSchedule::packAcross(int64_t count,
   ElementEmitter &e = f_.e;
   int64_t lanes = t_.lanes;
   auto square = [&](const Index &depth, int64_t deep) {
-    mlir::VectorType type = e.vectorOf(element_);
     Value none = e.broadcast(e.constant(mlir::cast<mlir::TypedAttr>(e.b.getZeroAttr(element_))));
     Value mask = e.tailMask(deep);
     llvm::SmallVector<Value> v(lanes, none);
     for (int64_t i = 0; i < count; ++i)
       v[i] = e.broadcast(read(i, e.space.add(depth, e.space.lane(deep)), mask));
-    for (int64_t distance = 1; distance < lanes; distance *= 2)
-      for (int64_t i = 0; i < lanes; ++i) {
-        if (i & distance)
-          continue;
-        Value a = v[i], b = v[i + distance];
-        llvm::SmallVector<int64_t> low(lanes), high(lanes);
-        for (int64_t lane = 0; lane < lanes; ++lane) {
-          low[lane] = lane & distance ? lane - distance + lanes : lane;
-          high[lane] = lane & distance ? lane + lanes : lane + distance;
-        }
-        v[i] = e.make<vector::ShuffleOp>(type, a, b, low);
-        v[i + distance] = e.make<vector::ShuffleOp>(type, a, b, high);
-      }
+    transposeLanes(e, v);
     for (int64_t j = 0; j < deep; ++j)
       store(e.space.add(depth, j), v[j]);
   };
@@ -510,6 +518,8 @@ mlir::LogicalResult MatmulSchedule::run() {
 }
 
 mlir::LogicalResult scheduleMatmul(KernelBuilder &kernel, ir::MatmulOp op, int64_t vectorBytes) {
+  if (auto done = scheduleFewRows(kernel, op, vectorBytes))
+    return *done;
   return MatmulSchedule(kernel, op, vectorBytes).run();
 }
 

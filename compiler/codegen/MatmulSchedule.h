@@ -1,12 +1,29 @@
-// The schedule of products of matrices (MatmulSchedule.cpp).
+// The schedules of products of matrices (MatmulSchedule.cpp, MatmulFewRows.cpp).
 #pragma once
+
+#include <optional>
 
 #include "compiler/codegen/Schedule.h"
 
 namespace weft::compiler {
 
+// The depth is cut into `count` parts, each but the last `depth` products long: a multiple of every
+// vector. A part's sum is added up product by product; parts are added in order.
+struct MatmulParts {
+  int64_t count, depth;
+};
+MatmulParts matmulParts(int64_t k);
+// Parts that are added up one by one. Of more, what is lost is added up beside them.
+inline constexpr int64_t kPlainParts = 64;
+
+// w[r][c] = v[c][r], of as many vectors as they have lanes, a power of two.
+void transposeLanes(ElementEmitter &e, llvm::MutableArrayRef<mlir::Value> v);
+
 // vectorBytes: of the machine's widest vectors. Which elements are computed together depends on it,
 // their bits do not.
 mlir::LogicalResult scheduleMatmul(KernelBuilder &kernel, ir::MatmulOp op, int64_t vectorBytes);
+// Nothing for a product of another form.
+std::optional<mlir::LogicalResult> scheduleFewRows(KernelBuilder &kernel, ir::MatmulOp op,
+                                                   int64_t vectorBytes);
 
 } // namespace weft::compiler

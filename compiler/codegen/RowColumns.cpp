@@ -1,7 +1,7 @@
-// Reductions over rows (Col): alone, a few columns at a time, whose sums stay in registers; beside
-// what else a kernel does with its rows, in memory. Either adds up the rows of a chunk in the order
-// of KernelFunction::reduceSteps, so that fusing does not change a bit; `finish` adds up the
-// chunks.
+// Reductions over rows (Col): alone, some rows at a time; beside what else a kernel does with its
+// rows, row by row. Rows are read in the order in which they lie, so that memory is a few streams;
+// their sums are in memory, in a near cache. Either adds up the rows of a chunk in the order of
+// KernelFunction::reduceSteps, so that fusing does not change a bit; `finish` adds up the chunks.
 #include "compiler/codegen/RowSchedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -14,10 +14,16 @@ using mlir::Operation;
 using mlir::Value;
 using Role = FusionDomain::Role;
 
-// Vectors whose sums over rows stay in registers.
-static constexpr int64_t kColumnVectors = 4;
-// Columns of a piece of a reduction over rows.
-static constexpr int64_t kColumnBlock = 1024;
+// Vectors of columns whose sums over some rows stay in registers, and the rows: few enough streams
+// for a machine's prefetchers, enough that sums are seldom loaded and stored.
+static constexpr int64_t kColumnVectors = 2, kAddedRows = 8;
+// Vectors of a row up to which all their sums stay in registers.
+static constexpr int64_t kFewVectors = 4;
+// Ops of the code for the rows that are added together.
+static constexpr int64_t kAddedOps = 256;
+// Columns of a piece of a reduction over rows: their sums stay in the L1 cache, and of each row two
+// pages are read in order.
+static constexpr int64_t kColumnBlock = 2048;
 
 // emit(op, reduction, position) for all vectors of the Col reductions' accumulators.
 void RowSchedule::eachColumn(
@@ -99,52 +105,205 @@ void RowSchedule::rowsOfChunk(KernelFunction &f, const Index &chunk) {
   });
 }
 
-// Only reductions over rows (and stores beside them): a few columns at a time, whose sums stay in
-// registers. A piece is a chunk of rows and a block of columns; few long rows would else be a
-// single piece. Where rows are counted at run time the range is theirs, and columns are one block.
-mlir::LogicalResult RowSchedule::emitColumns() {
-  KernelFunction f(kernel, kernel.info.symbol);
-  int64_t rows = domain.rows(), n = domain.rowSize(), padded = roundUp(n, kLanes);
-  int64_t blocks = kernel.sizes || n < 2 * kColumnBlock ? 1 : llvm::divideCeil(n, kColumnBlock);
-  kernel.info.count = kernel.sizes ? rows : chunks * blocks;
+// `count` rows from `first` on, of a block of `size` columns from `base` on, are added to the chunk's
+// partial results.
+void RowSchedule::addRows(KernelFunction &f, const Index &chunk, const Index &first, int64_t count,
+                          int64_t size, const Index &base) {
+  const Sweep &sweep = sweeps[0];
+  int64_t padded = paddedColumns();
+  // The rows' dims, computed where the loop over columns sees them.
+  for (int64_t r = 0; r < count; ++r)
+    for (const Index &atom : atomPositions(f, f.e.space.add(first, r), Index::of(0)))
+      (void)f.e.scalarIndex(atom);
+  auto add = [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+    auto sumAt = [&](Operation *op, const KernelFunction::Unit &unit) -> std::pair<Value, Index> {
+      return {f.partials(partials[op].offset, chunks * padded, partials[op].element),
+              f.e.space.add(f.e.space.scale(chunk, padded), unit.position)};
+    };
+    llvm::SmallVector<Value> sums;
+    for (Operation *op : sweep.columns)
+      for (const KernelFunction::Unit &unit : units) {
+        auto [memory, at] = sumAt(op, unit);
+        sums.push_back(f.e.broadcast(f.e.load(memory, partials[op].element, at, unit.mask)));
+      }
+    for (int64_t r = 0; r < count; ++r) {
+      Index row = f.e.space.add(first, r);
+      for (auto [u, unit] : llvm::enumerate(units)) {
+        auto atoms = atomPositions(f, row, unit.position);
+        trackReads(f, &sweep, 0, atoms);
+        for (auto [i, op] : llvm::enumerate(sweep.columns)) {
+          Value &sum = sums[i * units.size() + u];
+          sum = f.accumulate(kernel.generic(op), f.position(op->getOperand(0), atoms), sum,
+                             unit.mask);
+        }
+        storeFull(f, sweep, 0, unit, row);
+      }
+    }
+    for (auto [i, op] : llvm::enumerate(sweep.columns))
+      for (auto [u, unit] : llvm::enumerate(units)) {
+        auto [memory, at] = sumAt(op, unit);
+        f.e.store(memory, sums[i * units.size() + u], at, unit.mask);
+      }
+  };
+  f.run(size, kColumnVectors, base, {}, add);
+}
+
+// The rows of a chunk, a block of `size` columns from `base` on: in the order of reduceSteps.
+void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t size,
+                                 const Index &base) {
+  const Sweep &sweep = sweeps[0];
+  int64_t rows = domain.rows(), padded = paddedColumns(), ops = kernel.ops.size();
+  int64_t together = std::clamp<int64_t>(kAddedOps / (kColumnVectors * ops), 1, kAddedRows);
+  bool inBlocks = chunkRows > kChain;
+  auto eachVector = [&](llvm::function_ref<void(Operation *, const KernelFunction::Unit &)> emit) {
+    f.run(size, 1, base, {},
+          [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+            for (const KernelFunction::Unit &unit : units)
+              for (Operation *op : sweep.columns)
+                emit(op, unit);
+          });
+  };
+  auto partialAt = [&](Operation *op, const KernelFunction::Unit &unit) -> std::pair<Value, Index> {
+    return {f.partials(partials[op].offset, chunks * padded, partials[op].element),
+            f.e.space.add(f.e.space.scale(chunk, padded), unit.position)};
+  };
+  // Totals are a block's alone. Their padding takes the lanes that do not exist.
+  auto totalAt = [&](Operation *op, size_t number, Value total,
+                     const KernelFunction::Unit &unit) -> std::pair<Value, Index> {
+    return {f.scratch(partials[op].totals[number], columnBlock(),
+                      mlir::getElementTypeOrSelf(total.getType())),
+            f.e.space.add(unit.position, f.e.space.scale(base, -1))};
+  };
+  auto storeTotals = [&](Operation *op, llvm::ArrayRef<Value> totals,
+                         const KernelFunction::Unit &unit) {
+    for (auto [i, total] : llvm::enumerate(totals)) {
+      auto [memory, at] = totalAt(op, i, total, unit);
+      f.e.store(memory, total, at, unit.mask);
+    }
+  };
+  auto totalsOf = [&](Operation *op, const KernelFunction::Unit &unit) {
+    KernelFunction::State totals = f.noTotals(kernel.generic(op), 1, true);
+    for (auto [i, total] : llvm::enumerate(totals)) {
+      auto [memory, at] = totalAt(op, i, total, unit);
+      total =
+          f.e.broadcast(f.e.load(memory, mlir::getElementTypeOrSelf(total.getType()), at, unit.mask));
+    }
+    return totals;
+  };
+  auto clear = [&](Operation *op, const KernelFunction::Unit &unit) {
+    auto [memory, at] = partialAt(op, unit);
+    f.e.store(memory, f.identity(kernel.generic(op), true), at, unit.mask);
+  };
+  eachVector([&](Operation *op, const KernelFunction::Unit &unit) {
+    clear(op, unit);
+    if (inBlocks)
+      storeTotals(op, f.noTotals(kernel.generic(op), 1, true), unit);
+  });
+  Value begin = f.e.scalarIndex(f.e.space.scale(chunk, chunkRows));
+  Value end = f.e.make<arith::MinSIOp>(
+      f.e.make<arith::AddIOp>(begin, f.e.constantIndex(chunkRows)),
+      kernel.sizes ? f.end : f.e.constantIndex(rows));
+  // Rows [from, to): some at a time, then those that are left one by one.
+  auto someRows = [&](Value from, Value to) {
+    Value step = f.e.constantIndex(together),
+          groups = f.e.make<arith::DivUIOp>(f.e.make<arith::SubIOp>(to, from), step);
+    if (rows >= together)
+      f.loop(f.e.constantIndex(0), groups, rows / together, {},
+             [&](Index group, KernelFunction::State &) {
+               Value first = f.e.make<arith::AddIOp>(
+                   from, f.e.scalarIndex(f.e.space.scale(group, together)));
+               addRows(f, chunk, f.e.space.scalar(first, rows - together + 1), together, size, base);
+             });
+    if (together == 1 || (!kernel.sizes && rows % together == 0 && chunkRows % together == 0))
+      return;
+    Value rest = f.e.make<arith::AddIOp>(from, f.e.make<arith::MulIOp>(groups, step));
+    f.loop(rest, to, rows, {}, [&](Index row, KernelFunction::State &) {
+      addRows(f, chunk, row, 1, size, base);
+    });
+  };
+  if (!inBlocks)
+    return someRows(begin, end);
+  f.loop(chunkRows / kChain, {}, [&](Index number, KernelFunction::State &) {
+    Value from = f.e.make<arith::MinSIOp>(
+        f.e.make<arith::AddIOp>(begin, f.e.scalarIndex(f.e.space.scale(number, kChain))), end);
+    someRows(from, f.e.make<arith::MinSIOp>(
+                       f.e.make<arith::AddIOp>(from, f.e.constantIndex(kChain)), end));
+    eachVector([&](Operation *op, const KernelFunction::Unit &unit) {
+      KernelFunction::State totals = totalsOf(op, unit);
+      auto [memory, at] = partialAt(op, unit);
+      Value sum = f.e.broadcast(f.e.load(memory, partials[op].element, at, unit.mask));
+      f.addToTotals(totals, kernel.generic(op), 1, sum);
+      storeTotals(op, totals, unit);
+      clear(op, unit);
+    });
+  });
+  eachVector([&](Operation *op, const KernelFunction::Unit &unit) {
+    auto [memory, at] = partialAt(op, unit);
+    f.e.store(memory, f.fromTotals(totalsOf(op, unit), kernel.generic(op), 1)[0], at, unit.mask);
+  });
+}
+
+// The same where a row has a few vectors, whose sums are in registers all the while.
+void RowSchedule::fewColumnsOfChunk(KernelFunction &f, const Index &chunk) {
+  int64_t rows = domain.rows(), padded = paddedColumns();
   const Sweep &sweep = sweeps[0];
   llvm::SmallVector<linalg::GenericOp> reductions;
   for (Operation *op : sweep.columns)
     reductions.push_back(kernel.generic(op));
-  auto columns = [&](const Index &chunk, int64_t size, const Index &base) {
-    Value first = f.e.scalarIndex(f.e.space.scale(chunk, chunkRows));
-    Value bound =
-        f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(first, f.e.constantIndex(chunkRows)),
-                                 kernel.sizes ? f.end : f.e.constantIndex(rows));
-    f.run(size, kColumnVectors, base, {},
-          [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-            auto step = [&](Index row, KernelFunction::State &inside) {
-              for (auto [u, unit] : llvm::enumerate(units)) {
-                auto atoms = atomPositions(f, row, unit.position);
-                trackReads(f, &sweep, 0, atoms);
-                for (auto [i, op] : llvm::enumerate(sweep.columns)) {
-                  Value &sum = inside[i * units.size() + u];
-                  sum = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), sum,
-                                     unit.mask);
-                }
-                storeFull(f, sweep, 0, unit, row);
+  Value first = f.e.scalarIndex(f.e.space.scale(chunk, chunkRows));
+  Value bound =
+      f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(first, f.e.constantIndex(chunkRows)),
+                               kernel.sizes ? f.end : f.e.constantIndex(rows));
+  f.run(domain.rowSize(), kFewVectors, Index::of(0), {},
+        [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+          auto step = [&](Index row, KernelFunction::State &inside) {
+            for (auto [u, unit] : llvm::enumerate(units)) {
+              auto atoms = atomPositions(f, row, unit.position);
+              trackReads(f, &sweep, 0, atoms);
+              for (auto [i, op] : llvm::enumerate(sweep.columns)) {
+                Value &sum = inside[i * units.size() + u];
+                sum = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), sum,
+                                   unit.mask);
               }
-            };
-            auto sums = f.reduceSteps(first, bound, rows, chunkRows, reductions, units.size(),
-                                      /*vector=*/true, step);
-            for (auto [i, op] : llvm::enumerate(sweep.columns)) {
-              Value buffer = f.partials(partials[op].offset, chunks * padded, partials[op].element);
-              for (auto [u, unit] : llvm::enumerate(units))
-                f.e.store(buffer, sums[i * units.size() + u],
-                          f.e.space.add(f.e.space.scale(chunk, padded), unit.position), unit.mask);
+              storeFull(f, sweep, 0, unit, row);
             }
-          });
-  };
+          };
+          auto sums = f.reduceSteps(first, bound, rows, chunkRows, reductions, units.size(),
+                                    /*vector=*/true, step);
+          for (auto [i, op] : llvm::enumerate(sweep.columns)) {
+            Value buffer = f.partials(partials[op].offset, chunks * padded, partials[op].element);
+            for (auto [u, unit] : llvm::enumerate(units))
+              f.e.store(buffer, sums[i * units.size() + u],
+                        f.e.space.add(f.e.space.scale(chunk, padded), unit.position), unit.mask);
+          }
+        });
+}
+
+bool RowSchedule::hasFewColumns() const {
+  return paddedColumns() <= kFewVectors * kLanes;
+}
+
+// Columns of a piece of a kernel with reductions over rows alone. Where rows are counted at run time
+// the range is theirs, and columns are one block.
+int64_t RowSchedule::columnBlock() const {
+  int64_t n = domain.rowSize();
+  return kernel.sizes || n < 2 * kColumnBlock ? paddedColumns() : kColumnBlock;
+}
+
+// Only reductions over rows (and stores beside them). A piece is a chunk of rows and a block of
+// columns; few long rows would else be a single piece.
+mlir::LogicalResult RowSchedule::emitColumns() {
+  KernelFunction f(kernel, kernel.info.symbol);
+  int64_t n = domain.rowSize(), size = columnBlock(), blocks = llvm::divideCeil(n, size);
+  kernel.info.count = kernel.sizes ? domain.rows() : chunks * blocks;
   auto [firstPiece, lastPiece] = pieces(f);
   f.loop(firstPiece, lastPiece, chunks * blocks, {}, [&](Index piece, KernelFunction::State &) {
+    if (hasFewColumns())
+      return fewColumnsOfChunk(f, piece);
     auto [chunk, block] = f.e.space.divide(piece, blocks);
-    f.block(block, n, blocks == 1 ? n : kColumnBlock,
-            [&](const Index &first, int64_t size) { columns(chunk, size, first); });
+    f.block(block, n, size, [&, chunk = chunk](const Index &first, int64_t some) {
+      columnsOfChunk(f, chunk, some, first);
+    });
   });
   return f.finish();
 }

@@ -115,9 +115,9 @@ void RowSchedule::planPartials() {
       mlir::Type element = elementOf(op->getResult(0));
       Partial &partial = partials[op] = {
           kernel.claimPartials(chunks * paddedColumns() * memoryBytes(element)), element};
-      if (hasRows && chunkRows > kChain)
+      if (chunkRows > kChain)
         for (int64_t &offset : partial.totals)
-          offset = kernel.claimScratch(paddedColumns() * 8);
+          offset = kernel.claimScratch((hasRows ? paddedColumns() : columnBlock()) * 8);
     }
     for (Operation *op : sweep.parts) {
       mlir::Type element = elementOf(op->getResult(0));

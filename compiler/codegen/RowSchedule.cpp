@@ -526,6 +526,8 @@ mlir::LogicalResult RowSchedule::run() {
     result = emitColumns();
   else if (hasShortRows() || hasRowGroups())
     result = emitGroups();
+  else if (int64_t count = rowsTogether(); count > 1)
+    result = emitTogether(count);
   else
     result = emitRows();
   if (mlir::failed(result))

@@ -1,8 +1,9 @@
 // The schedule of a kernel over rows, shared by the files that emit its parts: RowSchedule.cpp
 // (what each sweep does; bodies and finish), RowColumns.cpp (reductions over rows), RowNear.cpp
 // (slices of rows), RowParts.cpp (reductions of parts of rows), RowPlan.cpp (which sweep does
-// what), RowPrefetch.cpp (what sweeps ask for ahead), RowTiles.cpp (bodies with transposed inputs)
-// and ShortRows.cpp (bodies with rows of up to a vector).
+// what), RowPrefetch.cpp (what sweeps ask for ahead), RowTiles.cpp (bodies with transposed inputs),
+// RowsTogether.cpp (bodies of rows that read the same elements) and ShortRows.cpp (bodies with rows
+// of up to a vector).
 #pragma once
 
 #include "compiler/codegen/Schedule.h"
@@ -36,8 +37,8 @@ struct RowSchedule {
   struct Partial {
     int64_t offset;
     mlir::Type element;
-    // In scratch, of a Col reduction beside others whose chunks have more rows than one accumulator
-    // takes: the totals (KernelFunction::noTotals).
+    // In scratch, of a Col reduction whose chunks have more rows than one accumulator takes: the
+    // totals (KernelFunction::noTotals).
     int64_t totals[2] = {-1, -1};
   };
   llvm::MapVector<mlir::Operation *, Partial> partials;
@@ -113,6 +114,12 @@ struct RowSchedule {
       KernelFunction &f,
       llvm::function_ref<void(mlir::Operation *, mlir::linalg::GenericOp, const Index &)> emit);
   void rowsOfChunk(KernelFunction &f, const Index &chunk);
+  bool hasFewColumns() const;
+  void fewColumnsOfChunk(KernelFunction &f, const Index &chunk);
+  int64_t columnBlock() const;
+  void columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t size, const Index &base);
+  void addRows(KernelFunction &f, const Index &chunk, const Index &first, int64_t count,
+               int64_t size, const Index &base);
   mlir::LogicalResult emitRows();
   bool hasGroups() const;
   bool hasShortRows() const;
@@ -122,6 +129,9 @@ struct RowSchedule {
                            llvm::SmallVector<mlir::Value> lanes);
   void sweepGroup(KernelFunction &f, const Index &first);
   mlir::LogicalResult emitGroups();
+  int64_t rowsTogether() const;
+  void sweepTogether(KernelFunction &f, llvm::ArrayRef<Index> rows);
+  mlir::LogicalResult emitTogether(int64_t count);
   mlir::LogicalResult emitColumns();
   mlir::LogicalResult emitTotals();
   mlir::LogicalResult emitFinish();

@@ -68,6 +68,9 @@ struct KernelBuilder {
   // Lanes after which positions begin anew that vectors had to compute by a division
   // (ElementEmitter::periods).
   llvm::SmallSetVector<int64_t, 4> periods;
+  // Of the vectors that code for the machine is made of. It decides how much is done together, and
+  // no bit.
+  int64_t vectorBytes = 64;
   // Of a sized kernel whose pieces are rows or elements, so that the end of the last range says how
   // many there are: ranges begin at multiples of it.
   int64_t rangeUnit = 1;

@@ -1,0 +1,187 @@
+// Products of few rows with a matrix whose depth lies together: a weight as nn::Linear keeps it,
+// [columns, depth]. Or, with the sides exchanged, of a left side with few columns.
+//
+// Their time is that of reading the matrix once, so nothing of it is copied. A square, as many
+// columns as a vector has lanes and as deep, is transposed in registers; each of its vectors, times
+// an element of every row, is added to the row's sums. These are the operations of
+// MatmulSchedule.cpp, in its order, and so are the bits.
+#include "compiler/codegen/MatmulSchedule.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace weft::compiler {
+
+namespace linalg = mlir::linalg;
+namespace vector = mlir::vector;
+using mlir::Value;
+
+// Rows whose sums stay in registers beside a square: of 32 registers on machines whose vectors have
+// 64 bytes (a square takes 16), of 16 on others (8). Of more rows, a copy of the matrix is earned
+// back. (8192 x 8192 on one thread of Zen 4, GB/s: 1 row 16, 4 rows 16, 8 rows 10.)
+static constexpr int64_t kWideRows = 8, kNarrowRows = 4;
+
+namespace {
+
+class FewRowsSchedule {
+public:
+  FewRowsSchedule(KernelBuilder &kernel, ir::MatmulOp op, int64_t lanes, bool exchanged);
+  mlir::LogicalResult run();
+
+private:
+  // All sums of `count` columns from `first` on.
+  void columns(const Index &first, int64_t count);
+  // The sums of the `size` products from `from` on, one a row.
+  KernelFunction::State part(const Index &first, int64_t count, const Index &from, int64_t size);
+  void square(const Index &first, int64_t count, const Index &from, int64_t deep,
+              KernelFunction::State &sums);
+  Value at(Value side, bool depthIsLast, const Index &line, const Index &depth, Value mask);
+  Value zero() {
+    return f_.e.broadcast(f_.identity(generic_, false));
+  }
+  Value multiplyAdd(Value a, Value b, Value sum);
+
+  KernelBuilder &kernel_;
+  KernelFunction f_;
+  linalg::GenericOp generic_;
+  mlir::Type element_;
+  int64_t lanes_;
+  bool exchanged_; // the matrix is the left side, its lines are the result's rows
+  Value matrix_, others_;
+  bool othersDepthIsLast_;
+  llvm::SmallVector<int64_t> batches_, result_;
+  int64_t rows_, columns_, k_; // columns: lines of the matrix
+  llvm::SmallVector<Index> batch_;
+};
+
+} // namespace
+
+FewRowsSchedule::FewRowsSchedule(KernelBuilder &kernel, ir::MatmulOp op, int64_t lanes,
+                                 bool exchanged)
+    : kernel_(kernel), f_(kernel, kernel.info.symbol), generic_(kernel.generic(op)), lanes_(lanes),
+      exchanged_(exchanged) {
+  matrix_ = generic_.getDpsInputs()[exchanged ? 0 : 1];
+  others_ = generic_.getDpsInputs()[exchanged ? 1 : 0];
+  othersDepthIsLast_ = exchanged ? op.getTransposeRhs() : !op.getTransposeLhs();
+  auto type = mlir::cast<mlir::RankedTensorType>(op.getResult().getType());
+  element_ = type.getElementType();
+  result_.assign(type.getShape().begin(), type.getShape().end());
+  batches_ = generic_.getStaticLoopRanges();
+  k_ = batches_.pop_back_val();
+  columns_ = batches_.pop_back_val();
+  rows_ = batches_.pop_back_val();
+  if (exchanged)
+    std::swap(rows_, columns_);
+}
+
+Value FewRowsSchedule::multiplyAdd(Value a, Value b, Value sum) {
+  if (element_.isF64() || element_.isF32())
+    return f_.e.make<mlir::math::FmaOp>(f_.e.broadcast(a), b, sum);
+  return f_.e.body(generic_, {}, {a, b, sum}, nullptr);
+}
+
+Value FewRowsSchedule::at(Value side, bool depthIsLast, const Index &line, const Index &depth,
+                          Value mask) {
+  llvm::ArrayRef<int64_t> shape = mlir::cast<mlir::RankedTensorType>(side.getType()).getShape();
+  int64_t rank = shape.size() - 2, missing = batch_.size() - rank;
+  llvm::SmallVector<Index> position;
+  for (int64_t i = 0; i < rank; ++i)
+    position.push_back(shape[i] == 1 ? Index::of(0) : batch_[missing + i]);
+  position.push_back(depthIsLast ? line : depth);
+  position.push_back(depthIsLast ? depth : line);
+  return f_.e.at(side, position, mask);
+}
+
+void FewRowsSchedule::square(const Index &first, int64_t count, const Index &from, int64_t deep,
+                             KernelFunction::State &sums) {
+  ElementEmitter &e = f_.e;
+  IndexSpace &space = e.space;
+  Value mask = e.tailMask(deep);
+  Index along = space.add(from, space.lane(deep));
+  llvm::SmallVector<Value> v(lanes_);
+  for (int64_t i = 0; i < lanes_; ++i)
+    v[i] = i < count ? e.broadcast(at(matrix_, true, space.add(first, i), along, mask)) : zero();
+  transposeLanes(e, v);
+  for (int64_t j = 0; j < deep; ++j)
+    for (int64_t row = 0; row < rows_; ++row) {
+      Value other = at(others_, othersDepthIsLast_, Index::of(row), space.add(from, j), nullptr);
+      sums[row] = multiplyAdd(other, v[j], sums[row]);
+    }
+}
+
+KernelFunction::State FewRowsSchedule::part(const Index &first, int64_t count, const Index &from,
+                                            int64_t size) {
+  IndexSpace &space = f_.e.space;
+  int64_t whole = size / lanes_;
+  KernelFunction::State sums(rows_, zero());
+  sums = f_.loop(whole, sums, [&](Index number, KernelFunction::State &inside) {
+    square(first, count, space.add(from, space.scale(number, lanes_)), lanes_, inside);
+  });
+  if (size % lanes_)
+    square(first, count, space.add(from, whole * lanes_), size % lanes_, sums);
+  return sums;
+}
+
+void FewRowsSchedule::columns(const Index &first, int64_t count) {
+  ElementEmitter &e = f_.e;
+  IndexSpace &space = e.space;
+  MatmulParts parts = matmulParts(k_);
+  KernelFunction::State sums;
+  int64_t last = (parts.count - 1) * parts.depth;
+  if (parts.count == 1) {
+    sums = part(first, count, Index::of(0), k_);
+  } else {
+    auto add = [&](const Index &from, int64_t size, KernelFunction::State &totals) {
+      KernelFunction::State more = part(first, count, from, size);
+      for (auto [total, sum] : llvm::zip(totals, more))
+        total = f_.sum(total, sum);
+    };
+    sums.assign(rows_, zero());
+    sums = f_.loop(parts.count - 1, sums, [&](Index number, KernelFunction::State &inside) {
+      add(space.scale(number, parts.depth), parts.depth, inside);
+    });
+    add(Index::of(last), k_ - last, sums);
+  }
+  Index lanes = space.add(first, space.lane(count));
+  for (int64_t row = 0; row < rows_; ++row) {
+    llvm::SmallVector<Index> position(batch_);
+    position.push_back(exchanged_ ? lanes : Index::of(row));
+    position.push_back(exchanged_ ? Index::of(row) : lanes);
+    e.store(f_.output(0), sums[row], space.linearize(position, result_), e.tailMask(count));
+  }
+}
+
+mlir::LogicalResult FewRowsSchedule::run() {
+  f_.e.width = lanes_;
+  int64_t blocks = llvm::divideCeil(columns_, lanes_), batches = 1;
+  for (int64_t size : batches_)
+    batches *= size;
+  kernel_.info.count = batches * blocks;
+  f_.loop(f_.begin, f_.end, kernel_.info.count, {}, [&](Index piece, KernelFunction::State &) {
+    auto [batch, block] = f_.e.space.divide(piece, blocks);
+    batch_ = f_.e.space.delinearize(batch, batches_);
+    f_.block(block, columns_, lanes_,
+             [&](const Index &first, int64_t count) { columns(first, count); });
+  });
+  return f_.finish();
+}
+
+std::optional<mlir::LogicalResult> scheduleFewRows(KernelBuilder &kernel, ir::MatmulOp op,
+                                                   int64_t vectorBytes) {
+  auto type = mlir::cast<mlir::RankedTensorType>(op.getResult().getType());
+  int64_t m = type.getShape().end()[-2], n = type.getShape().back(),
+          k = kernel.generic(op).getStaticLoopRanges().back(),
+          lanes = std::min(kLanes, vectorBytes / std::max<int64_t>(
+                                                     memoryBytes(type.getElementType()), 4)),
+          most = vectorBytes >= 64 ? kWideRows : kNarrowRows;
+  if (kernel.sizes || type.getNumElements() == 0 || k < lanes ||
+      matmulParts(k).count > kPlainParts)
+    return std::nullopt;
+  bool fewRows = m <= most && n >= lanes && op.getTransposeRhs(),
+       fewColumns = n <= most && m >= lanes && !op.getTransposeLhs();
+  if (!fewRows && !fewColumns)
+    return std::nullopt;
+  return FewRowsSchedule(kernel, op, lanes, /*exchanged=*/!fewRows).run();
+}
+
+} // namespace weft::compiler

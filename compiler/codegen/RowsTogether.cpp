@@ -1,0 +1,104 @@
+// Bodies of kernels whose rows read the same elements beside their own, some rows together: the
+// product of a matrix and a vector.
+//
+// A row by itself reads as much of the vector as of the matrix. A vector of 32 KiB takes the L1
+// cache for itself, so that half of what waits on its way to the core is no part of the matrix, and
+// memory stands idle. Rows together load the vector once for all of them, and their reads are as
+// many streams. The operations on an element, and their order, are those of a row by itself, and so
+// are the bits.
+#include "compiler/codegen/RowSchedule.h"
+
+namespace weft::compiler {
+
+namespace linalg = mlir::linalg;
+using mlir::Operation;
+using mlir::Value;
+using Role = FusionDomain::Role;
+using Shape = FusionDomain::Shape;
+
+// Accumulators of rows together: with them, a vector that is shared and one of its own, all are in
+// registers. A vector of lanes takes one of 32 on machines whose vectors have 64 bytes, and two of
+// 16 on others. (8192 x 8192 on one thread of Zen 4, GB/s: 1 row 18, 2 rows 23, 4 rows 25, 8 rows
+// 24; the bytes alone 28.)
+static constexpr int64_t kWideAccumulators = 8, kNarrowAccumulators = 4;
+// Ops of the code for a vector of all the rows.
+static constexpr int64_t kTogetherOps = 128;
+
+// How many rows a sweep does together; 1 where they share nothing, or where a row is more than one
+// sweep with sums.
+int64_t RowSchedule::rowsTogether() const {
+  if (domain.shape() != Shape::Rows || kernel.sizes || random || domain.outer().empty())
+    return 1;
+  if (hasColumns || hasParts || hasNear || domain.runSize() != domain.rowSize())
+    return 1;
+  if (lastLevel != 1 || !sweeps[1].reductions.empty())
+    return 1;
+  for (const Sweep &sweep : sweeps)
+    if (!sweep.stores.empty() || !sweep.keep.empty())
+      return 1;
+  int32_t along = domain.outer().back(), within = domain.inner().back();
+  auto isShared = [&](Value argument) {
+    const FusionDomain::Layout *layout = domain.layout(argument);
+    return layout && llvm::is_contained(*layout, within) && !llvm::is_contained(*layout, along);
+  };
+  if (llvm::none_of(kernel.fusion.getBody().front().getArguments(), isShared))
+    return 1;
+  int64_t accumulators = kernel.vectorBytes >= 64 ? kWideAccumulators : kNarrowAccumulators,
+          reductions = sweeps[0].reductions.size(), ops = kernel.ops.size();
+  int64_t count = std::min(accumulators / (kSlots * reductions), kTogetherOps / ops);
+  // All of them stand at one place of the dims further out.
+  if (domain.outer().size() > 1)
+    while (count > 1 && domain.atoms()[along] % count)
+      --count;
+  return std::clamp<int64_t>(count, 1, domain.rows());
+}
+
+void RowSchedule::sweepTogether(KernelFunction &f, llvm::ArrayRef<Index> rows) {
+  const Sweep &sweep = sweeps[0];
+  // The rows' dims, computed where all loops see them.
+  for (const Index &row : rows)
+    for (const Index &atom : atomPositions(f, row, Index::of(0)))
+      (void)f.e.scalarIndex(atom);
+  for (const Index &row : rows)
+    storeRows(f, sweep, row);
+  trackReads(f, nullptr, 0, {});
+  llvm::SmallVector<linalg::GenericOp> reductions; // each once a row
+  for (size_t i = 0; i < rows.size(); ++i)
+    for (Operation *op : sweep.reductions)
+      reductions.push_back(kernel.generic(op));
+  size_t each = sweep.reductions.size();
+  auto sums = f.reduceRun(
+      domain.rowSize(), unroll, Index::of(0), reductions,
+      [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
+        for (const KernelFunction::Unit &unit : units)
+          for (auto [r, row] : llvm::enumerate(rows)) {
+            auto atoms = atomPositions(f, row, unit.position);
+            for (auto [i, op] : llvm::enumerate(sweep.reductions)) {
+              Value &slot = slots[(r * each + i) * kSlots + unit.slot];
+              slot = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), slot,
+                                  unit.mask);
+            }
+          }
+      });
+  for (auto [r, row] : llvm::enumerate(rows)) {
+    for (auto [i, op] : llvm::enumerate(sweep.reductions))
+      knowSum(f, op, row, [sum = sums[r * each + i]] { return sum; });
+    storeRows(f, sweeps[1], row);
+  }
+}
+
+mlir::LogicalResult RowSchedule::emitTogether(int64_t count) {
+  KernelFunction f(kernel, kernel.info.symbol);
+  kernel.info.count = llvm::divideCeil(domain.rows(), count);
+  f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index group, KernelFunction::State &) {
+    f.block(group, domain.rows(), count, [&](const Index &first, int64_t some) {
+      llvm::SmallVector<Index> rows;
+      for (int64_t i = 0; i < some; ++i)
+        rows.push_back(f.e.space.add(first, i));
+      sweepTogether(f, rows);
+    });
+  });
+  return f.finish();
+}
+
+} // namespace weft::compiler
