@@ -151,6 +151,26 @@ TEST(MatmulSchedule, CutsWhatIsLarge) {
   check<float>({2, 3, 17000, 5}, "f32");
 }
 
+// A matrix whose depth lies together and few rows, or few columns: squares of it, what is left of
+// them in either direction, one part of the depth and several, batches.
+TEST(MatmulSchedule, FewRowsOrColumns) {
+  for (int64_t few : {1, 2, 3, 4, 5, 8})
+    for (int64_t k : {16, 17, 31, 300})
+      for (int64_t many : {16, 17, 50}) {
+        check<float>({0, few, k, many, few % 2 == 0, true}, "f32");
+        check<float>({0, many, k, few, false, few % 2 == 0}, "f32");
+      }
+  for (bool other : {false, true}) {
+    check<double>({3, 4, 270, 37, other, true}, "f64");
+    check<double>({2, 37, 523, 3, false, other}, "f64");
+    check<int32_t>({0, 3, 40, 21, other, true}, "i32");
+    check<int64_t>({2, 21, 40, 2, false, other}, "i64");
+  }
+  // As deep as parts are added up plainly, and deeper.
+  check<float>({0, 2, 16384, 18, false, true}, "f32");
+  check<float>({0, 2, 16400, 18, false, true}, "f32");
+}
+
 TEST(MatmulSchedule, OtherTypes) {
   for (bool right : {false, true}) {
     check<float>({0, 19, 270, 61, true, right}, "f32");

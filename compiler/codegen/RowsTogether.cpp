@@ -1,11 +1,10 @@
 // Bodies of kernels whose rows read the same elements beside their own, some rows together: the
 // product of a matrix and a vector.
 //
-// A row by itself reads as much of the vector as of the matrix. A vector of 32 KiB takes the L1
-// cache for itself, so that half of what waits on its way to the core is no part of the matrix, and
-// memory stands idle. Rows together load the vector once for all of them, and their reads are as
-// many streams. The operations on an element, and their order, are those of a row by itself, and so
-// are the bits.
+// A row by itself reads as much of the vector as of the matrix. A vector that is longer than the L1
+// cache comes from the L2 each time, so that half of what is on its way to the core is no part of
+// the matrix, and memory stands idle. Rows together load the vector once for all of them. The
+// operations on an element, and their order, are those of a row by itself, and so are the bits.
 #include "compiler/codegen/RowSchedule.h"
 
 namespace weft::compiler {
@@ -18,9 +17,13 @@ using Shape = FusionDomain::Shape;
 
 // Accumulators of rows together: with them, a vector that is shared and one of its own, all are in
 // registers. A vector of lanes takes one of 32 on machines whose vectors have 64 bytes, and two of
-// 16 on others. (8192 x 8192 on one thread of Zen 4, GB/s: 1 row 18, 2 rows 23, 4 rows 25, 8 rows
-// 24; the bytes alone 28.)
+// 16 on others.
 static constexpr int64_t kWideAccumulators = 8, kNarrowAccumulators = 4;
+// Bytes that rows share from which on they go together: half of an L1 cache. Below it they stay
+// there, and a row after the other is one stream through memory, which a machine's prefetchers
+// follow best. (Zen 4, one thread, GB/s, rows of 1,024 / 4,096 / 8,192 floats: one row 39 / 24 / 18,
+// four rows 25 / 23 / 25, the bytes alone 41 / 32 / 30.)
+static constexpr int64_t kSharedBytes = 16 << 10;
 // Ops of the code for a vector of all the rows.
 static constexpr int64_t kTogetherOps = 128;
 
@@ -37,11 +40,13 @@ int64_t RowSchedule::rowsTogether() const {
     if (!sweep.stores.empty() || !sweep.keep.empty())
       return 1;
   int32_t along = domain.outer().back(), within = domain.inner().back();
-  auto isShared = [&](Value argument) {
+  int64_t shared = 0;
+  for (Value argument : kernel.fusion.getBody().front().getArguments()) {
     const FusionDomain::Layout *layout = domain.layout(argument);
-    return layout && llvm::is_contained(*layout, within) && !llvm::is_contained(*layout, along);
-  };
-  if (llvm::none_of(kernel.fusion.getBody().front().getArguments(), isShared))
+    if (layout && llvm::is_contained(*layout, within) && !llvm::is_contained(*layout, along))
+      shared += domain.rowSize() * memoryBytes(elementOf(argument));
+  }
+  if (shared <= kSharedBytes)
     return 1;
   int64_t accumulators = kernel.vectorBytes >= 64 ? kWideAccumulators : kNarrowAccumulators,
           reductions = sweeps[0].reductions.size(), ops = kernel.ops.size();

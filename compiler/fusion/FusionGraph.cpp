@@ -107,8 +107,20 @@ bool FusionGraph::canBeFree(mlir::Operation *op, int64_t &size) const {
   if (auto cast = mlir::dyn_cast<ir::CastOp>(op);
       cast && elementBits(cast.getInput()) < elementBits(cast.getResult()))
     return true;
+  // What is computed from elements in memory, each read once, is no cheaper to compute again than
+  // to read, even if the elements have another shape there.
+  auto isReshaped = [&](mlir::Value operand) {
+    auto reshape = operand.getDefiningOp<ir::ReshapeOp>();
+    while (reshape && free_.contains(reshape)) {
+      operand = reshape.getInput();
+      reshape = operand.getDefiningOp<ir::ReshapeOp>();
+    }
+    mlir::Operation *def = operand.getDefiningOp();
+    return !def || !free_.contains(def);
+  };
   auto weftOp = mlir::dyn_cast<ir::WeftOp>(op);
-  return weftOp && weftOp.kind() == ir::Kind::Elementwise && allFree;
+  return weftOp && weftOp.kind() == ir::Kind::Elementwise && allFree &&
+         weftOp.cost() < limits::kExpensiveCost && llvm::none_of(op->getOperands(), isReshaped);
 }
 
 void FusionGraph::findFreeOps(mlir::Block &block) {
