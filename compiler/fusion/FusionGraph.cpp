@@ -107,20 +107,19 @@ bool FusionGraph::canBeFree(mlir::Operation *op, int64_t &size) const {
   if (auto cast = mlir::dyn_cast<ir::CastOp>(op);
       cast && elementBits(cast.getInput()) < elementBits(cast.getResult()))
     return true;
-  // What is computed from elements in memory, each read once, is no cheaper to compute again than
-  // to read, even if the elements have another shape there.
-  auto isReshaped = [&](mlir::Value operand) {
+  // What follows another op's result, if only in another shape, belongs to that op's kernel.
+  auto followsOp = [&](mlir::Value operand) {
     auto reshape = operand.getDefiningOp<ir::ReshapeOp>();
     while (reshape && free_.contains(reshape)) {
       operand = reshape.getInput();
       reshape = operand.getDefiningOp<ir::ReshapeOp>();
     }
     mlir::Operation *def = operand.getDefiningOp();
-    return !def || !free_.contains(def);
+    return def && !free_.contains(def);
   };
   auto weftOp = mlir::dyn_cast<ir::WeftOp>(op);
   return weftOp && weftOp.kind() == ir::Kind::Elementwise && allFree &&
-         weftOp.cost() < limits::kExpensiveCost && llvm::none_of(op->getOperands(), isReshaped);
+         weftOp.cost() < limits::kExpensiveCost && llvm::none_of(op->getOperands(), followsOp);
 }
 
 void FusionGraph::findFreeOps(mlir::Block &block) {

@@ -207,3 +207,32 @@ func.func @main(%x: tensor<4x16x32x32xf32>, %w: tensor<16xf32>, %b: tensor<16xf3
   return %p : tensor<4x16x16x16xf32>
 }
 }
+
+// -----
+// Two products of a row with an activation between them: bias and activation are the first product's kernel's, and each of their elements
+// is computed once, not for each output of the second one. A bias that is stored in another shape changes nothing.
+// CHECK-LABEL: @row_through_two_layers
+// CHECK: %[[HIDDEN:.*]] = weft.fusion(
+// CHECK: weft.reduce_sum
+// CHECK: weft.add
+// CHECK: weft.gelu
+// CHECK: weft.yield
+// CHECK: weft.fusion({{.*}}%[[HIDDEN]]
+// CHECK-NOT: weft.gelu
+// CHECK: weft.reduce_sum
+// CHECK: weft.add
+// CHECK: weft.yield
+// CHECK-NOT: weft.fusion
+// CHECK: return
+module @row_through_two_layers {
+func.func @main(%x: tensor<1x64xf32>, %u: tensor<256x64xf32>, %b: tensor<256xf32>, %v: tensor<64x256xf32>, %c: tensor<64xf32>) -> tensor<1x64xf32> {
+  %0 = weft.matmul %x, %u {transpose_rhs = true} : tensor<1x64xf32>, tensor<256x64xf32>
+  %1 = weft.broadcast %b : tensor<256xf32> to tensor<1x256xf32>
+  %2 = weft.add %0, %1 : tensor<1x256xf32>
+  %3 = weft.gelu %2 : tensor<1x256xf32>
+  %4 = weft.matmul %3, %v {transpose_rhs = true} : tensor<1x256xf32>, tensor<64x256xf32>
+  %5 = weft.broadcast %c : tensor<64xf32> to tensor<1x64xf32>
+  %6 = weft.add %4, %5 : tensor<1x64xf32>
+  return %6 : tensor<1x64xf32>
+}
+}
