@@ -27,6 +27,10 @@ static constexpr int64_t kExactVectors = 4;
 // Elements of a piece of an elementwise kernel whose rows are at least twice as long.
 static constexpr int64_t kRowBlock = 4096;
 
+// Vectors of columns whose parts are added up together: as many loads from a far cache on their way
+// at once.
+static constexpr int64_t kFinishVectors = 4;
+
 // Whether a reduction gives the same bits in any order.
 static bool isExact(Operation *op) {
   return mlir::isa<ir::ReduceMaxOp>(op);
@@ -433,14 +437,15 @@ void RowSchedule::storeOutputs(KernelFunction &f, Role role, llvm::ArrayRef<Inde
   }
 }
 
-// The total of part(i) for i in [0, count), which `most` bounds.
-static Value addUp(KernelFunction &f, linalg::GenericOp reduction, bool vector, Value count,
-                   int64_t most, llvm::function_ref<Value(const Index &)> part) {
-  auto totals = f.loop(f.e.constantIndex(0), count, most, f.noTotals(reduction, 1, vector),
+// The totals of parts(i), `copies` of them, for i in [0, count), which `most` bounds.
+static KernelFunction::State
+addUp(KernelFunction &f, linalg::GenericOp reduction, int64_t copies, bool vector, Value count,
+      int64_t most, llvm::function_ref<KernelFunction::State(const Index &)> parts) {
+  auto totals = f.loop(f.e.constantIndex(0), count, most, f.noTotals(reduction, copies, vector),
                        [&](Index i, KernelFunction::State &inside) {
-                         f.addToTotals(inside, reduction, 1, part(i));
+                         f.addToTotals(inside, reduction, copies, parts(i));
                        });
-  return f.fromTotals(totals, reduction, 1)[0];
+  return f.fromTotals(totals, reduction, copies);
 }
 
 // Adds the partial results in order, and computes what depends on them.
@@ -463,7 +468,8 @@ mlir::LogicalResult RowSchedule::emitFinish() {
       if (blocks == 1)
         sum = value(Index::of(0));
       else
-        sum = addUp(f, reduction, false, f.e.constantIndex(blocks), blocks, value);
+        sum = addUp(f, reduction, 1, false, f.e.constantIndex(blocks), blocks,
+                    [&](const Index &i) { return KernelFunction::State{value(i)}; })[0];
     } else {
       Value buffer = f.partials(partial.offset, rows, partial.element);
       auto add = [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
@@ -485,26 +491,37 @@ mlir::LogicalResult RowSchedule::emitFinish() {
   if (hasParts)
     finishParts(f);
   if (hasColumns) {
-    f.run(n, kSlots, Index::of(0), {},
+    // Vectors of the sums of a chunk lie together, those of the next one far away.
+    f.run(n, kFinishVectors, Index::of(0), {},
           [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-            for (const KernelFunction::Unit &unit : units) {
-              auto atoms = atomPositions(f, Index::of(0), unit.position);
-              for (auto &[op, partial] : partials) {
-                if (domain.role(op->getResult(0)) != Role::Col)
-                  continue;
-                linalg::GenericOp reduction = kernel.generic(op);
-                Value buffer = f.partials(partial.offset, chunks * padded, partial.element);
-                auto value = [&](const Index &chunk) {
+            llvm::SmallVector<llvm::SmallVector<Index>> atoms;
+            for (const KernelFunction::Unit &unit : units)
+              atoms.push_back(atomPositions(f, Index::of(0), unit.position));
+            llvm::SmallVector<std::pair<Operation *, KernelFunction::State>> sums;
+            for (auto &[op, partial] : partials) {
+              if (domain.role(op->getResult(0)) != Role::Col)
+                continue;
+              linalg::GenericOp reduction = kernel.generic(op);
+              Value buffer = f.partials(partial.offset, chunks * padded, partial.element);
+              auto values = [&, element = partial.element](const Index &chunk) {
+                KernelFunction::State parts;
+                for (const KernelFunction::Unit &unit : units) {
                   Index at = f.e.space.add(f.e.space.scale(chunk, padded), unit.position);
-                  return f.e.broadcast(f.e.load(buffer, partial.element, at, unit.mask));
-                };
-                Value count = kernel.sizes ? pieces(f).second : f.e.constantIndex(chunks);
-                Value sum = chunks == 1 ? value(Index::of(0))
-                                        : addUp(f, reduction, true, count, chunks, value);
+                  parts.push_back(f.e.broadcast(f.e.load(buffer, element, at, unit.mask)));
+                }
+                return parts;
+              };
+              Value count = kernel.sizes ? pieces(f).second : f.e.constantIndex(chunks);
+              sums.emplace_back(op, chunks == 1
+                                        ? values(Index::of(0))
+                                        : addUp(f, reduction, units.size(), true, count, chunks,
+                                                values));
+            }
+            for (auto [u, unit] : llvm::enumerate(units)) {
+              for (auto &[op, sum] : sums)
                 f.e.setKnown(kernel.lowered.lookup(op->getResult(0)),
-                             [sum](llvm::ArrayRef<Index>, Value) { return sum; });
-              }
-              storeOutputs(f, Role::Col, atoms, unit.mask);
+                             [value = sum[u]](llvm::ArrayRef<Index>, Value) { return value; });
+              storeOutputs(f, Role::Col, atoms[u], unit.mask);
             }
           });
   }
