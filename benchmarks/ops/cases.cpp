@@ -1,5 +1,6 @@
 #include "benchmarks/ops/cases.h"
 
+#include <array>
 #include <map>
 #include <stdexcept>
 
@@ -121,9 +122,15 @@ Row skinny_row(int64_t m, int64_t k, int64_t n, bool transposed) {
   };
   std::string sizes =
       std::to_string(m) + "x" + std::to_string(k) + "x" + std::to_string(n);
-  return {(transposed ? "linear_" : "product_") + sizes, "skinny", make,
+  return {(transposed ? "skinny_linear_" : "skinny_product_") + sizes, "skinny", make,
           MatmulProblem{1, m, k, n, transposed, /*is_weight=*/true, /*bias=*/transposed}};
 }
+
+constexpr std::array<int64_t, 3> kSkinny[] = {
+    {1, 8192, 8192},   {1, 4096, 4096}, {1, 1024, 1024}, {1, 512, 16384}, {1, 16384, 512},
+    {1, 4097, 4095},   {2, 4096, 4096}, {4, 4096, 4096}, {8, 4096, 4096}, {3, 4095, 4097},
+    {8, 512, 16384},   {8, 16384, 512}, {4096, 4096, 1}, {4096, 4096, 2}, {4096, 4096, 4},
+    {4096, 4096, 8},   {16384, 512, 4}, {4095, 4097, 3}};
 
 // Layers of one width without anything between but a ReLU: inference of one row.
 Row mlp_row(int64_t layers, int64_t width) {
@@ -251,7 +258,8 @@ Row batch_norm_backward_row(const std::string &name, const Shape &shape) {
 }
 
 const std::vector<Row> &table() {
-  static const std::vector<Row> cases = {
+  static const std::vector<Row> cases = [] {
+    std::vector<Row> made = {
       {"chain_tanh_sigmoid_16M", "elementwise",
        [] {
          return forward({floats({1 << 24}), floats({1 << 24})},
@@ -511,47 +519,6 @@ const std::vector<Row> &table() {
       product64_row("matvec64_1024", {1024, 1024}, {1024}),
       product64_row("matvec64_4096", {4096, 4096}, {4096}),
       product64_row("matvec64_transposed_1024", {1024, 1024}, {1024}, true),
-      // Few rows, few columns; inference of one row.
-      skinny_row(1, 8192, 8192, true),
-      skinny_row(1, 4096, 4096, true),
-      skinny_row(1, 1024, 1024, true),
-      skinny_row(1, 512, 16384, true),
-      skinny_row(1, 16384, 512, true),
-      skinny_row(1, 4097, 4095, true),
-      skinny_row(2, 4096, 4096, true),
-      skinny_row(4, 4096, 4096, true),
-      skinny_row(8, 4096, 4096, true),
-      skinny_row(3, 4095, 4097, true),
-      skinny_row(8, 512, 16384, true),
-      skinny_row(8, 16384, 512, true),
-      skinny_row(1, 8192, 8192, false),
-      skinny_row(1, 4096, 4096, false),
-      skinny_row(1, 1024, 1024, false),
-      skinny_row(1, 512, 16384, false),
-      skinny_row(1, 16384, 512, false),
-      skinny_row(1, 4097, 4095, false),
-      skinny_row(2, 4096, 4096, false),
-      skinny_row(4, 4096, 4096, false),
-      skinny_row(8, 4096, 4096, false),
-      skinny_row(3, 4095, 4097, false),
-      skinny_row(8, 512, 16384, false),
-      skinny_row(8, 16384, 512, false),
-      skinny_row(4096, 4096, 1, false),
-      skinny_row(4096, 4096, 1, true),
-      skinny_row(4096, 4096, 2, false),
-      skinny_row(4096, 4096, 2, true),
-      skinny_row(4096, 4096, 4, false),
-      skinny_row(4096, 4096, 4, true),
-      skinny_row(4096, 4096, 8, false),
-      skinny_row(4096, 4096, 8, true),
-      skinny_row(16384, 512, 4, false),
-      skinny_row(16384, 512, 4, true),
-      skinny_row(4095, 4097, 3, false),
-      skinny_row(4095, 4097, 3, true),
-      mlp_row(3, 8192),
-      mlp_row(3, 1024),
-      decode_row(4, 768),
-      decode_row(2, 2048),
       // ResNet-50: batch, channels, outputs, image, kernel, stride, padding, groups.
       convolution_row("conv7x7_s2_3_64_224_b1", {1, 3, 64, 224, 7, 2, 3, 1}),
       convolution_row("conv7x7_s2_3_64_224_b16", {16, 3, 64, 224, 7, 2, 3, 1}),
@@ -576,7 +543,15 @@ const std::vector<Row> &table() {
       convolution_row("conv_depthwise3x3_144_56_backward_b16", {16, 144, 144, 56, 3, 1, 1, 144}, true),
       convolution_row("conv_depthwise3x3_s2_144_56_b1", {1, 144, 144, 56, 3, 2, 1, 144}),
       convolution_row("conv_depthwise3x3_s2_144_56_backward_b16", {16, 144, 144, 56, 3, 2, 1, 144}, true),
-  };
+    };
+    // Few rows, few columns; inference of one row.
+    for (auto [m, k, n] : kSkinny)
+      for (bool transposed : {true, false})
+        made.push_back(skinny_row(m, k, n, transposed));
+    for (Row &row : std::vector{mlp_row(3, 8192), mlp_row(3, 1024), decode_row(4, 768), decode_row(2, 2048)})
+      made.push_back(row);
+    return made;
+  }();
   return cases;
 }
 

@@ -264,7 +264,7 @@ CASES = {
     "attention_values_gpt2_12x1x64": lambda: attention(12, 1, 512, 64, False),
     "attention_scores_gpt2_backward_12x512x64": lambda: attention_backward(12, 512, 64, 512, True),
     "attention_values_gpt2_backward_12x512x64": lambda: attention_backward(12, 512, 512, 64, False),
-    **{f"{'linear' if transposed else 'product'}_{m}x{k}x{n}": lambda m=m, k=k, n=n, transposed=transposed: skinny(m, k, n, transposed)
+    **{f"skinny_{'linear' if transposed else 'product'}_{m}x{k}x{n}": lambda m=m, k=k, n=n, transposed=transposed: skinny(m, k, n, transposed)
        for m, k, n in SKINNY for transposed in (True, False)},
     "mlp_3x8192": lambda: mlp(3, 8192),
     "mlp_3x1024": lambda: mlp(3, 1024),

@@ -66,7 +66,8 @@ std::function<void()> read_of(const OpCase &made) {
   auto read = std::make_shared<Read>();
   int64_t words = 0;
   for (const weft::Tensor &input : made.inputs) {
-    read->inputs.emplace_back(static_cast<const uint64_t *>(input.data_bytes()), input.nbytes() / 8);
+    read->inputs.emplace_back(static_cast<const uint64_t *>(input.data_bytes()),
+                              input.nbytes() / 8);
     words += read->inputs.back().second;
   }
   int threads = weft::runtime::default_threads();

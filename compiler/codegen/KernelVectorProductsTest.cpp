@@ -26,7 +26,8 @@ constexpr const char *kLinear = R"(
 constexpr const char *kLinearInputs =
     "%w: tensor<RxNxTYPE>, %x: tensor<NxTYPE>, %b: tensor<RxTYPE>";
 
-// A matrix as nn::Linear keeps it, [outputs, inputs]. Rows go together from 16 KiB of the vector on.
+// A matrix as nn::Linear keeps it, [outputs, inputs]. Rows go together from 16 KiB of the vector
+// on.
 TEST(VectorProducts, RowsThatShareAVector) {
   for (const char *rows : {"1", "2", "3", "4", "5", "7", "33"})
     for (const char *columns : {"17", "1023", "4112", "4127", "8210"})
@@ -45,8 +46,8 @@ TEST(VectorProducts, WhatComesBeforeAndAfter) {
     for (const char *columns : {"50", "4130"}) {
       Text of{rows, columns};
       // A factor of each element in front, an activation and a residual behind, the sum of it all.
-      checkFusion(of("%w: tensor<RxNxf32>, %x: tensor<Nxf32>, %g: tensor<Nxf32>, %r: tensor<Rxf32>"),
-                  of(R"(
+      checkFusion(
+          of("%w: tensor<RxNxf32>, %x: tensor<Nxf32>, %g: tensor<Nxf32>, %r: tensor<Rxf32>"), of(R"(
         %y = weft.mul %x, %g : tensor<Nxf32>
         %y2 = weft.broadcast %y : tensor<Nxf32> to tensor<RxNxf32>
         %t = weft.mul %w, %y2 : tensor<RxNxf32>
@@ -54,7 +55,7 @@ TEST(VectorProducts, WhatComesBeforeAndAfter) {
         %h = weft.tanh %s : tensor<Rxf32>
         %a = weft.add %h, %r : tensor<Rxf32>
         %all = weft.reduce_sum %a, dims = [0] : tensor<Rxf32>)"),
-                  of("%a: tensor<Rxf32>, %all: tensor<f32>"), 1e-3);
+          of("%a: tensor<Rxf32>, %all: tensor<f32>"), 1e-3);
       // Two matrices and one vector; a maximum beside a sum.
       checkFusion(of("%w: tensor<RxNxf32>, %v: tensor<RxNxf32>, %x: tensor<Nxf32>"), of(R"(
         %x2 = weft.broadcast %x : tensor<Nxf32> to tensor<RxNxf32>

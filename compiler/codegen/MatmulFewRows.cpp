@@ -171,11 +171,10 @@ std::optional<mlir::LogicalResult> scheduleFewRows(KernelBuilder &kernel, ir::Ma
   auto type = mlir::cast<mlir::RankedTensorType>(op.getResult().getType());
   int64_t m = type.getShape().end()[-2], n = type.getShape().back(),
           k = kernel.generic(op).getStaticLoopRanges().back(),
-          lanes = std::min(kLanes, vectorBytes / std::max<int64_t>(
-                                                     memoryBytes(type.getElementType()), 4)),
+          lanes = std::min(kLanes,
+                           vectorBytes / std::max<int64_t>(memoryBytes(type.getElementType()), 4)),
           most = vectorBytes >= 64 ? kWideRows : kNarrowRows;
-  if (kernel.sizes || type.getNumElements() == 0 || k < lanes ||
-      matmulParts(k).count > kPlainParts)
+  if (kernel.sizes || type.getNumElements() == 0 || k < lanes || matmulParts(k).count > kPlainParts)
     return std::nullopt;
   bool fewRows = m <= most && n >= lanes && op.getTransposeRhs(),
        fewColumns = n <= most && m >= lanes && !op.getTransposeLhs();

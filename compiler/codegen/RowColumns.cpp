@@ -108,8 +108,8 @@ void RowSchedule::rowsOfChunk(KernelFunction &f, const Index &chunk) {
   });
 }
 
-// `count` rows from `first` on, of a block of `size` columns from `base` on, are added to the chunk's
-// partial results.
+// `count` rows from `first` on, of a block of `size` columns from `base` on, are added to the
+// chunk's partial results.
 void RowSchedule::addRows(KernelFunction &f, const Index &chunk, const Index &first, int64_t count,
                           int64_t size, const Index &base) {
   const Sweep &sweep = sweeps[0];
@@ -188,8 +188,8 @@ void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t 
     KernelFunction::State totals = f.noTotals(kernel.generic(op), 1, true);
     for (auto [i, total] : llvm::enumerate(totals)) {
       auto [memory, at] = totalAt(op, i, total, unit);
-      total =
-          f.e.broadcast(f.e.load(memory, mlir::getElementTypeOrSelf(total.getType()), at, unit.mask));
+      total = f.e.broadcast(
+          f.e.load(memory, mlir::getElementTypeOrSelf(total.getType()), at, unit.mask));
     }
     return totals;
   };
@@ -203,9 +203,8 @@ void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t 
       storeTotals(op, f.noTotals(kernel.generic(op), 1, true), unit);
   });
   Value begin = f.e.scalarIndex(f.e.space.scale(chunk, chunkRows));
-  Value end = f.e.make<arith::MinSIOp>(
-      f.e.make<arith::AddIOp>(begin, f.e.constantIndex(chunkRows)),
-      kernel.sizes ? f.end : f.e.constantIndex(rows));
+  Value end = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(begin, f.e.constantIndex(chunkRows)),
+                                       kernel.sizes ? f.end : f.e.constantIndex(rows));
   // Rows [from, to): some at a time, then those that are left one by one.
   auto someRows = [&](Value from, Value to) {
     Value step = f.e.constantIndex(together),
@@ -213,16 +212,16 @@ void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t 
     if (rows >= together)
       f.loop(f.e.constantIndex(0), groups, rows / together, {},
              [&](Index group, KernelFunction::State &) {
-               Value first = f.e.make<arith::AddIOp>(
-                   from, f.e.scalarIndex(f.e.space.scale(group, together)));
-               addRows(f, chunk, f.e.space.scalar(first, rows - together + 1), together, size, base);
+               Value first =
+                   f.e.make<arith::AddIOp>(from, f.e.scalarIndex(f.e.space.scale(group, together)));
+               addRows(f, chunk, f.e.space.scalar(first, rows - together + 1), together, size,
+                       base);
              });
     if (together == 1 || (!kernel.sizes && rows % together == 0 && chunkRows % together == 0))
       return;
     Value rest = f.e.make<arith::AddIOp>(from, f.e.make<arith::MulIOp>(groups, step));
-    f.loop(rest, to, rows, {}, [&](Index row, KernelFunction::State &) {
-      addRows(f, chunk, row, 1, size, base);
-    });
+    f.loop(rest, to, rows, {},
+           [&](Index row, KernelFunction::State &) { addRows(f, chunk, row, 1, size, base); });
   };
   if (!inBlocks)
     return someRows(begin, end);
@@ -286,16 +285,16 @@ bool RowSchedule::hasFewColumns() const {
   return paddedColumns() <= kFewVectors * kLanes;
 }
 
-// Columns of a piece of a kernel with reductions over rows alone. Where rows are counted at run time
-// the range is theirs, and columns are one block.
+// Columns of a piece of a kernel with reductions over rows alone. Where rows are counted at run
+// time the range is theirs, and columns are one block.
 int64_t RowSchedule::columnBlock() const {
   if (kernel.sizes)
     return paddedColumns();
   int64_t blocks = std::max(llvm::divideCeil(paddedColumns(), kColumnBlock),
                             llvm::divideCeil(kLeastPieces, chunks));
-  return std::min(paddedColumns(),
-                  std::max(kLeastColumnBlock,
-                           roundUp(llvm::divideCeil(paddedColumns(), blocks), kColumnUnit)));
+  return std::min(
+      paddedColumns(),
+      std::max(kLeastColumnBlock, roundUp(llvm::divideCeil(paddedColumns(), blocks), kColumnUnit)));
 }
 
 // Only reductions over rows (and stores beside them). A piece is a chunk of rows and a block of

@@ -438,9 +438,9 @@ void RowSchedule::storeOutputs(KernelFunction &f, Role role, llvm::ArrayRef<Inde
 }
 
 // The totals of parts(i), `copies` of them, for i in [0, count), which `most` bounds.
-static KernelFunction::State
-addUp(KernelFunction &f, linalg::GenericOp reduction, int64_t copies, bool vector, Value count,
-      int64_t most, llvm::function_ref<KernelFunction::State(const Index &)> parts) {
+static KernelFunction::State addUp(KernelFunction &f, linalg::GenericOp reduction, int64_t copies,
+                                   bool vector, Value count, int64_t most,
+                                   llvm::function_ref<KernelFunction::State(const Index &)> parts) {
   auto totals = f.loop(f.e.constantIndex(0), count, most, f.noTotals(reduction, copies, vector),
                        [&](Index i, KernelFunction::State &inside) {
                          f.addToTotals(inside, reduction, copies, parts(i));
@@ -512,10 +512,9 @@ mlir::LogicalResult RowSchedule::emitFinish() {
                 return parts;
               };
               Value count = kernel.sizes ? pieces(f).second : f.e.constantIndex(chunks);
-              sums.emplace_back(op, chunks == 1
-                                        ? values(Index::of(0))
-                                        : addUp(f, reduction, units.size(), true, count, chunks,
-                                                values));
+              sums.emplace_back(
+                  op, chunks == 1 ? values(Index::of(0))
+                                  : addUp(f, reduction, units.size(), true, count, chunks, values));
             }
             for (auto [u, unit] : llvm::enumerate(units)) {
               for (auto &[op, sum] : sums)

@@ -21,8 +21,8 @@ using Shape = FusionDomain::Shape;
 static constexpr int64_t kWideAccumulators = 8, kNarrowAccumulators = 4;
 // Bytes that rows share from which on they go together: half of an L1 cache. Below it they stay
 // there, and a row after the other is one stream through memory, which a machine's prefetchers
-// follow best. (Zen 4, one thread, GB/s, rows of 1,024 / 4,096 / 8,192 floats: one row 39 / 24 / 18,
-// four rows 25 / 23 / 25, the bytes alone 41 / 32 / 30.)
+// follow best. (Zen 4, one thread, GB/s, rows of 1,024 / 4,096 / 8,192 floats: one row 39 / 24 /
+// 18, four rows 25 / 23 / 25, the bytes alone 41 / 32 / 30.)
 static constexpr int64_t kSharedBytes = 16 << 10;
 // Ops of the code for a vector of all the rows.
 static constexpr int64_t kTogetherOps = 128;
@@ -72,19 +72,19 @@ void RowSchedule::sweepTogether(KernelFunction &f, llvm::ArrayRef<Index> rows) {
     for (Operation *op : sweep.reductions)
       reductions.push_back(kernel.generic(op));
   size_t each = sweep.reductions.size();
-  auto sums = f.reduceRun(
-      domain.rowSize(), unroll, Index::of(0), reductions,
-      [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
-        for (const KernelFunction::Unit &unit : units)
-          for (auto [r, row] : llvm::enumerate(rows)) {
-            auto atoms = atomPositions(f, row, unit.position);
-            for (auto [i, op] : llvm::enumerate(sweep.reductions)) {
-              Value &slot = slots[(r * each + i) * kSlots + unit.slot];
-              slot = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), slot,
-                                  unit.mask);
-            }
-          }
-      });
+  auto sums =
+      f.reduceRun(domain.rowSize(), unroll, Index::of(0), reductions,
+                  [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
+                    for (const KernelFunction::Unit &unit : units)
+                      for (auto [r, row] : llvm::enumerate(rows)) {
+                        auto atoms = atomPositions(f, row, unit.position);
+                        for (auto [i, op] : llvm::enumerate(sweep.reductions)) {
+                          Value &slot = slots[(r * each + i) * kSlots + unit.slot];
+                          slot = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms),
+                                              slot, unit.mask);
+                        }
+                      }
+                  });
   for (auto [r, row] : llvm::enumerate(rows)) {
     for (auto [i, op] : llvm::enumerate(sweep.reductions))
       knowSum(f, op, row, [sum = sums[r * each + i]] { return sum; });

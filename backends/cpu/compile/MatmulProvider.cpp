@@ -20,11 +20,11 @@ using compiler::NotMine;
 // caller's thread.
 constexpr int64_t kMinMultiplications = 16 * 16 * 16;
 
-// Columns of a product, bytes of its left side and its depth, with which a kernel of ours is faster.
-// The library's vectors have as many elements as there are columns, of 16. (4096 x 4096 times 2, 4
-// and 8 columns, one thread of Zen 4, ms: 12.0, 9.0 and 10.4; ours 5.2, 5.0 and 4.4; the bytes alone
-// 3.5.) A smaller left side is in a near cache; a deeper product is cut into more parts than a
-// kernel adds up in registers.
+// Columns of a product, bytes of its left side and its depth, with which a kernel of ours is
+// faster. The library's vectors have as many elements as there are columns, of 16. (4096 x 4096
+// times 2, 4 and 8 columns, one thread of Zen 4, ms: 12.0, 9.0 and 10.4; ours 5.2, 5.0 and 4.4; the
+// bytes alone 3.5.) A smaller left side is in a near cache; a deeper product is cut into more parts
+// than a kernel adds up in registers.
 constexpr int64_t kFewColumns = 8, kFewColumnsBytes = 1 << 20, kFewColumnsDepth = 16 * 1024;
 constexpr char kSometimesTooLarge[] =
     "a kernel is faster where the left side is large, and the smallest of the range is not";
