@@ -2,12 +2,10 @@
 // values, partial results.
 #include "compiler/codegen/RowSchedule.h"
 
-#include "compiler/math/Expand.h"
 #include "llvm/ADT/DenseSet.h"
 
 namespace weft::compiler {
 
-namespace linalg = mlir::linalg;
 using mlir::Operation;
 using mlir::Value;
 using Role = FusionDomain::Role;
