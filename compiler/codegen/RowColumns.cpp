@@ -4,6 +4,8 @@
 // KernelFunction::reduceSteps, so that fusing does not change a bit; `finish` adds up the chunks.
 #include "compiler/codegen/RowSchedule.h"
 
+#include <bit>
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace weft::compiler {
@@ -17,7 +19,7 @@ using Role = FusionDomain::Role;
 // Vectors of columns whose sums over some rows stay in registers, and the rows: few enough streams
 // for a machine's prefetchers, enough that sums are seldom loaded and stored.
 static constexpr int64_t kColumnVectors = 4, kAddedRows = 8;
-// Ops of the code for them.
+// Ops of the code for them: beyond it the loop leaves the cache of decoded ops.
 static constexpr int64_t kAddedOps = 256;
 // Vectors of a row up to which all their sums stay in registers.
 static constexpr int64_t kFewVectors = 4;
@@ -156,7 +158,11 @@ void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t 
                                  const Index &base) {
   const Sweep &sweep = sweeps[0];
   int64_t rows = domain.rows(), padded = paddedColumns(), ops = kernel.ops.size();
-  int64_t together = std::clamp<int64_t>(kAddedOps / (kColumnVectors * ops), 1, kAddedRows);
+  // A power of two divides a block of kChain rows; fewer rows than that are all added together.
+  auto together = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(
+      std::clamp<int64_t>(kAddedOps / (kColumnVectors * ops), 1, kAddedRows))));
+  if (!kernel.sizes && rows < together)
+    together = rows;
   bool inBlocks = chunkRows > kChain;
   auto eachVector = [&](llvm::function_ref<void(Operation *, const KernelFunction::Unit &)> emit) {
     f.run(size, 1, base, {},

@@ -28,8 +28,9 @@ static constexpr int64_t kExactVectors = 4;
 static constexpr int64_t kRowBlock = 4096;
 
 // Vectors of columns whose parts are added up together: as many loads from a far cache on their way
-// at once.
-static constexpr int64_t kFinishVectors = 4;
+// at once, and all in registers: totals of float32 are of 64 bits, and vectors of 32 bytes are two
+// of 16 registers a vector of lanes.
+static constexpr int64_t kFinishVectors = 4, kNarrowFinishVectors = 2;
 
 // Whether a reduction gives the same bits in any order.
 static bool isExact(Operation *op) {
@@ -492,7 +493,7 @@ mlir::LogicalResult RowSchedule::emitFinish() {
     finishParts(f);
   if (hasColumns) {
     // Vectors of the sums of a chunk lie together, those of the next one far away.
-    f.run(n, kFinishVectors, Index::of(0), {},
+    f.run(n, kernel.vectorBytes >= 64 ? kFinishVectors : kNarrowFinishVectors, Index::of(0), {},
           [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
             llvm::SmallVector<llvm::SmallVector<Index>> atoms;
             for (const KernelFunction::Unit &unit : units)

@@ -24,8 +24,10 @@ static constexpr int64_t kWideAccumulators = 8, kNarrowAccumulators = 4;
 // follow best. (Zen 4, one thread, GB/s, rows of 1,024 / 4,096 / 8,192 floats: one row 39 / 24 /
 // 18, four rows 25 / 23 / 25, the bytes alone 41 / 32 / 30.)
 static constexpr int64_t kSharedBytes = 16 << 10;
-// Ops of the code for a vector of all the rows.
+// Ops of the code for a vector of all the rows: beyond it the loop leaves the cache of decoded ops.
 static constexpr int64_t kTogetherOps = 128;
+// Pieces that threads are to have, where there are so many rows.
+static constexpr int64_t kLeastPieces = 8;
 
 // How many rows a sweep does together; 1 where they share nothing, or where a row is more than one
 // sweep with sums.
@@ -55,7 +57,7 @@ int64_t RowSchedule::rowsTogether() const {
   if (domain.outer().size() > 1)
     while (count > 1 && domain.atoms()[along] % count)
       --count;
-  return std::clamp<int64_t>(count, 1, domain.rows());
+  return std::clamp<int64_t>(count, 1, std::max<int64_t>(1, domain.rows() / kLeastPieces));
 }
 
 void RowSchedule::sweepTogether(KernelFunction &f, llvm::ArrayRef<Index> rows) {

@@ -20,15 +20,6 @@ using compiler::NotMine;
 // caller's thread.
 constexpr int64_t kMinMultiplications = 16 * 16 * 16;
 
-// Columns of a product, bytes of its left side and its depth, with which a kernel of ours is
-// faster. The library's vectors have as many elements as there are columns, of 16. (4096 x 4096
-// times 2, 4 and 8 columns, one thread of Zen 4, ms: 12.0, 9.0 and 10.4; ours 5.2, 5.0 and 4.4; the
-// bytes alone 3.5.) A smaller left side is in a near cache; a deeper product is cut into more parts
-// than a kernel adds up in registers.
-constexpr int64_t kFewColumns = 8, kFewColumnsBytes = 1 << 20, kFewColumnsDepth = 16 * 1024;
-constexpr char kSometimesTooLarge[] =
-    "a kernel is faster where the left side is large, and the smallest of the range is not";
-
 mlir::RankedTensorType typeOf(mlir::Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType());
 }
@@ -86,26 +77,6 @@ int64_t smallestProduct(ir::MatmulOp matmul) {
   return product;
 }
 
-// Bytes of the left side at the smallest size of its range, -1 where that is not known.
-int64_t smallestLeftBytes(ir::MatmulOp matmul) {
-  int64_t bytes = 4;
-  for (const ir::Dim &dim : ir::dimsOf(typeOf(matmul.getLhs()))) {
-    int64_t size = smallestSize(matmul, dim);
-    if (size < 0 || __builtin_mul_overflow(bytes, size, &bytes))
-      return -1;
-  }
-  return bytes;
-}
-
-// Whether a kernel of ours computes the product, at the largest size of its range, in the time that
-// it takes to read its left side.
-bool hasFewColumns(ir::MatmulOp matmul) {
-  auto left = typeOf(matmul.getLhs()), result = typeOf(matmul);
-  return left.getRank() == 2 && result.getRank() == 2 && !matmul.getTransposeLhs() &&
-         result.getShape().back() <= kFewColumns && left.getShape().back() <= kFewColumnsDepth &&
-         left.getNumElements() * 4 >= kFewColumnsBytes;
-}
-
 class MatmulProvider : public compiler::Provider {
 public:
   explicit MatmulProvider(bool packs) : packs_(packs) {}
@@ -130,13 +101,6 @@ public:
     if (resultType.getNumElements() < (kMinMultiplications + depth - 1) / depth)
       return ClaimRefusal{"too-small",
                           "a call of the library takes longer than a product of this size"};
-    if (hasFewColumns(matmul)) {
-      if (smallestLeftBytes(matmul) < kFewColumnsBytes)
-        return compiler::SometimesMine{kSometimesTooLarge};
-      return ClaimRefusal{"few-columns",
-                          "a kernel reads a large left side once; the library's vectors are as "
-                          "wide as there are columns"};
-    }
     // The library at every size or at none: which of the two it is decides the bits of the result.
     if (ir::hasNamedDims(resultType) || ir::hasNamedDims(lhsType))
       if (smallestProduct(matmul) < kMinMultiplications)

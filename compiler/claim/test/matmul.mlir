@@ -61,28 +61,6 @@ func.func @main(%a: tensor<64x64xf64>, %b: tensor<4x4xf32>, %c: tensor<64x64xf32
 }
 
 // -----
-// A large left side and few columns: a kernel reads it once. A small one, one that lies the other way, and more columns go to the library.
-// CHECK-LABEL: @few_columns
-// CHECK: weft.matmul %arg0, %arg1 : tensor<1024x256xf32>, tensor<256x8xf32>
-// CHECK: weft.matmul %arg0, %arg2 {transpose_rhs = true} : tensor<1024x256xf32>, tensor<3x256xf32>
-// CHECK: weft.provider_call "onednn.matmul"({{.*}} = %arg3 : tensor<1000x256xf32>, {{.*}} = %arg1
-// CHECK: weft.provider_call "onednn.matmul"({{.*}} = %arg4 : tensor<256x1024xf32>, {{.*}} = %arg1
-// CHECK: weft.provider_call "onednn.matmul"({{.*}} = %arg0 : tensor<1024x256xf32>, {{.*}} = %arg5
-// REPORT-DAG: claim: refused 2 x few-columns: a kernel reads a large left side once
-module @few_columns {
-func.func @main(%a: tensor<1024x256xf32>, %b: tensor<256x8xf32>, %c: tensor<3x256xf32>, %d: tensor<1000x256xf32>,
-                %e: tensor<256x1024xf32>, %f: tensor<256x9xf32>)
-    -> (tensor<1024x8xf32>, tensor<1024x3xf32>, tensor<1000x8xf32>, tensor<1024x8xf32>, tensor<1024x9xf32>) {
-  %0 = weft.matmul %a, %b : tensor<1024x256xf32>, tensor<256x8xf32>
-  %1 = weft.matmul %a, %c {transpose_rhs = true} : tensor<1024x256xf32>, tensor<3x256xf32>
-  %2 = weft.matmul %d, %b : tensor<1000x256xf32>, tensor<256x8xf32>
-  %3 = weft.matmul %e, %b {transpose_lhs = true} : tensor<256x1024xf32>, tensor<256x8xf32>
-  %4 = weft.matmul %a, %f : tensor<1024x256xf32>, tensor<256x9xf32>
-  return %0, %1, %2, %3, %4 : tensor<1024x8xf32>, tensor<1024x3xf32>, tensor<1000x8xf32>, tensor<1024x8xf32>, tensor<1024x9xf32>
-}
-}
-
-// -----
 // A term of a small product's shape that lies in memory, as steps of a sequence do, is added by the call; one that a kernel computes is
 // added by that kernel, and so is any term of a large product.
 // CHECK-LABEL: @term
