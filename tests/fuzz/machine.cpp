@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "tests/support/Compare.h"
 
@@ -63,9 +64,10 @@ void Machine::apply(const Step &step) {
   Tensors args;
   for (int place : step.args)
     args.push_back(values_[static_cast<size_t>(place)]);
-  // A gradient is asked of the tensor that the program has, not of its copy; and random numbers are
-  // those of one device's stream.
-  if (!devices_.empty() && step.call != "grad" && step.call != "backward") {
+  // A gradient is asked of the tensor that the program has, not of its copy, so what may give the
+  // tensor itself stays where that is; and random numbers are those of one device's stream.
+  static const std::set<std::string> stay = {"grad", "backward", "to", "eval"};
+  if (!devices_.empty() && !stay.contains(step.call)) {
     size_t turn = step.call == "dropout" ? 0 : values_.size() % devices_.size();
     for (Tensor &arg : args)
       arg = arg.to(devices_[turn]);
