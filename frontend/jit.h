@@ -31,6 +31,9 @@ struct CompileOptions {
   std::string cpu = {};
   bool embed_weights = true;  // false: weights and state stand in OUTPUT.safetensors
   std::string name = "model"; // prefix of the C functions
+  // Bytes that a run may take beside its inputs and weights, outputs included; see
+  // Config::memory_limit. 0: no limit.
+  int64_t memory_limit = 0;
   // Objects or archives with the kernels of users that the program calls, for a library or an
   // executable: they define weft_kernel_plugin, as a plugin of kernels does (weft/extend.h).
   std::vector<std::string> link = {};

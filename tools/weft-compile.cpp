@@ -138,6 +138,9 @@ int main(int argc, char **argv) {
   app.add_option("--dump-dir", flags.options.compile.dumpDir, "folder for the IR of each phase")
       ->envname("WEFT_DUMP_DIR");
   app.add_option("--runtime-dir", flags.options.runtimeFolder, "folder of libweft_aot.a");
+  app.add_option("--memory-limit", flags.options.compile.memoryLimit,
+                 "bytes that a run may take beside its inputs; values are computed again to fit")
+      ->check(CLI::NonNegativeNumber);
   app.add_flag("--no-fuse", flags.noFuse, "make each op a kernel of its own");
   app.add_flag("--no-claim", flags.noClaim, "call no vendor library");
   CLI11_PARSE(app, argc, argv);

@@ -2,6 +2,7 @@
 // global state.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace weft::compiler {
@@ -16,6 +17,9 @@ struct CompileOptions {
   // false: arguments marked stable are like any others; nothing is computed ahead of runs or
   // packed.
   bool prepare = true;
+  // Bytes that a program may take beside its inputs; 0 for no limit. One that would take more computes
+  // values again instead of keeping them. Results stay the same bit for bit.
+  int64_t memoryLimit = 0;
   // Lets providers and codegen trade exactness (NaN handling, reassociation) for speed.
   bool fastMath = false;
   // Threads that compile kernels; 0 for one a core.

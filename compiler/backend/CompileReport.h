@@ -13,17 +13,19 @@ namespace weft::compiler {
 struct PlanReport {
   std::string order;         // the name of the order that was chosen
   std::string packing;       // the name of the packing that was chosen
-  int64_t arenaBytes = 0;    // the arena: all intermediates
-  int64_t liveBound = 0;     // the lower bound for the chosen order
-  int64_t bestLiveBound = 0; // the lower bound for the best order tried
+  int64_t arenaBytes = 0; // the arena: the intermediates that do not lie in outputs
+  int64_t liveBound = 0;  // its lower bound, in the chosen order
   int64_t inputBytes = 0;
   int64_t outputBytes = 0; // fresh output buffers (those that donated inputs become are not in it)
   int64_t constantBytes = 0;
   int64_t inPlaceReuses = 0; // results that took the buffer of a dead operand
   int64_t donationsUsed = 0; // donated inputs that became outputs
-  // arenaBytes / liveBound; 1 when nothing is live.
+  int64_t recomputations = 0; // instructions that run again because of the memory limit
+  double recomputedShare = 0; // of what all instructions take: what these take more, by an estimate
+  // Of arena and outputs, which share their bytes: planned / lower bound; 1 when nothing is live.
   double ratio() const {
-    return liveBound == 0 ? 1.0 : double(arenaBytes) / double(liveBound);
+    int64_t bound = liveBound + outputBytes;
+    return bound == 0 ? 1.0 : double(arenaBytes + outputBytes) / double(bound);
   }
 };
 

@@ -14,10 +14,6 @@ namespace weft::compiler {
 #define GEN_PASS_REGISTRATION
 #include "compiler/claim/Passes.h.inc"
 
-// The name of the runtime's entry that calls kernels of users, as provider calls and library calls
-// have it.
-inline constexpr llvm::StringLiteral kCustomEntry = "weft.custom";
-
 // The pass with those who may claim (null for nobody), and a report that gets the refusals (null is
 // allowed).
 std::unique_ptr<mlir::Pass> createClaimPass(ClaimPassOptions options, const ProviderSet *providers,

@@ -13,6 +13,10 @@
 
 namespace weft::compiler {
 
+// The name of the runtime's entry that calls kernels of users, as provider calls and library calls
+// have it.
+inline constexpr llvm::StringLiteral kCustomEntry = "weft.custom";
+
 // Why an op was not claimed: a short fixed name, and a sentence for the report.
 struct ClaimRefusal {
   llvm::StringRef reason;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "compiler/claim/Passes.h"
+#include "compiler/claim/Provider.h"
 #include "compiler/codegen/Codegen.h"
 #include "compiler/link/BuildProgram.h"
 #include "compiler/link/Limits.h"

@@ -17,6 +17,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace weft::compiler {
@@ -121,6 +122,22 @@ absl::Status addScratch(plan::ProgramOp program, const ScratchBytes &ask) {
   return absl::OkStatus();
 }
 
+// What became of the memory limit.
+void remarkOnLimit(const PlanReport &report, int64_t limit, std::vector<std::string> &remarks) {
+  int64_t planned = report.arenaBytes + report.outputBytes;
+  if (report.recomputations == 0 && planned <= limit)
+    return;
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << "plan: memory limit of " << limit << " bytes: " << report.recomputations
+         << " instructions run again, some " << llvm::format("%.0f", 100 * report.recomputedShare)
+         << " % more work";
+  if (planned > limit)
+    stream << "; it is not reached: " << planned
+           << " bytes are the least that was found, outputs included";
+  remarks.push_back(std::move(text));
+}
+
 } // namespace
 
 void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, const CompileRequest &request,
@@ -156,9 +173,16 @@ void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, const Compi
         if (scratchBytes)
           if (absl::Status status = addScratch(findProgram(module), scratchBytes); !status.ok())
             return fail(status);
-        return runPasses(module, options.verifyEachPhase, [&](mlir::OpPassManager &passes) {
-          addPlanMemoryPasses(passes, result.report, options.inPlace);
-        });
+        PlanReport unread;
+        PlanReport &report = result.report ? *result.report : unread;
+        if (mlir::failed(
+                runPasses(module, options.verifyEachPhase, [&](mlir::OpPassManager &passes) {
+                  addPlanMemoryPasses(passes, &report, options.inPlace, options.memoryLimit);
+                })))
+          return mlir::failure();
+        if (result.refusals && options.memoryLimit > 0)
+          remarkOnLimit(report, options.memoryLimit, result.refusals->remarks);
+        return mlir::success();
       });
 }
 

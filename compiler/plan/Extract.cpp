@@ -1,6 +1,10 @@
 #include "compiler/plan/Extract.h"
 
+#include <cmath>
+
+#include "compiler/claim/Provider.h"
 #include "compiler/plan/IndexChecks.h"
+#include "compiler/plan/Limits.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -42,6 +46,26 @@ public:
 private:
   llvm::StringMap<int32_t> numbers_;
 };
+
+// What an instruction takes, in bytes of memory traffic. Of a library call the operations are not
+// known: a product of [m, k] and [k, n] makes 2 m n k of them, which is twice the root of the product
+// of its three operands' sizes; a convolution with a window makes more.
+double costOf(mlir::Operation &op, plan::KernelOp kernel) {
+  double bytes = 0, flops = 0;
+  for (mlir::Value operand : op.getOperands())
+    bytes += double(mlir::cast<plan::BufferType>(operand.getType()).getBytes());
+  if (kernel && kernel.getFlops())
+    flops = kernel.getFlops()->convertToDouble();
+  if (auto call = mlir::dyn_cast<plan::LibraryCallOp>(op)) {
+    llvm::SmallVector<double> sizes;
+    for (mlir::Type type : call.getTypes().getAsValueRange<mlir::TypeAttr>())
+      sizes.push_back(double(mlir::cast<mlir::RankedTensorType>(type).getNumElements()));
+    llvm::sort(sizes, std::greater<>());
+    if (sizes.size() >= 3)
+      flops = 2 * std::sqrt(sizes[0] * sizes[1] * sizes[2]);
+  }
+  return std::max(bytes, flops * kBytesPerFlop);
+}
 
 } // namespace
 
@@ -98,6 +122,10 @@ ExtractedProblem extractProblem(plan::ProgramOp program, bool inPlace) {
       }
     if (auto call = mlir::dyn_cast<plan::LibraryCallOp>(op); call && inPlace)
       step.checks = checks.of(call);
+    // Of kernels of users nobody knows whether they would do the same again.
+    auto library = mlir::dyn_cast<plan::LibraryCallOp>(op);
+    step.repeatable = !library || library.getCallee() != kCustomEntry;
+    step.cost = costOf(op, launch ? kernels.lookup<plan::KernelOp>(launch.getKernel()) : nullptr);
     result.problem.steps.push_back(std::move(step));
     result.instructions.push_back(&op);
   }

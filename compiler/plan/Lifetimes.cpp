@@ -5,14 +5,17 @@
 
 namespace weft::compiler {
 
-std::vector<Lifetime> lifetimes(const PlanProblem &problem, const StepOrder &order) {
+namespace {
+
+std::vector<Lifetime> lifetimesOf(PlanProblem::Kind kind, const PlanProblem &problem,
+                                  const StepOrder &order) {
   std::vector<Lifetime> result;
   std::vector<int32_t> row(problem.values.size(), -1);
   for (size_t position = 0; position < order.steps.size(); ++position) {
     const PlanProblem::Step &step = problem.steps[order.steps[position]];
     for (const auto *list : {&step.reads, &step.writes})
       for (int32_t v : *list) {
-        if (problem.values[v].kind != PlanProblem::Kind::Arena)
+        if (problem.values[v].kind != kind)
           continue;
         if (row[v] < 0) {
           row[v] = int32_t(result.size());
@@ -22,6 +25,19 @@ std::vector<Lifetime> lifetimes(const PlanProblem &problem, const StepOrder &ord
         result[row[v]].end = int32_t(position);
       }
   }
+  return result;
+}
+
+} // namespace
+
+std::vector<Lifetime> lifetimes(const PlanProblem &problem, const StepOrder &order) {
+  return lifetimesOf(PlanProblem::Kind::Arena, problem, order);
+}
+
+std::vector<Lifetime> outputLifetimes(const PlanProblem &problem, const StepOrder &order) {
+  std::vector<Lifetime> result = lifetimesOf(PlanProblem::Kind::Output, problem, order);
+  for (Lifetime &life : result)
+    life.end = std::max<int32_t>(int32_t(order.steps.size()) - 1, 0);
   return result;
 }
 
@@ -39,6 +55,15 @@ int64_t liveBound(llvm::ArrayRef<Lifetime> lifetimes) {
   for (auto [position, bytes] : changes)
     bound = std::max(bound, live += bytes);
   return bound;
+}
+
+int64_t liveBound(llvm::ArrayRef<Lifetime> lifetimes, llvm::ArrayRef<Lifetime> outputs) {
+  std::vector<Lifetime> all(lifetimes.begin(), lifetimes.end());
+  llvm::append_range(all, outputs);
+  int64_t bytes = 0;
+  for (const Lifetime &output : outputs)
+    bytes += output.bytes;
+  return std::max<int64_t>(liveBound(all) - bytes, 0);
 }
 
 } // namespace weft::compiler

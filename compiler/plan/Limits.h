@@ -16,6 +16,28 @@ inline constexpr int64_t kMaxPackingConflicts = 20'000'000;
 inline constexpr int64_t kPackingRefinementRounds = 1'000;
 inline constexpr int64_t kPackingRefinementPairs = 2'000'000;
 
+// Outputs lend their buffers to values of at least kLeastLoan bytes where those take an arena of at
+// least kLeastLendingArena: a smaller one is in the caches, where its bytes are used again and again,
+// and lent ones would lie apart. Past kMaxLoanVisits looks at lenders and what lies in them (some
+// 10 ms) values stay in the arena.
+inline constexpr int64_t kLeastLoan = 64 << 10;
+inline constexpr int64_t kLeastLendingArena = 2 << 20;
+inline constexpr int64_t kMaxLoanVisits = 2'000'000;
+
+// Recomputation. A step's cost is the bytes that it moves, or kBytesPerFlop for each of its
+// floating-point operations where that is more: the cores multiply and add some four times while
+// memory moves a byte. A value is computed again through at most kMaxRecomputeChain steps, all
+// recomputation together takes at most kMaxRecomputedShare of what the program takes without, and
+// kMaxRecomputeVisits looks at steps (under a second) end the search.
+inline constexpr double kBytesPerFlop = 0.25;
+inline constexpr size_t kMaxRecomputeChain = 32;
+inline constexpr double kMaxRecomputedShare = 1;
+inline constexpr int64_t kMaxRecomputeVisits = 30'000'000;
+// What is live in a walk over the steps is a little less than what a plan takes: walks with smaller
+// budgets follow, each by this part of the limit smaller than the one before.
+inline constexpr int kRecomputeWalks = 6;
+inline constexpr double kRecomputeStep = 0.03;
+
 // Two checks of indices count as one where the same few ops compute both; of longer chains each
 // check counts for itself.
 inline constexpr size_t kMaxIndexValues = 64;

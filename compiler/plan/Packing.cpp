@@ -208,7 +208,7 @@ int64_t countConflicts(llvm::ArrayRef<Lifetime> lifetimes, int64_t limit) {
 
 Packing pack(llvm::ArrayRef<Lifetime> lifetimes) {
   Packing best = packInOrder(lifetimes);
-  int64_t bound = liveBound(lifetimes);
+  int64_t bound = best.bound = liveBound(lifetimes);
   if (best.arenaBytes == bound)
     return best;
   int64_t conflicts = countConflicts(lifetimes, kMaxPackingConflicts);
@@ -223,7 +223,7 @@ Packing pack(llvm::ArrayRef<Lifetime> lifetimes) {
     if (bestSequence.empty() || packing.arenaBytes < best.arenaBytes)
       bestSequence = sequence;
     if (packing.arenaBytes < best.arenaBytes)
-      best = std::move(packing);
+      best = std::move(packing), best.bound = bound;
   };
   auto attemptBy = [&](llvm::StringRef name, auto key) {
     std::vector<int32_t> sequence(lifetimes.size());
@@ -256,7 +256,7 @@ Packing pack(llvm::ArrayRef<Lifetime> lifetimes) {
     std::rotate(changed.begin() + to, changed.begin() + from, changed.begin() + from + 1);
     Packing packing = packBestFit("refined", lifetimes, changed);
     if (packing.arenaBytes < best.arenaBytes)
-      best = packing;
+      best = packing, best.bound = bound;
     if (packing.arenaBytes > current.arenaBytes)
       continue;
     current = std::move(packing);

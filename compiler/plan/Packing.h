@@ -9,6 +9,10 @@ struct Packing {
   std::string name;
   std::vector<int64_t> offsets; // one a lifetime
   int64_t arenaBytes = 0;
+  // Of each lifetime the output (a value) in whose buffer its offset is; -1: in the arena. Empty: all
+  // are in the arena.
+  std::vector<int32_t> lenders = {};
+  int64_t bound = 0; // no arena that these lifetimes need is smaller
 };
 
 // In the order of their begins, each into the smallest gap that fits, as an allocator would that

@@ -5,8 +5,11 @@
 
 namespace weft::compiler {
 
-void addPlanMemoryPasses(mlir::OpPassManager &passes, PlanReport *report, bool inPlace) {
+void addPlanMemoryPasses(mlir::OpPassManager &passes, PlanReport *report, bool inPlace,
+                         int64_t memoryLimit) {
   passes.addPass(createPlanLaunchesPass());
+  if (memoryLimit > 0)
+    passes.addPass(createPlanRecomputePass(memoryLimit, report));
   passes.addPass(createPlanOrderPass(report, inPlace));
   if (inPlace)
     passes.addPass(createPlanInPlacePass(report));
@@ -17,6 +20,7 @@ void addPlanMemoryPasses(mlir::OpPassManager &passes, PlanReport *report, bool i
 void registerPlanPasses() {
   mlir::registerPass([] { return createWeftToPlanPass(); });
   mlir::registerPass([] { return createPlanLaunchesPass(); });
+  mlir::registerPass([] { return createPlanRecomputePass(); });
   mlir::registerPass([] { return createPlanOrderPass(); });
   mlir::registerPass([] { return createPlanInPlacePass(); });
   mlir::registerPass([] { return createPlanPackPass(); });

@@ -19,6 +19,10 @@ std::unique_ptr<mlir::Pass> createWeftToPlanPass();
 // Gives launches the buffer of partial results that their kernel asks for, and marks those too
 // small for several threads as serial.
 std::unique_ptr<mlir::Pass> createPlanLaunchesPass();
+// Where a program would take more than `limit` bytes beside its inputs (0: none), repeats instructions
+// instead of keeping what they wrote. Before plan-order; report may be null.
+std::unique_ptr<mlir::Pass> createPlanRecomputePass(int64_t limit = 0,
+                                                    PlanReport *report = nullptr);
 // Chooses the order of instructions that needs the smallest arena. On builtin.module, as all that
 // follow; report may be null.
 std::unique_ptr<mlir::Pass> createPlanOrderPass(PlanReport *report = nullptr, bool inPlace = true);
@@ -31,7 +35,8 @@ std::unique_ptr<mlir::Pass> createPlanPackPass(PlanReport *report = nullptr);
 std::unique_ptr<mlir::Pass> createPlanVerifyPass();
 
 // weft-to-plan is one step; the rest, which needs what codegen says of the kernels, is another.
-void addPlanMemoryPasses(mlir::OpPassManager &passes, PlanReport *report, bool inPlace);
+void addPlanMemoryPasses(mlir::OpPassManager &passes, PlanReport *report, bool inPlace,
+                         int64_t memoryLimit);
 
 void registerPlanPasses();
 

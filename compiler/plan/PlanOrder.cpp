@@ -2,12 +2,10 @@
 // arena.
 #include "compiler/plan/Extract.h"
 #include "compiler/plan/InPlace.h"
-#include "compiler/plan/Lifetimes.h"
+#include "compiler/plan/LendOutputs.h"
 #include "compiler/plan/Order.h"
-#include "compiler/plan/Packing.h"
 #include "compiler/plan/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "runtime/core/alignment.h"
 
 namespace weft::compiler {
 namespace {
@@ -28,48 +26,33 @@ struct PlanOrder : mlir::PassWrapper<PlanOrder, mlir::OperationPass<mlir::Module
     if (!program)
       return;
     ExtractedProblem extracted = extractProblem(program, inPlace_);
-    std::vector<StepOrder> orders = candidates(extracted.problem);
-    Choice best = choose(extracted.problem, orders, /*outputs=*/false);
-    if (waits(extracted.problem, orders[best.order])) {
+    std::vector<StepOrder> orders = candidateOrders(extracted.problem);
+    size_t best = choose(extracted.problem, orders);
+    if (waits(extracted.problem, orders[best])) {
       // An output that cannot become a kept input, because of a check to come, takes memory of its
       // own.
       for (size_t i = 0, n = orders.size(); i < n; ++i)
         orders.push_back(checksFirst(extracted.problem, orders[i]));
-      best = choose(extracted.problem, orders, /*outputs=*/true);
+      best = choose(extracted.problem, orders);
     }
-    apply(program, extracted, orders[best.order]);
-    if (!report_)
-      return;
-    report_->order = orders[best.order].name;
-    report_->bestLiveBound = best.bound;
+    apply(program, extracted, orders[best]);
+    if (report_)
+      report_->order = orders[best].name;
   }
 
 private:
-  struct Choice {
-    size_t order = 0;
-    int64_t bytes = -1; // that are smallest in this order
-    int64_t bound = -1; // the best of all orders
-  };
-
-  // outputs: whether the outputs that take no input's memory count, beside the arena.
-  static Choice choose(const PlanProblem &problem, const std::vector<StepOrder> &orders,
-                       bool outputs) {
-    Choice best;
+  // The one that takes the fewest bytes.
+  static size_t choose(const PlanProblem &problem, const std::vector<StepOrder> &orders) {
+    size_t best = 0;
+    int64_t fewest = -1;
     for (size_t i = 0; i < orders.size(); ++i) {
-      InPlaceResult inPlace = assignInPlace(problem, orders[i]);
-      std::vector<Lifetime> lives = lifetimes(applyInPlace(problem, inPlace), orders[i]);
-      int64_t bound = liveBound(lives), bytes = pack(lives).arenaBytes;
-      if (best.bound < 0 || bound < best.bound)
-        best.bound = bound;
-      for (size_t v = 0; outputs && v < problem.values.size(); ++v)
-        if (problem.values[v].kind == PlanProblem::Kind::Output && inPlace.root[v] == int32_t(v))
-          bytes += runtime::align(problem.values[v].bytes);
+      int64_t bytes = plannedBytes(problem, orders[i]);
       // Program order comes first and wins ties: it keeps values warm in the cache as their author
       // wrote them.
-      if (best.bytes >= 0 && bytes >= best.bytes)
+      if (fewest >= 0 && bytes >= fewest)
         continue;
-      best.order = i;
-      best.bytes = bytes;
+      best = i;
+      fewest = bytes;
     }
     return best;
   }
@@ -85,10 +68,6 @@ private:
       value.kept = false;
     InPlaceResult ours = assignInPlace(problem, order), theirs = assignInPlace(unchecked, order);
     return ours.donations + ours.reuses < theirs.donations + theirs.reuses;
-  }
-
-  static std::vector<StepOrder> candidates(const PlanProblem &problem) {
-    return {programOrder(problem), depthFirstOrder(problem), greedyOrder(problem)};
   }
 
   // Allocs and outputs go to the front, where no order can come before them; they take no time.

@@ -1,8 +1,8 @@
-// plan-pack: one arena, and an offset in it for every alloc.
+// plan-pack: one arena, and an offset in it, or in an output that is written later, for every alloc.
 #include "compiler/plan/Extract.h"
+#include "compiler/plan/LendOutputs.h"
 #include "compiler/plan/Lifetimes.h"
 #include "compiler/plan/Order.h"
-#include "compiler/plan/Packing.h"
 #include "compiler/plan/Passes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -25,17 +25,25 @@ struct PlanPack : mlir::PassWrapper<PlanPack, mlir::OperationPass<mlir::ModuleOp
     if (!program)
       return;
     ExtractedProblem extracted = extractProblem(program, /*inPlace=*/false);
-    std::vector<Lifetime> lives = lifetimes(extracted.problem, programOrder(extracted.problem));
-    Packing packing = pack(lives);
+    StepOrder order = programOrder(extracted.problem);
+    std::vector<Lifetime> lives = lifetimes(extracted.problem, order);
+    Packing packing = packWithOutputs(extracted.problem, order, lives);
 
     mlir::Block &block = program.getBody().front();
     mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(&block);
     if (!lives.empty()) {
+      // What others lie in goes to the front, where it precedes every use.
+      for (int32_t lender : packing.lenders)
+        if (lender >= 0)
+          extracted.buffers[lender].getDefiningOp()->moveBefore(&block, block.begin());
       auto arena = plan::ArenaOp::create(builder, program.getLoc(),
                                          plan::BufferType::get(&getContext(), packing.arenaBytes));
-      for (auto [life, offset] : llvm::zip(lives, packing.offsets)) {
+      for (auto [i, life] : llvm::enumerate(lives)) {
         mlir::Value buffer = extracted.buffers[life.value];
-        auto view = plan::ViewOp::create(builder, buffer.getLoc(), buffer.getType(), arena, offset);
+        int32_t lender = packing.lenders.empty() ? -1 : packing.lenders[i];
+        mlir::Value root = lender < 0 ? mlir::Value(arena) : extracted.buffers[lender];
+        auto view = plan::ViewOp::create(builder, buffer.getLoc(), buffer.getType(), root,
+                                         packing.offsets[i]);
         buffer.replaceAllUsesWith(view);
       }
       for (const Lifetime &life : lives)
@@ -43,7 +51,7 @@ struct PlanPack : mlir::PassWrapper<PlanPack, mlir::OperationPass<mlir::ModuleOp
     }
     flattenViews(block);
     if (report_)
-      report(program, extracted, lives, packing);
+      report(extracted, packing);
   }
 
 private:
@@ -63,15 +71,12 @@ private:
         op.erase();
   }
 
-  void report(plan::ProgramOp program, const ExtractedProblem &extracted,
-              llvm::ArrayRef<Lifetime> lives, const Packing &packing) {
+  void report(const ExtractedProblem &extracted, const Packing &packing) {
     report_->packing = packing.name;
     report_->arenaBytes = packing.arenaBytes;
-    report_->liveBound = liveBound(lives);
+    report_->liveBound = packing.bound;
     if (report_->order.empty())
       report_->order = "program";
-    if (report_->bestLiveBound == 0)
-      report_->bestLiveBound = report_->liveBound;
     report_->inputBytes = report_->outputBytes = report_->constantBytes = 0;
     for (const PlanProblem::Value &value : extracted.problem.values) {
       if (value.kind == PlanProblem::Kind::Input || value.kind == PlanProblem::Kind::Donated)

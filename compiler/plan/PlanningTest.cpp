@@ -2,9 +2,11 @@
 #include <random>
 
 #include "compiler/plan/InPlace.h"
+#include "compiler/plan/LendOutputs.h"
 #include "compiler/plan/Lifetimes.h"
 #include "compiler/plan/Order.h"
 #include "compiler/plan/Packing.h"
+#include "compiler/plan/Recompute.h"
 #include "runtime/core/alignment.h"
 #include "gtest/gtest.h"
 
@@ -74,10 +76,18 @@ PlanProblem randomProblem(std::mt19937 &random, int steps) {
                                 const InPlaceResult &inPlace, const std::vector<Lifetime> &lives,
                                 const Packing &packing) {
   std::vector<int64_t> offset(problem.values.size(), -1);
+  std::vector<int32_t> lender(problem.values.size(), -1);
   for (size_t i = 0; i < lives.size(); ++i) {
     if (packing.offsets[i] % runtime::kBufferAlignment)
       return ::testing::AssertionFailure() << "an offset is not aligned";
     offset[lives[i].value] = packing.offsets[i];
+    if (packing.lenders.empty() || packing.lenders[i] < 0)
+      continue;
+    const PlanProblem::Value &from = problem.values[packing.lenders[i]];
+    lender[lives[i].value] = packing.lenders[i];
+    if (from.kind != Kind::Output ||
+        packing.offsets[i] + problem.values[lives[i].value].bytes > from.bytes)
+      return ::testing::AssertionFailure() << "a value does not fit where it lies";
   }
   // Each buffer beside the arena is an array of its own.
   std::vector<int32_t> arena(packing.arenaBytes, -1);
@@ -87,8 +97,10 @@ PlanProblem randomProblem(std::mt19937 &random, int steps) {
       own[v].assign(problem.values[v].bytes,
                     problem.values[v].kind == Kind::Output ? -1 : int32_t(v));
   auto memory = [&](int32_t v) {
-    return offset[inPlace.root[v]] >= 0 ? arena.data() + offset[inPlace.root[v]]
-                                        : own[inPlace.root[v]].data();
+    int32_t root = inPlace.root[v];
+    if (lender[root] >= 0)
+      return own[lender[root]].data() + offset[root];
+    return offset[root] >= 0 ? arena.data() + offset[root] : own[root].data();
   };
   auto holds = [&](int32_t v) {
     const int32_t *data = memory(v);
@@ -145,6 +157,7 @@ int64_t bruteForceBound(const std::vector<Lifetime> &lives, size_t steps) {
 
 TEST(Planning, RandomProgramsKeepEveryValueWhileItIsNeeded) {
   std::mt19937 random(20260721);
+  int64_t loans = 0;
   for (int round = 0; round < 150; ++round) {
     PlanProblem problem = randomProblem(random, 1 + int(random() % 60));
     for (const StepOrder &order :
@@ -166,8 +179,174 @@ TEST(Planning, RandomProgramsKeepEveryValueWhileItIsNeeded) {
         ASSERT_GE(packing.arenaBytes, bound);
       }
       ASSERT_LE(pack(lives).arenaBytes, packInOrder(lives).arenaBytes);
+      // The size of some outputs varies.
+      for (size_t v = 0; v < merged.values.size(); v += 4)
+        merged.values[v].extent = merged.values[v].kind == Kind::Output ? 1 : 0;
+      Packing lent = packWithOutputs(merged, order, lives, {.leastLoan = 1, .leastArena = 0});
+      ASSERT_TRUE(runs(problem, order, inPlace, lives, lent)) << "round " << round << ", lent";
+      ASSERT_GE(lent.arenaBytes, lent.bound);
+      for (int32_t lender : lent.lenders) {
+        loans += lender >= 0;
+        ASSERT_TRUE(lender < 0 || merged.values[lender].extent == 0);
+      }
     }
   }
+  EXPECT_GT(loans, 100);
+}
+
+// Gradients are written as what the forward pass kept dies: until then it lies in their buffers.
+TEST(Planning, OutputsLendTheirBuffersUntilTheyAreWritten) {
+  constexpr int64_t kBytes = 1 << 20;
+  constexpr int kLayers = 4;
+  PlanProblem problem;
+  auto add = [&](int64_t bytes, Kind kind) {
+    problem.values.push_back({bytes, kind, kind == Kind::Output});
+    return int32_t(problem.values.size() - 1);
+  };
+  std::vector<int32_t> kept = {add(kBytes, Kind::Input)};
+  for (int layer = 0; layer < kLayers; ++layer) {
+    kept.push_back(add(kBytes, Kind::Arena));
+    problem.steps.push_back({{kept[layer]}, {kept[layer + 1]}, {}});
+  }
+  for (int layer = kLayers; layer-- > 0;)
+    problem.steps.push_back({{kept[layer], kept[layer + 1]}, {add(kBytes, Kind::Output)}, {}});
+  StepOrder order = programOrder(problem);
+  std::vector<Lifetime> lives = lifetimes(problem, order);
+  ASSERT_EQ(lives.size(), size_t(kLayers));
+  EXPECT_EQ(pack(lives).arenaBytes, kLayers * kBytes);
+  // The first layer's values are read by the step that writes the last gradient; all others lie in
+  // gradients that are written after their end.
+  Packing packing = packWithOutputs(problem, order, lives);
+  EXPECT_EQ(packing.arenaBytes, kBytes);
+  EXPECT_EQ(packing.bound, kBytes);
+  // A caller's buffer of a size that varies may be smaller than planned.
+  for (PlanProblem::Value &value : problem.values)
+    value.extent = value.kind == Kind::Output ? 1 : 0;
+  EXPECT_EQ(packWithOutputs(problem, order, lives).arenaBytes, kLayers * kBytes);
+}
+
+// The steps as they run: each reads the value that it means, whichever of its writers wrote it last.
+::testing::AssertionResult means(const PlanProblem &problem, const RepeatedProblem &repeated) {
+  for (const PlanProblem::Step &step : problem.steps) {
+    bool ran = llvm::any_of(repeated.problem.steps, [&](const PlanProblem::Step &run) {
+      return run.writes == step.writes;
+    });
+    if (!ran)
+      return ::testing::AssertionFailure() << "a step is lost";
+  }
+  std::vector<bool> written(repeated.problem.values.size());
+  for (size_t v = 0; v < problem.values.size(); ++v)
+    written[v] = problem.values[v].kind == Kind::Input || problem.values[v].kind == Kind::Donated;
+  for (const PlanProblem::Step &step : repeated.problem.steps) {
+    for (int32_t v : step.reads)
+      if (!written[v])
+        return ::testing::AssertionFailure() << "value " << v << " is read before it is written";
+    for (int32_t v : step.writes) {
+      if (written[v])
+        return ::testing::AssertionFailure() << "value " << v << " is written twice";
+      written[v] = true;
+    }
+  }
+  // By values, each run is a step of the problem.
+  for (const PlanProblem::Step &run : repeated.problem.steps) {
+    auto original = [&](llvm::ArrayRef<int32_t> values) {
+      llvm::SmallVector<int32_t, 4> result;
+      for (int32_t v : values)
+        result.push_back(repeated.values[v]);
+      return result;
+    };
+    if (llvm::none_of(problem.steps, [&](const PlanProblem::Step &step) {
+          return step.reads == original(run.reads) && step.writes == original(run.writes);
+        }))
+      return ::testing::AssertionFailure() << "a run is no step of the problem";
+  }
+  return ::testing::AssertionSuccess();
+}
+
+TEST(Planning, RecomputationKeepsTheProgram) {
+  std::mt19937 random(20261123);
+  int64_t repeated = 0, smaller = 0;
+  for (int round = 0; round < 150; ++round) {
+    PlanProblem problem = randomProblem(random, 1 + int(random() % 80));
+    for (PlanProblem::Value &value : problem.values)
+      value.bytes *= kLeastLoan / 64; // smaller ones are never given up
+    for (PlanProblem::Step &step : problem.steps) {
+      step.repeatable = random() % 8 != 0;
+      step.cost = double(1 + random() % 1000);
+    }
+    StepOrder order = programOrder(problem);
+    InPlaceResult inPlace = assignInPlace(problem, order);
+    int64_t whole = recompute(problem, order, inPlace.root, int64_t(1) << 60).peakBytes;
+    EXPECT_EQ(recompute(problem, order, inPlace.root, whole).runs, order.steps);
+    for (int part : {3, 2, 1}) {
+      Recomputation found = recompute(problem, order, inPlace.root, whole / 4 * part);
+      ASSERT_TRUE(means(problem, repeatSteps(problem, found.runs))) << "round " << round;
+      repeated += int64_t(found.runs.size() - order.steps.size());
+      smaller += found.peakBytes < whole;
+    }
+  }
+  EXPECT_GT(repeated, 500);
+  EXPECT_GT(smaller, 100);
+}
+
+// A chain whose values are all kept for the way back: with memory for a few of them, most are
+// computed again, and no step runs more often than a chain of such segments asks for.
+TEST(Planning, AChainAndItsWayBackFitInAQuarter) {
+  constexpr int kLayers = 64;
+  constexpr int64_t kBytes = 1 << 20;
+  PlanProblem problem;
+  auto add = [&](Kind kind) {
+    problem.values.push_back({kBytes, kind, kind == Kind::Output});
+    return int32_t(problem.values.size() - 1);
+  };
+  std::vector<int32_t> forward = {add(Kind::Input)};
+  for (int layer = 0; layer < kLayers; ++layer) {
+    forward.push_back(add(Kind::Arena));
+    problem.steps.push_back({{forward[layer]}, {forward[layer + 1]}, {}});
+  }
+  int32_t gradient = forward.back();
+  for (int layer = kLayers; layer-- > 0;) {
+    int32_t next = add(layer == 0 ? Kind::Output : Kind::Arena);
+    problem.steps.push_back({{forward[layer], gradient}, {next}, {}});
+    gradient = next;
+  }
+  for (PlanProblem::Step &step : problem.steps)
+    step.repeatable = true, step.cost = double(kBytes);
+  StepOrder order = programOrder(problem);
+  std::vector<int32_t> buffers = assignInPlace(problem, order).root;
+  int64_t whole = plannedBytes(problem, order);
+  Recomputation found = recompute(problem, order, buffers, whole / 4);
+  PlanProblem repeated = repeatSteps(problem, found.runs).problem;
+  EXPECT_TRUE(found.complete);
+  EXPECT_LE(plannedBytes(repeated, programOrder(repeated)), whole / 4 + 2 * kBytes);
+  EXPECT_LE(found.runs.size(), order.steps.size() + 2 * kLayers);
+  // Nothing that a step which cannot run again writes is given up.
+  for (PlanProblem::Step &step : problem.steps)
+    step.repeatable = false;
+  EXPECT_EQ(recompute(problem, order, buffers, whole / 4).runs, order.steps);
+}
+
+// A donated input whose memory an update has taken is not there any more.
+TEST(Planning, NothingIsComputedAgainFromWhatWasUpdatedSince) {
+  constexpr int64_t kBytes = 1 << 20;
+  PlanProblem problem;
+  problem.values = {{kBytes, Kind::Donated}, {kBytes, Kind::Arena},        {kBytes, Kind::Arena},
+                    {kBytes, Kind::Arena},   {kBytes, Kind::Output, true}, {kBytes, Kind::Output, true}};
+  problem.steps = {{{0}, {1}, {}},       // kept for the end
+                   {{0}, {2}, {}},       // what else takes memory
+                   {{2}, {3}, {}},
+                   {{0, 3}, {4}, {{0, 0}}}, // the update, in place
+                   {{1}, {5}, {}}};
+  for (PlanProblem::Step &step : problem.steps)
+    step.repeatable = true, step.cost = 1;
+  StepOrder order = programOrder(problem);
+  std::vector<int32_t> buffers = assignInPlace(problem, order).root;
+  ASSERT_EQ(buffers[4], 0);
+  EXPECT_EQ(recompute(problem, order, buffers, 2 * kBytes).runs, order.steps);
+  problem.steps[3].inPlace.clear(); // the update has memory of its own
+  buffers = assignInPlace(problem, order).root;
+  ASSERT_EQ(buffers[4], 4);
+  EXPECT_GT(recompute(problem, order, buffers, 2 * kBytes).runs.size(), order.steps.size());
 }
 
 // A chain of elementwise steps lives in its output's buffer.

@@ -52,6 +52,7 @@ compiler::CompileOptions compile_options(const Config &config) {
   compiler::CompileOptions options;
   options.dumpDir = config.dump_dir;
   options.prepare = config.prepare;
+  options.memoryLimit = config.memory_limit;
   return options;
 }
 

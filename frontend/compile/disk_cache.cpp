@@ -30,14 +30,20 @@ constexpr char kMagic[8] = {'w', 'e', 'f', 't', 'c', 'a', 'c', '2'};
 struct Header {
   char magic[8];
   uint64_t blob_bytes;
-  int64_t report[7];    // figures_of()
+  int64_t report[8];    // figures_of()
   uint8_t checksum[32]; // SHA-256 of everything else
 };
 
 // What an entry keeps of a report.
-std::array<int64_t *, 7> figures_of(compiler::CompileReport &report) {
-  return {&report.kernels,   &report.launches,        &report.libraryCalls,  &report.copies,
-          &report.codeBytes, &report.plan.arenaBytes, &report.plan.liveBound};
+std::array<int64_t *, 8> figures_of(compiler::CompileReport &report) {
+  return {&report.kernels,
+          &report.launches,
+          &report.libraryCalls,
+          &report.copies,
+          &report.codeBytes,
+          &report.plan.arenaBytes,
+          &report.plan.liveBound,
+          &report.plan.recomputations};
 }
 
 std::array<uint8_t, 32> sha256(llvm::ArrayRef<llvm::StringRef> pieces) {

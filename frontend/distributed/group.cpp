@@ -101,7 +101,8 @@ Group init(const JoinOptions &options, Location location) {
     finish_groups();
     (*own)->leave();
   });
-  return process_world = *new Group(make_group(std::move(shared), std::move(group), ""));
+  static auto *kept = new Group(make_group(std::move(shared), std::move(group), ""));
+  return process_world = *kept;
 }
 
 bool is_initialized() {

@@ -195,6 +195,11 @@ void compile(const std::vector<std::pair<std::string, Program>> &entries,
   if (options.output.empty())
     throw Error(ErrorKind::kValue,
                 "compile: options.output is empty; it must name the file to write", location);
+  if (options.memory_limit < 0)
+    throw Error(ErrorKind::kValue,
+                "compile: options.memory_limit is " + std::to_string(options.memory_limit) +
+                    "; it must be a number of bytes, or 0 for no limit",
+                location);
   auto backend = compiler::findBackend(options.target);
   if (!backend.ok())
     throw Error(ErrorKind::kValue, "compile: " + std::string(backend.status().message()), location);
@@ -208,6 +213,7 @@ void compile(const std::vector<std::pair<std::string, Program>> &entries,
   mlir::OwningOpRef<mlir::ModuleOp> module = all.take();
   compiler::AotOptions aot;
   aot.compile.cpu = options.cpu;
+  aot.compile.memoryLimit = options.memory_limit;
   aot.compile.dumpDir = config().dump_dir;
   aot.emit = static_cast<compiler::Emit>(options.emit); // the same values in the same order
   aot.output = options.output;

@@ -61,6 +61,7 @@ Config config_from_environment() {
   read_bool("WEFT_SYMBOLIC", config.symbolic);
   read_bool("WEFT_JIT_CHECK", config.jit_check);
   read_bool("WEFT_PREPARE", config.prepare);
+  read_number("WEFT_MEMORY_LIMIT", config.memory_limit);
   read_text("WEFT_DUMP_DIR", config.dump_dir);
   read_text("WEFT_CACHE_DIR", config.cache_dir);
   read_number("WEFT_NUM_THREADS", config.num_threads);
@@ -90,9 +91,9 @@ void set_config(const Config &config) {
     recorder::fail(ErrorKind::kValue, std::string(backend.status().message()));
   recorder::check_backend(config.backend, 0);
   if (config.budget_ops < 1 || config.budget_bytes < 1 || config.cache_entries < 1 ||
-      config.context_bound < 1 || config.num_threads < 0)
+      config.context_bound < 1 || config.num_threads < 0 || config.memory_limit < 0)
     recorder::fail(ErrorKind::kValue,
-                   "bounds must be positive, and num_threads must not be negative");
+                   "bounds must be positive, and num_threads and memory_limit must not be negative");
   auto device = runtime::find_device(config.device);
   if (!device.ok())
     recorder::fail(ErrorKind::kDevice, std::string(device.status().message()));

@@ -233,6 +233,9 @@ std::string ProgramCache::difference(const Slice &slice, const ProgramContext &c
     if (other.prepare != context.prepare)
       comparison.add(kLight, std::string("options: prepare is ") +
                                  (context.prepare ? "on" : "off") + " now");
+    if (other.memory_limit != context.memory_limit)
+      comparison.add(kLight, "options: memory_limit is " + std::to_string(context.memory_limit) +
+                                 " instead of " + std::to_string(other.memory_limit));
     if (other.passes != context.passes)
       comparison.add(kLight, "passes: others are registered");
     if (comparison.text.empty() || (!text.empty() && comparison.weight >= least))

@@ -137,6 +137,7 @@ void Invocation::account() {
     if (spec.donated_input < 0 && spec.alias_input < 0 && spec.alias_output < 0)
       data.output_bytes += spec.bytes;
   }
+  data.recomputations = program_->report->plan.recomputations;
   data.lower_bound_bytes = program_->report->plan.liveBound + data.output_bytes;
   record_->print = r.config.explain;
   record_->report = program_->report;

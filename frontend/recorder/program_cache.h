@@ -24,6 +24,7 @@ struct ProgramContext {
   uint8_t device;
   uint64_t passes; // compiler::registeredPassesGeneration()
   bool prepare;
+  int64_t memory_limit;
   uint64_t salt() const;
 };
 

@@ -187,6 +187,9 @@ TEST(Devices, DerivativesCrossThem) {
   // Second derivatives, too: d/dw of 4 w v.
   std::vector<Tensor> second = grad({w.grad().sum()}, {w});
   EXPECT_EQ(values(second[0]), (std::vector<float>{12, 16}));
+  // A gradient with a history holds its parameter, which holds it.
+  w.zero_grad();
+  v.zero_grad();
   // A gradient of another device does not fit.
   std::string message;
   EXPECT_EQ(kind_of([&] { w.set_grad(zeros({2}).to(one)); }, message), ErrorKind::kDevice)

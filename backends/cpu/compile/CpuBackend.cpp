@@ -129,6 +129,7 @@ std::string CpuBackend::targetKey(const CompileOptions &options) const {
   key += (target.ok() ? target->key() : std::string(target.status().message())) + "\n";
   for (bool option : {ours.fuse, ours.claim, ours.inPlace, ours.prepare, ours.fastMath})
     key += option ? '1' : '0';
+  key += " limit " + std::to_string(ours.memoryLimit);
   return key + "\n" + compiler::registeredPassesKey() + ir::extensionsKey();
 }
 

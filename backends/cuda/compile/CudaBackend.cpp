@@ -180,6 +180,7 @@ std::string CudaBackend::targetKey(const CompileOptions &options) const {
   key += (architecture.ok() ? *architecture : std::string(architecture.status().message())) + "\n";
   for (bool option : {options.fuse, options.claim, options.inPlace, options.fastMath})
     key += option ? '1' : '0';
+  key += " limit " + std::to_string(options.memoryLimit);
   return key + "\n" + compiler::registeredPassesKey();
 }
 

@@ -42,3 +42,28 @@ plan.program @scratch(%x: !plan.buffer<80> {plan.type = tensor<20xf32>}) -> (!pl
   plan.library_call "some.call" ins(%a : !plan.buffer<80>) outs(%y : !plan.buffer<80>) scratch(%t : !plan.buffer<500>) as [tensor<20xf32>, tensor<20xf32>] config {}
   plan.return %y : !plan.buffer<80>
 }
+
+// -----
+
+// The value that the first launch writes is dead before the output is written, and lies in its buffer
+// until then. The second one is read by the launch that writes the output.
+plan.kernel @two(%x: tensor<1048576xf32>) -> tensor<1048576xf32> {
+  plan.return %x : tensor<1048576xf32>
+}
+// CHECK-LABEL: plan.program @lend
+plan.program @lend(%x: !plan.buffer<4194304> {plan.type = tensor<1048576xf32>}) -> (!plan.buffer<4194304> {plan.type = tensor<1048576xf32>}) {
+  // CHECK: %[[Y:.*]] = plan.output
+  // CHECK: %[[ARENA:.*]] = plan.arena : !plan.buffer<4194304>
+  // CHECK-DAG: %[[A:.*]] = plan.view %[[Y]][0]
+  // CHECK-DAG: %[[B:.*]] = plan.view %[[ARENA]][0]
+  // CHECK: plan.launch @two ins(%{{.*}}) outs(%[[A]] : !plan.buffer<4194304>)
+  // CHECK: plan.launch @two ins(%[[A]] : !plan.buffer<4194304>) outs(%[[B]] : !plan.buffer<4194304>)
+  // CHECK: plan.launch @two ins(%[[B]] : !plan.buffer<4194304>) outs(%[[Y]] : !plan.buffer<4194304>)
+  %a = plan.alloc : !plan.buffer<4194304>
+  %b = plan.alloc : !plan.buffer<4194304>
+  %y = plan.output : !plan.buffer<4194304>
+  plan.launch @two ins(%x : !plan.buffer<4194304>) outs(%a : !plan.buffer<4194304>)
+  plan.launch @two ins(%a : !plan.buffer<4194304>) outs(%b : !plan.buffer<4194304>)
+  plan.launch @two ins(%b : !plan.buffer<4194304>) outs(%y : !plan.buffer<4194304>)
+  plan.return %y : !plan.buffer<4194304>
+}

@@ -1,0 +1,112 @@
+#include "compiler/plan/LendOutputs.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "compiler/plan/InPlace.h"
+#include "compiler/plan/Lifetimes.h"
+#include "compiler/plan/Limits.h"
+
+namespace weft::compiler {
+namespace {
+
+// An output's buffer, and what lies in it so far.
+struct Lender {
+  Lifetime life; // of the output: it lends before its begin
+  int64_t bytes; // not rounded up: the caller's buffer ends there
+  llvm::SmallVector<std::pair<int32_t, int64_t>, 4> placed; // (index of a lifetime, offset)
+};
+
+// The start of the smallest gap for `life`, or -1. `visited` counts what was looked at.
+int64_t findGap(const Lender &lender, llvm::ArrayRef<Lifetime> lifetimes, const Lifetime &life,
+                int64_t bytes, int64_t &visited) {
+  llvm::SmallVector<std::pair<int64_t, int64_t>, 8> taken; // (offset, end)
+  for (auto [other, offset] : lender.placed)
+    if (lifetimes[other].begin <= life.end && life.begin <= lifetimes[other].end)
+      taken.emplace_back(offset, offset + lifetimes[other].bytes);
+  visited += int64_t(lender.placed.size()) + 1;
+  llvm::sort(taken);
+  int64_t best = -1, bestGap = 0, end = 0;
+  auto consider = [&](int64_t stop) {
+    int64_t gap = stop - end;
+    if (gap >= bytes && (best < 0 || gap < bestGap))
+      best = end, bestGap = gap;
+  };
+  for (auto [start, stop] : taken) {
+    consider(start);
+    end = std::max(end, stop);
+  }
+  consider(lender.bytes);
+  return best;
+}
+
+} // namespace
+
+std::vector<Loan> lendOutputs(const PlanProblem &problem, const StepOrder &order,
+                              llvm::ArrayRef<Lifetime> lifetimes, LendingLimits limits) {
+  std::vector<Lender> lenders; // by their begins
+  for (const Lifetime &life : outputLifetimes(problem, order))
+    if (problem.values[life.value].extent == 0 && problem.values[life.value].bytes >= limits.leastLoan)
+      lenders.push_back({life, problem.values[life.value].bytes, {}});
+
+  std::vector<int32_t> sequence;
+  for (size_t i = 0; i < lifetimes.size(); ++i)
+    if (problem.values[lifetimes[i].value].bytes >= limits.leastLoan)
+      sequence.push_back(int32_t(i));
+  llvm::sort(sequence, [&](int32_t a, int32_t b) {
+    auto key = [&](int32_t i) {
+      return std::tuple(-lifetimes[i].bytes, lifetimes[i].begin - lifetimes[i].end, i);
+    };
+    return key(a) < key(b);
+  });
+
+  std::vector<Loan> loans(lifetimes.size());
+  int64_t visited = 0;
+  for (int32_t i : sequence) {
+    const Lifetime &life = lifetimes[i];
+    int64_t bytes = problem.values[life.value].bytes;
+    auto lender = llvm::upper_bound(
+        lenders, life.end, [](int32_t end, const Lender &l) { return end < l.life.begin; });
+    for (; lender != lenders.end() && visited < kMaxLoanVisits; ++lender) {
+      int64_t offset =
+          bytes <= lender->bytes ? findGap(*lender, lifetimes, life, bytes, visited) : -1;
+      if (offset < 0) {
+        ++visited;
+        continue;
+      }
+      lender->placed.emplace_back(i, offset);
+      loans[i] = {lender->life.value, offset};
+      break;
+    }
+  }
+  return loans;
+}
+
+Packing packWithOutputs(const PlanProblem &problem, const StepOrder &order,
+                        llvm::ArrayRef<Lifetime> lifetimes, LendingLimits limits) {
+  if (liveBound(lifetimes) < limits.leastArena)
+    return pack(lifetimes);
+  std::vector<Loan> loans = lendOutputs(problem, order, lifetimes, limits);
+  std::vector<Lifetime> rest;
+  for (size_t i = 0; i < lifetimes.size(); ++i)
+    if (loans[i].output < 0)
+      rest.push_back(lifetimes[i]);
+  Packing packed = pack(rest);
+  Packing packing{packed.name, {}, packed.arenaBytes, {},
+                  liveBound(lifetimes, outputLifetimes(problem, order))};
+  for (size_t i = 0, next = 0; i < lifetimes.size(); ++i) {
+    packing.lenders.push_back(loans[i].output);
+    packing.offsets.push_back(loans[i].output < 0 ? packed.offsets[next++] : loans[i].offset);
+  }
+  return packing;
+}
+
+int64_t plannedBytes(const PlanProblem &problem, const StepOrder &order) {
+  PlanProblem merged = applyInPlace(problem, assignInPlace(problem, order));
+  int64_t bytes = packWithOutputs(merged, order, lifetimes(merged, order)).arenaBytes;
+  for (const Lifetime &output : outputLifetimes(merged, order))
+    bytes += output.bytes;
+  return bytes;
+}
+
+} // namespace weft::compiler

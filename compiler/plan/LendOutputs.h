@@ -1,0 +1,37 @@
+// Which values lie in the buffers of outputs that are not written yet.
+#pragma once
+
+#include "compiler/plan/Limits.h"
+#include "compiler/plan/Packing.h"
+#include "compiler/plan/Problem.h"
+
+namespace weft::compiler {
+
+// Where a value lies that is not in the arena.
+struct Loan {
+  int32_t output = -1; // the value whose buffer it is; -1: in the arena
+  int64_t offset = 0;
+};
+
+struct LendingLimits {
+  int64_t leastLoan = kLeastLoan, leastArena = kLeastLendingArena;
+};
+
+// Buffers of outputs are there from the first step on, but hold nothing before the step that writes
+// them: a gradient of a training step is born when the values that its forward pass kept die. Until
+// then such a buffer holds arena values, which the arena need not hold.
+//
+// The largest values go first, each into the buffer that is written the soonest after its end and
+// has room. Outputs whose sizes vary lend nothing: their buffers may be smaller than planned.
+// `problem` is what applyInPlace() made, so that an output in a donated input lends nothing either.
+std::vector<Loan> lendOutputs(const PlanProblem &problem, const StepOrder &order,
+                              llvm::ArrayRef<Lifetime> lifetimes, LendingLimits limits = {});
+
+// A packing in which outputs lend, where that spares more than caches hold.
+Packing packWithOutputs(const PlanProblem &problem, const StepOrder &order,
+                        llvm::ArrayRef<Lifetime> lifetimes, LendingLimits limits = {});
+
+// What the steps take in this order beside inputs: the arena, and outputs that take no input's memory.
+int64_t plannedBytes(const PlanProblem &problem, const StepOrder &order);
+
+} // namespace weft::compiler

@@ -1,0 +1,147 @@
+// plan-recompute: where a program would take more than its memory limit, values are given up and
+// computed again. What runs again is the same kernel on the same values: bits do not change.
+#include "compiler/plan/Extract.h"
+#include "compiler/plan/InPlace.h"
+#include "compiler/plan/LendOutputs.h"
+#include "compiler/plan/Order.h"
+#include "compiler/plan/Passes.h"
+#include "compiler/plan/Recompute.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace weft::compiler {
+namespace {
+
+struct PlanRecompute : mlir::PassWrapper<PlanRecompute, mlir::OperationPass<mlir::ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlanRecompute)
+  PlanRecompute() = default;
+  PlanRecompute(const PlanRecompute &other) : PassWrapper(other), report_(other.report_) {}
+  PlanRecompute(int64_t limit, PlanReport *report) : report_(report) {
+    this->limit = limit;
+  }
+  llvm::StringRef getArgument() const override {
+    return "plan-recompute";
+  }
+  llvm::StringRef getDescription() const override {
+    return "Computes values again where a program would take more than its memory limit";
+  }
+
+  void runOnOperation() override {
+    plan::ProgramOp program = findProgram(getOperation());
+    if (!program || limit <= 0)
+      return;
+    ExtractedProblem extracted = extractProblem(program, /*inPlace=*/true);
+    int64_t least = -1; // bytes
+    for (const StepOrder &order : candidateOrders(extracted.problem)) {
+      int64_t bytes = plannedBytes(extracted.problem, order);
+      least = least < 0 ? bytes : std::min(least, bytes);
+    }
+    if (least <= limit)
+      return;
+
+    StepOrder order = programOrder(extracted.problem);
+    std::vector<int32_t> buffers = assignInPlace(extracted.problem, order).root;
+    Recomputation best;
+    for (int walk = 0; walk < kRecomputeWalks && least > limit; ++walk) {
+      auto budget = int64_t(double(limit) * (1 - kRecomputeStep * walk));
+      Recomputation found = recompute(extracted.problem, order, buffers, budget);
+      PlanProblem repeated = repeatSteps(extracted.problem, found.runs).problem;
+      int64_t bytes = plannedBytes(repeated, programOrder(repeated));
+      if (bytes < least)
+        least = bytes, best = std::move(found);
+    }
+    if (best.runs.empty())
+      return;
+    apply(program, extracted, best.runs);
+    if (!report_)
+      return;
+    double cost = 0;
+    for (const PlanProblem::Step &step : extracted.problem.steps)
+      cost += step.cost;
+    report_->recomputations = int64_t(best.runs.size() - extracted.problem.steps.size());
+    report_->recomputedShare = cost > 0 ? best.cost / cost : 0;
+  }
+
+  Option<int64_t> limit{*this, "limit", llvm::cl::desc("bytes beside inputs; 0: none"),
+                        llvm::cl::init(0)};
+
+private:
+  // The instructions in the order of the runs. One that runs again is a copy with buffers of its own,
+  // which all that follows reads.
+  static void apply(plan::ProgramOp program, const ExtractedProblem &extracted,
+                    llvm::ArrayRef<int32_t> runs) {
+    mlir::Block &block = program.getBody().front();
+    mlir::Operation *exit = block.getTerminator();
+    std::vector<bool> ran(extracted.instructions.size());
+    std::vector<llvm::SmallVector<mlir::Value>> operands; // of each instruction, as they were
+    for (mlir::Operation *op : extracted.instructions)
+      operands.emplace_back(op->getOperands());
+    llvm::DenseMap<mlir::Value, mlir::Value> current; // of a buffer that was written again
+    llvm::DenseMap<std::pair<mlir::Value, mlir::Value>, mlir::Value> views; // (of the first, current)
+    // The part of the current buffer that `operand` is of the first one.
+    auto remap = [&](mlir::Value operand) {
+      int64_t offset;
+      mlir::Value root = current.lookup(plan::viewRoot(operand, offset));
+      llvm::SmallVector<plan::ViewOp> chain;
+      for (mlir::Value at = operand; root && at.getDefiningOp<plan::ViewOp>();
+           at = chain.back().getSource())
+        chain.push_back(at.getDefiningOp<plan::ViewOp>());
+      for (plan::ViewOp view : llvm::reverse(chain)) {
+        mlir::Value &known = views[{view, root}];
+        if (!known) {
+          mlir::OpBuilder builder(exit);
+          mlir::Operation *copy = builder.clone(*view);
+          copy->setOperand(0, root);
+          known = copy->getResult(0);
+        }
+        root = known;
+      }
+      return root ? root : operand;
+    };
+    for (int32_t s : runs) {
+      mlir::Operation *op = extracted.instructions[s];
+      auto instruction = mlir::cast<plan::InstructionOp>(op);
+      if (!ran[s]) {
+        ran[s] = true;
+        // What it reads only: it is the first to write what it writes.
+        llvm::SmallPtrSet<mlir::Value, 4> written;
+        mlir::MutableOperandRange writes = instruction.getWritesMutable();
+        for (mlir::OpOperand &operand : writes)
+          written.insert(operand.get());
+        for (mlir::OpOperand &operand : op->getOpOperands())
+          if (!written.contains(operand.get()))
+            operand.set(remap(operand.get()));
+        op->moveBefore(exit);
+        continue;
+      }
+      mlir::OpBuilder builder(exit);
+      mlir::IRMapping mapping;
+      mlir::MutableOperandRange writes = instruction.getWritesMutable();
+      llvm::SmallVector<std::pair<mlir::Value, mlir::Value>, 2> renewed;
+      for (mlir::OpOperand &operand : writes) {
+        mlir::Value buffer = operand.get();
+        auto alloc = plan::AllocOp::create(builder, buffer.getLoc(),
+                                           mlir::cast<plan::BufferType>(buffer.getType()));
+        mapping.map(buffer, alloc.getResult());
+        renewed.emplace_back(buffer, alloc);
+      }
+      llvm::SmallVector<mlir::Value> now;
+      for (mlir::Value first : operands[s])
+        now.push_back(mapping.contains(first) ? mapping.lookup(first) : remap(first));
+      builder.clone(*op)->setOperands(now);
+      for (auto [first, again] : renewed)
+        current[first] = again;
+    }
+  }
+
+  PlanReport *report_ = nullptr;
+};
+
+} // namespace
+
+std::unique_ptr<mlir::Pass> createPlanRecomputePass(int64_t limit, PlanReport *report) {
+  return std::make_unique<PlanRecompute>(limit, report);
+}
+
+} // namespace weft::compiler

@@ -1,0 +1,240 @@
+#include "compiler/plan/Recompute.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "compiler/plan/Limits.h"
+#include "runtime/core/alignment.h"
+
+namespace weft::compiler {
+namespace {
+
+using Kind = PlanProblem::Kind;
+
+constexpr int32_t kNever = std::numeric_limits<int32_t>::max();
+constexpr double kImpossible = std::numeric_limits<double>::infinity();
+
+class Walk {
+public:
+  Walk(const PlanProblem &problem, const StepOrder &order, llvm::ArrayRef<int32_t> buffers,
+       int64_t budget)
+      : problem_(problem), order_(order), buffers_(buffers), budget_(budget), writer_(problem.values.size(), -1),
+        uses_(problem.values.size()), next_(problem.values.size()), gone_(problem.values.size(), kNever),
+        live_(problem.values.size()), pins_(problem.values.size()), place_(problem.values.size(), -1),
+        mark_(problem.steps.size(), -1) {
+    for (size_t p = 0; p < order.steps.size(); ++p) {
+      const PlanProblem::Step &step = problem.steps[order.steps[p]];
+      allowed_ += step.cost;
+      for (int32_t v : step.reads)
+        if (uses_[v].empty() || uses_[v].back() != int32_t(p))
+          uses_[v].push_back(int32_t(p));
+      for (int32_t v : step.writes) {
+        writer_[v] = order.steps[p];
+        int32_t root = buffers[v];
+        if (root != v && problem.values[root].kind == Kind::Donated)
+          gone_[root] = std::min(gone_[root], int32_t(p));
+      }
+    }
+    allowed_ *= kMaxRecomputedShare;
+  }
+
+  Recomputation run() {
+    for (now_ = 0; now_ < int32_t(order_.steps.size()); ++now_) {
+      std::vector<int32_t> steps = missing(order_.steps[now_]);
+      for (int32_t s : steps)
+        for (int32_t v : problem_.steps[s].reads)
+          ++pins_[v];
+      for (size_t i = 0; i < steps.size(); ++i)
+        runStep(steps[i], /*again=*/i + 1 < steps.size());
+    }
+    return std::move(result_);
+  }
+
+private:
+  int64_t bytes(int32_t v) const {
+    return runtime::align(problem_.values[v].bytes);
+  }
+  // The next step of the order that reads the value after the one that is run now.
+  int32_t nextUse(int32_t v) {
+    while (next_[v] < uses_[v].size() && uses_[v][next_[v]] <= now_)
+      ++next_[v];
+    return next_[v] < uses_[v].size() ? uses_[v][next_[v]] : kNever;
+  }
+  // Not an output that takes over a donated input.
+  bool hasBuffer(int32_t v) const {
+    return problem_.values[buffers_[v]].kind != Kind::Donated;
+  }
+  bool isHeld(int32_t v) const {
+    return problem_.values[v].kind != Kind::Arena || live_[v];
+  }
+
+  // The step, behind all that must run again for what it reads.
+  std::vector<int32_t> missing(int32_t step) {
+    std::vector<int32_t> result;
+    std::vector<std::pair<int32_t, size_t>> stack = {{step, 0}};
+    mark_[step] = now_;
+    while (!stack.empty()) {
+      auto &[at, next] = stack.back();
+      const auto &reads = problem_.steps[at].reads;
+      if (next == reads.size()) {
+        result.push_back(at);
+        stack.pop_back();
+        continue;
+      }
+      int32_t v = reads[next++];
+      if (isHeld(v) || mark_[writer_[v]] == now_)
+        continue;
+      mark_[writer_[v]] = now_;
+      stack.emplace_back(writer_[v], 0);
+    }
+    return result;
+  }
+
+  void hold(int32_t v) {
+    live_[v] = true;
+    liveBytes_ += bytes(v);
+    place_[v] = int32_t(candidates_.size());
+    candidates_.push_back(v);
+  }
+  void drop(int32_t v) {
+    live_[v] = false;
+    liveBytes_ -= bytes(v);
+    int32_t last = candidates_.back();
+    candidates_[place_[v]] = last;
+    place_[last] = place_[v];
+    candidates_.pop_back();
+    place_[v] = -1;
+  }
+
+  void runStep(int32_t s, bool again) {
+    const PlanProblem::Step &step = problem_.steps[s];
+    int64_t needed = 0, freed = 0;
+    for (int32_t v : step.writes)
+      needed += again || hasBuffer(v) ? bytes(v) : 0;
+    for (auto [output, input] : step.inPlace) {
+      int32_t from = step.reads[input], to = step.writes[output];
+      if (live_[from] && pins_[from] == 1 && nextUse(from) == kNever && bytes(from) == bytes(to))
+        freed = std::max(freed, bytes(to));
+    }
+    while (liveBytes_ + needed - freed > budget_ && giveUp()) {}
+    result_.peakBytes = std::max(result_.peakBytes, liveBytes_ + needed - freed);
+    result_.runs.push_back(s);
+    if (again)
+      result_.cost += step.cost;
+    // Outputs stay; what a step that runs again writes beside what was missed goes at once.
+    for (int32_t v : step.writes) {
+      if (problem_.values[v].kind == Kind::Output && !again && hasBuffer(v))
+        liveBytes_ += bytes(v);
+      if (problem_.values[v].kind == Kind::Arena && !live_[v] &&
+          (pins_[v] > 0 || nextUse(v) != kNever))
+        hold(v);
+    }
+    for (int32_t v : step.reads)
+      if (--pins_[v] == 0 && live_[v] && nextUse(v) == kNever)
+        drop(v);
+  }
+
+  // Gives up the value for which that is the cheapest; false where there is none, or a limit of
+  // planning is reached.
+  bool giveUp() {
+    if (visits_ >= kMaxRecomputeVisits || result_.cost > allowed_) {
+      result_.complete = false;
+      return false;
+    }
+    int32_t best = -1;
+    double least = kImpossible;
+    for (int32_t v : candidates_) {
+      int32_t use = nextUse(v);
+      if (pins_[v] > 0 || problem_.values[v].bytes < kLeastLoan || use == kNever)
+        continue;
+      double score = costOf(v, use) / (double(bytes(v)) * double(use - now_));
+      if (score < least)
+        least = score, best = v;
+    }
+    if (best < 0)
+      return false;
+    drop(best);
+    return true;
+  }
+
+  // Of computing the value again before step `use` of the order. What is live now and read at that
+  // step or later is taken to be live then: if it is given up, too, it is computed again itself.
+  double costOf(int32_t value, int32_t use) {
+    double cost = 0;
+    llvm::SmallVector<int32_t, kMaxRecomputeChain> chain = {writer_[value]};
+    for (size_t i = 0; i < chain.size(); ++i) {
+      const PlanProblem::Step &step = problem_.steps[chain[i]];
+      ++visits_;
+      if (!step.repeatable)
+        return kImpossible;
+      cost += step.cost;
+      for (int32_t v : step.reads) {
+        if (problem_.values[v].kind != Kind::Arena) {
+          if (gone_[v] < use)
+            return kImpossible;
+          continue;
+        }
+        if ((live_[v] && v != value && uses_[v].back() >= use) || llvm::is_contained(chain, writer_[v]))
+          continue;
+        if (chain.size() == kMaxRecomputeChain)
+          return kImpossible;
+        chain.push_back(writer_[v]);
+      }
+    }
+    return cost;
+  }
+
+  const PlanProblem &problem_;
+  const StepOrder &order_;
+  llvm::ArrayRef<int32_t> buffers_;
+  int64_t budget_;
+  double allowed_ = 0; // cost of recomputation
+  std::vector<int32_t> writer_;
+  std::vector<llvm::SmallVector<int32_t, 4>> uses_; // positions of steps that read a value
+  std::vector<size_t> next_;                        // into uses_
+  std::vector<int32_t> gone_; // of donated inputs: the position of the step that writes their memory
+  std::vector<char> live_;    // arena values
+  std::vector<int32_t> pins_; // how many of the steps that run now read the value
+  std::vector<int32_t> candidates_, place_; // live values; where each stands among them
+  std::vector<int32_t> mark_;               // of a step: when it was last found missing
+  int32_t now_ = 0;
+  int64_t liveBytes_ = 0, visits_ = 0;
+  Recomputation result_;
+};
+
+} // namespace
+
+Recomputation recompute(const PlanProblem &problem, const StepOrder &order,
+                        llvm::ArrayRef<int32_t> buffers, int64_t budget) {
+  return Walk(problem, order, buffers, budget).run();
+}
+
+RepeatedProblem repeatSteps(const PlanProblem &problem, llvm::ArrayRef<int32_t> runs) {
+  RepeatedProblem result;
+  result.problem.values = problem.values;
+  result.values.resize(problem.values.size());
+  for (size_t v = 0; v < result.values.size(); ++v)
+    result.values[v] = int32_t(v);
+  std::vector<int32_t> current = result.values; // what each value is now
+  std::vector<bool> ran(problem.steps.size());
+  for (int32_t s : runs) {
+    PlanProblem::Step step = problem.steps[s];
+    for (int32_t &v : step.reads)
+      v = current[v];
+    if (ran[s])
+      for (int32_t &v : step.writes) {
+        PlanProblem::Value value = problem.values[v];
+        value.kind = Kind::Arena;
+        value.returned = false;
+        value.extent = 0;
+        result.problem.values.push_back(value);
+        result.values.push_back(v);
+        v = current[v] = int32_t(result.problem.values.size()) - 1;
+      }
+    ran[s] = true;
+    result.problem.steps.push_back(std::move(step));
+  }
+  return result;
+}
+
+} // namespace weft::compiler

@@ -1,0 +1,71 @@
+// RUN: weft-opt %s --plan-recompute=limit=500000 --plan-verify --split-input-file | FileCheck %s
+// RUN: weft-opt %s --plan-recompute --split-input-file | FileCheck %s --check-prefix=NONE
+
+plan.kernel @f(%x: tensor<32768xf32>) -> tensor<32768xf32> {
+  plan.return %x : tensor<32768xf32>
+}
+plan.kernel @g(%x: tensor<32768xf32>, %y: tensor<32768xf32>) -> tensor<32768xf32> {
+  plan.return %x : tensor<32768xf32>
+}
+
+// Forward %a, %b, %c; on the way back each is read again. Four values and the output are more than the
+// limit: %a is given up, and written again, from the input, before the last launch.
+// CHECK-LABEL: plan.program @back
+// CHECK-SAME: (%[[X:.*]]: !plan.buffer<131072>
+// CHECK: plan.launch @f ins(%[[X]] : !plan.buffer<131072>) outs(%[[A:.*]] : !plan.buffer<131072>)
+// CHECK-NEXT: plan.launch @f ins(%[[A]] : !plan.buffer<131072>)
+// CHECK: %[[AGAIN:.*]] = plan.alloc
+// CHECK-NEXT: plan.launch @f ins(%[[X]] : !plan.buffer<131072>) outs(%[[AGAIN]] : !plan.buffer<131072>)
+// CHECK-NEXT: plan.launch @g ins(%[[AGAIN]], %
+// CHECK-NEXT: plan.return
+// NONE-LABEL: plan.program @back
+// NONE-COUNT-6: plan.launch
+// NONE-NEXT: plan.return
+plan.program @back(%x: !plan.buffer<131072> {plan.type = tensor<32768xf32>}) -> (!plan.buffer<131072> {plan.type = tensor<32768xf32>}) {
+  %a = plan.alloc : !plan.buffer<131072>
+  %b = plan.alloc : !plan.buffer<131072>
+  %c = plan.alloc : !plan.buffer<131072>
+  %d = plan.alloc : !plan.buffer<131072>
+  %e = plan.alloc : !plan.buffer<131072>
+  %y = plan.output : !plan.buffer<131072>
+  plan.launch @f ins(%x : !plan.buffer<131072>) outs(%a : !plan.buffer<131072>)
+  plan.launch @f ins(%a : !plan.buffer<131072>) outs(%b : !plan.buffer<131072>)
+  plan.launch @f ins(%b : !plan.buffer<131072>) outs(%c : !plan.buffer<131072>)
+  plan.launch @g ins(%c, %c : !plan.buffer<131072>, !plan.buffer<131072>) outs(%d : !plan.buffer<131072>)
+  plan.launch @g ins(%b, %d : !plan.buffer<131072>, !plan.buffer<131072>) outs(%e : !plan.buffer<131072>)
+  plan.launch @g ins(%a, %e : !plan.buffer<131072>, !plan.buffer<131072>) outs(%y : !plan.buffer<131072>)
+  plan.return %y : !plan.buffer<131072>
+}
+
+// -----
+
+// A part of what is written again is a part of the new buffer.
+plan.kernel @f(%x: tensor<32768xf32>) -> tensor<32768xf32> {
+  plan.return %x : tensor<32768xf32>
+}
+plan.kernel @h(%x: tensor<16384xf32>, %y: tensor<32768xf32>) -> tensor<32768xf32> {
+  plan.return %y : tensor<32768xf32>
+}
+// CHECK-LABEL: plan.program @parts
+// CHECK: plan.launch @h ins(%{{.*}} : !plan.buffer<65536>, !plan.buffer<131072>) outs(%[[E:.*]] : !plan.buffer<131072>)
+// CHECK: %[[AGAIN:.*]] = plan.alloc : !plan.buffer<131072>
+// CHECK-NEXT: plan.launch @f ins(%{{.*}} : !plan.buffer<131072>) outs(%[[AGAIN]] : !plan.buffer<131072>)
+// CHECK-NEXT: %[[PART:.*]] = plan.view %[[AGAIN]][65536] {plan.part}
+// CHECK-NEXT: plan.launch @h ins(%[[PART]], %[[E]]
+plan.program @parts(%x: !plan.buffer<131072> {plan.type = tensor<32768xf32>}) -> (!plan.buffer<131072> {plan.type = tensor<32768xf32>}) {
+  %a = plan.alloc : !plan.buffer<131072>
+  %b = plan.alloc : !plan.buffer<131072>
+  %c = plan.alloc : !plan.buffer<131072>
+  %d = plan.alloc : !plan.buffer<131072>
+  %e = plan.alloc : !plan.buffer<131072>
+  %p = plan.view %a[65536] {plan.part} : !plan.buffer<131072> to !plan.buffer<65536>
+  %q = plan.view %b[65536] {plan.part} : !plan.buffer<131072> to !plan.buffer<65536>
+  %y = plan.output : !plan.buffer<131072>
+  plan.launch @f ins(%x : !plan.buffer<131072>) outs(%a : !plan.buffer<131072>)
+  plan.launch @f ins(%a : !plan.buffer<131072>) outs(%b : !plan.buffer<131072>)
+  plan.launch @f ins(%b : !plan.buffer<131072>) outs(%c : !plan.buffer<131072>)
+  plan.launch @f ins(%c : !plan.buffer<131072>) outs(%d : !plan.buffer<131072>)
+  plan.launch @h ins(%q, %d : !plan.buffer<65536>, !plan.buffer<131072>) outs(%e : !plan.buffer<131072>)
+  plan.launch @h ins(%p, %e : !plan.buffer<65536>, !plan.buffer<131072>) outs(%y : !plan.buffer<131072>)
+  plan.return %y : !plan.buffer<131072>
+}

@@ -1,0 +1,149 @@
+// Config::memory_limit: a program that would take more computes values again instead of keeping them,
+// with the same bits; plain, jitted and ahead of time; what cannot be reached is said.
+#include "weft/weft.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+
+namespace weft {
+namespace {
+
+class MemoryLimit : public testing::Test {
+protected:
+  void SetUp() override {
+    before_ = config();
+  }
+  void TearDown() override {
+    set_config(before_);
+  }
+  void limit(int64_t bytes) {
+    Config changed = before_;
+    changed.memory_limit = bytes;
+    set_config(changed);
+  }
+
+  Config before_;
+};
+
+// Layers whose outputs, much larger than their weights, are kept for the way back.
+struct Deep : nn::Module {
+  Deep() {
+    for (int i = 0; i < 12; ++i) {
+      layers.push_back(child("layer" + std::to_string(i), nn::Linear(64, 64)));
+      norms.push_back(child("norm" + std::to_string(i), nn::LayerNorm(64)));
+    }
+  }
+  Tensor operator()(const Tensor &x) const {
+    Tensor y = x;
+    for (size_t i = 0; i < layers.size(); ++i)
+      y = y + dropout(gelu(layers[i](norms[i](y))));
+    return y;
+  }
+  std::vector<nn::Linear> layers;
+  std::vector<nn::LayerNorm> norms;
+  nn::Dropout dropout = child("dropout", nn::Dropout(0.1));
+};
+
+struct Figures {
+  std::vector<float> losses, weights;
+  int64_t peak = 0, recomputations = 0;
+  std::vector<std::string> notes;
+};
+
+Figures train(bool jitted) {
+  manual_seed(5);
+  Deep model;
+  optim::AdamW optimizer(model.parameters(), {.lr = 1e-3});
+  Tensor x = randn({4096, 64}).eval(), target = randn({4096, 64}).eval();
+  auto step = [&](const Tensor &images) {
+    optimizer.zero_grad();
+    Tensor loss = mse_loss(model(images), target);
+    loss.backward();
+    optimizer.step();
+    optimizer.zero_grad();
+    return loss;
+  };
+  auto program = jit(step);
+  Figures figures;
+  for (int i = 0; i < 4; ++i)
+    figures.losses.push_back((jitted ? program(x) : step(x)).item<float>());
+  for (const Evaluation &evaluation : recent_evaluations())
+    if (evaluation.planned_peak_bytes > figures.peak) {
+      figures.peak = evaluation.planned_peak_bytes;
+      figures.recomputations = evaluation.recomputations;
+      figures.notes = evaluation.notes;
+    }
+  for (const auto &[name, parameter] : model.named_parameters()) {
+    std::vector<float> values = parameter.to_vector<float>();
+    figures.weights.insert(figures.weights.end(), values.begin(), values.end());
+  }
+  return figures;
+}
+
+// In a process of its own each: recent_evaluations() holds those of all tests.
+TEST_F(MemoryLimit, HalvesATrainingStepAndKeepsItsBits) {
+  for (bool jitted : {false, true}) {
+    Figures free = train(jitted);
+    EXPECT_EQ(free.recomputations, 0);
+    limit(free.peak / 2);
+    size_t known = recent_evaluations().back().number;
+    Figures small = train(jitted);
+    EXPECT_EQ(small.losses, free.losses);
+    EXPECT_EQ(small.weights, free.weights);
+    int64_t peak = 0, again = 0;
+    for (const Evaluation &evaluation : recent_evaluations())
+      if (evaluation.number > known) {
+        peak = std::max(peak, evaluation.planned_peak_bytes);
+        again = std::max(again, evaluation.recomputations);
+      }
+    EXPECT_LE(peak, free.peak / 2) << "jitted: " << jitted;
+    EXPECT_GT(again, 0);
+    limit(0);
+  }
+}
+
+TEST_F(MemoryLimit, ThatCannotBeReachedIsSaid) {
+  limit(1000);
+  Tensor x = randn({512, 512}), y = randn({512, 512});
+  eval({x, y});
+  Tensor z = (x.matmul(y).relu().matmul(x) + x).eval();
+  std::string notes;
+  for (const std::string &note : explain(z).notes)
+    notes += note + "\n";
+  EXPECT_NE(notes.find("memory limit of 1000 bytes"), std::string::npos) << notes;
+  EXPECT_NE(notes.find("not reached"), std::string::npos) << notes;
+  limit(0);
+  EXPECT_EQ((x.matmul(y).relu().matmul(x) + x).to_vector<float>(), z.to_vector<float>());
+}
+
+TEST_F(MemoryLimit, ThatIsNegativeIsAnError) {
+  EXPECT_THROW(limit(-1), Error);
+  Program program = trace([](const Tensor &x) { return x + 1; }, {ones({2})});
+  EXPECT_THROW(program.compile({.output = "x", .memory_limit = -1}), Error);
+}
+
+// The values of the step are kept in the plan of an executable, too.
+TEST_F(MemoryLimit, OfAModelCompiledAheadOfTime) {
+  Tensor x = randn({256, 64}).eval();
+  Deep model;
+  model.eval();
+  auto gradient = [&](const Tensor &given) {
+    Tensor input = given.detach().set_requires_grad();
+    return grad({model(input).square().sum()}, {input})[0];
+  };
+  Program program = trace(gradient, {x});
+  std::string folder = testing::TempDir() + "/memory_limit";
+  std::filesystem::create_directories(folder);
+  std::vector<uintmax_t> sizes;
+  for (int64_t bytes : {int64_t(0), int64_t(600'000)}) {
+    std::string path = folder + "/model" + std::to_string(bytes) + ".mlir";
+    program.compile({.emit = Emit::plan, .output = path, .memory_limit = bytes});
+    sizes.push_back(std::filesystem::file_size(path));
+  }
+  EXPECT_GT(sizes[1], sizes[0]); // more instructions
+}
+
+} // namespace
+} // namespace weft
