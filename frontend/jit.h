@@ -58,6 +58,21 @@ struct BatchRange {
   std::vector<int64_t> inputs = {}; // which inputs have it, by number; empty: all that have dims
 };
 
+// What a run of a program takes, in bytes. Scratch of threads, some KiB each, is not in it.
+struct MemoryEstimate {
+  int64_t inputs = 0;  // that the run is given
+  int64_t state = 0;   // what the program keeps and reads: weights, moments, captured tensors
+  int64_t outputs = 0; // in memory of their own; what is written in place is not among them
+  int64_t arena = 0;   // intermediate values and what libraries work in
+  int64_t recomputations = 0; // instructions that run again because of Config::memory_limit
+
+  // All that lives at once.
+  int64_t peak() const {
+    return inputs + state + outputs + arena;
+  }
+  std::string to_string() const; // one line
+};
+
 // A recorded function: a module of weft ops whose arguments are its inputs. Tensors that it
 // captured are constants; those that it writes are its state.
 class Program {
@@ -96,6 +111,9 @@ public:
   // op without a derivative.
   Program differentiate(const DifferentiateOptions &options = {},
                         Location location = Location::current()) const;
+  // What a run takes on the backend and with the options of now, of a batch of the largest size;
+  // compiles the program, which the first run finds, and computes nothing. Errors: as run().
+  MemoryEstimate memory(Location location = Location::current()) const;
   // Compiles ahead of time and writes options.output: weft::compile() with one entry, "main".
   void compile(const CompileOptions &options, Location location = Location::current()) const;
 
@@ -334,6 +352,23 @@ Program trace(F &&fn, const std::vector<Tensor> &inputs, const StateNames &names
     replace(arguments);
   }
   return trace(std::forward<F>(fn), arguments, names, batch, location);
+}
+
+// What a run of fn with these arguments would take, before anything is computed: the memory() of its
+// trace. A training step that cannot be traced can be taken from its evaluation (explain.h).
+//
+//   weft::MemoryEstimate estimate = weft::estimate_memory(step, {x, y});
+template <typename F, typename Inputs>
+MemoryEstimate estimate_memory(F &&fn, const Inputs &inputs, const StateNames &names = {},
+                               Location location = Location::current()) {
+  return trace(std::forward<F>(fn), inputs, names, {}, location).memory(location);
+}
+template <typename F>
+MemoryEstimate estimate_memory(F &&fn, std::initializer_list<Tensor> inputs,
+                               const StateNames &names = {},
+                               Location location = Location::current()) {
+  return trace(std::forward<F>(fn), std::vector<Tensor>(inputs), names, {}, location)
+      .memory(location);
 }
 
 // A function that is recorded at its first call, and replayed after. It is recorded again for other

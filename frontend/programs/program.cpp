@@ -183,8 +183,9 @@ void ensure_compiled(ProgramImpl &program, Location location) {
     config = r.config;
   }
   // Passes that were registered since the last run want to see the program, too.
-  std::string wanted =
-      config.backend + " " + std::to_string(compiler::registeredPassesGeneration());
+  std::string wanted = config.backend + " " +
+                       std::to_string(compiler::registeredPassesGeneration()) + " " +
+                       std::to_string(config.memory_limit);
   if (program.compiled_for == wanted) {
     UnderLock lock;
     ++r.statistics.replays;
@@ -348,6 +349,43 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
   recorder::Session session("run", location);
   recorder::describe_request({CutReason::kJit, location}, program.bound.figures);
   return recorder::call(program.bound, inputs, location);
+}
+
+MemoryEstimate Program::memory(Location location) const {
+  ProgramImpl &program = checked_program(impl_, location);
+  recorder::ensure_compiled(program, CallerScope::resolve(location));
+  MemoryEstimate estimate;
+  recorder::UnderLock lock;
+  for (const recorder::TypeRef &input : program.inputs)
+    estimate.inputs += input->bytes;
+  if (!program.bound.program)
+    return estimate;
+  const runtime::Executable &executable = *program.bound.program->executable;
+  int64_t given = 0;
+  for (size_t i = 0; i < executable.input_specs().size(); ++i)
+    given += program.bound.sources[i].kind == recorder::Source::Kind::kArgument
+                 ? 0
+                 : executable.input_specs()[i].bytes;
+  const compiler::PlanReport &plan = program.bound.program->report->plan;
+  estimate.state = given + plan.constantBytes;
+  for (const runtime::OutputSpec &output : executable.output_specs())
+    if (output.donated_input < 0 && output.alias_input < 0 && output.alias_output < 0)
+      estimate.outputs += output.bytes;
+  estimate.arena = executable.arena_bytes();
+  estimate.recomputations = plan.recomputations;
+  return estimate;
+}
+
+std::string MemoryEstimate::to_string() const {
+  auto megabytes = [](int64_t bytes) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f MB", static_cast<double>(bytes) / 1e6);
+    return std::string(text);
+  };
+  return megabytes(peak()) + ": inputs " + megabytes(inputs) + ", state " + megabytes(state) +
+         ", outputs " + megabytes(outputs) + ", arena " + megabytes(arena) +
+         (recomputations > 0 ? ", " + std::to_string(recomputations) + " instructions run again"
+                             : "");
 }
 
 BatchRange Program::batch() const {

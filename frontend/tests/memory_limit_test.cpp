@@ -124,6 +124,46 @@ TEST_F(MemoryLimit, ThatIsNegativeIsAnError) {
   EXPECT_THROW(program.compile({.output = "x", .memory_limit = -1}), Error);
 }
 
+// Before a step is computed, what it takes is known; with a limit, less.
+TEST_F(MemoryLimit, IsSeenInAnEstimate) {
+  Deep model;
+  optim::AdamW optimizer(model.parameters(), {.lr = 1e-3});
+  Tensor x = randn({4096, 64}).eval(), target = randn({4096, 64}).eval();
+  auto step = [&](const Tensor &images) {
+    optimizer.zero_grad();
+    Tensor loss = mse_loss(model(images), target);
+    loss.backward();
+    optimizer.step();
+    optimizer.zero_grad();
+    return loss;
+  };
+  std::vector<float> before = model.parameters()[0].to_vector<float>();
+  MemoryEstimate free = estimate_memory(step, {x}, {{"model", model}});
+  EXPECT_EQ(model.parameters()[0].to_vector<float>(), before);
+  constexpr int64_t kBatch = 4096 * 64 * 4;
+  EXPECT_EQ(free.inputs, kBatch);
+  int64_t weights = 0;
+  for (const auto &[name, parameter] : model.named_parameters())
+    weights += parameter.numel() * 4;
+  EXPECT_GE(free.state, 3 * weights + kBatch); // moments and the target, too
+  EXPECT_LE(free.state, 3 * weights + kBatch + 4096);
+  EXPECT_EQ(free.peak(), free.inputs + free.state + free.outputs + free.arena);
+  EXPECT_GT(free.arena, 12 * kBatch); // at least one value a layer
+  EXPECT_EQ(free.recomputations, 0);
+
+  Program program = trace(step, {x}, {{"model", model}});
+  program.run({x});
+  synchronize();
+  auto planned = static_cast<double>(recent_evaluations().back().planned_peak_bytes);
+  EXPECT_NEAR(static_cast<double>(free.outputs + free.arena), planned, 0.02 * planned);
+
+  limit((free.outputs + free.arena) / 2);
+  MemoryEstimate small = program.memory(); // compiled again
+  EXPECT_LE(small.outputs + small.arena, (free.outputs + free.arena) / 2);
+  EXPECT_GT(small.recomputations, 0);
+  EXPECT_NE(small.to_string().find("run again"), std::string::npos) << small.to_string();
+}
+
 // The values of the step are kept in the plan of an executable, too.
 TEST_F(MemoryLimit, OfAModelCompiledAheadOfTime) {
   Tensor x = randn({256, 64}).eval();
