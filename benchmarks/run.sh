@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 usage() {
-  echo "usage: benchmarks/run.sh overhead|train|ranks|ops|cnn [--peers] [--json FILE] [--threads N] [--filter TEXT] [--busy N]" >&2
+  echo "usage: benchmarks/run.sh overhead|train|ranks|ops|cnn|memory [--peers] [--json FILE] [--threads N] [--filter TEXT] [--busy N]" >&2
   exit 2
 }
 suite=${1:-}
@@ -25,7 +25,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-case $suite in overhead | train | ranks | ops | cnn) ;; *) usage ;; esac
+case $suite in overhead | train | ranks | ops | cnn | memory) ;; *) usage ;; esac
 
 # Single operators are measured on two threads, then on one.
 if [ $suite = ops ]; then counts=${threads:-2 1}; fi
@@ -66,6 +66,17 @@ case $suite in
                     --contestant "torch-1x2=$venv/bin/python benchmarks/ranks/peers.py 1 2")
     fi
     exec bazel-bin/benchmarks/ranks/ranks --filter "$filter" "${arguments[@]}" "${contestants[@]}"
+    ;;
+  memory)
+    contestants=(--contestant "weft=bazel-bin/benchmarks/memory/worker training"
+                 --contestant "weft-jit=bazel-bin/benchmarks/memory/worker jit"
+                 --contestant "weft-half=bazel-bin/benchmarks/memory/worker half")
+    if [ $peers = 1 ]; then
+      make_venv
+      $venv/bin/python -c 'import torchvision, transformers' 2>/dev/null || $venv/bin/pip install --quiet torchvision transformers >&2
+      contestants+=(--contestant "torch-eager=$venv/bin/python benchmarks/memory/peers.py")
+    fi
+    exec bazel-bin/benchmarks/memory/memory --threads "$threads" --filter "$filter" "${arguments[@]}" "${contestants[@]}"
     ;;
   ops | cnn)
     contestants=(--contestant "weft=bazel-bin/benchmarks/$suite/worker weft")

@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "benchmarks/cnn/networks.h"
-#include "benchmarks/overhead/child_process.h"
+#include "benchmarks/common/child_process.h"
 #include "weft/weft.h"
 
 namespace weft::benchmarks {

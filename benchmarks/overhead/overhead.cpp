@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "benchmarks/common/report.h"
-#include "benchmarks/overhead/child_process.h"
+#include "benchmarks/common/child_process.h"
 #include "benchmarks/overhead/contexts.h"
 #include "benchmarks/overhead/executables.h"
 #include "benchmarks/overhead/first_uses.h"

@@ -1,4 +1,4 @@
-#include "benchmarks/overhead/child_process.h"
+#include "benchmarks/common/child_process.h"
 
 #include <cstdio>
 #include <stdexcept>

@@ -1,0 +1,82 @@
+// The suite `memory`: what training takes at most, of models of the library, beside PyTorch. Each
+// figure comes from a process of its own.
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "benchmarks/common/child_process.h"
+#include "benchmarks/common/report.h"
+
+namespace {
+
+using namespace weft::benchmarks;
+
+// MODEL_BATCH: batches of which activations take some 100 MB to 1 GB.
+constexpr const char *kCases[] = {
+    "alexnet_16",       "bert_base_8",    "convnext_tiny_4", "densenet121_8",
+    "efficientnet_b0_8", "gpt2_4",         "mlp_3x8192_32",   "mnasnet1_0_8",
+    "mobilenet_v2_8",   "resnet18_16",    "resnet50_8",      "shufflenet_v2_x1_0_8",
+    "squeezenet1_1_8",  "unet_2",         "vgg16_4",         "vit_b_16_8"};
+
+struct Contestant {
+  std::string impl, command;
+};
+
+void run(const std::vector<Contestant> &contestants, const std::string &json,
+         const std::string &filter, int threads) {
+  Report report(json);
+  for (const std::string name : kCases) {
+    if (name.find(filter) == std::string::npos)
+      continue;
+    int64_t batch = std::atoll(name.c_str() + name.rfind('_') + 1);
+    std::string line = name + ":";
+    double first = 0;
+    for (const Contestant &contestant : contestants) {
+      double bytes = 0, estimate = 0, seconds = 0;
+      std::istringstream(output_of(contestant.command + " " + name)) >> bytes >> estimate >>
+          seconds;
+      first = first == 0 ? bytes : first;
+      report.add({"memory", name, contestant.impl, "peak", "B", bytes, threads, batch});
+      report.add({"memory", name, contestant.impl, "time", "s", seconds, threads, batch});
+      char text[128];
+      std::snprintf(text, sizeof text, "  %s %.0f MB (%.2f)", contestant.impl.c_str(), bytes / 1e6,
+                    first / bytes);
+      line += text;
+      if (estimate > 0) {
+        report.add({"memory", name, contestant.impl, "estimate", "B", estimate, threads, batch});
+        std::snprintf(text, sizeof text, " [estimate %.0f]", estimate / 1e6);
+        line += text;
+      }
+    }
+    std::fprintf(stderr, "  %s\n", line.c_str());
+  }
+  std::fprintf(stderr, "  in parentheses: the first contestant's bytes / theirs\n");
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  std::string json, filter;
+  int threads = 2;
+  std::vector<std::string> given;
+  CLI::App app("what training takes at most");
+  app.add_option("--contestant", given, "IMPL=COMMAND, which gets a case; the first one is judged")
+      ->required();
+  app.add_option("--json", json, "file to append to");
+  app.add_option("--filter", filter, "cases whose name has this text");
+  app.add_option("--threads", threads);
+  CLI11_PARSE(app, argc, argv);
+  std::vector<Contestant> contestants;
+  for (const std::string &text : given)
+    contestants.push_back({text.substr(0, text.find('=')), text.substr(text.find('=') + 1)});
+  try {
+    run(contestants, json, filter, threads);
+    return 0;
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "memory: %s\n", error.what());
+    return 1;
+  }
+}
