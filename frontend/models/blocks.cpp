@@ -110,4 +110,14 @@ void require(bool holds, const char *model, const std::string &what, Location lo
                 CallerScope::resolve(location));
 }
 
+void check_next(const Tensor &ids, const nn::KeyValueCache &cache, const char *model,
+                Location location) {
+  if (ids.ndim() != 2 || ids.size(0) != cache.batch())
+    throw Error(ErrorKind::kShape,
+                std::string(model) + ": ids has shape " + to_string(ids.shape()) +
+                    "; it must be [batch, length], with the cache's batch of " +
+                    std::to_string(cache.batch()),
+                CallerScope::resolve(location));
+}
+
 } // namespace weft::models

@@ -103,6 +103,11 @@ private:
 // The mean of each channel, flat: x [N, C, H, W] -> [N, C].
 Tensor pool_flat(const Tensor &x, Location location = Location::current());
 
+// Throws Error (kShape) at the caller's line unless ids are the next tokens, [batch, T], of the
+// cache's texts.
+void check_next(const Tensor &ids, const nn::KeyValueCache &cache, const char *model,
+                Location location);
+
 // Throws Error (kValue) "MODEL: what" at the caller's line unless it holds.
 void require(bool holds, const char *model, const std::string &what, Location location);
 

@@ -77,20 +77,35 @@ Gpt2Block::Gpt2Block(const Gpt2Config &config, Location location)
   child("dropout", dropout_, location);
 }
 
-Tensor Gpt2Block::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
-  auto heads = [&](const Tensor &part) { // [N, T, size] -> [N, heads, T, size / heads]
-    return part.reshape({x.size(0), x.size(1), heads_, x.size(2) / heads_}).transpose(1, 2);
-  };
+// Queries, keys and values: [N, heads, T, size / heads].
+std::vector<Tensor> Gpt2Block::heads_of(const Tensor &x) const {
   std::vector<Tensor> parts = c_attn_(ln_1_(x)).chunk(3, -1);
-  Tensor seen = attention(heads(parts[0]), heads(parts[1]), heads(parts[2]), Tensor(),
-                          {.causal = true, .scale = {}});
+  for (Tensor &part : parts)
+    part = part.reshape({x.size(0), x.size(1), heads_, x.size(2) / heads_}).transpose(1, 2);
+  return parts;
+}
+
+Tensor Gpt2Block::add_branches(const Tensor &x, const Tensor &seen) const {
   Tensor y = x + dropout_(c_attn_proj_(seen.transpose(1, 2).reshape(x.shape())));
   return y + dropout_(c_proj_(gelu(c_fc_(ln_2_(y)), "tanh")));
 }
 
+Tensor Gpt2Block::operator()(const Tensor &x, Location location) const {
+  CallerScope scope(location);
+  std::vector<Tensor> parts = heads_of(x);
+  return add_branches(
+      x, attention(parts[0], parts[1], parts[2], Tensor(), {.causal = true, .scale = {}}));
+}
+
+Tensor Gpt2Block::operator()(const Tensor &x, const nn::KeyValueCache &cache, int64_t layer,
+                             const nn::KeyValueCache::Places &places, Location location) const {
+  CallerScope scope(location);
+  std::vector<Tensor> parts = heads_of(x);
+  return add_branches(x, cache.attend(layer, places, parts[0], parts[1], parts[2]));
+}
+
 Gpt2::Gpt2(const Gpt2Config &config, Location location)
-    : positions_(checked(config, location).positions),
+    : config_(checked(config, location)),
       wte_(config.vocabulary, config.size, {.deviation = kDeviation}, location),
       wpe_(config.positions, config.size, {.deviation = kDeviation}, location),
       dropout_(config.dropout, location), ln_f_(config.size, {}, location) {
@@ -111,11 +126,11 @@ Gpt2::Gpt2(const Gpt2Config &config, Location location)
 
 Tensor Gpt2::features(const Tensor &ids, Location location) const {
   CallerScope scope(location);
-  if (ids.ndim() != 2 || ids.size(1) > positions_)
+  if (ids.ndim() != 2 || ids.size(1) > config_.positions)
     throw Error(ErrorKind::kShape,
                 "Gpt2: ids has shape " + to_string(ids.shape()) +
                     "; it must be [batch, length], with a length of at most " +
-                    std::to_string(positions_),
+                    std::to_string(config_.positions),
                 CallerScope::resolve(location));
   Tensor x = dropout_(wte_(ids) + wpe_(arange(ids.size(1))));
   for (const Gpt2Block &block : blocks_)
@@ -127,6 +142,37 @@ Tensor Gpt2::operator()(const Tensor &ids, Location location) const {
   CallerScope scope(location);
   Tensor x = features(ids);
   return linear(x, head_.defined() ? head_ : wte_.weight);
+}
+
+nn::KeyValueCache Gpt2::make_cache(int64_t batch, int64_t capacity, Location location) const {
+  CallerScope scope(location);
+  require(capacity <= config_.positions, "Gpt2",
+          "a text has at most " + std::to_string(config_.positions) + " tokens, a cache for " +
+              std::to_string(capacity) + " is asked for",
+          location);
+  return nn::KeyValueCache({.layers = config_.layers,
+                            .batch = batch,
+                            .heads = config_.heads,
+                            .size = config_.size / config_.heads,
+                            .capacity = capacity,
+                            .dtype = wte_.weight.dtype()});
+}
+
+Tensor Gpt2::features(const Tensor &ids, const nn::KeyValueCache &cache, Location location) const {
+  CallerScope scope(location);
+  check_next(ids, cache, "Gpt2", location);
+  nn::KeyValueCache::Places places = cache.next(ids.size(1));
+  Tensor x = dropout_(wte_(ids) + wpe_(places.positions));
+  for (size_t i = 0; i < blocks_.size(); ++i)
+    x = blocks_[i](x, cache, static_cast<int64_t>(i), places);
+  cache.advance(ids.size(1));
+  return ln_f_(x);
+}
+
+Tensor Gpt2::operator()(const Tensor &ids, const nn::KeyValueCache &cache,
+                        Location location) const {
+  CallerScope scope(location);
+  return linear(features(ids, cache), head_.defined() ? head_ : wte_.weight);
 }
 
 namespace {

@@ -42,8 +42,15 @@ public:
 
   // x: [N, T, size] -> the same.
   Tensor operator()(const Tensor &x, Location location = Location::current()) const;
+  // The same behind what the cache has of this layer, which gets their keys and values.
+  Tensor operator()(const Tensor &x, const nn::KeyValueCache &cache, int64_t layer,
+                    const nn::KeyValueCache::Places &places,
+                    Location location = Location::current()) const;
 
 private:
+  std::vector<Tensor> heads_of(const Tensor &x) const;
+  Tensor add_branches(const Tensor &x, const Tensor &seen) const;
+
   int64_t heads_;
   nn::LayerNorm ln_1_, ln_2_;
   Group attn_, mlp_;
@@ -61,8 +68,19 @@ public:
   // Before the head: [N, T, size], normalized.
   Tensor features(const Tensor &ids, Location location = Location::current()) const;
 
+  // An empty cache for this many texts of at most `capacity` tokens. Throws Error when these are
+  // more than `positions`.
+  nn::KeyValueCache make_cache(int64_t batch, int64_t capacity,
+                               Location location = Location::current()) const;
+  // The same for tokens that go on where the cache's texts end: each sees those and, of its own
+  // row, what stands before it. Their keys and values are added to the cache.
+  Tensor operator()(const Tensor &ids, const nn::KeyValueCache &cache,
+                    Location location = Location::current()) const;
+  Tensor features(const Tensor &ids, const nn::KeyValueCache &cache,
+                  Location location = Location::current()) const;
+
 private:
-  int64_t positions_;
+  Gpt2Config config_;
   Group transformer_, list_;
   nn::Embedding wte_, wpe_;
   nn::Dropout dropout_;

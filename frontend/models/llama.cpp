@@ -1,6 +1,7 @@
 #include "weft/models/llama.h"
 
 #include <cmath>
+#include <numbers>
 
 #include "weft/models/registry.h"
 
@@ -21,6 +22,9 @@ const LlamaConfig &checked(const LlamaConfig &config, Location location) {
               std::to_string(config.size) + ", " + std::to_string(config.heads) + " and " +
               std::to_string(config.key_heads),
           location);
+  if (const auto &scaling = config.rotary_scaling)
+    require(scaling->factor > 0 && scaling->original > 0 && scaling->high > scaling->low, "Llama",
+            "of rotary_scaling, factor and original must be above 0 and high above low", location);
   return config;
 }
 
@@ -51,13 +55,19 @@ LlamaAttention::LlamaAttention(const LlamaConfig &config, Location location)
   child("o_proj", o_proj, location);
 }
 
+LlamaAttention::Projected LlamaAttention::project(const Tensor &x, const Tensor &cosine,
+                                                  const Tensor &sine) const {
+  auto split = [&](const Tensor &part, int64_t heads) { // [N, heads, T, size of a head]
+    return part.reshape({x.size(0), x.size(1), heads, x.size(2) / heads_}).transpose(1, 2);
+  };
+  return {rotate(split(q_proj(x), heads_), cosine, sine),
+          rotate(split(k_proj(x), key_heads_), cosine, sine), split(v_proj(x), key_heads_)};
+}
+
 Tensor LlamaAttention::operator()(const Tensor &x, const Tensor &cosine, const Tensor &sine,
                                   Location location) const {
   CallerScope scope(location);
   int64_t batch = x.size(0), length = x.size(1), size = x.size(2) / heads_;
-  auto split = [&](const Tensor &part, int64_t heads) { // [N, heads, T, size of a head]
-    return part.reshape({batch, length, heads, size}).transpose(1, 2);
-  };
   // Each head of keys and values as often as there are queries for it.
   auto repeated = [&](const Tensor &part) {
     if (key_heads_ == heads_)
@@ -66,9 +76,19 @@ Tensor LlamaAttention::operator()(const Tensor &x, const Tensor &cosine, const T
         .expand({batch, key_heads_, heads_ / key_heads_, length, size})
         .reshape({batch, heads_, length, size});
   };
-  Tensor q = rotate(split(q_proj(x), heads_), cosine, sine),
-         k = rotate(split(k_proj(x), key_heads_), cosine, sine), v = split(v_proj(x), key_heads_);
-  Tensor seen = attention(q, repeated(k), repeated(v), Tensor(), {.causal = true, .scale = {}});
+  Projected p = project(x, cosine, sine);
+  Tensor seen = attention(p.query, repeated(p.key), repeated(p.value), Tensor(),
+                          {.causal = true, .scale = {}});
+  return o_proj(seen.transpose(1, 2).reshape(x.shape()));
+}
+
+Tensor LlamaAttention::operator()(const Tensor &x, const Tensor &cosine, const Tensor &sine,
+                                  const nn::KeyValueCache &cache, int64_t layer,
+                                  const nn::KeyValueCache::Places &places,
+                                  Location location) const {
+  CallerScope scope(location);
+  Projected p = project(x, cosine, sine);
+  Tensor seen = cache.attend(layer, places, p.query, p.key, p.value);
   return o_proj(seen.transpose(1, 2).reshape(x.shape()));
 }
 
@@ -88,26 +108,59 @@ LlamaBlock::LlamaBlock(const LlamaConfig &config, Location location)
   child("post_attention_layernorm", post_attention_layernorm_, location);
 }
 
+Tensor LlamaBlock::add_feed_forward(const Tensor &x) const {
+  Tensor z = post_attention_layernorm_(x);
+  return x + down_proj_(silu(gate_proj_(z)) * up_proj_(z));
+}
+
 Tensor LlamaBlock::operator()(const Tensor &x, const Tensor &cosine, const Tensor &sine,
                               Location location) const {
   CallerScope scope(location);
-  Tensor y = x + self_attn_(input_layernorm_(x), cosine, sine);
-  Tensor z = post_attention_layernorm_(y);
-  return y + down_proj_(silu(gate_proj_(z)) * up_proj_(z));
+  return add_feed_forward(x + self_attn_(input_layernorm_(x), cosine, sine));
 }
 
-std::pair<Tensor, Tensor> rotary_angles(int64_t length, int64_t size, double base,
+Tensor LlamaBlock::operator()(const Tensor &x, const Tensor &cosine, const Tensor &sine,
+                              const nn::KeyValueCache &cache, int64_t layer,
+                              const nn::KeyValueCache::Places &places, Location location) const {
+  CallerScope scope(location);
+  return add_feed_forward(x + self_attn_(input_layernorm_(x), cosine, sine, cache, layer, places));
+}
+
+namespace {
+
+// By how much the angles of these frequencies are slowed down.
+Tensor scaled(const Tensor &frequency, const RotaryScaling &scaling) {
+  // How often a wave fits into the texts that the model was trained on.
+  Tensor waves = frequency * (scaling.original / (2 * std::numbers::pi));
+  Tensor share = clamp((waves - scaling.low) / (scaling.high - scaling.low), 0.0, 1.0);
+  return frequency * (share + (1.0 - share) / scaling.factor);
+}
+
+} // namespace
+
+std::pair<Tensor, Tensor> rotary_angles(const Tensor &positions, int64_t size, double base,
+                                        const std::optional<RotaryScaling> &scaling,
                                         Location location) {
   CallerScope scope(location);
-  require(length >= 0 && size >= 2 && size % 2 == 0 && base > 0, "rotary_angles",
+  require(size >= 2 && size % 2 == 0 && base > 0, "rotary_angles",
           "the size must be even and base above 0, they are " + std::to_string(size) + " and " +
               std::to_string(base),
           location);
   Tensor frequency =
       exp(arange(size / 2, float32) * (-2 * std::log(base) / static_cast<double>(size)));
-  Tensor angles = arange(length, float32).unsqueeze(1) * frequency;
-  Tensor twice = cat({angles, angles}, 1);
+  if (scaling)
+    frequency = scaled(frequency, *scaling);
+  Tensor angles = positions.to(float32).unsqueeze(-1) * frequency;
+  Tensor twice = cat({angles, angles}, -1);
   return {cos(twice), sin(twice)};
+}
+
+std::pair<Tensor, Tensor> rotary_angles(int64_t length, int64_t size, double base,
+                                        Location location) {
+  CallerScope scope(location);
+  require(length >= 0, "rotary_angles",
+          "the length must not be negative, it is " + std::to_string(length), location);
+  return rotary_angles(arange(length), size, base);
 }
 
 Tensor rotate(const Tensor &x, const Tensor &cosine, const Tensor &sine, Location location) {
@@ -137,8 +190,8 @@ Tensor Llama::features(const Tensor &ids, Location location) const {
     throw Error(ErrorKind::kShape,
                 "Llama: ids has shape " + to_string(ids.shape()) + "; it must be [batch, length]",
                 CallerScope::resolve(location));
-  auto [cosine, sine] =
-      rotary_angles(ids.size(1), config_.size / config_.heads, config_.rotary_base);
+  auto [cosine, sine] = rotary_angles(arange(ids.size(1)), config_.size / config_.heads,
+                                      config_.rotary_base, config_.rotary_scaling);
   Tensor x = embed_tokens_(ids);
   for (const LlamaBlock &block : blocks_)
     x = block(x, cosine, sine);
@@ -148,6 +201,36 @@ Tensor Llama::features(const Tensor &ids, Location location) const {
 Tensor Llama::operator()(const Tensor &ids, Location location) const {
   CallerScope scope(location);
   return linear(features(ids), head_.defined() ? head_ : embed_tokens_.weight);
+}
+
+nn::KeyValueCache Llama::make_cache(int64_t batch, int64_t capacity, Location location) const {
+  CallerScope scope(location);
+  return nn::KeyValueCache({.layers = config_.layers,
+                            .batch = batch,
+                            .heads = config_.key_heads,
+                            .size = config_.size / config_.heads,
+                            .capacity = capacity,
+                            .dtype = embed_tokens_.weight.dtype()});
+}
+
+Tensor Llama::features(const Tensor &ids, const nn::KeyValueCache &cache, Location location) const {
+  CallerScope scope(location);
+  check_next(ids, cache, "Llama", location);
+  nn::KeyValueCache::Places places = cache.next(ids.size(1));
+  // [N, 1, T, size of a head]: the same for all heads.
+  auto [cosine, sine] = rotary_angles(places.positions.unsqueeze(1), config_.size / config_.heads,
+                                      config_.rotary_base, config_.rotary_scaling);
+  Tensor x = embed_tokens_(ids);
+  for (size_t i = 0; i < blocks_.size(); ++i)
+    x = blocks_[i](x, cosine, sine, cache, static_cast<int64_t>(i), places);
+  cache.advance(ids.size(1));
+  return norm_(x);
+}
+
+Tensor Llama::operator()(const Tensor &ids, const nn::KeyValueCache &cache,
+                         Location location) const {
+  CallerScope scope(location);
+  return linear(features(ids, cache), head_.defined() ? head_ : embed_tokens_.weight);
 }
 
 namespace {

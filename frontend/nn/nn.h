@@ -11,6 +11,7 @@
 #include "weft/nn/functional.h"
 #include "weft/nn/group_norm.h"
 #include "weft/nn/init.h"
+#include "weft/nn/key_value_cache.h"
 #include "weft/nn/layer_norm.h"
 #include "weft/nn/linear.h"
 #include "weft/nn/module.h"

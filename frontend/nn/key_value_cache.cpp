@@ -1,0 +1,135 @@
+#include "weft/nn/key_value_cache.h"
+
+#include <algorithm>
+
+#include "weft/autograd.h"
+#include "weft/nn/init.h"
+#include "weft/ops.h"
+
+namespace weft::nn {
+namespace {
+
+[[noreturn]] void fail(ErrorKind kind, const std::string &what, Location location) {
+  throw Error(kind, "KeyValueCache: " + what, CallerScope::resolve(location));
+}
+
+// The level of names above a layer's number.
+class Level : public Module {
+public:
+  Parameter add(int64_t layer, Tensor value, Location location) {
+    return buffer(std::to_string(layer), std::move(value), location);
+  }
+};
+
+} // namespace
+
+KeyValueCache::KeyValueCache(const KeyValueCacheOptions &options, Location location)
+    : options_(options) {
+  CallerScope scope(location);
+  const KeyValueCacheOptions &o = options;
+  if (std::min({o.layers, o.batch, o.heads, o.size, o.capacity}) < 1)
+    fail(ErrorKind::kValue,
+         "layers, batch, heads, size and capacity must be at least 1, they are " +
+             to_string(Shape{o.layers, o.batch, o.heads, o.size, o.capacity}),
+         location);
+  if (!is_floating(o.dtype))
+    fail(ErrorKind::kDType, std::string("dtype must be floating point, it is ") + name(o.dtype),
+         location);
+  lengths_ = buffer("lengths", zeros({o.batch}, int64));
+  Level keys, values;
+  child("keys", keys);
+  child("values", values);
+  // What a mask leaves out counts 0 times: the buffers must not begin with NaN.
+  for (int64_t i = 0; i < o.layers; ++i) {
+    keys_.push_back(keys.add(i, zeros({o.batch, o.heads, o.capacity, o.size}, o.dtype), location));
+    values_.push_back(
+        values.add(i, zeros({o.batch, o.heads, o.capacity, o.size}, o.dtype), location));
+  }
+}
+
+KeyValueCache::Places KeyValueCache::next(int64_t count, Location location) const {
+  CallerScope scope(location);
+  if (count < 1 || count > options_.capacity)
+    fail(ErrorKind::kValue,
+         "it has room for 1 to " + std::to_string(options_.capacity) + " tokens, " +
+             std::to_string(count) + " are to come",
+         location);
+  const int64_t heads = options_.batch * options_.heads, capacity = options_.capacity;
+  Places places;
+  places.positions = lengths_.unsqueeze(1) + arange(count);
+  places.mask = (arange(capacity) <= places.positions.unsqueeze(-1)).unsqueeze(1);
+  // A position beyond the capacity would be one of the next head: it gets a row that no buffer has.
+  Tensor within = arange(heads).reshape({options_.batch, options_.heads, 1}) * capacity +
+                  places.positions.unsqueeze(1);
+  places.rows = where((places.positions < capacity).unsqueeze(1), within, heads * capacity);
+  return places;
+}
+
+Tensor KeyValueCache::attend(int64_t layer, const Places &places, const Tensor &query,
+                             const Tensor &key, const Tensor &value, Location location) const {
+  CallerScope scope(location);
+  const int64_t batch = options_.batch, heads = options_.heads, size = options_.size;
+  if (layer < 0 || layer >= options_.layers)
+    fail(ErrorKind::kValue,
+         "it has " + std::to_string(options_.layers) + " layers, none of number " +
+             std::to_string(layer),
+         location);
+  const int64_t count = places.positions.size(1);
+  const Shape shape = {batch, heads, count, size};
+  if (key.shape() != shape || value.shape() != shape || query.ndim() != 4 ||
+      query.size(0) != batch || query.size(1) % heads != 0 || query.size(2) != count ||
+      query.size(3) != size)
+    fail(ErrorKind::kShape,
+         "query, key and value are " + to_string(query.shape()) + ", " + to_string(key.shape()) +
+             " and " + to_string(value.shape()) + "; keys and values must be " + to_string(shape) +
+             ", queries the same with any multiple of the heads",
+         location);
+  if (key.dtype() != options_.dtype || value.dtype() != options_.dtype)
+    fail(ErrorKind::kDType,
+         std::string("key and value are ") + name(key.dtype()) + " and " + name(value.dtype()) +
+             ", the cache is " + name(options_.dtype) + " (KeyValueCacheOptions::dtype)",
+         location);
+  const size_t at = static_cast<size_t>(layer);
+  {
+    NoGrad no_grad;
+    Tensor rows = places.rows.flatten();
+    for (const auto &[buffer, part] :
+         {std::pair<const Tensor &, const Tensor &>(keys_[at], key),
+          std::pair<const Tensor &, const Tensor &>(values_[at], value)})
+      buffer.reshape({-1, size}).index_put_({rows}, part.detach().reshape({-1, size}));
+  }
+  // The queries of one head stand below each other, so that its keys are read once and as they are.
+  const int64_t group = query.size(1) / heads;
+  Tensor asked = query.reshape({batch, heads, group * count, size});
+  Tensor mask = places.mask;
+  if (group > 1 && count > 1)
+    mask = mask.unsqueeze(2)
+               .expand({batch, 1, group, count, options_.capacity})
+               .reshape({batch, 1, group * count, options_.capacity});
+  return attention(asked, keys_[at], values_[at], mask).reshape(query.shape());
+}
+
+void KeyValueCache::advance(int64_t count, Location location) const {
+  CallerScope scope(location);
+  NoGrad no_grad;
+  Tensor(lengths_) += count;
+}
+
+void KeyValueCache::set_lengths(const std::vector<int64_t> &lengths, Location location) {
+  CallerScope scope(location);
+  if (static_cast<int64_t>(lengths.size()) != options_.batch)
+    fail(ErrorKind::kValue,
+         "it has " + std::to_string(options_.batch) + " texts, " + std::to_string(lengths.size()) +
+             " lengths were given",
+         location);
+  for (int64_t length : lengths)
+    if (length < 0 || length > options_.capacity)
+      fail(ErrorKind::kValue,
+           "a length is " + std::to_string(length) + "; it must be in [0, " +
+               std::to_string(options_.capacity) + "]",
+           location);
+  NoGrad no_grad;
+  lengths_.copy_(Tensor::from(lengths, {options_.batch}));
+}
+
+} // namespace weft::nn
