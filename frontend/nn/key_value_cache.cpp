@@ -35,15 +35,17 @@ KeyValueCache::KeyValueCache(const KeyValueCacheOptions &options, Location locat
   if (!is_floating(o.dtype))
     fail(ErrorKind::kDType, std::string("dtype must be floating point, it is ") + name(o.dtype),
          location);
-  lengths_ = buffer("lengths", zeros({o.batch}, int64));
+  lengths_ = buffer("lengths",
+                    Tensor::from(std::vector<int64_t>(static_cast<size_t>(o.batch)), {o.batch}));
   Level keys, values;
   child("keys", keys);
   child("values", values);
   // What a mask leaves out counts 0 times: the buffers must not begin with NaN.
   for (int64_t i = 0; i < o.layers; ++i) {
-    keys_.push_back(keys.add(i, zeros({o.batch, o.heads, o.capacity, o.size}, o.dtype), location));
-    values_.push_back(
-        values.add(i, zeros({o.batch, o.heads, o.capacity, o.size}, o.dtype), location));
+    keys_.push_back(
+        keys.add(i, init::constant({o.batch, o.heads, o.capacity, o.size}, 0, o.dtype), location));
+    values_.push_back(values.add(
+        i, init::constant({o.batch, o.heads, o.capacity, o.size}, 0, o.dtype), location));
   }
 }
 
@@ -84,12 +86,14 @@ Tensor KeyValueCache::attend(int64_t layer, const Places &places, const Tensor &
              " and " + to_string(value.shape()) + "; keys and values must be " + to_string(shape) +
              ", queries the same with any multiple of the heads",
          location);
-  if (key.dtype() != options_.dtype || value.dtype() != options_.dtype)
+  const size_t at = static_cast<size_t>(layer);
+  // A DTypeScope or nn::to() may have made them of another one than the options say.
+  const DType dtype = keys_[at].dtype();
+  if (key.dtype() != dtype || value.dtype() != dtype)
     fail(ErrorKind::kDType,
          std::string("key and value are ") + name(key.dtype()) + " and " + name(value.dtype()) +
-             ", the cache is " + name(options_.dtype) + " (KeyValueCacheOptions::dtype)",
+             ", the cache is " + name(dtype) + " (KeyValueCacheOptions::dtype)",
          location);
-  const size_t at = static_cast<size_t>(layer);
   {
     NoGrad no_grad;
     Tensor rows = places.rows.flatten();

@@ -1,96 +1,22 @@
 // tokenizer.json, and vocab.json with merges.txt.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
-#include <nlohmann/json.hpp>
-
-#include "frontend/text/characters.h"
+#include "frontend/io/json_file.h"
 #include "frontend/text/tokenizer_impl.h"
 
 namespace weft::text {
 namespace {
 
 using nlohmann::json;
+using File = io::JsonFile;
 
 // GPT-2's cut of a text into words, which ByteLevel has with use_regex.
 constexpr const char *kGpt2Words =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 // Ids index a table, and of two of them a pair of 32 bits is made.
 constexpr int64_t kMaxId = int64_t(1) << 24;
-
-class File {
-public:
-  File(std::string path, Location location) : path_(std::move(path)), location_(location) {}
-
-  [[noreturn]] void fail(const std::string &what) const {
-    throw Error(ErrorKind::kFile, "'" + path_ + "': " + what, location_);
-  }
-
-  std::string read() const {
-    std::ifstream stream(path_, std::ios::binary);
-    std::ostringstream content;
-    if (!stream || !(content << stream.rdbuf()))
-      fail("the file cannot be read, or is empty");
-    return content.str();
-  }
-  json parse() const {
-    json value = json::parse(read(), nullptr, false);
-    if (!value.is_object())
-      fail("the file is no JSON object");
-    return value;
-  }
-
-  // The member, or null where it is absent.
-  static const json &member(const json &object, const char *key) {
-    static const json kNull;
-    if (!object.is_object())
-      return kNull;
-    auto found = object.find(key);
-    return found == object.end() ? kNull : *found;
-  }
-  std::string text(const json &object, const char *key, const std::string &where) const {
-    const json &value = member(object, key);
-    if (!value.is_string())
-      fail(where + "." + key + " must be a string");
-    return value.get<std::string>();
-  }
-  std::string text(const json &object, const char *key, const std::string &where,
-                   const std::string &otherwise) const {
-    return member(object, key).is_null() ? otherwise : text(object, key, where);
-  }
-  bool flag(const json &object, const char *key, const std::string &where, bool otherwise) const {
-    const json &value = member(object, key);
-    if (value.is_null())
-      return otherwise;
-    if (!value.is_boolean())
-      fail(where + "." + key + " must be true or false");
-    return value.get<bool>();
-  }
-  int64_t id(const json &value, const std::string &where) const {
-    if (!value.is_number_integer() || value.get<int64_t>() < 0 || value.get<int64_t>() >= kMaxId)
-      fail(where + " must be an integer in [0, " + std::to_string(kMaxId) + ")");
-    return value.get<int64_t>();
-  }
-  const json &list(const json &object, const char *key, const std::string &where) const {
-    const json &value = member(object, key);
-    if (!value.is_array())
-      fail(where + "." + key + " must be a list");
-    return value;
-  }
-
-  const std::string &path() const {
-    return path_;
-  }
-  Location location() const {
-    return location_;
-  }
-
-private:
-  std::string path_;
-  Location location_;
-};
 
 // The steps of a kind of component that may be a "Sequence" of others, in order.
 std::vector<std::pair<const json *, std::string>>
@@ -139,7 +65,7 @@ public:
       std::string bytes;
       if (!impl_->byte_level || !byte_names_.bytes(name, bytes))
         bytes = name;
-      impl_->add(name, bytes, file_.id(id, where + "." + name));
+      impl_->add(name, bytes, file_.integer(id, where + "." + name, kMaxId));
     }
   }
   void add_merge(const std::string &left, const std::string &right, const std::string &where,
@@ -365,7 +291,7 @@ private:
     for (size_t i = 0; i < added.size(); ++i) {
       const std::string where = "added_tokens[" + std::to_string(i) + "]";
       AddedToken token{.content = file_.text(added[i], "content", where),
-                       .id = file_.id(File::member(added[i], "id"), where + ".id"),
+                       .id = file_.integer(File::member(added[i], "id"), where + ".id", kMaxId),
                        .special = file_.flag(added[i], "special", where, false),
                        .left_strip = file_.flag(added[i], "lstrip", where, false),
                        .right_strip = file_.flag(added[i], "rstrip", where, false)};
@@ -398,7 +324,7 @@ private:
           file_.fail(where + ".special_tokens lacks the ids of '" + name + "'");
         for (const json &id : ids)
           (was_text ? impl_->after : impl_->before)
-              .push_back(file_.id(id, where + ".special_tokens." + name));
+              .push_back(file_.integer(id, where + ".special_tokens." + name, kMaxId));
       }
       if (!was_text)
         file_.fail(where + ".single lacks the text");
@@ -428,8 +354,8 @@ private:
           decoder.strip_first = " ";
       } else if (type == "Strip" && is_fused && decoder.strip.empty()) {
         decoder.strip = file_.text(*step, "content", where);
-        decoder.strip_start = file_.id(File::member(*step, "start"), where + ".start");
-        decoder.strip_stop = file_.id(File::member(*step, "stop"), where + ".stop");
+        decoder.strip_start = file_.integer(File::member(*step, "start"), where + ".start", kMaxId);
+        decoder.strip_stop = file_.integer(File::member(*step, "stop"), where + ".stop", kMaxId);
       } else {
         unknown(where, type + (is_fused ? " behind Fuse" : " where it stands"));
       }
@@ -479,7 +405,7 @@ std::shared_ptr<TokenizerImpl> read_vocabulary(const std::string &folder, Locati
     File file(added, location);
     const json names = file.parse();
     for (const auto &[name, id] : names.items())
-      reader.add({.content = name, .id = file.id(id, name), .special = true});
+      reader.add({.content = name, .id = file.integer(id, name, kMaxId), .special = true});
   }
   reader.fill_contents();
   return reader.impl();
