@@ -102,6 +102,7 @@ Generated generate(const Decoder &decoder, const Texts &prompts, const GenerateO
                                             id) != decoder.end_tokens.end();
   };
   while (result.steps < options.length && std::count(ended.begin(), ended.end(), 0) > 0) {
+    const Clock::time_point began = Clock::now();
     weft::Tensor logits = steps.next(weft::Tensor::from(last, {static_cast<int64_t>(batch), 1}));
     const float *values = logits.data<float>();
     const size_t width = static_cast<size_t>(logits.size(1));
@@ -118,6 +119,8 @@ Generated generate(const Decoder &decoder, const Texts &prompts, const GenerateO
       if (on_token)
         on_token(static_cast<int64_t>(row), last[row]);
     }
+    const double seconds = seconds_since(began);
+    result.fastest = result.steps == 1 ? seconds : std::min(result.fastest, seconds);
   }
   result.seconds = seconds_since(start);
   return result;

@@ -20,6 +20,7 @@ struct GenerateOptions {
 struct Generated {
   std::vector<std::vector<int64_t>> added; // of each prompt, without the token that ended it
   double prompt_seconds = 0, seconds = 0;  // for reading prompts, and for all steps
+  double fastest = 0;                      // step, in seconds
   int64_t steps = 0;
 };
 

@@ -97,11 +97,13 @@ int run(Arguments arguments) {
   }
   if (!arguments.quiet)
     std::fprintf(stderr,
-                 "prompts     %.2f s\nsteps       %lld of %zu token%s: %.2f s, %.1f ms each\n"
+                 "prompts     %.2f s\n"
+                 "steps       %lld for %zu text%s: %.2f s, %.1f ms each, %.1f ms the fastest\n"
                  "programs    %llu compiled\n",
                  result.prompt_seconds, static_cast<long long>(result.steps), prompts.size(),
                  prompts.size() == 1 ? "" : "s", result.seconds,
                  1000 * result.seconds / static_cast<double>(std::max<int64_t>(result.steps, 1)),
+                 1000 * result.fastest,
                  static_cast<unsigned long long>(weft::statistics().compiles - compiled_before));
   return 0;
 }

@@ -41,7 +41,7 @@ public:
     Tensor rows;      // int64 [batch, heads, T]: of the buffers as [batch * heads * capacity, size]
   };
   // Of `count` tokens behind those that the texts have. One beyond the capacity is an error of the
-  // run, which leaves the cache as it was. Throws Error unless 1 <= count <= capacity.
+  // run. Throws Error unless 1 <= count <= capacity.
   Places next(int64_t count, Location location = Location::current()) const;
   // Writes the keys and values of these tokens, [batch, heads, T, size], and attends to all that
   // the layer has: query [batch, n * heads, T, size] -> the same. Queries i n to i n + n - 1 share

@@ -1,0 +1,185 @@
+#include <gtest/gtest.h>
+
+#include "tests/support/compiles.h"
+#include "tests/support/errors.h"
+#include "weft/weft.h"
+
+namespace weft::nn {
+namespace {
+
+using testing_support::message_of;
+
+// Queries, keys and values of T tokens.
+struct Tokens {
+  Tensor query, key, value;
+
+  static Tokens random(int64_t batch, int64_t heads, int64_t key_heads, int64_t count) {
+    return {randn({batch, heads, count, 4}), randn({batch, key_heads, count, 4}),
+            randn({batch, key_heads, count, 4})};
+  }
+  Tokens part(int64_t start, int64_t count) const {
+    return {query.narrow(2, start, count), key.narrow(2, start, count),
+            value.narrow(2, start, count)};
+  }
+  Tokens row(int64_t row) const {
+    return {query.narrow(0, row, 1), key.narrow(0, row, 1), value.narrow(0, row, 1)};
+  }
+};
+
+// What no cache computes: all of them at once.
+Tensor whole(const Tokens &tokens) {
+  int64_t group = tokens.query.size(1) / tokens.key.size(1);
+  return attention(tokens.query, repeat_interleave(tokens.key, group, 1),
+                   repeat_interleave(tokens.value, group, 1), Tensor(),
+                   {.causal = true, .scale = {}});
+}
+
+Tensor take(const KeyValueCache &cache, const Tokens &tokens, int64_t layer = 0) {
+  NoGrad no_grad;
+  int64_t count = tokens.query.size(2);
+  Tensor seen = cache.attend(layer, cache.next(count), tokens.query, tokens.key, tokens.value);
+  cache.advance(count);
+  return seen;
+}
+
+void expect_near(const Tensor &given, const Tensor &expected) {
+  ASSERT_EQ(given.shape(), expected.shape());
+  std::vector<float> a = given.to_vector<float>(), b = expected.to_vector<float>();
+  for (size_t i = 0; i < a.size(); ++i)
+    ASSERT_NEAR(a[i], b[i], 1e-5) << i;
+}
+
+TEST(KeyValueCache, PartsGiveWhatTheWholeGives) {
+  manual_seed(1);
+  for (int64_t key_heads : {6, 3, 1}) {
+    Tokens tokens = Tokens::random(2, 6, key_heads, 11);
+    KeyValueCache cache({.layers = 1, .batch = 2, .heads = key_heads, .size = 4, .capacity = 13});
+    std::vector<Tensor> parts;
+    int64_t at = 0;
+    for (int64_t count : {5, 1, 1, 3, 1}) {
+      parts.push_back(take(cache, tokens.part(at, count)));
+      at += count;
+    }
+    expect_near(cat(parts, 2), whole(tokens));
+    EXPECT_EQ(cache.lengths().to_vector<int64_t>(), (std::vector<int64_t>{11, 11}));
+  }
+}
+
+TEST(KeyValueCache, TextsOfDifferentLengthsAreEachAsAlone) {
+  manual_seed(2);
+  Tokens tokens = Tokens::random(2, 2, 2, 9);
+  KeyValueCache cache({.layers = 1, .batch = 2, .heads = 2, .size = 4, .capacity = 9});
+  // The first text begins with 6 tokens, the second with 2; its other 4 are nobody's.
+  take(cache, tokens.part(0, 6));
+  cache.set_lengths({6, 2});
+  // Their next 3.
+  Tokens next = {
+      cat({tokens.row(0).query.narrow(2, 6, 3), tokens.row(1).query.narrow(2, 2, 3)}, 0),
+      cat({tokens.row(0).key.narrow(2, 6, 3), tokens.row(1).key.narrow(2, 2, 3)}, 0),
+      cat({tokens.row(0).value.narrow(2, 6, 3), tokens.row(1).value.narrow(2, 2, 3)}, 0)};
+  std::vector<Tensor> steps;
+  for (int64_t i = 0; i < 3; ++i)
+    steps.push_back(take(cache, next.part(i, 1)));
+  Tensor seen = cat(steps, 2);
+  expect_near(seen.narrow(0, 0, 1), whole(tokens.row(0)).narrow(2, 6, 3));
+  expect_near(seen.narrow(0, 1, 1), whole(tokens.row(1).part(0, 5)).narrow(2, 2, 3));
+  EXPECT_EQ(cache.lengths().to_vector<int64_t>(), (std::vector<int64_t>{9, 5}));
+}
+
+TEST(KeyValueCache, LayersAreApart) {
+  manual_seed(3);
+  Tokens first = Tokens::random(1, 2, 2, 3), second = Tokens::random(1, 2, 2, 3);
+  KeyValueCache cache({.layers = 2, .heads = 2, .size = 4, .capacity = 3});
+  KeyValueCache::Places places = cache.next(3);
+  NoGrad no_grad;
+  Tensor a = cache.attend(0, places, first.query, first.key, first.value);
+  Tensor b = cache.attend(1, places, second.query, second.key, second.value);
+  expect_near(a, whole(first));
+  expect_near(b, whole(second));
+}
+
+TEST(KeyValueCache, AllStepsAreOneProgram) {
+  manual_seed(4);
+  Tokens tokens = Tokens::random(1, 2, 2, 40);
+  eval({tokens.query, tokens.key, tokens.value});
+  KeyValueCache cache({.layers = 1, .heads = 2, .size = 4, .capacity = 64});
+  auto step = jit([cache](const Tensor &q, const Tensor &k, const Tensor &v) {
+    Tensor seen = cache.attend(0, cache.next(1), q, k, v);
+    cache.advance(1);
+    return seen;
+  });
+  NoGrad no_grad;
+  std::vector<Tokens> each;
+  for (int64_t i = 0; i < 40; ++i) {
+    Tokens part = tokens.part(i, 1);
+    each.push_back({part.query + 0.0, part.key + 0.0, part.value + 0.0});
+    eval({each.back().query, each.back().key, each.back().value});
+  }
+  tests::Compiles compiles;
+  const void *memory = nullptr;
+  for (const Tokens &one : each) {
+    step(one.query, one.key, one.value).eval();
+    const void *now = cache.state()[1].second.data<float>();
+    if (config().backend == "cpu") // the interpreter makes all its results anew
+      EXPECT_TRUE(memory == nullptr || memory == now) << "written where it stands";
+    memory = now;
+  }
+  EXPECT_LE(compiles.count(), 1u);
+}
+
+TEST(KeyValueCache, OneTokenTooManyIsAnErrorOfTheRun) {
+  manual_seed(5);
+  Tokens tokens = Tokens::random(2, 2, 2, 4);
+  KeyValueCache cache({.layers = 1, .batch = 2, .heads = 2, .size = 4, .capacity = 3});
+  take(cache, tokens.part(0, 3)).eval();
+  cache.set_lengths({1, 3});
+  // The first text has room, the second has none: its token would stand in the next head's rows.
+  Tensor seen = take(cache, tokens.part(3, 1));
+  EXPECT_NE(message_of([&] { seen.eval(); }, ErrorKind::kRun).find("index"), std::string::npos);
+}
+
+TEST(KeyValueCache, HasItsStateAsBuffers) {
+  KeyValueCache cache({.layers = 2, .batch = 3, .heads = 2, .size = 4, .capacity = 5});
+  std::vector<std::string> names;
+  for (const auto &[name, tensor] : cache.named_buffers())
+    names.push_back(name);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"lengths", "keys.0", "keys.1", "values.0", "values.1"}));
+  EXPECT_EQ(cache.state()[1].second.shape(), (Shape{3, 2, 5, 4}));
+  EXPECT_TRUE(cache.parameters().empty());
+  KeyValueCache half = nn::to(cache, bfloat16);
+  EXPECT_EQ(half.state()[1].second.dtype(), bfloat16);
+  EXPECT_EQ(half.state()[0].second.dtype(), int64);
+}
+
+TEST(KeyValueCache, Errors) {
+  EXPECT_EQ(message_of([] { KeyValueCache({.layers = 1, .heads = 0, .size = 4, .capacity = 5}); },
+                       ErrorKind::kValue),
+            "KeyValueCache: layers, batch, heads, size and capacity must be at least 1, they are "
+            "[1, 1, 0, 4, 5]");
+  EXPECT_NE(message_of(
+                [] {
+                  KeyValueCache(
+                      {.layers = 1, .heads = 1, .size = 4, .capacity = 5, .dtype = int64});
+                },
+                ErrorKind::kDType),
+            "");
+  KeyValueCache cache({.layers = 1, .batch = 2, .heads = 2, .size = 4, .capacity = 5});
+  EXPECT_NE(message_of([&] { cache.next(6); }, ErrorKind::kValue, __LINE__), "");
+  EXPECT_NE(message_of([&] { cache.set_lengths({1}); }, ErrorKind::kValue, __LINE__), "");
+  EXPECT_NE(message_of([&] { cache.set_lengths({1, 6}); }, ErrorKind::kValue, __LINE__), "");
+  KeyValueCache::Places places = cache.next(1);
+  Tensor good = zeros({2, 2, 1, 4}), bad = zeros({2, 3, 1, 4});
+  EXPECT_EQ(
+      message_of([&] { cache.attend(0, places, good, bad, good); }, ErrorKind::kShape),
+      "KeyValueCache: query, key and value are [2, 2, 1, 4], [2, 3, 1, 4] and [2, 2, 1, 4]; "
+      "keys and values must be [2, 2, 1, 4], queries the same with any multiple of the heads");
+  EXPECT_NE(message_of([&] { cache.attend(0, places, bad, good, good); }, ErrorKind::kShape), "");
+  EXPECT_NE(message_of([&] { cache.attend(1, places, good, good, good); }, ErrorKind::kValue), "");
+  EXPECT_NE(
+      message_of([&] { cache.attend(0, places, good, good.to(float64), good); }, ErrorKind::kDType),
+      "");
+}
+
+} // namespace
+} // namespace weft::nn
