@@ -20,19 +20,6 @@ struct Arguments {
   digits::RunOptions run;
 };
 
-void print(const digits::Confusion &confusion) {
-  std::printf("%10s", "is \\ taken");
-  for (int64_t i = 0; i < confusion.classes; ++i)
-    std::printf("%5lld", static_cast<long long>(i));
-  std::printf("\n");
-  for (int64_t is = 0; is < confusion.classes; ++is) {
-    std::printf("%10lld", static_cast<long long>(is));
-    for (int64_t taken = 0; taken < confusion.classes; ++taken)
-      std::printf("%5lld", static_cast<long long>(confusion.at(is, taken)));
-    std::printf("\n");
-  }
-}
-
 // An item of a data set as a picture, as it stands in the file.
 weft::image::Image picture_of(const weft::data::IdxDataset &images, int64_t item) {
   weft::data::HostBatch batch = images.fetch({&item, 1});
@@ -81,7 +68,7 @@ int run(Arguments arguments) {
   trainer.run(arguments.out);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   digits::Confusion confusion = trainer.test();
-  print(confusion);
+  std::printf("%s", examples::table_of(confusion).c_str());
   const std::string image = arguments.out + "/confusion.png";
   digits::write_confusion_image(image, confusion);
   std::printf("trained in  %s\ntest        %.2f %% of %lld images right\nwritten     %s, %s\n",

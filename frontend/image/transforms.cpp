@@ -60,9 +60,7 @@ std::vector<Sample> samples(int64_t from, int64_t to) {
   return result;
 }
 
-Planes resized(const Planes &from, int64_t height, int64_t width) {
-  if (from.height == height && from.width == width)
-    return from;
+Planes resized_between(const Planes &from, int64_t height, int64_t width) {
   Planes to = blank(from.channels, height, width);
   std::vector<Sample> rows = samples(from.height, height), columns = samples(from.width, width);
   for (int64_t c = 0; c < from.channels; ++c)
@@ -78,6 +76,66 @@ Planes resized(const Planes &from, int64_t height, int64_t width) {
       }
     }
   return to;
+}
+
+// Result pixel i is the sum of the source's pixels from `first` on, times these weights.
+struct Window {
+  int64_t first;
+  std::vector<float> weights;
+};
+std::vector<Window> windows(int64_t from, int64_t to) {
+  std::vector<Window> result;
+  const double scale = static_cast<double>(from) / static_cast<double>(to);
+  const double reach = std::max(scale, 1.0);
+  for (int64_t i = 0; i < to; ++i) {
+    double center = (static_cast<double>(i) + 0.5) * scale, sum = 0;
+    int64_t first = std::max<int64_t>(0, static_cast<int64_t>(center - reach + 0.5)),
+            last = std::min(from, static_cast<int64_t>(center + reach + 0.5));
+    std::vector<double> weights;
+    for (int64_t j = first; j < last; ++j) {
+      weights.push_back(std::max(0.0, 1 - std::abs(static_cast<double>(j) + 0.5 - center) / reach));
+      sum += weights.back();
+    }
+    Window window{first, {}};
+    for (double weight : weights)
+      window.weights.push_back(static_cast<float>(weight / sum));
+    result.push_back(std::move(window));
+  }
+  return result;
+}
+
+Planes resized_smoothly(const Planes &from, int64_t height, int64_t width) {
+  std::vector<Window> rows = windows(from.height, height), columns = windows(from.width, width);
+  Planes narrow = blank(from.channels, from.height, width),
+         to = blank(from.channels, height, width);
+  for (int64_t c = 0; c < from.channels; ++c) {
+    for (int64_t y = 0; y < from.height; ++y) {
+      const float *source = row_of(from, c, y);
+      float *result = row_of(narrow, c, y);
+      for (int64_t x = 0; x < width; ++x) {
+        const Window &window = columns[static_cast<size_t>(x)];
+        for (size_t j = 0; j < window.weights.size(); ++j)
+          result[x] += source[window.first + static_cast<int64_t>(j)] * window.weights[j];
+      }
+    }
+    for (int64_t y = 0; y < height; ++y) {
+      const Window &window = rows[static_cast<size_t>(y)];
+      float *result = row_of(to, c, y);
+      for (size_t j = 0; j < window.weights.size(); ++j) {
+        const float *source = row_of(narrow, c, window.first + static_cast<int64_t>(j));
+        for (int64_t x = 0; x < width; ++x)
+          result[x] += source[x] * window.weights[j];
+      }
+    }
+  }
+  return to;
+}
+
+Planes resized(const Planes &from, int64_t height, int64_t width, ResizeFilter filter) {
+  if (from.height == height && from.width == width)
+    return from;
+  return filter == ResizeFilter::kSmooth ? resized_smoothly(from, height, width)
+                                         : resized_between(from, height, width);
 }
 
 // Half of the pixels that are left over, rounded to even.
@@ -103,21 +161,66 @@ Planes Compose::operator()(Planes planes, data::SplitMix64 &random) const {
   return planes;
 }
 
-Resize::Resize(int64_t height, int64_t width) : height_(height), width_(width) {
+Resize::Resize(int64_t height, int64_t width, ResizeFilter filter)
+    : height_(height), width_(width), filter_(filter) {
   want_sizes("Resize", height, width);
 }
 Planes Resize::operator()(Planes planes, data::SplitMix64 &) const {
-  return resized(planes, height_, width_);
+  return resized(planes, height_, width_, filter_);
 }
 
-ResizeShorterSide::ResizeShorterSide(int64_t size) : size_(size) {
+ResizeShorterSide::ResizeShorterSide(int64_t size, ResizeFilter filter)
+    : size_(size), filter_(filter) {
   want_sizes("ResizeShorterSide", size, size);
 }
 Planes ResizeShorterSide::operator()(Planes planes, data::SplitMix64 &) const {
   bool upright = planes.width < planes.height;
   int64_t longer =
       size_ * std::max(planes.height, planes.width) / std::min(planes.height, planes.width);
-  return resized(planes, upright ? longer : size_, upright ? size_ : longer);
+  return resized(planes, upright ? longer : size_, upright ? size_ : longer, filter_);
+}
+
+RandomResizedCrop::RandomResizedCrop(int64_t height, int64_t width,
+                                     RandomResizedCropOptions options)
+    : height_(height), width_(width), options_(options) {
+  want_sizes("RandomResizedCrop", height, width);
+  const RandomResizedCropOptions &o = options;
+  if (!(o.min_area > 0 && o.min_area <= o.max_area && o.max_area <= 1))
+    throw Error(ErrorKind::kValue,
+                "RandomResizedCrop: areas must be 0 < min_area <= max_area <= 1, they are " +
+                    std::to_string(o.min_area) + " and " + std::to_string(o.max_area));
+  if (!(o.min_ratio > 0 && o.min_ratio <= o.max_ratio && std::isfinite(o.max_ratio)))
+    throw Error(ErrorKind::kValue,
+                "RandomResizedCrop: ratios must be 0 < min_ratio <= max_ratio, they are " +
+                    std::to_string(o.min_ratio) + " and " + std::to_string(o.max_ratio));
+}
+Planes RandomResizedCrop::operator()(Planes planes, data::SplitMix64 &random) const {
+  constexpr int kDraws = 10;
+  const RandomResizedCropOptions &o = options_;
+  const double all = static_cast<double>(planes.height * planes.width);
+  for (int draw = 0; draw < kDraws; ++draw) {
+    double area = all * (o.min_area + (o.max_area - o.min_area) * random.uniform());
+    double ratio = std::exp(std::log(o.min_ratio) +
+                            (std::log(o.max_ratio) - std::log(o.min_ratio)) * random.uniform());
+    int64_t width = std::llround(std::sqrt(area * ratio)),
+            height = std::llround(std::sqrt(area / ratio));
+    if (width < 1 || height < 1 || width > planes.width || height > planes.height)
+      continue;
+    auto start = [&](int64_t rest) {
+      return static_cast<int64_t>(random.below(static_cast<uint64_t>(rest) + 1));
+    };
+    int64_t top = start(planes.height - height), left = start(planes.width - width);
+    return resized(part(planes, top, left, height, width), height_, width_, o.filter);
+  }
+  int64_t height = planes.height, width = planes.width;
+  double ratio = static_cast<double>(width) / static_cast<double>(height);
+  if (ratio < o.min_ratio)
+    height = std::clamp<int64_t>(std::llround(static_cast<double>(width) / o.min_ratio), 1, height);
+  else if (ratio > o.max_ratio)
+    width = std::clamp<int64_t>(std::llround(static_cast<double>(height) * o.max_ratio), 1, width);
+  return resized(
+      part(planes, (planes.height - height) / 2, (planes.width - width) / 2, height, width),
+      height_, width_, o.filter);
 }
 
 CenterCrop::CenterCrop(int64_t height, int64_t width) : height_(height), width_(width) {

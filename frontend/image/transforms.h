@@ -34,26 +34,52 @@ private:
   std::vector<Transform> steps_;
 };
 
-// Bilinear, as PyTorch's interpolate(mode="bilinear", align_corners=False, antialias=False): a
-// pixel reads between the two rows and columns around (i + 0.5) H / H' - 0.5. Shrinking to less
-// than half skips pixels.
+// How a resized pixel reads the picture. kNear: as PyTorch's interpolate(mode="bilinear",
+// align_corners=False, antialias=False): between the two rows and columns around (i + 0.5) H / H' -
+// 0.5, so that shrinking to less than half skips pixels. kSmooth: as with antialias=True and as
+// torchvision and PIL do it: where the picture shrinks, of all pixels under a triangle that is
+// wider by as much.
+enum class ResizeFilter { kNear, kSmooth };
+
+// To this size.
 class Resize {
 public:
   // Throws Error when a size is below 1.
-  Resize(int64_t height, int64_t width);
+  Resize(int64_t height, int64_t width, ResizeFilter filter = ResizeFilter::kNear);
   Planes operator()(Planes planes, data::SplitMix64 &random) const;
 
 private:
   int64_t height_, width_;
+  ResizeFilter filter_;
 };
 // The same to a size whose shorter side is this, the longer one in proportion, rounded down.
 class ResizeShorterSide {
 public:
-  explicit ResizeShorterSide(int64_t size);
+  explicit ResizeShorterSide(int64_t size, ResizeFilter filter = ResizeFilter::kNear);
   Planes operator()(Planes planes, data::SplitMix64 &random) const;
 
 private:
   int64_t size_;
+  ResizeFilter filter_;
+};
+
+struct RandomResizedCropOptions {
+  double min_area = 0.08, max_area = 1;            // of the picture's
+  double min_ratio = 3.0 / 4, max_ratio = 4.0 / 3; // width to height
+  ResizeFilter filter = ResizeFilter::kSmooth;
+};
+// A part of random area and ratio at a random place, resized (Szegedy et al. 2015); torchvision's.
+// Where ten draws do not fit into the picture, the largest middle part whose ratio is in the range.
+class RandomResizedCrop {
+public:
+  // Throws Error when a size is below 1, or unless 0 < min_area <= max_area <= 1 and 0 < min_ratio
+  // <= max_ratio.
+  RandomResizedCrop(int64_t height, int64_t width, RandomResizedCropOptions options = {});
+  Planes operator()(Planes planes, data::SplitMix64 &random) const;
+
+private:
+  int64_t height_, width_;
+  RandomResizedCropOptions options_;
 };
 
 // The middle of a picture, which must be at least as large. Of an odd rest the half rounds to even,

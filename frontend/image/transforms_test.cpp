@@ -1,6 +1,8 @@
 #include "tests/support/errors.h"
 #include "weft/image/transforms.h"
 
+#include <algorithm>
+#include <map>
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -50,6 +52,74 @@ TEST(Transforms, ResizeIsPyTorchsBilinear) {
   EXPECT_EQ(apply(ResizeShorterSide(10), planes).width, 10);
   EXPECT_EQ(apply(ResizeShorterSide(3), counting(5, 8)).width, 4); // 4.8, rounded down
   EXPECT_MESSAGE(Resize(0, 4), "at least 1, they are 0 and 4");
+}
+
+// F.interpolate(x, size, mode="bilinear", antialias=True) of PyTorch 2.
+TEST(Transforms, ASmoothResizeIsPyTorchsWithAntialias) {
+  Planes planes{1, 6, 8, {}};
+  for (int i = 0; i < 48; ++i)
+    planes.values.push_back(static_cast<float>((i * 37 + i * i * 11) % 101));
+  const std::map<std::pair<int64_t, int64_t>, std::vector<float>> expected = {
+      {{3, 4},
+       {42.9592f, 30.3036f, 31.7857f, 38.7143f, 53.5f, 42.6719f, 49.1406f, 28.9107f, 46.4694f,
+        35.2143f, 42.1607f, 46.3673f}},
+      {{2, 3}, {45.1908f, 35.3542f, 35.852f, 44.5987f, 42.3274f, 40.898f}},
+      {{4, 10}, // narrower one way, wider the other
+       {34.125f,  34.3875f, 33.0625f, 26.0f,    13.2f,    15.8f,    33.8f,    33.4375f,
+        34.9125f, 56.875f,  77.8889f, 55.5667f, 57.8889f, 56.5778f, 29.1889f, 56.4778f,
+        52.0333f, 54.0556f, 42.3444f, 2.4444f,  46.1111f, 44.6333f, 37.1111f, 29.3222f,
+        30.2444f, 54.4222f, 46.8667f, 28.9444f, 20.8556f, 33.2222f, 66.875f,  42.8125f,
+        38.9375f, 36.9f,    22.8125f, 68.3125f, 40.8375f, 26.5625f, 44.425f,  86.25f}},
+      {{1, 1}, {40.9653f}}};
+  for (const auto &[size, values] : expected) {
+    Planes resized = apply(Resize(size.first, size.second, ResizeFilter::kSmooth), planes);
+    ASSERT_EQ(resized.values.size(), values.size());
+    for (size_t i = 0; i < values.size(); ++i)
+      EXPECT_NEAR(resized.values[i], values[i], 1e-3) << size.first << " x " << size.second;
+  }
+  EXPECT_EQ(apply(ResizeShorterSide(3, ResizeFilter::kSmooth), planes).values,
+            apply(Resize(3, 4, ResizeFilter::kSmooth), planes).values);
+}
+
+// What part of a picture was taken shows in one whose pixels say where they stand.
+TEST(Transforms, RandomResizedCropsHaveTheAreasAndRatiosAskedFor) {
+  Planes places{2, 60, 90, {}}; // rows, then columns
+  for (int64_t channel = 0; channel < 2; ++channel)
+    for (int64_t y = 0; y < 60; ++y)
+      for (int64_t x = 0; x < 90; ++x)
+        places.values.push_back(static_cast<float>(channel ? x : y));
+  // As many pixels as a part may have at most: none is smoothed away, and the outer ones are those
+  // of the part.
+  RandomResizedCropOptions options{.min_area = 0.2, .max_area = 0.5};
+  double least = 1, most = 0, flattest = 0, steepest = 10;
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    Planes part = apply(RandomResizedCrop(90, 90, options), places, seed);
+    ASSERT_EQ(part.values.size(), 2u * 90 * 90);
+    auto [top, bottom] = std::minmax_element(part.values.begin(), part.values.begin() + 8100);
+    auto [left, right] = std::minmax_element(part.values.begin() + 8100, part.values.end());
+    double height = *bottom - *top + 1, width = *right - *left + 1;
+    double area = height * width / (60 * 90), ratio = width / height;
+    least = std::min(least, area), most = std::max(most, area);
+    flattest = std::max(flattest, ratio), steepest = std::min(steepest, ratio);
+  }
+  EXPECT_NEAR(least, 0.2, 0.02);
+  EXPECT_NEAR(most, 0.5, 0.02);
+  EXPECT_NEAR(flattest, 4.0 / 3, 0.05);
+  EXPECT_NEAR(steepest, 3.0 / 4, 0.05);
+}
+
+TEST(Transforms, ARandomResizedCropOfAStripIsItsMiddle) {
+  Planes strip{1, 4, 100, std::vector<float>(400)};
+  for (size_t i = 0; i < 400; ++i)
+    strip.values[i] = static_cast<float>(i % 100);
+  // No part of half the area has a ratio in the range; of 4 rows, 5 columns do.
+  Planes middle = apply(RandomResizedCrop(4, 5, {.min_area = 0.5}), strip);
+  EXPECT_EQ(std::vector<float>(middle.values.begin(), middle.values.begin() + 5),
+            (std::vector<float>{47, 48, 49, 50, 51}));
+  EXPECT_MESSAGE(RandomResizedCrop(0, 4), "at least 1");
+  EXPECT_MESSAGE(RandomResizedCrop(4, 4, {.min_area = 0}), "areas must be");
+  EXPECT_MESSAGE(RandomResizedCrop(4, 4, {.min_area = 0.5, .max_area = 0.4}), "areas must be");
+  EXPECT_MESSAGE(RandomResizedCrop(4, 4, {.min_ratio = 2, .max_ratio = 1}), "ratios must be");
 }
 
 TEST(Transforms, Crops) {

@@ -18,8 +18,9 @@ namespace weft::models {
 class AnyModel {
 public:
   template <typename M>
-    requires(!std::same_as<M, AnyModel> && std::derived_from<M, nn::Module>)
-  explicit AnyModel(M model) : held_(std::make_shared<Held<M>>(std::move(model))) {}
+  requires(!std::same_as<M, AnyModel> &&
+           std::derived_from<M, nn::Module>) explicit AnyModel(M model)
+      : held_(std::make_shared<Held<M>>(std::move(model))) {}
 
   // Its results, in order: a struct's are those that visit_tensors names. Throws Error when the
   // number of inputs is not that which the model takes.
@@ -85,10 +86,19 @@ private:
   std::shared_ptr<Base> held_;
 };
 
+// Record::kind of models that take a batch of images and give logits of classes.
+inline constexpr const char *kImageClassifier = "image classifier";
+
 // What a model takes: a batch of these. Floating-point numbers, or indices below `count`.
 struct Input {
   Shape sample;      // the shape of one
   int64_t count = 0; // 0: float32; else int64 in [0, count)
+};
+
+// What a classifier of images is made for. image: rows and columns of the images; counts for models
+// that are made for one size.
+struct ClassifierSizes {
+  int64_t classes = 1000, channels = 3, image = 224;
 };
 
 // What tools know of a model.
@@ -98,6 +108,8 @@ struct Record {
   std::string source; // who describes it, and where
   std::vector<Input> inputs;
   std::function<AnyModel()> make = {}; // with its default config, in training
+  // The same with other sizes; empty where the model is no image classifier.
+  std::function<AnyModel(const ClassifierSizes &)> make_classifier = {};
 
   // Inputs of this batch: uniform in [0, 1), or among the indices.
   std::vector<Tensor> example(int64_t batch, Location location = Location::current()) const;
@@ -119,6 +131,17 @@ template <typename M> struct Registration {
     record.make = [config] {
       return AnyModel(M(config));
     };
+    if constexpr (requires { config.classes, config.channels; }) {
+      if (record.kind == kImageClassifier)
+        record.make_classifier = [config](const ClassifierSizes &sizes) {
+          Config own = config;
+          own.classes = sizes.classes;
+          own.channels = sizes.channels;
+          if constexpr (requires { own.image; })
+            own.image = sizes.image;
+          return AnyModel(M(own));
+        };
+    }
     add(std::move(record));
   }
 };

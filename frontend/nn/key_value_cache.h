@@ -58,9 +58,11 @@ public:
   const Tensor &lengths() const {
     return lengths_;
   }
+  // How many texts it is for.
   int64_t batch() const {
     return options_.batch;
   }
+  // How many tokens of a text it has room for.
   int64_t capacity() const {
     return options_.capacity;
   }
