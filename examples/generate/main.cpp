@@ -41,6 +41,8 @@ public:
   void add(int64_t id) {
     ids_.push_back(id);
     std::string text = tokenizer_.decode(ids_);
+    if (text.size() <= shown_.size())
+      return; // what ends a text may be stripped: it shows when more follows
     std::fwrite(text.data() + shown_.size(), 1, text.size() - shown_.size(), stdout);
     std::fflush(stdout);
     shown_ = std::move(text);
