@@ -2,13 +2,13 @@
 # benchmarks/run.sh SUITE [--peers] [--json FILE] [--threads N] [--filter TEXT] [--busy N]
 # Runs a suite and writes one JSON object a line (to stdout, or appended to FILE); a table for
 # people goes to stderr. With --peers, other frameworks are measured beside Weft in the same run,
-# taking turns; they live in a Python environment that this script makes. --busy (ops, cnn): each
+# taking turns; they live in a Python environment that this script makes. --busy (ops, cnn, decode): each
 # case also beside N processes that never rest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 usage() {
-  echo "usage: benchmarks/run.sh overhead|train|ranks|ops|cnn|memory [--peers] [--json FILE] [--threads N] [--filter TEXT] [--busy N]" >&2
+  echo "usage: benchmarks/run.sh overhead|train|ranks|ops|cnn|memory|decode [--peers] [--json FILE] [--threads N] [--filter TEXT] [--busy N]" >&2
   exit 2
 }
 suite=${1:-}
@@ -25,7 +25,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-case $suite in overhead | train | ranks | ops | cnn | memory) ;; *) usage ;; esac
+case $suite in overhead | train | ranks | ops | cnn | memory | decode) ;; *) usage ;; esac
 
 # Single operators are measured on two threads, then on one.
 if [ $suite = ops ]; then counts=${threads:-2 1}; fi
@@ -78,7 +78,7 @@ case $suite in
     fi
     exec bazel-bin/benchmarks/memory/memory --threads "$threads" --filter "$filter" "${arguments[@]}" "${contestants[@]}"
     ;;
-  ops | cnn)
+  ops | cnn | decode)
     contestants=(--contestant "weft=bazel-bin/benchmarks/$suite/worker weft")
     [ $suite = ops ] && contestants+=(--contestant "limit=bazel-bin/benchmarks/ops/worker limit"
                                       --contestant "onednn=bazel-bin/benchmarks/ops/worker onednn")

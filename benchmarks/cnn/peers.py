@@ -6,11 +6,13 @@ ONNX Runtime; it has no training.
 import io
 import os
 import sys
-import time
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../common"))
+from serve import serve
 
 CLASSES, IMAGE, SMALL_IMAGE = 1000, 224, 64
 THREADS = int(os.environ.get("WEFT_NUM_THREADS", "2"))
@@ -155,26 +157,5 @@ def make_case(mode, name):
     return step
 
 
-def main():
-    torch.set_num_threads(THREADS)
-    work = None
-    print("ready 0", flush=True)
-    for line in sys.stdin:
-        word, argument = line.split()
-        start = time.perf_counter()
-        if word == "case":
-            work = make_case(sys.argv[1], argument)
-            if work is None:
-                print("none", flush=True)
-                continue
-            for _ in range(3):
-                work()
-            print("ready", time.perf_counter() - start, flush=True)
-        else:
-            for _ in range(int(argument)):
-                work()
-            print(time.perf_counter() - start, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    serve(lambda name: make_case(sys.argv[1], name), THREADS)

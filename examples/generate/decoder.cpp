@@ -4,8 +4,9 @@
 
 namespace generate {
 
-Decoder load_decoder(const std::string &folder) {
+Decoder load_decoder(const std::string &folder, weft::DType dtype) {
   using namespace weft::models;
+  weft::nn::DTypeScope scope(dtype); // of what is made here
   const std::string kind = pretrained_type(folder);
   Decoder decoder;
   if (kind == "gpt2") {

@@ -51,7 +51,7 @@ template <typename M> Decoder decoder_of(const M &model) {
 }
 
 // A folder as Hugging Face's save_pretrained() leaves it. Throws weft::Error when it is missing,
-// damaged, or of another kind of model.
-Decoder load_decoder(const std::string &folder);
+// damaged, or of another kind of model. dtype: of weights, cache and computing.
+Decoder load_decoder(const std::string &folder, weft::DType dtype = weft::float32);
 
 } // namespace generate

@@ -11,7 +11,7 @@
 namespace {
 
 struct Arguments {
-  std::string model, tokenizer, file;
+  std::string model, tokenizer, file, dtype = "float32";
   std::vector<std::string> prompts;
   generate::GenerateOptions options;
   bool ids_only = false, no_stop = false, quiet = false;
@@ -70,7 +70,8 @@ int run(Arguments arguments) {
   std::vector<std::vector<int64_t>> prompts;
   for (const std::string &prompt : arguments.prompts)
     prompts.push_back(tokenizer.encode(prompt));
-  generate::Decoder decoder = generate::load_decoder(arguments.model);
+  generate::Decoder decoder = generate::load_decoder(
+      arguments.model, arguments.dtype == "bfloat16" ? weft::bfloat16 : weft::float32);
   arguments.options.stop_at_end = !arguments.no_stop;
   if (!arguments.quiet)
     std::fprintf(stderr, "model       %s, %s parameters\n", decoder.kind.c_str(),
@@ -134,6 +135,9 @@ int main(int argc, char **argv) {
       ->capture_default_str();
   app.add_option("--top-p", options.sampling.top_p,
                  "among the fewest likeliest tokens with this much of the probability")
+      ->capture_default_str();
+  app.add_option("--dtype", arguments.dtype, "of weights and cache: float32 or bfloat16")
+      ->check(CLI::IsMember({"float32", "bfloat16"}))
       ->capture_default_str();
   app.add_option("--seed", options.seed)->capture_default_str();
   app.add_option("--chunk", options.chunk, "tokens of prompts that are read at a time")

@@ -470,6 +470,11 @@ TEST_F(Folders, TheProgramContinuesTexts) {
   EXPECT_EQ(two.exit_code, 0) << two.err;
   EXPECT_EQ(two.err, "");
   EXPECT_NE(two.out.find("--- 2\n" + one.out), std::string::npos) << two.out;
+  ProcessResult half =
+      run_process({program, "--model", folder_, "--prompt", "The tensor", "--length", "12",
+                   "--temperature", "0", "--ignore-end", "--ids", "--dtype", "bfloat16"});
+  EXPECT_EQ(half.exit_code, 0) << half.err;
+  EXPECT_EQ(std::count(half.out.begin(), half.out.end(), ' '), 11) << "12 ids: " << half.out;
   for (const std::vector<std::string> &more :
        {std::vector<std::string>{},
         {"--prompt", ""},
