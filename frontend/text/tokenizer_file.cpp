@@ -15,8 +15,8 @@ using File = io::JsonFile;
 // GPT-2's cut of a text into words, which ByteLevel has with use_regex.
 constexpr const char *kGpt2Words =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-// Ids index a table, and of two of them a pair of 32 bits is made.
-constexpr int64_t kMaxId = int64_t(1) << 24;
+// Ids index a table: several times the largest vocabularies, and what a damaged file may ask for.
+constexpr int64_t kMaxId = int64_t(1) << 21;
 
 // The steps of a kind of component that may be a "Sequence" of others, in order.
 std::vector<std::pair<const json *, std::string>>

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/errors.h"
+#include "weft/data/random.h"
 
 namespace weft::text {
 namespace {
@@ -164,7 +165,7 @@ TEST_F(TokenizerFiles, ErrorsNameTheKey) {
   EXPECT_EQ(error_after([](json &data) { data["model"]["type"] = "Unigram"; }),
             "model.type is Unigram, which is not supported");
   EXPECT_EQ(error_after([](json &data) { data["model"]["vocab"]["a"] = -1; }),
-            "model.vocab.a must be an integer in [0, 16777216)");
+            "model.vocab.a must be an integer in [0, 2097152)");
   EXPECT_EQ(error_after([](json &data) { data["model"]["merges"][2] = "ab"; }),
             "model.merges[2] must be two tokens");
   EXPECT_EQ(error_after([](json &data) {
@@ -193,7 +194,7 @@ TEST_F(TokenizerFiles, ErrorsNameTheKey) {
             "post_processor is BertProcessing, which is not supported");
   EXPECT_EQ(
       error_after([](json &data) { data["decoder"]["decoders"][3]["start"] = "x"; }, "llama2"),
-      "decoder.decoders[3].start must be an integer in [0, 16777216)");
+      "decoder.decoders[3].start must be an integer in [0, 2097152)");
   EXPECT_EQ(error_after([](json &data) { data["model"]["vocab"].erase("<0x41>"); }, "llama2"),
             "model.byte_fallback is true, but the vocabulary lacks some of <0x00> to <0xFF>");
 }
@@ -217,6 +218,40 @@ TEST_F(TokenizerFiles, PatternsThatAreNotKnownAreErrorsWithAPlace) {
   EXPECT_NE(error_of_pattern(many + many + many).find("more than 512 alternatives"),
             std::string::npos);
   EXPECT_NE(error_of_pattern(std::string(100, '(')).find("too many groups"), std::string::npos);
+}
+
+// Whatever is in a file: it is read, or the error is Weft's own.
+TEST_F(TokenizerFiles, DamagedAnywhereAreReadOrRefused) {
+  data::SplitMix64 random(1);
+  int refused = 0, read = 0;
+  for (const char *kind : {"gpt2_prefixed", "llama3", "llama2"}) {
+    std::ifstream stream(kData + kind + ".json", std::ios::binary);
+    const std::string whole((std::istreambuf_iterator<char>(stream)), {});
+    ASSERT_GT(whole.size(), 1000u);
+    for (int i = 0; i < 300; ++i) {
+      std::string content = whole;
+      // A byte that means something in JSON, or any, or the file is cut; mostly where the parts
+      // other than the vocabulary stand.
+      size_t at = random.below(i % 2 ? content.size() : 1500);
+      if (i % 5 == 0)
+        content.resize(at);
+      else
+        content[at] =
+            i % 3 ? "{}[]\",:0 9tn"[random.below(13)] : static_cast<char>(random.below(256));
+      const std::string path = write("tokenizer.json", content);
+      try {
+        Tokenizer tokenizer = Tokenizer::load(path);
+        ++read;
+        tokenizer.decode(tokenizer.encode("some text <s> \u00e9"));
+      } catch (const Error &error) {
+        ++refused;
+        if (error.kind() == ErrorKind::kFile)
+          EXPECT_NE(error.message().find(path), std::string::npos) << error.message();
+      }
+    }
+  }
+  EXPECT_GT(refused, 100);
+  EXPECT_GT(read, 100);
 }
 
 TEST_F(TokenizerFiles, AByteThatNoTokenHasIsAnErrorOfTheText) {
