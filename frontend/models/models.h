@@ -13,6 +13,7 @@
 #include "weft/models/mnasnet.h"
 #include "weft/models/mobile_block.h"
 #include "weft/models/mobilenet.h"
+#include "weft/models/pretrained.h"
 #include "weft/models/registry.h"
 #include "weft/models/resnet.h"
 #include "weft/models/shufflenet.h"
