@@ -6,6 +6,8 @@
 
 namespace weft::models {
 
+// Sizes of the classifier; those of the convolutions are fixed. The defaults have 61.1 million
+// parameters.
 struct AlexNetConfig {
   int64_t hidden = 4096; // of the classifier's two layers
   double dropout = 0.5;  // before each of these

@@ -5,6 +5,8 @@
 
 namespace weft::models {
 
+// blocks and widths have one entry for each stage. The first stage sees patches of 4 x 4 pixels,
+// each further one half the rows and columns of the one before.
 struct ConvNextConfig {
   std::vector<int64_t> blocks = {3, 3, 9, 3};        // of each stage
   std::vector<int64_t> widths = {96, 192, 384, 768}; // its channels
@@ -13,7 +15,7 @@ struct ConvNextConfig {
   int64_t channels = 3;      // of the images
   int64_t classes = 1000;
 
-  static ConvNextConfig tiny();
+  static ConvNextConfig tiny(); // the defaults: 28.6 million parameters
 };
 
 // A layer norm over the channels of images.

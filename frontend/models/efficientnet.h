@@ -11,6 +11,8 @@ struct EfficientNetStage {
   int64_t expansion, kernel_size, stride, channels, blocks;
 };
 
+// Every block has squeeze and excitation, to a quarter of the channels that it gets. The sizes of
+// larger EfficientNets have to be given as they are: nothing here scales them.
 struct EfficientNetConfig {
   std::vector<EfficientNetStage> stages = {{1, 3, 1, 16, 1}, {6, 3, 2, 24, 2},  {6, 5, 2, 40, 2},
                                            {6, 3, 2, 80, 3}, {6, 5, 1, 112, 3}, {6, 5, 2, 192, 4},
@@ -22,7 +24,7 @@ struct EfficientNetConfig {
   int64_t channels = 3; // of the images
   int64_t classes = 1000;
 
-  static EfficientNetConfig b0();
+  static EfficientNetConfig b0(); // the defaults: 5.3 million parameters
 };
 
 // images [N, channels, H, W] -> logits [N, classes].

@@ -6,6 +6,7 @@
 
 namespace weft::models {
 
+// What a GPT-2 is made of. Hidden layers use gelu's approximation by tanh; the norms' eps is 1e-5.
 struct Gpt2Config {
   int64_t vocabulary = 50257;
   int64_t positions = 1024; // the longest text
@@ -16,10 +17,10 @@ struct Gpt2Config {
   double dropout = 0.1; // on embeddings and on what a branch adds; not on attention weights
   bool tied = true;     // the head is the token table; else lm_head.weight of its own
 
-  static Gpt2Config gpt2(); // 124 million parameters
-  static Gpt2Config medium();
-  static Gpt2Config large();
-  static Gpt2Config xl();
+  static Gpt2Config gpt2();   // the defaults: 124 million parameters
+  static Gpt2Config medium(); // 355 million parameters
+  static Gpt2Config large();  // 774 million parameters
+  static Gpt2Config xl();     // 1.6 billion parameters
 };
 
 // x W + b with a weight [in, out]: a linear layer as GPT-2's files have it.
@@ -72,10 +73,12 @@ public:
   // more than `positions`.
   nn::KeyValueCache make_cache(int64_t batch, int64_t capacity,
                                Location location = Location::current()) const;
-  // The same for tokens that go on where the cache's texts end: each sees those and, of its own
-  // row, what stands before it. Their keys and values are added to the cache.
+  // Logits, [N, T, vocabulary], of tokens that go on where the cache's texts end: each sees those
+  // and, of its own row, what stands before it. Their keys and values are added to the cache.
   Tensor operator()(const Tensor &ids, const nn::KeyValueCache &cache,
                     Location location = Location::current()) const;
+  // Before the head, [N, T, size], of these tokens alone; their keys and values are added to the
+  // cache as well. Throws Error (kShape) unless ids has a row for each text of the cache.
   Tensor features(const Tensor &ids, const nn::KeyValueCache &cache,
                   Location location = Location::current()) const;
 

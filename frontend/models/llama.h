@@ -18,6 +18,7 @@ struct RotaryScaling {
   double original = 8192; // tokens of the texts that it was trained on
 };
 
+// What a Llama is made of; the defaults are TinyLlama's but for eps. Texts may have any length.
 struct LlamaConfig {
   int64_t vocabulary = 32000;
   int64_t size = 2048;   // of a token's vector
@@ -30,7 +31,7 @@ struct LlamaConfig {
   bool tied = false;          // the head is the token table; else lm_head.weight of its own
   std::optional<RotaryScaling> rotary_scaling = {};
 
-  static LlamaConfig tinyllama(); // 1.1 billion parameters
+  static LlamaConfig tinyllama(); // 1.1 billion parameters; eps is 1e-5
 };
 
 // Causal self-attention with rotary positions and fewer keys than queries.
@@ -108,10 +109,12 @@ public:
   // An empty cache for this many texts of at most `capacity` tokens.
   nn::KeyValueCache make_cache(int64_t batch, int64_t capacity,
                                Location location = Location::current()) const;
-  // The same for tokens that go on where the cache's texts end: each sees those and, of its own
-  // row, what stands before it. Their keys and values are added to the cache.
+  // Logits, [N, T, vocabulary], of tokens that go on where the cache's texts end: each sees those
+  // and, of its own row, what stands before it. Their keys and values are added to the cache.
   Tensor operator()(const Tensor &ids, const nn::KeyValueCache &cache,
                     Location location = Location::current()) const;
+  // Before the head, [N, T, size], of these tokens alone; their keys and values are added to the
+  // cache as well. Throws Error (kShape) unless ids has a row for each text of the cache.
   Tensor features(const Tensor &ids, const nn::KeyValueCache &cache,
                   Location location = Location::current()) const;
 

@@ -6,12 +6,13 @@
 
 namespace weft::models {
 
+// Layers between inputs and the last of sizes; there is no relu behind the last one.
 struct MlpConfig {
   int64_t inputs = 8192;
   std::vector<int64_t> sizes = {8192, 8192, 8192}; // of each layer's result
   double dropout = 0;                              // after each layer
 
-  static MlpConfig mlp_3x8192();
+  static MlpConfig mlp_3x8192(); // the defaults: 201 million parameters
 };
 
 // x: [.., inputs] -> [.., the last size].

@@ -11,6 +11,8 @@ struct MnasNetStage {
   int64_t channels, kernel_size, stride, expansion, blocks;
 };
 
+// The stages between a stem of 32 and 16 channels and a last convolution to 1280: scale applies to
+// the stem and the stages, not to the last one. Batch norms have a momentum of 0.0003.
 struct MnasNetConfig {
   std::vector<MnasNetStage> stages = {{24, 3, 2, 3, 3}, {40, 5, 2, 3, 3},  {80, 5, 2, 6, 3},
                                       {96, 3, 1, 6, 2}, {192, 5, 2, 6, 4}, {320, 3, 1, 6, 1}};
@@ -19,8 +21,8 @@ struct MnasNetConfig {
   int64_t channels = 3; // of the images
   int64_t classes = 1000;
 
-  static MnasNetConfig mnasnet0_5();
-  static MnasNetConfig mnasnet1_0();
+  static MnasNetConfig mnasnet0_5(); // scale 0.5: 2.2 million parameters
+  static MnasNetConfig mnasnet1_0(); // the defaults: 4.4 million parameters
 };
 
 // images [N, channels, H, W] -> logits [N, classes].

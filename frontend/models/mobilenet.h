@@ -12,6 +12,7 @@ struct MobileNetV2Stage {
   int64_t expansion, channels, blocks, stride;
 };
 
+// The defaults are torchvision's mobilenet_v2: 3.5 million parameters.
 struct MobileNetV2Config {
   std::vector<MobileNetV2Stage> stages = {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2},
                                           {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2},
@@ -43,6 +44,8 @@ struct MobileNetV3Block {
   int64_t stride;
 };
 
+// Start from large() or small(): without blocks there is no model. The last convolution has six
+// times the last block's channels; batch norms have eps 1e-3 and momentum 0.01.
 struct MobileNetV3Config {
   std::vector<MobileNetV3Block> blocks; // as large() and small() have them
   int64_t stem = 16;                    // channels of the first convolution
@@ -51,8 +54,8 @@ struct MobileNetV3Config {
   int64_t channels = 3; // of the images
   int64_t classes = 1000;
 
-  static MobileNetV3Config large();
-  static MobileNetV3Config small();
+  static MobileNetV3Config large(); // 5.5 million parameters
+  static MobileNetV3Config small(); // 2.5 million parameters; last is 1024
 };
 
 // images [N, channels, H, W] -> logits [N, classes].

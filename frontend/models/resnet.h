@@ -8,6 +8,8 @@
 
 namespace weft::models {
 
+// How deep and how wide. Images go through a 7 x 7 convolution and max pooling, both with stride 2,
+// before the first stage.
 struct ResNetConfig {
   std::vector<int64_t> blocks = {2, 2, 2, 2}; // of each stage; a stage has twice the channels of
                                               // the one before and, but for the first, half the
@@ -17,9 +19,9 @@ struct ResNetConfig {
   int64_t channels = 3;    // of the images
   int64_t classes = 1000;
 
-  static ResNetConfig resnet18();
-  static ResNetConfig resnet34();
-  static ResNetConfig resnet50();
+  static ResNetConfig resnet18(); // the defaults: 11.7 million parameters
+  static ResNetConfig resnet34(); // 21.8 million parameters
+  static ResNetConfig resnet50(); // with bottlenecks: 25.6 million parameters
 };
 
 // x plus two convolutions, or three of which the middle one is narrow; relu.

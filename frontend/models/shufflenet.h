@@ -6,14 +6,16 @@
 
 namespace weft::models {
 
+// stage_channels begins with the stem's and ends with the last convolution's; those between are
+// even, since a block works on halves.
 struct ShuffleNetV2Config {
   std::vector<int64_t> blocks = {4, 8, 4};                         // of stages 2, 3 and 4
   std::vector<int64_t> stage_channels = {24, 116, 232, 464, 1024}; // of all five
   int64_t channels = 3;                                            // of the images
   int64_t classes = 1000;
 
-  static ShuffleNetV2Config x0_5();
-  static ShuffleNetV2Config x1_0();
+  static ShuffleNetV2Config x0_5(); // 1.4 million parameters
+  static ShuffleNetV2Config x1_0(); // the defaults: 2.3 million parameters
 };
 
 // Half of the channels pass by, the other half goes through three convolutions; then both are

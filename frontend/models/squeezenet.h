@@ -12,6 +12,7 @@ struct FireStage {
   std::vector<std::pair<int64_t, int64_t>> fires;
 };
 
+// The classifier is a 1 x 1 convolution with relu, whose pixels are averaged: no logit is negative.
 struct SqueezeNetConfig {
   int64_t stem = 96, stem_kernel = 7; // the first convolution's channels and kernel
   std::vector<FireStage> stages = {{{{16, 64}, {16, 64}, {32, 128}}},
@@ -21,8 +22,8 @@ struct SqueezeNetConfig {
   int64_t channels = 3; // of the images
   int64_t classes = 1000;
 
-  static SqueezeNetConfig squeezenet1_0();
-  static SqueezeNetConfig squeezenet1_1();
+  static SqueezeNetConfig squeezenet1_0(); // the defaults: 1.2 million parameters
+  static SqueezeNetConfig squeezenet1_1(); // 1.2 million parameters, pooled earlier
 };
 
 // Few channels, and from them 1 x 1 and 3 x 3 convolutions side by side.

@@ -7,11 +7,13 @@
 
 namespace weft::models {
 
+// How deep and how wide; transposed convolutions lead back to full size. The defaults have 31.0
+// million parameters.
 struct UNetConfig {
   int64_t channels = 3; // of the images
   int64_t classes = 2;
   int64_t width = 64; // channels at full size; half the rows and columns have twice as many
-  int64_t depth = 4;  // how often they are halved
+  int64_t depth = 4;  // how often they are halved, at most 20
 };
 
 // Twice: convolution, batch norm, relu.

@@ -7,6 +7,8 @@
 
 namespace weft::models {
 
+// Numbers of a sample, of each hidden layer and of the latent vector. The defaults are made for
+// digits of 28 x 28 pixels, flat.
 struct VaeConfig {
   int64_t inputs = 784;
   int64_t hidden = 400;
@@ -22,6 +24,8 @@ struct VaeResult {
 // For jit and trace.
 void visit_tensors(VaeResult &result, TensorVisitor &visit);
 
+// x [N, inputs] -> logits of x, by way of mean + noise * exp(log_variance / 2). Hidden layers use
+// silu. Names are those of the members: "up.weight", ...
 class Vae : public nn::Module {
 public:
   // Throws Error when a size is below 1.
