@@ -331,6 +331,29 @@ TEST(Undo, GoodStepsTakeNoMemoryForIt) {
   set_allocator(nullptr);
 }
 
+// Every op that writes where indices say checks them before it writes.
+TEST(Undo, OfEachWriteAtIndices) {
+  Tensor seven = tensor<int64_t>({7});
+  std::vector<std::pair<std::string, std::function<void(Tensor &)>>> writes = {
+      {"index_put_", [&](Tensor &x) { x.index_put_({seven}, 5); }},
+      {"index_put_ accumulate", [&](Tensor &x) { x.index_put_({seven}, ones({1}), true); }},
+      {"index_add_", [&](Tensor &x) { x.index_add_(0, seven, ones({1})); }},
+      {"scatter_", [&](Tensor &x) { x.scatter_(0, seven, ones({1})); }},
+      {"scatter_add_", [&](Tensor &x) { x.scatter_add_(0, seven, ones({1})); }},
+      {"scatter_reduce_", [&](Tensor &x) { x.scatter_reduce_(0, seven, ones({1}), "prod"); }},
+      {"what is selected", [&](Tensor &x) { x += ones({4}).index_select(0, seven); }},
+      {"what is gathered", [&](Tensor &x) { x += ones({4}).gather(0, seven); }}};
+  for (const auto &[name, write] : writes) {
+    SCOPED_TRACE(name);
+    Tensor x = (tensor({1.f, 2.f, 3.f, 4.f}) * 2).eval();
+    write(x);
+    Tensor y = x * 2;
+    std::string message = error_of([&] { (void)y.to_vector<float>(); }).message();
+    EXPECT_NE(message.find("index 7 at position 0"), std::string::npos) << message;
+    EXPECT_EQ(x.to_vector<float>(), (Floats{2, 4, 6, 8}));
+  }
+}
+
 // Two calls of one structure share a program: each has errors at its own line.
 TEST(Undo, TheErrorIsAtTheLineOfTheCall) {
   Tensor e = ones({4}).eval();

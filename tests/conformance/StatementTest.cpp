@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 
+#include "dialects/weft/ir/IndexBounds.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/Verifier.h"
 #include "tests/support/Compare.h"
@@ -159,6 +160,17 @@ TEST_P(StatementTest, HasAPositionForEachDimOfEachTensor) {
     };
     check(statement.operands, made.op->getOperandTypes());
     check(statement.results, made.op->getResultTypes());
+  });
+}
+
+// What data choose may lie outside: a run must be able to end there, before anything is written.
+TEST_P(StatementTest, WhatDataChooseIsChecked) {
+  forCases([&](const OpCase &, OpModule &made, const IndexStatement &statement) {
+    bool chosen = llvm::any_of(statement.dims, [](const auto &dim) {
+      return dim.purpose == Purpose::Chosen;
+    });
+    if (chosen)
+      EXPECT_TRUE(ir::indexBounds(made.op).has_value());
   });
 }
 

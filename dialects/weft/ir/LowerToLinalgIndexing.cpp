@@ -157,6 +157,8 @@ std::optional<IndexBounds> indexBounds(mlir::Operation *op) {
     return of(select.getInput(), select.getIndices(), select.getDim());
   if (auto add = mlir::dyn_cast<IndexAddOp>(op))
     return of(add.getBase(), add.getIndices(), add.getDim());
+  if (auto put = mlir::dyn_cast<IndexPutOp>(op))
+    return of(put.getBase(), put.getIndices(), put.getDim());
   if (auto gather = mlir::dyn_cast<GatherOp>(op))
     return of(gather.getInput(), gather.getIndices(), gather.getDim());
   if (auto scatter = mlir::dyn_cast<ScatterAddOp>(op))
