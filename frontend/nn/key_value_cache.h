@@ -25,9 +25,9 @@ struct KeyValueCacheOptions {
 // position in its own text, so that it is computed as if its text was alone.
 //
 //   nn::KeyValueCache cache = model.make_cache(batch, capacity);
-//   model(prompts, cache);           // [batch, T], filled up behind: what the shorter ones have
-//   too cache.set_lengths(lengths);      // much is never seen, and overwritten Tensor logits =
-//   model(ids, cache); // [batch, 1]: a step
+//   model(prompts, cache);               // [batch, T]; shorter texts are filled up behind
+//   cache.set_lengths(lengths);          // so that what they are filled with is never seen
+//   Tensor logits = model(ids, cache);   // [batch, 1]: a step
 class KeyValueCache : public Module {
 public:
   // Throws Error when a size is below 1, or dtype is not floating point.
