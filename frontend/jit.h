@@ -58,7 +58,8 @@ struct BatchRange {
   std::vector<int64_t> inputs = {}; // which inputs have it, by number; empty: all that have dims
 };
 
-// What a run of a program takes, in bytes. Scratch of threads, some KiB each, is not in it.
+// What a run of a program takes, in bytes. Not in it: scratch of threads, some KiB each, and what is
+// packed or computed of weights that do not change, once (docs/memory.md, "Prepared results").
 struct MemoryEstimate {
   int64_t inputs = 0;  // that the run is given
   int64_t state = 0;   // what the program keeps and reads: weights, moments, captured tensors

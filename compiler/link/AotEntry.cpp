@@ -307,8 +307,9 @@ absl::Status AotEntry::compile(Part &part, const AotOptions &options, const Targ
     }
     return infos;
   };
-  absl::Status status =
-      compileToPlan(part.module, options.compile, request, &report_, part.prepare);
+  CompileOptions ours = options.compile;
+  ours.lendOutputs = false; // they are aligned as the caller has it
+  absl::Status status = compileToPlan(part.module, ours, request, &report_, part.prepare);
   if (!status.ok() || options.emit == Emit::Plan)
     return status;
   absl::StatusOr<runtime::Program> program =

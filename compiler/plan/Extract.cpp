@@ -99,7 +99,9 @@ ExtractedProblem extractProblem(plan::ProgramOp program, bool inPlace) {
         PlanProblem::Value &value = result.problem.values[number(returned)];
         value.returned = true;
         if (value.kind == Kind::Output)
-          value.extent = extents.of(program.getResultAttr(i, plan::kTypeAttr));
+          // Returned under several shapes it is of a size that varies if one of them is.
+          value.extent =
+              std::max(value.extent, extents.of(program.getResultAttr(i, plan::kTypeAttr)));
       }
       continue;
     }
@@ -122,9 +124,10 @@ ExtractedProblem extractProblem(plan::ProgramOp program, bool inPlace) {
       }
     if (auto call = mlir::dyn_cast<plan::LibraryCallOp>(op); call && inPlace)
       step.checks = checks.of(call);
-    // Of kernels of users nobody knows whether they would do the same again.
+    // Of kernels of users nobody knows whether they would do the same again, and a check that comes
+    // again later would keep donated inputs from being written until then.
     auto library = mlir::dyn_cast<plan::LibraryCallOp>(op);
-    step.repeatable = !library || library.getCallee() != kCustomEntry;
+    step.repeatable = step.checks.empty() && (!library || library.getCallee() != kCustomEntry);
     step.cost = costOf(op, launch ? kernels.lookup<plan::KernelOp>(launch.getKernel()) : nullptr);
     result.problem.steps.push_back(std::move(step));
     result.instructions.push_back(&op);

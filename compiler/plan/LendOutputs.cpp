@@ -6,6 +6,7 @@
 #include "compiler/plan/InPlace.h"
 #include "compiler/plan/Lifetimes.h"
 #include "compiler/plan/Limits.h"
+#include "compiler/plan/Order.h"
 
 namespace weft::compiler {
 namespace {
@@ -101,12 +102,53 @@ Packing packWithOutputs(const PlanProblem &problem, const StepOrder &order,
   return packing;
 }
 
-int64_t plannedBytes(const PlanProblem &problem, const StepOrder &order) {
+int64_t plannedBytes(const PlanProblem &problem, const StepOrder &order, LendingLimits limits) {
   PlanProblem merged = applyInPlace(problem, assignInPlace(problem, order));
-  int64_t bytes = packWithOutputs(merged, order, lifetimes(merged, order)).arenaBytes;
+  int64_t bytes = packWithOutputs(merged, order, lifetimes(merged, order), limits).arenaBytes;
   for (const Lifetime &output : outputLifetimes(merged, order))
     bytes += output.bytes;
   return bytes;
+}
+
+namespace {
+
+// Whether inputs that are kept give less memory away in this order than they would if nothing
+// were checked.
+bool waits(const PlanProblem &problem, const StepOrder &order) {
+  if (llvm::none_of(problem.values, [](const PlanProblem::Value &value) { return value.kept; }) ||
+      lastCheck(problem, order) < 0)
+    return false;
+  PlanProblem unchecked = problem;
+  for (PlanProblem::Value &value : unchecked.values)
+    value.kept = false;
+  InPlaceResult ours = assignInPlace(problem, order), theirs = assignInPlace(unchecked, order);
+  return ours.donations + ours.reuses < theirs.donations + theirs.reuses;
+}
+
+// Program order comes first and wins ties: it keeps values warm in the cache as their author wrote
+// them.
+ChosenOrder fewestBytes(const PlanProblem &problem, const std::vector<StepOrder> &orders,
+                        LendingLimits limits) {
+  ChosenOrder best;
+  for (const StepOrder &order : orders)
+    if (int64_t bytes = plannedBytes(problem, order, limits);
+        best.order.name.empty() || bytes < best.bytes)
+      best = {order, bytes};
+  return best;
+}
+
+} // namespace
+
+ChosenOrder chooseOrder(const PlanProblem &problem, LendingLimits limits) {
+  std::vector<StepOrder> orders = {programOrder(problem), depthFirstOrder(problem),
+                                   greedyOrder(problem)};
+  ChosenOrder best = fewestBytes(problem, orders, limits);
+  if (!waits(problem, best.order))
+    return best;
+  // An output that cannot become a kept input, because of a check to come, takes memory of its own.
+  for (size_t i = 0, n = orders.size(); i < n; ++i)
+    orders.push_back(checksFirst(problem, orders[i]));
+  return fewestBytes(problem, orders, limits);
 }
 
 } // namespace weft::compiler

@@ -1,6 +1,8 @@
 // Which values lie in the buffers of outputs that are not written yet.
 #pragma once
 
+#include <limits>
+
 #include "compiler/plan/Limits.h"
 #include "compiler/plan/Packing.h"
 #include "compiler/plan/Problem.h"
@@ -15,6 +17,11 @@ struct Loan {
 
 struct LendingLimits {
   int64_t leastLoan = kLeastLoan, leastArena = kLeastLendingArena;
+
+  // No output lends: its memory is the caller's, who aligns it as its elements need.
+  static LendingLimits none() {
+    return {.leastArena = std::numeric_limits<int64_t>::max()};
+  }
 };
 
 // Buffers of outputs are there from the first step on, but hold nothing before the step that writes
@@ -27,11 +34,18 @@ struct LendingLimits {
 std::vector<Loan> lendOutputs(const PlanProblem &problem, const StepOrder &order,
                               llvm::ArrayRef<Lifetime> lifetimes, LendingLimits limits = {});
 
-// A packing in which outputs lend, where that spares more than caches hold.
+// A packing in which outputs lend, where values take more than caches hold.
 Packing packWithOutputs(const PlanProblem &problem, const StepOrder &order,
                         llvm::ArrayRef<Lifetime> lifetimes, LendingLimits limits = {});
 
 // What the steps take in this order beside inputs: the arena, and outputs that take no input's memory.
-int64_t plannedBytes(const PlanProblem &problem, const StepOrder &order);
+int64_t plannedBytes(const PlanProblem &problem, const StepOrder &order, LendingLimits limits = {});
+
+// Of the orders that are tried the one that takes the fewest bytes.
+struct ChosenOrder {
+  StepOrder order;
+  int64_t bytes = 0; // plannedBytes()
+};
+ChosenOrder chooseOrder(const PlanProblem &problem, LendingLimits limits = {});
 
 } // namespace weft::compiler

@@ -16,19 +16,23 @@ inline constexpr int64_t kMaxPackingConflicts = 20'000'000;
 inline constexpr int64_t kPackingRefinementRounds = 1'000;
 inline constexpr int64_t kPackingRefinementPairs = 2'000'000;
 
-// Outputs lend their buffers to values of at least kLeastLoan bytes where those take an arena of at
-// least kLeastLendingArena: a smaller one is in the caches, where its bytes are used again and again,
-// and lent ones would lie apart. Past kMaxLoanVisits looks at lenders and what lies in them (some
-// 10 ms) values stay in the arena.
+// Outputs lend their buffers to values of at least kLeastLoan bytes where all values take an arena
+// of at least kLeastLendingArena: a smaller one is in the caches, where its bytes are used again and
+// again, and lent ones would lie apart. Past kMaxLoanVisits looks at lenders and what lies in them
+// (some 10 ms) values stay in the arena.
 inline constexpr int64_t kLeastLoan = 64 << 10;
 inline constexpr int64_t kLeastLendingArena = 2 << 20;
 inline constexpr int64_t kMaxLoanVisits = 2'000'000;
 
 // Recomputation. A step's cost is the bytes that it moves, or kBytesPerFlop for each of its
 // floating-point operations where that is more: the cores multiply and add some four times while
-// memory moves a byte. A value is computed again through at most kMaxRecomputeChain steps, all
-// recomputation together takes at most kMaxRecomputedShare of what the program takes without, and
-// kMaxRecomputeVisits looks at steps (under a second) end the search.
+// memory moves a byte. Values of less than kLeastRecomputed bytes are kept: they are many, and
+// little. A value is computed again through at most kMaxRecomputeChain steps. No more values are
+// given up when recomputation takes kMaxRecomputedShare of what the program takes without, or after
+// kMaxRecomputeVisits looks at values and steps (some 0.3 s a walk). A program that misses the limit
+// all the same is taken where it saves kLeastSaving of its bytes.
+inline constexpr int64_t kLeastRecomputed = 64 << 10;
+inline constexpr double kLeastSaving = 0.02;
 inline constexpr double kBytesPerFlop = 0.25;
 inline constexpr size_t kMaxRecomputeChain = 32;
 inline constexpr double kMaxRecomputedShare = 1;

@@ -142,10 +142,6 @@ StepOrder greedyOrder(const PlanProblem &problem) {
   return order;
 }
 
-std::vector<StepOrder> candidateOrders(const PlanProblem &problem) {
-  return {programOrder(problem), depthFirstOrder(problem), greedyOrder(problem)};
-}
-
 StepOrder checksFirst(const PlanProblem &problem, const StepOrder &order) {
   std::vector<int32_t> writer = writers(problem);
   std::vector<bool> needed(problem.steps.size()), known;

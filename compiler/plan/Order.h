@@ -13,8 +13,6 @@ StepOrder depthFirstOrder(const PlanProblem &problem);
 // List scheduling: of all steps that could run, the one that adds the least (or frees the most)
 // arena memory; ties in program order.
 StepOrder greedyOrder(const PlanProblem &problem);
-// All of these, in this order.
-std::vector<StepOrder> candidateOrders(const PlanProblem &problem);
 // The order with the steps that check indices, and what those need, ahead of all others.
 StepOrder checksFirst(const PlanProblem &problem, const StepOrder &order);
 

@@ -1,19 +1,24 @@
 #include "compiler/plan/Passes.h"
 
+#include "compiler/plan/LendOutputs.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 
 namespace weft::compiler {
 
-void addPlanMemoryPasses(mlir::OpPassManager &passes, PlanReport *report, bool inPlace,
-                         int64_t memoryLimit) {
+LendingLimits limitsOf(const PlanMemoryOptions &options) {
+  return options.lendOutputs ? LendingLimits() : LendingLimits::none();
+}
+
+void addPlanMemoryPasses(mlir::OpPassManager &passes, PlanReport *report,
+                         PlanMemoryOptions options) {
   passes.addPass(createPlanLaunchesPass());
-  if (memoryLimit > 0)
-    passes.addPass(createPlanRecomputePass(memoryLimit, report));
-  passes.addPass(createPlanOrderPass(report, inPlace));
-  if (inPlace)
+  if (options.memoryLimit > 0)
+    passes.addPass(createPlanRecomputePass(report, options));
+  passes.addPass(createPlanOrderPass(report, options));
+  if (options.inPlace)
     passes.addPass(createPlanInPlacePass(report));
-  passes.addPass(createPlanPackPass(report));
+  passes.addPass(createPlanPackPass(report, options));
   passes.addPass(createPlanVerifyPass());
 }
 

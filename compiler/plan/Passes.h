@@ -13,30 +13,41 @@ class OpPassManager;
 
 namespace weft::compiler {
 
+// What passes that plan memory have in common; CompileOptions says what each means.
+struct PlanMemoryOptions {
+  bool inPlace = true;
+  bool lendOutputs = true;
+  int64_t memoryLimit = 0;
+};
+struct LendingLimits;
+LendingLimits limitsOf(const PlanMemoryOptions &options);
+
 // func.func @main of weft.fusion, weft.provider_call, weft.reshape and weft.constant ->
 // plan.program @main and one plan.kernel for each distinct fusion. On builtin.module.
 std::unique_ptr<mlir::Pass> createWeftToPlanPass();
 // Gives launches the buffer of partial results that their kernel asks for, and marks those too
 // small for several threads as serial.
 std::unique_ptr<mlir::Pass> createPlanLaunchesPass();
-// Where a program would take more than `limit` bytes beside its inputs (0: none), repeats instructions
-// instead of keeping what they wrote. Before plan-order; report may be null.
-std::unique_ptr<mlir::Pass> createPlanRecomputePass(int64_t limit = 0,
-                                                    PlanReport *report = nullptr);
+// Where a program would take more than its limit, repeats instructions instead of keeping what they
+// wrote. Before plan-order; report may be null.
+std::unique_ptr<mlir::Pass> createPlanRecomputePass(PlanReport *report = nullptr,
+                                                    PlanMemoryOptions options = {});
 // Chooses the order of instructions that needs the smallest arena. On builtin.module, as all that
 // follow; report may be null.
-std::unique_ptr<mlir::Pass> createPlanOrderPass(PlanReport *report = nullptr, bool inPlace = true);
+std::unique_ptr<mlir::Pass> createPlanOrderPass(PlanReport *report = nullptr,
+                                                PlanMemoryOptions options = {});
 // Lets results take over buffers of dead operands and of donated inputs: they become views of them.
 std::unique_ptr<mlir::Pass> createPlanInPlacePass(PlanReport *report = nullptr);
 // Replaces every alloc by a view into one arena.
-std::unique_ptr<mlir::Pass> createPlanPackPass(PlanReport *report = nullptr);
+std::unique_ptr<mlir::Pass> createPlanPackPass(PlanReport *report = nullptr,
+                                               PlanMemoryOptions options = {});
 // Proves, from the IR alone, that every instruction reads what was written for it: no two live
 // values share bytes.
 std::unique_ptr<mlir::Pass> createPlanVerifyPass();
 
 // weft-to-plan is one step; the rest, which needs what codegen says of the kernels, is another.
-void addPlanMemoryPasses(mlir::OpPassManager &passes, PlanReport *report, bool inPlace,
-                         int64_t memoryLimit);
+void addPlanMemoryPasses(mlir::OpPassManager &passes, PlanReport *report,
+                         PlanMemoryOptions options);
 
 void registerPlanPasses();
 

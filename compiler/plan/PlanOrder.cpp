@@ -1,7 +1,6 @@
 // plan-order: tries several orders of the instructions and keeps the one that needs the smallest
 // arena.
 #include "compiler/plan/Extract.h"
-#include "compiler/plan/InPlace.h"
 #include "compiler/plan/LendOutputs.h"
 #include "compiler/plan/Order.h"
 #include "compiler/plan/Passes.h"
@@ -12,8 +11,8 @@ namespace {
 
 struct PlanOrder : mlir::PassWrapper<PlanOrder, mlir::OperationPass<mlir::ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlanOrder)
-  PlanOrder(PlanReport *report = nullptr, bool inPlace = true)
-      : report_(report), inPlace_(inPlace) {}
+  PlanOrder(PlanReport *report = nullptr, PlanMemoryOptions options = {})
+      : report_(report), inPlace_(options.inPlace), lending_(limitsOf(options)) {}
   llvm::StringRef getArgument() const override {
     return "plan-order";
   }
@@ -26,51 +25,14 @@ struct PlanOrder : mlir::PassWrapper<PlanOrder, mlir::OperationPass<mlir::Module
     if (!program)
       return;
     ExtractedProblem extracted = extractProblem(program, inPlace_);
-    std::vector<StepOrder> orders = candidateOrders(extracted.problem);
-    size_t best = choose(extracted.problem, orders);
-    if (waits(extracted.problem, orders[best])) {
-      // An output that cannot become a kept input, because of a check to come, takes memory of its
-      // own.
-      for (size_t i = 0, n = orders.size(); i < n; ++i)
-        orders.push_back(checksFirst(extracted.problem, orders[i]));
-      best = choose(extracted.problem, orders);
-    }
-    apply(program, extracted, orders[best]);
+    StepOrder order = chooseOrder(extracted.problem, lending_).order;
+    apply(program, extracted, order);
     if (report_)
-      report_->order = orders[best].name;
+      report_->order = order.name;
   }
 
 private:
-  // The one that takes the fewest bytes.
-  static size_t choose(const PlanProblem &problem, const std::vector<StepOrder> &orders) {
-    size_t best = 0;
-    int64_t fewest = -1;
-    for (size_t i = 0; i < orders.size(); ++i) {
-      int64_t bytes = plannedBytes(problem, orders[i]);
-      // Program order comes first and wins ties: it keeps values warm in the cache as their author
-      // wrote them.
-      if (fewest >= 0 && bytes >= fewest)
-        continue;
-      best = i;
-      fewest = bytes;
-    }
-    return best;
-  }
-
-  // Whether inputs that are kept give less memory away in this order than they would if nothing
-  // were checked.
-  static bool waits(const PlanProblem &problem, const StepOrder &order) {
-    if (llvm::none_of(problem.values, [](const PlanProblem::Value &value) { return value.kept; }) ||
-        lastCheck(problem, order) < 0)
-      return false;
-    PlanProblem unchecked = problem;
-    for (PlanProblem::Value &value : unchecked.values)
-      value.kept = false;
-    InPlaceResult ours = assignInPlace(problem, order), theirs = assignInPlace(unchecked, order);
-    return ours.donations + ours.reuses < theirs.donations + theirs.reuses;
-  }
-
-  // Allocs and outputs go to the front, where no order can come before them; they take no time.
+  // Instructions go to the end, one behind the other: no order comes before allocs and outputs.
   static void apply(plan::ProgramOp program, const ExtractedProblem &extracted,
                     const StepOrder &order) {
     mlir::Block &block = program.getBody().front();
@@ -81,12 +43,13 @@ private:
 
   PlanReport *report_;
   bool inPlace_;
+  LendingLimits lending_;
 };
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createPlanOrderPass(PlanReport *report, bool inPlace) {
-  return std::make_unique<PlanOrder>(report, inPlace);
+std::unique_ptr<mlir::Pass> createPlanOrderPass(PlanReport *report, PlanMemoryOptions options) {
+  return std::make_unique<PlanOrder>(report, options);
 }
 
 } // namespace weft::compiler

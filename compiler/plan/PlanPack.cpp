@@ -6,13 +6,15 @@
 #include "compiler/plan/Passes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace weft::compiler {
 namespace {
 
 struct PlanPack : mlir::PassWrapper<PlanPack, mlir::OperationPass<mlir::ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlanPack)
-  explicit PlanPack(PlanReport *report = nullptr) : report_(report) {}
+  explicit PlanPack(PlanReport *report = nullptr, PlanMemoryOptions options = {})
+      : report_(report), lending_(limitsOf(options)) {}
   llvm::StringRef getArgument() const override {
     return "plan-pack";
   }
@@ -27,15 +29,20 @@ struct PlanPack : mlir::PassWrapper<PlanPack, mlir::OperationPass<mlir::ModuleOp
     ExtractedProblem extracted = extractProblem(program, /*inPlace=*/false);
     StepOrder order = programOrder(extracted.problem);
     std::vector<Lifetime> lives = lifetimes(extracted.problem, order);
-    Packing packing = packWithOutputs(extracted.problem, order, lives);
+    Packing packing = packWithOutputs(extracted.problem, order, lives, lending_);
 
     mlir::Block &block = program.getBody().front();
-    mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(&block);
     if (!lives.empty()) {
       // What others lie in goes to the front, where it precedes every use.
+      mlir::OpBuilder builder(&getContext());
+      builder.setInsertionPointToStart(&block);
+      llvm::SmallDenseSet<int32_t> moved;
       for (int32_t lender : packing.lenders)
-        if (lender >= 0)
-          extracted.buffers[lender].getDefiningOp()->moveBefore(&block, block.begin());
+        if (lender >= 0 && moved.insert(lender).second) {
+          mlir::Operation *output = extracted.buffers[lender].getDefiningOp();
+          output->moveBefore(&block, builder.getInsertionPoint());
+          builder.setInsertionPointAfter(output);
+        }
       auto arena = plan::ArenaOp::create(builder, program.getLoc(),
                                          plan::BufferType::get(&getContext(), packing.arenaBytes));
       for (auto [i, life] : llvm::enumerate(lives)) {
@@ -89,12 +96,13 @@ private:
   }
 
   PlanReport *report_;
+  LendingLimits lending_;
 };
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createPlanPackPass(PlanReport *report) {
-  return std::make_unique<PlanPack>(report);
+std::unique_ptr<mlir::Pass> createPlanPackPass(PlanReport *report, PlanMemoryOptions options) {
+  return std::make_unique<PlanPack>(report, options);
 }
 
 } // namespace weft::compiler

@@ -3,6 +3,7 @@
 #include "compiler/plan/Extract.h"
 #include "compiler/plan/InPlace.h"
 #include "compiler/plan/LendOutputs.h"
+#include "compiler/plan/Limits.h"
 #include "compiler/plan/Order.h"
 #include "compiler/plan/Passes.h"
 #include "compiler/plan/Recompute.h"
@@ -15,11 +16,12 @@ namespace {
 
 struct PlanRecompute : mlir::PassWrapper<PlanRecompute, mlir::OperationPass<mlir::ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlanRecompute)
-  PlanRecompute() = default;
-  PlanRecompute(const PlanRecompute &other) : PassWrapper(other), report_(other.report_) {}
-  PlanRecompute(int64_t limit, PlanReport *report) : report_(report) {
-    this->limit = limit;
+  PlanRecompute(PlanReport *report, PlanMemoryOptions options)
+      : report_(report), options_(options) {
+    limit = options.memoryLimit;
   }
+  PlanRecompute(const PlanRecompute &other)
+      : PassWrapper(other), report_(other.report_), options_(other.options_) {}
   llvm::StringRef getArgument() const override {
     return "plan-recompute";
   }
@@ -31,12 +33,9 @@ struct PlanRecompute : mlir::PassWrapper<PlanRecompute, mlir::OperationPass<mlir
     plan::ProgramOp program = findProgram(getOperation());
     if (!program || limit <= 0)
       return;
-    ExtractedProblem extracted = extractProblem(program, /*inPlace=*/true);
-    int64_t least = -1; // bytes
-    for (const StepOrder &order : candidateOrders(extracted.problem)) {
-      int64_t bytes = plannedBytes(extracted.problem, order);
-      least = least < 0 ? bytes : std::min(least, bytes);
-    }
+    ExtractedProblem extracted = extractProblem(program, options_.inPlace);
+    LendingLimits lending = limitsOf(options_);
+    int64_t least = chooseOrder(extracted.problem, lending).bytes;
     if (least <= limit)
       return;
 
@@ -47,8 +46,8 @@ struct PlanRecompute : mlir::PassWrapper<PlanRecompute, mlir::OperationPass<mlir
       auto budget = int64_t(double(limit) * (1 - kRecomputeStep * walk));
       Recomputation found = recompute(extracted.problem, order, buffers, budget);
       PlanProblem repeated = repeatSteps(extracted.problem, found.runs).problem;
-      int64_t bytes = plannedBytes(repeated, programOrder(repeated));
-      if (bytes < least)
+      int64_t bytes = plannedBytes(repeated, programOrder(repeated), lending);
+      if (bytes <= limit || double(bytes) < double(least) * (1 - kLeastSaving))
         least = bytes, best = std::move(found);
     }
     if (best.runs.empty())
@@ -67,8 +66,8 @@ struct PlanRecompute : mlir::PassWrapper<PlanRecompute, mlir::OperationPass<mlir
                         llvm::cl::init(0)};
 
 private:
-  // The instructions in the order of the runs. One that runs again is a copy with buffers of its own,
-  // which all that follows reads.
+  // The instructions in the order of the runs. One that runs again is a copy with buffers of its
+  // own, which all that follows reads.
   static void apply(plan::ProgramOp program, const ExtractedProblem &extracted,
                     llvm::ArrayRef<int32_t> runs) {
     mlir::Block &block = program.getBody().front();
@@ -78,7 +77,8 @@ private:
     for (mlir::Operation *op : extracted.instructions)
       operands.emplace_back(op->getOperands());
     llvm::DenseMap<mlir::Value, mlir::Value> current; // of a buffer that was written again
-    llvm::DenseMap<std::pair<mlir::Value, mlir::Value>, mlir::Value> views; // (of the first, current)
+    // By a view of the first buffer and the current one.
+    llvm::DenseMap<std::pair<mlir::Value, mlir::Value>, mlir::Value> views;
     // The part of the current buffer that `operand` is of the first one.
     auto remap = [&](mlir::Value operand) {
       int64_t offset;
@@ -131,17 +131,19 @@ private:
         now.push_back(mapping.contains(first) ? mapping.lookup(first) : remap(first));
       builder.clone(*op)->setOperands(now);
       for (auto [first, again] : renewed)
-        current[first] = again;
+        if (!first.getDefiningOp<plan::OutputOp>()) // stays where it is: nobody needs its copy
+          current[first] = again;
     }
   }
 
-  PlanReport *report_ = nullptr;
+  PlanReport *report_;
+  PlanMemoryOptions options_;
 };
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createPlanRecomputePass(int64_t limit, PlanReport *report) {
-  return std::make_unique<PlanRecompute>(limit, report);
+std::unique_ptr<mlir::Pass> createPlanRecomputePass(PlanReport *report, PlanMemoryOptions options) {
+  return std::make_unique<PlanRecompute>(report, options);
 }
 
 } // namespace weft::compiler

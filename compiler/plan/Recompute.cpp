@@ -18,10 +18,11 @@ class Walk {
 public:
   Walk(const PlanProblem &problem, const StepOrder &order, llvm::ArrayRef<int32_t> buffers,
        int64_t budget)
-      : problem_(problem), order_(order), buffers_(buffers), budget_(budget), writer_(problem.values.size(), -1),
-        uses_(problem.values.size()), next_(problem.values.size()), gone_(problem.values.size(), kNever),
-        live_(problem.values.size()), pins_(problem.values.size()), place_(problem.values.size(), -1),
-        mark_(problem.steps.size(), -1) {
+      : problem_(problem), order_(order), buffers_(buffers), budget_(budget),
+        writer_(problem.values.size(), -1), uses_(problem.values.size()),
+        next_(problem.values.size()), gone_(problem.values.size(), kNever),
+        live_(problem.values.size()), pins_(problem.values.size()),
+        place_(problem.values.size(), -1), mark_(problem.steps.size(), -1) {
     for (size_t p = 0; p < order.steps.size(); ++p) {
       const PlanProblem::Step &step = problem.steps[order.steps[p]];
       allowed_ += step.cost;
@@ -93,12 +94,16 @@ private:
   void hold(int32_t v) {
     live_[v] = true;
     liveBytes_ += bytes(v);
+    if (problem_.values[v].bytes < kLeastRecomputed)
+      return;
     place_[v] = int32_t(candidates_.size());
     candidates_.push_back(v);
   }
   void drop(int32_t v) {
     live_[v] = false;
     liveBytes_ -= bytes(v);
+    if (place_[v] < 0)
+      return;
     int32_t last = candidates_.back();
     candidates_[place_[v]] = last;
     place_[last] = place_[v];
@@ -137,6 +142,7 @@ private:
   // Gives up the value for which that is the cheapest; false where there is none, or a limit of
   // planning is reached.
   bool giveUp() {
+    visits_ += int64_t(candidates_.size());
     if (visits_ >= kMaxRecomputeVisits || result_.cost > allowed_) {
       result_.complete = false;
       return false;
@@ -145,7 +151,7 @@ private:
     double least = kImpossible;
     for (int32_t v : candidates_) {
       int32_t use = nextUse(v);
-      if (pins_[v] > 0 || problem_.values[v].bytes < kLeastLoan || use == kNever)
+      if (pins_[v] > 0 || use == kNever)
         continue;
       double score = costOf(v, use) / (double(bytes(v)) * double(use - now_));
       if (score < least)
@@ -195,7 +201,7 @@ private:
   std::vector<int32_t> gone_; // of donated inputs: the position of the step that writes their memory
   std::vector<char> live_;    // arena values
   std::vector<int32_t> pins_; // how many of the steps that run now read the value
-  std::vector<int32_t> candidates_, place_; // live values; where each stands among them
+  std::vector<int32_t> candidates_, place_; // live values that are large; where each stands there
   std::vector<int32_t> mark_;               // of a step: when it was last found missing
   int32_t now_ = 0;
   int64_t liveBytes_ = 0, visits_ = 0;
@@ -223,13 +229,17 @@ RepeatedProblem repeatSteps(const PlanProblem &problem, llvm::ArrayRef<int32_t> 
       v = current[v];
     if (ran[s])
       for (int32_t &v : step.writes) {
-        PlanProblem::Value value = problem.values[v];
+        int32_t first = v;
+        PlanProblem::Value value = problem.values[first];
         value.kind = Kind::Arena;
         value.returned = false;
         value.extent = 0;
+        v = int32_t(result.problem.values.size());
         result.problem.values.push_back(value);
-        result.values.push_back(v);
-        v = current[v] = int32_t(result.problem.values.size()) - 1;
+        result.values.push_back(first);
+        // An output stays where it is: nobody needs its copy.
+        if (problem.values[first].kind != Kind::Output)
+          current[first] = v;
       }
     ran[s] = true;
     result.problem.steps.push_back(std::move(step));

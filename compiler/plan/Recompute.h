@@ -9,9 +9,9 @@ struct Recomputation {
   // Steps in the order in which they run; one may stand more than once. A read means what the last
   // run before it wrote.
   std::vector<int32_t> runs;
-  int64_t peakBytes = 0;  // the most that is live: arena values and outputs that are written
-  double cost = 0;        // of the runs beyond the first ones, as Step::cost counts
-  bool complete = true;   // false: a limit of planning ended the search early
+  int64_t peakBytes = 0; // the most that is live: arena values and outputs that are written
+  double cost = 0;       // of the runs beyond the first ones, as Step::cost counts
+  bool complete = true;  // false: a limit of planning ended the search early
 };
 
 // Walks the steps in the order given. Where what is live would not fit into `budget` bytes, the value
@@ -22,7 +22,7 @@ struct Recomputation {
 // and is computed again right before that read, from values that are live then or are computed again
 // themselves. Given up are arena values whose steps may be repeated (Step::repeatable), down to
 // inputs, constants and outputs; a donated input counts until the step that writes its memory
-// (`inPlace`, of the same order). Where nothing can be given up, the peak is above the budget.
+// (`buffers`: InPlaceResult::root of the same order). Where nothing can be given up, the peak is above the budget.
 Recomputation recompute(const PlanProblem &problem, const StepOrder &order,
                         llvm::ArrayRef<int32_t> buffers, int64_t budget);
 

@@ -69,7 +69,8 @@ ProgramContext::ProgramContext(const Config &config, uint8_t device)
       memory_limit(config.memory_limit) {}
 
 uint64_t ProgramContext::salt() const {
-  return static_cast<size_t>(llvm::hash_combine(backend, dump_dir, device, passes, prepare, memory_limit));
+  return static_cast<size_t>(
+      llvm::hash_combine(backend, dump_dir, device, passes, prepare, memory_limit));
 }
 
 } // namespace weft::recorder

@@ -67,3 +67,23 @@ plan.program @lend(%x: !plan.buffer<4194304> {plan.type = tensor<1048576xf32>}) 
   plan.launch @two ins(%b : !plan.buffer<4194304>) outs(%y : !plan.buffer<4194304>)
   plan.return %y : !plan.buffer<4194304>
 }
+
+// -----
+
+// An output that stands first of all goes on doing so: its views follow it.
+plan.kernel @two(%x: tensor<1048576xf32>) -> tensor<1048576xf32> {
+  plan.return %x : tensor<1048576xf32>
+}
+// CHECK-LABEL: plan.program @first
+plan.program @first(%x: !plan.buffer<4194304> {plan.type = tensor<1048576xf32>}) -> (!plan.buffer<4194304> {plan.type = tensor<1048576xf32>}) {
+  // CHECK: %[[Y:.*]] = plan.output
+  // CHECK: plan.view %[[Y]][0]
+  // CHECK: plan.launch
+  %y = plan.output : !plan.buffer<4194304>
+  %a = plan.alloc : !plan.buffer<4194304>
+  %b = plan.alloc : !plan.buffer<4194304>
+  plan.launch @two ins(%x : !plan.buffer<4194304>) outs(%a : !plan.buffer<4194304>)
+  plan.launch @two ins(%a : !plan.buffer<4194304>) outs(%b : !plan.buffer<4194304>)
+  plan.launch @two ins(%b : !plan.buffer<4194304>) outs(%y : !plan.buffer<4194304>)
+  plan.return %y : !plan.buffer<4194304>
+}

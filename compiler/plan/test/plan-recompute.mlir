@@ -69,3 +69,38 @@ plan.program @parts(%x: !plan.buffer<131072> {plan.type = tensor<32768xf32>}) ->
   plan.launch @h ins(%p, %e : !plan.buffer<65536>, !plan.buffer<131072>) outs(%y : !plan.buffer<131072>)
   plan.return %y : !plan.buffer<131072>
 }
+
+// -----
+
+// A launch that runs again for one of its results writes the others where nobody reads them: the
+// output is read where it was written first.
+plan.kernel @two(%x: tensor<32768xf32>) -> (tensor<32768xf32>, tensor<32768xf32>) {
+  plan.return %x, %x : tensor<32768xf32>, tensor<32768xf32>
+}
+plan.kernel @f(%x: tensor<32768xf32>) -> tensor<32768xf32> {
+  plan.return %x : tensor<32768xf32>
+}
+plan.kernel @g(%x: tensor<32768xf32>, %y: tensor<32768xf32>) -> tensor<32768xf32> {
+  plan.return %x : tensor<32768xf32>
+}
+plan.kernel @t(%x: tensor<32768xf32>, %y: tensor<32768xf32>, %z: tensor<32768xf32>) -> tensor<32768xf32> {
+  plan.return %x : tensor<32768xf32>
+}
+// CHECK-LABEL: plan.program @output
+// CHECK: plan.launch @two ins(%[[X:.*]] : !plan.buffer<131072>) outs(%[[O:.*]], %{{.*}} : !plan.buffer<131072>, !plan.buffer<131072>)
+// CHECK: plan.launch @two ins(%[[X]] : !plan.buffer<131072>) outs(%{{.*}}, %[[AGAIN:.*]] : !plan.buffer<131072>, !plan.buffer<131072>)
+// CHECK-NEXT: plan.launch @t ins(%[[AGAIN]], %[[O]], %
+plan.program @output(%x: !plan.buffer<131072> {plan.type = tensor<32768xf32>}) -> (!plan.buffer<131072> {plan.type = tensor<32768xf32>}, !plan.buffer<131072> {plan.type = tensor<32768xf32>}) {
+  %o = plan.output : !plan.buffer<131072>
+  %a = plan.alloc : !plan.buffer<131072>
+  %b = plan.alloc : !plan.buffer<131072>
+  %c = plan.alloc : !plan.buffer<131072>
+  %d = plan.alloc : !plan.buffer<131072>
+  %y = plan.output : !plan.buffer<131072>
+  plan.launch @two ins(%x : !plan.buffer<131072>) outs(%o, %a : !plan.buffer<131072>, !plan.buffer<131072>)
+  plan.launch @f ins(%a : !plan.buffer<131072>) outs(%b : !plan.buffer<131072>)
+  plan.launch @f ins(%b : !plan.buffer<131072>) outs(%c : !plan.buffer<131072>)
+  plan.launch @g ins(%b, %c : !plan.buffer<131072>, !plan.buffer<131072>) outs(%d : !plan.buffer<131072>)
+  plan.launch @t ins(%a, %o, %d : !plan.buffer<131072>, !plan.buffer<131072>, !plan.buffer<131072>) outs(%y : !plan.buffer<131072>)
+  plan.return %o, %y : !plan.buffer<131072>, !plan.buffer<131072>
+}
