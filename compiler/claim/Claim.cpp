@@ -1,5 +1,6 @@
 #include "compiler/claim/MakeCall.h"
 #include "compiler/claim/Passes.h"
+#include "compiler/graph/DecomposeOp.h"
 #include "compiler/graph/Slice.h"
 #include "compiler/pipeline/Report.h"
 #include "dialects/weft/ir/Weft.h"
@@ -35,15 +36,17 @@ public:
       auto weftOp = mlir::dyn_cast<ir::WeftOp>(op);
       if (!weftOp || (weftOp.kind() == ir::Kind::Composite) != composites || op->use_empty())
         continue;
-      bool varies = hasVaryingSizes(op);
+      bool varies = hasVaryingSizes(op), claimed = false;
+      auto sometimes = [&](const SometimesMine &answer) {
+        if (report_)
+          report_->takesSomeSizes = true;
+        op->emitOpError(answer.explanation);
+        signalPassFailure();
+      };
       for (const std::unique_ptr<Provider> &provider : providers_->providers()) {
         ClaimAnswer answer = provider->match(op, fastMath);
-        if (auto *sometimes = std::get_if<SometimesMine>(&answer)) {
-          if (report_)
-            report_->takesSomeSizes = true;
-          op->emitOpError(sometimes->explanation);
-          return signalPassFailure();
-        }
+        if (auto *some = std::get_if<SometimesMine>(&answer))
+          return sometimes(*some);
         if (auto *refusal = std::get_if<ClaimRefusal>(&answer))
           refusals.add(refusal->reason, op, refusal->explanation);
         auto *claim = std::get_if<Claim>(&answer);
@@ -58,9 +61,18 @@ public:
           refusals.add(refusal.reason, neighbour, refusal.explanation);
         makeCall(provider->name(), *claim);
         ++numClaims;
-        changed = true;
+        changed = claimed = true;
         break;
       }
+      if (!composites || claimed)
+        continue;
+      KernelAnswer kernel = providers_->kernelFor(op);
+      if (auto *some = std::get_if<SometimesMine>(&kernel))
+        return sometimes(*some);
+      if (auto *refusal = std::get_if<ClaimRefusal>(&kernel))
+        refusals.add(refusal->reason, op, refusal->explanation);
+      if (std::holds_alternative<OwnKernel>(kernel))
+        op->setAttr(kWholeAttr, mlir::UnitAttr::get(op->getContext()));
     }
     if (changed)
       for (mlir::Operation *op = &block.back(); op;) {

@@ -92,9 +92,21 @@ public:
   }
 };
 
+// A composite that the backend's own code generator builds whole.
+struct OwnKernel {};
+using KernelAnswer = std::variant<NotMine, ClaimRefusal, SometimesMine, OwnKernel>;
+
 // The providers of a backend, first come first served.
 class ProviderSet {
 public:
+  // Asked of composites that no provider takes. Stateless; without one, all are decomposed.
+  using Kernels = KernelAnswer (*)(mlir::Operation *);
+  void setKernels(Kernels kernels) {
+    kernels_ = kernels;
+  }
+  KernelAnswer kernelFor(mlir::Operation *op) const {
+    return kernels_ ? kernels_(op) : KernelAnswer(NotMine{});
+  }
   void add(std::unique_ptr<Provider> provider) {
     providers_.push_back(std::move(provider));
   }
@@ -104,6 +116,7 @@ public:
 
 private:
   std::vector<std::unique_ptr<Provider>> providers_;
+  Kernels kernels_ = nullptr;
 };
 
 } // namespace weft::compiler

@@ -1,5 +1,6 @@
 // The stages of buildKernel: fusion -> linalg on tensors -> loops over vectors -> math expanded ->
 // llvm dialect.
+#include "compiler/codegen/AttentionTiles.h"
 #include "compiler/codegen/Codegen.h"
 
 #include "compiler/codegen/MatmulSchedule.h"
@@ -101,6 +102,14 @@ static mlir::LogicalResult lowerToLinalg(KernelBuilder &kernel) {
     llvm::SmallVector<Value> operands;
     for (Value operand : op.getOperands())
       operands.push_back(kernel.lowered.lookup(operand));
+    if (weft.kind() == ir::Kind::Composite) {
+      // Its schedule reads the op itself.
+      for (Value result : op.getResults())
+        kernel.lowered[result] = mlir::tensor::EmptyOp::create(
+            b, op.getLoc(), mlir::cast<mlir::RankedTensorType>(result.getType()).getShape(),
+            mlir::getElementTypeOrSelf(result.getType()));
+      continue;
+    }
     auto values = weft.lowerToLinalg(b, operands);
     if (mlir::failed(values))
       return op.emitOpError("has no lowering to linalg: ")
@@ -188,6 +197,26 @@ static void wrap(KernelBuilder &kernel, llvm::StringRef symbol, llvm::ArrayRef<i
     inner.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
 }
 
+static bool isWholeComposite(mlir::Operation *op) {
+  return mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Composite;
+}
+// Of attention's two products, or the five of its derivative, over the scores that are not hidden.
+static double attentionOperations(mlir::Operation *op) {
+  auto sizesOf = [&](int64_t i) {
+    return mlir::cast<mlir::RankedTensorType>(op->getOperand(i).getType()).getShape();
+  };
+  double features = static_cast<double>(sizesOf(0).back()),
+         width = static_cast<double>(sizesOf(2).back()),
+         scores = static_cast<double>(sizesOf(2).end()[-2]);
+  for (int64_t size : sizesOf(0).drop_back())
+    scores *= static_cast<double>(size);
+  bool isForward = mlir::isa<ir::AttentionOp>(op);
+  auto causal = op->getAttrOfType<mlir::BoolAttr>("causal");
+  if (causal && causal.getValue())
+    scores /= 2;
+  return 2 * scores * (isForward ? features + width : 3 * features + 2 * width);
+}
+
 // Time per element and the traffic, from which the size of the pieces follows. Rough: it only has
 // to tell tiny from large.
 double estimate(KernelBuilder &kernel) {
@@ -207,9 +236,11 @@ double estimate(KernelBuilder &kernel) {
   for (Value output : kernel.outputs)
     bytes += bytesOf(output);
   for (mlir::Operation *op : kernel.ops) {
-    double operations = ir::operationsOf(op);
-    bool isFloatProduct = mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Contraction &&
-                          mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(op->getResult(0)));
+    double operations = isWholeComposite(op) ? attentionOperations(op) : ir::operationsOf(op);
+    bool isFloatProduct =
+        isWholeComposite(op) ||
+        (mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Contraction &&
+         mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(op->getResult(0))));
     flops += operations;
     work += operations / (isFloatProduct ? kMatmulPace : 1);
   }
@@ -268,6 +299,10 @@ static mlir::LogicalResult schedule(KernelBuilder &kernel) {
   case FusionDomain::Shape::Alone:
     if (auto matmul = kernel.outputs.front().getDefiningOp<ir::MatmulOp>())
       return scheduleMatmul(kernel, matmul, kernel.vectorBytes);
+    if (auto attention = kernel.outputs.front().getDefiningOp<ir::AttentionOp>())
+      return scheduleAttention(kernel, attention, kernel.vectorBytes);
+    if (auto gradient = kernel.outputs.front().getDefiningOp<ir::AttentionGradientOp>())
+      return scheduleAttentionGradient(kernel, gradient, kernel.vectorBytes);
     [[fallthrough]];
   case FusionDomain::Shape::Empty:
     return scheduleAlone(kernel);

@@ -2,7 +2,8 @@
 // 1024, a chain of elementwise ops over 16 M elements, a transpose, a reduction over each axis. One
 // thread. The counter `memcpy_ratio` is the kernel's best time over memcpy's best, both measured in
 // one run, alternating. Products of matrices, whose name says [batch x] rows x depth x columns,
-// count operations a second.
+// count operations a second, and so do attention and its derivative, whose name says matrices x
+// queries x keys x features.
 #include <chrono>
 #include <cstring>
 #include <vector>
@@ -231,6 +232,86 @@ void runMatmul(benchmark::State &state, int64_t batch, int64_t m, int64_t k, int
   state.counters["gflops"] = 2e-9 * static_cast<double>(batch * m * n * k) / best;
 }
 
+// Attention over [matrices, length, features] of float32, or the gradients of its three operands.
+void runAttention(benchmark::State &state, int64_t matrices, int64_t queries, int64_t keys,
+                  int64_t features, bool causal, bool gradient) {
+  mlir::MLIRContext context;
+  registerCodegenDialects(context);
+  auto tensor = [&](std::vector<int64_t> sizes) {
+    std::string type = "tensor<" + std::to_string(matrices) + "x";
+    for (int64_t size : sizes)
+      type += std::to_string(size) + "x";
+    return type + "f32>";
+  };
+  std::string q = tensor({queries, features}), k = tensor({keys, features}), l = tensor({queries}),
+              options = std::string("causal = ") + (causal ? "true" : "false") + ", scale = 0.125";
+  std::vector<std::string> types = {q, k, k}, results = {q, l};
+  std::string op = "%y:2 = weft.attention %x0, %x1, %x2 {" + options + "}", yielded = "%y#0, %y#1";
+  if (gradient) {
+    types = {q, k, k, q, l, q};
+    results = {q, k, k};
+    op = "%y:3 = weft.attention_gradient %x0, %x1, %x2 result %x3, %x4 gradient %x5 {" + options +
+         ", operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 0, 0>}";
+    yielded += ", %y#2";
+  }
+  auto joined = [](const std::vector<std::string> &parts) {
+    std::string text;
+    for (const std::string &part : parts)
+      text += (text.empty() ? "" : ", ") + part;
+    return text;
+  };
+  std::string arguments, inputs;
+  for (auto [i, type] : llvm::enumerate(types)) {
+    std::string number = std::to_string(i), comma = i ? ", " : "";
+    arguments += comma + "%a" + number + ": " + type;
+    inputs += comma + "%x" + number + " = %a" + number + " : " + type;
+  }
+  std::string text = "func.func @main(" + arguments + ") { %r:" + std::to_string(results.size()) +
+                     " = weft.fusion(" + inputs + ") -> (" + joined(results) + ") { " + op +
+                     " : (" + joined(types) + ") -> (" + joined(results) + ")\n weft.yield " +
+                     yielded + " : " + joined(results) + " } return }";
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  ir::FusionOp fusion;
+  if (module)
+    module->walk([&](ir::FusionOp op) { fusion = op; });
+  std::string error = "does not parse: " + text;
+  auto kernel = fusion ? TestKernel::build(fusion, error) : nullptr;
+  if (!kernel)
+    return state.SkipWithError(error.c_str());
+  std::vector<std::vector<float>> memory;
+  std::vector<void *> buffers;
+  auto add = [&](mlir::Type type, float least) {
+    memory.emplace_back(mlir::cast<mlir::RankedTensorType>(type).getNumElements() + 16);
+    for (size_t i = 0; i < memory.back().size(); ++i)
+      memory.back()[i] = least + static_cast<float>(i % 1000) * 1e-3f;
+  };
+  for (mlir::Type type : fusion.getInputs().getTypes())
+    add(type, mlir::cast<mlir::RankedTensorType>(type).getRank() == 2 ? 8.0f : -0.5f);
+  for (mlir::Type type : fusion.getResultTypes())
+    add(type, 0);
+  for (auto &one : memory)
+    buffers.push_back(
+        reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(one.data()) + 63) / 64 * 64));
+  double best = 1e9;
+  for (auto _ : state) {
+    double time = seconds([&] { benchmark::DoNotOptimize(kernel->call(buffers)); });
+    state.SetIterationTime(time);
+    best = std::min(best, time);
+  }
+  state.counters["best_us"] = best * 1e6;
+  state.counters["gflops"] = 1e-9 * kernel->info.flops / best;
+}
+
+BENCHMARK_CAPTURE(runAttention, 96x128x128x64, 96, 128, 128, 64, false, false)->UseManualTime();
+BENCHMARK_CAPTURE(runAttention, 96x197x197x64, 96, 197, 197, 64, false, false)->UseManualTime();
+BENCHMARK_CAPTURE(runAttention, causal_12x1024x1024x64, 12, 1024, 1024, 64, true, false)
+    ->UseManualTime();
+BENCHMARK_CAPTURE(runAttention, gradient_96x128x128x64, 96, 128, 128, 64, false, true)
+    ->UseManualTime();
+BENCHMARK_CAPTURE(runAttention, gradient_96x197x197x64, 96, 197, 197, 64, false, true)
+    ->UseManualTime();
+BENCHMARK_CAPTURE(runAttention, gradient_causal_12x1024x1024x64, 12, 1024, 1024, 64, true, true)
+    ->UseManualTime();
 BENCHMARK_CAPTURE(run, softmax_1024x1024, kSoftmax)->UseManualTime();
 BENCHMARK_CAPTURE(run, layer_norm_1024x1024, kLayerNorm)->UseManualTime();
 BENCHMARK_CAPTURE(run, tanh_sigmoid_chain_16M, kChain)->UseManualTime();

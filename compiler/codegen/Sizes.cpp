@@ -52,6 +52,17 @@ static llvm::StringRef whyNot(Operation *op) {
                    (matmul.getType().getRank() > 2 || named(matmul.getLhs()) == 0)
                ? llvm::StringRef()
                : "it sums over a size that varies";
+  // Its matrices; no other op is in its kernel.
+  if (mlir::isa<ir::AttentionOp, ir::AttentionGradientOp>(op)) {
+    auto isMatrices = [&](Value value) {
+      auto rank = mlir::cast<RankedTensorType>(value.getType()).getRank();
+      return named(value) < 0 || (named(value) == 0 && rank > 2);
+    };
+    return llvm::all_of(op->getOperands(), isMatrices) &&
+                   named(op->getOperand(0)) == 0
+               ? llvm::StringRef()
+               : "the sizes of its matrices vary";
+  }
   // What is added to has the size in front of the dim that is indexed, or not at all: then it is
   // the source's length.
   if (kind == ir::Kind::Scatter && !mlir::isa<ir::ScatterReduceOp>(op)) {
@@ -120,7 +131,8 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
       !mlir::isa<ir::CumsumOp, ir::ScatterReduceOp>(outputs.front().getDefiningOp());
   if ((domain->shape() == Shape::Alone && !hasOwnSchedule) || domain->shape() == Shape::Empty)
     return fusion.emitError("codegen: a kernel of this kind has no form for sizes that vary"), none;
-  if (hasOwnSchedule && !mlir::isa<ir::MatmulOp>(outputs.front().getDefiningOp())) {
+  if (hasOwnSchedule && !mlir::isa<ir::MatmulOp, ir::AttentionOp, ir::AttentionGradientOp>(
+                            outputs.front().getDefiningOp())) {
     // How a sum is added up must not change within the range.
     Operation *scatter = outputs.front().getDefiningOp();
     auto indices = mlir::cast<RankedTensorType>(scatter->getOperand(1).getType());

@@ -57,7 +57,13 @@ static int64_t countedOps(llvm::ArrayRef<Operation *> ops) {
 static bool isTooLarge(llvm::ArrayRef<Operation *> ops, const FusionDomain &domain) {
   return countedOps(ops) > (domain.near().empty() ? kMaxFusionOps : kMaxWindowedOps);
 }
+// Composites that have schedules of their own; a backend without these decomposes them.
+static bool isWhole(Operation *op) {
+  return mlir::isa<ir::AttentionOp, ir::AttentionGradientOp>(op);
+}
 static bool isAlone(Operation *op) {
+  if (isWhole(op))
+    return true;
   auto kind = mlir::cast<ir::WeftOp>(op).kind();
   return kind == Kind::Contraction || kind == Kind::Scatter || kind == Kind::Scan;
 }
@@ -66,10 +72,10 @@ Refusal FusionDomain::fusible(Operation *op) {
   auto weft = mlir::dyn_cast<ir::WeftOp>(op);
   if (!weft)
     return Refusal::NotFusible;
-  if (weft.kind() == Kind::Structure || weft.kind() == Kind::Composite ||
-      weft.kind() == Kind::Exchange)
+  if (weft.kind() == Kind::Structure || weft.kind() == Kind::Exchange)
     return Refusal::NotFusible;
-  if (!weft.missingRule(ir::RuleKind::Lowering).empty())
+  if (!isWhole(op) && (weft.kind() == Kind::Composite ||
+                       !weft.missingRule(ir::RuleKind::Lowering).empty()))
     return Refusal::NotFusible;
   auto isStatic = [](mlir::Type type) {
     auto tensor = mlir::dyn_cast<RankedTensorType>(type);
@@ -307,10 +313,10 @@ bool DomainAnalysis::alone() {
       continue;
     if (isAlone(other) || isReduction(other))
       return refuse(Refusal::Alone, other);
-    if (mlir::isa<ir::MatmulOp>(op) && !mlir::isa<ir::ConstantOp>(other))
+    if ((mlir::isa<ir::MatmulOp>(op) || isWhole(op)) && !mlir::isa<ir::ConstantOp>(other))
       return refuse(Refusal::Alone, op);
   }
-  if (outputs.size() != 1 || outputs[0] != op->getResult(0))
+  if (!llvm::all_of(outputs, [&](Value output) { return output.getDefiningOp() == op; }))
     return refuse(Refusal::Alone, op);
   domain.shape_ = FusionDomain::Shape::Alone;
   return true;

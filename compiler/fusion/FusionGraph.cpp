@@ -134,7 +134,8 @@ void FusionGraph::findFreeOps(mlir::Block &block) {
     // A reader needs the value in memory. Then it is computed once, and its other readers read it
     // there as well. A reshape in memory is an alias.
     if (!isa<ir::ReshapeOp>(op) && llvm::any_of(op.getUsers(), [](mlir::Operation *user) {
-          return readsMemory(user) || isa<ir::MatmulOp>(user) || isa<ir::ReshapeOp>(user);
+          return readsMemory(user) || isa<ir::ReshapeOp>(user) ||
+                 isa<ir::MatmulOp, ir::AttentionOp, ir::AttentionGradientOp>(user);
         }))
       continue;
     free_[&op] = size;

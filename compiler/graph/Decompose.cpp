@@ -26,7 +26,7 @@ namespace {
 
 // Whether codegen knows the op only through its decomposition.
 bool needsDecomposition(ir::WeftOp op) {
-  return !op.missingRule(ir::RuleKind::Lowering).empty() &&
+  return !op->hasAttr(kWholeAttr) && !op.missingRule(ir::RuleKind::Lowering).empty() &&
          op.missingRule(ir::RuleKind::Decomposition).empty();
 }
 

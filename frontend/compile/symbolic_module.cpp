@@ -220,9 +220,10 @@ private:
       return mlir::isa<ir::RandomUniformOp, ir::RandomAdvanceOp>(op);
     case ir::Kind::Composite:
       return mlir::isa<ir::SoftmaxOp, ir::LogSoftmaxOp, ir::LayerNormOp, ir::CrossEntropyOp,
-                       ir::DropoutOp, ir::AttentionOp, ir::Conv2dOp, ir::Conv2dInputGradientOp,
-                       ir::Conv2dWeightGradientOp, ir::MaxPool2dOp, ir::MaxPool2dGradientOp,
-                       ir::AvgPool2dOp, ir::AvgPool2dGradientOp, ir::ArgSortOp>(op);
+                       ir::DropoutOp, ir::AttentionOp, ir::AttentionGradientOp, ir::Conv2dOp,
+                       ir::Conv2dInputGradientOp, ir::Conv2dWeightGradientOp, ir::MaxPool2dOp,
+                       ir::MaxPool2dGradientOp, ir::AvgPool2dOp, ir::AvgPool2dGradientOp,
+                       ir::ArgSortOp>(op);
     default:
       return false;
     }

@@ -82,6 +82,9 @@ double termsOf(OpModule &made) {
         0)[shape(0).size() - (mlir::cast<ir::MatmulOp>(made.op).getTransposeLhs() ? 2 : 1)];
   if (name == "weft.attention")
     return shape(0).back() + shape(1)[shape(1).size() - 2];
+  if (name == "weft.attention_gradient")
+    return shape(0).back() + shape(2).back() + shape(0)[shape(0).size() - 2] +
+           shape(1)[shape(1).size() - 2];
   if (name == "weft.index_add" || name == "weft.scatter_add" || name == "weft.scatter_reduce")
     return 1 + product(shape(1));
   if (mlir::isa<ir::Conv2dOp>(made.op))

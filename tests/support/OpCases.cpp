@@ -615,6 +615,45 @@ static void addComposites(std::vector<OpCase> &cases) {
   cases.back().smooth = false;
   attention({4, 3}, 65, 65, 16, 16, true, kNone, true);
   attention({2, 3}, 37, 65, 16, 24, false, kBool, true);
+  auto attentionGradient = [&](Shape batch, int64_t tq, int64_t tk, int64_t d, int64_t dv,
+                               bool causal, Mask mask, bool sum, bool large = false) {
+    auto with = [&](Shape last) {
+      last.insert(last.begin(), batch.begin(), batch.end());
+      return last;
+    };
+    OpCase c{"weft.attention_gradient",
+             spellShape(batch) + " " + std::to_string(tq) + "x" + std::to_string(tk) +
+                 (causal ? " causal" : "") +
+                 (mask == kBool    ? " bool mask"
+                  : mask == kFloat ? " float mask"
+                                   : "") +
+                 (sum ? " sum" : ""),
+             {data(with({tq, d})),
+              data(with({tk, d})),
+              data(with({tk, dv})),
+              data(with({tq, dv})),
+              // Probabilities of at most 1, as those of attention's own log_sum_exp.
+              {with({tq}), {}, Values::Numbers, 12, 16},
+              data(with({tq, dv}))}};
+    if (mask == kBool)
+      c.operands.push_back(booleans({tq, tk}));
+    if (mask == kFloat)
+      c.operands.push_back(data({tq, 1}));
+    if (sum)
+      c.operands.push_back(data(with({tq})));
+    c.attributes = std::string("{causal = ") + (causal ? "true" : "false") +
+                   ", scale = 0.4 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, " +
+                   (mask == kNone ? "0, " : "1, ") + (sum ? "1>}" : "0>}");
+    c.large = large;
+    cases.push_back(c);
+  };
+  attentionGradient({}, 3, 4, 2, 3, false, kNone, false);
+  attentionGradient({2}, 3, 3, 2, 2, true, kNone, true);
+  attentionGradient({2, 2}, 2, 4, 3, 2, true, kNone, false);
+  attentionGradient({2}, 3, 4, 2, 2, false, kBool, true);
+  attentionGradient({2}, 3, 4, 2, 2, false, kFloat, false);
+  attentionGradient({4, 3}, 65, 65, 16, 16, true, kNone, true, true);
+  attentionGradient({2, 3}, 37, 65, 16, 24, false, kBool, false, true);
   auto crossEntropy = [&](Shape rows, int64_t classes, int64_t ignored, bool large = false) {
     Shape shape = rows;
     shape.push_back(classes);

@@ -3,6 +3,7 @@
 #include "backends/cpu/compile/ConvolutionProvider.h"
 #include "backends/cpu/compile/MatmulProvider.h"
 #include "backends/cpu/compile/SortProvider.h"
+#include "backends/cpu/compile/WholeKernels.h"
 #include "backends/cpu/device/library_registry.h"
 #include "backends/cpu/device/onednn_matmul.h"
 #include "runtime/executor/device.h"
@@ -29,6 +30,7 @@ const compiler::ProviderSet *providers() {
     made->add(makeMatmulProvider(packsWeights()));
     made->add(makeConvolutionProvider());
     made->add(makeSortProvider());
+    made->setKernels(kernelFor);
     return made;
   }();
   return set;

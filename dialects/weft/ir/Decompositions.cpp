@@ -200,6 +200,32 @@ FailureOr<SmallVector<Value>> AttentionOp::decompose(OpBuilder &b) {
                             narrowTo(largest + log(total), getLogSumExp())};
 }
 
+FailureOr<SmallVector<Value>> AttentionGradientOp::decompose(OpBuilder &b) {
+  Val query = widen(Val(b, getLoc(), getQuery()));
+  auto wide = [&](Value value) {
+    return widen(query.at(value));
+  };
+  Val key = wide(getKey()), value = wide(getValue()), g = wide(getGradient());
+  double scale = getScale().convertToDouble();
+  Val scores =
+      attentionScores(query, key, getMask() ? query.at(getMask()) : Val(), getCausal(), scale);
+  if (!scores)
+    return emitOpError("is causal over different symbolic lengths, whose difference is not known");
+  SmallVector<int64_t> dims{scores.rank() - 1};
+  Dims extents = dimsOf(scores.type());
+  auto full = [&](Val row) {
+    return unreduce(row, extents, dims);
+  };
+  Val probability = exp(scores - full(zeroIfMinusInfinity(wide(getLogSumExp()))));
+  Val row = sum(g * wide(getResult()), dims);
+  if (Value sumGradient = getSumGradient())
+    row = row - wide(sumGradient);
+  Val dscores = probability * (matmul(g, value, false, true) - full(row)) * scale;
+  return SmallVector<Value>{narrowTo(matmul(dscores, key), getQueryGradient()),
+                            narrowTo(matmul(dscores, query, true, false), getKeyGradient()),
+                            narrowTo(matmul(probability, g, true, false), getValueGradient())};
+}
+
 FailureOr<SmallVector<Value>> CrossEntropyOp::decompose(OpBuilder &b) {
   Val logits = widen(Val(b, getLoc(), getLogits()));
   SmallVector<int64_t> dims{logits.rank() - 1};

@@ -84,9 +84,10 @@ LogicalResult LayerNormOp::differentiate(GradContext &ctx) {
   return success();
 }
 
-// With p = exp(scores - log_sum_exp), recomputed as Dao et al. 2022 do: dvalue = p^T g, dp = g
-// value^T, dscores = p (dp - rowsum(p dp) + g_log_sum_exp). The row sum equals rowsum(g result) and
-// needs no saved result.
+// One op gives the gradients of query, key and value: backends may compute it without the matrix of
+// scores. Where the mask wants a gradient there is such a matrix anyway, and where log_sum_exp
+// alone has one the formula is shorter: with p = exp(scores - log_sum_exp), recomputed as Dao et
+// al. 2022 do, dvalue = p^T g, dp = g value^T, dscores = p (dp - rowsum(p dp) + g_log_sum_exp).
 LogicalResult AttentionOp::differentiate(GradContext &ctx) {
   const auto &p = ctx.properties<AttentionOp>();
   double scale = p.scale.getValueAsDouble();
@@ -94,10 +95,23 @@ LogicalResult AttentionOp::differentiate(GradContext &ctx) {
   bool maskNeeds =
       hasMask && ctx.needs(3) && mlir::isa<mlir::FloatType>(ctx.operandType(3).getElementType());
   Val query = ctx.operand(0), key = ctx.operand(1), mask = hasMask ? ctx.operand(3) : Val();
-  Val scores = attentionScores(query, key, mask, causal, scale);
-  if (!scores)
+  Dim queries = dimsOf(query.type()).end()[-2], keys = dimsOf(key.type()).end()[-2];
+  if (causal && queries != keys && !(queries.isStatic() && keys.isStatic()))
     return ctx.noRule(AttentionOp::getOperationName(),
                       "it is causal over different symbolic lengths");
+  if (ctx.hasG(0) && !maskNeeds) {
+    if (!ctx.needs(0) && !ctx.needs(1) && !ctx.needs(2))
+      return success();
+    mlir::OpBuilder &b = ctx.builder();
+    auto gradients = AttentionGradientOp::create(
+        b, ctx.loc(), query.type(), key.type(), ctx.operandType(2), query, key, ctx.operand(2),
+        ctx.result(0), ctx.result(1), ctx.g(0), mask, ctx.hasG(1) ? ctx.g(1) : Val(),
+        b.getBoolAttr(causal), p.scale);
+    for (auto [i, gradient] : llvm::enumerate(gradients.getResults()))
+      ctx.grad(i, ctx.at(gradient));
+    return success();
+  }
+  Val scores = attentionScores(query, key, mask, causal, scale);
   SmallVector<int64_t> dims{scores.rank() - 1};
   Dims extents = dimsOf(scores.type());
   auto full = [&](Val row) {
@@ -134,6 +148,74 @@ LogicalResult AttentionOp::differentiate(GradContext &ctx) {
     ctx.grad(0, toOperand(matmul(scaled, key, false, false), 0));
   if (ctx.needs(1))
     ctx.grad(1, toOperand(matmul(scaled, query, true, false), 1));
+  return success();
+}
+
+// The gradient's own derivative. With S the scores, P = exp(S - log_sum_exp), E = g value^T -
+// shared, shared = rowsum(g result) - g_log_sum_exp, T = P E: dquery = scale T key, dkey = scale
+// T^T query, dvalue = P^T g. From their cotangents a, b, c follow those of T and P, then those of
+// what they are made of.
+LogicalResult AttentionGradientOp::differentiate(GradContext &ctx) {
+  const auto &p = ctx.properties<AttentionGradientOp>();
+  enum { kQuery, kKey, kValue, kResult, kLogSumExp, kGradient };
+  double scale = p.scale.getValueAsDouble();
+  bool hasMask = p.operandSegmentSizes[6] != 0, hasSum = p.operandSegmentSizes[7] != 0,
+       causal = p.causal && p.causal.getValue();
+  int64_t maskIndex = 6, sumIndex = hasMask ? 7 : 6;
+  Val query = ctx.operand(kQuery), key = ctx.operand(kKey), value = ctx.operand(kValue),
+      result = ctx.operand(kResult), g = ctx.operand(kGradient);
+  Val scores = attentionScores(query, key, hasMask ? ctx.operand(maskIndex) : Val(), causal, scale);
+  if (!scores)
+    return ctx.noRule(AttentionGradientOp::getOperationName(),
+                      "it is causal over different symbolic lengths");
+  SmallVector<int64_t> dims{scores.rank() - 1};
+  Dims extents = dimsOf(scores.type()), wide = dimsOf(g.type());
+  auto add = [](Val &to, Val term) {
+    to = to ? to + term : term;
+  };
+  Val P = exp(scores - unreduce(zeroIfMinusInfinity(ctx.operand(kLogSumExp)), extents, dims));
+  Val shared = sum(g * result, dims);
+  if (hasSum)
+    shared = shared - ctx.operand(sumIndex);
+  Val E = matmul(g, value, false, true) - unreduce(shared, extents, dims), T = P * E;
+  Val ofT, ofP, ofQuery, ofKey, ofValue, ofG;
+  if (ctx.hasG(kQuery)) {
+    Val a = ctx.g(kQuery) * scale;
+    add(ofT, matmul(a, key, false, true));
+    add(ofKey, matmul(T, a, true, false));
+  }
+  if (ctx.hasG(kKey)) {
+    Val b = ctx.g(kKey) * scale;
+    add(ofT, matmul(query, b, false, true));
+    add(ofQuery, matmul(T, b));
+  }
+  if (ctx.hasG(kValue)) {
+    Val c = ctx.g(kValue);
+    add(ofP, matmul(g, c, false, true));
+    add(ofG, matmul(P, c));
+  }
+  if (ofT) {
+    add(ofP, ofT * E);
+    Val ofE = ofT * P, ofShared = -sum(ofE, dims);
+    add(ofG, matmul(ofE, value) + unreduce(ofShared, wide, dims) * result);
+    add(ofValue, matmul(ofE, g, true, false));
+    ctx.grad(kResult, unreduce(ofShared, wide, dims) * g);
+    if (hasSum)
+      ctx.grad(sumIndex, -ofShared);
+  }
+  if (!ofP)
+    return success();
+  Val ofScores = ofP * P;
+  ctx.grad(kLogSumExp, -sum(ofScores, dims));
+  if (hasMask && mlir::isa<mlir::FloatType>(ctx.operandType(maskIndex).getElementType()))
+    ctx.grad(maskIndex, sumToDims(ofScores, dimsOf(ctx.operandType(maskIndex))));
+  add(ofQuery, matmul(ofScores, key) * scale);
+  add(ofKey, matmul(ofScores, query, true, false) * scale);
+  ctx.grad(kQuery, ofQuery);
+  ctx.grad(kKey, ofKey);
+  if (ofValue)
+    ctx.grad(kValue, ofValue);
+  ctx.grad(kGradient, ofG);
   return success();
 }
 

@@ -164,13 +164,27 @@ LogicalResult LayerNormOp::evaluate(EvalContext &ctx) {
   return success();
 }
 
+// The score of key k; coords: of the query, and a last one for the key.
+static double maskedScore(double score, const HostTensor *mask, Coords &coords, int64_t k,
+                          bool isLater) {
+  const double hidden = -std::numeric_limits<double>::infinity();
+  coords.back() = k;
+  if (mask) {
+    int64_t position = broadcastPosition(coords, mask->shape);
+    if (mask->dtype == DType::kBool)
+      score = mask->getInt(position) ? score : hidden;
+    else
+      score += mask->getDouble(position);
+  }
+  return isLater ? hidden : score;
+}
+
 LogicalResult AttentionOp::evaluate(EvalContext &ctx) {
   const HostTensor &query = ctx.operand(0), &key = ctx.operand(1), &value = ctx.operand(2);
   const HostTensor *mask = getMask() ? &ctx.operand(3) : nullptr;
   int64_t lengthQ = query.shape.end()[-2], lengthK = key.shape.end()[-2],
           features = query.shape.end()[-1], width = value.shape.end()[-1];
   int64_t rows = ctx.result(1).size();
-  const double hidden = -std::numeric_limits<double>::infinity();
   std::vector<double> scores(lengthK);
   for (int64_t r = 0; r < rows; ++r) {
     int64_t batch = r / lengthQ, q = r % lengthQ;
@@ -181,16 +195,8 @@ LogicalResult AttentionOp::evaluate(EvalContext &ctx) {
       for (int64_t d = 0; d < features; ++d)
         score +=
             query.getDouble(r * features + d) * key.getDouble((batch * lengthK + k) * features + d);
-      score *= getScale().convertToDouble();
-      coords.back() = k;
-      if (mask) {
-        int64_t position = broadcastPosition(coords, mask->shape);
-        if (mask->dtype == DType::kBool)
-          score = mask->getInt(position) ? score : hidden;
-        else
-          score += mask->getDouble(position);
-      }
-      scores[k] = getCausal() && k > q + lengthK - lengthQ ? hidden : score;
+      scores[k] = maskedScore(score * getScale().convertToDouble(), mask, coords, k,
+                              getCausal() && k > q + lengthK - lengthQ);
     }
     double total = logSumExp(scores).total();
     ctx.result(1).set(r, total);
@@ -205,6 +211,52 @@ LogicalResult AttentionOp::evaluate(EvalContext &ctx) {
       ctx.result(0).set(r * width + d, sum);
     }
   }
+  return success();
+}
+
+LogicalResult AttentionGradientOp::evaluate(EvalContext &ctx) {
+  const HostTensor &query = ctx.operand(0), &key = ctx.operand(1), &value = ctx.operand(2),
+                   &result = ctx.operand(3), &logSumExp = ctx.operand(4), &g = ctx.operand(5);
+  const HostTensor *mask = getMask() ? &ctx.operand(6) : nullptr,
+                   *sumGradient = getSumGradient() ? &ctx.operand(mask ? 7 : 6) : nullptr;
+  int64_t lengthQ = query.shape.end()[-2], lengthK = key.shape.end()[-2],
+          features = query.shape.end()[-1], width = value.shape.end()[-1];
+  double scale = getScale().convertToDouble();
+  std::vector<double> dquery(query.size()), dkey(key.size()), dvalue(value.size());
+  for (int64_t r = 0, rows = logSumExp.size(); r < rows; ++r) {
+    int64_t batch = r / lengthQ, q = r % lengthQ;
+    Coords coords = coordsOf(r, logSumExp.shape);
+    coords.push_back(0);
+    double total = logSumExp.getDouble(r), shared = sumGradient ? -sumGradient->getDouble(r) : 0;
+    if (std::isinf(total) && total < 0)
+      total = 0;
+    for (int64_t d = 0; d < width; ++d)
+      shared += g.getDouble(r * width + d) * result.getDouble(r * width + d);
+    for (int64_t k = 0; k < lengthK; ++k) {
+      int64_t at = batch * lengthK + k;
+      double score = 0, dp = 0;
+      for (int64_t d = 0; d < features; ++d)
+        score += query.getDouble(r * features + d) * key.getDouble(at * features + d);
+      score = maskedScore(score * scale, mask, coords, k, getCausal() && k > q + lengthK - lengthQ);
+      double p = std::exp(score - total);
+      for (int64_t d = 0; d < width; ++d) {
+        dp += g.getDouble(r * width + d) * value.getDouble(at * width + d);
+        dvalue[at * width + d] += p * g.getDouble(r * width + d);
+      }
+      double dscore = p * (dp - shared) * scale;
+      for (int64_t d = 0; d < features; ++d) {
+        dquery[r * features + d] += dscore * key.getDouble(at * features + d);
+        dkey[at * features + d] += dscore * query.getDouble(r * features + d);
+      }
+    }
+  }
+  auto give = [&](int64_t i, ArrayRef<double> values) {
+    for (auto [at, x] : llvm::enumerate(values))
+      ctx.result(i).set(at, x);
+  };
+  give(0, dquery);
+  give(1, dkey);
+  give(2, dvalue);
   return success();
 }
 

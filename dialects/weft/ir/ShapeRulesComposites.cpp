@@ -152,6 +152,32 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Ad
   return success();
 }
 
+LogicalResult AttentionGradientOp::inferReturnTypes(MLIRContext *context, MaybeLocation loc,
+                                                    Adaptor op, Types &types) {
+  RuleChecks check(loc, getOperationName());
+  llvm::SmallVector<mlir::Value> operands{op.getQuery(), op.getKey(), op.getValue()};
+  if (op.getMask())
+    operands.push_back(op.getMask());
+  llvm::SmallVector<mlir::Type, 2> forward;
+  if (failed(AttentionOp::inferReturnTypes(
+          context, loc, AttentionOp::Adaptor(mlir::ValueRange(operands)), forward)))
+    return failure();
+  auto same = [&](mlir::Value given, llvm::StringRef name, mlir::Type expected, llvm::StringRef of) {
+    if (!given || given.getType() == expected)
+      return success();
+    return check.error(name + " is " + spell(given.getType()) + " but " + of + " is " +
+                       spell(expected) + "; they must have one type");
+  };
+  if (failed(same(op.getResult(), "result", forward[0], "attention's result")) ||
+      failed(same(op.getGradient(), "gradient", forward[0], "attention's result")) ||
+      failed(same(op.getLogSumExp(), "log_sum_exp", forward[1], "attention's log_sum_exp")) ||
+      failed(same(op.getSumGradient(), "sum_gradient", forward[1], "attention's log_sum_exp")))
+    return failure();
+  for (mlir::Value operand : {op.getQuery(), op.getKey(), op.getValue()})
+    types.push_back(operand.getType());
+  return success();
+}
+
 LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op,
                                                Types &types) {
   RuleChecks check(loc, getOperationName());

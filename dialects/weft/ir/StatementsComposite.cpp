@@ -62,6 +62,28 @@ Statement AttentionOp::statement() {
   return statement;
 }
 
+// The gradients of keys add up queries, and those of queries keys.
+Statement AttentionGradientOp::statement() {
+  IndexStatement statement;
+  Positions query = statement.addAll(getQuery().getType());
+  int64_t lead = static_cast<int64_t>(query.size()) - 2;
+  statement.dims[lead].name = "q";
+  statement.dims[lead].purpose = statement.dims[lead + 1].purpose = Purpose::Carried;
+  int32_t s = statement.add("s", sizeOf(getKey(), lead), Purpose::Carried),
+          v = statement.add("v", sizeOf(getValue(), lead + 1), Purpose::Carried);
+  Positions key(query), value(query), scores(query), result(query),
+      rows(query.begin(), query.end() - 1);
+  key[lead] = value[lead] = scores[lead + 1] = s;
+  value[lead + 1] = result[lead + 1] = v;
+  statement.operands = {query, key, value, result, rows, result};
+  if (getMask())
+    statement.operands.push_back(broadcastPositions(getMask().getType(), scores, statement.dims));
+  if (getSumGradient())
+    statement.operands.push_back(rows);
+  statement.results = {query, key, value};
+  return statement;
+}
+
 Statement CrossEntropyOp::statement() {
   IndexStatement statement;
   statement.fold = Fold::Other;

@@ -309,7 +309,25 @@ def Weft_AttentionOp : Weft_Op<"attention", CompositeKind, InFile, InFile, InFil
   let results = (outs Weft_FloatTensor:$result, Weft_FloatTensor:$log_sum_exp);
   let assemblyFormat = "$query `,` $key `,` $value (`mask` $mask^)? attr-dict `:` functional-type(operands, results)";
   let savesOperands = [0, 1, 2, 3];
-  let savesResults = [1];
+  let savesResults = [0, 1];
+}
+def Weft_AttentionGradientOp : Weft_Op<"attention_gradient", CompositeKind, InFile, InFile, InFile, ByDecomposition, InFile,
+                                       [Pure, AttrSizedOperandSegments, Infer]> {
+  let frontend = Internal;
+  let tests = BoundTests;
+  let summary = "the derivative of attention: the gradients of query, key and value";
+  let description = [{
+    query, key, value, mask, causal and scale: attention's, result and log_sum_exp: what it gave. gradient and sum_gradient: those of the two.
+    With P = exp(scores - log_sum_exp) and D = gradient value^T - sum(gradient * result) + sum_gradient: value_gradient = P^T gradient,
+    query_gradient = scale (P * D) key, key_gradient = scale (P * D)^T query (Dao et al. 2022). A query that sees nothing has P = 0.
+  }];
+  let arguments = (ins Weft_FloatTensor:$query, Weft_FloatTensor:$key, Weft_FloatTensor:$value, Weft_FloatTensor:$result,
+                       Weft_FloatTensor:$log_sum_exp, Weft_FloatTensor:$gradient, Optional<Weft_Tensor>:$mask,
+                       Optional<Weft_FloatTensor>:$sum_gradient, DefaultValuedAttr<BoolAttr, "false">:$causal, F64Attr:$scale);
+  let results = (outs Weft_FloatTensor:$query_gradient, Weft_FloatTensor:$key_gradient, Weft_FloatTensor:$value_gradient);
+  let assemblyFormat = [{$query `,` $key `,` $value `result` $result `,` $log_sum_exp `gradient` $gradient (`,` $sum_gradient^)?
+                         (`mask` $mask^)? attr-dict `:` functional-type(operands, results)}];
+  let savesOperands = [0, 1, 2, 3, 4, 5, 6, 7];
 }
 def Weft_CrossEntropyOp : Weft_Op<"cross_entropy", CompositeKind, InFile, InFile, InFile, ByDecomposition, InFile, [Pure, Infer]> {
   let tests = BoundTests;

@@ -1,0 +1,48 @@
+#include "backends/cpu/compile/WholeKernels.h"
+
+#include "dialects/weft/ir/Weft.h"
+
+namespace weft::backends::cpu {
+
+using compiler::ClaimRefusal;
+using compiler::KernelAnswer;
+using compiler::NotMine;
+using compiler::OwnKernel;
+using compiler::SometimesMine;
+
+// Queries below which products and a softmax are faster: lanes of the kernel are queries, and most
+// would have none.
+static constexpr int64_t kLeastQueries = 16;
+// Features beyond which the blocks that the kernel keeps (64 queries, some three of them) leave the
+// caches near a core.
+static constexpr int64_t kMostFeatures = 256;
+
+KernelAnswer kernelFor(mlir::Operation *op) {
+  if (!mlir::isa<ir::AttentionOp, ir::AttentionGradientOp>(op))
+    return NotMine{};
+  auto typeOf = [&](int64_t i) {
+    return mlir::cast<mlir::RankedTensorType>(op->getOperand(i).getType());
+  };
+  mlir::RankedTensorType query = typeOf(0), value = typeOf(2);
+  int64_t features = std::max(query.getShape().back(), value.getShape().back());
+  if (query.getNumElements() == 0 || value.getNumElements() == 0)
+    return ClaimRefusal{"empty", "there is nothing to attend to"};
+  if (query.getShape().end()[-2] < kLeastQueries)
+    return ClaimRefusal{"few-queries",
+                        "products and a softmax take less time than attention's kernel, whose "
+                        "lanes are queries"};
+  if (features > kMostFeatures)
+    return ClaimRefusal{"large-heads",
+                        "with so many features the blocks of attention's kernel leave the caches"};
+  // A kernel for sizes that vary has the size in front, where it counts matrices.
+  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+    auto dims = ir::dimsOf(mlir::cast<mlir::RankedTensorType>(operand.getType()));
+    for (auto [d, dim] : llvm::enumerate(dims))
+      if (!dim.isStatic() && (d > 0 || query.getRank() < 3 || static_cast<int64_t>(dims.size()) + 1 < query.getRank()))
+        return SometimesMine{"attention's kernel has one length; the matrices of a program for "
+                             "lengths that vary have others"};
+  }
+  return OwnKernel{};
+}
+
+} // namespace weft::backends::cpu

@@ -1,0 +1,410 @@
+#include "compiler/codegen/AttentionTiles.h"
+
+#include <limits>
+
+#include "compiler/codegen/MatmulSchedule.h"
+#include "dialects/weft/ir/Attributes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace weft::compiler {
+
+namespace arith = mlir::arith;
+namespace scf = mlir::scf;
+namespace vector = mlir::vector;
+using mlir::Value;
+
+// Of a product's tile, on a machine whose vectors have 64 bytes (32 registers) and on others (32
+// bytes, 16 registers): rows, and the vectors of each at most.
+static constexpr int64_t kWideRows = 8, kNarrowRows = 4, kMostVectors = 3;
+
+static mlir::RankedTensorType typeOf(Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType());
+}
+
+AttentionTiles::AttentionTiles(KernelBuilder &kernel, const AttentionOperands &op,
+                               int64_t vectorBytes)
+    : kernel_(kernel), f_(kernel, kernel.info.symbol), causal_(op.causal), scale_(op.scale) {
+  query_ = kernel.lowered.lookup(op.query);
+  key_ = kernel.lowered.lookup(op.key);
+  value_ = kernel.lowered.lookup(op.value);
+  if (op.mask) {
+    mask_ = kernel.lowered.lookup(op.mask);
+    maskIsBool_ = typeOf(mask_).getElementType().isInteger(1);
+  }
+  llvm::ArrayRef<int64_t> shape = typeOf(query_).getShape();
+  batches_.assign(shape.begin(), shape.end() - 2);
+  for (int64_t size : batches_)
+    batchCount_ *= size;
+  queries_ = shape.end()[-2];
+  features_ = shape.back();
+  keys_ = typeOf(value_).getShape().end()[-2];
+  width_ = typeOf(value_).getShape().back();
+  // Blocks of equal length, so that the last one is no sliver.
+  int64_t blocks = std::max<int64_t>(1, llvm::divideCeil(keys_, kKeyBlock));
+  keyBlock_ = roundUp(std::max<int64_t>(1, llvm::divideCeil(keys_, blocks)), kWideRows);
+  mlir::Type element = typeOf(query_).getElementType();
+  compute_ = element.isF64() ? element : f_.builder.getF32Type();
+  bool wide = vectorBytes >= 64;
+  lanes_ = std::min(kLanes, vectorBytes / memoryBytes(compute_));
+  rows_ = wide ? kWideRows : kNarrowRows;
+  f_.e.width = lanes_;
+  if (mask_ && typeOf(mask_).getRank() >= 2 && typeOf(mask_).getShape().back() != 1 &&
+      typeOf(mask_).getShape().end()[-2] != 1)
+    // Vectors end with the last key, so that the first may begin before the block.
+    turnedMask_ = tile(keyBlock_ + 2 * lanes_, roundUp(std::min(queries_, kQueryBlock), lanes_));
+}
+
+int64_t AttentionTiles::outputOf(Value result) {
+  auto found = llvm::find(kernel_.outputs, result);
+  return found == kernel_.outputs.end() ? -1 : found - kernel_.outputs.begin();
+}
+
+//===-- Memory --------------------------------------------------------------------------------===//
+
+AttentionTiles::Tile AttentionTiles::tile(int64_t rows, int64_t columns) {
+  int64_t count = std::max<int64_t>(1, rows * columns);
+  return {f_.scratch(kernel_.claimScratch(count * memoryBytes(compute_)), count, compute_),
+          columns};
+}
+Value AttentionTiles::loadFrom(const Tile &tile, const Index &row, const Index &column) {
+  IndexSpace &space = f_.e.space;
+  return f_.e.load(tile.memory, compute_, space.add(space.scale(row, tile.columns), column),
+                   nullptr);
+}
+void AttentionTiles::storeTo(const Tile &tile, Value value, const Index &row,
+                             const Index &column) {
+  IndexSpace &space = f_.e.space;
+  f_.e.store(tile.memory, value, space.add(space.scale(row, tile.columns), column), nullptr);
+}
+
+static Value widened(ElementEmitter &e, Value value, mlir::Type to) {
+  if (mlir::getElementTypeOrSelf(value.getType()) == to)
+    return value;
+  bool isVector = mlir::isa<mlir::VectorType>(value.getType());
+  return e.make<arith::ExtFOp>(isVector ? mlir::Type(e.vectorOf(to)) : to, value);
+}
+
+Value AttentionTiles::read(Value tensor, const Index &row, const Index &column, Value mask) {
+  llvm::SmallVector<Index> position(batch_);
+  position.append({row, column});
+  return widened(f_.e, f_.e.at(tensor, position, mask), compute_);
+}
+Value AttentionTiles::readRow(Value tensor, const Index &row, Value mask) {
+  llvm::SmallVector<Index> position(batch_);
+  position.push_back(row);
+  return f_.e.broadcast(widened(f_.e, f_.e.at(tensor, position, mask), compute_));
+}
+void AttentionTiles::write(Value output, llvm::ArrayRef<Index> position,
+                           llvm::ArrayRef<int64_t> shape, Value value, Value mask) {
+  mlir::Type element = mlir::cast<mlir::MemRefType>(output.getType()).getElementType();
+  if (element != compute_)
+    value = f_.e.make<arith::TruncFOp>(f_.e.vectorOf(element), value);
+  f_.e.store(output, value, f_.e.space.linearize(position, shape), mask);
+}
+
+//===-- Values --------------------------------------------------------------------------------===//
+
+Value AttentionTiles::splat(double value) {
+  return f_.e.broadcast(
+      f_.e.constant(mlir::cast<mlir::TypedAttr>(f_.builder.getFloatAttr(compute_, value))));
+}
+Value AttentionTiles::multiplyAdd(Value a, Value b, Value c) {
+  return f_.e.make<mlir::math::FmaOp>(f_.e.broadcast(a), b, c);
+}
+Value AttentionTiles::exponential(Value x, bool atMostZero) {
+  auto op = mlir::math::ExpOp::create(f_.builder, f_.e.loc, x);
+  if (atMostZero)
+    op->setAttr(ir::kNonPositiveAttr, f_.builder.getUnitAttr());
+  return op;
+}
+
+void AttentionTiles::when(Value condition, llvm::function_ref<void()> emit) {
+  auto branch = scf::IfOp::create(f_.builder, f_.e.loc, condition, /*withElseRegion=*/false);
+  mlir::OpBuilder::InsertionGuard guard(f_.builder);
+  f_.builder.setInsertionPointToStart(branch.thenBlock());
+  f_.e.pushScope();
+  emit();
+  f_.e.popScope();
+}
+
+//===-- Products ------------------------------------------------------------------------------===//
+
+void AttentionTiles::product(const Product &p) {
+  if (p.columns == 0 || p.mostRows == 0)
+    return;
+  ElementEmitter &e = f_.e;
+  IndexSpace &space = e.space;
+  int64_t all = vectorsOf(p.columns), panels = llvm::divideCeil(all, kMostVectors),
+          vectors = llvm::divideCeil(all, std::max<int64_t>(panels, 1)),
+          whole = p.columns / (vectors * lanes_), rest = p.columns - whole * vectors * lanes_;
+  Value rows = p.rows ? p.rows : constant(p.mostRows),
+        depth = p.depth ? p.depth : constant(p.mostDepth);
+  auto panel = [&](const Index &firstRow, bool isWhole, const Index &firstColumn, int64_t count,
+                   int64_t last) {
+    llvm::SmallVector<Index> row;
+    for (int64_t r = 0; r < rows_; ++r) {
+      row.push_back(space.add(firstRow, r));
+      // Rows behind the last one are computed as the last one is.
+      if (!isWhole && r > 0)
+        row.back() =
+            space.scalar(e.make<arith::MinUIOp>(e.scalarIndex(row.back()),
+                                                e.make<arith::SubIOp>(rows, constant(1))),
+                         p.mostRows);
+    }
+    auto lanesOf = [&](int64_t v) {
+      return v + 1 < count ? lanes_ : last;
+    };
+    auto columnAt = [&](int64_t v) {
+      return space.add(firstColumn, space.add(space.lane(lanesOf(v)), v * lanes_));
+    };
+    State sums(rows_ * count, splat(0));
+    auto step = [&](Index at, State &inside) {
+      llvm::SmallVector<Value> right;
+      for (int64_t v = 0; v < count; ++v)
+        right.push_back(e.broadcast(p.right(at, columnAt(v), e.tailMask(lanesOf(v)))));
+      for (int64_t r = 0; r < rows_; ++r) {
+        Value a = p.left(row[r], at);
+        for (int64_t v = 0; v < count; ++v)
+          inside[r * count + v] = multiplyAdd(a, right[v], inside[r * count + v]);
+      }
+    };
+    sums = f_.loop(constant(0), depth, std::max<int64_t>(p.mostDepth, 1), sums, step);
+    for (int64_t r = 0; r < rows_; ++r) {
+      auto finish = [&] {
+        for (int64_t v = 0; v < count; ++v)
+          p.finish(row[r], columnAt(v), sums[r * count + v], e.tailMask(lanesOf(v)));
+      };
+      if (isWhole || r == 0)
+        finish();
+      else
+        when(e.make<arith::CmpIOp>(arith::CmpIPredicate::ult,
+                                   e.scalarIndex(space.add(firstRow, r)), rows),
+             finish);
+    }
+  };
+  auto group = [&](const Index &firstRow, bool isWhole) {
+    f_.loop(whole, {}, [&](Index number, State &) {
+      panel(firstRow, isWhole, space.scale(number, vectors * lanes_), vectors, lanes_);
+    });
+    if (rest > 0)
+      panel(firstRow, isWhole, Index::of(whole * vectors * lanes_), vectorsOf(rest),
+            rest % lanes_ ? rest % lanes_ : lanes_);
+  };
+  int64_t mostWhole = p.mostRows / rows_;
+  Value wholeRows = e.make<arith::DivUIOp>(rows, constant(rows_));
+  if (mostWhole > 0)
+    f_.loop(constant(0), wholeRows, mostWhole, {},
+            [&](Index number, State &) { group(space.scale(number, rows_), true); });
+  if (!p.rows && p.mostRows % rows_ == 0)
+    return;
+  Value first = e.make<arith::MulIOp>(wholeRows, constant(rows_));
+  when(e.make<arith::CmpIOp>(arith::CmpIPredicate::ult, first, rows),
+       [&] { group(space.scalar(first, p.mostRows), false); });
+}
+
+//===-- Turning -------------------------------------------------------------------------------===//
+
+void AttentionTiles::turn(
+    const Tile &to, const Index &first, int64_t count, int64_t features,
+    llvm::function_ref<Value(const Index &, const Index &, Value)> element) {
+  ElementEmitter &e = f_.e;
+  IndexSpace &space = e.space;
+  auto square = [&](const Index &feature, int64_t deep) {
+    Value mask = e.tailMask(deep);
+    for (int64_t v = 0; v < vectorsOf(count); ++v) {
+      llvm::SmallVector<Value> lines(lanes_, splat(0));
+      for (int64_t i = 0; i < std::min(lanes_, count - v * lanes_); ++i)
+        lines[i] = e.broadcast(element(space.add(first, v * lanes_ + i),
+                                       space.add(feature, space.lane(deep)), mask));
+      transposeLanes(e, lines);
+      for (int64_t j = 0; j < deep; ++j)
+        storeTo(to, lines[j], space.add(feature, j), columnOf(v));
+    }
+  };
+  f_.loop(features / lanes_, {},
+          [&](Index number, State &) { square(space.scale(number, lanes_), lanes_); });
+  if (features % lanes_)
+    square(Index::of(features / lanes_ * lanes_), features % lanes_);
+}
+
+void AttentionTiles::turnBack(
+    Value output, llvm::ArrayRef<int64_t> shape, const Index &first, int64_t count,
+    int64_t features, llvm::function_ref<Value(const Index &, int64_t)> element) {
+  ElementEmitter &e = f_.e;
+  IndexSpace &space = e.space;
+  auto square = [&](const Index &feature, int64_t deep) {
+    for (int64_t v = 0; v < vectorsOf(count); ++v) {
+      llvm::SmallVector<Value> lines(lanes_, splat(0));
+      for (int64_t j = 0; j < deep; ++j)
+        lines[j] = element(space.add(feature, j), v);
+      transposeLanes(e, lines);
+      for (int64_t i = 0; i < std::min(lanes_, count - v * lanes_); ++i) {
+        llvm::SmallVector<Index> position(batch_);
+        position.push_back(space.add(first, v * lanes_ + i));
+        position.push_back(space.add(feature, space.lane(deep)));
+        write(output, position, shape, lines[i], e.tailMask(deep));
+      }
+    }
+  };
+  f_.loop(features / lanes_, {},
+          [&](Index number, State &) { square(space.scale(number, lanes_), lanes_); });
+  if (features % lanes_)
+    square(Index::of(features / lanes_ * lanes_), features % lanes_);
+}
+
+//===-- Masks ---------------------------------------------------------------------------------===//
+
+void AttentionTiles::startMask(const Index &firstQuery, int64_t count, const Index &firstKey,
+                               Value keys) {
+  ElementEmitter &e = f_.e;
+  IndexSpace &space = e.space;
+  firstQuery_ = firstQuery;
+  firstKey_ = firstKey;
+  if (!turnedMask_)
+    return;
+  // Rows of the tile are keys, of which the block's first one is row `lanes`.
+  int64_t deep = std::min(lanes_, keys_);
+  llvm::ArrayRef<int64_t> shape = typeOf(mask_).getShape();
+  Value blocks = e.make<arith::DivUIOp>(e.make<arith::AddIOp>(keys, constant(lanes_ - 1)),
+                                        constant(lanes_));
+  f_.loop(constant(0), blocks, vectorsOf(keyBlock_), {}, [&](Index number, State &) {
+    Value wanted = e.scalarIndex(space.add(firstKey, space.scale(number, lanes_)));
+    Index start = space.scalar(e.make<arith::MinUIOp>(wanted, constant(keys_ - deep)),
+                               std::max<int64_t>(1, keys_ - deep + 1));
+    Value lanes = e.tailMask(deep);
+    // Not negative: a vector begins less than its length before the block.
+    Value local = e.make<arith::SubIOp>(e.scalarIndex(space.add(start, lanes_)),
+                                        e.scalarIndex(firstKey));
+    Index row = space.scalar(local, keyBlock_ + lanes_ + 1);
+    for (int64_t v = 0; v < vectorsOf(count); ++v) {
+      llvm::SmallVector<Value> lines(lanes_, splat(0));
+      for (int64_t i = 0; i < std::min(lanes_, count - v * lanes_); ++i) {
+        llvm::SmallVector<Index> position;
+        int64_t leading = shape.size() - 2, missing = batch_.size() - leading;
+        for (int64_t b = 0; b < leading; ++b)
+          position.push_back(shape[b] == 1 ? Index::of(0) : batch_[missing + b]);
+        position.push_back(space.add(firstQuery, v * lanes_ + i));
+        position.push_back(space.add(start, space.lane(deep)));
+        Value line = e.broadcast(e.at(mask_, position, lanes));
+        lines[i] = maskIsBool_ ? e.make<arith::SelectOp>(line, splat(1), splat(0))
+                               : widened(e, line, compute_);
+      }
+      transposeLanes(e, lines);
+      for (int64_t j = 0; j < deep; ++j)
+        storeTo(*turnedMask_, lines[j], space.add(row, j), columnOf(v));
+    }
+  });
+}
+
+// key: in its block; column: lanes of queries, in theirs.
+Value AttentionTiles::masked(Value score, const Index &key, const Index &column) {
+  ElementEmitter &e = f_.e;
+  IndexSpace &space = e.space;
+  Value hidden = splat(-std::numeric_limits<double>::infinity());
+  if (mask_) {
+    Value value;
+    if (turnedMask_) {
+      value = loadFrom(*turnedMask_, space.add(key, lanes_), column);
+      if (maskIsBool_)
+        value = e.make<arith::CmpFOp>(arith::CmpFPredicate::ONE, value, splat(0));
+    } else {
+      llvm::ArrayRef<int64_t> shape = typeOf(mask_).getShape();
+      llvm::SmallVector<Index> all(batch_), position;
+      // Lanes behind the last query read the last one's element.
+      Index query = space.add(firstQuery_, column);
+      all.append({query, space.add(firstKey_, key)});
+      int64_t missing = all.size() - shape.size();
+      for (auto [i, size] : llvm::enumerate(shape))
+        position.push_back(size == 1 ? Index::of(0) : all[missing + i]);
+      bool perQuery = shape.size() >= 2 && shape.end()[-2] != 1;
+      Value exists;
+      if (perQuery && queries_ % lanes_ != 0) {
+        Value bound = e.broadcast(constant(queries_));
+        exists = e.make<arith::CmpIOp>(arith::CmpIPredicate::ult, e.vectorIndex(query), bound);
+      }
+      value = e.broadcast(e.at(mask_, position, exists));
+      if (!maskIsBool_)
+        value = widened(e, value, compute_);
+    }
+    score = maskIsBool_ ? e.make<arith::SelectOp>(value, score, hidden)
+                        : e.make<arith::AddFOp>(score, value);
+  }
+  if (!causal_)
+    return score;
+  // Key j is seen by query i where j - shift <= i.
+  mlir::Type i32 = f_.builder.getI32Type();
+  auto lanes = mlir::VectorType::get({lanes_}, i32);
+  llvm::SmallVector<int32_t> numbers(lanes_);
+  for (int64_t i = 0; i < lanes_; ++i)
+    numbers[i] = static_cast<int32_t>(i);
+  Value step = e.make<arith::ConstantOp>(
+      mlir::DenseElementsAttr::get(lanes, llvm::ArrayRef<int32_t>(numbers)));
+  Index query = space.add(firstQuery_, column), from = query;
+  llvm::erase_if(from.terms, [&](auto term) { return !space.symbol(term.first).uniform; });
+  Index behind = space.add(space.add(from, space.scale(space.add(firstKey_, key), -1)),
+                           keys_ - queries_);
+  Value least = e.make<arith::IndexCastOp>(
+      i32, e.make<arith::SubIOp>(constant(0), e.scalarIndex(behind)));
+  Value isSeen = e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, step, e.broadcast(least));
+  return e.make<arith::SelectOp>(isSeen, score, hidden);
+}
+
+//===-- Blocks --------------------------------------------------------------------------------===//
+
+Value AttentionTiles::visibleKeys(const Index &firstQuery, int64_t count) {
+  if (!causal_)
+    return constant(keys_);
+  ElementEmitter &e = f_.e;
+  Value last = e.scalarIndex(e.space.add(firstQuery, count + keys_ - queries_));
+  last = e.make<arith::MaxSIOp>(last, constant(0));
+  return e.make<arith::MinSIOp>(last, constant(keys_));
+}
+
+Value AttentionTiles::noteInfinite(Value tensor, Value from, Value to, int64_t rows,
+                                   int64_t columns, Value noted) {
+  ElementEmitter &e = f_.e;
+  IndexSpace &space = e.space;
+  // 0 times an element is 0 or NaN.
+  auto note = [&](Value sum, const Index &row, const Index &column, int64_t lanes) {
+    Value x = e.broadcast(read(tensor, row, space.add(column, space.lane(lanes)),
+                               e.tailMask(lanes)));
+    return multiplyAdd(splat(0), x, sum);
+  };
+  return f_.loop(from, to, std::max<int64_t>(rows, 1), {noted}, [&](Index row, State &sum) {
+    sum = f_.loop(columns / lanes_, sum, [&](Index number, State &inside) {
+      inside[0] = note(inside[0], row, space.scale(number, lanes_), lanes_);
+    });
+    if (columns % lanes_)
+      sum[0] = note(sum[0], row, Index::of(columns / lanes_ * lanes_), columns % lanes_);
+  })[0];
+}
+
+Value AttentionTiles::isFinite(Value noted) {
+  ElementEmitter &e = f_.e;
+  Value sum = e.make<vector::ReductionOp>(vector::CombiningKind::ADD, noted);
+  return e.make<arith::CmpFOp>(arith::CmpFPredicate::ORD, sum, sum);
+}
+
+AttentionTiles::State AttentionTiles::keyBlocks(
+    Value keys, State state, llvm::function_ref<void(const Index &, Value, State &)> emit) {
+  ElementEmitter &e = f_.e;
+  Value blocks = e.make<arith::DivUIOp>(e.make<arith::AddIOp>(keys, constant(keyBlock_ - 1)),
+                                        constant(keyBlock_));
+  return f_.loop(constant(0), blocks,
+                 std::max<int64_t>(1, llvm::divideCeil(keys_, keyBlock_)), std::move(state),
+                 [&](Index number, State &inside) {
+                   Index first = e.space.scale(number, keyBlock_);
+                   Value left = e.make<arith::SubIOp>(keys, e.scalarIndex(first));
+                   emit(first, e.make<arith::MinUIOp>(left, constant(keyBlock_)), inside);
+                 });
+}
+
+void AttentionTiles::queryBlock(const Index &number,
+                                llvm::function_ref<void(const Index &, int64_t)> emit) {
+  f_.block(number, queries_, kQueryBlock, emit);
+}
+
+} // namespace weft::compiler
