@@ -215,6 +215,22 @@ Row products_row(const std::string &name, int64_t batch, int64_t m, int64_t k, i
                         differentiate}};
 }
 
+// Attention over [batch, heads, length, features]; the derivative is by all three.
+Row attention_row(const std::string &name, Shape shape, bool causal, bool differentiate = false) {
+  auto attend = [=](const Tensors &x) {
+    return attention(x[0], x[1], x[2], Tensor(), {.causal = causal, .scale = {}});
+  };
+  auto make = [=] {
+    Tensors inputs(differentiate ? 4 : 3);
+    for (Tensor &input : inputs)
+      input = floats(shape);
+    if (differentiate)
+      return backward(inputs, 3, attend);
+    return forward(inputs, [=](const Tensors &x) { return Tensors{attend(x)}; });
+  };
+  return {name, "attention", make};
+}
+
 // Without bias, as in front of a batch_norm.
 Row convolution_row(const std::string &name, ConvolutionProblem p, bool differentiate = false) {
   p.backward = differentiate;
@@ -497,6 +513,15 @@ const std::vector<Row> &table() {
       products_row("attention_values_gpt2_12x1x64", 12, 1, 512, 64, false),
       products_row("attention_scores_gpt2_backward_12x512x64", 12, 512, 64, 512, true, true),
       products_row("attention_values_gpt2_backward_12x512x64", 12, 512, 512, 64, false, true),
+      // BERT, a vision transformer, GPT-2, and a long text.
+      attention_row("attention_bert_8x12x128x64", {8, 12, 128, 64}, false),
+      attention_row("attention_vit_8x12x197x64", {8, 12, 197, 64}, false),
+      attention_row("attention_gpt2_1x12x1024x64", {1, 12, 1024, 64}, true),
+      attention_row("attention_long_1x8x4096x64", {1, 8, 4096, 64}, true),
+      attention_row("attention_backward_bert_8x12x128x64", {8, 12, 128, 64}, false, true),
+      attention_row("attention_backward_vit_8x12x197x64", {8, 12, 197, 64}, false, true),
+      attention_row("attention_backward_gpt2_1x12x1024x64", {1, 12, 1024, 64}, true, true),
+      attention_row("attention_backward_long_1x8x4096x64", {1, 8, 4096, 64}, true, true),
       // float64, which oneDNN has not: solvers' products.
       product64_row("matmul64_32", {32, 32}, {32, 32}),
       product64_row("matmul64_64", {64, 64}, {64, 64}),

@@ -88,6 +88,13 @@ def attention_backward(batch, m, k, n, transposed):
     return backward(function, 2, *inputs, floats(batch, m, n))
 
 
+def whole_attention(batch, heads, length, features, causal, differentiate=False):
+    def function(q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    inputs = tuple(floats(batch, heads, length, features) for _ in range(4 if differentiate else 3))
+    return backward(function, 3, *inputs) if differentiate else forward(function, *inputs)
+
+
 def conv(batch, channels, outputs, image, kernel, stride, padding, groups, differentiate=False):
     def function(x, w):
         return F.conv2d(x, w, None, stride, padding, 1, groups)
@@ -258,6 +265,14 @@ CASES = {
     "matvec64_1024": lambda: product64((1024, 1024), (1024,)),
     "matvec64_4096": lambda: product64((4096, 4096), (4096,)),
     "matvec64_transposed_1024": lambda: product64((1024, 1024), (1024,), True),
+    "attention_bert_8x12x128x64": lambda: whole_attention(8, 12, 128, 64, False),
+    "attention_vit_8x12x197x64": lambda: whole_attention(8, 12, 197, 64, False),
+    "attention_gpt2_1x12x1024x64": lambda: whole_attention(1, 12, 1024, 64, True),
+    "attention_long_1x8x4096x64": lambda: whole_attention(1, 8, 4096, 64, True),
+    "attention_backward_bert_8x12x128x64": lambda: whole_attention(8, 12, 128, 64, False, True),
+    "attention_backward_vit_8x12x197x64": lambda: whole_attention(8, 12, 197, 64, False, True),
+    "attention_backward_gpt2_1x12x1024x64": lambda: whole_attention(1, 12, 1024, 64, True, True),
+    "attention_backward_long_1x8x4096x64": lambda: whole_attention(1, 8, 4096, 64, True, True),
     "attention_scores_gpt2_12x512x64": lambda: attention(12, 512, 64, 512, True),
     "attention_values_gpt2_12x512x64": lambda: attention(12, 512, 512, 64, False),
     "attention_scores_gpt2_12x1x64": lambda: attention(12, 1, 64, 512, True),

@@ -19,8 +19,7 @@ namespace {
 
 class AttentionGradientSchedule : AttentionTiles {
 public:
-  AttentionGradientSchedule(KernelBuilder &kernel, ir::AttentionGradientOp op,
-                            int64_t vectorBytes);
+  AttentionGradientSchedule(KernelBuilder &kernel, ir::AttentionGradientOp op, int64_t vectorBytes);
   mlir::LogicalResult run();
 
 private:
@@ -107,8 +106,7 @@ llvm::SmallVector<int64_t> AttentionGradientSchedule::shapeOf(int64_t rows, int6
 
 // emit(key, first column, lanes) for all vectors of a matrix of keys.
 template <typename Emit>
-static void overMatrix(KernelFunction &f, int64_t keys, int64_t columns, int64_t lanes,
-                       Emit emit) {
+static void overMatrix(KernelFunction &f, int64_t keys, int64_t columns, int64_t lanes, Emit emit) {
   f.loop(keys, {}, [&](Index key, KernelFunction::State &) {
     f.loop(columns / lanes, {}, [&](Index number, KernelFunction::State &) {
       emit(key, f.e.space.scale(number, lanes), lanes);
@@ -138,9 +136,8 @@ void AttentionGradientSchedule::addTo(const Sums &sums, const Index &key, const 
                                       Value sum, Value mask) {
   ElementEmitter &e = f_.e;
   Value memory = sums.inScratch ? sums.scratch.memory : f_.output(sums.output);
-  Index place = sums.inScratch
-                    ? e.space.add(e.space.scale(key, sums.columns), column)
-                    : e.space.linearize(at(key, column), shapeOf(keys_, sums.columns));
+  Index place = sums.inScratch ? e.space.add(e.space.scale(key, sums.columns), column)
+                               : e.space.linearize(at(key, column), shapeOf(keys_, sums.columns));
   Value there = e.broadcast(e.load(memory, compute_, place, mask));
   e.store(memory, e.make<arith::AddFOp>(there, sum), place, mask);
 }
@@ -152,9 +149,9 @@ void AttentionGradientSchedule::finishSums(const Sums &sums) {
              [&](const Index &key, const Index &first, int64_t lanes) {
                ElementEmitter &e = f_.e;
                Index column = e.space.add(first, e.space.lane(lanes));
-               Value sum = e.load(sums.scratch.memory, compute_,
-                                  e.space.add(e.space.scale(key, sums.columns), column),
-                                  e.tailMask(lanes));
+               Value sum =
+                   e.load(sums.scratch.memory, compute_,
+                          e.space.add(e.space.scale(key, sums.columns), column), e.tailMask(lanes));
                write(f_.output(sums.output), at(key, column), shapeOf(keys_, sums.columns),
                      e.broadcast(sum), e.tailMask(lanes));
              });
@@ -162,21 +159,19 @@ void AttentionGradientSchedule::finishSums(const Sums &sums) {
 
 //===-- Blocks --------------------------------------------------------------------------------===//
 
-void AttentionGradientSchedule::keys(const Index &firstQuery, int64_t count,
-                                     const Index &firstKey, Value here) {
+void AttentionGradientSchedule::keys(const Index &firstQuery, int64_t count, const Index &firstKey,
+                                     Value here) {
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
   int64_t vectors = vectorsOf(count), columns = vectors * lanes_;
+  startKeys(firstKey, here);
   startMask(firstQuery, count, firstKey, here);
   product({.rows = here,
            .mostRows = keyBlock_,
            .depth = nullptr,
            .mostDepth = features_,
            .columns = columns,
-           .left =
-               [&](const Index &key, const Index &feature) {
-                 return read(key_, space.add(firstKey, key), feature);
-               },
+           .left = [&](const Index &key, const Index &feature) { return keyAt(key, feature); },
            .right = [&](const Index &feature, const Index &column,
                         Value) { return loadFrom(turnedQuery_, feature, column); },
            .finish =
@@ -190,10 +185,7 @@ void AttentionGradientSchedule::keys(const Index &firstQuery, int64_t count,
              .depth = nullptr,
              .mostDepth = width_,
              .columns = columns,
-             .left =
-                 [&](const Index &key, const Index &feature) {
-                   return read(value_, space.add(firstKey, key), feature);
-                 },
+             .left = [&](const Index &key, const Index &feature) { return valueAt(key, feature); },
              .right = [&](const Index &feature, const Index &column,
                           Value) { return loadFrom(turnedGradient_, feature, column); },
              .finish =
@@ -218,20 +210,21 @@ void AttentionGradientSchedule::keys(const Index &firstQuery, int64_t count,
   auto addOverQueries = [&](const Sums &sums, const Tile &tile, Value tensor) {
     if (sums.output < 0)
       return;
-    product({.rows = here,
-             .mostRows = keyBlock_,
-             .depth = nullptr,
-             .mostDepth = count,
-             .columns = sums.columns,
-             .left = [&](const Index &key, const Index &query) { return loadFrom(tile, key, query); },
-             .right =
-                 [&](const Index &query, const Index &column, Value mask) {
-                   return read(tensor, space.add(firstQuery, query), column, mask);
-                 },
-             .finish =
-                 [&](const Index &key, const Index &column, Value sum, Value mask) {
-                   addTo(sums, space.add(firstKey, key), column, sum, mask);
-                 }});
+    product(
+        {.rows = here,
+         .mostRows = keyBlock_,
+         .depth = nullptr,
+         .mostDepth = count,
+         .columns = sums.columns,
+         .left = [&](const Index &key, const Index &query) { return loadFrom(tile, key, query); },
+         .right =
+             [&](const Index &query, const Index &column, Value mask) {
+               return read(tensor, space.add(firstQuery, query), column, mask);
+             },
+         .finish =
+             [&](const Index &key, const Index &column, Value sum, Value mask) {
+               addTo(sums, space.add(firstKey, key), column, sum, mask);
+             }});
   };
   addOverQueries(ofValue_, weights_, gradient_);
   addOverQueries(ofKey_, errors_, query_);
@@ -242,10 +235,7 @@ void AttentionGradientSchedule::keys(const Index &firstQuery, int64_t count,
            .depth = here,
            .mostDepth = keyBlock_,
            .columns = columns,
-           .left =
-               [&](const Index &feature, const Index &key) {
-                 return read(key_, space.add(firstKey, key), feature);
-               },
+           .left = [&](const Index &feature, const Index &key) { return keyAt(key, feature); },
            .right = [&](const Index &key, const Index &column,
                         Value) { return loadFrom(errors_, key, column); },
            .finish =
@@ -332,9 +322,8 @@ void AttentionGradientSchedule::matrix() {
       auto one = [&](Value sum, const Index &first, int64_t lanes) {
         Value x = readRow(tensor, e.space.add(first, e.space.lane(lanes)), e.tailMask(lanes));
         if (takesMinusInfinity) {
-          Value isNone =
-              e.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, x,
-                                    splat(-std::numeric_limits<double>::infinity()));
+          Value isNone = e.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, x,
+                                               splat(-std::numeric_limits<double>::infinity()));
           x = e.make<arith::SelectOp>(isNone, splat(0), x);
         }
         return multiplyAdd(splat(0), x, sum);

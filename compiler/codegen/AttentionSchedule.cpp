@@ -1,6 +1,6 @@
 // Attention without the matrix of scores: a block of queries goes through blocks of keys, and keeps
-// for each query the largest score so far, the sum of the weights and the weighted values, which are
-// scaled down where a larger score comes (M. Milakov and N. Gimelshein, "Online normalizer
+// for each query the largest score so far, the sum of the weights and the weighted values, which
+// are scaled down where a larger score comes (M. Milakov and N. Gimelshein, "Online normalizer
 // calculation for softmax", 2018; T. Dao et al., "FlashAttention", 2022).
 //
 // A block of queries is a piece. What it keeps, its turned queries and one block of scores are all
@@ -38,8 +38,7 @@ private:
 
 } // namespace
 
-AttentionSchedule::AttentionSchedule(KernelBuilder &kernel, ir::AttentionOp op,
-                                     int64_t vectorBytes)
+AttentionSchedule::AttentionSchedule(KernelBuilder &kernel, ir::AttentionOp op, int64_t vectorBytes)
     : AttentionTiles(kernel,
                      {op.getQuery(), op.getKey(), op.getValue(), op.getMask(), op.getCausal(),
                       op.getScale().convertToDouble()},
@@ -74,18 +73,15 @@ Value AttentionSchedule::keysToVisit(const Index &firstQuery, int64_t count) {
 void AttentionSchedule::keys(const Index &firstQuery, int64_t count, const Index &firstKey,
                              Value here, State &state) {
   ElementEmitter &e = f_.e;
-  IndexSpace &space = e.space;
   int64_t vectors = vectorsOf(count), columns = vectors * lanes_;
+  startKeys(firstKey, here);
   startMask(firstQuery, count, firstKey, here);
   product({.rows = here,
            .mostRows = keyBlock_,
            .depth = nullptr,
            .mostDepth = features_,
            .columns = columns,
-           .left =
-               [&](const Index &key, const Index &feature) {
-                 return read(key_, space.add(firstKey, key), feature);
-               },
+           .left = [&](const Index &key, const Index &feature) { return keyAt(key, feature); },
            .right = [&](const Index &feature, const Index &column,
                         Value) { return loadFrom(turned_, feature, column); },
            .finish =
@@ -117,10 +113,7 @@ void AttentionSchedule::keys(const Index &firstQuery, int64_t count, const Index
            .depth = here,
            .mostDepth = keyBlock_,
            .columns = columns,
-           .left =
-               [&](const Index &feature, const Index &key) {
-                 return read(value_, space.add(firstKey, key), feature);
-               },
+           .left = [&](const Index &feature, const Index &key) { return valueAt(key, feature); },
            .right = [&](const Index &key, const Index &column,
                         Value) { return loadFrom(scores_, key, column); },
            .finish =
@@ -159,8 +152,8 @@ void AttentionSchedule::block(const Index &first, int64_t count) {
   for (int64_t v = 0; v < vectors; ++v) {
     Value total = state[vectors + v];
     Value none = e.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, total, splat(0));
-    inverse.push_back(e.make<arith::DivFOp>(
-        splat(1), e.make<arith::SelectOp>(none, splat(1), total)));
+    inverse.push_back(
+        e.make<arith::DivFOp>(splat(1), e.make<arith::SelectOp>(none, splat(1), total)));
     if (logSumExp_ < 0)
       continue;
     int64_t lanes = std::min(lanes_, count - v * lanes_);
@@ -176,10 +169,9 @@ void AttentionSchedule::block(const Index &first, int64_t count) {
     return;
   llvm::SmallVector<int64_t> shape(batches_);
   shape.append({queries_, width_});
-  turnBack(f_.output(result_), shape, first, count, width_,
-           [&](const Index &feature, int64_t v) {
-             return e.make<arith::MulFOp>(loadFrom(sums_, feature, columnOf(v)), inverse[v]);
-           });
+  turnBack(f_.output(result_), shape, first, count, width_, [&](const Index &feature, int64_t v) {
+    return e.make<arith::MulFOp>(loadFrom(sums_, feature, columnOf(v)), inverse[v]);
+  });
 }
 
 mlir::LogicalResult AttentionSchedule::run() {

@@ -51,6 +51,10 @@ AttentionTiles::AttentionTiles(KernelBuilder &kernel, const AttentionOperands &o
   lanes_ = std::min(kLanes, vectorBytes / memoryBytes(compute_));
   rows_ = wide ? kWideRows : kNarrowRows;
   f_.e.width = lanes_;
+  if (element != compute_) {
+    wideKeys_ = tile(keyBlock_, roundUp(features_, lanes_));
+    wideValues_ = tile(keyBlock_, roundUp(width_, lanes_));
+  }
   if (mask_ && typeOf(mask_).getRank() >= 2 && typeOf(mask_).getShape().back() != 1 &&
       typeOf(mask_).getShape().end()[-2] != 1)
     // Vectors end with the last key, so that the first may begin before the block.
@@ -74,8 +78,7 @@ Value AttentionTiles::loadFrom(const Tile &tile, const Index &row, const Index &
   return f_.e.load(tile.memory, compute_, space.add(space.scale(row, tile.columns), column),
                    nullptr);
 }
-void AttentionTiles::storeTo(const Tile &tile, Value value, const Index &row,
-                             const Index &column) {
+void AttentionTiles::storeTo(const Tile &tile, Value value, const Index &row, const Index &column) {
   IndexSpace &space = f_.e.space;
   f_.e.store(tile.memory, value, space.add(space.scale(row, tile.columns), column), nullptr);
 }
@@ -103,6 +106,37 @@ void AttentionTiles::write(Value output, llvm::ArrayRef<Index> position,
   if (element != compute_)
     value = f_.e.make<arith::TruncFOp>(f_.e.vectorOf(element), value);
   f_.e.store(output, value, f_.e.space.linearize(position, shape), mask);
+}
+
+void AttentionTiles::startKeys(const Index &first, Value count) {
+  ElementEmitter &e = f_.e;
+  IndexSpace &space = e.space;
+  firstKey_ = first;
+  auto widen = [&](const std::optional<Tile> &to, Value tensor, int64_t columns) {
+    if (!to)
+      return;
+    f_.loop(constant(0), count, keyBlock_, {}, [&](Index key, State &) {
+      auto copy = [&](const Index &column, int64_t lanes) {
+        Value line = read(tensor, space.add(first, key), space.add(column, space.lane(lanes)),
+                          e.tailMask(lanes));
+        storeTo(*to, e.broadcast(line), key, space.add(column, space.lane(lanes_)));
+      };
+      f_.loop(columns / lanes_, {},
+              [&](Index number, State &) { copy(space.scale(number, lanes_), lanes_); });
+      if (columns % lanes_)
+        copy(Index::of(columns / lanes_ * lanes_), columns % lanes_);
+    });
+  };
+  widen(wideKeys_, key_, features_);
+  widen(wideValues_, value_, width_);
+}
+Value AttentionTiles::keyAt(const Index &key, const Index &feature) {
+  return wideKeys_ ? loadFrom(*wideKeys_, key, feature)
+                   : read(key_, f_.e.space.add(firstKey_, key), feature);
+}
+Value AttentionTiles::valueAt(const Index &key, const Index &feature) {
+  return wideValues_ ? loadFrom(*wideValues_, key, feature)
+                     : read(value_, f_.e.space.add(firstKey_, key), feature);
 }
 
 //===-- Values --------------------------------------------------------------------------------===//
@@ -149,10 +183,9 @@ void AttentionTiles::product(const Product &p) {
       row.push_back(space.add(firstRow, r));
       // Rows behind the last one are computed as the last one is.
       if (!isWhole && r > 0)
-        row.back() =
-            space.scalar(e.make<arith::MinUIOp>(e.scalarIndex(row.back()),
-                                                e.make<arith::SubIOp>(rows, constant(1))),
-                         p.mostRows);
+        row.back() = space.scalar(e.make<arith::MinUIOp>(e.scalarIndex(row.back()),
+                                                         e.make<arith::SubIOp>(rows, constant(1))),
+                                  p.mostRows);
     }
     auto lanesOf = [&](int64_t v) {
       return v + 1 < count ? lanes_ : last;
@@ -180,8 +213,8 @@ void AttentionTiles::product(const Product &p) {
       if (isWhole || r == 0)
         finish();
       else
-        when(e.make<arith::CmpIOp>(arith::CmpIPredicate::ult,
-                                   e.scalarIndex(space.add(firstRow, r)), rows),
+        when(e.make<arith::CmpIOp>(arith::CmpIPredicate::ult, e.scalarIndex(space.add(firstRow, r)),
+                                   rows),
              finish);
     }
   };
@@ -207,9 +240,8 @@ void AttentionTiles::product(const Product &p) {
 
 //===-- Turning -------------------------------------------------------------------------------===//
 
-void AttentionTiles::turn(
-    const Tile &to, const Index &first, int64_t count, int64_t features,
-    llvm::function_ref<Value(const Index &, const Index &, Value)> element) {
+void AttentionTiles::turn(const Tile &to, const Index &first, int64_t count, int64_t features,
+                          llvm::function_ref<Value(const Index &, const Index &, Value)> element) {
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
   auto square = [&](const Index &feature, int64_t deep) {
@@ -217,8 +249,8 @@ void AttentionTiles::turn(
     for (int64_t v = 0; v < vectorsOf(count); ++v) {
       llvm::SmallVector<Value> lines(lanes_, splat(0));
       for (int64_t i = 0; i < std::min(lanes_, count - v * lanes_); ++i)
-        lines[i] = e.broadcast(element(space.add(first, v * lanes_ + i),
-                                       space.add(feature, space.lane(deep)), mask));
+        lines[i] = e.broadcast(
+            element(space.add(first, v * lanes_ + i), space.add(feature, space.lane(deep)), mask));
       transposeLanes(e, lines);
       for (int64_t j = 0; j < deep; ++j)
         storeTo(to, lines[j], space.add(feature, j), columnOf(v));
@@ -230,9 +262,9 @@ void AttentionTiles::turn(
     square(Index::of(features / lanes_ * lanes_), features % lanes_);
 }
 
-void AttentionTiles::turnBack(
-    Value output, llvm::ArrayRef<int64_t> shape, const Index &first, int64_t count,
-    int64_t features, llvm::function_ref<Value(const Index &, int64_t)> element) {
+void AttentionTiles::turnBack(Value output, llvm::ArrayRef<int64_t> shape, const Index &first,
+                              int64_t count, int64_t features,
+                              llvm::function_ref<Value(const Index &, int64_t)> element) {
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
   auto square = [&](const Index &feature, int64_t deep) {
@@ -262,22 +294,21 @@ void AttentionTiles::startMask(const Index &firstQuery, int64_t count, const Ind
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
   firstQuery_ = firstQuery;
-  firstKey_ = firstKey;
   if (!turnedMask_)
     return;
   // Rows of the tile are keys, of which the block's first one is row `lanes`.
   int64_t deep = std::min(lanes_, keys_);
   llvm::ArrayRef<int64_t> shape = typeOf(mask_).getShape();
-  Value blocks = e.make<arith::DivUIOp>(e.make<arith::AddIOp>(keys, constant(lanes_ - 1)),
-                                        constant(lanes_));
+  Value blocks =
+      e.make<arith::DivUIOp>(e.make<arith::AddIOp>(keys, constant(lanes_ - 1)), constant(lanes_));
   f_.loop(constant(0), blocks, vectorsOf(keyBlock_), {}, [&](Index number, State &) {
     Value wanted = e.scalarIndex(space.add(firstKey, space.scale(number, lanes_)));
     Index start = space.scalar(e.make<arith::MinUIOp>(wanted, constant(keys_ - deep)),
                                std::max<int64_t>(1, keys_ - deep + 1));
     Value lanes = e.tailMask(deep);
     // Not negative: a vector begins less than its length before the block.
-    Value local = e.make<arith::SubIOp>(e.scalarIndex(space.add(start, lanes_)),
-                                        e.scalarIndex(firstKey));
+    Value local =
+        e.make<arith::SubIOp>(e.scalarIndex(space.add(start, lanes_)), e.scalarIndex(firstKey));
     Index row = space.scalar(local, keyBlock_ + lanes_ + 1);
     for (int64_t v = 0; v < vectorsOf(count); ++v) {
       llvm::SmallVector<Value> lines(lanes_, splat(0));
@@ -344,10 +375,10 @@ Value AttentionTiles::masked(Value score, const Index &key, const Index &column)
       mlir::DenseElementsAttr::get(lanes, llvm::ArrayRef<int32_t>(numbers)));
   Index query = space.add(firstQuery_, column), from = query;
   llvm::erase_if(from.terms, [&](auto term) { return !space.symbol(term.first).uniform; });
-  Index behind = space.add(space.add(from, space.scale(space.add(firstKey_, key), -1)),
-                           keys_ - queries_);
-  Value least = e.make<arith::IndexCastOp>(
-      i32, e.make<arith::SubIOp>(constant(0), e.scalarIndex(behind)));
+  Index behind =
+      space.add(space.add(from, space.scale(space.add(firstKey_, key), -1)), keys_ - queries_);
+  Value least =
+      e.make<arith::IndexCastOp>(i32, e.make<arith::SubIOp>(constant(0), e.scalarIndex(behind)));
   Value isSeen = e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, step, e.broadcast(least));
   return e.make<arith::SelectOp>(isSeen, score, hidden);
 }
@@ -369,8 +400,8 @@ Value AttentionTiles::noteInfinite(Value tensor, Value from, Value to, int64_t r
   IndexSpace &space = e.space;
   // 0 times an element is 0 or NaN.
   auto note = [&](Value sum, const Index &row, const Index &column, int64_t lanes) {
-    Value x = e.broadcast(read(tensor, row, space.add(column, space.lane(lanes)),
-                               e.tailMask(lanes)));
+    Value x =
+        e.broadcast(read(tensor, row, space.add(column, space.lane(lanes)), e.tailMask(lanes)));
     return multiplyAdd(splat(0), x, sum);
   };
   return f_.loop(from, to, std::max<int64_t>(rows, 1), {noted}, [&](Index row, State &sum) {
@@ -388,14 +419,14 @@ Value AttentionTiles::isFinite(Value noted) {
   return e.make<arith::CmpFOp>(arith::CmpFPredicate::ORD, sum, sum);
 }
 
-AttentionTiles::State AttentionTiles::keyBlocks(
-    Value keys, State state, llvm::function_ref<void(const Index &, Value, State &)> emit) {
+AttentionTiles::State
+AttentionTiles::keyBlocks(Value keys, State state,
+                          llvm::function_ref<void(const Index &, Value, State &)> emit) {
   ElementEmitter &e = f_.e;
   Value blocks = e.make<arith::DivUIOp>(e.make<arith::AddIOp>(keys, constant(keyBlock_ - 1)),
                                         constant(keyBlock_));
-  return f_.loop(constant(0), blocks,
-                 std::max<int64_t>(1, llvm::divideCeil(keys_, keyBlock_)), std::move(state),
-                 [&](Index number, State &inside) {
+  return f_.loop(constant(0), blocks, std::max<int64_t>(1, llvm::divideCeil(keys_, keyBlock_)),
+                 std::move(state), [&](Index number, State &inside) {
                    Index first = e.space.scale(number, keyBlock_);
                    Value left = e.make<arith::SubIOp>(keys, e.scalarIndex(first));
                    emit(first, e.make<arith::MinUIOp>(left, constant(keyBlock_)), inside);

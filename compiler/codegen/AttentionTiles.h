@@ -1,5 +1,5 @@
-// What the schedules of attention and of its derivative share: a block of queries against a block of
-// keys, in scratch that stays in the near caches.
+// What the schedules of attention and of its derivative share: a block of queries against a block
+// of keys, in scratch that stays in the near caches.
 //
 // Lanes are queries everywhere. Scores stand key by key, [keys][queries], so that the largest score
 // of a query, its sum and all that it is multiplied by are one vector for all its keys, and the two
@@ -68,14 +68,20 @@ protected:
 
   // For each of count queries from `first` on: to[feature][query] = element(query, features), lanes
   // of `element` being features.
-  void turn(const Tile &to, const Index &first, int64_t count, int64_t features,
-            llvm::function_ref<mlir::Value(const Index &query, const Index &features,
-                                           mlir::Value mask)>
-                element);
+  void
+  turn(const Tile &to, const Index &first, int64_t count, int64_t features,
+       llvm::function_ref<mlir::Value(const Index &query, const Index &features, mlir::Value mask)>
+           element);
   // And back: output[batch..., query, feature] = element(feature, vector of queries).
   void turnBack(mlir::Value output, llvm::ArrayRef<int64_t> shape, const Index &first,
                 int64_t count, int64_t features,
                 llvm::function_ref<mlir::Value(const Index &feature, int64_t vector)> element);
+
+  // Elements of the block of keys that starts at `first`. Those of 16 bits are widened once, into
+  // scratch: each is read once for every few rows or vectors of a product.
+  void startKeys(const Index &first, mlir::Value count);
+  mlir::Value keyAt(const Index &key, const Index &feature);
+  mlir::Value valueAt(const Index &key, const Index &feature);
 
   // Queries [first, first + count) and keys of the block: `masked` gives the scores of a key, -inf
   // where it is hidden.
@@ -130,7 +136,7 @@ protected:
 private:
   Index firstQuery_; // of the block
   Index firstKey_;
-  std::optional<Tile> turnedMask_;
+  std::optional<Tile> turnedMask_, wideKeys_, wideValues_;
 };
 
 // vectorBytes: of the machine's widest vectors, which decides no bit.

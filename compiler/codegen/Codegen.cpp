@@ -1,7 +1,7 @@
 // The stages of buildKernel: fusion -> linalg on tensors -> loops over vectors -> math expanded ->
 // llvm dialect.
-#include "compiler/codegen/AttentionTiles.h"
 #include "compiler/codegen/Codegen.h"
+#include "compiler/codegen/AttentionTiles.h"
 
 #include "compiler/codegen/MatmulSchedule.h"
 #include "compiler/codegen/Schedule.h"

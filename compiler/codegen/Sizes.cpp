@@ -58,8 +58,7 @@ static llvm::StringRef whyNot(Operation *op) {
       auto rank = mlir::cast<RankedTensorType>(value.getType()).getRank();
       return named(value) < 0 || (named(value) == 0 && rank > 2);
     };
-    return llvm::all_of(op->getOperands(), isMatrices) &&
-                   named(op->getOperand(0)) == 0
+    return llvm::all_of(op->getOperands(), isMatrices) && named(op->getOperand(0)) == 0
                ? llvm::StringRef()
                : "the sizes of its matrices vary";
   }

@@ -74,8 +74,8 @@ Refusal FusionDomain::fusible(Operation *op) {
     return Refusal::NotFusible;
   if (weft.kind() == Kind::Structure || weft.kind() == Kind::Exchange)
     return Refusal::NotFusible;
-  if (!isWhole(op) && (weft.kind() == Kind::Composite ||
-                       !weft.missingRule(ir::RuleKind::Lowering).empty()))
+  if (!isWhole(op) &&
+      (weft.kind() == Kind::Composite || !weft.missingRule(ir::RuleKind::Lowering).empty()))
     return Refusal::NotFusible;
   auto isStatic = [](mlir::Type type) {
     auto tensor = mlir::dyn_cast<RankedTensorType>(type);

@@ -38,7 +38,8 @@ KernelAnswer kernelFor(mlir::Operation *op) {
   for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
     auto dims = ir::dimsOf(mlir::cast<mlir::RankedTensorType>(operand.getType()));
     for (auto [d, dim] : llvm::enumerate(dims))
-      if (!dim.isStatic() && (d > 0 || query.getRank() < 3 || static_cast<int64_t>(dims.size()) + 1 < query.getRank()))
+      if (!dim.isStatic() &&
+          (d > 0 || query.getRank() < 3 || static_cast<int64_t>(dims.size()) + 1 < query.getRank()))
         return SometimesMine{"attention's kernel has one length; the matrices of a program for "
                              "lengths that vary have others"};
   }

@@ -108,6 +108,8 @@ func.func @others(%x: tensor<4x3xf32>, %w: tensor<3xf32>, %i: tensor<2xi64>, %j:
   %10:3 = weft.layer_norm %x weight %w {eps = 1.0e-5 : f64, normalized_rank = 1 : i64} : (tensor<4x3xf32>, tensor<3xf32>) -> (tensor<4x3xf32>, tensor<4xf32>, tensor<4xf32>)
   // CHECK: weft.attention %{{.*}}, %{{.*}}, %{{.*}} {causal = true, scale = 5.000000e-01 : f64}
   %11:2 = weft.attention %x, %x, %x {causal = true, scale = 0.5 : f64} : (tensor<4x3xf32>, tensor<4x3xf32>, tensor<4x3xf32>) -> (tensor<4x3xf32>, tensor<4xf32>)
+  // CHECK: weft.attention_gradient %{{.*}}, %{{.*}}, %{{.*}} result %{{.*}}, %{{.*}} gradient %{{.*}}, %{{.*}} {scale = 5.000000e-01 : f64}
+  %14:3 = weft.attention_gradient %x, %x, %x result %11#0, %11#1 gradient %x, %11#1 {scale = 0.5 : f64} : (tensor<4x3xf32>, tensor<4x3xf32>, tensor<4x3xf32>, tensor<4x3xf32>, tensor<4xf32>, tensor<4x3xf32>, tensor<4xf32>) -> (tensor<4x3xf32>, tensor<4x3xf32>, tensor<4x3xf32>)
   // CHECK: weft.cross_entropy %{{.*}}, %{{.*}} : tensor<4x3xf32>, tensor<4xi64>
   %12:2 = weft.cross_entropy %x, %t : tensor<4x3xf32>, tensor<4xi64>
   // CHECK: weft.dropout %{{.*}}, %{{.*}} {rate = 1.000000e-01 : f64} : tensor<4x3xf32>

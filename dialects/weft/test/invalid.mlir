@@ -128,6 +128,14 @@ func.func @f(%q: tensor<4x8xf32>, %k: tensor<5x7xf32>) {
 }
 
 // -----
+func.func @f(%q: tensor<4x8xf32>, %l: tensor<5xf32>) {
+  // expected-error@+2 {{failed to infer returned types}}
+  // expected-error@+1 {{log_sum_exp is float32[5] but attention's log_sum_exp is float32[4]; they must have one type}}
+  %0:3 = weft.attention_gradient %q, %q, %q result %q, %l gradient %q {scale = 1.0 : f64} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<5xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>)
+  return
+}
+
+// -----
 func.func @f(%x: tensor<2x3xf32>, %s: tensor<2xi64>) {
   // expected-error@+1 {{weft.dropout: rate is 1.500000; it must lie in [0, 1]}}
   %0:2 = weft.dropout %x, %s {rate = 1.5 : f64} : tensor<2x3xf32>

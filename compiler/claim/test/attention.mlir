@@ -1,0 +1,61 @@
+// RUN: weft-opt %s --weft-claim="composites report" --weft-decompose --split-input-file 2>%t | FileCheck %s
+// RUN: FileCheck %s --check-prefix=REPORT < %t
+// RUN: weft-opt %s --weft-claim="composites" --weft-decompose --weft-fuse --split-input-file | FileCheck %s --check-prefix=FUSED
+// RUN: weft-opt %s --weft-decompose --split-input-file | FileCheck %s --check-prefix=PLAIN
+
+// The backend's code generator has a kernel for it, and for its derivative.
+// CHECK-LABEL: @whole
+// CHECK: weft.attention {{.*}}weft.whole
+// CHECK-NOT: weft.matmul
+// CHECK: weft.attention_gradient {{.*}}weft.whole
+// FUSED-LABEL: @whole
+// FUSED: weft.fusion
+// FUSED-NEXT: weft.attention
+// FUSED: weft.fusion
+// FUSED-NEXT: weft.attention_gradient
+// FUSED-NOT: weft.fusion
+// Without the mark, products.
+// PLAIN-LABEL: @whole
+// PLAIN-NOT: weft.attention
+// PLAIN: weft.matmul
+module @whole {
+func.func @main(%x: tensor<2x64x8xf32>, %g: tensor<2x64x8xf32>) -> (tensor<2x64x8xf32>, tensor<2x64x8xf32>, tensor<2x64x8xf32>) {
+  %y, %l = weft.attention %x, %x, %x {causal = true, scale = 0.5 : f64} : (tensor<2x64x8xf32>, tensor<2x64x8xf32>, tensor<2x64x8xf32>) -> (tensor<2x64x8xf32>, tensor<2x64xf32>)
+  %a, %b, %c = weft.attention_gradient %x, %x, %x result %y, %l gradient %g {causal = true, scale = 0.5 : f64} : (tensor<2x64x8xf32>, tensor<2x64x8xf32>, tensor<2x64x8xf32>, tensor<2x64x8xf32>, tensor<2x64xf32>, tensor<2x64x8xf32>) -> (tensor<2x64x8xf32>, tensor<2x64x8xf32>, tensor<2x64x8xf32>)
+  return %a, %b, %c : tensor<2x64x8xf32>, tensor<2x64x8xf32>, tensor<2x64x8xf32>
+}
+}
+
+// -----
+// REPORT: refused 1 x few-queries: products and a softmax take less time than attention's kernel, whose lanes are queries
+// CHECK-LABEL: @few_queries
+// CHECK-NOT: weft.attention
+// CHECK: weft.matmul
+module @few_queries {
+func.func @main(%q: tensor<2x1x8xf32>, %k: tensor<2x64x8xf32>) -> tensor<2x1x8xf32> {
+  %y, %l = weft.attention %q, %k, %k {scale = 0.5 : f64} : (tensor<2x1x8xf32>, tensor<2x64x8xf32>, tensor<2x64x8xf32>) -> (tensor<2x1x8xf32>, tensor<2x1xf32>)
+  return %y : tensor<2x1x8xf32>
+}
+}
+
+// -----
+// REPORT: refused 1 x large-heads: with so many features the blocks of attention's kernel leave the caches
+// CHECK-LABEL: @large_heads
+// CHECK-NOT: weft.attention
+module @large_heads {
+func.func @main(%x: tensor<64x512xf32>) -> tensor<64x512xf32> {
+  %y, %l = weft.attention %x, %x, %x {scale = 0.5 : f64} : (tensor<64x512xf32>, tensor<64x512xf32>, tensor<64x512xf32>) -> (tensor<64x512xf32>, tensor<64xf32>)
+  return %y : tensor<64x512xf32>
+}
+}
+
+// -----
+// REPORT: refused 1 x empty: there is nothing to attend to
+// CHECK-LABEL: @empty
+// CHECK-NOT: weft.attention
+module @empty {
+func.func @main(%q: tensor<64x8xf32>, %k: tensor<0x8xf32>) -> tensor<64x8xf32> {
+  %y, %l = weft.attention %q, %k, %k {scale = 0.5 : f64} : (tensor<64x8xf32>, tensor<0x8xf32>, tensor<0x8xf32>) -> (tensor<64x8xf32>, tensor<64xf32>)
+  return %y : tensor<64x8xf32>
+}
+}
