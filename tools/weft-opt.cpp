@@ -7,6 +7,7 @@
 #include "backends/cpu/compile/ConvolutionProvider.h"
 #include "backends/cpu/compile/MatmulProvider.h"
 #include "backends/cpu/compile/SortProvider.h"
+#include "backends/cpu/compile/WholeKernels.h"
 #include "compiler/claim/Passes.h"
 #include "compiler/fusion/Passes.h"
 #include "compiler/graph/Passes.h"
@@ -55,6 +56,7 @@ const weft::compiler::ProviderSet *cpuProviders() {
     made->add(weft::backends::cpu::makeMatmulProvider(/*packs=*/true));
     made->add(weft::backends::cpu::makeConvolutionProvider());
     made->add(weft::backends::cpu::makeSortProvider());
+    made->setKernels(weft::backends::cpu::kernelFor);
     return made;
   }();
   return set;

@@ -8,7 +8,8 @@ def ClaimPass : Pass<"weft-claim", "::mlir::ModuleOp"> {
   let summary = "offers ops to the providers of a backend; what one claims becomes a weft.provider_call";
   let description = [{
     Each op is offered to each provider, in the order of their registration; the first claim wins. A refusal has a name, which the report shows.
-    The claimed ops stay in the call's body, so that what the library must compute stays in the IR.
+    The claimed ops stay in the call's body, so that what the library must compute stays in the IR. A composite that nobody claims and that a
+    kernel of the backend's computes whole is marked `weft.whole`, so that it is not decomposed.
 
     ```mlir
     %0 = weft.transpose %k, [0, 2, 1, 3] : tensor<2x8x4x16xf32>

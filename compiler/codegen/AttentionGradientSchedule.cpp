@@ -3,7 +3,8 @@
 // five products are made of each such block.
 //
 // A matrix of the leading dims is a piece: its blocks of queries follow each other, so that each
-// adds to the gradients of keys and values without a second writer.
+// adds to the gradients of keys and values without a second writer. Where matrices are few, a piece
+// has a part of the keys; what its keys give to the queries is a partial result.
 #include "compiler/codegen/AttentionTiles.h"
 
 #include <limits>
@@ -32,6 +33,7 @@ private:
     Tile scratch;
   };
   Sums sumsOf(Value result, int64_t columns);
+  // Those of the piece's keys.
   void startSums(const Sums &sums);
   void addTo(const Sums &sums, const Index &key, const Index &column, Value sum, Value mask);
   void finishSums(const Sums &sums);
@@ -39,6 +41,7 @@ private:
   llvm::SmallVector<int64_t> shapeOf(int64_t rows, int64_t columns);
 
   void matrix();
+  mlir::LogicalResult addParts();
   void rowsOf(const Index &first, int64_t count);
   void block(const Index &first, int64_t count, Value keys);
   void keys(const Index &firstQuery, int64_t count, const Index &firstKey, Value here);
@@ -48,6 +51,11 @@ private:
   Sums ofKey_, ofValue_;
   Tile turnedQuery_, turnedGradient_, weights_, errors_, querySums_, logs_, shared_;
   Value finite_; // null: nothing is skipped
+  // Of the keys: parts, blocks in each; those of the piece.
+  int64_t parts_ = 1, blocksPerPart_;
+  int64_t partials_ = 0; // offset
+  Index piece_;
+  Value firstBlock_, endBlock_, firstOwn_, endOwn_;
 };
 
 } // namespace
@@ -74,6 +82,15 @@ AttentionGradientSchedule::AttentionGradientSchedule(KernelBuilder &kernel,
   errors_ = tile(keyBlock_, columns);
   querySums_ = tile(features_, columns);
   logs_ = tile(1, columns);
+  int64_t blocks = std::max<int64_t>(1, llvm::divideCeil(keys_, keyBlock_)),
+          wanted = llvm::divideCeil(kLeastMatrices, std::max<int64_t>(1, batchCount_));
+  if (kernel.sizes)
+    wanted = 1; // the matrices behind the leading dim are enough (Sizes.cpp)
+  blocksPerPart_ = llvm::divideCeil(blocks, std::min(blocks, wanted));
+  parts_ = llvm::divideCeil(blocks, blocksPerPart_);
+  if (parts_ > 1 && ofQuery_ >= 0)
+    partials_ =
+        kernel.claimPartials(batchCount_ * parts_ * queries_ * features_ * memoryBytes(compute_));
   shared_ = tile(1, columns);
 }
 
@@ -106,8 +123,9 @@ llvm::SmallVector<int64_t> AttentionGradientSchedule::shapeOf(int64_t rows, int6
 
 // emit(key, first column, lanes) for all vectors of a matrix of keys.
 template <typename Emit>
-static void overMatrix(KernelFunction &f, int64_t keys, int64_t columns, int64_t lanes, Emit emit) {
-  f.loop(keys, {}, [&](Index key, KernelFunction::State &) {
+static void overMatrix(KernelFunction &f, Value from, Value to, int64_t keys, int64_t columns,
+                       int64_t lanes, Emit emit) {
+  f.loop(from, to, std::max<int64_t>(keys, 1), {}, [&](Index key, KernelFunction::State &) {
     f.loop(columns / lanes, {}, [&](Index number, KernelFunction::State &) {
       emit(key, f.e.space.scale(number, lanes), lanes);
     });
@@ -119,7 +137,7 @@ static void overMatrix(KernelFunction &f, int64_t keys, int64_t columns, int64_t
 void AttentionGradientSchedule::startSums(const Sums &sums) {
   if (sums.output < 0)
     return;
-  overMatrix(f_, keys_, sums.columns, lanes_,
+  overMatrix(f_, firstOwn_, endOwn_, keys_, sums.columns, lanes_,
              [&](const Index &key, const Index &first, int64_t lanes) {
                Index column = f_.e.space.add(first, f_.e.space.lane(lanes));
                if (sums.inScratch)
@@ -145,7 +163,7 @@ void AttentionGradientSchedule::addTo(const Sums &sums, const Index &key, const 
 void AttentionGradientSchedule::finishSums(const Sums &sums) {
   if (!sums.inScratch)
     return;
-  overMatrix(f_, keys_, sums.columns, lanes_,
+  overMatrix(f_, firstOwn_, endOwn_, keys_, sums.columns, lanes_,
              [&](const Index &key, const Index &first, int64_t lanes) {
                ElementEmitter &e = f_.e;
                Index column = e.space.add(first, e.space.lane(lanes));
@@ -291,14 +309,52 @@ void AttentionGradientSchedule::block(const Index &first, int64_t count, Value v
     for (int64_t v = 0; v < vectorsOf(count); ++v)
       storeTo(querySums_, splat(0), feature, columnOf(v));
   });
-  keyBlocks(visible, {}, [&](const Index &firstKey, Value here, State &) {
+  keyBlocks(firstBlock_, endBlock_, visible, {}, [&](const Index &firstKey, Value here, State &) {
     keys(first, count, firstKey, here);
   });
-  if (ofQuery_ >= 0)
-    turnBack(f_.output(ofQuery_), shapeOf(queries_, features_), first, count, features_,
-             [&](const Index &feature, int64_t v) {
-               return loadFrom(querySums_, feature, columnOf(v));
-             });
+  if (ofQuery_ < 0)
+    return;
+  turnBack(
+      first, count, features_,
+      [&](const Index &feature, int64_t v) { return loadFrom(querySums_, feature, columnOf(v)); },
+      [&](const Index &query, const Index &features, Value value, Value mask) {
+        if (parts_ == 1)
+          return write(f_.output(ofQuery_), at(query, features), shapeOf(queries_, features_),
+                       value, mask);
+        int64_t pieces = batchCount_ * parts_;
+        Index place = e.space.linearize({piece_, query, features}, {pieces, queries_, features_});
+        e.store(f_.partials(partials_, pieces * queries_ * features_, compute_), value, place,
+                mask);
+      });
+}
+
+// The gradient of queries, from what parts of the keys gave, in order.
+mlir::LogicalResult AttentionGradientSchedule::addParts() {
+  kernel_.info.finish = kernel_.info.symbol + "_finish";
+  KernelFunction f(kernel_, kernel_.info.finish);
+  ElementEmitter &e = f.e;
+  int64_t size = queries_ * features_;
+  Value partials = f.partials(partials_, batchCount_ * parts_ * size, compute_);
+  f.loop(batchCount_, {}, [&](Index batch, State &) {
+    f.run(size, 1, Index::of(0), {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, State &) {
+      for (const KernelFunction::Unit &unit : units) {
+        Value sum;
+        for (int64_t part = 0; part < parts_; ++part) {
+          Index place = e.space.add(e.space.scale(batch, parts_ * size), part * size);
+          Value next =
+              e.broadcast(e.load(partials, compute_, e.space.add(place, unit.position), unit.mask));
+          sum = sum ? e.make<arith::AddFOp>(sum, next) : next;
+        }
+        mlir::Type element =
+            mlir::cast<mlir::MemRefType>(f.output(ofQuery_).getType()).getElementType();
+        if (element != compute_)
+          sum = e.make<arith::TruncFOp>(e.vectorOf(element), sum);
+        e.store(f.output(ofQuery_), sum, e.space.add(e.space.scale(batch, size), unit.position),
+                unit.mask);
+      }
+    });
+  });
+  return f.finish();
 }
 
 void AttentionGradientSchedule::matrix() {
@@ -352,14 +408,24 @@ void AttentionGradientSchedule::matrix() {
 }
 
 mlir::LogicalResult AttentionGradientSchedule::run() {
-  kernel_.info.count = batchCount_;
+  kernel_.info.count = batchCount_ * parts_;
   if (kernel_.info.count == 0)
     return f_.finish();
   f_.loop(f_.begin, f_.end, kernel_.info.count, {}, [&](Index piece, State &) {
-    batch_ = f_.e.space.delinearize(piece, batches_);
+    ElementEmitter &e = f_.e;
+    auto [batch, part] = e.space.divide(piece, parts_);
+    piece_ = piece;
+    batch_ = e.space.delinearize(batch, batches_);
+    firstBlock_ = e.scalarIndex(e.space.scale(part, blocksPerPart_));
+    endBlock_ = e.make<arith::AddIOp>(firstBlock_, constant(blocksPerPart_));
+    firstOwn_ = e.make<arith::MulIOp>(firstBlock_, constant(keyBlock_));
+    endOwn_ = e.make<arith::MinUIOp>(e.make<arith::MulIOp>(endBlock_, constant(keyBlock_)),
+                                     constant(keys_));
     matrix();
   });
-  return f_.finish();
+  if (mlir::failed(f_.finish()))
+    return mlir::failure();
+  return parts_ > 1 && ofQuery_ >= 0 ? addParts() : mlir::success();
 }
 
 mlir::LogicalResult scheduleAttentionGradient(KernelBuilder &kernel, ir::AttentionGradientOp op,

@@ -144,7 +144,7 @@ void AttentionSchedule::block(const Index &first, int64_t count) {
   });
   State state(vectors, splat(-std::numeric_limits<double>::infinity()));
   state.append(vectors, splat(0));
-  state = keyBlocks(keysToVisit(first, count), state,
+  state = keyBlocks(nullptr, nullptr, keysToVisit(first, count), state,
                     [&](const Index &firstKey, Value here, State &inside) {
                       keys(first, count, firstKey, here, inside);
                     });
@@ -169,9 +169,16 @@ void AttentionSchedule::block(const Index &first, int64_t count) {
     return;
   llvm::SmallVector<int64_t> shape(batches_);
   shape.append({queries_, width_});
-  turnBack(f_.output(result_), shape, first, count, width_, [&](const Index &feature, int64_t v) {
-    return e.make<arith::MulFOp>(loadFrom(sums_, feature, columnOf(v)), inverse[v]);
-  });
+  turnBack(
+      first, count, width_,
+      [&](const Index &feature, int64_t v) {
+        return e.make<arith::MulFOp>(loadFrom(sums_, feature, columnOf(v)), inverse[v]);
+      },
+      [&](const Index &query, const Index &features, Value value, Value mask) {
+        llvm::SmallVector<Index> position(batch_);
+        position.append({query, features});
+        write(f_.output(result_), position, shape, value, mask);
+      });
 }
 
 mlir::LogicalResult AttentionSchedule::run() {

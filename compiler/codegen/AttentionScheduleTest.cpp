@@ -156,6 +156,8 @@ TEST(AttentionSchedule, SizesOddAndEven) {
   checkBoth({{1}, 131, 129, 128, 128});
   checkBoth({{2}, 197, 197, 17, 33});
   checkBoth({{0}, 5, 5, 4, 4});
+  // As many matrices as there should be pieces: keys are not cut.
+  checkBoth({{3, 3}, 20, 150, 8, 8, true});
 }
 
 TEST(AttentionSchedule, Causal) {

@@ -262,9 +262,10 @@ void AttentionTiles::turn(const Tile &to, const Index &first, int64_t count, int
     square(Index::of(features / lanes_ * lanes_), features % lanes_);
 }
 
-void AttentionTiles::turnBack(Value output, llvm::ArrayRef<int64_t> shape, const Index &first,
-                              int64_t count, int64_t features,
-                              llvm::function_ref<Value(const Index &, int64_t)> element) {
+void AttentionTiles::turnBack(
+    const Index &first, int64_t count, int64_t features,
+    llvm::function_ref<Value(const Index &, int64_t)> element,
+    llvm::function_ref<void(const Index &, const Index &, Value, Value)> store) {
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
   auto square = [&](const Index &feature, int64_t deep) {
@@ -273,12 +274,9 @@ void AttentionTiles::turnBack(Value output, llvm::ArrayRef<int64_t> shape, const
       for (int64_t j = 0; j < deep; ++j)
         lines[j] = element(space.add(feature, j), v);
       transposeLanes(e, lines);
-      for (int64_t i = 0; i < std::min(lanes_, count - v * lanes_); ++i) {
-        llvm::SmallVector<Index> position(batch_);
-        position.push_back(space.add(first, v * lanes_ + i));
-        position.push_back(space.add(feature, space.lane(deep)));
-        write(output, position, shape, lines[i], e.tailMask(deep));
-      }
+      for (int64_t i = 0; i < std::min(lanes_, count - v * lanes_); ++i)
+        store(space.add(first, v * lanes_ + i), space.add(feature, space.lane(deep)), lines[i],
+              e.tailMask(deep));
     }
   };
   f_.loop(features / lanes_, {},
@@ -420,13 +418,16 @@ Value AttentionTiles::isFinite(Value noted) {
 }
 
 AttentionTiles::State
-AttentionTiles::keyBlocks(Value keys, State state,
+AttentionTiles::keyBlocks(Value from, Value to, Value keys, State state,
                           llvm::function_ref<void(const Index &, Value, State &)> emit) {
   ElementEmitter &e = f_.e;
   Value blocks = e.make<arith::DivUIOp>(e.make<arith::AddIOp>(keys, constant(keyBlock_ - 1)),
                                         constant(keyBlock_));
-  return f_.loop(constant(0), blocks, std::max<int64_t>(1, llvm::divideCeil(keys_, keyBlock_)),
-                 std::move(state), [&](Index number, State &inside) {
+  if (to)
+    blocks = e.make<arith::MinUIOp>(blocks, to);
+  return f_.loop(from ? from : constant(0), blocks,
+                 std::max<int64_t>(1, llvm::divideCeil(keys_, keyBlock_)), std::move(state),
+                 [&](Index number, State &inside) {
                    Index first = e.space.scale(number, keyBlock_);
                    Value left = e.make<arith::SubIOp>(keys, e.scalarIndex(first));
                    emit(first, e.make<arith::MinUIOp>(left, constant(keyBlock_)), inside);

@@ -19,6 +19,9 @@ namespace weft::compiler {
 // Queries and keys of a block, at most. Both are part of what a sum's value is. A block of scores
 // takes 16 KiB in float32.
 inline constexpr int64_t kQueryBlock = 64, kKeyBlock = 64;
+// Matrices of the leading dims below which the derivative's keys are cut into parts, so that there
+// are about as many pieces.
+inline constexpr int64_t kLeastMatrices = 8;
 
 // What attention's op and its derivative's have in common.
 struct AttentionOperands {
@@ -72,10 +75,12 @@ protected:
   turn(const Tile &to, const Index &first, int64_t count, int64_t features,
        llvm::function_ref<mlir::Value(const Index &query, const Index &features, mlir::Value mask)>
            element);
-  // And back: output[batch..., query, feature] = element(feature, vector of queries).
-  void turnBack(mlir::Value output, llvm::ArrayRef<int64_t> shape, const Index &first,
-                int64_t count, int64_t features,
-                llvm::function_ref<mlir::Value(const Index &feature, int64_t vector)> element);
+  // And back: store(query, lanes of features, element(feature, vector of queries)).
+  void turnBack(const Index &first, int64_t count, int64_t features,
+                llvm::function_ref<mlir::Value(const Index &feature, int64_t vector)> element,
+                llvm::function_ref<void(const Index &query, const Index &features,
+                                        mlir::Value value, mlir::Value mask)>
+                    store);
 
   // Elements of the block of keys that starts at `first`. Those of 16 bits are widened once, into
   // scratch: each is read once for every few rows or vectors of a product.
@@ -95,8 +100,9 @@ protected:
   mlir::Value noteInfinite(mlir::Value tensor, mlir::Value from, mlir::Value to, int64_t rows,
                            int64_t columns, mlir::Value noted);
   mlir::Value isFinite(mlir::Value noted);
-  // emit(number of the block, its first key, how many it has).
-  State keyBlocks(mlir::Value keys, State state,
+  // emit(its first key, how many it has) for blocks [from, to) that have some of the first `keys`;
+  // null: all.
+  State keyBlocks(mlir::Value from, mlir::Value to, mlir::Value keys, State state,
                   llvm::function_ref<void(const Index &first, mlir::Value count, State &)> emit);
   // emit(first query, how many) for block `number`.
   void queryBlock(const Index &number,

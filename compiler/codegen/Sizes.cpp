@@ -1,5 +1,6 @@
 #include "compiler/codegen/Sizes.h"
 
+#include "compiler/codegen/AttentionTiles.h"
 #include "compiler/codegen/Schedule.h"
 #include "compiler/fusion/FusionDomain.h"
 
@@ -54,13 +55,17 @@ static llvm::StringRef whyNot(Operation *op) {
                : "it sums over a size that varies";
   // Its matrices; no other op is in its kernel.
   if (mlir::isa<ir::AttentionOp, ir::AttentionGradientOp>(op)) {
-    auto isMatrices = [&](Value value) {
-      auto rank = mlir::cast<RankedTensorType>(value.getType()).getRank();
-      return named(value) < 0 || (named(value) == 0 && rank > 2);
-    };
-    return llvm::all_of(op->getOperands(), isMatrices) && named(op->getOperand(0)) == 0
-               ? llvm::StringRef()
-               : "the sizes of its matrices vary";
+    llvm::ArrayRef<int64_t> query =
+        mlir::cast<RankedTensorType>(op->getOperand(0).getType()).getShape();
+    if (query.size() < 3 || named(op->getOperand(0)) != 0 ||
+        llvm::any_of(op->getOperands(), [&](Value value) { return named(value) > 0; }))
+      return "the sizes of its matrices vary";
+    int64_t others = 1;
+    for (int64_t size : query.drop_front().drop_back(2))
+      others *= size;
+    if (mlir::isa<ir::AttentionGradientOp>(op) && others < kLeastMatrices)
+      return "how its sums are cut depends on the number of matrices, which varies";
+    return {};
   }
   // What is added to has the size in front of the dim that is indexed, or not at all: then it is
   // the source's length.

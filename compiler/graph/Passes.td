@@ -24,7 +24,7 @@ def DecomposePass : Pass<"weft-decompose", "::mlir::ModuleOp"> {
   let summary = "rewrites ops that have no lowering of their own by their decomposition";
   let description = [{
     Composites (softmax, layer_norm, attention, ...) and ops such as reduce_mean that codegen knows only through simpler ones. What a
-    decomposition makes is decomposed in its turn.
+    decomposition makes is decomposed in its turn. A composite marked `weft.whole` stays: the backend has a kernel for it.
 
     ```mlir
     %0 = weft.reduce_mean %x, dims = [1] : tensor<4x8xf32>

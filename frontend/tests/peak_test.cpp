@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <optional>
@@ -174,6 +175,29 @@ TEST_F(Peak, OfProducts) {
   manual_seed(2);
   Tensor x = randn({512, 96}).eval(), y = randint(0, 10, {512}).eval();
   expect_planned_runs(Products(), x, y);
+}
+
+// There is no matrix of scores in the plan: twice the length takes twice the memory.
+TEST_F(Peak, OfAttentionAndItsDerivativeIsLinearInTheLength) {
+  auto planned = [&](int64_t length, bool causal) {
+    std::vector<Tensor> operands;
+    for (int i = 0; i < 3; ++i) {
+      operands.push_back(randn({8, length, 16}).eval());
+      operands.back().set_requires_grad();
+    }
+    Tensor result = attention(operands[0], operands[1], operands[2], Tensor(),
+                              {.causal = causal, .scale = {}});
+    Tensor total = result.sum();
+    for (const Tensor &gradient : grad({result.sin().sum()}, operands))
+      total = total + gradient.sum();
+    EXPECT_TRUE(std::isfinite(total.item<float>()));
+    return static_cast<double>(recent_evaluations().back().planned_peak_bytes);
+  };
+  for (bool causal : {false, true}) {
+    double once = planned(1024, causal), twice = planned(2048, causal);
+    EXPECT_LE(twice, 2.1 * once);
+    EXPECT_LE(twice, 4.0 * 8 * 2048 * 2048 / 8) << "an eighth of the scores";
+  }
 }
 
 struct Wide : nn::Module {
