@@ -14,6 +14,7 @@
 // FUSED: weft.fusion
 // FUSED-NEXT: weft.attention_gradient
 // FUSED-NOT: weft.fusion
+// FUSED: return
 // Without the mark, products.
 // PLAIN-LABEL: @whole
 // PLAIN-NOT: weft.attention
