@@ -167,6 +167,34 @@ TEST(AttentionSchedule, Causal) {
   checkBoth({{2}, 200, 65, 8, 24, true, "", "f32", true});
 }
 
+// Of [batch, length, heads, features], without a copy.
+TEST(AttentionSchedule, HeadsWhereTheyLie) {
+  std::string apart = "tensor<2x70x3x16xf32>", heads = "tensor<2x3x70x16xf32>",
+              rows = "tensor<2x3x70xf32>", body, types = heads + ", " + heads + ", " + heads;
+  for (std::string name : {"q", "k", "v", "g"})
+    body += "%" + name + "1 = weft.transpose %" + name + ", [0, 2, 1, 3] : " + apart + "\n";
+  std::string signature = "%q: " + apart + ", %k: " + apart + ", %v: " + apart;
+  check({signature,
+         replaced(body, "%g1 = weft.transpose %g, [0, 2, 1, 3] : " + apart + "\n", "") +
+             "%y, %l = weft.attention %q1, %k1, %v1 {causal = true, scale = 0.3} : (" + types +
+             ") -> (" + heads + ", " + rows + ")",
+         "%y: " + heads + ", %l: " + rows},
+        samples({signature, "", "%q: " + apart}), 2e-5);
+  signature += ", %y: " + heads + ", %l: " + rows + ", %g: " + apart;
+  std::vector<HostTensor> inputs = samples({signature, "", "%q: " + apart});
+  ASSERT_EQ(inputs.size(), 6u);
+  for (int64_t i = 0; i < inputs[4].size(); ++i)
+    inputs[4].set(i, 8);
+  check({signature,
+         body +
+             "%a, %b, %c = weft.attention_gradient %q1, %k1, %v1 result %y, %l gradient %g1 "
+             "{causal = true, scale = 0.3, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, "
+             "0, 0>} : (" +
+             types + ", " + heads + ", " + rows + ", " + heads + ") -> (" + types + ")",
+         "%a: " + heads + ", %b: " + heads + ", %c: " + heads},
+        inputs, 2e-4);
+}
+
 TEST(AttentionSchedule, Masks) {
   for (std::string type : {"i1", "f32"}) {
     checkBoth({{2, 3}, 70, 67, 16, 16, false, "70x67x" + type});

@@ -313,7 +313,9 @@ bool DomainAnalysis::alone() {
       continue;
     if (isAlone(other) || isReduction(other))
       return refuse(Refusal::Alone, other);
-    if ((mlir::isa<ir::MatmulOp>(op) || isWhole(op)) && !mlir::isa<ir::ConstantOp>(other))
+    bool isHeads = isWhole(op) && mlir::isa<ir::TransposeOp, ir::ReshapeOp>(other);
+    if ((mlir::isa<ir::MatmulOp>(op) || isWhole(op)) && !isHeads &&
+        !mlir::isa<ir::ConstantOp>(other))
       return refuse(Refusal::Alone, op);
   }
   if (!llvm::all_of(outputs, [&](Value output) { return output.getDefiningOp() == op; }))

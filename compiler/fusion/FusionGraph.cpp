@@ -87,6 +87,19 @@ FusionGraph::FusionGraph(mlir::Block &block) {
   }
 }
 
+static bool isAttention(mlir::Operation *op) {
+  return isa<ir::AttentionOp, ir::AttentionGradientOp>(op);
+}
+// Whether only attention reads the op's result, and it is a transpose that leaves features where
+// they are: heads are read from where they lie, at no cost.
+static bool isHeadsOfAttention(mlir::Operation *op) {
+  auto transpose = mlir::dyn_cast<ir::TransposeOp>(op);
+  return transpose && !transpose.getPermutation().empty() &&
+         transpose.getPermutation().back() + 1 ==
+             static_cast<int64_t>(transpose.getPermutation().size()) &&
+         llvm::all_of(op->getUsers(), isAttention);
+}
+
 bool FusionGraph::canBeFree(mlir::Operation *op, int64_t &size) const {
   size = 1;
   bool allFree = true;
@@ -100,7 +113,7 @@ bool FusionGraph::canBeFree(mlir::Operation *op, int64_t &size) const {
   }
   if (size > limits::kMaxFreeOps)
     return false;
-  if (isa<ir::ReshapeOp, ir::BroadcastOp, ir::IotaOp>(op))
+  if (isa<ir::ReshapeOp, ir::BroadcastOp, ir::IotaOp>(op) || isHeadsOfAttention(op))
     return true;
   if (auto slice = mlir::dyn_cast<ir::SliceOp>(op))
     return true;
@@ -133,9 +146,9 @@ void FusionGraph::findFreeOps(mlir::Block &block) {
       continue;
     // A reader needs the value in memory. Then it is computed once, and its other readers read it
     // there as well. A reshape in memory is an alias.
-    if (!isa<ir::ReshapeOp>(op) && llvm::any_of(op.getUsers(), [](mlir::Operation *user) {
-          return readsMemory(user) || isa<ir::ReshapeOp>(user) ||
-                 isa<ir::MatmulOp, ir::AttentionOp, ir::AttentionGradientOp>(user);
+    if (!isa<ir::ReshapeOp>(op) && !isHeadsOfAttention(&op) &&
+        llvm::any_of(op.getUsers(), [](mlir::Operation *user) {
+          return readsMemory(user) || isa<ir::MatmulOp, ir::ReshapeOp>(user) || isAttention(user);
         }))
       continue;
     free_[&op] = size;

@@ -28,6 +28,22 @@ func.func @main(%x: tensor<2x64x8xf32>, %g: tensor<2x64x8xf32>) -> (tensor<2x64x
 }
 
 // -----
+// Heads are read where they lie.
+// FUSED-LABEL: @heads
+// FUSED: weft.fusion({{.*}} : tensor<2x64x3x8xf32>)
+// FUSED-NEXT: weft.transpose
+// FUSED-NEXT: weft.attention
+// FUSED-NOT: weft.transpose
+// FUSED: return
+module @heads {
+func.func @main(%x: tensor<2x64x3x8xf32>) -> tensor<2x3x64x8xf32> {
+  %h = weft.transpose %x, [0, 2, 1, 3] : tensor<2x64x3x8xf32>
+  %y, %l = weft.attention %h, %h, %h {scale = 0.5 : f64} : (tensor<2x3x64x8xf32>, tensor<2x3x64x8xf32>, tensor<2x3x64x8xf32>) -> (tensor<2x3x64x8xf32>, tensor<2x3x64xf32>)
+  return %y : tensor<2x3x64x8xf32>
+}
+}
+
+// -----
 // REPORT: refused 1 x few-queries: products and a softmax take less time than attention's kernel, whose lanes are queries
 // CHECK-LABEL: @few_queries
 // CHECK-NOT: weft.attention
