@@ -38,7 +38,7 @@ enum class Refusal {
   None,
   NotFusible,       // a composite, a structure op, or one whose record has no lowering
   Alone,            // an op that codegen only builds as a kernel of its own (matmul, scatter_add,
-                    // scatter_reduce, index_add, index_put, cumsum)
+                    // scatter_reduce, index_add, index_put, cumsum, attention)
   DynamicShape,     // a dim has no size
   DifferentRows,    // two reductions are over different dimensions
   DifferentShapes,  // an output has neither the rows nor the elements of the others
@@ -86,7 +86,7 @@ public:
     // more ops read them and the innermost dim is reduced, the shape is Rows, with strided rows.
     Nest,
     Alone, // one op with a schedule of its own (matmul, scatter_add, scatter_reduce, index_add,
-           // index_put, cumsum), and what computes its operands
+           // index_put, cumsum, attention and its derivative), and what computes its operands
     Empty, // no element anywhere but in results of empty reductions
   };
   enum class Role { Inline, Full, Row, Col, Part, Near, Scalar };
