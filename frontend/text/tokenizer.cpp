@@ -9,11 +9,6 @@
 namespace weft::text {
 namespace {
 
-void replace_all(std::string &text, const std::string &from, const std::string &to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
-}
-
 // The matches of a pattern, and (unless only those are wanted) what is between them.
 void split(const Pattern &pattern, const std::string &piece, bool matches,
            std::vector<std::string> &result) {
@@ -76,8 +71,7 @@ private:
         result.push_back(step.first + piece);
         break;
       case TextStep::Kind::kReplace:
-        replace_all(piece, step.first, step.second);
-        result.push_back(std::move(piece));
+        result.push_back(replaced(piece, step.first, step.second));
         break;
       case TextStep::Kind::kPrefix:
       case TextStep::Kind::kPrefixOnce:
@@ -172,16 +166,12 @@ size_t space_after(std::string_view text, size_t begin) {
 
 } // namespace
 
-void TokenizerImpl::add(const std::string &name, const std::string &bytes, int64_t id) {
-  size_t index = static_cast<size_t>(id);
-  if (index >= contents.size()) {
-    contents.resize(index + 1);
-    known.resize(index + 1, 0);
-    special.resize(index + 1, 0);
-  }
-  known[index] = 1;
-  names.emplace(name, id);
-  pieces.emplace(bytes, id);
+std::string replaced(const std::string &text, const std::string &from, const std::string &to) {
+  std::string result;
+  size_t start = 0;
+  for (size_t at; (at = text.find(from, start)) != std::string::npos; start = at + from.size())
+    result.append(text, start, at - start).append(to);
+  return result.append(text, start);
 }
 
 Tokenizer Tokenizer::load(const std::string &path, Location location) {
@@ -256,17 +246,21 @@ std::string Tokenizer::decode(std::span<const int64_t> ids, const DecodeOptions 
       continue;
     std::string content = impl.contents[static_cast<size_t>(id)];
     if (is_first && !decoder.strip_first.empty())
-      replace_all(content, decoder.strip_first, "");
+      content = replaced(content, decoder.strip_first, "");
     if (!is_first)
       text += decoder.separator;
     text += content;
     is_first = false;
   }
   if (!decoder.strip.empty()) {
-    for (int64_t i = 0; i < decoder.strip_start && text.starts_with(decoder.strip); ++i)
-      text.erase(0, decoder.strip.size());
+    const size_t width = decoder.strip.size();
+    size_t begin = 0;
+    for (int64_t i = 0; i < decoder.strip_start && text.compare(begin, width, decoder.strip) == 0;
+         ++i)
+      begin += width;
+    text.erase(0, begin);
     for (int64_t i = 0; i < decoder.strip_stop && text.ends_with(decoder.strip); ++i)
-      text.resize(text.size() - decoder.strip.size());
+      text.resize(text.size() - width);
   }
   return text;
 }

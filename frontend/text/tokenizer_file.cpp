@@ -65,7 +65,9 @@ public:
       std::string bytes;
       if (!impl_->byte_level || !byte_names_.bytes(name, bytes))
         bytes = name;
-      impl_->add(name, bytes, file_.integer(id, where + "." + name, kMaxId));
+      int64_t index = file_.integer(id, where + "." + name, kMaxId);
+      name_id(name, index, file_);
+      impl_->pieces.emplace(bytes, index);
     }
   }
   void add_merge(const std::string &left, const std::string &right, const std::string &where,
@@ -82,13 +84,14 @@ public:
   void cut_as_gpt2() {
     impl_->steps.push_back({.pattern = {Pattern(kGpt2Words, file_.path(), file_.location())}});
   }
-  void add(const AddedToken &token) {
-    auto [found, is_new] = impl_->names.emplace(token.content, token.id);
-    if (!is_new && found->second != token.id)
-      file_.fail("'" + token.content + "' has two ids, " + std::to_string(found->second) + " and " +
-                 std::to_string(token.id));
-    if (is_new)
-      impl_->add(token.content, token.content, token.id);
+  // file: the one that has it.
+  void add(const AddedToken &token, const File &file) {
+    auto found = impl_->names.find(token.content);
+    if (found == impl_->names.end())
+      name_id(token.content, token.id, file);
+    else if (found->second != token.id)
+      file.fail("'" + token.content + "' has two ids, " + std::to_string(found->second) + " and " +
+                std::to_string(token.id));
     impl_->special[static_cast<size_t>(token.id)] = token.special;
     auto longer = [](const AddedToken &a, const AddedToken &b) {
       return a.content.size() > b.content.size();
@@ -104,10 +107,9 @@ public:
       int byte = impl_->decoder.bytes ? byte_of(name) : -1;
       if (byte >= 0)
         content = static_cast<char>(byte);
-      for (const auto &[from, to] : impl_->decoder.replace)
-        for (size_t at = 0; byte < 0 && (at = content.find(from, at)) != std::string::npos;
-             at += to.size())
-          content.replace(at, from.size(), to);
+      else
+        for (const auto &[from, to] : impl_->decoder.replace)
+          content = replaced(content, from, to);
     }
   }
   std::shared_ptr<TokenizerImpl> impl() {
@@ -118,6 +120,22 @@ public:
   }
 
 private:
+  // Until fill_contents(), the contents are the names.
+  void name_id(const std::string &name, int64_t id, const File &file) {
+    size_t index = static_cast<size_t>(id);
+    if (index >= impl_->contents.size()) {
+      impl_->contents.resize(index + 1);
+      impl_->known.resize(index + 1, 0);
+      impl_->special.resize(index + 1, 0);
+    }
+    if (impl_->known[index])
+      file.fail("'" + impl_->contents[index] + "' and '" + name + "' have the same id, " +
+                std::to_string(id));
+    impl_->known[index] = 1;
+    impl_->contents[index] = name;
+    impl_->names.emplace(name, id);
+  }
+
   // Of "<0x41>", 0x41; -1 for any other token.
   static int byte_of(const std::string &name) {
     if (name.size() != 6 || !name.starts_with("<0x") || name[5] != '>')
@@ -220,10 +238,16 @@ private:
     return scheme;
   }
 
-  void read_metaspace(const json &step, const std::string &where) {
+  // What stands for a space in tokens.
+  std::string metaspace_mark(const json &step, const std::string &where) const {
     std::string mark = file_.text(step, "replacement", where);
     if (mark.empty())
       unknown(where + ".replacement", "empty");
+    return mark;
+  }
+
+  void read_metaspace(const json &step, const std::string &where) {
+    std::string mark = metaspace_mark(step, where);
     impl_->steps.push_back({.kind = TextStep::Kind::kReplace, .first = " ", .second = mark});
     std::string scheme = prepend_scheme(step, where);
     if (scheme != "never")
@@ -299,7 +323,7 @@ private:
         file_.fail(where + ".content must not be empty");
       if (file_.flag(added[i], "single_word", where, false))
         unknown(where + ".single_word", "true");
-      add(token);
+      add(token, file_);
     }
   }
 
@@ -322,9 +346,14 @@ private:
             File::member(File::member(File::member(*step, "special_tokens"), name.c_str()), "ids");
         if (!ids.is_array())
           file_.fail(where + ".special_tokens lacks the ids of '" + name + "'");
-        for (const json &id : ids)
-          (was_text ? impl_->after : impl_->before)
-              .push_back(file_.integer(id, where + ".special_tokens." + name, kMaxId));
+        for (const json &given : ids) {
+          const std::string key = where + ".special_tokens." + name;
+          int64_t id = file_.integer(given, key, kMaxId);
+          if (id >= static_cast<int64_t>(impl_->known.size()) ||
+              !impl_->known[static_cast<size_t>(id)])
+            file_.fail(key + " has the id " + std::to_string(id) + ", which no token has");
+          (was_text ? impl_->after : impl_->before).push_back(id);
+        }
       }
       if (!was_text)
         file_.fail(where + ".single lacks the text");
@@ -349,7 +378,7 @@ private:
         TextStep replace = replacement(*step, where);
         decoder.replace.emplace_back(replace.first, replace.second);
       } else if (type == "Metaspace") {
-        decoder.replace.emplace_back(file_.text(*step, "replacement", where), " ");
+        decoder.replace.emplace_back(metaspace_mark(*step, where), " ");
         if (prepend_scheme(*step, where) != "never")
           decoder.strip_first = " ";
       } else if (type == "Strip" && is_fused && decoder.strip.empty()) {
@@ -398,14 +427,14 @@ std::shared_ptr<TokenizerImpl> read_vocabulary(const std::string &folder, Locati
   // GPT-2's only special token, and those that were added to it.
   constexpr const char *kEnd = "<|endoftext|>";
   if (tokens.contains(kEnd))
-    reader.add({.content = kEnd, .id = tokens[kEnd].get<int64_t>(), .special = true});
+    reader.add({.content = kEnd, .id = tokens[kEnd].get<int64_t>(), .special = true}, vocabulary);
   std::error_code error;
   const std::string added = folder + "/added_tokens.json";
   if (std::filesystem::exists(added, error)) {
     File file(added, location);
     const json names = file.parse();
     for (const auto &[name, id] : names.items())
-      reader.add({.content = name, .id = file.integer(id, name, kMaxId), .special = true});
+      reader.add({.content = name, .id = file.integer(id, name, kMaxId), .special = true}, file);
   }
   reader.fill_contents();
   return reader.impl();

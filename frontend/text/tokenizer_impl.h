@@ -47,6 +47,7 @@ struct TextDecoder {
 
 struct TokenizerImpl {
   // Tokens as bytes: of a byte-level model those that their names stand for.
+  // Added ones are not among them: a text becomes one of those only where it is looked for.
   std::unordered_map<std::string, int64_t> pieces;
   std::unordered_map<std::string, int64_t> names; // as they stand in the file
   std::vector<std::string> contents;              // by id: what decode() gives
@@ -64,10 +65,10 @@ struct TokenizerImpl {
   std::vector<TextStep> steps;
   TextDecoder decoder;
   std::vector<int64_t> before, after; // every text
-
-  // Registers a token. Throws Error where the id has another one.
-  void add(const std::string &name, const std::string &bytes, int64_t id);
 };
+
+// Each `from`, which is not empty, by `to`: in time linear in the text.
+std::string replaced(const std::string &text, const std::string &from, const std::string &to);
 
 // Reads the files. Throws Error (kFile).
 std::shared_ptr<TokenizerImpl> read_tokenizer_json(const std::string &path, Location location);
