@@ -132,7 +132,9 @@ TEST(TensorDataset, RowsOfBoth) {
   EXPECT_EQ(batch.input.as<float>()[0], 5);
   EXPECT_EQ(batch.input.as<float>()[5], 2);
   EXPECT_EQ(batch.target.as<int64_t>()[1], 9);
-  EXPECT_NE(message_of([] { TensorDataset(zeros({3, 2}), zeros({2})); }).find("[3, 2] and [2]"),
+  EXPECT_NE(message_of([] {
+              TensorDataset(zeros({3, 2}), zeros({2}));
+            }).find("[3, 2] and [2]"),
             std::string::npos);
 }
 
@@ -379,7 +381,9 @@ TEST(RandomSplit, EachItemIsInOnePart) {
   std::sort(all.begin(), all.end());
   for (int64_t i = 0; i < 10; ++i)
     EXPECT_EQ(all[static_cast<size_t>(i)], i);
-  EXPECT_NE(message_of([&] { Subset(data, {3, 10}); }).find("no item 10 in a data set of 10"),
+  EXPECT_NE(message_of([&] {
+              Subset(data, {3, 10});
+            }).find("no item 10 in a data set of 10"),
             std::string::npos);
 }
 
@@ -433,6 +437,12 @@ TEST(Idx, ImagesAndLabels) {
   EXPECT_NE(message_of([&] { mnist(folder); }).find("3 images"), std::string::npos);
   write(labels, idx(0x0D, {1}, {'\x3f', '\xc0', '\0', '\0'}));
   EXPECT_NE(message_of([&] { mnist(folder); }).find("must hold integers"), std::string::npos);
+  for (auto [height, width] : {std::pair{0u, 28u}, {28u, 0u}}) {
+    write(images, idx(8, {3, height, width}, ""));
+    EXPECT_EQ(message_of([&] { mnist(folder); }),
+              "'" + images + "' holds images of " + std::to_string(height) + " x " +
+                  std::to_string(width) + " pixels; there must be a row and a column at least");
+  }
 }
 
 } // namespace

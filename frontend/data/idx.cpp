@@ -101,6 +101,9 @@ IdxDataset::IdxDataset(const std::string &images, const std::string &labels, Ima
   };
   if (images_.dtype != DType::kUInt8 || images_.shape.size() != 3)
     fail("'" + images + "' must hold unsigned bytes [images, height, width]");
+  if (images_.shape[1] < 1 || images_.shape[2] < 1)
+    fail("'" + images + "' holds images of " + std::to_string(images_.shape[1]) + " x " +
+         std::to_string(images_.shape[2]) + " pixels; there must be a row and a column at least");
   HostArray read = read_idx(labels, location);
   if (read.shape.size() != 1 || !is_integer(read.dtype))
     fail("'" + labels + "' must hold integers [labels]");

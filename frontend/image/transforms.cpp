@@ -12,8 +12,27 @@ void want_sizes(const char *what, int64_t height, int64_t width) {
                                        std::to_string(height) + " and " + std::to_string(width));
 }
 
+std::string by(int64_t height, int64_t width) {
+  return std::to_string(height) + " x " + std::to_string(width);
+}
 std::string size_of(const Planes &planes) {
-  return std::to_string(planes.height) + " x " + std::to_string(planes.width);
+  return by(planes.height, planes.width);
+}
+
+void want_pixels(const char *what, const Planes &planes) {
+  if (planes.channels < 1 || planes.height < 1 || planes.width < 1)
+    throw Error(ErrorKind::kShape, std::string(what) + ": the picture of " +
+                                       std::to_string(planes.channels) + " channels and " +
+                                       size_of(planes) + " pixels is empty");
+}
+
+// No larger picture is made than is read: a narrow one would ask for more than there is.
+void want_room(const char *what, const Planes &planes, int64_t height, int64_t width) {
+  if (height > kMostPixels / width)
+    throw Error(ErrorKind::kShape, std::string(what) + ": the picture of " + size_of(planes) +
+                                       " pixels would become one of " + by(height, width) +
+                                       ", more than " + std::to_string(kMostPixels) +
+                                       " in all; cut it first");
 }
 
 float *row_of(Planes &planes, int64_t channel, int64_t row) {
@@ -131,9 +150,13 @@ Planes resized_smoothly(const Planes &from, int64_t height, int64_t width) {
   return to;
 }
 
-Planes resized(const Planes &from, int64_t height, int64_t width, ResizeFilter filter) {
+Planes resized(const char *what, const Planes &from, int64_t height, int64_t width,
+               ResizeFilter filter) {
   if (from.height == height && from.width == width)
     return from;
+  want_room(what, from, height, width);
+  if (filter == ResizeFilter::kSmooth)
+    want_room(what, from, from.height, width); // on the way
   return filter == ResizeFilter::kSmooth ? resized_smoothly(from, height, width)
                                          : resized_between(from, height, width);
 }
@@ -166,7 +189,8 @@ Resize::Resize(int64_t height, int64_t width, ResizeFilter filter)
   want_sizes("Resize", height, width);
 }
 Planes Resize::operator()(Planes planes, data::SplitMix64 &) const {
-  return resized(planes, height_, width_, filter_);
+  want_pixels("Resize", planes);
+  return resized("Resize", planes, height_, width_, filter_);
 }
 
 ResizeShorterSide::ResizeShorterSide(int64_t size, ResizeFilter filter)
@@ -174,10 +198,14 @@ ResizeShorterSide::ResizeShorterSide(int64_t size, ResizeFilter filter)
   want_sizes("ResizeShorterSide", size, size);
 }
 Planes ResizeShorterSide::operator()(Planes planes, data::SplitMix64 &) const {
-  bool upright = planes.width < planes.height;
-  int64_t longer =
-      size_ * std::max(planes.height, planes.width) / std::min(planes.height, planes.width);
-  return resized(planes, upright ? longer : size_, upright ? size_ : longer, filter_);
+  constexpr const char *kName = "ResizeShorterSide";
+  want_pixels(kName, planes);
+  const bool upright = planes.width < planes.height;
+  int64_t longer = 0;
+  if (__builtin_mul_overflow(size_, std::max(planes.height, planes.width), &longer))
+    want_room(kName, planes, size_, size_); // such a size has none
+  longer /= std::min(planes.height, planes.width);
+  return resized(kName, planes, upright ? longer : size_, upright ? size_ : longer, filter_);
 }
 
 RandomResizedCrop::RandomResizedCrop(int64_t height, int64_t width,
@@ -196,6 +224,8 @@ RandomResizedCrop::RandomResizedCrop(int64_t height, int64_t width,
 }
 Planes RandomResizedCrop::operator()(Planes planes, data::SplitMix64 &random) const {
   constexpr int kDraws = 10;
+  constexpr const char *kName = "RandomResizedCrop";
+  want_pixels(kName, planes);
   const RandomResizedCropOptions &o = options_;
   const double all = static_cast<double>(planes.height * planes.width);
   for (int draw = 0; draw < kDraws; ++draw) {
@@ -210,7 +240,7 @@ Planes RandomResizedCrop::operator()(Planes planes, data::SplitMix64 &random) co
       return static_cast<int64_t>(random.below(static_cast<uint64_t>(rest) + 1));
     };
     int64_t top = start(planes.height - height), left = start(planes.width - width);
-    return resized(part(planes, top, left, height, width), height_, width_, o.filter);
+    return resized(kName, part(planes, top, left, height, width), height_, width_, o.filter);
   }
   int64_t height = planes.height, width = planes.width;
   double ratio = static_cast<double>(width) / static_cast<double>(height);
@@ -219,7 +249,7 @@ Planes RandomResizedCrop::operator()(Planes planes, data::SplitMix64 &random) co
   else if (ratio > o.max_ratio)
     width = std::clamp<int64_t>(std::llround(static_cast<double>(height) * o.max_ratio), 1, width);
   return resized(
-      part(planes, (planes.height - height) / 2, (planes.width - width) / 2, height, width),
+      kName, part(planes, (planes.height - height) / 2, (planes.width - width) / 2, height, width),
       height_, width_, o.filter);
 }
 

@@ -54,6 +54,31 @@ TEST(Transforms, ResizeIsPyTorchsBilinear) {
   EXPECT_MESSAGE(Resize(0, 4), "at least 1, they are 0 and 4");
 }
 
+TEST(Transforms, NoPictureIsMadeOfNothingOrTooLarge) {
+  using testing_support::error_of;
+  for (const Planes &empty : {counting(0, 28), counting(28, 0), counting(2, 2, 0)})
+    for (const auto &[name, transform] : {std::pair<std::string, Transform>{"Resize", Resize(4, 4)},
+                                          {"Resize", Resize(4, 4, ResizeFilter::kSmooth)},
+                                          {"ResizeShorterSide", ResizeShorterSide(4)},
+                                          {"RandomResizedCrop", RandomResizedCrop(4, 4)}}) {
+      Error error = error_of([&] { apply(transform, empty); });
+      EXPECT_EQ(error.kind(), ErrorKind::kShape);
+      EXPECT_EQ(error.message(), name + ": the picture of " + std::to_string(empty.channels) +
+                                     " channels and " + std::to_string(empty.height) + " x " +
+                                     std::to_string(empty.width) + " pixels is empty");
+    }
+  EXPECT_EQ(error_of([&] { apply(ResizeShorterSide(256), counting(1, 60000, 3)); }).message(),
+            "ResizeShorterSide: the picture of 1 x 60000 pixels would become one of 256 x "
+            "15360000, more than 268435456 in all; cut it first");
+  EXPECT_MESSAGE(apply(ResizeShorterSide(256), counting(60000, 1)), "one of 15360000 x 256");
+  EXPECT_MESSAGE(apply(ResizeShorterSide(int64_t{1} << 60), counting(1, 60)),
+                 "more than 268435456");
+  EXPECT_MESSAGE(apply(ResizeShorterSide(int64_t{1} << 40), counting(4, 4)), "more than 268435456");
+  EXPECT_MESSAGE(apply(Resize(1, 300, ResizeFilter::kSmooth), counting(1000000, 1, 1)),
+                 "one of 1000000 x 300");
+  EXPECT_EQ(apply(ResizeShorterSide(2), counting(1, 60000, 1)).width, 120000);
+}
+
 // F.interpolate(x, size, mode="bilinear", antialias=True) of PyTorch 2.
 TEST(Transforms, ASmoothResizeIsPyTorchsWithAntialias) {
   Planes planes{1, 6, 8, {}};
