@@ -33,6 +33,8 @@ Image finish(Png &png, int64_t channels, size_t bytes, const std::string &name, 
   int64_t height = png.image.height, width = png.image.width;
   check_size(height, width, bytes, most_pixels, name, "PNG", location);
   png.image.format = format_of(channels, location);
+  // Files of 16 bits are as bright as those of 8, not linear in light, unless they say so.
+  png.image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
   Image image{height, width, channels,
               std::vector<uint8_t>(static_cast<size_t>(height * width * channels))};
   png_color black = {0, 0, 0};
