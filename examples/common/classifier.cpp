@@ -40,7 +40,10 @@ ClassifierTrainer::ClassifierTrainer(ClassifierOptions options, weft::nn::Module
       loader_(std::move(train), {.batch_size = options_.batch,
                                  .shuffle = true,
                                  .drop_last = true,
-                                 .seed = options_.seed}) {}
+                                 .seed = options_.seed}) {
+  if (test_->size() < 1)
+    throw weft::Error(weft::ErrorKind::kValue, "there are no images to test on");
+}
 
 void ClassifierTrainer::save(const std::string &path) {
   TrainingState state = training_state(module_, optimizer_);
@@ -63,6 +66,9 @@ void ClassifierTrainer::resume(const std::string &path) {
   if (batch < 0)
     fail("is a damaged checkpoint, or of other images: it stands at batch '" +
          state.metadata["batch"] + "' of " + std::to_string(loader_.batches()));
+  if (epoch == options_.epochs && batch > 0)
+    fail("is a damaged checkpoint: it stands at batch '" + state.metadata["batch"] +
+         "' behind the last epoch");
   restore(state, module_, optimizer_);
   epoch_ = epoch;
   batch_ = batch;
@@ -140,6 +146,12 @@ Tested ClassifierTrainer::test() {
   weft::data::DataLoader loader(test_, {.batch_size = std::min(test_->size(), options_.batch)});
   for (auto [images, labels] : loader) {
     std::vector<float> logits = model_(images).to_vector<float>();
+    // Comparisons with what is no number are false: it would pass for the likeliest class.
+    if (!std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); }))
+      throw weft::Error(weft::ErrorKind::kValue,
+                        "the model gives logits that are not finite for images to test on; a "
+                        "lower --lr than " +
+                            std::to_string(options_.lr) + " may help");
     std::vector<int64_t> is = labels.to_vector<int64_t>();
     for (size_t i = 0; i < is.size(); ++i) {
       auto row = logits.begin() + static_cast<std::ptrdiff_t>(i * classes);

@@ -36,7 +36,7 @@ public:
   using Model = std::function<weft::Tensor(const weft::Tensor &images)>;
   static constexpr int64_t kTop = 5;
 
-  // Throws weft::Error when the set to train on has fewer items than a batch.
+  // Throws weft::Error when the set to train on has fewer items than a batch, or the other none.
   ClassifierTrainer(ClassifierOptions options, weft::nn::Module module, Model model,
                     weft::data::DatasetPtr train, weft::data::DatasetPtr test);
 
@@ -49,7 +49,7 @@ public:
   // resumed leaves the same two files as if it had not been. Throws weft::Error when a file cannot
   // be written or read, or the loss is not finite.
   void run(const std::string &folder);
-  // Of the test images, in evaluation.
+  // Of the test images, in evaluation. Throws weft::Error when a logit is no finite number.
   Tested test();
 
   int64_t epochs_done() const {

@@ -8,6 +8,10 @@
 
 namespace examples {
 
+// With more, the counts alone take over 8 GiB: a label of such a number is no class. ImageNet with
+// all of its classes has 21,841.
+inline constexpr int64_t kMostClasses = int64_t{1} << 15;
+
 // How often each class was taken for each: row: what it is, column: what it was taken for.
 struct Confusion {
   explicit Confusion(int64_t classes = 0)

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "examples/common/command_line.h"
+#include "examples/common/confusion.h"
 #include "examples/digits/confusion_image.h"
 #include "examples/digits/ship.h"
 #include "examples/digits/trainer.h"
@@ -39,6 +40,11 @@ int run(Arguments arguments) {
     throw weft::Error(weft::ErrorKind::kFile,
                       "the test images in '" + arguments.data +
                           "' are of other sizes or classes than those to train on");
+  if (train.classes() > examples::kMostClasses)
+    throw weft::Error(weft::ErrorKind::kFile,
+                      "'" + arguments.data + "/train-labels-idx1-ubyte' has the label " +
+                          std::to_string(train.classes() - 1) + "; there may be " +
+                          std::to_string(examples::kMostClasses) + " classes, from 0");
   if (train.size() < arguments.run.batch || test.size() == 0)
     throw weft::Error(weft::ErrorKind::kFile,
                       "'" + arguments.data + "' has " + std::to_string(train.size()) +

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "examples/common/confusion.h"
 #include "weft/data/idx.h"
 #include "weft/data/subset.h"
 #include "weft/image/folder.h"
@@ -79,6 +80,12 @@ Images of_idx_files(const std::string &folder, const ImagesOptions &options) {
     return std::make_shared<data::IdxDataset>(data::mnist(folder, train));
   };
   auto train = read(true), test = read(false);
+  if (train->classes() > examples::kMostClasses)
+    fail("'" + folder + "/train-labels-idx1-ubyte' has the label " +
+         std::to_string(train->classes() - 1) + "; there may be " +
+         std::to_string(examples::kMostClasses) + " classes, from 0");
+  if (test->size() == 0)
+    fail("'" + folder + "' has no images to test on: its t10k-images-idx3-ubyte holds none");
   if (test->classes() > train->classes())
     fail("the test images in '" + folder + "' have more classes than those to train on");
   Transform transform = Compose(

@@ -211,6 +211,38 @@ TEST_F(ImageClassification, BadInputIsOneLineThatNamesIt) {
   EXPECT_NE(result.err.find(".png'"), std::string::npos) << result.err;
 }
 
+// An IDX file of this type and these dims; sizes are big-endian.
+std::string idx(int type, const std::vector<uint32_t> &dims, const std::string &elements) {
+  std::string text{'\0', '\0', static_cast<char>(type), static_cast<char>(dims.size())};
+  for (uint32_t dim : dims)
+    for (int shift : {24, 16, 8, 0})
+      text += static_cast<char>(dim >> shift & 255);
+  return text + elements;
+}
+
+TEST_F(ImageClassification, BadIdxFilesAreNamed) {
+  fs::create_directories(data_);
+  const std::string whole = idx(8, {8, 2, 2}, std::string(32, '\1')),
+                    labels = idx(8, {8}, std::string(8, '\1'));
+  auto write = [&](const std::string &train, const std::string &train_labels,
+                   const std::string &test, const std::string &test_labels) {
+    write_whole(data_ + "/train-images-idx3-ubyte", train);
+    write_whole(data_ + "/train-labels-idx1-ubyte", train_labels);
+    write_whole(data_ + "/t10k-images-idx3-ubyte", test);
+    write_whole(data_ + "/t10k-labels-idx1-ubyte", test_labels);
+  };
+  write(idx(8, {8, 0, 2}, ""), labels, whole, labels);
+  expect_refused({}, "train-images-idx3-ubyte' holds images of 0 x 2 pixels");
+  write(whole, labels, whole, idx(8, {0}, ""));
+  expect_refused({}, "labels; there must be one for each");
+  write(whole, labels, idx(8, {0, 2, 2}, ""), idx(8, {0}, ""));
+  expect_refused({}, "'" + data_ + "' has no images to test on");
+  std::string far(32, '\0');
+  far[0] = '\x77'; // of the first label, 0x77000000
+  write(whole, idx(0x0C, {8}, far), whole, labels);
+  expect_refused({}, "/train-labels-idx1-ubyte' has the label 1996488704; there may be 32768");
+}
+
 TEST(Registry, ClassifiersTakeOtherSizes) {
   for (const models::Record &record : models::all()) {
     EXPECT_EQ(record.make_classifier != nullptr, record.kind == models::kImageClassifier)
