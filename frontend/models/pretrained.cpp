@@ -16,6 +16,8 @@ using json = JsonFile::json;
 
 // No size of a model comes near it.
 constexpr int64_t kMaxSize = int64_t(1) << 31;
+// Of layers: dozens of times the deepest models. All are built before the first weight is read.
+constexpr int64_t kMaxLayers = int64_t(1) << 12;
 
 JsonFile config_file(const std::string &folder, Location location) {
   return JsonFile(folder + "/config.json", location);
@@ -31,7 +33,13 @@ public:
   }
 
   int64_t size(const char *key) const {
-    int64_t value = file_.integer(JsonFile::member(values_, key), key, kMaxSize);
+    return at_least_one(key, kMaxSize);
+  }
+  int64_t layers(const char *key) const {
+    return at_least_one(key, kMaxLayers + 1);
+  }
+  int64_t at_least_one(const char *key, int64_t end) const {
+    int64_t value = file_.integer(JsonFile::member(values_, key), key, end);
     if (value == 0)
       file_.fail(std::string(key) + " must be at least 1");
     return value;
@@ -71,6 +79,8 @@ void read_rotary(const ConfigReader &reader, LlamaConfig &config) {
     const json &given = reader.member(key);
     if (given.is_null())
       continue;
+    if (!given.is_object())
+      file.fail(std::string(key) + " must be an object or null");
     config.rotary_base = file.number(given, "rope_theta", key, config.rotary_base);
     std::string type = file.text(given, "rope_type", key, file.text(given, "type", key, "default"));
     if (type == "default")
@@ -83,6 +93,10 @@ void read_rotary(const ConfigReader &reader, LlamaConfig &config) {
                              .high = file.number(given, "high_freq_factor", key),
                              .original =
                                  file.number(given, "original_max_position_embeddings", key)};
+    if (const auto &scaling = *config.rotary_scaling;
+        !(scaling.factor > 0 && scaling.original > 0 && scaling.high > scaling.low))
+      file.fail(std::string(key) + ": factor and original_max_position_embeddings must be above 0, "
+                                   "and high_freq_factor above low_freq_factor");
   }
 }
 
@@ -115,6 +129,18 @@ void load(nn::Module &module, const std::string &folder, const std::string &pref
   module.eval();
 }
 
+// A model of what config.json says: sizes that it does not have are an error of that file.
+template <typename M, typename C>
+M made(const C &config, const std::string &folder, Location location) {
+  try {
+    return M(config, location);
+  } catch (const Error &error) {
+    if (error.kind() != ErrorKind::kValue && error.kind() != ErrorKind::kShape)
+      throw;
+    config_file(folder, location).fail(error.message());
+  }
+}
+
 } // namespace
 
 std::string pretrained_type(const std::string &folder, Location location) {
@@ -131,14 +157,18 @@ Gpt2Config pretrained_gpt2_config(const std::string &folder, Location location) 
   reader.expect("scale_attn_weights", {true});
   reader.expect("scale_attn_by_inverse_layer_idx", {false});
   reader.expect("add_cross_attention", {false});
-  return {.vocabulary = reader.size("vocab_size"),
-          .positions = reader.size("n_positions"),
-          .size = reader.size("n_embd"),
-          .layers = reader.size("n_layer"),
-          .heads = reader.size("n_head"),
-          .hidden = reader.size("n_inner", 0),
-          .dropout = reader.number("resid_pdrop", 0.1),
-          .tied = reader.flag("tie_word_embeddings", true)};
+  Gpt2Config config{.vocabulary = reader.size("vocab_size"),
+                    .positions = reader.size("n_positions"),
+                    .size = reader.size("n_embd"),
+                    .layers = reader.layers("n_layer"),
+                    .heads = reader.size("n_head"),
+                    .hidden = reader.size("n_inner", 0),
+                    .dropout = reader.number("resid_pdrop", 0.1),
+                    .tied = reader.flag("tie_word_embeddings", true)};
+  if (config.size % config.heads != 0)
+    reader.file().fail("n_embd must be a multiple of n_head, they are " +
+                       std::to_string(config.size) + " and " + std::to_string(config.heads));
+  return config;
 }
 
 LlamaConfig pretrained_llama_config(const std::string &folder, Location location) {
@@ -150,7 +180,7 @@ LlamaConfig pretrained_llama_config(const std::string &folder, Location location
   LlamaConfig config{.vocabulary = reader.size("vocab_size"),
                      .size = reader.size("hidden_size"),
                      .hidden = reader.size("intermediate_size"),
-                     .layers = reader.size("num_hidden_layers"),
+                     .layers = reader.layers("num_hidden_layers"),
                      .heads = reader.size("num_attention_heads"),
                      .key_heads =
                          reader.size("num_key_value_heads", reader.size("num_attention_heads")),
@@ -158,6 +188,11 @@ LlamaConfig pretrained_llama_config(const std::string &folder, Location location
                      .tied = reader.flag("tie_word_embeddings", false)};
   if (config.size % config.heads == 0)
     reader.expect("head_dim", {config.size / config.heads});
+  if (config.size % (2 * config.heads) != 0 || config.heads % config.key_heads != 0)
+    reader.file().fail("hidden_size must be an even multiple of num_attention_heads, and that a "
+                       "multiple of num_key_value_heads; they are " +
+                       std::to_string(config.size) + ", " + std::to_string(config.heads) + " and " +
+                       std::to_string(config.key_heads));
   read_rotary(reader, config);
   return config;
 }
@@ -217,14 +252,16 @@ nn::NamedTensors pretrained_tensors(const std::string &folder, Location location
 
 Gpt2 load_pretrained_gpt2(const std::string &folder, Location location) {
   CallerScope scope(location);
-  Gpt2 model(pretrained_gpt2_config(folder, location), location);
+  Gpt2 model =
+      made<Gpt2>(pretrained_gpt2_config(folder, location), folder, CallerScope::resolve(location));
   load(model, folder, "transformer.", CallerScope::resolve(location));
   return model;
 }
 
 Llama load_pretrained_llama(const std::string &folder, Location location) {
   CallerScope scope(location);
-  Llama model(pretrained_llama_config(folder, location), location);
+  Llama model = made<Llama>(pretrained_llama_config(folder, location), folder,
+                            CallerScope::resolve(location));
   load(model, folder, "model.", CallerScope::resolve(location));
   return model;
 }

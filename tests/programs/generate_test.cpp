@@ -199,6 +199,9 @@ TEST(Generate, BadPromptsAreErrors) {
             "prompt 1 has the token 61, the model has 61: is this tokenizer the model's?");
   EXPECT_EQ(message(prompts({300}), greedy(21)),
             "a prompt of 300 tokens and 21 to add are more than the model's 320 positions");
+  EXPECT_NE(
+      message(prompts({300}), greedy(INT64_MAX)).find(" to add are more than the model's 320"),
+      std::string::npos);
   EXPECT_MESSAGE(small_gpt2().make_cache(1, 321), "a text has at most 320 tokens");
   nn::KeyValueCache cache = small_gpt2().make_cache(2, 8);
   EXPECT_MESSAGE(small_gpt2()(zeros({3, 1}, int64), cache), "with the cache's batch of 2");
@@ -339,8 +342,8 @@ protected:
     write_whole(folder_ + "/" + name, content);
   }
   // kGpt2Config with one text in place of another.
-  void write_config(const std::string &from, const std::string &to) {
-    std::string config = kGpt2Config;
+  void write_config(const std::string &from, const std::string &to,
+                    std::string config = kGpt2Config) {
     size_t at = config.find(from);
     ASSERT_NE(at, std::string::npos);
     write("config.json", config.replace(at, from.size(), to));
@@ -451,6 +454,32 @@ TEST_F(Folders, ErrorsNameTheFileAndTheKey) {
   EXPECT_NE(message.find("transformer.ln_f.bias"), std::string::npos) << message;
 }
 
+TEST_F(Folders, SizesThatDoNotFitAreErrorsOfTheFile) {
+  const std::string file = "'" + folder_ + "/config.json': ";
+  write_config("\"n_head\": 4", "\"n_head\": 5");
+  EXPECT_EQ(error_of_gpt2(), file + "n_embd must be a multiple of n_head, they are 24 and 5");
+  write_config("\"n_layer\": 2", "\"n_layer\": 2147483647");
+  EXPECT_EQ(error_of_gpt2(), file + "n_layer must be an integer in [0, 4097)");
+  write_config("\"n_head\"", "\"resid_pdrop\": 1.5, \"n_head\"");
+  EXPECT_TRUE(error_of_gpt2().starts_with(file + "Dropout")) << error_of_gpt2();
+  auto error_of_llama = [&](const std::string &from, const std::string &to) {
+    write_config(from, to, kLlamaConfig);
+    Error error = error_of([&] { models::load_pretrained_llama(folder_); });
+    EXPECT_EQ(error.kind(), ErrorKind::kFile) << error.what();
+    return error.message();
+  };
+  EXPECT_EQ(error_of_llama("\"num_key_value_heads\": 2", "\"num_key_value_heads\": 4"),
+            file + "hidden_size must be an even multiple of num_attention_heads, and that a "
+                   "multiple of num_key_value_heads; they are 24, 6 and 4");
+  EXPECT_EQ(error_of_llama("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 5000"),
+            file + "num_hidden_layers must be an integer in [0, 4097)");
+  EXPECT_EQ(error_of_llama("\"rope_parameters\"", "\"rope_scaling\": 3, \"rope_parameters\""),
+            file + "rope_scaling must be an object or null");
+  EXPECT_EQ(error_of_llama("\"factor\": 8.0", "\"factor\": 0"),
+            file + "rope_parameters: factor and original_max_position_embeddings must be above 0, "
+                   "and high_freq_factor above low_freq_factor");
+}
+
 TEST_F(Folders, TheProgramContinuesTexts) {
   const std::string program = "examples/generate/generate";
   manual_seed(22);
@@ -463,7 +492,7 @@ TEST_F(Folders, TheProgramContinuesTexts) {
   EXPECT_TRUE(one.out.starts_with("The tensor")) << one.out;
   EXPECT_GT(one.out.size(), std::string("The tensor\n").size());
   EXPECT_NE(one.err.find("steps       12 for 1 text:"), std::string::npos) << one.err;
-  write("prompts.txt", "a\nThe tensor\n");
+  write("prompts.txt", "a\r\nThe tensor\r\n"); // as some systems end lines
   ProcessResult two =
       run_process({program, "--model", folder_, "--prompts", folder_ + "/prompts.txt", "--length",
                    "12", "--temperature", "0", "--ignore-end", "--quiet"});
