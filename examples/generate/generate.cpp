@@ -40,8 +40,8 @@ int64_t check(const Decoder &decoder, const Texts &prompts, const GenerateOption
              std::to_string(decoder.vocabulary) + ": is this tokenizer the model's?");
     longest = std::max(longest, prompts[row].size());
   }
-  int64_t most = static_cast<int64_t>(longest) + options.length;
-  if (most > decoder.positions)
+  // The sum of both may be beyond all integers.
+  if (options.length > decoder.positions - static_cast<int64_t>(longest))
     fail("a prompt of " + std::to_string(longest) + " tokens and " +
          std::to_string(options.length) + " to add are more than the model's " +
          std::to_string(decoder.positions) + " positions");

@@ -22,8 +22,11 @@ std::vector<std::string> lines_of(const std::string &path) {
   if (!stream)
     throw weft::Error(weft::ErrorKind::kFile, "'" + path + "' cannot be read");
   std::vector<std::string> lines;
-  for (std::string line; std::getline(stream, line);)
+  for (std::string line; std::getline(stream, line);) {
+    if (line.ends_with('\r'))
+      line.pop_back();
     lines.push_back(line);
+  }
   if (lines.empty())
     throw weft::Error(weft::ErrorKind::kFile, "'" + path + "' has no line");
   return lines;

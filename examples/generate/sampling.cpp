@@ -73,10 +73,15 @@ int64_t Sampler::choose(std::span<const float> logits, weft::data::SplitMix64 &r
     return likeliest - logits.begin();
   const int64_t count = keep_likely(logits);
   double left = random.uniform() * std::accumulate(weights_.begin(), weights_.begin() + count, 0.0);
-  for (int64_t i = 0; i < count; ++i)
-    if ((left -= weights_[static_cast<size_t>(i)]) < 0)
-      return order_[static_cast<size_t>(i)];
-  return order_[0];
+  int64_t last = 0; // that may be drawn: it is what rounding leaves over
+  for (int64_t i = 0; i < count; ++i) {
+    const double weight = weights_[static_cast<size_t>(i)];
+    if (weight > 0)
+      last = i;
+    if ((left -= weight) < 0)
+      break;
+  }
+  return order_[static_cast<size_t>(last)];
 }
 
 } // namespace generate
