@@ -117,14 +117,19 @@ TEST(KeyValueCache, AllStepsAreOneProgram) {
   }
   tests::Compiles compiles;
   const void *memory = nullptr;
+  std::vector<float> given;
   for (const Tokens &one : each) {
-    step(one.query, one.key, one.value).eval();
+    Tensor seen = step(one.query, one.key, one.value); // [1, 2, 1, 4]
+    seen.eval();
     const void *now = cache.state()[1].second.data<float>();
     if (config().backend == "cpu") // the interpreter makes all its results anew
       EXPECT_TRUE(memory == nullptr || memory == now) << "written where it stands";
     memory = now;
+    std::vector<float> values = seen.to_vector<float>();
+    given.insert(given.end(), values.begin(), values.end());
   }
-  EXPECT_LE(compiles.count(), 1u);
+  EXPECT_EQ(compiles.count(), 1u);
+  expect_near(Tensor::from(given, {40, 2, 4}).transpose(0, 1).unsqueeze(0), whole(tokens));
 }
 
 TEST(KeyValueCache, OneTokenTooManyIsAnErrorOfTheRun) {
@@ -135,7 +140,23 @@ TEST(KeyValueCache, OneTokenTooManyIsAnErrorOfTheRun) {
   cache.set_lengths({1, 3});
   // The first text has room, the second has none: its token would stand in the next head's rows.
   Tensor seen = take(cache, tokens.part(3, 1));
-  EXPECT_NE(message_of([&] { seen.eval(); }, ErrorKind::kRun).find("index"), std::string::npos);
+  auto run = [&] {
+    eval({seen, cache.lengths()});
+  };
+  EXPECT_NE(message_of(run, ErrorKind::kRun).find("index"), std::string::npos);
+  // The program is undone: nobody advanced, no row of either text was written, and both go on.
+  EXPECT_EQ(cache.lengths().to_vector<int64_t>(), (std::vector<int64_t>{1, 3}));
+  cache.set_lengths({3, 2});
+  EXPECT_MESSAGE(take(cache, tokens.part(3, 1)).eval(), "index");
+  cache.set_lengths({1, 2});
+  seen = take(cache, tokens.part(3, 1));
+  for (int64_t row : {0, 1}) {
+    Tokens text = tokens.row(row), known = text.part(0, row + 1), last = text.part(3, 1);
+    Tokens both = {cat({known.query, last.query}, 2), cat({known.key, last.key}, 2),
+                   cat({known.value, last.value}, 2)};
+    expect_near(seen.narrow(0, row, 1), whole(both).narrow(2, row + 1, 1));
+  }
+  EXPECT_EQ(cache.lengths().to_vector<int64_t>(), (std::vector<int64_t>{2, 3}));
 }
 
 TEST(KeyValueCache, HasItsStateAsBuffers) {
