@@ -12,16 +12,10 @@
 
 #include <optional>
 
+#include "compiler/codegen/AttentionLimits.h"
 #include "compiler/codegen/Schedule.h"
 
 namespace weft::compiler {
-
-// Queries and keys of a block, at most. Both are part of what a sum's value is. A block of scores
-// takes 16 KiB in float32.
-inline constexpr int64_t kQueryBlock = 64, kKeyBlock = 64;
-// Matrices of the leading dims below which the derivative's keys are cut into parts, so that there
-// are about as many pieces.
-inline constexpr int64_t kLeastMatrices = 8;
 
 // What attention's op and its derivative's have in common.
 struct AttentionOperands {

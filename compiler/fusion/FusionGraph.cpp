@@ -148,7 +148,8 @@ void FusionGraph::findFreeOps(mlir::Block &block) {
     // there as well. A reshape in memory is an alias.
     if (!isa<ir::ReshapeOp>(op) && !isHeadsOfAttention(&op) &&
         llvm::any_of(op.getUsers(), [](mlir::Operation *user) {
-          return readsMemory(user) || isa<ir::MatmulOp, ir::ReshapeOp>(user) || isAttention(user);
+          return readsMemory(user) || isa<ir::MatmulOp, ir::ReshapeOp>(user) ||
+                 isAttention(user) || isHeadsOfAttention(user);
         }))
       continue;
     free_[&op] = size;

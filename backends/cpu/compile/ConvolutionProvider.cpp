@@ -2,6 +2,7 @@
 
 #include "backends/cpu/compile/SizeRange.h"
 #include "dialects/weft/ir/Broadcasts.h"
+#include "dialects/weft/ir/SmallestSize.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/Builders.h"
 
@@ -107,7 +108,8 @@ private:
             "padding-beyond-kernel",
             "oneDNN has no fast convolution with windows that lie in the padding alone"};
     if (ir::Dim batch = ir::dimsOf(result)[0]; !batch.isStatic()) {
-      int64_t ofImage = result.getNumElements() / batch.size, smallest = smallestSize(conv, batch);
+      int64_t ofImage = result.getNumElements() / batch.size,
+              smallest = ir::smallestSize(conv, batch);
       if (smallest < 0 || ofImage * smallest < (kMinMultiplications + depth - 1) / depth)
         return compiler::SometimesMine{kSometimesTooSmall};
     }

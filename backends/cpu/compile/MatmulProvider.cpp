@@ -3,6 +3,7 @@
 #include "backends/cpu/compile/SizeRange.h"
 #include "backends/cpu/device/matmul_packing.h"
 #include "dialects/weft/ir/SizeNames.h"
+#include "dialects/weft/ir/SmallestSize.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/Builders.h"
 
@@ -70,7 +71,7 @@ int64_t smallestProduct(ir::MatmulOp matmul) {
   ir::Dims lhs = ir::dimsOf(typeOf(matmul.getLhs()));
   dims.push_back(lhs[lhs.size() - (matmul.getTransposeLhs() ? 2 : 1)]);
   for (const ir::Dim &dim : dims) {
-    int64_t size = smallestSize(matmul, dim);
+    int64_t size = ir::smallestSize(matmul, dim);
     if (size < 0 || __builtin_mul_overflow(product, size, &product))
       return -1;
   }

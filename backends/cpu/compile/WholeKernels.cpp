@@ -1,5 +1,7 @@
 #include "backends/cpu/compile/WholeKernels.h"
 
+#include "compiler/codegen/AttentionLimits.h"
+#include "dialects/weft/ir/SmallestSize.h"
 #include "dialects/weft/ir/Weft.h"
 
 namespace weft::backends::cpu {
@@ -44,6 +46,16 @@ KernelAnswer kernelFor(mlir::Operation *op) {
           (d > 0 || query.getRank() < 3 || static_cast<int64_t>(dims.size()) + 1 < query.getRank()))
         return SometimesMine{"attention's kernel has one length; the matrices of a program for "
                              "lengths that vary have others"};
+  }
+  // How the derivative's sums are cut depends on the number of matrices where these are few.
+  if (ir::Dims dims = ir::dimsOf(query);
+      mlir::isa<ir::AttentionGradientOp>(op) && dims.size() > 2 && !dims[0].isStatic()) {
+    int64_t matrices = ir::smallestSize(op, dims[0]);
+    for (int64_t size : query.getShape().drop_front().drop_back(2))
+      matrices *= size;
+    if (matrices < compiler::kLeastMatrices)
+      return SometimesMine{"the kernel of attention's derivative cuts its sums where the matrices "
+                           "are few, and at the smallest size of the range they are"};
   }
   return OwnKernel{};
 }

@@ -76,3 +76,58 @@ func.func @main(%q: tensor<64x8xf32>, %k: tensor<0x8xf32>) -> tensor<64x8xf32> {
   return %y : tensor<64x8xf32>
 }
 }
+
+// -----
+// What is in front of heads is in memory: the kernel reads, it does not compute.
+// FUSED-LABEL: @slice
+// FUSED: weft.fusion
+// FUSED-NEXT: weft.slice
+// FUSED: weft.fusion
+// FUSED-NEXT: weft.transpose
+// FUSED-NEXT: weft.attention
+// FUSED: return
+module @slice {
+func.func @main(%x: tensor<2x64x6x8xf32>) -> tensor<2x3x64x8xf32> {
+  %s = weft.slice %x [[0,0,0,0] : [2,64,3,8] : [1,1,1,1]] : tensor<2x64x6x8xf32>
+  %h = weft.transpose %s, [0, 2, 1, 3] : tensor<2x64x3x8xf32>
+  %y, %l = weft.attention %h, %h, %h {scale = 0.5 : f64} : (tensor<2x3x64x8xf32>, tensor<2x3x64x8xf32>, tensor<2x3x64x8xf32>) -> (tensor<2x3x64x8xf32>, tensor<2x3x64xf32>)
+  return %y : tensor<2x3x64x8xf32>
+}
+}
+
+// -----
+// FUSED-LABEL: @cast
+// FUSED: weft.fusion
+// FUSED-NEXT: weft.cast
+// FUSED: weft.fusion
+// FUSED-NEXT: weft.transpose
+// FUSED-NEXT: weft.attention
+// FUSED: return
+module @cast attributes {weft.sizes = {s0 = array<i64: 2, 32>}} {
+func.func @main(%x: tensor<32x64x3x8xbf16, #weft.dims<s0, _, _, _>>) -> tensor<32x3x64x8xf32, #weft.dims<s0, _, _, _>> {
+  %s = weft.cast %x : tensor<32x64x3x8xbf16, #weft.dims<s0, _, _, _>> to tensor<32x64x3x8xf32, #weft.dims<s0, _, _, _>>
+  %h = weft.transpose %s, [0, 2, 1, 3] : tensor<32x64x3x8xf32, #weft.dims<s0, _, _, _>>
+  %y, %l = weft.attention %h, %h, %h {scale = 0.5 : f64} : (tensor<32x3x64x8xf32, #weft.dims<s0, _, _, _>>, tensor<32x3x64x8xf32, #weft.dims<s0, _, _, _>>, tensor<32x3x64x8xf32, #weft.dims<s0, _, _, _>>) -> (tensor<32x3x64x8xf32, #weft.dims<s0, _, _, _>>, tensor<32x3x64xf32, #weft.dims<s0, _, _>>)
+  return %y : tensor<32x3x64x8xf32, #weft.dims<s0, _, _, _>>
+}
+}
+
+// -----
+// One head of keys for all queries, repeated.
+// FUSED-LABEL: @repeated
+// FUSED: weft.fusion
+// FUSED-NEXT: weft.broadcast
+// FUSED: weft.fusion
+// FUSED-NEXT: weft.transpose
+// FUSED-NEXT: weft.transpose
+// FUSED-NEXT: weft.attention
+// FUSED: return
+module @repeated {
+func.func @main(%q: tensor<2x64x3x8xf32>, %x: tensor<2x64x1x8xf32>) -> tensor<2x3x64x8xf32> {
+  %s = weft.broadcast %x : tensor<2x64x1x8xf32> to tensor<2x64x3x8xf32>
+  %k = weft.transpose %s, [0, 2, 1, 3] : tensor<2x64x3x8xf32>
+  %h = weft.transpose %q, [0, 2, 1, 3] : tensor<2x64x3x8xf32>
+  %y, %l = weft.attention %h, %k, %k {scale = 0.5 : f64} : (tensor<2x3x64x8xf32>, tensor<2x3x64x8xf32>, tensor<2x3x64x8xf32>) -> (tensor<2x3x64x8xf32>, tensor<2x3x64xf32>)
+  return %y : tensor<2x3x64x8xf32>
+}
+}

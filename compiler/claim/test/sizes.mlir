@@ -31,3 +31,23 @@ func.func @main(%x: tensor<8x8x4x4xf32, #weft.dims<s0, _, _, _>>, %w: tensor<8x8
   return %0 : tensor<8x8x4x4xf32, #weft.dims<s0, _, _, _>>
 }
 }
+
+// -----
+// The derivative of attention: eight matrices or more at the smallest size have one kernel for all.
+// CHECK-LABEL: @attention_always
+// CHECK: weft.attention_gradient {{.*}}weft.whole
+module @attention_always attributes {weft.sizes = {s0 = array<i64: 2, 32>}} {
+func.func @main(%h: tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>, %l: tensor<32x4x64xf32, #weft.dims<s0, _, _>>) -> tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>> {
+  %a, %b, %c = weft.attention_gradient %h, %h, %h result %h, %l gradient %h {scale = 0.5 : f64} : (tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>, tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>, tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>, tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>, tensor<32x4x64xf32, #weft.dims<s0, _, _>>, tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>) -> (tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>, tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>, tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>)
+  return %a : tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>
+}
+}
+
+// -----
+// ERROR: 'weft.attention_gradient' op the kernel of attention's derivative cuts its sums where the matrices are few
+module @attention_sometimes attributes {weft.sizes = {s0 = array<i64: 1, 32>}} {
+func.func @main(%h: tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>, %l: tensor<32x4x64xf32, #weft.dims<s0, _, _>>) -> tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>> {
+  %a, %b, %c = weft.attention_gradient %h, %h, %h result %h, %l gradient %h {scale = 0.5 : f64} : (tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>, tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>, tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>, tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>, tensor<32x4x64xf32, #weft.dims<s0, _, _>>, tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>) -> (tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>, tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>, tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>)
+  return %a : tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>
+}
+}

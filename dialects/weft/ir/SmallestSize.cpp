@@ -1,17 +1,17 @@
-#include "backends/cpu/compile/SizeRange.h"
+#include "dialects/weft/ir/SmallestSize.h"
 
 #include "dialects/weft/ir/SizeNames.h"
 #include "mlir/IR/BuiltinOps.h"
 
-namespace weft::backends::cpu {
+namespace weft::ir {
 
-int64_t smallestSize(mlir::Operation *op, const ir::Dim &dim) {
+int64_t smallestSize(mlir::Operation *op, const Dim &dim) {
   if (dim.isStatic())
     return dim.size;
   auto module = op->getParentOfType<mlir::ModuleOp>();
   auto sizes =
       module ? module->getAttrOfType<mlir::DictionaryAttr>("weft.sizes") : mlir::DictionaryAttr();
-  ir::SizeProduct product = ir::productOf(dim.symbol.getValue());
+  SizeProduct product = productOf(dim.symbol.getValue());
   int64_t value = product.coefficient;
   for (llvm::StringRef name : product.symbols) {
     auto range = sizes ? sizes.getAs<mlir::DenseI64ArrayAttr>(name) : mlir::DenseI64ArrayAttr();
@@ -22,4 +22,4 @@ int64_t smallestSize(mlir::Operation *op, const ir::Dim &dim) {
   return value;
 }
 
-} // namespace weft::backends::cpu
+} // namespace weft::ir
