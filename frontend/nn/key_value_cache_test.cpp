@@ -121,7 +121,9 @@ TEST(KeyValueCache, AllStepsAreOneProgram) {
   for (const Tokens &one : each) {
     Tensor seen = step(one.query, one.key, one.value); // [1, 2, 1, 4]
     seen.eval();
-    const void *now = cache.state()[1].second.data<float>();
+    // The values': the first write of a program checks the rows for all, and what checks writes
+    // memory of its own, so that a bad row costs nothing.
+    const void *now = cache.state()[2].second.data<float>();
     if (config().backend == "cpu") // the interpreter makes all its results anew
       EXPECT_TRUE(memory == nullptr || memory == now) << "written where it stands";
     memory = now;
