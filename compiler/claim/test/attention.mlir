@@ -79,6 +79,7 @@ func.func @main(%q: tensor<64x8xf32>, %k: tensor<0x8xf32>) -> tensor<64x8xf32> {
 
 // -----
 // What is in front of heads is in memory: the kernel reads, it does not compute.
+// CHECK-LABEL: @slice
 // FUSED-LABEL: @slice
 // FUSED: weft.fusion
 // FUSED-NEXT: weft.slice
@@ -96,6 +97,7 @@ func.func @main(%x: tensor<2x64x6x8xf32>) -> tensor<2x3x64x8xf32> {
 }
 
 // -----
+// CHECK-LABEL: @cast
 // FUSED-LABEL: @cast
 // FUSED: weft.fusion
 // FUSED-NEXT: weft.cast
@@ -114,6 +116,7 @@ func.func @main(%x: tensor<32x64x3x8xbf16, #weft.dims<s0, _, _, _>>) -> tensor<3
 
 // -----
 // One head of keys for all queries, repeated.
+// CHECK-LABEL: @repeated
 // FUSED-LABEL: @repeated
 // FUSED: weft.fusion
 // FUSED-NEXT: weft.broadcast
