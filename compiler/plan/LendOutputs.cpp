@@ -1,7 +1,6 @@
 #include "compiler/plan/LendOutputs.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "compiler/plan/InPlace.h"
 #include "compiler/plan/Lifetimes.h"
@@ -26,19 +25,7 @@ int64_t findGap(const Lender &lender, llvm::ArrayRef<Lifetime> lifetimes, const 
     if (lifetimes[other].begin <= life.end && life.begin <= lifetimes[other].end)
       taken.emplace_back(offset, offset + lifetimes[other].bytes);
   visited += int64_t(lender.placed.size()) + 1;
-  llvm::sort(taken);
-  int64_t best = -1, bestGap = 0, end = 0;
-  auto consider = [&](int64_t stop) {
-    int64_t gap = stop - end;
-    if (gap >= bytes && (best < 0 || gap < bestGap))
-      best = end, bestGap = gap;
-  };
-  for (auto [start, stop] : taken) {
-    consider(start);
-    end = std::max(end, stop);
-  }
-  consider(lender.bytes);
-  return best;
+  return smallestGap(taken, bytes, lender.bytes);
 }
 
 } // namespace
@@ -46,9 +33,11 @@ int64_t findGap(const Lender &lender, llvm::ArrayRef<Lifetime> lifetimes, const 
 std::vector<Loan> lendOutputs(const PlanProblem &problem, const StepOrder &order,
                               llvm::ArrayRef<Lifetime> lifetimes, LendingLimits limits) {
   std::vector<Lender> lenders; // by their begins
-  for (const Lifetime &life : outputLifetimes(problem, order))
-    if (problem.values[life.value].extent == 0 && problem.values[life.value].bytes >= limits.leastLoan)
-      lenders.push_back({life, problem.values[life.value].bytes, {}});
+  for (const Lifetime &life : outputLifetimes(problem, order)) {
+    const PlanProblem::Value &output = problem.values[life.value];
+    if (output.extent == 0 && output.bytes >= limits.leastLoan)
+      lenders.push_back({life, output.bytes, {}});
+  }
 
   std::vector<int32_t> sequence;
   for (size_t i = 0; i < lifetimes.size(); ++i)
@@ -146,9 +135,10 @@ ChosenOrder chooseOrder(const PlanProblem &problem, LendingLimits limits) {
   if (!waits(problem, best.order))
     return best;
   // An output that cannot become a kept input, because of a check to come, takes memory of its own.
-  for (size_t i = 0, n = orders.size(); i < n; ++i)
-    orders.push_back(checksFirst(problem, orders[i]));
-  return fewestBytes(problem, orders, limits);
+  for (StepOrder &order : orders)
+    order = checksFirst(problem, order);
+  ChosenOrder checked = fewestBytes(problem, orders, limits);
+  return checked.bytes < best.bytes ? checked : best;
 }
 
 } // namespace weft::compiler

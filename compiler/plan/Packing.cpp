@@ -1,6 +1,7 @@
 #include "compiler/plan/Packing.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <random>
@@ -153,6 +154,23 @@ Packing packInOrder(llvm::ArrayRef<Lifetime> lifetimes) {
   return packing;
 }
 
+int64_t smallestGap(llvm::SmallVectorImpl<std::pair<int64_t, int64_t>> &taken, int64_t bytes,
+                    int64_t limit) {
+  std::sort(taken.begin(), taken.end());
+  int64_t best = -1, bestGap = 0, end = 0;
+  auto consider = [&](int64_t stop) {
+    int64_t gap = stop - end;
+    if (gap >= bytes && (best < 0 || gap < bestGap))
+      best = end, bestGap = gap;
+  };
+  for (auto [start, stop] : taken) {
+    consider(start);
+    end = std::max(end, stop);
+  }
+  consider(limit);
+  return best;
+}
+
 Packing packBestFit(llvm::StringRef name, llvm::ArrayRef<Lifetime> lifetimes,
                     llvm::ArrayRef<int32_t> sequence) {
   Packing packing{name.str(), std::vector<int64_t>(lifetimes.size()), 0};
@@ -160,8 +178,7 @@ Packing packBestFit(llvm::StringRef name, llvm::ArrayRef<Lifetime> lifetimes,
   for (const Lifetime &life : lifetimes)
     positions = std::max(positions, life.end + 1);
   PlacedValues placed(positions);
-  std::vector<std::pair<int64_t, int64_t>>
-      taken; // (offset, end) of those that live at the same time
+  llvm::SmallVector<std::pair<int64_t, int64_t>, 0> taken; // by those that live at the same time
   for (int32_t i : sequence) {
     const Lifetime &life = lifetimes[i];
     if (life.bytes == 0)
@@ -170,15 +187,8 @@ Packing packBestFit(llvm::StringRef name, llvm::ArrayRef<Lifetime> lifetimes,
     placed.forEachMeeting(life, [&](int32_t other) {
       taken.emplace_back(packing.offsets[other], packing.offsets[other] + lifetimes[other].bytes);
     });
-    std::sort(taken.begin(), taken.end());
-    int64_t best = -1, bestGap = 0, end = 0;
-    for (auto [start, stop] : taken) {
-      int64_t gap = start - end;
-      if (gap >= life.bytes && (best < 0 || gap < bestGap))
-        best = end, bestGap = gap;
-      end = std::max(end, stop);
-    }
-    packing.offsets[i] = best >= 0 ? best : end;
+    packing.offsets[i] =
+        smallestGap(taken, life.bytes, std::numeric_limits<int64_t>::max()); // the end is open
     packing.arenaBytes = std::max(packing.arenaBytes, packing.offsets[i] + life.bytes);
     placed.insert(life, i);
   }

@@ -23,6 +23,11 @@ Packing packInOrder(llvm::ArrayRef<Lifetime> lifetimes);
 Packing packBestFit(llvm::StringRef name, llvm::ArrayRef<Lifetime> lifetimes,
                     llvm::ArrayRef<int32_t> sequence);
 
+// Where `bytes` fit into the smallest gap that `taken`, ranges of (offset, end), leave before `limit`;
+// -1: nowhere. Sorts the ranges, which may overlap.
+int64_t smallestGap(llvm::SmallVectorImpl<std::pair<int64_t, int64_t>> &taken, int64_t bytes,
+                    int64_t limit);
+
 // The smallest of several packings.
 Packing pack(llvm::ArrayRef<Lifetime> lifetimes);
 

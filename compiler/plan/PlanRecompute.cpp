@@ -9,7 +9,6 @@
 #include "compiler/plan/Recompute.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/IRMapping.h"
 
 namespace weft::compiler {
 namespace {
@@ -101,35 +100,26 @@ private:
     };
     for (int32_t s : runs) {
       mlir::Operation *op = extracted.instructions[s];
-      auto instruction = mlir::cast<plan::InstructionOp>(op);
-      if (!ran[s]) {
-        ran[s] = true;
-        // What it reads only: it is the first to write what it writes.
-        llvm::SmallPtrSet<mlir::Value, 4> written;
-        mlir::MutableOperandRange writes = instruction.getWritesMutable();
-        for (mlir::OpOperand &operand : writes)
-          written.insert(operand.get());
-        for (mlir::OpOperand &operand : op->getOpOperands())
-          if (!written.contains(operand.get()))
-            operand.set(remap(operand.get()));
-        op->moveBefore(exit);
-        continue;
-      }
       mlir::OpBuilder builder(exit);
-      mlir::IRMapping mapping;
-      mlir::MutableOperandRange writes = instruction.getWritesMutable();
-      llvm::SmallVector<std::pair<mlir::Value, mlir::Value>, 2> renewed;
-      for (mlir::OpOperand &operand : writes) {
-        mlir::Value buffer = operand.get();
-        auto alloc = plan::AllocOp::create(builder, buffer.getLoc(),
-                                           mlir::cast<plan::BufferType>(buffer.getType()));
-        mapping.map(buffer, alloc.getResult());
-        renewed.emplace_back(buffer, alloc);
+      // Of what it writes when it runs again. What it writes first has no current buffer yet.
+      llvm::SmallDenseMap<mlir::Value, mlir::Value, 2> renewed;
+      if (ran[s]) {
+        mlir::MutableOperandRange writes =
+            mlir::cast<plan::InstructionOp>(op).getWritesMutable();
+        for (mlir::OpOperand &operand : writes)
+          renewed[operand.get()] = plan::AllocOp::create(
+              builder, operand.get().getLoc(),
+              mlir::cast<plan::BufferType>(operand.get().getType()));
       }
       llvm::SmallVector<mlir::Value> now;
-      for (mlir::Value first : operands[s])
-        now.push_back(mapping.contains(first) ? mapping.lookup(first) : remap(first));
-      builder.clone(*op)->setOperands(now);
+      for (mlir::Value first : operands[s]) {
+        mlir::Value written = renewed.lookup(first);
+        now.push_back(written ? written : remap(first));
+      }
+      (ran[s] ? builder.clone(*op) : op)->setOperands(now);
+      if (!ran[s])
+        op->moveBefore(exit);
+      ran[s] = true;
       for (auto [first, again] : renewed)
         if (!first.getDefiningOp<plan::OutputOp>()) // stays where it is: nobody needs its copy
           current[first] = again;
