@@ -182,20 +182,7 @@ void AttentionGradientSchedule::keys(const Index &firstQuery, int64_t count, con
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
   int64_t vectors = vectorsOf(count), columns = vectors * lanes_;
-  startKeys(firstKey, here);
-  startMask(firstQuery, count, firstKey, here);
-  product({.rows = here,
-           .mostRows = keyBlock_,
-           .depth = nullptr,
-           .mostDepth = features_,
-           .columns = columns,
-           .left = [&](const Index &key, const Index &feature) { return keyAt(key, feature); },
-           .right = [&](const Index &feature, const Index &column,
-                        Value) { return loadFrom(turnedQuery_, feature, column); },
-           .finish =
-               [&](const Index &key, const Index &column, Value sum, Value) {
-                 storeTo(weights_, masked(sum, key, column), key, column);
-               }});
+  scoreKeys(weights_, turnedQuery_, firstQuery, count, firstKey, here);
   bool needsErrors = ofQuery_ >= 0 || ofKey_.output >= 0;
   if (needsErrors)
     product({.rows = here,
@@ -286,10 +273,7 @@ void AttentionGradientSchedule::rowsOf(const Index &first, int64_t count) {
     if (sumGradient_)
       sums[v] = e.make<arith::SubFOp>(sums[v], readRow(sumGradient_, row, mask));
     storeTo(shared_, sums[v], Index::of(0), columnOf(v));
-    Value log = readRow(logSumExp_, row, mask);
-    Value none = e.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, log,
-                                       splat(-std::numeric_limits<double>::infinity()));
-    storeTo(logs_, e.make<arith::SelectOp>(none, splat(0), log), Index::of(0), columnOf(v));
+    storeTo(logs_, finiteOrZero(readRow(logSumExp_, row, mask)), Index::of(0), columnOf(v));
   }
   turn(turnedGradient_, first, count, width_,
        [&](const Index &query, const Index &features, Value mask) {
@@ -299,11 +283,7 @@ void AttentionGradientSchedule::rowsOf(const Index &first, int64_t count) {
 
 void AttentionGradientSchedule::block(const Index &first, int64_t count, Value visible) {
   ElementEmitter &e = f_.e;
-  turn(turnedQuery_, first, count, features_,
-       [&](const Index &query, const Index &features, Value mask) {
-         return e.make<arith::MulFOp>(e.broadcast(read(query_, query, features, mask)),
-                                      splat(scale_));
-       });
+  turnQueries(turnedQuery_, first, count);
   rowsOf(first, count);
   f_.loop(features_, {}, [&](Index feature, State &) {
     for (int64_t v = 0; v < vectorsOf(count); ++v)
@@ -377,11 +357,8 @@ void AttentionGradientSchedule::matrix() {
     auto noteRows = [&](Value tensor, bool takesMinusInfinity) {
       auto one = [&](Value sum, const Index &first, int64_t lanes) {
         Value x = readRow(tensor, e.space.add(first, e.space.lane(lanes)), e.tailMask(lanes));
-        if (takesMinusInfinity) {
-          Value isNone = e.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, x,
-                                               splat(-std::numeric_limits<double>::infinity()));
-          x = e.make<arith::SelectOp>(isNone, splat(0), x);
-        }
+        if (takesMinusInfinity)
+          x = finiteOrZero(x);
         return multiplyAdd(splat(0), x, sum);
       };
       noted = f_.loop(queries_ / lanes_, {noted}, [&](Index number, State &sum) {

@@ -30,7 +30,6 @@ private:
   void keys(const Index &firstQuery, int64_t count, const Index &firstKey, Value here,
             State &state);
   Value keysToVisit(const Index &firstQuery, int64_t count);
-  Value finiteOrZero(Value largest);
 
   int64_t result_, logSumExp_; // outputs
   Tile turned_, scores_, sums_, shrink_;
@@ -51,15 +50,6 @@ AttentionSchedule::AttentionSchedule(KernelBuilder &kernel, ir::AttentionOp op, 
   shrink_ = tile(1, columns);
 }
 
-// What is subtracted from the scores of a query that has seen nothing yet, lest -inf - -inf gives
-// NaN.
-Value AttentionSchedule::finiteOrZero(Value largest) {
-  ElementEmitter &e = f_.e;
-  Value none = e.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, largest,
-                                     splat(-std::numeric_limits<double>::infinity()));
-  return e.make<arith::SelectOp>(none, splat(0), largest);
-}
-
 // A hidden key weighs 0, and 0 times a value that is not finite is NaN, in every backend. Where
 // there is such a value, no key is skipped.
 Value AttentionSchedule::keysToVisit(const Index &firstQuery, int64_t count) {
@@ -74,20 +64,7 @@ void AttentionSchedule::keys(const Index &firstQuery, int64_t count, const Index
                              Value here, State &state) {
   ElementEmitter &e = f_.e;
   int64_t vectors = vectorsOf(count), columns = vectors * lanes_;
-  startKeys(firstKey, here);
-  startMask(firstQuery, count, firstKey, here);
-  product({.rows = here,
-           .mostRows = keyBlock_,
-           .depth = nullptr,
-           .mostDepth = features_,
-           .columns = columns,
-           .left = [&](const Index &key, const Index &feature) { return keyAt(key, feature); },
-           .right = [&](const Index &feature, const Index &column,
-                        Value) { return loadFrom(turned_, feature, column); },
-           .finish =
-               [&](const Index &key, const Index &column, Value sum, Value) {
-                 storeTo(scores_, masked(sum, key, column), key, column);
-               }});
+  scoreKeys(scores_, turned_, firstQuery, count, firstKey, here);
   State before(state.begin(), state.begin() + vectors);
   State largest = f_.loop(constant(0), here, keyBlock_, before, [&](Index key, State &inside) {
     for (int64_t v = 0; v < vectors; ++v)
@@ -133,11 +110,7 @@ void AttentionSchedule::block(const Index &first, int64_t count) {
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
   int64_t vectors = vectorsOf(count);
-  turn(turned_, first, count, features_,
-       [&](const Index &query, const Index &features, Value mask) {
-         return e.make<arith::MulFOp>(e.broadcast(read(query_, query, features, mask)),
-                                      splat(scale_));
-       });
+  turnQueries(turned_, first, count);
   f_.loop(width_, {}, [&](Index feature, State &) {
     for (int64_t v = 0; v < vectors; ++v)
       storeTo(sums_, splat(0), feature, columnOf(v));

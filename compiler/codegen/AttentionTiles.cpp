@@ -439,4 +439,38 @@ void AttentionTiles::queryBlock(const Index &number,
   f_.block(number, queries_, kQueryBlock, emit);
 }
 
+void AttentionTiles::turnQueries(const Tile &turned, const Index &first, int64_t count) {
+  ElementEmitter &e = f_.e;
+  turn(turned, first, count, features_,
+       [&](const Index &query, const Index &features, Value mask) {
+         return e.make<arith::MulFOp>(e.broadcast(read(query_, query, features, mask)),
+                                      splat(scale_));
+       });
+}
+
+void AttentionTiles::scoreKeys(const Tile &scores, const Tile &turned, const Index &firstQuery,
+                               int64_t count, const Index &firstKey, Value keys) {
+  startKeys(firstKey, keys);
+  startMask(firstQuery, count, firstKey, keys);
+  product({.rows = keys,
+           .mostRows = keyBlock_,
+           .depth = nullptr,
+           .mostDepth = features_,
+           .columns = vectorsOf(count) * lanes_,
+           .left = [&](const Index &key, const Index &feature) { return keyAt(key, feature); },
+           .right = [&](const Index &feature, const Index &column,
+                        Value) { return loadFrom(turned, feature, column); },
+           .finish =
+               [&](const Index &key, const Index &column, Value sum, Value) {
+                 storeTo(scores, masked(sum, key, column), key, column);
+               }});
+}
+
+Value AttentionTiles::finiteOrZero(Value x) {
+  ElementEmitter &e = f_.e;
+  Value none = e.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, x,
+                                     splat(-std::numeric_limits<double>::infinity()));
+  return e.make<arith::SelectOp>(none, splat(0), x);
+}
+
 } // namespace weft::compiler

@@ -87,6 +87,14 @@ protected:
   void startMask(const Index &firstQuery, int64_t count, const Index &firstKey, mlir::Value keys);
   mlir::Value masked(mlir::Value score, const Index &key, const Index &column);
 
+  // turned[feature][query] = scale * query, for count queries from `first` on.
+  void turnQueries(const Tile &turned, const Index &first, int64_t count);
+  // scores[key][query] of `keys` keys from firstKey on; what is hidden is -inf.
+  void scoreKeys(const Tile &scores, const Tile &turned, const Index &firstQuery, int64_t count,
+                 const Index &firstKey, mlir::Value keys);
+  // x, but 0 where it is -inf: of a query that has seen nothing, lest -inf - -inf gives NaN.
+  mlir::Value finiteOrZero(mlir::Value x);
+
   // How many keys the block of queries sees. Those behind weigh 0: they are skipped where `finite`
   // (null: yes) says that what 0 is multiplied by is finite.
   mlir::Value visibleKeys(const Index &firstQuery, int64_t count);

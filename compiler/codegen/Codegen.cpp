@@ -7,6 +7,7 @@
 #include "compiler/codegen/Schedule.h"
 #include "compiler/codegen/StorageTypes.h"
 #include "compiler/math/Expand.h"
+#include "dialects/weft/ir/Attention.h"
 #include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -197,9 +198,6 @@ static void wrap(KernelBuilder &kernel, llvm::StringRef symbol, llvm::ArrayRef<i
     inner.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
 }
 
-static bool isWholeComposite(mlir::Operation *op) {
-  return mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Composite;
-}
 // Of attention's two products, or the five of its derivative, over the scores that are not hidden.
 static double attentionOperations(mlir::Operation *op) {
   auto sizesOf = [&](int64_t i) {
@@ -236,9 +234,9 @@ double estimate(KernelBuilder &kernel) {
   for (Value output : kernel.outputs)
     bytes += bytesOf(output);
   for (mlir::Operation *op : kernel.ops) {
-    double operations = isWholeComposite(op) ? attentionOperations(op) : ir::operationsOf(op);
+    double operations = ir::isAttention(op) ? attentionOperations(op) : ir::operationsOf(op);
     bool isFloatProduct =
-        isWholeComposite(op) ||
+        ir::isAttention(op) ||
         (mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Contraction &&
          mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(op->getResult(0))));
     flops += operations;

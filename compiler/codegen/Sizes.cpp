@@ -3,7 +3,7 @@
 #include "compiler/codegen/AttentionTiles.h"
 #include "compiler/codegen/Schedule.h"
 #include "compiler/fusion/FusionDomain.h"
-#include "dialects/weft/ir/SmallestSize.h"
+#include "dialects/weft/ir/Attention.h"
 
 namespace weft::compiler {
 
@@ -55,17 +55,13 @@ static llvm::StringRef whyNot(Operation *op) {
                ? llvm::StringRef()
                : "it sums over a size that varies";
   // Its matrices; beside it only transposes that say where heads lie are in its kernel.
-  if (mlir::isa<ir::AttentionOp, ir::AttentionGradientOp>(op)) {
+  if (ir::isAttention(op)) {
     llvm::ArrayRef<int64_t> query =
         mlir::cast<RankedTensorType>(op->getOperand(0).getType()).getShape();
     if (query.size() < 3 || named(op->getOperand(0)) != 0 ||
         llvm::any_of(op->getOperands(), [&](Value value) { return named(value) > 0; }))
       return "the sizes of its matrices vary";
-    int64_t matrices = ir::smallestSize(
-        op, ir::dimsOf(mlir::cast<RankedTensorType>(op->getOperand(0).getType())).front());
-    for (int64_t size : query.drop_front().drop_back(2))
-      matrices *= size;
-    if (mlir::isa<ir::AttentionGradientOp>(op) && matrices < kLeastMatrices)
+    if (mlir::isa<ir::AttentionGradientOp>(op) && ir::smallestMatrixCount(op) < kLeastMatrices)
       return "how its sums are cut depends on the number of matrices, which varies";
     return {};
   }

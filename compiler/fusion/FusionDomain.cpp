@@ -1,5 +1,6 @@
 #include "compiler/fusion/DomainAnalysis.h"
 #include "dialects/weft/ir/Accumulation.h"
+#include "dialects/weft/ir/Attention.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -57,12 +58,9 @@ static int64_t countedOps(llvm::ArrayRef<Operation *> ops) {
 static bool isTooLarge(llvm::ArrayRef<Operation *> ops, const FusionDomain &domain) {
   return countedOps(ops) > (domain.near().empty() ? kMaxFusionOps : kMaxWindowedOps);
 }
-// Composites that have schedules of their own; a backend without these decomposes them.
-static bool isWhole(Operation *op) {
-  return mlir::isa<ir::AttentionOp, ir::AttentionGradientOp>(op);
-}
+// Attention is a composite with a schedule of its own; a backend without that decomposes it.
 static bool isAlone(Operation *op) {
-  if (isWhole(op))
+  if (ir::isAttention(op))
     return true;
   auto kind = mlir::cast<ir::WeftOp>(op).kind();
   return kind == Kind::Contraction || kind == Kind::Scatter || kind == Kind::Scan;
@@ -74,7 +72,7 @@ Refusal FusionDomain::fusible(Operation *op) {
     return Refusal::NotFusible;
   if (weft.kind() == Kind::Structure || weft.kind() == Kind::Exchange)
     return Refusal::NotFusible;
-  if (!isWhole(op) &&
+  if (!ir::isAttention(op) &&
       (weft.kind() == Kind::Composite || !weft.missingRule(ir::RuleKind::Lowering).empty()))
     return Refusal::NotFusible;
   auto isStatic = [](mlir::Type type) {
@@ -313,8 +311,8 @@ bool DomainAnalysis::alone() {
       continue;
     if (isAlone(other) || isReduction(other))
       return refuse(Refusal::Alone, other);
-    bool isHeads = isWhole(op) && mlir::isa<ir::TransposeOp, ir::ReshapeOp>(other);
-    if ((mlir::isa<ir::MatmulOp>(op) || isWhole(op)) && !isHeads &&
+    bool isHeads = ir::isAttention(op) && mlir::isa<ir::TransposeOp, ir::ReshapeOp>(other);
+    if ((mlir::isa<ir::MatmulOp>(op) || ir::isAttention(op)) && !isHeads &&
         !mlir::isa<ir::ConstantOp>(other))
       return refuse(Refusal::Alone, op);
   }

@@ -2,6 +2,7 @@
 
 #include "compiler/fusion/FusionDomain.h"
 #include "compiler/fusion/FusionLimits.h"
+#include "dialects/weft/ir/Attention.h"
 #include "dialects/weft/ir/Weft.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -87,9 +88,6 @@ FusionGraph::FusionGraph(mlir::Block &block) {
   }
 }
 
-static bool isAttention(mlir::Operation *op) {
-  return isa<ir::AttentionOp, ir::AttentionGradientOp>(op);
-}
 // Whether only attention reads the op's result, and it is a transpose that leaves features where
 // they are: heads are read from where they lie, at no cost.
 static bool isHeadsOfAttention(mlir::Operation *op) {
@@ -97,7 +95,7 @@ static bool isHeadsOfAttention(mlir::Operation *op) {
   return transpose && !transpose.getPermutation().empty() &&
          transpose.getPermutation().back() + 1 ==
              static_cast<int64_t>(transpose.getPermutation().size()) &&
-         llvm::all_of(op->getUsers(), isAttention);
+         llvm::all_of(op->getUsers(), ir::isAttention);
 }
 
 bool FusionGraph::canBeFree(mlir::Operation *op, int64_t &size) const {
@@ -149,7 +147,7 @@ void FusionGraph::findFreeOps(mlir::Block &block) {
     if (!isa<ir::ReshapeOp>(op) && !isHeadsOfAttention(&op) &&
         llvm::any_of(op.getUsers(), [](mlir::Operation *user) {
           return readsMemory(user) || isa<ir::MatmulOp, ir::ReshapeOp>(user) ||
-                 isAttention(user) || isHeadsOfAttention(user);
+                 ir::isAttention(user) || isHeadsOfAttention(user);
         }))
       continue;
     free_[&op] = size;

@@ -1,7 +1,8 @@
 #include "backends/cpu/compile/WholeKernels.h"
 
 #include "compiler/codegen/AttentionLimits.h"
-#include "dialects/weft/ir/SmallestSize.h"
+#include "dialects/weft/ir/Attention.h"
+#include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 
 namespace weft::backends::cpu {
@@ -22,7 +23,7 @@ static constexpr int64_t kLeastQueries = 16;
 static constexpr int64_t kMostFeatures = 256;
 
 KernelAnswer kernelFor(mlir::Operation *op) {
-  if (!mlir::isa<ir::AttentionOp, ir::AttentionGradientOp>(op))
+  if (!ir::isAttention(op))
     return NotMine{};
   auto typeOf = [&](int64_t i) {
     return mlir::cast<mlir::RankedTensorType>(op->getOperand(i).getType());
@@ -48,15 +49,10 @@ KernelAnswer kernelFor(mlir::Operation *op) {
                              "lengths that vary have others"};
   }
   // How the derivative's sums are cut depends on the number of matrices where these are few.
-  if (ir::Dims dims = ir::dimsOf(query);
-      mlir::isa<ir::AttentionGradientOp>(op) && dims.size() > 2 && !dims[0].isStatic()) {
-    int64_t matrices = ir::smallestSize(op, dims[0]);
-    for (int64_t size : query.getShape().drop_front().drop_back(2))
-      matrices *= size;
-    if (matrices < compiler::kLeastMatrices)
-      return SometimesMine{"the kernel of attention's derivative cuts its sums where the matrices "
-                           "are few, and at the smallest size of the range they are"};
-  }
+  if (mlir::isa<ir::AttentionGradientOp>(op) && ir::hasNamedDims(query) &&
+      ir::smallestMatrixCount(op) < compiler::kLeastMatrices)
+    return SometimesMine{"the kernel of attention's derivative cuts its sums where the matrices "
+                         "are few, and at the smallest size of the range they are"};
   return OwnKernel{};
 }
 

@@ -147,24 +147,15 @@ FailureOr<Values> ScatterReduceOp::lowerToLinalg(OpBuilder &b, ValueRange operan
 }
 
 std::optional<IndexBounds> indexBounds(mlir::Operation *op) {
-  auto of = [&](Value indexed, Value indices, int64_t dim) -> std::optional<IndexBounds> {
-    int64_t size = mlir::cast<RankedTensorType>(indexed.getType()).getDimSize(dim);
+  // All ops of these kinds take the tensor that is indexed along `dim`, then the indices.
+  auto weft = mlir::dyn_cast<WeftOp>(op);
+  if (weft && (weft.kind() == Kind::Gather || weft.kind() == Kind::Scatter)) {
+    int64_t dim = mlir::cast<mlir::IntegerAttr>(op->getAttr("dim")).getInt(),
+            size = mlir::cast<RankedTensorType>(op->getOperand(0).getType()).getDimSize(dim);
     if (mlir::ShapedType::isDynamic(size))
       return std::nullopt;
-    return IndexBounds{indices, op->getName().getStringRef(), -size, size, std::nullopt};
-  };
-  if (auto select = mlir::dyn_cast<IndexSelectOp>(op))
-    return of(select.getInput(), select.getIndices(), select.getDim());
-  if (auto add = mlir::dyn_cast<IndexAddOp>(op))
-    return of(add.getBase(), add.getIndices(), add.getDim());
-  if (auto put = mlir::dyn_cast<IndexPutOp>(op))
-    return of(put.getBase(), put.getIndices(), put.getDim());
-  if (auto gather = mlir::dyn_cast<GatherOp>(op))
-    return of(gather.getInput(), gather.getIndices(), gather.getDim());
-  if (auto scatter = mlir::dyn_cast<ScatterAddOp>(op))
-    return of(scatter.getBase(), scatter.getIndices(), scatter.getDim());
-  if (auto scatter = mlir::dyn_cast<ScatterReduceOp>(op))
-    return of(scatter.getBase(), scatter.getIndices(), scatter.getDim());
+    return IndexBounds{op->getOperand(1), op->getName().getStringRef(), -size, size, std::nullopt};
+  }
   if (auto check = mlir::dyn_cast<CheckIndexOp>(op)) {
     std::optional<int64_t> ignored;
     if (check.getIgnoreIndex())

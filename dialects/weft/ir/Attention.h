@@ -1,0 +1,14 @@
+// What passes ask of attention and its derivative.
+#pragma once
+
+#include "mlir/IR/Operation.h"
+
+namespace weft::ir {
+
+// weft.attention or weft.attention_gradient.
+bool isAttention(mlir::Operation *op);
+// How many matrices of queries [..., Tq, D] such an op has, of at least one leading dim; where the
+// first one's size varies, at the smallest of its range. Negative where no range is known.
+int64_t smallestMatrixCount(mlir::Operation *op);
+
+} // namespace weft::ir
