@@ -162,6 +162,9 @@ TensorImpl *checked(const Tensor &tensor, const char *argument) {
     x = wants_history && view.cached_history.node ? from.without_history() : from;
     for (const ViewStep &step : view.steps)
       x = apply(step, x);
+    // To a gradient a view is a tensor of its own, one that changes nothing too, as in PyTorch.
+    if (view.steps.empty() && x.grad)
+      x = emit_reshape(x, x.dims());
     cache(view, x.value.get());
     view.cached_version = storage->version;
     if (x.grad) {

@@ -188,6 +188,20 @@ TEST(Backward, ByAViewThatWasComputed) {
   EXPECT_EQ(grad({after}, {part})[0].to_vector<float>(), (std::vector<float>{12, 16}));
 }
 
+TEST(Backward, ByAViewThatChangesNothing) {
+  Tensor x = tensor({{1.f, 2.f}, {3.f, 4.f}}).set_requires_grad();
+  for (const Tensor &view :
+       {x.expand({2, 2}), x.reshape({2, 2}), x.t().t(), x.permute({0, 1}), x.narrow(0, 0, 2)}) {
+    GradOptions options{.retain_graph = true, .allow_unused = true};
+    EXPECT_FALSE(grad({sum(x)}, {view}, options)[0].defined());
+    std::vector<Tensor> gradients = grad({sum(view * view + x)}, {view, x}, options);
+    EXPECT_EQ(gradients[0].to_vector<float>(), (std::vector<float>{2, 4, 6, 8}));
+    EXPECT_EQ(gradients[1].to_vector<float>(), (std::vector<float>{3, 5, 7, 9}));
+    NoGrad no_history;
+    EXPECT_EQ(view.to_vector<float>(), (std::vector<float>{1, 2, 3, 4}));
+  }
+}
+
 TEST(Backward, TwiceNeedsRetainGraph) {
   Tensor x = tensor({2.f}).set_requires_grad();
   Tensor y = x * x;
