@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/memory/caching_allocator.h"
@@ -101,6 +102,7 @@ public:
     std::vector<std::shared_ptr<const DeviceKind>> uncounted;
     {
       std::lock_guard lock(mutex_);
+      look();
       uncounted.swap(uncounted_);
     }
     for (const std::shared_ptr<const DeviceKind> &kind : uncounted) {
@@ -125,6 +127,7 @@ public:
     int looked_at = 0;
     {
       std::lock_guard lock(mutex_);
+      look();
       for (; looked_at < static_cast<int>(entries_.size()); ++looked_at)
         if (name_of(entries_[static_cast<size_t>(looked_at)]) == whole)
           return looked_at;
@@ -150,9 +153,9 @@ public:
     if (!names_.insert(kind.name).second)
       return absl::AlreadyExistsError("there is a kind of devices named '" + kind.name + "'");
     auto kept = std::make_shared<DeviceKind>(std::move(kind));
-    if (!kept->late_count)
+    if (!kept->late_count && looked_)
       return append(kept, kept->count);
-    uncounted_.push_back(std::move(kept));
+    (kept->late_count ? uncounted_ : unseen_).push_back(std::move(kept));
     return absl::OkStatus();
   }
 
@@ -171,14 +174,24 @@ private:
   };
 
   Table() {
-    int more = more_cpu_devices();
     names_.insert("cpu");
     append(std::make_shared<DeviceKind>(host(1, default_threads())), 1).IgnoreError();
-    if (more == 0)
+  }
+
+  // The first look at what there is beside cpu:0. Kinds register before main(), where a program has
+  // not yet set its environment.
+  void look() {
+    if (std::exchange(looked_, true))
       return;
-    auto kind = std::make_shared<DeviceKind>(host(1 + more, std::max(default_threads() / more, 1)));
-    for (int i = 1; i <= more; ++i)
-      entries_.push_back({kind, i});
+    if (int more = more_cpu_devices()) {
+      int threads = std::max(default_threads() / more, 1);
+      auto kind = std::make_shared<DeviceKind>(host(1 + more, threads));
+      for (int i = 1; i <= more; ++i)
+        entries_.push_back({kind, i});
+    }
+    for (const std::shared_ptr<const DeviceKind> &kind : std::exchange(unseen_, {}))
+      append(kind, std::min(kind->count, kMostDevices - static_cast<int>(entries_.size())))
+          .IgnoreError();
   }
 
   static std::string name_of(const Entry &entry) {
@@ -220,7 +233,9 @@ private:
   std::mutex mutex_, making_mutex_, counting_mutex_;
   std::vector<Entry> entries_;
   std::set<std::string> names_; // of kinds
-  std::vector<std::shared_ptr<const DeviceKind>> uncounted_;
+  bool looked_ = false;
+  // Kinds that registered before the first look, and those whose count is asked for when all are.
+  std::vector<std::shared_ptr<const DeviceKind>> unseen_, uncounted_;
   std::array<std::atomic<Device *>, kMostDevices> made_{};
   bool registered_ = false;
 };

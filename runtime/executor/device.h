@@ -91,15 +91,17 @@ Device &cpu_device();
 Device &device(int index);
 // Of all kinds that are registered. cpu:0 stands first, then cpu:1 to cpu:n for WEFT_CPU_DEVICES=n:
 // devices of their own on the host's processors, each with its memory, executor and threads, of
-// which they share as many among them as cpu:0 has.
+// which they share as many among them as cpu:0 has. The variable is read at the first look at what
+// there is beside cpu:0.
 int device_count();
 // "cpu:1", without making the device.
 std::string device_name(int index);
 // The index of "cpu:1" or of "cuda", which is cuda:0. NotFound, with those that there are.
 absl::StatusOr<int> find_device(std::string_view name);
 // AlreadyExists where there is a kind of that name; InvalidArgument for one without a name or an
-// allocator, or with one of the two ways between the host and a device; ResourceExhausted beyond
-// kMostDevices.
+// allocator, or with one of the two ways between the host and a device. There are kMostDevices in
+// all: ResourceExhausted beyond them, or fewer devices of a kind that registers before the first
+// look.
 absl::Status register_device_kind(DeviceKind kind);
 // Those that were made.
 std::vector<Device *> devices_in_use();
