@@ -48,8 +48,8 @@ private:
 };
 
 // What an instruction takes, in bytes of memory traffic. Of a library call the operations are not
-// known: a product of [m, k] and [k, n] makes 2 m n k of them, which is twice the root of the product
-// of its three operands' sizes; a convolution with a window makes more.
+// known: a product of [m, k] and [k, n] makes 2 m n k of them, which is twice the root of the
+// product of its three operands' sizes; a convolution with a window makes more.
 double costOf(mlir::Operation &op, plan::KernelOp kernel) {
   double bytes = 0, flops = 0;
   for (mlir::Value operand : op.getOperands())

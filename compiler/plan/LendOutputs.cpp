@@ -73,16 +73,19 @@ std::vector<Loan> lendOutputs(const PlanProblem &problem, const StepOrder &order
 }
 
 Packing packWithOutputs(const PlanProblem &problem, const StepOrder &order,
-                        llvm::ArrayRef<Lifetime> lifetimes, LendingLimits limits) {
+                        llvm::ArrayRef<Lifetime> lifetimes, LendingLimits limits, bool refined) {
   if (liveBound(lifetimes) < limits.leastArena)
-    return pack(lifetimes);
+    return pack(lifetimes, refined);
   std::vector<Loan> loans = lendOutputs(problem, order, lifetimes, limits);
   std::vector<Lifetime> rest;
   for (size_t i = 0; i < lifetimes.size(); ++i)
     if (loans[i].output < 0)
       rest.push_back(lifetimes[i]);
-  Packing packed = pack(rest);
-  Packing packing{packed.name, {}, packed.arenaBytes, {},
+  Packing packed = pack(rest, refined);
+  Packing packing{packed.name,
+                  {},
+                  packed.arenaBytes,
+                  {},
                   liveBound(lifetimes, outputLifetimes(problem, order))};
   for (size_t i = 0, next = 0; i < lifetimes.size(); ++i) {
     packing.lenders.push_back(loans[i].output);
@@ -93,7 +96,9 @@ Packing packWithOutputs(const PlanProblem &problem, const StepOrder &order,
 
 int64_t plannedBytes(const PlanProblem &problem, const StepOrder &order, LendingLimits limits) {
   PlanProblem merged = applyInPlace(problem, assignInPlace(problem, order));
-  int64_t bytes = packWithOutputs(merged, order, lifetimes(merged, order), limits).arenaBytes;
+  int64_t bytes =
+      packWithOutputs(merged, order, lifetimes(merged, order), limits, /*refined=*/false)
+          .arenaBytes;
   for (const Lifetime &output : outputLifetimes(merged, order))
     bytes += output.bytes;
   return bytes;
@@ -116,7 +121,7 @@ bool waits(const PlanProblem &problem, const StepOrder &order) {
 
 // Program order comes first and wins ties: it keeps values warm in the cache as their author wrote
 // them.
-ChosenOrder fewestBytes(const PlanProblem &problem, const std::vector<StepOrder> &orders,
+ChosenOrder fewestBytes(const PlanProblem &problem, llvm::ArrayRef<StepOrder> orders,
                         LendingLimits limits) {
   ChosenOrder best;
   for (const StepOrder &order : orders)
@@ -128,16 +133,23 @@ ChosenOrder fewestBytes(const PlanProblem &problem, const std::vector<StepOrder>
 
 } // namespace
 
-ChosenOrder chooseOrder(const PlanProblem &problem, LendingLimits limits) {
+std::vector<StepOrder> triedOrders(const PlanProblem &problem) {
   std::vector<StepOrder> orders = {programOrder(problem), depthFirstOrder(problem),
                                    greedyOrder(problem)};
-  ChosenOrder best = fewestBytes(problem, orders, limits);
+  if (lastCheck(problem, orders[0]) >= 0)
+    for (int i = 0; i < 3; ++i)
+      orders.push_back(checksFirst(problem, orders[i]));
+  return orders;
+}
+
+ChosenOrder chooseOrder(const PlanProblem &problem, LendingLimits limits) {
+  std::vector<StepOrder> orders = triedOrders(problem);
+  llvm::ArrayRef<StepOrder> asTheyAre = llvm::ArrayRef(orders).take_front(3);
+  ChosenOrder best = fewestBytes(problem, asTheyAre, limits);
+  // An output that cannot become a kept input, because of a check to come, takes memory of its own.
   if (!waits(problem, best.order))
     return best;
-  // An output that cannot become a kept input, because of a check to come, takes memory of its own.
-  for (StepOrder &order : orders)
-    order = checksFirst(problem, order);
-  ChosenOrder checked = fewestBytes(problem, orders, limits);
+  ChosenOrder checked = fewestBytes(problem, llvm::ArrayRef(orders).drop_front(3), limits);
   return checked.bytes < best.bytes ? checked : best;
 }
 

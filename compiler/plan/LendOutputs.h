@@ -36,10 +36,15 @@ std::vector<Loan> lendOutputs(const PlanProblem &problem, const StepOrder &order
 
 // A packing in which outputs lend, where values take more than caches hold.
 Packing packWithOutputs(const PlanProblem &problem, const StepOrder &order,
-                        llvm::ArrayRef<Lifetime> lifetimes, LendingLimits limits = {});
+                        llvm::ArrayRef<Lifetime> lifetimes, LendingLimits limits = {},
+                        bool refined = true);
 
-// What the steps take in this order beside inputs: the arena, and outputs that take no input's memory.
+// What the steps take in this order beside inputs: the arena, in a packing that is not
+// refined, and outputs that take no input's memory.
 int64_t plannedBytes(const PlanProblem &problem, const StepOrder &order, LendingLimits limits = {});
+
+// The orders that are tried, the program's first: with checks, those with the checks ahead, too.
+std::vector<StepOrder> triedOrders(const PlanProblem &problem);
 
 // Of the orders that are tried the one that takes the fewest bytes.
 struct ChosenOrder {

@@ -8,8 +8,8 @@ namespace weft::compiler {
 // Of each arena value that a step touches, in the order in which lives begin.
 std::vector<Lifetime> lifetimes(const PlanProblem &problem, const StepOrder &order);
 
-// Of each output with a buffer of its own: from the step that writes it to the last one, in the order
-// in which these begin.
+// Of each output with a buffer of its own: from the step that writes it to the last one, in the
+// order in which these begin.
 std::vector<Lifetime> outputLifetimes(const PlanProblem &problem, const StepOrder &order);
 
 // The largest sum of the bytes of values that are live at one step. No packing of these lifetimes

@@ -12,14 +12,14 @@ namespace weft::compiler {
 inline constexpr int64_t kMaxPackingConflicts = 20'000'000;
 
 // The local search that follows ends after this many rounds, or pairs visited in all of them (some
-// 20 ms): what it gains it gains early.
+// 0.2 s): what it gains it gains early.
 inline constexpr int64_t kPackingRefinementRounds = 1'000;
 inline constexpr int64_t kPackingRefinementPairs = 2'000'000;
 
 // Outputs lend their buffers to values of at least kLeastLoan bytes where all values take an arena
-// of at least kLeastLendingArena: a smaller one is in the caches, where its bytes are used again and
-// again, and lent ones would lie apart. Past kMaxLoanVisits looks at lenders and what lies in them
-// (some 10 ms) values stay in the arena.
+// of at least kLeastLendingArena: a smaller one is in the caches, where its bytes are used again
+// and again, and lent ones would lie apart. Past kMaxLoanVisits looks at lenders and what lies in
+// them (some 10 ms) values stay in the arena.
 inline constexpr int64_t kLeastLoan = 64 << 10;
 inline constexpr int64_t kLeastLendingArena = 2 << 20;
 inline constexpr int64_t kMaxLoanVisits = 2'000'000;
@@ -29,13 +29,21 @@ inline constexpr int64_t kMaxLoanVisits = 2'000'000;
 // memory moves a byte. Values of less than kLeastRecomputed bytes are kept: they are many, and
 // little. A value is computed again through at most kMaxRecomputeChain steps. No more values are
 // given up when recomputation takes kMaxRecomputedShare of what the program takes without, or after
-// kMaxRecomputeVisits looks at values and steps (some 0.3 s a walk). A program that misses the limit
-// all the same is taken where it saves kLeastSaving of its bytes.
+// kMaxRecomputeVisits looks at values and steps (some 0.3 s a walk). A program that misses the
+// limit all the same is taken where it saves kLeastSaving of its bytes.
+//
+// Without a limit, programs whose arena values take kLeastFreeRecompute in all give up what costs
+// kFreeRecomputedShare of them: less than a step's time varies by. Smaller ones are in the caches
+// or fast to plan, as they shall stay. The budget is found in kFreeRecomputeWalks (to 2 % of the
+// peak).
 inline constexpr int64_t kLeastRecomputed = 64 << 10;
 inline constexpr double kLeastSaving = 0.02;
 inline constexpr double kBytesPerFlop = 0.25;
 inline constexpr size_t kMaxRecomputeChain = 32;
 inline constexpr double kMaxRecomputedShare = 1;
+inline constexpr int64_t kLeastFreeRecompute = 64 << 20;
+inline constexpr double kFreeRecomputedShare = 0.02;
+inline constexpr int kFreeRecomputeWalks = 6;
 inline constexpr int64_t kMaxRecomputeVisits = 30'000'000;
 // What is live in a walk over the steps is a little less than what a plan takes: walks with smaller
 // budgets follow, each by this part of the limit smaller than the one before.

@@ -216,7 +216,7 @@ int64_t countConflicts(llvm::ArrayRef<Lifetime> lifetimes, int64_t limit) {
   return pairs;
 }
 
-Packing pack(llvm::ArrayRef<Lifetime> lifetimes) {
+Packing pack(llvm::ArrayRef<Lifetime> lifetimes, bool refined) {
   Packing best = packInOrder(lifetimes);
   int64_t bound = best.bound = liveBound(lifetimes);
   if (best.arenaBytes == bound)
@@ -250,6 +250,8 @@ Packing pack(llvm::ArrayRef<Lifetime> lifetimes) {
   attemptBy("by area", [](const Lifetime &life) {
     return double(life.bytes) * double(life.end - life.begin + 1);
   });
+  if (!refined)
+    return best;
 
   // Local search: place a value that sticks out before one that is placed earlier, and keep what is
   // not worse. The generator's values are fixed by the standard, so that the same program has the

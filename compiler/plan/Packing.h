@@ -9,8 +9,8 @@ struct Packing {
   std::string name;
   std::vector<int64_t> offsets; // one a lifetime
   int64_t arenaBytes = 0;
-  // Of each lifetime the output (a value) in whose buffer its offset is; -1: in the arena. Empty: all
-  // are in the arena.
+  // Of each lifetime the output (a value) in whose buffer its offset is; -1: in the arena. Empty:
+  // all are in the arena.
   std::vector<int32_t> lenders = {};
   int64_t bound = 0; // no arena that these lifetimes need is smaller
 };
@@ -23,13 +23,14 @@ Packing packInOrder(llvm::ArrayRef<Lifetime> lifetimes);
 Packing packBestFit(llvm::StringRef name, llvm::ArrayRef<Lifetime> lifetimes,
                     llvm::ArrayRef<int32_t> sequence);
 
-// Where `bytes` fit into the smallest gap that `taken`, ranges of (offset, end), leave before `limit`;
-// -1: nowhere. Sorts the ranges, which may overlap.
+// Where `bytes` fit into the smallest gap that `taken`, ranges of (offset, end), leave before
+// `limit`; -1: nowhere. Sorts the ranges, which may overlap.
 int64_t smallestGap(llvm::SmallVectorImpl<std::pair<int64_t, int64_t>> &taken, int64_t bytes,
                     int64_t limit);
 
-// The smallest of several packings.
-Packing pack(llvm::ArrayRef<Lifetime> lifetimes);
+// The smallest of several packings. `refined`: a local search for a smaller one follows, which
+// takes most of the time; orders are compared without it.
+Packing pack(llvm::ArrayRef<Lifetime> lifetimes, bool refined = true);
 
 // The number of pairs that live at the same time, counted up to `limit`.
 int64_t countConflicts(llvm::ArrayRef<Lifetime> lifetimes, int64_t limit);

@@ -13,8 +13,7 @@ LendingLimits limitsOf(const PlanMemoryOptions &options) {
 void addPlanMemoryPasses(mlir::OpPassManager &passes, PlanReport *report,
                          PlanMemoryOptions options) {
   passes.addPass(createPlanLaunchesPass());
-  if (options.memoryLimit > 0)
-    passes.addPass(createPlanRecomputePass(report, options));
+  passes.addPass(createPlanRecomputePass(report, options));
   passes.addPass(createPlanOrderPass(report, options));
   if (options.inPlace)
     passes.addPass(createPlanInPlacePass(report));

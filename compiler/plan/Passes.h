@@ -28,8 +28,9 @@ std::unique_ptr<mlir::Pass> createWeftToPlanPass();
 // Gives launches the buffer of partial results that their kernel asks for, and marks those too
 // small for several threads as serial.
 std::unique_ptr<mlir::Pass> createPlanLaunchesPass();
-// Where a program would take more than its limit, repeats instructions instead of keeping what they
-// wrote. Before plan-order; report may be null.
+// Repeats instructions instead of keeping what they wrote: where a program would take more than its
+// limit, and without a limit where that costs next to nothing. Before plan-order; report may be
+// null.
 std::unique_ptr<mlir::Pass> createPlanRecomputePass(PlanReport *report = nullptr,
                                                     PlanMemoryOptions options = {});
 // Chooses the order of instructions that needs the smallest arena. On builtin.module, as all that

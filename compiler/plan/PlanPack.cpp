@@ -1,4 +1,5 @@
-// plan-pack: one arena, and an offset in it, or in an output that is written later, for every alloc.
+// plan-pack: one arena, and an offset in it, or in an output that is written later, for every
+// alloc.
 #include "compiler/plan/Extract.h"
 #include "compiler/plan/LendOutputs.h"
 #include "compiler/plan/Lifetimes.h"

@@ -1,5 +1,6 @@
 // plan-recompute: where a program would take more than its memory limit, values are given up and
-// computed again. What runs again is the same kernel on the same values: bits do not change.
+// computed again; without a limit those whose recomputation costs next to nothing. What runs again
+// is the same kernel on the same values: bits do not change.
 #include "compiler/plan/Extract.h"
 #include "compiler/plan/InPlace.h"
 #include "compiler/plan/LendOutputs.h"
@@ -9,6 +10,8 @@
 #include "compiler/plan/Recompute.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
+
+#include <limits>
 
 namespace weft::compiler {
 namespace {
@@ -25,46 +28,85 @@ struct PlanRecompute : mlir::PassWrapper<PlanRecompute, mlir::OperationPass<mlir
     return "plan-recompute";
   }
   llvm::StringRef getDescription() const override {
-    return "Computes values again where a program would take more than its memory limit";
+    return "Computes values again that would not fit the memory limit, or cost next to nothing";
   }
 
   void runOnOperation() override {
     plan::ProgramOp program = findProgram(getOperation());
-    if (!program || limit <= 0)
+    if (!program)
       return;
     ExtractedProblem extracted = extractProblem(program, options_.inPlace);
-    LendingLimits lending = limitsOf(options_);
-    int64_t least = chooseOrder(extracted.problem, lending).bytes;
-    if (least <= limit)
+    if (limit <= 0 && arenaValues(extracted.problem) < kLeastFreeRecompute)
       return;
-
-    StepOrder order = programOrder(extracted.problem);
-    std::vector<int32_t> buffers = assignInPlace(extracted.problem, order).root;
-    Recomputation best;
-    for (int walk = 0; walk < kRecomputeWalks && least > limit; ++walk) {
-      auto budget = int64_t(double(limit) * (1 - kRecomputeStep * walk));
-      Recomputation found = recompute(extracted.problem, order, buffers, budget);
-      PlanProblem repeated = repeatSteps(extracted.problem, found.runs).problem;
-      int64_t bytes = plannedBytes(repeated, programOrder(repeated), lending);
-      if (bytes <= limit || double(bytes) < double(least) * (1 - kLeastSaving))
-        least = bytes, best = std::move(found);
-    }
-    if (best.runs.empty())
+    lending_ = limitsOf(options_);
+    int64_t before = chooseOrder(extracted.problem, lending_).bytes;
+    if (limit > 0 && before <= limit)
       return;
-    apply(program, extracted, best.runs);
+    Plan best = limit > 0 ? within(extracted.problem, limit) : freely(extracted.problem);
+    if (best.bytes > limit && double(best.bytes) > double(before) * (1 - kLeastSaving))
+      return;
+    apply(program, extracted, best.found.runs);
     if (!report_)
       return;
     double cost = 0;
     for (const PlanProblem::Step &step : extracted.problem.steps)
       cost += step.cost;
-    report_->recomputations = int64_t(best.runs.size() - extracted.problem.steps.size());
-    report_->recomputedShare = cost > 0 ? best.cost / cost : 0;
+    report_->recomputations = int64_t(best.found.runs.size() - extracted.problem.steps.size());
+    report_->recomputedShare = cost > 0 ? best.found.cost / cost : 0;
   }
 
-  Option<int64_t> limit{*this, "limit", llvm::cl::desc("bytes beside inputs; 0: none"),
+  Option<int64_t> limit{*this, "limit",
+                        llvm::cl::desc("bytes beside inputs; 0: what costs next to nothing"),
                         llvm::cl::init(0)};
 
 private:
+  struct Plan {
+    Recomputation found;
+    int64_t bytes = std::numeric_limits<int64_t>::max();
+  };
+  Plan planned(const PlanProblem &problem, Recomputation found) const {
+    PlanProblem repeated = repeatSteps(problem, found.runs).problem;
+    int64_t bytes = plannedBytes(repeated, programOrder(repeated), lending_);
+    return {std::move(found), bytes};
+  }
+
+  // Of what costs next to nothing in each order, what has the least live at once: packed, that
+  // takes little more.
+  Plan freely(const PlanProblem &problem) const {
+    Recomputation best;
+    for (const StepOrder &order : triedOrders(problem)) {
+      Recomputation found = recomputeFreely(problem, order, assignInPlace(problem, order).root);
+      if (best.runs.empty() || found.peakBytes < best.peakBytes)
+        best = std::move(found);
+    }
+    return planned(problem, std::move(best));
+  }
+
+  // The cheapest that fits, else the one that takes the fewest bytes. Budgets fall until one fits.
+  Plan within(const PlanProblem &problem, int64_t bytes) const {
+    Plan best;
+    std::vector<StepOrder> orders = triedOrders(problem);
+    for (int walk = 0; walk < kRecomputeWalks && best.bytes > bytes; ++walk) {
+      auto budget = int64_t(double(bytes) * (1 - kRecomputeStep * walk));
+      for (const StepOrder &order : orders) {
+        Recomputation found = recompute(problem, order, assignInPlace(problem, order).root, budget);
+        if (best.bytes <= bytes && (found.cost >= best.found.cost || found.peakBytes > bytes))
+          continue;
+        Plan plan = planned(problem, std::move(found));
+        if (plan.bytes <= bytes || plan.bytes < best.bytes)
+          best = std::move(plan);
+      }
+    }
+    return best;
+  }
+
+  static int64_t arenaValues(const PlanProblem &problem) {
+    int64_t bytes = 0;
+    for (const PlanProblem::Value &value : problem.values)
+      bytes += value.kind == PlanProblem::Kind::Arena ? value.bytes : 0;
+    return bytes;
+  }
+
   // The instructions in the order of the runs. One that runs again is a copy with buffers of its
   // own, which all that follows reads.
   static void apply(plan::ProgramOp program, const ExtractedProblem &extracted,
@@ -104,12 +146,11 @@ private:
       // Of what it writes when it runs again. What it writes first has no current buffer yet.
       llvm::SmallDenseMap<mlir::Value, mlir::Value, 2> renewed;
       if (ran[s]) {
-        mlir::MutableOperandRange writes =
-            mlir::cast<plan::InstructionOp>(op).getWritesMutable();
+        mlir::MutableOperandRange writes = mlir::cast<plan::InstructionOp>(op).getWritesMutable();
         for (mlir::OpOperand &operand : writes)
-          renewed[operand.get()] = plan::AllocOp::create(
-              builder, operand.get().getLoc(),
-              mlir::cast<plan::BufferType>(operand.get().getType()));
+          renewed[operand.get()] =
+              plan::AllocOp::create(builder, operand.get().getLoc(),
+                                    mlir::cast<plan::BufferType>(operand.get().getType()));
       }
       llvm::SmallVector<mlir::Value> now;
       for (mlir::Value first : operands[s]) {
@@ -128,6 +169,7 @@ private:
 
   PlanReport *report_;
   PlanMemoryOptions options_;
+  LendingLimits lending_;
 };
 
 } // namespace

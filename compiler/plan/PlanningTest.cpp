@@ -225,7 +225,8 @@ TEST(Planning, OutputsLendTheirBuffersUntilTheyAreWritten) {
   EXPECT_EQ(packWithOutputs(problem, order, lives).arenaBytes, kLayers * kBytes);
 }
 
-// The steps as they run: each reads the value that it means, whichever of its writers wrote it last.
+// The steps as they run: each reads the value that it means, whichever of its writers wrote it
+// last.
 ::testing::AssertionResult means(const PlanProblem &problem, const RepeatedProblem &repeated) {
   for (const PlanProblem::Step &step : problem.steps) {
     bool ran = llvm::any_of(repeated.problem.steps, [&](const PlanProblem::Step &run) {
@@ -326,14 +327,60 @@ TEST(Planning, AChainAndItsWayBackFitInAQuarter) {
   EXPECT_EQ(recompute(problem, order, buffers, whole / 4).runs, order.steps);
 }
 
+// Each layer writes what costs much (a product) and what is nearly free (its activation), and both
+// are kept for the way back: the free ones are given up, and no product runs twice.
+TEST(Planning, WhatCostsNextToNothingIsNotKept) {
+  constexpr int kLayers = 16;
+  constexpr int64_t kBytes = 1 << 20;
+  PlanProblem problem;
+  auto add = [&](Kind kind) {
+    problem.values.push_back({kBytes, kind, kind == Kind::Output});
+    return int32_t(problem.values.size() - 1);
+  };
+  auto step = [&](llvm::ArrayRef<int32_t> reads, int32_t writes, double cost) {
+    problem.steps.push_back({{reads.begin(), reads.end()}, {writes}, {}});
+    problem.steps.back().repeatable = true;
+    problem.steps.back().cost = cost;
+  };
+  std::vector<int32_t> products, activations = {add(Kind::Input)};
+  for (int layer = 0; layer < kLayers; ++layer) {
+    products.push_back(add(Kind::Arena));
+    step({activations.back()}, products.back(), 1000);
+    activations.push_back(add(Kind::Arena));
+    step({products.back()}, activations.back(), 10);
+  }
+  int32_t gradient = activations.back();
+  for (int layer = kLayers; layer-- > 0;) {
+    int32_t next = add(layer == 0 ? Kind::Output : Kind::Arena);
+    step({products[layer], activations[layer], gradient}, next, 1000);
+    gradient = next;
+  }
+  StepOrder order = programOrder(problem);
+  std::vector<int32_t> buffers = assignInPlace(problem, order).root;
+  int64_t whole = recompute(problem, order, buffers, int64_t(1) << 60).peakBytes;
+  Recomputation found = recomputeFreely(problem, order, buffers);
+  EXPECT_TRUE(found.complete);
+  EXPECT_LE(found.peakBytes, whole * 6 / 10);
+  EXPECT_GT(found.cost, 0);
+  EXPECT_LE(found.cost, kFreeRecomputedShare * (2 * kLayers * 1000 + kLayers * 10));
+  std::vector<int> times(problem.steps.size());
+  for (int32_t s : found.runs)
+    ++times[s];
+  for (size_t s = 0; s < times.size(); ++s)
+    EXPECT_LE(times[s], problem.steps[s].cost > 10 ? 1 : 2) << "step " << s;
+  // A limit gives up products, too.
+  EXPECT_GT(recompute(problem, order, buffers, whole / 4).cost, found.cost);
+}
+
 // A donated input whose memory an update has taken is not there any more.
 TEST(Planning, NothingIsComputedAgainFromWhatWasUpdatedSince) {
   constexpr int64_t kBytes = 1 << 20;
   PlanProblem problem;
-  problem.values = {{kBytes, Kind::Donated}, {kBytes, Kind::Arena},        {kBytes, Kind::Arena},
-                    {kBytes, Kind::Arena},   {kBytes, Kind::Output, true}, {kBytes, Kind::Output, true}};
-  problem.steps = {{{0}, {1}, {}},       // kept for the end
-                   {{0}, {2}, {}},       // what else takes memory
+  problem.values = {{kBytes, Kind::Donated},      {kBytes, Kind::Arena},
+                    {kBytes, Kind::Arena},        {kBytes, Kind::Arena},
+                    {kBytes, Kind::Output, true}, {kBytes, Kind::Output, true}};
+  problem.steps = {{{0}, {1}, {}}, // kept for the end
+                   {{0}, {2}, {}}, // what else takes memory
                    {{2}, {3}, {}},
                    {{0, 3}, {4}, {{0, 0}}}, // the update, in place
                    {{1}, {5}, {}}};

@@ -36,7 +36,7 @@ struct PlanProblem {
     llvm::SmallVector<std::pair<int32_t, int32_t>>
         inPlace; // (index into writes, index into reads) that may share a buffer
     llvm::SmallVector<int32_t, 0> checks =
-        {}; // of indices that may end the run; of equal ones the first decides
+        {};                  // of indices that may end the run; of equal ones the first decides
     double cost = 0;         // what it takes to run, in bytes of memory traffic
     bool repeatable = false; // run again on the same values it writes the same ones
   };

@@ -17,7 +17,7 @@ constexpr double kImpossible = std::numeric_limits<double>::infinity();
 class Walk {
 public:
   Walk(const PlanProblem &problem, const StepOrder &order, llvm::ArrayRef<int32_t> buffers,
-       int64_t budget)
+       int64_t budget, double share)
       : problem_(problem), order_(order), buffers_(buffers), budget_(budget),
         writer_(problem.values.size(), -1), uses_(problem.values.size()),
         next_(problem.values.size()), gone_(problem.values.size(), kNever),
@@ -36,7 +36,7 @@ public:
           gone_[root] = std::min(gone_[root], int32_t(p));
       }
     }
-    allowed_ *= kMaxRecomputedShare;
+    allowed_ *= share;
   }
 
   Recomputation run() {
@@ -48,6 +48,7 @@ public:
       for (size_t i = 0; i < steps.size(); ++i)
         runStep(steps[i], /*again=*/i + 1 < steps.size());
     }
+    result_.complete &= result_.cost <= allowed_; // what was given up costs when it is missed
     return std::move(result_);
   }
 
@@ -180,7 +181,8 @@ private:
             return kImpossible;
           continue;
         }
-        if ((live_[v] && v != value && uses_[v].back() >= use) || llvm::is_contained(chain, writer_[v]))
+        if ((live_[v] && v != value && uses_[v].back() >= use) ||
+            llvm::is_contained(chain, writer_[v]))
           continue;
         if (chain.size() == kMaxRecomputeChain)
           return kImpossible;
@@ -198,9 +200,10 @@ private:
   std::vector<int32_t> writer_;
   std::vector<llvm::SmallVector<int32_t, 4>> uses_; // positions of steps that read a value
   std::vector<size_t> next_;                        // into uses_
-  std::vector<int32_t> gone_; // of donated inputs: the position of the step that writes their memory
-  std::vector<char> live_;    // arena values
-  std::vector<int32_t> pins_; // how many of the steps that run now read the value
+  std::vector<int32_t>
+      gone_;               // of donated inputs: the position of the step that writes their memory
+  std::vector<char> live_; // arena values
+  std::vector<int32_t> pins_;               // how many of the steps that run now read the value
   std::vector<int32_t> candidates_, place_; // live values that are large; where each stands there
   std::vector<int32_t> mark_;               // of a step: when it was last found missing
   int32_t now_ = 0;
@@ -211,8 +214,23 @@ private:
 } // namespace
 
 Recomputation recompute(const PlanProblem &problem, const StepOrder &order,
-                        llvm::ArrayRef<int32_t> buffers, int64_t budget) {
-  return Walk(problem, order, buffers, budget).run();
+                        llvm::ArrayRef<int32_t> buffers, int64_t budget, double share) {
+  return Walk(problem, order, buffers, budget, share).run();
+}
+
+Recomputation recomputeFreely(const PlanProblem &problem, const StepOrder &order,
+                              llvm::ArrayRef<int32_t> buffers) {
+  Recomputation best = recompute(problem, order, buffers, std::numeric_limits<int64_t>::max(), 0);
+  int64_t tooLittle = 0, enough = best.peakBytes;
+  for (int walk = 0; walk < kFreeRecomputeWalks; ++walk) {
+    int64_t budget = tooLittle + (enough - tooLittle) / 2;
+    Recomputation found = recompute(problem, order, buffers, budget, kFreeRecomputedShare);
+    if (found.complete && found.peakBytes <= budget)
+      enough = budget, best = std::move(found);
+    else
+      tooLittle = budget;
+  }
+  return best;
 }
 
 RepeatedProblem repeatSteps(const PlanProblem &problem, llvm::ArrayRef<int32_t> runs) {

@@ -1,6 +1,7 @@
 // Which values are given up and computed again, so that a program fits in less memory.
 #pragma once
 
+#include "compiler/plan/Limits.h"
 #include "compiler/plan/Problem.h"
 
 namespace weft::compiler {
@@ -14,17 +15,24 @@ struct Recomputation {
   bool complete = true;  // false: a limit of planning ended the search early
 };
 
-// Walks the steps in the order given. Where what is live would not fit into `budget` bytes, the value
-// is given up that costs the least to compute again for each byte and step that its memory is free:
+// Walks the steps in the order given. Where what is live would not fit into `budget` bytes, the
+// value is given up that costs the least to compute again for each byte and step that its memory is
+// free:
 //
 //   cost(value) / (bytes * steps until it is read next)
 //
-// and is computed again right before that read, from values that are live then or are computed again
-// themselves. Given up are arena values whose steps may be repeated (Step::repeatable), down to
-// inputs, constants and outputs; a donated input counts until the step that writes its memory
-// (`buffers`: InPlaceResult::root of the same order). Where nothing can be given up, the peak is above the budget.
+// and is computed again right before that read, from values that are live then or are computed
+// again themselves. Given up are arena values whose steps may be repeated (Step::repeatable), down
+// to inputs, constants and outputs; a donated input counts until the step that writes its memory
+// (`buffers`: InPlaceResult::root of the same order). Where nothing can be given up, or what runs
+// again takes `share` of what all steps cost, the peak is above the budget.
 Recomputation recompute(const PlanProblem &problem, const StepOrder &order,
-                        llvm::ArrayRef<int32_t> buffers, int64_t budget);
+                        llvm::ArrayRef<int32_t> buffers, int64_t budget,
+                        double share = kMaxRecomputedShare);
+
+// With the smallest budget that costs kFreeRecomputedShare at most, found by bisection.
+Recomputation recomputeFreely(const PlanProblem &problem, const StepOrder &order,
+                              llvm::ArrayRef<int32_t> buffers);
 
 // The program of these runs: a step that runs again writes values of its own.
 struct RepeatedProblem {

@@ -1,5 +1,5 @@
 // RUN: weft-opt %s --plan-recompute=limit=500000 --plan-verify --split-input-file | FileCheck %s
-// RUN: weft-opt %s --plan-recompute --split-input-file | FileCheck %s --check-prefix=NONE
+// RUN: weft-opt %s --plan-recompute --split-input-file | FileCheck %s --check-prefixes=NONE,FREE
 
 plan.kernel @f(%x: tensor<32768xf32>) -> tensor<32768xf32> {
   plan.return %x : tensor<32768xf32>
@@ -103,4 +103,31 @@ plan.program @output(%x: !plan.buffer<131072> {plan.type = tensor<32768xf32>}) -
   plan.launch @g ins(%b, %c : !plan.buffer<131072>, !plan.buffer<131072>) outs(%d : !plan.buffer<131072>)
   plan.launch @t ins(%a, %o, %d : !plan.buffer<131072>, !plan.buffer<131072>, !plan.buffer<131072>) outs(%y : !plan.buffer<131072>)
   plan.return %o, %y : !plan.buffer<131072>, !plan.buffer<131072>
+}
+
+// -----
+
+// Without a limit %a is given up: its kernel costs next to nothing beside the products, which run once.
+plan.kernel @f(%x: tensor<8192x8192xf32>) -> tensor<8192x8192xf32> {
+  plan.return %x : tensor<8192x8192xf32>
+}
+// FREE-LABEL: plan.program @free
+// FREE: plan.launch @f
+// FREE-COUNT-3: plan.library_call
+// FREE: plan.launch @f
+// FREE: plan.library_call
+// FREE-NOT: plan.launch
+// FREE: plan.return
+plan.program @free(%x: !plan.buffer<268435456> {plan.type = tensor<8192x8192xf32>}) -> (!plan.buffer<268435456> {plan.type = tensor<8192x8192xf32>}) {
+  %a = plan.alloc : !plan.buffer<268435456>
+  %b = plan.alloc : !plan.buffer<268435456>
+  %c = plan.alloc : !plan.buffer<268435456>
+  %d = plan.alloc : !plan.buffer<268435456>
+  %y = plan.output : !plan.buffer<268435456>
+  plan.launch @f ins(%x : !plan.buffer<268435456>) outs(%a : !plan.buffer<268435456>)
+  plan.library_call "some.product" ins(%a, %x : !plan.buffer<268435456>, !plan.buffer<268435456>) outs(%b : !plan.buffer<268435456>) as [tensor<8192x8192xf32>, tensor<8192x8192xf32>, tensor<8192x8192xf32>] config {}
+  plan.library_call "some.product" ins(%b, %x : !plan.buffer<268435456>, !plan.buffer<268435456>) outs(%c : !plan.buffer<268435456>) as [tensor<8192x8192xf32>, tensor<8192x8192xf32>, tensor<8192x8192xf32>] config {}
+  plan.library_call "some.product" ins(%b, %c : !plan.buffer<268435456>, !plan.buffer<268435456>) outs(%d : !plan.buffer<268435456>) as [tensor<8192x8192xf32>, tensor<8192x8192xf32>, tensor<8192x8192xf32>] config {}
+  plan.library_call "some.product" ins(%d, %a : !plan.buffer<268435456>, !plan.buffer<268435456>) outs(%y : !plan.buffer<268435456>) as [tensor<8192x8192xf32>, tensor<8192x8192xf32>, tensor<8192x8192xf32>] config {}
+  plan.return %y : !plan.buffer<268435456>
 }
