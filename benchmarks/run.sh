@@ -1,14 +1,16 @@
 #!/bin/bash
 # benchmarks/run.sh SUITE [--peers] [--json FILE] [--threads N] [--filter TEXT] [--busy N]
-# Runs a suite and writes one JSON object a line (to stdout, or appended to FILE); a table for
-# people goes to stderr. With --peers, other frameworks are measured beside Weft in the same run,
-# taking turns; they live in a Python environment that this script makes. --busy (ops, cnn, decode): each
-# case also beside N processes that never rest.
+# Runs a suite, or all of them, and writes one JSON object a line (to stdout, or appended to FILE); a
+# table for people goes to stderr. With --peers, other frameworks are measured beside Weft in the same
+# run, taking turns; they live in a Python environment that this script makes. --busy (ops, infer,
+# train, decode): each case also beside N processes that never rest.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+here=$(realpath "$0")
+cd "$(dirname "$here")/.."
 
+suites="overhead ops infer train memory compile decode ranks"
 usage() {
-  echo "usage: benchmarks/run.sh overhead|train|ranks|ops|cnn|memory|decode [--peers] [--json FILE] [--threads N] [--filter TEXT] [--busy N]" >&2
+  echo "usage: benchmarks/run.sh ${suites// /|}|all [--peers] [--json FILE] [--threads N] [--filter TEXT] [--busy N]" >&2
   exit 2
 }
 suite=${1:-}
@@ -25,23 +27,61 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-case $suite in overhead | train | ranks | ops | cnn | memory | decode) ;; *) usage ;; esac
+[[ " $suites all " == *" $suite "* ]] || usage
+if [ $suite = all ]; then
+  options=(${json:+--json "$json"} ${threads:+--threads "$threads"} --filter "$filter" --busy "$busy")
+  [ $peers = 1 ] && options+=(--peers)
+  for each in $suites; do
+    echo "benchmarks/run.sh: $each" >&2
+    "$here" $each "${options[@]}" || echo "benchmarks/run.sh: $each failed" >&2
+  done
+  exit
+fi
 
 # Single operators are measured on two threads, then on one.
 if [ $suite = ops ]; then counts=${threads:-2 1}; fi
 threads=${threads:-2}
 export WEFT_NUM_THREADS=$threads OMP_NUM_THREADS=$threads
 venv=${WEFT_PEERS_VENV:-.venv-peers} # one that is there already
-make_venv() {
-  [ -x $venv/bin/python ] && $venv/bin/python -c 'import torch, onnx, onnxruntime' 2>/dev/null && return
-  echo "benchmarks/run.sh: installing torch and ONNX Runtime into $venv" >&2
-  python3 -m venv $venv >&2 && $venv/bin/pip install --quiet torch numpy onnx onnxruntime >&2 ||
+# PyPI's packages $1, of which Python imports $2.
+install() {
+  local packages=$1 imports=$2
+  $venv/bin/python -c "import $imports" 2>/dev/null && return
+  echo "benchmarks/run.sh: installing $packages into $venv" >&2
+  [ -x $venv/bin/python ] || python3 -m venv $venv >&2
+  $venv/bin/pip install --quiet $packages >&2 ||
     { echo "benchmarks/run.sh: cannot install the peers (python3-venv and access to PyPI are needed)" >&2; exit 1; }
+}
+make_venv() {
+  install "torch numpy onnx onnxruntime" "torch, onnx, onnxruntime"
+}
+# The networks that the library's models are measured beside.
+make_models() {
+  make_venv
+  install "torchvision transformers" "torchvision, transformers"
 }
 
 bazel build //benchmarks/... >&2
 arguments=()
 [ -n "$json" ] && arguments+=(--json "$json")
+# Of the suites `infer` and `train`.
+models() {
+  local contestants=(--contestant "weft=bazel-bin/benchmarks/models/worker $suite")
+  [ $suite = train ] && contestants+=(--contestant "weft-jit=bazel-bin/benchmarks/models/worker jit")
+  if [ $peers = 1 ]; then
+    make_models
+    local kinds="eager compile"
+    [ $suite = infer ] && kinds="eager compile onnx openvino"
+    [ $suite = infer ] && install openvino openvino
+    for kind in $kinds; do
+      local name=torch-$kind
+      [[ $kind == onnx ]] && name=onnxruntime
+      [[ $kind == openvino ]] && name=openvino
+      contestants+=(--contestant "$name=$venv/bin/python benchmarks/models/peers.py $kind $suite")
+    done
+  fi
+  bazel-bin/benchmarks/models/models $suite --threads "$threads" --filter "$filter" --busy "$busy" "${arguments[@]}" "${contestants[@]}"
+}
 case $suite in
   overhead)
     exec bazel-bin/benchmarks/overhead/overhead --threads "$threads" "${arguments[@]}"
@@ -53,7 +93,17 @@ case $suite in
       contestants+=(--contestant "torch-eager=$venv/bin/python benchmarks/train/char_gpt.py eager"
                     --contestant "torch-compile=$venv/bin/python benchmarks/train/char_gpt.py compile")
     fi
-    exec bazel-bin/benchmarks/train/train --threads "$threads" "${arguments[@]}" "${contestants[@]}"
+    # The example's model, then those of the library.
+    [[ char_gpt != *"$filter"* ]] ||
+      bazel-bin/benchmarks/train/train --threads "$threads" "${arguments[@]}" "${contestants[@]}"
+    [ "$filter" = char_gpt ] || models
+    ;;
+  infer)
+    models
+    ;;
+  compile)
+    [ $peers = 1 ] && make_models && arguments+=(--peer "$venv/bin/python benchmarks/compile/peers.py")
+    exec bazel-bin/benchmarks/compile/compile --worker bazel-bin/benchmarks/compile/worker --threads "$threads" --filter "$filter" "${arguments[@]}"
     ;;
   ranks)
     # Two processes of one thread, and one process of two: the same global batch.
@@ -72,13 +122,12 @@ case $suite in
                  --contestant "weft-jit=bazel-bin/benchmarks/memory/worker jit"
                  --contestant "weft-half=bazel-bin/benchmarks/memory/worker half")
     if [ $peers = 1 ]; then
-      make_venv
-      $venv/bin/python -c 'import torchvision, transformers' 2>/dev/null || $venv/bin/pip install --quiet torchvision transformers >&2
+      make_models
       contestants+=(--contestant "torch-eager=$venv/bin/python benchmarks/memory/peers.py")
     fi
     exec bazel-bin/benchmarks/memory/memory --threads "$threads" --filter "$filter" "${arguments[@]}" "${contestants[@]}"
     ;;
-  ops | cnn | decode)
+  ops | decode)
     contestants=(--contestant "weft=bazel-bin/benchmarks/$suite/worker weft")
     [ $suite = ops ] && contestants+=(--contestant "limit=bazel-bin/benchmarks/ops/worker limit"
                                       --contestant "onednn=bazel-bin/benchmarks/ops/worker onednn")
@@ -86,7 +135,6 @@ case $suite in
       make_venv
       contestants+=(--contestant "torch-eager=$venv/bin/python benchmarks/$suite/peers.py eager"
                     --contestant "torch-compile=$venv/bin/python benchmarks/$suite/peers.py compile")
-      [ $suite = cnn ] && contestants+=(--contestant "onnxruntime=$venv/bin/python benchmarks/cnn/peers.py onnx")
     fi
     for count in ${counts:-$threads}; do
       WEFT_NUM_THREADS=$count OMP_NUM_THREADS=$count \

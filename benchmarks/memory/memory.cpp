@@ -9,17 +9,11 @@
 
 #include "benchmarks/common/child_process.h"
 #include "benchmarks/common/report.h"
+#include "benchmarks/models/model_case.h"
 
 namespace {
 
 using namespace weft::benchmarks;
-
-// MODEL_BATCH: batches of which activations take some 100 MB to 1 GB.
-constexpr const char *kCases[] = {
-    "alexnet_16",       "bert_base_8",    "convnext_tiny_4", "densenet121_8",
-    "efficientnet_b0_8", "gpt2_4",         "mlp_3x8192_32",   "mnasnet1_0_8",
-    "mobilenet_v2_8",   "resnet18_16",    "resnet50_8",      "shufflenet_v2_x1_0_8",
-    "squeezenet1_1_8",  "unet_2",         "vgg16_4",         "vit_b_16_8"};
 
 struct Contestant {
   std::string impl, command;
@@ -28,10 +22,10 @@ struct Contestant {
 void run(const std::vector<Contestant> &contestants, const std::string &json,
          const std::string &filter, int threads) {
   Report report(json);
-  for (const std::string name : kCases) {
+  for (const std::string &name : training_cases()) {
     if (name.find(filter) == std::string::npos)
       continue;
-    int64_t batch = std::atoll(name.c_str() + name.rfind('_') + 1);
+    int64_t batch = ModelName(name).batch;
     std::string line = name + ":";
     double first = 0;
     for (const Contestant &contestant : contestants) {

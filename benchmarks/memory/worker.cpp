@@ -5,22 +5,22 @@
 //   jit       the step as one jit function, in which gradients end
 //   half      the same with half of the memory that it plans
 //   estimate  nothing is trained
-// Prints one line: the most bytes that the process took above what it had before the model was made,
-// those that estimate_memory() says (0 for training), and the seconds of the fastest step. Of an
-// estimate: what the step takes beside its inputs and state, and all that it takes.
+// Prints one line: the most bytes that the process took above what it had before the model was
+// made, those that estimate_memory() says (0 for training), and the seconds of the fastest step. Of
+// an estimate: what the step takes beside its inputs and state, and all that it takes.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
-#include <iostream>
 #include <functional>
+#include <iostream>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "benchmarks/common/child_process.h"
-#include "weft/models/registry.h"
+#include "benchmarks/models/model_case.h"
 #include "weft/weft.h"
 
 namespace {
@@ -38,18 +38,6 @@ int64_t status_bytes(const std::string &key) {
   return 0;
 }
 
-// A figure that each model has a gradient of: the loss that its kind is trained with, or the mean
-// square of its first result. peers.py has the same.
-Tensor loss_of(const std::string &kind, const std::vector<Tensor> &results,
-               const std::vector<Tensor> &inputs) {
-  const Tensor &out = results[0];
-  if (kind == "image classifier")
-    return nn::cross_entropy(out, zeros({out.size(0)}, int64));
-  if (kind == "language model")
-    return nn::cross_entropy(out.reshape({-1, out.size(-1)}), inputs[0].reshape({-1}));
-  return (out * out).mean();
-}
-
 // What a process of its own says, so that this one has not traced the step.
 std::pair<int64_t, int64_t> estimated(const std::string &self, const std::string &name) {
   std::istringstream stream(benchmarks::output_of("'" + self + "' estimate " + name));
@@ -65,28 +53,15 @@ int train(const std::string &self, const std::string &mode, const std::string &n
     setenv("WEFT_MEMORY_LIMIT", limit.c_str(), 1);
     estimate = estimated(self, name).second;
   }
-  size_t batch_at = name.rfind('_');
-  models::Record record = models::find(name.substr(0, batch_at));
-  int64_t batch = std::atoll(name.c_str() + batch_at + 1);
   // What runs need anyhow: threads, the compiler.
   (ones({64, 64}).matmul(ones({64, 64})) + 1).sum().item<float>();
   int64_t before = status_bytes("VmRSS");
 
-  manual_seed(1);
-  models::AnyModel model = record.make();
-  optim::SGD optimizer(model.module().parameters(), {.lr = 1e-3, .momentum = 0.9});
-  std::vector<Tensor> inputs = record.example(batch);
-  eval(inputs);
-  auto step = [&](const std::vector<Tensor> &given) {
-    optimizer.zero_grad();
-    Tensor loss = loss_of(record.kind, model(given), given);
-    loss.backward();
-    optimizer.step();
-    return loss;
-  };
+  benchmarks::ModelCase model(name);
+  const std::vector<Tensor> &inputs = model.inputs();
   auto whole = [&](const std::vector<Tensor> &given) {
-    Tensor loss = step(given);
-    optimizer.zero_grad();
+    Tensor loss = model.step(given);
+    model.optimizer().zero_grad();
     return loss;
   };
   if (mode == "estimate") {
@@ -94,7 +69,9 @@ int train(const std::string &self, const std::string &mode, const std::string &n
     std::cout << estimate.arena + estimate.outputs << " " << estimate.peak() << std::endl;
     return 0;
   }
-  std::function<Tensor(const std::vector<Tensor> &)> run = step;
+  std::function<Tensor(const std::vector<Tensor> &)> run = [&](const std::vector<Tensor> &given) {
+    return model.step(given);
+  };
   if (mode != "training")
     run = jit(whole);
   double fastest = 0;

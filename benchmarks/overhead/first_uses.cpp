@@ -3,21 +3,15 @@
 #include <iostream>
 #include <sstream>
 
-#include "benchmarks/cnn/networks.h"
 #include "benchmarks/common/child_process.h"
+#include "weft/models/registry.h"
 #include "weft/weft.h"
 
 namespace weft::benchmarks {
 namespace {
 
 constexpr int kProcesses = 5;
-constexpr const char *kNetworks[] = {"resnet18", "resnet50", "mobilenet"};
-
-nn::Sequential make(const std::string &network) {
-  if (network == "resnet18")
-    return resnet18(1000);
-  return network == "resnet50" ? resnet50(1000) : mobilenet(1000);
-}
+constexpr const char *kNetworks[] = {"resnet18", "resnet50", "mobilenet_v2"};
 
 } // namespace
 
@@ -26,21 +20,21 @@ int first_uses_of(const std::string &network) {
   off.cache_dir = "off";
   set_config(off);
   double start = now();
-  nn::Sequential net = make(network);
-  eval(net.parameters());
+  models::AnyModel net = models::find(network).make();
+  eval(net.module().parameters());
   synchronize();
   double made = now();
-  net.eval();
+  net.module().eval();
   Tensor image = ones({1, 3, 64, 64});
   {
     NoGrad no_grad;
-    net(image).eval();
+    eval(net({image}));
   }
   double inferred = now();
-  net.train();
-  net(ones({2, 3, 64, 64})).sum().backward();
+  net.module().train();
+  net({ones({2, 3, 64, 64})})[0].sum().backward();
   std::vector<Tensor> gradients;
-  for (const Tensor &parameter : net.parameters())
+  for (const Tensor &parameter : net.module().parameters())
     gradients.push_back(parameter.grad());
   eval(gradients);
   double trained = now();
