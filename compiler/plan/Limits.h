@@ -26,17 +26,19 @@ inline constexpr int64_t kMaxLoanVisits = 2'000'000;
 
 // Recomputation. A step's cost is the bytes that it moves, or kBytesPerFlop for each of its
 // floating-point operations where that is more: the cores multiply and add some four times while
-// memory moves a byte. Values of less than kLeastRecomputed bytes are kept: they are many, and
-// little. A value is computed again through at most kMaxRecomputeChain steps. No more values are
-// given up when recomputation takes kMaxRecomputedShare of what the program takes without, or after
-// kMaxRecomputeVisits looks at values and steps (some 0.3 s a walk). A program that misses the
-// limit all the same is taken where it saves kLeastSaving of its bytes.
+// memory moves a byte. Values of less than kLeastRecomputed bytes, or less than a part of
+// kLeastRecomputedPart of the budget, are kept: they are many, and little. A value is computed
+// again through at most kMaxRecomputeChain steps. No more values are given up when recomputation
+// takes kMaxRecomputedShare of what the program takes without, or after kMaxRecomputeVisits looks
+// at values and steps (some 0.3 s a walk). A program that misses the limit all the same is taken
+// where it saves kLeastSaving of its bytes.
 //
 // Without a limit, programs whose arena values take kLeastFreeRecompute in all give up what costs
 // kFreeRecomputedShare of them: less than a step's time varies by. Smaller ones are in the caches
 // or fast to plan, as they shall stay. The budget is found in kFreeRecomputeWalks (to 2 % of the
 // peak).
 inline constexpr int64_t kLeastRecomputed = 64 << 10;
+inline constexpr int64_t kLeastRecomputedPart = 1024;
 inline constexpr double kLeastSaving = 0.02;
 inline constexpr double kBytesPerFlop = 0.25;
 inline constexpr size_t kMaxRecomputeChain = 32;

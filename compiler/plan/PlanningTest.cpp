@@ -372,6 +372,21 @@ TEST(Planning, WhatCostsNextToNothingIsNotKept) {
   EXPECT_GT(recompute(problem, order, buffers, whole / 4).cost, found.cost);
 }
 
+// A value without elements has no writer, and is not missed.
+TEST(Planning, NothingIsMissedOfAValueThatNobodyWrites) {
+  constexpr int64_t kBytes = 1 << 20;
+  PlanProblem problem;
+  problem.values = {{kBytes, Kind::Input}, {0, Kind::Arena},      {kBytes, Kind::Arena},
+                    {kBytes, Kind::Arena}, {kBytes, Kind::Arena}, {kBytes, Kind::Output, true}};
+  problem.steps = {{{0, 1}, {2}, {}}, {{2}, {3}, {}}, {{3}, {4}, {}}, {{2, 4}, {5}, {}}};
+  for (PlanProblem::Step &step : problem.steps)
+    step.repeatable = true, step.cost = 1;
+  StepOrder order = programOrder(problem);
+  std::vector<int32_t> buffers = assignInPlace(problem, order).root;
+  EXPECT_EQ(recompute(problem, order, buffers, 2 * kBytes).runs,
+            (std::vector<int32_t>{0, 1, 2, 0, 3}));
+}
+
 // A donated input whose memory an update has taken is not there any more.
 TEST(Planning, NothingIsComputedAgainFromWhatWasUpdatedSince) {
   constexpr int64_t kBytes = 1 << 20;

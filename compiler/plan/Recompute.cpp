@@ -66,8 +66,12 @@ private:
   bool hasBuffer(int32_t v) const {
     return problem_.values[buffers_[v]].kind != Kind::Donated;
   }
+  // What nobody writes has no elements.
+  bool isComputed(int32_t v) const {
+    return problem_.values[v].kind == Kind::Arena && writer_[v] >= 0;
+  }
   bool isHeld(int32_t v) const {
-    return problem_.values[v].kind != Kind::Arena || live_[v];
+    return !isComputed(v) || live_[v];
   }
 
   // The step, behind all that must run again for what it reads.
@@ -95,7 +99,7 @@ private:
   void hold(int32_t v) {
     live_[v] = true;
     liveBytes_ += bytes(v);
-    if (problem_.values[v].bytes < kLeastRecomputed)
+    if (problem_.values[v].bytes < std::min(kLeastRecomputed, budget_ / kLeastRecomputedPart))
       return;
     place_[v] = int32_t(candidates_.size());
     candidates_.push_back(v);
@@ -176,7 +180,7 @@ private:
         return kImpossible;
       cost += step.cost;
       for (int32_t v : step.reads) {
-        if (problem_.values[v].kind != Kind::Arena) {
+        if (!isComputed(v)) {
           if (gone_[v] < use)
             return kImpossible;
           continue;

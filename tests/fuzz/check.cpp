@@ -17,7 +17,7 @@ struct Class {
 const std::vector<Class> &classes() {
   static const std::vector<Class> all = {
       {"cpu",
-       {{"cpu, unfused", "cpu-unfused"},
+       {{"cpu, unfused, computing again what it can", "cpu-unfused", 1, false, {"cpu"}, 1},
         {"cpu on one thread", "cpu"},
         {"cpu on two threads", "cpu", 2},
         {"cpu on two devices", "cpu", 1, false, {"cpu:1", "cpu"}},

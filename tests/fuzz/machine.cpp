@@ -8,11 +8,12 @@
 
 namespace weft::fuzz {
 
-void use(const std::string &backend, int threads, bool eager) {
+void use(const std::string &backend, int threads, bool eager, int64_t memory_limit) {
   Config options = config();
   options.backend = backend;
   options.num_threads = threads;
   options.eager = eager;
+  options.memory_limit = memory_limit;
   set_config(options);
 }
 
@@ -109,7 +110,7 @@ Outcome run(const Program &program, const Tensors &inputs, const std::vector<Dev
 
 Outcome run(const Program &program, const Setup &setup) {
   uint64_t before = whole_kernels ? last_evaluation() : 0;
-  use(setup.backend, setup.threads, setup.eager);
+  use(setup.backend, setup.threads, setup.eager, setup.memory_limit);
   manual_seed(program.seed);
   std::vector<Device> devices(setup.devices.begin(), setup.devices.end());
   DeviceScope scope(devices[0]);

@@ -35,7 +35,7 @@ private:
 // The places whose values nothing reads after a step, by step; outputs are not among them.
 std::vector<std::vector<int>> last_uses(const Program &program);
 // Sets the process up.
-void use(const std::string &backend, int threads, bool eager);
+void use(const std::string &backend, int threads, bool eager, int64_t memory_limit = 0);
 // A copy of the values, which are computed.
 ir::HostTensor host_tensor(const Tensor &tensor);
 
@@ -48,6 +48,7 @@ struct Setup {
   // Inputs are made on the first one; calls compute on all of them, by turns. Programs that write
   // to tensors stay on the first one: a moved operand is a copy, which shows no writes.
   std::vector<std::string> devices = {"cpu"};
+  int64_t memory_limit = 0; // Config::memory_limit
 };
 
 struct Outcome {
