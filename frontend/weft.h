@@ -1,6 +1,7 @@
 // All of Weft's public headers.
 #pragma once
 
+#include "weft/autocast.h"
 #include "weft/autograd.h"
 #include "weft/composites.h"
 #include "weft/config.h"

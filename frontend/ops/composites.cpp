@@ -7,6 +7,7 @@
 
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"
+#include "frontend/tensor/autocast.h"
 #include "frontend/tensor/impl.h"
 #include "weft/autograd.h"
 
@@ -21,7 +22,7 @@ Tensor computed(const Tensor &x) {
   return wrap(widened(floating_operand(x)));
 }
 Tensor in_dtype_of(const Tensor &y, const Tensor &x) {
-  return is_floating(x.dtype()) ? y.to(x.dtype()) : y;
+  return is_floating(x.dtype()) ? y.to(call_dtype(x.dtype())) : y;
 }
 
 } // namespace

@@ -212,6 +212,13 @@ Tensor batch_norm(const Tensor &x, Tensor running_mean, Tensor running_variance,
   int64_t channels = var.dims()[1], count = 1;
   for (int64_t i = 0; i < var.ndim(); ++i)
     count *= i == 1 ? 1 : var.dims()[i];
+  // Parameters and statistics of 16-bit images may be float32, as PyTorch has it: then all is
+  // computed in float32 and the result rounded once.
+  DType given = var.dtype();
+  if (weight.defined() ? checked(weight, "weight")->type->dtype == DType::kFloat32
+                       : running_mean.defined() &&
+                             checked(running_mean, "running_mean")->type->dtype == DType::kFloat32)
+    var = widened(var);
   Var w, b, mean, variance;
   if (weight.defined())
     w = channel_vector(weight, "weight", channels, var.dtype());
@@ -235,8 +242,8 @@ Tensor batch_norm(const Tensor &x, Tensor running_mean, Tensor running_variance,
       scale = emit_binary(Binary::kMul, scale, widened(w));
     Var y = emit_binary(Binary::kSub, widened(var), by_channel(widened(mean), var.dims()));
     y = emit_binary(Binary::kMul, y, by_channel(scale, var.dims()));
-    return wrap(rounded(b ? emit_binary(Binary::kAdd, y, by_channel(widened(b), var.dims())) : y,
-                        var.dtype()));
+    return wrap(
+        rounded(b ? emit_binary(Binary::kAdd, y, by_channel(widened(b), var.dims())) : y, given));
   }
   if (count < 2)
     fail(ErrorKind::kShape, "x has shape " + to_string(var.dims()) +
@@ -254,7 +261,7 @@ Tensor batch_norm(const Tensor &x, Tensor running_mean, Tensor running_variance,
   if (variance)
     move(running_variance, results.variance,
          static_cast<double>(count) / static_cast<double>(count - 1));
-  return wrap(results.result);
+  return wrap(rounded(std::move(results.result), given));
 }
 
 Tensor group_norm(const Tensor &x, int64_t groups, const Tensor &weight, const Tensor &bias,

@@ -2,6 +2,7 @@
 // rounded once.
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"
+#include "frontend/tensor/autocast.h"
 #include "frontend/tensor/impl.h"
 #include "weft/composites.h"
 #include "weft/losses.h"
@@ -18,7 +19,8 @@ Tensor computed(const Tensor &x, const char *argument) {
 
 void want_equal(const Tensor &x, const char *x_name, const Tensor &y, const char *y_name) {
   const TypeInfo *a = checked(x, x_name)->type, *b = checked(y, y_name)->type;
-  if (a != b)
+  if (a->dims != b->dims || a->device != b->device ||
+      call_dtype(a->dtype) != call_dtype(b->dtype))
     fail(a->dims == b->dims ? ErrorKind::kDType : ErrorKind::kShape,
          std::string(x_name) + " is " + describe(*a) + ", " + y_name + " is " + describe(*b) +
              ": they must have one shape and one dtype");
@@ -37,7 +39,7 @@ Tensor reduced(const Tensor &loss, Reduction reduction, DType dtype) {
   Tensor result = reduction == Reduction::kNone  ? loss
                   : reduction == Reduction::kSum ? loss.sum()
                                                  : loss.mean();
-  return result.to(dtype);
+  return result.to(call_dtype(dtype));
 }
 
 Shape without_last(const Tensor &x, const char *argument) {

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "frontend/ops/promotion.h"
+#include "frontend/tensor/autocast.h"
 #include "frontend/tensor/impl.h"
 #include "weft/composites.h"
 
@@ -24,6 +25,7 @@ Tensor addmm(const Tensor &x, const Tensor &a, const Tensor &b, Scalar beta, Sca
                                 ", which does not broadcast to the product's " + to_string(shape));
   const TensorArg args[] = {x, a, b};
   DType dtype = result_type(args), wide = computing_dtype(dtype);
+  CastsDone casts_done; // the sum is rounded once
   auto times = [](const Tensor &tensor, const Scalar &factor) {
     return factor.as_double() == 1.0 ? tensor : tensor * factor;
   };

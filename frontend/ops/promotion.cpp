@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "frontend/recorder/emit.h"
+#include "frontend/tensor/autocast.h"
 #include "frontend/tensor/impl.h"
 
 namespace weft {
@@ -65,7 +66,7 @@ DType result_type(std::span<const TensorArg> args) {
       merge(scalars, default_dtype(arg.scalar()));
     else {
       const TypeInfo &type = *checked(*arg.tensor(), "an operand")->type;
-      merge(type.ndim() > 0 ? dimensioned : zero_dim, type.dtype);
+      merge(type.ndim() > 0 ? dimensioned : zero_dim, call_dtype(type.dtype));
     }
   }
   return *combine(dimensioned, combine(zero_dim, scalars));
@@ -193,7 +194,7 @@ Operands promote(const TensorArg &x, const TensorArg &y, bool floating, uint32_t
   DType dtype, result;
   if (x.tensor() && y.tensor() && x.tensor()->defined() && y.tensor()->defined() &&
       x.tensor()->impl()->type == y.tensor()->impl()->type)
-    dtype = x.tensor()->impl()->type->dtype; // the usual case
+    dtype = call_dtype(x.tensor()->impl()->type->dtype); // the usual case
   else {
     for (auto [arg, name] : {std::pair(&x, "x"), std::pair(&y, "y")})
       if (arg->tensor())
@@ -206,7 +207,8 @@ Operands promote(const TensorArg &x, const TensorArg &y, bool floating, uint32_t
   result = dtype;
   auto gives_way = [&](const TensorArg &arg) {
     return !arg.tensor() ||
-           (arg.tensor()->impl()->type->ndim() == 0 && arg.tensor()->impl()->type->dtype != dtype);
+           (arg.tensor()->impl()->type->ndim() == 0 &&
+            call_dtype(arg.tensor()->impl()->type->dtype) != dtype);
   };
   if (wide && computing_dtype(dtype) != dtype && (gives_way(x) || gives_way(y)))
     dtype = computing_dtype(dtype);

@@ -1,4 +1,4 @@
-// Optimizers, gradient clipping, learning-rate schedules and averages of parameters.
+// Optimizers, gradient clipping, loss scaling, learning-rate schedules and averages of parameters.
 #pragma once
 
 #include "weft/optim/adagrad.h"
@@ -6,6 +6,7 @@
 #include "weft/optim/adamw.h"
 #include "weft/optim/ema.h"
 #include "weft/optim/lion.h"
+#include "weft/optim/loss_scaler.h"
 #include "weft/optim/optimizer.h"
 #include "weft/optim/rmsprop.h"
 #include "weft/optim/schedule.h"

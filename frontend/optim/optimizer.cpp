@@ -101,10 +101,39 @@ void Optimizer::finish_init(Location location) {
   submit_init(tensors, location);
 }
 
+namespace {
+
+// What tensors hold before a step, so that one that is not taken gives it back.
+class BeforeStep {
+public:
+  void keep(const Tensor &tensor) {
+    kept_.push_back({tensor, tensor.clone(), tensor.version()});
+  }
+  // Those that were written get back what they held where `finite` is false.
+  void choose(const Tensor &finite) {
+    for (Kept &each : kept_)
+      if (each.tensor.version() != each.version)
+        each.tensor.copy_(where(finite.to(each.tensor.device()), each.tensor, each.value));
+  }
+
+private:
+  struct Kept {
+    Tensor tensor, value;
+    uint64_t version;
+  };
+  std::vector<Kept> kept_;
+};
+
+} // namespace
+
 void Optimizer::step(Location location) {
+  take_step(nullptr, {}, location);
+}
+
+void Optimizer::take_step(const Tensor *finite, std::vector<Tensor> written, Location location) {
   CallerScope scope(location);
   NoGrad no_grad;
-  std::vector<Tensor> gradients, written;
+  std::vector<Tensor> gradients;
   std::vector<bool> taking;
   for (const Tensor &parameter : parameters_) {
     gradients.push_back(parameter.grad());
@@ -112,7 +141,16 @@ void Optimizer::step(Location location) {
   }
   watch_->take(parameters_, gradients, location);
   if (counts_)
-    counts_->advance(taking);
+    counts_->advance(taking, finite);
+  std::optional<BeforeStep> before;
+  if (finite) {
+    before.emplace();
+    for (size_t i = 0; i < parameters_.size(); ++i)
+      if (taking[i])
+        before->keep(parameters_[i]);
+    for (const auto &[name, tensor] : state_)
+      before->keep(tensor); // the counts among them are written already
+  }
   begin_step();
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (!taking[i])
@@ -121,6 +159,9 @@ void Optimizer::step(Location location) {
     written.push_back(parameters_[i]);
   }
   end_step();
+  if (before)
+    before->choose(*finite);
+  before.reset(); // what has a handle is a result
   for (auto &[name, tensor] : state_)
     written.push_back(tensor);
   if (counts_)

@@ -24,6 +24,7 @@ private:
   mutable std::array<Tensor, std::size(kDTypes)> converted_;
 };
 
+class LossScaler;
 class StepCounts;
 class StepWatch;
 
@@ -88,6 +89,11 @@ protected:
   Tensor lr_; // float64 []
 
 private:
+  friend class LossScaler;
+  // A step, which changes nothing where `finite`, a bool [], is false; null: step() itself. What was
+  // `written` beside it is computed with it.
+  void take_step(const Tensor *finite, std::vector<Tensor> written, Location location);
+
   nn::NamedTensors state_;
   std::shared_ptr<StepCounts> counts_; // null in optimizers that have no use for them
   std::shared_ptr<StepWatch> watch_;

@@ -15,7 +15,7 @@ StepCounts::StepCounts(size_t parameters, const Tensor &shared)
     counts_.push_back(nn::init::constant({}, 0, float64));
 }
 
-void StepCounts::advance(const std::vector<bool> &taking) {
+void StepCounts::advance(const std::vector<bool> &taking, const Tensor *finite) {
   std::vector<size_t> takers(counts_.size()), absent(counts_.size());
   for (size_t i = 0; i < slots_.size(); ++i)
     ++(taking[i] ? takers : absent)[slots_[i]];
@@ -40,7 +40,10 @@ void StepCounts::advance(const std::vector<bool> &taking) {
       slots_[i] = target[slots_[i]];
   for (size_t slot = 0; slot < counts_.size(); ++slot)
     if (takers[slot] != 0) {
-      counts_[slot] += 1.0;
+      if (finite)
+        counts_[slot] += finite->to(counts_[slot].device()).to(float64);
+      else
+        counts_[slot] += 1.0;
       stepped_[slot] = true;
     }
 }

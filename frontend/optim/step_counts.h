@@ -22,8 +22,9 @@ public:
   StepCounts(size_t parameters, const Tensor &shared);
 
   // Records a step of the parameters i with taking[i]. The others part from those that they shared
-  // a count with.
-  void advance(const std::vector<bool> &taking);
+  // a count with. finite: a bool [] that is false where the step is not taken, which then counts
+  // for nobody; null: it is.
+  void advance(const std::vector<bool> &taking, const Tensor *finite = nullptr);
   // Which count is parameter i's: parameters of one slot share it. `shared` is slot 0's.
   size_t slot(size_t i) const {
     return slots_[i];

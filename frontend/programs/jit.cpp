@@ -11,6 +11,7 @@
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/invocation.h"
 #include "frontend/recorder/stability.h"
+#include "frontend/tensor/autocast.h"
 #include "runtime/core/caches.h"
 #include "weft/explain.h"
 
@@ -23,6 +24,7 @@ struct Replay {
   std::string key;
   std::vector<ArgumentType> types;
   bool grad_mode = false;
+  AutocastState casts; // those of the scope that the call was in
   uint8_t device = 0; // where the call made what it made of no tensor
   std::vector<std::pair<Tensor, bool>> requires_grad;    // by captured storage
   std::vector<std::pair<GradRef, TypeRef>> had_gradient; // its storage's type, or null
@@ -141,7 +143,8 @@ public:
 private:
   std::shared_ptr<Replay> find(const std::string &key, const std::vector<ArgumentType> &types) {
     auto known = std::find_if(replays_.begin(), replays_.end(), [&](const auto &each) {
-      return each->grad_mode == grad_mode() && each->device == default_device() &&
+      return each->grad_mode == grad_mode() && same_casts(each->casts, thread_autocast) &&
+             each->device == default_device() &&
              each->types == types && each->key == key && fits(*each);
     });
     if (known == replays_.end())
@@ -178,6 +181,7 @@ private:
     replay->flags = recording.flags;
     replay->types = types;
     replay->grad_mode = grad_mode();
+    replay->casts = thread_autocast;
     replay->device = default_device();
     for (const TouchedStorage &touched : recording.storages)
       if (!touched.gradient_of)

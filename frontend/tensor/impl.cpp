@@ -6,6 +6,7 @@
 
 #include "frontend/recorder/emit.h"
 #include "frontend/recorder/state_api.h"
+#include "frontend/tensor/autocast.h"
 #include "frontend/tensor/tensor_indexing.h"
 #include "weft/autograd.h"
 
@@ -136,10 +137,12 @@ TensorImpl *checked(const Tensor &tensor, const char *argument) {
   return tensor.impl();
 }
 
+static Var read_as_is(const Tensor &tensor, const char *argument);
+
 [[gnu::noinline]] static Var read_view(TensorImpl *impl, const char *argument) {
   View &view = *impl->view;
   TensorImpl *storage = impl->storage();
-  Var from = read(view.base, argument);
+  Var from = read_as_is(view.base, argument);
   if (view.detached)
     from = from.without_history();
   bool wants_history = static_cast<bool>(from.grad) && grad_mode();
@@ -179,7 +182,7 @@ TensorImpl *checked(const Tensor &tensor, const char *argument) {
   return x;
 }
 
-Var read(const Tensor &tensor, const char *argument) {
+static Var read_as_is(const Tensor &tensor, const char *argument) {
   TensorImpl *impl = checked(tensor, argument);
   if (impl->start)
     begin(*impl);
@@ -193,9 +196,20 @@ Var read(const Tensor &tensor, const char *argument) {
   return x;
 }
 
+// Out of line: most calls cast nothing.
+[[gnu::noinline]] static Var cast_for_call(Var x) {
+  DType dtype = call_dtype(x.dtype());
+  return dtype == x.dtype() ? std::move(x) : emit_cast(x, dtype);
+}
+
+Var read(const Tensor &tensor, const char *argument) {
+  Var x = read_as_is(tensor, argument);
+  return thread_autocast.enabled ? cast_for_call(std::move(x)) : x;
+}
+
 const TypeInfo *current_type(const Tensor &tensor, const char *argument) {
   TensorImpl *impl = checked(tensor, argument);
-  return impl->is_view() && impl->storage()->type->part ? read(tensor, argument).value->type.get()
+  return impl->is_view() && impl->storage()->type->part ? read_as_is(tensor, argument).value->type.get()
                                                         : impl->type.get();
 }
 
@@ -220,7 +234,7 @@ void write(const Tensor &tensor, Var value) {
     View &view = *impl->view;
     if (view.detached)
       keep_history = false;
-    std::vector<Var> path{read(view.base, "self")};
+    std::vector<Var> path{read_as_is(view.base, "self")};
     if (!keep_history)
       path[0] = path[0].without_history();
     for (size_t i = 0; i + 1 < view.steps.size(); ++i)

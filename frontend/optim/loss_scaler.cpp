@@ -1,0 +1,178 @@
+#include "weft/optim/loss_scaler.h"
+
+#include <cmath>
+#include <unordered_map>
+
+#include "frontend/tensor/impl.h"
+#include "weft/autograd.h"
+#include "weft/eval.h"
+#include "weft/nn/init.h"
+#include "weft/ops.h"
+
+namespace weft::optim {
+
+struct LossScaler::State {
+  LossScalerOptions options;
+  Tensor scale, growth_tracker;
+  // Between unscale_() and step(): whose gradients were unscaled (what its first parameter refers
+  // to), and whether they all are finite, bool [].
+  const void *unscaled = nullptr;
+  Tensor finite;
+
+  nn::NamedTensors tensors() const {
+    return {{"scale", scale}, {"growth_tracker", growth_tracker}};
+  }
+};
+
+namespace {
+
+[[noreturn]] void fail(ErrorKind kind, const std::string &message, Location location) {
+  throw Error(kind, "LossScaler: " + message, CallerScope::resolve(location));
+}
+
+const void *identity(const Optimizer &optimizer) {
+  return optimizer.parameters()[0].impl();
+}
+
+// Divides the gradients by the scale and returns whether all are finite, bool []. One pass over
+// each gradient: 0 times a number is 0, times an infinity or NaN it is NaN, and so is the sum.
+Tensor unscale(const Optimizer &optimizer, const Tensor &scale, const char *who,
+               Location location) {
+  // In float64, as the reciprocal of a scale that is no power of two is not rounded twice.
+  Tensor factor = (1.0 / scale.to(float64)).to(float32), total;
+  for (Tensor parameter : optimizer.parameters()) {
+    Tensor gradient = parameter.grad();
+    if (!gradient.defined())
+      continue;
+    Tensor unscaled = (gradient * factor.to(parameter.device())).to(gradient.dtype());
+    parameter.set_grad(unscaled);
+    Tensor zero = sum(unscaled * 0.0).to(float32);
+    total = total.defined() ? total + zero.to(total.device()) : zero;
+  }
+  if (!total.defined())
+    fail(ErrorKind::kState,
+         std::string(who) +
+             ": no parameter of the optimizer has a gradient; call scale(loss).backward() first",
+         location);
+  return is_finite(total);
+}
+
+} // namespace
+
+LossScaler::LossScaler(LossScalerOptions options, Location location)
+    : state_(std::make_shared<State>()) {
+  CallerScope scope(location);
+  if (!(options.init_scale > 0 && std::isfinite(static_cast<float>(options.init_scale))))
+    fail(ErrorKind::kValue,
+         "init_scale is " + std::to_string(options.init_scale) + "; it must be positive and finite",
+         location);
+  if (!(options.growth_factor > 1))
+    fail(ErrorKind::kValue,
+         "growth_factor is " + std::to_string(options.growth_factor) + "; it must be above 1",
+         location);
+  if (!(options.backoff_factor > 0 && options.backoff_factor < 1))
+    fail(ErrorKind::kValue,
+         "backoff_factor is " + std::to_string(options.backoff_factor) +
+             "; it must be between 0 and 1",
+         location);
+  if (options.growth_interval < 1)
+    fail(ErrorKind::kValue,
+         "growth_interval is " + std::to_string(options.growth_interval) +
+             "; it must be at least 1",
+         location);
+  state_->options = options;
+  state_->scale = nn::init::constant({}, options.init_scale, float32);
+  state_->growth_tracker = nn::init::constant({}, 0, int64);
+}
+
+Tensor LossScaler::scale(const Tensor &loss, Location location) const {
+  CallerScope scope(location);
+  if (!state_->options.enabled)
+    return loss;
+  if (!is_floating(loss.dtype()))
+    fail(ErrorKind::kDType,
+         std::string("scale: loss is ") + weft::name(loss.dtype()) + "; it must be floating",
+         location);
+  return loss * state_->scale.to(loss.device());
+}
+
+void LossScaler::unscale_(const Optimizer &optimizer, Location location) {
+  CallerScope scope(location);
+  if (!state_->options.enabled)
+    return;
+  if (state_->unscaled)
+    fail(ErrorKind::kState,
+         "unscale_: the gradients were unscaled before; it is called once before each step",
+         location);
+  NoGrad no_grad;
+  state_->finite = unscale(optimizer, state_->scale, "unscale_", location);
+  state_->unscaled = identity(optimizer);
+}
+
+void LossScaler::step(Optimizer &optimizer, Location location) {
+  CallerScope scope(location);
+  State &state = *state_;
+  if (!state.options.enabled)
+    return optimizer.step(location);
+  if (state.unscaled && state.unscaled != identity(optimizer))
+    fail(ErrorKind::kState,
+         "step: the gradients of another optimizer were unscaled; each optimizer has a scaler of "
+         "its own",
+         location);
+  NoGrad no_grad;
+  Tensor finite = state.unscaled ? std::exchange(state.finite, Tensor())
+                                 : unscale(optimizer, state.scale, "step", location);
+  state.unscaled = nullptr;
+  Tensor since = state.growth_tracker + 1, grows = since >= state.options.growth_interval;
+  Tensor grown = state.scale * state.options.growth_factor;
+  grown = where(logical_and(grows, is_finite(grown)), grown, state.scale);
+  Tensor scale = where(finite, grown, state.scale * state.options.backoff_factor);
+  Tensor tracker = where(logical_or(logical_not(finite), grows), 0, since);
+  state.scale.copy_(scale);
+  state.growth_tracker.copy_(tracker);
+  scale = tracker = since = grows = grown = Tensor(); // what has a handle is a result
+  optimizer.take_step(&finite, {state.scale, state.growth_tracker}, location);
+}
+
+double LossScaler::scale() const {
+  return state_->options.enabled ? state_->scale.item<float>() : 1;
+}
+
+nn::NamedTensors LossScaler::state() const {
+  return state_->options.enabled ? state_->tensors() : nn::NamedTensors();
+}
+
+void LossScaler::load_state(const nn::NamedTensors &tensors, Location location) {
+  location = CallerScope::resolve(location);
+  CallerScope scope(location);
+  nn::NamedTensors expected = state();
+  std::unordered_map<std::string, const Tensor *> given;
+  for (const auto &[name, tensor] : tensors)
+    given.emplace(name, &tensor);
+  if (given.size() != expected.size() || tensors.size() != expected.size())
+    fail(ErrorKind::kValue,
+         "load_state: the scaler has " + std::to_string(expected.size()) + " state tensors, " +
+             std::to_string(tensors.size()) + " are given",
+         location);
+  for (const auto &[name, tensor] : expected) {
+    auto found = given.find(name);
+    if (found == given.end())
+      fail(ErrorKind::kValue, "load_state: there is no tensor for '" + name + "'", location);
+    const Tensor &source = *found->second;
+    if (source.shape() != tensor.shape() || source.dtype() != tensor.dtype())
+      fail(ErrorKind::kShape,
+           "load_state: '" + name + "' is " + weft::name(tensor.dtype()) + " " +
+               to_string(tensor.shape()) + " in the scaler, the given tensor is " +
+               weft::name(source.dtype()) + " " + to_string(source.shape()),
+           location);
+  }
+  NoGrad no_grad;
+  std::vector<Tensor> written;
+  for (auto &[name, tensor] : expected) {
+    tensor.copy_(nn::init::copy_of(*given.at(name), location), location);
+    written.push_back(tensor);
+  }
+  submit_init(written, location);
+}
+
+} // namespace weft::optim

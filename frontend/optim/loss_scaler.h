@@ -1,0 +1,62 @@
+// Dynamic loss scaling: keeps small gradients of float16 above its smallest number.
+#pragma once
+
+#include <vector>
+
+#include "weft/nn/module.h"
+#include "weft/optim/optimizer.h"
+
+namespace weft::optim {
+
+// As torch.amp.GradScaler has them.
+struct LossScalerOptions {
+  double init_scale = 65536;
+  double growth_factor = 2;      // of the scale after growth_interval good steps in a row
+  double backoff_factor = 0.5;   // of the scale after a step whose gradients overflowed
+  int64_t growth_interval = 2000;
+  bool enabled = true; // false: scale() gives the loss itself, step() is the optimizer's
+};
+
+// Multiplies the loss by a scale, divides the gradients by it, and leaves out the updates whose
+// gradients are not all finite.
+//
+//   scaler.scale(loss).backward();
+//   scaler.unscale_(optimizer); // only to clip gradients in between
+//   scaler.step(optimizer);
+//
+// Whether a step is left out is a value of the program, which nobody waits for: parameters, moments
+// and the count of steps are chosen between old and new. So steps stay one program, also those that
+// weft::jit and weft::trace record. bfloat16 has the range of float32 and needs no scaler. Handles
+// are cheap to copy; copies share the state. One scaler is for one optimizer.
+class LossScaler {
+public:
+  // Throws Error unless init_scale is positive and finite, growth_factor is above 1, backoff_factor
+  // between 0 and 1, and growth_interval at least 1.
+  explicit LossScaler(LossScalerOptions options = {}, Location location = Location::current());
+
+  // The loss times the scale. Throws Error when it is not floating.
+  Tensor scale(const Tensor &loss, Location location = Location::current()) const;
+  // Divides the optimizer's gradients by the scale now, so that they can be clipped; step() does
+  // not do so again. Throws Error when it was called since the last step, or no parameter has a
+  // gradient.
+  void unscale_(const Optimizer &optimizer, Location location = Location::current());
+  // The optimizer's step, unless a gradient is infinite or NaN; then only the scale gets smaller.
+  // After growth_interval updates in a row it grows, while it stays finite. Throws Error when no
+  // parameter has a gradient, or another optimizer's gradients were unscaled.
+  void step(Optimizer &optimizer, Location location = Location::current());
+
+  // The scale of the next loss. Reads the tensor: waits for the steps that were submitted.
+  double scale() const;
+  // As a checkpoint holds it: "scale", float32 [], and "growth_tracker", int64 [], the number of
+  // updates since the scale last changed. Empty when it is not enabled.
+  nn::NamedTensors state() const;
+  // Copies the values. Throws Error, before anything is written, when a name is missing or unknown,
+  // or a shape or dtype differs.
+  void load_state(const nn::NamedTensors &tensors, Location location = Location::current());
+
+private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+} // namespace weft::optim
