@@ -19,8 +19,7 @@ Tensor computed(const Tensor &x, const char *argument) {
 
 void want_equal(const Tensor &x, const char *x_name, const Tensor &y, const char *y_name) {
   const TypeInfo *a = checked(x, x_name)->type, *b = checked(y, y_name)->type;
-  if (a->dims != b->dims || a->device != b->device ||
-      call_dtype(a->dtype) != call_dtype(b->dtype))
+  if (a->dims != b->dims || a->device != b->device || call_dtype(a->dtype) != call_dtype(b->dtype))
     fail(a->dims == b->dims ? ErrorKind::kDType : ErrorKind::kShape,
          std::string(x_name) + " is " + describe(*a) + ", " + y_name + " is " + describe(*b) +
              ": they must have one shape and one dtype");

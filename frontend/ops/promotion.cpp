@@ -206,9 +206,8 @@ Operands promote(const TensorArg &x, const TensorArg &y, bool floating, uint32_t
     dtype = DType::kFloat32;
   result = dtype;
   auto gives_way = [&](const TensorArg &arg) {
-    return !arg.tensor() ||
-           (arg.tensor()->impl()->type->ndim() == 0 &&
-            call_dtype(arg.tensor()->impl()->type->dtype) != dtype);
+    return !arg.tensor() || (arg.tensor()->impl()->type->ndim() == 0 &&
+                             call_dtype(arg.tensor()->impl()->type->dtype) != dtype);
   };
   if (wide && computing_dtype(dtype) != dtype && (gives_way(x) || gives_way(y)))
     dtype = computing_dtype(dtype);

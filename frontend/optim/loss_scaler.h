@@ -11,8 +11,8 @@ namespace weft::optim {
 // As torch.amp.GradScaler has them.
 struct LossScalerOptions {
   double init_scale = 65536;
-  double growth_factor = 2;      // of the scale after growth_interval good steps in a row
-  double backoff_factor = 0.5;   // of the scale after a step whose gradients overflowed
+  double growth_factor = 2;    // of the scale after growth_interval good steps in a row
+  double backoff_factor = 0.5; // of the scale after a step whose gradients overflowed
   int64_t growth_interval = 2000;
   bool enabled = true; // false: scale() gives the loss itself, step() is the optimizer's
 };

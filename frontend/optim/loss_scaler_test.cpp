@@ -188,12 +188,12 @@ TEST(LossScaler, ATracedStepHasItsState) {
         scaler.step(optimizer);
         return model.b;
       },
-      std::vector<Tensor>{ones({})}, StateNames(scaler.state()));
+      std::vector<Tensor>{ones({})}, StateNames("scaler", scaler));
   program.run({full({}, kInfinity)});
   program.run({ones({})});
   bool found = false;
   for (const auto &[name, tensor] : program.state())
-    if (name == "scale") {
+    if (name == "scaler.scale") {
       found = true;
       EXPECT_EQ(tensor.item<float>(), 8);
     }

@@ -90,8 +90,8 @@ protected:
 
 private:
   friend class LossScaler;
-  // A step, which changes nothing where `finite`, a bool [], is false; null: step() itself. What was
-  // `written` beside it is computed with it.
+  // A step, which changes nothing where `finite`, a bool [], is false; null: step() itself. What
+  // was `written` beside it is computed with it.
   void take_step(const Tensor *finite, std::vector<Tensor> written, Location location);
 
   nn::NamedTensors state_;

@@ -25,7 +25,7 @@ struct Replay {
   std::vector<ArgumentType> types;
   bool grad_mode = false;
   AutocastState casts; // those of the scope that the call was in
-  uint8_t device = 0; // where the call made what it made of no tensor
+  uint8_t device = 0;  // where the call made what it made of no tensor
   std::vector<std::pair<Tensor, bool>> requires_grad;    // by captured storage
   std::vector<std::pair<GradRef, TypeRef>> had_gradient; // its storage's type, or null
   std::vector<std::pair<std::shared_ptr<const bool>, bool>> flags;
@@ -48,7 +48,9 @@ struct Replay {
 const runtime::RegisteredCache
     registered("jit programs",
                "the jitted function's end; its least recently used beyond Config::jit_signatures",
-               [] { return runtime::CacheUse{Replay::count, -1, -1, -1}; });
+               [] {
+                 return runtime::CacheUse{Replay::count, -1, -1, -1};
+               });
 
 const TypeInfo *gradient_type(const GradNode &leaf) {
   return leaf.grad.defined() ? leaf.grad.impl()->storage()->type : nullptr;
@@ -144,8 +146,8 @@ private:
   std::shared_ptr<Replay> find(const std::string &key, const std::vector<ArgumentType> &types) {
     auto known = std::find_if(replays_.begin(), replays_.end(), [&](const auto &each) {
       return each->grad_mode == grad_mode() && same_casts(each->casts, thread_autocast) &&
-             each->device == default_device() &&
-             each->types == types && each->key == key && fits(*each);
+             each->device == default_device() && each->types == types && each->key == key &&
+             fits(*each);
     });
     if (known == replays_.end())
       return nullptr;

@@ -1,8 +1,8 @@
 // What a call casts its arguments to under an Autocast scope. Private to the library.
 #pragma once
 
-#include "weft/autocast.h"
 #include "frontend/recorder/values.h"
+#include "weft/autocast.h"
 
 namespace weft::recorder {
 

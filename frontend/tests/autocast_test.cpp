@@ -115,9 +115,9 @@ TEST(Autocast, OthersTakeWhatTheyAreGiven) {
   EXPECT_EQ(max_pool2d(image, 2).dtype(), bfloat16);
   EXPECT_EQ(narrow.reshape({6}).dtype(), bfloat16);
   // Its parameters are float32; the images keep their dtype.
-  EXPECT_EQ(batch_norm(image, zeros({3}), ones({3}), ones({3}), zeros({3}), {.training = true})
-                .dtype(),
-            bfloat16);
+  EXPECT_EQ(
+      batch_norm(image, zeros({3}), ones({3}), ones({3}), zeros({3}), {.training = true}).dtype(),
+      bfloat16);
   EXPECT_EQ(batch_norm(image, zeros({3}), ones({3}), ones({3}), zeros({3})).dtype(), bfloat16);
 }
 

@@ -27,7 +27,7 @@ absl::StatusOr<int64_t> libraryScratch(const runtime::LibraryCall &call) {
 const compiler::ProviderSet *providers() {
   static const compiler::ProviderSet *set = [] {
     auto *made = new compiler::ProviderSet;
-    made->add(makeMatmulProvider(packsWeights()));
+    made->add(makeMatmulProvider(packsWeights(), onednn_has_bf16()));
     made->add(makeConvolutionProvider());
     made->add(makeSortProvider());
     made->setKernels(kernelFor);

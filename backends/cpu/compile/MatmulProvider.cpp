@@ -64,6 +64,24 @@ bool liesInMemory(mlir::Value value) {
   return false;
 }
 
+bool isBF16(mlir::Value value) {
+  return typeOf(value).getElementType().isBF16();
+}
+
+// The conversion of bf16 numbers that the value is; null for all else.
+ir::CastOp widening(mlir::Value value) {
+  auto cast = value.getDefiningOp<ir::CastOp>();
+  return cast && isBF16(cast.getInput()) && typeOf(cast).getElementType().isF32() ? cast : nullptr;
+}
+
+// Whether an operand is made of bf16 numbers by conversions and transposes that the call would take
+// in: one of each, in either order.
+bool isWidened(mlir::Value value) {
+  if (auto transpose = value.getDefiningOp<ir::TransposeOp>(); transpose && !widening(value))
+    value = transpose.getInput();
+  return widening(value) != nullptr;
+}
+
 // The multiplications of the smallest product that the op stands for, -1 where that is not known.
 int64_t smallestProduct(ir::MatmulOp matmul) {
   int64_t product = 1;
@@ -80,7 +98,7 @@ int64_t smallestProduct(ir::MatmulOp matmul) {
 
 class MatmulProvider : public compiler::Provider {
 public:
-  explicit MatmulProvider(bool packs) : packs_(packs) {}
+  MatmulProvider(bool packs, bool bf16) : packs_(packs), bf16_(bf16) {}
   llvm::StringRef name() const override {
     return "onednn.matmul";
   }
@@ -93,8 +111,13 @@ public:
     if (!matmul)
       return NotMine{};
     auto lhsType = typeOf(matmul.getLhs()), resultType = typeOf(matmul);
-    if (!lhsType.getElementType().isF32())
-      return ClaimRefusal{"dtype", "oneDNN's matmul is claimed for float32 only"};
+    bool isNarrow = lhsType.getElementType().isBF16();
+    if (isNarrow && !bf16_)
+      return ClaimRefusal{"no-bf16", "this machine has no instructions for products of bfloat16"};
+    if (!isNarrow && !lhsType.getElementType().isF32())
+      return ClaimRefusal{"dtype", "oneDNN's matmul is claimed for float32 and bfloat16 only"};
+    // An f32 product of bf16 numbers, as functions that round once record it.
+    bool isOfNarrow = bf16_ && isWidened(matmul.getLhs()) && isWidened(matmul.getRhs());
     int64_t depth =
         matmul.getTransposeLhs() ? lhsType.getShape().end()[-2] : lhsType.getShape().back();
     if (resultType.getNumElements() == 0 || depth == 0)
@@ -113,6 +136,13 @@ public:
       claim.config.emplace_back(builder.getStringAttr(name), value);
     };
     auto operand = [&](mlir::Value value, llvm::StringRef permutation) {
+      auto takeWidening = [&] {
+        if (ir::CastOp cast = isOfNarrow ? widening(value) : nullptr) {
+          claim.ops.push_back(cast);
+          value = cast.getInput();
+        }
+      };
+      takeWidening();
       auto transpose = value.getDefiningOp<ir::TransposeOp>();
       if (!transpose)
         return claim.inputs.push_back(value);
@@ -126,25 +156,42 @@ public:
         return claim.inputs.push_back(value);
       }
       claim.ops.push_back(transpose);
-      claim.inputs.push_back(transpose.getInput());
+      value = transpose.getInput();
       config(permutation, transpose.getPermutationAttr());
+      takeWidening();
+      claim.inputs.push_back(value);
     };
+    // Conversions behind a transpose that stays cannot be taken in: then both operands keep theirs.
+    auto reachesNarrow = [](mlir::Value value) {
+      auto transpose = value.getDefiningOp<ir::TransposeOp>();
+      return widening(value) ||
+             (transpose && keepsContiguousDim(transpose.getPermutation(),
+                                              typeOf(transpose.getInput()).getShape()));
+    };
+    isOfNarrow = isOfNarrow && reachesNarrow(matmul.getLhs()) && reachesNarrow(matmul.getRhs());
     operand(matmul.getLhs(), "lhs_permutation");
     operand(matmul.getRhs(), "rhs_permutation");
-    if (claim.ops.size() == 2 && claim.ops[0] == claim.ops[1])
-      claim.ops.pop_back();
-    if (claim.ops.size() == 2 && claim.ops[1]->isBeforeInBlock(claim.ops[0]))
-      std::swap(claim.ops[0], claim.ops[1]);
+    llvm::sort(claim.ops,
+               [](mlir::Operation *x, mlir::Operation *y) { return x->isBeforeInBlock(y); });
+    claim.ops.erase(llvm::unique(claim.ops), claim.ops.end());
     if (matmul.getTransposeLhs())
       config("transpose_lhs", builder.getI64IntegerAttr(1));
     if (matmul.getTransposeRhs())
       config("transpose_rhs", builder.getI64IntegerAttr(1));
     claim.ops.push_back(matmul);
-    takeBias(claim, config, builder);
-    takeTerm(claim, config, builder);
-    if (fastMath)
-      takeRelu(claim, config, builder);
+    if (!isNarrow) { // whose sums would be rounded twice
+      takeBias(claim, config, builder);
+      takeTerm(claim, config, builder);
+      if (fastMath)
+        takeRelu(claim, config, builder);
+    }
+    // The result in another dtype is written as it is computed: rounded to bf16, or the sums of a
+    // bf16 product in f32 without that rounding.
+    bool converts = isNarrow || isOfNarrow;
+    converts = converts && !takeConversion(claim, isNarrow);
     takeTranspose(claim, config);
+    if (converts)
+      takeConversion(claim, isNarrow);
     noteActivation(claim);
     claim.outputs.push_back(claim.ops.back()->getResult(0));
     return claim;
@@ -163,8 +210,8 @@ public:
         return NotMine{};
     auto lhs = typeOf(call->getOperand(0)), rhs = typeOf(call->getOperand(1)),
          out = typeOf(call->getResult(0));
-    if (!packs_ || lhs.getRank() != 2 || rhs.getRank() != 2 || ir::hasNamedDims(lhs) ||
-        ir::hasNamedDims(rhs))
+    if (!packs_ || !lhs.getElementType().isF32() || lhs.getRank() != 2 || rhs.getRank() != 2 ||
+        ir::hasNamedDims(lhs) || ir::hasNamedDims(rhs))
       return NotMine{};
     int64_t bytes = rhs.getNumElements() * 4;
     if (!packing_pays(out.getDimSize(0), bytes))
@@ -261,6 +308,18 @@ private:
     config("out_permutation", transpose.getPermutationAttr());
   }
 
+  // toF32: of a bf16 product; else to bf16, of an f32 one.
+  static bool takeConversion(Claim &claim, bool toF32) {
+    auto cast = mlir::dyn_cast_or_null<ir::CastOp>(onlyUser(claim));
+    if (!cast)
+      return false;
+    mlir::Type type = typeOf(cast).getElementType();
+    if (toF32 ? !type.isF32() : !type.isBF16())
+      return false;
+    claim.ops.push_back(cast);
+    return true;
+  }
+
   static void noteActivation(Claim &claim) {
     mlir::Operation *user = onlyUser(claim);
     if (mlir::isa_and_nonnull<ir::ReluOp>(user))
@@ -273,13 +332,13 @@ private:
                                               "arguments; it stays a kernel of ours"}});
   }
 
-  bool packs_;
+  bool packs_, bf16_;
 };
 
 } // namespace
 
-std::unique_ptr<compiler::Provider> makeMatmulProvider(bool packs) {
-  return std::make_unique<MatmulProvider>(packs);
+std::unique_ptr<compiler::Provider> makeMatmulProvider(bool packs, bool bf16) {
+  return std::make_unique<MatmulProvider>(packs, bf16);
 }
 
 } // namespace weft::backends::cpu

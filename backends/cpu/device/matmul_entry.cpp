@@ -110,20 +110,28 @@ absl::StatusOr<Operands> read_operands(const LibraryCall &call) {
   for (const auto *value : {&has_bias, &transpose_lhs, &transpose_rhs})
     if (!value->ok())
       return value->status();
-  for (const TensorRef &operand : call.operands)
-    if (operand.dtype != DType::kFloat32)
-      return absl::UnimplementedError(
-          absl::StrCat("takes float32 operands, not ", name(operand.dtype)));
   if (call.operands.size() < 3 || static_cast<size_t>(call.inputs) != call.operands.size() - 1)
     return absl::InvalidArgumentError(absl::StrCat(
         "takes lhs, rhs, other inputs and out; there are ", call.inputs, " inputs and ",
         call.operands.size() - static_cast<size_t>(call.inputs), " outputs"));
+  bool narrow = call.operands[0].dtype == DType::kBFloat16;
+  for (size_t i = 0; i < call.operands.size(); ++i) {
+    DType dtype = call.operands[i].dtype;
+    bool taken = dtype == DType::kFloat32 ? i > 1 || !narrow
+                                          : narrow && dtype == DType::kBFloat16 &&
+                                                (i < 2 || i + 1 == call.operands.size());
+    if (!taken)
+      return absl::UnimplementedError(absl::StrCat(
+          "operand ", i, " is ", name(dtype),
+          "; lhs and rhs are both float32 or bfloat16, beside bfloat16 ones out may be, too, and "
+          "all others are float32"));
+  }
   auto permuted = [&](const TensorRef &operand,
                       std::string_view key) -> absl::StatusOr<StridedShape> {
     absl::StatusOr<std::vector<int64_t>> order = permutation(call.config, key, operand.dims.size());
     if (!order.ok())
       return order.status();
-    StridedShape shape;
+    StridedShape shape{{}, {}, operand.dtype};
     for (int64_t dim : *order) {
       shape.dims.push_back(operand.dims[static_cast<size_t>(dim)]);
       shape.strides.push_back(operand.strides[static_cast<size_t>(dim)]);
@@ -142,7 +150,8 @@ absl::StatusOr<Operands> read_operands(const LibraryCall &call) {
       permutation(call.config, "out_permutation", out.dims.size());
   if (!out_order.ok())
     return out_order.status();
-  StridedShape c{std::vector<int64_t>(out.dims.size()), std::vector<int64_t>(out.dims.size())};
+  StridedShape c{std::vector<int64_t>(out.dims.size()), std::vector<int64_t>(out.dims.size()),
+                 out.dtype};
   for (size_t i = 0; i < out.dims.size(); ++i) {
     c.dims[static_cast<size_t>((*out_order)[i])] = out.dims[i];
     c.strides[static_cast<size_t>((*out_order)[i])] = out.strides[i];
@@ -170,7 +179,7 @@ absl::StatusOr<Operands> read_operands(const LibraryCall &call) {
   result.b = *std::move(b);
   result.c = std::move(c);
   for (size_t i = 2; i + 1 < call.operands.size(); ++i) {
-    StridedShape addend{call.operands[i].dims, call.operands[i].strides};
+    StridedShape addend{call.operands[i].dims, call.operands[i].strides, call.operands[i].dtype};
     if (addend.dims.size() > rank)
       return absl::InvalidArgumentError(
           absl::StrCat("operand ", i, " has a higher rank than the result"));
@@ -378,7 +387,7 @@ absl::StatusOr<std::unique_ptr<LibraryCallState>> make(const LibraryCall &call, 
     return absl::Status(matmul.status().code(),
                         absl::StrCat(show(problem.a), " x ", show(problem.b), " -> ",
                                      show(problem.c), ": ", matmul.status().message()));
-  if (!plain && (*matmul)->implementation() == kReference) {
+  if (!plain && (*matmul)->implementation() == kReference && problem.c.dtype == DType::kFloat32) {
     // Without bias and post-ops oneDNN may have a fast one; they follow in a pass over the result.
     absl::StatusOr<std::unique_ptr<OnednnMatmul>> bare =
         create_matmul({problem.a, problem.b, problem.c, std::nullopt, {}}, threads);
@@ -429,7 +438,7 @@ private:
 };
 
 int64_t plain_bytes(const StridedShape &b) {
-  return b.dims[0] * b.dims[1] * byte_size(DType::kFloat32);
+  return b.dims[0] * b.dims[1] * byte_size(b.dtype);
 }
 
 // Null where packing does not pay (matmul_packing.h) or would change the result: only the
@@ -498,7 +507,7 @@ matmul_with_packed_rhs(const LibraryCall &call, int threads) {
   auto packed = make_packed(call, stable, threads);
   if (!packed.ok() || !*packed)
     return packed;
-  int64_t bytes = byte_size(DType::kFloat32);
+  int64_t bytes = byte_size(call.operands[1].dtype);
   for (int64_t dim : call.operands[1].dims)
     bytes *= dim;
   if ((*packed)->packed_bytes() > bytes)

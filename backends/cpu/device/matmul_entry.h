@@ -1,4 +1,5 @@
-// The library entry "onednn.matmul": out = post_ops(lhs rhs + bias), f32.
+// The library entry "onednn.matmul": out = post_ops(lhs rhs + bias), f32; lhs and rhs may both be
+// bf16, and with them out, which is rounded once.
 //
 // Operands: lhs, rhs, bias (where config says so), the second operand of each binary post-op, out;
 // as they lie in memory, with any strides. Config, all optional:

@@ -33,7 +33,7 @@ int64_t restrict_to(StridedShape &shape, size_t dim, int64_t first, int64_t coun
   if (shape.dims[dim] == 1)
     return 0;
   shape.dims[dim] = count;
-  return first * shape.strides[dim] * byte_size(DType::kFloat32);
+  return first * shape.strides[dim] * byte_size(shape.dtype);
 }
 
 // Primitives that run at once or one after the other, each on operands of its own.
@@ -94,8 +94,8 @@ public:
       piece.accumulate = i > 0;
       piece.a.dims[rank - 1] = piece.b.dims[rank - 2] = count;
       std::vector<int64_t> offsets(3 + addends(problem));
-      offsets[0] = first * problem.a.strides[rank - 1] * byte_size(DType::kFloat32);
-      offsets[1] = first * problem.b.strides[rank - 2] * byte_size(DType::kFloat32);
+      offsets[0] = first * problem.a.strides[rank - 1] * byte_size(problem.a.dtype);
+      offsets[1] = first * problem.b.strides[rank - 2] * byte_size(problem.b.dtype);
       if (i < pieces - 1) {
         piece.bias = std::nullopt;
         piece.post_ops.clear();
@@ -211,7 +211,8 @@ absl::StatusOr<std::unique_ptr<OnednnMatmul>> create_matmul(const MatmulProblem 
       OnednnMatmul::create(problem, threads, packed);
   if (!whole.ok() || (*whole)->sum_order() == SumOrder::kFixed)
     return whole;
-  if ((*whole)->sum_order() == SumOrder::kByTerms) {
+  // A 16-bit result would be rounded by each piece.
+  if ((*whole)->sum_order() == SumOrder::kByTerms && problem.c.dtype == DType::kFloat32) {
     auto parted = std::make_unique<PartedMatmul>(threads);
     int64_t terms = problem.a.dims.back();
     // Pieces may fall to another implementation.

@@ -20,11 +20,13 @@ namespace weft::backends::cpu {
 struct StridedShape {
   std::vector<int64_t> dims;
   std::vector<int64_t> strides;
+  DType dtype = DType::kFloat32; // or kBFloat16
 };
 
 enum class PostOp { kRelu, kAdd, kSub, kMul, kMax, kMin };
 
-// c = post_ops(a b + bias), all of one rank of at least 2, f32; no dim is 0.
+// c = post_ops(a b + bias), all of one rank of at least 2; no dim is 0. a and b are f32, or both
+// bf16; sums and post-ops are f32, which a bf16 c rounds once.
 struct MatmulProblem {
   StridedShape a;                   // [..., M, K]
   StridedShape b;                   // [..., K, N]
@@ -68,6 +70,9 @@ public:
 
 // "oneDNN 2.6.3"; part of what decides whether cached code may be used.
 std::string onednn_version();
+// Whether this machine multiplies bf16 numbers by instructions of its own. Elsewhere f32 products
+// are as fast.
+bool onednn_has_bf16();
 // Whether the matmul that this machine gets has packed forms (those of AVX-512 do; the one for AVX2
 // reads plain matrices only).
 bool onednn_packs();

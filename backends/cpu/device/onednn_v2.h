@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/core/dtype.h"
 
 namespace weft::backends::cpu {
 
@@ -33,6 +34,16 @@ inline absl::Status to_status(dnnl_status_t status, const char *call) {
 // Whether the library's kernels for this machine use AVX-512.
 inline bool has_avx512() {
   return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
+}
+
+// Whether they multiply bf16 numbers by instructions for it.
+inline bool has_bf16() {
+  return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) ==
+         dnnl_cpu_isa_avx512_core_bf16;
+}
+
+inline dnnl_data_type_t data_type(DType dtype) {
+  return dtype == DType::kBFloat16 ? dnnl_bf16 : dnnl_f32;
 }
 
 // The same of AVX2.

@@ -15,7 +15,7 @@ absl::StatusOr<dnnl_memory_desc_t> memory_desc(const StridedShape &shape) {
     return absl::UnimplementedError(
         absl::StrCat("oneDNN takes at most ", DNNL_MAX_NDIMS, " dims, not ", shape.dims.size()));
   WEFT_ONEDNN(dnnl_memory_desc_init_by_strides, &desc, static_cast<int>(shape.dims.size()),
-              shape.dims.data(), dnnl_f32, shape.strides.data());
+              shape.dims.data(), data_type(shape.dtype), shape.strides.data());
   return desc;
 }
 
@@ -110,8 +110,8 @@ absl::Status OnednnV2Matmul::build(const MatmulProblem &problem, bool packed) {
   const dnnl_memory_desc_t plain_b = operands[1].second;
   if (packed)
     WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &operands[1].second,
-                static_cast<int>(problem.b.dims.size()), problem.b.dims.data(), dnnl_f32,
-                dnnl_format_tag_any);
+                static_cast<int>(problem.b.dims.size()), problem.b.dims.data(),
+                data_type(problem.b.dtype), dnnl_format_tag_any);
 
   Owned<dnnl_post_ops_t, dnnl_post_ops_destroy> post_ops;
   WEFT_ONEDNN(dnnl_post_ops_create, post_ops.out());
@@ -214,6 +214,10 @@ absl::StatusOr<std::unique_ptr<OnednnMatmul>> OnednnMatmul::create(const MatmulP
 
 bool onednn_packs() {
   return has_avx512();
+}
+
+bool onednn_has_bf16() {
+  return has_bf16();
 }
 
 std::string onednn_version() {
