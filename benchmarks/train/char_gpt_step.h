@@ -2,6 +2,8 @@
 // random tokens.
 #pragma once
 
+#include <optional>
+
 #include "examples/char_gpt/model.h"
 #include "weft/optim/optim.h"
 #include "weft/tensor.h"
@@ -12,7 +14,8 @@ inline constexpr int64_t kVocabulary = 86; // as many characters as Debian's lic
 
 class CharGptStep {
 public:
-  explicit CharGptStep(int64_t batch);
+  // lower: what forward is cast to (weft/autocast.h); none: float32.
+  explicit CharGptStep(int64_t batch, std::optional<weft::DType> lower = {});
 
   // Records and submits one step; the loss is not read.
   weft::Tensor run();
@@ -21,6 +24,7 @@ private:
   char_gpt::CharGpt model_;
   weft::optim::AdamW optimizer_;
   weft::Tensor input_, target_;
+  std::optional<weft::DType> lower_;
 };
 
 } // namespace weft::benchmarks

@@ -14,7 +14,7 @@ using namespace weft::benchmarks;
 constexpr int kRounds = 9; // enough that the median does not care about a disturbed one
 constexpr double kSecondsPerTurn = 0.8; // a turn this long hides the start of threads and clocks
 
-int run(const std::string &json, int threads, int64_t batch,
+int run(const std::string &json, int threads, int64_t batch, const std::string &network,
         const std::vector<std::string> &commands) {
   Report report(json);
   std::vector<std::unique_ptr<Contestant>> contestants;
@@ -22,7 +22,7 @@ int run(const std::string &json, int threads, int64_t batch,
     contestants.push_back(start_contestant(command, {std::to_string(batch)}));
     double ready = contestants.back()->wait_ready(); // one after another, so that their
                                                      // preparations do not disturb each other
-    report.add({"train", "char_gpt_start", contestants.back()->impl(), "time", "s", ready, threads,
+    report.add({"train", network + "_start", contestants.back()->impl(), "time", "s", ready, threads,
                 batch});
   }
   std::vector<int64_t> steps;
@@ -35,7 +35,7 @@ int run(const std::string &json, int threads, int64_t batch,
     for (size_t i = 0; i < contestants.size(); ++i)
       times[i].push_back(contestants[i]->run(steps[i]) / static_cast<double>(steps[i]));
   for (size_t i = 0; i < contestants.size(); ++i)
-    report.add({"train", "char_gpt_step", contestants[i]->impl(), "time", "ms",
+    report.add({"train", network + "_step", contestants[i]->impl(), "time", "ms",
                 1e3 * median(times[i]), threads, batch});
   for (size_t i = 1; i < contestants.size(); ++i) {
     // The ratio within each round, so that a change of the machine's pace between rounds cancels
@@ -55,17 +55,19 @@ int main(int argc, char **argv) {
   std::string json;
   int threads = 2;
   int64_t batch = 16;
+  std::string network = "char_gpt";
   std::vector<std::string> contestants;
   CLI::App app("Times training steps; the contestants take turns.");
   app.add_option("--json", json, "file to append the measurements to");
   app.add_option("--threads", threads, "that the contestants were told to use");
   app.add_option("--batch", batch, "of each step");
+  app.add_option("--network", network, "that is trained; names the cases");
   app.add_option("--contestant", contestants,
                  "IMPL=COMMAND, as often as there are; the first is the one to judge")
       ->required();
   CLI11_PARSE(app, argc, argv);
   try {
-    return run(json, threads, batch, contestants);
+    return run(json, threads, batch, network, contestants);
   } catch (const std::exception &error) {
     std::cerr << "train: " << error.what() << "\n";
     return 1;

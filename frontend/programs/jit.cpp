@@ -48,9 +48,7 @@ struct Replay {
 const runtime::RegisteredCache
     registered("jit programs",
                "the jitted function's end; its least recently used beyond Config::jit_signatures",
-               [] {
-                 return runtime::CacheUse{Replay::count, -1, -1, -1};
-               });
+               [] { return runtime::CacheUse{Replay::count, -1, -1, -1}; });
 
 const TypeInfo *gradient_type(const GradNode &leaf) {
   return leaf.grad.defined() ? leaf.grad.impl()->storage()->type : nullptr;
