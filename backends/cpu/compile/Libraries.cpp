@@ -28,7 +28,7 @@ const compiler::ProviderSet *providers() {
   static const compiler::ProviderSet *set = [] {
     auto *made = new compiler::ProviderSet;
     made->add(makeMatmulProvider(packsWeights(), onednn_has_bf16()));
-    made->add(makeConvolutionProvider());
+    made->add(makeConvolutionProvider(onednn_has_bf16()));
     made->add(makeSortProvider());
     made->setKernels(kernelFor);
     return made;

@@ -24,8 +24,9 @@ using runtime::TensorRef;
 constexpr int64_t kMostParts = 16, kMostPartialBytes = 32 << 20;
 
 absl::StatusOr<std::array<int64_t, 4>> dims_of(const TensorRef &tensor) {
-  if (tensor.dims.size() != 4 || tensor.dtype != DType::kFloat32)
-    return absl::InvalidArgumentError("images and weights must be float32 of 4 dims");
+  if (tensor.dims.size() != 4 ||
+      (tensor.dtype != DType::kFloat32 && tensor.dtype != DType::kBFloat16))
+    return absl::InvalidArgumentError("images and weights must be float32 or bfloat16 of 4 dims");
   int64_t stride = 1;
   std::array<int64_t, 4> dims;
   for (size_t i = 4; i-- > 0;) {
@@ -101,6 +102,13 @@ absl::StatusOr<ConvolutionProblem> read_problem(const LibraryCall &call) {
     if (p.channels_last && to != &p.weight)
       *to = {(*dims)[0], (*dims)[3], (*dims)[1], (*dims)[2]};
   }
+  p.dtype = first.dtype;
+  p.computed = last.dtype;
+  if (second.dtype != p.dtype || (p.dtype == DType::kFloat32 && p.computed != p.dtype) ||
+      (p.kind == ConvolutionKind::kWeightGradient && p.computed != DType::kFloat32))
+    return absl::InvalidArgumentError(
+        "the factors must be of one dtype, float32 or bfloat16; what is computed is float32, or of "
+        "bfloat16 factors bfloat16, but for a weight's gradient");
   bool fits = p.groups >= 1 && p.image[0] == p.result[0] && p.weight[0] == p.result[1] &&
               p.weight[0] % p.groups == 0 && p.weight[1] * p.groups == p.image[1];
   for (size_t i = 0; i < 2 && fits; ++i) {
@@ -210,7 +218,7 @@ private:
   static constexpr int64_t kSumGrain = 16384; // elements that are worth a second thread
 
   struct Part {
-    int64_t image = 0, gradient = 0; // elements before the part's first image
+    int64_t image = 0, gradient = 0; // bytes before the part's first image
     int64_t partial = 0;             // bytes before its partial result, in the scratch memory
     std::unique_ptr<OnednnConvolution> convolution;
   };
@@ -236,8 +244,8 @@ private:
       if (!convolution.ok())
         return convolution.status();
       Part &made = parts_.emplace_back();
-      made.image = first * (elements(problem.image) / batch);
-      made.gradient = first * (elements(problem.result) / batch);
+      made.image = first * (elements(problem.image) / batch) * byte_size(problem.dtype);
+      made.gradient = first * (elements(problem.result) / batch) * byte_size(problem.dtype);
       scratch_.add((*convolution)->scratch_bytes());
       made.convolution = *std::move(convolution);
       made.partial = partial_bytes_;
@@ -266,8 +274,8 @@ private:
     char *scratch = call.scratch + state.partial_bytes_; // behind the partial results
     for (int64_t i = begin; i < end; ++i) {
       Part &part = state.parts_[static_cast<size_t>(i)];
-      void *operands[] = {static_cast<float *>(call.operands[0]) + part.image,
-                          static_cast<float *>(call.operands[1]) + part.gradient,
+      void *operands[] = {static_cast<char *>(call.operands[0]) + part.image,
+                          static_cast<char *>(call.operands[1]) + part.gradient,
                           partial(call, static_cast<size_t>(i))};
       call.statuses[static_cast<size_t>(i)] =
           part.convolution->run(operands, state.scratch_.of(scratch, i, thread, state.threads_));
@@ -311,7 +319,8 @@ public:
     if (!problem.ok())
       return problem.status();
     if (problem->kind == ConvolutionKind::kWeightGradient) {
-      auto state = depthwise_weight_gradient(*problem, threads);
+      auto state = problem->dtype == DType::kFloat32 ? depthwise_weight_gradient(*problem, threads)
+                                                     : nullptr;
       return state ? std::move(state) : PartedState::create(*problem, parts_of(*problem), threads);
     }
     absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
@@ -330,7 +339,7 @@ public:
       return problem.status();
     const auto &[batch, channels, height, width] = problem->result;
     int64_t bytes = channels * problem->weight[1] * problem->weight[2] * problem->weight[3] *
-                    byte_size(DType::kFloat32);
+                    byte_size(problem->dtype);
     if (problem->kind != ConvolutionKind::kForward || !stable[1] ||
         !convolution_packing_pays(batch * height * width, bytes))
       return nullptr;

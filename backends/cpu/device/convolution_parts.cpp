@@ -30,8 +30,10 @@ public:
     int64_t ranges = std::min(images, most), blocks = 1;
     if (forward && problem.groups == 1 && !problem.channels_last && ranges == images)
       blocks = std::clamp<int64_t>(channels / kPartChannels, 1, most / ranges);
-    int64_t image_bytes = elements(problem.image) / images * byte_size(DType::kFloat32),
-            result_bytes = elements(problem.result) / images * byte_size(DType::kFloat32);
+    int64_t image_bytes = elements(problem.image) / images *
+                          byte_size(forward ? problem.dtype : problem.computed),
+            result_bytes = elements(problem.result) / images *
+                           byte_size(forward ? problem.computed : problem.dtype);
     for (int64_t i = 0, first = 0; i < ranges; ++i) {
       int64_t count = images / ranges + (i < images % ranges);
       for (int64_t j = 0, channel = 0; j < blocks; ++j) {
@@ -48,7 +50,7 @@ public:
         int64_t at_image = first * image_bytes,
                 at_result = first * result_bytes + result_bytes / channels * channel;
         made.offsets = {forward ? at_image : at_result,
-                        elements(problem.weight) / channels * channel * byte_size(DType::kFloat32)};
+                        elements(problem.weight) / channels * channel * byte_size(problem.dtype)};
         if (problem.bias)
           made.offsets.push_back(channel * byte_size(DType::kFloat32));
         made.offsets.push_back(forward ? at_result : at_image);

@@ -170,13 +170,19 @@ absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p, Attempt att
     weight[0] /= p.groups;
     weight.insert(weight.begin(), p.groups);
   }
+  auto type_of = [&](ConvolutionKind computes) {
+    return data_type(p.kind == computes ? p.computed : p.dtype);
+  };
+  const dnnl_data_type_t image_type = type_of(ConvolutionKind::kInputGradient),
+                         weight_type = type_of(ConvolutionKind::kWeightGradient),
+                         result_type = type_of(ConvolutionKind::kForward);
   dnnl_memory_desc_t image, weights, bias, result; // the caller's layouts
   dnnl_format_tag_t given = p.channels_last ? dnnl_nhwc : dnnl_nchw;
-  WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &image, 4, p.image.data(), dnnl_f32, given);
+  WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &image, 4, p.image.data(), image_type, given);
   WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &weights, static_cast<int>(weight.size()),
-              weight.data(), dnnl_f32, p.groups > 1 ? dnnl_goihw : dnnl_oihw);
+              weight.data(), weight_type, p.groups > 1 ? dnnl_goihw : dnnl_oihw);
   WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &bias, 1, p.weight.data(), dnnl_f32, dnnl_x);
-  WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &result, 4, p.result.data(), dnnl_f32, given);
+  WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &result, 4, p.result.data(), result_type, given);
   dnnl_memory_desc_t any_image = image, any_weights, any_result = result;
   if (attempt.layout != ImageLayout::kGiven) {
     // Images of few channels, such as an RGB picture, stay as they are: blocks of them would hold
@@ -186,13 +192,13 @@ absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p, Attempt att
         return dnnl_format_tag_any;
       return channels < block_size() ? dnnl_nchw : block_size() == 16 ? dnnl_nChw16c : dnnl_nChw8c;
     };
-    WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &any_image, 4, p.image.data(), dnnl_f32,
+    WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &any_image, 4, p.image.data(), image_type,
                 tag(p.image[1]));
-    WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &any_result, 4, p.result.data(), dnnl_f32,
+    WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &any_result, 4, p.result.data(), result_type,
                 tag(p.result[1]));
   }
   WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &any_weights, static_cast<int>(weight.size()),
-              weight.data(), dnnl_f32, dnnl_format_tag_any);
+              weight.data(), weight_type, dnnl_format_tag_any);
 
   // oneDNN counts dilation from 0, and the rows behind the last window are not padding but left
   // over: a negative number.
