@@ -53,8 +53,8 @@ using weft::compiler::Pipeline;
 const weft::compiler::ProviderSet *cpuProviders() {
   static const weft::compiler::ProviderSet *set = [] {
     auto *made = new weft::compiler::ProviderSet;
-    made->add(weft::backends::cpu::makeMatmulProvider(/*packs=*/true));
-    made->add(weft::backends::cpu::makeConvolutionProvider());
+    made->add(weft::backends::cpu::makeMatmulProvider(/*packs=*/true, /*bf16=*/true));
+    made->add(weft::backends::cpu::makeConvolutionProvider(/*bf16=*/true));
     made->add(weft::backends::cpu::makeSortProvider());
     made->setKernels(weft::backends::cpu::kernelFor);
     return made;

@@ -36,6 +36,7 @@ ClassifierTrainer::ClassifierTrainer(ClassifierOptions options, weft::nn::Module
     : options_(std::move(options)), module_(std::move(module)), model_(std::move(model)),
       test_(std::move(test)),
       optimizer_(module_.parameters(), {.lr = options_.lr, .weight_decay = kWeightDecay}),
+      scaler_({.enabled = options_.precision == weft::float16}),
       // A batch of the rest would be a program of its own, and statistics of few images.
       loader_(std::move(train), {.batch_size = options_.batch,
                                  .shuffle = true,
@@ -47,6 +48,7 @@ ClassifierTrainer::ClassifierTrainer(ClassifierOptions options, weft::nn::Module
 
 void ClassifierTrainer::save(const std::string &path) {
   TrainingState state = training_state(module_, optimizer_);
+  state.scaler = scaler_.state();
   state.metadata = {
       {"run", options_.run}, {"epoch", std::to_string(epoch_)}, {"batch", std::to_string(batch_)}};
   save_training_state(path, options_.format, state);
@@ -70,17 +72,24 @@ void ClassifierTrainer::resume(const std::string &path) {
     fail("is a damaged checkpoint: it stands at batch '" + state.metadata["batch"] +
          "' behind the last epoch");
   restore(state, module_, optimizer_);
+  scaler_.load_state(state.scaler);
   epoch_ = epoch;
   batch_ = batch;
   loader_.restore({.seed = options_.seed, .epoch = epoch_, .batch = batch_});
 }
 
 weft::Tensor ClassifierTrainer::step(const weft::data::Batch &batch) {
-  weft::Tensor loss = weft::nn::cross_entropy(model_(batch.input), batch.target);
+  weft::Tensor loss = weft::nn::cross_entropy(logits(batch.input), batch.target);
   optimizer_.zero_grad();
-  loss.backward();
-  optimizer_.step();
+  scaler_.scale(loss).backward();
+  scaler_.step(optimizer_);
   return loss;
+}
+
+weft::Tensor ClassifierTrainer::logits(const weft::Tensor &images) {
+  const bool lower = options_.precision != weft::float32;
+  weft::Autocast scope(lower ? options_.precision : weft::bfloat16, lower);
+  return model_(images).to(weft::float32);
 }
 
 void ClassifierTrainer::run(const std::string &folder) {
@@ -145,7 +154,7 @@ Tested ClassifierTrainer::test() {
   const size_t classes = static_cast<size_t>(options_.classes);
   weft::data::DataLoader loader(test_, {.batch_size = std::min(test_->size(), options_.batch)});
   for (auto [images, labels] : loader) {
-    std::vector<float> logits = model_(images).to_vector<float>();
+    std::vector<float> logits = logits(images).to_vector<float>();
     // Comparisons with what is no number are false: it would pass for the likeliest class.
     if (!std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); }))
       throw weft::Error(weft::ErrorKind::kValue,

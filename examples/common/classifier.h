@@ -18,8 +18,10 @@ struct ClassifierOptions {
   double lr = 3e-3; // the highest one
   uint64_t seed = 1;
   int64_t checkpoint_every = 0; // steps within an epoch, whose end always has one; 0: none there
-  std::string format;           // of the checkpoint: names the program
-  std::string run;              // everything of a run that a checkpoint must agree with, as text
+  weft::DType precision = weft::float32; // of products and convolutions; the loss is scaled in
+                                         // float16
+  std::string format;                    // of the checkpoint: names the program
+  std::string run; // everything of a run that a checkpoint must agree with, as text
 };
 
 // Of the images that a classifier is tested on.
@@ -61,6 +63,8 @@ public:
 
 private:
   weft::Tensor step(const weft::data::Batch &batch);
+  // Under the scope of the precision.
+  weft::Tensor logits(const weft::Tensor &images);
   void save(const std::string &path);
 
   ClassifierOptions options_;
@@ -68,6 +72,7 @@ private:
   Model model_;
   weft::data::DatasetPtr test_;
   weft::optim::AdamW optimizer_;
+  weft::optim::LossScaler scaler_;
   weft::data::DataLoader loader_;
   int64_t epoch_ = 0, batch_ = 0; // done, and of the epoch after them
 };

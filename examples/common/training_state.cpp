@@ -7,7 +7,7 @@ namespace examples {
 
 TrainingState training_state(const weft::nn::Module &model,
                              const weft::optim::Optimizer &optimizer) {
-  return {model.state(), optimizer.state(), weft::default_generator().state(), {}};
+  return {model.state(), optimizer.state(), {}, weft::default_generator().state(), {}};
 }
 
 void restore(const TrainingState &state, weft::nn::Module &model,
@@ -26,6 +26,8 @@ void save_training_state(const std::string &path, const std::string &format,
     tensors.emplace_back("model." + name, tensor);
   for (const auto &[name, tensor] : state.optimizer)
     tensors.emplace_back("optimizer." + name, tensor);
+  for (const auto &[name, tensor] : state.scaler)
+    tensors.emplace_back("scaler." + name, tensor);
   tensors.emplace_back("random", state.random);
   weft::io::save_safetensors(path, tensors, metadata);
 }
@@ -44,6 +46,8 @@ TrainingState load_training_state(const std::string &path, const std::string &fo
       state.model.emplace_back(name.substr(6), tensor);
     else if (name.starts_with("optimizer."))
       state.optimizer.emplace_back(name.substr(10), tensor);
+    else if (name.starts_with("scaler."))
+      state.scaler.emplace_back(name.substr(7), tensor);
     else if (name == "random")
       state.random = tensor;
     else

@@ -11,6 +11,7 @@ namespace examples {
 
 struct TrainingState {
   weft::nn::NamedTensors model, optimizer;
+  weft::nn::NamedTensors scaler; // of the loss; empty where there is none
   weft::Tensor random; // state of the default generator
   std::map<std::string, std::string> metadata;
 };
@@ -20,7 +21,7 @@ TrainingState training_state(const weft::nn::Module &model,
 void restore(const TrainingState &state, weft::nn::Module &model,
              weft::optim::Optimizer &optimizer);
 
-// A safetensors file: tensors "model.*", "optimizer.*" and "random", and metadata, which names the
+// A safetensors file: tensors "model.*", "optimizer.*", "scaler.*" and "random", and metadata, which names the
 // program in "format". Replaces `path` in one step, so that a process killed at any moment leaves
 // the old or the new file. Throws weft::Error when it cannot be written.
 void save_training_state(const std::string &path, const std::string &format,

@@ -13,7 +13,7 @@
 namespace {
 
 struct Arguments {
-  std::string data, model = "resnet18", out = "image_classification_out";
+  std::string data, model = "resnet18", out = "image_classification_out", precision = "float32";
   int64_t epochs = 20, batch = 32, checkpoint_every = 0;
   double lr = 1e-3;
   bool resume = false, no_flip = false, list = false;
@@ -30,6 +30,12 @@ int list_models() {
   return 0;
 }
 
+weft::DType dtype_of(const std::string &precision) {
+  return precision == "bfloat16"  ? weft::bfloat16
+         : precision == "float16" ? weft::float16
+                                  : weft::float32;
+}
+
 // Everything of a run that a checkpoint must agree with, as text.
 std::string spell(const Arguments &arguments, const image_classification::Images &images) {
   char text[320];
@@ -42,7 +48,7 @@ std::string spell(const Arguments &arguments, const image_classification::Images
       arguments.images.flip, static_cast<long long>(arguments.epochs),
       static_cast<long long>(arguments.batch), arguments.lr,
       static_cast<unsigned long long>(arguments.images.seed));
-  return text;
+  return text + (arguments.precision == "float32" ? "" : ", precision " + arguments.precision);
 }
 
 // confusion.csv: the names in the first row and column, rows: what it is.
@@ -92,6 +98,7 @@ int run(Arguments arguments) {
        .lr = arguments.lr,
        .seed = arguments.images.seed,
        .checkpoint_every = arguments.checkpoint_every,
+       .precision = dtype_of(arguments.precision),
        .format = "weft image_classification checkpoint 1",
        .run = spell(arguments, images)},
       model.module(), [model](const weft::Tensor &x) { return model({x})[0]; }, images.train,
@@ -143,6 +150,10 @@ int main(int argc, char **argv) {
   app.add_option("--batch", arguments.batch)->check(CLI::Range(2, 65536))->capture_default_str();
   app.add_option("--lr", arguments.lr, "the highest learning rate")
       ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--precision", arguments.precision,
+                 "of products and convolutions; parameters and sums stay float32")
+      ->check(CLI::IsMember({"float32", "bfloat16", "float16"}))
       ->capture_default_str();
   app.add_option("--test-share", arguments.images.test_share,
                  "of the pictures, where no folder has those to test on")

@@ -9,6 +9,7 @@
 #include "backends/cpu/device/depthwise_gradient.h"
 #include "backends/cpu/device/onednn_convolution.h"
 #include "backends/cpu/device/parts_scratch.h"
+#include "backends/cpu/device/widened_call.h"
 #include "runtime/threading/parallel_for.h"
 
 namespace weft::backends::cpu {
@@ -318,6 +319,8 @@ public:
     absl::StatusOr<ConvolutionProblem> problem = read_problem(call);
     if (!problem.ok())
       return problem.status();
+    if (problem->dtype == DType::kBFloat16 && !onednn_convolves_bf16())
+      return init_widened(call, *this, threads);
     if (problem->kind == ConvolutionKind::kWeightGradient) {
       auto state = problem->dtype == DType::kFloat32 ? depthwise_weight_gradient(*problem, threads)
                                                      : nullptr;
@@ -340,6 +343,8 @@ public:
     const auto &[batch, channels, height, width] = problem->result;
     int64_t bytes = channels * problem->weight[1] * problem->weight[2] * problem->weight[3] *
                     byte_size(problem->dtype);
+    if (problem->dtype == DType::kBFloat16 && !onednn_convolves_bf16())
+      return nullptr;
     if (problem->kind != ConvolutionKind::kForward || !stable[1] ||
         !convolution_packing_pays(batch * height * width, bytes))
       return nullptr;

@@ -8,6 +8,8 @@
 #include <random>
 
 #include "backends/cpu/device/library_registry.h"
+#include "backends/cpu/device/widened_call.h"
+#include "runtime/core/float16.h"
 
 namespace weft::backends::cpu {
 namespace {
@@ -157,6 +159,56 @@ TEST(Convolution, ComputesTheSumsOfItsProducts) {
       Values again = random_operands(call);
       ASSERT_TRUE(run(call, again, 2).ok()) << kind;
       EXPECT_EQ(again[2], values[2]) << kind << ": two threads give other bits than one";
+    }
+}
+
+// bf16 factors: the sums of the same numbers' products, by the library or on f32 copies; a weight's
+// gradient is f32, the others are rounded once.
+TEST(Convolution, NarrowFactorsGiveTheirSums) {
+  for (Problem p : kProblems)
+    for (const char *kind : {"forward", "input_gradient", "weight_gradient"}) {
+      LibraryCall call = p.call(kind);
+      Values values = random_operands(call);
+      std::vector<uint16_t> bits[2];
+      for (int i : {0, 1}) {
+        for (float &value : values[i]) {
+          bits[i].push_back(float_to_bfloat16(value));
+          value = bfloat16_to_float(bits[i].back());
+        }
+        call.operands[i].dtype = DType::kBFloat16;
+      }
+      std::vector<double> sums, sizes;
+      expected(p, kind, values, sums, sizes);
+      for (DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+        if (dtype == DType::kBFloat16 && kind == std::string("weight_gradient"))
+          continue;
+        call.operands[2].dtype = dtype;
+        auto run = [&](bool widened, int threads) {
+          auto state = widened ? init_widened(call, convolution_entry(), threads)
+                               : convolution_entry().init(call, threads);
+          EXPECT_TRUE(state.ok()) << state.status();
+          std::vector<char> out(sums.size() * 4);
+          void *pointers[] = {bits[0].data(), bits[1].data(), out.data()};
+          std::vector<char> scratch(static_cast<size_t>((*state)->scratch_bytes()) + 64);
+          char *aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
+          EXPECT_TRUE((*state)->run(pointers, aligned).ok());
+          std::vector<float> result;
+          for (size_t i = 0; i < sums.size(); ++i)
+            result.push_back(dtype == DType::kFloat32
+                                 ? reinterpret_cast<float *>(out.data())[i]
+                                 : bfloat16_to_float(reinterpret_cast<uint16_t *>(out.data())[i]));
+          return result;
+        };
+        for (bool widened : {false, true}) {
+          std::vector<float> actual = run(widened, 1);
+          for (size_t i = 0; i < sums.size(); ++i)
+            ASSERT_NEAR(actual[i], sums[i],
+                        1e-5 * sizes[i] + 1e-30 +
+                            (dtype == DType::kBFloat16 ? 0x1p-8 * std::abs(sums[i]) : 0))
+                << kind << " element " << i;
+          EXPECT_EQ(run(widened, 2), actual) << kind << ": two threads give other bits than one";
+        }
+      }
     }
 }
 

@@ -10,6 +10,7 @@
 #include "backends/cpu/device/matmul_packing.h"
 #include "backends/cpu/device/matmul_parts.h"
 #include "backends/cpu/device/onednn_matmul.h"
+#include "backends/cpu/device/widened_call.h"
 
 namespace weft::backends::cpu {
 namespace {
@@ -478,6 +479,8 @@ public:
     absl::StatusOr<int64_t> packed_rhs = runtime::config_int(call.config, "packed_rhs", 0);
     if (!packed_rhs.ok())
       return packed_rhs.status();
+    if (has_narrow_operands(call) && !onednn_takes_bf16())
+      return init_widened(call, *this, threads);
     if (*packed_rhs != 0) {
       absl::StatusOr<std::unique_ptr<runtime::PackedCallState>> packed =
           matmul_with_packed_rhs(call, threads);
@@ -491,6 +494,8 @@ public:
   absl::StatusOr<std::unique_ptr<runtime::PackedCallState>>
   init_packed(const LibraryCall &call, const std::vector<bool> &stable,
               int threads) const override {
+    if (has_narrow_operands(call) && !onednn_takes_bf16())
+      return nullptr;
     if (runtime::find_config(call.config, "packed_rhs") != nullptr)
       return nullptr; // "onednn.pack" has made it
     return make_packed(call, stable, threads);

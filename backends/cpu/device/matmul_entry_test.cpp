@@ -13,6 +13,8 @@
 #include "backends/cpu/device/library_registry.h"
 #include "backends/cpu/device/onednn_matmul.h"
 #include "backends/cpu/device/pack_entry.h"
+#include "backends/cpu/device/widened_call.h"
+#include "runtime/core/float16.h"
 #include "runtime/executable/program_executable.h"
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/memory.h"
@@ -335,14 +337,93 @@ TEST(Matmul, NanAndInfinityPropagate) {
   }
 }
 
+// bf16 factors: the f32 product of the same numbers, where the library has instructions for it,
+// where it has none, and on copies.
+TEST(Matmul, NarrowFactorsGiveTheirProduct) {
+  auto narrowed = [](const std::vector<float> &values) {
+    std::vector<uint16_t> bits;
+    for (float value : values)
+      bits.push_back(float_to_bfloat16(value));
+    return bits;
+  };
+  struct Case {
+    TensorRef a, b, bias;
+    runtime::Config config;
+  };
+  const Case cases[] = {
+      {tensor({64, 96}), tensor({96, 80}), {}, {}},
+      {tensor({64, 96}),
+       tensor({80, 96}),
+       tensor({80}),
+       {{"bias", int64_t{1}}, {"transpose_rhs", int64_t{1}}}},
+      {tensor({3000, 40}), tensor({3000, 24}), {}, {{"transpose_lhs", int64_t{1}}}},
+      {tensor({3, 16, 32}), tensor({3, 32, 8}), {}, {}},
+  };
+  for (const Case &each : cases)
+    for (DType out_dtype : {DType::kFloat32, DType::kBFloat16}) {
+      bool lhs = runtime::find_config(each.config, "transpose_lhs") != nullptr,
+           rhs = runtime::find_config(each.config, "transpose_rhs") != nullptr;
+      Ints dims = each.a.dims;
+      dims[dims.size() - 2] = each.a.dims.end()[lhs ? -1 : -2];
+      dims.back() = each.b.dims.end()[rhs ? -2 : -1];
+      std::vector<TensorRef> operands = {each.a, each.b};
+      if (!each.bias.dims.empty())
+        operands.push_back(each.bias);
+      operands.push_back(tensor(dims));
+      LibraryCall wide = call_of(operands, each.config), narrow = wide;
+      Data data(wide);
+      std::vector<std::vector<uint16_t>> bits;
+      for (int i : {0, 1}) {
+        bits.push_back(narrowed(data.values[i]));
+        for (size_t k = 0; k < bits[i].size(); ++k)
+          data.values[i][k] = bfloat16_to_float(bits[i][k]);
+        narrow.operands[i].dtype = DType::kBFloat16;
+      }
+      ASSERT_TRUE(data.run(wide, 1).ok());
+      narrow.operands.back().dtype = out_dtype;
+      const size_t count = data.values.back().size();
+      auto run = [&](bool widened, int threads) {
+        auto state = widened ? init_widened(narrow, matmul_entry(), threads)
+                             : matmul_entry().init(narrow, threads);
+        EXPECT_TRUE(state.ok()) << state.status();
+        std::vector<char> out(count * 4);
+        std::vector<void *> pointers = {bits[0].data(), bits[1].data()};
+        if (!each.bias.dims.empty())
+          pointers.push_back(data.values[2].data());
+        pointers.push_back(out.data());
+        std::vector<char> scratch((*state)->scratch_bytes() + 64);
+        char *aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
+        EXPECT_TRUE((*state)->run(pointers, aligned).ok());
+        std::vector<float> result(count);
+        for (size_t i = 0; i < count; ++i)
+          result[i] = out_dtype == DType::kFloat32
+                          ? reinterpret_cast<float *>(out.data())[i]
+                          : bfloat16_to_float(reinterpret_cast<uint16_t *>(out.data())[i]);
+        return result;
+      };
+      double unit = out_dtype == DType::kFloat32 ? 1e-5 : 0x1p-8;
+      for (bool widened : {false, true}) {
+        std::vector<float> actual = run(widened, 1);
+        for (size_t i = 0; i < count; ++i)
+          ASSERT_NEAR(actual[i], data.values.back()[i],
+                      unit * std::abs(data.values.back()[i]) + 1e-5 * each.a.dims.back() + 1e-4)
+              << i;
+        EXPECT_EQ(run(widened, 2), actual) << "two threads give other bits than one";
+        EXPECT_EQ(run(widened, 5), actual) << "five threads give other bits than one";
+      }
+    }
+}
+
 TEST(Matmul, BadCallsAreNamed) {
   auto message = [](LibraryCall call) {
     return std::string(matmul_entry().init(call, 1).status().message());
   };
   TensorRef wrong = tensor({3, 4});
   wrong.dtype = DType::kFloat64;
-  EXPECT_EQ(message(call_of({wrong, tensor({4, 5}), tensor({3, 5})})),
-            "takes float32 operands, not float64");
+  EXPECT_EQ(
+      message(call_of({wrong, tensor({4, 5}), tensor({3, 5})})),
+      "operand 0 is float64; lhs and rhs are both float32 or bfloat16, beside bfloat16 ones out "
+      "may be, too, and all others are float32");
   EXPECT_EQ(message(call_of({tensor({3, 4}), tensor({5, 6}), tensor({3, 6})})),
             "shapes do not fit: [3, 4] with strides [4, 1] x [5, 6] with strides [6, 1] -> [3, 6] "
             "with strides [6, 1]");

@@ -62,4 +62,7 @@ public:
   virtual absl::Status run(std::span<void *const> operands, void *scratch) = 0;
 };
 
+// Whether the library takes bf16 images on this machine.
+bool onednn_convolves_bf16();
+
 } // namespace weft::backends::cpu

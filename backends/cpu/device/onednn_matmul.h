@@ -73,6 +73,8 @@ std::string onednn_version();
 // Whether this machine multiplies bf16 numbers by instructions of its own. Elsewhere f32 products
 // are as fast.
 bool onednn_has_bf16();
+// Whether the library takes bf16 numbers on this machine, by whatever instructions.
+bool onednn_takes_bf16();
 // Whether the matmul that this machine gets has packed forms (those of AVX-512 do; the one for AVX2
 // reads plain matrices only).
 bool onednn_packs();

@@ -42,6 +42,11 @@ inline bool has_bf16() {
          dnnl_cpu_isa_avx512_core_bf16;
 }
 
+// Whether they multiply bf16 numbers at all.
+inline bool takes_bf16() {
+  return has_avx512();
+}
+
 inline dnnl_data_type_t data_type(DType dtype) {
   return dtype == DType::kBFloat16 ? dnnl_bf16 : dnnl_f32;
 }

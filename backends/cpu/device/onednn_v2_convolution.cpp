@@ -317,6 +317,10 @@ absl::Status OnednnV2Convolution::run(std::span<void *const> operands, void *scr
 
 } // namespace
 
+bool onednn_convolves_bf16() {
+  return takes_bf16();
+}
+
 absl::StatusOr<std::unique_ptr<OnednnConvolution>>
 OnednnConvolution::create(const ConvolutionProblem &problem, int threads, int copy_threads) {
   absl::Status status;

@@ -220,6 +220,10 @@ bool onednn_has_bf16() {
   return has_bf16();
 }
 
+bool onednn_takes_bf16() {
+  return takes_bf16();
+}
+
 std::string onednn_version() {
   const dnnl_version_t *version = dnnl_version();
   return absl::StrCat("oneDNN ", version->major, ".", version->minor, ".", version->patch);
