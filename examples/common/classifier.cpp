@@ -154,7 +154,7 @@ Tested ClassifierTrainer::test() {
   const size_t classes = static_cast<size_t>(options_.classes);
   weft::data::DataLoader loader(test_, {.batch_size = std::min(test_->size(), options_.batch)});
   for (auto [images, labels] : loader) {
-    std::vector<float> logits = logits(images).to_vector<float>();
+    std::vector<float> logits = this->logits(images).to_vector<float>();
     // Comparisons with what is no number are false: it would pass for the likeliest class.
     if (!std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); }))
       throw weft::Error(weft::ErrorKind::kValue,

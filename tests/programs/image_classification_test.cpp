@@ -173,6 +173,33 @@ TEST_F(ImageClassification, AKilledRunContinuesTheSameCurve) {
   EXPECT_NE(refused.err.find("holds another run"), std::string::npos) << refused.err;
 }
 
+// In 16 bits, and goes on from a checkpoint that holds the scale of the loss.
+TEST_F(ImageClassification, TrainsInMixedPrecision) {
+  data_ = "examples/digits/data";
+  auto losses = [&](const std::string &precision) {
+    const std::string out = folder_ + "/" + precision;
+    ProcessResult result = run_process(command(out, {"--model", "shufflenet_v2_x0_5", "--epochs",
+                                                     "2", "--batch", "128", "--precision",
+                                                     precision}));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    auto curve = table_of(read_whole(out + "/curve.csv"));
+    EXPECT_EQ(curve.size(), 1u + 2 * 11);
+    return mean_loss(curve, curve.size() - 5, curve.size());
+  };
+  double exact = losses("float32");
+  EXPECT_NEAR(losses("bfloat16"), exact, 0.05 * exact);
+  EXPECT_NEAR(losses("float16"), exact, 0.05 * exact);
+  ProcessResult resumed = run_process(
+      command(folder_ + "/float16", {"--model", "shufflenet_v2_x0_5", "--epochs", "2", "--batch",
+                                     "128", "--precision", "float16", "--resume"}));
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  ProcessResult other = run_process(
+      command(folder_ + "/float16", {"--model", "shufflenet_v2_x0_5", "--epochs", "2", "--batch",
+                                     "128", "--precision", "bfloat16", "--resume"}));
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.err.find("holds another run"), std::string::npos) << other.err;
+}
+
 TEST_F(ImageClassification, TakesIdxFiles) {
   data_ = "examples/digits/data";
   ProcessResult result = run_process(command(

@@ -53,14 +53,14 @@ public:
     if (auto *claim = std::get_if<Claim>(&answer)) {
       mlir::Builder builder(op->getContext());
       bool channelsLast = takeTransposes(*claim, builder);
-      bool isNarrow = typeOf(op->getOperand(0)).getElementType().isBF16();
-      bool isOfNarrow = !isNarrow && bf16_ && takeWidenings(*claim);
-      if (mlir::isa<ir::Conv2dOp>(op) && !isNarrow) { // a narrow sum would be rounded twice
+      bool isOfNarrow = bf16_ && takeWidenings(*claim);
+      if (mlir::isa<ir::Conv2dOp>(op)) {
         takeBias(*claim, builder, channelsLast);
         takeRelu(*claim, builder, fastMath);
       }
-      if (isNarrow || (isOfNarrow && !mlir::isa<ir::Conv2dWeightGradientOp>(op)))
-        takeConversion(*claim, isNarrow);
+      // A weight's gradient is added up in parts, in f32.
+      if (isOfNarrow && !mlir::isa<ir::Conv2dWeightGradientOp>(op))
+        takeRounding(*claim);
       claim->outputs.assign({claim->ops.back()->getResult(0)});
     }
     if (!std::holds_alternative<NotMine>(answer))
@@ -79,7 +79,7 @@ public:
   }
 
 private:
-  ClaimAnswer matchConvolution(mlir::Operation *op) const {
+  static ClaimAnswer matchConvolution(mlir::Operation *op) {
     if (auto conv = mlir::dyn_cast<ir::Conv2dOp>(op))
       return claimOf(conv, "forward", conv.getWeight(), conv.getResult());
     if (auto conv = mlir::dyn_cast<ir::Conv2dInputGradientOp>(op))
@@ -91,27 +91,17 @@ private:
 
   // weight and result: of the convolution, whichever operands and results of the op they are.
   template <typename Op>
-  ClaimAnswer claimOf(Op conv, llvm::StringRef kind, mlir::Value weightValue,
-                      mlir::Value resultValue) const {
+  static ClaimAnswer claimOf(Op conv, llvm::StringRef kind, mlir::Value weightValue,
+                             mlir::Value resultValue) {
     auto weight = typeOf(weightValue), result = typeOf(resultValue);
     for (mlir::Type type : llvm::concat<const mlir::Type>(llvm::to_vector(conv->getOperandTypes()),
                                                           llvm::to_vector(conv->getResultTypes())))
       if (!mlir::cast<mlir::RankedTensorType>(type).hasStaticShape())
         return ClaimRefusal{"dynamic-shape",
                             "oneDNN's convolutions are made for sizes that are known"};
-    if (weight.getElementType().isBF16()) {
-      if (!bf16_)
-        return ClaimRefusal{"no-bf16", "this machine has no instructions for products of bfloat16"};
-      mlir::Value made = conv->getResult(0);
-      if (kind == "weight_gradient" &&
-          !(made.hasOneUse() && isConversion(*made.user_begin(), true)))
-        return ClaimRefusal{"narrow-weight-gradient",
-                            "a weight's gradient is added up in parts, in float32; this one is "
-                            "asked for in bfloat16"};
-    } else if (!weight.getElementType().isF32()) {
-      return ClaimRefusal{"dtype",
-                          "oneDNN's convolutions are claimed for float32 and bfloat16 only"};
-    }
+    // Those of 16-bit numbers are f32 ones of conversions here (weft-widen).
+    if (!weight.getElementType().isF32())
+      return ClaimRefusal{"dtype", "oneDNN's convolutions are claimed for float32 only"};
     if (result.getNumElements() == 0 || weight.getNumElements() == 0)
       return ClaimRefusal{"empty", "there is nothing to multiply"};
     int64_t depth = weight.getNumElements() / weight.getDimSize(0);
@@ -174,26 +164,24 @@ private:
     return true;
   }
 
-  // A conversion to f32, of a bf16 number; else to bf16, of an f32 one.
-  static bool isConversion(mlir::Operation *op, bool toF32) {
+  static bool converts(mlir::Operation *op, bool (mlir::Type::*from)() const,
+                       bool (mlir::Type::*to)() const) {
     auto cast = mlir::dyn_cast_or_null<ir::CastOp>(op);
-    if (!cast)
-      return false;
-    mlir::Type from = typeOf(cast.getInput()).getElementType(), to = typeOf(cast).getElementType();
-    return toF32 ? from.isBF16() && to.isF32() : from.isF32() && to.isBF16();
+    return cast && (typeOf(cast.getInput()).getElementType().*from)() &&
+           (typeOf(cast).getElementType().*to)();
   }
 
-  // The result in another dtype is written as it is computed: rounded to bf16, or sums of bf16
-  // products in f32 without that rounding.
-  static void takeConversion(Claim &claim, bool toF32) {
-    if (mlir::Operation *user = onlyUser(claim); isConversion(user, toF32))
+  // The conversion to bf16 of what is computed, which the call writes rounded.
+  static void takeRounding(Claim &claim) {
+    if (mlir::Operation *user = onlyUser(claim);
+        converts(user, &mlir::Type::isF32, &mlir::Type::isBF16))
       claim.ops.push_back(user);
   }
 
   // Conversions of bf16 numbers in front of both factors, as functions that round once record them.
   static bool takeWidenings(Claim &claim) {
     for (mlir::Value input : {claim.inputs[0], claim.inputs[1]})
-      if (!isConversion(input.getDefiningOp(), true))
+      if (!converts(input.getDefiningOp(), &mlir::Type::isBF16, &mlir::Type::isF32))
         return false;
     for (mlir::Value &input : llvm::make_range(claim.inputs.begin(), claim.inputs.begin() + 2)) {
       mlir::Operation *cast = input.getDefiningOp();

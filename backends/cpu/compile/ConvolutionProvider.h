@@ -9,7 +9,9 @@ namespace weft::backends::cpu {
 
 // Claims f32 convolutions of some size and their gradients, with a bias over the channels. Makes
 // calls of the entry that backends/cpu/device/convolution_entry.h describes. Refuses pooling, with
-// the reason.
+// the reason. bf16: whether the machine that the program is for multiplies bf16 numbers by
+// instructions for it; then conversions of bf16 numbers in front of both factors and behind are
+// taken in.
 std::unique_ptr<compiler::Provider> makeConvolutionProvider(bool bf16);
 
 } // namespace weft::backends::cpu

@@ -111,12 +111,9 @@ public:
     if (!matmul)
       return NotMine{};
     auto lhsType = typeOf(matmul.getLhs()), resultType = typeOf(matmul);
-    bool isNarrow = lhsType.getElementType().isBF16();
-    if (isNarrow && !bf16_)
-      return ClaimRefusal{"no-bf16", "this machine has no instructions for products of bfloat16"};
-    if (!isNarrow && !lhsType.getElementType().isF32())
-      return ClaimRefusal{"dtype", "oneDNN's matmul is claimed for float32 and bfloat16 only"};
-    // An f32 product of bf16 numbers, as functions that round once record it.
+    // Products of 16-bit numbers are f32 ones of conversions here (weft-widen).
+    if (!lhsType.getElementType().isF32())
+      return ClaimRefusal{"dtype", "oneDNN's matmul is claimed for float32 only"};
     bool isOfNarrow = bf16_ && isWidened(matmul.getLhs()) && isWidened(matmul.getRhs());
     int64_t depth =
         matmul.getTransposeLhs() ? lhsType.getShape().end()[-2] : lhsType.getShape().back();
@@ -179,19 +176,14 @@ public:
     if (matmul.getTransposeRhs())
       config("transpose_rhs", builder.getI64IntegerAttr(1));
     claim.ops.push_back(matmul);
-    if (!isNarrow) { // whose sums would be rounded twice
-      takeBias(claim, config, builder);
-      takeTerm(claim, config, builder);
-      if (fastMath)
-        takeRelu(claim, config, builder);
-    }
-    // The result in another dtype is written as it is computed: rounded to bf16, or the sums of a
-    // bf16 product in f32 without that rounding.
-    bool converts = isNarrow || isOfNarrow;
-    converts = converts && !takeConversion(claim, isNarrow);
+    takeBias(claim, config, builder);
+    takeTerm(claim, config, builder);
+    if (fastMath)
+      takeRelu(claim, config, builder);
+    bool rounds = isOfNarrow && takeRounding(claim);
     takeTranspose(claim, config);
-    if (converts)
-      takeConversion(claim, isNarrow);
+    if (isOfNarrow && !rounds)
+      takeRounding(claim);
     noteActivation(claim);
     claim.outputs.push_back(claim.ops.back()->getResult(0));
     return claim;
@@ -308,13 +300,10 @@ private:
     config("out_permutation", transpose.getPermutationAttr());
   }
 
-  // toF32: of a bf16 product; else to bf16, of an f32 one.
-  static bool takeConversion(Claim &claim, bool toF32) {
+  // The conversion to bf16 of what is computed, which the call writes rounded.
+  static bool takeRounding(Claim &claim) {
     auto cast = mlir::dyn_cast_or_null<ir::CastOp>(onlyUser(claim));
-    if (!cast)
-      return false;
-    mlir::Type type = typeOf(cast).getElementType();
-    if (toF32 ? !type.isF32() : !type.isBF16())
+    if (!cast || !typeOf(cast).getElementType().isBF16())
       return false;
     claim.ops.push_back(cast);
     return true;
