@@ -1,4 +1,5 @@
-// RUN: weft-opt %s --weft-claim="composites" --split-input-file | FileCheck %s
+// RUN: weft-opt %s --weft-claim --split-input-file | FileCheck %s
+// RUN: weft-opt %s --weft-claim=composites --split-input-file | FileCheck %s --check-prefix=CONV
 
 // Products of bf16 numbers, as weft-widen leaves them: conversions, also around a transpose, and the
 // rounding are part of the call, a bias stays float32. A conversion that others read stays for them.
@@ -38,14 +39,14 @@ func.func @main(%x: tensor<64x48xbf16>, %w: tensor<48x32xf32>) -> tensor<64x32xb
 
 // -----
 // Convolutions alike; a weight's gradient, which is added up in parts, stays float32.
-// CHECK-LABEL: @convolutions
-// CHECK: weft.provider_call "onednn.convolution"({{.*}} : tensor<2x8x9x9xbf16>, {{.*}} : tensor<16x8x3x3xbf16>) -> {{\(?}}tensor<2x16x9x9xbf16>{{\)?}}
-// CHECK-SAME: kind = "forward"
-// CHECK: weft.provider_call "onednn.convolution"({{.*}} : tensor<2x16x9x9xbf16>, {{.*}} : tensor<16x8x3x3xbf16>) -> {{\(?}}tensor<2x8x9x9xbf16>{{\)?}}
-// CHECK-SAME: kind = "input_gradient"
-// CHECK: weft.provider_call "onednn.convolution"({{.*}} : tensor<2x8x9x9xbf16>, {{.*}} : tensor<2x16x9x9xbf16>) -> {{\(?}}tensor<16x8x3x3xf32>{{\)?}}
-// CHECK-SAME: kind = "weight_gradient"
-// CHECK: weft.cast {{.*}} : tensor<16x8x3x3xf32> to tensor<16x8x3x3xbf16>
+// CONV-LABEL: @convolutions
+// CONV: weft.provider_call "onednn.convolution"({{.*}} : tensor<2x8x9x9xbf16>, {{.*}} : tensor<16x8x3x3xbf16>) -> {{\(?}}tensor<2x16x9x9xbf16>{{\)?}}
+// CONV-SAME: kind = "forward"
+// CONV: weft.provider_call "onednn.convolution"({{.*}} : tensor<2x16x9x9xbf16>, {{.*}} : tensor<16x8x3x3xbf16>) -> {{\(?}}tensor<2x8x9x9xbf16>{{\)?}}
+// CONV-SAME: kind = "input_gradient"
+// CONV: weft.provider_call "onednn.convolution"({{.*}} : tensor<2x8x9x9xbf16>, {{.*}} : tensor<2x16x9x9xbf16>) -> {{\(?}}tensor<16x8x3x3xf32>{{\)?}}
+// CONV-SAME: kind = "weight_gradient"
+// CONV: weft.cast {{.*}} : tensor<16x8x3x3xf32> to tensor<16x8x3x3xbf16>
 module @convolutions {
 func.func @main(%x: tensor<2x8x9x9xbf16>, %w: tensor<16x8x3x3xbf16>, %g: tensor<2x16x9x9xbf16>)
     -> (tensor<2x16x9x9xbf16>, tensor<2x8x9x9xbf16>, tensor<16x8x3x3xbf16>) {
