@@ -63,6 +63,20 @@ TEST(Autocast, ProductsComputeInTheLowerType) {
   EXPECT_EQ(matmul(x, y).dtype(), float32);
 }
 
+// What is added to a product's float32 sums keeps its digits: 1 + 2^-9 is no bfloat16.
+TEST(Autocast, ABiasIsNotRounded) {
+  Tensor x = full({1, 2}, 0.5), w = full({3, 2}, -1.0), b = full({3}, 1 + 0x1p-9);
+  Tensor image = full({1, 2, 1, 1}, 0.5), kernel = full({3, 2, 1, 1}, -1.0);
+  for (DType dtype : {bfloat16, float16}) {
+    Autocast scope(dtype);
+    EXPECT_EQ(floats(linear(x, w, b)), (std::vector<float>(3, 0x1p-9f)));
+    EXPECT_EQ(floats(conv2d(image, kernel, b)), (std::vector<float>(3, 0x1p-9f)));
+    EXPECT_EQ(linear(x, w, b).dtype(), dtype);
+    EXPECT_EQ(linear(x, w, b.to(dtype)).dtype(), dtype);
+  }
+  EXPECT_MESSAGE(linear(x, w, b.to(bfloat16)), "bias is bfloat16 [3]; it must be float32 [3]");
+}
+
 TEST(Autocast, WhatNeedsRangeComputesInFloat32) {
   manual_seed(2);
   Tensor x = (rand({4, 6}) * 0.5 + 0.25).to(bfloat16), w = ones({6});
