@@ -233,6 +233,20 @@ TEST(Autocast, ATraceKeepsTheScopeItWasMadeIn) {
   EXPECT_LT(difference(inside->run({x})[0], outside.run({x})[0]), 2 * kTolerance);
 }
 
+// Batches of several sizes share programs, whose products are narrow as well.
+TEST(Autocast, BatchesOfAnySizeAgreeWithFloat32) {
+  manual_seed(5);
+  nn::Linear up(48, 64), down(64, 10);
+  for (int64_t batch : {7, 8, 9, 31, 32, 33, 40}) {
+    Tensor x = randn({batch, 48});
+    auto run = [&](bool lower) {
+      Autocast scope(bfloat16, lower);
+      return down(gelu(up(x))).eval();
+    };
+    EXPECT_LT(difference(run(true), run(false)), 2 * kTolerance) << batch;
+  }
+}
+
 TEST(Autocast, TheTableSaysWhatAFunctionDoes) {
   EXPECT_EQ(autocast_rule("matmul"), AutocastRule::kLower);
   EXPECT_EQ(autocast_rule("softmax"), AutocastRule::kFloat32);
