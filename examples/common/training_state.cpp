@@ -7,7 +7,7 @@ namespace examples {
 
 TrainingState training_state(const weft::nn::Module &model,
                              const weft::optim::Optimizer &optimizer) {
-  return {model.state(), optimizer.state(), {}, weft::default_generator().state(), {}};
+  return {model.state(), optimizer.state(), weft::default_generator().state(), {}};
 }
 
 void restore(const TrainingState &state, weft::nn::Module &model,

@@ -11,9 +11,9 @@ namespace examples {
 
 struct TrainingState {
   weft::nn::NamedTensors model, optimizer;
-  weft::nn::NamedTensors scaler; // of the loss; empty where there is none
   weft::Tensor random; // state of the default generator
   std::map<std::string, std::string> metadata;
+  weft::nn::NamedTensors scaler = {}; // of the loss; empty where there is none
 };
 
 TrainingState training_state(const weft::nn::Module &model,
