@@ -33,6 +33,55 @@ std::string locationOf(mlir::Location location) {
   return text;
 }
 
+// All of them: a kernel's location is fused of those of its ops.
+llvm::SmallVector<std::string> locationsOf(mlir::Location location) {
+  llvm::SmallVector<std::string> texts;
+  location->walk([&](mlir::Location inner) {
+    auto file = mlir::dyn_cast<mlir::FileLineColLoc>(inner);
+    if (!file)
+      return mlir::WalkResult::advance();
+    std::string text = (file.getFilename().getValue() + ":" + llvm::Twine(file.getLine())).str();
+    if (!llvm::is_contained(texts, text))
+      texts.push_back(std::move(text));
+    return mlir::WalkResult::skip();
+  });
+  return texts;
+}
+
+// What a profile says of the kernel's launches.
+runtime::KernelNote noteOf(plan::KernelOp kernel) {
+  runtime::KernelNote note;
+  bool varies = bool(kernel->getAttr(kSizedAttr));
+  auto count = double(std::max<int64_t>(int64_t(kernel.getCount()), 1));
+  if (kernel.getFlops())
+    note.flops_of_piece = kernel.getFlops()->convertToDouble() / count;
+  auto add = [&](mlir::Type given) {
+    auto type = mlir::dyn_cast<mlir::RankedTensorType>(given);
+    if (!type || !type.hasStaticShape())
+      return;
+    DType dtype = ir::dtypeOf(type.getElementType());
+    double bytes = double(type.getNumElements()) * double(byte_size(dtype));
+    if (varies && ir::hasNamedDims(type))
+      note.bytes_of_piece += bytes / count;
+    else
+      note.fixed_bytes += bytes;
+    note.types += std::string(name(dtype)) + "[";
+    for (auto [i, dim] : llvm::enumerate(type.getShape()))
+      note.types += (i > 0 ? "," : "") + std::to_string(dim);
+    note.types += "]";
+  };
+  for (mlir::Type type : kernel.getFunctionType().getInputs()) {
+    note.types += note.types.empty() ? "" : " ";
+    add(type);
+  }
+  note.types += " ->";
+  for (mlir::Type type : kernel.getFunctionType().getResults()) {
+    note.types += " ";
+    add(type);
+  }
+  return note;
+}
+
 absl::Status invalid(mlir::Operation *op, llvm::StringRef what) {
   return absl::InvalidArgumentError((op->getName().getStringRef() + ": " + what).str());
 }
@@ -186,8 +235,20 @@ private:
 
   int32_t location(mlir::Operation *op) {
     std::string text = locationOf(op->getLoc());
-    if (text.empty())
-      return -1;
+    return text.empty() ? -1 : location(text);
+  }
+
+  // Where there is more than one.
+  std::vector<int32_t> lines(mlir::Operation *op) {
+    std::vector<int32_t> numbers;
+    llvm::SmallVector<std::string> texts = locationsOf(op->getLoc());
+    if (texts.size() > 1)
+      for (const std::string &text : texts)
+        numbers.push_back(location(text));
+    return numbers;
+  }
+
+  int32_t location(const std::string &text) {
     auto [it, inserted] = locations_.try_emplace(text, int32_t(program_.locations.size()));
     if (inserted)
       program_.locations.push_back(text);
@@ -291,6 +352,11 @@ private:
     launch.grain = kernel.getGrain();
     launch.serial = op.getSerial();
     launch.location = location(op);
+    launch.lines = lines(op);
+    if (program_.notes.size() <= size_t(launch.kernel))
+      program_.notes.resize(size_t(launch.kernel) + 1);
+    if (program_.notes[launch.kernel].types.empty())
+      program_.notes[launch.kernel] = noteOf(kernel);
     addChecks(kernel, launch);
     if (auto sized = kernel->getAttrOfType<mlir::DenseI64ArrayAttr>(kSizedAttr)) {
       int64_t operand = sized[0], inputs = kernel.getFunctionType().getNumInputs();
@@ -310,6 +376,7 @@ private:
     if (!call.ok())
       return call.status();
     call->location = location(op);
+    call->lines = lines(op);
     // Tensors come first among the op's operands.
     for (auto [i, ref] : llvm::enumerate(call->operands)) {
       ref.buffer = buffer(op->getOperand(i));

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "runtime/profile/profile.h"
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/Core.h"
 #include "llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h"
@@ -101,6 +102,9 @@ JitCode::link(llvm::ArrayRef<std::shared_ptr<const std::string>> objects,
   };
   if (symbols.empty())
     return std::shared_ptr<JitCode>(new JitCode());
+  runtime::profile::Span span([] {
+    return runtime::profile::Label{runtime::profile::Kind::kLink, "link kernels"};
+  });
 
   static std::atomic<uint64_t> number{0};
   std::shared_ptr<JitCode> code(new JitCode());

@@ -16,6 +16,7 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"
 #include "runtime/core/caches.h"
+#include "runtime/profile/profile.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -266,6 +267,9 @@ KernelCompiler::compile(llvm::ArrayRef<plan::KernelOp> kernels, const KernelMake
           maker.prepare(worker->context);
       }
       size_t k = missing[i];
+      runtime::profile::Span span([&] {
+        return runtime::profile::Label{runtime::profile::Kind::kCodegen, jobs[k].name};
+      });
       auto compiled = compileJob(jobs[k], *worker, maker, options.verifyEachPhase,
                                  KernelDump(dumpFolder, jobs[k].name, maker.assembly));
       ++worker->kernels;

@@ -5,6 +5,7 @@
 #include "compiler/pipeline/Dump.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
+#include "runtime/profile/profile.h"
 
 namespace weft::compiler {
 
@@ -20,6 +21,9 @@ llvm::LogicalResult Pipeline::run(mlir::ModuleOp module, Phase from, Phase to) {
     if (info.phase < from || info.phase > to)
       continue;
     auto start = std::chrono::steady_clock::now();
+    runtime::profile::Span span([&] {
+      return runtime::profile::Label{runtime::profile::Kind::kPhase, info.name.str()};
+    });
     if (failed(runPhase(module, info)))
       return mlir::emitError(module.getLoc())
              << "compilation failed in the phase '" << info.name << "'";

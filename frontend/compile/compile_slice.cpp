@@ -9,6 +9,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "runtime/executable/executable.h"
+#include "runtime/profile/profile.h"
 
 namespace weft::recorder {
 namespace {
@@ -75,6 +76,11 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> at_sizes(const CompiledProgram 
 
 absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
   auto start = Clock::now();
+  auto span_of = [](runtime::profile::Kind kind, const char *name) {
+    return [kind, name] { return runtime::profile::Label{kind, name}; };
+  };
+  using runtime::profile::Kind;
+  runtime::profile::Span span(span_of(Kind::kFind, "load or compile"));
   auto found = compiler::findBackend(request.config.backend);
   if (!found.ok())
     return found.status();
@@ -87,12 +93,14 @@ absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
       disk.key(request.symbolic ? request.symbolic->content + request.symbolic->general.text()
                                 : request.content);
   if (cached) {
+    runtime::profile::Span loading(span_of(Kind::kCache, "load from the disk cache"));
     DiskCache::Lookup lookup = disk.load(key);
     outcome.corrupt = lookup.corrupt;
     outcome.program = std::move(lookup.program);
   }
   outcome.from = outcome.program ? CacheOutcome::kDiskHit : CacheOutcome::kCompiled;
   if (!outcome.program) {
+    runtime::profile::Span compiling(span_of(Kind::kCompile, "compile"));
     auto program = compile(request, backend);
     if (!program.ok())
       return program.status();
@@ -108,9 +116,11 @@ absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
       return sized.status();
     outcome.sized = *std::move(sized);
   }
-  if (cached && outcome.from == CacheOutcome::kCompiled)
+  if (cached && outcome.from == CacheOutcome::kCompiled) {
+    runtime::profile::Span storing(span_of(Kind::kCache, "store in the disk cache"));
     if (absl::Status stored = disk.store(key, *outcome.program); !stored.ok())
       outcome.disk_cache = "off: " + std::string(stored.message());
+  }
   outcome.milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   return outcome;
 }

@@ -5,6 +5,7 @@
 #include "frontend/programs/trace.h"
 #include "frontend/recorder/invocation.h"
 #include "frontend/recorder/undo.h"
+#include "runtime/profile/profile.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
 namespace weft::recorder {
@@ -25,6 +26,9 @@ public:
 
   // Nothing where memory ran out and some may be had: every tensor keeps its value.
   std::optional<std::vector<Tensor>> run(Attempt attempt) {
+    runtime::profile::Span span([] {
+      return runtime::profile::Label{runtime::profile::Kind::kSubmit, "submit: jit or program"};
+    });
     // All leaves first: one that must be computed takes its turn before this program.
     for (const Tensor &argument : arguments_)
       inputs_.push_back(read(argument, "argument"));

@@ -12,6 +12,7 @@
 #include "frontend/recorder/undo.h"
 #include "runtime/executable/run_failure.h"
 #include "runtime/executor/device.h"
+#include "runtime/profile/profile.h"
 
 namespace weft::recorder {
 namespace {
@@ -196,6 +197,10 @@ void submit(const Wanted &wanted) {
   Attempt attempt = Attempt::kFirst;
   while (true) {
     auto start = Clock::now();
+    runtime::profile::Span span([&] {
+      return runtime::profile::Label{runtime::profile::Kind::kSubmit,
+                                     std::string("submit: ") + name(request.reason)};
+    });
     Slice slice;
     if (!collect(wanted, slice)) {
       refuse_ended_recording(roots, request.location);
@@ -273,6 +278,9 @@ const void *wait_for(Value *leaf, Location location) {
   ValueRef held(leaf);
   if (std::shared_ptr<runtime::Buffer> buffer = leaf->cell->buffer; !buffer->is_written()) {
     RecorderMutex::Pause pause(recorder().mutex);
+    runtime::profile::Span span([] {
+      return runtime::profile::Label{runtime::profile::Kind::kWait, "wait for a value"};
+    });
     buffer->wait().IgnoreError();
   }
   check_leaf(leaf, location);
@@ -301,6 +309,9 @@ void *make_writable(Value *leaf, Location location) {
     {
       ValueRef held(leaf);
       RecorderMutex::Pause pause(recorder().mutex);
+      runtime::profile::Span span([] {
+        return runtime::profile::Label{runtime::profile::Kind::kWait, "wait to write"};
+      });
       status = buffer->wait_idle();
     }
     if (!status.ok())

@@ -7,6 +7,7 @@
 #include "runtime/executable/forwarding_executable.h"
 #include "runtime/executable/run_failure.h"
 #include "runtime/executor/device.h"
+#include "runtime/profile/profile.h"
 #include "runtime/threading/parallel_for.h"
 
 namespace weft::recorder {
@@ -35,6 +36,8 @@ public:
                    std::span<runtime::Buffer *const> inputs,
                    std::span<runtime::Buffer *const> outputs) override {
     auto start = std::chrono::steady_clock::now();
+    runtime::profile::Span span([this] { return label(); },
+                                static_cast<int64_t>(record_->data.number));
     absl::Status status = target().run(context, resources, inputs, outputs);
     if (auto failure = runtime::located(status))
       for (const auto &[from, to] : record_->moved_places)
@@ -50,6 +53,19 @@ public:
   }
 
 private:
+  runtime::profile::Label label() const {
+    const Evaluation &data = record_->data;
+    std::string line = data.file + ":" + std::to_string(data.line);
+    runtime::profile::Args args;
+    args.add("asked for at", line)
+        .add("ops", data.ops)
+        .add("kernels", data.kernels)
+        .add("library calls", data.library_calls);
+    std::string name = std::string(weft::name(data.reason)) + " " + line;
+    return {runtime::profile::Kind::kEvaluation, data.exchange.empty() ? name : data.exchange,
+            args.take(), "evaluation", 0, 0};
+  }
+
   std::shared_ptr<EvaluationRecord> record_;
 };
 
@@ -83,6 +99,9 @@ static std::vector<std::shared_ptr<runtime::Executor>> executors() {
 }
 
 void drain() {
+  runtime::profile::Span span([] {
+    return runtime::profile::Label{runtime::profile::Kind::kWait, "wait for everything"};
+  });
   for (const std::shared_ptr<runtime::Executor> &executor : executors())
     executor->synchronize();
 }

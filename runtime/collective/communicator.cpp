@@ -10,6 +10,7 @@
 #include "runtime/collective/algorithms.h"
 #include "runtime/collective/link.h"
 #include "runtime/collective/reduce.h"
+#include "runtime/profile/profile.h"
 
 namespace weft::runtime {
 namespace {
@@ -174,7 +175,15 @@ absl::Status Group::run(CollectiveCall call) {
   return event.ok() ? (*event)->wait() : event.status();
 }
 
+// With the wait for the other ranks.
+static profile::Label label_of(const CollectiveCall &call, const std::string &group) {
+  return {profile::Kind::kCollective, describe(call),
+          profile::Args().add("line", call.place).add("group", group).take(), "", 0,
+          static_cast<double>(call.count * byte_size(call.dtype))};
+}
+
 void Group::loop() {
+  profile::name_thread("collectives of " + name_);
   for (;;) {
     std::unique_lock lock(mutex_);
     work_.wait(lock, [&] { return !queue_.empty() || ending_; });
@@ -185,6 +194,7 @@ void Group::loop() {
     lock.unlock();
     absl::Status status;
     try {
+      profile::Span span([&] { return label_of(item.call, name_); });
       status = execute(item);
     } catch (const std::bad_alloc &) { // before anything was posted into what it allocates
       status = link_->fail(rank_without_memory(link_->rank()));

@@ -51,6 +51,10 @@ public:
   // does not do; the message says which.
   virtual absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call,
                                                                  int threads) const = 0;
+  // Operations of one call, for profiles: 2 m n k of a product. 0 if not known.
+  virtual double operations(const LibraryCall &) const {
+    return 0;
+  }
   // The same call with one operand packed; null if packing does not pay, or would change bits.
   // `stable` says of each operand whether it is the same in many runs.
   virtual absl::StatusOr<std::unique_ptr<PackedCallState>>

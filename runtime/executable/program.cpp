@@ -11,6 +11,9 @@ namespace {
 // memory.
 constexpr int64_t kMaxBytes = int64_t{1} << 56;
 
+// Of operations and bytes in notes: more is not counted, and finite.
+constexpr double kMostAmount = 1e30;
+
 bool is_size(int64_t value) {
   return value >= 0 && value <= kMaxBytes;
 }
@@ -177,7 +180,7 @@ struct InstructionCheck {
       if (absl::Status status = location(check.location); !status.ok())
         return status;
     }
-    return location(launch.location);
+    return locations(launch);
   }
 
   absl::Status operator()(const LibraryCall &call) const {
@@ -197,7 +200,7 @@ struct InstructionCheck {
     }
     if (call.scratch != -1 && (!is_buffer(call.scratch) || !may_write(call.scratch)))
       return fail("no such scratch buffer");
-    return location(call.location);
+    return locations(call);
   }
 
   absl::Status operator()(const Copy &copy) const {
@@ -222,6 +225,13 @@ struct InstructionCheck {
         fill.bytes % fill.width != 0)
       return fail("fills more bytes than there are, or a part of an element");
     return location(fill.location);
+  }
+
+  template <typename Kind> absl::Status locations(const Kind &instruction) const {
+    for (int32_t line : instruction.lines)
+      if (!is_index(line, program.locations.size()))
+        return fail("no such line");
+    return location(instruction.location);
   }
 
   absl::Status location(int32_t index) const {
@@ -306,6 +316,12 @@ absl::Status validate(const Program &program) {
         program.live_bytes_bound, static_cast<int64_t>(program.constants.size())})
     if (!is_size(bytes))
       return invalid("a size is out of range: ", bytes);
+  if (program.notes.size() > program.symbols.size())
+    return invalid("there are more notes than kernels");
+  for (const KernelNote &note : program.notes)
+    for (double amount : {note.flops_of_piece, note.bytes_of_piece, note.fixed_bytes})
+      if (!(amount >= 0 && amount <= kMostAmount))
+        return invalid("a note states an amount out of range: ", amount);
   if (absl::Status status = check_specs(program); !status.ok())
     return status;
   if (absl::Status status = check_buffers(program); !status.ok())

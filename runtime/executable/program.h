@@ -21,7 +21,7 @@ namespace weft::runtime {
 
 // Written into files; a file of another version is refused. Raise it with every change to the
 // layout or the meaning of a field.
-inline constexpr uint32_t kProgramVersion = 2;
+inline constexpr uint32_t kProgramVersion = 3;
 
 enum class BufferKind : uint8_t {
   kArena = 0,    // offset into the arena; not defined when a run starts
@@ -70,6 +70,7 @@ struct Launch {
   bool serial = false;
   int32_t location = -1; // into Program::locations, or -1
   std::vector<IndexCheck> checks = {};
+  std::vector<int32_t> lines = {}; // as `location`, of all that it computes; empty: that one
 };
 
 // A tensor as a library call sees it: strides in elements, as many as dims; a stride of 0 repeats.
@@ -96,6 +97,7 @@ struct LibraryCall {
   // needs beyond it, the executable takes from its allocator before the first instruction.
   int32_t scratch = -1;
   int32_t location = -1;
+  std::vector<int32_t> lines = {}; // as those of a launch
 };
 
 // Copies `bytes` bytes; the buffers are the same or do not overlap.
@@ -117,6 +119,16 @@ struct Fill {
 };
 
 using Instruction = std::variant<Launch, LibraryCall, Copy, Fill>;
+
+// What a profile says of a kernel; nothing runs by it.
+struct KernelNote {
+  std::string types; // of operands and results: "f32[64,8] f32[8] -> f32[64,8]"
+  // Operations, and bytes read and written, of a launch of `count` pieces: those that are
+  // proportional to them, and those that are the same at every size.
+  double flops_of_piece = 0;
+  double bytes_of_piece = 0;
+  double fixed_bytes = 0;
+};
 
 struct InputSpec {
   std::string name; // of a parameter or an argument; may be empty
@@ -148,6 +160,7 @@ struct Program {
   std::vector<BufferEntry> buffers;
   std::vector<Instruction> instructions;
   std::vector<std::string> symbols;   // kernels
+  std::vector<KernelNote> notes;      // of the kernels, by symbol; there may be fewer, or none
   std::vector<std::string> locations; // "train.cpp:31", for errors
   std::vector<std::byte> constants;
   // None, or one program, which computes from stable inputs and constants what later runs find

@@ -5,11 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/executable/index_check.h"
+#include "runtime/executable/profile_labels.h"
 #include "runtime/executable/program_resources.h"
 #include "runtime/executable/run_failure.h"
 #include "runtime/memory/arena_pool.h"
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/memory.h"
+#include "runtime/profile/profile.h"
 #include "runtime/threading/parallel_for.h"
 
 namespace weft::runtime {
@@ -257,47 +259,69 @@ absl::Status ProgramExecutable::run(const RunContext &context, RunResources &run
   for (const Packed &packed : resources.packed)
     resources.pointers[steps_[packed.step].first_operand + packed.operand] = packed.block->data();
 
-  for (const Step &step : steps_) {
-    void *const *buffers = resources.pointers.data() + step.first_operand;
-    switch (step.op) {
-    case Op::kSerialLaunch:
-    case Op::kParallelLaunch: {
-      LaunchCall call{step.kernel, buffers, resources.scratch, resources.scratch_stride};
-      int32_t code = 0;
-      if (step.op == Op::kParallelLaunch && context.threads > 1)
-        code = parallel_for(step.count, step.grain, context.threads, run_range, &call);
-      else if (step.count > 0)
-        code = run_range(&call, 0, 0, step.count);
-      if (code == 0 && step.finish != nullptr) {
-        call.kernel = step.finish;
-        code = run_range(&call, 0, 0, step.count);
-      }
-      if (code != 0)
-        return failure(step, code, buffers);
-      break;
-    }
-    case Op::kLibraryCall: {
-      const LibraryCall &planned = *library_calls_[step.library_call].second;
-      bool packed = !resources.is_packed.empty() && resources.is_packed[step.library_call];
-      LibraryCallState &state = packed ? *resources.libraries->packed[step.library_call]
-                                       : *resources.libraries->calls[step.library_call];
-      void *scratch = resources.scratch;
-      if (planned.scratch != -1 && program_.buffers[planned.scratch].bytes >= state.scratch_bytes())
-        scratch = buffers[step.operands - 1];
-      if (absl::Status status = state.run({buffers, planned.operands.size()}, scratch);
-          !status.ok())
-        return at(step, status);
-      break;
-    }
-    case Op::kCopy:
-      std::memmove(buffers[1], buffers[0], static_cast<size_t>(step.count));
-      break;
-    case Op::kFill:
-      fill(static_cast<char *>(buffers[0]), step.pattern, step.width, step.count);
-      break;
-    }
+  // Off, a run has one look at whether it is profiled, and an instruction one at a local.
+  const ProfileLabels *labels = profile::on() ? &profile_labels() : nullptr;
+  profile::Span span(labels ? labels->program : 0, context.threads);
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    profile::Span instruction(labels ? labels->instructions[i] : 0);
+    if (absl::Status status = run_step(context, resources, steps_[i]); !status.ok())
+      return status;
   }
   return absl::OkStatus();
+}
+
+absl::Status ProgramExecutable::run_step(const RunContext &context, Resources &resources,
+                                         const Step &step) const {
+  void *const *buffers = resources.pointers.data() + step.first_operand;
+  switch (step.op) {
+  case Op::kSerialLaunch:
+  case Op::kParallelLaunch: {
+    LaunchCall call{step.kernel, buffers, resources.scratch, resources.scratch_stride};
+    int32_t code = 0;
+    if (step.op == Op::kParallelLaunch && context.threads > 1)
+      code = parallel_for(step.count, step.grain, context.threads, run_range, &call);
+    else if (step.count > 0)
+      code = run_range(&call, 0, 0, step.count);
+    if (code == 0 && step.finish != nullptr) {
+      call.kernel = step.finish;
+      code = run_range(&call, 0, 0, step.count);
+    }
+    if (code != 0)
+      return failure(step, code, buffers);
+    break;
+  }
+  case Op::kLibraryCall: {
+    const LibraryCall &planned = *library_calls_[step.library_call].second;
+    bool packed = !resources.is_packed.empty() && resources.is_packed[step.library_call];
+    LibraryCallState &state = packed ? *resources.libraries->packed[step.library_call]
+                                     : *resources.libraries->calls[step.library_call];
+    void *scratch = resources.scratch;
+    if (planned.scratch != -1 && program_.buffers[planned.scratch].bytes >= state.scratch_bytes())
+      scratch = buffers[step.operands - 1];
+    if (absl::Status status = state.run({buffers, planned.operands.size()}, scratch);
+        !status.ok())
+      return at(step, status);
+    break;
+  }
+  case Op::kCopy:
+    std::memmove(buffers[1], buffers[0], static_cast<size_t>(step.count));
+    break;
+  case Op::kFill:
+    fill(static_cast<char *>(buffers[0]), step.pattern, step.width, step.count);
+    break;
+  }
+  return absl::OkStatus();
+}
+
+const ProfileLabels &ProgramExecutable::profile_labels() {
+  std::lock_guard lock(mutex_);
+  if (!profile_labels_) {
+    std::vector<const LibraryEntry *> entries;
+    for (const auto &[entry, call] : library_calls_)
+      entries.push_back(entry);
+    profile_labels_ = std::make_unique<const ProfileLabels>(make_profile_labels(program_, entries));
+  }
+  return *profile_labels_;
 }
 
 absl::Status ProgramExecutable::at(const Step &step, const absl::Status &status) const {

@@ -20,6 +20,8 @@ namespace weft::runtime {
 // The kernel of that symbol, or null.
 using KernelResolver = std::function<weft_kernel(std::string_view symbol)>;
 
+struct ProfileLabels;
+
 class ProgramExecutable : public Executable {
 public:
   // Resolves all names once. The constants move into a buffer of `memory`. `code` is kept while the
@@ -110,8 +112,11 @@ private:
                               std::span<Buffer *const> inputs);
   absl::Status compute_values(const RunContext &context, Resources &resources, void *block);
   absl::StatusOr<const LibraryStates *> library_states(int threads);
+  absl::Status run_step(const RunContext &context, Resources &resources, const Step &step) const;
   absl::Status failure(const Step &step, int32_t code, void *const *buffers) const;
   absl::Status at(const Step &step, const absl::Status &status) const;
+  // The profile's, made when a run is first profiled.
+  const ProfileLabels &profile_labels();
 
   Program program_;
   std::shared_ptr<Buffer> constants_;
@@ -130,6 +135,7 @@ private:
   int64_t work_bytes_ = 0;
   std::mutex mutex_;
   std::vector<std::pair<int, std::unique_ptr<LibraryStates>>> states_; // by number of threads
+  std::unique_ptr<const ProfileLabels> profile_labels_;                // under mutex_
 };
 
 } // namespace weft::runtime

@@ -25,7 +25,7 @@ void fields(auto &file, Is<IndexCheck> auto &check) {
 }
 void fields(auto &file, Is<Launch> auto &launch) {
   file(launch.kernel, launch.finish, launch.operands, launch.partials, launch.count, launch.grain,
-       launch.serial, launch.location, launch.checks);
+       launch.serial, launch.location, launch.checks, launch.lines);
 }
 void fields(auto &file, Is<Config::value_type> auto &entry) {
   file(entry.first, entry.second);
@@ -34,13 +34,17 @@ void fields(auto &file, Is<TensorRef> auto &operand) {
   file(operand.buffer, operand.offset, operand.dtype, operand.dims, operand.strides);
 }
 void fields(auto &file, Is<LibraryCall> auto &call) {
-  file(call.entry, call.config, call.operands, call.inputs, call.scratch, call.location);
+  file(call.entry, call.config, call.operands, call.inputs, call.scratch, call.location,
+       call.lines);
 }
 void fields(auto &file, Is<Copy> auto &copy) {
   file(copy.source, copy.target, copy.bytes, copy.location);
 }
 void fields(auto &file, Is<Fill> auto &fill) {
   file(fill.target, fill.pattern, fill.width, fill.bytes, fill.location);
+}
+void fields(auto &file, Is<KernelNote> auto &note) {
+  file(note.types, note.flops_of_piece, note.bytes_of_piece, note.fixed_bytes);
 }
 void fields(auto &file, Is<InputSpec> auto &input) {
   file(input.name, input.dtype, input.dims, input.bytes, input.donatable, input.stable);
@@ -62,7 +66,7 @@ void fields(auto &file, Is<SizeTable> auto &table) {
 // All fields but the constants and `prepare`, which are written apart.
 void fields(auto &file, Is<Program> auto &program) {
   file(program.target, program.inputs, program.outputs, program.buffers, program.symbols,
-       program.locations, program.arena_bytes, program.state_bytes, program.thread_scratch_bytes,
+       program.notes, program.locations, program.arena_bytes, program.state_bytes, program.thread_scratch_bytes,
        program.peak_bytes, program.live_bytes_bound, program.instructions, program.prepare_inputs);
 }
 

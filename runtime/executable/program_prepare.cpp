@@ -7,6 +7,7 @@
 #include "runtime/executable/program_resources.h"
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/memory.h"
+#include "runtime/profile/profile.h"
 
 namespace weft::runtime {
 namespace {
@@ -219,6 +220,7 @@ absl::Status ProgramExecutable::compute_values(const RunContext &context, Resour
         Buffer::borrow(static_cast<char *>(block) + prepared_offsets_[i], spec.bytes, nullptr));
     outputs.push_back(buffers.back().get());
   }
+  profile::Span span([] { return profile::Label{profile::Kind::kPrepare, "compute weights"}; });
   return prepare_->run(context, *resources.values_resources, resources.values_inputs, outputs);
 }
 
@@ -239,6 +241,10 @@ absl::Status ProgramExecutable::compute_prepared(const RunContext &context,
   }
   for (Packed &packed : resources.packed) {
     auto pack = [&](void *block) {
+      profile::Span span([&] {
+        return profile::Label{profile::Kind::kPrepare,
+                              "pack for " + library_calls_[packed.call].second->entry};
+      });
       return resources.libraries->packed[packed.call]->pack(packed.plain, block);
     };
     if (absl::Status status = packed.result->compute(*packed.block, pack, made); !status.ok())

@@ -10,6 +10,7 @@
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/memory.h"
 #include "runtime/memory/prepared_store.h"
+#include "runtime/profile/profile.h"
 #include "runtime/threading/parallel_for.h"
 
 namespace weft::runtime {
@@ -45,12 +46,21 @@ std::mutex &submission_order() {
   return *mutex;
 }
 
+// A wait that takes time.
+absl::Status wait_for(const Event &event, const char *what) {
+  if (event.done())
+    return event.wait();
+  profile::Span span([&] { return profile::Label{profile::Kind::kWait, what}; });
+  return event.wait();
+}
+
 // Of all executors together.
 std::atomic<int> all_threads{0};
 
 } // namespace
 
-Executor::Executor(std::shared_ptr<Memory> memory, int threads) : memory_(std::move(memory)) {
+Executor::Executor(std::shared_ptr<Memory> memory, int threads, std::string name)
+    : name_(name.empty() ? "executor" : std::move(name)), memory_(std::move(memory)) {
   set_threads(threads);
   thread_ = std::thread([this] { loop(); });
 }
@@ -167,6 +177,7 @@ absl::StatusOr<Executor::Started> Executor::start(std::shared_ptr<Executable> ex
   if (!resources.ok())
     return resources.status();
   item->resources = *std::move(resources);
+  count_memory();
   item->event = std::make_shared<Event>();
   if (end)
     *end = item->event;
@@ -215,8 +226,13 @@ void Executor::Started::finish() {
   }
   // Who starts runs faster than they end waits here, rather than fill the memory.
   std::unique_lock lock(executor->queue_mutex_);
-  executor->room_.wait(
-      lock, [executor] { return executor->in_flight_ <= kMaxInFlight || executor->stopped_; });
+  auto has_room = [executor] {
+    return executor->in_flight_ <= kMaxInFlight || executor->stopped_;
+  };
+  if (has_room())
+    return;
+  profile::Span span([] { return profile::Label{profile::Kind::kWait, "wait for earlier runs"}; });
+  executor->room_.wait(lock, has_room);
 }
 
 absl::Status Executor::submit(std::shared_ptr<Executable> executable,
@@ -268,7 +284,7 @@ void Executor::run_inline(Item &item) {
   // They have ended: what failed has lost what this run reads.
   for (const std::shared_ptr<const Event> &write : item.dependencies)
     if (status.ok())
-      status = write->wait();
+      status = wait_for(*write, "wait for inputs");
   if (status.ok())
     status =
         item.executable->run(item.context, *item.resources, raw(item.inputs), raw(item.outputs));
@@ -276,6 +292,7 @@ void Executor::run_inline(Item &item) {
   std::shared_ptr<Event> event = std::move(item.event);
   // Before the event: who waits for it may count the memory.
   item = Item();
+  count_memory();
   event->complete(std::move(status));
   std::lock_guard lock(queue_mutex_);
   std::erase(inline_runs_under_way_, event);
@@ -288,9 +305,9 @@ void Executor::run(std::unique_ptr<Item> item) {
     // run reads.
     for (const std::shared_ptr<const Event> &write : item->dependencies)
       if (status.ok())
-        status = write->wait();
+        status = wait_for(*write, "wait for inputs");
     for (const std::shared_ptr<const Event> &reader : item->readers)
-      reader->wait().IgnoreError();
+      wait_for(*reader, "wait for readers").IgnoreError();
     if (status.ok())
       status = item->executable->run(item->context, *item->resources, raw(item->inputs),
                                      raw(item->outputs));
@@ -301,11 +318,13 @@ void Executor::run(std::unique_ptr<Item> item) {
   std::shared_ptr<Event> event = std::move(item->event);
   // Before the event: who waits for it may count the memory.
   item.reset();
+  count_memory();
   event->complete(std::move(status));
 }
 
 void Executor::loop() {
   pthread_setname_np(pthread_self(), "weft-executor");
+  profile::name_thread(name_);
   while (true) {
     uint32_t arrivals = arrivals_.load(std::memory_order_acquire);
     std::unique_lock lock(queue_mutex_);
@@ -329,6 +348,17 @@ void Executor::loop() {
     lock.unlock();
     room_.notify_all();
   }
+}
+
+void Executor::count_memory() {
+  if (!profile::on())
+    return;
+  AllocatorStats stats = memory()->allocator().stats();
+  for (auto [what, bytes] : {std::pair("bytes in use", stats.live_bytes),
+                             std::pair("bytes taken from the system", stats.reserved_bytes)})
+    profile::count(profile::number_of({profile::Kind::kCounter,
+                                       absl::StrCat(name_, " ", what), "", "bytes", 0, 0}),
+                   bytes);
 }
 
 void Executor::synchronize() {

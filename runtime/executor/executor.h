@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -61,7 +62,8 @@ public:
     std::unique_ptr<Item> item_; // null: the executor's thread runs it
   };
 
-  Executor(std::shared_ptr<Memory> memory, int threads);
+  // name: of its device, in profiles.
+  Executor(std::shared_ptr<Memory> memory, int threads, std::string name = "");
   // Finishes what is under way.
   ~Executor();
   Executor(const Executor &) = delete;
@@ -136,10 +138,13 @@ private:
   bool is_shared_now();
   void mark(Item &item);
   void enqueue(std::unique_ptr<Item> item);
+  // In a profile: what the device's memory holds now.
+  void count_memory();
   void run_inline(Item &item);
   void run(std::unique_ptr<Item> item);
   void loop();
 
+  const std::string name_;
   mutable std::mutex settings_mutex_;
   std::shared_ptr<Memory> memory_;
   std::atomic<int> threads_{0};

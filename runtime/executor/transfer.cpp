@@ -2,6 +2,7 @@
 
 #include "runtime/executable/run_failure.h"
 #include "runtime/memory/buffer.h"
+#include "runtime/profile/profile.h"
 
 namespace weft::runtime {
 namespace {
@@ -42,6 +43,11 @@ public:
 
   absl::Status run(const RunContext &, RunResources &resources, std::span<Buffer *const> inputs,
                    std::span<Buffer *const> outputs) override {
+    profile::Span span([this] {
+      return profile::Label{profile::Kind::kTransfer,
+                            "transfer " + from_.name() + " to " + to_.name(), "", "", 0,
+                            static_cast<double>(2 * input_.bytes)};
+    });
     absl::Status status = copy(resources, inputs, outputs);
     return status.ok() ? status : with_kept_inputs(std::move(status));
   }

@@ -334,6 +334,17 @@ public:
       return convolution_in_parts(*problem, threads);
     return std::make_unique<ConvolutionState>(*std::move(convolution));
   }
+  double operations(const LibraryCall &call) const override {
+    absl::StatusOr<ConvolutionProblem> problem = read_problem(call);
+    if (!problem.ok())
+      return 0;
+    double result = 2;
+    for (int64_t dim : problem->result)
+      result *= static_cast<double>(dim);
+    for (int64_t dim : std::span(problem->weight).subspan(1))
+      result *= static_cast<double>(dim);
+    return result;
+  }
   absl::StatusOr<std::unique_ptr<runtime::PackedCallState>>
   init_packed(const LibraryCall &call, const std::vector<bool> &stable,
               int threads) const override {

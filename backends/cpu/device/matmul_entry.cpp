@@ -491,6 +491,15 @@ public:
     }
     return make(call, threads, nullptr);
   }
+  double operations(const LibraryCall &call) const override {
+    absl::StatusOr<Operands> operands = read_operands(call);
+    if (!operands.ok() || operands->a.dims.empty())
+      return 0;
+    auto result = static_cast<double>(2 * operands->a.dims.back());
+    for (int64_t dim : call.operands.back().dims)
+      result *= static_cast<double>(dim);
+    return result;
+  }
   absl::StatusOr<std::unique_ptr<runtime::PackedCallState>>
   init_packed(const LibraryCall &call, const std::vector<bool> &stable,
               int threads) const override {

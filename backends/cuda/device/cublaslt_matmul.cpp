@@ -183,6 +183,14 @@ public:
     return "cublaslt.matmul";
   }
 
+  double operations(const LibraryCall &call) const override {
+    absl::StatusOr<Problem> problem = read(call);
+    return problem.ok() ? 2.0 * static_cast<double>(problem->batch) *
+                              static_cast<double>(problem->m) * static_cast<double>(problem->n) *
+                              static_cast<double>(problem->k)
+                        : 0;
+  }
+
   absl::StatusOr<std::unique_ptr<runtime::LibraryCallState>> init(const LibraryCall &call,
                                                                   int) const override {
     absl::StatusOr<Problem> problem = read(call);

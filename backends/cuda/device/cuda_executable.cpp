@@ -6,6 +6,7 @@
 #include "runtime/executable/index_check.h"
 #include "runtime/executable/run_failure.h"
 #include "runtime/memory/buffer.h"
+#include "runtime/profile/profile.h"
 
 namespace weft::backends::cuda {
 namespace {
@@ -126,6 +127,7 @@ absl::Status CudaExecutable::load(const runtime::LibraryResolver &libraries) {
         return at(call->location, state.status());
       library_scratch_ = std::max(library_scratch_, (*state)->scratch_bytes());
       library_calls_[i] = *std::move(state);
+      library_entries_.push_back(entry);
     }
   }
   if (!program_.constants.empty())
@@ -317,6 +319,19 @@ absl::Status CudaExecutable::execute(Resources &resources, size_t number) const 
   return at(filling.location, fill(address(resources, filling.target), filling));
 }
 
+const runtime::ProfileLabels &CudaExecutable::profile_labels() {
+  std::call_once(labels_made_,
+                 [this] { labels_ = runtime::make_profile_labels(program_, library_entries_); });
+  return labels_;
+}
+
+absl::Status CudaExecutable::execute_profiled(Resources &resources, size_t number) {
+  runtime::profile::Span span(profile_labels().instructions[number]);
+  absl::Status status = execute(resources, number);
+  absl::Status done = device_->synchronize();
+  return status.ok() ? done : status;
+}
+
 absl::Status CudaExecutable::run(const runtime::RunContext &context,
                                  runtime::RunResources &run_resources,
                                  std::span<runtime::Buffer *const> inputs,
@@ -340,7 +355,13 @@ absl::Status CudaExecutable::run(const runtime::RunContext &context,
   }
   const Driver &driver = device_->driver();
   Stream stream = device_->stream();
+  bool profiled = runtime::profile::on();
+  runtime::profile::Span span(profiled ? profile_labels().program : 0, context.threads);
+  auto transfer = [](const char *name) {
+    return [name] { return runtime::profile::Label{runtime::profile::Kind::kTransfer, name}; };
+  };
   auto bring = [&]() -> absl::Status {
+    runtime::profile::Span copying(transfer("inputs to the GPU"));
     size_t notes = resources.seen_notes.size();
     if (notes > 0)
       if (absl::Status status =
@@ -359,11 +380,14 @@ absl::Status CudaExecutable::run(const runtime::RunContext &context,
   };
   auto enqueue = [&](size_t first, size_t end) -> absl::Status {
     for (size_t i = first; i < end; ++i)
-      if (absl::Status status = execute(resources, i); !status.ok())
+      if (absl::Status status =
+              profiled ? execute_profiled(resources, i) : execute(resources, i);
+          !status.ok())
         return status;
     return absl::OkStatus();
   };
   auto fetch = [&]() -> absl::Status {
+    runtime::profile::Span copying(transfer("outputs from the GPU"));
     for (size_t i = 0; resources.copies && i < outputs.size(); ++i) {
       const runtime::OutputSpec &spec = program_.outputs[i];
       // What is another buffer is either unchanged or copied with that one.

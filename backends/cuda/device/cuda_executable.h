@@ -13,6 +13,7 @@
 #include "backends/cuda/device/cuda_device.h"
 #include "runtime/executable/executable.h"
 #include "runtime/executable/library_call.h"
+#include "runtime/executable/profile_labels.h"
 
 namespace weft::backends::cuda {
 
@@ -84,6 +85,9 @@ private:
   absl::Status launch(const Kernel &kernel, std::vector<DevicePointer> &pointers) const;
   absl::Status execute(Resources &resources, size_t instruction) const;
   absl::Status fill(DevicePointer target, const runtime::Fill &fill) const;
+  // Runs an instruction for a profile: to its end, so that its time is known.
+  absl::Status execute_profiled(Resources &resources, size_t instruction);
+  const runtime::ProfileLabels &profile_labels();
   absl::Status bad_index(const runtime::Launch &launch, const Resources &resources) const;
   absl::Status at(int32_t location, const absl::Status &status) const;
 
@@ -97,6 +101,9 @@ private:
   std::vector<Kernel> kernels_; // by number of the symbol
   std::shared_ptr<runtime::Buffer> constants_, state_;
   std::vector<std::unique_ptr<runtime::LibraryCallState>> library_calls_; // by instruction
+  std::vector<const runtime::LibraryEntry *> library_entries_;            // by library call
+  std::once_flag labels_made_;
+  runtime::ProfileLabels labels_;
   int64_t library_scratch_ = 0;
 };
 
