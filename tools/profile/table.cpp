@@ -110,7 +110,7 @@ std::string number(const char *format, double value) {
 }
 
 std::string milliseconds(double nanoseconds) {
-  return number(nanoseconds < 1e7 ? "%.3f" : "%.1f", nanoseconds * 1e-6);
+  return number("%.3f", nanoseconds * 1e-6);
 }
 
 std::string share(double part, double whole) {
