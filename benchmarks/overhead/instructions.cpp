@@ -1,7 +1,11 @@
 #include "benchmarks/overhead/instructions.h"
 
+#include <unistd.h>
+
+#include <filesystem>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "benchmarks/common/report.h"
@@ -9,6 +13,7 @@
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/memory.h"
 #include "runtime/memory/system_allocator.h"
+#include "runtime/profile/profile.h"
 
 namespace weft::benchmarks {
 namespace {
@@ -28,7 +33,7 @@ void check(const absl::Status &status) {
 
 } // namespace
 
-double seconds_per_instruction(int rounds) {
+double seconds_per_instruction(int rounds, bool profiled) {
   runtime::Program program;
   program.inputs.push_back({.name = "x", .dtype = DType::kFloat32, .dims = {}, .bytes = 4});
   program.outputs.push_back({.name = "y", .dtype = DType::kFloat32, .dims = {}, .bytes = 4});
@@ -59,11 +64,21 @@ double seconds_per_instruction(int rounds) {
   check(resources.status());
   runtime::Buffer *inputs[] = {input->get()}, *outputs[] = {output->get()};
   std::vector<double> times;
+  std::string trace = std::filesystem::temp_directory_path() /
+                      ("weft_instructions_" + std::to_string(getpid()) + ".json");
+  if (profiled)
+    check(runtime::profile::start(trace));
   for (int round = 0; round <= rounds; ++round) {
     double start = now();
     check((*executable)->run(context, **resources, inputs, outputs));
     if (round > 0)
       times.push_back((now() - start) / kInstructions);
+    if (profiled) // what the writer does beside is no part of a run, but the buffer must not be full
+      check(runtime::profile::flush());
+  }
+  if (profiled) {
+    check(runtime::profile::stop());
+    std::filesystem::remove(trace);
   }
   if (*static_cast<const float *>((*output)->data()) != kInstructions)
     throw std::runtime_error("the program computed something else");

@@ -194,6 +194,8 @@ int main(int argc, char **argv) {
     jit_replay(report, threads);
     recurrent(report, kRounds, threads);
     add(report, "plan_instruction", "time", "ns", 1e9 * seconds_per_instruction(kRounds), threads);
+    add(report, "plan_instruction_profiled", "time", "ns",
+        1e9 * seconds_per_instruction(kRounds, /*profiled=*/true), threads);
     add(report, "compile_context", "time", "us", 1e6 * seconds_per_context(kRounds), threads);
     inference(report, kRounds, threads);
     executables(report, threads);

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <sys/wait.h>
 #include <vector>
@@ -56,6 +58,19 @@ struct ExecutableTest : ::testing::Test {
     EXPECT_EQ(first, 5.0f);
   }
 };
+
+TEST_F(ExecutableTest, TheVariableTracesItsRuns) {
+  std::string trace = folder + "/trace.json";
+  Result result = run("WEFT_PROFILE=" + trace + " " + exe + " --weights " + weights + " --input " +
+                      x + " --input " + idx + " --output " + y);
+  EXPECT_EQ(result.code, 0) << result.text;
+  expect_right();
+  std::ifstream file(trace);
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  for (const char *what : {"\"cat\":\"program\"", "\"cat\":\"library\"", "\"cat\":\"kernel\"",
+                           "\"dropped\":0}"})
+    EXPECT_NE(text.find(what), std::string::npos) << what << " in " << text;
+}
 
 TEST_F(ExecutableTest, HelpListsShapesWithoutAnyFile) {
   Result result = run(exe + " --help");

@@ -166,7 +166,8 @@ absl::Status print_help(const weft_model_code &code, const char *self) {
   if (!state.empty())
     std::printf("The model keeps state from step to step. --load takes all of it from a file "
                 "before the first step, --save writes it after the last.\n");
-  std::printf("\n");
+  std::printf("WEFT_PROFILE=trace.json in the environment writes where the time goes, for Perfetto "
+              "and weft-prof.\n\n");
   for (uint64_t i = 0; i < code.entry_count; ++i) {
     const weft_entry_code &entry = *code.levels[0][i];
     const SizedPrograms &programs = entries[i];

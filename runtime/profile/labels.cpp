@@ -1,9 +1,8 @@
 #include "runtime/profile/labels.h"
 
 #include <array>
-#include <charconv>
-#include <cstring>
 
+#include "runtime/core/caches.h"
 #include "runtime/profile/limits.h"
 
 namespace weft::runtime::profile {
@@ -41,6 +40,12 @@ void quote(std::string &to, std::string_view text) {
   }
   to += '"';
 }
+
+const RegisteredCache registered("labels of profiles", "nothing: a trace begins with them known",
+                                 [] {
+                                   const Labels &labels = Labels::instance();
+                                   return CacheUse{labels.count(), labels.bytes(), -1, kLabelBytes};
+                                 });
 
 } // namespace
 
@@ -119,6 +124,16 @@ uint32_t Labels::number_of(const Label &label) {
   labels_.push_back(std::move(kept));
   numbers_.emplace(std::move(key), number);
   return number;
+}
+
+int64_t Labels::count() const {
+  std::lock_guard lock(mutex_);
+  return static_cast<int64_t>(labels_.size());
+}
+
+int64_t Labels::bytes() const {
+  std::lock_guard lock(mutex_);
+  return bytes_;
 }
 
 const Label &Labels::at(uint32_t number) const {

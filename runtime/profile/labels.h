@@ -19,6 +19,8 @@ public:
   uint32_t number_of(const Label &label);
   // A label stays where it is.
   const Label &at(uint32_t number) const;
+  int64_t count() const;
+  int64_t bytes() const;
 
 private:
   Labels();
