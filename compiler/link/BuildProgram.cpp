@@ -48,6 +48,21 @@ llvm::SmallVector<std::string> locationsOf(mlir::Location location) {
   return texts;
 }
 
+// The share of an operand that a kernel may read: of one that is only looked up or sliced, as a
+// table of embeddings is, no more than what comes of that.
+double shareRead(mlir::Value operand) {
+  auto type = mlir::cast<mlir::RankedTensorType>(operand.getType());
+  double read = 0;
+  for (mlir::OpOperand &use : operand.getUses()) {
+    if (use.getOperandNumber() != 0 ||
+        !mlir::isa<ir::IndexSelectOp, ir::GatherOp, ir::SliceOp>(use.getOwner()))
+      return 1;
+    auto result = mlir::cast<mlir::RankedTensorType>(use.getOwner()->getResult(0).getType());
+    read += double(result.getNumElements());
+  }
+  return std::min(1.0, read / std::max(double(type.getNumElements()), 1.0));
+}
+
 // What a profile says of the kernel's launches.
 runtime::KernelNote noteOf(plan::KernelOp kernel) {
   runtime::KernelNote note;
@@ -55,12 +70,12 @@ runtime::KernelNote noteOf(plan::KernelOp kernel) {
   auto count = double(std::max<int64_t>(int64_t(kernel.getCount()), 1));
   if (kernel.getFlops())
     note.flops_of_piece = kernel.getFlops()->convertToDouble() / count;
-  auto add = [&](mlir::Type given) {
+  auto add = [&](mlir::Type given, double share) {
     auto type = mlir::dyn_cast<mlir::RankedTensorType>(given);
     if (!type || !type.hasStaticShape())
       return;
     DType dtype = ir::dtypeOf(type.getElementType());
-    double bytes = double(type.getNumElements()) * double(byte_size(dtype));
+    double bytes = share * double(type.getNumElements()) * double(byte_size(dtype));
     if (varies && ir::hasNamedDims(type))
       note.bytes_of_piece += bytes / count;
     else
@@ -70,14 +85,16 @@ runtime::KernelNote noteOf(plan::KernelOp kernel) {
       note.types += (i > 0 ? "," : "") + std::to_string(dim);
     note.types += "]";
   };
-  for (mlir::Type type : kernel.getFunctionType().getInputs()) {
+  auto fusions = kernel.getBody().front().getOps<ir::FusionOp>();
+  mlir::Block *body = fusions.empty() ? nullptr : &(*fusions.begin()).getBody().front();
+  for (auto [i, type] : llvm::enumerate(kernel.getFunctionType().getInputs())) {
     note.types += note.types.empty() ? "" : " ";
-    add(type);
+    add(type, body && i < body->getNumArguments() ? shareRead(body->getArgument(i)) : 1);
   }
   note.types += " ->";
   for (mlir::Type type : kernel.getFunctionType().getResults()) {
     note.types += " ";
-    add(type);
+    add(type, 1);
   }
   return note;
 }

@@ -229,6 +229,21 @@ TEST(Profile, SymbolicProgramsCountWhatRan) {
   EXPECT_NEAR(kernels[0].args["bytes"].get<double>(), 4.0 * (2 * 64 * 32 + 32), 1);
 }
 
+// Of a table that is looked up only what is read counts.
+TEST(Profile, AnEmbeddingReadsItsRows) {
+  Tensor table = full({5000, 16}, 0.5), rows = full({8}, 3, int64);
+  eval({table, rows});
+  std::string file = file_of("table.json");
+  {
+    Profile profile(file);
+    Tensor y = tanh(table.index_select(0, rows));
+    y.eval();
+  }
+  std::vector<Span> kernels = Trace(file).of("kernel");
+  ASSERT_EQ(kernels.size(), 1u);
+  EXPECT_EQ(kernels[0].args["bytes"], 4 * 8 * 16 + 8 * 8 + 4 * 8 * 16);
+}
+
 TEST(Profile, OneAtATime) {
   std::string file = file_of("one.json");
   Profile profile(file);
