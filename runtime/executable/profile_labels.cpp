@@ -32,8 +32,8 @@ double bytes_of(const TensorRef &tensor) {
 
 class LabelMaker {
 public:
-  LabelMaker(const Program &program, std::span<const LibraryEntry *const> entries)
-      : program_(program), entries_(entries) {}
+  LabelMaker(const Program &program, std::span<const double> operations)
+      : program_(program), operations_(operations) {}
 
   uint32_t operator()(const Launch &launch) {
     Label label{Kind::kKernel, program_.symbols[launch.kernel]};
@@ -64,10 +64,7 @@ public:
     }
     parameters(args, buffers);
     args.add("types", types);
-    const LibraryEntry *entry = next_entry_ < entries_.size() ? entries_[next_entry_] : nullptr;
-    ++next_entry_;
-    if (entry)
-      label.flops = entry->operations(call);
+    label.flops = operations_[next_call_++];
     label.args = args.take();
     return number_of(label);
   }
@@ -113,16 +110,15 @@ private:
   }
 
   const Program &program_;
-  std::span<const LibraryEntry *const> entries_;
-  size_t next_entry_ = 0;
+  std::span<const double> operations_;
+  size_t next_call_ = 0;
 };
 
 } // namespace
 
-ProfileLabels make_profile_labels(const Program &program,
-                                  std::span<const LibraryEntry *const> entries) {
+ProfileLabels make_profile_labels(const Program &program, std::span<const double> operations) {
   ProfileLabels labels;
-  LabelMaker make(program, entries);
+  LabelMaker make(program, operations);
   for (const Instruction &instruction : program.instructions)
     labels.instructions.push_back(std::visit(make, instruction));
   labels.program =

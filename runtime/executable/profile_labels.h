@@ -5,7 +5,6 @@
 #include <span>
 #include <vector>
 
-#include "runtime/executable/library_call.h"
 #include "runtime/executable/program.h"
 
 namespace weft::runtime {
@@ -16,8 +15,7 @@ struct ProfileLabels {
   std::vector<uint32_t> instructions;
 };
 
-// entries: those of the library calls, in order; null where one says nothing of its operations.
-ProfileLabels make_profile_labels(const Program &program,
-                                  std::span<const LibraryEntry *const> entries);
+// operations: of the library calls, in order (LibraryEntry::operations).
+ProfileLabels make_profile_labels(const Program &program, std::span<const double> operations);
 
 } // namespace weft::runtime

@@ -316,10 +316,11 @@ absl::Status ProgramExecutable::run_step(const RunContext &context, Resources &r
 const ProfileLabels &ProgramExecutable::profile_labels() {
   std::lock_guard lock(mutex_);
   if (!profile_labels_) {
-    std::vector<const LibraryEntry *> entries;
+    std::vector<double> operations;
     for (const auto &[entry, call] : library_calls_)
-      entries.push_back(entry);
-    profile_labels_ = std::make_unique<const ProfileLabels>(make_profile_labels(program_, entries));
+      operations.push_back(entry->operations(*call));
+    profile_labels_ =
+        std::make_unique<const ProfileLabels>(make_profile_labels(program_, operations));
   }
   return *profile_labels_;
 }

@@ -127,7 +127,7 @@ absl::Status CudaExecutable::load(const runtime::LibraryResolver &libraries) {
         return at(call->location, state.status());
       library_scratch_ = std::max(library_scratch_, (*state)->scratch_bytes());
       library_calls_[i] = *std::move(state);
-      library_entries_.push_back(entry);
+      library_operations_.push_back(entry->operations(*call));
     }
   }
   if (!program_.constants.empty())
@@ -321,7 +321,7 @@ absl::Status CudaExecutable::execute(Resources &resources, size_t number) const 
 
 const runtime::ProfileLabels &CudaExecutable::profile_labels() {
   std::call_once(labels_made_,
-                 [this] { labels_ = runtime::make_profile_labels(program_, library_entries_); });
+                 [this] { labels_ = runtime::make_profile_labels(program_, library_operations_); });
   return labels_;
 }
 

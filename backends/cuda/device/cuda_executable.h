@@ -101,7 +101,7 @@ private:
   std::vector<Kernel> kernels_; // by number of the symbol
   std::shared_ptr<runtime::Buffer> constants_, state_;
   std::vector<std::unique_ptr<runtime::LibraryCallState>> library_calls_; // by instruction
-  std::vector<const runtime::LibraryEntry *> library_entries_;            // by library call
+  std::vector<double> library_operations_;                                // by library call
   std::once_flag labels_made_;
   runtime::ProfileLabels labels_;
   int64_t library_scratch_ = 0;
