@@ -113,6 +113,7 @@ private:
   absl::Status compute_values(const RunContext &context, Resources &resources, void *block);
   absl::StatusOr<const LibraryStates *> library_states(int threads);
   absl::Status run_step(const RunContext &context, Resources &resources, const Step &step) const;
+  absl::Status run_profiled(const RunContext &context, Resources &resources);
   absl::Status failure(const Step &step, int32_t code, void *const *buffers) const;
   absl::Status at(const Step &step, const absl::Status &status) const;
   // The profile's, made when a run is first profiled.
