@@ -73,7 +73,8 @@ double seconds_per_instruction(int rounds, bool profiled) {
     check((*executable)->run(context, **resources, inputs, outputs));
     if (round > 0)
       times.push_back((now() - start) / kInstructions);
-    if (profiled) // what the writer does beside is no part of a run, but the buffer must not be full
+    if (profiled) // what the writer does beside is no part of a run, but the buffer must not be
+                  // full
       check(runtime::profile::flush());
   }
   if (profiled) {

@@ -77,7 +77,9 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> at_sizes(const CompiledProgram 
 absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
   auto start = Clock::now();
   auto span_of = [](runtime::profile::Kind kind, const char *name) {
-    return [kind, name] { return runtime::profile::Label{kind, name}; };
+    return [kind, name] {
+      return runtime::profile::Label{kind, name};
+    };
   };
   using runtime::profile::Kind;
   runtime::profile::Span span(span_of(Kind::kFind, "load or compile"));

@@ -62,8 +62,12 @@ private:
         .add("kernels", data.kernels)
         .add("library calls", data.library_calls);
     std::string name = std::string(weft::name(data.reason)) + " " + line;
-    return {runtime::profile::Kind::kEvaluation, data.exchange.empty() ? name : data.exchange,
-            args.take(), "evaluation", 0, 0};
+    return {runtime::profile::Kind::kEvaluation,
+            data.exchange.empty() ? name : data.exchange,
+            args.take(),
+            "evaluation",
+            0,
+            0};
   }
 
   std::shared_ptr<EvaluationRecord> record_;

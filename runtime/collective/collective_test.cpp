@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <thread>
 
@@ -13,6 +14,7 @@
 #include "runtime/abi/weft_collective.h"
 #include "runtime/collective/check_collectives.h"
 #include "runtime/collective/layers.h"
+#include "runtime/profile/profile.h"
 
 namespace weft::runtime {
 namespace {
@@ -54,6 +56,24 @@ INSTANTIATE_TEST_SUITE_P(All, Ranks, testing::Range(1, 9));
 TEST_P(Ranks, EveryCollectiveGivesWhatLoopsSay) {
   run_ranks(GetParam(),
             [](Communicator &ranks) { EXPECT_EQ(check_collectives(*ranks.world()), ""); });
+}
+
+TEST(Collective, AProfileHasTheCallOfEachRank) {
+  std::string file = testing::TempDir() + "/collectives.json";
+  ASSERT_TRUE(profile::start(file).ok());
+  run_ranks(3, [](Communicator &ranks) {
+    std::vector<float> data(1000, 1);
+    EXPECT_TRUE(ranks.world()->run(all_reduce(data, "train.cpp:7")).ok());
+  });
+  ASSERT_TRUE(profile::stop().ok());
+  std::ifstream in(file);
+  int calls = 0;
+  for (std::string line; std::getline(in, line);)
+    calls += line.find("all_reduce(sum, float32 x 1000)") != std::string::npos &&
+             line.find("\"cat\":\"collective\"") != std::string::npos &&
+             line.find("\"line\":\"train.cpp:7\",\"group\":\"world\",\"bytes\":4000") !=
+                 std::string::npos;
+  EXPECT_EQ(calls, 3);
 }
 
 TEST(Collective, BitsDoNotDependOnTime) {

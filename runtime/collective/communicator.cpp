@@ -177,8 +177,11 @@ absl::Status Group::run(CollectiveCall call) {
 
 // With the wait for the other ranks.
 static profile::Label label_of(const CollectiveCall &call, const std::string &group) {
-  return {profile::Kind::kCollective, describe(call),
-          profile::Args().add("line", call.place).add("group", group).take(), "", 0,
+  return {profile::Kind::kCollective,
+          describe(call),
+          profile::Args().add("line", call.place).add("group", group).take(),
+          "",
+          0,
           static_cast<double>(call.count * byte_size(call.dtype))};
 }
 

@@ -58,7 +58,10 @@ public:
     std::vector<int32_t> buffers;
     for (size_t i = 0; i < call.operands.size(); ++i) {
       label.bytes += bytes_of(call.operands[i]);
-      absl::StrAppend(&types, i == 0 ? "" : i == static_cast<size_t>(call.inputs) ? " -> " : " ",
+      absl::StrAppend(&types,
+                      i == 0                                  ? ""
+                      : i == static_cast<size_t>(call.inputs) ? " -> "
+                                                              : " ",
                       type_text(call.operands[i]));
       buffers.push_back(call.operands[i].buffer);
     }

@@ -241,9 +241,9 @@ ProgramExecutable::acquire(const RunContext &context) {
   return resources;
 }
 
-[[gnu::always_inline]] inline absl::Status
-ProgramExecutable::run_step(const RunContext &context, Resources &resources,
-                            const Step &step) const {
+[[gnu::always_inline]] inline absl::Status ProgramExecutable::run_step(const RunContext &context,
+                                                                       Resources &resources,
+                                                                       const Step &step) const {
   void *const *buffers = resources.pointers.data() + step.first_operand;
   switch (step.op) {
   case Op::kSerialLaunch:
@@ -270,8 +270,7 @@ ProgramExecutable::run_step(const RunContext &context, Resources &resources,
     void *scratch = resources.scratch;
     if (planned.scratch != -1 && program_.buffers[planned.scratch].bytes >= state.scratch_bytes())
       scratch = buffers[step.operands - 1];
-    if (absl::Status status = state.run({buffers, planned.operands.size()}, scratch);
-        !status.ok())
+    if (absl::Status status = state.run({buffers, planned.operands.size()}, scratch); !status.ok())
       return at(step, status);
     break;
   }

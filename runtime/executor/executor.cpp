@@ -356,8 +356,8 @@ void Executor::count_memory() {
   AllocatorStats stats = memory()->allocator().stats();
   for (auto [what, bytes] : {std::pair("bytes in use", stats.live_bytes),
                              std::pair("bytes taken from the system", stats.reserved_bytes)})
-    profile::count(profile::number_of({profile::Kind::kCounter,
-                                       absl::StrCat(name_, " ", what), "", "bytes", 0, 0}),
+    profile::count(profile::number_of({profile::Kind::kCounter, absl::StrCat(name_, " ", what), "",
+                                       "bytes", 0, 0}),
                    bytes);
 }
 

@@ -45,7 +45,10 @@ public:
                    std::span<Buffer *const> outputs) override {
     profile::Span span([this] {
       return profile::Label{profile::Kind::kTransfer,
-                            "transfer " + from_.name() + " to " + to_.name(), "", "", 0,
+                            "transfer " + from_.name() + " to " + to_.name(),
+                            "",
+                            "",
+                            0,
                             static_cast<double>(2 * input_.bytes)};
     });
     absl::Status status = copy(resources, inputs, outputs);

@@ -8,9 +8,10 @@
 namespace weft::runtime::profile {
 namespace {
 
-constexpr std::array kNames = {"kernel",  "library",    "copy",    "fill",   "transfer", "collective",
-                               "program", "evaluation", "prepare", "submit", "find",     "wait",
-                               "compile", "phase",      "codegen", "link",   "cache",    "counter"};
+constexpr std::array kNames = {"kernel",     "library", "copy",       "fill",    "transfer",
+                               "collective", "program", "evaluation", "prepare", "submit",
+                               "find",       "wait",    "compile",    "phase",   "codegen",
+                               "link",       "cache",   "counter"};
 static_assert(kNames.size() == static_cast<size_t>(Kind::kCounter) + 1);
 
 // A string of JSON. Bytes that are no UTF-8 become question marks.

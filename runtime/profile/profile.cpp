@@ -54,12 +54,12 @@ private:
   void drain();
   void forget_ended();
 
-  std::mutex control_;          // start and stop
-  std::mutex mutex_;            // rings and file
-  std::mutex sleep_;            // of the writer
+  std::mutex control_; // start and stop
+  std::mutex mutex_;   // rings and file
+  std::mutex sleep_;   // of the writer
   std::condition_variable wake_;
   std::atomic<bool> wanted_{false};
-  bool stopping_ = false;       // under sleep_
+  bool stopping_ = false; // under sleep_
   std::thread writer_;
   std::vector<std::shared_ptr<Ring>> rings_;
   int threads_ = 0; // that ever joined
@@ -193,8 +193,8 @@ std::shared_ptr<Ring> Recorder::join() {
     forget_ended();
   if (static_cast<int64_t>(rings_.size()) >= kThreads)
     return nullptr;
-  return rings_.emplace_back(std::make_shared<Ring>(
-      ++threads_, own.name.empty() ? name_of_thread() : own.name));
+  return rings_.emplace_back(
+      std::make_shared<Ring>(++threads_, own.name.empty() ? name_of_thread() : own.name));
 }
 
 void Recorder::rename(Ring *ring, std::string name) {
@@ -243,9 +243,8 @@ void Recorder::loop() {
   pthread_setname_np(pthread_self(), "weft-profile");
   std::unique_lock sleep(sleep_);
   while (!stopping_) {
-    wake_.wait_for(sleep, kPeriod, [this] {
-      return stopping_ || wanted_.load(std::memory_order_relaxed);
-    });
+    wake_.wait_for(sleep, kPeriod,
+                   [this] { return stopping_ || wanted_.load(std::memory_order_relaxed); });
     wanted_.store(false, std::memory_order_relaxed);
     sleep.unlock();
     {

@@ -1,8 +1,8 @@
 // What happens when, on which thread: spans and counters, written as a trace that Perfetto reads.
 //
 // A thread records into a buffer of its own, without a lock; one other thread writes the file. Off,
-// a span is one relaxed load. What does not fit into a bound (profile/limits.h) is dropped, counted,
-// and said in the file and on stderr.
+// a span is one relaxed load. What does not fit into a bound (profile/limits.h) is dropped,
+// counted, and said in the file and on stderr.
 #pragma once
 
 #include <atomic>
@@ -98,7 +98,9 @@ public:
       : label_(label), value_(value), begin_(label ? now() : 0) {}
   // Of a label that is only made when a trace is written.
   template <typename MakeLabel>
-    requires requires(MakeLabel make) { Label(make()); }
+  requires requires(MakeLabel make) {
+    Label(make());
+  }
   explicit Span(MakeLabel make, int64_t value = 0) : Span(on() ? number_of(make()) : 0, value) {}
   Span(const Span &) = delete;
   Span &operator=(const Span &) = delete;

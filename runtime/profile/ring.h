@@ -53,9 +53,9 @@ public:
     return dropped_.exchange(0, std::memory_order_relaxed);
   }
 
-  const int thread;         // its number in the file
-  std::string name;         // under the lock of who takes
-  bool is_named = false;    // in the file; the same
+  const int thread;               // its number in the file
+  std::string name;               // under the lock of who takes
+  bool is_named = false;          // in the file; the same
   std::atomic<bool> ended{false}; // the thread is gone
 
 private:

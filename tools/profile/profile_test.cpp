@@ -58,8 +58,11 @@ TEST(Table, IsWhatItWas) {
   auto trace = parse(text_of("trace.json"));
   ASSERT_TRUE(trace.ok()) << trace.status();
   std::string all;
-  for (auto [by, name] : {std::pair(By::kKernel, "kernel"), {By::kLine, "line"},
-                          {By::kModule, "module"}, {By::kOp, "op"}, {By::kPhase, "phase"}})
+  for (auto [by, name] : {std::pair(By::kKernel, "kernel"),
+                          {By::kLine, "line"},
+                          {By::kModule, "module"},
+                          {By::kOp, "op"},
+                          {By::kPhase, "phase"}})
     all += std::string("== by ") + name + "\n" + table(*trace, {100, 10}, {by, Sort::kTime, 3});
   all += "== by kernel, without a roofline\n" + table(*trace, {}, {By::kKernel, Sort::kCalls, 0});
   EXPECT_EQ(all, text_of("tables.txt")) << all;

@@ -63,8 +63,8 @@ struct Row {
   std::string name, line;
   bool has_other_lines = false;
   int64_t calls = 0;
-  double time = 0;                 // nanoseconds
-  double flops = 0, bytes = 0;     // of all calls
+  double time = 0;                  // nanoseconds
+  double flops = 0, bytes = 0;      // of all calls
   double known_time = 0, least = 0; // of calls of which the least time is known
   double lost() const {
     return std::max(known_time - least, 0.0);
@@ -227,7 +227,7 @@ double wall_of(const Trace &trace) {
 
 void sort_rows(std::vector<Row> &rows, Sort by) {
   auto amount = [by](const Row &row) {
-    return by == Sort::kCalls ? static_cast<double>(row.calls)
+    return by == Sort::kCalls  ? static_cast<double>(row.calls)
            : by == Sort::kLost ? row.lost()
                                : row.time;
   };
@@ -263,8 +263,8 @@ std::string table(const Trace &trace, const Peaks &peaks, const TableOptions &op
     head.insert(head.end(), {"% of roof", "bound", "lost ms"});
   head.push_back(title(options.by));
   columns.add(head);
-  size_t shown = options.top > 0 ? std::min(rows.size(), static_cast<size_t>(options.top))
-                                 : rows.size();
+  size_t shown =
+      options.top > 0 ? std::min(rows.size(), static_cast<size_t>(options.top)) : rows.size();
   double rest = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
     const Row &row = rows[i];
@@ -272,9 +272,9 @@ std::string table(const Trace &trace, const Peaks &peaks, const TableOptions &op
       rest += row.time;
       continue;
     }
-    std::vector<std::string> cells = {milliseconds(row.time), share(row.time, whole),
-                                      absl::StrCat(row.calls),
-                                      number("%.1f", row.time / static_cast<double>(row.calls) * 1e-3)};
+    std::vector<std::string> cells = {
+        milliseconds(row.time), share(row.time, whole), absl::StrCat(row.calls),
+        number("%.1f", row.time / static_cast<double>(row.calls) * 1e-3)};
     auto pace = [&](double amount) {
       return amount > 0 && row.time > 0 ? number("%.1f", amount / row.time) : "-";
     };
@@ -284,9 +284,9 @@ std::string table(const Trace &trace, const Peaks &peaks, const TableOptions &op
     }
     if (roofs) {
       cells.push_back(row.least > 0 ? share(row.least, row.known_time) : "-");
-      cells.push_back(row.least <= 0                                          ? "-"
+      cells.push_back(row.least <= 0                                     ? "-"
                       : row.flops / peaks.gflops > row.bytes / peaks.gbs ? "flops"
-                                                                              : "bytes");
+                                                                         : "bytes");
       cells.push_back(row.least > 0 ? milliseconds(row.lost()) : "-");
     }
     bool says_line = options.by == By::kKernel && !row.line.empty();
@@ -298,9 +298,8 @@ std::string table(const Trace &trace, const Peaks &peaks, const TableOptions &op
   if (shown < rows.size())
     absl::StrAppend(&text, "and ", rows.size() - shown, " more, ", milliseconds(rest),
                     " ms; --top=0 shows all\n");
-  absl::StrAppend(&text, "\n", milliseconds(whole), " ms in ",
-                  phases ? "phases" : "instructions", ", ", milliseconds(wall),
-                  " ms from the first event to the last one");
+  absl::StrAppend(&text, "\n", milliseconds(whole), " ms in ", phases ? "phases" : "instructions",
+                  ", ", milliseconds(wall), " ms from the first event to the last one");
   if (roofs && least > 0)
     absl::StrAppend(&text, "; the roofline is at ", milliseconds(least), " ms (",
                     share(least, known), " %)");

@@ -178,8 +178,7 @@ private:
       return false;
     }
     if (fits(event_.threads))
-      trace.program_threads =
-          std::max(trace.program_threads, static_cast<int64_t>(event_.threads));
+      trace.program_threads = std::max(trace.program_threads, static_cast<int64_t>(event_.threads));
     trace.spans.push_back({number_of(event_.kind), static_cast<int32_t>(event_.thread),
                            std::llround(event_.begin * 1000), std::llround(event_.duration * 1000),
                            0, events_});
@@ -187,9 +186,8 @@ private:
   }
 
   int32_t number_of(const SpanKind &kind) {
-    std::string key =
-        absl::StrCat(kind.category, "\n", kind.name, "\n", kind.line, "\n", kind.types, "\n",
-                     kind.flops, "\n", kind.bytes);
+    std::string key = absl::StrCat(kind.category, "\n", kind.name, "\n", kind.line, "\n",
+                                   kind.types, "\n", kind.flops, "\n", kind.bytes);
     for (const std::string &each : kind.reads)
       absl::StrAppend(&key, "\n", each);
     auto [it, fresh] = numbers_.try_emplace(std::move(key), static_cast<int32_t>(numbers_.size()));
@@ -237,9 +235,8 @@ absl::StatusOr<Trace> read_trace(std::istream &in) {
   if (!read && reader.wrong.empty())
     reader.wrong = "it ends early";
   if (!reader.wrong.empty())
-    return absl::InvalidArgumentError(
-        "is no trace of Weft: " + reader.wrong +
-        "; WEFT_PROFILE=trace.json ./program writes one");
+    return absl::InvalidArgumentError("is no trace of Weft: " + reader.wrong +
+                                      "; WEFT_PROFILE=trace.json ./program writes one");
   nest(reader.trace.spans);
   return std::move(reader.trace);
 }

@@ -24,7 +24,7 @@ struct Span {
   int32_t thread = 0;
   int64_t begin = 0, duration = 0; // nanoseconds
   int64_t self = 0;                // without what it contains on its thread
-  int64_t order = 0;              // in the file: a span stands behind what it contains
+  int64_t order = 0;               // in the file: a span stands behind what it contains
   bool is_outermost = true;
 };
 

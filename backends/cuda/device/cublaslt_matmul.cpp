@@ -185,10 +185,10 @@ public:
 
   double operations(const LibraryCall &call) const override {
     absl::StatusOr<Problem> problem = read(call);
-    return problem.ok() ? 2.0 * static_cast<double>(problem->batch) *
-                              static_cast<double>(problem->m) * static_cast<double>(problem->n) *
-                              static_cast<double>(problem->k)
-                        : 0;
+    return problem.ok()
+               ? 2.0 * static_cast<double>(problem->batch) * static_cast<double>(problem->m) *
+                     static_cast<double>(problem->n) * static_cast<double>(problem->k)
+               : 0;
   }
 
   absl::StatusOr<std::unique_ptr<runtime::LibraryCallState>> init(const LibraryCall &call,

@@ -358,7 +358,9 @@ absl::Status CudaExecutable::run(const runtime::RunContext &context,
   bool profiled = runtime::profile::on();
   runtime::profile::Span span(profiled ? profile_labels().program : 0, context.threads);
   auto transfer = [](const char *name) {
-    return [name] { return runtime::profile::Label{runtime::profile::Kind::kTransfer, name}; };
+    return [name] {
+      return runtime::profile::Label{runtime::profile::Kind::kTransfer, name};
+    };
   };
   auto bring = [&]() -> absl::Status {
     runtime::profile::Span copying(transfer("inputs to the GPU"));
@@ -380,8 +382,7 @@ absl::Status CudaExecutable::run(const runtime::RunContext &context,
   };
   auto enqueue = [&](size_t first, size_t end) -> absl::Status {
     for (size_t i = first; i < end; ++i)
-      if (absl::Status status =
-              profiled ? execute_profiled(resources, i) : execute(resources, i);
+      if (absl::Status status = profiled ? execute_profiled(resources, i) : execute(resources, i);
           !status.ok())
         return status;
     return absl::OkStatus();
