@@ -66,6 +66,7 @@ struct Row {
   double time = 0;                  // nanoseconds
   double flops = 0, bytes = 0;      // of all calls
   double known_time = 0, least = 0; // of calls of which the least time is known
+  double best = 0; // the largest share of the roofline that a call reached
   double lost() const {
     return std::max(known_time - least, 0.0);
   }
@@ -98,6 +99,7 @@ std::vector<Row> rows_of(const Trace &trace, const Peaks &peaks, By by) {
     if (double least = least_time(kind, peaks); least > 0 && by != By::kPhase) {
       row.known_time += time;
       row.least += least;
+      row.best = std::max(row.best, least / std::max(time, 1.0));
     }
   }
   return rows;
@@ -260,7 +262,7 @@ std::string table(const Trace &trace, const Peaks &peaks, const TableOptions &op
   if (!phases)
     head.insert(head.end(), {"GFLOP/s", "GB/s"});
   if (roofs)
-    head.insert(head.end(), {"% of roof", "bound", "lost ms"});
+    head.insert(head.end(), {"% of roof", "best", "bound", "lost ms"});
   head.push_back(title(options.by));
   columns.add(head);
   size_t shown =
@@ -284,6 +286,7 @@ std::string table(const Trace &trace, const Peaks &peaks, const TableOptions &op
     }
     if (roofs) {
       cells.push_back(row.least > 0 ? share(row.least, row.known_time) : "-");
+      cells.push_back(row.least > 0 ? share(row.best, 1) : "-");
       cells.push_back(row.least <= 0                                     ? "-"
                       : row.flops / peaks.gflops > row.bytes / peaks.gbs ? "flops"
                                                                          : "bytes");

@@ -9,7 +9,7 @@
 
 // KERNELS: trace.json: A processor, 4 processors, programs on up to 2 threads
 // KERNELS: roofline: 100.0 GFLOP/s (given), 10.0 GB/s (given)
-// KERNELS: 0.160{{ +}}87.8{{ +}}2{{.*}}flops{{ +}}0.120  onednn.matmul
+// KERNELS: 0.160{{ +}}87.8{{ +}}2{{.*}}25.0  33.3  flops{{ +}}0.120  onednn.matmul
 // KERNELS: outside of instructions
 // LINES-NOT: roofline
 // LINES: 0.100{{.*}}train.cpp:7
