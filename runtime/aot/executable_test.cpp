@@ -67,8 +67,8 @@ TEST_F(ExecutableTest, TheVariableTracesItsRuns) {
   expect_right();
   std::ifstream file(trace);
   std::string text((std::istreambuf_iterator<char>(file)), {});
-  for (const char *what :
-       {"\"cat\":\"program\"", "\"cat\":\"library\"", "\"cat\":\"kernel\"", "\"dropped\":0}"})
+  for (const char *what : {"\"cat\":\"program\"", "\"cat\":\"library\"", "\"reads\":[\"x\",\"w\"]",
+                           "\"cat\":\"kernel\"", "\"dropped\":0}"})
     EXPECT_NE(text.find(what), std::string::npos) << what << " in " << text;
 }
 

@@ -1,7 +1,9 @@
 #include "runtime/executable/profile_labels.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/profile/profile.h"
@@ -30,10 +32,72 @@ double bytes_of(const TensorRef &tensor) {
   return bytes;
 }
 
+using Names = std::vector<std::string>;
+
+void add_names(Names &to, const Names &more) {
+  for (const std::string &name : more)
+    if (std::find(to.begin(), to.end(), name) == to.end())
+      to.push_back(name);
+}
+
+Names name_of_input(const Program &program, const BufferEntry &entry) {
+  const std::string &name = program.inputs[entry.index].name;
+  return name.empty() ? Names() : Names{name};
+}
+
+// The buffers of an instruction; which of them a launch writes is not said.
+std::vector<int32_t> rows_of(const Instruction &instruction) {
+  if (const auto *launch = std::get_if<Launch>(&instruction))
+    return launch->operands;
+  if (const auto *copy = std::get_if<Copy>(&instruction))
+    return {copy->source, copy->target};
+  if (const auto *fill = std::get_if<Fill>(&instruction))
+    return {fill->target};
+  std::vector<int32_t> rows;
+  for (const TensorRef &operand : std::get<LibraryCall>(instruction).operands)
+    rows.push_back(operand.buffer);
+  return rows;
+}
+
+// The names of the weights that each prepared value is computed of: an instruction passes those of
+// all its operands on to all that it may write.
+std::vector<Names> names_of_prepared(const Program &program) {
+  if (program.prepare.empty())
+    return {};
+  const Program &prepare = program.prepare.front();
+  std::map<std::tuple<BufferKind, int32_t, int64_t>, Names> known;
+  auto names = [&](int32_t row) -> Names & {
+    const BufferEntry &entry = prepare.buffers[row];
+    return known[{entry.kind, entry.index, entry.offset}];
+  };
+  for (size_t row = 0; row < prepare.buffers.size(); ++row)
+    if (prepare.buffers[row].kind == BufferKind::kInput) {
+      const BufferEntry &outer =
+          program.buffers[program.prepare_inputs[prepare.buffers[row].index]];
+      if (outer.kind == BufferKind::kInput)
+        names(static_cast<int32_t>(row)) = name_of_input(program, outer);
+    }
+  std::vector<Names> result(prepare.outputs.size());
+  for (const Instruction &instruction : prepare.instructions) {
+    std::vector<int32_t> rows = rows_of(instruction);
+    Names all;
+    for (int32_t row : rows)
+      add_names(all, names(row));
+    for (int32_t row : rows) {
+      const BufferEntry &entry = prepare.buffers[row];
+      if (entry.kind == BufferKind::kArena || entry.kind == BufferKind::kOutput)
+        names(row) = all;
+      if (entry.kind == BufferKind::kOutput)
+        add_names(result[entry.index], all);
+    }
+  }
+  return result;
+}
+
 class LabelMaker {
 public:
   LabelMaker(const Program &program, std::span<const double> operations)
-      : program_(program), operations_(operations) {}
+      : program_(program), operations_(operations), prepared_(names_of_prepared(program)) {}
 
   uint32_t operator()(const Launch &launch) {
     Label label{Kind::kKernel, program_.symbols[launch.kernel]};
@@ -96,17 +160,16 @@ private:
     return args;
   }
 
-  // The names of the weights that it reads, where the program has them: "encoder.0.up.weight". What
-  // stands before the last dot is a module's path.
+  // The names of the inputs and weights that it reads, or reads something prepared of, where the
+  // program has them: "encoder.0.up.weight". What stands before the last dot is a module's path.
   void parameters(Args &args, std::span<const int32_t> operands) const {
-    std::vector<std::string> names;
+    Names names;
     for (int32_t operand : operands) {
       const BufferEntry &entry = program_.buffers[operand];
-      if (entry.kind != BufferKind::kInput)
-        continue;
-      const std::string &name = program_.inputs[entry.index].name;
-      if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end())
-        names.push_back(name);
+      if (entry.kind == BufferKind::kInput)
+        add_names(names, name_of_input(program_, entry));
+      else if (entry.kind == BufferKind::kPrepared)
+        add_names(names, prepared_[entry.index]);
     }
     if (!names.empty())
       args.add("reads", names);
@@ -114,6 +177,7 @@ private:
 
   const Program &program_;
   std::span<const double> operations_;
+  std::vector<Names> prepared_; // of each prepared value
   size_t next_call_ = 0;
 };
 

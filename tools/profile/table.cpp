@@ -37,10 +37,10 @@ std::string op_of(const SpanKind &kind) {
 
 // The module of a weight, "encoder.0.up" of "encoder.0.up.weight".
 std::string module_of(const SpanKind &kind) {
-  if (kind.reads.empty())
-    return "(reads no named weight)";
-  size_t dot = kind.reads.front().rfind('.');
-  return dot == std::string::npos ? "(the model's own weights)" : kind.reads.front().substr(0, dot);
+  for (const std::string &name : kind.reads)
+    if (size_t dot = name.rfind('.'); dot != std::string::npos)
+      return name.substr(0, dot);
+  return kind.reads.empty() ? "(reads no named weight)" : "(inputs and the model's own weights)";
 }
 
 std::string group_of(const SpanKind &kind, By by) {
@@ -66,7 +66,7 @@ struct Row {
   double time = 0;                  // nanoseconds
   double flops = 0, bytes = 0;      // of all calls
   double known_time = 0, least = 0; // of calls of which the least time is known
-  double best = 0; // the largest share of the roofline that a call reached
+  double best = 0;                  // the largest share of the roofline that a call reached
   double lost() const {
     return std::max(known_time - least, 0.0);
   }
