@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "runtime/executable/program_executable.h"
@@ -11,6 +13,7 @@
 #include "runtime/memory/memory.h"
 #include "runtime/memory/prepared_store.h"
 #include "runtime/memory/system_allocator.h"
+#include "runtime/profile/profile.h"
 
 namespace weft::runtime {
 namespace {
@@ -170,6 +173,24 @@ struct PrepareTest : ::testing::Test {
     }
   }
 };
+
+TEST_F(PrepareTest, AProfileNamesTheWeightsBehindPreparedValues) {
+  auto executable = create(with_values());
+  std::string file = testing::TempDir() + "/prepare.json";
+  ASSERT_TRUE(profile::start(file).ok());
+  for (int run = 0; run < 2; ++run)
+    expect(executable, floats(1), floats(2), true);
+  ASSERT_TRUE(profile::stop().ok());
+  std::ifstream in(file);
+  int adds = 0, squares_seen = 0;
+  for (std::string line; std::getline(in, line);) {
+    adds += line.find("\"name\":\"add\"") != std::string::npos &&
+            line.find("\"reads\":[\"x\",\"w\"]") != std::string::npos;
+    squares_seen += line.find("\"name\":\"square\"") != std::string::npos;
+  }
+  EXPECT_EQ(adds, 2);
+  EXPECT_EQ(squares_seen, squares);
+}
 
 TEST_F(PrepareTest, ValuesAreComputedOncePerVersionOfTheWeights) {
   auto executable = create(with_values());
