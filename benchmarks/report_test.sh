@@ -11,6 +11,7 @@ line() {
   line infer ahead_1 weft time ms 2
   line infer ahead_1 torch-eager time ms 8
   line infer ahead_1 onnxruntime time ms 4
+  line infer ahead_1 torch-bfloat16 time ms 1
   line infer behind_1 weft time ms 6
   line infer behind_1 onnxruntime time ms 3
   line infer alone_1 weft time ms 5
@@ -25,12 +26,12 @@ expect() {
 [ "$(grep -c '| infer, time |' page/performance.md)" = 1 ]
 expect '| infer, time | behind_1 | 2 | 2.00 | onnxruntime |'
 expect 'geometric mean 1.00 of 2 cases, behind in 1.' # of 0.5 and 2
-expect '| ahead_1 | 2 | 8 | 4 | 0.50 |'
-expect '| alone_1 | 5 |  |  |  |'
+expect '| ahead_1 | 2 | 8 | 4 | 1 | 0.50 |'
+expect '| alone_1 | 5 |  |  |  |  |'
 expect '| ahead_8 | 50 | 100 | 0.50 |'
 expect '(infer-time-2.svg)'
 grep -q '>0.25</text>' page/infer-time-2.svg
 grep -q '>2.00</text>' page/infer-time-2.svg
 echo 'no json' >> run.json
 if "$report" run.json --out page 2> error; then echo "a damaged line was taken"; exit 1; fi
-grep -q '^run.json:9: ' error
+grep -q '^run.json:10: ' error

@@ -27,15 +27,16 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-[[ " $suites all " == *" $suite "* ]] || usage
+[[ $suite != *" "* && " $suites all " == *" $suite "* ]] || usage
 if [ $suite = all ]; then
   options=(${json:+--json "$json"} ${threads:+--threads "$threads"} --filter "$filter" --busy "$busy")
   [ $peers = 1 ] && options+=(--peers)
+  failed=0
   for each in $suites; do
     echo "benchmarks/run.sh: $each" >&2
-    "$here" $each "${options[@]}" || echo "benchmarks/run.sh: $each failed" >&2
+    "$here" $each "${options[@]}" || { echo "benchmarks/run.sh: $each failed" >&2; failed=1; }
   done
-  exit
+  exit $failed
 fi
 
 # Single operators are measured on two threads, then on one.
@@ -67,10 +68,11 @@ arguments=()
 # Of the suites `infer` and `train`.
 models() {
   local contestants=(--contestant "weft=bazel-bin/benchmarks/models/worker $suite")
-  [ $suite = train ] && contestants+=(--contestant "weft-jit=bazel-bin/benchmarks/models/worker jit")
+  [ $suite = train ] && contestants+=(--contestant "weft-jit=bazel-bin/benchmarks/models/worker jit"
+                                      --contestant "weft-bfloat16=bazel-bin/benchmarks/models/worker bfloat16")
   if [ $peers = 1 ]; then
     make_models
-    local kinds="eager compile"
+    local kinds="eager compile bfloat16"
     [ $suite = infer ] && kinds="eager compile onnx openvino"
     [ $suite = infer ] && install openvino openvino
     for kind in $kinds; do
@@ -86,19 +88,7 @@ case $suite in
   overhead)
     exec bazel-bin/benchmarks/overhead/overhead --threads "$threads" "${arguments[@]}"
     ;;
-  train)
-    contestants=(--contestant "weft=bazel-bin/benchmarks/train/worker")
-    if [ $peers = 1 ]; then
-      make_venv
-      contestants+=(--contestant "torch-eager=$venv/bin/python benchmarks/train/char_gpt.py eager"
-                    --contestant "torch-compile=$venv/bin/python benchmarks/train/char_gpt.py compile")
-    fi
-    # The example's model, then those of the library.
-    [[ char_gpt != *"$filter"* ]] ||
-      bazel-bin/benchmarks/train/train --threads "$threads" "${arguments[@]}" "${contestants[@]}"
-    [ "$filter" = char_gpt ] || models
-    ;;
-  infer)
+  infer | train)
     models
     ;;
   compile)

@@ -48,10 +48,14 @@ void run(const std::string &worker, const std::string &peer, const std::string &
       std::filesystem::remove_all(folder);
       if (!peer.empty()) {
         std::string nothing_kept = "TORCHINDUCTOR_FORCE_DISABLE_CACHES=1 ";
-        double theirs = add("torch-compile", seconds(nothing_kept + peer + arguments));
-        char text[32];
-        std::snprintf(text, sizeof text, " (%.3f)", cold / theirs);
-        line += text;
+        try {
+          double theirs = add("torch-compile", seconds(nothing_kept + peer + arguments));
+          char text[32];
+          std::snprintf(text, sizeof text, " (%.3f)", cold / theirs);
+          line += text;
+        } catch (const std::exception &error) {
+          line += std::string("  torch-compile fails: ") + error.what();
+        }
       }
       std::fprintf(stderr, "  %s\n", line.c_str());
     }

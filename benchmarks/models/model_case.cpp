@@ -39,12 +39,12 @@ std::vector<std::string> training_cases() {
   return names;
 }
 
-ModelCase::ModelCase(const std::string &name)
+ModelCase::ModelCase(const std::string &name, std::optional<DType> lower)
     : kind_(record_of(name).kind), model_([&] {
         manual_seed(1);
         return record_of(name).make();
       }()),
-      optimizer_(model_.module().parameters(), {.lr = 1e-3, .momentum = 0.9}) {
+      optimizer_(model_.module().parameters(), {.lr = 1e-3, .momentum = 0.9}), lower_(lower) {
   inputs_ = record_of(name).example(ModelName(name).batch);
   eval(inputs_);
 }
@@ -62,7 +62,11 @@ std::vector<Tensor> ModelCase::infer() {
 
 Tensor ModelCase::step(const std::vector<Tensor> &given) {
   optimizer_.zero_grad();
-  Tensor loss = loss_of(model_(given), given);
+  Tensor loss;
+  {
+    Autocast scope(lower_.value_or(bfloat16), lower_.has_value());
+    loss = loss_of(model_(given), given);
+  }
   loss.backward();
   optimizer_.step();
   return loss;

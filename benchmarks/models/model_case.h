@@ -1,6 +1,7 @@
 // Models of the library as benchmarks run them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,9 @@ std::vector<std::string> training_cases();
 // A model with random parameters, inputs, and SGD with momentum; models.py has the same.
 class ModelCase {
 public:
-  // Throws Error where there is no such model.
-  explicit ModelCase(const std::string &name);
+  // lower: what forward is cast to in training (weft/autocast.h). Throws Error where there is no
+  // such model.
+  explicit ModelCase(const std::string &name, std::optional<DType> lower = {});
 
   // Results for one of two batches, which take turns: in use, they are new each time. For a model
   // in eval().
@@ -54,6 +56,7 @@ private:
   models::AnyModel model_;
   optim::SGD optimizer_;
   std::vector<Tensor> inputs_, others_;
+  std::optional<DType> lower_;
 };
 
 } // namespace weft::benchmarks

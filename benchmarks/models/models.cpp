@@ -13,7 +13,10 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "usage: %s infer|train ...\n", argv[0]);
     return 2;
   }
-  return run_suite({suite, suite == "infer" ? inference_cases() : training_cases(),
+  std::vector<std::string> cases = suite == "infer" ? inference_cases() : training_cases();
+  if (suite == "train")
+    cases.insert(cases.begin(), "char_gpt_16"); // of examples/char_gpt
+  return run_suite({suite, cases,
                     /*seconds_per_turn=*/0.5, /*rounds=*/5,
                     [](const std::string &name) { return ModelName(name).batch; }},
                    argc - 1, argv + 1);

@@ -1,8 +1,8 @@
 """The peers' side of the suites `infer` and `train`.
 
-Usage: peers.py eager|compile|onnx|openvino infer|train. Speaks the protocol of
-benchmarks/common/contestant.h. onnx, openvino: what PyTorch exports, on ONNX Runtime or OpenVINO;
-they have no training.
+Usage: peers.py eager|compile|bfloat16|onnx|openvino infer|train. Speaks the protocol of
+benchmarks/common/contestant.h. bfloat16: eager training under PyTorch's autocast; onnx, openvino:
+what PyTorch exports, on ONNX Runtime or OpenVINO; they have no training.
 """
 import io
 import os
@@ -15,6 +15,7 @@ warnings.filterwarnings("ignore")  # of exporters
 
 here = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [os.path.join(here, "../common"), here]
+import char_gpt
 import models
 from serve import serve
 
@@ -81,16 +82,23 @@ def infer(mode, case):
     return work
 
 
+def prepared(mode, model):
+    """What forward is called through in training."""
+    if mode == "bfloat16":
+        return torch.autocast("cpu", torch.bfloat16)(model)
+    return torch.compile(model) if mode == "compile" else model
+
+
 def make(mode, suite, case):
+    if case.startswith("char_gpt"):
+        step = char_gpt.step_of(models.split(case)[1], lambda model: prepared(mode, model))
+        return lambda: step().item()
     if not models.has(case):
         return None
     if suite == "infer":
         return infer(mode, case)
-    if mode not in ("eager", "compile"):
-        return None
     model = models.make(case)
-    forward = torch.compile(model) if mode == "compile" else model
-    step = models.step_of(case, model, forward, models.example(case))
+    step = models.step_of(case, model, prepared(mode, model), models.example(case))
     return lambda: step().item()
 
 

@@ -1,10 +1,16 @@
 // The Weft side of `infer` and `train`: a contestant with cases (benchmarks/common/contestant.h).
-// Usage: worker infer|train|jit; jit: the step is one jit function, in which gradients end.
+//
+// Usage: worker infer|train|bfloat16|jit; bfloat16: training under Autocast; jit: the step is one
+// jit function, in which gradients end. Or: worker losses train|bfloat16 CASE, which prints the
+// loss of each of 200 steps.
 #include <cstdio>
+#include <iostream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "benchmarks/common/suite.h"
+#include "benchmarks/models/char_gpt_step.h"
 #include "benchmarks/models/model_case.h"
 
 namespace {
@@ -12,7 +18,32 @@ namespace {
 using namespace weft;
 using namespace weft::benchmarks;
 
+constexpr int kLosses = 200;
+
+// A training step that gives its loss.
+std::function<Tensor()> training(const std::string &mode, const std::string &name) {
+  std::optional<DType> lower;
+  if (mode == "bfloat16")
+    lower = bfloat16;
+  if (name.starts_with("char_gpt")) {
+    auto held = std::make_shared<CharGptStep>(ModelName(name).batch, lower);
+    return [held] {
+      return held->run();
+    };
+  }
+  auto held = std::make_shared<ModelCase>(name, lower);
+  return [held] {
+    return held->step(held->inputs());
+  };
+}
+
 std::function<void()> make(const std::string &mode, const std::string &name) {
+  if (mode == "train" || mode == "bfloat16")
+    return [step = training(mode, name)] {
+      step().item<float>();
+    };
+  if (name.starts_with("char_gpt")) // its step takes no arguments
+    return nullptr;
   auto held = std::make_shared<ModelCase>(name);
   if (mode == "infer") {
     held->module().eval();
@@ -20,10 +51,6 @@ std::function<void()> make(const std::string &mode, const std::string &name) {
       held->infer();
     };
   }
-  if (mode == "train")
-    return [held] {
-      held->step(held->inputs()).item<float>();
-    };
   auto step = jit([held](const std::vector<Tensor> &given) {
     Tensor loss = held->step(given);
     held->optimizer().zero_grad();
@@ -37,9 +64,17 @@ std::function<void()> make(const std::string &mode, const std::string &name) {
 } // namespace
 
 int main(int argc, char **argv) {
-  std::string mode = argc == 2 ? argv[1] : "";
-  if (mode != "infer" && mode != "train" && mode != "jit") {
-    std::fprintf(stderr, "usage: %s infer|train|jit\n", argv[0]);
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.size() == 3 && words[0] == "losses") {
+    std::function<Tensor()> step = training(words[1], words[2]);
+    for (int i = 0; i < kLosses; ++i)
+      std::cout << step().item<float>() << std::endl;
+    return 0;
+  }
+  std::string mode = words.size() == 1 ? words[0] : "";
+  if (mode != "infer" && mode != "train" && mode != "bfloat16" && mode != "jit") {
+    std::fprintf(stderr, "usage: %s infer|train|bfloat16|jit, or losses train|bfloat16 CASE\n",
+                 argv[0]);
     return 2;
   }
   return serve_cases([&](const std::string &name) { return make(mode, name); });

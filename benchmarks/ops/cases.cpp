@@ -107,30 +107,28 @@ Row linear_row(const std::string &name, int64_t m, int64_t k, int64_t n,
 }
 
 // Products of few rows, which take the time that their weights take to be read: x [m, k] times a
-// weight stored as [n, k] (with a bias, as nn::Linear has it) or as [k, n]. With few columns instead,
-// x is what is long.
+// weight stored as [n, k] (with a bias, as nn::Linear has it) or as [k, n]. With few columns
+// instead, x is what is long.
 Row skinny_row(int64_t m, int64_t k, int64_t n, bool transposed) {
   auto make = [=] {
-    OpCase made =
-        transposed
-            ? forward({floats({m, k}), floats({n, k}), floats({n})},
-                      [](const Tensors &x) { return Tensors{linear(x[0], x[1], x[2])}; })
-            : forward({floats({m, k}), floats({k, n})},
-                      [](const Tensors &x) { return Tensors{matmul(x[0], x[1])}; });
+    OpCase made = transposed
+                      ? forward({floats({m, k}), floats({n, k}), floats({n})},
+                                [](const Tensors &x) { return Tensors{linear(x[0], x[1], x[2])}; })
+                      : forward({floats({m, k}), floats({k, n})},
+                                [](const Tensors &x) { return Tensors{matmul(x[0], x[1])}; });
     made.reads = true;
     return made;
   };
-  std::string sizes =
-      std::to_string(m) + "x" + std::to_string(k) + "x" + std::to_string(n);
+  std::string sizes = std::to_string(m) + "x" + std::to_string(k) + "x" + std::to_string(n);
   return {(transposed ? "skinny_linear_" : "skinny_product_") + sizes, "skinny", make,
           MatmulProblem{1, m, k, n, transposed, /*is_weight=*/true, /*bias=*/transposed}};
 }
 
 constexpr std::array<int64_t, 3> kSkinny[] = {
-    {1, 8192, 8192},   {1, 4096, 4096}, {1, 1024, 1024}, {1, 512, 16384}, {1, 16384, 512},
-    {1, 4097, 4095},   {2, 4096, 4096}, {4, 4096, 4096}, {8, 4096, 4096}, {3, 4095, 4097},
-    {8, 512, 16384},   {8, 16384, 512}, {4096, 4096, 1}, {4096, 4096, 2}, {4096, 4096, 4},
-    {4096, 4096, 8},   {16384, 512, 4}, {4095, 4097, 3}};
+    {1, 8192, 8192}, {1, 4096, 4096}, {1, 1024, 1024}, {1, 512, 16384}, {1, 16384, 512},
+    {1, 4097, 4095}, {2, 4096, 4096}, {4, 4096, 4096}, {8, 4096, 4096}, {3, 4095, 4097},
+    {8, 512, 16384}, {8, 16384, 512}, {4096, 4096, 1}, {4096, 4096, 2}, {4096, 4096, 4},
+    {4096, 4096, 8}, {16384, 512, 4}, {4095, 4097, 3}};
 
 // Layers of one width without anything between but a ReLU: inference of one row.
 Row mlp_row(int64_t layers, int64_t width) {
@@ -158,16 +156,16 @@ Row decode_row(int64_t layers, int64_t width) {
   auto make = [=] {
     Tensors inputs = {floats({1, width})};
     for (int64_t i = 0; i < layers; ++i)
-      for (auto [rows, columns] : {std::pair{3 * width, width},
-                                   {width, width},
-                                   {4 * width, width},
-                                   {width, 4 * width}}) {
+      for (auto [rows, columns] :
+           {std::pair{3 * width, width}, {width, width}, {4 * width, width}, {width, 4 * width}}) {
         inputs.push_back(floats({rows, columns}));
         inputs.push_back(floats({rows}));
       }
     OpCase made = forward(inputs, [=](const Tensors &given) {
       Tensor x = given[0];
-      auto norm = [&] { return layer_norm(x, {width}); };
+      auto norm = [&] {
+        return layer_norm(x, {width});
+      };
       for (size_t i = 1; i < given.size(); i += 8) {
         auto apply = [&](size_t number, const Tensor &to) {
           return linear(to, given[i + 2 * number], given[i + 2 * number + 1]);
@@ -573,7 +571,8 @@ const std::vector<Row> &table() {
     for (auto [m, k, n] : kSkinny)
       for (bool transposed : {true, false})
         made.push_back(skinny_row(m, k, n, transposed));
-    for (Row &row : std::vector{mlp_row(3, 8192), mlp_row(3, 1024), decode_row(4, 768), decode_row(2, 2048)})
+    for (Row &row :
+         std::vector{mlp_row(3, 8192), mlp_row(3, 1024), decode_row(4, 768), decode_row(2, 2048)})
       made.push_back(row);
     return made;
   }();

@@ -27,8 +27,8 @@ const std::vector<std::string> &op_case_names();
 
 // These throw std::runtime_error for a name that is not among them.
 OpCase make_op_case(const std::string &name);
-// elementwise, reduction (with pooling), order (sort, topk), norm, movement, matmul, skinny (products
-// of few rows or columns), attention, float64 or convolution.
+// elementwise, reduction (with pooling), order (sort, topk), norm, movement, matmul, skinny
+// (products of few rows or columns), attention, float64 or convolution.
 std::string op_case_group(const std::string &name);
 LibraryProblem op_case_problem(const std::string &name);
 

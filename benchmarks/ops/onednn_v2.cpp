@@ -93,8 +93,7 @@ Call best_of(const std::vector<Candidate> &candidates) {
   return *std::move(best);
 }
 
-//===-- Matmul
-//----------------------------------------------------------------------------------===//
+//===-- Matmul --------------------------------------------------------------------------------===//
 
 struct Matrix {
   int64_t rows, columns;
@@ -162,8 +161,7 @@ std::vector<Call> calls_of(const MatmulProblem &p) {
   return {by_a, by_b};
 }
 
-//===-- Convolution
-//-----------------------------------------------------------------------------===//
+//===-- Convolution ---------------------------------------------------------------------------===//
 
 enum class Direction { kForward, kByImage, kByWeight };
 

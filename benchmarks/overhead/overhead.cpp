@@ -7,8 +7,9 @@
 #include <iostream>
 #include <sstream>
 
-#include "benchmarks/common/report.h"
 #include "benchmarks/common/child_process.h"
+#include "benchmarks/common/report.h"
+#include "benchmarks/models/char_gpt_step.h"
 #include "benchmarks/overhead/contexts.h"
 #include "benchmarks/overhead/executables.h"
 #include "benchmarks/overhead/first_uses.h"
@@ -16,7 +17,6 @@
 #include "benchmarks/overhead/instructions.h"
 #include "benchmarks/overhead/recurrent.h"
 #include "benchmarks/overhead/small_programs.h"
-#include "benchmarks/train/char_gpt_step.h"
 #include "weft/weft.h"
 
 namespace {

@@ -1,4 +1,4 @@
-#include "benchmarks/train/char_gpt_step.h"
+#include "benchmarks/models/char_gpt_step.h"
 
 #include "weft/data/random.h"
 #include "weft/weft.h"

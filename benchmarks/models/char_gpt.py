@@ -1,11 +1,5 @@
-"""PyTorch's side of the suite `train`: the model of examples/char_gpt with the same sizes, dropout, initial values and optimizer.
-
-Usage: char_gpt.py eager|compile BATCH. Speaks the protocol of benchmarks/common/contestant.h.
-"""
-import os
-import sys
-import time
-
+"""PyTorch's side of char_gpt_step.h: the model of examples/char_gpt with the same sizes, dropout, initial
+values and optimizer."""
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -47,16 +41,14 @@ class CharGpt(nn.Module):
         return self.head(self.norm(x))
 
 
-def main():
-    mode, batch = sys.argv[1], int(sys.argv[2])
-    torch.set_num_threads(int(os.environ.get("WEFT_NUM_THREADS", "2")))
+def step_of(batch, prepare=lambda model: model):
+    """A step that returns its loss; prepare: what forward is called through."""
     torch.manual_seed(1)
-    start = time.perf_counter()
     model = CharGpt()
     # The fused implementation is the fastest that PyTorch has on the CPU.
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1, fused=True)
     inputs, targets = torch.randint(VOCABULARY, (2, batch, CONTEXT))
-    forward = torch.compile(model) if mode == "compile" else model
+    forward = prepare(model)
 
     def step():
         loss = F.cross_entropy(forward(inputs).flatten(0, 1), targets.flatten())
@@ -66,16 +58,4 @@ def main():
         optimizer.step()
         return loss
 
-    for _ in range(3):
-        step().item()
-    print("ready", time.perf_counter() - start, flush=True)
-    for line in sys.stdin:
-        start = time.perf_counter()
-        for _ in range(int(line.split()[1])):
-            loss = step()
-        loss.item()
-        print(time.perf_counter() - start, flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    return step
