@@ -60,8 +60,9 @@ private:
 using AxisNames = std::vector<std::string>;
 
 // x cut along the axes: of a whole x this rank keeps its part, of one that is cut otherwise the
-// ranks exchange parts. The result has x's history, and its gradient is x's. Errors: kValue, no such axis, one that stands twice,
-// or not one name for each dim; kShape, a dim that has no equal parts.
+// ranks exchange parts. The result has x's history, and its gradient is x's. Errors: kValue, no
+// such axis, one that stands twice, or not one name for each dim; kShape, a dim that has no equal
+// parts.
 Tensor shard(const Tensor &x, const Mesh &mesh, const AxisNames &axes,
              Location location = Location::current());
 // All of x, on all ranks that have parts of it; x itself where it is whole. With history.

@@ -76,34 +76,16 @@ struct Case {
   std::function<Tensor(const Tensor &, const Tensor &)> function;
 };
 const Case kCases[] = {
-    {"matmul",
-     [](const Tensor &x, const Tensor &y) {
-       return matmul(x, y);
-     }},
-    {"linear",
-     [](const Tensor &x, const Tensor &y) {
-       return tanh(matmul(x, y)) + x.sum();
-     }},
+    {"matmul", [](const Tensor &x, const Tensor &y) { return matmul(x, y); }},
+    {"linear", [](const Tensor &x, const Tensor &y) { return tanh(matmul(x, y)) + x.sum(); }},
     {"softmax of columns",
-     [](const Tensor &x, const Tensor &y) {
-       return softmax(x, 0).matmul(y);
-     }},
-    {"softmax of rows",
-     [](const Tensor &x, const Tensor &y) {
-       return softmax(x, 1).matmul(y);
-     }},
+     [](const Tensor &x, const Tensor &y) { return softmax(x, 0).matmul(y); }},
+    {"softmax of rows", [](const Tensor &x, const Tensor &y) { return softmax(x, 1).matmul(y); }},
     {"mean and variance",
-     [](const Tensor &x, const Tensor &) {
-       return x.var({1}) + x.mean({0}).sum();
-     }},
+     [](const Tensor &x, const Tensor &) { return x.var({1}) + x.mean({0}).sum(); }},
     {"extremes",
-     [](const Tensor &x, const Tensor &y) {
-       return x.max({0}).sum() + y.min({1}).sum();
-     }},
-    {"product",
-     [](const Tensor &x, const Tensor &) {
-       return x.prod(0);
-     }},
+     [](const Tensor &x, const Tensor &y) { return x.max({0}).sum() + y.min({1}).sum(); }},
+    {"product", [](const Tensor &x, const Tensor &) { return x.prod(0); }},
     {"views",
      [](const Tensor &x, const Tensor &y) {
        return x.t().reshape({3, 4, 8}).narrow(0, 1, 2).sum({0}) + y.flip({0}).sum();
@@ -113,21 +95,10 @@ const Case kCases[] = {
        return x.reshape({8, 4, 3}).transpose(0, 1).matmul(x.reshape({8, 4, 3}).permute({1, 2, 0}));
      }},
     {"concat",
-     [](const Tensor &x, const Tensor &y) {
-       return cat({x, y.t().sum({0}, true) + x}, 0);
-     }},
-    {"scan",
-     [](const Tensor &x, const Tensor &) {
-       return cumsum(x, 1) * cumsum(x, 0);
-     }},
-    {"sort",
-     [](const Tensor &x, const Tensor &) {
-       return topk(x, 3, 1).first;
-     }},
-    {"norms",
-     [](const Tensor &x, const Tensor &y) {
-       return layer_norm(x, {12}) + y.norm();
-     }},
+     [](const Tensor &x, const Tensor &y) { return cat({x, y.t().sum({0}, true) + x}, 0); }},
+    {"scan", [](const Tensor &x, const Tensor &) { return cumsum(x, 1) * cumsum(x, 0); }},
+    {"sort", [](const Tensor &x, const Tensor &) { return topk(x, 3, 1).first; }},
+    {"norms", [](const Tensor &x, const Tensor &y) { return layer_norm(x, {12}) + y.norm(); }},
     {"choice",
      [](const Tensor &x, const Tensor &y) {
        return where(x > 0, x, y.sum()) + index_select(x, 1, tensor<int64_t>({3, 11, 0})).sum();
@@ -238,8 +209,8 @@ TEST(Mesh, ATransformerTrainsAsInOneProcess) {
   for (const auto &[name, tensor] : alone.state())
     start.emplace_back(name, tensor.detach().clone().eval());
   Tensor tokens = randint(0, 10, {4, 6}).eval(), targets = randint(0, 10, {4, 6}).eval();
-  std::vector<double> expected = losses_of(
-      alone, [](const Tensor &x) { return x; }, tokens, targets);
+  std::vector<double> expected =
+      losses_of(alone, [](const Tensor &x) { return x; }, tokens, targets);
   EXPECT_LT(expected.back(), expected.front());
   run_ranks(4, [&] {
     Mesh mesh = two_by_two();
@@ -248,11 +219,8 @@ TEST(Mesh, ATransformerTrainsAsInOneProcess) {
     shard(block, mesh, kRules);
     EXPECT_EQ(local_part(block.up.weight).shape(), Shape({8, 8}));
     std::vector<double> found = losses_of(
-        block,
-        [&](const Tensor &x) {
-          return shard(here(x), mesh, {"data", ""});
-        },
-        tokens, here(targets));
+        block, [&](const Tensor &x) { return shard(here(x), mesh, {"data", ""}); }, tokens,
+        here(targets));
     for (size_t i = 0; i < expected.size(); ++i)
       EXPECT_NEAR(found[i], expected[i], 1e-5 * (1 + std::abs(expected[i]))) << i;
     for (const auto &[name, tensor] : block.state()) {

@@ -1,4 +1,5 @@
 #include "weft/distributed/sharded_layers.h"
+#include "weft/autocast.h"
 
 #include <optional>
 #include <unordered_set>
@@ -71,6 +72,7 @@ struct ShardedLayers::Impl {
     std::vector<Tensor> inputs; // of each layer, leaves
     std::vector<Written> written;
     Tensor result;
+    std::optional<DType> casts; // of the scope that it was called in
   };
 
   // While it lives, the layer's parameters are whole.
@@ -150,6 +152,7 @@ Tensor ShardedLayers::operator()(const Tensor &x, Location location) {
   NoGrad no_grad;
   Impl::Pass pass;
   pass.x = x;
+  pass.casts = autocast_dtype();
   // The layer before the one that is under way has ended, and its parameters are gone, when the
   // next one's are gathered.
   Tensor at = x, before;
@@ -209,6 +212,7 @@ void ShardedLayers::reduce_gradients(Location location) {
         Tensor result;
         {
           EnableGrad grad;
+          Autocast casts(passes[p].casts.value_or(DType::kBFloat16), passes[p].casts.has_value());
           result = impl_->layers[i](input, location);
         }
         set_values(written.storages, now);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "weft/autocast.h"
 #include "weft/models/registry.h"
 
 namespace weft::models {
@@ -155,7 +156,7 @@ nn::KeyValueCache Gpt2::make_cache(int64_t batch, int64_t capacity, Location loc
                             .heads = config_.heads,
                             .size = config_.size / config_.heads,
                             .capacity = capacity,
-                            .dtype = wte_.weight.dtype()});
+                            .dtype = autocast_dtype().value_or(wte_.weight.dtype())});
 }
 
 Tensor Gpt2::features(const Tensor &ids, const nn::KeyValueCache &cache, Location location) const {

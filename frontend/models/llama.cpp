@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "weft/autocast.h"
 #include "weft/models/registry.h"
 
 namespace weft::models {
@@ -210,7 +211,7 @@ nn::KeyValueCache Llama::make_cache(int64_t batch, int64_t capacity, Location lo
                             .heads = config_.key_heads,
                             .size = config_.size / config_.heads,
                             .capacity = capacity,
-                            .dtype = embed_tokens_.weight.dtype()});
+                            .dtype = autocast_dtype().value_or(embed_tokens_.weight.dtype())});
 }
 
 Tensor Llama::features(const Tensor &ids, const nn::KeyValueCache &cache, Location location) const {

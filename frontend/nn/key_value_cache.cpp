@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "weft/autocast.h"
 #include "weft/autograd.h"
 #include "weft/nn/init.h"
 #include "weft/ops.h"
@@ -68,8 +69,10 @@ KeyValueCache::Places KeyValueCache::next(int64_t count, Location location) cons
 }
 
 Tensor KeyValueCache::attend(int64_t layer, const Places &places, const Tensor &query,
-                             const Tensor &key, const Tensor &value, Location location) const {
+                             const Tensor &given_key, const Tensor &given_value,
+                             Location location) const {
   CallerScope scope(location);
+  Tensor key = given_key, value = given_value;
   const int64_t batch = options_.batch, heads = options_.heads, size = options_.size;
   if (layer < 0 || layer >= options_.layers)
     fail(ErrorKind::kValue,
@@ -89,6 +92,8 @@ Tensor KeyValueCache::attend(int64_t layer, const Places &places, const Tensor &
   const size_t at = static_cast<size_t>(layer);
   // A DTypeScope or nn::to() may have made them of another one than the options say.
   const DType dtype = keys_[at].dtype();
+  if (autocast_dtype() && is_floating(key.dtype()) && is_floating(value.dtype()))
+    key = key.to(dtype), value = value.to(dtype);
   if (key.dtype() != dtype || value.dtype() != dtype)
     fail(ErrorKind::kDType,
          std::string("key and value are ") + name(key.dtype()) + " and " + name(value.dtype()) +

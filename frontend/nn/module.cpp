@@ -80,8 +80,7 @@ NamedTensors distinct(NamedTensors named) {
 
 } // namespace
 
-//===-- Registration
-//----------------------------------------------------------------------------------===//
+//===-- Registration --------------------------------------------------------------------------===//
 
 Module::Module() : state_(std::make_shared<State>()) {}
 
@@ -138,8 +137,7 @@ Parameter Module::buffer(const std::string &name, Tensor value, Location locatio
   return Parameter(std::move(value));
 }
 
-//===-- Reading and writing the state
-//-------------------------------------------------------------------===//
+//===-- Reading and writing the state ---------------------------------------------------------===//
 
 NamedTensors Module::named_parameters() const {
   NamedTensors named;
@@ -236,8 +234,7 @@ void Module::zero_grad() const {
     tensor.zero_grad();
 }
 
-//===-- Dtypes
-//------------------------------------------------------------------------------------------===//
+//===-- Dtypes --------------------------------------------------------------------------------===//
 
 namespace {
 thread_local std::optional<DType> scope_dtype;
@@ -262,8 +259,7 @@ std::optional<DType> DTypeScope::active() {
   return scope_dtype;
 }
 
-//===-- Copies
-//------------------------------------------------------------------------------------------===//
+//===-- Copies --------------------------------------------------------------------------------===//
 
 struct CloneScope::Map {
   std::unordered_map<const Module::State *, std::shared_ptr<Module::State>> states;

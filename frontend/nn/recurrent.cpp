@@ -1,4 +1,5 @@
 #include "weft/nn/recurrent.h"
+#include "weft/autocast.h"
 
 #include <cmath>
 
@@ -7,8 +8,7 @@
 
 namespace weft::nn {
 
-//===-- What they share
-//---------------------------------------------------------------------------------===//
+//===-- What they share -----------------------------------------------------------------------===//
 
 Recurrent::Recurrent(const char *name, int64_t gates, int64_t input, int64_t hidden,
                      LSTMOptions options, Location location)
@@ -72,13 +72,15 @@ Recurrent::States Recurrent::initial_states(const States &initial, bool batched,
       states.push_back(zeros({halves, batch, hidden_}, dtype));
       continue;
     }
-    if (state.shape() != wanted || state.dtype() != dtype)
+    bool fits = state.dtype() == dtype || (autocast_dtype() && is_floating(state.dtype()));
+    if (state.shape() != wanted || !fits)
       throw Error(state.shape() != wanted ? ErrorKind::kShape : ErrorKind::kDType,
                   std::string(name_) + ": " + (&state == &initial[0] ? "hidden" : "cell") + " is " +
                       weft::name(state.dtype()) + " " + to_string(state.shape()) + "; it must be " +
                       weft::name(dtype) + " " + to_string(wanted),
                   CallerScope::resolve(Location::current()));
-    states.push_back(batched ? state : state.unsqueeze(1));
+    Tensor cast = state.to(dtype);
+    states.push_back(batched ? cast : cast.unsqueeze(1));
   }
   return states;
 }
@@ -97,11 +99,12 @@ Recurrent::States Recurrent::run(const Tensor &given, const States &initial, Bia
     fail(ErrorKind::kShape, "; it must be " + std::string(form) + std::to_string(input_) +
                                 "], or [T, " + std::to_string(input_) + "] without a batch");
   DType dtype = halves_[0].weight_ih.dtype();
-  if (given.dtype() != dtype)
+  if (given.dtype() != dtype && !(autocast_dtype() && is_floating(given.dtype())))
     fail(ErrorKind::kDType,
          std::string(", the parameters are ") + weft::name(dtype) + "; convert with to()");
   // Inside, time comes first: a step is a part of memory then.
-  Tensor x = !batched ? given.unsqueeze(1) : options_.batch_first ? given.transpose(0, 1) : given;
+  Tensor x = given.to(dtype);
+  x = !batched ? x.unsqueeze(1) : options_.batch_first ? x.transpose(0, 1) : x;
   int64_t length = x.size(0), batch = x.size(1);
   if (length == 0)
     fail(ErrorKind::kShape, "; a sequence needs at least one step");
@@ -140,11 +143,14 @@ Recurrent::States Recurrent::run(const Tensor &given, const States &initial, Bia
     Tensor all = stack(state, 0);
     results.push_back(batched ? all : all.squeeze(1));
   }
+  // Under a scope results have one dtype, whichever of the steps was a product.
+  if (autocast_dtype() && dtype == DType::kFloat32)
+    for (Tensor &result : results)
+      result = result.to(*autocast_dtype());
   return results;
 }
 
-//===-- RNN
-//---------------------------------------------------------------------------------------------===//
+//===-- RNN -----------------------------------------------------------------------------------===//
 
 RNN::RNN(int64_t input, int64_t hidden, RNNOptions options, Location location)
     : Recurrent("RNN", 1, input, hidden,
@@ -164,8 +170,7 @@ RecurrentResult RNN::operator()(const Tensor &x, const Tensor &hidden, Location 
   return {results[0], results[1]};
 }
 
-//===-- LSTM
-//--------------------------------------------------------------------------------------------===//
+//===-- LSTM ----------------------------------------------------------------------------------===//
 
 LSTM::LSTM(int64_t input, int64_t hidden, LSTMOptions options, Location location)
     : Recurrent("LSTM", 4, input, hidden, options, location) {}
@@ -187,8 +192,7 @@ LSTMResult LSTM::operator()(const Tensor &x, const Tensor &hidden, const Tensor 
   return {results[0], results[1], results[2]};
 }
 
-//===-- GRU
-//---------------------------------------------------------------------------------------------===//
+//===-- GRU -----------------------------------------------------------------------------------===//
 
 GRU::GRU(int64_t input, int64_t hidden, GRUOptions options, Location location)
     : Recurrent("GRU", 3, input, hidden, options, location) {}

@@ -37,6 +37,7 @@ Tensor smooth_root(const Tensor &x) {
 } // namespace recorder
 
 Tensor reciprocal(const Tensor &x, Location location) {
+  Session session("reciprocal", location);
   return div(1, x, location);
 }
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "frontend/ops/promotion.h"
 #include "frontend/recorder/recorder.h"
+#include "frontend/tensor/autocast.h"
 #include "frontend/tensor/impl.h"
 #include "weft/composites.h"
 
@@ -138,7 +140,13 @@ Term multiply(Term x, Term y, const Labels &wanted, const std::map<Label, int64_
       full.push_back(sizes.at(label));
     return arranged(term, order).expand(full).reshape(shape_of({&shared, &rows, &columns}));
   };
-  Tensor product = matmul(matrix(x, of_x, summed), matrix(y, summed, of_y));
+  // Of an equation the products alone are in the scope's dtype: not sums, nor products of elements.
+  auto lowered = [](const Tensor &tensor) {
+    return thread_autocast.enabled && computing_dtype(tensor.dtype()) == DType::kFloat32
+               ? tensor.to(thread_autocast.dtype)
+               : tensor;
+  };
+  Tensor product = matmul(lowered(matrix(x, of_x, summed)), lowered(matrix(y, summed, of_y)));
   Shape shape;
   for (Label label : result)
     shape.push_back(sizes.at(label));

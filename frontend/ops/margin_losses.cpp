@@ -59,7 +59,7 @@ Tensor margin_ranking_loss(const Tensor &x, const Tensor &y, const Tensor &targe
                            Reduction reduction, Location location) {
   Session session("margin_ranking_loss", location);
   Tensor a = computed(x, "x"), b = computed(y, "y");
-  if (x.dtype() != y.dtype())
+  if (a.dtype() != b.dtype())
     fail(ErrorKind::kDType, "x is " + describe(*x.impl()->type) + ", y is " +
                                 describe(*y.impl()->type) + ": they must have one dtype");
   Tensor t = wrap(operand(TensorArg(target, location), a.dtype(), "target"));

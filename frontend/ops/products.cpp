@@ -29,8 +29,8 @@ Tensor addmm(const Tensor &x, const Tensor &a, const Tensor &b, Scalar beta, Sca
   auto times = [](const Tensor &tensor, const Scalar &factor) {
     return factor.as_double() == 1.0 ? tensor : tensor * factor;
   };
-  return (times(x.to(wide), beta) + times(matmul(a.to(dtype), b.to(dtype)).to(wide), alpha))
-      .to(dtype);
+  Tensor product = matmul(a.to(dtype).to(wide), b.to(dtype).to(wide));
+  return (times(x.to(wide), beta) + times(product, alpha)).to(dtype);
 }
 
 Tensor cross(const Tensor &x, const Tensor &y, int64_t dim, Location location) {

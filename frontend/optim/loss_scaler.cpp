@@ -14,9 +14,8 @@ namespace weft::optim {
 struct LossScaler::State {
   LossScalerOptions options;
   Tensor scale, growth_tracker;
-  // Between unscale_() and step(): whose gradients were unscaled (what its first parameter refers
-  // to), and whether they all are finite, bool [].
-  const void *unscaled = nullptr;
+  Tensor owner; // the first parameter of the optimizer that it is for, from the first step on
+  // Between unscale_() and step(): whether all gradients are finite, bool [].
   Tensor finite;
 
   nn::NamedTensors tensors() const {
@@ -28,10 +27,6 @@ namespace {
 
 [[noreturn]] void fail(ErrorKind kind, const std::string &message, Location location) {
   throw Error(kind, "LossScaler: " + message, CallerScope::resolve(location));
-}
-
-const void *identity(const Optimizer &optimizer) {
-  return optimizer.parameters()[0].impl();
 }
 
 // Divides the gradients by the scale and returns whether all are finite, bool []. One pass over
@@ -96,17 +91,30 @@ Tensor LossScaler::scale(const Tensor &loss, Location location) const {
   return loss * state_->scale.to(loss.device());
 }
 
+// The scale moves at each step, so the gradients of a second optimizer would be divided by another
+// one than they were multiplied by.
+void LossScaler::own(const Optimizer &optimizer, const char *who, Location location) {
+  const Tensor &first = optimizer.parameters()[0];
+  if (!state_->owner.defined())
+    state_->owner = first;
+  if (!state_->owner.is_same(first))
+    fail(ErrorKind::kState,
+         std::string(who) +
+             ": the scaler is another optimizer's; each optimizer has a scaler of its own",
+         location);
+}
+
 void LossScaler::unscale_(const Optimizer &optimizer, Location location) {
   CallerScope scope(location);
   if (!state_->options.enabled)
     return;
-  if (state_->unscaled)
+  own(optimizer, "unscale_", location);
+  if (state_->finite.defined())
     fail(ErrorKind::kState,
          "unscale_: the gradients were unscaled before; it is called once before each step",
          location);
   NoGrad no_grad;
   state_->finite = unscale(optimizer, state_->scale, "unscale_", location);
-  state_->unscaled = identity(optimizer);
 }
 
 void LossScaler::step(Optimizer &optimizer, Location location) {
@@ -114,15 +122,11 @@ void LossScaler::step(Optimizer &optimizer, Location location) {
   State &state = *state_;
   if (!state.options.enabled)
     return optimizer.step(location);
-  if (state.unscaled && state.unscaled != identity(optimizer))
-    fail(ErrorKind::kState,
-         "step: the gradients of another optimizer were unscaled; each optimizer has a scaler of "
-         "its own",
-         location);
+  own(optimizer, "step", location);
   NoGrad no_grad;
-  Tensor finite = state.unscaled ? std::exchange(state.finite, Tensor())
-                                 : unscale(optimizer, state.scale, "step", location);
-  state.unscaled = nullptr;
+  Tensor finite = std::exchange(state.finite, Tensor());
+  if (!finite.defined())
+    finite = unscale(optimizer, state.scale, "step", location);
   Tensor since = state.growth_tracker + 1, grows = since >= state.options.growth_interval;
   Tensor grown = state.scale * state.options.growth_factor;
   grown = where(logical_and(grows, is_finite(grown)), grown, state.scale);

@@ -27,7 +27,9 @@ struct LossScalerOptions {
 // Whether a step is left out is a value of the program, which nobody waits for: parameters, moments
 // and the count of steps are chosen between old and new. So steps stay one program, also those that
 // weft::jit and weft::trace record. bfloat16 has the range of float32 and needs no scaler. Handles
-// are cheap to copy; copies share the state. One scaler is for one optimizer.
+// are cheap to copy; copies share the state. One scaler is for one optimizer. Where ranks hold
+// parts of the parameters (ShardedParameters, ShardedLayers), each would decide for its own part:
+// there bfloat16 is the choice, which needs no scaler.
 class LossScaler {
 public:
   // Throws Error unless init_scale is positive and finite, growth_factor is above 1, backoff_factor
@@ -37,12 +39,12 @@ public:
   // The loss times the scale. Throws Error when it is not floating.
   Tensor scale(const Tensor &loss, Location location = Location::current()) const;
   // Divides the optimizer's gradients by the scale now, so that they can be clipped; step() does
-  // not do so again. Throws Error when it was called since the last step, or no parameter has a
-  // gradient.
+  // not do so again. Throws Error when it was called since the last step, no parameter has a
+  // gradient, or the scaler is another optimizer's.
   void unscale_(const Optimizer &optimizer, Location location = Location::current());
   // The optimizer's step, unless a gradient is infinite or NaN; then only the scale gets smaller.
   // After growth_interval updates in a row it grows, while it stays finite. Throws Error when no
-  // parameter has a gradient, or another optimizer's gradients were unscaled.
+  // parameter has a gradient, or the scaler is another optimizer's.
   void step(Optimizer &optimizer, Location location = Location::current());
 
   // The scale of the next loss. Reads the tensor: waits for the steps that were submitted.
@@ -55,6 +57,8 @@ public:
   void load_state(const nn::NamedTensors &tensors, Location location = Location::current());
 
 private:
+  void own(const Optimizer &optimizer, const char *who, Location location);
+
   struct State;
   std::shared_ptr<State> state_;
 };

@@ -244,6 +244,16 @@ TEST(LossScaler, BadUseIsAnError) {
 }
 
 // float16: gradients of 1e-8 are zero without a scale.
+TEST(LossScaler, ASecondOptimizerIsAnError) {
+  Model model, another;
+  SGD optimizer(model.parameters(), {.lr = 1}), second(another.parameters(), {.lr = 1});
+  LossScaler scaler;
+  scaler.scale(model.loss(scalar(1, float32)) + another.loss(scalar(1, float32))).backward();
+  scaler.step(optimizer);
+  EXPECT_MESSAGE(scaler.step(second), "another optimizer");
+  EXPECT_MESSAGE(scaler.unscale_(second), "another optimizer");
+}
+
 TEST(LossScaler, SmallGradientsOfFloat16Survive) {
   Tensor weight = ones({4, 4});
   weight.set_requires_grad(true);

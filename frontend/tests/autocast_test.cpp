@@ -135,6 +135,38 @@ TEST(Autocast, OthersTakeWhatTheyAreGiven) {
   EXPECT_EQ(batch_norm(image, zeros({3}), ones({3}), ones({3}), zeros({3})).dtype(), bfloat16);
 }
 
+// Of an equation the products alone are lowered; addmm adds before it rounds.
+TEST(Autocast, SumsAreNotRoundedOnTheWay) {
+  Autocast scope(float16);
+  EXPECT_EQ(einsum("i->", {ones({70000})}).item<float>(), 70000.f);
+  EXPECT_EQ(einsum("i,j->ij", {ones({2}), ones({3})}).dtype(), float32);
+  Tensor a = ones({1, 80}) * 100, b = ones({80, 1}) * 10, x = ones({1, 1}) * -60000;
+  EXPECT_EQ(addmm(x, a, b).item<float>(), 20000.f); // the product alone is beyond float16
+}
+
+TEST(Autocast, WhatMixesDTypesTakesWhatScopesGive) {
+  manual_seed(2);
+  Tensor x = randn({5, 2, 6});
+  nn::Linear linear(6, 6);
+  nn::LSTM lstm(6, 4);
+  nn::RNN rnn(6, 4);
+  Tensor expected = lstm(linear(x)).output;
+  nn::KeyValueCache cache({.layers = 1, .batch = 1, .heads = 2, .size = 8, .capacity = 4});
+  Autocast scope(bfloat16);
+  nn::LSTMResult result = lstm(linear(x));
+  for (const Tensor &each : {result.output, result.hidden, result.cell})
+    EXPECT_EQ(each.dtype(), bfloat16);
+  EXPECT_LT(difference(result.output, expected), 8 * kTolerance);
+  EXPECT_EQ(lstm(x, result.hidden, result.cell).output.dtype(), bfloat16);
+  nn::RecurrentResult state = rnn(x);
+  EXPECT_EQ(rnn(x, state.hidden).hidden.dtype(), bfloat16);
+  Tensor heads = matmul(randn({1, 2, 1, 8}), randn({8, 8}));
+  EXPECT_EQ(heads.dtype(), bfloat16);
+  EXPECT_EQ(cache.attend(0, cache.next(1), heads, heads, heads).shape(), (Shape{1, 2, 1, 8}));
+  EXPECT_EQ(nn::margin_ranking_loss(linear(x), x, ones({5, 2, 6})).dtype(), float32);
+  EXPECT_EQ(reciprocal(linear(x)).dtype(), float32);
+}
+
 TEST(Autocast, LeavesOtherDTypesAlone) {
   Autocast scope(bfloat16);
   Tensor wide = ones({3, 3}, float64), whole = ones({3, 3}, int64);

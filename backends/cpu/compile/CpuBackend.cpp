@@ -125,7 +125,7 @@ std::string CpuBackend::targetKey(const CompileOptions &options) const {
   std::string key = std::string("cpu ") + kCompilerDigest + " artifact " +
                     std::to_string(compiler::kArtifactVersion) + " program " +
                     std::to_string(runtime::kProgramVersion) + " llvm " LLVM_VERSION_STRING " " +
-                    libraryVersions() + "\n";
+                    libraryVersions() + libraryAbilities() + "\n";
   key += (target.ok() ? target->key() : std::string(target.status().message())) + "\n";
   for (bool option : {ours.fuse, ours.claim, ours.inPlace, ours.prepare, ours.fastMath})
     key += option ? '1' : '0';

@@ -44,6 +44,10 @@ std::string libraryVersions() {
   return library_versions();
 }
 
+std::string libraryAbilities() {
+  return std::string(onednn_has_bf16() ? " bf16" : "") + (onednn_packs() ? " packs" : "");
+}
+
 std::string libraryThreads() {
   return library_threads();
 }

@@ -22,6 +22,8 @@ const compiler::ProviderSet *providers();
 bool packsWeights();
 // Names and versions, for keys of caches.
 std::string libraryVersions();
+// What the library does on this machine, and claims depend on; its environment may limit it.
+std::string libraryAbilities();
 // Why libraries work on threads of their own, beside the runtime's; empty where none does.
 std::string libraryThreads();
 

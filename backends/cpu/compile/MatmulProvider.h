@@ -12,8 +12,8 @@ namespace weft::backends::cpu {
 // shape. Makes calls of the entry that backends/cpu/device/matmul_entry.h describes. packs: whether
 // the library has packed forms on the machine that the program is for; a program that is moved to
 // one where it has none runs all the same. bf16: whether that machine multiplies bf16 numbers by
-// instructions for it; then conversions of bf16 numbers in front of both factors and behind are taken
-// in.
+// instructions for it; then conversions of bf16 numbers in front of both factors and behind are
+// taken in.
 std::unique_ptr<compiler::Provider> makeMatmulProvider(bool packs, bool bf16);
 
 } // namespace weft::backends::cpu
