@@ -46,6 +46,7 @@ inline constexpr double kMaxRecomputedShare = 1;
 inline constexpr int64_t kLeastFreeRecompute = 64 << 20;
 inline constexpr double kFreeRecomputedShare = 0.02;
 inline constexpr int kFreeRecomputeWalks = 6;
+inline constexpr int64_t kMaxFreeRecomputeVisits = 3'000'000; // some 30 ms a walk
 inline constexpr int64_t kMaxRecomputeVisits = 30'000'000;
 // What is live in a walk over the steps is a little less than what a plan takes: walks with smaller
 // budgets follow, each by this part of the limit smaller than the one before.

@@ -40,7 +40,7 @@ struct PlanRecompute : mlir::PassWrapper<PlanRecompute, mlir::OperationPass<mlir
       return;
     lending_ = limitsOf(options_);
     int64_t before = chooseOrder(extracted.problem, lending_).bytes;
-    if (limit > 0 && before <= limit)
+    if (before <= (limit > 0 ? int64_t(limit) : kLeastFreeRecompute))
       return;
     Plan best = limit > 0 ? within(extracted.problem, limit) : freely(extracted.problem);
     if (best.bytes > limit && double(best.bytes) > double(before) * (1 - kLeastSaving))

@@ -5,6 +5,7 @@
 
 #include "compiler/plan/Limits.h"
 #include "runtime/core/alignment.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace weft::compiler {
 namespace {
@@ -17,8 +18,8 @@ constexpr double kImpossible = std::numeric_limits<double>::infinity();
 class Walk {
 public:
   Walk(const PlanProblem &problem, const StepOrder &order, llvm::ArrayRef<int32_t> buffers,
-       int64_t budget, double share)
-      : problem_(problem), order_(order), buffers_(buffers), budget_(budget),
+       int64_t budget, double share, bool whole = true)
+      : problem_(problem), order_(order), buffers_(buffers), budget_(budget), whole_(whole),
         writer_(problem.values.size(), -1), uses_(problem.values.size()),
         next_(problem.values.size()), gone_(problem.values.size(), kNever),
         live_(problem.values.size()), pins_(problem.values.size()),
@@ -26,6 +27,8 @@ public:
     for (size_t p = 0; p < order.steps.size(); ++p) {
       const PlanProblem::Step &step = problem.steps[order.steps[p]];
       allowed_ += step.cost;
+      if (!step.checks.empty())
+        checked_.insert(step.reads.begin(), step.reads.end());
       for (int32_t v : step.reads)
         if (uses_[v].empty() || uses_[v].back() != int32_t(p))
           uses_[v].push_back(int32_t(p));
@@ -47,6 +50,11 @@ public:
           ++pins_[v];
       for (size_t i = 0; i < steps.size(); ++i)
         runStep(steps[i], /*again=*/i + 1 < steps.size());
+      if (!whole_ &&
+          (!result_.complete || result_.peakBytes > budget_ || result_.cost > allowed_)) {
+        result_.complete = false;
+        return std::move(result_);
+      }
     }
     result_.complete &= result_.cost <= allowed_; // what was given up costs when it is missed
     return std::move(result_);
@@ -99,7 +107,8 @@ private:
   void hold(int32_t v) {
     live_[v] = true;
     liveBytes_ += bytes(v);
-    if (problem_.values[v].bytes < std::min(kLeastRecomputed, budget_ / kLeastRecomputedPart))
+    if (checked_.contains(v) ||
+        problem_.values[v].bytes < std::min(kLeastRecomputed, budget_ / kLeastRecomputedPart))
       return;
     place_[v] = int32_t(candidates_.size());
     candidates_.push_back(v);
@@ -148,7 +157,8 @@ private:
   // planning is reached.
   bool giveUp() {
     visits_ += int64_t(candidates_.size());
-    if (visits_ >= kMaxRecomputeVisits || result_.cost > allowed_) {
+    int64_t most = whole_ ? kMaxRecomputeVisits : kMaxFreeRecomputeVisits;
+    if (visits_ >= most || result_.cost > allowed_) {
       result_.complete = false;
       return false;
     }
@@ -179,6 +189,7 @@ private:
       if (!step.repeatable)
         return kImpossible;
       cost += step.cost;
+      visits_ += int64_t(step.reads.size());
       for (int32_t v : step.reads) {
         if (!isComputed(v)) {
           if (gone_[v] < use)
@@ -200,7 +211,9 @@ private:
   const StepOrder &order_;
   llvm::ArrayRef<int32_t> buffers_;
   int64_t budget_;
-  double allowed_ = 0; // cost of recomputation
+  bool whole_;                           // the walk goes on where it cannot keep to the budget
+  llvm::SmallDenseSet<int32_t> checked_; // what steps with checks read
+  double allowed_ = 0;                   // cost of recomputation
   std::vector<int32_t> writer_;
   std::vector<llvm::SmallVector<int32_t, 4>> uses_; // positions of steps that read a value
   std::vector<size_t> next_;                        // into uses_
@@ -228,7 +241,8 @@ Recomputation recomputeFreely(const PlanProblem &problem, const StepOrder &order
   int64_t tooLittle = 0, enough = best.peakBytes;
   for (int walk = 0; walk < kFreeRecomputeWalks; ++walk) {
     int64_t budget = tooLittle + (enough - tooLittle) / 2;
-    Recomputation found = recompute(problem, order, buffers, budget, kFreeRecomputedShare);
+    Recomputation found =
+        Walk(problem, order, buffers, budget, kFreeRecomputedShare, /*whole=*/false).run();
     if (found.complete && found.peakBytes <= budget)
       enough = budget, best = std::move(found);
     else

@@ -25,12 +25,14 @@ struct Recomputation {
 // again themselves. Given up are arena values whose steps may be repeated (Step::repeatable), down
 // to inputs, constants and outputs; a donated input counts until the step that writes its memory
 // (`buffers`: InPlaceResult::root of the same order). Where nothing can be given up, or what runs
-// again takes `share` of what all steps cost, the peak is above the budget.
+// again takes `share` of what all steps cost, the peak is above the budget. What checks of indices
+// read is kept: computed again, equal checks would be two.
 Recomputation recompute(const PlanProblem &problem, const StepOrder &order,
                         llvm::ArrayRef<int32_t> buffers, int64_t budget,
                         double share = kMaxRecomputedShare);
 
-// With the smallest budget that costs kFreeRecomputedShare at most, found by bisection.
+// With the smallest budget that costs kFreeRecomputedShare at most, found by bisection. Ends early
+// where it would take long (kMaxFreeRecomputeVisits).
 Recomputation recomputeFreely(const PlanProblem &problem, const StepOrder &order,
                               llvm::ArrayRef<int32_t> buffers);
 
