@@ -78,9 +78,10 @@ int main(int argc, char **argv) {
   if (no_roof) {
     peaks = Peaks();
   } else if (options.by != By::kPhase) {
-    auto threads = static_cast<int>(trace->program_threads > 0
-                                        ? trace->program_threads
-                                        : std::max(1u, std::thread::hardware_concurrency()));
+    // No more than there are here, whatever the file says.
+    auto here_at_most = static_cast<double>(std::max(1u, std::thread::hardware_concurrency()));
+    auto wanted = static_cast<double>(trace->program_threads);
+    auto threads = static_cast<int>(wanted > 0 ? std::min(wanted, here_at_most) : here_at_most);
     Peaks given = peaks;
     if (given.gflops <= 0 || given.gbs <= 0) {
       Peaks measured = measure_peaks(threads);

@@ -35,6 +35,10 @@ void quote(std::string &to, std::string_view text) {
       bool whole = length > 0 && byte < 0xf5 && i + length <= text.size();
       for (size_t k = 1; whole && k < length; ++k)
         whole = (static_cast<unsigned char>(text[i + k]) & 0xc0) == 0x80;
+      // Neither longer than it need be, nor a surrogate, nor beyond U+10FFFF.
+      auto second = static_cast<unsigned char>(whole ? text[i + 1] : 0);
+      whole = whole && !(byte == 0xe0 && second < 0xa0) && !(byte == 0xed && second > 0x9f) &&
+              !(byte == 0xf0 && second < 0x90) && !(byte == 0xf4 && second > 0x8f);
       to += whole ? text.substr(i, length) : std::string_view("?");
       i += whole ? length : 1;
     }

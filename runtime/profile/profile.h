@@ -98,9 +98,7 @@ public:
       : label_(label), value_(value), begin_(label ? now() : 0) {}
   // Of a label that is only made when a trace is written.
   template <typename MakeLabel>
-  requires requires(MakeLabel make) {
-    Label(make());
-  }
+    requires requires(MakeLabel make) { Label(make()); }
   explicit Span(MakeLabel make, int64_t value = 0) : Span(on() ? number_of(make()) : 0, value) {}
   Span(const Span &) = delete;
   Span &operator=(const Span &) = delete;

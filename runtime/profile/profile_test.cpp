@@ -77,9 +77,9 @@ TEST(Profile, SpansNestAndSayWhatTheyAre) {
   ASSERT_TRUE(start(name).ok());
   uint32_t outer = number_of(
       {Kind::kProgram, "outer", Args().add("line", "a.cpp:3").add("ops", 7).take(), "run", 0, 0});
-  uint32_t inner = kernel("with \"quotes\"\n\xff", 2e9, 4096);
-  EXPECT_EQ(inner, kernel("with \"quotes\"\n\xff", 2e9, 4096));
-  EXPECT_NE(inner, kernel("with \"quotes\"\n\xff", 2e9, 8192));
+  uint32_t inner = kernel("with \"quotes\"\n\xff\xed\xa0\x80", 2e9, 4096);
+  EXPECT_EQ(inner, kernel("with \"quotes\"\n\xff\xed\xa0\x80", 2e9, 4096));
+  EXPECT_NE(inner, kernel("with \"quotes\"\n\xff\xed\xa0\x80", 2e9, 8192));
   {
     Span program(outer, 12);
     for (int i = 0; i < 3; ++i) {
@@ -101,7 +101,7 @@ TEST(Profile, SpansNestAndSayWhatTheyAre) {
   double end = program["ts"].get<double>() + program["dur"].get<double>(), sum = 0;
   for (int i = 0; i < 3; ++i) {
     const Json &each = spans[i];
-    EXPECT_EQ(each["name"], "with \"quotes\"\n?");
+    EXPECT_EQ(each["name"], "with \"quotes\"\n????");
     EXPECT_EQ(each["tid"], program["tid"]);
     EXPECT_GE(each["ts"].get<double>(), program["ts"].get<double>());
     EXPECT_LE(each["ts"].get<double>() + each["dur"].get<double>(), end + 1e-6);

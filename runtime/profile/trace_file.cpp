@@ -1,5 +1,6 @@
 #include "runtime/profile/trace_file.h"
 
+#include <cmath>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -171,7 +172,7 @@ bool TraceFile::add(int thread, const Event &event, const Label &label) {
     absl::StrAppend(&pending_, event.value);
   }
   auto rate = [&](std::string_view amount, double of, std::string_view pace) {
-    if (of <= 0)
+    if (!(of > 0) || !std::isfinite(of))
       return;
     key(amount);
     append_exactly(pending_, of);

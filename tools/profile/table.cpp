@@ -241,7 +241,9 @@ void sort_rows(std::vector<Row> &rows, Sort by) {
 } // namespace
 
 double least_time(const SpanKind &kind, const Peaks &peaks) {
-  if (peaks.gflops <= 0 || peaks.gbs <= 0)
+  // What goes between devices and ranks has another roof, and waits for others.
+  if (peaks.gflops <= 0 || peaks.gbs <= 0 || kind.category == "transfer" ||
+      kind.category == "collective")
     return 0;
   return std::max(kind.flops / peaks.gflops, kind.bytes / peaks.gbs);
 }
