@@ -26,9 +26,10 @@ struct Config {
   // WEFT_PREPARE=0: weights that do not change are like any other input; nothing is computed ahead
   // or packed.
   bool prepare = true;
-  // WEFT_MEMORY_LIMIT: bytes that a program may take beside its inputs; 0: no limit. One that would
-  // take more computes values again instead of keeping them; results keep their bits. Where that does
-  // not suffice it takes the least that was found, and explain() says so.
+  // WEFT_MEMORY_LIMIT: bytes that a program may take beside its inputs. One that would take more
+  // computes values again instead of keeping them; results keep their bits. Where that does not
+  // suffice it takes the least that was found, and explain() says so. 0: no limit; large programs
+  // compute again what costs next to nothing.
   int64_t memory_limit = 0;
   bool jit_check = false; // WEFT_JIT_CHECK=1: record jit functions again at each call and compare
 

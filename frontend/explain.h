@@ -53,8 +53,8 @@ struct Evaluation {
   std::vector<uint64_t> exchanges; // numbers of those whose results it takes
   int64_t kernels = 0, library_calls = 0;
   int64_t planned_peak_bytes = 0, lower_bound_bytes = 0;
-  int64_t recomputations = 0; // instructions that run again because of the memory limit
-  double record_ms = 0; // slicing, key and look-up
+  int64_t recomputations = 0; // instructions that run again instead of keeping values
+  double record_ms = 0;       // slicing, key and look-up
   double compile_ms = 0;
   double run_ms = -1;  // -1 while it is still running
   double began_ms = 0; // when the run began, on a clock of the process

@@ -16,9 +16,9 @@ namespace weft {
 // Loads a plugin for good: a library that exports weft_plugin (passes, dialects, backends;
 // compiler/plugin/Plugin.h), weft_pass_plugin, weft_kernel_plugin (kernels;
 // runtime/abi/weft_custom.h), or weft_collective_plugin (what carries collectives;
-// runtime/abi/weft_collective.h). Loading one twice does nothing. WEFT_PLUGINS=a.so:b.so does the same
-// at the start. Errors (kValue): a file that is missing, that is no plugin, or that was built for
-// another version; the message names it.
+// runtime/abi/weft_collective.h). Loading one twice does nothing. WEFT_PLUGINS=a.so:b.so does the
+// same at the start. Errors (kValue): a file that is missing, that is no plugin, or that was built
+// for another version; the message names it.
 void load_plugin(const std::string &path, Location location = Location::current());
 
 // Registers a kernel for weft::custom. Errors (kValue): a name that is taken, a missing function.

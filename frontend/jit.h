@@ -32,7 +32,7 @@ struct CompileOptions {
   bool embed_weights = true;  // false: weights and state stand in OUTPUT.safetensors
   std::string name = "model"; // prefix of the C functions
   // Bytes that a run may take beside its inputs and weights, outputs included; see
-  // Config::memory_limit. 0: no limit.
+  // Config::memory_limit. 0: no limit; what costs next to nothing is computed again.
   int64_t memory_limit = 0;
   // Objects or archives with the kernels of users that the program calls, for a library or an
   // executable: they define weft_kernel_plugin, as a plugin of kernels does (weft/extend.h).
@@ -58,14 +58,14 @@ struct BatchRange {
   std::vector<int64_t> inputs = {}; // which inputs have it, by number; empty: all that have dims
 };
 
-// What a run of a program takes, in bytes. Not in it: scratch of threads, some KiB each, and what is
-// packed or computed of weights that do not change, once (docs/memory.md, "Prepared results").
+// What a run of a program takes, in bytes. Not in it: scratch of threads, some KiB each, and what
+// is packed or computed of weights that do not change, once (docs/memory.md, "Prepared results").
 struct MemoryEstimate {
   int64_t inputs = 0;  // that the run is given
   int64_t state = 0;   // what the program keeps and reads: weights, moments, captured tensors
   int64_t outputs = 0; // in memory of their own; what is written in place is not among them
   int64_t arena = 0;   // intermediate values and what libraries work in
-  int64_t recomputations = 0; // instructions that run again because of Config::memory_limit
+  int64_t recomputations = 0; // instructions that run again instead of keeping values
 
   // All that lives at once.
   int64_t peak() const {
@@ -355,8 +355,8 @@ Program trace(F &&fn, const std::vector<Tensor> &inputs, const StateNames &names
   return trace(std::forward<F>(fn), arguments, names, batch, location);
 }
 
-// What a run of fn with these arguments would take, before anything is computed: the memory() of its
-// trace. A training step that cannot be traced can be taken from its evaluation (explain.h).
+// What a run of fn with these arguments would take, before anything is computed: the memory() of
+// its trace. A training step that cannot be traced can be taken from its evaluation (explain.h).
 //
 //   weft::MemoryEstimate estimate = weft::estimate_memory(step, {x, y});
 template <typename F, typename Inputs>
@@ -391,9 +391,8 @@ public:
     Tuple given(arguments...);
     tensor_tree::Flatten flat;
     flat(given);
-    return recorder::restore<F, Tuple>(
-        recorder::call_jit(*impl_, recorder::erase(*fn_, given, location), flat.tensors, flat.key,
-                           location));
+    return recorder::restore<F, Tuple>(recorder::call_jit(
+        *impl_, recorder::erase(*fn_, given, location), flat.tensors, flat.key, location));
   }
 
 private:

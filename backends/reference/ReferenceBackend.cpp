@@ -94,8 +94,7 @@ public:
     if (mlir::failed(results)) { // outputs are written below
       absl::Status failure = runtime::with_kept_inputs(
           absl::InternalError(diagnostics_.empty() ? "reference evaluation failed" : diagnostics_));
-      return first_location_.empty() ? failure
-                                     : runtime::with_location(failure, first_location_);
+      return first_location_.empty() ? failure : runtime::with_location(failure, first_location_);
     }
     for (size_t i = 0; i < outputs.size(); ++i)
       if (outputs_[i].bytes > 0)

@@ -17,11 +17,12 @@ struct CompileOptions {
   // false: arguments marked stable are like any others; nothing is computed ahead of runs or
   // packed.
   bool prepare = true;
-  // Outputs are aligned as arenas are, so that other values may lie in them before they are written.
-  // Not so where they are memory of the caller's.
+  // Outputs are aligned as arenas are, so that other values may lie in them before they are
+  // written. Not so where they are memory of the caller's.
   bool lendOutputs = true;
-  // Bytes that a program may take beside its inputs; 0 for no limit. One that would take more
-  // computes values again instead of keeping them. Results stay the same bit for bit.
+  // Bytes that a program may take beside its inputs. One that would take more
+  // computes values again instead of keeping them. 0: no limit; large programs compute again what
+  // costs next to nothing. Results stay the same bit for bit.
   int64_t memoryLimit = 0;
   // Lets providers and codegen trade exactness (NaN handling, reassociation) for speed.
   bool fastMath = false;

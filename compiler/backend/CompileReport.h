@@ -11,15 +11,15 @@ namespace weft::compiler {
 // Sizes in bytes. A lower bound is the largest sum of the sizes of values that are live at one
 // time.
 struct PlanReport {
-  std::string order;         // the name of the order that was chosen
-  std::string packing;       // the name of the packing that was chosen
+  std::string order;      // the name of the order that was chosen
+  std::string packing;    // the name of the packing that was chosen
   int64_t arenaBytes = 0; // the arena: the intermediates that do not lie in outputs
   int64_t liveBound = 0;  // its lower bound, in the chosen order
   int64_t inputBytes = 0;
   int64_t outputBytes = 0; // fresh output buffers (those that donated inputs become are not in it)
   int64_t constantBytes = 0;
-  int64_t inPlaceReuses = 0; // results that took the buffer of a dead operand
-  int64_t donationsUsed = 0; // donated inputs that became outputs
+  int64_t inPlaceReuses = 0;  // results that took the buffer of a dead operand
+  int64_t donationsUsed = 0;  // donated inputs that became outputs
   int64_t recomputations = 0; // instructions that run again because of the memory limit
   double recomputedShare = 0; // of what all instructions take: what these take more, by an estimate
   // Of arena and outputs, which share their bytes: planned / lower bound; 1 when nothing is live.

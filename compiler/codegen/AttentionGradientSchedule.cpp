@@ -193,10 +193,8 @@ void AttentionGradientSchedule::keys(const Index &firstQuery, int64_t count, con
              .left = [&](const Index &key, const Index &feature) { return valueAt(key, feature); },
              .right = [&](const Index &feature, const Index &column,
                           Value) { return loadFrom(turnedGradient_, feature, column); },
-             .finish =
-                 [&](const Index &key, const Index &column, Value sum, Value) {
-                   storeTo(errors_, sum, key, column);
-                 }});
+             .finish = [&](const Index &key, const Index &column, Value sum,
+                           Value) { storeTo(errors_, sum, key, column); }});
   f_.loop(constant(0), here, keyBlock_, {}, [&](Index key, State &) {
     for (int64_t v = 0; v < vectors; ++v) {
       Value log = loadFrom(logs_, Index::of(0), columnOf(v)),
@@ -226,10 +224,8 @@ void AttentionGradientSchedule::keys(const Index &firstQuery, int64_t count, con
              [&](const Index &query, const Index &column, Value mask) {
                return read(tensor, space.add(firstQuery, query), column, mask);
              },
-         .finish =
-             [&](const Index &key, const Index &column, Value sum, Value mask) {
-               addTo(sums, space.add(firstKey, key), column, sum, mask);
-             }});
+         .finish = [&](const Index &key, const Index &column, Value sum,
+                       Value mask) { addTo(sums, space.add(firstKey, key), column, sum, mask); }});
   };
   addOverQueries(ofValue_, weights_, gradient_);
   addOverQueries(ofKey_, errors_, query_);

@@ -441,11 +441,9 @@ void AttentionTiles::queryBlock(const Index &number,
 
 void AttentionTiles::turnQueries(const Tile &turned, const Index &first, int64_t count) {
   ElementEmitter &e = f_.e;
-  turn(turned, first, count, features_,
-       [&](const Index &query, const Index &features, Value mask) {
-         return e.make<arith::MulFOp>(e.broadcast(read(query_, query, features, mask)),
-                                      splat(scale_));
-       });
+  turn(turned, first, count, features_, [&](const Index &query, const Index &features, Value mask) {
+    return e.make<arith::MulFOp>(e.broadcast(read(query_, query, features, mask)), splat(scale_));
+  });
 }
 
 void AttentionTiles::scoreKeys(const Tile &scores, const Tile &turned, const Index &firstQuery,
@@ -460,10 +458,8 @@ void AttentionTiles::scoreKeys(const Tile &scores, const Tile &turned, const Ind
            .left = [&](const Index &key, const Index &feature) { return keyAt(key, feature); },
            .right = [&](const Index &feature, const Index &column,
                         Value) { return loadFrom(turned, feature, column); },
-           .finish =
-               [&](const Index &key, const Index &column, Value sum, Value) {
-                 storeTo(scores, masked(sum, key, column), key, column);
-               }});
+           .finish = [&](const Index &key, const Index &column, Value sum,
+                         Value) { storeTo(scores, masked(sum, key, column), key, column); }});
 }
 
 Value AttentionTiles::finiteOrZero(Value x) {

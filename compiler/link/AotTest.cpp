@@ -198,9 +198,8 @@ int main(void) {
   printf("%.5f %.5f", y[3], sum);
   weft_model_close(model);
 })";
-  Command build =
-      shell("clang-22 -I . -I " + folder + " " + folder + "/main.c " + folder +
-            "/net.o runtime/aot/libweft_aot.a -lstdc++ -lm -o " + folder + "/main");
+  Command build = shell("clang-22 -I . -I " + folder + " " + folder + "/main.c " + folder +
+                        "/net.o runtime/aot/libweft_aot.a -lstdc++ -lm -o " + folder + "/main");
   ASSERT_EQ(build.code, 0) << build.text;
   Command run = shell(folder + "/main");
   EXPECT_EQ(run.code, 0) << run.text;

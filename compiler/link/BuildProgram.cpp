@@ -512,9 +512,10 @@ absl::StatusOr<runtime::LibraryCall> libraryCall(plan::LibraryCallOp op) {
   for (mlir::NamedAttribute entry : op.getConfig()) {
     std::optional<runtime::ConfigValue> value = configValue(entry.getValue());
     if (!value)
-      return invalid(op, ("config entry '" + entry.getName().getValue() +
-                          "' is neither an integer, a float, a string, a bool nor a list of integers")
-                             .str());
+      return invalid(op,
+                     ("config entry '" + entry.getName().getValue() +
+                      "' is neither an integer, a float, a string, a bool nor a list of integers")
+                         .str());
     call.config.emplace_back(entry.getName().str(), *std::move(value));
   }
   std::sort(call.config.begin(), call.config.end(),

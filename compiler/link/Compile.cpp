@@ -177,9 +177,8 @@ void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, const Compi
         PlanReport &report = result.report ? *result.report : unread;
         if (mlir::failed(
                 runPasses(module, options.verifyEachPhase, [&](mlir::OpPassManager &passes) {
-                  addPlanMemoryPasses(
-                      passes, &report,
-                      {options.inPlace, options.lendOutputs, options.memoryLimit});
+                  addPlanMemoryPasses(passes, &report,
+                                      {options.inPlace, options.lendOutputs, options.memoryLimit});
                 })))
           return mlir::failure();
         if (result.refusals && options.memoryLimit > 0)

@@ -102,9 +102,8 @@ JitCode::link(llvm::ArrayRef<std::shared_ptr<const std::string>> objects,
   };
   if (symbols.empty())
     return std::shared_ptr<JitCode>(new JitCode());
-  runtime::profile::Span span([] {
-    return runtime::profile::Label{runtime::profile::Kind::kLink, "link kernels"};
-  });
+  runtime::profile::Span span(
+      [] { return runtime::profile::Label{runtime::profile::Kind::kLink, "link kernels"}; });
 
   static std::atomic<uint64_t> number{0};
   std::shared_ptr<JitCode> code(new JitCode());

@@ -267,9 +267,8 @@ KernelCompiler::compile(llvm::ArrayRef<plan::KernelOp> kernels, const KernelMake
           maker.prepare(worker->context);
       }
       size_t k = missing[i];
-      runtime::profile::Span span([&] {
-        return runtime::profile::Label{runtime::profile::Kind::kCodegen, jobs[k].name};
-      });
+      runtime::profile::Span span(
+          [&] { return runtime::profile::Label{runtime::profile::Kind::kCodegen, jobs[k].name}; });
       auto compiled = compileJob(jobs[k], *worker, maker, options.verifyEachPhase,
                                  KernelDump(dumpFolder, jobs[k].name, maker.assembly));
       ++worker->kernels;

@@ -21,9 +21,8 @@ llvm::LogicalResult Pipeline::run(mlir::ModuleOp module, Phase from, Phase to) {
     if (info.phase < from || info.phase > to)
       continue;
     auto start = std::chrono::steady_clock::now();
-    runtime::profile::Span span([&] {
-      return runtime::profile::Label{runtime::profile::Kind::kPhase, info.name.str()};
-    });
+    runtime::profile::Span span(
+        [&] { return runtime::profile::Label{runtime::profile::Kind::kPhase, info.name.str()}; });
     if (failed(runPhase(module, info)))
       return mlir::emitError(module.getLoc())
              << "compilation failed in the phase '" << info.name << "'";

@@ -75,8 +75,7 @@ std::string build_script(const LinkOptions &options) {
          " -Wl,--gc-sections -Wl,--as-needed -Wl,-s \\\n"
          "  \"$RUNTIME/libweft_onednn.a\" \"$RUNTIME/libweft_sort.a\" \"$RUNTIME/libweft_aot.a\" "
          "-ldnnl " +
-         options.libraries + (options.libraries.empty() ? "" : " ") +
-         "-lstdc++ -lm -lpthread\n";
+         options.libraries + (options.libraries.empty() ? "" : " ") + "-lstdc++ -lm -lpthread\n";
 }
 
 } // namespace

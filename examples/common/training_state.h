@@ -21,9 +21,9 @@ TrainingState training_state(const weft::nn::Module &model,
 void restore(const TrainingState &state, weft::nn::Module &model,
              weft::optim::Optimizer &optimizer);
 
-// A safetensors file: tensors "model.*", "optimizer.*", "scaler.*" and "random", and metadata, which names the
-// program in "format". Replaces `path` in one step, so that a process killed at any moment leaves
-// the old or the new file. Throws weft::Error when it cannot be written.
+// A safetensors file: tensors "model.*", "optimizer.*", "scaler.*" and "random", and metadata,
+// which names the program in "format". Replaces `path` in one step, so that a process killed at any
+// moment leaves the old or the new file. Throws weft::Error when it cannot be written.
 void save_training_state(const std::string &path, const std::string &format,
                          const TrainingState &state);
 // Throws weft::Error when the file is missing, damaged, or of another format.

@@ -42,10 +42,7 @@ template <typename M> Decoder decoder_of(const M &model) {
         [=](const weft::Tensor &ids) { return model(ids, cache).select(1, 0).to(weft::float32); });
     return Steps{.cache = cache,
                  .read = [read](const weft::Tensor &ids) { read(ids); },
-                 .next =
-                     [next](const weft::Tensor &ids) {
-                       return next(ids);
-                     }};
+                 .next = [next](const weft::Tensor &ids) { return next(ids); }};
   };
   return decoder;
 }

@@ -73,8 +73,7 @@ public:
     Var g;
     if (weight.defined()) {
       g = read(weight, "gradient");
-      if (g.dtype() != output.dtype() || g.dims() != output.dims() ||
-          g.device() != output.device())
+      if (g.dtype() != output.dtype() || g.dims() != output.dims() || g.device() != output.device())
         fail(g.device() == output.device() ? ErrorKind::kShape : ErrorKind::kDevice,
              "the gradient is " + describe(g) + ", " + what + " is " + describe(output) +
                  ": they must have one dtype and shape, and lie on one device");

@@ -36,14 +36,9 @@ struct Header {
 
 // What an entry keeps of a report.
 std::array<int64_t *, 8> figures_of(compiler::CompileReport &report) {
-  return {&report.kernels,
-          &report.launches,
-          &report.libraryCalls,
-          &report.copies,
-          &report.codeBytes,
-          &report.plan.arenaBytes,
-          &report.plan.liveBound,
-          &report.plan.recomputations};
+  return {&report.kernels,        &report.launches,           &report.libraryCalls,
+          &report.copies,         &report.codeBytes,          &report.plan.arenaBytes,
+          &report.plan.liveBound, &report.plan.recomputations};
 }
 
 std::array<uint8_t, 32> sha256(llvm::ArrayRef<llvm::StringRef> pieces) {

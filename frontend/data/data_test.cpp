@@ -132,9 +132,7 @@ TEST(TensorDataset, RowsOfBoth) {
   EXPECT_EQ(batch.input.as<float>()[0], 5);
   EXPECT_EQ(batch.input.as<float>()[5], 2);
   EXPECT_EQ(batch.target.as<int64_t>()[1], 9);
-  EXPECT_NE(message_of([] {
-              TensorDataset(zeros({3, 2}), zeros({2}));
-            }).find("[3, 2] and [2]"),
+  EXPECT_NE(message_of([] { TensorDataset(zeros({3, 2}), zeros({2})); }).find("[3, 2] and [2]"),
             std::string::npos);
 }
 
@@ -328,8 +326,7 @@ TEST(DataLoader, RefusesBadOptions) {
             std::string::npos);
 }
 
-//===-- IDX
-//-------------------------------------------------------------------------------------------===//
+//===-- IDX -----------------------------------------------------------------------------------===//
 
 // An IDX file of this type and these dims; sizes are big-endian.
 std::string idx(int type, const std::vector<uint32_t> &dims, const std::string &elements) {
@@ -381,9 +378,7 @@ TEST(RandomSplit, EachItemIsInOnePart) {
   std::sort(all.begin(), all.end());
   for (int64_t i = 0; i < 10; ++i)
     EXPECT_EQ(all[static_cast<size_t>(i)], i);
-  EXPECT_NE(message_of([&] {
-              Subset(data, {3, 10});
-            }).find("no item 10 in a data set of 10"),
+  EXPECT_NE(message_of([&] { Subset(data, {3, 10}); }).find("no item 10 in a data set of 10"),
             std::string::npos);
 }
 

@@ -30,8 +30,8 @@ SafeTensors load_safetensors(const std::string &path, Location location) {
   SafeTensors result;
   for (const runtime::ArrayView &view : file->tensors)
     result.tensors.emplace_back(view.name,
-                                recorder::constant_tensor(view.bytes.data(), view.dtype,
-                                                          view.dims, file->storage, location));
+                                recorder::constant_tensor(view.bytes.data(), view.dtype, view.dims,
+                                                          file->storage, location));
   result.metadata = std::move(file->metadata);
   return result;
 }

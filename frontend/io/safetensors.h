@@ -25,10 +25,10 @@ void save_safetensors(const std::string &path,
                       Location location = Location::current());
 
 // Throws Error when the file is missing, unreadable, cut off, damaged, no safetensors file, or has
-// an element type that Weft lacks. The file is mapped, not read: a tensor's bytes are read when they
-// are used, and copied when they are written (or where they are not aligned to their elements), so
-// that the file stays as it is. While such tensors live it may be deleted or replaced, as
-// save_safetensors does, but must not be written or cut in place.
+// an element type that Weft lacks. The file is mapped, not read: a tensor's bytes are read when
+// they are used, and copied when they are written (or where they are not aligned to their
+// elements), so that the file stays as it is. While such tensors live it may be deleted or
+// replaced, as save_safetensors does, but must not be written or cut in place.
 SafeTensors load_safetensors(const std::string &path, Location location = Location::current());
 
 } // namespace weft::io

@@ -18,9 +18,8 @@ namespace weft::models {
 class AnyModel {
 public:
   template <typename M>
-  requires(!std::same_as<M, AnyModel> &&
-           std::derived_from<M, nn::Module>) explicit AnyModel(M model)
-      : held_(std::make_shared<Held<M>>(std::move(model))) {}
+    requires(!std::same_as<M, AnyModel> && std::derived_from<M, nn::Module>)
+  explicit AnyModel(M model) : held_(std::make_shared<Held<M>>(std::move(model))) {}
 
   // Its results, in order: a struct's are those that visit_tensors names. Throws Error when the
   // number of inputs is not that which the model takes.

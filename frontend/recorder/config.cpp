@@ -92,8 +92,9 @@ void set_config(const Config &config) {
   recorder::check_backend(config.backend, 0);
   if (config.budget_ops < 1 || config.budget_bytes < 1 || config.cache_entries < 1 ||
       config.context_bound < 1 || config.num_threads < 0 || config.memory_limit < 0)
-    recorder::fail(ErrorKind::kValue,
-                   "bounds must be positive, and num_threads and memory_limit must not be negative");
+    recorder::fail(
+        ErrorKind::kValue,
+        "bounds must be positive, and num_threads and memory_limit must not be negative");
   auto device = runtime::find_device(config.device);
   if (!device.ok())
     recorder::fail(ErrorKind::kDevice, std::string(device.status().message()));

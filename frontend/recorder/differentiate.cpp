@@ -177,16 +177,13 @@ std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, 
   for (const Var &cotangent : cotangents)
     values.push_back(&cotangent);
   // The steps are for whole tensors; what is cut goes through other types.
-  bool is_cut = llvm::any_of(values, [](const Var *x) {
-    return x->value && x->type().part;
-  });
+  bool is_cut = llvm::any_of(values, [](const Var *x) { return x->value && x->type().part; });
   for (const Derivative::Step &step : derivative->steps) {
     SmallVector<const Var *, 4> operands;
     for (uint32_t number : step.operands)
       operands.push_back(values[number]);
     size_t first = made.size();
-    Signature *signature =
-        is_cut ? recorder().ir->fit(step.signature, operands) : step.signature;
+    Signature *signature = is_cut ? recorder().ir->fit(step.signature, operands) : step.signature;
     record_op(signature, operands, node.line, made);
     for (size_t i = first; i < made.size(); ++i)
       values.push_back(&made[i]);

@@ -278,9 +278,8 @@ const void *wait_for(Value *leaf, Location location) {
   ValueRef held(leaf);
   if (std::shared_ptr<runtime::Buffer> buffer = leaf->cell->buffer; !buffer->is_written()) {
     RecorderMutex::Pause pause(recorder().mutex);
-    runtime::profile::Span span([] {
-      return runtime::profile::Label{runtime::profile::Kind::kWait, "wait for a value"};
-    });
+    runtime::profile::Span span(
+        [] { return runtime::profile::Label{runtime::profile::Kind::kWait, "wait for a value"}; });
     buffer->wait().IgnoreError();
   }
   check_leaf(leaf, location);
@@ -309,9 +308,8 @@ void *make_writable(Value *leaf, Location location) {
     {
       ValueRef held(leaf);
       RecorderMutex::Pause pause(recorder().mutex);
-      runtime::profile::Span span([] {
-        return runtime::profile::Label{runtime::profile::Kind::kWait, "wait to write"};
-      });
+      runtime::profile::Span span(
+          [] { return runtime::profile::Label{runtime::profile::Kind::kWait, "wait to write"}; });
       status = buffer->wait_idle();
     }
     if (!status.ok())

@@ -131,9 +131,8 @@ std::vector<std::string> check_places(const Slice &slice) {
 
 FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Evaluation &figures,
                           bool may_be_symbolic) {
-  runtime::profile::Span span([] {
-    return runtime::profile::Label{runtime::profile::Kind::kFind, "find program"};
-  });
+  runtime::profile::Span span(
+      [] { return runtime::profile::Label{runtime::profile::Kind::kFind, "find program"}; });
   describe_request(request, figures);
   FoundProgram found = find_or_compile(slice, request.location, figures, may_be_symbolic);
   if (slice.checks && found.program->check_places.empty())

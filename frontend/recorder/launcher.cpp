@@ -103,9 +103,8 @@ static std::vector<std::shared_ptr<runtime::Executor>> executors() {
 }
 
 void drain() {
-  runtime::profile::Span span([] {
-    return runtime::profile::Label{runtime::profile::Kind::kWait, "wait for everything"};
-  });
+  runtime::profile::Span span(
+      [] { return runtime::profile::Label{runtime::profile::Kind::kWait, "wait for everything"}; });
   for (const std::shared_ptr<runtime::Executor> &executor : executors())
     executor->synchronize();
 }

@@ -127,7 +127,8 @@ void submit(std::span<Value *const> roots, const EvaluateRequest &request);
 const void *wait_for(Value *leaf, Location location);
 // Fails with kState where the rank has but a part of what is to be read.
 void refuse_part(const TypeInfo &type, Location location);
-// As wait_for(), of what the rank has all of: the bytes where the host reads them, in `room` if that is not the device's memory.
+// As wait_for(), of what the rank has all of: the bytes where the host reads them, in `room` if
+// that is not the device's memory.
 const void *host_bytes(Value *leaf, Location location, std::vector<char> &room);
 // Waits until nothing reads or writes the leaf's buffer, which nobody shares afterwards.
 void *make_writable(Value *leaf, Location location);

@@ -250,7 +250,8 @@ Var in_memory(const StartingValue &value, const TypeInfo &type) {
 }
 
 Var converted(Value *leaf, DType dtype) {
-  if (!leaf->cell || leaf->type->part || leaf->type->elements == 0 || leaf->type->elements > kMostElements)
+  if (!leaf->cell || leaf->type->part || leaf->type->elements == 0 ||
+      leaf->type->elements > kMostElements)
     return Var();
   ValueRef held(leaf);
   std::shared_ptr<CompiledProgram> program =

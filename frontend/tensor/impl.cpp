@@ -166,7 +166,7 @@ static Var read_as_is(const Tensor &tensor, const char *argument);
     for (const ViewStep &step : view.steps)
       x = apply(step, x);
     // To a gradient a view is a tensor of its own, one that changes nothing too, as in PyTorch.
-    if (view.steps.empty() && x.grad)
+    if (view.steps.empty() && wants_history && x.grad)
       x = emit_reshape(x, x.dims());
     cache(view, x.value.get());
     view.cached_version = storage->version;
@@ -209,8 +209,9 @@ Var read(const Tensor &tensor, const char *argument) {
 
 const TypeInfo *current_type(const Tensor &tensor, const char *argument) {
   TensorImpl *impl = checked(tensor, argument);
-  return impl->is_view() && impl->storage()->type->part ? read_as_is(tensor, argument).value->type.get()
-                                                        : impl->type.get();
+  return impl->is_view() && impl->storage()->type->part
+             ? read_as_is(tensor, argument).value->type.get()
+             : impl->type.get();
 }
 
 bool is_cut(const Tensor &tensor) {
@@ -398,7 +399,7 @@ Tensor &Tensor::operator=(const Tensor &other) & {
   return *this;
 }
 
-Tensor &Tensor::operator=(Tensor &&other) &noexcept {
+Tensor &Tensor::operator=(Tensor &&other) & noexcept {
   Tensor taken(std::move(other));
   std::swap(impl_, taken.impl_);
   return *this;

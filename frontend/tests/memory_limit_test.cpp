@@ -31,6 +31,8 @@ protected:
   Config before_;
 };
 
+constexpr int64_t kRows = 16384; // so that values take more than kLeastFreeRecompute
+
 // Layers whose outputs, much larger than their weights, are kept for the way back.
 struct Deep : nn::Module {
   Deep() {
@@ -62,7 +64,7 @@ Figures train(bool jitted) {
   manual_seed(5);
   Deep model;
   optim::AdamW optimizer(model.parameters(), {.lr = 1e-3});
-  Tensor x = randn({4096, 64}).eval(), target = randn({4096, 64}).eval();
+  Tensor x = randn({kRows, 64}).eval(), target = randn({kRows, 64}).eval();
   auto step = [&](const Tensor &images) {
     optimizer.zero_grad();
     Tensor loss = mse_loss(model(images), target);
@@ -133,7 +135,7 @@ TEST_F(MemoryLimit, ThatIsNegativeIsAnError) {
 TEST_F(MemoryLimit, IsSeenInAnEstimate) {
   Deep model;
   optim::AdamW optimizer(model.parameters(), {.lr = 1e-3});
-  Tensor x = randn({4096, 64}).eval(), target = randn({4096, 64}).eval();
+  Tensor x = randn({kRows, 64}).eval(), target = randn({kRows, 64}).eval();
   auto step = [&](const Tensor &images) {
     optimizer.zero_grad();
     Tensor loss = mse_loss(model(images), target);
@@ -146,7 +148,7 @@ TEST_F(MemoryLimit, IsSeenInAnEstimate) {
   limit(kEnough);
   MemoryEstimate free = estimate_memory(step, {x}, {{"model", model}});
   EXPECT_EQ(model.parameters()[0].to_vector<float>(), before);
-  constexpr int64_t kBatch = 4096 * 64 * 4;
+  constexpr int64_t kBatch = kRows * 64 * 4;
   EXPECT_EQ(free.inputs, kBatch);
   int64_t weights = 0;
   for (const auto &[name, parameter] : model.named_parameters())

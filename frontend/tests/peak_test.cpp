@@ -185,8 +185,8 @@ TEST_F(Peak, OfAttentionAndItsDerivativeIsLinearInTheLength) {
       operands.push_back(randn({8, length, 16}).eval());
       operands.back().set_requires_grad();
     }
-    Tensor result = attention(operands[0], operands[1], operands[2], Tensor(),
-                              {.causal = causal, .scale = {}});
+    Tensor result =
+        attention(operands[0], operands[1], operands[2], Tensor(), {.causal = causal, .scale = {}});
     Tensor total = result.sum();
     for (const Tensor &gradient : grad({result.sin().sum()}, operands))
       total = total + gradient.sum();

@@ -168,21 +168,15 @@ TEST_F(TokenizerFiles, ErrorsNameTheKey) {
             "model.vocab.a must be an integer in [0, 2097152)");
   EXPECT_EQ(error_after([](json &data) { data["model"]["merges"][2] = "ab"; }),
             "model.merges[2] must be two tokens");
-  EXPECT_EQ(error_after([](json &data) {
-              data["model"]["merges"][2] = {"a", "zzz"};
-            }),
+  EXPECT_EQ(error_after([](json &data) { data["model"]["merges"][2] = {"a", "zzz"}; }),
             "model.merges[2]: the vocabulary lacks 'zzz'");
   EXPECT_EQ(error_after([](json &data) { data["model"]["unk_token"] = "<none>"; }),
             "model.unk_token: the vocabulary lacks '<none>'");
   EXPECT_EQ(error_after([](json &data) { data["model"]["end_of_word_suffix"] = "</w>"; }),
             "model.end_of_word_suffix is there, which is not supported");
-  EXPECT_EQ(error_after([](json &data) {
-              data["normalizer"] = {{"type", "NFKC"}};
-            }),
+  EXPECT_EQ(error_after([](json &data) { data["normalizer"] = {{"type", "NFKC"}}; }),
             "normalizer is NFKC, which is not supported");
-  EXPECT_EQ(error_after([](json &data) {
-              data["pre_tokenizer"] = {{"type", "Whitespace"}};
-            }),
+  EXPECT_EQ(error_after([](json &data) { data["pre_tokenizer"] = {{"type", "Whitespace"}}; }),
             "pre_tokenizer is Whitespace, which is not supported");
   EXPECT_EQ(error_after([](json &data) { data["added_tokens"][0]["content"] = ""; }),
             "added_tokens[0].content must not be empty");
@@ -193,9 +187,7 @@ TEST_F(TokenizerFiles, ErrorsNameTheKey) {
       "'a' and 'b' have the same id, 65");
   EXPECT_EQ(error_after([](json &data) { data["added_tokens"][0]["content"] = "<end>"; }),
             "'<|endoftext|>' and '<end>' have the same id, 0");
-  EXPECT_EQ(error_after([](json &data) {
-              data["post_processor"] = {{"type", "BertProcessing"}};
-            }),
+  EXPECT_EQ(error_after([](json &data) { data["post_processor"] = {{"type", "BertProcessing"}}; }),
             "post_processor is BertProcessing, which is not supported");
   EXPECT_EQ(
       error_after(

@@ -33,9 +33,10 @@ absl::Status check_bindings(const Executable &executable, std::span<Buffer *cons
           absl::StrCat("input ", i, " '", in[i].name, "' takes ", in[i].bytes,
                        " bytes; its buffer has ", inputs[i] == nullptr ? 0 : inputs[i]->bytes()));
   auto must_not_be_written = [](const char *what, size_t i, const std::string &name) {
-    return absl::InvalidArgumentError(absl::StrCat(what, " ", i, " '", name,
-                                                   "' is written by the program, but bound to memory "
-                                                   "that must not be"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, " ", i, " '", name,
+                     "' is written by the program, but bound to memory "
+                     "that must not be"));
   };
   for (size_t i = 0; i < in.size(); ++i)
     if (in[i].donatable && inputs[i]->is_constant())

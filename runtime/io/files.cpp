@@ -109,8 +109,9 @@ absl::StatusOr<MappedFile> map_file(const std::string &path) {
   absl::StatusOr<size_t> size = size_of(file, path);
   if (!size.ok())
     return size.status();
-  void *data = *size == 0 ? MAP_FAILED
-                          : ::mmap(nullptr, *size, PROT_READ, MAP_PRIVATE, file.get(), /*offset=*/0);
+  void *data = *size == 0
+                   ? MAP_FAILED
+                   : ::mmap(nullptr, *size, PROT_READ, MAP_PRIVATE, file.get(), /*offset=*/0);
   if (data == MAP_FAILED) {
     absl::StatusOr<std::vector<std::byte>> bytes = read_file(path);
     if (!bytes.ok())

@@ -17,8 +17,8 @@ namespace weft::runtime {
 absl::StatusOr<std::vector<std::byte>> read_file(const std::string &path);
 
 // What a file holds, while `owner` lives. It reads nothing before it is looked at. The file may be
-// deleted or replaced meanwhile (write_file_atomically() replaces), but must not be written or cut in
-// place: that shows, and reading what was cut off ends the process (SIGBUS).
+// deleted or replaced meanwhile (write_file_atomically() replaces), but must not be written or cut
+// in place: that shows, and reading what was cut off ends the process (SIGBUS).
 struct MappedFile {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;

@@ -20,8 +20,8 @@ struct NpyFile {
 // into row-major; the array lies in the bytes given otherwise. Never allocates more than those.
 absl::StatusOr<NpyFile> parse_npy(std::span<const std::byte> bytes);
 
-// As parse_npy, and the errors of map_file; the message names the file. Of a file that is mapped the
-// header alone is read, but in Fortran order.
+// As parse_npy, and the errors of map_file; the message names the file. Of a file that is mapped
+// the header alone is read, but in Fortran order.
 absl::StatusOr<NpyFile> read_npy(const std::string &path);
 
 // Version 1, row-major. Unimplemented for bfloat16.

@@ -12,7 +12,8 @@ namespace {
 
 // The format's own limit, so that a damaged length asks for no more.
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
-// Of the first tensor in the files that we write: kernels read a mapped file as fast as other memory.
+// Of the first tensor in the files that we write: kernels read a mapped file as fast as other
+// memory.
 constexpr size_t kDataAlignment = 64;
 
 std::optional<DType> dtype_of(std::string_view tag) {

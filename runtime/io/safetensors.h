@@ -26,8 +26,8 @@ absl::StatusOr<SafetensorsFile> parse_safetensors(std::span<const std::byte> byt
 // mapped the header alone is read.
 absl::StatusOr<SafetensorsFile> read_safetensors(const std::string &path);
 
-// Tensors stand in the order given, the first at a multiple of 64 bytes. InvalidArgument for two tensors of one name, a name that is not
-// UTF-8, or bytes that do not fit a shape. Atomic.
+// Tensors stand in the order given, the first at a multiple of 64 bytes. InvalidArgument for two
+// tensors of one name, a name that is not UTF-8, or bytes that do not fit a shape. Atomic.
 absl::Status write_safetensors(const std::string &path, std::span<const ArrayView> tensors,
                                const std::map<std::string, std::string> &metadata = {});
 

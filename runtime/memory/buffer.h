@@ -30,8 +30,8 @@ public:
   // that never goes).
   static std::shared_ptr<Buffer> borrow(void *data, int64_t bytes,
                                         std::shared_ptr<const void> owner);
-  // The same of memory that nobody writes while `owner` lives, such as a file that is mapped: what is
-  // made of it may be kept, and no run may write it.
+  // The same of memory that nobody writes while `owner` lives, such as a file that is mapped: what
+  // is made of it may be kept, and no run may write it.
   static std::shared_ptr<Buffer> borrow_constant(const void *data, int64_t bytes,
                                                  std::shared_ptr<const void> owner);
   ~Buffer();

@@ -73,9 +73,8 @@ void Memory::release(void *data, int64_t bytes, const char *purpose) {
 void Memory::account(const char *purpose, int64_t bytes, int64_t buffers) {
   std::lock_guard lock(mutex_);
   // The same purpose is nearly always the same literal.
-  auto row = std::find_if(holders_.begin(), holders_.end(), [&](const MemoryHolder &holder) {
-    return holder.purpose == purpose;
-  });
+  auto row = std::find_if(holders_.begin(), holders_.end(),
+                          [&](const MemoryHolder &holder) { return holder.purpose == purpose; });
   if (row == holders_.end())
     row = std::find_if(holders_.begin(), holders_.end(), [&](const MemoryHolder &holder) {
       return std::strcmp(holder.purpose, purpose) == 0;

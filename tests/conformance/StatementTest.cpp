@@ -166,9 +166,8 @@ TEST_P(StatementTest, HasAPositionForEachDimOfEachTensor) {
 // What data choose may lie outside: a run must be able to end there, before anything is written.
 TEST_P(StatementTest, WhatDataChooseIsChecked) {
   forCases([&](const OpCase &, OpModule &made, const IndexStatement &statement) {
-    bool chosen = llvm::any_of(statement.dims, [](const auto &dim) {
-      return dim.purpose == Purpose::Chosen;
-    });
+    bool chosen = llvm::any_of(statement.dims,
+                               [](const auto &dim) { return dim.purpose == Purpose::Chosen; });
     if (chosen)
       EXPECT_TRUE(ir::indexBounds(made.op).has_value());
   });

@@ -67,24 +67,24 @@ void add_movement(Calls &all) {
       },
       [](const Tensors &a, const Step &s) { return a[0].select(s.numbers[0][0], s.numbers[1][0]); },
       "$0.select(#0, #1)"};
-  all["split"] = {
-      [](Draw &d) -> Drawn {
-        int x = d.value([](const Tensor &t) { return t.ndim() > 0 && t.size() > 0; });
-        if (x < 0)
-          return {};
-        int64_t dim = d.random.below(d[x].ndim()), n = d[x].shape()[static_cast<size_t>(dim)];
-        int64_t size = d.random.between(1, n);
-        return step({x}, {{size}, {dim}, {d.random.below((n + size - 1) / size)}});
-      },
-      [](const Tensors &a, const Step &s) {
-        Tensors parts = split(a[0], s.numbers[0][0], s.numbers[1][0]);
-        size_t part = static_cast<size_t>(s.numbers[2][0]);
-        // A smaller input has fewer.
-        if (part >= parts.size())
-          throw Error(ErrorKind::kIndex, "split has no such part");
-        return parts[part];
-      },
-      "weft::split($0, #0, #1)[#2]", 0.5};
+  all["split"] = {[](Draw &d) -> Drawn {
+                    int x = d.value([](const Tensor &t) { return t.ndim() > 0 && t.size() > 0; });
+                    if (x < 0)
+                      return {};
+                    int64_t dim = d.random.below(d[x].ndim()),
+                            n = d[x].shape()[static_cast<size_t>(dim)];
+                    int64_t size = d.random.between(1, n);
+                    return step({x}, {{size}, {dim}, {d.random.below((n + size - 1) / size)}});
+                  },
+                  [](const Tensors &a, const Step &s) {
+                    Tensors parts = split(a[0], s.numbers[0][0], s.numbers[1][0]);
+                    size_t part = static_cast<size_t>(s.numbers[2][0]);
+                    // A smaller input has fewer.
+                    if (part >= parts.size())
+                      throw Error(ErrorKind::kIndex, "split has no such part");
+                    return parts[part];
+                  },
+                  "weft::split($0, #0, #1)[#2]", 0.5};
   auto like = [](Draw &d, int x) {
     Shape shape = d[x].shape();
     DType dtype = d[x].dtype();

@@ -87,9 +87,7 @@ const std::vector<Case> &cases() {
            .vocabulary = 61, .size = 32, .hidden = 56, .layers = 2, .heads = 4, .key_heads = 2}),
        words},
       {"mlp", model<Mlp>(MlpConfig{.inputs = 24, .sizes = {32, 32, 16}}),
-       [](const std::string &salt) {
-         return std::vector{unit("input0" + salt, {3, 24})};
-       }},
+       [](const std::string &salt) { return std::vector{unit("input0" + salt, {3, 24})}; }},
       {"mnasnet",
        model<MnasNet>(MnasNetConfig{.stages = {{24, 3, 2, 3, 3}, {40, 5, 2, 3, 3}},
                                     .scale = 0.5,

@@ -109,11 +109,7 @@ TEST(Models, RefuseConfigsAtTheCallersLine) {
                 .find("patch must divide image"),
             std::string::npos);
   Gpt2 model({.vocabulary = 5, .positions = 4, .size = 4, .layers = 1, .heads = 1});
-  EXPECT_NE(message_of(
-                [&] {
-                  model(zeros({1, 5}, int64));
-                },
-                ErrorKind::kShape)
+  EXPECT_NE(message_of([&] { model(zeros({1, 5}, int64)); }, ErrorKind::kShape)
                 .find("length of at most 4"),
             std::string::npos);
 }
@@ -123,13 +119,10 @@ TEST(Models, OfAnyTypeSayWhatTheyTake) {
   EXPECT_NE(testing_support::message_of([&] { vae({}); }, ErrorKind::kValue)
                 .find("does not take 0 inputs"),
             std::string::npos);
-  EXPECT_NE(testing_support::message_of(
-                [&] {
-                  vae({zeros({2, 3}), zeros({2, 20})});
-                },
-                ErrorKind::kShape)
-                .find("3"),
-            std::string::npos);
+  EXPECT_NE(
+      testing_support::message_of([&] { vae({zeros({2, 3}), zeros({2, 20})}); }, ErrorKind::kShape)
+          .find("3"),
+      std::string::npos);
 }
 
 // A model is a module like any other: a clone computes the same and shares nothing.

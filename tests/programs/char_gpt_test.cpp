@@ -112,8 +112,8 @@ TEST_F(CharGpt, AKilledRunContinuesTheSameCurve) {
   const std::string out = folder_ + "/killed";
   int killed = 0;
   for (int round = 0; round < 8; ++round) {
-    // Killed as soon as there is a checkpoint, then at random moments: a fast machine may have ended
-    // before the first of these.
+    // Killed as soon as there is a checkpoint, then at random moments: a fast machine may have
+    // ended before the first of these.
     auto patience = round == 0 ? 0 : static_cast<int>(random() % 120);
     ProcessResult result =
         run_process(command(out, fs::exists(out + "/checkpoint.safetensors")

@@ -114,9 +114,8 @@ INSTANTIATE_TEST_SUITE_P(Forms, GeluTail, testing::Bool(),
 // normal range: {1e-40, 0.3, 1e15} in order loses four digits in its first step.
 TEST(ErrorBudget, OfAProductAllowsForPartsBelowTheNormalRange) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  OpModule made =
-      buildModule(context, {"weft.reduce_prod", "", {{{2, 3}}}, "{dims = array<i64: 1>}"},
-                  DType::kFloat32);
+  OpModule made = buildModule(
+      context, {"weft.reduce_prod", "", {{{2, 3}}}, "{dims = array<i64: 1>}"}, DType::kFloat32);
   ASSERT_TRUE(made);
   volatile float factors[2][3] = {{1e-40f, 0.3f, 1e15f}, {2, 3, 0.5f}};
   for (int64_t i = 0; i < 6; ++i)

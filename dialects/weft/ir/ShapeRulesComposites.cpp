@@ -162,7 +162,8 @@ LogicalResult AttentionGradientOp::inferReturnTypes(MLIRContext *context, MaybeL
   if (failed(AttentionOp::inferReturnTypes(
           context, loc, AttentionOp::Adaptor(mlir::ValueRange(operands)), forward)))
     return failure();
-  auto same = [&](mlir::Value given, llvm::StringRef name, mlir::Type expected, llvm::StringRef of) {
+  auto same = [&](mlir::Value given, llvm::StringRef name, mlir::Type expected,
+                  llvm::StringRef of) {
     if (!given || given.getType() == expected)
       return success();
     return check.error(name + " is " + spell(given.getType()) + " but " + of + " is " +
