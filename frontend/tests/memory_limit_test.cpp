@@ -52,6 +52,18 @@ struct Deep : nn::Module {
   nn::Dropout dropout = child("dropout", nn::Dropout(0.1));
 };
 
+// What it keeps of its arguments are handles.
+auto step_of(Deep model, optim::AdamW optimizer, Tensor target) {
+  return [=](const Tensor &images) mutable {
+    optimizer.zero_grad();
+    Tensor loss = mse_loss(model(images), target);
+    loss.backward();
+    optimizer.step();
+    optimizer.zero_grad();
+    return loss;
+  };
+}
+
 struct Figures {
   std::vector<float> losses, weights;
   int64_t peak = 0, recomputations = 0;
@@ -65,14 +77,7 @@ Figures train(bool jitted) {
   Deep model;
   optim::AdamW optimizer(model.parameters(), {.lr = 1e-3});
   Tensor x = randn({kRows, 64}).eval(), target = randn({kRows, 64}).eval();
-  auto step = [&](const Tensor &images) {
-    optimizer.zero_grad();
-    Tensor loss = mse_loss(model(images), target);
-    loss.backward();
-    optimizer.step();
-    optimizer.zero_grad();
-    return loss;
-  };
+  auto step = step_of(model, optimizer, target);
   auto program = jit(step);
   Figures figures;
   for (int i = 0; i < 4; ++i)
@@ -136,14 +141,7 @@ TEST_F(MemoryLimit, IsSeenInAnEstimate) {
   Deep model;
   optim::AdamW optimizer(model.parameters(), {.lr = 1e-3});
   Tensor x = randn({kRows, 64}).eval(), target = randn({kRows, 64}).eval();
-  auto step = [&](const Tensor &images) {
-    optimizer.zero_grad();
-    Tensor loss = mse_loss(model(images), target);
-    loss.backward();
-    optimizer.step();
-    optimizer.zero_grad();
-    return loss;
-  };
+  auto step = step_of(model, optimizer, target);
   std::vector<float> before = model.parameters()[0].to_vector<float>();
   limit(kEnough);
   MemoryEstimate free = estimate_memory(step, {x}, {{"model", model}});
