@@ -3,7 +3,6 @@
 
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"
-#include "frontend/tensor/autocast.h"
 #include "frontend/tensor/impl.h"
 #include "weft/ops.h"
 
@@ -68,19 +67,7 @@ Tensor linear(const Tensor &x, const Tensor &weight, const Tensor &bias, Locatio
   Var flat = input.ndim() == 2 ? input : emit_reshape(input, {rows, w.dims()[1]});
   Var y;
   if (bias.defined()) {
-    Var b;
-    DType dtype = w.dtype();
-    if (thread_autocast.enabled && computing_dtype(dtype) == DType::kFloat32 &&
-        checked(bias, "bias")->type->dtype == DType::kFloat32) {
-      CastsDone as_it_is; // it is added in float32
-      b = read(bias, "bias");
-      dtype = DType::kFloat32;
-    } else {
-      b = read(bias, "bias");
-    }
-    if (b.dims() != Shape{w.dims()[0]} || b.dtype() != dtype)
-      fail(ErrorKind::kShape, "bias is " + describe(b) + "; it must be " + name(dtype) + " [" +
-                                  std::to_string(w.dims()[0]) + "]");
+    Var b = bias_of(bias, w.dims()[0], w.dtype());
     y = emit_matmul(widened(flat), widened(w), false, true);
     y = rounded(emit_binary(Binary::kAdd, y, emit_broadcast(widened(b), y.dims())), w.dtype());
   } else {

@@ -5,7 +5,6 @@
 
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"
-#include "frontend/tensor/autocast.h"
 #include "frontend/tensor/impl.h"
 #include "weft/autograd.h"
 
@@ -56,14 +55,7 @@ Var with_bias(const Var &x, const Var &weight, const Tensor &bias, Convolve conv
   if (!bias.defined())
     return convolve(x, weight);
   Var result = convolve(widened(x), widened(weight));
-  Var b;
-  if (thread_autocast.enabled && result.dtype() == DType::kFloat32 &&
-      checked(bias, "bias")->type->dtype == DType::kFloat32) {
-    CastsDone as_it_is; // it is added in float32
-    b = channel_vector(bias, "bias", result.dims()[1], DType::kFloat32);
-  } else {
-    b = channel_vector(bias, "bias", result.dims()[1], x.dtype());
-  }
+  Var b = bias_of(bias, result.dims()[1], x.dtype());
   return rounded(emit_binary(Binary::kAdd, result, by_channel(widened(b), result.dims())),
                  x.dtype());
 }

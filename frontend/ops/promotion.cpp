@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <sstream>
 
 #include "frontend/recorder/emit.h"
@@ -295,6 +296,20 @@ Var widened(const Var &x) {
 
 Var rounded(Var y, DType dtype) {
   return y.dtype() == dtype ? std::move(y) : emit_cast(y, dtype);
+}
+
+Var bias_of(const Tensor &bias, int64_t count, DType dtype) {
+  std::optional<CastsDone> as_it_is;
+  if (thread_autocast.enabled && computing_dtype(dtype) == DType::kFloat32 &&
+      checked(bias, "bias")->type->dtype == DType::kFloat32) {
+    as_it_is.emplace();
+    dtype = DType::kFloat32;
+  }
+  Var var = read(bias, "bias");
+  if (var.dims() != Shape{count} || var.dtype() != dtype)
+    fail(ErrorKind::kShape, "bias is " + describe(var) + "; it must be " + name(dtype) + " [" +
+                                std::to_string(count) + "]");
+  return var;
 }
 
 Var floating_only(const Tensor &x, const char *name) {

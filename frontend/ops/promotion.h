@@ -67,4 +67,8 @@ DType computing_dtype(DType dtype);
 Var widened(const Var &x);
 Var rounded(Var y, DType dtype);
 
+// A bias of `count` numbers for a product of `dtype` numbers: in that dtype, or under a scope
+// float32, since it is added to the widened sum.
+Var bias_of(const Tensor &bias, int64_t count, DType dtype);
+
 } // namespace weft::recorder

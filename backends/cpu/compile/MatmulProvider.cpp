@@ -77,7 +77,7 @@ ir::CastOp widening(mlir::Value value) {
 // Whether an operand is made of bf16 numbers by conversions and transposes that the call would take
 // in: one of each, in either order.
 bool isWidened(mlir::Value value) {
-  if (auto transpose = value.getDefiningOp<ir::TransposeOp>(); transpose && !widening(value))
+  if (auto transpose = value.getDefiningOp<ir::TransposeOp>())
     value = transpose.getInput();
   return widening(value) != nullptr;
 }
