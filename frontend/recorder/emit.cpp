@@ -409,6 +409,19 @@ Var emit_reshape(const Var &x, const Shape &shape) {
   return emit_one<ir::ReshapeOp>({&x}, type_info(x.dtype(), shape, x.device()));
 }
 
+static Var record_history(Signature *signature, ArrayRef<const Var *> operands) {
+  Var result = *operands[0];
+  result.grad = make_history(signature, Session::line(), operands, {result.value.get()});
+  result.grad_index = 0;
+  return result;
+}
+
+Var with_own_history(const Var &x) {
+  if (!x.grad || !grad_mode())
+    return x.without_history();
+  return emit_by<ir::ReshapeOp, record_history>({&x}, {}, x.value->type);
+}
+
 Var emit_transpose(const Var &x, std::span<const int64_t> permutation) {
   ir::TransposeOp::Properties p;
   p.permutation = ints(permutation);

@@ -63,6 +63,9 @@ Var emit_send_receive(const Var &x, int64_t to, int64_t from, const RankGroup &g
 Var emit_broadcast_from(const Var &x, int64_t root, const RankGroup &group);
 Var emit_iota(DType dtype, const Shape &shape, int64_t dim);
 Var emit_reshape(const Var &x, const Shape &shape);
+// x's value with a history that begins here and leads to x's, as that of a copy does: nothing is
+// computed. Without history where none is kept.
+Var with_own_history(const Var &x);
 Var emit_transpose(const Var &x, std::span<const int64_t> permutation);
 Var emit_broadcast(const Var &x, const Shape &shape);
 Var emit_slice(const Var &x, std::span<const int64_t> starts, std::span<const int64_t> limits,

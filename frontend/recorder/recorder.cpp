@@ -145,6 +145,7 @@ struct CurrentCall {
   const char *op = nullptr; // null outside of a session
   Location location;
   SourceLine *line = nullptr; // counts as a user
+  uint64_t first_history = 0;
 };
 thread_local CurrentCall current;
 
@@ -173,7 +174,7 @@ Session::Session(const char *op, Location location) : outermost_(current.op == n
   r.mutex.lock();
   if (!outermost_)
     return;
-  current = {op, CallerScope::resolve(location), nullptr};
+  current = {op, CallerScope::resolve(location), nullptr, r.next_grad_number};
   call_device = {thread_device < 0 ? r.default_device : static_cast<uint8_t>(thread_device), false};
   if (r.crowded)
     tidy();
@@ -188,11 +189,13 @@ Session::~Session() {
   recorder().mutex.unlock();
 }
 
-Session::Outside::Outside() : op_(current.op), location_(current.location), line_(current.line) {
+Session::Outside::Outside()
+    : op_(current.op), location_(current.location), line_(current.line),
+      first_history_(current.first_history) {
   current.op = nullptr;
 }
 Session::Outside::~Outside() {
-  current = {op_, location_, line_};
+  current = {op_, location_, line_, first_history_};
 }
 
 const char *Session::op() {
@@ -200,6 +203,9 @@ const char *Session::op() {
 }
 Location Session::location() {
   return current.location;
+}
+uint64_t Session::first_history() {
+  return current.first_history;
 }
 SourceLine *Session::line() {
   if (!current.line) {

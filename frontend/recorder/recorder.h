@@ -28,6 +28,8 @@ public:
   static const char *op();
   static Location location();
   static SourceLine *line();
+  // Histories with a lower GradNode::number are older than the outermost session.
+  static uint64_t first_history();
 
   // While it lives, this thread is in no session: a function of the user records, whose ops have
   // names and lines of their own.
@@ -42,6 +44,7 @@ public:
     const char *op_;
     Location location_;
     SourceLine *line_; // counts as a user
+    uint64_t first_history_;
   };
 
 private:

@@ -167,7 +167,7 @@ static Var read_as_is(const Tensor &tensor, const char *argument);
       x = apply(step, x);
     // To a gradient a view is a tensor of its own, one that changes nothing too, as in PyTorch.
     if (view.steps.empty() && wants_history && x.grad)
-      x = emit_reshape(x, x.dims());
+      x = with_own_history(x);
     cache(view, x.value.get());
     view.cached_version = storage->version;
     if (x.grad) {
@@ -219,6 +219,12 @@ bool is_cut(const Tensor &tensor) {
   return static_cast<bool>(current_type(tensor, "x")->part);
 }
 
+// What a call makes is a tensor of its own to a gradient, where its value is an operand's, too
+// (clone(), a sum over no dims), as in PyTorch.
+static Var made_by_call(Var x) {
+  return x.grad && x.grad->number < Session::first_history() ? with_own_history(x) : std::move(x);
+}
+
 void write(const Tensor &tensor, Var value) {
   TensorImpl *impl = checked(tensor, "self");
   if (impl->leaf && grad_mode())
@@ -260,7 +266,7 @@ void write(const Tensor &tensor, Var value) {
   note_write(*impl, value.value.get());
   // Outside of history the edge to what computed the storage stays, as in PyTorch.
   if (keep_history)
-    impl->var = std::move(value);
+    impl->var = made_by_call(std::move(value));
   else
     impl->var.value = std::move(value.value);
   ++impl->version;
@@ -297,7 +303,7 @@ Tensor wrap_start(std::shared_ptr<const StartingValue> start, const TypeInfo *ty
 }
 
 Tensor wrap(Var var) {
-  Tensor tensor(new TensorImpl(std::move(var)));
+  Tensor tensor(new TensorImpl(made_by_call(std::move(var))));
   after_call(tensor);
   return tensor;
 }

@@ -202,6 +202,24 @@ TEST(Backward, ByAViewThatChangesNothing) {
   }
 }
 
+// A call that changes nothing makes a tensor of its own, too.
+TEST(Backward, ByACopy) {
+  Tensor x = tensor({{1.f, 2.f}, {3.f, 4.f}}).set_requires_grad();
+  Tensor written = zeros({2, 2});
+  written.copy_(x);
+  for (const Tensor &copy : {x.clone(), cat({x}, 0), written}) {
+    GradOptions options{.retain_graph = true, .allow_unused = true};
+    EXPECT_FALSE(grad({sum(x)}, {copy}, options)[0].defined());
+    std::vector<Tensor> gradients = grad({sum(copy * copy + x)}, {copy, x}, options);
+    EXPECT_EQ(gradients[0].to_vector<float>(), (std::vector<float>{2, 4, 6, 8}));
+    EXPECT_EQ(gradients[1].to_vector<float>(), (std::vector<float>{3, 5, 7, 9}));
+  }
+  Tensor number = scalar(2.f).set_requires_grad();
+  EXPECT_FALSE(grad({number * number}, {number.max()}, {.allow_unused = true})[0].defined());
+  NoGrad no_history;
+  EXPECT_FALSE(x.clone().requires_grad());
+}
+
 TEST(Backward, TwiceNeedsRetainGraph) {
   Tensor x = tensor({2.f}).set_requires_grad();
   Tensor y = x * x;
