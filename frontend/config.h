@@ -31,6 +31,9 @@ struct Config {
   // suffice it takes the least that was found, and explain() says so. 0: no limit; large programs
   // compute again what costs next to nothing.
   int64_t memory_limit = 0;
+  // WEFT_EXACT_MATH=1: no algorithms whose rounding errors go beyond those of sums in another order
+  // (3x3 convolutions by Winograd's algorithm).
+  bool exact_math = false;
   bool jit_check = false; // WEFT_JIT_CHECK=1: record jit functions again at each call and compare
 
   std::string cache_dir; // WEFT_CACHE_DIR: folder of the disk cache; "off" for none; default

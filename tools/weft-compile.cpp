@@ -143,6 +143,9 @@ int main(int argc, char **argv) {
       ->check(CLI::NonNegativeNumber);
   app.add_flag("--no-fuse", flags.noFuse, "make each op a kernel of its own");
   app.add_flag("--no-claim", flags.noClaim, "call no vendor library");
+  app.add_flag_callback(
+      "--exact-math", [&flags] { flags.options.compile.math = compiler::MathMode::Exact; },
+      "no algorithms with errors beyond those of sums in another order");
   CLI11_PARSE(app, argc, argv);
   absl::Status status = run(flags);
   if (status.ok())

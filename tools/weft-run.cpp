@@ -301,6 +301,9 @@ int main(int argc, char **argv) {
   app.add_flag("--report", options.report, "says on standard error what was compiled");
   app.add_flag("!--no-fuse", options.compile.fuse, "each op becomes a kernel of its own");
   app.add_flag("!--no-claim", options.compile.claim, "no vendor library is called");
+  app.add_flag_callback(
+      "--exact-math", [&options] { options.compile.math = compiler::MathMode::Exact; },
+      "no algorithms with errors beyond those of sums in another order");
   app.add_option("--dump-dir", options.compile.dumpDir,
                  "a folder for one file a phase and one a kernel")
       ->envname("WEFT_DUMP_DIR");

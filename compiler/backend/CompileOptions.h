@@ -7,6 +7,14 @@
 
 namespace weft::compiler {
 
+// How far results may be from those of the ops' formulas, computed term by term.
+enum class MathMode {
+  Exact,   // as far as sums in another order are
+  Default, // and where a library's algorithm has an error bound of a few times that (Winograd's
+           // convolutions)
+  Fast     // and NaN handling traded for speed
+};
+
 struct CompileOptions {
   // false: each op becomes a kernel of its own. Results stay the same bit for bit.
   bool fuse = true;
@@ -24,8 +32,7 @@ struct CompileOptions {
   // computes values again instead of keeping them. 0: no limit; large programs compute again what
   // costs next to nothing. Results stay the same bit for bit.
   int64_t memoryLimit = 0;
-  // Lets providers and codegen trade exactness (NaN handling, reassociation) for speed.
-  bool fastMath = false;
+  MathMode math = MathMode::Default;
   // Threads that compile kernels; 0 for one a core.
   int compileThreads = 0;
   // Runs the verifier after each phase and the planner's own proof that no two live values share

@@ -27,6 +27,7 @@ public:
     if (!providers_)
       return;
     mlir::Block &block = main.getBody().front();
+    MathMode math = exactMath ? MathMode::Exact : fastMath ? MathMode::Fast : MathMode::Default;
     RefusalCollector refusals("claim");
     bool changed = false;
     // A claim may take in ops after the one that was offered, so that the walk goes by the op
@@ -44,7 +45,7 @@ public:
         signalPassFailure();
       };
       for (const std::unique_ptr<Provider> &provider : providers_->providers()) {
-        ClaimAnswer answer = provider->match(op, fastMath);
+        ClaimAnswer answer = provider->match(op, math);
         if (auto *some = std::get_if<SometimesMine>(&answer))
           return sometimes(*some);
         if (auto *refusal = std::get_if<ClaimRefusal>(&answer))

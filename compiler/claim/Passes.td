@@ -24,6 +24,7 @@ def ClaimPass : Pass<"weft-claim", "::mlir::ModuleOp"> {
   let options = [
     Option<"composites", "composites", "bool", "false", "offers composites only: they are decomposed afterwards where nobody claims them">,
     Option<"fastMath", "fast-math", "bool", "false", "allows what conformance forbids, such as an activation that drops NaN">,
+    Option<"exactMath", "exact-math", "bool", "false", "refuses algorithms with errors beyond those of sums in another order, such as Winograd's">,
     Option<"printReport", "report", "bool", "false", "prints what was refused, and why, as comments on stderr">,
   ];
   let statistics = [Statistic<"numClaims", "claims", "library calls made">];

@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "compiler/backend/CompileOptions.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Operation.h"
 #include "mlir/IR/Value.h"
@@ -73,9 +74,8 @@ public:
   // The entry that its calls name: "onednn.matmul".
   virtual llvm::StringRef name() const = 0;
   // May claim the op together with ops around it. Looks at a bounded number of neighbours; changes
-  // nothing. fastMath: whether claims that conformance forbids (NaN dropped, sums in another order)
-  // are allowed.
-  virtual ClaimAnswer match(mlir::Operation *op, bool fastMath) const = 0;
+  // nothing. With MathMode::Fast claims that conformance forbids (NaN dropped) are allowed.
+  virtual ClaimAnswer match(mlir::Operation *op, MathMode math) const = 0;
   // Whether calls of the entry may have operands whose sizes are known at run time only
   // (ir::hasNamedDims). Where not, its claims of such ops do not count.
   virtual bool takesVaryingSizes() const {

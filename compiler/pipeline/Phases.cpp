@@ -29,18 +29,20 @@ void addPhasePasses(mlir::OpPassManager &passes, Phase phase, const CompileOptio
     break;
   case Phase::Claim:
     // Composites first, whole; then what is left of them as simpler ops, beside the others.
-    passes.addPass(createClaimPass(
-        ClaimPassOptions{/*composites=*/true, options.fastMath, /*printReport=*/false}, providers,
-        report));
+    passes.addPass(
+        createClaimPass(ClaimPassOptions{/*composites=*/true, options.math == MathMode::Fast,
+                                         options.math == MathMode::Exact, /*printReport=*/false},
+                        providers, report));
     passes.addPass(createDecomposePass());
     passes.addPass(createWidenPass());
     // What decompositions made joins what stood there: transposes meet matmuls, derivatives
     // recompute what forward ops have.
     passes.addPass(createSimplifyPass());
     passes.addPass(createCsePass());
-    passes.addPass(createClaimPass(
-        ClaimPassOptions{/*composites=*/false, options.fastMath, /*printReport=*/false}, providers,
-        report));
+    passes.addPass(
+        createClaimPass(ClaimPassOptions{/*composites=*/false, options.math == MathMode::Fast,
+                                         options.math == MathMode::Exact, /*printReport=*/false},
+                        providers, report));
     passes.addPass(createCallCustomPass());
     // Last: only now it is known what libraries read, and what is left for kernels; and, of what
     // libraries read, what outlasts a run.

@@ -54,6 +54,7 @@ compiler::CompileOptions compile_options(const Config &config) {
   options.dumpDir = config.dump_dir;
   options.prepare = config.prepare;
   options.memoryLimit = config.memory_limit;
+  options.math = config.exact_math ? compiler::MathMode::Exact : compiler::MathMode::Default;
   return options;
 }
 

@@ -214,6 +214,8 @@ void compile(const std::vector<std::pair<std::string, Program>> &entries,
   compiler::AotOptions aot;
   aot.compile.cpu = options.cpu;
   aot.compile.memoryLimit = options.memory_limit;
+  if (config().exact_math)
+    aot.compile.math = compiler::MathMode::Exact;
   aot.compile.dumpDir = config().dump_dir;
   aot.emit = static_cast<compiler::Emit>(options.emit); // the same values in the same order
   aot.output = options.output;

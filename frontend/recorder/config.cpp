@@ -61,6 +61,7 @@ Config config_from_environment() {
   read_bool("WEFT_SYMBOLIC", config.symbolic);
   read_bool("WEFT_JIT_CHECK", config.jit_check);
   read_bool("WEFT_PREPARE", config.prepare);
+  read_bool("WEFT_EXACT_MATH", config.exact_math);
   read_number("WEFT_MEMORY_LIMIT", config.memory_limit);
   read_text("WEFT_DUMP_DIR", config.dump_dir);
   read_text("WEFT_CACHE_DIR", config.cache_dir);

@@ -23,7 +23,7 @@ struct ProgramContext {
   std::string backend, dump_dir;
   uint8_t device;
   uint64_t passes; // compiler::registeredPassesGeneration()
-  bool prepare;
+  bool prepare, exact_math;
   int64_t memory_limit;
   uint64_t salt() const;
 };

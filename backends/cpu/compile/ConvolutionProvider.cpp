@@ -48,15 +48,17 @@ public:
     return true;
   }
 
-  ClaimAnswer match(mlir::Operation *op, bool fastMath) const override {
+  ClaimAnswer match(mlir::Operation *op, compiler::MathMode math) const override {
     ClaimAnswer answer = matchConvolution(op);
     if (auto *claim = std::get_if<Claim>(&answer)) {
       mlir::Builder builder(op->getContext());
       bool channelsLast = takeTransposes(*claim, builder);
+      if (channelsLast && math != compiler::MathMode::Exact)
+        allowWinograd(*claim, op, builder);
       bool isOfNarrow = bf16_ && takeWidenings(*claim);
       if (mlir::isa<ir::Conv2dOp>(op)) {
         takeBias(*claim, builder, channelsLast);
-        takeRelu(*claim, builder, fastMath);
+        takeRelu(*claim, builder, math == compiler::MathMode::Fast);
       }
       // A weight's gradient is added up in parts, in f32.
       if (isOfNarrow && !mlir::isa<ir::Conv2dWeightGradientOp>(op))
@@ -162,6 +164,21 @@ private:
       claim.ops.push_back(behind);
     claim.config.emplace_back(builder.getStringAttr("channels_last"), builder.getI64IntegerAttr(1));
     return true;
+  }
+
+  // The entry has the algorithm for images with channels last (winograd_convolution.h), and decides
+  // by the shapes whether to take it. A weight is being trained where a weight's gradient reads the
+  // image as well.
+  static void allowWinograd(Claim &claim, mlir::Operation *op, mlir::Builder &builder) {
+    mlir::Value weight = op->getOperand(1);
+    if (mlir::isa<ir::Conv2dWeightGradientOp>(op) || typeOf(weight).getDimSize(2) != 3 ||
+        typeOf(weight).getDimSize(3) != 3)
+      return;
+    bool changes = llvm::any_of(op->getOperand(0).getUsers(), [](mlir::Operation *user) {
+      return mlir::isa<ir::Conv2dWeightGradientOp>(user);
+    });
+    claim.config.emplace_back(builder.getStringAttr("winograd"),
+                              builder.getStringAttr(changes ? "changing" : "stable"));
   }
 
   static bool converts(mlir::Operation *op, bool (mlir::Type::*from)() const,

@@ -116,7 +116,7 @@ CpuBackend::compileAheadOfTime(mlir::ModuleOp module, const compiler::AotOptions
 }
 
 compiler::StableUse CpuBackend::stableUse() const {
-  return {true, packsWeights() ? kMaxPackedRows : 0, kMaxPackedPixels, kMinPackedBytes};
+  return {true, packsWeights() ? kMaxPackedRows : 0, kMaxTransformedPixels, kMinPackedBytes};
 }
 
 std::string CpuBackend::targetKey(const CompileOptions &options) const {
@@ -127,8 +127,9 @@ std::string CpuBackend::targetKey(const CompileOptions &options) const {
                     std::to_string(runtime::kProgramVersion) + " llvm " LLVM_VERSION_STRING " " +
                     libraryVersions() + libraryAbilities() + "\n";
   key += (target.ok() ? target->key() : std::string(target.status().message())) + "\n";
-  for (bool option : {ours.fuse, ours.claim, ours.inPlace, ours.prepare, ours.fastMath})
+  for (bool option : {ours.fuse, ours.claim, ours.inPlace, ours.prepare})
     key += option ? '1' : '0';
+  key += " math " + std::to_string(static_cast<int>(ours.math));
   key += " limit " + std::to_string(ours.memoryLimit);
   return key + "\n" + compiler::registeredPassesKey() + ir::extensionsKey();
 }

@@ -389,7 +389,7 @@ TEST(CpuBackend, TheKeySeesOptionsAndTargets) {
   other.cpu = "x86-64-v3";
   EXPECT_NE(cpu->targetKey(options), cpu->targetKey(other));
   other.cpu.clear();
-  other.fastMath = true;
+  other.math = compiler::MathMode::Fast;
   EXPECT_NE(cpu->targetKey(options), cpu->targetKey(other));
 }
 

@@ -106,7 +106,7 @@ public:
     return true;
   }
 
-  ClaimAnswer match(mlir::Operation *op, bool fastMath) const override {
+  ClaimAnswer match(mlir::Operation *op, compiler::MathMode math) const override {
     auto matmul = mlir::dyn_cast<ir::MatmulOp>(op);
     if (!matmul)
       return NotMine{};
@@ -178,7 +178,7 @@ public:
     claim.ops.push_back(matmul);
     takeBias(claim, config, builder);
     takeTerm(claim, config, builder);
-    if (fastMath)
+    if (math == compiler::MathMode::Fast)
       takeRelu(claim, config, builder);
     bool rounds = isOfNarrow && takeRounding(claim);
     takeTranspose(claim, config);

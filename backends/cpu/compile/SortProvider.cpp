@@ -20,7 +20,7 @@ public:
     return true;
   }
 
-  ClaimAnswer match(mlir::Operation *op, bool) const override {
+  ClaimAnswer match(mlir::Operation *op, compiler::MathMode) const override {
     auto sort = mlir::dyn_cast<ir::ArgSortOp>(op);
     if (!sort)
       return NotMine{};

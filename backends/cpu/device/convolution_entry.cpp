@@ -10,6 +10,7 @@
 #include "backends/cpu/device/onednn_convolution.h"
 #include "backends/cpu/device/parts_scratch.h"
 #include "backends/cpu/device/widened_call.h"
+#include "backends/cpu/device/winograd_convolution.h"
 #include "runtime/threading/parallel_for.h"
 
 namespace weft::backends::cpu {
@@ -65,7 +66,8 @@ absl::StatusOr<ConvolutionProblem> read_problem(const LibraryCall &call) {
   absl::StatusOr<int64_t> groups = runtime::config_int(call.config, "groups", 1),
                           bias = runtime::config_int(call.config, "bias", 0),
                           channels_last = runtime::config_int(call.config, "channels_last", 0);
-  absl::StatusOr<std::string> post_ops = runtime::config_string(call.config, "post_ops", "");
+  absl::StatusOr<std::string> post_ops = runtime::config_string(call.config, "post_ops", ""),
+                              winograd = runtime::config_string(call.config, "winograd", "");
   if (!groups.ok())
     return groups.status();
   if (!bias.ok())
@@ -74,6 +76,15 @@ absl::StatusOr<ConvolutionProblem> read_problem(const LibraryCall &call) {
     return channels_last.status();
   if (!post_ops.ok())
     return post_ops.status();
+  if (!winograd.ok())
+    return winograd.status();
+  if (!winograd->empty() && *winograd != "stable" && *winograd != "changing")
+    return absl::InvalidArgumentError(
+        absl::StrCat("config winograd is '", *winograd, "'; it may be stable or changing"));
+  if (!winograd->empty())
+    p.winograd = *winograd == "stable" && p.kind == ConvolutionKind::kForward
+                     ? Winograd::kWeightStays
+                     : Winograd::kWeightChanges;
   p.groups = *groups;
   p.bias = *bias != 0;
   p.channels_last = *channels_last != 0;
@@ -326,6 +337,8 @@ public:
                                                      : nullptr;
       return state ? std::move(state) : PartedState::create(*problem, parts_of(*problem), threads);
     }
+    if (int64_t tile = winograd_tile(*problem))
+      return winograd_convolution(*problem, tile, threads);
     absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
         OnednnConvolution::create(*problem, threads, threads);
     if (!convolution.ok())
@@ -356,10 +369,13 @@ public:
                     byte_size(problem->dtype);
     if (problem->dtype == DType::kBFloat16 && !onednn_convolves_bf16())
       return nullptr;
+    int64_t tile = winograd_tile(*problem);
     if (problem->kind != ConvolutionKind::kForward || !stable[1] ||
-        !convolution_packing_pays(batch * height * width, bytes))
+        !convolution_packing_pays(batch * height * width, bytes, tile > 0))
       return nullptr;
     problem->packed_weight = true;
+    if (tile > 0)
+      return winograd_convolution(*problem, tile, threads);
     absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
         OnednnConvolution::create(*problem, threads, threads);
     if (!convolution.ok())
@@ -382,6 +398,8 @@ absl::StatusOr<std::string> convolution_implementation(const LibraryCall &call, 
   absl::StatusOr<ConvolutionProblem> problem = read_problem(call);
   if (!problem.ok())
     return problem.status();
+  if (int64_t tile = winograd_tile(*problem))
+    return absl::StrCat("winograd of tiles of ", tile, "x", tile);
   absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
       OnednnConvolution::create(*problem, threads, threads);
   if (!convolution.ok())

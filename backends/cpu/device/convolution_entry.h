@@ -10,6 +10,10 @@
 //   bias                        1: a bias of O elements follows the weight (forward only)
 //   post_ops                    "relu" (forward only); drops NaNs (oneDNN 2.6.3), so for fast_math
 //                               only
+//   winograd                    "stable" or "changing": 3x3 convolutions may be computed by
+//                               Winograd's algorithm (winograd_convolution.h), with a weight that
+//                               is one or the other (forward; an input's gradient always transforms
+//                               it); optional
 //
 // Weights, and row-major images where the kernel has more than one tap, are reordered inside the
 // call; the memory for that is the call's scratch. Row-major images go into blocks of channels (16

@@ -16,6 +16,10 @@ namespace weft::backends::cpu {
 
 enum class ConvolutionKind { kForward, kInputGradient, kWeightGradient };
 
+// Whether a convolution may be computed by Winograd's algorithm, and what that may expect: a weight
+// that stays the same for many calls, or one that is given new values between them.
+enum class Winograd { kNever, kWeightStays, kWeightChanges };
+
 // No dim is 0; row-major, or images with channels last. result[n, o] = post_ops(bias[o] + sum
 // of image and weight), as weft.conv2d has it; the gradients as weft.conv2d_input_gradient and
 // weft.conv2d_weight_gradient.
@@ -34,6 +38,7 @@ struct ConvolutionProblem {
   // kForward and kWeightGradient: the weight, or its gradient, is in the layout that the library
   // wants (weight_bytes() of it), and not reordered in the call.
   bool packed_weight = false;
+  Winograd winograd = Winograd::kNever;
 };
 
 class OnednnConvolution {

@@ -178,8 +178,9 @@ std::string CudaBackend::targetKey(const CompileOptions &options) const {
                     std::to_string(compiler::kArtifactVersion) + " program " +
                     std::to_string(runtime::kProgramVersion) + " llvm " LLVM_VERSION_STRING "\n";
   key += (architecture.ok() ? *architecture : std::string(architecture.status().message())) + "\n";
-  for (bool option : {options.fuse, options.claim, options.inPlace, options.fastMath})
+  for (bool option : {options.fuse, options.claim, options.inPlace})
     key += option ? '1' : '0';
+  key += " math " + std::to_string(static_cast<int>(options.math));
   key += " limit " + std::to_string(options.memoryLimit);
   return key + "\n" + compiler::registeredPassesKey();
 }

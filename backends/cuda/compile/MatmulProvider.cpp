@@ -20,7 +20,7 @@ public:
     return "cublaslt.matmul";
   }
 
-  ClaimAnswer match(mlir::Operation *op, bool) const override {
+  ClaimAnswer match(mlir::Operation *op, compiler::MathMode) const override {
     auto matmul = mlir::dyn_cast<ir::MatmulOp>(op);
     if (!matmul)
       return NotMine{};

@@ -11,7 +11,7 @@ public:
     return "cuda.arg_sort";
   }
 
-  compiler::ClaimAnswer match(mlir::Operation *op, bool) const override {
+  compiler::ClaimAnswer match(mlir::Operation *op, compiler::MathMode) const override {
     if (!mlir::isa<ir::ArgSortOp>(op))
       return compiler::NotMine{};
     return compiler::ClaimRefusal{"no-sort", "the device has no sort of its own: each element is "

@@ -1,0 +1,315 @@
+#include "backends/cpu/device/winograd_tiles.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/device/onednn_v2.h"
+
+namespace weft::backends::cpu {
+namespace {
+
+#define WEFT_INLINE __attribute__((always_inline)) inline
+
+template <int kLanes> struct Lanes {
+  using Vector = float __attribute__((ext_vector_type(kLanes)));
+};
+template <> struct Lanes<1> {
+  using Vector = float;
+};
+template <int kLanes> using Vector = typename Lanes<kLanes>::Vector;
+
+template <int kLanes> WEFT_INLINE Vector<kLanes> load(const float *from) {
+  Vector<kLanes> value;
+  std::memcpy(&value, from, sizeof(float) * kLanes);
+  return value;
+}
+template <typename V> WEFT_INLINE void store(float *to, const V &value) {
+  std::memcpy(to, &value, sizeof(V));
+}
+
+// The three transforms of a row or a column; `step` elements lie from one to the next.
+template <int kTile> struct Matrices;
+
+template <> struct Matrices<2> {
+  template <typename V> static WEFT_INLINE void image(const V *d, V *to, int step) {
+    V a = d[0], b = d[step], c = d[2 * step], e = d[3 * step];
+    to[0] = a - c;
+    to[step] = b + c;
+    to[2 * step] = c - b;
+    to[3 * step] = b - e;
+  }
+  template <typename V> static WEFT_INLINE void weight(const V *g, V *to, int from, int step) {
+    V a = g[0], b = g[from], c = g[2 * from], half = (a + c) * 0.5f;
+    to[0] = a;
+    to[step] = half + b * 0.5f;
+    to[2 * step] = half - b * 0.5f;
+    to[3 * step] = c;
+  }
+  template <typename V> static WEFT_INLINE void result(const V *m, V *to, int from, int step) {
+    V sum = m[from] + m[2 * from], difference = m[from] - m[2 * from];
+    to[0] = m[0] + sum;
+    to[step] = difference - m[3 * from];
+  }
+};
+
+// The points are 0, a, -a, b, -b: with a = 5/8 and b = 3/2, whose powers are exact, rounding errors
+// are a third of those with 1 and 2 (and the transforms as fast).
+template <> struct Matrices<4> {
+  static constexpr float kA = 0.625f, kB = 1.5f, kAA = kA * kA, kBB = kB * kB, kAABB = kAA * kBB;
+
+  template <typename V> static WEFT_INLINE void image(const V *d, V *to, int step) {
+    V d0 = d[0], d1 = d[step], d2 = d[2 * step], d3 = d[3 * step], d4 = d[4 * step],
+      d5 = d[5 * step];
+    V even_a = d4 - d2 * kBB, odd_a = d3 * kA - d1 * (kA * kBB), even_b = d4 - d2 * kAA,
+      odd_b = d3 * kB - d1 * (kAA * kB);
+    to[0] = d0 * kAABB - d2 * (kAA + kBB) + d4;
+    to[step] = even_a + odd_a;
+    to[2 * step] = even_a - odd_a;
+    to[3 * step] = even_b + odd_b;
+    to[4 * step] = even_b - odd_b;
+    to[5 * step] = d1 * kAABB - d3 * (kAA + kBB) + d5;
+  }
+  template <typename V> static WEFT_INLINE void weight(const V *g, V *to, int from, int step) {
+    constexpr float kOfA = 0.5f / (kAA * (kAA - kBB)), kOfB = 0.5f / (kBB * (kBB - kAA));
+    V g0 = g[0], g1 = g[from], g2 = g[2 * from];
+    V even_a = g0 * kOfA + g2 * (kAA * kOfA), odd_a = g1 * (kA * kOfA),
+      even_b = g0 * kOfB + g2 * (kBB * kOfB), odd_b = g1 * (kB * kOfB);
+    to[0] = g0 * (1 / kAABB);
+    to[step] = even_a + odd_a;
+    to[2 * step] = even_a - odd_a;
+    to[3 * step] = even_b + odd_b;
+    to[4 * step] = even_b - odd_b;
+    to[5 * step] = g2;
+  }
+  template <typename V> static WEFT_INLINE void result(const V *m, V *to, int from, int step) {
+    V sum_a = m[from] + m[2 * from], difference_a = m[from] - m[2 * from],
+      sum_b = m[3 * from] + m[4 * from], difference_b = m[3 * from] - m[4 * from];
+    to[0] = m[0] + sum_a + sum_b;
+    to[step] = difference_a * kA + difference_b * kB;
+    to[2 * step] = sum_a * kAA + sum_b * kBB;
+    to[3 * step] = difference_a * (kAA * kA) + difference_b * (kBB * kB) + m[5 * from];
+  }
+};
+
+// Where a tile lies.
+struct Place {
+  int64_t image, row, column; // of its first result
+};
+template <int kTile> WEFT_INLINE Place place_of(const WinogradShape &s, int64_t tile) {
+  int64_t columns = s.tile_columns(kTile), rows = s.tile_rows(kTile);
+  return {tile / (rows * columns), tile / columns % rows * kTile, tile % columns * kTile};
+}
+
+template <int kLanes, int kTile>
+WEFT_INLINE void image_channels(const WinogradShape &s, const float *const *pixels, int64_t &c,
+                                float *to, int64_t matrix) {
+  constexpr int kSide = kTile + 2;
+  for (; c + kLanes <= s.channels; c += kLanes) {
+    Vector<kLanes> d[kSide * kSide], half[kSide * kSide];
+    for (int i = 0; i < kSide * kSide; ++i)
+      d[i] = pixels[i] ? load<kLanes>(pixels[i] + c) : Vector<kLanes>(0.0f);
+    for (int x = 0; x < kSide; ++x)
+      Matrices<kTile>::image(d + x, half + x, kSide);
+    for (int y = 0; y < kSide; ++y)
+      Matrices<kTile>::image(half + y * kSide, d + y * kSide, 1);
+    for (int i = 0; i < kSide * kSide; ++i)
+      store(to + i * matrix + c, d[i]);
+  }
+}
+
+template <int kTile>
+WEFT_INLINE void image_tiles(const WinogradShape &s, const float *image, int64_t first,
+                             int64_t last, float *to, int64_t matrix) {
+  constexpr int kSide = kTile + 2;
+  for (int64_t tile = first; tile < last; ++tile, to += s.channels) {
+    Place place = place_of<kTile>(s, tile);
+    const float *pixels[kSide * kSide]; // null where there is padding
+    for (int i = 0; i < kSide; ++i)
+      for (int j = 0; j < kSide; ++j) {
+        int64_t y = place.row + i - s.padding[0], x = place.column + j - s.padding[1];
+        bool inside = y >= 0 && y < s.height && x >= 0 && x < s.width;
+        pixels[i * kSide + j] =
+            inside ? image + ((place.image * s.height + y) * s.width + x) * s.channels : nullptr;
+      }
+    int64_t c = 0;
+    image_channels<16, kTile>(s, pixels, c, to, matrix);
+    image_channels<8, kTile>(s, pixels, c, to, matrix);
+    image_channels<4, kTile>(s, pixels, c, to, matrix);
+    image_channels<1, kTile>(s, pixels, c, to, matrix);
+  }
+}
+
+// kLanes filters of a channel.
+template <int kLanes, int kTile>
+WEFT_INLINE void weight_filters(const WinogradShape &s, const float *weight, int64_t k, int64_t c,
+                                float *matrices, float *taps) {
+  constexpr int kSide = kTile + 2;
+  int64_t size = s.channels * s.filters, at = c * s.filters + k;
+  float lanes[9][kLanes];
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const float *from = weight + (k + lane) * s.filter_stride + c * s.channel_stride;
+    for (int tap = 0; tap < 9; ++tap)
+      lanes[tap][lane] = from[s.flipped ? 8 - tap : tap];
+  }
+  Vector<kLanes> g[9], half[kSide * 3], u[kSide * kSide];
+  for (int tap = 0; tap < 9; ++tap) {
+    g[tap] = load<kLanes>(lanes[tap]);
+    store(taps + tap * size + at, g[tap]);
+  }
+  for (int x = 0; x < 3; ++x)
+    Matrices<kTile>::weight(g + x, half + x, 3, 3);
+  for (int y = 0; y < kSide; ++y)
+    Matrices<kTile>::weight(half + y * 3, u + y * kSide, 1, 1);
+  for (int i = 0; i < kSide * kSide; ++i)
+    store(matrices + i * size + at, u[i]);
+}
+
+// By channels within the filters of a thread, so that what is written to each of the matrices lies
+// in a row: a store to a page of its own takes 20 times as long.
+template <int kTile>
+WEFT_INLINE void weight_matrices(const WinogradShape &s, const float *weight, int64_t first,
+                                 int64_t last, float *matrices, float *taps) {
+  for (int64_t c = 0; c < s.channels; ++c) {
+    int64_t k = first;
+    for (; k + 16 <= last; k += 16)
+      weight_filters<16, kTile>(s, weight, k, c, matrices, taps);
+    for (; k < last; ++k)
+      weight_filters<1, kTile>(s, weight, k, c, matrices, taps);
+  }
+}
+
+// Where the results of a tile go.
+struct Target {
+  float *result; // the tile's first
+  int64_t row, rows, columns;
+  const float *bias;
+  bool relu;
+};
+
+template <typename V> WEFT_INLINE V finished(V value, bool relu) {
+  V zero = V(0.0f);
+  return relu ? (value > zero ? value : zero) : value;
+}
+
+// True iff all results are finite.
+template <int kLanes, int kTile>
+WEFT_INLINE bool result_filters(const WinogradShape &s, const Target &target, const float *from,
+                                int64_t matrix, int64_t &k) {
+  constexpr int kSide = kTile + 2;
+  Vector<kLanes> zeros = Vector<kLanes>(0.0f); // NaN where a result was not finite
+  for (; k + kLanes <= s.filters; k += kLanes) {
+    Vector<kLanes> m[kSide * kSide], half[kTile * kSide], y[kTile * kTile];
+    for (int i = 0; i < kSide * kSide; ++i)
+      m[i] = load<kLanes>(from + i * matrix + k);
+    for (int x = 0; x < kSide; ++x)
+      Matrices<kTile>::result(m + x, half + x, kSide, kSide);
+    for (int i = 0; i < kTile; ++i)
+      Matrices<kTile>::result(half + i * kSide, y + i * kTile, 1, 1);
+    Vector<kLanes> bias = target.bias ? load<kLanes>(target.bias + k) : Vector<kLanes>(0.0f);
+    for (int i = 0; i < kTile * kTile; ++i) {
+      y[i] += bias;
+      zeros += y[i] * 0.0f;
+    }
+    for (int i = 0; i < target.rows; ++i)
+      for (int j = 0; j < kTile; ++j)
+        if (j < target.columns)
+          store(target.result + i * target.row + j * s.filters + k,
+                finished(y[i * kTile + j], target.relu));
+  }
+  float lanes[kLanes], sum = 0;
+  store(lanes, zeros);
+  for (float lane : lanes)
+    sum += lane;
+  return sum == 0;
+}
+
+// As a sum of products, one after the other.
+WEFT_INLINE void compute_anew(const WinogradShape &s, const Target &target, const Place &place,
+                              const float *image, const float *taps) {
+  for (int64_t i = 0; i < target.rows; ++i)
+    for (int64_t j = 0; j < target.columns; ++j) {
+      float *to = target.result + i * target.row + j * s.filters;
+      for (int64_t k = 0; k < s.filters; ++k)
+        to[k] = 0;
+      for (int tap = 0; tap < 9; ++tap) {
+        int64_t y = place.row + i + tap / 3 - s.padding[0],
+                x = place.column + j + tap % 3 - s.padding[1];
+        if (y < 0 || y >= s.height || x < 0 || x >= s.width)
+          continue;
+        const float *pixel = image + ((place.image * s.height + y) * s.width + x) * s.channels;
+        for (int64_t c = 0; c < s.channels; ++c) {
+          const float *weight = taps + (tap * s.channels + c) * s.filters;
+          for (int64_t k = 0; k < s.filters; ++k)
+            to[k] += pixel[c] * weight[k];
+        }
+      }
+      for (int64_t k = 0; k < s.filters; ++k)
+        to[k] = finished(target.bias ? to[k] + target.bias[k] : to[k], target.relu);
+    }
+}
+
+template <int kTile>
+WEFT_INLINE void result_tiles(const WinogradShape &s, const float *from, int64_t matrix,
+                              int64_t first, int64_t last, const float *bias, bool relu,
+                              const float *image, const float *taps, float *result) {
+  for (int64_t tile = first; tile < last; ++tile, from += s.filters) {
+    Place place = place_of<kTile>(s, tile);
+    Target target{result +
+                      ((place.image * s.rows + place.row) * s.columns + place.column) * s.filters,
+                  s.columns * s.filters,
+                  std::min<int64_t>(kTile, s.rows - place.row),
+                  std::min<int64_t>(kTile, s.columns - place.column),
+                  bias,
+                  relu};
+    int64_t k = 0;
+    bool finite = result_filters<16, kTile>(s, target, from, matrix, k);
+    finite &= result_filters<8, kTile>(s, target, from, matrix, k);
+    finite &= result_filters<4, kTile>(s, target, from, matrix, k);
+    finite &= result_filters<1, kTile>(s, target, from, matrix, k);
+    if (!finite)
+      compute_anew(s, target, place, image, taps);
+  }
+}
+
+// The same for each kind of processor, with the instructions that it has.
+#define WEFT_WINOGRAD(name, attribute)                                                             \
+  template <int kTile> struct name {                                                               \
+    attribute static void image(const WinogradShape &shape, const float *image, int64_t first,     \
+                                int64_t last, float *to, int64_t matrix) {                         \
+      image_tiles<kTile>(shape, image, first, last, to, matrix);                                   \
+    }                                                                                              \
+    attribute static void weight(const WinogradShape &shape, const float *weight, int64_t first,   \
+                                 int64_t last, float *matrices, float *taps) {                     \
+      weight_matrices<kTile>(shape, weight, first, last, matrices, taps);                          \
+    }                                                                                              \
+    attribute static void result(const WinogradShape &shape, const float *from, int64_t matrix,    \
+                                 int64_t first, int64_t last, const float *bias, bool relu,        \
+                                 const float *image, const float *taps, float *result) {           \
+      result_tiles<kTile>(shape, from, matrix, first, last, bias, relu, image, taps, result);      \
+    }                                                                                              \
+    static constexpr WinogradTransforms kAll = {image, weight, result};                            \
+  };
+WEFT_WINOGRAD(Plain, )
+#if defined(__x86_64__)
+WEFT_WINOGRAD(Avx2, __attribute__((target("avx2,fma"))))
+WEFT_WINOGRAD(Avx512, __attribute__((target("avx512f"))))
+#endif
+#undef WEFT_WINOGRAD
+
+template <int kTile> const WinogradTransforms &transforms_here() {
+#if defined(__x86_64__)
+  if (has_avx512())
+    return Avx512<kTile>::kAll;
+  if (has_avx2() && __builtin_cpu_supports("fma"))
+    return Avx2<kTile>::kAll;
+#endif
+  return Plain<kTile>::kAll;
+}
+
+} // namespace
+
+const WinogradTransforms &winograd_transforms(int64_t m) {
+  return m == 2 ? transforms_here<2>() : transforms_here<4>();
+}
+
+} // namespace weft::backends::cpu
