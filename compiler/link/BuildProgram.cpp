@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "compiler/codegen/Kernel.h"
+#include "compiler/pipeline/Report.h"
 #include "compiler/plan/Extract.h"
 #include "dialects/weft/ir/Dims.h"
 #include "dialects/weft/ir/HostTensor.h"
@@ -18,34 +19,6 @@ namespace {
 
 int64_t bytesOf(mlir::Value buffer) {
   return mlir::cast<plan::BufferType>(buffer.getType()).getBytes();
-}
-
-// "file:line" of the innermost file in a location; empty for none.
-std::string locationOf(mlir::Location location) {
-  std::string text;
-  location->walk([&](mlir::Location inner) {
-    auto file = mlir::dyn_cast<mlir::FileLineColLoc>(inner);
-    if (!file)
-      return mlir::WalkResult::advance();
-    text = (file.getFilename().getValue() + ":" + llvm::Twine(file.getLine())).str();
-    return mlir::WalkResult::interrupt();
-  });
-  return text;
-}
-
-// All of them: a kernel's location is fused of those of its ops.
-llvm::SmallVector<std::string> locationsOf(mlir::Location location) {
-  llvm::SmallVector<std::string> texts;
-  location->walk([&](mlir::Location inner) {
-    auto file = mlir::dyn_cast<mlir::FileLineColLoc>(inner);
-    if (!file)
-      return mlir::WalkResult::advance();
-    std::string text = (file.getFilename().getValue() + ":" + llvm::Twine(file.getLine())).str();
-    if (!llvm::is_contained(texts, text))
-      texts.push_back(std::move(text));
-    return mlir::WalkResult::skip();
-  });
-  return texts;
 }
 
 // The share of an operand that a kernel may read: of one that is only looked up or sliced, as a
@@ -251,24 +224,30 @@ private:
   }
 
   int32_t location(mlir::Operation *op) {
-    std::string text = locationOf(op->getLoc());
-    return text.empty() ? -1 : location(text);
+    llvm::SmallVector<Place> places = placesOf(op->getLoc());
+    return places.empty() ? -1 : location(places.front());
   }
 
   // Where there is more than one.
   std::vector<int32_t> lines(mlir::Operation *op) {
     std::vector<int32_t> numbers;
-    llvm::SmallVector<std::string> texts = locationsOf(op->getLoc());
-    if (texts.size() > 1)
-      for (const std::string &text : texts)
-        numbers.push_back(location(text));
+    llvm::SmallVector<Place> places = placesOf(op->getLoc());
+    if (places.size() > 1)
+      for (const Place &place : places)
+        numbers.push_back(location(place));
     return numbers;
   }
 
-  int32_t location(const std::string &text) {
-    auto [it, inserted] = locations_.try_emplace(text, int32_t(program_.locations.size()));
-    if (inserted)
-      program_.locations.push_back(text);
+  int32_t location(const Place &place) {
+    auto [it, inserted] =
+        locations_.try_emplace(place.text(), int32_t(program_.locations.size()));
+    if (inserted) {
+      program_.locations.push_back(place.line);
+      if (!place.module.empty()) {
+        program_.modules.resize(program_.locations.size());
+        program_.modules.back() = place.module;
+      }
+    }
     return it->second;
   }
 

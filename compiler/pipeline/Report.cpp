@@ -2,6 +2,7 @@
 
 #include "mlir/IR/Location.h"
 #include "mlir/IR/Operation.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -19,6 +20,29 @@ std::string locationText(mlir::Operation *op) {
   return text;
 }
 
+llvm::SmallVector<Place> placesOf(mlir::Location location) {
+  llvm::SmallVector<Place> places;
+  auto add = [&](mlir::FileLineColLoc line, llvm::StringRef module) {
+    Place place{(line.getFilename().getValue() + ":" + llvm::Twine(line.getLine())).str(),
+                module.str()};
+    if (!llvm::is_contained(places, place))
+      places.push_back(std::move(place));
+  };
+  location->walk([&](mlir::Location inner) {
+    if (auto line = mlir::dyn_cast<mlir::FileLineColLoc>(inner)) {
+      add(line, "");
+      return mlir::WalkResult::skip();
+    }
+    if (auto name = mlir::dyn_cast<mlir::NameLoc>(inner))
+      if (auto line = mlir::dyn_cast<mlir::FileLineColLoc>(name.getChildLoc())) {
+        add(line, name.getName());
+        return mlir::WalkResult::skip();
+      }
+    return mlir::WalkResult::advance();
+  });
+  return places;
+}
+
 void RefusalCollector::add(llvm::StringRef reason, mlir::Operation *op,
                            llvm::StringRef explanation) {
   Entry &entry = entries_[reason.str()];
@@ -26,8 +50,8 @@ void RefusalCollector::add(llvm::StringRef reason, mlir::Operation *op,
     return;
   entry.explanation = explanation.str();
   entry.example = op->getName().getStringRef().str();
-  if (std::string where = locationText(op); !where.empty())
-    entry.example += " at " + where;
+  if (llvm::SmallVector<Place> places = placesOf(op->getLoc()); !places.empty())
+    entry.example += " at " + places.front().text();
 }
 
 int64_t RefusalCollector::count(llvm::StringRef reason) const {

@@ -6,9 +6,11 @@
 #include <string>
 
 #include "compiler/backend/CompileReport.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace mlir {
+class Location;
 class Operation;
 } // namespace mlir
 
@@ -38,5 +40,18 @@ private:
 
 // "file:line" of an op's location, the innermost one that has a line; empty when it has none.
 std::string locationText(mlir::Operation *op);
+
+// A line, "train.cpp:12", and the path of the module that ran it, "blocks.0.up", or empty.
+struct Place {
+  std::string line, module;
+  bool operator==(const Place &) const = default;
+  // "train.cpp:12 (blocks.0.up)"
+  std::string text() const {
+    return module.empty() ? line : line + " (" + module + ")";
+  }
+};
+// All distinct ones of a location that have a line: a kernel's is fused of those of its ops. A
+// module is a name around a line.
+llvm::SmallVector<Place> placesOf(mlir::Location location);
 
 } // namespace weft::compiler

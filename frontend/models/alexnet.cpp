@@ -32,7 +32,7 @@ AlexNet::AlexNet(const AlexNetConfig &config, Location location) {
 }
 
 Tensor AlexNet::operator()(const Tensor &images, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   return classifier_(adaptive_avg_pool2d(features_(images), kPooled).flatten(1));
 }
 

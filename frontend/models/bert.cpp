@@ -64,7 +64,7 @@ BertBlock::BertBlock(const BertConfig &config, Location location)
 }
 
 Tensor BertBlock::operator()(const Tensor &x, const Tensor &mask, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   auto heads = [&](const Tensor &part) { // [N, T, size] -> [N, heads, T, size / heads]
     return part.reshape({x.size(0), x.size(1), heads_, x.size(2) / heads_}).transpose(1, 2);
   };
@@ -98,7 +98,7 @@ Bert::Bert(const BertConfig &config, Location location)
 
 BertResult Bert::operator()(const Tensor &ids, const Tensor &kinds, const Tensor &mask,
                             Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   if (ids.ndim() != 2 || ids.size(1) > positions_)
     throw Error(ErrorKind::kShape,
                 "Bert: ids has shape " + to_string(ids.shape()) +

@@ -68,7 +68,7 @@ ConvNorm::ConvNorm(int64_t in, int64_t out, int64_t kernel_size, ConvNormOptions
 }
 
 Tensor ConvNorm::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   return activate(norm(convolution(x)), activation_);
 }
 
@@ -81,7 +81,7 @@ SqueezeExcitation::SqueezeExcitation(int64_t channels, int64_t squeezed, Activat
 }
 
 Tensor SqueezeExcitation::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   Tensor gate = fc2(activate(fc1(x.mean({2, 3}, true)), inner_));
   return x * (gate_ == Gate::kSigmoid ? sigmoid(gate) : hardsigmoid(gate));
 }
@@ -94,7 +94,7 @@ StochasticDepth::StochasticDepth(double rate, Location location) : rate_(rate) {
 Tensor StochasticDepth::operator()(const Tensor &x, Location location) const {
   if (!training() || rate_ == 0)
     return x;
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   Shape rows(x.shape().size(), 1);
   rows[0] = x.size(0);
   return x * (bernoulli(rows, 1 - rate_, x.dtype()) / (1 - rate_));

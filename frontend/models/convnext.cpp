@@ -27,7 +27,7 @@ LayerNorm2d::LayerNorm2d(int64_t channels, Location location) {
 }
 
 Tensor LayerNorm2d::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   return layer_norm(x.permute({0, 2, 3, 1}), weight.shape(), weight, bias, kEps)
       .permute({0, 3, 1, 2});
 }
@@ -49,7 +49,7 @@ ConvNextBlock::ConvNextBlock(int64_t channels, double scale, double drop_rate, L
 }
 
 Tensor ConvNextBlock::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   return x + drop_(layer_scale * block_(x));
 }
 
@@ -88,7 +88,7 @@ ConvNext::ConvNext(const ConvNextConfig &config, Location location) {
 }
 
 Tensor ConvNext::operator()(const Tensor &images, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   return classifier_(features_(images).mean({2, 3}, true));
 }
 

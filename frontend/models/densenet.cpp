@@ -46,7 +46,7 @@ DenseLayer::DenseLayer(int64_t in, int64_t growth, int64_t bottleneck, Location 
 }
 
 Tensor DenseLayer::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   return conv2_(relu(norm2_(conv1_(relu(norm1_(x))))));
 }
 
@@ -83,7 +83,7 @@ DenseNet::DenseNet(const DenseNetConfig &config, Location location)
 }
 
 Tensor DenseNet::operator()(const Tensor &images, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   Tensor x = max_pool2d(relu(norm0_(conv0_(images))), 3, {.stride = 2, .padding = 1});
   for (const Stage &stage : stages_) {
     for (const DenseLayer &layer : stage.layers)

@@ -49,7 +49,7 @@ EfficientNet::EfficientNet(const EfficientNetConfig &config, Location location) 
 }
 
 Tensor EfficientNet::operator()(const Tensor &images, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   return classifier_(pool_flat(features_(images)));
 }
 

@@ -56,7 +56,7 @@ Conv1DLinear::Conv1DLinear(int64_t in, int64_t out, double deviation, Location l
 }
 
 Tensor Conv1DLinear::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   return matmul(x, weight) + bias;
 }
 
@@ -92,7 +92,7 @@ Tensor Gpt2Block::add_branches(const Tensor &x, const Tensor &seen) const {
 }
 
 Tensor Gpt2Block::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   std::vector<Tensor> parts = heads_of(x);
   return add_branches(
       x, attention(parts[0], parts[1], parts[2], Tensor(), {.causal = true, .scale = {}}));
@@ -100,7 +100,7 @@ Tensor Gpt2Block::operator()(const Tensor &x, Location location) const {
 
 Tensor Gpt2Block::operator()(const Tensor &x, const nn::KeyValueCache &cache, int64_t layer,
                              const nn::KeyValueCache::Places &places, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   std::vector<Tensor> parts = heads_of(x);
   return add_branches(x, cache.attend(layer, places, parts[0], parts[1], parts[2]));
 }
@@ -126,7 +126,7 @@ Gpt2::Gpt2(const Gpt2Config &config, Location location)
 }
 
 Tensor Gpt2::features(const Tensor &ids, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   if (ids.ndim() != 2 || ids.size(1) > config_.positions)
     throw Error(ErrorKind::kShape,
                 "Gpt2: ids has shape " + to_string(ids.shape()) +
@@ -140,7 +140,7 @@ Tensor Gpt2::features(const Tensor &ids, Location location) const {
 }
 
 Tensor Gpt2::operator()(const Tensor &ids, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   Tensor x = features(ids);
   return linear(x, head_.defined() ? head_ : wte_.weight);
 }
@@ -160,7 +160,7 @@ nn::KeyValueCache Gpt2::make_cache(int64_t batch, int64_t capacity, Location loc
 }
 
 Tensor Gpt2::features(const Tensor &ids, const nn::KeyValueCache &cache, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   check_next(ids, cache, "Gpt2", location);
   nn::KeyValueCache::Places places = cache.next(ids.size(1));
   Tensor x = dropout_(wte_(ids) + wpe_(places.positions));
@@ -172,7 +172,7 @@ Tensor Gpt2::features(const Tensor &ids, const nn::KeyValueCache &cache, Locatio
 
 Tensor Gpt2::operator()(const Tensor &ids, const nn::KeyValueCache &cache,
                         Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   return linear(features(ids, cache), head_.defined() ? head_ : wte_.weight);
 }
 

@@ -67,7 +67,7 @@ LlamaAttention::Projected LlamaAttention::project(const Tensor &x, const Tensor 
 
 Tensor LlamaAttention::operator()(const Tensor &x, const Tensor &cosine, const Tensor &sine,
                                   Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   int64_t batch = x.size(0), length = x.size(1), size = x.size(2) / heads_;
   // Each head of keys and values as often as there are queries for it.
   auto repeated = [&](const Tensor &part) {
@@ -87,7 +87,7 @@ Tensor LlamaAttention::operator()(const Tensor &x, const Tensor &cosine, const T
                                   const nn::KeyValueCache &cache, int64_t layer,
                                   const nn::KeyValueCache::Places &places,
                                   Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   Projected p = project(x, cosine, sine);
   Tensor seen = cache.attend(layer, places, p.query, p.key, p.value);
   return o_proj(seen.transpose(1, 2).reshape(x.shape()));
@@ -116,14 +116,14 @@ Tensor LlamaBlock::add_feed_forward(const Tensor &x) const {
 
 Tensor LlamaBlock::operator()(const Tensor &x, const Tensor &cosine, const Tensor &sine,
                               Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   return add_feed_forward(x + self_attn_(input_layernorm_(x), cosine, sine));
 }
 
 Tensor LlamaBlock::operator()(const Tensor &x, const Tensor &cosine, const Tensor &sine,
                               const nn::KeyValueCache &cache, int64_t layer,
                               const nn::KeyValueCache::Places &places, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   return add_feed_forward(x + self_attn_(input_layernorm_(x), cosine, sine, cache, layer, places));
 }
 
@@ -186,7 +186,7 @@ Llama::Llama(const LlamaConfig &config, Location location)
 }
 
 Tensor Llama::features(const Tensor &ids, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   if (ids.ndim() != 2)
     throw Error(ErrorKind::kShape,
                 "Llama: ids has shape " + to_string(ids.shape()) + "; it must be [batch, length]",
@@ -200,7 +200,7 @@ Tensor Llama::features(const Tensor &ids, Location location) const {
 }
 
 Tensor Llama::operator()(const Tensor &ids, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   return linear(features(ids), head_.defined() ? head_ : embed_tokens_.weight);
 }
 
@@ -215,7 +215,7 @@ nn::KeyValueCache Llama::make_cache(int64_t batch, int64_t capacity, Location lo
 }
 
 Tensor Llama::features(const Tensor &ids, const nn::KeyValueCache &cache, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   check_next(ids, cache, "Llama", location);
   nn::KeyValueCache::Places places = cache.next(ids.size(1));
   // [N, 1, T, size of a head]: the same for all heads.
@@ -230,7 +230,7 @@ Tensor Llama::features(const Tensor &ids, const nn::KeyValueCache &cache, Locati
 
 Tensor Llama::operator()(const Tensor &ids, const nn::KeyValueCache &cache,
                          Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   return linear(features(ids, cache), head_.defined() ? head_ : embed_tokens_.weight);
 }
 

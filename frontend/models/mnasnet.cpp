@@ -35,7 +35,7 @@ struct Block : nn::Module {
     child("layers", layers, location);
   }
   Tensor operator()(const Tensor &x, Location location = Location::current()) const {
-    CallerScope scope(location);
+    nn::ModuleCall scope(*this, location);
     return adds ? layers(x) + x : layers(x);
   }
   nn::Sequential layers;
@@ -83,7 +83,7 @@ MnasNet::MnasNet(const MnasNetConfig &config, Location location) {
 }
 
 Tensor MnasNet::operator()(const Tensor &images, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   return classifier_(pool_flat(layers_(images)));
 }
 

@@ -34,7 +34,7 @@ MobileBlock::MobileBlock(int64_t in, int64_t expanded, int64_t out, MobileBlockO
 }
 
 Tensor MobileBlock::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   return adds_ ? x + drop_(block_(x)) : block_(x);
 }
 

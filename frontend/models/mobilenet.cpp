@@ -32,7 +32,7 @@ MobileNetV2::MobileNetV2(const MobileNetV2Config &config, Location location) {
 }
 
 Tensor MobileNetV2::operator()(const Tensor &images, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   return classifier_(pool_flat(features_(images)));
 }
 
@@ -105,7 +105,7 @@ MobileNetV3::MobileNetV3(const MobileNetV3Config &config, Location location) {
 }
 
 Tensor MobileNetV3::operator()(const Tensor &images, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   return classifier_(pool_flat(features_(images)));
 }
 

@@ -63,7 +63,7 @@ ResidualBlock::ResidualBlock(int64_t in, int64_t width, int64_t out, int64_t str
 }
 
 Tensor ResidualBlock::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   Tensor y = x;
   for (size_t i = 0; i < convolutions_.size(); ++i) {
     y = norms_[i](convolutions_[i](y));
@@ -94,7 +94,7 @@ ResNet::ResNet(const ResNetConfig &config, Location location)
 }
 
 Tensor ResNet::features(const Tensor &images, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   Tensor x = max_pool2d(relu(bn1_(conv1_(images))), 3, {.stride = 2, .padding = 1});
   for (const nn::Sequential &stage : stages_)
     x = stage(x);
@@ -102,7 +102,7 @@ Tensor ResNet::features(const Tensor &images, Location location) const {
 }
 
 Tensor ResNet::operator()(const Tensor &images, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   return fc_(features(images));
 }
 

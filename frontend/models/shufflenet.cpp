@@ -53,7 +53,7 @@ ShuffleBlock::ShuffleBlock(int64_t in, int64_t out, int64_t stride, Location loc
 }
 
 Tensor ShuffleBlock::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   if (branch1_.size())
     return shuffle(cat({branch1_(x), branch2_(x)}, 1));
   std::vector<Tensor> halves = x.chunk(2, 1);
@@ -82,7 +82,7 @@ ShuffleNetV2::ShuffleNetV2(const ShuffleNetV2Config &config, Location location) 
 }
 
 Tensor ShuffleNetV2::operator()(const Tensor &images, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   Tensor x = max_pool2d(conv1_(images), 3, {.stride = 2, .padding = 1});
   for (const nn::Sequential &stage : stages_)
     x = stage(x);

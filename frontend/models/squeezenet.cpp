@@ -36,7 +36,7 @@ Fire::Fire(int64_t in, int64_t squeezed, int64_t expanded, Location location)
 }
 
 Tensor Fire::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   Tensor few = relu(squeeze(x));
   return cat({relu(expand1x1(few)), relu(expand3x3(few))}, 1);
 }
@@ -66,7 +66,7 @@ SqueezeNet::SqueezeNet(const SqueezeNetConfig &config, Location location) {
 }
 
 Tensor SqueezeNet::operator()(const Tensor &images, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   return pool_flat(classifier_(features_(images)));
 }
 

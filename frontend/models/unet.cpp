@@ -33,7 +33,7 @@ DoubleConv::DoubleConv(int64_t in, int64_t out, Location location) {
 }
 
 Tensor DoubleConv::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   return double_conv_(x);
 }
 
@@ -63,7 +63,7 @@ UNet::UNet(const UNetConfig &config, Location location)
 }
 
 Tensor UNet::operator()(const Tensor &images, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   std::vector<Tensor> seen = {inc_(images)};
   for (const DoubleConv &down : down_)
     seen.push_back(down(max_pool2d(seen.back(), 2)));

@@ -25,7 +25,7 @@ Vae::Vae(const VaeConfig &config, Location location)
 }
 
 VaeResult Vae::operator()(const Tensor &x, const Tensor &noise, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   Tensor h = silu(up(x));
   VaeResult result{.logits = {}, .mean = mean(h), .log_variance = spread(h)};
   Tensor z = result.mean + noise * exp(0.5 * result.log_variance);
@@ -34,7 +34,7 @@ VaeResult Vae::operator()(const Tensor &x, const Tensor &noise, Location locatio
 }
 
 VaeResult Vae::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   Shape shape = x.shape();
   shape.back() = mean.bias.size(0);
   return (*this)(x, randn(shape, x.dtype()));

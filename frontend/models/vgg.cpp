@@ -43,7 +43,7 @@ Vgg::Vgg(const VggConfig &config, Location location) : pooled_(config.pooled) {
 }
 
 Tensor Vgg::operator()(const Tensor &images, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   return classifier_(adaptive_avg_pool2d(features_(images), pooled_).flatten(1));
 }
 

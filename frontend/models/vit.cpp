@@ -67,7 +67,7 @@ PackedAttention::PackedAttention(int64_t size, int64_t heads, Location location)
 }
 
 Tensor PackedAttention::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   auto heads = [&](const Tensor &part) { // [N, T, size] -> [N, heads, T, size / heads]
     return part.reshape({x.size(0), x.size(1), heads_, x.size(2) / heads_}).transpose(1, 2);
   };
@@ -93,7 +93,7 @@ VitBlock::VitBlock(const VitConfig &config, Location location)
 }
 
 Tensor VitBlock::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   Tensor y = x + dropout_(self_attention_(ln_1_(x)));
   return y + mlp_(ln_2_(y));
 }
@@ -126,7 +126,7 @@ VisionTransformer::VisionTransformer(const VitConfig &config, Location location)
 }
 
 Tensor VisionTransformer::operator()(const Tensor &images, Location location) const {
-  CallerScope scope(location);
+  nn::ModuleCall scope(*this, location);
   if (images.ndim() != 4 || images.size(2) != config_.image || images.size(3) != config_.image)
     throw Error(ErrorKind::kShape,
                 "VisionTransformer: images has shape " + to_string(images.shape()) +

@@ -62,7 +62,7 @@ Tensor MultiHeadAttention::operator()(const Tensor &x, const Tensor &mask,
 
 Tensor MultiHeadAttention::attend(const Tensor &query, const Tensor &key, const Tensor &value,
                                   const Tensor &mask, Location location) const {
-  CallerScope scope(location);
+  ModuleCall scope(*this, location);
   for (const Tensor *x : {&query, &key, &value})
     if (x->ndim() < 2 || x->shape().back() != size_)
       throw Error(ErrorKind::kShape,

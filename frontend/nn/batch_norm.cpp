@@ -45,7 +45,7 @@ BatchNorm2d::BatchNorm2d(int64_t channels, BatchNormOptions options, Location lo
     : BatchNorm("BatchNorm2d", channels, options, location) {}
 
 Tensor BatchNorm2d::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  ModuleCall scope(*this, location);
   if (x.ndim() != 4)
     throw Error(ErrorKind::kShape,
                 "BatchNorm2d: x has shape " + to_string(x.shape()) +
@@ -58,7 +58,7 @@ BatchNorm1d::BatchNorm1d(int64_t channels, BatchNormOptions options, Location lo
     : BatchNorm("BatchNorm1d", channels, options, location) {}
 
 Tensor BatchNorm1d::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  ModuleCall scope(*this, location);
   if (x.ndim() != 2 && x.ndim() != 3)
     throw Error(ErrorKind::kShape,
                 "BatchNorm1d: x has shape " + to_string(x.shape()) +

@@ -16,7 +16,7 @@ Conv1d::Conv1d(int64_t in, int64_t out, int64_t kernel_size, Conv1dOptions optio
 }
 
 Tensor Conv1d::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  ModuleCall scope(*this, location);
   return weft::conv1d(x, weight, bias,
                       {.stride = options_.stride,
                        .padding = options_.padding,
@@ -36,7 +36,7 @@ ConvTranspose1d::ConvTranspose1d(int64_t in, int64_t out, int64_t kernel_size,
 }
 
 Tensor ConvTranspose1d::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  ModuleCall scope(*this, location);
   return weft::conv_transpose1d(x, weight, bias,
                                 {.stride = options_.stride,
                                  .padding = options_.padding,

@@ -36,7 +36,7 @@ Conv2d::Conv2d(Tensor w, Tensor b, Conv2dOptions options, Location location) : o
 }
 
 Tensor Conv2d::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  ModuleCall scope(*this, location);
   return weft::conv2d(x, weight, bias,
                       {.stride = options_.stride,
                        .padding = options_.padding,
@@ -58,7 +58,7 @@ ConvTranspose2d::ConvTranspose2d(int64_t in, int64_t out, Pair kernel_size,
 }
 
 Tensor ConvTranspose2d::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  ModuleCall scope(*this, location);
   return weft::conv_transpose2d(x, weight, bias,
                                 {.stride = options_.stride,
                                  .padding = options_.padding,

@@ -29,7 +29,7 @@ Embedding::Embedding(int64_t count, int64_t size, EmbeddingOptions options, Loca
 }
 
 Tensor Embedding::operator()(const Tensor &indices, Location location) const {
-  CallerScope scope(location);
+  ModuleCall scope(*this, location);
   Tensor rows = weft::embedding(indices, weight);
   if (!padding_)
     return rows;

@@ -19,7 +19,7 @@ GroupNorm::GroupNorm(int64_t groups, int64_t channels, GroupNormOptions options,
 }
 
 Tensor GroupNorm::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  ModuleCall scope(*this, location);
   return weft::group_norm(x, groups_, weight, bias, eps_);
 }
 
@@ -38,7 +38,7 @@ InstanceNorm2d::InstanceNorm2d(int64_t channels, InstanceNormOptions options, Lo
 }
 
 Tensor InstanceNorm2d::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  ModuleCall scope(*this, location);
   if (x.ndim() != 4 || x.shape()[1] != channels_)
     throw Error(ErrorKind::kShape,
                 "InstanceNorm2d: x has shape " + to_string(x.shape()) + "; it must be [batch, " +
@@ -58,7 +58,7 @@ RMSNorm::RMSNorm(Shape shape, RMSNormOptions options, Location location)
 }
 
 Tensor RMSNorm::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  ModuleCall scope(*this, location);
   return weft::rms_norm(x, shape_, weight, eps_);
 }
 

@@ -18,7 +18,7 @@ LayerNorm::LayerNorm(Shape shape, LayerNormOptions options, Location location)
 }
 
 Tensor LayerNorm::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  ModuleCall scope(*this, location);
   return weft::layer_norm(x, shape_, weight, bias, eps_);
 }
 

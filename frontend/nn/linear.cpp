@@ -41,7 +41,7 @@ Linear::Linear(Tensor w, Tensor b, Location location) {
 }
 
 Tensor Linear::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  ModuleCall scope(*this, location);
   return weft::linear(x, weight, bias);
 }
 

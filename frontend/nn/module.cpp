@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "frontend/recorder/module_name.h"
+#include "frontend/tensor/impl.h"
 #include "frontend/tensor/starting.h"
 #include "weft/autograd.h"
 #include "weft/jit.h"
@@ -20,9 +22,42 @@ struct Module::State {
   bool training = true;
   Location made = {}; // where the first parameter was registered
   mutable std::atomic<bool> is_listed = false;
+  const recorder::Ref<recorder::ModuleName> called{new recorder::ModuleName};
 
   ~State() {
     list();
+    // Children that live on may be put into another module.
+    recorder::UnderLock lock;
+    for (const auto &[name, state] : children)
+      if (recorder::ModuleName &child = *state->called; child.parent.get() == called.get())
+        rename(child, nullptr, "");
+  }
+  static void rename(recorder::ModuleName &module, recorder::ModuleName *parent,
+                     const std::string &name) {
+    module.parent = recorder::Ref<const recorder::ModuleName>(parent);
+    module.name = name;
+    ++recorder::module_tree;
+  }
+  void add_child(const std::string &name, const std::shared_ptr<State> &state) {
+    children.emplace_back(name, state);
+    recorder::UnderLock lock;
+    if (!state->called->parent)
+      rename(*state->called, called.get(), name);
+  }
+  // Its storage has the first name that it gets.
+  void name_tensor(const std::string &name, const Tensor &tensor) {
+    recorder::UnderLock lock;
+    recorder::TensorImpl *storage = tensor.impl();
+    if (storage->is_view() || storage->name)
+      return;
+    auto *made = new recorder::TensorName;
+    storage->name = recorder::Ref<const recorder::TensorName>(made);
+    made->module = recorder::Ref<const recorder::ModuleName>(called.get());
+    made->name = name;
+  }
+  void add_buffer(const std::string &name, const Tensor &tensor) {
+    buffers.emplace_back(name, tensor);
+    name_tensor(name, tensor);
   }
   // Somebody has asked for the parameters.
   void list() const {
@@ -33,6 +68,7 @@ struct Module::State {
     if (parameters.empty())
       made = location;
     parameters.emplace_back(name, tensor);
+    name_tensor(name, tensor);
     if (!is_listed.load(std::memory_order_relaxed))
       note_parameter(this, name, tensor, location);
   }
@@ -87,7 +123,18 @@ Module::Module() : state_(std::make_shared<State>()) {}
 Module::Module(const Module &other)
     : state_(CloneScope::active() ? CloneScope::copy_of(other.state_) : other.state_) {}
 
-void Module::register_child(const std::string &name, const Module &module, Location location) {
+// The class in "... type_text() [M = model::Block]", as compilers write it.
+static std::string class_in(std::string_view text) {
+  constexpr std::string_view kBefore = " = ";
+  size_t begin = text.rfind(kBefore);
+  if (begin == std::string_view::npos)
+    return "";
+  text.remove_prefix(begin + kBefore.size());
+  return recorder::class_name(text.substr(0, text.find_last_of(']')));
+}
+
+void Module::register_child(const std::string &name, const Module &module, Location location,
+                            const char *type) {
   location = CallerScope::resolve(location);
   state_->check_name(name, "child", location);
   bool contains_this = false;
@@ -96,7 +143,11 @@ void Module::register_child(const std::string &name, const Module &module, Locat
   });
   if (contains_this)
     throw Error(ErrorKind::kValue, "child: '" + name + "' contains this module", location);
-  state_->children.emplace_back(name, module.state_);
+  state_->add_child(name, module.state_);
+  if (std::string known = class_in(type); !known.empty()) {
+    recorder::UnderLock lock;
+    module.state_->called->type = std::move(known);
+  }
 }
 
 // Of DTypeScope's dtype.
@@ -133,8 +184,19 @@ Parameter Module::buffer(const std::string &name, Tensor value, Location locatio
   state_->check_name(name, "buffer", location);
   value = in_scope(std::move(value), location);
   init::submit({value}, location);
-  state_->buffers.emplace_back(name, value);
+  state_->add_buffer(name, value);
   return Parameter(std::move(value));
+}
+
+//===-- Calls ---------------------------------------------------------------------------------===//
+
+// One that nobody registered has no name: what it does is that module's which calls it.
+ModuleScope::ModuleScope(const Module &module) : outer_(recorder::thread_module) {
+  if (const recorder::ModuleName *own = module.state_->called.get(); own->parent)
+    recorder::thread_module = own;
+}
+ModuleScope::~ModuleScope() {
+  recorder::thread_module = static_cast<const recorder::ModuleName *>(outer_);
 }
 
 //===-- Reading and writing the state ---------------------------------------------------------===//
@@ -328,9 +390,13 @@ std::shared_ptr<Module::State> CloneScope::copy_of(const std::shared_ptr<Module:
     for (const auto &[name, tensor] : from->parameters)
       to.add_parameter(name, copy_of(tensor), from->made);
     for (const auto &[name, tensor] : from->buffers)
-      to.buffers.emplace_back(name, copy_of(tensor));
-    for (const auto &[name, state] : from->children)
-      to.children.emplace_back(name, copied(state.get()));
+      to.add_buffer(name, copy_of(tensor));
+    for (const auto &[name, state] : from->children) {
+      std::shared_ptr<Module::State> copy = copied(state.get());
+      to.add_child(name, copy);
+      recorder::UnderLock lock;
+      copy->called->type = state->called->type;
+    }
   }
   return result;
 }

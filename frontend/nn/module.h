@@ -84,10 +84,15 @@ protected:
   // Registers a child and returns it. Throws Error for a name that is empty, taken, or has a dot.
   template <typename M>
   M child(const std::string &name, M module, Location location = Location::current()) {
-    register_child(name, module, location);
+    register_child(name, module, location, type_text<M>());
     return module;
   }
-  void register_child(const std::string &name, const Module &module, Location location);
+  // type: what type_text() gives for the child's class.
+  void register_child(const std::string &name, const Module &module, Location location,
+                      const char *type = "");
+  template <typename M> static const char *type_text() {
+    return Location::current().function_name(); // M is in it
+  }
   // Registers a tensor, computed now if it was recorded (reason `init`); a parameter requires a
   // gradient. Throws Error as child() does, and for a parameter that is not floating point.
   Parameter parameter(const std::string &name, Tensor value,
@@ -97,7 +102,33 @@ protected:
 private:
   struct State;
   friend class CloneScope;
+  friend class ModuleScope;
   std::shared_ptr<State> state_;
+};
+
+// While one lives, what this thread records is the module's, which must outlive it: the IR, profiles
+// and reports of memory name it by its path ("blocks.0.up"). The library's modules open one in each
+// call. Those of users need none: what reads a parameter is its module's, and what a member function
+// does beside that is found by its class.
+class ModuleScope {
+public:
+  explicit ModuleScope(const Module &module);
+  ~ModuleScope();
+  ModuleScope(const ModuleScope &) = delete;
+  ModuleScope &operator=(const ModuleScope &) = delete;
+
+private:
+  const void *outer_;
+};
+
+// Such a scope, in which calls stand at the line of who called the module (CallerScope).
+class ModuleCall {
+public:
+  ModuleCall(const Module &module, Location caller) : module_(module), caller_(caller) {}
+
+private:
+  ModuleScope module_;
+  CallerScope caller_;
 };
 
 // While one lives on a thread, copies of Modules and Parameters are copies of their state; the same

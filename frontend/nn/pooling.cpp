@@ -12,7 +12,7 @@ Upsample::Upsample(Pair scale, ResizeOptions options, Location location)
 }
 
 Tensor Upsample::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  ModuleCall scope(*this, location);
   if (x.ndim() != 4)
     throw Error(ErrorKind::kShape,
                 "Upsample: x has shape " + to_string(x.shape()) +

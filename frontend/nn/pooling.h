@@ -13,7 +13,7 @@ public:
   explicit MaxPool2d(Pair kernel_size, MaxPool2dOptions options = {})
       : kernel_(kernel_size), options_(options) {}
   Tensor operator()(const Tensor &x, Location location = Location::current()) const {
-    CallerScope scope(location);
+    ModuleCall scope(*this, location);
     return weft::max_pool2d(x, kernel_, options_);
   }
 
@@ -27,7 +27,7 @@ public:
   explicit AvgPool2d(Pair kernel_size, AvgPool2dOptions options = {})
       : kernel_(kernel_size), options_(options) {}
   Tensor operator()(const Tensor &x, Location location = Location::current()) const {
-    CallerScope scope(location);
+    ModuleCall scope(*this, location);
     return weft::avg_pool2d(x, kernel_, options_);
   }
 
@@ -41,7 +41,7 @@ class AdaptiveAvgPool2d : public Module {
 public:
   explicit AdaptiveAvgPool2d(Pair output_size) : size_(output_size) {}
   Tensor operator()(const Tensor &x, Location location = Location::current()) const {
-    CallerScope scope(location);
+    ModuleCall scope(*this, location);
     return weft::adaptive_avg_pool2d(x, size_);
   }
 
@@ -54,7 +54,7 @@ public:
   explicit MaxPool1d(int64_t kernel_size, MaxPool1dOptions options = {})
       : kernel_(kernel_size), options_(options) {}
   Tensor operator()(const Tensor &x, Location location = Location::current()) const {
-    CallerScope scope(location);
+    ModuleCall scope(*this, location);
     return weft::max_pool1d(x, kernel_, options_);
   }
 
@@ -68,7 +68,7 @@ public:
   explicit AvgPool1d(int64_t kernel_size, AvgPool1dOptions options = {})
       : kernel_(kernel_size), options_(options) {}
   Tensor operator()(const Tensor &x, Location location = Location::current()) const {
-    CallerScope scope(location);
+    ModuleCall scope(*this, location);
     return weft::avg_pool1d(x, kernel_, options_);
   }
 
@@ -82,7 +82,7 @@ class AdaptiveAvgPool1d : public Module {
 public:
   explicit AdaptiveAvgPool1d(int64_t output_size) : size_(output_size) {}
   Tensor operator()(const Tensor &x, Location location = Location::current()) const {
-    CallerScope scope(location);
+    ModuleCall scope(*this, location);
     return weft::adaptive_avg_pool1d(x, size_);
   }
 

@@ -160,7 +160,7 @@ RNN::RNN(int64_t input, int64_t hidden, RNNOptions options, Location location)
       nonlinearity_(options.nonlinearity) {}
 
 RecurrentResult RNN::operator()(const Tensor &x, const Tensor &hidden, Location location) const {
-  CallerScope scope(location);
+  ModuleCall scope(*this, location);
   States results =
       run(x, {hidden}, Bias::kJoined,
           [&](const Half &half, const Tensor &from_input, const States &states) -> States {
@@ -177,7 +177,7 @@ LSTM::LSTM(int64_t input, int64_t hidden, LSTMOptions options, Location location
 
 LSTMResult LSTM::operator()(const Tensor &x, const Tensor &hidden, const Tensor &cell,
                             Location location) const {
-  CallerScope scope(location);
+  ModuleCall scope(*this, location);
   if (hidden.defined() != cell.defined())
     throw Error(ErrorKind::kValue, "LSTM: hidden and cell must both be given, or none",
                 CallerScope::resolve(location));
@@ -198,7 +198,7 @@ GRU::GRU(int64_t input, int64_t hidden, GRUOptions options, Location location)
     : Recurrent("GRU", 3, input, hidden, options, location) {}
 
 RecurrentResult GRU::operator()(const Tensor &x, const Tensor &hidden, Location location) const {
-  CallerScope scope(location);
+  ModuleCall scope(*this, location);
   // The state's bias of n' is weighed by R, so that it cannot join the input's.
   States results = run(
       x, {hidden}, Bias::kApart,

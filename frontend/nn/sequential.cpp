@@ -4,12 +4,12 @@ namespace weft::nn {
 
 void Sequential::append(AnyLayer layer, Location location) {
   if (const Module *module = layer.module())
-    register_child(std::to_string(layers_.size()), *module, location);
+    register_child(std::to_string(layers_.size()), *module, location, layer.type());
   layers_.push_back(std::move(layer));
 }
 
 Tensor Sequential::operator()(const Tensor &x, Location location) const {
-  CallerScope scope(location);
+  ModuleCall scope(*this, location);
   Tensor y = x;
   for (const AnyLayer &layer : layers_)
     y = layer(y, location);

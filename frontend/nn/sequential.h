@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,11 +27,19 @@ public:
   // location: the caller's line. A layer that takes one gets it; within others errors say that they
   // were called from there.
   Tensor operator()(const Tensor &x, Location location = Location::current()) const {
+    const Module *own = module();
+    std::optional<ModuleScope> scope;
+    if (own)
+      scope.emplace(*own);
     return held_->call(x, location);
   }
   // Null for a function.
   const Module *module() const {
     return held_->module();
+  }
+  // A text that ends with the class of the layer, for Module::register_child().
+  const char *type() const {
+    return held_->type();
   }
 
 private:
@@ -38,6 +47,7 @@ private:
     virtual ~Base() = default;
     virtual Tensor call(const Tensor &x, Location location) const = 0;
     virtual const Module *module() const = 0;
+    virtual const char *type() const = 0;
     virtual std::shared_ptr<const Base> copy() const = 0;
   };
   template <typename F> struct Held : Base {
@@ -55,6 +65,9 @@ private:
         return &layer;
       else
         return nullptr;
+    }
+    const char *type() const override {
+      return Location::current().function_name(); // F is in it
     }
     std::shared_ptr<const Base> copy() const override {
       return std::make_shared<Held>(*this);

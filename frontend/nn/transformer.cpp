@@ -21,7 +21,7 @@ TransformerBlock::TransformerBlock(int64_t size, int64_t heads, TransformerBlock
 }
 
 Tensor TransformerBlock::operator()(const Tensor &x, const Tensor &mask, Location location) const {
-  CallerScope scope(location);
+  ModuleCall scope(*this, location);
   auto feed_forward = [&](const Tensor &y) {
     return dropout(linear2(relu_ ? relu(linear1(y)) : gelu(linear1(y))));
   };

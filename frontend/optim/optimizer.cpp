@@ -155,6 +155,9 @@ void Optimizer::take_step(const Tensor *finite, std::vector<Tensor> written, Loc
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (!taking[i])
       continue;
+    // What a step does for a parameter is its module's, also where it reads moments alone.
+    const recorder::TensorName *name = parameters_[i].impl()->storage()->name.get();
+    recorder::InModule scope(name ? name->module.get() : nullptr);
     update(i, gradients[i]);
     written.push_back(parameters_[i]);
   }

@@ -75,7 +75,7 @@ public:
       if (!touched.written)
         continue;
       states_.emplace_back(body_.getNumArguments() - leaves, &touched);
-      values_[touched.stand_in.get()] = add_argument(touched.written);
+      values_[touched.stand_in.get()] = add_argument(touched.written, name_of(touched));
     }
     for (unsigned i = 0; i < leaves; ++i)
       body_.getArgument(i).replaceAllUsesWith(value_of(slice.leaves[i]));
@@ -117,10 +117,19 @@ public:
   }
 
 private:
-  mlir::Value add_argument(const Var &like) {
+  // As the module calls it where the caller of trace() does not.
+  mlir::Location name_of(const TouchedStorage &touched) {
+    const std::string *given = names_.find(touched);
+    const TensorName *own = touched.tensor.impl()->storage()->name.get();
+    if (!given && !own)
+      return builder_.getUnknownLoc();
+    return mlir::NameLoc::get(builder_.getStringAttr(given ? *given : own->path()));
+  }
+
+  mlir::Value add_argument(const Var &like, std::optional<mlir::Location> location = {}) {
     auto type = mlir::RankedTensorType::get(like.dims(),
                                             ir::elementType(like.dtype(), program_.context.get()));
-    return body_.addArgument(type, builder_.getUnknownLoc());
+    return body_.addArgument(type, location.value_or(builder_.getUnknownLoc()));
   }
 
   mlir::ElementsAttr elements_of(Value *leaf) {
@@ -137,9 +146,12 @@ private:
     if (!fresh)
       return it->second;
     auto constant = ir::ConstantOp::create(builder_, builder_.getUnknownLoc(), elements_of(value));
-    if (auto storage = recording_.storage_of.find(value); storage != recording_.storage_of.end())
+    auto storage = recording_.storage_of.find(value);
+    if (storage != recording_.storage_of.end()) {
+      constant->setLoc(name_of(recording_.storages[storage->second]));
       if (const std::string *name = names_.find(recording_.storages[storage->second]))
         constant->setAttr(ir::kParameterAttr, builder_.getStringAttr(*name));
+    }
     return values_[value] = constant;
   }
 

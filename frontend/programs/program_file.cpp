@@ -231,6 +231,7 @@ std::string text_of(ProgramImpl &program, bool locations, bool whole, Location l
   if (whole)
     update_initial_values(program, location);
   mlir::OpPrintingFlags flags;
+  flags.printNameLocAsPrefix();
   if (locations)
     flags.enableDebugInfo(true, /*prettyForm=*/!whole);
   // Weights are not for reading.

@@ -125,6 +125,8 @@ void IrState::count_uniqued() {
 }
 
 mlir::Location IrState::location(SourceLine *line) {
+  if (line->plain)
+    line = line->plain;
   if (!line->ir) {
     line->ir = mlir::Location(
                    mlir::FileLineColLoc::get(context_.get(), line->file, line->line, line->column))
@@ -132,6 +134,23 @@ mlir::Location IrState::location(SourceLine *line) {
     count_uniqued();
   }
   return mlir::Location::getFromOpaquePointer(line->ir);
+}
+
+mlir::Location IrState::location(SourceLine *line, const ModuleName *module) {
+  mlir::Location plain = location(line);
+  if (!module)
+    return plain;
+  if (!line->named_ir || line->named_for != module || line->named_at != module_tree) {
+    std::string path = module->path();
+    mlir::Location named =
+        path.empty() ? plain
+                     : mlir::NameLoc::get(mlir::StringAttr::get(context_.get(), path), plain);
+    line->named_ir = named.getAsOpaquePointer();
+    line->named_for = module;
+    line->named_at = module_tree;
+    count_uniqued();
+  }
+  return mlir::Location::getFromOpaquePointer(line->named_ir);
 }
 
 mlir::RankedTensorType IrState::type(const TypeInfo *type) {
@@ -387,7 +406,7 @@ void IrState::renew() {
   for (const auto &type : r.types)
     type->ir = nullptr;
   for (const auto &line : r.lines)
-    line->ir = nullptr;
+    line->ir = line->named_ir = nullptr;
 
   std::unique_ptr<mlir::MLIRContext> old_context = std::move(context_);
   open();

@@ -128,7 +128,9 @@ public:
   mlir::MLIRContext &context() {
     return *context_;
   }
+  // The line alone, and with the path of a module, where there is one.
   mlir::Location location(SourceLine *line);
+  mlir::Location location(SourceLine *line, const ModuleName *module);
   // In the rank's memory, and of the whole tensor.
   mlir::RankedTensorType type(const TypeInfo *type);
   mlir::RankedTensorType whole_type(const TypeInfo *type);

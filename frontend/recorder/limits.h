@@ -38,7 +38,7 @@ struct RecorderLimits {
   uint32_t reshardings = 1024;
   // Source lines and signatures that calls found last, as powers of two: those of a model's step. A
   // call that finds another one in its place looks the table up, some 50 ns.
-  int recent_line_bits = 8;
+  int recent_line_bits = 10;
   int recent_signature_bits = 10;
 };
 

@@ -146,6 +146,7 @@ struct CurrentCall {
   Location location;
   SourceLine *line = nullptr; // counts as a user
   uint64_t first_history = 0;
+  const ModuleName *module = nullptr;
 };
 thread_local CurrentCall current;
 
@@ -174,7 +175,7 @@ Session::Session(const char *op, Location location) : outermost_(current.op == n
   r.mutex.lock();
   if (!outermost_)
     return;
-  current = {op, CallerScope::resolve(location), nullptr, r.next_grad_number};
+  current = {op, CallerScope::resolve(location), nullptr, r.next_grad_number, thread_module};
   call_device = {thread_device < 0 ? r.default_device : static_cast<uint8_t>(thread_device), false};
   if (r.crowded)
     tidy();
@@ -191,11 +192,11 @@ Session::~Session() {
 
 Session::Outside::Outside()
     : op_(current.op), location_(current.location), line_(current.line),
-      first_history_(current.first_history) {
+      first_history_(current.first_history), module_(current.module) {
   current.op = nullptr;
 }
 Session::Outside::~Outside() {
-  current = {op_, location_, line_, first_history_};
+  current = {op_, location_, line_, first_history_, module_};
 }
 
 const char *Session::op() {
@@ -208,19 +209,31 @@ uint64_t Session::first_history() {
   return current.first_history;
 }
 SourceLine *Session::line() {
-  if (!current.line) {
-    current.line = source_line(current.location);
-    ++current.line->users;
+  if (!current.line || current.line->module.get() != current.module) {
+    SourceLine *line = source_line(current.location, current.module);
+    ++line->users;
+    if (current.line)
+      --current.line->users;
+    current.line = line;
   }
   return current.line;
 }
+SourceLine *Session::plain_line() {
+  SourceLine *line = Session::line();
+  return line->plain ? line->plain.get() : line;
+}
+void Session::note_read(const TensorName &name) {
+  const ModuleName *module = name.module.get();
+  if (module != current.module && (!current.module || is_inside(module, current.module)))
+    current.module = module;
+}
 
 size_t SourceLine::hash(const LineKey &key) {
-  return llvm::hash_combine(key.file, key.line, key.column);
+  return llvm::hash_combine(key.file, key.line, key.column, key.module);
 }
 
 // Out of line, see tidy().
-[[gnu::noinline]] static SourceLine *interned_line(const LineKey &key) {
+[[gnu::noinline]] static SourceLine *interned_line(const LineKey &key, Location location) {
   Recorder &r = recorder();
   if (SourceLine *known = r.lines.find(key))
     return known;
@@ -229,19 +242,25 @@ size_t SourceLine::hash(const LineKey &key) {
   line->file = key.file;
   line->line = static_cast<int>(key.line);
   line->column = static_cast<int>(key.column);
+  line->module = Ref<const ModuleName>(key.module);
+  if (key.module)
+    line->plain = source_line(location);
+  else
+    line->in_class = class_of_function(location.function_name());
   SourceLine *added = r.lines.add(std::move(line));
   r.crowded = r.crowded || r.lines.crowded(r.config.context_bound);
   return added;
 }
 
-SourceLine *source_line(Location location) {
+SourceLine *source_line(Location location, const ModuleName *module) {
   Recorder &r = recorder();
-  LineKey key{location.file_name(), location.line(), location.column()};
-  uint64_t hash = (reinterpret_cast<uintptr_t>(key.file) ^ key.line ^ uint64_t(key.column) << 32) *
+  LineKey key{location.file_name(), location.line(), location.column(), module};
+  uint64_t hash = (reinterpret_cast<uintptr_t>(key.file) ^ reinterpret_cast<uintptr_t>(module) * 3 ^
+                   key.line ^ uint64_t(key.column) << 32) *
                   0x9e3779b97f4a7c15u;
   SourceLine *&recent = r.recent_lines[hash >> (64 - kLimits.recent_line_bits)];
   if (!recent || recent->where != key)
-    recent = interned_line(key);
+    recent = interned_line(key, location);
   recent->idle = false;
   return recent;
 }
@@ -358,7 +377,7 @@ Var make_scalar(Scalar scalar, DType dtype) {
 
 Var make_specialized_scalar(Scalar scalar, DType dtype, int operand) {
   uint64_t bits = scalar_bits(scalar, dtype);
-  std::vector<SpecializedSite> &sites = Session::line()->sites;
+  std::vector<SpecializedSite> &sites = Session::plain_line()->sites;
   auto site = std::find_if(sites.begin(), sites.end(), [&](const SpecializedSite &each) {
     return each.operand == operand && each.dtype == dtype;
   });

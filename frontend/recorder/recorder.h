@@ -27,7 +27,13 @@ public:
   // The name and the location that errors show: the outermost session's.
   static const char *op();
   static Location location();
+  // In the module that the call belongs to.
   static SourceLine *line();
+  // Without it.
+  static SourceLine *plain_line();
+  // The call reads a tensor of this name: it is its module's, unless it is one's that is not around
+  // it.
+  static void note_read(const TensorName &name);
   // Histories with a lower GradNode::number are older than the outermost session.
   static uint64_t first_history();
 
@@ -45,6 +51,7 @@ public:
     Location location_;
     SourceLine *line_; // counts as a user
     uint64_t first_history_;
+    const ModuleName *module_;
   };
 
 private:

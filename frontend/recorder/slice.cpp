@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dialects/weft/ir/Attributes.h"
+#include "frontend/recorder/modules.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/raw_ostream.h"
@@ -163,6 +164,8 @@ std::string write_module(const Slice &slice) {
   llvm::DenseMap<Value *, mlir::Value> values;
   for (size_t i = 0; i < slice.leaves.size(); ++i) {
     values[slice.leaves[i]] = body->getArgument(i);
+    if (const TensorName *name = slice.leaves[i]->name.get())
+      body->getArgument(i).setLoc(mlir::NameLoc::get(builder.getStringAttr(name->path())));
     const ProgramKey::Leaf &flags = slice.key.leaves[i];
     if (flags.donatable)
       function.setArgAttr(i, ir::kDonatableAttr, builder.getUnitAttr());
@@ -172,9 +175,10 @@ std::string write_module(const Slice &slice) {
       function.setArgAttr(i, ir::kStableAttr, builder.getUnitAttr());
   }
   builder.setInsertionPointToEnd(body);
-  for (Node *node : slice.nodes) {
+  std::vector<const ModuleName *> modules = modules_of(slice);
+  for (auto [node, module_of] : llvm::zip(slice.nodes, modules)) {
     const Signature &signature = *node->signature;
-    mlir::OperationState state(ir.location(node->line), signature.name);
+    mlir::OperationState state(ir.location(node->line, module_of), signature.name);
     for (Value *operand : node->operands)
       state.operands.push_back(values.find(operand)->second);
     for (const TypeInfo *type : signature.results)

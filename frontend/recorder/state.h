@@ -71,7 +71,7 @@ void bury(Value *value);
 // them.
 void erase_node(Node *node);
 void release_cell(Cell *cell);
-SourceLine *source_line(Location location);
+SourceLine *source_line(Location location, const ModuleName *module = nullptr);
 
 // The signature of an op that was not met before; the properties go into a copy. result: its only
 // result's type, or null to ask the op's own rule. Fails where the rule refuses the operands, or,

@@ -10,6 +10,7 @@
 
 #include "frontend/recorder/inline_vector.h"
 #include "frontend/recorder/interned.h"
+#include "frontend/recorder/module_name.h"
 #include "frontend/recorder/pool.h"
 #include "weft/tensor.h"
 
@@ -72,17 +73,28 @@ struct SpecializedSite {
 struct LineKey {
   const char *file; // as the compiler has it: compared by address, and never read
   uint32_t line, column;
+  const ModuleName *module = nullptr;
   bool operator==(const LineKey &) const = default;
 };
 
-// A source line of the user's.
+struct SourceLine;
+using LineRef = Ref<SourceLine>;
+
+// A source line of the user's, in one of the modules that it is run for.
 struct SourceLine : Interned {
   LineKey where;
+  Ref<const ModuleName> module; // null where the call is in none, as far as it is known
+  LineRef plain;                // the line itself, where there is a module
   std::string file;
   int line = 0;
   int column = 0;
-  const void *ir = nullptr;           // the mlir::Location in the current context
-  std::vector<SpecializedSite> sites; // of the literals in it
+  std::string in_class; // of a line without a module: the class whose member's it is
+  const void *ir = nullptr; // of such a line: the mlir::Location in the current context
+  // The same with the path of a module, and what it was read for.
+  const void *named_ir = nullptr;
+  const ModuleName *named_for = nullptr;
+  uint64_t named_at = 0;
+  std::vector<SpecializedSite> sites; // of the literals in it, where there is no module
   LineKey key() const {
     return where;
   }
@@ -92,7 +104,6 @@ struct SourceLine : Interned {
   }
   static size_t hash(const LineKey &key);
 };
-using LineRef = Ref<SourceLine>;
 inline void unused(SourceLine &) {}
 
 // A buffer and the number of values that share it: one that a single dead value owns may be written
@@ -135,6 +146,7 @@ struct Value : Pooled<Value> {
                                  // and can go back (undo.h), as a list
   uint64_t epoch = 0;
   std::shared_ptr<EvaluationRecord> evaluation; // what computed it
+  Ref<const TensorName> name; // of the parameter or buffer that it was read as last
 
   bool gone() const {
     return !node && !cell && !is_scalar;

@@ -189,6 +189,11 @@ static Var read_as_is(const Tensor &tensor, const char *argument) {
   if (Trace *trace = current_trace(); trace && !impl->is_view())
     trace->on_read(impl);
   Var x = impl->is_view() ? read_view(impl, argument) : impl->var;
+  if (impl->name) {
+    Session::note_read(*impl->name);
+    if (x.value->name.get() != impl->name.get())
+      x.value->name = impl->name;
+  }
   if (impl->leaf) {
     x.grad = impl->leaf;
     x.grad_index = 0;

@@ -69,6 +69,9 @@ public:
   // Null for a storage.
   std::unique_ptr<View> view;
 
+  // Of a storage that a module registered.
+  Ref<const TensorName> name;
+
   // Where gradients add up, for a tensor that requires them itself.
   GradRef leaf;
 

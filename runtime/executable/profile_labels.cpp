@@ -149,14 +149,26 @@ public:
 private:
   Args lines(int32_t location, const std::vector<int32_t> &all) const {
     Args args;
-    if (location != -1)
-      args.add("line", program_.locations[location]);
-    if (all.size() > 1) {
-      std::vector<std::string> texts;
-      for (int32_t line : all)
-        texts.push_back(program_.locations[line]);
-      args.add("lines", texts);
+    if (location == -1)
+      return args;
+    Names texts, modules;
+    add_names(texts, {program_.locations[location]});
+    auto add_module = [&](int32_t line) {
+      if (static_cast<size_t>(line) < program_.modules.size() && !program_.modules[line].empty())
+        add_names(modules, {program_.modules[line]});
+    };
+    add_module(location);
+    for (int32_t line : all) {
+      add_names(texts, {program_.locations[line]});
+      add_module(line);
     }
+    args.add("line", texts.front());
+    if (texts.size() > 1)
+      args.add("lines", texts);
+    if (!modules.empty())
+      args.add("module", modules.front());
+    if (modules.size() > 1)
+      args.add("modules", modules);
     return args;
   }
 

@@ -231,6 +231,8 @@ struct InstructionCheck {
     for (int32_t line : instruction.lines)
       if (!is_index(line, program.locations.size()))
         return fail("no such line");
+    if (program.modules.size() > program.locations.size())
+      return fail("more modules than locations");
     return location(instruction.location);
   }
 

@@ -21,7 +21,7 @@ namespace weft::runtime {
 
 // Written into files; a file of another version is refused. Raise it with every change to the
 // layout or the meaning of a field.
-inline constexpr uint32_t kProgramVersion = 3;
+inline constexpr uint32_t kProgramVersion = 4;
 
 enum class BufferKind : uint8_t {
   kArena = 0,    // offset into the arena; not defined when a run starts
@@ -162,6 +162,9 @@ struct Program {
   std::vector<std::string> symbols;   // kernels
   std::vector<KernelNote> notes;      // of the kernels, by symbol; there may be fewer, or none
   std::vector<std::string> locations; // "train.cpp:31", for errors
+  // Of the locations, by index: the module that ran the line, "blocks.0.up", or empty; there may be
+  // fewer, or none.
+  std::vector<std::string> modules;
   std::vector<std::byte> constants;
   // None, or one program, which computes from stable inputs and constants what later runs find
   // ready. It has no donatable inputs, no outputs tied to inputs, and no `prepare` of its own. Its

@@ -35,12 +35,15 @@ std::string op_of(const SpanKind &kind) {
              : std::string(name);
 }
 
-// The module of a weight, "encoder.0.up" of "encoder.0.up.weight".
+// That which recorded the instruction; of one that says none, that of a weight, "encoder.0.up" of
+// "encoder.0.up.weight".
 std::string module_of(const SpanKind &kind) {
+  if (!kind.module.empty())
+    return kind.module;
   for (const std::string &name : kind.reads)
     if (size_t dot = name.rfind('.'); dot != std::string::npos)
       return name.substr(0, dot);
-  return kind.reads.empty() ? "(reads no named weight)" : "(inputs and the model's own weights)";
+  return "(outside of named modules)";
 }
 
 std::string group_of(const SpanKind &kind, By by) {

@@ -50,6 +50,8 @@ public:
     } else if (is_argument()) {
       if (key_ == "line")
         event_.kind.line = std::move(value);
+      else if (key_ == "module")
+        event_.kind.module = std::move(value);
       else if (key_ == "types")
         event_.kind.types = std::move(value);
       else if (key_ == "name")
@@ -187,7 +189,7 @@ private:
 
   int32_t number_of(const SpanKind &kind) {
     std::string key = absl::StrCat(kind.category, "\n", kind.name, "\n", kind.line, "\n",
-                                   kind.types, "\n", kind.flops, "\n", kind.bytes);
+                                   kind.module, "\n", kind.types, "\n", kind.flops, "\n", kind.bytes);
     for (const std::string &each : kind.reads)
       absl::StrAppend(&key, "\n", each);
     auto [it, fresh] = numbers_.try_emplace(std::move(key), static_cast<int32_t>(numbers_.size()));

@@ -14,7 +14,7 @@ namespace weft::profile {
 // What spans of one name and arguments have in common.
 struct SpanKind {
   std::string category, name;
-  std::string line, types;
+  std::string line, module, types;
   std::vector<std::string> reads; // names of weights
   double flops = 0, bytes = 0;    // of one span
 };
