@@ -28,6 +28,16 @@ const char *name(CutReason reason);
 // Where an evaluation found its program: in memory, on disk, or nowhere.
 enum class CacheOutcome : uint8_t { kMemoryHit, kDiskHit, kCompiled };
 
+// A part of what a program holds at its peak.
+struct MemoryHolder {
+  int64_t bytes = 0;
+  std::string what;   // what writes it: a kernel, a library call, or scratch of one
+  std::string line;   // "train.cpp:12"; empty where it is of none
+  std::string module; // "blocks.0.up"; empty where it is of none, or of a model as a whole
+};
+// As text: sums by module, sums by line, the largest parts; the first `rows` of each (0: all).
+std::string memory_table(const std::vector<MemoryHolder> &holders, int64_t rows = 8);
+
 // One evaluation.
 struct Evaluation {
   uint64_t number = 0; // counts from 1
@@ -68,6 +78,10 @@ struct Evaluation {
   int64_t prepared_values = 0;    // of the program: values that it takes from work done ahead
   std::string failure;            // empty, or why it failed
   std::vector<std::string> notes; // refusals to fuse, claims, ... with their reasons
+  // What planned_peak_bytes is made of, the largest first: values of the arena at the moment at
+  // which they take most, outputs, scratch. Given by explain() and recent_evaluations(); empty for
+  // a program of many sizes that ran at a smaller one, and where a backend plans no memory.
+  std::vector<MemoryHolder> peak_holders;
 
   std::string to_string() const; // one line
 };

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/explain.h"
 #include "weft/tensor_tree.h"
 
 namespace weft {
@@ -66,6 +67,9 @@ struct MemoryEstimate {
   int64_t outputs = 0; // in memory of their own; what is written in place is not among them
   int64_t arena = 0;   // intermediate values and what libraries work in
   int64_t recomputations = 0; // instructions that run again instead of keeping values
+  // What outputs and arena hold at the peak, the largest first; memory_table() shows it. Empty
+  // where a backend plans no memory.
+  std::vector<MemoryHolder> holders;
 
   // All that lives at once.
   int64_t peak() const {

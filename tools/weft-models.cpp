@@ -24,7 +24,7 @@ struct Flags {
   std::string name, kind, emit = "exe", weights, dumpDir;
   int64_t batch = 1, maxBatch = 0;
   uint64_t seed = 0;
-  bool ir = false, beside = false;
+  bool ir = false, memory = false, beside = false;
   CompileOptions compile;
 };
 
@@ -61,7 +61,13 @@ void print(const Flags &flags) {
     for (auto &[name, tensor] : model.state())
       tensor.zero_();
   }
-  std::string text = record(model, what, flags.batch).to_string(/*locations=*/false);
+  Program program = record(model, what, flags.batch);
+  if (flags.memory) {
+    MemoryEstimate estimate = program.memory();
+    std::cout << estimate.to_string() << "\n" << memory_table(estimate.holders);
+    return;
+  }
+  std::string text = program.to_string(/*locations=*/false);
   if (flags.ir) {
     std::cout << text;
     return;
@@ -136,6 +142,8 @@ int main(int argc, char **argv) {
     command->add_option("--batch", flags.batch, "samples in a batch")->capture_default_str();
   }
   printer->add_flag("--ir", flags.ir, "the recorded program instead, with zeros as weights");
+  printer->add_flag("--memory", flags.memory,
+                    "instead, what a run takes, and which modules hold it at the peak");
   exporter->add_option("--max-batch", flags.maxBatch,
                        "compile for any batch from --batch to this many samples");
   exporter

@@ -8,6 +8,13 @@
 
 namespace weft::compiler {
 
+// A part of what lies in arena and outputs at the planned peak.
+struct PeakPart {
+  int64_t bytes = 0;
+  std::string what;         // the kernel or library call that writes it
+  std::string line, module; // of it; either may be empty
+};
+
 // Sizes in bytes. A lower bound is the largest sum of the sizes of values that are live at one
 // time.
 struct PlanReport {
@@ -22,6 +29,7 @@ struct PlanReport {
   int64_t donationsUsed = 0;  // donated inputs that became outputs
   int64_t recomputations = 0; // instructions that run again because of the memory limit
   double recomputedShare = 0; // of what all instructions take: what these take more, by an estimate
+  std::vector<PeakPart> peakParts; // the largest first; they sum to arena and outputs
   // Of arena and outputs, which share their bytes: planned / lower bound; 1 when nothing is live.
   double ratio() const {
     int64_t bound = liveBound + outputBytes;

@@ -112,6 +112,8 @@ public:
     // Outputs are acquired before the first instruction, so that they count from there on.
     program_.peak_bytes = report.arenaBytes + report.outputBytes;
     program_.live_bytes_bound = report.liveBound + report.outputBytes;
+    for (const PeakPart &part : report.peakParts)
+      program_.peak_holders.push_back({part.bytes, part.what, part.line, part.module});
   }
 
   absl::StatusOr<runtime::Program> build(plan::ProgramOp prepare) {
@@ -239,8 +241,7 @@ private:
   }
 
   int32_t location(const Place &place) {
-    auto [it, inserted] =
-        locations_.try_emplace(place.text(), int32_t(program_.locations.size()));
+    auto [it, inserted] = locations_.try_emplace(place.text(), int32_t(program_.locations.size()));
     if (inserted) {
       program_.locations.push_back(place.line);
       if (!place.module.empty()) {

@@ -39,10 +39,9 @@ void dumpModule(mlir::ModuleOp module, llvm::StringRef folder, int number, llvm:
   std::error_code error;
   llvm::raw_fd_ostream stream(path, error);
   if (!error) {
-    module.print(stream, mlir::OpPrintingFlags()
-                             .enableDebugInfo()
-                             .useLocalScope(false)
-                             .printNameLocAsPrefix());
+    module.print(
+        stream,
+        mlir::OpPrintingFlags().enableDebugInfo().useLocalScope(false).printNameLocAsPrefix());
     stream.close();
     error = stream.error();
     stream.clear_error();

@@ -53,6 +53,10 @@ inline constexpr int64_t kMaxRecomputeVisits = 30'000'000;
 inline constexpr int kRecomputeWalks = 6;
 inline constexpr double kRecomputeStep = 0.03;
 
+// Of what holds memory at the peak, so many parts are told apart by line, module and kernel; what
+// is left is one more. A report shows fewer; sums by module need most of them.
+inline constexpr size_t kPeakParts = 256;
+
 // Two checks of indices count as one where the same few ops compute both; of longer chains each
 // check counts for itself.
 inline constexpr size_t kMaxIndexValues = 64;

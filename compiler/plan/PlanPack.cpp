@@ -5,6 +5,7 @@
 #include "compiler/plan/Lifetimes.h"
 #include "compiler/plan/Order.h"
 #include "compiler/plan/Passes.h"
+#include "compiler/plan/PeakParts.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseSet.h"
@@ -31,6 +32,8 @@ struct PlanPack : mlir::PassWrapper<PlanPack, mlir::OperationPass<mlir::ModuleOp
     StepOrder order = programOrder(extracted.problem);
     std::vector<Lifetime> lives = lifetimes(extracted.problem, order);
     Packing packing = packWithOutputs(extracted.problem, order, lives, lending_);
+    if (report_)
+      report_->peakParts = peakParts(extracted, order, lives, packing);
 
     mlir::Block &block = program.getBody().front();
     if (!lives.empty()) {

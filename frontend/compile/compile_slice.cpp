@@ -113,6 +113,11 @@ absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
     const compiler::CompileReport &report = *outcome.program->report;
     outcome.program->bytes = kOverheadBytes + report.codeBytes + report.plan.constantBytes;
   }
+  // Of a program from the disk, its file has them.
+  auto &parts = outcome.program->report->plan.peakParts;
+  if (parts.empty())
+    for (const runtime::PeakHolder &holder : outcome.program->executable->peak_holders())
+      parts.push_back({holder.bytes, holder.what, holder.line, holder.module});
   if (request.symbolic && !request.symbolic->general.sizes.empty()) {
     auto sized = at_sizes(*outcome.program, request.symbolic->general, request.symbolic->sizes);
     if (!sized.ok())

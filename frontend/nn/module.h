@@ -106,10 +106,10 @@ private:
   std::shared_ptr<State> state_;
 };
 
-// While one lives, what this thread records is the module's, which must outlive it: the IR, profiles
-// and reports of memory name it by its path ("blocks.0.up"). The library's modules open one in each
-// call. Those of users need none: what reads a parameter is its module's, and what a member function
-// does beside that is found by its class.
+// While one lives, what this thread records is the module's, which must outlive it: the IR,
+// profiles and reports of memory name it by its path ("blocks.0.up"). The library's modules open
+// one in each call. Those of users need none: what reads a parameter is its module's, and what a
+// member function does beside that is found by its class.
 class ModuleScope {
 public:
   explicit ModuleScope(const Module &module);

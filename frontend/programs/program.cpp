@@ -15,6 +15,7 @@
 #include "frontend/recorder/devices.h"
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/invocation.h"
+#include "frontend/recorder/memory_holders.h"
 #include "mlir/IR/Verifier.h"
 #include "weft/random.h"
 
@@ -385,6 +386,7 @@ MemoryEstimate Program::memory(Location location) const {
       estimate.outputs += output.bytes;
   estimate.arena = executable.arena_bytes();
   estimate.recomputations = plan.recomputations;
+  estimate.holders = recorder::holders_of(plan, estimate.outputs + estimate.arena);
   return estimate;
 }
 

@@ -233,7 +233,7 @@ std::string text_of(ProgramImpl &program, bool locations, bool whole, Location l
   mlir::OpPrintingFlags flags;
   flags.printNameLocAsPrefix();
   if (locations)
-    flags.enableDebugInfo(true, /*prettyForm=*/!whole);
+    flags.enableDebugInfo(true, /*prettyForm=*/!whole).useLocalScope(!whole);
   // Weights are not for reading.
   constexpr int64_t kShownElements = 16;
   if (!whole)

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
+#include <map>
 
 #include "frontend/recorder/evaluation.h"
 #include "frontend/recorder/limits.h"
+#include "frontend/recorder/memory_holders.h"
 #include "frontend/recorder/program_cache.h"
 #include "frontend/recorder/state.h"
 #include "frontend/tensor/impl.h"
@@ -36,6 +38,18 @@ std::string Evaluation::to_string() const {
     std::snprintf(began, sizeof began, " | began %.3f ms", began_ms);
     return run_ms < 0 ? text : text + began;
   };
+  // The module that holds most, by what its parts sum to.
+  auto most = [&] {
+    std::map<std::string, int64_t> modules;
+    for (const MemoryHolder &holder : peak_holders)
+      if (!holder.module.empty())
+        modules[holder.module] += holder.bytes;
+    auto largest =
+        std::ranges::max_element(modules, {}, [](const auto &each) { return each.second; });
+    return largest == modules.end() ? std::string()
+                                    : " (" + std::to_string(largest->second) +
+                                          " B of it in module " + largest->first + ")";
+  };
   std::string text = "weft #" + std::to_string(number) + " " + weft::name(reason) + " " + file +
                      ":" + std::to_string(line) + " | ";
   if (!exchange.empty())
@@ -60,7 +74,7 @@ std::string Evaluation::to_string() const {
   }
   text += " | slice " + milliseconds(record_ms) + ", run " +
           (run_ms < 0 ? "under way" : milliseconds(run_ms)) + " | " + std::to_string(output_bytes) +
-          " B out, peak " + std::to_string(planned_peak_bytes) + " B" +
+          " B out, peak " + std::to_string(planned_peak_bytes) + " B" + most() +
           (recomputations > 0 ? ", " + std::to_string(recomputations) + " run again" : "") + when();
   if (prepared_results > 0)
     text += std::string(" | prepared: ") +
@@ -115,8 +129,12 @@ void EvaluationRecord::finish(Clock::time_point began, const absl::Status &statu
   data.failure = std::string(status.message());
   failure_ = status;
   // One write, so that lines of several threads do not mix.
-  if (print)
-    std::cerr << data.to_string() + "\n";
+  if (print) {
+    Evaluation whole = data;
+    if (report)
+      whole.peak_holders = holders_of(report->plan, data.planned_peak_bytes);
+    std::cerr << whole.to_string() + "\n";
+  }
 }
 
 void EvaluationRecord::end() {
@@ -132,8 +150,10 @@ absl::Status EvaluationRecord::failure() const {
 Evaluation EvaluationRecord::snapshot() const {
   std::lock_guard<std::mutex> lock(mutex_);
   Evaluation copy = data;
-  if (report)
+  if (report) {
     copy.notes = report->remarks;
+    copy.peak_holders = holders_of(report->plan, data.planned_peak_bytes);
+  }
   return copy;
 }
 

@@ -88,7 +88,7 @@ struct SourceLine : Interned {
   std::string file;
   int line = 0;
   int column = 0;
-  std::string in_class; // of a line without a module: the class whose member's it is
+  std::string in_class;     // of a line without a module: the class whose member's it is
   const void *ir = nullptr; // of such a line: the mlir::Location in the current context
   // The same with the path of a module, and what it was read for.
   const void *named_ir = nullptr;

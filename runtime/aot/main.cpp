@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -123,6 +124,32 @@ std::vector<weft_tensor_info> given_of(const Specs &specs, const Specs &least,
   return result;
 }
 
+// What the memory of a run is made of, by module: of the largest size, where sizes vary.
+void list_memory(const Program &program) {
+  if (program.peak_holders.empty())
+    return;
+  std::map<std::string, int64_t> modules;
+  for (const PeakHolder &holder : program.peak_holders)
+    modules[holder.module.empty() ? "(outside of named modules)" : holder.module] += holder.bytes;
+  std::vector<std::pair<int64_t, std::string>> rows;
+  for (const auto &[module, bytes] : modules)
+    rows.emplace_back(bytes, module);
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto &a, const auto &b) { return a.first > b.first; });
+  constexpr size_t kRows = 8;
+  int64_t rest = 0;
+  std::printf("memory of a run, beside inputs and weights: %lld bytes at its peak\n",
+              static_cast<long long>(program.peak_bytes));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (i >= kRows)
+      rest += rows[i].first;
+    else
+      std::printf("  %12lld  %s\n", static_cast<long long>(rows[i].first), rows[i].second.c_str());
+  }
+  if (rest > 0)
+    std::printf("  %12lld  and %zu more\n", static_cast<long long>(rest), rows.size() - kRows);
+}
+
 // Shapes are known without weights and on any processor.
 absl::Status print_help(const weft_model_code &code, const char *self) {
   std::vector<SizedPrograms> entries;
@@ -181,6 +208,7 @@ absl::Status print_help(const weft_model_code &code, const char *self) {
       std::printf("entry %s%s\n", entry.name, i == 0 ? " (where none is named)" : "");
     list("inputs", given_of(most.inputs, least.inputs, entry.reads, entry.read_count));
     list("outputs", given_of(most.outputs, least.outputs, entry.writes, entry.write_count));
+    list_memory(most);
   }
   if (!state.empty())
     list("state", state);

@@ -21,6 +21,9 @@ public:
   int64_t arena_bytes() const override {
     return target_->arena_bytes();
   }
+  std::span<const PeakHolder> peak_holders() const override {
+    return target_->peak_holders();
+  }
   bool is_serial() const override {
     return target_->is_serial();
   }

@@ -318,6 +318,9 @@ absl::Status validate(const Program &program) {
         program.live_bytes_bound, static_cast<int64_t>(program.constants.size())})
     if (!is_size(bytes))
       return invalid("a size is out of range: ", bytes);
+  for (const PeakHolder &holder : program.peak_holders)
+    if (!is_size(holder.bytes))
+      return invalid("a size is out of range: ", holder.bytes);
   if (program.notes.size() > program.symbols.size())
     return invalid("there are more notes than kernels");
   for (const KernelNote &note : program.notes)

@@ -152,6 +152,13 @@ struct OutputSpec {
   int32_t alias_output = -1;  // is this earlier output: bind that buffer
 };
 
+// A part of what a program holds at its planned peak, for reports.
+struct PeakHolder {
+  int64_t bytes = 0;
+  std::string what; // "weft_tanh_0123456789abcdef", "onednn.matmul", "scratch of onednn.matmul"
+  std::string line, module; // of what writes it; either may be empty
+};
+
 struct Program {
   std::string target; // the CPU and features that the kernels need, as the compiler names them; ""
                       // runs anywhere
@@ -180,6 +187,8 @@ struct Program {
   // takes less.
   int64_t peak_bytes = 0;
   int64_t live_bytes_bound = 0;
+  // The largest first; they sum to peak_bytes where there are any.
+  std::vector<PeakHolder> peak_holders;
 };
 
 // Whether every index, offset and size in the program is within what it refers to, so that running

@@ -42,6 +42,9 @@ public:
   int64_t arena_bytes() const override {
     return program_.arena_bytes;
   }
+  std::span<const PeakHolder> peak_holders() const override {
+    return program_.peak_holders;
+  }
   bool is_serial() const override {
     return serial_;
   }

@@ -46,6 +46,9 @@ void fields(auto &file, Is<Fill> auto &fill) {
 void fields(auto &file, Is<KernelNote> auto &note) {
   file(note.types, note.flops_of_piece, note.bytes_of_piece, note.fixed_bytes);
 }
+void fields(auto &file, Is<PeakHolder> auto &holder) {
+  file(holder.bytes, holder.what, holder.line, holder.module);
+}
 void fields(auto &file, Is<InputSpec> auto &input) {
   file(input.name, input.dtype, input.dims, input.bytes, input.donatable, input.stable);
 }
@@ -66,9 +69,9 @@ void fields(auto &file, Is<SizeTable> auto &table) {
 // All fields but the constants and `prepare`, which are written apart.
 void fields(auto &file, Is<Program> auto &program) {
   file(program.target, program.inputs, program.outputs, program.buffers, program.symbols,
-       program.notes, program.locations, program.modules, program.arena_bytes,
-       program.state_bytes, program.thread_scratch_bytes, program.peak_bytes, program.live_bytes_bound,
-       program.instructions, program.prepare_inputs);
+       program.notes, program.locations, program.modules, program.arena_bytes, program.state_bytes,
+       program.thread_scratch_bytes, program.peak_bytes, program.live_bytes_bound,
+       program.instructions, program.prepare_inputs, program.peak_holders);
 }
 
 class Writer {

@@ -188,8 +188,9 @@ private:
   }
 
   int32_t number_of(const SpanKind &kind) {
-    std::string key = absl::StrCat(kind.category, "\n", kind.name, "\n", kind.line, "\n",
-                                   kind.module, "\n", kind.types, "\n", kind.flops, "\n", kind.bytes);
+    std::string key =
+        absl::StrCat(kind.category, "\n", kind.name, "\n", kind.line, "\n", kind.module, "\n",
+                     kind.types, "\n", kind.flops, "\n", kind.bytes);
     for (const std::string &each : kind.reads)
       absl::StrAppend(&key, "\n", each);
     auto [it, fresh] = numbers_.try_emplace(std::move(key), static_cast<int32_t>(numbers_.size()));

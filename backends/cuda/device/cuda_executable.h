@@ -50,6 +50,9 @@ public:
   int64_t arena_bytes() const override {
     return program_.arena_bytes;
   }
+  std::span<const runtime::PeakHolder> peak_holders() const override {
+    return program_.peak_holders;
+  }
   bool is_serial() const override {
     return false;
   } // the executor's thread is the only one that uses the stream

@@ -1,0 +1,88 @@
+#include "compiler/plan/PeakParts.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "compiler/pipeline/Report.h"
+#include "compiler/plan/Limits.h"
+
+namespace weft::compiler {
+namespace {
+
+// What an instruction writes into the buffer.
+std::string whatOf(mlir::Operation *op, mlir::Value buffer) {
+  auto isBuffer = [&](mlir::Value operand) {
+    int64_t offset;
+    return operand && plan::viewRoot(operand, offset) == buffer;
+  };
+  if (auto call = mlir::dyn_cast<plan::LibraryCallOp>(op))
+    return (isBuffer(call.getScratch()) ? "scratch of " : "") + call.getCallee().str();
+  if (auto launch = mlir::dyn_cast<plan::LaunchOp>(op))
+    return (isBuffer(launch.getPartials()) ? "partial results of " : "") + launch.getKernel().str();
+  return op->getName().stripDialect().str();
+}
+
+} // namespace
+
+std::vector<PeakPart> peakParts(const ExtractedProblem &extracted, const StepOrder &order,
+                                llvm::ArrayRef<Lifetime> lives, const Packing &packing) {
+  const PlanProblem &problem = extracted.problem;
+  auto isInArena = [&](size_t i) {
+    return packing.lenders.empty() || packing.lenders[i] < 0;
+  };
+  std::vector<int64_t> change(order.steps.size() + 1, 0);
+  for (auto [i, life] : llvm::enumerate(lives))
+    if (isInArena(i)) {
+      change[size_t(life.begin)] += life.bytes;
+      change[size_t(life.end) + 1] -= life.bytes;
+    }
+  int64_t live = 0, most = -1;
+  int32_t moment = 0;
+  for (size_t step = 0; step < order.steps.size(); ++step)
+    if (live += change[step]; live > most)
+      most = live, moment = int32_t(step);
+
+  std::vector<mlir::Operation *> writers(problem.values.size(), nullptr);
+  for (auto [step, op] : llvm::zip(problem.steps, extracted.instructions))
+    for (int32_t value : step.writes)
+      if (!writers[size_t(value)])
+        writers[size_t(value)] = op;
+  std::map<std::tuple<std::string, std::string, std::string>, int64_t> sums;
+  auto add = [&](int32_t value, int64_t bytes) {
+    if (bytes == 0)
+      return;
+    mlir::Operation *writer = writers[size_t(value)];
+    llvm::SmallVector<Place> places;
+    if (writer)
+      places = placesOf(writer->getLoc());
+    Place place = places.empty() ? Place() : places.front();
+    sums[{writer ? whatOf(writer, extracted.buffers[size_t(value)]) : "unwritten", place.line,
+          place.module}] += bytes;
+  };
+  int64_t inArena = 0;
+  for (auto [i, life] : llvm::enumerate(lives))
+    if (isInArena(i) && life.begin <= moment && moment <= life.end) {
+      add(life.value, life.bytes);
+      inArena += life.bytes;
+    }
+  for (auto [i, value] : llvm::enumerate(problem.values))
+    if (value.kind == PlanProblem::Kind::Output)
+      add(int32_t(i), value.bytes);
+  std::vector<PeakPart> parts;
+  for (const auto &[key, bytes] : sums)
+    parts.push_back({bytes, std::get<0>(key), std::get<1>(key), std::get<2>(key)});
+  if (packing.arenaBytes > inArena)
+    parts.push_back({packing.arenaBytes - inArena, "room between values", "", ""});
+  llvm::stable_sort(parts, [](const PeakPart &a, const PeakPart &b) { return a.bytes > b.bytes; });
+  if (parts.size() > kPeakParts) {
+    PeakPart others{0, "smaller values", "", ""};
+    for (size_t i = kPeakParts; i < parts.size(); ++i)
+      others.bytes += parts[i].bytes;
+    parts.resize(kPeakParts);
+    parts.push_back(std::move(others));
+  }
+  return parts;
+}
+
+} // namespace weft::compiler
