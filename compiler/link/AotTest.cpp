@@ -31,7 +31,7 @@ constexpr llvm::StringLiteral kModel = R"(
 func.func @main(%x: tensor<4x8xf32> {weft.name = "x"}, %w: tensor<8xf32> {weft.parameter = "layer.w"}) -> (tensor<4x8xf32> {weft.name = "y"}) {
   %0 = weft.broadcast %w : tensor<8xf32> to tensor<4x8xf32>
   %1 = weft.mul %x, %0 : tensor<4x8xf32>
-  %2 = weft.softmax %1, dim = 1 : tensor<4x8xf32>
+  %2 = weft.softmax %1, dim = 1 : tensor<4x8xf32> loc("layer.last"("model.cpp":7:3))
   return %2 : tensor<4x8xf32>
 })";
 
@@ -125,6 +125,10 @@ TEST_F(AotTest, AnExecutableNeedsNoCompilerAndNoLibraryThatItDoesNotCall) {
   EXPECT_NE(help.text.find("float32[4, 8]"), std::string::npos) << help.text;
   EXPECT_EQ(help.text.find("layer.w"), std::string::npos)
       << "an embedded weight is no input: " << help.text;
+  // The one result, 4 x 8 floats, is what a run holds.
+  EXPECT_NE(help.text.find("128 bytes at its peak\n           128  layer.last\n"),
+            std::string::npos)
+      << help.text;
 
   Command libraries = shell("ldd " + folder + "/model");
   ASSERT_EQ(libraries.code, 0);

@@ -68,6 +68,26 @@ TEST(Table, IsWhatItWas) {
   EXPECT_EQ(all, text_of("tables.txt")) << all;
 }
 
+TEST(Table, AModuleIsTheInstructionsOwnElseThatOfItsWeight) {
+  auto event = [](const char *name, const char *args) {
+    return std::string(",{\"name\":\"") + name +
+           "\",\"cat\":\"kernel\",\"ph\":\"X\",\"ts\":1,\"dur\":2,\"pid\":7,\"tid\":2,\"args\":{" +
+           args + "}}";
+  };
+  std::string text = text_of("trace.json");
+  size_t end = text.rfind(']');
+  ASSERT_NE(end, std::string::npos);
+  text.insert(end, event("a", R"("module":"blocks.0","reads":["blocks.0.up.weight"])") +
+                       event("b", R"("module":"blocks.1","modules":["blocks.1","head"])") +
+                       event("c", R"("reads":["tail.weight"])"));
+  auto trace = parse(text);
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  std::string rows = table(*trace, {}, {By::kModule, Sort::kTime, 0});
+  for (const char *module : {"blocks.0\n", "blocks.1\n", "tail\n"})
+    EXPECT_NE(rows.find(module), std::string::npos) << module << rows;
+  EXPECT_EQ(rows.find("blocks.0.up"), std::string::npos) << rows;
+}
+
 TEST(Table, TheRooflineIsTheLargerOfBothTimes) {
   SpanKind kind;
   kind.flops = 2e6;

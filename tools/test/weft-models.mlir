@@ -1,5 +1,6 @@
 // RUN: weft-models list --kind="image classifier" | FileCheck %s --check-prefix=LIST
 // RUN: weft-models print squeezenet1_1 --batch 2 | FileCheck %s --check-prefix=PRINT
+// RUN: weft-models print vae --memory | FileCheck %s --check-prefix=MEMORY
 // RUN: weft-models print vae --ir | FileCheck %s --check-prefix=IR
 // RUN: not weft-models print resnet19 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not weft-models export vae --emit=nothing -o %t 2>&1 | FileCheck %s --check-prefix=EMIT
@@ -21,6 +22,12 @@
 // PRINT: max_pool2d{{ +}}2x64x55x55xf32{{ +}}0
 // PRINT: features.3.squeeze{{ +}}2x16x55x55xf32
 // PRINT: total{{ +}}2x1000xf32{{ +}}1.235 M
+
+// MEMORY: {{[0-9.]+}} MB: inputs 0.0 MB
+// MEMORY: by module
+// MEMORY: up
+// MEMORY: by line
+// MEMORY: largest
 
 // IR: weft.constant {{.*}}weft.parameter = "up.weight"
 // IR: weft.matmul
