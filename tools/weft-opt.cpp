@@ -91,6 +91,7 @@ public:
     // Plans are the same on every machine: no library is asked for its scratch.
     weft::compiler::CompileRequest request;
     request.makeKernels = makeKernels;
+    request.providers = options_.claim ? cpuProviders() : nullptr;
     setPlanPhase(pipeline, options_, request, {});
     if (failed(pipeline.run(getOperation(), range_.from, range_.to)))
       signalPassFailure();
@@ -200,6 +201,8 @@ int main(int argc, char **argv) {
   mlir::registerPass([] { return weft::compiler::createCallCustomPass(); });
   weft::compiler::registerPreparePasses();
   weft::compiler::registerPlanPasses();
+  mlir::registerPass(
+      [] { return weft::compiler::createPlanPiecesPass(cpuProviders(), nullptr); });
 
   weft::compiler::CompileOptions options;
   options.verifyEachPhase = true;

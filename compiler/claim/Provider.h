@@ -7,6 +7,7 @@
 
 #include "compiler/backend/CompileOptions.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Operation.h"
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/SmallVector.h"
@@ -67,6 +68,23 @@ struct Packing {
 // NotMine where the call would gain nothing, ClaimRefusal where it would, but cannot.
 using PackingAnswer = std::variant<NotMine, ClaimRefusal, Packing>;
 
+// How a call of a library gives some rows of its result, elements along its first dim: by a call on
+// parts of what it reads.
+struct RowPieces {
+  struct Operand {
+    mlir::RankedTensorType type;        // of what one such call reads
+    llvm::SmallVector<int64_t> strides; // of its dims, in elements; none: all lie in a row
+    int64_t bytes;                      // from its first to its last element
+    int64_t step; // bytes from where one row's part begins to where the next one's does; 0: all
+                  // rows read the same
+  };
+  llvm::SmallVector<Operand> inputs;
+  mlir::DictionaryAttr config; // of such a call
+};
+
+// NotMine for calls that give all rows or none.
+using RowsAnswer = std::variant<NotMine, ClaimRefusal, RowPieces>;
+
 // Stateless and thread-safe: compilations in other threads ask the same object.
 class Provider {
 public:
@@ -88,6 +106,12 @@ public:
   }
   // What a weft.provider_call of its entry would have packed.
   virtual PackingAnswer packing(mlir::Operation *) const {
+    return NotMine{};
+  }
+  // What a call of its entry with these tensors (inputs, then outputs) and config is for so many
+  // rows: the same sums for each element, so that the result has the same bits.
+  virtual RowsAnswer rowPieces(llvm::ArrayRef<mlir::RankedTensorType>, mlir::DictionaryAttr,
+                               int64_t) const {
     return NotMine{};
   }
 };

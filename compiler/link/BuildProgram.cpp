@@ -123,8 +123,8 @@ public:
     for (mlir::Operation &op : source_.getBody().front()) {
       absl::Status status =
           llvm::TypeSwitch<mlir::Operation *, absl::Status>(&op)
-              .Case<plan::LaunchOp, plan::LibraryCallOp, plan::CopyOp, plan::FillOp, plan::ReturnOp,
-                    plan::ArenaOp>([&](auto concrete) { return add(concrete); })
+              .Case<plan::LaunchOp, plan::LibraryCallOp, plan::PiecesOp, plan::CopyOp, plan::FillOp,
+                    plan::ReturnOp, plan::ArenaOp>([&](auto concrete) { return add(concrete); })
               .Case<plan::ViewOp, plan::ConstantOp, plan::OutputOp>(
                   [](auto) { return absl::OkStatus(); })
               .Default([](mlir::Operation *other) {
@@ -262,13 +262,19 @@ private:
   // The row of a buffer; outputs get their index when the return is seen.
   int32_t buffer(mlir::Value value) {
     auto [it, inserted] = buffers_.try_emplace(value, int32_t(program_.buffers.size()));
-    if (!inserted)
-      return it->second;
+    if (inserted)
+      addBuffer(value, 0, bytesOf(value));
+    return it->second;
+  }
+
+  // A new row, of some bytes of a buffer.
+  int32_t addBuffer(mlir::Value value, int64_t begin, int64_t bytes) {
+    auto row = int32_t(program_.buffers.size());
     int64_t offset;
     mlir::Value root = plan::viewRoot(value, offset);
     runtime::BufferEntry entry;
-    entry.bytes = bytesOf(value);
-    entry.offset = offset;
+    entry.bytes = bytes;
+    entry.offset = offset + begin;
     if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(root)) {
       bool prepared = argument.getArgNumber() >= numInputs_;
       entry.kind = prepared ? runtime::BufferKind::kPrepared : runtime::BufferKind::kInput;
@@ -279,10 +285,10 @@ private:
       entry.offset += constantOffset(constant);
     } else if (root.getDefiningOp<plan::OutputOp>()) {
       entry.kind = runtime::BufferKind::kOutput;
-      outputRows_[root].push_back(it->second);
+      outputRows_[root].push_back(row);
     }
     program_.buffers.push_back(entry);
-    return it->second;
+    return row;
   }
 
   int64_t constantOffset(plan::ConstantOp constant) {
@@ -388,6 +394,28 @@ private:
     return absl::OkStatus();
   }
 
+  // The body, once for each piece: its arguments are other rows in each run.
+  absl::Status add(plan::PiecesOp op) {
+    mlir::Block &body = op.getBody().front();
+    for (int64_t run = 0; run < int64_t(op.getCount()); ++run) {
+      for (mlir::BlockArgument argument : body.getArguments()) {
+        unsigned i = argument.getArgNumber();
+        mlir::Value operand = op->getOperand(i);
+        int64_t begin = run * op.getSteps()[i];
+        // What is whole in each run is one row.
+        bool whole = begin == 0 && bytesOf(argument) == bytesOf(operand);
+        buffers_[argument] = whole ? buffer(operand) : addBuffer(operand, begin, bytesOf(argument));
+      }
+      for (mlir::Operation &inner : body) {
+        auto launch = mlir::dyn_cast<plan::LaunchOp>(inner);
+        absl::Status status = launch ? add(launch) : add(mlir::cast<plan::LibraryCallOp>(inner));
+        if (!status.ok())
+          return status;
+      }
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status add(plan::CopyOp op) {
     if (bytesOf(op.getSource()) == 0)
       return absl::OkStatus();
@@ -477,7 +505,8 @@ absl::StatusOr<runtime::LibraryCall> libraryCall(plan::LibraryCallOp op) {
   runtime::LibraryCall call;
   call.entry = op.getCallee().str();
   call.inputs = int32_t(op.getInputs().size());
-  for (mlir::Attribute attribute : op.getTypes()) {
+  auto strides = op->getAttrOfType<mlir::ArrayAttr>(plan::kStridesAttr);
+  for (auto [i, attribute] : llvm::enumerate(op.getTypes())) {
     auto type =
         mlir::cast<mlir::RankedTensorType>(mlir::cast<mlir::TypeAttr>(attribute).getValue());
     runtime::TensorRef ref;
@@ -485,8 +514,12 @@ absl::StatusOr<runtime::LibraryCall> libraryCall(plan::LibraryCallOp op) {
     ref.dims.assign(type.getShape().begin(), type.getShape().end());
     ref.strides.resize(ref.dims.size());
     int64_t stride = 1;
-    for (size_t i = ref.dims.size(); i-- > 0; stride *= ref.dims[i])
-      ref.strides[i] = stride;
+    for (size_t dim = ref.dims.size(); dim-- > 0; stride *= ref.dims[dim])
+      ref.strides[dim] = stride;
+    auto given = strides ? mlir::cast<mlir::DenseI64ArrayAttr>(strides[i])
+                         : mlir::DenseI64ArrayAttr();
+    if (given && !given.empty())
+      ref.strides.assign(given.asArrayRef().begin(), given.asArrayRef().end());
     call.operands.push_back(std::move(ref));
   }
   for (mlir::NamedAttribute entry : op.getConfig()) {

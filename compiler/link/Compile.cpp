@@ -42,11 +42,13 @@ void countInstructions(mlir::ModuleOp module, CompileReport &report) {
   plan::ProgramOp program = findProgram(module);
   if (!program)
     return;
-  for (mlir::Operation &op : program.getBody().front()) {
-    report.launches += mlir::isa<plan::LaunchOp>(op);
-    report.libraryCalls += mlir::isa<plan::LibraryCallOp>(op);
-    report.copies += mlir::isa<plan::CopyOp>(op);
-  }
+  program.walk([&](mlir::Operation *op) {
+    auto pieces = mlir::dyn_cast<plan::PiecesOp>(op->getParentOp());
+    int64_t runs = pieces ? int64_t(pieces.getCount()) : 1;
+    report.launches += mlir::isa<plan::LaunchOp>(op) ? runs : 0;
+    report.libraryCalls += mlir::isa<plan::LibraryCallOp>(op) ? runs : 0;
+    report.copies += mlir::isa<plan::CopyOp>(op) ? runs : 0;
+  });
 }
 
 mlir::LogicalResult sizesOf(plan::KernelOp kernel) {
@@ -95,10 +97,14 @@ absl::Status addScratch(plan::ProgramOp program, const ScratchBytes &ask) {
   if (!program)
     return absl::OkStatus();
   // The layers of a network repeat: equal calls are asked about once.
-  llvm::DenseMap<std::tuple<mlir::Attribute, mlir::Attribute, mlir::Attribute>, int64_t> known;
-  for (auto call : program.getBody().front().getOps<plan::LibraryCallOp>()) {
-    auto [it, fresh] =
-        known.try_emplace({call.getCalleeAttr(), call.getTypesAttr(), call.getConfigAttr()}, 0);
+  using Key = std::tuple<mlir::Attribute, mlir::Attribute, mlir::Attribute, mlir::Attribute>;
+  llvm::DenseMap<Key, int64_t> known;
+  llvm::SmallVector<plan::LibraryCallOp> calls;
+  program.walk([&](plan::LibraryCallOp call) { calls.push_back(call); });
+  for (plan::LibraryCallOp call : calls) {
+    auto [it, fresh] = known.try_emplace({call.getCalleeAttr(), call.getTypesAttr(),
+                                          call.getConfigAttr(), call->getAttr(plan::kStridesAttr)},
+                                         0);
     if (fresh) {
       absl::StatusOr<runtime::LibraryCall> described = libraryCall(call);
       if (!described.ok())
@@ -114,10 +120,7 @@ absl::Status addScratch(plan::ProgramOp program, const ScratchBytes &ask) {
     }
     if (it->second == 0)
       continue;
-    mlir::OpBuilder builder(call);
-    auto type = plan::BufferType::get(call.getContext(), it->second);
-    call.getScratchMutable().assign(
-        plan::AllocOp::create(builder, call.getLoc(), type).getResult());
+    call.getScratchMutable().assign(plan::bufferFor(call, it->second));
   }
   return absl::OkStatus();
 }
@@ -145,15 +148,17 @@ void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, const Compi
   pipeline.setPhaseBody(
       Phase::Plan,
       [&pipeline, options, makeKernels = request.makeKernels, scratchBytes = request.scratchBytes,
-       result](mlir::ModuleOp module) -> mlir::LogicalResult {
+       providers = request.providers, result](mlir::ModuleOp module) -> mlir::LogicalResult {
         auto fail = [&](const absl::Status &status) -> mlir::LogicalResult {
           if (result.failure)
             *result.failure = status;
           return mlir::emitError(module.getLoc()) << std::string(status.message());
         };
         if (mlir::failed(
-                runPasses(module, options.verifyEachPhase, [](mlir::OpPassManager &passes) {
+                runPasses(module, options.verifyEachPhase, [&](mlir::OpPassManager &passes) {
                   passes.addPass(createWeftToPlanPass());
+                  if (options.inPlace)
+                    passes.addPass(createPlanPiecesPass(providers, result.refusals));
                 })))
           return mlir::failure();
         // Kernels come before memory: only codegen knows which operands a kernel may overwrite, and

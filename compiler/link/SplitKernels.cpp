@@ -137,9 +137,10 @@ absl::Status KernelSplitter::split(llvm::ArrayRef<RefusedKernel> refused,
   for (auto kernel : module_.getOps<plan::KernelOp>())
     if (!launches.contains(kernel.getSymNameAttr()))
       known.try_emplace(structureOf(fusionOf(kernel)), kernel);
-  for (auto launch : findProgram(module_).getBody().front().getOps<plan::LaunchOp>())
+  findProgram(module_).walk([&](plan::LaunchOp launch) {
     if (auto found = launches.find(launch.getKernelAttr().getAttr()); found != launches.end())
       found->second.push_back(launch);
+  });
   for (auto [kernel, why] : refused)
     replace(kernel, launches[kernel.getSymNameAttr()], known, kernels);
   again_ = true;
@@ -179,8 +180,7 @@ void KernelSplitter::replace(plan::KernelOp kernel, llvm::ArrayRef<plan::LaunchO
         mlir::Value &buffer = buffers[result];
         int64_t size = *plan::byteSize(mlir::cast<mlir::RankedTensorType>(result.getType()));
         if (!buffer)
-          buffer = plan::AllocOp::create(builder, loc,
-                                         plan::BufferType::get(builder.getContext(), size));
+          buffer = plan::bufferFor(launch, size);
         outputs.push_back(buffer);
         bytes += size;
       }

@@ -5,6 +5,7 @@
 #include "compiler/claim/Provider.h"
 #include "compiler/plan/IndexChecks.h"
 #include "compiler/plan/Limits.h"
+#include "compiler/plan/Pieces.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -50,12 +51,19 @@ private:
 // What an instruction takes, in bytes of memory traffic. Of a library call the operations are not
 // known: a product of [m, k] and [k, n] makes 2 m n k of them, which is twice the root of the
 // product of its three operands' sizes; a convolution with a window makes more.
-double costOf(mlir::Operation &op, plan::KernelOp kernel) {
+double costOf(mlir::Operation &op, mlir::SymbolTable &kernels) {
   double bytes = 0, flops = 0;
   for (mlir::Value operand : op.getOperands())
     bytes += double(mlir::cast<plan::BufferType>(operand.getType()).getBytes());
-  if (kernel && kernel.getFlops())
-    flops = kernel.getFlops()->convertToDouble();
+  if (auto pieces = mlir::dyn_cast<plan::PiecesOp>(op)) {
+    double run = 0;
+    for (mlir::Operation &instruction : pieces.getBody().front())
+      run += costOf(instruction, kernels);
+    return double(pieces.getCount()) * run;
+  }
+  auto launch = mlir::dyn_cast<plan::LaunchOp>(op);
+  if (auto kernel = launch ? kernels.lookup<plan::KernelOp>(launch.getKernel()) : plan::KernelOp())
+    flops = kernel.getFlops() ? kernel.getFlops()->convertToDouble() : 0;
   if (auto call = mlir::dyn_cast<plan::LibraryCallOp>(op)) {
     llvm::SmallVector<double> sizes;
     for (mlir::Type type : call.getTypes().getAsValueRange<mlir::TypeAttr>())
@@ -116,19 +124,17 @@ ExtractedProblem extractProblem(plan::ProgramOp program, bool inPlace) {
       step.writes.push_back(number(operand.get()));
     auto launch = mlir::dyn_cast<plan::LaunchOp>(op);
     if (launch && inPlace)
-      if (auto kernel = kernels.lookup<plan::KernelOp>(launch.getKernel())) {
+      if (auto kernel = kernels.lookup<plan::KernelOp>(launch.getKernel()))
         step.checks = checks.of(launch, kernel);
-        llvm::ArrayRef<int64_t> pairs = kernel.getInPlace();
-        for (size_t i = 0; i + 1 < pairs.size(); i += 2)
-          step.inPlace.emplace_back(int32_t(pairs[i]), int32_t(pairs[i + 1]));
-      }
+    if (inPlace)
+      step.inPlace = inPlacePairs(instruction, kernels);
     if (auto call = mlir::dyn_cast<plan::LibraryCallOp>(op); call && inPlace)
       step.checks = checks.of(call);
     // Of kernels of users nobody knows whether they would do the same again, and a check that comes
     // again later would keep donated inputs from being written until then.
     auto library = mlir::dyn_cast<plan::LibraryCallOp>(op);
     step.repeatable = step.checks.empty() && (!library || library.getCallee() != kCustomEntry);
-    step.cost = costOf(op, launch ? kernels.lookup<plan::KernelOp>(launch.getKernel()) : nullptr);
+    step.cost = costOf(op, kernels);
     result.problem.steps.push_back(std::move(step));
     result.instructions.push_back(&op);
   }

@@ -57,6 +57,13 @@ inline constexpr double kRecomputeStep = 0.03;
 // is left is one more. A report shows fewer; sums by module need most of them.
 inline constexpr size_t kPeakParts = 256;
 
+// A gradient of kLeastInPieces is computed in pieces of at most kPieceBytes, and at least a
+// kLeastShareOfPiece-th of that: a call and a launch each, which take some us, while a core writes
+// that many bytes in some hundred.
+inline constexpr int64_t kLeastInPieces = 16 << 20;
+inline constexpr int64_t kPieceBytes = 4 << 20;
+inline constexpr int64_t kLeastShareOfPiece = 16;
+
 // Two checks of indices count as one where the same few ops compute both; of longer chains each
 // check counts for itself.
 inline constexpr size_t kMaxIndexValues = 64;

@@ -13,6 +13,8 @@ class OpPassManager;
 
 namespace weft::compiler {
 
+class ProviderSet;
+
 // What passes that plan memory have in common; CompileOptions says what each means.
 struct PlanMemoryOptions {
   bool inPlace = true;
@@ -25,6 +27,12 @@ LendingLimits limitsOf(const PlanMemoryOptions &options);
 // func.func @main of weft.fusion, weft.provider_call, weft.reshape and weft.constant ->
 // plan.program @main and one plan.kernel for each distinct fusion. On builtin.module.
 std::unique_ptr<mlir::Pass> createWeftToPlanPass();
+// Computes large gradients in pieces that update their part of a weight each, where the provider of
+// the product can: plan.pieces in place of a call and a launch, and a kernel for pieces. After
+// weft-to-plan, before kernels are made. report gets what stays whole, and may be null; without
+// providers nothing changes.
+std::unique_ptr<mlir::Pass> createPlanPiecesPass(const ProviderSet *providers = nullptr,
+                                                 CompileReport *report = nullptr);
 // Gives launches the buffer of partial results that their kernel asks for, and marks those too
 // small for several threads as serial.
 std::unique_ptr<mlir::Pass> createPlanLaunchesPass();

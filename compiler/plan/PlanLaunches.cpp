@@ -2,7 +2,6 @@
 #include "compiler/plan/Extract.h"
 #include "compiler/plan/Limits.h"
 #include "compiler/plan/Passes.h"
-#include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace weft::compiler {
@@ -29,20 +28,16 @@ struct PlanLaunches : mlir::PassWrapper<PlanLaunches, mlir::OperationPass<mlir::
     if (!program)
       return;
     mlir::SymbolTable kernels(getOperation());
-    for (auto launch :
-         llvm::make_early_inc_range(program.getBody().front().getOps<plan::LaunchOp>())) {
+    program.walk([&](plan::LaunchOp launch) {
       auto kernel = kernels.lookup<plan::KernelOp>(launch.getKernel());
       if (!kernel)
-        continue;
-      if (kernel.getPartials() > 0 && !launch.getPartials()) {
-        mlir::OpBuilder builder(launch);
-        auto type = plan::BufferType::get(&getContext(), kernel.getPartials());
+        return;
+      if (kernel.getPartials() > 0 && !launch.getPartials())
         launch.getPartialsMutable().assign(
-            plan::AllocOp::create(builder, launch.getLoc(), type).getResult());
-      }
+            plan::bufferFor(launch, int64_t(kernel.getPartials())));
       if (int64_t(kernel.getCount()) <= int64_t(kernel.getGrain()) || isSmall(kernel))
         launch.setSerial(true);
-    }
+    });
   }
 };
 

@@ -6,6 +6,7 @@
 #include "compiler/plan/Extract.h"
 #include "compiler/plan/IndexChecks.h"
 #include "compiler/plan/Passes.h"
+#include "compiler/plan/Pieces.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace weft::compiler {
@@ -149,20 +150,17 @@ private:
   }
 
   bool allowsInPlace(mlir::Operation *writer, mlir::Value output, mlir::Value input) {
-    auto launch = mlir::dyn_cast_or_null<plan::LaunchOp>(writer);
+    auto instruction = mlir::dyn_cast_or_null<plan::InstructionOp>(writer);
     // A copy onto itself moves nothing.
-    if (!launch)
-      return mlir::isa_and_nonnull<plan::CopyOp>(writer);
-    auto kernel = kernels_.lookup<plan::KernelOp>(launch.getKernel());
-    if (!kernel || llvm::count(launch.getInputs(), input) != 1)
+    if (!instruction || mlir::isa<plan::CopyOp>(writer))
+      return bool(instruction);
+    mlir::OperandRange reads = instruction.getReads();
+    if (llvm::count(reads, input) != 1)
       return false;
-    int64_t o = std::distance(launch.getOutputs().begin(), llvm::find(launch.getOutputs(), output));
-    int64_t i = std::distance(launch.getInputs().begin(), llvm::find(launch.getInputs(), input));
-    llvm::ArrayRef<int64_t> pairs = kernel.getInPlace();
-    for (size_t k = 0; k + 1 < pairs.size(); k += 2)
-      if (pairs[k] == o && pairs[k + 1] == i)
-        return true;
-    return false;
+    auto i = int32_t(std::distance(reads.begin(), llvm::find(reads, input)));
+    mlir::OperandRange writes = instruction.getWritesMutable();
+    auto o = int32_t(std::distance(writes.begin(), llvm::find(writes, output)));
+    return llvm::is_contained(inPlacePairs(instruction, kernels_), std::pair(o, i));
   }
 
   LogicalResult check(plan::InstructionOp op) {

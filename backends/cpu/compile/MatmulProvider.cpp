@@ -222,6 +222,36 @@ public:
                              transposed ? kMinPackedTransposedProducts : kMinPackedProducts};
   }
 
+  compiler::RowsAnswer rowPieces(llvm::ArrayRef<mlir::RankedTensorType> types,
+                                 mlir::DictionaryAttr config, int64_t rows) const override {
+    for (mlir::NamedAttribute entry : config)
+      if (entry.getName() != "transpose_lhs" && entry.getName() != "transpose_rhs")
+        return ClaimRefusal{"more-than-a-product",
+                            "only a product alone, of matrices as they lie, is cut by rows"};
+    if (types.size() != 3 || llvm::any_of(types, [](auto type) { return type.getRank() != 2; }))
+      return ClaimRefusal{"more-than-a-product",
+                          "only a product alone, of matrices as they lie, is cut by rows"};
+    auto lhs = types[0], rhs = types[1];
+    bool transposed = config.contains("transpose_lhs");
+    int64_t element = lhs.getElementTypeBitWidth() / 8, columns = lhs.getDimSize(1),
+            terms = transposed ? lhs.getDimSize(0) : columns;
+    compiler::RowPieces pieces;
+    pieces.config = config;
+    if (transposed) // its rows are columns in memory
+      pieces.inputs.push_back({mlir::RankedTensorType::get({terms, rows}, lhs.getElementType()),
+                               {columns, 1},
+                               ((terms - 1) * columns + rows) * element,
+                               element});
+    else
+      pieces.inputs.push_back({mlir::RankedTensorType::get({rows, terms}, lhs.getElementType()),
+                               {},
+                               rows * terms * element,
+                               terms * element});
+    pieces.inputs.push_back(
+        {rhs, {}, rhs.getNumElements() * int64_t(rhs.getElementTypeBitWidth() / 8), 0});
+    return pieces;
+  }
+
 private:
   static constexpr llvm::StringLiteral kPackedRhs = "packed_rhs";
 

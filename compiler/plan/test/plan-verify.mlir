@@ -113,3 +113,44 @@ plan.program @main(%p: !plan.buffer<64> {plan.type = tensor<16xf32>, plan.donata
   plan.library_call "weft.custom" ins(%g : !plan.buffer<64>) outs(%y : !plan.buffer<64>) as [tensor<16xf32>, tensor<16xf32>] config {kernel = "test.any"}
   plan.return %new, %y, %z : !plan.buffer<64>, !plan.buffer<64>, !plan.buffer<64>
 }
+
+// -----
+
+// Pieces may be written over those that the launch reads, where its kernel may do so.
+plan.kernel @add(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> attributes {in_place = array<i64: 0, 0>} {
+  plan.return %x : tensor<8xf32>
+}
+// expected-note @below {{this value}}
+plan.program @main(%p: !plan.buffer<64> {plan.type = tensor<16xf32>, plan.donatable}, %q: !plan.buffer<64> {plan.type = tensor<16xf32>, plan.donatable})
+    -> (!plan.buffer<64> {plan.type = tensor<16xf32>}, !plan.buffer<64> {plan.type = tensor<16xf32>}) {
+  %new = plan.view %p[0] : !plan.buffer<64> to !plan.buffer<64>
+  %other = plan.view %q[0] : !plan.buffer<64> to !plan.buffer<64>
+  plan.pieces 2 ins(%p, %q : !plan.buffer<64>, !plan.buffer<64>) outs(%new : !plan.buffer<64>) steps [32, 32, 32] {
+  ^bb0(%pi: !plan.buffer<32>, %qi: !plan.buffer<32>, %newi: !plan.buffer<32>):
+    plan.launch @add ins(%pi, %qi : !plan.buffer<32>, !plan.buffer<32>) outs(%newi : !plan.buffer<32>)
+  }
+  // The kernel says nothing of the second operand.
+  // expected-error @below {{which hold a value that is still needed}}
+  plan.pieces 2 ins(%new, %q : !plan.buffer<64>, !plan.buffer<64>) outs(%other : !plan.buffer<64>) steps [32, 32, 32] {
+  ^bb0(%pi: !plan.buffer<32>, %qi: !plan.buffer<32>, %newi: !plan.buffer<32>):
+    plan.launch @add ins(%pi, %qi : !plan.buffer<32>, !plan.buffer<32>) outs(%newi : !plan.buffer<32>)
+  }
+  plan.return %new, %other : !plan.buffer<64>, !plan.buffer<64>
+}
+
+// -----
+
+// Not over pieces that another run reads, or another instruction of this one.
+plan.kernel @add(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> attributes {in_place = array<i64: 0, 0>} {
+  plan.return %x : tensor<8xf32>
+}
+// expected-note @below {{this value}}
+plan.program @main(%p: !plan.buffer<64> {plan.type = tensor<16xf32>, plan.donatable}) -> (!plan.buffer<64> {plan.type = tensor<16xf32>}) {
+  %new = plan.view %p[0] : !plan.buffer<64> to !plan.buffer<64>
+  // expected-error @below {{which hold a value that is still needed}}
+  plan.pieces 2 ins(%p : !plan.buffer<64>) outs(%new : !plan.buffer<64>) steps [0, 32] {
+  ^bb0(%pi: !plan.buffer<32>, %newi: !plan.buffer<32>):
+    plan.launch @add ins(%pi, %pi : !plan.buffer<32>, !plan.buffer<32>) outs(%newi : !plan.buffer<32>)
+  }
+  plan.return %new : !plan.buffer<64>
+}

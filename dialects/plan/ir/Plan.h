@@ -34,6 +34,10 @@ std::optional<int64_t> byteSize(mlir::RankedTensorType type);
 // between their starts.
 mlir::Value viewRoot(mlir::Value buffer, int64_t &offset);
 
+// A new plan.alloc of so many bytes that an instruction may work in: before it, or a local of the
+// plan.pieces that it is in.
+mlir::Value bufferFor(mlir::Operation *instruction, int64_t bytes);
+
 // Names of attributes of a program's arguments and results.
 inline constexpr llvm::StringLiteral kTypeAttr = "plan.type";
 inline constexpr llvm::StringLiteral kNameAttr = "plan.name";
@@ -51,5 +55,8 @@ inline constexpr llvm::StringLiteral kKeptAttr = "plan.kept";
 // Of a plan.view: its bytes are a part of its source's value and not a place for a value of their
 // own, so that it stays a view of that.
 inline constexpr llvm::StringLiteral kPartAttr = "plan.part";
+
+// Of a plan.library_call: lists of strides, of each of its tensors.
+inline constexpr llvm::StringLiteral kStridesAttr = "plan.strides";
 
 } // namespace weft::plan

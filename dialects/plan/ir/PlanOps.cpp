@@ -40,6 +40,29 @@ int64_t bytesOf(mlir::Value buffer) {
   return mlir::cast<BufferType>(buffer.getType()).getBytes();
 }
 
+// From a tensor's first to its last element, with what lies between them. The strides are a list of
+// integers; null or empty: all elements lie in a row. nullopt for strides that are none.
+std::optional<int64_t> spanOf(mlir::RankedTensorType type, mlir::Attribute strides) {
+  auto list = mlir::dyn_cast_or_null<mlir::DenseI64ArrayAttr>(strides);
+  if (strides && !list)
+    return std::nullopt;
+  if (!list || list.empty() || type.getNumElements() == 0)
+    return byteSize(type);
+  if (list.size() != type.getRank())
+    return std::nullopt;
+  int64_t last = 0, bytes = 0;
+  for (auto [dim, stride] : llvm::zip(type.getShape(), list.asArrayRef())) {
+    int64_t reach;
+    if (stride < 0 || llvm::MulOverflow(dim - 1, stride, reach) ||
+        llvm::AddOverflow(last, reach, last))
+      return std::nullopt;
+  }
+  int64_t element = *byteSize(mlir::RankedTensorType::get({}, type.getElementType()));
+  if (llvm::AddOverflow(last, int64_t(1), last) || llvm::MulOverflow(last, element, bytes))
+    return std::nullopt;
+  return bytes;
+}
+
 mlir::ParseResult parseFunction(mlir::OpAsmParser &parser, mlir::OperationState &result,
                                 mlir::StringAttr typeName, mlir::StringAttr argAttrsName,
                                 mlir::StringAttr resAttrsName) {
@@ -214,12 +237,66 @@ LogicalResult LibraryCallOp::verify() {
   if (getTypes().size() != tensors)
     return emitOpError() << "has " << tensors << " operands, but states " << getTypes().size()
                          << " tensor types";
-  for (auto [operand, attribute] : llvm::zip(getOperands().take_front(tensors), getTypes())) {
+  auto strides = (*this)->getAttrOfType<mlir::ArrayAttr>(kStridesAttr);
+  if (strides ? strides.size() != tensors : (*this)->hasAttr(kStridesAttr))
+    return emitOpError() << "has " << tensors << " operands, and needs as many lists of strides in "
+                         << kStridesAttr;
+  for (auto [i, attribute] : llvm::enumerate(getTypes())) {
+    mlir::Value operand = getOperand(unsigned(i));
     auto tensor =
         mlir::dyn_cast<mlir::RankedTensorType>(mlir::cast<mlir::TypeAttr>(attribute).getValue());
-    if (!tensor || !tensor.hasStaticShape() || byteSize(tensor) != bytesOf(operand))
+    if (!tensor || !tensor.hasStaticShape() ||
+        spanOf(tensor, strides ? strides[i] : mlir::Attribute()) != bytesOf(operand))
       return emitOpError() << "a " << operand.getType() << " does not hold a " << attribute;
   }
+  return success();
+}
+
+mlir::OperandRange PiecesOp::getReads() {
+  return getInputs();
+}
+mlir::MutableOperandRange PiecesOp::getWritesMutable() {
+  // Outputs and locals lie side by side.
+  auto [start, length] = getODSOperandIndexAndLength(1);
+  return mlir::MutableOperandRange(*this, start, length + unsigned(getLocals().size()));
+}
+
+mlir::Value bufferFor(mlir::Operation *instruction, int64_t bytes) {
+  auto pieces = mlir::dyn_cast<PiecesOp>(instruction->getParentOp());
+  mlir::OpBuilder builder(pieces ? pieces.getOperation() : instruction);
+  auto type = BufferType::get(instruction->getContext(), bytes);
+  mlir::Value buffer = AllocOp::create(builder, instruction->getLoc(), type);
+  if (!pieces)
+    return buffer;
+  pieces.getLocalsMutable().append(buffer);
+  llvm::SmallVector<int64_t> steps(pieces.getSteps());
+  steps.push_back(0);
+  pieces.setSteps(steps);
+  return pieces.getBody().front().addArgument(type, instruction->getLoc());
+}
+
+LogicalResult PiecesOp::verify() {
+  mlir::Block &body = getBody().front();
+  size_t inputs = getInputs().size(), outputs = getOutputs().size(), all = getNumOperands();
+  if (getCount() < 1 || getSteps().size() != all || body.getNumArguments() != all)
+    return emitOpError() << "needs a count of at least 1, and a step and an argument of its body "
+                            "for each of its "
+                         << all << " operands";
+  for (size_t i = 0; i < all; ++i) {
+    auto piece = mlir::dyn_cast<BufferType>(body.getArgument(unsigned(i)).getType());
+    int64_t step = getSteps()[i], whole = bytesOf(getOperand(unsigned(i))), end = 0;
+    bool written = i >= inputs, local = i >= inputs + outputs;
+    if (!piece || step < 0 || llvm::MulOverflow(step, int64_t(getCount()) - 1, end) ||
+        llvm::AddOverflow(end, piece.getBytes(), end) || end > whole ||
+        (local && step != 0) || (written && end != whole) ||
+        (written && !local && getCount() > 1 && step != piece.getBytes()))
+      return emitOpError() << "operand " << i << " has " << whole << " bytes, which are not "
+                           << getCount() << " pieces of " << body.getArgument(unsigned(i)).getType()
+                           << " with a step of " << step;
+  }
+  for (mlir::Operation &op : body)
+    if (!mlir::isa<LaunchOp, LibraryCallOp>(op))
+      return op.emitOpError("cannot be in plan.pieces, which takes launches and library calls");
   return success();
 }
 

@@ -158,12 +158,40 @@ def Plan_LibraryCallOp : Plan_Instruction<"library_call", [AttrSizedOperandSegme
   let description = [{
     `config` is the entry's configuration: integers, floats, strings and lists of integers. `types` are the tensor types of inputs, then outputs, which say how the entry sees the bytes.
     `scratch` is the memory that the entry works in; without it, or where it is too small for the number of threads, the run brings some.
+    The attribute `plan.strides` says of each tensor how many elements lie between two neighbours of a dim; of one with an empty list, and without the attribute, all lie in a row.
   }];
   let arguments = (ins StrAttr:$callee, Variadic<Plan_BufferType>:$inputs, Variadic<Plan_BufferType>:$outputs, Optional<Plan_BufferType>:$scratch,
                        TypeArrayAttr:$types, DictionaryAttr:$config);
   let assemblyFormat = [{
     $callee (`ins` `(` $inputs^ `:` type($inputs) `)`)? (`outs` `(` $outputs^ `:` type($outputs) `)`)? (`scratch` `(` $scratch^ `:` type($scratch) `)`)?
     `as` $types `config` $config attr-dict
+  }];
+  let hasVerifier = 1;
+}
+def Plan_PiecesOp : Plan_Instruction<"pieces", [AttrSizedOperandSegments, IsolatedFromAbove, NoTerminator]> {
+  let summary = "runs instructions `count` times, each time on the next piece of what they read and write";
+  let description = [{
+    The body's arguments are the operands in order: in run i the bytes of an operand from i times its step on, as many as the argument has. Pieces
+    of outputs follow each other and are all of the output. `locals` hold what one run needs and the next one writes anew, so their step is 0.
+    Planned as one instruction; in the runtime's table it is `count` times the body.
+
+    The gradient %g of a weight, 64 of its 256 rows at a time; the weight is updated piece by piece:
+    ```mlir
+    plan.pieces 4 ins(%dy, %x, %w : !plan.buffer<8192>, !plan.buffer<2048>, !plan.buffer<65536>) outs(%new : !plan.buffer<65536>)
+        locals(%g : !plan.buffer<16384>) steps [256, 0, 16384, 16384, 0] {
+    ^bb0(%0: !plan.buffer<7424>, %1: !plan.buffer<2048>, %2: !plan.buffer<16384>, %3: !plan.buffer<16384>, %4: !plan.buffer<16384>):
+      plan.library_call "onednn.matmul" ins(%0, %1 : !plan.buffer<7424>, !plan.buffer<2048>) outs(%4 : !plan.buffer<16384>)
+          as [tensor<8x64xf32>, tensor<8x64xf32>, tensor<64x64xf32>] config {transpose_lhs = 1 : i64} {plan.strides = [array<i64: 256, 1>, array<i64>, array<i64>]}
+      plan.launch @sgd ins(%4, %2 : !plan.buffer<16384>, !plan.buffer<16384>) outs(%3 : !plan.buffer<16384>)
+    }
+    ```
+  }];
+  let arguments = (ins I64Attr:$count, Variadic<Plan_BufferType>:$inputs, Variadic<Plan_BufferType>:$outputs, Variadic<Plan_BufferType>:$locals,
+                       DenseI64ArrayAttr:$steps);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $count (`ins` `(` $inputs^ `:` type($inputs) `)`)? (`outs` `(` $outputs^ `:` type($outputs) `)`)? (`locals` `(` $locals^ `:` type($locals) `)`)?
+    `steps` $steps attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;
 }

@@ -93,3 +93,67 @@ plan.program @main() {
   plan.fill %a with 0 width 4 : !plan.buffer<6>
   plan.return
 }
+
+// -----
+
+plan.program @main(%x: !plan.buffer<64> {plan.type = tensor<16xf32>}) {
+  %a = plan.alloc : !plan.buffer<64>
+  // expected-error @below {{needs a count of at least 1, and a step and an argument of its body for each of its 2 operands}}
+  plan.pieces 2 ins(%x : !plan.buffer<64>) outs(%a : !plan.buffer<64>) steps [32] {
+  ^bb0(%xi: !plan.buffer<32>, %ai: !plan.buffer<32>):
+  }
+  plan.return
+}
+
+// -----
+
+// An output is all of its pieces.
+plan.program @main(%x: !plan.buffer<64> {plan.type = tensor<16xf32>}) {
+  %a = plan.alloc : !plan.buffer<128>
+  // expected-error @below {{operand 1 has 128 bytes, which are not 2 pieces of '!plan.buffer<32>' with a step of 32}}
+  plan.pieces 2 ins(%x : !plan.buffer<64>) outs(%a : !plan.buffer<128>) steps [32, 32] {
+  ^bb0(%xi: !plan.buffer<32>, %ai: !plan.buffer<32>):
+  }
+  plan.return
+}
+
+// -----
+
+plan.program @main(%x: !plan.buffer<64> {plan.type = tensor<16xf32>}) {
+  // expected-error @below {{operand 0 has 64 bytes, which are not 3 pieces of '!plan.buffer<32>' with a step of 32}}
+  plan.pieces 3 ins(%x : !plan.buffer<64>) steps [32] {
+  ^bb0(%xi: !plan.buffer<32>):
+  }
+  plan.return
+}
+
+// -----
+
+plan.program @main(%x: !plan.buffer<64> {plan.type = tensor<16xf32>}) {
+  %a = plan.alloc : !plan.buffer<64>
+  plan.pieces 2 ins(%x : !plan.buffer<64>) outs(%a : !plan.buffer<64>) steps [32, 32] {
+  ^bb0(%xi: !plan.buffer<32>, %ai: !plan.buffer<32>):
+    // expected-error @below {{cannot be in plan.pieces, which takes launches and library calls}}
+    plan.copy %xi to %ai : !plan.buffer<32> to !plan.buffer<32>
+  }
+  plan.return
+}
+
+// -----
+
+plan.program @main(%x: !plan.buffer<64> {plan.type = tensor<16xf32>}) {
+  %a = plan.alloc : !plan.buffer<64>
+  // expected-error @below {{has 2 operands, and needs as many lists of strides in plan.strides}}
+  plan.library_call "any" ins(%x : !plan.buffer<64>) outs(%a : !plan.buffer<64>) as [tensor<16xf32>, tensor<16xf32>] config {} {plan.strides = [array<i64: 1>]}
+  plan.return
+}
+
+// -----
+
+plan.program @main(%x: !plan.buffer<64> {plan.type = tensor<16xf32>}) {
+  %a = plan.alloc : !plan.buffer<64>
+  // expected-error @below {{a '!plan.buffer<64>' does not hold a tensor<4x2xf32>}}
+  plan.library_call "any" ins(%x : !plan.buffer<64>) outs(%a : !plan.buffer<64>)
+      as [tensor<4x2xf32>, tensor<16xf32>] config {} {plan.strides = [array<i64: 8, 1>, array<i64>]}
+  plan.return
+}

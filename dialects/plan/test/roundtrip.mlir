@@ -41,3 +41,18 @@ plan.program @other() -> (!plan.buffer<8> {plan.type = tensor<2xf32>}, !plan.buf
   plan.fill %1 with 0 width 4 : !plan.buffer<8>
   plan.return %0, %1 : !plan.buffer<8>, !plan.buffer<8>
 }
+
+// CHECK-LABEL: plan.program @pieces
+plan.program @pieces(%x: !plan.buffer<128> {plan.type = tensor<4x8xf32>}, %y: !plan.buffer<64> {plan.type = tensor<4x4xf32>})
+    -> (!plan.buffer<128> {plan.type = tensor<8x4xf32>}) {
+  %z = plan.output : !plan.buffer<128>
+  // CHECK: plan.pieces 2 ins(%{{.*}}, %{{.*}} : !plan.buffer<128>, !plan.buffer<64>) outs(%{{.*}} : !plan.buffer<128>) steps [16, 0, 64] {
+  // CHECK-NEXT: ^bb0(%{{.*}}: !plan.buffer<112>, %{{.*}}: !plan.buffer<64>, %{{.*}}: !plan.buffer<64>):
+  plan.pieces 2 ins(%x, %y : !plan.buffer<128>, !plan.buffer<64>) outs(%z : !plan.buffer<128>) steps [16, 0, 64] {
+  ^bb0(%xi: !plan.buffer<112>, %yi: !plan.buffer<64>, %zi: !plan.buffer<64>):
+    // CHECK: plan.library_call {{.*}} config {transpose_lhs = true} {plan.strides = [array<i64: 8, 1>, array<i64>, array<i64>]}
+    plan.library_call "onednn.matmul" ins(%xi, %yi : !plan.buffer<112>, !plan.buffer<64>) outs(%zi : !plan.buffer<64>)
+        as [tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>] config {transpose_lhs = true} {plan.strides = [array<i64: 8, 1>, array<i64>, array<i64>]}
+  }
+  plan.return %z : !plan.buffer<128>
+}
