@@ -80,6 +80,7 @@ struct RowPieces {
   };
   llvm::SmallVector<Operand> inputs;
   mlir::DictionaryAttr config; // of such a call
+  int64_t multiple = 1;        // rows come in multiples of it
 };
 
 // NotMine for calls that give all rows or none.

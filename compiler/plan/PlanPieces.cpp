@@ -89,8 +89,8 @@ plan::KernelOp cutKernel(plan::KernelOp kernel, Shape shape, int64_t rows) {
   cut.walk([&](mlir::Operation *op) {
     if (op == cut)
       return;
-    if (auto constant = mlir::dyn_cast<ir::ConstantOp>(op); constant &&
-                                                            hasShape(constant.getType(), shape)) {
+    if (auto constant = mlir::dyn_cast<ir::ConstantOp>(op);
+        constant && hasShape(constant.getType(), shape)) {
       auto value = mlir::cast<mlir::DenseElementsAttr>(constant.getValue());
       constant.setValueAttr(value.resizeSplat(
           mlir::cast<mlir::ShapedType>(cutType(constant.getType(), shape, rows))));
@@ -130,12 +130,13 @@ struct PlanPieces : mlir::PassWrapper<PlanPieces, mlir::OperationPass<mlir::Modu
       return;
     kernels_.emplace(getOperation());
     RefusalCollector refusals("plan");
-    for (auto call : llvm::make_early_inc_range(
-             program_.getBody().front().getOps<plan::LibraryCallOp>()))
+    for (auto call :
+         llvm::make_early_inc_range(program_.getBody().front().getOps<plan::LibraryCallOp>()))
       if (std::optional<ClaimRefusal> refusal = cut(call))
         refusals.add(refusal->reason, call, refusal->explanation);
     llvm::DenseSet<mlir::Attribute> launched;
-    program_.walk([&](plan::LaunchOp launch) { launched.insert(launch.getKernelAttr().getAttr()); });
+    program_.walk(
+        [&](plan::LaunchOp launch) { launched.insert(launch.getKernelAttr().getAttr()); });
     for (mlir::Operation *kernel : replaced_)
       if (!launched.contains(mlir::cast<plan::KernelOp>(kernel).getSymNameAttr()))
         kernel->erase();
@@ -180,23 +181,26 @@ private:
     if (!update)
       return std::nullopt;
     if (product.getDefiningOp<plan::OutputOp>())
-      return ClaimRefusal{"gradient-is-held",
-                          "a handle keeps the gradient; where zero_grad() or the step's end lets it "
-                          "go, the weight is updated piece by piece and it is never whole"};
+      return ClaimRefusal{
+          "gradient-is-held",
+          "a handle keeps the gradient; where zero_grad() or the step's end lets it "
+          "go, the weight is updated piece by piece and it is never whole"};
     auto uses = llvm::count_if(product.getUses(),
                                [&](mlir::OpOperand &use) { return use.getOwner() != call; });
     if (!product.getDefiningOp<plan::AllocOp>() || uses != 1)
-      return ClaimRefusal{"gradient-read-elsewhere",
-                          "more than the update of its weight reads the gradient, as the norm of all "
-                          "gradients does: it is whole in memory"};
-    auto varies = [](mlir::Attribute each) { return ir::hasNamedDims(tensorOf(each)); };
+      return ClaimRefusal{
+          "gradient-read-elsewhere",
+          "more than the update of its weight reads the gradient, as the norm of all "
+          "gradients does: it is whole in memory"};
+    auto varies = [](mlir::Attribute each) {
+      return ir::hasNamedDims(tensorOf(each));
+    };
     if (llvm::any_of(call.getTypes(), varies))
       return ClaimRefusal{"varying-sizes", "a product in pieces has one size, and this one's vary"};
     const Provider *provider = providerOf(call);
     if (!provider)
       return ClaimRefusal{"no-rows", "the library computes the gradient whole"};
-    llvm::SmallVector<mlir::RankedTensorType> types(
-        llvm::map_range(call.getTypes(), tensorOf));
+    llvm::SmallVector<mlir::RankedTensorType> types(llvm::map_range(call.getTypes(), tensorOf));
     auto piecesOf = [&](int64_t rows) {
       return provider->rowPieces(types, call.getConfig(), rows);
     };
@@ -222,8 +226,8 @@ private:
     llvm::SmallVector<int64_t> steps;
     for (const RowPieces::Operand &operand : pieces.inputs)
       steps.push_back(operand.step);
-    for (mlir::TypeRange types : {mlir::TypeRange(kernel.getArgumentTypes()),
-                                  mlir::TypeRange(kernel.getResultTypes())})
+    for (mlir::TypeRange types :
+         {mlir::TypeRange(kernel.getArgumentTypes()), mlir::TypeRange(kernel.getResultTypes())})
       for (mlir::Type each : types)
         if (hasShape(each, type.getShape()))
           steps.push_back(*plan::byteSize(mlir::cast<mlir::RankedTensorType>(each)) / all);
@@ -232,7 +236,7 @@ private:
       int64_t rows = all / count;
       if (rows * row < most / kLeastShareOfPiece)
         break;
-      if (all % count == 0 && llvm::all_of(steps, [&](int64_t step) {
+      if (all % count == 0 && rows % pieces.multiple == 0 && llvm::all_of(steps, [&](int64_t step) {
             return rows * step % runtime::kBufferAlignment == 0;
           }))
         return rows;
@@ -297,9 +301,10 @@ private:
     mlir::ValueRange read = body.getArguments().take_front(call.getInputs().size());
     mlir::ValueRange written =
         body.getArguments().drop_front(inputs.size()).take_front(outputs.size());
-    auto inner = plan::LibraryCallOp::create(
-        builder, call.getLoc(), call.getCallee(), read, mlir::ValueRange(body.getArguments().back()),
-        /*scratch=*/mlir::Value(), builder.getArrayAttr(types), pieces.config);
+    auto inner = plan::LibraryCallOp::create(builder, call.getLoc(), call.getCallee(), read,
+                                             mlir::ValueRange(body.getArguments().back()),
+                                             /*scratch=*/mlir::Value(), builder.getArrayAttr(types),
+                                             pieces.config);
     inner->setAttr(plan::kStridesAttr, builder.getArrayAttr(strides));
     llvm::SmallVector<mlir::Value> updated;
     size_t next = call.getInputs().size();

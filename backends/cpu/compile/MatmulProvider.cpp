@@ -21,6 +21,12 @@ using compiler::NotMine;
 // caller's thread.
 constexpr int64_t kMinMultiplications = 16 * 16 * 16;
 
+// Rows of a piece of a product, so that an element's sum does not change: without AVX-512 oneDNN
+// adds up otherwise at the edge of a tile (SomeRowsHaveTheBitsOfAll, matmul_entry_test.cpp).
+constexpr int64_t kRowsOfPieces = 64;
+// And of many terms and few columns, whatever the rows.
+constexpr int64_t kManyTerms = 1024, kFewColumns = 128;
+
 mlir::RankedTensorType typeOf(mlir::Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType());
 }
@@ -235,8 +241,17 @@ public:
     bool transposed = config.contains("transpose_lhs");
     int64_t element = lhs.getElementTypeBitWidth() / 8, columns = lhs.getDimSize(1),
             terms = transposed ? lhs.getDimSize(0) : columns;
+    if (terms > kManyTerms && types[2].getDimSize(1) < kFewColumns)
+      return ClaimRefusal{"few-columns", "of few columns and many terms, oneDNN adds up some rows "
+                                         "of a product otherwise than all of them"};
     compiler::RowPieces pieces;
-    pieces.config = config;
+    pieces.multiple = kRowsOfPieces;
+    mlir::NamedAttrList settings(config);
+    if (transposed) {
+      mlir::Builder builder(config.getContext());
+      settings.append("dense_lhs", builder.getI64IntegerAttr(1));
+    }
+    pieces.config = settings.getDictionary(config.getContext());
     if (transposed) // its rows are columns in memory
       pieces.inputs.push_back({mlir::RankedTensorType::get({terms, rows}, lhs.getElementType()),
                                {columns, 1},

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "backends/cpu/device/dense_call.h"
 #include "backends/cpu/device/matmul_epilogue.h"
 #include "backends/cpu/device/matmul_packing.h"
 #include "backends/cpu/device/matmul_parts.h"
@@ -23,6 +24,8 @@ using runtime::TensorRef;
 
 // What oneDNN calls the implementation that it falls back to.
 constexpr std::string_view kReference = "ref:any";
+
+constexpr std::string_view kDenseLhs = "dense_lhs";
 
 // The roles of the call's operands.
 struct Operands {
@@ -479,6 +482,11 @@ public:
     absl::StatusOr<int64_t> packed_rhs = runtime::config_int(call.config, "packed_rhs", 0);
     if (!packed_rhs.ok())
       return packed_rhs.status();
+    if (runtime::find_config(call.config, kDenseLhs) != nullptr) {
+      LibraryCall rest = call;
+      std::erase_if(rest.config, [](const auto &entry) { return entry.first == kDenseLhs; });
+      return init_dense(std::move(rest), *this, threads);
+    }
     if (has_narrow_operands(call) && !onednn_takes_bf16())
       return init_widened(call, *this, threads);
     if (*packed_rhs != 0) {
@@ -505,8 +513,9 @@ public:
               int threads) const override {
     if (has_narrow_operands(call) && !onednn_takes_bf16())
       return nullptr;
-    if (runtime::find_config(call.config, "packed_rhs") != nullptr)
-      return nullptr; // "onednn.pack" has made it
+    if (runtime::find_config(call.config, "packed_rhs") != nullptr ||
+        runtime::find_config(call.config, kDenseLhs) != nullptr)
+      return nullptr; // "onednn.pack" has made it; what is packed reads operands as they lie
     return make_packed(call, stable, threads);
   }
 };

@@ -13,6 +13,10 @@
 //   bias                          1: there is a bias; it broadcasts to c as in numpy, most often
 //                                 [N]
 //   packed_rhs                    1: rhs is what "onednn.pack" made for this call (pack_entry.h)
+//   dense_lhs                     1: lhs, a matrix whose rows lie in memory with gaps, is copied
+//                                 without them first. Where it is read transposed, oneDNN adds up
+//                                 terms in other portions for a matrix with gaps (by
+//                                 SomeRowsHaveTheBitsOfAll in matmul_entry_test.cpp)
 //   post_ops                      "add,relu": in order, of add sub mul max min (each takes one
 //                                 operand, which broadcasts to c) and relu
 //

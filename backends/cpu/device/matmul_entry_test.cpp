@@ -747,5 +747,51 @@ TEST(Matmul, BitsDoNotDependOnTheNumberOfThreads) {
   }
 }
 
+// What updates in pieces rely on (compiler/plan/PlanPieces.cpp): a product of some rows gives these
+// rows of the whole product, also where rows are columns in memory.
+TEST(Matmul, SomeRowsHaveTheBitsOfAll) {
+  for (auto [m, k, n] : std::vector<std::array<int64_t, 3>>{
+           {960, 1, 96}, {960, 24, 250}, {640, 700, 129}, {640, 2047, 64}, {640, 2048, 1024}})
+    for (bool transposed : {true, false})
+      for (int64_t rows : {int64_t(64), int64_t(128), int64_t(320)}) {
+        if (m % rows != 0)
+          continue;
+        LibraryCall whole = call_of({tensor({m, k}), tensor({k, n}), tensor({m, n})});
+        LibraryCall piece = whole;
+        piece.operands[0].dims[0] = piece.operands[2].dims[0] = rows;
+        if (transposed) {
+          TensorRef columns = tensor({k, rows});
+          columns.strides[0] = m;
+          whole.operands[0] = tensor({k, m});
+          whole.config = {{"transpose_lhs", int64_t{1}}};
+          piece.operands[0] = columns;
+          piece.config = {{"dense_lhs", int64_t{1}}, {"transpose_lhs", int64_t{1}}};
+        }
+        // Of many terms and few columns gemm:jit adds up by the number of rows: the provider of
+        // products leaves these whole.
+        std::string implementation = matmul_implementation(whole, 1).value();
+        if (k > 1024 && n < 128 && !implementation.starts_with("brg"))
+          continue;
+        for (int threads : {1, 2, 8}) {
+          Data all(whole);
+          ASSERT_TRUE(all.run(whole, threads).ok());
+          auto state = matmul_entry().init(piece, threads);
+          ASSERT_TRUE(state.ok()) << state.status();
+          std::vector<float> pieces(static_cast<size_t>(m * n));
+          std::vector<char> scratch((*state)->scratch_bytes() + 64);
+          char *aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
+          for (int64_t row = 0; row < m; row += rows) {
+            std::array<void *, 3> operands = {
+                all.values[0].data() + row * (transposed ? 1 : k), all.values[1].data(),
+                pieces.data() + row * n};
+            ASSERT_TRUE((*state)->run(operands, aligned).ok());
+          }
+          EXPECT_TRUE(pieces == all.values[2])
+              << rows << " of " << m << " rows, " << k << " terms, " << n << " columns, "
+              << threads << " threads: " << implementation;
+        }
+      }
+}
+
 } // namespace
 } // namespace weft::backends::cpu

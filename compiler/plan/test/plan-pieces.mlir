@@ -39,7 +39,7 @@ plan.program @main(%dy: !plan.buffer<8192> {plan.type = tensor<8x256xf32>}, %x: 
   // CHECK-SAME: outs(%{{.*}}, %{{.*}} : !plan.buffer<65536>, !plan.buffer<65536>) locals(%[[G]] : !plan.buffer<16384>) steps [256, 0, 16384, 16384, 0, 16384, 16384, 0]
   // CHECK-NEXT: ^bb0(%[[DYI:[^:]*]]: !plan.buffer<7424>, %[[XI:[^:]*]]: !plan.buffer<2048>, %[[MI:[^:]*]]: !plan.buffer<16384>, %[[WI:[^:]*]]: !plan.buffer<16384>, %[[LRI:[^:]*]]: !plan.buffer<4>, %[[M2I:[^:]*]]: !plan.buffer<16384>, %[[W2I:[^:]*]]: !plan.buffer<16384>, %[[GI:[^:]*]]: !plan.buffer<16384>)
   // CHECK-NEXT: plan.library_call "onednn.matmul" ins(%[[DYI]], %[[XI]] : !plan.buffer<7424>, !plan.buffer<2048>) outs(%[[GI]] : !plan.buffer<16384>)
-  // CHECK-SAME: as [tensor<8x64xf32>, tensor<8x64xf32>, tensor<64x64xf32>] config {transpose_lhs = 1 : i64} {plan.strides = [array<i64: 256, 1>, array<i64>, array<i64>]}
+  // CHECK-SAME: as [tensor<8x64xf32>, tensor<8x64xf32>, tensor<64x64xf32>] config {dense_lhs = 1 : i64, transpose_lhs = 1 : i64} {plan.strides = [array<i64: 256, 1>, array<i64>, array<i64>]}
   // CHECK-NEXT: plan.launch @sgd_rows64 ins(%[[MI]], %[[GI]], %[[WI]], %[[LRI]] :
   // CHECK-SAME: outs(%[[M2I]], %[[W2I]] :
   // MEMORY-DAG: plan.arena : !plan.buffer<16384>
