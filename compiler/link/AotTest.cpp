@@ -29,8 +29,8 @@ namespace {
 // x W1 -> gelu -> + b, softmax: two matrix products only where something claims them.
 constexpr llvm::StringLiteral kModel = R"(
 func.func @main(%x: tensor<4x8xf32> {weft.name = "x"}, %w: tensor<8xf32> {weft.parameter = "layer.w"}) -> (tensor<4x8xf32> {weft.name = "y"}) {
-  %0 = weft.broadcast %w : tensor<8xf32> to tensor<4x8xf32>
-  %1 = weft.mul %x, %0 : tensor<4x8xf32>
+  %0 = weft.broadcast %w : tensor<8xf32> to tensor<4x8xf32> loc("layer.last"("model.cpp":7:3))
+  %1 = weft.mul %x, %0 : tensor<4x8xf32> loc("layer.last"("model.cpp":7:3))
   %2 = weft.softmax %1, dim = 1 : tensor<4x8xf32> loc("layer.last"("model.cpp":7:3))
   return %2 : tensor<4x8xf32>
 })";
