@@ -191,12 +191,12 @@ Parameter Module::buffer(const std::string &name, Tensor value, Location locatio
 //===-- Calls ---------------------------------------------------------------------------------===//
 
 // One that nobody registered has no name: what it does is that module's which calls it.
-ModuleScope::ModuleScope(const Module &module) : outer_(recorder::thread_module) {
+ModuleScope::ModuleScope(const Module &module) : outer_(recorder::thread_module()) {
   if (const recorder::ModuleName *own = module.state_->called.get(); own->parent)
-    recorder::thread_module = own;
+    recorder::set_thread_module(own);
 }
 ModuleScope::~ModuleScope() {
-  recorder::thread_module = static_cast<const recorder::ModuleName *>(outer_);
+  recorder::set_thread_module(static_cast<const recorder::ModuleName *>(outer_));
 }
 
 //===-- Reading and writing the state ---------------------------------------------------------===//

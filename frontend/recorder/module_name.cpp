@@ -4,8 +4,6 @@
 
 namespace weft::recorder {
 
-constinit thread_local const ModuleName *thread_module = nullptr;
-
 std::string ModuleName::path() const {
   std::vector<const ModuleName *> chain;
   for (const ModuleName *each = this; each && !each->name.empty(); each = each->parent.get())

@@ -36,15 +36,19 @@ inline void unused(const TensorName &name) {
 // How often a module was put into another one: a path that was read before may be another one now.
 inline constinit uint64_t module_tree = 0;
 
-// The module that this thread is in, as far as it says so (InModule): null outside of all.
-extern constinit thread_local const ModuleName *thread_module;
+// The module that this thread is in, as far as it says so (InModule): null outside of all. A
+// session reads it from what it keeps for the thread, since each variable of a thread costs a call
+// to find.
+const ModuleName *thread_module();
+// Gives what it was before.
+const ModuleName *set_thread_module(const ModuleName *module);
 
 // While one lives, calls on this thread are the module's, which must outlive it.
 class InModule {
 public:
-  explicit InModule(const ModuleName *module) : outer_(std::exchange(thread_module, module)) {}
+  explicit InModule(const ModuleName *module) : outer_(set_thread_module(module)) {}
   ~InModule() {
-    thread_module = outer_;
+    set_thread_module(outer_);
   }
   InModule(const InModule &) = delete;
   InModule &operator=(const InModule &) = delete;

@@ -148,7 +148,10 @@ struct CurrentCall {
   uint64_t first_history = 0;
   const ModuleName *module = nullptr;
 };
-thread_local CurrentCall current;
+struct ThreadCall : CurrentCall {
+  const ModuleName *in_module = nullptr; // InModule's
+};
+thread_local ThreadCall current;
 
 // Brings tables back below their bounds. Between calls: whatever refers to a type, a line or the
 // context is a handle, or belongs to a call that is giving the lock up meanwhile and has handles to
@@ -175,7 +178,8 @@ Session::Session(const char *op, Location location) : outermost_(current.op == n
   r.mutex.lock();
   if (!outermost_)
     return;
-  current = {op, CallerScope::resolve(location), nullptr, r.next_grad_number, thread_module};
+  static_cast<CurrentCall &>(current) = {op, CallerScope::resolve(location), nullptr,
+                                         r.next_grad_number, current.in_module};
   call_device = {thread_device < 0 ? r.default_device : static_cast<uint8_t>(thread_device), false};
   if (r.crowded)
     tidy();
@@ -196,7 +200,14 @@ Session::Outside::Outside()
   current.op = nullptr;
 }
 Session::Outside::~Outside() {
-  current = {op_, location_, line_, first_history_, module_};
+  static_cast<CurrentCall &>(current) = {op_, location_, line_, first_history_, module_};
+}
+
+const ModuleName *thread_module() {
+  return current.in_module;
+}
+const ModuleName *set_thread_module(const ModuleName *module) {
+  return std::exchange(current.in_module, module);
 }
 
 const char *Session::op() {

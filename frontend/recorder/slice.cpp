@@ -164,8 +164,8 @@ std::string write_module(const Slice &slice) {
   llvm::DenseMap<Value *, mlir::Value> values;
   for (size_t i = 0; i < slice.leaves.size(); ++i) {
     values[slice.leaves[i]] = body->getArgument(i);
-    if (const TensorName *name = slice.leaves[i]->name.get())
-      body->getArgument(i).setLoc(mlir::NameLoc::get(builder.getStringAttr(name->path())));
+    if (const Cell *cell = slice.leaves[i]->cell; cell && cell->name)
+      body->getArgument(i).setLoc(mlir::NameLoc::get(builder.getStringAttr(cell->name->path())));
     const ProgramKey::Leaf &flags = slice.key.leaves[i];
     if (flags.donatable)
       function.setArgAttr(i, ir::kDonatableAttr, builder.getUnitAttr());

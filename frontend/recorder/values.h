@@ -113,10 +113,11 @@ struct Cell {
   // What data() gave of memory that the host does not read.
   std::shared_ptr<runtime::Buffer> on_host = nullptr;
   uint32_t owners = 0;
-  uint64_t used_contents = 0; // what the buffer held when a slice last read it
-  uint32_t kept = 0;          // by Before: keeps the cell, but not its buffer
-  uint32_t held = 0;          // of these, how many keep the buffer as well
-  uint32_t wanted = 0;        // of these, how many are storages'
+  uint64_t used_contents = 0;      // what the buffer held when a slice last read it
+  uint32_t kept = 0;               // by Before: keeps the cell, but not its buffer
+  uint32_t held = 0;               // of these, how many keep the buffer as well
+  uint32_t wanted = 0;             // of these, how many are storages'
+  Ref<const TensorName> name = {}; // of the parameter or buffer that it was read as last
   bool borrowed = false; // the user's own memory, or memory that a pointer from data() may still
                          // read: never donated
 };
@@ -146,7 +147,6 @@ struct Value : Pooled<Value> {
                                  // and can go back (undo.h), as a list
   uint64_t epoch = 0;
   std::shared_ptr<EvaluationRecord> evaluation; // what computed it
-  Ref<const TensorName> name; // of the parameter or buffer that it was read as last
 
   bool gone() const {
     return !node && !cell && !is_scalar;

@@ -191,8 +191,8 @@ static Var read_as_is(const Tensor &tensor, const char *argument) {
   Var x = impl->is_view() ? read_view(impl, argument) : impl->var;
   if (impl->name) {
     Session::note_read(*impl->name);
-    if (x.value->name.get() != impl->name.get())
-      x.value->name = impl->name;
+    if (Cell *cell = x.value->cell; cell && cell->name.get() != impl->name.get())
+      cell->name = impl->name;
   }
   if (impl->leaf) {
     x.grad = impl->leaf;
