@@ -201,8 +201,7 @@ int main(int argc, char **argv) {
   mlir::registerPass([] { return weft::compiler::createCallCustomPass(); });
   weft::compiler::registerPreparePasses();
   weft::compiler::registerPlanPasses();
-  mlir::registerPass(
-      [] { return weft::compiler::createPlanPiecesPass(cpuProviders(), nullptr); });
+  mlir::registerPass([] { return weft::compiler::createPlanPiecesPass(cpuProviders(), nullptr); });
 
   weft::compiler::CompileOptions options;
   options.verifyEachPhase = true;

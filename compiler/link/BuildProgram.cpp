@@ -516,8 +516,8 @@ absl::StatusOr<runtime::LibraryCall> libraryCall(plan::LibraryCallOp op) {
     int64_t stride = 1;
     for (size_t dim = ref.dims.size(); dim-- > 0; stride *= ref.dims[dim])
       ref.strides[dim] = stride;
-    auto given = strides ? mlir::cast<mlir::DenseI64ArrayAttr>(strides[i])
-                         : mlir::DenseI64ArrayAttr();
+    auto given =
+        strides ? mlir::cast<mlir::DenseI64ArrayAttr>(strides[i]) : mlir::DenseI64ArrayAttr();
     if (given && !given.empty())
       ref.strides.assign(given.asArrayRef().begin(), given.asArrayRef().end());
     call.operands.push_back(std::move(ref));

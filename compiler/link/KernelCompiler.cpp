@@ -241,7 +241,8 @@ KernelCompiler::compile(llvm::ArrayRef<plan::KernelOp> kernels, const KernelMake
   std::vector<size_t> missing;
   for (plan::KernelOp kernel : kernels) {
     jobs.push_back(makeJob(kernel));
-    keys.push_back(maker.key + (options.math == MathMode::Fast ? "|fast|" : "||") + jobs.back().bytecode);
+    keys.push_back(maker.key + (options.math == MathMode::Fast ? "|fast|" : "||") +
+                   jobs.back().bytecode);
     // Dumps are made by compiling: what is cached has no stages left.
     if (dumpFolder.empty())
       results[jobs.size() - 1] = impl_->find(keys.back());

@@ -33,8 +33,7 @@ struct PlanLaunches : mlir::PassWrapper<PlanLaunches, mlir::OperationPass<mlir::
       if (!kernel)
         return;
       if (kernel.getPartials() > 0 && !launch.getPartials())
-        launch.getPartialsMutable().assign(
-            plan::bufferFor(launch, int64_t(kernel.getPartials())));
+        launch.getPartialsMutable().assign(plan::bufferFor(launch, int64_t(kernel.getPartials())));
       if (int64_t(kernel.getCount()) <= int64_t(kernel.getGrain()) || isSmall(kernel))
         launch.setSerial(true);
     });

@@ -781,14 +781,13 @@ TEST(Matmul, SomeRowsHaveTheBitsOfAll) {
           std::vector<char> scratch((*state)->scratch_bytes() + 64);
           char *aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
           for (int64_t row = 0; row < m; row += rows) {
-            std::array<void *, 3> operands = {
-                all.values[0].data() + row * (transposed ? 1 : k), all.values[1].data(),
-                pieces.data() + row * n};
+            std::array<void *, 3> operands = {all.values[0].data() + row * (transposed ? 1 : k),
+                                              all.values[1].data(), pieces.data() + row * n};
             ASSERT_TRUE((*state)->run(operands, aligned).ok());
           }
           EXPECT_TRUE(pieces == all.values[2])
-              << rows << " of " << m << " rows, " << k << " terms, " << n << " columns, "
-              << threads << " threads: " << implementation;
+              << rows << " of " << m << " rows, " << k << " terms, " << n << " columns, " << threads
+              << " threads: " << implementation;
         }
       }
 }

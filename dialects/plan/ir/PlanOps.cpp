@@ -287,8 +287,8 @@ LogicalResult PiecesOp::verify() {
     int64_t step = getSteps()[i], whole = bytesOf(getOperand(unsigned(i))), end = 0;
     bool written = i >= inputs, local = i >= inputs + outputs;
     if (!piece || step < 0 || llvm::MulOverflow(step, int64_t(getCount()) - 1, end) ||
-        llvm::AddOverflow(end, piece.getBytes(), end) || end > whole ||
-        (local && step != 0) || (written && end != whole) ||
+        llvm::AddOverflow(end, piece.getBytes(), end) || end > whole || (local && step != 0) ||
+        (written && end != whole) ||
         (written && !local && getCount() > 1 && step != piece.getBytes()))
       return emitOpError() << "operand " << i << " has " << whole << " bytes, which are not "
                            << getCount() << " pieces of " << body.getArgument(unsigned(i)).getType()
