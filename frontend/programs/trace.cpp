@@ -138,8 +138,11 @@ struct FunctionTrace : Trace {
       if (now.impl() == then.impl())
         continue;
       touched.after = now.defined() ? TouchedGradient::After::kNew : TouchedGradient::After::kNone;
-      if (now.defined())
-        touched.value = read(now, "grad").without_history();
+      if (!now.defined())
+        continue;
+      Var gradient = read(now, "grad");
+      recording.note_history(gradient.grad);
+      touched.value = gradient.without_history();
     }
   }
 

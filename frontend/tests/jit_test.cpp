@@ -176,6 +176,24 @@ TEST(Jit, RefusesValuesAndLeaks) {
   EXPECT_EQ((tensor({1.f}) + 1).item<float>(), 2.f);
 }
 
+// The next call's backward goes on into a gradient's history, which a program has not.
+TEST(Jit, CallsWhatLeavesAGradientWithAHistory) {
+  auto twice = [](bool jitted) {
+    Tensor x = tensor({2.f}).set_requires_grad();
+    auto step = [x](const Tensor &y) {
+      sum(x).backward({}, true);
+      x.grad().mul_(x);
+      sum(x.grad()).backward({}, true);
+      return y + 1;
+    };
+    auto f = jit(step);
+    for (int i = 0; i < 3; ++i)
+      eval(jitted ? f(ones({1})) : step(ones({1})));
+    return x.grad().item<float>();
+  };
+  EXPECT_EQ(twice(true), twice(false));
+}
+
 TEST(Trace, GivesAProgram) {
   Tensor w = tensor({{1.f, 2.f}, {3.f, 4.f}});
   Program program = trace([&](const Tensor &x) { return relu(matmul(x, w)) + 1; }, {zeros({1, 2})});
