@@ -337,8 +337,12 @@ public:
                                                      : nullptr;
       return state ? std::move(state) : PartedState::create(*problem, parts_of(*problem), threads);
     }
-    if (int64_t tile = winograd_tile(*problem))
-      return winograd_convolution(*problem, tile, threads);
+    if (int64_t tile = winograd_tile(*problem)) {
+      absl::StatusOr<std::unique_ptr<runtime::PackedCallState>> winograd =
+          winograd_convolution(*problem, tile, threads);
+      if (winograd.ok() || !absl::IsUnimplemented(winograd.status()))
+        return winograd;
+    }
     absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
         OnednnConvolution::create(*problem, threads, threads);
     if (!convolution.ok())
@@ -374,8 +378,13 @@ public:
         !convolution_packing_pays(batch * height * width, bytes, tile > 0))
       return nullptr;
     problem->packed_weight = true;
-    if (tile > 0)
-      return winograd_convolution(*problem, tile, threads);
+    if (tile > 0) {
+      absl::StatusOr<std::unique_ptr<runtime::PackedCallState>> winograd =
+          winograd_convolution(*problem, tile, threads);
+      if (absl::IsUnimplemented(winograd.status()))
+        return nullptr;
+      return winograd;
+    }
     absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
         OnednnConvolution::create(*problem, threads, threads);
     if (!convolution.ok())

@@ -21,6 +21,8 @@ namespace {
 // Transformed weights that may stay in a thread's L2 cache beside a block of kOwnBytes; and the
 // bytes of the blocks that threads share, a part of the L3 cache.
 constexpr int64_t kOwnWeightBytes = 640 << 10, kOwnBytes = 768 << 10, kSharedBytes = 8 << 20;
+// Blocks of their own for as many threads as there may be.
+constexpr int64_t kMostThreads = 16;
 // Rows of a product below which the library does not reach its speed.
 constexpr int64_t kFewestRows = 16;
 // Filters that a thread transforms at once, and tiles.
@@ -73,7 +75,10 @@ public:
     own_ = places_ * weight_elements_ * kFloat <= kOwnWeightBytes;
     // A weight that is larger than a block would go by for each of them: the blocks are as large.
     int64_t bytes = own_ ? kOwnBytes : std::max(kSharedBytes, places_ * weight_elements_ * kFloat),
-            most = std::max(bytes / of_tile, kFewestRows);
+            most = bytes / of_tile;
+    if (own_)
+      most = std::min(most, (tiles + kMostThreads - 1) / kMostThreads);
+    most = std::max(most, kFewestRows);
     blocks_ = (tiles + most - 1) / most;
     rows_ = (tiles + blocks_ - 1) / blocks_;
     blocks_ = (tiles + rows_ - 1) / rows_;

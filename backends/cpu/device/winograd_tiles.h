@@ -19,7 +19,7 @@ namespace weft::backends::cpu {
 // [images, rows, columns, filters]. Of an input's gradient the "image" is the result's.
 struct WinogradShape {
   int64_t images, channels, height, width, filters, rows, columns;
-  std::array<int64_t, 2> padding; // rows above the image, columns before it; may be negative
+  std::array<int64_t, 2> padding; // rows above the image, columns before it
   // Of weight element (filter, channel, tap): elements from one to the next.
   int64_t filter_stride, channel_stride;
   bool flipped = false; // tap 8 - t instead of tap t
