@@ -68,6 +68,7 @@ arguments=()
 # Of the suites `infer` and `train`.
 models() {
   local contestants=(--contestant "weft=bazel-bin/benchmarks/models/worker $suite")
+  [ $suite = infer ] && contestants+=(--contestant "weft-jit=bazel-bin/benchmarks/models/worker infer-jit")
   [ $suite = train ] && contestants+=(--contestant "weft-jit=bazel-bin/benchmarks/models/worker jit"
                                       --contestant "weft-bfloat16=bazel-bin/benchmarks/models/worker bfloat16")
   if [ $peers = 1 ]; then

@@ -1,12 +1,17 @@
 """The loop of a peer that has cases; the protocol is that of contestant.h."""
 import sys
 import time
+import traceback
 
 import torch
 
 
 def serve(make_case, threads):
-    """make_case(name) gives what is measured, or None where the peer has no such case."""
+    """make_case(name) gives what is measured, or None where the peer has no such case.
+
+    A case that the peer fails to get ready is none that it has: its error goes to stderr, and the
+    suite goes on.
+    """
     torch.set_num_threads(threads)
     work = None
     print("ready 0", flush=True)
@@ -14,12 +19,17 @@ def serve(make_case, threads):
         word, argument = line.split()
         start = time.perf_counter()
         if word == "case":
-            work = make_case(argument)
+            try:
+                work = make_case(argument)
+                for _ in range(3 if work else 0):
+                    work()
+            except Exception:
+                work = None
+                print(f"{' '.join(sys.argv)} has no {argument}:", file=sys.stderr)
+                traceback.print_exc()
             if work is None:
                 print("none", flush=True)
                 continue
-            for _ in range(3):
-                work()
             print("ready", time.perf_counter() - start, flush=True)
         else:
             for _ in range(int(argument)):

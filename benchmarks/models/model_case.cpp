@@ -44,7 +44,8 @@ ModelCase::ModelCase(const std::string &name, std::optional<DType> lower)
         manual_seed(1);
         return record_of(name).make();
       }()),
-      optimizer_(model_.module().parameters(), {.lr = 1e-3, .momentum = 0.9}), lower_(lower) {
+      forward_(model_), optimizer_(model_.module().parameters(), {.lr = 1e-3, .momentum = 0.9}),
+      lower_(lower) {
   inputs_ = record_of(name).example(ModelName(name).batch);
   eval(inputs_);
 }
@@ -55,9 +56,13 @@ std::vector<Tensor> ModelCase::infer() {
     for (const Tensor &input : inputs_)
       others_.push_back(input.clone().eval());
   std::swap(inputs_, others_);
-  std::vector<Tensor> results = model_(inputs_);
+  std::vector<Tensor> results = forward_(inputs_);
   eval(results);
   return results;
+}
+
+void ModelCase::jit_forward() {
+  forward_ = jit([model = model_](const std::vector<Tensor> &given) { return model(given); });
 }
 
 Tensor ModelCase::step(const std::vector<Tensor> &given) {

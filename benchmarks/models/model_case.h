@@ -34,6 +34,8 @@ public:
   // Results for one of two batches, which take turns: in use, they are new each time. For a model
   // in eval().
   std::vector<Tensor> infer();
+  // From here on infer() calls the network as one jit function.
+  void jit_forward();
   // A step of training as users write it; gradients stay until the next one. The loss is a number
   // that each parameter has a gradient of: that with which the model's kind is trained, or the mean
   // square of its first result.
@@ -54,6 +56,7 @@ private:
 
   std::string kind_;
   models::AnyModel model_;
+  std::function<std::vector<Tensor>(const std::vector<Tensor> &)> forward_;
   optim::SGD optimizer_;
   std::vector<Tensor> inputs_, others_;
   std::optional<DType> lower_;

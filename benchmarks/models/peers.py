@@ -33,7 +33,17 @@ class FirstResult(torch.nn.Module):
         return models.first_of(self.model(*inputs))
 
 
+def avoid_unexportable():
+    """Ops without an export, where others compute the same: attention's fast path; the search of
+    Hugging Face's masks for several texts in a row."""
+    torch.backends.mha.set_fastpath_enabled(False)
+    masks = sys.modules.get("transformers.masking_utils")
+    if masks:
+        masks.find_packed_sequence_indices = lambda position_ids: None
+
+
 def exported(model, inputs):
+    avoid_unexportable()
     file = io.BytesIO()
     torch.onnx.export(FirstResult(model), tuple(inputs), file, dynamo=False,
                       input_names=[f"input{i}" for i in range(len(inputs))])

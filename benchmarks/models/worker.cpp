@@ -1,8 +1,8 @@
 // The Weft side of `infer` and `train`: a contestant with cases (benchmarks/common/contestant.h).
 //
-// Usage: worker infer|train|bfloat16|jit; bfloat16: training under Autocast; jit: the step is one
-// jit function, in which gradients end. Or: worker losses train|bfloat16 CASE, which prints the
-// loss of each of 200 steps.
+// Usage: worker infer|infer-jit|train|bfloat16|jit; infer-jit: the network is one jit function;
+// bfloat16: training under Autocast; jit: the step is one jit function, in which gradients end. Or:
+// worker losses train|bfloat16 CASE, which prints the loss of each of 200 steps.
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -45,8 +45,10 @@ std::function<void()> make(const std::string &mode, const std::string &name) {
   if (name.starts_with("char_gpt")) // its step takes no arguments
     return nullptr;
   auto held = std::make_shared<ModelCase>(name);
-  if (mode == "infer") {
+  if (mode == "infer" || mode == "infer-jit") {
     held->module().eval();
+    if (mode == "infer-jit")
+      held->jit_forward();
     return [held] {
       held->infer();
     };
@@ -72,8 +74,10 @@ int main(int argc, char **argv) {
     return 0;
   }
   std::string mode = words.size() == 1 ? words[0] : "";
-  if (mode != "infer" && mode != "train" && mode != "bfloat16" && mode != "jit") {
-    std::fprintf(stderr, "usage: %s infer|train|bfloat16|jit, or losses train|bfloat16 CASE\n",
+  if (mode != "infer" && mode != "infer-jit" && mode != "train" && mode != "bfloat16" &&
+      mode != "jit") {
+    std::fprintf(stderr,
+                 "usage: %s infer|infer-jit|train|bfloat16|jit, or losses train|bfloat16 CASE\n",
                  argv[0]);
     return 2;
   }

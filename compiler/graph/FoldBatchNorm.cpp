@@ -32,9 +32,10 @@ public:
       return signalPassFailure();
     if (!findKnown(main))
       return;
-    for (mlir::Operation &op : llvm::make_early_inc_range(main.getBody().front()))
-      if (auto conv = mlir::dyn_cast<ir::Conv2dOp>(op))
-        fold(conv);
+    // The ops behind a convolution are erased with it.
+    auto convolutions = llvm::to_vector(main.getBody().front().getOps<ir::Conv2dOp>());
+    for (ir::Conv2dOp conv : convolutions)
+      fold(conv);
   }
 
 private:

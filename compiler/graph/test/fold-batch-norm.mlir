@@ -60,3 +60,18 @@ func.func @main(%x: tensor<1x4x4x4xf32>, %w: tensor<4x4x1x1xf32>, %v: tensor<4x4
   return %1, %3, %5, %7, %8 : tensor<1x4x4x4xf32>, tensor<1x4x4x4xf32>, tensor<1x4x4x4xf32>, tensor<1x4x4x4xf32>, tensor<1x4x4x4xf32>
 }
 }
+
+// -----
+// The product right behind the convolution.
+// CHECK-LABEL: module @adjacent
+// CHECK: weft.mul %arg1
+// CHECK-NEXT: weft.conv2d
+// CHECK-NEXT: return
+module @adjacent {
+func.func @main(%x: tensor<1x4x4x4xf32>, %w: tensor<4x4x1x1xf32> {weft.parameter = "w"}, %s: tensor<4x1x1xf32> {weft.parameter = "s"}) -> tensor<1x4x4x4xf32> {
+  %a = weft.broadcast %s : tensor<4x1x1xf32> to tensor<1x4x4x4xf32>
+  %0 = weft.conv2d %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64} : tensor<1x4x4x4xf32>, tensor<4x4x1x1xf32>
+  %1 = weft.mul %0, %a : tensor<1x4x4x4xf32>
+  return %1 : tensor<1x4x4x4xf32>
+}
+}
