@@ -11,9 +11,9 @@
 //   post_ops                    "relu" (forward only); drops NaNs (oneDNN 2.6.3), so for fast_math
 //                               only
 //   winograd                    "stable" or "changing": 3x3 convolutions may be computed by
-//                               Winograd's algorithm (winograd_convolution.h), with a weight that
-//                               is one or the other (forward; an input's gradient always transforms
-//                               it); optional
+//                               Winograd's algorithm (winograd_convolution.h, and for weights'
+//                               gradients winograd_gradient.h), with a weight that is one or the
+//                               other (forward; gradients take "stable" as "changing"); optional
 //
 // Weights, and row-major images where the kernel has more than one tap, are reordered inside the
 // call; the memory for that is the call's scratch. Row-major images go into blocks of channels (16
@@ -22,10 +22,10 @@
 // onednn_v2_convolution.cpp). A weight that stays the same is reordered once
 // (convolution_packing.h).
 //
-// oneDNN's weight gradient adds up what its threads computed, so that its bits would depend on
-// their number. This entry cuts the batch into parts whose number depends on the shapes alone, has
-// each computed by one thread, and adds them in order. What the library does by products of
-// matrices goes in such parts as well (convolution_parts.h).
+// A call's bits do not depend on the number of threads. Where the library's do, the call runs in
+// parts whose number depends on the shapes alone, one thread each: weights' gradients
+// (weight_gradient_parts.h), and what the library does by products of matrices
+// (convolution_parts.h).
 #pragma once
 
 #include "runtime/executable/library_call.h"

@@ -315,6 +315,21 @@ TEST(Convolution, WeightGradientsOfDepthwiseConvolutions) {
   }
 }
 
+// Where the config allows it (winograd_gradient_test.cpp).
+TEST(Convolution, WeightGradientsByWinogradsAlgorithm) {
+  Problem p{{2, 64, 28, 28}, {64, 64, 3, 3}, 1, 1, 1, 1, true};
+  LibraryCall plain = p.call("weight_gradient"),
+              winograd = p.call("weight_gradient", {{"winograd", std::string("changing")}});
+  EXPECT_EQ(convolution_implementation(winograd, 2).value(), "winograd of tiles of 4x4");
+  EXPECT_FALSE(convolution_implementation(plain, 2).value().starts_with("winograd"));
+  Values sums = random_operands(plain), values = sums;
+  ASSERT_TRUE(run(plain, sums, 2).ok());
+  ASSERT_TRUE(run(winograd, values, 2).ok());
+  EXPECT_NE(values[2], sums[2]);
+  for (size_t i = 0; i < sums[2].size(); ++i)
+    ASSERT_NEAR(values[2][i], sums[2][i], 1e-3) << i;
+}
+
 // Scratch of a call is what its threads work in, not what its parts would: no call takes more than
 // the images that it reads.
 TEST(Convolution, WeightGradientsTakeLittleScratch) {

@@ -9,9 +9,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
-#include "backends/cpu/device/onednn_v2.h"
+#include "backends/cpu/device/vector_lanes.h"
 #include "runtime/core/alignment.h"
 #include "runtime/threading/parallel_for.h"
 
@@ -41,21 +40,6 @@ struct Task {
   int64_t first_tile, last_tile, first, last;
 };
 
-#define WEFT_INLINE __attribute__((always_inline)) inline
-
-template <int kLanes> struct Lanes {
-  using Vector = float __attribute__((ext_vector_type(kLanes)));
-};
-template <> struct Lanes<1> {
-  using Vector = float;
-};
-
-template <int kLanes> WEFT_INLINE typename Lanes<kLanes>::Vector load(const float *from) {
-  typename Lanes<kLanes>::Vector value;
-  std::memcpy(&value, from, sizeof(float) * kLanes);
-  return value;
-}
-
 // Rounded up; b is positive.
 WEFT_INLINE int64_t ceil_div(int64_t a, int64_t b) {
   return a <= 0 ? -(-a / b) : (a + b - 1) / b;
@@ -66,13 +50,12 @@ WEFT_INLINE int64_t ceil_div(int64_t a, int64_t b) {
 template <int kLanes, int kTaps>
 WEFT_INLINE void add_tile(const Shape &s, const float *image, const float *gradient, float *sums,
                           int64_t first_row, int64_t last_row) {
-  using Vector = typename Lanes<kLanes>::Vector;
   int64_t step = s.stride[1] * s.channels, tap = s.dilation[1] * s.channels;
   int64_t inner = std::min(ceil_div(s.padding[1], s.stride[1]), s.columns);
   int64_t behind = s.width - 1 + s.padding[1] - (kTaps - 1) * s.dilation[1];
   int64_t outer = std::clamp(behind < 0 ? 0 : behind / s.stride[1] + 1, inner, s.columns);
   for (int64_t i = 0; i < s.tap_rows; ++i) {
-    Vector even[kTaps] = {}, odd[kTaps] = {};
+    Vector<kLanes> even[kTaps] = {}, odd[kTaps] = {};
     for (int64_t y = first_row; y < last_row; ++y) {
       int64_t row = y * s.stride[0] + i * s.dilation[0] - s.padding[0];
       if (row < 0 || row >= s.height)
@@ -81,7 +64,8 @@ WEFT_INLINE void add_tile(const Shape &s, const float *image, const float *gradi
       const float *g = gradient + y * s.columns * s.channels;
       int64_t x = inner;
       for (; x + 1 < outer; x += 2) {
-        Vector g0 = load<kLanes>(g + x * s.channels), g1 = load<kLanes>(g + (x + 1) * s.channels);
+        Vector<kLanes> g0 = load<kLanes>(g + x * s.channels),
+                       g1 = load<kLanes>(g + (x + 1) * s.channels);
         const float *p = image + (start + x * step);
         for (int j = 0; j < kTaps; ++j) {
           even[j] += load<kLanes>(p + j * tap) * g0;
@@ -89,7 +73,7 @@ WEFT_INLINE void add_tile(const Shape &s, const float *image, const float *gradi
         }
       }
       if (x < outer) {
-        Vector g0 = load<kLanes>(g + x * s.channels);
+        Vector<kLanes> g0 = load<kLanes>(g + x * s.channels);
         for (int j = 0; j < kTaps; ++j)
           even[j] += load<kLanes>(image + (start + x * step + j * tap)) * g0;
       }
@@ -107,8 +91,7 @@ WEFT_INLINE void add_tile(const Shape &s, const float *image, const float *gradi
     }
     for (int j = 0; j < kTaps; ++j) {
       float *to = sums + (i * kTaps + j) * s.channels;
-      Vector sum = load<kLanes>(to) + (even[j] + odd[j]);
-      std::memcpy(to, &sum, sizeof(float) * kLanes);
+      store(to, load<kLanes>(to) + (even[j] + odd[j]));
     }
   }
 }
@@ -150,24 +133,26 @@ void compute_plain(const Task &task) {
   compute(task);
 }
 #if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) void compute_avx2(const Task &task) {
+WEFT_AVX2 void compute_avx2(const Task &task) {
   compute(task);
 }
-__attribute__((target("avx512f"))) void compute_avx512(const Task &task) {
+WEFT_AVX512 void compute_avx512(const Task &task) {
   compute(task);
 }
 #endif
 
 using Compute = void (*)(const Task &task);
 Compute compute_here() {
+  switch (processor_here()) {
 #if defined(__x86_64__)
-  // What oneDNN may use, so that its variable holds for this kernel as well.
-  if (has_avx512())
+  case Processor::kAvx512:
     return compute_avx512;
-  if (has_avx2() && __builtin_cpu_supports("fma"))
+  case Processor::kAvx2:
     return compute_avx2;
 #endif
-  return compute_plain;
+  default:
+    return compute_plain;
+  }
 }
 
 class DepthwiseState : public runtime::LibraryCallState {

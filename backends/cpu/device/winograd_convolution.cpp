@@ -307,14 +307,17 @@ private:
 
 } // namespace
 
-int64_t winograd_tile(const ConvolutionProblem &p) {
-  bool is_3x3 = p.weight[2] == 3 && p.weight[3] == 3;
-  if (p.winograd == Winograd::kNever || !is_3x3 || !p.channels_last || p.groups != 1 ||
-      p.kind == ConvolutionKind::kWeightGradient || p.dtype != DType::kFloat32)
-    return 0;
+bool winograd_computes(const ConvolutionProblem &p) {
+  bool computes = p.winograd != Winograd::kNever && p.weight[2] == 3 && p.weight[3] == 3 &&
+                  p.channels_last && p.groups == 1 && p.dtype == DType::kFloat32;
   for (size_t i = 0; i < 2; ++i)
-    if (p.strides[i] != 1 || p.dilation[i] != 1 || p.padding[i] > 2)
-      return 0;
+    computes &= p.strides[i] == 1 && p.dilation[i] == 1 && p.padding[i] <= 2;
+  return computes;
+}
+
+int64_t winograd_tile(const ConvolutionProblem &p) {
+  if (!winograd_computes(p) || p.kind == ConvolutionKind::kWeightGradient)
+    return 0;
   WinogradShape s = shape_of(p);
   double of_weight = static_cast<double>(s.channels * s.filters),
          best = kWorthwhile * 9 * of_weight * static_cast<double>(s.images * s.rows * s.columns);

@@ -18,6 +18,9 @@ namespace weft::backends::cpu {
 // [-1, 1], at worst of a million results: 2e-6 for m = 2, 8e-6 for m = 4.
 inline constexpr double kWinogradError = 2e-5;
 
+// Whether Winograd's algorithm computes the convolution, or its gradients, and may be taken.
+bool winograd_computes(const ConvolutionProblem &problem);
+
 // The size m of the tiles by which the convolution, or its input's gradient, is computed; 0 where a
 // sum of products is as fast, or it is none that Winograd's algorithm computes. The problem alone
 // decides, not the machine nor whether the weight is packed, so that its bits stay.

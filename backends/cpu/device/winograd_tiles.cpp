@@ -1,104 +1,11 @@
 #include "backends/cpu/device/winograd_tiles.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "backends/cpu/device/onednn_v2.h"
+#include "backends/cpu/device/winograd_matrices.h"
 
 namespace weft::backends::cpu {
 namespace {
-
-#define WEFT_INLINE __attribute__((always_inline)) inline
-
-template <int kLanes> struct Lanes {
-  using Vector = float __attribute__((ext_vector_type(kLanes)));
-};
-template <> struct Lanes<1> {
-  using Vector = float;
-};
-template <int kLanes> using Vector = typename Lanes<kLanes>::Vector;
-
-template <int kLanes> WEFT_INLINE Vector<kLanes> load(const float *from) {
-  Vector<kLanes> value;
-  std::memcpy(&value, from, sizeof(float) * kLanes);
-  return value;
-}
-template <typename V> WEFT_INLINE void store(float *to, const V &value) {
-  std::memcpy(to, &value, sizeof(V));
-}
-
-// The three transforms of a row or a column; `step` elements lie from one to the next.
-template <int kTile> struct Matrices;
-
-template <> struct Matrices<2> {
-  template <typename V> static WEFT_INLINE void image(const V *d, V *to, int step) {
-    V a = d[0], b = d[step], c = d[2 * step], e = d[3 * step];
-    to[0] = a - c;
-    to[step] = b + c;
-    to[2 * step] = c - b;
-    to[3 * step] = b - e;
-  }
-  template <typename V> static WEFT_INLINE void weight(const V *g, V *to, int from, int step) {
-    V a = g[0], b = g[from], c = g[2 * from], half = (a + c) * 0.5f;
-    to[0] = a;
-    to[step] = half + b * 0.5f;
-    to[2 * step] = half - b * 0.5f;
-    to[3 * step] = c;
-  }
-  template <typename V> static WEFT_INLINE void result(const V *m, V *to, int from, int step) {
-    V sum = m[from] + m[2 * from], difference = m[from] - m[2 * from];
-    to[0] = m[0] + sum;
-    to[step] = difference - m[3 * from];
-  }
-};
-
-// The points are 0, a, -a, b, -b: with a = 5/8 and b = 3/2, whose powers are exact, rounding errors
-// are a third of those with 1 and 2 (and the transforms as fast).
-template <> struct Matrices<4> {
-  static constexpr float kA = 0.625f, kB = 1.5f, kAA = kA * kA, kBB = kB * kB, kAABB = kAA * kBB;
-
-  template <typename V> static WEFT_INLINE void image(const V *d, V *to, int step) {
-    V d0 = d[0], d1 = d[step], d2 = d[2 * step], d3 = d[3 * step], d4 = d[4 * step],
-      d5 = d[5 * step];
-    V even_a = d4 - d2 * kBB, odd_a = d3 * kA - d1 * (kA * kBB), even_b = d4 - d2 * kAA,
-      odd_b = d3 * kB - d1 * (kAA * kB);
-    to[0] = d0 * kAABB - d2 * (kAA + kBB) + d4;
-    to[step] = even_a + odd_a;
-    to[2 * step] = even_a - odd_a;
-    to[3 * step] = even_b + odd_b;
-    to[4 * step] = even_b - odd_b;
-    to[5 * step] = d1 * kAABB - d3 * (kAA + kBB) + d5;
-  }
-  template <typename V> static WEFT_INLINE void weight(const V *g, V *to, int from, int step) {
-    constexpr float kOfA = 0.5f / (kAA * (kAA - kBB)), kOfB = 0.5f / (kBB * (kBB - kAA));
-    V g0 = g[0], g1 = g[from], g2 = g[2 * from];
-    V even_a = g0 * kOfA + g2 * (kAA * kOfA), odd_a = g1 * (kA * kOfA),
-      even_b = g0 * kOfB + g2 * (kBB * kOfB), odd_b = g1 * (kB * kOfB);
-    to[0] = g0 * (1 / kAABB);
-    to[step] = even_a + odd_a;
-    to[2 * step] = even_a - odd_a;
-    to[3 * step] = even_b + odd_b;
-    to[4 * step] = even_b - odd_b;
-    to[5 * step] = g2;
-  }
-  template <typename V> static WEFT_INLINE void result(const V *m, V *to, int from, int step) {
-    V sum_a = m[from] + m[2 * from], difference_a = m[from] - m[2 * from],
-      sum_b = m[3 * from] + m[4 * from], difference_b = m[3 * from] - m[4 * from];
-    to[0] = m[0] + sum_a + sum_b;
-    to[step] = difference_a * kA + difference_b * kB;
-    to[2 * step] = sum_a * kAA + sum_b * kBB;
-    to[3 * step] = difference_a * (kAA * kA) + difference_b * (kBB * kB) + m[5 * from];
-  }
-};
-
-// Where a tile lies.
-struct Place {
-  int64_t image, row, column; // of its first result
-};
-template <int kTile> WEFT_INLINE Place place_of(const WinogradShape &s, int64_t tile) {
-  int64_t columns = s.tile_columns(kTile), rows = s.tile_rows(kTile);
-  return {tile / (rows * columns), tile / columns % rows * kTile, tile % columns * kTile};
-}
 
 template <int kLanes, int kTile>
 WEFT_INLINE void image_channels(const WinogradShape &s, const float *const *pixels, int64_t &c,
@@ -291,19 +198,22 @@ WEFT_INLINE void result_tiles(const WinogradShape &s, const float *from, int64_t
   };
 WEFT_WINOGRAD(Plain, )
 #if defined(__x86_64__)
-WEFT_WINOGRAD(Avx2, __attribute__((target("avx2,fma"))))
-WEFT_WINOGRAD(Avx512, __attribute__((target("avx512f"))))
+WEFT_WINOGRAD(Avx2, WEFT_AVX2)
+WEFT_WINOGRAD(Avx512, WEFT_AVX512)
 #endif
 #undef WEFT_WINOGRAD
 
 template <int kTile> const WinogradTransforms &transforms_here() {
+  switch (processor_here()) {
 #if defined(__x86_64__)
-  if (has_avx512())
+  case Processor::kAvx512:
     return Avx512<kTile>::kAll;
-  if (has_avx2() && __builtin_cpu_supports("fma"))
+  case Processor::kAvx2:
     return Avx2<kTile>::kAll;
 #endif
-  return Plain<kTile>::kAll;
+  default:
+    return Plain<kTile>::kAll;
+  }
 }
 
 } // namespace
