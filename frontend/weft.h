@@ -3,6 +3,7 @@
 
 #include "weft/autocast.h"
 #include "weft/autograd.h"
+#include "weft/checkpoint.h"
 #include "weft/composites.h"
 #include "weft/config.h"
 #include "weft/data/data.h"

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "frontend/ops/promotion.h"
+#include "frontend/recorder/checkpoint.h"
 #include "frontend/recorder/emit.h"
 #include "frontend/recorder/state_api.h"
 #include "frontend/tensor/impl.h"
@@ -150,6 +151,10 @@ public:
         pending_of(edge.node).pieces.push_back(
             {*band, edge.index, GradRef(node), std::move(pending.cotangents[0])});
       } else {
+        auto reached = std::find_if(pending.cotangents.begin(), pending.cotangents.end(),
+                                    [](const Var &g) { return static_cast<bool>(g); });
+        if (!node->given_up.empty() && reached != pending.cotangents.end())
+          replay_.put_back(*node, *reached);
         std::optional<uint32_t> later;
         if (leave_product(*node, pending.cotangents[0]))
           later = 1;
@@ -166,9 +171,13 @@ public:
         node->line = Session::line(); // where, for whoever wants it again
         node->operands.clear();
         node->results.clear();
+        node->given_up.clear();
         node->operands.resize(node->edges.size());
+      } else if (!node->given_up.empty()) {
+        Replay::give_up(*node);
       }
     }
+    replay_.clear();
     mark();
   }
 
@@ -362,6 +371,7 @@ private:
   }
 
   bool retain_, create_graph_, restricted_ = false;
+  Replay replay_;
   std::unordered_map<GradNode *, Pending> pending_;
   // Highest number first: whoever uses a node's results was recorded after it.
   std::priority_queue<std::pair<uint64_t, GradNode *>> queue_;

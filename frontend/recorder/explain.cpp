@@ -151,7 +151,7 @@ Evaluation EvaluationRecord::snapshot() const {
   std::lock_guard<std::mutex> lock(mutex_);
   Evaluation copy = data;
   if (report) {
-    copy.notes = report->remarks;
+    copy.notes.insert(copy.notes.end(), report->remarks.begin(), report->remarks.end());
     copy.peak_holders = holders_of(report->plan, data.planned_peak_bytes);
   }
   return copy;

@@ -3,6 +3,7 @@
 #include "dialects/weft/ir/Custom.h"
 #include "dialects/weft/ir/IndexBounds.h"
 #include "dialects/weft/ir/RuleChecks.h"
+#include "frontend/recorder/checkpoint.h"
 #include "frontend/recorder/exchange.h"
 #include "frontend/recorder/state.h"
 #include "frontend/recorder/state_api.h"
@@ -379,6 +380,8 @@ Node *IrState::enter(Signature *signature, llvm::ArrayRef<const Var *> operands,
   ++r.statistics.recorded_ops;
   if (signature->exchange == Exchange::kCollective)
     note_collective(node);
+  if (thread_checkpoint) [[unlikely]]
+    note_recorded(*thread_checkpoint, *node);
   return node;
 }
 

@@ -46,6 +46,9 @@ void unclaim(Slice &slice);
 // The outputs are leaves now (their cells are set by the caller); the ops go.
 void retire(Slice &slice);
 
+// For each checkpoint whose ops are among the slice's a second time: how many are, and its line.
+std::vector<std::string> checkpoint_notes(const Slice &slice);
+
 // The slice as a module with one function @main, in bytecode, with locations.
 std::string write_module(const Slice &slice);
 

@@ -266,6 +266,7 @@ struct Node : Pooled<Node> {
   bool lost = false;     // it reads, maybe through others, what a failed run has lost
   InlineVector<Value *, 3> operands;         // each counts as a use
   InlineVector<Value *, 1> results;          // null once nobody refers to it
+  LineRef again; // it computes again what a checkpoint did not keep: the checkpoint's line
   Node *previous = nullptr, *next = nullptr; // all live ops, in order
 
   // Whether a cut may compute it that was not asked for it.
@@ -279,6 +280,16 @@ struct GradEdge {
   uint32_t index = 0;
 };
 
+struct Checkpoint;
+
+// A saved value that is not kept: value `number` of the checkpoint, which computes it again.
+struct GivenUp {
+  std::shared_ptr<Checkpoint> checkpoint;
+  uint32_t number;
+  bool is_result; // of the call, else one of its operands
+  uint32_t index;
+};
+
 // A call whose derivative can be recorded, or (signature null) a leaf where gradients add up.
 struct GradNode : Pooled<GradNode> {
   uint32_t refs = 0;
@@ -289,6 +300,7 @@ struct GradNode : Pooled<GradNode> {
   InlineVector<GradEdge, 2> edges;    // one an operand; null where no gradient is wanted
   InlineVector<ValueRef, 2> operands; // saved ones, null the others
   InlineVector<ValueRef, 1> results;  // saved ones, null the others
+  std::vector<GivenUp> given_up;      // saved ones that are null for now (checkpoint.h)
   TypeRef leaf_type;
   Tensor grad; // of a leaf
 
