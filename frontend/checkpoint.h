@@ -40,17 +40,17 @@ public:
 
   // What fn gives for these arguments.
   template <typename... A> auto operator()(const A &...arguments) const {
-    using Result = std::decay_t<decltype(recorder::call_at(location_, *fn_, arguments...))>;
+    using Result = std::decay_t<decltype(call(arguments...))>;
     if constexpr (std::is_void_v<Result>) {
-      recorder::call_at(location_, *fn_, arguments...);
+      call(arguments...);
     } else {
       if (!grad_enabled())
-        return Result(recorder::call_at(location_, *fn_, arguments...));
+        return Result(call(arguments...));
       std::tuple<std::decay_t<A>...> given(arguments...);
       tensor_tree::Flatten inputs, results;
       inputs(given);
       recorder::CheckpointScope scope(inputs.tensors, location_);
-      Result result = recorder::call_at(location_, *fn_, arguments...);
+      Result result = call(arguments...);
       results(result);
       scope.close(results.tensors, location_);
       return result;
@@ -58,6 +58,18 @@ public:
   }
 
 private:
+  // At the line of checkpoint() where fn is a layer, which takes one.
+  template <typename... A> decltype(auto) call(const A &...arguments) const {
+    if constexpr (!recorder::takes_location<F>())
+      return (*fn_)(arguments...);
+    else if constexpr (requires { (*fn_)(arguments..., location_); })
+      return (*fn_)(arguments..., location_);
+    else { // arguments that have defaults come before it
+      CallerScope caller(location_);
+      return (*fn_)(arguments...);
+    }
+  }
+
   std::shared_ptr<F> fn_;
   Location location_;
 };

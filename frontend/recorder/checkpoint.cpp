@@ -24,6 +24,10 @@ bool runs_once(const Signature &signature) {
   return signature.checks || signature.exchange != Exchange::kNone;
 }
 
+ValueRef &saved(GradNode &node, bool is_result, uint32_t index) {
+  return is_result ? node.results[index] : node.operands[index];
+}
+
 // A condition that holds, and is known when g is: whether its first element equals itself or not.
 // Null where reading one element of g is an exchange, or there is none.
 Var condition_of(const Var &g) {
@@ -119,7 +123,7 @@ public:
         each.source->value = ValueRef();
       } else {
         each.node->given_up.push_back({checkpoint, number, each.is_result, each.index});
-        (each.is_result ? each.node->results : each.node->operands)[each.index] = ValueRef();
+        saved(*each.node, each.is_result, each.index) = ValueRef();
       }
     }
     for (CheckpointRegion *around = outer; around; around = around->outer)
@@ -284,13 +288,13 @@ void Replay::put_back(GradNode &node, const Var &cotangent) {
       }
     }
     ValueRef value = done_.find(each.checkpoint.get())->second.values[each.number];
-    (each.is_result ? node.results : node.operands)[each.index] = std::move(value);
+    saved(node, each.is_result, each.index) = std::move(value);
   }
 }
 
 void Replay::give_up(GradNode &node) {
   for (const GivenUp &each : node.given_up)
-    (each.is_result ? node.results : node.operands)[each.index] = ValueRef();
+    saved(node, each.is_result, each.index) = ValueRef();
 }
 
 void Replay::record(const std::shared_ptr<Checkpoint> &checkpoint, const Var &condition) {
