@@ -84,9 +84,9 @@ private:
 //     x = weft::checkpoint(block)(x);
 //
 // Kept are also the results of what runs once: lookups and checks of indices, users' kernels, what
-// ranks exchange, and calls of jit functions. What fn computes of captured tensors alone is computed
-// again only where forward and backward are programs of their own: give as arguments what it begins
-// with. Calls nest; under NoGrad it is a plain call. docs/memory.md tells more.
+// ranks exchange, and calls of jit functions. What fn computes of captured tensors alone is
+// computed again only where forward and backward are programs of their own: give as arguments what
+// it begins with. Calls nest; under NoGrad it is a plain call. docs/patterns.md tells more.
 template <typename F>
 Checkpointed<std::decay_t<F>> checkpoint(F &&fn, Location location = Location::current()) {
   return {std::forward<F>(fn), location};
