@@ -8,8 +8,9 @@
 #                  next start has a rank less, but M at least
 # Each rank gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, WEFT_RENDEZVOUS (a file in which
 # the ranks meet), WEFT_JOB_ID and WEFT_RESTART (how often the job was started before). Signals
-# that end this script go to the ranks. The status is that of the rank that failed first; 128 and
-# the signal's number where a signal ended it.
+# that end this script go to the ranks. The status is that of the rank that failed first; of ranks
+# that ended together, of one that a signal ended, whom the others missed. It is 128 and the
+# signal's number where a signal ended that rank.
 set -uo pipefail
 
 fail() { echo "tools/launch.sh: $1" >&2; exit 2; }
@@ -67,6 +68,21 @@ start_rank() {
 # "by signal 9 (KILL)", "with status 3".
 how() { if (($1 > 128 && $1 < 193)); then echo "by signal $(($1 - 128)) ($(kill -l $(($1 - 128))))"; else echo "with status $1"; fi; }
 
+# Of ranks that have ended by now, one that a signal ended is the cause: the others failed because
+# it had gone, though their end may be seen first. Sets rank and status.
+blame_signal() {
+  ((status > 128)) && return
+  sleep 0.05 # what ended just before may be unknown to the shell yet
+  local process running
+  running=" $(jobs -pr | tr '\n' ' ') "
+  for process in "${!rank_of[@]}"; do
+    [[ $running == *" $process "* ]] && continue
+    wait "$process"
+    local its=$?
+    ((its > 128)) && { rank=${rank_of[$process]} status=$its; return; }
+  done
+}
+
 # Until all have ended, for so many seconds.
 wait_for_ranks() {
   local tries=$(($1 * 20)) process left
@@ -115,6 +131,7 @@ for ((restart = 0; ; ++restart)); do
     rank=${rank_of[$process]}
     unset "rank_of[$process]"
     if ((status)); then
+      blame_signal 2>/dev/null
       echo "tools/launch.sh: rank $rank of $ranks ended $(how $status); ending the others" >&2
       break
     fi

@@ -18,6 +18,7 @@ case $1 in
 status) [[ $RANK == 1 ]] && exit 7; exec sleep 1000 ;;
 once) [[ $RANK == 1 && $WEFT_RESTART == 0 ]] && kill -9 $$; [[ $WEFT_RESTART == 0 ]] && exec sleep 1000 ;;
 last) [[ $RANK == 2 ]] && exit 4; [[ $WORLD_SIZE == 3 ]] && exec sleep 1000 ;;
+gone) sleep 0.2; [[ $RANK == 0 ]] && exit 1; [[ $RANK == 1 ]] && kill -9 $$; exec sleep 1000 ;;
 stubborn) trap '' TERM; echo $$ >"pid.$RANK"; [[ $RANK == 0 ]] && exit 3; while :; do sleep 0.1; done ;;
 signal) trap 'echo "$RANK got it"; exit 0' INT; echo $$ >"pid.$RANK"; while :; do sleep 0.1; done ;;
 esac
@@ -33,6 +34,11 @@ done
 out=$(launch -n 3 bash rank.sh status 2>&1)
 (($? == 7)) || fail "not the status of the rank that failed: $out"
 expect "tools/launch.sh: rank 1 of 3 ended with status 7; ending the others" "$out"
+
+# Rank 0 ends because rank 1 has gone, at the same moment: the cause is named, whichever is seen first.
+out=$(launch -n 3 bash rank.sh gone 2>&1)
+(($? == 137)) || fail "not the status of the rank that was killed: $out"
+expect "tools/launch.sh: rank 1 of 3 ended by signal 9 (KILL); ending the others" "$out"
 
 out=$(launch -n 2 --restarts 2 bash rank.sh once 2>&1) || fail "not restarted: $out"
 expect "tools/launch.sh: rank 1 of 2 ended by signal 9 (KILL); ending the others" "$out"

@@ -95,6 +95,20 @@ static bool writes(const Program &program) {
   });
 }
 
+// Whether a product may read a permuted tensor: where it lies permuted, the product is summed up in
+// another order than where it was copied to another device, row by row.
+static bool has_permuted_products(const Program &program) {
+  static const std::set<std::string> products = {"matmul", "linear", "attention", "conv2d",
+                                                 "conv_transpose2d"};
+  bool permuted = false;
+  for (const Step &step : program.steps) {
+    permuted = permuted || step.call == "permute";
+    if (permuted && products.contains(step.call))
+      return true;
+  }
+  return false;
+}
+
 Outcome run(const Program &program, const Tensors &inputs, const std::vector<Device> &devices) {
   Outcome outcome;
   try {
@@ -114,7 +128,7 @@ Outcome run(const Program &program, const Setup &setup) {
   manual_seed(program.seed);
   std::vector<Device> devices(setup.devices.begin(), setup.devices.end());
   DeviceScope scope(devices[0]);
-  if (devices.size() == 1 || writes(program))
+  if (devices.size() == 1 || writes(program) || has_permuted_products(program))
     devices.clear();
   Outcome outcome = run(program, {}, devices);
   if (whole_kernels && outcome.error.empty())
