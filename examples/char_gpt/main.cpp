@@ -193,6 +193,9 @@ int main(int argc, char **argv) {
   app.add_option("--dropout", options.sizes.dropout, "on embeddings and residual branches")
       ->check(CLI::Range(0.0, 0.9))
       ->capture_default_str();
+  app.add_flag("--recompute", arguments.cadence.recompute,
+               "compute each block again for its gradient instead of keeping it: the same losses "
+               "in less memory");
   app.add_option("--prompt", arguments.prompt,
                  "what the samples continue; default: the start of the validation text");
   app.add_option("--validate-every", arguments.cadence.validate, "steps")

@@ -28,7 +28,7 @@ CharGpt::CharGpt(const ModelSizes &sizes)
 weft::Tensor CharGpt::operator()(const weft::Tensor &ids) const {
   weft::Tensor x = dropout_(tokens_(ids) + positions_.weight.narrow(0, 0, ids.size(1)));
   for (const nn::TransformerBlock &block : blocks_)
-    x = block(x);
+    x = recompute_ ? weft::checkpoint(block)(x) : block(x);
   return head_(norm_(x));
 }
 

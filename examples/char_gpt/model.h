@@ -23,12 +23,19 @@ public:
 
   weft::Tensor operator()(const weft::Tensor &ids) const;
 
+  // Whether training keeps of each block what it begins with, and computes the rest again on the
+  // way back: the same bits in less memory.
+  void recompute_blocks(bool recompute) {
+    recompute_ = recompute;
+  }
+
   const ModelSizes &sizes() const {
     return sizes_;
   }
 
 private:
   ModelSizes sizes_;
+  bool recompute_ = false;
   weft::nn::Embedding tokens_, positions_;
   weft::nn::Dropout dropout_;
   std::vector<weft::nn::TransformerBlock> blocks_;

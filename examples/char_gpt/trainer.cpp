@@ -42,6 +42,7 @@ Trainer::Trainer(const RunOptions &options, const Cadence &cadence, const Corpus
       loader_(weft::data::TextDataset(corpus.training, options.sizes.context),
               {.batch_size = options.batch, .replacement = true, .seed = options.seed}),
       ranks_(ranks) {
+  model_.recompute_blocks(cadence.recompute);
   if (ranks_.defined()) {
     if (options.batch % ranks_.size() != 0)
       throw weft::Error(weft::ErrorKind::kValue,

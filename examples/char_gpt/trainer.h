@@ -22,10 +22,11 @@ struct TrainingReport {
   double ms_per_step = 0; // median over the steps after the first, which compiles
 };
 
-// How often, in steps. Neither changes what is learned.
+// How often, in steps, and in how much memory. None of it changes what is learned.
 struct Cadence {
   int64_t validate = 100;  // takes as long as about five steps
   int64_t checkpoint = 50; // 10 MB a time; a killed run loses so many steps
+  bool recompute = false;  // CharGpt::recompute_blocks
 };
 
 class Trainer {

@@ -103,6 +103,19 @@ TEST_F(CharGpt, LearnsAndLeavesACompleteCurve) {
   EXPECT_NE(curve[60].back(), ',') << "a validation at the last step";
 }
 
+// And the same state in the end.
+TEST_F(CharGpt, RecomputedBlocksGiveTheSameCurve) {
+  ASSERT_EQ(run_process(command(folder_ + "/kept")).exit_code, 0);
+  const std::string again = folder_ + "/again";
+  ProcessResult result = run_process(command(again, {"--recompute"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::string curve = read_whole(folder_ + "/kept/curve.csv");
+  EXPECT_FALSE(curve.empty());
+  EXPECT_EQ(read_whole(again + "/curve.csv"), curve);
+  EXPECT_EQ(read_whole(again + "/checkpoint.safetensors"),
+            read_whole(folder_ + "/kept/checkpoint.safetensors"));
+}
+
 TEST_F(CharGpt, AKilledRunContinuesTheSameCurve) {
   ASSERT_EQ(run_process(command(folder_ + "/whole")).exit_code, 0);
   const std::string curve = read_whole(folder_ + "/whole/curve.csv"),
