@@ -2,8 +2,10 @@
 """Makes a page of what benchmarks/run.sh measured: what is behind a peer first, then a table and a
 plot for each suite.
 
-Usage: report.py FILE... [--out FOLDER]. FILE: JSON lines (run.sh --json); FOLDER gets performance.md
-and a plot for each suite (default: the folder of the first file).
+Usage: report.py FILE... [--out FOLDER] [--trace NAME=TRACE --peaks GFLOPS,GBS]. FILE: JSON lines
+(run.sh --json); FOLDER gets performance.md and a plot for each suite (default: the folder of the
+first file). TRACE: what WEFT_PROFILE wrote; it becomes a plot of the roofline, a point a kernel or
+library call. GFLOPS and GBS are the machine's peaks, which weft-prof prints.
 """
 import argparse
 import collections
@@ -12,9 +14,11 @@ import math
 import os
 import sys
 
-JUDGED = "weft"
+JUDGED = ("weft", "weft-jit")  # as users write it, and jitted
 OWN = ("weft", "limit")  # impls that start with these are no peers
 COLUMN, ROW, LABEL, BAR = 16, 14, 190, 420  # of a plot, in pixels
+WIDTH, HEIGHT, MARGIN = 640, 400, 50  # of a roofline's
+MOST_LOST = 8  # calls that a roofline names
 
 
 def read(files):
@@ -53,12 +57,17 @@ def scaled(value, unit):
     return (value / 1e6, "MB") if unit == "B" else (value, unit)
 
 
-def compared(cases):
-    """Of each case that a peer has: (Weft's value / the best peer's, case, that peer)."""
+def compared(cases, impl):
+    """Of each case that a peer has: (the value of Weft's impl / the best peer's, case, that peer)."""
     for case, values in cases.items():
         best = best_peer(values)
-        if best and JUDGED in values and best[0] > 0 and values[JUDGED] > 0:
-            yield values[JUDGED] / best[0], case, best[1]
+        if best and impl in values and best[0] > 0 and values[impl] > 0:
+            yield values[impl] / best[0], case, best[1]
+
+
+def judged(cases):
+    """Weft's impls that the cases have, with what compared() gives."""
+    return {impl: found for impl in JUDGED if (found := list(compared(cases, impl)))}
 
 
 def mean(ratios):
@@ -67,20 +76,22 @@ def mean(ratios):
 
 def table(cases, unit):
     impls = list(dict.fromkeys(impl for values in cases.values() for impl in values))
-    lines = ["| case | " + " | ".join(impls) + " | Weft / best peer |",
-             "|---" * (len(impls) + 2) + "|"]
-    ratios = {case: ratio for ratio, case, _ in compared(cases)}
+    ratios = {impl: {case: ratio for ratio, case, _ in found} for impl, found in judged(cases).items()}
+    heads = ["case"] + impls + [f"{impl} / best peer" for impl in ratios]
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for case, values in cases.items():
-        cells = [number(scaled(values[i], unit)[0]) if i in values else "" for i in impls]
-        ratio = f"{ratios[case]:.2f}" if case in ratios else ""
-        lines.append(f"| {case} | " + " | ".join(cells) + f" | {ratio} |")
+        cells = [case] + [number(scaled(values[i], unit)[0]) if i in values else "" for i in impls]
+        cells += [f"{of[case]:.2f}" if case in of else "" for of in ratios.values()]
+        lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
 def plot(cases, title):
-    """Weft's value divided by each peer's, a bar each; the line is 1: level."""
-    bars = [(case, impl, values[JUDGED] / value) for case, values in cases.items()
-            if JUDGED in values for impl, value in values.items() if is_peer(impl) and value > 0]
+    """Weft's value divided by each peer's, a bar each; the line is 1: level. Of Weft jitted where it
+    was measured."""
+    bars = [(case, impl, values[own] / value) for case, values in cases.items()
+            for own in [next((i for i in reversed(JUDGED) if i in values), None)] if own
+            for impl, value in values.items() if is_peer(impl) and value > 0]
     if not bars:
         return None
     impls = list(dict.fromkeys(impl for _, impl, _ in bars))
@@ -106,25 +117,99 @@ def plot(cases, title):
     return "\n".join(svg) + "\n"
 
 
-def page(tables, folder):
+def calls_of(path):
+    """The kernels and library calls of a trace, one of each symbol and type: the fastest, with how
+    much time all of them took."""
+    with open(path) as file:
+        events = json.load(file)["traceEvents"]
+    calls = {}
+    for event in events:
+        args = event.get("args", {})
+        if event.get("cat") in ("kernel", "library") and args.get("flops") and args.get("bytes") \
+                and event["dur"] > 0:
+            key = (event["name"], args.get("types"))
+            call = calls.setdefault(key, {"name": event["name"], "flops": args["flops"],
+                                          "bytes": args["bytes"], "least": math.inf, "us": 0.0})
+            call["least"] = min(call["least"], event["dur"])
+            call["us"] += event["dur"]
+    return list(calls.values())
+
+
+def roofline(calls, gflops, gbs, title):
+    """Each call at its operations per byte and its GFLOP/s, as large as its share of the time; the
+    line is what the machine can do."""
+    at = lambda call: (call["flops"] / call["bytes"], call["flops"] / call["least"] / 1e3)
+    points = [at(call) for call in calls]
+    low = 10 ** math.floor(math.log10(min(p[0] for p in points + [(gflops / gbs, 0)])))
+    high = 10 ** math.ceil(math.log10(max(p[0] for p in points + [(gflops / gbs, 0)])))
+    top = 10 ** math.ceil(math.log10(max([gflops] + [p[1] for p in points])))
+    bottom = 10 ** math.floor(math.log10(min([low * gbs] + [p[1] for p in points])))
+    scale = lambda v, a, b, length: length * math.log(v / a) / math.log(b / a)
+    x = lambda v: MARGIN + scale(v, low, high, WIDTH - 2 * MARGIN)
+    y = lambda v: HEIGHT - MARGIN - scale(v, bottom, top, HEIGHT - 2 * MARGIN)
+    svg = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
+           'font-family="sans-serif" font-size="11">', f'<text x="4" y="14">{title}</text>',
+           f'<text x="{WIDTH // 2 - 60}" y="{HEIGHT - 8}">operations per byte</text>',
+           f'<text x="4" y="{MARGIN - 14}">GFLOP/s</text>']
+    decades = lambda a, b: [10.0 ** k for k in range(round(math.log10(a)), round(math.log10(b)) + 1)]
+    for v in decades(low, high):
+        svg.append(f'<line x1="{x(v):.0f}" x2="{x(v):.0f}" y1="{MARGIN}" y2="{HEIGHT - MARGIN}" '
+                   f'stroke="#ddd"/><text x="{x(v) - 8:.0f}" y="{HEIGHT - MARGIN + 14}">{v:g}</text>')
+    for v in decades(bottom, top):
+        svg.append(f'<line x1="{MARGIN}" x2="{WIDTH - MARGIN}" y1="{y(v):.0f}" y2="{y(v):.0f}" '
+                   f'stroke="#ddd"/><text x="4" y="{y(v) + 4:.0f}">{v:g}</text>')
+    roof = lambda v: min(gflops, v * gbs)
+    path = " ".join(f"{x(v):.1f},{y(roof(v)):.1f}" for v in (low, gflops / gbs, high))
+    svg.append(f'<polyline points="{path}" fill="none" stroke="black"/>')
+    total = sum(call["us"] for call in calls)
+    for call, (intensity, speed) in zip(calls, points):
+        radius = 2 + 20 * math.sqrt(call["us"] / total)
+        colour = "hsl(210,60%,50%)" if call["name"].startswith("weft_") else "hsl(30,80%,50%)"
+        svg.append(f'<circle cx="{x(intensity):.1f}" cy="{y(speed):.1f}" r="{radius:.1f}" '
+                   f'fill="{colour}" fill-opacity="0.4"><title>{call["name"]}</title></circle>')
+    svg.append("</svg>")
+    return "\n".join(svg) + "\n"
+
+
+def roofline_section(name, calls, peaks, folder):
+    file_name = f"roofline-{name}.svg"
+    title = f"{name}: kernels (blue), library calls (orange)"
+    with open(os.path.join(folder, file_name), "w") as file:
+        file.write(roofline(calls, *peaks, title))
+    gflops, gbs = peaks
+    lines = ["", f"## Roofline of {name}", "", f"Peaks: {number(gflops)} GFLOP/s, {number(gbs)} GB/s. "
+             "A point is a kernel or library call at its best, as large as its share of the time.", "",
+             f"![{title}]({file_name})", "", "| of the time | of the roof | kernel or library call |",
+             "|---|---|---|"]
+    total = sum(call["us"] for call in calls)
+    for call in sorted(calls, key=lambda c: -c["us"])[:MOST_LOST]:
+        least = max(call["flops"] / gflops, call["bytes"] / gbs) / 1e3
+        lines.append(f"| {100 * call['us'] / total:.0f} % | {100 * least / call['least']:.0f} % | "
+                     f"{call['name']} |")
+    return lines
+
+
+def page(tables, folder, traces=(), peaks=None):
     lines = ["# Performance", "", "Made by `benchmarks/report.py` from one run of `benchmarks/run.sh`. "
              "Less is better; ratios compare, times of other machines do not.", "",
              "## Behind a peer", ""]
-    lost = [(ratio, suite, metric, threads, case, peer)
+    lost = [(ratio, suite, metric, threads, case, peer, impl)
             for (suite, metric, _, threads), cases in tables.items()
-            for ratio, case, peer in compared(cases) if ratio > 1]
+            for impl, found in judged(cases).items()
+            for ratio, case, peer in found if ratio > 1]
     if lost:
-        lines += ["| suite | case | threads | Weft / best peer | peer |", "|---|---|---|---|---|"]
-        lines += [f"| {suite}, {metric} | {case} | {threads} | {ratio:.2f} | {peer} |"
-                  for ratio, suite, metric, threads, case, peer in sorted(lost, reverse=True)]
+        lines += ["| suite | case | threads | Weft / best peer | peer | of Weft's |",
+                  "|---|---|---|---|---|---|"]
+        lines += [f"| {suite}, {metric} | {case} | {threads} | {ratio:.2f} | {peer} | {impl} |"
+                  for ratio, suite, metric, threads, case, peer, impl in sorted(lost, reverse=True)]
     else:
         lines.append("Nothing.")
     for (suite, metric, unit, threads), cases in tables.items():
         title = f"{suite}, {metric} in {scaled(0, unit)[1]}, {threads} threads"
         lines += ["", f"## {title}", ""]
-        ratios = [ratio for ratio, _, _ in compared(cases)]
-        if ratios:
-            lines += [f"Weft / best peer: geometric mean {mean(ratios):.2f} of {len(ratios)} cases, "
+        for impl, found in judged(cases).items():
+            ratios = [ratio for ratio, _, _ in found]
+            lines += [f"{impl} / best peer: geometric mean {mean(ratios):.2f} of {len(ratios)} cases, "
                       f"behind in {sum(r > 1 for r in ratios)}.", ""]
         if drawn := plot(cases, title):
             name = "-".join((suite, metric, str(threads))).replace(" ", "-").replace("/", "-") + ".svg"
@@ -132,6 +217,8 @@ def page(tables, folder):
                 file.write(drawn)
             lines += [f"![{title}]({name})", ""]
         lines += table(cases, unit)
+    for name, calls in traces:
+        lines += roofline_section(name, calls, peaks, folder)
     return "\n".join(lines) + "\n"
 
 
@@ -139,10 +226,28 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("files", nargs="+", metavar="FILE")
     parser.add_argument("--out", metavar="FOLDER")
+    parser.add_argument("--trace", action="append", default=[], metavar="NAME=TRACE")
+    parser.add_argument("--peaks", metavar="GFLOPS,GBS")
     given = parser.parse_args()
+    if given.trace and not given.peaks:
+        parser.error("--trace needs --peaks=GFLOPS,GBS, which weft-prof TRACE prints")
+    try:
+        peaks = tuple(map(float, given.peaks.split(","))) if given.peaks else None
+        if peaks is not None and (len(peaks) != 2 or min(peaks) <= 0):
+            raise ValueError
+    except ValueError:
+        parser.error(f"--peaks is {given.peaks}; it must be two numbers above 0: GFLOPS,GBS")
+    traces = []
+    for each in given.trace:
+        name, equals, path = each.partition("=")
+        if not (name and equals and path):
+            parser.error(f"--trace is {each}; it must be NAME=TRACE")
+        traces.append((name, calls_of(path)))
+        if not traces[-1][1]:
+            parser.error(f"{path} has no kernel and no library call with flops and bytes")
     folder = given.out or os.path.dirname(os.path.abspath(given.files[0]))
     os.makedirs(folder, exist_ok=True)
-    text = page(read(given.files), folder)
+    text = page(read(given.files), folder, traces, peaks)
     with open(os.path.join(folder, "performance.md"), "w") as file:
         file.write(text)
     print(os.path.join(folder, "performance.md"))
