@@ -321,7 +321,7 @@ static void go_back() {
 absl::Status loss_of(Value *leaf) {
   if (leaf->is_scalar || !leaf->cell || !leaf->cell->buffer)
     return absl::OkStatus();
-  std::shared_ptr<EvaluationRecord> record = leaf->evaluation;
+  EvaluationRecord *record = leaf->evaluation.get();
   // Its memory may be another value's by now.
   if (record && !record->loss.ok())
     return record->loss;
@@ -334,7 +334,7 @@ absl::Status loss_of(Value *leaf) {
   // index may end it.
   if (record)
     record->loss = status;
-  go_back();
+  go_back(); // after which the record may be gone
   return status;
 }
 

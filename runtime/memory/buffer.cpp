@@ -79,14 +79,16 @@ bool Buffer::is_idle() const {
 }
 
 absl::Status Buffer::error() const {
-  std::shared_ptr<const Event> write = last_write();
-  return write && write->done() ? write->wait() : absl::OkStatus();
+  std::lock_guard lock(mutex_);
+  return write_ && write_->done() ? write_->wait() : absl::OkStatus();
 }
 
 Buffer::Uses Buffer::begin_read(std::shared_ptr<const Event> event) {
   std::lock_guard lock(mutex_);
   std::erase_if(reads_, is_done);
   reads_.push_back(std::move(event));
+  if (write_ && write_->done() && write_->wait().ok())
+    write_ = nullptr;
   return {write_, {}};
 }
 
@@ -101,11 +103,6 @@ Buffer::Uses Buffer::begin_write(std::shared_ptr<const Event> event) {
   }
   drop_all(dependents);
   return before;
-}
-
-uint64_t Buffer::contents() const {
-  std::lock_guard lock(mutex_);
-  return contents_;
 }
 
 uint32_t Buffer::count_use() {

@@ -1,6 +1,7 @@
 // A piece of memory and what is under way on it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -73,7 +74,9 @@ public:
   absl::Status error() const;
 
   // A number for what the buffer holds: no other buffer has had it, and each write gives a new one.
-  uint64_t contents() const;
+  uint64_t contents() const {
+    return contents_.load(std::memory_order_acquire);
+  }
   // How often the present contents were used by programs that count on them: this one included.
   uint32_t count_use();
   // Called by whoever writes the buffer other than by begin_write(), before the write: drops what
@@ -109,9 +112,9 @@ private:
 
   mutable std::mutex mutex_;
   std::shared_ptr<const Event>
-      write_; // the last write; null when the contents were there from the start
+      write_; // the last write; null where nothing was written, or that is over and went well
   std::vector<std::shared_ptr<const Event>> reads_; // since then, but for those that have ended
-  uint64_t contents_;
+  std::atomic<uint64_t> contents_; // written under the mutex
   uint32_t contents_uses_ = 0;
   std::vector<std::weak_ptr<BufferDependent>> dependents_;
 };
