@@ -132,27 +132,16 @@ WEFT_INLINE void compute(const Task &task) {
 void compute_plain(const Task &task) {
   compute(task);
 }
-#if defined(__x86_64__)
 WEFT_AVX2 void compute_avx2(const Task &task) {
   compute(task);
 }
 WEFT_AVX512 void compute_avx512(const Task &task) {
   compute(task);
 }
-#endif
 
 using Compute = void (*)(const Task &task);
 Compute compute_here() {
-  switch (processor_here()) {
-#if defined(__x86_64__)
-  case Processor::kAvx512:
-    return compute_avx512;
-  case Processor::kAvx2:
-    return compute_avx2;
-#endif
-  default:
-    return compute_plain;
-  }
+  return of_processor<Compute>(compute_plain, compute_avx2, compute_avx512);
 }
 
 class DepthwiseState : public runtime::LibraryCallState {

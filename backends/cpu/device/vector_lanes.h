@@ -15,7 +15,9 @@ namespace weft::backends::cpu {
 template <int kLanes> struct Lanes {
   using Vector = float __attribute__((ext_vector_type(kLanes)));
 };
-template <> struct Lanes<1> { using Vector = float; };
+template <> struct Lanes<1> {
+  using Vector = float;
+};
 template <int kLanes> using Vector = typename Lanes<kLanes>::Vector;
 
 template <int kLanes> WEFT_INLINE Vector<kLanes> load(const float *from) {
@@ -27,20 +29,25 @@ template <typename V> WEFT_INLINE void store(float *to, const V &value) {
   std::memcpy(to, &value, sizeof(V));
 }
 
-// Attributes of functions for the kinds of processor beside the plain one; only for x86.
+// Attributes of functions for the kinds of processor beside the plain one; of others than x86 the
+// functions are the plain one.
+#if defined(__x86_64__)
 #define WEFT_AVX2 __attribute__((target("avx2,fma")))
 #define WEFT_AVX512 __attribute__((target("avx512f")))
+#else
+#define WEFT_AVX2
+#define WEFT_AVX512
+#endif
 
 // By the instructions that oneDNN may use, so that its variable holds for our loops as well.
-enum class Processor { kPlain, kAvx2, kAvx512 };
-inline Processor processor_here() {
+template <typename T> const T &of_processor(const T &plain, const T &avx2, const T &avx512) {
 #if defined(__x86_64__)
   if (has_avx512())
-    return Processor::kAvx512;
+    return avx512;
   if (has_avx2() && __builtin_cpu_supports("fma"))
-    return Processor::kAvx2;
+    return avx2;
 #endif
-  return Processor::kPlain;
+  return plain;
 }
 
 } // namespace weft::backends::cpu

@@ -104,23 +104,12 @@ WEFT_INLINE bool weight_filters(const WinogradShape &s, const float *from, int64
     static constexpr WinogradGradientTransforms kAll = {gradient, weight};                         \
   };
 WEFT_WINOGRAD(Plain, )
-#if defined(__x86_64__)
 WEFT_WINOGRAD(Avx2, WEFT_AVX2)
 WEFT_WINOGRAD(Avx512, WEFT_AVX512)
-#endif
 #undef WEFT_WINOGRAD
 
 template <int kTile> const WinogradGradientTransforms &transforms_here() {
-  switch (processor_here()) {
-#if defined(__x86_64__)
-  case Processor::kAvx512:
-    return Avx512<kTile>::kAll;
-  case Processor::kAvx2:
-    return Avx2<kTile>::kAll;
-#endif
-  default:
-    return Plain<kTile>::kAll;
-  }
+  return of_processor(Plain<kTile>::kAll, Avx2<kTile>::kAll, Avx512<kTile>::kAll);
 }
 
 } // namespace
