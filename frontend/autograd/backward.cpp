@@ -75,7 +75,9 @@ public:
     if (weight.defined()) {
       g = read(weight, "gradient");
       if (g.dtype() != output.dtype() || g.dims() != output.dims() || g.device() != output.device())
-        fail(g.device() == output.device() ? ErrorKind::kShape : ErrorKind::kDevice,
+        fail(g.device() != output.device() ? ErrorKind::kDevice
+             : g.dims() != output.dims()   ? ErrorKind::kShape
+                                           : ErrorKind::kDType,
              "the gradient is " + describe(g) + ", " + what + " is " + describe(output) +
                  ": they must have one dtype and shape, and lie on one device");
       if (!create_graph_)

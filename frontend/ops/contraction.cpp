@@ -157,8 +157,9 @@ Tensor layer_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &
   auto parameter = [&](const Tensor &tensor, const char *argument) {
     Var p = read(tensor, argument);
     if (p.dims() != normalized_shape || p.dtype() != var.dtype())
-      fail(ErrorKind::kShape, std::string(argument) + " is " + describe(p) + "; it must be " +
-                                  name(var.dtype()) + " " + to_string(normalized_shape));
+      fail(p.dims() != normalized_shape ? ErrorKind::kShape : ErrorKind::kDType,
+           std::string(argument) + " is " + describe(p) + "; it must be " + name(var.dtype()) +
+               " " + to_string(normalized_shape));
     return p;
   };
   if (weight.defined())

@@ -307,8 +307,9 @@ Var bias_of(const Tensor &bias, int64_t count, DType dtype) {
   }
   Var var = read(bias, "bias");
   if (var.dims() != Shape{count} || var.dtype() != dtype)
-    fail(ErrorKind::kShape, "bias is " + describe(var) + "; it must be " + name(dtype) + " [" +
-                                std::to_string(count) + "]");
+    fail(var.dims() != Shape{count} ? ErrorKind::kShape : ErrorKind::kDType,
+         "bias is " + describe(var) + "; it must be " + name(dtype) + " [" + std::to_string(count) +
+             "]");
   return var;
 }
 
