@@ -28,19 +28,23 @@ ValueRef &saved(GradNode &node, bool is_result, uint32_t index) {
   return is_result ? node.results[index] : node.operands[index];
 }
 
-// A condition that holds, and is known when g is: whether its first element equals itself or not.
-// Null where reading one element of g is an exchange, or there is none.
+// A condition that holds, and is known when g is: whether a sum of some of it equals itself or not.
+// The first dim is whole, since its size may vary where a program is for a range of batch sizes.
+// Null where reading a part of g is an exchange, or there is none.
 Var condition_of(const Var &g) {
   if (!g || g.type().part || g.type().elements == 0)
     return Var();
   call_device = {g.device(), true};
-  Var first = g.without_history();
-  if (g.ndim() > 0) {
-    Shape starts(g.dims().size(), 0), ones(g.dims().size(), 1);
-    first = emit_reshape(emit_slice(first, starts, ones, ones), {});
+  Var some = g.without_history();
+  if (size_t rank = g.dims().size()) {
+    Shape starts(rank, 0), steps(rank, 1), limits(rank, 1), dims;
+    limits[0] = g.dims()[0];
+    for (size_t i = 0; i < rank; ++i)
+      dims.push_back(static_cast<int64_t>(i));
+    some = emit_reduce(ReduceKind::kSum, emit_slice(some, starts, limits, steps), dims);
   }
-  return emit_binary(Binary::kOr, emit_compare(Comparison::kEq, first, first),
-                     emit_compare(Comparison::kNe, first, first));
+  return emit_binary(Binary::kOr, emit_compare(Comparison::kEq, some, some),
+                     emit_compare(Comparison::kNe, some, some));
 }
 
 // x, but not before the condition is known. It is a choice between x and zero, so that no pass has
@@ -161,7 +165,7 @@ private:
   std::optional<uint32_t> made(const ValueRef &value) const {
     auto known = value ? numbers_.find(value.get()) : numbers_.end();
     return known != numbers_.end() && values_[known->second].op >= 0 ? std::optional(known->second)
-                                                                    : std::nullopt;
+                                                                     : std::nullopt;
   }
 
   std::vector<Wanted> wanted_by_history(std::span<const Var> results) const {
@@ -215,8 +219,8 @@ private:
       if (op < 0 || !op_needed[op])
         continue;
       if (n == 0 || values_[n - 1].op != op) {
-        Checkpoint::Op &copy = checkpoint->ops.emplace_back(
-            Checkpoint::Op{ops_[op].signature, ops_[op].line, {}, {}});
+        Checkpoint::Op &copy =
+            checkpoint->ops.emplace_back(Checkpoint::Op{ops_[op].signature, ops_[op].line, {}, {}});
         ++copy.signature->refs;
         for (uint32_t operand : ops_[op].operands)
           copy.operands.push_back(renumbered[operand]);

@@ -108,7 +108,9 @@ TEST(Checkpoint, TakesAndGivesSeveralTensors) {
 TEST(Checkpoint, OfCapturedParameters) {
   auto gradients = [](bool checkpointed) {
     Tensor w = tensor({{1.f, -2.f}, {0.5f, 3.f}}).set_requires_grad();
-    auto fn = [&](const Tensor &x) { return sigmoid(matmul(x, w)) * w.sum(); };
+    auto fn = [&](const Tensor &x) {
+      return sigmoid(matmul(x, w)) * w.sum();
+    };
     Tensor x = tensor({{0.5f, 1.f}, {2.f, -1.f}});
     weighed(checkpointed ? checkpoint(fn)(x) : fn(x)).backward();
     return w.grad().to_vector<float>();
@@ -141,7 +143,9 @@ TEST(Checkpoint, WritesStatisticsOnce) {
     manual_seed(4);
     nn::BatchNorm1d norm(3);
     Tensor x = randn({8, 3}).set_requires_grad();
-    auto fn = [&](const Tensor &given) { return relu(norm(given)); };
+    auto fn = [&](const Tensor &given) {
+      return relu(norm(given));
+    };
     for (int i = 0; i < 3; ++i)
       weighed(checkpointed ? checkpoint(fn)(x) : fn(x)).backward();
     return std::tuple(norm.running_mean.to_vector<float>(), norm.running_var.to_vector<float>(),
@@ -180,7 +184,9 @@ TEST(Checkpoint, HasGradientsOfGradients) {
   auto second = [](bool checkpointed) {
     Tensor x = tensor({0.5f, -1.f, 2.f}).set_requires_grad(),
            w = tensor({1.5f, 2.f, -0.5f}).set_requires_grad();
-    auto fn = [&](const Tensor &given) { return tanh(given * w) * exp(given); };
+    auto fn = [&](const Tensor &given) {
+      return tanh(given * w) * exp(given);
+    };
     Tensor y = checkpointed ? checkpoint(fn)(x) : fn(x);
     Tensor first = grad({y.sum()}, {x}, /*create_graph=*/true)[0];
     first.square().sum().backward();
@@ -245,8 +251,10 @@ TEST(Checkpoint, ThatThrowsLeavesNothingBehind) {
 // A layer's error stands at the line of the checkpoint.
 TEST(Checkpoint, OfALayerStandsAtItsLine) {
   nn::Linear linear(3, 2);
-  int line = __LINE__ + 1;
-  auto call = [&] { return checkpoint(linear)(ones({4, 5})); };
+  int line = __LINE__ + 2;
+  auto call = [&] {
+    return checkpoint(linear)(ones({4, 5}));
+  };
   message_of(call, ErrorKind::kShape, line);
 }
 
@@ -256,10 +264,11 @@ TEST(Checkpoint, LooksUpOnce) {
     nn::Embedding table(5, 4);
     nn::Linear head(4, 5);
     Tensor ids = tensor({int64_t(1), int64_t(4), int64_t(1)});
-    auto fn = [&](const Tensor &given) { return cross_entropy(head(tanh(table(given))), given); };
+    auto fn = [&](const Tensor &given) {
+      return cross_entropy(head(tanh(table(given))), given);
+    };
     (checkpointed ? checkpoint(fn)(ids) : fn(ids)).backward();
-    return std::pair(table.weight.grad().to_vector<float>(),
-                     head.weight.grad().to_vector<float>());
+    return std::pair(table.weight.grad().to_vector<float>(), head.weight.grad().to_vector<float>());
   };
   EXPECT_EQ(gradients(true), gradients(false));
   nn::Embedding table(5, 4);
@@ -309,6 +318,23 @@ TEST(Checkpoint, InATrace) {
     return program.run({full({5, 6}, 0.5)})[0].to_vector<float>();
   };
   EXPECT_EQ(gradients(true), gradients(false));
+}
+
+// What a backward computes again takes no part of a dim whose size varies.
+TEST(Checkpoint, InATraceForARangeOfBatchSizes) {
+  Tensor w = tensor({{1.f, -2.f}, {0.5f, 3.f}}).set_requires_grad();
+  auto fn = [w](const Tensor &x) {
+    return sin(exp(matmul(x, w)));
+  };
+  auto step = [&](const Tensor &x) {
+    Tensor loss = mean(checkpoint(fn)(x));
+    return std::pair(loss, grad({loss}, {w})[0]);
+  };
+  Program program = trace(step, {ones({4, 2})}, {}, BatchRange{.min = 2, .max = 6});
+  EXPECT_EQ(program.batch().max, 6);
+  Tensor loss = mean(fn(ones({4, 2})));
+  EXPECT_EQ(program.run({ones({4, 2})})[1].to_vector<float>(),
+            grad({loss}, {w})[0].to_vector<float>());
 }
 
 TEST(Checkpoint, IsExplained) {
