@@ -39,6 +39,28 @@ def DecomposePass : Pass<"weft-decompose", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numDecomposed", "decomposed", "ops rewritten by their decomposition">];
 }
 
+def ExpandPass : Pass<"weft-expand", "::mlir::ModuleOp"> {
+  let summary = "writes out ops that are short for elementwise ones";
+  let description = [{
+    Such an op is recorded as one, which costs little and reads well. The rewrites of the graph, and fusion, look at its parts.
+
+    ```mlir
+    %0 = weft.batch_norm_inference %x mean %m variance %v {eps = 1.0e-5 : f64} : (tensor<2x8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<2x8xf32>
+    ```
+    becomes
+    ```mlir
+    %e = weft.constant dense<9.99999974E-6> : tensor<8xf32>
+    %s = weft.add %v, %e : tensor<8xf32>
+    %r = weft.rsqrt %s : tensor<8xf32>
+    %f = weft.broadcast %r : tensor<8xf32> to tensor<2x8xf32>
+    %n = weft.broadcast %m : tensor<8xf32> to tensor<2x8xf32>
+    %c = weft.sub %x, %n : tensor<2x8xf32>
+    %0 = weft.mul %c, %f : tensor<2x8xf32>
+    ```
+  }];
+  let statistics = [Statistic<"numExpanded", "expanded", "ops written out">];
+}
+
 def WidenPass : Pass<"weft-widen", "::mlir::ModuleOp"> {
   let summary = "lets sums, products and extremes of narrow dtypes accumulate in wide ones";
   let description = [{

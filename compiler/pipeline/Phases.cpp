@@ -16,6 +16,7 @@ void addPhasePasses(mlir::OpPassManager &passes, Phase phase, const CompileOptio
     passes.addPass(createImportPass());
     break;
   case Phase::Graph:
+    passes.addPass(createExpandPass());
     passes.addPass(createSimplifyPass());
     passes.addPass(createCsePass());
     if (options.prepare)

@@ -223,7 +223,7 @@ private:
                        ir::DropoutOp, ir::AttentionOp, ir::AttentionGradientOp, ir::Conv2dOp,
                        ir::Conv2dInputGradientOp, ir::Conv2dWeightGradientOp, ir::MaxPool2dOp,
                        ir::MaxPool2dGradientOp, ir::AvgPool2dOp, ir::AvgPool2dGradientOp,
-                       ir::ArgSortOp>(op);
+                       ir::BatchNormInferenceOp, ir::ArgSortOp>(op);
     default:
       return false;
     }

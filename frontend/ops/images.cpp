@@ -40,12 +40,14 @@ Var by_channel(const Var &vector, const Shape &dims) {
   return emit_broadcast(emit_reshape(vector, raised), dims);
 }
 
-// A vector with one number a channel of x.
-Var channel_vector(const Tensor &tensor, const char *argument, int64_t channels, DType dtype) {
+// A vector with one number a channel of x, of x's dtype.
+Var channel_vector(const Tensor &tensor, const char *argument, const Var &x) {
   Var var = read(tensor, argument);
-  if (var.dims() != Shape{channels} || var.dtype() != dtype)
-    fail(ErrorKind::kShape, std::string(argument) + " is " + describe(var) + "; it must be " +
-                                name(dtype) + " [" + std::to_string(channels) + "]");
+  Shape channels{x.dims()[1]};
+  if (var.dims() != channels || var.dtype() != x.dtype())
+    fail(var.dims() != channels ? ErrorKind::kShape : ErrorKind::kDType,
+         "x is " + describe(x) + ", " + argument + " is " + describe(var) + "; it must be " +
+             name(x.dtype()) + " " + to_string(channels) + ", a number for each channel of x");
   return var;
 }
 
@@ -82,6 +84,13 @@ Tensor conv2d(const Tensor &x, const Tensor &weight, const Tensor &bias, Conv2dO
   Session session("conv2d", location);
   auto [input, w] =
       image_and_weight(x, weight, "[out channels, in channels / groups, height, width]");
+  int64_t channels = input.dims()[1], groups = options.groups;
+  if (groups >= 1 && w.dims()[1] * groups != channels)
+    fail(ErrorKind::kShape, "x has shape " + to_string(input.dims()) + ", weight has shape " +
+                                to_string(w.dims()) + ": weight is of " +
+                                std::to_string(w.dims()[1] * groups) + " channels" +
+                                (groups > 1 ? " in " + std::to_string(groups) + " groups" : "") +
+                                ", x has " + std::to_string(channels));
   // The op's own rule checks the rest.
   ConvolutionGeometry geometry{ints(options.stride), ints(options.padding), ints(options.dilation),
                                options.groups};
@@ -209,7 +218,7 @@ Tensor batch_norm(const Tensor &x, Tensor running_mean, Tensor running_variance,
          "x has shape " + to_string(var.dims()) + "; it must be [batch, channels, ...]");
   if (!is_floating(var.dtype()))
     fail(ErrorKind::kDType, "x is " + describe(var) + "; it must be floating, convert with to()");
-  int64_t channels = var.dims()[1], count = 1;
+  int64_t count = 1;
   for (int64_t i = 0; i < var.ndim(); ++i)
     count *= i == 1 ? 1 : var.dims()[i];
   // Parameters and statistics of 16-bit images may be float32, as PyTorch has it: then all is
@@ -221,29 +230,18 @@ Tensor batch_norm(const Tensor &x, Tensor running_mean, Tensor running_variance,
     var = widened(var);
   Var w, b, mean, variance;
   if (weight.defined())
-    w = channel_vector(weight, "weight", channels, var.dtype());
+    w = channel_vector(weight, "weight", var);
   if (bias.defined())
-    b = channel_vector(bias, "bias", channels, var.dtype());
+    b = channel_vector(bias, "bias", var);
   if (running_mean.defined())
-    mean = channel_vector(running_mean, "running_mean", channels, var.dtype());
+    mean = channel_vector(running_mean, "running_mean", var);
   if (running_variance.defined())
-    variance = channel_vector(running_variance, "running_variance", channels, var.dtype());
+    variance = channel_vector(running_variance, "running_variance", var);
   if (!options.training) {
     if (!mean || !variance)
       fail(ErrorKind::kValue, "running_mean or running_variance is undefined; without training "
                               "they are what x is normalized with");
-    // One product and one sum an element.
-    variance = widened(variance);
-    Var shifted =
-        emit_binary(Binary::kAdd, variance,
-                    broadcast(emit_constant(options.eps, variance.dtype()), variance.dims()));
-    Var scale = emit_unary(Unary::kRsqrt, shifted);
-    if (w)
-      scale = emit_binary(Binary::kMul, scale, widened(w));
-    Var y = emit_binary(Binary::kSub, widened(var), by_channel(widened(mean), var.dims()));
-    y = emit_binary(Binary::kMul, y, by_channel(scale, var.dims()));
-    return wrap(
-        rounded(b ? emit_binary(Binary::kAdd, y, by_channel(widened(b), var.dims())) : y, given));
+    return wrap(rounded(emit_batch_norm_inference(var, mean, variance, w, b, options.eps), given));
   }
   if (count < 2)
     fail(ErrorKind::kShape, "x has shape " + to_string(var.dims()) +
@@ -283,13 +281,11 @@ Tensor group_norm(const Tensor &x, int64_t groups, const Tensor &weight, const T
   Var rows = emit_reshape(widened(var), {var.dims()[0], groups, channels / groups * pixels});
   Var y = emit_reshape(emit_layer_norm(rows, Var(), Var(), 1, eps), var.dims());
   if (weight.defined())
-    y = emit_binary(
-        Binary::kMul, y,
-        by_channel(widened(channel_vector(weight, "weight", channels, var.dtype())), var.dims()));
+    y = emit_binary(Binary::kMul, y,
+                    by_channel(widened(channel_vector(weight, "weight", var)), var.dims()));
   if (bias.defined())
-    y = emit_binary(
-        Binary::kAdd, y,
-        by_channel(widened(channel_vector(bias, "bias", channels, var.dtype())), var.dims()));
+    y = emit_binary(Binary::kAdd, y,
+                    by_channel(widened(channel_vector(bias, "bias", var)), var.dims()));
   return wrap(rounded(y, var.dtype()));
 }
 
@@ -318,8 +314,9 @@ Tensor rms_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &we
   if (weight.defined()) {
     Var w = read(weight, "weight");
     if (w.dims() != normalized_shape || w.dtype() != given.dtype())
-      fail(ErrorKind::kShape, "weight is " + describe(w) + "; it must be " + name(given.dtype()) +
-                                  " " + to_string(normalized_shape));
+      fail(w.dims() != normalized_shape ? ErrorKind::kShape : ErrorKind::kDType,
+           "weight is " + describe(w) + "; it must be " + name(given.dtype()) + " " +
+               to_string(normalized_shape));
     y = emit_binary(Binary::kMul, y, emit_broadcast(widened(w), var.dims()));
   }
   return wrap(rounded(y, given.dtype()));

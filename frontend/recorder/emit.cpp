@@ -627,6 +627,19 @@ BatchNormResults emit_batch_norm(const Var &x, const Var &weight, const Var &bia
   return {std::move(results[0]), std::move(results[1]), std::move(results[2])};
 }
 
+Var emit_batch_norm_inference(const Var &x, const Var &mean, const Var &variance, const Var &weight,
+                              const Var &bias, double eps) {
+  ir::BatchNormInferenceOp::Properties p;
+  p.eps = real(eps);
+  p.operandSegmentSizes = {1, 1, 1, weight ? 1 : 0, bias ? 1 : 0};
+  SmallVector<const Var *, 5> operands = {&x, &mean, &variance};
+  if (weight)
+    operands.push_back(&weight);
+  if (bias)
+    operands.push_back(&bias);
+  return emit_one<ir::BatchNormInferenceOp>(operands, nullptr, p);
+}
+
 Var emit_attention(const Var &query, const Var &key, const Var &value, const Var &mask, bool causal,
                    double scale) {
   SmallVector<const Var *, 4> operands = {&query, &key, &value};

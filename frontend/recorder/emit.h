@@ -114,6 +114,9 @@ struct BatchNormResults {
   Var result, mean, variance;
 };
 BatchNormResults emit_batch_norm(const Var &x, const Var &weight, const Var &bias, double eps);
+// With given statistics; weight and bias may be null.
+Var emit_batch_norm_inference(const Var &x, const Var &mean, const Var &variance, const Var &weight,
+                              const Var &bias, double eps);
 Var emit_attention(const Var &query, const Var &key, const Var &value, const Var &mask, bool causal,
                    double scale);
 // The indices; the run ends with an error that names `user` ("weft.one_hot") unless each is in [0,

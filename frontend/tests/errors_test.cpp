@@ -157,6 +157,29 @@ TEST(Errors, IndicesOfClasses) {
   });
 }
 
+// An operand that has its shape and another dtype: a program that branches on the kind converts it.
+TEST(Errors, DTypesOfFittingShapes) {
+  Tensor x = ones({2, 3}), weight = ones({4, 3}), leaf = ones({3}).set_requires_grad();
+  expect_refused({
+      {"bias",
+       ErrorKind::kDType,
+       {"linear: bias is float64 [4]", "float32 [4]"},
+       [&] { linear(x, weight, ones({4}, float64)); }},
+      {"layer_norm",
+       ErrorKind::kDType,
+       {"layer_norm: weight is float64 [3]", "float32 [3]"},
+       [&] { layer_norm(x, {3}, ones({3}, float64)); }},
+      {"grad",
+       ErrorKind::kDType,
+       {"grad: the gradient is float64 [3]", "float32 [3]"},
+       [&] { grad({leaf * 2.0}, {leaf}, {.grad_outputs = {ones({3}, float64)}}); }},
+      {"shapes",
+       ErrorKind::kShape,
+       {"linear: bias is float32 [5]", "float32 [4]"},
+       [&] { linear(x, weight, ones({5})); }},
+  });
+}
+
 TEST(Errors, DimensionsAndShapes) {
   Tensor x = ones({2, 3});
   expect_refused({
@@ -240,8 +263,18 @@ TEST(Errors, Windows) {
        [] { conv2d(image(), ones({3, 2, 7, 7})); }},
       {"channels",
        ErrorKind::kShape,
-       {"conv2d: input is", "[1, 2, 5, 6]", "[3, 4, 3, 3]"},
+       {"conv2d: x has shape [1, 2, 5, 6], weight has shape [3, 4, 3, 3]: weight is of 4 channels, "
+        "x has 2"},
        [] { conv2d(image(), ones({3, 4, 3, 3})); }},
+      {"channels of a norm",
+       ErrorKind::kShape,
+       {"batch_norm: x is float32 [1, 2, 5, 6], weight is float32 [3]",
+        "float32 [2], a number for each channel of x"},
+       [] { batch_norm(image(), zeros({2}), ones({2}), ones({3}), zeros({2})); }},
+      {"dtype of a norm's statistics",
+       ErrorKind::kDType,
+       {"batch_norm: x is float64 [1, 2, 5, 6], weight is float16 [2]"},
+       [] { batch_norm(ones({1, 2, 5, 6}, float64), zeros({2}), ones({2}), ones({2}, float16)); }},
       {"stride",
        ErrorKind::kShape,
        {"conv2d", "stride"},

@@ -180,6 +180,29 @@ static void addBatchNorms(std::vector<OpCase> &cases) {
   add({300, 40}, true, true, true);
 }
 
+static void addBatchNormInferences(std::vector<OpCase> &cases) {
+  auto add = [&](Shape shape, bool weight, bool bias, bool large = false) {
+    OpCase c{"weft.batch_norm_inference",
+             spell(shape) + (weight ? " weight" : "") + (bias ? " bias" : ""),
+             {data(shape), data({shape[1]}), data({shape[1]})}};
+    if (weight)
+      c.operands.push_back(data({shape[1]}));
+    if (bias)
+      c.operands.push_back(data({shape[1]}));
+    c.attributes = "{eps = 1.0e-5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, " +
+                   std::to_string(weight) + ", " + std::to_string(bias) + ">}";
+    c.large = large;
+    cases.push_back(c);
+  };
+  add({4, 3}, true, true);
+  add({2, 3, 2, 3}, true, false);
+  add({3, 2, 4}, false, true);
+  add({2, 2, 2, 2}, false, false);
+  add({0, 2, 3}, true, true);
+  add({1, 1, 5}, true, true);
+  add({6, 33, 7, 7}, true, true, true);
+}
+
 static void addWindows(std::vector<OpCase> &cases) {
   auto add = [&](Shape shape, Shape kernel, Shape strides, Shape dilation, bool large = false) {
     cases.push_back({"weft.windows",
@@ -202,6 +225,7 @@ void addConvolutionCases(std::vector<OpCase> &cases) {
   addConvolutions(cases);
   addPools(cases);
   addBatchNorms(cases);
+  addBatchNormInferences(cases);
   addWindows(cases);
 }
 

@@ -115,13 +115,27 @@ def Weft_BatchNormOp : Weft_Op<"batch_norm", CompositeKind, InFile, InFile, InFi
   let summary = "(x - mean) / sqrt(variance + eps) * weight + bias, each channel (dim 1) over all other dims (Ioffe and Szegedy 2015)";
   let description = [{
     input: [N, C, ...]; weight, bias, mean and variance: [C]. The variance is the biased one. This is the form of training, which normalizes
-    with the batch's own statistics and gives them for the running ones; with fixed statistics the formula is elementwise and needs no op.
+    with the batch's own statistics and gives them for the running ones; `batch_norm_inference` is the form with fixed statistics.
   }];
   let arguments = (ins Weft_FloatTensor:$input, Optional<Weft_FloatTensor>:$weight, Optional<Weft_FloatTensor>:$bias, F64Attr:$eps);
   let results = (outs Weft_FloatTensor:$result, Weft_FloatTensor:$mean, Weft_FloatTensor:$variance);
   let savesOperands = [0, 1];
   let savesResults = [1, 2];
   let assemblyFormat = "$input (`weight` $weight^)? (`bias` $bias^)? attr-dict `:` functional-type(operands, results)";
+}
+def Weft_BatchNormInferenceOp : Weft_Op<"batch_norm_inference", CompositeKind, InFile, InFile, InFile, ByDecomposition, InFile,
+                                        [Pure, AttrSizedOperandSegments, Infer, Weft_WrittenOut]> {
+  let tests = Tests<[AnyDomain, AnyDomain, PositiveDomain, AnyDomain, AnyDomain], ReductionBound>;
+  let summary = "(x - mean) * (rsqrt(variance + eps) * weight) + bias, with statistics that are given, one a channel (dim 1)";
+  let description = [{
+    input: [N, C, ...]; mean, variance, weight and bias: [C]. One op, so that recording a network's inference costs little and reads well; what
+    compiles it sees elementwise ops, one product and one sum an element, which become part of a convolution before them where weights allow it.
+  }];
+  let arguments = (ins Weft_FloatTensor:$input, Weft_FloatTensor:$mean, Weft_FloatTensor:$variance, Optional<Weft_FloatTensor>:$weight,
+                       Optional<Weft_FloatTensor>:$bias, F64Attr:$eps);
+  let results = (outs Weft_FloatTensor:$result);
+  let savesOperands = [0, 1, 2, 3];
+  let assemblyFormat = "$input `mean` $mean `variance` $variance (`weight` $weight^)? (`bias` $bias^)? attr-dict `:` functional-type(operands, results)";
 }
 
 #endif

@@ -342,4 +342,20 @@ FailureOr<Values> BatchNormOp::decompose(OpBuilder &b) {
                 narrowed(variance, getVariance())};
 }
 
+FailureOr<Values> BatchNormInferenceOp::decompose(OpBuilder &b) {
+  Val x = widened(Val(b, getLoc(), getInput()));
+  Dims extents = dimsOf(x.type());
+  SmallVector<int64_t> dims = allButChannels(x.rank());
+  auto full = [&](Val channel) {
+    return unreduce(channel, extents, dims);
+  };
+  Val scale = rsqrt(widened(x.at(getVariance())) + getEps().convertToDouble());
+  if (Value weight = getWeight())
+    scale = scale * widened(x.at(weight));
+  Val y = (x - full(widened(x.at(getMean())))) * full(scale);
+  if (Value bias = getBias())
+    y = y + full(widened(x.at(bias)));
+  return Values{narrowed(y, getResult())};
+}
+
 } // namespace weft::ir

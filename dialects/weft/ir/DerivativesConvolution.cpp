@@ -149,4 +149,38 @@ LogicalResult BatchNormOp::differentiate(GradContext &ctx) {
   return success();
 }
 
+// With s = rsqrt(variance + eps) and f = s weight: dx = g f, dmean = -sum(g) f, dbias = sum(g); and
+// with p = sum(g (x - mean)): dweight = p s, dvariance = -p f s^2 / 2.
+LogicalResult BatchNormInferenceOp::differentiate(GradContext &ctx) {
+  enum { kInput, kMean, kVariance, kWeight };
+  const auto &p = ctx.properties<BatchNormInferenceOp>();
+  bool hasWeight = p.operandSegmentSizes[kWeight] != 0, hasBias = p.operandSegmentSizes[4] != 0;
+  int64_t biasIndex = hasWeight ? kWeight + 1 : kWeight;
+  Dims extents = dimsOf(ctx.operandType(kInput));
+  SmallVector<int64_t> dims = allButChannels(extents.size());
+  auto full = [&](Val channel) {
+    return unreduce(channel, extents, dims);
+  };
+  bool needsWeight = hasWeight && ctx.needs(kWeight);
+  if (hasBias && ctx.needs(biasIndex))
+    ctx.grad(biasIndex, sum(ctx.g(), dims));
+  if (!ctx.needs(kInput) && !ctx.needs(kMean) && !ctx.needs(kVariance) && !needsWeight)
+    return success();
+
+  Val rstd = rsqrt(ctx.operand(kVariance) + p.eps.getValueAsDouble());
+  Val factor = hasWeight ? rstd * ctx.operand(kWeight) : rstd;
+  if (ctx.needs(kInput))
+    ctx.grad(kInput, ctx.g() * full(factor));
+  if (ctx.needs(kMean))
+    ctx.grad(kMean, -(sum(ctx.g(), dims) * factor));
+  if (!needsWeight && !ctx.needs(kVariance))
+    return success();
+  Val products = sum(ctx.g() * (ctx.operand(kInput) - full(ctx.operand(kMean))), dims);
+  if (needsWeight)
+    ctx.grad(kWeight, products * rstd);
+  if (ctx.needs(kVariance))
+    ctx.grad(kVariance, products * factor * (rstd * rstd) * -0.5);
+  return success();
+}
+
 } // namespace weft::ir

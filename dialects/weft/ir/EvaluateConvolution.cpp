@@ -213,4 +213,24 @@ LogicalResult BatchNormOp::evaluate(EvalContext &ctx) {
   return success();
 }
 
+LogicalResult BatchNormInferenceOp::evaluate(EvalContext &ctx) {
+  const HostTensor &x = ctx.operand(0), &mean = ctx.operand(1), &variance = ctx.operand(2);
+  int64_t next = 3;
+  const HostTensor *weight = getWeight() ? &ctx.operand(next++) : nullptr,
+                   *bias = getBias() ? &ctx.operand(next++) : nullptr;
+  DimSplit split(x.shape, 1);
+  for (int64_t c = 0; c < split.size; ++c) {
+    double scale = 1 / std::sqrt(variance.getDouble(c) + getEps().convertToDouble());
+    if (weight)
+      scale *= weight->getDouble(c);
+    for (int64_t o = 0; o < split.outer; ++o)
+      for (int64_t i = 0; i < split.inner; ++i) {
+        int64_t at = split.at(o, c, i);
+        double y = (x.getDouble(at) - mean.getDouble(c)) * scale;
+        ctx.result(0).set(at, bias ? y + bias->getDouble(c) : y);
+      }
+  }
+  return success();
+}
+
 } // namespace weft::ir

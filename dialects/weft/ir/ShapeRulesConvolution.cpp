@@ -291,29 +291,54 @@ LogicalResult MaxPool2dGradientOp::verify() {
 
 //===-- Normalization -------------------------------------------------------------------------===//
 
-LogicalResult BatchNormOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op,
-                                            Types &types) {
-  RuleChecks check(loc, getOperationName());
-  FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input");
+// The type of [batch, channels, ...], to which vectors belong with one number a channel; null
+// vectors are left out.
+static FailureOr<RankedTensorType>
+images(RuleChecks &check, mlir::Value value,
+       llvm::ArrayRef<std::pair<mlir::Value, const char *>> vectors) {
+  FailureOr<RankedTensorType> input = check.tensor(value, "input");
   if (failed(input))
     return failure();
   if (input->getRank() < 2)
     return check.error("input is " + spell(*input) +
                        "; it needs at least 2 dimensions, [batch, channels, ...]");
   Dims channels{dimsOf(*input)[1]};
-  for (auto [value, name] :
-       {std::pair(op.getWeight(), "weight"), std::pair(op.getBias(), "bias")}) {
-    if (!value)
+  for (auto [vector, name] : vectors) {
+    if (!vector)
       continue;
-    FailureOr<RankedTensorType> type = check.tensor(value, name);
+    FailureOr<RankedTensorType> type = check.tensor(vector, name);
     if (failed(type) || failed(check.sameElement(*input, "input", *type, name)))
       return failure();
     if (dimsOf(*type) != channels)
       return check.error("input is " + spell(*input) + ", so " + name + " must have the shape " +
                          spell(channels) + " of its channels, but is " + spell(*type));
   }
+  return input;
+}
+
+LogicalResult BatchNormOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op,
+                                            Types &types) {
+  RuleChecks check(loc, getOperationName());
+  FailureOr<RankedTensorType> input =
+      images(check, op.getInput(), {{op.getWeight(), "weight"}, {op.getBias(), "bias"}});
+  if (failed(input))
+    return failure();
   types.push_back(*input);
-  types.append(2, tensorOf(channels, input->getElementType()));
+  types.append(2, tensorOf({dimsOf(*input)[1]}, input->getElementType()));
+  return success();
+}
+
+LogicalResult BatchNormInferenceOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op,
+                                                     Types &types) {
+  RuleChecks check(loc, getOperationName());
+  FailureOr<RankedTensorType> input = images(check, op.getInput(),
+                                             {{op.getMean(), "mean"},
+                                              {op.getVariance(), "variance"},
+                                              {op.getWeight(), "weight"},
+                                              {op.getBias(), "bias"}});
+  if (failed(input))
+    return failure();
+  types.push_back(*input);
   return success();
 }
 

@@ -40,6 +40,15 @@ Statement BatchNormOp::statement() {
   return statement;
 }
 
+Statement BatchNormInferenceOp::statement() {
+  IndexStatement statement;
+  Positions all = statement.addAll(getInput().getType());
+  statement.operands.assign((*this)->getNumOperands(), {all[1]});
+  statement.operands[0] = all;
+  statement.results = {all};
+  return statement;
+}
+
 // q and s are positions of queries and keys. A causal mask counts both from the end, so that a part
 // of the queries would see other keys.
 Statement AttentionOp::statement() {

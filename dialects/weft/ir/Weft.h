@@ -16,6 +16,13 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+namespace weft::ir {
+
+// Of composites that are short for elementwise work: weft-expand writes them out.
+template <typename Op> class WrittenOut : public mlir::OpTrait::TraitBase<Op, WrittenOut> {};
+
+} // namespace weft::ir
+
 #include "dialects/weft/ir/WeftDialect.h.inc"
 #include "dialects/weft/ir/WeftEnums.h.inc"
 #include "dialects/weft/ir/WeftInterfaces.h.inc"

@@ -194,6 +194,10 @@ class Weft_Op<string mnemonic, OpKind kind_, Rule derivative_, Rule evaluation_,
     ruleDefinitions);
 }
 
+// A composite that is short for elementwise work: weft-expand writes it out before the graph's
+// rewrites, which look at its parts.
+def Weft_WrittenOut : NativeOpTrait<"WrittenOut"> { let cppNamespace = "::weft::ir"; }
+
 // The result types follow from the operands: the record's shape and dtype rule, in ShapeRules*.cpp.
 defvar Infer = InferTypeOpAdaptor;
 

@@ -106,6 +106,8 @@ func.func @others(%x: tensor<4x3xf32>, %w: tensor<3xf32>, %i: tensor<2xi64>, %j:
   %9 = weft.softmax %x, dim = 1 : tensor<4x3xf32>
   // CHECK: weft.layer_norm %{{.*}} weight %{{.*}} {{.*}} : (tensor<4x3xf32>, tensor<3xf32>) -> (tensor<4x3xf32>, tensor<4xf32>, tensor<4xf32>)
   %10:3 = weft.layer_norm %x weight %w {eps = 1.0e-5 : f64, normalized_rank = 1 : i64} : (tensor<4x3xf32>, tensor<3xf32>) -> (tensor<4x3xf32>, tensor<4xf32>, tensor<4xf32>)
+  // CHECK: weft.batch_norm_inference %{{.*}} mean %{{.*}} variance %{{.*}} weight %{{.*}} {{.*}} : (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+  %15 = weft.batch_norm_inference %x mean %w variance %w weight %w {eps = 1.0e-5 : f64} : (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
   // CHECK: weft.attention %{{.*}}, %{{.*}}, %{{.*}} {causal = true, scale = 5.000000e-01 : f64}
   %11:2 = weft.attention %x, %x, %x {causal = true, scale = 0.5 : f64} : (tensor<4x3xf32>, tensor<4x3xf32>, tensor<4x3xf32>) -> (tensor<4x3xf32>, tensor<4xf32>)
   // CHECK: weft.attention_gradient %{{.*}}, %{{.*}}, %{{.*}} result %{{.*}}, %{{.*}} gradient %{{.*}}, %{{.*}} {scale = 5.000000e-01 : f64}

@@ -281,6 +281,14 @@ func.func @f(%g: tensor<2x4x4x3xf32>, %w: tensor<4x3x3x3xf32>) {
 }
 
 // -----
+func.func @f(%x: tensor<2x3x5x5xf32>, %m: tensor<3xf32>, %v: tensor<5xf32>) {
+  // expected-error@+2 {{failed to infer returned types}}
+  // expected-error@+1 {{input is float32[2, 3, 5, 5], so variance must have the shape [3] of its channels, but is float32[5]}}
+  %0 = weft.batch_norm_inference %x mean %m variance %v {eps = 1.0e-5 : f64} : (tensor<2x3x5x5xf32>, tensor<3xf32>, tensor<5xf32>) -> tensor<2x3x5x5xf32>
+  return
+}
+
+// -----
 func.func @f(%x: tensor<2x3x5x5xf32>) {
   // expected-error@+1 {{weft.max_pool2d: padding 2 is more than half of the window's size, 3}}
   %0, %1 = weft.max_pool2d %x {kernel = array<i64: 3, 3>, strides = array<i64: 1, 1>, padding = array<i64: 2, 1>, dilation = array<i64: 1, 1>} : tensor<2x3x5x5xf32>
