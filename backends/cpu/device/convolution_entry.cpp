@@ -7,6 +7,7 @@
 #include "backends/cpu/device/convolution_packing.h"
 #include "backends/cpu/device/convolution_parts.h"
 #include "backends/cpu/device/depthwise_gradient.h"
+#include "backends/cpu/device/depthwise_rows.h"
 #include "backends/cpu/device/onednn_convolution.h"
 #include "backends/cpu/device/weight_gradient_parts.h"
 #include "backends/cpu/device/widened_call.h"
@@ -221,6 +222,8 @@ public:
       return init_widened(call, *this, threads);
     if (problem->kind == ConvolutionKind::kWeightGradient)
       return init_weight_gradient(*problem, threads);
+    if (depthwise_rows_computes(*problem))
+      return depthwise_rows(*problem, threads);
     if (auto winograd = init_winograd(*problem, threads); !winograd.ok() || *winograd)
       return winograd;
     absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
@@ -256,7 +259,8 @@ public:
     bool pays = convolution_packing_pays(batch * height * width, bytes, false),
          pays_transformed = winograd_tile(*problem) > 0 &&
                             convolution_packing_pays(batch * height * width, bytes, true);
-    if (problem->kind != ConvolutionKind::kForward || !stable[1] || !(pays || pays_transformed))
+    if (problem->kind != ConvolutionKind::kForward || !stable[1] || !(pays || pays_transformed) ||
+        depthwise_rows_computes(*problem))
       return nullptr;
     problem->packed_weight = true;
     if (pays_transformed)
@@ -286,6 +290,8 @@ absl::StatusOr<std::string> convolution_implementation(const LibraryCall &call, 
   absl::StatusOr<ConvolutionProblem> problem = read_problem(call);
   if (!problem.ok())
     return problem.status();
+  if (depthwise_rows_computes(*problem))
+    return "depthwise, row by row";
   if (int64_t tile = problem->kind == ConvolutionKind::kWeightGradient
                          ? winograd_gradient_tile(*problem)
                          : winograd_tile(*problem))

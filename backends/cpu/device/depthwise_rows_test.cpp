@@ -1,0 +1,158 @@
+#include "backends/cpu/device/depthwise_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace weft::backends::cpu {
+namespace {
+
+using Values = std::vector<float>;
+
+ConvolutionProblem problem_of(int64_t images, int64_t channels, std::array<int64_t, 2> size,
+                              std::array<int64_t, 2> taps, int64_t stride,
+                              std::array<int64_t, 2> padding) {
+  ConvolutionProblem p;
+  p.image = {images, channels, size[0], size[1]};
+  p.weight = {channels, 1, taps[0], taps[1]};
+  p.strides = {stride, stride};
+  p.padding = padding;
+  p.groups = channels;
+  p.result = {images, channels, (size[0] + 2 * padding[0] - taps[0]) / stride + 1,
+              (size[1] + 2 * padding[1] - taps[1]) / stride + 1};
+  return p;
+}
+
+struct Operands {
+  Values image, weight, bias;
+
+  explicit Operands(const ConvolutionProblem &p) {
+    auto elements = [](const std::array<int64_t, 4> &dims) {
+      return static_cast<size_t>(dims[0] * dims[1] * dims[2] * dims[3]);
+    };
+    image.resize(elements(p.image));
+    weight.resize(elements(p.weight));
+    bias.resize(static_cast<size_t>(p.weight[0]));
+    std::mt19937 random(1);
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    for (Values *values : {&image, &weight, &bias})
+      for (float &value : *values)
+        value = uniform(random);
+  }
+};
+
+// The sums of products, without those of the padding, as double computes them.
+std::vector<double> expected(const ConvolutionProblem &p, const Operands &in) {
+  const auto &[images, channels, rows, columns] = p.result;
+  std::vector<double> result;
+  for (int64_t n = 0; n < images; ++n)
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t y = 0; y < rows; ++y)
+        for (int64_t x = 0; x < columns; ++x) {
+          double sum = p.bias ? in.bias[static_cast<size_t>(c)] : 0;
+          for (int64_t i = 0; i < p.weight[2]; ++i)
+            for (int64_t j = 0; j < p.weight[3]; ++j) {
+              int64_t row = y * p.strides[0] + i - p.padding[0],
+                      column = x * p.strides[1] + j - p.padding[1];
+              if (row < 0 || row >= p.image[2] || column < 0 || column >= p.image[3])
+                continue;
+              size_t pixel = static_cast<size_t>(
+                         ((n * channels + c) * p.image[2] + row) * p.image[3] + column),
+                     tap = static_cast<size_t>((c * p.weight[2] + i) * p.weight[3] + j);
+              sum += static_cast<double>(in.image[pixel]) * in.weight[tap];
+            }
+          result.push_back(p.relu && !(sum > 0) ? 0 : sum);
+        }
+  return result;
+}
+
+Values computed(const ConvolutionProblem &p, Operands &in, int threads) {
+  std::unique_ptr<runtime::LibraryCallState> state = depthwise_rows(p, threads);
+  Values result(static_cast<size_t>(p.result[0] * p.result[1] * p.result[2] * p.result[3]), -7);
+  // Other calls' memory.
+  Values scratch(static_cast<size_t>(state->scratch_bytes()) / sizeof(float),
+                 std::numeric_limits<float>::quiet_NaN());
+  std::vector<void *> operands = {in.image.data(), in.weight.data()};
+  if (p.bias)
+    operands.push_back(in.bias.data());
+  operands.push_back(result.data());
+  EXPECT_TRUE(state->run(operands, scratch.data()).ok());
+  return result;
+}
+
+TEST(DepthwiseRows, AreSumsOfProducts) {
+  int64_t checked = 0;
+  for (int64_t stride : {1, 2})
+    for (std::array<int64_t, 2> taps : {std::array<int64_t, 2>{3, 3}, {5, 5}, {1, 3}, {4, 5}})
+      for (std::array<int64_t, 2> padding : {std::array<int64_t, 2>{0, 0}, {1, 1}, {2, 3}, {3, 2}})
+        for (std::array<int64_t, 2> size :
+             {std::array<int64_t, 2>{28, 28}, {9, 17}, {16, 33}, {7, 70}, {23, 24}}) {
+          ConvolutionProblem p = problem_of(2, 5, size, taps, stride, padding);
+          p.bias = padding[0] > 0;
+          p.relu = size[0] == 9;
+          if (!depthwise_rows_computes(p))
+            continue;
+          ++checked;
+          Operands in(p);
+          std::vector<double> wanted = expected(p, in);
+          Values found = computed(p, in, 1);
+          ASSERT_EQ(found.size(), wanted.size());
+          for (size_t i = 0; i < found.size(); ++i)
+            ASSERT_NEAR(found[i], wanted[i], 1e-5)
+                << "stride " << stride << ", " << taps[0] << "x" << taps[1] << " taps, image "
+                << size[0] << "x" << size[1] << ", element " << i;
+          // Not on a machine's threads do the bits depend.
+          for (int threads : {2, 3})
+            ASSERT_EQ(computed(p, in, threads), found);
+        }
+  EXPECT_GT(checked, 100);
+}
+
+// Weights that are not finite meet no padding, pixels that are not finite stay where they are.
+TEST(DepthwiseRows, InfinitiesStayWhereTheyAre) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity(),
+                  kNaN = std::numeric_limits<float>::quiet_NaN();
+  for (int64_t stride : {1, 2}) {
+    ConvolutionProblem p = problem_of(1, 3, {12, 19}, {3, 3}, stride, {1, 1});
+    ASSERT_TRUE(depthwise_rows_computes(p));
+    Operands in(p);
+    in.weight[0] = kInfinity;
+    in.weight[9 + 4] = kNaN;
+    in.image[2 * 12 * 19 + 5 * 19 + 7] = -kInfinity;
+    in.image[2 * 12 * 19] = kNaN;
+    std::vector<double> wanted = expected(p, in);
+    Values found = computed(p, in, 2);
+    int64_t special = 0;
+    for (size_t i = 0; i < found.size(); ++i) {
+      special += !std::isfinite(wanted[i]);
+      if (std::isfinite(wanted[i]))
+        ASSERT_NEAR(found[i], wanted[i], 1e-5) << i;
+      else
+        ASSERT_TRUE(std::isnan(wanted[i]) ? std::isnan(found[i]) : found[i] == wanted[i]) << i;
+    }
+    EXPECT_GT(special, 9);
+  }
+}
+
+TEST(DepthwiseRows, LeaveTheRestToTheLibrary) {
+  ConvolutionProblem p = problem_of(1, 24, {28, 28}, {3, 3}, 1, {1, 1});
+  EXPECT_TRUE(depthwise_rows_computes(p));
+  auto refused = [p](auto change) {
+    ConvolutionProblem other = p;
+    change(other);
+    return !depthwise_rows_computes(other);
+  };
+  EXPECT_TRUE(refused([](ConvolutionProblem &o) { o.kind = ConvolutionKind::kInputGradient; }));
+  EXPECT_TRUE(refused([](ConvolutionProblem &o) { o.channels_last = true; }));
+  EXPECT_TRUE(refused([](ConvolutionProblem &o) { o.dtype = DType::kBFloat16; }));
+  EXPECT_TRUE(refused([](ConvolutionProblem &o) { o.groups = 12; }));
+  EXPECT_TRUE(refused([](ConvolutionProblem &o) { o.dilation = {2, 2}; }));
+  EXPECT_TRUE(refused([](ConvolutionProblem &o) { o.strides = {1, 2}; }));
+  EXPECT_FALSE(depthwise_rows_computes(problem_of(1, 32, {28, 28}, {3, 3}, 1, {1, 1})));
+  EXPECT_FALSE(depthwise_rows_computes(problem_of(1, 24, {7, 7}, {3, 3}, 1, {1, 1})));
+}
+
+} // namespace
+} // namespace weft::backends::cpu
