@@ -2,9 +2,9 @@
 """Makes a page of what benchmarks/run.sh measured: what is behind a peer first, then a table and a
 plot for each suite.
 
-Usage: report.py FILE... [--out FOLDER] [--trace NAME=TRACE --peaks GFLOPS,GBS]. FILE: JSON lines
-(run.sh --json); FOLDER gets performance.md and a plot for each suite (default: the folder of the
-first file). TRACE: what WEFT_PROFILE wrote; it becomes a plot of the roofline, a point a kernel or
+Usage: report.py FILE... [--out FOLDER] [--about TEXT] [--trace NAME=TRACE --peaks GFLOPS,GBS]. FILE:
+JSON lines (run.sh --json); FOLDER gets performance.md and performance/, a plot for each suite
+(default: the folder of the first file). TEXT says on what was measured. TRACE: what WEFT_PROFILE wrote; it becomes a plot of the roofline, a point a kernel or
 library call. GFLOPS and GBS are the machine's peaks, which weft-prof prints.
 """
 import argparse
@@ -18,6 +18,7 @@ JUDGED = ("weft", "weft-jit")  # as users write it, and jitted
 OWN = ("weft", "limit")  # impls that start with these are no peers
 COLUMN, ROW, LABEL, BAR = 16, 14, 190, 420  # of a plot, in pixels
 WIDTH, HEIGHT, MARGIN = 640, 400, 50  # of a roofline's
+PLOTS = "performance"  # their folder, beside the page
 MOST_LOST = 8  # calls that a roofline names
 
 
@@ -172,7 +173,7 @@ def roofline(calls, gflops, gbs, title):
 
 
 def roofline_section(name, calls, peaks, folder):
-    file_name = f"roofline-{name}.svg"
+    file_name = f"{PLOTS}/roofline-{name}.svg"
     title = f"{name}: kernels (blue), library calls (orange)"
     with open(os.path.join(folder, file_name), "w") as file:
         file.write(roofline(calls, *peaks, title))
@@ -189,10 +190,12 @@ def roofline_section(name, calls, peaks, folder):
     return lines
 
 
-def page(tables, folder, traces=(), peaks=None):
+def page(tables, folder, about="", traces=(), peaks=None):
     lines = ["# Performance", "", "Made by `benchmarks/report.py` from one run of `benchmarks/run.sh`. "
-             "Less is better; ratios compare, times of other machines do not.", "",
-             "## Behind a peer", ""]
+             "Less is better; ratios compare, times of other machines do not.", ""]
+    if about:
+        lines += [about, ""]
+    lines += ["## Behind a peer", ""]
     lost = [(ratio, suite, metric, threads, case, peer, impl)
             for (suite, metric, _, threads), cases in tables.items()
             for impl, found in judged(cases).items()
@@ -213,6 +216,7 @@ def page(tables, folder, traces=(), peaks=None):
                       f"behind in {sum(r > 1 for r in ratios)}.", ""]
         if drawn := plot(cases, title):
             name = "-".join((suite, metric, str(threads))).replace(" ", "-").replace("/", "-") + ".svg"
+            name = f"{PLOTS}/{name}"
             with open(os.path.join(folder, name), "w") as file:
                 file.write(drawn)
             lines += [f"![{title}]({name})", ""]
@@ -226,6 +230,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("files", nargs="+", metavar="FILE")
     parser.add_argument("--out", metavar="FOLDER")
+    parser.add_argument("--about", metavar="TEXT", default="")
     parser.add_argument("--trace", action="append", default=[], metavar="NAME=TRACE")
     parser.add_argument("--peaks", metavar="GFLOPS,GBS")
     given = parser.parse_args()
@@ -246,8 +251,8 @@ def main():
         if not traces[-1][1]:
             parser.error(f"{path} has no kernel and no library call with flops and bytes")
     folder = given.out or os.path.dirname(os.path.abspath(given.files[0]))
-    os.makedirs(folder, exist_ok=True)
-    text = page(read(given.files), folder, traces, peaks)
+    os.makedirs(os.path.join(folder, PLOTS), exist_ok=True)
+    text = page(read(given.files), folder, given.about, traces, peaks)
     with open(os.path.join(folder, "performance.md"), "w") as file:
         file.write(text)
     print(os.path.join(folder, "performance.md"))

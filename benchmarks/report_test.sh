@@ -25,7 +25,7 @@ call() {
 # At best 50 and 10 GFLOP/s; of the roofs 50 and 100 %.
 echo "{\"traceEvents\":[$(call onednn.matmul library 20 1000000 1000),$(call onednn.matmul library 40 1000000 1000),$(call weft_exp kernel 20 200000 400000),
   {\"name\":\"cpu:0 bytes in use\",\"ph\":\"C\",\"ts\":1,\"args\":{\"bytes\":1}}]}" > trace.json
-"$report" run.json --out page --trace net=trace.json --peaks 100,20
+"$report" run.json --out page --about "on a machine" --trace net=trace.json --peaks 100,20
 expect() {
   grep -qF -- "$1" page/performance.md || { echo "not there: $1"; cat page/performance.md; exit 1; }
 }
@@ -40,11 +40,12 @@ expect '| alone_1 | 5 |  |  |  |  |  |  |'
 expect '| ahead_8 | 50 | 100 | 0.50 |'
 expect '| 75 % | 50 % | onednn.matmul |'
 expect '| 25 % | 100 % | weft_exp |'
-expect '(roofline-net.svg)'
-grep -q '<circle .*<title>weft_exp</title>' page/roofline-net.svg
-expect '(infer-time-2.svg)'
-grep -q '>0.25</text>' page/infer-time-2.svg
-grep -q '>0.50</text>' page/infer-time-2.svg
+expect '(performance/roofline-net.svg)'
+grep -q '<circle .*<title>weft_exp</title>' page/performance/roofline-net.svg
+expect '(performance/infer-time-2.svg)'
+expect 'on a machine'
+grep -q '>0.25</text>' page/performance/infer-time-2.svg
+grep -q '>0.50</text>' page/performance/infer-time-2.svg
 if "$report" run.json --out page --trace net=trace.json 2> error; then echo "no peaks were taken"; exit 1; fi
 grep -q 'weft-prof TRACE prints' error
 echo 'no json' >> run.json
