@@ -148,6 +148,11 @@ LogicalResult simplifyCast(ir::CastOp op, mlir::RewriterBase &rewriter) {
   // becomes 1: not that. A float that goes through a wider integer never arises as exact above.
   if (!isExact(from, through))
     return failure();
+  // An integer that goes through a float saturates; one cast would wrap.
+  mlir::Type to = op.getType().getElementType();
+  if (isa<mlir::FloatType>(through) && isa<mlir::IntegerType>(from) && isa<mlir::IntegerType>(to) &&
+      !to.isInteger(1) && !isExact(from, to))
+    return failure();
   rewriter.replaceOpWithNewOp<ir::CastOp>(op, op.getType(), inner.getInput());
   return success();
 }

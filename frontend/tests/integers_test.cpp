@@ -89,6 +89,15 @@ TYPED_TEST(Integers, Comparisons) {
   this->check("eq", WEFT_OF_TWO(as(x == y, x)), [](auto x, auto y) { return x == y; });
 }
 
+// Each conversion is what it is by itself, also where both are one program.
+TEST(IntegerConversions, SaturateThroughAFloat) {
+  Tensor u = tensor<uint8_t>({0, 127, 128, 255}), i = tensor<int32_t>({-300, -5, 5, 300});
+  EXPECT_EQ(u.to(float32).to(int8).to_vector<int64_t>(), (Ints{0, 127, 127, 127}));
+  EXPECT_EQ(i.to(float64).to(int8).to_vector<int64_t>(), (Ints{-128, -5, 5, 127}));
+  EXPECT_EQ(i.to(float64).to(uint8).to_vector<int64_t>(), (Ints{0, 0, 5, 255}));
+  EXPECT_EQ(u.to(int8).to_vector<int64_t>(), (Ints{0, 127, -128, -1}));
+}
+
 TEST(IntegerScalars, BoundsBeyondTheDtypeBoundNothing) {
   Tensor u = tensor<uint8_t>({0, 1, 254, 255}), i = tensor<int8_t>({-128, -1, 0, 127});
   EXPECT_EQ(clamp(u, -5, 5).to_vector<int64_t>(), (Ints{0, 1, 5, 5}));

@@ -109,6 +109,24 @@ func.func @main(%x: tensor<8xf32>, %m: tensor<8xi1>) -> (tensor<8xf32>, tensor<8
 }
 
 // -----
+// Through a float an integer saturates, where one cast would wrap: one cast only where it fits.
+// CHECK-LABEL: module @saturating_casts
+// CHECK: %[[F:.*]] = weft.cast %arg0 : tensor<8xui8> to tensor<8xf32>
+// CHECK: %[[NARROW:.*]] = weft.cast %[[F]] : tensor<8xf32> to tensor<8xi8>
+// CHECK: %[[WIDE:.*]] = weft.cast %arg0 : tensor<8xui8> to tensor<8xi16>
+// CHECK: %[[BOOL:.*]] = weft.cast %arg0 : tensor<8xui8> to tensor<8xi1>
+// CHECK: return %[[NARROW]], %[[WIDE]], %[[BOOL]]
+module @saturating_casts {
+func.func @main(%x: tensor<8xui8>) -> (tensor<8xi8>, tensor<8xi16>, tensor<8xi1>) {
+  %0 = weft.cast %x : tensor<8xui8> to tensor<8xf32>
+  %1 = weft.cast %0 : tensor<8xf32> to tensor<8xi8>
+  %2 = weft.cast %0 : tensor<8xf32> to tensor<8xi16>
+  %3 = weft.cast %0 : tensor<8xf32> to tensor<8xi1>
+  return %1, %2, %3 : tensor<8xi8>, tensor<8xi16>, tensor<8xi1>
+}
+}
+
+// -----
 // Scalars stay scalars: one broadcast at the end.
 // CHECK-LABEL: @broadcasts_sink
 // CHECK: %[[LR:.*]] = weft.mul %arg0, %arg1 : tensor<f32>
