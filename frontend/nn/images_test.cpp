@@ -45,7 +45,8 @@ TEST(Conv2d, TakesValues) {
 
 TEST(Conv2d, NamesWhatIsWrong) {
   Conv2d conv(3, 4, 3);
-  EXPECT_MESSAGE(conv(randn({1, 2, 8, 8})), "dimension 1 of weight must be 2");
+  EXPECT_MESSAGE(conv(randn({1, 2, 8, 8})),
+                 "weight has shape [4, 3, 3, 3]: weight is of 3 channels, x has 2");
   EXPECT_MESSAGE(conv(randn({1, 3, 2, 8})), "does not fit into dimension 2");
   EXPECT_MESSAGE(conv(randn({3, 8, 8})), "[batch, channels, height, width]");
   EXPECT_MESSAGE(conv(ones({1, 3, 8, 8}, int32)), "floating");

@@ -184,7 +184,7 @@ static void addBatchNormInferences(std::vector<OpCase> &cases) {
   auto add = [&](Shape shape, bool weight, bool bias, bool large = false) {
     OpCase c{"weft.batch_norm_inference",
              spell(shape) + (weight ? " weight" : "") + (bias ? " bias" : ""),
-             {data(shape), data({shape[1]}), data({shape[1]})}};
+             {data(shape), data({shape[1]}), {{shape[1]}, {}, Values::Numbers, 0.5, 4}}};
     if (weight)
       c.operands.push_back(data({shape[1]}));
     if (bias)
