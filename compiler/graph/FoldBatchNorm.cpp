@@ -1,12 +1,10 @@
-// weft-fold-batch-norm: one walk forward marks values that depend on weights of the program and
-// constants only, then each convolution with such a weight looks at the chain of its only readers:
-// products, sums and differences with one such number a channel become part of its weight and of
-// one bias. Weak: a chain ends at the first value with two readers, and where a number is broadcast
-// over anything but channels.
+// weft-fold-batch-norm: one walk over the norms with fixed statistics; each looks at the
+// convolution whose only reader it is, with a bias between the two or without. Weak: a norm that is
+// written out as products and sums is none.
 #include "compiler/graph/Passes.h"
 #include "compiler/graph/Slice.h"
-#include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/Broadcasts.h"
+#include "dialects/weft/ir/Rules.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/DenseSet.h"
@@ -18,8 +16,10 @@ namespace weft::compiler {
 
 namespace {
 
-mlir::RankedTensorType typeOf(mlir::Value value) {
-  return mlir::cast<mlir::RankedTensorType>(value.getType());
+using ir::Val;
+
+bool isFloat32(mlir::Value value) {
+  return mlir::getElementTypeOrSelf(value.getType()).isF32();
 }
 
 class FoldBatchNormPass : public impl::FoldBatchNormPassBase<FoldBatchNormPass> {
@@ -30,110 +30,74 @@ public:
     mlir::func::FuncOp main = sliceMain(getOperation());
     if (!main)
       return signalPassFailure();
-    if (!findKnown(main))
-      return;
-    // The ops behind a convolution are erased with it.
-    auto convolutions = llvm::to_vector(main.getBody().front().getOps<ir::Conv2dOp>());
-    for (ir::Conv2dOp conv : convolutions)
-      fold(conv);
+    mlir::Block &block = main.getBody().front();
+    trained_.clear();
+    for (auto gradient : block.getOps<ir::Conv2dWeightGradientOp>())
+      trained_.insert(gradient.getInput());
+    // The ops before a norm are erased with it.
+    for (ir::BatchNormInferenceOp norm : llvm::to_vector(block.getOps<ir::BatchNormInferenceOp>()))
+      if (Chain chain = chainBefore(norm); chain.convolution)
+        fold(chain, norm);
   }
 
 private:
-  // Of the arguments that stay the same, those that a compilation ahead of time was given as
-  // weights. In a process a leaf is found to be stable after some runs (weft.stable); that must
-  // change no bit.
-  bool findKnown(mlir::func::FuncOp main) {
-    known_.clear();
-    for (unsigned i = 0; i < main.getNumArguments(); ++i)
-      if (main.getArgAttr(i, ir::kParameterAttr) && !main.getArgAttr(i, ir::kDonatableAttr))
-        known_.insert(main.getArgument(i));
-    if (known_.empty())
-      return false;
-    for (mlir::Operation &op : main.getBody().front().without_terminator())
-      if (mlir::isa<ir::WeftOp>(op) && mlir::isMemoryEffectFree(&op) &&
-          llvm::all_of(op.getOperands(),
-                       [&](mlir::Value operand) { return known_.contains(operand); }))
-        known_.insert(op.result_begin(), op.result_end());
-    return true;
+  struct Chain {
+    ir::Conv2dOp convolution;
+    ir::AddOp sum;    // of the convolution and a bias, if there is one
+    mlir::Value bias; // one number a channel
+  };
+
+  Chain chainBefore(ir::BatchNormInferenceOp norm) const {
+    Chain chain;
+    mlir::Value value = norm.getInput();
+    if (auto sum = value.getDefiningOp<ir::AddOp>(); sum && value.hasOneUse())
+      for (unsigned i = 0; i < 2 && !chain.sum; ++i)
+        if (auto spread = sum->getOperand(1 - i).getDefiningOp<ir::BroadcastOp>())
+          if (mlir::Value bias = ir::vectorAlong(spread, 1)) {
+            chain.sum = sum;
+            chain.bias = bias;
+            value = sum->getOperand(i);
+          }
+    auto convolution = value.getDefiningOp<ir::Conv2dOp>();
+    if (convolution && value.hasOneUse() && isFloat32(value) &&
+        !trained_.contains(convolution.getInput()))
+      chain.convolution = convolution;
+    return chain;
   }
 
-  // What is known and broadcast to one number a channel of [N, C, H, W]; null for anything else.
-  mlir::Value channelVector(mlir::Value value) {
-    auto broadcast = value.getDefiningOp<ir::BroadcastOp>();
-    return broadcast && known_.contains(broadcast.getInput()) ? ir::vectorAlong(broadcast, 1)
-                                                              : nullptr;
-  }
+  // With s = rsqrt(variance + eps) weight: ((x * w + b) - mean) s + bias is
+  // x * (w s) + ((b - mean) s + bias).
+  void fold(Chain chain, ir::BatchNormInferenceOp norm) {
+    mlir::OpBuilder builder(norm);
+    ir::Conv2dOp conv = chain.convolution;
+    int64_t channels = mlir::cast<mlir::RankedTensorType>(conv.getType()).getDimSize(1);
+    Val variance(builder, norm.getLoc(), norm.getVariance());
+    Val scale = ir::rsqrt(variance + norm.getEps().convertToDouble());
+    if (mlir::Value weight = norm.getWeight())
+      scale = scale * scale.at(weight);
+    Val shift = -scale.at(norm.getMean());
+    if (chain.bias)
+      shift = ir::reshape(scale.at(chain.bias), {channels}) + shift;
+    shift = shift * scale;
+    if (mlir::Value bias = norm.getBias())
+      shift = shift + scale.at(bias);
 
-  void fold(ir::Conv2dOp conv) {
-    if (!known_.contains(conv.getWeight()) || !typeOf(conv).hasStaticShape())
-      return;
-    // value = scale * convolution + shift, one number of each a channel, or none.
-    struct Step {
-      mlir::Operation *op;
-      mlir::Value vector;
-    };
-    llvm::SmallVector<Step, 4> steps;
-    bool scales = false;
-    for (mlir::Value value = conv.getResult(); value.hasOneUse();) {
-      mlir::Operation *user = *value.user_begin();
-      if (!mlir::isa<ir::AddOp, ir::SubOp, ir::MulOp>(user))
-        break;
-      bool isLeft = user->getOperand(0) == value;
-      if (mlir::isa<ir::SubOp>(user) && !isLeft)
-        break;
-      mlir::Value vector = channelVector(user->getOperand(isLeft ? 1 : 0));
-      if (!vector)
-        break;
-      steps.push_back({user, vector});
-      scales |= mlir::isa<ir::MulOp>(user);
-      value = user->getResult(0);
-    }
-    // Sums alone are a bias already.
-    if (!scales)
-      return;
-
-    mlir::Operation *last = steps.back().op;
-    mlir::OpBuilder builder(last);
-    mlir::Location loc = conv.getLoc();
-    mlir::Type element = typeOf(conv).getElementType();
-    int64_t channels = typeOf(conv).getDimSize(1);
-    auto shaped = [&](mlir::Value value, llvm::ArrayRef<int64_t> shape) -> mlir::Value {
-      auto type = mlir::RankedTensorType::get(shape, element);
-      return value.getType() == type ? value
-                                     : ir::ReshapeOp::create(builder, loc, type, value).getResult();
-    };
-    mlir::Value scale, shift;
-    for (const Step &step : steps) {
-      mlir::Value vector = shaped(step.vector, {channels, 1, 1});
-      if (mlir::isa<ir::MulOp>(step.op)) {
-        scale = scale ? ir::MulOp::create(builder, loc, scale, vector).getResult() : vector;
-        if (shift)
-          shift = ir::MulOp::create(builder, loc, shift, vector);
-      } else if (mlir::isa<ir::AddOp>(step.op)) {
-        shift = shift ? ir::AddOp::create(builder, loc, shift, vector).getResult() : vector;
-      } else {
-        shift = shift ? ir::SubOp::create(builder, loc, shift, vector).getResult()
-                      : ir::NegOp::create(builder, loc, vector).getResult();
-      }
-    }
-    mlir::Value weight = conv.getWeight();
-    mlir::Value factor =
-        ir::BroadcastOp::create(builder, loc, weight.getType(), shaped(scale, {channels, 1, 1, 1}));
+    Val weight(builder, conv.getLoc(), conv.getWeight());
+    Val factor = ir::broadcast(ir::reshape(scale, {channels, 1, 1, 1}), weight.shape());
     mlir::IRMapping mapping;
-    mapping.map(weight, ir::MulOp::create(builder, loc, weight, factor).getResult());
-    mlir::Value result = builder.clone(*conv, mapping)->getResult(0);
-    if (shift) {
-      mlir::Value bias = ir::BroadcastOp::create(builder, loc, result.getType(), shift);
-      result = ir::AddOp::create(builder, last->getLoc(), result, bias);
-    }
-    last->getResult(0).replaceAllUsesWith(result);
-    for (const Step &step : llvm::reverse(steps))
-      step.op->erase();
+    mapping.map(conv.getWeight(), (weight * factor).value());
+    Val result = scale.at(builder.clone(*conv, mapping)->getResult(0));
+    result =
+        result + ir::broadcastTo(ir::reshape(shift, {channels, 1, 1}), ir::dimsOf(result.type()));
+    norm.replaceAllUsesWith(result.value());
+    norm.erase();
+    if (chain.sum)
+      chain.sum.erase();
     conv.erase();
     ++numFolded;
   }
 
-  llvm::DenseSet<mlir::Value> known_;
+  llvm::DenseSet<mlir::Value> trained_; // images that a gradient of a weight reads
 };
 
 } // namespace

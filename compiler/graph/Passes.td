@@ -136,26 +136,30 @@ def SimplifyPass : Pass<"weft-simplify", "::mlir::ModuleOp"> {
 }
 
 def FoldBatchNormPass : Pass<"weft-fold-batch-norm", "::mlir::ModuleOp"> {
-  let summary = "makes products and sums with one number a channel part of the convolution before them, where they are known ahead of runs";
+  let summary = "makes norms with fixed statistics part of the convolutions before them";
   let description = [{
-    Batch normalization at inference, ahead of time. Only where the weight and all numbers depend on arguments with `weft.parameter` alone, so that
-    what this makes is computed ahead of runs (weft-split-prepare): a run would pay for the products with the weight else. Not exact: each weight is rounded once more, which
-    stays within the error bound of the sum that the convolution is; numbers that are not finite may give NaN in other places.
+    Of float32 convolutions that the norm alone reads, with a bias between the two or without; not where the program computes a gradient of a
+    weight from the same image, as the weight changes with each run then. The product with the weight is made ahead of runs where weights are
+    stable (weft-split-prepare), and in each run where they are not: bits do not depend on what is stable. Not exact: each weight is rounded once
+    more, which stays within the error bound of the sum that the convolution is; numbers that are not finite may give NaN in other places.
 
     ```mlir
     %0 = weft.conv2d %x, %w {...} : tensor<1x8x9x9xf32>, tensor<16x8x3x3xf32>
-    %1 = weft.broadcast %scale : tensor<16x1x1xf32> to tensor<1x16x7x7xf32>
-    %2 = weft.mul %0, %1 : tensor<1x16x7x7xf32>
+    %1 = weft.batch_norm_inference %0 mean %m variance %v {eps = 0.0 : f64} : (tensor<1x16x7x7xf32>, tensor<16xf32>, tensor<16xf32>) -> tensor<1x16x7x7xf32>
     ```
-    becomes, where %w and %scale are parameters,
+    becomes
     ```mlir
-    %s = weft.reshape %scale : tensor<16x1x1xf32> to tensor<16x1x1x1xf32>
-    %b = weft.broadcast %s : tensor<16x1x1x1xf32> to tensor<16x8x3x3xf32>
-    %v = weft.mul %w, %b : tensor<16x8x3x3xf32>
-    %2 = weft.conv2d %x, %v {...} : tensor<1x8x9x9xf32>, tensor<16x8x3x3xf32>
+    %s = weft.rsqrt %v : tensor<16xf32>
+    %n = weft.neg %m : tensor<16xf32>
+    %t = weft.mul %n, %s : tensor<16xf32>
+    %f = weft.broadcast %s : tensor<16x1x1x1xf32> to tensor<16x8x3x3xf32>    // reshaped before
+    %u = weft.mul %w, %f : tensor<16x8x3x3xf32>
+    %0 = weft.conv2d %x, %u {...} : tensor<1x8x9x9xf32>, tensor<16x8x3x3xf32>
+    %b = weft.broadcast %t : tensor<16x1x1xf32> to tensor<1x16x7x7xf32>
+    %1 = weft.add %0, %b : tensor<1x16x7x7xf32>
     ```
   }];
-  let statistics = [Statistic<"numFolded", "folded", "convolutions that took in what follows them">];
+  let statistics = [Statistic<"numFolded", "folded", "convolutions that took in the norm behind them">];
 }
 
 def CsePass : Pass<"weft-cse", "::mlir::ModuleOp"> {

@@ -16,11 +16,12 @@ void addPhasePasses(mlir::OpPassManager &passes, Phase phase, const CompileOptio
     passes.addPass(createImportPass());
     break;
   case Phase::Graph:
+    // First, where a norm is one op.
+    if (options.prepare && options.math != MathMode::Exact)
+      passes.addPass(createFoldBatchNormPass());
     passes.addPass(createExpandPass());
     passes.addPass(createSimplifyPass());
     passes.addPass(createCsePass());
-    if (options.prepare)
-      passes.addPass(createFoldBatchNormPass());
     // Last, so that the algebra above sees ops as they were recorded; what comes after sees what
     // libraries and kernels compute.
     passes.addPass(createWidenPass());

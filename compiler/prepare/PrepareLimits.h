@@ -14,7 +14,8 @@ struct PrepareLimits {
   int64_t freeBytes = 4096;
   // Stable leaves below this are not marked as such: what can be saved on them is less than a
   // microsecond a run (a quarter of a matrix of 128 x 128), and a program compiled for them would
-  // not earn its compile time back.
+  // not earn its compile time back. Numbers of a norm that go into a convolution's weight count at
+  // any size.
   int64_t minLeafBytes = 16 << 10;
   // Programs of one structure that differ in what is stable, besides the one in which nothing is.
   // Leaves become stable together in most loops, so that one suffices; the second is for a loop

@@ -7,6 +7,7 @@
 #include "compiler/prepare/Passes.h"
 #include "compiler/prepare/PrepareLimits.h"
 #include "dialects/weft/ir/Attributes.h"
+#include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/DenseSet.h"
@@ -78,6 +79,9 @@ private:
     for (mlir::Operation &op : block_.without_terminator()) {
       if (!mlir::isa<ir::WeftOp>(op) || !mlir::isMemoryEffectFree(&op))
         continue;
+      // What is computed ahead serves runs of every size.
+      if (llvm::any_of(op.getResultTypes(), ir::hasNamedDims))
+        continue;
       if (!llvm::all_of(op.getOperands(),
                         [&](mlir::Value operand) { return known_.contains(operand); }))
         continue;
@@ -105,10 +109,14 @@ private:
     if (!isCheap(op))
       return true;
     // Where a kernel reads it, it costs next to nothing; where a library or a reduction does, it
-    // would be a kernel of its own.
-    return llvm::any_of(value.getUsers(), [&](mlir::Operation *user) {
+    // would be a kernel of its own, also behind a reshape.
+    auto readsWhole = [&](mlir::Operation *user) {
       return live_.contains(user) && !mlir::isa<mlir::func::ReturnOp>(user) && !isFree(user) &&
              !isCheap(user);
+    };
+    return llvm::any_of(value.getUsers(), [&](mlir::Operation *user) {
+      auto reshape = mlir::dyn_cast<ir::ReshapeOp>(user);
+      return readsWhole(user) || (reshape && llvm::any_of(reshape->getUsers(), readsWhole));
     });
   }
 

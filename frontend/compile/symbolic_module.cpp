@@ -44,9 +44,6 @@ public:
     std::vector<mlir::Operation *> ops;
     for (mlir::Operation &op : main_.getBody().front().without_terminator())
       ops.push_back(&op);
-    // What `prepare` computes ahead has one size, and belongs to one program.
-    for (unsigned i = 0; i < main_.getNumArguments(); ++i)
-      main_.removeArgAttr(i, ir::kStableAttr);
     if (absl::Status status = name_sizes(ops); !status.ok())
       return status;
     if (absl::Status status = add_arguments(ops); !status.ok())

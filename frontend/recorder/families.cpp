@@ -30,7 +30,8 @@ int64_t Family::bytes() const {
   for (const auto &ints : observations)
     bytes += ints.size() * sizeof(int64_t);
   for (const SymbolicProgram &program : programs)
-    bytes += program.general.ints.size() * (sizeof(int64_t) + sizeof(int32_t));
+    bytes += program.general.ints.size() * (sizeof(int64_t) + sizeof(int32_t)) +
+             program.stable.size() / 8;
   return static_cast<int64_t>(bytes);
 }
 

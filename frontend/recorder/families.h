@@ -13,7 +13,8 @@ namespace weft::recorder {
 
 struct SymbolicProgram {
   Generalization general;
-  ProgramKey key; // under which the program cache holds it
+  std::vector<bool> stable; // the leaves that it counts on (stability.h)
+  ProgramKey key;           // under which the program cache holds it
   // At the sizes that were last asked for, the newest first.
   std::deque<std::pair<std::vector<int64_t>, std::shared_ptr<CompiledProgram>>> sized;
 };

@@ -39,7 +39,7 @@ std::string content_of(const Slice &slice, const StructureKey *structure) {
       number(leaf.type);
     else
       content += text_of(*slice.leaves[i]->type) + '\0';
-    number(leaf.donatable | leaf.stable << 1 | leaf.kept << 2);
+    number(leaf.donatable | slice.key.leaves[i].stable << 1 | leaf.kept << 2);
   }
   for (uint32_t output : key.outputs)
     number(output);

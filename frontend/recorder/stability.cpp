@@ -72,17 +72,42 @@ Value *leaf_of(Value *value) {
   return value->node ? nullptr : value;
 }
 
+// The convolution whose weight takes in the norm (weft-fold-batch-norm), and its bias where it has
+// one; null where there is none.
+struct FoldedConvolution {
+  const Node *convolution = nullptr;
+  Value *bias = nullptr;
+};
+FoldedConvolution convolution_before(const Node *norm) {
+  auto is_convolution = [](const Value *value) {
+    return value->node && is<ir::Conv2dOp>(value->node) && value->type->dtype == DType::kFloat32;
+  };
+  const Value *x = norm->operands[0];
+  if (is_convolution(x))
+    return {x->node};
+  if (x->node && is<ir::AddOp>(x->node))
+    for (size_t i = 0; i < 2; ++i)
+      if (Value *bias = x->node->operands[1 - i];
+          is_convolution(x->node->operands[i]) && bias->node && is<ir::BroadcastOp>(bias->node))
+        return {x->node->operands[i]->node, bias->node->operands[0]};
+  return {};
+}
+
 class Analysis {
 public:
   Analysis(const Slice &slice, const compiler::StableUse &use) : slice_(slice), use_(use) {}
 
   // Of the candidates, those that pay. varies: whether some other leaf has changed.
   std::vector<bool> run(std::vector<bool> candidates, bool varies) {
+    find_folded(candidates);
+    for (size_t i = 0; i < candidates.size(); ++i)
+      candidates[i] = folded_[i] || (candidates[i] &&
+                                     slice_.leaves[i]->type->bytes >= kPrepareLimits.minLeafBytes);
     propagate(candidates);
     // Where nothing varies, nothing tells a weight from data that happens to be used twice: only
-    // matrices count.
+    // matrices count, and what norms and convolutions read.
     if (!varies || all_constant()) {
-      std::vector<bool> matrices(candidates.size());
+      std::vector<bool> matrices = folded_;
       for (Node *node : slice_.nodes)
         if (Value *rhs = packable(node, use_))
           if (Value *leaf = leaf_of(rhs))
@@ -108,6 +133,30 @@ public:
   }
 
 private:
+  // The weights of convolutions that norms become part of, and the norms' numbers.
+  void find_folded(const std::vector<bool> &candidates) {
+    folded_.assign(candidates.size(), false);
+    if (!use_.values)
+      return;
+    for (const Node *node : slice_.nodes) {
+      if (!is<ir::BatchNormInferenceOp>(node))
+        continue;
+      FoldedConvolution before = convolution_before(node);
+      if (!before.convolution)
+        continue;
+      llvm::SmallVector<Value *, 6> read = {before.convolution->operands[1]};
+      if (before.bias)
+        read.push_back(before.bias);
+      read.append(node->operands.begin() + 1, node->operands.end());
+      for (Value *&value : read)
+        value = leaf_of(value);
+      if (llvm::all_of(read,
+                       [&](Value *leaf) { return leaf && candidates[leaf->number & ~kLeafBit]; }))
+        for (Value *leaf : read)
+          folded_[leaf->number & ~kLeafBit] = true;
+    }
+  }
+
   static void profit(Value *value) {
     if (value->stability & kDerived)
       value->stability |= kProfits;
@@ -115,7 +164,8 @@ private:
 
   void propagate(const std::vector<bool> &candidates) {
     for (size_t i = 0; i < slice_.leaves.size(); ++i)
-      slice_.leaves[i]->stability = candidates[i] ? kConstant | kDerived : 0;
+      slice_.leaves[i]->stability =
+          candidates[i] ? kConstant | kDerived | (folded_[i] ? kProfits : 0) : 0;
     for (Node *node : slice_.nodes) {
       bool constant = true, derived = false;
       for (Value *operand : node->operands) {
@@ -147,6 +197,7 @@ private:
 
   const Slice &slice_;
   const compiler::StableUse &use_;
+  std::vector<bool> folded_; // by leaf
 };
 
 void mark(Slice &slice, const std::vector<bool> &stable) {
@@ -168,8 +219,7 @@ compiler::StableUse use_of(const Config &config, uint8_t device) {
 
 bool can_be_stable(const Slice &slice, size_t i) {
   const Value *leaf = slice.leaves[i];
-  if (leaf->is_scalar || slice.key.leaves[i].donatable ||
-      leaf->type->bytes < kPrepareLimits.minLeafBytes)
+  if (leaf->is_scalar || slice.key.leaves[i].donatable)
     return false;
   // Memory of the user's may change unseen.
   return leaf->cell && leaf->cell->buffer && leaf->cell->buffer->keeps_contents();

@@ -71,7 +71,7 @@ SignatureInts split_ints(llvm::StringRef op, mlir::DictionaryAttr properties,
 }
 
 StructureKey structure_key(const Slice &slice) {
-  StructureKey result{.key = slice.key, .ints = {}, .structures = {}};
+  StructureKey result{.key = slice.key, .ints = {}, .structures = {}, .stable = {}};
   result.key.kind = ProgramKey::Kind::kStructure;
   size_t at = 0;
   for (const Node *node : slice.nodes) {
@@ -85,9 +85,7 @@ StructureKey structure_key(const Slice &slice) {
     const TypeInfo &type = *slice.leaves[i]->type;
     result.key.leaves[i].type =
         static_cast<uint32_t>(type.dtype) << 16 | static_cast<uint32_t>(type.ndim());
-    // What is prepared belongs to a program of one size, so that one for many sizes counts on no
-    // leaf: it serves slices with and without.
-    result.key.leaves[i].stable = false;
+    result.stable.push_back(std::exchange(result.key.leaves[i].stable, false));
   }
   return result;
 }

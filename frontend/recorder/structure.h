@@ -27,6 +27,8 @@ struct StructureKey {
   ProgramKey key;
   std::vector<int64_t> ints;
   std::vector<const SignatureStructure *> structures; // by node; the slice has them
+  std::vector<bool> stable;                           // by leaf; not in the key: a program that
+                                                      // counts on less serves the slice as well
 };
 StructureKey structure_key(const Slice &slice);
 std::vector<IntPosition> int_positions(const Slice &slice);

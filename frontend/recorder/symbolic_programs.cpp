@@ -1,6 +1,7 @@
 // Programs for many ints: which of them serves a slice, and what the next one should leave open.
 #include <algorithm>
 
+#include "compiler/prepare/PrepareLimits.h"
 #include "frontend/recorder/families.h"
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/limits.h"
@@ -99,36 +100,55 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> program_at(SymbolicProgram &kno
   return *std::move(sized);
 }
 
+// Whether what counts on these leaves may be used where those are stable.
+bool is_subset(const std::vector<bool> &leaves, const std::vector<bool> &stable) {
+  for (size_t i = 0; i < leaves.size(); ++i)
+    if (leaves[i] && !stable[i])
+      return false;
+  return true;
+}
+
+int64_t count(const std::vector<bool> &leaves) {
+  return std::count(leaves.begin(), leaves.end(), true);
+}
+
+// Of the programs that serve the slice, the one that counts on most stable leaves.
 std::optional<FoundProgram> find_in(Family &family, const StructureKey &structure, uint64_t salt,
                                     Evaluation &data) {
   Recorder &r = recorder();
   std::vector<int64_t> sizes, scalars;
-  for (size_t i = 0; i < family.programs.size();) {
-    SymbolicProgram &known = family.programs[i];
-    if (!known.general.matches(structure.ints, sizes, scalars)) {
-      ++i;
+  SymbolicProgram *best = nullptr;
+  int64_t variants = 0; // for these ints, that count on stable leaves
+  std::erase_if(family.programs, [&](const SymbolicProgram &known) {
+    return known.general.matches(structure.ints, sizes, scalars) && !r.cache->find(known.key, salt);
+  });
+  for (SymbolicProgram &known : family.programs) {
+    if (!known.general.matches(structure.ints, sizes, scalars))
       continue;
-    }
-    std::shared_ptr<CompiledProgram> program = r.cache->find(known.key, salt);
-    if (!program) { // dropped
-      family.programs.erase(family.programs.begin() + static_cast<std::ptrdiff_t>(i));
-      continue;
-    }
-    if (!sizes.empty()) {
-      absl::StatusOr<std::shared_ptr<CompiledProgram>> sized = program_at(known, *program, sizes);
-      if (!sized.ok()) {
-        data.not_symbolic = std::string(sized.status().message());
-        return std::nullopt;
-      }
-      program = *std::move(sized);
-    }
-    data.outcome = CacheOutcome::kMemoryHit;
-    data.symbolic = values_of(known.general, sizes, scalars);
-    ++r.statistics.memory_hits;
-    ++r.statistics.symbolic_hits;
-    return FoundProgram{std::move(program), std::move(scalars)};
+    variants += count(known.stable) > 0;
+    if (is_subset(known.stable, structure.stable) &&
+        (!best || count(known.stable) > count(best->stable)))
+      best = &known;
   }
-  return std::nullopt;
+  // One that counts on more is worth a compilation, as often as for one size.
+  if (!best || (count(best->stable) < count(structure.stable) &&
+                variants < compiler::kPrepareLimits.variants))
+    return std::nullopt;
+  std::shared_ptr<CompiledProgram> program = r.cache->find(best->key, salt);
+  best->general.matches(structure.ints, sizes, scalars);
+  if (!sizes.empty()) {
+    absl::StatusOr<std::shared_ptr<CompiledProgram>> sized = program_at(*best, *program, sizes);
+    if (!sized.ok()) {
+      data.not_symbolic = std::string(sized.status().message());
+      return std::nullopt;
+    }
+    program = *std::move(sized);
+  }
+  data.outcome = CacheOutcome::kMemoryHit;
+  data.symbolic = values_of(best->general, sizes, scalars);
+  ++r.statistics.memory_hits;
+  ++r.statistics.symbolic_hits;
+  return FoundProgram{std::move(program), std::move(scalars)};
 }
 
 // Leaves those observations that differ from `ints` in the fewest sizes that may not vary (other
@@ -204,7 +224,7 @@ FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure,
   if (keep) {
     Family &family = *r.families->of(structure, context.salt());
     family.refusals = 0; // what was refused lay in the observations that were taken together
-    family.programs.push_front({request.general, r.families->next_key(), {}});
+    family.programs.push_front({request.general, structure.stable, r.families->next_key(), {}});
     if (sized)
       family.programs.front().sized.emplace_front(request.sizes, sized);
     r.cache->insert({family.programs.front().key}, context, program, r.config);

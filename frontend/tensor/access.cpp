@@ -127,8 +127,10 @@ void *Tensor::mutable_data_bytes(Location location) {
   Session session("mutable_data", location);
   TensorImpl *impl = checked(*this, "self");
   if (impl->is_view())
-    fail(ErrorKind::kState,
-         "this is a view; write to the tensor that it views, or copy_ into the view");
+    fail(
+        ErrorKind::kState,
+        "this shares the memory of another tensor, as a view or by detach(); write to that tensor, "
+        "or copy_ into this one");
   if (impl->leaf && grad_mode())
     fail(ErrorKind::kState, "a leaf tensor that requires grad cannot be written while history is "
                             "kept; do it under weft::NoGrad");

@@ -310,5 +310,85 @@ TEST(Prepare, ChangesNoBits) {
   EXPECT_TRUE(results[0] == results[1]);
 }
 
+// A norm's numbers are part of the weight of the convolution before it, from the first run on: no
+// bit changes when the weights are found to be stable, also where nothing varies at all.
+TEST(Prepare, ANormGoesIntoItsConvolution) {
+  if (!on_cpu())
+    GTEST_SKIP() << "of code generation";
+  manual_seed(4);
+  NoGrad no_history;
+  nn::Conv2d conv(16, 32, 3, {.stride = {2, 2}, .bias = false});
+  nn::BatchNorm2d norm(32);
+  norm.running_mean.copy_(randn({32}));
+  norm.running_var.copy_(rand({32}) + 0.5);
+  norm.weight.copy_(randn({32}));
+  norm.bias.copy_(randn({32}));
+  norm.eval();
+  eval({conv.weight, norm.running_mean, norm.running_var, norm.weight, norm.bias});
+  // What is between the two has no handle when the result is computed.
+  auto network = [&](const Tensor &x) {
+    return norm(conv(x));
+  };
+  Tensor images[] = {randn({2, 16, 17, 17}).eval(), randn({2, 16, 17, 17}).eval()};
+  Config before = config(), changed = before;
+  changed.exact_math = true;
+  for (int64_t kinds : {2, 1}) { // of images, in turns
+    std::vector<Floats> results;
+    for (int64_t i = 0; i < 6; ++i)
+      results.push_back(network(images[i % kinds]).to_vector<float>());
+    EXPECT_EQ(last().prepared_values, 2) << kinds << ": the weight, and the bias";
+    for (size_t i = static_cast<size_t>(kinds); i < results.size(); ++i)
+      EXPECT_TRUE(results[i] == results[i % static_cast<size_t>(kinds)]) << kinds << ", run " << i;
+    set_config(changed);
+    Floats exact = network(images[0]).to_vector<float>();
+    EXPECT_EQ(last().prepared_values, 0);
+    set_config(before);
+    ASSERT_EQ(exact.size(), results[0].size());
+    double largest = 0, error = 0;
+    for (size_t i = 0; i < exact.size(); ++i) {
+      largest = std::max(largest, std::abs(double{exact[i]}));
+      error = std::max(error, std::abs(double{exact[i]} - double{results[0][i]}));
+    }
+    EXPECT_LT(error, 1e-5 * largest);
+  }
+  // New numbers count at once.
+  norm.bias.fill_(100.f);
+  norm.weight.fill_(0.f);
+  EXPECT_EQ(network(images[0]).to_vector<float>(), Floats(2 * 32 * 8 * 8, 100.f));
+}
+
+// Programs for many sizes count on stable leaves as well, and share what is computed ahead.
+TEST(Prepare, SizesShareTheWeightsOfANorm) {
+  if (!on_cpu())
+    GTEST_SKIP() << "of code generation";
+  manual_seed(4);
+  NoGrad no_history;
+  nn::Conv2d conv(16, 32, 3);
+  nn::BatchNorm2d norm(32);
+  norm.running_var.copy_(rand({32}) + 0.5);
+  norm.eval();
+  eval({conv.weight, conv.bias, norm.running_mean, norm.running_var, norm.weight, norm.bias});
+  // What is between the two has no handle when the result is computed.
+  auto network = [&](const Tensor &x) {
+    return norm(conv(x));
+  };
+  Floats image = randn({1, 16, 9, 9}).to_vector<float>(), first;
+  for (int64_t batch : {2, 3, 5, 7, 4, 6, 1, 5}) {
+    Floats images;
+    for (int64_t i = 0; i < batch; ++i)
+      images.insert(images.end(), image.begin(), image.end());
+    Tensor x = Tensor::from(images, {batch, 16, 9, 9});
+    Floats results = network(x).to_vector<float>();
+    if (first.empty())
+      first.assign(results.begin(), results.begin() + 32 * 7 * 7);
+    for (int64_t i = 0; i < batch; ++i)
+      ASSERT_TRUE(std::equal(first.begin(), first.end(), results.begin() + i * 32 * 7 * 7))
+          << "image " << i << " of " << batch;
+  }
+  EXPECT_NE(last().symbolic, "");
+  EXPECT_EQ(last().prepared_computed, 0) << last().to_string();
+  EXPECT_GE(last().prepared_values, 2) << last().to_string();
+}
+
 } // namespace
 } // namespace weft

@@ -396,6 +396,23 @@ TEST_F(Recorder, ATensorOutlivesAPointerThatItCannotGive) {
   EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{4}));
 }
 
+// A detached tensor and a view lie in another tensor's memory; the error says so for both.
+TEST_F(Recorder, MemoryOfAnotherTensorIsNotWrittenDirectly) {
+  Tensor x = ones({4}).eval();
+  for (Tensor shares : {x.detach(), x.reshape({2, 2})}) {
+    try {
+      shares.mutable_data<float>();
+      ADD_FAILURE() << "no error";
+    } catch (const Error &error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kState);
+      EXPECT_NE(std::string(error.what()).find("as a view or by detach(); write to that tensor"),
+                std::string::npos)
+          << error.what();
+    }
+  }
+  EXPECT_EQ(x.to_vector<float>(), std::vector<float>(4, 1.f));
+}
+
 TEST_F(Recorder, AFailedRunPoisonsItsResults) {
   Tensor x = tensor({1.f, 2.f}), index = tensor<int64_t>({5});
   Tensor y = index_select(x, 0, index) + 1;

@@ -30,7 +30,8 @@ template <typename Spec> weft_tensor_info info_of(const Spec &spec, const Spec &
 }
 
 absl::StatusOr<std::shared_ptr<ProgramExecutable>>
-executable_of_host(const weft_model_code &code, Program program, std::shared_ptr<Memory> memory) {
+executable_of_host(const weft_model_code &code, Program program, std::shared_ptr<Memory> memory,
+                   const ProgramExecutable *other_sizes) {
   if (absl::Status status = check_cpu(program.target); !status.ok())
     return status;
   std::map<std::string_view, weft_kernel> kernels;
@@ -47,7 +48,8 @@ executable_of_host(const weft_model_code &code, Program program, std::shared_ptr
         return reinterpret_cast<const LibraryEntry *>(found);
     return nullptr;
   };
-  return ProgramExecutable::create(std::move(program), find_kernel, find_entry, std::move(memory));
+  return ProgramExecutable::create(std::move(program), find_kernel, find_entry, std::move(memory),
+                                   nullptr, other_sizes);
 }
 
 // What depends on weights alone is computed once, now that they are there.
@@ -131,7 +133,11 @@ absl::StatusOr<SizedProgram> make_sized(weft_model &entry, int64_t size) {
       return executable.status();
     sized.executable = *std::move(executable);
   } else {
-    auto executable = executable_of_host(code, *std::move(program), sized.context.memory);
+    auto same = std::ranges::find_if(entry.sized, [&](const SizedProgram &other) {
+      return entry.programs.part_of(other.size) == entry.programs.part_of(size);
+    });
+    auto executable = executable_of_host(code, *std::move(program), sized.context.memory,
+                                         same == entry.sized.end() ? nullptr : same->host.get());
     if (!executable.ok())
       return executable.status();
     sized.executable = sized.host = *std::move(executable);

@@ -50,7 +50,7 @@ ProgramExecutable::~ProgramExecutable() = default;
 absl::StatusOr<std::shared_ptr<ProgramExecutable>>
 ProgramExecutable::create(Program program, const KernelResolver &kernels,
                           const LibraryResolver &libraries, std::shared_ptr<Memory> memory,
-                          std::shared_ptr<const void> code) {
+                          std::shared_ptr<const void> code, const ProgramExecutable *other_sizes) {
   if (absl::Status status = validate(program); !status.ok())
     return status;
   std::shared_ptr<ProgramExecutable> executable(new ProgramExecutable());
@@ -69,7 +69,7 @@ ProgramExecutable::create(Program program, const KernelResolver &kernels,
     std::vector<std::byte>().swap(constants);
   }
   if (absl::Status status =
-          executable->build_prepare(kernels, libraries, memory, executable->code_);
+          executable->build_prepare(kernels, libraries, memory, executable->code_, other_sizes);
       !status.ok())
     return status;
   if (int64_t bytes = executable->program_.state_bytes; bytes > 0) {

@@ -26,11 +26,14 @@ class ProgramExecutable : public Executable {
 public:
   // Resolves all names once. The constants move into a buffer of `memory`. `code` is kept while the
   // executable lives: whoever owns the machine code that the kernels point to (may be null).
+  // `other_sizes` is an executable of the same program at other sizes (may be null): both have the
+  // same prepared values, which are computed once.
   // InvalidArgument for a program that does not validate, NotFound for a kernel or a library entry
   // that does not resolve, ResourceExhausted for the constants.
   static absl::StatusOr<std::shared_ptr<ProgramExecutable>>
   create(Program program, const KernelResolver &kernels, const LibraryResolver &libraries,
-         std::shared_ptr<Memory> memory, std::shared_ptr<const void> code = nullptr);
+         std::shared_ptr<Memory> memory, std::shared_ptr<const void> code = nullptr,
+         const ProgramExecutable *other_sizes = nullptr);
   ~ProgramExecutable() override;
 
   std::span<const InputSpec> input_specs() const override {
@@ -105,7 +108,8 @@ private:
   ProgramExecutable() = default;
   absl::Status build(const KernelResolver &kernels, const LibraryResolver &libraries);
   absl::Status build_prepare(const KernelResolver &kernels, const LibraryResolver &libraries,
-                             std::shared_ptr<Memory> memory, std::shared_ptr<const void> code);
+                             std::shared_ptr<Memory> memory, std::shared_ptr<const void> code,
+                             const ProgramExecutable *other_sizes);
   void add_operand(int32_t buffer, int64_t offset = 0);
   absl::Status add_packed(LibraryStates &states, size_t call, int threads);
   // The buffer of a row: a stable input, a constant or a prepared value; null for rows of other

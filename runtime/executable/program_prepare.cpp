@@ -22,9 +22,17 @@ constexpr uint32_t kUsesBeforePacking = 3;
 absl::Status ProgramExecutable::build_prepare(const KernelResolver &kernels,
                                               const LibraryResolver &libraries,
                                               std::shared_ptr<Memory> memory,
-                                              std::shared_ptr<const void> code) {
+                                              std::shared_ptr<const void> code,
+                                              const ProgramExecutable *other_sizes) {
   if (program_.prepare.empty())
     return absl::OkStatus();
+  if (other_sizes) {
+    prepare_ = other_sizes->prepare_;
+    prepared_offsets_ = other_sizes->prepared_offsets_;
+    prepared_bytes_ = other_sizes->prepared_bytes_;
+    prepare_recipe_ = other_sizes->prepare_recipe_;
+    return absl::OkStatus();
+  }
   Program inner = program_.prepare.front();
   absl::StatusOr<std::shared_ptr<ProgramExecutable>> prepare =
       create(std::move(inner), kernels, libraries, std::move(memory), std::move(code));
@@ -39,7 +47,8 @@ absl::Status ProgramExecutable::build_prepare(const KernelResolver &kernels,
     prepared_offsets_.push_back(prepared_bytes_);
     prepared_bytes_ += align(output.bytes);
   }
-  // Values belong to this program: no two executables compute the same ones but by chance.
+  // Values belong to this program: but for other sizes of it, no two executables compute the same
+  // ones but by chance.
   static std::atomic<uint64_t> next{1};
   prepare_recipe_ = absl::StrCat("values ", next.fetch_add(1, std::memory_order_relaxed));
   return absl::OkStatus();

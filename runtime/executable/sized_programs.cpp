@@ -48,15 +48,20 @@ absl::Status validate(const SizedPrograms &programs) {
 
 } // namespace
 
-absl::StatusOr<Program> SizedPrograms::at(int64_t size) const {
+const SizedPrograms::Part *SizedPrograms::part_of(int64_t size) const {
   if (!varies())
-    return parts.front().program;
+    return &parts.front();
   auto part = std::ranges::find_if(
       parts, [&](const Part &each) { return size >= each.low && size <= each.high; });
-  if (part == parts.end())
+  return part == parts.end() ? nullptr : &*part;
+}
+
+absl::StatusOr<Program> SizedPrograms::at(int64_t size) const {
+  const Part *part = part_of(size);
+  if (!part)
     return absl::OutOfRangeError(absl::StrCat(
         "a ", name, " of ", size, " is out of range; it must be from ", low(), " to ", high()));
-  if (part->sizes.entries.empty())
+  if (!varies() || part->sizes.entries.empty())
     return part->program;
   return at_sizes(part->program, part->sizes, {{name, size}});
 }

@@ -38,6 +38,8 @@ struct SizedPrograms {
   const Program &largest() const {
     return parts.back().program;
   }
+  // That which serves the size; null where it is out of range.
+  const Part *part_of(int64_t size) const;
   // The program for a size; `size` does not matter where nothing varies. OutOfRange names the
   // range.
   absl::StatusOr<Program> at(int64_t size) const;

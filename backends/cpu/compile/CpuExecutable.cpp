@@ -19,16 +19,16 @@ CpuExecutable::create(runtime::Program program,
   return create(std::move(program), std::move(objects), *std::move(code));
 }
 
-absl::StatusOr<std::shared_ptr<CpuExecutable>>
-CpuExecutable::create(runtime::Program program,
-                      std::vector<std::shared_ptr<const std::string>> objects,
-                      std::shared_ptr<compiler::JitCode> code) {
+absl::StatusOr<std::shared_ptr<CpuExecutable>> CpuExecutable::create(
+    runtime::Program program, std::vector<std::shared_ptr<const std::string>> objects,
+    std::shared_ptr<compiler::JitCode> code, const runtime::ProgramExecutable *other_sizes) {
   auto kernels = [code = code.get()](std::string_view symbol) {
     return reinterpret_cast<weft_kernel>(
         code->lookup(llvm::StringRef(symbol.data(), symbol.size())));
   };
-  auto executable = runtime::ProgramExecutable::create(
-      std::move(program), kernels, libraryResolver(), runtime::cpu_device().memory(), code);
+  auto executable =
+      runtime::ProgramExecutable::create(std::move(program), kernels, libraryResolver(),
+                                         runtime::cpu_device().memory(), code, other_sizes);
   if (!executable.ok())
     return executable.status();
   std::shared_ptr<CpuExecutable> result(new CpuExecutable(*std::move(executable)));
@@ -56,7 +56,7 @@ CpuExecutable::at_sizes(const runtime::Sizes &sizes) const {
   absl::StatusOr<runtime::Program> sized = runtime::at_sizes(largest, sizes_, sizes);
   if (!sized.ok())
     return sized.status();
-  auto executable = create(*std::move(sized), objects_, code_);
+  auto executable = create(*std::move(sized), objects_, code_, &target());
   if (!executable.ok())
     return executable.status();
   return std::shared_ptr<runtime::Executable>(*std::move(executable));

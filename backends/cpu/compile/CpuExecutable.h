@@ -34,7 +34,8 @@ private:
   using ForwardingExecutable::ForwardingExecutable;
   static absl::StatusOr<std::shared_ptr<CpuExecutable>>
   create(runtime::Program program, std::vector<std::shared_ptr<const std::string>> objects,
-         std::shared_ptr<compiler::JitCode> code);
+         std::shared_ptr<compiler::JitCode> code,
+         const runtime::ProgramExecutable *other_sizes = nullptr);
   std::vector<std::shared_ptr<const std::string>> objects_;
   std::shared_ptr<compiler::JitCode> code_;
   runtime::SizeTable sizes_;
