@@ -227,7 +227,7 @@ FunctionForm form_of(const Program &program) {
 }
 
 static std::string check_functions(const Program &program, const std::string &backend) {
-  use(backend, 2, false);
+  use(backend, 2, false, 0, !may_fold_norms(program));
   Observer observer(program);
   Observed called = observer.observe(How::kCalled);
   std::string wrong;

@@ -8,12 +8,13 @@
 
 namespace weft::fuzz {
 
-void use(const std::string &backend, int threads, bool eager, int64_t memory_limit) {
+void use(const std::string &backend, int threads, bool eager, int64_t memory_limit, bool prepare) {
   Config options = config();
   options.backend = backend;
   options.num_threads = threads;
   options.eager = eager;
   options.memory_limit = memory_limit;
+  options.prepare = prepare;
   set_config(options);
 }
 
@@ -109,6 +110,16 @@ static bool has_permuted_products(const Program &program) {
   return false;
 }
 
+bool may_fold_norms(const Program &program) {
+  bool convolves = false;
+  for (const Step &step : program.steps) {
+    convolves = convolves || step.call == "conv2d";
+    if (convolves && step.call == "batch_norm")
+      return true;
+  }
+  return false;
+}
+
 Outcome run(const Program &program, const Tensors &inputs, const std::vector<Device> &devices) {
   Outcome outcome;
   try {
@@ -124,7 +135,7 @@ Outcome run(const Program &program, const Tensors &inputs, const std::vector<Dev
 
 Outcome run(const Program &program, const Setup &setup) {
   uint64_t before = whole_kernels ? last_evaluation() : 0;
-  use(setup.backend, setup.threads, setup.eager, setup.memory_limit);
+  use(setup.backend, setup.threads, setup.eager, setup.memory_limit, !may_fold_norms(program));
   manual_seed(program.seed);
   std::vector<Device> devices(setup.devices.begin(), setup.devices.end());
   DeviceScope scope(devices[0]);

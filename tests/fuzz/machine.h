@@ -35,7 +35,11 @@ private:
 // The places whose values nothing reads after a step, by step; outputs are not among them.
 std::vector<std::vector<int>> last_uses(const Program &program);
 // Sets the process up.
-void use(const std::string &backend, int threads, bool eager, int64_t memory_limit = 0);
+void use(const std::string &backend, int threads, bool eager, int64_t memory_limit = 0,
+         bool prepare = true);
+// Whether a norm may go into a convolution's weight, which changes bits: where both are one program
+// and nothing else reads the convolution, such as a history. It does so where weights are prepared.
+bool may_fold_norms(const Program &program);
 // A copy of the values, which are computed.
 ir::HostTensor host_tensor(const Tensor &tensor);
 

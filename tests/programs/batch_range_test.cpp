@@ -74,6 +74,7 @@ protected:
       Tensor x = input(size);
       ProcessResult result = run({save("x", x), "--output", folder_ + "/y.npy"});
       ASSERT_EQ(result.exit_code, 0) << size << ": " << result.err;
+      NoGrad no_history; // like the model, which has none
       Tensor y = io::load_npy(folder_ + "/y.npy"), expected = function(x);
       EXPECT_EQ(y.shape(), expected.shape());
       EXPECT_TRUE(bytes_of(y) == bytes_of(expected)) << size;
@@ -196,6 +197,7 @@ TEST_F(BatchRanges, ALibraryTakesShapes) {
   EXPECT_EQ(info->dims[0], 24);
   EXPECT_EQ(info->min_dims[1], 3);
   for (int64_t size : {24, 2, 3, 17, 8, 9, 10, 11, 12, 13, 14, 2, 24}) {
+    NoGrad no_history;
     Tensor x = rand({size, 3, 10, 10}), expected = model(x);
     const int64_t shape[] = {size, 3, 10, 10};
     const int64_t *dims[] = {shape};

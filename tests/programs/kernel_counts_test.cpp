@@ -90,7 +90,8 @@ TEST(KernelCounts, BatchNorm) {
 
 TEST(KernelCounts, BatchNormBesideItsConvolution) {
   EXPECT_PROGRAM(1, 1, { return {relu(layer.training(layer.conv()))}; });
-  EXPECT_PROGRAM(1, 1, {
+  // A norm with fixed statistics is part of the weight: two kernels on weights alone.
+  EXPECT_PROGRAM(3, 1, {
     NoGrad no_grad;
     return {relu(layer.inference(layer.conv()))};
   });
@@ -130,15 +131,15 @@ TEST(KernelCounts, GroupNorm) {
 
 TEST(KernelCounts, PoolingTakesInWhatFeedsIt) {
   NoGrad no_grad;
-  // With the factor of each channel, which would be computed again at each element.
-  EXPECT_PROGRAM(2, 1, { return {max_pool2d(relu(layer.inference(layer.conv())), 2)}; });
-  EXPECT_PROGRAM(2, 1, { return {avg_pool2d(relu(layer.inference(layer.conv())), 2)}; });
-  EXPECT_PROGRAM(2, 1, {
+  // With the two that make the norm part of the weight.
+  EXPECT_PROGRAM(3, 1, { return {max_pool2d(relu(layer.inference(layer.conv())), 2)}; });
+  EXPECT_PROGRAM(3, 1, { return {avg_pool2d(relu(layer.inference(layer.conv())), 2)}; });
+  EXPECT_PROGRAM(3, 1, {
     return {max_pool2d(relu(layer.inference(layer.conv())), 3, {.stride = 2, .padding = 1})};
   });
   EXPECT_PROGRAM(1, 1,
                  { return {max_pool2d(relu(layer.conv()), 3, {.stride = 2, .padding = 1})}; });
-  EXPECT_PROGRAM(1, 1, { return {adaptive_avg_pool2d(relu(layer.inference(layer.conv())), 1)}; });
+  EXPECT_PROGRAM(3, 1, { return {adaptive_avg_pool2d(relu(layer.inference(layer.conv())), 1)}; });
 }
 
 // What feeds it may be a batch_norm in training: each channel is normalised where its windows are

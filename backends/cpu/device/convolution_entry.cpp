@@ -9,6 +9,7 @@
 #include "backends/cpu/device/depthwise_gradient.h"
 #include "backends/cpu/device/depthwise_rows.h"
 #include "backends/cpu/device/onednn_convolution.h"
+#include "backends/cpu/device/pointwise_rows.h"
 #include "backends/cpu/device/weight_gradient_parts.h"
 #include "backends/cpu/device/widened_call.h"
 #include "backends/cpu/device/winograd_convolution.h"
@@ -224,6 +225,8 @@ public:
       return init_weight_gradient(*problem, threads);
     if (depthwise_rows_computes(*problem))
       return depthwise_rows(*problem, threads);
+    if (pointwise_rows_computes(*problem))
+      return pointwise_rows(*problem, threads);
     if (auto winograd = init_winograd(*problem, threads); !winograd.ok() || *winograd)
       return winograd;
     absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
@@ -260,7 +263,7 @@ public:
          pays_transformed = winograd_tile(*problem) > 0 &&
                             convolution_packing_pays(batch * height * width, bytes, true);
     if (problem->kind != ConvolutionKind::kForward || !stable[1] || !(pays || pays_transformed) ||
-        depthwise_rows_computes(*problem))
+        depthwise_rows_computes(*problem) || pointwise_rows_computes(*problem))
       return nullptr;
     problem->packed_weight = true;
     if (pays_transformed)
@@ -292,6 +295,8 @@ absl::StatusOr<std::string> convolution_implementation(const LibraryCall &call, 
     return problem.status();
   if (depthwise_rows_computes(*problem))
     return "depthwise, row by row";
+  if (pointwise_rows_computes(*problem))
+    return "1x1, row by row";
   if (int64_t tile = problem->kind == ConvolutionKind::kWeightGradient
                          ? winograd_gradient_tile(*problem)
                          : winograd_tile(*problem))

@@ -20,8 +20,8 @@
 // with AVX-512, else 8): that is a copy of whole cache lines, while one to channels last takes 5 to
 // 10 times as long. Images with channels last are used as they are (the figures:
 // onednn_v2_convolution.cpp). Depthwise convolutions of row-major images whose channels fill no
-// blocks are computed without a copy, row by row (depthwise_rows.h). A weight that stays the same
-// is reordered once (convolution_packing.h).
+// blocks, and 1x1 ones, are computed without a copy, row by row (depthwise_rows.h,
+// pointwise_rows.h). A weight that stays the same is reordered once (convolution_packing.h).
 //
 // A call's bits do not depend on the number of threads. Where the library's do, the call runs in
 // parts whose number depends on the shapes alone, one thread each: weights' gradients

@@ -438,7 +438,8 @@ TEST(Convolution, WhatDoesNotPayIsNotPacked) {
   };
   EXPECT_TRUE(packed({{1, 64, 32, 32}, {64, 64, 3, 3}, 1, 1}, "forward"));
   EXPECT_FALSE(packed({{2, 64, 32, 32}, {64, 64, 3, 3}, 1, 1}, "forward")) << "many pixels";
-  EXPECT_FALSE(packed({{1, 16, 8, 8}, {16, 16, 3, 3}, 1, 1}, "forward")) << "a small weight";
+  EXPECT_TRUE(packed({{1, 16, 8, 8}, {16, 16, 3, 3}, 1, 1}, "forward"));
+  EXPECT_FALSE(packed({{1, 3, 8, 8}, {16, 3, 3, 3}, 1, 1}, "forward")) << "a small weight";
   EXPECT_FALSE(packed({{1, 64, 8, 8}, {64, 64, 3, 3}, 1, 1}, "input_gradient"));
 }
 
