@@ -262,16 +262,11 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
 // which are computed once.
 TEST(CpuBackend, ABatchNormOfParametersIsPartOfTheConvolution) {
   llvm::StringRef text = R"(
-func.func @main(%x: tensor<2x8x9x9xf32>, %w: tensor<16x8x3x3xf32> {weft.parameter = "p7"}, %m: tensor<16x1x1xf32> {weft.parameter = "p8"},
-                %s: tensor<16x1x1xf32> {weft.parameter = "p9"}, %b: tensor<16x1x1xf32> {weft.parameter = "p10"}) -> tensor<2x16x7x7xf32> {
+func.func @main(%x: tensor<2x8x9x9xf32>, %w: tensor<16x8x3x3xf32> {weft.parameter = "p7"}, %m: tensor<16xf32> {weft.parameter = "p8"},
+                %v: tensor<16xf32> {weft.parameter = "p9"}, %b: tensor<16xf32> {weft.parameter = "p10"}) -> tensor<2x16x7x7xf32> {
   %0 = weft.conv2d %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64} : tensor<2x8x9x9xf32>, tensor<16x8x3x3xf32>
-  %1 = weft.broadcast %m : tensor<16x1x1xf32> to tensor<2x16x7x7xf32>
-  %2 = weft.sub %0, %1 : tensor<2x16x7x7xf32>
-  %3 = weft.broadcast %s : tensor<16x1x1xf32> to tensor<2x16x7x7xf32>
-  %4 = weft.mul %2, %3 : tensor<2x16x7x7xf32>
-  %5 = weft.broadcast %b : tensor<16x1x1xf32> to tensor<2x16x7x7xf32>
-  %6 = weft.add %4, %5 : tensor<2x16x7x7xf32>
-  return %6 : tensor<2x16x7x7xf32>
+  %1 = weft.batch_norm_inference %0 mean %m variance %v bias %b {eps = 10.0 : f64} : (tensor<2x16x7x7xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32>) -> tensor<2x16x7x7xf32>
+  return %1 : tensor<2x16x7x7xf32>
 })";
   compiler::CompileReport report;
   auto folded = compile("cpu", text, &report), reference = compile("reference", text);
