@@ -93,6 +93,10 @@ FoldedConvolution convolution_before(const Node *norm) {
   return {};
 }
 
+bool any(const std::vector<bool> &set) {
+  return std::find(set.begin(), set.end(), true) != set.end();
+}
+
 class Analysis {
 public:
   Analysis(const Slice &slice, const compiler::StableUse &use) : slice_(slice), use_(use) {}
@@ -103,6 +107,8 @@ public:
     for (size_t i = 0; i < candidates.size(); ++i)
       candidates[i] = folded_[i] || (candidates[i] &&
                                      slice_.leaves[i]->type->bytes >= kPrepareLimits.minLeafBytes);
+    if (!any(candidates))
+      return candidates;
     propagate(candidates);
     // Where nothing varies, nothing tells a weight from data that happens to be used twice: only
     // matrices count, and what norms and convolutions read.
@@ -205,10 +211,6 @@ void mark(Slice &slice, const std::vector<bool> &stable) {
     slice.key.leaves[i].stable = stable[i];
 }
 
-bool any(const std::vector<bool> &set) {
-  return std::find(set.begin(), set.end(), true) != set.end();
-}
-
 // What the backend makes of stable leaves; nothing when it was not asked to.
 compiler::StableUse use_of(const Config &config, uint8_t device) {
   if (!config.prepare || config.eager)
@@ -226,6 +228,13 @@ bool can_be_stable(const Slice &slice, size_t i) {
 }
 
 } // namespace
+
+bool is_subset(const std::vector<bool> &leaves, const std::vector<bool> &stable) {
+  bool subset = leaves.size() == stable.size();
+  for (size_t i = 0; subset && i < leaves.size(); ++i)
+    subset = !leaves[i] || stable[i];
+  return subset;
+}
 
 void mark_stable(Slice &slice) {
   std::vector<bool> candidates(slice.leaves.size());
@@ -262,11 +271,8 @@ void mark_stable(Slice &slice) {
       // A program that counts on less is right as well.
       std::vector<bool> best(stable.size());
       for (const std::vector<bool> &known : variants) {
-        bool fits = known.size() == stable.size();
-        for (size_t i = 0; fits && i < known.size(); ++i)
-          fits = !known[i] || stable[i];
-        if (fits && std::count(known.begin(), known.end(), true) >
-                        std::count(best.begin(), best.end(), true))
+        if (is_subset(known, stable) && std::count(known.begin(), known.end(), true) >
+                                            std::count(best.begin(), best.end(), true))
           best = known;
       }
       if (!any(best))

@@ -19,4 +19,7 @@ void mark_stable(Slice &slice);
 // uses them again.
 void mark_stable_replayed(Slice &slice, const std::vector<bool> &same);
 
+// Whether what counts on these leaves may be used where those are stable.
+bool is_subset(const std::vector<bool> &leaves, const std::vector<bool> &stable);
+
 } // namespace weft::recorder

@@ -5,6 +5,7 @@
 #include "frontend/recorder/families.h"
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/limits.h"
+#include "frontend/recorder/stability.h"
 
 namespace weft::recorder {
 namespace {
@@ -100,14 +101,6 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> program_at(SymbolicProgram &kno
   return *std::move(sized);
 }
 
-// Whether what counts on these leaves may be used where those are stable.
-bool is_subset(const std::vector<bool> &leaves, const std::vector<bool> &stable) {
-  for (size_t i = 0; i < leaves.size(); ++i)
-    if (leaves[i] && !stable[i])
-      return false;
-  return true;
-}
-
 int64_t count(const std::vector<bool> &leaves) {
   return std::count(leaves.begin(), leaves.end(), true);
 }
@@ -116,39 +109,50 @@ int64_t count(const std::vector<bool> &leaves) {
 std::optional<FoundProgram> find_in(Family &family, const StructureKey &structure, uint64_t salt,
                                     Evaluation &data) {
   Recorder &r = recorder();
-  std::vector<int64_t> sizes, scalars;
-  SymbolicProgram *best = nullptr;
+  struct Match {
+    size_t at;     // in the family
+    int64_t count; // of the stable leaves that it counts on
+    std::shared_ptr<CompiledProgram> program = nullptr;
+    std::vector<int64_t> sizes = {}, scalars = {};
+  };
+  std::optional<Match> best;
   int64_t variants = 0; // for these ints, that count on stable leaves
-  std::erase_if(family.programs, [&](const SymbolicProgram &known) {
-    return known.general.matches(structure.ints, sizes, scalars) && !r.cache->find(known.key, salt);
-  });
-  for (SymbolicProgram &known : family.programs) {
-    if (!known.general.matches(structure.ints, sizes, scalars))
+  for (size_t i = 0; i < family.programs.size();) {
+    const SymbolicProgram &known = family.programs[i];
+    Match match{i, count(known.stable)};
+    if (!known.general.matches(structure.ints, match.sizes, match.scalars)) {
+      ++i;
       continue;
-    variants += count(known.stable) > 0;
-    if (is_subset(known.stable, structure.stable) &&
-        (!best || count(known.stable) > count(best->stable)))
-      best = &known;
+    }
+    match.program = r.cache->find(known.key, salt);
+    if (!match.program) { // dropped
+      family.programs.erase(family.programs.begin() + static_cast<std::ptrdiff_t>(i));
+      continue;
+    }
+    variants += match.count > 0;
+    if (is_subset(known.stable, structure.stable) && (!best || match.count > best->count))
+      best = std::move(match);
+    ++i;
   }
   // One that counts on more is worth a compilation, as often as for one size.
-  if (!best || (count(best->stable) < count(structure.stable) &&
-                variants < compiler::kPrepareLimits.variants))
+  if (!best ||
+      (best->count < count(structure.stable) && variants < compiler::kPrepareLimits.variants))
     return std::nullopt;
-  std::shared_ptr<CompiledProgram> program = r.cache->find(best->key, salt);
-  best->general.matches(structure.ints, sizes, scalars);
-  if (!sizes.empty()) {
-    absl::StatusOr<std::shared_ptr<CompiledProgram>> sized = program_at(*best, *program, sizes);
+  SymbolicProgram &known = family.programs[best->at];
+  if (!best->sizes.empty()) {
+    absl::StatusOr<std::shared_ptr<CompiledProgram>> sized =
+        program_at(known, *best->program, best->sizes);
     if (!sized.ok()) {
       data.not_symbolic = std::string(sized.status().message());
       return std::nullopt;
     }
-    program = *std::move(sized);
+    best->program = *std::move(sized);
   }
   data.outcome = CacheOutcome::kMemoryHit;
-  data.symbolic = values_of(best->general, sizes, scalars);
+  data.symbolic = values_of(known.general, best->sizes, best->scalars);
   ++r.statistics.memory_hits;
   ++r.statistics.symbolic_hits;
-  return FoundProgram{std::move(program), std::move(scalars)};
+  return FoundProgram{std::move(best->program), std::move(best->scalars)};
 }
 
 // Leaves those observations that differ from `ints` in the fewest sizes that may not vary (other

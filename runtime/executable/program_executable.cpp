@@ -223,7 +223,7 @@ ProgramExecutable::acquire(const RunContext &context) {
   int64_t total = arena + std::max(align(library_scratch),
                                    resources->scratch_stride * std::max(context.threads, 1));
   resources->bases.resize(kFirstInputBase + program_.inputs.size() + program_.outputs.size() +
-                          prepared_offsets_.size());
+                          prepare_.offsets.size());
   resources->pointers.resize(operands_.size());
   resources->bytes = total;
   if (total > 0) {

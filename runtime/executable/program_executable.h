@@ -133,11 +133,15 @@ private:
   std::vector<Operand> operands_;
   std::vector<Step> steps_;
   std::vector<std::pair<const LibraryEntry *, const LibraryCall *>> library_calls_;
-  // What Program::prepare makes lies in one block, each value at its offset.
-  std::shared_ptr<ProgramExecutable> prepare_;
-  std::vector<int64_t> prepared_offsets_;
-  int64_t prepared_bytes_ = 0;
-  std::string prepare_recipe_;
+  // What Program::prepare makes lies in one block, each value at its offset. The same for all sizes
+  // of a program.
+  struct Prepare {
+    std::shared_ptr<ProgramExecutable> executable; // null where nothing is prepared
+    std::vector<int64_t> offsets;
+    int64_t bytes = 0;
+    std::string recipe;
+  };
+  Prepare prepare_;
   bool serial_ = false;
   bool serial_with_one_thread_ = false;
   int64_t work_bytes_ = 0;

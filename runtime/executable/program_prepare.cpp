@@ -28,9 +28,6 @@ absl::Status ProgramExecutable::build_prepare(const KernelResolver &kernels,
     return absl::OkStatus();
   if (other_sizes) {
     prepare_ = other_sizes->prepare_;
-    prepared_offsets_ = other_sizes->prepared_offsets_;
-    prepared_bytes_ = other_sizes->prepared_bytes_;
-    prepare_recipe_ = other_sizes->prepare_recipe_;
     return absl::OkStatus();
   }
   Program inner = program_.prepare.front();
@@ -38,19 +35,19 @@ absl::Status ProgramExecutable::build_prepare(const KernelResolver &kernels,
       create(std::move(inner), kernels, libraries, std::move(memory), std::move(code));
   if (!prepare.ok())
     return prepare.status();
-  prepare_ = *std::move(prepare);
-  for (const OutputSpec &output : prepare_->output_specs()) {
+  prepare_.executable = *std::move(prepare);
+  for (const OutputSpec &output : prepare_.executable->output_specs()) {
     if (output.alias_output != -1) {
-      prepared_offsets_.push_back(prepared_offsets_[output.alias_output]);
+      prepare_.offsets.push_back(prepare_.offsets[output.alias_output]);
       continue;
     }
-    prepared_offsets_.push_back(prepared_bytes_);
-    prepared_bytes_ += align(output.bytes);
+    prepare_.offsets.push_back(prepare_.bytes);
+    prepare_.bytes += align(output.bytes);
   }
   // Values belong to this program: but for other sizes of it, no two executables compute the same
   // ones but by chance.
   static std::atomic<uint64_t> next{1};
-  prepare_recipe_ = absl::StrCat("values ", next.fetch_add(1, std::memory_order_relaxed));
+  prepare_.recipe = absl::StrCat("values ", next.fetch_add(1, std::memory_order_relaxed));
   return absl::OkStatus();
 }
 
@@ -77,7 +74,7 @@ absl::Status ProgramExecutable::add_packed(LibraryStates &states, size_t index, 
     const TensorRef &operand = call->operands[packed->operand()];
     const BufferEntry &row = program_.buffers[operand.buffer];
     int64_t offset = operand.offset + row.offset +
-                     (row.kind == BufferKind::kPrepared ? prepared_offsets_[row.index] : 0);
+                     (row.kind == BufferKind::kPrepared ? prepare_.offsets[row.index] : 0);
     recipe = absl::StrCat(call->entry, " of bytes from ", offset, " on: ", packed->form());
     int64_t planned = call->scratch == -1 ? 0 : program_.buffers[call->scratch].bytes;
     if (packed->scratch_bytes() > planned)
@@ -129,7 +126,7 @@ absl::Status ProgramExecutable::prepare_values(const RunContext &context, Resour
   resources.values = nullptr;
   if (kept) {
     auto values =
-        PreparedStore::instance().take(*context.memory, prepare_recipe_, sources, prepared_bytes_);
+        PreparedStore::instance().take(*context.memory, prepare_.recipe, sources, prepare_.bytes);
     if (values.ok()) {
       resources.values = *std::move(values);
       resources.values_block = resources.values->block();
@@ -140,27 +137,27 @@ absl::Status ProgramExecutable::prepare_values(const RunContext &context, Resour
   if (!resources.values || !resources.values_block) {
     resources.values = nullptr;
     absl::StatusOr<std::shared_ptr<Buffer>> own =
-        context.memory->allocate(prepared_bytes_, kPreparedPurpose);
+        context.memory->allocate(prepare_.bytes, kPreparedPurpose);
     if (!own.ok())
       return own.status();
     resources.values_block = *std::move(own);
   }
   if (!resources.values || !resources.values->computed()) {
-    absl::StatusOr<std::unique_ptr<RunResources>> inner = prepare_->acquire(context);
+    absl::StatusOr<std::unique_ptr<RunResources>> inner = prepare_.executable->acquire(context);
     if (!inner.ok())
       return inner.status();
     resources.values_resources = *std::move(inner);
-    if (absl::Status status =
-            prepare_->prepare(context, *resources.values_resources, resources.values_inputs);
+    if (absl::Status status = prepare_.executable->prepare(context, *resources.values_resources,
+                                                           resources.values_inputs);
         !status.ok())
       return status;
   }
   char **bases =
       resources.bases.data() + kFirstInputBase + program_.inputs.size() + program_.outputs.size();
-  for (int64_t offset : prepared_offsets_)
+  for (int64_t offset : prepare_.offsets)
     *bases++ = static_cast<char *>(resources.values_block->data()) + offset;
   ++resources.prepared.results;
-  resources.prepared.bytes += prepared_bytes_;
+  resources.prepared.bytes += prepare_.bytes;
   return absl::OkStatus();
 }
 
@@ -170,7 +167,7 @@ absl::Status ProgramExecutable::prepare(const RunContext &context, RunResources 
   resources.prepared = PreparedUse();
   resources.packed.clear();
   resources.is_packed.clear();
-  if (prepare_)
+  if (prepare_.executable)
     if (absl::Status status = prepare_values(context, resources, inputs); !status.ok())
       return status;
   if (resources.libraries == nullptr)
@@ -202,7 +199,7 @@ absl::Status ProgramExecutable::prepare(const RunContext &context, RunResources 
       continue;
     }
     int64_t offset = row.offset + operand.offset +
-                     (row.kind == BufferKind::kPrepared ? prepared_offsets_[row.index] : 0);
+                     (row.kind == BufferKind::kPrepared ? prepare_.offsets[row.index] : 0);
     resources.prepared.bytes += block->bytes();
     ++resources.prepared.results;
     resources.is_packed.resize(library_calls_.size());
@@ -219,18 +216,19 @@ absl::Status ProgramExecutable::compute_values(const RunContext &context, Resour
                                                void *block) {
   std::vector<std::shared_ptr<Buffer>> buffers;
   std::vector<Buffer *> outputs;
-  for (size_t i = 0; i < prepared_offsets_.size(); ++i) {
-    const OutputSpec &spec = prepare_->output_specs()[i];
+  for (size_t i = 0; i < prepare_.offsets.size(); ++i) {
+    const OutputSpec &spec = prepare_.executable->output_specs()[i];
     if (spec.alias_output != -1) {
       outputs.push_back(outputs[spec.alias_output]);
       continue;
     }
     buffers.push_back(
-        Buffer::borrow(static_cast<char *>(block) + prepared_offsets_[i], spec.bytes, nullptr));
+        Buffer::borrow(static_cast<char *>(block) + prepare_.offsets[i], spec.bytes, nullptr));
     outputs.push_back(buffers.back().get());
   }
   profile::Span span([] { return profile::Label{profile::Kind::kPrepare, "compute weights"}; });
-  return prepare_->run(context, *resources.values_resources, resources.values_inputs, outputs);
+  return prepare_.executable->run(context, *resources.values_resources, resources.values_inputs,
+                                  outputs);
 }
 
 absl::Status ProgramExecutable::compute_prepared(const RunContext &context,

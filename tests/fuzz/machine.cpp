@@ -96,28 +96,27 @@ static bool writes(const Program &program) {
   });
 }
 
-// Whether a product may read a permuted tensor: where it lies permuted, the product is summed up in
-// another order than where it was copied to another device, row by row.
-static bool has_permuted_products(const Program &program) {
-  static const std::set<std::string> products = {"matmul", "linear", "attention", "conv2d",
-                                                 "conv_transpose2d"};
-  bool permuted = false;
+// Whether one of `later` comes after a call.
+static bool has_after(const Program &program, const std::string &call,
+                      const std::set<std::string> &later) {
+  bool called = false;
   for (const Step &step : program.steps) {
-    permuted = permuted || step.call == "permute";
-    if (permuted && products.contains(step.call))
+    called = called || step.call == call;
+    if (called && later.contains(step.call))
       return true;
   }
   return false;
 }
 
+// Whether a product may read a permuted tensor: where it lies permuted, the product is summed up in
+// another order than where it was copied to another device, row by row.
+static bool has_permuted_products(const Program &program) {
+  return has_after(program, "permute",
+                   {"matmul", "linear", "attention", "conv2d", "conv_transpose2d"});
+}
+
 bool may_fold_norms(const Program &program) {
-  bool convolves = false;
-  for (const Step &step : program.steps) {
-    convolves = convolves || step.call == "conv2d";
-    if (convolves && step.call == "batch_norm")
-      return true;
-  }
-  return false;
+  return has_after(program, "conv2d", {"batch_norm"});
 }
 
 Outcome run(const Program &program, const Tensors &inputs, const std::vector<Device> &devices) {

@@ -142,6 +142,25 @@ absl::StatusOr<ConvolutionProblem> read_problem(const LibraryCall &call) {
   return p;
 }
 
+// A kernel of ours for row-major images.
+struct RowsKernel {
+  const char *name;
+  bool (*computes)(const ConvolutionProblem &problem);
+  std::unique_ptr<LibraryCallState> (*make)(const ConvolutionProblem &problem, int threads);
+};
+constexpr RowsKernel kRowsKernels[] = {
+    {"depthwise, row by row", depthwise_rows_computes, depthwise_rows},
+    {"1x1, row by row", pointwise_rows_computes, pointwise_rows},
+};
+
+// Null where the library computes the convolution.
+const RowsKernel *rows_kernel(const ConvolutionProblem &problem) {
+  for (const RowsKernel &kernel : kRowsKernels)
+    if (kernel.computes(problem))
+      return &kernel;
+  return nullptr;
+}
+
 class ConvolutionState : public LibraryCallState {
 public:
   explicit ConvolutionState(std::unique_ptr<OnednnConvolution> convolution)
@@ -223,10 +242,8 @@ public:
       return init_widened(call, *this, threads);
     if (problem->kind == ConvolutionKind::kWeightGradient)
       return init_weight_gradient(*problem, threads);
-    if (depthwise_rows_computes(*problem))
-      return depthwise_rows(*problem, threads);
-    if (pointwise_rows_computes(*problem))
-      return pointwise_rows(*problem, threads);
+    if (const RowsKernel *rows = rows_kernel(*problem))
+      return rows->make(*problem, threads);
     if (auto winograd = init_winograd(*problem, threads); !winograd.ok() || *winograd)
       return winograd;
     absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
@@ -263,7 +280,7 @@ public:
          pays_transformed = winograd_tile(*problem) > 0 &&
                             convolution_packing_pays(batch * height * width, bytes, true);
     if (problem->kind != ConvolutionKind::kForward || !stable[1] || !(pays || pays_transformed) ||
-        depthwise_rows_computes(*problem) || pointwise_rows_computes(*problem))
+        rows_kernel(*problem))
       return nullptr;
     problem->packed_weight = true;
     if (pays_transformed)
@@ -293,10 +310,8 @@ absl::StatusOr<std::string> convolution_implementation(const LibraryCall &call, 
   absl::StatusOr<ConvolutionProblem> problem = read_problem(call);
   if (!problem.ok())
     return problem.status();
-  if (depthwise_rows_computes(*problem))
-    return "depthwise, row by row";
-  if (pointwise_rows_computes(*problem))
-    return "1x1, row by row";
+  if (const RowsKernel *rows = rows_kernel(*problem))
+    return rows->name;
   if (int64_t tile = problem->kind == ConvolutionKind::kWeightGradient
                          ? winograd_gradient_tile(*problem)
                          : winograd_tile(*problem))
