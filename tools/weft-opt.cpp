@@ -19,6 +19,7 @@
 #include "compiler/plan/Passes.h"
 #include "compiler/plugin/Plugin.h"
 #include "compiler/prepare/Passes.h"
+#include "compiler/schedule/Passes.h"
 #include "compiler/shard/Passes.h"
 #include "dialects/plan/ir/Plan.h"
 #include "dialects/weft/ir/BytecodeFile.h"
@@ -201,6 +202,7 @@ int main(int argc, char **argv) {
   mlir::registerPass([] { return weft::compiler::createCallCustomPass(); });
   weft::compiler::registerPreparePasses();
   weft::compiler::registerPlanPasses();
+  weft::compiler::registerSchedulePasses();
   mlir::registerPass([] { return weft::compiler::createPlanPiecesPass(cpuProviders(), nullptr); });
 
   weft::compiler::CompileOptions options;

@@ -254,6 +254,7 @@ mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef 
   kernel.fusion = fusion;
   kernel.module = module;
   kernel.info.symbol = symbol.str();
+  kernel.choices = Choices(fusion);
   mlir::FailureOr<KernelSizes> sizes = kernelSizes(fusion);
   if (mlir::failed(sizes))
     return mlir::failure();
@@ -332,11 +333,16 @@ static std::pair<int32_t, int64_t> whereVectorsEnd(KernelBuilder &kernel) {
   // Where elements are expensive, lanes without one cost more than the division.
   bool expensive = llvm::any_of(kernel.ops, isCheaperToKeep);
   int64_t extent = domain.atoms()[along], period = extent;
+  llvm::SmallVector<int64_t> legal = {extent};
   for (int64_t candidate : kernel.periods) {
+    if (candidate < 2 || extent % candidate != 0)
+      continue;
+    legal.push_back(candidate);
     bool fills = 4 * candidate >= 3 * roundUp(candidate, kLanes);
-    if (candidate >= kLeastPeriod && (fills || !expensive) && extent % candidate == 0)
+    if (candidate >= kLeastPeriod && (fills || !expensive))
       period = std::min(period, candidate);
   }
+  period = kernel.choices.number("vectors_end", period, legal);
   return {along, period < extent ? period : 0};
 }
 
@@ -352,7 +358,9 @@ static mlir::LogicalResult scheduleTwice(KernelBuilder &kernel) {
   for (mlir::Operation &op : llvm::make_early_inc_range(*kernel.module.getBody()))
     if (&op != kernel.tensors)
       op.erase();
+  ScheduleChoice ending = kernel.choices.made().back();
   kernel = std::move(before);
+  kernel.choices.keep(std::move(ending));
   kernel.domain.cut(along, period);
   return schedule(kernel);
 }
@@ -395,6 +403,17 @@ mlir::FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, llvm::StringRef sym
   kernel.info.grain = std::max<int64_t>(
       1, static_cast<int64_t>((isFine ? kFineGrainNanoseconds : kGrainNanoseconds) / total *
                               kernel.info.count));
+  if (!kernel.sizes && kernel.info.count > 1) {
+    int64_t count = kernel.info.count, grain = std::min(kernel.info.grain, count);
+    llvm::SmallVector<int64_t> legal = {1, grain, count};
+    for (int64_t by : {2, 4}) {
+      legal.push_back(std::min(count, grain * by));
+      legal.push_back(std::max<int64_t>(1, grain / by));
+    }
+    int64_t chosen = kernel.choices.number("grain", grain, legal);
+    kernel.info.grain = chosen == grain ? kernel.info.grain : chosen;
+  }
+  kernel.noteChoices();
   if (kernel.sizes) {
     kernel.info.grain = roundUp(kernel.info.grain, kernel.rangeUnit);
     kernel.info.sizedOperand = kernel.sizes.operand;

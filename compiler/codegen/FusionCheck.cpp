@@ -1,5 +1,6 @@
 #include "compiler/codegen/FusionCheck.h"
 
+#include "compiler/codegen/Choices.h"
 #include "compiler/codegen/FusionText.h"
 #include "compiler/codegen/KernelTester.h"
 
@@ -7,6 +8,7 @@
 
 #include "mlir/IR/IRMapping.h"
 #include "tests/support/Compare.h"
+#include "llvm/Support/xxhash.h"
 #include "gtest/gtest.h"
 
 namespace weft::compiler {
@@ -54,6 +56,19 @@ static std::vector<HostTensor> runOneByOne(ir::FusionOp fusion, llvm::ArrayRef<H
   return yielded;
 }
 
+// The kernel with another schedule: values drawn from those that its choices may have.
+static std::unique_ptr<TestKernel> withOtherSchedule(ir::FusionOp fusion, const KernelInfo &info,
+                                                     uint64_t seed, std::string &message) {
+  std::vector<ScheduleChoice> pins = info.schedule;
+  for (ScheduleChoice &pin : pins) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    pin.value = pin.legal[(seed >> 33) % pin.legal.size()];
+    message += pin.name + " = " + pin.value + ", ";
+  }
+  fusion->setAttr(kScheduleAttr, scheduleAttr(fusion.getContext(), pins));
+  return TestKernel::build(fusion, message);
+}
+
 void checkFusion(const std::string &signature, const std::string &body, const std::string &results,
                  double error, const std::vector<std::pair<int64_t, double>> &special) {
   SCOPED_TRACE(body);
@@ -84,6 +99,14 @@ void checkFusion(const std::string &signature, const std::string &body, const st
         << "result " << i << ", several ranges of pieces";
     EXPECT_EQ(tests::compareExact(one[i], apart[i]), "") << "result " << i << ", op by op";
   }
+  std::string choices;
+  auto other = withOtherSchedule(parsed->fusion, kernel->info, llvm::xxh3_64bits(body), choices);
+  ASSERT_TRUE(other) << choices;
+  std::vector<HostTensor> otherwise;
+  EXPECT_EQ(other->run(inputs, otherwise, 2), WEFT_KERNEL_OK);
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_EQ(tests::compareExact(otherwise[i], one[i]), "")
+        << "result " << i << ", scheduled by " << choices;
   for (auto pair : kernel->info.inPlace) {
     std::vector<HostTensor> shared;
     EXPECT_EQ(kernel->run(inputs, shared, 3, pair), WEFT_KERNEL_OK);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "llvm/ADT/SmallVector.h"
 
@@ -11,6 +12,13 @@ namespace weft::compiler {
 
 // The attribute of a plan.kernel that keeps KernelInfo's sizedOperand and sizedDim.
 inline constexpr const char *kSizedAttr = "plan.sized";
+
+// One choice of a kernel's schedule (Choices.h): its name, the value that holds, and all values
+// that it may have.
+struct ScheduleChoice {
+  std::string name, value;
+  std::vector<std::string> legal;
+};
 
 struct KernelInfo {
   // Symbol of the body: called over ranges of [0, count), by several threads at once.
@@ -37,6 +45,9 @@ struct KernelInfo {
   // Estimates for reports and the cost model.
   double flops = 0;
   double bytes = 0;
+  // Of the schedule: what was chosen, and why pinned choices were not taken.
+  std::vector<ScheduleChoice> schedule;
+  std::vector<std::string> refusedPins;
 };
 
 } // namespace weft::compiler

@@ -173,10 +173,19 @@ void MatmulSchedule::choose(int64_t vectorBytes) {
   t_.rowBlocks = llvm::divideCeil(std::max<int64_t>(m_, 1), mostRows);
   t_.rows = piecesAreRows_ ? std::clamp<int64_t>(m_, 1, mostRows)
                            : llvm::divideCeil(std::max<int64_t>(m_, 1), t_.rowBlocks);
+  // Of a product whose rows are counted at run time tiles are what ranges begin at.
+  auto choose = [&](llvm::StringRef name, int64_t preferred, int64_t most) {
+    llvm::SmallVector<int64_t> legal;
+    for (int64_t some : {1, 2, 3, 4, 6, 8})
+      if (some <= most)
+        legal.push_back(some);
+    return piecesAreRows_ ? preferred : kernel_.choices.number(name, preferred, legal);
+  };
+  t_.rows = choose("tile_rows", t_.rows, m_);
   t_.rowBlocks = llvm::divideCeil(m_, t_.rows);
   int64_t vectors = llvm::divideCeil(std::max<int64_t>(n_, 1), t_.lanes);
   t_.panels = llvm::divideCeil(vectors, std::max(kTileVectors, sums / t_.rows));
-  t_.vectors = llvm::divideCeil(vectors, t_.panels);
+  t_.vectors = choose("tile_vectors", llvm::divideCeil(vectors, t_.panels), vectors);
   t_.panels = llvm::divideCeil(vectors, t_.vectors);
   MatmulParts parts = matmulParts(k_);
   t_.chunks = parts.count;
@@ -191,7 +200,10 @@ void MatmulSchedule::choose(int64_t vectorBytes) {
         std::min(t_.panelsPerBlock, static_cast<int64_t>(llvm::divideCeil(t_.panels, cuts)));
   t_.columnBlocks = llvm::divideCeil(t_.panels, t_.panelsPerBlock);
   t_.panelsPerBlock = llvm::divideCeil(t_.panels, t_.columnBlocks);
-  t_.packsRight = transposeRight_ || (m_ > kPlainRows && t_.depth * n_ * bytes > kPlainBytes);
+  bool packs = transposeRight_ || (m_ > kPlainRows && t_.depth * n_ * bytes > kPlainBytes);
+  t_.packsRight =
+      packs ? transposeRight_ || piecesAreRows_ || kernel_.choices.number("pack", 1, {0, 1})
+            : !piecesAreRows_ && kernel_.choices.number("pack", 0, {0, 1});
   kernel_.info.count = piecesAreRows_ ? m_ : batches * t_.columnBlocks * t_.rowBlocks;
   if (n_ == 0)
     kernel_.info.count = 0;

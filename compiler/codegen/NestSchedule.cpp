@@ -18,7 +18,6 @@ using mlir::Value;
 
 // Vectors of kept elements whose sums stay in registers; one piece of the kernel.
 static constexpr int64_t kColumnVectors = 4;
-static constexpr int64_t kColumns = kColumnVectors * kLanes;
 
 // Reduced positions up to which they are no loop, and ops of the code that this makes of them.
 static constexpr int64_t kWindow = 9;
@@ -72,12 +71,13 @@ struct NestSchedule {
       if (atom != lanes)
         others.push_back(atom);
     llvm::ArrayRef<int32_t> reduced = kernel.domain.inner();
-    int64_t n = kernel.domain.atoms()[lanes], blocks = llvm::divideCeil(n, kColumns),
-            rows = kernel.domain.positions(reduced);
+    int64_t vectors = kernel.choices.number("vectors", kColumnVectors, {1, 2, 4, 8}),
+            n = kernel.domain.atoms()[lanes], width = vectors * kLanes,
+            blocks = llvm::divideCeil(n, width), rows = kernel.domain.positions(reduced);
     kernel.info.count = kernel.domain.positions(others) * blocks;
     bool isWindow = rows <= kWindow && rows * static_cast<int64_t>(kernel.ops.size()) <= kWindowOps;
     auto columns = [&](const Index &other, int64_t size, const Index &base) {
-      f.run(size, kColumnVectors, base, {},
+      f.run(size, vectors, base, {},
             [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
               llvm::SmallVector<Index> atoms(kernel.domain.atoms().size());
               place(atoms, others, other);
@@ -115,7 +115,7 @@ struct NestSchedule {
     };
     f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index piece, KernelFunction::State &) {
       auto [other, block] = f.e.space.divide(piece, blocks);
-      f.block(block, n, kColumns,
+      f.block(block, n, width,
               [&, other = other](const Index &base, int64_t size) { columns(other, size, base); });
     });
   }

@@ -161,6 +161,7 @@ void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t 
   // A power of two divides a block of kChain rows; fewer rows than that are all added together.
   auto together = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(
       std::clamp<int64_t>(kAddedOps / (kColumnVectors * ops), 1, kAddedRows))));
+  together = kernel.choices.number("added_rows", together, {1, 2, 4, 8});
   if (!kernel.sizes && rows < together)
     together = rows;
   bool inBlocks = chunkRows > kChain;
@@ -294,13 +295,18 @@ bool RowSchedule::hasFewColumns() const {
 // Columns of a piece of a kernel with reductions over rows alone. Where rows are counted at run
 // time the range is theirs, and columns are one block.
 int64_t RowSchedule::columnBlock() const {
-  if (kernel.sizes)
+  if (kernel.sizes || hasFewColumns())
     return paddedColumns();
+  llvm::SmallVector<int64_t> legal = {paddedColumns()};
+  for (int64_t some : {1024, 4096, 16384})
+    if (some < paddedColumns())
+      legal.push_back(some);
   int64_t blocks = std::max(llvm::divideCeil(paddedColumns(), kColumnBlock),
                             llvm::divideCeil(kLeastPieces, chunks));
-  return std::min(
+  int64_t preferred = std::min(
       paddedColumns(),
       std::max(kLeastColumnBlock, roundUp(llvm::divideCeil(paddedColumns(), blocks), kColumnUnit)));
+  return kernel.choices.number("column_block", preferred, legal);
 }
 
 // Only reductions over rows (and stores beside them). A piece is a chunk of rows and a block of

@@ -50,8 +50,8 @@ void RowSchedule::plan() {
     else if (domain.role(output) == Role::Near)
       hasNear = hasRows = true;
   }
-  unroll = random ? 4 : (domain.shape() == Shape::Elementwise ? 1 : kSlots);
-  if (hasRowGroups())
+  chooseBody();
+  if (body == Body::RowGroups)
     scratchRows = kLanes;
   planScratch();
   planPartials();
@@ -68,6 +68,10 @@ int64_t RowSchedule::paddedRow() const {
 void RowSchedule::planScratch() {
   llvm::DenseMap<Value, int64_t> neededFirst; // the sweep
   int64_t rowBytes = roundUp(paddedRow(), kLanes * 4);
+  auto waits = [&](Operation *op) {
+    return mlir::cast<ir::WeftOp>(op).cost() >=
+           kernel.choices.number("keep", kKeptCost, {1, 4, 12, 48});
+  };
   for (int64_t l = 0; l <= lastLevel; ++l) {
     Sweep &sweep = sweeps[l];
     llvm::SmallVector<Value> work;
@@ -88,7 +92,7 @@ void RowSchedule::planScratch() {
       if (isReduction(op))
         continue;
       auto [first, isNew] = neededFirst.try_emplace(value, l);
-      if (!isNew && first->second < l && isCheaperToKeep(op) && domain.role(value) == Role::Full) {
+      if (!isNew && first->second < l && domain.role(value) == Role::Full && waits(op)) {
         int64_t bytes = rowBytes * memoryBytes(elementOf(value));
         if (bytes <= kLargestScratchRow) {
           if (!kept.count(value)) {

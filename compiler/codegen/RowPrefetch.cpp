@@ -41,9 +41,16 @@ void RowSchedule::planPrefetch() {
       add(output, i, level(output) - 1, true);
   if (bytes > kLargestRowBytes)
     ahead.clear();
-  if (!ahead.empty())
-    rowsAhead = std::min<int64_t>(
-        rows - 1, hasRowGroups() ? kLanes : llvm::divideCeil(kAheadBytes, n * widest));
+  if (ahead.empty())
+    return;
+  llvm::SmallVector<int64_t> legal;
+  for (int64_t count : {0, 1, 4, 16})
+    if (count < rows)
+      legal.push_back(count);
+  int64_t enough = body == Body::RowGroups ? kLanes : llvm::divideCeil(kAheadBytes, n * widest);
+  rowsAhead = kernel.choices.number("ahead", std::min(rows - 1, enough), legal);
+  if (rowsAhead == 0)
+    ahead.clear();
 }
 
 void RowSchedule::prefetch(KernelFunction &f, int64_t l, const Index &row,

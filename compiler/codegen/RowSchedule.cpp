@@ -245,12 +245,13 @@ void RowSchedule::oneRow(KernelFunction &f, const Index &row, const Index *chunk
 
 //===-- Bodies --------------------------------------------------------------------------------===//
 
-// One run of elements, cut into pieces of kPieceElements.
+// One run of elements, cut into pieces.
 mlir::LogicalResult RowSchedule::emitLinear() {
   KernelFunction f(kernel, kernel.info.symbol);
-  int64_t n = domain.rowSize(), step = unroll * kLanes, whole = n / step;
-  kernel.info.count = llvm::divideCeil(n, kPieceElements);
-  int64_t perPiece = kPieceElements / step;
+  int64_t n = domain.rowSize(), step = unroll * kLanes, whole = n / step,
+          size = kernel.choices.number("piece", kPieceElements, {1024, 4096, 16384});
+  kernel.info.count = llvm::divideCeil(n, size);
+  int64_t perPiece = size / step;
   auto scale = [&](Value pieces) {
     return f.e.make<arith::MulIOp>(pieces, f.e.constantIndex(perPiece));
   };
@@ -322,20 +323,25 @@ mlir::LogicalResult RowSchedule::emitSizedLinear() {
 // Elementwise with rows: a piece is a row or a block of one.
 mlir::LogicalResult RowSchedule::emitRowBlocks() {
   KernelFunction f(kernel, kernel.info.symbol);
-  int64_t n = domain.rowSize(), blocks = n < 2 * kRowBlock ? 1 : llvm::divideCeil(n, kRowBlock);
+  int64_t n = domain.rowSize();
+  llvm::SmallVector<int64_t> legal = {n};
+  for (int64_t some : {1024, 4096, 16384})
+    if (some < n)
+      legal.push_back(some);
+  int64_t size = kernel.choices.number("row_block", n < 2 * kRowBlock ? n : kRowBlock, legal),
+          blocks = llvm::divideCeil(n, size);
   kernel.info.count = domain.rows() * blocks;
   f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index piece, KernelFunction::State &) {
     auto [row, block] = f.e.space.divide(piece, blocks);
     // The row's dims, computed once for all of its vectors.
     for (const Index &atom : atomPositions(f, row, Index::of(0)))
       (void)f.e.scalarIndex(atom);
-    f.block(block, n, blocks == 1 ? n : kRowBlock,
-            [&, row = row](const Index &first, int64_t size) {
-              f.run(size, unroll, first, {},
-                    [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-                      storeFull(f, sweeps[0], 0, units, row);
-                    });
+    f.block(block, n, size, [&, row = row](const Index &first, int64_t some) {
+      f.run(some, unroll, first, {},
+            [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+              storeFull(f, sweeps[0], 0, units, row);
             });
+    });
   });
   return f.finish();
 }
@@ -530,25 +536,8 @@ mlir::LogicalResult RowSchedule::emitFinish() {
 
 mlir::LogicalResult RowSchedule::run() {
   plan();
-  mlir::LogicalResult result = mlir::failure();
-  if (domain.shape() == Shape::Total)
-    result = emitTotals();
-  else if (domain.shape() == Shape::Elementwise && domain.outer().empty())
-    result = kernel.sizes ? emitSizedLinear() : emitLinear();
-  else if (int32_t along = transposedAtom(kernel); along >= 0)
-    result = emitTiles(along);
-  else if (domain.shape() == Shape::Elementwise && !kernel.sizes)
-    result = emitRowBlocks();
-  else if (hasColumns && !hasRows)
-    result = emitColumns();
-  else if (hasShortRows() || hasRowGroups())
-    result = emitGroups();
-  else if (int64_t count = rowsTogether(); count > 1)
-    result = emitTogether(count);
-  else
-    result = emitRows();
-  if (mlir::failed(result))
-    return result;
+  if (mlir::failed(emitBody()))
+    return mlir::failure();
   if (!partials.empty() && mlir::failed(emitFinish()))
     return mlir::failure();
   // Pairs whose every read was in step with the output's write, and whose elements are as wide.

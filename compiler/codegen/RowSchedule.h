@@ -1,9 +1,9 @@
 // The schedule of a kernel over rows, shared by the files that emit its parts: RowSchedule.cpp
 // (what each sweep does; bodies and finish), RowColumns.cpp (reductions over rows), RowNear.cpp
 // (slices of rows), RowParts.cpp (reductions of parts of rows), RowPlan.cpp (which sweep does
-// what), RowPrefetch.cpp (what sweeps ask for ahead), RowTiles.cpp (bodies with transposed inputs),
-// RowsTogether.cpp (bodies of rows that read the same elements) and ShortRows.cpp (bodies with rows
-// of up to a vector).
+// what), RowBodies.cpp (which body the kernel gets), RowPrefetch.cpp (what sweeps ask for ahead),
+// RowTiles.cpp (bodies with transposed inputs), RowsTogether.cpp (bodies of rows that read the same
+// elements) and ShortRows.cpp (bodies with rows of up to a vector).
 #pragma once
 
 #include "compiler/codegen/Schedule.h"
@@ -46,6 +46,20 @@ struct RowSchedule {
   int64_t scratchRows = 1; // whose kept values wait in scratch at a time
   int64_t chunkRows = 1, chunks = 1, unroll = 1;
 
+  // The loops that go over the positions; the choice "body" has these names.
+  enum class Body {
+    Run,
+    RowBlocks,
+    Tiles,
+    Totals,
+    Columns,
+    ShortRows,
+    RowGroups,
+    RowsTogether,
+    Rows
+  };
+  Body body = Body::Rows;
+
   // What sweeps ask for ahead of its use.
   struct Ahead {
     mlir::Value value;
@@ -67,6 +81,7 @@ struct RowSchedule {
   }
 
   void plan();
+  void chooseBody();
   void planScratch();
   int64_t paddedRow() const;
   int64_t paddedColumns() const {
@@ -106,6 +121,7 @@ struct RowSchedule {
   void storeOutputs(KernelFunction &f, Role role, llvm::ArrayRef<Index> atoms, mlir::Value mask);
   void finishParts(KernelFunction &f);
   void storeNear(KernelFunction &f, const Index &row);
+  mlir::LogicalResult emitBody();
   mlir::LogicalResult emitLinear();
   mlir::LogicalResult emitSizedLinear();
   mlir::LogicalResult emitRowBlocks();
@@ -121,14 +137,18 @@ struct RowSchedule {
   void addRows(KernelFunction &f, const Index &chunk, const Index &first, int64_t count,
                int64_t size, const Index &base);
   mlir::LogicalResult emitRows();
-  bool hasGroups() const;
-  bool hasShortRows() const;
-  bool hasRowGroups() const;
+  bool canGroup() const;
+  bool hasManyGroups() const;
+  bool canTransposeRows() const;
+  bool canGroupRows() const;
+  bool paysToGroupRows() const;
+  int64_t groupBytes() const;
   void rowGroup(KernelFunction &f, const Index &first);
   mlir::Value foldTogether(KernelFunction &f, mlir::linalg::GenericOp reduction,
                            llvm::SmallVector<mlir::Value> lanes);
   void sweepGroup(KernelFunction &f, const Index &first);
   mlir::LogicalResult emitGroups();
+  llvm::SmallVector<int64_t> countsTogether() const;
   int64_t rowsTogether() const;
   void sweepTogether(KernelFunction &f, llvm::ArrayRef<Index> rows);
   mlir::LogicalResult emitTogether(int64_t count);

@@ -101,7 +101,8 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
   KernelFunction f(kernel, kernel.info.symbol);
   IndexSpace &space = f.e.space;
   int64_t wholeRows = rows / kTile, wholeColumns = columns / kTile,
-          blocks = llvm::divideCeil(rows, kTile * kBlockTiles);
+          blockTiles = kernel.choices.number("tiles", kBlockTiles, {1, 2, 4, 8}),
+          blocks = llvm::divideCeil(rows, kTile * blockTiles);
   kernel.info.count = batches * blocks;
   const Sweep &sweep = sweeps[0];
 
@@ -225,22 +226,22 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
            llvm::SmallVector<Index> base(domain.atoms().size());
            for (auto [atom, at] : llvm::zip(others, space.delinearize(batch, extents)))
              base[atom] = at;
-           // Tiles [4 n, 4 n + 4) of `whole`, one loop variable for all of them, so that positions
-           // stay linear.
+           // Tiles [n * blockTiles, (n + 1) * blockTiles) of `whole`, one loop variable for all of
+           // them, so that positions stay linear.
            auto tilesOf = [&](const Index &number, int64_t whole,
                               llvm::function_ref<void(const Index &)> emit) {
              if (whole == 0)
                return;
-             Value first = f.e.scalarIndex(space.scale(number, kBlockTiles));
+             Value first = f.e.scalarIndex(space.scale(number, blockTiles));
              Value end = f.e.make<arith::MinSIOp>(
-                 f.e.make<arith::AddIOp>(first, f.e.constantIndex(kBlockTiles)),
+                 f.e.make<arith::AddIOp>(first, f.e.constantIndex(blockTiles)),
                  f.e.constantIndex(whole));
              f.loop(first, end, whole, {}, [&](Index number, KernelFunction::State &) {
                emit(space.scale(number, kTile));
              });
            };
            if (wholeRows)
-             f.loop(llvm::divideCeil(wholeColumns, kBlockTiles), {},
+             f.loop(llvm::divideCeil(wholeColumns, blockTiles), {},
                     [&](Index columnBlock, KernelFunction::State &) {
                       tilesOf(columnBlock, wholeColumns, [&](const Index &column) {
                         tilesOf(block, wholeRows,

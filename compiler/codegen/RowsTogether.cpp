@@ -26,21 +26,34 @@ static constexpr int64_t kWideAccumulators = 8, kNarrowAccumulators = 4;
 static constexpr int64_t kSharedBytes = 16 << 10;
 // Ops of the code for a vector of all the rows: beyond it the loop leaves the cache of decoded ops.
 static constexpr int64_t kTogetherOps = 128;
+// And beyond that no schedule may go: compile time would grow without an end.
+static constexpr int64_t kMostTogetherOps = 512;
 // Pieces that threads are to have, where there are so many rows.
 static constexpr int64_t kLeastPieces = 8;
 
-// How many rows a sweep does together; 1 where they share nothing, or where a row is more than one
-// sweep with sums.
-int64_t RowSchedule::rowsTogether() const {
+// How many rows a sweep may do together; empty where a row is more than one sweep with sums, or
+// leaves more than its sums.
+llvm::SmallVector<int64_t> RowSchedule::countsTogether() const {
+  llvm::SmallVector<int64_t> counts;
   if (domain.shape() != Shape::Rows || kernel.sizes || random || domain.outer().empty())
-    return 1;
+    return counts;
   if (hasColumns || hasParts || hasNear || domain.runSize() != domain.rowSize())
-    return 1;
+    return counts;
   if (lastLevel != 1 || !sweeps[1].reductions.empty())
-    return 1;
-  for (const Sweep &sweep : sweeps)
-    if (!sweep.stores.empty() || !sweep.keep.empty())
-      return 1;
+    return counts;
+  if (llvm::any_of(sweeps, [](const Sweep &sweep) { return !sweep.stores.empty(); }))
+    return counts;
+  // All of them stand at one place of the dims further out.
+  int64_t inLine = domain.atoms()[domain.outer().back()], ops = kernel.ops.size();
+  for (int64_t count : {2, 3, 4, 8})
+    if (count <= domain.rows() && count * ops <= kMostTogetherOps &&
+        (domain.outer().size() == 1 || inLine % count == 0))
+      counts.push_back(count);
+  return counts;
+}
+
+// How many rows the costs have a sweep do together; 1 where they share too little.
+int64_t RowSchedule::rowsTogether() const {
   int32_t along = domain.outer().back(), within = domain.inner().back();
   int64_t shared = 0;
   for (Value argument : kernel.fusion.getBody().front().getArguments()) {

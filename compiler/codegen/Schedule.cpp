@@ -28,6 +28,11 @@ int64_t KernelBuilder::claimScratch(int64_t bytes) {
   return offset;
 }
 
+void KernelBuilder::noteChoices() {
+  info.schedule = choices.made();
+  info.refusedPins = choices.refused();
+}
+
 static mlir::MemRefType bufferType(Type tensor) {
   auto type = mlir::cast<mlir::RankedTensorType>(tensor);
   return mlir::MemRefType::get({type.getNumElements()}, memoryType(type.getElementType()));

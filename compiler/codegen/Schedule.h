@@ -2,6 +2,7 @@
 // over vectors, and reductions whose order depends on extents alone.
 #pragma once
 
+#include "compiler/codegen/Choices.h"
 #include "compiler/codegen/Codegen.h"
 #include "compiler/codegen/ElementEmitter.h"
 #include "compiler/codegen/Kernel.h"
@@ -65,6 +66,7 @@ struct KernelBuilder {
       lowered; // values of the body -> tensors of the linalg function
   KernelInfo info;
   KernelSizes sizes; // of the fusion before its names were dropped
+  Choices choices;
   // Lanes after which positions begin anew that vectors had to compute by a division
   // (ElementEmitter::periods).
   llvm::SmallSetVector<int64_t, 4> periods;
@@ -83,6 +85,8 @@ struct KernelBuilder {
   // Bytes of partials and of scratch that the schedule claims; returns the offset.
   int64_t claimPartials(int64_t bytes);
   int64_t claimScratch(int64_t bytes);
+  // Writes what was chosen into `info`; the schedule is complete.
+  void noteChoices();
   mlir::linalg::GenericOp generic(mlir::Operation *op) const {
     return lowered.lookup(op->getResult(0)).getDefiningOp<mlir::linalg::GenericOp>();
   }

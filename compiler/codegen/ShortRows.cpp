@@ -26,24 +26,36 @@ static constexpr size_t kLeastReductions = 2;
 // Of a group's inputs and outputs: with as much that is asked for ahead they are in the L1 cache in
 // every sweep.
 static constexpr int64_t kLargestGroupBytes = 16 << 10;
+// Beyond it no schedule may have groups: their scratch would not stay in an L2 cache.
+static constexpr int64_t kMostGroupBytes = 128 << 10;
 
-bool RowSchedule::hasGroups() const {
+bool RowSchedule::canGroup() const {
   if (domain.shape() != Shape::Rows || kernel.sizes || random || domain.outer().empty())
     return false;
   if (hasColumns || hasParts || hasNear)
     return false;
-  return domain.runSize() == domain.rowSize() && domain.rows() >= kLeastGroups * kLanes;
+  return domain.runSize() == domain.rowSize() && domain.rows() >= kLanes;
 }
 
-bool RowSchedule::hasRowGroups() const {
-  if (!hasGroups() || domain.outer().size() != 1 || domain.rowSize() <= kLanes)
-    return false;
-  int64_t bytes = 0;
+bool RowSchedule::hasManyGroups() const {
+  return domain.rows() >= kLeastGroups * kLanes;
+}
+
+bool RowSchedule::canGroupRows() const {
+  return canGroup() && domain.outer().size() == 1 && domain.rowSize() > kLanes &&
+         groupBytes() <= kMostGroupBytes;
+}
+
+bool RowSchedule::paysToGroupRows() const {
   size_t reductions = 0;
   for (const Sweep &sweep : sweeps)
     reductions += sweep.reductions.size();
-  if (reductions < kLeastReductions)
-    return false;
+  return hasManyGroups() && reductions >= kLeastReductions && groupBytes() <= kLargestGroupBytes;
+}
+
+// Of the inputs and outputs of kLanes rows.
+int64_t RowSchedule::groupBytes() const {
+  int64_t bytes = 0;
   auto add = [&](Value value) {
     if (domain.role(value) == Role::Full)
       bytes += kLanes * domain.rowSize() * memoryBytes(elementOf(value));
@@ -52,12 +64,12 @@ bool RowSchedule::hasRowGroups() const {
     add(argument);
   for (Value output : kernel.outputs)
     add(output);
-  return bytes <= kLargestGroupBytes;
+  return bytes;
 }
 
-bool RowSchedule::hasShortRows() const {
+bool RowSchedule::canTransposeRows() const {
   int64_t n = domain.rowSize();
-  if (!hasGroups() || n < 2 || n > kLanes)
+  if (!canGroup() || n < 2 || n > kLanes)
     return false;
   if (n * static_cast<int64_t>(kernel.ops.size()) > kGroupOps)
     return false;
@@ -232,7 +244,7 @@ mlir::LogicalResult RowSchedule::emitGroups() {
   f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index group, KernelFunction::State &) {
     f.block(group, domain.rows(), kLanes, [&](const Index &first, int64_t count) {
       if (count == kLanes)
-        return hasShortRows() ? rowGroup(f, first) : sweepGroup(f, first);
+        return body == Body::ShortRows ? rowGroup(f, first) : sweepGroup(f, first);
       f.loop(count, {}, [&](Index row, KernelFunction::State &) {
         oneRow(f, f.e.space.add(first, row), nullptr);
       });

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "compiler/codegen/Choices.h"
 #include "compiler/codegen/Sizes.h"
 #include "compiler/link/BuildProgram.h"
 #include "compiler/link/KernelCompiler.h"
@@ -57,11 +58,28 @@ mlir::LogicalResult sizesOf(plan::KernelOp kernel) {
       fusions, [](ir::FusionOp fusion) { return mlir::succeeded(kernelSizes(fusion)); }));
 }
 
+// What became of the choices that the kernel's fusion pins.
+void notePins(plan::KernelOp kernel, const KernelInfo &info, RefusalCollector &refusals,
+              CompileReport *report) {
+  for (ir::FusionOp fusion : kernel.getBody().front().getOps<ir::FusionOp>()) {
+    if (!fusion->hasAttr(kScheduleAttr))
+      continue;
+    for (const std::string &why : info.refusedPins)
+      refusals.add("pin-not-taken", fusion, why);
+    if (report) {
+      std::string text = "schedule: " + kernel.getSymName().str() + " has pinned choices: ";
+      llvm::raw_string_ostream(text) << scheduleAttr(kernel.getContext(), info.schedule);
+      report->remarks.push_back(std::move(text));
+    }
+  }
+}
+
 // Has the kernels made, and what becomes of those that cannot be, until all are.
 absl::Status makeAll(mlir::ModuleOp module, llvm::SmallVector<plan::KernelOp> kernels,
                      const MakeKernels &makeKernels, llvm::StringRef dumpFolder,
                      const PlanPhaseResult &result) {
   KernelSplitter splitter(module);
+  RefusalCollector pins("schedule");
   while (!kernels.empty()) {
     // Of parts, too, sizes may vary; of whole kernels that has been looked at.
     llvm::SmallVector<RefusedKernel> refused;
@@ -76,10 +94,12 @@ absl::Status makeAll(mlir::ModuleOp module, llvm::SmallVector<plan::KernelOp> ke
     if (!infos.ok())
       return infos.status();
     for (auto [kernel, info] : llvm::zip(kernels, *infos)) {
-      if (info.ok())
-        attachKernelInfo(kernel, *info);
-      else
+      if (!info.ok()) {
         refused.push_back({kernel, info.status()});
+        continue;
+      }
+      attachKernelInfo(kernel, *info);
+      notePins(kernel, *info, pins, result.refusals);
     }
     kernels.clear();
     if (refused.empty())
@@ -88,6 +108,7 @@ absl::Status makeAll(mlir::ModuleOp module, llvm::SmallVector<plan::KernelOp> ke
       return split;
   }
   splitter.refusals().flush(result.refusals);
+  pins.flush(result.refusals);
   return absl::OkStatus();
 }
 

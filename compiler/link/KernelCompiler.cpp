@@ -6,6 +6,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "compiler/codegen/Choices.h"
 #include "compiler/link/Limits.h"
 #include "compiler/plan/KernelStructure.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
@@ -322,6 +323,8 @@ void attachKernelInfo(plan::KernelOp kernel, const KernelInfo &info) {
   kernel.setInPlace(pairs);
   kernel.setFlopsAttr(builder.getF64FloatAttr(info.flops));
   kernel.setBytesAttr(builder.getF64FloatAttr(info.bytes));
+  if (!info.schedule.empty())
+    kernel->setAttr(kChosenAttr, scheduleAttr(kernel.getContext(), info.schedule));
 }
 
 } // namespace weft::compiler

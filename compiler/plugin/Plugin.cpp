@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "compiler/plugin/Flavour.h"
+#include "compiler/schedule/Pins.h"
 #include "dialects/weft/ir/Extensions.h"
 #include "runtime/abi/read_struct.h"
 #include "runtime/abi/weft_custom.h"
@@ -155,12 +156,20 @@ absl::Status loadPluginsFromEnvironment() {
   static std::once_flag once;
   absl::Status result;
   std::call_once(once, [&] {
+    auto note = [&](const absl::Status &status) {
+      if (result.ok())
+        result = status;
+    };
     const char *text = std::getenv("WEFT_PLUGINS");
     llvm::SmallVector<llvm::StringRef> paths;
     llvm::StringRef(text ? text : "").split(paths, ':', -1, /*KeepEmpty=*/false);
     for (llvm::StringRef path : paths)
-      if (absl::Status status = loadPlugin(path.str()); !status.ok() && result.ok())
-        result = status;
+      note(loadPlugin(path.str()));
+    const char *schedules = std::getenv("WEFT_SCHEDULES");
+    if (!schedules || !*schedules)
+      return;
+    absl::StatusOr<std::string> pins = readPins(schedules);
+    note(pins.ok() ? pinSchedules(*pins, schedules) : pins.status());
   });
   return result;
 }

@@ -48,8 +48,9 @@ struct PluginInfo { // returned by value: it never grows
 // InvalidArgument for no plugin, FailedPrecondition for another version, for a name that is taken,
 // and, in the sealed flavour of Weft, for plugins that use MLIR's C++ API.
 absl::Status loadPlugin(const std::string &path);
-// Those that WEFT_PLUGINS names, separated by colons; the first call only. The first error, after
-// the others were tried.
+// The plugins that WEFT_PLUGINS names, separated by colons, and the schedules that the file
+// WEFT_SCHEDULES pins (compiler/schedule/Pins.h); the first call only. The first error, after the
+// others were tried.
 absl::Status loadPluginsFromEnvironment();
 
 // Whether LLVM and MLIR are hidden inside this library.

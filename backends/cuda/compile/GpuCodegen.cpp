@@ -169,6 +169,7 @@ mlir::FailureOr<GpuKernel> buildGpuKernel(ir::FusionOp fusion, llvm::StringRef s
   if (mlir::failed(compiler::stageDone(*module, options, "llvm")))
     return mlir::failure();
   compiler::estimate(*kernel);
+  kernel->noteChoices();
   result.info = kernel->info;
   into.getBody()->getOperations().splice(into.getBody()->end(), module->getBody()->getOperations());
   return result;

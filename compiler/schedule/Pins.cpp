@@ -1,0 +1,142 @@
+#include "compiler/schedule/Pins.h"
+
+#include "compiler/codegen/Choices.h"
+#include "compiler/pipeline/PassHooks.h"
+#include "compiler/plan/KernelStructure.h"
+#include "compiler/schedule/Passes.h"
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
+
+namespace weft::compiler {
+
+#define GEN_PASS_DEF_PINSCHEDULESPASS
+#include "compiler/schedule/Passes.h.inc"
+
+namespace {
+
+mlir::DictionaryAttr dictionary(llvm::StringRef text, mlir::MLIRContext *context) {
+  mlir::ScopedDiagnosticHandler quiet(context, [](mlir::Diagnostic &) { return mlir::success(); });
+  return mlir::dyn_cast_or_null<mlir::DictionaryAttr>(mlir::parseAttribute(text, context));
+}
+
+class PinSchedules : public impl::PinSchedulesPassBase<PinSchedules> {
+public:
+  using PinSchedulesPassBase::PinSchedulesPassBase;
+  explicit PinSchedules(std::vector<SchedulePin> pins) : pins_(std::move(pins)) {}
+
+  void runOnOperation() override {
+    if (!file.empty()) {
+      absl::StatusOr<std::string> text = readPins(file);
+      auto pins = text.ok() ? parsePins(*text, file) : text.status();
+      if (!pins.ok()) {
+        getOperation().emitError() << std::string(pins.status().message());
+        return signalPassFailure();
+      }
+      pins_ = *std::move(pins);
+    }
+    getOperation().walk([&](ir::FusionOp fusion) { pinChoices(fusion, pins_); });
+  }
+
+private:
+  std::vector<SchedulePin> pins_;
+};
+
+} // namespace
+
+absl::StatusOr<std::vector<SchedulePin>> parsePins(llvm::StringRef text, llvm::StringRef origin) {
+  std::vector<SchedulePin> pins;
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  llvm::SmallVector<llvm::StringRef> lines;
+  text.split(lines, '\n');
+  for (auto [number, whole] : llvm::enumerate(lines)) {
+    auto fail = [&, number = number](const llvm::Twine &why) {
+      return absl::InvalidArgumentError(
+          (origin + ":" + llvm::Twine(number + 1) + ": " + why).str());
+    };
+    llvm::StringRef line = whole.split('#').first.trim();
+    if (line.empty())
+      continue;
+    auto [pattern, choices] = line.split(':');
+    pattern = pattern.trim();
+    if (choices.empty() || pattern.empty())
+      return fail("'" + line + "' is no pin; write KERNELS: {CHOICE = VALUE, ...}");
+    mlir::DictionaryAttr parsed = dictionary(choices.trim(), &context);
+    if (!parsed)
+      return fail("'" + choices.trim() + "' is no dictionary; write {rows = 4, body = \"rows\"}");
+    for (mlir::NamedAttribute choice : parsed)
+      if (llvm::none_of(choiceNames(), [&](const ChoiceName &known) {
+            return known.name == choice.getName().getValue();
+          }))
+        return fail(
+            "there is no choice '" + choice.getName().getValue() + "'; there are " +
+            llvm::join(llvm::map_range(choiceNames(),
+                                       [](const ChoiceName &known) { return known.name.str(); }),
+                       ", "));
+    llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(pattern);
+    if (!glob)
+      return fail("'" + pattern + "' is no pattern: " + llvm::toString(glob.takeError()));
+    pins.push_back({*std::move(glob), choices.trim().str()});
+  }
+  return pins;
+}
+
+absl::StatusOr<std::string> readPins(const std::string &path) {
+  auto file = llvm::MemoryBuffer::getFile(path);
+  if (!file)
+    return absl::NotFoundError("cannot read the schedules in '" + path +
+                               "': " + file.getError().message());
+  return (*file)->getBuffer().str();
+}
+
+std::string kernelText(ir::FusionOp fusion) {
+  std::string text = kernelNameSuffix(fusion);
+  text.erase(0, 1); // the underscore that joins it to a number
+  llvm::raw_string_ostream stream(text);
+  auto print = [&](mlir::TypeRange types) {
+    llvm::interleaveComma(types, stream, [&](mlir::Type type) {
+      auto tensor = mlir::cast<mlir::RankedTensorType>(type);
+      for (int64_t size : tensor.getShape())
+        stream << size << "x";
+      stream << tensor.getElementType();
+    });
+  };
+  stream << "(";
+  print(fusion->getOperandTypes());
+  stream << ") -> ";
+  print(fusion->getResultTypes());
+  return text;
+}
+
+void pinChoices(ir::FusionOp fusion, llvm::ArrayRef<SchedulePin> pins) {
+  if (pins.empty())
+    return;
+  std::string text = kernelText(fusion);
+  llvm::StringRef name = llvm::StringRef(text).split('(').first;
+  mlir::NamedAttrList choices;
+  if (auto known = fusion->getAttrOfType<mlir::DictionaryAttr>(kScheduleAttr))
+    choices.append(known.begin(), known.end());
+  for (const SchedulePin &pin : pins)
+    if (pin.kernels.match(name) || pin.kernels.match(text))
+      for (mlir::NamedAttribute choice : dictionary(pin.choices, fusion.getContext()))
+        choices.set(choice.getName(), choice.getValue());
+  if (!choices.empty())
+    fusion->setAttr(kScheduleAttr, choices.getDictionary(fusion.getContext()));
+}
+
+absl::Status pinSchedules(llvm::StringRef text, llvm::StringRef origin) {
+  absl::StatusOr<std::vector<SchedulePin>> pins = parsePins(text, origin);
+  if (!pins.ok())
+    return pins.status();
+  registerPass(
+      Phase::Plan, Position::Before,
+      [pins = *std::move(pins)] { return std::make_unique<PinSchedules>(pins); },
+      "weft-pin-schedules", llvm::utohexstr(llvm::xxh3_64bits(text)));
+  return absl::OkStatus();
+}
+
+} // namespace weft::compiler

@@ -1,0 +1,65 @@
+#include "compiler/codegen/Choices.h"
+#include "compiler/codegen/Codegen.h"
+#include "compiler/schedule/Passes.h"
+#include "dialects/weft/ir/Weft.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace weft::compiler {
+
+#define GEN_PASS_DEF_SCHEDULEPASS
+#include "compiler/schedule/Passes.h.inc"
+
+namespace {
+
+class Schedule : public impl::SchedulePassBase<Schedule> {
+public:
+  using SchedulePassBase::SchedulePassBase;
+
+  void runOnOperation() override {
+    absl::StatusOr<TargetInfo> target = TargetInfo::host();
+    if (!cpu.empty())
+      target = TargetInfo::named(cpu);
+    if (!target.ok()) {
+      getOperation().emitError() << std::string(target.status().message());
+      return signalPassFailure();
+    }
+    llvm::SmallVector<ir::FusionOp> fusions;
+    getOperation().walk([&](ir::FusionOp fusion) { fusions.push_back(fusion); });
+    for (ir::FusionOp fusion : fusions)
+      if (mlir::failed(show(fusion, *target)))
+        return signalPassFailure();
+  }
+
+private:
+  mlir::LogicalResult show(ir::FusionOp fusion, const TargetInfo &target) {
+    // Code generation changes a fusion whose sizes have names: it gets a copy.
+    mlir::OpBuilder builder(fusion);
+    auto copy = mlir::cast<ir::FusionOp>(builder.clone(*fusion));
+    mlir::OwningOpRef<mlir::ModuleOp> code = mlir::ModuleOp::create(fusion.getLoc());
+    mlir::FailureOr<KernelInfo> info = buildKernel(copy, "kernel", *code, target);
+    copy.erase();
+    if (mlir::failed(info))
+      return mlir::failure();
+    fusion->setAttr(kScheduleAttr, scheduleAttr(&getContext(), info->schedule));
+    for (const std::string &why : info->refusedPins)
+      fusion.emitWarning("schedule: ") << why;
+    if (alternatives)
+      for (const ScheduleChoice &choice : info->schedule)
+        fusion.emitRemark("schedule: ")
+            << choice.name << " = " << choice.value << " of " << llvm::join(choice.legal, ", ");
+    return mlir::success();
+  }
+};
+
+} // namespace
+} // namespace weft::compiler
