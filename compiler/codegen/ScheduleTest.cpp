@@ -28,8 +28,8 @@ constexpr Case kCases[] = {
       %0 = weft.broadcast %y : tensor<3x1xf32> to tensor<3x20003xf32>
       %1 = weft.add %x, %0 : tensor<3x20003xf32>)",
      "%1: tensor<3x20003xf32>"},
-    {"Slices", "%x: tensor<9x194xbf16>", R"(
-      %0 = weft.slice %x[[0, 0] : [9, 194] : [1, 2]] : tensor<9x194xbf16>
+    {"Slices", "%x: tensor<9x200xbf16>", R"(
+      %0 = weft.slice %x[[0, 0] : [9, 194] : [1, 2]] : tensor<9x200xbf16>
       %1 = weft.neg %0 : tensor<9x97xbf16>)",
      "%1: tensor<9x97xbf16>"},
     {"Transposed", "%x: tensor<5x70x150xf32>, %y: tensor<5x150x70xf32>", R"(
@@ -93,7 +93,7 @@ constexpr Case kCases[] = {
       %0 = weft.matmul %x, %y : tensor<2x37x300xf64>, tensor<2x300x75xf64>)",
      "%0: tensor<2x37x75xf64>"},
     {"MatmulTransposed", "%x: tensor<37x45xf32>, %y: tensor<75x45xf32>", R"(
-      %0 = weft.matmul %x, %y transpose_rhs : tensor<37x45xf32>, tensor<75x45xf32>)",
+      %0 = weft.matmul %x, %y {transpose_rhs = true} : tensor<37x45xf32>, tensor<75x45xf32>)",
      "%0: tensor<37x75xf32>"},
 };
 

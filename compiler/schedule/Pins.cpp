@@ -8,6 +8,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/GlobPattern.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
@@ -80,7 +81,7 @@ absl::StatusOr<std::vector<SchedulePin>> parsePins(llvm::StringRef text, llvm::S
     llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(pattern);
     if (!glob)
       return fail("'" + pattern + "' is no pattern: " + llvm::toString(glob.takeError()));
-    pins.push_back({*std::move(glob), choices.trim().str()});
+    pins.push_back({pattern.str(), choices.trim().str()});
   }
   return pins;
 }
@@ -120,10 +121,13 @@ void pinChoices(ir::FusionOp fusion, llvm::ArrayRef<SchedulePin> pins) {
   mlir::NamedAttrList choices;
   if (auto known = fusion->getAttrOfType<mlir::DictionaryAttr>(kScheduleAttr))
     choices.append(known.begin(), known.end());
-  for (const SchedulePin &pin : pins)
-    if (pin.kernels.match(name) || pin.kernels.match(text))
+  for (const SchedulePin &pin : pins) {
+    // It refers to the pattern's text, which a pin that moves would take away from under it.
+    llvm::GlobPattern kernels = llvm::cantFail(llvm::GlobPattern::create(pin.kernels));
+    if (kernels.match(name) || kernels.match(text))
       for (mlir::NamedAttribute choice : dictionary(pin.choices, fusion.getContext()))
         choices.set(choice.getName(), choice.getValue());
+  }
   if (!choices.empty())
     fusion->setAttr(kScheduleAttr, choices.getDictionary(fusion.getContext()));
 }

@@ -18,12 +18,11 @@
 #include "absl/status/statusor.h"
 #include "dialects/weft/ir/Weft.h"
 #include "llvm/ADT/StringRef.h"
-#include "llvm/Support/GlobPattern.h"
 
 namespace weft::compiler {
 
 struct SchedulePin {
-  llvm::GlobPattern kernels;
+  std::string kernels; // a glob
   std::string choices; // the text of a dictionary
 };
 

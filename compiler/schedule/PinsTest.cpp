@@ -35,7 +35,8 @@ TEST_F(PinsTest, NamesSayOpsAndTypes) {
 TEST_F(PinsTest, PatternsAreOfTheNameOrOfAllOfIt) {
   auto after = [&](const char *text) {
     parsed->fusion->removeAttr(kScheduleAttr);
-    auto pins = parsePins(text, "file");
+    // Pins outlive the text that they were read from.
+    auto pins = parsePins(std::string(text), "file");
     EXPECT_TRUE(pins.ok()) << pins.status().message();
     pinChoices(parsed->fusion, *pins);
     return pinned(parsed->fusion);

@@ -155,6 +155,7 @@ private:
         if (value == next->value || Clock::now() >= end_)
           continue;
         std::vector<ScheduleChoice> pins = best.pins;
+        llvm::erase_if(pins, [&](const ScheduleChoice &pin) { return pin.name == next->name; });
         pins.push_back({next->name, value, {}});
         auto candidate = TimedKernel::make(fusion, pins);
         if (!candidate.ok())

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/pipeline/PassHooks.h"
+#include "compiler/schedule/Pins.h"
 #include "mlir/Pass/Pass.h"
 
 namespace weft {
@@ -103,6 +104,12 @@ TEST_F(Explain, ADroppedProgram) {
   EXPECT_SAYS(explain(sigmoid(x)), "ops: 1 instead of 3");
 }
 
+bool says(const Evaluation &evaluation, const std::string &text) {
+  return std::ranges::any_of(evaluation.notes, [&](const std::string &note) {
+    return note.find(text) != std::string::npos;
+  });
+}
+
 class NoPass : public mlir::PassWrapper<NoPass, mlir::OperationPass<>> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(NoPass)
@@ -132,6 +139,30 @@ TEST_F(Explain, APassThatIsRegisteredLater) {
   EXPECT_EQ(without_version.outcome, CacheOutcome::kCompiled);
   compiler::clearRegisteredPasses();
   EXPECT_EQ(evaluate().outcome, CacheOutcome::kMemoryHit) << "compiled before there was a pass";
+}
+
+// Pinned choices of a kernel's schedule are part of what is compiled, and change no bit.
+TEST_F(Explain, SchedulesThatArePinned) {
+  Tensor x = values({5000});
+  auto evaluate = [&] {
+    return explain(tanh(x) * 7.0);
+  };
+  auto bits = [&] {
+    return (tanh(x) * 7.0).to_vector<float>();
+  };
+  evaluate();
+  std::vector<float> before = bits();
+  ASSERT_TRUE(compiler::pinSchedules("tanh_mul: {vectors = 8}\n*: {rows = 9}").ok());
+  Evaluation pinned = evaluate();
+  EXPECT_EQ(pinned.outcome, CacheOutcome::kCompiled);
+  if (config().backend == "cpu") {
+    EXPECT_TRUE(says(pinned, "has pinned choices: {"));
+    EXPECT_TRUE(says(pinned, "vectors = 8"));
+    EXPECT_TRUE(says(pinned, "pin-not-taken: the kernel has no choice 'rows', but vectors"));
+  }
+  EXPECT_EQ(bits(), before);
+  compiler::clearRegisteredPasses();
+  EXPECT_EQ(evaluate().outcome, CacheOutcome::kMemoryHit) << "compiled before there was a pin";
 }
 
 TEST_F(Explain, AnotherBackend) {
