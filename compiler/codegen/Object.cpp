@@ -5,9 +5,10 @@
 #include <mutex>
 
 #include "compiler/codegen/LlvmPasses.h"
-#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
+#include "llvm/Object/ObjectFile.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/Transforms/Utils/Cloning.h"
@@ -139,6 +140,32 @@ Machines &machines() {
 
 } // namespace
 
+// Plain memory operations, which whatever links kernels defines (compiler/link/Jit.cpp, the C
+// library of models compiled ahead of time).
+static constexpr llvm::StringLiteral kMemoryFunctions[] = {"memcpy", "memmove", "memset"};
+
+// An object needs what its module declares and kMemoryFunctions. LLVM also calls functions of a
+// compiler's library where a machine has no instruction, as it sees fit; nobody links such a
+// library to kernels.
+static absl::Status checkNeeds(llvm::StringRef object, const llvm::StringSet<> &declared) {
+  auto file =
+      llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(object, "kernels.o"));
+  if (!file)
+    return failed("the kernels' object cannot be read: " + llvm::toString(file.takeError()));
+  for (const llvm::object::SymbolRef &symbol : (*file)->symbols()) {
+    llvm::Expected<uint32_t> flags = symbol.getFlags();
+    llvm::Expected<llvm::StringRef> name = symbol.getName();
+    if (!flags || !name)
+      return failed("the kernels' object has a symbol that cannot be read: " +
+                    llvm::toString(llvm::joinErrors(flags.takeError(), name.takeError())));
+    if (*flags & llvm::object::SymbolRef::SF_Undefined && !name->empty() &&
+        !declared.contains(*name) && !llvm::is_contained(kMemoryFunctions, *name))
+      return failed("LLVM made kernels that call '" + *name +
+                    "', which is not linked to kernels; code generation must write it out");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::string> emitObject(mlir::ModuleOp module, const TargetInfo &target,
                                        const CodegenOptions &options) {
   initializeTargets();
@@ -153,6 +180,10 @@ absl::StatusOr<std::string> emitObject(mlir::ModuleOp module, const TargetInfo &
   for (llvm::Function &function : **ir)
     if (!function.isDeclaration())
       function.addFnAttr("prefer-vector-width", "512");
+  llvm::StringSet<> declared;
+  for (llvm::GlobalValue &value : (*ir)->global_values())
+    if (value.isDeclaration())
+      declared.insert(value.getName());
   if (absl::Status status = optimize(**ir, **machine, options); !status.ok())
     return status;
   if (options.dump) {
@@ -165,6 +196,10 @@ absl::StatusOr<std::string> emitObject(mlir::ModuleOp module, const TargetInfo &
   auto object = emitCode(**ir, **machine, llvm::CodeGenFileType::ObjectFile);
   // What failed on the way here leaves its machine behind: nobody knows in which state.
   machines().giveBack(target, *std::move(machine));
+  if (!object.ok())
+    return object;
+  if (absl::Status status = checkNeeds(*object, declared); !status.ok())
+    return status;
   return object;
 }
 
