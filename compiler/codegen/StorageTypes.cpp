@@ -2,6 +2,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
@@ -234,12 +235,23 @@ private:
     return isHalf ? fromFloat16(at, word) : fromBFloat16(at, word);
   }
 
+  // x, which instruction selection computes as it stands. Without that LLVM 22 rounds the operands
+  // of a scalar copysign in place of its result, takes the sign from what that operand was rounded
+  // from, and calls a library's function where that is an f64. It leaves vectors alone.
+  Value fenced(Lanes at, Value x) {
+    if (mlir::isa<mlir::VectorType>(x.getType()))
+      return x;
+    return mlir::LLVM::CallIntrinsicOp::create(at.b, at.loc, x.getType(),
+                                               at.b.getStringAttr("llvm.arithmetic.fence"), x)
+        .getResult(0);
+  }
+
   Value narrowed(Lanes at, Value x, Type to) {
     if (mlir::getElementTypeOrSelf(x.getType()).isF64())
       x = roundToOdd(at, x);
     bool isHalf = mlir::getElementTypeOrSelf(to).isF16();
     if (isHalf && halfConversions_) {
-      Value native = at.make<arith::TruncFOp>(to, x);
+      Value native = at.make<arith::TruncFOp>(to, fenced(at, x));
       keep_.insert(native.getDefiningOp());
       return at.bitsOf(at.bitsOf(native, at.i16()), to);
     }
