@@ -195,5 +195,27 @@ TEST_F(ExtremeInputsTest, LayerNormOfConstantAndLargeRows) {
       {4, 3}, {2, 2, 2, 1, kNan, 3, 1e3, 1e3 + 1, 1e3 - 1, kInf, 0, 1});
 }
 
+// An infinite factor meets no padding, nor the gaps between the elements of a gradient: that would
+// be NaN.
+TEST_F(ExtremeInputsTest, InfiniteFactorsOfPaddedConvolutions) {
+  std::vector<int64_t> image = {2, 4, 5, 4}, weight = {6, 2, 3, 2}, result = {2, 6, 3, 5};
+  std::string attributes = "{strides = array<i64: 2, 1>, padding = array<i64: 1, 1>, dilation = "
+                           "array<i64: 1, 1>, groups = 2 : i64}";
+  const OpCase cases[] = {
+      {"weft.conv2d", "extreme", {{image}, {weight}}, attributes},
+      {"weft.conv2d_input_gradient", "extreme", {{result}, {weight}}, attributes, {{image}}},
+      {"weft.conv2d_weight_gradient", "extreme", {{image}, {result}}, attributes, {{weight}}},
+  };
+  for (const OpCase &c : cases)
+    for (DType dtype : {DType::kFloat64, DType::kFloat32})
+      for (int operand : {0, 1})
+        for (double special : {kInf, kNan}) {
+          OpModule made = buildModule(context, c, dtype);
+          ASSERT_TRUE(made);
+          made.inputs[operand].set(1, special);
+          EXPECT_TRUE(check(c, dtype, &made.inputs));
+        }
+}
+
 } // namespace
 } // namespace weft::tests

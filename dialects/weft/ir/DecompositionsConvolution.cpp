@@ -1,6 +1,7 @@
 // Decompositions of convolutions, pooling and batch normalization, for what no library runs: other
 // dtypes than f32, NaN-exact pooling, targets without a library. A convolution becomes one matrix
-// product with the windows of its input; it costs memory for these.
+// product with the windows of its input; it costs memory for these, and where it is large, a factor
+// that is infinite meets the zeros of the padding: NaN. One of few products leaves those out.
 #include "dialects/weft/ir/Composites.h"
 #include "dialects/weft/ir/Window.h"
 
@@ -87,6 +88,16 @@ static Val windowsOf(Val x, const Windows2d &windows) {
                                 ArrayRef{windows.y.dilation, windows.x.dilation}));
 }
 
+static Val splat(Val like, ArrayRef<Dim> dims, mlir::Type element, ArrayRef<double> numbers,
+                 ArrayRef<int64_t> shape) {
+  HostTensor host(dtypeOf(element), std::vector<int64_t>(shape.begin(), shape.end()));
+  for (auto [i, number] : llvm::enumerate(numbers))
+    host.set(i, number);
+  Val constant = like.at(ConstantOp::create(like.builder(), like.loc(),
+                                            host.toAttribute(like.builder().getContext())));
+  return broadcastTo(constant, dims);
+}
+
 // f16 and bf16 are computed in f32 and rounded once.
 static Val widened(Val x) {
   mlir::Type element = x.type().getElementType();
@@ -107,12 +118,79 @@ static Val columnsOf(Val x, const Windows2d &windows, int64_t groups) {
   return reshapeTo(windowsOf(x, windows), {dims[0], groups, depth, dims[4].size * dims[5].size});
 }
 
+// Up to here a convolution is a sum of products in one kernel, as fast as a matrix product and what
+// surrounds it; all that the CPU's library is not called for are such ones.
+static constexpr int64_t kMostSummed = 32 * 1024;
+
+// The products that a convolution of a weight of these dims adds up, for a result of these.
+static int64_t productsOf(ArrayRef<Dim> weight, ArrayRef<Dim> result) {
+  int64_t products = 1;
+  for (const Dim &dim : llvm::concat<const Dim>(weight.drop_front(), result))
+    products *= dim.size;
+  return products;
+}
+
+// 1 for each tap of each window of an image that holds an element, 0 for what lies around or in
+// between: [KH, KW, OH, OW]. Empty where there is no 0, or for more than kMostSummed products.
+// isHeld(i, window, output, tap): along dim i of the image.
+template <typename Held>
+static std::vector<double> heldTaps(const Windows2d &windows, int64_t rows, int64_t columns,
+                                    int64_t products, Held isHeld) {
+  std::vector<double> held;
+  if (products > kMostSummed)
+    return held;
+  bool all = true;
+  for (int64_t i = 0; i < windows.y.kernel; ++i)
+    for (int64_t j = 0; j < windows.x.kernel; ++j)
+      for (int64_t y = 0; y < rows; ++y)
+        for (int64_t x = 0; x < columns; ++x) {
+          held.push_back(isHeld(0, windows.y, y, i) && isHeld(1, windows.x, x, j));
+          all &= held.back() != 0;
+        }
+  return all ? std::vector<double>() : held;
+}
+
+static auto inImage(Val x) {
+  return [x](int i, const Window &window, int64_t output, int64_t tap) {
+    int64_t at = window.at(output, tap);
+    return at >= 0 && at < x.shape()[2 + i];
+  };
+}
+
+// The products of `factor` (dims [N or 1, groups, O or 1, C or 1, KH or 1, KW or 1, OH or 1, OW or
+// 1]) with the taps of windows of x, [N, groups, O, C, KH, KW, OH, OW]: 0 where none is held,
+// whatever the factor.
+static Val heldProducts(Val factor, Val x, const Windows2d &windows, ArrayRef<double> held,
+                        int64_t groups, int64_t outputs, bool byInput) {
+  Val taps = windowsOf(x, windows);
+  Dims dims = dimsOf(taps.type());
+  int64_t channels = dims[1].size / groups;
+  Dims apart{dims[0], groups, byInput ? channels : 1, byInput ? 1 : channels};
+  apart.append(dims.begin() + 2, dims.end());
+  Dims full = apart;
+  full[byInput ? 3 : 2] = outputs;
+  Val product = broadcastTo(factor, full) * broadcastTo(reshapeTo(taps, apart), full);
+  SmallVector<int64_t> shape;
+  for (const Dim &dim : ArrayRef<Dim>(dims).drop_front(2))
+    shape.push_back(dim.size);
+  Val isHeld = splat(x, full, x.builder().getI1Type(), held, shape);
+  return select(isHeld, product, zerosOf(product, full));
+}
+
 FailureOr<Values> Conv2dOp::decompose(OpBuilder &b) {
   Val x = widened(Val(b, getLoc(), getInput())), w = widened(x.at(getWeight()));
   Dims result = dimsOf(mlir::cast<mlir::RankedTensorType>(getType()));
   Windows2d windows = convolutionWindows(*this, w.shape());
   int64_t groups = getGroups(), outputs = w.shape()[0] / groups;
-  Val columns = columnsOf(padded(x, windows, result[2].size, result[3].size, 0), windows, groups);
+  Val image = padded(x, windows, result[2].size, result[3].size, 0);
+  std::vector<double> held = heldTaps(windows, result[2].size, result[3].size,
+                                      productsOf(dimsOf(w.type()), result), inImage(x));
+  if (!held.empty()) {
+    Val factor = reshape(w, {1, groups, outputs, w.shape()[1], w.shape()[2], w.shape()[3], 1, 1});
+    Val y = sum(heldProducts(factor, image, windows, held, groups, outputs, false), {3, 4, 5});
+    return Values{narrowed(reshapeTo(y, result), getResult())};
+  }
+  Val columns = columnsOf(image, windows, groups);
   Val y =
       matmul(reshape(w, {1, groups, outputs, w.shape()[1] * w.shape()[2] * w.shape()[3]}), columns);
   return Values{narrowed(reshapeTo(y, result), getResult())};
@@ -129,12 +207,27 @@ FailureOr<Values> Conv2dInputGradientOp::decompose(OpBuilder &b) {
   auto placing = [](const Window &window, int64_t size) {
     return Placing{window.extent() - 1 - window.padding, window.stride, size + window.extent() - 1};
   };
-  Val spread = place(g, placing(windows.y, result[2].size), placing(windows.x, result[3].size), 0);
-  windows.y.stride = windows.x.stride = 1;
-  Val columns = columnsOf(spread, windows, groups);
+  Placing rows = placing(windows.y, result[2].size), across = placing(windows.x, result[3].size);
+  Val spread = place(g, rows, across, 0);
+  // From here on as they lie over `spread`.
+  for (Window *window : {&windows.y, &windows.x})
+    *window = {window->kernel, 1, 0, window->dilation};
   SmallVector<int64_t> starts{0, 0, w.shape()[2] - 1, w.shape()[3] - 1},
       limits{w.shape()[0], w.shape()[1], -1, -1}, steps{1, 1, -1, -1};
   Val turned = w.at(SliceOp::create(b, getLoc(), w, starts, limits, steps));
+  std::vector<double> held = heldTaps(
+      windows, result[2].size, result[3].size, productsOf(dimsOf(w.type()), dimsOf(g.type())),
+      [&](int i, const Window &window, int64_t output, int64_t tap) {
+        const Placing &placed = i ? across : rows;
+        int64_t at = window.at(output, tap) - placed.start;
+        return at >= 0 && at % placed.step == 0 && at / placed.step < g.shape()[2 + i];
+      });
+  if (!held.empty()) {
+    Val factor = reshape(turned, {1, groups, outputs, inputs, w.shape()[2], w.shape()[3], 1, 1});
+    Val y = sum(heldProducts(factor, spread, windows, held, groups, inputs, true), {2, 4, 5});
+    return Values{narrowed(reshapeTo(y, result), getResult())};
+  }
+  Val columns = columnsOf(spread, windows, groups);
   turned = transpose(reshape(turned, {groups, outputs, inputs, taps}), {0, 2, 1, 3});
   Val y = matmul(reshape(turned, {1, groups, inputs, outputs * taps}), columns);
   return Values{narrowed(reshapeTo(y, result), getResult())};
@@ -147,7 +240,16 @@ FailureOr<Values> Conv2dWeightGradientOp::decompose(OpBuilder &b) {
       convolutionWindows(*this, mlir::cast<mlir::RankedTensorType>(getType()).getShape());
   int64_t groups = getGroups(), outputs = result[0].size / groups,
           pixels = pooled[2].size * pooled[3].size;
-  Val columns = columnsOf(padded(x, windows, pooled[2].size, pooled[3].size, 0), windows, groups);
+  Val image = padded(x, windows, pooled[2].size, pooled[3].size, 0);
+  std::vector<double> held =
+      heldTaps(windows, pooled[2].size, pooled[3].size, productsOf(result, pooled), inImage(x));
+  if (!held.empty()) {
+    Val factor = reshapeTo(g, {pooled[0], groups, outputs, 1, 1, 1, pooled[2], pooled[3]});
+    Val products = heldProducts(factor, image, windows, held, groups, outputs, false);
+    Val y = pooled[0].isStatic() ? sum(products, {0, 6, 7}) : sum(sum(products, {6, 7}), {0});
+    return Values{narrowed(reshapeTo(y, result), getResult())};
+  }
+  Val columns = columnsOf(image, windows, groups);
   Val rows = reshapeTo(g, {pooled[0], groups, outputs, pixels});
   Val y;
   if (pooled[0].isStatic()) {
@@ -164,16 +266,6 @@ FailureOr<Values> Conv2dWeightGradientOp::decompose(OpBuilder &b) {
 }
 
 //===-- Pooling -------------------------------------------------------------------------------===//
-
-static Val splat(Val like, ArrayRef<Dim> dims, mlir::Type element, ArrayRef<double> numbers,
-                 ArrayRef<int64_t> shape) {
-  HostTensor host(dtypeOf(element), std::vector<int64_t>(shape.begin(), shape.end()));
-  for (auto [i, number] : llvm::enumerate(numbers))
-    host.set(i, number);
-  Val constant = like.at(ConstantOp::create(like.builder(), like.loc(),
-                                            host.toAttribute(like.builder().getContext())));
-  return broadcastTo(constant, dims);
-}
 
 // One tap of all windows: [N, C, OH, OW] of the padded image.
 static Val tapOf(Val x, const Windows2d &windows, int64_t row, int64_t column,
