@@ -1,4 +1,5 @@
 // matmul, indexing by tensors, and the composites that the dialect keeps whole.
+#include <algorithm>
 #include <cmath>
 
 #include "frontend/ops/promotion.h"
@@ -169,6 +170,16 @@ Tensor layer_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &
   return wrap(emit_layer_norm(var, w, b, static_cast<int64_t>(rank), eps));
 }
 
+namespace {
+
+bool broadcasts_to(const Shape &from, const Shape &to) {
+  return from.size() <= to.size() &&
+         std::equal(from.rbegin(), from.rend(), to.rbegin(),
+                    [](int64_t a, int64_t b) { return a == b || a == 1; });
+}
+
+} // namespace
+
 Tensor attention(const Tensor &query, const Tensor &key, const Tensor &value, const Tensor &mask,
                  AttentionOptions options, Location location) {
   Session session("attention", location);
@@ -193,9 +204,11 @@ Tensor attention(const Tensor &query, const Tensor &key, const Tensor &value, co
     if (m.dtype() != DType::kBool && m.dtype() != q.dtype())
       fail(ErrorKind::kDType,
            "mask is " + describe(m) + "; it must be bool, or " + name(q.dtype()) + " to be added");
-    if (broadcast_shape(scores, m.dims(), "the scores", "mask") != scores)
+    if (!broadcasts_to(m.dims(), scores))
       fail(ErrorKind::kShape, "mask has shape " + to_string(m.dims()) +
-                                  ", which does not broadcast to the scores' " + to_string(scores));
+                                  ", which does not broadcast to the scores' " + to_string(scores) +
+                                  ", those of query " + to_string(q.dims()) + " with key " +
+                                  to_string(k.dims()));
   }
   double scale = options.scale.value_or(
       q.dims().back() > 0 ? 1.0 / std::sqrt(static_cast<double>(q.dims().back())) : 1.0);
@@ -205,6 +218,7 @@ Tensor attention(const Tensor &query, const Tensor &key, const Tensor &value, co
 Tensor scaled_dot_product_attention(const Tensor &query, const Tensor &key, const Tensor &value,
                                     const Tensor &mask, AttentionOptions options,
                                     Location location) {
+  Session session("scaled_dot_product_attention", location);
   return attention(query, key, value, mask, options, location);
 }
 

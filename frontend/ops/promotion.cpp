@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <sstream>
+#include <string_view>
 
 #include "frontend/recorder/emit.h"
 #include "frontend/tensor/autocast.h"
@@ -169,10 +170,13 @@ Shape broadcast_shape(const Shape &x, const Shape &y, const char *x_name, const 
     int64_t a = longer[offset + i], b = shorter[i];
     if (a != b && a != 1 && b != 1) {
       int64_t dim = static_cast<int64_t>(i) - static_cast<int64_t>(shorter.size());
+      auto of_shape = [](std::string_view name, const Shape &shape) {
+        bool several = name.ends_with('s') || name.find(" and ") != name.npos;
+        return std::string(name) + (several ? " have shape " : " has shape ") + to_string(shape);
+      };
       fail(ErrorKind::kShape,
-           std::string(x_name) + " has shape " + to_string(x) + ", " + y_name + " has shape " +
-               to_string(y) + ": dimension " + std::to_string(dim) + " is " +
-               std::to_string(x[x.size() + dim]) + " in one and " +
+           of_shape(x_name, x) + ", " + of_shape(y_name, y) + ": dimension " + std::to_string(dim) +
+               " is " + std::to_string(x[x.size() + dim]) + " in one and " +
                std::to_string(y[y.size() + dim]) +
                " in the other, and neither is 1; reshape or unsqueeze one of them");
     }

@@ -296,6 +296,9 @@ size_t TypeInfo::hash(const TypeKey &key) {
                             llvm::hash_combine_range(key.dims.begin(), key.dims.end()));
 }
 
+// What a process of x86-64 can address. Programs add sizes up, which they must not overflow.
+static constexpr int64_t kMostBytes = int64_t{1} << 47;
+
 const TypeInfo *type_info(DType dtype, const Shape &dims, uint8_t device) {
   Recorder &r = recorder();
   if (const TypeInfo *known = r.types.find({dtype, dims, device}))
@@ -311,6 +314,10 @@ const TypeInfo *type_info(DType dtype, const Shape &dims, uint8_t device) {
   if (__builtin_mul_overflow(elements, byte_size(dtype), &bytes))
     fail(ErrorKind::kShape,
          "a tensor of shape " + to_string(dims) + " has more bytes than an int64 counts");
+  if (bytes > kMostBytes)
+    fail(ErrorKind::kShape, "a tensor of shape " + to_string(dims) + " takes " +
+                                std::to_string(bytes) + " bytes as " + name(dtype) +
+                                ", more than a process can address (2^47)");
   auto type = std::make_unique<TypeInfo>();
   type->dtype = dtype;
   type->device = device;

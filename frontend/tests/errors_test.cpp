@@ -70,6 +70,44 @@ TEST(Errors, FunctionsOfFloatsOnly) {
   });
 }
 
+TEST(Errors, TensorsThatNoMachineHolds) {
+  int64_t large = int64_t(1) << 40, more = int64_t(1) << 20;
+  std::vector<std::string> parts = {"a tensor of shape [1099511627776, 1048576] takes "
+                                    "4611686018427387904 bytes as float32"};
+  expect_refused({
+      {"zeros", ErrorKind::kShape, parts, [&] { zeros({large, more}); }},
+      {"expand", ErrorKind::kShape, parts, [&] { ones({1}).expand({large, more}); }},
+      {"elements",
+       ErrorKind::kShape,
+       {"more elements than an int64 counts"},
+       [&] { zeros({large, large}); }},
+  });
+}
+
+TEST(Errors, MasksOfAttention) {
+  Tensor query = ones({1, 2, 3, 4}), key = ones({1, 2, 5, 4});
+  std::vector<std::string> others = {"which does not broadcast to the scores' [1, 2, 3, 5]",
+                                     "query [1, 2, 3, 4]", "key [1, 2, 5, 4]"};
+  auto with = [&](const char *start) {
+    std::vector<std::string> parts = others;
+    parts.insert(parts.begin(), start);
+    return parts;
+  };
+  expect_refused({
+      {"a dimension", ErrorKind::kShape, with("attention: mask has shape [4, 5]"),
+       [&] { attention(query, key, key, ones({4, 5}, boolean)); }},
+      {"more dimensions", ErrorKind::kShape, with("attention: mask has shape [1, 1, 1, 3, 5]"),
+       [&] { attention(query, key, key, ones({1, 1, 1, 3, 5})); }},
+      {"PyTorch's name", ErrorKind::kShape,
+       with("scaled_dot_product_attention: mask has shape [3, 1, 3, 5]"),
+       [&] { scaled_dot_product_attention(query, key, key, ones({3, 1, 3, 5}, boolean)); }},
+      {"where",
+       ErrorKind::kShape,
+       {"condition has shape [2], x and y have shape [3]"},
+       [] { where(ones({2}, boolean), ones({3}), ones({3})); }},
+  });
+}
+
 TEST(Errors, ProductsOfTwoDtypes) {
   Tensor x = ones({2, 3});
   std::vector<std::string> both = {"matmul: x is float32 [2, 3], y is bfloat16 [3, 4]", "one dtype",
