@@ -72,7 +72,8 @@ struct BatchNormOptions {
 // (x - mean) / sqrt(variance + eps) * weight + bias for each channel (dim 1 of x: [N, C, ...]);
 // weight, bias: [C] or undefined. In training with the statistics of the batch, which then move the
 // running ones (in place, where they are defined; the variance without bias); else with the running
-// ones (Ioffe and Szegedy 2015).
+// ones (Ioffe and Szegedy 2015). Training wants more than one element a channel; of none the result
+// is empty, and the running ones stay.
 Tensor batch_norm(const Tensor &x, Tensor running_mean, Tensor running_variance,
                   const Tensor &weight = Tensor(), const Tensor &bias = Tensor(),
                   BatchNormOptions options = {}, Location location = Location::current());

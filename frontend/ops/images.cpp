@@ -243,9 +243,19 @@ Tensor batch_norm(const Tensor &x, Tensor running_mean, Tensor running_variance,
                               "they are what x is normalized with");
     return wrap(rounded(emit_batch_norm_inference(var, mean, variance, w, b, options.eps), given));
   }
-  if (count < 2)
+  if (count == 1)
     fail(ErrorKind::kShape, "x has shape " + to_string(var.dims()) +
                                 ": training needs more than one element a channel");
+  if (count == 0) { // as PyTorch: nothing is normalized, and no statistics move
+    Shape channels(static_cast<size_t>(var.ndim()), 1);
+    channels[1] = var.dims()[1];
+    Tensor result = wrap(var);
+    if (w)
+      result = result * wrap(w).reshape(channels);
+    if (b)
+      result = result + wrap(b).reshape(channels);
+    return result.to(given);
+  }
   BatchNormResults results = emit_batch_norm(var, w, b, options.eps);
   auto move = [&](const Tensor &running, const Var &current, double factor) {
     NoGrad no_grad;

@@ -204,5 +204,27 @@ TEST(Norms, OrderThenDims) {
   static_assert(!std::is_convertible_v<bool, Dims> && !std::is_convertible_v<bool, NormOrder>);
 }
 
+// A batch of no rows has nothing to normalize with: an empty result, statistics that stay, and
+// gradients of 0, as in PyTorch.
+TEST(NoElements, BatchNormInTraining) {
+  for (Shape shape : {Shape{0, 3}, Shape{0, 3, 4, 4}, Shape{2, 3, 0, 4}}) {
+    Tensor x = ones(shape).requires_grad_(), mean = full({3}, 0.5), variance = full({3}, 2.0),
+           weight = ones({3}).requires_grad_(), bias = zeros({3}).requires_grad_();
+    Tensor y = batch_norm(x, mean, variance, weight, bias, {.training = true});
+    EXPECT_EQ(y.shape(), shape);
+    y.sum().backward();
+    EXPECT_EQ(x.grad().shape(), shape);
+    EXPECT_EQ(weight.grad().to_vector<float>(), std::vector<float>(3, 0));
+    EXPECT_EQ(bias.grad().to_vector<float>(), std::vector<float>(3, 0));
+    EXPECT_EQ(mean.to_vector<float>(), std::vector<float>(3, 0.5));
+    EXPECT_EQ(variance.to_vector<float>(), std::vector<float>(3, 2));
+  }
+  EXPECT_EQ(nn::BatchNorm1d(3)(ones({0, 3})).shape(), (Shape{0, 3}));
+  EXPECT_NE(error_of([] { nn::BatchNorm1d(3)(ones({1, 3})); })
+                .message()
+                .find("training needs more than one element a channel"),
+            std::string::npos);
+}
+
 } // namespace
 } // namespace weft
