@@ -407,6 +407,11 @@ Tensor multinomial(const Tensor &probabilities, int64_t samples, bool replacemen
   };
   Tensor p = wrap(given).to(float64), total = sum(p, -1, true);
   Tensor valid = all(p >= 0, -1, true) & is_finite(total) & (total > 0), chosen;
+  if (!replacement)
+    valid = valid & (sum(p > 0, -1, true) >= samples);
+  // What is drawn from another row fails below, and nothing before it.
+  p = where(valid, p, 1.0);
+  total = where(valid, total, static_cast<double>(n));
   if (replacement) {
     Shape shape = dims;
     shape.back() = samples;
@@ -418,10 +423,15 @@ Tensor multinomial(const Tensor &probabilities, int64_t samples, bool replacemen
     // replacement (Efraimidis and Spirakis 2006).
     Tensor rates = where(p > 0, p / -log1p(-uniform48(dims)), 0.0);
     chosen = topk(rates, samples, -1).second;
-    valid = valid & (sum(p > 0, -1, true) >= samples);
   }
   chosen = where(valid, chosen, n);
-  return wrap(emit_check_index(read(chosen, "probabilities"), n, std::nullopt, "weft.multinomial"));
+  return wrap(emit_check_index(
+      read(chosen, "probabilities"), n, std::nullopt,
+      replacement ? "multinomial: each row of probabilities must be finite, without negative "
+                    "numbers, and not all 0"
+                  : "multinomial: each row of probabilities must be finite, without negative "
+                    "numbers, and without replacement positive for as many categories as there are "
+                    "samples"));
 }
 
 } // namespace weft

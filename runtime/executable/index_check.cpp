@@ -29,6 +29,12 @@ int64_t integer_at(const void *data, DType dtype, int64_t i) {
   }
 }
 
+// A user of weft.check_index with a space in it is the whole message: its indices are none that a
+// caller gave.
+bool is_message(const std::string &op) {
+  return op.find(' ') != op.npos;
+}
+
 std::string rule(const IndexCheck &check) {
   std::string text = absl::StrCat("it must lie in [", check.lower, ", ", check.upper, ")");
   if (check.ignores)
@@ -48,14 +54,17 @@ BadIndex find_bad_index(const Program &program, const Launch &launch, void *cons
       if ((index >= check.lower && index < check.upper) ||
           (check.ignores && index == check.ignored))
         continue;
-      return {absl::StrCat(check.op, ": index ", index, " at position ", i, " is out of range; ",
-                           rule(check)),
+      return {is_message(check.op) ? check.op
+                                   : absl::StrCat(check.op, ": index ", index, " at position ", i,
+                                                  " is out of range; ", rule(check)),
               check.location};
     }
   }
   std::string message;
   for (const IndexCheck &check : launch.checks) {
-    std::string one = absl::StrCat(check.op, ": an index is out of range; ", rule(check));
+    std::string one = is_message(check.op)
+                          ? check.op
+                          : absl::StrCat(check.op, ": an index is out of range; ", rule(check));
     if (message.find(one) == std::string::npos)
       absl::StrAppend(&message, message.empty() ? "" : ", or ", one);
   }

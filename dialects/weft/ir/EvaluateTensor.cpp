@@ -330,9 +330,11 @@ LogicalResult CheckIndexOp::evaluate(EvalContext &ctx) {
     int64_t index = indices.getInt(i);
     bool ignored = getIgnoreIndex() && index == static_cast<int64_t>(*getIgnoreIndex());
     if (!ignored && (index < 0 || index >= static_cast<int64_t>(getSize())))
-      return ctx.error("index " + Twine(index) + " at position " + Twine(i) +
-                       " is out of range; it must lie in [0, " +
-                       Twine(static_cast<int64_t>(getSize())) + ")");
+      return getUser().contains(' ')
+                 ? ctx.error(getUser())
+                 : ctx.error("index " + Twine(index) + " at position " + Twine(i) +
+                             " is out of range; it must lie in [0, " +
+                             Twine(static_cast<int64_t>(getSize())) + ")");
     ctx.result(0).setInt(i, index);
   }
   return success();
