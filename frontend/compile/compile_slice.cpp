@@ -72,6 +72,7 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> at_sizes(const CompiledProgram 
   sized->executable = *std::move(executable);
   sized->report = program.report;
   sized->bytes = program.bytes;
+  sized->check_places = program.check_places;
   return sized;
 }
 
@@ -108,6 +109,7 @@ absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
     if (!program.ok())
       return program.status();
     outcome.program = *std::move(program);
+    outcome.program->check_places = request.check_places;
     // Code and constants, with what loading them costs beside.
     constexpr int64_t kOverheadBytes = 16 << 10;
     const compiler::CompileReport &report = *outcome.program->report;

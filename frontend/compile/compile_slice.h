@@ -26,7 +26,8 @@ struct CompileRequest {
                        // in every process
   Config config;
   std::shared_ptr<const SymbolicRequest> symbolic =
-      nullptr; // null: all ints are as they were recorded
+      nullptr;                                // null: all ints are as they were recorded
+  std::vector<std::string> check_places = {}; // CompiledProgram's
 };
 
 struct CompileOutcome {

@@ -17,7 +17,7 @@ struct CompiledProgram {
   std::shared_ptr<compiler::CompileReport> report = std::make_shared<compiler::CompileReport>();
   int64_t bytes = 0; // an estimate of what it holds
   // "train.cpp:12", of its ops that may end a run: its failures have these lines, which are those
-  // of the first slice that it ran for.
+  // of the slice that it was compiled for, maybe in another process.
   std::vector<std::string> check_places;
 };
 

@@ -24,12 +24,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// An entry: this header, the report, the backend's blob. Raise the version with every change to
-// what is written.
-constexpr char kMagic[8] = {'w', 'e', 'f', 't', 'c', 'a', 'c', '2'};
+// An entry: this header with the report, the lines of ops that may end a run (each ends in a 0),
+// the backend's blob. Raise the version with every change to what is written.
+constexpr char kMagic[8] = {'w', 'e', 'f', 't', 'c', 'a', 'c', '3'};
 struct Header {
   char magic[8];
-  uint64_t blob_bytes;
+  uint64_t places_bytes, blob_bytes;
   int64_t report[8];    // figures_of()
   uint8_t checksum[32]; // SHA-256 of everything else
 };
@@ -48,9 +48,10 @@ std::array<uint8_t, 32> sha256(llvm::ArrayRef<llvm::StringRef> pieces) {
   return hash.final();
 }
 
-std::array<uint8_t, 32> checksum(Header header, llvm::StringRef blob) {
+// rest: what follows the header.
+std::array<uint8_t, 32> checksum(Header header, llvm::StringRef rest) {
   std::memset(header.checksum, 0, sizeof header.checksum);
-  return sha256({llvm::StringRef(reinterpret_cast<const char *>(&header), sizeof header), blob});
+  return sha256({llvm::StringRef(reinterpret_cast<const char *>(&header), sizeof header), rest});
 }
 
 // $XDG_CACHE_HOME/weft, else $HOME/.cache/weft, else nothing.
@@ -197,16 +198,25 @@ DiskCache::Lookup DiskCache::load(const std::string &key) {
   Header header;
   if (read) {
     std::memcpy(&header, bytes.data(), sizeof header);
-    llvm::StringRef blob = llvm::StringRef(bytes).drop_front(sizeof header);
-    auto expected = checksum(header, blob);
-    if (std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 && header.blob_bytes == blob.size() &&
+    llvm::StringRef rest = llvm::StringRef(bytes).drop_front(sizeof header);
+    auto expected = checksum(header, rest);
+    if (std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 &&
+        header.places_bytes <= rest.size() &&
+        header.blob_bytes == rest.size() - header.places_bytes &&
         std::memcmp(header.checksum, expected.data(), expected.size()) == 0) {
+      llvm::StringRef places = rest.take_front(header.places_bytes),
+                      blob = rest.drop_front(header.places_bytes);
       auto executable = backend_.load(llvm::ArrayRef<char>(blob.data(), blob.size()));
       if (executable.ok()) {
         lookup.program = std::make_shared<CompiledProgram>();
         lookup.program->executable = *std::move(executable);
         for (auto [i, figure] : llvm::enumerate(figures_of(*lookup.program->report)))
           *figure = header.report[i];
+        while (!places.empty()) {
+          auto [place, after] = places.split('\0');
+          lookup.program->check_places.push_back(place.str());
+          places = after;
+        }
         lookup.program->bytes = static_cast<int64_t>(bytes.size());
         ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0); // used just now
         return lookup;
@@ -226,10 +236,15 @@ absl::Status DiskCache::store(const std::string &key, const CompiledProgram &pro
   Header header;
   std::memset(&header, 0, sizeof header);
   std::memcpy(header.magic, kMagic, sizeof kMagic);
+  std::string rest;
+  for (const std::string &place : program.check_places)
+    rest += place + '\0';
+  header.places_bytes = rest.size();
   header.blob_bytes = blob->size();
+  rest += *blob;
   for (auto [i, figure] : llvm::enumerate(figures_of(*program.report)))
     header.report[i] = *figure;
-  auto digest = checksum(header, *blob);
+  auto digest = checksum(header, rest);
   std::memcpy(header.checksum, digest.data(), digest.size());
 
   std::string path = folder_ + "/" + key + ".weft";
@@ -239,7 +254,7 @@ absl::Status DiskCache::store(const std::string &key, const CompiledProgram &pro
     return absl::UnavailableError("cannot write in " + folder_ + ": " + std::strerror(errno));
   bool written =
       write_all(file, llvm::StringRef(reinterpret_cast<const char *>(&header), sizeof header)) &&
-      write_all(file, *blob);
+      write_all(file, rest);
   int error = errno;
   if (::close(file) != 0)
     written = false;

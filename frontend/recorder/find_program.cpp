@@ -77,6 +77,8 @@ FoundProgram find_or_compile(const Slice &slice, Location location, Evaluation &
     data.difference = r.cache->difference(slice, context);
   CompileRequest compile{write_module(slice), content_of(slice, nullptr),
                          config_for(r.config, slice.device), nullptr};
+  if (slice.checks)
+    compile.check_places = check_places(slice);
   if (may_be_symbolic)
     if (auto request = symbolic_request(slice, structure, salt, data)) {
       request->content = content_of(slice, &structure);
@@ -135,8 +137,6 @@ FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Ev
       [] { return runtime::profile::Label{runtime::profile::Kind::kFind, "find program"}; });
   describe_request(request, figures);
   FoundProgram found = find_or_compile(slice, request.location, figures, may_be_symbolic);
-  if (slice.checks && found.program->check_places.empty())
-    found.program->check_places = check_places(slice);
   describe_program(*found.program, figures);
   figures.ops = static_cast<int64_t>(slice.nodes.size());
   figures.inputs = static_cast<int64_t>(slice.leaves.size());

@@ -93,6 +93,29 @@ TEST_F(DiskCache, FindsWhatAnEarlierRunCompiled) {
   EXPECT_EQ(evaluate(6).outcome, CacheOutcome::kCompiled);
 }
 
+// A failure has the line of the call, whichever line the program on disk was compiled for.
+TEST_F(DiskCache, FailuresHaveTheLineOfTheirCall) {
+  auto index = [](Location location = Location::current()) {
+    return gather(ones({4}), 0, full({2}, 7, int64), location) * 3;
+  };
+  auto line_of = [](const Tensor &x) {
+    try {
+      x.to_vector<float>();
+    } catch (const Error &error) {
+      return error.line();
+    }
+    return 0;
+  };
+  int line = __LINE__;
+  EXPECT_EQ(line_of(index()), line + 1);
+  EXPECT_EQ(entries().size(), 1u);
+  forget();
+  Tensor again = index();
+  EXPECT_EQ(line_of(again), line + 4);
+  EXPECT_EQ(line_of(index()), line + 6);
+  EXPECT_EQ(statistics().disk_hits > 0, true);
+}
+
 TEST_F(DiskCache, RecompilesAndReplacesDamagedEntries) {
   evaluate(5);
   ASSERT_EQ(entries().size(), 1u);

@@ -57,6 +57,30 @@ TEST_F(Symbolic, SlicesOfAllKinds) {
   EXPECT_LE(compiles() - before, 3u);
 }
 
+// A failure has the line of the call, whichever line the program for all sizes was compiled for.
+TEST_F(Symbolic, FailuresHaveTheLineOfTheirCall) {
+  auto index = [](int64_t n, Location location = Location::current()) {
+    Tensor x = arange(n * 4).reshape({n, 4}).to(float32), at = arange(n).reshape({n, 1}) * 0 + 7;
+    x.eval();
+    at.eval();
+    return gather(x, 1, at, location) * 3;
+  };
+  auto line_of = [](const Tensor &x) {
+    try {
+      x.to_vector<float>();
+    } catch (const Error &error) {
+      return error.line();
+    }
+    return 0;
+  };
+  int line = __LINE__;
+  EXPECT_EQ(line_of(index(24)), line + 1);
+  EXPECT_EQ(line_of(index(32)), line + 2);
+  for (int64_t n : kSizes)
+    EXPECT_EQ(line_of(index(n)), line + 4) << n;
+  EXPECT_NE(last().symbolic, "") << last().to_string();
+}
+
 TEST_F(Symbolic, WritesAtAVaryingPlace) {
   Tensor cache = zeros({20, 4, 3});
   uint64_t before = compiles();
