@@ -95,8 +95,8 @@ std::pair<Tensor, Tensor> kthvalue(const Tensor &x, int64_t k, int64_t dim, bool
     int64_t size = size_to_choose_from(x, axis);
     if (k < 1 || k > size)
       fail(ErrorKind::kValue, "k is " + std::to_string(k) + "; dimension " + std::to_string(axis) +
-                                  " of shape " + to_string(x.shape()) + " has a first to a " +
-                                  std::to_string(size) + "th element");
+                                  " of shape " + to_string(x.shape()) + " has from 1 to " +
+                                  std::to_string(size) + " to choose from");
     return picked(x, axis, ordered(x, axis, false, k).narrow(axis, k - 1, 1), keepdim);
   });
 }
