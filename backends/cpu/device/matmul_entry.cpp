@@ -11,6 +11,7 @@
 #include "backends/cpu/device/matmul_packing.h"
 #include "backends/cpu/device/matmul_parts.h"
 #include "backends/cpu/device/onednn_matmul.h"
+#include "backends/cpu/device/tiled_matmul.h"
 #include "backends/cpu/device/widened_call.h"
 
 namespace weft::backends::cpu {
@@ -446,7 +447,7 @@ int64_t plain_bytes(const StridedShape &b) {
 }
 
 // Null where packing does not pay (matmul_packing.h) or would change the result: only the
-// implementations named brg compute the same bits from both forms.
+// implementations named brg, and ours, compute the same bits from both forms.
 absl::StatusOr<std::unique_ptr<runtime::PackedCallState>>
 make_packed(const LibraryCall &call, const std::vector<bool> &stable, int threads) {
   MatmulState *state = nullptr;
@@ -456,10 +457,12 @@ make_packed(const LibraryCall &call, const std::vector<bool> &stable, int thread
   if (state == nullptr || !stable[state->swapped_ ? 0 : 1])
     return nullptr;
   const StridedShape &b = state->problem_.b;
-  if (b.dims.size() != 2 || !packing_pays(state->problem_.c.dims[0], plain_bytes(b)))
-    return nullptr;
   std::string_view implementation = state->matmul_->implementation();
-  if (implementation.substr(0, 4) != "brg:")
+  bool by_tiles = implementation == kTiledMatmul;
+  auto *pays = by_tiles ? packing_into_tiles_pays : packing_pays;
+  if (b.dims.size() != 2 || !pays(state->problem_.c.dims[0], plain_bytes(b)))
+    return nullptr;
+  if (!by_tiles && implementation.substr(0, 4) != "brg:")
     return nullptr;
   absl::StatusOr<std::unique_ptr<OnednnMatmul>> packed =
       create_matmul(state->problem_, threads, /*packed=*/true);

@@ -13,6 +13,8 @@
 #include "backends/cpu/device/library_registry.h"
 #include "backends/cpu/device/onednn_matmul.h"
 #include "backends/cpu/device/pack_entry.h"
+#include "backends/cpu/device/product_tiles.h"
+#include "backends/cpu/device/tiled_matmul.h"
 #include "backends/cpu/device/widened_call.h"
 #include "runtime/core/float16.h"
 #include "runtime/executable/program_executable.h"
@@ -517,8 +519,10 @@ TEST(MatmulEntry, APackedMatrixGivesTheSameBits) {
       ASSERT_TRUE(plain.run(call, threads).ok());
       auto state = matmul_entry().init_packed(call, stable, threads);
       ASSERT_TRUE(state.ok()) << state.status();
-      // Only the implementations for AVX-512 have packed forms.
-      ASSERT_EQ(*state != nullptr, onednn_packs()) << matmul_implementation(call, threads).value();
+      // Only the library's implementations for AVX-512 have packed forms, and ours.
+      std::string implementation = matmul_implementation(call, threads).value();
+      ASSERT_EQ(*state != nullptr, onednn_packs() || implementation == kTiledMatmul)
+          << implementation;
       if (!*state)
         continue;
       ++packed_calls;
@@ -538,7 +542,7 @@ TEST(MatmulEntry, APackedMatrixGivesTheSameBits) {
           << test.m << " " << test.k << " " << test.n << " on " << threads;
     }
   }
-  EXPECT_EQ(packed_calls, onednn_packs() ? 12 : 0);
+  EXPECT_EQ(packed_calls, onednn_packs() ? 12 : prefers_product_tiles() ? 2 : 0);
 }
 
 std::unique_ptr<runtime::LibraryCallState> init(const runtime::LibraryEntry &entry,
@@ -663,8 +667,9 @@ TEST(MatmulEntry, WhatDoesNotPayIsNotPacked) {
     return *matmul_entry().init_packed(call_of({tensor({m, k}), tensor({k, n}), tensor({m, n})}),
                                        {true, true, false}, 1) != nullptr;
   };
-  EXPECT_EQ(packed(64, 256, 256), onednn_packs());
-  EXPECT_FALSE(packed(65, 256, 256)) << "many rows";
+  EXPECT_EQ(packed(64, 256, 256), onednn_packs() || prefers_product_tiles());
+  EXPECT_EQ(packed(65, 256, 256), prefers_product_tiles()) << "many rows";
+  EXPECT_FALSE(packed(257, 256, 256)) << "many rows";
   EXPECT_FALSE(packed(1, 64, 64)) << "a small matrix";
   EXPECT_FALSE(packed(1, 1024, 10)) << "most of the packed form would be padding";
   // One matrix for each of a batch.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/device/parts_scratch.h"
+#include "backends/cpu/device/tiled_matmul.h"
 #include "runtime/core/dtype.h"
 #include "runtime/threading/parallel_for.h"
 
@@ -205,6 +206,8 @@ absl::StatusOr<std::unique_ptr<OnednnMatmul>> cut_result(const MatmulProblem &pr
 
 absl::StatusOr<std::unique_ptr<OnednnMatmul>> create_matmul(const MatmulProblem &problem,
                                                             int threads, bool packed) {
+  if (computes_by_tiles(problem))
+    return tiled_matmul(problem, threads, packed);
   if (flops_of(problem) < kSerialFlops)
     return OnednnMatmul::create(problem, 1, packed);
   absl::StatusOr<std::unique_ptr<OnednnMatmul>> whole =

@@ -19,8 +19,8 @@
 
 namespace weft::backends::cpu {
 
-// As OnednnMatmul::create, for a team of at most so many threads. A packed form (packed_bytes() >
-// 0) there is for kFixed only.
+// As OnednnMatmul::create, for a team of at most so many threads; by a kernel of ours where that is
+// faster (tiled_matmul.h). A packed form (packed_bytes() > 0) there is for kFixed only.
 absl::StatusOr<std::unique_ptr<OnednnMatmul>> create_matmul(const MatmulProblem &problem,
                                                             int threads, bool packed = false);
 

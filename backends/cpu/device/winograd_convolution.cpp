@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "backends/cpu/device/onednn_matmul.h"
+#include "backends/cpu/device/product_tiles.h"
 #include "backends/cpu/device/winograd_tiles.h"
 #include "runtime/core/alignment.h"
 #include "runtime/threading/parallel_for.h"
@@ -66,7 +67,9 @@ public:
   WinogradState(const ConvolutionProblem &p, int64_t tile, int threads)
       : shape_(shape_of(p)), packed_(p.packed_weight), bias_(p.bias), relu_(p.relu), tile_(tile),
         places_((tile + 2) * (tile + 2)), threads_(threads),
-        transforms_(winograd_transforms(tile)) {}
+        transforms_(winograd_transforms(tile)) {
+    shape_.panels = prefers_product_tiles();
+  }
 
   absl::Status build() {
     int64_t tiles = shape_.tiles(tile_),
@@ -82,30 +85,14 @@ public:
     blocks_ = (tiles + most - 1) / most;
     rows_ = (tiles + blocks_ - 1) / blocks_;
     blocks_ = (tiles + rows_ - 1) / rows_;
-    int64_t batch = own_ ? places_ : 1;
-    auto dense = [&](int64_t rows, int64_t columns) {
-      return StridedShape{{batch, rows, columns}, {rows * columns, columns, 1}};
-    };
-    MatmulProblem product{dense(rows_, shape_.channels), dense(shape_.channels, shape_.filters),
-                          dense(rows_, shape_.filters)};
-    for (int i = 0; i < threads_; ++i) {
-      absl::StatusOr<std::unique_ptr<OnednnMatmul>> made =
-          OnednnMatmul::create(product, 1, packed_);
-      if (!made.ok())
-        return made.status();
-      products_.push_back(*std::move(made));
-    }
-    const OnednnMatmul &first = *products_.front();
-    if (first.implementation().starts_with("ref"))
-      return absl::UnimplementedError("oneDNN has no fast product of these matrices");
-    matrices_bytes_ = packed_ && first.packed_bytes() > 0
-                          ? first.packed_bytes() * (own_ ? 1 : places_)
-                          : places_ * weight_elements_ * kFloat;
-    matrices_bytes_ = runtime::align(matrices_bytes_);
+    tiled_ = {rows_, shape_.channels, shape_.filters, shape_.channels, shape_.filters};
+    matrices_bytes_ = runtime::align(places_ * shape_.matrix_elements() * kFloat);
+    if (!shape_.panels)
+      if (absl::Status status = build_products(); !status.ok())
+        return status;
     weight_bytes_ = matrices_bytes_ + runtime::align(9 * weight_elements_ * kFloat);
     image_bytes_ = runtime::align(places_ * rows_ * shape_.channels * kFloat);
     product_bytes_ = runtime::align(places_ * rows_ * shape_.filters * kFloat);
-    library_bytes_ = runtime::align(first.scratch_bytes());
     return absl::OkStatus();
   }
 
@@ -118,12 +105,12 @@ public:
   std::string form() const override {
     return absl::StrCat("winograd ", tile_, shape_.flipped ? " turned " : " ", shape_.channels, "x",
                         shape_.filters, own_ ? " own " : " shared ",
-                        products_.front()->packed_form());
+                        shape_.panels ? "panels" : products_.front()->packed_form());
   }
   absl::Status pack(const void *plain, void *packed) override {
     char *to = static_cast<char *>(packed);
     float *taps = reinterpret_cast<float *>(to + matrices_bytes_);
-    if (products_.front()->packed_bytes() == 0) {
+    if (!library_packs()) {
       transform_weight(static_cast<const float *>(plain), reinterpret_cast<float *>(to), taps);
       return absl::OkStatus();
     }
@@ -198,6 +185,34 @@ private:
     }
   };
 
+  // The library's, one for each thread, which packs matrices where it has a form for them.
+  absl::Status build_products() {
+    int64_t batch = own_ ? places_ : 1;
+    auto dense = [&](int64_t rows, int64_t columns) {
+      return StridedShape{{batch, rows, columns}, {rows * columns, columns, 1}};
+    };
+    MatmulProblem product{dense(rows_, shape_.channels), dense(shape_.channels, shape_.filters),
+                          dense(rows_, shape_.filters)};
+    for (int i = 0; i < threads_; ++i) {
+      absl::StatusOr<std::unique_ptr<OnednnMatmul>> made =
+          OnednnMatmul::create(product, 1, packed_);
+      if (!made.ok())
+        return made.status();
+      products_.push_back(*std::move(made));
+    }
+    const OnednnMatmul &first = *products_.front();
+    if (first.implementation().starts_with("ref"))
+      return absl::UnimplementedError("oneDNN has no fast product of these matrices");
+    if (packed_ && first.packed_bytes() > 0)
+      matrices_bytes_ = runtime::align(first.packed_bytes() * (own_ ? 1 : places_));
+    library_bytes_ = runtime::align(first.scratch_bytes());
+    return absl::OkStatus();
+  }
+
+  bool library_packs() const {
+    return !shape_.panels && products_.front()->packed_bytes() > 0;
+  }
+
   int64_t rows_of(int64_t block) const {
     return std::min(rows_, shape_.tiles(tile_) - block * rows_);
   }
@@ -242,6 +257,15 @@ private:
     // The products of the matrices of a place; of all of them where they are one batch.
     absl::Status multiply(int thread, int64_t place) const {
       WinogradState &state = *call->state;
+      if (state.shape_.panels) {
+        for (int64_t i = place; i < (state.own_ ? state.places_ : place + 1); ++i)
+          multiply_tiles(state.tiled_, image_matrices() + i * state.rows_ * state.shape_.channels,
+                         reinterpret_cast<const float *>(call->weight) +
+                             i * state.shape_.matrix_elements(),
+                         nullptr, products() + i * state.rows_ * state.shape_.filters, 0,
+                         state.rows_of(block), 0, state.tiled_.panels());
+        return absl::OkStatus();
+      }
       OnednnMatmul &product = *state.products_[static_cast<size_t>(thread)];
       int64_t weight =
           product.packed_bytes() > 0 ? product.packed_bytes() : state.weight_elements_ * kFloat;
@@ -300,7 +324,8 @@ private:
   const WinogradTransforms &transforms_;
   bool own_ = false; // whether each thread has blocks of its own
   int64_t blocks_ = 1, rows_ = 1, weight_elements_ = 0;
-  std::vector<std::unique_ptr<OnednnMatmul>> products_; // by thread
+  TiledProduct tiled_{};                                // of the matrices of a place, by panels
+  std::vector<std::unique_ptr<OnednnMatmul>> products_; // else the library's, by thread
   int64_t matrices_bytes_ = 0, weight_bytes_ = 0, image_bytes_ = 0, product_bytes_ = 0,
           library_bytes_ = 0;
 };

@@ -52,6 +52,10 @@ WEFT_INLINE void weight_filters(const WinogradShape &s, const float *weight, int
                                 float *matrices, float *taps) {
   constexpr int kSide = kTile + 2;
   int64_t size = s.channels * s.filters, at = c * s.filters + k;
+  int64_t matrix = s.matrix_elements(),
+          in_matrix = s.panels
+                          ? (k / kPanelColumns * s.channels + c) * kPanelColumns + k % kPanelColumns
+                          : at;
   float lanes[9][kLanes];
   for (int lane = 0; lane < kLanes; ++lane) {
     const float *from = weight + (k + lane) * s.filter_stride + c * s.channel_stride;
@@ -68,7 +72,20 @@ WEFT_INLINE void weight_filters(const WinogradShape &s, const float *weight, int
   for (int y = 0; y < kSide; ++y)
     Matrices<kTile>::weight(half + y * 3, u + y * kSide, 1, 1);
   for (int i = 0; i < kSide * kSide; ++i)
-    store(matrices + i * size + at, u[i]);
+    store(matrices + i * matrix + in_matrix, u[i]);
+}
+
+// Zeros for columns of the last panel that are no filters.
+template <int kTile> WEFT_INLINE void fill_panels(const WinogradShape &s, float *matrices) {
+  int64_t columns = s.filters % kPanelColumns, matrix = s.matrix_elements();
+  if (columns == 0)
+    return;
+  for (int i = 0; i < (kTile + 2) * (kTile + 2); ++i)
+    for (int64_t c = 0; c < s.channels; ++c) {
+      float *row =
+          matrices + i * matrix + (s.filters / kPanelColumns * s.channels + c) * kPanelColumns;
+      std::fill(row + columns, row + kPanelColumns, 0.0f);
+    }
 }
 
 // By channels within the filters of a thread, so that what is written to each of the matrices lies
@@ -76,6 +93,18 @@ WEFT_INLINE void weight_filters(const WinogradShape &s, const float *weight, int
 template <int kTile>
 WEFT_INLINE void weight_matrices(const WinogradShape &s, const float *weight, int64_t first,
                                  int64_t last, float *matrices, float *taps) {
+  if (s.panels) {
+    int64_t k = first;
+    for (; k + 16 <= last; k += 16)
+      for (int64_t c = 0; c < s.channels; ++c)
+        weight_filters<16, kTile>(s, weight, k, c, matrices, taps);
+    for (; k < last; ++k)
+      for (int64_t c = 0; c < s.channels; ++c)
+        weight_filters<1, kTile>(s, weight, k, c, matrices, taps);
+    if (last == s.filters)
+      fill_panels<kTile>(s, matrices);
+    return;
+  }
   for (int64_t c = 0; c < s.channels; ++c) {
     int64_t k = first;
     for (; k + 16 <= last; k += 16)

@@ -13,6 +13,8 @@
 #include <array>
 #include <cstdint>
 
+#include "backends/cpu/device/product_tiles.h"
+
 namespace weft::backends::cpu {
 
 // The convolution that is computed: of an image [images, height, width, channels] to a result
@@ -23,7 +25,12 @@ struct WinogradShape {
   // Of weight element (filter, channel, tap): elements from one to the next.
   int64_t filter_stride, channel_stride;
   bool flipped = false; // tap 8 - t instead of tap t
+  bool panels = false;  // the weight's matrices are in panels (product_tiles.h)
 
+  // Elements of a weight's matrix.
+  int64_t matrix_elements() const {
+    return panels ? TiledProduct{0, channels, filters, 0, 0}.packed_elements() : channels * filters;
+  }
   int64_t tiles(int64_t m) const {
     return images * tile_rows(m) * tile_columns(m);
   }
@@ -41,8 +48,8 @@ struct WinogradTransforms {
   // columns, `matrix` elements from one to the next.
   void (*image)(const WinogradShape &shape, const float *image, int64_t first, int64_t last,
                 float *to, int64_t matrix);
-  // Filters [first, last) of the weight: (m + 2)^2 matrices [channels, filters], and its taps, [9,
-  // channels, filters].
+  // Filters [first, last) of the weight: (m + 2)^2 matrices [channels, filters], or their panels,
+  // and its taps, [9, channels, filters]. `first` is a multiple of a panel's columns.
   void (*weight)(const WinogradShape &shape, const float *weight, int64_t first, int64_t last,
                  float *matrices, float *taps);
   // Tiles [first, last) of the result from rows of (m + 2)^2 matrices of `filters` columns. bias:

@@ -1,0 +1,263 @@
+// A tile is 6 rows of one panel: its sums take 12 of AVX2's 16 registers, a row of the panel two,
+// and the elements of a are spread over lanes as they are read. A part of a panel, 16 KiB, stays in
+// the L1 cache while the rows go by.
+#include "backends/cpu/device/product_tiles.h"
+
+#include <algorithm>
+
+#include "backends/cpu/device/vector_lanes.h"
+
+namespace weft::backends::cpu {
+namespace {
+
+constexpr int kLanes = 8;
+constexpr int kVectors = kPanelColumns / kLanes;
+constexpr int kTileRows = 6;
+// A tile asks for a line of the part of a panel that comes next each so many terms: a large b comes
+// from memory, and no machine's own prefetcher follows it from part to part. Into the L2 cache, as
+// the L1 cache is full.
+constexpr int64_t kAskTerms = 4, kLineFloats = 16;
+constexpr int kIntoL2 = 2;
+
+struct Task {
+  const TiledProduct *product;
+  const float *a, *panels, *bias;
+  float *c;
+  int64_t first_row, last_row, first, last;
+};
+
+// What a tile adds, and to what.
+struct Tile {
+  const float *a, *panel;
+  int64_t a_row, terms;
+  const float *before; // of each row, `before_row` elements from one to the next; null for zeros
+  int64_t before_row;
+  float *c;
+  int64_t c_row;
+  const float *next; // what will be read of panels next; null for nothing
+};
+
+template <int kRows> WEFT_INLINE void add_tile(const Tile &tile) {
+  Vector<kLanes> sums[kRows][kVectors];
+#pragma clang loop unroll(full)
+  for (int r = 0; r < kRows; ++r)
+#pragma clang loop unroll(full)
+    for (int v = 0; v < kVectors; ++v)
+      sums[r][v] = Vector<kLanes>{};
+  const float *rows[kRows];
+#pragma clang loop unroll(full)
+  for (int r = 0; r < kRows; ++r)
+    rows[r] = tile.a + r * tile.a_row;
+  const float *panel = tile.panel;
+  auto add_term = [&](int64_t k) __attribute__((always_inline)) {
+    Vector<kLanes> b[kVectors];
+#pragma clang loop unroll(full)
+    for (int v = 0; v < kVectors; ++v)
+      b[v] = load<kLanes>(panel + k * kPanelColumns + v * kLanes);
+#pragma clang loop unroll(full)
+    for (int r = 0; r < kRows; ++r) {
+      float factor = rows[r][k];
+#pragma clang loop unroll(full)
+      for (int v = 0; v < kVectors; ++v)
+        sums[r][v] += b[v] * factor;
+    }
+  };
+  int64_t k = 0;
+  for (; k + kAskTerms <= tile.terms; k += kAskTerms) {
+    if (tile.next != nullptr)
+      __builtin_prefetch(tile.next + k / kAskTerms * kLineFloats, 0, kIntoL2);
+#pragma clang loop unroll(full)
+    for (int64_t i = 0; i < kAskTerms; ++i)
+      add_term(k + i);
+  }
+  for (; k < tile.terms; ++k)
+    add_term(k);
+  // Unrolled, and each value copied before its address is taken, so that all sums stay in
+  // registers.
+#pragma clang loop unroll(full)
+  for (int r = 0; r < kRows; ++r)
+#pragma clang loop unroll(full)
+    for (int v = 0; v < kVectors; ++v) {
+      Vector<kLanes> sum = sums[r][v];
+      if (tile.before != nullptr)
+        sum = load<kLanes>(tile.before + r * tile.before_row + v * kLanes) + sum;
+      store(tile.c + r * tile.c_row + v * kLanes, sum);
+    }
+}
+
+WEFT_INLINE void add_rows(const Tile &tile, int64_t rows) {
+  switch (rows) {
+  case 1:
+    return add_tile<1>(tile);
+  case 2:
+    return add_tile<2>(tile);
+  case 3:
+    return add_tile<3>(tile);
+  case 4:
+    return add_tile<4>(tile);
+  case 5:
+    return add_tile<5>(tile);
+  default:
+    return add_tile<kTileRows>(tile);
+  }
+}
+
+// The rows of the next tile: few of them keep no multiplier busy, so that the last two tiles share.
+WEFT_INLINE int64_t tile_rows(int64_t left) {
+  if (left <= kTileRows)
+    return left;
+  return left < 2 * kTileRows ? (left + 1) / 2 : kTileRows;
+}
+
+// A tile of a panel that has fewer columns, by way of a whole one.
+WEFT_INLINE void add_narrow(Tile tile, int64_t rows, int64_t columns) {
+  float whole[kTileRows * kPanelColumns] = {};
+  if (tile.before != nullptr)
+    for (int64_t r = 0; r < rows; ++r)
+      std::copy_n(tile.before + r * tile.before_row, columns, whole + r * kPanelColumns);
+  float *c = tile.c;
+  tile.before = tile.c = whole;
+  tile.before_row = kPanelColumns;
+  int64_t c_row = tile.c_row;
+  tile.c_row = kPanelColumns;
+  add_rows(tile, rows);
+  for (int64_t r = 0; r < rows; ++r)
+    std::copy_n(whole + r * kPanelColumns, columns, c + r * c_row);
+}
+
+WEFT_INLINE void multiply(const Task &task) {
+  const TiledProduct &p = *task.product;
+  for (int64_t k = 0; k < p.terms; k += kPartTerms)
+    for (int64_t panel = task.first; panel < task.last; ++panel) {
+      int64_t column = panel * kPanelColumns, columns = std::min(kPanelColumns, p.columns - column),
+              terms = std::min(kPartTerms, p.terms - k);
+      auto part = [&](int64_t panel, int64_t k) __attribute__((always_inline)) {
+        return task.panels + (panel * p.terms + k) * kPanelColumns;
+      };
+      const float *next = panel + 1 < task.last      ? part(panel + 1, k)
+                          : k + kPartTerms < p.terms ? part(task.first, k + kPartTerms)
+                                                     : nullptr;
+      int64_t next_lines = next == nullptr         ? 0
+                           : panel + 1 < task.last ? terms
+                                                   : std::min(kPartTerms, p.terms - k - kPartTerms);
+      for (int64_t row = task.first_row; row < task.last_row;) {
+        int64_t rows = tile_rows(task.last_row - row);
+        float *c = task.c + row * p.c_row + column;
+        Tile tile{task.a + row * p.a_row + k,
+                  part(panel, k),
+                  p.a_row,
+                  terms,
+                  k > 0                  ? c
+                  : task.bias != nullptr ? task.bias + column
+                                         : nullptr,
+                  k > 0 ? p.c_row : 0,
+                  c,
+                  p.c_row,
+                  next_lines >= terms / kAskTerms ? next : nullptr};
+        if (tile.next != nullptr) {
+          next += terms / kAskTerms * kLineFloats;
+          next_lines -= terms / kAskTerms;
+        }
+        if (columns == kPanelColumns)
+          add_rows(tile, rows);
+        else
+          add_narrow(tile, rows, columns);
+        row += rows;
+      }
+    }
+}
+
+// Eight rows of eight elements become columns.
+WEFT_INLINE void transpose(Vector<kLanes> *v) {
+  Vector<kLanes> t[8];
+  for (int i = 0; i < 8; i += 2) {
+    t[i] = __builtin_shufflevector(v[i], v[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
+    t[i + 1] = __builtin_shufflevector(v[i], v[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+  }
+  for (int i = 0; i < 8; i += 4)
+    for (int j = 0; j < 2; ++j) {
+      v[i + j] = __builtin_shufflevector(t[i + j], t[i + j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+      v[i + j + 2] = __builtin_shufflevector(t[i + j], t[i + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+  for (int i = 0; i < 4; ++i) {
+    t[i] = __builtin_shufflevector(v[i], v[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    t[i + 4] = __builtin_shufflevector(v[i], v[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+  for (int i = 0; i < 8; ++i)
+    v[i] = t[i];
+}
+
+struct PackTask {
+  const TiledProduct *product;
+  const float *b;
+  int64_t term_stride, column_stride, first, last;
+  float *panels;
+};
+
+WEFT_INLINE void pack(const PackTask &task) {
+  const TiledProduct &p = *task.product;
+  for (int64_t panel = task.first; panel < task.last; ++panel) {
+    int64_t column = panel * kPanelColumns, columns = std::min(kPanelColumns, p.columns - column);
+    const float *from = task.b + column * task.column_stride;
+    float *to = task.panels + panel * p.terms * kPanelColumns;
+    int64_t k = 0;
+    if (columns == kPanelColumns && task.column_stride == 1) {
+      for (; k < p.terms; ++k)
+        std::memcpy(to + k * kPanelColumns, from + k * task.term_stride,
+                    sizeof(float) * kPanelColumns);
+    } else if (columns == kPanelColumns && task.term_stride == 1) {
+      for (; k + kLanes <= p.terms; k += kLanes)
+        for (int half = 0; half < kVectors; ++half) {
+          Vector<kLanes> block[kLanes];
+          for (int i = 0; i < kLanes; ++i)
+            block[i] = load<kLanes>(from + (half * kLanes + i) * task.column_stride + k);
+          transpose(block);
+          for (int i = 0; i < kLanes; ++i)
+            store(to + (k + i) * kPanelColumns + half * kLanes, block[i]);
+        }
+    }
+    for (; k < p.terms; ++k)
+      for (int64_t n = 0; n < kPanelColumns; ++n)
+        to[k * kPanelColumns + n] =
+            n < columns ? from[k * task.term_stride + n * task.column_stride] : 0;
+  }
+}
+
+// The same for each kind of processor, with the instructions that it has. Of those of AVX-512 only
+// the registers' width would count, and there the library has fast kernels.
+using Multiply = void (*)(const Task &task);
+using Pack = void (*)(const PackTask &task);
+void multiply_plain(const Task &task) {
+  multiply(task);
+}
+WEFT_AVX2 void multiply_avx2(const Task &task) {
+  multiply(task);
+}
+void pack_plain(const PackTask &task) {
+  pack(task);
+}
+WEFT_AVX2 void pack_avx2(const PackTask &task) {
+  pack(task);
+}
+
+} // namespace
+
+bool prefers_product_tiles() {
+  return of_processor(false, true, false);
+}
+
+void pack_panels(const TiledProduct &product, const float *b, int64_t term_stride,
+                 int64_t column_stride, int64_t first, int64_t last, float *panels) {
+  static const Pack function = of_processor<Pack>(pack_plain, pack_avx2, pack_avx2);
+  function({&product, b, term_stride, column_stride, first, last, panels});
+}
+
+void multiply_tiles(const TiledProduct &product, const float *a, const float *panels,
+                    const float *bias, float *c, int64_t first_row, int64_t last_row, int64_t first,
+                    int64_t last) {
+  static const Multiply function =
+      of_processor<Multiply>(multiply_plain, multiply_avx2, multiply_avx2);
+  function({&product, a, panels, bias, c, first_row, last_row, first, last});
+}
+
+} // namespace weft::backends::cpu

@@ -1,0 +1,138 @@
+#include "backends/cpu/device/tiled_matmul.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "backends/cpu/device/matmul_epilogue.h"
+#include "backends/cpu/device/product_tiles.h"
+#include "runtime/core/alignment.h"
+#include "runtime/threading/parallel_for.h"
+
+namespace weft::backends::cpu {
+namespace {
+
+// Rows below which a call that packs b for itself is slower than the library: copying an element
+// takes as long as its products with some 10 rows.
+constexpr int64_t kFewestRows = 32;
+// Products are cut into tasks of so many rows, and of panels so many that each thread gets a few
+// tasks: those of a task share what is read of a. Some 2 us of work are worth waking a thread.
+constexpr int64_t kTaskRows = 96, kTasksOfThread = 4, kGrainProducts = 128 << 10;
+// Panels that a thread packs at once.
+constexpr int64_t kPackBytes = 64 << 10;
+
+class TiledMatmul : public OnednnMatmul {
+public:
+  TiledMatmul(const MatmulProblem &problem, int threads, bool packed)
+      : product_{problem.c.dims[0], problem.a.dims[1], problem.c.dims[1], problem.a.strides[0],
+                 problem.c.strides[0]},
+        term_stride_(problem.b.strides[0]), column_stride_(problem.b.strides[1]),
+        has_bias_(problem.bias.has_value()), packed_(packed), threads_(threads) {
+    int64_t panels = product_.panels(), of_panel = product_.terms * kPanelColumns;
+    row_blocks_ = (product_.rows + kTaskRows - 1) / kTaskRows;
+    task_rows_ = (product_.rows + row_blocks_ - 1) / row_blocks_;
+    task_panels_ =
+        std::clamp<int64_t>(panels * row_blocks_ / (kTasksOfThread * threads), 1, panels);
+    column_blocks_ = (panels + task_panels_ - 1) / task_panels_;
+    grain_ = std::max<int64_t>(1, kGrainProducts / (task_rows_ * task_panels_ * of_panel));
+    pack_grain_ =
+        std::max<int64_t>(1, kPackBytes / (of_panel * static_cast<int64_t>(sizeof(float))));
+    behind_ = problem;
+    behind_.bias = std::nullopt;
+  }
+
+  std::string_view implementation() const override {
+    return kTiledMatmul;
+  }
+  SumOrder sum_order() const override {
+    return SumOrder::kFixed;
+  }
+  int64_t packed_bytes() const override {
+    return packed_ ? panel_bytes() : 0;
+  }
+  int64_t scratch_bytes() const override {
+    return packed_ ? 0 : runtime::align(panel_bytes());
+  }
+  std::string packed_form() const override {
+    return absl::StrCat("panels ", product_.terms, "x", product_.columns, " of strides ",
+                        term_stride_, ", ", column_stride_);
+  }
+  absl::Status pack(const void *b, void *packed) override {
+    Call call{this,    nullptr, static_cast<const float *>(b),
+              nullptr, nullptr, static_cast<float *>(packed)};
+    runtime::parallel_for(product_.panels(), pack_grain_, threads_, pack_some, &call);
+    return absl::OkStatus();
+  }
+  absl::Status run(std::span<void *const> operands, void *scratch) override {
+    Call call{this,
+              static_cast<const float *>(operands[0]),
+              static_cast<const float *>(operands[1]),
+              has_bias_ ? static_cast<const float *>(operands[3]) : nullptr,
+              static_cast<float *>(operands[2]),
+              static_cast<float *>(packed_ ? operands[1] : scratch)};
+    if (!packed_)
+      runtime::parallel_for(product_.panels(), pack_grain_, threads_, pack_some, &call);
+    runtime::parallel_for(row_blocks_ * column_blocks_, grain_, threads_, multiply_some, &call);
+    if (!behind_.post_ops.empty())
+      apply_epilogue(behind_, call.c, operands.subspan(has_bias_ ? 4 : 3), threads_);
+    return absl::OkStatus();
+  }
+
+private:
+  struct Call {
+    const TiledMatmul *matmul;
+    const float *a, *b, *bias;
+    float *c, *panels;
+  };
+
+  int64_t panel_bytes() const {
+    return product_.packed_elements() * static_cast<int64_t>(sizeof(float));
+  }
+
+  static int32_t pack_some(void *data, int, int64_t begin, int64_t end) {
+    const Call &call = *static_cast<Call *>(data);
+    const TiledMatmul &matmul = *call.matmul;
+    pack_panels(matmul.product_, call.b, matmul.term_stride_, matmul.column_stride_, begin, end,
+                call.panels);
+    return 0;
+  }
+  // Tasks that follow each other read the same panels.
+  static int32_t multiply_some(void *data, int, int64_t begin, int64_t end) {
+    const Call &call = *static_cast<Call *>(data);
+    const TiledMatmul &matmul = *call.matmul;
+    const TiledProduct &product = matmul.product_;
+    for (int64_t task = begin; task < end; ++task) {
+      int64_t row = task % matmul.row_blocks_ * matmul.task_rows_,
+              panel = task / matmul.row_blocks_ * matmul.task_panels_;
+      multiply_tiles(product, call.a, call.panels, call.bias, call.c, row,
+                     std::min(row + matmul.task_rows_, product.rows), panel,
+                     std::min(panel + matmul.task_panels_, product.panels()));
+    }
+    return 0;
+  }
+
+  TiledProduct product_;
+  int64_t term_stride_, column_stride_;
+  bool has_bias_, packed_;
+  int threads_;
+  MatmulProblem behind_; // its post-ops follow the sums
+  int64_t row_blocks_, task_rows_, column_blocks_, task_panels_, grain_, pack_grain_;
+};
+
+} // namespace
+
+bool computes_by_tiles(const MatmulProblem &p) {
+  if (!prefers_product_tiles() || p.c.dims.size() != 2 || p.accumulate)
+    return false;
+  for (const StridedShape *shape : {&p.a, &p.b, &p.c})
+    if (shape->dtype != DType::kFloat32)
+      return false;
+  int64_t columns = p.c.dims[1];
+  return p.c.dims[0] >= kFewestRows && p.a.strides[1] == 1 && p.c.strides[1] == 1 &&
+         (p.b.strides[0] == 1 || p.b.strides[1] == 1) && columns >= kPanelColumns / 2;
+}
+
+std::unique_ptr<OnednnMatmul> tiled_matmul(const MatmulProblem &problem, int threads, bool packed) {
+  return std::make_unique<TiledMatmul>(problem, threads, packed);
+}
+
+} // namespace weft::backends::cpu
