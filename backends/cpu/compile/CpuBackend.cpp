@@ -116,7 +116,7 @@ CpuBackend::compileAheadOfTime(mlir::ModuleOp module, const compiler::AotOptions
 }
 
 compiler::StableUse CpuBackend::stableUse() const {
-  return {true, packsWeights() ? kMaxPackedRows : 0, kMaxTransformedPixels, kMinPackedBytes};
+  return {true, packedRows(), kMaxTransformedPixels, kMinPackedBytes};
 }
 
 std::string CpuBackend::targetKey(const CompileOptions &options) const {

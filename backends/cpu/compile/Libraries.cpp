@@ -5,7 +5,9 @@
 #include "backends/cpu/compile/SortProvider.h"
 #include "backends/cpu/compile/WholeKernels.h"
 #include "backends/cpu/device/library_registry.h"
+#include "backends/cpu/device/matmul_packing.h"
 #include "backends/cpu/device/onednn_matmul.h"
+#include "backends/cpu/device/tiled_matmul.h"
 #include "runtime/executor/device.h"
 
 namespace weft::backends::cpu {
@@ -27,7 +29,7 @@ absl::StatusOr<int64_t> libraryScratch(const runtime::LibraryCall &call) {
 const compiler::ProviderSet *providers() {
   static const compiler::ProviderSet *set = [] {
     auto *made = new compiler::ProviderSet;
-    made->add(makeMatmulProvider(packsWeights(), onednn_has_bf16()));
+    made->add(makeMatmulProvider(onednn_packs(), onednn_has_bf16()));
     made->add(makeConvolutionProvider(onednn_has_bf16()));
     made->add(makeSortProvider());
     made->setKernels(kernelFor);
@@ -36,8 +38,8 @@ const compiler::ProviderSet *providers() {
   return set;
 }
 
-bool packsWeights() {
-  return onednn_packs();
+int64_t packedRows() {
+  return onednn_packs() ? kMaxPackedRows : has_tiled_matmul() ? kMaxTiledRows : 0;
 }
 
 std::string libraryVersions() {
@@ -45,7 +47,8 @@ std::string libraryVersions() {
 }
 
 std::string libraryAbilities() {
-  return std::string(onednn_has_bf16() ? " bf16" : "") + (onednn_packs() ? " packs" : "");
+  return std::string(onednn_has_bf16() ? " bf16" : "") + (onednn_packs() ? " packs" : "") +
+         (has_tiled_matmul() ? " tiles" : "");
 }
 
 std::string libraryThreads() {

@@ -18,8 +18,9 @@ runtime::LibraryResolver libraryResolver();
 absl::StatusOr<int64_t> libraryScratch(const runtime::LibraryCall &call);
 // Who claims ops for them; null when there is nobody.
 const compiler::ProviderSet *providers();
-// Whether one of them packs matrices on this machine (backends/cpu/device/matmul_packing.h).
-bool packsWeights();
+// Rows of products up to which matrices that stay the same are packed on this machine, 0 where none
+// are (backends/cpu/device/matmul_packing.h).
+int64_t packedRows();
 // Names and versions, for keys of caches.
 std::string libraryVersions();
 // What the library does on this machine, and claims depend on; its environment may limit it.

@@ -120,8 +120,12 @@ private:
 
 } // namespace
 
+bool has_tiled_matmul() {
+  return prefers_product_tiles();
+}
+
 bool computes_by_tiles(const MatmulProblem &p) {
-  if (!prefers_product_tiles() || p.c.dims.size() != 2 || p.accumulate)
+  if (!has_tiled_matmul() || p.c.dims.size() != 2 || p.accumulate)
     return false;
   for (const StridedShape *shape : {&p.a, &p.b, &p.c})
     if (shape->dtype != DType::kFloat32)

@@ -10,7 +10,10 @@ namespace weft::backends::cpu {
 // What implementation() says of them.
 inline constexpr std::string_view kTiledMatmul = "tiles";
 
-// Whether this machine computes the product by tiles: float32 matrices without a batch, a row-major
+// Whether this machine computes products by tiles at all.
+bool has_tiled_matmul();
+
+// Whether it computes this one by tiles: float32 matrices without a batch, a row-major
 // a and c, b row-major or transposed, rows enough to earn back the copy of b into panels. Shapes,
 // strides and machine alone decide, so that bits stay, and post-ops do not, so that a term gives
 // the bits of a sum after the product.
