@@ -78,7 +78,9 @@ TEST_F(Symbolic, FailuresHaveTheLineOfTheirCall) {
   EXPECT_EQ(line_of(index(32)), line + 2);
   for (int64_t n : kSizes)
     EXPECT_EQ(line_of(index(n)), line + 4) << n;
-  EXPECT_NE(last().symbolic, "") << last().to_string();
+  if (config().backend == "cpu") {
+    EXPECT_NE(last().symbolic, "") << last().to_string();
+  }
 }
 
 TEST_F(Symbolic, WritesAtAVaryingPlace) {
