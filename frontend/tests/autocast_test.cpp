@@ -49,6 +49,7 @@ TEST(Autocast, ProductsComputeInTheLowerType) {
         conv1d(signal, taps),
         attention(heads, heads, heads),
         attention(heads, heads, heads, mask),
+        scaled_dot_product_attention(heads, heads, heads),
     };
   };
   std::vector<Tensor> expected = all();
