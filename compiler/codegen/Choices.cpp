@@ -6,7 +6,7 @@
 
 namespace weft::compiler {
 
-// The names in docs/schedules.md, in its order.
+// The rows of the table in docs/choices.md, in its order.
 static constexpr ChoiceName kNames[] = {
     {"body", "which loops go over the positions"},
     {"vectors", "vectors of 16 lanes that a loop does at a time"},
@@ -104,6 +104,16 @@ std::vector<std::string> Choices::refused() const {
                             : "there is no choice '" + name + "'; there are " + namesOf(kNames));
   }
   return sentences;
+}
+
+void pin(mlir::Operation *fusion, mlir::DictionaryAttr choices) {
+  mlir::NamedAttrList all;
+  if (auto known = fusion->getAttrOfType<mlir::DictionaryAttr>(kScheduleAttr))
+    all.append(known.begin(), known.end());
+  for (mlir::NamedAttribute choice : choices)
+    all.set(choice.getName(), choice.getValue());
+  if (!all.empty())
+    fusion->setAttr(kScheduleAttr, all.getDictionary(fusion->getContext()));
 }
 
 mlir::DictionaryAttr scheduleAttr(mlir::MLIRContext *context,

@@ -64,6 +64,9 @@ private:
   std::vector<std::string> refused_;
 };
 
+// Adds choices to those that the op pins; of two with one name the new one holds.
+void pin(mlir::Operation *fusion, mlir::DictionaryAttr choices);
+
 // {body = "rows", vectors = 2 : i64}
 mlir::DictionaryAttr scheduleAttr(mlir::MLIRContext *context,
                                   llvm::ArrayRef<ScheduleChoice> choices);

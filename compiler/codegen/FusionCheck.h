@@ -12,8 +12,7 @@ namespace weft::compiler {
 // the three texts) and runs it on samples: against reference evaluation, which works in f64, within
 // `error`, absolute and relative; against its ops as kernels of their own, over one and several
 // ranges of pieces, with another schedule, and in place where the kernel allows it, bit for bit.
-// `special`: elements of
-// the first input, by number.
+// `special`: elements of the first input, by number.
 void checkFusion(const std::string &signature, const std::string &body, const std::string &results,
                  double error = 2e-5, const std::vector<std::pair<int64_t, double>> &special = {});
 

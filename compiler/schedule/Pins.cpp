@@ -118,18 +118,12 @@ void pinChoices(ir::FusionOp fusion, llvm::ArrayRef<SchedulePin> pins) {
     return;
   std::string text = kernelText(fusion);
   llvm::StringRef name = llvm::StringRef(text).split('(').first;
-  mlir::NamedAttrList choices;
-  if (auto known = fusion->getAttrOfType<mlir::DictionaryAttr>(kScheduleAttr))
-    choices.append(known.begin(), known.end());
-  for (const SchedulePin &pin : pins) {
+  for (const SchedulePin &one : pins) {
     // It refers to the pattern's text, which a pin that moves would take away from under it.
-    llvm::GlobPattern kernels = llvm::cantFail(llvm::GlobPattern::create(pin.kernels));
+    llvm::GlobPattern kernels = llvm::cantFail(llvm::GlobPattern::create(one.kernels));
     if (kernels.match(name) || kernels.match(text))
-      for (mlir::NamedAttribute choice : dictionary(pin.choices, fusion.getContext()))
-        choices.set(choice.getName(), choice.getValue());
+      pin(fusion, dictionary(one.choices, fusion.getContext()));
   }
-  if (!choices.empty())
-    fusion->setAttr(kScheduleAttr, choices.getDictionary(fusion.getContext()));
 }
 
 absl::Status pinSchedules(llvm::StringRef text, llvm::StringRef origin) {

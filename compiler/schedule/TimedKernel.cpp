@@ -93,14 +93,8 @@ absl::StatusOr<TimedKernel> TimedKernel::make(ir::FusionOp fusion,
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(fusion.getLoc());
   mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(module->getBody());
   plan::KernelOp kernel = createKernel(builder, fusion, 0);
-  for (auto inside : kernel.getBody().front().getOps<ir::FusionOp>()) {
-    mlir::NamedAttrList choices;
-    if (auto known = inside->getAttrOfType<mlir::DictionaryAttr>(kScheduleAttr))
-      choices.append(known.begin(), known.end());
-    for (mlir::NamedAttribute pin : scheduleAttr(fusion.getContext(), pins))
-      choices.set(pin.getName(), pin.getValue());
-    inside->setAttr(kScheduleAttr, choices.getDictionary(fusion.getContext()));
-  }
+  for (auto inside : kernel.getBody().front().getOps<ir::FusionOp>())
+    pin(inside, scheduleAttr(fusion.getContext(), pins));
   CompileOptions options;
   options.compileThreads = 1;
   std::vector<std::shared_ptr<const CompiledKernel>> made;

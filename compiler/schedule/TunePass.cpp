@@ -87,14 +87,8 @@ public:
       ++pinned;
       mlir::DictionaryAttr choices = scheduleAttr(&getContext(), *better);
       llvm::raw_string_ostream(lines) << kernelText(kernel.fusions[0]) << ": " << choices << "\n";
-      for (ir::FusionOp fusion : kernel.fusions) {
-        mlir::NamedAttrList merged;
-        if (auto known = fusion->getAttrOfType<mlir::DictionaryAttr>(kScheduleAttr))
-          merged.append(known.begin(), known.end());
-        for (mlir::NamedAttribute choice : choices)
-          merged.set(choice.getName(), choice.getValue());
-        fusion->setAttr(kScheduleAttr, merged.getDictionary(&getContext()));
-      }
+      for (ir::FusionOp fusion : kernel.fusions)
+        pin(fusion, choices);
     }
     getOperation().emitRemark("schedule: measured ")
         << looked << " of " << all.size() << " kernels, and pinned choices of " << pinned;
