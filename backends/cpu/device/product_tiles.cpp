@@ -32,6 +32,7 @@ struct Tile {
   int64_t a_row, terms;
   const float *before; // of each row, `before_row` elements from one to the next; null for zeros
   int64_t before_row;
+  const float *bias; // of each column, added last; null for none
   float *c;
   int64_t c_row;
   const float *next; // what will be read of panels next; null for nothing
@@ -81,6 +82,8 @@ template <int kRows> WEFT_INLINE void add_tile(const Tile &tile) {
       Vector<kLanes> sum = sums[r][v];
       if (tile.before != nullptr)
         sum = load<kLanes>(tile.before + r * tile.before_row + v * kLanes) + sum;
+      if (tile.bias != nullptr)
+        sum += load<kLanes>(tile.bias + v * kLanes);
       store(tile.c + r * tile.c_row + v * kLanes, sum);
     }
 }
@@ -111,10 +114,14 @@ WEFT_INLINE int64_t tile_rows(int64_t left) {
 
 // A tile of a panel that has fewer columns, by way of a whole one.
 WEFT_INLINE void add_narrow(Tile tile, int64_t rows, int64_t columns) {
-  float whole[kTileRows * kPanelColumns] = {};
+  float whole[kTileRows * kPanelColumns] = {}, bias[kPanelColumns] = {};
   if (tile.before != nullptr)
     for (int64_t r = 0; r < rows; ++r)
       std::copy_n(tile.before + r * tile.before_row, columns, whole + r * kPanelColumns);
+  if (tile.bias != nullptr) {
+    std::copy_n(tile.bias, columns, bias);
+    tile.bias = bias;
+  }
   float *c = tile.c;
   tile.before = tile.c = whole;
   tile.before_row = kPanelColumns;
@@ -147,10 +154,9 @@ WEFT_INLINE void multiply(const Task &task) {
                   part(panel, k),
                   p.a_row,
                   terms,
-                  k > 0                  ? c
-                  : task.bias != nullptr ? task.bias + column
-                                         : nullptr,
-                  k > 0 ? p.c_row : 0,
+                  k > 0 ? c : nullptr,
+                  p.c_row,
+                  task.bias != nullptr && k + kPartTerms >= p.terms ? task.bias + column : nullptr,
                   c,
                   p.c_row,
                   next_lines >= terms / kAskTerms ? next : nullptr};

@@ -11,8 +11,8 @@
 //   128 x 768 x 768                        88                          89             96
 //
 // Each element is the sum of parts of kPartTerms terms each, each part added up one by one by fused
-// multiply-adds from 0, the parts in order, behind the bias: neither threads nor tiles nor packing
-// show in its bits.
+// multiply-adds from 0, the parts in order, the bias last: neither threads nor tiles nor packing show
+// in its bits, nor whether the bias is added here or by whoever reads the product.
 #pragma once
 
 #include <cstdint>

@@ -121,6 +121,18 @@ TEST(ProductTiles, BitsDependOnNeitherThreadsNorPackingNorOtherRows) {
   }
 }
 
+// Also where the terms come in parts, and a panel is not full.
+TEST(ProductTiles, ABiasIsAddedToTheWholeSum) {
+  for (Problem p : {Problem{32, 257, 8, true}, Problem{40, 600, 50}, Problem{7, 256, 16}}) {
+    Operands in(p);
+    Values wanted = computed(p, in, 2, false);
+    for (size_t i = 0; i < wanted.size(); ++i)
+      wanted[i] += in.bias[i % in.bias.size()];
+    p.bias = true;
+    EXPECT_EQ(computed(p, in, 2, false), wanted) << p.terms << " terms";
+  }
+}
+
 TEST(ProductTiles, PostOpsFollowTheSums) {
   Problem bare{40, 270, 50, true, true}, both = bare;
   both.post_ops = {{PostOp::kAdd, StridedShape{{40, 50}, {50, 1}}}, {PostOp::kRelu, std::nullopt}};
