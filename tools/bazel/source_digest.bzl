@@ -1,5 +1,7 @@
 """One number for all sources that a library is made of, so that what a compiler keeps on disk is left behind when the compiler changes."""
 
+load("//tools/bazel:precompiled.bzl", "mlir_library")
+
 _SOURCES = ["srcs", "hdrs", "textual_hdrs", "data"]
 _EDGES = ["deps", "srcs", "hdrs", "textual_hdrs"]
 
@@ -50,7 +52,7 @@ weft_source_digest = rule(
 )
 
 def weft_compiler_library(name, srcs, hdrs, deps, **kwargs):
-    """A cc_library that can include its own digest, "CompilerDigest.inc" with kCompilerDigest, beside it.
+    """An mlir_library that can include its own digest, "CompilerDigest.inc" with kCompilerDigest, beside it.
 
     A backend's cache keys hold it: whoever changes the compiler leaves the programs behind that it compiled before.
     """
@@ -61,7 +63,7 @@ def weft_compiler_library(name, srcs, hdrs, deps, **kwargs):
         constant = "kCompilerDigest",
         deps = deps,
     )
-    native.cc_library(
+    mlir_library(
         name = name,
         srcs = srcs,
         hdrs = hdrs,

@@ -103,7 +103,7 @@ def _place(header):
     """Where a header stands in the tree of includes; None for what is not for users."""
     if "_virtual_includes/" in header.path:
         return header.path.split("_virtual_includes/")[1].partition("/")[2]
-    for private in ["frontend/", "tests/", "tools/", "examples/", "benchmarks/"]:
+    for private in ["frontend/", "tests/", "third_party/", "tools/", "examples/", "benchmarks/"]:
         if header.short_path.startswith(private):
             return None
     return header.short_path
