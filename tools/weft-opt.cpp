@@ -4,16 +4,12 @@
 //   weft-opt --weft-canonicalize --weft-cse model.mlir
 //   weft-opt --weft-plugin=./my_pass.so --weft-insert=after:graph:my-pass --weft-phase=graph
 //   model.mlir
-#include "backends/cpu/compile/ConvolutionProvider.h"
-#include "backends/cpu/compile/MatmulProvider.h"
-#include "backends/cpu/compile/SortProvider.h"
-#include "backends/cpu/compile/WholeKernels.h"
+#include "compiler/backend/Backend.h"
 #include "compiler/claim/Passes.h"
 #include "compiler/fusion/Passes.h"
 #include "compiler/graph/Passes.h"
 #include "compiler/layout/Passes.h"
-#include "compiler/link/Compile.h"
-#include "compiler/link/KernelCompiler.h"
+#include "compiler/link/RunsPhases.h"
 #include "compiler/pipeline/PassHooks.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/plan/Passes.h"
@@ -49,29 +45,32 @@ namespace {
 using weft::compiler::PhaseRange;
 using weft::compiler::Pipeline;
 
-// Those of the CPU backend, as on a machine where oneDNN has packed forms: what weft-opt's claims
-// are tried with.
-const weft::compiler::ProviderSet *cpuProviders() {
-  static const weft::compiler::ProviderSet *set = [] {
-    auto *made = new weft::compiler::ProviderSet;
-    made->add(weft::backends::cpu::makeMatmulProvider(/*packs=*/true, /*bf16=*/true));
-    made->add(weft::backends::cpu::makeConvolutionProvider(/*bf16=*/true));
-    made->add(weft::backends::cpu::makeSortProvider());
-    made->setKernels(weft::backends::cpu::kernelFor);
-    return made;
-  }();
-  return set;
-}
+// The backend whose phases, providers and target are used.
+struct Chosen {
+  std::string backend = "cpu";
+  std::optional<std::string> processor; // "host": this machine's
 
-// Kernels for this machine: the plan needs what codegen says of them.
-weft::compiler::MadeKernels makeKernels(llvm::ArrayRef<weft::plan::KernelOp> kernels,
-                                        llvm::StringRef dumpFolder) {
-  weft::compiler::CompileOptions options;
-  options.verifyEachPhase = true;
-  std::vector<std::shared_ptr<const weft::compiler::CompiledKernel>> made;
-  return weft::compiler::KernelCompiler::instance().compile(
-      kernels, weft::compiler::hostKernelMaker(weft::compiler::TargetInfo::host()), options,
-      dumpFolder, made);
+  // InvalidArgument where the backend has none of Weft's phases.
+  absl::StatusOr<weft::compiler::PhaseRun> phases(weft::compiler::CompileOptions options) const {
+    absl::StatusOr<weft::compiler::Backend *> found = weft::compiler::findBackend(backend);
+    if (!found.ok())
+      return found.status();
+    auto *runs = dynamic_cast<weft::compiler::RunsPhases *>(*found);
+    if (!runs)
+      return absl::InvalidArgumentError("the backend '" + backend +
+                                        "' does not compile by Weft's phases");
+    options.cpu = processor.value_or(runs->usualProcessor());
+    if (options.cpu == "host")
+      options.cpu.clear();
+    return runs->phases(options);
+  }
+};
+Chosen chosen;
+
+// Of the backend, for passes that run alone; it was checked when it was chosen.
+const weft::compiler::ProviderSet *providers() {
+  absl::StatusOr<weft::compiler::PhaseRun> run = chosen.phases({});
+  return run.ok() ? run->request.providers : nullptr;
 }
 
 // Runs a range of phases as one pass, through the same driver as the backends do.
@@ -88,12 +87,13 @@ public:
     registry.insert<weft::ir::WeftDialect, weft::plan::PlanDialect, mlir::func::FuncDialect>();
   }
   void runOnOperation() override {
-    Pipeline pipeline(options_, options_.claim ? cpuProviders() : nullptr, nullptr);
-    // Plans are the same on every machine: no library is asked for its scratch.
-    weft::compiler::CompileRequest request;
-    request.makeKernels = makeKernels;
-    request.providers = options_.claim ? cpuProviders() : nullptr;
-    setPlanPhase(pipeline, options_, request, {});
+    absl::StatusOr<weft::compiler::PhaseRun> run = chosen.phases(options_);
+    if (!run.ok()) {
+      getOperation().emitError() << std::string(run.status().message());
+      return signalPassFailure();
+    }
+    Pipeline pipeline(run->options, run->request.providers, nullptr);
+    setPlanPhase(pipeline, run->options, run->request, {});
     if (failed(pipeline.run(getOperation(), range_.from, range_.to)))
       signalPassFailure();
   }
@@ -143,6 +143,10 @@ bool takeFlags(int &argc, char **argv, weft::compiler::CompileOptions &options,
       inserts.push_back(argument.str());
     } else if (argument.consume_front("-weft-dump-dir=")) {
       options.dumpDir = argument.str();
+    } else if (argument.consume_front("-backend=")) {
+      chosen.backend = argument.str();
+    } else if (argument.consume_front("-mcpu=")) {
+      chosen.processor = argument.str();
     } else if (argument == "-weft-no-fuse") {
       options.fuse = false;
     } else if (argument == "-weft-no-claim") {
@@ -194,16 +198,14 @@ int main(int argc, char **argv) {
   weft::compiler::registerGraphPasses();
   weft::compiler::registerShardPasses();
   weft::compiler::registerFusionPasses();
-  mlir::registerPass(
-      [] { return weft::compiler::createAssignLayoutsPass(cpuProviders(), nullptr); });
-  mlir::registerPass([] { return weft::compiler::createClaimPass({}, cpuProviders(), nullptr); });
-  mlir::registerPass(
-      [] { return weft::compiler::createPackSharedPass({}, cpuProviders(), nullptr); });
+  mlir::registerPass([] { return weft::compiler::createAssignLayoutsPass(providers(), nullptr); });
+  mlir::registerPass([] { return weft::compiler::createClaimPass({}, providers(), nullptr); });
+  mlir::registerPass([] { return weft::compiler::createPackSharedPass({}, providers(), nullptr); });
   mlir::registerPass([] { return weft::compiler::createCallCustomPass(); });
   weft::compiler::registerPreparePasses();
   weft::compiler::registerPlanPasses();
   weft::compiler::registerSchedulePasses();
-  mlir::registerPass([] { return weft::compiler::createPlanPiecesPass(cpuProviders(), nullptr); });
+  mlir::registerPass([] { return weft::compiler::createPlanPiecesPass(providers(), nullptr); });
 
   weft::compiler::CompileOptions options;
   options.verifyEachPhase = true;
@@ -216,6 +218,12 @@ int main(int argc, char **argv) {
   }
   if (!takeFlags(argc, argv, options, inserts))
     return 1;
+  // Backends of plugins are known now.
+  if (absl::Status status = chosen.phases(options).status(); !status.ok()) {
+    llvm::errs() << "weft-opt: --backend=" << chosen.backend << ": "
+                 << std::string(status.message()) << "\n";
+    return 1;
+  }
   weft::ir::insertExtensions(registry);
   for (const std::string &text : inserts)
     if (llvm::Error error = insertPasses(text)) {
@@ -243,6 +251,10 @@ int main(int argc, char **argv) {
   auto [input, output] = mlir::registerAndParseCLIOptions(
       argc, argv,
       "weft-opt: passes and phases of Weft\n"
+      "  --backend=NAME                whose phases, providers and target are used; cpu\n"
+      "  --mcpu=NAME                   the processor; host: this one; by default one that has all\n"
+      "                                that decisions depend on, so that output is the same\n"
+      "                                everywhere\n"
       "  --weft-plugin=FILE.so         loads a plugin, as WEFT_PLUGINS does\n"
       "  --weft-insert=after:graph:P   runs the passes P after (or before) a phase\n"
       "  --weft-dump-dir=FOLDER        one file a phase, as WEFT_DUMP_DIR does\n"

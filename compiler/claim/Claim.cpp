@@ -44,7 +44,7 @@ public:
         op->emitOpError(answer.explanation);
         signalPassFailure();
       };
-      for (const std::unique_ptr<Provider> &provider : providers_->providers()) {
+      for (const std::shared_ptr<const Provider> &provider : providers_->providers()) {
         ClaimAnswer answer = provider->match(op, math);
         if (auto *some = std::get_if<SometimesMine>(&answer))
           return sometimes(*some);
@@ -57,6 +57,11 @@ public:
           refusals.add("varying-sizes", op,
                        "calls of the library have one size, and this op's vary");
           continue;
+        }
+        if (std::string wrong = whyNoClaim(*claim); !wrong.empty()) {
+          op->emitOpError("is claimed by the provider '")
+              << provider->name() << "', whose claim " << wrong;
+          return signalPassFailure();
         }
         for (const auto &[neighbour, refusal] : claim->left)
           refusals.add(refusal.reason, neighbour, refusal.explanation);

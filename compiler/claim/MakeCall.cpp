@@ -11,6 +11,28 @@ bool hasVaryingSizes(mlir::Operation *op) {
          llvm::any_of(op->getResultTypes(), ir::hasNamedDims);
 }
 
+std::string whyNoClaim(const Claim &claim) {
+  if (claim.ops.empty() || claim.outputs.empty())
+    return claim.ops.empty() ? "has no ops" : "has no outputs";
+  mlir::Operation *last = claim.ops.back();
+  for (mlir::Value output : claim.outputs)
+    if (!output || output.getDefiningOp() != last)
+      return "has an output that is no result of its last op";
+  llvm::SmallVector<mlir::Operation *, 4> before;
+  for (mlir::Operation *op : claim.ops) {
+    if (op->getBlock() != last->getBlock())
+      return "has ops of different blocks";
+    for (mlir::Value operand : op->getOperands())
+      if (!llvm::is_contained(claim.inputs, operand) &&
+          !llvm::is_contained(before, operand.getDefiningOp()))
+        return ("has the op '" + op->getName().getStringRef() +
+                "', an operand of which is neither an input nor the result of an op before it")
+            .str();
+    before.push_back(op);
+  }
+  return "";
+}
+
 void makeCall(llvm::StringRef entry, const Claim &claim) {
   mlir::Operation *last = claim.ops.back();
   mlir::OpBuilder builder(last);

@@ -19,7 +19,8 @@ namespace {
 
 // Calls that can share one packed form.
 struct Sharers {
-  std::optional<Packing> packing; // of the first; they differ in nothing that the form depends on
+  std::optional<OperandPacking>
+      packing; // of the first; they differ in nothing that the form depends on
   llvm::SmallVector<ir::ProviderCallOp> calls;
 };
 
@@ -36,7 +37,7 @@ bool outlastsRun(mlir::Value value, mlir::func::FuncOp main) {
 }
 
 void share(const Sharers &sharers, mlir::Value plain) {
-  const Packing &packing = *sharers.packing;
+  const OperandPacking &packing = *sharers.packing;
   mlir::OpBuilder builder(sharers.calls.front());
   auto pack = ir::ProviderCallOp::create(builder, plain.getLoc(), mlir::TypeRange{plain.getType()},
                                          mlir::ValueRange{plain}, packing.entry, packing.config);
@@ -69,7 +70,7 @@ public:
     if (!providers_)
       return;
     llvm::StringMap<const Provider *> byEntry;
-    for (const std::unique_ptr<Provider> &provider : providers_->providers())
+    for (const std::shared_ptr<const Provider> &provider : providers_->providers())
       byEntry.try_emplace(provider->name(), provider.get());
     RefusalCollector refusals("claim");
     llvm::MapVector<Key, Sharers> groups;
@@ -80,7 +81,7 @@ public:
       PackingAnswer answer = provider->packing(call);
       if (auto *refusal = std::get_if<ClaimRefusal>(&answer))
         refusals.add(refusal->reason, call, refusal->explanation);
-      auto *packing = std::get_if<Packing>(&answer);
+      auto *packing = std::get_if<OperandPacking>(&answer);
       if (!packing)
         continue;
       Sharers &sharers =

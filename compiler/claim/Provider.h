@@ -19,7 +19,8 @@ namespace weft::compiler {
 // have it.
 inline constexpr llvm::StringLiteral kCustomEntry = "weft.custom";
 
-// Why an op was not claimed: a short fixed name, and a sentence for the report.
+// Why an op was not claimed: a short fixed name, and a sentence for the report. Both texts stay
+// valid.
 struct ClaimRefusal {
   llvm::StringRef reason;
   llvm::StringRef explanation;
@@ -54,7 +55,7 @@ using ClaimAnswer = std::variant<NotMine, ClaimRefusal, SometimesMine, Claim>;
 
 // An operand that calls copy into a form of the library's own before they compute: many calls with
 // one such operand rather share a copy.
-struct Packing {
+struct OperandPacking {
   unsigned operand;       // of the call
   mlir::StringAttr entry; // the library's entry that makes the copy: one input, one output of its
                           // type, with the same value
@@ -66,7 +67,7 @@ struct Packing {
 };
 
 // NotMine where the call would gain nothing, ClaimRefusal where it would, but cannot.
-using PackingAnswer = std::variant<NotMine, ClaimRefusal, Packing>;
+using PackingAnswer = std::variant<NotMine, ClaimRefusal, OperandPacking>;
 
 // How a call of a library gives some rows of its result, elements along its first dim: by a call on
 // parts of what it reads.
@@ -132,15 +133,15 @@ public:
   KernelAnswer kernelFor(mlir::Operation *op) const {
     return kernels_ ? kernels_(op) : KernelAnswer(NotMine{});
   }
-  void add(std::unique_ptr<Provider> provider) {
+  void add(std::shared_ptr<const Provider> provider) {
     providers_.push_back(std::move(provider));
   }
-  llvm::ArrayRef<std::unique_ptr<Provider>> providers() const {
+  llvm::ArrayRef<std::shared_ptr<const Provider>> providers() const {
     return providers_;
   }
 
 private:
-  std::vector<std::unique_ptr<Provider>> providers_;
+  std::vector<std::shared_ptr<const Provider>> providers_;
   Kernels kernels_ = nullptr;
 };
 

@@ -3,6 +3,7 @@
 #include "compiler/codegen/Codegen.h"
 #include "compiler/codegen/AttentionTiles.h"
 
+#include "compiler/codegen/KernelPasses.h"
 #include "compiler/codegen/MatmulSchedule.h"
 #include "compiler/codegen/Schedule.h"
 #include "compiler/codegen/StorageTypes.h"
@@ -53,6 +54,8 @@ void registerCodegenDialects(mlir::MLIRContext &context) {
 
 mlir::LogicalResult stageDone(mlir::ModuleOp module, const CodegenOptions &options,
                               llvm::StringRef stage) {
+  if (mlir::failed(runKernelPasses(module, stage)))
+    return mlir::failure();
   if (options.dump) {
     std::string text;
     llvm::raw_string_ostream stream(text);

@@ -1,6 +1,7 @@
 #include "compiler/link/Aot.h"
 
 #include <memory>
+#include <set>
 
 #include "compiler/codegen/Codegen.h"
 #include "compiler/link/AotEntry.h"
@@ -269,17 +270,34 @@ private:
         codes.push_back(*std::move(code));
       }
     }
-    for (const RuntimeLibrary &library : kRuntimeLibraries) {
-      bool calls = llvm::any_of(levels_, [&](const Level &level) {
-        return llvm::any_of(level.entries,
-                            [&](const auto &entry) { return entry->calls(library.entries); });
-      });
-      if (!calls)
-        continue;
-      libraries_.push_back(&library);
-      model_.libraryFinders.push_back(library.finder.str());
-    }
+    if (absl::Status status = gatherLibraries(); !status.ok())
+      return status;
     return addModelCode(*code_, model_);
+  }
+
+  // Of the libraries those that programs call.
+  absl::Status gatherLibraries() {
+    std::set<std::string> called;
+    for (const Level &level : levels_)
+      for (const std::unique_ptr<AotEntry> &entry : level.entries)
+        entry->addCalled(called);
+    std::set<std::string> missing = called;
+    for (const RuntimeLibrary &library : options_.libraries) {
+      auto isOfIt = [&](const std::string &name) {
+        return llvm::StringRef(name).starts_with(library.entries);
+      };
+      if (llvm::none_of(called, isOfIt))
+        continue;
+      std::erase_if(missing, isOfIt);
+      libraries_.push_back(library);
+      model_.libraryFinders.push_back(library.finder);
+    }
+    // What another device's executable calls, it brings.
+    if (!missing.empty() && !options_.device)
+      return absl::UnimplementedError("the program calls '" + *missing.begin() +
+                                      "', which no library brings to programs compiled ahead of "
+                                      "time");
+    return absl::OkStatus();
   }
 
   absl::Status makeObject() {
@@ -331,10 +349,9 @@ private:
     llvm::SmallVector<std::string> archives;
     if (options_.device)
       archives.push_back(options_.device->archives.front());
-    for (const RuntimeLibrary *library : libraries_) {
-      archives.push_back(library->archive.str());
-      if (!library->flag.empty())
-        archives.push_back(library->flag.str());
+    for (const RuntimeLibrary &library : libraries_) {
+      llvm::append_range(archives, library.files);
+      llvm::append_range(archives, library.flags);
     }
     return write(header, modelHeader(model_, llvm::join(archives, ", ")));
   }
@@ -434,7 +451,7 @@ private:
   llvm::StringMap<size_t> numbers_;
   ModelCode model_;
   mlir::OwningOpRef<mlir::ModuleOp> code_;
-  llvm::SmallVector<const RuntimeLibrary *, 2> libraries_; // that the programs call
+  std::vector<RuntimeLibrary> libraries_; // that the programs call
   std::string object_, llvm_, assembly_;
   AotResult result_;
 };

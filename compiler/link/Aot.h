@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/backend/CompileOptions.h"
 #include "compiler/backend/CompileReport.h"
+#include "compiler/claim/RuntimeLibrary.h"
 #include "compiler/link/Compile.h"
 #include "compiler/link/KernelCompiler.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -64,6 +65,8 @@ struct AotOptions {
   bool embedWeights = true;
   // Who may claim ops; null for nobody.
   const ProviderSet *providers = nullptr;
+  // What may be linked to call libraries: of the backend's own, and of users' providers.
+  std::vector<RuntimeLibrary> libraries;
   // What calls of libraries work in, where they run on this machine; null for others.
   ScratchBytes scratchBytes;
   // Null: kernels are the host's.

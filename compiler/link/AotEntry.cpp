@@ -385,16 +385,16 @@ std::string AotEntry::text() const {
   return text;
 }
 
-bool AotEntry::calls(llvm::StringRef prefix) const {
-  auto does = [&](const runtime::Program &program) {
-    return llvm::any_of(program.instructions, [&](const runtime::Instruction &instruction) {
-      auto *call = std::get_if<runtime::LibraryCall>(&instruction);
-      return call && llvm::StringRef(call->entry).starts_with(prefix);
-    });
+void AotEntry::addCalled(std::set<std::string> &names) const {
+  auto add = [&](const runtime::Program &program) {
+    for (const runtime::Instruction &instruction : program.instructions)
+      if (auto *call = std::get_if<runtime::LibraryCall>(&instruction))
+        names.insert(call->entry);
   };
-  return llvm::any_of(parts_, [&](const Part &part) {
-    return does(part.program) || llvm::any_of(part.program.prepare, does);
-  });
+  for (const Part &part : parts_) {
+    add(part.program);
+    llvm::for_each(part.program.prepare, add);
+  }
 }
 
 absl::StatusOr<EntryCode>

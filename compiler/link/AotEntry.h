@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,8 +59,8 @@ public:
                        const std::string &prefix, const CodegenOptions &codegen);
   std::string text() const;
 
-  // Whether a program, or what prepares it, calls an entry of a library whose name starts so.
-  bool calls(llvm::StringRef prefix) const;
+  // Adds the names of the entries of libraries that a program, or what prepares it, calls.
+  void addCalled(std::set<std::string> &names) const;
   CompileReport &report() {
     return report_;
   }

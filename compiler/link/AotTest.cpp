@@ -91,7 +91,8 @@ struct AotTest : ::testing::Test {
     auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     if (!module)
       return absl::InvalidArgumentError("the test's program does not parse");
-    options.providers = backends::cpu::providers();
+    options.providers = backends::cpu::libraries().providersAheadOfTime();
+    options.libraries = backends::cpu::libraries().runtimeLibraries();
     options.compile.verifyEachPhase = true;
     return compileAheadOfTime(*module, options);
   }

@@ -7,11 +7,11 @@
 #include "compiler/link/BuildProgram.h"
 #include "compiler/link/KernelCompiler.h"
 #include "compiler/link/SplitKernels.h"
-#include "compiler/pipeline/PassHooks.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/pipeline/Report.h"
 #include "compiler/plan/Extract.h"
 #include "compiler/plan/Passes.h"
+#include "compiler/plan/PlannerHooks.h"
 #include "compiler/prepare/Passes.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
 #include "mlir/IR/Builders.h"
@@ -205,8 +205,15 @@ void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, const Compi
                 runPasses(module, options.verifyEachPhase, [&](mlir::OpPassManager &passes) {
                   addPlanMemoryPasses(passes, &report,
                                       {options.inPlace, options.lendOutputs, options.memoryLimit});
-                })))
+                }))) {
+          if (std::optional<RegisteredPlanner> planner = registeredPlanner())
+            mlir::emitError(module.getLoc())
+                << "memory was packed by the registered planner '" << planner->name << "'";
           return mlir::failure();
+        }
+        if (std::optional<RegisteredPlanner> planner = registeredPlanner();
+            planner && result.refusals && report.packing != planner->name)
+          result.refusals->remarks.push_back("plan: packed " + report.packing);
         if (result.refusals && options.memoryLimit > 0)
           remarkOnLimit(report, options.memoryLimit, result.refusals->remarks);
         return mlir::success();
@@ -228,24 +235,9 @@ mlir::LogicalResult planPrepare(mlir::ModuleOp prepare, CompileOptions options,
 
 } // namespace
 
-// A module is a plan when the last phase that runs passes is done: what is registered later would
-// never run, in silence.
-static absl::Status refusePassesAfterPlan() {
-  for (const RegisteredPass &pass : registeredPasses())
-    if (pass.phase > Phase::Plan)
-      return absl::InvalidArgumentError(
-          "the pass '" + pass.name + "' is registered at the phase '" +
-          phaseInfo(pass.phase).name.str() +
-          "', which makes machine code and runs no passes on the module; register it at 'plan' or "
-          "before");
-  return absl::OkStatus();
-}
-
 absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options,
                            const CompileRequest &request, CompileReport *report,
                            mlir::OwningOpRef<mlir::ModuleOp> &prepare) {
-  if (absl::Status status = refusePassesAfterPlan(); !status.ok())
-    return status;
   CompileReport scratch;
   CompileReport &filled = report ? *report : scratch;
   auto start = std::chrono::steady_clock::now();
@@ -269,7 +261,7 @@ absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options,
   for (auto &[name, milliseconds] : filled.phases)
     if (name == phaseInfo(Phase::Plan).name)
       milliseconds -= kernelMilliseconds;
-  filled.phases.emplace_back(phaseInfo(Phase::Codegen).name.str(), kernelMilliseconds);
+  filled.phases.emplace_back("codegen", kernelMilliseconds);
   filled.kernels = filled.launches = filled.libraryCalls = filled.copies = 0;
   countInstructions(module, filled);
   if (prepare) {

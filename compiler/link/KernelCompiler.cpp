@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "compiler/codegen/Choices.h"
+#include "compiler/codegen/KernelPasses.h"
 #include "compiler/link/Limits.h"
 #include "compiler/plan/KernelStructure.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
@@ -240,10 +241,11 @@ KernelCompiler::compile(llvm::ArrayRef<plan::KernelOp> kernels, const KernelMake
   std::vector<std::string> keys;
   std::vector<Impl::Result> results(kernels.size());
   std::vector<size_t> missing;
+  uint64_t passes = registeredKernelPassesGeneration();
   for (plan::KernelOp kernel : kernels) {
     jobs.push_back(makeJob(kernel));
     keys.push_back(maker.key + (options.math == MathMode::Fast ? "|fast|" : "||") +
-                   jobs.back().bytecode);
+                   (passes ? std::to_string(passes) + "|" : "") + jobs.back().bytecode);
     // Dumps are made by compiling: what is cached has no stages left.
     if (dumpFolder.empty())
       results[jobs.size() - 1] = impl_->find(keys.back());
@@ -274,10 +276,14 @@ KernelCompiler::compile(llvm::ArrayRef<plan::KernelOp> kernels, const KernelMake
       auto compiled = compileJob(jobs[k], *worker, maker, options.verifyEachPhase,
                                  KernelDump(dumpFolder, jobs[k].name, maker.assembly));
       ++worker->kernels;
-      if (compiled.ok())
-        impl_->keep(keys[k], results[k] = *compiled);
-      else
+      if (compiled.ok()) {
+        results[k] = *compiled;
+        // A pass that was registered meanwhile may have run.
+        if (passes == registeredKernelPassesGeneration())
+          impl_->keep(keys[k], results[k]);
+      } else {
         failures[k] = compiled.status();
+      }
       if (worker->kernels >= kMaxKernelsPerContext)
         worker.reset();
     }

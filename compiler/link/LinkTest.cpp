@@ -5,7 +5,6 @@
 #include "compiler/link/BuildProgram.h"
 #include "compiler/link/Compile.h"
 #include "compiler/link/Jit.h"
-#include "compiler/pipeline/PassHooks.h"
 #include "compiler/plan/Extract.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/Parser/Parser.h"
@@ -139,22 +138,6 @@ plan.program @main(%x: !plan.buffer<64> {plan.type = tensor<16xf32>, plan.name =
   plan.return %y, %y, %w, %v : !plan.buffer<64>, !plan.buffer<64>, !plan.buffer<64>, !plan.buffer<64>
 }
 )";
-
-TEST(CompileToPlan, RefusesPassesThatWouldNeverRun) {
-  mlir::MLIRContext context;
-  context.loadDialect<ir::WeftDialect>();
-  mlir::OwningOpRef<mlir::ModuleOp> module =
-                                        mlir::ModuleOp::create(mlir::UnknownLoc::get(&context)),
-                                    prepare;
-  registerPass(
-      Phase::Link, Position::After, [] { return std::unique_ptr<mlir::Pass>(); }, "late", "1");
-  absl::Status status = compileToPlan(*module, {}, {}, nullptr, prepare);
-  clearRegisteredPasses();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_NE(status.message().find("the pass 'late' is registered at the phase 'link'"),
-            std::string::npos)
-      << status;
-}
 
 TEST(BuildProgram, KeepsWhatThePlanSays) {
   mlir::MLIRContext context;

@@ -140,8 +140,15 @@ absl::Status linkModel(const LinkRequest &request, const std::string &runtimeFol
   }
   // Only what is used stays: no library appears in the result that its plan does not call.
   arguments.insert(arguments.end(), {"-Wl,--gc-sections", "-Wl,--as-needed", "-Wl,-s"});
-  for (const RuntimeLibrary *library : request.libraries)
-    arguments.push_back(runtimeFolder + "/" + library->archive.str());
+  for (const RuntimeLibrary &library : request.libraries)
+    for (const std::string &file : library.files) {
+      llvm::SmallString<128> path(file);
+      llvm::sys::path::make_absolute(runtimeFolder, path);
+      if (!llvm::sys::fs::exists(path))
+        return absl::NotFoundError("the program calls '" + library.entries + "', but the file " +
+                                   std::string(path.str()) + " of that library is not there");
+      arguments.push_back(std::string(path.str()));
+    }
   if (!request.archives.empty()) {
     auto existing = llvm::find_if(request.archives, [&](const std::string &path) {
       return llvm::sys::fs::exists(runtimeFolder + "/" + path);
@@ -153,9 +160,8 @@ absl::Status linkModel(const LinkRequest &request, const std::string &runtimeFol
     arguments.push_back(runtimeFolder + "/" + *existing);
   }
   arguments.push_back(runtimeFolder + "/" + kArchive);
-  for (const RuntimeLibrary *library : request.libraries)
-    if (!library->flag.empty())
-      arguments.push_back(library->flag.str());
+  for (const RuntimeLibrary &library : request.libraries)
+    arguments.insert(arguments.end(), library.flags.begin(), library.flags.end());
   arguments.insert(arguments.end(), {"-lstdc++", "-lm", "-lpthread"});
 
   std::vector<llvm::StringRef> views(arguments.begin(), arguments.end());

@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/link/RuntimeLibraries.h"
-#include "llvm/ADT/SmallVector.h"
+#include "compiler/claim/RuntimeLibrary.h"
 
 namespace weft::compiler {
 
@@ -20,14 +19,14 @@ struct LinkRequest {
   std::vector<std::string> kernels; // of users, beside them
   std::string output;
   bool shared = false;
-  llvm::SmallVector<const RuntimeLibrary *, 2> libraries; // that they call
+  std::vector<RuntimeLibrary> libraries; // that they call
   std::vector<std::string>
       archives; // of other devices: the first that exists, relative to the runtime's folder
 };
 
 // Links objects of models with the archives of the runtime: through CXX, clang-22, clang, g++ or
-// cc, whichever is found first. NotFound where there is none, Internal with the linker's messages
-// when it fails.
+// cc, whichever is found first. NotFound where there is none, or where a library's file is missing,
+// Internal with the linker's messages when it fails.
 absl::Status linkModel(const LinkRequest &request, const std::string &runtimeFolder);
 
 } // namespace weft::compiler

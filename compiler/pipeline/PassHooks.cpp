@@ -1,6 +1,5 @@
 #include "compiler/pipeline/PassHooks.h"
 
-#include <atomic>
 #include <mutex>
 
 #include "mlir/IR/BuiltinOps.h"
@@ -14,6 +13,8 @@
 namespace weft::compiler {
 
 namespace {
+
+constexpr const char *kKind = "pass"; // of registrations
 
 // Runs a textual pipeline on the module: how a pipeline takes the place of one pass.
 class PipelinePass : public mlir::PassWrapper<PipelinePass, mlir::OperationPass<mlir::ModuleOp>> {
@@ -41,8 +42,6 @@ struct Registry {
   std::mutex mutex;
   std::vector<RegisteredPass> passes;
   std::vector<std::string> plugins;
-  uint64_t registrations = 0;
-  std::atomic<uint64_t> generation{0};
 };
 
 Registry &registry() {
@@ -66,9 +65,12 @@ template <typename... Args> llvm::Error error(const char *format, const Args &..
 
 void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name,
                   llvm::StringRef version) {
-  std::lock_guard lock(registry().mutex);
-  registry().passes.push_back({phase, position, std::move(factory), name.str(), version.str()});
-  registry().generation = ++registry().registrations;
+  {
+    std::lock_guard lock(registry().mutex);
+    registry().passes.push_back({phase, position, std::move(factory), name.str(), version.str()});
+  }
+  llvm::StringRef where = position == Position::Before ? "before " : "after ";
+  addRegistration({kKind, name.str(), version.str(), (where + phaseInfo(phase).name).str()});
 }
 
 llvm::Error registerPassPipeline(Phase phase, Position position, llvm::StringRef pipeline,
@@ -123,34 +125,16 @@ llvm::Error loadPassPlugin(llvm::StringRef path) {
 }
 
 void clearRegisteredPasses() {
-  std::lock_guard lock(registry().mutex);
-  registry().passes.clear();
-  registry().generation = 0;
+  {
+    std::lock_guard lock(registry().mutex);
+    registry().passes.clear();
+  }
+  removeRegistrations(kKind);
 }
 
 std::vector<RegisteredPass> registeredPasses() {
   std::lock_guard lock(registry().mutex);
   return registry().passes;
-}
-
-uint64_t registeredPassesGeneration() {
-  return registry().generation.load(std::memory_order_acquire);
-}
-
-std::string registeredPassesKey() {
-  std::string key;
-  for (const RegisteredPass &pass : registeredPasses())
-    key += (llvm::Twine(pass.position == Position::Before ? "before " : "after ") +
-            phaseInfo(pass.phase).name + " " + pass.name + " " + pass.version + "\n")
-               .str();
-  return key;
-}
-
-std::string whyPassesAreNotCachable() {
-  for (const RegisteredPass &pass : registeredPasses())
-    if (pass.version.empty())
-      return "the registered pass '" + pass.name + "' has no version";
-  return "";
 }
 
 } // namespace weft::compiler

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/pipeline/Phase.h"
+#include "compiler/pipeline/Registrations.h"
 #include "mlir/Pass/Pass.h"
 #include "runtime/abi/weft_version.h"
 #include "llvm/ADT/StringRef.h"
@@ -32,7 +33,7 @@ public:
 // A plugin exports `extern "C" weft::compiler::PassPluginInfo weft_pass_plugin()`. It is built
 // against the same MLIR, shared. A virtual function at the end of PassRegistrar is a new minor
 // version (runtime/abi/weft_version.h).
-inline constexpr uint32_t kPassPluginApiVersion = WEFT_VERSION(1, 0);
+inline constexpr uint32_t kPassPluginApiVersion = WEFT_VERSION(2, 0);
 struct PassPluginInfo { // returned by value: it never grows
   uint32_t apiVersion;
   const char *name;
@@ -62,13 +63,5 @@ struct RegisteredPass {
   std::string name, version;
 };
 std::vector<RegisteredPass> registeredPasses();
-// 0 while no pass is registered; another number after each registration. For keys of caches in
-// memory.
-uint64_t registeredPassesGeneration();
-// For keys of caches: one "position phase name version" a line.
-std::string registeredPassesKey();
-// Empty when compilations may be cached on disk, else the reason: a registered pass without a
-// version.
-std::string whyPassesAreNotCachable();
 
 } // namespace weft::compiler

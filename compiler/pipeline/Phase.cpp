@@ -9,9 +9,7 @@ static constexpr PhaseInfo kPhases[] = {
     {Phase::Layout, "layout", 20, "the dim order in which each value lies in memory"},
     {Phase::Claim, "claim", 30, "ops that vendor libraries run; what nobody claims is decomposed"},
     {Phase::Fuse, "fuse", 40, "ops that become one kernel"},
-    {Phase::Plan, "plan", 50, "order, lifetimes, offsets in one arena"},
-    {Phase::Codegen, "codegen", 60, "fusions become kernels"},
-    {Phase::Link, "link", 70, "plan and kernels become an executable"},
+    {Phase::Plan, "plan", 50, "kernels, order, lifetimes, offsets in one arena"},
 };
 
 llvm::ArrayRef<PhaseInfo> allPhases() {

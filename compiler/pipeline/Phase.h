@@ -8,7 +8,9 @@
 
 namespace weft::compiler {
 
-enum class Phase { Import, Graph, Layout, Claim, Fuse, Plan, Codegen, Link };
+// Kernels are made within `plan`, which asks them what they may overwrite; passes on a kernel's own
+// IR have stages of their own (compiler/codegen/KernelPasses.h).
+enum class Phase { Import, Graph, Layout, Claim, Fuse, Plan };
 
 struct PhaseInfo {
   Phase phase;
@@ -26,7 +28,7 @@ std::optional<Phase> findPhase(llvm::StringRef name);
 
 // A range of phases, both ends included: "graph", "import..fuse", "..claim", "layout..".
 struct PhaseRange {
-  Phase from = Phase::Import, to = Phase::Link;
+  Phase from = Phase::Import, to = Phase::Plan;
 };
 std::optional<PhaseRange> parsePhaseRange(llvm::StringRef text);
 

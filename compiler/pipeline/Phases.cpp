@@ -57,9 +57,7 @@ void addPhasePasses(mlir::OpPassManager &passes, Phase phase, const CompileOptio
     passes.addPass(createFusePass(FusePassOptions{options.fuse, false}, report));
     break;
   case Phase::Plan:
-  case Phase::Codegen:
-  case Phase::Link:
-    break; // a backend gives them
+    break; // a backend gives it
   }
 }
 

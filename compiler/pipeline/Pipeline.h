@@ -26,8 +26,7 @@ class ProviderSet;
 void addPhasePasses(mlir::OpPassManager &passes, Phase phase, const CompileOptions &options,
                     const ProviderSet *providers, CompileReport *report);
 
-// The driver of one compilation. Phases up to fuse are known; a backend gives plan, codegen and
-// link.
+// The driver of one compilation. Phases up to fuse are known; a backend gives plan.
 class Pipeline {
 public:
   using AddPasses = std::function<void(mlir::OpPassManager &)>;
@@ -46,7 +45,7 @@ public:
   // Runs the phases from `from` to `to`, both included. On failure the diagnostics say why, and a
   // last one names the phase.
   llvm::LogicalResult run(mlir::ModuleOp module, Phase from = Phase::Import,
-                          Phase to = Phase::Link);
+                          Phase to = Phase::Plan);
 
   // The folder that gets this compilation's dumps; empty for none. Kernels' files go there too.
   const std::string &dumpFolder() const {

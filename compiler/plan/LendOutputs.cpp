@@ -73,15 +73,19 @@ std::vector<Loan> lendOutputs(const PlanProblem &problem, const StepOrder &order
 }
 
 Packing packWithOutputs(const PlanProblem &problem, const StepOrder &order,
-                        llvm::ArrayRef<Lifetime> lifetimes, LendingLimits limits, bool refined) {
+                        llvm::ArrayRef<Lifetime> lifetimes, LendingLimits limits, bool refined,
+                        ArenaPacker arena) {
+  auto packArena = [&](llvm::ArrayRef<Lifetime> values) {
+    return arena ? arena(values) : pack(values, refined);
+  };
   if (liveBound(lifetimes) < limits.leastArena)
-    return pack(lifetimes, refined);
+    return packArena(lifetimes);
   std::vector<Loan> loans = lendOutputs(problem, order, lifetimes, limits);
   std::vector<Lifetime> rest;
   for (size_t i = 0; i < lifetimes.size(); ++i)
     if (loans[i].output < 0)
       rest.push_back(lifetimes[i]);
-  Packing packed = pack(rest, refined);
+  Packing packed = packArena(rest);
   Packing packing{packed.name,
                   {},
                   packed.arenaBytes,

@@ -6,6 +6,7 @@
 #include "compiler/plan/Limits.h"
 #include "compiler/plan/Packing.h"
 #include "compiler/plan/Problem.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace weft::compiler {
 
@@ -34,10 +35,14 @@ struct LendingLimits {
 std::vector<Loan> lendOutputs(const PlanProblem &problem, const StepOrder &order,
                               llvm::ArrayRef<Lifetime> lifetimes, LendingLimits limits = {});
 
-// A packing in which outputs lend, where values take more than caches hold.
+// Packs what lies in the arena.
+using ArenaPacker = llvm::function_ref<Packing(llvm::ArrayRef<Lifetime> lifetimes)>;
+
+// A packing in which outputs lend, where values take more than caches hold. The rest is packed by
+// `arena`, or by pack().
 Packing packWithOutputs(const PlanProblem &problem, const StepOrder &order,
                         llvm::ArrayRef<Lifetime> lifetimes, LendingLimits limits = {},
-                        bool refined = true);
+                        bool refined = true, ArenaPacker arena = nullptr);
 
 // What the steps take in this order beside inputs: the arena, in a packing that is not
 // refined, and outputs that take no input's memory.

@@ -6,6 +6,7 @@
 #include "compiler/plan/Order.h"
 #include "compiler/plan/Passes.h"
 #include "compiler/plan/PeakParts.h"
+#include "compiler/plan/PlannerHooks.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseSet.h"
@@ -31,7 +32,20 @@ struct PlanPack : mlir::PassWrapper<PlanPack, mlir::OperationPass<mlir::ModuleOp
     ExtractedProblem extracted = extractProblem(program, /*inPlace=*/false);
     StepOrder order = programOrder(extracted.problem);
     std::vector<Lifetime> lives = lifetimes(extracted.problem, order);
-    Packing packing = packWithOutputs(extracted.problem, order, lives, lending_);
+    std::optional<RegisteredPlanner> planner = registeredPlanner();
+    absl::Status wrong;
+    auto packOutside = [&](llvm::ArrayRef<Lifetime> values) {
+      absl::StatusOr<Packing> packing = packBy(*planner, values);
+      wrong = packing.status();
+      return packing.ok() ? *std::move(packing) : pack(values);
+    };
+    Packing packing =
+        planner ? packWithOutputs(extracted.problem, order, lives, lending_, true, packOutside)
+                : packWithOutputs(extracted.problem, order, lives, lending_);
+    if (!wrong.ok()) {
+      program.emitOpError() << std::string(wrong.message());
+      return signalPassFailure();
+    }
     if (report_)
       report_->peakParts = peakParts(extracted, order, lives, packing);
 

@@ -156,7 +156,7 @@ private:
   }
 
   const Provider *providerOf(plan::LibraryCallOp call) const {
-    for (const std::unique_ptr<Provider> &provider : providers_->providers())
+    for (const std::shared_ptr<const Provider> &provider : providers_->providers())
       if (provider->name() == call.getCallee())
         return provider.get();
     return nullptr;

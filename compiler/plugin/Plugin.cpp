@@ -13,6 +13,7 @@
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/DynamicLibrary.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 
 namespace weft::compiler {
 namespace {
@@ -20,6 +21,10 @@ namespace {
 // Collects errors: the plugin's function returns nothing.
 class Registrar : public PluginRegistrar {
 public:
+  explicit Registrar(llvm::StringRef file) : folder_(file) {
+    (void)llvm::sys::fs::make_absolute(folder_);
+    llvm::sys::path::remove_filename(folder_);
+  }
   void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name,
                     llvm::StringRef version) override {
     compiler::registerPass(phase, position, std::move(factory), name, version);
@@ -36,6 +41,21 @@ public:
   void registerDevices(runtime::DeviceKind kind) override {
     keep(runtime::register_device_kind(std::move(kind)));
   }
+  void registerProvider(ProviderRegistration registration) override {
+    for (std::string &file : registration.library.files) {
+      llvm::SmallString<256> path(file);
+      llvm::sys::path::make_absolute(folder_, path);
+      file = path.str().str();
+    }
+    keep(compiler::registerProvider(std::move(registration)));
+  }
+  void registerPlanner(llvm::StringRef name, llvm::StringRef version, Planner planner) override {
+    keep(compiler::registerPlanner(name.str(), version.str(), std::move(planner)));
+  }
+  void registerKernelPass(KernelStage stage, PassFactory factory, llvm::StringRef name,
+                          llvm::StringRef version) override {
+    keep(compiler::registerKernelPass(stage, std::move(factory), name.str(), version.str()));
+  }
   const absl::Status &status() const {
     return status_;
   }
@@ -45,6 +65,7 @@ private:
     if (status_.ok())
       status_ = std::move(status);
   }
+  llvm::SmallString<256> folder_;
   absl::Status status_;
 };
 
@@ -109,7 +130,7 @@ absl::Status load(const std::string &path) {
     if (!info.registerAll)
       return absl::InvalidArgumentError("the plugin " + path +
                                         " registers nothing: registerAll is null");
-    Registrar registrar;
+    Registrar registrar(path);
     info.registerAll(registrar);
     if (!registrar.status().ok())
       return absl::FailedPreconditionError("the plugin " + path + ": " +

@@ -1,5 +1,5 @@
-// Extensions of users in libraries of their own: passes, dialects, backends and devices (through
-// MLIR's C++ API), kernels and collective layers (plain C).
+// Extensions of users in libraries of their own: passes, providers, a planner, dialects, backends
+// and devices (through MLIR's C++ API), kernels and collective layers (plain C).
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,10 @@
 
 #include "absl/status/status.h"
 #include "compiler/backend/Backend.h"
+#include "compiler/claim/ProviderHooks.h"
+#include "compiler/codegen/KernelPasses.h"
 #include "compiler/pipeline/PassHooks.h"
+#include "compiler/plan/PlannerHooks.h"
 #include "runtime/abi/weft_version.h"
 #include "runtime/executor/device.h"
 
@@ -24,8 +27,14 @@ public:
   virtual void registerDialects(llvm::StringRef name, llvm::StringRef version,
                                 std::function<void(mlir::DialectRegistry &)> insert) = 0;
   // As runtime::register_device_kind. The backend of the kind's name compiles for its devices.
-  // Since 2.1.
   virtual void registerDevices(runtime::DeviceKind kind) = 0;
+  // As compiler::registerProvider. Relative files of its library lie in the plugin's own folder.
+  virtual void registerProvider(ProviderRegistration registration) = 0;
+  // As compiler::registerPlanner.
+  virtual void registerPlanner(llvm::StringRef name, llvm::StringRef version, Planner planner) = 0;
+  // As compiler::registerKernelPass.
+  virtual void registerKernelPass(KernelStage stage, PassFactory factory, llvm::StringRef name,
+                                  llvm::StringRef version) = 0;
 };
 
 // A plugin exports `extern "C" weft::compiler::PluginInfo weft_plugin()`. It is built against the
@@ -33,7 +42,7 @@ public:
 // function at the end of PluginRegistrar is a new minor version; any other change of a class that
 // plugins derive from, make or are given (Backend, runtime::Executable, DeviceKind, ...) is a new
 // major one. (runtime/abi/weft_version.h)
-inline constexpr uint32_t kPluginApiVersion = WEFT_VERSION(2, 1);
+inline constexpr uint32_t kPluginApiVersion = WEFT_VERSION(3, 0);
 struct PluginInfo { // returned by value: it never grows
   uint32_t apiVersion;
   const char *name;

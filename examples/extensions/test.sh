@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds an extension against an installed Weft, with clang++ alone, and runs it. Also: how to build
 # them by hand.
-# Usage: test.sh pass|op|kernel|twice|distributed|allocator TREE FOLDER_OF_SOURCES WRITE_FLAGS
+# Usage: test.sh pass|kernel_pass|gemm|planner|op|kernel|twice|distributed|allocator TREE FOLDER_OF_SOURCES WRITE_FLAGS
 #   TREE: what tools/install.sh installs, as //tools/install:tree makes it
 set -euo pipefail
 name=$1 tree=$(realpath "$2") sources=$(realpath "$3") write_flags=$(realpath "$4")
@@ -18,6 +18,12 @@ fail() { echo "$name: $1"; exit 1; }
 weft() { pkg-config --cflags --libs weft; }
 plugin() { pkg-config --cflags --libs weft-plugin; }
 expect() { grep -qF -- "$1" <<<"$2" || fail "expected '$1' in: $2"; }
+
+# ones FILE SHAPE ELEMENTS: an .npy file of float32 ones.
+ones() {
+  printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': ($2), }" >"$1"
+  for ((i = 0; i < $3; ++i)); do printf '\x00\x00\x80\x3f'; done >>"$1"
+}
 
 for file in "$sources"/*; do
   (($(wc -l <"$file") < 100)) || fail "$file has 100 lines or more"
@@ -38,6 +44,87 @@ pass)
   # The dump of the phase has it, too.
   WEFT_PLUGINS=./abs_pass.so WEFT_DUMP_DIR=dump ./program >/dev/null
   grep -rq weft.abs dump/ || fail "no dump shows weft.abs"
+  ;;
+kernel_pass)
+  clang++-22 -O2 "$sources/plugin.cpp" $(plugin) -o fast_tanh.so
+  clang++-22 -O1 "$sources/program.cpp" $(weft) -o program
+  expect "0.761594" "$(./program)"
+  expect "0.777778" "$(WEFT_PLUGINS=./fast_tanh.so ./program)"
+  # A cache knows programs with the pass from those without.
+  export WEFT_CACHE_DIR=$work/cache
+  expect "0.761594" "$(./program)"
+  for run in compiled kept; do expect "0.777778" "$(WEFT_PLUGINS=./fast_tanh.so ./program)"; done
+  ones x.npy 20, 20
+  prefix/bin/weft-compile "$sources/model.mlir" --emit=exe -o model
+  expect "0.76159" "$(./model --input x.npy)"
+  WEFT_PLUGINS=./fast_tanh.so prefix/bin/weft-compile "$sources/model.mlir" --emit=exe -o model
+  expect "0.77777" "$(./model --input x.npy)"
+  # The dump of the stage has it.
+  WEFT_PLUGINS=./fast_tanh.so WEFT_DUMP_DIR=dump ./program >/dev/null
+  loops=$(find dump/kernels -name "*loops*.mlir") && [[ -n $loops ]] || fail "no dump of loops"
+  ! grep -q math.tanh $loops || fail "a kernel still has math.tanh"
+  ;;
+gemm)
+  clang-22 -O2 -Wall -fPIC -c "$sources/gemm.c" -o gemm.o
+  clang++-22 -O2 $(pkg-config --cflags weft-plugin) -c "$sources/entry.cpp" -o entry.o
+  ar rcs libmine_gemm.a entry.o gemm.o
+  clang++-22 -O2 "$sources/plugin.cpp" libmine_gemm.a $(plugin) -o gemm.so
+  clang++-22 -O1 "$sources/program.cpp" $(weft) -o program
+  export MINE_GEMM_COUNT=1
+  none() { ! grep -q mine_gemm <<<"$1" || fail "the library was called: $1"; }
+  # In memory: results are right, its calls are counted, a refusal has its reason.
+  none "$(./program 2>&1)"
+  out=$(WEFT_PLUGINS=./gemm.so ./program traced 2>&1) || fail "$out"
+  expect "right" "$out"
+  expect "mine_gemm: 1 call(s)" "$out"
+  expect "gemm-shape: mine.gemm takes two matrices as they lie" "$out"
+  # A cache knows programs that call it from those that do not.
+  export WEFT_CACHE_DIR=$work/cache
+  none "$(./program 2>&1)"
+  for run in compiled kept; do expect "mine_gemm: 1 call(s)" "$(WEFT_PLUGINS=./gemm.so ./program 2>&1)"; done
+  # Ahead of time: the executable holds the library, and needs neither plugin nor Weft.
+  ones x.npy "2, 3" 6
+  ones w.npy "3, 2" 6
+  compile() { prefix/bin/weft-compile "$sources/model.mlir" "$@" 2>&1; }
+  compile --emit=exe -o plain >/dev/null
+  none "$(./plain --input x.npy --input w.npy 2>&1)"
+  export WEFT_PLUGINS=$work/gemm.so
+  compile --emit=exe -o model >/dev/null || fail "the model does not link"
+  compile --emit=so -o libmodel.so >/dev/null || fail "the model does not link as a library"
+  compile --emit=obj -o model.o >/dev/null
+  expect "$work/libmine_gemm.a" "$(cat model.h)"
+  expect "mine.gemm" "$(prefix/bin/weft-opt --weft-phase=..claim "$sources/model.mlir")"
+  mv libmine_gemm.a elsewhere.a
+  expect "calls 'mine.gemm', but the file $work/libmine_gemm.a" "$(compile --emit=exe -o none)"
+  unset WEFT_PLUGINS
+  rm gemm.so
+  out=$(./model --input x.npy --input w.npy 2>&1) || fail "$out"
+  expect "-3" "$out"
+  expect "mine_gemm: 1 call(s)" "$out"
+  ! readelf -d model | grep -Eq 'LLVM|MLIR|weft' || fail "the executable needs a compiler"
+  ones x.npy "6, 5" 30
+  out=$(./traced --input x.npy 2>&1) || fail "$out"
+  expect "mine_gemm: 1 call(s)" "$out"
+  expect "6" "$out"
+  ;;
+planner)
+  clang++-22 -O2 "$sources/plugin.cpp" $(plugin) -o planner.so
+  clang++-22 -O1 "$sources/program.cpp" $(weft) -o program
+  export MINE_PLANNER_COUNT=1
+  losses=$(./program 2>&1)
+  out=$(WEFT_PLUGINS=./planner.so ./program 2>log) || fail "$out"
+  [[ $out == "$losses" ]] || fail "other losses: $out instead of $losses"
+  expect "mine-room: placed" "$(cat log)"
+  ones x.npy "64, 64" 4096
+  arena() { prefix/bin/weft-compile "$sources/model.mlir" --emit=plan 2>/dev/null | grep -o 'plan.arena : !plan.buffer<[0-9]*' | grep -o '[0-9]*$'; }
+  own=$(arena)
+  prefix/bin/weft-compile "$sources/model.mlir" --emit=exe -o own
+  export WEFT_PLUGINS=./planner.so
+  (($(arena) > own)) || fail "the arena has no room between values"
+  prefix/bin/weft-compile "$sources/model.mlir" --emit=exe -o model 2>log
+  expect "mine-room: placed" "$(cat log)"
+  for program in own model; do ./$program --input x.npy --output $program.npy; done
+  cmp own.npy model.npy || fail "other values"
   ;;
 op)
   include=prefix/include/weft

@@ -196,9 +196,9 @@ void ensure_compiled(ProgramImpl &program, Location location) {
     config = r.config;
   }
   // Passes that were registered since the last run want to see the program, too.
-  std::string wanted = config.backend + " " +
-                       std::to_string(compiler::registeredPassesGeneration()) + " " +
-                       std::to_string(config.memory_limit) + (config.exact_math ? " exact" : "");
+  std::string wanted = config.backend + " " + std::to_string(compiler::registrationsGeneration()) +
+                       " " + std::to_string(config.memory_limit) +
+                       (config.exact_math ? " exact" : "");
   if (program.compiled_for == wanted) {
     UnderLock lock;
     ++r.statistics.replays;

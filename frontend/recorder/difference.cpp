@@ -239,8 +239,8 @@ std::string ProgramCache::difference(const Slice &slice, const ProgramContext &c
     if (other.memory_limit != context.memory_limit)
       comparison.add(kLight, "options: memory_limit is " + std::to_string(context.memory_limit) +
                                  " instead of " + std::to_string(other.memory_limit));
-    if (other.passes != context.passes)
-      comparison.add(kLight, "passes: others are registered");
+    if (other.registrations != context.registrations)
+      comparison.add(kLight, "extensions: others are registered");
     if (comparison.text.empty() || (!text.empty() && comparison.weight >= least))
       continue;
     least = comparison.weight;

@@ -109,9 +109,9 @@ FoundProgram find_or_compile(const Slice &slice, Location location, Evaluation &
                     std::string(outcome.status().message()),
                 location);
   account(*outcome, data);
-  // Passes that were registered meanwhile may or may not have run: such a program serves this run
-  // only.
-  bool keep = context.passes == compiler::registeredPassesGeneration();
+  // Passes and the like that were registered meanwhile may or may not have run: such a program
+  // serves this run only.
+  bool keep = context.registrations == compiler::registrationsGeneration();
   if (compile.symbolic)
     return insert_symbolic(slice, structure, context, *compile.symbolic, outcome->program,
                            outcome->sized, keep, data);

@@ -65,12 +65,12 @@ void ProgramCache::trim(const Config &config) {
 
 ProgramContext::ProgramContext(const Config &config, uint8_t device)
     : backend(backend_of(config, device)), dump_dir(config.dump_dir), device(device),
-      passes(compiler::registeredPassesGeneration()), prepare(config.prepare),
+      registrations(compiler::registrationsGeneration()), prepare(config.prepare),
       exact_math(config.exact_math), memory_limit(config.memory_limit) {}
 
 uint64_t ProgramContext::salt() const {
-  return static_cast<size_t>(
-      llvm::hash_combine(backend, dump_dir, device, passes, prepare, exact_math, memory_limit));
+  return static_cast<size_t>(llvm::hash_combine(backend, dump_dir, device, registrations, prepare,
+                                                exact_math, memory_limit));
 }
 
 } // namespace weft::recorder

@@ -22,7 +22,7 @@ struct ProgramContext {
   ProgramContext(const Config &config, uint8_t device);
   std::string backend, dump_dir;
   uint8_t device;
-  uint64_t passes; // compiler::registeredPassesGeneration()
+  uint64_t registrations; // compiler::registrationsGeneration()
   bool prepare, exact_math;
   int64_t memory_limit;
   uint64_t salt() const;

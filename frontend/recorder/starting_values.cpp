@@ -116,7 +116,7 @@ std::shared_ptr<CompiledProgram> find(const FlatProgram &flat, uint8_t device) {
     fail(ErrorKind::kCompile, std::string(outcome.status().message()));
   // A refusal is remembered, too: as a program without code.
   auto program = refused ? std::make_shared<CompiledProgram>() : outcome->program;
-  if (context.passes == compiler::registeredPassesGeneration())
+  if (context.registrations == compiler::registrationsGeneration())
     r.cache->insert({key}, context, program, r.config);
   if (refused)
     return nullptr;

@@ -131,7 +131,7 @@ TEST_F(Explain, APassThatIsRegisteredLater) {
   };
   int runs = NoPass::runs;
   compiler::registerPass(compiler::Phase::Graph, compiler::Position::After, make, "no-pass", "1");
-  EXPECT_SAYS(evaluate(), "passes: others are registered");
+  EXPECT_SAYS(evaluate(), "extensions: others are registered");
   EXPECT_EQ(NoPass::runs, config().backend == "cpu" ? runs + 1 : runs);
   EXPECT_EQ(evaluate().outcome, CacheOutcome::kMemoryHit);
   compiler::registerPass(compiler::Phase::Graph, compiler::Position::After, make, "no-pass", "");

@@ -55,28 +55,40 @@ CompileOptions CpuBackend::effective(const CompileOptions &options) const {
   return result;
 }
 
+absl::StatusOr<compiler::PhaseRun> CpuBackend::phases(const CompileOptions &options) {
+  return phases(options, std::make_shared<Kernels>());
+}
+
+absl::StatusOr<compiler::PhaseRun> CpuBackend::phases(const CompileOptions &options,
+                                                      std::shared_ptr<Kernels> kernels) {
+  absl::StatusOr<compiler::TargetInfo> target = targetOf(options);
+  if (!target.ok())
+    return target.status();
+  compiler::PhaseRun run{effective(options), {}};
+  llvm::StringRef machine = isHost(options) ? "" : llvm::StringRef(target->features);
+  run.request.providers = run.options.claim ? libraries().providers(machine) : nullptr;
+  run.request.target = target->key();
+  if (isHost(options))
+    run.request.scratchBytes = libraryScratch;
+  run.request.makeKernels = [target = *target, ours = run.options, kernels = std::move(kernels)](
+                                llvm::ArrayRef<plan::KernelOp> ops, llvm::StringRef dumpFolder) {
+    return compiler::KernelCompiler::instance().compile(ops, compiler::hostKernelMaker(target),
+                                                        ours, dumpFolder, *kernels);
+  };
+  return run;
+}
+
 absl::StatusOr<std::shared_ptr<runtime::Executable>>
 CpuBackend::compile(mlir::ModuleOp module, const CompileOptions &options, CompileReport *report) {
   CompileReport scratch;
   CompileReport &filled = report ? *report : scratch;
-  absl::StatusOr<compiler::TargetInfo> target = targetOf(options);
-  if (!target.ok())
-    return target.status();
-  CompileOptions ours = effective(options);
-
-  std::vector<std::shared_ptr<const compiler::CompiledKernel>> kernels;
-  compiler::CompileRequest request;
-  request.providers = ours.claim ? providers() : nullptr;
-  request.target = target->key();
-  if (isHost(options))
-    request.scratchBytes = libraryScratch;
-  request.makeKernels = [&](llvm::ArrayRef<plan::KernelOp> ops, llvm::StringRef dumpFolder) {
-    return compiler::KernelCompiler::instance().compile(ops, compiler::hostKernelMaker(*target),
-                                                        ours, dumpFolder, kernels);
-  };
+  auto kernels = std::make_shared<Kernels>();
+  absl::StatusOr<compiler::PhaseRun> run = phases(options, kernels);
+  if (!run.ok())
+    return run.status();
   runtime::SizeTable sizes;
   absl::StatusOr<runtime::Program> program =
-      compiler::compileToProgram(module, ours, request, &filled, &sizes);
+      compiler::compileToProgram(module, run->options, run->request, &filled, &sizes);
   if (!program.ok())
     return program.status();
   if (std::string why = libraryThreads(); filled.libraryCalls > 0 && !why.empty())
@@ -85,7 +97,7 @@ CpuBackend::compile(mlir::ModuleOp module, const CompileOptions &options, Compil
   auto start = std::chrono::steady_clock::now();
   std::vector<std::shared_ptr<const std::string>> objects;
   llvm::StringSet<> linked;
-  for (const auto &kernel : kernels) {
+  for (const auto &kernel : *kernels) {
     filled.codeBytes += int64_t(kernel->object.size());
     if (linked.insert(kernel->info.symbol).second)
       objects.emplace_back(kernel, &kernel->object);
@@ -106,7 +118,8 @@ CpuBackend::compileAheadOfTime(mlir::ModuleOp module, const compiler::AotOptions
   compiler::AotOptions ours = options;
   ours.compile = effective(options.compile);
   if (!ours.providers && ours.compile.claim)
-    ours.providers = providers();
+    ours.providers = libraries().providersAheadOfTime();
+  ours.libraries = libraries().runtimeLibraries();
   if (isHost(options.compile))
     ours.scratchBytes = libraryScratch;
   absl::StatusOr<compiler::AotResult> result = compiler::compileAheadOfTime(module, ours);
@@ -131,14 +144,14 @@ std::string CpuBackend::targetKey(const CompileOptions &options) const {
     key += option ? '1' : '0';
   key += " math " + std::to_string(static_cast<int>(ours.math));
   key += " limit " + std::to_string(ours.memoryLimit);
-  return key + "\n" + compiler::registeredPassesKey() + ir::extensionsKey();
+  return key + "\n" + compiler::registrationsKey() + ir::extensionsKey();
 }
 
 std::string CpuBackend::whyNotCachable(const CompileOptions &options) const {
   if (!options.dumpDir.empty())
     return "dumps are made by compiling";
   std::string why = ir::whyExtensionsAreNotCachable();
-  return why.empty() ? compiler::whyPassesAreNotCachable() : why;
+  return why.empty() ? compiler::whyRegistrationsAreNotCachable() : why;
 }
 
 std::optional<std::string> CpuBackend::serialize(const runtime::Executable &executable) const {

@@ -2,12 +2,14 @@
 #pragma once
 
 #include "compiler/backend/Backend.h"
+#include "compiler/link/KernelCompiler.h"
+#include "compiler/link/RunsPhases.h"
 
 namespace weft::backends::cpu {
 
 // Registered as "cpu", and as "cpu-unfused" with fusing off: every op is a kernel of its own, with
 // the same results bit for bit.
-class CpuBackend : public compiler::Backend {
+class CpuBackend : public compiler::Backend, public compiler::RunsPhases {
 public:
   struct Defaults {
     const char *name = "cpu";
@@ -25,6 +27,10 @@ public:
   absl::StatusOr<std::shared_ptr<runtime::Executable>>
   compile(mlir::ModuleOp module, const compiler::CompileOptions &options,
           compiler::CompileReport *report) override;
+  absl::StatusOr<compiler::PhaseRun> phases(const compiler::CompileOptions &options) override;
+  std::string usualProcessor() const override {
+    return "sapphirerapids"; // AVX-512, with products of bf16 numbers
+  }
   compiler::StableUse stableUse() const override;
   std::string targetKey(const compiler::CompileOptions &options) const override;
   std::string whyNotCachable(const compiler::CompileOptions &options) const override;
@@ -35,6 +41,10 @@ public:
   compileAheadOfTime(mlir::ModuleOp module, const compiler::AotOptions &options) override;
 
 private:
+  // `kernels` gets those that are made.
+  using Kernels = std::vector<std::shared_ptr<const compiler::CompiledKernel>>;
+  absl::StatusOr<compiler::PhaseRun> phases(const compiler::CompileOptions &options,
+                                            std::shared_ptr<Kernels> kernels);
   compiler::CompileOptions effective(const compiler::CompileOptions &options) const;
   Defaults defaults_;
 };

@@ -9,33 +9,63 @@
 #include "backends/cpu/device/onednn_matmul.h"
 #include "backends/cpu/device/tiled_matmul.h"
 #include "runtime/executor/device.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace weft::backends::cpu {
 
+namespace {
+
+// The machine by the features of its processor, as LLVM lists them.
+void addProviders(compiler::ProviderSet &set, llvm::StringRef machine) {
+  auto has = [&](llvm::StringRef feature) {
+    return llvm::is_contained(llvm::split(machine, ','), feature);
+  };
+  bool packs = machine.empty() ? onednn_packs() : has("+avx512f");
+  bool bf16 = machine.empty() ? onednn_has_bf16() : has("+avx512bf16");
+  set.add(makeMatmulProvider(packs, bf16));
+  set.add(makeConvolutionProvider(bf16));
+  set.add(makeSortProvider());
+  set.setKernels(kernelFor);
+}
+
+// Users may register as soon as the backend is linked.
+[[maybe_unused]] const compiler::BackendLibraries &made = libraries();
+
+} // namespace
+
+compiler::BackendLibraries &libraries() {
+  static auto *all = new compiler::BackendLibraries(
+      "cpu",
+      {{"onednn.", "weft_onednn_find", {"libweft_onednn.a"}, {"-ldnnl"}},
+       {"weft.arg_sort", "weft_sort_find", {"libweft_sort.a"}, {}},
+       // Beside it, what defines weft_kernel_plugin (runtime/abi/weft_custom.h).
+       {compiler::kCustomEntry.str(), "weft_custom_find", {"libweft_custom.a"}, {}}},
+      addProviders);
+  return *all;
+}
+
+namespace {
+
+// Ours, or one of a user's provider.
+const runtime::LibraryEntry *findEntry(std::string_view name) {
+  const runtime::LibraryEntry *entry = find_library_entry(name);
+  return entry ? entry : libraries().findEntry(name);
+}
+
+} // namespace
+
 runtime::LibraryResolver libraryResolver() {
-  return find_library_entry;
+  return findEntry;
 }
 
 absl::StatusOr<int64_t> libraryScratch(const runtime::LibraryCall &call) {
-  const runtime::LibraryEntry *entry = find_library_entry(call.entry);
+  const runtime::LibraryEntry *entry = findEntry(call.entry);
   if (!entry)
     return absl::NotFoundError("there is no such library entry in this build");
   auto state = entry->init(call, runtime::cpu_device().executor().threads());
   if (!state.ok())
     return state.status();
   return (*state)->scratch_bytes();
-}
-
-const compiler::ProviderSet *providers() {
-  static const compiler::ProviderSet *set = [] {
-    auto *made = new compiler::ProviderSet;
-    made->add(makeMatmulProvider(onednn_packs(), onednn_has_bf16()));
-    made->add(makeConvolutionProvider(onednn_has_bf16()));
-    made->add(makeSortProvider());
-    made->setKernels(kernelFor);
-    return made;
-  }();
-  return set;
 }
 
 int64_t packedRows() {

@@ -222,10 +222,10 @@ public:
     llvm::SmallVector<mlir::NamedAttribute> ours(config.getValue());
     ours.push_back(builder.getNamedAttr("lhs", builder.getDenseI64ArrayAttr(lhs.getShape())));
     ours.push_back(builder.getNamedAttr("out", builder.getDenseI64ArrayAttr(out.getShape())));
-    return compiler::Packing{1, builder.getStringAttr("onednn.pack"),
-                             builder.getDictionaryAttr(ours),
-                             builder.getNamedAttr(kPackedRhs, builder.getI64IntegerAttr(1)),
-                             transposed ? kMinPackedTransposedProducts : kMinPackedProducts};
+    return compiler::OperandPacking{1, builder.getStringAttr("onednn.pack"),
+                                    builder.getDictionaryAttr(ours),
+                                    builder.getNamedAttr(kPackedRhs, builder.getI64IntegerAttr(1)),
+                                    transposed ? kMinPackedTransposedProducts : kMinPackedProducts};
   }
 
   compiler::RowsAnswer rowPieces(llvm::ArrayRef<mlir::RankedTensorType> types,

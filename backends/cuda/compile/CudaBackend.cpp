@@ -145,6 +145,22 @@ CudaBackend::compile(mlir::ModuleOp module, const CompileOptions &options,
   return executable(std::move(compiled->program), std::move(compiled->modules), *device);
 }
 
+absl::StatusOr<compiler::PhaseRun> CudaBackend::phases(const CompileOptions &options) {
+  absl::StatusOr<std::shared_ptr<CudaDevice>> device = parts_.device(0);
+  absl::StatusOr<std::string> architecture =
+      architectureOf(options, device.ok() ? device->get() : nullptr);
+  if (!architecture.ok())
+    return architecture.status();
+  CompileOptions ours = effective(options);
+  return compiler::PhaseRun{ours, compileRequest(ours, parts_.kernels(*architecture),
+                                                 ours.claim ? providers() : nullptr,
+                                                 std::make_shared<Kernels>())};
+}
+
+std::string CudaBackend::usualProcessor() const {
+  return kDefaultArchitecture;
+}
+
 absl::StatusOr<std::vector<std::string>>
 CudaBackend::compileAheadOfTime(mlir::ModuleOp module, const compiler::AotOptions &options) {
   absl::StatusOr<std::string> architecture = architectureOf(options.compile, nullptr);
@@ -182,13 +198,13 @@ std::string CudaBackend::targetKey(const CompileOptions &options) const {
     key += option ? '1' : '0';
   key += " math " + std::to_string(static_cast<int>(options.math));
   key += " limit " + std::to_string(options.memoryLimit);
-  return key + "\n" + compiler::registeredPassesKey();
+  return key + "\n" + compiler::registrationsKey();
 }
 
 std::string CudaBackend::whyNotCachable(const CompileOptions &options) const {
   if (!options.dumpDir.empty())
     return "dumps are made by compiling";
-  return compiler::whyPassesAreNotCachable();
+  return compiler::whyRegistrationsAreNotCachable();
 }
 
 std::optional<std::string> CudaBackend::serialize(const runtime::Executable &executable) const {

@@ -7,6 +7,7 @@
 #include "backends/cuda/device/cuda_device.h"
 #include "compiler/backend/Backend.h"
 #include "compiler/link/KernelCompiler.h"
+#include "compiler/link/RunsPhases.h"
 #include "runtime/executable/library_call.h"
 
 namespace weft::backends::cuda {
@@ -20,7 +21,7 @@ namespace weft::backends::cuda {
 // vary. compileAheadOfTime() needs neither. options.cpu is the architecture ("sm_90"): by default
 // the GPU's own, ahead of time kDefaultArchitecture. Nothing is prepared ahead of runs: programs
 // have no memory of their own on the GPU between runs but their constants.
-class CudaBackend : public compiler::Backend {
+class CudaBackend : public compiler::Backend, public compiler::RunsPhases {
 public:
   // What tests put in a GPU's place.
   struct Parts {
@@ -43,6 +44,8 @@ public:
   absl::StatusOr<std::shared_ptr<runtime::Executable>>
   compile(mlir::ModuleOp module, const compiler::CompileOptions &options,
           compiler::CompileReport *report) override;
+  absl::StatusOr<compiler::PhaseRun> phases(const compiler::CompileOptions &options) override;
+  std::string usualProcessor() const override;
   std::string targetKey(const compiler::CompileOptions &options) const override;
   std::string whyNotCachable(const compiler::CompileOptions &options) const override;
   std::optional<std::string> serialize(const runtime::Executable &executable) const override;

@@ -1,6 +1,5 @@
 #include "backends/cuda/compile/CudaCompile.h"
 
-#include "compiler/link/Compile.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/StringSet.h"
@@ -52,31 +51,40 @@ compiler::KernelMaker kernelMaker(llvm::StringRef architecture, llvm::StringRef 
   return {.key = key.str(), .assembly = kAssembly, .prepare = registerGpuDialects, .make = make};
 }
 
-absl::StatusOr<CompiledProgram> compileProgram(mlir::ModuleOp module,
-                                               const compiler::CompileOptions &options,
-                                               const compiler::KernelMaker &maker,
-                                               const compiler::ProviderSet *providers,
-                                               compiler::CompileReport *report) {
-  std::vector<std::shared_ptr<const compiler::CompiledKernel>> kernels;
+compiler::CompileRequest compileRequest(const compiler::CompileOptions &options,
+                                        const compiler::KernelMaker &maker,
+                                        const compiler::ProviderSet *providers,
+                                        std::shared_ptr<Kernels> kernels) {
   compiler::CompileRequest request;
   request.providers = providers;
   request.target = maker.key;
-  request.makeKernels = [&](llvm::ArrayRef<plan::KernelOp> ops,
+  request.makeKernels = [options, maker, kernels = std::move(kernels)](
+                            llvm::ArrayRef<plan::KernelOp> ops,
                             llvm::StringRef dumpFolder) -> compiler::MadeKernels {
     // Asked here, where ops have their locations: kernels are made without.
     for (plan::KernelOp kernel : ops)
       for (auto fusion : kernel.getBody().front().getOps<ir::FusionOp>())
         if (mlir::Operation *op = unscheduled(fusion))
           return refusal(op);
-    return compiler::KernelCompiler::instance().compile(ops, maker, options, dumpFolder, kernels);
+    return compiler::KernelCompiler::instance().compile(ops, maker, options, dumpFolder, *kernels);
   };
+  return request;
+}
+
+absl::StatusOr<CompiledProgram> compileProgram(mlir::ModuleOp module,
+                                               const compiler::CompileOptions &options,
+                                               const compiler::KernelMaker &maker,
+                                               const compiler::ProviderSet *providers,
+                                               compiler::CompileReport *report) {
+  auto kernels = std::make_shared<Kernels>();
+  compiler::CompileRequest request = compileRequest(options, maker, providers, kernels);
   absl::StatusOr<runtime::Program> program =
       compiler::compileToProgram(module, options, request, report);
   if (!program.ok())
     return program.status();
   CompiledProgram result{*std::move(program), {}};
   llvm::StringSet<> known;
-  for (const auto &kernel : kernels) {
+  for (const auto &kernel : *kernels) {
     if (!known.insert(kernel->info.symbol).second)
       continue;
     if (report)

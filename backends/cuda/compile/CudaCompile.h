@@ -1,12 +1,14 @@
 // What compiling for a GPU takes, wherever it runs afterwards.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "backends/cuda/compile/GpuCodegen.h"
 #include "backends/cuda/device/cuda_code.h"
 #include "compiler/backend/CompileOptions.h"
 #include "compiler/backend/CompileReport.h"
+#include "compiler/link/Compile.h"
 #include "compiler/link/KernelCompiler.h"
 #include "runtime/executable/program.h"
 
@@ -23,6 +25,13 @@ compiler::KernelMaker kernelMaker(llvm::StringRef architecture);
 using KernelHook = std::function<absl::Status(mlir::ModuleOp code, const GpuKernel &kernel)>;
 compiler::KernelMaker kernelMaker(llvm::StringRef architecture, llvm::StringRef key,
                                   KernelHook built);
+
+// What a compilation gives its phases; `kernels` gets those that are made.
+using Kernels = std::vector<std::shared_ptr<const compiler::CompiledKernel>>;
+compiler::CompileRequest compileRequest(const compiler::CompileOptions &options,
+                                        const compiler::KernelMaker &maker,
+                                        const compiler::ProviderSet *providers,
+                                        std::shared_ptr<Kernels> kernels);
 
 struct CompiledProgram {
   runtime::Program program;
