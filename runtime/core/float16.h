@@ -1,5 +1,5 @@
-// Conversions of the 16-bit floats on the host: to float32, which is exact, and from float32,
-// rounded to nearest even.
+// Conversions of the 16-bit floats on the host: to float32, which is exact, and from float32 and
+// float64, rounded to nearest even.
 #pragma once
 
 #include <bit>
@@ -45,6 +45,27 @@ constexpr uint16_t float_to_float16(float value) {
   // which is right.
   return static_cast<uint16_t>(sign |
                                ((magnitude - 0x38000000u + 0xfff + (magnitude >> 13 & 1)) >> 13));
+}
+
+// Toward zero, with the last bit set where anything is lost: as many digits more as float32 has,
+// that bit tells a tie from what is above or below, so that rounding twice is rounding once.
+constexpr float double_to_odd_float(double value) {
+  float rounded = static_cast<float>(value);
+  if (value != value || static_cast<double>(rounded) == value)
+    return rounded;
+  uint32_t bits = std::bit_cast<uint32_t>(rounded);
+  double magnitude = value < 0 ? -value : value;
+  if (std::bit_cast<float>(bits & 0x7fffffffu) > magnitude)
+    --bits;
+  return std::bit_cast<float>(bits | 1);
+}
+
+constexpr uint16_t double_to_bfloat16(double value) {
+  return float_to_bfloat16(double_to_odd_float(value));
+}
+
+constexpr uint16_t double_to_float16(double value) {
+  return float_to_float16(double_to_odd_float(value));
 }
 
 } // namespace weft

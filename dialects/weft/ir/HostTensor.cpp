@@ -2,7 +2,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
-#include "llvm/ADT/APFloat.h"
+#include "runtime/core/float16.h"
 
 namespace weft::ir {
 
@@ -100,10 +100,6 @@ int64_t HostTensor::size() const {
   return n;
 }
 
-static const llvm::fltSemantics &semantics(DType dtype) {
-  return dtype == DType::kBFloat16 ? llvm::APFloat::BFloat() : llvm::APFloat::IEEEhalf();
-}
-
 double HostTensor::getDouble(int64_t i) const {
   switch (dtype) {
   case DType::kFloat32:
@@ -111,12 +107,9 @@ double HostTensor::getDouble(int64_t i) const {
   case DType::kFloat64:
     return as<double>()[i];
   case DType::kBFloat16:
-  case DType::kFloat16: {
-    llvm::APFloat value(semantics(dtype), llvm::APInt(16, as<uint16_t>()[i]));
-    bool lost;
-    value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &lost);
-    return value.convertToDouble();
-  }
+    return bfloat16_to_float(as<uint16_t>()[i]);
+  case DType::kFloat16:
+    return float16_to_float(as<uint16_t>()[i]);
   default:
     return static_cast<double>(getInt(i));
   }
@@ -150,13 +143,11 @@ void HostTensor::set(int64_t i, double value) {
     as<double>()[i] = value;
     return;
   case DType::kBFloat16:
-  case DType::kFloat16: {
-    llvm::APFloat rounded(value);
-    bool lost;
-    rounded.convert(semantics(dtype), llvm::APFloat::rmNearestTiesToEven, &lost);
-    as<uint16_t>()[i] = static_cast<uint16_t>(rounded.bitcastToAPInt().getZExtValue());
+    as<uint16_t>()[i] = double_to_bfloat16(value);
     return;
-  }
+  case DType::kFloat16:
+    as<uint16_t>()[i] = double_to_float16(value);
+    return;
   default:
     setInt(i, saturating_int64(value));
     return;

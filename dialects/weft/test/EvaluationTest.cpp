@@ -1,9 +1,12 @@
 // Reference evaluation against values worked out by hand: what the rest of the project is compared
 // to must itself be right.
+#include <cmath>
 #include <limits>
 
 #include "dialects/weft/ir/Philox.h"
 #include "dialects/weft/test/DialectFixture.h"
+#include "runtime/core/float16.h"
+#include "llvm/ADT/APFloat.h"
 
 namespace weft::ir {
 namespace {
@@ -25,6 +28,25 @@ protected:
       EXPECT_NEAR(actual[i], expected[i], tolerance) << "at " << i;
   }
 };
+
+// At each 16-bit float, at the ties between them, and at what is next to a tie in float64 alone.
+TEST(Float16, DoublesAreRoundedOnce) {
+  auto rounded = [](double value, const llvm::fltSemantics &semantics) {
+    llvm::APFloat number(value);
+    bool lost;
+    number.convert(semantics, llvm::APFloat::rmNearestTiesToEven, &lost);
+    return static_cast<uint16_t>(number.bitcastToAPInt().getZExtValue());
+  };
+  for (uint32_t bits = 0; bits < 0x10000; ++bits)
+    for (auto to_float : {bfloat16_to_float, float16_to_float}) {
+      double value = to_float(static_cast<uint16_t>(bits)),
+             next = to_float(static_cast<uint16_t>(bits + 1)), tie = value + (next - value) / 2;
+      for (double x : {value, tie, std::nextafter(tie, -kInf), std::nextafter(tie, kInf)}) {
+        ASSERT_EQ(double_to_bfloat16(x), rounded(x, llvm::APFloat::BFloat())) << x;
+        ASSERT_EQ(double_to_float16(x), rounded(x, llvm::APFloat::IEEEhalf())) << x;
+      }
+    }
+}
 
 TEST_F(EvaluationTest, IntegersWrapAndDivideWithoutTraps) {
   HostTensor least = tensor(DType::kInt32, {4}, {-2147483648.0, 7, -7, 5}),
