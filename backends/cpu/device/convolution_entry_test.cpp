@@ -342,6 +342,8 @@ TEST(Convolution, WeightGradientsTakeLittleScratch) {
 }
 
 // Of a network's shapes: images are used where they lie.
+// But for forward ones of many channels on machines without AVX-512, where blocks are faster by
+// more than the copies take.
 TEST(Convolution, ImagesWithChannelsLastAreNotCopied) {
   for (const Problem &p : {Problem{{2, 64, 28, 28}, {64, 64, 3, 3}, 1, 1, 1, 1, true},
                            {{2, 64, 28, 28}, {128, 64, 3, 3}, 2, 1, 1, 1, true},
@@ -349,6 +351,10 @@ TEST(Convolution, ImagesWithChannelsLastAreNotCopied) {
                            {{2, 96, 28, 28}, {96, 1, 3, 3}, 1, 1, 1, 96, true}})
     for (const char *kind : {"forward", "input_gradient"}) {
       std::string text = convolution_implementation(p.call(kind), 2).value();
+      if (text.ends_with("jit:avx2") && kind == std::string("forward") && p.weight[2] > 1) {
+        EXPECT_EQ(text, "3 reorders, jit:avx2");
+        continue;
+      }
       // The weight alone.
       EXPECT_TRUE(text.starts_with("0 reorders") || text.starts_with("1 reorders"))
           << kind << " " << text;
