@@ -1,8 +1,9 @@
-// What users add from outside: kernels of their own, ops of their own dialects, and plugins that
-// bring both, passes and backends.
+// What users add from outside: kernels of their own, ops of their own dialects, what an op of
+// weft's is made of instead, and plugins that bring all of it, passes and backends.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -50,5 +51,30 @@ using OpAttribute =
 std::vector<Tensor> call_op(const std::string &name, const std::vector<Tensor> &operands,
                             const std::vector<std::pair<std::string, OpAttribute>> &attributes = {},
                             Location location = Location::current());
+
+// One call of an op.
+struct OpCall {
+  std::vector<Tensor> operands;
+  std::vector<std::pair<std::string, OpAttribute>> attributes; // all of the op's, by name
+};
+using OpReplacement = std::function<std::vector<Tensor>(const OpCall &call)>;
+
+// From now on a call of the op records what `replacement` records instead, whoever calls: tensor
+// functions, modules, call_op, the derivatives of other ops. All that follows from the op follows:
+// gradients, kernels, the reference backend's values, programs that are compiled ahead of time.
+//
+//   replace_op("weft.gelu", [](const OpCall &call) -> std::vector<Tensor> {
+//     const Tensor &x = call.operands[0];
+//     return {x * sigmoid(1.702 * x)};
+//   });
+//
+// The results have the dtypes, shapes and devices of the op's own, or the call is an error
+// (kShape). Ops that the replacement calls are as Weft has them, the op itself among them. What is
+// recorded already, or by jit and trace, stays as it is; ops that compositions such as attention
+// become while they are compiled are no calls. The last replacement of an op counts; null gives the
+// op back. It may be called on any thread, and on several at once. Errors: kValue for an op that
+// does not exist.
+void replace_op(const std::string &op, OpReplacement replacement,
+                Location location = Location::current());
 
 } // namespace weft

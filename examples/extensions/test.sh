@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds an extension against an installed Weft, with clang++ alone, and runs it. Also: how to build
 # them by hand.
-# Usage: test.sh pass|kernel_pass|gemm|planner|op|kernel|twice|distributed|allocator TREE FOLDER_OF_SOURCES WRITE_FLAGS
+# Usage: test.sh pass|kernel_pass|gemm|planner|replaced_op|op|kernel|twice|distributed|allocator TREE FOLDER_OF_SOURCES WRITE_FLAGS
 #   TREE: what tools/install.sh installs, as //tools/install:tree makes it
 set -euo pipefail
 name=$1 tree=$(realpath "$2") sources=$(realpath "$3") write_flags=$(realpath "$4")
@@ -125,6 +125,15 @@ planner)
   expect "mine-room: placed" "$(cat log)"
   for program in own model; do ./$program --input x.npy --output $program.npy; done
   cmp own.npy model.npy || fail "other values"
+  ;;
+replaced_op)
+  clang++-22 -O1 "$sources/plugin.cpp" $(plugin) -o steep.so
+  clang++-22 -O1 "$sources/program.cpp" $(weft) -o program
+  for backend in cpu reference; do
+    export WEFT_BACKEND=$backend
+    expect "0.841345 1.083315" "$(./program)"
+    expect "0.845796 1.067780" "$(WEFT_PLUGINS=./steep.so ./program)"
+  done
   ;;
 op)
   include=prefix/include/weft

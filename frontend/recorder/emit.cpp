@@ -1,6 +1,7 @@
 // One function for each weft op: builds it, takes it into the record, attaches history.
 #include "frontend/recorder/emit.h"
 
+#include "frontend/recorder/replaced_ops.h"
 #include "frontend/recorder/state.h"
 
 namespace weft::recorder {
@@ -54,8 +55,13 @@ static Var result_of(Node *node, uint32_t i, GradRef history) {
 
 void record_op(Signature *signature, ArrayRef<const Var *> operands, SourceLine *line,
                llvm::SmallVectorImpl<Var> &results) {
-  if (signature->is_sharded) [[unlikely]]
-    return record_parts(signature, operands, line, results);
+  if (signature->is_indirect) [[unlikely]]
+    return record_indirectly(signature, operands, line, results);
+  record_itself(signature, operands, line, results);
+}
+
+void record_itself(Signature *signature, ArrayRef<const Var *> operands, SourceLine *line,
+                   llvm::SmallVectorImpl<Var> &results) {
   Node *node = recorder().ir->enter(signature, operands, line);
   GradRef history = history_of(node, operands);
   for (uint32_t i = 0; i < node->results.size(); ++i)
@@ -70,7 +76,7 @@ static SmallVector<Var, 2> record_all(Signature *signature, ArrayRef<const Var *
 
 // Of an op with one result.
 static Var record_one(Signature *signature, ArrayRef<const Var *> operands) {
-  if (signature->is_sharded) [[unlikely]]
+  if (signature->is_indirect) [[unlikely]]
     return std::move(record_all(signature, operands)[0]);
   Node *node = recorder().ir->enter(signature, operands, Session::line());
   return result_of(node, 0, history_of(node, operands));

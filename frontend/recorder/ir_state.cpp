@@ -5,6 +5,7 @@
 #include "dialects/weft/ir/RuleChecks.h"
 #include "frontend/recorder/checkpoint.h"
 #include "frontend/recorder/exchange.h"
+#include "frontend/recorder/replaced_ops.h"
 #include "frontend/recorder/state.h"
 #include "frontend/recorder/state_api.h"
 #include "frontend/recorder/structure.h"
@@ -246,6 +247,8 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
     s->exchange = Exchange::kCollective;
   s->device = device;
   s->is_sharded = llvm::any_of(operands, [](const TypeInfo *type) { return type->part.get(); });
+  s->replacement = replacement_of(name.getStringRef());
+  s->is_indirect = s->is_sharded || s->replacement;
   s->differentiable = s->rules && s->rules->missingRule(ir::RuleKind::Derivative).empty();
   if (s->rules) {
     s->saved_operands = s->rules->savedOperands();
@@ -259,6 +262,15 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
   ++signature_count_;
   count_uniqued();
   return s;
+}
+
+void IrState::replace(llvm::StringRef op, const std::shared_ptr<const OpReplacement> &replacement) {
+  for (auto &entry : signatures_)
+    for (Signature *s = entry.second; s; s = s->next)
+      if (s->name.getStringRef() == op) {
+        s->replacement = replacement;
+        s->is_indirect = s->is_sharded || replacement;
+      }
 }
 
 mlir::Operation *IrState::make_op(const Signature &s, llvm::ArrayRef<mlir::Value> operands) {

@@ -17,6 +17,7 @@
 #include "frontend/recorder/signature_text.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/MLIRContext.h"
+#include "weft/extend.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace weft::recorder {
@@ -69,8 +70,10 @@ struct Signature {
   std::string properties_text; // to make them anew in another context
   std::vector<std::shared_ptr<const Derivative>> derivatives;
   bool is_sharded = false; // of an operand this rank has a part: no node has it, but its steps'
-  std::shared_ptr<const Partition> partition; // of such a one, once it was recorded
-  Signature *next = nullptr;                  // with the same hash
+  std::shared_ptr<const OpReplacement> replacement; // null for most (replaced_ops.h)
+  bool is_indirect = false;                         // is_sharded, or has a replacement
+  std::shared_ptr<const Partition> partition;       // of such a one, once it was recorded
+  Signature *next = nullptr;                        // with the same hash
 
   Signature(mlir::OperationName name, llvm::ArrayRef<const TypeInfo *> operands,
             llvm::ArrayRef<const TypeInfo *> results);
@@ -173,6 +176,8 @@ public:
   Reshardings &reshardings() {
     return reshardings_;
   }
+  // From now on what replaces the op; null: nothing does.
+  void replace(llvm::StringRef op, const std::shared_ptr<const OpReplacement> &replacement);
   // A new op at the end of the record.
   Node *enter(Signature *signature, llvm::ArrayRef<const Var *> operands, SourceLine *line);
   void release(Signature *signature) {

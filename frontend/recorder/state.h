@@ -36,6 +36,7 @@ struct Recorder {
   std::array<SourceLine *, size_t(1) << kLimits.recent_line_bits>
       recent_lines{};   // by a hash of their keys
   bool crowded = false; // a table has reached its bound: the next call tidies up
+  int replacing = 0;    // replacements of ops that run, whose callers refer to tables
 
   // Collectives that nobody has asked for, in the order of recording, by the rank of this process's
   // that recorded them (exchange.h).
@@ -91,6 +92,10 @@ bool align_devices(llvm::StringRef op, llvm::ArrayRef<const Var *> &operands, Al
 // Records the op. Adds its results, with history where one of the operands has some.
 void record_op(Signature *signature, llvm::ArrayRef<const Var *> operands, SourceLine *line,
                llvm::SmallVectorImpl<Var> &results);
+
+// As it is, of whole tensors.
+void record_itself(Signature *signature, llvm::ArrayRef<const Var *> operands, SourceLine *line,
+                   llvm::SmallVectorImpl<Var> &results);
 
 // The same where ranks have parts of operands (frontend/sharding): each computes its parts of the
 // results, with exchanges between them.
