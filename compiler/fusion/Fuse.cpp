@@ -7,6 +7,7 @@
 #include "compiler/fusion/FusionDomain.h"
 #include "compiler/fusion/FusionGraph.h"
 #include "compiler/fusion/FusionLimits.h"
+#include "compiler/fusion/FusionRules.h"
 #include "compiler/fusion/Passes.h"
 #include "compiler/fusion/SplitWide.h"
 #include "compiler/graph/Slice.h"
@@ -196,6 +197,8 @@ private:
     if (countInputs(ops) + static_cast<int64_t>(outputs.size()) > limits::kMaxBuffers)
       return refuse("too-many-buffers", at,
                     "the kernel would read and write more buffers than registers can address");
+    if (Objection objection = objectionTo(ops))
+      return refuse(objection->first, at, objection->second);
     if (!plain) {
       FusionRefusal why;
       std::optional<FusionDomain> domain = FusionDomain::analyze(ops, outputs, why);
@@ -220,6 +223,15 @@ private:
     }
     graph_.merge(a, b);
     return true;
+  }
+
+  // The name of a user's rule, and what it says.
+  using Objection = std::optional<std::pair<std::string, std::string>>;
+  Objection objectionTo(llvm::ArrayRef<mlir::Operation *> ops) const {
+    for (const RegisteredFusionRule &each : rules_)
+      if (std::string why = each.rule(ops); !why.empty())
+        return std::pair(each.name, std::move(why));
+    return std::nullopt;
   }
 
   // Elementwise ops of one shape share a domain, whatever they are. No analysis is needed, so that
@@ -307,7 +319,8 @@ private:
     llvm::SmallVector<mlir::Value> outputs;
     graph_.collect(graph_.members(group), ops, outputs);
     if (static_cast<int64_t>(ops.size()) > kMaxFusionOps ||
-        countInputs(ops) + static_cast<int64_t>(outputs.size()) > limits::kMaxBuffers)
+        countInputs(ops) + static_cast<int64_t>(outputs.size()) > limits::kMaxBuffers ||
+        objectionTo(ops))
       return false;
     FusionRefusal why;
     std::optional<FusionDomain> domain = FusionDomain::analyze(ops, outputs, why);
@@ -444,6 +457,7 @@ private:
   }
 
   mlir::Block &block_;
+  const std::vector<RegisteredFusionRule> rules_ = registeredFusionRules();
   FusionGraph graph_;
   RefusalCollector refusals_;
   std::vector<Candidate> candidates_;

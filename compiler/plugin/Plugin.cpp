@@ -56,6 +56,9 @@ public:
                           llvm::StringRef version) override {
     keep(compiler::registerKernelPass(stage, std::move(factory), name.str(), version.str()));
   }
+  void registerFusionRule(llvm::StringRef name, llvm::StringRef version, FusionRule rule) override {
+    keep(compiler::registerFusionRule(name.str(), version.str(), std::move(rule)));
+  }
   const absl::Status &status() const {
     return status_;
   }

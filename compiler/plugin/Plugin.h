@@ -1,5 +1,5 @@
-// Extensions of users in libraries of their own: passes, providers, a planner, dialects, backends
-// and devices (through MLIR's C++ API), kernels and collective layers (plain C).
+// Extensions of users in libraries of their own: passes, providers, fusion rules, a planner,
+// dialects, backends and devices (through MLIR's C++ API), kernels and collective layers (plain C).
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include "compiler/backend/Backend.h"
 #include "compiler/claim/ProviderHooks.h"
 #include "compiler/codegen/KernelPasses.h"
+#include "compiler/fusion/FusionRules.h"
 #include "compiler/pipeline/PassHooks.h"
 #include "compiler/plan/PlannerHooks.h"
 #include "runtime/abi/weft_version.h"
@@ -35,6 +36,9 @@ public:
   // As compiler::registerKernelPass.
   virtual void registerKernelPass(KernelStage stage, PassFactory factory, llvm::StringRef name,
                                   llvm::StringRef version) = 0;
+  // As compiler::registerFusionRule.
+  virtual void registerFusionRule(llvm::StringRef name, llvm::StringRef version,
+                                  FusionRule rule) = 0;
 };
 
 // A plugin exports `extern "C" weft::compiler::PluginInfo weft_plugin()`. It is built against the

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds an extension against an installed Weft, with clang++ alone, and runs it. Also: how to build
 # them by hand.
-# Usage: test.sh pass|kernel_pass|gemm|planner|replaced_op|op|kernel|twice|distributed|allocator TREE FOLDER_OF_SOURCES WRITE_FLAGS
+# Usage: test.sh pass|kernel_pass|fusion_rule|gemm|planner|replaced_op|op|kernel|twice|distributed|allocator TREE FOLDER_OF_SOURCES WRITE_FLAGS
 #   TREE: what tools/install.sh installs, as //tools/install:tree makes it
 set -euo pipefail
 name=$1 tree=$(realpath "$2") sources=$(realpath "$3") write_flags=$(realpath "$4")
@@ -125,6 +125,15 @@ planner)
   expect "mine-room: placed" "$(cat log)"
   for program in own model; do ./$program --input x.npy --output $program.npy; done
   cmp own.npy model.npy || fail "other values"
+  ;;
+fusion_rule)
+  clang++-22 -O1 "$sources/plugin.cpp" $(plugin) -o small.so
+  clang++-22 -O1 "$sources/program.cpp" $(weft) -o program
+  expect "1 kernel(s)" "$(./program)"
+  out=$(WEFT_PLUGINS=./small.so ./program)
+  expect "4 kernel(s)" "$out"
+  expect "x mine-small: the kernel would have more than 2 ops" "$out"
+  [[ $(./program | head -1) == $(head -1 <<<"$out") ]] || fail "other values: $out"
   ;;
 replaced_op)
   clang++-22 -O1 "$sources/plugin.cpp" $(plugin) -o steep.so

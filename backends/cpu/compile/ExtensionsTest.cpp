@@ -8,6 +8,7 @@
 #include "backends/cpu/compile/Libraries.h"
 #include "compiler/claim/ProviderHooks.h"
 #include "compiler/codegen/KernelPasses.h"
+#include "compiler/fusion/FusionRules.h"
 #include "compiler/link/Aot.h"
 #include "compiler/plan/PlannerHooks.h"
 #include "dialects/weft/ir/Weft.h"
@@ -32,24 +33,28 @@ func.func @main(%x: tensor<32x32xf32>) -> tensor<32x32xf32> {
   return %3 : tensor<32x32xf32>
 })";
 
-template <typename Use> auto withModule(const Use &use) {
+template <typename Use> auto withModule(const Use &use, const char *program = kProgram) {
   mlir::DialectRegistry registry;
   (*compiler::findBackend("cpu"))->registerDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
-  auto module = mlir::parseSourceString<mlir::ModuleOp>(kProgram, &context);
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(program, &context);
   return use(*module);
 }
 
-absl::StatusOr<std::shared_ptr<runtime::Executable>> compile(CompileReport *report = nullptr) {
-  return withModule([&](mlir::ModuleOp module) {
-    return (*compiler::findBackend("cpu"))->compile(module, {}, report);
-  });
+absl::StatusOr<std::shared_ptr<runtime::Executable>> compile(CompileReport *report = nullptr,
+                                                             const char *program = kProgram) {
+  return withModule(
+      [&](mlir::ModuleOp module) {
+        return (*compiler::findBackend("cpu"))->compile(module, {}, report);
+      },
+      program);
 }
 
 // The result for an input whose elements are all 1/32.
-absl::StatusOr<std::vector<float>> evaluate(CompileReport *report = nullptr) {
-  auto executable = compile(report);
+absl::StatusOr<std::vector<float>> evaluate(CompileReport *report = nullptr,
+                                            const char *program = kProgram) {
+  auto executable = compile(report, program);
   if (!executable.ok())
     return executable.status();
   std::vector<std::shared_ptr<runtime::Buffer>> inputs(1), outputs(1);
@@ -84,6 +89,7 @@ protected:
     compiler::clearRegisteredProviders();
     compiler::clearRegisteredPlanner();
     compiler::clearRegisteredKernelPasses();
+    compiler::clearRegisteredFusionRules();
   }
   const std::string keyBefore_ = key();
 };
@@ -239,6 +245,37 @@ TEST_F(Extensions, AheadOfTimeAProviderNeedsALibrary) {
   result = withModule(
       [&](mlir::ModuleOp module) { return compiler::compileAheadOfTime(module, options); });
   EXPECT_TRUE(result.ok()) << result.status();
+}
+
+//===-- Rules of what fuses -------------------------------------------------------------------===//
+
+constexpr const char *kChain = R"(
+func.func @main(%x: tensor<32x32xf32>) -> tensor<32x32xf32> {
+  %0 = weft.tanh %x : tensor<32x32xf32>
+  %1 = weft.neg %0 : tensor<32x32xf32>
+  %2 = weft.exp %1 : tensor<32x32xf32>
+  %3 = weft.abs %2 : tensor<32x32xf32>
+  return %3 : tensor<32x32xf32>
+})";
+
+TEST_F(Extensions, ARuleOfWhatFusesMayObject) {
+  CompileReport before, report;
+  auto expected = evaluate(&before, kChain);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  EXPECT_EQ(before.kernels, 1);
+  ASSERT_TRUE(compiler::registerFusionRule("pairs", "3", [](llvm::ArrayRef<mlir::Operation *> ops) {
+                return std::string(ops.size() > 2 ? "more than two ops" : "");
+              }).ok());
+  auto values = evaluate(&report, kChain);
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(*values, *expected);
+  EXPECT_EQ(report.kernels, 2);
+  EXPECT_TRUE(says(report, "x pairs: more than two ops (first: weft."));
+  EXPECT_NE(key().find("fusion-rule pairs 3\n"), std::string::npos) << key();
+  EXPECT_TRUE(says(compiler::registerFusionRule("", "1", nullptr), "no name"));
+  EXPECT_TRUE(says(compiler::registerFusionRule("none", "1", nullptr), "no function"));
+  compiler::clearRegisteredFusionRules();
+  EXPECT_EQ(key(), keyBefore_);
 }
 
 //===-- A planner -----------------------------------------------------------------------------===//
