@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "compiler/pipeline/Registrations.h"
-#include "mlir/Support/LLVM.h"
+#include "mlir/IR/Operation.h"
 #include "llvm/ADT/ArrayRef.h"
 
 namespace weft::compiler {

@@ -66,7 +66,7 @@ std::vector<std::pair<std::string, OpAttribute>> attributes_of(const Signature &
 void record_replaced(const Signature &signature, llvm::ArrayRef<const Var *> operands,
                      llvm::SmallVectorImpl<Var> &results) {
   std::string name = signature.name.getStringRef().str();
-  llvm::SmallVector<const TypeInfo *, 2> types = signature.results;
+  llvm::SmallVector<const TypeInfo *, 1> types = signature.results;
   std::shared_ptr<const OpReplacement> replacement = signature.replacement;
   OpCall call{{}, attributes_of(signature)};
   for (const Var *operand : operands)

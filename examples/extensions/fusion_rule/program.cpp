@@ -5,7 +5,7 @@
 #include "weft/weft.h"
 
 int main() {
-  weft::Tensor x = weft::linspace(0.1, 1, 1000);
+  weft::Tensor x = weft::linspace(0.1, 1, 1000).eval();
   weft::Tensor y = weft::neg(weft::sin(weft::abs(weft::cos(x))));
   y = weft::log(weft::sqrt(weft::tanh(weft::exp(y))));
   weft::Evaluation evaluation = weft::explain(y);
