@@ -197,8 +197,6 @@ private:
     if (countInputs(ops) + static_cast<int64_t>(outputs.size()) > limits::kMaxBuffers)
       return refuse("too-many-buffers", at,
                     "the kernel would read and write more buffers than registers can address");
-    if (Objection objection = objectionTo(ops))
-      return refuse(objection->first, at, objection->second);
     if (!plain) {
       FusionRefusal why;
       std::optional<FusionDomain> domain = FusionDomain::analyze(ops, outputs, why);
@@ -221,6 +219,8 @@ private:
     case FusionGraph::Order::TooFar:
       return refuse("too-far", at, "too many ops lie between the two to look at");
     }
+    if (Objection objection = objectionTo(ops))
+      return refuse(objection->first, at, objection->second);
     graph_.merge(a, b);
     return true;
   }
