@@ -51,10 +51,10 @@ def _precompiled_header_impl(ctx):
     )
     return [
         # Without what deps link.
-        CcInfo(compilation_context = cc_common.merge_cc_infos(cc_infos = [
+        cc_common.merge_cc_infos(cc_infos = [
             CcInfo(compilation_context = context),
             CcInfo(compilation_context = cc_common.create_compilation_context(headers = depset([precompiled, ctx.file.header]))),
-        ]).compilation_context),
+        ]),
         platform_common.TemplateVariableInfo({ctx.attr.variable: precompiled.path}),
     ]
 
