@@ -201,6 +201,26 @@ TEST(Fusions, TransposesInBlocks) {
               "%1: tensor<90x70xi1>", 0);
 }
 
+// Images of few channels, whole vectors of pixels and some more: alone, beside what is read in the
+// result's order, and beside a number a channel.
+TEST(Fusions, TransposesOfFewColumns) {
+  for (const char *element : {"f32", "f64", "i8", "bf16"})
+    for (const char *channels : {"2", "3", "4", "5"})
+      for (const char *pixels : {"5", "64", "77", "200"}) {
+        auto of = [&](const std::string &text) {
+          return replaced(replaced(replaced(text, "C", channels), "P", pixels), "E", element);
+        };
+        std::string turn = of("%0 = weft.transpose %x, [0, 2, 1] : tensor<2xCxPxE>\n");
+        checkFusion(of("%x: tensor<2xCxPxE>"), turn, of("%0: tensor<2xPxCxE>"), 0);
+        checkFusion(of("%x: tensor<2xCxPxE>, %y: tensor<2xPxCxE>, %z: tensor<1x1xCxE>"),
+                    turn + of(R"(
+    %1 = weft.maximum %0, %y : tensor<2xPxCxE>
+    %2 = weft.broadcast %z : tensor<1x1xCxE> to tensor<2xPxCxE>
+    %3 = weft.minimum %1, %2 : tensor<2xPxCxE>)"),
+                    of("%3: tensor<2xPxCxE>"), 0);
+      }
+}
+
 // A chain of writes is code of its length, not of its power of two; one that reads what it wrote is
 // refused by name.
 TEST(Fusions, ChainsOfWrites) {

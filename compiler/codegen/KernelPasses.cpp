@@ -1,10 +1,8 @@
 #include "compiler/codegen/KernelPasses.h"
 
-#include <atomic>
 #include <map>
-#include <mutex>
-#include <vector>
 
+#include "compiler/pipeline/Registry.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/PassManager.h"
@@ -12,28 +10,14 @@
 namespace weft::compiler {
 namespace {
 
-constexpr const char *kKind = "kernel-pass"; // of registrations
-
 struct KernelPass {
   KernelStage stage;
   PassFactory factory;
   std::string name;
 };
 
-struct Registry {
-  std::mutex mutex;
-  std::vector<KernelPass> passes;
-  uint64_t changes = 0;
-  std::atomic<uint64_t> generation{0};
-
-  void changed() {
-    ++changes;
-    generation.store(passes.empty() ? 0 : changes, std::memory_order_release);
-  }
-};
-
-Registry &registry() {
-  static Registry *registry = new Registry;
+Registry<KernelPass> &registry() {
+  static auto *registry = new Registry<KernelPass>("kernel-pass");
   return *registry;
 }
 
@@ -83,40 +67,25 @@ mlir::LogicalResult run(const KernelPass &hook, mlir::ModuleOp kernel) {
 
 absl::Status registerKernelPass(KernelStage stage, PassFactory factory, std::string name,
                                 std::string version) {
-  if (name.empty() || !factory)
-    return absl::InvalidArgumentError("the kernel pass '" + name +
-                                      (name.empty() ? "' has no name" : "' has no factory"));
-  {
-    std::lock_guard lock(registry().mutex);
-    registry().passes.push_back({stage, std::move(factory), name});
-    registry().changed();
-  }
-  addRegistration({kKind, std::move(name), std::move(version), nameOf(stage).str()});
-  return absl::OkStatus();
+  if (absl::Status status = checkParts("kernel pass", name, factory != nullptr, "factory");
+      !status.ok())
+    return status;
+  return registry().add({stage, std::move(factory), name}, name, std::move(version),
+                        nameOf(stage).str());
 }
 
 void clearRegisteredKernelPasses() {
-  {
-    std::lock_guard lock(registry().mutex);
-    registry().passes.clear();
-    registry().changed();
-  }
-  removeRegistrations(kKind);
+  registry().clear();
 }
 
 uint64_t registeredKernelPassesGeneration() {
-  return registry().generation.load(std::memory_order_acquire);
+  return registry().generation();
 }
 
 mlir::LogicalResult runKernelPasses(mlir::ModuleOp kernel, llvm::StringRef stage) {
   if (registeredKernelPassesGeneration() == 0)
     return mlir::success();
-  std::vector<KernelPass> hooks;
-  {
-    std::lock_guard lock(registry().mutex);
-    hooks = registry().passes;
-  }
-  for (const KernelPass &hook : hooks)
+  for (const KernelPass &hook : registry().things())
     if (nameOf(hook.stage) == stage && mlir::failed(run(hook, kernel)))
       return mlir::failure();
   return mlir::success();

@@ -25,6 +25,9 @@ static constexpr int64_t kCrowdedStride = 2048;
 // Ops of a fusion up to which the rows of a tile are emitted one by one, each from the register
 // that it is in; others loop over a scratch tile, or their code would grow sixteenfold.
 static constexpr size_t kUnrolledOps = 4;
+// Columns up to which those of kTile rows are packed into as many vectors (an image's channels):
+// each takes a shuffle a column, where rows of so few lanes would be stored one by one, masked.
+static constexpr int64_t kPackedColumns = 4;
 
 // First in blocks of 4 x 4, each in 128 bits of a register where elements have 32: there x86
 // interleaves two registers in one instruction. Then pairs of registers exchange blocks.
@@ -59,6 +62,25 @@ void transposeTile(ElementEmitter &e, llvm::MutableArrayRef<Value> v) {
       v[i + distance] = shuffle(
           a, b, [&](int64_t lane) { return lane & distance ? lane + kTile : lane + distance; });
     }
+}
+
+// The elements of kTile rows of v.size() columns, row after row: each v is a column.
+static llvm::SmallVector<Value> packColumns(ElementEmitter &e, llvm::ArrayRef<Value> v) {
+  int64_t columns = static_cast<int64_t>(v.size());
+  llvm::SmallVector<Value> packed;
+  for (int64_t k = 0; k < columns; ++k) {
+    Value lanes = v[0];
+    for (int64_t column = 1; column < columns; ++column) {
+      llvm::SmallVector<int64_t> from;
+      for (int64_t lane = 0; lane < kTile; ++lane) {
+        int64_t row = (k * kTile + lane) / columns, here = (k * kTile + lane) % columns;
+        from.push_back(here == column ? kTile + row : column > 1 ? lane : here == 0 ? row : 0);
+      }
+      lanes = e.make<vector::ShuffleOp>(lanes, v[column], from);
+    }
+    packed.push_back(lanes);
+  }
+  return packed;
 }
 
 int32_t transposedAtom(KernelBuilder &kernel) {
@@ -110,6 +132,8 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
       kernel.ops.size() <= kUnrolledOps && llvm::all_of(inputs, [&](const Input &input) {
         return memoryType(elementOf(input.argument)) == elementOf(input.argument);
       });
+  // Where rows lie one after the other.
+  bool packs = unrolled && columns <= kPackedColumns && domain.outer().back() == along;
 
   if (!unrolled)
     for (Input &input : inputs)
@@ -166,6 +190,10 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
             f.e.load(f.function.getArgument(input.number), element,
                      space.linearize(f.position(input.argument, atoms), shape), mask)));
       }
+      if (packs) {
+        transposed.push_back(packColumns(f.e, lines));
+        continue;
+      }
       // Lanes of columns that do not exist hold what is never read.
       lines.resize(kTile, lines.front());
       transposeTile(f.e, lines);
@@ -174,10 +202,11 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
                   space.add(space.lane(kTile), row * kTile), nullptr);
       transposed.push_back(std::move(lines));
     }
-    auto emitRow = [&](const Index &row) {
-      atoms[along] = space.add(firstRow, row);
-      atoms[domain.inner().back()] = space.add(firstColumn, space.lane(width));
-      Value mask = f.e.tailMask(width);
+    // `lanes` elements, in the lanes of line `line` of each of `transposed`, else from scratch.
+    auto emitLine = [&](const Index &row, const Index &column, int64_t lanes, const Index &line) {
+      atoms[along] = row;
+      atoms[domain.inner().back()] = column;
+      Value mask = f.e.tailMask(lanes);
       trackReads(f, &sweep, 0, atoms);
       for (auto [number, input] : llvm::enumerate(inputs)) {
         // Read out of step with the output's stores.
@@ -185,15 +214,15 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
           inPlace[{i, input.number}] = false;
         Value scratch =
             unrolled ? Value() : f.scratch(input.offset, kTile * kTile, elementOf(input.argument));
-        Value line = unrolled ? transposed[number][row.constant] : Value();
+        Value value = unrolled ? transposed[number][line.constant] : Value();
         auto here = f.position(input.argument, atoms);
-        Index at = space.add(space.scale(row, kTile), space.lane(width));
+        Index at = space.add(space.scale(line, kTile), space.lane(lanes));
         f.e.setKnown(kernel.lowered.lookup(input.argument),
-                     [&f, scratch, line, here, at, element = elementOf(input.argument)](
+                     [&f, scratch, value, here, at, element = elementOf(input.argument)](
                          llvm::ArrayRef<Index> position, Value lanes) {
                        if (position != llvm::ArrayRef(here))
                          return Value();
-                       return line ? line : f.e.load(scratch, element, at, lanes);
+                       return value ? value : f.e.load(scratch, element, at, lanes);
                      });
       }
       llvm::SmallVector<std::pair<Value, Index>> values;
@@ -209,7 +238,19 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
       for (auto [i, value] : llvm::zip(sweep.stores, values))
         f.e.store(f.output(i), value.first, value.second, mask);
     };
-    if (unrolled)
+    auto emitRow = [&](const Index &row) {
+      emitLine(space.add(firstRow, row), space.add(firstColumn, space.lane(width)), width, row);
+    };
+    auto emitPacked = [&](int64_t number) {
+      int64_t first = number * kTile, lanes = std::min(height * columns - first, kTile);
+      Index at = space.add(space.scale(firstRow, columns), space.add(space.lane(lanes), first));
+      auto [row, column] = space.divide(at, columns);
+      emitLine(row, column, lanes, Index::of(number));
+    };
+    if (packs)
+      for (int64_t number = 0; number * kTile < height * columns; ++number)
+        emitPacked(number);
+    else if (unrolled)
       for (int64_t row = 0; row < height; ++row)
         emitRow(Index::of(row));
     else
