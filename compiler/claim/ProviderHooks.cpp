@@ -1,27 +1,47 @@
 #include "compiler/claim/ProviderHooks.h"
 
-#include <atomic>
 #include <map>
 #include <mutex>
 
+#include "compiler/pipeline/Registry.h"
 #include "runtime/executable/library_call.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace weft::compiler {
 namespace {
 
-constexpr const char *kKind = "provider"; // of registrations
-
-struct Registry {
-  std::mutex mutex;
-  std::map<std::string, std::vector<std::string>> reserved; // by backend
-  std::vector<ProviderRegistration> providers;
-  std::atomic<uint64_t> generation{0};
-};
-
-Registry &registry() {
-  static Registry *registry = new Registry;
+Registry<ProviderRegistration> &registry() {
+  static auto *registry = new Registry<ProviderRegistration>("provider");
   return *registry;
+}
+
+// Backends that take providers.
+struct Backends {
+  std::mutex mutex;
+  std::map<std::string, std::vector<std::string>> reserved; // prefixes of names
+};
+Backends &backends() {
+  static Backends *backends = new Backends;
+  return *backends;
+}
+
+// Why the backend takes none of this name.
+absl::Status refusal(const std::string &name, const std::string &backend, const std::string &what) {
+  std::lock_guard lock(backends().mutex);
+  auto found = backends().reserved.find(backend);
+  if (found == backends().reserved.end()) {
+    std::string known;
+    for (auto &[other, reserved] : backends().reserved)
+      known += (known.empty() ? "" : ", ") + other;
+    return absl::NotFoundError(
+        what + "is for the backend '" + backend +
+        "', which takes none of users; those that do: " + (known.empty() ? "none" : known));
+  }
+  for (const std::string &prefix : found->second)
+    if (llvm::StringRef(name).starts_with(prefix))
+      return absl::AlreadyExistsError(what + "has a name of the backend's own: names in '" +
+                                      prefix + "' are taken");
+  return absl::OkStatus();
 }
 
 // Why it cannot be, as far as it alone says.
@@ -46,56 +66,36 @@ absl::Status registerProvider(ProviderRegistration given) {
     return absl::InvalidArgumentError(what + why);
   if (given.library.entries.empty())
     given.library.entries = name;
-  {
-    std::lock_guard lock(registry().mutex);
-    auto backend = registry().reserved.find(given.backend);
-    if (backend == registry().reserved.end()) {
-      std::string known;
-      for (auto &[other, reserved] : registry().reserved)
-        known += (known.empty() ? "" : ", ") + other;
-      return absl::NotFoundError(
-          what + "is for the backend '" + given.backend +
-          "', which takes none of users; those that do: " + (known.empty() ? "none" : known));
-    }
-    for (const std::string &prefix : backend->second)
-      if (llvm::StringRef(name).starts_with(prefix))
-        return absl::AlreadyExistsError(what + "has a name of the backend's own: names in '" +
-                                        prefix + "' are taken");
-    for (const ProviderRegistration &other : registry().providers)
-      if (other.backend == given.backend && other.provider->name() == name)
-        return absl::AlreadyExistsError(what + "is registered already, by this name");
-    registry().providers.push_back(given);
-    ++registry().generation;
-  }
-  addRegistration({kKind, name, given.version, given.backend});
-  return absl::OkStatus();
+  if (absl::Status status = refusal(name, given.backend, what); !status.ok())
+    return status;
+  return registry().add(given, name, given.version, given.backend,
+                        [&](const std::vector<ProviderRegistration> &others) {
+                          for (const ProviderRegistration &other : others)
+                            if (other.backend == given.backend && other.provider->name() == name)
+                              return absl::AlreadyExistsError(
+                                  what + "is registered already, by this name");
+                          return absl::OkStatus();
+                        });
 }
 
 void clearRegisteredProviders() {
-  {
-    std::lock_guard lock(registry().mutex);
-    registry().providers.clear();
-    ++registry().generation;
-  }
-  removeRegistrations(kKind);
+  registry().clear();
 }
 
 std::vector<ProviderRegistration> registeredProviders(llvm::StringRef backend) {
-  std::lock_guard lock(registry().mutex);
-  std::vector<ProviderRegistration> result;
-  for (const ProviderRegistration &each : registry().providers)
-    if (each.backend == backend)
-      result.push_back(each);
+  std::vector<ProviderRegistration> result = registry().things();
+  llvm::erase_if(result,
+                 [&](const ProviderRegistration &each) { return each.backend != backend; });
   return result;
 }
 
 uint64_t registeredProvidersGeneration() {
-  return registry().generation.load(std::memory_order_acquire);
+  return registry().generation();
 }
 
 void acceptProviders(std::string backend, std::vector<std::string> reserved) {
-  std::lock_guard lock(registry().mutex);
-  registry().reserved[std::move(backend)] = std::move(reserved);
+  std::lock_guard lock(backends().mutex);
+  backends().reserved[std::move(backend)] = std::move(reserved);
 }
 
 } // namespace weft::compiler

@@ -1,47 +1,29 @@
 #include "compiler/fusion/FusionRules.h"
 
-#include <mutex>
+#include "compiler/pipeline/Registry.h"
 
 namespace weft::compiler {
 namespace {
 
-constexpr const char *kKind = "fusion-rule"; // of registrations
-
-struct Registry {
-  std::mutex mutex;
-  std::vector<RegisteredFusionRule> rules;
-};
-
-Registry &registry() {
-  static Registry *registry = new Registry;
+Registry<RegisteredFusionRule> &registry() {
+  static auto *registry = new Registry<RegisteredFusionRule>("fusion-rule");
   return *registry;
 }
 
 } // namespace
 
 absl::Status registerFusionRule(std::string name, std::string version, FusionRule rule) {
-  if (name.empty() || !rule)
-    return absl::InvalidArgumentError("the fusion rule '" + name +
-                                      (name.empty() ? "' has no name" : "' has no function"));
-  {
-    std::lock_guard lock(registry().mutex);
-    registry().rules.push_back({name, std::move(rule)});
-  }
-  addRegistration({kKind, std::move(name), std::move(version), ""});
-  return absl::OkStatus();
+  if (absl::Status status = checkParts("fusion rule", name, rule != nullptr); !status.ok())
+    return status;
+  return registry().add({name, std::move(rule)}, name, std::move(version));
 }
 
 void clearRegisteredFusionRules() {
-  {
-    std::lock_guard lock(registry().mutex);
-    registry().rules.clear();
-  }
-  removeRegistrations(kKind);
+  registry().clear();
 }
 
 std::vector<RegisteredFusionRule> registeredFusionRules() {
-  std::lock_guard lock(registry().mutex);
-  return registry().rules;
+  return registry().things();
 }
 
 } // namespace weft::compiler

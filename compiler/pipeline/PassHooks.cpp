@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "compiler/pipeline/Registry.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
@@ -13,8 +14,6 @@
 namespace weft::compiler {
 
 namespace {
-
-constexpr const char *kKind = "pass"; // of registrations
 
 // Runs a textual pipeline on the module: how a pipeline takes the place of one pass.
 class PipelinePass : public mlir::PassWrapper<PipelinePass, mlir::OperationPass<mlir::ModuleOp>> {
@@ -38,15 +37,19 @@ private:
   mlir::OpPassManager passes_;
 };
 
-struct Registry {
-  std::mutex mutex;
-  std::vector<RegisteredPass> passes;
-  std::vector<std::string> plugins;
-};
-
-Registry &registry() {
-  static Registry *registry = new Registry;
+Registry<RegisteredPass> &registry() {
+  static auto *registry = new Registry<RegisteredPass>("pass");
   return *registry;
+}
+
+// The files that were loaded.
+struct Plugins {
+  std::mutex mutex;
+  std::vector<std::string> files;
+};
+Plugins &plugins() {
+  static Plugins *plugins = new Plugins;
+  return *plugins;
 }
 
 class GlobalRegistrar : public PassRegistrar {
@@ -65,12 +68,11 @@ template <typename... Args> llvm::Error error(const char *format, const Args &..
 
 void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name,
                   llvm::StringRef version) {
-  {
-    std::lock_guard lock(registry().mutex);
-    registry().passes.push_back({phase, position, std::move(factory), name.str(), version.str()});
-  }
   llvm::StringRef where = position == Position::Before ? "before " : "after ";
-  addRegistration({kKind, name.str(), version.str(), (where + phaseInfo(phase).name).str()});
+  registry()
+      .add({phase, position, std::move(factory), name.str(), version.str()}, name.str(),
+           version.str(), (where + phaseInfo(phase).name).str())
+      .IgnoreError(); // nothing is refused
 }
 
 llvm::Error registerPassPipeline(Phase phase, Position position, llvm::StringRef pipeline,
@@ -90,8 +92,8 @@ llvm::Error registerPassPipeline(Phase phase, Position position, llvm::StringRef
 llvm::Error loadPassPlugin(llvm::StringRef path) {
   std::string file = path.str(), message;
   {
-    std::lock_guard lock(registry().mutex);
-    if (llvm::is_contained(registry().plugins, file))
+    std::lock_guard lock(plugins().mutex);
+    if (llvm::is_contained(plugins().files, file))
       return error("the pass plugin %s is loaded already", file.c_str());
   }
   llvm::sys::DynamicLibrary library =
@@ -119,22 +121,17 @@ llvm::Error loadPassPlugin(llvm::StringRef path) {
         "%s is no pass plugin: it exports neither weft_pass_plugin nor mlirGetPassPluginInfo",
         file.c_str());
   }
-  std::lock_guard lock(registry().mutex);
-  registry().plugins.push_back(std::move(file));
+  std::lock_guard lock(plugins().mutex);
+  plugins().files.push_back(std::move(file));
   return llvm::Error::success();
 }
 
 void clearRegisteredPasses() {
-  {
-    std::lock_guard lock(registry().mutex);
-    registry().passes.clear();
-  }
-  removeRegistrations(kKind);
+  registry().clear();
 }
 
 std::vector<RegisteredPass> registeredPasses() {
-  std::lock_guard lock(registry().mutex);
-  return registry().passes;
+  return registry().things();
 }
 
 } // namespace weft::compiler

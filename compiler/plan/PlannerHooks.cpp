@@ -1,54 +1,42 @@
 #include "compiler/plan/PlannerHooks.h"
 
 #include <algorithm>
-#include <mutex>
 
+#include "compiler/pipeline/Registry.h"
 #include "compiler/plan/Lifetimes.h"
 #include "runtime/core/alignment.h"
 
 namespace weft::compiler {
 namespace {
 
-constexpr const char *kKind = "planner"; // of registrations
-
-struct Registry {
-  std::mutex mutex;
-  std::optional<RegisteredPlanner> planner;
-};
-
-Registry &registry() {
-  static Registry *registry = new Registry;
+Registry<RegisteredPlanner> &registry() {
+  static auto *registry = new Registry<RegisteredPlanner>("planner");
   return *registry;
 }
 
 } // namespace
 
 absl::Status registerPlanner(std::string name, std::string version, Planner planner) {
-  if (name.empty() || !planner)
-    return absl::InvalidArgumentError("the planner '" + name +
-                                      (name.empty() ? "' has no name" : "' has no function"));
-  {
-    std::lock_guard lock(registry().mutex);
-    if (registry().planner)
-      return absl::AlreadyExistsError("the planner '" + name + "' cannot be registered beside '" +
-                                      registry().planner->name + "': there is one at a time");
-    registry().planner = RegisteredPlanner{name, std::move(planner)};
-  }
-  addRegistration({kKind, std::move(name), std::move(version), ""});
-  return absl::OkStatus();
+  if (absl::Status status = checkParts("planner", name, planner != nullptr); !status.ok())
+    return status;
+  return registry().add({name, std::move(planner)}, name, std::move(version), "",
+                        [&](const std::vector<RegisteredPlanner> &others) {
+                          return others.empty()
+                                     ? absl::OkStatus()
+                                     : absl::AlreadyExistsError(
+                                           "the planner '" + name +
+                                           "' cannot be registered beside '" + others[0].name +
+                                           "': there is one at a time");
+                        });
 }
 
 void clearRegisteredPlanner() {
-  {
-    std::lock_guard lock(registry().mutex);
-    registry().planner.reset();
-  }
-  removeRegistrations(kKind);
+  registry().clear();
 }
 
 std::optional<RegisteredPlanner> registeredPlanner() {
-  std::lock_guard lock(registry().mutex);
-  return registry().planner;
+  std::vector<RegisteredPlanner> one = registry().things();
+  return one.empty() ? std::nullopt : std::optional(std::move(one[0]));
 }
 
 absl::StatusOr<Packing> packBy(const RegisteredPlanner &planner,

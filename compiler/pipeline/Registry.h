@@ -1,0 +1,81 @@
+// One kind of things that users register: the list, its lock, and its part of keys.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "compiler/pipeline/Registrations.h"
+
+namespace weft::compiler {
+
+// All functions may be called from any thread. A registry is never destroyed: threads that outlive
+// main() may still compile.
+template <typename T> class Registry {
+public:
+  // kind: Registration::kind of its things ("fusion-rule").
+  explicit Registry(const char *kind) : kind_(kind) {}
+
+  // Adds a thing behind the others. refuse, if given, sees them first: an error leaves all as it is.
+  template <typename Refuse>
+  absl::Status add(T thing, std::string name, std::string version, std::string place,
+                   Refuse refuse) {
+    {
+      std::lock_guard lock(mutex_);
+      if (absl::Status status = refuse(things_); !status.ok())
+        return status;
+      things_.push_back(std::move(thing));
+      changed();
+    }
+    addRegistration({kind_, std::move(name), std::move(version), std::move(place)});
+    return absl::OkStatus();
+  }
+  absl::Status add(T thing, std::string name, std::string version, std::string place = "") {
+    return add(std::move(thing), std::move(name), std::move(version), std::move(place),
+               [](const std::vector<T> &) { return absl::OkStatus(); });
+  }
+
+  // In the order of registration.
+  std::vector<T> things() const {
+    std::lock_guard lock(mutex_);
+    return things_;
+  }
+  void clear() {
+    {
+      std::lock_guard lock(mutex_);
+      things_.clear();
+      changed();
+    }
+    removeRegistrations(kind_);
+  }
+  // 0 while there are none; another number after each change. For keys of caches in memory.
+  uint64_t generation() const {
+    return generation_.load(std::memory_order_acquire);
+  }
+
+private:
+  void changed() {
+    ++changes_;
+    generation_.store(things_.empty() ? 0 : changes_, std::memory_order_release);
+  }
+
+  const char *kind_;
+  mutable std::mutex mutex_;
+  std::vector<T> things_;
+  uint64_t changes_ = 0;
+  std::atomic<uint64_t> generation_{0};
+};
+
+// InvalidArgument where what is registered lacks its name, or its function (called `part`).
+inline absl::Status checkParts(const std::string &kind, const std::string &name, bool hasPart,
+                               const std::string &part = "function") {
+  if (!name.empty() && hasPart)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError("the " + kind + " '" + name +
+                                    (name.empty() ? "' has no name" : "' has no " + part));
+}
+
+} // namespace weft::compiler
