@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include "backends/cpu/device/convolution_parts.h"
 #include "backends/cpu/device/library_registry.h"
 #include "backends/cpu/device/widened_call.h"
 #include "runtime/core/float16.h"
@@ -280,6 +281,47 @@ TEST(Convolution, TakesImagesWithChannelsLast) {
       EXPECT_EQ(again[2], last[2]) << kind << ": two threads give other bits than one";
       p.channels_last = false;
     }
+}
+
+// Few images with channels last: the parts are rows of the result, some of which read nothing but
+// padding, and whose windows end before the image does.
+TEST(Convolution, PartsOfFewImagesAreRows) {
+  auto four = [](const Ints &dims) {
+    return std::array<int64_t, 4>{dims[0], dims[1], dims[2], dims[3]};
+  };
+  for (const Problem &p : {Problem{{1, 3, 60, 61}, {64, 3, 11, 11}, 4, 2},
+                           {{2, 3, 63, 40}, {32, 3, 7, 7}, 3, 3},
+                           {{1, 8, 40, 40}, {40, 8, 5, 5}, 1, 2, 2},
+                           {{1, 4, 20, 30}, {60, 4, 3, 3}, 1, 9, 1},
+                           {{1, 30, 33, 35}, {31, 30, 2, 2}, 5, 0}}) {
+    LibraryCall row_major = p.call("forward");
+    Values values = random_operands(row_major);
+    std::vector<double> sums, sizes;
+    expected(p, "forward", values, sums, sizes);
+    values[0] = with_channels_last(values[0], p.image);
+    std::vector<float> wanted =
+        with_channels_last(std::vector<float>(sums.begin(), sums.end()), p.result());
+    ConvolutionProblem problem;
+    problem.image = four(p.image), problem.weight = four(p.weight);
+    problem.result = four(p.result());
+    problem.strides = {p.stride, p.stride}, problem.padding = {p.padding, p.padding};
+    problem.dilation = {p.dilation, p.dilation};
+    problem.channels_last = true;
+    std::vector<std::vector<float>> results;
+    for (int threads : {1, 2, 3}) {
+      auto state = convolution_in_parts(problem, threads);
+      ASSERT_TRUE(state.ok()) << state.status();
+      std::vector<char> scratch(static_cast<size_t>((*state)->scratch_bytes()) + 64);
+      void *aligned = reinterpret_cast<void *>(
+          (reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64);
+      std::vector<float> &result = results.emplace_back(wanted.size(), -7);
+      std::vector<void *> operands = {values[0].data(), values[1].data(), result.data()};
+      ASSERT_TRUE((*state)->run(operands, aligned).ok());
+      EXPECT_EQ(result, results[0]) << threads << " threads";
+    }
+    for (size_t i = 0; i < wanted.size(); ++i)
+      ASSERT_NEAR(results[0][i], wanted[i], 1e-4) << p.weight[2] << " taps, element " << i;
+  }
 }
 
 // The kernel of ours: channels that fill no vector, windows that reach into the padding on both

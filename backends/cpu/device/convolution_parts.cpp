@@ -17,6 +17,28 @@ int64_t elements(const std::array<int64_t, 4> &dims) {
   return dims[0] * dims[1] * dims[2] * dims[3];
 }
 
+// Some of what a part would compute: channels of the result, or its rows.
+struct Block {
+  int64_t first, count;
+};
+Block block_of(int64_t all, int64_t blocks, int64_t number) {
+  int64_t rest = all % blocks;
+  return {all / blocks * number + std::min(number, rest), all / blocks + (number < rest)};
+}
+
+// Has the part compute these rows of its result, which all read some of the image; returns the first
+// row of the image that they read.
+int64_t take_rows(ConvolutionProblem &part, const Block &rows) {
+  int64_t first = rows.first * part.strides[0] - part.padding[0],
+          end = first + (rows.count - 1) * part.strides[0] +
+                part.dilation[0] * (part.weight[2] - 1) + 1;
+  int64_t begin = std::max<int64_t>(first, 0);
+  part.padding[0] = begin - first;
+  part.image[2] = std::min(end, part.image[2]) - begin;
+  part.result[2] = rows.count;
+  return begin;
+}
+
 class PartsState : public runtime::LibraryCallState {
 public:
   absl::Status build(const ConvolutionProblem &problem, int threads) {
@@ -28,27 +50,36 @@ public:
     int64_t most =
         static_cast<int64_t>(std::clamp(flops / double(kPartFlops), 1.0, double(kMostParts)));
     int64_t ranges = std::min(images, most), blocks = 1;
-    if (forward && problem.groups == 1 && !problem.channels_last && ranges == images)
-      blocks = std::clamp<int64_t>(channels / kPartChannels, 1, most / ranges);
+    bool by_rows = problem.channels_last,
+         all_read = problem.padding[0] <= problem.dilation[0] * (problem.weight[2] - 1);
+    if (forward && problem.groups == 1 && ranges == images && (!by_rows || all_read))
+      blocks = std::clamp<int64_t>(by_rows ? problem.result[2] : channels / kPartChannels, 1,
+                                   most / ranges);
     int64_t image_bytes = elements(problem.image) / images *
                           byte_size(forward ? problem.dtype : problem.computed),
             result_bytes = elements(problem.result) / images *
                            byte_size(forward ? problem.computed : problem.dtype);
     for (int64_t i = 0, first = 0; i < ranges; ++i) {
       int64_t count = images / ranges + (i < images % ranges);
-      for (int64_t j = 0, channel = 0; j < blocks; ++j) {
+      for (int64_t j = 0; j < blocks; ++j) {
         ConvolutionProblem part = problem;
         part.image[0] = part.result[0] = count;
-        int64_t some = channels / blocks + (j < channels % blocks);
-        if (blocks > 1)
-          part.weight[0] = part.result[1] = some;
+        int64_t channel = 0, at_image = first * image_bytes, at_result = first * result_bytes;
+        if (blocks > 1 && by_rows) {
+          Block rows = block_of(problem.result[2], blocks, j);
+          at_image += image_bytes / problem.image[2] * take_rows(part, rows);
+          at_result += result_bytes / problem.result[2] * rows.first;
+        } else if (blocks > 1) {
+          Block some = block_of(channels, blocks, j);
+          channel = some.first;
+          part.weight[0] = part.result[1] = some.count;
+          at_result += result_bytes / channels * channel;
+        }
         absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
             OnednnConvolution::create(part, 1, 1);
         if (!convolution.ok())
           return convolution.status();
         Part &made = parts_.emplace_back();
-        int64_t at_image = first * image_bytes,
-                at_result = first * result_bytes + result_bytes / channels * channel;
         made.offsets = {forward ? at_image : at_result,
                         elements(problem.weight) / channels * channel * byte_size(problem.dtype)};
         if (problem.bias)
@@ -57,7 +88,6 @@ public:
         made.operands.resize(made.offsets.size());
         scratch_.add((*convolution)->scratch_bytes());
         made.convolution = *std::move(convolution);
-        channel += some;
       }
       first += count;
     }

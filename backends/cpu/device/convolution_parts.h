@@ -1,7 +1,8 @@
 // Convolutions and their input gradients in parts, one thread each, where oneDNN's implementation
 // is made of products of matrices ("gemm"): with a whole team, that gives an element other bits for
 // another number of threads (matmul_parts.h). The parts depend on the shapes alone: images, and of
-// few row-major images in a forward convolution without groups also channels of the result.
+// few images in a forward convolution without groups also channels of the result (row-major) or its
+// rows (channels last).
 #pragma once
 
 #include "absl/status/statusor.h"
