@@ -6,6 +6,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "compiler/backend/ContextPool.h"
 #include "compiler/codegen/Choices.h"
 #include "compiler/codegen/KernelPasses.h"
 #include "compiler/link/Limits.h"
@@ -89,29 +90,22 @@ private:
   std::string folder_, name_, assembly_;
 };
 
-// An MLIR context that compiles kernels; contexts never forget a type or an attribute, so that one
-// is given up after a while.
-struct Worker {
-  Worker() : context(mlir::MLIRContext::Threading::DISABLED) {
-    context.loadDialect<ir::WeftDialect, plan::PlanDialect>();
-    registerCodegenDialects(context);
-    // Why a kernel cannot be made is a sentence for explain, not an op.
-    context.printOpOnDiagnostic(false);
-  }
-  mlir::MLIRContext context;
-  int kernels = 0;
-};
+void prepareForKernels(mlir::MLIRContext &context) {
+  context.loadDialect<ir::WeftDialect, plan::PlanDialect>();
+  registerCodegenDialects(context);
+  // Why a kernel cannot be made is a sentence for explain, not an op.
+  context.printOpOnDiagnostic(false);
+}
 
-absl::StatusOr<std::shared_ptr<const CompiledKernel>> compileJob(const Job &job, Worker &worker,
-                                                                 const KernelMaker &maker,
-                                                                 bool verify,
-                                                                 const KernelDump &dump) {
-  ir::DiagnosticCollector diagnostics(&worker.context);
+absl::StatusOr<std::shared_ptr<const CompiledKernel>>
+compileJob(const Job &job, mlir::MLIRContext &context, const KernelMaker &maker, bool verify,
+           const KernelDump &dump) {
+  ir::DiagnosticCollector diagnostics(&context);
   auto fail = [&](const absl::Status &status) {
     return absl::Status(status.code(), diagnostics.failure(std::string(status.message())));
   };
 
-  mlir::ParserConfig config(&worker.context, /*verifyAfterParse=*/false);
+  mlir::ParserConfig config(&context, /*verifyAfterParse=*/false);
   auto module = mlir::parseSourceString<mlir::ModuleOp>(job.bytecode, config);
   ir::FusionOp fusion;
   if (module)
@@ -144,7 +138,7 @@ struct KernelCompiler::Impl {
   std::mutex mutex;
   std::unordered_map<std::string, Result> cache;
   int64_t cachedBytes = 0;
-  std::vector<std::unique_ptr<Worker>> idle;
+  ContextPool contexts{kMaxIdleContexts, kMaxKernelsPerContext, prepareForKernels};
 
   Result find(const std::string &key) {
     std::lock_guard<std::mutex> lock(mutex);
@@ -157,11 +151,6 @@ struct KernelCompiler::Impl {
     return {int64_t(cache.size()), cachedBytes, -1, kMaxKernelCacheBytes};
   }
 
-  runtime::CacheUse contextUse() {
-    std::lock_guard<std::mutex> lock(mutex);
-    return {int64_t(idle.size()), -1, int64_t(kMaxIdleContexts), -1};
-  }
-
   void keep(const std::string &key, Result kernel) {
     std::lock_guard<std::mutex> lock(mutex);
     int64_t bytes = int64_t(key.size() + kernel->object.size());
@@ -171,26 +160,6 @@ struct KernelCompiler::Impl {
     }
     if (cache.emplace(key, std::move(kernel)).second)
       cachedBytes += bytes;
-  }
-
-  std::unique_ptr<Worker> takeWorker() {
-    {
-      std::lock_guard<std::mutex> lock(mutex);
-      if (!idle.empty()) {
-        std::unique_ptr<Worker> worker = std::move(idle.back());
-        idle.pop_back();
-        return worker;
-      }
-    }
-    return std::make_unique<Worker>();
-  }
-
-  void giveBack(std::unique_ptr<Worker> worker) {
-    if (worker->kernels >= kMaxKernelsPerContext)
-      return;
-    std::lock_guard<std::mutex> lock(mutex);
-    if (idle.size() < kMaxIdleContexts)
-      idle.push_back(std::move(worker));
   }
 };
 
@@ -230,7 +199,7 @@ runtime::CacheUse KernelCompiler::use() const {
 }
 
 runtime::CacheUse KernelCompiler::contextUse() const {
-  return impl_->contextUse();
+  return impl_->contexts.use();
 }
 
 std::vector<absl::StatusOr<KernelInfo>>
@@ -263,19 +232,19 @@ KernelCompiler::compile(llvm::ArrayRef<plan::KernelOp> kernels, const KernelMake
   std::vector<absl::Status> failures(kernels.size());
   std::atomic<size_t> next{0};
   auto work = [&] {
-    std::unique_ptr<Worker> worker;
+    std::unique_ptr<ContextPool::Context> worker;
     for (size_t i = next++; i < missing.size(); i = next++) {
       if (!worker) {
-        worker = impl_->takeWorker();
+        worker = impl_->contexts.take();
         if (maker.prepare)
           maker.prepare(worker->context);
       }
       size_t k = missing[i];
       runtime::profile::Span span(
           [&] { return runtime::profile::Label{runtime::profile::Kind::kCodegen, jobs[k].name}; });
-      auto compiled = compileJob(jobs[k], *worker, maker, options.verifyEachPhase,
+      auto compiled = compileJob(jobs[k], worker->context, maker, options.verifyEachPhase,
                                  KernelDump(dumpFolder, jobs[k].name, maker.assembly));
-      ++worker->kernels;
+      ++worker->uses;
       if (compiled.ok()) {
         results[k] = *compiled;
         // A pass that was registered meanwhile may have run.
@@ -284,11 +253,11 @@ KernelCompiler::compile(llvm::ArrayRef<plan::KernelOp> kernels, const KernelMake
       } else {
         failures[k] = compiled.status();
       }
-      if (worker->kernels >= kMaxKernelsPerContext)
+      if (impl_->contexts.isUsedUp(*worker))
         worker.reset();
     }
     if (worker)
-      impl_->giveBack(std::move(worker));
+      impl_->contexts.giveBack(std::move(worker));
   };
   size_t threads = options.compileThreads > 0 ? options.compileThreads
                                               : std::max(1u, std::thread::hardware_concurrency());

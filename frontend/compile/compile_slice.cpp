@@ -1,13 +1,16 @@
 #include "frontend/compile/compile_slice.h"
 
 #include <chrono>
+#include <map>
+#include <mutex>
 
+#include "compiler/backend/ContextPool.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
 #include "dialects/weft/ir/Weft.h"
 #include "frontend/compile/disk_cache.h"
 #include "frontend/compile/symbolic_module.h"
-#include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
+#include "runtime/core/caches.h"
 #include "runtime/executable/executable.h"
 #include "runtime/profile/profile.h"
 
@@ -16,17 +19,54 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-absl::StatusOr<std::shared_ptr<CompiledProgram>> compile(const CompileRequest &request,
-                                                         compiler::Backend &backend) {
-  // A context for this slice alone: whatever the phases unique in it goes with it.
-  mlir::DialectRegistry registry;
-  registry.insert<ir::WeftDialect>();
-  backend.registerDialects(registry);
-  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  context.loadAllAvailableDialects();
+// Contexts of one backend that wait for the next slice, and the programs that each is for. A slice
+// of more bytecode takes its context along: its constants would stay in there.
+constexpr size_t kMostIdleContexts = 4;
+constexpr int kMostPrograms = 64;
+constexpr size_t kMostBytecode = 64 << 10;
+
+// By backend. Backends stay registered.
+class SliceContexts {
+public:
+  static SliceContexts &instance() {
+    static auto *contexts = new SliceContexts;
+    return *contexts;
+  }
+  compiler::ContextPool &of(compiler::Backend &backend) {
+    std::lock_guard lock(mutex_);
+    auto fill = [&backend](mlir::MLIRContext &context) {
+      mlir::DialectRegistry registry;
+      registry.insert<ir::WeftDialect>();
+      backend.registerDialects(registry);
+      context.appendDialectRegistry(registry);
+      context.loadAllAvailableDialects();
+    };
+    return pools_.try_emplace(&backend, kMostIdleContexts, kMostPrograms, fill).first->second;
+  }
+  runtime::CacheUse use() {
+    std::lock_guard lock(mutex_);
+    runtime::CacheUse all{0, -1, 0, -1};
+    for (const auto &[backend, pool] : pools_) {
+      all.entries += pool.use().entries;
+      all.max_entries += pool.use().max_entries;
+    }
+    return all;
+  }
+
+private:
+  std::mutex mutex_;
+  std::map<compiler::Backend *, compiler::ContextPool> pools_;
+};
+
+const runtime::RegisteredCache
+    contexts("compile contexts",
+             "each after so many programs, or a large one: a context never frees what it has seen",
+             [] { return SliceContexts::instance().use(); });
+
+absl::StatusOr<std::shared_ptr<CompiledProgram>>
+compile_in(mlir::MLIRContext &context, const CompileRequest &request, compiler::Backend &backend) {
   // Why sizes cannot vary is a sentence for explain, not an op.
-  if (request.symbolic)
-    context.printOpOnDiagnostic(false);
+  context.printOpOnDiagnostic(!request.symbolic);
   ir::DiagnosticCollector diagnostics(&context);
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(
       request.bytecode, mlir::ParserConfig(&context, /*verifyAfterParse=*/false));
@@ -44,6 +84,17 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> compile(const CompileRequest &r
     return absl::Status(executable.status().code(),
                         diagnostics.added(std::string(executable.status().message())));
   program->executable = *std::move(executable);
+  return program;
+}
+
+absl::StatusOr<std::shared_ptr<CompiledProgram>> compile(const CompileRequest &request,
+                                                         compiler::Backend &backend) {
+  compiler::ContextPool &pool = SliceContexts::instance().of(backend);
+  std::unique_ptr<compiler::ContextPool::Context> context = pool.take();
+  auto program = compile_in(context->context, request, backend);
+  ++context->uses;
+  if (request.bytecode.size() <= kMostBytecode)
+    pool.giveBack(std::move(context));
   return program;
 }
 

@@ -1,0 +1,70 @@
+// MLIR contexts that wait for the next compilation.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "mlir/IR/MLIRContext.h"
+#include "runtime/core/caches.h"
+
+namespace weft::compiler {
+
+// A context takes a millisecond to make and to fill with dialects, and each thread that meets a new
+// one pays for all that it knows already: MLIR keeps a table of types a thread, and walks through it
+// for each kind of type of a new context. But a context keeps every type and attribute that it has
+// seen: it is given up after `mostUses` uses. All functions may be called from any thread; a context
+// is one thread's until it is given back.
+class ContextPool {
+public:
+  struct Context {
+    Context() : context(mlir::MLIRContext::Threading::DISABLED) {}
+    mlir::MLIRContext context;
+    int uses = 0; // counted by whoever has it
+  };
+
+  // prepare: fills a new context.
+  ContextPool(size_t mostIdle, int mostUses, std::function<void(mlir::MLIRContext &)> prepare)
+      : mostIdle_(mostIdle), mostUses_(mostUses), prepare_(std::move(prepare)) {}
+
+  std::unique_ptr<Context> take() {
+    {
+      std::lock_guard lock(mutex_);
+      if (!idle_.empty()) {
+        std::unique_ptr<Context> context = std::move(idle_.back());
+        idle_.pop_back();
+        return context;
+      }
+    }
+    auto context = std::make_unique<Context>();
+    prepare_(context->context);
+    return context;
+  }
+  bool isUsedUp(const Context &context) const {
+    return context.uses >= mostUses_;
+  }
+  // What was made in the context is gone.
+  void giveBack(std::unique_ptr<Context> context) {
+    if (isUsedUp(*context))
+      return;
+    std::lock_guard lock(mutex_);
+    if (idle_.size() < mostIdle_)
+      idle_.push_back(std::move(context));
+  }
+  runtime::CacheUse use() const {
+    std::lock_guard lock(mutex_);
+    return {static_cast<int64_t>(idle_.size()), -1, static_cast<int64_t>(mostIdle_), -1};
+  }
+
+private:
+  const size_t mostIdle_;
+  const int mostUses_;
+  const std::function<void(mlir::MLIRContext &)> prepare_;
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<Context>> idle_;
+};
+
+} // namespace weft::compiler
