@@ -270,6 +270,44 @@ Float<32> narrow(Float<64> x) {
                                            x.value)};
 }
 
+// By squaring, a bit of the exponent at a time, while a lane has bits left; wraps. The exponents are
+// not negative.
+Value expandPower(mlir::math::IPowIOp op) {
+  mlir::OpBuilder builder(op);
+  mlir::Location loc = op.getLoc();
+  Type type = op.getType();
+  Place at{&builder, loc};
+  Int base{at, op.getLhs()};
+  Value one = base.constant(1).value, zero = base.constant(0).value;
+  auto compare = [&](Value a, Value b) -> Value {
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, a, b);
+  };
+  auto test = [&](mlir::OpBuilder &, mlir::Location, mlir::ValueRange arguments) {
+    Value any = anyOf({at, compare(arguments[2], zero)});
+    mlir::scf::ConditionOp::create(builder, loc, any, arguments);
+  };
+  auto step = [&](mlir::OpBuilder &, mlir::Location, mlir::ValueRange arguments) {
+    Value result = arguments[0], square = arguments[1], left = arguments[2];
+    Value odd = compare(arith::AndIOp::create(builder, loc, left, one), zero);
+    Value times = arith::MulIOp::create(builder, loc, result, square);
+    result = arith::SelectOp::create(builder, loc, odd, times, result);
+    square = arith::MulIOp::create(builder, loc, square, square);
+    left = arith::ShRUIOp::create(builder, loc, left, one);
+    mlir::scf::YieldOp::create(builder, loc, mlir::ValueRange{result, square, left});
+  };
+  auto inside = [&builder](auto body) {
+    return [&builder, body](mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange arguments) {
+      mlir::OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPoint(b.getInsertionBlock(), b.getInsertionPoint());
+      body(b, loc, arguments);
+    };
+  };
+  auto loop = mlir::scf::WhileOp::create(
+      builder, loc, mlir::TypeRange{type, type, type},
+      mlir::ValueRange{one, base.value, op.getRhs()}, inside(test), inside(step));
+  return loop.getResult(0);
+}
+
 template <int kWidth> Value expand(mlir::Operation *op, Place at) {
   using F = Float<kWidth>;
   auto operand = [&](unsigned i) {
@@ -327,7 +365,7 @@ bool isExpanded(mlir::Operation *op) {
   return mlir::isa<mlir::math::ExpOp, mlir::math::ExpM1Op, mlir::math::LogOp, mlir::math::Log1pOp,
                    mlir::math::TanhOp, mlir::math::ErfOp, mlir::math::ErfcOp, mlir::math::RsqrtOp,
                    mlir::math::SinOp, mlir::math::CosOp, mlir::math::Atan2Op, mlir::math::PowFOp,
-                   arith::RemFOp>(op);
+                   mlir::math::IPowIOp, arith::RemFOp>(op);
 }
 
 void expandMath(mlir::Operation *root) {
@@ -345,7 +383,9 @@ void expandMath(mlir::Operation *root) {
     mlir::OpBuilder builder(op);
     Place at{&builder, op->getLoc()};
     Type element = mlir::getElementTypeOrSelf(op->getResult(0).getType());
-    Value value = element.isF32()   ? expand<32>(op, at)
+    auto power = mlir::dyn_cast<mlir::math::IPowIOp>(op);
+    Value value = power             ? expandPower(power)
+                  : element.isF32() ? expand<32>(op, at)
                   : element.isF64() ? expand<64>(op, at)
                                     : Value();
     if (!value)

@@ -7,7 +7,7 @@
 namespace weft::compiler {
 
 // Expands every math op below `root` that the table knows (exp expm1 log log1p tanh erf erfc rsqrt
-// powf sin cos), and arith.remf (C's fmod, exact); math.fma, sqrt, absf, floor and the like, which
+// powf sin cos), arith.remf (C's fmod, exact) and ipowi (wraps; exponents are not negative); math.fma, sqrt, absf, floor and the like, which
 // machines have, stay. Scalars and vectors get the same ops in the same order, so that a tail
 // computes the same bits as a whole vector. Errors, in ULP of the type: exp, expm1, erf, tanh <= 2;
 // log, log1p, rsqrt, sin, cos <= 1; erfc <= 3; pow <= 4 (FunctionsTest measures them). Nothing is

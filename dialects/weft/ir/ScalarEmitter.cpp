@@ -311,24 +311,25 @@ Value ScalarEmitter::rem(Value x, Value y) {
   return floored(arith::RemSIOp::create(b_, loc_, x, by), by);
 }
 
-// By squaring, a bit of the exponent at a time; wraps. Negative exponents give what rounds towards
-// zero: 0, but 1 and -1 for these bases.
+// Wraps. Negative exponents give what rounds towards zero: 0, but 1 and -1 for these bases. Integers
+// of less than 32 bits, which machines multiply by way of wider ones, are computed as such.
 Value ScalarEmitter::powi(Value x, Value y) {
-  Type type = x.getType();
-  Value one = constant(type, 1), zero = constant(type, 0), result = one, square = x,
-        left = signless(b_, loc_, y);
+  Type type = x.getType(), narrow = signless(b_, loc_, x).getType(),
+       wide = b_.getIntegerType(std::max(widthOf(type), 32u));
   bool isUnsigned = type.isUnsignedInteger();
-  Value bit = arith::ConstantOp::create(b_, loc_, mlir::IntegerAttr::get(left.getType(), 1));
-  // An exponent of `width` bits has at most that many; the sign bit is not one of them.
-  unsigned bits = widthOf(type) - (isUnsigned ? 0 : 1);
-  for (unsigned i = 0; i < bits; ++i) {
-    Value odd = arith::TruncIOp::create(b_, loc_, b_.getI1Type(), left);
-    result = select(odd, mul(result, square), result);
-    if (i + 1 == bits)
-      break;
-    square = mul(square, square);
-    left = arith::ShRUIOp::create(b_, loc_, left, bit);
-  }
+  Value one = constant(type, 1), zero = constant(type, 0);
+  auto widened = [&](Value value) -> Value {
+    value = signless(b_, loc_, value);
+    if (narrow == wide)
+      return value;
+    return isUnsigned ? arith::ExtUIOp::create(b_, loc_, wide, value).getResult()
+                      : arith::ExtSIOp::create(b_, loc_, wide, value).getResult();
+  };
+  Value exponent = isUnsigned ? y : select(compare(Direction::lt, y, zero), zero, y);
+  Value result = math::IPowIOp::create(b_, loc_, widened(x), widened(exponent));
+  if (narrow != wide)
+    result = arith::TruncIOp::create(b_, loc_, narrow, result);
+  result = retyped(b_, loc_, result, type);
   if (isUnsigned)
     return result;
   Value odd = arith::TruncIOp::create(b_, loc_, b_.getI1Type(), y);
