@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "dialects/weft/ir/Extensions.h"
 #include "mlir/IR/MLIRContext.h"
 #include "runtime/core/caches.h"
 
@@ -31,17 +32,21 @@ public:
       : mostIdle_(mostIdle), mostUses_(mostUses), prepare_(std::move(prepare)) {}
 
   std::unique_ptr<Context> take() {
+    std::unique_ptr<Context> found;
     {
       std::lock_guard lock(mutex_);
       if (!idle_.empty()) {
-        std::unique_ptr<Context> context = std::move(idle_.back());
+        found = std::move(idle_.back());
         idle_.pop_back();
-        return context;
       }
     }
-    auto context = std::make_unique<Context>();
-    prepare_(context->context);
-    return context;
+    if (found) {
+      ir::loadExtensions(found->context); // that were registered meanwhile
+      return found;
+    }
+    found = std::make_unique<Context>();
+    prepare_(found->context);
+    return found;
   }
   bool isUsedUp(const Context &context) const {
     return context.uses >= mostUses_;
