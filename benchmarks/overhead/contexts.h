@@ -1,4 +1,4 @@
-// What a compilation pays for a context of its own.
+// What a compilation pays for a new context, where none waits.
 #pragma once
 
 namespace weft::benchmarks {

@@ -58,7 +58,8 @@ public:
   // weft.donatable and weft.stable. The module is consumed: what is left of it is unspecified.
   // report may be null. Errors: InvalidArgument for a module that breaks these rules, Unimplemented
   // for an op that the backend cannot run, with the op and its location named, Internal for a
-  // failed phase.
+  // failed phase. The module's context serves later modules: what compile() registers with the
+  // context, such as a handler of diagnostics, is gone when compile() returns.
   virtual absl::StatusOr<std::shared_ptr<runtime::Executable>>
   compile(mlir::ModuleOp module, const CompileOptions &options, CompileReport *report) = 0;
 

@@ -14,11 +14,11 @@
 
 namespace weft::compiler {
 
-// A context takes a millisecond to make and to fill with dialects, and each thread that meets a new
-// one pays for all that it knows already: MLIR keeps a table of types a thread, and walks through it
-// for each kind of type of a new context. But a context keeps every type and attribute that it has
-// seen: it is given up after `mostUses` uses. All functions may be called from any thread; a context
-// is one thread's until it is given back.
+// A context takes a millisecond to make and to fill with dialects. A thread that meets a new
+// context also walks through MLIR's table of the types that the thread has met, once for each kind
+// of type. But a context keeps every type and attribute that it has seen: it is given up after
+// `mostUses` uses. All functions may be called from any thread; a context is one thread's until the
+// thread gives the context back.
 class ContextPool {
 public:
   struct Context {

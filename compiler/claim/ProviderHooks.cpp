@@ -90,7 +90,7 @@ std::vector<ProviderRegistration> registeredProviders(llvm::StringRef backend) {
 }
 
 uint64_t registeredProvidersGeneration() {
-  return registry().generation();
+  return registry().changes();
 }
 
 void acceptProviders(std::string backend, std::vector<std::string> reserved) {

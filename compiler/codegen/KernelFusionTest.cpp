@@ -204,9 +204,9 @@ TEST(Fusions, TransposesInBlocks) {
 // Images of few channels, whole vectors of pixels and some more: alone, beside what is read in the
 // result's order, and beside a number a channel.
 TEST(Fusions, TransposesOfFewColumns) {
-  for (const char *element : {"f32", "f64", "i8", "bf16"})
+  for (const char *element : {"f32", "i8"})
     for (const char *channels : {"2", "3", "4", "5"})
-      for (const char *pixels : {"5", "64", "77", "200"}) {
+      for (const char *pixels : {"5", "77", "200"}) {
         auto of = [&](const std::string &text) {
           return replaced(replaced(replaced(text, "C", channels), "P", pixels), "E", element);
         };
@@ -218,6 +218,17 @@ TEST(Fusions, TransposesOfFewColumns) {
     %2 = weft.broadcast %z : tensor<1x1xCxE> to tensor<2xPxCxE>
     %3 = weft.minimum %1, %2 : tensor<2xPxCxE>)"),
                     of("%3: tensor<2xPxCxE>"), 0);
+        // A number a pixel, a second image that is turned, and a result in the images' own order.
+        checkFusion(of("%x: tensor<2xCxPxE>, %y: tensor<2xCxPxE>, %z: tensor<2xPx1xE>"),
+                    turn + of(R"(
+    %1 = weft.transpose %y, [0, 2, 1] : tensor<2xCxPxE>
+    %2 = weft.maximum %0, %1 : tensor<2xPxCxE>
+    %3 = weft.broadcast %z : tensor<2xPx1xE> to tensor<2xPxCxE>
+    %4 = weft.minimum %2, %3 : tensor<2xPxCxE>)"),
+                    of("%4: tensor<2xPxCxE>"), 0);
+        checkFusion(of("%x: tensor<2xCxPxE>"), turn + of(R"(
+    %1 = weft.neg %x : tensor<2xCxPxE>)"),
+                    of("%0: tensor<2xPxCxE>, %1: tensor<2xCxPxE>"), 0);
       }
 }
 

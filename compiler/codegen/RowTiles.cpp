@@ -25,8 +25,8 @@ static constexpr int64_t kCrowdedStride = 2048;
 // Ops of a fusion up to which the rows of a tile are emitted one by one, each from the register
 // that it is in; others loop over a scratch tile, or their code would grow sixteenfold.
 static constexpr size_t kUnrolledOps = 4;
-// Columns up to which those of kTile rows are packed into as many vectors (an image's channels):
-// each takes a shuffle a column, where rows of so few lanes would be stored one by one, masked.
+// With at most so many columns (an image's channels), kTile rows are packed into whole vectors, one
+// a column. Stored one by one, rows of so few lanes would be masked.
 static constexpr int64_t kPackedColumns = 4;
 
 // First in blocks of 4 x 4, each in 128 bits of a register where elements have 32: there x86
@@ -132,7 +132,7 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
       kernel.ops.size() <= kUnrolledOps && llvm::all_of(inputs, [&](const Input &input) {
         return memoryType(elementOf(input.argument)) == elementOf(input.argument);
       });
-  // Where rows lie one after the other.
+  // Where rows of the result lie one after the other.
   bool packs = unrolled && columns <= kPackedColumns && domain.outer().back() == along;
 
   if (!unrolled)

@@ -270,8 +270,8 @@ Float<32> narrow(Float<64> x) {
                                            x.value)};
 }
 
-// By squaring, a bit of the exponent at a time, while a lane has bits left; wraps. The exponents are
-// not negative.
+// By squaring, a bit of the exponent at a time, while a lane has bits left; wraps. The exponents
+// are not negative.
 Value expandPower(mlir::math::IPowIOp op) {
   mlir::OpBuilder builder(op);
   mlir::Location loc = op.getLoc();
@@ -295,16 +295,9 @@ Value expandPower(mlir::math::IPowIOp op) {
     left = arith::ShRUIOp::create(builder, loc, left, one);
     mlir::scf::YieldOp::create(builder, loc, mlir::ValueRange{result, square, left});
   };
-  auto inside = [&builder](auto body) {
-    return [&builder, body](mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange arguments) {
-      mlir::OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPoint(b.getInsertionBlock(), b.getInsertionPoint());
-      body(b, loc, arguments);
-    };
-  };
   auto loop = mlir::scf::WhileOp::create(
       builder, loc, mlir::TypeRange{type, type, type},
-      mlir::ValueRange{one, base.value, op.getRhs()}, inside(test), inside(step));
+      mlir::ValueRange{one, base.value, op.getRhs()}, test, step);
   return loop.getResult(0);
 }
 

@@ -12,14 +12,14 @@
 
 namespace weft::compiler {
 
-// All functions may be called from any thread. A registry is never destroyed: threads that outlive
-// main() may still compile.
+// All functions may be called from any thread. Make a registry with new and never destroy it:
+// threads that outlive main() may still compile.
 template <typename T> class Registry {
 public:
   // kind: Registration::kind of its things ("fusion-rule").
   explicit Registry(const char *kind) : kind_(kind) {}
 
-  // Adds a thing behind the others. refuse, if given, sees them first: an error leaves all as it is.
+  // Adds a thing behind the others. refuse, if given, sees them first: its error leaves all as is.
   template <typename Refuse>
   absl::Status add(T thing, std::string name, std::string version, std::string place,
                    Refuse refuse) {
@@ -55,18 +55,21 @@ public:
   uint64_t generation() const {
     return generation_.load(std::memory_order_acquire);
   }
+  // A number that never comes again after a change.
+  uint64_t changes() const {
+    return changes_.load(std::memory_order_acquire);
+  }
 
 private:
   void changed() {
-    ++changes_;
-    generation_.store(things_.empty() ? 0 : changes_, std::memory_order_release);
+    uint64_t number = changes_.fetch_add(1, std::memory_order_acq_rel) + 1;
+    generation_.store(things_.empty() ? 0 : number, std::memory_order_release);
   }
 
   const char *kind_;
   mutable std::mutex mutex_;
   std::vector<T> things_;
-  uint64_t changes_ = 0;
-  std::atomic<uint64_t> generation_{0};
+  std::atomic<uint64_t> changes_{0}, generation_{0};
 };
 
 // InvalidArgument where what is registered lacks its name, or its function (called `part`).

@@ -19,8 +19,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Contexts of one backend that wait for the next slice, and the programs that each is for. A slice
-// of more bytecode takes its context along: its constants would stay in there.
+// Contexts of one backend that wait for the next slice, and the programs that a context serves
+// before it is given up. A slice of more bytecode takes its context along, with its constants.
 constexpr size_t kMostIdleContexts = 4;
 constexpr int kMostPrograms = 64;
 constexpr size_t kMostBytecode = 64 << 10;

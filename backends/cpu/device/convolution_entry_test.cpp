@@ -283,8 +283,8 @@ TEST(Convolution, TakesImagesWithChannelsLast) {
     }
 }
 
-// Few images with channels last: the parts are rows of the result, some of which read nothing but
-// padding, and whose windows end before the image does.
+// Few images with channels last: the parts are rows of the result, whose windows may end before the
+// image does, or step over some of it. Where rows read nothing but padding there is one part.
 TEST(Convolution, PartsOfFewImagesAreRows) {
   auto four = [](const Ints &dims) {
     return std::array<int64_t, 4>{dims[0], dims[1], dims[2], dims[3]};
@@ -293,7 +293,7 @@ TEST(Convolution, PartsOfFewImagesAreRows) {
                            {{2, 3, 63, 40}, {32, 3, 7, 7}, 3, 3},
                            {{1, 8, 40, 40}, {40, 8, 5, 5}, 1, 2, 2},
                            {{1, 4, 20, 30}, {60, 4, 3, 3}, 1, 9, 1},
-                           {{1, 30, 33, 35}, {31, 30, 2, 2}, 5, 0}}) {
+                           {{1, 30, 99, 105}, {31, 30, 2, 2}, 5, 0}}) {
     LibraryCall row_major = p.call("forward");
     Values values = random_operands(row_major);
     std::vector<double> sums, sizes;

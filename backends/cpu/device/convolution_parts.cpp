@@ -26,8 +26,8 @@ Block block_of(int64_t all, int64_t blocks, int64_t number) {
   return {all / blocks * number + std::min(number, rest), all / blocks + (number < rest)};
 }
 
-// Has the part compute these rows of its result, which all read some of the image; returns the first
-// row of the image that they read.
+// Has the part compute these rows of its result, which all read some of the image. Returns the
+// first row of the image that these rows read.
 int64_t take_rows(ConvolutionProblem &part, const Block &rows) {
   int64_t first = rows.first * part.strides[0] - part.padding[0],
           end = first + (rows.count - 1) * part.strides[0] +

@@ -311,8 +311,9 @@ Value ScalarEmitter::rem(Value x, Value y) {
   return floored(arith::RemSIOp::create(b_, loc_, x, by), by);
 }
 
-// Wraps. Negative exponents give what rounds towards zero: 0, but 1 and -1 for these bases. Integers
-// of less than 32 bits, which machines multiply by way of wider ones, are computed as such.
+// Wraps. Negative exponents give what rounds towards zero: 0, but 1 and -1 for these bases.
+// Integers of less than 32 bits are computed in 32 bits: machines multiply narrow integers by way
+// of wider ones.
 Value ScalarEmitter::powi(Value x, Value y) {
   Type type = x.getType(), narrow = signless(b_, loc_, x).getType(),
        wide = b_.getIntegerType(std::max(widthOf(type), 32u));
