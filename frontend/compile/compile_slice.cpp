@@ -47,8 +47,9 @@ public:
     std::lock_guard lock(mutex_);
     runtime::CacheUse all{0, -1, 0, -1};
     for (const auto &[backend, pool] : pools_) {
-      all.entries += pool.use().entries;
-      all.max_entries += pool.use().max_entries;
+      runtime::CacheUse one = pool.use();
+      all.entries += one.entries;
+      all.max_entries += one.max_entries;
     }
     return all;
   }

@@ -55,7 +55,7 @@ static Var result_of(Node *node, uint32_t i, GradRef history) {
 
 void record_op(Signature *signature, ArrayRef<const Var *> operands, SourceLine *line,
                llvm::SmallVectorImpl<Var> &results) {
-  if (signature->is_indirect) [[unlikely]]
+  if (signature->is_indirect()) [[unlikely]]
     return record_indirectly(signature, operands, line, results);
   record_itself(signature, operands, line, results);
 }
@@ -76,7 +76,7 @@ static SmallVector<Var, 2> record_all(Signature *signature, ArrayRef<const Var *
 
 // Of an op with one result.
 static Var record_one(Signature *signature, ArrayRef<const Var *> operands) {
-  if (signature->is_indirect) [[unlikely]]
+  if (signature->is_indirect()) [[unlikely]]
     return std::move(record_all(signature, operands)[0]);
   Node *node = recorder().ir->enter(signature, operands, Session::line());
   return result_of(node, 0, history_of(node, operands));

@@ -248,7 +248,6 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
   s->device = device;
   s->is_sharded = llvm::any_of(operands, [](const TypeInfo *type) { return type->part.get(); });
   s->replacement = replacement_of(name.getStringRef());
-  s->is_indirect = s->is_sharded || s->replacement;
   s->differentiable = s->rules && s->rules->missingRule(ir::RuleKind::Derivative).empty();
   if (s->rules) {
     s->saved_operands = s->rules->savedOperands();
@@ -267,10 +266,8 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
 void IrState::replace(llvm::StringRef op, const std::shared_ptr<const OpReplacement> &replacement) {
   for (auto &entry : signatures_)
     for (Signature *s = entry.second; s; s = s->next)
-      if (s->name.getStringRef() == op) {
+      if (s->name.getStringRef() == op)
         s->replacement = replacement;
-        s->is_indirect = s->is_sharded || replacement;
-      }
 }
 
 mlir::Operation *IrState::make_op(const Signature &s, llvm::ArrayRef<mlir::Value> operands) {

@@ -70,9 +70,8 @@ struct Signature {
   std::string properties_text; // to make them anew in another context
   std::vector<std::shared_ptr<const Derivative>> derivatives;
   bool is_sharded = false; // of an operand this rank has a part: no node has it, but its steps'
-  std::shared_ptr<const OpReplacement> replacement; // null for most (replaced_ops.h)
-  bool is_indirect = false;                         // is_sharded, or has a replacement
   std::shared_ptr<const Partition> partition;       // of such a one, once it was recorded
+  std::shared_ptr<const OpReplacement> replacement; // null for most (replaced_ops.h)
   Signature *next = nullptr;                        // with the same hash
 
   Signature(mlir::OperationName name, llvm::ArrayRef<const TypeInfo *> operands,
@@ -80,6 +79,10 @@ struct Signature {
   ~Signature();
   mlir::OpaqueProperties opaque() const {
     return mlir::OpaqueProperties(properties);
+  }
+  // No node has it as it is (replaced_ops.h).
+  bool is_indirect() const {
+    return is_sharded || replacement;
   }
   // A copy of the op's properties, and the rules of its name.
   void adopt(mlir::Operation *op);

@@ -16,10 +16,10 @@
 #include "frontend/recorder/state.h"
 #include "frontend/recorder/state_api.h"
 #include "runtime/core/caches.h"
+#include "runtime/core/float16.h"
 #include "runtime/core/spin.h"
 #include "runtime/executor/device.h"
 #include "runtime/memory/buffer.h"
-#include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/Hashing.h"
 
 namespace weft::recorder {
@@ -344,13 +344,6 @@ template <typename T> uint64_t bits_of(T x) {
   return bits;
 }
 
-uint16_t narrow(double value, const llvm::fltSemantics &semantics) {
-  llvm::APFloat x(value);
-  bool lost = false;
-  x.convert(semantics, llvm::APFloat::rmNearestTiesToEven, &lost);
-  return static_cast<uint16_t>(x.bitcastToAPInt().getZExtValue());
-}
-
 } // namespace
 
 uint64_t scalar_bits(const Scalar &scalar, DType dtype) {
@@ -368,9 +361,9 @@ uint64_t scalar_bits(const Scalar &scalar, DType dtype) {
   case DType::kBool:
     return bits_of(static_cast<uint8_t>(scalar.dtype == DType::kFloat64 ? d != 0 : i != 0));
   case DType::kBFloat16:
-    return bits_of(narrow(d, llvm::APFloat::BFloat()));
+    return double_to_bfloat16(d);
   case DType::kFloat16:
-    return bits_of(narrow(d, llvm::APFloat::IEEEhalf()));
+    return double_to_float16(d);
   case DType::kInt8:
     return bits_of(static_cast<int8_t>(i));
   case DType::kInt16:

@@ -5,7 +5,6 @@
 #include <mutex>
 #include <optional>
 
-#include "dialects/weft/ir/Extensions.h"
 #include "frontend/tensor/impl.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -105,8 +104,7 @@ void record_replaced(const Signature &signature, llvm::ArrayRef<const Var *> ope
 // Whether there is such an op, of weft's dialect or one of a plugin's.
 bool is_known(const std::string &op) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  context.loadDialect<ir::WeftDialect>();
-  ir::loadExtensions(context);
+  context.loadDialect<ir::WeftDialect>(); // and the dialects of plugins
   auto found = mlir::RegisteredOperationName::lookup(op, &context);
   return found && found->getInterface<ir::WeftOp>();
 }

@@ -17,7 +17,7 @@ int64_t elements(const std::array<int64_t, 4> &dims) {
   return dims[0] * dims[1] * dims[2] * dims[3];
 }
 
-// Some of what a part would compute: channels of the result, or its rows.
+// Some of what is computed: images, channels of the result, or its rows.
 struct Block {
   int64_t first, count;
 };
@@ -59,8 +59,8 @@ public:
                           byte_size(forward ? problem.dtype : problem.computed),
             result_bytes = elements(problem.result) / images *
                            byte_size(forward ? problem.computed : problem.dtype);
-    for (int64_t i = 0, first = 0; i < ranges; ++i) {
-      int64_t count = images / ranges + (i < images % ranges);
+    for (int64_t i = 0; i < ranges; ++i) {
+      auto [first, count] = block_of(images, ranges, i);
       for (int64_t j = 0; j < blocks; ++j) {
         ConvolutionProblem part = problem;
         part.image[0] = part.result[0] = count;
@@ -89,7 +89,6 @@ public:
         scratch_.add((*convolution)->scratch_bytes());
         made.convolution = *std::move(convolution);
       }
-      first += count;
     }
     return absl::OkStatus();
   }
