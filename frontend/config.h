@@ -34,6 +34,12 @@ struct Config {
   // WEFT_EXACT_MATH=1: no algorithms whose rounding errors go beyond those of sums in another order
   // (3x3 convolutions by Winograd's algorithm).
   bool exact_math = false;
+  // WEFT_TUNE=1: the kernels of programs that are compiled from now on are measured with other
+  // schedules, and take what is faster. What was found stands in a file of cache_dir, which all
+  // later processes read; results keep their bits. A process measures for tune_seconds at most
+  // (WEFT_TUNE_SECONDS); what it did not come to is left to the next one.
+  bool tune = false;
+  int64_t tune_seconds = 60;
   bool jit_check = false; // WEFT_JIT_CHECK=1: record jit functions again at each call and compare
 
   std::string cache_dir; // WEFT_CACHE_DIR: folder of the disk cache; "off" for none; default

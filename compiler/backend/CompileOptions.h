@@ -33,6 +33,12 @@ struct CompileOptions {
   // costs next to nothing. Results stay the same bit for bit.
   int64_t memoryLimit = 0;
   MathMode math = MathMode::Default;
+  // Folder of the file that has measured choices of kernels; empty for none
+  // (compiler/schedule/Measured.h). Results stay the same bit for bit.
+  std::string schedules;
+  // Kernels that the file does not know are measured, until this process has measured for so many
+  // seconds. 0: none are.
+  double tuneSeconds = 0;
   // Threads that compile kernels; 0 for one a core.
   int compileThreads = 0;
   // Runs the verifier after each phase and the planner's own proof that no two live values share

@@ -69,6 +69,8 @@ struct AotOptions {
   std::vector<RuntimeLibrary> libraries;
   // What calls of libraries work in, where they run on this machine; null for others.
   ScratchBytes scratchBytes;
+  // As in CompileRequest (compiler/link/Compile.h).
+  ChooseSchedules chooseSchedules;
   // Null: kernels are the host's.
   const DeviceKernels *device = nullptr;
   // What libraries and executables are linked with beside: objects or archives that define

@@ -293,6 +293,7 @@ absl::Status AotEntry::compile(Part &part, const AotOptions &options, const Targ
   request.providers = options.compile.claim ? options.providers : nullptr;
   request.target = options.device ? options.device->maker.key : target.key();
   request.scratchBytes = options.scratchBytes;
+  request.chooseSchedules = options.chooseSchedules;
   request.makeKernels = [&](llvm::ArrayRef<plan::KernelOp> kernels, llvm::StringRef) {
     std::vector<absl::StatusOr<KernelInfo>> infos;
     for (plan::KernelOp kernel : kernels) {

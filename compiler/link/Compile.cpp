@@ -169,12 +169,16 @@ void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, const Compi
   pipeline.setPhaseBody(
       Phase::Plan,
       [&pipeline, options, makeKernels = request.makeKernels, scratchBytes = request.scratchBytes,
-       providers = request.providers, result](mlir::ModuleOp module) -> mlir::LogicalResult {
+       chooseSchedules = request.chooseSchedules, providers = request.providers,
+       result](mlir::ModuleOp module) -> mlir::LogicalResult {
         auto fail = [&](const absl::Status &status) -> mlir::LogicalResult {
           if (result.failure)
             *result.failure = status;
           return mlir::emitError(module.getLoc()) << std::string(status.message());
         };
+        std::vector<std::string> unread;
+        if (chooseSchedules)
+          chooseSchedules(module, result.refusals ? result.refusals->remarks : unread);
         if (mlir::failed(
                 runPasses(module, options.verifyEachPhase, [&](mlir::OpPassManager &passes) {
                   passes.addPass(createWeftToPlanPass());
@@ -199,8 +203,8 @@ void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, const Compi
         if (scratchBytes)
           if (absl::Status status = addScratch(findProgram(module), scratchBytes); !status.ok())
             return fail(status);
-        PlanReport unread;
-        PlanReport &report = result.report ? *result.report : unread;
+        PlanReport unasked;
+        PlanReport &report = result.report ? *result.report : unasked;
         if (mlir::failed(
                 runPasses(module, options.verifyEachPhase, [&](mlir::OpPassManager &passes) {
                   addPlanMemoryPasses(passes, &report,
@@ -229,7 +233,9 @@ mlir::LogicalResult planPrepare(mlir::ModuleOp prepare, CompileOptions options,
                                 absl::Status &planFailure) {
   options.dumpDir = dumpFolder.empty() ? "" : (dumpFolder + "/prepare").str();
   Pipeline pipeline(options, request.providers, &report);
-  setPlanPhase(pipeline, options, request, {&report.plan, &refusals, &planFailure, nullptr});
+  CompileRequest once = request;
+  once.chooseSchedules = nullptr; // what runs once is not worth measuring
+  setPlanPhase(pipeline, options, once, {&report.plan, &refusals, &planFailure, nullptr});
   return pipeline.run(prepare, Phase::Fuse, Phase::Plan);
 }
 

@@ -33,11 +33,16 @@ using MakeKernels =
 // library itself knows, of the machine and the number of threads that run the program.
 using ScratchBytes = std::function<absl::StatusOr<int64_t>(const runtime::LibraryCall &call)>;
 
+// Pins choices of a module's fusions before kernels are made of them, and says what it did.
+using ChooseSchedules =
+    std::function<void(mlir::ModuleOp module, std::vector<std::string> &remarks)>;
+
 struct CompileRequest {
   const ProviderSet *providers = nullptr; // null: nothing is claimed
   std::string target;                     // what the program says it needs
   MakeKernels makeKernels;
   ScratchBytes scratchBytes; // null where nobody knows yet: calls bring their scratch to the run
+  ChooseSchedules chooseSchedules; // null: the compiler's costs choose
 };
 
 // Makes the phase plan of a pipeline lower, have kernels made, and plan memory. What it fills must

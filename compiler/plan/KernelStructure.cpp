@@ -2,6 +2,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/Support/raw_ostream.h"
 
 namespace weft::compiler {
 namespace {
@@ -11,37 +12,68 @@ constexpr int kNamedOps = 4;
 
 } // namespace
 
-std::string structureOf(ir::FusionOp fusion) {
-  std::string key;
+// Says what a fusion computes to a sink: names of ops, attributes, types, and numbers. Both sinks
+// below have one overload for each.
+template <typename Sink> static void describe(ir::FusionOp fusion, Sink &sink) {
   llvm::DenseMap<mlir::Value, int32_t> numbers;
-  auto write = [&](const void *pointer) {
-    key.append(reinterpret_cast<const char *>(&pointer), sizeof pointer);
-  };
-  auto writeInt = [&](int32_t number) {
-    key.append(reinterpret_cast<const char *>(&number), sizeof number);
-  };
   auto define = [&](mlir::ValueRange values) {
-    writeInt(int32_t(values.size()));
+    sink.say(int32_t(values.size()));
     for (mlir::Value value : values) {
       numbers.try_emplace(value, int32_t(numbers.size()));
-      write(value.getType().getAsOpaquePointer());
+      sink.say(value.getType());
     }
   };
-  // Attributes, types and op names are unique in their context, so that their addresses are what
-  // they say.
   fusion->walk<mlir::WalkOrder::PreOrder>([&](mlir::Operation *op) {
-    write(op->getName().getAsOpaquePointer());
-    write(op->getAttrDictionary().getAsOpaquePointer());
-    writeInt(int32_t(op->getNumOperands()));
+    sink.say(op->getName());
+    sink.say(mlir::Attribute(op->getAttrDictionary()));
+    sink.say(int32_t(op->getNumOperands()));
     if (op != fusion)
       for (mlir::Value operand : op->getOperands())
-        writeInt(numbers.lookup(operand));
+        sink.say(numbers.lookup(operand));
     define(op->getResults());
     for (mlir::Region &region : op->getRegions())
       for (mlir::Block &block : region)
         define(block.getArguments());
   });
-  return key;
+}
+
+namespace {
+
+// Attributes, types and op names are unique in their context, so that their addresses are what they
+// say.
+struct Addresses {
+  std::string bytes;
+
+  template <typename T> void say(T unique) {
+    const void *pointer = unique.getAsOpaquePointer();
+    bytes.append(reinterpret_cast<const char *>(&pointer), sizeof pointer);
+  }
+  void say(int32_t number) {
+    bytes.append(reinterpret_cast<const char *>(&number), sizeof number);
+  }
+};
+
+struct Words {
+  std::string text;
+  llvm::raw_string_ostream stream{text};
+
+  template <typename T> void say(T printed) {
+    stream << printed << ' ';
+  }
+};
+
+} // namespace
+
+std::string structureOf(ir::FusionOp fusion) {
+  Addresses addresses;
+  describe(fusion, addresses);
+  return std::move(addresses.bytes);
+}
+
+std::string lastingStructureOf(ir::FusionOp fusion) {
+  Words words;
+  describe(fusion, words);
+  return std::move(words.text);
 }
 
 std::string kernelNameSuffix(ir::FusionOp fusion) {

@@ -12,6 +12,9 @@ namespace weft::compiler {
 // values flow; not locations. Bytes, not text.
 std::string structureOf(ir::FusionOp fusion);
 
+// The same in words that hold in other contexts and processes; slower.
+std::string lastingStructureOf(ir::FusionOp fusion);
+
 // "_exp_reduce_sum_div": the names of a few of the ops in it, for people who read profiles and
 // dumps.
 std::string kernelNameSuffix(ir::FusionOp fusion);

@@ -18,12 +18,12 @@ namespace weft::compiler {
 #define GEN_PASS_DEF_PINSCHEDULESPASS
 #include "compiler/schedule/Passes.h.inc"
 
-namespace {
-
-mlir::DictionaryAttr dictionary(llvm::StringRef text, mlir::MLIRContext *context) {
+mlir::DictionaryAttr choicesOf(llvm::StringRef text, mlir::MLIRContext *context) {
   mlir::ScopedDiagnosticHandler quiet(context, [](mlir::Diagnostic &) { return mlir::success(); });
   return mlir::dyn_cast_or_null<mlir::DictionaryAttr>(mlir::parseAttribute(text, context));
 }
+
+namespace {
 
 class PinSchedules : public impl::PinSchedulesPassBase<PinSchedules> {
 public:
@@ -66,7 +66,7 @@ absl::StatusOr<std::vector<SchedulePin>> parsePins(llvm::StringRef text, llvm::S
     pattern = pattern.trim();
     if (choices.empty() || pattern.empty())
       return fail("'" + line + "' is no pin; write KERNELS: {CHOICE = VALUE, ...}");
-    mlir::DictionaryAttr parsed = dictionary(choices.trim(), &context);
+    mlir::DictionaryAttr parsed = choicesOf(choices.trim(), &context);
     if (!parsed)
       return fail("'" + choices.trim() + "' is no dictionary; write {rows = 4, body = \"rows\"}");
     for (mlir::NamedAttribute choice : parsed)
@@ -122,7 +122,7 @@ void pinChoices(ir::FusionOp fusion, llvm::ArrayRef<SchedulePin> pins) {
     // It refers to the pattern's text, which a pin that moves would take away from under it.
     llvm::GlobPattern kernels = llvm::cantFail(llvm::GlobPattern::create(one.kernels));
     if (kernels.match(name) || kernels.match(text))
-      pin(fusion, dictionary(one.choices, fusion.getContext()));
+      pin(fusion, choicesOf(one.choices, fusion.getContext()));
   }
 }
 

@@ -33,6 +33,8 @@ absl::StatusOr<std::string> readPins(const std::string &path);
 
 // "mul_reduce_sum(64x5000xf32, 5000xf32) -> 64xf32"
 std::string kernelText(ir::FusionOp fusion);
+// The choices that a text names, "{vectors = 4 : i64}"; null for a text that is no dictionary.
+mlir::DictionaryAttr choicesOf(llvm::StringRef text, mlir::MLIRContext *context);
 // Adds to the fusion's weft.schedule what the pins have for it.
 void pinChoices(ir::FusionOp fusion, llvm::ArrayRef<SchedulePin> pins);
 

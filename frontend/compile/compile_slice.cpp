@@ -106,6 +106,8 @@ compiler::CompileOptions compile_options(const Config &config) {
   options.dumpDir = config.dump_dir;
   options.prepare = config.prepare;
   options.memoryLimit = config.memory_limit;
+  options.schedules = cache_folder(config);
+  options.tuneSeconds = config.tune ? double(config.tune_seconds) : 0;
   options.math = config.exact_math ? compiler::MathMode::Exact : compiler::MathMode::Default;
   return options;
 }

@@ -116,11 +116,6 @@ int64_t bytes_of(const std::vector<Entry> &entries) {
   return bytes;
 }
 
-// "off" for none.
-std::string folder_of(const Config &config) {
-  return config.cache_dir.empty() ? default_folder() : config.cache_dir;
-}
-
 bool write_all(int file, llvm::StringRef bytes) {
   while (!bytes.empty()) {
     ssize_t n = ::write(file, bytes.data(), bytes.size());
@@ -135,11 +130,17 @@ bool write_all(int file, llvm::StringRef bytes) {
 
 } // namespace
 
+std::string cache_folder(const Config &config) {
+  if (config.cache_dir == "off")
+    return "";
+  return config.cache_dir.empty() ? default_folder() : config.cache_dir;
+}
+
 DiskCache::DiskCache(const Config &config, compiler::Backend &backend)
     : backend_(backend), bound_(config.disk_cache_bytes) {
   compiler::CompileOptions options = compile_options(config);
   target_key_ = backend.targetKey(options);
-  folder_ = folder_of(config);
+  folder_ = cache_folder(config);
   if (config.cache_dir == "off")
     why_off_ = "switched off";
   else if (folder_.empty())
@@ -157,9 +158,9 @@ DiskCache::DiskCache(const Config &config, compiler::Backend &backend)
 }
 
 runtime::CacheUse DiskCache::use(const Config &config) {
-  std::string folder = folder_of(config);
+  std::string folder = cache_folder(config);
   std::vector<Entry> entries;
-  if (!folder.empty() && folder != "off")
+  if (!folder.empty())
     entries = entries_of(folder);
   return {static_cast<int64_t>(entries.size()), bytes_of(entries), -1, config.disk_cache_bytes};
 }

@@ -12,6 +12,9 @@
 
 namespace weft::recorder {
 
+// Config::cache_dir, or its default; empty for none.
+std::string cache_folder(const Config &config);
+
 // Cheap to make; several processes and threads may use one folder at once.
 class DiskCache {
 public:

@@ -9,6 +9,7 @@
 #include "dialects/weft/ir/DiagnosticCollector.h"
 #include "dialects/weft/ir/HostTensor.h"
 #include "dialects/weft/ir/Weft.h"
+#include "frontend/compile/compile_slice.h"
 #include "frontend/programs/program_impl.h"
 #include "mlir/Parser/Parser.h"
 #include "weft/config.h"
@@ -212,11 +213,9 @@ void compile(const std::vector<std::pair<std::string, Program>> &entries,
     all.parse(name, *program.impl_);
   mlir::OwningOpRef<mlir::ModuleOp> module = all.take();
   compiler::AotOptions aot;
+  aot.compile = recorder::compile_options(config());
   aot.compile.cpu = options.cpu;
   aot.compile.memoryLimit = options.memory_limit;
-  if (config().exact_math)
-    aot.compile.math = compiler::MathMode::Exact;
-  aot.compile.dumpDir = config().dump_dir;
   aot.emit = static_cast<compiler::Emit>(options.emit); // the same values in the same order
   aot.output = options.output;
   aot.name = options.name;

@@ -62,6 +62,8 @@ Config config_from_environment() {
   read_bool("WEFT_JIT_CHECK", config.jit_check);
   read_bool("WEFT_PREPARE", config.prepare);
   read_bool("WEFT_EXACT_MATH", config.exact_math);
+  read_bool("WEFT_TUNE", config.tune);
+  read_number("WEFT_TUNE_SECONDS", config.tune_seconds);
   read_number("WEFT_MEMORY_LIMIT", config.memory_limit);
   read_text("WEFT_DUMP_DIR", config.dump_dir);
   read_text("WEFT_CACHE_DIR", config.cache_dir);
@@ -92,10 +94,10 @@ void set_config(const Config &config) {
     recorder::fail(ErrorKind::kValue, std::string(backend.status().message()));
   recorder::check_backend(config.backend, 0);
   if (config.budget_ops < 1 || config.budget_bytes < 1 || config.cache_entries < 1 ||
-      config.context_bound < 1 || config.num_threads < 0 || config.memory_limit < 0)
-    recorder::fail(
-        ErrorKind::kValue,
-        "bounds must be positive, and num_threads and memory_limit must not be negative");
+      config.context_bound < 1 || config.num_threads < 0 || config.memory_limit < 0 ||
+      config.tune_seconds < 0)
+    recorder::fail(ErrorKind::kValue, "bounds must be positive, and num_threads, memory_limit and "
+                                      "tune_seconds must not be negative");
   auto device = runtime::find_device(config.device);
   if (!device.ok())
     recorder::fail(ErrorKind::kDevice, std::string(device.status().message()));

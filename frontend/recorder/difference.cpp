@@ -236,6 +236,9 @@ std::string ProgramCache::difference(const Slice &slice, const ProgramContext &c
     if (other.exact_math != context.exact_math)
       comparison.add(kLight, std::string("options: exact_math is ") +
                                  (context.exact_math ? "on" : "off") + " now");
+    if (other.tune != context.tune)
+      comparison.add(kLight,
+                     std::string("options: tune is ") + (context.tune ? "on" : "off") + " now");
     if (other.memory_limit != context.memory_limit)
       comparison.add(kLight, "options: memory_limit is " + std::to_string(context.memory_limit) +
                                  " instead of " + std::to_string(other.memory_limit));

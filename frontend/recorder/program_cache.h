@@ -23,7 +23,7 @@ struct ProgramContext {
   std::string backend, dump_dir;
   uint8_t device;
   uint64_t registrations; // compiler::registrationsGeneration()
-  bool prepare, exact_math;
+  bool prepare, exact_math, tune;
   int64_t memory_limit;
   uint64_t salt() const;
 };

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "compiler/pipeline/PassHooks.h"
 #include "compiler/schedule/Pins.h"
 #include "mlir/Pass/Pass.h"
@@ -163,6 +165,41 @@ TEST_F(Explain, SchedulesThatArePinned) {
   EXPECT_EQ(bits(), before);
   compiler::clearRegisteredPasses();
   EXPECT_EQ(evaluate().outcome, CacheOutcome::kMemoryHit) << "compiled before there was a pin";
+}
+
+// What was measured is found by programs that are compiled later, and changes no bit.
+TEST_F(Explain, SchedulesThatAreMeasured) {
+  Tensor x = values({5001});
+  auto evaluate = [&] {
+    return explain(tanh(x) * 11.0);
+  };
+  auto bits = [&] {
+    return (tanh(x) * 11.0).to_vector<float>();
+  };
+  evaluate();
+  std::vector<float> before = bits();
+  std::string folder = testing::TempDir() + "/measured";
+  std::filesystem::remove_all(folder);
+  Config options = before_;
+  options.tune = true;
+  options.cache_dir = folder;
+  set_config(options);
+  Evaluation measured = evaluate();
+  EXPECT_EQ(measured.outcome, CacheOutcome::kCompiled);
+  EXPECT_NE(measured.difference.find("options: tune is on now"), std::string::npos)
+      << measured.difference;
+  EXPECT_EQ(bits(), before);
+  if (options.backend == "cpu") {
+    EXPECT_TRUE(says(measured, "schedule: measured 1 kernels in "));
+    int64_t files = 0;
+    for (const auto &file : std::filesystem::directory_iterator(folder))
+      files += file.path().filename().string().starts_with("schedules-");
+    EXPECT_EQ(files, 1);
+  }
+  set_config(before_);
+  EXPECT_EQ(evaluate().outcome, CacheOutcome::kMemoryHit) << "compiled before anything was tuned";
+  options.tune_seconds = -1;
+  EXPECT_THROW(set_config(options), Error);
 }
 
 TEST_F(Explain, AnotherBackend) {

@@ -11,6 +11,7 @@
 #include "compiler/link/Compile.h"
 #include "compiler/link/KernelCompiler.h"
 #include "compiler/pipeline/PassHooks.h"
+#include "compiler/schedule/Measured.h"
 #include "dialects/plan/ir/Plan.h"
 #include "dialects/weft/ir/Extensions.h"
 #include "dialects/weft/ir/Weft.h"
@@ -43,6 +44,22 @@ bool isHost(const CompileOptions &options) {
   return options.cpu.empty() && options.features.empty();
 }
 
+// What was measured on this machine holds on it alone.
+bool usesMeasured(const CompileOptions &options) {
+  return isHost(options) && (!options.schedules.empty() || options.tuneSeconds > 0);
+}
+
+compiler::ChooseSchedules measuredSchedules(const CompileOptions &options,
+                                            const compiler::TargetInfo &target) {
+  if (!usesMeasured(options))
+    return nullptr;
+  auto &measured = compiler::MeasuredSchedules::of(options.schedules, target);
+  return [&measured, seconds = options.tuneSeconds](mlir::ModuleOp module,
+                                                    std::vector<std::string> &remarks) {
+    measured.apply(module, seconds, remarks);
+  };
+}
+
 } // namespace
 
 void CpuBackend::registerDialects(mlir::DialectRegistry &registry) const {
@@ -70,6 +87,7 @@ absl::StatusOr<compiler::PhaseRun> CpuBackend::phases(const CompileOptions &opti
   run.request.target = target->key();
   if (isHost(options))
     run.request.scratchBytes = libraryScratch;
+  run.request.chooseSchedules = measuredSchedules(run.options, *target);
   run.request.makeKernels = [target = *target, ours = run.options, kernels = std::move(kernels)](
                                 llvm::ArrayRef<plan::KernelOp> ops, llvm::StringRef dumpFolder) {
     return compiler::KernelCompiler::instance().compile(ops, compiler::hostKernelMaker(target),
@@ -122,6 +140,7 @@ CpuBackend::compileAheadOfTime(mlir::ModuleOp module, const compiler::AotOptions
   ours.libraries = libraries().runtimeLibraries();
   if (isHost(options.compile))
     ours.scratchBytes = libraryScratch;
+  ours.chooseSchedules = measuredSchedules(ours.compile, compiler::TargetInfo::host());
   absl::StatusOr<compiler::AotResult> result = compiler::compileAheadOfTime(module, ours);
   if (!result.ok())
     return result.status();
@@ -144,6 +163,9 @@ std::string CpuBackend::targetKey(const CompileOptions &options) const {
     key += option ? '1' : '0';
   key += " math " + std::to_string(static_cast<int>(ours.math));
   key += " limit " + std::to_string(ours.memoryLimit);
+  if (target.ok() && usesMeasured(ours))
+    key += " measured " + compiler::MeasuredSchedules::of(ours.schedules, *target).key() +
+           (ours.tuneSeconds > 0 ? " and measuring" : "");
   return key + "\n" + compiler::registrationsKey() + ir::extensionsKey();
 }
 
