@@ -94,8 +94,6 @@ Tensor mish(const Tensor &x, Location location = Location::current());
 // clamp(x, low, high), whose derivative at the bounds is 0.
 Tensor hardtanh(const Tensor &x, Scalar low = -1.0, Scalar high = 1.0,
                 Location location = Location::current());
-// clamp(x, 0, 6).
-Tensor relu6(const Tensor &x, Location location = Location::current());
 // x / (1 + |x|).
 Tensor softsign(const Tensor &x, Location location = Location::current());
 // x - tanh(x).
@@ -110,10 +108,6 @@ Tensor celu(const Tensor &x, Scalar alpha = 1.0, Location location = Location::c
 Tensor prelu(const Tensor &x, const Tensor &weight, Location location = Location::current());
 // The first half of x along dim times the sigmoid of the second (Dauphin et al. 2017).
 Tensor glu(const Tensor &x, int64_t dim = -1, Location location = Location::current());
-// clamp(x + 3, 0, 6) / 6 (Howard et al. 2019).
-Tensor hardsigmoid(const Tensor &x, Location location = Location::current());
-// x hardsigmoid(x) (Howard et al. 2019).
-Tensor hardswish(const Tensor &x, Location location = Location::current());
 // x in another dtype. Float to integer rounds towards zero and saturates (NaN gives 0), integers
 // wrap, between floats to nearest even; a bool is x != 0.
 Tensor cast(const Tensor &x, DType dtype, Location location = Location::current());

@@ -98,28 +98,6 @@ Tensor mish(const Tensor &x, Location location) {
   });
 }
 
-namespace {
-
-// clamp(x + 3, 0, 6) / 6 of an x in the dtype in which functions are computed.
-Tensor hard_gate(const Tensor &x, Location location) {
-  return clamp(x + 3.0, 0.0, 6.0, location) / 6.0;
-}
-
-} // namespace
-
-Tensor hardsigmoid(const Tensor &x, Location location) {
-  Session session("hardsigmoid", location);
-  Var given = floating_operand(x);
-  return wrap(rounded(read(hard_gate(wrap(widened(given)), location), "x"), given.dtype()));
-}
-
-Tensor hardswish(const Tensor &x, Location location) {
-  Session session("hardswish", location);
-  Var given = floating_operand(x);
-  Tensor wide = wrap(widened(given));
-  return wrap(rounded(read(wide * hard_gate(wide, location), "x"), given.dtype()));
-}
-
 Tensor hardtanh(const Tensor &x, Scalar low, Scalar high, Location location) {
   Session session("hardtanh", location);
   if (!(low.as_double() <= high.as_double()))
@@ -132,11 +110,6 @@ Tensor hardtanh(const Tensor &x, Scalar low, Scalar high, Location location) {
       if (bound->dtype == DType::kFloat64)
         *bound = static_cast<int64_t>(std::clamp(bound->d, -0x1p63, 0x1.fffffffffffffp62));
   return clamp(x, low, high).to(dtype);
-}
-
-Tensor relu6(const Tensor &x, Location location) {
-  Session session("relu6", location);
-  return clamp(x, 0, 6);
 }
 
 Tensor softsign(const Tensor &x, Location location) {

@@ -59,6 +59,28 @@ LogicalResult ReluOp::differentiate(GradContext &ctx) {
   return success();
 }
 
+LogicalResult Relu6Op::differentiate(GradContext &ctx) {
+  // As ReluOp's: where the result is NaN the cotangent passes.
+  Val y = ctx.result(0), zero = zeroLike(y);
+  Val below = select(compare("ge", y, y.constant(6)), zero, ctx.g());
+  ctx.grad(0, select(compare("le", y, zero), zero, below));
+  return success();
+}
+
+LogicalResult HardsigmoidOp::differentiate(GradContext &ctx) {
+  Val y = ctx.result(0), zero = zeroLike(y);
+  Val below = select(compare("lt", y, y.constant(1)), ctx.g() * (1.0 / 6), zero);
+  ctx.grad(0, select(compare("gt", y, zero), below, zero));
+  return success();
+}
+
+LogicalResult HardswishOp::differentiate(GradContext &ctx) {
+  Val x = ctx.operand(0), g = ctx.g();
+  Val above = select(compare("ge", x, x.constant(3)), g, g * (x * (1.0 / 3) + 0.5));
+  ctx.grad(0, select(compare("le", x, x.constant(-3)), zeroLike(x), above));
+  return success();
+}
+
 LogicalResult GeluOp::differentiate(GradContext &ctx) {
   Val x = ctx.operand(0);
   if (ctx.properties<GeluOp>().tanh_approximation &&

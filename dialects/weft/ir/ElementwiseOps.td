@@ -191,6 +191,29 @@ def Weft_ReluOp : Weft_UnaryOp<"relu", Weft_NumericTensor, InFile> {
   let scalar = "return s.relu(x);";
   let savesResults = [0];
 }
+def Weft_Relu6Op : Weft_UnaryOp<"relu6", Weft_NumericTensor, InFile> {
+  let tests = ExactTests;
+  let summary = "min(max(x, 0), 6); NaN stays NaN, the derivative at 0 and 6 is 0";
+  let reference = "return x >= T(6) ? T(6) : (x > T(0) || x != x ? x : T(0));";
+  let scalar = "return s.relu6(x);";
+  let savesResults = [0];
+}
+def Weft_HardsigmoidOp : Weft_UnaryOp<"hardsigmoid", Weft_FloatTensor, InFile> {
+  let cost = DivisionCost;
+  let tests = Tests<[Domain<"-8", "8">], 2>;
+  let summary = "relu6(x + 3) / 6 (Howard et al. 2019); the derivative at -3 and 3 is 0";
+  let reference = "double y = double(x) + 3; return T((y >= 6 ? 6 : (y > 0 || y != y ? y : 0)) / 6);";
+  let scalar = "return s.hardsigmoid(x);";
+  let savesResults = [0];
+}
+def Weft_HardswishOp : Weft_UnaryOp<"hardswish", Weft_FloatTensor, InFile> {
+  let cost = DivisionCost;
+  let tests = Tests<[Domain<"-8", "8">], 3>;
+  let summary = "x * hardsigmoid(x) (Howard et al. 2019); the derivative is 0 up to -3, and 1 from 3 on";
+  let reference = "double y = double(x) + 3; return T(x * ((y >= 6 ? 6 : (y > 0 || y != y ? y : 0)) / 6));";
+  let scalar = "return s.mul(x, s.hardsigmoid(x));";
+  let savesOperands = [0];
+}
 def Weft_SoftplusOp : Weft_UnaryOp<"softplus", Weft_FloatTensor, Inline<[{
     ctx.grad(0, ctx.g() * sigmoid(ctx.operand(0)));
     return ::mlir::success();

@@ -218,6 +218,8 @@ public:
   mlir::Value ceil(mlir::Value x);
   mlir::Value round(mlir::Value x);
   mlir::Value relu(mlir::Value x);
+  mlir::Value relu6(mlir::Value x);
+  mlir::Value hardsigmoid(mlir::Value x);
   mlir::Value gelu(mlir::Value x, bool tanhApproximation);
   mlir::Value bitNot(mlir::Value x);
   mlir::Value add(mlir::Value x, mlir::Value y);

@@ -181,6 +181,15 @@ Value ScalarEmitter::relu(Value x) {
   return arith::SelectOp::create(b_, loc_, keep, x, zero);
 }
 
+Value ScalarEmitter::relu6(Value x) {
+  Value above = relu(x), six = constant(x.getType(), 6);
+  return select(compare(Direction::ge, above, six), six, above); // NaN stays
+}
+Value ScalarEmitter::hardsigmoid(Value x) {
+  Type type = x.getType();
+  return div(relu6(add(x, constant(type, 3))), constant(type, 6));
+}
+
 // y * (1 + relative) where -20 < x < -1, else y: below -1 both forms of gelu magnify the rounding
 // of their argument, above they do not, and below -20 the result is 0.
 static Value correctTail(ScalarEmitter &s, mlir::OpBuilder &b, mlir::Location loc, Value x, Value y,
