@@ -1,10 +1,11 @@
 // result[o, p] = bias[o] + sum over c of weight[o, c] image[c, p], for each image, where p counts
-// its pixels: vectors lie along pixels. A tile of some pixels of all channels is copied once, so
-// that what is read next is contiguous, and serves all channels of the result; the sums of a few of
-// those at a time stay in registers.
+// its pixels: vectors lie along pixels. The sums of a few channels of the result at a time stay in
+// registers. The image is read where it lies: what a piece reads of it is in the nearest cache from
+// its second few channels on; of many channels a tile is copied together first. The last vector of
+// a tile ends where the tile does: its first lanes are computed again and not stored.
 //
 // Each element is one sum in the order of the image's channels, whoever computes it, so that the
-// bits depend neither on threads nor on where tiles begin.
+// bits depend neither on threads nor on where vectors begin.
 #include "backends/cpu/device/pointwise_rows.h"
 
 #include <algorithm>
@@ -18,109 +19,147 @@ namespace {
 
 // Products that a thread takes at once: some 2 us, as much as it costs to wake it.
 constexpr int64_t kGrainProducts = 128 << 10;
-// Pixels of a tile: four vectors of AVX-512.
+// Pixels of a tile, of which the last one takes what is left: four vectors of AVX-512.
 constexpr int64_t kTilePixels = 64;
-// Channels of the result that a thread computes of a tile before it looks for another piece; a
-// multiple of kRows. Few enough that two threads share one tile.
+// Channels of the result that are computed of a tile before others are: their weights stay near. A
+// multiple of kRows, and few enough that two threads share one tile.
 constexpr int64_t kChunkChannels = 24;
 // Channels whose sums are in registers at once, 24 vectors with AVX-512 and 12 else.
 constexpr int kRows = 6;
+// Channels of an image beyond which tiles are copied: they lie on more pages, and in more lines
+// that want the same place in a cache, than a processor holds near.
+constexpr int64_t kMostInPlace = 128;
+// Lanes of the widest vector, a line: a smaller image is copied, to have as many.
+constexpr int64_t kMostLanes = 16;
 
 struct Shape {
   int64_t channels, results, pixels; // of an image, of its result
   bool relu;
 
   int64_t tiles() const {
-    return (pixels + kTilePixels - 1) / kTilePixels;
+    return std::max<int64_t>(1, pixels / kTilePixels);
   }
   int64_t chunks() const {
     return (results + kChunkChannels - 1) / kChunkChannels;
+  }
+  int64_t tile_pixels(int64_t tile) const {
+    return tile + 1 < tiles() ? kTilePixels : pixels - tile * kTilePixels;
+  }
+  bool is_copied() const {
+    return pixels < kMostLanes || channels > kMostInPlace;
+  }
+  // Of a copy's rows: an odd number of lines, so that neighbours want other places in a cache.
+  int64_t copy_stride() const {
+    int64_t lines = (tile_pixels(tiles() - 1) + kMostLanes - 1) / kMostLanes;
+    return (lines | 1) * kMostLanes;
   }
 };
 
 // Some channels of the result for a tile.
 struct Task {
   const Shape *shape;
-  const float *tile;   // [channels, kTilePixels]
+  const float *tile;   // [channels, stride]
   const float *weight; // [rows, channels]
   const float *bias;   // [rows], null for none
   float *result;       // [rows, pixels of an image], from the tile's first pixel on
-  int64_t rows, pixels;
+  int64_t stride, rows, pixels;
 };
 
-// The first `count` lanes, or all.
-template <typename V> WEFT_INLINE void store_first(V value, int64_t count, float *to) {
+// Lanes from `first` to `last`.
+template <typename V> WEFT_INLINE void store_part(V value, int64_t first, int64_t last, float *to) {
   constexpr int64_t kLanes = sizeof(V) / sizeof(float);
-  if (count >= kLanes)
+  if (last - first == kLanes)
     store(to, value);
   else
-    for (int64_t i = 0; i < count; ++i)
+    for (int64_t i = first; i < last; ++i)
       to[i] = value[i];
 }
 
-// kCount channels of kVectors vectors of pixels from x on, of which `pixels` are there.
+// kCount channels of kVectors vectors of pixels: side by side from x on, but for the last one,
+// which begins at `tail`, and of which lanes from `first` to `last` are stored.
 template <int kLanes, int kVectors, int kCount>
-WEFT_INLINE void compute_block(const Task &task, int64_t row, int64_t x, int64_t pixels) {
+WEFT_INLINE void compute_block(const Task &task, int64_t row, int64_t x, int64_t tail,
+                               int64_t first, int64_t last) {
   const Shape &s = *task.shape;
-  const float *weight = task.weight + row * s.channels, *tile = task.tile + x;
+  const float *weight = task.weight + row * s.channels, *tile = task.tile;
   Vector<kLanes> sums[kCount][kVectors];
 #pragma clang loop unroll(full)
   for (int r = 0; r < kCount; ++r)
 #pragma clang loop unroll(full)
     for (int v = 0; v < kVectors; ++v)
       sums[r][v] = Vector<kLanes>{} + (task.bias ? task.bias[row + r] : 0);
-  for (int64_t c = 0; c < s.channels; ++c) {
-    Vector<kLanes> image[kVectors];
+  for (int64_t c = 0; c < s.channels; ++c, tile += task.stride) {
+    Vector<kLanes> pixels[kVectors];
 #pragma clang loop unroll(full)
     for (int v = 0; v < kVectors; ++v)
-      image[v] = load<kLanes>(tile + c * kTilePixels + v * kLanes);
+      pixels[v] = load<kLanes>(tile + (v + 1 < kVectors ? x + v * kLanes : tail));
 #pragma clang loop unroll(full)
     for (int r = 0; r < kCount; ++r) {
       float factor = weight[r * s.channels + c];
 #pragma clang loop unroll(full)
       for (int v = 0; v < kVectors; ++v)
-        sums[r][v] += image[v] * factor;
+        sums[r][v] += pixels[v] * factor;
     }
   }
   // Unrolled, and each value copied before its address is taken, so that all sums stay in
   // registers.
 #pragma clang loop unroll(full)
   for (int r = 0; r < kCount; ++r) {
-    float *result = task.result + (row + r) * s.pixels + x;
+    float *result = task.result + (row + r) * s.pixels;
 #pragma clang loop unroll(full)
     for (int v = 0; v < kVectors; ++v) {
       Vector<kLanes> sum = sums[r][v];
       if (s.relu)
         sum = sum > Vector<kLanes>{} ? sum : Vector<kLanes>{};
-      store_first(sum, pixels - v * kLanes, result + v * kLanes);
+      if (v + 1 < kVectors)
+        store(result + x + v * kLanes, sum);
+      else
+        store_part(sum, first, last, result + tail);
     }
   }
 }
 
-template <int kLanes, int kVectors>
-WEFT_INLINE void compute_vectors(const Task &task, int64_t x, int64_t pixels) {
+// kVectors vectors from x on, the last one as above. kMost: vectors whose sums of kRows channels
+// fill the registers; fewer vectors go with more channels.
+template <int kLanes, int kVectors, int kMost>
+WEFT_INLINE void compute_vectors(const Task &task, int64_t x, int64_t tail, int64_t first,
+                                 int64_t last) {
+  constexpr int kCount = kRows * kMost / kVectors;
   int64_t row = 0;
-  for (; row + kRows <= task.rows; row += kRows)
-    compute_block<kLanes, kVectors, kRows>(task, row, x, pixels);
+  for (; row + kCount <= task.rows; row += kCount)
+    compute_block<kLanes, kVectors, kCount>(task, row, x, tail, first, last);
+  if constexpr (kCount > kRows)
+    for (; row + kRows <= task.rows; row += kRows)
+      compute_block<kLanes, kVectors, kRows>(task, row, x, tail, first, last);
   if (row + 4 <= task.rows) {
-    compute_block<kLanes, kVectors, 4>(task, row, x, pixels);
+    compute_block<kLanes, kVectors, 4>(task, row, x, tail, first, last);
     row += 4;
   }
   for (; row < task.rows; ++row)
-    compute_block<kLanes, kVectors, 1>(task, row, x, pixels);
+    compute_block<kLanes, kVectors, 1>(task, row, x, tail, first, last);
 }
 
 template <int kLanes, int kMost> WEFT_INLINE void compute(const Task &task) {
+  constexpr int64_t kAll = kMost * kLanes;
   int64_t x = 0;
-  for (; x + (kMost - 1) * kLanes < task.pixels; x += kMost * kLanes)
-    compute_vectors<kLanes, kMost>(task, x, task.pixels - x);
-  if (int64_t left = task.pixels - x; left > 0) {
-    if constexpr (kMost > 2)
-      if (left > kLanes)
-        return left > 2 * kLanes ? compute_vectors<kLanes, 3>(task, x, left)
-                                 : compute_vectors<kLanes, 2>(task, x, left);
-    compute_vectors<kLanes, 1>(task, x, left);
-  }
+  for (; x + kAll <= task.pixels; x += kAll)
+    compute_vectors<kLanes, kMost, kMost>(task, x, x + kAll - kLanes, 0, kLanes);
+  int64_t left = task.pixels - x;
+  if (left == 0)
+    return;
+  // A tile of fewer pixels than a vector has lanes is a copy, with room behind it.
+  int64_t before = (left - 1) / kLanes * kLanes, // in whole vectors
+      tail = std::max<int64_t>(0, task.pixels - kLanes), first = x + before - tail,
+          last = task.pixels - tail;
+  if constexpr (kMost > 3)
+    if (before == 3 * kLanes)
+      return compute_vectors<kLanes, 4, kMost>(task, x, tail, first, last);
+  if constexpr (kMost > 2)
+    if (before == 2 * kLanes)
+      return compute_vectors<kLanes, 3, kMost>(task, x, tail, first, last);
+  if (before == kLanes)
+    return compute_vectors<kLanes, 2, kMost>(task, x, tail, first, last);
+  compute_vectors<kLanes, 1, kMost>(task, x, tail, first, last);
 }
 
 // The same for each kind of processor, with the instructions and the registers that it has.
@@ -135,11 +174,12 @@ WEFT_AVX512 void compute_avx512(const Task &task) {
   compute<16, 4>(task);
 }
 
-// Rows of a tile, with zeros behind the last pixels of an image.
+// A tile's rows, with zeros behind the last pixels.
 void copy_tile(const Shape &s, const float *from, int64_t pixels, float *to) {
-  for (int64_t c = 0; c < s.channels; ++c, from += s.pixels, to += kTilePixels) {
+  int64_t stride = s.copy_stride();
+  for (int64_t c = 0; c < s.channels; ++c, from += s.pixels, to += stride) {
     std::memcpy(to, from, sizeof(float) * static_cast<size_t>(pixels));
-    std::fill(to + pixels, to + kTilePixels, 0.f);
+    std::fill(to + pixels, to + stride, 0.f);
   }
 }
 
@@ -149,15 +189,16 @@ public:
       : shape_{p.image[1], p.result[1], p.result[2] * p.result[3], p.relu}, images_(p.image[0]),
         bias_(p.bias), threads_(threads),
         compute_(of_processor<Compute>(compute_plain, compute_avx2, compute_avx512)) {
-    tile_bytes_ =
-        runtime::align(shape_.channels * kTilePixels * static_cast<int64_t>(sizeof(float)));
+    if (shape_.is_copied())
+      copy_bytes_ = runtime::align(shape_.channels * shape_.copy_stride() *
+                                   static_cast<int64_t>(sizeof(float)));
     int64_t of_chunk = std::min(shape_.results, kChunkChannels) * shape_.channels *
                        std::min(shape_.pixels, kTilePixels);
     grain_ = std::max<int64_t>(1, kGrainProducts / of_chunk);
   }
 
   int64_t scratch_bytes() const override {
-    return threads_ * tile_bytes_;
+    return threads_ * copy_bytes_;
   }
 
   absl::Status run(std::span<void *const> operands, void *scratch) override {
@@ -182,25 +223,34 @@ private:
                 *weight = static_cast<const float *>(call.operands[1]),
                 *bias = state.bias_ ? static_cast<const float *>(call.operands[2]) : nullptr;
     float *results = static_cast<float *>(call.operands.back()),
-          *copy = reinterpret_cast<float *>(call.scratch + thread * state.tile_bytes_);
+          *copy = reinterpret_cast<float *>(call.scratch + thread * state.copy_bytes_);
+    int64_t copied = -1; // tile
     // The chunks of a tile follow each other.
-    for (int64_t chunk = begin; chunk < end;) {
-      int64_t tile = chunk / s.chunks(), first = chunk % s.chunks(),
-              last = std::min(s.chunks(), first + end - chunk);
-      int64_t image = tile / s.tiles(), pixel = tile % s.tiles() * kTilePixels,
-              pixels = std::min(kTilePixels, s.pixels - pixel);
-      copy_tile(s, images + image * s.channels * s.pixels + pixel, pixels, copy);
-      int64_t row = first * kChunkChannels;
-      state.compute_({&s, copy, weight + row * s.channels, bias ? bias + row : nullptr,
-                      results + (image * s.results + row) * s.pixels + pixel,
-                      std::min(s.results, last * kChunkChannels) - row, pixels});
-      chunk += last - first;
+    for (int64_t piece = begin; piece < end; ++piece) {
+      int64_t tile = piece / s.chunks(), row = piece % s.chunks() * kChunkChannels,
+              image = tile / s.tiles(), number = tile % s.tiles(), pixel = number * kTilePixels;
+      Task task{.shape = &s,
+                .tile = images + image * s.channels * s.pixels + pixel,
+                .weight = weight + row * s.channels,
+                .bias = bias ? bias + row : nullptr,
+                .result = results + (image * s.results + row) * s.pixels + pixel,
+                .stride = s.pixels,
+                .rows = std::min(s.results - row, kChunkChannels),
+                .pixels = s.tile_pixels(number)};
+      if (s.is_copied()) {
+        if (copied != tile)
+          copy_tile(s, task.tile, task.pixels, copy);
+        copied = tile;
+        task.tile = copy;
+        task.stride = s.copy_stride();
+      }
+      state.compute_(task);
     }
     return 0;
   }
 
   Shape shape_;
-  int64_t images_, tile_bytes_, grain_;
+  int64_t images_, copy_bytes_ = 0, grain_;
   bool bias_;
   int threads_;
   Compute compute_;

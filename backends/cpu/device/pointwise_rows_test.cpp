@@ -24,7 +24,7 @@ Values computed(const ConvolutionProblem &p, Operands &in, int threads) {
 }
 
 TEST(PointwiseRows, AreSumsOfProducts) {
-  for (int64_t channels : {1, 3, 24, 65})
+  for (int64_t channels : {1, 3, 24, 65, 130})
     for (int64_t results : {1, 2, 3, 5, 6, 10, 23, 24, 25, 58})
       for (std::array<int64_t, 2> size : {std::array<int64_t, 2>{1, 1},
                                           {1, 5},
