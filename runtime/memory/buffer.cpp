@@ -79,6 +79,9 @@ bool Buffer::is_idle() const {
 }
 
 absl::Status Buffer::error() const {
+  // A weight's, at each run: its last write was long ago.
+  if (!has_write_.load(std::memory_order_acquire))
+    return absl::OkStatus();
   std::lock_guard lock(mutex_);
   return write_ && write_->done() ? write_->wait() : absl::OkStatus();
 }
@@ -87,8 +90,10 @@ Buffer::Uses Buffer::begin_read(std::shared_ptr<const Event> event) {
   std::lock_guard lock(mutex_);
   std::erase_if(reads_, is_done);
   reads_.push_back(std::move(event));
-  if (write_ && write_->done() && write_->wait().ok())
+  if (write_ && write_->done() && write_->wait().ok()) {
     write_ = nullptr;
+    has_write_.store(false, std::memory_order_release);
+  }
   return {write_, {}};
 }
 
@@ -99,6 +104,7 @@ Buffer::Uses Buffer::begin_write(std::shared_ptr<const Event> event) {
     std::lock_guard lock(mutex_);
     before.reads = std::exchange(reads_, {});
     before.write = std::exchange(write_, std::move(event));
+    has_write_.store(true, std::memory_order_release);
     dependents = renew();
   }
   drop_all(dependents);

@@ -113,6 +113,7 @@ private:
   mutable std::mutex mutex_;
   std::shared_ptr<const Event>
       write_; // the last write; null where nothing was written, or that is over and went well
+  std::atomic<bool> has_write_ = false; // whether write_ is not null; changes under the mutex
   std::vector<std::shared_ptr<const Event>> reads_; // since then, but for those that have ended
   std::atomic<uint64_t> contents_; // written under the mutex
   uint32_t contents_uses_ = 0;
