@@ -2,9 +2,11 @@
 
 #include "backends/cpu/compile/SizeRange.h"
 #include "dialects/weft/ir/Broadcasts.h"
+#include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/SmallestSize.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace weft::backends::cpu {
 
@@ -31,7 +33,8 @@ mlir::RankedTensorType typeOf(mlir::Value value) {
 //                           takes 4 to 10 % less time by it, MNasNet x0.5 13 %, ResNet-18 1 %. Where
 //                           exact_math leaves that out, it stays in the activation's kernel
 //   ReLU, clamp to [a, b]   with fast_math (ReLU) or never: its fast kernels, for AVX-512 and AVX2,
-//                           all turn NaN into 0 or a
+//                           all turn NaN into 0 or a. Kernels of ours behind the same entry keep
+//                           NaN, and take a ReLU in always
 //   maximum with a tensor   never: drops NaN
 //   sum with a tensor       right, NaN kept; not claimed. The kernel of the activation behind it
 //                           reads the other term in passing, while a call that adds it takes
@@ -40,7 +43,8 @@ mlir::RankedTensorType typeOf(mlir::Value value) {
 //                           ours with what feeds them
 class ConvolutionProvider : public compiler::Provider {
 public:
-  explicit ConvolutionProvider(bool bf16) : bf16_(bf16) {}
+  ConvolutionProvider(bool bf16, bool (*takesRelu)(const ConvolutionProblem &))
+      : bf16_(bf16), takesRelu_(takesRelu) {}
   llvm::StringRef name() const override {
     return "onednn.convolution";
   }
@@ -58,7 +62,10 @@ public:
       bool isOfNarrow = bf16_ && takeWidenings(*claim);
       if (mlir::isa<ir::Conv2dOp>(op)) {
         takeBias(*claim, builder, channelsLast);
-        takeRelu(*claim, builder, math == compiler::MathMode::Fast);
+        std::optional<ConvolutionProblem> problem =
+            problemOf(mlir::cast<ir::Conv2dOp>(op), *claim, channelsLast);
+        bool keepsNan = !isOfNarrow && problem && takesRelu_(*problem);
+        takeRelu(*claim, builder, keepsNan, math == compiler::MathMode::Fast);
       }
       // A weight's gradient is added up in parts, in f32.
       if (isOfNarrow && !mlir::isa<ir::Conv2dWeightGradientOp>(op))
@@ -236,28 +243,56 @@ private:
     claim.config.emplace_back(builder.getStringAttr("bias"), builder.getI64IntegerAttr(1));
   }
 
-  // Drops NaN, so that it takes fast_math.
-  static void takeRelu(Claim &claim, mlir::Builder &builder, bool fastMath) {
+  // As the entry reads it from the call; nothing where the number of images varies, with which the
+  // entry may change the kernel.
+  static std::optional<ConvolutionProblem> problemOf(ir::Conv2dOp conv, const Claim &claim,
+                                                     bool channelsLast) {
+    ConvolutionProblem p;
+    for (auto [to, type] : {std::pair(&p.image, typeOf(conv->getOperand(0))),
+                            std::pair(&p.weight, typeOf(conv->getOperand(1))),
+                            std::pair(&p.result, typeOf(conv->getResult(0)))}) {
+      if (ir::hasNamedDims(type))
+        return std::nullopt;
+      llvm::copy(type.getShape(), to->begin());
+    }
+    for (auto [to, pair] :
+         {std::pair(&p.strides, conv.getStrides()), std::pair(&p.padding, conv.getPadding()),
+          std::pair(&p.dilation, conv.getDilation())})
+      llvm::copy(pair, to->begin());
+    p.groups = conv.getGroups();
+    p.channels_last = channelsLast;
+    for (mlir::NamedAttribute entry : claim.config)
+      if (entry.getName() == "winograd")
+        p.winograd = mlir::cast<mlir::StringAttr>(entry.getValue()).getValue() == "stable"
+                         ? Winograd::kWeightStays
+                         : Winograd::kWeightChanges;
+    return p;
+  }
+
+  static void takeRelu(Claim &claim, mlir::Builder &builder, bool keepsNan, bool fastMath) {
     auto relu = mlir::dyn_cast_or_null<ir::ReluOp>(onlyUser(claim));
     if (!relu)
       return;
-    if (!fastMath) {
+    if (!keepsNan && !fastMath) {
       claim.left.push_back(
           {relu, ClaimRefusal{"relu-drops-nan",
                               "oneDNN's ReLU turns NaN into 0; it stays a kernel of ours"}});
       return;
     }
     claim.ops.push_back(relu);
-    claim.config.emplace_back(builder.getStringAttr("post_ops"), builder.getStringAttr("relu"));
+    claim.config.emplace_back(builder.getStringAttr("post_ops"),
+                              builder.getStringAttr(keepsNan ? "relu" : "fast_relu"));
   }
 
   bool bf16_;
+  bool (*takesRelu_)(const ConvolutionProblem &problem);
 };
 
 } // namespace
 
-std::unique_ptr<compiler::Provider> makeConvolutionProvider(bool bf16) {
-  return std::make_unique<ConvolutionProvider>(bf16);
+std::unique_ptr<compiler::Provider>
+makeConvolutionProvider(bool bf16, bool (*takesRelu)(const ConvolutionProblem &)) {
+  return std::make_unique<ConvolutionProvider>(bf16, takesRelu);
 }
 
 } // namespace weft::backends::cpu

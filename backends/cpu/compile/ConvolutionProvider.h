@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "backends/cpu/device/convolution_problem.h"
 #include "compiler/claim/Provider.h"
 
 namespace weft::backends::cpu {
@@ -12,6 +13,8 @@ namespace weft::backends::cpu {
 // the reason. bf16: whether the machine that the program is for multiplies bf16 numbers by
 // instructions for it; then conversions of bf16 numbers in front of both factors and behind are
 // taken in.
-std::unique_ptr<compiler::Provider> makeConvolutionProvider(bool bf16);
+// takesRelu: whether the entry has a ReLU for nothing that keeps NaN (convolution_takes_relu()).
+std::unique_ptr<compiler::Provider>
+makeConvolutionProvider(bool bf16, bool (*takesRelu)(const ConvolutionProblem &problem));
 
 } // namespace weft::backends::cpu

@@ -14,6 +14,7 @@
 #include "backends/cpu/device/widened_call.h"
 #include "backends/cpu/device/winograd_convolution.h"
 #include "backends/cpu/device/winograd_gradient.h"
+#include "runtime/threading/parallel_for.h"
 
 namespace weft::backends::cpu {
 namespace {
@@ -86,10 +87,11 @@ absl::StatusOr<ConvolutionProblem> read_problem(const LibraryCall &call) {
   p.groups = *groups;
   p.bias = *bias != 0;
   p.channels_last = *channels_last != 0;
-  p.relu = *post_ops == "relu";
+  p.relu_may_drop_nan = *post_ops == "fast_relu";
+  p.relu = *post_ops == "relu" || p.relu_may_drop_nan;
   if (!post_ops->empty() && !p.relu)
     return absl::InvalidArgumentError(
-        absl::StrCat("config post_ops is '", *post_ops, "'; it may be relu"));
+        absl::StrCat("config post_ops is '", *post_ops, "'; it may be relu or fast_relu"));
   if ((p.bias || p.relu) && p.kind != ConvolutionKind::kForward)
     return absl::InvalidArgumentError("a gradient has neither bias nor post_ops");
   if (call.operands.size() != 3 + (p.bias ? 1u : 0u))
@@ -204,6 +206,56 @@ private:
   std::unique_ptr<OnednnConvolution> convolution_;
 };
 
+// What the library computes, and max(x, 0) of it, NaN kept, which the library does not offer.
+class ThenRelu : public LibraryCallState {
+public:
+  ThenRelu(std::unique_ptr<LibraryCallState> convolution, int64_t elements, int threads)
+      : convolution_(std::move(convolution)), elements_(elements), threads_(threads) {}
+  int64_t scratch_bytes() const override {
+    return convolution_->scratch_bytes();
+  }
+  absl::Status run(std::span<void *const> operands, void *scratch) override {
+    if (absl::Status status = convolution_->run(operands, scratch); !status.ok())
+      return status;
+    auto part = [](void *data, int, int64_t begin, int64_t end) -> int32_t {
+      float *values = static_cast<float *>(data);
+      for (int64_t i = begin; i < end; ++i)
+        values[i] = values[i] <= 0 ? 0 : values[i];
+      return 0;
+    };
+    runtime::parallel_for(elements_, kReluGrain, threads_, part, operands.back());
+    return absl::OkStatus();
+  }
+
+private:
+  static constexpr int64_t kReluGrain = 16384; // elements that are worth a second thread
+
+  std::unique_ptr<LibraryCallState> convolution_;
+  int64_t elements_;
+  int threads_;
+};
+
+absl::StatusOr<std::unique_ptr<LibraryCallState>> init_library(const ConvolutionProblem &problem,
+                                                               int threads) {
+  if (problem.relu && !problem.relu_may_drop_nan) {
+    ConvolutionProblem plain = problem;
+    plain.relu = false;
+    auto convolution = init_library(plain, threads);
+    if (!convolution.ok())
+      return convolution.status();
+    const auto &[images, channels, rows, columns] = problem.result;
+    return std::make_unique<ThenRelu>(*std::move(convolution), images * channels * rows * columns,
+                                      threads);
+  }
+  absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
+      OnednnConvolution::create(problem, threads, threads);
+  if (!convolution.ok())
+    return convolution.status();
+  if ((*convolution)->depends_on_threads())
+    return convolution_in_parts(problem, threads);
+  return std::make_unique<ConvolutionState>(*std::move(convolution));
+}
+
 absl::StatusOr<std::unique_ptr<LibraryCallState>> init_weight_gradient(const ConvolutionProblem &p,
                                                                        int threads) {
   if (p.dtype == DType::kFloat32)
@@ -246,13 +298,7 @@ public:
       return rows->make(*problem, threads);
     if (auto winograd = init_winograd(*problem, threads); !winograd.ok() || *winograd)
       return winograd;
-    absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
-        OnednnConvolution::create(*problem, threads, threads);
-    if (!convolution.ok())
-      return convolution.status();
-    if ((*convolution)->depends_on_threads())
-      return convolution_in_parts(*problem, threads);
-    return std::make_unique<ConvolutionState>(*std::move(convolution));
+    return init_library(*problem, threads);
   }
   double operations(const LibraryCall &call) const override {
     absl::StatusOr<ConvolutionProblem> problem = read_problem(call);
@@ -286,7 +332,7 @@ public:
     if (pays_transformed)
       if (auto winograd = init_winograd(*problem, threads); !winograd.ok() || *winograd)
         return winograd;
-    if (!pays)
+    if (!pays || (problem->relu && !problem->relu_may_drop_nan))
       return nullptr;
     absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
         OnednnConvolution::create(*problem, threads, threads);
@@ -304,6 +350,11 @@ public:
 const runtime::LibraryEntry &convolution_entry() {
   static const ConvolutionEntry entry;
   return entry;
+}
+
+bool convolution_takes_relu(const ConvolutionProblem &problem) {
+  return problem.kind == ConvolutionKind::kForward && problem.dtype == DType::kFloat32 &&
+         (rows_kernel(problem) || winograd_tile(problem) > 0);
 }
 
 absl::StatusOr<std::string> convolution_implementation(const LibraryCall &call, int threads) {

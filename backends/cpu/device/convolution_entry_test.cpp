@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
 
@@ -423,6 +424,60 @@ TEST(Convolution, KeepsNaN) {
   for (size_t o = 0; o < 16; ++o) {
     EXPECT_TRUE(std::isnan(values[2][o * 81]));
     EXPECT_FALSE(std::isnan(values[2][o * 81 + 80]));
+  }
+}
+
+// Whoever computes the convolution: the bits are those of max(x, 0) behind it, NaN kept.
+TEST(Convolution, ReluKeepsNan) {
+  struct Case {
+    Problem problem;
+    bool is_free; // a kernel of ours, not the library
+    Config more = {};
+  };
+  for (const Case &c : {
+           Case{{{2, 24, 14, 14}, {58, 24, 1, 1}}, true},
+           Case{{{2, 20, 14, 14}, {20, 1, 3, 3}, 1, 1, 1, 20}, true},
+           Case{{{2, 64, 28, 28}, {64, 64, 3, 3}, 1, 1, 1, 1, true},
+                true,
+                {{"winograd", std::string("stable")}}},
+           Case{{{2, 16, 14, 14}, {24, 16, 3, 3}, 2, 1}, false},
+           Case{{{1, 3, 64, 64}, {64, 3, 7, 7}, 2, 3, 1, 1, true}, false},
+       }) {
+    LibraryCall plain = c.problem.call("forward", c.more);
+    Config with_relu = c.more;
+    with_relu.emplace_back("post_ops", std::string("relu"));
+    LibraryCall call = c.problem.call("forward", with_relu);
+    ConvolutionProblem problem;
+    auto copy = [](const Ints &from, std::array<int64_t, 4> &to) {
+      std::copy(from.begin(), from.end(), to.begin());
+    };
+    copy(c.problem.image, problem.image);
+    copy(c.problem.weight, problem.weight);
+    copy(c.problem.result(), problem.result);
+    problem.strides = {c.problem.stride, c.problem.stride};
+    problem.padding = {c.problem.padding, c.problem.padding};
+    problem.groups = c.problem.groups;
+    problem.channels_last = c.problem.channels_last;
+    if (!c.more.empty())
+      problem.winograd = Winograd::kWeightStays;
+    EXPECT_EQ(convolution_takes_relu(problem), c.is_free);
+    Values values = random_operands(plain), with = values;
+    values[0][5] = with[0][5] = std::numeric_limits<float>::quiet_NaN();
+    values[0][99] = with[0][99] = -std::numeric_limits<float>::infinity();
+    ASSERT_TRUE(run(plain, values, 1).ok());
+    int64_t nans = 0, zeros = 0;
+    for (float &value : values[2]) {
+      value = value <= 0 ? 0 : value;
+      nans += std::isnan(value);
+      zeros += value == 0;
+    }
+    EXPECT_GT(nans, 0);
+    EXPECT_GT(zeros, 0);
+    for (int threads : {1, 2}) {
+      ASSERT_TRUE(run(call, with, threads).ok());
+      ASSERT_EQ(std::memcmp(with[2].data(), values[2].data(), values[2].size() * sizeof(float)), 0)
+          << c.problem.image[1] << " channels, " << threads << " threads";
+    }
   }
 }
 

@@ -118,7 +118,7 @@ WEFT_INLINE void compute_vector(const Task &task, int64_t y, int64_t x) {
   }
   for (int k = 0; k < kCount; ++k) {
     if (s.relu)
-      sums[k] = sums[k] > Vector<kLanes>{} ? sums[k] : Vector<kLanes>{};
+      sums[k] = sums[k] <= Vector<kLanes>{} ? Vector<kLanes>{} : sums[k]; // NaN stays
     store(task.result + (y + k) * s.columns + x, sums[k]);
   }
 }
@@ -188,7 +188,7 @@ void compute_exactly(const Task &task) {
             sum = std::fma(task.image[row * s.width + column], task.weight[i * s.tap_columns + j],
                            sum);
         }
-      task.result[y * s.columns + x] = s.relu && !(sum > 0) ? 0 : sum;
+      task.result[y * s.columns + x] = s.relu && sum <= 0 ? 0 : sum;
     }
 }
 

@@ -110,7 +110,7 @@ WEFT_INLINE void compute_block(const Task &task, int64_t row, int64_t x, int64_t
     for (int v = 0; v < kVectors; ++v) {
       Vector<kLanes> sum = sums[r][v];
       if (s.relu)
-        sum = sum > Vector<kLanes>{} ? sum : Vector<kLanes>{};
+        sum = sum <= Vector<kLanes>{} ? Vector<kLanes>{} : sum; // NaN stays
       if (v + 1 < kVectors)
         store(result + x + v * kLanes, sum);
       else

@@ -124,7 +124,7 @@ struct Target {
 
 template <typename V> WEFT_INLINE V finished(V value, bool relu) {
   V zero = V(0.0f);
-  return relu ? (value > zero ? value : zero) : value;
+  return relu ? (value <= zero ? zero : value) : value; // NaN stays
 }
 
 // True iff all results are finite.
