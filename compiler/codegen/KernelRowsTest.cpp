@@ -230,6 +230,35 @@ TEST(Rows, ReductionsOverRowsAndEverything) {
               "%s: tensor<i64>", 0);
 }
 
+// In a kernel of [n, n], rows and columns read one vector of n: it lies along both.
+TEST(Rows, SharedByRowsAndColumnsOfASquare) {
+  for (int64_t n : {4, 7, 16, 40}) {
+    auto of = [n](std::string text) {
+      return replaced(replaced(std::move(text), "SQUARE", "tensor<NxNxf32>"), "N",
+                      std::to_string(n));
+    };
+    std::string head = of("%x: SQUARE, %a: tensor<Nxf32>"), scaled = of(R"(
+      %0 = weft.reduce_sum %x, dims = [1] : SQUARE
+      %1 = weft.mul %0, %v : tensor<Nxf32>
+      %2 = weft.reshape %1 : tensor<Nxf32> to tensor<Nx1xf32>
+      %3 = weft.broadcast %2 : tensor<Nx1xf32> to SQUARE
+      %4 = weft.mul %x, %3 : SQUARE
+      %5 = weft.reduce_sum %4, dims = [0] : SQUARE
+    )");
+    // An input, something that is computed from one, and a constant; on either side.
+    for (const char *vector : {"%v = weft.add %a, %a : tensor<Nxf32>",
+                               "%v = weft.constant dense<0.25> : tensor<Nxf32>"})
+      for (const char *last : {"%6 = weft.mul %5, %v : tensor<Nxf32>",
+                               "%6 = weft.mul %v, %5 : tensor<Nxf32>"}) {
+        checkFusion(head, of(vector) + scaled + of(last), of("%6: tensor<Nxf32>"), 2e-4);
+        checkFusion(head, of(vector) + scaled + of(last),
+                    of("%1: tensor<Nxf32>, %6: tensor<Nxf32>"), 2e-4);
+      }
+    checkFusion(head, replaced(scaled, "%v", "%a") + of("%6 = weft.mul %5, %a : tensor<Nxf32>"),
+                of("%6: tensor<Nxf32>"), 2e-4);
+  }
+}
+
 TEST(Rows, ReductionsOverMiddleDims) {
   for (const char *dims : {"[1]", "[0, 2]", "[1, 3]", "[0, 2, 3]", "[2]", "[1, 2]"}) {
     for (const char *shape : {"3x4x5x70", "2x40x3x16", "5x6x7x8"}) {

@@ -88,6 +88,7 @@ struct DomainAnalysis {
   bool checkPositions();
   bool staysInRow(mlir::Operation *op, mlir::Value operand);
   bool isNear(mlir::Value output);
+  bool followPost(mlir::Operation *op, unsigned operand, bool isPlaced);
   bool checkUses();
   bool checkOutputs();
   bool alone();

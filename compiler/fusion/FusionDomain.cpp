@@ -171,6 +171,22 @@ bool DomainAnalysis::isNear(Value output) {
   return true;
 }
 
+// The result of an op lies where its operand k does, which waits for all rows. It may have got
+// another layout: that of an input that both rows and columns read, [n] in a kernel of [n, n].
+bool DomainAnalysis::followPost(Operation *op, unsigned k, bool isPlaced) {
+  size_t before = domain.atoms_.size();
+  auto expected = resultFromOperand(op, k);
+  // O and I are made of the atoms that there were.
+  if (!expected || domain.atoms_.size() != before)
+    return refuse(mixed ? Refusal::ReshapeMixesDims : Refusal::ReadsAcrossRows, op);
+  assign(op->getResult(0), *expected);
+  DimLayout &layout = layouts[op->getResult(0)];
+  if (isPlaced && layout != *expected)
+    return refuse(Refusal::ReadsAcrossRows, op);
+  layout = *std::move(expected);
+  return true;
+}
+
 // What depends on a reduction is read where it was computed, and nothing waits for all rows but
 // what comes after them.
 bool DomainAnalysis::checkUses() {
@@ -181,6 +197,7 @@ bool DomainAnalysis::checkUses() {
       return refuse(Refusal::NotFusible, op);
     Depends result = Depends::Nothing;
     bool anyRow = false, anyPost = false;
+    bool isPlaced = false; // by an operand that waits for all rows
     for (auto [k, operand] : llvm::enumerate(op->getOperands())) {
       Depends on = depends.lookup(operand);
       anyRow |= on == Depends::Row;
@@ -200,6 +217,9 @@ bool DomainAnalysis::checkUses() {
           return refuse(Refusal::ReadsAcrossRows, op);
         if (isReduction(op))
           return refuse(Refusal::ReadsAcrossRows, op);
+        if (!followPost(op, k, isPlaced))
+          return false;
+        isPlaced = true;
         continue;
       }
       if (isReduction(op))
