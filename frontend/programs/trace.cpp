@@ -1,5 +1,7 @@
 #include "frontend/programs/trace.h"
 
+#include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "frontend/recorder/claims.h"
@@ -176,12 +178,24 @@ std::string why_no_program(const Slice &slice) {
   return "";
 }
 
+// Whether a handle from outside, through which the function read a storage, refers to another one
+// now: nobody but the recording has the storage.
+bool has_lost_a_handle(const Recording &recording) {
+  return std::any_of(recording.storages.begin(), recording.storages.end(),
+                     [](const TouchedStorage &touched) {
+                       return touched.tensor.impl()->refs.load(std::memory_order_relaxed) == 1;
+                     });
+}
+
 // The slice of all that the function returned and wrote.
 void collect_slice(Recording &recording, const std::string &exchange) {
   std::vector<Value *> roots;
+  std::unordered_map<Value *, uint32_t> held; // by the recording, so often
   auto root = [&](const Var &x) {
-    if (x)
-      roots.push_back(x.value.get());
+    if (!x)
+      return;
+    roots.push_back(x.value.get());
+    ++held[x.value.get()];
   };
   for (const Var &x : recording.outputs)
     root(x);
@@ -200,14 +214,21 @@ void collect_slice(Recording &recording, const std::string &exchange) {
                                   : "the function exchanges with other ranks, or computes on "
                                     "parts of tensors, at " +
                                         exchange;
-  std::unordered_set<Value *> known(roots.begin(), roots.end());
-  for (Value *output : recording.slice.outputs)
-    if (!known.count(output))
-      fail(ErrorKind::kState,
-           "a tensor that the function computed (" + describe(*output->type) + ", at " +
-               output->node->line->place() +
-               ") is still referred to from outside: assigning to a handle that was born before "
-               "the recording is not possible; return the tensor, or write it in place with copy_");
+  for (Value *output : recording.slice.outputs) {
+    auto own = held.find(output);
+    // A result may be left in a handle of the caller's as well, unless that had what the function
+    // reads: each call would begin with what it had at the first one.
+    if (own != held.end() && (output->handles <= own->second || !has_lost_a_handle(recording)))
+      continue;
+    std::string instead = own == held.end() ? "return the tensor, or write it in place with copy_"
+                                            : "write it in place with copy_, h.copy_(f(h))";
+    fail(ErrorKind::kState,
+         "a tensor that the function computed (" + describe(*output->type) + ", at " +
+             output->node->line->place() +
+             ") is still referred to from outside: assigning to a handle that was born before "
+             "the recording is not possible; " +
+             instead);
+  }
 }
 
 } // namespace

@@ -293,6 +293,30 @@ TEST(JitCalls, MayReturnNothing) {
   EXPECT_EQ(count.item<float>(), 6.f);
 }
 
+// A call would start from the value that the handle had at the first one.
+TEST(JitCalls, RefuseToReturnWhatAHandleFromOutsideWasGiven) {
+  Tensor state = zeros({2}).eval();
+  auto step = [&](const Tensor &x) {
+    state = state + x;
+    return state;
+  };
+  auto f = jit(step);
+  for (const auto &call : std::vector<std::function<void()>>{
+           [&] { f(ones({2})); }, [&] { trace(step, {ones({2})}); }}) {
+    state = zeros({2}).eval();
+    std::string message = testing_support::message_of(call);
+    EXPECT_NE(message.find("is still referred to from outside"), std::string::npos) << message;
+    EXPECT_NE(message.find("write it in place with copy_"), std::string::npos) << message;
+  }
+  state = zeros({2}).eval();
+  auto in_place = jit([&](const Tensor &x) {
+    state.copy_(state + x);
+    return state;
+  });
+  for (float wanted : {1.f, 2.f, 3.f})
+    EXPECT_EQ(values(in_place(ones({2}))), std::vector<float>(2, wanted));
+}
+
 // What a function leaves in a handle of its caller's has no value: whoever reads it is told so, at
 // once, and everything else goes on.
 TEST(JitCalls, KeepWhatTheyCaptureAfterAnErrorThatTheFunctionCatches) {
