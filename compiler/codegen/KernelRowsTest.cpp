@@ -254,6 +254,20 @@ TEST(Rows, SharedByRowsAndColumnsOfASquare) {
         checkFusion(head, of(vector) + scaled + of(last),
                     of("%1: tensor<Nxf32>, %6: tensor<Nxf32>"), 2e-4);
       }
+    // A norm of rows, scaled by columns, and the mean over rows: one constant, 1/n, for both.
+    checkFusion(of("%x: SQUARE, %w: tensor<Nxf32>"), of(R"(
+      %c = weft.constant dense<0.125> : tensor<Nxf32>
+      %0 = weft.reduce_sum %x, dims = [1] : SQUARE
+      %1 = weft.mul %0, %c : tensor<Nxf32>
+      %2 = weft.reshape %1 : tensor<Nxf32> to tensor<Nx1xf32>
+      %3 = weft.broadcast %2 : tensor<Nx1xf32> to SQUARE
+      %4 = weft.sub %x, %3 : SQUARE
+      %5 = weft.broadcast %w : tensor<Nxf32> to SQUARE
+      %6 = weft.mul %4, %5 : SQUARE
+      %7 = weft.add %6, %5 : SQUARE
+      %8 = weft.reduce_sum %7, dims = [0] : SQUARE
+      %9 = weft.mul %8, %c : tensor<Nxf32>)"),
+                of("%9: tensor<Nxf32>"), 2e-4);
     checkFusion(head, replaced(scaled, "%v", "%a") + of("%6 = weft.mul %5, %a : tensor<Nxf32>"),
                 of("%6: tensor<Nxf32>"), 2e-4);
   }

@@ -68,6 +68,7 @@ struct DomainAnalysis {
   std::optional<DimLayout> operandFromResult(mlir::Operation *op, unsigned operand);
   void followSlices(const llvm::DenseSet<mlir::Operation *> &members);
   void propagate(const llvm::DenseSet<mlir::Operation *> &members);
+  void settleReduced();
   void mergeAtoms();
 
   // DomainReductions.cpp
@@ -88,7 +89,7 @@ struct DomainAnalysis {
   bool checkPositions();
   bool staysInRow(mlir::Operation *op, mlir::Value operand);
   bool isNear(mlir::Value output);
-  bool followPost(mlir::Operation *op, unsigned operand, bool isPlaced);
+  bool liesWith(mlir::Operation *op, unsigned operand);
   bool checkUses();
   bool checkOutputs();
   bool alone();

@@ -165,6 +165,31 @@ void DomainAnalysis::followSlices(const llvm::DenseSet<Operation *> &members) {
   }
 }
 
+// What a reduction gave, and what is computed from that, lies where its operand says. A value got
+// its layout from whichever neighbour had one first, which may be an input that is read at other
+// positions as well: [n] by rows and by columns of [n, n].
+void DomainAnalysis::settleReduced() {
+  llvm::DenseSet<Value> reduced;
+  for (Operation *op : ops) {
+    if (op->getNumResults() != 1)
+      continue;
+    Value result = op->getResult(0);
+    bool isSettled = false;
+    for (auto [k, operand] : llvm::enumerate(op->getOperands())) {
+      if (!isReduction(op) && !reduced.contains(operand))
+        continue;
+      reduced.insert(result);
+      if (isSettled || !layouts.contains(operand))
+        continue;
+      if (auto layout = resultFromOperand(op, k)) {
+        assign(result, *layout);
+        layouts[result] = *std::move(layout);
+        isSettled = true;
+      }
+    }
+  }
+}
+
 // Joins atoms that no value sees apart, so that loops are as long as they can be.
 void DomainAnalysis::mergeAtoms() {
   llvm::SmallVector<Atoms, 16> lists;

@@ -171,20 +171,12 @@ bool DomainAnalysis::isNear(Value output) {
   return true;
 }
 
-// The result of an op lies where its operand k does, which waits for all rows. It may have got
-// another layout: that of an input that both rows and columns read, [n] in a kernel of [n, n].
-bool DomainAnalysis::followPost(Operation *op, unsigned k, bool isPlaced) {
+// Whether the op's result lies where its operand k does. Atoms stay as they are: O and I are made of
+// them.
+bool DomainAnalysis::liesWith(Operation *op, unsigned k) {
   size_t before = domain.atoms_.size();
   auto expected = resultFromOperand(op, k);
-  // O and I are made of the atoms that there were.
-  if (!expected || domain.atoms_.size() != before)
-    return refuse(mixed ? Refusal::ReshapeMixesDims : Refusal::ReadsAcrossRows, op);
-  assign(op->getResult(0), *expected);
-  DimLayout &layout = layouts[op->getResult(0)];
-  if (isPlaced && layout != *expected)
-    return refuse(Refusal::ReadsAcrossRows, op);
-  layout = *std::move(expected);
-  return true;
+  return expected && domain.atoms_.size() == before && layouts.lookup(op->getResult(0)) == *expected;
 }
 
 // What depends on a reduction is read where it was computed, and nothing waits for all rows but
@@ -197,7 +189,6 @@ bool DomainAnalysis::checkUses() {
       return refuse(Refusal::NotFusible, op);
     Depends result = Depends::Nothing;
     bool anyRow = false, anyPost = false;
-    bool isPlaced = false; // by an operand that waits for all rows
     for (auto [k, operand] : llvm::enumerate(op->getOperands())) {
       Depends on = depends.lookup(operand);
       anyRow |= on == Depends::Row;
@@ -217,9 +208,8 @@ bool DomainAnalysis::checkUses() {
           return refuse(Refusal::ReadsAcrossRows, op);
         if (isReduction(op))
           return refuse(Refusal::ReadsAcrossRows, op);
-        if (!followPost(op, k, isPlaced))
-          return false;
-        isPlaced = true;
+        if (!liesWith(op, k))
+          return refuse(mixed ? Refusal::ReshapeMixesDims : Refusal::ReadsAcrossRows, op);
         continue;
       }
       if (isReduction(op))
@@ -237,6 +227,8 @@ bool DomainAnalysis::checkUses() {
     if (anyPost)
       result = Depends::Post;
     if (isReduction(op)) {
+      if (!liesWith(op, 0))
+        return refuse(mixed ? Refusal::ReshapeMixesDims : Refusal::DifferentRows, op);
       Atoms kept = flat(layouts[op->getResult(0)]);
       bool isRow = domain.shape_ == Shape::Nest ||
                    (domain.shape_ == Shape::Rows && kept == Atoms(domain.outer_) &&
@@ -422,6 +414,7 @@ bool DomainAnalysis::run() {
   }
   if (needsSlices(*this))
     followSlices(members);
+  settleReduced();
   if (!classifyReductions())
     return false;
   if (domain.shape_ == FusionDomain::Shape::Elementwise)

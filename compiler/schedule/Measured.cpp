@@ -155,8 +155,8 @@ void MeasuredSchedules::apply(mlir::ModuleOp module, double seconds,
         continue;
       }
       llvm::raw_string_ostream(choices) << scheduleAttr(module.getContext(), tuned->better);
-      ++measured;
-      faster += !tuned->better.empty();
+      ++(tuned->isWhole ? measured : unknown);
+      faster += tuned->isWhole && !tuned->better.empty();
       // One that the time was too short for is measured again.
       if (tuned->isWhole) {
         lines += hash + " " + kernelText(first) + ": " + choices + "\n";
@@ -168,7 +168,7 @@ void MeasuredSchedules::apply(mlir::ModuleOp module, double seconds,
       ++unknown;
       continue;
     }
-    ++known;
+    known += isKnown;
     // Of a line that somebody edited, nothing.
     if (mlir::DictionaryAttr pins = choicesOf(choices, module.getContext()))
       for (ir::FusionOp fusion : kernel.fusions)
@@ -183,7 +183,7 @@ void MeasuredSchedules::apply(mlir::ModuleOp module, double seconds,
   std::string text;
   llvm::raw_string_ostream(text) << "schedule: measured " << measured << " kernels in "
                                  << llvm::format("%.1f", took) << " s, " << faster
-                                 << " are faster so; " << known - measured
+                                 << " are faster so; " << known
                                  << " were known, for " << unknown << " no time was left";
   remarks.push_back(std::move(text));
 }
