@@ -382,8 +382,9 @@ MemoryEstimate estimate_memory(F &&fn, std::initializer_list<Tensor> inputs,
 // that existed before and are read are read again at each call; those that are written, arguments
 // included, are written by each call. Results are tensors of their own. Where the plain call leaves
 // a history behind (a loss that is to be differentiated outside), the plain call is made, and
-// Statistics::direct_calls counts it. Other C++ values are frozen; WEFT_JIT_CHECK=1 records again
-// and compares. Assigning to a handle that was born before the recording throws.
+// Statistics::direct_calls counts it. Other C++ values are frozen, and which tensors are captured;
+// WEFT_JIT_CHECK=1 records again and compares. Assigning to a handle that was born before the
+// recording throws, at the call or when the handle is read.
 template <typename F, typename Arguments = recorder::Arguments<F>> class Jit;
 
 template <typename F, typename... A> class Jit<F, std::tuple<A...>> {

@@ -1,6 +1,7 @@
 #include "frontend/programs/bound_program.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "frontend/programs/trace.h"
 #include "frontend/recorder/invocation.h"
@@ -181,6 +182,33 @@ private:
   std::optional<Invocation> invocation_;
 };
 
+// Of leaves of one type.
+bool same_bytes(Value *a, Value *b, Location location) {
+  if (a == b)
+    return true;
+  if (a->is_scalar || b->is_scalar)
+    return a->is_scalar && b->is_scalar && a->bits == b->bits;
+  std::vector<char> room_of_a, room_of_b;
+  return std::memcmp(host_bytes(a, location, room_of_a), host_bytes(b, location, room_of_b),
+                     static_cast<size_t>(a->type->bytes)) == 0;
+}
+
+// What one source reads otherwise than the other; null for nothing.
+const char *difference(const Source &then, const Source &now, Location location) {
+  if (then.kind != now.kind || then.argument != now.argument)
+    return "other tensors";
+  if (then.storage.defined() != now.storage.defined() ||
+      (then.storage.defined() && then.storage.impl() != now.storage.impl()) ||
+      then.leaf.get() != now.leaf.get())
+    return "another captured tensor";
+  if (then.kind != Source::Kind::kConstant)
+    return nullptr;
+  Value *before = then.constant.value.get(), *after = now.constant.value.get();
+  if (before->type != after->type || !same_bytes(before, after, location))
+    return before->is_scalar ? "another number" : "other data that it makes a tensor of";
+  return nullptr;
+}
+
 // Calls f with each target of the program, those of passed values included.
 template <typename F> void each_target(const BoundProgram &bound, F f) {
   for (const Target &target : bound.targets)
@@ -292,6 +320,18 @@ bool has_aliases(const BoundProgram &bound, const std::vector<Tensor> &arguments
   for (const auto &[source, target] : bound.passed)
     found = found || written.contains(storage_of(source));
   return found;
+}
+
+std::string difference(const BoundProgram &then, const BoundProgram &now, Location location) {
+  if (then.sources.size() != now.sources.size() || then.passed.size() != now.passed.size())
+    return "other tensors";
+  for (size_t i = 0; i < then.sources.size(); ++i)
+    if (const char *what = difference(then.sources[i], now.sources[i], location))
+      return what;
+  for (size_t i = 0; i < then.passed.size(); ++i)
+    if (const char *what = difference(then.passed[i].first, now.passed[i].first, location))
+      return what;
+  return "";
 }
 
 std::vector<Tensor> call(BoundProgram &bound, const std::vector<Tensor> &arguments,

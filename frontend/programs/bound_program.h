@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "frontend/recorder/program_cache.h"
@@ -54,6 +55,10 @@ struct Recording;
 // Without a program: where the arguments of the recording's slice come from, and where its results
 // go.
 BoundProgram bind_recording(const Recording &recording);
+
+// What another recording of the same ops reads otherwise: another number or other data that the
+// function made, another captured tensor. Empty: nothing.
+std::string difference(const BoundProgram &then, const BoundProgram &now, Location location);
 
 // A storage that the program writes is, in this call, also an argument that it takes for something
 // else, so that the program is not what the function would do.

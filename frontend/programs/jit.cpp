@@ -163,11 +163,20 @@ private:
         return;
     }
     Recording again = record("jit", function, types, location);
-    if (again.slice.key != replay.slice_key.key)
+    std::string what;
+    if (again.slice.key != replay.slice_key.key) {
+      what = "records another program";
+    } else {
+      Session session("jit", location);
+      what = difference(replay.bound, bind_recording(again), location);
+      if (!what.empty())
+        what = "reads " + what;
+    }
+    if (!what.empty())
       throw Error(ErrorKind::kState,
-                  "jit: the function records another program than at its first call "
-                  "(WEFT_JIT_CHECK): a C++ value that it depends on has changed; pass it as a "
-                  "tensor",
+                  "jit: the function " + what +
+                      " than at its first call (WEFT_JIT_CHECK): a C++ value that it depends on "
+                      "has changed, or a handle; pass it as a tensor, or write the tensor in place",
                   CallerScope::resolve(location));
   }
 

@@ -1,5 +1,6 @@
 // What weft::jit, weft::trace and a program mean: what the plain call means. Each test fails where
 // a write, an alias or a gradient gets lost on the way.
+#include <array>
 #include <functional>
 #include <map>
 #include <thread>
@@ -315,6 +316,55 @@ TEST(JitCalls, RefuseToReturnWhatAHandleFromOutsideWasGiven) {
   });
   for (float wanted : {1.f, 2.f, 3.f})
     EXPECT_EQ(values(in_place(ones({2}))), std::vector<float>(2, wanted));
+}
+
+// WEFT_JIT_CHECK=1: what a function has frozen may not change.
+TEST(JitCheck, SaysWhatTheFunctionReadsOtherwise) {
+  struct Checked {
+    Config before = config();
+    Checked() {
+      Config checked = before;
+      checked.jit_check = true;
+      set_config(checked);
+    }
+    ~Checked() {
+      set_config(before);
+    }
+  } checked;
+  float scale = 1;
+  auto scaled = jit([&](const Tensor &x) { return x * scale; });
+  Tensor weight = ones({2}).eval();
+  auto weighed = jit([&](const Tensor &x) { return weight + x; });
+  std::vector<float> table = {1, 2};
+  auto looked_up = jit([&](const Tensor &x) { return x * Tensor::from(table); });
+  int times = 1;
+  auto repeated = jit([&](Tensor x) {
+    for (int i = 0; i < times; ++i)
+      x = x * 2.0;
+    return x;
+  });
+  auto call_all = [&] {
+    return std::array<std::string, 4>{
+        testing_support::message_of([&] { scaled(ones({2})); }),
+        testing_support::message_of([&] { weighed(ones({2})); }),
+        testing_support::message_of([&] { looked_up(ones({2})); }),
+        testing_support::message_of([&] { repeated(ones({2})); })};
+  };
+  for (int call = 0; call < 3; ++call) {
+    for (const std::string &message : call_all())
+      EXPECT_EQ(message, "nothing was thrown");
+    weight += 1; // read again at each call
+  }
+  scale = 5;
+  weight = zeros({2}).eval();
+  table = {5, 6};
+  times = 2;
+  std::array<std::string, 4> said = call_all();
+  const char *expected[] = {"reads another number than", "reads another captured tensor than",
+                            "reads other data that it makes a tensor of than",
+                            "records another program than"};
+  for (size_t i = 0; i < said.size(); ++i)
+    EXPECT_NE(said[i].find(expected[i]), std::string::npos) << said[i];
 }
 
 // What a function leaves in a handle of its caller's has no value: whoever reads it is told so, at
