@@ -171,12 +171,13 @@ bool DomainAnalysis::isNear(Value output) {
   return true;
 }
 
-// Whether the op's result lies where its operand k does. Atoms stay as they are: O and I are made of
-// them.
+// Whether the op's result lies where its operand k does. Atoms stay as they are: O and I are made
+// of them.
 bool DomainAnalysis::liesWith(Operation *op, unsigned k) {
   size_t before = domain.atoms_.size();
   auto expected = resultFromOperand(op, k);
-  return expected && domain.atoms_.size() == before && layouts.lookup(op->getResult(0)) == *expected;
+  return expected && domain.atoms_.size() == before &&
+         layouts.lookup(op->getResult(0)) == *expected;
 }
 
 // What depends on a reduction is read where it was computed, and nothing waits for all rows but

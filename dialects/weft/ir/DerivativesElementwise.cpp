@@ -67,16 +67,25 @@ LogicalResult Relu6Op::differentiate(GradContext &ctx) {
   return success();
 }
 
+// Of bf16 and f16, f32: what is computed in steps is rounded once, as the op itself is.
+static Val widened(Val x) {
+  mlir::Type element = x.type().getElementType();
+  return element.getIntOrFloatBitWidth() < 32 ? cast(x, mlir::Float32Type::get(element.getContext()))
+                                              : x;
+}
+
 LogicalResult HardsigmoidOp::differentiate(GradContext &ctx) {
   Val y = ctx.result(0), zero = zeroLike(y);
-  Val below = select(compare("lt", y, y.constant(1)), ctx.g() * (1.0 / 6), zero);
+  Val sixth = cast(widened(ctx.g()) * (1.0 / 6), y.type().getElementType());
+  Val below = select(compare("lt", y, y.constant(1)), sixth, zero);
   ctx.grad(0, select(compare("gt", y, zero), below, zero));
   return success();
 }
 
 LogicalResult HardswishOp::differentiate(GradContext &ctx) {
   Val x = ctx.operand(0), g = ctx.g();
-  Val above = select(compare("ge", x, x.constant(3)), g, g * (x * (1.0 / 3) + 0.5));
+  Val between = widened(g) * (widened(x) * (1.0 / 3) + 0.5);
+  Val above = select(compare("ge", x, x.constant(3)), g, cast(between, x.type().getElementType()));
   ctx.grad(0, select(compare("le", x, x.constant(-3)), zeroLike(x), above));
   return success();
 }
