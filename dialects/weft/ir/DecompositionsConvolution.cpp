@@ -98,16 +98,6 @@ static Val splat(Val like, ArrayRef<Dim> dims, mlir::Type element, ArrayRef<doub
   return broadcastTo(constant, dims);
 }
 
-// f16 and bf16 are computed in f32 and rounded once.
-static Val widened(Val x) {
-  mlir::Type element = x.type().getElementType();
-  return element.getIntOrFloatBitWidth() < 32 ? cast(x, x.builder().getF32Type()) : x;
-}
-static Value narrowed(Val x, Value like) {
-  mlir::Type element = mlir::cast<mlir::RankedTensorType>(like.getType()).getElementType();
-  return x.type().getElementType() == element ? x : cast(x, element);
-}
-
 //===-- Convolution ---------------------------------------------------------------------------===//
 
 // The windows of an image as the right side of a product: [N, groups, C / groups * KH * KW, OH *
@@ -178,7 +168,7 @@ static Val heldProducts(Val factor, Val x, const Windows2d &windows, ArrayRef<do
 }
 
 FailureOr<Values> Conv2dOp::decompose(OpBuilder &b) {
-  Val x = widened(Val(b, getLoc(), getInput())), w = widened(x.at(getWeight()));
+  Val x = widen(Val(b, getLoc(), getInput())), w = widen(x.at(getWeight()));
   Dims result = dimsOf(mlir::cast<mlir::RankedTensorType>(getType()));
   Windows2d windows = convolutionWindows(*this, w.shape());
   int64_t groups = getGroups(), outputs = w.shape()[0] / groups;
@@ -188,18 +178,18 @@ FailureOr<Values> Conv2dOp::decompose(OpBuilder &b) {
   if (!held.empty()) {
     Val factor = reshape(w, {1, groups, outputs, w.shape()[1], w.shape()[2], w.shape()[3], 1, 1});
     Val y = sum(heldProducts(factor, image, windows, held, groups, outputs, false), {3, 4, 5});
-    return Values{narrowed(reshapeTo(y, result), getResult())};
+    return Values{narrowTo(reshapeTo(y, result), getResult())};
   }
   Val columns = columnsOf(image, windows, groups);
   Val y =
       matmul(reshape(w, {1, groups, outputs, w.shape()[1] * w.shape()[2] * w.shape()[3]}), columns);
-  return Values{narrowed(reshapeTo(y, result), getResult())};
+  return Values{narrowTo(reshapeTo(y, result), getResult())};
 }
 
 // A convolution of the gradient, its elements a stride apart, with the weight turned by half a
 // turn.
 FailureOr<Values> Conv2dInputGradientOp::decompose(OpBuilder &b) {
-  Val g = widened(Val(b, getLoc(), getGradient())), w = widened(g.at(getWeight()));
+  Val g = widen(Val(b, getLoc(), getGradient())), w = widen(g.at(getWeight()));
   Dims result = dimsOf(mlir::cast<mlir::RankedTensorType>(getType()));
   Windows2d windows = convolutionWindows(*this, w.shape());
   int64_t groups = getGroups(), outputs = w.shape()[0] / groups, inputs = w.shape()[1],
@@ -225,16 +215,16 @@ FailureOr<Values> Conv2dInputGradientOp::decompose(OpBuilder &b) {
   if (!held.empty()) {
     Val factor = reshape(turned, {1, groups, outputs, inputs, w.shape()[2], w.shape()[3], 1, 1});
     Val y = sum(heldProducts(factor, spread, windows, held, groups, inputs, true), {2, 4, 5});
-    return Values{narrowed(reshapeTo(y, result), getResult())};
+    return Values{narrowTo(reshapeTo(y, result), getResult())};
   }
   Val columns = columnsOf(spread, windows, groups);
   turned = transpose(reshape(turned, {groups, outputs, inputs, taps}), {0, 2, 1, 3});
   Val y = matmul(reshape(turned, {1, groups, inputs, outputs * taps}), columns);
-  return Values{narrowed(reshapeTo(y, result), getResult())};
+  return Values{narrowTo(reshapeTo(y, result), getResult())};
 }
 
 FailureOr<Values> Conv2dWeightGradientOp::decompose(OpBuilder &b) {
-  Val x = widened(Val(b, getLoc(), getInput())), g = widened(x.at(getGradient()));
+  Val x = widen(Val(b, getLoc(), getInput())), g = widen(x.at(getGradient()));
   Dims result = dimsOf(mlir::cast<mlir::RankedTensorType>(getType())), pooled = dimsOf(g.type());
   Windows2d windows =
       convolutionWindows(*this, mlir::cast<mlir::RankedTensorType>(getType()).getShape());
@@ -247,7 +237,7 @@ FailureOr<Values> Conv2dWeightGradientOp::decompose(OpBuilder &b) {
     Val factor = reshapeTo(g, {pooled[0], groups, outputs, 1, 1, 1, pooled[2], pooled[3]});
     Val products = heldProducts(factor, image, windows, held, groups, outputs, false);
     Val y = pooled[0].isStatic() ? sum(products, {0, 6, 7}) : sum(sum(products, {6, 7}), {0});
-    return Values{narrowed(reshapeTo(y, result), getResult())};
+    return Values{narrowTo(reshapeTo(y, result), getResult())};
   }
   Val columns = columnsOf(image, windows, groups);
   Val rows = reshapeTo(g, {pooled[0], groups, outputs, pixels});
@@ -262,7 +252,7 @@ FailureOr<Values> Conv2dWeightGradientOp::decompose(OpBuilder &b) {
   } else {
     y = sum(matmul(rows, columns, false, true), {0});
   }
-  return Values{narrowed(reshapeTo(y, result), getResult())};
+  return Values{narrowTo(reshapeTo(y, result), getResult())};
 }
 
 //===-- Pooling -------------------------------------------------------------------------------===//
@@ -335,7 +325,7 @@ FailureOr<Values> MaxPool2dOp::decompose(OpBuilder &b) {
 
 // Tap by tap: the elements whose index is that tap's, a stride apart, added up.
 FailureOr<Values> MaxPool2dGradientOp::decompose(OpBuilder &b) {
-  Val g = widened(Val(b, getLoc(), getGradient())), indices = g.at(getIndices());
+  Val g = widen(Val(b, getLoc(), getGradient())), indices = g.at(getIndices());
   auto type = mlir::cast<mlir::RankedTensorType>(getType());
   Dims pooled = dimsOf(g.type());
   Windows2d windows = poolWindows(*this);
@@ -354,7 +344,7 @@ FailureOr<Values> MaxPool2dGradientOp::decompose(OpBuilder &b) {
           place(taken, placing(windows.y, row, height), placing(windows.x, column, width), 0);
       total = total ? total + placed : placed;
     }
-  return Values{narrowed(total, getResult())};
+  return Values{narrowTo(total, getResult())};
 }
 
 // 1 / the number of elements of each window, or the one divisor that they share.
@@ -374,7 +364,7 @@ template <typename Op> static Val divideByWindow(Val x, Op op, ArrayRef<int64_t>
 }
 
 FailureOr<Values> AvgPool2dOp::decompose(OpBuilder &b) {
-  Val x = widened(Val(b, getLoc(), getInput()));
+  Val x = widen(Val(b, getLoc(), getInput()));
   Dims pooled = dimsOf(mlir::cast<mlir::RankedTensorType>(getType()));
   Windows2d windows = poolWindows(*this);
   bool whole = pooled[2].isOne() && pooled[3].isOne() && windows.y.padding == 0 &&
@@ -383,11 +373,11 @@ FailureOr<Values> AvgPool2dOp::decompose(OpBuilder &b) {
   Val total = whole ? reshapeTo(sum(x, {2, 3}), pooled)
                     : sum(windowsOf(padded(x, windows, pooled[2].size, pooled[3].size, 0), windows),
                           {2, 3});
-  return Values{narrowed(divideByWindow(total, *this, x.shape()), getResult())};
+  return Values{narrowTo(divideByWindow(total, *this, x.shape()), getResult())};
 }
 
 FailureOr<Values> AvgPool2dGradientOp::decompose(OpBuilder &b) {
-  Val g = widened(Val(b, getLoc(), getGradient()));
+  Val g = widen(Val(b, getLoc(), getGradient()));
   auto type = mlir::cast<mlir::RankedTensorType>(getType());
   Windows2d windows = poolWindows(*this);
   Val share = divideByWindow(g, *this, type.getShape());
@@ -402,7 +392,7 @@ FailureOr<Values> AvgPool2dGradientOp::decompose(OpBuilder &b) {
     Val apart = reshapeTo(share, {pooled[0], pooled[1], pooled[2], 1, pooled[3], 1});
     apart = broadcastTo(
         apart, {pooled[0], pooled[1], pooled[2], windows.y.kernel, pooled[3], windows.x.kernel});
-    return Values{narrowed(reshapeTo(apart, dimsOf(type)), getResult())};
+    return Values{narrowTo(reshapeTo(apart, dimsOf(type)), getResult())};
   }
   auto placing = [](const Window &window, int64_t size) {
     return Placing{window.extent() - 1 - window.padding, window.stride, size + window.extent() - 1};
@@ -410,13 +400,13 @@ FailureOr<Values> AvgPool2dGradientOp::decompose(OpBuilder &b) {
   Val spread = place(share, placing(windows.y, type.getShape()[2]),
                      placing(windows.x, type.getShape()[3]), 0);
   windows.y.stride = windows.x.stride = 1;
-  return Values{narrowed(sum(windowsOf(spread, windows), {2, 3}), getResult())};
+  return Values{narrowTo(sum(windowsOf(spread, windows), {2, 3}), getResult())};
 }
 
 //===-- Normalization -------------------------------------------------------------------------===//
 
 FailureOr<Values> BatchNormOp::decompose(OpBuilder &b) {
-  Val x = widened(Val(b, getLoc(), getInput()));
+  Val x = widen(Val(b, getLoc(), getInput()));
   SmallVector<int64_t> dims = allButChannels(x.rank());
   Dims extents = dimsOf(x.type());
   auto full = [&](Val channel) {
@@ -427,27 +417,27 @@ FailureOr<Values> BatchNormOp::decompose(OpBuilder &b) {
   Val variance = divideByCount(sum(centered * centered, dims), extents, dims);
   Val y = centered * full(rsqrt(variance + getEps().convertToDouble()));
   if (Value weight = getWeight())
-    y = y * full(widened(x.at(weight)));
+    y = y * full(widen(x.at(weight)));
   if (Value bias = getBias())
-    y = y + full(widened(x.at(bias)));
-  return Values{narrowed(y, getResult()), narrowed(mean, getMean()),
-                narrowed(variance, getVariance())};
+    y = y + full(widen(x.at(bias)));
+  return Values{narrowTo(y, getResult()), narrowTo(mean, getMean()),
+                narrowTo(variance, getVariance())};
 }
 
 FailureOr<Values> BatchNormInferenceOp::decompose(OpBuilder &b) {
-  Val x = widened(Val(b, getLoc(), getInput()));
+  Val x = widen(Val(b, getLoc(), getInput()));
   Dims extents = dimsOf(x.type());
   SmallVector<int64_t> dims = allButChannels(x.rank());
   auto full = [&](Val channel) {
     return unreduce(channel, extents, dims);
   };
-  Val scale = rsqrt(widened(x.at(getVariance())) + getEps().convertToDouble());
+  Val scale = rsqrt(widen(x.at(getVariance())) + getEps().convertToDouble());
   if (Value weight = getWeight())
-    scale = scale * widened(x.at(weight));
-  Val y = (x - full(widened(x.at(getMean())))) * full(scale);
+    scale = scale * widen(x.at(weight));
+  Val y = (x - full(widen(x.at(getMean())))) * full(scale);
   if (Value bias = getBias())
-    y = y + full(widened(x.at(bias)));
-  return Values{narrowed(y, getResult())};
+    y = y + full(widen(x.at(bias)));
+  return Values{narrowTo(y, getResult())};
 }
 
 } // namespace weft::ir

@@ -1,6 +1,7 @@
 // Derivative rules of the elementwise ops. Where a rule must mask a point at which the formula has
 // a pole, it changes the formula's input there, not its output: a masked infinity would come back
 // as NaN in the second derivative.
+#include "dialects/weft/ir/Composites.h"
 #include "dialects/weft/ir/Weft.h"
 
 namespace weft::ir {
@@ -67,16 +68,9 @@ LogicalResult Relu6Op::differentiate(GradContext &ctx) {
   return success();
 }
 
-// Of bf16 and f16, f32: what is computed in steps is rounded once, as the op itself is.
-static Val widened(Val x) {
-  mlir::Type element = x.type().getElementType();
-  return element.getIntOrFloatBitWidth() < 32 ? cast(x, mlir::Float32Type::get(element.getContext()))
-                                              : x;
-}
-
 LogicalResult HardsigmoidOp::differentiate(GradContext &ctx) {
   Val y = ctx.result(0), zero = zeroLike(y);
-  Val sixth = cast(widened(ctx.g()) * (1.0 / 6), y.type().getElementType());
+  Val sixth = y.at(narrowTo(widen(ctx.g()) * (1.0 / 6), y.value()));
   Val below = select(compare("lt", y, y.constant(1)), sixth, zero);
   ctx.grad(0, select(compare("gt", y, zero), below, zero));
   return success();
@@ -84,8 +78,8 @@ LogicalResult HardsigmoidOp::differentiate(GradContext &ctx) {
 
 LogicalResult HardswishOp::differentiate(GradContext &ctx) {
   Val x = ctx.operand(0), g = ctx.g();
-  Val between = widened(g) * (widened(x) * (1.0 / 3) + 0.5);
-  Val above = select(compare("ge", x, x.constant(3)), g, cast(between, x.type().getElementType()));
+  Val between = x.at(narrowTo(widen(g) * (widen(x) * (1.0 / 3) + 0.5), x.value()));
+  Val above = select(compare("ge", x, x.constant(3)), g, between);
   ctx.grad(0, select(compare("le", x, x.constant(-3)), zeroLike(x), above));
   return success();
 }
