@@ -263,9 +263,7 @@ private:
     p.channels_last = channelsLast;
     for (mlir::NamedAttribute entry : claim.config)
       if (entry.getName() == "winograd")
-        p.winograd = mlir::cast<mlir::StringAttr>(entry.getValue()).getValue() == "stable"
-                         ? Winograd::kWeightStays
-                         : Winograd::kWeightChanges;
+        p.winograd = winograd_of(mlir::cast<mlir::StringAttr>(entry.getValue()).getValue());
     return p;
   }
 

@@ -81,9 +81,8 @@ absl::StatusOr<ConvolutionProblem> read_problem(const LibraryCall &call) {
     return absl::InvalidArgumentError(
         absl::StrCat("config winograd is '", *winograd, "'; it may be stable or changing"));
   if (!winograd->empty())
-    p.winograd = *winograd == "stable" && p.kind == ConvolutionKind::kForward
-                     ? Winograd::kWeightStays
-                     : Winograd::kWeightChanges;
+    p.winograd = p.kind == ConvolutionKind::kForward ? winograd_of(*winograd)
+                                                     : Winograd::kWeightChanges;
   p.groups = *groups;
   p.bias = *bias != 0;
   p.channels_last = *channels_last != 0;

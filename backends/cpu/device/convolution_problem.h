@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "runtime/core/dtype.h"
 
@@ -13,6 +14,10 @@ enum class ConvolutionKind { kForward, kInputGradient, kWeightGradient };
 // Whether a convolution may be computed by Winograd's algorithm, and what that may expect: a weight
 // that stays the same for many calls, or one that is given new values between them.
 enum class Winograd { kNever, kWeightStays, kWeightChanges };
+// Of a forward convolution whose call says "stable" or "changing".
+inline Winograd winograd_of(std::string_view weight) {
+  return weight == "stable" ? Winograd::kWeightStays : Winograd::kWeightChanges;
+}
 
 // No dim is 0; row-major, or images with channels last. result[n, o] = post_ops(bias[o] + sum
 // of image and weight), as weft.conv2d has it; the gradients as weft.conv2d_input_gradient and
