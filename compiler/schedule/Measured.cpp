@@ -131,7 +131,8 @@ void MeasuredSchedules::apply(mlir::ModuleOp module, double seconds,
   if (seconds > 0)
     measure.lock();
   auto start = Clock::now();
-  auto left = std::chrono::duration<double>(seconds - measuredSeconds);
+  // Under the lock where it is looked at.
+  auto left = std::chrono::duration<double>(seconds > 0 ? seconds - measuredSeconds : 0);
   KernelTuner tuner(start + std::chrono::duration_cast<Clock::duration>(left));
   std::string lines;
   int64_t known = 0, measured = 0, faster = 0, unknown = 0;

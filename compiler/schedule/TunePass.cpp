@@ -1,12 +1,11 @@
 // Tuning of a module's kernels: those first that do most (compiler/schedule/KernelTuner.h).
 #include <fstream>
-#include <unordered_map>
 
 #include "compiler/codegen/Choices.h"
-#include "compiler/plan/KernelStructure.h"
 #include "compiler/schedule/KernelTuner.h"
 #include "compiler/schedule/Passes.h"
 #include "compiler/schedule/Pins.h"
+#include "dialects/plan/ir/Plan.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 

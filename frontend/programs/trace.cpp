@@ -214,11 +214,12 @@ void collect_slice(Recording &recording, const std::string &exchange) {
                                   : "the function exchanges with other ranks, or computes on "
                                     "parts of tensors, at " +
                                         exchange;
+  bool lost_a_handle = has_lost_a_handle(recording);
   for (Value *output : recording.slice.outputs) {
     auto own = held.find(output);
     // A result may be left in a handle of the caller's as well, unless that had what the function
     // reads: each call would begin with what it had at the first one.
-    if (own != held.end() && (output->handles <= own->second || !has_lost_a_handle(recording)))
+    if (own != held.end() && (output->handles <= own->second || !lost_a_handle))
       continue;
     std::string instead = own == held.end() ? "return the tensor, or write it in place with copy_"
                                             : "write it in place with copy_, h.copy_(f(h))";
