@@ -140,6 +140,25 @@ void refuse_ended_recording(std::span<Value *const> roots, Location location) {
 
 void submit(const Wanted &wanted);
 
+// Whether the caller reads a value next, so that it has nothing to do while the program runs.
+bool is_waited_for(CutReason reason) {
+  switch (reason) {
+  case CutReason::kValue:
+  case CutReason::kEval:
+  case CutReason::kWrite:
+  case CutReason::kMask:
+    return true;
+  case CutReason::kStep:
+  case CutReason::kInit:
+  case CutReason::kOps:
+  case CutReason::kBytes:
+  case CutReason::kEager:
+  case CutReason::kJit:
+    return false;
+  }
+  return false;
+}
+
 // Handles keep what is to come, and go as soon as it is under way: what is read later must not look
 // as if somebody held it.
 void submit_parts(std::vector<Part> parts, const EvaluateRequest &request) {
@@ -242,7 +261,7 @@ void submit(const Wanted &wanted) {
       invocation.publish(i, slice.outputs[i]);
     settle_writes(slice, roots, invocation.record());
     claimed->succeed();
-    invocation.finish();
+    invocation.finish(/*waits=*/!parts && is_waited_for(request.reason));
     return;
   }
 }

@@ -216,9 +216,9 @@ void Invocation::publish(size_t i, Value *value) {
   cells_[i] = value->cell;
 }
 
-void Invocation::finish() {
+void Invocation::finish(bool waits) {
   RecorderMutex::Pause pause(recorder().mutex);
-  started_.finish();
+  started_.finish(waits);
   launch_ = Launch();
 }
 

@@ -66,8 +66,9 @@ public:
   // Gives `value`, which has no memory yet, that of result i, or of what the result is an alias of.
   // Results are published in order, and live as long as the invocation does.
   void publish(size_t i, Value *value);
-  // The last step, which gives the recorder's lock up: a small program runs now, on this thread.
-  void finish();
+  // The last step, which gives the recorder's lock up: a small program runs now, on this thread, as
+  // does any one of the host's that the caller waits for at once, if nothing else is under way.
+  void finish(bool waits = false);
 
 private:
   struct ScalarInput {

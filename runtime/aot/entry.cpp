@@ -67,7 +67,7 @@ absl::Status prepare(const weft_model &entry, SizedProgram &sized) {
     return executable.compute_prepared(sized.context, *sized.resources);
   };
   return executable.is_serial() ? compute(sized.context)
-                                : cpu_device().executor().submit(compute)->wait();
+                                : cpu_device().executor().run(compute);
 }
 
 // By place: what is held there, whose size must be that of the spec.

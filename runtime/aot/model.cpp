@@ -79,7 +79,7 @@ public:
     // Threads and libraries belong to the executor; the rest runs here.
     absl::Status status = sized_.executable->is_serial()
                               ? work(sized_.context)
-                              : cpu_device().executor().submit(work)->wait();
+                              : cpu_device().executor().run(work);
     if (status.ok())
       hand_over();
     else if (writes_state_ && !has_kept_inputs(status))

@@ -21,7 +21,8 @@ namespace weft::runtime {
 Device::Device(const DeviceKind &kind, int number, int index)
     : kind_(kind), number_(number), index_(index), name_(absl::StrCat(kind.name, ":", number)),
       default_allocator_(kind.allocator(number)),
-      executor_(Memory::create(default_allocator_), kind.threads, name_) {}
+      executor_(Memory::create(default_allocator_), kind.threads, name_,
+                is_host_memory() ? Waiters::kRun : Waiters::kSleep) {}
 
 void Device::set_allocator(std::shared_ptr<Allocator> allocator) {
   executor_.set_memory(Memory::create(allocator ? std::move(allocator) : default_allocator_));

@@ -57,10 +57,14 @@ absl::Status wait_for(const Event &event, const char *what) {
 // Of all executors together.
 std::atomic<int> all_threads{0};
 
+// Whether the thread runs an item of some executor's queue: such a thread takes no second one.
+constinit thread_local bool runs_an_item = false;
+
 } // namespace
 
-Executor::Executor(std::shared_ptr<Memory> memory, int threads, std::string name)
-    : name_(name.empty() ? "executor" : std::move(name)), memory_(std::move(memory)) {
+Executor::Executor(std::shared_ptr<Memory> memory, int threads, std::string name, Waiters waiters)
+    : name_(name.empty() ? "executor" : std::move(name)), waiters_(waiters),
+      memory_(std::move(memory)) {
   set_threads(threads);
   thread_ = std::thread([this] { loop(); });
 }
@@ -178,7 +182,7 @@ absl::StatusOr<Executor::Started> Executor::start(std::shared_ptr<Executable> ex
     return resources.status();
   item->resources = *std::move(resources);
   count_memory();
-  item->event = std::make_shared<Event>();
+  item->event = std::make_shared<Event>(queue_of_events());
   if (end)
     *end = item->event;
   bool waits =
@@ -192,6 +196,7 @@ absl::StatusOr<Executor::Started> Executor::start(std::shared_ptr<Executable> ex
   started.executor_ = this;
   std::lock_guard order(submission_order());
   if (!small || waits || !is_quiet(*item->executable, item->inputs, item->outputs)) {
+    started.end_ = item->event;
     enqueue(std::move(item));
     return started;
   }
@@ -203,12 +208,14 @@ absl::StatusOr<Executor::Started> Executor::start(std::shared_ptr<Executable> ex
 }
 
 Executor::Started::Started(Started &&other) noexcept
-    : executor_(std::exchange(other.executor_, nullptr)), item_(std::move(other.item_)) {}
+    : executor_(std::exchange(other.executor_, nullptr)), item_(std::move(other.item_)),
+      end_(std::move(other.end_)) {}
 
 Executor::Started &Executor::Started::operator=(Started &&other) noexcept {
   finish();
   executor_ = std::exchange(other.executor_, nullptr);
   item_ = std::move(other.item_);
+  end_ = std::move(other.end_);
   return *this;
 }
 
@@ -216,7 +223,7 @@ Executor::Started::~Started() {
   finish();
 }
 
-void Executor::Started::finish() {
+void Executor::Started::finish(bool waits) {
   Executor *executor = std::exchange(executor_, nullptr);
   if (!executor)
     return;
@@ -224,6 +231,13 @@ void Executor::Started::finish() {
     executor->run_inline(*item);
     return;
   }
+  if (waits && executor->waiters_ == Waiters::kRun)
+    executor->run_until(*end_);
+  bool has_ended = end_->done();
+  end_ = nullptr;
+  if (has_ended)
+    return;
+  executor->wake();
   // Who starts runs faster than they end waits here, rather than fill the memory.
   std::unique_lock lock(executor->queue_mutex_);
   auto has_room = [executor] {
@@ -248,11 +262,25 @@ absl::Status Executor::submit(std::shared_ptr<Executable> executable,
   return started.status();
 }
 
-std::shared_ptr<const Event>
-Executor::submit(std::function<absl::Status(const RunContext &context)> work) {
+std::shared_ptr<const Event> Executor::submit(Work work) {
+  std::shared_ptr<const Event> event = enqueue(std::move(work));
+  wake();
+  return event;
+}
+
+absl::Status Executor::run(Work work) {
+  std::shared_ptr<const Event> event = enqueue(std::move(work));
+  if (waiters_ == Waiters::kRun)
+    run_until(*event);
+  if (!event->done())
+    wake();
+  return event->wait();
+}
+
+std::shared_ptr<const Event> Executor::enqueue(Work work) {
   auto item = std::make_unique<Item>();
   item->context = context(true);
-  item->event = std::make_shared<Event>();
+  item->event = std::make_shared<Event>(queue_of_events());
   item->work = std::move(work);
   std::shared_ptr<const Event> event = item->event;
   std::lock_guard order(submission_order());
@@ -274,7 +302,9 @@ void Executor::enqueue(std::unique_ptr<Item> item) {
   ++in_flight_;
   last_caller_ = std::this_thread::get_id();
   queue_.push_back(std::move(item));
-  lock.unlock();
+}
+
+void Executor::wake() {
   arrivals_.fetch_add(1, std::memory_order_release);
   arrivals_.notify_one();
 }
@@ -299,6 +329,8 @@ void Executor::run_inline(Item &item) {
 }
 
 void Executor::run(std::unique_ptr<Item> item) {
+  ThreadPool::Lent lent(pool_);
+  bool runs_another = std::exchange(runs_an_item, true);
   absl::Status status;
   if (item->executable) {
     // They came earlier in the queue, or a caller runs them now. One that failed has lost what this
@@ -319,7 +351,34 @@ void Executor::run(std::unique_ptr<Item> item) {
   // Before the event: who waits for it may count the memory.
   item.reset();
   count_memory();
+  runs_an_item = runs_another;
   event->complete(std::move(status));
+}
+
+void Executor::run_next(std::unique_lock<std::mutex> &lock) {
+  has_turn_ = true;
+  std::unique_ptr<Item> item = std::move(queue_.front());
+  queue_.pop_front();
+  lock.unlock();
+  run(std::move(item));
+  lock.lock();
+  has_turn_ = false;
+  --in_flight_;
+  room_.notify_all();
+}
+
+void Executor::run_until(const Event &event) {
+  if (runs_an_item)
+    return;
+  std::unique_lock lock(queue_mutex_);
+  bool ran = false;
+  for (; !event.done() && !has_turn_ && !queue_.empty(); ran = true)
+    run_next(lock);
+  // The thread that the others count on may have slept since it saw that this one had the turn.
+  bool leaves_work = ran && !has_turn_ && (!queue_.empty() || stopping_);
+  lock.unlock();
+  if (leaves_work)
+    wake();
 }
 
 void Executor::loop() {
@@ -328,8 +387,8 @@ void Executor::loop() {
   while (true) {
     uint32_t arrivals = arrivals_.load(std::memory_order_acquire);
     std::unique_lock lock(queue_mutex_);
-    if (queue_.empty()) {
-      if (stopping_) {
+    if (queue_.empty() || has_turn_) {
+      if (stopping_ && !has_turn_) {
         stopped_ = true;
         room_.notify_all();
         return;
@@ -339,14 +398,7 @@ void Executor::loop() {
         arrivals_.wait(arrivals, std::memory_order_acquire);
       continue;
     }
-    std::unique_ptr<Item> item = std::move(queue_.front());
-    queue_.pop_front();
-    lock.unlock();
-    run(std::move(item));
-    lock.lock();
-    --in_flight_;
-    lock.unlock();
-    room_.notify_all();
+    run_next(lock);
   }
 }
 
@@ -369,7 +421,7 @@ void Executor::synchronize() {
   }
   for (const std::shared_ptr<const Event> &event : elsewhere)
     event->wait().IgnoreError();
-  submit([](const RunContext &) { return absl::OkStatus(); })->wait().IgnoreError();
+  run([](const RunContext &) { return absl::OkStatus(); }).IgnoreError();
 }
 
 void Executor::make_room() {
@@ -382,11 +434,10 @@ void Executor::stop() {
     std::lock_guard lock(queue_mutex_);
     stopping_ = true;
   }
-  arrivals_.fetch_add(1, std::memory_order_release);
-  arrivals_.notify_one();
+  wake();
   if (thread_.joinable())
     thread_.join();
-  // The caller of a later submission may have ended its pool of threads already.
+  pool_.stop();
   set_threads(1);
 }
 

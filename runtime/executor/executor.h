@@ -18,6 +18,7 @@
 #include "runtime/executable/executable.h"
 #include "runtime/memory/arena_pool.h"
 #include "runtime/memory/event.h"
+#include "runtime/threading/thread_pool.h"
 
 namespace weft::runtime {
 
@@ -35,18 +36,28 @@ inline constexpr int64_t kMaxInlineBytes = 256 << 10;
 inline constexpr int64_t kMaxInlineBytesOfMany = 1 << 20;
 
 struct ExecutorStats {
-  int64_t submitted = 0;   // programs run by the executor's thread
-  int64_t inline_runs = 0; // programs run on their caller's thread
+  int64_t submitted = 0;   // programs that went through the queue
+  int64_t inline_runs = 0; // small programs run on their caller's thread, beside the queue
 };
 
-// One thread, the sole user of its pool of threads (parallel_for) and of vendor libraries. All
-// functions may be called from any thread but the executor's own.
-class Executor {
+// What a thread does that waits for a run.
+enum class Waiters {
+  kSleep,
+  // Runs what is queued, its own run the last, if nobody does: a hand-over to another thread and
+  // back takes some 10 us, and 50 where an idle processor has to be woken. The executor outlives
+  // all that wait.
+  kRun,
+};
+
+// A line of runs, one at a time, each on the executor's own thread or on one that waits for it.
+// Whoever runs has the turn, and with it the sole use of the executor's pool of threads
+// (parallel_for). All functions may be called from any thread that does not run an item.
+class Executor : EventQueue {
   struct Item;
 
 public:
-  // A run that was started. A small one waits for its caller, who holds no lock that others need
-  // meanwhile, to run it: finish().
+  // A run that was started. It begins at finish() at the latest, which is called without a lock
+  // that others need meanwhile: a small run takes place there.
   class Started {
   public:
     Started() = default;
@@ -54,16 +65,19 @@ public:
     Started &operator=(Started &&) noexcept;
     // finish(), if that was not called.
     ~Started();
-    void finish();
+    // waits: whether the caller waits for the run at once, and may as well run it here.
+    void finish(bool waits = false);
 
   private:
     friend class Executor;
     Executor *executor_ = nullptr;
-    std::unique_ptr<Item> item_; // null: the executor's thread runs it
+    std::unique_ptr<Item> item_; // null: it is queued
+    std::shared_ptr<const Event> end_; // of what is queued
   };
 
   // name: of its device, in profiles.
-  Executor(std::shared_ptr<Memory> memory, int threads, std::string name = "");
+  Executor(std::shared_ptr<Memory> memory, int threads, std::string name = "",
+           Waiters waiters = Waiters::kSleep);
   // Finishes what is under way.
   ~Executor();
   Executor(const Executor &) = delete;
@@ -89,12 +103,15 @@ public:
                       std::vector<std::shared_ptr<Buffer>> &outputs);
 
   // Runs any other work in order; the event holds its status. `context` is the executor's.
-  std::shared_ptr<const Event> submit(std::function<absl::Status(const RunContext &context)> work);
+  using Work = std::function<absl::Status(const RunContext &context)>;
+  std::shared_ptr<const Event> submit(Work work);
+  // submit() and wait().
+  absl::Status run(Work work);
 
   // Waits for all that was submitted before. Errors stay with the buffers that they poisoned.
   void synchronize();
-  // Stops the thread after it has finished what is under way; later submissions run on their
-  // caller's thread, one at a time.
+  // Stops the threads after what is under way has ended; later submissions run on their caller's
+  // thread, one at a time.
   void stop();
   // Waits for what is under way, which gives memory back, as may the arena of a larger program.
   void make_room();
@@ -124,7 +141,7 @@ private:
     std::vector<std::shared_ptr<const Event>> dependencies;
     // Reads that were under way of what the run writes: their errors are not its own.
     std::vector<std::shared_ptr<const Event>> readers;
-    std::function<absl::Status(const RunContext &)> work;
+    Work work;
   };
 
   absl::Status bind_outputs(const Executable &executable, Memory &memory,
@@ -136,24 +153,37 @@ private:
           std::vector<std::shared_ptr<Buffer>> &outputs);
   RunContext context(bool on_executor);
   bool is_shared_now();
+  // What the ends of its runs are told.
+  EventQueue *queue_of_events() {
+    return waiters_ == Waiters::kRun ? this : nullptr;
+  }
   void mark(Item &item);
+  std::shared_ptr<const Event> enqueue(Work work);
   void enqueue(std::unique_ptr<Item> item);
+  // Has the executor's thread look at the queue.
+  void wake();
+  void run_until(const Event &event) override;
   // In a profile: what the device's memory holds now.
   void count_memory();
   void run_inline(Item &item);
   void run(std::unique_ptr<Item> item);
+  // The first of the queue, whose turn it is; holds the lock before and after.
+  void run_next(std::unique_lock<std::mutex> &lock);
   void loop();
 
   const std::string name_;
+  const Waiters waiters_;
   mutable std::mutex settings_mutex_;
   std::shared_ptr<Memory> memory_;
   std::atomic<int> threads_{0};
   ArenaPool arenas_;
+  ThreadPool pool_; // of who has the turn
 
   std::mutex queue_mutex_;
   std::condition_variable room_;
   std::deque<std::unique_ptr<Item>> queue_;
   std::vector<std::shared_ptr<const Event>> inline_runs_under_way_; // under queue_mutex_
+  bool has_turn_ = false; // somebody runs an item of the queue
   int64_t in_flight_ = 0;
   std::thread::id last_caller_; // of those that queued something
   bool stopping_ = false;

@@ -5,6 +5,8 @@
 namespace weft::runtime {
 
 absl::Status Event::wait() const {
+  if (queue_ && !done())
+    queue_->run_until(*this);
   spin_until([this] { return done(); });
   while (!done())
     state_.wait(0, std::memory_order_acquire);

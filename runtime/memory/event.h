@@ -8,22 +8,39 @@
 
 namespace weft::runtime {
 
+class Event;
+
+// Work in a line, whose ends events are.
+class EventQueue {
+public:
+  // Runs what stands in the line on the calling thread, unless another thread does, until the event
+  // is done or nothing is left.
+  virtual void run_until(const Event &event) = 0;
+
+protected:
+  ~EventQueue() = default;
+};
+
 // Completed once, waited for by any number of threads.
 class Event {
 public:
-  Event() = default;
+  // queue: whose work the waiting threads run themselves, rather than wait until another one wakes
+  // up for it; null where they only wait. The queue outlives the event's completion.
+  explicit Event(EventQueue *queue = nullptr) : queue_(queue) {}
   Event(const Event &) = delete;
   Event &operator=(const Event &) = delete;
 
   bool done() const {
     return state_.load(std::memory_order_acquire) != 0;
   }
-  // Spins for a moment (core/spin.h), then sleeps. The status that the work ended with.
+  // Runs work of the event's queue; then spins for a moment (core/spin.h), then sleeps. The status
+  // that the work ended with.
   absl::Status wait() const;
   // Once.
   void complete(absl::Status status);
 
 private:
+  EventQueue *queue_;
   std::atomic<uint32_t> state_{0};
   absl::Status status_; // written before state_, read after it
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <system_error>
+#include <utility>
 
 #include "runtime/core/spin.h"
 #include "runtime/threading/parallel_for.h"
@@ -12,6 +13,7 @@ namespace weft::runtime {
 namespace {
 
 thread_local bool runs_a_task = false;
+constinit thread_local ThreadPool *lent = nullptr; // to the thread
 
 uint64_t share_of(int threads, int first, int last) {
   return static_cast<uint64_t>(threads) << 48 | static_cast<uint64_t>(last) << 24 |
@@ -25,8 +27,16 @@ ThreadPool::~ThreadPool() {
 }
 
 ThreadPool &ThreadPool::of_this_thread() {
+  if (lent)
+    return *lent;
   thread_local ThreadPool pool;
   return pool;
+}
+
+ThreadPool::Lent::Lent(ThreadPool &pool) : before_(std::exchange(lent, &pool)) {}
+
+ThreadPool::Lent::~Lent() {
+  lent = before_;
 }
 
 bool ThreadPool::in_task() {

@@ -15,7 +15,7 @@ namespace weft::runtime {
 // that have not begun: a thread that the system keeps from running, since another process has its
 // processor, delays the region by the one task that it holds, if any.
 //
-// One thread calls a pool, and ends with it.
+// One thread at a time calls a pool.
 class ThreadPool {
 public:
   // `thread` is the one that runs task `index`; the caller is 0.
@@ -27,8 +27,19 @@ public:
   ThreadPool(const ThreadPool &) = delete;
   ThreadPool &operator=(const ThreadPool &) = delete;
 
-  // The calling thread's own pool.
+  // The pool that is lent to the calling thread, or else its own.
   static ThreadPool &of_this_thread();
+  // Lends the calling thread a pool for as long as the object lives.
+  class Lent {
+  public:
+    explicit Lent(ThreadPool &pool);
+    ~Lent();
+    Lent(const Lent &) = delete;
+    Lent &operator=(const Lent &) = delete;
+
+  private:
+    ThreadPool *before_;
+  };
   // Whether the calling thread runs a task of some pool. Regions do not nest: such a thread runs
   // itself what it would share.
   static bool in_task();
@@ -43,6 +54,8 @@ public:
   // time, so that while one has not begun, some thread holds none, and that thread takes it when it
   // runs.
   void run(int threads, int tasks, Task task, void *data);
+  // Ends the pool's threads; the next region starts new ones. No region is under way.
+  void stop();
 
 private:
   // Tasks of one thread that have not begun. All that a claim depends on is in the one word that
@@ -55,7 +68,6 @@ private:
   int claim(Share &share, int thread);
   void work(int thread);
   void loop(int thread);
-  void stop();
 
   std::unique_ptr<Share[]> shares_; // one a thread
   int num_shares_ = 0;

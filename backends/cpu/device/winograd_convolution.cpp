@@ -192,7 +192,8 @@ private:
       return StridedShape{{batch, rows, columns}, {rows * columns, columns, 1}};
     };
     MatmulProblem product{dense(rows_, shape_.channels), dense(shape_.channels, shape_.filters),
-                          dense(rows_, shape_.filters)};
+                          dense(rows_, shape_.filters),
+                          {}};
     for (int i = 0; i < threads_; ++i) {
       absl::StatusOr<std::unique_ptr<OnednnMatmul>> made =
           OnednnMatmul::create(product, 1, packed_);
