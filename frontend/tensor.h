@@ -625,7 +625,27 @@ private:
   recorder::TensorImpl *impl_;
 };
 
-std::ostream &operator<<(std::ostream &stream, const Tensor &tensor);
+// A tensor that is printed, and the line that does it.
+class Printed {
+public:
+  Printed(const Tensor &tensor, Location location = Location::current())
+      : tensor_(tensor), location_(location) {}
+
+  // What is printed.
+  const Tensor &tensor() const {
+    return tensor_;
+  }
+  // The caller's line.
+  Location location() const {
+    return location_;
+  }
+
+private:
+  const Tensor &tensor_;
+  Location location_;
+};
+// As to_string().
+std::ostream &operator<<(std::ostream &stream, const Printed &printed);
 
 // --- New tensors ---
 // A tensor of zeros.

@@ -62,6 +62,10 @@ private:
         !isCode(options_.emit))
       return absl::InvalidArgumentError(
           "objects, libraries and executables cannot go to stdout; name an output file");
+    if (llvm::StringRef folder = llvm::sys::path::parent_path(options_.output);
+        options_.output != "-" && !folder.empty() && !llvm::sys::fs::is_directory(folder))
+      return absl::NotFoundError("there is no folder '" + folder.str() + "' to write " +
+                                 options_.output + " to; make it first");
     if (absl::Status status = shareHeld(); !status.ok())
       return status;
     return findTargets();

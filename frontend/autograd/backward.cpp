@@ -69,8 +69,8 @@ public:
       fail(ErrorKind::kState,
            std::string(what) +
                " does not depend on a tensor that requires grad, or history was switched off "
-               "(NoGrad) when it was computed; the derivative "
-               "of a gradient needs create_graph = true where the gradient is computed");
+               "(NoGrad) when it was computed; a gradient depends on one where it is computed with "
+               "create_graph = true and is not constant, as those of linear functions are");
     Var g;
     if (weight.defined()) {
       g = read(weight, "gradient");

@@ -63,7 +63,7 @@ public:
     for (auto &[name, module] : modules_)
       make_parameters(name, module->lookupSymbol<mlir::func::FuncOp>("main"));
     warn_where_nothing_is_shared();
-    if (!several_)
+    if (!several_ && modules_.front().first == "main")
       return std::move(modules_.front().second);
     mlir::OwningOpRef<mlir::ModuleOp> all =
         mlir::ModuleOp::create(mlir::UnknownLoc::get(&context()));

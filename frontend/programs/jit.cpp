@@ -114,7 +114,11 @@ public:
     std::shared_ptr<Replay> replay; // null where the function itself is called
     {
       Session session("jit", location);
-      for (const Tensor &argument : arguments) {
+      for (size_t i = 0; i < arguments.size(); ++i) {
+        const Tensor &argument = arguments[i];
+        if (!argument.defined())
+          fail(ErrorKind::kState, "argument " + std::to_string(i) +
+                                      " is an undefined tensor: it was never given a value");
         const TensorImpl *impl = checked(argument, "argument");
         types.push_back({current_type(argument, "argument"), static_cast<bool>(impl->leaf)});
         wants_history = wants_history || (grad_mode() && argument.requires_grad());

@@ -279,15 +279,19 @@ Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs,
               const TensorNames &names, const BatchRange &batch, Location location) {
   location = CallerScope::resolve(location);
   std::vector<ArgumentType> types;
-  for (const Tensor &input : inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor &input = inputs[i];
     if (!input.defined())
-      throw Error(ErrorKind::kState, "trace: an input is an undefined tensor", location);
+      throw Error(ErrorKind::kState,
+                  "trace: input " + std::to_string(i) +
+                      " is an undefined tensor: it was never given a value",
+                  location);
     // The function may differentiate by its arguments, as it does when it is called.
     recorder::Session session("trace", location);
     const recorder::TypeInfo *type = recorder::current_type(input, "input");
     if (type->part)
       recorder::fail(ErrorKind::kState,
-                     "an input is " + recorder::describe(*type) +
+                     "input " + std::to_string(i) + " is " + recorder::describe(*type) +
                          ", and a program holds no exchange between ranks; call the function as it "
                          "is, or give it distributed::whole(x)");
     types.push_back({type, input.requires_grad()});
@@ -346,13 +350,20 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
   ProgramImpl &program = sized ? *sized : whole;
   {
     recorder::Session session("run", location);
-    for (size_t i = 0; i < inputs.size(); ++i)
-      if (const recorder::TypeInfo &type = *recorder::current_type(inputs[i], "inputs");
-          &type != program.inputs[i])
-        recorder::fail(type.device == program.inputs[i]->device ? ErrorKind::kShape
-                                                                : ErrorKind::kDevice,
-                       "input " + std::to_string(i) + " is " + recorder::describe(type) +
-                           "; the program takes " + recorder::describe(*program.inputs[i]));
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      std::string which = "input " + std::to_string(i);
+      if (!inputs[i].defined())
+        recorder::fail(ErrorKind::kState,
+                       which + " is an undefined tensor: it was never given a value");
+      const recorder::TypeInfo &type = *recorder::current_type(inputs[i], "inputs"),
+                               &wanted = *program.inputs[i];
+      if (&type != &wanted)
+        recorder::fail(type.device != wanted.device ? ErrorKind::kDevice
+                       : type.dims != wanted.dims   ? ErrorKind::kShape
+                                                    : ErrorKind::kDType,
+                       which + " is " + recorder::describe(type) + "; the program takes " +
+                           recorder::describe(wanted));
+    }
     if (has_aliases(program.bound, inputs))
       recorder::fail(ErrorKind::kValue,
                      "the program writes an input that is also another input, or what it keeps; "

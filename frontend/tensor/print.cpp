@@ -133,8 +133,8 @@ std::string Tensor::to_string(Location location) const {
   return Printer(*this, location).run();
 }
 
-std::ostream &operator<<(std::ostream &stream, const Tensor &tensor) {
-  return stream << tensor.to_string();
+std::ostream &operator<<(std::ostream &stream, const Printed &printed) {
+  return stream << printed.tensor().to_string(printed.location());
 }
 
 } // namespace weft

@@ -53,6 +53,7 @@ struct Picked {
   struct Entry {
     int64_t dim; // of view, the first of those that it indexes
     Var var;     // int32 or int64 positions, or a bool mask
+    bool is_new; // x has no such dim: a mask without dims picks from a new one of size 1, as NumPy's
     int64_t width() const {
       return var.dtype() == DType::kBool ? var.ndim() : 1;
     }
@@ -74,10 +75,9 @@ Picked pick(const Tensor &x, std::span<const Index> indices, Location location) 
     Var var = read(index.tensor(), "an index");
     if (var.dtype() != DType::kBool && var.dtype() != DType::kInt32 && var.dtype() != DType::kInt64)
       fail(ErrorKind::kDType, "an index is " + describe(var) + "; it must be int32, int64 or bool");
-    if (var.dtype() == DType::kBool && var.ndim() == 0)
-      fail(ErrorKind::kIndex, "a mask must have dimensions");
-    picked.entries.push_back({0, var});
-    consumed += picked.entries.back().width();
+    bool is_new = var.dtype() == DType::kBool && var.ndim() == 0;
+    picked.entries.push_back({0, is_new ? emit_reshape(var, {1}) : var, is_new});
+    consumed += is_new ? 0 : picked.entries.back().width();
   }
   if (consumed > type.ndim())
     fail(ErrorKind::kIndex, "the indices take " + std::to_string(consumed) +
@@ -90,7 +90,7 @@ Picked pick(const Tensor &x, std::span<const Index> indices, Location location) 
       Picked::Entry &entry = picked.entries[next++];
       entry.dim = dim;
       // Whole, for now.
-      others.insert(others.end(), entry.width(), Index(Slice()));
+      others.insert(others.end(), entry.width(), entry.is_new ? Index(None) : Index(Slice()));
       dim += entry.width();
       break;
     }

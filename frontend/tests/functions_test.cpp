@@ -219,6 +219,14 @@ TEST(TensorIndexing, MasksCutWithTheirReason) {
   EXPECT_EQ(cuts(CutReason::kMask), before + 1);
   EXPECT_EQ(x.index({tensor({true, false, true}), 1}).to_vector<float>(), (Floats{1, 9}));
   EXPECT_EQ(x.index({x < 0}).shape(), (Shape{0}));
+  // A mask without dims makes a new one, of size 1 or 0.
+  Tensor number = scalar(3);
+  EXPECT_EQ(number.index({number > 2}).to_vector<float>(), (Floats{3}));
+  EXPECT_EQ(number.index({number > 3}).shape(), (Shape{0}));
+  EXPECT_EQ(x.index({number > 2}).shape(), (Shape{1, 3, 4}));
+  EXPECT_EQ(x.index({1, number > 3}).shape(), (Shape{0, 4}));
+  number.index_put_({number > 2}, 5);
+  EXPECT_EQ(number.item<float>(), 5);
   EXPECT_EQ(nonzero(tensor({{0.f, 2.f}, {3.f, 0.f}})).to_vector<int64_t>(), (Ints{0, 1, 1, 0}));
   EXPECT_EQ(std::string(name(CutReason::kMask)), "mask");
   // One value through a mask needs no positions.

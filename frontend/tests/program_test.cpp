@@ -94,6 +94,12 @@ TEST(Program, ItsBatchMayBeARange) {
   EXPECT_NE(message({3, 3}).find("input 0 is float32 [3, 3]; the program takes float32 [3, 2]"),
             std::string::npos)
       << message({3, 3});
+  EXPECT_EQ(error_of([&] { program.run({zeros({3, 2}, float64), zeros({2})}); }).kind(),
+            ErrorKind::kDType);
+  EXPECT_NE(error_of([&] { program.run({zeros({3, 2}), Tensor()}); })
+                .message()
+                .find("input 1 is an undefined tensor"),
+            std::string::npos);
   EXPECT_NE(message({3}).find("float32 [5, 2], or a smaller leading dim"), std::string::npos);
 }
 

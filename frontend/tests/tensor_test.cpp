@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-
 #include <numeric>
+#include <sstream>
 
 #include "tests/support/errors.h"
 
@@ -64,6 +64,12 @@ TEST(Errors, NameOpShapesAndLine) {
   EXPECT_NE(text.find("6 elements"), std::string::npos) << text;
   text = message_of([&] { Tensor() + a; }, ErrorKind::kState, __LINE__);
   EXPECT_NE(text.find("undefined"), std::string::npos) << text;
+  std::ostringstream stream;
+  Tensor wrong = zeros({2}).index_select(0, tensor<int64_t>({7}));
+  text = message_of([&] { stream << wrong; }, ErrorKind::kRun, __LINE__ - 1);
+  EXPECT_NE(text.find("asked for at " + std::string(__FILE__) + ":" + std::to_string(__LINE__ - 1)),
+            std::string::npos)
+      << text;
   text = message_of([&] { a[2]; }, ErrorKind::kIndex, __LINE__);
   EXPECT_NE(text.find("x[2]: x has shape [2, 3]; the index must be in [-2, 1]"), std::string::npos)
       << text;

@@ -35,6 +35,14 @@ std::optional<DType> dtype_of(std::string_view descr) {
   return {};
 }
 
+// "<f4, <f8, ..."
+std::string known_descrs() {
+  std::string text;
+  for (const Descr &known : kDescrs)
+    text += (text.empty() ? "" : ", ") + std::string(known.text);
+  return text;
+}
+
 // The header is a Python dict literal: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }.
 class HeaderReader {
 public:
@@ -173,7 +181,8 @@ absl::StatusOr<NpyFile> parse_npy(std::span<const std::byte> bytes) {
   std::optional<DType> dtype = dtype_of(header.descr);
   if (!dtype)
     return absl::UnimplementedError("an .npy file of element type '" + std::string(header.descr) +
-                                    "'");
+                                    "'; what can be read is " + known_descrs() +
+                                    " (little endian): convert with NumPy's astype()");
   int64_t size = array_bytes(*dtype, *header.shape);
   size_t there = text.size() - start - length;
   if (size < 0 || static_cast<size_t>(size) != there)

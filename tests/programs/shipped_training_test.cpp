@@ -344,6 +344,14 @@ TEST_F(ShippedTraining, EntriesThatDoNotFitAreRefused) {
       std::string::npos);
   EXPECT_NE(message({{"a b", adds(one, "w")}, {"c", adds(one, "w")}}).find("C identifier"),
             std::string::npos);
+  EXPECT_NE(message({{"a b", adds(one, "w")}}).find("C identifier"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              compile({{"a", adds(one, "w")}},
+                      {.emit = Emit::executable, .output = folder_ + "/none/a"});
+            })
+                .message()
+                .find("there is no folder '" + folder_ + "/none'"),
+            std::string::npos);
   EXPECT_NE(message({}).find("no entry"), std::string::npos);
   EXPECT_NE(message({{"a", Program()}}).find("an empty program"), std::string::npos);
   auto reads = [&](const char *name) {

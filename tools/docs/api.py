@@ -215,8 +215,25 @@ def summary(items):
     return "", items
 
 
+def with_namespaces(items):
+    """A sentence where declarations begin that lie in another namespace than those before."""
+    out, told, now = [], "weft", "weft"
+    for item in items:
+        if isinstance(item, tuple) and item[0] == "namespace":
+            now = item[1]
+            continue
+        # What is told of a section stands above its title.
+        is_titled = isinstance(item, tuple) and item[0] == "section"
+        if now and now != told and (is_titled or isinstance(item, Declaration)):
+            out.append(f"In namespace `{now}`.")
+            told = now
+        out.append(item)
+    return out
+
+
 def page(name, items, elementwise):
     text, items = summary(items)
+    items = with_namespaces(items)
     out = [f"# `weft/{name}`", ""]
     out += prose(text.split("\n"))
     if name == "ops.h":

@@ -167,7 +167,7 @@ class Reader:
                 inner = f"{scope}::{match.group(1)}" if scope else match.group(1)
                 if inner in PUBLIC:
                     self.at += 1
-                    items += self.read(inner)
+                    items += [("namespace", inner), *self.read(inner), ("namespace", scope)]
                     self.at += 1
                 else:
                     self.skip_brackets()

@@ -6,6 +6,7 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from api import with_namespaces
 from headers import Declaration, Reader
 
 HEADER = """// What the header is for.
@@ -63,6 +64,10 @@ template <typename F> int Holder::outside(F &&f) {
 }
 enum class Kind { kA, kB };
 
+namespace io {
+int load();
+} // namespace io
+
 } // namespace weft
 """
 
@@ -80,6 +85,7 @@ def main():
     found = list(flat(Reader(HEADER).read()))
     wanted = [
         (0, "What the header is for."),
+        (0, ("namespace", "weft")),
         (0, ("section", "First. With a text.")),
         (0, "function", "twice", "Doubles."),
         (0, "function", "bare", "behind goes on"),
@@ -95,6 +101,10 @@ def main():
         (0, "class", "Special", "a template"),
         (0, "class", "Special<F, std::tuple<F>>", ""),
         (0, "enum", "Kind", ""),
+        (0, ("namespace", "weft::io")),
+        (0, "function", "load", ""),
+        (0, ("namespace", "weft")),
+        (0, ("namespace", "")),
     ]
     for one, other in zip(found + [None] * len(wanted), wanted + [None] * len(found)):
         if one != other:
@@ -103,6 +113,9 @@ def main():
     assert declarations[0].text == "Tensor twice(const Tensor &x)", declarations[0].text
     assert declarations[2].template == "template <typename F>", declarations[2].template
     assert declarations[2].bare == "int inline_one(F &&f)", declarations[2].bare
+    told = [item for item in with_namespaces(Reader(HEADER).read())
+            if isinstance(item, str) and item.startswith("In namespace")]
+    assert told == ["In namespace `weft::io`."], told
 
 
 if __name__ == "__main__":
