@@ -1,5 +1,7 @@
 #include "compiler/codegen/ElementEmitter.h"
 
+#include <numeric>
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -131,6 +133,42 @@ Value ElementEmitter::scalarIndex(const Index &index) {
   return index.constant ? make<arith::AddIOp>(sum, constantIndex(index.constant)) : sum;
 }
 
+std::optional<ElementEmitter::Turn> ElementEmitter::turnOf(const IndexSpace::Symbol &symbol) {
+  if (symbol.uniform || symbol.by < width || width == 1 ||
+      (symbol.kind != IndexSpace::Kind::Quotient && symbol.kind != IndexSpace::Kind::Remainder))
+    return std::nullopt;
+  Index base = Index::of(symbol.of.constant);
+  int64_t lanes = 0; // coefficient
+  for (auto term : symbol.of.terms) {
+    const IndexSpace::Symbol &inside = space.symbol(term.first);
+    if (inside.uniform)
+      base.terms.push_back(term);
+    else if (inside.kind == IndexSpace::Kind::Lane && term.second == 1)
+      lanes = 1;
+    else
+      return std::nullopt;
+  }
+  if (lanes == 0)
+    return std::nullopt;
+  periods.insert(symbol.by);
+  int64_t low = space.range(symbol.of).first,
+          shift = low < 0 ? llvm::divideCeil(-low, symbol.by) : 0;
+  Value of = scalarIndex(space.add(base, shift * symbol.by)), by = constantIndex(symbol.by);
+  Turn turn;
+  turn.quotient = make<arith::DivUIOp>(of, by);
+  if (shift)
+    turn.quotient = make<arith::SubIOp>(turn.quotient, constantIndex(shift));
+  turn.remainder = make<arith::RemUIOp>(of, by);
+  turn.before = make<arith::MinUIOp>(make<arith::SubIOp>(by, turn.remainder), constantIndex(width));
+  llvm::SmallVector<int32_t> numbers(width);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  Value number = make<arith::ConstantOp>(b.getI32VectorAttr(numbers));
+  turn.turned =
+      make<arith::CmpIOp>(arith::CmpIPredicate::sge, number,
+                          broadcast(make<arith::IndexCastOp>(b.getI32Type(), turn.before)));
+  return turn;
+}
+
 Value ElementEmitter::vectorIndex(const Index &index) {
   Index uniform = Index::of(index.constant);
   Value sum;
@@ -150,6 +188,14 @@ Value ElementEmitter::vectorIndex(const Index &index) {
         steps.push_back(b.getIndexAttr(i));
       value =
           make<arith::ConstantOp>(mlir::DenseElementsAttr::get(vectorOf(b.getIndexType()), steps));
+    } else if (std::optional<Turn> turn = turnOf(symbol)) {
+      bool isQuotient = symbol.kind == IndexSpace::Kind::Quotient;
+      Value before = isQuotient ? turn->quotient : turn->remainder,
+            after = isQuotient ? make<arith::AddIOp>(before, constantIndex(1))
+                               : make<arith::SubIOp>(before, constantIndex(symbol.by));
+      value = make<arith::SelectOp>(turn->turned, broadcast(after), broadcast(before));
+      if (!isQuotient)
+        value = make<arith::AddIOp>(value, vectorIndex(space.lane(width)));
     } else if (symbol.kind != IndexSpace::Kind::Vector) {
       for (auto [inside, step] : symbol.of.terms)
         if (space.symbol(inside).kind == IndexSpace::Kind::Lane && symbol.by % step == 0)
@@ -465,9 +511,11 @@ Value ElementEmitter::insertElement(mlir::Operation *op, llvm::ArrayRef<Index> p
   // Both: the base is emitted once, or a chain of writes would double with each of them.
   Value zero = constant(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(element)));
   Value lanes = mask ? make<arith::AndIOp>(mask, laneTest) : laneTest;
-  Value updated = choose(uniformTest, lanes, element, update, [&](Value) { return zero; }, vector);
+  Value updated = choose(
+      uniformTest, lanes, element, update, [&](Value) { return zero; }, vector);
   Value taken = make<arith::AndIOp>(laneTest, broadcast(uniformTest));
-  return choose(taken, mask, element, [&](Value) { return updated; }, base, vector);
+  return choose(
+      taken, mask, element, [&](Value) { return updated; }, base, vector);
 }
 
 //===-- Scalar bodies -------------------------------------------------------------------------===//

@@ -180,6 +180,19 @@ private:
   mlir::Value indexValue(const Index &index) {
     return space.uniform(index) ? scalarIndex(index) : vectorIndex(index);
   }
+  // Quotient and remainder of base + lane by a number that is no smaller than the vector is wide:
+  // in lanes from `turned` on the quotient is one more, and the remainder begins anew.
+  struct Turn {
+    mlir::Value quotient, remainder; // lane 0's, scalars
+    mlir::Value before;              // how many lanes come before the turn, at most all
+    mlir::Value turned;              // vector<width x i1>
+  };
+  // None where the symbol is no such division.
+  std::optional<Turn> turnOf(const IndexSpace::Symbol &symbol);
+  // memref[linear] where at most two neighbours of a dim meet in a vector; null for other
+  // positions.
+  mlir::Value loadTurned(mlir::Value memref, mlir::Type stored, const Index &linear,
+                         mlir::Value mask);
   Index dynamicIndex(mlir::Value value, int64_t size);
   // onTrue() where `condition` (i1 or a vector of it) holds, else onFalse(); each is emitted for
   // the lanes that take it.

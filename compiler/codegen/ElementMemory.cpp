@@ -148,6 +148,62 @@ static Value loadStridedMasked(ElementEmitter &e, Value memref, Type stored, con
   return picked;
 }
 
+// Of a quotient, such as the rows' numbers of a matrix that is swept as one run, two elements are
+// loaded; of a remainder, such as the columns', two vectors. A gather takes as many loads as there
+// are lanes.
+Value ElementEmitter::loadTurned(Value memref, Type stored, const Index &linear, Value mask) {
+  // What lane 0 reads must exist, and what the others read beside it.
+  int64_t lanes = mask ? firstLanes(mask) : width;
+  if (lanes == 0)
+    return nullptr;
+  Index rest = Index::of(linear.constant);
+  std::optional<std::pair<int32_t, int64_t>> divided;
+  for (auto term : linear.terms) {
+    if (space.symbol(term.first).uniform)
+      rest.terms.push_back(term);
+    else if (divided)
+      return nullptr;
+    else
+      divided = term;
+  }
+  if (!divided)
+    return nullptr;
+  IndexSpace::Symbol symbol = space.symbol(divided->first);
+  bool isQuotient = symbol.kind == IndexSpace::Kind::Quotient;
+  // Without instructions for masked loads of its elements a vector would be loaded lane by lane.
+  if (!isQuotient && (divided->second != 1 || memoryBytes(stored) < 4))
+    return nullptr;
+  std::optional<Turn> turn = turnOf(symbol);
+  if (!turn)
+    return nullptr;
+  auto at = [&](Value place) {
+    Value scaled =
+        divided->second == 1 ? place : make<arith::MulIOp>(place, constantIndex(divided->second));
+    return make<arith::AddIOp>(scaled, scalarIndex(rest));
+  };
+  if (isQuotient) {
+    Value turns =
+        make<arith::CmpIOp>(arith::CmpIPredicate::slt, turn->before, constantIndex(lanes));
+    Value next = make<arith::SelectOp>(turns, make<arith::AddIOp>(turn->quotient, constantIndex(1)),
+                                       turn->quotient);
+    Value before = make<memref::LoadOp>(memref, ValueRange{at(turn->quotient)}),
+          after = make<memref::LoadOp>(memref, ValueRange{at(next)});
+    return make<arith::SelectOp>(turn->turned, broadcast(after), broadcast(before));
+  }
+  mlir::VectorType type = vectorOf(stored);
+  Value none = make<arith::ConstantOp>(mlir::DenseElementsAttr::get(type, b.getZeroAttr(stored)));
+  Value all = broadcast(make<arith::ConstantOp>(b.getBoolAttr(true)));
+  Value first = make<arith::XOrIOp>(turn->turned, all), second = turn->turned;
+  if (mask) {
+    first = make<arith::AndIOp>(first, mask);
+    second = make<arith::AndIOp>(second, mask);
+  }
+  Value before =
+      make<vector::MaskedLoadOp>(type, memref, ValueRange{at(turn->remainder)}, first, none);
+  Value begun = make<arith::SubIOp>(turn->remainder, constantIndex(symbol.by));
+  return make<vector::MaskedLoadOp>(type, memref, ValueRange{at(begun)}, second, before);
+}
+
 Value ElementEmitter::load(Value memref, Type element, const Index &linear, Value mask) {
   auto [base, stride] = splitLanes(space, linear);
   Type stored = memoryType(element);
@@ -171,6 +227,8 @@ Value ElementEmitter::load(Value memref, Type element, const Index &linear, Valu
       int64_t lanes = mask ? firstLanes(mask) : width;
       value = lanes ? loadStrided(memref, stored, base, *stride, lanes)
                     : loadStridedMasked(*this, memref, stored, base, *stride, mask);
+    } else if (Value turned = stride ? Value() : loadTurned(memref, stored, linear, mask)) {
+      value = turned;
     } else {
       Value all = mask ? mask : broadcast(make<arith::ConstantOp>(b.getBoolAttr(true)));
       value = make<vector::GatherOp>(type, memref, ValueRange{constantIndex(0)},

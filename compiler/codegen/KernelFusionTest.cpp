@@ -266,6 +266,31 @@ TEST(Fusions, AConstantAtManyPlaces) {
               "%0: tensor<3x48xf32>", 0);
 }
 
+// A matrix that is swept as one run beside a value of each row and one of each column: rows end
+// inside of vectors, at their ends, and in the masked tail.
+TEST(Fusions, RowsAndColumnsOfOneRun) {
+  for (const char *shape : {"7x33", "5x16", "3x17", "64x15", "2x1000", "1x40", "40x47"})
+    for (const char *type : {"f32", "f64", "i64", "i16", "i8"}) {
+      auto [rows, columns] = llvm::StringRef(shape).split('x');
+      auto of = [&, rows = rows, columns = columns](std::string text) {
+        for (auto [from, to] : {std::pair("ROWS", rows), std::pair("COLUMNS", columns),
+                                std::pair("TYPE", llvm::StringRef(type))})
+          while (text.find(from) != text.npos)
+            text = replaced(text, from, to.str());
+        return text;
+      };
+      checkFusion(of("%x: tensor<ROWSxCOLUMNSxTYPE>, %r: tensor<ROWSx1xTYPE>, "
+                     "%c: tensor<COLUMNSxTYPE>"),
+                  of(R"(
+    %0 = weft.broadcast %r : tensor<ROWSx1xTYPE> to tensor<ROWSxCOLUMNSxTYPE>
+    %1 = weft.broadcast %c : tensor<COLUMNSxTYPE> to tensor<ROWSxCOLUMNSxTYPE>
+    %2 = weft.sub %x, %0 : tensor<ROWSxCOLUMNSxTYPE>
+    %3 = weft.mul %2, %1 : tensor<ROWSxCOLUMNSxTYPE>
+    %4 = weft.reduce_sum %3, dims = [0, 1] : tensor<ROWSxCOLUMNSxTYPE>)"),
+                  of("%3: tensor<ROWSxCOLUMNSxTYPE>, %4: tensor<TYPE>"), 1e-2);
+    }
+}
+
 TEST(Fusions, Indexing) {
   checkFusion("%t: tensor<11x40xf32>, %i: tensor<2x3xi64>, %p: tensor<3x40xf32>", R"(
     %e = weft.exp %t : tensor<11x40xf32>

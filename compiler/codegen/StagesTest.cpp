@@ -150,6 +150,23 @@ TEST(Stages, PoolingsReadWholeVectors) {
   EXPECT_EQ(llvm::StringRef(stages->kernel->dump("ll")).count("= load <16 x float>"), 2u * 4);
 }
 
+TEST(Stages, RowsOfOneRunAreNoGathers) {
+  auto stages = build(R"(
+  func.func @main(%p: tensor<64x1000xf32>, %q: tensor<64x1xf32>, %w: tensor<1000xf32>) {
+    %r = weft.fusion(%x = %p : tensor<64x1000xf32>, %y = %q : tensor<64x1xf32>, %z = %w : tensor<1000xf32>) -> (tensor<f32>) {
+      %0 = weft.broadcast %y : tensor<64x1xf32> to tensor<64x1000xf32>
+      %1 = weft.broadcast %z : tensor<1000xf32> to tensor<64x1000xf32>
+      %2 = weft.sub %x, %0 : tensor<64x1000xf32>
+      %3 = weft.mul %2, %1 : tensor<64x1000xf32>
+      %4 = weft.reduce_sum %3, dims = [0, 1] : tensor<64x1000xf32>
+      weft.yield %4 : tensor<f32>
+    }
+    return
+  })");
+  ASSERT_TRUE(stages->kernel);
+  EXPECT_THAT(stages->kernel->dump("loops"), Not(HasSubstr("vector.gather")));
+}
+
 TEST(Stages, SlicesOfMiddleDimsAreContiguous) {
   auto stages = build(R"(
   func.func @main(%p: tensor<64x40xf32>) {

@@ -71,7 +71,7 @@ public:
   private:
     friend class Executor;
     Executor *executor_ = nullptr;
-    std::unique_ptr<Item> item_; // null: it is queued
+    std::unique_ptr<Item> item_;       // null: it is queued
     std::shared_ptr<const Event> end_; // of what is queued
   };
 

@@ -515,7 +515,8 @@ TEST_F(WaitersRun, StopsWithAWaiterInside) {
                        inside = true;
                        std::this_thread::yield();
                        return absl::OkStatus();
-                     }).ok());
+                     })
+                      .ok());
     });
     while (!inside)
       std::this_thread::yield();
