@@ -111,18 +111,11 @@ Value ElementEmitter::scalarIndex(const Index &index) {
     IndexSpace::Symbol symbol = space.symbol(id);
     Value value = symbol.value;
     if (symbol.kind == IndexSpace::Kind::Quotient || symbol.kind == IndexSpace::Kind::Remainder) {
-      // Divided unsigned, after a shift that makes negative positions (of lanes that do not exist)
-      // positive.
-      int64_t low = space.range(symbol.of).first,
-              shift = low < 0 ? llvm::divideCeil(-low, symbol.by) : 0;
-      Value of = scalarIndex(space.add(symbol.of, shift * symbol.by)),
-            by = constantIndex(symbol.by);
+      Value of = scalarIndex(symbol.of), by = constantIndex(symbol.by);
       if (symbol.kind == IndexSpace::Kind::Remainder)
         value = make<arith::RemUIOp>(of, by);
       else
         value = make<arith::DivUIOp>(of, by);
-      if (symbol.kind == IndexSpace::Kind::Quotient && shift)
-        value = make<arith::SubIOp>(value, constantIndex(shift));
     }
     if (coefficient != 1)
       value = make<arith::MulIOp>(value, constantIndex(coefficient));
@@ -151,13 +144,9 @@ std::optional<ElementEmitter::Turn> ElementEmitter::turnOf(const IndexSpace::Sym
   if (lanes == 0)
     return std::nullopt;
   periods.insert(symbol.by);
-  int64_t low = space.range(symbol.of).first,
-          shift = low < 0 ? llvm::divideCeil(-low, symbol.by) : 0;
-  Value of = scalarIndex(space.add(base, shift * symbol.by)), by = constantIndex(symbol.by);
+  Value of = scalarIndex(base), by = constantIndex(symbol.by);
   Turn turn;
   turn.quotient = make<arith::DivUIOp>(of, by);
-  if (shift)
-    turn.quotient = make<arith::SubIOp>(turn.quotient, constantIndex(shift));
   turn.remainder = make<arith::RemUIOp>(of, by);
   turn.before = make<arith::MinUIOp>(make<arith::SubIOp>(by, turn.remainder), constantIndex(width));
   llvm::SmallVector<int32_t> numbers(width);
@@ -200,16 +189,11 @@ Value ElementEmitter::vectorIndex(const Index &index) {
       for (auto [inside, step] : symbol.of.terms)
         if (space.symbol(inside).kind == IndexSpace::Kind::Lane && symbol.by % step == 0)
           periods.insert(std::abs(symbol.by / step));
-      int64_t low = space.range(symbol.of).first,
-              shift = low < 0 ? llvm::divideCeil(-low, symbol.by) : 0;
-      Value of = vectorIndex(space.add(symbol.of, shift * symbol.by)),
-            by = broadcast(constantIndex(symbol.by));
+      Value of = vectorIndex(symbol.of), by = broadcast(constantIndex(symbol.by));
       if (symbol.kind == IndexSpace::Kind::Remainder)
         value = make<arith::RemUIOp>(of, by);
       else
         value = make<arith::DivUIOp>(of, by);
-      if (symbol.kind == IndexSpace::Kind::Quotient && shift)
-        value = make<arith::SubIOp>(value, broadcast(constantIndex(shift)));
     }
     if (coefficient != 1)
       value = make<arith::MulIOp>(value, broadcast(constantIndex(coefficient)));

@@ -78,7 +78,8 @@ Index IndexSpace::opaque(Kind kind, const Index &of, int64_t by) {
   for (auto [id, symbol] : llvm::enumerate(symbols_))
     if (symbol.kind == kind && symbol.by == by && symbol.of == of)
       return Index{0, {{static_cast<int32_t>(id), 1}}};
-  int64_t largest = range(of).second;
+  auto [smallest, largest] = range(of);
+  assert(smallest >= 0 && "divide() sees to it");
   int64_t extent =
       kind == Kind::Remainder ? by : std::max<int64_t>(1, llvm::divideFloorSigned(largest, by) + 1);
   return intern({kind, extent, uniform(of), nullptr, of, by});
@@ -147,15 +148,17 @@ bool IndexSpace::uniform(const Index &a) const {
 std::pair<Index, Index> IndexSpace::divide(const Index &a, int64_t by) {
   if (by == 1)
     return {a, Index::of(0)};
-  Index quotient, rest;
-  quotient.constant = llvm::divideFloorSigned(a.constant, by);
-  rest.constant = a.constant - quotient.constant * by;
+  Index quotient, rest = Index::of(a.constant);
   for (auto [symbol, coefficient] : a.terms) {
     if (coefficient % by == 0)
       quotient.terms.push_back({symbol, coefficient / by});
     else
       rest.terms.push_back({symbol, coefficient});
   }
+  // What is divided starts in [0, by): where a coefficient is negative its constant may be larger
+  // than `by`, so that no quotient is negative, as symbols have to be.
+  quotient.constant = llvm::divideFloorSigned(range(rest).first, by);
+  rest.constant -= quotient.constant * by;
   auto fits = [&](const Index &x, int64_t bound) {
     auto [low, high] = range(x);
     return low >= 0 && high < bound;

@@ -39,6 +39,7 @@ protected:
                     ? llvm::divideFloorSigned(value, symbol.by)
                     : value - symbol.by * llvm::divideFloorSigned(value, symbol.by);
       }
+      EXPECT_GE(value, 0);
       EXPECT_LT(value, symbol.extent);
       sum += coefficient * value;
     }
@@ -102,6 +103,21 @@ TEST_F(IndexTest, DigitsHaveOneFormWhateverShapesTheyWentThrough) {
       EXPECT_TRUE(sum == x);
     }
   }
+}
+
+// A flipped position: its digits are of a division whose dividend has a negative coefficient.
+TEST_F(IndexTest, FlippedPositionsHaveDigits) {
+  Index flipped = space.add(space.scale(variable(0, 12), -1), 11);
+  llvm::SmallVector<Index> digits = space.delinearize(flipped, {2, 2, 3});
+  Index inner = space.linearize(llvm::ArrayRef(digits).drop_front(), {2, 3});
+  for (int64_t p = 0; p < 12; ++p) {
+    EXPECT_EQ(evaluate(digits[0], {p}), (11 - p) / 6);
+    EXPECT_EQ(evaluate(digits[1], {p}), (11 - p) / 3 % 2);
+    EXPECT_EQ(evaluate(inner, {p}), (11 - p) % 6);
+  }
+  auto [low, high] = space.range(inner);
+  EXPECT_EQ(low, 0);
+  EXPECT_EQ(high, 5);
 }
 
 // Random sums, multiples, quotients and remainders, some of them negative.

@@ -82,9 +82,9 @@ LogicalResult simplifySlice(ir::SliceOp op, mlir::RewriterBase &rewriter, Concat
     for (int64_t i = 0, rank = from.getRank(); i < rank; ++i) {
       int64_t extent = tensorType(op).getShape()[i];
       newSteps.push_back(inner.getSteps()[i] * steps[i]);
-      newStarts.push_back(inner.getStarts()[i] + starts[i] * inner.getSteps()[i]);
-      newLimits.push_back(extent == 0 ? newStarts[i]
-                                      : newStarts[i] + (extent - 1) * newSteps[i] + 1);
+      // Where nothing is taken, the inner slice's next element may lie outside of its input.
+      newStarts.push_back(extent == 0 ? 0 : inner.getStarts()[i] + starts[i] * inner.getSteps()[i]);
+      newLimits.push_back(extent == 0 ? 0 : newStarts[i] + (extent - 1) * newSteps[i] + 1);
     }
     rewriter.replaceOpWithNewOp<ir::SliceOp>(op, inner.getInput(), newStarts, newLimits, newSteps);
     return success();

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "tests/support/errors.h"
@@ -210,6 +211,69 @@ TEST(TensorIndexing, ReadsAsPyTorchDoes) {
       range({2, 3, 4}).index({tensor<int64_t>({0, 1}), Slice(), tensor<int64_t>({1, 2})}).shape(),
       (Shape{2, 3}));
   EXPECT_EQ(x.index({zeros({0}, int64)}).shape(), (Shape{0, 4}));
+}
+
+// Flips of what several positions of the flipped dims share: each in one program, and op by op.
+TEST(Movements, FlipsOfRepeatedElements) {
+  Tensor x = range({2, 3}).eval();
+  auto check = [](const char *what, const std::vector<std::function<Tensor(const Tensor &)>> &ops,
+                  const Tensor &x) {
+    Tensor whole = x, stepwise = x;
+    for (const auto &op : ops) {
+      whole = op(whole);
+      stepwise = op(stepwise).clone().eval();
+    }
+    EXPECT_EQ(whole.to_vector<float>(), stepwise.to_vector<float>()) << what;
+  };
+  auto twice = [](const Tensor &x) {
+    return x * 2 + 1;
+  };
+  auto flat = [](const Tensor &x) {
+    return x.flatten();
+  };
+  auto flip = [](const Tensor &x) {
+    return x.flip(0);
+  };
+  auto back = [](const Tensor &x) {
+    return x.slice(0, std::nullopt, std::nullopt, -2);
+  };
+  auto repeat = [](const Tensor &x) {
+    return x.repeat({2, 2});
+  };
+  auto expand = [](const Tensor &x) {
+    return x.unsqueeze(0).expand({2, 2, 3});
+  };
+  auto outer = [](const Tensor &x) {
+    return x.unsqueeze(2) + x.unsqueeze(1);
+  };
+  auto both = [](const Tensor &x) {
+    return x.flip({0, 1});
+  };
+  auto stacked = [](const Tensor &x) {
+    return stack({x, -x}, 1);
+  };
+  auto split = [](const Tensor &x) {
+    return x.reshape({2, 2, 2, 3}).permute({3, 1, 0, 2});
+  };
+  for (const auto &turn : {std::function<Tensor(const Tensor &)>(flip), {back}}) {
+    check("expand", {expand, twice, flat, turn}, x);
+    check("expand, later", {expand, flat, turn, twice}, x);
+    check("outer", {outer, flat, turn}, x);
+    check("repeat", {repeat, twice, flat, turn}, x);
+    check("stack", {stacked, flat, turn}, x);
+    check("split", {repeat, twice, split, turn, flat, turn}, x);
+  }
+  check("both", {repeat, twice, both}, x);
+  check("both twice", {repeat, both, twice, both}, x);
+}
+
+// What is left is empty, and would begin behind the end.
+TEST(Movements, EmptySlicesOfDiagonals) {
+  Tensor x = range({4, 5});
+  EXPECT_EQ(x.diagonal(-2).narrow(0, 2, 0).to_vector<float>(), Floats());
+  EXPECT_EQ(x.diagonal(-3).slice(0, 1).sum().item<float>(), 0);
+  EXPECT_EQ(x.slice(0, 1, 4, 2).slice(0, 2).shape(), (Shape{0, 5}));
+  EXPECT_EQ((x.slice(0, 1, 4, 3).slice(0, 1) * 2).to_vector<float>(), Floats());
 }
 
 TEST(TensorIndexing, MasksCutWithTheirReason) {
