@@ -76,7 +76,7 @@ Tensor cosh(const Tensor &x, Location location) {
 
 Tensor trunc(const Tensor &x, Location location) {
   Session session("trunc", location);
-  return is_floating(checked(x, "x")->type->dtype) ? where(x < 0, ceil(x), floor(x)) : x;
+  return is_floating(checked(x, "x")->type->dtype) ? where(x < 0, ceil(x), floor(x)) : x.clone();
 }
 
 Tensor floor_divide(TensorArg x, TensorArg y, Location location) {

@@ -104,7 +104,7 @@ Tensor cumprod(const Tensor &x, int64_t dim, Location location) {
   if (type.ndim() > 0)
     result = scanned(result, axis,
                      [](const Tensor &before, const Tensor &self) { return self * before; });
-  return is_floating(type.dtype) ? result.to(type.dtype) : result;
+  return of_its_own(is_floating(type.dtype) ? result.to(type.dtype) : result, x);
 }
 
 } // namespace weft

@@ -384,9 +384,9 @@ Tensor resize(const Tensor &x, Pair size, ResizeOptions options, Location locati
          "align_corners is for bilinear resizing; nearest has no corners to align");
   // Interpolation is several ops and rounds once; nearest copies elements.
   Tensor wide = options.mode == Resize::kNearest ? x : x.to(computing_dtype(var.dtype()), location);
-  return resize_dim(resize_dim(wide, 2, size.height, options, location), 3, size.width, options,
-                    location)
-      .to(var.dtype(), location);
+  Tensor high = resize_dim(wide, 2, size.height, options, location);
+  return of_its_own(
+      resize_dim(high, 3, size.width, options, location).to(var.dtype(), location), x);
 }
 
 } // namespace weft

@@ -111,7 +111,7 @@ Tensor nan_to_num(const Tensor &x, double nan, std::optional<double> posinf,
   Session session("nan_to_num", location);
   DType dtype = checked(x, "x")->type->dtype;
   if (!is_floating(dtype))
-    return x;
+    return x.clone();
   double infinity = std::numeric_limits<double>::infinity();
   Tensor result = where(is_nan(x), nan, x);
   result = where(result == infinity, posinf.value_or(largest_finite(dtype)), result);

@@ -109,7 +109,7 @@ Tensor pixel_shuffle(const Tensor &x, int64_t factor, Location location) {
   shape[rank - 3] = channels;
   shape[rank - 2] = height * factor;
   shape[rank - 1] = width * factor;
-  return blocks.reshape(shape);
+  return of_its_own(blocks.reshape(shape), x);
 }
 
 Tensor pixel_unshuffle(const Tensor &x, int64_t factor, Location location) {
@@ -130,7 +130,7 @@ Tensor pixel_unshuffle(const Tensor &x, int64_t factor, Location location) {
   shape[rank - 3] = channels * factor * factor;
   shape[rank - 2] = height;
   shape[rank - 1] = width;
-  return blocks.reshape(shape);
+  return of_its_own(blocks.reshape(shape), x);
 }
 
 Tensor grid_sample(const Tensor &x, const Tensor &grid, GridSampleOptions options,

@@ -168,7 +168,7 @@ Tensor rot90(const Tensor &x, int64_t k, Dims dims, Location location) {
   case 3:
     return x.flip(from).transpose(from, to);
   default:
-    return x;
+    return x.clone();
   }
 }
 
@@ -224,12 +224,12 @@ Tensor diff(const Tensor &x, int64_t n, int64_t dim, Location location) {
   Tensor result = x;
   for (int64_t size = type.dims[axis]; n > 0; --n) {
     if (size == 0)
-      return result;
+      break;
     --size;
     Tensor after = result.narrow(axis, 1, size), before = result.narrow(axis, 0, size);
     result = type.dtype == boolean ? after != before : after - before;
   }
-  return result;
+  return of_its_own(result, x);
 }
 
 Tensor trace(const Tensor &x, Location location) {

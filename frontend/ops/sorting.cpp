@@ -62,7 +62,7 @@ Tensor argsort(const Tensor &x, int64_t dim, bool descending, Location location)
 std::pair<Tensor, Tensor> sort(const Tensor &x, int64_t dim, bool descending, Location location) {
   Session session("sort", location);
   Tensor indices = argsort(x, dim, descending, location);
-  return {x.ndim() == 0 ? x : gather(x, dim, indices), indices};
+  return {x.ndim() == 0 ? x.clone() : gather(x, dim, indices), indices};
 }
 
 Tensor msort(const Tensor &x, Location location) {

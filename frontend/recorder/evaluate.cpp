@@ -132,7 +132,8 @@ void refuse_ended_recording(std::span<Value *const> roots, Location location) {
                   describe(nodes[i]) +
                       " was recorded inside a function that weft::jit or weft::trace has recorded: "
                       "it has no value outside; return the tensor from the function, or write it "
-                      "in place with copy_",
+                      "in place with copy_; if the function writes it, let no other thread use it "
+                      "before the function's first call has ended",
                   CallerScope::resolve(location));
     std::for_each(nodes[i]->operands.begin(), nodes[i]->operands.end(), visit);
   }

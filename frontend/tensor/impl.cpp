@@ -61,6 +61,8 @@ Var put(const ViewStep &step, const Var &from, const Var &value) {
     return emit_transpose(value, inverse);
   }
   case ViewStep::Kind::kBroadcast:
+    if (value.type().elements == from.type().elements)
+      return emit_reshape(value, from.dims()); // it has dims of size 1 more
     fail(ErrorKind::kState,
          "cannot write through an expanded view of shape " + to_string(step.dims) +
              ": several of its elements are one element of the " + to_string(from.dims()) +
@@ -299,6 +301,10 @@ void retype(TensorImpl &storage, const Var &value) {
 
 Tensor wrap_quietly(Var var) {
   return Tensor(new TensorImpl(std::move(var)));
+}
+
+Tensor of_its_own(Tensor result, const Tensor &x) {
+  return result.impl()->storage() == x.impl()->storage() ? result.clone() : result;
 }
 
 Tensor wrap_start(std::shared_ptr<const StartingValue> start, const TypeInfo *type) {

@@ -111,6 +111,9 @@ private:
 Tensor wrap(Var var);
 // Without what follows a call.
 Tensor wrap_quietly(Var var);
+// The result of an op that gives new tensors: a copy where it shares memory with x, as where there
+// was nothing to do.
+Tensor of_its_own(Tensor result, const Tensor &x);
 // A new storage that starts from the value.
 Tensor wrap_start(std::shared_ptr<const StartingValue> start, const TypeInfo *type);
 // The value now. Fails with the argument's name when the tensor is undefined.

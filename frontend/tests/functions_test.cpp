@@ -267,6 +267,57 @@ TEST(Movements, FlipsOfRepeatedElements) {
   check("both twice", {repeat, both, twice, both}, x);
 }
 
+// Functions that give new tensors do so where there is nothing to do, too.
+TEST(Movements, ResultsAreOfTheirOwn) {
+  using Function = std::function<Tensor(const Tensor &)>;
+  auto check = [](const char *name, const Tensor &from, const Function &function) {
+    Tensor x = from.clone().eval();
+    std::vector<double> before = x.to_vector<double>();
+    Tensor y = function(x);
+    y.fill_(1);
+    EXPECT_EQ(x.to_vector<double>(), before) << name;
+    EXPECT_EQ(y.sum().item<double>(), static_cast<double>(y.size())) << name;
+  };
+  Tensor column = range({6, 1}) + 2, matrix = range({2, 3}) + 2, integers = matrix.to(int64),
+         image = range({1, 1, 4, 4}) + 2;
+  check("cumprod", column, [](const Tensor &x) { return x.cumprod(1); });
+  check("cumprod of integers", column.to(int64), [](const Tensor &x) { return x.cumprod(1); });
+  check("cumsum", column, [](const Tensor &x) { return x.cumsum(1); });
+  check("rot90", matrix, [](const Tensor &x) { return x.rot90(4); });
+  check("diff", matrix, [](const Tensor &x) { return x.diff(0); });
+  check("sort", scalar(5.0), [](const Tensor &x) { return x.sort(0).first; });
+  check("trunc", integers, [](const Tensor &x) { return x.trunc(); });
+  check("nan_to_num", integers, [](const Tensor &x) { return x.nan_to_num(); });
+  check("nearest", image, [](const Tensor &x) { return resize(x, {4, 4}); });
+  check("bilinear", image,
+        [](const Tensor &x) { return resize(x, {4, 4}, {.mode = Resize::kBilinear}); });
+  check("pixel_shuffle", image, [](const Tensor &x) { return pixel_shuffle(x, 1); });
+  check("pixel_unshuffle", image, [](const Tensor &x) { return pixel_unshuffle(x, 1); });
+}
+
+// Nothing is repeated there, so that each element has one place to be written to.
+TEST(Movements, ExpandedByDimsOfSizeOneIsWritten) {
+  Tensor x = range({2, 3, 1});
+  x.expand({1, 2, 3, 1}).add_(1);
+  EXPECT_EQ(x.to_vector<float>(), (Floats{1, 2, 3, 4, 5, 6}));
+  EXPECT_NE(message_of([&] { x.expand({2, 2, 3, 1}).add_(1); }, ErrorKind::kState), "");
+}
+
+// One element of a slice with a step, read backwards, and its derivative.
+TEST(Movements, FlipsOfOneElementOfAStep) {
+  for (int64_t n : {4, 5, 6})
+    for (int64_t step = 2; step < n; ++step)
+      for (int64_t at = 0; at < n; ++at) {
+        Floats expected(static_cast<size_t>(n), 0);
+        expected[static_cast<size_t>(n - 1 - at)] = 1;
+        Tensor z = zeros({n}), y = ones({n}).set_requires_grad();
+        z.slice(0, at, at + 1, step).fill_(1);
+        y.flip(0).slice(0, at, at + 1, step).sum().backward();
+        EXPECT_EQ(z.flip(0).to_vector<float>(), expected);
+        EXPECT_EQ(y.grad().to_vector<float>(), expected);
+      }
+}
+
 // What is left is empty, and would begin behind the end.
 TEST(Movements, EmptySlicesOfDiagonals) {
   Tensor x = range({4, 5});

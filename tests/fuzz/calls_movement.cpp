@@ -85,6 +85,46 @@ void add_movement(Calls &all) {
                     return parts[part];
                   },
                   "weft::split($0, #0, #1)[#2]", 0.5};
+  all["flip"] = {[](Draw &d) -> Drawn {
+                   int x = d.value(not_scalar);
+                   if (x < 0)
+                     return {};
+                   Shape dims;
+                   for (int64_t i = 0; i < d[x].ndim(); ++i)
+                     if (d.random.chance(0.6))
+                       dims.push_back(i);
+                   return dims.empty() ? Drawn() : step({x}, {dims});
+                 },
+                 [](const Tensors &a, const Step &s) { return a[0].flip(s.numbers[0]); },
+                 "$0.flip({#0})"};
+  all["roll"] = {
+      [](Draw &d) -> Drawn {
+        int x = d.value(not_scalar);
+        return x < 0 ? Drawn()
+                     : step({x}, {{d.random.between(-3, 3)}, {d.random.below(d[x].ndim())}});
+      },
+      [](const Tensors &a, const Step &s) { return a[0].roll(s.numbers[0][0], s.numbers[1][0]); },
+      "$0.roll(#0, #1)", 0.5};
+  all["repeat"] = {
+      [](Draw &d) -> Drawn {
+        int x = d.value([](const Tensor &t) { return t.ndim() > 0 && t.size() < 2000; });
+        if (x < 0)
+          return {};
+        Shape repeats;
+        for (int64_t i = 0; i < d[x].ndim(); ++i)
+          repeats.push_back(d.random.between(1, 2));
+        return step({x}, {repeats});
+      },
+      [](const Tensors &a, const Step &s) { return a[0].repeat(s.numbers[0]); }, "$0.repeat({#0})",
+      0.7};
+  all["diagonal"] = {[](Draw &d) -> Drawn {
+                       int x = d.value(matrix);
+                       return x < 0 ? Drawn() : step({x}, {{d.random.between(-3, 3)}});
+                     },
+                     [](const Tensors &a, const Step &s) {
+                       return a[0].diagonal(s.numbers[0][0]);
+                     },
+                     "$0.diagonal(#0)", 0.5};
   auto like = [](Draw &d, int x) {
     Shape shape = d[x].shape();
     DType dtype = d[x].dtype();
