@@ -1,7 +1,5 @@
 #include "compiler/codegen/ElementEmitter.h"
 
-#include <numeric>
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -124,38 +122,6 @@ Value ElementEmitter::scalarIndex(const Index &index) {
   if (!sum)
     return constantIndex(index.constant);
   return index.constant ? make<arith::AddIOp>(sum, constantIndex(index.constant)) : sum;
-}
-
-std::optional<ElementEmitter::Turn> ElementEmitter::turnOf(const IndexSpace::Symbol &symbol) {
-  if (symbol.uniform || symbol.by < width || width == 1 ||
-      (symbol.kind != IndexSpace::Kind::Quotient && symbol.kind != IndexSpace::Kind::Remainder))
-    return std::nullopt;
-  Index base = Index::of(symbol.of.constant);
-  int64_t lanes = 0; // coefficient
-  for (auto term : symbol.of.terms) {
-    const IndexSpace::Symbol &inside = space.symbol(term.first);
-    if (inside.uniform)
-      base.terms.push_back(term);
-    else if (inside.kind == IndexSpace::Kind::Lane && term.second == 1)
-      lanes = 1;
-    else
-      return std::nullopt;
-  }
-  if (lanes == 0)
-    return std::nullopt;
-  periods.insert(symbol.by);
-  Value of = scalarIndex(base), by = constantIndex(symbol.by);
-  Turn turn;
-  turn.quotient = make<arith::DivUIOp>(of, by);
-  turn.remainder = make<arith::RemUIOp>(of, by);
-  turn.before = make<arith::MinUIOp>(make<arith::SubIOp>(by, turn.remainder), constantIndex(width));
-  llvm::SmallVector<int32_t> numbers(width);
-  std::iota(numbers.begin(), numbers.end(), 0);
-  Value number = make<arith::ConstantOp>(b.getI32VectorAttr(numbers));
-  turn.turned =
-      make<arith::CmpIOp>(arith::CmpIPredicate::sge, number,
-                          broadcast(make<arith::IndexCastOp>(b.getI32Type(), turn.before)));
-  return turn;
 }
 
 Value ElementEmitter::vectorIndex(const Index &index) {
@@ -495,11 +461,9 @@ Value ElementEmitter::insertElement(mlir::Operation *op, llvm::ArrayRef<Index> p
   // Both: the base is emitted once, or a chain of writes would double with each of them.
   Value zero = constant(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(element)));
   Value lanes = mask ? make<arith::AndIOp>(mask, laneTest) : laneTest;
-  Value updated = choose(
-      uniformTest, lanes, element, update, [&](Value) { return zero; }, vector);
+  Value updated = choose(uniformTest, lanes, element, update, [&](Value) { return zero; }, vector);
   Value taken = make<arith::AndIOp>(laneTest, broadcast(uniformTest));
-  return choose(
-      taken, mask, element, [&](Value) { return updated; }, base, vector);
+  return choose(taken, mask, element, [&](Value) { return updated; }, base, vector);
 }
 
 //===-- Scalar bodies -------------------------------------------------------------------------===//

@@ -148,6 +148,28 @@ static Value loadStridedMasked(ElementEmitter &e, Value memref, Type stored, con
   return picked;
 }
 
+std::optional<ElementEmitter::Turn> ElementEmitter::turnOf(const IndexSpace::Symbol &symbol) {
+  if (symbol.uniform || symbol.by < width || width == 1 ||
+      (symbol.kind != IndexSpace::Kind::Quotient && symbol.kind != IndexSpace::Kind::Remainder))
+    return std::nullopt;
+  auto [base, stride] = splitLanes(space, symbol.of);
+  if (stride != 1)
+    return std::nullopt;
+  periods.insert(symbol.by);
+  Value of = scalarIndex(base), by = constantIndex(symbol.by);
+  Turn turn;
+  turn.quotient = make<arith::DivUIOp>(of, by);
+  turn.remainder = make<arith::RemUIOp>(of, by);
+  turn.before = make<arith::MinUIOp>(make<arith::SubIOp>(by, turn.remainder), constantIndex(width));
+  llvm::SmallVector<int32_t> numbers(width);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  Value number = make<arith::ConstantOp>(b.getI32VectorAttr(numbers));
+  turn.turned =
+      make<arith::CmpIOp>(arith::CmpIPredicate::sge, number,
+                          broadcast(make<arith::IndexCastOp>(b.getI32Type(), turn.before)));
+  return turn;
+}
+
 // Of a quotient, such as the rows' numbers of a matrix that is swept as one run, two elements are
 // loaded; of a remainder, such as the columns', two vectors. A gather takes as many loads as there
 // are lanes.

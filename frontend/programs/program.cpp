@@ -351,18 +351,17 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
   {
     recorder::Session session("run", location);
     for (size_t i = 0; i < inputs.size(); ++i) {
-      std::string which = "input " + std::to_string(i);
       if (!inputs[i].defined())
-        recorder::fail(ErrorKind::kState,
-                       which + " is an undefined tensor: it was never given a value");
+        recorder::fail(ErrorKind::kState, "input " + std::to_string(i) +
+                                              " is an undefined tensor: it was never given a value");
       const recorder::TypeInfo &type = *recorder::current_type(inputs[i], "inputs"),
                                &wanted = *program.inputs[i];
       if (&type != &wanted)
         recorder::fail(type.device != wanted.device ? ErrorKind::kDevice
                        : type.dims != wanted.dims   ? ErrorKind::kShape
                                                     : ErrorKind::kDType,
-                       which + " is " + recorder::describe(type) + "; the program takes " +
-                           recorder::describe(wanted));
+                       "input " + std::to_string(i) + " is " + recorder::describe(type) +
+                           "; the program takes " + recorder::describe(wanted));
     }
     if (has_aliases(program.bound, inputs))
       recorder::fail(ErrorKind::kValue,
