@@ -24,7 +24,7 @@ private:
 // Gives up the recorder's lock until some claim has ended. For threads that met claimed ops, or a
 // program that is being compiled.
 void wait_for_a_claim();
-// Wakes those threads: ops that were withheld are there again, or gone.
+// Wakes those threads: ops that were withheld are there again, or gone. Under the recorder's lock.
 void end_claim();
 
 } // namespace weft::recorder

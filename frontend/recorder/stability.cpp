@@ -93,6 +93,15 @@ FoldedConvolution convolution_before(const Node *norm) {
   return {};
 }
 
+// Whether work on a stable leaf can be worth keeping: one of them is large, or a norm's.
+bool may_pay(const Slice &slice, const std::vector<bool> &candidates) {
+  for (size_t i = 0; i < candidates.size(); ++i)
+    if (candidates[i] && slice.leaves[i]->type->bytes >= kPrepareLimits.minLeafBytes)
+      return true;
+  return llvm::any_of(slice.nodes,
+                      [](const Node *node) { return is<ir::BatchNormInferenceOp>(node); });
+}
+
 bool any(const std::vector<bool> &set) {
   return std::find(set.begin(), set.end(), true) != set.end();
 }
@@ -248,7 +257,7 @@ void mark_stable(Slice &slice) {
     varies = varies || !same;
     candidates[i] = same && can_be_stable(slice, i);
   }
-  if (!any(candidates))
+  if (!any(candidates) || !may_pay(slice, candidates))
     return;
   Recorder &r = recorder();
   compiler::StableUse use = use_of(r.config, slice.device);

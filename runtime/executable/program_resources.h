@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "runtime/executable/program_executable.h"
 
 namespace weft::runtime {
@@ -33,8 +34,8 @@ struct ProgramExecutable::Resources : RunResources {
   char *scratch = nullptr;
   int64_t scratch_stride = 0;
   const LibraryStates *libraries = nullptr;
-  std::vector<char *> bases;
-  std::vector<void *> pointers;
+  absl::InlinedVector<char *, 12> bases;
+  absl::InlinedVector<void *, 12> pointers;
 
   // The results of Program::prepare; computed when the run starts, if they are not yet.
   std::shared_ptr<Prepared> values;

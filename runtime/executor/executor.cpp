@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/core/spin.h"
 #include "runtime/memory/buffer.h"
@@ -16,8 +17,9 @@
 namespace weft::runtime {
 namespace {
 
-std::vector<Buffer *> raw(const std::vector<std::shared_ptr<Buffer>> &buffers) {
-  std::vector<Buffer *> result(buffers.size());
+using RawBuffers = absl::InlinedVector<Buffer *, 16>;
+RawBuffers raw(const std::vector<std::shared_ptr<Buffer>> &buffers) {
+  RawBuffers result(buffers.size());
   for (size_t i = 0; i < buffers.size(); ++i)
     result[i] = buffers[i].get();
   return result;

@@ -27,9 +27,18 @@ Buffer::Buffer(void *data, int64_t bytes, const char *purpose)
     : data_(data), bytes_(bytes), purpose_(purpose),
       contents_(next_contents.fetch_add(1, std::memory_order_relaxed)) {}
 
+// With a constructor that make_shared can call.
+struct Buffer::Made : Buffer {
+  Made(void *data, int64_t bytes, const char *purpose) : Buffer(data, bytes, purpose) {}
+};
+
+std::shared_ptr<Buffer> Buffer::make(void *data, int64_t bytes, const char *purpose) {
+  return std::make_shared<Made>(data, bytes, purpose);
+}
+
 std::shared_ptr<Buffer> Buffer::borrow(void *data, int64_t bytes,
                                        std::shared_ptr<const void> owner) {
-  std::shared_ptr<Buffer> buffer(new Buffer(data, bytes, "borrowed"));
+  std::shared_ptr<Buffer> buffer = make(data, bytes, "borrowed");
   buffer->owner_ = std::move(owner);
   return buffer;
 }
@@ -58,7 +67,7 @@ absl::Status Buffer::wait() const {
 }
 
 absl::Status Buffer::wait_idle() const {
-  std::vector<std::shared_ptr<const Event>> reads;
+  Events reads;
   {
     std::lock_guard lock(mutex_);
     reads = reads_;
@@ -88,7 +97,7 @@ absl::Status Buffer::error() const {
 
 Buffer::Uses Buffer::begin_read(std::shared_ptr<const Event> event) {
   std::lock_guard lock(mutex_);
-  std::erase_if(reads_, is_done);
+  reads_.erase(std::remove_if(reads_.begin(), reads_.end(), is_done), reads_.end());
   reads_.push_back(std::move(event));
   if (write_ && write_->done() && write_->wait().ok()) {
     write_ = nullptr;
@@ -102,7 +111,7 @@ Buffer::Uses Buffer::begin_write(std::shared_ptr<const Event> event) {
   Uses before;
   {
     std::lock_guard lock(mutex_);
-    before.reads = std::exchange(reads_, {});
+    before.reads = std::exchange(reads_, Events());
     before.write = std::exchange(write_, std::move(event));
     has_write_.store(true, std::memory_order_release);
     dependents = renew();

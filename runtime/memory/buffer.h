@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "runtime/memory/event.h"
 
@@ -86,10 +87,11 @@ public:
   // Nothing may depend on memory that its owner may write at any time (keeps_contents()).
   void add_dependent(std::weak_ptr<BufferDependent> dependent, uint64_t contents);
 
+  using Events = absl::InlinedVector<std::shared_ptr<const Event>, 1>;
   // What a run must wait for before it uses the buffer; done or null where there is nothing.
   struct Uses {
-    std::shared_ptr<const Event> write;              // its error is the reader's too
-    std::vector<std::shared_ptr<const Event>> reads; // of a write only
+    std::shared_ptr<const Event> write; // its error is the reader's too
+    Events reads;                       // of a write only
   };
   // Called by those who submit work, in the order of submission: what `event` ends uses the buffer
   // from now on. A read does not replace the last write's error.
@@ -98,7 +100,10 @@ public:
 
 private:
   friend class Memory;
+  struct Made;
   Buffer(void *data, int64_t bytes, const char *purpose);
+  // In one allocation with its count.
+  static std::shared_ptr<Buffer> make(void *data, int64_t bytes, const char *purpose);
   // The number of the new contents, and what depended on the old ones. Under the mutex.
   std::vector<std::weak_ptr<BufferDependent>> renew();
   std::shared_ptr<const Event> last_write() const;
@@ -114,7 +119,7 @@ private:
   std::shared_ptr<const Event>
       write_; // the last write; null where nothing was written, or that is over and went well
   std::atomic<bool> has_write_ = false; // whether write_ is not null; changes under the mutex
-  std::vector<std::shared_ptr<const Event>> reads_; // since then, but for those that have ended
+  Events reads_; // since then, but for those that have ended
   std::atomic<uint64_t> contents_; // written under the mutex
   uint32_t contents_uses_ = 0;
   std::vector<std::weak_ptr<BufferDependent>> dependents_;

@@ -68,7 +68,7 @@ absl::StatusOr<void *> CachingAllocator::allocate(int64_t bytes, int64_t alignme
               .back(); // the one freed last is the likeliest to be in a cache of the processor
       found->second.pop_back();
       void *pointer = last->pointer;
-      unused_.erase(last);
+      spare_.splice(spare_.end(), unused_, last);
       cached_bytes_ -= block;
       counters_.allocated(bytes);
       return pointer;
@@ -104,7 +104,10 @@ void CachingAllocator::free(void *pointer, int64_t bytes) {
     }
   }
   int64_t block = class_bytes(bytes);
-  unused_.push_back({pointer, block});
+  if (spare_.empty())
+    spare_.emplace_back();
+  spare_.back() = {pointer, block};
+  unused_.splice(unused_.end(), spare_, std::prev(spare_.end()));
   by_class_[block].push_back(std::prev(unused_.end()));
   cached_bytes_ += block;
   if (cached_bytes_ > options_.max_cached_bytes)

@@ -57,8 +57,9 @@ private:
   CachingAllocatorOptions options_;
   AllocationCounters counters_;
   mutable std::mutex mutex_;
-  Blocks unused_;                                                      // least recently freed first
-  std::unordered_map<int64_t, std::deque<Blocks::iterator>> by_class_; // in the same order
+  Blocks unused_; // least recently freed first
+  Blocks spare_;  // entries for blocks that are freed next: as many as were used at once
+  std::unordered_map<int64_t, std::deque<Blocks::iterator>> by_class_; // in unused_'s order
   std::unordered_map<void *, int64_t> over_aligned_; // blocks of rare alignments are not kept
   int64_t cached_bytes_ = 0;
   int64_t reserved_bytes_ = 0;

@@ -8,15 +8,18 @@ absl::Status Event::wait() const {
   if (queue_ && !done())
     queue_->run_until(*this);
   spin_until([this] { return done(); });
-  while (!done())
-    state_.wait(0, std::memory_order_acquire);
+  while (!done()) {
+    uint32_t pending = kPending;
+    state_.compare_exchange_strong(pending, kAwaited, std::memory_order_relaxed);
+    state_.wait(kAwaited, std::memory_order_acquire);
+  }
   return status_;
 }
 
 void Event::complete(absl::Status status) {
   status_ = std::move(status);
-  state_.store(1, std::memory_order_release);
-  state_.notify_all();
+  if (state_.exchange(kDone, std::memory_order_release) == kAwaited)
+    state_.notify_all();
 }
 
 } // namespace weft::runtime

@@ -31,7 +31,7 @@ public:
   Event &operator=(const Event &) = delete;
 
   bool done() const {
-    return state_.load(std::memory_order_acquire) != 0;
+    return state_.load(std::memory_order_acquire) == kDone;
   }
   // Runs work of the event's queue; then spins for a moment (core/spin.h), then sleeps. The status
   // that the work ended with.
@@ -40,8 +40,11 @@ public:
   void complete(absl::Status status);
 
 private:
+  // kAwaited: a thread may sleep until it is done. A completion that nobody sleeps for makes no
+  // system call.
+  enum State : uint32_t { kPending, kAwaited, kDone };
   EventQueue *queue_;
-  std::atomic<uint32_t> state_{0};
+  mutable std::atomic<uint32_t> state_{kPending};
   absl::Status status_; // written before state_, read after it
 };
 

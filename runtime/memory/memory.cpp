@@ -59,7 +59,7 @@ absl::StatusOr<std::shared_ptr<Buffer>> Memory::allocate(int64_t bytes, const ch
     absl::StrAppend(&message, " (", data.status().message(), ")");
     return absl::Status(data.status().code(), message);
   }
-  std::shared_ptr<Buffer> buffer(new Buffer(*data, bytes, purpose));
+  std::shared_ptr<Buffer> buffer = Buffer::make(*data, bytes, purpose);
   buffer->memory_ = shared_from_this();
   account(purpose, bytes, 1);
   return buffer;

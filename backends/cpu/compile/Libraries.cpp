@@ -70,7 +70,11 @@ absl::StatusOr<int64_t> libraryScratch(const runtime::LibraryCall &call) {
 }
 
 int64_t packedRows() {
-  return onednn_packs() ? kMaxPackedRows : has_tiled_matmul() ? kMaxTiledRows : 0;
+  // Asked for by each evaluation; the library looks at the processor anew.
+  static const int64_t rows = onednn_packs()      ? kMaxPackedRows
+                              : has_tiled_matmul() ? kMaxTiledRows
+                                                   : 0;
+  return rows;
 }
 
 std::string libraryVersions() {
