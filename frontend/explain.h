@@ -46,6 +46,10 @@ struct Evaluation {
   int line = 0;
   int64_t ops = 0; // recorded ops of the slice
   int64_t inputs = 0, outputs = 0, donated = 0;
+  // Values that tensors hold and that are not stored all the same: what was recorded at the line
+  // that asks is taken for temporaries, which go with its statement. One that is used after all is
+  // computed again, and from then on all of that line's are stored.
+  int64_t temporaries = 0;
   CacheOutcome outcome = CacheOutcome::kCompiled;
   std::string difference; // of a miss: what differs from the most similar known program
   std::string disk_cache; // "off: REASON" where there is none

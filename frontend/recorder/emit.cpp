@@ -9,6 +9,11 @@ namespace weft::recorder {
 using llvm::ArrayRef;
 using llvm::SmallVector;
 
+static void save(ValueRef &place, Value *value) {
+  place = ValueRef(value);
+  value->is_saved = true;
+}
+
 // Out of line, as emit_new() is: most calls keep no history, or know their signature, and need
 // small frames.
 [[gnu::noinline]] GradRef make_history(Signature *s, SourceLine *line,
@@ -26,10 +31,10 @@ using llvm::SmallVector;
   grad->results.resize(s->results.size());
   for (int64_t i : s->saved_operands)
     if (i < static_cast<int64_t>(operands.size()))
-      grad->operands[i] = operands[i]->value;
+      save(grad->operands[i], operands[i]->value.get());
   for (int64_t i : s->saved_results)
     if (i < static_cast<int64_t>(s->results.size()))
-      grad->results[i] = ValueRef(results[i]);
+      save(grad->results[i], results[i]);
   return history;
 }
 

@@ -9,6 +9,7 @@
 #include "frontend/recorder/slice.h"
 #include "frontend/recorder/stability.h"
 #include "frontend/recorder/structure.h"
+#include "frontend/recorder/temporaries.h"
 #include "frontend/recorder/undo.h"
 #include "runtime/executable/run_failure.h"
 #include "runtime/executor/device.h"
@@ -88,11 +89,15 @@ bool collect(const Wanted &wanted, Slice &slice) {
     more = companions(slice, wanted.request.reason);
     add_pending(more);
   }
-  if (more.empty())
-    return true;
-  more.insert(more.begin(), wanted.roots.begin(), wanted.roots.end());
-  slice = Slice();
-  return collect(more, slice);
+  if (!more.empty()) {
+    more.insert(more.begin(), wanted.roots.begin(), wanted.roots.end());
+    slice = Slice();
+    if (!collect(more, slice))
+      return false;
+  }
+  if (!wanted.parts)
+    leave_temporaries(slice, more.empty() ? wanted.roots : more, wanted.request);
+  return true;
 }
 
 // A slice that reads what a failed run has lost raises that run's error, and writes nothing.
@@ -335,12 +340,13 @@ void *make_writable(Value *leaf, Location location) {
     if (!status.ok())
       raise_run(status, leaf, location);
     buffer->changed();
+    cell->has_writer = true;
     return buffer->data();
   }
   std::shared_ptr<runtime::Buffer> copy = buffer_of(old, leaf->type->bytes, leaf->type->device);
   if (cell)
     release_cell(cell);
-  leaf->cell = new Cell{.buffer = copy, .owners = 1};
+  leaf->cell = new Cell{.buffer = copy, .owners = 1, .has_writer = true};
   leaf->is_scalar = false;
   return copy->data();
 }

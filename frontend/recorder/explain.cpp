@@ -60,7 +60,9 @@ std::string Evaluation::to_string() const {
     text += "on " + device + " | ";
   text += std::to_string(ops) + " ops -> " + std::to_string(kernels) + " kernels, " +
           std::to_string(library_calls) + " library calls | " + std::to_string(inputs) + " in, " +
-          std::to_string(outputs) + " out, " + std::to_string(donated) + " donated | ";
+          std::to_string(outputs) + " out, " +
+          (temporaries > 0 ? std::to_string(temporaries) + " temporaries, " : "") +
+          std::to_string(donated) + " donated | ";
   switch (outcome) {
   case CacheOutcome::kMemoryHit:
     text += symbolic.empty() ? "hit" : "hit (symbolic, " + symbolic + ")";

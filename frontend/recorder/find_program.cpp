@@ -141,6 +141,7 @@ FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Ev
   figures.ops = static_cast<int64_t>(slice.nodes.size());
   figures.inputs = static_cast<int64_t>(slice.leaves.size());
   figures.outputs = static_cast<int64_t>(slice.outputs.size());
+  figures.temporaries = static_cast<int64_t>(slice.temporaries.size());
   figures.notes = checkpoint_notes(slice);
   return found;
 }

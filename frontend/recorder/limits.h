@@ -36,6 +36,9 @@ struct RecorderLimits {
   int64_t exchanged_bytes = int64_t(1) << 20;
   // Ways from one cut of a tensor over a mesh to another: a few for each tensor's type.
   uint32_t reshardings = 1024;
+  // Ops that stay recorded for the temporaries of one line, so that what is computed again, where
+  // they turn out to be none, is little: a longer expression is seldom written in one line.
+  size_t temporary_ops = 32;
   // Source lines and signatures that calls found last, as powers of two: those of a model's step. A
   // call that finds another one in its place looks the table up, some 50 ns.
   int recent_line_bits = 10;

@@ -59,6 +59,7 @@ bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer) {
   uint32_t next = 0, others = 0; // others: not 0 where an op is none of one program's
   for (Node *node : nodes) {
     slice.checks = slice.checks || node->signature->checks;
+    slice.has_stayed = slice.has_stayed || node->stays;
     others |= static_cast<uint32_t>(node->signature->device ^ slice.device) |
               static_cast<uint32_t>(node->signature->exchange);
     *code++ = node->signature->id;
@@ -115,6 +116,16 @@ void claim(Slice &slice) {
       slice.leaves[i]->withdrawn = true;
   for (Value *output : slice.outputs)
     retain(*output);
+  for (Value *temporary : slice.temporaries)
+    retain(*temporary);
+}
+
+// Gives back what claim() has taken; what nobody holds meanwhile goes.
+static void release_claimed(Slice &slice) {
+  for (Value *output : slice.outputs)
+    release(*output);
+  for (Value *temporary : slice.temporaries)
+    release(*temporary);
 }
 
 void unclaim(Slice &slice) {
@@ -126,8 +137,7 @@ void unclaim(Slice &slice) {
   }
   for (Value *leaf : slice.leaves)
     leaf->withdrawn = false;
-  for (Value *output : slice.outputs)
-    release(*output);
+  release_claimed(slice);
 }
 
 void retire(Slice &slice) {
@@ -136,14 +146,20 @@ void retire(Slice &slice) {
     output->node = nullptr;
     output->withdrawn = false;
   }
+  for (Node *node : slice.left)
+    node->stays = true;
   for (Node *node : slice.nodes) {
+    if (node->stays) {
+      node->claimed = false;
+      node->results[0]->withdrawn = false;
+      continue;
+    }
     for (Value *result : node->results)
       if (result)
         result->node = nullptr;
     erase_node(node);
   }
-  for (Value *output : slice.outputs)
-    release(*output);
+  release_claimed(slice);
 }
 
 std::string write_module(const Slice &slice) {

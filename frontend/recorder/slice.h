@@ -20,6 +20,10 @@ struct Slice {
   bool is_exchange = false;              // it is a transfer or a collective, and nothing else
   bool is_mixed = false; // its ops lie on several devices, or some are exchanges: no program's
                          // (parts.h)
+  llvm::SmallVector<Value *, 4> temporaries; // results with handles that are no outputs
+                                             // (temporaries.h)
+  llvm::SmallVector<Node *, 4> left;         // the ops that stay recorded for them
+  bool has_stayed = false;                   // one of its ops had stayed before
   ProgramKey key;
 };
 

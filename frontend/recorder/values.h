@@ -95,6 +95,7 @@ struct SourceLine : Interned {
   const ModuleName *named_for = nullptr;
   uint64_t named_at = 0;
   std::vector<SpecializedSite> sites; // of the literals in it, where there is no module
+  bool keeps_values = false; // what it records is no temporary of its own (temporaries.h); alike
   LineKey key() const {
     return where;
   }
@@ -118,6 +119,7 @@ struct Cell {
   uint32_t held = 0;               // of these, how many keep the buffer as well
   uint32_t wanted = 0;             // of these, how many are storages'
   Ref<const TensorName> name = {}; // of the parameter or buffer that it was read as last
+  bool has_writer = false;         // a pointer from mutable_data() may still write it
   bool borrowed = false; // the user's own memory, or memory that a pointer from data() may still
                          // read: never donated
 };
@@ -137,6 +139,7 @@ struct Value : Pooled<Value> {
   bool is_scalar = false;    // a leaf whose value is `bits`
   bool was_constant = false; // such a leaf, at the first call where a literal stopped being a
                              // constant of the program
+  bool is_saved = false;     // by a history: a derivative may read it
   bool withdrawn = false;    // inside a claimed slice, or being donated: views must not pick it up
                              // again
   uint8_t stability = 0;     // scratch of slicing, as are the next two and `epoch`
@@ -263,6 +266,7 @@ struct Node : Pooled<Node> {
   uint32_t tracer = 0;   // the recording of a function that alone may use it; 0 for none, kEnded
                          // after that: nobody may
   bool may_fail = false; // it checks indices, or reads what recorded ops that do compute
+  bool stays = false;    // it was computed for others, and stayed recorded (temporaries.h)
   bool lost = false;     // it reads, maybe through others, what a failed run has lost
   InlineVector<Value *, 3> operands;         // each counts as a use
   InlineVector<Value *, 1> results;          // null once nobody refers to it

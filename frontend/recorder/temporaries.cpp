@@ -1,0 +1,92 @@
+#include "frontend/recorder/temporaries.h"
+
+#include "runtime/memory/buffer.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace weft::recorder {
+namespace {
+
+SourceLine &plain(SourceLine &line) {
+  return line.plain ? *line.plain : line;
+}
+
+bool is_at(const SourceLine &line, const Location &place) {
+  return line.where.line == place.line() && line.where.file == place.file_name();
+}
+
+// Whether the leaf may change under an op that stays recorded: the user has a pointer to it.
+bool may_change(const Value *leaf) {
+  const Cell *cell = leaf->cell;
+  return cell && (cell->borrowed || cell->has_writer || !cell->buffer->keeps_contents());
+}
+
+// The ops that compute these values, but for what the slice's outputs give; none where the values
+// would better be kept.
+llvm::SmallVector<Node *, 4> ops_of(llvm::ArrayRef<Value *> temporaries, const Slice &slice) {
+  llvm::SmallVector<Node *, 4> ops;
+  auto add = [&](Node *node) {
+    if (!llvm::is_contained(ops, node))
+      ops.push_back(node);
+  };
+  for (Value *value : temporaries)
+    add(value->node);
+  uint64_t epoch = recorder().epoch;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (ops.size() > kLimits.temporary_ops || ops[i]->results.size() != 1)
+      return {};
+    for (Value *operand : ops[i]->operands) {
+      if (!operand->node || operand->node->epoch != epoch) {
+        if (may_change(operand))
+          return {};
+      } else if (!llvm::is_contained(slice.outputs, operand)) {
+        add(operand->node);
+      }
+    }
+  }
+  return ops;
+}
+
+} // namespace
+
+void leave_temporaries(Slice &slice, std::span<Value *const> roots,
+                       const EvaluateRequest &request) {
+  // An op that stayed is computed again: somebody used what was taken for a temporary.
+  if (slice.has_stayed)
+    for (Node *node : slice.nodes)
+      if (std::exchange(node->stays, false))
+        plain(*node->line).keeps_values = true;
+  bool reads = request.reason == CutReason::kValue || request.reason == CutReason::kEval;
+  if (!reads || slice.outputs.size() <= roots.size() || slice.checks || slice.is_exchange ||
+      slice.is_mixed)
+    return;
+  Location place = CallerScope::resolve(request.location);
+  llvm::SmallVector<Value *, 4> kept, temporaries;
+  for (Value *output : slice.outputs) {
+    SourceLine &line = plain(*output->node->line);
+    bool is_temporary = is_at(line, place) && !line.keeps_values && !output->is_saved &&
+                        !output->writers && output->uses == output->slice_uses &&
+                        !llvm::is_contained(roots, output);
+    (is_temporary ? temporaries : kept).push_back(output);
+  }
+  if (temporaries.empty())
+    return;
+  slice.outputs.swap(kept);
+  slice.left = ops_of(temporaries, slice);
+  if (slice.left.empty()) {
+    slice.outputs.swap(kept);
+    return;
+  }
+  slice.temporaries = std::move(temporaries);
+  slice.key.outputs.clear();
+  for (Value *output : slice.outputs)
+    slice.key.outputs.push_back(output->number);
+  // The ops may read the leaves after the run.
+  for (Node *node : slice.left)
+    for (Value *operand : node->operands)
+      if (operand->number & kLeafBit) {
+        ProgramKey::Leaf &flags = slice.key.leaves[operand->number & ~kLeafBit];
+        flags.donatable = flags.kept = false;
+      }
+}
+
+} // namespace weft::recorder

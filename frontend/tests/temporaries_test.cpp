@@ -1,0 +1,136 @@
+// What the temporaries of one line hold is not stored, and is there all the same for who uses it.
+#include "weft/weft.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace weft {
+namespace {
+
+Evaluation last() {
+  return recent_evaluations().back();
+}
+
+Tensor numbers(int64_t count) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(i % 7) - 3;
+  return Tensor::from(values, Shape{count}).eval();
+}
+
+TEST(Temporaries, AreNotStored) {
+  Tensor x = numbers(1000);
+  float sum = (x * 2.0 + 1.0).abs().sum().item<float>();
+  EXPECT_EQ(last().outputs, 1);
+  EXPECT_EQ(last().temporaries, 3);
+  EXPECT_EQ(last().output_bytes, 4);
+  EXPECT_EQ(statistics().live_ops, 0u) << "they have gone with the statement";
+  Tensor y = x * 2.0 + 1.0;
+  y = y.abs();
+  EXPECT_EQ(y.sum().item<float>(), sum);
+  EXPECT_EQ(last().outputs, 2) << "y has a name, and a line of its own";
+}
+
+TEST(Temporaries, OfWhatEvalGives) {
+  Tensor x = numbers(10);
+  Tensor y = (x * x + 1.0).eval();
+  EXPECT_EQ(last().outputs, 1);
+  EXPECT_EQ(last().temporaries, 1);
+  EXPECT_EQ(y.to_vector<float>()[0], 10.f);
+}
+
+// It is computed again once, and kept from then on.
+TEST(Temporaries, WithANameAreKeptFromTheSecondTimeOn) {
+  Tensor x = numbers(100);
+  for (int i = 0; i < 3; ++i) {
+    // clang-format off
+    Tensor d = x * 3.0; float most = d.max().item<float>();
+    // clang-format on
+    Evaluation asked = last();
+    EXPECT_EQ(asked.temporaries, i == 0 ? 1 : 0);
+    EXPECT_EQ(asked.outputs, i == 0 ? 1 : 2);
+    EXPECT_EQ(most, 9.f);
+    EXPECT_EQ(d.to_vector<float>()[0], -9.f);
+    EXPECT_EQ(last().number > asked.number, i == 0) << "d was computed at that time";
+  }
+}
+
+// What an op reads that stayed is what it was, whatever is written meanwhile.
+TEST(Temporaries, KeepWhatTheyRead) {
+  Tensor x = numbers(100), y = numbers(100);
+  // clang-format off
+  Tensor d = x + y; float sum = d.sum().item<float>();
+  // clang-format on
+  x += 100.0;
+  EXPECT_EQ(x.sum().item<float>(), numbers(100).sum().item<float>() + 10000.f);
+  y.mutable_data<float>()[0] = 1000.f;
+  EXPECT_EQ(d.sum().item<float>(), sum);
+  EXPECT_EQ(d.to_vector<float>()[0], -6.f);
+}
+
+// Memory of the user's may change behind an op's back.
+TEST(Temporaries, OfTheUsersMemoryAreStored) {
+  Tensor x = numbers(10);
+  float *mine = x.mutable_data<float>();
+  // clang-format off
+  Tensor d = x * 2.0; float first = d.sum().item<float>();
+  // clang-format on
+  mine[0] = 50.f;
+  EXPECT_EQ(d.sum().item<float>(), first);
+}
+
+TEST(Temporaries, OfADerivativeAreStored) {
+  Tensor x = numbers(10).clone(), w = numbers(10).clone().set_requires_grad();
+  Tensor keeps_history;
+  float value = (keeps_history = ((x + 1.0) * (w * w)).sum()).item<float>();
+  EXPECT_EQ(last().temporaries, 1) << "the product; a derivative reads the factors";
+  EXPECT_EQ(last().outputs, 3);
+  uint64_t before = statistics().evaluations;
+  keeps_history.backward();
+  std::vector<float> gradient = w.grad().to_vector<float>();
+  for (size_t i = 0; i < gradient.size(); ++i)
+    EXPECT_EQ(gradient[i], 2 * (x.to_vector<float>()[i] + 1) * w.to_vector<float>()[i]);
+  EXPECT_EQ(statistics().evaluations, before + 1);
+  (void)value;
+}
+
+TEST(Temporaries, DrawTheSameNumbersAgain) {
+  Generator generator(7);
+  // clang-format off
+  Tensor r = rand({50}, generator); double sum = r.sum().item<double>();
+  // clang-format on
+  Tensor next = rand({50}, generator);
+  next.eval();
+  EXPECT_NEAR(r.sum().item<double>(), sum, 1e-4);
+  EXPECT_NE(r.to_vector<float>(), next.to_vector<float>());
+}
+
+TEST(Temporaries, OfAnIterateAreKept) {
+  Tensor x = numbers(64);
+  int steps = 0;
+  // clang-format off
+  while (x = x * 0.5, x.abs().max().item<float>() > 0.01f) ++steps;
+  // clang-format on
+  EXPECT_EQ(steps, 8);
+  EXPECT_EQ(x.to_vector<float>()[0], -3.f / 512);
+  EXPECT_EQ(statistics().live_ops, 0u);
+}
+
+TEST(Temporaries, MayBeDroppedByAnotherThreadMeanwhile) {
+  Tensor x = numbers(5000);
+  float expected = (x * 2.0).sum().item<float>();
+  std::atomic<bool> done = false;
+  std::thread other([&] {
+    while (!done)
+      (x + 1.0).sum().item<float>();
+  });
+  for (int i = 0; i < 200; ++i)
+    EXPECT_EQ((x * 2.0).sum().item<float>(), expected);
+  done = true;
+  other.join();
+  EXPECT_EQ(statistics().live_ops, 0u);
+}
+
+} // namespace
+} // namespace weft
