@@ -71,8 +71,9 @@ public:
 
   // All that decides, beside the module, what compile() yields: CPU and features, versions of Weft,
   // LLVM and libraries, the options, registered passes. Part of the key of caches. Empty:
-  // executables must not be cached on disk; whyNotCachable says why.
+  // executables are not cached on disk.
   virtual std::string targetKey(const CompileOptions &options) const = 0;
+  // Why executables must not be cached on disk now; empty where they may.
   virtual std::string whyNotCachable(const CompileOptions &options) const {
     return {};
   }

@@ -8,6 +8,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/Plugins/PassPlugin.h"
+#include "mlir/Transforms/Passes.h"
 #include "runtime/abi/read_struct.h"
 #include "llvm/Support/DynamicLibrary.h"
 
@@ -77,6 +78,10 @@ void registerPass(Phase phase, Position position, PassFactory factory, llvm::Str
 
 llvm::Error registerPassPipeline(Phase phase, Position position, llvm::StringRef pipeline,
                                  llvm::StringRef version) {
+  static std::once_flag once;
+  std::call_once(once, mlir::registerTransformsPasses); // canonicalize, cse, ...
+  if (pipeline.trim().empty())
+    return error("the pass pipeline is empty");
   std::string message;
   llvm::raw_string_ostream stream(message);
   auto passes = std::make_shared<mlir::OpPassManager>(mlir::ModuleOp::getOperationName());

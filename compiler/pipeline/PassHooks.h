@@ -16,7 +16,7 @@
 
 namespace weft::compiler {
 
-// Makes a pass on builtin.module.
+// Makes a pass on builtin.module, or on an op in it, such as func.func.
 using PassFactory = std::function<std::unique_ptr<mlir::Pass>()>;
 
 // What a plugin registers its passes with. It is virtual so that a plugin needs no symbol of the
@@ -24,6 +24,8 @@ using PassFactory = std::function<std::unique_ptr<mlir::Pass>()>;
 class PassRegistrar {
 public:
   virtual ~PassRegistrar() = default;
+  // The module is verified after the pass; the names and types of its functions stay. What it says
+  // as a warning or a remark is among the notes of explain, an error that it emits is its failure.
   // name and version go into the keys of caches. An empty version switches the disk cache off, with
   // a reason that names the pass.
   virtual void registerPass(Phase phase, Position position, PassFactory factory,
@@ -45,7 +47,8 @@ struct PassPluginInfo { // returned by value: it never grows
 // it began with.
 void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name,
                   llvm::StringRef version);
-// The same for a textual pipeline over builtin.module, such as "canonicalize,cse".
+// The same for a textual pipeline over builtin.module, such as "canonicalize,cse": of MLIR's
+// general passes, and those of plugins. Error: it cannot be parsed, or is empty.
 llvm::Error registerPassPipeline(Phase phase, Position position, llvm::StringRef pipeline,
                                  llvm::StringRef version);
 // Loads a plugin. Takes weft_pass_plugin where the library exports it, else MLIR's own

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "compiler/pipeline/Dump.h"
+#include "compiler/pipeline/UserPass.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "runtime/profile/profile.h"
@@ -55,10 +56,7 @@ llvm::LogicalResult Pipeline::runPhase(mlir::ModuleOp module, const PhaseInfo &i
   }
   if (failed(runHooks(module, info.phase, Position::After)))
     return llvm::failure();
-  // The passes of users are checked always: what they break is found here and not in a kernel.
-  bool hooked =
-      llvm::any_of(hooks_, [&](const RegisteredPass &hook) { return hook.phase == info.phase; });
-  if ((options_.verifyEachPhase || hooked) && failed(mlir::verify(module)))
+  if (options_.verifyEachPhase && failed(mlir::verify(module)))
     return llvm::failure();
   return llvm::success();
 }
@@ -67,15 +65,9 @@ llvm::LogicalResult Pipeline::runHooks(mlir::ModuleOp module, Phase phase, Posit
   for (const RegisteredPass &hook : hooks_) {
     if (hook.phase != phase || hook.position != position)
       continue;
-    std::unique_ptr<mlir::Pass> pass = hook.factory ? hook.factory() : nullptr;
-    if (!pass)
-      return mlir::emitError(module.getLoc())
-             << "the registered pass '" << hook.name << "' has no factory, or it made nothing";
-    mlir::PassManager passes(module.getContext(), mlir::ModuleOp::getOperationName());
-    passes.enableVerifier(false);
-    passes.addPass(std::move(pass));
-    if (failed(passes.run(module)))
-      return mlir::emitError(module.getLoc()) << "the registered pass '" << hook.name << "' failed";
+    if (failed(runUserPass(module, "pass", hook.name, hook.factory,
+                           report_ ? &report_->remarks : nullptr)))
+      return llvm::failure();
   }
   return llvm::success();
 }

@@ -147,11 +147,11 @@ DiskCache::DiskCache(const Config &config, compiler::Backend &backend)
     why_off_ = "neither WEFT_CACHE_DIR, XDG_CACHE_HOME nor HOME is set";
   else if (!config.dump_dir.empty())
     why_off_ = "every program is compiled while phases are dumped";
-  else if (target_key_.empty()) {
-    why_off_ = backend.whyNotCachable(options);
-    if (why_off_.empty())
-      why_off_ = "backend " + backend.name().str() + " has nothing to store";
-  } else
+  else if (std::string why = backend.whyNotCachable(options); !why.empty())
+    why_off_ = why;
+  else if (target_key_.empty())
+    why_off_ = "backend " + backend.name().str() + " has nothing to store";
+  else
     why_off_ = prepare(folder_);
   if (!why_off_.empty())
     why_off_ = "off: " + why_off_;

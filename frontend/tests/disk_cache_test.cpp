@@ -8,6 +8,8 @@
 #include <fstream>
 #include <thread>
 
+#include "compiler/pipeline/Registrations.h"
+
 namespace weft {
 namespace {
 
@@ -182,6 +184,17 @@ TEST_F(DiskCache, IsOffWhereTheFolderIsAFile) {
   EXPECT_NE(evaluation.disk_cache.find("off: "), std::string::npos) << evaluation.disk_cache;
   use([](Config &options) { options.cache_dir = "off"; });
   EXPECT_EQ(evaluate(7).disk_cache, "off: switched off");
+}
+
+// What such a thing does may change without a sign.
+TEST_F(DiskCache, IsOffWhereWhatIsRegisteredHasNoVersion) {
+  if (config().backend == "reference")
+    GTEST_SKIP() << "it runs no passes of users";
+  compiler::addRegistration({.kind = "test", .name = "mine", .version = "", .place = ""});
+  EXPECT_EQ(evaluate(5).disk_cache, "off: the registered test 'mine' has no version");
+  EXPECT_TRUE(!fs::exists(folder_) || entries().empty());
+  compiler::removeRegistrations("test");
+  EXPECT_EQ(evaluate(7).disk_cache, "");
 }
 
 TEST_F(DiskCache, LeftoversOfDeadProcessesGo) {

@@ -1,0 +1,79 @@
+#include "compiler/pipeline/UserPass.h"
+
+#include <atomic>
+#include <map>
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace weft::compiler {
+namespace {
+
+// Later phases, and those who call the program, find functions by name and call them by their
+// types.
+std::map<std::string, mlir::Type> functionsOf(mlir::ModuleOp module) {
+  std::map<std::string, mlir::Type> types;
+  for (auto function : module.getOps<mlir::FunctionOpInterface>())
+    types.emplace(function.getName().str(), function.getFunctionType());
+  return types;
+}
+
+// "train.cpp:12: " of the first line that a location has, or nothing.
+std::string lineOf(mlir::Location location) {
+  std::string text;
+  location->walk([&](mlir::Location inner) {
+    auto line = mlir::dyn_cast<mlir::FileLineColLoc>(inner);
+    if (!line)
+      return mlir::WalkResult::advance();
+    text = (line.getFilename().getValue() + ":" + llvm::Twine(line.getLine()) + ": ").str();
+    return mlir::WalkResult::interrupt();
+  });
+  return text;
+}
+
+} // namespace
+
+mlir::LogicalResult runUserPass(mlir::ModuleOp module, llvm::StringRef kind, llvm::StringRef name,
+                                const PassFactory &factory, std::vector<std::string> *remarks) {
+  auto fail = [&](const llvm::Twine &what) {
+    return mlir::emitError(module.getLoc()) << "the registered " << kind << " '" << name << "' "
+                                            << what;
+  };
+  std::unique_ptr<mlir::Pass> pass = factory ? factory() : nullptr;
+  if (!pass)
+    return fail("has no factory, or it made nothing");
+  std::map<std::string, mlir::Type> before = functionsOf(module);
+  std::atomic<bool> emittedAnError = false;
+  {
+    // Under the engine's lock, on whatever thread the pass runs.
+    mlir::ScopedDiagnosticHandler handler(module.getContext(), [&](mlir::Diagnostic &diagnostic) {
+      bool isError = diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error;
+      emittedAnError = emittedAnError || isError;
+      if (isError || !remarks)
+        return mlir::failure(); // to the handler around it
+      remarks->push_back((kind + " '" + name + "': " + lineOf(diagnostic.getLocation()) +
+                          diagnostic.str())
+                             .str());
+      return mlir::success();
+    });
+    mlir::PassManager passes(module.getContext(), mlir::ModuleOp::getOperationName(),
+                             mlir::OpPassManager::Nesting::Implicit);
+    passes.enableVerifier(false);
+    passes.addPass(std::move(pass));
+    if (mlir::failed(passes.run(module)))
+      return fail("failed");
+  }
+  if (emittedAnError)
+    return fail("emitted an error");
+  if (mlir::failed(mlir::verify(module)))
+    return fail("left IR that does not verify");
+  std::map<std::string, mlir::Type> after = functionsOf(module);
+  for (const auto &[function, type] : before)
+    if (auto found = after.find(function); found == after.end() || found->second != type)
+      return fail("removed the function '" + function + "', or changed its type");
+  return mlir::success();
+}
+
+} // namespace weft::compiler
