@@ -92,7 +92,7 @@ private:
     ir::GradContext context(builder_, op->getLoc(), op->getName(), op->getPropertiesStorage(),
                             op->getOperandTypes(), op->getResultTypes(), operands, results,
                             cotangents, needs);
-    if (failed(rules.differentiate(context)))
+    if (failed(rules.differentiate(context)) || context.isWrong())
       return failure();
     for (auto [operand, gradient] : llvm::zip_equal(op->getOperands(), context.gradients())) {
       if (!gradient)

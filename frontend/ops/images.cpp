@@ -138,6 +138,11 @@ Tensor conv_transpose2d(const Tensor &x, const Tensor &weight, const Tensor &bia
          options.dilation.height);
   extend(3, options.stride.width, options.padding.width, options.output_padding.width,
          options.dilation.width);
+  // As many pixels as a convolution of the result gives: those that the padding adds are zeros.
+  int64_t rows = options.output_padding.height / options.stride.height,
+          columns = options.output_padding.width / options.stride.width;
+  if (rows > 0 || columns > 0)
+    input = read(pad(wrap(std::move(input)), {0, columns, 0, rows}), "x");
   ConvolutionGeometry geometry{ints(options.stride), ints(options.padding), ints(options.dilation),
                                options.groups};
   return wrap(with_bias(input, w, bias, [&](const Var &image, const Var &kernel) {

@@ -52,9 +52,12 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
   ir::GradContext context(builder, ir.location(node.line), s->name, s->opaque(), operand_types,
                           result_types, operands, results, cotangents,
                           llvm::ArrayRef(asked).take_front(operand_count));
-  if (mlir::failed(s->rules->differentiate(context)))
+  if (mlir::failed(s->rules->differentiate(context)) || context.isWrong()) {
+    std::string why = ir.take_diagnostic().message;
     fail(ErrorKind::kState, "the derivative of " + s->name.getStringRef().str() +
-                                " cannot be recorded: " + ir.take_diagnostic().message);
+                                " cannot be recorded: " +
+                                (why.empty() ? "its rule failed, and says nothing" : why));
+  }
 
   // Ops that no gradient needs are left out, but for exchanges: other ranks need them.
   llvm::DenseSet<mlir::Operation *> needed;

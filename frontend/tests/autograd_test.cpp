@@ -24,6 +24,37 @@ TEST(Backward, AddsUpAtLeaves) {
   EXPECT_FALSE(x.grad().defined());
 }
 
+// As a part of a model that is frozen between two passes whose gradients add up.
+TEST(Backward, AGradientStaysWhileItsLeafIsFrozen) {
+  Tensor w = tensor({1.f, 2.f}).set_requires_grad(), v = tensor({3.f, 4.f}).set_requires_grad();
+  (w * v).sum().backward();
+  w.requires_grad_(false);
+  ASSERT_TRUE(w.grad().defined());
+  EXPECT_EQ(w.grad().to_vector<float>(), (Floats{3, 4}));
+  (w * v).sum().backward();
+  EXPECT_EQ(w.grad().to_vector<float>(), (Floats{3, 4})) << "it is frozen";
+  w.requires_grad_();
+  (w * v).sum().backward();
+  EXPECT_EQ(w.grad().to_vector<float>(), (Floats{6, 8}));
+  EXPECT_EQ(v.grad().to_vector<float>(), (Floats{3, 6}));
+  w.requires_grad_(false);
+  w.zero_grad();
+  EXPECT_FALSE(w.grad().defined());
+}
+
+// With stride <= output_padding < dilation, zeros stand behind the image.
+TEST(Backward, OfATransposedConvolutionWithMuchOutputPadding) {
+  Tensor x = ones({1, 1, 2, 3}).set_requires_grad(), w = tensor({1.f, 2.f, 3.f, 4.f});
+  w = w.reshape({1, 1, 2, 2}).clone().set_requires_grad();
+  Tensor y = conv_transpose2d(x, w, Tensor(), {.output_padding = 1, .dilation = 2});
+  EXPECT_EQ(y.shape(), (Shape{1, 1, 5, 6}));
+  EXPECT_EQ(y.sum().item<float>(), 60);
+  (y * y).sum().backward();
+  EXPECT_EQ(x.grad().shape(), x.shape());
+  EXPECT_EQ(x.grad().to_vector<float>(), (Floats{88, 60, 88, 88, 60, 88}));
+  EXPECT_EQ(w.grad().to_vector<float>(), (Floats{20, 28, 52, 60}));
+}
+
 TEST(Backward, SumsOverBroadcastDimensions) {
   Tensor w = tensor({1.f, 2.f, 3.f}).set_requires_grad();
   Tensor x = ones({4, 3});

@@ -221,20 +221,31 @@ GradContext::GradContext(mlir::OpBuilder &builder, mlir::Location loc, mlir::Ope
       resultTypes_(resultTypes.begin(), resultTypes.end()), operands_(operands), results_(results),
       cotangents_(cotangents), gradients_(operandTypes.size()), needs_(needs) {}
 
-static void checkSaved(mlir::OperationName name, llvm::StringRef what, int64_t i, bool saved) {
-  if (!saved)
-    llvm::report_fatal_error("the derivative of " + name.getStringRef() + " reads " + what + " " +
-                             llvm::Twine(i) + ", which its record does not save");
+mlir::InFlightDiagnostic GradContext::wrong() const {
+  isWrong_ = true;
+  return mlir::emitError(loc_) << "the derivative of " << name_.getStringRef() << " ";
+}
+
+// Zeros in place of what is not there: the rule goes on, and its result is not used.
+Val GradContext::saved(llvm::StringRef what, llvm::ArrayRef<Value> values,
+                       llvm::ArrayRef<mlir::Type> types, int64_t i) const {
+  int64_t count = static_cast<int64_t>(values.size());
+  if (i >= 0 && i < count && values[i])
+    return at(values[i]);
+  if (i >= 0 && i < count)
+    wrong() << "reads " << what << " " << i << ", which its record does not save";
+  else
+    wrong() << "reads " << what << " " << i << " of " << count;
+  mlir::Type type = types.empty() ? resultTypes_[0] : types[std::clamp<int64_t>(i, 0, count - 1)];
+  return at(splat(builder_, loc_, mlir::cast<mlir::RankedTensorType>(type), 0));
 }
 
 Val GradContext::operand(int64_t i) const {
-  checkSaved(name_, "operand", i, static_cast<bool>(operands_[i]));
-  return at(operands_[i]);
+  return saved("operand", operands_, operandTypes_, i);
 }
 
 Val GradContext::result(int64_t i) const {
-  checkSaved(name_, "result", i, static_cast<bool>(results_[i]));
-  return at(results_[i]);
+  return saved("result", results_, resultTypes_, i);
 }
 
 Val GradContext::g(int64_t i) const {
@@ -242,12 +253,17 @@ Val GradContext::g(int64_t i) const {
 }
 
 void GradContext::grad(int64_t i, Val value) {
+  if (i < 0 || i >= numOperands()) {
+    wrong() << "gives operand " << i << " of " << numOperands() << " a gradient";
+    return;
+  }
   if (!needs(i) || !value)
     return;
-  if (value.value().getType() != operandTypes_[i])
-    llvm::report_fatal_error("the derivative of " + name_.getStringRef() + " gives operand " +
-                             llvm::Twine(i) + " of type " + spell(operandTypes_[i]) +
-                             " a gradient of type " + spell(value.value().getType()));
+  if (value.value().getType() != operandTypes_[i]) {
+    wrong() << "gives operand " << i << " of type " << spell(operandTypes_[i])
+            << " a gradient of type " << spell(value.value().getType());
+    return;
+  }
   gradients_[i] = value;
 }
 

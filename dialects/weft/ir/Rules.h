@@ -151,8 +151,8 @@ public:
   mlir::RankedTensorType resultType(int64_t i) const {
     return mlir::cast<mlir::RankedTensorType>(resultTypes_[i]);
   }
-  // The saved value of an operand or a result; reading one that the record does not save is a fatal
-  // error in the rule.
+  // The saved value of an operand or a result; reading one that the record does not save makes the
+  // rule fail (isWrong).
   Val operand(int64_t i) const;
   Val result(int64_t i) const;
   // The cotangent of result i, a zero constant where none arrived; hasG says which.
@@ -163,7 +163,8 @@ public:
   bool needs(int64_t i) const {
     return needs_[i];
   }
-  // Sets the gradient of operand i; ignored where none is needed.
+  // Sets the gradient of operand i; ignored where none is needed. It has the operand's type, or the
+  // rule fails.
   void grad(int64_t i, Val value);
 
   mlir::OpBuilder &builder() const {
@@ -178,15 +179,24 @@ public:
   // Reports that the op `name` has no derivative.
   mlir::LogicalResult noRule(llvm::StringRef name, llvm::StringRef reason) const;
 
+  // After the rule ran: whether it broke what it was to keep to; a diagnostic says how.
+  bool isWrong() const {
+    return isWrong_;
+  }
   // After the rule ran: one value an operand, null where no gradient was needed or set.
   llvm::ArrayRef<mlir::Value> gradients() const {
     return gradients_;
   }
 
 private:
+  mlir::InFlightDiagnostic wrong() const;
+  Val saved(llvm::StringRef what, llvm::ArrayRef<mlir::Value> values,
+            llvm::ArrayRef<mlir::Type> types, int64_t i) const;
+
   mlir::OpBuilder &builder_;
   mlir::Location loc_;
   mlir::OperationName name_;
+  mutable bool isWrong_ = false;
   mlir::OpaqueProperties properties_;
   llvm::SmallVector<mlir::Type, 4> operandTypes_, resultTypes_;
   llvm::SmallVector<mlir::Value, 4> operands_, results_, cotangents_, gradients_;
