@@ -248,7 +248,7 @@ ErasedFunction erase(F &fn, const Tuple &arguments, Location location) {
       return call_at(location, fn, each...);
     };
     Tuple mine = arguments;
-    tensor_tree::Replace replace(tensors);
+    tensor_tree::ReplaceArguments replace(tensors);
     replace(mine);
     using Result = typename ResultOf<F, Tuple>::type;
     if constexpr (std::is_void_v<Result>) {
@@ -278,6 +278,18 @@ typename ResultOf<F, Tuple>::type restore(const ErasedResult &erased) {
 
 // While a function is recorded: the program holds only as long as the flag is what it is now.
 void depend_on(std::shared_ptr<const bool> flag);
+
+// State of a C++ object that decides what a function records, and that changes with its calls: which
+// parameters of an optimizer share a count of steps. A recording leaves it as it was; a jitted
+// function's replay changes it as the call would, and where the call would go by another state than
+// the recording did, the function is recorded again.
+using HostState = std::vector<size_t>;
+// To be called before the state is read or written.
+void read_state(const std::shared_ptr<HostState> &state);
+void write_state(const std::shared_ptr<HostState> &state);
+// A write to storages that nothing refers to yet. While weft::trace records, which makes a program
+// that begins after that change of state, it takes place now and is no part of the program.
+void before_program(const std::function<void()> &write);
 
 } // namespace recorder
 
@@ -332,7 +344,7 @@ Program trace(F &&fn, const std::tuple<A...> &arguments, const StateNames &names
     all.insert(all.end(), own.begin(), own.end());
   }
   auto copy = arguments;
-  tensor_tree::Flatten flat;
+  tensor_tree::FlattenArguments flat;
   flat(copy);
   return recorder::trace(recorder::erase(fn, arguments, location), flat.tensors, all, batch,
                          location);
@@ -377,9 +389,10 @@ MemoryEstimate estimate_memory(F &&fn, std::initializer_list<Tensor> inputs,
 }
 
 // A function that is recorded at its first call, and replayed after. It is recorded again for other
-// shapes and dtypes, other values of arguments that are no tensors, with history on or off, and
-// where parameters have been frozen or modules switched between training and evaluation. Storages
-// that existed before and are read are read again at each call; those that are written, arguments
+// shapes and dtypes, other values of arguments that are no tensors (an undefined one among them),
+// with history on or off, where parameters have been frozen or modules switched between training
+// and evaluation, and where an optimizer's parameters have taken part in other steps. Storages that
+// existed before and are read are read again at each call; those that are written, arguments
 // included, are written by each call. Results are tensors of their own. Where the plain call leaves
 // a history behind (a loss that is to be differentiated outside), the plain call is made, and
 // Statistics::direct_calls counts it. Other C++ values are frozen, and which tensors are captured;
@@ -394,7 +407,7 @@ public:
   auto operator()(const A &...arguments, Location location = Location::current()) const {
     using Tuple = std::tuple<A...>;
     Tuple given(arguments...);
-    tensor_tree::Flatten flat;
+    tensor_tree::FlattenArguments flat;
     flat(given);
     return recorder::restore<F, Tuple>(recorder::call_jit(
         *impl_, recorder::erase(*fn_, given, location), flat.tensors, flat.key, location));

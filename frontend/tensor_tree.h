@@ -140,6 +140,17 @@ public:
   std::string key;
 };
 
+// The same of arguments, among which an undefined tensor is frozen: it says that there is no mask,
+// or no bias.
+class FlattenArguments : public Flatten {
+public:
+  void tensor(Tensor &x) override {
+    key += x.defined() ? 'd' : 'u';
+    if (x.defined())
+      Flatten::tensor(x);
+  }
+};
+
 // Puts other tensors, which outlive it, in their place, in order; undefined ones where they end.
 class Replace : public TensorVisitor {
 public:
@@ -153,6 +164,16 @@ public:
 private:
   const std::vector<Tensor> &tensors_;
   size_t next_ = 0;
+};
+
+// The same of arguments that were flattened.
+class ReplaceArguments : public Replace {
+public:
+  using Replace::Replace;
+  void tensor(Tensor &x) override {
+    if (x.defined())
+      Replace::tensor(x);
+  }
 };
 
 } // namespace tensor_tree

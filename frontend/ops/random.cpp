@@ -52,6 +52,7 @@ struct recorder::GeneratorStreams {
   }
 
   uint64_t seed = 0;
+  uint64_t born = next_birth();
   Part part;
   // True until another part is set: a program that was recorded before draws what it drew.
   std::shared_ptr<bool> part_holds = std::make_shared<bool>(true);
@@ -78,8 +79,8 @@ struct recorder::GeneratorStreams {
       return state_tensor(static_cast<int64_t>(seed), 0, device);
     };
     Stream stream{.state = fresh(), .start = fresh()};
-    // As if it had been there always: a function that is recorded leaves it changed.
-    stream.state.impl()->born = 0;
+    // With the generator: a function that is recorded leaves one of before changed.
+    stream.state.impl()->born = born;
     return streams.emplace(device, std::move(stream)).first->second;
   }
 
@@ -153,7 +154,11 @@ void Generator::set_state(const Tensor &state, Location location) {
 }
 
 Generator &default_generator() {
-  static auto *generator = new Generator(0);
+  static auto *generator = [] {
+    auto *made = new Generator(0);
+    GeneratorStreams::of(*made).born = 0; // whoever draws from it first
+    return made;
+  }();
   return *generator;
 }
 

@@ -6,6 +6,7 @@
 #include "frontend/tensor/impl.h"
 #include "weft/autograd.h"
 #include "weft/eval.h"
+#include "weft/jit.h"
 #include "weft/nn/init.h"
 #include "weft/ops.h"
 
@@ -15,8 +16,9 @@ struct LossScaler::State {
   LossScalerOptions options;
   Tensor scale, growth_tracker;
   Tensor owner; // the first parameter of the optimizer that it is for, from the first step on
-  // Between unscale_() and step(): whether all gradients are finite, bool [].
+  // Where `unscaled` is 1, between unscale_() and step(): whether all gradients are finite, bool [].
   Tensor finite;
+  std::shared_ptr<recorder::HostState> unscaled = std::make_shared<recorder::HostState>(1, 0);
 
   nn::NamedTensors tensors() const {
     return {{"scale", scale}, {"growth_tracker", growth_tracker}};
@@ -78,6 +80,7 @@ LossScaler::LossScaler(LossScalerOptions options, Location location)
   state_->options = options;
   state_->scale = nn::init::constant({}, options.init_scale, float32);
   state_->growth_tracker = nn::init::constant({}, 0, int64);
+  state_->finite = nn::init::constant({}, 1, boolean);
 }
 
 Tensor LossScaler::scale(const Tensor &loss, Location location) const {
@@ -109,12 +112,14 @@ void LossScaler::unscale_(const Optimizer &optimizer, Location location) {
   if (!state_->options.enabled)
     return;
   own(optimizer, "unscale_", location);
-  if (state_->finite.defined())
+  recorder::read_state(state_->unscaled);
+  if (state_->unscaled->front())
     fail(ErrorKind::kState,
          "unscale_: the gradients were unscaled before; it is called once before each step",
          location);
   NoGrad no_grad;
-  state_->finite = unscale(optimizer, state_->scale, "unscale_", location);
+  state_->finite.copy_(unscale(optimizer, state_->scale, "unscale_", location));
+  state_->unscaled->front() = 1;
 }
 
 void LossScaler::step(Optimizer &optimizer, Location location) {
@@ -124,9 +129,10 @@ void LossScaler::step(Optimizer &optimizer, Location location) {
     return optimizer.step(location);
   own(optimizer, "step", location);
   NoGrad no_grad;
-  Tensor finite = std::exchange(state.finite, Tensor());
-  if (!finite.defined())
-    finite = unscale(optimizer, state.scale, "step", location);
+  recorder::read_state(state.unscaled);
+  Tensor finite = std::exchange(state.unscaled->front(), 0)
+                      ? state.finite
+                      : unscale(optimizer, state.scale, "step", location);
   Tensor since = state.growth_tracker + 1, grows = since >= state.options.growth_interval;
   Tensor grown = state.scale * state.options.growth_factor;
   grown = where(logical_and(grows, is_finite(grown)), grown, state.scale);
@@ -135,7 +141,14 @@ void LossScaler::step(Optimizer &optimizer, Location location) {
   state.scale.copy_(scale);
   state.growth_tracker.copy_(tracker);
   scale = tracker = since = grows = grown = Tensor(); // what has a handle is a result
-  optimizer.take_step(&finite, {state.scale, state.growth_tracker}, location);
+  try {
+    optimizer.take_step(&finite, {state.scale, state.growth_tracker}, location);
+  } catch (...) {
+    // The gradients stay divided, for a step that is made again.
+    state.finite.copy_(finite);
+    state.unscaled->front() = 1;
+    throw;
+  }
 }
 
 double LossScaler::scale() const {

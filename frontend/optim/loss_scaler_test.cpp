@@ -116,6 +116,32 @@ TEST(LossScaler, TheScaleGrowsAfterAnInterval) {
   EXPECT_EQ(large.scale(), 0x1p127);
 }
 
+// Each part in a jitted function of its own, or outside of any, called in some steps or in all.
+TEST(LossScaler, PartsMayBeJitted) {
+  auto run = [](bool jits_unscale, bool jits_step, int every) {
+    Tensor w = ones({1}).set_requires_grad();
+    SGD optimizer({w}, {.lr = 0.01});
+    LossScaler scaler({.init_scale = 8});
+    auto unscale = [&] { scaler.unscale_(optimizer); };
+    auto step = [&] { scaler.step(optimizer); };
+    auto jitted_unscale = jit(unscale);
+    auto jitted_step = jit(step);
+    std::vector<float> seen;
+    for (int i = 0; i < 6; ++i) {
+      optimizer.zero_grad();
+      scaler.scale(w.square().sum()).backward();
+      if (i % every == 0)
+        jits_unscale ? jitted_unscale() : unscale();
+      jits_step ? jitted_step() : step();
+      seen.push_back(w.item<float>());
+    }
+    return seen;
+  };
+  for (int every : {1, 2, 3})
+    for (int jits = 1; jits < 4; ++jits)
+      EXPECT_EQ(run(jits & 1, jits & 2, every), run(false, false, every)) << every << " " << jits;
+}
+
 TEST(LossScaler, UnscaledGradientsCanBeClipped) {
   Model model;
   SGD optimizer(model.parameters(), {.lr = 1});

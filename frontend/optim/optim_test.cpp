@@ -145,6 +145,89 @@ TEST(Optimizer, AParameterCountsItsOwnSteps) {
   }
 }
 
+// Losses that reach b in every third step only: a recording of a step serves the calls that part or
+// share counts as it did.
+TEST(Optimizer, JittedStepsCountAsPlainOnes) {
+  auto run = [](bool jitted) {
+    Tensor a = parameter_of({1.f}), b = parameter_of({1.f});
+    Adam optimizer({a, b}, {.lr = 0.1});
+    auto step = [&](const Tensor &x, bool both) {
+      optimizer.zero_grad();
+      Tensor loss = (a * x).square().sum();
+      if (both)
+        loss = loss + (b * x).square().sum();
+      loss.backward();
+      optimizer.step();
+    };
+    auto replayed = jit(step);
+    std::string seen;
+    for (int i = 0; i < 12; ++i) {
+      Tensor x = full({1}, 1.0 + i);
+      jitted ? replayed(x, i % 3 == 0) : step(x, i % 3 == 0);
+      seen += std::to_string(a.item<float>()) + " " + std::to_string(b.item<float>());
+      for (const auto &[name, tensor] : optimizer.state())
+        if (name.starts_with("step"))
+          seen += " " + name + "=" + std::to_string(tensor.item<int>());
+      seen += "\n";
+    }
+    return seen;
+  };
+  std::string plain = run(false);
+  EXPECT_NE(plain.find("step=12 step.1=4"), std::string::npos) << plain;
+  EXPECT_EQ(run(true), plain);
+}
+
+TEST(Optimizer, JittedStepsKnowFrozenParameters) {
+  auto run = [](bool jitted) {
+    Tensor a = parameter_of({1.f}), b = parameter_of({1.f});
+    AdamW optimizer({a, b}, {.lr = 0.1});
+    auto step = [&](const Tensor &x) {
+      optimizer.zero_grad();
+      ((a + b) * x).square().sum().backward();
+      optimizer.step();
+    };
+    auto replayed = jit(step);
+    std::vector<float> seen;
+    for (int i = 0; i < 10; ++i) {
+      a.set_requires_grad(i < 3 || i > 5);
+      Tensor x = full({1}, 1.0 + i);
+      jitted ? replayed(x) : step(x);
+      seen.push_back(a.item<float>());
+      seen.push_back(b.item<float>());
+    }
+    return seen;
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
+// A program begins with a count of its own for what takes no part, and the optimizer is as it was.
+TEST(Optimizer, ATracedStepLeavesTheCountsAlone) {
+  Tensor a = parameter_of({1.f}), b = parameter_of({1.f});
+  Adam optimizer({a, b}, {.lr = 0.1});
+  auto step = [&](const Tensor &x) {
+    optimizer.zero_grad();
+    ((a + b) * x).square().sum().backward();
+    optimizer.step();
+  };
+  for (int i = 0; i < 5; ++i)
+    step(ones({1}));
+  a.set_requires_grad(false);
+  Program program = trace([&](const Tensor &x) { return step(x), b + 0.0; }, {ones({1})});
+  a.set_requires_grad(true);
+  auto counts = [&] {
+    std::string all;
+    for (const auto &[name, tensor] : optimizer.state())
+      if (name.starts_with("step"))
+        all += name + "=" + std::to_string(tensor.item<int>()) + " ";
+    return all;
+  };
+  EXPECT_EQ(counts(), "step=5 ");
+  float before = b.item<float>();
+  EXPECT_NE(program.run({ones({1})})[0].item<float>(), before);
+  step(ones({1}));
+  EXPECT_EQ(counts(), "step=6 ");
+}
+
 TEST(Optimizer, StateHasTheCountsThatDiffer) {
   Tensor a = parameter_of({1.f}), b = parameter_of({2.f});
   auto names = [](const Optimizer &optimizer) {

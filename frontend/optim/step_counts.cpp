@@ -8,7 +8,8 @@
 namespace weft::optim {
 
 StepCounts::StepCounts(size_t parameters, const Tensor &shared)
-    : slots_(parameters, 0), counts_{shared}, stepped_(parameters + 1, false) {
+    : slots_(std::make_shared<recorder::HostState>(parameters, 0)), counts_{shared},
+      stepped_(std::make_shared<recorder::HostState>(parameters + 1, 0)) {
   DeviceScope scope(shared.device());
   // Made now: a tensor that is made while weft::jit records would be a constant of that program.
   for (size_t i = 0; i < parameters; ++i)
@@ -16,9 +17,12 @@ StepCounts::StepCounts(size_t parameters, const Tensor &shared)
 }
 
 void StepCounts::advance(const std::vector<bool> &taking, const Tensor *finite) {
+  recorder::read_state(slots_);
+  recorder::write_state(stepped_);
+  recorder::HostState &slots = *slots_, &stepped = *stepped_;
   std::vector<size_t> takers(counts_.size()), absent(counts_.size());
-  for (size_t i = 0; i < slots_.size(); ++i)
-    ++(taking[i] ? takers : absent)[slots_[i]];
+  for (size_t i = 0; i < slots.size(); ++i)
+    ++(taking[i] ? takers : absent)[slots[i]];
 
   size_t free = 0;
   std::vector<size_t> target(counts_.size());
@@ -29,28 +33,29 @@ void StepCounts::advance(const std::vector<bool> &taking, const Tensor *finite) 
     while (takers[free] + absent[free] != 0)
       ++free;
     target[slot] = free;
+    recorder::read_state(stepped_);
     // Two counts of 0 need no copy: a model part of which is frozen from the start records none.
-    if (stepped_[slot] || stepped_[free])
-      counts_[free].copy_(counts_[slot]);
-    stepped_[free] = stepped_[free] || stepped_[slot];
+    if (stepped[slot] || stepped[free])
+      recorder::before_program([&] { counts_[free].copy_(counts_[slot]); });
+    stepped[free] |= stepped[slot];
     ++free;
   }
-  for (size_t i = 0; i < slots_.size(); ++i)
+  for (size_t i = 0; i < slots.size(); ++i)
     if (!taking[i])
-      slots_[i] = target[slots_[i]];
+      slots[i] = target[slots[i]];
   for (size_t slot = 0; slot < counts_.size(); ++slot)
     if (takers[slot] != 0) {
       if (finite)
         counts_[slot] += finite->to(counts_[slot].device()).to(float64);
       else
         counts_[slot] += 1.0;
-      stepped_[slot] = true;
+      stepped[slot] = 1;
     }
 }
 
 std::vector<Tensor> StepCounts::tensors() const {
   std::vector<bool> used(counts_.size());
-  for (size_t slot : slots_)
+  for (size_t slot : *slots_)
     used[slot] = true;
   std::vector<Tensor> tensors;
   for (size_t slot = 0; slot < counts_.size(); ++slot)
@@ -62,11 +67,13 @@ std::vector<Tensor> StepCounts::tensors() const {
 std::vector<Tensor> StepCounts::load(double shared, const std::vector<std::optional<double>> &own,
                                      Location location) {
   std::map<double, size_t> slot_of{{shared, 0}};
-  for (size_t i = 0; i < slots_.size(); ++i)
-    slots_[i] = own[i] ? slot_of.emplace(*own[i], slot_of.size()).first->second : 0;
+  recorder::write_state(slots_);
+  recorder::write_state(stepped_);
+  for (size_t i = 0; i < own.size(); ++i)
+    (*slots_)[i] = own[i] ? slot_of.emplace(*own[i], slot_of.size()).first->second : 0;
   std::vector<Tensor> written;
   for (auto [value, slot] : slot_of) {
-    stepped_[slot] = value != 0;
+    (*stepped_)[slot] |= value != 0;
     if (slot == 0)
       continue;
     counts_[slot].copy_(nn::init::constant({}, value, float64, location), location);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "weft/jit.h"
 #include "weft/tensor.h"
 
 namespace weft::optim {
@@ -13,9 +14,8 @@ namespace weft::optim {
 // Parameters of one history share a count, a float64 [], so that a model all of which is trained
 // has one, and what depends on it is computed once a step.
 //
-// Which parameters share is decided where a step is recorded. In a step that weft::jit replays,
-// those that part from others after having taken steps with them keep pace with them, one step
-// behind.
+// Which parameters share is state of this object, and not of tensors: recordings of a step go by it
+// and change it (weft/jit.h).
 class StepCounts {
 public:
   // `shared` is the count of all at the start, 0.
@@ -25,9 +25,16 @@ public:
   // a count with. finite: a bool [] that is false where the step is not taken, which then counts
   // for nobody; null: it is.
   void advance(const std::vector<bool> &taking, const Tensor *finite = nullptr);
+  // Who shares a count: to go back to, where a step was not taken after all.
+  const std::vector<size_t> &slots() const {
+    return *slots_;
+  }
+  void set_slots(const std::vector<size_t> &slots) {
+    *slots_ = slots;
+  }
   // Which count is parameter i's: parameters of one slot share it. `shared` is slot 0's.
   size_t slot(size_t i) const {
-    return slots_[i];
+    return (*slots_)[i];
   }
   const Tensor &count(size_t slot) const {
     return counts_[slot];
@@ -41,9 +48,10 @@ public:
                            Location location);
 
 private:
-  std::vector<size_t> slots_;  // by parameter
-  std::vector<Tensor> counts_; // by slot: one more than parameters, so that one is always free
-  std::vector<bool> stepped_;  // by slot: not known to be 0
+  std::shared_ptr<recorder::HostState> slots_;   // by parameter
+  std::vector<Tensor> counts_;                   // by slot: one more than parameters, so that one
+                                                 // is always free
+  std::shared_ptr<recorder::HostState> stepped_; // by slot: 1 where it is not known to be 0
 };
 
 } // namespace weft::optim

@@ -29,6 +29,7 @@ struct Replay {
   std::vector<std::pair<Tensor, bool>> requires_grad;    // by captured storage
   std::vector<std::pair<GradRef, TypeRef>> had_gradient; // its storage's type, or null
   std::vector<std::pair<std::shared_ptr<const bool>, bool>> flags;
+  std::vector<TouchedState> states;
 
   // What a call leaves behind cannot be had from a program: the function itself is called.
   bool direct = false;
@@ -58,6 +59,9 @@ bool fits(const Replay &replay) {
   for (const auto &[flag, value] : replay.flags)
     if (*flag != value)
       return false;
+  for (const TouchedState &touched : replay.states)
+    if (touched.is_read && *touched.state != touched.before)
+      return false;
   for (const auto &[tensor, required] : replay.requires_grad)
     if (static_cast<bool>(tensor.impl()->leaf) != required)
       return false;
@@ -65,6 +69,14 @@ bool fits(const Replay &replay) {
     if (gradient_type(*leaf) != type)
       return false;
   return true;
+}
+
+// What the function does to C++ objects, which its program does not.
+void change_states(const Replay &replay) {
+  for (const TouchedState &touched : replay.states)
+    for (size_t i = 0; i < touched.after.size(); ++i)
+      if (touched.after[i] != touched.before[i])
+        (*touched.state)[i] = touched.after[i];
 }
 
 // Whether each of its elements is an element of memory that nobody else refers to, as those of
@@ -133,8 +145,12 @@ public:
       check(*replay, function, types, location);
     {
       Session session("jit", location);
-      if (replay && !replay->direct && !has_aliases(replay->bound, arguments))
-        return {recorder::call(replay->bound, arguments, location), replay->result_shape};
+      if (replay && !replay->direct && !has_aliases(replay->bound, arguments)) {
+        ErasedResult result{recorder::call(replay->bound, arguments, location),
+                            replay->result_shape};
+        change_states(*replay);
+        return result;
+      }
       ++recorder().statistics.direct_calls;
     }
     ErasedResult result = function(arguments); // its ops have names and lines of their own
@@ -192,6 +208,7 @@ private:
     replay->key = key;
     replay->result_shape = recording.result_shape;
     replay->flags = recording.flags;
+    replay->states = recording.states;
     replay->types = types;
     replay->grad_mode = grad_mode();
     replay->casts = thread_autocast;

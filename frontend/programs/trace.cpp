@@ -148,7 +148,17 @@ struct FunctionTrace : Trace {
     }
   }
 
+  TouchedState &touch(const std::shared_ptr<HostState> &state) {
+    auto known = std::ranges::find(recording.states, state, &TouchedState::state);
+    if (known != recording.states.end())
+      return *known;
+    recording.states.push_back({state, *state, {}});
+    return recording.states.back();
+  }
+
   void put_back() {
+    for (TouchedState &touched : recording.states)
+      touched.after = std::exchange(*touched.state, touched.before);
     for (size_t i = 0; i < storages_before.size(); ++i) {
       TensorImpl *storage = recording.storages[i].tensor.impl();
       forget_write(*storage);
@@ -271,6 +281,26 @@ void depend_on(std::shared_ptr<const bool> flag) {
   auto *trace = static_cast<FunctionTrace *>(current_trace());
   if (trace && trace->flags.insert(flag.get()).second)
     trace->recording.flags.emplace_back(flag, *flag);
+}
+
+void read_state(const std::shared_ptr<HostState> &state) {
+  if (auto *trace = static_cast<FunctionTrace *>(current_trace())) {
+    TouchedState &touched = trace->touch(state);
+    touched.is_read = touched.is_read || *state == touched.before;
+  }
+}
+
+void write_state(const std::shared_ptr<HostState> &state) {
+  if (auto *trace = static_cast<FunctionTrace *>(current_trace()))
+    trace->touch(state);
+}
+
+void before_program(const std::function<void()> &write) {
+  Trace *trace = current_trace();
+  if (!trace || std::string_view(trace->what) != "trace")
+    return write();
+  llvm::SaveAndRestore evaluates(trace->evaluating, true);
+  write();
 }
 
 Recording record(const char *what, const ErasedFunction &function,

@@ -28,6 +28,13 @@ struct TouchedGradient {
   Var value; // of a new gradient
 };
 
+// State of a C++ object that the function changed, or went by.
+struct TouchedState {
+  std::shared_ptr<HostState> state;
+  HostState before, after;
+  bool is_read = false; // the recording is right only where the state is `before`
+};
+
 // What one recording of a function gives. All values are still recorded ops, which only this
 // recording may use; nothing was written for good.
 struct Recording {
@@ -51,6 +58,7 @@ struct Recording {
   // The function asks an argument for its gradient, which a placeholder does not have.
   bool reads_argument_gradient = false;
   std::vector<std::pair<std::shared_ptr<const bool>, bool>> flags; // depend_on()
+  std::vector<TouchedState> states; // read_state(), write_state()
   std::shared_ptr<const void> result_shape;
   Slice slice; // of everything above
   // Empty, or why the slice is no program of one device's.
