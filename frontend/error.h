@@ -20,7 +20,7 @@ enum class ErrorKind {
   kIndex,   // an index lies outside its dimension
   kState,   // the call is not legal now: an undefined tensor, a released graph, an assignment while
             // tracing, ...
-  kMemory,  // an allocation failed; every tensor keeps its value
+  kMemory,  // an allocation failed; nothing is lost, and the call may be made again
   kCompile, // a program did not compile: an error of Weft or of a registered pass
   kRun,     // a program failed while it ran; what it would have written is poisoned
   kFile,    // a file is missing, unreadable, damaged or of another format

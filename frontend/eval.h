@@ -22,6 +22,10 @@ inline void eval(const Tensor &tensor, Location location = Location::current()) 
 // nothing was asked for in between, are one program.
 void submit_step(std::span<const Tensor> tensors, Location location = Location::current());
 
+// For optimizers whose step could not be recorded or submitted as a whole: these tensors hold again
+// what they hold in memory, so that no half of a step is left behind. What has been submitted stays.
+void take_back_step(std::span<const Tensor> tensors);
+
 // For modules and optimizers: computes parameters and state when they are made (cut reason `init`),
 // so that step 1 is step 2. What starts from a known value (nn/init.h) stays to be made.
 void submit_init(std::span<const Tensor> tensors, Location location = Location::current());

@@ -201,42 +201,42 @@ public:
   static Tensor from_bytes(const void *bytes, DType dtype, Shape shape,
                            Location location = Location::current());
 
-  // --- What it is. Nothing here computes. ---
+  // --- What it is. Nothing here computes. Error: the tensor is undefined. ---
   // Whether it refers to a storage.
   bool defined() const {
     return impl_ != nullptr;
   }
   // The type of its elements; a tensor's never changes.
-  DType dtype() const;
+  DType dtype(Location location = Location::current()) const;
   // Where it lies, and what is made of it; a tensor's never changes.
-  Device device() const;
+  Device device(Location location = Location::current()) const;
   // The sizes of its dims; a tensor's never change.
-  const Shape &shape() const;
+  const Shape &shape(Location location = Location::current()) const;
   // The number of dims.
-  int64_t ndim() const {
-    return static_cast<int64_t>(shape().size());
+  int64_t ndim(Location location = Location::current()) const {
+    return static_cast<int64_t>(shape(location).size());
   }
   // ndim(), under PyTorch's name.
-  int64_t dim() const {
-    return ndim();
+  int64_t dim(Location location = Location::current()) const {
+    return ndim(location);
   }
   // The number of elements.
-  int64_t size() const;
+  int64_t size(Location location = Location::current()) const;
   // size(), under PyTorch's name.
-  int64_t numel() const {
-    return size();
+  int64_t numel(Location location = Location::current()) const {
+    return size(location);
   }
   // The size of one dim (negative: from the end). Error: there is no such dim.
   int64_t size(int64_t dim, Location location = Location::current()) const;
   // Bytes of its elements, row-major.
-  int64_t nbytes() const;
+  int64_t nbytes(Location location = Location::current()) const;
   // Whether both handles refer to the same elements of one storage: a write to one shows in the
   // other.
   bool is_same(const Tensor &other) const {
     return impl_ == other.impl_;
   }
   // Counts the writes to the storage.
-  uint64_t version() const;
+  uint64_t version(Location location = Location::current()) const;
 
   // --- Its values: computed if they are not yet. Errors of the run are raised here, with the line
   // that recorded the op. ---
@@ -262,24 +262,24 @@ public:
 
   // --- Autograd (weft/autograd.h) ---
   // Whether backward() reaches it: it, or what it was computed from, was marked.
-  bool requires_grad() const;
-  // Marks a parameter, and computes it now. Errors: a dtype that is not floating; taking the mark
-  // from what was computed from marked tensors.
+  bool requires_grad(Location location = Location::current()) const;
+  // Marks a parameter, and computes it now; or takes the mark, which leaves grad() as it is. Errors:
+  // a dtype that is not floating; taking the mark from what was computed from marked tensors.
   Tensor &set_requires_grad(bool value = true, Location location = Location::current());
   // set_requires_grad(), under PyTorch's name.
   Tensor &requires_grad_(bool value = true, Location location = Location::current()) {
     return set_requires_grad(value, location);
   }
   // True for tensors that no recorded call with a derivative made: parameters and inputs.
-  bool is_leaf() const;
+  bool is_leaf(Location location = Location::current()) const;
   // What backward() added up here; undefined before.
-  Tensor grad() const;
-  // Replaces grad(); an undefined one drops it. Errors: another shape or dtype; not a leaf that
-  // requires a gradient.
+  Tensor grad(Location location = Location::current()) const;
+  // Replaces grad(); an undefined one drops it. Errors: another shape or dtype; a tensor that never
+  // was a leaf that requires a gradient.
   void set_grad(const Tensor &grad, Location location = Location::current());
   // Drops grad().
-  void zero_grad() {
-    set_grad(Tensor());
+  void zero_grad(Location location = Location::current()) {
+    set_grad(Tensor(), location);
   }
   // Adds the derivative of this tensor (weighted by `gradient`, which a tensor of one element may
   // leave out) to grad() of every leaf that it was computed from. Without retain_graph the saved

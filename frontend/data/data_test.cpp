@@ -64,6 +64,36 @@ std::vector<int64_t> values(const Tensor &tensor) {
   return tensor.to_vector<int64_t>();
 }
 
+// Gives what it was made with, whatever is asked for.
+struct Given : Dataset {
+  HostBatch batch;
+  explicit Given(HostBatch batch) : batch(std::move(batch)) {}
+  int64_t size() const override {
+    return 8;
+  }
+  HostBatch fetch(std::span<const int64_t>) const override {
+    return batch;
+  }
+};
+
+TEST(Loader, ChecksWhatADataSetGives) {
+  HostArray rows = HostArray::empty(DType::kFloat32, {4, 3}), few = rows, longer = rows;
+  few.shape = {3, 4};
+  longer.shape = {4, 5000};
+  auto said = [](HostBatch batch) {
+    DataLoader loader(Given(std::move(batch)), {.batch_size = 4});
+    return message_of([&] { loader.next(); });
+  };
+  EXPECT_NE(said({longer, rows}).find("gave the input as float32 [4, 5000], but 48 bytes for it"),
+            std::string::npos);
+  EXPECT_NE(said({rows, few}).find("gave the target as float32 [3, 4], but was asked for 4 items"),
+            std::string::npos);
+  DataLoader unlabelled(Given({rows, {}}), {.batch_size = 4});
+  Batch batch = unlabelled.next();
+  EXPECT_EQ(batch.input.shape(), (Shape{4, 3}));
+  EXPECT_FALSE(batch.target.defined());
+}
+
 TEST(Utf8, RoundTripAndRefusals) {
   const std::string text = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\xA7\xB5\n";
   std::u32string characters = decode_utf8(text, "it");

@@ -39,7 +39,7 @@ struct HostArray {
 
 // Some items of a data set.
 struct HostBatch {
-  HostArray input, target; // both with the items along dim 0
+  HostArray input, target; // both with the items along dim 0; a target may be left out, as made
 };
 
 // A data set. Implement size() and fetch(); give it to a DataLoader.

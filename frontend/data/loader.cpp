@@ -92,8 +92,33 @@ private:
   int64_t epoch_ = -1;
 };
 
+// An array without elements and dims is none.
+bool is_left_out(const HostArray &array) {
+  return array.shape.empty() && array.bytes.empty();
+}
+
 Tensor to_tensor(const HostArray &array) {
-  return Tensor::from_bytes(array.bytes.data(), array.dtype, array.shape);
+  return is_left_out(array)
+             ? Tensor()
+             : Tensor::from_bytes(array.bytes.data(), array.dtype, array.shape);
+}
+
+// What a data set gave for `rows` items: its shape says as much as its bytes hold.
+void check(const HostArray &array, const char *what, size_t rows, Location location) {
+  int64_t bytes = byte_size(array.dtype);
+  for (int64_t dim : array.shape)
+    if (dim < 0 || __builtin_mul_overflow(bytes, dim, &bytes))
+      bytes = -1;
+  std::string given = std::string("DataLoader: the data set gave the ") + what + " as " +
+                      name(array.dtype) + " " + to_string(array.shape);
+  if (bytes != static_cast<int64_t>(array.bytes.size()))
+    throw Error(ErrorKind::kShape,
+                given + ", but " + std::to_string(array.bytes.size()) + " bytes for it", location);
+  if (array.shape.empty() || array.shape[0] != static_cast<int64_t>(rows))
+    throw Error(ErrorKind::kShape,
+                given + ", but was asked for " + std::to_string(rows) +
+                    " items: dim 0 counts them",
+                location);
 }
 
 } // namespace
@@ -105,8 +130,9 @@ struct DataLoader::Impl {
     std::exception_ptr error = nullptr;
   };
 
-  Impl(DatasetPtr data, const LoaderOptions &opts)
-      : dataset(std::move(data)), options(opts), sampler(dataset->size(), opts) {
+  Impl(DatasetPtr data, const LoaderOptions &opts, Location location)
+      : dataset(std::move(data)), options(opts), made_at(location),
+        sampler(dataset->size(), opts) {
     position.seed = opts.seed;
   }
   ~Impl() {
@@ -125,7 +151,11 @@ struct DataLoader::Impl {
       uint64_t seed = derived_seed(derived_seed(~at.seed, at.epoch), at.batch);
       if (options.rank > 0)
         seed = derived_seed(seed, options.rank);
-      Prepared prepared{.batch = dataset->fetch_seeded(sampler.items(at), seed)};
+      std::vector<int64_t> items = sampler.items(at);
+      Prepared prepared{.batch = dataset->fetch_seeded(items, seed)};
+      check(prepared.batch.input, "input", items.size(), made_at);
+      if (!is_left_out(prepared.batch.target))
+        check(prepared.batch.target, "target", items.size(), made_at);
       if (options.device) {
         prepared.tensors = tensors_of(prepared.batch);
         prepared.batch = {};
@@ -187,6 +217,7 @@ struct DataLoader::Impl {
 
   DatasetPtr dataset;
   LoaderOptions options;
+  Location made_at;     // where errors of the data set stand
   Sampler sampler;      // the thread's, while it runs
   LoaderState position; // of the next batch that is handed out
   bool fresh = true;    // the position is the construction's or a restored one: the next epoch loop
@@ -244,7 +275,7 @@ DataLoader::DataLoader(DatasetPtr dataset, LoaderOptions options, Location locat
                       "; one must be above 0",
                   location);
   }
-  impl_ = std::make_unique<Impl>(std::move(dataset), options);
+  impl_ = std::make_unique<Impl>(std::move(dataset), options, location);
   if (impl_->sampler.batches() == 0)
     throw Error(ErrorKind::kValue,
                 "DataLoader: no batch of " + std::to_string(options.batch_size) +

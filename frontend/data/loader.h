@@ -47,8 +47,9 @@ struct LoaderState {
 
 // What the loader hands out.
 struct Batch {
-  Tensor input,
-      target; // dim 0 is the batch; the last batch of an epoch may be smaller (without drop_last)
+  // dim 0 is the batch; the last batch of an epoch may be smaller (without drop_last). The target
+  // is undefined where the data set left it out.
+  Tensor input, target;
 };
 
 // Not safe for use by several threads at once. Its own thread ends with it, whatever batches are
@@ -71,7 +72,8 @@ public:
   int64_t batches() const;
 
   // The next batch of an endless sequence of epochs. Rethrows what Dataset::fetch threw; the same
-  // batch is tried again next time.
+  // batch is tried again next time. Error, at the loader's line: the data set gave an array whose
+  // shape is not that of its bytes, or of another number of items.
   Batch next();
 
   // The position after the batches that were handed out so far, however many are prepared.

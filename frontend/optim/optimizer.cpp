@@ -140,6 +140,27 @@ void Optimizer::take_step(const Tensor *finite, std::vector<Tensor> written, Loc
     taking.push_back(gradients.back().defined());
   }
   watch_->take(parameters_, gradients, location);
+  std::vector<size_t> slots = counts_ ? counts_->slots() : std::vector<size_t>();
+  try {
+    record_step(finite, gradients, taking, written);
+    submit_step(written, location);
+  } catch (...) {
+    end_step();
+    written.insert(written.end(), parameters_.begin(), parameters_.end());
+    for (const auto &[name, tensor] : state_)
+      written.push_back(tensor);
+    if (counts_) {
+      for (const Tensor &count : counts_->tensors())
+        written.push_back(count);
+      counts_->set_slots(slots);
+    }
+    take_back_step(written);
+    throw;
+  }
+}
+
+void Optimizer::record_step(const Tensor *finite, const std::vector<Tensor> &gradients,
+                            const std::vector<bool> &taking, std::vector<Tensor> &written) {
   if (counts_)
     counts_->advance(taking, finite);
   std::optional<BeforeStep> before;
@@ -170,7 +191,6 @@ void Optimizer::take_step(const Tensor *finite, std::vector<Tensor> written, Loc
   if (counts_)
     for (const Tensor &count : counts_->tensors())
       written.push_back(count);
-  submit_step(written, location);
 }
 
 void Optimizer::zero_grad(Location location) {

@@ -91,8 +91,10 @@ protected:
 private:
   friend class LossScaler;
   // A step, which changes nothing where `finite`, a bool [], is false; null: step() itself. What
-  // was `written` beside it is computed with it.
+  // was `written` beside it is computed with it. All of it is recorded and submitted, or nothing.
   void take_step(const Tensor *finite, std::vector<Tensor> written, Location location);
+  void record_step(const Tensor *finite, const std::vector<Tensor> &gradients,
+                   const std::vector<bool> &taking, std::vector<Tensor> &written);
 
   nn::NamedTensors state_;
   std::shared_ptr<StepCounts> counts_; // null in optimizers that have no use for them

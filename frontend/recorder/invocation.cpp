@@ -172,9 +172,14 @@ bool Invocation::launch(Attempt attempt, Location location, Guard guard) {
     --r.statistics.evaluations;
     if (absl::IsResourceExhausted(status) && attempt == Attempt::kFirst)
       return false;
+    // A step takes its writes back, a program of its own has written nothing.
+    bool is_whole = record_->data.reason == CutReason::kStep ||
+                    record_->data.reason == CutReason::kJit;
     throw Error(kind_of(status, ErrorKind::kRun),
                 "nothing was computed" + (device_ == 0 ? "" : " on " + device_text(device_)) +
-                    ", and every tensor keeps its value: " + std::string(status.message()),
+                    (is_whole ? ", and every tensor keeps its value: "
+                              : "; what was recorded is computed when it is asked for again: ") +
+                    std::string(status.message()),
                 location);
   }
   ++r.statistics.cuts[static_cast<int>(record_->data.reason)];

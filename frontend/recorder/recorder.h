@@ -143,6 +143,8 @@ const void *host_bytes(Value *leaf, Location location, std::vector<char> &room);
 // Waits until nothing reads or writes the leaf's buffer, which nobody shares afterwards.
 void *make_writable(Value *leaf, Location location);
 void synchronize_all();
+// A storage whose recorded writes nothing has begun to compute is again what it was in memory.
+void take_back_write(TensorImpl &storage);
 // After a public call: with WEFT_EAGER=1 computes x, and cuts when a budget is reached.
 void after_call(Tensor &x);
 // A step's or a backward's end: where a budget may cut.

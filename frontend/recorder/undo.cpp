@@ -147,6 +147,8 @@ ValueRef settle_write(Value *computed, Undo &undo) {
 
 void settle_writes(const Slice &slice, std::span<Value *const> roots,
                    const std::shared_ptr<EvaluationRecord> &record) {
+  if (llvm::none_of(slice.outputs, [](const Value *output) { return output->writers; }))
+    return;
   llvm::DenseMap<Value *, uint32_t> asked;
   for (Value *root : roots)
     ++asked[root];
@@ -244,6 +246,13 @@ void put_back(TensorImpl &storage) {
 }
 
 } // namespace
+
+void take_back_write(TensorImpl &storage) {
+  if (!storage.before)
+    return;
+  put_back(storage);
+  forget_write(storage);
+}
 
 static void put_back_writers(Value *value) {
   while (TensorImpl *storage = value->writers) {

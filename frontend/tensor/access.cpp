@@ -227,6 +227,14 @@ void submit_step(std::span<const Tensor> tensors, Location location) {
     submit_all(tensors, CutReason::kStep, location, false);
 }
 
+void take_back_step(std::span<const Tensor> tensors) {
+  Session session("step", Location::current());
+  if (active_trace()) // puts back all that the function wrote
+    return;
+  for (const Tensor &tensor : tensors)
+    take_back_write(*tensor.impl()->storage());
+}
+
 void submit_init(std::span<const Tensor> tensors, Location location) {
   Session session("init", location);
   if (!active_trace())

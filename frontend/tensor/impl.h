@@ -74,6 +74,8 @@ public:
 
   // Where gradients add up, for a tensor that requires them itself.
   GradRef leaf;
+  // What `leaf` was before the mark was taken: the gradient stays.
+  GradRef frozen;
 
   // What a storage's `var` is to be once somebody reads it; until then `var` is null. A storage
   // that was read or written never has it again.

@@ -25,20 +25,20 @@ std::string to_string(const Shape &shape) {
 //===-- What it is ----------------------------------------------------------------------------===//
 
 namespace {
-const TypeInfo &type_of(const Tensor &tensor) {
+const TypeInfo &type_of(const Tensor &tensor, Location location) {
   if (!tensor.defined())
     throw Error(ErrorKind::kState,
                 "an undefined tensor has no shape and no dtype: it was never given a value",
-                CallerScope::resolve(Location::current()));
+                CallerScope::resolve(location));
   return *tensor.impl()->type;
 }
 } // namespace
 
-DType Tensor::dtype() const {
-  return type_of(*this).dtype;
+DType Tensor::dtype(Location location) const {
+  return type_of(*this, location).dtype;
 }
-Device Tensor::device() const {
-  return device_at(type_of(*this).device);
+Device Tensor::device(Location location) const {
+  return device_at(type_of(*this, location).device);
 }
 Tensor Tensor::to(Device device, Location location) const {
   Session session("to", location);
@@ -46,29 +46,29 @@ Tensor Tensor::to(Device device, Location location) const {
   int there = device.index();
   return x.device() == there ? *this : wrap(on_device(std::move(x), static_cast<uint8_t>(there)));
 }
-const Shape &Tensor::shape() const {
-  return type_of(*this).dims;
+const Shape &Tensor::shape(Location location) const {
+  return type_of(*this, location).dims;
 }
-int64_t Tensor::size() const {
-  return type_of(*this).elements;
+int64_t Tensor::size(Location location) const {
+  return type_of(*this, location).elements;
 }
-int64_t Tensor::nbytes() const {
-  return type_of(*this).bytes;
+int64_t Tensor::nbytes(Location location) const {
+  return type_of(*this, location).bytes;
 }
 int64_t Tensor::size(int64_t dim, Location location) const {
   Session session("size", location);
   const TypeInfo &type = *checked(*this, "self")->type;
   return type.dims[normalize_dim(dim, type.ndim(), "dim")];
 }
-uint64_t Tensor::version() const {
-  Session session("version", Location::current());
+uint64_t Tensor::version(Location location) const {
+  Session session("version", location);
   return checked(*this, "self")->storage()->version;
 }
 
 //===-- Autograd ------------------------------------------------------------------------------===//
 
-bool Tensor::requires_grad() const {
-  Session session("requires_grad", Location::current());
+bool Tensor::requires_grad(Location location) const {
+  Session session("requires_grad", location);
   for (TensorImpl *impl = checked(*this, "self");; impl = impl->view->base.impl()) {
     if (impl->leaf)
       return true;
@@ -79,8 +79,8 @@ bool Tensor::requires_grad() const {
   }
 }
 
-bool Tensor::is_leaf() const {
-  Session session("is_leaf", Location::current());
+bool Tensor::is_leaf(Location location) const {
+  Session session("is_leaf", location);
   return !requires_grad() || impl_->leaf;
 }
 
@@ -94,49 +94,57 @@ Tensor &Tensor::set_requires_grad(bool value, Location location) {
     if (!impl->leaf)
       fail(ErrorKind::kState, "the tensor was computed from tensors that require grad, or is a "
                               "view of one; detach() gives it without history");
-    impl->leaf = GradRef();
+    impl->frozen = std::move(impl->leaf);
     return *this;
   }
   if (!is_floating(impl->type->dtype))
     fail(ErrorKind::kDType, std::string("only floating tensors can require grad, this one is ") +
                                 name(impl->type->dtype));
-  impl->leaf = make_grad_leaf(current_type(*this, "self"));
+  const TypeInfo *type = current_type(*this, "self");
+  impl->leaf = impl->frozen && impl->frozen->leaf_type.get() == type ? std::move(impl->frozen)
+                                                                     : make_grad_leaf(type);
+  impl->frozen = GradRef();
   // It is a parameter now: what a loop's first step finds must not differ from what the others
   // find.
   submit_init({this, 1}, location);
   return *this;
 }
 
-Tensor Tensor::grad() const {
-  Session session("grad", Location::current());
-  TensorImpl *impl = checked(*this, "self");
-  if (!impl->leaf)
+// Of a tensor that is or was marked.
+static GradNode *gradient_leaf(const TensorImpl &impl) {
+  return impl.leaf ? impl.leaf.get() : impl.frozen.get();
+}
+
+Tensor Tensor::grad(Location location) const {
+  Session session("grad", location);
+  GradNode *leaf = gradient_leaf(*checked(*this, "self"));
+  if (!leaf)
     return Tensor();
   if (Trace *trace = current_trace())
-    trace->on_grad(impl->leaf.get());
-  return impl->leaf->grad;
+    trace->on_grad(leaf);
+  return leaf->grad;
 }
 
 void Tensor::set_grad(const Tensor &grad, Location location) {
   Session session("set_grad", location);
-  TensorImpl *impl = checked(*this, "self");
-  if (!impl->leaf) {
+  GradNode *leaf = gradient_leaf(*checked(*this, "self"));
+  if (!leaf) {
     if (!grad.defined())
       return;
     fail(ErrorKind::kState, "only a leaf that requires grad has one");
   }
   Tensor own = grad;
   if (grad.defined()) {
-    const TypeInfo &type = *current_type(grad, "grad"), &leaf = *impl->leaf->leaf_type;
-    if (type.dtype != leaf.dtype || type.dims != leaf.dims || type.device != leaf.device)
-      fail(type.device == leaf.device ? ErrorKind::kShape : ErrorKind::kDevice,
-           "the gradient is " + describe(type) + ", the tensor is " + describe(leaf));
-    if (&type != &leaf)
-      own = wrap_quietly(resharded(read(grad, "grad"), &leaf));
+    const TypeInfo &type = *current_type(grad, "grad"), &own_type = *leaf->leaf_type;
+    if (type.dtype != own_type.dtype || type.dims != own_type.dims || type.device != own_type.device)
+      fail(type.device == own_type.device ? ErrorKind::kShape : ErrorKind::kDevice,
+           "the gradient is " + describe(type) + ", the tensor is " + describe(own_type));
+    if (&type != &own_type)
+      own = wrap_quietly(resharded(read(grad, "grad"), &own_type));
   }
   if (Trace *trace = current_trace())
-    trace->on_grad(impl->leaf.get());
-  impl->leaf->grad = own;
+    trace->on_grad(leaf);
+  leaf->grad = own;
 }
 
 Tensor Tensor::detach(Location location) const {

@@ -290,6 +290,12 @@ TEST(Errors, UndefinedOperandsAreNamed) {
   expect_refused({
       {"first", ErrorKind::kState, {"add: ", "'x' is an undefined"}, [] { Tensor() + ones({2}); }},
       {"second", ErrorKind::kState, {"add: ", "'y' is an undefined"}, [] { ones({2}) + Tensor(); }},
+      {"shape", ErrorKind::kState, {"has no shape"}, [] { ones({2}).grad().shape(); }},
+      {"dtype", ErrorKind::kState, {"has no shape and no dtype"}, [] { Tensor().dtype(); }},
+      {"count", ErrorKind::kState, {"never given a value"}, [] { Tensor().numel(); }},
+      {"grad", ErrorKind::kState, {"grad: ", "undefined"}, [] { Tensor().grad(); }},
+      {"zero_grad", ErrorKind::kState, {"undefined"}, [] { Tensor().zero_grad(); }},
+      {"mark", ErrorKind::kState, {"undefined"}, [] { Tensor().requires_grad(); }},
   });
 }
 
