@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fstream>
 #include <functional>
+#include <stdexcept>
 #include <thread>
 
 #include "weft/weft.h"
@@ -78,6 +79,11 @@ void register_power() {
     kernel.name = "test.fails";
     kernel.run = [](const weft_custom_call *, int64_t, int64_t) -> const char * {
       return "out of luck";
+    };
+    register_kernel(kernel);
+    kernel.name = "test.throws";
+    kernel.run = [](const weft_custom_call *, int64_t, int64_t) -> const char * {
+      throw std::runtime_error("out of luck");
     };
     register_kernel(kernel);
     // Its input, but a failure where an element is negative: by then it has written others.
@@ -237,6 +243,13 @@ TEST_F(Custom, ErrorsNameTheKernelAndTheCall) {
       message_of([] { custom("test.fails", {zeros({1})})[0].item<float>(); }, ErrorKind::kRun);
   EXPECT_NE(message.find("the kernel test.fails failed: out of luck"), std::string::npos)
       << message;
+  for (int64_t size : {1, 1 << 18}) { // on the caller's thread and on the device's
+    message = message_of([&] { custom("test.throws", {zeros({size})})[0].sum().item<float>(); },
+                         ErrorKind::kRun);
+    EXPECT_NE(message.find("the kernel test.throws failed: it threw an exception: out of luck"),
+              std::string::npos)
+        << message;
+  }
   weft_custom_kernel again = {};
   EXPECT_NE(message_of([&] { register_kernel(again); }, ErrorKind::kValue)
                 .find("the kernel has a struct_size of 0"),

@@ -1,7 +1,8 @@
 // Kernels of users, behind weft::custom(...) and the op weft.custom: plain C, so that one is built
 // with any compiler and loads beside any LLVM. A kernel is a pure function of tensors: it reads its
-// inputs, writes every element of its outputs, and keeps no state that shows. Kernels that were
-// built for another minor version of this header work; weft_version.h says how.
+// inputs, writes every element of its outputs, and keeps no state that shows. An exception that one
+// in C++ throws is a failure with its text. Kernels that were built for another minor version of
+// this header work; weft_version.h says how.
 #ifndef WEFT_RUNTIME_ABI_CUSTOM_H
 #define WEFT_RUNTIME_ABI_CUSTOM_H
 
@@ -75,7 +76,7 @@ typedef struct weft_custom_kernel {
   // NULL, or what went wrong; the text must stay valid.
   const char *(*run)(const weft_custom_call *call, int64_t begin, int64_t end);
 
-  // How many pieces there are; NULL: one.
+  // How many pieces there are, 0 or more; NULL: one.
   int64_t (*count)(const weft_custom_call *call);
 
   // The kernel that is its derivative, or NULL. That one's inputs are the inputs, the outputs, and

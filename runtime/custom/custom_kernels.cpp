@@ -4,9 +4,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/abi/read_struct.h"
+#include "runtime/core/thrown.h"
 #include "runtime/threading/parallel_for.h"
 
 namespace weft::runtime {
@@ -47,6 +49,17 @@ weft_custom_call call_of(std::span<const weft_custom_tensor> inputs,
   return call;
 }
 
+// What a function of the kernel says of its failure, by its result or by an exception.
+template <typename Function> std::optional<std::string> failure_of(Function function) {
+  try {
+    if (const char *wrong = function())
+      return wrong;
+    return std::nullopt;
+  } catch (...) {
+    return "it " + thrown_text();
+  }
+}
+
 // Bytes of a tensor of these dims, or -1 where they cannot be.
 int64_t bytes_of(DType dtype, std::span<const int64_t> dims) {
   int64_t bytes = byte_size(dtype);
@@ -76,8 +89,8 @@ CustomKernel::infer(std::span<const CustomTensor> inputs,
   std::vector<weft_custom_tensor> tensors = described(inputs);
   std::vector<weft_custom_shape> shapes(static_cast<size_t>(kernel_.num_outputs));
   weft_custom_call call = call_of(tensors, {}, kernel_.num_outputs, parameters);
-  if (const char *wrong = kernel_.infer(&call, shapes.data()))
-    return invalid(wrong);
+  if (auto wrong = failure_of([&] { return kernel_.infer(&call, shapes.data()); }))
+    return invalid(*wrong);
   std::vector<CustomTensor> outputs;
   for (size_t i = 0; i < shapes.size(); ++i) {
     const weft_custom_shape &shape = shapes[i];
@@ -104,30 +117,39 @@ absl::Status CustomKernel::run(std::span<const CustomTensor> inputs,
     const weft_custom_kernel *kernel;
     weft_custom_call call;
     std::mutex mutex;
-    const char *wrong = nullptr;
+    std::optional<std::string> wrong;
     int64_t where = 0;
-  } work{&kernel_, call_of(in, out, kernel_.num_outputs, parameters), {}};
-  int64_t count = kernel_.count ? kernel_.count(&work.call) : 1;
-  if (count <= 0)
+  } work{&kernel_, call_of(in, out, kernel_.num_outputs, parameters), {}, {}};
+  auto failed = [&](const std::string &wrong) {
+    return absl::InternalError(absl::StrCat("the kernel ", name_, " failed: ", wrong));
+  };
+  int64_t count = 1;
+  if (kernel_.count)
+    if (auto wrong = failure_of([&]() -> const char * {
+          count = kernel_.count(&work.call);
+          return nullptr;
+        }))
+      return failed(*wrong);
+  if (count < 0)
+    return failed(absl::StrCat("its count gives ", count, " pieces; it must give 0 or more"));
+  if (count == 0)
     return absl::OkStatus();
   RangeBody body = [](void *data, int, int64_t begin, int64_t end) -> int32_t {
     auto &work = *static_cast<Work *>(data);
-    const char *wrong = work.kernel->run(&work.call, begin, end);
+    auto wrong = failure_of([&] { return work.kernel->run(&work.call, begin, end); });
     if (!wrong)
       return 0;
     std::lock_guard<std::mutex> lock(work.mutex);
     // The same message however the pieces were split: the first one's.
     if (!work.wrong || begin < work.where)
-      work.wrong = wrong, work.where = begin;
+      work.wrong = std::move(wrong), work.where = begin;
     return 1;
   };
   if (threads > 1 && count > 1)
     parallel_for(count, 1, threads, body, &work);
   else
     body(&work, 0, 0, count);
-  if (work.wrong)
-    return absl::InternalError(absl::StrCat("the kernel ", name_, " failed: ", work.wrong));
-  return absl::OkStatus();
+  return work.wrong ? failed(*work.wrong) : absl::OkStatus();
 }
 
 absl::StatusOr<const CustomKernel *> find_custom_kernel(std::string_view name) {

@@ -41,12 +41,12 @@ public:
     return kernel_.num_outputs;
   }
 
-  // Dtypes and dims of the outputs. InvalidArgument with what the kernel's shape rule says, or if
-  // the rule gives shapes that cannot be.
+  // Dtypes and dims of the outputs. InvalidArgument with what the kernel's shape rule says or
+  // throws, or if the rule gives shapes that cannot be.
   absl::StatusOr<std::vector<CustomTensor>> infer(std::span<const CustomTensor> inputs,
                                                   const CustomParameters &parameters) const;
   // Runs the kernel on this many threads; more than one only on the device's executor. Internal
-  // with what the kernel says if it fails.
+  // with what the kernel says or throws if it fails, or for a negative count of pieces.
   absl::Status run(std::span<const CustomTensor> inputs, std::span<const CustomTensor> outputs,
                    const CustomParameters &parameters, int threads) const;
 

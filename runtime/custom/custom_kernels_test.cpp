@@ -1,5 +1,7 @@
 #include "runtime/custom/custom_kernels.h"
 
+#include <stdexcept>
+
 #include "gtest/gtest.h"
 
 namespace weft::runtime {
@@ -116,6 +118,48 @@ TEST(CustomKernels, InferAndRunOnAnyNumberOfThreads) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
     EXPECT_EQ(status.message(), "the kernel test.run failed: a negative element");
   }
+}
+
+TEST(CustomKernels, ExceptionsAndNegativeCountsAreFailures) {
+  std::vector<float> x(1000), y(1000);
+  CustomTensor in{DType::kFloat32, {1000}, x.data()}, out{DType::kFloat32, {1000}, y.data()};
+  std::vector<int64_t> ints = {1};
+  auto failure = [&](const weft_custom_kernel &kernel, int threads) {
+    absl::Status status = CustomKernel(kernel).run({&in, 1}, {&out, 1}, {ints, {}}, threads);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+    return std::string(status.message());
+  };
+  weft_custom_kernel throws = adder("test.throws"), throws_int = adder("test.throws_int");
+  throws.run = [](const weft_custom_call *, int64_t, int64_t) -> const char * {
+    throw std::runtime_error("out of luck");
+  };
+  throws_int.run = [](const weft_custom_call *, int64_t, int64_t) -> const char * {
+    throw 7;
+  };
+  for (int threads : {1, 3}) {
+    EXPECT_EQ(failure(throws, threads),
+              "the kernel test.throws failed: it threw an exception: out of luck");
+    EXPECT_EQ(failure(throws_int, threads),
+              "the kernel test.throws_int failed: it threw an exception that is no std::exception");
+  }
+
+  weft_custom_kernel counts = adder("test.counts");
+  counts.count = [](const weft_custom_call *) -> int64_t {
+    return -4;
+  };
+  EXPECT_EQ(failure(counts, 1),
+            "the kernel test.counts failed: its count gives -4 pieces; it must give 0 or more");
+  counts.count = [](const weft_custom_call *) -> int64_t {
+    throw std::runtime_error("out of luck");
+  };
+  EXPECT_EQ(failure(counts, 1),
+            "the kernel test.counts failed: it threw an exception: out of luck");
+
+  throws.infer = [](const weft_custom_call *, weft_custom_shape *) -> const char * {
+    throw std::runtime_error("out of luck");
+  };
+  EXPECT_EQ(CustomKernel(throws).infer({&in, 1}, {ints, {}}).status().message(),
+            "test.throws: it threw an exception: out of luck");
 }
 
 TEST(CustomKernels, WrongCallsAndWrongShapeRulesAreRefused) {
