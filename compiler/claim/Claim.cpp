@@ -48,8 +48,14 @@ public:
         ClaimAnswer answer = provider->match(op, math);
         if (auto *some = std::get_if<SometimesMine>(&answer))
           return sometimes(*some);
-        if (auto *refusal = std::get_if<ClaimRefusal>(&answer))
+        if (auto *refusal = std::get_if<ClaimRefusal>(&answer)) {
+          if (refusal->reason.empty()) {
+            op->emitOpError("is refused by the provider '")
+                << provider->name() << "', whose refusal has no name; set ClaimRefusal::reason";
+            return signalPassFailure();
+          }
           refusals.add(refusal->reason, op, refusal->explanation);
+        }
         auto *claim = std::get_if<Claim>(&answer);
         if (!claim)
           continue;

@@ -46,6 +46,8 @@ absl::Status refusal(const std::string &name, const std::string &backend, const 
 
 // Why it cannot be, as far as it alone says.
 std::string whyNot(const ProviderRegistration &given) {
+  if (given.provider->name().empty())
+    return "has no name";
   if (!given.entry)
     return "has no entry that runs its calls";
   if (llvm::StringRef(given.entry->name()) != given.provider->name())

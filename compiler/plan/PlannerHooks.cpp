@@ -59,9 +59,11 @@ absl::StatusOr<Packing> packBy(const RegisteredPlanner &planner,
   for (auto [offset, life] : llvm::zip(packing.offsets, lifetimes)) {
     int64_t end;
     if (offset < 0 || offset % runtime::kBufferAlignment != 0 ||
-        __builtin_add_overflow(offset, life.bytes, &end))
+        __builtin_add_overflow(offset, life.bytes, &end) || end > runtime::kMostBufferBytes)
       return wrong("the offset " + std::to_string(offset) + "; it must be a multiple of " +
-                   std::to_string(runtime::kBufferAlignment) + " that is not negative");
+                   std::to_string(runtime::kBufferAlignment) +
+                   " that is not negative, and no arena has more than " +
+                   std::to_string(runtime::kMostBufferBytes) + " bytes");
     packing.arenaBytes = std::max(packing.arenaBytes, end);
   }
   return packing;

@@ -12,6 +12,19 @@ absl::Status wrong_type(std::string_view key, const char *type) {
 
 } // namespace
 
+absl::StatusOr<std::unique_ptr<LibraryCallState>>
+init_state(const LibraryEntry &entry, const LibraryCall &call, int threads) {
+  absl::StatusOr<std::unique_ptr<LibraryCallState>> state = entry.init(call, threads);
+  if (!state.ok())
+    return state;
+  if (!*state)
+    return absl::InternalError("init() gave a null state; it must give a state or an error");
+  if (int64_t bytes = (*state)->scratch_bytes(); bytes < 0)
+    return absl::InternalError(
+        absl::StrCat("scratch_bytes() gave ", bytes, "; it must not be negative"));
+  return state;
+}
+
 const ConfigValue *find_config(const Config &config, std::string_view key) {
   for (const auto &[name, value] : config)
     if (name == key)

@@ -47,7 +47,7 @@ class LibraryEntry {
 public:
   virtual ~LibraryEntry() = default;
   virtual std::string_view name() const = 0;
-  // InvalidArgument for operands or a config that do not fit the entry, Unimplemented for what it
+  // A state, never null. InvalidArgument for operands or a config that do not fit the entry, Unimplemented for what it
   // does not do; the message says which.
   virtual absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call,
                                                                  int threads) const = 0;
@@ -62,6 +62,11 @@ public:
     return nullptr;
   }
 };
+
+// What entry.init() gives, checked. Internal for a state that is null, or that asks for less than no
+// scratch.
+absl::StatusOr<std::unique_ptr<LibraryCallState>>
+init_state(const LibraryEntry &entry, const LibraryCall &call, int threads);
 
 // The entry of that name, or null.
 using LibraryResolver = std::function<const LibraryEntry *(std::string_view name)>;

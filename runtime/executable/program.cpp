@@ -7,15 +7,11 @@
 namespace weft::runtime {
 namespace {
 
-// No size is larger: sums of two such sizes stay far from overflow, and no machine has as much
-// memory.
-constexpr int64_t kMaxBytes = int64_t{1} << 56;
-
 // Of operations and bytes in notes: more is not counted, and finite.
 constexpr double kMostAmount = 1e30;
 
 bool is_size(int64_t value) {
-  return value >= 0 && value <= kMaxBytes;
+  return value >= 0 && value <= kMostBufferBytes;
 }
 
 bool is_index(int32_t index, size_t size) {
@@ -49,7 +45,7 @@ absl::Status check_spec(const char *what, size_t i, DType dtype, const std::vect
       fits = !__builtin_mul_overflow(product, dim, &product);
   if (empty)
     product = 0;
-  if (!fits || product > kMaxBytes)
+  if (!fits || product > kMostBufferBytes)
     return invalid(what, " ", i, " has dims out of range");
   if (bytes != product)
     return invalid(what, " ", i, " states ", bytes, " bytes; its dims take ", product);
@@ -168,9 +164,9 @@ struct InstructionCheck {
         return fail("no such operand");
     if (launch.partials != -1 && !is_buffer(launch.partials))
       return fail("no such buffer of partial results");
-    if (launch.count < 0 || launch.count > kMaxBytes)
+    if (launch.count < 0 || launch.count > kMostBufferBytes)
       return fail("count is out of range");
-    if (launch.grain < 1 || launch.grain > kMaxBytes)
+    if (launch.grain < 1 || launch.grain > kMostBufferBytes)
       return fail("grain is out of range");
     for (const IndexCheck &check : launch.checks) {
       if (!is_index_or_none(check.operand, launch.operands.size()))
@@ -264,7 +260,7 @@ struct InstructionCheck {
           __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high))
         return fail("operand strides are out of range");
     }
-    if (low < 0 || high > kMaxBytes ||
+    if (low < 0 || high > kMostBufferBytes ||
         high + byte_size(operand.dtype) > program.buffers[operand.buffer].bytes)
       return fail("operand reaches beyond its buffer");
     return absl::OkStatus();

@@ -187,10 +187,9 @@ ProgramExecutable::library_states(int threads) {
   auto states = std::make_unique<LibraryStates>();
   states->calls.reserve(library_calls_.size());
   for (const auto &[entry, call] : library_calls_) {
-    absl::StatusOr<std::unique_ptr<LibraryCallState>> state = entry->init(*call, threads);
+    absl::StatusOr<std::unique_ptr<LibraryCallState>> state = init_state(*entry, *call, threads);
     if (!state.ok()) {
-      absl::Status failed(state.status().code(),
-                          absl::StrCat(call->entry, ": ", state.status().message()));
+      absl::Status failed = with_entry(state.status(), call->entry);
       return call->location == -1 ? failed
                                   : with_location(failed, program_.locations[call->location]);
     }
@@ -271,7 +270,7 @@ ProgramExecutable::acquire(const RunContext &context) {
     if (planned.scratch != -1 && program_.buffers[planned.scratch].bytes >= state.scratch_bytes())
       scratch = buffers[step.operands - 1];
     if (absl::Status status = state.run({buffers, planned.operands.size()}, scratch); !status.ok())
-      return at(step, status);
+      return at(step, with_entry(status, planned.entry));
     break;
   }
   case Op::kCopy:

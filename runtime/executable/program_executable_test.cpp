@@ -68,8 +68,9 @@ public:
   struct State : LibraryCallState {
     double by;
     bool fails;
+    int64_t scratch;
     int64_t scratch_bytes() const override {
-      return 1000;
+      return scratch;
     }
     absl::Status run(std::span<void *const> operands, void *scratch) override {
       if (fails)
@@ -87,12 +88,17 @@ public:
   absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call,
                                                          int threads) const override {
     ++inits;
+    if (gives_null)
+      return nullptr;
     auto state = std::make_unique<State>();
+    state->scratch = scratch;
     state->by = std::get<double>(*find_config(call.config, "by"));
     state->fails = config_int(call.config, "times").value() == 99;
     return state;
   }
   mutable int inits = 0;
+  bool gives_null = false;
+  int64_t scratch = 1000;
 };
 
 struct Fixture {
@@ -181,7 +187,25 @@ TEST(ProgramExecutable, FailuresNameTheLocation) {
   std::get<LibraryCall>(program.instructions[1]).config[3].second = int64_t{99};
   absl::Status status =
       run.create(program).value()->acquire_and_run({run.memory, 1}, inputs, outputs);
-  EXPECT_EQ(status.message(), "train.cpp:5: scale broke");
+  EXPECT_EQ(status.message(), "train.cpp:5: test.scale: scale broke");
+}
+
+TEST(ProgramExecutable, StatesThatCannotBeAreRefused) {
+  Fixture run;
+  std::shared_ptr<Buffer> a = run.floats(32, 0), b = run.floats(32, 1), total = run.floats(1, 0);
+  Buffer *inputs[] = {a.get(), b.get()};
+  Buffer *outputs[] = {a.get(), total.get(), b.get()};
+  auto failure = [&] {
+    auto executable = run.create(testing::sample_program()).value();
+    return std::string(executable->acquire_and_run({run.memory, 1}, inputs, outputs).message());
+  };
+  run.entry.gives_null = true;
+  EXPECT_EQ(failure(), "train.cpp:5: test.scale: init() gave a null state; it must give a state or "
+                       "an error");
+  run.entry.gives_null = false;
+  run.entry.scratch = -5;
+  EXPECT_EQ(failure(),
+            "train.cpp:5: test.scale: scratch_bytes() gave -5; it must not be negative");
 }
 
 TEST(ProgramExecutable, EveryByteComesFromTheAllocator) {

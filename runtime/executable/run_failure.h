@@ -15,6 +15,8 @@ namespace weft::runtime {
 absl::Status with_location(const absl::Status &failure, std::string_view location);
 // The same at another line.
 absl::Status moved_to(const absl::Status &located, std::string_view location);
+// The failure of a library's call: the message begins with the name of its entry. All else stays.
+absl::Status with_entry(const absl::Status &failure, std::string_view entry);
 // The line of the user's, and the message without it.
 struct LocatedFailure {
   std::string file;

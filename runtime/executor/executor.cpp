@@ -8,6 +8,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/core/spin.h"
+#include "runtime/core/thrown.h"
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/memory.h"
 #include "runtime/memory/prepared_store.h"
@@ -58,6 +59,16 @@ absl::Status wait_for(const Event &event, const char *what) {
 
 // Of all executors together.
 std::atomic<int> all_threads{0};
+
+// An exception that left a run, from a backend or a library of the user's, would leave its event
+// open for ever.
+template <typename Run> absl::Status ended(Run run) {
+  try {
+    return run();
+  } catch (...) {
+    return absl::InternalError("it " + thrown_text());
+  }
+}
 
 // Whether the thread runs an item of some executor's queue: such a thread takes no second one.
 constinit thread_local bool runs_an_item = false;
@@ -318,8 +329,10 @@ void Executor::run_inline(Item &item) {
     if (status.ok())
       status = wait_for(*write, "wait for inputs");
   if (status.ok())
-    status =
-        item.executable->run(item.context, *item.resources, raw(item.inputs), raw(item.outputs));
+    status = ended([&] {
+      return item.executable->run(item.context, *item.resources, raw(item.inputs),
+                                  raw(item.outputs));
+    });
   inline_runs_.fetch_add(1, std::memory_order_relaxed);
   std::shared_ptr<Event> event = std::move(item.event);
   // Before the event: who waits for it may count the memory.
@@ -343,8 +356,10 @@ void Executor::run(std::unique_ptr<Item> item) {
     for (const std::shared_ptr<const Event> &reader : item->readers)
       wait_for(*reader, "wait for readers").IgnoreError();
     if (status.ok())
-      status = item->executable->run(item->context, *item->resources, raw(item->inputs),
+      status = ended([&] {
+        return item->executable->run(item->context, *item->resources, raw(item->inputs),
                                      raw(item->outputs));
+      });
   } else {
     status = item->work(item->context);
   }

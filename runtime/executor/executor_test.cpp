@@ -6,11 +6,13 @@
 #include <cstring>
 #include <mutex>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "runtime/core/spin.h"
+#include "runtime/executable/forwarding_executable.h"
 #include "runtime/executable/program_executable.h"
 #include "runtime/executor/device.h"
 #include "runtime/memory/buffer.h"
@@ -211,6 +213,27 @@ TEST_F(ExecutorTest, FailuresPoisonWhatDependsOnThem) {
     Buffers again = {donated[0]};
     ASSERT_TRUE(executor.submit(step, {good}, again).ok());
     EXPECT_EQ(*read(again[0]), 2);
+  }
+}
+
+// A run that ends by an exception, as one of a user's backend may.
+class Throws : public ForwardingExecutable<> {
+public:
+  using ForwardingExecutable::ForwardingExecutable;
+  absl::Status run(const RunContext &, RunResources &, std::span<Buffer *const>,
+                   std::span<Buffer *const>) override {
+    throw std::runtime_error("out of luck");
+  }
+};
+
+TEST_F(ExecutorTest, AnExceptionIsAFailureOfTheRun) {
+  for (bool parallel : {true, false}) { // on the executor's thread and on the caller's
+    auto throws = std::make_shared<Throws>(incrementer(memory, parallel, false));
+    Buffers outputs;
+    ASSERT_TRUE(executor.submit(throws, {filled(memory, 1)}, outputs).ok());
+    absl::Status status = outputs[0]->wait();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+    EXPECT_EQ(status.message(), "it threw an exception: out of luck");
   }
 }
 

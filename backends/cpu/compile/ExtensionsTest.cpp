@@ -116,19 +116,33 @@ public:
 
 class Entry : public runtime::LibraryEntry {
 public:
+  explicit Entry(const char *name = "test.gemm") : name_(name) {}
   std::string_view name() const override {
-    return "test.gemm";
+    return name_;
   }
   absl::StatusOr<std::unique_ptr<runtime::LibraryCallState>> init(const runtime::LibraryCall &,
                                                                   int) const override {
     return std::make_unique<Product>();
   }
+
+private:
+  const char *name_;
 };
-const Entry entry;
+const Entry entry, nameless("");
+
+// Gives no state.
+class NullEntry : public Entry {
+public:
+  absl::StatusOr<std::unique_ptr<runtime::LibraryCallState>> init(const runtime::LibraryCall &,
+                                                                  int) const override {
+    return nullptr;
+  }
+};
+const NullEntry nullEntry;
 
 class Gemm : public compiler::Provider {
 public:
-  enum Kind { kClaims, kRefuses, kWrong };
+  enum Kind { kClaims, kRefuses, kRefusesWithoutName, kWrong };
   explicit Gemm(Kind kind = kClaims, std::string name = "test.gemm")
       : kind_(kind), name_(std::move(name)) {}
   llvm::StringRef name() const override {
@@ -140,6 +154,8 @@ public:
       return compiler::NotMine{};
     if (kind_ == kRefuses)
       return compiler::ClaimRefusal{"test-weather", "it rains"};
+    if (kind_ == kRefusesWithoutName)
+      return compiler::ClaimRefusal{"", ""};
     compiler::Claim claim;
     claim.ops = {op};
     if (kind_ == kClaims)
@@ -183,6 +199,11 @@ TEST_F(Extensions, ARefusalHasItsReasonInTheReport) {
   CompileReport report;
   ASSERT_TRUE(evaluate(&report).ok());
   EXPECT_TRUE(says(report, "refused 3 x test-weather: it rains"));
+  compiler::clearRegisteredProviders();
+  ASSERT_TRUE(registerProvider(gemm(Gemm::kRefusesWithoutName)).ok());
+  absl::Status status = evaluate().status();
+  EXPECT_TRUE(says(status, "is refused by the provider 'test.gemm', whose refusal has no name"))
+      << status;
 }
 
 TEST_F(Extensions, AClaimThatCannotBeIsAnErrorThatNamesTheProvider) {
@@ -191,6 +212,14 @@ TEST_F(Extensions, AClaimThatCannotBeIsAnErrorThatNamesTheProvider) {
   EXPECT_TRUE(says(status, "is claimed by the provider 'test.gemm', whose claim has the op "
                            "'weft.matmul', an operand of which is neither an input nor"))
       << status;
+}
+
+TEST_F(Extensions, AnEntryWithoutAStateIsAnErrorThatNamesIt) {
+  compiler::ProviderRegistration given = gemm();
+  given.entry = &nullEntry;
+  ASSERT_TRUE(registerProvider(given).ok());
+  absl::Status status = evaluate().status();
+  EXPECT_TRUE(says(status, "test.gemm: init() gave a null state")) << status;
 }
 
 TEST_F(Extensions, WhatIsNoProviderIsSaidWhereItIsRegistered) {
@@ -205,6 +234,11 @@ TEST_F(Extensions, WhatIsNoProviderIsSaidWhereItIsRegistered) {
   EXPECT_TRUE(
       says(changed([](Given &g) { g.provider = std::make_shared<Gemm>(Gemm::kClaims, "test.x"); }),
            "the provider 'test.x' has an entry of another name, 'test.gemm'"));
+  EXPECT_TRUE(says(changed([](Given &g) {
+                     g.provider = std::make_shared<Gemm>(Gemm::kClaims, "");
+                     g.entry = &nameless;
+                   }),
+                   "the provider '' has no name"));
   EXPECT_TRUE(says(changed([](Given &g) { g.library.files = {"a.a"}; }), "without a finder"));
   absl::Status unknown = changed([](Given &g) { g.backend = "cpuu"; });
   EXPECT_EQ(unknown.code(), absl::StatusCode::kNotFound);
@@ -327,7 +361,8 @@ TEST_F(Extensions, APackingIsProved) {
   for (Case wrong : {Case{0, 0, "memory was packed by the registered planner 'wrong'"},
                      {-64, 64, "the planner 'wrong' gave the offset -64"},
                      {8, 8192, "the planner 'wrong' gave the offset 8; it must be a multiple of"},
-                     {INT64_MAX / 64 * 64, 0, "the planner 'wrong' gave the offset"}}) {
+                     {INT64_MAX / 64 * 64, 0, "the planner 'wrong' gave the offset"},
+                     {int64_t{1} << 61, 8192, "the planner 'wrong' gave the offset 2305843"}}) {
     compiler::clearRegisteredPlanner();
     ASSERT_TRUE(
         compiler::registerPlanner("wrong", "1", [wrong](llvm::ArrayRef<compiler::Lifetime> lives) {

@@ -63,7 +63,7 @@ absl::StatusOr<int64_t> libraryScratch(const runtime::LibraryCall &call) {
   const runtime::LibraryEntry *entry = findEntry(call.entry);
   if (!entry)
     return absl::NotFoundError("there is no such library entry in this build");
-  auto state = entry->init(call, runtime::cpu_device().executor().threads());
+  auto state = runtime::init_state(*entry, call, runtime::cpu_device().executor().threads());
   if (!state.ok())
     return state.status();
   return (*state)->scratch_bytes();

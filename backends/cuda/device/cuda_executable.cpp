@@ -122,7 +122,8 @@ absl::Status CudaExecutable::load(const runtime::LibraryResolver &libraries) {
       if (entry == nullptr)
         return absl::NotFoundError(
             absl::StrCat("no library entry '", call->entry, "' in this build"));
-      absl::StatusOr<std::unique_ptr<runtime::LibraryCallState>> state = entry->init(*call, 1);
+      absl::StatusOr<std::unique_ptr<runtime::LibraryCallState>> state =
+          runtime::init_state(*entry, *call, 1);
       if (!state.ok())
         return at(call->location, state.status());
       library_scratch_ = std::max(library_scratch_, (*state)->scratch_bytes());
