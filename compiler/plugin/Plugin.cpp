@@ -8,12 +8,14 @@
 #include "dialects/weft/ir/Extensions.h"
 #include "runtime/abi/read_struct.h"
 #include "runtime/abi/weft_custom.h"
+#include "runtime/core/thrown.h"
 #include "runtime/collective/layers.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/DynamicLibrary.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 namespace weft::compiler {
 namespace {
@@ -73,8 +75,8 @@ private:
 };
 
 struct Loaded {
-  std::mutex mutex;
-  llvm::StringSet<> files;
+  std::recursive_mutex mutex; // a plugin may load others while it is loaded
+  llvm::StringSet<> files;    // those under way among them
 };
 
 Loaded &loaded() {
@@ -167,33 +169,44 @@ absl::Status loadPlugin(const std::string &path) {
   llvm::SmallString<256> real;
   std::string file = llvm::sys::fs::real_path(path, real) ? path : std::string(real.str());
   std::lock_guard lock(loaded().mutex);
-  if (loaded().files.contains(file))
+  if (!loaded().files.insert(file).second)
     return absl::OkStatus();
-  absl::Status status =
-      load(path.find('/') == std::string::npos && llvm::sys::fs::exists(path) ? "./" + path : path);
-  if (status.ok())
-    loaded().files.insert(file);
+  absl::Status status;
+  try {
+    status = load(path.find('/') == std::string::npos && llvm::sys::fs::exists(path) ? "./" + path
+                                                                                      : path);
+  } catch (...) {
+    status = absl::FailedPreconditionError("the plugin " + path + " " + runtime::thrown_text());
+  }
+  if (!status.ok())
+    loaded().files.erase(file);
   return status;
 }
 
 absl::Status loadPluginsFromEnvironment() {
   static std::once_flag once;
+  // A plugin that uses Weft while it is loaded comes here again.
+  static thread_local bool underWay = false;
   absl::Status result;
+  if (underWay)
+    return result;
+  llvm::SaveAndRestore<bool> mark(underWay, true);
   std::call_once(once, [&] {
-    auto note = [&](const absl::Status &status) {
-      if (result.ok())
-        result = status;
+    auto note = [&](llvm::StringRef variable, const absl::Status &status) {
+      if (result.ok() && !status.ok())
+        result = absl::Status(status.code(),
+                              variable.str() + ": " + std::string(status.message()));
     };
     const char *text = std::getenv("WEFT_PLUGINS");
     llvm::SmallVector<llvm::StringRef> paths;
     llvm::StringRef(text ? text : "").split(paths, ':', -1, /*KeepEmpty=*/false);
     for (llvm::StringRef path : paths)
-      note(loadPlugin(path.str()));
+      note("WEFT_PLUGINS", loadPlugin(path.str()));
     const char *schedules = std::getenv("WEFT_SCHEDULES");
     if (!schedules || !*schedules)
       return;
     absl::StatusOr<std::string> pins = readPins(schedules);
-    note(pins.ok() ? pinSchedules(*pins, schedules) : pins.status());
+    note("WEFT_SCHEDULES", pins.ok() ? pinSchedules(*pins, schedules) : pins.status());
   });
   return result;
 }

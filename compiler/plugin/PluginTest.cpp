@@ -2,7 +2,10 @@
 // examples/; kernels: //frontend/tests:custom_test.)
 #include "compiler/plugin/Plugin.h"
 
+#include <dlfcn.h>
+
 #include <cstdlib>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -23,7 +26,10 @@ std::string path(const std::string &name) {
 TEST(Plugin, BringsACollectiveLayerBesideAKernel) {
   std::string both = path("test_layer_and_kernel.so");
   setenv("WEFT_PLUGINS", both.c_str(), 1);
-  ASSERT_TRUE(loadPluginsFromEnvironment().ok());
+  setenv("WEFT_SCHEDULES", "/nowhere/pins.txt", 1);
+  absl::Status status = loadPluginsFromEnvironment();
+  EXPECT_EQ(status.message().find("WEFT_SCHEDULES: cannot read the schedules in '/nowhere/"), 0u)
+      << status;
   EXPECT_TRUE(runtime::find_custom_kernel("test.plus_one").ok());
   // By whatever way the library comes again, it registers nothing twice.
   EXPECT_TRUE(loadPlugin(both).ok());
@@ -55,6 +61,36 @@ TEST(Plugin, BringsACollectiveLayerBesideAKernel) {
   EXPECT_EQ(taken.message(), "the plugin " + path("test_layer.so") +
                                  ": the collective layer 'socket' is registered already, by this "
                                  "name");
+}
+
+TEST(Plugin, MayLoadOthersAndItselfWhileItIsLoaded) {
+  static const std::string file = path("test_calling_plugin.so");
+  void *library = dlopen(file.c_str(), RTLD_NOW);
+  ASSERT_NE(library, nullptr) << dlerror();
+  auto *whileLoading = static_cast<void (**)()>(dlsym(library, "test_while_loading"));
+  ASSERT_NE(whileLoading, nullptr) << dlerror();
+
+  // What it throws is an error that names it, and leaves it to be loaded again.
+  *whileLoading = [] {
+    throw std::runtime_error("out of luck");
+  };
+  absl::Status status = loadPlugin(file);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(status.message(), "the plugin " + file + " threw an exception: out of luck");
+
+  static int loads = 0;
+  static absl::Status itself, other;
+  *whileLoading = [] {
+    ++loads;
+    itself = loadPlugin(file);
+    other = loadPlugin("libm.so.6");
+  };
+  EXPECT_TRUE(loadPlugin(file).ok());
+  EXPECT_EQ(loads, 1);
+  EXPECT_TRUE(itself.ok()) << itself;
+  EXPECT_EQ(other.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(loadPlugin(file).ok());
+  EXPECT_EQ(loads, 1);
 }
 
 TEST(Plugin, WhatBringsNothingIsNone) {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "frontend/distributed/runner.h"
+#include "frontend/recorder/config_env.h"
 #include "frontend/recorder/exchange.h"
 #include "runtime/executor/device.h"
 #include "runtime/memory/system_allocator.h"
@@ -79,6 +80,7 @@ Group Group::split(int64_t color, int64_t key, const std::string &name, Location
 Group init(const JoinOptions &options, Location location) {
   if (thread_world.defined())
     return thread_world;
+  recorder::load_plugins(); // they may bring the layer
   std::lock_guard lock(process_mutex);
   if (process_world.defined())
     fail("init", ErrorKind::kState, "this process has joined its job already; world() is its group",

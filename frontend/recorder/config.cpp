@@ -51,7 +51,7 @@ void read_text(const char *name, std::string &value) {
 
 void load_plugins() {
   if (absl::Status status = compiler::loadPluginsFromEnvironment(); !status.ok())
-    std::cerr << "weft: WEFT_PLUGINS: " << status.message() << "\n";
+    std::cerr << "weft: " << status.message() << "\n";
 }
 
 Config config_from_environment() {
@@ -72,7 +72,6 @@ Config config_from_environment() {
   read_number("WEFT_BUDGET_BYTES", config.budget_bytes);
   read_text("WEFT_BACKEND", config.backend);
   read_text("WEFT_DEVICE", config.device);
-  load_plugins();
   if (auto device = runtime::find_device(config.device); !device.ok()) {
     std::cerr << "weft: WEFT_DEVICE is ignored: " << device.status().message() << "\n";
     config.device = Config().device;

@@ -135,7 +135,14 @@ std::vector<Tensor> call(const std::string &name, const std::vector<Tensor> &ope
 
 void load_plugin(const std::string &path, Location location) {
   recorder::Session session("load_plugin", location);
-  if (absl::Status status = compiler::loadPlugin(path); !status.ok())
+  absl::Status status;
+  {
+    // A plugin may call Weft while it is loaded; others may, too, which may load plugins.
+    recorder::Session::Outside outside;
+    recorder::RecorderMutex::Pause pause(recorder::recorder().mutex);
+    status = compiler::loadPlugin(path);
+  }
+  if (!status.ok())
     recorder::fail(ErrorKind::kValue, std::string(status.message()));
 }
 

@@ -29,6 +29,8 @@ constinit thread_local bool thread_grad_mode = true;
 constinit thread_local Trace *thread_trace = nullptr;
 
 Recorder &make_recorder() {
+  // Before, since plugins may use Weft while they are loaded: the recorder is made for them then.
+  load_plugins();
   // Never destroyed: tensors in static variables outlive main().
   static Recorder *recorder = [] {
     auto *made = new Recorder;
