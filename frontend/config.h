@@ -7,6 +7,7 @@
 #include <string>
 
 #include "weft/device.h"
+#include "weft/error.h"
 
 namespace weft {
 
@@ -66,7 +67,7 @@ struct Config {
 // The options now.
 Config config();
 // Takes effect for what is recorded and evaluated from now on. Errors: an unknown backend.
-void set_config(const Config &config);
+void set_config(const Config &config, Location location = Location::current());
 
 // Memory for all tensors and programs that are made on the device from now on; null for its default
 // allocator.

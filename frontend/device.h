@@ -36,14 +36,14 @@ public:
   bool operator==(const Device &) const = default;
 
 private:
-  friend Device device_at(int index);
+  friend Device device_at(int index, Location location);
   uint8_t index_ = 0;
 };
 
 // All devices of the process, cpu:0 first.
 std::vector<Device> devices();
 // The one of that index. Error kDevice: there are fewer.
-Device device_at(int index);
+Device device_at(int index, Location location = Location::current());
 // Where this thread's calls make what they make of no tensor: its innermost DeviceScope's, else
 // Config::device.
 Device current_device();

@@ -247,7 +247,7 @@ absl::Status run(const Options &options) {
     return status;
   State state(module->lookupSymbol<mlir::func::FuncOp>("main"));
   compiler::CompileReport report;
-  auto executable = (*backend)->compile(*module, options.compile, &report);
+  auto executable = compiler::compileBy(**backend, *module, options.compile, &report);
   if (!executable.ok())
     return absl::Status(executable.status().code(),
                         absl::string_view(std::string(executable.status().message()) +

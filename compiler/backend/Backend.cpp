@@ -41,6 +41,9 @@ absl::StatusOr<std::vector<std::string>> Backend::compileAheadOfTime(mlir::Modul
 }
 
 absl::Status registerBackend(llvm::StringRef name, BackendFactory factory) {
+  if (name.empty() || !factory)
+    return absl::InvalidArgumentError(
+        ("the backend '" + name + "' needs a name and a factory").str());
   std::lock_guard<std::mutex> lock(registry().mutex);
   auto [it, inserted] =
       registry().entries.try_emplace(name.str(), Entry{std::move(factory), nullptr});
@@ -61,7 +64,21 @@ absl::StatusOr<Backend *> findBackend(llvm::StringRef name) {
   }
   if (!it->second.backend)
     it->second.backend = it->second.factory();
+  if (!it->second.backend)
+    return absl::InternalError(("the factory of the backend '" + name + "' gave null").str());
   return it->second.backend.get();
+}
+
+absl::StatusOr<std::shared_ptr<runtime::Executable>> compileBy(Backend &backend,
+                                                               mlir::ModuleOp module,
+                                                               const CompileOptions &options,
+                                                               CompileReport *report) {
+  absl::StatusOr<std::shared_ptr<runtime::Executable>> executable =
+      backend.compile(module, options, report);
+  if (executable.ok() && !*executable)
+    return absl::InternalError(
+        ("the backend '" + backend.name() + "' gave a null executable and no error").str());
+  return executable;
 }
 
 std::vector<std::string> backendNames() {

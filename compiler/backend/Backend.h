@@ -56,10 +56,10 @@ public:
 
   // Compiles a slice module: a func.func @main of weft ops on static shapes; args may carry
   // weft.donatable and weft.stable. The module is consumed: what is left of it is unspecified.
-  // report may be null. Errors: InvalidArgument for a module that breaks these rules, Unimplemented
-  // for an op that the backend cannot run, with the op and its location named, Internal for a
-  // failed phase. The module's context serves later modules: what compile() registers with the
-  // context, such as a handler of diagnostics, is gone when compile() returns.
+  // report may be null, the executable not. Errors: InvalidArgument for a module that breaks these
+  // rules, Unimplemented for an op that the backend cannot run, with the op and its location named,
+  // Internal for a failed phase. The module's context serves later modules: what compile()
+  // registers with the context, such as a handler of diagnostics, is gone when compile() returns.
   virtual absl::StatusOr<std::shared_ptr<runtime::Executable>>
   compile(mlir::ModuleOp module, const CompileOptions &options, CompileReport *report) = 0;
 
@@ -96,10 +96,16 @@ public:
 // The registry. All functions may be called from any thread. A backend is made at its first use and
 // lives until the process ends.
 using BackendFactory = std::function<std::unique_ptr<Backend>()>;
-// AlreadyExists when the name is taken.
+// AlreadyExists when the name is taken, InvalidArgument without a name or a factory.
 absl::Status registerBackend(llvm::StringRef name, BackendFactory factory);
-// NotFound, with the known names, when there is none of that name.
+// NotFound, with the known names, when there is none of that name; Internal where its factory gave
+// null.
 absl::StatusOr<Backend *> findBackend(llvm::StringRef name);
+// backend.compile(), checked: Internal for a null executable.
+absl::StatusOr<std::shared_ptr<runtime::Executable>> compileBy(Backend &backend,
+                                                               mlir::ModuleOp module,
+                                                               const CompileOptions &options,
+                                                               CompileReport *report);
 std::vector<std::string> backendNames();
 
 // Registers when the program or a plugin is loaded: one static variable of it in a backend's

@@ -63,6 +63,29 @@ TEST(BackendRegistry, MakesABackendOnceForAllThreads) {
   EXPECT_TRUE(same);
 }
 
+TEST(BackendRegistry, NamesWhatIsMissing) {
+  EXPECT_EQ(registerBackend("", [] { return std::make_unique<NullBackend>(); }).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(registerBackend("without", nullptr).message(),
+            "the backend 'without' needs a name and a factory");
+  EXPECT_EQ(findBackend("without").status().code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(registerBackend("gives-null", [] { return std::unique_ptr<Backend>(); }).ok());
+  EXPECT_EQ(findBackend("gives-null").status().message(),
+            "the factory of the backend 'gives-null' gave null");
+}
+
+TEST(Backend, ThatGivesANullExecutableIsNamed) {
+  class GivesNull : public NullBackend {
+  public:
+    absl::StatusOr<std::shared_ptr<runtime::Executable>>
+    compile(mlir::ModuleOp, const CompileOptions &, CompileReport *) override {
+      return std::shared_ptr<runtime::Executable>();
+    }
+  } backend;
+  EXPECT_EQ(compileBy(backend, {}, {}, nullptr).status().message(),
+            "the backend 'null' gave a null executable and no error");
+}
+
 TEST(Backend, SaysWhenItCannotLoad) {
   NullBackend backend;
   EXPECT_EQ(backend.load({}).status().code(), absl::StatusCode::kUnimplemented);

@@ -80,7 +80,7 @@ compile_in(mlir::MLIRContext &context, const CompileRequest &request, compiler::
       return status;
   auto program = std::make_shared<CompiledProgram>();
   auto executable =
-      backend.compile(*module, compile_options(request.config), program->report.get());
+      compiler::compileBy(backend, *module, compile_options(request.config), program->report.get());
   if (!executable.ok())
     return absl::Status(executable.status().code(),
                         diagnostics.added(std::string(executable.status().message())));

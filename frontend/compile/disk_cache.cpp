@@ -208,7 +208,7 @@ DiskCache::Lookup DiskCache::load(const std::string &key) {
       llvm::StringRef places = rest.take_front(header.places_bytes),
                       blob = rest.drop_front(header.places_bytes);
       auto executable = backend_.load(llvm::ArrayRef<char>(blob.data(), blob.size()));
-      if (executable.ok()) {
+      if (executable.ok() && *executable) {
         lookup.program = std::make_shared<CompiledProgram>();
         lookup.program->executable = *std::move(executable);
         for (auto [i, figure] : llvm::enumerate(figures_of(*lookup.program->report)))

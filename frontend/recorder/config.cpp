@@ -87,8 +87,8 @@ Config config() {
   return recorder::recorder().config;
 }
 
-void set_config(const Config &config) {
-  recorder::Session session("set_config", Location::current());
+void set_config(const Config &config, Location location) {
+  recorder::Session session("set_config", location);
   if (auto backend = compiler::findBackend(config.backend); !backend.ok())
     recorder::fail(ErrorKind::kValue, std::string(backend.status().message()));
   recorder::check_backend(config.backend, 0);

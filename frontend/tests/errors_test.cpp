@@ -70,6 +70,34 @@ TEST(Errors, FunctionsOfFloatsOnly) {
   });
 }
 
+TEST(Errors, OptionsAndDevicesThatAreNone) {
+  auto with = [](auto change) {
+    return [change] {
+      Config changed = config();
+      change(changed);
+      set_config(changed);
+    };
+  };
+  expect_refused({
+      {"backend",
+       ErrorKind::kValue,
+       {"set_config: no backend named 'nowhere'", "cpu"},
+       with([](Config &c) { c.backend = "nowhere"; })},
+      {"bound",
+       ErrorKind::kValue,
+       {"set_config: bounds must be positive"},
+       with([](Config &c) { c.budget_ops = 0; })},
+      {"device",
+       ErrorKind::kDevice,
+       {"set_config: there is no device 'nowhere'"},
+       with([](Config &c) { c.device = "nowhere"; })},
+      {"index",
+       ErrorKind::kDevice,
+       {"there is no device of index 1000"},
+       [] { device_at(1000); }},
+  });
+}
+
 TEST(Errors, TensorsThatNoMachineHolds) {
   int64_t large = int64_t(1) << 40, more = int64_t(1) << 20;
   std::vector<std::string> parts = {"a tensor of shape [1099511627776, 1048576] takes "

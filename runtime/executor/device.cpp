@@ -17,10 +17,43 @@
 #include "runtime/threading/parallel_for.h"
 
 namespace weft::runtime {
+namespace {
+
+// In the place of one that a kind of devices did not give.
+class NoAllocator : public Allocator {
+public:
+  explicit NoAllocator(std::string device) : device_(std::move(device)) {}
+  absl::StatusOr<void *> allocate(int64_t, int64_t) override {
+    return absl::InternalError(absl::StrCat("DeviceKind::allocator gave null for ", device_));
+  }
+  void free(void *, int64_t) override {}
+  AllocatorStats stats() const override {
+    return {};
+  }
+
+private:
+  std::string device_;
+};
+
+std::shared_ptr<Allocator> allocator_of(const DeviceKind &kind, int number) {
+  if (std::shared_ptr<Allocator> given = kind.allocator(number))
+    return given;
+  return std::make_shared<NoAllocator>(absl::StrCat(kind.name, ":", number));
+}
+
+// The failure of a copy by a function of the kind's.
+absl::Status copied(const absl::Status &status, const char *direction, const std::string &device) {
+  if (status.ok())
+    return status;
+  return absl::Status(status.code(),
+                      absl::StrCat("copying ", direction, " ", device, ": ", status.message()));
+}
+
+} // namespace
 
 Device::Device(const DeviceKind &kind, int number, int index)
     : kind_(kind), number_(number), index_(index), name_(absl::StrCat(kind.name, ":", number)),
-      default_allocator_(kind.allocator(number)),
+      default_allocator_(allocator_of(kind, number)),
       executor_(Memory::create(default_allocator_), kind.threads, name_,
                 is_host_memory() ? Waiters::kRun : Waiters::kSleep) {}
 
@@ -38,7 +71,7 @@ absl::Status Device::write(void *device, const void *host, int64_t bytes) const 
   if (bytes == 0)
     return absl::OkStatus();
   if (!is_host_memory())
-    return kind_.to_device(number_, device, host, bytes);
+    return copied(kind_.to_device(number_, device, host, bytes), "to", name_);
   std::memcpy(device, host, static_cast<size_t>(bytes));
   return absl::OkStatus();
 }
@@ -47,7 +80,7 @@ absl::Status Device::read(void *host, const void *device, int64_t bytes) const {
   if (bytes == 0)
     return absl::OkStatus();
   if (!is_host_memory())
-    return kind_.to_host(number_, host, device, bytes);
+    return copied(kind_.to_host(number_, host, device, bytes), "from", name_);
   std::memcpy(host, device, static_cast<size_t>(bytes));
   return absl::OkStatus();
 }
@@ -150,6 +183,13 @@ public:
       return absl::InvalidArgumentError(
           "the kind of devices '" + kind.name +
           "' needs a name, an allocator, and both ways between the host and a device, or none");
+    if (kind.name.find(':') != std::string::npos)
+      return absl::InvalidArgumentError(
+          "the kind of devices '" + kind.name +
+          "' must have a name without ':', which stands before a device's number");
+    if (kind.count < 0)
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the kind of devices '", kind.name, "' has ", kind.count, " devices; 0 is the least"));
     std::lock_guard lock(mutex_);
     if (!names_.insert(kind.name).second)
       return absl::AlreadyExistsError("there is a kind of devices named '" + kind.name + "'");

@@ -25,7 +25,7 @@ struct DeviceKind {
   // Gives the count instead, where that takes time (a driver has to be asked): called once, when a
   // device of another name than those that are known is wanted, or all of them.
   std::function<int()> late_count;
-  // Where the memory of device `number` comes from.
+  // Where the memory of device `number` comes from; never null.
   std::function<std::shared_ptr<Allocator>(int number)> allocator;
   // Between the host's memory and that of device `number`. Null: the host reads and writes the
   // device's memory itself.
@@ -99,9 +99,9 @@ std::string device_name(int index);
 // The index of "cpu:1" or of "cuda", which is cuda:0. NotFound, with those that there are.
 absl::StatusOr<int> find_device(std::string_view name);
 // AlreadyExists where there is a kind of that name; InvalidArgument for one without a name or an
-// allocator, or with one of the two ways between the host and a device. There are kMostDevices in
-// all: ResourceExhausted beyond them, or fewer devices of a kind that registers before the first
-// look.
+// allocator, with one of the two ways between the host and a device, with ':' in its name, or with
+// a negative count. There are kMostDevices in all: ResourceExhausted beyond them, or fewer devices
+// of a kind that registers before the first look.
 absl::Status register_device_kind(DeviceKind kind);
 // Those that were made.
 std::vector<Device *> devices_in_use();

@@ -645,5 +645,47 @@ TEST(Device, TheUsersAllocatorSeesEveryByte) {
   EXPECT_EQ(device.executor().threads() >= 1, true);
 }
 
+TEST(Device, KindsThatCannotBeAreRefused) {
+  auto kind = [](const char *name, int count) {
+    DeviceKind kind;
+    kind.name = name;
+    kind.count = count;
+    kind.allocator = [](int) { return std::make_shared<SystemAllocator>(); };
+    return kind;
+  };
+  absl::Status colon = register_device_kind(kind("with:colon", 1));
+  EXPECT_EQ(colon.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(std::string(colon.message()).find("'with:colon' must have a name without ':'"),
+            std::string::npos)
+      << colon;
+  absl::Status negative = register_device_kind(kind("negative", -3));
+  EXPECT_EQ(negative.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(std::string(negative.message()).find("'negative' has -3 devices"), std::string::npos)
+      << negative;
+}
+
+TEST(Device, FailuresOfAKindNameTheDevice) {
+  DeviceKind kind;
+  kind.name = "broken";
+  kind.count = 1;
+  kind.allocator = [](int) { return std::shared_ptr<Allocator>(); };
+  kind.to_device = [](int, void *, const void *, int64_t) {
+    return absl::InternalError("out of luck");
+  };
+  kind.to_host = [](int, void *, const void *, int64_t) {
+    return absl::InternalError("out of luck");
+  };
+  ASSERT_TRUE(register_device_kind(kind).ok());
+  Device &broken = device(*find_device("broken"));
+  absl::Status memory = broken.memory()->allocate(64, "test").status();
+  EXPECT_EQ(memory.code(), absl::StatusCode::kInternal);
+  EXPECT_NE(std::string(memory.message()).find("DeviceKind::allocator gave null for broken:0"),
+            std::string::npos)
+      << memory;
+  int value = 0, other = 0;
+  EXPECT_EQ(broken.write(&value, &other, 4).message(), "copying to broken:0: out of luck");
+  EXPECT_EQ(broken.read(&value, &other, 4).message(), "copying from broken:0: out of luck");
+}
+
 } // namespace
 } // namespace weft::runtime

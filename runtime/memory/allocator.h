@@ -22,7 +22,8 @@ public:
   virtual ~Allocator() = default;
   // At least `bytes` bytes (0 gives a pointer that may be freed and not be read), at a multiple of
   // `alignment`, a power of 2. The contents are undefined. ResourceExhausted when there is none
-  // left; Memory (memory.h) adds to the message who asked and who holds the rest.
+  // left; Memory (memory.h) adds to the message who asked and who holds the rest, and takes an
+  // exception for a failure: std::bad_alloc is ResourceExhausted, any other Internal.
   virtual absl::StatusOr<void *> allocate(int64_t bytes, int64_t alignment) = 0;
   // `bytes` as it was given to allocate(); `pointer` may be null.
   virtual void free(void *pointer, int64_t bytes) = 0;

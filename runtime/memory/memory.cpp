@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <new>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/core/thrown.h"
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/prepared_store.h"
 
@@ -13,6 +15,17 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 constexpr size_t kHoldersNamed = 4; // in a message
+
+// A user's own allocator may throw.
+absl::StatusOr<void *> ask(Allocator &allocator, int64_t bytes) {
+  try {
+    return allocator.allocate(bytes, kAlignment);
+  } catch (const std::bad_alloc &) {
+    return absl::ResourceExhaustedError("the allocator threw std::bad_alloc");
+  } catch (...) {
+    return absl::InternalError("the allocator " + thrown_text());
+  }
+}
 
 } // namespace
 
@@ -34,12 +47,12 @@ std::shared_ptr<Memory> Memory::create(std::shared_ptr<Allocator> allocator) {
 }
 
 absl::StatusOr<std::shared_ptr<Buffer>> Memory::allocate(int64_t bytes, const char *purpose) {
-  absl::StatusOr<void *> data = allocator_->allocate(bytes, kAlignment);
+  absl::StatusOr<void *> data = ask(*allocator_, bytes);
   // Prepared results can be made again: they go before a request fails. More bytes than were asked
   // for may have to go, since freed blocks need not be contiguous.
   while (!data.ok() && absl::IsResourceExhausted(data.status()) &&
          PreparedStore::instance().release(*this, std::max<int64_t>(bytes, 1)) > 0)
-    data = allocator_->allocate(bytes, kAlignment);
+    data = ask(*allocator_, bytes);
   if (data.ok() && (*data == nullptr || reinterpret_cast<uintptr_t>(*data) % kAlignment != 0)) {
     // A user's own allocator may be wrong.
     if (*data != nullptr)

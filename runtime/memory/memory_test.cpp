@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <random>
 #include <string>
 #include <thread>
@@ -239,6 +240,30 @@ TEST(FormatBytes, PicksTheUnit) {
   EXPECT_EQ(format_bytes(1023), "1023 B");
   EXPECT_EQ(format_bytes(1536), "1.50 KiB");
   EXPECT_EQ(format_bytes(int64_t{3} << 30), "3.00 GiB");
+}
+
+TEST(Memory, ExceptionsOfTheUsersAllocatorAreFailures) {
+  class Throws : public SystemAllocator {
+  public:
+    explicit Throws(bool bad_alloc) : bad_alloc_(bad_alloc) {}
+    absl::StatusOr<void *> allocate(int64_t, int64_t) override {
+      if (bad_alloc_)
+        throw std::bad_alloc();
+      throw 3;
+    }
+
+  private:
+    bool bad_alloc_;
+  };
+  auto failure = [](bool bad_alloc) {
+    return Memory::create(std::make_shared<Throws>(bad_alloc))->allocate(64, "test").status();
+  };
+  EXPECT_EQ(failure(true).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(failure(false).code(), absl::StatusCode::kInternal);
+  EXPECT_NE(std::string(failure(false).message())
+                .find("the allocator threw an exception that is no std::exception"),
+            std::string::npos)
+      << failure(false);
 }
 
 } // namespace

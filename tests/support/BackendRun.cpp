@@ -69,7 +69,7 @@ compile(mlir::ModuleOp module, const Variant &variant, compiler::CompileReport *
     diagnostics += "\n  " + diagnostic.str();
     return mlir::success();
   });
-  auto executable = (*backend)->compile(*copy, variant.options, report);
+  auto executable = compiler::compileBy(**backend, *copy, variant.options, report);
   if (!executable.ok())
     return absl::Status(executable.status().code(),
                         std::string(executable.status().message()) + diagnostics);
