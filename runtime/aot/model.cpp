@@ -26,6 +26,12 @@ int32_t fail(const absl::Status &status) {
   return 1;
 }
 
+// What a function gives that was given no model: nothing, and the error.
+template <typename Result> Result without_model(const char *function, Result nothing) {
+  fail(absl::InvalidArgumentError(absl::StrCat(function, " was given no model")));
+  return nothing;
+}
+
 int32_t done(const absl::Status &status) {
   return status.ok() ? 0 : fail(status);
 }
@@ -232,7 +238,14 @@ int32_t weft_model_open(const weft_model_code *code, const weft_model_options *o
 }
 
 void weft_model_close(weft_model *model) {
-  if (model != nullptr)
+  if (model == nullptr)
+    return;
+  const weft_model *opened = model->shared->entries.front().get();
+  if (model != opened)
+    fail(absl::InvalidArgumentError(
+        absl::StrCat("weft_model_close was given the entry '", model->name, "' of the model '",
+                     model->shared->name, "'; close what weft_model_open() gave")));
+  else
     delete model->shared;
 }
 
@@ -253,27 +266,39 @@ weft_model *weft_model_entry(weft_model *model, const char *name) {
 }
 
 int32_t weft_model_entry_count(const weft_model *model) {
+  if (model == nullptr)
+    return without_model("weft_model_entry_count", 0);
   return static_cast<int32_t>(model->shared->entries.size());
 }
 const char *weft_model_entry_name(const weft_model *model, int32_t index) {
+  if (model == nullptr)
+    return without_model<const char *>("weft_model_entry_name", nullptr);
   return index < 0 || index >= weft_model_entry_count(model)
              ? nullptr
              : model->shared->entries[static_cast<size_t>(index)]->name.c_str();
 }
 
 int32_t weft_model_input_count(const weft_model *model) {
+  if (model == nullptr)
+    return without_model("weft_model_input_count", 0);
   return static_cast<int32_t>(model->input_infos.size());
 }
 int32_t weft_model_output_count(const weft_model *model) {
+  if (model == nullptr)
+    return without_model("weft_model_output_count", 0);
   return static_cast<int32_t>(model->output_infos.size());
 }
 
 const weft_tensor_info *weft_model_input(const weft_model *model, int32_t index) {
+  if (model == nullptr)
+    return without_model<const weft_tensor_info *>("weft_model_input", nullptr);
   return index < 0 || index >= weft_model_input_count(model)
              ? nullptr
              : &model->input_infos[static_cast<size_t>(index)];
 }
 const weft_tensor_info *weft_model_output(const weft_model *model, int32_t index) {
+  if (model == nullptr)
+    return without_model<const weft_tensor_info *>("weft_model_output", nullptr);
   return index < 0 || index >= weft_model_output_count(model)
              ? nullptr
              : &model->output_infos[static_cast<size_t>(index)];
@@ -303,9 +328,13 @@ int32_t weft_model_output_dims(weft_model *model, const int64_t *const *dims, in
 }
 
 int32_t weft_model_state_count(const weft_model *model) {
+  if (model == nullptr)
+    return without_model("weft_model_state_count", 0);
   return static_cast<int32_t>(model->shared->held.state().size());
 }
 const weft_tensor_info *weft_model_state(const weft_model *model, int32_t index) {
+  if (model == nullptr)
+    return without_model<const weft_tensor_info *>("weft_model_state", nullptr);
   const HeldTensors &held = model->shared->held;
   return index < 0 || index >= weft_model_state_count(model)
              ? nullptr

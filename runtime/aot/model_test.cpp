@@ -136,6 +136,29 @@ TEST(Model, ErrorsSayWhatIsWrong) {
   EXPECT_STREQ(weft_model_error(), "no library entry 'onednn.matmul' in this build");
 }
 
+TEST(Model, NullIsAnErrorEverywhere) {
+  auto expect_error = [](const char *function) {
+    EXPECT_EQ(weft_model_error(), std::string(function) + " was given no model");
+  };
+  EXPECT_EQ(weft_model_input_count(nullptr), 0);
+  expect_error("weft_model_input_count");
+  EXPECT_EQ(weft_model_output_count(nullptr), 0);
+  expect_error("weft_model_output_count");
+  EXPECT_EQ(weft_model_input(nullptr, 0), nullptr);
+  expect_error("weft_model_input");
+  EXPECT_EQ(weft_model_output(nullptr, 0), nullptr);
+  expect_error("weft_model_output");
+  EXPECT_EQ(weft_model_entry_count(nullptr), 0);
+  expect_error("weft_model_entry_count");
+  EXPECT_EQ(weft_model_entry_name(nullptr, 0), nullptr);
+  expect_error("weft_model_entry_name");
+  EXPECT_EQ(weft_model_state_count(nullptr), 0);
+  expect_error("weft_model_state_count");
+  EXPECT_EQ(weft_model_state(nullptr, 0), nullptr);
+  expect_error("weft_model_state");
+  weft_model_close(nullptr);
+}
+
 TEST(Model, OtherMinorVersionsWorkAndOtherMajorOnesDoNot) {
   std::string weights = write_weights("weights.safetensors", "w", {8, 8}, 0.5f);
   // Newer ones have larger structs.

@@ -207,6 +207,10 @@ TEST_F(ModelState, IsSharedByEntries) {
     EXPECT_EQ(y, wanted);
   };
   expect({1, 1});
+  weft_model_close(predict); // goes with the model, and not before
+  EXPECT_STREQ(weft_model_error(), "weft_model_close was given the entry 'predict' of the model "
+                                   "'counter'; close what weft_model_open() gave");
+  expect({1, 1});
   ASSERT_EQ(step(1), 0);
   expect({2, 11});
   EXPECT_EQ(weft_model_entry(model_, "test"), nullptr);

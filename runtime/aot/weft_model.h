@@ -140,11 +140,12 @@ typedef struct weft_model_options {
 typedef struct weft_model weft_model;
 
 // All functions that can fail return 0 or an error; weft_model_error() then says what went wrong,
-// in the calling thread. options may be NULL. Fails when a processor lacks what the kernels need,
+// in the calling thread. A NULL model has no inputs, outputs, entries or state, which is an error,
+// too. options may be NULL. Fails when a processor lacks what the kernels need,
 // or a weight is missing or of another shape.
 int32_t weft_model_open(const weft_model_code *code, const weft_model_options *options,
                         weft_model **model);
-// With all its entries.
+// With all its entries. NULL is no model; an entry of another name than the first is left as it is.
 void weft_model_close(weft_model *model);
 
 // Another entry of the same model, as a model whose inputs, outputs and run are that entry's; all
