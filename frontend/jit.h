@@ -31,7 +31,8 @@ struct CompileOptions {
   // "x86-64-v4,x86-64-v3": the model takes the first that its machine can run.
   std::string cpu = {};
   bool embed_weights = true;  // false: weights and state stand in OUTPUT.safetensors
-  std::string name = "model"; // prefix of the C functions
+  // Of the model in C, weft_model_NAME: an identifier. Empty: the output's name, made one.
+  std::string name = "model";
   // Bytes that a run may take beside its inputs and weights, outputs included; see
   // Config::memory_limit. 0: no limit; what costs next to nothing is computed again.
   int64_t memory_limit = 0;

@@ -57,7 +57,7 @@ struct AotOptions {
   CompileOptions compile;
   Emit emit = Emit::Executable;
   std::string output; // the file to write; "-" writes text to stdout
-  std::string name;   // of the model in C; empty: the output's name without folder and extension
+  std::string name;   // of the model in C, an identifier; empty: the output's name, made one
   std::vector<AotWeight> weights;
   // true: weights and first values of state go into the object. false: they go into
   // OUTPUT.safetensors, which weft_model_open() or --weights is given. Those without a value are

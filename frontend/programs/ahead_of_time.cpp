@@ -202,8 +202,14 @@ void compile(const std::vector<std::pair<std::string, Program>> &entries,
                     "; it must be a number of bytes, or 0 for no limit",
                 location);
   auto backend = compiler::findBackend(options.target);
-  if (!backend.ok())
-    throw Error(ErrorKind::kValue, "compile: " + std::string(backend.status().message()), location);
+  if (!backend.ok()) {
+    std::string message = "compile: " + std::string(backend.status().message());
+    // As weft-compile's --target spells both.
+    if (size_t colon = options.target.find(':'); colon != std::string::npos)
+      message += "; options.target is a backend alone, '" + options.target.substr(0, colon) +
+                 "', and options.cpu its processor, '" + options.target.substr(colon + 1) + "'";
+    throw Error(ErrorKind::kValue, message, location);
+  }
   Entries all(entries, location);
   mlir::DialectRegistry registry;
   (*backend)->registerDialects(registry);

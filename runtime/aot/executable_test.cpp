@@ -81,7 +81,8 @@ TEST_F(ExecutableTest, HelpListsShapesWithoutAnyFile) {
 
 TEST_F(ExecutableTest, RunsFilesByOrderNameAndTogether) {
   for (const std::string &inputs : {x + " " + idx, "--input " + x + " --input=" + idx,
-                                    "--input idx=" + idx + " --input x=" + x}) {
+                                    "--input idx=" + idx + " --input x=" + x,
+                                    "--input 1=" + idx + " --input 0=" + x}) {
     Result result =
         run(exe + " --weights " + weights + " --threads 2 --output " + y + " " + inputs);
     EXPECT_EQ(result.code, 0) << result.text;
@@ -126,6 +127,9 @@ TEST_F(ExecutableTest, BadInputGetsOneLineAndExitCode2) {
                                    "range; it must lie in [0, 4)"},
       {good + "--threads many", "'many'"},
       {good + "--bogus 1", "unknown option --bogus"},
+      {good + "--bogus", "unknown option --bogus"},
+      {good + "--threads", "--threads needs a value"},
+      {good + "--input 2=" + x, "no input '2'"},
       {"--weights " + x + " " + x + " " + idx, x},
   };
   for (const auto &[arguments, message] : cases) {

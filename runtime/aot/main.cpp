@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -48,6 +49,35 @@ absl::Status parse_number(const std::string &option, const std::string &value, i
 absl::StatusOr<Arguments> parse(int argc, char **argv) {
   constexpr int64_t kMostThreads = 1024, kMostSteps = 1'000'000'000;
   Arguments result;
+  int64_t threads = 0;
+  using Take = std::function<absl::Status(const std::string &value)>;
+  auto one = [](std::string &to) -> Take {
+    return [&to](const std::string &value) {
+      to = value;
+      return absl::OkStatus();
+    };
+  };
+  auto several = [](std::vector<std::string> &to) -> Take {
+    return [&to](const std::string &value) {
+      to.push_back(value);
+      return absl::OkStatus();
+    };
+  };
+  auto number = [](const char *option, int64_t most, int64_t &to) -> Take {
+    return [=, &to](const std::string &value) { return parse_number(option, value, most, to); };
+  };
+  const std::map<std::string, Take> options = {
+      {"--input", several(result.inputs)},
+      {"-i", several(result.inputs)},
+      {"--output", several(result.outputs)},
+      {"-o", several(result.outputs)},
+      {"--weights", one(result.weights)},
+      {"--entry", one(result.entry)},
+      {"--load", one(result.load)},
+      {"--save", one(result.save)},
+      {"--steps", number("--steps", kMostSteps, result.steps)},
+      {"--batch", number("--batch", kMostSteps, result.batch)},
+      {"--threads", number("--threads", kMostThreads, threads)}};
   for (int i = 1; i < argc; ++i) {
     std::string_view word = argv[i];
     if (word == "-h" || word == "--help") {
@@ -61,6 +91,10 @@ absl::StatusOr<Arguments> parse(int argc, char **argv) {
     // --name=value or --name value
     size_t equals = word.find('=');
     std::string option(word.substr(0, equals)), value;
+    auto known = options.find(option);
+    if (known == options.end())
+      return absl::InvalidArgumentError(
+          absl::StrCat("unknown option ", option, "; --help shows the options"));
     if (equals != word.npos)
       value = word.substr(equals + 1);
     else if (i + 1 < argc)
@@ -68,34 +102,10 @@ absl::StatusOr<Arguments> parse(int argc, char **argv) {
     else
       return absl::InvalidArgumentError(
           absl::StrCat(option, " needs a value; --help shows the options"));
-    absl::Status status;
-    int64_t threads = 0;
-    if (option == "--input" || option == "-i")
-      result.inputs.push_back(value);
-    else if (option == "--output" || option == "-o")
-      result.outputs.push_back(value);
-    else if (option == "--weights")
-      result.weights = value;
-    else if (option == "--entry")
-      result.entry = value;
-    else if (option == "--load")
-      result.load = value;
-    else if (option == "--save")
-      result.save = value;
-    else if (option == "--steps")
-      status = parse_number(option, value, kMostSteps, result.steps);
-    else if (option == "--batch")
-      status = parse_number(option, value, kMostSteps, result.batch);
-    else if (option == "--threads")
-      status = parse_number(option, value, kMostThreads, threads);
-    else
-      status = absl::InvalidArgumentError(
-          absl::StrCat("unknown option ", option, "; --help shows the options"));
-    if (!status.ok())
+    if (absl::Status status = known->second(value); !status.ok())
       return status;
-    if (threads > 0)
-      result.threads = static_cast<int>(threads);
   }
+  result.threads = static_cast<int>(threads);
   return result;
 }
 
@@ -175,8 +185,8 @@ absl::Status print_help(const weft_model_code &code, const char *self) {
   std::printf("Runs the model '%s', compiled by Weft.\n\n"
               "usage: %s [--input [NAME=]FILE]... [--output [NAME=]FILE]... [--steps N]%s%s%s%s "
               "[--threads N]\n\n"
-              "A FILE is x.npy, one tensor, or x.safetensors, tensors by name. Inputs and outputs "
-              "without a NAME are taken in order.\n"
+              "A FILE is x.npy, one tensor, or x.safetensors, tensors by name. A NAME is one of "
+              "those below, or its number. Inputs and outputs without a NAME are taken in order.\n"
               "Without --output, shapes and first elements are printed.%s\n"
               "An input with one leading dim more than listed holds a batch for each step: there "
               "are as many steps, or N, which begin with the first batch again. The outputs of "

@@ -21,14 +21,18 @@ std::string input_label(size_t i, const weft_tensor_info &info) {
                             : absl::StrCat("input ", i, " '", info.name, "'");
 }
 
+// By its name, or else by its number, as --help lists both; traced inputs have a number alone.
 size_t index_of(const std::string &label, const std::vector<weft_tensor_info> &infos) {
   for (size_t i = 0; i < infos.size(); ++i)
     if (label == infos[i].name)
       return i;
+  for (size_t i = 0; i < infos.size(); ++i)
+    if (label == std::to_string(i))
+      return i;
   return infos.size();
 }
 
-// NAME=FILE, where NAME is one of the tensors' or the whole is a FILE.
+// NAME=FILE, where NAME is one of the tensors' or its number, or the whole is a FILE.
 std::pair<std::string, std::string> split(const std::string &text,
                                           const std::vector<weft_tensor_info> &tensors) {
   size_t equals = text.find('=');

@@ -24,9 +24,9 @@ using Shape = std::vector<int64_t>;
 // rows, of which the last one has what is left.
 class Batches {
 public:
-  // files: "FILE" or "NAME=FILE", .npy or .safetensors. rows: of a batch; 0: arrays are not cut.
-  // Errors: an input that is missing, given twice or of another shape or range, or that has another
-  // number of batches than the input before.
+  // files: "FILE", "NAME=FILE" or "NUMBER=FILE", .npy or .safetensors. rows: of a batch; 0: arrays
+  // are not cut. Errors: an input that is missing, given twice or of another shape or range, or
+  // that has another number of batches than the input before.
   static absl::StatusOr<Batches> read(const std::vector<std::string> &files,
                                       const std::vector<weft_tensor_info> &inputs, int64_t rows);
 

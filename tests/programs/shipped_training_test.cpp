@@ -352,6 +352,14 @@ TEST_F(ShippedTraining, EntriesThatDoNotFitAreRefused) {
                 .message()
                 .find("there is no folder '" + folder_ + "/none'"),
             std::string::npos);
+  std::string target =
+      error_of([&] {
+        compile({{"a", adds(one, "w")}}, {.output = folder_ + "/a", .target = "cpu:x86-64-v3"});
+      }).message();
+  EXPECT_NE(target.find("options.target is a backend alone, 'cpu', and options.cpu its processor, "
+                        "'x86-64-v3'"),
+            std::string::npos)
+      << target;
   EXPECT_NE(message({}).find("no entry"), std::string::npos);
   EXPECT_NE(message({{"a", Program()}}).find("an empty program"), std::string::npos);
   auto reads = [&](const char *name) {
