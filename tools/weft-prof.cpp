@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -62,6 +63,8 @@ int main(int argc, char **argv) {
   app.add_flag("--no-roofline", no_roof, "measures nothing and says nothing of the roofline");
   CLI11_PARSE(app, argc, argv);
 
+  if (std::error_code ignored; std::filesystem::is_directory(file, ignored))
+    return fail(file, "is a folder; a trace is a file: WEFT_PROFILE=trace.json ./program");
   std::ifstream in(file, std::ios::binary);
   if (!in)
     return fail(file, std::string("cannot be read: ") + std::strerror(errno));

@@ -2,6 +2,7 @@
 // RUN: weft-prof %S/trace.json --by=line --top=1 --no-roofline | FileCheck %s --check-prefix=LINES
 // RUN: weft-prof %S/trace.json --peak-gbs=10 | FileCheck %s --check-prefix=MEASURED
 // RUN: not weft-prof %t.missing 2>&1 | FileCheck %s --check-prefix=MISSING
+// RUN: not weft-prof %S 2>&1 | FileCheck %s --check-prefix=FOLDER
 // RUN: not weft-prof %s 2>&1 | FileCheck %s --check-prefix=NO-TRACE
 // RUN: head -c 1000 %S/trace.json > %t.cut && not weft-prof %t.cut 2>&1 | FileCheck %s --check-prefix=CUT
 // RUN: not weft-prof %S/trace.json --by=colour 2>&1 | FileCheck %s --check-prefix=BY
@@ -16,6 +17,7 @@
 // LINES: and 3 more
 // MEASURED: roofline: {{[0-9.]+}} GFLOP/s (measured here on 2 threads), 10.0 GB/s (given)
 // MISSING: weft-prof: {{.*}}.missing cannot be read: No such file or directory
+// FOLDER: weft-prof: {{.*}} is a folder; a trace is a file
 // NO-TRACE: weft-prof: {{.*}} is no trace of Weft: it is not JSON at byte 1; WEFT_PROFILE=trace.json ./program writes one
 // CUT: is no trace of Weft: it is not JSON at byte {{[0-9]+}}
 // BY: --by
