@@ -54,6 +54,9 @@ private:
       return status;
     name_ = cIdentifier(options_.name.empty() ? llvm::sys::path::stem(options_.output)
                                               : llvm::StringRef(options_.name));
+    if (!options_.name.empty() && name_ != options_.name)
+      return absl::InvalidArgumentError("the model is named '" + options_.name +
+                                        "'; it must be a C identifier: its C code has the name");
     if (name_.empty())
       name_ = "model";
     if (options_.output.empty())
@@ -350,14 +353,17 @@ private:
     std::string header = beside("h");
     if (header == options_.output)
       header += ".h";
-    llvm::SmallVector<std::string> archives;
+    // As SystemLinker.cpp orders them.
+    llvm::SmallVector<std::string> parts;
+    for (const RuntimeLibrary &library : libraries_)
+      llvm::append_range(parts, library.files);
     if (options_.device)
-      archives.push_back(options_.device->archives.front());
-    for (const RuntimeLibrary &library : libraries_) {
-      llvm::append_range(archives, library.files);
-      llvm::append_range(archives, library.flags);
-    }
-    return write(header, modelHeader(model_, llvm::join(archives, ", ")));
+      parts.push_back(options_.device->archives.front());
+    parts.push_back("libweft_aot.a");
+    for (const RuntimeLibrary &library : libraries_)
+      llvm::append_range(parts, library.flags);
+    llvm::append_range(parts, llvm::ArrayRef<const char *>{"-lstdc++", "-lm"});
+    return write(header, modelHeader(model_, llvm::join(parts, " ")));
   }
 
   absl::Status writeWeights() {

@@ -203,6 +203,11 @@ int main(void) {
   printf("%.5f %.5f", y[3], sum);
   weft_model_close(model);
 })";
+  std::stringstream header;
+  header << std::ifstream(folder + "/net.h").rdbuf();
+  EXPECT_NE(header.str().find("is linked with, in this order: libweft_aot.a -lstdc++ -lm\n"),
+            std::string::npos)
+      << header.str();
   Command build = shell("clang-22 -I . -I " + folder + " " + folder + "/main.c " + folder +
                         "/net.o runtime/aot/libweft_aot.a -lstdc++ -lm -o " + folder + "/main");
   ASSERT_EQ(build.code, 0) << build.text;
@@ -535,6 +540,14 @@ TEST_F(AotTest, SaysWhatIsWrong) {
   AotOptions stdoutObject = options(Emit::Object, "a.o");
   stdoutObject.output = "-";
   EXPECT_NE(message(stdoutObject).find("stdout"), std::string::npos);
+  for (const char *name : {"a b", "1x", "_"}) {
+    AotOptions named = options(Emit::Object, "a.o");
+    named.name = name;
+    EXPECT_NE(message(named).find("the model is named '" + std::string(name) +
+                                  "'; it must be a C identifier"),
+              std::string::npos)
+        << message(named);
+  }
   AotOptions empty = options(Emit::Object, "a.o");
   empty.weights.clear();
   EXPECT_NE(message(empty, "func.func @other() { return }").find("@main"), std::string::npos);

@@ -43,8 +43,8 @@ struct ModelCode {
 // several models link together. InvalidArgument for a program that does not validate.
 absl::Status addModelCode(mlir::ModuleOp module, const ModelCode &code);
 
-// The C header of the model. archives: what it is linked with beside the runtime's.
-std::string modelHeader(const ModelCode &code, llvm::StringRef archives);
+// The C header of the model. linkedWith: archives and flags, in the linker's order.
+std::string modelHeader(const ModelCode &code, llvm::StringRef linkedWith);
 
 // "float32[2, 3]".
 std::string tensorText(DType dtype, llvm::ArrayRef<int64_t> dims);

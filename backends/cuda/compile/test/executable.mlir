@@ -26,7 +26,7 @@
 // HELP: Runs the model
 // PLAN: plan.library_call {{.*}}cublaslt.matmul
 // OBJECT: UND weft_cuda_make_executable
-// HEADER: Link with libweft_aot.a, libweft_cuda.a and the C++ library
+// HEADER: is linked with, in this order: libweft_cuda.a libweft_aot.a -lstdc++ -lm
 // LOG: load weft_
 // LOG: launch weft_
 // LOG: matmul 64 x 32 x 16, batch 1
