@@ -361,7 +361,7 @@ void Executor::run(std::unique_ptr<Item> item) {
                                      raw(item->outputs));
       });
   } else {
-    status = item->work(item->context);
+    status = ended([&] { return item->work(item->context); });
   }
   submitted_.fetch_add(1, std::memory_order_relaxed);
   std::shared_ptr<Event> event = std::move(item->event);
