@@ -174,7 +174,7 @@ absl::Status loadPlugin(const std::string &path) {
   absl::Status status;
   try {
     status = load(path.find('/') == std::string::npos && llvm::sys::fs::exists(path) ? "./" + path
-                                                                                      : path);
+                                                                                     : path);
   } catch (...) {
     status = absl::FailedPreconditionError("the plugin " + path + " " + runtime::thrown_text());
   }
@@ -194,8 +194,7 @@ absl::Status loadPluginsFromEnvironment() {
   std::call_once(once, [&] {
     auto note = [&](llvm::StringRef variable, const absl::Status &status) {
       if (result.ok() && !status.ok())
-        result = absl::Status(status.code(),
-                              variable.str() + ": " + std::string(status.message()));
+        result = absl::Status(status.code(), variable.str() + ": " + std::string(status.message()));
     };
     const char *text = std::getenv("WEFT_PLUGINS");
     llvm::SmallVector<llvm::StringRef> paths;

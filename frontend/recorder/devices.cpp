@@ -83,8 +83,9 @@ Device device_at(int index, Location location) {
   recorder::load_plugins();
   int count = runtime::device_count();
   if (index < 0 || index >= count)
-    throw Error(ErrorKind::kDevice, "there is no device of index " + std::to_string(index) +
-                                        "; there are " + std::to_string(count),
+    throw Error(ErrorKind::kDevice,
+                "there is no device of index " + std::to_string(index) + "; there are " +
+                    std::to_string(count),
                 CallerScope::resolve(location));
   Device device;
   device.index_ = static_cast<uint8_t>(index);

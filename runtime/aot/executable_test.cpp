@@ -80,9 +80,9 @@ TEST_F(ExecutableTest, HelpListsShapesWithoutAnyFile) {
 }
 
 TEST_F(ExecutableTest, RunsFilesByOrderNameAndTogether) {
-  for (const std::string &inputs : {x + " " + idx, "--input " + x + " --input=" + idx,
-                                    "--input idx=" + idx + " --input x=" + x,
-                                    "--input 1=" + idx + " --input 0=" + x}) {
+  for (const std::string &inputs :
+       {x + " " + idx, "--input " + x + " --input=" + idx, "--input idx=" + idx + " --input x=" + x,
+        "--input 1=" + idx + " --input 0=" + x}) {
     Result result =
         run(exe + " --weights " + weights + " --threads 2 --output " + y + " " + inputs);
     EXPECT_EQ(result.code, 0) << result.text;

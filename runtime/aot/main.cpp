@@ -64,7 +64,9 @@ absl::StatusOr<Arguments> parse(int argc, char **argv) {
     };
   };
   auto number = [](const char *option, int64_t most, int64_t &to) -> Take {
-    return [=, &to](const std::string &value) { return parse_number(option, value, most, to); };
+    return [=, &to](const std::string &value) {
+      return parse_number(option, value, most, to);
+    };
   };
   const std::map<std::string, Take> options = {
       {"--input", several(result.inputs)},

@@ -12,8 +12,8 @@ absl::Status wrong_type(std::string_view key, const char *type) {
 
 } // namespace
 
-absl::StatusOr<std::unique_ptr<LibraryCallState>>
-init_state(const LibraryEntry &entry, const LibraryCall &call, int threads) {
+absl::StatusOr<std::unique_ptr<LibraryCallState>> init_state(const LibraryEntry &entry,
+                                                             const LibraryCall &call, int threads) {
   absl::StatusOr<std::unique_ptr<LibraryCallState>> state = entry.init(call, threads);
   if (!state.ok())
     return state;

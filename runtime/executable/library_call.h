@@ -47,8 +47,8 @@ class LibraryEntry {
 public:
   virtual ~LibraryEntry() = default;
   virtual std::string_view name() const = 0;
-  // A state, never null. InvalidArgument for operands or a config that do not fit the entry, Unimplemented for what it
-  // does not do; the message says which.
+  // A state, never null. InvalidArgument for operands or a config that do not fit the entry,
+  // Unimplemented for what it does not do; the message says which.
   virtual absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call,
                                                                  int threads) const = 0;
   // Operations of one call, for profiles: 2 m n k of a product. 0 if not known.
@@ -63,10 +63,10 @@ public:
   }
 };
 
-// What entry.init() gives, checked. Internal for a state that is null, or that asks for less than no
-// scratch.
-absl::StatusOr<std::unique_ptr<LibraryCallState>>
-init_state(const LibraryEntry &entry, const LibraryCall &call, int threads);
+// What entry.init() gives, checked. Internal for a state that is null, or that asks for less than
+// no scratch.
+absl::StatusOr<std::unique_ptr<LibraryCallState>> init_state(const LibraryEntry &entry,
+                                                             const LibraryCall &call, int threads);
 
 // The entry of that name, or null.
 using LibraryResolver = std::function<const LibraryEntry *(std::string_view name)>;

@@ -204,8 +204,7 @@ TEST(ProgramExecutable, StatesThatCannotBeAreRefused) {
                        "an error");
   run.entry.gives_null = false;
   run.entry.scratch = -5;
-  EXPECT_EQ(failure(),
-            "train.cpp:5: test.scale: scratch_bytes() gave -5; it must not be negative");
+  EXPECT_EQ(failure(), "train.cpp:5: test.scale: scratch_bytes() gave -5; it must not be negative");
 }
 
 TEST(ProgramExecutable, EveryByteComesFromTheAllocator) {

@@ -29,9 +29,8 @@ absl::Status moved_to(const absl::Status &failure, std::string_view location) {
 }
 
 absl::Status with_entry(const absl::Status &failure, std::string_view entry) {
-  absl::Status result(
-      failure.code(),
-      absl::StrCat(absl::string_view(entry.data(), entry.size()), ": ", failure.message()));
+  absl::Status result(failure.code(), absl::StrCat(absl::string_view(entry.data(), entry.size()),
+                                                   ": ", failure.message()));
   failure.ForEachPayload(
       [&](absl::string_view type, const absl::Cord &payload) { result.SetPayload(type, payload); });
   return result;

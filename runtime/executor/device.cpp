@@ -188,8 +188,8 @@ public:
           "the kind of devices '" + kind.name +
           "' must have a name without ':', which stands before a device's number");
     if (kind.count < 0)
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the kind of devices '", kind.name, "' has ", kind.count, " devices; 0 is the least"));
+      return absl::InvalidArgumentError(absl::StrCat("the kind of devices '", kind.name, "' has ",
+                                                     kind.count, " devices; 0 is the least"));
     std::lock_guard lock(mutex_);
     if (!names_.insert(kind.name).second)
       return absl::AlreadyExistsError("there is a kind of devices named '" + kind.name + "'");

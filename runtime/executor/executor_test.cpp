@@ -650,7 +650,9 @@ TEST(Device, KindsThatCannotBeAreRefused) {
     DeviceKind kind;
     kind.name = name;
     kind.count = count;
-    kind.allocator = [](int) { return std::make_shared<SystemAllocator>(); };
+    kind.allocator = [](int) {
+      return std::make_shared<SystemAllocator>();
+    };
     return kind;
   };
   absl::Status colon = register_device_kind(kind("with:colon", 1));
@@ -668,7 +670,9 @@ TEST(Device, FailuresOfAKindNameTheDevice) {
   DeviceKind kind;
   kind.name = "broken";
   kind.count = 1;
-  kind.allocator = [](int) { return std::shared_ptr<Allocator>(); };
+  kind.allocator = [](int) {
+    return std::shared_ptr<Allocator>();
+  };
   kind.to_device = [](int, void *, const void *, int64_t) {
     return absl::InternalError("out of luck");
   };
