@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds an extension against an installed Weft, with clang++ alone, and runs it. Also: how to build
 # them by hand.
-# Usage: test.sh pass|kernel_pass|fusion_rule|gemm|planner|replaced_op|op|kernel|twice|distributed|allocator TREE FOLDER_OF_SOURCES WRITE_FLAGS
+# Usage: test.sh pass|kernel_pass|fusion_rule|gemm|planner|replaced_op|op|rules|kernel|twice|distributed|allocator TREE FOLDER_OF_SOURCES WRITE_FLAGS
 #   TREE: what tools/install.sh installs, as //tools/install:tree makes it
 set -euo pipefail
 name=$1 tree=$(realpath "$2") sources=$(realpath "$3") write_flags=$(realpath "$4")
@@ -23,6 +23,17 @@ expect() { grep -qF -- "$1" <<<"$2" || fail "expected '$1' in: $2"; }
 ones() {
   printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': ($2), }" >"$1"
   for ((i = 0; i < $3; ++i)); do printf '\x00\x00\x80\x3f'; done >>"$1"
+}
+
+# make_ops: mine_dialect.{h,cpp}.inc and mine_ops.{h,cpp}.inc of mine.td.
+make_ops() {
+  for what in dialect:decls:h dialect:defs:cpp op:decls:h op:defs:cpp; do
+    IFS=: read -r kind form end <<<"$what"
+    only=-dialect=mine
+    [[ $kind == op ]] && only=--op-include-regex='^mine\.'
+    /usr/lib/llvm-22/bin/mlir-tblgen -gen-$kind-$form "$only" -I prefix/include/weft -I /usr/lib/llvm-22/include \
+      "$sources/mine.td" -o "mine_${kind/op/ops}.$end.inc"
+  done
 }
 
 for file in "$sources"/*; do
@@ -145,14 +156,7 @@ replaced_op)
   done
   ;;
 op)
-  include=prefix/include/weft
-  for what in dialect:decls:h dialect:defs:cpp op:decls:h op:defs:cpp; do
-    IFS=: read -r kind form end <<<"$what"
-    only=-dialect=mine
-    [[ $kind == op ]] && only=--op-include-regex='^mine\.'
-    /usr/lib/llvm-22/bin/mlir-tblgen -gen-$kind-$form "$only" -I $include -I /usr/lib/llvm-22/include "$sources/mine.td" \
-      -o "mine_${kind/op/ops}.$end.inc"
-  done
+  make_ops
   clang++-22 -O1 -I. "$sources/plugin.cpp" $(plugin) -o mine.so
   clang++-22 "$sources/program.cpp" $(weft) -o program
   for backend in cpu reference; do WEFT_BACKEND=$backend ./program ./mine.so || fail "the program failed on $backend"; done
@@ -167,6 +171,17 @@ END
   # Compiled ahead of time, it is code like any other.
   WEFT_PLUGINS=./mine.so prefix/bin/weft-compile model.mlir --emit=exe -o model
   ./model --help >/dev/null
+  ;;
+rules)
+  make_ops
+  clang++-22 -O1 -I. "$sources/plugin.cpp" "$sources/rules.cpp" $(plugin) -o mine.so
+  clang++-22 "$sources/program.cpp" $(weft) -o program
+  out=$(./program ./mine.so) || fail "$out"
+  expect "[[3., 2., 1.]] 5.0010" "$out"
+  statements=$(prefix/bin/weft-opt --weft-plugin=./mine.so --weft-print-statements "$sources/model.mlir" 2>&1)
+  expect "(a -b+4) -> (a b)" "$statements"
+  expect "(a b) -> (a), b reduced" "$statements"
+  expect "mine.mirror" "$(prefix/bin/weft-opt --weft-plugin=./mine.so --weft-phase=..fuse "$sources/model.mlir")"
   ;;
 kernel)
   clang-22 -std=c11 -Wall -O2 -shared -fPIC -Iprefix/include/weft "$sources/sort.c" -o sort.so

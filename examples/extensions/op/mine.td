@@ -15,6 +15,7 @@ def Mine_SquashOp : Weft_UnaryOp<"squash", Weft_FloatTensor, Inline<[{
     return ::mlir::success();
   }]>> {
   let opDialect = Mine_Dialect;
+  let cppNamespace = "::mine"; // or the class is weft::ir::SquashOp, beside those of Weft
   let tests = Tests<[AnyDomain], 2>;
   let summary = "x / (1 + |x|)";
   let reference = "return T(double(x) / (1 + std::abs(double(x))));";

@@ -1,0 +1,10 @@
+// The classes that mlir-tblgen makes of mine.td (test.sh).
+#pragma once
+
+#include "dialects/weft/ir/Folding.h"
+#include "dialects/weft/ir/LowerToLinalg.h"
+#include "dialects/weft/ir/Weft.h"
+
+#include "mine_dialect.h.inc"
+#define GET_OP_CLASSES
+#include "mine_ops.h.inc"
