@@ -7,7 +7,7 @@
 //
 // A kernel's name is what follows its number in dumps and explain, here with the types of its
 // operands and results: "mul_reduce_sum(64x5000xf32, 5000xf32) -> 64xf32". A pattern is a glob (*,
-// ?, [ab]) of the name alone or of all of it. docs/schedules.md lists the choices. A pin that a
+// ?, [ab]) of the name alone or of all of it. docs/choices.md lists the choices. A pin that a
 // kernel cannot have is not taken, and explain says why.
 #pragma once
 
@@ -38,8 +38,9 @@ mlir::DictionaryAttr choicesOf(llvm::StringRef text, mlir::MLIRContext *context)
 // Adds to the fusion's weft.schedule what the pins have for it.
 void pinChoices(ir::FusionOp fusion, llvm::ArrayRef<SchedulePin> pins);
 
-// Pins for all compilations that begin after it, in this process; they enter the keys of caches.
-// Any thread may call it.
+// Pins for all compilations that begin after it, in this process, beside those of earlier calls;
+// they enter the keys of caches. Nothing takes them back but clearRegisteredPasses() (PassHooks.h),
+// which forgets every registered pass. InvalidArgument as parsePins. Any thread may call it.
 absl::Status pinSchedules(llvm::StringRef text, llvm::StringRef origin = "pinSchedules");
 
 } // namespace weft::compiler

@@ -23,8 +23,8 @@ PLACEHOLDERS = {
     "name_test.cpp", "NameTest.cpp", "my_pass.so", "my_pass.cpp", "toy.so", "mine.so",
     "bazel-bin/FOLDER/NAME_test", "mine.softsign", "Mine_Dialect",
 }
-# What examples and benchmarks make.
-OUTPUTS = ("digits_out/", ".venv-peers/", "./generate", "char_gpt.h", "vocabulary.h", "build.sh")
+# What examples, benchmarks and dumps make.
+OUTPUTS = ("dump/", "digits_out/", ".venv-peers/", "./generate", "char_gpt.h", "vocabulary.h", "build.sh")
 # Names that others own: commands of the machine, PyTorch's functions, styles of names.
 FOREIGN = {
     "clang-format-22", "apt-get", "qemu-user", "x86-64", "CamelCase", "snake_case", "kCamelCase",
@@ -256,13 +256,22 @@ class Page:
             self.complain(number, f"there is no {path}")
 
 
+def missing_variables(tree, page):
+    """The variables that code reads and that no row of a table of the page begins with."""
+    cells = re.findall(r"^\|([^|]*)\|", page, re.M)
+    return tree.variables - set(re.findall(r"`(WEFT_\w+)", " ".join(cells)))
+
+
 def check_contents(tree, pages):
-    """docs/README.md names every page; the compiler's chapter every phase."""
+    """docs/README.md names every page; the compiler's chapter every phase, that of variables every
+    variable."""
     contents = tree.read("docs/README.md")
     for page in pages:
         name = os.path.basename(page)
         if page.startswith("docs/") and name != "README.md" and f"({name})" not in contents:
             yield f"docs/README.md: {page} is not in the table of contents"
+    for name in sorted(missing_variables(tree, tree.read("docs/environment.md"))):
+        yield f"docs/environment.md: {name} is read, and has no row there"
     rows = re.findall(r"^\| `(\w+)` \|", tree.read("docs/compiler.md"), re.M)
     if rows[: len(tree.phases)] != tree.phases:
         yield f"docs/compiler.md: the table of phases is {rows}, not {tree.phases}"
@@ -291,6 +300,9 @@ def main():
         page.check()
         if len(page.complaints) != 1:
             sys.exit(f"docs_test.py must complain once of {wrong!r}; it says {page.complaints}")
+
+    if missing_variables(tree, "`WEFT_EAGER`\n| variable |\n|---|\n") != tree.variables:
+        sys.exit("docs_test.py must miss each variable in a page that has no row of it")
 
     pages = sorted(f for f in tree.files
                    if re.fullmatch(r"docs/[\w.-]+\.md|CONTRIBUTING\.md|(.*/)?README\.md", f)

@@ -35,7 +35,7 @@ Version: 0.1
 Cflags: -std=c++20 -fPIC -fno-exceptions -I\${prefix}/include/weft -isystem \${llvm}/include
 Libs: -shared
 END
-# A program that uses the compiler's C++ API itself.
+# A program that uses the compiler's C++ API itself, whose functions return statuses of Abseil's.
 cat > "$prefix/lib/pkgconfig/weft-compiler.pc" <<END
 prefix=$prefix
 llvm=/usr/lib/llvm-22
@@ -45,5 +45,5 @@ Description: Weft with its compiler's C++ API
 Version: 0.1
 Requires: weft
 Cflags: -isystem \${llvm}/include
-Libs: -L\${llvm}/lib -Wl,-rpath,\${llvm}/lib -lMLIR -lLLVM-22
+Libs: -L\${llvm}/lib -Wl,-rpath,\${llvm}/lib -lMLIR -lLLVM-22 -labsl_status -labsl_statusor -labsl_strings
 END

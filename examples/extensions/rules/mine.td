@@ -14,7 +14,6 @@ class Mine_Op<string mnemonic, OpKind kind, Rule derivative, Rule evaluation, Ru
     : Weft_Op<mnemonic, kind, derivative, evaluation, decomposition, lowering, statement, traits> {
   let opDialect = Mine_Dialect;
   let cppNamespace = "::mine";
-  let frontend = Internal; // weft::call_op records it
 }
 
 // An op that moves elements. Its lowering is its statement.
@@ -22,7 +21,6 @@ def Mine_MirrorOp : Mine_Op<"mirror", MovementKind, /*derivative=*/InFile, /*eva
     /*decomposition=*/NotApplicable<"a primitive">,
     /*lowering=*/Inline<"return ::weft::ir::lowerMovement(b, *this, operands);">,
     /*statement=*/InFile, [Pure, SameOperandsAndResultType]> {
-  let tests = ExactTests;
   let summary = "the elements of each row, the last first";
   let hasVerifier = 1;
   let arguments = (ins Weft_Tensor:$input);
@@ -35,7 +33,6 @@ def Mine_MirrorOp : Mine_Op<"mirror", MovementKind, /*derivative=*/InFile, /*eva
 def Mine_RowNormOp : Mine_Op<"row_norm", CompositeKind, /*derivative=*/InFile,
     /*evaluation=*/InFile, /*decomposition=*/InFile, /*lowering=*/ByDecomposition,
     /*statement=*/InFile, [Pure, Infer]> {
-  let tests = BoundTests;
   let summary = "the root of the sum of each row's squares, plus eps";
   let arguments = (ins Weft_FloatTensor:$input, F64Attr:$eps);
   let results = (outs Weft_FloatTensor:$result);
