@@ -34,8 +34,8 @@ struct CustomOptions {
 // Calls a registered kernel as an op, weft.custom: recorded, compiled, evaluated by the reference
 // backend and differentiated like any other, where the kernel names a derivative. Shapes and dtypes
 // of the results are what its shape rule says. Errors: kValue where no such kernel is registered,
-// kShape with what the shape rule says. A program that calls one does not compile ahead of time:
-// the kernel is a function of this process.
+// kShape with what the shape rule says. A program that calls one compiles ahead of time with the
+// object that defines weft_kernel_plugin (CompileOptions::link).
 std::vector<Tensor> custom(const std::string &kernel, const std::vector<Tensor> &inputs,
                            const CustomOptions &options = {},
                            Location location = Location::current());
