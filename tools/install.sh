@@ -4,9 +4,9 @@
 #   PREFIX/include/weft   headers: weft/weft.h for programs; compiler/, dialects/, runtime/
 #                         (generated files and op records included) for extensions
 #   PREFIX/lib            libweft.so; libweft_distributed.so, for programs of several ranks; weft/:
-#                         what models compiled ahead of time are linked with; pkgconfig/: weft.pc,
-#                         weft-distributed.pc, weft-plugin.pc
-#   PREFIX/bin            weft-opt, weft-run, weft-compile, which load plugins; weft-models
+#                         what models compiled ahead of time are linked with; pkgconfig/: weft,
+#                         weft-distributed, weft-plugin, weft-compiler (docs/installed.md)
+#   PREFIX/bin            weft-opt, weft-run, weft-compile, weft-models, weft-prof
 # --sealed: libweft.so has LLVM inside and hidden: for programs that embed Weft beside another LLVM.
 #           It takes plugins of C kernels only; there are no tools, no headers of the compiler and no
 #           libweft_distributed.so beside it.
