@@ -136,7 +136,7 @@ void replace_op(const std::string &op, OpReplacement replacement, Location locat
   if (!is_known(op)) {
     Session session("replace_op", location);
     fail(ErrorKind::kValue,
-         "there is no op named '" + op + "' (docs/ir.md lists weft's; a plugin brings its own)");
+         "there is no op named '" + op + "' (docs/ops.md lists weft's; a plugin brings its own)");
   }
   auto kept = replacement ? std::make_shared<const OpReplacement>(std::move(replacement)) : nullptr;
   Recorder *made = the_recorder.load(std::memory_order_acquire);
