@@ -85,6 +85,30 @@ static bool isBelowMaximum(mlir::Operation *op) {
          mlir::cast<mlir::RankedTensorType>(kept->getResult(0).getType()).getShape();
 }
 
+// What schedules read of lowerings, which the rule of an op of another dialect may not give.
+static mlir::LogicalResult checkLowered(ir::WeftOp op, llvm::ArrayRef<Value> values) {
+  if (values.size() != op->getNumResults())
+    return op->emitOpError("is at fault in its rule: its lowering gives ")
+           << values.size() << " values for " << op->getNumResults() << " results";
+  for (auto [result, value] : llvm::zip(op->getResults(), values)) {
+    auto type = mlir::cast<mlir::RankedTensorType>(result.getType());
+    auto given = value ? mlir::dyn_cast<mlir::RankedTensorType>(value.getType())
+                       : mlir::RankedTensorType();
+    if (!given || given.getShape() != type.getShape() ||
+        given.getElementType() != type.getElementType())
+      return op->emitOpError("is at fault in its rule: its lowering gives ")
+             << (given ? ir::spell(given) : "no tensor") << " for a result of "
+             << ir::spell(type);
+    auto generic = value.getDefiningOp<mlir::linalg::GenericOp>();
+    if (op.kind() == ir::Kind::Reduction &&
+        !(generic && generic.getNumDpsInits() == 1 &&
+          generic.getDpsInits()[0].getDefiningOp<mlir::arith::ConstantOp>()))
+      return op->emitOpError("is at fault in its rule: a reduction's lowering is "
+                             "ir::reductionGeneric, a linalg.generic that starts from a constant");
+  }
+  return mlir::success();
+}
+
 // The fusion as a function on tensors. `lowered` gets the tensor of each value of the body.
 static mlir::LogicalResult lowerToLinalg(KernelBuilder &kernel) {
   mlir::OpBuilder b(kernel.module.getContext());
@@ -117,7 +141,11 @@ static mlir::LogicalResult lowerToLinalg(KernelBuilder &kernel) {
     auto values = weft.lowerToLinalg(b, operands);
     if (mlir::failed(values))
       return op.emitOpError("has no lowering to linalg: ")
-             << weft.missingRule(ir::RuleKind::Lowering);
+             << (weft.missingRule(ir::RuleKind::Lowering).empty()
+                     ? "its rule failed"
+                     : weft.missingRule(ir::RuleKind::Lowering));
+    if (!ir::isOwn(&op) && mlir::failed(checkLowered(weft, *values)))
+      return mlir::failure();
     for (auto [result, value] : llvm::zip(op.getResults(), *values))
       kernel.lowered[result] = value;
     if (mlir::isa<ir::ExpOp>(op) && isBelowMaximum(op.getOperand(0).getDefiningOp()))

@@ -41,7 +41,9 @@ static llvm::StringRef whyNot(Operation *op) {
       kind == ir::Kind::Reduction || mlir::isa<ir::RandomUniformOp>(op))
     return {};
   if (kind == ir::Kind::Gather) {
-    auto statement = weft.statement();
+    auto statement = ir::statementOf(op);
+    if (!statement)
+      return "it does not say where it reads its operands";
     int64_t dim = named(op->getOperand(0));
     bool isChosen = dim >= 0 && llvm::any_of(statement->operands[0][dim].terms, [&](auto term) {
                       return statement->dims[term.dim].purpose == ir::Purpose::Chosen;

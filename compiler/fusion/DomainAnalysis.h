@@ -30,9 +30,9 @@ Atoms flat(const DimLayout &layout);
 inline bool isReduce(mlir::Operation *op) {
   return mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Reduction;
 }
-// Of any op of that kind: they share one class of records.
+// Of any op of that kind: the verifier asks it of all (ir::verifyKind).
 inline llvm::ArrayRef<int64_t> reducedDims(mlir::Operation *op) {
-  return mlir::cast<mlir::DenseI64ArrayAttr>(*op->getInherentAttr("dims")).asArrayRef();
+  return op->getAttrOfType<mlir::DenseI64ArrayAttr>("dims").asArrayRef();
 }
 
 struct DomainAnalysis {

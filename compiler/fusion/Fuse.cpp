@@ -430,6 +430,8 @@ private:
       return "none";
     case Refusal::NotFusible:
       return "not-fusible";
+    case Refusal::NoSchedule:
+      return "no-schedule";
     case Refusal::Alone:
       return "schedule-of-its-own";
     case Refusal::DynamicShape:
@@ -505,6 +507,12 @@ public:
     if (!main)
       return signalPassFailure();
     mlir::Block &block = main.getBody().front();
+    // What nothing claimed and nothing decomposed is left to kernels.
+    for (mlir::Operation &op : block.without_terminator())
+      if (lacksSchedule(&op)) {
+        op.emitOpError("has no kernel: ") << refusalText(Refusal::NoSchedule);
+        return signalPassFailure();
+      }
     splitWideConcats(block);
     fillResults(block);
     FusionGroups groups;

@@ -17,6 +17,9 @@ llvm::StringRef refusalText(Refusal refusal) {
     return "";
   case Refusal::NotFusible:
     return "the op has no lowering to a kernel";
+  case Refusal::NoSchedule:
+    return "kernels of contractions, scans and scatters are written for Weft's own ops; give the "
+           "op's record a decomposition in place of its lowering, or a provider that claims it";
   case Refusal::Alone:
     return "the op has a schedule of its own";
   case Refusal::DynamicShape:
@@ -66,6 +69,10 @@ static bool isAlone(Operation *op) {
   return kind == Kind::Contraction || kind == Kind::Scatter || kind == Kind::Scan;
 }
 
+bool lacksSchedule(Operation *op) {
+  return !ir::isOwn(op) && mlir::isa<ir::WeftOp>(op) && isAlone(op);
+}
+
 Refusal FusionDomain::fusible(Operation *op) {
   auto weft = mlir::dyn_cast<ir::WeftOp>(op);
   if (!weft)
@@ -75,6 +82,8 @@ Refusal FusionDomain::fusible(Operation *op) {
   if (!ir::isAttention(op) &&
       (weft.kind() == Kind::Composite || !weft.missingRule(ir::RuleKind::Lowering).empty()))
     return Refusal::NotFusible;
+  if (lacksSchedule(op))
+    return Refusal::NoSchedule;
   auto isStatic = [](mlir::Type type) {
     auto tensor = mlir::dyn_cast<RankedTensorType>(type);
     return tensor && tensor.hasStaticShape();

@@ -37,6 +37,7 @@ namespace weft::compiler {
 enum class Refusal {
   None,
   NotFusible,       // a composite, a structure op, or one whose record has no lowering
+  NoSchedule,       // of a kind that has schedules for Weft's own ops alone (lacksSchedule)
   Alone,            // an op that codegen only builds as a kernel of its own (matmul, scatter_add,
                     // scatter_reduce, index_add, index_put, cumsum, attention)
   DynamicShape,     // a dim has no size
@@ -60,6 +61,10 @@ struct FusionRefusal {
   Refusal reason = Refusal::None;
   mlir::Operation *op = nullptr; // the op at which it shows; may be null
 };
+
+// Whether it is an op of another dialect of a kind (contraction, scan, scatter) whose schedules are
+// written for each of Weft's own ops.
+bool lacksSchedule(mlir::Operation *op);
 
 // Whether the op folds several elements into one: a reduction over dims of size 1 is a reshape to
 // fusion and codegen.

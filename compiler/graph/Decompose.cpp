@@ -13,9 +13,17 @@ llvm::LogicalResult decomposeOp(ir::WeftOp op) {
   mlir::FailureOr<llvm::SmallVector<mlir::Value>> values = op.decompose(builder);
   if (failed(values))
     return op->emitError() << "has no decomposition for these operands, and no provider claimed it";
-  for (auto [result, value] : llvm::zip_equal(op->getResults(), *values))
-    if (value)
-      result.replaceAllUsesWith(value);
+  if (values->size() != op->getNumResults())
+    return op->emitOpError("is at fault in its rule: its decomposition gives ")
+           << values->size() << " values for " << op->getNumResults() << " results";
+  for (auto [result, value] : llvm::zip_equal(op->getResults(), *values)) {
+    if (!value)
+      continue;
+    if (!ir::isOwn(op) && value.getType() != result.getType())
+      return op->emitOpError("is at fault in its rule: its decomposition gives ")
+             << value.getType() << " for a result of " << result.getType();
+    result.replaceAllUsesWith(value);
+  }
   if (!op->use_empty())
     return op->emitError() << "its decomposition gives no value for a result that is used";
   op->erase();

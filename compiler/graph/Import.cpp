@@ -67,7 +67,7 @@ private:
     for (mlir::Type type : op.getResultTypes())
       if (!isStaticTensor(type))
         return op.emitError() << "gives " << type << "; slices hold tensors with static shapes";
-    return mlir::success();
+    return ir::verifyStatement(&op);
   }
 
   // Linear, unlike a dominance query a use: the block numbers its ops once.

@@ -14,7 +14,7 @@ public:
 
   void runOnOperation() override {
     getOperation().walk([](ir::WeftOp op) {
-      if (auto statement = op.statement())
+      if (auto statement = ir::statementOf(op))
         op.emitRemark() << ir::textOf(*statement);
       else if (llvm::StringRef why = op.missingRule(ir::RuleKind::Statement); !why.empty())
         op.emitRemark() << "no statement: " << why;

@@ -52,8 +52,9 @@ int64_t dimInLast(int64_t dim) {
 bool isDecomposable(Operation *op) {
   return isa<ir::BatchNormOp, ir::MaxPool2dOp, ir::MaxPool2dGradientOp>(op);
 }
+// Of Weft's own, all of whose attributes are known.
 bool isReduction(Operation *op) {
-  return mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Reduction;
+  return ir::isOwn(op) && mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Reduction;
 }
 bool isElementwise(Operation *op) {
   return mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Elementwise;

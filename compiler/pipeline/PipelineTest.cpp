@@ -6,6 +6,7 @@
 
 #include "compiler/graph/Simplify.h"
 #include "dialects/weft/ir/Weft.h"
+#include "dialects/weft/test/OtherDialect.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
@@ -332,6 +333,83 @@ TEST_F(PipelineTest, PipelinesOfPassesByName) {
   llvm::Error error = registerPassPipeline(Phase::Graph, Position::Before, "no-such-pass", "1");
   ASSERT_TRUE(static_cast<bool>(error));
   EXPECT_NE(llvm::toString(std::move(error)).find("no-such-pass"), std::string::npos);
+}
+
+//===-- Ops of other dialects -----------------------------------------------------------------===//
+
+class OtherOps : public PipelineTest {
+protected:
+  OtherOps() {
+    context_.loadDialect<ir::OtherDialect>();
+  }
+  // What is said while the function, whose body is given, goes through these phases.
+  std::string messages(llvm::StringRef body, Phase to) {
+    std::string said;
+    mlir::ScopedDiagnosticHandler handler(
+        &context_, [&](mlir::Diagnostic &diagnostic) { said += diagnostic.str() + "\n"; });
+    module_ = parse(("func.func @main(%x: tensor<1x3xf32>) -> tensor<3xf32> {\n" + body +
+                     "\n return %0 : tensor<3xf32>\n}")
+                        .str());
+    bool runs =
+        module_ && succeeded(Pipeline({}, nullptr, nullptr).run(*module_, Phase::Import, to));
+    EXPECT_EQ(runs, said.empty());
+    return said;
+  }
+  mlir::OwningOpRef<mlir::ModuleOp> module_;
+};
+
+// Over a dim of size 1 Weft's own would be its operand; another one may be a square.
+TEST_F(OtherOps, AReductionStaysWhatItIs) {
+  EXPECT_EQ(messages(R"(%0 = "other.reduction"(%x) {dims = array<i64: 0>}
+                          : (tensor<1x3xf32>) -> tensor<3xf32>)",
+                     Phase::Graph),
+            "");
+  EXPECT_EQ(count(*module_, "other.reduction"), 1);
+  EXPECT_EQ(messages(R"(%0 = weft.reduce_max %x, dims = [0] : tensor<1x3xf32>)", Phase::Graph), "");
+  EXPECT_EQ(count(*module_, "weft.reduce_max"), 0);
+}
+
+TEST_F(OtherOps, WhatHasNoScheduleIsNamed) {
+  for (std::string name : {"scan", "contraction"}) {
+    std::string said = messages(
+        "%0 = \"other." + name + "\"(%x) : (tensor<1x3xf32>) -> tensor<3xf32>", Phase::Fuse);
+    EXPECT_NE(said.find("'other." + name + "' op has no kernel: kernels of contractions, scans and "
+                        "scatters are written for Weft's own ops"),
+              std::string::npos)
+        << said;
+  }
+}
+
+TEST_F(OtherOps, AStatementThatDoesNotFitIsNamed) {
+  ir::OtherRules::get().statement.emplace();
+  std::string said =
+      messages(R"(%0 = "other.movement"(%x) : (tensor<1x3xf32>) -> tensor<3xf32>)", Phase::Import);
+  EXPECT_NE(said.find("'other.movement' op is at fault in its rule: its statement has positions of "
+                      "0 operands"),
+            std::string::npos)
+      << said;
+}
+
+TEST_F(OtherOps, ADecompositionThatDoesNotFitIsNamed) {
+  constexpr llvm::StringLiteral op =
+      R"(%0 = "other.composite"(%x) : (tensor<1x3xf32>) -> tensor<3xf32>)";
+  auto says = [](const std::string &said, llvm::StringRef part) {
+    return llvm::StringRef(said).contains(part);
+  };
+  ir::OtherRules::get().decompose = [](mlir::OpBuilder &) {
+    return llvm::SmallVector<mlir::Value>{};
+  };
+  std::string said = messages(op, Phase::Fuse);
+  EXPECT_TRUE(says(said, "'other.composite' op is at fault in its rule: its decomposition gives 0 "
+                         "values for 1 results"))
+      << said;
+  ir::OtherRules::get().decompose = [](mlir::OpBuilder &b) {
+    mlir::Value x = b.getInsertionBlock()->getArgument(0);
+    return llvm::SmallVector<mlir::Value>{x};
+  };
+  said = messages(op, Phase::Fuse);
+  EXPECT_TRUE(says(said, "its decomposition gives tensor<1x3xf32> for a result of tensor<3xf32>"))
+      << said;
 }
 
 //===-- Extreme programs ----------------------------------------------------------------------===//

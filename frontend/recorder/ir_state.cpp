@@ -243,7 +243,7 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
   s->checks = may_end_run(op);
   if (mlir::isa<ir::TransferOp>(op))
     s->exchange = Exchange::kTransfer;
-  else if (s->rules && s->rules->kind() == ir::Kind::Exchange)
+  else if (s->rules && s->rules->kind() == ir::Kind::Exchange && ir::isOwn(op))
     s->exchange = Exchange::kCollective;
   s->device = device;
   s->is_sharded = llvm::any_of(operands, [](const TypeInfo *type) { return type->part.get(); });

@@ -28,7 +28,8 @@ mlir::Value parallelGeneric(mlir::OpBuilder &b, mlir::Location loc, mlir::Ranked
                             ScalarBody body);
 
 // A linalg.generic over the dims of the op's statement, which folds its reduced ones with
-// `body(element values..., accumulator)`, from `identity`.
+// `body(element values..., accumulator)`, from `identity`. Null, with an error at the op, where it
+// has no statement.
 mlir::Value reductionGeneric(mlir::OpBuilder &b, mlir::Operation *op, mlir::ValueRange inputs,
                              mlir::TypedAttr identity, ScalarBody body);
 

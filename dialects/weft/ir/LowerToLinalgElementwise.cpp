@@ -36,7 +36,12 @@ Value reductionGeneric(OpBuilder &b, mlir::Operation *op, ValueRange inputs,
                        mlir::TypedAttr identity, ScalarBody body) {
   mlir::Location loc = op->getLoc();
   auto type = mlir::cast<RankedTensorType>(op->getResult(0).getType());
-  IndexStatement statement = *statementOf(op);
+  std::optional<IndexStatement> found = statementOf(op);
+  if (!found) {
+    op->emitOpError("has no statement, by which its elements would be folded");
+    return Value();
+  }
+  IndexStatement &statement = *found;
   Value init = arith::ConstantOp::create(
       b, loc, mlir::DenseElementsAttr::get(type, mlir::Attribute(identity)));
   llvm::SmallVector<mlir::utils::IteratorType> iterators;
@@ -55,10 +60,12 @@ Value reductionGeneric(OpBuilder &b, mlir::Operation *op, ValueRange inputs,
 }
 
 FailureOr<Values> lowerMovement(OpBuilder &b, mlir::Operation *op, ValueRange operands) {
-  IndexStatement statement = *statementOf(op);
+  std::optional<IndexStatement> statement = statementOf(op);
+  if (!statement)
+    return op->emitOpError("has no statement, which says where its elements are"), mlir::failure();
   return Values{
       parallelGeneric(b, op->getLoc(), mlir::cast<RankedTensorType>(op->getResult(0).getType()),
-                      operands, mapOf(statement, statement.operands[0], b.getContext()),
+                      operands, mapOf(*statement, statement->operands[0], b.getContext()),
                       [](OpBuilder &, mlir::Location, ValueRange args) { return args[0]; })};
 }
 
@@ -77,13 +84,32 @@ Value checkedIndex(OpBuilder &b, mlir::Location loc, Value index, int64_t size) 
   return arith::IndexCastOp::create(b, loc, b.getIndexType(), counted);
 }
 
+static std::string text(mlir::Type type) {
+  std::string result;
+  llvm::raw_string_ostream(result) << type;
+  return result;
+}
+
 FailureOr<Values> lowerElementwise(OpBuilder &b, mlir::Operation *op, ValueRange operands) {
   auto type = mlir::cast<RankedTensorType>(op->getResult(0).getType());
   auto scalar = mlir::cast<ElementwiseOp>(op);
-  return Values{parallelGeneric(b, op->getLoc(), type, operands, {},
-                                [&](OpBuilder &inner, mlir::Location loc, ValueRange args) {
-                                  return scalar.emitScalar(inner, loc, args);
-                                })};
+  mlir::Type element = type.getElementType();
+  std::string given;
+  Value lowered =
+      parallelGeneric(b, op->getLoc(), type, operands, {},
+                      [&](OpBuilder &inner, mlir::Location loc, ValueRange args) -> Value {
+                        Value value = scalar.emitScalar(inner, loc, args);
+                        if (value && value.getType() == element)
+                          return value;
+                        given = value ? "a value of " + text(value.getType()) : "nothing";
+                        // What is made is not used.
+                        return scalarConstant(inner, loc, inner.getZeroAttr(element));
+                      });
+  if (!given.empty())
+    return op->emitOpError("is at fault in its rule: its scalar function gives ")
+               << given << " in place of " << text(element),
+           mlir::failure();
+  return Values{lowered};
 }
 
 FailureOr<Values> CompareOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {

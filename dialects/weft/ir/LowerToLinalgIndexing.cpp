@@ -150,6 +150,9 @@ std::optional<IndexBounds> indexBounds(mlir::Operation *op) {
   // All ops of these kinds take the tensor that is indexed along `dim`, then the indices.
   auto weft = mlir::dyn_cast<WeftOp>(op);
   if (weft && (weft.kind() == Kind::Gather || weft.kind() == Kind::Scatter)) {
+    // One that is not verified yet may have neither.
+    if (!isOwn(op) && (op->getNumOperands() < 2 || !op->getAttrOfType<mlir::IntegerAttr>("dim")))
+      return std::nullopt;
     int64_t dim = mlir::cast<mlir::IntegerAttr>(op->getAttr("dim")).getInt(),
             size = mlir::cast<RankedTensorType>(op->getOperand(0).getType()).getDimSize(dim);
     if (mlir::ShapedType::isDynamic(size))

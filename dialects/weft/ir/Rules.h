@@ -29,6 +29,16 @@ enum class Kind {
 enum class Direction : uint32_t; // of a comparison; the record Weft_Direction has its cases
 enum class RuleKind { Derivative, Evaluation, Decomposition, Lowering, Statement };
 
+// Whether the op is of the dialect `weft`, not of a plugin's.
+bool isOwn(mlir::Operation *op);
+// Whether the op has what the compiler reads of ops of its kind (docs/ir.md, "One op, one record"),
+// with an error at the op where it has not. The verifier of every op asks. Weft's own ops have it
+// by the classes of their records.
+mlir::LogicalResult verifyKind(mlir::Operation *op);
+// Whether the statement that the op's record gives fits the op, with an error at the op where it
+// does not. For ops of other dialects, which have verified; tests hold Weft's own.
+mlir::LogicalResult verifyStatement(mlir::Operation *op);
+
 bool isRandomState(mlir::Type type);
 // `type` with another element type.
 mlir::Type withElementType(mlir::Type type, mlir::Type element);

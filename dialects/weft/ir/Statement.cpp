@@ -44,7 +44,12 @@ Positions broadcastPositions(mlir::Type from, llvm::ArrayRef<Position> to,
 
 std::optional<IndexStatement> statementOf(Operation *op) {
   auto weft = mlir::dyn_cast<WeftOp>(op);
-  return weft ? weft.statement() : std::nullopt;
+  if (!weft)
+    return std::nullopt;
+  std::optional<IndexStatement> statement = weft.statement();
+  if (statement && !isOwn(op) && !statementError(op, *statement).empty())
+    return std::nullopt;
+  return statement;
 }
 
 static void print(llvm::raw_ostream &out, const IndexStatement &statement,

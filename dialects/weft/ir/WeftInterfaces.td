@@ -8,6 +8,7 @@ include "mlir/IR/OpBase.td"
 def Weft_OpInterface : OpInterface<"WeftOp"> {
   let cppNamespace = "::weft::ir";
   let description = [{The rules of an op. A default says that the op has no such rule; `missingRule` says why.}];
+  let verify = [{ return ::weft::ir::verifyKind($_op); }];
   let methods = [
     StaticInterfaceMethod<"What the op is to fusion and planning.", "::weft::ir::Kind", "kind", (ins)>,
     StaticInterfaceMethod<"The operands that the derivative reads.", "::llvm::ArrayRef<int64_t>", "savedOperands", (ins)>,

@@ -1,0 +1,150 @@
+// What is asked of ops of other dialects, by their kinds and of their rules.
+#include "dialects/weft/test/OtherDialect.h"
+
+#include "dialects/weft/ir/IndexBounds.h"
+#include "dialects/weft/test/DialectFixture.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Verifier.h"
+
+namespace weft::ir {
+namespace {
+
+class OtherOps : public DialectFixture {
+protected:
+  OtherOps() {
+    context.loadDialect<OtherDialect, mlir::arith::ArithDialect, mlir::linalg::LinalgDialect,
+                        mlir::tensor::TensorDialect>();
+  }
+
+  // An op on tensor<2x3xf32> and two tensors of indices, which its first `operands` are.
+  mlir::Operation *make(llvm::StringRef name, unsigned operands, llvm::StringRef attributes,
+                        llvm::StringRef result) {
+    static constexpr llvm::StringLiteral types[] = {"tensor<2x3xf32>", "tensor<4xi64>",
+                                                    "tensor<4x3xf32>"};
+    static constexpr llvm::StringLiteral names[] = {"%x", "%i", "%s"};
+    std::string text;
+    llvm::raw_string_ostream out(text);
+    out << "func.func @f(%x: " << types[0] << ", %i: " << types[1] << ", %s: " << types[2]
+        << ") {\n  %0 = \"other." << name << "\"(";
+    llvm::interleaveComma(llvm::ArrayRef(names).take_front(operands), out);
+    out << ") {" << attributes << "} : (";
+    llvm::interleaveComma(llvm::ArrayRef(types).take_front(operands), out);
+    out << ") -> " << result << "\n  return\n}\n";
+    mlir::ParserConfig config(&context, /*verifyAfterParse=*/false);
+    module = mlir::parseSourceString<mlir::ModuleOp>(text, config);
+    EXPECT_TRUE(module) << messages;
+    return &module->lookupSymbol<mlir::func::FuncOp>("f").getBody().front().front();
+  }
+  // What the verifier says of such an op; empty where it takes it.
+  std::string verified(llvm::StringRef name, unsigned operands, llvm::StringRef attributes,
+                       llvm::StringRef result) {
+    messages.clear();
+    bool fits = succeeded(mlir::verify(make(name, operands, attributes, result)));
+    EXPECT_EQ(fits, messages.empty()) << messages;
+    return messages;
+  }
+  static bool says(const std::string &message, const std::string &part) {
+    return message.find(part) != std::string::npos;
+  }
+};
+
+TEST_F(OtherOps, AReductionHasDims) {
+  EXPECT_EQ(verified("reduction", 1, "dims = array<i64: 1>", "tensor<2xf32>"), "");
+  std::string none = verified("reduction", 1, "", "tensor<2xf32>");
+  EXPECT_TRUE(says(none, "'other.reduction' op is of ReductionKind, so its record needs")) << none;
+  EXPECT_TRUE(says(none, "an attribute `dims` (DenseI64ArrayAttr)")) << none;
+  for (llvm::StringRef wrong : {"dims = array<i64: 2>", "dims = array<i64: -1>",
+                                "dims = array<i64: 1, 0>", "dims = array<i64: 1, 1>"}) {
+    std::string message = verified("reduction", 1, wrong, "tensor<2xf32>");
+    EXPECT_TRUE(says(message, "each once and in order; they are [")) << message;
+  }
+  std::string kept = verified("reduction", 1, "dims = array<i64: 1>", "tensor<2x1xf32>");
+  EXPECT_TRUE(says(kept, "one tensor of the dims that `dims` leaves")) << kept;
+}
+
+TEST_F(OtherOps, WhatDataIndexHasADim) {
+  EXPECT_EQ(verified("gather", 2, "dim = 0 : i64", "tensor<4x3xf32>"), "");
+  EXPECT_EQ(verified("scatter", 3, "dim = 0 : i64", "tensor<2x3xf32>"), "");
+  for (auto [name, operands] : {std::pair("gather", 2), std::pair("scatter", 3)}) {
+    std::string none = verified(name, operands, "", "tensor<2x3xf32>");
+    EXPECT_TRUE(says(none, "an attribute `dim` (I64Attr)")) << none;
+    EXPECT_TRUE(says(none, std::string("'other.") + name)) << none;
+    std::string few = verified(name, 1, "dim = 0 : i64", "tensor<2x3xf32>");
+    EXPECT_TRUE(says(few, "so its record needs " + std::to_string(operands) + " operands")) << few;
+    std::string wrong = verified(name, operands, "dim = 2 : i64", "tensor<2x3xf32>");
+    EXPECT_TRUE(says(wrong, "it is 2")) << wrong;
+    // It is asked for its bounds before it is verified.
+    EXPECT_FALSE(indexBounds(make(name, 1, "", "tensor<2x3xf32>")));
+  }
+}
+
+TEST_F(OtherOps, TheRuntimeExchangesForWeftsOwnAlone) {
+  std::string message = verified("exchange", 1, "", "tensor<2x3xf32>");
+  EXPECT_TRUE(says(message, "'other.exchange' op is of ExchangeKind")) << message;
+  for (llvm::StringRef name : {"movement", "scan", "contraction", "composite"})
+    EXPECT_EQ(verified(name, 1, "", "tensor<2x3xf32>"), "");
+}
+
+TEST_F(OtherOps, AStatementFitsItsOp) {
+  mlir::Operation *op = make("movement", 1, "", "tensor<2x3xf32>");
+  auto check = [&](IndexStatement statement) {
+    messages.clear();
+    OtherRules::get().statement = statement;
+    bool fits = succeeded(verifyStatement(op));
+    EXPECT_EQ(fits, messages.empty());
+    EXPECT_EQ(statementOf(op).has_value(), fits);
+    return messages;
+  };
+  IndexStatement right;
+  Positions all = right.addAll(op->getResult(0).getType());
+  right.operands = right.results = {all};
+  EXPECT_EQ(check(right), "");
+  IndexStatement wrong = right;
+  wrong.operands.clear();
+  std::string none = check(wrong);
+  EXPECT_TRUE(says(none, "'other.movement' op is at fault in its rule: its statement has positions "
+                         "of 0 operands, but the op has 1"))
+      << none;
+  wrong = right;
+  wrong.results.push_back(all);
+  EXPECT_TRUE(says(check(wrong), "positions of 2 results, but the op has 1")) << messages;
+  wrong = right;
+  wrong.operands[0].pop_back();
+  EXPECT_TRUE(says(check(wrong), "has 1 positions for operand 0, float32[2, 3]")) << messages;
+  wrong = right;
+  wrong.operands[0][0] = Position({{17, 1}}, 0);
+  EXPECT_TRUE(says(check(wrong), "puts operand 0 at dim 17 of its 2")) << messages;
+  OtherRules::get().statement = std::nullopt;
+  EXPECT_TRUE(succeeded(verifyStatement(op)));
+}
+
+TEST_F(OtherOps, AScalarFunctionGivesTheResultsType) {
+  mlir::Operation *op = make("elementwise", 1, "", "tensor<2x3xf32>");
+  auto lowered = [&](auto scalar) {
+    messages.clear();
+    OtherRules::get().scalar = scalar;
+    mlir::OpBuilder builder(op);
+    bool works = succeeded(lowerElementwise(builder, op, op->getOperands()));
+    EXPECT_EQ(works, messages.empty()) << messages;
+    return messages;
+  };
+  auto given = [](mlir::OpBuilder &, mlir::Location, mlir::ValueRange args) {
+    return args[0];
+  };
+  EXPECT_EQ(lowered(given), "");
+  auto wider = [](mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange args) {
+    return mlir::arith::ExtFOp::create(b, loc, b.getF64Type(), args[0]).getResult();
+  };
+  EXPECT_TRUE(says(lowered(wider), "'other.elementwise' op is at fault in its rule: its scalar "
+                                   "function gives a value of f64 in place of f32"))
+      << messages;
+  auto nothing = [](mlir::OpBuilder &, mlir::Location, mlir::ValueRange) {
+    return mlir::Value();
+  };
+  EXPECT_TRUE(says(lowered(nothing), "gives nothing in place of f32")) << messages;
+}
+
+} // namespace
+} // namespace weft::ir
