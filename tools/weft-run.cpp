@@ -90,7 +90,8 @@ struct State {
     for (unsigned i = 0; main && i < main.getNumArguments(); ++i) {
       auto name = main.getArgAttrOfType<mlir::StringAttr>(i, ir::kStateAttr);
       auto value = main.getArgAttrOfType<mlir::ElementsAttr>(i, ir::kInitialAttr);
-      if (!name || !value || value.getType() != main.getArgumentTypes()[i])
+      if (!name || !value || value.getType() != main.getArgumentTypes()[i] ||
+          !ir::elementAdvice(value.getType()).empty())
         continue;
       names.emplace(i, name.str());
       initial.emplace(i, ir::HostTensor::from(value));

@@ -5,6 +5,7 @@
 #include "backends/reference/Interpreter.h"
 #include "compiler/backend/Backend.h"
 #include "dialects/weft/ir/Bytecode.h"
+#include "dialects/weft/ir/TypeAdvice.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Parser/Parser.h"
@@ -108,6 +109,9 @@ private:
     auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
     if (!tensor || !tensor.hasStaticShape())
       return absl::InvalidArgumentError("@main's types must be tensors of static shape");
+    if (std::string advice = ir::elementAdvice(type); !advice.empty())
+      return absl::InvalidArgumentError("@main has elements of another type than Weft's; " +
+                                        advice);
     Spec spec;
     spec.dtype = ir::dtypeOf(tensor.getElementType());
     spec.dims.assign(tensor.getShape().begin(), tensor.getShape().end());

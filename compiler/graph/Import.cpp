@@ -1,6 +1,7 @@
 #include "compiler/graph/Passes.h"
 #include "compiler/graph/Slice.h"
 #include "dialects/weft/ir/Attributes.h"
+#include "dialects/weft/ir/TypeAdvice.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/Analysis/TopologicalSortUtils.h"
 
@@ -44,6 +45,10 @@ public:
         main.emitError() << "argument " << i << " of @main has the type " << argument.getType()
                          << "; slices take tensors with static shapes";
         return signalPassFailure();
+      } else if (std::string advice = ir::elementAdvice(argument.getType()); !advice.empty()) {
+        main.emitError() << "argument " << i << " of @main has the type " << argument.getType()
+                         << "; " << advice;
+        return signalPassFailure();
       }
     mlir::Block &block = main.getBody().front();
     for (mlir::Operation &op : block)
@@ -67,6 +72,8 @@ private:
     for (mlir::Type type : op.getResultTypes())
       if (!isStaticTensor(type))
         return op.emitError() << "gives " << type << "; slices hold tensors with static shapes";
+      else if (std::string advice = ir::elementAdvice(type); !advice.empty())
+        return op.emitOpError("gives ") << type << "; " << advice;
     return ir::verifyStatement(&op);
   }
 

@@ -12,6 +12,7 @@
 #include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
 #include "dialects/weft/ir/SizeNames.h"
+#include "dialects/weft/ir/TypeAdvice.h"
 #include "dialects/weft/ir/Weft.h"
 #include "dialects/weft/state/StateAttributes.h"
 #include "runtime/executable/library_call.h"
@@ -72,6 +73,9 @@ absl::Status AotEntry::read() {
     Held &held = held_.emplace_back();
     held.argument = i;
     held.name = (state ? state : parameter).str();
+    if (std::string advice = ir::elementAdvice(type); !advice.empty())
+      return absl::InvalidArgumentError("the model holds '" + held.name +
+                                        "', whose elements are of none of Weft's types; " + advice);
     held.dtype = ir::dtypeOf(type.getElementType());
     held.dims.assign(type.getShape().begin(), type.getShape().end());
     if (ir::hasNamedDims(type))

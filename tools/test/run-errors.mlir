@@ -14,6 +14,11 @@
 // RUN: weft-run --backend=reference --output %t.three.npy %t.three.mlir
 // RUN: not weft-run --backend=reference --input %t.three.npy %s 2>&1 | FileCheck %s --check-prefix=SHAPE
 // SHAPE: weft-run: input 0 ({{.*}}three.npy) is float32[3], but @main takes float32[2]
+// RUN: echo 'func.func @main(%%x: tensor<2xindex>) -> tensor<2xindex> { return %%x : tensor<2xindex> }' > %t.index.mlir
+// RUN: not weft-run --backend=reference %t.index.mlir 2>&1 | FileCheck %s --check-prefix=ELEMENT
+// ELEMENT: weft-run: {{.*}}tensors have elements of f32, f64
+// RUN: not weft-run %t.index.mlir 2>&1 | FileCheck %s --check-prefix=MAIN
+// MAIN: weft-run: {{.*}}argument 0 of @main has the type {{.*}}tensor<2xindex>
 
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
   return %x : tensor<2xf32>

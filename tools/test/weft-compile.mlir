@@ -7,6 +7,10 @@
 // RUN: not weft-compile %s --target=tpu 2>&1 | FileCheck %s --check-prefix=TARGET
 // RUN: not weft-compile %s --mcpu=none-such --emit=asm -o - 2>&1 | FileCheck %s --check-prefix=CPU
 // RUN: not weft-compile %S/nowhere.mlir --emit=asm -o - 2>&1 | FileCheck %s --check-prefix=FILE
+// RUN: echo 'func.func @main(%%x: tensor<2xcomplex<f32>>) -> tensor<2xcomplex<f32>> { return %%x : tensor<2xcomplex<f32>> }' > %t.complex.mlir
+// RUN: not weft-compile %t.complex.mlir --emit=plan -o - 2>&1 | FileCheck %s --check-prefix=ELEMENT
+// RUN: echo 'func.func @main(%%x: tensor<2xindex> {weft.parameter = "w"}) -> tensor<2xindex> { return %%x : tensor<2xindex> }' > %t.held.mlir
+// RUN: not weft-compile %t.held.mlir --emit=plan -o - 2>&1 | FileCheck %s --check-prefix=HELD
 // RUN: echo "func.func @main(" | not weft-compile - --emit=asm -o - 2>&1 | FileCheck %s --check-prefix=CORRUPT
 
 // WEFT: weft.fusion
@@ -22,6 +26,8 @@
 // TARGET: there is no target 'tpu'
 // CPU: none-such
 // FILE: nowhere.mlir
+// ELEMENT: argument 0 of @main has the type {{.*}}tensor<2xcomplex<f32>>{{.*}}; tensors have elements of
+// HELD: the model holds 'w', whose elements are of none of Weft's types; tensors have elements of
 // CORRUPT: stdin is no valid program
 func.func @main(%x: tensor<4xf32> {weft.name = "x"}) -> tensor<4xf32> {
   %0 = weft.tanh %x : tensor<4xf32>

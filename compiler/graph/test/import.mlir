@@ -26,3 +26,27 @@ func.func @main() -> tensor<4xf32> {
 func.func @main(%x: f32) {
   return
 }
+
+// -----
+// expected-error@+1 {{argument 0 of @main has the type 'tensor<2xcomplex<f32>>'; tensors have elements of f32, f64}}
+func.func @main(%x: tensor<2xcomplex<f32>>) -> tensor<2xcomplex<f32>> {
+  return %x : tensor<2xcomplex<f32>>
+}
+
+// -----
+// expected-error@+1 {{argument 1 of @main has the type 'tensor<2xindex>'; tensors have elements of}}
+func.func @main(%x: tensor<2xf32>, %i: tensor<2xindex>) -> tensor<2xf32> {
+  return %x : tensor<2xf32>
+}
+
+// -----
+// expected-error@+1 {{argument 0 of @main has the type 'tensor<2xvector<2xf32>>'; tensors have elements of}}
+func.func @main(%x: tensor<2xvector<2xf32>>) -> tensor<2xvector<2xf32>> {
+  return %x : tensor<2xvector<2xf32>>
+}
+
+// -----
+// expected-error@+1 {{argument 0 of @main has the type 'tensor<2xi7>'; tensors have elements of}}
+func.func @main(%x: tensor<2xi7>) -> tensor<2xi7> {
+  return %x : tensor<2xi7>
+}

@@ -43,6 +43,21 @@ std::string typeAdvice(const mlir::Diagnostic &diagnostic) {
               "other's shape, weft.cast its dtype";
 }
 
+std::string elementAdvice(mlir::Type type) {
+  auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+  auto isElement = [&](const DTypeInfo &each) {
+    return elementType(each.dtype, type.getContext()) == tensor.getElementType();
+  };
+  if (!tensor || llvm::any_of(kDTypes, isElement))
+    return "";
+  std::string text = "tensors have elements of ";
+  llvm::raw_string_ostream stream(text);
+  llvm::interleaveComma(kDTypes, stream, [&](const DTypeInfo &each) {
+    stream << elementType(each.dtype, type.getContext());
+  });
+  return text;
+}
+
 void addTypeAdvice(mlir::DialectRegistry &registry) {
   registry.addExtension(+[](mlir::MLIRContext *context, WeftDialect *) {
     context->getDiagEngine().registerHandler([](mlir::Diagnostic &diagnostic) {

@@ -7,6 +7,7 @@
 namespace mlir {
 class Diagnostic;
 class DialectRegistry;
+class Type;
 } // namespace mlir
 
 namespace weft::ir {
@@ -14,6 +15,10 @@ namespace weft::ir {
 // For an error that operands of a weft op differ in type: which op, and the ops that make them
 // equal. Empty for any other diagnostic.
 std::string typeAdvice(const mlir::Diagnostic &diagnostic);
+
+// For a tensor whose elements are of none of Weft's dtypes: what they may be, "tensors have elements
+// of f64, f32, ...". Empty for any other type.
+std::string elementAdvice(mlir::Type type);
 
 // Contexts of this registry add the advice as a note to such errors; for tools whose diagnostics
 // MLIR prints.
