@@ -73,7 +73,7 @@ using OpReplacement = std::function<std::vector<Tensor>(const OpCall &call)>;
 // recorded already, or by jit and trace, stays as it is; ops that compositions such as attention
 // become while they are compiled are no calls. The last replacement of an op counts; null gives the
 // op back. It may be called on any thread, and on several at once. Errors: kValue for an op that
-// does not exist.
+// does not exist, and for one that no call records: weft.constant, weft.fusion and their like.
 void replace_op(const std::string &op, OpReplacement replacement,
                 Location location = Location::current());
 

@@ -87,6 +87,22 @@ static Var record_one(Signature *signature, ArrayRef<const Var *> operands) {
   return result_of(node, 0, history_of(node, operands));
 }
 
+// How many operands every such op has: of those whose number is fixed, or has a least one.
+static size_t least_operands(mlir::OperationName name) {
+  namespace trait = mlir::OpTrait;
+  size_t least = name.hasTrait<trait::OneOperand>() ? 1 : 0;
+  auto consider = [&]<unsigned N>(std::integral_constant<unsigned, N>) {
+    if (name.hasTrait<trait::NOperands<N + 1>::template Impl>())
+      least = N + 1;
+    else if (name.hasTrait<trait::AtLeastNOperands<N>::template Impl>())
+      least = N;
+  };
+  [&]<unsigned... N>(std::integer_sequence<unsigned, N...>) {
+    (consider(std::integral_constant<unsigned, N + 1>()), ...);
+  }(std::make_integer_sequence<unsigned, 8>());
+  return least;
+}
+
 Signature *make_signature(mlir::OperationName op_name, mlir::OpaqueProperties properties,
                           ArrayRef<const Var *> operands, const TypeInfo *result, bool by_name) {
   IrState &ir = *recorder().ir;
@@ -110,6 +126,9 @@ Signature *make_signature(mlir::OperationName op_name, mlir::OpaqueProperties pr
       given += (given.empty() ? "" : ", ") + describe(*operand);
     fail(kind, message + " (given " + (given.empty() ? "nothing" : given) + ")");
   };
+  // A type rule may read operands before it has counted them.
+  if (size_t least = by_name ? least_operands(op_name) : 0; operands.size() < least)
+    refuse(("it takes " + std::to_string(least) + (least == 1 ? " operand" : " operands")).c_str());
   SmallVector<mlir::Type, 2> results;
   if (result) {
     results.push_back(ir.whole_type(result));

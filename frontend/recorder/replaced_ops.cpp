@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 
+#include "dialects/weft/ir/Custom.h"
 #include "frontend/tensor/impl.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -101,12 +102,19 @@ void record_replaced(const Signature &signature, llvm::ArrayRef<const Var *> ope
   }
 }
 
-// Whether there is such an op, of weft's dialect or one of a plugin's.
-bool is_known(const std::string &op) {
+// Why calls of an op, of weft's dialect or of a plugin's, cannot be replaced; empty where they can.
+std::string why_not_replaced(const std::string &op) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   context.loadDialect<ir::WeftDialect>(); // and the dialects of plugins
   auto found = mlir::RegisteredOperationName::lookup(op, &context);
-  return found && found->getInterface<ir::WeftOp>();
+  auto *rules = found ? found->getInterface<ir::WeftOp>() : nullptr;
+  if (!rules)
+    return "there is no op named '" + op + "' (docs/ops.md lists weft's; a plugin brings its own)";
+  // Of Weft's structure, users call kernels of theirs alone.
+  if (op == ir::ConstantOp::getOperationName() ||
+      (rules->kind() == ir::Kind::Structure && op != ir::CustomOp::getOperationName()))
+    return op + " cannot be replaced: no call records it; it holds a value or other ops";
+  return "";
 }
 
 } // namespace
@@ -133,10 +141,9 @@ void record_indirectly(Signature *signature, llvm::ArrayRef<const Var *> operand
 
 void replace_op(const std::string &op, OpReplacement replacement, Location location) {
   using namespace recorder;
-  if (!is_known(op)) {
+  if (std::string why = why_not_replaced(op); !why.empty()) {
     Session session("replace_op", location);
-    fail(ErrorKind::kValue,
-         "there is no op named '" + op + "' (docs/ops.md lists weft's; a plugin brings its own)");
+    fail(ErrorKind::kValue, why);
   }
   auto kept = replacement ? std::make_shared<const OpReplacement>(std::move(replacement)) : nullptr;
   Recorder *made = the_recorder.load(std::memory_order_acquire);

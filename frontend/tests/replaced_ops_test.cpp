@@ -130,8 +130,17 @@ TEST_F(ReplacedOps, ItReadsAttributesAndValues) {
 TEST_F(ReplacedOps, WhatItGivesMustFit) {
   Tensor x = zeros({2, 2});
   EXPECT_NE(message_of([] { replace_op("weft.nothing", nullptr); }, ErrorKind::kValue)
-                .find("there is no op named 'weft.nothing'"),
+                .find("there is no op named 'weft.nothing' (docs/ops.md lists weft's"),
             std::string::npos);
+  for (const char *op : {"weft.constant", "weft.leaf", "weft.yield", "weft.fusion"})
+    EXPECT_NE(message_of(
+                  [&] {
+                    replace_op(op, [](const OpCall &call) { return call.operands; });
+                  },
+                  ErrorKind::kValue)
+                  .find(std::string(op) + " cannot be replaced: no call records it"),
+              std::string::npos);
+  replace("weft.custom", [](const OpCall &call) { return call.operands; });
   replace("weft.gelu",
           [](const OpCall &call) -> std::vector<Tensor> { return {call.operands[0].sum()}; });
   std::string message = message_of([&] { gelu(x).eval(); }, ErrorKind::kShape);
