@@ -53,13 +53,51 @@ Plugins &plugins() {
   return *plugins;
 }
 
+// Says why the pass that it stands for was not registered.
+class RefusedPass : public mlir::PassWrapper<RefusedPass, mlir::OperationPass<mlir::ModuleOp>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RefusedPass)
+
+  explicit RefusedPass(std::string why) : why_(std::move(why)) {}
+  llvm::StringRef getName() const override {
+    return "weft-refused-pass";
+  }
+  void runOnOperation() override {
+    mlir::emitError(getOperation().getLoc()) << why_;
+    signalPassFailure();
+  }
+
+private:
+  std::string why_;
+};
+
+// Collects errors: the plugin's function returns nothing.
 class GlobalRegistrar : public PassRegistrar {
 public:
   void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name,
                     llvm::StringRef version) override {
-    compiler::registerPass(phase, position, std::move(factory), name, version);
+    status.Update(addPass({phase, position, std::move(factory), name.str(), version.str()}));
   }
+  absl::Status status;
 };
+
+// "after graph"
+std::string placeOf(Phase phase, Position position) {
+  llvm::StringRef where = position == Position::Before ? "before " : "after ";
+  return (where + phaseInfo(phase).name).str();
+}
+
+// A nested pipeline on builtin.module is for modules in the module, of which there are none.
+bool nestsModules(mlir::OpPassManager &passes) {
+  for (mlir::Pass &pass : passes.getPasses()) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    pass.printAsTextualPipeline(stream);
+    if (llvm::StringRef(text).starts_with("builtin.module("))
+      return true;
+  }
+  return false;
+}
 
 template <typename... Args> llvm::Error error(const char *format, const Args &...args) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), format, args...);
@@ -67,12 +105,33 @@ template <typename... Args> llvm::Error error(const char *format, const Args &..
 
 } // namespace
 
+absl::Status addPass(RegisteredPass pass) {
+  std::string name = pass.name, version = pass.version, place = placeOf(pass.phase, pass.position);
+  if (name.empty())
+    return absl::InvalidArgumentError("a pass " + place + " is registered without a name");
+  auto refuse = [&, phase = pass.phase, position = pass.position](
+                    const std::vector<RegisteredPass> &known) -> absl::Status {
+    for (const RegisteredPass &each : known)
+      if (each.phase == phase && each.position == position && each.name == name &&
+          each.version == version)
+        return absl::AlreadyExistsError("the pass '" + name + "' is registered already " + place +
+                                        "; register it once, or by another name");
+    return absl::OkStatus();
+  };
+  return registry().add(std::move(pass), name, version, place, refuse);
+}
+
 void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name,
                   llvm::StringRef version) {
-  llvm::StringRef where = position == Position::Before ? "before " : "after ";
+  absl::Status status = addPass({phase, position, std::move(factory), name.str(), version.str()});
+  if (status.ok())
+    return;
+  auto refused = [why = std::string(status.message())] {
+    return std::make_unique<RefusedPass>(why);
+  };
   registry()
-      .add({phase, position, std::move(factory), name.str(), version.str()}, name.str(),
-           version.str(), (where + phaseInfo(phase).name).str())
+      .add({phase, position, refused, name.str(), version.str()}, name.str(), version.str(),
+           placeOf(phase, position))
       .IgnoreError(); // nothing is refused
 }
 
@@ -85,13 +144,25 @@ llvm::Error registerPassPipeline(Phase phase, Position position, llvm::StringRef
   std::string message;
   llvm::raw_string_ostream stream(message);
   auto passes = std::make_shared<mlir::OpPassManager>(mlir::ModuleOp::getOperationName());
-  if (failed(mlir::parsePassPipeline(pipeline, *passes, stream)))
+  // The text is of what runs on the module; mlir-opt's names that op around it.
+  llvm::StringRef text = pipeline.trim();
+  if (text.consume_front(mlir::ModuleOp::getOperationName()) && text.ltrim().consume_front("(") &&
+      text.ends_with(")"))
+    text = text.ltrim().drop_front().drop_back();
+  else
+    text = pipeline;
+  if (failed(mlir::parsePassPipeline(text, *passes, stream)))
     return error("cannot parse the pass pipeline '%s': %s", pipeline.str().c_str(),
                  message.c_str());
-  registerPass(
-      phase, position, [passes] { return std::make_unique<PipelinePass>(*passes); }, pipeline,
-      version);
-  return llvm::Error::success();
+  if (nestsModules(*passes))
+    return error("the pass pipeline '%s' has builtin.module inside of the module, where it would "
+                 "never run; write its passes alone",
+                 pipeline.str().c_str());
+  absl::Status status = addPass({phase, position,
+                                 [passes] { return std::make_unique<PipelinePass>(*passes); },
+                                 pipeline.str(), version.str()});
+  return status.ok() ? llvm::Error::success()
+                     : error("%s", std::string(status.message()).c_str());
 }
 
 llvm::Error loadPassPlugin(llvm::StringRef path) {
@@ -116,6 +187,9 @@ llvm::Error loadPassPlugin(llvm::StringRef path) {
       return error("the pass plugin %s registers nothing: registerPasses is null", file.c_str());
     GlobalRegistrar registrar;
     info.registerPasses(registrar);
+    if (!registrar.status.ok())
+      return error("the pass plugin %s: %s", file.c_str(),
+                   std::string(registrar.status.message()).c_str());
   } else if (library.getAddressOfSymbol("mlirGetPassPluginInfo")) {
     llvm::Expected<mlir::PassPlugin> plugin = mlir::PassPlugin::load(file);
     if (!plugin)

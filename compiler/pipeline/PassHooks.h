@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "compiler/pipeline/Phase.h"
 #include "compiler/pipeline/Registrations.h"
 #include "mlir/Pass/Pass.h"
@@ -44,11 +45,13 @@ struct PassPluginInfo { // returned by value: it never grows
 };
 
 // All functions may be called from any thread; a compilation that has begun keeps the passes that
-// it began with.
+// it began with. A pass without a name, or one that is registered already at this place with this
+// version, fails the compilations that come to it, with an error that says so.
 void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name,
                   llvm::StringRef version);
 // The same for a textual pipeline over builtin.module, such as "canonicalize,cse": of MLIR's
-// general passes, and those of plugins. Error: it cannot be parsed, or is empty.
+// general passes, and those of plugins. It may stand in "builtin.module(...)", as tools of MLIR
+// write it. Error: it cannot be parsed, is empty, or is registered already.
 llvm::Error registerPassPipeline(Phase phase, Position position, llvm::StringRef pipeline,
                                  llvm::StringRef version);
 // Loads a plugin. Takes weft_pass_plugin where the library exports it, else MLIR's own
@@ -66,5 +69,8 @@ struct RegisteredPass {
   std::string name, version;
 };
 std::vector<RegisteredPass> registeredPasses();
+// Adds one, or refuses it: InvalidArgument without a name, AlreadyExists for the second of a name
+// and a version at one place.
+absl::Status addPass(RegisteredPass pass);
 
 } // namespace weft::compiler

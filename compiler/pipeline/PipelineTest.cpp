@@ -152,6 +152,32 @@ TEST_F(PipelineTest, PassesWithoutVersionSwitchTheDiskCacheOff) {
   EXPECT_EQ(whyRegistrationsAreNotCachable(), "the registered pass 'mark' has no version");
 }
 
+TEST_F(PipelineTest, PassesHaveNamesAndAreRegisteredOnce) {
+  auto mark = [] {
+    return std::make_unique<MarkPass>("test.x");
+  };
+  auto errors = [&] {
+    std::string errors;
+    mlir::ScopedDiagnosticHandler handler(
+        &context_, [&](mlir::Diagnostic &diagnostic) { errors += diagnostic.str() + "\n"; });
+    auto module = parse(kProgram);
+    bool runs = succeeded(Pipeline({}, nullptr, nullptr).run(*module, Phase::Import, Phase::Fuse));
+    EXPECT_EQ(runs, errors.empty());
+    return errors;
+  };
+  registerPass(Phase::Graph, Position::After, mark, "mark", "1");
+  registerPass(Phase::Graph, Position::After, mark, "mark", "2"); // another one
+  registerPass(Phase::Graph, Position::Before, mark, "mark", "1");
+  EXPECT_EQ(errors(), "");
+  registerPass(Phase::Graph, Position::After, mark, "mark", "1");
+  EXPECT_NE(errors().find("the pass 'mark' is registered already after graph"), std::string::npos)
+      << errors();
+  clearRegisteredPasses();
+  registerPass(Phase::Fuse, Position::Before, mark, "", "1");
+  EXPECT_NE(errors().find("a pass before fuse is registered without a name"), std::string::npos)
+      << errors();
+}
+
 TEST_F(PipelineTest, FailuresNameThePassAndThePhase) {
   registerPass(
       Phase::Graph, Position::After, [] { return std::make_unique<FailPass>(); }, "fails", "1");
@@ -330,9 +356,33 @@ TEST_F(PipelineTest, PluginsOfMlirNamePasses) {
 }
 
 TEST_F(PipelineTest, PipelinesOfPassesByName) {
+  llvm::Error empty = registerPassPipeline(Phase::Graph, Position::Before, "", "1");
+  ASSERT_TRUE(static_cast<bool>(empty));
+  EXPECT_EQ(llvm::toString(std::move(empty)), "the pass pipeline is empty");
   llvm::Error error = registerPassPipeline(Phase::Graph, Position::Before, "no-such-pass", "1");
   ASSERT_TRUE(static_cast<bool>(error));
   EXPECT_NE(llvm::toString(std::move(error)).find("no-such-pass"), std::string::npos);
+}
+
+// As mlir-opt --pass-pipeline spells them, they run all the same.
+TEST_F(PipelineTest, PipelinesMayNameTheModule) {
+  auto message = [](llvm::StringRef pipeline) {
+    return llvm::toString(registerPassPipeline(Phase::Import, Position::After, pipeline, "1"));
+  };
+  EXPECT_EQ(message(" builtin.module (func.func(cse))"), "");
+  auto module = parse(R"(func.func @main(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+    %0 = weft.exp %x : tensor<2xf32>
+    %1 = weft.exp %x : tensor<2xf32>
+    return %0, %1 : tensor<2xf32>, tensor<2xf32>
+  })");
+  ASSERT_TRUE(
+      succeeded(Pipeline({}, nullptr, nullptr).run(*module, Phase::Import, Phase::Import)));
+  EXPECT_EQ(count(*module, "weft.exp"), 1);
+  EXPECT_NE(message("cse,builtin.module(cse)").find("it would never run"), std::string::npos);
+  EXPECT_NE(message("builtin.module(builtin.module(cse))").find("it would never run"),
+            std::string::npos);
+  EXPECT_NE(message(" builtin.module (func.func(cse))").find("is registered already"),
+            std::string::npos);
 }
 
 //===-- Ops of other dialects -----------------------------------------------------------------===//

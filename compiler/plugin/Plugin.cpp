@@ -29,7 +29,7 @@ public:
   }
   void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name,
                     llvm::StringRef version) override {
-    compiler::registerPass(phase, position, std::move(factory), name, version);
+    keep(compiler::addPass({phase, position, std::move(factory), name.str(), version.str()}));
   }
   void registerBackend(llvm::StringRef name, BackendFactory factory) override {
     keep(compiler::registerBackend(name, std::move(factory)));

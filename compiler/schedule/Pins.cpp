@@ -130,11 +130,16 @@ absl::Status pinSchedules(llvm::StringRef text, llvm::StringRef origin) {
   absl::StatusOr<std::vector<SchedulePin>> pins = parsePins(text, origin);
   if (!pins.ok())
     return pins.status();
-  registerPass(
-      Phase::Plan, Position::Before,
-      [pins = *std::move(pins)] { return std::make_unique<PinSchedules>(pins); },
-      "weft-pin-schedules", llvm::utohexstr(llvm::xxh3_64bits(text)));
-  return absl::OkStatus();
+  // Pins add up, equal ones too: what comes last holds.
+  constexpr llvm::StringLiteral name = "weft-pin-schedules";
+  int64_t before = llvm::count_if(registeredPasses(),
+                                  [&](const RegisteredPass &each) { return each.name == name; });
+  std::string version = llvm::utohexstr(llvm::xxh3_64bits(text)) +
+                        (before ? "-" + std::to_string(before) : std::string());
+  return addPass(
+      {Phase::Plan, Position::Before,
+       [pins = *std::move(pins)] { return std::make_unique<PinSchedules>(pins); }, name.str(),
+       version});
 }
 
 } // namespace weft::compiler

@@ -2,6 +2,7 @@
 
 #include "compiler/codegen/Choices.h"
 #include "compiler/codegen/FusionText.h"
+#include "compiler/pipeline/PassHooks.h"
 
 #include "gtest/gtest.h"
 
@@ -55,6 +56,14 @@ TEST_F(PinsTest, WhatIsPinnedStays) {
   pinChoices(parsed->fusion, *first);
   pinChoices(parsed->fusion, *second);
   EXPECT_EQ(pinned(parsed->fusion), "{rows = 2 : i64, vectors = 4 : i64}");
+}
+
+// One text may be pinned again, behind another one.
+TEST_F(PinsTest, PinsAddUp) {
+  for (const char *text : {"*: {rows = 2}", "*: {rows = 4}", "*: {rows = 2}"})
+    EXPECT_TRUE(pinSchedules(text).ok());
+  EXPECT_EQ(registeredPasses().size(), 3u);
+  clearRegisteredPasses();
 }
 
 TEST_F(PinsTest, ErrorsNameTheLine) {
