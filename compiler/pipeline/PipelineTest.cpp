@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "compiler/graph/Simplify.h"
+#include "compiler/pipeline/Report.h"
 #include "dialects/weft/ir/Weft.h"
 #include "dialects/weft/test/OtherDialect.h"
 #include "mlir/IR/Diagnostics.h"
@@ -102,6 +103,23 @@ TEST(PhaseTest, NamesAndRanges) {
   EXPECT_FALSE(parsePhaseRange("fuse..graph"));
   EXPECT_FALSE(parsePhaseRange(""));
   EXPECT_FALSE(parsePhaseRange("graph..nothing"));
+}
+
+TEST_F(PipelineTest, RefusalsHaveALineForEachExplanation) {
+  auto module = parse(kProgram);
+  RefusalCollector refusals("fuse");
+  for (llvm::StringRef why :
+       {"too wide", "too long", "too wide", "too thin", "too thin", "too flat", "too high"})
+    refusals.add("size", *module, why);
+  refusals.add("other", *module, "it is");
+  EXPECT_EQ(refusals.count("size"), 7);
+  std::vector<std::string> lines;
+  for (const std::string &line : refusals.lines())
+    lines.push_back(line.substr(0, line.find(" (first: builtin.module")));
+  EXPECT_EQ(lines, (std::vector<std::string>{
+                       "fuse: refused 1 x other: it is", "fuse: refused 7 x size: too wide",
+                       "fuse: of these 1 x size: too flat", "fuse: of these 1 x size: too long",
+                       "fuse: of these 2 x size: too thin"}));
 }
 
 TEST_F(PipelineTest, RunsPhasesInOrderAndReportsThem) {

@@ -43,15 +43,34 @@ llvm::SmallVector<Place> placesOf(mlir::Location location) {
   return places;
 }
 
+// A reason whose explanations have numbers in them would have a line for each op.
+static constexpr size_t kMostExplanations = 4;
+
 void RefusalCollector::add(llvm::StringRef reason, mlir::Operation *op,
                            llvm::StringRef explanation) {
-  Entry &entry = entries_[reason.str()];
-  if (entry.count++ > 0)
-    return;
-  entry.explanation = explanation.str();
-  entry.example = op->getName().getStringRef().str();
+  Entry *entry = &entries_[reason.str()];
+  if (entry->count++ > 0) {
+    if (entry->explanation == explanation)
+      return;
+    std::string further = reason.str() + '\0', key = further + explanation.str();
+    auto known = entries_.find(key);
+    if (known == entries_.end()) {
+      size_t told = 1;
+      for (auto it = entries_.lower_bound(further);
+           it != entries_.end() && llvm::StringRef(it->first).starts_with(further); ++it)
+        ++told;
+      if (told == kMostExplanations)
+        return;
+      known = entries_.try_emplace(key).first;
+    }
+    entry = &known->second;
+    if (entry->count++ > 0)
+      return;
+  }
+  entry->explanation = explanation.str();
+  entry->example = op->getName().getStringRef().str();
   if (llvm::SmallVector<Place> places = placesOf(op->getLoc()); !places.empty())
-    entry.example += " at " + places.front().text();
+    entry->example += " at " + places.front().text();
 }
 
 int64_t RefusalCollector::count(llvm::StringRef reason) const {
@@ -61,9 +80,12 @@ int64_t RefusalCollector::count(llvm::StringRef reason) const {
 
 std::vector<std::string> RefusalCollector::lines() const {
   std::vector<std::string> lines;
-  for (const auto &[reason, entry] : entries_)
-    lines.push_back(phase_ + ": refused " + std::to_string(entry.count) + " x " + reason + ": " +
+  for (const auto &[key, entry] : entries_) {
+    size_t end = key.find('\0');
+    lines.push_back(phase_ + (end == std::string::npos ? ": refused " : ": of these ") +
+                    std::to_string(entry.count) + " x " + key.substr(0, end) + ": " +
                     entry.explanation + " (first: " + entry.example + ")");
+  }
   return lines;
 }
 

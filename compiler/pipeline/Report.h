@@ -16,8 +16,8 @@ class Operation;
 
 namespace weft::compiler {
 
-// One a pass. A refusal has a short fixed name ("shared-with-reduction"); the first of each name is
-// kept with its op, its place and an explanation, further ones are counted.
+// One a pass. A refusal has a short fixed name ("shared-with-reduction"). Of each name the first
+// ones with different explanations are kept, up to four, with their op and place; all are counted.
 class RefusalCollector {
 public:
   explicit RefusalCollector(llvm::StringRef phase) : phase_(phase) {}
@@ -25,6 +25,7 @@ public:
   void add(llvm::StringRef reason, mlir::Operation *op, llvm::StringRef explanation);
   int64_t count(llvm::StringRef reason) const;
   // One line a reason: "fuse: refused 3 x reason: explanation (first: weft.exp at model.cpp:12)".
+  // One more for each further explanation of it: "fuse: of these 1 x reason: ...".
   std::vector<std::string> lines() const;
   // Appends the lines to the report's remarks; null is allowed. print: and to stderr, as comments.
   void flush(CompileReport *report, bool print = false) const;
@@ -35,6 +36,7 @@ private:
     std::string explanation, example;
   };
   std::string phase_;
+  // By reason, whose count is of all; and by reason, a 0 and a further explanation.
   std::map<std::string, Entry> entries_;
 };
 

@@ -51,12 +51,13 @@ private:
     if (mlir::failed(info))
       return mlir::failure();
     fusion->setAttr(kScheduleAttr, scheduleAttr(&getContext(), info->schedule));
+    // At the place of the fusion: on the op, each would show all of the op.
     for (const std::string &why : info->refusedPins)
-      fusion.emitWarning("schedule: ") << why;
+      mlir::emitWarning(fusion.getLoc()) << "schedule: " << why;
     if (alternatives)
       for (const ScheduleChoice &choice : info->schedule)
-        fusion.emitRemark("schedule: ")
-            << choice.name << " = " << choice.value << " of " << llvm::join(choice.legal, ", ");
+        mlir::emitRemark(fusion.getLoc()) << "schedule: " << choice.name << " = " << choice.value
+                                          << " of " << llvm::join(choice.legal, ", ");
     return mlir::success();
   }
 };

@@ -13,9 +13,11 @@
 // V4-SAME: rows = 4 : i64, vectors = 2 : i64}}
 // CHECK: weft.fusion({{.*}}) -> (tensor<4000xf32>) attributes {weft.schedule = {{.*}}piece = 1024 : i64, vectors = 1 : i64}}
 
+// ALSO-NOT: see current operation
 // ALSO: remark: schedule: body = rows_together of rows, rows_together
 // ALSO: remark: schedule: rows = 2 of 2, 3, 4, 8
 // ALSO: remark: schedule: vectors = 1 of 1, 2, 4, 8
+// ALSO-NOT: see current operation
 // NONE: error: {{.*}}none
 
 // Pinned values hold where the kernel can have them.
