@@ -40,7 +40,19 @@ public:
       }
       pins_ = *std::move(pins);
     }
-    getOperation().walk([&](ir::FusionOp fusion) { pinChoices(fusion, pins_); });
+    llvm::SmallVector<bool> matched(pins_.size());
+    getOperation().walk([&](ir::FusionOp fusion) { pinChoices(fusion, pins_, &matched); });
+    constexpr int64_t kMostNamed = 3;
+    std::string names;
+    int64_t unmatched = 0;
+    for (auto [pin, has] : llvm::zip(pins_, matched))
+      if (!has && unmatched++ < kMostNamed)
+        names += (names.empty() ? "'" : ", '") + pin.kernels + "'";
+    if (unmatched)
+      mlir::emitRemark(getOperation().getLoc())
+          << "pin-without-kernel: " << unmatched << " of " << pins_.size()
+          << " pins match no kernel of this program: " << names
+          << (unmatched > kMostNamed ? ", ..." : "");
   }
 
 private:
@@ -113,16 +125,20 @@ std::string kernelText(ir::FusionOp fusion) {
   return text;
 }
 
-void pinChoices(ir::FusionOp fusion, llvm::ArrayRef<SchedulePin> pins) {
+void pinChoices(ir::FusionOp fusion, llvm::ArrayRef<SchedulePin> pins,
+                llvm::SmallVectorImpl<bool> *matched) {
   if (pins.empty())
     return;
   std::string text = kernelText(fusion);
   llvm::StringRef name = llvm::StringRef(text).split('(').first;
-  for (const SchedulePin &one : pins) {
+  for (const auto &[i, one] : llvm::enumerate(pins)) {
     // It refers to the pattern's text, which a pin that moves would take away from under it.
     llvm::GlobPattern kernels = llvm::cantFail(llvm::GlobPattern::create(one.kernels));
-    if (kernels.match(name) || kernels.match(text))
-      pin(fusion, choicesOf(one.choices, fusion.getContext()));
+    if (!kernels.match(name) && !kernels.match(text))
+      continue;
+    pin(fusion, choicesOf(one.choices, fusion.getContext()));
+    if (matched)
+      (*matched)[i] = true;
   }
 }
 

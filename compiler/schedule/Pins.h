@@ -8,7 +8,8 @@
 // A kernel's name is what follows its number in dumps and explain, here with the types of its
 // operands and results: "mul_reduce_sum(64x5000xf32, 5000xf32) -> 64xf32". A pattern is a glob (*,
 // ?, [ab]) of the name alone or of all of it. docs/choices.md lists the choices. A pin that a
-// kernel cannot have is not taken, and explain says why.
+// kernel cannot have is not taken, and explain says why; it also names pins that a program has no
+// kernel for.
 #pragma once
 
 #include <string>
@@ -35,8 +36,10 @@ absl::StatusOr<std::string> readPins(const std::string &path);
 std::string kernelText(ir::FusionOp fusion);
 // The choices that a text names, "{vectors = 4 : i64}"; null for a text that is no dictionary.
 mlir::DictionaryAttr choicesOf(llvm::StringRef text, mlir::MLIRContext *context);
-// Adds to the fusion's weft.schedule what the pins have for it.
-void pinChoices(ir::FusionOp fusion, llvm::ArrayRef<SchedulePin> pins);
+// Adds to the fusion's weft.schedule what the pins have for it. matched: one a pin, set where it has
+// something; null is allowed.
+void pinChoices(ir::FusionOp fusion, llvm::ArrayRef<SchedulePin> pins,
+                llvm::SmallVectorImpl<bool> *matched = nullptr);
 
 // Pins for all compilations that begin after it, in this process, beside those of earlier calls;
 // they enter the keys of caches. Nothing takes them back but clearRegisteredPasses() (PassHooks.h),

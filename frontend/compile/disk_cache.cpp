@@ -24,12 +24,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// An entry: this header with the report, the lines of ops that may end a run (each ends in a 0),
-// the backend's blob. Raise the version with every change to what is written.
-constexpr char kMagic[8] = {'w', 'e', 'f', 't', 'c', 'a', 'c', '3'};
+// An entry: this header with the report's figures, the lines of ops that may end a run and the
+// report's remarks (each ends in a 0), the backend's blob. Raise the version with every change to
+// what is written.
+constexpr char kMagic[8] = {'w', 'e', 'f', 't', 'c', 'a', 'c', '4'};
 struct Header {
   char magic[8];
-  uint64_t places_bytes, blob_bytes;
+  uint64_t places_bytes, remarks_bytes, blob_bytes;
   int64_t report[8];    // figures_of()
   uint8_t checksum[32]; // SHA-256 of everything else
 };
@@ -39,6 +40,15 @@ std::array<int64_t *, 8> figures_of(compiler::CompileReport &report) {
   return {&report.kernels,        &report.launches,           &report.libraryCalls,
           &report.copies,         &report.codeBytes,          &report.plan.arenaBytes,
           &report.plan.liveBound, &report.plan.recomputations};
+}
+
+// Texts that each end in a 0.
+void split_texts(llvm::StringRef all, std::vector<std::string> &texts) {
+  while (!all.empty()) {
+    auto [text, after] = all.split('\0');
+    texts.push_back(text.str());
+    all = after;
+  }
 }
 
 std::array<uint8_t, 32> sha256(llvm::ArrayRef<llvm::StringRef> pieces) {
@@ -203,21 +213,20 @@ DiskCache::Lookup DiskCache::load(const std::string &key) {
     auto expected = checksum(header, rest);
     if (std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 &&
         header.places_bytes <= rest.size() &&
-        header.blob_bytes == rest.size() - header.places_bytes &&
+        header.remarks_bytes <= rest.size() - header.places_bytes &&
+        header.blob_bytes == rest.size() - header.places_bytes - header.remarks_bytes &&
         std::memcmp(header.checksum, expected.data(), expected.size()) == 0) {
       llvm::StringRef places = rest.take_front(header.places_bytes),
-                      blob = rest.drop_front(header.places_bytes);
+                      remarks = rest.substr(header.places_bytes, header.remarks_bytes),
+                      blob = rest.take_back(header.blob_bytes);
       auto executable = backend_.load(llvm::ArrayRef<char>(blob.data(), blob.size()));
       if (executable.ok() && *executable) {
         lookup.program = std::make_shared<CompiledProgram>();
         lookup.program->executable = *std::move(executable);
         for (auto [i, figure] : llvm::enumerate(figures_of(*lookup.program->report)))
           *figure = header.report[i];
-        while (!places.empty()) {
-          auto [place, after] = places.split('\0');
-          lookup.program->check_places.push_back(place.str());
-          places = after;
-        }
+        split_texts(places, lookup.program->check_places);
+        split_texts(remarks, lookup.program->report->remarks);
         lookup.program->bytes = static_cast<int64_t>(bytes.size());
         ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0); // used just now
         return lookup;
@@ -241,6 +250,9 @@ absl::Status DiskCache::store(const std::string &key, const CompiledProgram &pro
   for (const std::string &place : program.check_places)
     rest += place + '\0';
   header.places_bytes = rest.size();
+  for (const std::string &remark : program.report->remarks)
+    rest += remark + '\0';
+  header.remarks_bytes = rest.size() - header.places_bytes;
   header.blob_bytes = blob->size();
   rest += *blob;
   for (auto [i, figure] : llvm::enumerate(figures_of(*program.report)))

@@ -93,6 +93,12 @@ std::string Evaluation::to_string() const {
     text += " | symbolic: " + symbolic;
   if (!not_symbolic.empty())
     text += " | not symbolic: " + not_symbolic;
+  // What the user asked for and did not get.
+  if (outcome != CacheOutcome::kMemoryHit)
+    for (const std::string &note : notes)
+      if (note.find("pin-not-taken: ") != std::string::npos ||
+          note.find("pin-without-kernel: ") != std::string::npos)
+        text += " | " + note;
   if (!failure.empty())
     text += " | FAILED: " + failure;
   return text;
@@ -133,8 +139,10 @@ void EvaluationRecord::finish(Clock::time_point began, const absl::Status &statu
   // One write, so that lines of several threads do not mix.
   if (print) {
     Evaluation whole = data;
-    if (report)
+    if (report) {
+      whole.notes.insert(whole.notes.end(), report->remarks.begin(), report->remarks.end());
       whole.peak_holders = holders_of(report->plan, data.planned_peak_bytes);
+    }
     std::cerr << whole.to_string() + "\n";
   }
 }

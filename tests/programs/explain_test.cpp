@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <random>
 
 #include "compiler/pipeline/PassHooks.h"
 #include "compiler/schedule/Pins.h"
@@ -154,17 +155,51 @@ TEST_F(Explain, SchedulesThatArePinned) {
   };
   evaluate();
   std::vector<float> before = bits();
-  ASSERT_TRUE(compiler::pinSchedules("tanh_mul: {vectors = 8}\n*: {rows = 9}").ok());
+  ASSERT_TRUE(
+      compiler::pinSchedules("tanh_mul: {vectors = 8}\n*: {rows = 9}\nnone_*: {rows = 2}").ok());
   Evaluation pinned = evaluate();
   EXPECT_EQ(pinned.outcome, CacheOutcome::kCompiled);
   if (config().backend == "cpu") {
     EXPECT_TRUE(says(pinned, "has pinned choices: {"));
     EXPECT_TRUE(says(pinned, "vectors = 8"));
     EXPECT_TRUE(says(pinned, "pin-not-taken: the kernel has no choice 'rows', but vectors"));
+    EXPECT_TRUE(says(pinned, "1 of 3 pins match no kernel of this program: 'none_*'"));
+    // The line that WEFT_EXPLAIN=1 prints has both.
+    std::string line = pinned.to_string();
+    EXPECT_NE(line.find("pin-not-taken: the kernel has no choice 'rows'"), std::string::npos)
+        << line;
+    EXPECT_NE(line.find("pin-without-kernel: 1 of 3 pins"), std::string::npos) << line;
   }
   EXPECT_EQ(bits(), before);
   compiler::clearRegisteredPasses();
   EXPECT_EQ(evaluate().outcome, CacheOutcome::kMemoryHit) << "compiled before there was a pin";
+}
+
+// A program that comes from the disk says what was said when it was compiled.
+TEST_F(Explain, PinsThatWereNotTakenBefore) {
+  if (config().backend != "cpu")
+    GTEST_SKIP() << "schedules are the cpu backend's";
+  std::string folder =
+      testing::TempDir() + "/weft-explain-test-" + std::to_string(std::random_device()());
+  auto use = [](auto change) {
+    Config options = config();
+    change(options);
+    set_config(options);
+  };
+  use([&](Config &options) { options.cache_dir = folder, options.symbolic = false; });
+  Tensor x = values({5003});
+  ASSERT_TRUE(compiler::pinSchedules("*: {rows = 9}").ok());
+  EXPECT_EQ(explain(tanh(x) * 13.0).outcome, CacheOutcome::kCompiled);
+  // Another program pushes it out of memory.
+  use([](Config &options) { options.cache_dir = "off"; });
+  (x + 13.0).eval();
+  use([](Config &options) { options.cache_entries = 1; });
+  use([&](Config &options) { options.cache_dir = folder, options.cache_entries = 100; });
+  Evaluation found = explain(tanh(x) * 13.0);
+  EXPECT_EQ(found.outcome, CacheOutcome::kDiskHit) << found.to_string();
+  EXPECT_TRUE(says(found, "pin-not-taken: the kernel has no choice 'rows'"));
+  EXPECT_NE(found.to_string().find("pin-not-taken: "), std::string::npos);
+  std::filesystem::remove_all(folder);
 }
 
 // What was measured is found by programs that are compiled later, and changes no bit.
