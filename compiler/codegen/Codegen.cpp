@@ -92,13 +92,12 @@ static mlir::LogicalResult checkLowered(ir::WeftOp op, llvm::ArrayRef<Value> val
            << values.size() << " values for " << op->getNumResults() << " results";
   for (auto [result, value] : llvm::zip(op->getResults(), values)) {
     auto type = mlir::cast<mlir::RankedTensorType>(result.getType());
-    auto given = value ? mlir::dyn_cast<mlir::RankedTensorType>(value.getType())
-                       : mlir::RankedTensorType();
+    auto given =
+        value ? mlir::dyn_cast<mlir::RankedTensorType>(value.getType()) : mlir::RankedTensorType();
     if (!given || given.getShape() != type.getShape() ||
         given.getElementType() != type.getElementType())
       return op->emitOpError("is at fault in its rule: its lowering gives ")
-             << (given ? ir::spell(given) : "no tensor") << " for a result of "
-             << ir::spell(type);
+             << (given ? ir::spell(given) : "no tensor") << " for a result of " << ir::spell(type);
     auto generic = value.getDefiningOp<mlir::linalg::GenericOp>();
     if (op.kind() == ir::Kind::Reduction &&
         !(generic && generic.getNumDpsInits() == 1 &&

@@ -158,11 +158,10 @@ llvm::Error registerPassPipeline(Phase phase, Position position, llvm::StringRef
     return error("the pass pipeline '%s' has builtin.module inside of the module, where it would "
                  "never run; write its passes alone",
                  pipeline.str().c_str());
-  absl::Status status = addPass({phase, position,
-                                 [passes] { return std::make_unique<PipelinePass>(*passes); },
-                                 pipeline.str(), version.str()});
-  return status.ok() ? llvm::Error::success()
-                     : error("%s", std::string(status.message()).c_str());
+  absl::Status status =
+      addPass({phase, position, [passes] { return std::make_unique<PipelinePass>(*passes); },
+               pipeline.str(), version.str()});
+  return status.ok() ? llvm::Error::success() : error("%s", std::string(status.message()).c_str());
 }
 
 llvm::Error loadPassPlugin(llvm::StringRef path) {

@@ -393,8 +393,7 @@ TEST_F(PipelineTest, PipelinesMayNameTheModule) {
     %1 = weft.exp %x : tensor<2xf32>
     return %0, %1 : tensor<2xf32>, tensor<2xf32>
   })");
-  ASSERT_TRUE(
-      succeeded(Pipeline({}, nullptr, nullptr).run(*module, Phase::Import, Phase::Import)));
+  ASSERT_TRUE(succeeded(Pipeline({}, nullptr, nullptr).run(*module, Phase::Import, Phase::Import)));
   EXPECT_EQ(count(*module, "weft.exp"), 1);
   EXPECT_NE(message("cse,builtin.module(cse)").find("it would never run"), std::string::npos);
   EXPECT_NE(message("builtin.module(builtin.module(cse))").find("it would never run"),
@@ -441,7 +440,8 @@ TEST_F(OtherOps, WhatHasNoScheduleIsNamed) {
   for (std::string name : {"scan", "contraction"}) {
     std::string said = messages(
         "%0 = \"other." + name + "\"(%x) : (tensor<1x3xf32>) -> tensor<3xf32>", Phase::Fuse);
-    EXPECT_NE(said.find("'other." + name + "' op has no kernel: kernels of contractions, scans and "
+    EXPECT_NE(said.find("'other." + name +
+                        "' op has no kernel: kernels of contractions, scans and "
                         "scatters are written for Weft's own ops"),
               std::string::npos)
         << said;

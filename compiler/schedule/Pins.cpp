@@ -152,10 +152,9 @@ absl::Status pinSchedules(llvm::StringRef text, llvm::StringRef origin) {
                                   [&](const RegisteredPass &each) { return each.name == name; });
   std::string version = llvm::utohexstr(llvm::xxh3_64bits(text)) +
                         (before ? "-" + std::to_string(before) : std::string());
-  return addPass(
-      {Phase::Plan, Position::Before,
-       [pins = *std::move(pins)] { return std::make_unique<PinSchedules>(pins); }, name.str(),
-       version});
+  return addPass({Phase::Plan, Position::Before,
+                  [pins = *std::move(pins)] { return std::make_unique<PinSchedules>(pins); },
+                  name.str(), version});
 }
 
 } // namespace weft::compiler

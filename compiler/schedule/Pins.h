@@ -36,8 +36,8 @@ absl::StatusOr<std::string> readPins(const std::string &path);
 std::string kernelText(ir::FusionOp fusion);
 // The choices that a text names, "{vectors = 4 : i64}"; null for a text that is no dictionary.
 mlir::DictionaryAttr choicesOf(llvm::StringRef text, mlir::MLIRContext *context);
-// Adds to the fusion's weft.schedule what the pins have for it. matched: one a pin, set where it has
-// something; null is allowed.
+// Adds to the fusion's weft.schedule what the pins have for it. matched: one a pin, set where it
+// has something; null is allowed.
 void pinChoices(ir::FusionOp fusion, llvm::ArrayRef<SchedulePin> pins,
                 llvm::SmallVectorImpl<bool> *matched = nullptr);
 

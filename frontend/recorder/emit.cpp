@@ -99,7 +99,8 @@ static size_t least_operands(mlir::OperationName name) {
   };
   [&]<unsigned... N>(std::integer_sequence<unsigned, N...>) {
     (consider(std::integral_constant<unsigned, N + 1>()), ...);
-  }(std::make_integer_sequence<unsigned, 8>());
+  }
+  (std::make_integer_sequence<unsigned, 8>());
   return least;
 }
 

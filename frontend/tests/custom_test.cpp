@@ -396,8 +396,9 @@ TEST(CallOp, ErrorsNameWhatIsWrong) {
             std::string::npos);
   EXPECT_NE(shape([&] { call_op("weft.add", {x}); }).find("weft.add: it takes 2 operands (given"),
             std::string::npos);
-  EXPECT_NE(shape([&] { call_op("weft.neg", {}); }).find("weft.neg: it takes 1 operand (given "
-                                                         "nothing)"),
+  EXPECT_NE(shape([&] { call_op("weft.neg", {}); })
+                .find("weft.neg: it takes 1 operand (given "
+                      "nothing)"),
             std::string::npos);
   EXPECT_EQ((x + 1).sum().item<float>(), 4); // the record is as it was
 }

@@ -133,11 +133,8 @@ TEST_F(ReplacedOps, WhatItGivesMustFit) {
                 .find("there is no op named 'weft.nothing' (docs/ops.md lists weft's"),
             std::string::npos);
   for (const char *op : {"weft.constant", "weft.leaf", "weft.yield", "weft.fusion"})
-    EXPECT_NE(message_of(
-                  [&] {
-                    replace_op(op, [](const OpCall &call) { return call.operands; });
-                  },
-                  ErrorKind::kValue)
+    EXPECT_NE(message_of([&] { replace_op(op, [](const OpCall &call) { return call.operands; }); },
+                         ErrorKind::kValue)
                   .find(std::string(op) + " cannot be replaced: no call records it"),
               std::string::npos);
   replace("weft.custom", [](const OpCall &call) { return call.operands; });

@@ -13,9 +13,8 @@ bool isOwn(Operation *op) {
 }
 
 static RankedTensorType tensorOperand(Operation *op, unsigned i) {
-  return i < op->getNumOperands()
-             ? mlir::dyn_cast<RankedTensorType>(op->getOperand(i).getType())
-             : RankedTensorType();
+  return i < op->getNumOperands() ? mlir::dyn_cast<RankedTensorType>(op->getOperand(i).getType())
+                                  : RankedTensorType();
 }
 
 static LogicalResult verifyReduction(Operation *op) {
@@ -28,9 +27,8 @@ static LogicalResult verifyReduction(Operation *op) {
     if (dim < 0 || dim >= from.getRank() || (i > 0 && dim <= dims[i - 1]))
       return op->emitOpError("is of ReductionKind, so its `dims` are dims of operand 0, ")
              << spell(from) << ", each once and in order; they are [" << dims.asArrayRef() << "]";
-  auto to = op->getNumResults() == 1
-                ? mlir::dyn_cast<RankedTensorType>(op->getResult(0).getType())
-                : RankedTensorType();
+  auto to = op->getNumResults() == 1 ? mlir::dyn_cast<RankedTensorType>(op->getResult(0).getType())
+                                     : RankedTensorType();
   if (!to || to.getRank() != from.getRank() - dims.size())
     return op->emitOpError("is of ReductionKind, so it gives one tensor of the dims that `dims` "
                            "leaves; a dim of size 1 in their place is weft.reshape's");

@@ -99,7 +99,7 @@ FailureOr<Values> lowerElementwise(OpBuilder &b, mlir::Operation *op, ValueRange
       parallelGeneric(b, op->getLoc(), type, operands, {},
                       [&](OpBuilder &inner, mlir::Location loc, ValueRange args) -> Value {
                         Value value = scalar.emitScalar(inner, loc, args);
-                        if (value && value.getType() == element)
+                        if (isOwn(op) || (value && value.getType() == element))
                           return value;
                         given = value ? "a value of " + text(value.getType()) : "nothing";
                         // What is made is not used.

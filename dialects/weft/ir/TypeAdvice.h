@@ -16,8 +16,8 @@ namespace weft::ir {
 // equal. Empty for any other diagnostic.
 std::string typeAdvice(const mlir::Diagnostic &diagnostic);
 
-// For a tensor whose elements are of none of Weft's dtypes: what they may be, "tensors have elements
-// of f64, f32, ...". Empty for any other type.
+// For a tensor whose elements are of none of Weft's dtypes: what they may be, "tensors have
+// elements of f32, f64, ...". Empty for any other type.
 std::string elementAdvice(mlir::Type type);
 
 // Contexts of this registry add the advice as a note to such errors; for tools whose diagnostics
