@@ -476,7 +476,8 @@ TEST_F(OtherOps, ADecompositionThatDoesNotFitIsNamed) {
     return llvm::SmallVector<mlir::Value>{x};
   };
   said = messages(op, Phase::Fuse);
-  EXPECT_TRUE(says(said, "its decomposition gives tensor<1x3xf32> for a result of tensor<3xf32>"))
+  EXPECT_TRUE(
+      says(said, "its decomposition gives 'tensor<1x3xf32>' for a result of 'tensor<3xf32>'"))
       << said;
 }
 
