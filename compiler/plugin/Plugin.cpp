@@ -1,5 +1,7 @@
 #include "compiler/plugin/Plugin.h"
 
+#include <dlfcn.h>
+
 #include <cstdlib>
 #include <mutex>
 
@@ -14,8 +16,10 @@
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/DynamicLibrary.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SaveAndRestore.h"
+#include "llvm/Support/xxhash.h"
 
 namespace weft::compiler {
 namespace {
@@ -111,6 +115,18 @@ std::string cxxEntryOf(const std::string &path) {
   return "";
 }
 
+// A plugin that was built again may do something else under the name and version that it had:
+// programs on disk are found by what is in its file as well.
+void registerContents(const std::string &path, const void *symbol) {
+  Dl_info loaded; // its path may be a name that the loader has found
+  auto file = llvm::MemoryBuffer::getFile(
+      dladdr(symbol, &loaded) && loaded.dli_fname ? loaded.dli_fname : path.c_str());
+  addRegistration({.kind = "plugin",
+                   .name = llvm::sys::path::filename(path).str(),
+                   .version = file ? llvm::utohexstr(llvm::xxh3_64bits((*file)->getBuffer())) : "",
+                   .place = ""});
+}
+
 absl::Status load(const std::string &path) {
   if (isSealed())
     if (std::string entry = cxxEntryOf(path); !entry.empty())
@@ -149,6 +165,11 @@ absl::Status load(const std::string &path) {
                                              "weft_pass_plugin, mlirGetPassPluginInfo, "
                                              "weft_kernel_plugin and weft_collective_plugin");
   }
+  for (const char *name : kCxxEntries)
+    if (void *symbol = library.getAddressOfSymbol(name)) {
+      registerContents(path, symbol);
+      break;
+    }
   if (kernels)
     if (const char *wrong =
             reinterpret_cast<decltype(&weft_kernel_plugin)>(kernels)(weft_register_kernel))

@@ -91,6 +91,18 @@ TEST(Plugin, MayLoadOthersAndItselfWhileItIsLoaded) {
   EXPECT_EQ(other.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(loadPlugin(file).ok());
   EXPECT_EQ(loads, 1);
+  EXPECT_EQ(registrationsKey(), "") << "kernels in C are no part of programs";
+}
+
+TEST(Plugin, IsToldByWhatIsInItsFile) {
+  const char *sources = std::getenv("TEST_SRCDIR"), *workspace = std::getenv("TEST_WORKSPACE");
+  ASSERT_TRUE(sources && workspace);
+  absl::Status status = loadPlugin(std::string(sources) + "/" + workspace +
+                                   "/compiler/pipeline/test_plugin.so");
+  ASSERT_TRUE(status.ok()) << status;
+  std::string key = registrationsKey();
+  EXPECT_NE(key.find("plugin test_plugin.so "), std::string::npos) << key;
+  EXPECT_EQ(whyRegistrationsAreNotCachable(), "");
 }
 
 TEST(Plugin, WhatBringsNothingIsNone) {
