@@ -199,9 +199,29 @@ private:
     return absl::OkStatus();
   }
 
+  // Whether each named dim of an operand or a result is a dim of the op's statement as it is: rules
+  // of another dialect may count on the size that the type has, as a mirror's does.
+  static bool keeps_named_dims(mlir::Operation *op) {
+    if (mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Elementwise)
+      return true;
+    std::optional<ir::IndexStatement> statement = ir::statementOf(op);
+    auto keeps = [](mlir::TypeRange types, llvm::ArrayRef<ir::Positions> all) {
+      for (auto [type, positions] : llvm::zip_equal(types, all))
+        for (auto [dim, position] :
+             llvm::zip_equal(ir::dimsOf(mlir::cast<mlir::RankedTensorType>(type)), positions))
+          if (!dim.isStatic() && (position.terms.empty() || !position.is(position.terms[0].dim)))
+            return false;
+      return true;
+    };
+    return statement && keeps(op->getOperandTypes(), statement->operands) &&
+           keeps(op->getResultTypes(), statement->results);
+  }
+
   // What is known to have a form for sizes that vary: the others depend on sizes in ways of their
   // own (a library's algorithms, indices).
   static bool has_kernels(mlir::Operation *op) {
+    if (!ir::isOwn(op) && !keeps_named_dims(op))
+      return false;
     switch (mlir::cast<ir::WeftOp>(op).kind()) {
     case ir::Kind::Creation:
     case ir::Kind::Elementwise:

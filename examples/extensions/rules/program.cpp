@@ -87,6 +87,7 @@ int main(int argc, char **argv) {
     right = check("mine.mirror", mirror, x) && right;
     right = check("mine.row_norm", norm, x) && right;
   }
+  right = check("mine.mirror", mirror, weft::randn({6}).eval()) && right;
   std::cout << mirror(weft::tensor({{1.f, 2.f, 3.f}})) << " " << norm(weft::tensor({3.f, 4.f}))
             << "\n";
   return right ? 0 : 1;

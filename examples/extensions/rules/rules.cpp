@@ -6,12 +6,12 @@
 using namespace weft::ir;
 using mlir::RankedTensorType, mlir::success;
 
-// mine.mirror: (a n-1-b) -> (a b). The first dim may vary from run to run; n may not, as it is a
-// number of the statement.
+// mine.mirror: (a n-1-b) -> (a b). A program serves many sizes of the first dim where that is a;
+// where it is b, one size, as n is a number of the statement.
 mlir::LogicalResult mine::MirrorOp::verify() {
-  if (mlir::cast<RankedTensorType>(getType()).getRank() >= 2)
+  if (mlir::cast<RankedTensorType>(getType()).getRank() >= 1)
     return success();
-  return emitOpError("mirrors rows: input must have two dims or more, not ") << spell(getType());
+  return emitOpError("mirrors rows: input must have a dim, not ") << spell(getType());
 }
 std::optional<IndexStatement> mine::MirrorOp::statement() {
   auto type = mlir::cast<RankedTensorType>(getType());
