@@ -46,7 +46,7 @@ public:
 // function at the end of PluginRegistrar is a new minor version; any other change of a class that
 // plugins derive from, make or are given (Backend, runtime::Executable, DeviceKind, ...) is a new
 // major one. (runtime/abi/weft_version.h)
-inline constexpr uint32_t kPluginApiVersion = WEFT_VERSION(3, 0);
+inline constexpr uint32_t kPluginApiVersion = WEFT_VERSION(4, 0);
 struct PluginInfo { // returned by value: it never grows
   uint32_t apiVersion;
   const char *name;
