@@ -22,7 +22,8 @@ enum class KernelStage {
 
 // Runs after the stage in each kernel that is made from now on, in the order of registration, for
 // the backends whose kernels have these stages, in memory and ahead of time. The pass is on
-// builtin.module, or on an op in it. Kernels are made on several threads at once, each with a pass of its own.
+// builtin.module, or on an op in it. Kernels are made on several threads at once, each with a pass
+// of its own.
 //
 // The pass leaves the names and types of functions alone; what the kernel computes is its own
 // affair: Weft no longer vouches for bits. Calls that it adds must end in the kernel itself

@@ -9,8 +9,12 @@
 namespace weft::compiler {
 
 std::string locationText(mlir::Operation *op) {
+  return locationText(op->getLoc());
+}
+
+std::string locationText(mlir::Location location) {
   std::string text;
-  op->getLoc()->walk([&](mlir::Location loc) {
+  location->walk([&](mlir::Location loc) {
     auto line = mlir::dyn_cast<mlir::FileLineColLoc>(loc);
     if (!line)
       return mlir::WalkResult::advance();
@@ -48,43 +52,41 @@ static constexpr size_t kMostExplanations = 4;
 
 void RefusalCollector::add(llvm::StringRef reason, mlir::Operation *op,
                            llvm::StringRef explanation) {
-  Entry *entry = &entries_[reason.str()];
-  if (entry->count++ > 0) {
-    if (entry->explanation == explanation)
+  Entry &entry = entries_[reason.str()];
+  Told *told = &entry.first;
+  if (entry.first.count > 0 && entry.explanation != explanation) {
+    auto known = entry.further.find(explanation.str());
+    if (known == entry.further.end() && entry.further.size() + 1 < kMostExplanations)
+      known = entry.further.try_emplace(explanation.str()).first;
+    ++entry.first.count;
+    if (known == entry.further.end())
       return;
-    std::string further = reason.str() + '\0', key = further + explanation.str();
-    auto known = entries_.find(key);
-    if (known == entries_.end()) {
-      size_t told = 1;
-      for (auto it = entries_.lower_bound(further);
-           it != entries_.end() && llvm::StringRef(it->first).starts_with(further); ++it)
-        ++told;
-      if (told == kMostExplanations)
-        return;
-      known = entries_.try_emplace(key).first;
-    }
-    entry = &known->second;
-    if (entry->count++ > 0)
-      return;
+    told = &known->second;
   }
-  entry->explanation = explanation.str();
-  entry->example = op->getName().getStringRef().str();
+  if (told->count++ > 0)
+    return;
+  if (told == &entry.first)
+    entry.explanation = explanation.str();
+  told->example = op->getName().getStringRef().str();
   if (llvm::SmallVector<Place> places = placesOf(op->getLoc()); !places.empty())
-    entry->example += " at " + places.front().text();
+    told->example += " at " + places.front().text();
 }
 
 int64_t RefusalCollector::count(llvm::StringRef reason) const {
   auto it = entries_.find(reason.str());
-  return it == entries_.end() ? 0 : it->second.count;
+  return it == entries_.end() ? 0 : it->second.first.count;
 }
 
 std::vector<std::string> RefusalCollector::lines() const {
   std::vector<std::string> lines;
-  for (const auto &[key, entry] : entries_) {
-    size_t end = key.find('\0');
-    lines.push_back(phase_ + (end == std::string::npos ? ": refused " : ": of these ") +
-                    std::to_string(entry.count) + " x " + key.substr(0, end) + ": " +
-                    entry.explanation + " (first: " + entry.example + ")");
+  for (const auto &[reason, entry] : entries_) {
+    auto add = [&](const char *what, const Told &told, const std::string &explanation) {
+      lines.push_back(phase_ + what + std::to_string(told.count) + " x " + reason + ": " +
+                      explanation + " (first: " + told.example + ")");
+    };
+    add(": refused ", entry.first, entry.explanation);
+    for (const auto &[explanation, told] : entry.further)
+      add(": of these ", told, explanation);
   }
   return lines;
 }

@@ -31,17 +31,22 @@ public:
   void flush(CompileReport *report, bool print = false) const;
 
 private:
-  struct Entry {
+  struct Told {
     int64_t count = 0;
-    std::string explanation, example;
+    std::string example;
+  };
+  struct Entry {
+    Told first; // its count is of all
+    std::string explanation;
+    std::map<std::string, Told> further; // by another explanation
   };
   std::string phase_;
-  // By reason, whose count is of all; and by reason, a 0 and a further explanation.
-  std::map<std::string, Entry> entries_;
+  std::map<std::string, Entry> entries_; // by reason
 };
 
 // "file:line" of an op's location, the innermost one that has a line; empty when it has none.
 std::string locationText(mlir::Operation *op);
+std::string locationText(mlir::Location location);
 
 // A line, "train.cpp:12", and the path of the module that ran it, "blocks.0.up", or empty.
 struct Place {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <map>
 
+#include "compiler/pipeline/Report.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -18,19 +19,6 @@ std::map<std::string, mlir::Type> functionsOf(mlir::ModuleOp module) {
   for (auto function : module.getOps<mlir::FunctionOpInterface>())
     types.emplace(function.getName().str(), function.getFunctionType());
   return types;
-}
-
-// "train.cpp:12: " of the first line that a location has, or nothing.
-std::string lineOf(mlir::Location location) {
-  std::string text;
-  location->walk([&](mlir::Location inner) {
-    auto line = mlir::dyn_cast<mlir::FileLineColLoc>(inner);
-    if (!line)
-      return mlir::WalkResult::advance();
-    text = (line.getFilename().getValue() + ":" + llvm::Twine(line.getLine()) + ": ").str();
-    return mlir::WalkResult::interrupt();
-  });
-  return text;
 }
 
 } // namespace
@@ -53,7 +41,8 @@ mlir::LogicalResult runUserPass(mlir::ModuleOp module, llvm::StringRef kind, llv
       emittedAnError = emittedAnError || isError;
       if (isError || !remarks)
         return mlir::failure(); // to the handler around it
-      remarks->push_back((kind + " '" + name + "': " + lineOf(diagnostic.getLocation()) +
+      std::string line = locationText(diagnostic.getLocation());
+      remarks->push_back((kind + " '" + name + "': " + line + (line.empty() ? "" : ": ") +
                           diagnostic.str())
                              .str());
       return mlir::success();

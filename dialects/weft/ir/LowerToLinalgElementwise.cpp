@@ -84,32 +84,31 @@ Value checkedIndex(OpBuilder &b, mlir::Location loc, Value index, int64_t size) 
   return arith::IndexCastOp::create(b, loc, b.getIndexType(), counted);
 }
 
-static std::string text(mlir::Type type) {
-  std::string result;
-  llvm::raw_string_ostream(result) << type;
-  return result;
-}
-
 FailureOr<Values> lowerElementwise(OpBuilder &b, mlir::Operation *op, ValueRange operands) {
   auto type = mlir::cast<RankedTensorType>(op->getResult(0).getType());
   auto scalar = mlir::cast<ElementwiseOp>(op);
   mlir::Type element = type.getElementType();
-  std::string given;
+  std::optional<mlir::Type> wrong; // null for nothing
   Value lowered =
       parallelGeneric(b, op->getLoc(), type, operands, {},
                       [&](OpBuilder &inner, mlir::Location loc, ValueRange args) -> Value {
                         Value value = scalar.emitScalar(inner, loc, args);
                         if (isOwn(op) || (value && value.getType() == element))
                           return value;
-                        given = value ? "a value of " + text(value.getType()) : "nothing";
+                        wrong = value ? value.getType() : mlir::Type();
                         // What is made is not used.
                         return scalarConstant(inner, loc, inner.getZeroAttr(element));
                       });
-  if (!given.empty())
-    return op->emitOpError("is at fault in its rule: its scalar function gives ")
-               << given << " in place of " << text(element),
-           mlir::failure();
-  return Values{lowered};
+  if (!wrong)
+    return Values{lowered};
+  mlir::InFlightDiagnostic error =
+      op->emitOpError("is at fault in its rule: its scalar function gives ");
+  if (*wrong)
+    error << "a value of " << *wrong;
+  else
+    error << "nothing";
+  error << " in place of " << element;
+  return mlir::failure();
 }
 
 FailureOr<Values> CompareOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {

@@ -138,12 +138,12 @@ TEST_F(OtherOps, AScalarFunctionGivesTheResultsType) {
     return mlir::arith::ExtFOp::create(b, loc, b.getF64Type(), args[0]).getResult();
   };
   EXPECT_TRUE(says(lowered(wider), "'other.elementwise' op is at fault in its rule: its scalar "
-                                   "function gives a value of f64 in place of f32"))
+                                   "function gives a value of 'f64' in place of 'f32'"))
       << messages;
   auto nothing = [](mlir::OpBuilder &, mlir::Location, mlir::ValueRange) {
     return mlir::Value();
   };
-  EXPECT_TRUE(says(lowered(nothing), "gives nothing in place of f32")) << messages;
+  EXPECT_TRUE(says(lowered(nothing), "gives nothing in place of 'f32'")) << messages;
 }
 
 } // namespace
