@@ -23,7 +23,8 @@ inline void eval(const Tensor &tensor, Location location = Location::current()) 
 void submit_step(std::span<const Tensor> tensors, Location location = Location::current());
 
 // For optimizers whose step could not be recorded or submitted as a whole: these tensors hold again
-// what they hold in memory, so that no half of a step is left behind. What has been submitted stays.
+// what they hold in memory, so that no half of a step is left behind. What has been submitted
+// stays.
 void take_back_step(std::span<const Tensor> tensors);
 
 // For modules and optimizers: computes parameters and state when they are made (cut reason `init`),

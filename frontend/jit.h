@@ -277,13 +277,10 @@ typename ResultOf<F, Tuple>::type restore(const ErasedResult &erased) {
   }
 }
 
-// While a function is recorded: the program holds only as long as the flag is what it is now.
-void depend_on(std::shared_ptr<const bool> flag);
-
-// State of a C++ object that decides what a function records, and that changes with its calls: which
-// parameters of an optimizer share a count of steps. A recording leaves it as it was; a jitted
-// function's replay changes it as the call would, and where the call would go by another state than
-// the recording did, the function is recorded again.
+// State of a C++ object that decides what a function records, and that its calls may change: whether
+// a module is in training, which parameters of an optimizer share a count of steps. A recording
+// leaves it as it was; a jitted function's replay changes it as the call would, and where the call
+// would go by another state than the recording did, the function is recorded again.
 using HostState = std::vector<size_t>;
 // To be called before the state is read or written.
 void read_state(const std::shared_ptr<HostState> &state);

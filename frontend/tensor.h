@@ -263,8 +263,9 @@ public:
   // --- Autograd (weft/autograd.h) ---
   // Whether backward() reaches it: it, or what it was computed from, was marked.
   bool requires_grad(Location location = Location::current()) const;
-  // Marks a parameter, and computes it now; or takes the mark, which leaves grad() as it is. Errors:
-  // a dtype that is not floating; taking the mark from what was computed from marked tensors.
+  // Marks a parameter, and computes it now; or takes the mark, which leaves grad() as it is.
+  // Errors: a dtype that is not floating; taking the mark from what was computed from marked
+  // tensors.
   Tensor &set_requires_grad(bool value = true, Location location = Location::current());
   // set_requires_grad(), under PyTorch's name.
   Tensor &requires_grad_(bool value = true, Location location = Location::current()) {

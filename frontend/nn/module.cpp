@@ -19,7 +19,7 @@ namespace weft::nn {
 struct Module::State {
   NamedTensors parameters, buffers;
   std::vector<std::pair<std::string, std::shared_ptr<State>>> children;
-  bool training = true;
+  std::shared_ptr<recorder::HostState> training = std::make_shared<recorder::HostState>(1, 1);
   Location made = {}; // where the first parameter was registered
   mutable std::atomic<bool> is_listed = false;
   const recorder::Ref<recorder::ModuleName> called{new recorder::ModuleName};
@@ -283,12 +283,15 @@ int64_t Module::parameter_count() const {
 }
 
 void Module::train(bool on) {
-  State::walk(*state_, [&](State &state, const std::string &) { state.training = on; });
+  State::walk(*state_, [&](State &state, const std::string &) {
+    recorder::write_state(state.training);
+    state.training->front() = on;
+  });
 }
 bool Module::training() const {
   // What a jitted function records in training is not what it does in evaluation.
-  recorder::depend_on(std::shared_ptr<const bool>(state_, &state_->training));
-  return state_->training;
+  recorder::read_state(state_->training);
+  return state_->training->front() != 0;
 }
 
 void Module::zero_grad() const {
@@ -386,7 +389,7 @@ std::shared_ptr<Module::State> CloneScope::copy_of(const std::shared_ptr<Module:
     const Module::State *from = stack.back();
     stack.pop_back();
     Module::State &to = *states.at(from);
-    to.training = from->training;
+    *to.training = *from->training;
     for (const auto &[name, tensor] : from->parameters)
       to.add_parameter(name, copy_of(tensor), from->made);
     for (const auto &[name, tensor] : from->buffers)

@@ -54,14 +54,14 @@ struct recorder::GeneratorStreams {
   uint64_t seed = 0;
   uint64_t born = next_birth();
   Part part;
-  // True until another part is set: a program that was recorded before draws what it drew.
-  std::shared_ptr<bool> part_holds = std::make_shared<bool>(true);
+  // 1 until another part is set: a program that was recorded before draws what it drew.
+  std::shared_ptr<HostState> part_holds = std::make_shared<HostState>(1, 1);
   std::map<uint8_t, Stream> streams; // by device
 
   // The state that a draw of so many blocks begins at.
   Var begin(uint8_t device, int64_t blocks) {
     Var whole = state(device);
-    depend_on(part_holds);
+    read_state(part_holds);
     int64_t index = of(device).part.value_or(part).index;
     return index == 0 ? whole : emit_random_advance(whole, index * blocks);
   }
@@ -125,7 +125,7 @@ void Generator::set_part(int part, int parts, Location location) {
   if (parts < 1 || part < 0 || part >= parts)
     fail(ErrorKind::kValue, "there is no part " + std::to_string(part) + " of " +
                                 std::to_string(parts) + ": parts count from 0");
-  *std::exchange(streams_->part_holds, std::make_shared<bool>(true)) = false;
+  std::exchange(streams_->part_holds, std::make_shared<HostState>(1, 1))->front() = 0;
   if (thread_rank == 0)
     streams_->part = {part, parts};
   else

@@ -16,7 +16,8 @@ struct LossScaler::State {
   LossScalerOptions options;
   Tensor scale, growth_tracker;
   Tensor owner; // the first parameter of the optimizer that it is for, from the first step on
-  // Where `unscaled` is 1, between unscale_() and step(): whether all gradients are finite, bool [].
+  // Where `unscaled` is 1, between unscale_() and step(): whether all gradients are finite,
+  // bool [].
   Tensor finite;
   std::shared_ptr<recorder::HostState> unscaled = std::make_shared<recorder::HostState>(1, 0);
 

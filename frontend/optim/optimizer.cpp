@@ -141,19 +141,23 @@ void Optimizer::take_step(const Tensor *finite, std::vector<Tensor> written, Loc
   }
   watch_->take(parameters_, gradients, location);
   std::vector<size_t> slots = counts_ ? counts_->slots() : std::vector<size_t>();
+  auto add_state = [&] {
+    for (const auto &[name, tensor] : state_)
+      written.push_back(tensor);
+    if (counts_)
+      for (const Tensor &count : counts_->tensors())
+        written.push_back(count);
+  };
   try {
     record_step(finite, gradients, taking, written);
+    add_state();
     submit_step(written, location);
   } catch (...) {
     end_step();
     written.insert(written.end(), parameters_.begin(), parameters_.end());
-    for (const auto &[name, tensor] : state_)
-      written.push_back(tensor);
-    if (counts_) {
-      for (const Tensor &count : counts_->tensors())
-        written.push_back(count);
+    add_state();
+    if (counts_)
       counts_->set_slots(slots);
-    }
     take_back_step(written);
     throw;
   }
@@ -185,12 +189,6 @@ void Optimizer::record_step(const Tensor *finite, const std::vector<Tensor> &gra
   end_step();
   if (before)
     before->choose(*finite);
-  before.reset(); // what has a handle is a result
-  for (auto &[name, tensor] : state_)
-    written.push_back(tensor);
-  if (counts_)
-    for (const Tensor &count : counts_->tensors())
-      written.push_back(count);
 }
 
 void Optimizer::zero_grad(Location location) {

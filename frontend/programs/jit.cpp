@@ -28,7 +28,6 @@ struct Replay {
   uint8_t device = 0;  // where the call made what it made of no tensor
   std::vector<std::pair<Tensor, bool>> requires_grad;    // by captured storage
   std::vector<std::pair<GradRef, TypeRef>> had_gradient; // its storage's type, or null
-  std::vector<std::pair<std::shared_ptr<const bool>, bool>> flags;
   std::vector<TouchedState> states;
 
   // What a call leaves behind cannot be had from a program: the function itself is called.
@@ -56,9 +55,6 @@ const TypeInfo *gradient_type(const GradNode &leaf) {
 }
 
 bool fits(const Replay &replay) {
-  for (const auto &[flag, value] : replay.flags)
-    if (*flag != value)
-      return false;
   for (const TouchedState &touched : replay.states)
     if (touched.is_read && *touched.state != touched.before)
       return false;
@@ -207,7 +203,6 @@ private:
     auto replay = std::make_shared<Replay>();
     replay->key = key;
     replay->result_shape = recording.result_shape;
-    replay->flags = recording.flags;
     replay->states = recording.states;
     replay->types = types;
     replay->grad_mode = grad_mode();

@@ -352,8 +352,9 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
     recorder::Session session("run", location);
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i].defined())
-        recorder::fail(ErrorKind::kState, "input " + std::to_string(i) +
-                                              " is an undefined tensor: it was never given a value");
+        recorder::fail(ErrorKind::kState,
+                       "input " + std::to_string(i) +
+                           " is an undefined tensor: it was never given a value");
       const recorder::TypeInfo &type = *recorder::current_type(inputs[i], "inputs"),
                                &wanted = *program.inputs[i];
       if (&type != &wanted)

@@ -20,7 +20,7 @@ struct FunctionTrace : Trace {
   std::vector<bool> written;
   std::unordered_map<GradNode *, size_t> gradients;
   std::vector<Tensor> gradients_before;
-  std::unordered_set<const bool *> flags;
+  std::unordered_map<const HostState *, size_t> states;
 
   FunctionTrace(const char *what, Recording &recording) : Trace(what), recording(recording) {
     UnderLock lock;
@@ -149,11 +149,10 @@ struct FunctionTrace : Trace {
   }
 
   TouchedState &touch(const std::shared_ptr<HostState> &state) {
-    auto known = std::ranges::find(recording.states, state, &TouchedState::state);
-    if (known != recording.states.end())
-      return *known;
-    recording.states.push_back({state, *state, {}});
-    return recording.states.back();
+    auto [known, fresh] = states.try_emplace(state.get(), recording.states.size());
+    if (fresh)
+      recording.states.push_back({state, *state, {}});
+    return recording.states[known->second];
   }
 
   void put_back() {
@@ -275,12 +274,6 @@ void Recording::note_history(const GradRef &grad, const GradNode *known) {
         reached.push_back(edge.node.get());
   }
   has_history = true;
-}
-
-void depend_on(std::shared_ptr<const bool> flag) {
-  auto *trace = static_cast<FunctionTrace *>(current_trace());
-  if (trace && trace->flags.insert(flag.get()).second)
-    trace->recording.flags.emplace_back(flag, *flag);
 }
 
 void read_state(const std::shared_ptr<HostState> &state) {

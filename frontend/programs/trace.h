@@ -57,7 +57,6 @@ struct Recording {
   bool has_history = false;
   // The function asks an argument for its gradient, which a placeholder does not have.
   bool reads_argument_gradient = false;
-  std::vector<std::pair<std::shared_ptr<const bool>, bool>> flags; // depend_on()
   std::vector<TouchedState> states; // read_state(), write_state()
   std::shared_ptr<const void> result_shape;
   Slice slice; // of everything above

@@ -127,8 +127,7 @@ void IrState::count_uniqued() {
 }
 
 mlir::Location IrState::location(SourceLine *line) {
-  if (line->plain)
-    line = line->plain;
+  line = &line->without_module();
   if (!line->ir) {
     line->ir = mlir::Location(
                    mlir::FileLineColLoc::get(context_.get(), line->file, line->line, line->column))

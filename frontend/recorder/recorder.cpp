@@ -232,8 +232,7 @@ SourceLine *Session::line() {
   return current.line;
 }
 SourceLine *Session::plain_line() {
-  SourceLine *line = Session::line();
-  return line->plain ? line->plain.get() : line;
+  return &Session::line()->without_module();
 }
 void Session::note_read(const TensorName &name) {
   const ModuleName *module = name.module.get();

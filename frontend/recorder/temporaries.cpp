@@ -6,10 +6,6 @@
 namespace weft::recorder {
 namespace {
 
-SourceLine &plain(SourceLine &line) {
-  return line.plain ? *line.plain : line;
-}
-
 bool is_at(const SourceLine &line, const Location &place) {
   return line.where.line == place.line() && line.where.file == place.file_name();
 }
@@ -54,7 +50,7 @@ void leave_temporaries(Slice &slice, std::span<Value *const> roots,
   if (slice.has_stayed)
     for (Node *node : slice.nodes)
       if (std::exchange(node->stays, false))
-        plain(*node->line).keeps_values = true;
+        node->line->without_module().keeps_values = true;
   bool reads = request.reason == CutReason::kValue || request.reason == CutReason::kEval;
   if (!reads || slice.outputs.size() <= roots.size() || slice.checks || slice.is_exchange ||
       slice.is_mixed)
@@ -62,7 +58,7 @@ void leave_temporaries(Slice &slice, std::span<Value *const> roots,
   Location place = CallerScope::resolve(request.location);
   llvm::SmallVector<Value *, 4> kept, temporaries;
   for (Value *output : slice.outputs) {
-    SourceLine &line = plain(*output->node->line);
+    SourceLine &line = output->node->line->without_module();
     bool is_temporary = is_at(line, place) && !line.keeps_values && !output->is_saved &&
                         !output->writers && output->uses == output->slice_uses &&
                         !llvm::is_contained(roots, output);

@@ -99,6 +99,9 @@ struct SourceLine : Interned {
   LineKey key() const {
     return where;
   }
+  SourceLine &without_module() {
+    return plain ? *plain : *this;
+  }
   // "train.cpp:12"
   std::string place() const {
     return file + ":" + std::to_string(line);

@@ -135,12 +135,12 @@ void Tensor::set_grad(const Tensor &grad, Location location) {
   }
   Tensor own = grad;
   if (grad.defined()) {
-    const TypeInfo &type = *current_type(grad, "grad"), &own_type = *leaf->leaf_type;
-    if (type.dtype != own_type.dtype || type.dims != own_type.dims || type.device != own_type.device)
-      fail(type.device == own_type.device ? ErrorKind::kShape : ErrorKind::kDevice,
-           "the gradient is " + describe(type) + ", the tensor is " + describe(own_type));
-    if (&type != &own_type)
-      own = wrap_quietly(resharded(read(grad, "grad"), &own_type));
+    const TypeInfo &type = *current_type(grad, "grad"), &to = *leaf->leaf_type;
+    if (type.dtype != to.dtype || type.dims != to.dims || type.device != to.device)
+      fail(type.device == to.device ? ErrorKind::kShape : ErrorKind::kDevice,
+           "the gradient is " + describe(type) + ", the tensor is " + describe(to));
+    if (&type != &to)
+      own = wrap_quietly(resharded(read(grad, "grad"), &to));
   }
   if (Trace *trace = current_trace())
     trace->on_grad(leaf);

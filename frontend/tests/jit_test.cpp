@@ -164,6 +164,35 @@ TEST(Jit, TakesUndefinedTensors) {
   EXPECT_EQ(program.run({full({2}, 4.0)})[0].to_vector<float>(), (Floats{8, 8}));
 }
 
+// A mode that the function sets holds where it was set, and afterwards as a call leaves it.
+TEST(Jit, LeavesModulesInTheModeThatACallLeaves) {
+  nn::Dropout dropout(0.5);
+  auto back_and_forth = [&](const Tensor &x) {
+    dropout.eval();
+    Tensor y = dropout(x);
+    dropout.train();
+    return y;
+  };
+  auto jitted = jit(back_and_forth);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(jitted(ones({4})).to_vector<float>(), Floats(4, 1.f));
+    EXPECT_TRUE(dropout.training());
+  }
+  Program program = trace(back_and_forth, {ones({4})});
+  EXPECT_TRUE(dropout.training());
+  auto ends = jit([&](const Tensor &x) {
+    Tensor y = dropout(x);
+    dropout.eval();
+    return y;
+  });
+  Tensor x = ones({1000});
+  EXPECT_NE(ends(x).sum().item<float>(), 1000.f);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_FALSE(dropout.training());
+    EXPECT_EQ(ends(x).to_vector<float>(), x.to_vector<float>());
+  }
+}
+
 // A generator that the function makes begins anew in each call.
 TEST(Jit, GeneratorsOfTheFunctionBeginInEachCall) {
   auto draw = [](const Tensor &x) {
