@@ -65,23 +65,33 @@ void RowSchedule::trackReads(KernelFunction &f, const Sweep *sweep, int64_t l,
 }
 
 // All values of a sweep's stores first, then the stores: an input's buffer may be an output's.
+llvm::SmallVector<RowSchedule::Stored, 1>
+RowSchedule::computeFull(KernelFunction &f, const Sweep &sweep, int64_t l,
+                         const KernelFunction::Unit &unit, const Index &row) {
+  auto atoms = atomPositions(f, row, unit.position);
+  trackReads(f, &sweep, l, atoms);
+  llvm::SmallVector<Stored, 1> result;
+  for (int64_t i : sweep.stores) {
+    Value output = kernel.outputs[i];
+    auto position = f.position(output, atoms);
+    Value value = f.e.at(kernel.lowered.lookup(output), position, unit.mask);
+    result.push_back(
+        {i, value,
+         f.e.space.linearize(position,
+                             mlir::cast<mlir::RankedTensorType>(output.getType()).getShape())});
+  }
+  return result;
+}
+
+void RowSchedule::store(KernelFunction &f, llvm::ArrayRef<Stored> values, Value mask) {
+  for (const Stored &each : values)
+    f.e.store(f.output(each.output), each.value, each.place, mask);
+}
+
 void RowSchedule::storeFull(KernelFunction &f, const Sweep &sweep, int64_t l,
                             llvm::ArrayRef<KernelFunction::Unit> units, const Index &row) {
-  for (const KernelFunction::Unit &unit : units) {
-    auto atoms = atomPositions(f, row, unit.position);
-    trackReads(f, &sweep, l, atoms);
-    llvm::SmallVector<std::pair<Value, Index>> values;
-    for (int64_t i : sweep.stores) {
-      Value output = kernel.outputs[i];
-      auto position = f.position(output, atoms);
-      Value value = f.e.at(kernel.lowered.lookup(output), position, unit.mask);
-      values.push_back(
-          {value, f.e.space.linearize(
-                      position, mlir::cast<mlir::RankedTensorType>(output.getType()).getShape())});
-    }
-    for (auto [i, value] : llvm::zip(sweep.stores, values))
-      f.e.store(f.output(i), value.first, value.second, unit.mask);
-  }
+  for (const KernelFunction::Unit &unit : units)
+    store(f, computeFull(f, sweep, l, unit, row), unit.mask);
 }
 
 void RowSchedule::storeRows(KernelFunction &f, const Sweep &sweep, const Index &row) {
@@ -286,6 +296,16 @@ mlir::LogicalResult RowSchedule::emitLinear() {
   return f.finish();
 }
 
+// Whether the kernel reads what has as many elements as there are at run time, or where data says.
+bool RowSchedule::readsMemoryThatEnds() const {
+  auto hasName = [&](Value argument) {
+    return kernel.sizes.named.contains(argument);
+  };
+  return llvm::any_of(kernel.fusion.getBody().getArguments(), hasName) ||
+         kernel.tensors.walk([](mlir::tensor::ExtractOp) { return mlir::WalkResult::interrupt(); })
+             .wasInterrupted();
+}
+
 // The same where the number of elements is known at run time only: the range is one of elements,
 // and the vector that the last one ends in is masked by what is left.
 mlir::LogicalResult RowSchedule::emitSizedLinear() {
@@ -296,26 +316,71 @@ mlir::LogicalResult RowSchedule::emitSizedLinear() {
   auto divided = [&](Value value, int64_t by) {
     return f.e.make<arith::DivUIOp>(value, f.e.constantIndex(by));
   };
-  // Ranges begin at multiples of kPieceElements.
-  Value first = divided(f.begin, step), whole = divided(f.end, step);
-  f.loop(first, whole, n / step + 1, {}, [&](Index round, KernelFunction::State &) {
+  auto roundedUp = [&](Value value, int64_t by) {
+    return divided(f.e.make<arith::AddIOp>(value, f.e.constantIndex(by - 1)), by);
+  };
+  auto vectorsOf = [&](const Index &round) {
     llvm::SmallVector<KernelFunction::Unit, 4> units;
-    for (int64_t u = 0; u < unroll; ++u) {
-      Index at = f.e.space.add(f.e.space.add(f.e.space.scale(round, step), u * kLanes),
-                               f.e.space.lane(kLanes));
-      units.push_back({at, nullptr, kLanes, 0});
-    }
-    storeFull(f, sweeps[0], 0, units, Index::of(0));
-  });
-  Value tail = f.e.make<arith::MulIOp>(whole, f.e.constantIndex(unroll));
-  Value vectors = divided(f.e.make<arith::AddIOp>(f.end, f.e.constantIndex(kLanes - 1)), kLanes);
-  f.loop(tail, vectors, n / kLanes + 1, {}, [&](Index number, KernelFunction::State &) {
-    Index at = f.e.space.add(f.e.space.scale(number, kLanes), f.e.space.lane(kLanes));
-    Value left = f.e.make<arith::SubIOp>(f.end, f.e.scalarIndex(f.e.space.scale(number, kLanes)));
-    Value lanes = f.e.vectorIndex(f.e.space.lane(kLanes));
-    Value mask = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, lanes, f.e.broadcast(left));
-    storeFull(f, sweeps[0], 0, KernelFunction::Unit{at, mask, kLanes, 0}, Index::of(0));
-  });
+    for (int64_t u = 0; u < unroll; ++u)
+      units.push_back({f.e.space.add(f.e.space.add(f.e.space.scale(round, step), u * kLanes),
+                                     f.e.space.lane(kLanes)),
+                       nullptr, kLanes, 0});
+    return units;
+  };
+  // The lanes of a vector that exist if `left` elements do from its first one on.
+  auto maskOf = [&](Value left) -> Value {
+    return f.e.make<arith::CmpIOp>(arith::CmpIPredicate::slt,
+                                   f.e.vectorIndex(f.e.space.lane(kLanes)), f.e.broadcast(left));
+  };
+  auto leftFrom = [&](const Index &first) {
+    return f.e.make<arith::SubIOp>(f.end, f.e.scalarIndex(first));
+  };
+  // Ranges begin at multiples of kPieceElements.
+  Value first = divided(f.begin, step);
+  if (random && !readsMemoryThatEnds()) {
+    // Elements behind the last one are computed as well, and not stored. A draw is the largest code
+    // that kernels have: it is there once.
+    f.loop(first, roundedUp(f.end, step), n / step + 1, {},
+           [&](Index round, KernelFunction::State &) {
+             llvm::SmallVector<llvm::SmallVector<Stored, 1>, 4> values;
+             for (const KernelFunction::Unit &unit : vectorsOf(round))
+               values.push_back(computeFull(f, sweeps[0], 0, unit, Index::of(0)));
+             Value left = leftFrom(f.e.space.scale(round, step));
+             Value isWhole = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, left,
+                                                     f.e.constantIndex(step));
+             auto branch = scf::IfOp::create(f.builder, f.e.loc, isWhole, /*withElseRegion=*/true);
+             auto inBranch = [&](mlir::Block *block, llvm::function_ref<void()> emit) {
+               mlir::OpBuilder::InsertionGuard guard(f.builder);
+               f.builder.setInsertionPointToStart(block);
+               f.e.pushScope();
+               emit();
+               f.e.popScope();
+             };
+             inBranch(branch.thenBlock(), [&] {
+               for (llvm::ArrayRef<Stored> each : values)
+                 store(f, each, nullptr);
+             });
+             inBranch(branch.elseBlock(), [&] {
+               for (auto [u, each] : llvm::enumerate(values))
+                 store(f, each,
+                       maskOf(f.e.make<arith::SubIOp>(
+                           left, f.e.constantIndex(static_cast<int64_t>(u) * kLanes))));
+             });
+           });
+  } else {
+    Value whole = divided(f.end, step);
+    f.loop(first, whole, n / step + 1, {}, [&](Index round, KernelFunction::State &) {
+      storeFull(f, sweeps[0], 0, vectorsOf(round), Index::of(0));
+    });
+    Value tail = f.e.make<arith::MulIOp>(whole, f.e.constantIndex(unroll));
+    f.loop(tail, roundedUp(f.end, kLanes), n / kLanes + 1, {},
+           [&](Index number, KernelFunction::State &) {
+             Index at = f.e.space.scale(number, kLanes);
+             KernelFunction::Unit unit{f.e.space.add(at, f.e.space.lane(kLanes)),
+                                       maskOf(leftFrom(at)), kLanes, 0};
+             storeFull(f, sweeps[0], 0, unit, Index::of(0));
+           });
+  }
   f.builder.setInsertionPointToEnd(&f.function.getBody().front());
   return f.finish();
 }

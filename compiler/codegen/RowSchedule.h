@@ -93,6 +93,15 @@ struct RowSchedule {
                 const KernelFunction::Unit &unit);
   void trackReads(KernelFunction &f, const Sweep *sweep, int64_t level,
                   llvm::ArrayRef<Index> atoms);
+  // A vector of elements that goes to an output.
+  struct Stored {
+    int64_t output;
+    mlir::Value value;
+    Index place;
+  };
+  llvm::SmallVector<Stored, 1> computeFull(KernelFunction &f, const Sweep &sweep, int64_t level,
+                                           const KernelFunction::Unit &unit, const Index &row);
+  void store(KernelFunction &f, llvm::ArrayRef<Stored> values, mlir::Value mask);
   void storeFull(KernelFunction &f, const Sweep &sweep, int64_t level,
                  llvm::ArrayRef<KernelFunction::Unit> units, const Index &row);
   // One row, all sweeps.
@@ -123,6 +132,7 @@ struct RowSchedule {
   void storeNear(KernelFunction &f, const Index &row);
   mlir::LogicalResult emitBody();
   mlir::LogicalResult emitLinear();
+  bool readsMemoryThatEnds() const;
   mlir::LogicalResult emitSizedLinear();
   mlir::LogicalResult emitRowBlocks();
   mlir::LogicalResult emitTiles(int32_t along);
