@@ -6,6 +6,7 @@
 //   model.mlir
 #include "compiler/backend/Backend.h"
 #include "compiler/claim/Passes.h"
+#include "compiler/codegen/Codegen.h"
 #include "compiler/fusion/Passes.h"
 #include "compiler/graph/Passes.h"
 #include "compiler/layout/Passes.h"
@@ -22,13 +23,7 @@
 #include "dialects/weft/ir/Extensions.h"
 #include "dialects/weft/ir/TypeAdvice.h"
 #include "dialects/weft/ir/Weft.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -189,10 +184,8 @@ llvm::LogicalResult process(const std::string &input, const std::string &output,
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   mlir::DialectRegistry registry;
-  registry.insert<weft::ir::WeftDialect, weft::plan::PlanDialect, mlir::func::FuncDialect,
-                  mlir::arith::ArithDialect, mlir::math::MathDialect, mlir::linalg::LinalgDialect,
-                  mlir::memref::MemRefDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
-                  mlir::vector::VectorDialect>();
+  weft::compiler::insertCodegenDialects(registry);
+  registry.insert<weft::plan::PlanDialect, mlir::NVVM::NVVMDialect>();
   weft::ir::addTypeAdvice(registry);
   mlir::registerTransformsPasses();
   weft::compiler::registerGraphPasses();

@@ -41,15 +41,25 @@ namespace weft::compiler {
 namespace LLVM = mlir::LLVM;
 using mlir::Value;
 
+// action.operator()<Dialects...>(), with all that a kernel's stages are made of.
+template <typename Action> static void withCodegenDialects(Action action) {
+  action.template
+  operator()<ir::WeftDialect, mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect,
+             mlir::func::FuncDialect, mlir::linalg::LinalgDialect, LLVM::LLVMDialect,
+             mlir::math::MathDialect, mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
+             mlir::tensor::TensorDialect, mlir::vector::VectorDialect>();
+}
+
+void insertCodegenDialects(mlir::DialectRegistry &registry) {
+  withCodegenDialects([&]<typename... Dialects>() { registry.insert<Dialects...>(); });
+}
+
 void registerCodegenDialects(mlir::MLIRContext &context) {
   mlir::DialectRegistry registry;
   mlir::registerBuiltinDialectTranslation(registry);
   mlir::registerLLVMDialectTranslation(registry);
   context.appendDialectRegistry(registry);
-  context.loadDialect<ir::WeftDialect, mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect,
-                      mlir::func::FuncDialect, mlir::linalg::LinalgDialect, mlir::LLVM::LLVMDialect,
-                      mlir::math::MathDialect, mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
-                      mlir::tensor::TensorDialect, mlir::vector::VectorDialect>();
+  withCodegenDialects([&]<typename... Dialects>() { context.loadDialect<Dialects...>(); });
 }
 
 mlir::LogicalResult stageDone(mlir::ModuleOp module, const CodegenOptions &options,

@@ -46,6 +46,8 @@ struct CodegenOptions {
   DumpHook dump;
 };
 
+// The dialects that the stages of kernels are made of, as dumps show them.
+void insertCodegenDialects(mlir::DialectRegistry &registry);
 // Makes the dialects that codegen emits known to a context; call it before the context is used from
 // threads.
 void registerCodegenDialects(mlir::MLIRContext &context);
