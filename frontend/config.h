@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "weft/device.h"
 #include "weft/error.h"
@@ -14,6 +16,20 @@ namespace weft {
 namespace runtime {
 class Allocator;
 }
+
+// How far results may be from those of the ops' formulas, computed term by term.
+enum class Math : uint8_t {
+  // As far as sums in another order are.
+  kExact,
+  // And where an algorithm's error has a bound of some times that: 3x3 convolutions may go by
+  // Winograd's (docs/compiler.md, "claim").
+  kStandard,
+  // And NaN may get lost where a library is faster without it: relu() behind a product or a
+  // convolution may make NaN 0. Finite values are as near as with kStandard.
+  kFast,
+};
+// "exact", "standard" or "fast".
+std::string_view name(Math math);
 
 // The options of a process; config() has them as they are.
 struct Config {
@@ -32,9 +48,7 @@ struct Config {
   // suffice it takes the least that was found, and explain() says so. 0: no limit; large programs
   // compute again what costs next to nothing.
   int64_t memory_limit = 0;
-  // WEFT_EXACT_MATH=1: no algorithms whose rounding errors go beyond those of sums in another order
-  // (3x3 convolutions by Winograd's algorithm).
-  bool exact_math = false;
+  Math math = Math::kStandard; // WEFT_MATH=exact or fast: how programs compute; see MathScope
   // WEFT_TUNE=1: the kernels of programs that are compiled from now on are measured with other
   // schedules, and take what is faster. What was found stands in a file of cache_dir, which all
   // later processes read; results keep their bits. A process measures for tune_seconds at most
@@ -63,6 +77,28 @@ struct Config {
   // the next call mostly wants the same ones. Its MLIR context is made anew after so many.
   int64_t context_bound = 100000;
 };
+
+// While it lives, programs that this thread asks for compute so, whatever Config::math is: what it
+// evaluates, calls of jit functions and Programs, and compile(). What was only recorded in the
+// scope and is evaluated behind it computes as the process does. Scopes nest, the innermost
+// decides.
+//
+//   {
+//     weft::MathScope fast(weft::Math::kFast);
+//     y = model(x).eval();
+//   }
+class MathScope {
+public:
+  explicit MathScope(Math math);
+  ~MathScope();
+  MathScope(const MathScope &) = delete;
+  MathScope &operator=(const MathScope &) = delete;
+
+private:
+  std::optional<Math> before_;
+};
+// That of this thread's innermost scope, or of the process.
+Math current_math();
 
 // The options now.
 Config config();

@@ -143,9 +143,11 @@ int main(int argc, char **argv) {
       ->check(CLI::NonNegativeNumber);
   app.add_flag("--no-fuse", flags.noFuse, "make each op a kernel of its own");
   app.add_flag("--no-claim", flags.noClaim, "call no vendor library");
-  app.add_flag_callback(
-      "--exact-math", [&flags] { flags.options.compile.math = compiler::MathMode::Exact; },
-      "no algorithms with errors beyond those of sums in another order");
+  app.add_option("--math", flags.options.compile.math,
+                 "exact: no algorithms with errors beyond those of sums in another order; "
+                 "standard; fast: NaN may get lost where a library is faster without it")
+      ->transform(CLI::CheckedTransformer(compiler::mathModes()))
+      ->envname("WEFT_MATH");
   CLI11_PARSE(app, argc, argv);
   absl::Status status = run(flags);
   if (status.ok())

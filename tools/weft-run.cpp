@@ -302,9 +302,11 @@ int main(int argc, char **argv) {
   app.add_flag("--report", options.report, "says on standard error what was compiled");
   app.add_flag("!--no-fuse", options.compile.fuse, "each op becomes a kernel of its own");
   app.add_flag("!--no-claim", options.compile.claim, "no vendor library is called");
-  app.add_flag_callback(
-      "--exact-math", [&options] { options.compile.math = compiler::MathMode::Exact; },
-      "no algorithms with errors beyond those of sums in another order");
+  app.add_option("--math", options.compile.math,
+                 "exact: no algorithms with errors beyond those of sums in another order; "
+                 "standard; fast: NaN may get lost where a library is faster without it")
+      ->transform(CLI::CheckedTransformer(compiler::mathModes()))
+      ->envname("WEFT_MATH");
   app.add_option("--dump-dir", options.compile.dumpDir,
                  "a folder for one file a phase and one a kernel")
       ->envname("WEFT_DUMP_DIR");

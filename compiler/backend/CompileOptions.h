@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace weft::compiler {
@@ -14,6 +15,13 @@ enum class MathMode {
            // convolutions)
   Fast     // and NaN handling traded for speed
 };
+
+// Their names, as the tools' --math takes them.
+inline const std::map<std::string, MathMode> &mathModes() {
+  static const auto *modes = new std::map<std::string, MathMode>{
+      {"exact", MathMode::Exact}, {"standard", MathMode::Default}, {"fast", MathMode::Fast}};
+  return *modes;
+}
 
 struct CompileOptions {
   // false: each op becomes a kernel of its own. Results stay the same bit for bit.

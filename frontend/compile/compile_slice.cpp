@@ -108,7 +108,7 @@ compiler::CompileOptions compile_options(const Config &config) {
   options.memoryLimit = config.memory_limit;
   options.schedules = cache_folder(config);
   options.tuneSeconds = config.tune ? double(config.tune_seconds) : 0;
-  options.math = config.exact_math ? compiler::MathMode::Exact : compiler::MathMode::Default;
+  options.math = static_cast<compiler::MathMode>(config.math); // the same in the same order
   return options;
 }
 

@@ -11,6 +11,7 @@
 #include "dialects/weft/ir/Weft.h"
 #include "frontend/compile/compile_slice.h"
 #include "frontend/programs/program_impl.h"
+#include "frontend/recorder/config_env.h"
 #include "mlir/Parser/Parser.h"
 #include "weft/config.h"
 #include "weft/jit.h"
@@ -219,7 +220,9 @@ void compile(const std::vector<std::pair<std::string, Program>> &entries,
     all.parse(name, *program.impl_);
   mlir::OwningOpRef<mlir::ModuleOp> module = all.take();
   compiler::AotOptions aot;
-  aot.compile = recorder::compile_options(config());
+  Config now = config();
+  now.math = recorder::math_of(now);
+  aot.compile = recorder::compile_options(now);
   aot.compile.cpu = options.cpu;
   aot.compile.memoryLimit = options.memory_limit;
   aot.emit = static_cast<compiler::Emit>(options.emit); // the same values in the same order

@@ -8,6 +8,7 @@
 #include "frontend/programs/bound_program.h"
 #include "frontend/programs/trace.h"
 #include "frontend/recorder/claims.h"
+#include "frontend/recorder/config_env.h"
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/invocation.h"
 #include "frontend/recorder/stability.h"
@@ -25,7 +26,8 @@ struct Replay {
   std::vector<ArgumentType> types;
   bool grad_mode = false;
   AutocastState casts; // those of the scope that the call was in
-  uint8_t device = 0;  // where the call made what it made of no tensor
+  Math math = Math::kStandard;
+  uint8_t device = 0; // where the call made what it made of no tensor
   std::vector<std::pair<Tensor, bool>> requires_grad;    // by captured storage
   std::vector<std::pair<GradRef, TypeRef>> had_gradient; // its storage's type, or null
   std::vector<TouchedState> states;
@@ -160,8 +162,8 @@ private:
   std::shared_ptr<Replay> find(const std::string &key, const std::vector<ArgumentType> &types) {
     auto known = std::find_if(replays_.begin(), replays_.end(), [&](const auto &each) {
       return each->grad_mode == grad_mode() && same_casts(each->casts, thread_autocast) &&
-             each->device == default_device() && each->types == types && each->key == key &&
-             fits(*each);
+             each->math == math_of(recorder().config) && each->device == default_device() &&
+             each->types == types && each->key == key && fits(*each);
     });
     if (known == replays_.end())
       return nullptr;
@@ -207,6 +209,7 @@ private:
     replay->types = types;
     replay->grad_mode = grad_mode();
     replay->casts = thread_autocast;
+    replay->math = math_of(recorder().config);
     replay->device = default_device();
     for (const TouchedStorage &touched : recording.storages)
       if (!touched.gradient_of)

@@ -12,6 +12,7 @@
 #include "frontend/programs/batch_trace.h"
 #include "frontend/programs/program_impl.h"
 #include "frontend/programs/trace.h"
+#include "frontend/recorder/config_env.h"
 #include "frontend/recorder/devices.h"
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/invocation.h"
@@ -194,11 +195,12 @@ void ensure_compiled(ProgramImpl &program, Location location) {
   {
     UnderLock lock;
     config = r.config;
+    config.math = math_of(config);
   }
   // Passes that were registered since the last run want to see the program, too.
   std::string wanted = config.backend + " " + std::to_string(compiler::registrationsGeneration()) +
-                       " " + std::to_string(config.memory_limit) +
-                       (config.exact_math ? " exact" : "") + (config.tune ? " tune" : "");
+                       " " + std::to_string(config.memory_limit) + " " +
+                       std::string(name(config.math)) + (config.tune ? " tune" : "");
   if (program.compiled_for == wanted) {
     UnderLock lock;
     ++r.statistics.replays;

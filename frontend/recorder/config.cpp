@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <iostream>
+#include <utility>
 
 #include "compiler/plugin/Plugin.h"
 #include "frontend/compile/compile_slice.h"
@@ -47,6 +48,20 @@ void read_text(const char *name, std::string &value) {
     value = text;
 }
 
+void read_math(const char *name, Math &value) {
+  std::string text;
+  read_text(name, text);
+  if (text.empty())
+    return;
+  for (Math math : {Math::kExact, Math::kStandard, Math::kFast})
+    if (text == weft::name(math)) {
+      value = math;
+      return;
+    }
+  std::cerr << "weft: " << name << "=" << text
+            << " is ignored: it must be exact, standard or fast\n";
+}
+
 } // namespace
 
 void load_plugins() {
@@ -61,7 +76,7 @@ Config config_from_environment() {
   read_bool("WEFT_SYMBOLIC", config.symbolic);
   read_bool("WEFT_JIT_CHECK", config.jit_check);
   read_bool("WEFT_PREPARE", config.prepare);
-  read_bool("WEFT_EXACT_MATH", config.exact_math);
+  read_math("WEFT_MATH", config.math);
   read_bool("WEFT_TUNE", config.tune);
   read_number("WEFT_TUNE_SECONDS", config.tune_seconds);
   read_number("WEFT_MEMORY_LIMIT", config.memory_limit);
@@ -80,7 +95,34 @@ Config config_from_environment() {
   return config;
 }
 
+constinit thread_local std::optional<Math> thread_math;
+
+Math math_of(const Config &config) {
+  return thread_math.value_or(config.math);
+}
+
 } // namespace recorder
+
+std::string_view name(Math math) {
+  switch (math) {
+  case Math::kExact:
+    return "exact";
+  case Math::kStandard:
+    return "standard";
+  case Math::kFast:
+    return "fast";
+  }
+  return "";
+}
+
+MathScope::MathScope(Math math) : before_(std::exchange(recorder::thread_math, math)) {}
+MathScope::~MathScope() {
+  recorder::thread_math = before_;
+}
+
+Math current_math() {
+  return recorder::math_of(config());
+}
 
 Config config() {
   recorder::Session session("config", Location::current());

@@ -49,6 +49,7 @@ void check_backend(const std::string &backend, uint8_t device) {
 Config config_for(const Config &config, uint8_t device) {
   Config result = config;
   result.backend = backend_of(config, device);
+  result.math = math_of(config);
   check_backend(result.backend, device);
   return result;
 }

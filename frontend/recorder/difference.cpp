@@ -233,9 +233,9 @@ std::string ProgramCache::difference(const Slice &slice, const ProgramContext &c
     if (other.prepare != context.prepare)
       comparison.add(kLight, std::string("options: prepare is ") +
                                  (context.prepare ? "on" : "off") + " now");
-    if (other.exact_math != context.exact_math)
-      comparison.add(kLight, std::string("options: exact_math is ") +
-                                 (context.exact_math ? "on" : "off") + " now");
+    if (other.math != context.math)
+      comparison.add(kLight, "options: math is " + std::string(name(context.math)) +
+                                 " instead of " + std::string(name(other.math)));
     if (other.tune != context.tune)
       comparison.add(kLight,
                      std::string("options: tune is ") + (context.tune ? "on" : "off") + " now");

@@ -1,3 +1,4 @@
+#include "frontend/recorder/config_env.h"
 #include "frontend/recorder/program_cache.h"
 
 #include "compiler/pipeline/PassHooks.h"
@@ -66,11 +67,11 @@ void ProgramCache::trim(const Config &config) {
 ProgramContext::ProgramContext(const Config &config, uint8_t device)
     : backend(backend_of(config, device)), dump_dir(config.dump_dir), device(device),
       registrations(compiler::registrationsGeneration()), prepare(config.prepare),
-      exact_math(config.exact_math), tune(config.tune), memory_limit(config.memory_limit) {}
+      tune(config.tune), math(math_of(config)), memory_limit(config.memory_limit) {}
 
 uint64_t ProgramContext::salt() const {
   return static_cast<size_t>(llvm::hash_combine(backend, dump_dir, device, registrations, prepare,
-                                                exact_math, tune, memory_limit));
+                                                tune, math, memory_limit));
 }
 
 } // namespace weft::recorder

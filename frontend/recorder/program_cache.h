@@ -23,7 +23,8 @@ struct ProgramContext {
   std::string backend, dump_dir;
   uint8_t device;
   uint64_t registrations; // compiler::registrationsGeneration()
-  bool prepare, exact_math, tune;
+  bool prepare, tune;
+  Math math;
   int64_t memory_limit;
   uint64_t salt() const;
 };

@@ -331,7 +331,7 @@ TEST(Prepare, ANormGoesIntoItsConvolution) {
   };
   Tensor images[] = {randn({2, 16, 17, 17}).eval(), randn({2, 16, 17, 17}).eval()};
   Config before = config(), changed = before;
-  changed.exact_math = true;
+  changed.math = Math::kExact;
   for (int64_t kinds : {2, 1}) { // of images, in turns
     std::vector<Floats> results;
     for (int64_t i = 0; i < 6; ++i)

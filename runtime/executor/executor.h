@@ -52,7 +52,7 @@ enum class Waiters {
 // A line of runs, one at a time, each on the executor's own thread or on one that waits for it.
 // Whoever runs has the turn, and with it the sole use of the executor's pool of threads
 // (parallel_for). All functions may be called from any thread that does not run an item.
-class Executor : EventQueue {
+class Executor final : EventQueue {
   struct Item;
 
 public:

@@ -31,7 +31,7 @@ mlir::RankedTensorType typeOf(mlir::Value value) {
 //   bias                    claimed: one more term of the sum
 //   batch norm, inference   claimed as a weight and a bias (weft-fold-batch-norm): MobileNetV2
 //                           takes 4 to 10 % less time by it, MNasNet x0.5 13 %, ResNet-18 1 %. Where
-//                           exact_math leaves that out, it stays in the activation's kernel
+//                           exact math leaves that out, it stays in the activation's kernel
 //   ReLU, clamp to [a, b]   with fast_math (ReLU) or never: its fast kernels, for AVX-512 and AVX2,
 //                           all turn NaN into 0 or a. Kernels of ours behind the same entry keep
 //                           NaN, and take a ReLU in always
