@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_set>
 
 #include "frontend/programs/trace.h"
 #include "frontend/recorder/invocation.h"
@@ -134,13 +135,31 @@ private:
     return true;
   }
 
-  // The gradient that a new one replaces, if nobody else refers to it.
-  static Value *replaced(const GradNode &leaf) {
+  // The gradient that a new one replaces, if nobody else refers to it, nor to its memory.
+  Value *replaced(const GradNode &leaf) {
     TensorImpl *grad = leaf.grad.impl();
     if (!grad || grad->is_view() || grad->refs.load(std::memory_order_relaxed) != 1)
       return nullptr;
     Value *value = grad->var.value.get();
-    return value->cell && value->handles == 1 && value->weak == 0 ? value : nullptr;
+    bool sole = value->cell && value->handles == 1 && value->weak == 0;
+    return sole && !goes_back(*value) ? value : nullptr;
+  }
+
+  // Whether the value's memory is, or may become, that of a storage again: a program may put a
+  // gradient where it was given a state to write, which goes back there if the run fails.
+  bool goes_back(const Value &value) {
+    const EvaluationRecord *record = value.evaluation.get();
+    if (!record || !record->may_fail || record->state() == RunState::kDone)
+      return false;
+    if (record->failed())
+      return true;
+    if (record != under_way_) {
+      under_way_ = record;
+      memory_under_way_.clear();
+      for (const Undo &undo : record->undo)
+        memory_under_way_.insert(undo.memory.get());
+    }
+    return memory_under_way_.contains(value.cell->buffer.get());
   }
 
   static void give(TensorImpl &storage, ValueRef value) {
@@ -180,6 +199,9 @@ private:
   std::vector<Var> inputs_;
   std::vector<Tensor> results_;
   std::optional<Invocation> invocation_;
+  // What goes_back() looked at last, and what that run's storages get back if it fails.
+  const EvaluationRecord *under_way_ = nullptr;
+  std::unordered_set<const runtime::Buffer *> memory_under_way_;
 };
 
 // Of leaves of one type.

@@ -308,5 +308,39 @@ TEST(Trace, CompilesAheadOfTime) {
   EXPECT_EQ(program.run({ones({1, 64})})[0].to_vector<float>()[0], 32.f); // it can still be run
 }
 
+// A program may put a new gradient where a state lay that it is given to write. After a failure that
+// memory is the state's again, and the gradient that is lost must not bring its successor there.
+TEST(Jit, AStateThatWentBackSharesNoMemoryWithAGradient) {
+  auto states = [](bool fails) {
+    manual_seed(1);
+    Tensor x = randn({6, 4}), y = tensor<int64_t>({0, 1, 2, 0, 1, 2}),
+           bad = tensor<int64_t>({0, 1, 2, 0, 1, 7}), state = zeros({4}), weight = ones({4});
+    eval({x, y, bad, state});
+    weight.set_requires_grad();
+    auto step = jit([&](const Tensor &inputs, const Tensor &targets) {
+      weight.zero_grad();
+      Tensor mean = inputs.mean(0);
+      {
+        NoGrad no_grad;
+        state.copy_(state * 0.9 + 0.1 * mean);
+      }
+      Tensor loss = nn::cross_entropy(inputs * weight - mean, targets);
+      loss.backward();
+      return loss.detach();
+    });
+    std::vector<float> all;
+    for (int i = 0; i < 4; ++i) {
+      if (i == 2 && fails)
+        EXPECT_THROW(step(x, bad).item<float>(), Error);
+      step(x, y).item<float>();
+      for (const Tensor &one : {state, weight.grad()})
+        for (float value : one.to_vector<float>())
+          all.push_back(value);
+    }
+    return all;
+  };
+  EXPECT_EQ(states(true), states(false));
+}
+
 } // namespace
 } // namespace weft
