@@ -92,6 +92,9 @@ Tensor LossScaler::scale(const Tensor &loss, Location location) const {
     fail(ErrorKind::kDType,
          std::string("scale: loss is ") + weft::name(loss.dtype()) + "; it must be floating",
          location);
+  // A step that failed may have left divided gradients behind. Those of this loss are not.
+  recorder::write_state(state_->unscaled);
+  state_->unscaled->front() = 0;
   return loss * state_->scale.to(loss.device());
 }
 

@@ -298,5 +298,39 @@ TEST(LossScaler, SmallGradientsOfFloat16Survive) {
   EXPECT_NEAR(gradient(LossScaler({.init_scale = 65536})) / 65536, 2e-8, 1e-10);
 }
 
+// Where the loss is never read a later step raises the error of a batch. What it left divided is no
+// gradient of the next loss.
+TEST(LossScaler, TheStepAfterOneThatFailedDividesItsGradients) {
+  auto weights = [](bool fails) {
+    manual_seed(1);
+    nn::Linear linear(4, 3);
+    SGD optimizer(linear.parameters(), {.lr = 0.1});
+    LossScaler scaler({.init_scale = 1024});
+    Tensor x = randn({6, 4}), y = tensor<int64_t>({0, 1, 2, 0, 1, 2}),
+           bad = tensor<int64_t>({0, 1, 2, 0, 1, 7});
+    eval({x, y, bad});
+    auto step = [&](const Tensor &targets) {
+      optimizer.zero_grad();
+      scaler.scale(nn::cross_entropy(linear(x), targets)).backward();
+      scaler.step(optimizer);
+    };
+    std::vector<std::vector<float>> all;
+    for (int i = 0; i < 4; ++i) {
+      if (i == 2 && fails) {
+        auto bad_step = [&] {
+          step(bad);
+          synchronize();
+          step(y);
+        };
+        EXPECT_THROW(bad_step(), Error);
+      }
+      step(y);
+      all.push_back(linear.weight.to_vector<float>());
+    }
+    return all;
+  };
+  EXPECT_EQ(weights(true), weights(false));
+}
+
 } // namespace
 } // namespace weft::optim
