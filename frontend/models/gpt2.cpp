@@ -166,7 +166,6 @@ Tensor Gpt2::features(const Tensor &ids, const nn::KeyValueCache &cache, Locatio
   Tensor x = dropout_(wte_(ids) + wpe_(places.positions));
   for (size_t i = 0; i < blocks_.size(); ++i)
     x = blocks_[i](x, cache, static_cast<int64_t>(i), places);
-  cache.advance(ids.size(1));
   return ln_f_(x);
 }
 

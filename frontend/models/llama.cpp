@@ -224,7 +224,6 @@ Tensor Llama::features(const Tensor &ids, const nn::KeyValueCache &cache, Locati
   Tensor x = embed_tokens_(ids);
   for (size_t i = 0; i < blocks_.size(); ++i)
     x = blocks_[i](x, cosine, sine, cache, static_cast<int64_t>(i), places);
-  cache.advance(ids.size(1));
   return norm_(x);
 }
 

@@ -58,8 +58,14 @@ KeyValueCache::Places KeyValueCache::next(int64_t count, Location location) cons
              std::to_string(count) + " are to come",
          location);
   const int64_t heads = options_.batch * options_.heads, capacity = options_.capacity;
+  // Positions follow from the new lengths, so that whatever computes with them computes the lengths
+  // as well: a run that fails takes both back.
+  {
+    NoGrad no_grad;
+    Tensor(lengths_) += count;
+  }
   Places places;
-  places.positions = lengths_.unsqueeze(1) + arange(count);
+  places.positions = lengths_.unsqueeze(1) + arange(-count, 0);
   places.mask = (arange(capacity) <= places.positions.unsqueeze(-1)).unsqueeze(1);
   // A position beyond the capacity would be one of the next head: it gets a row that no buffer has.
   Tensor within = arange(heads).reshape({options_.batch, options_.heads, 1}) * capacity +
@@ -116,12 +122,6 @@ Tensor KeyValueCache::attend(int64_t layer, const Places &places, const Tensor &
                .expand({batch, 1, group, count, options_.capacity})
                .reshape({batch, 1, group * count, options_.capacity});
   return attention(asked, keys_[at], values_[at], mask).reshape(query.shape());
-}
-
-void KeyValueCache::advance(int64_t count, Location location) const {
-  CallerScope scope(location);
-  NoGrad no_grad;
-  Tensor(lengths_) += count;
 }
 
 void KeyValueCache::set_lengths(const std::vector<int64_t> &lengths, Location location) {

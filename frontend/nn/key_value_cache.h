@@ -40,16 +40,15 @@ public:
     Tensor mask;      // bool [batch, 1, T, capacity]: what each sees, itself and all before it
     Tensor rows;      // int64 [batch, heads, T]: of the buffers as [batch * heads * capacity, size]
   };
-  // Of `count` tokens behind those that the texts have. One beyond the capacity is an error of the
-  // run. Throws Error unless 1 <= count <= capacity.
+  // Of `count` tokens behind those that the texts have, which count as theirs from now on. One
+  // beyond the capacity is an error of the run, after which the texts are what they were before.
+  // Throws Error unless 1 <= count <= capacity.
   Places next(int64_t count, Location location = Location::current()) const;
   // Writes the keys and values of these tokens, [batch, heads, T, size], and attends to all that
   // the layer has: query [batch, n * heads, T, size] -> the same. Queries i n to i n + n - 1 share
   // the keys and values of head i. Throws Error for other shapes or dtypes, or no such layer.
   Tensor attend(int64_t layer, const Places &places, const Tensor &query, const Tensor &key,
                 const Tensor &value, Location location = Location::current()) const;
-  // Each text has `count` tokens more.
-  void advance(int64_t count, Location location = Location::current()) const;
 
   // How many tokens each text has: one number for each of the batch; 0 for all empties the cache.
   // Throws Error for another count of them, or one outside [0, capacity].

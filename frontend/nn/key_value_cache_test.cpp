@@ -2,6 +2,7 @@
 
 #include "tests/support/compiles.h"
 #include "tests/support/errors.h"
+#include "weft/models/gpt2.h"
 #include "weft/weft.h"
 
 namespace weft::nn {
@@ -37,9 +38,7 @@ Tensor whole(const Tokens &tokens) {
 Tensor take(const KeyValueCache &cache, const Tokens &tokens, int64_t layer = 0) {
   NoGrad no_grad;
   int64_t count = tokens.query.size(2);
-  Tensor seen = cache.attend(layer, cache.next(count), tokens.query, tokens.key, tokens.value);
-  cache.advance(count);
-  return seen;
+  return cache.attend(layer, cache.next(count), tokens.query, tokens.key, tokens.value);
 }
 
 void expect_near(const Tensor &given, const Tensor &expected) {
@@ -104,9 +103,7 @@ TEST(KeyValueCache, AllStepsAreOneProgram) {
   eval({tokens.query, tokens.key, tokens.value});
   KeyValueCache cache({.layers = 1, .heads = 2, .size = 4, .capacity = 64});
   auto step = jit([cache](const Tensor &q, const Tensor &k, const Tensor &v) {
-    Tensor seen = cache.attend(0, cache.next(1), q, k, v);
-    cache.advance(1);
-    return seen;
+    return cache.attend(0, cache.next(1), q, k, v);
   });
   NoGrad no_grad;
   std::vector<Tokens> each;
@@ -202,6 +199,29 @@ TEST(KeyValueCache, Errors) {
   EXPECT_NE(
       message_of([&] { cache.attend(0, places, good, good.to(float64), good); }, ErrorKind::kDType),
       "");
+}
+
+// Tokens that cannot be computed, or have no room, leave the texts as they were.
+TEST(KeyValueCache, AStepThatFailsCostsNothing) {
+  manual_seed(6);
+  NoGrad no_grad;
+  models::Gpt2 model({.vocabulary = 97, .positions = 64, .size = 48, .layers = 2, .heads = 4});
+  model.eval();
+  Tensor whole = model(tensor<int64_t>({{1, 2, 3, 4, 6}})).eval();
+  for (bool reads_lengths : {false, true}) {
+    KeyValueCache cache = model.make_cache(1, 6);
+    model(tensor<int64_t>({{1, 2, 3, 4}}), cache).eval();
+    if (reads_lengths)
+      EXPECT_EQ(cache.lengths().to_vector<int64_t>(), std::vector<int64_t>{4});
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_THROW(model(tensor<int64_t>({{97}}), cache).eval(), Error);
+      EXPECT_THROW(model(tensor<int64_t>({{1, 2, 3}}), cache).eval(), Error);
+    }
+    EXPECT_EQ(cache.lengths().to_vector<int64_t>(), std::vector<int64_t>{4});
+    Tensor next = model(tensor<int64_t>({{6}}), cache);
+    expect_near(next[0][0], whole[0][4]);
+    EXPECT_EQ(cache.lengths().to_vector<int64_t>(), std::vector<int64_t>{5});
+  }
 }
 
 } // namespace
