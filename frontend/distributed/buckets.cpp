@@ -27,7 +27,8 @@ std::vector<Bucket> buckets_of(const std::vector<Tensor> &tensors, int64_t bytes
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor &x = tensors[i];
     bool fits = !buckets.empty() && used + x.nbytes() <= bytes &&
-                x.dtype() == tensors[i - 1].dtype() && x.device() == tensors[i - 1].device();
+                x.dtype() == tensors[i - 1].dtype() && x.device() == tensors[i - 1].device() &&
+                x.requires_grad() == tensors[i - 1].requires_grad();
     if (!fits) {
       buckets.push_back({i, i});
       used = 0;

@@ -8,7 +8,8 @@
 
 namespace weft::distributed {
 
-// Tensors [first, last) of one dtype and device, of at most some bytes; a larger one is alone.
+// Tensors [first, last) of one dtype and device, all of which require a gradient or none of which
+// does, of at most some bytes; a larger one is alone.
 struct Bucket {
   size_t first, last;
 };

@@ -21,6 +21,7 @@ const std::vector<Tensor> &ShardedParameters::shards() const {
 
 void ShardedParameters::reduce_gradients(Location location) {
   CallerScope scope(location);
+  shards_->check_trained("reduce_gradients", location);
   bool any = false;
   for (const Tensor &parameter : shards_->parameters)
     any = any || parameter.grad().defined();
@@ -35,8 +36,11 @@ void ShardedParameters::gather(Location location) {
   CallerScope scope(location);
   NoGrad no_grad;
   size_t next = 0;
-  for (const Tensor &values : shards_->gathered(0))
-    shards_->parameters[next++].copy_(values);
+  for (const Tensor &values : shards_->gathered(0)) {
+    Tensor &parameter = shards_->parameters[next++];
+    if (values.defined())
+      parameter.copy_(values);
+  }
   submit_step(shards_->parameters, location);
 }
 

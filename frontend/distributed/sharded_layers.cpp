@@ -187,6 +187,7 @@ Tensor ShardedLayers::operator()(const Tensor &x, Location location) {
 
 void ShardedLayers::reduce_gradients(Location location) {
   CallerScope scope(location);
+  impl_->shards.check_trained("reduce_gradients", location);
   std::vector<Impl::Pass> passes = std::exchange(impl_->passes, {});
   std::erase_if(passes, [](const Impl::Pass &pass) { return !pass.result.grad().defined(); });
   if (passes.empty())
@@ -226,7 +227,7 @@ void ShardedLayers::reduce_gradients(Location location) {
       shards.reduce(i);
     }
     for (size_t k = shards.first_bucket[i]; k < shards.first_bucket[i + 1]; ++k)
-      made.push_back(shards.shards[k].grad());
+      made.push_back(shards.parts[k].grad());
     std::erase_if(made, [](const Tensor &tensor) { return !tensor.defined(); });
     start(made);
     eval(before);
@@ -239,7 +240,7 @@ void ShardedLayers::reduce_gradients(Location location) {
 
 std::vector<Tensor> ShardedLayers::whole_parameters(Location location) const {
   CallerScope scope(location);
-  return impl_->shards.whole(impl_->shards.shards);
+  return impl_->shards.whole(impl_->shards.parts);
 }
 
 nn::NamedTensors ShardedLayers::whole_state(const optim::Optimizer &optimizer,

@@ -22,21 +22,23 @@ namespace weft::distributed {
 //   layers.reduce_gradients();
 //   optimizer.step();
 //
-// A step gives what DataParallel's gives, but for rounding, if the update of an element depends on
-// that element's gradient alone. What a layer computes between its input and its result is not kept
+// A step gives what DataParallel's gives, but for rounding, under the conditions that
+// ShardedParameters states: a trained parameter that its layer does not use counts as one with a
+// gradient of zeros. What a layer computes between its input and its result is not kept
 // either: backward computes it again, with the same random numbers of the default generator and the
 // same buffers.
 class ShardedLayers {
 public:
-  // Sends rank 0's values to all. The modules' parameters read as NaN from then on. Error kValue: a
-  // parameter that two layers have.
+  // Sends rank 0's values to all. The modules' parameters read as NaN from then on. Those that
+  // require no gradient now are shared out like the others but lie in no shard: they stay bit for
+  // bit what they are. Error kValue: a parameter that two layers have.
   explicit ShardedLayers(std::vector<nn::AnyLayer> layers, const Group &group = world(),
                          Location location = Location::current());
   ~ShardedLayers();
   ShardedLayers(ShardedLayers &&) noexcept;
   ShardedLayers &operator=(ShardedLayers &&) noexcept;
 
-  // This rank's parts, rows of elements, to be trained.
+  // This rank's parts, rows of elements, to be trained; none where all parameters are frozen.
   const std::vector<Tensor> &shards() const;
   // All layers. All ranks call it. The result's history ends here: backward() from what was made of
   // it gives it a gradient, which waits for reduce_gradients(). Without history (NoGrad) the layers
@@ -44,7 +46,8 @@ public:
   Tensor operator()(const Tensor &x, Location location = Location::current());
   // Goes back through the layers, for all calls since the last time together, and gives the shards
   // this rank's part of the mean of all ranks' gradients; then on through the history of what the
-  // layers were given. Error kState: no result of a call has a gradient.
+  // layers were given. Error kState: no result of a call has a gradient, or a parameter was frozen
+  // or thawed since they were cut.
   void reduce_gradients(Location location = Location::current());
 
   // For checkpoints: the parameters as the modules would have them, by the order of layers. All

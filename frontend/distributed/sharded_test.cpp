@@ -153,7 +153,7 @@ TEST(Sharded, StateThatDoesNotFitIsRefused) {
         tensor = ones({2});
     for (const auto &[given, part] :
          {std::pair{less, "there is no tensor for '"},
-          {more, " are the optimizer's"},
+          {more, " are the optimizer's; it has no 'more'"},
           {other, "'exp_avg.0' is float32 [2], the parameter's has float32 [2, 3]"}}) {
       std::string error = what_of([&] { sharded.load_whole_state(optimizer, given); });
       EXPECT_NE(error.find(part), std::string::npos) << error;
@@ -286,6 +286,111 @@ TEST(ShardedLayers, RefuseWhatTheyCannotDo) {
     error = what_of([&] { layers.reduce_gradients(); });
     EXPECT_NE(error.find("no result of the layers has a gradient"), std::string::npos) << error;
     EXPECT_NE(error.find("sharded_test.cpp"), std::string::npos) << error;
+  });
+}
+
+// Between trained ones, in each form: neither weight decay nor moments reach them.
+TEST(Sharded, FrozenParametersStayBitForBit) {
+  Task task;
+  const std::vector<size_t> frozen = {1, 2, 5};
+  enum class Form { kReplicas, kParameters, kLayers };
+  auto train = [&](Form form) {
+    FromRank0<std::vector<Values>> found;
+    run_ranks(2, [&] {
+      nn::Sequential model = nn::to(task.start, current_device());
+      std::vector<Tensor> parameters = model.parameters();
+      for (size_t i : frozen)
+        parameters[i].set_requires_grad(false);
+      std::optional<DataParallel> replicas;
+      std::optional<ShardedParameters> shards;
+      std::optional<ShardedLayers> layers;
+      std::vector<Tensor> trained = parameters;
+      if (form == Form::kReplicas)
+        replicas.emplace(parameters);
+      else if (form == Form::kParameters)
+        trained = shards.emplace(parameters).shards();
+      else
+        trained = layers.emplace(model.layers()).shards();
+      optim::AdamW optimizer(trained, {.lr = 0.1, .weight_decay = 0.5});
+      auto [x, t] = task.part();
+      for (int step = 0; step < 3; ++step) {
+        optimizer.zero_grad();
+        cross_entropy(layers ? (*layers)(x) : model(x), t).backward();
+        replicas ? replicas->reduce_gradients()
+        : shards ? shards->reduce_gradients()
+                 : layers->reduce_gradients();
+        optimizer.step();
+        if (shards)
+          shards->gather();
+      }
+      std::vector<Values> values;
+      for (const Tensor &each : layers ? layers->whole_parameters() : parameters)
+        values.push_back(values_of({each}));
+      found.put(values);
+      // What was frozen is known to checkpoints, as one process has it.
+      if (!replicas) {
+        nn::NamedTensors state =
+            layers ? layers->whole_state(optimizer) : shards->whole_state(optimizer);
+        optim::AdamW alone(nn::clone(task.start).parameters());
+        if (world().rank() == 0)
+          alone.load_state(state);
+        parameters[0].set_requires_grad(false);
+        std::string error =
+            what_of([&] { layers ? layers->reduce_gradients() : shards->reduce_gradients(); });
+        EXPECT_NE(error.find("parameter 0, float32 [7, 5], requires no gradient now"),
+                  std::string::npos)
+            << error;
+        EXPECT_NE(error.find("sharded_test.cpp"), std::string::npos) << error;
+      }
+    });
+    return found.get();
+  };
+  std::vector<Values> expected = train(Form::kReplicas);
+  for (Form form : {Form::kParameters, Form::kLayers}) {
+    std::vector<Values> found = train(form);
+    ASSERT_EQ(found.size(), expected.size());
+    for (size_t i = 0; i < found.size(); ++i)
+      expect_near(found[i], expected[i], 1e-4);
+    for (size_t i : frozen)
+      EXPECT_EQ(found[i], values_of({task.start.parameters()[i]})) << i;
+  }
+}
+
+// No forward uses b: one process counts none of its steps, a shard those of all that lie in it.
+TEST(Sharded, TakeTheStateOfAParameterThatWasNeverUsed) {
+  run_ranks(2, [] {
+    auto start = [](double value) {
+      return full({3}, value).set_requires_grad();
+    };
+    const optim::AdamWOptions options{.lr = 0.1};
+    Tensor a = start(2), b = start(1);
+    optim::AdamW before({a, b}, options);
+    auto step = [&](const Tensor &loss) {
+      before.zero_grad();
+      loss.backward();
+      before.step();
+    };
+    step(a.square().sum());
+    step(a.square().sum());
+    auto copy_of = [](const Tensor &x) {
+      return x.detach().clone().set_requires_grad();
+    };
+    Tensor c = copy_of(a), d = copy_of(b);
+    ShardedParameters sharded({c, d});
+    optim::AdamW optimizer(sharded.shards(), options);
+    sharded.load_whole_state(optimizer, before.state());
+    c.square().sum().backward();
+    sharded.reduce_gradients();
+    optimizer.step();
+    sharded.gather();
+    step(a.square().sum());
+    expect_near(values_of({c}), values_of({a}), 1e-6);
+    // Both took steps, but not as many.
+    step(a.square().sum() + b.sum());
+    std::string error = what_of([&] { sharded.load_whole_state(optimizer, before.state()); });
+    EXPECT_NE(error.find("parameter 0 took 4 steps, parameter 1 1, and they lie in one shard"),
+              std::string::npos)
+        << error;
   });
 }
 

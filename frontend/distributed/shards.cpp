@@ -27,12 +27,19 @@ Shards::Shards(const std::vector<std::vector<Tensor>> &runs, bool keep, const Gr
     first_bucket.push_back(buckets.size());
   }
   for (Bucket bucket : buckets) {
-    Tensor row = broadcast_of(describe_values(parameters, bucket),
+    bool trained = parameters[bucket.first].requires_grad();
+    is_trained.push_back(trained);
+    // Ranks that train other parameters would make other exchanges later.
+    Tensor row = broadcast_of((trained ? "" : "frozen ") + describe_values(parameters, bucket),
                               row_of(parameters, bucket, group.size()), 0, group);
     int64_t part = row.numel() / group.size();
     // In memory of its own: the row goes.
-    shards.push_back(nn::init::copy_of(row.narrow(0, group.rank() * part, part)));
-    shards.back().set_requires_grad();
+    parts.push_back(trained || !keep ? nn::init::copy_of(row.narrow(0, group.rank() * part, part))
+                                     : Tensor());
+    if (trained) {
+      shards.push_back(parts.back().set_requires_grad());
+      bucket_of_shard.push_back(parts.size() - 1);
+    }
     if (keep) {
       copy_parts(row, parameters, bucket);
       eval(std::span(parameters).subspan(bucket.first, bucket.last - bucket.first));
@@ -43,9 +50,26 @@ Shards::Shards(const std::vector<std::vector<Tensor>> &runs, bool keep, const Gr
   }
 }
 
+void Shards::check_trained(const char *op, Location location) const {
+  for (size_t i = 0; i < buckets.size(); ++i)
+    for (size_t p = buckets[i].first; p < buckets[i].last; ++p)
+      if (parameters[p].requires_grad() != is_trained[i])
+        throw Error(ErrorKind::kState,
+                    std::string(op) + ": parameter " + std::to_string(p) + ", " +
+                        name(parameters[p].dtype()) + " " + to_string(parameters[p].shape()) +
+                        ", requires " +
+                        (is_trained[i] ? "no gradient now, and required one"
+                                       : "a gradient now, and required none") +
+                        " when the parameters were cut; call set_requires_grad() before, or cut "
+                        "them and make the optimizer again",
+                    CallerScope::resolve(location));
+}
+
 void Shards::reduce(size_t run) {
   NoGrad no_grad;
   for (size_t i = first_bucket[run]; i < first_bucket[run + 1]; ++i) {
+    if (!is_trained[i])
+      continue;
     Bucket bucket = buckets[i];
     std::vector<Tensor> gradients;
     std::string operand = "gradients of " + describe_values(parameters, bucket);
@@ -54,7 +78,7 @@ void Shards::reduce(size_t run) {
       gradients.push_back(gradient.defined() ? gradient : zeros_like(parameters[p]));
       parameters[p].zero_grad();
     }
-    shards[i].set_grad(reduce_scatter_of(
+    parts[i].set_grad(reduce_scatter_of(
         operand, row_of(gradients, {0, gradients.size()}, group.size()), Reduction::kMean, group));
   }
 }
@@ -62,9 +86,14 @@ void Shards::reduce(size_t run) {
 std::vector<Tensor> Shards::gathered(size_t run) const {
   NoGrad no_grad;
   std::vector<Tensor> values;
-  for (size_t i = first_bucket[run]; i < first_bucket[run + 1]; ++i)
-    for (Tensor &part : parts_of(all_gather(shards[i], group), parameters, buckets[i]))
-      values.push_back(std::move(part));
+  for (size_t i = first_bucket[run]; i < first_bucket[run + 1]; ++i) {
+    if (!parts[i].defined()) {
+      values.resize(values.size() + buckets[i].last - buckets[i].first);
+      continue;
+    }
+    for (Tensor &each : parts_of(all_gather(parts[i], group), parameters, buckets[i]))
+      values.push_back(std::move(each));
+  }
   return values;
 }
 

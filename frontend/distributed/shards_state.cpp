@@ -2,6 +2,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "frontend/distributed/shards.h"
 #include "weft/autograd.h"
@@ -30,18 +31,30 @@ std::optional<Numbered> numbered(const std::string &name, size_t count) {
   return result;
 }
 
-std::string name_of(const Numbered &of, size_t parameter) {
-  return of.prefix + std::to_string(parameter);
+// As Optimizer::state() names counts of steps: that of all, and that of a parameter by itself.
+const std::string kCount = "step", kOwnCount = "step.";
+
+constexpr size_t kNamesInErrors = 4;
+
+std::string count_text(double steps) {
+  return std::to_string(static_cast<int64_t>(steps));
 }
 
 } // namespace
 
-std::vector<Tensor> Shards::whole(const std::vector<Tensor> &parts) const {
+std::vector<Tensor> Shards::whole(const std::vector<Tensor> &cut) const {
   NoGrad no_grad;
   std::vector<Tensor> result;
   // A bucket at a time: the other ranks have room for no more.
   for (size_t i = 0; i < buckets.size(); ++i) {
-    Tensor row = all_gather(parts[i].detach(), group);
+    if (!cut[i].defined()) {
+      for (size_t p = buckets[i].first; p < buckets[i].last && group.rank() == 0; ++p) {
+        DeviceScope scope(parameters[p].device());
+        result.push_back(nn::init::constant(parameters[p].shape(), 0, parameters[p].dtype()));
+      }
+      continue;
+    }
+    Tensor row = all_gather(cut[i].detach(), group);
     row.eval();
     if (group.rank() == 0)
       for (const Tensor &values : parts_of(row, parameters, buckets[i]))
@@ -58,26 +71,36 @@ Tensor Shards::part_of(const std::vector<Tensor> &tensors, Bucket bucket) const 
 
 nn::NamedTensors Shards::whole_state(const optim::Optimizer &optimizer, Location location) const {
   nn::NamedTensors result;
-  // A state tensor beside each shard, together; they stand in the order of the shards.
+  // A state tensor beside each shard, by bucket; they stand in the order of the shards.
   std::map<std::string, std::vector<Tensor>> moments;
   std::vector<std::string> order;
+  bool has_counts = false;
   nn::NamedTensors state = optimizer.state();
   for (const auto &[name, tensor] : state) {
     std::optional<Numbered> of = numbered(name, shards.size());
     if (!of) {
+      has_counts = has_counts || name == kCount;
       result.emplace_back(name, nn::init::copy_of(tensor, location));
-    } else if (tensor.shape() == shards[of->index].shape()) {
-      std::vector<Tensor> &parts = moments[of->prefix];
-      if (parts.empty())
+      continue;
+    }
+    size_t i = bucket_of_shard[of->index];
+    if (tensor.shape() == shards[of->index].shape()) {
+      std::vector<Tensor> &cut = moments[of->prefix];
+      if (cut.empty()) {
         order.push_back(of->prefix);
-      parts.push_back(tensor);
+        cut.resize(buckets.size());
+      }
+      cut[i] = tensor;
     } else {
       // A number that all parameters of the shard have.
-      Bucket bucket = buckets[of->index];
-      for (size_t p = bucket.first; p < bucket.last; ++p)
-        result.emplace_back(name_of(*of, p), nn::init::copy_of(tensor, location));
+      for (size_t p = buckets[i].first; p < buckets[i].last; ++p)
+        result.emplace_back(of->prefix + std::to_string(p), nn::init::copy_of(tensor, location));
     }
   }
+  // Frozen parameters took no step.
+  for (size_t i = 0; has_counts && i < buckets.size(); ++i)
+    for (size_t p = buckets[i].first; !is_trained[i] && p < buckets[i].last; ++p)
+      result.emplace_back(kOwnCount + std::to_string(p), nn::init::constant({}, 0, float64));
   for (const std::string &prefix : order) {
     size_t next = 0;
     for (Tensor &tensor : whole(moments[prefix]))
@@ -94,62 +117,82 @@ void Shards::load_whole_state(optim::Optimizer &optimizer, const nn::NamedTensor
   };
   NoGrad no_grad;
   std::map<std::string, Tensor> given(state.begin(), state.end());
+  std::set<std::string> used, prefixes{kOwnCount};
   nn::NamedTensors own;
-  size_t used = 0;
-  // The tensors of a bucket's parameters.
-  auto of_bucket = [&](const Numbered &of) {
-    std::vector<Tensor> tensors;
-    for (size_t p = buckets[of.index].first; p < buckets[of.index].last; ++p) {
-      auto found = given.find(name_of(of, p));
-      if (found == given.end())
-        refuse(ErrorKind::kValue, "there is no tensor for '" + name_of(of, p) + "'");
-      tensors.push_back(found->second);
-    }
-    used += tensors.size();
-    return tensors;
+  auto take = [&](const std::string &name) -> const Tensor & {
+    auto found = given.find(name);
+    if (found == given.end())
+      refuse(ErrorKind::kValue, "there is no tensor for '" + name +
+                                    "'; give what whole_state() gave, or state() of "
+                                    "an optimizer over all of the parameters");
+    used.insert(name);
+    return found->second;
   };
   for (const auto &[name, tensor] : optimizer.state()) {
     std::optional<Numbered> of = numbered(name, shards.size());
     if (!of) {
-      auto found = given.find(name);
-      if (found == given.end())
-        refuse(ErrorKind::kValue, "there is no tensor for '" + name + "'");
-      own.emplace_back(name, found->second);
-      ++used;
+      own.emplace_back(name, take(name));
       continue;
     }
     if (tensor.shape() != shards[of->index].shape())
-      continue; // a number: below
-    std::vector<Tensor> tensors = of_bucket(*of);
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      const Tensor &parameter = parameters[buckets[of->index].first + i];
-      if (tensors[i].shape() != parameter.shape() || tensors[i].dtype() != tensor.dtype())
-        refuse(ErrorKind::kShape, "'" + name_of(*of, buckets[of->index].first + i) + "' is " +
-                                      weft::name(tensors[i].dtype()) + " " +
-                                      to_string(tensors[i].shape()) + ", the parameter's has " +
-                                      weft::name(tensor.dtype()) + " " +
+      continue; // a count: below
+    prefixes.insert(of->prefix);
+    Bucket bucket = buckets[bucket_of_shard[of->index]];
+    std::vector<Tensor> tensors;
+    for (size_t p = bucket.first; p < bucket.last; ++p) {
+      const Tensor &parameter = parameters[p], &its = take(of->prefix + std::to_string(p));
+      if (its.shape() != parameter.shape() || its.dtype() != tensor.dtype())
+        refuse(ErrorKind::kShape, "'" + of->prefix + std::to_string(p) + "' is " +
+                                      weft::name(its.dtype()) + " " + to_string(its.shape()) +
+                                      ", the parameter's has " + weft::name(tensor.dtype()) + " " +
                                       to_string(parameter.shape()));
-      tensors[i] = tensors[i].to(parameter.device());
+      tensors.push_back(its.to(parameter.device()));
     }
     own.emplace_back(name, part_of(tensors, {0, tensors.size()}));
   }
-  // Numbers of single parameters: all of a shard have the same one, or none.
-  for (size_t i = 0; i < buckets.size(); ++i) {
-    Numbered of{"step.", i};
-    if (!given.contains(name_of(of, buckets[i].first)))
-      continue;
-    std::vector<Tensor> tensors = of_bucket(of);
-    for (const Tensor &tensor : tensors)
-      if (tensor.item<double>(location) != tensors[0].item<double>(location))
+  // A shard has one count of steps. A parameter that took none goes by the count of the others of
+  // its shard: its moments are those of as many gradients of zeros, which is what a shard gives a
+  // parameter without a gradient.
+  for (size_t k = 0; used.contains(kCount) && k < shards.size(); ++k) {
+    Bucket bucket = buckets[bucket_of_shard[k]];
+    bool has_own = false;
+    double steps = 0;
+    size_t with_steps = bucket.first;
+    for (size_t p = bucket.first; p < bucket.last; ++p) {
+      auto found = given.find(kOwnCount + std::to_string(p));
+      has_own = has_own || found != given.end();
+      double its = (found == given.end() ? given.at(kCount) : found->second).item<double>(location);
+      if (steps != 0 && its != 0 && its != steps)
         refuse(ErrorKind::kValue,
-               "parameters " + std::to_string(buckets[i].first) + " to " +
-                   std::to_string(buckets[i].last - 1) +
-                   " took different numbers of steps, and lie in one shard, which has one");
-    own.emplace_back(name_of(of, i), tensors[0]);
+               "parameter " + std::to_string(with_steps) + " took " + count_text(steps) +
+                   " steps, parameter " + std::to_string(p) + " " + count_text(its) +
+                   ", and they lie in one shard, which has one count; go on with DataParallel, "
+                   "whose optimizer counts each parameter's steps");
+      if (its != 0) {
+        steps = its;
+        with_steps = p;
+      }
+    }
+    if (has_own)
+      own.emplace_back(kOwnCount + std::to_string(k), nn::init::constant({}, steps, float64));
   }
-  if (used != given.size() || given.size() != state.size())
+  // What a checkpoint has of frozen parameters, and counts, are the optimizer's too.
+  for (const std::string &prefix : prefixes)
+    for (size_t p = 0; p < parameters.size(); ++p)
+      if (prefix != kOwnCount || used.contains(kCount))
+        used.insert(prefix + std::to_string(p));
+  std::string unknown;
+  size_t unknown_count = 0;
+  for (const auto &[name, tensor] : given)
+    if (!used.contains(name) && ++unknown_count <= kNamesInErrors)
+      unknown += (unknown.empty() ? "'" : ", '") + name + "'";
+  if (unknown_count > 0)
     refuse(ErrorKind::kValue, std::to_string(state.size()) + " tensors are given, " +
-                                  std::to_string(used) + " of them are the optimizer's");
+                                  std::to_string(state.size() - unknown_count) +
+                                  " of them are the optimizer's; it has no " + unknown +
+                                  (unknown_count > kNamesInErrors ? ", ..." : ""));
+  if (given.size() != state.size())
+    refuse(ErrorKind::kValue, "two tensors that are given have one name");
   optimizer.load_state(own, location);
 }
 
