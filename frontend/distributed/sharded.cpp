@@ -32,6 +32,11 @@ void ShardedParameters::reduce_gradients(Location location) {
   shards_->reduce(0);
 }
 
+Tensor ShardedParameters::clip_grad_norm(double max_norm, Location location) {
+  CallerScope scope(location);
+  return shards_->clip_grad_norm(max_norm, location);
+}
+
 void ShardedParameters::gather(Location location) {
   CallerScope scope(location);
   NoGrad no_grad;

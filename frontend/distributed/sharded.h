@@ -41,6 +41,10 @@ public:
   // itself. Error kState: no parameter has a gradient, or one was frozen or thawed since they were
   // cut.
   void reduce_gradients(Location location = Location::current());
+  // optim::clip_grad_norm() by the norm of all ranks' gradients, of which each rank's shards have
+  // a part: between reduce_gradients() and the optimizer's step. All ranks call it, and get the
+  // same norm. Error kValue unless max_norm > 0.
+  Tensor clip_grad_norm(double max_norm, Location location = Location::current());
   // Gives the parameters the values of all ranks' shards.
   void gather(Location location = Location::current());
 

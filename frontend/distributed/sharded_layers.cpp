@@ -238,6 +238,11 @@ void ShardedLayers::reduce_gradients(Location location) {
       passes[p].x.backward(gradients[p]);
 }
 
+Tensor ShardedLayers::clip_grad_norm(double max_norm, Location location) {
+  CallerScope scope(location);
+  return impl_->shards.clip_grad_norm(max_norm, location);
+}
+
 std::vector<Tensor> ShardedLayers::whole_parameters(Location location) const {
   CallerScope scope(location);
   return impl_->shards.whole(impl_->shards.parts);

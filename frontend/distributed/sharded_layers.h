@@ -49,6 +49,8 @@ public:
   // layers were given. Error kState: no result of a call has a gradient, or a parameter was frozen
   // or thawed since they were cut.
   void reduce_gradients(Location location = Location::current());
+  // As ShardedParameters::clip_grad_norm().
+  Tensor clip_grad_norm(double max_norm, Location location = Location::current());
 
   // For checkpoints: the parameters as the modules would have them, by the order of layers. All
   // ranks call it; rank 0 gets them, the others nothing.

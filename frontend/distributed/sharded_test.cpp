@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -353,6 +354,58 @@ TEST(Sharded, FrozenParametersStayBitForBit) {
       expect_near(found[i], expected[i], 1e-4);
     for (size_t i : frozen)
       EXPECT_EQ(found[i], values_of({task.start.parameters()[i]})) << i;
+  }
+}
+
+TEST(Sharded, GradientsAreClippedByTheNormOfAllRanks) {
+  Task task;
+  constexpr double kMost = 0.1;
+  auto steps = [&](optim::Optimizer &optimizer, const std::function<Tensor()> &loss,
+                   const std::function<Tensor()> &clip) {
+    Values norms;
+    for (int step = 0; step < 3; ++step) {
+      optimizer.zero_grad();
+      loss().backward();
+      norms.push_back(clip().item<float>());
+      optimizer.step();
+    }
+    return norms;
+  };
+  nn::Sequential model = nn::clone(task.start);
+  optim::AdamW alone(model.parameters(), {.lr = 1e-2});
+  Values expected = steps(
+      alone, [&] { return cross_entropy(model(task.inputs), task.targets); },
+      [&] { return optim::clip_grad_norm(model.parameters(), kMost); });
+  EXPECT_GT(expected[0], 2 * kMost); // it clips
+  Values end = values_of(model.parameters());
+  for (bool by_layers : {false, true}) {
+    SCOPED_TRACE(by_layers);
+    run_ranks(3, [&] {
+      nn::Sequential own = nn::to(task.start, current_device());
+      std::optional<ShardedParameters> shards;
+      std::optional<ShardedLayers> layers;
+      optim::AdamW optimizer(by_layers ? layers.emplace(own.layers()).shards()
+                                       : shards.emplace(own.parameters()).shards(),
+                             {.lr = 1e-2});
+      auto [x, t] = task.part();
+      auto loss = [&, x = x, t = t] {
+        if (shards)
+          shards->gather();
+        return cross_entropy(layers ? (*layers)(x) : own(x), t);
+      };
+      Values norms = steps(optimizer, loss, [&] {
+        layers ? layers->reduce_gradients() : shards->reduce_gradients();
+        return layers ? layers->clip_grad_norm(kMost) : shards->clip_grad_norm(kMost);
+      });
+      expect_near(norms, expected, 1e-5);
+      for (Reduction extreme : {Reduction::kMin, Reduction::kMax})
+        EXPECT_EQ(all_reduce(Tensor::from(norms), extreme).to_vector<double>(), norms);
+      if (shards)
+        shards->gather();
+      Values found = values_of(layers ? layers->whole_parameters() : own.parameters());
+      if (world().rank() == 0)
+        expect_near(found, end, 1e-4);
+    });
   }
 }
 

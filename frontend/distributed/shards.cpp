@@ -7,6 +7,7 @@
 #include "weft/eval.h"
 #include "weft/nn/init.h"
 #include "weft/ops.h"
+#include "weft/optim/clip.h"
 
 namespace weft::distributed {
 namespace {
@@ -81,6 +82,15 @@ void Shards::reduce(size_t run) {
     parts[i].set_grad(reduce_scatter_of(
         operand, row_of(gradients, {0, gradients.size()}, group.size()), Reduction::kMean, group));
   }
+}
+
+Tensor Shards::clip_grad_norm(double max_norm, Location location) {
+  return optim::clip_by_norm(
+      shards, max_norm,
+      [&](const Tensor &squares) {
+        return all_reduce_of("squares of gradients", squares, Reduction::kSum, group);
+      },
+      location);
 }
 
 std::vector<Tensor> Shards::gathered(size_t run) const {

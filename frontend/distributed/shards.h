@@ -23,6 +23,8 @@ struct Shards {
   // Error kState: a parameter requires a gradient now and did not at construction, or the other way
   // round. `op` is what the user calls.
   void check_trained(const char *op, Location location) const;
+  // clip_grad_norm() of the whole gradients.
+  Tensor clip_grad_norm(double max_norm, Location location);
   // The values of a run's parameters, from all ranks' parts; undefined for those that are whole on
   // each rank.
   std::vector<Tensor> gathered(size_t run) const;

@@ -10,6 +10,7 @@
 #include "weft/nn/init.h"
 #include "weft/nn/unlisted.h"
 #include "weft/ops.h"
+#include "weft/optim/clip.h"
 #include "weft/optim/step_counts.h"
 #include "weft/optim/step_watch.h"
 
@@ -263,6 +264,12 @@ void Optimizer::load_state(const nn::NamedTensors &tensors, Location location) {
 }
 
 Tensor clip_grad_norm(const std::vector<Tensor> &parameters, double max_norm, Location location) {
+  return clip_by_norm(
+      parameters, max_norm, [](const Tensor &squares) { return squares; }, location);
+}
+
+Tensor clip_by_norm(const std::vector<Tensor> &parameters, double max_norm,
+                    const std::function<Tensor(const Tensor &squares)> &whole, Location location) {
   CallerScope scope(location);
   if (!(max_norm > 0))
     throw Error(ErrorKind::kValue,
@@ -282,7 +289,7 @@ Tensor clip_grad_norm(const std::vector<Tensor> &parameters, double max_norm, Lo
   Tensor total = squares[0];
   for (size_t i = 1; i < squares.size(); ++i)
     total = total + squares[i].to(total.device());
-  Tensor norm = sqrt(total);
+  Tensor norm = sqrt(whole(total));
   Tensor factor = minimum(div(max_norm, norm + 1e-6), 1.0);
   size_t next = 0;
   for (Tensor parameter : parameters)
