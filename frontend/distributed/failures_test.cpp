@@ -110,6 +110,22 @@ TEST(Failures, ABarrierHasItsOwnName) {
        "failures_test.cpp:"});
 }
 
+TEST(Failures, MeshesAndGroupsThatDifferAreTold) {
+  using Axes = std::vector<std::pair<std::string, int>>;
+  auto meshes = [](const Axes &first, const Axes &second) {
+    return [first, second] {
+      Mesh mesh(world().rank() == 0 ? first : second);
+    };
+  };
+  expect_on_both(meshes({{"data", 2}}, {{"model", 2}}),
+                 {"Mesh: ", "rank 0 calls Mesh(data 2) as number 1 at ",
+                  "rank 1 calls Mesh(model 2) as number 1 at ", "failures_test.cpp:"});
+  expect_on_both(meshes({{"data", 2}, {"model", 1}}, {{"data", 1}, {"model", 2}}),
+                 {"rank 0 calls Mesh(data 2, model 1) ", "rank 1 calls Mesh(data 1, model 2) "});
+  expect_on_both([] { (void)world().split(0, 0, world().rank() == 0 ? "row" : "column"); },
+                 {"split: ", "rank 0 calls split('row') ", "rank 1 calls split('column') "});
+}
+
 TEST(Failures, GradientsOfOtherParametersOfOneSizeAreNamed) {
   std::vector<std::vector<Tensor>> of(2);
   expect_on_both(
@@ -243,6 +259,29 @@ TEST(Failures, AJittedFunctionKeepsCallsWhoseResultsItDrops) {
              (void)trace([](const Tensor &x) { return all_reduce(x), x + 1; }, {ones({2})});
            }),
            {"exchanges with other ranks", "failures_test.cpp"});
+  });
+}
+
+TEST(Failures, AJittedFunctionMayHaveABarrier) {
+  run_ranks(2, [] {
+    auto f = jit([](const Tensor &x) {
+      barrier();
+      return x + 1;
+    });
+    for (int i = 0; i < 3; ++i)
+      EXPECT_EQ(f(full({2}, i)).to_vector<float>()[0], static_cast<float>(i + 1));
+    expect(what_of([] {
+             (void)trace(
+                 [](const Tensor &x) {
+                   barrier();
+                   return x + 1;
+                 },
+                 {ones({2})});
+           }),
+           {"exchanges with other ranks", "(barrier)", "failures_test.cpp"});
+    auto splits = jit([](const Tensor &x) { return x + world().split(0).size(); });
+    expect(what_of([&] { (void)splits(ones({2})); }),
+           {"split: ranks wait for each other here", "failures_test.cpp"});
   });
 }
 

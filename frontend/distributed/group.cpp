@@ -8,6 +8,7 @@
 #include "frontend/distributed/runner.h"
 #include "frontend/recorder/config_env.h"
 #include "frontend/recorder/exchange.h"
+#include "frontend/recorder/recorder.h"
 #include "runtime/executor/device.h"
 #include "runtime/memory/system_allocator.h"
 #include "weft/distributed/collectives.h"
@@ -62,19 +63,45 @@ std::string Group::name(Location location) const {
 }
 
 Group Group::split(int64_t color, int64_t key, const std::string &name, Location location) const {
-  GroupState &state = checked(*this, "split", location);
+  return split_off(*this, color, key, name, "split", "split('" + name + "')", location);
+}
+
+absl::Status in_order(GroupState &state, const char *op, Location location,
+                      std::function<absl::Status()> call) {
+  {
+    recorder::Session session(op, location);
+    recorder::submit({}, {CutReason::kEval, location});
+  }
+  return state.calls
+      ->submit([call = std::move(call)](const runtime::RunContext &) { return call(); })
+      ->wait();
+}
+
+Group split_off(const Group &of, int64_t color, int64_t key, const std::string &name,
+                const char *op, const std::string &call, Location location) {
+  GroupState &state = checked(of, op, location);
   location = CallerScope::resolve(location);
-  barrier(*this, location); // what was recorded comes first, on all ranks
-  auto part =
-      state.group->split(color, key, state.group->name() + "/" + name,
-                         std::string(location.file_name()) + ":" + std::to_string(location.line()));
-  if (!part.ok())
-    fail("split", part.status(), location);
-  if (!*part)
+  if (const recorder::Trace *trace = recorder::active_trace())
+    fail(op, ErrorKind::kState,
+         std::string("ranks wait for each other here, which they cannot while weft::") +
+             trace->what + " records the function; make the group or mesh before the call",
+         location);
+  std::shared_ptr<runtime::Group> part;
+  absl::Status status = in_order(state, op, location, [&] {
+    auto made = state.group->split(
+        color, key, state.group->name() + "/" + name,
+        std::string(location.file_name()) + ":" + std::to_string(location.line()), call);
+    if (made.ok())
+      part = *std::move(made);
+    return made.status();
+  });
+  if (!status.ok())
+    fail(op, status, location);
+  if (!part)
     return Group();
   // Groups of one split have one name, and this rank is in one of them.
   static std::atomic<int> splits = 0;
-  return make_group(state.job, *part, "#" + std::to_string(++splits) + " ");
+  return make_group(state.job, std::move(part), "#" + std::to_string(++splits) + " ");
 }
 
 Group init(const JoinOptions &options, Location location) {

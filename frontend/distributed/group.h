@@ -34,8 +34,8 @@ public:
   // "world", "world/row", ...: the same on all ranks.
   std::string name(Location location = Location::current()) const;
   // Ranks that give the same color become a group, ordered by key and then by rank. All ranks of
-  // this group call it, and wait for each other. Error kRun: a rank is gone, late, or calls
-  // something else.
+  // this group call it with the same name, and wait for each other. Errors: kRun, a rank is gone,
+  // late, or calls something else; kState, inside a function that weft::jit or weft::trace records.
   Group split(int64_t color, int64_t key = 0, const std::string &name = "part",
               Location location = Location::current()) const;
 

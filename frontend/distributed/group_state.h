@@ -1,6 +1,7 @@
 // What a group is to the library: the runtime's group, and the executor that its calls run on.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -22,6 +23,16 @@ struct GroupState {
 
 // Error kState for an undefined group.
 GroupState &checked(const Group &group, const char *op, Location location);
+
+// Runs `call`, which waits for other ranks, after what this rank has recorded and after the calls
+// of the group before it; waits for it.
+absl::Status in_order(GroupState &state, const char *op, Location location,
+                      std::function<absl::Status()> call);
+
+// Group::split(), for the function `op` of the library. Ranks compare `call`, "Mesh(data 2, model
+// 2)", and errors show it.
+Group split_off(const Group &of, int64_t color, int64_t key, const std::string &name,
+                const char *op, const std::string &call, Location location);
 
 // Of rows that hold several tensors: ranks compare `operand`, which says which ones, instead of the
 // row's shape, and errors show it.

@@ -96,6 +96,12 @@ Mesh::Mesh(const std::vector<std::pair<std::string, int>> &axes, const Group &of
   if (places != group.group->size())
     refuse("the axes have " + std::to_string(places) + " places together, and the group has " +
            std::to_string(group.group->size()) + " ranks");
+  // Ranks with other axes, or in another order, would cut other parts: each split compares all
+  // axes.
+  std::string call;
+  for (const auto &[name, size] : axes)
+    call += (call.empty() ? "Mesh(" : ", ") + name + " " + std::to_string(size);
+  call += ")";
   auto state = std::make_shared<MeshState>();
   int64_t inside = places, self = group.group->rank();
   for (const auto &[name, size] : axes) {
@@ -103,7 +109,8 @@ Mesh::Mesh(const std::vector<std::pair<std::string, int>> &axes, const Group &of
     inside /= size;
     int64_t place = self / inside % size;
     // Those who agree on all other places.
-    groups_.push_back(of.split(self / outer * inside + self % inside, place, name, location));
+    groups_.push_back(
+        split_off(of, self / outer * inside + self % inside, place, name, "Mesh", call, location));
     state->axes.push_back({name, groups_.back().state()->id, place, size});
   }
   state_ = std::move(state);

@@ -32,9 +32,9 @@ namespace weft::distributed {
 class Mesh {
 public:
   // Names and sizes of the axes. Ranks stand in row-major order: those that follow each other
-  // differ in their place on the last axis. All ranks of the group call it. Errors: kValue, the
-  // sizes' product is not the number of ranks, or a name is empty or stands twice; kRun as
-  // Group::split() has it.
+  // differ in their place on the last axis. All ranks of the group call it, with the same
+  // axes. Errors: kValue, the sizes' product is not the number of ranks, or a name is empty or
+  // stands twice; kRun, ranks give other axes; the rest as Group::split() has it.
   explicit Mesh(const std::vector<std::pair<std::string, int>> &axes, const Group &of = world(),
                 Location location = Location::current());
 

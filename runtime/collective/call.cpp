@@ -82,6 +82,8 @@ bool is_between_two(Collective kind) {
 
 std::string describe(const CollectiveCall &call) {
   std::string text = kNames[static_cast<int>(call.kind)];
+  if (call.kind == Collective::kSplit && !call.operand.empty())
+    return call.operand;
   if (call.kind == Collective::kBarrier || call.kind == Collective::kSplit)
     return text + "()";
   text += "(";

@@ -27,7 +27,8 @@ struct CollectiveCall {
   void *output = nullptr;
   std::string place; // the caller's line, for errors: "train.cpp:12"
   // What the elements are, as a text that is the same on all ranks: a shape, "[2, 3]", or which
-  // parameters' gradients. May be empty.
+  // parameters' gradients. Of a split it is what the program calls, "Mesh(data 2, model 2)". May be
+  // empty.
   std::string operand = "";
 };
 

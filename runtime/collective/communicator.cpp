@@ -277,7 +277,7 @@ absl::Status Group::execute(const Item &item) {
 }
 
 absl::StatusOr<std::shared_ptr<Group>> Group::split(int64_t color, int64_t key, std::string name,
-                                                    std::string place) {
+                                                    std::string place, std::string what) {
   const int64_t own[2] = {color, key};
   std::vector<int64_t> all(2 * members_.size());
   CollectiveCall call;
@@ -287,6 +287,7 @@ absl::StatusOr<std::shared_ptr<Group>> Group::split(int64_t color, int64_t key, 
   call.input = own;
   call.output = all.data();
   call.place = std::move(place);
+  call.operand = what.empty() ? absl::StrCat("split('", name, "')") : std::move(what);
   absl::StatusOr<Item> item = enqueue(std::move(call));
   if (!item.ok())
     return item.status();

@@ -69,10 +69,11 @@ public:
   absl::StatusOr<std::shared_ptr<const Event>> start_on_device(CollectiveCall call, void *stream);
 
   // Ranks that give the same color become a group, ordered by key and then by rank; null for those
-  // that give a negative color. All ranks of this group call it. Groups may overlap and outlive the
-  // one they come from.
+  // that give a negative color. All ranks of this group call it, with one `name` and one `what`:
+  // the call that the program makes, for errors; empty: "split(name)". Groups may overlap and
+  // outlive the one they come from.
   absl::StatusOr<std::shared_ptr<Group>> split(int64_t color, int64_t key, std::string name,
-                                               std::string place = "");
+                                               std::string place = "", std::string what = "");
 
   static constexpr int64_t kMessageBytes = 4096;
   static constexpr int64_t kInlineBytes = kMessageBytes - static_cast<int64_t>(sizeof(CallHeader));
