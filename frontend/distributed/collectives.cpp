@@ -35,10 +35,11 @@ Var input_of(const Tensor &x, const GroupState &state, runtime::Collective kind,
   call.kind = kind;
   call.dtype = input.dtype();
   call.reduction = reduction;
-  call.count = 0;
+  call.count = input.value->type->elements / (divided ? ranks : 1);
   call.peer = peer;
   call.source = source;
-  if (absl::Status status = runtime::check(call, state.group->rank(), state.group->size());
+  if (absl::Status status =
+          runtime::check_without_buffers(call, state.group->rank(), state.group->size());
       !status.ok())
     fail(ErrorKind::kValue, "x is " + describe(input) + ": " + std::string(status.message()));
   return input;

@@ -99,8 +99,8 @@ TEST_P(Ranks, GatherScatterAndExchange) {
     scattered.put(part.to_vector<double>());
     exchanged.put(all_to_all(wide).to_vector<double>());
     sent.put(broadcast(x * 10, n - 1).to_vector<double>());
-    // Around, where there are others; and from the first to the last.
-    int next = n > 1 ? (me + 1) % n : -1, before = n > 1 ? (me + n - 1) % n : -1;
+    // Around, which is a copy where there are no others; and from the first to the last.
+    int next = (me + 1) % n, before = (me + n - 1) % n;
     passed.put(send_receive(x, next, before).to_vector<double>());
     shifted.put(send_receive(x, me + 1 < n ? me + 1 : -1, me - 1).to_vector<double>());
   });
@@ -115,7 +115,7 @@ TEST_P(Ranks, GatherScatterAndExchange) {
         EXPECT_EQ(exchanged.of(r)[from * 4 + i], element(from, 4 * r + i));
     for (int64_t i = 0; i < 6; ++i) {
       EXPECT_EQ(sent.of(r)[i], 10 * element(n - 1, i));
-      EXPECT_EQ(passed.of(r)[i], n == 1 ? 0 : element((r + n - 1) % n, i));
+      EXPECT_EQ(passed.of(r)[i], element((r + n - 1) % n, i));
       EXPECT_EQ(shifted.of(r)[i], r == 0 ? 0 : element(r - 1, i));
     }
   }
@@ -390,10 +390,27 @@ TEST(Distributed, BadInputIsRefusedWhereItIsGiven) {
       EXPECT_NE(error.find("distributed_test.cpp"), std::string::npos) << error;
       EXPECT_NE(error.find("x is "), std::string::npos) << error;
     }
+    EXPECT_NE(what_of([] {
+                (void)broadcast(ones({2}), 5);
+              }).find("broadcast(from 5, float32 x 2): the group has the ranks 0 to 1"),
+              std::string::npos);
     Tensor x = ones({2}).set_requires_grad();
     Tensor y = all_reduce(x, Reduction::kMax).sum();
     std::string error = what_of([&] { y.backward(); });
     EXPECT_NE(error.find("only sums and means"), std::string::npos) << error;
+  });
+}
+
+TEST(Distributed, ARankThatIsAloneMaySendToItself) {
+  run_ranks(1, [] {
+    Tensor x = arange(3).to(float32).set_requires_grad(), y = send_receive(x, 0, 0);
+    EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{0, 1, 2}));
+    (y * y).sum().backward();
+    EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{0, 2, 4}));
+    EXPECT_NE(what_of([&] { (void)broadcast(x, 1); }).find("the group has rank 0 alone"),
+              std::string::npos);
+    EXPECT_NE(what_of([&] { (void)send_receive(x, 0, -1); }).find("float32 x 3"),
+              std::string::npos);
   });
 }
 

@@ -104,35 +104,50 @@ std::string describe(const CollectiveCall &call) {
   return text;
 }
 
-absl::Status check(const CollectiveCall &call, int rank, int size) {
-  auto wrong = [&](const std::string &what) {
-    return absl::InvalidArgumentError(absl::StrCat(describe(call), ": ", what));
-  };
+static absl::Status wrong(const CollectiveCall &call, const std::string &what) {
+  return absl::InvalidArgumentError(absl::StrCat(describe(call), ": ", what));
+}
+
+// "the ranks 0 to 3", "rank 0 alone".
+static std::string ranks_of(int size) {
+  return size == 1 ? "rank 0 alone" : absl::StrCat("the ranks 0 to ", size - 1);
+}
+
+absl::Status check_without_buffers(const CollectiveCall &call, int rank, int size) {
   int64_t bytes = 0;
   if (call.count < 0 || __builtin_mul_overflow(call.count, byte_size(call.dtype), &bytes) ||
       __builtin_mul_overflow(bytes, int64_t{size}, &bytes))
-    return wrong("the count is negative or too large");
+    return wrong(call, "the count is negative or too large");
   if (reduces(call.kind) && call.reduction == Reduction::kMean && !is_floating(call.dtype))
-    return wrong(absl::StrCat("there is no mean of ", name(call.dtype),
-                              "; cast to a floating dtype, or take the sum"));
+    return wrong(call, absl::StrCat("there is no mean of ", name(call.dtype),
+                                    "; cast to a floating dtype, or take the sum"));
   bool has_peer = call.kind == Collective::kBroadcast || is_between_two(call.kind);
   if (has_peer && (call.peer < 0 || call.peer >= size))
-    return wrong(absl::StrCat("the group has the ranks 0 to ", size - 1));
-  if (call.kind == Collective::kSendReceive)
+    return wrong(call, absl::StrCat("the group has ", ranks_of(size)));
+  // A ring of one rank is a copy.
+  bool is_ring_of_one = size == 1 && call.peer == rank && call.source == rank;
+  if (call.kind == Collective::kSendReceive && !is_ring_of_one)
     for (int32_t other : {call.peer, call.source})
       if (other < kNoRank || other >= size || other == rank)
-        return wrong(absl::StrCat("it goes to and comes from another rank of 0 to ", size - 1,
-                                  ", or none (", kNoRank, ")"));
+        return wrong(call, absl::StrCat("it goes to and comes from another rank, or none (",
+                                        kNoRank, "); the group has ", ranks_of(size),
+                                        size == 1 ? ", and to and from itself is a copy" : ""));
   if (is_between_two(call.kind) && call.peer == rank)
-    return wrong("that is this rank itself; copy instead");
+    return wrong(call, "that is this rank itself; copy instead");
+  return absl::OkStatus();
+}
+
+absl::Status check(const CollectiveCall &call, int rank, int size) {
+  if (absl::Status status = check_without_buffers(call, rank, size); !status.ok())
+    return status;
   bool has_data = call.count > 0 && call.kind != Collective::kBarrier;
   bool reads = call.kind != Collective::kReceive &&
                !(call.kind == Collective::kBroadcast && call.peer != rank);
   if (has_data && ((reads && !call.input) || (call.kind != Collective::kSend && !call.output)))
-    return wrong("a buffer is null");
+    return wrong(call, "a buffer is null");
   if (has_data && reads && call.kind != Collective::kSend)
     if (const char *overlap = find_overlap(call, rank, size))
-      return wrong(absl::StrCat("input and output overlap; ", overlap));
+      return wrong(call, absl::StrCat("input and output overlap; ", overlap));
   return absl::OkStatus();
 }
 

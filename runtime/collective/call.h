@@ -37,7 +37,9 @@ bool is_between_two(Collective kind); // send and receive
 // "all_reduce(sum, float32 x 1000)", "all_reduce(sum, float32 x 6 of [2, 3])".
 std::string describe(const CollectiveCall &call);
 
-// InvalidArgument for what no rank of a group of this size may call.
+// InvalidArgument for what no rank of a group of this size may call; before there are buffers, and
+// with them.
+absl::Status check_without_buffers(const CollectiveCall &call, int rank, int size);
 absl::Status check(const CollectiveCall &call, int rank, int size);
 
 // What travels in front of the data of a call: plain bytes, the same for all layers.

@@ -147,11 +147,12 @@ LogicalResult AllToAllOp::evaluate(EvalContext &ctx) {
 LogicalResult BroadcastFromOp::evaluate(EvalContext &ctx) {
   return alone(ctx, getRanks());
 }
-// Nobody is there to receive from: zeros.
+// Its own input, or nobody is there to receive from: zeros.
 LogicalResult SendReceiveOp::evaluate(EvalContext &ctx) {
   if (failed(alone(ctx, getRanks())))
     return mlir::failure();
-  std::fill(ctx.result().bytes.begin(), ctx.result().bytes.end(), std::byte(0));
+  if (static_cast<int64_t>(getFrom()) < 0)
+    std::fill(ctx.result().bytes.begin(), ctx.result().bytes.end(), std::byte(0));
   return success();
 }
 
