@@ -411,6 +411,30 @@ TEST(Mesh, WhatBelongsToAParameterIsCutAsItIs) {
   });
 }
 
+TEST(Mesh, AveragesAreCutAsTheirParametersAre) {
+  Tensor rows = (arange(0, 32, 1, DType::kFloat32).reshape({8, 4}) / 10).eval();
+  run_ranks(2, [&] {
+    Mesh mesh({{"model", 2}});
+    Tensor all = here(rows), cut = shard(here(rows), mesh, {"model", ""});
+    optim::ExponentialMovingAverage expected({all}, 0.5), found({cut}, 0.5);
+    EXPECT_EQ(axes_of(found.averages()[0]), AxisNames({"model", ""}));
+    for (int step = 0; step < 2; ++step) {
+      for (Tensor parameter : {all, cut})
+        parameter *= 3;
+      expected.update();
+      found.update();
+    }
+    expect_near(whole(found.averages()[0]), expected.averages()[0], "average");
+    expected.swap();
+    found.swap();
+    expect_near(whole(cut), all, "swapped");
+    // A checkpoint is of whole tensors.
+    found.load_state({{"average.0", ones({8, 4})}});
+    EXPECT_EQ(axes_of(found.averages()[0]), AxisNames({"model", ""}));
+    expect_near(whole(found.averages()[0]), ones({8, 4}), "loaded");
+  });
+}
+
 TEST(Mesh, AnAxisOfOneRankExchangesNothing) {
   Tensor rows = (arange(0, 32, 1, DType::kFloat32).reshape({8, 4}) / 10).eval();
   uint64_t before = recent_evaluations().empty() ? 0 : recent_evaluations().back().number;

@@ -1,5 +1,6 @@
 #include "weft/optim/ema.h"
 
+#include "frontend/tensor/impl.h"
 #include "weft/autograd.h"
 #include "weft/eval.h"
 #include "weft/nn/init.h"
@@ -26,7 +27,10 @@ ExponentialMovingAverage::ExponentialMovingAverage(std::vector<Tensor> parameter
     if (!is_floating(parameters_[i].dtype()))
       refuse(ErrorKind::kDType,
              which + " is " + name(parameters_[i].dtype()) + ", not floating-point");
-    averages_.push_back(nn::init::copy_of(parameters_[i], location));
+    // Of a parameter of which ranks have parts the average is cut as it is.
+    averages_.push_back(recorder::is_cut(parameters_[i])
+                            ? parameters_[i].detach().clone().eval()
+                            : nn::init::copy_of(parameters_[i], location));
   }
   submit_init(averages_, location);
 }

@@ -7,7 +7,7 @@
 namespace weft::optim {
 
 // Averages that start as the parameters are and follow them: a = decay * a + (1 - decay) * p at
-// each update().
+// each update(). Averages of parameters of which ranks have parts are cut as those are.
 class ExponentialMovingAverage {
 public:
   // Throws Error when there are no parameters, one is undefined or not floating point, and unless 0
