@@ -95,8 +95,9 @@ public:
   // cannot be written.
   void save(const std::string &path, ProgramFormat format = ProgramFormat::text,
             Location location = Location::current()) const;
-  // Either format. Errors: a file that cannot be read, that is damaged, no program of weft ops, or
-  // of a newer version; the message says where.
+  // Either format. A file has no device: the program is the thread's current device's
+  // (DeviceScope), wherever it was traced. Errors: a file that cannot be read, that is damaged, no
+  // program of weft ops, or of a newer version; the message says where.
   static Program load(const std::string &path, Location location = Location::current());
   // The program that a text of IR holds. Errors: as load().
   static Program parse(const std::string &text, Location location = Location::current());
@@ -107,7 +108,8 @@ public:
   std::vector<std::pair<std::string, Tensor>> state() const;
   // Inputs that the function writes are written. Results are tensors of their own. Where the batch
   // is a range, the inputs have any one size of it. Errors: number, shapes or dtypes of the inputs;
-  // an input that the program writes given twice.
+  // an input that lies on another device than the
+  // program's; an input that the program writes given twice.
   std::vector<Tensor> run(const std::vector<Tensor> &inputs,
                           Location location = Location::current()) const;
   // The program that returns this one's outputs and then a gradient for each chosen input, by

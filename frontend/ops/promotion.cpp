@@ -223,6 +223,9 @@ Operands promote(const TensorArg &x, const TensorArg &y, bool floating, uint32_t
   Var a = one(0, x, "x"), b = one(1, y, "y");
   if (a.value->type == b.value->type)
     return {std::move(a), std::move(b), result};
+  // As the caller has them: what is recorded below is of the common shape.
+  if (a.device() != b.device() && !goes_along(a.type()) && !goes_along(b.type()))
+    refuse_devices("x", a, "y", b);
   Shape shape = broadcast_shape(a.dims(), b.dims(), "x", "y");
   return {broadcast(std::move(a), shape), broadcast(std::move(b), shape), result};
 }

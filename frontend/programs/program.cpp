@@ -359,10 +359,14 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
                            " is an undefined tensor: it was never given a value");
       const recorder::TypeInfo &type = *recorder::current_type(inputs[i], "inputs"),
                                &wanted = *program.inputs[i];
+      if (type.device != wanted.device)
+        recorder::fail(ErrorKind::kDevice,
+                       "input " + std::to_string(i) + " is " + recorder::placed(type) +
+                           "; the program takes " + recorder::placed(wanted) +
+                           ": move the input with to(device), or trace or load the program under "
+                           "a DeviceScope of the input's device");
       if (&type != &wanted)
-        recorder::fail(type.device != wanted.device ? ErrorKind::kDevice
-                       : type.dims != wanted.dims   ? ErrorKind::kShape
-                                                    : ErrorKind::kDType,
+        recorder::fail(type.dims != wanted.dims ? ErrorKind::kShape : ErrorKind::kDType,
                        "input " + std::to_string(i) + " is " + recorder::describe(type) +
                            "; the program takes " + recorder::describe(wanted));
     }

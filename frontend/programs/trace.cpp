@@ -177,9 +177,15 @@ std::string why_no_program(const Slice &slice) {
     return "";
   for (const Node *node : slice.nodes) {
     std::string there = device_text(node->signature->device), place = node->line->place();
-    if (node->signature->exchange == Exchange::kTransfer)
+    if (node->signature->exchange == Exchange::kTransfer) {
+      const Value *moved = node->operands[0];
+      // No call of the user's made the transfer: the tensor goes along with the others.
+      if (!moved->node && goes_along(*moved->type))
+        return "the function uses " + placed(*moved->type) + " with tensors on " + there + " at " +
+               place + ": move it there before, with to(\"" + there + "\")";
       return "the function moves a tensor from " + device_text(node->operands[0]->type->device) +
              " to " + there + " at " + place;
+    }
     if (node->signature->device != slice.device)
       return "the function computes on " + device_text(slice.device) + " and, at " + place +
              ", on " + there;

@@ -156,13 +156,15 @@ Signature *make_signature(mlir::OperationName op_name, mlir::OpaqueProperties pr
   return signature;
 }
 
+void refuse_devices(const std::string &first, const Var &x, const std::string &second,
+                    const Var &y) {
+  fail(ErrorKind::kDevice, first + " is " + placed(x.type()) + ", " + second + " is " +
+                               placed(y.type()) + "; move one of them with to(device)");
+}
+
 bool align_devices(llvm::StringRef op, ArrayRef<const Var *> &operands, Aligned &aligned) {
   auto device_of = [](const Var *x) {
     return x->device();
-  };
-  // describe() names every device but the host.
-  auto placed = [](const Var &x) {
-    return describe(x) + (x.device() == 0 ? " on " + device_text(0) : "");
   };
   if (operands.empty() || llvm::all_equal(llvm::map_range(operands, device_of)))
     return false;
@@ -172,9 +174,8 @@ bool align_devices(llvm::StringRef op, ArrayRef<const Var *> &operands, Aligned 
     if (goes_along(x->type()))
       continue;
     if (decides && decides->device() != x->device())
-      fail(ErrorKind::kDevice, "operand " + std::to_string(place) + " of " + op.str() + " is " +
-                                   placed(*decides) + ", operand " + std::to_string(i) + " is " +
-                                   placed(*x) + "; move one of them with to(device)");
+      refuse_devices("operand " + std::to_string(place) + " of " + op.str(), *decides,
+                     "operand " + std::to_string(i), *x);
     if (!decides)
       decides = x, place = i;
   }

@@ -47,6 +47,9 @@ Var emit_cast(const Var &x, DType dtype);
 Var emit_transfer(const Var &x, uint8_t device);
 // x there: a number is made anew, everything else is moved.
 Var on_device(Var x, uint8_t device);
+// Fails with what and where both are, which lie on two devices.
+[[noreturn]] void refuse_devices(const std::string &first, const Var &x, const std::string &second,
+                                 const Var &y);
 // What ranks exchange: `group` is the name that CollectiveRunner knows (exchange.h).
 // `operand` is what ranks compare instead of the operand's shape, where it says more.
 struct RankGroup {

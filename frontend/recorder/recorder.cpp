@@ -289,6 +289,9 @@ std::string describe(const TypeInfo &type) {
 std::string describe(const Var &x) {
   return describe(x.type());
 }
+std::string placed(const TypeInfo &type) {
+  return describe(type) + (type.device == 0 ? " on " + device_text(0) : "");
+}
 
 //===-- Types and leaves ----------------------------------------------------------------------===//
 

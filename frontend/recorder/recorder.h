@@ -64,6 +64,8 @@ private:
 // "float32 [2, 3]"
 std::string describe(const Var &x);
 std::string describe(const TypeInfo &type);
+// "float32 [2, 3] on cpu:0": describe() names every device but the host.
+std::string placed(const TypeInfo &type);
 
 // Where a call makes what it makes of no tensor: on the device of the first tensor that it reads,
 // until then on the thread's.

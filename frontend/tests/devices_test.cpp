@@ -148,6 +148,10 @@ TEST(Devices, OpsOnTwoDevicesAreRefused) {
   for (const char *part :
        {"weft.add", "float32 [2, 3]", "cpu:0", "cpu:1", "to(device)", "devices_test.cpp"})
     EXPECT_NE(message.find(part), std::string::npos) << message;
+  EXPECT_EQ(kind_of([&] { (void)(x + y.sum()); }, message), ErrorKind::kDevice);
+  EXPECT_NE(message.find("x is float32 [2, 3] on cpu:0, y is float32 [] on cpu:1"),
+            std::string::npos)
+      << message;
   EXPECT_EQ(kind_of([&] { (void)matmul(x, y.t()); }, message), ErrorKind::kDevice) << message;
   EXPECT_EQ(kind_of([&] { (void)cat({x, y}, 0); }, message), ErrorKind::kDevice) << message;
   EXPECT_EQ(kind_of([&] { x += y; }, message), ErrorKind::kDevice) << message;
@@ -326,7 +330,18 @@ TEST(Devices, FunctionsAreOfOneDevice) {
   EXPECT_EQ(program.run({y})[0].device(), one);
   std::string message;
   EXPECT_EQ(kind_of([&] { program.run({x}); }, message), ErrorKind::kDevice) << message;
-  EXPECT_NE(message.find("on cpu:1"), std::string::npos) << message;
+  EXPECT_NE(message.find("is float32 [4] on cpu:0; the program takes float32 [4] on cpu:1"),
+            std::string::npos)
+      << message;
+  // A text has no device: it is read for the current one.
+  Program on_host = Program::parse(program.to_string());
+  EXPECT_EQ(values(on_host.run({x})[0]), (std::vector<float>{3, 3, 3, 3}));
+  EXPECT_EQ(kind_of([&] { on_host.run({y}); }, message), ErrorKind::kDevice) << message;
+  EXPECT_NE(message.find("the program takes float32 [4] on cpu:0"), std::string::npos) << message;
+  {
+    DeviceScope scope(one);
+    EXPECT_EQ(Program::parse(program.to_string()).run({y})[0].device(), one);
+  }
   // One that moves tensors is called itself, and is no program.
   auto moves = jit([](const Tensor &x) { return (x * 2).to("cpu:1") + 1; });
   uint64_t direct = statistics().direct_calls;
@@ -337,6 +352,17 @@ TEST(Devices, FunctionsAreOfOneDevice) {
       kind_of([&] { trace([](const Tensor &x) { return x.to("cpu:1") * 2; }, {x}); }, message),
       ErrorKind::kDevice);
   EXPECT_NE(message.find("from cpu:0 to cpu:1"), std::string::npos) << message;
+  // One that goes along would cross in each run.
+  Tensor s = tensor({2.f, 3.f}).sum().eval();
+  EXPECT_EQ(kind_of([&] { trace([&](const Tensor &a) { return a * s; }, {y}); }, message),
+            ErrorKind::kDevice);
+  EXPECT_NE(message.find("the function uses float32 [] on cpu:0 with tensors on cpu:1 at "),
+            std::string::npos)
+      << message;
+  EXPECT_NE(message.find("with to(\"cpu:1\")"), std::string::npos) << message;
+  s = s.to("cpu:1");
+  EXPECT_EQ(values(trace([&](const Tensor &a) { return a * s; }, {y}).run({y})[0]),
+            (std::vector<float>{5, 5, 5, 5}));
 }
 
 TEST(Devices, ExplainSaysWhere) {
