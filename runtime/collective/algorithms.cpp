@@ -170,7 +170,7 @@ absl::Status Messages::wait_for_first(Deadline deadline) {
   const char *why = nullptr;
   int32_t result = link_.wait(transfer, deadline, why);
   if (result == WEFT_TRANSFER_LATE)
-    return link_.fail_late(transfer.peer);
+    return link_.fail_late({transfer.peer, channel_, what_()});
   if (result != WEFT_TRANSFER_DONE)
     return link_.fail(rank_gone(transfer.peer, why ? why : "the layer says no more"));
   transfers_.pop_front();

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,8 +22,10 @@ namespace weft::runtime {
 // send.
 class Messages {
 public:
-  Messages(Link &link, const std::vector<int> &members, uint64_t channel)
-      : link_(link), members_(members), channel_(channel) {}
+  // `what` tells the call, for errors: "barrier() at train.cpp:12, number 2 of group 'world'".
+  Messages(Link &link, const std::vector<int> &members, uint64_t channel,
+           std::function<std::string()> what)
+      : link_(link), members_(members), channel_(channel), what_(std::move(what)) {}
 
   absl::Status send(int to, const void *data, int64_t bytes);
   absl::Status receive(int from, void *data, int64_t bytes);
@@ -44,6 +48,7 @@ private:
   Link &link_;
   const std::vector<int> &members_;
   uint64_t channel_;
+  std::function<std::string()> what_;
   std::deque<weft_collective_transfer> transfers_; // those not waited for; they stand still
   int64_t first_ = 0;
 };

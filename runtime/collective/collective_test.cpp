@@ -289,6 +289,25 @@ TEST(Collective, ARankThatWaitsForASilentOneIsNotTakenForIt) {
       2);
 }
 
+TEST(Collective, RanksThatUseGroupsInOtherOrdersAreToldTheirCalls) {
+  run_ranks(
+      2,
+      [&](Communicator &ranks) {
+        auto first = ranks.world()->split(0, 0, "first"),
+             second = ranks.world()->split(0, 0, "second");
+        ASSERT_TRUE(first.ok() && second.ok());
+        absl::Status status = (ranks.world()->rank() == 0 ? *first : *second)->run(barrier());
+        std::string text(status.message());
+        EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+        EXPECT_EQ(text.find("is silent"), text.npos) << text;
+        for (const char *part : {"rank 0 waits for rank 1 in barrier()", "of group 'first'",
+                                 "rank 1 waits for rank 0 in barrier()", "of group 'second'",
+                                 "ranks use groups in one order"})
+          EXPECT_NE(text.find(part), text.npos) << text;
+      },
+      2);
+}
+
 TEST(Collective, ARankThatLeavesOrFailsEndsTheOthersWaits) {
   run_ranks(3, [](Communicator &ranks) {
     ASSERT_TRUE(ranks.world()->run(barrier()).ok()); // all are connected

@@ -175,6 +175,10 @@ absl::Status Group::run(CollectiveCall call) {
   return event.ok() ? (*event)->wait() : event.status();
 }
 
+std::string Group::text_of(const Item &item) const {
+  return absl::StrCat(described(item.call), ", number ", item.number, " of group '", name_, "'");
+}
+
 // With the wait for the other ranks.
 static profile::Label label_of(const CollectiveCall &call, const std::string &group) {
   return {profile::Kind::kCollective,
@@ -203,10 +207,8 @@ void Group::loop() {
       status = link_->fail(rank_without_memory(link_->rank()));
     }
     if (!status.ok())
-      status =
-          absl::Status(status.code(), absl::StrCat(status.message(), ". Rank ", link_->rank(),
-                                                   " was in ", described(item.call), ", number ",
-                                                   item.number, " of group '", name_, "'"));
+      status = absl::Status(status.code(), absl::StrCat(status.message(), ". Rank ", link_->rank(),
+                                                        " was in ", text_of(item)));
     item.event->complete(std::move(status));
   }
 }
@@ -231,7 +233,7 @@ absl::Status Group::execute(const Item &item) {
                    call.kind != Collective::kBarrier &&
                    (call.kind != Collective::kBroadcast || call.peer == me_);
   const CallHeader header = header_of(call, item.number, item.on_device);
-  Messages messages(*link_, members_, channel_);
+  Messages messages(*link_, members_, channel_, [&] { return text_of(item); });
   auto is_peer = [&](int rank) {
     return rank != me_ && (!is_between_two(call.kind) || rank == call.peer);
   };

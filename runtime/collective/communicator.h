@@ -91,6 +91,8 @@ private:
         std::string name);
   absl::StatusOr<Item> enqueue(CollectiveCall call, void **stream = nullptr);
   absl::Status put_on_stream(const CollectiveCall &call, void *stream);
+  // "barrier() at train.cpp:12, number 2 of group 'world'"
+  std::string text_of(const Item &item) const;
   void loop();
   absl::Status execute(const Item &item);
 

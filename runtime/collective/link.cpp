@@ -220,24 +220,52 @@ absl::Status Link::fail(const absl::Status &why) {
   return fail(why, steady_clock::now() + agreement());
 }
 
-absl::Status Link::fail_late(int peer) {
+absl::Status Link::fail_late(const Wait &wait) {
   const auto now = steady_clock::now();
   auto name_of = [](int rank) {
     return absl::StrCat("waits/", rank);
   };
-  int silent = peer;
-  if (store_ && store_->set(name_of(rank()), std::to_string(peer)).ok())
-    for (int hops = 0; hops < size(); ++hops) {
-      auto next = store_->get(name_of(silent), now + agreement() / 2);
-      if (!next.ok() || std::atoi(next->c_str()) == rank())
-        break;
-      silent = std::atoi(next->c_str());
-    }
+  // Who waits for whom, from this rank on, as far as ranks have said so.
+  std::vector<std::pair<int, Wait>> chain{{rank(), wait}};
+  auto place_of = [&](int of) {
+    return std::find_if(chain.begin(), chain.end(),
+                        [&](const auto &each) { return each.first == of; });
+  };
+  bool is_known =
+      store_ &&
+      store_->set(name_of(rank()), absl::StrCat(wait.peer, " ", wait.channel, " ", wait.what)).ok();
+  while (is_known && place_of(chain.back().second.peer) == chain.end()) {
+    int next = chain.back().second.peer;
+    auto text = store_->get(name_of(next), now + agreement() / 2);
+    if (!text.ok())
+      break;
+    Wait its;
+    char *rest = nullptr;
+    its.peer = static_cast<int>(std::strtol(text->c_str(), &rest, 10));
+    its.channel = std::strtoull(rest, &rest, 10);
+    its.what = *rest ? rest + 1 : "";
+    chain.emplace_back(next, its);
+  }
+  auto circle = place_of(chain.back().second.peer);
+  std::string several;
+  if (std::any_of(circle, chain.end(), [&](const auto &each) {
+        return each.second.channel != chain.back().second.channel;
+      }))
+    for (auto each = circle; each != chain.end(); ++each)
+      absl::StrAppend(&several, several.empty() ? "" : ", ", "rank ", each->first,
+                      " waits for rank ", each->second.peer, " in ", each->second.what);
+  if (!several.empty())
+    return fail(absl::DeadlineExceededError(absl::StrCat(
+                    several, ", for longer than the timeout of ", timeout_seconds(),
+                    " s: ranks use groups in one order; see why these calls come in another one")),
+                now + agreement());
+  // Ranks of one call that wait for each other are out of each other's reach.
+  int silent = circle == chain.end() ? chain.back().second.peer : chain.back().first;
   return fail(absl::DeadlineExceededError(absl::StrCat(
                   "rank ", silent, " is silent for longer than the timeout of ", timeout_seconds(),
-                  " s: it is stopped, elsewhere in its program, or out of reach. Its output says "
-                  "where it is; if it is only slow, raise the timeout (WEFT_COLLECTIVE_TIMEOUT, in "
-                  "seconds)")),
+                  " s: it is stopped, elsewhere in its program, in a call of another group, or out "
+                  "of reach. Its output says where it is; if it is only slow, raise the timeout "
+                  "(WEFT_COLLECTIVE_TIMEOUT, in seconds)")),
               now + agreement());
 }
 

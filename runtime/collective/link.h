@@ -48,9 +48,16 @@ public:
   // The job ends: with `why`, or with what another rank has said first. Returns that, when no
   // memory of a transfer is touched any more.
   absl::Status fail(const absl::Status &why);
+  // What a rank waits for: another rank, on a group's channel, in a call.
+  struct Wait {
+    int peer;
+    uint64_t channel;
+    std::string what;
+  };
   // The same for a rank that is silent for too long. That one may wait for another in its turn,
-  // whose silence both see at once: who is named waits for nobody.
-  absl::Status fail_late(int peer);
+  // whose silence both see at once: who is named waits for nobody. Ranks that wait for each other
+  // in calls of several groups are named with their calls instead.
+  absl::Status fail_late(const Wait &wait);
 
   // Connects the ranks' devices, too, through a layer that has them.
   absl::Status add_devices(std::string_view layer);
