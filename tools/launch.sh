@@ -14,7 +14,11 @@
 set -uo pipefail
 
 fail() { echo "tools/launch.sh: $1" >&2; exit 2; }
-usage() { sed -n '4,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+usage() {
+  echo "tools/launch.sh: $1" >&2
+  sed -n '4,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+  exit 2
+}
 is_number() { [[ $1 =~ ^[0-9]{1,4}$ ]] || fail "$2 takes a number, not '$1'"; }
 
 ranks=0 restarts=0 least=
@@ -23,12 +27,24 @@ while (($#)); do
   -n) is_number "${2-}" -n; ranks=$2; shift 2 ;;
   --restarts) is_number "${2-}" --restarts; restarts=$2; shift 2 ;;
   --least) is_number "${2-}" --least; least=$2; shift 2 ;;
-  -*) usage ;;
+  -n?*) usage "a space goes between -n and the number, in '$1'" ;;
+  -*) usage "there is no option '$1'; options of the program come after it" ;;
   *) break ;;
   esac
 done
-((ranks > 0 && $# > 0)) || usage
-command -v -- "$1" >/dev/null || fail "there is no program '$1'"
+((ranks > 0)) || usage "-n says how many ranks, at least 1"
+(($# > 0)) || usage "there is no program to start"
+if [[ -n $least ]]; then
+  ((restarts > 0)) || fail "--least says how starts after the first go, and needs --restarts"
+  ((least > 0 && least <= ranks)) || fail "--least $least is not 1 to the $ranks ranks of -n"
+fi
+# A name without a slash is looked for in PATH.
+if ! command -v -- "$1" >/dev/null; then
+  [[ $1 == */* && -d $1 ]] && fail "'$1' is a folder; name a program in it"
+  [[ $1 == */* && -e $1 ]] && fail "'$1' is not executable; chmod +x it, or name its interpreter"
+  [[ -f $1 ]] && fail "there is no program '$1' in PATH; the file here is ./$1"
+  fail "there is no program '$1'"
+fi
 
 # Seconds that the others have to say what they saw when one has failed, and that ranks may take to
 # end after they were told to.
@@ -39,6 +55,10 @@ failed_before= # the rank that failed first, in the start before
 declare -A rank_of=() # of processes that have not ended
 groups=() labels=()
 signal=
+
+# A rank ends with this script also where SIGKILL leaves it no time to say so.
+with_launcher=(setpriv --pdeathsig KILL)
+"${with_launcher[@]}" true 2>/dev/null || with_launcher=()
 
 # Each rank is a group of processes of its own, so that what it has started ends with it.
 signal_all() { for group in "${groups[@]}"; do kill -"$1" -- "-$group" 2>/dev/null; done; }
@@ -59,7 +79,7 @@ start_rank() {
   set -m
   RANK=$rank WORLD_SIZE=$ranks LOCAL_RANK=$rank LOCAL_WORLD_SIZE=$ranks \
     WEFT_RENDEZVOUS=$folder/meet.$restart WEFT_JOB_ID=launch.$$.$restart WEFT_RESTART=$restart \
-    "${@:3}" >"$folder/out.$rank" 2>"$folder/err.$rank" </dev/null &
+    "${with_launcher[@]}" "${@:3}" >"$folder/out.$rank" 2>"$folder/err.$rank" </dev/null &
   set +m
   rank_of[$!]=$rank
   groups+=($!)

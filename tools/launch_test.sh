@@ -72,10 +72,43 @@ wait $!
 (($? == 143)) || fail "the status after a signal: $(<signal.out)"
 for rank in 0 1; do ! kill -0 "$(<pid.$rank)" 2>/dev/null || fail "rank $rank is left"; done
 
+# Ranks do not outlive a launcher that is killed.
+if setpriv --pdeathsig KILL true 2>/dev/null; then
+  rm -f pid.*
+  "$launch" -n 2 bash rank.sh signal >killed.out 2>&1 &
+  for ((i = 0; i < 200; ++i)); do [[ -s pid.0 && -s pid.1 ]] && break; sleep 0.05; done
+  kill -KILL $!
+  wait $! 2>/dev/null
+  for rank in 0 1; do
+    for ((i = 0; i < 200; ++i)); do kill -0 "$(<pid.$rank)" 2>/dev/null || break; sleep 0.05; done
+    ((i < 200)) || fail "rank $rank outlives its launcher"
+  done
+fi
+
 for wrong in "-n 2" "-n x true" "true" "-n 2 ./none" "-n 2 --restarts -1 true"; do
   launch $wrong >/dev/null 2>&1
   (($? == 2)) || fail "'$wrong' is taken"
 done
+
+# What is wrong is said, not only how it goes.
+: >plain.txt
+mkdir folder
+while IFS='|' read -r wrong what; do
+  out=$(launch $wrong 2>&1)
+  (($? == 2)) || fail "'$wrong' is taken: $out"
+  grep -qF -- "$what" <<<"$out" || fail "expected '$what' of '$wrong' in: $out"
+done <<'END'
+-n2 true|a space goes between -n and the number, in '-n2'
+-n 2 --foo true|there is no option '--foo'
+true|-n says how many ranks
+-n 2|there is no program to start
+-n 2 --least 1 true|--least says how starts after the first go, and needs --restarts
+-n 2 --restarts 1 --least 3 true|--least 3 is not 1 to the 2 ranks of -n
+-n 2 ./plain.txt|'./plain.txt' is not executable
+-n 2 plain.txt|the file here is ./plain.txt
+-n 2 ./folder|'./folder' is a folder
+-n 2 ./none|there is no program './none'
+END
 
 # Ranks of Weft meet; one that fails ends the job, and says why on all.
 out=$(launch -n 3 "$program" gloo steps 2 0 2>&1) || fail "$out"
