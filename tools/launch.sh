@@ -38,8 +38,9 @@ if [[ -n $least ]]; then
   ((restarts > 0)) || fail "--least says how starts after the first go, and needs --restarts"
   ((least > 0 && least <= ranks)) || fail "--least $least is not 1 to the $ranks ranks of -n"
 fi
-# A name without a slash is looked for in PATH.
-if ! command -v -- "$1" >/dev/null; then
+# A name without a slash is looked for in PATH; bash names a file there that is not executable, too.
+found=$(type -P -- "$1") || found=
+if [[ ! -x $found ]]; then
   [[ $1 == */* && -d $1 ]] && fail "'$1' is a folder; name a program in it"
   [[ $1 == */* && -e $1 ]] && fail "'$1' is not executable; chmod +x it, or name its interpreter"
   [[ -f $1 ]] && fail "there is no program '$1' in PATH; the file here is ./$1"
