@@ -87,6 +87,10 @@ models() {
 }
 case $suite in
   overhead)
+    if [ $peers = 1 ]; then
+      make_venv
+      arguments+=(--contestant "torch-eager=$venv/bin/python benchmarks/overhead/peers.py")
+    fi
     exec bazel-bin/benchmarks/overhead/overhead --threads "$threads" "${arguments[@]}"
     ;;
   infer | train)

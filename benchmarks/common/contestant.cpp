@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -89,8 +90,10 @@ std::optional<double> Contestant::choose(const std::string &name) {
   write_line("case " + name);
   for (;;) {
     std::string line = read_line();
-    if (line == "none")
+    if (line == "none" || line.starts_with("none ")) {
+      reason_ = line.substr(std::min<size_t>(line.size(), 5));
       return std::nullopt;
+    }
     if (line.rfind("ready ", 0) == 0)
       return std::atof(line.c_str() + 6);
   }

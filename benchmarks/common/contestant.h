@@ -2,6 +2,7 @@
 // take turns.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,7 +15,7 @@ namespace weft::benchmarks {
 // included) when it is warm; for each "run N" it reads, it works N times and writes the seconds
 // that this took; it ends at the end of its input. One that has several cases gets ready for
 // another one at "case NAME", and then writes "ready SECONDS" again, or "none" where it has no such
-// case.
+// case, with the reason behind it where that is not plain.
 class Contestant {
 public:
   // Throws std::runtime_error when it cannot be started.
@@ -29,8 +30,12 @@ public:
   // Waits until it is warm; seconds of its preparation. Throws std::runtime_error when it ends
   // instead.
   double wait_ready();
-  // Has it get ready for a case, as wait_ready(); nullopt where it has no such case.
+  // Has it get ready for a case, as wait_ready(); nullopt where it has no such case, for the
+  // reason, which may be empty.
   std::optional<double> choose(const std::string &name);
+  const std::string &reason() const {
+    return reason_;
+  }
   // Seconds for n runs.
   double run(int64_t n);
 
@@ -38,10 +43,14 @@ private:
   void write_line(const std::string &line);
   std::string read_line();
 
-  std::string impl_;
+  std::string impl_, reason_;
   int process_ = -1, to_ = -1, from_ = -1;
   std::string buffer_;
 };
+
+// The threads of the contestant whose turn has ended go on spinning for some 15 ms (libgomp), on
+// the processors of the next one.
+inline constexpr std::chrono::milliseconds kBetweenTurns{20};
 
 // Starts what a suite's program is told to: "IMPL=PROGRAM ARGUMENT ..." (words without quotes),
 // with `more` arguments behind these. Does not wait until it is warm. Throws std::runtime_error for

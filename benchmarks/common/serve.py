@@ -5,12 +5,22 @@ import traceback
 
 import torch
 
+LONGEST = 300  # reason that is told, in characters
+
+
+class Absent(Exception):
+    """A case that the peer does not have, and why."""
+
+
+def reason_of(error):
+    """In one line."""
+    return " ".join((str(error) or type(error).__name__).split())[:LONGEST]
+
 
 def serve(make_case, threads):
     """make_case(name) gives what is measured, or None where the peer has no such case.
 
-    A case that the peer fails to get ready is none that it has: its error goes to stderr, and the
-    suite goes on.
+    A case that the peer fails to get ready is none that it has: it says why, and the suite goes on.
     """
     torch.set_num_threads(threads)
     work = None
@@ -19,16 +29,18 @@ def serve(make_case, threads):
         word, argument = line.split()
         start = time.perf_counter()
         if word == "case":
+            work, reason = None, ""  # the case before goes first
             try:
                 work = make_case(argument)
                 for _ in range(3 if work else 0):
                     work()
-            except Exception:
-                work = None
-                print(f"{' '.join(sys.argv)} has no {argument}:", file=sys.stderr)
-                traceback.print_exc()
+            except Exception as error:
+                work, reason = None, reason_of(error)
+                if not isinstance(error, Absent):
+                    print(f"{' '.join(sys.argv)} has no {argument}:", file=sys.stderr)
+                    traceback.print_exc()
             if work is None:
-                print("none", flush=True)
+                print("none", reason, flush=True)
                 continue
             print("ready", time.perf_counter() - start, flush=True)
         else:

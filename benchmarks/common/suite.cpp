@@ -7,7 +7,6 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <iostream>
@@ -133,10 +132,6 @@ double beside_busy(const Suite &suite, Contestant &contestant, int processes) {
   return median(turns);
 }
 
-// The threads of the contestant whose turn has ended go on spinning for some 15 ms (libgomp), on
-// the processors of the next one.
-constexpr std::chrono::milliseconds kBetweenTurns{20};
-
 void run(const Suite &suite, const Options &options) {
   Report report(options.json);
   std::vector<std::unique_ptr<Contestant>> contestants;
@@ -148,7 +143,7 @@ void run(const Suite &suite, const Options &options) {
   }
   Ratios ratios(suite, impls);
   std::string metric = "time beside " + std::to_string(options.busy) + " busy processes";
-  std::vector<std::string> slowdowns;
+  std::vector<std::string> slowdowns, absences;
   int cases = 0;
   for (const std::string &name : suite.cases) {
     if ((suite.group(name) + "/" + name).find(options.filter) == std::string::npos)
@@ -157,8 +152,11 @@ void run(const Suite &suite, const Options &options) {
     std::vector<int64_t> runs; // 0: has no such case
     for (auto &contestant : contestants) {
       runs.push_back(0);
-      if (!contestant->choose(name))
+      if (!contestant->choose(name)) {
+        if (!contestant->reason().empty())
+          absences.push_back(name + ": " + contestant->impl() + ": " + contestant->reason());
         continue;
+      }
       // A first guess from single runs, which are cold; then from as many as that.
       double one = std::min(contestant->run(1), contestant->run(1));
       for (int guess = 0; guess < 2; ++guess) {
@@ -200,6 +198,10 @@ void run(const Suite &suite, const Options &options) {
   if (cases == 0)
     throw std::runtime_error("no GROUP/CASE has '" + options.filter + "' in its name");
   ratios.print(options.threads);
+  if (!absences.empty())
+    std::fprintf(stderr, "\n  absent:\n");
+  for (const std::string &line : absences)
+    std::fprintf(stderr, "  %s\n", line.c_str());
   if (options.busy > 0)
     std::fprintf(stderr, "\n  %s / time alone:\n", metric.c_str());
   for (const std::string &line : slowdowns)

@@ -176,10 +176,13 @@ void compiling(Report &report, const std::string &program, int threads) {
 
 int main(int argc, char **argv) {
   std::string json, cache, network;
+  std::vector<std::string> contestants;
   int threads = 2;
   CLI::App app("Measures what Weft itself costs.");
   app.add_option("--json", json, "file to append the measurements to");
   app.add_option("--threads", threads, "that Weft was told to use");
+  app.add_option("--contestant", contestants,
+                 "IMPL=COMMAND of a peer that has the LSTM's step, as often as there are");
   app.add_option("--first-step", cache, "for this program's own use");
   app.add_option("--first-uses", network, "for this program's own use");
   CLI11_PARSE(app, argc, argv);
@@ -192,7 +195,7 @@ int main(int argc, char **argv) {
     record_and_hit(report, threads);
     record_with_history(report, threads);
     jit_replay(report, threads);
-    recurrent(report, kRounds, threads);
+    recurrent(report, kRounds, threads, contestants);
     add(report, "plan_instruction", "time", "ns", 1e9 * seconds_per_instruction(kRounds), threads);
     add(report, "plan_instruction_profiled", "time", "ns",
         1e9 * seconds_per_instruction(kRounds, /*profiled=*/true), threads);
