@@ -108,8 +108,8 @@ public:
   std::vector<std::pair<std::string, Tensor>> state() const;
   // Inputs that the function writes are written. Results are tensors of their own. Where the batch
   // is a range, the inputs have any one size of it. Errors: number, shapes or dtypes of the inputs;
-  // an input that lies on another device than the
-  // program's; an input that the program writes given twice.
+  // an input that lies on another device than the program's; an input that the program writes given
+  // twice.
   std::vector<Tensor> run(const std::vector<Tensor> &inputs,
                           Location location = Location::current()) const;
   // The program that returns this one's outputs and then a gradient for each chosen input, by
@@ -279,10 +279,10 @@ typename ResultOf<F, Tuple>::type restore(const ErasedResult &erased) {
   }
 }
 
-// State of a C++ object that decides what a function records, and that its calls may change: whether
-// a module is in training, which parameters of an optimizer share a count of steps. A recording
-// leaves it as it was; a jitted function's replay changes it as the call would, and where the call
-// would go by another state than the recording did, the function is recorded again.
+// State of a C++ object that decides what a function records, and that its calls may change:
+// whether a module is in training, which parameters of an optimizer share a count of steps. A
+// recording leaves it as it was; a jitted function's replay changes it as the call would, and where
+// the call would go by another state than the recording did, the function is recorded again.
 using HostState = std::vector<size_t>;
 // To be called before the state is read or written.
 void read_state(const std::shared_ptr<HostState> &state);

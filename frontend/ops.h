@@ -263,7 +263,7 @@ Tensor layer_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &
                   Location location = Location::current());
 // Convolutions, pooling, normalization and resizing of images stand in weft/images.h.
 struct AttentionOptions {
-  bool causal = false;         // query i sees keys up to i + Tk - Tq
+  bool causal = false;              // query i sees keys up to i + Tk - Tq
   std::optional<double> scale = {}; // default 1 / sqrt(D)
 };
 // softmax(scale * query key^T + mask) value (Vaswani et al. 2017). query [.., Tq, D], key [.., Tk,

@@ -3,13 +3,11 @@
 
 #include "dialects/weft/ir/LowerToLinalg.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace weft::compiler {
 
 namespace arith = mlir::arith;
 namespace linalg = mlir::linalg;
-namespace scf = mlir::scf;
 using mlir::Operation;
 using mlir::Value;
 
@@ -277,16 +275,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
                                              f.e.constantIndex(have));
       covered = covered ? f.e.make<arith::AndIOp>(covered, inside) : inside;
     }
-    if (covered) {
-      auto branch = scf::IfOp::create(f.builder, f.e.loc, covered, /*withElseRegion=*/false);
-      mlir::OpBuilder::InsertionGuard guard(f.builder);
-      f.builder.setInsertionPointToStart(branch.thenBlock());
-      f.e.pushScope();
-      add();
-      f.e.popScope();
-    } else {
-      add();
-    }
+    f.when(covered, add);
     if (kept)
       each([&](const Index &at, Value mask) {
         Value value = load(kept, keptAt(l, at), mask, true);

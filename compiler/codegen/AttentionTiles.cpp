@@ -6,13 +6,11 @@
 #include "dialects/weft/ir/Attributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 namespace weft::compiler {
 
 namespace arith = mlir::arith;
-namespace scf = mlir::scf;
 namespace vector = mlir::vector;
 using mlir::Value;
 
@@ -155,15 +153,6 @@ Value AttentionTiles::exponential(Value x, bool atMostZero) {
   return op;
 }
 
-void AttentionTiles::when(Value condition, llvm::function_ref<void()> emit) {
-  auto branch = scf::IfOp::create(f_.builder, f_.e.loc, condition, /*withElseRegion=*/false);
-  mlir::OpBuilder::InsertionGuard guard(f_.builder);
-  f_.builder.setInsertionPointToStart(branch.thenBlock());
-  f_.e.pushScope();
-  emit();
-  f_.e.popScope();
-}
-
 //===-- Products ------------------------------------------------------------------------------===//
 
 void AttentionTiles::product(const Product &p) {
@@ -213,9 +202,9 @@ void AttentionTiles::product(const Product &p) {
       if (isWhole || r == 0)
         finish();
       else
-        when(e.make<arith::CmpIOp>(arith::CmpIPredicate::ult, e.scalarIndex(space.add(firstRow, r)),
-                                   rows),
-             finish);
+        f_.when(e.make<arith::CmpIOp>(arith::CmpIPredicate::ult,
+                                      e.scalarIndex(space.add(firstRow, r)), rows),
+                finish);
     }
   };
   auto group = [&](const Index &firstRow, bool isWhole) {
@@ -234,8 +223,8 @@ void AttentionTiles::product(const Product &p) {
   if (!p.rows && p.mostRows % rows_ == 0)
     return;
   Value first = e.make<arith::MulIOp>(wholeRows, constant(rows_));
-  when(e.make<arith::CmpIOp>(arith::CmpIPredicate::ult, first, rows),
-       [&] { group(space.scalar(first, p.mostRows), false); });
+  f_.when(e.make<arith::CmpIOp>(arith::CmpIPredicate::ult, first, rows),
+          [&] { group(space.scalar(first, p.mostRows), false); });
 }
 
 //===-- Turning -------------------------------------------------------------------------------===//

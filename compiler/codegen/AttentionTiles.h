@@ -113,7 +113,6 @@ protected:
     return llvm::divideCeil(queries_, kQueryBlock);
   }
 
-  void when(mlir::Value condition, llvm::function_ref<void()> emit);
   mlir::Value constant(int64_t value) {
     return f_.e.constantIndex(value);
   }

@@ -15,14 +15,12 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 namespace weft::compiler {
 
 namespace arith = mlir::arith;
 namespace linalg = mlir::linalg;
-namespace scf = mlir::scf;
 namespace vector = mlir::vector;
 using mlir::Operation;
 using mlir::Value;
@@ -79,7 +77,6 @@ private:
                   llvm::function_ref<void(const Index &depth, Value value)> store);
   void
   panelsOf(llvm::function_ref<void(const Index &panel, int64_t vectors, int64_t lastLanes)> emit);
-  void when(Value condition, llvm::function_ref<void()> emit);
   KernelFunction::State overDepth(KernelFunction::State state,
                                   llvm::function_ref<void(Index, KernelFunction::State &)> emit);
   Index bounded(Value value, int64_t extent) {
@@ -211,17 +208,6 @@ void MatmulSchedule::choose(int64_t vectorBytes) {
     kernel_.rangeUnit = t_.rows;
 }
 
-void MatmulSchedule::when(Value condition, llvm::function_ref<void()> emit) {
-  if (!condition)
-    return emit();
-  auto branch = scf::IfOp::create(f_.builder, f_.e.loc, condition, /*withElseRegion=*/false);
-  mlir::OpBuilder::InsertionGuard guard(f_.builder);
-  f_.builder.setInsertionPointToStart(branch.thenBlock());
-  f_.e.pushScope();
-  emit();
-  f_.e.popScope();
-}
-
 llvm::SmallVector<Index> MatmulSchedule::positionIn(Value side, bool transposed, const Index &row,
                                                     const Index &column) {
   llvm::ArrayRef<int64_t> shape = mlir::cast<mlir::RankedTensorType>(side.getType()).getShape();
@@ -269,8 +255,8 @@ void MatmulSchedule::panelsOf(llvm::function_ref<void(const Index &, int64_t, in
   if (n_ % width == 0)
     return;
   int64_t vectors = llvm::divideCeil(n_ % width, t_.lanes);
-  when(isLastBlock_,
-       [&] { emit(Index::of(whole), vectors, n_ % t_.lanes ? n_ % t_.lanes : t_.lanes); });
+  f_.when(isLastBlock_,
+          [&] { emit(Index::of(whole), vectors, n_ % t_.lanes ? n_ % t_.lanes : t_.lanes); });
 }
 
 void MatmulSchedule::packAcross(int64_t count,
@@ -302,7 +288,7 @@ void MatmulSchedule::packAcross(int64_t count,
   f_.loop(constant(0), e.make<arith::DivUIOp>(depthHere_, constant(lanes)), t_.depth / lanes, {},
           each);
   if (rest)
-    when(isLastChunk_, [&] { square(Index::of(k_ - rest - (t_.chunks - 1) * t_.depth), rest); });
+    f_.when(isLastChunk_, [&] { square(Index::of(k_ - rest - (t_.chunks - 1) * t_.depth), rest); });
 }
 
 void MatmulSchedule::packRight() {
@@ -476,8 +462,8 @@ void MatmulSchedule::block(const Index &batch, const Index &columns, Value from,
     });
     if (!piecesAreRows_) {
       if (rest)
-        when(e.make<arith::CmpIOp>(arith::CmpIPredicate::ugt, to, constant(whole)),
-             [&] { rowsOf(rest, Index::of(whole * t_.rows)); });
+        f_.when(e.make<arith::CmpIOp>(arith::CmpIPredicate::ugt, to, constant(whole)),
+                [&] { rowsOf(rest, Index::of(whole * t_.rows)); });
       return;
     }
     // Rows behind the last whole block: some of 4, 2 and 1 together.
@@ -486,7 +472,7 @@ void MatmulSchedule::block(const Index &batch, const Index &columns, Value from,
          rows > 0; rows /= 2) {
       Value left = e.make<arith::SubIOp>(to, next), one = constant(rows);
       Value fits = e.make<arith::CmpIOp>(arith::CmpIPredicate::uge, left, one);
-      when(fits, [&] { rowsOf(rows, bounded(next, m_)); });
+      f_.when(fits, [&] { rowsOf(rows, bounded(next, m_)); });
       next = e.make<arith::SelectOp>(fits, e.make<arith::AddIOp>(next, one), next);
     }
   });

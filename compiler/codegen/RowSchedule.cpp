@@ -64,7 +64,6 @@ void RowSchedule::trackReads(KernelFunction &f, const Sweep *sweep, int64_t l,
   };
 }
 
-// All values of a sweep's stores first, then the stores: an input's buffer may be an output's.
 llvm::SmallVector<RowSchedule::Stored, 1>
 RowSchedule::computeFull(KernelFunction &f, const Sweep &sweep, int64_t l,
                          const KernelFunction::Unit &unit, const Index &row) {
@@ -88,6 +87,7 @@ void RowSchedule::store(KernelFunction &f, llvm::ArrayRef<Stored> values, Value 
     f.e.store(f.output(each.output), each.value, each.place, mask);
 }
 
+// All values of a sweep's stores first, then the stores: an input's buffer may be an output's.
 void RowSchedule::storeFull(KernelFunction &f, const Sweep &sweep, int64_t l,
                             llvm::ArrayRef<KernelFunction::Unit> units, const Index &row) {
   for (const KernelFunction::Unit &unit : units)
@@ -255,6 +255,18 @@ void RowSchedule::oneRow(KernelFunction &f, const Index &row, const Index *chunk
 
 //===-- Bodies --------------------------------------------------------------------------------===//
 
+// The whole vectors of a round, `unroll` of them behind each other.
+llvm::SmallVector<KernelFunction::Unit, 4> RowSchedule::vectorsOf(KernelFunction &f,
+                                                                  const Index &round) const {
+  llvm::SmallVector<KernelFunction::Unit, 4> units;
+  for (int64_t u = 0; u < unroll; ++u)
+    units.push_back(
+        {f.e.space.add(f.e.space.add(f.e.space.scale(round, unroll * kLanes), u * kLanes),
+                       f.e.space.lane(kLanes)),
+         nullptr, kLanes, 0});
+  return units;
+}
+
 // One run of elements, cut into pieces.
 mlir::LogicalResult RowSchedule::emitLinear() {
   KernelFunction f(kernel, kernel.info.symbol);
@@ -269,28 +281,19 @@ mlir::LogicalResult RowSchedule::emitLinear() {
   if (whole) {
     f.loop(scale(f.begin), f.e.make<arith::MinSIOp>(scale(f.end), last), whole, {},
            [&](Index round, KernelFunction::State &) {
-             llvm::SmallVector<KernelFunction::Unit, 4> units;
-             for (int64_t u = 0; u < unroll; ++u) {
-               Index at = f.e.space.add(f.e.space.add(f.e.space.scale(round, step), u * kLanes),
-                                        f.e.space.lane(kLanes));
-               units.push_back({at, nullptr, kLanes, 0});
-             }
-             storeFull(f, sweeps[0], 0, units, Index::of(0));
+             storeFull(f, sweeps[0], 0, vectorsOf(f, round), Index::of(0));
            });
   }
   if (n % step) {
     // Whoever has the last piece does what is left.
     Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.end,
                                            f.e.constantIndex(kernel.info.count));
-    auto branch = scf::IfOp::create(f.builder, f.e.loc, isLast, /*withElseRegion=*/false);
-    mlir::OpBuilder::InsertionGuard guard(f.builder);
-    f.builder.setInsertionPointToStart(branch.thenBlock());
-    f.e.pushScope();
-    f.run(n % step, unroll, Index::of(whole * step), {},
-          [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-            storeFull(f, sweeps[0], 0, units, Index::of(0));
-          });
-    f.e.popScope();
+    f.when(isLast, [&] {
+      f.run(n % step, unroll, Index::of(whole * step), {},
+            [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+              storeFull(f, sweeps[0], 0, units, Index::of(0));
+            });
+    });
   }
   f.builder.setInsertionPointToEnd(&f.function.getBody().front());
   return f.finish();
@@ -319,14 +322,6 @@ mlir::LogicalResult RowSchedule::emitSizedLinear() {
   auto roundedUp = [&](Value value, int64_t by) {
     return divided(f.e.make<arith::AddIOp>(value, f.e.constantIndex(by - 1)), by);
   };
-  auto vectorsOf = [&](const Index &round) {
-    llvm::SmallVector<KernelFunction::Unit, 4> units;
-    for (int64_t u = 0; u < unroll; ++u)
-      units.push_back({f.e.space.add(f.e.space.add(f.e.space.scale(round, step), u * kLanes),
-                                     f.e.space.lane(kLanes)),
-                       nullptr, kLanes, 0});
-    return units;
-  };
   // The lanes of a vector that exist if `left` elements do from its first one on.
   auto maskOf = [&](Value left) -> Value {
     return f.e.make<arith::CmpIOp>(arith::CmpIPredicate::slt,
@@ -343,34 +338,28 @@ mlir::LogicalResult RowSchedule::emitSizedLinear() {
     f.loop(first, roundedUp(f.end, step), n / step + 1, {},
            [&](Index round, KernelFunction::State &) {
              llvm::SmallVector<llvm::SmallVector<Stored, 1>, 4> values;
-             for (const KernelFunction::Unit &unit : vectorsOf(round))
+             for (const KernelFunction::Unit &unit : vectorsOf(f, round))
                values.push_back(computeFull(f, sweeps[0], 0, unit, Index::of(0)));
              Value left = leftFrom(f.e.space.scale(round, step));
              Value isWhole = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, left,
                                                      f.e.constantIndex(step));
-             auto branch = scf::IfOp::create(f.builder, f.e.loc, isWhole, /*withElseRegion=*/true);
-             auto inBranch = [&](mlir::Block *block, llvm::function_ref<void()> emit) {
-               mlir::OpBuilder::InsertionGuard guard(f.builder);
-               f.builder.setInsertionPointToStart(block);
-               f.e.pushScope();
-               emit();
-               f.e.popScope();
-             };
-             inBranch(branch.thenBlock(), [&] {
-               for (llvm::ArrayRef<Stored> each : values)
-                 store(f, each, nullptr);
-             });
-             inBranch(branch.elseBlock(), [&] {
-               for (auto [u, each] : llvm::enumerate(values))
-                 store(f, each,
-                       maskOf(f.e.make<arith::SubIOp>(
-                           left, f.e.constantIndex(static_cast<int64_t>(u) * kLanes))));
-             });
+             f.when(
+                 isWhole,
+                 [&] {
+                   for (llvm::ArrayRef<Stored> each : values)
+                     store(f, each, nullptr);
+                 },
+                 [&] {
+                   for (auto [u, each] : llvm::enumerate(values))
+                     store(f, each,
+                           maskOf(f.e.make<arith::SubIOp>(
+                               left, f.e.constantIndex(static_cast<int64_t>(u) * kLanes))));
+                 });
            });
   } else {
     Value whole = divided(f.end, step);
     f.loop(first, whole, n / step + 1, {}, [&](Index round, KernelFunction::State &) {
-      storeFull(f, sweeps[0], 0, vectorsOf(round), Index::of(0));
+      storeFull(f, sweeps[0], 0, vectorsOf(f, round), Index::of(0));
     });
     Value tail = f.e.make<arith::MulIOp>(whole, f.e.constantIndex(unroll));
     f.loop(tail, roundedUp(f.end, kLanes), n / kLanes + 1, {},
@@ -482,12 +471,7 @@ mlir::LogicalResult RowSchedule::emitTotals() {
   if (n % kReductionBlock) {
     Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.end,
                                            f.e.constantIndex(kernel.info.count));
-    auto branch = scf::IfOp::create(f.builder, f.e.loc, isLast, /*withElseRegion=*/false);
-    mlir::OpBuilder::InsertionGuard guard(f.builder);
-    f.builder.setInsertionPointToStart(branch.thenBlock());
-    f.e.pushScope();
-    block(n % kReductionBlock, Index::of(whole));
-    f.e.popScope();
+    f.when(isLast, [&] { block(n % kReductionBlock, Index::of(whole)); });
   }
   f.builder.setInsertionPointToEnd(&f.function.getBody().front());
   return f.finish();

@@ -132,6 +132,8 @@ struct RowSchedule {
   void storeNear(KernelFunction &f, const Index &row);
   mlir::LogicalResult emitBody();
   mlir::LogicalResult emitLinear();
+  llvm::SmallVector<KernelFunction::Unit, 4> vectorsOf(KernelFunction &f,
+                                                       const Index &round) const;
   bool readsMemoryThatEnds() const;
   mlir::LogicalResult emitSizedLinear();
   mlir::LogicalResult emitRowBlocks();

@@ -2,13 +2,11 @@
 #include "compiler/codegen/RowSchedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 namespace weft::compiler {
 
 namespace arith = mlir::arith;
-namespace scf = mlir::scf;
 namespace vector = mlir::vector;
 using mlir::Value;
 using Shape = FusionDomain::Shape;
@@ -298,17 +296,14 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
            // Whoever has the last block does the rows that are left.
            Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.e.scalarIndex(block),
                                                   f.e.constantIndex(blocks - 1));
-           auto branch = scf::IfOp::create(f.builder, f.e.loc, isLast, /*withElseRegion=*/false);
-           mlir::OpBuilder::InsertionGuard guard(f.builder);
-           f.builder.setInsertionPointToStart(branch.thenBlock());
-           f.e.pushScope();
-           Index row = Index::of(wholeRows * kTile);
-           f.loop(wholeColumns, {}, [&](Index column, KernelFunction::State &) {
-             tile(base, row, rows % kTile, space.scale(column, kTile), kTile);
+           f.when(isLast, [&] {
+             Index row = Index::of(wholeRows * kTile);
+             f.loop(wholeColumns, {}, [&](Index column, KernelFunction::State &) {
+               tile(base, row, rows % kTile, space.scale(column, kTile), kTile);
+             });
+             if (columns % kTile)
+               tile(base, row, rows % kTile, Index::of(wholeColumns * kTile), columns % kTile);
            });
-           if (columns % kTile)
-             tile(base, row, rows % kTile, Index::of(wholeColumns * kTile), columns % kTile);
-           f.e.popScope();
          });
   return f.finish();
 }

@@ -118,6 +118,23 @@ KernelFunction::State KernelFunction::loop(Value from, Value to, int64_t extent,
   return State(loop.getResults());
 }
 
+void KernelFunction::when(Value condition, llvm::function_ref<void()> emit,
+                          llvm::function_ref<void()> otherwise) {
+  if (!condition)
+    return emit();
+  auto branch = scf::IfOp::create(builder, e.loc, condition, /*withElseRegion=*/bool(otherwise));
+  auto fill = [&](mlir::Block *block, llvm::function_ref<void()> part) {
+    mlir::OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(block);
+    e.pushScope();
+    part();
+    e.popScope();
+  };
+  fill(branch.thenBlock(), emit);
+  if (otherwise)
+    fill(branch.elseBlock(), otherwise);
+}
+
 KernelFunction::State KernelFunction::loop(int64_t count, State state,
                                            llvm::function_ref<void(Index, State &)> emit) {
   if (count == 0)
@@ -186,21 +203,14 @@ void KernelFunction::block(const Index &number, int64_t extent, int64_t size,
     return emit(e.space.scale(number, size), size);
   Value isLast = e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, e.scalarIndex(number),
                                        e.constantIndex(blocks - 1));
-  auto branch = scf::IfOp::create(builder, e.loc, isLast, /*withElseRegion=*/true);
-  for (bool last : {true, false}) {
-    mlir::OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(last ? branch.thenBlock() : branch.elseBlock());
-    e.pushScope();
-    if (last) {
-      emit(Index::of((blocks - 1) * size), rest);
-    } else {
-      // Bounded as it is here: were the last block whole, its end would lie beyond the extent, and
-      // positions would not simplify.
-      Value whole = e.make<arith::MinUIOp>(e.scalarIndex(number), e.constantIndex(blocks - 2));
-      emit(e.space.scale(e.space.scalar(whole, blocks - 1), size), size);
-    }
-    e.popScope();
-  }
+  when(
+      isLast, [&] { emit(Index::of((blocks - 1) * size), rest); },
+      [&] {
+        // Bounded as it is here: were the last block whole, its end would lie beyond the extent,
+        // and positions would not simplify.
+        Value whole = e.make<arith::MinUIOp>(e.scalarIndex(number), e.constantIndex(blocks - 2));
+        emit(e.space.scale(e.space.scalar(whole, blocks - 1), size), size);
+      });
 }
 
 KernelFunction::State

@@ -145,6 +145,9 @@ public:
   State loop(mlir::Value begin, mlir::Value end, int64_t extent, State state,
              llvm::function_ref<void(Index, State &)> emit);
   State loop(int64_t count, State state, llvm::function_ref<void(Index, State &)> emit);
+  // emit() where the condition holds, otherwise() where not. No condition: it always does.
+  void when(mlir::Value condition, llvm::function_ref<void()> emit,
+            llvm::function_ref<void()> otherwise = nullptr);
   // All vectors of a run of n elements from `base` on, `unroll` (1 or even) at a time. Vectors go
   // to emit in groups, so that a group can do all its reads before its writes. `atBlock`: called
   // for the state before each kSumBlock elements.

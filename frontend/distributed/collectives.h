@@ -34,9 +34,8 @@ Tensor broadcast(const Tensor &x, int root = 0, const Group &group = world(),
                  Location location = Location::current());
 // x of each rank goes to rank `to`, and what rank `from` sent comes back, of x's shape and dtype;
 // -1: to none, and zeros from none. What one rank sends to another, that one takes from it; a rank
-// that is alone may send to itself, which is a copy. The
-// derivative goes the way back, and is a call of all ranks, too: x requires a gradient on each, and
-// each one's result is part of its loss.
+// that is alone may send to itself, which is a copy. The derivative goes the way back, and is a
+// call of all ranks, too: x requires a gradient on each, and each one's result is part of its loss.
 Tensor send_receive(const Tensor &x, int to, int from, const Group &group = world(),
                     Location location = Location::current());
 // Waits until all ranks have come, and until what they recorded before has run.

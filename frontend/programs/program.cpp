@@ -195,12 +195,11 @@ void ensure_compiled(ProgramImpl &program, Location location) {
   {
     UnderLock lock;
     config = r.config;
-    config.math = math_of(config);
   }
   // Passes that were registered since the last run want to see the program, too.
   std::string wanted = config.backend + " " + std::to_string(compiler::registrationsGeneration()) +
                        " " + std::to_string(config.memory_limit) + " " +
-                       std::string(name(config.math)) + (config.tune ? " tune" : "");
+                       std::string(name(math_of(config))) + (config.tune ? " tune" : "");
   if (program.compiled_for == wanted) {
     UnderLock lock;
     ++r.statistics.replays;

@@ -12,7 +12,6 @@ Config config_from_environment();
 // stderr.
 void load_plugins();
 
-
 // That of this thread's innermost MathScope.
 extern constinit thread_local std::optional<Math> thread_math;
 // How what this thread asks for computes.

@@ -1,8 +1,8 @@
-#include "frontend/recorder/config_env.h"
 #include "frontend/recorder/program_cache.h"
 
 #include "compiler/pipeline/PassHooks.h"
 #include "frontend/compile/disk_cache.h"
+#include "frontend/recorder/config_env.h"
 #include "frontend/recorder/devices.h"
 #include "frontend/recorder/slice.h"
 #include "runtime/core/caches.h"

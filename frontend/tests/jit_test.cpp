@@ -308,8 +308,9 @@ TEST(Trace, CompilesAheadOfTime) {
   EXPECT_EQ(program.run({ones({1, 64})})[0].to_vector<float>()[0], 32.f); // it can still be run
 }
 
-// A program may put a new gradient where a state lay that it is given to write. After a failure that
-// memory is the state's again, and the gradient that is lost must not bring its successor there.
+// A program may put a new gradient where a state lay that it is given to write. After a failure
+// that memory is the state's again, and the gradient that is lost must not bring its successor
+// there.
 TEST(Jit, AStateThatWentBackSharesNoMemoryWithAGradient) {
   auto states = [](bool fails) {
     manual_seed(1);
