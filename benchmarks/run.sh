@@ -49,17 +49,44 @@ install() {
   local packages=$1 imports=$2
   $venv/bin/python -c "import $imports" 2>/dev/null && return
   echo "benchmarks/run.sh: installing $packages into $venv" >&2
-  [ -x $venv/bin/python ] || python3 -m venv $venv >&2
-  $venv/bin/pip install --quiet $packages >&2 ||
-    { echo "benchmarks/run.sh: cannot install the peers (python3-venv and access to PyPI are needed)" >&2; exit 1; }
+  [ -x $venv/bin/python ] || python3 -m venv $venv >&2 || return
+  $venv/bin/pip install --quiet $packages >&2
+}
+# The same, without which there are no peers.
+need() {
+  install "$@" && return
+  echo "benchmarks/run.sh: cannot install the peers (python3-venv and access to PyPI are needed)" >&2
+  exit 1
 }
 make_venv() {
-  install "torch numpy onnx onnxruntime" "torch, onnx, onnxruntime"
+  need "torch numpy" "torch, numpy"
 }
 # The networks that the library's models are measured beside.
 make_models() {
   make_venv
-  install "torchvision transformers" "torchvision, transformers"
+  need "torchvision transformers" "torchvision, transformers"
+}
+# Sets `peers_of_models` to IMPL=COMMAND of each of the kinds $2 (models/cases.py): the script $1 with
+# the kind and what follows. What cannot be installed is left out.
+find_peers_of_models() {
+  local script=$1 kinds=$2 kind name packages
+  shift 2
+  peers_of_models=()
+  make_models
+  for kind in $kinds; do
+    case $kind in
+      onnx) name=onnxruntime packages="onnx onnxruntime" ;;
+      ncnn) name=ncnn packages="ncnn pnnx" ;;
+      openvino) name=openvino packages="onnx openvino" ;;
+      jax) name=jax packages=jax ;;
+      *) name=torch-$kind packages="" ;;
+    esac
+    if [ -n "$packages" ] && ! install "$packages" "${packages// /, }"; then
+      echo "benchmarks/run.sh: without $name, since $packages cannot be installed" >&2
+      continue
+    fi
+    peers_of_models+=("$name=$venv/bin/python $script $kind $*")
+  done
 }
 
 bazel build //benchmarks/... >&2
@@ -72,16 +99,10 @@ models() {
   [ $suite = train ] && contestants+=(--contestant "weft-jit=bazel-bin/benchmarks/models/worker jit"
                                       --contestant "weft-bfloat16=bazel-bin/benchmarks/models/worker bfloat16")
   if [ $peers = 1 ]; then
-    make_models
-    local kinds="eager compile bfloat16"
-    [ $suite = infer ] && kinds="eager compile onnx openvino"
-    [ $suite = infer ] && install openvino openvino
-    for kind in $kinds; do
-      local name=torch-$kind
-      [[ $kind == onnx ]] && name=onnxruntime
-      [[ $kind == openvino ]] && name=openvino
-      contestants+=(--contestant "$name=$venv/bin/python benchmarks/models/peers.py $kind $suite")
-    done
+    local kinds="eager compile bfloat16 jax" peer
+    [ $suite = infer ] && kinds="eager compile onnx openvino ncnn jax"
+    find_peers_of_models benchmarks/models/peers.py "$kinds" $suite
+    for peer in "${peers_of_models[@]}"; do contestants+=(--contestant "$peer"); done
   fi
   bazel-bin/benchmarks/models/models $suite --threads "$threads" --filter "$filter" --busy "$busy" "${arguments[@]}" "${contestants[@]}"
 }
@@ -97,7 +118,10 @@ case $suite in
     models
     ;;
   compile)
-    [ $peers = 1 ] && make_models && arguments+=(--peer "$venv/bin/python benchmarks/compile/peers.py")
+    if [ $peers = 1 ]; then
+      find_peers_of_models benchmarks/compile/peers.py "eager compile onnx openvino ncnn jax"
+      for peer in "${peers_of_models[@]}"; do arguments+=(--peer "$peer"); done
+    fi
     exec bazel-bin/benchmarks/compile/compile --worker bazel-bin/benchmarks/compile/worker --threads "$threads" --filter "$filter" "${arguments[@]}"
     ;;
   ranks)

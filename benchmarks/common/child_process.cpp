@@ -16,4 +16,15 @@ std::string output_of(const std::string &command) {
   return text;
 }
 
+std::vector<NamedCommand> named_commands(const std::vector<std::string> &given) {
+  std::vector<NamedCommand> commands;
+  for (const std::string &text : given) {
+    size_t equals = text.find('=');
+    if (equals == 0 || equals == text.npos)
+      throw std::runtime_error("this is not IMPL=COMMAND: " + text);
+    commands.push_back({text.substr(0, equals), text.substr(equals + 1)});
+  }
+  return commands;
+}
+
 } // namespace weft::benchmarks

@@ -16,13 +16,24 @@ namespace {
 
 using namespace weft::benchmarks;
 
-double seconds(const std::string &command) {
+struct Cost {
+  double seconds; // of the first call, beyond those of the fastest one behind it
+  int64_t ops;    // that it recorded; 0 of peers
+};
+
+// What a program prints: the seconds of both calls, and perhaps a number of ops; or "none" and a
+// reason, which may be empty: that throws it.
+Cost cost_of(const std::string &command) {
+  std::string text = output_of(command);
+  if (text.starts_with("none"))
+    throw std::runtime_error(text.substr(4, text.find('\n') - 4));
   double first = 0, next = 0;
-  std::istringstream(output_of(command)) >> first >> next;
-  return first - next;
+  int64_t ops = 0;
+  std::istringstream(text) >> first >> next >> ops;
+  return {first - next, ops};
 }
 
-void run(const std::string &worker, const std::string &peer, const std::string &json,
+void run(const std::string &worker, const std::vector<NamedCommand> &peers, const std::string &json,
          const std::string &filter, int threads) {
   Report report(json);
   std::filesystem::path folder = std::filesystem::temp_directory_path() /
@@ -42,41 +53,44 @@ void run(const std::string &worker, const std::string &peer, const std::string &
       };
       std::string arguments = " " + mode + " " + name;
       std::string on_disk = "WEFT_CACHE_DIR='" + folder.string() + "' ";
-      double cold = add("weft", seconds("WEFT_CACHE_DIR=off " + worker + arguments));
-      seconds(on_disk + worker + arguments);
-      add("weft-disk", seconds(on_disk + worker + arguments));
+      Cost first = cost_of("WEFT_CACHE_DIR=off " + worker + arguments);
+      double cold = add("weft", first.seconds);
+      report.add({"compile", label, "weft", "count", "ops", static_cast<double>(first.ops), threads,
+                  ModelName(name).batch});
+      cost_of(on_disk + worker + arguments);
+      add("weft-disk", cost_of(on_disk + worker + arguments).seconds);
       std::filesystem::remove_all(folder);
-      if (!peer.empty()) {
-        std::string nothing_kept = "TORCHINDUCTOR_FORCE_DISABLE_CACHES=1 ";
+      for (const NamedCommand &peer : peers)
         try {
-          double theirs = add("torch-compile", seconds(nothing_kept + peer + arguments));
+          double theirs = add(peer.impl, cost_of(peer.command + arguments).seconds);
           char text[32];
           std::snprintf(text, sizeof text, " (%.3f)", cold / theirs);
           line += text;
         } catch (const std::exception &error) {
-          line += std::string("  torch-compile fails: ") + error.what();
+          if (*error.what())
+            line += "  " + peer.impl + " is absent: " + error.what();
         }
-      }
       std::fprintf(stderr, "  %s\n", line.c_str());
     }
-  if (!peer.empty())
+  if (!peers.empty())
     std::fprintf(stderr, "  in parentheses: Weft's seconds with nothing on disk / theirs\n");
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-  std::string worker, peer, json, filter;
+  std::string worker, json, filter;
+  std::vector<std::string> peers;
   int threads = 2;
   CLI::App app("What the first call of a model costs beyond the next ones.");
   app.add_option("--worker", worker, "Weft's program")->required();
-  app.add_option("--peer", peer, "torch.compile's");
+  app.add_option("--peer", peers, "IMPL=COMMAND, as often as there are");
   app.add_option("--json", json, "file to append to");
   app.add_option("--filter", filter, "only cases with this in infer|train/CASE");
   app.add_option("--threads", threads);
   CLI11_PARSE(app, argc, argv);
   try {
-    run(worker, peer, json, filter, threads);
+    run(worker, named_commands(peers), json, filter, threads);
     return 0;
   } catch (const std::exception &error) {
     std::fprintf(stderr, "compile: %s\n", error.what());

@@ -1,5 +1,6 @@
 // The Weft side of the suite `compile`: how long a model's first call takes longer than its next.
-// Usage: worker infer|train MODEL_BATCH. Prints the seconds of both.
+// Usage: worker infer|train MODEL_BATCH. Prints the seconds of both, and how many ops the first one
+// recorded.
 #include <algorithm>
 #include <functional>
 #include <iostream>
@@ -29,13 +30,15 @@ int main(int argc, char **argv) {
       };
     }
     double first = 0, least = 0;
+    uint64_t ops = 0, before = statistics().recorded_ops;
     for (int i = 0; i < 4; ++i) {
       double start = now();
       work();
       double seconds = now() - start;
       (i == 0 ? first : least) = i < 2 ? seconds : std::min(least, seconds);
+      ops = i == 0 ? statistics().recorded_ops - before : ops;
     }
-    std::cout << first << " " << least << std::endl;
+    std::cout << first << " " << least << " " << ops << std::endl;
     return 0;
   } catch (const std::exception &error) {
     std::cerr << argv[0] << ": " << error.what() << "\n";

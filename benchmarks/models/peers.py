@@ -1,10 +1,8 @@
 """The peers' side of the suites `infer` and `train`.
 
-Usage: peers.py eager|compile|bfloat16|onnx|openvino infer|train. Speaks the protocol of
-benchmarks/common/contestant.h. bfloat16: eager training under PyTorch's autocast; onnx, openvino:
-what PyTorch exports, on ONNX Runtime or OpenVINO; they have no training.
+Usage: peers.py eager|compile|bfloat16|onnx|openvino|ncnn|jax infer|train. Speaks the protocol of
+benchmarks/common/contestant.h; cases.py says what the modes are.
 """
-import io
 import os
 import sys
 import warnings
@@ -15,73 +13,16 @@ warnings.filterwarnings("ignore")  # of exporters
 
 here = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [os.path.join(here, "../common"), here]
-import char_gpt
-import models
+import cases
+import conversions
 from serve import serve
-
-THREADS = int(os.environ.get("WEFT_NUM_THREADS", "2"))
-
-
-class FirstResult(torch.nn.Module):
-    """Exporters want tensors."""
-
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-
-    def forward(self, *inputs):
-        return models.first_of(self.model(*inputs))
-
-
-def avoid_unexportable():
-    """Ops without an export, where others compute the same: attention's fast path; the search of
-    Hugging Face's masks for several texts in a row."""
-    torch.backends.mha.set_fastpath_enabled(False)
-    masks = sys.modules.get("transformers.masking_utils")
-    if masks:
-        masks.find_packed_sequence_indices = lambda position_ids: None
-
-
-def exported(model, inputs):
-    avoid_unexportable()
-    file = io.BytesIO()
-    torch.onnx.export(FirstResult(model), tuple(inputs), file, dynamo=False,
-                      input_names=[f"input{i}" for i in range(len(inputs))])
-    return file
-
-
-def on_onnxruntime(model, batches):
-    import onnxruntime
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = THREADS
-    session = onnxruntime.InferenceSession(exported(model, batches[0]).getvalue(), options,
-                                           providers=["CPUExecutionProvider"])
-    names = [each.name for each in session.get_inputs()]
-    given = [{name: x.numpy() for name, x in zip(names, batch)} for batch in batches]
-    return lambda i: session.run(None, given[i])
-
-
-def on_openvino(model, batches):
-    import openvino
-    file = exported(model, batches[0])
-    file.seek(0)
-    core = openvino.Core()
-    core.set_property("CPU", {"INFERENCE_NUM_THREADS": THREADS, "INFERENCE_PRECISION_HINT": "f32",
-                              "PERFORMANCE_HINT": "LATENCY"})
-    request = core.compile_model(core.read_model(file), "CPU").create_infer_request()
-    given = [[x.numpy() for x in batch] for batch in batches]
-    return lambda i: request.infer(given[i])
 
 
 def infer(mode, case):
-    model = models.make(case).eval()
-    batches = [models.example(case), models.example(case)]
+    load, check = cases.inference(mode, case)
     with torch.no_grad():
-        if mode in ("onnx", "openvino"):
-            run = (on_onnxruntime if mode == "onnx" else on_openvino)(model, batches)
-        else:
-            forward = torch.compile(model) if mode == "compile" else model
-            run = lambda i: forward(*batches[i])
+        run = load()
+        check(run)
     turn = [0]
 
     def work():
@@ -92,25 +33,17 @@ def infer(mode, case):
     return work
 
 
-def prepared(mode, model):
-    """What forward is called through in training."""
-    if mode == "bfloat16":
-        return torch.autocast("cpu", torch.bfloat16)(model)
-    return torch.compile(model) if mode == "compile" else model
+def train(mode, case):
+    step, check = cases.training(mode, case)
+    check()
+    return step
 
 
 def make(mode, suite, case):
-    if case.startswith("char_gpt"):
-        step = char_gpt.step_of(models.split(case)[1], lambda model: prepared(mode, model))
-        return lambda: step().item()
-    if not models.has(case):
+    if not cases.has(mode, suite, case):
         return None
-    if suite == "infer":
-        return infer(mode, case)
-    model = models.make(case)
-    step = models.step_of(case, model, prepared(mode, model), models.example(case))
-    return lambda: step().item()
+    return (infer if suite == "infer" else train)(mode, case)
 
 
 if __name__ == "__main__":
-    serve(lambda case: make(sys.argv[1], sys.argv[2], case), THREADS)
+    serve(lambda case: make(sys.argv[1], sys.argv[2], case), conversions.THREADS)
