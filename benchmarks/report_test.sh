@@ -18,6 +18,12 @@ line() {
   line infer alone_1 weft time ms 5
   line memory ahead_8 weft peak B 50000000
   line memory ahead_8 torch-eager peak B 100000000
+  line compile infer/net_1 weft time s 2
+  line compile infer/net_1 weft count ops 100
+  line compile infer/net_1 torch-eager time s 0.1
+  line compile infer/net_1 jax time s 4
+  line memory ahead_8 weft "over a step" B 50000000 | sed 's/}$/,"series":[[0,50000000],[0.5,50000000]]}/'
+  line memory ahead_8 torch-eager "over a step" B 100000000 | sed 's/}$/,"series":[[0,0],[1,100000000]]}/'
 } > run.json
 call() {
   echo "{\"name\":\"$1\",\"cat\":\"$2\",\"ph\":\"X\",\"ts\":1,\"dur\":$3,\"args\":{\"types\":\"t\",\"flops\":$4,\"bytes\":$5}}"
@@ -44,10 +50,20 @@ expect '(performance/roofline-net.svg)'
 grep -q '<circle .*<title>weft_exp</title>' page/performance/roofline-net.svg
 expect '(performance/infer-time-2.svg)'
 expect 'on a machine'
+# What compiles nothing is not what Weft is held against.
+expect '| infer/net_1 | 2 | 0.1 | 4 | 0.50 |'
+expect '(performance/compile-by-ops-2.svg)'
+grep -q '<circle .*<title>jax: infer/net_1</title>' page/performance/compile-by-ops-2.svg
+# Of two steps, of half a second and one: level at half of the most, and from nothing to it.
+expect '(performance/memory-over-a-step-2.svg)'
+[ "$(grep -c 'over a step in' page/performance.md)" = 0 ]
+grep -q '>ahead_8: 100 MB, 1 s<' page/performance/memory-over-a-step-2.svg
+grep -q 'points="10.0,145.0 115.0,145.0".*<title>weft<' page/performance/memory-over-a-step-2.svg
+grep -q 'points="10.0,210.0 220.0,80.0".*<title>torch-eager<' page/performance/memory-over-a-step-2.svg
 grep -q '>0.25</text>' page/performance/infer-time-2.svg
 grep -q '>0.50</text>' page/performance/infer-time-2.svg
 if "$report" run.json --out page --trace net=trace.json 2> error; then echo "no peaks were taken"; exit 1; fi
 grep -q 'weft-prof TRACE prints' error
 echo 'no json' >> run.json
 if "$report" run.json --out page 2> error; then echo "a damaged line was taken"; exit 1; fi
-grep -q '^run.json:11: ' error
+grep -q '^run.json:17: ' error

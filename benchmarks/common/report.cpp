@@ -25,6 +25,8 @@ void Report::add(const Measurement &m) {
   nlohmann::ordered_json line = {{"suite", m.suite},     {"case", m.name},  {"impl", m.impl},
                                  {"metric", m.metric},   {"unit", m.unit},  {"value", m.value},
                                  {"threads", m.threads}, {"batch", m.batch}};
+  if (!m.series.empty())
+    line["series"] = m.series;
   std::fprintf(file_, "%s\n", line.dump().c_str());
   std::fflush(file_);
   std::fprintf(stderr, "  %-34s %-14s %12.4g %s\n", m.name.c_str(), m.impl.c_str(), m.value,

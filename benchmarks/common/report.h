@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weft::benchmarks {
@@ -16,6 +17,9 @@ struct Measurement {
   double value = 0;
   int threads = 1;
   int64_t batch = 1;
+  // Of what changes over a step: seconds since its beginning, and the value then, of which `value`
+  // is the most; else empty.
+  std::vector<std::pair<double, int64_t>> series = {};
 };
 
 class Report {

@@ -2,6 +2,7 @@
 // figure comes from a process of its own.
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <sstream>
 #include <string>
@@ -15,11 +16,7 @@ namespace {
 
 using namespace weft::benchmarks;
 
-struct Contestant {
-  std::string impl, command;
-};
-
-void run(const std::vector<Contestant> &contestants, const std::string &json,
+void run(const std::vector<NamedCommand> &contestants, const std::string &json,
          const std::string &filter, int threads) {
   Report report(json);
   for (const std::string &name : training_cases()) {
@@ -28,13 +25,20 @@ void run(const std::vector<Contestant> &contestants, const std::string &json,
     int64_t batch = ModelName(name).batch;
     std::string line = name + ":";
     double first = 0;
-    for (const Contestant &contestant : contestants) {
+    for (const NamedCommand &contestant : contestants) {
       double bytes = 0, estimate = 0, seconds = 0;
-      std::istringstream(output_of(contestant.command + " " + name)) >> bytes >> estimate >>
-          seconds;
+      std::istringstream output(output_of(contestant.command + " " + name));
+      output >> bytes >> estimate >> seconds;
+      Measurement over_a_step{"memory", name, contestant.impl, "over a step",
+                              "B",      0,    threads,         batch};
+      for (std::pair<double, int64_t> sample; output >> sample.first >> sample.second;) {
+        over_a_step.series.push_back(sample);
+        over_a_step.value = std::max(over_a_step.value, static_cast<double>(sample.second));
+      }
       first = first == 0 ? bytes : first;
       report.add({"memory", name, contestant.impl, "peak", "B", bytes, threads, batch});
       report.add({"memory", name, contestant.impl, "time", "s", seconds, threads, batch});
+      report.add(over_a_step);
       char text[128];
       std::snprintf(text, sizeof text, "  %s %.0f MB (%.2f)", contestant.impl.c_str(), bytes / 1e6,
                     first / bytes);
@@ -55,19 +59,17 @@ void run(const std::vector<Contestant> &contestants, const std::string &json,
 int main(int argc, char **argv) {
   std::string json, filter;
   int threads = 2;
-  std::vector<std::string> given;
+  std::vector<std::string> contestants;
   CLI::App app("what training takes at most");
-  app.add_option("--contestant", given, "IMPL=COMMAND, which gets a case; the first one is judged")
+  app.add_option("--contestant", contestants,
+                 "IMPL=COMMAND, which gets a case; the first one is judged")
       ->required();
   app.add_option("--json", json, "file to append to");
   app.add_option("--filter", filter, "cases whose name has this text");
   app.add_option("--threads", threads);
   CLI11_PARSE(app, argc, argv);
-  std::vector<Contestant> contestants;
-  for (const std::string &text : given)
-    contestants.push_back({text.substr(0, text.find('=')), text.substr(text.find('=') + 1)});
   try {
-    run(contestants, json, filter, threads);
+    run(named_commands(contestants), json, filter, threads);
     return 0;
   } catch (const std::exception &error) {
     std::fprintf(stderr, "memory: %s\n", error.what());

@@ -6,9 +6,11 @@
 //   half      the same with half of the memory that it plans
 //   estimate  nothing is trained
 // Prints one line: the most bytes that the process took above what it had before the model was
-// made, those that estimate_memory() says (0 for training), and the seconds of the fastest step. Of
-// an estimate: what the step takes beside its inputs and state, and all that it takes.
+// made, those that estimate_memory() says (0 for training), the seconds of the fastest step, and
+// what the process had above that over one more step: seconds since its beginning, bytes, and so
+// on. Of an estimate: what the step takes beside its inputs and state, and all that it takes.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -17,7 +19,9 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "benchmarks/common/child_process.h"
 #include "benchmarks/models/model_case.h"
@@ -28,6 +32,12 @@ namespace {
 using namespace weft;
 
 constexpr int kSteps = 4;
+constexpr int kSamples = 150; // of a step, about
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 // Of this process, in bytes: "VmRSS" what it has, "VmHWM" the most it has had.
 int64_t status_bytes(const std::string &key) {
@@ -44,6 +54,24 @@ std::pair<int64_t, int64_t> estimated(const std::string &self, const std::string
   std::pair<int64_t, int64_t> result;
   stream >> result.first >> result.second;
   return result;
+}
+
+// Does a step, while another thread looks at what the process has, and prints it.
+void print_over_a_step(const std::function<void()> &step, int64_t before, double seconds) {
+  std::vector<std::pair<double, int64_t>> samples;
+  std::atomic<bool> ended = false;
+  Clock::time_point start = Clock::now();
+  std::thread sampler([&] {
+    do {
+      samples.emplace_back(seconds_since(start), status_bytes("VmRSS") - before);
+      std::this_thread::sleep_for(std::chrono::duration<double>(seconds / kSamples));
+    } while (!ended);
+  });
+  step();
+  ended = true;
+  sampler.join();
+  for (auto [when, bytes] : samples)
+    std::cout << " " << when << " " << bytes;
 }
 
 int train(const std::string &self, const std::string &mode, const std::string &name) {
@@ -76,14 +104,16 @@ int train(const std::string &self, const std::string &mode, const std::string &n
     run = jit(whole);
   double fastest = 0;
   for (int i = 0; i < kSteps; ++i) {
-    auto start = std::chrono::steady_clock::now();
+    Clock::time_point start = Clock::now();
     float loss = run(inputs).item<float>();
-    std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    fastest = i == 0 ? seconds.count() : std::min(fastest, seconds.count());
+    double seconds = seconds_since(start);
+    fastest = i == 0 ? seconds : std::min(fastest, seconds);
     if (loss != loss)
       throw std::runtime_error("the loss is no number");
   }
-  std::cout << status_bytes("VmHWM") - before << " " << estimate << " " << fastest << std::endl;
+  std::cout << status_bytes("VmHWM") - before << " " << estimate << " " << fastest;
+  print_over_a_step([&] { run(inputs).item<float>(); }, before, fastest);
+  std::cout << std::endl;
   return 0;
 }
 
