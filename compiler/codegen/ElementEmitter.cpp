@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/OperationSupport.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 namespace weft::compiler {
 
@@ -500,13 +501,63 @@ Value ElementEmitter::body(linalg::GenericOp generic, llvm::ArrayRef<Index> loop
   llvm::DenseMap<Value, Value> values;
   for (auto [argument, value] : llvm::zip(block.getArguments(), args))
     values[argument] = value;
+  bodyOps(block, loops, values, mask);
+  Value yielded = block.getTerminator()->getOperand(0);
+  return values.lookup(yielded) ? values.lookup(yielded) : yielded;
+}
+
+void ElementEmitter::bodyOps(mlir::Block &block, llvm::ArrayRef<Index> loops,
+                             llvm::DenseMap<Value, Value> &values, Value mask) {
   for (mlir::Operation &op : block.without_terminator()) {
+    if (auto loop = mlir::dyn_cast<scf::ForOp>(op)) {
+      bodyLoop(loop, loops, values, mask);
+      continue;
+    }
     Value value = bodyOp(op, loops, values, mask);
     if (op.getNumResults() == 1)
       values[op.getResult(0)] = value;
   }
-  Value yielded = block.getTerminator()->getOperand(0);
-  return values.lookup(yielded) ? values.lookup(yielded) : yielded;
+}
+
+// A loop over scalars becomes one over vectors: its bounds are the same in all lanes, and all that
+// it carries is vectors if one of them starts as one. It reads no memory. Where several vectors ask
+// for results of the same loop it is emitted once (the four words of a random block).
+void ElementEmitter::bodyLoop(scf::ForOp loop, llvm::ArrayRef<Index> loops,
+                              llvm::DenseMap<Value, Value> &values, Value mask) {
+  llvm::SetVector<Value> outside(loop->operand_begin(), loop->operand_end());
+  mlir::getUsedValuesDefinedAbove(loop.getRegion(), outside);
+  auto reads = llvm::map_to_vector<8>(outside, [&](Value v) { return values.lookup(v); });
+  auto take = [&](mlir::Operation *emitted) {
+    for (auto [result, value] : llvm::zip(loop.getResults(), emitted->getResults()))
+      values[result] = value;
+  };
+  for (const Scope &scope : scopes_)
+    for (const BodyLoop &known : scope.loops)
+      if (known.source == loop && known.reads == reads)
+        return take(known.emitted);
+
+  bool vector = llvm::any_of(loop.getInitArgs(),
+                             [&](Value start) { return isVector(values.lookup(start)); });
+  auto carried = [&](Value value) {
+    return vector ? broadcast(values.lookup(value)) : values.lookup(value);
+  };
+  auto emitted = scf::ForOp::create(b, loc, values.lookup(loop.getLowerBound()),
+                                    values.lookup(loop.getUpperBound()),
+                                    values.lookup(loop.getStep()),
+                                    llvm::map_to_vector(loop.getInitArgs(), carried));
+  {
+    mlir::OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(emitted.getBody());
+    pushScope();
+    for (auto [argument, value] :
+         llvm::zip(loop.getBody()->getArguments(), emitted.getBody()->getArguments()))
+      values[argument] = value;
+    bodyOps(*loop.getBody(), loops, values, mask);
+    scf::YieldOp::create(b, loc, llvm::map_to_vector(loop.getYieldedValues(), carried));
+    popScope();
+  }
+  scopes_.back().loops.push_back({loop, reads, emitted});
+  take(emitted);
 }
 
 Value ElementEmitter::bodyOp(mlir::Operation &op, llvm::ArrayRef<Index> loops,

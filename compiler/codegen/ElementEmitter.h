@@ -14,6 +14,7 @@
 
 #include "compiler/codegen/Index.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/DenseMap.h"
@@ -158,9 +159,16 @@ private:
     llvm::SmallVector<Index> position;
     mlir::Value mask, value;
   };
+  // A loop of a body, emitted for what it reads from outside of itself.
+  struct BodyLoop {
+    mlir::Operation *source;
+    llvm::SmallVector<mlir::Value, 8> reads;
+    mlir::Operation *emitted;
+  };
   struct Scope {
     llvm::DenseSet<mlir::Operation *, SameOp> ops;
     llvm::DenseMap<mlir::Value, llvm::SmallVector<Element, 2>> elements;
+    llvm::SmallVector<BodyLoop, 1> loops;
   };
 
   mlir::Value compute(mlir::Value tensor, llvm::ArrayRef<Index> position, mlir::Value mask);
@@ -168,8 +176,13 @@ private:
                               llvm::ArrayRef<Index> position, mlir::Value mask);
   mlir::Value concatElement(mlir::Operation *op, llvm::ArrayRef<Index> position, mlir::Value mask);
   mlir::Value insertElement(mlir::Operation *op, llvm::ArrayRef<Index> position, mlir::Value mask);
+  // Adds the values of the block's ops to those of its arguments.
+  void bodyOps(mlir::Block &block, llvm::ArrayRef<Index> loops,
+               llvm::DenseMap<mlir::Value, mlir::Value> &values, mlir::Value mask);
   mlir::Value bodyOp(mlir::Operation &op, llvm::ArrayRef<Index> loops,
                      llvm::DenseMap<mlir::Value, mlir::Value> &values, mlir::Value mask);
+  void bodyLoop(mlir::scf::ForOp loop, llvm::ArrayRef<Index> loops,
+                llvm::DenseMap<mlir::Value, mlir::Value> &values, mlir::Value mask);
   // memref[base + stride * lane] for the first `lanes` lanes, by whole vectors.
   mlir::Value loadStrided(mlir::Value memref, mlir::Type stored, const Index &base, int64_t stride,
                           int64_t lanes);

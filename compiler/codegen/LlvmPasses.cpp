@@ -2,7 +2,6 @@
 
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
-#include "llvm/IR/Instructions.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -51,26 +50,6 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> translateToLlvm(mlir::ModuleOp mod
   return ir;
 }
 
-// Instruction selection asks of each value which bits are known or needed, from each of its users
-// through six operations. In ten rounds of Philox on vectors of words (dialects/weft/ir/Philox.h)
-// that takes half of its time and finds nothing. A freeze ends the question and is no instruction:
-// the code is the same, a kernel that draws normal samples compiles in three quarters of the time.
-static void boundQuestionsOfBits(llvm::Module &ir) {
-  for (llvm::Function &function : ir)
-    for (llvm::BasicBlock &block : function)
-      for (llvm::Instruction &instruction : llvm::make_early_inc_range(block)) {
-        bool isOfWords = instruction.getOpcode() == llvm::Instruction::Xor &&
-                         instruction.getType()->isVectorTy() &&
-                         instruction.getType()->getScalarType()->isIntegerTy(64);
-        if (!isOfWords)
-          continue;
-        auto *frozen = new llvm::FreezeInst(&instruction, "", std::next(instruction.getIterator()));
-        instruction.replaceUsesWithIf(frozen, [&](llvm::Use &use) {
-          return use.getUser() != frozen;
-        });
-      }
-}
-
 absl::Status optimize(llvm::Module &ir, llvm::TargetMachine &machine,
                       const CodegenOptions &options) {
   llvm::LoopAnalysisManager loops;
@@ -87,7 +66,6 @@ absl::Status optimize(llvm::Module &ir, llvm::TargetMachine &machine,
   if (llvm::Error error = builder.parsePassPipeline(passes, kPipeline))
     return failed("LLVM pipeline: " + llvm::toString(std::move(error)));
   passes.run(ir, modules);
-  boundQuestionsOfBits(ir);
   if (options.verify && llvm::verifyModule(ir, &llvm::errs()))
     return failed("LLVM's verifier rejects the optimised kernels");
   if (options.dump) {

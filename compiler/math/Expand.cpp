@@ -16,6 +16,7 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace weft::compiler {
@@ -182,25 +183,78 @@ Value anyOf(Mask mask) {
   return mask.at.make<mlir::vector::ReductionOp>(mlir::vector::CombiningKind::OR, mask.value);
 }
 
+// Lanes that the body of a branch is emitted for. Few calls take the branch, so that a loop over
+// pieces of a vector costs them little; code for all lanes is several registers wide in each step,
+// and took most of the time to compile its function.
+constexpr int64_t kRareLanes = 4;
+
+// body(x), kRareLanes at a time. Pieces of vectors have no place but memory.
 template <int kWidth, size_t N, typename Body>
-std::array<Float<kWidth>, N> ifAny(Mask mask, const std::array<Float<kWidth>, N> &values,
-                                   Body body) {
+std::array<Value, N> inPieces(Float<kWidth> x, Body body) {
+  Place at = x.at;
+  std::array<Value, N> values;
+  auto keep = [&](const std::array<Float<kWidth>, N> &results) {
+    for (size_t i = 0; i < N; ++i)
+      values[i] = results[i].value;
+  };
+  auto type = mlir::dyn_cast<mlir::VectorType>(x.value.getType());
+  if (!type || type.getDimSize(0) <= kRareLanes) {
+    keep(body(x));
+    return values;
+  }
+  auto index = [&](int64_t number) {
+    return at.make<arith::ConstantIndexOp>(number);
+  };
+  auto row = [&] {
+    // Outside of all loops: what one allocates is freed when its function ends.
+    mlir::OpBuilder::InsertionGuard guard(*at.b);
+    mlir::Operation *parent = at.b->getInsertionBlock()->getParentOp();
+    auto function = mlir::dyn_cast<mlir::FunctionOpInterface>(parent);
+    if (!function)
+      function = parent->getParentOfType<mlir::FunctionOpInterface>();
+    at.b->setInsertionPointToStart(&function.getFunctionBody().front());
+    return at.make<mlir::memref::AllocaOp>(
+        mlir::MemRefType::get(type.getShape(), type.getElementType()));
+  };
+  Value from = row();
+  mlir::vector::StoreOp::create(*at.b, at.loc, x.value, from, index(0));
+  std::array<Value, N> to;
+  auto loop = mlir::scf::ForOp::create(*at.b, at.loc, index(0), index(type.getDimSize(0)),
+                                       index(kRareLanes));
+  {
+    mlir::OpBuilder::InsertionGuard guard(*at.b);
+    at.b->setInsertionPointToStart(loop.getBody());
+    Value first = loop.getInductionVar();
+    auto piece = mlir::VectorType::get({kRareLanes}, type.getElementType());
+    keep(body({at, at.make<mlir::vector::LoadOp>(piece, from, first)}));
+    for (size_t i = 0; i < N; ++i)
+      mlir::vector::StoreOp::create(*at.b, at.loc, values[i], to[i] = row(), first);
+  }
+  for (size_t i = 0; i < N; ++i)
+    values[i] = at.make<mlir::vector::LoadOp>(type, to[i], index(0));
+  return values;
+}
+
+template <int kWidth, size_t N, typename Body>
+std::array<Float<kWidth>, N> ifAny(Mask mask, Float<kWidth> x,
+                                   const std::array<Float<kWidth>, N> &otherwise, Body body) {
   Place at = mask.at;
   llvm::SmallVector<Type> types;
-  for (const auto &value : values)
+  llvm::SmallVector<Value> unchanged;
+  for (const auto &value : otherwise) {
     types.push_back(value.value.getType());
+    unchanged.push_back(value.value);
+  }
   auto branch = mlir::scf::IfOp::create(*at.b, at.loc, types, anyOf(mask), /*withElseRegion=*/true);
-  auto yield = [&](mlir::Block *block, auto make) {
-    mlir::OpBuilder::InsertionGuard guard(*at.b);
-    at.b->setInsertionPointToStart(block);
-    llvm::SmallVector<Value> results;
-    for (const auto &value : make())
-      results.push_back(value.value);
-    mlir::scf::YieldOp::create(*at.b, at.loc, results);
-  };
-  yield(branch.thenBlock(), [&] { return body(values); });
-  yield(branch.elseBlock(), [&] { return values; });
-  std::array<Float<kWidth>, N> results = values;
+  mlir::OpBuilder::InsertionGuard guard(*at.b);
+  at.b->setInsertionPointToStart(branch.thenBlock());
+  llvm::SmallVector<Value> chosen;
+  for (auto [value, other] : llvm::zip(inPieces<kWidth, N>(x, body), unchanged))
+    chosen.push_back(at.make<arith::SelectOp>(mask.value, value, other));
+  mlir::scf::YieldOp::create(*at.b, at.loc, chosen);
+  at.b->setInsertionPointToStart(branch.elseBlock());
+  mlir::scf::YieldOp::create(*at.b, at.loc, unchanged);
+  std::array<Float<kWidth>, N> results = otherwise;
   for (size_t i = 0; i < N; ++i)
     results[i].value = branch.getResult(i);
   return results;
@@ -306,6 +360,13 @@ template <int kWidth> Value expand(mlir::Operation *op, Place at) {
   auto operand = [&](unsigned i) {
     return F{at, op->getOperand(i)};
   };
+  // Singles through doubles, whose own functions are simpler than an exact single.
+  auto throughDoubles = [&](auto function) -> Value {
+    if constexpr (kWidth == 32)
+      return narrow(function(widen(operand(0)), widen(operand(1)))).value;
+    else
+      return function(operand(0), operand(1)).value;
+  };
   auto sinQuarter = [&](int quarter) -> Value {
     if constexpr (kWidth == 32)
       return math::sinQuarterOfSingle(operand(0), quarter).value;
@@ -333,18 +394,11 @@ template <int kWidth> Value expand(mlir::Operation *op, Place at) {
       .Case([&](mlir::math::SinOp) { return sinQuarter(0); })
       .Case([&](mlir::math::CosOp) { return sinQuarter(1); })
       .Case([&](mlir::math::Atan2Op) { return math::atan2(operand(0), operand(1)).value; })
-      .Case([&](mlir::math::PowFOp) -> Value {
-        // Singles through doubles, whose own functions are simpler than an exact single.
-        if constexpr (kWidth == 32)
-          return narrow(math::pow(widen(operand(0)), widen(operand(1)))).value;
-        else
-          return math::pow(operand(0), operand(1)).value;
+      .Case([&](mlir::math::PowFOp) {
+        return throughDoubles([](auto x, auto y) { return math::pow(x, y); });
       })
-      .Case([&](arith::RemFOp) -> Value {
-        if constexpr (kWidth == 32)
-          return narrow(math::fmod(widen(operand(0)), widen(operand(1)))).value;
-        else
-          return math::fmod(operand(0), operand(1)).value;
+      .Case([&](arith::RemFOp) {
+        return throughDoubles([](auto x, auto y) { return math::fmod(x, y); });
       })
       .Default([](mlir::Operation *) { return Value(); });
 }

@@ -6,8 +6,9 @@
 // V::kBits is 32 or 64. V supplies constants of its type, + - * /, fma, abs, sqrt, floor, copySign,
 // comparisons that give masks (lt, eq, unordered, signBit; both, either, negate), select, its bits
 // as integers of the same width, which add, subtract, shift, and convert back; entries of a table
-// (lookup); and what only few lanes need: ifAny and whileAny run their body for all lanes if one of
-// them asks for it.
+// (lookup); and what only few lanes need: ifAny(mask, x, otherwise, body), which is body(x) in the
+// lanes of the mask and `otherwise` in the others, where the body is free for a lane that does not
+// ask; and whileAny, which runs its body for all lanes while one of them asks.
 //
 // Techniques are the classic ones: Cody and Waite's two-constant argument reduction; Tang's and
 // fdlibm's log in s = f / (2 + f); erfc through the scaled function as in Shepherd and Laframboise
@@ -425,13 +426,11 @@ template <typename V> Angle<V> angleOfLarge(V x) {
 template <typename V> V sinQuarter(V x, int quarter) {
   Angle<V> angle = angleOf(x);
   auto large = negate(lt(abs(x), x.constant(1073741824.0)));
-  auto [t, low, n] = ifAny(large, std::array<V, 3>{angle.high, angle.low, angle.n},
-                           [&](const std::array<V, 3> &small) {
-                             Angle<V> exact = angleOfLarge(x);
-                             return std::array<V, 3>{select(large, exact.high, small[0]),
-                                                     select(large, exact.low, small[1]),
-                                                     select(large, exact.n, small[2])};
-                           });
+  auto [t, low, n] =
+      ifAny(large, x, std::array<V, 3>{angle.high, angle.low, angle.n}, [](V lanes) {
+        Angle<V> exact = angleOfLarge(lanes);
+        return std::array<V, 3>{exact.high, exact.low, exact.n};
+      });
   V sine = sineOf(t, low), cosine = cosineOf(t, low), round = x.constant(L<V>::kRound);
   auto octant = (bits(n + round) - bits(round)) + quarter;
   V value = select(octant.testBit(0), cosine, sine);
@@ -459,8 +458,8 @@ template <typename V> V sinQuarterOfSingle(V x, int quarter) {
   if (quarter == 0)
     value = select(eq(x, x.constant(0.0)), x, value);
   auto large = negate(lt(abs(x), x.constant(kLargestSingleAngle)));
-  return ifAny(large, std::array<V, 1>{value}, [&](const std::array<V, 1> &small) {
-    return std::array<V, 1>{select(large, narrow(sinQuarter(widen(x), quarter)), small[0])};
+  return ifAny(large, x, std::array<V, 1>{value}, [quarter](V lanes) {
+    return std::array<V, 1>{narrow(sinQuarter(widen(lanes), quarter))};
   })[0];
 }
 

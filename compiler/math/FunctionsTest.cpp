@@ -120,8 +120,8 @@ template <typename T, typename I, typename U> struct Plain {
   }
 };
 template <typename V, size_t N, typename Body>
-std::array<V, N> ifAny(Mask mask, std::array<V, N> values, Body body) {
-  return mask.value ? body(values) : values;
+std::array<V, N> ifAny(Mask mask, V x, std::array<V, N> otherwise, Body body) {
+  return mask.value ? body(x) : otherwise;
 }
 template <typename V, typename Condition, typename Body>
 V whileAny(Condition condition, V value, Body body) {

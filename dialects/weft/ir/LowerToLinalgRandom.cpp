@@ -8,6 +8,7 @@
 #include "dialects/weft/ir/LowerToLinalg.h"
 
 #include "dialects/weft/ir/Philox.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace weft::ir {
 
@@ -64,18 +65,28 @@ static Value philoxWords(OpBuilder &b, mlir::Location loc, Value state, int64_t 
         Value first = w.add(args[1], w.c64(offset));
         Value block = w.add(w.add(first, arith::MulIOp::create(inner, at, position(0), w.c64(16))),
                             position(2));
-        Value key[2] = {args[0], w.high(args[0])};
-        Value c[4] = {block, w.high(block), w.c64(0), w.c64(0)};
-        for (int round = 0; round < 10; ++round) {
-          if (round > 0) {
-            key[0] = w.add(key[0], w.c64(0x9E3779B9u));
-            key[1] = w.add(key[1], w.c64(0xBB67AE85u));
-          }
-          Value a = w.mul(c[0], 0xD2511F53u), d = w.mul(c[2], 0xCD9E8D57u);
-          Value next[4] = {w.exclusive(w.exclusive(w.high(d), c[1]), key[0]), d,
-                           w.exclusive(w.exclusive(w.high(a), c[3]), key[1]), a};
-          std::copy(next, next + 4, c);
-        }
+        llvm::SmallVector<Value> c{block, w.high(block), w.c64(0), w.c64(0)};
+        Value high = w.high(args[0]);
+        auto index = [&](int64_t n) -> Value {
+          return arith::ConstantIndexOp::create(inner, at, n);
+        };
+        // A loop, not ten copies: they would take most of the time to compile what draws.
+        auto rounds = mlir::scf::ForOp::create(
+            inner, at, index(0), index(kPhiloxRounds), index(1), c,
+            [&](OpBuilder &step, mlir::Location, Value round, ValueRange c) {
+              Words w{step, at};
+              round = arith::IndexCastOp::create(step, at, step.getI64Type(), round);
+              auto key = [&](Value word, uint64_t increment) {
+                return w.add(word, arith::MulIOp::create(step, at, round, w.c64(increment)));
+              };
+              Value a = w.mul(c[0], 0xD2511F53u), d = w.mul(c[2], 0xCD9E8D57u);
+              mlir::scf::YieldOp::create(
+                  step, at,
+                  ValueRange{
+                      w.exclusive(w.exclusive(w.high(d), c[1]), key(args[0], 0x9E3779B9u)), d,
+                      w.exclusive(w.exclusive(w.high(a), c[3]), key(high, 0xBB67AE85u)), a});
+            });
+        c = rounds.getResults();
         Value word = mlir::linalg::IndexOp::create(inner, at, 1), result = c[3];
         for (int64_t i = 2; i >= 0; --i) {
           Value is = arith::CmpIOp::create(inner, at, arith::CmpIPredicate::eq, word,

@@ -8,10 +8,12 @@
 
 namespace weft::ir {
 
+inline constexpr int kPhiloxRounds = 10;
+
 // The four words of the block that `counter` numbers under `key`.
 constexpr std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter,
                                          std::array<uint32_t, 2> key) {
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < kPhiloxRounds; ++round) {
     if (round > 0) {
       key[0] += 0x9E3779B9u;
       key[1] += 0xBB67AE85u;
