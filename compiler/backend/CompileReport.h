@@ -30,6 +30,7 @@ struct PlanReport {
   int64_t recomputations = 0; // instructions that run again because of the memory limit
   double recomputedShare = 0; // of what all instructions take: what these take more, by an estimate
   std::vector<PeakPart> peakParts; // the largest first; they sum to arena and outputs
+  std::vector<int64_t> liveBytes;  // of arena and outputs, over the instructions (plan/LiveBytes.h)
   // Of arena and outputs, which share their bytes: planned / lower bound; 1 when nothing is live.
   double ratio() const {
     int64_t bound = liveBound + outputBytes;

@@ -41,6 +41,18 @@ std::vector<Lifetime> outputLifetimes(const PlanProblem &problem, const StepOrde
   return result;
 }
 
+std::vector<int64_t> bytesAtSteps(llvm::ArrayRef<Lifetime> lifetimes, size_t steps) {
+  std::vector<int64_t> bytes(steps + 1, 0); // first what changes at each step
+  for (const Lifetime &life : lifetimes) {
+    bytes[size_t(life.begin)] += life.bytes;
+    bytes[size_t(life.end) + 1] -= life.bytes;
+  }
+  for (size_t step = 1; step < steps; ++step)
+    bytes[step] += bytes[step - 1];
+  bytes.resize(steps);
+  return bytes;
+}
+
 int64_t liveBound(llvm::ArrayRef<Lifetime> lifetimes) {
   // Steps of +bytes at the begin and -bytes after the end.
   std::vector<std::pair<int32_t, int64_t>> changes;

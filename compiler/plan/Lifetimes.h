@@ -12,6 +12,9 @@ std::vector<Lifetime> lifetimes(const PlanProblem &problem, const StepOrder &ord
 // order in which these begin.
 std::vector<Lifetime> outputLifetimes(const PlanProblem &problem, const StepOrder &order);
 
+// The sum of the bytes that are live at each of so many steps.
+std::vector<int64_t> bytesAtSteps(llvm::ArrayRef<Lifetime> lifetimes, size_t steps);
+
 // The largest sum of the bytes of values that are live at one step. No packing of these lifetimes
 // can take less.
 int64_t liveBound(llvm::ArrayRef<Lifetime> lifetimes);

@@ -57,6 +57,10 @@ inline constexpr double kRecomputeStep = 0.03;
 // is left is one more. A report shows fewer; sums by module need most of them.
 inline constexpr size_t kPeakParts = 256;
 
+// What is live over a run is kept at so many points: more than a line of text or a small plot
+// shows, and 2 KiB of a program, whose instructions may be 100,000.
+inline constexpr size_t kLivePoints = 256;
+
 // A gradient of kLeastInPieces is computed in pieces of at most kPieceBytes, and at least a
 // kLeastShareOfPiece-th of that: a call and a launch each, which take some us, while a core writes
 // that many bytes in some hundred.

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "compiler/pipeline/Report.h"
+#include "compiler/plan/Lifetimes.h"
 #include "compiler/plan/Limits.h"
 
 namespace weft::compiler {
@@ -31,17 +32,12 @@ std::vector<PeakPart> peakParts(const ExtractedProblem &extracted, const StepOrd
   auto isInArena = [&](size_t i) {
     return packing.lenders.empty() || packing.lenders[i] < 0;
   };
-  std::vector<int64_t> change(order.steps.size() + 1, 0);
+  std::vector<Lifetime> arena;
   for (auto [i, life] : llvm::enumerate(lives))
-    if (isInArena(i)) {
-      change[size_t(life.begin)] += life.bytes;
-      change[size_t(life.end) + 1] -= life.bytes;
-    }
-  int64_t live = 0, most = -1;
-  int32_t moment = 0;
-  for (size_t step = 0; step < order.steps.size(); ++step)
-    if (live += change[step]; live > most)
-      most = live, moment = int32_t(step);
+    if (isInArena(i))
+      arena.push_back(life);
+  std::vector<int64_t> live = bytesAtSteps(arena, order.steps.size());
+  auto moment = int32_t(llvm::max_element(live) - live.begin());
 
   std::vector<mlir::Operation *> writers(problem.values.size(), nullptr);
   for (auto [step, op] : llvm::zip(problem.steps, extracted.instructions))

@@ -3,6 +3,7 @@
 #include "compiler/plan/Extract.h"
 #include "compiler/plan/LendOutputs.h"
 #include "compiler/plan/Lifetimes.h"
+#include "compiler/plan/LiveBytes.h"
 #include "compiler/plan/Order.h"
 #include "compiler/plan/Passes.h"
 #include "compiler/plan/PeakParts.h"
@@ -46,8 +47,10 @@ struct PlanPack : mlir::PassWrapper<PlanPack, mlir::OperationPass<mlir::ModuleOp
       program.emitOpError() << std::string(wrong.message());
       return signalPassFailure();
     }
-    if (report_)
+    if (report_) {
       report_->peakParts = peakParts(extracted, order, lives, packing);
+      report_->liveBytes = liveBytes(extracted.problem, order, lives, packing);
+    }
 
     mlir::Block &block = program.getBody().front();
     if (!lives.empty()) {
