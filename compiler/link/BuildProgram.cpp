@@ -113,7 +113,8 @@ public:
     program_.peak_bytes = report.arenaBytes + report.outputBytes;
     program_.live_bytes_bound = report.liveBound + report.outputBytes;
     for (const PeakPart &part : report.peakParts)
-      program_.peak_holders.push_back({part.bytes, part.what, part.line, part.module});
+      program_.memory.peak_holders.push_back({part.bytes, part.what, part.line, part.module});
+    program_.memory.live_bytes = report.liveBytes;
   }
 
   absl::StatusOr<runtime::Program> build(plan::ProgramOp prepare) {

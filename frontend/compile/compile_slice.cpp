@@ -170,10 +170,12 @@ absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
     outcome.program->bytes = kOverheadBytes + report.codeBytes + report.plan.constantBytes;
   }
   // Of a program from the disk, its file has them.
-  auto &parts = outcome.program->report->plan.peakParts;
-  if (parts.empty())
-    for (const runtime::PeakHolder &holder : outcome.program->executable->peak_holders())
-      parts.push_back({holder.bytes, holder.what, holder.line, holder.module});
+  if (compiler::PlanReport &plan = outcome.program->report->plan; plan.peakParts.empty()) {
+    const runtime::MemoryReport &memory = outcome.program->executable->memory_report();
+    for (const runtime::PeakHolder &holder : memory.peak_holders)
+      plan.peakParts.push_back({holder.bytes, holder.what, holder.line, holder.module});
+    plan.liveBytes = memory.live_bytes;
+  }
   if (request.symbolic && !request.symbolic->general.sizes.empty()) {
     auto sized = at_sizes(*outcome.program, request.symbolic->general, request.symbolic->sizes);
     if (!sized.ok())

@@ -18,6 +18,7 @@
 #include "runtime/aot/held_tensors.h"
 #include "runtime/aot/main_files.h"
 #include "runtime/aot/weft_model.h"
+#include "runtime/executable/live_bars.h"
 #include "runtime/executable/sized_programs.h"
 
 using namespace weft;
@@ -136,12 +137,14 @@ std::vector<weft_tensor_info> given_of(const Specs &specs, const Specs &least,
   return result;
 }
 
-// What the memory of a run is made of, by module: of the largest size, where sizes vary.
+// What the memory of a run is made of, by module, and what is live when: of the largest size, where
+// sizes vary.
 void list_memory(const Program &program) {
-  if (program.peak_holders.empty())
+  const MemoryReport &memory = program.memory;
+  if (memory.peak_holders.empty())
     return;
   std::map<std::string, int64_t> modules;
-  for (const PeakHolder &holder : program.peak_holders)
+  for (const PeakHolder &holder : memory.peak_holders)
     modules[holder.module.empty() ? "(outside of named modules)" : holder.module] += holder.bytes;
   std::vector<std::pair<int64_t, std::string>> rows;
   for (const auto &[module, bytes] : modules)
@@ -160,6 +163,10 @@ void list_memory(const Program &program) {
   }
   if (rest > 0)
     std::printf("  %12lld  and %zu more\n", static_cast<long long>(rest), rows.size() - kRows);
+  // One instruction has no course.
+  if (memory.live_bytes.size() > 1)
+    std::printf("  over the run: %s\n  %s\n", live_range(memory.live_bytes).c_str(),
+                live_bars(memory.live_bytes, kLiveColumns).c_str());
 }
 
 // Shapes are known without weights and on any processor.

@@ -52,9 +52,10 @@ public:
   virtual std::span<const OutputSpec> output_specs() const = 0;
   // What acquire() takes, without outputs and per-thread scratch.
   virtual int64_t arena_bytes() const = 0;
-  // What holds arena and outputs at the planned peak, as far as it is known.
-  virtual std::span<const PeakHolder> peak_holders() const {
-    return {};
+  // What arena and outputs hold, as far as it is known.
+  virtual const MemoryReport &memory_report() const {
+    static const MemoryReport unknown;
+    return unknown;
   }
   // Whether run() uses one thread and no library, so that it may be called from any thread, several
   // at once. The others are run by their device's executor only, one at a time.

@@ -21,8 +21,8 @@ public:
   int64_t arena_bytes() const override {
     return target_->arena_bytes();
   }
-  std::span<const PeakHolder> peak_holders() const override {
-    return target_->peak_holders();
+  const MemoryReport &memory_report() const override {
+    return target_->memory_report();
   }
   bool is_serial() const override {
     return target_->is_serial();

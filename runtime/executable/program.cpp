@@ -314,9 +314,12 @@ absl::Status validate(const Program &program) {
         program.live_bytes_bound, static_cast<int64_t>(program.constants.size())})
     if (!is_size(bytes))
       return invalid("a size is out of range: ", bytes);
-  for (const PeakHolder &holder : program.peak_holders)
+  for (const PeakHolder &holder : program.memory.peak_holders)
     if (!is_size(holder.bytes))
       return invalid("a size is out of range: ", holder.bytes);
+  for (int64_t bytes : program.memory.live_bytes)
+    if (!is_size(bytes))
+      return invalid("a size is out of range: ", bytes);
   if (program.notes.size() > program.symbols.size())
     return invalid("there are more notes than kernels");
   for (const KernelNote &note : program.notes)

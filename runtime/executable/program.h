@@ -21,7 +21,7 @@ namespace weft::runtime {
 
 // Written into files; a file of another version is refused. Raise it with every change to the
 // layout or the meaning of a field.
-inline constexpr uint32_t kProgramVersion = 4;
+inline constexpr uint32_t kProgramVersion = 5;
 
 enum class BufferKind : uint8_t {
   kArena = 0,    // offset into the arena; not defined when a run starts
@@ -159,6 +159,15 @@ struct PeakHolder {
   std::string line, module; // of what writes it; either may be empty
 };
 
+// What a program holds beside its inputs, for reports; empty where it is not known.
+struct MemoryReport {
+  // At the planned peak, the largest first; they sum to peak_bytes.
+  std::vector<PeakHolder> peak_holders;
+  // Bytes of values that are live, from the first instruction to the last one, of parts of the run
+  // that are equally long in instructions; at most peak_bytes.
+  std::vector<int64_t> live_bytes;
+};
+
 struct Program {
   std::string target; // the CPU and features that the kernels need, as the compiler names them; ""
                       // runs anywhere
@@ -187,8 +196,7 @@ struct Program {
   // takes less.
   int64_t peak_bytes = 0;
   int64_t live_bytes_bound = 0;
-  // The largest first; they sum to peak_bytes where there are any.
-  std::vector<PeakHolder> peak_holders;
+  MemoryReport memory;
 };
 
 // Whether every index, offset and size in the program is within what it refers to, so that running

@@ -45,8 +45,8 @@ public:
   int64_t arena_bytes() const override {
     return program_.arena_bytes;
   }
-  std::span<const PeakHolder> peak_holders() const override {
-    return program_.peak_holders;
+  const MemoryReport &memory_report() const override {
+    return program_.memory;
   }
   bool is_serial() const override {
     return serial_;

@@ -49,6 +49,9 @@ void fields(auto &file, Is<KernelNote> auto &note) {
 void fields(auto &file, Is<PeakHolder> auto &holder) {
   file(holder.bytes, holder.what, holder.line, holder.module);
 }
+void fields(auto &file, Is<MemoryReport> auto &memory) {
+  file(memory.peak_holders, memory.live_bytes);
+}
 void fields(auto &file, Is<InputSpec> auto &input) {
   file(input.name, input.dtype, input.dims, input.bytes, input.donatable, input.stable);
 }
@@ -71,7 +74,7 @@ void fields(auto &file, Is<Program> auto &program) {
   file(program.target, program.inputs, program.outputs, program.buffers, program.symbols,
        program.notes, program.locations, program.modules, program.arena_bytes, program.state_bytes,
        program.thread_scratch_bytes, program.peak_bytes, program.live_bytes_bound,
-       program.instructions, program.prepare_inputs, program.peak_holders);
+       program.instructions, program.prepare_inputs, program.memory);
 }
 
 class Writer {

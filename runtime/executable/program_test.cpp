@@ -36,6 +36,9 @@ TEST(Program, SurvivesSerialization) {
   EXPECT_EQ(call.operands[1].strides, (std::vector<int64_t>{8, 1}));
   EXPECT_EQ(read->arena_bytes, 192);
   EXPECT_EQ(read->live_bytes_bound, 500);
+  ASSERT_EQ(read->memory.peak_holders.size(), 2u);
+  EXPECT_EQ(read->memory.peak_holders[0].module, "layer");
+  EXPECT_EQ(read->memory.live_bytes, (std::vector<int64_t>{128, 500, 4}));
   // Every field is written: writing what was read gives the same bytes.
   EXPECT_EQ(*serialize(*read), *bytes);
 }
@@ -106,6 +109,8 @@ TEST(Program, OtherVersionIsNamed) {
 TEST(Program, InvalidProgramsAreRefused) {
   const std::vector<std::pair<const char *, std::function<void(Program &)>>> faults = {
       {"no such kernel", [](Program &p) { std::get<Launch>(p.instructions[3]).kernel = 3; }},
+      {"a size is out of range: -1", [](Program &p) { p.memory.live_bytes[1] = -1; }},
+      {"a size is out of range: -2", [](Program &p) { p.memory.peak_holders[0].bytes = -2; }},
       {"no such finish", [](Program &p) { std::get<Launch>(p.instructions[4]).finish = -2; }},
       {"no such operand", [](Program &p) { std::get<Launch>(p.instructions[3]).operands[1] = 7; }},
       {"grain", [](Program &p) { std::get<Launch>(p.instructions[3]).grain = 0; }},

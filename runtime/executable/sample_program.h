@@ -24,6 +24,8 @@ inline Program sample_program() {
   program.thread_scratch_bytes = 64;
   program.peak_bytes = 512;
   program.live_bytes_bound = 500;
+  program.memory = {{{384, "test.scale", "train.cpp:5", "layer"}, {128, "add", "train.cpp:3", ""}},
+                    {128, 500, 4}};
   program.constants.resize(128, std::byte{0});
   LibraryCall call;
   call.entry = "test.scale";

@@ -50,8 +50,8 @@ public:
   int64_t arena_bytes() const override {
     return program_.arena_bytes;
   }
-  std::span<const runtime::PeakHolder> peak_holders() const override {
-    return program_.peak_holders;
+  const runtime::MemoryReport &memory_report() const override {
+    return program_.memory;
   }
   bool is_serial() const override {
     return false;
