@@ -37,6 +37,10 @@ struct MemoryHolder {
 };
 // As text: sums by module, sums by line, the largest parts; the first `rows` of each (0: all).
 std::string memory_table(const std::vector<MemoryHolder> &holders, int64_t rows = 8);
+// What is live over a run, `live_bytes` of an Evaluation or a MemoryEstimate, as two lines of text:
+// the bytes at first, at most and at the end, and bars (UTF-8), a column for each part of the run.
+// Empty for fewer than two numbers.
+std::string memory_chart(const std::vector<int64_t> &live_bytes, int64_t columns = 64);
 
 // One evaluation.
 struct Evaluation {
@@ -86,6 +90,10 @@ struct Evaluation {
   // which they take most, outputs, scratch. Given by explain() and recent_evaluations(); empty for
   // a program of many sizes that ran at a smaller one, and where a backend plans no memory.
   std::vector<MemoryHolder> peak_holders;
+  // The bytes of values that are live in the arena and in outputs, at most planned_peak_bytes: one
+  // number an instruction of the plan, and of many the largest of each of 256 parts. Given as
+  // peak_holders are; memory_chart() draws it.
+  std::vector<int64_t> live_bytes;
 
   std::string to_string() const; // one line
 };

@@ -71,6 +71,8 @@ struct MemoryEstimate {
   // What outputs and arena hold at the peak, the largest first; memory_table() shows it. Empty
   // where a backend plans no memory.
   std::vector<MemoryHolder> holders;
+  // Of outputs and arena what is live, instruction by instruction, as Evaluation::live_bytes.
+  std::vector<int64_t> live_bytes;
 
   // All that lives at once.
   int64_t peak() const {

@@ -64,7 +64,8 @@ void print(const Flags &flags) {
   Program program = record(model, what, flags.batch);
   if (flags.memory) {
     MemoryEstimate estimate = program.memory();
-    std::cout << estimate.to_string() << "\n" << memory_table(estimate.holders);
+    std::cout << estimate.to_string() << "\n"
+              << memory_chart(estimate.live_bytes) << memory_table(estimate.holders);
     return;
   }
   std::string text = program.to_string(/*locations=*/false);
@@ -143,7 +144,8 @@ int main(int argc, char **argv) {
   }
   printer->add_flag("--ir", flags.ir, "the recorded program instead, with zeros as weights");
   printer->add_flag("--memory", flags.memory,
-                    "instead, what a run takes, and which modules hold it at the peak");
+                    "instead, what a run takes, what is live over it, and which modules hold it at the "
+                    "peak");
   exporter->add_option("--max-batch", flags.maxBatch,
                        "compile for any batch from --batch to this many samples");
   exporter

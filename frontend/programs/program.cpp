@@ -402,7 +402,9 @@ MemoryEstimate Program::memory(Location location) const {
       estimate.outputs += output.bytes;
   estimate.arena = executable.arena_bytes();
   estimate.recomputations = plan.recomputations;
-  estimate.holders = recorder::holders_of(plan, estimate.outputs + estimate.arena);
+  recorder::HeldMemory held = recorder::held_memory(plan, estimate.outputs + estimate.arena);
+  estimate.holders = std::move(held.holders);
+  estimate.live_bytes = std::move(held.live_bytes);
   return estimate;
 }
 

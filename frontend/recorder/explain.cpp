@@ -12,6 +12,7 @@
 #include "frontend/recorder/state.h"
 #include "frontend/tensor/impl.h"
 #include "runtime/core/caches.h"
+#include "runtime/executable/live_bars.h"
 #include "runtime/executable/run_failure.h"
 #include "runtime/memory/prepared_store.h"
 
@@ -93,6 +94,9 @@ std::string Evaluation::to_string() const {
     text += " | symbolic: " + symbolic;
   if (!not_symbolic.empty())
     text += " | not symbolic: " + not_symbolic;
+  if (outcome != CacheOutcome::kMemoryHit && live_bytes.size() >= recorder::kLimits.charted_points)
+    text += " | live " + runtime::live_bars(live_bytes, recorder::kLimits.chart_columns) + " " +
+            runtime::live_range(live_bytes);
   // What the user asked for and did not get.
   if (outcome != CacheOutcome::kMemoryHit)
     for (const std::string &note : notes)
@@ -110,6 +114,17 @@ static const runtime::RegisteredCache registered("evaluations", "the next evalua
   return runtime::CacheUse{static_cast<int64_t>(recorder().evaluations.size()), -1,
                            static_cast<int64_t>(kLimits.evaluations), -1};
 });
+
+// An evaluation with what its compilation said, which may be null.
+static Evaluation with(const compiler::CompileReport *report, Evaluation data) {
+  if (!report)
+    return data;
+  data.notes.insert(data.notes.end(), report->remarks.begin(), report->remarks.end());
+  HeldMemory held = held_memory(report->plan, data.planned_peak_bytes);
+  data.peak_holders = std::move(held.holders);
+  data.live_bytes = std::move(held.live_bytes);
+  return data;
+}
 
 void EvaluationRecord::finish(Clock::time_point began, const absl::Status &status,
                               const runtime::PreparedUse &prepared) {
@@ -137,14 +152,8 @@ void EvaluationRecord::finish(Clock::time_point began, const absl::Status &statu
   data.failure = std::string(status.message());
   failure_ = status;
   // One write, so that lines of several threads do not mix.
-  if (print) {
-    Evaluation whole = data;
-    if (report) {
-      whole.notes.insert(whole.notes.end(), report->remarks.begin(), report->remarks.end());
-      whole.peak_holders = holders_of(report->plan, data.planned_peak_bytes);
-    }
-    std::cerr << whole.to_string() + "\n";
-  }
+  if (print)
+    std::cerr << with(report.get(), data).to_string() + "\n";
 }
 
 void EvaluationRecord::end() {
@@ -159,12 +168,7 @@ absl::Status EvaluationRecord::failure() const {
 
 Evaluation EvaluationRecord::snapshot() const {
   std::lock_guard<std::mutex> lock(mutex_);
-  Evaluation copy = data;
-  if (report) {
-    copy.notes.insert(copy.notes.end(), report->remarks.begin(), report->remarks.end());
-    copy.peak_holders = holders_of(report->plan, data.planned_peak_bytes);
-  }
-  return copy;
+  return with(report.get(), data);
 }
 
 void keep(std::shared_ptr<EvaluationRecord> record) {

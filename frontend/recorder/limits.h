@@ -43,6 +43,10 @@ struct RecorderLimits {
   // call that finds another one in its place looks the table up, some 50 ns.
   int recent_line_bits = 10;
   int recent_signature_bits = 10;
+  // What is live over a run stands in explain's line of a program that is new: it is long already,
+  // and fewer instructions have no course worth drawing.
+  size_t chart_columns = 24;
+  size_t charted_points = 8;
 };
 
 inline constexpr RecorderLimits kLimits;

@@ -5,10 +5,12 @@
 #include <functional>
 #include <map>
 
+#include "runtime/executable/live_bars.h"
+
 namespace weft {
 namespace recorder {
 
-std::vector<MemoryHolder> holders_of(const compiler::PlanReport &plan, int64_t whole) {
+HeldMemory held_memory(const compiler::PlanReport &plan, int64_t whole) {
   std::vector<MemoryHolder> holders;
   int64_t sum = 0;
   for (const compiler::PeakPart &part : plan.peakParts) {
@@ -20,7 +22,7 @@ std::vector<MemoryHolder> holders_of(const compiler::PlanReport &plan, int64_t w
   if (sum < whole)
     holders.push_back({whole - sum, "scratch of threads, alignment", "", ""});
   std::ranges::stable_sort(holders, std::greater<>(), &MemoryHolder::bytes);
-  return holders;
+  return {std::move(holders), plan.liveBytes};
 }
 
 } // namespace recorder
@@ -71,6 +73,13 @@ std::string memory_table(const std::vector<MemoryHolder> &holders, int64_t rows)
                                          (holder.module.empty() ? "" : " (" + holder.module + ")"));
   add("largest", std::move(parts));
   return text;
+}
+
+std::string memory_chart(const std::vector<int64_t> &live_bytes, int64_t columns) {
+  if (live_bytes.size() < 2 || columns < 1)
+    return "";
+  return "over the run: " + runtime::live_range(live_bytes) + "\n" +
+         runtime::live_bars(live_bytes, static_cast<size_t>(columns)) + "\n";
 }
 
 } // namespace weft

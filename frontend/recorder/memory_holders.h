@@ -1,4 +1,4 @@
-// What a program's memory holds at its peak, as explain and estimates say it.
+// What a program's memory holds, at its peak and over a run, as explain and estimates say it.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,13 @@
 
 namespace weft::recorder {
 
-// The parts of the plan and, where a run takes more than that (`whole`), the rest. Empty where it
-// takes less: the plan is one for larger sizes.
-std::vector<MemoryHolder> holders_of(const compiler::PlanReport &plan, int64_t whole);
+struct HeldMemory {
+  std::vector<MemoryHolder> holders; // at the peak
+  std::vector<int64_t> live_bytes;   // over a run
+};
+
+// What the plan says; to the holders comes the rest, where a run takes more than the plan
+// (`whole`). Empty where it takes less: the plan is one for larger sizes.
+HeldMemory held_memory(const compiler::PlanReport &plan, int64_t whole);
 
 } // namespace weft::recorder

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -260,9 +261,28 @@ TEST(Modules, ThePeakOfMemoryIsTheSumOfItsHolders) {
   for (const char *part : {"by module\n", "by line\n", "largest\n", "modules_test.cpp:"})
     EXPECT_NE(table.find(part), std::string::npos) << table;
 
+  // All of the arena and all outputs are not live at one time, but the larger of the two is.
+  ASSERT_GE(evaluation.live_bytes.size(), 8u) << evaluation.to_string();
+  int64_t most = std::ranges::max(evaluation.live_bytes);
+  EXPECT_LE(most, evaluation.planned_peak_bytes);
+  EXPECT_GE(most, evaluation.planned_peak_bytes / 4) << memory_chart(evaluation.live_bytes);
+  // In the line of a program that is new, but of none that was there.
+  std::string chart = " B at first, " + std::to_string(most) + " B at most, ";
+  evaluation.outcome = CacheOutcome::kMemoryHit;
+  EXPECT_EQ(evaluation.to_string().find(chart), std::string::npos) << evaluation.to_string();
+  for (CacheOutcome outcome : {CacheOutcome::kCompiled, CacheOutcome::kDiskHit}) {
+    evaluation.outcome = outcome;
+    EXPECT_NE(evaluation.to_string().find(chart), std::string::npos) << evaluation.to_string();
+  }
+  EXPECT_EQ(memory_chart({1, 8, 4}),
+            "over the run: 1 B at first, 8 B at most, 4 B at the end\n▁█▄\n");
+  EXPECT_EQ(memory_chart({8}), "");
+
   MemoryEstimate estimate = estimate_memory(step, {x});
   ASSERT_FALSE(estimate.holders.empty());
   EXPECT_EQ(sum_of(estimate.holders), estimate.arena + estimate.outputs);
+  ASSERT_FALSE(estimate.live_bytes.empty());
+  EXPECT_LE(std::ranges::max(estimate.live_bytes), estimate.arena + estimate.outputs);
 }
 
 } // namespace

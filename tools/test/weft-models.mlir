@@ -24,6 +24,8 @@
 // PRINT: total{{ +}}2x1000xf32{{ +}}1.235 M
 
 // MEMORY: {{[0-9.]+}} MB: inputs 0.0 MB
+// MEMORY-NEXT: over the run: {{[0-9]+}} B at first, {{[0-9]+}} B at most, {{[0-9]+}} B at the end
+// MEMORY-NEXT: {{.*}}█
 // MEMORY: by module
 // MEMORY: up
 // MEMORY: by line
