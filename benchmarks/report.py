@@ -331,8 +331,10 @@ def page(tables, series, folder, about="", traces=(), peaks=None):
     for (suite, metric, unit, threads), cases in series.items():
         title = f"{suite}, {metric}, {threads} threads"
         drawn = over_steps(cases, title)
-        lines += ["", f"## {title}", "", "What each process has above what it had before the model "
-                  "was made. Weft keeps the memory of a step for the next one.", "",
+        lines += ["", f"## {title}", "", "Of Weft, what is live: parameters, what the optimizer "
+                  "keeps, the batch, and what the plan of the step says of each instruction, which "
+                  "stand equally far from each other. Of others, what the process has above what "
+                  "it had before the model was made.", "",
                   f"![{title}]({written(drawn, folder, suite, metric, str(threads))})"]
     for name, calls in traces:
         lines += roofline_section(name, calls, peaks, folder)

@@ -38,7 +38,8 @@ void run(const std::vector<NamedCommand> &contestants, const std::string &json,
       first = first == 0 ? bytes : first;
       report.add({"memory", name, contestant.impl, "peak", "B", bytes, threads, batch});
       report.add({"memory", name, contestant.impl, "time", "s", seconds, threads, batch});
-      report.add(over_a_step);
+      if (!over_a_step.series.empty())
+        report.add(over_a_step);
       char text[128];
       std::snprintf(text, sizeof text, "  %s %.0f MB (%.2f)", contestant.impl.c_str(), bytes / 1e6,
                     first / bytes);

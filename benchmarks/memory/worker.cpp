@@ -7,10 +7,9 @@
 //   estimate  nothing is trained
 // Prints one line: the most bytes that the process took above what it had before the model was
 // made, those that estimate_memory() says (0 for training), the seconds of the fastest step, and
-// what the process had above that over one more step: seconds since its beginning, bytes, and so
-// on. Of an estimate: what the step takes beside its inputs and state, and all that it takes.
+// what is live over one more step: seconds since its beginning, bytes, and so on. Of an estimate:
+// what the step takes beside its inputs and state, and all that it takes.
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -19,7 +18,6 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -32,7 +30,6 @@ namespace {
 using namespace weft;
 
 constexpr int kSteps = 4;
-constexpr int kSamples = 150; // of a step, about
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
@@ -56,22 +53,39 @@ std::pair<int64_t, int64_t> estimated(const std::string &self, const std::string
   return result;
 }
 
-// Does a step, while another thread looks at what the process has, and prints it.
-void print_over_a_step(const std::function<void()> &step, int64_t before, double seconds) {
-  std::vector<std::pair<double, int64_t>> samples;
-  std::atomic<bool> ended = false;
-  Clock::time_point start = Clock::now();
-  std::thread sampler([&] {
-    do {
-      samples.emplace_back(seconds_since(start), status_bytes("VmRSS") - before);
-      std::this_thread::sleep_for(std::chrono::duration<double>(seconds / kSamples));
-    } while (!ended);
-  });
+int64_t bytes_of(const std::vector<Tensor> &tensors) {
+  int64_t bytes = 0;
+  for (const Tensor &tensor : tensors)
+    bytes += tensor.numel() * byte_size(tensor.dtype());
+  return bytes;
+}
+
+// What a step does not make: parameters, buffers, what the optimizer keeps, the batch.
+int64_t bytes_beside(benchmarks::ModelCase &model) {
+  std::vector<Tensor> tensors = model.module().parameters();
+  for (const nn::NamedTensors &named : {model.module().named_buffers(), model.optimizer().state()})
+    for (const auto &[name, tensor] : named)
+      tensors.push_back(tensor);
+  return bytes_of(tensors) + bytes_of(model.inputs());
+}
+
+// Does a step, and prints what is live over it: `beside`, and what the plan of its largest
+// evaluation says. The process has all memory of the step before it begins, and keeps it for the
+// next one, so that what it has says nothing. The plan knows no times: its instructions stand
+// equally far from each other.
+void print_over_a_step(const std::function<void()> &step, int64_t beside) {
+  uint64_t known = statistics().evaluations;
   step();
-  ended = true;
-  sampler.join();
-  for (auto [when, bytes] : samples)
-    std::cout << " " << when << " " << bytes;
+  Evaluation largest;
+  for (Evaluation &evaluation : recent_evaluations())
+    if (evaluation.number > known && evaluation.planned_peak_bytes > largest.planned_peak_bytes)
+      largest = std::move(evaluation);
+  const std::vector<int64_t> &live = largest.live_bytes;
+  for (size_t i = 0; i < live.size(); ++i)
+    std::cout << " "
+              << 1e-3 * largest.run_ms * static_cast<double>(i) /
+                     static_cast<double>(std::max<size_t>(live.size() - 1, 1))
+              << " " << beside + live[i];
 }
 
 int train(const std::string &self, const std::string &mode, const std::string &name) {
@@ -112,7 +126,7 @@ int train(const std::string &self, const std::string &mode, const std::string &n
       throw std::runtime_error("the loss is no number");
   }
   std::cout << status_bytes("VmHWM") - before << " " << estimate << " " << fastest;
-  print_over_a_step([&] { run(inputs).item<float>(); }, before, fastest);
+  print_over_a_step([&] { run(inputs).item<float>(); }, bytes_beside(model));
   std::cout << std::endl;
   return 0;
 }
