@@ -163,6 +163,11 @@ func.func @main(%x: tensor<4x8xf32> {weft.name = "x"}, %w: tensor<8xf32> {weft.p
   Command run = shell(folder + "/model --input " + folder + "/x.npy --output " + folder + "/y.npy");
   ASSERT_EQ(run.code, 0) << run.text;
   expectRight(folder + "/y.npy");
+  // What is live over the run has a course where there are several instructions.
+  Command help = shell(folder + "/model --help");
+  EXPECT_EQ(help.text.find("\n  over the run: ") != std::string::npos,
+            result->reports[0].plan.liveBytes.size() > 1)
+      << help.text;
 }
 
 TEST_F(AotTest, WeightsMayStandBesideIt) {
