@@ -144,8 +144,8 @@ int main(int argc, char **argv) {
   }
   printer->add_flag("--ir", flags.ir, "the recorded program instead, with zeros as weights");
   printer->add_flag("--memory", flags.memory,
-                    "instead, what a run takes, what is live over it, and which modules hold it at the "
-                    "peak");
+                    "instead, what a run takes, what is live over it, and which modules hold it at "
+                    "the peak");
   exporter->add_option("--max-batch", flags.maxBatch,
                        "compile for any batch from --batch to this many samples");
   exporter
