@@ -84,14 +84,18 @@ TEST_F(DiskCache, HoldsProgramsForManySizes) {
 }
 
 TEST_F(DiskCache, FindsWhatAnEarlierRunCompiled) {
-  EXPECT_EQ(evaluate(5).outcome, CacheOutcome::kCompiled);
+  Evaluation compiled = evaluate(5);
+  EXPECT_EQ(compiled.outcome, CacheOutcome::kCompiled);
   struct stat info;
   ASSERT_EQ(::stat(folder_.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0700u);
   EXPECT_EQ(entries().size(), 1u);
   EXPECT_EQ(evaluate(5).outcome, CacheOutcome::kMemoryHit);
   forget();
-  EXPECT_EQ(evaluate(5).outcome, CacheOutcome::kDiskHit);
+  Evaluation found = evaluate(5);
+  EXPECT_EQ(found.outcome, CacheOutcome::kDiskHit);
+  EXPECT_EQ(memory_table(found.peak_holders), memory_table(compiled.peak_holders));
+  EXPECT_EQ(found.live_bytes, compiled.live_bytes);
   EXPECT_EQ(evaluate(6).outcome, CacheOutcome::kCompiled);
 }
 
