@@ -181,7 +181,7 @@ public:
   Tensor(Tensor &&other) noexcept : impl_(std::exchange(other.impl_, nullptr)) {}
   ~Tensor();
   // Makes this handle refer to other's storage. On a temporary, such as x[1] = y, it writes the
-  // value instead (copy_).
+  // value instead, as copy_ does; of a y of more dims, ones in front are left out.
   Tensor &operator=(const Tensor &other) &;
   Tensor &operator=(Tensor &&other) & noexcept;
   Tensor &operator=(const Tensor &other) &&;
@@ -309,7 +309,8 @@ public:
   // their number is found now (cut reason `mask`).
   Tensor index(std::initializer_list<Index> indices, Location location = Location::current()) const;
   Tensor index(std::span<const Index> indices, Location location = Location::current()) const;
-  // Writes value, broadcast, where index(indices) would read; with tensors, of several values for
+  // Writes value, broadcast, where index(indices) would read; of a value of more dims, ones in
+  // front are left out, as in PyTorch's x[indices] = value. With tensors, of several values for
   // one element the last one, or with accumulate their sum with what was there. Writing one value
   // through a mask computes nothing now.
   void index_put_(std::initializer_list<Index> indices, TensorArg value, bool accumulate = false,

@@ -430,27 +430,26 @@ static Location line_of(const Tensor &target, Location fallback) {
              : fallback;
 }
 
-// x.index({i}) = y with a tensor i: what it would write is a copy that nobody sees again.
-static void want_view(const Tensor &target, Location location) {
-  if (!target.impl() || !target.impl()->picked)
-    return;
+// x[i] = value. Of x.index({i}) with a tensor i it would write a copy that nobody sees again.
+static void assign(Tensor &target, const TensorArg &value, Location location) {
   recorder::Session session("operator=", location);
-  recorder::fail(ErrorKind::kState, "index() with tensors gives a copy, so that the assignment "
-                                    "would be lost; use index_put_(indices, value)");
+  if (target.impl() && target.impl()->picked)
+    recorder::fail(ErrorKind::kState, "index() with tensors gives a copy, so that the assignment "
+                                      "would be lost; use index_put_(indices, value)");
+  recorder::fill_with(target, value,
+                      {"value", "the view on the left", /*drops_leading_ones=*/true});
 }
 Tensor &Tensor::operator=(const Tensor &other) && {
-  Location location = line_of(*this, Location::current());
-  want_view(*this, location);
-  return copy_(other, location);
+  assign(*this, other, line_of(*this, Location::current()));
+  return *this;
 }
 Tensor &Tensor::operator=(Tensor &&other) && {
-  Location location = line_of(*this, Location::current());
-  want_view(*this, location);
-  return copy_(other, location);
+  assign(*this, other, line_of(*this, Location::current()));
+  return *this;
 }
 Tensor &Tensor::operator=(TensorArg value) && {
-  want_view(*this, value.location());
-  return copy_(value, value.location());
+  assign(*this, value, value.location());
+  return *this;
 }
 
 } // namespace weft

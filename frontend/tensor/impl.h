@@ -129,6 +129,16 @@ bool is_cut(const Tensor &tensor);
 // Gives the storage behind the handle a new value of the same type: through the views, if it is
 // one.
 void write(const Tensor &tensor, Var value);
+// What errors call the two of an assignment, and whether its value may have more dims of size 1 in
+// front than fit, as PyTorch's x[i] = value has it and copy_ has not.
+struct Filling {
+  const char *source, *self;
+  bool drops_leading_ones = false;
+};
+// self = source, in self's dtype, on its device, broadcast to its shape.
+void fill_with(Tensor &self, const TensorArg &source, const Filling &names);
+// x without the dims of size 1 in front that are more than `rank`.
+Var without_leading_ones(Var x, int64_t rank);
 // Gives a storage a value of its type, or with none its memory back: it reads as NaN until it gets
 // one. No failed run gives it back what it held, which is free as soon as nothing reads it.
 void replace(const Tensor &storage, Var value);

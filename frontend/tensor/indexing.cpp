@@ -121,10 +121,11 @@ void Tensor::index_put_(std::initializer_list<Index> indices, TensorArg value, b
   std::span<const Index> entries(indices.begin(), indices.size());
   if (has_tensors(entries))
     return put_by_tensors(*this, entries, value, accumulate, location);
+  Tensor elements = index(entries, location);
   if (accumulate)
-    index(entries, location).add_(value, location);
+    elements.add_(value, location);
   else
-    index(entries, location).copy_(value, location);
+    fill_with(elements, value, {"value", "the view of the index", /*drops_leading_ones=*/true});
 }
 
 Tensor Tensor::operator[](At i) const {

@@ -334,20 +334,39 @@ Tensor &Tensor::div_(TensorArg other, Location location) {
   return update(*this, other, Binary::kDiv, "div_", location);
 }
 
-Tensor &Tensor::copy_(TensorArg source, Location location) {
-  Session session("copy_", location);
-  TensorImpl *impl = checked(*this, "self");
-  Var value = source.tensor() ? operand(source, impl->type->dtype, "source")
+namespace recorder {
+
+void fill_with(Tensor &self, const TensorArg &source, const Filling &names) {
+  TensorImpl *impl = checked(self, "self");
+  Var value = source.tensor() ? operand(source, impl->type->dtype, names.source)
                               : make_fitting_scalar(source.scalar(), impl->type->dtype);
   value = on_device(std::move(value), impl->type->device);
+  if (names.drops_leading_ones)
+    value = without_leading_ones(std::move(value), impl->type->ndim());
   if (value.dims() != impl->type->dims) {
-    if (broadcast_shape(value.dims(), impl->type->dims, "source", "self") != impl->type->dims)
-      fail(ErrorKind::kShape, "source is " + describe(value) + ", self is " +
-                                  describe(*impl->type) + ": it does not fit into it");
+    if (broadcast_shape(value.dims(), impl->type->dims, names.source, names.self) !=
+        impl->type->dims)
+      fail(ErrorKind::kShape, std::string(names.source) + " is " + describe(value) + ", " +
+                                  names.self + " is " + describe(*impl->type) +
+                                  ": it does not fit into it");
     value = emit_broadcast(value, impl->type->dims);
   }
-  write(*this, std::move(value));
-  after_call(*this);
+  write(self, std::move(value));
+  after_call(self);
+}
+
+Var without_leading_ones(Var x, int64_t rank) {
+  int64_t extra = 0;
+  while (x.ndim() - extra > rank && x.dims()[extra] == 1)
+    ++extra;
+  return extra ? emit_reshape(x, Shape(x.dims().begin() + extra, x.dims().end())) : x;
+}
+
+} // namespace recorder
+
+Tensor &Tensor::copy_(TensorArg source, Location location) {
+  Session session("copy_", location);
+  fill_with(*this, source, {"source", "self"});
   return *this;
 }
 

@@ -262,6 +262,7 @@ void put_by_tensors(const Tensor &x, std::span<const Index> indices, const Tenso
   }
   Plan plan = plan_of(picked, location);
   Shape shape = plan.result();
+  source = without_leading_ones(std::move(source), static_cast<int64_t>(shape.size()));
   if (broadcast_shape(source.dims(), shape, "value", "the indexed elements") != shape)
     fail(ErrorKind::kShape, "value is " + describe(source) +
                                 ", which does not fit into the indexed elements, " +

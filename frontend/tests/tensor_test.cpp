@@ -144,6 +144,16 @@ TEST(InPlace, KeepsDTypeAndShape) {
   EXPECT_GT(handle.version(), 3u);
 }
 
+TEST(InPlace, AssignmentsLeaveOutOnesInFront) {
+  Tensor x = zeros({2, 3}), row = tensor({1.f, 2.f, 3.f});
+  x[0] = row.reshape({1, 1, 3});
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 2, 3, 0, 0, 0}));
+  x.index_put_({1, Slice()}, row.reshape({1, 3}) * 2.0);
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 2, 3, 2, 4, 6}));
+  x.index_put_({tensor<int64_t>({0, 1})}, row.reshape({1, 1, 3}));
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 2, 3, 1, 2, 3}));
+}
+
 TEST(Data, PointersAndWrites) {
   Tensor x = range({3});
   Tensor y = x + 1;
