@@ -23,7 +23,7 @@ Tensor remainder(TensorArg x, TensorArg y, Location location = Location::current
 // The angle of the point (y, x) from the positive x-axis, in [-pi, pi], as C's atan2. Integers give
 // float32. Its derivative at (0, 0) is 0.
 Tensor atan2(TensorArg y, TensorArg x, Location location = Location::current());
-// x * x.
+// x * x; of bools in int64, as PyTorch's pow(x, 2) is.
 Tensor square(const Tensor &x, Location location = Location::current());
 // approximate: "none" (erf) or "tanh" (Hendrycks and Gimpel 2016).
 Tensor gelu(const Tensor &x, std::string_view approximate = "none",

@@ -35,6 +35,8 @@ Tensor unary(Unary op, const char *name, const Tensor &x, Location location) {
   Var var = read(x, "x");
   if (!is_floating(var.dtype()) && !takes_integers(op))
     var = emit_cast(var, DType::kFloat32);
+  if (var.dtype() == DType::kBool && op == Unary::kSign)
+    return wrap(var); // as in PyTorch: false and true are their own signs
   if (var.dtype() == DType::kBool)
     fail(ErrorKind::kDType, "x is bool " + to_string(var.dims()) + "; convert it with to() first");
   return wrap(emit_unary(op, var));
@@ -107,7 +109,7 @@ Tensor square(const Tensor &x, Location location) {
   Session session("square", location);
   Var var = read(x, "x");
   if (var.dtype() == DType::kBool)
-    fail(ErrorKind::kDType, "x is bool; convert it with to() first");
+    var = emit_cast(var, DType::kInt64);
   return wrap(emit_binary(Binary::kMul, var, var));
 }
 

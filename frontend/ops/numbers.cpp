@@ -45,7 +45,9 @@ Tensor exp2(const Tensor &x, Location location) {
 Tensor logit(const Tensor &x, std::optional<double> eps, Location location) {
   Session session("logit", location);
   return computed(x, [&](const Tensor &y) {
-    Tensor p = eps ? clamp(y, *eps, 1 - *eps) : y;
+    // Outside of [0, 1] the derivative is NaN, as the value is; 1 / y + 1 / (1 - y) is a number.
+    constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+    Tensor p = eps ? clamp(y, *eps, 1 - *eps) : y * where((y < 0) | (y > 1), kNaN, 1.0);
     return log(p) - log1p(-p);
   });
 }

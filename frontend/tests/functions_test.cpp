@@ -37,6 +37,12 @@ TEST(Elementwise, IntegersStayWhereTheRecordTakesThem) {
   Tensor i = tensor<int32_t>({-3, 0, 5});
   EXPECT_EQ(sign(i).dtype(), int32);
   EXPECT_EQ(sign(i).to_vector<int64_t>(), (Ints{-1, 0, 1}));
+  Tensor truth = tensor({true, false}), its_sign = sign(truth);
+  EXPECT_EQ(its_sign.dtype(), boolean);
+  EXPECT_EQ(square(truth).dtype(), int64);
+  EXPECT_EQ(square(truth).to_vector<int64_t>(), (Ints{1, 0}));
+  truth.zero_(); // sign() gives a tensor of its own
+  EXPECT_EQ(its_sign.to_vector<bool>(), (std::vector<bool>{true, false}));
   EXPECT_EQ(floor(i).dtype(), int32);
   EXPECT_EQ(round(i).to_vector<int64_t>(), (Ints{-3, 0, 5}));
   EXPECT_EQ(sin(i).dtype(), float32);

@@ -107,6 +107,19 @@ TEST(Numbers, SpecialNumbers) {
   EXPECT_EQ(grad({acos(end)}, {end})[0].item<float>(), -kInf);
 }
 
+// Values of torch.logit's gradient.
+TEST(Numbers, TheLogitHasNoDerivativeOutside) {
+  Tensor x = tensor({-0.5f, 0.f, 0.5f, 1.f, 1.5f}).set_requires_grad();
+  logit(x).sum().backward();
+  std::vector<float> slopes = x.grad().to_vector<float>();
+  EXPECT_TRUE(std::isnan(slopes[0]) && std::isnan(slopes[4]));
+  EXPECT_EQ(std::vector<float>(slopes.begin() + 1, slopes.end() - 1),
+            (std::vector<float>{INFINITY, 4, INFINITY}));
+  x.zero_grad();
+  logit(x, 0.25).sum().backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{0, 0, 4, 0, 0}));
+}
+
 TEST(Numbers, IntegersAndDTypes) {
   Tensor x = tensor<int64_t>({7, -7, 7, -7, 5}), y = tensor<int64_t>({3, 3, -3, -3, 0});
   EXPECT_EQ(fmod(x, y).to_vector<int64_t>(), (Ints{1, -1, 1, -1, 0}));
