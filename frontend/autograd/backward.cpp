@@ -133,15 +133,28 @@ public:
       pending_.erase(it);
       add_bands(pending);
       add_products(pending);
-      if (restricted_ && wanted_.count(node))
+      if (restricted_ && wanted_.count(node)) {
         found_[node].assign(pending.cotangents.begin(), pending.cotangents.end());
+        flat_[node] = std::move(pending.flat);
+      }
       if (node->is_leaf()) {
-        if (!restricted_)
+        if (!restricted_ && pending.cotangents[0])
           add_to_leaf(*node, pending.cotangents[0]);
+        else if (!restricted_ && !node->grad.defined())
+          add_to_leaf(*node, zeros_of(*node->leaf_type));
         continue;
       }
       if (restricted_ && !leading_.count(node))
         continue;
+      auto reached = std::find_if(pending.cotangents.begin(), pending.cotangents.end(),
+                                  [](const Var &g) { return static_cast<bool>(g); });
+      if (node->is_flat || reached == pending.cotangents.end()) {
+        // The values that a derivative would need are not needed for zeros, released or not.
+        for (const GradEdge &edge : node->edges)
+          reach(edge);
+        node->released = node->released || (node->is_flat && !retain_);
+        continue;
+      }
       if (node->released)
         fail(ErrorKind::kState, "the values that this derivative needs were released by an earlier "
                                 "backward, at " +
@@ -153,9 +166,7 @@ public:
         pending_of(edge.node).pieces.push_back(
             {*band, edge.index, GradRef(node), std::move(pending.cotangents[0])});
       } else {
-        auto reached = std::find_if(pending.cotangents.begin(), pending.cotangents.end(),
-                                    [](const Var &g) { return static_cast<bool>(g); });
-        if (!node->given_up.empty() && reached != pending.cotangents.end())
+        if (!node->given_up.empty())
           replay_.put_back(*node, *reached);
         std::optional<uint32_t> later;
         if (leave_product(*node, pending.cotangents[0]))
@@ -164,7 +175,9 @@ public:
             *node, {pending.cotangents.begin(), pending.cotangents.size()}, create_graph_, later);
         for (uint32_t i = 0; i < node->edges.size(); ++i) {
           const GradEdge &edge = node->edges[i];
-          if (edge.node && gradients[i])
+          if (edge.node && edge.node->is_flat)
+            reach(edge);
+          else if (edge.node && gradients[i])
             accumulate(edge.node, edge.index, std::move(gradients[i]));
         }
       }
@@ -188,6 +201,10 @@ public:
     auto it = found_.find(input.grad.get());
     if (it == found_.end() || input.grad_index >= it->second.size())
       return Var();
+    const std::vector<uint32_t> &flat = flat_.at(input.grad.get());
+    if (!it->second[input.grad_index] &&
+        std::find(flat.begin(), flat.end(), input.grad_index) != flat.end())
+      return zeros_of(input.type());
     return it->second[input.grad_index];
   }
 
@@ -208,6 +225,7 @@ private:
   struct Pending {
     GradRef node; // keeps it
     InlineVector<Var, 1> cotangents;
+    std::vector<uint32_t> flat; // results that outputs depend on by a derivative of 0
     std::vector<Piece> pieces;
     uint32_t product_count = 0;
     std::vector<Product> products; // the last step first
@@ -225,6 +243,18 @@ private:
 
   void accumulate(const GradRef &node, uint32_t index, Var g) {
     add_to(pending_of(node).cotangents[index], std::move(g));
+  }
+
+  // An output depends on it, by a derivative of 0. Zeros become a value where they end, and on
+  // their way there are no ops for them: of a network of relus that would be all of its products.
+  void reach(const GradEdge &edge) {
+    if (edge.node)
+      pending_of(edge.node).flat.push_back(edge.index);
+  }
+
+  static Var zeros_of(const TypeInfo &type) {
+    call_device = {type.device, true};
+    return broadcast(emit_constant(0, type.dtype), type.dims);
   }
 
   void add_to(Var &sum, Var g) {
@@ -379,6 +409,7 @@ private:
   std::priority_queue<std::pair<uint64_t, GradNode *>> queue_;
   std::unordered_set<GradNode *> wanted_, leading_;
   std::unordered_map<GradNode *, std::vector<Var>> found_;
+  std::unordered_map<GradNode *, std::vector<uint32_t>> flat_; // Pending::flat of the same
 };
 
 } // namespace

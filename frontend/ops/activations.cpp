@@ -76,7 +76,7 @@ Tensor leaky_relu(const Tensor &x, Scalar slope, Location location) {
   Session session("leaky_relu", location);
   return computed(x, [&](const Var &var) {
     Var above =
-        emit_compare(Comparison::kGt, var, broadcast(emit_constant(0.0, var.dtype()), var.dims()));
+        emit_mask(Comparison::kGt, var, broadcast(emit_constant(0.0, var.dtype()), var.dims()));
     Var below =
         emit_binary(Binary::kMul, var, broadcast(make_scalar(slope, var.dtype()), var.dims()));
     return emit_select(above, var, below);

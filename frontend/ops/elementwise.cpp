@@ -259,9 +259,9 @@ namespace {
 // low where x <= low, high where x >= high, both of x's shape; a null Var bounds nothing.
 Var clamped(Var x, const Var &low, const Var &high) {
   if (low)
-    x = emit_select(emit_compare(Comparison::kLe, x, low), low, x);
+    x = emit_select(emit_mask(Comparison::kLe, x, low), low, x);
   if (high)
-    x = emit_select(emit_compare(Comparison::kGe, x, high), high, x);
+    x = emit_select(emit_mask(Comparison::kGe, x, high), high, x);
   return x;
 }
 

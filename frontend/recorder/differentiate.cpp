@@ -2,6 +2,7 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/ScopeExit.h"
 
+#include "frontend/recorder/emit.h"
 #include "frontend/recorder/limits.h"
 #include "frontend/recorder/state.h"
 #include "frontend/recorder/state_api.h"
@@ -188,8 +189,13 @@ std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, 
     size_t first = made.size();
     Signature *signature = is_cut ? recorder().ir->fit(step.signature, operands) : step.signature;
     record_op(signature, operands, node.line, made);
-    for (size_t i = first; i < made.size(); ++i)
+    for (size_t i = first; i < made.size(); ++i) {
+      // A gradient that a mask chooses, as relu's, depends on what the mask is of, by a derivative
+      // of 0. A user's own x > 0 has no history: it would keep that of x.
+      if (with_history && !is_floating(made[i].dtype()))
+        made[i] = with_flat_history(made[i], {operands.begin(), operands.size()});
       values.push_back(&made[i]);
+    }
   }
   std::vector<Var> gradients(node.operands.size());
   for (uint32_t i = 0; i < gradients.size(); ++i)

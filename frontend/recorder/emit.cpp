@@ -351,6 +351,11 @@ Var emit_compare(Comparison comparison, const Var &x, const Var &y) {
   return emit_one<ir::CompareOp>({&x, &y}, with_dtype(x.type(), DType::kBool), p);
 }
 
+Var emit_mask(Comparison comparison, const Var &x, const Var &y) {
+  const Var *operands[] = {&x, &y};
+  return with_flat_history(emit_compare(comparison, x, y), operands);
+}
+
 Var emit_select(const Var &condition, const Var &x, const Var &y) {
   return emit_one<ir::SelectOp>({&condition, &x, &y}, x.value->type);
 }
@@ -452,6 +457,21 @@ Var with_own_history(const Var &x) {
   if (!x.grad || !grad_mode())
     return x.without_history();
   return emit_by<ir::ReshapeOp, record_history>({&x}, {}, x.value->type);
+}
+
+Var with_flat_history(const Var &x, std::span<const Var *const> of) {
+  auto has_history = [](const Var *operand) {
+    return static_cast<bool>(operand->grad);
+  };
+  if (!grad_mode() || std::none_of(of.begin(), of.end(), has_history))
+    return x;
+  Var result = emit_by<ir::ReshapeOp, record_history>({&x}, {}, x.value->type);
+  result.grad->is_flat = true;
+  result.grad->edges.clear();
+  for (const Var *operand : of)
+    if (operand->grad)
+      result.grad->edges.push_back(GradEdge{operand->grad, operand->grad_index});
+  return result;
 }
 
 Var emit_transpose(const Var &x, std::span<const int64_t> permutation) {

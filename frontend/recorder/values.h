@@ -304,6 +304,8 @@ struct GradNode : Pooled<GradNode> {
   Signature *signature = nullptr;
   LineRef line;
   bool released = false;
+  // The derivative by each edge is 0: of a comparison, or of what was overwritten.
+  bool is_flat = false;
   InlineVector<GradEdge, 2> edges;    // one an operand; null where no gradient is wanted
   InlineVector<ValueRef, 2> operands; // saved ones, null the others
   InlineVector<ValueRef, 1> results;  // saved ones, null the others

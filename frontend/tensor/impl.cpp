@@ -272,7 +272,12 @@ void write(const Tensor &tensor, Var value) {
     trace->on_write(impl);
   note_write(*impl, value.value.get());
   // Outside of history the edge to what computed the storage stays, as in PyTorch.
-  if (keep_history)
+  if (keep_history && !value.grad && impl->var.grad && !impl->var.grad->released) {
+    // It still requires grad, as in PyTorch: nothing of what it was is left, and its derivative is
+    // 0. Not so after a backward, or a loop's steps would each keep the history of all before.
+    const Var *before[] = {&impl->var};
+    impl->var = with_flat_history(value, before);
+  } else if (keep_history)
     impl->var = made_by_call(std::move(value));
   else
     impl->var.value = std::move(value.value);

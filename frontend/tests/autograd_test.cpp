@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <map>
 
 namespace weft {
 namespace {
@@ -117,6 +119,42 @@ TEST(Backward, SecondDerivatives) {
   Tensor second = grad({first}, {x}, true)[0];
   EXPECT_FLOAT_EQ(second.item<float>(), 12.f);
   EXPECT_FLOAT_EQ(grad({second}, {x})[0].item<float>(), 6.f);
+}
+
+// Of functions that are linear in pieces they are 0, and no errors, as in PyTorch.
+TEST(Backward, SecondDerivativesOfPiecewiseLinearFunctions) {
+  const std::map<std::string, std::function<Tensor(const Tensor &)>> functions = {
+      {"relu", [](const Tensor &x) { return relu(x); }},
+      {"relu6", [](const Tensor &x) { return relu6(x); }},
+      {"abs", [](const Tensor &x) { return abs(x); }},
+      {"leaky_relu", [](const Tensor &x) { return leaky_relu(x); }},
+      {"hardtanh", [](const Tensor &x) { return hardtanh(x); }},
+      {"hardsigmoid", [](const Tensor &x) { return hardsigmoid(x); }},
+      {"maximum", [](const Tensor &x) { return maximum(x, 0.25); }}};
+  for (const auto &[name, function] : functions) {
+    SCOPED_TRACE(name);
+    Tensor x = tensor({-2.f, -0.5f, 0.5f, 7.f}).set_requires_grad();
+    Tensor slope = grad({function(x).sum()}, {x}, {.create_graph = true})[0];
+    EXPECT_TRUE(slope.requires_grad());
+    EXPECT_EQ(grad({slope.sum()}, {x}, {.retain_graph = true})[0].to_vector<float>(),
+              std::vector<float>(4, 0));
+    slope.sum().backward();
+    EXPECT_EQ(x.grad().to_vector<float>(), std::vector<float>(4, 0));
+    // What else depends on x adds to it.
+    Tensor weighed = grad({(x * function(x)).sum()}, {x}, {.create_graph = true})[0];
+    Tensor ratio = grad({(weighed - function(x)).sum()}, {x})[0];
+    EXPECT_EQ(ratio.to_vector<float>(), grad({function(x).sum()}, {x})[0].to_vector<float>());
+  }
+  // Through a layer before it, whose products nobody computes for zeros.
+  Tensor x = tensor({{1.f, -2.f}}).set_requires_grad(),
+         w = tensor({{3.f, 1.f}, {-1.f, 2.f}}).set_requires_grad();
+  Tensor slope = grad({relu(matmul(x, w)).sum()}, {x}, {.create_graph = true})[0];
+  square(slope).sum().backward();
+  EXPECT_EQ(w.grad().to_vector<float>(), (std::vector<float>{6, 0, -2, 0}));
+  EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{0, 0}));
+  // A constant gradient is none, nor is a mask.
+  EXPECT_FALSE(grad({(x * 2).sum()}, {x}, {.create_graph = true})[0].requires_grad());
+  EXPECT_FALSE((x > 0).requires_grad());
 }
 
 TEST(Backward, SecondDerivativesThroughSavedResults) {
@@ -300,6 +338,31 @@ TEST(InPlace, HistoryFollowsValues) {
   sum(y + before).backward();
   // y: d/dx = 2, 20, 2; y^2 before the write: 2 y * 2 = 8 x.
   EXPECT_EQ(x.grad().to_vector<float>(), (Floats{2 + 8, 20 + 16, 2 + 24}));
+}
+
+// What is overwritten still requires grad, and the gradient of what it was is 0, as in PyTorch.
+TEST(InPlace, WhatIsOverwrittenRequiresGrad) {
+  const std::vector<std::function<void(Tensor &)>> writes = {
+      [](Tensor &y) { y.copy_(ones({3})); }, [](Tensor &y) { y.fill_(1); },
+      [](Tensor &y) { y.zero_(); }, [](Tensor &y) { y.index({Slice()}) = 1; }};
+  for (const auto &write : writes) {
+    Tensor x = tensor({1.f, 2.f, 3.f}).set_requires_grad(), y = x * 2;
+    write(y);
+    EXPECT_TRUE(y.requires_grad());
+    EXPECT_EQ(grad({(y * y).sum()}, {x}, {.retain_graph = true})[0].to_vector<float>(),
+              std::vector<float>(3, 0));
+    (y + x).sum().backward();
+    EXPECT_EQ(x.grad().to_vector<float>(), std::vector<float>(3, 1));
+  }
+  // A sum that each step begins anew keeps nothing of the steps before.
+  Tensor x = tensor({1.f}).set_requires_grad(), total = zeros({1});
+  for (int step = 0; step < 3; ++step) {
+    total.zero_();
+    EXPECT_FALSE(total.requires_grad());
+    total.add_(x * 2);
+    total.backward();
+  }
+  EXPECT_EQ(x.grad().item<float>(), 6.f);
 }
 
 TEST(InPlace, LeavesAreProtected) {
