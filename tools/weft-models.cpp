@@ -30,6 +30,16 @@ struct Flags {
 
 void list(const Flags &flags) {
   std::vector<models::Record> records = models::all();
+  std::set<std::string> kinds;
+  for (const models::Record &record : records)
+    kinds.insert(record.kind);
+  if (!flags.kind.empty() && !kinds.contains(flags.kind)) {
+    std::string known;
+    for (const std::string &kind : kinds)
+      known += (known.empty() ? "\"" : ", \"") + kind + "\"";
+    throw Error(ErrorKind::kValue, "list: no model is of the kind \"" + flags.kind +
+                                       "\"; the kinds are " + known);
+  }
   std::erase_if(records, [&](const models::Record &record) {
     return !flags.kind.empty() && record.kind != flags.kind;
   });
@@ -55,8 +65,9 @@ Program record(const models::AnyModel &model, const models::Record &what, int64_
 void print(const Flags &flags) {
   models::Record what = models::find(flags.name);
   models::AnyModel model = what.make();
-  {
-    // Zeros are short as text, and the numbers do not matter here.
+  if (!flags.memory) {
+    // Zeros are short as text, and the numbers do not matter here. In a compiled program they do:
+    // a tensor of zeros takes no memory.
     NoGrad no_grad;
     for (auto &[name, tensor] : model.state())
       tensor.zero_();

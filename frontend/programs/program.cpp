@@ -409,13 +409,17 @@ MemoryEstimate Program::memory(Location location) const {
 }
 
 std::string MemoryEstimate::to_string() const {
-  auto megabytes = [](int64_t bytes) {
+  // What is there does not read as 0.0.
+  auto text_of = [](int64_t bytes) {
+    if (bytes < 1000)
+      return std::to_string(bytes) + " B";
     char text[32];
-    std::snprintf(text, sizeof text, "%.1f MB", static_cast<double>(bytes) / 1e6);
+    std::snprintf(text, sizeof text, bytes < 1'000'000 ? "%.1f kB" : "%.1f MB",
+                  static_cast<double>(bytes) / (bytes < 1'000'000 ? 1e3 : 1e6));
     return std::string(text);
   };
-  return megabytes(peak()) + ": inputs " + megabytes(inputs) + ", state " + megabytes(state) +
-         ", outputs " + megabytes(outputs) + ", arena " + megabytes(arena) +
+  return text_of(peak()) + ": inputs " + text_of(inputs) + ", state " + text_of(state) +
+         ", outputs " + text_of(outputs) + ", arena " + text_of(arena) +
          (recomputations > 0 ? ", " + std::to_string(recomputations) + " instructions run again"
                              : "");
 }

@@ -1,4 +1,5 @@
 // RUN: weft-models list --kind="image classifier" | FileCheck %s --check-prefix=LIST
+// RUN: not weft-models list --kind nope 2>&1 | FileCheck %s --check-prefix=KIND
 // RUN: weft-models print squeezenet1_1 --batch 2 | FileCheck %s --check-prefix=PRINT
 // RUN: weft-models print vae --memory | FileCheck %s --check-prefix=MEMORY
 // RUN: weft-models print vae --ir | FileCheck %s --check-prefix=IR
@@ -15,6 +16,9 @@
 // LIST-NOT: gpt2
 // LIST: resnet18{{ +}}image classifier{{ +}}11689512  He et al. 2016
 
+// KIND: weft-models: list: no model is of the kind "nope"; the kinds are "autoencoder", "image classifier",
+// KIND-SAME: "text encoder"
+
 // 2 * 64 * 111 * 111 results of 27 products and sums each, a bias and a relu.
 // PRINT: squeezenet1_1: image classifier; Iandola
 // PRINT: layer{{ +}}output{{ +}}parameters{{ +}}flops{{ +}}weight bytes{{ +}}output bytes
@@ -23,7 +27,8 @@
 // PRINT: features.3.squeeze{{ +}}2x16x55x55xf32
 // PRINT: total{{ +}}2x1000xf32{{ +}}1.235 M
 
-// MEMORY: {{[0-9.]+}} MB: inputs 0.0 MB
+// 652824 numbers as weights, an image of 28 * 28.
+// MEMORY: 2.6 MB: inputs 3.1 kB, state 2.6 MB, outputs {{[0-9.]+ k?B}}, arena {{[0-9.]+ k?B}}
 // MEMORY-NEXT: over the run: {{[0-9]+}} B at first, {{[0-9]+}} B at most, {{[0-9]+}} B at the end
 // MEMORY-NEXT: {{.*}}█
 // MEMORY: by module
