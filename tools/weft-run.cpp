@@ -2,6 +2,7 @@
 // files, and prints or writes the results.
 //
 //   weft-run --input x.npy model.mlir
+//   weft-run --input x.npy --input weights.safetensors model.mlir
 //   weft-opt --weft-phase=graph model.mlir | weft-run --backend=reference --input x.npy --output
 //   y.npy -
 #include <CLI/CLI.hpp>
@@ -25,6 +26,7 @@
 #include "runtime/io/npy.h"
 #include "runtime/io/safetensors.h"
 #include "runtime/memory/buffer.h"
+#include "tools/RunInputs.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -42,12 +44,6 @@ struct Options {
   compiler::CompileOptions compile;
 };
 
-// The files that inputs came from: their arrays lie in `storage`.
-struct Inputs {
-  std::vector<std::shared_ptr<const void>> storage;
-  std::vector<runtime::ArrayView> arrays;
-};
-
 absl::Status invalid(const std::string &message) {
   return absl::InvalidArgumentError(message);
 }
@@ -55,29 +51,6 @@ absl::Status invalid(const std::string &message) {
 bool endsWith(const std::string &text, const char *suffix) {
   const size_t length = std::strlen(suffix);
   return text.size() >= length && text.compare(text.size() - length, length, suffix) == 0;
-}
-
-// .npy files are one input each; all tensors of a safetensors file are inputs, in the order of
-// their bytes.
-absl::StatusOr<Inputs> readInputs(const std::vector<std::string> &paths) {
-  Inputs inputs;
-  for (const std::string &path : paths) {
-    if (endsWith(path, ".safetensors")) {
-      auto file = runtime::read_safetensors(path);
-      if (!file.ok())
-        return file.status();
-      inputs.arrays.insert(inputs.arrays.end(), file->tensors.begin(), file->tensors.end());
-      inputs.storage.push_back(std::move(file->storage));
-    } else {
-      auto file = runtime::read_npy(path);
-      if (!file.ok())
-        return file.status();
-      file->array.name = path;
-      inputs.arrays.push_back(file->array);
-      inputs.storage.push_back(std::move(file->storage));
-    }
-  }
-  return inputs;
 }
 
 // What the program keeps from run to run (dialects/weft/state), by argument and by result.
@@ -104,27 +77,60 @@ struct State {
   }
 };
 
-absl::StatusOr<std::vector<std::shared_ptr<runtime::Buffer>>>
-bindInputs(const runtime::Executable &executable, const Inputs &inputs, const State &state,
-           runtime::Memory &memory) {
+// What is wrong with the inputs as a whole: too few, too many, or of names that are not there. A
+// file of weights may have more than the program reads, such as counts that only training needs:
+// where nothing is missing that is a note.
+absl::Status checkInputs(const runtime::Executable &executable, const tools::RunInputs &inputs,
+                         const State &state) {
   auto specs = executable.input_specs();
-  if (specs.size() != inputs.arrays.size() + state.initial.size()) {
-    std::string wanted;
-    for (size_t i = 0; i < specs.size(); ++i)
-      if (!state.initial.count(i))
-        wanted += (wanted.empty() ? "" : ", ") + runtime::shape_text(specs[i].dtype, specs[i].dims);
-    return invalid("@main takes " + std::to_string(specs.size() - state.initial.size()) +
-                   " inputs (" + wanted + "), " + std::to_string(inputs.arrays.size()) +
-                   " are given; name a file for each, in order, by --input");
+  std::string wanted;
+  std::vector<std::string> missing, known;
+  size_t takes = 0, given = inputs.surplus, byName = 0;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    bool isGiven = i < inputs.arguments.size() && inputs.arguments[i];
+    byName += isGiven && inputs.arguments[i]->name == inputs.names[i];
+    if (!inputs.names[i].empty())
+      known.push_back(inputs.names[i]);
+    if (state.initial.count(i))
+      continue;
+    std::string shape = runtime::shape_text(specs[i].dtype, specs[i].dims);
+    wanted += (takes ? ", " : "") + shape;
+    ++takes;
+    given += isGiven;
+    if (!isGiven)
+      missing.push_back(inputs.names[i].empty() ? "input " + std::to_string(i) + ", " + shape
+                                                : inputs.names[i]);
   }
+  if (inputs.byName && !missing.empty())
+    return invalid("@main is given nothing for " + tools::listed(missing) + inputs.unknownText() +
+                   "; name by --input a .safetensors file with tensors of these names, and an "
+                   ".npy file for each input without a name, in order");
+  if (!missing.empty() || inputs.surplus > 0)
+    return invalid("@main takes " + std::to_string(takes) + " inputs (" + wanted + "), " +
+                   std::to_string(given) +
+                   " are given; name a file for each, in order, by --input");
+  if (inputs.unknown.empty())
+    return absl::OkStatus();
+  if (byName == 0)
+    return invalid("none of the tensors given is one of @main's" + inputs.unknownText() +
+                   "; its arguments are called " + tools::listed(known));
+  llvm::errs() << "weft-run: not used" << inputs.unknownText() << "\n";
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::shared_ptr<runtime::Buffer>>>
+bindInputs(const runtime::Executable &executable, const tools::RunInputs &inputs,
+           const State &state, runtime::Memory &memory) {
+  if (absl::Status status = checkInputs(executable, inputs, state); !status.ok())
+    return status;
+  auto specs = executable.input_specs();
   std::vector<std::shared_ptr<runtime::Buffer>> buffers;
-  size_t next = 0;
   for (size_t i = 0; i < specs.size(); ++i) {
     runtime::ArrayView array;
-    if (auto kept = state.initial.find(i); kept != state.initial.end())
+    if (inputs.arguments[i])
+      array = *inputs.arguments[i];
+    else if (auto kept = state.initial.find(i); kept != state.initial.end())
       array = {"", kept->second.dtype, kept->second.shape, kept->second.bytes};
-    else
-      array = inputs.arrays[next++];
     if (array.dtype != specs[i].dtype || array.dims != specs[i].dims)
       return invalid("input " + std::to_string(i) + " (" + array.name + ") is " +
                      runtime::shape_text(array.dtype, array.dims) + ", but @main takes " +
@@ -182,22 +188,18 @@ absl::Status writeOutputs(const Options &options, const runtime::Executable &exe
 }
 
 // A program for a range of sizes becomes the one for the size that the inputs have.
-absl::Status narrowToInputs(mlir::ModuleOp module, const Inputs &inputs, bool report) {
+absl::Status narrowToInputs(mlir::ModuleOp module, const tools::RunInputs &inputs, bool report) {
   auto range = compiler::sizeRange(module);
   if (!range.ok() || !*range)
     return range.status();
   auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
-  size_t next = 0;
   for (unsigned i = 0; main && i < main.getNumArguments(); ++i) {
-    if (main.getArgAttr(i, ir::kStateAttr))
+    if (!ir::hasNamedDims(main.getArgumentTypes()[i]) || !inputs.arguments[i])
       continue;
-    size_t input = next++;
-    if (!ir::hasNamedDims(main.getArgumentTypes()[i]) || input >= inputs.arrays.size())
-      continue;
-    const runtime::ArrayView &array = inputs.arrays[input];
+    const runtime::ArrayView &array = *inputs.arguments[i];
     int64_t size = array.dims.empty() ? 0 : array.dims[0];
     if (size < (*range)->low || size > (*range)->high)
-      return invalid("input " + std::to_string(input) + " (" + array.name + ") is " +
+      return invalid("input " + std::to_string(i) + " (" + array.name + ") is " +
                      runtime::shape_text(array.dtype, array.dims) + ": its " + (*range)->name +
                      " must be from " + std::to_string((*range)->low) + " to " +
                      std::to_string((*range)->high));
@@ -214,9 +216,9 @@ absl::Status run(const Options &options) {
   auto backend = compiler::findBackend(options.backend);
   if (!backend.ok())
     return backend.status();
-  auto inputs = readInputs(options.inputs);
-  if (!inputs.ok())
-    return inputs.status();
+  auto files = tools::readInputFiles(options.inputs);
+  if (!files.ok())
+    return files.status();
 
   mlir::DialectRegistry registry;
   (*backend)->registerDialects(registry);
@@ -244,6 +246,9 @@ absl::Status run(const Options &options) {
   if (!module)
     return invalid(options.program + " is not a program that weft-run can read: " + diagnostics);
 
+  auto inputs = tools::assignInputs(module->lookupSymbol<mlir::func::FuncOp>("main"), *files);
+  if (!inputs.ok())
+    return inputs.status();
   if (absl::Status status = narrowToInputs(*module, *inputs, options.report); !status.ok())
     return status;
   State state(module->lookupSymbol<mlir::func::FuncOp>("main"));
@@ -288,7 +293,8 @@ int main(int argc, char **argv) {
                "arrays from files, and prints the results.");
   app.add_option("program", options.program, "the program; - for standard input")->required();
   app.add_option("--input,-i", options.inputs,
-                 "an .npy file for each input, in order, or a .safetensors file for several");
+                 "an .npy file for each input, in order, or a .safetensors file, whose tensors go to the "
+                 "inputs of their names, or in order where no input has one");
   app.add_option("--output,-o", options.outputs,
                  "an .npy file for each result, or one .safetensors file; default: print them");
   std::string known;
