@@ -27,8 +27,8 @@
 // PRINT: features.3.squeeze{{ +}}2x16x55x55xf32
 // PRINT: total{{ +}}2x1000xf32{{ +}}1.235 M
 
-// 652824 numbers as weights, an image of 28 * 28.
-// MEMORY: 2.6 MB: inputs 3.1 kB, state 2.6 MB, outputs {{[0-9.]+ k?B}}, arena {{[0-9.]+ k?B}}
+// 652824 numbers as weights, an image of 28 * 28 and 20 draws.
+// MEMORY: 2.6 MB: inputs 3.2 kB, state 2.6 MB, outputs {{[0-9.]+ k?B}}, arena {{[0-9.]+ k?B}}
 // MEMORY-NEXT: over the run: {{[0-9]+}} B at first, {{[0-9]+}} B at most, {{[0-9]+}} B at the end
 // MEMORY-NEXT: {{.*}}█
 // MEMORY: by module
