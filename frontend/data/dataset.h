@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/core/dtype.h"
+#include "weft/error.h"
 
 namespace weft::data {
 
@@ -61,6 +62,10 @@ public:
     return fetch(items);
   }
 };
+
+// Where errors of a data set stand: at the line of the DataLoader that asks for the batch on this
+// thread, else at `otherwise`, as the line that made the data set.
+Location asked_at(Location otherwise);
 
 using DatasetPtr = std::shared_ptr<const Dataset>;
 

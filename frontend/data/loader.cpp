@@ -8,6 +8,7 @@
 #include <mutex>
 #include <numeric>
 #include <thread>
+#include <utility>
 
 #include "weft/data/random.h"
 #include "weft/error.h"
@@ -92,6 +93,20 @@ private:
   int64_t epoch_ = -1;
 };
 
+thread_local const Location *asking = nullptr; // the line of the loader that asks a data set
+
+HostBatch ask(const Dataset &dataset, std::span<const int64_t> items, uint64_t seed,
+              const Location &made_at) {
+  struct Scope {
+    explicit Scope(const Location &at) : before(std::exchange(asking, &at)) {}
+    ~Scope() {
+      asking = before;
+    }
+    const Location *before;
+  } scope(made_at);
+  return dataset.fetch_seeded(items, seed);
+}
+
 // An array without elements and dims is none.
 bool is_left_out(const HostArray &array) {
   return array.shape.empty() && array.bytes.empty();
@@ -123,6 +138,10 @@ void check(const HostArray &array, const char *what, size_t rows, Location locat
 
 } // namespace
 
+Location asked_at(Location otherwise) {
+  return asking ? *asking : otherwise;
+}
+
 struct DataLoader::Impl {
   struct Prepared {
     HostBatch batch = {};
@@ -152,7 +171,7 @@ struct DataLoader::Impl {
       if (options.rank > 0)
         seed = derived_seed(seed, options.rank);
       std::vector<int64_t> items = sampler.items(at);
-      Prepared prepared{.batch = dataset->fetch_seeded(items, seed)};
+      Prepared prepared{.batch = ask(*dataset, items, seed, made_at)};
       check(prepared.batch.input, "input", items.size(), made_at);
       if (!is_left_out(prepared.batch.target))
         check(prepared.batch.target, "target", items.size(), made_at);

@@ -25,7 +25,7 @@ bool is_picture(const fs::path &path) {
 } // namespace
 
 ImageFolder::ImageFolder(const std::string &folder, FolderOptions options, Location location)
-    : options_(std::move(options)) {
+    : options_(std::move(options)), made_at_(location) {
   auto fail = [&](const std::string &why) {
     throw Error(ErrorKind::kFile, "'" + folder + "' " + why, location);
   };
@@ -64,19 +64,20 @@ ImageFolder::ImageFolder(const std::string &folder, FolderOptions options, Locat
 }
 
 data::HostBatch ImageFolder::fetch_seeded(std::span<const int64_t> items, uint64_t seed) const {
+  const Location at = data::asked_at(made_at_);
   BatchOfPlanes pictures(items.size());
   data::HostBatch batch;
   batch.target = data::HostArray::empty(DType::kInt64, {static_cast<int64_t>(items.size())});
   for (size_t i = 0; i < items.size(); ++i) {
     const Item &item = items_[static_cast<size_t>(items[i])];
     data::SplitMix64 random(data::derived_seed(seed, i));
-    Planes planes = to_planes(read_image(item.path, options_.channels));
+    Planes planes = to_planes(read_image(item.path, options_.channels, at));
     try {
       planes = options_.transform(std::move(planes), random);
     } catch (const Error &refused) {
-      throw Error(refused.kind(), "'" + item.path + "': " + refused.message());
+      throw Error(refused.kind(), "'" + item.path + "': " + refused.message(), at);
     }
-    pictures.add(planes, "'" + item.path + "'");
+    pictures.add(planes, "'" + item.path + "'", at);
     batch.target.as<int64_t>()[i] = item.label;
   }
   batch.input = pictures.take();

@@ -30,7 +30,8 @@ public:
     return fetch_seeded(items, 0);
   }
   // Throws Error, naming the file, when one cannot be read or a transformation refuses it, or
-  // pictures of one batch differ in size.
+  // pictures of one batch differ in size: at the line of the loader that asks (data::asked_at),
+  // else at that of the data set.
   data::HostBatch fetch_seeded(std::span<const int64_t> items, uint64_t seed) const override;
 
   // The subfolders' names, by class.
@@ -54,6 +55,7 @@ private:
   std::vector<std::string> classes_;
   std::vector<Item> items_;
   FolderOptions options_;
+  Location made_at_;
 };
 
 } // namespace weft::image

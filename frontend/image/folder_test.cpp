@@ -93,6 +93,33 @@ TEST_F(Folder, NamesWhatDoesNotFit) {
             (std::vector<int64_t>{2, 3, 3, 3}));
 }
 
+// An error stands where the loader was made, else where the data set was; on any thread.
+TEST_F(Folder, ErrorsStandAtTheCallersLine) {
+  using testing_support::message_of;
+  picture("a/large.png", 1, 5, 5);
+  picture("a/small.png", 1, 2, 2);
+  text("a/text.png", "text");
+  ImageFolder folder(root_, {.transform = CenterCrop(4, 4)});
+  const int made_at = __LINE__ - 1;
+  std::vector<int64_t> small = {1}, unreadable = {2};
+  message_of([&] { folder.fetch(small); }, ErrorKind::kShape, made_at);
+  message_of([&] { folder.fetch(unreadable); }, ErrorKind::kFile, made_at);
+  for (int64_t prefetch : {0, 2}) {
+    data::DataLoader loader(folder, {.batch_size = 2, .prefetch = prefetch});
+    const int asked_at = __LINE__ - 1;
+    message_of([&] { loader.next(); }, ErrorKind::kShape, asked_at);
+  }
+  ImageFolder plain(root_);
+  data::DataLoader sizes(plain, {.batch_size = 2});
+  message_of([&] { sizes.next(); }, ErrorKind::kShape, __LINE__ - 1);
+  data::DataLoader transformed(
+      std::make_shared<TransformedDataset>(
+          std::make_shared<data::TensorDataset>(zeros({2, 1, 3, 3}), arange(2)), CenterCrop(4, 4)),
+      {.batch_size = 2});
+  EXPECT_EQ(message_of([&] { transformed.next(); }, ErrorKind::kShape).find("item 0: CenterCrop: "),
+            0u);
+}
+
 TEST_F(Folder, NamesTheFolderThatIsNone) {
   EXPECT_MESSAGE(ImageFolder(root_ + "/nowhere"), "nowhere' does not exist");
   text("file", "");

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "weft/tensor.h"
+
 namespace weft::image {
 namespace {
 
@@ -331,7 +333,7 @@ Planes Normalize::operator()(Planes planes, data::SplitMix64 &) const {
   return planes;
 }
 
-void BatchOfPlanes::add(const Planes &planes, const std::string &name) {
+void BatchOfPlanes::add(const Planes &planes, const std::string &name, Location location) {
   if (next_ == 0)
     array_ = data::HostArray::empty(DType::kFloat32,
                                     {count_, planes.channels, planes.height, planes.width});
@@ -342,7 +344,8 @@ void BatchOfPlanes::add(const Planes &planes, const std::string &name) {
                     " after its transformations, the first of its batch " +
                     std::to_string(array_.shape[1]) + " x " + std::to_string(array_.shape[2]) +
                     " x " + std::to_string(array_.shape[3]) +
-                    "; let Resize or a crop make them equal");
+                    "; let Resize or a crop make them equal",
+                location);
   std::copy(planes.values.begin(), planes.values.end(),
             array_.as<float>().begin() + next_ * static_cast<std::ptrdiff_t>(planes.values.size()));
   ++next_;
@@ -350,12 +353,16 @@ void BatchOfPlanes::add(const Planes &planes, const std::string &name) {
 
 data::HostBatch TransformedDataset::fetch_seeded(std::span<const int64_t> items,
                                                  uint64_t seed) const {
+  const Location at = data::asked_at(made_at_);
   data::HostBatch batch = dataset_->fetch_seeded(items, data::derived_seed(seed, 0));
   const data::HostArray &input = batch.input;
   bool bytes = input.dtype == DType::kUInt8;
   if (input.shape.size() != 4 || (!bytes && input.dtype != DType::kFloat32))
-    throw Error(ErrorKind::kShape, "TransformedDataset: the data set's inputs must be float32 or "
-                                   "uint8 [channels, height, width]");
+    throw Error(ErrorKind::kShape,
+                std::string("TransformedDataset: the data set's inputs are ") + name(input.dtype) +
+                    " " + to_string(input.shape) +
+                    " as a batch; they must be float32 or uint8 [batch, channels, height, width]",
+                at);
   Planes planes{input.shape[1], input.shape[2], input.shape[3], {}};
   size_t count = static_cast<size_t>(planes.channels * planes.height * planes.width);
   BatchOfPlanes result(items.size());
@@ -368,7 +375,13 @@ data::HostBatch TransformedDataset::fetch_seeded(std::span<const int64_t> items,
       std::copy_n(input.as<float>().begin() + static_cast<std::ptrdiff_t>(i * count), count,
                   one.values.begin());
     data::SplitMix64 random(data::derived_seed(seed, i + 1));
-    result.add(transform_(std::move(one), random), "item " + std::to_string(items[i]));
+    const std::string name = "item " + std::to_string(items[i]);
+    try {
+      one = transform_(std::move(one), random);
+    } catch (const Error &refused) {
+      throw Error(refused.kind(), name + ": " + refused.message(), at);
+    }
+    result.add(one, name, at);
   }
   batch.input = result.take();
   return batch;

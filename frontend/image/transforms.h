@@ -135,8 +135,10 @@ private:
 // shifted at random.
 class TransformedDataset : public data::Dataset {
 public:
-  TransformedDataset(data::DatasetPtr dataset, Transform transform)
-      : dataset_(std::move(dataset)), transform_(std::move(transform)) {}
+  // location: where errors stand that no loader's batch meets.
+  TransformedDataset(data::DatasetPtr dataset, Transform transform,
+                     Location location = Location::current())
+      : dataset_(std::move(dataset)), transform_(std::move(transform)), made_at_(location) {}
 
   int64_t size() const override {
     return dataset_->size();
@@ -149,6 +151,7 @@ public:
 private:
   data::DatasetPtr dataset_;
   Transform transform_;
+  Location made_at_;
 };
 
 // Collects pictures of one size as a batch, float32 [count, C, H, W]. Private to data sets.
@@ -156,7 +159,7 @@ class BatchOfPlanes {
 public:
   explicit BatchOfPlanes(size_t count) : count_(static_cast<int64_t>(count)) {}
   // Throws Error when this one has another size than the first. `name` stands in the error.
-  void add(const Planes &planes, const std::string &name);
+  void add(const Planes &planes, const std::string &name, Location location = Location::current());
   // All that were added, [count, channels, height, width]; the batch is empty afterwards.
   data::HostArray take() {
     return std::move(array_);
