@@ -143,6 +143,21 @@ void Invocation::account() {
   record_->report = program_->report;
 }
 
+// After a run that did not start. A program of its own has written nothing, and an optimizer takes
+// back what its step wrote, but not what the calls before it did: those stay recorded.
+static const char *what_stays(CutReason reason) {
+  switch (reason) {
+  case CutReason::kJit:
+    return ", and every tensor keeps its value: ";
+  case CutReason::kStep:
+    return "; the step is taken back, with its parameters, moments and counts, and may be made "
+           "again; what was recorded before it, running statistics and draws among it, is computed "
+           "when it is asked for: ";
+  default:
+    return "; what was recorded is computed when it is asked for again: ";
+  }
+}
+
 bool Invocation::launch(Attempt attempt, Location location, Guard guard) {
   account();
   absl::Status status;
@@ -172,14 +187,9 @@ bool Invocation::launch(Attempt attempt, Location location, Guard guard) {
     --r.statistics.evaluations;
     if (absl::IsResourceExhausted(status) && attempt == Attempt::kFirst)
       return false;
-    // A step takes its writes back, a program of its own has written nothing.
-    bool is_whole = record_->data.reason == CutReason::kStep ||
-                    record_->data.reason == CutReason::kJit;
     throw Error(kind_of(status, ErrorKind::kRun),
                 "nothing was computed" + (device_ == 0 ? "" : " on " + device_text(device_)) +
-                    (is_whole ? ", and every tensor keeps its value: "
-                              : "; what was recorded is computed when it is asked for again: ") +
-                    std::string(status.message()),
+                    what_stays(record_->data.reason) + std::string(status.message()),
                 location);
   }
   ++r.statistics.cuts[static_cast<int>(record_->data.reason)];

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "runtime/memory/allocator.h"
+#include "tests/support/errors.h"
 
 namespace weft {
 namespace {
@@ -165,6 +166,28 @@ TEST_F(Memory, AStepIsMadeAsAWholeOrNotAtAll) {
       break;
   }
   EXPECT_GE(failures, 1);
+}
+
+// What the calls before the step have written is not the step's to take back, and the error does
+// not say so.
+TEST_F(Memory, AStepThatFailsLeavesTheStatistics) {
+  nn::BatchNorm2d norm(2);
+  optim::SGD optimizer(norm.parameters(), {.lr = 0.1});
+  Tensor x = ones({3, 2, 2, 2});
+  x.eval();
+  std::string message;
+  for (int step = 0; step < 2; ++step) {
+    optimizer.zero_grad();
+    (norm(x) * x).sum().backward();
+    allocator_->fail_after(step == 0 ? INT64_MAX : 0);
+    message = testing_support::message_of([&] { optimizer.step(); });
+    allocator_->fail_after(INT64_MAX);
+    EXPECT_EQ(norm.bias.to_vector<float>(), std::vector<float>(2, -0.1f * 12)) << step;
+  }
+  EXPECT_NE(message.find("; the step is taken back"), std::string::npos) << message;
+  EXPECT_NE(message.find("running statistics"), std::string::npos) << message;
+  EXPECT_EQ(message.find("every tensor keeps its value"), std::string::npos) << message;
+  EXPECT_EQ(norm.running_mean.to_vector<float>(), std::vector<float>(2, 0.1f + 0.9f * 0.1f));
 }
 
 // Large results of one value are written when the program runs: it does not hold their bytes.
