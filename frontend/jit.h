@@ -329,8 +329,10 @@ private:
 // (tensor_tree.h). What fn captured and only reads becomes constants of the program; what it writes
 // becomes the program's state, whose first value is the present one. Parameters and buffers keep
 // their names: those of `names`, and, where fn is an nn::Module, its own ("up.weight"). Nothing is
-// run and no storage changes. Where fn takes a Location last, as layers do, that is the line of the
-// trace. Errors: fn asks for a value; it assigns to a handle that was born before.
+// run and no storage changes. A learning rate is read and not written: the one of now is a
+// constant, and set_lr() changes it no more, unless fn writes it (docs/ahead-of-time.md, "A
+// training step"). Where fn takes a Location last, as layers do, that is the line of the trace.
+// Errors: fn asks for a value; it assigns to a handle that was born before.
 //
 // With a batch the program is one for all sizes of the range: a model that it is compiled into
 // takes each of them, and computes what a call of fn with that size does, bit for bit. fn is then

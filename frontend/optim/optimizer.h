@@ -42,7 +42,8 @@ public:
   // Drops the gradients.
   void zero_grad(Location location = Location::current());
 
-  // Takes effect from the next step on; never recompiles.
+  // Takes effect from the next step on; never recompiles. Not on a program that weft::trace() has
+  // made of a step: it holds the rate that it was traced with.
   void set_lr(double lr, Location location = Location::current());
   // Reads the tensor: waits for the steps that were submitted.
   double lr() const;

@@ -53,6 +53,44 @@ TEST(Program, IsOfALayerAsOfAnyFunction) {
   EXPECT_NE(what.find("program_test.cpp"), std::string::npos) << what;
 }
 
+// What a step only reads is a constant, the learning rate too; one that the step writes is state.
+TEST(Program, HoldsItsLearningRateUnlessTheStepWritesIt) {
+  Tensor x = ones({1}), w = tensor({1.f}).set_requires_grad();
+  optim::SGD optimizer({w}, {.lr = 0.5});
+  auto step = [&](const Tensor &given) {
+    optimizer.zero_grad();
+    Tensor loss = (w * given).sum();
+    loss.backward();
+    optimizer.step();
+    return loss;
+  };
+  auto scheduled = [&](const Tensor &given, const Tensor &rate) {
+    for (auto &[name, tensor] : optimizer.state())
+      if (name == "lr")
+        tensor.copy_(rate);
+    return step(given);
+  };
+  Program constant = trace(step, {x}), free = trace(scheduled, {x, scalar(0.5)});
+  optimizer.set_lr(0.125);
+  ASSERT_EQ(constant.state().size(), 1u);
+  constant.run({x});
+  EXPECT_EQ(constant.state()[0].second.item<float>(), 0.5f);
+  ASSERT_EQ(free.state().size(), 2u);
+  free.run({x, scalar(0.5)});
+  free.run({x, scalar(0.25)});
+  std::vector<float> kept;
+  for (const auto &[name, tensor] : free.state())
+    kept.push_back(tensor.item<float>());
+  EXPECT_EQ(kept, (Floats{0.25f, 0.25f}));
+  // A jitted step reads it at each call.
+  auto jitted = jit(step);
+  jitted(x);
+  EXPECT_EQ(w.item<float>(), 1 - 0.125f);
+  optimizer.set_lr(0.25);
+  jitted(x);
+  EXPECT_EQ(w.item<float>(), 1 - 0.125f - 0.25f);
+}
+
 // A program for a range of batch sizes runs at each of them, and comes back from its files with it.
 TEST(Program, ItsBatchMayBeARange) {
   Tensor w = tensor({{1.f, 2.f}, {3.f, 4.f}}), total = zeros({2});
