@@ -21,6 +21,12 @@ namespace {
 // What the size is called in the program's module.
 constexpr char kBatch[] = "batch";
 
+constexpr char kAnotherWay[] = " depends on the size in another way than as a multiple of it";
+// The line is of the call; which number of it this is, most users have not written.
+constexpr char kOrOneOver[] =
+    ", or 1 over one; so does 1 / (size - 1), of an unbiased variance over the batch: batch_norm "
+    "in training (eval() makes it none), var and std unless their correction is 0";
+
 TypeRef at_size(const TypeInfo &type, int64_t size) {
   Shape dims = type.dims;
   dims[0] = size;
@@ -238,8 +244,7 @@ void BatchTrace::compare_leaves(const Recording &other) {
     auto formula = fit(ours[i]->type->dtype, static_cast<int64_t>(ours[i]->bits),
                        static_cast<int64_t>(theirs[i]->bits));
     if (!formula)
-      refuse("a number that " + use_of(ours[i]) +
-             " takes depends on the size in another way than as a multiple of it, or 1 over one");
+      refuse("a number that " + use_of(ours[i]) + " takes" + kAnotherWay + kOrOneOver);
     leaves_.emplace_back(i, *formula);
   }
 }
@@ -284,9 +289,8 @@ void BatchTrace::generalize_sizes(const Recording &other) {
       if (formula = fit_amount(other, position, a, b); !formula)
         formula = fit(DType::kInt64, a, b);
     if (!formula)
-      refuse(describe(slice, position) +
-             " depends on the size in another way than as a multiple of it" +
-             (scalar.kind == IntPosition::Kind::kConstant ? ", or 1 over one" : ""));
+      refuse(describe(slice, position) + kAnotherWay +
+             (scalar.kind == IntPosition::Kind::kConstant ? kOrOneOver : ""));
     scalars_.push_back(*formula);
   }
 }
