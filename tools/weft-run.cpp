@@ -293,8 +293,8 @@ int main(int argc, char **argv) {
                "arrays from files, and prints the results.");
   app.add_option("program", options.program, "the program; - for standard input")->required();
   app.add_option("--input,-i", options.inputs,
-                 "an .npy file for each input, in order, or a .safetensors file, whose tensors go to the "
-                 "inputs of their names, or in order where no input has one");
+                 "an .npy file for each input, in order, or a .safetensors file, whose tensors go "
+                 "to the inputs of their names, or in order where no input has one");
   app.add_option("--output,-o", options.outputs,
                  "an .npy file for each result, or one .safetensors file; default: print them");
   std::string known;

@@ -42,8 +42,8 @@ Var emit_unary(Unary op, const Var &x);
 Var emit_gelu(const Var &x, bool tanh_approximation);
 Var emit_binary(Binary op, const Var &x, const Var &y);
 Var emit_compare(Comparison comparison, const Var &x, const Var &y);
-// A comparison by which a function that is linear in pieces chooses one: with a flat history (below),
-// so that its derivative depends on x, as that of relu does.
+// A comparison by which a function that is linear in pieces chooses one: with a flat history
+// (below), so that its derivative depends on x, as that of relu does.
 Var emit_mask(Comparison comparison, const Var &x, const Var &y);
 Var emit_select(const Var &condition, const Var &x, const Var &y);
 Var emit_cast(const Var &x, DType dtype);
@@ -72,8 +72,8 @@ Var emit_reshape(const Var &x, const Shape &shape);
 // x's value with a history that begins here and leads to x's, as that of a copy does: nothing is
 // computed. Without history where none is kept.
 Var with_own_history(const Var &x);
-// x's value with a history that begins here and leads to those of `of`, by derivatives of 0: nothing
-// is computed. x itself where none of them has a history, or none is kept.
+// x's value with a history that begins here and leads to those of `of`, by derivatives of 0:
+// nothing is computed. x itself where none of them has a history, or none is kept.
 Var with_flat_history(const Var &x, std::span<const Var *const> of);
 Var emit_transpose(const Var &x, std::span<const int64_t> permutation);
 Var emit_broadcast(const Var &x, const Shape &shape);
