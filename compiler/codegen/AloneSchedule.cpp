@@ -1,6 +1,7 @@
 // Ops with schedules of their own: scatters, scans, and kernels without elements.
 #include "compiler/codegen/Schedule.h"
 
+#include "compiler/codegen/Limits.h"
 #include "dialects/weft/ir/LowerToLinalg.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -11,13 +12,7 @@ namespace linalg = mlir::linalg;
 using mlir::Operation;
 using mlir::Value;
 
-static constexpr int64_t kScatterColumns = 64; // of a piece of a scatter
-static constexpr int64_t kScatterUnroll = 4;   // elements, where each has its own target
-static constexpr int64_t kScatterBatch =
-    256; // such elements whose targets are found before the first of them is added
-static constexpr int64_t kScatterAhead = 8; // steps that indices and sources are asked for ahead
 static constexpr int64_t kScanColumns = kLanes; // of a piece of a scan
-static constexpr int64_t kScanAhead = 8;        // tiles that the rows of a scan are asked for ahead
 
 static llvm::ArrayRef<int64_t> shapeOf(Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();

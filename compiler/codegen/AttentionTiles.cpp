@@ -14,10 +14,6 @@ namespace arith = mlir::arith;
 namespace vector = mlir::vector;
 using mlir::Value;
 
-// Of a product's tile, on a machine whose vectors have 64 bytes (32 registers) and on others (32
-// bytes, 16 registers): rows, and the vectors of each at most.
-static constexpr int64_t kWideRows = 8, kNarrowRows = 4, kMostVectors = 3;
-
 static mlir::RankedTensorType typeOf(Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType());
 }
@@ -42,12 +38,11 @@ AttentionTiles::AttentionTiles(KernelBuilder &kernel, const AttentionOperands &o
   width_ = typeOf(value_).getShape().back();
   // Blocks of equal length, so that the last one is no sliver.
   int64_t blocks = std::max<int64_t>(1, llvm::divideCeil(keys_, kKeyBlock));
-  keyBlock_ = roundUp(std::max<int64_t>(1, llvm::divideCeil(keys_, blocks)), kWideRows);
+  keyBlock_ = roundUp(std::max<int64_t>(1, llvm::divideCeil(keys_, blocks)), kKeyUnit);
   mlir::Type element = typeOf(query_).getElementType();
   compute_ = element.isF64() ? element : f_.builder.getF32Type();
-  bool wide = vectorBytes >= 64;
   lanes_ = std::min(kLanes, vectorBytes / memoryBytes(compute_));
-  rows_ = wide ? kWideRows : kNarrowRows;
+  rows_ = kTileRows.of(vectorBytes);
   f_.e.width = lanes_;
   if (element != compute_) {
     wideKeys_ = tile(keyBlock_, roundUp(features_, lanes_));
@@ -160,7 +155,7 @@ void AttentionTiles::product(const Product &p) {
     return;
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
-  int64_t all = vectorsOf(p.columns), panels = llvm::divideCeil(all, kMostVectors),
+  int64_t all = vectorsOf(p.columns), panels = llvm::divideCeil(all, kTileVectors),
           vectors = llvm::divideCeil(all, std::max<int64_t>(panels, 1)),
           whole = p.columns / (vectors * lanes_), rest = p.columns - whole * vectors * lanes_;
   Value rows = p.rows ? p.rows : constant(p.mostRows),

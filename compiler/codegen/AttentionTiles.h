@@ -12,7 +12,7 @@
 
 #include <optional>
 
-#include "compiler/codegen/AttentionLimits.h"
+#include "compiler/codegen/Limits.h"
 #include "compiler/codegen/Schedule.h"
 
 namespace weft::compiler {

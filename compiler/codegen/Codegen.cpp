@@ -4,6 +4,7 @@
 #include "compiler/codegen/AttentionTiles.h"
 
 #include "compiler/codegen/KernelPasses.h"
+#include "compiler/codegen/Limits.h"
 #include "compiler/codegen/MatmulSchedule.h"
 #include "compiler/codegen/Schedule.h"
 #include "compiler/codegen/StorageTypes.h"
@@ -258,8 +259,6 @@ static double attentionOperations(mlir::Operation *op) {
 // Time per element and the traffic, from which the size of the pieces follows. Rough: it only has
 // to tell tiny from large.
 double estimate(KernelBuilder &kernel) {
-  // A product keeps its sums in registers, and adds by vectors of fused multiply-adds.
-  constexpr double kMatmulPace = 5;
   double bytes = 0, flops = 0, work = 0;
   auto sizeOf = [](Value value) {
     return static_cast<double>(
@@ -284,8 +283,7 @@ double estimate(KernelBuilder &kernel) {
   }
   kernel.info.bytes = bytes;
   kernel.info.flops = flops;
-  // A core moves about 10 bytes and does about 8 operations a nanosecond.
-  return std::max(bytes / 10, work / 8) + 1;
+  return std::max(bytes / kBytesPerNanosecond, work / kOperationsPerNanosecond) + 1;
 }
 
 mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef symbol,
@@ -324,7 +322,8 @@ mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef 
 
 // Bytes of the vectors that code for the machine is made of.
 static int64_t vectorBytes(const TargetInfo &target) {
-  return llvm::is_contained(llvm::split(target.features, ','), "+avx512f") ? 64 : 32;
+  bool isWide = llvm::is_contained(llvm::split(target.features, ','), "+avx512f");
+  return isWide ? kWideVectorBytes : kNarrowVectorBytes;
 }
 
 static mlir::LogicalResult schedule(KernelBuilder &kernel) {
@@ -370,7 +369,6 @@ static std::pair<int32_t, int64_t> whereVectorsEnd(KernelBuilder &kernel) {
     along = keptInnermost(kernel);
   if (along < 0)
     return {0, 0};
-  // Where elements are expensive, lanes without one cost more than the division.
   bool expensive = llvm::any_of(kernel.ops, isCheaperToKeep);
   int64_t extent = domain.atoms()[along], period = extent;
   llvm::SmallVector<int64_t> legal = {extent};
@@ -378,7 +376,8 @@ static std::pair<int32_t, int64_t> whereVectorsEnd(KernelBuilder &kernel) {
     if (candidate < 2 || extent % candidate != 0)
       continue;
     legal.push_back(candidate);
-    bool fills = 4 * candidate >= 3 * roundUp(candidate, kLanes);
+    bool fills = static_cast<double>(candidate) >=
+                 kLeastFilled * static_cast<double>(roundUp(candidate, kLanes));
     if (candidate >= kLeastPeriod && (fills || !expensive))
       period = std::min(period, candidate);
   }

@@ -25,9 +25,6 @@ namespace weft::compiler {
 
 // Elements in a vector, for every type and CPU: lanes are part of what a sum's value is.
 inline constexpr int64_t kLanes = 16;
-// Bytes of a cache line, for what is asked for ahead of its use; where lines are longer, some are
-// asked for twice.
-inline constexpr int64_t kLineBytes = 64;
 
 // The type that elements have in memory: i1 takes a byte.
 mlir::Type memoryType(mlir::Type element);

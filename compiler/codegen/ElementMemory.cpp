@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "compiler/codegen/Limits.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -193,7 +194,7 @@ Value ElementEmitter::loadTurned(Value memref, Type stored, const Index &linear,
   IndexSpace::Symbol symbol = space.symbol(divided->first);
   bool isQuotient = symbol.kind == IndexSpace::Kind::Quotient;
   // Without instructions for masked loads of its elements a vector would be loaded lane by lane.
-  if (!isQuotient && (divided->second != 1 || memoryBytes(stored) < 4))
+  if (!isQuotient && (divided->second != 1 || memoryBytes(stored) < kLeastMaskedBytes))
     return nullptr;
   std::optional<Turn> turn = turnOf(symbol);
   if (!turn)

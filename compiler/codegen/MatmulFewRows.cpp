@@ -7,6 +7,7 @@
 // MatmulSchedule.cpp, in its order, and so are the bits.
 #include "compiler/codegen/MatmulSchedule.h"
 
+#include "compiler/codegen/Limits.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -15,11 +16,6 @@ namespace weft::compiler {
 namespace linalg = mlir::linalg;
 namespace vector = mlir::vector;
 using mlir::Value;
-
-// Rows whose sums stay in registers beside a square: of 32 registers on machines whose vectors have
-// 64 bytes (a square takes 16), of 16 on others (8). Of more rows, a copy of the matrix is earned
-// back. (8192 x 8192 on one thread of Zen 4, GB/s: 1 row 16, 4 rows 16, 8 rows 10.)
-static constexpr int64_t kWideRows = 8, kNarrowRows = 4;
 
 namespace {
 
@@ -173,7 +169,7 @@ std::optional<mlir::LogicalResult> scheduleFewRows(KernelBuilder &kernel, ir::Ma
           k = kernel.generic(op).getStaticLoopRanges().back(),
           lanes = std::min(kLanes,
                            vectorBytes / std::max<int64_t>(memoryBytes(type.getElementType()), 4)),
-          most = vectorBytes >= 64 ? kWideRows : kNarrowRows;
+          most = kFewRows.of(vectorBytes);
   if (kernel.sizes || type.getNumElements() == 0 || k < lanes || matmulParts(k).count > kPlainParts)
     return std::nullopt;
   bool fewRows = m <= most && n >= lanes && op.getTransposeRhs(),

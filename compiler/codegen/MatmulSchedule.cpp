@@ -13,6 +13,7 @@
 // deep product loses no more than a part's products and the parts do.
 #include "compiler/codegen/MatmulSchedule.h"
 
+#include "compiler/codegen/Limits.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -24,25 +25,6 @@ namespace linalg = mlir::linalg;
 namespace vector = mlir::vector;
 using mlir::Operation;
 using mlir::Value;
-
-// Of a tile, on a machine whose vectors have 64 bytes (32 registers) and on others (32 bytes, 16
-// registers): the sums, beside which there must be registers for the vectors of one row of the
-// right side and for an element of the left one; the rows, which share such a row.
-static constexpr int64_t kWideSums = 24, kWideRows = 8, kNarrowSums = 12, kNarrowRows = 4;
-// Its vectors where it has all its rows; with fewer rows it has more.
-static constexpr int64_t kTileVectors = 3;
-// Of what is copied at a time: the depth (a tile's rows of the left side take a third of an L1
-// cache), a multiple of every vector; the bytes, which are less than most L2 caches have.
-static constexpr int64_t kMostDepth = 256;
-static constexpr int64_t kBlockBytes = 384 << 10;
-// Bytes of the right side, a part of the depth, that are read where they lie: their pages and lines
-// are few. Beyond it, a copy takes so many rows to be earned back.
-static constexpr int64_t kPlainBytes = 256 << 10;
-static constexpr int64_t kPlainRows = 16;
-// Steps of the depth that lines are asked for ahead.
-static constexpr int64_t kStepsAhead = 8;
-// Pieces that columns are cut for, where rows and batches do not make as many.
-static constexpr int64_t kLeastPieces = 8;
 
 namespace {
 
@@ -163,10 +145,9 @@ void transposeLanes(ElementEmitter &e, llvm::MutableArrayRef<Value> v) {
 
 void MatmulSchedule::choose(int64_t vectorBytes) {
   int64_t bytes = memoryBytes(element_);
-  bool wide = vectorBytes >= 64;
   t_.lanes = std::min(kLanes, vectorBytes / std::max<int64_t>(bytes, 4));
   // Blocks of equal height, so that the last one is no sliver.
-  int64_t mostRows = wide ? kWideRows : kNarrowRows, sums = wide ? kWideSums : kNarrowSums;
+  int64_t mostRows = kTileRows.of(vectorBytes), sums = kTileSums.of(vectorBytes);
   t_.rowBlocks = llvm::divideCeil(std::max<int64_t>(m_, 1), mostRows);
   t_.rows = piecesAreRows_ ? std::clamp<int64_t>(m_, 1, mostRows)
                            : llvm::divideCeil(std::max<int64_t>(m_, 1), t_.rowBlocks);
@@ -361,7 +342,7 @@ void MatmulSchedule::tile(int64_t rows, int64_t vectors, int64_t last, const Ind
     Index at = space.add(firstDepth_, depth);
     // Lines that lie apart from those of the step before, so that no machine's prefetcher foresees
     // them.
-    Index later = space.add(at, kStepsAhead);
+    Index later = space.add(at, kMatmulAhead);
     if (transposeLeft_)
       prefetch(left_, positionIn(left_, true, first, later));
     for (int64_t v = 0; v < vectors && !t_.packsRight; ++v)

@@ -13,8 +13,6 @@ struct MatmulParts {
   int64_t count, depth;
 };
 MatmulParts matmulParts(int64_t k);
-// Parts that are added up one by one. Of more, what is lost is added up beside them.
-inline constexpr int64_t kPlainParts = 64;
 
 // w[r][c] = v[c][r], of as many vectors as they have lanes, a power of two.
 void transposeLanes(ElementEmitter &e, llvm::MutableArrayRef<mlir::Value> v);

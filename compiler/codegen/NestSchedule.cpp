@@ -7,6 +7,7 @@
 // reduced dims add up such rows.
 #include "compiler/codegen/Schedule.h"
 
+#include "compiler/codegen/Limits.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace weft::compiler {
@@ -15,13 +16,6 @@ namespace arith = mlir::arith;
 namespace linalg = mlir::linalg;
 using mlir::Operation;
 using mlir::Value;
-
-// Vectors of kept elements whose sums stay in registers; one piece of the kernel.
-static constexpr int64_t kColumnVectors = 4;
-
-// Reduced positions up to which they are no loop, and ops of the code that this makes of them.
-static constexpr int64_t kWindow = 9;
-static constexpr int64_t kWindowOps = 96;
 
 namespace {
 
@@ -71,7 +65,7 @@ struct NestSchedule {
       if (atom != lanes)
         others.push_back(atom);
     llvm::ArrayRef<int32_t> reduced = kernel.domain.inner();
-    int64_t vectors = kernel.choices.number("vectors", kColumnVectors, {1, 2, 4, 8}),
+    int64_t vectors = kernel.choices.number("vectors", kNestVectors, {1, 2, 4, 8}),
             n = kernel.domain.atoms()[lanes], width = vectors * kLanes,
             blocks = llvm::divideCeil(n, width), rows = kernel.domain.positions(reduced);
     kernel.info.count = kernel.domain.positions(others) * blocks;

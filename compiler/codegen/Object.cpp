@@ -4,6 +4,7 @@
 
 #include <mutex>
 
+#include "compiler/codegen/Limits.h"
 #include "compiler/codegen/LlvmPasses.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/MC/MCSubtargetInfo.h"
@@ -119,14 +120,11 @@ public:
   void giveBack(const TargetInfo &target, std::unique_ptr<llvm::TargetMachine> machine) {
     std::lock_guard<std::mutex> lock(mutex_);
     idle_.emplace_back(target.key(), std::move(machine));
-    if (idle_.size() > kMostIdle)
+    if (idle_.size() > kMostIdleMachines)
       idle_.erase(idle_.begin());
   }
 
 private:
-  // As many as threads compile at a time on a large machine; each takes some 100 kB.
-  static constexpr size_t kMostIdle = 64;
-
   std::mutex mutex_;
   std::vector<std::pair<std::string, std::unique_ptr<llvm::TargetMachine>>>
       idle_; // the least recently used first

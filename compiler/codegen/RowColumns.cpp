@@ -2,6 +2,7 @@
 // rows, row by row. Rows are read in the order in which they lie, so that memory is a few streams;
 // their sums are in memory, in a near cache. Either adds up the rows of a chunk in the order of
 // KernelFunction::reduceSteps, so that fusing does not change a bit; `finish` adds up the chunks.
+#include "compiler/codegen/Limits.h"
 #include "compiler/codegen/RowSchedule.h"
 
 #include <bit>
@@ -16,18 +17,6 @@ using mlir::Operation;
 using mlir::Value;
 using Role = FusionDomain::Role;
 
-// Vectors of columns whose sums over some rows stay in registers, and the rows: few enough streams
-// for a machine's prefetchers, enough that sums are seldom loaded and stored.
-static constexpr int64_t kColumnVectors = 4, kAddedRows = 8;
-// Ops of the code for them: beyond it the loop leaves the cache of decoded ops.
-static constexpr int64_t kAddedOps = 256;
-// Vectors of a row up to which all their sums stay in registers.
-static constexpr int64_t kFewVectors = 4;
-// Columns of a piece of a reduction over rows, at most: their sums stay in a near cache, while each
-// row is read for some pages. (512 x 16384, 8192 x 8192 on one thread of Zen 4, GB/s: 2,048 columns
-// 27 and 20, 4,096 30 and 21, 8,192 40 and 24, the bytes alone 45 and 30; 64 columns at a time down
-// all rows, 15 and 11.) Less where there would be fewer pieces than threads like, but pages.
-static constexpr int64_t kColumnBlock = 8192, kLeastColumnBlock = 1024, kLeastPieces = 8;
 static constexpr int64_t kColumnUnit = kColumnVectors * kLanes;
 
 // emit(op, reduction, position) for all vectors of the Col reductions' accumulators.

@@ -1,5 +1,6 @@
 // What each sweep over a row does, and which memory the sweeps share: scratch for a row's expensive
 // values, partial results.
+#include "compiler/codegen/Limits.h"
 #include "compiler/codegen/RowSchedule.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -10,9 +11,6 @@ using mlir::Operation;
 using mlir::Value;
 using Role = FusionDomain::Role;
 using Shape = FusionDomain::Shape;
-
-// Rows of scratch beyond this do not stay in the L2 cache; then computing twice is no worse.
-static constexpr int64_t kLargestScratchRow = 256 << 10;
 
 // What each sweep does.
 void RowSchedule::plan() {
@@ -94,7 +92,7 @@ void RowSchedule::planScratch() {
       auto [first, isNew] = neededFirst.try_emplace(value, l);
       if (!isNew && first->second < l && domain.role(value) == Role::Full && waits(op)) {
         int64_t bytes = rowBytes * memoryBytes(elementOf(value));
-        if (bytes <= kLargestScratchRow) {
+        if (bytes <= kMostScratchRow) {
           if (!kept.count(value)) {
             kept[value] = {kernel.claimScratch(scratchRows * bytes), first->second};
             sweeps[first->second].keep.push_back(value);

@@ -5,15 +5,12 @@
 // each page and each row's first sweep. So a later sweep asks for inputs of rows to come, and the
 // sweep before the one that stores asks for the lines of the output, which must be read before they
 // can be written in part.
+#include "compiler/codegen/Limits.h"
 #include "compiler/codegen/RowSchedule.h"
 
 namespace weft::compiler {
 
 using mlir::Value;
-
-// Of all inputs and outputs of a row; with two rows of that many, what is asked for would leave the
-// L1 cache before it is used.
-static constexpr int64_t kLargestRowBytes = 16 << 10;
 
 void RowSchedule::planPrefetch() {
   int64_t rows = domain.rows(), n = domain.rowSize(), bytes = 0, widest = 0;
@@ -39,7 +36,7 @@ void RowSchedule::planPrefetch() {
   for (auto [i, output] : llvm::enumerate(kernel.outputs))
     if (isRow(output) && level(output) > 0)
       add(output, i, level(output) - 1, true);
-  if (bytes > kLargestRowBytes)
+  if (bytes > kMostAheadRowBytes)
     ahead.clear();
   if (ahead.empty())
     return;

@@ -8,6 +8,7 @@
 // chunk by chunk into partial results, which `finish` adds in order.
 #include "compiler/codegen/RowSchedule.h"
 
+#include "compiler/codegen/Limits.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -20,17 +21,6 @@ using mlir::Operation;
 using mlir::Value;
 using Role = FusionDomain::Role;
 using Shape = FusionDomain::Shape;
-
-// Vectors of a group where a sweep does maxima only. IEEE's maximum takes six instructions in a
-// chain, some 15 cycles.
-static constexpr int64_t kExactVectors = 4;
-// Elements of a piece of an elementwise kernel whose rows are at least twice as long.
-static constexpr int64_t kRowBlock = 4096;
-
-// Vectors of columns whose parts are added up together: as many loads from a far cache on their way
-// at once, and all in registers: totals of float32 are of 64 bits, and vectors of 32 bytes are two
-// of 16 registers a vector of lanes.
-static constexpr int64_t kFinishVectors = 4, kNarrowFinishVectors = 2;
 
 // Whether a reduction gives the same bits in any order.
 static bool isExact(Operation *op) {
@@ -548,7 +538,7 @@ mlir::LogicalResult RowSchedule::emitFinish() {
     finishParts(f);
   if (hasColumns) {
     // Vectors of the sums of a chunk lie together, those of the next one far away.
-    f.run(n, kernel.vectorBytes >= 64 ? kFinishVectors : kNarrowFinishVectors, Index::of(0), {},
+    f.run(n, kFinishVectors.of(kernel.vectorBytes), Index::of(0), {},
           [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
             llvm::SmallVector<llvm::SmallVector<Index>> atoms;
             for (const KernelFunction::Unit &unit : units)

@@ -1,4 +1,5 @@
 // Bodies of elementwise kernels with transposed inputs: tiles that are transposed in registers.
+#include "compiler/codegen/Limits.h"
 #include "compiler/codegen/RowSchedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -13,19 +14,6 @@ using Shape = FusionDomain::Shape;
 
 // Rows and columns of a tile.
 static constexpr int64_t kTile = kLanes;
-// Tiles side by side and one above the other that are done together: with a single tile, each line
-// of a page is read or written alone, and no hardware prefetcher sees a stream.
-static constexpr int64_t kBlockTiles = 4;
-// Lines that are a multiple of so many bytes apart share one or two sets of the L1 cache (64 sets
-// of lines of 64 bytes): those of a tile that is to come would drive out each other there, and are
-// asked for into the L2 cache.
-static constexpr int64_t kCrowdedStride = 2048;
-// Ops of a fusion up to which the rows of a tile are emitted one by one, each from the register
-// that it is in; others loop over a scratch tile, or their code would grow sixteenfold.
-static constexpr size_t kUnrolledOps = 4;
-// With at most so many columns (an image's channels), kTile rows are packed into whole vectors, one
-// a column. Stored one by one, rows of so few lanes would be masked.
-static constexpr int64_t kPackedColumns = 4;
 
 // First in blocks of 4 x 4, each in 128 bits of a register where elements have 32: there x86
 // interleaves two registers in one instruction. Then pairs of registers exchange blocks.

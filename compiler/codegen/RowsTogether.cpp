@@ -5,6 +5,7 @@
 // cache comes from the L2 each time, so that half of what is on its way to the core is no part of
 // the matrix, and memory stands idle. Rows together load the vector once for all of them. The
 // operations on an element, and their order, are those of a row by itself, and so are the bits.
+#include "compiler/codegen/Limits.h"
 #include "compiler/codegen/RowSchedule.h"
 
 namespace weft::compiler {
@@ -14,22 +15,6 @@ using mlir::Operation;
 using mlir::Value;
 using Role = FusionDomain::Role;
 using Shape = FusionDomain::Shape;
-
-// Accumulators of rows together: with them, a vector that is shared and one of its own, all are in
-// registers. A vector of lanes takes one of 32 on machines whose vectors have 64 bytes, and two of
-// 16 on others.
-static constexpr int64_t kWideAccumulators = 8, kNarrowAccumulators = 4;
-// Bytes that rows share from which on they go together: half of an L1 cache. Below it they stay
-// there, and a row after the other is one stream through memory, which a machine's prefetchers
-// follow best. (Zen 4, one thread, GB/s, rows of 1,024 / 4,096 / 8,192 floats: one row 39 / 24 /
-// 18, four rows 25 / 23 / 25, the bytes alone 41 / 32 / 30.)
-static constexpr int64_t kSharedBytes = 16 << 10;
-// Ops of the code for a vector of all the rows: beyond it the loop leaves the cache of decoded ops.
-static constexpr int64_t kTogetherOps = 128;
-// And beyond that no schedule may go: compile time would grow without an end.
-static constexpr int64_t kMostTogetherOps = 512;
-// Pieces that threads are to have, where there are so many rows.
-static constexpr int64_t kLeastPieces = 8;
 
 // How many rows a sweep may do together; empty where a row is more than one sweep with sums, or
 // leaves more than its sums.
@@ -63,7 +48,7 @@ int64_t RowSchedule::rowsTogether() const {
   }
   if (shared <= kSharedBytes)
     return 1;
-  int64_t accumulators = kernel.vectorBytes >= 64 ? kWideAccumulators : kNarrowAccumulators,
+  int64_t accumulators = kTogetherSums.of(kernel.vectorBytes),
           reductions = sweeps[0].reductions.size(), ops = kernel.ops.size();
   int64_t count = std::min(accumulators / (kSlots * reductions), kTogetherOps / ops);
   // All of them stand at one place of the dims further out.

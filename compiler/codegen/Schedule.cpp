@@ -18,13 +18,13 @@ using mlir::ValueRange;
 
 int64_t KernelBuilder::claimPartials(int64_t bytes) {
   int64_t offset = info.partialsBytes;
-  info.partialsBytes += roundUp(bytes, 64);
+  info.partialsBytes += roundUp(bytes, kLineBytes);
   return offset;
 }
 
 int64_t KernelBuilder::claimScratch(int64_t bytes) {
   int64_t offset = info.threadScratchBytes;
-  info.threadScratchBytes += roundUp(bytes, 64);
+  info.threadScratchBytes += roundUp(bytes, kLineBytes);
   return offset;
 }
 

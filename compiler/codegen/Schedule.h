@@ -6,6 +6,7 @@
 #include "compiler/codegen/Codegen.h"
 #include "compiler/codegen/ElementEmitter.h"
 #include "compiler/codegen/Kernel.h"
+#include "compiler/codegen/Limits.h"
 #include "compiler/codegen/Sizes.h"
 #include "compiler/fusion/FusionDomain.h"
 #include "dialects/weft/ir/Weft.h"
@@ -28,25 +29,7 @@ inline constexpr int64_t kSumBlock = kChain * kSlots * kLanes;
 inline constexpr int64_t kScanBlock = kLanes;
 inline constexpr int64_t kMostChunks =
     64; // of rows, in a reduction over rows; bounds the partial results
-inline constexpr int64_t kPieceElements =
-    1024; // of a piece where the domain is one run; a multiple of every unrolling
 inline constexpr int64_t kLeastChunk = kChain; // rows in a chunk
-// Elements between lanes up to which whole vectors are loaded and shuffled: with 4, four loads and
-// three shuffles, where a gather takes two dozen steps of a machine that has one.
-inline constexpr int64_t kMostStride = 4;
-// Lanes of a period below which vectors run across its end all the same: they would be a quarter
-// full.
-inline constexpr int64_t kLeastPeriod = 5;
-// How far ahead loops ask for what they will read, in bytes of an input: some 1000 cycles, several
-// times the latency of an L3 cache. It is some rows or runs, each of which may lie on a page of its
-// own, where no machine's own prefetcher follows.
-inline constexpr int64_t kAheadBytes = 4096;
-// Work that is worth another thread (mlir_codegen: a fork and join costs under 1 us, and caches
-// must follow).
-inline constexpr double kGrainNanoseconds = 15000;
-// The grain of a kernel with more work than that: shares differ by one grain at most, and a kernel
-// of two and a half of the above would give one of two threads four fifths of it.
-inline constexpr double kFineGrainNanoseconds = 1500;
 
 inline int64_t roundUp(int64_t value, int64_t to) {
   return (value + to - 1) / to * to;
@@ -72,7 +55,7 @@ struct KernelBuilder {
   llvm::SmallSetVector<int64_t, 4> periods;
   // Of the vectors that code for the machine is made of. It decides how much is done together, and
   // no bit.
-  int64_t vectorBytes = 64;
+  int64_t vectorBytes = kWideVectorBytes;
   // Of a sized kernel whose pieces are rows or elements, so that the end of the last range says how
   // many there are: ranges begin at multiples of it.
   int64_t rangeUnit = 1;
@@ -103,9 +86,7 @@ mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef 
 // kind of machine) stay. halfConversions: as of lowerStorageTypes, which comes first.
 mlir::LogicalResult convertToLlvm(mlir::ModuleOp module, llvm::StringRef machineDialect = {},
                                   bool halfConversions = true);
-// Whether a value is cheaper to keep in a near cache than to compute again: from a draw of random
-// numbers on, which costs 12 operations.
-inline constexpr int64_t kKeptCost = 12;
+// Whether a value is cheaper to keep in a near cache than to compute again.
 inline bool isCheaperToKeep(mlir::Operation *op) {
   return mlir::cast<ir::WeftOp>(op).cost() >= kKeptCost;
 }

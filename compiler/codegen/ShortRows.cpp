@@ -5,6 +5,7 @@
 // one of vectors, and all lanes are busy with what follows. Rows that are no longer than a vector,
 // which they would fill in part, are transposed whole: each of their columns is a vector. The
 // operations on an element, and their order, are those of a row by itself, and so are the bits.
+#include "compiler/codegen/Limits.h"
 #include "compiler/codegen/RowSchedule.h"
 
 namespace weft::compiler {
@@ -14,20 +15,6 @@ using mlir::Operation;
 using mlir::Value;
 using Role = FusionDomain::Role;
 using Shape = FusionDomain::Shape;
-
-// Groups of rows below which there is nothing to gain.
-static constexpr int64_t kLeastGroups = 4;
-// Ops of a group's code: each op of the fusion once a column.
-static constexpr int64_t kGroupOps = 512;
-// Reductions of a row from which on folding together pays where rows are longer than a vector. One
-// is hidden behind the next row's reads (measured: a sum of rows of 256, an rms_norm of 128, 5 and
-// 20 percent slower together; layer_norm of 128 a third faster).
-static constexpr size_t kLeastReductions = 2;
-// Of a group's inputs and outputs: with as much that is asked for ahead they are in the L1 cache in
-// every sweep.
-static constexpr int64_t kLargestGroupBytes = 16 << 10;
-// Beyond it no schedule may have groups: their scratch would not stay in an L2 cache.
-static constexpr int64_t kMostGroupBytes = 128 << 10;
 
 bool RowSchedule::canGroup() const {
   if (domain.shape() != Shape::Rows || kernel.sizes || random || domain.outer().empty())
@@ -50,7 +37,7 @@ bool RowSchedule::paysToGroupRows() const {
   size_t reductions = 0;
   for (const Sweep &sweep : sweeps)
     reductions += sweep.reductions.size();
-  return hasManyGroups() && reductions >= kLeastReductions && groupBytes() <= kLargestGroupBytes;
+  return hasManyGroups() && reductions >= kLeastReductions && groupBytes() <= kPreferredGroupBytes;
 }
 
 // Of the inputs and outputs of kLanes rows.

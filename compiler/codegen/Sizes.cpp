@@ -1,6 +1,6 @@
 #include "compiler/codegen/Sizes.h"
 
-#include "compiler/codegen/AttentionTiles.h"
+#include "compiler/codegen/Limits.h"
 #include "compiler/codegen/Schedule.h"
 #include "compiler/fusion/FusionDomain.h"
 #include "dialects/weft/ir/Attention.h"

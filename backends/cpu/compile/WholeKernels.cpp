@@ -1,6 +1,6 @@
 #include "backends/cpu/compile/WholeKernels.h"
 
-#include "compiler/codegen/AttentionLimits.h"
+#include "compiler/codegen/Limits.h"
 #include "dialects/weft/ir/Attention.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
