@@ -9,22 +9,13 @@
 #include <unordered_map>
 
 #include "compiler/plan/KernelStructure.h"
+#include "compiler/schedule/Limits.h"
 #include "compiler/schedule/TimedKernel.h"
 #include "dialects/weft/ir/SizeNames.h"
 
 namespace weft::compiler {
 namespace {
 
-// Of a kernel's memory: more would leave no room for a second one.
-constexpr int64_t kMostBytes = int64_t(1) << 30;
-// What a candidate must be faster by: below it, the times of one kernel differ from run to run.
-constexpr double kGain = 0.97;
-// Rounds by turns, and the nanoseconds of each: a candidate that is slower in the first rounds is
-// given up after them.
-constexpr int kRounds = 6, kFirstRounds = 2;
-constexpr double kRoundNanoseconds = 2e6;
-// A candidate that is slower by this after the first rounds does not get better.
-constexpr double kHopeless = 1.1;
 // One thread does not see it.
 constexpr const char *kGrain = "grain";
 
@@ -39,7 +30,7 @@ bool canBeMeasured(ir::FusionOp fusion) {
   };
   return llvm::none_of(fusion->getOperandTypes(), varies) &&
          llvm::none_of(fusion->getResultTypes(), varies) &&
-         KernelMemory::bytesOf(fusion) <= kMostBytes;
+         KernelMemory::bytesOf(fusion) <= kMostTunedBytes;
 }
 
 double workOf(ir::FusionOp fusion) {
@@ -71,12 +62,12 @@ std::vector<EqualFusions> kernelsByWork(mlir::ModuleOp module) {
 std::pair<double, double> KernelTuner::compare(TimedKernel &a, TimedKernel &b,
                                                KernelMemory &memory) {
   double best[2] = {0, 0};
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kTuneRounds; ++round) {
     for (auto [i, kernel] : {std::pair(0, &a), std::pair(1, &b)}) {
-      double took = kernel->time(memory, kRoundNanoseconds);
+      double took = kernel->time(memory, kTuneRoundNanoseconds);
       best[i] = round == 0 ? took : std::min(best[i], took);
     }
-    if (round + 1 == kFirstRounds && best[1] > kHopeless * best[0])
+    if (round + 1 == kFirstTuneRounds && best[1] > kHopeless * best[0])
       break;
   }
   return {best[0], best[1]};
@@ -125,7 +116,7 @@ absl::StatusOr<TunedKernel> KernelTuner::tune(ir::FusionOp fusion) {
         return fail("the kernel gives other bits with ", "");
       auto [old, now] = compare(best.kernel, *candidate, memory);
       tuned.before = tuned.before == 0 ? old : tuned.before;
-      if (now >= kGain * old)
+      if (now >= kTuneGain * old)
         continue;
       tuned.after = now;
       best = {std::move(pins), *std::move(candidate)};

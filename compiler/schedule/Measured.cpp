@@ -11,6 +11,7 @@
 #include "compiler/codegen/Choices.h"
 #include "compiler/plan/KernelStructure.h"
 #include "compiler/schedule/KernelTuner.h"
+#include "compiler/schedule/Limits.h"
 #include "compiler/schedule/Pins.h"
 #include "runtime/core/caches.h"
 #include "llvm/ADT/StringExtras.h"
@@ -24,10 +25,7 @@
 namespace weft::compiler {
 namespace {
 
-// Some 100 bytes each: the kernels of a hundred large networks. Of a file with more lines the last
-// ones count.
-constexpr size_t kMostKernels = 20000;
-constexpr size_t kHashDigits = 32;
+constexpr size_t kHashDigits = 32; // of 128 bits
 
 // Seconds that this process has measured for, over all targets; threads measure one at a time.
 std::mutex measuring;
@@ -70,7 +68,7 @@ MeasuredSchedules &MeasuredSchedules::of(const std::string &folder, const Target
 }
 
 runtime::CacheUse MeasuredSchedules::use() {
-  runtime::CacheUse use{0, 0, kMostKernels, -1};
+  runtime::CacheUse use{0, 0, kMostMeasuredKernels, -1};
   std::lock_guard lock(all().mutex);
   for (const auto &[file, one] : all().byFile) {
     std::lock_guard inner(one->mutex_);
@@ -93,7 +91,7 @@ void MeasuredSchedules::read() {
     return; // nothing was measured yet
   llvm::SmallVector<llvm::StringRef> lines;
   (*buffer)->getBuffer().split(lines, '\n', -1, /*KeepEmpty=*/false);
-  for (llvm::StringRef line : llvm::ArrayRef(lines).take_back(kMostKernels)) {
+  for (llvm::StringRef line : llvm::ArrayRef(lines).take_back(kMostMeasuredKernels)) {
     auto [hash, rest] = line.split(' ');
     size_t choices = rest.find(": {");
     // Half a line of a process that died, or no line of ours.
@@ -162,7 +160,7 @@ void MeasuredSchedules::apply(mlir::ModuleOp module, double seconds,
       if (tuned->isWhole) {
         lines += hash + " " + kernelText(first) + ": " + choices + "\n";
         std::lock_guard lock(mutex_);
-        if (choices_.size() < kMostKernels)
+        if (choices_.size() < kMostMeasuredKernels)
           choices_.emplace(hash, choices);
       }
     } else if (!isKnown) {

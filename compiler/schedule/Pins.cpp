@@ -3,6 +3,7 @@
 #include "compiler/codegen/Choices.h"
 #include "compiler/pipeline/PassHooks.h"
 #include "compiler/plan/KernelStructure.h"
+#include "compiler/schedule/Limits.h"
 #include "compiler/schedule/Passes.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Diagnostics.h"
@@ -42,17 +43,16 @@ public:
     }
     llvm::SmallVector<bool> matched(pins_.size());
     getOperation().walk([&](ir::FusionOp fusion) { pinChoices(fusion, pins_, &matched); });
-    constexpr int64_t kMostNamed = 3;
     std::string names;
     int64_t unmatched = 0;
     for (auto [pin, has] : llvm::zip(pins_, matched))
-      if (!has && unmatched++ < kMostNamed)
+      if (!has && unmatched++ < kMostNamedPins)
         names += (names.empty() ? "'" : ", '") + pin.kernels + "'";
     if (unmatched)
       mlir::emitRemark(getOperation().getLoc())
           << "pin-without-kernel: " << unmatched << " of " << pins_.size()
           << " pins match no kernel of this program: " << names
-          << (unmatched > kMostNamed ? ", ..." : "");
+          << (unmatched > kMostNamedPins ? ", ..." : "");
   }
 
 private:

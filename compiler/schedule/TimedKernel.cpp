@@ -10,11 +10,12 @@
 #include "dialects/plan/ir/Plan.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "runtime/core/alignment.h"
 
 namespace weft::compiler {
 namespace {
 
-constexpr size_t kAlignment = 64;
+constexpr size_t kAlignment = runtime::kBufferAlignment;
 
 char *aligned(std::vector<char> &bytes) {
   auto address = reinterpret_cast<uintptr_t>(bytes.data());
