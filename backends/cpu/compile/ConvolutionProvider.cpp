@@ -1,5 +1,6 @@
 #include "backends/cpu/compile/ConvolutionProvider.h"
 
+#include "backends/cpu/compile/Limits.h"
 #include "backends/cpu/compile/SizeRange.h"
 #include "dialects/weft/ir/Broadcasts.h"
 #include "dialects/weft/ir/SizeNames.h"
@@ -16,10 +17,6 @@ using compiler::Claim;
 using compiler::ClaimAnswer;
 using compiler::ClaimRefusal;
 using compiler::NotMine;
-
-// Multiplications below which our own kernels are as fast: a call takes some microseconds for its
-// reorders, whatever it computes.
-constexpr int64_t kMinMultiplications = 32 * 1024;
 
 mlir::RankedTensorType typeOf(mlir::Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType());
@@ -114,7 +111,7 @@ private:
     if (result.getNumElements() == 0 || weight.getNumElements() == 0)
       return ClaimRefusal{"empty", "there is nothing to multiply"};
     int64_t depth = weight.getNumElements() / weight.getDimSize(0);
-    if (result.getNumElements() < (kMinMultiplications + depth - 1) / depth)
+    if (result.getNumElements() < (kMinConvolutionMultiplications + depth - 1) / depth)
       return ClaimRefusal{"too-small",
                           "a call of the library takes longer than a convolution of this size"};
     for (int i = 0; i < 2; ++i)
@@ -125,7 +122,7 @@ private:
     if (ir::Dim batch = ir::dimsOf(result)[0]; !batch.isStatic()) {
       int64_t ofImage = result.getNumElements() / batch.size,
               smallest = ir::smallestSize(conv, batch);
-      if (smallest < 0 || ofImage * smallest < (kMinMultiplications + depth - 1) / depth)
+      if (smallest < 0 || ofImage * smallest < (kMinConvolutionMultiplications + depth - 1) / depth)
         return compiler::SometimesMine{kSometimesTooSmall};
     }
     Claim claim;

@@ -1,5 +1,6 @@
 #include "backends/cpu/compile/MatmulProvider.h"
 
+#include "backends/cpu/compile/Limits.h"
 #include "backends/cpu/compile/SizeRange.h"
 #include "backends/cpu/device/matmul_packing.h"
 #include "dialects/weft/ir/SizeNames.h"
@@ -15,17 +16,6 @@ using compiler::Claim;
 using compiler::ClaimAnswer;
 using compiler::ClaimRefusal;
 using compiler::NotMine;
-
-// Multiplications below which our own kernel is as fast: a call of oneDNN takes about half a
-// microsecond whatever it computes (16^3: 0.49 us), and a program without library calls runs on its
-// caller's thread.
-constexpr int64_t kMinMultiplications = 16 * 16 * 16;
-
-// Rows of a piece of a product, so that an element's sum does not change: without AVX-512 oneDNN
-// adds up otherwise at the edge of a tile (SomeRowsHaveTheBitsOfAll, matmul_entry_test.cpp).
-constexpr int64_t kRowsOfPieces = 64;
-// And of many terms and few columns, whatever the rows.
-constexpr int64_t kManyTerms = 1024, kFewColumns = 128;
 
 mlir::RankedTensorType typeOf(mlir::Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType());
@@ -44,15 +34,9 @@ bool keepsContiguousDim(llvm::ArrayRef<int64_t> permutation, llvm::ArrayRef<int6
   return false;
 }
 
-// Elements of a product up to which a term is added by the call. A kernel for the sum reads both
-// again, from the cache; what it costs beyond that, a launch, is more than that up to here (5 us of
-// 15 for 16 x 512). Kernels that read larger sums take the term in as they go.
-constexpr int64_t kMaxTermElements = 16 * 1024;
-
 // Whether the value has memory whoever reads it: an argument, what a library writes, or a part of
 // such in which bytes are in a row. Others may be computed by the kernel that reads them.
 bool liesInMemory(mlir::Value value) {
-  constexpr int kMaxAliases = 4; // slices and reshapes on the way
   for (int i = 0; i < kMaxAliases; ++i) {
     mlir::Operation *op = value.getDefiningOp();
     if (!op || mlir::isa<ir::ProviderCallOp>(op))
@@ -125,12 +109,12 @@ public:
         matmul.getTransposeLhs() ? lhsType.getShape().end()[-2] : lhsType.getShape().back();
     if (resultType.getNumElements() == 0 || depth == 0)
       return ClaimRefusal{"empty", "there is nothing to multiply"};
-    if (resultType.getNumElements() < (kMinMultiplications + depth - 1) / depth)
+    if (resultType.getNumElements() < (kMinMatmulMultiplications + depth - 1) / depth)
       return ClaimRefusal{"too-small",
                           "a call of the library takes longer than a product of this size"};
     // The library at every size or at none: which of the two it is decides the bits of the result.
     if (ir::hasNamedDims(resultType) || ir::hasNamedDims(lhsType))
-      if (smallestProduct(matmul) < kMinMultiplications)
+      if (smallestProduct(matmul) < kMinMatmulMultiplications)
         return compiler::SometimesMine{kSometimesTooSmall};
 
     Claim claim;

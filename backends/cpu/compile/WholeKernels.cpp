@@ -1,5 +1,6 @@
 #include "backends/cpu/compile/WholeKernels.h"
 
+#include "backends/cpu/compile/Limits.h"
 #include "compiler/codegen/Limits.h"
 #include "dialects/weft/ir/Attention.h"
 #include "dialects/weft/ir/SizeNames.h"
@@ -12,15 +13,6 @@ using compiler::KernelAnswer;
 using compiler::NotMine;
 using compiler::OwnKernel;
 using compiler::SometimesMine;
-
-// Queries below which products and a softmax are faster: lanes of the kernel are queries, and most
-// would have none. (12 matrices, 1024 keys, 64 features, two threads of Zen 4, ms: products 0.15
-// for 1 query, 0.43 for 4, 0.62 for 15; the kernel 0.63 for 16.)
-static constexpr int64_t kLeastQueries = 16;
-// Features beyond which the blocks that the kernel keeps (64 queries, some three of them) leave the
-// caches near a core. (12 x 512 x 512 scores: with 256 features the kernel takes 0.75 times as long
-// as products with 257, its derivative as long.)
-static constexpr int64_t kMostFeatures = 256;
 
 KernelAnswer kernelFor(mlir::Operation *op) {
   if (!ir::isAttention(op))
