@@ -2,6 +2,7 @@
 // without elements.
 #include "backends/cuda/compile/KernelPlan.h"
 
+#include "backends/cuda/compile/Limits.h"
 #include "dialects/weft/ir/LowerToLinalg.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -10,10 +11,6 @@ namespace weft::backends::cuda {
 namespace arith = mlir::arith;
 using mlir::Operation;
 using mlir::Value;
-
-static constexpr int64_t kThreads = 128;
-// Threads that a scatter should have; each takes a range of the targets.
-static constexpr int64_t kScatterThreads = 1 << 17;
 
 static int64_t product(llvm::ArrayRef<int64_t> sizes) {
   int64_t n = 1;
@@ -45,7 +42,7 @@ mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
   int64_t perRange = ceilDivide(std::max<int64_t>(size, 1), ranges);
   ranges = ceilDivide(std::max<int64_t>(size, 1), perRange);
   int64_t count = product(to) == 0 ? 0 : places * ranges;
-  geometry = gridOf(count, kThreads);
+  geometry = gridOf(count, kLoopThreads);
   if (count == 0)
     geometry.blocks = 0;
 
@@ -152,7 +149,7 @@ mlir::LogicalResult scheduleScan(KernelPlan &plan, Geometry &geometry) {
   llvm::ArrayRef<int64_t> shape = plan.shapeOf(op->getResult(0));
   int64_t size = shape[dim], trail = product(shape.drop_front(dim + 1)),
           count = size == 0 ? 0 : product(shape.take_front(dim)) * trail;
-  geometry = gridOf(count, kThreads);
+  geometry = gridOf(count, kLoopThreads);
   if (count == 0)
     geometry.blocks = 0;
   GpuFunction f(kernel, kernel.info.symbol, geometry, 1);
@@ -184,11 +181,12 @@ mlir::LogicalResult scheduleMatmul(KernelPlan &plan, Geometry &geometry) {
   int64_t k = loops.pop_back_val();
   // Roles say nothing of such a kernel: the width is the result's.
   int64_t width =
-      std::min<int64_t>(4, 16 / compiler::memoryBytes(plan.elementOf(op->getResult(0))));
+      std::min(kMostProductWidth,
+               kAccessBytes / compiler::memoryBytes(plan.elementOf(op->getResult(0))));
   while (loops.back() % width)
     width /= 2;
   int64_t count = product(loops) / width;
-  geometry = gridOf(count, kThreads);
+  geometry = gridOf(count, kLoopThreads);
   if (count == 0)
     geometry.blocks = 0;
   GpuFunction f(kernel, kernel.info.symbol, geometry, width);
@@ -218,7 +216,7 @@ mlir::LogicalResult scheduleEmpty(KernelPlan &plan, Geometry &geometry) {
   int64_t most = 0;
   for (Value output : kernel.outputs)
     most = std::max(most, product(plan.shapeOf(output)));
-  geometry = gridOf(most, kThreads);
+  geometry = gridOf(most, kLoopThreads);
   if (most == 0)
     geometry.blocks = 0;
   GpuFunction f(kernel, kernel.info.symbol, geometry, 1);

@@ -1,6 +1,7 @@
 // Reductions over the rows alone: a vector of columns a thread, a chunk of rows a block.
 #include "backends/cuda/compile/KernelPlan.h"
 
+#include "backends/cuda/compile/Limits.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace weft::backends::cuda {
@@ -9,24 +10,19 @@ namespace arith = mlir::arith;
 using mlir::Operation;
 using mlir::Value;
 
-static constexpr int64_t kThreads = 128;
-// Blocks that fill the largest GPU some times over.
-static constexpr int64_t kMostBlocks = 512;
-// A chunk of fewer rows is not worth its partial result.
-static constexpr int64_t kLeastRows = 16;
-
 mlir::LogicalResult scheduleColumns(KernelPlan &plan, Geometry &geometry) {
   int64_t rows = plan.domain.rows(), n = plan.domain.rowSize(), width = plan.widthOf(n),
           vectors = n / width;
-  Geometry across = gridOf(vectors, kThreads);
+  Geometry across = gridOf(vectors, kLoopThreads);
   int64_t chunks =
-      std::clamp<int64_t>(kMostBlocks / across.blocks, 1, ceilDivide(rows, kLeastRows));
+      std::clamp<int64_t>(kMostColumnBlocks / across.blocks, 1, ceilDivide(rows, kLeastChunkRows));
   int64_t chunkRows = ceilDivide(rows, chunks);
   chunks = ceilDivide(rows, chunkRows);
   geometry = {across.blocks * chunks, across.threads};
   const Sweep &sweep = plan.sweeps[0];
   for (Operation *op : sweep.columns)
-    plan.addPartial(op, plan.elementOf(op->getResult(0)), chunks, compiler::roundUp(n, 16));
+    plan.addPartial(op, plan.elementOf(op->getResult(0)), chunks,
+                    compiler::roundUp(n, kPartialUnit));
 
   GpuFunction f(plan.kernel, plan.kernel.info.symbol, geometry, width);
   compiler::IndexSpace &space = f.e.space;

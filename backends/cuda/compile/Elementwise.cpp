@@ -1,10 +1,9 @@
 // Elementwise kernels: one vector a thread, neighbours in neighbouring threads. What does not fill
 // a vector is the last thread's.
 #include "backends/cuda/compile/KernelPlan.h"
+#include "backends/cuda/compile/Limits.h"
 
 namespace weft::backends::cuda {
-
-static constexpr int64_t kThreads = 256;
 
 mlir::LogicalResult scheduleElementwise(KernelPlan &plan, Geometry &geometry) {
   const FusionDomain &domain = plan.domain;
@@ -14,7 +13,7 @@ mlir::LogicalResult scheduleElementwise(KernelPlan &plan, Geometry &geometry) {
   bool oneRun = domain.outer().empty();
   int64_t width = oneRun && n >= plan.widest() ? plan.widest() : plan.widthOf(rowSize);
   int64_t whole = n / width, tail = n % width, units = whole + (tail > 0);
-  geometry = gridOf(units, kThreads);
+  geometry = gridOf(units, kSharingThreads);
   GpuFunction f(plan.kernel, plan.kernel.info.symbol, geometry, width);
   compiler::IndexSpace &space = f.e.space;
   auto emit = [&](const Index &linear) {

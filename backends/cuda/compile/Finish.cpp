@@ -3,6 +3,7 @@
 // scalars.
 #include "backends/cuda/compile/KernelPlan.h"
 
+#include "backends/cuda/compile/Limits.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace weft::backends::cuda {
@@ -12,15 +13,14 @@ using mlir::Operation;
 using mlir::Value;
 using Role = FusionDomain::Role;
 
-static constexpr int64_t kThreads = 128;
-
 static void finishScalars(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64_t> outputs) {
   auto fold = [&](Operation *op, const KernelPlan::Partial &partial) {
     auto reduction = plan.kernel.generic(op);
-    int64_t rounds = ceilDivide(partial.count, kThreads);
+    int64_t rounds = ceilDivide(partial.count, kLoopThreads);
     Value buffer = plan.buffer(f, partial);
     auto add = [&](Index round, GpuFunction::State &inside) {
-      Value step = f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(kThreads));
+      Value step =
+          f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(kLoopThreads));
       Value number = f.e.make<arith::AddIOp>(step, f.thread),
             guard = f.lessThan(number, partial.count);
       number = f.e.make<arith::MinSIOp>(number, f.e.constantIndex(partial.count - 1));
@@ -29,7 +29,8 @@ static void finishScalars(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64
           f.e.load(buffer, partial.element, f.e.space.scalar(number, partial.count), nullptr));
       inside[0] = f.e.make<arith::SelectOp>(guard, next, inside[0]);
     };
-    return f.foldGroup(reduction, f.reduceSteps(rounds, reduction, 1, false, add), kThreads)[0];
+    return f.foldGroup(reduction, f.reduceSteps(rounds, reduction, 1, false, add),
+                       kLoopThreads)[0];
   };
   for (auto &[op, partial] : plan.partials) {
     if (Role role = plan.domain.role(op->getResult(0)); role == Role::Col || role == Role::Part)
@@ -118,7 +119,7 @@ mlir::LogicalResult scheduleFinish(KernelPlan &plan, Geometry &geometry) {
   if (plan.hasParts) {
     vectors = plan.domain.positions(plan.domain.kept());
   }
-  geometry = {std::max<int64_t>(1, ceilDivide(vectors, kThreads)), kThreads};
+  geometry = {std::max<int64_t>(1, ceilDivide(vectors, kLoopThreads)), kLoopThreads};
   GpuFunction f(kernel, kernel.info.finish, geometry, width);
   // What is read only now must not have been overwritten by the first launch.
   plan.trackReads(f, 0, nullptr);

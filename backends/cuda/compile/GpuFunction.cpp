@@ -1,5 +1,6 @@
 #include "backends/cuda/compile/GpuFunction.h"
 
+#include "backends/cuda/compile/Limits.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -21,9 +22,6 @@ using mlir::ValueRange;
 
 // LLVM's numbers of the address spaces.
 static constexpr int64_t kGlobal = 1, kShared = 3;
-// What the device's allocator and the planner align every buffer to, at least; the widest access of
-// a thread.
-static constexpr int64_t kAlignment = 16;
 
 static mlir::MemRefType bufferType(int64_t count, Type element, int64_t space) {
   mlir::Builder b(element.getContext());
@@ -35,7 +33,7 @@ GpuFunction::GpuFunction(KernelBuilder &kernel, llvm::StringRef name, Geometry g
                          int64_t width)
     : KernelFunction(kernel), geometry(geometry) {
   e.width = width;
-  e.bufferAlignment = kAlignment;
+  e.bufferAlignment = kAccessBytes;
   builder.setInsertionPointToEnd(kernel.module.getBody());
   llvm::SmallVector<Type> types;
   auto add = [&](Value tensor) {
@@ -220,7 +218,7 @@ Value GpuFunction::shared(int64_t count, Type element) {
     builder.setInsertionPointToStart(kernel.module.getBody());
     memref::GlobalOp::create(builder, e.loc, name, builder.getStringAttr("private"), type,
                              builder.getUnitAttr(), /*constant=*/false,
-                             builder.getI64IntegerAttr(kAlignment));
+                             builder.getI64IntegerAttr(kAccessBytes));
   }
   mlir::OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(&function.getBody().front());

@@ -13,8 +13,6 @@ using compiler::FusionDomain;
 using compiler::Index;
 using compiler::KernelBuilder;
 
-inline constexpr int64_t kWarp = 32;
-
 // How a kernel is launched.
 struct Geometry {
   int64_t blocks = 0;

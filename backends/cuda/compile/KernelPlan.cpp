@@ -1,5 +1,7 @@
 #include "backends/cuda/compile/KernelPlan.h"
 
+#include "backends/cuda/compile/Limits.h"
+
 namespace weft::backends::cuda {
 
 using mlir::Operation;
@@ -58,7 +60,7 @@ int64_t KernelPlan::widest() const {
     see(argument);
   for (Value output : kernel.outputs)
     see(output);
-  return std::min<int64_t>(8, 16 / bytes);
+  return std::min(kMostWidth, kAccessBytes / bytes);
 }
 
 int64_t KernelPlan::widthOf(int64_t n) const {

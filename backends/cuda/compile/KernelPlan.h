@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/cuda/compile/GpuFunction.h"
+#include "backends/cuda/compile/Limits.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace weft::backends::cuda {
@@ -43,8 +44,7 @@ public:
     return f.partials(partial.offset, partial.count * partial.stride, partial.element);
   }
 
-  // Elements of a vector of 16 bytes of the widest type in memory; at most 8, so that a thread's
-  // values fit its registers.
+  // Elements of a vector of kAccessBytes of the widest type in memory; at most kMostWidth.
   int64_t widest() const;
   // The most of them that divide a run of n elements.
   int64_t widthOf(int64_t n) const;

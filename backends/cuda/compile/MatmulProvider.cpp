@@ -1,5 +1,6 @@
 #include "backends/cuda/compile/MatmulProvider.h"
 
+#include "backends/cuda/compile/Limits.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/Builders.h"
 
@@ -10,9 +11,6 @@ using compiler::Claim;
 using compiler::ClaimAnswer;
 using compiler::ClaimRefusal;
 using compiler::NotMine;
-
-// Multiplications below which a launch of our own kernel takes no longer than the library's.
-constexpr int64_t kMinMultiplications = 16 * 16 * 16;
 
 class MatmulProvider : public compiler::Provider {
 public:

@@ -6,6 +6,7 @@
 // together.
 #include "backends/cuda/compile/KernelPlan.h"
 
+#include "backends/cuda/compile/Limits.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace weft::backends::cuda {
@@ -13,8 +14,6 @@ namespace weft::backends::cuda {
 namespace arith = mlir::arith;
 using mlir::Operation;
 using mlir::Value;
-
-static constexpr int64_t kThreads = 128;
 
 namespace {
 
@@ -68,7 +67,7 @@ struct NestSchedule {
         others.push_back(atom);
     int64_t n = domain.atoms()[along], width = plan.widthOf(n), vectors = n / width,
             count = product(others) * vectors;
-    geometry = gridOf(count, kThreads);
+    geometry = gridOf(count, kLoopThreads);
     GpuFunction f(plan.kernel, plan.kernel.info.symbol, geometry, width);
     compiler::IndexSpace &space = f.e.space;
     Value number = f.gridThread();
@@ -100,8 +99,8 @@ struct NestSchedule {
         reduced.push_back(atom);
     int64_t width = plan.widthOf(domain.atoms()[layout.back()]), vectors = product(reduced) / width,
             count = domain.rows();
-    constexpr int64_t kGroups = kThreads / kWarp;
-    geometry = {ceilDivide(count, kGroups), kThreads};
+    constexpr int64_t kGroups = kLoopThreads / kWarp;
+    geometry = {ceilDivide(count, kGroups), kLoopThreads};
     GpuFunction f(plan.kernel, plan.kernel.info.symbol, geometry, width);
     compiler::IndexSpace &space = f.e.space;
     auto [warp, lane] = space.divide(f.threadIndex(), kWarp);

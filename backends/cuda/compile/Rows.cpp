@@ -8,6 +8,7 @@
 // rows leave one for each part.
 #include "backends/cuda/compile/KernelPlan.h"
 
+#include "backends/cuda/compile/Limits.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace weft::backends::cuda {
@@ -16,16 +17,6 @@ namespace arith = mlir::arith;
 using mlir::Operation;
 using mlir::Value;
 
-// Vectors of a row that one thread keeps: 16 registers a value of 4 bytes.
-static constexpr int64_t kMostUnits = 4;
-// Threads of a group. More would leave each fewer than 128 registers.
-static constexpr int64_t kMostThreads = 512;
-// Groups of one warp in a block: a multiprocessor holds fewer blocks than warps.
-static constexpr int64_t kWarpsPerBlock = 4;
-// Chunks of rows of a reduction over the rows: about two for each multiprocessor of the largest
-// GPU.
-static constexpr int64_t kMostChunks = 256;
-
 namespace {
 
 struct RowSchedule {
@@ -33,17 +24,17 @@ struct RowSchedule {
       : plan(plan), rows(plan.domain.rows()), n(plan.domain.rowSize()),
         width(plan.widthOf(plan.hasParts ? plan.domain.partRun() : plan.domain.runSize())),
         vectors(n / width) {
-    while (threads < kMostThreads && threads * kMostUnits < vectors)
+    while (threads < kMostRowThreads && threads * kMostUnits < vectors)
       threads *= 2;
     units = ceilDivide(vectors, threads);
     groups = threads == kWarp ? kWarpsPerBlock : 1;
-    chunkRows = plan.hasColumns ? ceilDivide(rows, std::min(rows, kMostChunks)) : 1;
+    chunkRows = plan.hasColumns ? ceilDivide(rows, std::min(rows, kMostRowChunks)) : 1;
     workers = ceilDivide(rows, chunkRows);
     geometry = {ceilDivide(workers, groups), threads * groups};
     for (const Sweep &sweep : plan.sweeps) {
       for (Operation *op : sweep.columns) {
         mlir::Type element = plan.elementOf(op->getResult(0));
-        int64_t stride = compiler::roundUp(n, 16);
+        int64_t stride = compiler::roundUp(n, kPartialUnit);
         plan.addPartial(op, element, workers, stride);
         columns.push_back(op);
         for (KernelPlan::Partial &total : totals[op])

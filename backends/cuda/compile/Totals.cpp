@@ -1,6 +1,7 @@
 // Reductions of everything: each block folds one run of the elements to a partial result.
 #include "backends/cuda/compile/KernelPlan.h"
 
+#include "backends/cuda/compile/Limits.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace weft::backends::cuda {
@@ -9,16 +10,12 @@ namespace arith = mlir::arith;
 using mlir::Operation;
 using mlir::Value;
 
-static constexpr int64_t kThreads = 256;
-static constexpr int64_t kMostBlocks = 1024;
-// Vectors a thread, at least.
-static constexpr int64_t kLeastRounds = 4;
-
 mlir::LogicalResult scheduleTotals(KernelPlan &plan, Geometry &geometry) {
   int64_t n = plan.domain.rowSize(), width = plan.widthOf(n), vectors = n / width;
-  int64_t rounds = std::max(kLeastRounds, ceilDivide(vectors, kThreads * kMostBlocks)),
-          perBlock = rounds * kThreads;
-  geometry = {ceilDivide(vectors, perBlock), kThreads};
+  int64_t rounds = std::max(kLeastTotalRounds,
+                            ceilDivide(vectors, kSharingThreads * kMostTotalBlocks)),
+          perBlock = rounds * kSharingThreads;
+  geometry = {ceilDivide(vectors, perBlock), kSharingThreads};
   const Sweep &sweep = plan.sweeps[0];
   for (Operation *op : sweep.totals)
     plan.addPartial(op, plan.elementOf(op->getResult(0)), geometry.blocks);
@@ -29,7 +26,8 @@ mlir::LogicalResult scheduleTotals(KernelPlan &plan, Geometry &geometry) {
   Value first = f.e.make<arith::AddIOp>(
       f.e.make<arith::MulIOp>(f.block, f.e.constantIndex(perBlock)), f.thread);
   auto step = [&](Index round, GpuFunction::State &inside) {
-    Value step = f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(kThreads));
+    Value step =
+        f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(kSharingThreads));
     Value number = f.e.make<arith::AddIOp>(first, step), guard;
     if (vectors % perBlock) {
       guard = f.lessThan(number, vectors);
@@ -47,8 +45,8 @@ mlir::LogicalResult scheduleTotals(KernelPlan &plan, Geometry &geometry) {
     f.setGuard(nullptr);
     f.when(guard, [&] { plan.store(f, stores); });
   };
-  auto results =
-      f.foldGroup(reductions, f.reduceSteps(rounds, reductions, 1, width > 1, step), kThreads);
+  auto results = f.foldGroup(
+      reductions, f.reduceSteps(rounds, reductions, 1, width > 1, step), kSharingThreads);
   f.when(f.isZero(f.thread), [&] {
     for (auto [op, sum] : llvm::zip(sweep.totals, results))
       f.e.store(plan.buffer(f, plan.partials[op]), sum, f.blockIndex(), nullptr);

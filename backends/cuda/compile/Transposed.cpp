@@ -6,6 +6,7 @@
 // Each row of it in shared memory has one element more, so that a column lies in different banks.
 #include "backends/cuda/compile/KernelPlan.h"
 
+#include "backends/cuda/compile/Limits.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace weft::backends::cuda {
@@ -14,14 +15,8 @@ namespace arith = mlir::arith;
 using mlir::Value;
 using Role = FusionDomain::Role;
 
-static constexpr int64_t kTile = 32;
-static constexpr int64_t kThreads = 256; // kTile by 8: each has four elements of a tile
-static constexpr int64_t kRows = kThreads / kTile;
-// Sides of which a tile would be mostly empty: there, strided reads hit lines that other threads of
-// the block have fetched.
-static constexpr int64_t kLeastSide = 16;
-// Operands that are staged, at most: 8448 bytes each where elements take 8.
-static constexpr size_t kMostStaged = 4;
+// Lines of a tile that the block's threads take at a time: each has some elements of the tile.
+static constexpr int64_t kRows = kSharingThreads / kTile;
 
 namespace {
 
@@ -62,7 +57,7 @@ struct TransposedSchedule {
     int64_t tiles = 1;
     for (int64_t count : counts)
       tiles *= count;
-    geometry = {tiles, kThreads};
+    geometry = {tiles, kSharingThreads};
     GpuFunction f(plan.kernel, plan.kernel.info.symbol, geometry, 1);
     compiler::IndexSpace &space = f.e.space;
     llvm::SmallVector<Index> tile = space.delinearize(f.blockIndex(), counts);
