@@ -191,13 +191,21 @@ namespace {
 void submit_all(std::span<const Tensor> tensors, CutReason reason, Location location, bool wait) {
   std::vector<Var> vars;
   std::vector<Value *> roots;
+  auto ask = [&](Var x) {
+    vars.push_back(std::move(x));
+    roots.push_back(vars.back().value.get());
+  };
   for (const Tensor &tensor : tensors) {
     // A storage that starts from a known value is what later steps find it to be.
     if (!tensor.defined() ||
         (reason == CutReason::kInit && checked(tensor, "tensors")->storage()->start))
       continue;
-    vars.push_back(read(tensor, "tensors"));
-    roots.push_back(vars.back().value.get());
+    ask(read(tensor, "tensors"));
+    // What eval() is asked for stays. A view has no value but its storage's: that one must not be
+    // taken for a temporary of the line, which a later program computes again, and may lose.
+    const Var &held = tensor.impl()->storage()->var;
+    if (wait && held.value->node && held.value.get() != roots.back())
+      ask(held);
   }
   submit(roots, {reason, location});
   if (!wait)

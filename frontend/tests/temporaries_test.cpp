@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <thread>
+#include <vector>
 
 namespace weft {
 namespace {
@@ -38,6 +40,34 @@ TEST(Temporaries, OfWhatEvalGives) {
   EXPECT_EQ(last().outputs, 1);
   EXPECT_EQ(last().temporaries, 1);
   EXPECT_EQ(y.to_vector<float>()[0], 10.f);
+}
+
+// A view has no value but its storage's: eval() keeps that one, also of a tensor without a name.
+TEST(Temporaries, WhatAViewIsOfIsKeptByEval) {
+  Tensor x = numbers(12), matrix = x.reshape({3, 4}).clone().eval(), bad = tensor<int64_t>({40});
+  // The view and its eval() stand in one line, of which the storage would be a temporary.
+  const std::vector<std::function<Tensor()>> views = {
+      [&] { return Tensor((x / 255.0).reshape({3, 4}).eval()); },
+      [&] { return Tensor(exp(matrix).t().eval()); },
+      [&] { return Tensor(matmul(matrix, matrix.t()).t().eval()); },
+      [&] { return Tensor((matrix / 255.0)[1].eval()); },
+      [&] { return Tensor((matrix / 255.0)[1].detach().reshape({2, 2}).eval()); },
+      [&] { return Tensor(arange(12, float32).reshape({3, 4}).eval()); },
+      // clang-format off
+      [&] { Generator g(7); return Tensor(rand({12}, g).reshape({3, 4}).eval()); },
+      [&] { Tensor y = (x + 1.0).reshape({4, 3}); eval({y, y.t()}); return y; },
+      // clang-format on
+  };
+  for (size_t i = 0; i < views.size(); ++i) {
+    SCOPED_TRACE(i);
+    Tensor y = views[i]();
+    EXPECT_THROW(index_select(y, 0, bad).eval(), Error);
+    EXPECT_THROW((y * 2.0 + index_select(y, 0, bad).sum()).eval(), Error);
+    EXPECT_EQ(y.to_vector<float>(), views[i]().to_vector<float>());
+  }
+  Tensor kept = (x * x + 1.0).detach().eval();
+  EXPECT_EQ(last().outputs, 1) << "a view that changes nothing is asked for once";
+  EXPECT_EQ(last().temporaries, 1);
 }
 
 // It is computed again once, and kept from then on.
