@@ -287,7 +287,8 @@ public:
   // values are released: a second backward is an error.
   void backward(const Tensor &gradient = Tensor(), bool retain_graph = false,
                 bool create_graph = false, Location location = Location::current()) const;
-  // The same storage without history.
+  // The same storage without history: what is written to one shows in both, and is part of the
+  // history of the one that it was written to.
   Tensor detach(Location location = Location::current()) const;
   // A new storage with the same value; clone() keeps the history.
   Tensor clone(Location location = Location::current()) const;

@@ -169,6 +169,7 @@ Tensor ShardedLayers::operator()(const Tensor &x, Location location) {
     }
     if (kept) {
       pass.written.push_back(written_since(storages, values));
+      input = input.detach(); // without a history of what the layer wrote into it
       if (i > 0 ? is_floating(input.dtype()) : x.requires_grad())
         input.set_requires_grad();
       pass.inputs.push_back(input);

@@ -20,6 +20,7 @@ struct FunctionTrace : Trace {
   std::vector<bool> written;
   std::unordered_map<GradNode *, size_t> gradients;
   std::vector<Tensor> gradients_before;
+  std::unordered_map<TensorImpl *, std::pair<Tensor, GradEdge>> own_histories; // before
   std::unordered_map<const HostState *, size_t> states;
 
   FunctionTrace(const char *what, Recording &recording) : Trace(what), recording(recording) {
@@ -36,6 +37,7 @@ struct FunctionTrace : Trace {
     UnderLock lock;
     put_back();
     gradients_before.clear();
+    own_histories.clear();
   }
 
   // What another thread records meanwhile is none of the function's: it is computed, and read as
@@ -79,6 +81,12 @@ struct FunctionTrace : Trace {
   void on_write(TensorImpl *storage) override {
     if (std::optional<size_t> touched = touch(storage))
       written[*touched] = true;
+  }
+  void on_own_history(TensorImpl *detached) override {
+    if (detached->born >= first_storage || own_histories.count(detached))
+      return;
+    detached->refs.fetch_add(1, std::memory_order_relaxed);
+    own_histories.emplace(detached, std::pair(Tensor(detached), detached->view->own));
   }
   void on_grad(GradNode *leaf) override {
     if (leaf->number >= first_gradient) {
@@ -131,6 +139,8 @@ struct FunctionTrace : Trace {
       recording.note_history(now.grad, storages_before[i].grad.get());
       touched.written = now.without_history();
     }
+    for (const auto &[detached, before] : own_histories)
+      recording.note_history(detached->view->own.node, before.second.node.get());
     for (size_t i = 0; i < gradients_before.size(); ++i) {
       TouchedGradient &touched = recording.gradients[i];
       const Tensor &now = touched.leaf->grad, &then = gradients_before[i];
@@ -164,6 +174,8 @@ struct FunctionTrace : Trace {
       storage->var = std::move(storages_before[i]);
       ++storage->version; // views that saw a traced value must not come back
     }
+    for (auto &[detached, before] : own_histories)
+      detached->view->own = before.second;
     for (size_t i = 0; i < gradients_before.size(); ++i)
       recording.gradients[i].leaf->grad = gradients_before[i];
   }

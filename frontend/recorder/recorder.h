@@ -168,6 +168,8 @@ public:
   virtual ~Trace() = default;
   virtual void on_read(TensorImpl *storage) = 0;
   virtual void on_write(TensorImpl *storage) = 0;
+  // What detach() made is about to get another history of its own (View::own).
+  virtual void on_own_history(TensorImpl *detached) = 0;
   virtual void on_grad(GradNode *leaf) = 0;
 
   const char *const what;  // "jit" or "trace"

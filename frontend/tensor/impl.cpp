@@ -145,7 +145,7 @@ static Var read_as_is(const Tensor &tensor, const char *argument);
   View &view = *impl->view;
   TensorImpl *storage = impl->storage();
   Var from = read_as_is(view.base, argument);
-  if (view.detached)
+  if (view.history != View::History::kOfBase)
     from = from.without_history();
   bool wants_history = static_cast<bool>(from.grad) && grad_mode();
   // The history outlives the value, which goes when it was computed and nobody holds it: whatever
@@ -180,6 +180,10 @@ static Var read_as_is(const Tensor &tensor, const char *argument);
   if (wants_history) {
     x.grad = view.cached_history.node;
     x.grad_index = view.cached_history.index;
+  }
+  if (view.history == View::History::kOwn) {
+    x.grad = view.own.node;
+    x.grad_index = view.own.index;
   }
   return x;
 }
@@ -232,6 +236,29 @@ static Var made_by_call(Var x) {
   return x.grad && x.grad->number < Session::first_history() ? with_own_history(x) : std::move(x);
 }
 
+// The value that a write in place under history gives to what had `before`.
+static Var written_over(const Var &before, Var value) {
+  if (value.grad || !before.grad || before.grad->released)
+    return made_by_call(std::move(value));
+  // It still requires grad, as in PyTorch: nothing of what it was is left, and its derivative is 0.
+  // Not so after a backward, or a loop's steps would each keep the history of all before.
+  const Var *of[] = {&before};
+  return with_flat_history(value, of);
+}
+
+// A view that detach() made has the history of what it is given, and nothing below it has: takes
+// that from `value`.
+static GradEdge take_history(TensorImpl &detached, Var &value) {
+  View &view = *detached.view;
+  if (Trace *trace = current_trace())
+    trace->on_own_history(&detached);
+  Var before{value.value, view.own.node, view.own.index};
+  if (detached.storage()->type->part)
+    value = resharded(value, read_view(&detached, "self").value->type);
+  value = written_over(before, std::move(value));
+  return GradEdge{std::exchange(value.grad, GradRef()), value.grad_index};
+}
+
 void write(const Tensor &tensor, Var value) {
   TensorImpl *impl = checked(tensor, "self");
   if (impl->leaf && grad_mode())
@@ -243,11 +270,16 @@ void write(const Tensor &tensor, Var value) {
                                  device_text(impl->type->device) +
                                  "; copy_ moves it, as to(device) does");
   bool keep_history = grad_mode();
+  View *detached = nullptr; // gets this history once the write has succeeded
+  GradEdge own;
   // Down the views to the storage: each level's new value comes from what its view was given.
   while (impl->is_view()) {
     View &view = *impl->view;
-    if (view.detached)
-      keep_history = false;
+    if (keep_history && view.history == View::History::kOwn) {
+      own = take_history(*impl, value);
+      detached = &view;
+    }
+    keep_history = keep_history && view.history == View::History::kOfBase;
     std::vector<Var> path{read_as_is(view.base, "self")};
     if (!keep_history)
       path[0] = path[0].without_history();
@@ -272,15 +304,12 @@ void write(const Tensor &tensor, Var value) {
     trace->on_write(impl);
   note_write(*impl, value.value.get());
   // Outside of history the edge to what computed the storage stays, as in PyTorch.
-  if (keep_history && !value.grad && impl->var.grad && !impl->var.grad->released) {
-    // It still requires grad, as in PyTorch: nothing of what it was is left, and its derivative is
-    // 0. Not so after a backward, or a loop's steps would each keep the history of all before.
-    const Var *before[] = {&impl->var};
-    impl->var = with_flat_history(value, before);
-  } else if (keep_history)
-    impl->var = made_by_call(std::move(value));
+  if (keep_history)
+    impl->var = written_over(impl->var, std::move(value));
   else
     impl->var.value = std::move(value.value);
+  if (detached)
+    detached->own = std::move(own);
   ++impl->version;
 }
 
@@ -329,15 +358,17 @@ Tensor make_view(const Tensor &tensor, ViewStep step) {
   auto view = std::make_unique<View>();
   auto *impl = new TensorImpl(type_info(from->type->dtype, step.dims, from->type->device));
   Tensor result(impl);
-  if (from->is_view() && !from->leaf) {
+  // What has a history of its own is what a view is of.
+  if (from->is_view() && !from->leaf && from->view->history != View::History::kOwn) {
     view->base = from->view->base;
     view->steps = from->view->steps;
-    view->detached = from->view->detached;
+    view->history = from->view->history;
   } else {
     view->base = tensor;
   }
   // Born while no history was kept: it has none, whatever its base has.
-  view->detached = view->detached || !grad_mode();
+  if (!grad_mode())
+    view->history = View::History::kNone;
   add_step(view->steps, std::move(step), from->type->dims);
   impl->view = std::move(view);
   note_assignable(result);
@@ -347,8 +378,8 @@ Tensor make_view(const Tensor &tensor, ViewStep step) {
 Tensor make_detached(const Tensor &tensor) {
   TensorImpl *from = checked(tensor, "self");
   auto view = std::make_unique<View>();
-  view->detached = true;
-  // History ends here anyway, so hang it on the storage itself: chains of detached handles stay
+  view->history = View::History::kOwn;
+  // History begins anew here, so hang it on the storage itself: chains of detached handles stay
   // flat.
   view->base = tensor;
   while (const View *outer = view->base.impl()->view.get()) {

@@ -28,10 +28,18 @@ inline uint64_t next_birth() {
 
 // What a view has and a storage has not. Under the recorder's lock.
 struct View : Pooled<View> {
-  // `steps` lead from the base to the view. `detached`: without the base's history.
+  // The history of the view's value: the base's, none, or one of its own, which begins when it is
+  // written in place under history; the base keeps what it has then.
+  enum class History : uint8_t {
+    kOfBase,
+    kNone, // it was made under NoGrad
+    kOwn,  // detach() made it
+  };
+  // `steps` lead from the base to the view.
   Tensor base;
   std::vector<ViewStep> steps;
-  bool detached = false;
+  History history = History::kOfBase;
+  GradEdge own; // kOwn: what it was last written by
   // The view's value when the base had this version. Without a handle of its own, so that a view
   // does not become an output of a slice only because it exists; `pinned` holds it once its memory
   // was handed out.

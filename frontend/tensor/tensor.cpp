@@ -74,8 +74,8 @@ bool Tensor::requires_grad(Location location) const {
       return true;
     if (!impl->is_view())
       return static_cast<bool>(impl->var.grad);
-    if (impl->view->detached)
-      return false;
+    if (impl->view->history != View::History::kOfBase)
+      return static_cast<bool>(impl->view->own.node);
   }
 }
 

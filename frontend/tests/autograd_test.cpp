@@ -412,6 +412,84 @@ TEST(InPlace, CopyCarriesHistoryIntoAStorage) {
   EXPECT_EQ(x.grad().to_vector<float>(), (Floats{20, 40}));
 }
 
+// detach() shares the storage, and has a history of its own from its first write on, as in PyTorch.
+TEST(InPlace, WhatIsDetachedGetsAHistoryOfItsOwn) {
+  Tensor w = tensor({1.f, 2.f, 3.f}).set_requires_grad();
+  auto gradient_of = [&](const Tensor &h) {
+    EXPECT_TRUE(h.requires_grad());
+    EXPECT_FALSE(h.is_leaf());
+    return grad({(h * h).sum() + w.sum()}, {w})[0].to_vector<float>();
+  };
+  Tensor h = (w * 2).detach();
+  EXPECT_FALSE(h.requires_grad());
+  h.add_(w);
+  EXPECT_EQ(gradient_of(h), (Floats{7, 13, 19}));
+  h = zeros({3}).detach();
+  h.add_(w);
+  EXPECT_EQ(gradient_of(h), (Floats{3, 5, 7}));
+  h = zeros({3}).detach();
+  h[0] = w[1];
+  EXPECT_TRUE(h[2].requires_grad());
+  h.mul_(w); // [w1 w0, 0, 0]
+  EXPECT_EQ(gradient_of(h), (Floats{9, 5, 1}));
+  h = zeros({2, 3}).transpose(0, 1).detach(); // itself a view of what it was detached from
+  Tensor row = h.select(1, 1);
+  row.copy_(w * 3);
+  EXPECT_TRUE(row.requires_grad());
+  EXPECT_EQ(gradient_of(h), (Floats{19, 37, 55}));
+  EXPECT_FALSE(h.detach().requires_grad());
+  EXPECT_TRUE(h.clone().requires_grad());
+
+  // The value shows in the original, whose history stays what it was; and the other way round.
+  Tensor y = w * 2, view = y[0];
+  h = y.detach();
+  uint64_t version = y.version();
+  h.mul_(w);
+  EXPECT_GT(y.version(), version);
+  EXPECT_EQ(y.to_vector<float>(), (Floats{2, 8, 18}));
+  EXPECT_EQ(grad({y.sum() + view}, {w}, {.retain_graph = true})[0].to_vector<float>(),
+            (Floats{4, 2, 2}));
+  y.mul_(10);
+  EXPECT_EQ(h.to_vector<float>(), (Floats{20, 80, 180}));
+  EXPECT_EQ(grad({h.sum()}, {w}, {.retain_graph = true})[0].to_vector<float>(), (Floats{2, 4, 6}));
+  // Outside of history its own stays; what overwrites all of it leaves a derivative of 0.
+  {
+    NoGrad no_grad;
+    h.add_(1);
+    h[0] = 5;
+  }
+  EXPECT_EQ(h.to_vector<float>(), (Floats{5, 81, 181}));
+  EXPECT_EQ(grad({h.sum()}, {w}, {.retain_graph = true})[0].to_vector<float>(), (Floats{2, 4, 6}));
+  h.zero_();
+  EXPECT_EQ(gradient_of(h), (Floats{1, 1, 1}));
+  EXPECT_TRUE(y.requires_grad());
+
+  // A leaf may be written so, and keeps its mark.
+  Tensor leaf = tensor({1.f, 2.f}).set_requires_grad();
+  h = leaf.detach();
+  h.mul_(leaf);
+  EXPECT_EQ(leaf.to_vector<float>(), (Floats{1, 4}));
+  h.sum().backward();
+  EXPECT_EQ(leaf.grad().to_vector<float>(), (Floats{1, 2}));
+  EXPECT_TRUE(leaf.is_leaf());
+}
+
+// Back-propagation through time that is cut at each step, whose state is written in place.
+TEST(InPlace, AStateThatIsDetachedInEachStep) {
+  Tensor w = tensor({0.5f}).set_requires_grad(), state = ones({1}), other = ones({1});
+  for (int step = 0; step < 4; ++step) {
+    std::vector<Tensor> gradients;
+    state = state.detach();
+    state.mul_(w);
+    state.add_(w * w);
+    gradients.push_back(grad({(state * state).sum()}, {w})[0]);
+    other = other.detach() * w + w * w;
+    gradients.push_back(grad({(other * other).sum()}, {w})[0]);
+    EXPECT_EQ(gradients[0].item<float>(), gradients[1].item<float>()) << "step " << step;
+  }
+  EXPECT_EQ(state.item<float>(), other.item<float>());
+}
+
 TEST(Backward, OfComposites) {
   Tensor logits = tensor({{1.f, 2.f, 3.f}}).set_requires_grad();
   cross_entropy(logits, tensor<int64_t>({2})).backward();

@@ -343,5 +343,46 @@ TEST(Jit, AStateThatWentBackSharesNoMemoryWithAGradient) {
   EXPECT_EQ(states(true), states(false));
 }
 
+// What detach() made is written inside with a history of its own: of a replay no backward is to
+// follow, so that the function itself is called where one could.
+TEST(Jit, WritesWhatIsDetached) {
+  auto trained = [](bool jitted) {
+    Tensor w = tensor({1.f, 2.f}).set_requires_grad(), h = ones({2}).detach();
+    std::function<Tensor(const Tensor &)> step = [&](const Tensor &x) {
+      w.zero_grad();
+      h.mul_(x);
+      h.add_(w);
+      (h * h).sum().backward();
+      h.copy_(h.detach().clone());
+      return h.sum().detach();
+    };
+    if (jitted)
+      step = jit(step);
+    std::vector<float> all;
+    for (int i = 0; i < 3; ++i) {
+      all.push_back(step(tensor({2.f, 3.f})).item<float>());
+      for (float value : w.grad().to_vector<float>())
+        all.push_back(value);
+    }
+    return all;
+  };
+  uint64_t before = statistics().direct_calls;
+  EXPECT_EQ(trained(true), trained(false));
+  EXPECT_EQ(statistics().direct_calls, before);
+
+  Tensor w = tensor({1.f, 2.f}).set_requires_grad(), h = ones({2}).detach();
+  auto write = jit([&](const Tensor &x) {
+    h.copy_(w * x);
+    return x * 2;
+  });
+  for (float scale : {3.f, 4.f}) {
+    write(tensor({scale, scale}));
+    w.zero_grad();
+    h.sum().backward();
+    EXPECT_EQ(w.grad().to_vector<float>(), (std::vector<float>{scale, scale}));
+  }
+  EXPECT_EQ(statistics().direct_calls, before + 2);
+}
+
 } // namespace
 } // namespace weft
