@@ -259,6 +259,12 @@ static GradEdge take_history(TensorImpl &detached, Var &value) {
   return GradEdge{std::exchange(value.grad, GradRef()), value.grad_index};
 }
 
+[[noreturn]] static void refuse_history_of_view() {
+  fail(ErrorKind::kState,
+       "what is written has a history, but self is a view that was made under weft::NoGrad, and "
+       "cannot take it; make the view where history is kept, or write under weft::NoGrad");
+}
+
 void write(const Tensor &tensor, Var value) {
   TensorImpl *impl = checked(tensor, "self");
   if (impl->leaf && grad_mode())
@@ -275,6 +281,8 @@ void write(const Tensor &tensor, Var value) {
   // Down the views to the storage: each level's new value comes from what its view was given.
   while (impl->is_view()) {
     View &view = *impl->view;
+    if (keep_history && view.history == View::History::kNone && value.grad)
+      refuse_history_of_view();
     if (keep_history && view.history == View::History::kOwn) {
       own = take_history(*impl, value);
       detached = &view;

@@ -490,6 +490,38 @@ TEST(InPlace, AStateThatIsDetachedInEachStep) {
   EXPECT_EQ(state.item<float>(), other.item<float>());
 }
 
+// It has no history, whatever it is a view of, and cannot take one, as in PyTorch.
+TEST(InPlace, OfAViewThatWasMadeUnderNoGrad) {
+  Tensor w = tensor({1.f, 2.f, 3.f}).set_requires_grad();
+  for (Tensor x : {w * 2, zeros({3}), (w * 2).detach(), w}) { // w last: it is written
+    Tensor view;
+    {
+      NoGrad no_grad;
+      view = x.narrow(0, 0, 2);
+    }
+    EXPECT_FALSE(view.requires_grad());
+    Floats before = x.to_vector<float>();
+    for (const std::function<void()> &write : std::vector<std::function<void()>>{
+             [&] { view.mul_(w.narrow(0, 0, 2)); }, [&] { view[0] = w[1]; },
+             [&] { view.reshape({2, 1}).index_put_({0}, w[0]); }}) {
+      std::string message = message_of(write);
+      EXPECT_NE(message.find("a view that was made under weft::NoGrad"), std::string::npos)
+          << message;
+    }
+    EXPECT_EQ(x.to_vector<float>(), before);
+    view.mul_(2); // without a history, or where none is kept
+    view[1] = 7;
+    {
+      NoGrad no_grad;
+      view.add_(w.narrow(0, 0, 2));
+    }
+    EXPECT_EQ(x[1].item<float>(), w.impl() == x.impl() ? 14.f : 9.f);
+    Tensor own = view.detach(); // no view to a gradient
+    own.mul_(ones({2}) * w[2]);
+    EXPECT_TRUE(own.requires_grad());
+  }
+}
+
 TEST(Backward, OfComposites) {
   Tensor logits = tensor({{1.f, 2.f, 3.f}}).set_requires_grad();
   cross_entropy(logits, tensor<int64_t>({2})).backward();
