@@ -15,11 +15,28 @@ using namespace recorder;
 
 namespace {
 
+// The recorded value of the storage, where that is another one than x, which the tensor has. Of a
+// view nobody holds x once it was looked at, so that the storage's value is what has to stay: a cut
+// that is not asked for it may take it for a temporary of the line (temporaries.h), which a later
+// program computes again, and loses if it fails.
+Var behind(TensorImpl &impl, const Var &x) {
+  const Var &held = impl.storage()->var;
+  return held.value->node && held.value.get() != x.value.get() ? held : Var();
+}
+
+// Whether a view is read whose storage has no other handle: it was made in an expression that has
+// ended, so that it has a name, and may be read again.
+bool outlives_its_base(TensorImpl &impl) {
+  return impl.is_view() && impl.storage()->refs.load(std::memory_order_relaxed) == 1;
+}
+
 // The tensor's value in memory. A view keeps what it computed for the pointer's sake.
 Var evaluated(const Tensor &tensor, CutReason reason, Location location) {
-  Var x = read(tensor, "self");
-  Value *value = x.value.get();
-  submit({&value, 1}, {reason, location});
+  Var x = read(tensor, "self"), more;
+  if (outlives_its_base(*tensor.impl()))
+    more = behind(*tensor.impl(), x);
+  Value *roots[] = {x.value.get(), more.value.get()};
+  submit({roots, more ? size_t(2) : size_t(1)}, {reason, location});
   return x;
 }
 
@@ -201,11 +218,9 @@ void submit_all(std::span<const Tensor> tensors, CutReason reason, Location loca
         (reason == CutReason::kInit && checked(tensor, "tensors")->storage()->start))
       continue;
     ask(read(tensor, "tensors"));
-    // What eval() is asked for stays. A view has no value but its storage's: that one must not be
-    // taken for a temporary of the line, which a later program computes again, and may lose.
-    const Var &held = tensor.impl()->storage()->var;
-    if (wait && held.value->node && held.value.get() != roots.back())
-      ask(held);
+    // What eval() is asked for stays.
+    if (Var more = wait ? behind(*tensor.impl(), vars.back()) : Var())
+      ask(std::move(more));
   }
   submit(roots, {reason, location});
   if (!wait)

@@ -42,8 +42,9 @@ TEST(Temporaries, OfWhatEvalGives) {
   EXPECT_EQ(y.to_vector<float>()[0], 10.f);
 }
 
-// A view has no value but its storage's: eval() keeps that one, also of a tensor without a name.
-TEST(Temporaries, WhatAViewIsOfIsKeptByEval) {
+// A view has no value but its storage's: eval() keeps that one, also of a tensor without a name, and
+// so does who reads a view that has one.
+TEST(Temporaries, WhatAViewIsOfIsKept) {
   Tensor x = numbers(12), matrix = x.reshape({3, 4}).clone().eval(), bad = tensor<int64_t>({40});
   // The view and its eval() stand in one line, of which the storage would be a temporary.
   const std::vector<std::function<Tensor()>> views = {
@@ -56,6 +57,8 @@ TEST(Temporaries, WhatAViewIsOfIsKeptByEval) {
       // clang-format off
       [&] { Generator g(7); return Tensor(rand({12}, g).reshape({3, 4}).eval()); },
       [&] { Tensor y = (x + 1.0).reshape({4, 3}); eval({y, y.t()}); return y; },
+      [&] { Tensor y = (x + 1.0).reshape({4, 3}); y.to_vector<float>(); return y; },
+      [&] { Tensor y = (x * x).reshape({12, 1})[3].detach(); y.item<float>(); return y; },
       // clang-format on
   };
   for (size_t i = 0; i < views.size(); ++i) {
@@ -67,6 +70,9 @@ TEST(Temporaries, WhatAViewIsOfIsKeptByEval) {
   }
   Tensor kept = (x * x + 1.0).detach().eval();
   EXPECT_EQ(last().outputs, 1) << "a view that changes nothing is asked for once";
+  EXPECT_EQ(last().temporaries, 1);
+  (x * 2.0).reshape({3, 4}).t().to_vector<float>();
+  EXPECT_EQ(last().outputs, 1) << "of an expression nothing has a name";
   EXPECT_EQ(last().temporaries, 1);
 }
 
