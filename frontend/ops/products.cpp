@@ -26,8 +26,11 @@ Tensor addmm(const Tensor &x, const Tensor &a, const Tensor &b, Scalar beta, Sca
   const TensorArg args[] = {x, a, b};
   DType dtype = result_type(args), wide = computing_dtype(dtype);
   CastsDone casts_done; // the sum is rounded once
+  // A factor of 0 leaves out what it stands before, NaN and infinities too; the derivative is 0.
   auto times = [](const Tensor &tensor, const Scalar &factor) {
-    return factor.as_double() == 1.0 ? tensor : tensor * factor;
+    return factor.as_double() == 1.0   ? tensor
+           : factor.as_double() == 0.0 ? where(scalar(true), 0, tensor)
+                                       : tensor * factor;
   };
   Tensor product = matmul(a.to(dtype).to(wide), b.to(dtype).to(wide));
   return (times(x.to(wide), beta) + times(product, alpha)).to(dtype);

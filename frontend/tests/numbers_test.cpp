@@ -134,6 +134,11 @@ TEST(Numbers, IntegersAndDTypes) {
   EXPECT_EQ(diff(tensor<int64_t>({1, 4, 9, 16}), 2).to_vector<int64_t>(), (Ints{2, 2}));
   EXPECT_EQ(kron(tensor<int64_t>({1, 2}), tensor<int64_t>({1, 10})).to_vector<int64_t>(),
             (Ints{1, 10, 2, 20}));
+  Tensor unknown = full({1, 2}, NAN).set_requires_grad();
+  Tensor product = addmm(unknown, ones({1, 3}), ones({3, 2}), /*beta=*/0.0);
+  EXPECT_EQ(product.to_vector<float>(), (Floats{3, 3})) << "a factor of 0 leaves NaN out";
+  product.sum().backward();
+  EXPECT_EQ(unknown.grad().to_vector<float>(), (Floats{0, 0}));
   EXPECT_EQ(addmm(scalar(1), ones({2, 2}, int64), ones({2, 2}, int64)).to_vector<int64_t>(),
             (Ints{3, 3, 3, 3}));
 }
