@@ -39,6 +39,9 @@ AutocastRule autocast_rule(std::string_view function) {
 #undef WEFT_FLOAT32
 #undef WEFT_AS_GIVEN
   };
+  // A member in place casts as its function does.
+  if (function.ends_with('_'))
+    function.remove_suffix(1);
   auto found = rules->find(function);
   return found == rules->end() ? AutocastRule::kAsGiven : found->second;
 }
