@@ -14,9 +14,7 @@ using namespace recorder;
 Tensor matmul(const Tensor &x, const Tensor &y, Location location) {
   Session session("matmul", location);
   Var a = read(x, "x"), b = read(y, "y");
-  if (a.dtype() != b.dtype())
-    fail(ErrorKind::kDType, "x is " + describe(a) + ", y is " + describe(b) +
-                                ": they must have one dtype; convert with to()");
+  want_one_dtype(a.type(), "x", b.type(), "y");
   if (a.dtype() == DType::kBool)
     fail(ErrorKind::kDType, "both operands are bool; convert them with to() first");
   bool row = a.ndim() == 1, column = b.ndim() == 1;
@@ -55,9 +53,7 @@ Tensor linear(const Tensor &x, const Tensor &weight, const Tensor &bias, Locatio
     fail(ErrorKind::kShape, "x has shape " + to_string(input.dims()) + ", weight has shape " +
                                 to_string(w.dims()) + ": the last dimension of x must be " +
                                 std::to_string(w.dims()[1]));
-  if (input.dtype() != w.dtype())
-    fail(ErrorKind::kDType, "x is " + describe(input) + ", weight is " + describe(w) +
-                                ": they must have one dtype; convert with to()");
+  want_one_dtype(input.type(), "x", w.type(), "weight");
   if (w.dtype() == DType::kBool)
     fail(ErrorKind::kDType, "x and weight are bool; convert them with to() first");
   // One matrix product whatever the leading dimensions: its rows are x's.

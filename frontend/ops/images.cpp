@@ -69,9 +69,7 @@ ImageAndWeight image_and_weight(const Tensor &x, const Tensor &weight, const cha
   Var input = image(x), w = read(weight, "weight");
   if (w.ndim() != 4)
     fail(ErrorKind::kShape, "weight has shape " + to_string(w.dims()) + "; it must be " + layout);
-  if (w.dtype() != input.dtype())
-    fail(ErrorKind::kDType, "x is " + describe(input) + ", weight is " + describe(w) +
-                                ": they must have one dtype; convert with to()");
+  want_one_dtype(input.type(), "x", w.type(), "weight");
   return {std::move(input), std::move(w)};
 }
 

@@ -194,6 +194,23 @@ Var broadcast(Var x, const Shape &shape) {
   return emit_broadcast(x, shape);
 }
 
+Var leading_part(const Var &x, const Shape &shape) {
+  if (x.dims().size() != shape.size())
+    return x;
+  Shape limits = x.dims();
+  for (size_t d = 0; d < shape.size(); ++d)
+    limits[d] = std::min(limits[d], shape[d]);
+  return limits == x.dims()
+             ? x
+             : emit_slice(x, Shape(shape.size(), 0), limits, Shape(shape.size(), 1));
+}
+
+void want_one_dtype(const TypeInfo &x, const char *x_name, const TypeInfo &y, const char *y_name) {
+  if (x.dtype != y.dtype)
+    fail(ErrorKind::kDType, std::string(x_name) + " is " + describe(x) + ", " + y_name + " is " +
+                                describe(y) + ": they must have one dtype; convert with to()");
+}
+
 Operands promote(const TensorArg &x, const TensorArg &y, bool floating, uint32_t specialized,
                  bool wide) {
   DType dtype, result;

@@ -29,6 +29,12 @@ double largest_finite(DType dtype);
 Shape broadcast_shape(const Shape &x, const Shape &y, const char *x_name, const char *y_name);
 Var broadcast(Var x, const Shape &shape);
 
+// x's first elements along each dim that is longer than in `shape`, which has as many dims; what is
+// shorter stays.
+Var leading_part(const Var &x, const Shape &shape);
+// Fails where they differ, with both names and types.
+void want_one_dtype(const TypeInfo &x, const char *x_name, const TypeInfo &y, const char *y_name);
+
 struct Operands {
   Var x, y;
   DType result; // the promoted dtype: that of x and y, unless they are wide
