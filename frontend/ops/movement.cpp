@@ -72,13 +72,26 @@ std::vector<Tensor> chunk(const Tensor &x, int64_t chunks, int64_t dim, Location
   int64_t axis = normalize_dim(dim, type.ndim(), "dim");
   if (chunks <= 0)
     fail(ErrorKind::kValue, "chunks is " + std::to_string(chunks) + "; it must be positive");
-  return split(x, std::max<int64_t>(1, (type.dims[axis] + chunks - 1) / chunks), dim, location);
+  int64_t size = type.dims[axis];
+  return split(x, std::max<int64_t>(1, size / chunks + (size % chunks != 0)), dim, location);
 }
+
+namespace {
+
+// Fails with the place in the list of one that is undefined.
+void want_defined(const std::vector<Tensor> &tensors) {
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (!tensors[i].defined())
+      checked(tensors[i], ("tensor " + std::to_string(i)).c_str());
+}
+
+} // namespace
 
 Tensor cat(const std::vector<Tensor> &tensors, int64_t dim, Location location) {
   Session session("cat", location);
   if (tensors.empty())
     fail(ErrorKind::kValue, "there are no tensors to join");
+  want_defined(tensors);
   std::vector<TensorArg> args(tensors.begin(), tensors.end());
   DType dtype = result_type(args);
   std::vector<Var> inputs;
@@ -105,6 +118,7 @@ Tensor stack(const std::vector<Tensor> &tensors, int64_t dim, Location location)
   Session session("stack", location);
   if (tensors.empty())
     fail(ErrorKind::kValue, "there are no tensors to stack");
+  want_defined(tensors);
   const Shape &shape = checked(tensors[0], "tensors")->type->dims;
   std::vector<Tensor> raised;
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -133,7 +147,7 @@ Var pad_constant(Var x, const Shape &before, const Shape &after, Scalar value) {
   for (size_t d = 0; d < shape.size(); ++d) {
     int64_t cut_front = std::max<int64_t>(-before[d], 0),
             cut_back = std::max<int64_t>(-after[d], 0);
-    if (cut_front + cut_back > shape[d])
+    if (cut_front > shape[d] || cut_back > shape[d] - cut_front)
       fail(ErrorKind::kShape, "padding takes more from dimension " + std::to_string(d) +
                                   " of shape " + to_string(x.dims()) + " than it has");
     shape[d] -= cut_front + cut_back;
@@ -143,9 +157,14 @@ Var pad_constant(Var x, const Shape &before, const Shape &after, Scalar value) {
   bool grows = false;
   for (size_t d = 0; d < shape.size(); ++d) {
     starts[d] = std::max<int64_t>(before[d], 0);
-    int64_t more = starts[d] + std::max<int64_t>(after[d], 0);
-    grows = grows || more > 0;
-    shape[d] += more;
+    int64_t end = std::max<int64_t>(after[d], 0);
+    grows = grows || starts[d] > 0 || end > 0;
+    if (__builtin_add_overflow(shape[d], starts[d], &shape[d]) ||
+        __builtin_add_overflow(shape[d], end, &shape[d]))
+      fail(ErrorKind::kShape, "padding " + to_string(Shape{before[d], after[d]}) +
+                                  " of dimension " + std::to_string(d) + " of shape " +
+                                  to_string(x.dims()) +
+                                  " makes more elements than an int64 counts");
   }
   if (!grows)
     return x;
@@ -258,6 +277,8 @@ Tensor triangle(const Tensor &x, int64_t diagonal, bool lower) {
     fail(ErrorKind::kShape,
          "x has shape " + to_string(var.dims()) + "; it must have at least two dimensions");
   Shape matrix = {var.dims()[rank - 2], var.dims()[rank - 1]};
+  // Diagonals beyond the matrix are all alike, and a row's number plus one of these is an int64.
+  diagonal = std::clamp(diagonal, -matrix[0], matrix[1]);
   Var row = emit_iota(DType::kInt64, matrix, 0), column = emit_iota(DType::kInt64, matrix, 1);
   Var limit =
       emit_binary(Binary::kAdd, row, broadcast(emit_constant(diagonal, DType::kInt64), matrix));

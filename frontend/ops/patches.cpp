@@ -92,12 +92,23 @@ Tensor fold(const Tensor &x, Pair output_size, Pair kernel_size, PatchOptions op
   return padded.narrow(2, w.padding[0], height).narrow(3, w.padding[1], width).clone();
 }
 
+namespace {
+
+// The square of a factor is an int64.
+void want_factor(int64_t factor) {
+  constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
+  if (factor < 1 || factor > kLargest)
+    fail(ErrorKind::kValue, "factor is " + std::to_string(factor) + "; it must lie in [1, " +
+                                std::to_string(kLargest) + "]");
+}
+
+} // namespace
+
 Tensor pixel_shuffle(const Tensor &x, int64_t factor, Location location) {
   Session session("pixel_shuffle", location);
   Shape shape = checked(x, "x")->type->dims;
   size_t rank = shape.size();
-  if (factor < 1)
-    fail(ErrorKind::kValue, "factor is " + std::to_string(factor) + "; it must be positive");
+  want_factor(factor);
   if (rank < 3 || shape[rank - 3] % (factor * factor) != 0)
     fail(ErrorKind::kShape, "x has shape " + to_string(shape) +
                                 "; it must be [.., C, H, W] with a multiple of " +
@@ -116,8 +127,7 @@ Tensor pixel_unshuffle(const Tensor &x, int64_t factor, Location location) {
   Session session("pixel_unshuffle", location);
   Shape shape = checked(x, "x")->type->dims;
   size_t rank = shape.size();
-  if (factor < 1)
-    fail(ErrorKind::kValue, "factor is " + std::to_string(factor) + "; it must be positive");
+  want_factor(factor);
   if (rank < 3 || shape[rank - 2] % factor != 0 || shape[rank - 1] % factor != 0)
     fail(ErrorKind::kShape,
          "x has shape " + to_string(shape) +
@@ -139,9 +149,7 @@ Tensor grid_sample(const Tensor &x, const Tensor &grid, GridSampleOptions option
   Var image = floating_only(x), places = floating_only(grid, "grid");
   want_images(image.type(), "x");
   const Shape &from = image.dims(), &at = places.dims();
-  if (places.dtype() != image.dtype())
-    fail(ErrorKind::kDType, "x is " + describe(image) + ", grid is " + describe(places) +
-                                ": they must have one dtype; convert with to()");
+  want_one_dtype(image.type(), "x", places.type(), "grid");
   if (at.size() != 4 || at[3] != 2 || at[0] != from[0])
     fail(ErrorKind::kShape, "grid has shape " + to_string(at) + ", x has shape " + to_string(from) +
                                 ": grid must be [N, H', W', 2]");
