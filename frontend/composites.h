@@ -245,10 +245,11 @@ Tensor take_along_dim(const Tensor &x, const Tensor &indices, int64_t dim,
                       Location location = Location::current());
 Tensor trace(const Tensor &x, Location location = Location::current()); // of a matrix
 // x with result[indices[i][j]][j] = source[i][j], for dim 0; of several values for one element the
-// last one. source broadcasts to the indices' shape.
+// last one. source, a number or of x's dtype, broadcasts to the indices' shape; where it is larger,
+// its first elements are taken.
 Tensor scatter(const Tensor &x, int64_t dim, const Tensor &indices, TensorArg source,
                Location location = Location::current());
-// x with the slices of source added to its own at the indices (a vector) along dim.
+// x with the slices of source, of x's dtype, added to its own at the indices (a vector) along dim.
 Tensor index_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source,
                  Location location = Location::current());
 
@@ -265,7 +266,8 @@ Tensor index_fill(const Tensor &x, int64_t dim, const Tensor &indices, Scalar va
 Tensor dot(const Tensor &x, const Tensor &y, Location location = Location::current()); // of vectors
 Tensor outer(const Tensor &x, const Tensor &y,
              Location location = Location::current()); // [n], [m] -> [n, m]
-// beta x + alpha (a b): a [n, k], b [k, m], x broadcasts to [n, m].
+// beta x + alpha (a b): a [n, k], b [k, m], x broadcasts to [n, m]. What stands beside a factor of
+// 0 is left out, NaN included.
 Tensor addmm(const Tensor &x, const Tensor &a, const Tensor &b, Scalar beta = 1.0,
              Scalar alpha = 1.0, Location location = Location::current());
 // The cross product along dim, of size 3; the others broadcast.

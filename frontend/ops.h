@@ -225,7 +225,8 @@ Tensor embedding(const Tensor &indices, const Tensor &weight,
 // PyTorch's gather: indices has x's rank; result[i][j] = x[indices[i][j]][j] for dim 0.
 Tensor gather(const Tensor &x, int64_t dim, const Tensor &indices,
               Location location = Location::current());
-// PyTorch's scatter_add: x with source[i][j] added to its element [indices[i][j]][j], for dim 0.
+// PyTorch's scatter_add: x with source[i][j] added to its element [indices[i][j]][j], for dim 0. Of
+// a source larger than indices the first elements are taken.
 Tensor scatter_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source,
                    Location location = Location::current());
 // PyTorch's scatter_reduce: as scatter_add, where what meets in an element becomes one by `reduce`:

@@ -305,15 +305,15 @@ public:
   };
   Tensor operator[](At i) const;
   // A view; with tensors among the indices a copy, as in PyTorch: they broadcast to one shape,
-  // which stands in place of the indexed dims where those are next to each other, else in front. An
-  // index outside its dim is an error of the run. A bool mask is the positions where it holds:
-  // their number is found now (cut reason `mask`).
+  // which stands in place of the indexed dims where those are next to each other, else in front; a
+  // position without dims stands for a number. An index outside its dim is an error of the run. A
+  // bool mask is the positions where it holds: their number is found now (cut reason `mask`).
   Tensor index(std::initializer_list<Index> indices, Location location = Location::current()) const;
   Tensor index(std::span<const Index> indices, Location location = Location::current()) const;
   // Writes value, broadcast, where index(indices) would read; of a value of more dims, ones in
   // front are left out, as in PyTorch's x[indices] = value. With tensors, of several values for
-  // one element the last one, or with accumulate their sum with what was there. Writing one value
-  // through a mask computes nothing now.
+  // one element the last one, or with accumulate their sum with what was there; value has this
+  // dtype. Writing one value through a mask computes nothing now, and converts it.
   void index_put_(std::initializer_list<Index> indices, TensorArg value, bool accumulate = false,
                   Location location = Location::current());
   // The slice at position i of dim (negative: from the end), without that dim. Error: i is outside.

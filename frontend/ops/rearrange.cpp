@@ -20,7 +20,7 @@ Tensor roll_one(const Tensor &x, int64_t shift, int64_t axis) {
   int64_t n = x.shape()[axis];
   if (n == 0)
     return x;
-  return cat({x, x}, axis).narrow(axis, ((-shift) % n + n) % n, n);
+  return cat({x, x}, axis).narrow(axis, (n - shift % n) % n, n);
 }
 
 } // namespace
@@ -116,6 +116,21 @@ Tensor diagonal(const Tensor &x, int64_t offset, int64_t dim0, int64_t dim1, Loc
   return flat.slice(-1, start, start + (count - 1) * (m + 1) + 1, m + 1);
 }
 
+namespace {
+
+// The rows of a matrix that has x's last dim on the diagonal at this offset.
+int64_t rows_around(const TypeInfo &x, int64_t offset) {
+  int64_t rows = x.dims.back();
+  if (offset >= 0 ? __builtin_add_overflow(rows, offset, &rows)
+                  : __builtin_sub_overflow(rows, offset, &rows))
+    fail(ErrorKind::kShape, "offset is " + std::to_string(offset) + ", x has shape " +
+                                to_string(x.dims) +
+                                ": the matrix would have more rows than an int64 counts");
+  return rows;
+}
+
+} // namespace
+
 Tensor diag(const Tensor &x, int64_t offset, Location location) {
   Session session("diag", location);
   const TypeInfo &type = *checked(x, "x")->type;
@@ -124,7 +139,7 @@ Tensor diag(const Tensor &x, int64_t offset, Location location) {
   if (type.ndim() != 1)
     fail(ErrorKind::kShape,
          "x has shape " + to_string(type.dims) + "; it must be a vector or a matrix");
-  int64_t n = type.dims[0] + std::abs(offset);
+  int64_t n = rows_around(type, offset);
   Tensor result = zeros({n, n}, type.dtype);
   diagonal(result, offset).copy_(x);
   return result;
@@ -140,7 +155,7 @@ Tensor diag_embed(const Tensor &x, int64_t offset, int64_t dim1, int64_t dim2, L
   if (row == column)
     fail(ErrorKind::kValue, "dim1 and dim2 are both dimension " + std::to_string(row));
   Shape shape = type.dims;
-  shape.back() += std::abs(offset);
+  shape.back() = rows_around(type, offset);
   shape.push_back(shape.back());
   Tensor matrices = zeros(shape, type.dtype);
   diagonal(matrices, offset, rank - 2, rank - 1).copy_(x);
@@ -266,8 +281,13 @@ Tensor scatter(const Tensor &x, int64_t dim, const Tensor &indices, TensorArg so
     places.push_back(arange(at.dims[d]).reshape(one));
   }
   std::vector<Index> entries(places.begin(), places.end());
-  Tensor result = x.clone();
-  put_by_tensors(result, entries, source, /*accumulate=*/false, location);
+  Tensor result = x.clone(), part;
+  if (source.tensor()) {
+    want_one_dtype(type, "x", *checked(*source.tensor(), "source")->type, "source");
+    part = wrap(leading_part(read(*source.tensor(), "source"), at.dims));
+  }
+  put_by_tensors(result, entries, source.tensor() ? TensorArg(part) : source,
+                 /*accumulate=*/false, location);
   return result;
 }
 
@@ -283,8 +303,10 @@ Tensor put_slices(const Tensor &x, int64_t dim, const Tensor &indices, const Ten
   int64_t axis = normalize_dim(dim, type.ndim(), "dim");
   Shape expected = type.dims;
   expected[axis] = at.dims[0];
-  if (const Shape &given = checked(source, "source")->type->dims; given != expected)
-    fail(ErrorKind::kShape, "source has shape " + to_string(given) + "; with x of shape " +
+  const TypeInfo &from = *checked(source, "source")->type;
+  want_one_dtype(type, "x", from, "source");
+  if (from.dims != expected)
+    fail(ErrorKind::kShape, "source has shape " + to_string(from.dims) + "; with x of shape " +
                                 to_string(type.dims) + " and " + std::to_string(at.dims[0]) +
                                 " indices along dimension " + std::to_string(axis) +
                                 " it must be " + to_string(expected));

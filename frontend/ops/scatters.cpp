@@ -22,18 +22,17 @@ struct Scatter {
 Scatter scatter_operands(const Tensor &x, int64_t dim, const Tensor &indices,
                          const Tensor &source) {
   Scatter s{read(x, "x"), index_operand(indices), read(source, "source"), 0};
+  s.source = leading_part(s.source, s.indices.dims());
   const Var &var = s.base, &at = s.indices, &from = s.source;
-  if (var.dtype() != from.dtype())
-    fail(ErrorKind::kDType, "x is " + describe(var) + ", source is " + describe(from) +
-                                ": they must have one dtype; convert with to()");
+  want_one_dtype(var.type(), "x", from.type(), "source");
   if (var.dtype() == DType::kBool)
     fail(ErrorKind::kDType,
          "x and source are bool, which do not add up; convert them with to() first");
   if (var.ndim() != at.ndim() || at.dims() != from.dims())
     fail(ErrorKind::kShape,
          "x has shape " + to_string(var.dims()) + ", indices " + to_string(at.dims()) +
-             ", source " + to_string(from.dims()) +
-             ": all must have as many dimensions, and indices and source one shape");
+             ", source " + to_string(source.shape()) +
+             ": all must have as many dimensions, and source must reach as far as indices");
   s.axis = normalize_dim_or_scalar(dim, var.ndim(), "dim");
   if (var.ndim() == 0) { // vectors of one element; in_shape_of takes the results back
     for (Var *each : {&s.base, &s.indices, &s.source})

@@ -176,20 +176,34 @@ Plan plan_of(const Picked &picked, Location location) {
   Plan plan;
   plan.width = static_cast<int64_t>(tensors.size());
   plan.permuted = shape;
+  // A position without dims does not decide where the indexed dims stand: it takes its dim away, as
+  // an integer does, and the others may be next to each other without it (as PyTorch has it).
+  Shape taken, deciding;
+  for (const auto &[dim, var] : tensors) {
+    taken.push_back(dim);
+    if (var.ndim() > 0)
+      deciding.push_back(dim);
+  }
+  if (deciding.empty())
+    deciding = taken;
+  auto is_taken = [&](int64_t dim) {
+    return std::find(taken.begin(), taken.end(), dim) != taken.end();
+  };
   bool adjacent = true;
-  for (size_t i = 1; i < tensors.size(); ++i)
-    adjacent = adjacent && tensors[i].first == tensors[i - 1].first + 1;
-  if (adjacent) {
-    plan.dim = tensors[0].first;
-  } else {
-    for (const auto &[dim, var] : tensors)
-      plan.permutation.push_back(dim);
-    for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d)
-      if (std::find(plan.permutation.begin(), plan.permutation.begin() + plan.width, d) ==
-          plan.permutation.begin() + plan.width)
-        plan.permutation.push_back(d);
+  for (int64_t d = deciding.front(); d < deciding.back(); ++d)
+    adjacent = adjacent && is_taken(d);
+  Shape before, after;
+  for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d)
+    if (!is_taken(d))
+      (adjacent && d < deciding.front() ? before : after).push_back(d);
+  plan.dim = static_cast<int64_t>(before.size());
+  Shape order = std::move(before);
+  order.insert(order.end(), taken.begin(), taken.end());
+  order.insert(order.end(), after.begin(), after.end());
+  if (!std::is_sorted(order.begin(), order.end())) {
     for (size_t i = 0; i < shape.size(); ++i)
-      plan.permuted[i] = shape[plan.permutation[i]];
+      plan.permuted[i] = shape[order[i]];
+    plan.permutation = std::move(order);
   }
   if (tensors.size() == 1) {
     plan.positions = tensors[0].second; // index_select itself counts from the end and checks
@@ -246,12 +260,16 @@ void put_by_tensors(const Tensor &x, std::span<const Index> indices, const Tenso
     fail(ErrorKind::kDType,
          "self is bool, which does not add up; use logical_or, or convert it with to() first");
   Picked picked = pick(x, indices, location);
-  Var base = read(picked.view, "self"),
-      source = value.tensor() ? operand(value, base.dtype(), "value")
+  Var base = read(picked.view, "self");
+  bool one_value = !value.tensor() || checked(*value.tensor(), "value")->type->elements == 1,
+       fills = one_value && !accumulate && picked.entries.size() == 1 &&
+               picked.entries[0].var.dtype() == DType::kBool;
+  // One value for a mask is converted, as masked_fill does; values in places of their own are not.
+  if (value.tensor() && !fills)
+    want_one_dtype(base.type(), "self", *checked(*value.tensor(), "value")->type, "value");
+  Var source = value.tensor() ? operand(value, base.dtype(), "value")
                               : make_fitting_scalar(value.scalar(), base.dtype());
-  bool one_value = source.type().elements == 1;
-  if (one_value && !accumulate && picked.entries.size() == 1 &&
-      picked.entries[0].var.dtype() == DType::kBool) {
+  if (fills) {
     // One value wherever a mask holds: a selection, whatever the number of places.
     const Picked::Entry &entry = picked.entries[0];
     Shape raised(base.ndim(), 1);

@@ -127,6 +127,21 @@ TEST(Composites, AWriteToADiagonalShows) {
             (Floats{0, 5, 0}));
 }
 
+// The part of a source that the indices reach is taken, as PyTorch does; its derivative is 0 beside
+// it.
+TEST(Composites, ScattersOfALargerSource) {
+  Tensor at = zeros({1, 2}, int64), x = zeros({3, 4});
+  Tensor source = arange(8, float32).reshape({2, 4});
+  source.requires_grad_();
+  Floats expected = {0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  EXPECT_EQ(scatter(x, 0, at, source).to_vector<float>(), expected);
+  EXPECT_EQ(scatter_reduce(x, 0, at, source, "amax").to_vector<float>(), expected);
+  Tensor added = scatter_add(x, 0, at, source);
+  EXPECT_EQ(added.to_vector<float>(), expected);
+  added.sum().backward();
+  EXPECT_EQ(source.grad().to_vector<float>(), (Floats{1, 1, 0, 0, 0, 0, 0, 0}));
+}
+
 TEST(Composites, AShiftThatChangesIsNoProgramOfItsOwn) {
   Tensor x = arange(12, float32);
   x.eval();

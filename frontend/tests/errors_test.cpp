@@ -109,6 +109,22 @@ TEST(Errors, TensorsThatNoMachineHolds) {
        ErrorKind::kShape,
        {"more elements than an int64 counts"},
        [&] { zeros({large, large}); }},
+      {"pad",
+       ErrorKind::kShape,
+       {"pad: padding [9223372036854775807, 9223372036854775807] of dimension 0 of shape [2]"},
+       [] { pad(ones({2}), {INT64_MAX, INT64_MAX}); }},
+      {"diag",
+       ErrorKind::kShape,
+       {"diag: offset is -9223372036854775808, x has shape [2]"},
+       [] { diag(ones({2}), INT64_MIN); }},
+      {"diag_embed",
+       ErrorKind::kShape,
+       {"diag_embed: offset is 9223372036854775807, x has shape [2]"},
+       [] { diag_embed(ones({2}), INT64_MAX); }},
+      {"pixel_shuffle",
+       ErrorKind::kValue,
+       {"pixel_shuffle: factor is 4294967296", "[1, 2147483647]"},
+       [] { pixel_shuffle(ones({1, 4, 2, 2}), int64_t{1} << 32); }},
   });
 }
 
@@ -246,6 +262,60 @@ TEST(Errors, DTypesOfFittingShapes) {
   });
 }
 
+// Values that go to places of their own are not converted in silence.
+TEST(Errors, SourcesOfAnotherDType) {
+  Tensor x = ones({2}, int32), at = zeros({1}, int64), source = full({1}, 0.5);
+  auto parts = [](std::string op, std::string self = "x", std::string argument = "source") {
+    return std::vector<std::string>{op + ": " + self + " is int32 [2], " + argument +
+                                        " is float32 [1]",
+                                    "one dtype", "to()"};
+  };
+  expect_refused({
+      {"index_add", ErrorKind::kDType, parts("index_add"), [&] { index_add(x, 0, at, source); }},
+      {"index_add_", ErrorKind::kDType, parts("index_add_"), [&] { x.index_add_(0, at, source); }},
+      {"index_copy", ErrorKind::kDType, parts("index_copy"), [&] { index_copy(x, 0, at, source); }},
+      {"index_copy_",
+       ErrorKind::kDType,
+       parts("index_copy_"),
+       [&] { x.index_copy_(0, at, source); }},
+      {"scatter", ErrorKind::kDType, parts("scatter"), [&] { scatter(x, 0, at, source); }},
+      {"scatter_", ErrorKind::kDType, parts("scatter_"), [&] { x.scatter_(0, at, source); }},
+      {"scatter_add_",
+       ErrorKind::kDType,
+       parts("scatter_add_"),
+       [&] { x.scatter_add_(0, at, source); }},
+      {"index_put",
+       ErrorKind::kDType,
+       parts("index_put", "self", "value"),
+       [&] { index_put(x, {at}, source); }},
+      {"index_put_",
+       ErrorKind::kDType,
+       parts("index_put_", "self", "value"),
+       [&] { x.index_put_({at}, source, /*accumulate=*/true); }},
+      {"several for a mask",
+       ErrorKind::kDType,
+       {"index_put_: self is int32 [2], value is float32 [2]"},
+       [&] { x.index_put_({x > 0}, ones({2})); }},
+  });
+  x.index_put_({tensor({true, false})}, full({1}, 2.5)); // as masked_fill_, and so is PyTorch's
+  x[1] = full({1}, 3.5);
+  EXPECT_EQ(x.to_vector<int64_t>(), (std::vector<int64_t>{2, 3}));
+}
+
+// A member in place has its own name in the errors of the function that it calls.
+TEST(Errors, MembersInPlaceAreNamed) {
+  Tensor x = ones({3});
+  expect_refused({
+      {"masked_fill_",
+       ErrorKind::kShape,
+       {"masked_fill_: x has shape [3], mask has shape [2]"},
+       [&] { x.masked_fill_(ones({2}, boolean), 1.0); }},
+      {"pow_", ErrorKind::kShape, {"pow_: "}, [&] { x.pow_(ones({2})); }},
+      {"lerp_", ErrorKind::kShape, {"lerp_: "}, [&] { x.lerp_(ones({2}), 0.5); }},
+      {"exp_", ErrorKind::kDType, {"exp_: "}, [] { ints().exp_(); }},
+  });
+}
+
 TEST(Errors, DimensionsAndShapes) {
   Tensor x = ones({2, 3});
   expect_refused({
@@ -276,6 +346,14 @@ TEST(Errors, DimensionsAndShapes) {
        ErrorKind::kShape,
        {"stack: tensor 0 has shape [2, 3], tensor 1 has shape [3, 2]"},
        [&] { stack({x, x.t()}); }},
+      {"cat of undefined",
+       ErrorKind::kState,
+       {"cat: 'tensor 1' is an undefined tensor"},
+       [&] { cat({x, Tensor()}); }},
+      {"stack of undefined",
+       ErrorKind::kState,
+       {"stack: 'tensor 1' is an undefined tensor"},
+       [&] { stack({x, Tensor()}); }},
       {"cat of nothing", ErrorKind::kValue, {"cat: there are no tensors"}, [] { cat({}); }},
       {"mask dtype",
        ErrorKind::kDType,

@@ -194,6 +194,7 @@ TEST(Movement, PaddingAndRepeats) {
       std::string::npos);
   EXPECT_NE(message_of([&] { pad(x, {1}); }, ErrorKind::kValue), "");
   EXPECT_NE(message_of([&] { pad(x, {-2, -2}); }, ErrorKind::kShape), "");
+  EXPECT_NE(message_of([&] { pad(x, {-INT64_MAX, -INT64_MAX}); }, ErrorKind::kShape), "");
   EXPECT_EQ(repeat_interleave(x, 2).to_vector<float>(),
             (Floats{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5}));
   EXPECT_EQ(repeat(tensor({1.f, 2.f}), {2, 1, 2}).shape(), (Shape{2, 1, 4}));
@@ -217,6 +218,41 @@ TEST(TensorIndexing, ReadsAsPyTorchDoes) {
       range({2, 3, 4}).index({tensor<int64_t>({0, 1}), Slice(), tensor<int64_t>({1, 2})}).shape(),
       (Shape{2, 3}));
   EXPECT_EQ(x.index({zeros({0}, int64)}).shape(), (Shape{0, 4}));
+}
+
+// Numbers at the ends of int64 are as good as any that lie beyond the tensor.
+TEST(Movement, NumbersFarBeyondTheTensor) {
+  Tensor x = range({2, 3});
+  for (int64_t far : {INT64_MAX, INT64_MIN}) {
+    bool above = far > 0;
+    EXPECT_TRUE(equal(tril(x, far), above ? x : zeros({2, 3})));
+    EXPECT_TRUE(equal(triu(x, far), above ? zeros({2, 3}) : x));
+    EXPECT_EQ(diagonal(x, far).size(), 0);
+    EXPECT_EQ(roll(x, far, 1).shape(), x.shape());
+  }
+  EXPECT_EQ(chunk(x, INT64_MAX, 1).size(), 3u);
+}
+
+// A position without dims takes its dim away before the others' dims are looked at: PyTorch's
+// shapes and numbers.
+TEST(TensorIndexing, APositionWithoutDimsIsANumber) {
+  Tensor one = scalar(int64_t{1}), last = tensor<int64_t>({3, 0}), flips = tensor<int64_t>({1, 0});
+  Tensor x = range({2, 3, 4});
+  EXPECT_TRUE(all_close(x.index({one, Slice(), last}), x.index({1, Slice(), last})));
+  EXPECT_EQ(x.index({one, Slice(), last}).shape(), (Shape{3, 2}));
+  EXPECT_EQ(x.index({one, Slice(), one}).to_vector<float>(), (Floats{13, 17, 21}));
+  Tensor y = range({2, 3, 4, 5});
+  EXPECT_TRUE(all_close(y.index({Slice(), one, flips, one}), y.index({Slice(), 1, flips, 1})));
+  EXPECT_EQ(y.index({Slice(), one, Slice(), last}).shape(), (Shape{2, 4, 2}));
+  EXPECT_EQ(y.index({flips, one, last}).shape(), (Shape{2, 5}));
+  EXPECT_EQ(y.index({one, flips, Slice(), last}).shape(), (Shape{2, 4}));
+  EXPECT_EQ(y.index({scalar(true), one, Slice(), last}).shape(), (Shape{2, 3, 5}));
+  Tensor written = zeros({2, 3, 4}), same = zeros({2, 3, 4});
+  written.index_put_({one, Slice(), last}, range({3, 2}));
+  same.index_put_({1, Slice(), last}, range({3, 2}));
+  EXPECT_TRUE(all_close(written, same));
+  written.index_put_({one, Slice(), last}, range({3, 2}), /*accumulate=*/true);
+  EXPECT_TRUE(all_close(written, 2 * same));
 }
 
 // Flips of what several positions of the flipped dims share: each in one program, and op by op.
