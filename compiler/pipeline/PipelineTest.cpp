@@ -479,6 +479,23 @@ TEST_F(OtherOps, ADecompositionThatDoesNotFitIsNamed) {
   EXPECT_TRUE(
       says(said, "its decomposition gives 'tensor<1x3xf32>' for a result of 'tensor<3xf32>'"))
       << said;
+  // An op whose types cannot be inferred, and one that does not verify.
+  ir::OtherRules::get().decompose = [](mlir::OpBuilder &b) {
+    ir::Val x(b, b.getUnknownLoc(), b.getInsertionBlock()->getArgument(0));
+    return llvm::SmallVector<mlir::Value>{sum(x, {7})};
+  };
+  said = messages(op, Phase::Fuse);
+  EXPECT_TRUE(says(said, "'other.composite' op is at fault in its rule: its decomposition makes an "
+                         "op that is invalid: weft.reduce_sum: "))
+      << said;
+  EXPECT_TRUE(says(said, "dim 7 is out of range")) << said;
+  ir::OtherRules::get().decompose = [](mlir::OpBuilder &b) {
+    ir::Val x(b, b.getUnknownLoc(), b.getInsertionBlock()->getArgument(0));
+    return llvm::SmallVector<mlir::Value>{sum(broadcast(x, {2, 7}), {0})};
+  };
+  said = messages(op, Phase::Fuse);
+  EXPECT_TRUE(says(said, "its decomposition makes an op that is invalid: 'weft.broadcast' op"))
+      << said;
 }
 
 //===-- Extreme programs ----------------------------------------------------------------------===//

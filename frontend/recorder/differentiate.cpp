@@ -53,8 +53,11 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
   ir::GradContext context(builder, ir.location(node.line), s->name, s->opaque(), operand_types,
                           result_types, operands, results, cotangents,
                           llvm::ArrayRef(asked).take_front(operand_count));
-  if (mlir::failed(s->rules->differentiate(context)) || context.isWrong()) {
-    std::string why = ir.take_diagnostic().message;
+  (void)ir.take_diagnostic(); // what an earlier call may have left
+  bool is_right = mlir::succeeded(s->rules->differentiate(context)) && !context.isWrong();
+  // A rule may build what is invalid, and not notice.
+  std::string why = ir.take_diagnostic().message;
+  if (!is_right || !why.empty()) {
     fail(ErrorKind::kState, "the derivative of " + s->name.getStringRef().str() +
                                 " cannot be recorded: " +
                                 (why.empty() ? "its rule failed, and says nothing" : why));

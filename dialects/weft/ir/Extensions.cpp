@@ -49,6 +49,18 @@ void loadExtensions(mlir::MLIRContext &context) {
     context.getOrLoadDialect(name);
 }
 
+std::string registrationOf(const std::string &dialect) {
+  std::lock_guard lock(extensions().mutex);
+  for (auto &[name, extension] : extensions().byName) {
+    mlir::DialectRegistry registry;
+    extension.insert(registry);
+    for (llvm::StringRef each : registry.getDialectNames())
+      if (each == dialect)
+        return "'" + name + "'" + (extension.version.empty() ? "" : " " + extension.version);
+  }
+  return "";
+}
+
 std::string extensionsKey() {
   std::lock_guard lock(extensions().mutex);
   std::string key;

@@ -24,6 +24,10 @@ bool registerExtension(const std::string &name, const std::string &version,
 void loadExtensions(mlir::MLIRContext &context);
 void insertExtensions(mlir::DialectRegistry &registry);
 
+// "'NAME' VERSION" of the registration that brought a dialect; empty for one that no registration
+// did.
+std::string registrationOf(const std::string &dialect);
+
 // "dialect NAME VERSION", a line each.
 std::string extensionsKey();
 std::string whyExtensionsAreNotCachable();

@@ -118,8 +118,10 @@ Val maximum(Val a, Val b) {
 Val compare(llvm::StringRef direction, Val a, Val b) {
   std::optional<Direction> symbol = symbolizeDirection(direction);
   if (!symbol)
-    llvm::report_fatal_error("a rule compares by '" + direction + "', which is no direction");
-  return a.at(CompareOp::create(a.builder(), a.loc(), *symbol, a.value(), b.value()));
+    mlir::emitError(a.loc()) << "a rule compares by '" << direction << "'; use eq, ne, lt, le, gt "
+                             << "or ge";
+  return a.at(CompareOp::create(a.builder(), a.loc(), symbol.value_or(Direction::eq), a.value(),
+                                b.value()));
 }
 
 Val select(Val condition, Val onTrue, Val onFalse) {
@@ -174,7 +176,8 @@ template <typename Op> static Val reduce(Val x, llvm::ArrayRef<int64_t> dims, bo
     return result;
   Dims kept = dimsOf(x.type());
   for (int64_t dim : dims)
-    kept[dim] = 1;
+    if (dim >= 0 && dim < x.rank()) // else the reduction is invalid, and has said so
+      kept[dim] = 1;
   return reshapeTo(result, kept);
 }
 

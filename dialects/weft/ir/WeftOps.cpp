@@ -2,5 +2,7 @@
 #include "dialects/weft/ir/Folding.h"
 #include "dialects/weft/ir/Weft.h"
 
+#include "dialects/weft/ir/StandInTypes.h"
+
 #define GET_OP_CLASSES
 #include "dialects/weft/ir/WeftOps.cpp.inc"

@@ -2,6 +2,8 @@
 #include "compiler/plugin/Plugin.h"
 #include "mine.h"
 
+#include "dialects/weft/ir/StandInTypes.h" // before the definitions of ops
+
 #include "mine_dialect.cpp.inc"
 #define GET_OP_CLASSES
 #include "mine_ops.cpp.inc"
