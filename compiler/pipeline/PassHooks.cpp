@@ -10,6 +10,7 @@
 #include "mlir/Tools/Plugins/PassPlugin.h"
 #include "mlir/Transforms/Passes.h"
 #include "runtime/abi/read_struct.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/DynamicLibrary.h"
 
 namespace weft::compiler {
@@ -99,6 +100,37 @@ bool nestsModules(mlir::OpPassManager &passes) {
   return false;
 }
 
+// Names of passes that users registered, for MLIR's parser: each stands for its factory, or is an
+// error once it is forgotten. MLIR's registry is one for the process and takes no lock, hence the
+// caller's.
+void namePassesOfUsers() {
+  for (const RegisteredPass &pass : registry().things()) {
+    bool isWord = llvm::all_of(
+        pass.name, [](char c) { return llvm::isAlnum(c) || c == '-' || c == '_' || c == '.'; });
+    if (!isWord || mlir::PassInfo::lookup(pass.name) || mlir::PassPipelineInfo::lookup(pass.name))
+      continue; // a pipeline's text, or a name that MLIR knows
+    auto add = [name = pass.name](mlir::OpPassManager &passes, llvm::StringRef,
+                                  llvm::function_ref<mlir::LogicalResult(const llvm::Twine &)> fail)
+        -> mlir::LogicalResult {
+      for (const RegisteredPass &each : registry().things()) {
+        if (each.name != name)
+          continue;
+        std::unique_ptr<mlir::Pass> made = each.factory ? each.factory() : nullptr;
+        if (!made)
+          break;
+        std::optional<llvm::StringRef> op = made->getOpName();
+        if (op && *op != mlir::ModuleOp::getOperationName())
+          passes.nest(*op).addPass(std::move(made));
+        else
+          passes.addPass(std::move(made));
+        return mlir::success();
+      }
+      return fail("the registered pass '" + name + "' is there no more, or its factory made none");
+    };
+    mlir::registerPassPipeline(pass.name, "a registered pass", add, [](auto) {});
+  }
+}
+
 template <typename... Args> llvm::Error error(const char *format, const Args &...args) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), format, args...);
 }
@@ -139,6 +171,9 @@ llvm::Error registerPassPipeline(Phase phase, Position position, llvm::StringRef
                                  llvm::StringRef version) {
   static std::once_flag once;
   std::call_once(once, mlir::registerTransformsPasses); // canonicalize, cse, ...
+  static auto *naming = new std::mutex;
+  std::lock_guard lock(*naming);
+  namePassesOfUsers();
   if (pipeline.trim().empty())
     return error("the pass pipeline is empty");
   std::string message;

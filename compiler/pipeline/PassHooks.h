@@ -50,7 +50,7 @@ struct PassPluginInfo { // returned by value: it never grows
 void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name,
                   llvm::StringRef version);
 // The same for a textual pipeline over builtin.module, such as "canonicalize,cse": of MLIR's
-// general passes, and those of plugins. It may stand in "builtin.module(...)", as tools of MLIR
+// general passes, those of plugins, and those that are registered, by their names. It may stand in "builtin.module(...)", as tools of MLIR
 // write it. Error: it cannot be parsed, is empty, or is registered already.
 llvm::Error registerPassPipeline(Phase phase, Position position, llvm::StringRef pipeline,
                                  llvm::StringRef version);

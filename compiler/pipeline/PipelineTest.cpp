@@ -382,6 +382,32 @@ TEST_F(PipelineTest, PipelinesOfPassesByName) {
   EXPECT_NE(llvm::toString(std::move(error)).find("no-such-pass"), std::string::npos);
 }
 
+// What a plugin has registered after one phase runs at other places, too.
+TEST_F(PipelineTest, PipelinesMayNameRegisteredPasses) {
+  static int runs = 0;
+  struct Counted : mlir::PassWrapper<Counted, mlir::OperationPass<mlir::func::FuncOp>> {
+    MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(Counted)
+    void runOnOperation() override {
+      ++runs;
+    }
+  };
+  registerPass(Phase::Fuse, Position::After, [] { return std::make_unique<Counted>(); },
+               "test-counted", "1");
+  ASSERT_EQ(llvm::toString(registerPassPipeline(Phase::Import, Position::After,
+                                                "canonicalize,test-counted", "1")),
+            "");
+  auto module = parse(kProgram);
+  runs = 0;
+  ASSERT_TRUE(succeeded(Pipeline({}, nullptr, nullptr).run(*module, Phase::Import, Phase::Import)));
+  EXPECT_EQ(runs, 1);
+  ASSERT_TRUE(succeeded(Pipeline({}, nullptr, nullptr).run(*module, Phase::Graph, Phase::Fuse)));
+  EXPECT_EQ(runs, 2);
+  clearRegisteredPasses();
+  EXPECT_NE(llvm::toString(registerPassPipeline(Phase::Import, Position::After, "test-counted", "1"))
+                .find("'test-counted' is there no more"),
+            std::string::npos);
+}
+
 // As mlir-opt --pass-pipeline spells them, they run all the same.
 TEST_F(PipelineTest, PipelinesMayNameTheModule) {
   auto message = [](llvm::StringRef pipeline) {

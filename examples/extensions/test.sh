@@ -51,6 +51,8 @@ pass)
   expect "cannot load the plugin ./none.so" "$(WEFT_PLUGINS=./none.so ./program 2>&1)"
   out=$(prefix/bin/weft-opt --weft-plugin=./abs_pass.so --weft-phase=import..graph "$sources/model.mlir")
   expect "weft.abs" "$out"
+  # Its name may be written where passes are.
+  expect "weft.abs" "$(prefix/bin/weft-opt --weft-plugin=./abs_pass.so --weft-insert=after:import:mine-abs --weft-phase=import "$sources/model.mlir")"
   ! grep -q weft.sqrt <<<"$out" || fail "weft.sqrt is still there: $out"
   # The dump of the phase has it, too.
   WEFT_PLUGINS=./abs_pass.so WEFT_DUMP_DIR=dump ./program >/dev/null
