@@ -91,7 +91,8 @@ public:
   // The IR, with the lines of the user's source as locations.
   void print() const;
   void print(std::ostream &stream) const;
-  // The IR as text, with or without the lines of the user's source.
+  // The IR as text, with or without the lines of the user's source. parse() reads it, but where it
+  // holds tensors of more than 16 elements: their values are left out, which save() does not.
   std::string to_string(bool locations = true) const;
   // Captured tensors are saved with it; an old file is replaced in one step. Errors: the file
   // cannot be written.

@@ -186,6 +186,12 @@ void parse_module(ProgramImpl &program, llvm::StringRef source, const std::strin
     throw Error(ErrorKind::kFile, name + " is empty", location);
   if (ir::inspectBytecode(source) == ir::BytecodeState::Damaged)
     throw Error(ErrorKind::kFile, name + " " + ir::kDamagedBytecode, location);
+  // MLIR would read zeros.
+  if (source.contains("dense_resource<__elided__>"))
+    throw Error(ErrorKind::kFile,
+                name + " leaves out values of large tensors, as Program::to_string() does "
+                       "(dense_resource<__elided__>); Program::save() writes all of them",
+                location);
   program.module = mlir::parseSourceString<mlir::ModuleOp>(
       source, mlir::ParserConfig(program.context.get()), name);
   if (!program.module)
@@ -233,7 +239,8 @@ std::string text_of(ProgramImpl &program, bool locations, bool whole, Location l
   mlir::OpPrintingFlags flags;
   flags.printNameLocAsPrefix();
   if (locations)
-    flags.enableDebugInfo(true, /*prettyForm=*/!whole).useLocalScope(!whole);
+    // Beside the ops where people read them, and as MLIR reads them again.
+    flags.enableDebugInfo(true, /*prettyForm=*/false).useLocalScope(!whole);
   // Weights are not for reading.
   constexpr int64_t kShownElements = 16;
   if (!whole)

@@ -166,6 +166,23 @@ TEST(Program, IsSavedAsTextAndAsBytecode) {
   }
 }
 
+TEST(Program, ItsTextIsParsed) {
+  Program program = cube();
+  for (bool locations : {true, false}) {
+    Program again = Program::parse(program.to_string(locations));
+    EXPECT_EQ(again.to_string(locations), program.to_string(locations));
+    EXPECT_EQ(again.run({tensor({2.f, 3.f})})[0].item<float>(), 62.f);
+  }
+  EXPECT_NE(Program::parse(program.to_string()).to_string().find("program_test.cpp"),
+            std::string::npos);
+  // Zeros in place of weights would be a wrong result, and nothing would say so.
+  Tensor w = arange(64, float32);
+  Program large = trace([&](const Tensor &x) { return x * w; }, {zeros({64})});
+  Error error = error_of([&] { Program::parse(large.to_string()); });
+  EXPECT_EQ(error.kind(), ErrorKind::kFile);
+  EXPECT_NE(error.message().find("Program::save() writes all"), std::string::npos) << error.what();
+}
+
 TEST(Program, AnErrorWhileSavingLeavesTheOldFile) {
   std::string path = path_of("folder");
   fs::create_directory(path);
