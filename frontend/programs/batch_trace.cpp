@@ -58,6 +58,17 @@ int64_t factor_of(double number) {
   return std::abs(number) < kMost ? std::llround(number) : 0;
 }
 
+// "float32 [8, 3] to float32 [3]"
+std::string types_of(const Node &node) {
+  auto list = [](llvm::ArrayRef<const TypeInfo *> types) {
+    std::string text;
+    for (const TypeInfo *type : types)
+      text += (text.empty() ? "" : ", ") + describe(*type);
+    return text;
+  };
+  return list(node.signature->operands) + " to " + list(node.signature->results);
+}
+
 // What the bits are in this dtype; nothing for one that no formula is looked for in.
 std::optional<double> number_of(DType dtype, int64_t bits) {
   if (dtype != DType::kFloat32 && dtype != DType::kFloat64 && dtype != DType::kInt32 &&
@@ -135,11 +146,16 @@ void BatchTrace::expect_same_ops(const Recording &other, int64_t size) const {
     while (i < std::min(ours.size(), theirs.size()) &&
            ours[i]->signature->text->structure == theirs[i]->signature->text->structure)
       ++i;
+    // One op of one line differs in its types, or in its attributes.
+    bool is_one = i < ours.size() && i < theirs.size() && describe(ours[i]) == describe(theirs[i]);
     auto what = [&](llvm::ArrayRef<Node *> nodes) {
-      return i < nodes.size() ? describe(nodes[i]) : std::string("other uses of them");
+      if (i >= nodes.size())
+        return std::string("other uses of them");
+      return is_one ? types_of(*nodes[i]) : describe(nodes[i]);
     };
-    refuse("the function records " + what(ours) + " at a size of " + std::to_string(high_) +
-           ", and " + what(theirs) + " at " + std::to_string(size) +
+    refuse("the function records " + (is_one ? describe(ours[i]) + ", " : "") + what(ours) +
+           " at a size of " + std::to_string(high_) + ", and " + what(theirs) + " at " +
+           std::to_string(size) +
            "; it must record the same ops at every size" +
            (size == 1 ? ", and may do so in a range from 2 on" : ""));
   }

@@ -437,6 +437,9 @@ TEST_F(BatchRanges, WhatCannotVaryIsNamed) {
        "'weft.reduce_sum' op codegen: a sum over a size that varies is too long"},
       {message([&](const Tensor &x) { return x.shape()[0] < 5 ? exp(x) : sin(x); }, batch),
        "records weft.sin (tests/programs/batch_range_test.cpp:"},
+      // One op, which only its types tell apart.
+      {message([&](const Tensor &x) { return x.sum({x.shape()[0] % 2}, true); }, batch),
+       "] at a size of 16, and float32 [15, "},
       {message([&](const Tensor &x) { return x * double(std::max<int64_t>(x.shape()[0], 5)); },
                batch),
        "follows the size from 15 to 16, but not down to 2"},
