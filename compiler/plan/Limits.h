@@ -52,6 +52,9 @@ inline constexpr int64_t kMaxRecomputeVisits = 30'000'000;
 // budgets follow, each by this part of the limit smaller than the one before.
 inline constexpr int kRecomputeWalks = 6;
 inline constexpr double kRecomputeStep = 0.03;
+// Of a limit that is out of reach the least budget that is not is found by so many bisections (to
+// 0.4 % of what the program takes without).
+inline constexpr int kLeastBudgetWalks = 8;
 
 // Of what holds memory at the peak, so many parts are told apart by line, module and kernel; what
 // is left is one more. A report shows fewer; sums by module need most of them.

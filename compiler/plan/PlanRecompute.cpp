@@ -42,7 +42,8 @@ struct PlanRecompute : mlir::PassWrapper<PlanRecompute, mlir::OperationPass<mlir
     int64_t before = chooseOrder(extracted.problem, lending_).bytes;
     if (before <= (limit > 0 ? int64_t(limit) : kLeastFreeRecompute))
       return;
-    Plan best = limit > 0 ? within(extracted.problem, limit) : freely(extracted.problem);
+    Plan best =
+        limit > 0 ? within(extracted.problem, limit, before) : freely(extracted.problem);
     if (best.bytes > limit && double(best.bytes) > double(before) * (1 - kLeastSaving))
       return;
     apply(program, extracted, best.found.runs);
@@ -83,7 +84,12 @@ private:
   }
 
   // The cheapest that fits, else the one that takes the fewest bytes. Budgets fall until one fits.
-  Plan within(const PlanProblem &problem, int64_t bytes) const {
+  //
+  // Where none does, a budget that is out of reach gives up much that does not lower the peak. So
+  // what is found without a limit is tried, too, than which a limit then takes no more; and the
+  // least budget that fits is looked for between the limit and `whole`, what the program takes with
+  // nothing given up, so that a smaller limit takes no more than a larger one by much.
+  Plan within(const PlanProblem &problem, int64_t bytes, int64_t whole) const {
     Plan best;
     std::vector<StepOrder> orders = triedOrders(problem);
     for (int walk = 0; walk < kRecomputeWalks && best.bytes > bytes; ++walk) {
@@ -96,6 +102,24 @@ private:
         if (plan.bytes <= bytes || plan.bytes < best.bytes)
           best = std::move(plan);
       }
+    }
+    if (best.bytes <= bytes)
+      return best;
+    auto take = [&](Plan plan) {
+      if (plan.bytes < best.bytes)
+        best = std::move(plan);
+    };
+    if (arenaValues(problem) >= kLeastFreeRecompute)
+      take(freely(problem));
+    int64_t low = bytes, high = whole;
+    for (int walk = 0; walk < kLeastBudgetWalks; ++walk) {
+      int64_t budget = low + (high - low) / 2, peak = whole;
+      for (const StepOrder &order : orders) {
+        Recomputation found = recompute(problem, order, assignInPlace(problem, order).root, budget);
+        peak = std::min(peak, found.peakBytes);
+        take(planned(problem, std::move(found)));
+      }
+      (peak <= budget ? high : low) = budget;
     }
     return best;
   }

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <limits>
@@ -128,6 +129,25 @@ TEST_F(MemoryLimit, ThatCannotBeReachedIsSaid) {
   EXPECT_NE(notes.find("not reached"), std::string::npos) << notes;
   limit(0);
   EXPECT_EQ((x.matmul(y).relu().matmul(x) + x).to_vector<float>(), z.to_vector<float>());
+}
+
+// One that is out of reach takes no more than one that is not, or than none, and says what it takes.
+TEST_F(MemoryLimit, ThatIsSmallerTakesNoMore) {
+  Deep model;
+  optim::AdamW optimizer(model.parameters(), {.lr = 1e-3});
+  Tensor x = randn({kRows, 64}).eval(), target = randn({kRows, 64}).eval();
+  Program program = trace(step_of(model, optimizer, target), {x}, {{"model", model}});
+  auto taken = [&](int64_t bytes) {
+    limit(bytes);
+    MemoryEstimate estimate = program.memory();
+    return estimate.outputs + estimate.arena;
+  };
+  int64_t free = taken(0), reached = taken(free / 4);
+  EXPECT_LE(reached, free / 4);
+  for (int64_t part : {8, 32, 128}) {
+    int64_t bytes = taken(free / part);
+    EXPECT_LE(bytes, std::max(free / part, reached + reached / 10)) << part;
+  }
 }
 
 TEST_F(MemoryLimit, ThatIsNegativeIsAnError) {
