@@ -131,7 +131,7 @@ TEST_F(MemoryLimit, ThatCannotBeReachedIsSaid) {
   EXPECT_EQ((x.matmul(y).relu().matmul(x) + x).to_vector<float>(), z.to_vector<float>());
 }
 
-// One that is out of reach takes no more than one that is not, or than none, and says what it takes.
+// One that is out of reach takes no more than one that is not, or than none.
 TEST_F(MemoryLimit, ThatIsSmallerTakesNoMore) {
   Deep model;
   optim::AdamW optimizer(model.parameters(), {.lr = 1e-3});
