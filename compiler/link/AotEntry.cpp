@@ -6,6 +6,7 @@
 #include "compiler/claim/Provider.h"
 #include "compiler/codegen/Codegen.h"
 #include "compiler/link/BuildProgram.h"
+#include "compiler/link/KernelDump.h"
 #include "compiler/link/Limits.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/plan/Extract.h"
@@ -298,13 +299,23 @@ absl::Status AotEntry::compile(Part &part, const AotOptions &options, const Targ
   request.target = options.device ? options.device->maker.key : target.key();
   request.scratchBytes = options.scratchBytes;
   request.chooseSchedules = options.chooseSchedules;
-  request.makeKernels = [&](llvm::ArrayRef<plan::KernelOp> kernels, llvm::StringRef) {
+  request.makeKernels = [&](llvm::ArrayRef<plan::KernelOp> kernels, llvm::StringRef dumpFolder) {
     std::vector<absl::StatusOr<KernelInfo>> infos;
     for (plan::KernelOp kernel : kernels) {
       ir::DiagnosticCollector diagnostics(module_.getContext());
       bool prepares = kernel->getParentOp() != part.module;
+      KernelDump dump(dumpFolder, kernel.getSymName(),
+                      options.device ? options.device->maker.assembly : "s");
+      dump.write(kernel);
+      CodegenOptions ours = codegen;
+      if (DumpHook hook = dump.hook())
+        ours.dump = [hook, asked = codegen.dump](llvm::StringRef stage, llvm::StringRef text) {
+          hook(stage, text);
+          if (asked)
+            asked(stage, text);
+        };
       absl::StatusOr<KernelInfo> info =
-          buildKernel(kernel, prepares, options, target, code, prefix, codegen);
+          buildKernel(kernel, prepares, options, target, code, prefix, ours);
       if (!info.ok())
         info = absl::Status(info.status().code(),
                             diagnostics.failure(std::string(info.status().message())));

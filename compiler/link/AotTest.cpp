@@ -11,6 +11,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "backends/cpu/compile/Libraries.h"
@@ -355,6 +356,21 @@ func.func @main(%x: tensor<4x784xf32>, %w1: tensor<128x784xf32> {weft.parameter 
         << (claim ? "with oneDNN" : "without a library");
     EXPECT_EQ(shell("ldd " + folder + "/mlp").text.find("dnnl") != std::string::npos, claim);
   }
+}
+
+// As of programs that are run: phases, and each kernel with the stages of its code.
+TEST_F(AotTest, DumpsItsKernels) {
+  AotOptions dumped = options(Emit::Object, "model");
+  dumped.compile.dumpDir = folder + "/dump";
+  ASSERT_TRUE(compile(dumped, kModel.str()).ok());
+  std::set<std::string> stages; // of files, what follows the kernel's name
+  for (const auto &file : std::filesystem::directory_iterator(folder + "/dump/kernels")) {
+    std::string name = file.path().filename().string();
+    stages.insert(name.substr(name.find('.')));
+    EXPECT_GT(file.file_size(), 0u) << name;
+  }
+  for (const char *stage : {".mlir", ".linalg.mlir", ".loops.mlir", ".llvm.mlir"})
+    EXPECT_TRUE(stages.contains(stage)) << stage;
 }
 
 // Work on weights alone is done when the model is loaded, from weights that stay as they are in the

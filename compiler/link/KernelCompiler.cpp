@@ -9,6 +9,7 @@
 #include "compiler/backend/ContextPool.h"
 #include "compiler/codegen/Choices.h"
 #include "compiler/codegen/KernelPasses.h"
+#include "compiler/link/KernelDump.h"
 #include "compiler/link/Limits.h"
 #include "compiler/plan/KernelStructure.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
@@ -21,8 +22,6 @@
 #include "runtime/core/caches.h"
 #include "runtime/profile/profile.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
 
@@ -59,37 +58,6 @@ Job makeJob(plan::KernelOp kernel) {
   return job;
 }
 
-// Files of one kernel: NAME.mlir is the fusion, NAME.STAGE.mlir what codegen made of it, NAME.ll
-// and NAME.s (or what the assembly is called) the code.
-class KernelDump {
-public:
-  KernelDump(llvm::StringRef folder, llvm::StringRef name, llvm::StringRef assembly)
-      : folder_(folder), name_(name), assembly_(assembly) {}
-  explicit operator bool() const {
-    return !folder_.empty();
-  }
-
-  void write(llvm::StringRef stage, llvm::StringRef text) const {
-    std::string file = name_ + (stage.empty() ? "" : "." + stage.str());
-    if (stage != "ll" && stage != assembly_)
-      file += ".mlir";
-    llvm::SmallString<128> path(folder_);
-    llvm::sys::path::append(path, "kernels");
-    std::error_code error = llvm::sys::fs::create_directories(path);
-    llvm::sys::path::append(path, file);
-    if (!error) {
-      llvm::raw_fd_ostream stream(path, error);
-      if (!error)
-        stream << text;
-    }
-    if (error)
-      llvm::errs() << "weft: cannot write " << path << ": " << error.message() << "\n";
-  }
-
-private:
-  std::string folder_, name_, assembly_;
-};
-
 void prepareForKernels(mlir::MLIRContext &context) {
   context.loadDialect<ir::WeftDialect, plan::PlanDialect>();
   registerCodegenDialects(context);
@@ -115,10 +83,7 @@ compileJob(const Job &job, mlir::MLIRContext &context, const KernelMaker &maker,
 
   CodegenOptions options;
   options.verify = verify;
-  if (dump)
-    options.dump = [&](llvm::StringRef stage, llvm::StringRef text) {
-      dump.write(stage, text);
-    };
+  options.dump = dump.hook();
   // The symbol follows from what the kernel computes, so that the same code has the same name in
   // every program and profile.
   llvm::XXH128_hash_t hash = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(job.bytecode));
@@ -221,13 +186,8 @@ KernelCompiler::compile(llvm::ArrayRef<plan::KernelOp> kernels, const KernelMake
     if (!results[jobs.size() - 1])
       missing.push_back(jobs.size() - 1);
   }
-  if (!dumpFolder.empty())
-    for (const Job &job : jobs) {
-      std::string text;
-      llvm::raw_string_ostream stream(text);
-      job.source->print(stream);
-      KernelDump(dumpFolder, job.name, maker.assembly).write("", text);
-    }
+  for (const Job &job : jobs)
+    KernelDump(dumpFolder, job.name, maker.assembly).write(job.source);
 
   std::vector<absl::Status> failures(kernels.size());
   std::atomic<size_t> next{0};
