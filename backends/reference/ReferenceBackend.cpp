@@ -34,7 +34,8 @@ public:
             return mlir::success();
           // The user's line as compilers print it.
           std::string where;
-          if (auto line = mlir::dyn_cast<mlir::FileLineColLoc>(diagnostic.getLocation()))
+          // Within the name of a module.
+          if (auto line = diagnostic.getLocation()->findInstanceOf<mlir::FileLineColLoc>())
             where = (line.getFilename().getValue() + ":" + llvm::Twine(line.getLine())).str();
           if (raw->diagnostics_.empty())
             raw->first_location_ = where;
