@@ -283,11 +283,11 @@ Tensor tensordot(const Tensor &x, const Tensor &y, const Shape &x_dims, const Sh
 // The p-norm of x - y + eps along the last dim.
 Tensor pairwise_distance(const Tensor &x, const Tensor &y, double p = 2, double eps = 1e-6,
                          bool keepdim = false, Location location = Location::current());
-// numpy's einsum: "ij,jk->ik". A letter is a dim, "..." the dims that are left, which broadcast; a
-// letter that the result lacks is summed over, one that stands twice in an operand takes its
-// diagonal. Without "->" the result has the letters that stand once, in alphabetical order.
-// Operands are multiplied from left to right, each time by matmul where there is something to sum
-// over.
+// numpy's einsum: "ij,jk->ik". A letter is a dim, "..." the dims that are left, and sizes of 1
+// broadcast; a letter that the result lacks is summed over, one that stands twice in an operand
+// takes its diagonal. Without "->" the result has the letters that stand once, in alphabetical
+// order. Operands are multiplied from left to right, each time by matmul where there is something
+// to sum over.
 Tensor einsum(std::string_view equation, const std::vector<Tensor> &operands,
               Location location = Location::current());
 

@@ -119,8 +119,7 @@ Term multiply(Term x, Term y, const Labels &wanted, const std::map<Label, int64_
   result.insert(result.end(), of_y.begin(), of_y.end());
   if (summed.empty())
     return {arranged(x, result) * arranged(y, result), result};
-  // [shared, x's, summed] times [shared, summed, y's]. A dim of "..." may have size 1 in one of
-  // them.
+  // [shared, x's, summed] times [shared, summed, y's]. A dim may have size 1 in one of them.
   auto shape_of = [&](std::initializer_list<const Labels *> groups) {
     Shape shape;
     for (const Labels *group : groups) {
@@ -209,7 +208,11 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor> &operands, Lo
       auto [known, fresh] = sizes.try_emplace(label, shape[d]);
       if (fresh || known->second == shape[d])
         continue;
-      if (label >= kEllipsis && (shape[d] == 1 || known->second == 1)) {
+      // Sizes of 1 broadcast, but a diagonal is that of a square.
+      const Labels &labels = terms.back().labels;
+      auto first = static_cast<size_t>(std::find(labels.begin(), labels.end(), label) -
+                                       labels.begin());
+      if (shape[first] == shape[d] && (shape[d] == 1 || known->second == 1)) {
         known->second = std::max(known->second, shape[d]);
         continue;
       }

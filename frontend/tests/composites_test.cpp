@@ -127,6 +127,18 @@ TEST(Composites, AWriteToADiagonalShows) {
             (Floats{0, 5, 0}));
 }
 
+// A letter's dim of size 1 broadcasts, as PyTorch's does, but not within an operand.
+TEST(Composites, EinsumBroadcastsSizesOfOne) {
+  Tensor x = tensor({{1.f}, {2.f}}), y = arange(12, float32).reshape({3, 4});
+  EXPECT_EQ(einsum("ij,jk->ik", {x, y}).to_vector<float>(),
+            matmul(x.expand({2, 3}), y).to_vector<float>());
+  EXPECT_EQ(einsum("ij,ij->ij", {tensor({{1.f, 2.f, 3.f, 4.f}}), y}).shape(), (Shape{3, 4}));
+  EXPECT_EQ(einsum("i,i->", {tensor({2.f}), tensor({1.f, 2.f})}).item<float>(), 6);
+  EXPECT_EQ(einsum("ii,ij->j", {ones({1, 1}), y}).to_vector<float>(), (Floats{12, 15, 18, 21}));
+  EXPECT_THROW(einsum("ii->i", {ones({1, 3})}), Error);
+  EXPECT_THROW(einsum("i,ii->i", {ones({3}), ones({3, 1})}), Error);
+}
+
 // The part of a source that the indices reach is taken, as PyTorch does; its derivative is 0 beside
 // it.
 TEST(Composites, ScattersOfALargerSource) {
