@@ -28,6 +28,13 @@ Tensor matmul(const Tensor &x, const Tensor &y, Location location) {
          "x has shape " + to_string(a.dims()) + ", y has shape " + to_string(b.dims()) +
              ": the last dimension of x, " + std::to_string(k) + ", must equal the " +
              (column ? "dimension" : "last but one dimension") + " of y, " + std::to_string(other));
+  for (int64_t i = 3; i <= std::min(a.ndim(), b.ndim()); ++i)
+    if (int64_t m = a.dims()[a.ndim() - i], n = b.dims()[b.ndim() - i];
+        m != n && m != 1 && n != 1)
+      fail(ErrorKind::kShape, "x has shape " + to_string(a.dims()) + ", y has shape " +
+                                  to_string(b.dims()) +
+                                  ": aligned at the end, each of their leading dimensions must be "
+                                  "equal or 1");
   if (row)
     a = emit_reshape(a, {1, k});
   if (column)

@@ -222,6 +222,11 @@ Tensor take_along_dim(const Tensor &x, const Tensor &indices, int64_t dim, Locat
                                 ": both must have as many dimensions, at least one");
   int64_t axis = normalize_dim(dim, type.ndim(), "dim");
   Shape from = type.dims, to = at.dims;
+  for (int64_t d = 0; d < type.ndim(); ++d)
+    if (d != axis && from[d] != to[d] && from[d] != 1 && to[d] != 1)
+      fail(ErrorKind::kShape, "x has shape " + to_string(from) + ", indices have shape " +
+                                  to_string(to) + ": each dimension but " + std::to_string(axis) +
+                                  " must be equal or 1");
   from[axis] = to[axis] = 1;
   Shape common = broadcast_shape(from, to, "x", "indices");
   from = to = common;
