@@ -1,6 +1,7 @@
 // Convolutions, pooling, normalization and resizing of images, [batch, channels, height, width],
-// with PyTorch's names and rules. All are differentiable, to any order. Errors name the op, the
-// arguments and their shapes, and stand at the caller's line.
+// with PyTorch's names and rules: convolutions and pooling take one image as well, without the
+// batch. All are differentiable, to any order. Errors name the op, the arguments and their shapes,
+// and stand at the caller's line.
 #pragma once
 
 #include "weft/ops.h"

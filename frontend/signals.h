@@ -1,5 +1,6 @@
 // Convolutions and pooling of signals, [batch, channels, length], with PyTorch's names and rules:
-// those of images of height 1 (weft/images.h), differentiable to any order.
+// those of images of height 1 (weft/images.h), differentiable to any order. They take one signal as
+// well, without the batch.
 #pragma once
 
 #include "weft/ops.h"

@@ -48,7 +48,7 @@ TEST(Conv2d, NamesWhatIsWrong) {
   EXPECT_MESSAGE(conv(randn({1, 2, 8, 8})),
                  "weight has shape [4, 3, 3, 3]: weight is of 3 channels, x has 2");
   EXPECT_MESSAGE(conv(randn({1, 3, 2, 8})), "does not fit into dimension 2");
-  EXPECT_MESSAGE(conv(randn({3, 8, 8})), "[batch, channels, height, width]");
+  EXPECT_MESSAGE(conv(randn({8, 8})), "[batch, channels, height, width]");
   EXPECT_MESSAGE(conv(ones({1, 3, 8, 8}, int32)), "floating");
   EXPECT_MESSAGE(conv(ones({1, 3, 8, 8}, float64)), "one dtype");
   EXPECT_MESSAGE(Conv2d(3, 4, 0), "at least 1");

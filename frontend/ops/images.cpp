@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "frontend/ops/promotion.h"
+#include "frontend/ops/windows.h"
 #include "frontend/recorder/emit.h"
 #include "frontend/tensor/impl.h"
 #include "weft/autograd.h"
@@ -18,19 +19,26 @@ IntPair ints(Pair pair) {
   return {pair.height, pair.width};
 }
 
-std::string show(Pair pair) {
-  return "(" + std::to_string(pair.height) + ", " + std::to_string(pair.width) + ")";
-}
-
-// x, which must be four-dimensional and floating.
-Var image(const Tensor &x) {
+// x, which must be floating, as a batch: where x is one image, of one image.
+Var images_of(const Tensor &x) {
   Var var = read(x, "x");
-  if (var.ndim() != 4)
-    fail(ErrorKind::kShape,
-         "x has shape " + to_string(var.dims()) + "; it must be [batch, channels, height, width]");
+  if (var.ndim() != 3 && var.ndim() != 4)
+    fail(ErrorKind::kShape, "x has shape " + to_string(var.dims()) +
+                                "; it must be [batch, channels, height, width], or without batch");
   if (!is_floating(var.dtype()))
     fail(ErrorKind::kDType, "x is " + describe(var) + "; it must be floating, convert with to()");
-  return var;
+  if (var.ndim() == 4)
+    return var;
+  Shape raised = var.dims();
+  raised.insert(raised.begin(), 1);
+  return emit_reshape(var, raised);
+}
+
+// What a function made of images_of(x): without batch where x has none.
+Tensor batched_as(const Tensor &x, const Var &result) {
+  if (x.ndim() == 4)
+    return wrap(result);
+  return wrap(emit_reshape(result, Shape(result.dims().begin() + 1, result.dims().end())));
 }
 
 // [C] as it broadcasts over [N, C, ...].
@@ -66,7 +74,7 @@ struct ImageAndWeight {
   Var x, weight;
 };
 ImageAndWeight image_and_weight(const Tensor &x, const Tensor &weight, const char *layout) {
-  Var input = image(x), w = read(weight, "weight");
+  Var input = images_of(x), w = read(weight, "weight");
   if (w.ndim() != 4)
     fail(ErrorKind::kShape, "weight has shape " + to_string(w.dims()) + "; it must be " + layout);
   want_one_dtype(input.type(), "x", w.type(), "weight");
@@ -82,9 +90,12 @@ Tensor conv2d(const Tensor &x, const Tensor &weight, const Tensor &bias, Conv2dO
   Session session("conv2d", location);
   auto [input, w] =
       image_and_weight(x, weight, "[out channels, in channels / groups, height, width]");
+  want_of_window("stride", options.stride, 1);
+  want_of_window("padding", options.padding, 0);
+  want_of_window("dilation", options.dilation, 1);
   int64_t channels = input.dims()[1], groups = options.groups;
   if (groups >= 1 && w.dims()[1] * groups != channels)
-    fail(ErrorKind::kShape, "x has shape " + to_string(input.dims()) + ", weight has shape " +
+    fail(ErrorKind::kShape, "x has shape " + to_string(x.shape()) + ", weight has shape " +
                                 to_string(w.dims()) + ": weight is of " +
                                 std::to_string(w.dims()[1] * groups) + " channels" +
                                 (groups > 1 ? " in " + std::to_string(groups) + " groups" : "") +
@@ -92,26 +103,29 @@ Tensor conv2d(const Tensor &x, const Tensor &weight, const Tensor &bias, Conv2dO
   // The op's own rule checks the rest.
   ConvolutionGeometry geometry{ints(options.stride), ints(options.padding), ints(options.dilation),
                                options.groups};
-  return wrap(with_bias(input, w, bias, [&](const Var &image, const Var &kernel) {
-    return emit_conv2d(image, kernel, geometry);
-  }));
+  return batched_as(x, with_bias(input, w, bias, [&](const Var &image, const Var &kernel) {
+                      return emit_conv2d(image, kernel, geometry);
+                    }));
 }
 
 Tensor conv_transpose2d(const Tensor &x, const Tensor &weight, const Tensor &bias,
                         ConvTranspose2dOptions options, Location location) {
   Session session("conv_transpose2d", location);
+  return transposed_convolution(x, weight, bias, options, checked(x, "x")->type->dims,
+                                checked(weight, "weight")->type->dims);
+}
+
+Tensor recorder::transposed_convolution(const Tensor &x, const Tensor &weight, const Tensor &bias,
+                                        const ConvTranspose2dOptions &options, const Shape &x_shape,
+                                        const Shape &weight_shape) {
   auto [input, w] =
       image_and_weight(x, weight, "[in channels, out channels / groups, height, width]");
   std::string both =
-      "x has shape " + to_string(input.dims()) + ", weight has shape " + to_string(w.dims());
-  constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
-  for (auto [pair, argument, least] :
-       {std::tuple(options.stride, "stride", 1), std::tuple(options.padding, "padding", 0),
-        std::tuple(options.output_padding, "output_padding", 0),
-        std::tuple(options.dilation, "dilation", 1)})
-    if (std::min(pair.height, pair.width) < least || std::max(pair.height, pair.width) > kLargest)
-      fail(ErrorKind::kValue, std::string(argument) + " is " + show(pair) +
-                                  "; it must be at least " + std::to_string(least));
+      "x has shape " + to_string(x_shape) + ", weight has shape " + to_string(weight_shape);
+  want_of_window("stride", options.stride, 1);
+  want_of_window("padding", options.padding, 0);
+  want_of_window("output_padding", options.output_padding, 0);
+  want_of_window("dilation", options.dilation, 1);
   int64_t channels = input.dims()[1];
   if (options.groups < 1 || channels % options.groups)
     fail(ErrorKind::kShape, both + ": groups, " + std::to_string(options.groups) +
@@ -122,14 +136,16 @@ Tensor conv_transpose2d(const Tensor &x, const Tensor &weight, const Tensor &bia
   Shape result{input.dims()[0], w.dims()[1] * options.groups};
   auto extend = [&](int64_t dim, int64_t stride, int64_t padding, int64_t more, int64_t dilation) {
     if (more >= stride && more >= dilation)
-      fail(ErrorKind::kValue, "output_padding is " + show(options.output_padding) + ", stride " +
-                                  show(options.stride) + ", dilation " + show(options.dilation) +
+      fail(ErrorKind::kValue, "output_padding is " + std::to_string(more) + ", stride " +
+                                  std::to_string(stride) + ", dilation " +
+                                  std::to_string(dilation) +
                                   ": output_padding must be less than one of the others");
     int64_t taps = w.dims()[dim], size = input.dims()[dim];
     int64_t extended = (size - 1) * stride - 2 * padding + dilation * (taps - 1) + more + 1;
     if (taps < 1 || size < 1 || extended < 1)
-      fail(ErrorKind::kShape, both + ": dimension " + std::to_string(dim) +
-                                  " of the result would have size " + std::to_string(extended));
+      fail(ErrorKind::kShape, both + ": the last " + (dim == 2 ? "but one " : "") +
+                                  "dimension of the result would have size " +
+                                  std::to_string(extended));
     result.push_back(extended);
   };
   extend(2, options.stride.height, options.padding.height, options.output_padding.height,
@@ -143,35 +159,51 @@ Tensor conv_transpose2d(const Tensor &x, const Tensor &weight, const Tensor &bia
     input = read(pad(wrap(std::move(input)), {0, columns, 0, rows}), "x");
   ConvolutionGeometry geometry{ints(options.stride), ints(options.padding), ints(options.dilation),
                                options.groups};
-  return wrap(with_bias(input, w, bias, [&](const Var &image, const Var &kernel) {
-    return emit_conv2d_input_gradient(image, kernel, result, geometry);
-  }));
+  return batched_as(x, with_bias(input, w, bias, [&](const Var &image, const Var &kernel) {
+                      return emit_conv2d_input_gradient(image, kernel, result, geometry);
+                    }));
 }
 
 //===-- Pooling -------------------------------------------------------------------------------===//
 
+namespace {
+
+std::pair<Var, Var> largest_of_windows(const Tensor &x, Pair kernel_size,
+                                       const MaxPool2dOptions &options) {
+  Var images = images_of(x);
+  Pair stride = options.stride.value_or(kernel_size);
+  want_of_window("kernel_size", kernel_size, 1);
+  want_of_window("stride", stride, 1);
+  want_of_window("padding", options.padding, 0);
+  want_of_window("dilation", options.dilation, 1);
+  return emit_max_pool2d(images, ints(kernel_size), ints(stride), ints(options.padding),
+                         ints(options.dilation), options.ceil_mode);
+}
+
+} // namespace
+
 std::pair<Tensor, Tensor> max_pool2d_with_indices(const Tensor &x, Pair kernel_size,
                                                   MaxPool2dOptions options, Location location) {
   Session session("max_pool2d", location);
-  auto [largest, indices] =
-      emit_max_pool2d(image(x), ints(kernel_size), ints(options.stride.value_or(kernel_size)),
-                      ints(options.padding), ints(options.dilation), options.ceil_mode);
-  return {wrap(std::move(largest)), wrap(std::move(indices))};
+  auto [largest, indices] = largest_of_windows(x, kernel_size, options);
+  return {batched_as(x, largest), batched_as(x, indices)};
 }
 
 Tensor max_pool2d(const Tensor &x, Pair kernel_size, MaxPool2dOptions options, Location location) {
   Session session("max_pool2d", location);
-  return wrap(emit_max_pool2d(image(x), ints(kernel_size),
-                              ints(options.stride.value_or(kernel_size)), ints(options.padding),
-                              ints(options.dilation), options.ceil_mode)
-                  .first);
+  return batched_as(x, largest_of_windows(x, kernel_size, options).first);
 }
 
 Tensor avg_pool2d(const Tensor &x, Pair kernel_size, AvgPool2dOptions options, Location location) {
   Session session("avg_pool2d", location);
-  return wrap(emit_avg_pool2d(image(x), ints(kernel_size),
-                              ints(options.stride.value_or(kernel_size)), ints(options.padding),
-                              options.ceil_mode, options.count_include_pad));
+  Var images = images_of(x);
+  Pair stride = options.stride.value_or(kernel_size);
+  want_of_window("kernel_size", kernel_size, 1);
+  want_of_window("stride", stride, 1);
+  want_of_window("padding", options.padding, 0);
+  return batched_as(x, emit_avg_pool2d(images, ints(kernel_size), ints(stride),
+                                       ints(options.padding), options.ceil_mode,
+                                       options.count_include_pad));
 }
 
 namespace {
@@ -191,17 +223,19 @@ Tensor averages(int64_t from, int64_t to, DType dtype, Location location) {
 
 Tensor adaptive_avg_pool2d(const Tensor &x, Pair output_size, Location location) {
   Session session("adaptive_avg_pool2d", location);
-  Var var = image(x);
+  Var var = images_of(x);
   int64_t height = var.dims()[2], width = var.dims()[3];
   if (output_size.height < 1 || output_size.width < 1 || height < 1 || width < 1)
-    fail(ErrorKind::kValue, "x has shape " + to_string(var.dims()) + ", output_size is " +
+    fail(ErrorKind::kValue, "x has shape " + to_string(x.shape()) + ", output_size is " +
                                 show(output_size) + "; both must have pixels");
   if (height % output_size.height == 0 && width % output_size.width == 0) {
     IntPair window = {height / output_size.height, width / output_size.width};
-    return wrap(emit_avg_pool2d(var, window, window, {0, 0}, false, true));
+    return batched_as(x, emit_avg_pool2d(var, window, window, {0, 0}, false, true));
   }
   // Windows differ in size here, so that the mean is a product with the matrix of their weights,
   // along each dim.
+  want_table(output_size.height, height, x.shape(), "output_size is " + show(output_size));
+  want_table(output_size.width, width, x.shape(), "output_size is " + show(output_size));
   DType wide = computing_dtype(var.dtype());
   Tensor rows = averages(height, output_size.height, wide, location),
          columns = averages(width, output_size.width, wide, location);
@@ -375,13 +409,20 @@ Tensor resize_dim(const Tensor &x, int64_t dim, int64_t to, ResizeOptions option
 
 Tensor resize(const Tensor &x, Pair size, ResizeOptions options, Location location) {
   Session session("resize", location);
-  Var var = image(x);
+  Var var = read(x, "x");
+  if (var.ndim() != 4)
+    fail(ErrorKind::kShape,
+         "x has shape " + to_string(var.dims()) + "; it must be [batch, channels, height, width]");
+  if (!is_floating(var.dtype()))
+    fail(ErrorKind::kDType, "x is " + describe(var) + "; it must be floating, convert with to()");
   if (size.height < 1 || size.width < 1 || var.dims()[2] < 1 || var.dims()[3] < 1)
     fail(ErrorKind::kValue, "x has shape " + to_string(var.dims()) + ", size is " + show(size) +
                                 "; both must have pixels");
   if (std::max(var.dims()[2], var.dims()[3]) > std::numeric_limits<int32_t>::max())
     fail(ErrorKind::kShape,
          "x has shape " + to_string(var.dims()) + ", whose positions int32 does not hold");
+  want_table(size.height, 1, x.shape(), "size is " + show(size));
+  want_table(size.width, 1, x.shape(), "size is " + show(size));
   if (options.align_corners && options.mode != Resize::kBilinear)
     fail(ErrorKind::kValue,
          "align_corners is for bilinear resizing; nearest has no corners to align");

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "frontend/ops/promotion.h"
+#include "frontend/ops/windows.h"
 #include "frontend/tensor/impl.h"
 #include "weft/composites.h"
 #include "weft/images.h"
@@ -26,21 +27,23 @@ Windows windows_of(const Shape &size, const Pair &kernel, const PatchOptions &op
   auto both = [](const Pair &pair, int i) {
     return i == 0 ? pair.height : pair.width;
   };
+  want_of_window("kernel_size", kernel, 1);
+  want_of_window("stride", options.stride, 1);
+  want_of_window("padding", options.padding, 0);
+  want_of_window("dilation", options.dilation, 1);
   Windows w;
   for (int i = 0; i < 2; ++i) {
     w.kernel[i] = both(kernel, i);
     w.stride[i] = both(options.stride, i);
     w.padding[i] = both(options.padding, i);
     w.dilation[i] = both(options.dilation, i);
-    if (w.kernel[i] < 1 || w.stride[i] < 1 || w.dilation[i] < 1 || w.padding[i] < 0)
-      fail(ErrorKind::kValue,
-           "kernel_size, stride and dilation must be positive, padding must not be negative");
     int64_t reach = w.dilation[i] * (w.kernel[i] - 1) + 1,
             room = size[i] + 2 * w.padding[i] - reach;
     if (room < 0)
-      fail(ErrorKind::kShape, "a window of " + std::to_string(reach) +
-                                  " pixels does not fit into " + std::to_string(size[i]) +
-                                  " with a padding of " + std::to_string(w.padding[i]));
+      fail(ErrorKind::kShape, "kernel_size is " + show(kernel) + ", dilation " +
+                                  show(options.dilation) + ", padding " + show(options.padding) +
+                                  ": a window of " + std::to_string(reach) +
+                                  " pixels does not fit into images of " + to_string(size));
     w.counts[i] = room / w.stride[i] + 1;
   }
   return w;

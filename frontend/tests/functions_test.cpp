@@ -220,6 +220,29 @@ TEST(TensorIndexing, ReadsAsPyTorchDoes) {
   EXPECT_EQ(x.index({zeros({0}, int64)}).shape(), (Shape{0, 4}));
 }
 
+// One image or signal is a batch of one, and so is the result.
+TEST(Images, WithoutABatch) {
+  Tensor image = range({3, 5, 5}), signal = range({3, 5});
+  Tensor weight = range({4, 3, 3, 3}), row = range({4, 3, 3}), back = range({3, 2, 3, 3});
+  auto same = [](const Tensor &x, auto function) {
+    Tensor alone = function(x), batch = function(x.unsqueeze(0));
+    EXPECT_TRUE(equal(alone, batch.squeeze(0)));
+    EXPECT_EQ(alone.ndim(), x.ndim());
+  };
+  same(image, [&](const Tensor &x) { return conv2d(x, weight, ones({4})); });
+  same(image, [&](const Tensor &x) { return conv_transpose2d(x, back, {}, {.stride = 2}); });
+  same(image, [&](const Tensor &x) { return max_pool2d(x, 2); });
+  same(image, [&](const Tensor &x) { return max_pool2d_with_indices(x, 2).second; });
+  same(image, [&](const Tensor &x) { return avg_pool2d(x, 2); });
+  same(image, [&](const Tensor &x) { return adaptive_avg_pool2d(x, {2, 3}); });
+  same(image, [&](const Tensor &x) { return adaptive_avg_pool2d(x, 1); });
+  same(signal, [&](const Tensor &x) { return conv1d(x, row); });
+  same(signal, [&](const Tensor &x) { return conv_transpose1d(x, range({3, 2, 3})); });
+  same(signal, [&](const Tensor &x) { return max_pool1d(x, 2); });
+  same(signal, [&](const Tensor &x) { return avg_pool1d(x, 2); });
+  same(signal, [&](const Tensor &x) { return adaptive_avg_pool1d(x, 2); });
+}
+
 // Numbers at the ends of int64 are as good as any that lie beyond the tensor.
 TEST(Movement, NumbersFarBeyondTheTensor) {
   Tensor x = range({2, 3});
