@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "frontend/autograd/lost_gradient.h"
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/checkpoint.h"
 #include "frontend/recorder/emit.h"
@@ -394,6 +395,7 @@ private:
       leaf.grad = wrap_quietly(create_graph_ ? g : g.without_history());
       return;
     }
+    refuse_lost_gradient(leaf);
     ModeScope mode(create_graph_);
     Var sum = emit_binary(Binary::kAdd, read(leaf.grad, "grad"), g);
     if (create_graph_)

@@ -54,6 +54,8 @@ struct Module::State {
     storage->name = recorder::Ref<const recorder::TensorName>(made);
     made->module = recorder::Ref<const recorder::ModuleName>(called.get());
     made->name = name;
+    if (storage->leaf)
+      storage->leaf->name = storage->name;
   }
   void add_buffer(const std::string &name, const Tensor &tensor) {
     buffers.emplace_back(name, tensor);

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "frontend/autograd/lost_gradient.h"
 #include "frontend/tensor/impl.h"
 #include "weft/autograd.h"
 #include "weft/eval.h"
@@ -140,6 +141,7 @@ void Optimizer::take_step(const Tensor *finite, std::vector<Tensor> written, Loc
     gradients.push_back(parameter.grad());
     taking.push_back(gradients.back().defined());
   }
+  recorder::refuse_lost_gradients(parameters_, "step", location);
   watch_->take(parameters_, gradients, location);
   std::vector<size_t> slots = counts_ ? counts_->slots() : std::vector<size_t>();
   auto add_state = [&] {

@@ -311,7 +311,8 @@ struct GradNode : Pooled<GradNode> {
   InlineVector<ValueRef, 1> results;  // saved ones, null the others
   std::vector<GivenUp> given_up;      // saved ones that are null for now (checkpoint.h)
   TypeRef leaf_type;
-  Tensor grad; // of a leaf
+  Tensor grad;                     // of a leaf
+  Ref<const TensorName> name = {}; // of the parameter that it is the leaf of
 
   bool is_leaf() const {
     return !signature;

@@ -103,6 +103,7 @@ Tensor &Tensor::set_requires_grad(bool value, Location location) {
   const TypeInfo *type = current_type(*this, "self");
   impl->leaf = impl->frozen && impl->frozen->leaf_type.get() == type ? std::move(impl->frozen)
                                                                      : make_grad_leaf(type);
+  impl->leaf->name = impl->name;
   impl->frozen = GradRef();
   // It is a parameter now: what a loop's first step finds must not differ from what the others
   // find.

@@ -331,6 +331,50 @@ TEST(Undo, GoodStepsTakeNoMemoryForIt) {
   set_allocator(nullptr);
 }
 
+// A gradient has no value to go back to: who adds to it, or takes it, is told so, and what to do.
+TEST(Undo, AGradientThatIsLost) {
+  Model model;
+  model.eval();
+  optim::SGD optimizer(model.parameters(), {.lr = 0.1});
+  auto loss_of = [&](int64_t bad) {
+    return cross_entropy(model(batch(2, bad)), batch(3));
+  };
+  auto expect_advice = [](const Error &error, const std::string &call, int line) {
+    EXPECT_EQ(error.kind(), ErrorKind::kState);
+    EXPECT_EQ(error.line(), line) << error.what();
+    for (const std::string &part :
+         {call + ": the gradient of the parameter '", std::string("was lost with the program"),
+          std::string("zero_grad()"), std::string("float32 [")})
+      EXPECT_NE(error.message().find(part), std::string::npos) << error.what();
+    EXPECT_EQ(error.message().find("index 11"), std::string::npos) << "told already";
+  };
+  loss_of(-1).backward();
+  optimizer.step();
+  optimizer.zero_grad();
+
+  Tensor bad = loss_of(kVocabulary);
+  bad.backward();
+  EXPECT_THROW(bad.item<float>(), Error);
+  // Where the body ends with zero_grad(), nobody has dropped the gradients.
+  Error added = error_of([&] { loss_of(-1).backward(); });
+  expect_advice(added, "backward", __LINE__ - 1);
+  Error taken = error_of([&] { optimizer.step(); });
+  expect_advice(taken, "step", __LINE__ - 1);
+  optimizer.zero_grad();
+  Tensor good = loss_of(-1);
+  good.backward();
+  optimizer.step();
+  EXPECT_GT(good.item<float>(), 0);
+  Tensor alone = ones({3}).set_requires_grad(true);
+  Tensor sum = alone.index_select(0, tensor<int64_t>({3})).sum();
+  sum.backward();
+  EXPECT_THROW(alone.grad().eval(), Error);
+  EXPECT_NE(error_of([&] { (alone * 2).sum().backward(); })
+                .message()
+                .find("the gradient of a tensor, float32 [3], was lost"),
+            std::string::npos);
+}
+
 // Every op that writes where indices say checks them before it writes.
 TEST(Undo, OfEachWriteAtIndices) {
   Tensor seven = tensor<int64_t>({7});
