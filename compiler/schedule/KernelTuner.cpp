@@ -12,6 +12,8 @@
 #include "compiler/schedule/Limits.h"
 #include "compiler/schedule/TimedKernel.h"
 #include "dialects/weft/ir/SizeNames.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
 
 namespace weft::compiler {
 namespace {
@@ -73,6 +75,22 @@ std::pair<double, double> KernelTuner::compare(TimedKernel &a, TimedKernel &b,
   return {best[0], best[1]};
 }
 
+std::string TunedKernel::triedText() const {
+  constexpr size_t kShown = 24;
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (tried.empty())
+    stream << "nothing to try";
+  else
+    stream << llvm::format("%.2f us", before / 1e3);
+  for (size_t i = 0; i < std::min(tried.size(), kShown); ++i)
+    stream << (i == 0 ? "; " : ", ") << tried[i].first
+           << llvm::format(": %.2f us", tried[i].second / 1e3);
+  if (tried.size() > kShown)
+    stream << ", and " << tried.size() - kShown << " more";
+  return text;
+}
+
 absl::StatusOr<TunedKernel> KernelTuner::tune(ir::FusionOp fusion) {
   KernelMemory memory(fusion);
   auto made = TimedKernel::make(fusion, {});
@@ -116,6 +134,7 @@ absl::StatusOr<TunedKernel> KernelTuner::tune(ir::FusionOp fusion) {
         return fail("the kernel gives other bits with ", "");
       auto [old, now] = compare(best.kernel, *candidate, memory);
       tuned.before = tuned.before == 0 ? old : tuned.before;
+      tuned.tried.emplace_back(next->name + " = " + value, now);
       if (now >= kTuneGain * old)
         continue;
       tuned.after = now;

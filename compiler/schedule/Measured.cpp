@@ -154,6 +154,8 @@ void MeasuredSchedules::apply(mlir::ModuleOp module, double seconds,
         continue;
       }
       llvm::raw_string_ostream(choices) << scheduleAttr(module.getContext(), tuned->better);
+      remarks.push_back("schedule: " + kernelText(first) + ": " + tuned->triedText() +
+                        (tuned->better.empty() ? "" : "; taken: " + choices));
       ++(tuned->isWhole ? measured : unknown);
       faster += tuned->isWhole && !tuned->better.empty();
       // One that the time was too short for is measured again.

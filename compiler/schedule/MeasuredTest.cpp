@@ -55,7 +55,11 @@ struct MeasuredTest : testing::Test {
 TEST_F(MeasuredTest, WhatOneProcessMeasuresTheNextOneKnows) {
   EXPECT_THAT(apply(0), ElementsAre());
   EXPECT_FALSE(std::filesystem::exists(file)) << "nothing is asked for";
-  EXPECT_THAT(apply(kEnough), ElementsAre(HasSubstr("schedule: measured 1 kernels in ")));
+  // A line for each kernel, with what was tried.
+  EXPECT_THAT(apply(kEnough),
+              ElementsAre(AllOf(HasSubstr("schedule: tanh(4000xf32) -> 4000xf32: "),
+                                HasSubstr(" us; "), HasSubstr("vectors = ")),
+                          HasSubstr("schedule: measured 1 kernels in ")));
   std::string found = pinned(), line = text();
   EXPECT_THAT(line, HasSubstr(" tanh(4000xf32) -> 4000xf32: {"));
   EXPECT_THAT(apply(kEnough), ElementsAre(HasSubstr("; 1 were known, for 0 no time was left")));
@@ -96,7 +100,8 @@ TEST_F(MeasuredTest, SaysWhatItCannotDo) {
   EXPECT_FALSE(std::filesystem::exists(file));
   file = "/proc/no/such/folder/file";
   EXPECT_THAT(apply(kEnough),
-              ElementsAre(HasSubstr("cannot keep what was measured in /proc/no/such/folder/file"),
+              ElementsAre(HasSubstr("tanh(4000xf32)"),
+                          HasSubstr("cannot keep what was measured in /proc/no/such/folder/file"),
                           HasSubstr("measured 1 kernels")));
 }
 
