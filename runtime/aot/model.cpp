@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/abi/read_struct.h"
 #include "runtime/aot/entry.h"
+#include "runtime/aot/overlap.h"
 #include "runtime/aot/weft_model.h"
 #include "runtime/executable/run_failure.h"
 #include "runtime/executor/device.h"
@@ -151,6 +152,26 @@ private:
   bool writes_state_ = false;
 };
 
+// Of a run at this size.
+absl::Status check_apart(const weft_model &entry, const SizedProgram &sized,
+                         const void *const *inputs, void *const *outputs) {
+  std::vector<GivenMemory> given;
+  std::span<const InputSpec> in = sized.executable->input_specs();
+  std::span<const OutputSpec> out = sized.executable->output_specs();
+  given.reserve(in.size() + out.size());
+  for (size_t i = 0, number = 0; i < in.size(); ++i)
+    if (entry.reads[i] == kCaller) {
+      given.push_back({static_cast<const char *>(inputs[number]), in[i].bytes, false, number});
+      ++number;
+    }
+  for (size_t i = 0, number = 0; i < out.size(); ++i)
+    if (entry.writes[i] == kCaller) {
+      given.push_back({static_cast<const char *>(outputs[number]), out[i].bytes, true, number});
+      ++number;
+    }
+  return check_apart(std::move(given));
+}
+
 absl::Status run(weft_model &entry, const int64_t *const *dims, const void *const *inputs,
                  void *const *outputs) {
   if (absl::Status status = check_pointers(entry.input_infos, inputs, "input"); !status.ok())
@@ -166,6 +187,8 @@ absl::Status run(weft_model &entry, const int64_t *const *dims, const void *cons
   absl::StatusOr<SizedProgram *> sized = at_size(entry, *size);
   if (!sized.ok())
     return sized.status();
+  if (absl::Status status = check_apart(entry, **sized, inputs, outputs); !status.ok())
+    return status;
   return Run(entry, **sized, inputs, outputs).run();
 }
 

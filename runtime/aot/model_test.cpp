@@ -63,6 +63,25 @@ struct Values {
   }
 };
 
+TEST(Model, RefusesOutputsThatOverlap) {
+  Model model;
+  Values values;
+  auto message = [&](const void *x, float *y, float *copy) {
+    const void *inputs[] = {x, values.idx.data()};
+    void *outputs[] = {y, copy, values.picked.data()};
+    return weft_model_run(model.model, inputs, outputs) == 0 ? "" : std::string(weft_model_error());
+  };
+  float *x = values.x.data(), *y = values.y.data();
+  std::vector<float> room(40);
+  EXPECT_EQ(message(x, x, values.copy.data()),
+            "output 0 overlaps input 0; give each output memory of its own");
+  EXPECT_EQ(message(x, y, y),
+            "output 0 overlaps output 1; give each output memory of its own");
+  EXPECT_EQ(message(room.data() + 8, y, room.data()),
+            "output 1 overlaps input 0; give each output memory of its own");
+  EXPECT_EQ(message(x, y, values.copy.data()), "");
+}
+
 TEST(Model, DescribesItself) {
   Model model;
   ASSERT_EQ(weft_model_input_count(model.model), 2);

@@ -163,11 +163,12 @@ int32_t weft_model_output_count(const weft_model *model);
 const weft_tensor_info *weft_model_input(const weft_model *model, int32_t index);
 const weft_tensor_info *weft_model_output(const weft_model *model, int32_t index);
 
-// Reads inputs and writes outputs, which belong to the caller and must not overlap, and replaces
-// what it writes of the state. May be called from any thread, by one at a time for each model. A
-// run that fails at an index that is out of range, or that is refused, leaves the state as it was.
-// After any other failure the state is lost: all that needs it fails until weft_model_load_state().
-// Fails for an entry with sizes that vary.
+// Reads inputs and writes outputs, which belong to the caller, and replaces what it writes of the
+// state. Inputs may share memory; an output that overlaps an input or another output is refused.
+// May be called from any thread, by one at a time for each model. A run that fails at an index that
+// is out of range, or that is refused, leaves the state as it was. After any other failure the
+// state is lost: all that needs it fails until weft_model_load_state(). Fails for an entry with
+// sizes that vary.
 int32_t weft_model_run(weft_model *model, const void *const *inputs, void *const *outputs);
 
 // The same for inputs of these shapes, as many dims each as weft_model_input() says; dims[i] may be
