@@ -76,18 +76,17 @@ std::pair<double, double> KernelTuner::compare(TimedKernel &a, TimedKernel &b,
 }
 
 std::string TunedKernel::triedText() const {
-  constexpr size_t kShown = 24;
   std::string text;
   llvm::raw_string_ostream stream(text);
   if (tried.empty())
     stream << "nothing to try";
   else
     stream << llvm::format("%.2f us", before / 1e3);
-  for (size_t i = 0; i < std::min(tried.size(), kShown); ++i)
+  for (size_t i = 0; i < std::min(tried.size(), kMostShownChoices); ++i)
     stream << (i == 0 ? "; " : ", ") << tried[i].first
            << llvm::format(": %.2f us", tried[i].second / 1e3);
-  if (tried.size() > kShown)
-    stream << ", and " << tried.size() - kShown << " more";
+  if (tried.size() > kMostShownChoices)
+    stream << ", and " << tried.size() - kMostShownChoices << " more";
   return text;
 }
 

@@ -19,6 +19,8 @@ inline constexpr int kTuneRounds = 6, kFirstTuneRounds = 2;
 inline constexpr double kTuneRoundNanoseconds = 2e6;
 // A candidate that is slower by this after the first rounds does not get better.
 inline constexpr double kHopeless = 1.1;
+// Tried choices that a line about a kernel names: all those of most kernels.
+inline constexpr size_t kMostShownChoices = 24;
 
 // Kernels whose measured choices are kept. Some 100 bytes each: the kernels of a hundred large
 // networks. Of a file with more lines the last ones count.
