@@ -143,12 +143,11 @@ for ((restart = 0; ; ++restart)); do
   status=0
   while ((${#rank_of[@]})); do
     [[ -n $signal ]] && break
-    process=
     wait -n -p process "${!rank_of[@]}" 2>/dev/null
     status=$?
-    # Without a process it was a signal of this script's that ended the wait.
+    # A signal of this script's ended the wait if it gave no process; the variable is unset then.
     [[ -n $signal ]] && break
-    [[ -n $process ]] || continue
+    [[ -n ${process-} ]] || continue
     rank=${rank_of[$process]}
     unset "rank_of[$process]"
     if ((status)); then

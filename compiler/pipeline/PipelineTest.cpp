@@ -505,7 +505,7 @@ TEST_F(OtherOps, ADecompositionThatDoesNotFitIsNamed) {
   EXPECT_TRUE(
       says(said, "its decomposition gives 'tensor<1x3xf32>' for a result of 'tensor<3xf32>'"))
       << said;
-  // An op whose types cannot be inferred, and one that does not verify.
+  // An op whose types cannot be inferred, for a dim and for shapes.
   ir::OtherRules::get().decompose = [](mlir::OpBuilder &b) {
     ir::Val x(b, b.getUnknownLoc(), b.getInsertionBlock()->getArgument(0));
     return llvm::SmallVector<mlir::Value>{sum(x, {7})};
@@ -520,7 +520,8 @@ TEST_F(OtherOps, ADecompositionThatDoesNotFitIsNamed) {
     return llvm::SmallVector<mlir::Value>{sum(broadcast(x, {2, 7}), {0})};
   };
   said = messages(op, Phase::Fuse);
-  EXPECT_TRUE(says(said, "its decomposition makes an op that is invalid: 'weft.broadcast' op"))
+  EXPECT_TRUE(says(said, "its decomposition makes an op that is invalid: weft.broadcast: cannot "
+                         "broadcast float32[1, 3] to float32[2, 7]"))
       << said;
 }
 

@@ -371,7 +371,7 @@ TEST(Undo, AGradientThatIsLost) {
   EXPECT_THROW(alone.grad().eval(), Error);
   EXPECT_NE(error_of([&] { (alone * 2).sum().backward(); })
                 .message()
-                .find("the gradient of a tensor, float32 [3], was lost"),
+                .find("the gradient of a tensor, float32 [3]"),
             std::string::npos);
 }
 
