@@ -135,8 +135,8 @@ public:
       add_bands(pending);
       add_products(pending);
       if (restricted_ && wanted_.count(node)) {
-        found_[node].assign(pending.cotangents.begin(), pending.cotangents.end());
-        flat_[node] = std::move(pending.flat);
+        found_[node] = {{pending.cotangents.begin(), pending.cotangents.end()},
+                        std::move(pending.flat)};
       }
       if (node->is_leaf()) {
         if (!restricted_ && pending.cotangents[0])
@@ -200,13 +200,13 @@ public:
   // The gradient of an input of restrict_to; null if no output depends on it.
   Var found(const Var &input) const {
     auto it = found_.find(input.grad.get());
-    if (it == found_.end() || input.grad_index >= it->second.size())
+    if (it == found_.end() || input.grad_index >= it->second.cotangents.size())
       return Var();
-    const std::vector<uint32_t> &flat = flat_.at(input.grad.get());
-    if (!it->second[input.grad_index] &&
+    const auto &[cotangents, flat] = it->second;
+    if (!cotangents[input.grad_index] &&
         std::find(flat.begin(), flat.end(), input.grad_index) != flat.end())
       return zeros_of(input.type());
-    return it->second[input.grad_index];
+    return cotangents[input.grad_index];
   }
 
 private:
@@ -410,8 +410,11 @@ private:
   // Highest number first: whoever uses a node's results was recorded after it.
   std::priority_queue<std::pair<uint64_t, GradNode *>> queue_;
   std::unordered_set<GradNode *> wanted_, leading_;
-  std::unordered_map<GradNode *, std::vector<Var>> found_;
-  std::unordered_map<GradNode *, std::vector<uint32_t>> flat_; // Pending::flat of the same
+  struct Found { // of Pending
+    std::vector<Var> cotangents;
+    std::vector<uint32_t> flat;
+  };
+  std::unordered_map<GradNode *, Found> found_;
 };
 
 } // namespace

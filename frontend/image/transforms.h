@@ -158,8 +158,9 @@ private:
 class BatchOfPlanes {
 public:
   explicit BatchOfPlanes(size_t count) : count_(static_cast<int64_t>(count)) {}
-  // Throws Error when this one has another size than the first. `name` stands in the error.
-  void add(const Planes &planes, const std::string &name, Location location = Location::current());
+  // Throws Error, at `location`, when this one has another size than the first. `name` stands in
+  // the error.
+  void add(const Planes &planes, const std::string &name, Location location);
   // All that were added, [count, channels, height, width]; the batch is empty afterwards.
   data::HostArray take() {
     return std::move(array_);

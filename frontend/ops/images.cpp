@@ -25,8 +25,7 @@ Var images_of(const Tensor &x) {
   if (var.ndim() != 3 && var.ndim() != 4)
     fail(ErrorKind::kShape, "x has shape " + to_string(var.dims()) +
                                 "; it must be [batch, channels, height, width], or without batch");
-  if (!is_floating(var.dtype()))
-    fail(ErrorKind::kDType, "x is " + describe(var) + "; it must be floating, convert with to()");
+  want_floating(var.type());
   if (var.ndim() == 4)
     return var;
   Shape raised = var.dims();
@@ -253,8 +252,7 @@ Tensor batch_norm(const Tensor &x, Tensor running_mean, Tensor running_variance,
   if (var.ndim() < 2)
     fail(ErrorKind::kShape,
          "x has shape " + to_string(var.dims()) + "; it must be [batch, channels, ...]");
-  if (!is_floating(var.dtype()))
-    fail(ErrorKind::kDType, "x is " + describe(var) + "; it must be floating, convert with to()");
+  want_floating(var.type());
   int64_t count = 1;
   for (int64_t i = 0; i < var.ndim(); ++i)
     count *= i == 1 ? 1 : var.dims()[i];
@@ -316,8 +314,7 @@ Tensor group_norm(const Tensor &x, int64_t groups, const Tensor &weight, const T
   if (var.ndim() < 2)
     fail(ErrorKind::kShape,
          "x has shape " + to_string(var.dims()) + "; it must be [batch, channels, ...]");
-  if (!is_floating(var.dtype()))
-    fail(ErrorKind::kDType, "x is " + describe(var) + "; it must be floating, convert with to()");
+  want_floating(var.type());
   int64_t channels = var.dims()[1], pixels = 1;
   for (int64_t i = 2; i < var.ndim(); ++i)
     pixels *= var.dims()[i];
@@ -413,8 +410,7 @@ Tensor resize(const Tensor &x, Pair size, ResizeOptions options, Location locati
   if (var.ndim() != 4)
     fail(ErrorKind::kShape,
          "x has shape " + to_string(var.dims()) + "; it must be [batch, channels, height, width]");
-  if (!is_floating(var.dtype()))
-    fail(ErrorKind::kDType, "x is " + describe(var) + "; it must be floating, convert with to()");
+  want_floating(var.type());
   if (size.height < 1 || size.width < 1 || var.dims()[2] < 1 || var.dims()[3] < 1)
     fail(ErrorKind::kValue, "x has shape " + to_string(var.dims()) + ", size is " + show(size) +
                                 "; both must have pixels");

@@ -95,23 +95,11 @@ Tensor fold(const Tensor &x, Pair output_size, Pair kernel_size, PatchOptions op
   return padded.narrow(2, w.padding[0], height).narrow(3, w.padding[1], width).clone();
 }
 
-namespace {
-
-// The square of a factor is an int64.
-void want_factor(int64_t factor) {
-  constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
-  if (factor < 1 || factor > kLargest)
-    fail(ErrorKind::kValue, "factor is " + std::to_string(factor) + "; it must lie in [1, " +
-                                std::to_string(kLargest) + "]");
-}
-
-} // namespace
-
 Tensor pixel_shuffle(const Tensor &x, int64_t factor, Location location) {
   Session session("pixel_shuffle", location);
   Shape shape = checked(x, "x")->type->dims;
   size_t rank = shape.size();
-  want_factor(factor);
+  want_of_window("factor", factor, 1); // its square is an int64
   if (rank < 3 || shape[rank - 3] % (factor * factor) != 0)
     fail(ErrorKind::kShape, "x has shape " + to_string(shape) +
                                 "; it must be [.., C, H, W] with a multiple of " +
@@ -130,7 +118,7 @@ Tensor pixel_unshuffle(const Tensor &x, int64_t factor, Location location) {
   Session session("pixel_unshuffle", location);
   Shape shape = checked(x, "x")->type->dims;
   size_t rank = shape.size();
-  want_factor(factor);
+  want_of_window("factor", factor, 1); // its square is an int64
   if (rank < 3 || shape[rank - 2] % factor != 0 || shape[rank - 1] % factor != 0)
     fail(ErrorKind::kShape,
          "x has shape " + to_string(shape) +

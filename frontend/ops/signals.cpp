@@ -20,8 +20,7 @@ Tensor raised(const Tensor &x) {
   if (type.ndim() != 2 && type.ndim() != 3)
     fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) +
                                 "; it must be [batch, channels, length], or without batch");
-  if (!is_floating(type.dtype))
-    fail(ErrorKind::kDType, "x is " + describe(type) + "; it must be floating, convert with to()");
+  want_floating(type);
   return x.unsqueeze(-2);
 }
 

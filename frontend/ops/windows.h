@@ -34,6 +34,12 @@ inline void want_of_window(const char *argument, Pair pair, int64_t least) {
                                   std::to_string(kLargestOfWindow) + "]");
 }
 
+// Fails where images, or signals, are of another kind of numbers.
+inline void want_floating(const TypeInfo &x) {
+  if (!is_floating(x.dtype))
+    fail(ErrorKind::kDType, "x is " + describe(x) + "; it must be floating, convert with to()");
+}
+
 // The host makes tables of positions and of weights for pixels of another size: of 2 GiB at most,
 // since what its memory does not hold is no error of Weft's.
 inline void want_table(int64_t rows, int64_t columns, const Shape &x, const std::string &size) {
