@@ -96,10 +96,13 @@ arguments=()
 models() {
   local contestants=(--contestant "weft=bazel-bin/benchmarks/models/worker $suite")
   [ $suite = infer ] && contestants+=(--contestant "weft-jit=bazel-bin/benchmarks/models/worker infer-jit")
-  [ $suite = train ] && contestants+=(--contestant "weft-jit=bazel-bin/benchmarks/models/worker jit"
-                                      --contestant "weft-bfloat16=bazel-bin/benchmarks/models/worker bfloat16")
+  [ $suite = train ] && contestants+=(--contestant "weft-jit=bazel-bin/benchmarks/models/worker jit")
+  # Where the processor has no instructions for it, PyTorch takes minutes for a step.
+  local bfloat16=""
+  [ $suite = train ] && grep -Eqw "avx512_bf16|amx_bf16" /proc/cpuinfo && bfloat16=bfloat16
+  [ -n "$bfloat16" ] && contestants+=(--contestant "weft-bfloat16=bazel-bin/benchmarks/models/worker bfloat16")
   if [ $peers = 1 ]; then
-    local kinds="eager compile bfloat16 jax" peer
+    local kinds="eager compile $bfloat16 jax" peer
     [ $suite = infer ] && kinds="eager compile onnx openvino ncnn jax"
     find_peers_of_models benchmarks/models/peers.py "$kinds" $suite
     for peer in "${peers_of_models[@]}"; do contestants+=(--contestant "$peer"); done

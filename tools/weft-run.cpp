@@ -14,6 +14,7 @@
 #include "compiler/plugin/Plugin.h"
 #include "dialects/weft/ir/BytecodeFile.h"
 #include "dialects/weft/ir/HostTensor.h"
+#include "dialects/weft/ir/SignatureAttributes.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/TypeAdvice.h"
 #include "dialects/weft/ir/Weft.h"
@@ -59,8 +60,11 @@ struct State {
   std::map<size_t, std::pair<size_t, std::string>> writes; // result: argument, name
 
   explicit State(mlir::func::FuncOp main) {
+    if (!main)
+      return;
     std::map<size_t, std::string> names;
-    for (unsigned i = 0; main && i < main.getNumArguments(); ++i) {
+    ir::SignatureAttributes attributes(main);
+    for (unsigned i = 0; i < main.getNumArguments(); ++i) {
       auto name = main.getArgAttrOfType<mlir::StringAttr>(i, ir::kStateAttr);
       auto value = main.getArgAttrOfType<mlir::ElementsAttr>(i, ir::kInitialAttr);
       if (!name || !value || value.getType() != main.getArgumentTypes()[i] ||
@@ -68,9 +72,9 @@ struct State {
         continue;
       names.emplace(i, name.str());
       initial.emplace(i, ir::HostTensor::from(value));
-      main.removeArgAttr(i, ir::kInitialAttr);
+      attributes.argument(i).erase(ir::kInitialAttr);
     }
-    for (unsigned i = 0; main && i < main.getNumResults(); ++i)
+    for (unsigned i = 0; i < main.getNumResults(); ++i)
       if (auto argument = main.getResultAttrOfType<mlir::IntegerAttr>(i, ir::kWritesAttr))
         if (auto known = names.find(static_cast<size_t>(argument.getInt())); known != names.end())
           writes.emplace(i, *known);

@@ -88,6 +88,15 @@ void print_over_a_step(const std::function<void()> &step, int64_t beside) {
               << " " << beside + live[i];
 }
 
+// What runs need anyhow: threads, and the pages of the compiler's and the libraries' code.
+void warm_up() {
+  Tensor image = ones({2, 8, 16, 16}), weight = ones({8, 8, 3, 3}).set_requires_grad();
+  Tensor rows = ones({64, 64}), columns = ones({64, 64}).set_requires_grad();
+  Tensor loss = conv2d(image, weight).relu().mean() + rows.matmul(columns).sum();
+  loss.backward();
+  eval({loss, weight.grad(), columns.grad()});
+}
+
 int train(const std::string &self, const std::string &mode, const std::string &name) {
   int64_t estimate = mode == "jit" || mode == "half" ? estimated(self, name).second : 0;
   if (mode == "half") {
@@ -95,8 +104,7 @@ int train(const std::string &self, const std::string &mode, const std::string &n
     setenv("WEFT_MEMORY_LIMIT", limit.c_str(), 1);
     estimate = estimated(self, name).second;
   }
-  // What runs need anyhow: threads, the compiler.
-  (ones({64, 64}).matmul(ones({64, 64})) + 1).sum().item<float>();
+  warm_up();
   int64_t before = status_bytes("VmRSS");
 
   benchmarks::ModelCase model(name);

@@ -12,6 +12,7 @@
 #include "compiler/plan/Extract.h"
 #include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
+#include "dialects/weft/ir/SignatureAttributes.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/TypeAdvice.h"
 #include "dialects/weft/ir/Weft.h"
@@ -62,10 +63,11 @@ absl::Status AotEntry::read() {
   if (!range.ok())
     return range.status();
   range_ = *range;
+  ir::SignatureAttributes attributes(main_);
   llvm::StringSet<> names;
   for (unsigned i = 0; i < main_.getNumArguments(); ++i) {
     // Inputs belong to whoever runs the model.
-    main_.removeArgAttr(i, ir::kDonatableAttr);
+    attributes.argument(i).erase(ir::kDonatableAttr);
     auto state = main_.getArgAttrOfType<mlir::StringAttr>(i, ir::kStateAttr);
     auto parameter = main_.getArgAttrOfType<mlir::StringAttr>(i, ir::kParameterAttr);
     auto type = mlir::dyn_cast<mlir::RankedTensorType>(main_.getArgumentTypes()[i]);
@@ -93,14 +95,14 @@ absl::Status AotEntry::read() {
     }
     for (llvm::StringRef attribute :
          {ir::kStateAttr, ir::kInitialAttr, ir::kParameterAttr, ir::kKeptAttr})
-      main_.removeArgAttr(i, attribute);
+      attributes.argument(i).erase(attribute);
   }
   llvm::DenseSet<int64_t> written;
   for (unsigned i = 0; i < main_.getNumResults(); ++i) {
     auto writes = main_.getResultAttrOfType<mlir::IntegerAttr>(i, ir::kWritesAttr);
     if (!writes)
       continue;
-    main_.removeResultAttr(i, mlir::StringAttr::get(main_.getContext(), ir::kWritesAttr));
+    attributes.result(i).erase(ir::kWritesAttr);
     int64_t argument = writes.getInt();
     if (argument < 0 || argument >= int64_t(main_.getNumArguments()) ||
         main_.getArgumentTypes()[argument] != main_.getResultTypes()[i] ||
@@ -121,18 +123,20 @@ absl::Status AotEntry::read() {
 
 void AotEntry::mark() {
   mlir::Builder builder(main_.getContext());
+  ir::SignatureAttributes attributes(main_);
   for (const Held &held : held_) {
+    mlir::NamedAttrList &argument = attributes.argument(held.argument);
     mlir::StringAttr name = builder.getStringAttr(held.name);
     // What is prepared of a weight belongs to one program: where there is one for each size it
     // would be there as often.
     if (!held.isState && !range_) {
-      main_.setArgAttr(held.argument, ir::kParameterAttr, name);
+      argument.set(ir::kParameterAttr, name);
       continue;
     }
-    main_.setArgAttr(held.argument, ir::kNameAttr, name);
+    argument.set(ir::kNameAttr, name);
     if (held.isWritten) {
-      main_.setArgAttr(held.argument, ir::kDonatableAttr, builder.getUnitAttr());
-      main_.setArgAttr(held.argument, ir::kKeptAttr, builder.getUnitAttr());
+      argument.set(ir::kDonatableAttr, builder.getUnitAttr());
+      argument.set(ir::kKeptAttr, builder.getUnitAttr());
     }
   }
 }

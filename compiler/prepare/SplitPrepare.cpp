@@ -7,6 +7,7 @@
 #include "compiler/prepare/Passes.h"
 #include "compiler/prepare/PrepareLimits.h"
 #include "dialects/weft/ir/Attributes.h"
+#include "dialects/weft/ir/SignatureAttributes.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/IRMapping.h"
@@ -177,9 +178,10 @@ private:
                                               builder.getFunctionType(inputs, outputs));
     mlir::Block *body = prepare.addEntryBlock();
     mlir::IRMapping mapping;
+    ir::SignatureAttributes attributes(prepare);
     for (auto [i, source] : llvm::enumerate(sources)) {
       mapping.map(main_.getArgument(source), body->getArgument(i));
-      prepare.setArgAttr(i, ir::kSourceAttr, builder.getI64IntegerAttr(source));
+      attributes.argument(i).set(ir::kSourceAttr, builder.getI64IntegerAttr(source));
     }
     builder.setInsertionPointToEnd(body);
     for (mlir::Operation &op : block_.without_terminator())

@@ -2,6 +2,7 @@
 
 #include "compiler/graph/Slice.h"
 #include "compiler/shard/Shard.h"
+#include "dialects/weft/ir/SignatureAttributes.h"
 
 namespace weft::compiler {
 
@@ -32,6 +33,7 @@ public:
     builder.setInsertionPointToEnd(made.get());
     Sharder sharder(builder, axes_);
     llvm::SmallVector<mlir::Type> inputs, outputs;
+    ir::SignatureAttributes attributes(main);
     for (mlir::BlockArgument argument : body.getArguments()) {
       mlir::FailureOr<Axes> axes =
           axesOf(main, argument.getType(), main.getArgAttr(argument.getArgNumber(), kAxes));
@@ -40,7 +42,7 @@ public:
       inputs.push_back(
           partType(mlir::cast<mlir::RankedTensorType>(argument.getType()), *axes, axes_));
       sharder.give(argument, {made->addArgument(inputs.back(), argument.getLoc()), *axes});
-      main.removeArgAttr(argument.getArgNumber(), kAxes);
+      attributes.argument(argument.getArgNumber()).erase(kAxes);
     }
     if (mlir::failed(sharder.run(body)))
       return signalPassFailure();
@@ -53,7 +55,7 @@ public:
         return signalPassFailure();
       results.push_back(sharder.reshard(end->getLoc(), sharder.at(result), *axes));
       outputs.push_back(results.back().getType());
-      main.removeResultAttr(static_cast<unsigned>(i), builder.getStringAttr(kAxes));
+      attributes.result(i).erase(kAxes);
     }
     mlir::func::ReturnOp::create(builder, end->getLoc(), results);
     main.getBody().push_back(made.release());

@@ -6,6 +6,7 @@
 #include "compiler/link/SizeRange.h"
 #include "compiler/pipeline/PassHooks.h"
 #include "dialects/weft/ir/Attributes.h"
+#include "dialects/weft/ir/SignatureAttributes.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/state/StateAttributes.h"
 #include "frontend/compile/compile_slice.h"
@@ -105,17 +106,18 @@ public:
         builder_.getFunctionType(body_.getArgumentTypes(), end->getOperandTypes()));
     main_.removeArgAttrsAttr();
     main_.removeResAttrsAttr();
+    ir::SignatureAttributes attributes(main_);
     std::unordered_map<std::string, int> known;
     for (const auto &[argument, touched] : states_) {
       const std::string *name = names_.find(*touched);
       std::string unique = name ? *name : "state";
       if (int count = known[unique]++; count > 0 || !name)
         unique += "_" + std::to_string(count);
-      main_.setArgAttr(argument, ir::kStateAttr, builder_.getStringAttr(unique));
-      main_.setArgAttr(argument, ir::kInitialAttr, elements_of(touched->stand_in.get()));
+      attributes.argument(argument).set(ir::kStateAttr, builder_.getStringAttr(unique));
+      attributes.argument(argument).set(ir::kInitialAttr, elements_of(touched->stand_in.get()));
     }
     for (auto [result, argument] : writes)
-      main_.setResultAttr(result, ir::kWritesAttr, builder_.getI64IntegerAttr(argument));
+      attributes.result(result).set(ir::kWritesAttr, builder_.getI64IntegerAttr(argument));
   }
 
 private:
@@ -174,16 +176,19 @@ std::string module_to_compile(ProgramImpl &program, Location location) {
   std::lock_guard<std::mutex> lock(program.mutex);
   mlir::OwningOpRef<mlir::ModuleOp> module = program.module->clone();
   auto main = module->lookupSymbol<mlir::func::FuncOp>("main");
+  main.removeResAttrsAttr();
   mlir::UnitAttr unit = mlir::UnitAttr::get(program.context.get());
+  std::optional<ir::SignatureAttributes> attributes(main);
   for (unsigned i = 0; i < main.getNumArguments(); ++i) {
-    main.removeArgAttr(i, ir::kInitialAttr);
+    mlir::NamedAttrList &argument = attributes->argument(i);
+    argument.erase(ir::kInitialAttr);
     if (!program.bound.sources[i].written)
       continue;
-    main.setArgAttr(i, ir::kDonatableAttr, unit);
+    argument.set(ir::kDonatableAttr, unit);
     if (program.bound.checks)
-      main.setArgAttr(i, ir::kKeptAttr, unit);
+      argument.set(ir::kKeptAttr, unit);
   }
-  main.removeResAttrsAttr();
+  attributes.reset();
   return bytecode_of(*module, location);
 }
 

@@ -8,6 +8,7 @@
 #include "dialects/weft/ir/BytecodeFile.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
 #include "dialects/weft/ir/HostTensor.h"
+#include "dialects/weft/ir/SignatureAttributes.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "dialects/weft/state/StateAttributes.h"
@@ -220,15 +221,15 @@ namespace {
 
 // A program is stored with what it keeps now.
 void update_initial_values(ProgramImpl &program, Location location) {
-  auto main = program.module->lookupSymbol<mlir::func::FuncOp>("main");
+  ir::SignatureAttributes attributes(program.module->lookupSymbol<mlir::func::FuncOp>("main"));
   for (size_t i = 0; i < program.state.size(); ++i) {
     const Tensor &tensor = program.state[i].second;
     const void *data = tensor.data_bytes(location);
     ir::HostTensor host(tensor.dtype(), tensor.shape());
     if (!host.bytes.empty())
       std::memcpy(host.bytes.data(), data, host.bytes.size());
-    main.setArgAttr(program.inputs.size() + i, ir::kInitialAttr,
-                    host.toAttribute(program.context.get()));
+    attributes.argument(program.inputs.size() + i)
+        .set(ir::kInitialAttr, host.toAttribute(program.context.get()));
   }
 }
 

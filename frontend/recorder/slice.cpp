@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dialects/weft/ir/Attributes.h"
+#include "dialects/weft/ir/SignatureAttributes.h"
 #include "frontend/recorder/modules.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -178,18 +179,20 @@ std::string write_module(const Slice &slice) {
                                              builder.getFunctionType(inputs, outputs));
   mlir::Block *body = function.addEntryBlock();
   llvm::DenseMap<Value *, mlir::Value> values;
+  std::optional<ir::SignatureAttributes> attributes(function);
   for (size_t i = 0; i < slice.leaves.size(); ++i) {
     values[slice.leaves[i]] = body->getArgument(i);
     if (const Cell *cell = slice.leaves[i]->cell; cell && cell->name)
       body->getArgument(i).setLoc(mlir::NameLoc::get(builder.getStringAttr(cell->name->path())));
     const ProgramKey::Leaf &flags = slice.key.leaves[i];
     if (flags.donatable)
-      function.setArgAttr(i, ir::kDonatableAttr, builder.getUnitAttr());
+      attributes->argument(i).set(ir::kDonatableAttr, builder.getUnitAttr());
     if (flags.kept)
-      function.setArgAttr(i, ir::kKeptAttr, builder.getUnitAttr());
+      attributes->argument(i).set(ir::kKeptAttr, builder.getUnitAttr());
     if (flags.stable)
-      function.setArgAttr(i, ir::kStableAttr, builder.getUnitAttr());
+      attributes->argument(i).set(ir::kStableAttr, builder.getUnitAttr());
   }
+  attributes.reset();
   builder.setInsertionPointToEnd(body);
   std::vector<const ModuleName *> modules = modules_of(slice);
   for (auto [node, module_of] : llvm::zip(slice.nodes, modules)) {

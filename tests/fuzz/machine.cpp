@@ -69,10 +69,16 @@ void Machine::apply(const Step &step) {
   // A gradient is asked of the tensor that the program has, not of its copy, so what may give the
   // tensor itself stays where that is; and random numbers are those of one device's stream.
   static const std::set<std::string> stay = {"grad", "backward", "to", "eval"};
-  if (!devices_.empty() && !stay.contains(step.call)) {
-    size_t turn = step.call == "dropout" ? 0 : values_.size() % devices_.size();
-    for (Tensor &arg : args)
-      arg = arg.to(devices_[turn]);
+  const std::vector<Device> &devices = placement_.devices;
+  size_t turn = devices.empty() || step.call == "dropout" ? 0 : values_.size() % devices.size();
+  for (size_t i = 0; i < args.size(); ++i) {
+    std::pair<size_t, size_t> operand(values_.size(), i);
+    if (placement_.copied.contains(operand))
+      args[i] = args[i].clone();
+    if (devices.empty() || stay.contains(step.call) || args[i].device() == devices[turn])
+      continue;
+    args[i] = args[i].to(devices[turn]);
+    moved_.insert(operand);
   }
   values_.push_back(dry_ && call.dry ? call.dry(args, step) : call.run(args, step));
 }
@@ -119,10 +125,12 @@ bool may_fold_norms(const Program &program) {
   return has_after(program, "conv2d", {"batch_norm"});
 }
 
-Outcome run(const Program &program, const Tensors &inputs, const std::vector<Device> &devices) {
+Outcome run(const Program &program, const Tensors &inputs, const Placement &placement) {
   Outcome outcome;
   try {
-    Tensors results = Machine(false, inputs, devices).run(program);
+    Machine machine(false, inputs, placement);
+    Tensors results = machine.run(program);
+    outcome.moved = machine.moved();
     eval(results);
     for (const Tensor &result : results)
       outcome.outputs.push_back(host_tensor(result));
@@ -132,15 +140,15 @@ Outcome run(const Program &program, const Tensors &inputs, const std::vector<Dev
   return outcome;
 }
 
-Outcome run(const Program &program, const Setup &setup) {
+Outcome run(const Program &program, const Setup &setup, const Operands &copied) {
   uint64_t before = whole_kernels ? last_evaluation() : 0;
   use(setup.backend, setup.threads, setup.eager, setup.memory_limit, !may_fold_norms(program));
   manual_seed(program.seed);
-  std::vector<Device> devices(setup.devices.begin(), setup.devices.end());
-  DeviceScope scope(devices[0]);
-  if (devices.size() == 1 || writes(program) || has_permuted_products(program))
-    devices.clear();
-  Outcome outcome = run(program, {}, devices);
+  Placement placement{{setup.devices.begin(), setup.devices.end()}, copied};
+  DeviceScope scope(placement.devices[0]);
+  if (setup.devices.size() == 1 || writes(program) || has_permuted_products(program))
+    placement.devices.clear();
+  Outcome outcome = run(program, {}, placement);
   if (whole_kernels && outcome.error.empty())
     outcome.error = split_kernel(before);
   use("reference", 1, false);

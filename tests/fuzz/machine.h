@@ -1,7 +1,9 @@
 // Runs random programs through the public API.
 #pragma once
 
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dialects/weft/ir/HostTensor.h"
@@ -10,13 +12,22 @@
 
 namespace weft::fuzz {
 
+// Operands of calls, as (step, operand).
+using Operands = std::set<std::pair<size_t, size_t>>;
+
+// Where the calls of a program compute.
+struct Placement {
+  std::vector<Device> devices; // by turns; none: where their operands lie
+  Operands copied;             // where there are none: what calls read a copy of
+};
+
 // Executes steps one after the other.
 class Machine {
 public:
   // dry: nothing is computed; shapes and dtypes only. inputs: by place, used instead of those that
-  // the steps would make. devices: where calls compute, by turns; none: where their operands lie.
-  explicit Machine(bool dry = false, Tensors inputs = {}, std::vector<Device> devices = {})
-      : dry_(dry), inputs_(std::move(inputs)), devices_(std::move(devices)) {}
+  // the steps would make.
+  explicit Machine(bool dry = false, Tensors inputs = {}, Placement placement = {})
+      : dry_(dry), inputs_(std::move(inputs)), placement_(std::move(placement)) {}
   // Errors: weft::Error, where a call refuses its arguments.
   void apply(const Step &step);
   const Tensors &values() const {
@@ -25,11 +36,16 @@ public:
   // All steps. Gives each value up where it is used last, as a program does whose variable goes out
   // of scope; returns the outputs.
   Tensors run(const Program &program);
+  // What calls read on another device than it lay on.
+  const Operands &moved() const {
+    return moved_;
+  }
 
 private:
   bool dry_;
   Tensors inputs_, values_;
-  std::vector<Device> devices_;
+  Placement placement_;
+  Operands moved_;
 };
 
 // The places whose values nothing reads after a step, by step; outputs are not among them.
@@ -58,17 +74,17 @@ struct Setup {
 struct Outcome {
   std::string error; // empty: it ran
   std::vector<ir::HostTensor> outputs;
+  Operands moved; // between devices
 };
 
 // Whether a kernel that fusing made and codegen refused is an error, though the program runs: it
 // has become several.
 inline bool whole_kernels = false;
 
-// Sets the process up, runs, and reads the outputs.
-Outcome run(const Program &program, const Setup &setup);
+// Sets the process up, runs, and reads the outputs. copied: as Placement has it.
+Outcome run(const Program &program, const Setup &setup, const Operands &copied = {});
 // On what is set up; from these inputs, where given.
-Outcome run(const Program &program, const Tensors &inputs = {},
-            const std::vector<Device> &devices = {});
+Outcome run(const Program &program, const Tensors &inputs = {}, const Placement &placement = {});
 // Empty, or what differs.
 std::string different_outcome(const Program &program, const Outcome &actual,
                               const Outcome &expected);

@@ -343,17 +343,20 @@ TEST(Convolution, WeightGradientsOfDepthwiseConvolutions) {
     Values values = random_operands(plain);
     std::vector<double> sums, sizes;
     expected(p, "weight_gradient", values, sums, sizes);
-    for (size_t i = 0; i < 2; ++i)
-      values[i] = with_channels_last(values[i], plain.operands[i].dims);
-    LibraryCall call = p.call("weight_gradient");
-    Values one = values;
-    ASSERT_TRUE(run(call, one, 1).ok());
-    for (size_t i = 0; i < sums.size(); ++i)
-      ASSERT_NEAR(one[2][i], sums[i], 1e-6 * sizes[i] + 1e-30) << p.image[1] << " element " << i;
-    for (int threads : {2, 5}) {
-      Values more = values;
-      ASSERT_TRUE(run(call, more, threads).ok());
-      EXPECT_EQ(more[2], one[2]) << threads << " threads";
+    for (bool channels_last : {false, true}) {
+      if (channels_last)
+        for (size_t i = 0; i < 2; ++i)
+          values[i] = with_channels_last(values[i], plain.operands[i].dims);
+      LibraryCall call = channels_last ? p.call("weight_gradient") : plain;
+      Values one = values;
+      ASSERT_TRUE(run(call, one, 1).ok());
+      for (size_t i = 0; i < sums.size(); ++i)
+        ASSERT_NEAR(one[2][i], sums[i], 1e-6 * sizes[i] + 1e-30) << p.image[1] << " element " << i;
+      for (int threads : {2, 5}) {
+        Values more = values;
+        ASSERT_TRUE(run(call, more, threads).ok());
+        EXPECT_EQ(more[2], one[2]) << threads << " threads";
+      }
     }
   }
 }

@@ -4,12 +4,14 @@
 // in memory, tile after tile, so that an error stays that of a short sum.
 //
 // Ranges of tiles (parts) and of channels (units) are computed by one thread each, parts are added
-// in order, and their number depends on the shapes alone: so do the bits.
+// in order, and their number depends on the shapes alone: so do the bits. Of row-major images a
+// thread turns a unit's channels, image by image, and parts are ranges of images.
 #include "backends/cpu/device/depthwise_gradient.h"
 
 #include <algorithm>
 #include <array>
 
+#include "backends/cpu/device/product_tiles.h"
 #include "backends/cpu/device/vector_lanes.h"
 #include "runtime/core/alignment.h"
 #include "runtime/threading/parallel_for.h"
@@ -17,8 +19,9 @@
 namespace weft::backends::cpu {
 namespace {
 
-// Channels of a unit: what a thread reads of a pixel lies in a row of four cache lines.
-constexpr int64_t kUnitChannels = 64;
+// Channels of a unit: what a thread reads of a pixel lies in a row of four cache lines. Of row-major
+// images: as many as are turned at once.
+constexpr int64_t kUnitChannels = 64, kTurnedChannels = kPanelColumns;
 // Units times parts: as many as there may be threads.
 constexpr int64_t kMostTasks = 16;
 // Pixels of a tile: many enough that loading and storing its sums does not count, few enough that
@@ -29,15 +32,17 @@ struct Shape {
   int64_t images, channels, height, width, rows, columns; // of the image, and of the result
   int64_t tap_rows, tap_columns;
   std::array<int64_t, 2> stride, padding, dilation;
+  int64_t unit;  // channels of one: its sums are [tap][unit]
+  int64_t pixel; // elements from a pixel to the next, as tiles read them
   int64_t tile_rows, tiles_of_image;
 };
 
-// The tiles [first_tile, last_tile) of the channels [first, last), added to sums[tap, channel].
+// The tiles [first_tile, last_tile) of a unit's channels, added to its sums.
 struct Task {
   const Shape *shape;
-  const float *image, *gradient;
+  const float *image, *gradient; // at the first of the channels
   float *sums;
-  int64_t first_tile, last_tile, first, last;
+  int64_t first_tile, last_tile, channels;
 };
 
 // Rounded up; b is positive.
@@ -50,7 +55,7 @@ WEFT_INLINE int64_t ceil_div(int64_t a, int64_t b) {
 template <int kLanes, int kTaps>
 WEFT_INLINE void add_tile(const Shape &s, const float *image, const float *gradient, float *sums,
                           int64_t first_row, int64_t last_row) {
-  int64_t step = s.stride[1] * s.channels, tap = s.dilation[1] * s.channels;
+  int64_t step = s.stride[1] * s.pixel, tap = s.dilation[1] * s.pixel;
   int64_t inner = std::min(ceil_div(s.padding[1], s.stride[1]), s.columns);
   int64_t behind = s.width - 1 + s.padding[1] - (kTaps - 1) * s.dilation[1];
   int64_t outer = std::clamp(behind < 0 ? 0 : behind / s.stride[1] + 1, inner, s.columns);
@@ -60,12 +65,12 @@ WEFT_INLINE void add_tile(const Shape &s, const float *image, const float *gradi
       int64_t row = y * s.stride[0] + i * s.dilation[0] - s.padding[0];
       if (row < 0 || row >= s.height)
         continue;
-      int64_t start = (row * s.width - s.padding[1]) * s.channels; // may lie before the row
-      const float *g = gradient + y * s.columns * s.channels;
+      int64_t start = (row * s.width - s.padding[1]) * s.pixel; // may lie before the row
+      const float *g = gradient + y * s.columns * s.pixel;
       int64_t x = inner;
       for (; x + 1 < outer; x += 2) {
-        Vector<kLanes> g0 = load<kLanes>(g + x * s.channels),
-                       g1 = load<kLanes>(g + (x + 1) * s.channels);
+        Vector<kLanes> g0 = load<kLanes>(g + x * s.pixel),
+                       g1 = load<kLanes>(g + (x + 1) * s.pixel);
         const float *p = image + (start + x * step);
         for (int j = 0; j < kTaps; ++j) {
           even[j] += load<kLanes>(p + j * tap) * g0;
@@ -73,7 +78,7 @@ WEFT_INLINE void add_tile(const Shape &s, const float *image, const float *gradi
         }
       }
       if (x < outer) {
-        Vector<kLanes> g0 = load<kLanes>(g + x * s.channels);
+        Vector<kLanes> g0 = load<kLanes>(g + x * s.pixel);
         for (int j = 0; j < kTaps; ++j)
           even[j] += load<kLanes>(image + (start + x * step + j * tap)) * g0;
       }
@@ -83,14 +88,14 @@ WEFT_INLINE void add_tile(const Shape &s, const float *image, const float *gradi
                 end = last < 0 ? 0 : std::min(last / s.stride[1] + 1, s.columns);
         for (x = begin; x < std::min(inner, end); ++x)
           even[j] +=
-              load<kLanes>(image + (start + x * step + j * tap)) * load<kLanes>(g + x * s.channels);
+              load<kLanes>(image + (start + x * step + j * tap)) * load<kLanes>(g + x * s.pixel);
         for (x = std::max(outer, begin); x < end; ++x)
           odd[j] +=
-              load<kLanes>(image + (start + x * step + j * tap)) * load<kLanes>(g + x * s.channels);
+              load<kLanes>(image + (start + x * step + j * tap)) * load<kLanes>(g + x * s.pixel);
       }
     }
     for (int j = 0; j < kTaps; ++j) {
-      float *to = sums + (i * kTaps + j) * s.channels;
+      float *to = sums + (i * kTaps + j) * s.unit;
       store(to, load<kLanes>(to) + (even[j] + odd[j]));
     }
   }
@@ -100,7 +105,7 @@ WEFT_INLINE void add_tile(const Shape &s, const float *image, const float *gradi
 template <int kLanes, int kTaps>
 WEFT_INLINE void add_channels(const Task &task, const float *image, const float *gradient,
                               int64_t first_row, int64_t last_row, int64_t &c) {
-  for (; c + kLanes <= task.last; c += kLanes)
+  for (; c + kLanes <= task.channels; c += kLanes)
     add_tile<kLanes, kTaps>(*task.shape, image + c, gradient + c, task.sums + c, first_row,
                             last_row);
 }
@@ -109,9 +114,9 @@ template <int kTaps> WEFT_INLINE void add_tiles(const Task &task) {
   const Shape &s = *task.shape;
   for (int64_t tile = task.first_tile; tile < task.last_tile; ++tile) {
     int64_t n = tile / s.tiles_of_image, first = tile % s.tiles_of_image * s.tile_rows,
-            last = std::min(first + s.tile_rows, s.rows), c = task.first;
-    const float *image = task.image + n * s.height * s.width * s.channels,
-                *gradient = task.gradient + n * s.rows * s.columns * s.channels;
+            last = std::min(first + s.tile_rows, s.rows), c = 0;
+    const float *image = task.image + n * s.height * s.width * s.pixel,
+                *gradient = task.gradient + n * s.rows * s.columns * s.pixel;
     add_channels<16, kTaps>(task, image, gradient, first, last, c);
     add_channels<8, kTaps>(task, image, gradient, first, last, c);
     add_channels<4, kTaps>(task, image, gradient, first, last, c);
@@ -146,7 +151,8 @@ Compute compute_here() {
 
 class DepthwiseState : public runtime::LibraryCallState {
 public:
-  DepthwiseState(const ConvolutionProblem &p, int threads) : threads_(threads) {
+  DepthwiseState(const ConvolutionProblem &p, int threads)
+      : channels_last_(p.channels_last), threads_(threads) {
     shape_ = {p.image[0],
               p.image[1],
               p.image[2],
@@ -158,22 +164,24 @@ public:
               p.strides,
               p.padding,
               p.dilation,
+              channels_last_ ? kUnitChannels : kTurnedChannels,
+              channels_last_ ? p.image[1] : kTurnedChannels,
               1,
               1};
     shape_.tile_rows = std::clamp<int64_t>(kTilePixels / shape_.columns, 1, shape_.rows);
     shape_.tiles_of_image = (shape_.rows + shape_.tile_rows - 1) / shape_.tile_rows;
-    tiles_ = shape_.images * shape_.tiles_of_image;
+    shared_ = channels_last_ ? shape_.images * shape_.tiles_of_image : shape_.images;
     taps_ = shape_.tap_rows * shape_.tap_columns;
-    units_ = (shape_.channels + kUnitChannels - 1) / kUnitChannels;
-    parts_ = std::clamp<int64_t>(kMostTasks / units_, 1, tiles_);
+    units_ = (shape_.channels + shape_.unit - 1) / shape_.unit;
+    parts_ = std::clamp<int64_t>(kMostTasks / units_, 1, shared_);
   }
 
   int64_t scratch_bytes() const override {
-    return parts_ * taps_ * shape_.channels * byte_size(DType::kFloat32);
+    return sums_bytes() + (channels_last_ ? 0 : threads_ * room_bytes());
   }
 
   absl::Status run(std::span<void *const> operands, void *scratch) override {
-    Call call{this, operands, static_cast<float *>(scratch)};
+    Call call{this, operands, static_cast<char *>(scratch)};
     runtime::parallel_for(units_ * parts_, 1, threads_, compute_tasks, &call);
     runtime::parallel_for(shape_.channels, kUnitChannels, threads_, add_up, &call);
     return absl::OkStatus();
@@ -183,48 +191,83 @@ private:
   struct Call {
     const DepthwiseState *state;
     std::span<void *const> operands;
-    float *sums; // [part, tap, channel]
+    char *scratch; // sums [part][unit][tap][channel], then the threads' rooms
   };
 
-  static int32_t compute_tasks(void *data, int, int64_t begin, int64_t end) {
+  int64_t sums_bytes() const {
+    return runtime::align(parts_ * units_ * taps_ * shape_.unit * byte_size(DType::kFloat32));
+  }
+  int64_t image_pixels() const {
+    return shape_.height * shape_.width;
+  }
+  int64_t gradient_pixels() const {
+    return shape_.rows * shape_.columns;
+  }
+  // For a unit's channels of an image and of its gradient.
+  int64_t room_bytes() const {
+    return runtime::align((image_pixels() + gradient_pixels()) * kTurnedChannels *
+                          byte_size(DType::kFloat32));
+  }
+
+  // Channels [first, first + kTurnedChannels) of an image of so many pixels, with channels last;
+  // zeros for channels that there are not.
+  void turn(const float *image, int64_t pixels, int64_t first, float *room) const {
+    TiledProduct panel{0, pixels, std::min(kTurnedChannels, shape_.channels - first), 0, 0};
+    pack_panels(panel, image + first * pixels, 1, pixels, 0, 1, room);
+  }
+
+  static int32_t compute_tasks(void *data, int thread, int64_t begin, int64_t end) {
     const Call &call = *static_cast<Call *>(data);
     const DepthwiseState &state = *call.state;
-    const Shape &shape = state.shape_;
-    for (int64_t i = begin; i < end; ++i) {
-      int64_t part = i / state.units_, unit = i % state.units_;
-      Task task{&shape,
-                static_cast<const float *>(call.operands[0]),
-                static_cast<const float *>(call.operands[1]),
-                call.sums + part * state.taps_ * shape.channels,
-                state.tiles_ * part / state.parts_,
-                state.tiles_ * (part + 1) / state.parts_,
-                unit * kUnitChannels,
-                std::min((unit + 1) * kUnitChannels, shape.channels)};
-      for (int64_t tap = 0; tap < state.taps_; ++tap)
-        std::fill(task.sums + tap * shape.channels + task.first,
-                  task.sums + tap * shape.channels + task.last, 0.0f);
-      state.compute_(task);
-    }
+    auto *room = reinterpret_cast<float *>(call.scratch + state.sums_bytes() +
+                                           (state.channels_last_ ? 0 : thread * state.room_bytes()));
+    for (int64_t i = begin; i < end; ++i)
+      state.compute_task(call, i / state.units_, i % state.units_, room);
     return 0;
+  }
+
+  void compute_task(const Call &call, int64_t part, int64_t unit, float *room) const {
+    const auto *image = static_cast<const float *>(call.operands[0]),
+               *gradient = static_cast<const float *>(call.operands[1]);
+    float *sums =
+        reinterpret_cast<float *>(call.scratch) + (part * units_ + unit) * taps_ * shape_.unit;
+    std::fill_n(sums, taps_ * shape_.unit, 0.0f);
+    int64_t channel = unit * shape_.unit, first = shared_ * part / parts_,
+            last = shared_ * (part + 1) / parts_;
+    if (channels_last_) {
+      compute_({&shape_, image + channel, gradient + channel, sums, first, last,
+                std::min(shape_.unit, shape_.channels - channel)});
+      return;
+    }
+    float *turned = room + image_pixels() * kTurnedChannels;
+    for (int64_t n = first; n < last; ++n) {
+      turn(image + n * shape_.channels * image_pixels(), image_pixels(), channel, room);
+      turn(gradient + n * shape_.channels * gradient_pixels(), gradient_pixels(), channel, turned);
+      compute_({&shape_, room, turned, sums, 0, shape_.tiles_of_image, kTurnedChannels});
+    }
   }
 
   static int32_t add_up(void *data, int, int64_t begin, int64_t end) {
     const Call &call = *static_cast<Call *>(data);
     const DepthwiseState &state = *call.state;
+    const float *sums = reinterpret_cast<const float *>(call.scratch);
     float *result = static_cast<float *>(call.operands[2]);
-    int64_t channels = state.shape_.channels, taps = state.taps_;
+    int64_t taps = state.taps_, unit = state.shape_.unit, of_part = state.units_ * taps * unit;
     for (int64_t c = begin; c < end; ++c)
       for (int64_t tap = 0; tap < taps; ++tap) {
-        float sum = call.sums[tap * channels + c];
+        const float *at = sums + (c / unit * taps + tap) * unit + c % unit;
+        float sum = *at;
         for (int64_t part = 1; part < state.parts_; ++part)
-          sum += call.sums[(part * taps + tap) * channels + c];
+          sum += at[part * of_part];
         result[c * taps + tap] = sum;
       }
     return 0;
   }
 
   Shape shape_;
-  int64_t tiles_, taps_, units_, parts_;
+  bool channels_last_;
+  int64_t shared_; // what parts are ranges of: tiles of all images, or images
+  int64_t taps_, units_, parts_;
   int threads_;
   Compute compute_ = compute_here();
 };
@@ -234,7 +277,7 @@ private:
 std::unique_ptr<runtime::LibraryCallState> depthwise_weight_gradient(const ConvolutionProblem &p,
                                                                      int threads) {
   int64_t width = p.weight[3];
-  if (p.kind != ConvolutionKind::kWeightGradient || !p.channels_last || p.groups != p.image[1] ||
+  if (p.kind != ConvolutionKind::kWeightGradient || p.groups != p.image[1] ||
       p.groups != p.weight[0] || (width != 3 && width != 5 && width != 7))
     return nullptr;
   // The library has a kernel of its own for many of width 3, as fast as this one.

@@ -24,12 +24,13 @@ struct Task {
   const float *a, *panels, *bias;
   float *c;
   int64_t first_row, last_row, first, last;
+  float *room;
 };
 
 // What a tile adds, and to what.
 struct Tile {
   const float *a, *panel;
-  int64_t a_row, terms;
+  int64_t a_row, terms; // a_row: elements of a from a row to the next
   const float *before; // of each row, `before_row` elements from one to the next; null for zeros
   int64_t before_row;
   const float *bias; // of each column, added last; null for none
@@ -38,7 +39,8 @@ struct Tile {
   const float *next; // what will be read of panels next; null for nothing
 };
 
-template <int kRows> WEFT_INLINE void add_tile(const Tile &tile) {
+// kByTerms: a has the rows' elements of a term, then those of the next; else row by row.
+template <int kRows, bool kByTerms> WEFT_INLINE void add_tile(const Tile &tile) {
   Vector<kLanes> sums[kRows][kVectors];
 #pragma clang loop unroll(full)
   for (int r = 0; r < kRows; ++r)
@@ -57,7 +59,7 @@ template <int kRows> WEFT_INLINE void add_tile(const Tile &tile) {
       b[v] = load<kLanes>(panel + k * kPanelColumns + v * kLanes);
 #pragma clang loop unroll(full)
     for (int r = 0; r < kRows; ++r) {
-      float factor = rows[r][k];
+      float factor = kByTerms ? tile.a[k * kRows + r] : rows[r][k];
 #pragma clang loop unroll(full)
       for (int v = 0; v < kVectors; ++v)
         sums[r][v] += b[v] * factor;
@@ -88,20 +90,20 @@ template <int kRows> WEFT_INLINE void add_tile(const Tile &tile) {
     }
 }
 
-WEFT_INLINE void add_rows(const Tile &tile, int64_t rows) {
+template <bool kByTerms> WEFT_INLINE void add_rows(const Tile &tile, int64_t rows) {
   switch (rows) {
   case 1:
-    return add_tile<1>(tile);
+    return add_tile<1, kByTerms>(tile);
   case 2:
-    return add_tile<2>(tile);
+    return add_tile<2, kByTerms>(tile);
   case 3:
-    return add_tile<3>(tile);
+    return add_tile<3, kByTerms>(tile);
   case 4:
-    return add_tile<4>(tile);
+    return add_tile<4, kByTerms>(tile);
   case 5:
-    return add_tile<5>(tile);
+    return add_tile<5, kByTerms>(tile);
   default:
-    return add_tile<kTileRows>(tile);
+    return add_tile<kTileRows, kByTerms>(tile);
   }
 }
 
@@ -113,6 +115,7 @@ WEFT_INLINE int64_t tile_rows(int64_t left) {
 }
 
 // A tile of a panel that has fewer columns, by way of a whole one.
+template <bool kByTerms>
 WEFT_INLINE void add_narrow(Tile tile, int64_t rows, int64_t columns) {
   float whole[kTileRows * kPanelColumns] = {}, bias[kPanelColumns] = {};
   if (tile.before != nullptr)
@@ -127,14 +130,36 @@ WEFT_INLINE void add_narrow(Tile tile, int64_t rows, int64_t columns) {
   tile.before_row = kPanelColumns;
   int64_t c_row = tile.c_row;
   tile.c_row = kPanelColumns;
-  add_rows(tile, rows);
+  add_rows<kByTerms>(tile, rows);
   for (int64_t r = 0; r < rows; ++r)
     std::copy_n(whole + r * kPanelColumns, columns, c + r * c_row);
 }
 
-WEFT_INLINE void multiply(const Task &task) {
+// Tile by tile, the rows' elements of each term. Where the room goes on a whole vector is copied: its
+// end is written again by what follows.
+WEFT_INLINE void copy_by_terms(const float *a, int64_t a_term, int64_t rows, int64_t terms,
+                               float *room) {
+  const float *end = room + rows * terms;
+  for (int64_t row = 0; row < rows;) {
+    int64_t count = tile_rows(rows - row), i = 0;
+    float *to = room + row * terms;
+    if (row + kLanes <= rows)
+      for (; i < terms && to + i * count + kLanes <= end; ++i)
+        store(to + i * count, load<kLanes>(a + i * a_term + row));
+    for (; i < terms; ++i)
+      std::copy_n(a + i * a_term + row, count, to + i * count);
+    row += count;
+  }
+}
+
+template <bool kByTerms> WEFT_INLINE void multiply_rows(const Task &task) {
   const TiledProduct &p = *task.product;
-  for (int64_t k = 0; k < p.terms; k += kPartTerms)
+  for (int64_t k = 0; k < p.terms; k += kPartTerms) {
+    const float *a = task.a + task.first_row * p.a_row + k * p.a_term;
+    if (kByTerms) {
+      copy_by_terms(a, p.a_term, task.last_row - task.first_row, std::min(kPartTerms, p.terms - k), task.room);
+      a = task.room;
+    }
     for (int64_t panel = task.first; panel < task.last; ++panel) {
       int64_t column = panel * kPanelColumns, columns = std::min(kPanelColumns, p.columns - column),
               terms = std::min(kPartTerms, p.terms - k);
@@ -150,7 +175,7 @@ WEFT_INLINE void multiply(const Task &task) {
       for (int64_t row = task.first_row; row < task.last_row;) {
         int64_t rows = tile_rows(task.last_row - row);
         float *c = task.c + row * p.c_row + column;
-        Tile tile{task.a + row * p.a_row + k,
+        Tile tile{a + (row - task.first_row) * (kByTerms ? terms : p.a_row),
                   part(panel, k),
                   p.a_row,
                   terms,
@@ -165,12 +190,20 @@ WEFT_INLINE void multiply(const Task &task) {
           next_lines -= terms / kAskTerms;
         }
         if (columns == kPanelColumns)
-          add_rows(tile, rows);
+          add_rows<kByTerms>(tile, rows);
         else
-          add_narrow(tile, rows, columns);
+          add_narrow<kByTerms>(tile, rows, columns);
         row += rows;
       }
     }
+  }
+}
+
+WEFT_INLINE void multiply(const Task &task) {
+  if (task.product->a_term == 1)
+    multiply_rows<false>(task);
+  else
+    multiply_rows<true>(task);
 }
 
 // Eight rows of eight elements become columns.
@@ -260,10 +293,10 @@ void pack_panels(const TiledProduct &product, const float *b, int64_t term_strid
 
 void multiply_tiles(const TiledProduct &product, const float *a, const float *panels,
                     const float *bias, float *c, int64_t first_row, int64_t last_row, int64_t first,
-                    int64_t last) {
+                    int64_t last, float *room) {
   static const Multiply function =
       of_processor<Multiply>(multiply_plain, multiply_avx2, multiply_avx2);
-  function({&product, a, panels, bias, c, first_row, last_row, first, last});
+  function({&product, a, panels, bias, c, first_row, last_row, first, last, room});
 }
 
 } // namespace weft::backends::cpu

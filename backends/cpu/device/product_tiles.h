@@ -10,6 +10,9 @@
 //   784 x 192 x 768                        93                          92             97
 //   128 x 768 x 768                        88                          89             96
 //
+// A transposed a, as in a weight's gradient, is copied in parts that the L2 cache holds, so that a
+// tile reads a term of its rows in a row of memory.
+//
 // Each element is the sum of parts of kPartTerms terms each, each part added up one by one by fused
 // multiply-adds from 0, the parts in order, the bias last: neither threads nor tiles nor packing show
 // in its bits, nor whether the bias is added here or by whoever reads the product.
@@ -26,7 +29,8 @@ inline constexpr int64_t kPartTerms = 256;
 
 struct TiledProduct {
   int64_t rows, terms, columns;
-  int64_t a_row, c_row; // elements from a row to the next; within a row they are contiguous
+  int64_t a_row, c_row; // elements from a row to the next; a row of c is contiguous
+  int64_t a_term = 1;   // elements of a from a term to the next; this or a_row is 1
 
   int64_t panels() const {
     return (columns + kPanelColumns - 1) / kPanelColumns;
@@ -45,9 +49,9 @@ void pack_panels(const TiledProduct &product, const float *b, int64_t term_strid
                  int64_t column_stride, int64_t first, int64_t last, float *panels);
 
 // Rows [first_row, last_row) of the columns of panels [first, last). bias: one element a column, or
-// null.
+// null. room: where a_term is not 1, for kPartTerms elements of each of these rows.
 void multiply_tiles(const TiledProduct &product, const float *a, const float *panels,
                     const float *bias, float *c, int64_t first_row, int64_t last_row, int64_t first,
-                    int64_t last);
+                    int64_t last, float *room = nullptr);
 
 } // namespace weft::backends::cpu

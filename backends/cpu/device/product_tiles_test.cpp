@@ -23,11 +23,12 @@ Values random_values(int64_t count) {
   return values;
 }
 
-// Row-major matrices, b transposed where it says so.
+// Row-major matrices, b and a transposed where it says so.
 struct Problem {
   int64_t rows, terms, columns;
   bool transposed = false, bias = false;
   std::vector<std::pair<PostOp, std::optional<StridedShape>>> post_ops = {};
+  bool transposed_a = false;
 
   MatmulProblem matmul() const {
     MatmulProblem p{{{rows, terms}, {terms, 1}},
@@ -37,6 +38,8 @@ struct Problem {
                     post_ops};
     if (transposed)
       p.b.strides = {1, terms};
+    if (transposed_a)
+      p.a.strides = {1, rows};
     if (bias)
       p.bias = StridedShape{{1, columns}, {columns, 1}};
     return p;
@@ -130,6 +133,23 @@ TEST(ProductTiles, ABiasIsAddedToTheWholeSum) {
       wanted[i] += in.bias[i % in.bias.size()];
     p.bias = true;
     EXPECT_EQ(computed(p, in, 2, false), wanted) << p.terms << " terms";
+  }
+}
+
+// Of one term, too, and of more rows than a task has.
+TEST(ProductTiles, ATransposedAGivesTheSameBits) {
+  for (Problem p : {Problem{33, 1, 16}, Problem{32, 256, 8, true}, Problem{45, 600, 50},
+                    Problem{230, 257, 130, true, true}}) {
+    Operands in(p), turned = in;
+    for (int64_t i = 0; i < p.rows; ++i)
+      for (int64_t k = 0; k < p.terms; ++k)
+        turned.a[static_cast<size_t>(k * p.rows + i)] = in.a[static_cast<size_t>(i * p.terms + k)];
+    Values wanted = computed(p, in, 1, false);
+    p.transposed_a = true;
+    EXPECT_TRUE(!has_tiled_matmul() || computes_by_tiles(p.matmul())) << p.rows << " rows";
+    for (int threads : {1, 2, 7})
+      for (bool packed : {false, true})
+        EXPECT_EQ(computed(p, turned, threads, packed), wanted) << p.terms << " terms";
   }
 }
 

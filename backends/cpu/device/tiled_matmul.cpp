@@ -24,7 +24,7 @@ class TiledMatmul : public OnednnMatmul {
 public:
   TiledMatmul(const MatmulProblem &problem, int threads, bool packed)
       : product_{problem.c.dims[0], problem.a.dims[1], problem.c.dims[1], problem.a.strides[0],
-                 problem.c.strides[0]},
+                 problem.c.strides[0], problem.a.strides[1]},
         term_stride_(problem.b.strides[0]), column_stride_(problem.b.strides[1]),
         has_bias_(problem.bias.has_value()), packed_(packed), threads_(threads) {
     int64_t panels = product_.panels(), of_panel = product_.terms * kPanelColumns;
@@ -50,7 +50,7 @@ public:
     return packed_ ? panel_bytes() : 0;
   }
   int64_t scratch_bytes() const override {
-    return packed_ ? 0 : runtime::align(panel_bytes());
+    return (packed_ ? 0 : runtime::align(panel_bytes())) + threads_ * room_bytes();
   }
   std::string packed_form() const override {
     return absl::StrCat("panels ", product_.terms, "x", product_.columns, " of strides ",
@@ -58,7 +58,8 @@ public:
   }
   absl::Status pack(const void *b, void *packed) override {
     Call call{this,    nullptr, static_cast<const float *>(b),
-              nullptr, nullptr, static_cast<float *>(packed)};
+              nullptr, nullptr, static_cast<float *>(packed),
+              nullptr};
     runtime::parallel_for(product_.panels(), pack_grain_, threads_, pack_some, &call);
     return absl::OkStatus();
   }
@@ -68,7 +69,8 @@ public:
               static_cast<const float *>(operands[1]),
               has_bias_ ? static_cast<const float *>(operands[3]) : nullptr,
               static_cast<float *>(operands[2]),
-              static_cast<float *>(packed_ ? operands[1] : scratch)};
+              static_cast<float *>(packed_ ? operands[1] : scratch),
+              static_cast<char *>(scratch) + (packed_ ? 0 : runtime::align(panel_bytes()))};
     if (!packed_)
       runtime::parallel_for(product_.panels(), pack_grain_, threads_, pack_some, &call);
     runtime::parallel_for(row_blocks_ * column_blocks_, grain_, threads_, multiply_some, &call);
@@ -82,10 +84,18 @@ private:
     const TiledMatmul *matmul;
     const float *a, *b, *bias;
     float *c, *panels;
+    char *rooms; // of the threads, each room_bytes()
   };
 
   int64_t panel_bytes() const {
     return product_.packed_elements() * static_cast<int64_t>(sizeof(float));
+  }
+
+  // For what a task copies of a transposed a.
+  int64_t room_bytes() const {
+    return product_.a_term == 1 ? 0
+                                : runtime::align(task_rows_ * kPartTerms *
+                                                 static_cast<int64_t>(sizeof(float)));
   }
 
   static int32_t pack_some(void *data, int, int64_t begin, int64_t end) {
@@ -96,16 +106,17 @@ private:
     return 0;
   }
   // Tasks that follow each other read the same panels.
-  static int32_t multiply_some(void *data, int, int64_t begin, int64_t end) {
+  static int32_t multiply_some(void *data, int thread, int64_t begin, int64_t end) {
     const Call &call = *static_cast<Call *>(data);
     const TiledMatmul &matmul = *call.matmul;
     const TiledProduct &product = matmul.product_;
+    auto *room = reinterpret_cast<float *>(call.rooms + thread * matmul.room_bytes());
     for (int64_t task = begin; task < end; ++task) {
       int64_t row = task % matmul.row_blocks_ * matmul.task_rows_,
               panel = task / matmul.row_blocks_ * matmul.task_panels_;
       multiply_tiles(product, call.a, call.panels, call.bias, call.c, row,
                      std::min(row + matmul.task_rows_, product.rows), panel,
-                     std::min(panel + matmul.task_panels_, product.panels()));
+                     std::min(panel + matmul.task_panels_, product.panels()), room);
     }
     return 0;
   }
@@ -131,7 +142,8 @@ bool computes_by_tiles(const MatmulProblem &p) {
     if (shape->dtype != DType::kFloat32)
       return false;
   int64_t columns = p.c.dims[1];
-  return p.c.dims[0] >= kFewestRows && p.a.strides[1] == 1 && p.c.strides[1] == 1 &&
+  return p.c.dims[0] >= kFewestRows && p.c.strides[1] == 1 &&
+         (p.a.strides[0] == 1 || p.a.strides[1] == 1) &&
          (p.b.strides[0] == 1 || p.b.strides[1] == 1) && columns >= kPanelColumns / 2;
 }
 

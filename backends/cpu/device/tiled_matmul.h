@@ -13,10 +13,10 @@ inline constexpr std::string_view kTiledMatmul = "tiles";
 // Whether this machine computes products by tiles at all.
 bool has_tiled_matmul();
 
-// Whether it computes this one by tiles: float32 matrices without a batch, a row-major
-// a and c, b row-major or transposed, rows enough to earn back the copy of b into panels. Shapes,
-// strides and machine alone decide, so that bits stay, and post-ops do not, so that a term gives
-// the bits of a sum after the product.
+// Whether it computes this one by tiles: float32 matrices without a batch, a row-major c, a and b
+// row-major or transposed, rows enough to earn back the copy of b into panels. Shapes, strides and
+// machine alone decide, so that bits stay, and post-ops do not, so that a term gives the bits of a
+// sum after the product.
 bool computes_by_tiles(const MatmulProblem &problem);
 
 // Of such a one. Plain b's are packed in the call, for memory of its scratch.

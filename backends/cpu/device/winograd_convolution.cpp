@@ -193,6 +193,7 @@ private:
     };
     MatmulProblem product{dense(rows_, shape_.channels), dense(shape_.channels, shape_.filters),
                           dense(rows_, shape_.filters),
+                          {},
                           {}};
     for (int i = 0; i < threads_; ++i) {
       absl::StatusOr<std::unique_ptr<OnednnMatmul>> made =
