@@ -238,16 +238,28 @@ Recomputation recompute(const PlanProblem &problem, const StepOrder &order,
 Recomputation recomputeFreely(const PlanProblem &problem, const StepOrder &order,
                               llvm::ArrayRef<int32_t> buffers) {
   Recomputation best = recompute(problem, order, buffers, std::numeric_limits<int64_t>::max(), 0);
-  int64_t tooLittle = 0, enough = best.peakBytes;
-  for (int walk = 0; walk < kFreeRecomputeWalks; ++walk) {
-    int64_t budget = tooLittle + (enough - tooLittle) / 2;
-    Recomputation found =
-        Walk(problem, order, buffers, budget, kFreeRecomputedShare, /*whole=*/false).run();
-    if (found.complete && found.peakBytes <= budget)
-      enough = budget, best = std::move(found);
-    else
-      tooLittle = budget;
-  }
+  // Whether the budget is kept at this share of the cost.
+  auto keepsTo = [&](int64_t budget, double share) {
+    Recomputation found = Walk(problem, order, buffers, budget, share, /*whole=*/false).run();
+    if (!found.complete || found.peakBytes > budget)
+      return false;
+    best = std::move(found);
+    return true;
+  };
+  auto bisect = [&](int64_t enough, double share, int walks) {
+    for (int64_t tooLittle = 0; walks > 0; --walks) {
+      int64_t budget = tooLittle + (enough - tooLittle) / 2;
+      (keepsTo(budget, share) ? enough : tooLittle) = budget;
+    }
+  };
+  bisect(best.peakBytes, kFreeRecomputedShare, kFreeRecomputeWalks);
+  int64_t inputs = 0;
+  for (const PlanProblem::Value &value : problem.values)
+    if (value.kind == Kind::Input || value.kind == Kind::Donated)
+      inputs += value.bytes;
+  auto further = best.peakBytes - int64_t(kFurtherSaving * double(best.peakBytes + inputs));
+  if (keepsTo(further, kFurtherShare))
+    bisect(further, kFurtherShare, kFreeRecomputeWalks / 2);
   return best;
 }
 

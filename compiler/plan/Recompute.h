@@ -31,8 +31,9 @@ Recomputation recompute(const PlanProblem &problem, const StepOrder &order,
                         llvm::ArrayRef<int32_t> buffers, int64_t budget,
                         double share = kMaxRecomputedShare);
 
-// With the smallest budget that costs kFreeRecomputedShare at most, found by bisection. Ends early
-// where it would take long (kMaxFreeRecomputeVisits).
+// With the smallest budget that costs kFreeRecomputedShare at most, or kFurtherShare where that
+// saves much more, found by bisection. Ends early where it would take long
+// (kMaxFreeRecomputeVisits).
 Recomputation recomputeFreely(const PlanProblem &problem, const StepOrder &order,
                               llvm::ArrayRef<int32_t> buffers);
 

@@ -233,6 +233,15 @@ struct PackTask {
   float *panels;
 };
 
+// Whole panels of a row-major b, side by side: of one alone, each term would lie in another page.
+WEFT_INLINE void copy_panels(const TiledProduct &p, const float *b, int64_t term_stride,
+                             int64_t panels, float *to) {
+  for (int64_t k = 0; k < p.terms; ++k)
+    for (int64_t i = 0; i < panels; ++i)
+      std::memcpy(to + (i * p.terms + k) * kPanelColumns, b + k * term_stride + i * kPanelColumns,
+                  sizeof(float) * kPanelColumns);
+}
+
 WEFT_INLINE void pack(const PackTask &task) {
   const TiledProduct &p = *task.product;
   for (int64_t panel = task.first; panel < task.last; ++panel) {
@@ -241,10 +250,13 @@ WEFT_INLINE void pack(const PackTask &task) {
     float *to = task.panels + panel * p.terms * kPanelColumns;
     int64_t k = 0;
     if (columns == kPanelColumns && task.column_stride == 1) {
-      for (; k < p.terms; ++k)
-        std::memcpy(to + k * kPanelColumns, from + k * task.term_stride,
-                    sizeof(float) * kPanelColumns);
-    } else if (columns == kPanelColumns && task.term_stride == 1) {
+      int64_t together = std::min(
+          {kPackedTogether, task.last - panel, (p.columns - column) / kPanelColumns});
+      copy_panels(p, from, task.term_stride, together, to);
+      panel += together - 1;
+      continue;
+    }
+    if (columns == kPanelColumns && task.term_stride == 1)
       for (; k + kLanes <= p.terms; k += kLanes)
         for (int half = 0; half < kVectors; ++half) {
           Vector<kLanes> block[kLanes];
@@ -254,7 +266,6 @@ WEFT_INLINE void pack(const PackTask &task) {
           for (int i = 0; i < kLanes; ++i)
             store(to + (k + i) * kPanelColumns + half * kLanes, block[i]);
         }
-    }
     for (; k < p.terms; ++k)
       for (int64_t n = 0; n < kPanelColumns; ++n)
         to[k * kPanelColumns + n] =

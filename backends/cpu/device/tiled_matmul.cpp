@@ -17,7 +17,7 @@ constexpr int64_t kFewestRows = 32;
 // Products are cut into tasks of so many rows, and of panels so many that each thread gets a few
 // tasks: those of a task share what is read of a. Some 2 us of work are worth waking a thread.
 constexpr int64_t kTaskRows = 96, kTasksOfThread = 4, kGrainProducts = 128 << 10;
-// Panels that a thread packs at once.
+// Bytes of panels that a thread packs at once.
 constexpr int64_t kPackBytes = 64 << 10;
 
 class TiledMatmul : public OnednnMatmul {
@@ -35,7 +35,7 @@ public:
     column_blocks_ = (panels + task_panels_ - 1) / task_panels_;
     grain_ = std::max<int64_t>(1, kGrainProducts / (task_rows_ * task_panels_ * of_panel));
     pack_grain_ =
-        std::max<int64_t>(1, kPackBytes / (of_panel * static_cast<int64_t>(sizeof(float))));
+        std::max(kPackedTogether, kPackBytes / (of_panel * static_cast<int64_t>(sizeof(float))));
     behind_ = problem;
     behind_.bias = std::nullopt;
   }
