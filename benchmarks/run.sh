@@ -97,9 +97,10 @@ models() {
   local contestants=(--contestant "weft=bazel-bin/benchmarks/models/worker $suite")
   [ $suite = infer ] && contestants+=(--contestant "weft-jit=bazel-bin/benchmarks/models/worker infer-jit")
   [ $suite = train ] && contestants+=(--contestant "weft-jit=bazel-bin/benchmarks/models/worker jit")
-  # Where the processor has no instructions for it, PyTorch takes minutes for a step.
+  # In 16 bits only where the processor has instructions for it: elsewhere PyTorch takes minutes for
+  # a step, and nobody trains so.
   local bfloat16=""
-  [ $suite = train ] && grep -Eqw "avx512_bf16|amx_bf16" /proc/cpuinfo && bfloat16=bfloat16
+  [ $suite = train ] && grep -Eqw "avx512_bf16|amx_bf16|bf16" /proc/cpuinfo && bfloat16=bfloat16
   [ -n "$bfloat16" ] && contestants+=(--contestant "weft-bfloat16=bazel-bin/benchmarks/models/worker bfloat16")
   if [ $peers = 1 ]; then
     local kinds="eager compile $bfloat16 jax" peer

@@ -177,7 +177,10 @@ using ErasedFunction = std::function<ErasedResult(const std::vector<Tensor> &)>;
 
 Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs,
               const TensorNames &names, const BatchRange &batch, Location location);
-std::shared_ptr<JitImpl> make_jit();
+std::shared_ptr<JitImpl> make_jit(Location made);
+// The line of a call: where the function was made, if the call stands in a header of the standard
+// library, as that of a std::function does.
+Location line_of_call(const JitImpl &jit, Location call);
 // key: all that decides which program the call needs, besides its tensors.
 ErasedResult call_jit(JitImpl &jit, const ErasedFunction &function,
                       const std::vector<Tensor> &inputs, const std::string &key, Location location);
@@ -407,25 +410,28 @@ template <typename F, typename Arguments = recorder::Arguments<F>> class Jit;
 
 template <typename F, typename... A> class Jit<F, std::tuple<A...>> {
 public:
-  explicit Jit(F fn) : fn_(std::make_shared<F>(std::move(fn))) {}
+  explicit Jit(F fn, Location made = Location::current())
+      : fn_(std::make_shared<F>(std::move(fn))), impl_(recorder::make_jit(made)) {}
 
   auto operator()(const A &...arguments, Location location = Location::current()) const {
     using Tuple = std::tuple<A...>;
     Tuple given(arguments...);
     tensor_tree::FlattenArguments flat;
     flat(given);
+    location = recorder::line_of_call(*impl_, location);
     return recorder::restore<F, Tuple>(recorder::call_jit(
         *impl_, recorder::erase(*fn_, given, location), flat.tensors, flat.key, location));
   }
 
 private:
   std::shared_ptr<F> fn_;
-  std::shared_ptr<recorder::JitImpl> impl_ = recorder::make_jit();
+  std::shared_ptr<recorder::JitImpl> impl_;
 };
 // The function fn as a Jit: `auto step = weft::jit([&](const Tensor &x) { ... });`. Parameters and
 // results are those of trace().
-template <typename F> Jit<std::decay_t<F>> jit(F &&fn) {
-  return Jit<std::decay_t<F>>(std::forward<F>(fn));
+template <typename F>
+Jit<std::decay_t<F>> jit(F &&fn, Location location = Location::current()) {
+  return Jit<std::decay_t<F>>(std::forward<F>(fn), location);
 }
 
 } // namespace weft

@@ -34,12 +34,12 @@ inline constexpr int64_t kMaxLoanVisits = 2'000'000;
 // where it saves kLeastSaving of its bytes.
 //
 // Without a limit, programs whose arena values take kLeastFreeRecompute in all give up what costs
-// kFreeRecomputedShare of them: less than a step's time varies by. Up to kFurtherShare is taken
-// where that saves kFurtherSaving of what is left, inputs included: MNasNet's step of 16 images
-// takes 542 MB instead of 723 so, for 2 % of its time (what is computed again is in the caches
-// where it is read), while AlexNet's would be 10 % slower for 2 % less. Smaller programs are in the caches or fast to plan, as
-// they shall stay. The budget is found in kFreeRecomputeWalks (to 2 % of the peak), and half as many
-// for what is saved further.
+// kFreeRecomputedShare of them: less than a step's time varies by. Smaller ones are in the caches
+// or fast to plan, as they shall stay. The budget is found in kFreeRecomputeWalks (to 2 % of the
+// peak). Then up to kFurtherShare is taken where that saves kFurtherSaving of the peak that is left
+// and the inputs: MNasNet's step of 16 images takes 542 MB instead of 723 so, for 2 % of its time
+// (what is computed again is in the caches where it is read), while AlexNet's would be 10 % slower
+// for 2 % less.
 inline constexpr int64_t kLeastRecomputed = 64 << 10;
 inline constexpr int64_t kLeastRecomputedPart = 1024;
 inline constexpr double kLeastSaving = 0.02;

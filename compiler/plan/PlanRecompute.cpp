@@ -1,5 +1,5 @@
 // plan-recompute: where a program would take more than its memory limit, values are given up and
-// computed again; without a limit those whose recomputation costs next to nothing. What runs again
+// computed again; without a limit those whose recomputation costs little. What runs again
 // is the same kernel on the same values: bits do not change.
 #include "compiler/plan/Extract.h"
 #include "compiler/plan/InPlace.h"
@@ -57,7 +57,7 @@ struct PlanRecompute : mlir::PassWrapper<PlanRecompute, mlir::OperationPass<mlir
   }
 
   Option<int64_t> limit{*this, "limit",
-                        llvm::cl::desc("bytes beside inputs; 0: what costs next to nothing"),
+                        llvm::cl::desc("bytes beside inputs; 0: what costs little"),
                         llvm::cl::init(0)};
 
 private:
@@ -71,13 +71,22 @@ private:
     return {std::move(found), bytes};
   }
 
-  // Of what costs next to nothing in each order, what has the least live at once: packed, that
-  // takes little more.
+  // Of what costs little in each order, what has the least live at once: packed, that takes little
+  // more. Of what costs next to nothing first, which the rest must save much of.
   Plan freely(const PlanProblem &problem) const {
-    Recomputation best;
-    for (const StepOrder &order : triedOrders(problem)) {
-      Recomputation found = recomputeFreely(problem, order, assignInPlace(problem, order).root);
-      if (best.runs.empty() || found.peakBytes < best.peakBytes)
+    std::vector<StepOrder> orders = triedOrders(problem);
+    std::vector<std::vector<int32_t>> buffers;
+    Recomputation free;
+    for (const StepOrder &order : orders) {
+      buffers.push_back(assignInPlace(problem, order).root);
+      Recomputation found = recomputeFreely(problem, order, buffers.back());
+      if (free.runs.empty() || found.peakBytes < free.peakBytes)
+        free = std::move(found);
+    }
+    Recomputation best = free;
+    for (auto [order, buffer] : llvm::zip(orders, buffers)) {
+      Recomputation found = recomputeFurther(problem, order, buffer, free);
+      if (found.peakBytes < best.peakBytes)
         best = std::move(found);
     }
     return planned(problem, std::move(best));

@@ -328,85 +328,85 @@ TEST(Planning, AChainAndItsWayBackFitInAQuarter) {
 }
 
 // Each layer writes what costs much (a product) and what is nearly free (its activation), and both
-// are kept for the way back: the free ones are given up, and no product runs twice. Those that cost
-// 3 % of the program are given up, too, as they are half of what it takes.
-void checkWhatIsNotKept(double cheap) {
-  constexpr int kLayers = 16;
-  constexpr int64_t kBytes = 1 << 20;
-  PlanProblem problem;
-  auto add = [&](Kind kind) {
-    problem.values.push_back({kBytes, kind, kind == Kind::Output});
-    return int32_t(problem.values.size() - 1);
-  };
-  auto step = [&](llvm::ArrayRef<int32_t> reads, int32_t writes, double cost) {
-    problem.steps.push_back({{reads.begin(), reads.end()}, {writes}, {}});
-    problem.steps.back().repeatable = true;
-    problem.steps.back().cost = cost;
-  };
-  std::vector<int32_t> products, activations = {add(Kind::Input)};
-  for (int layer = 0; layer < kLayers; ++layer) {
-    products.push_back(add(Kind::Arena));
-    step({activations.back()}, products.back(), 1000);
-    activations.push_back(add(Kind::Arena));
-    step({products.back()}, activations.back(), cheap);
-  }
-  int32_t gradient = activations.back();
-  for (int layer = kLayers; layer-- > 0;) {
-    int32_t next = add(layer == 0 ? Kind::Output : Kind::Arena);
-    step({products[layer], activations[layer], gradient}, next, 1000);
-    gradient = next;
-  }
-  StepOrder order = programOrder(problem);
-  std::vector<int32_t> buffers = assignInPlace(problem, order).root;
-  int64_t whole = recompute(problem, order, buffers, int64_t(1) << 60).peakBytes;
-  Recomputation found = recomputeFreely(problem, order, buffers);
-  EXPECT_TRUE(found.complete);
-  EXPECT_LE(found.peakBytes, whole * 2 / 3);
-  EXPECT_GT(found.cost, 0);
-  EXPECT_LE(found.cost, kFurtherShare * (2 * kLayers * 1000 + kLayers * cheap));
-  std::vector<int> times(problem.steps.size());
-  for (int32_t s : found.runs)
-    ++times[s];
-  for (size_t s = 0; s < times.size(); ++s)
-    EXPECT_LE(times[s], problem.steps[s].cost > cheap ? 1 : 2) << "step " << s;
-  // A limit gives up products, too.
-  EXPECT_GT(recompute(problem, order, buffers, whole / 4).cost, found.cost);
-}
+// are kept for the way back. The free ones are given up, and no product runs twice.
+struct Layers {
+  static constexpr int kLayers = 16;
+  static constexpr int64_t kBytes = 1 << 20;
 
-TEST(Planning, WhatCostsNextToNothingIsNotKept) {
-  checkWhatIsNotKept(10);
-  checkWhatIsNotKept(60);
-}
-
-// Where only one of many values can be given up, 2 % of the cost is the most for it.
-TEST(Planning, WhatSavesLittleIsKeptUnlessItIsNearlyFree) {
-  constexpr int kLayers = 16;
-  constexpr int64_t kBytes = 1 << 20;
-  for (double cost : {100.0, 1500.0}) {
-    PlanProblem problem;
-    auto add = [&](Kind kind) {
-      problem.values.push_back({kBytes, kind, kind == Kind::Output});
+  // cheap: what an activation costs, where a product costs 1000. inputBytes: of one more input.
+  explicit Layers(double cheap, int64_t inputBytes = 0) {
+    auto add = [&](Kind kind, int64_t bytes = kBytes) {
+      problem.values.push_back({bytes, kind, kind == Kind::Output});
       return int32_t(problem.values.size() - 1);
     };
-    auto step = [&](llvm::ArrayRef<int32_t> reads, int32_t writes, double cost, bool repeatable) {
+    auto step = [&](llvm::ArrayRef<int32_t> reads, int32_t writes, double cost) {
       problem.steps.push_back({{reads.begin(), reads.end()}, {writes}, {}});
-      problem.steps.back().repeatable = repeatable;
+      problem.steps.back().repeatable = true;
       problem.steps.back().cost = cost;
+      all += cost;
     };
-    std::vector<int32_t> values = {add(Kind::Input)};
+    int32_t input = add(Kind::Input, inputBytes);
+    std::vector<int32_t> products, activations = {add(Kind::Input)};
     for (int layer = 0; layer < kLayers; ++layer) {
-      values.push_back(add(Kind::Arena));
-      step({values[layer]}, values.back(), layer == 0 ? cost : 1000, layer == 0);
+      products.push_back(add(Kind::Arena));
+      step({activations.back(), input}, products.back(), 1000);
+      activations.push_back(add(Kind::Arena));
+      step({products.back()}, activations.back(), cheap);
     }
+    int32_t gradient = activations.back();
     for (int layer = kLayers; layer-- > 0;) {
       int32_t next = add(layer == 0 ? Kind::Output : Kind::Arena);
-      step({values[layer + 1], values.back()}, next, 1000, false);
-      values.push_back(next);
+      step({products[layer], activations[layer], gradient}, next, 1000);
+      gradient = next;
     }
-    StepOrder order = programOrder(problem);
-    Recomputation found = recomputeFreely(problem, order, assignInPlace(problem, order).root);
-    EXPECT_EQ(found.runs.size(), problem.steps.size() + (cost < 1000 ? 1 : 0)) << cost;
+    order = programOrder(problem);
+    buffers = assignInPlace(problem, order).root;
+    whole = recompute(problem, order, buffers, int64_t(1) << 60).peakBytes;
+    free = recomputeFreely(problem, order, buffers);
+    further = recomputeFurther(problem, order, buffers, free);
   }
+
+  PlanProblem problem;
+  double all = 0; // cost
+  StepOrder order;
+  std::vector<int32_t> buffers;
+  int64_t whole = 0; // bytes, where nothing is given up
+  Recomputation free, further;
+};
+
+TEST(Planning, WhatCostsNextToNothingIsNotKept) {
+  Layers layers(10); // 0.5 % of all, together
+  EXPECT_TRUE(layers.free.complete);
+  EXPECT_LE(layers.free.peakBytes, layers.whole * 6 / 10);
+  EXPECT_GT(layers.free.cost, 0);
+  EXPECT_LE(layers.free.cost, kFreeRecomputedShare * layers.all);
+  std::vector<int> times(layers.problem.steps.size());
+  for (int32_t s : layers.free.runs)
+    ++times[s];
+  for (size_t s = 0; s < times.size(); ++s)
+    EXPECT_LE(times[s], layers.problem.steps[s].cost > 10 ? 1 : 2) << "step " << s;
+  EXPECT_EQ(layers.further.runs, layers.free.runs); // nothing else is cheap
+  // A limit gives up products, too.
+  EXPECT_GT(
+      recompute(layers.problem, layers.order, layers.buffers, layers.whole / 4).cost,
+      layers.free.cost);
+}
+
+TEST(Planning, WhatCostsLittleIsNotKeptWhereThatSavesMuch) {
+  Layers layers(80); // 3.8 % of all, together
+  EXPECT_LE(layers.free.cost, kFreeRecomputedShare * layers.all);
+  EXPECT_GT(layers.further.cost, kFreeRecomputedShare * layers.all);
+  EXPECT_LE(layers.further.cost, kFurtherShare * layers.all);
+  EXPECT_LE(double(layers.further.peakBytes),
+            (1 - kFurtherSaving) * double(layers.free.peakBytes));
+  // Beside a large input it saves little.
+  Layers beside(80, 100 * Layers::kBytes);
+  EXPECT_EQ(beside.free.runs, layers.free.runs);
+  EXPECT_EQ(beside.further.runs, beside.free.runs);
+  // All of them together cost too much, and so few of them save too little.
+  Layers dear(400);
+  EXPECT_LE(dear.further.cost, kFurtherShare * dear.all);
+  EXPECT_EQ(dear.further.runs, dear.free.runs);
 }
 
 // A value without elements has no writer, and is not missed.

@@ -235,32 +235,44 @@ Recomputation recompute(const PlanProblem &problem, const StepOrder &order,
   return Walk(problem, order, buffers, budget, share).run();
 }
 
+// Whether the budget is kept at this share of the cost; `best` is then how.
+static bool keepsTo(const PlanProblem &problem, const StepOrder &order,
+                    llvm::ArrayRef<int32_t> buffers, int64_t budget, double share,
+                    Recomputation &best) {
+  Recomputation found = Walk(problem, order, buffers, budget, share, /*whole=*/false).run();
+  if (!found.complete || found.peakBytes > budget)
+    return false;
+  best = std::move(found);
+  return true;
+}
+
+// The least budget below `enough` that is kept at this share.
+static void bisect(const PlanProblem &problem, const StepOrder &order,
+                   llvm::ArrayRef<int32_t> buffers, int64_t enough, double share, int walks,
+                   Recomputation &best) {
+  for (int64_t tooLittle = 0; walks > 0; --walks) {
+    int64_t budget = tooLittle + (enough - tooLittle) / 2;
+    (keepsTo(problem, order, buffers, budget, share, best) ? enough : tooLittle) = budget;
+  }
+}
+
 Recomputation recomputeFreely(const PlanProblem &problem, const StepOrder &order,
                               llvm::ArrayRef<int32_t> buffers) {
   Recomputation best = recompute(problem, order, buffers, std::numeric_limits<int64_t>::max(), 0);
-  // Whether the budget is kept at this share of the cost.
-  auto keepsTo = [&](int64_t budget, double share) {
-    Recomputation found = Walk(problem, order, buffers, budget, share, /*whole=*/false).run();
-    if (!found.complete || found.peakBytes > budget)
-      return false;
-    best = std::move(found);
-    return true;
-  };
-  auto bisect = [&](int64_t enough, double share, int walks) {
-    for (int64_t tooLittle = 0; walks > 0; --walks) {
-      int64_t budget = tooLittle + (enough - tooLittle) / 2;
-      (keepsTo(budget, share) ? enough : tooLittle) = budget;
-    }
-  };
-  bisect(best.peakBytes, kFreeRecomputedShare, kFreeRecomputeWalks);
-  int64_t inputs = 0;
+  bisect(problem, order, buffers, best.peakBytes, kFreeRecomputedShare, kFreeRecomputeWalks, best);
+  return best;
+}
+
+Recomputation recomputeFurther(const PlanProblem &problem, const StepOrder &order,
+                               llvm::ArrayRef<int32_t> buffers, Recomputation free) {
+  int64_t all = free.peakBytes;
   for (const PlanProblem::Value &value : problem.values)
     if (value.kind == Kind::Input || value.kind == Kind::Donated)
-      inputs += value.bytes;
-  auto further = best.peakBytes - int64_t(kFurtherSaving * double(best.peakBytes + inputs));
-  if (keepsTo(further, kFurtherShare))
-    bisect(further, kFurtherShare, kFreeRecomputeWalks / 2);
-  return best;
+      all += value.bytes;
+  int64_t budget = free.peakBytes - int64_t(kFurtherSaving * double(all));
+  if (keepsTo(problem, order, buffers, budget, kFurtherShare, free))
+    bisect(problem, order, buffers, budget, kFurtherShare, kFreeRecomputeWalks / 2, free);
+  return free;
 }
 
 RepeatedProblem repeatSteps(const PlanProblem &problem, llvm::ArrayRef<int32_t> runs) {

@@ -31,11 +31,15 @@ Recomputation recompute(const PlanProblem &problem, const StepOrder &order,
                         llvm::ArrayRef<int32_t> buffers, int64_t budget,
                         double share = kMaxRecomputedShare);
 
-// With the smallest budget that costs kFreeRecomputedShare at most, or kFurtherShare where that
-// saves much more, found by bisection. Ends early where it would take long
-// (kMaxFreeRecomputeVisits).
+// With the smallest budget that costs kFreeRecomputedShare at most, found by bisection. Ends early
+// where it would take long (kMaxFreeRecomputeVisits).
 Recomputation recomputeFreely(const PlanProblem &problem, const StepOrder &order,
                               llvm::ArrayRef<int32_t> buffers);
+
+// The same for kFurtherShare, where that takes less than `free` by kFurtherSaving of it and of the
+// inputs; else `free`, which is recomputeFreely() of this order or another one.
+Recomputation recomputeFurther(const PlanProblem &problem, const StepOrder &order,
+                               llvm::ArrayRef<int32_t> buffers, Recomputation free);
 
 // The program of these runs: a step that runs again writes values of its own.
 struct RepeatedProblem {

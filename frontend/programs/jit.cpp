@@ -4,6 +4,7 @@
 #include <atomic>
 #include <iostream>
 #include <optional>
+#include <string_view>
 
 #include "frontend/programs/bound_program.h"
 #include "frontend/programs/trace.h"
@@ -109,10 +110,13 @@ void mark_donated(Slice &slice, const BoundProgram &bound) {
 
 class JitImpl {
 public:
+  explicit JitImpl(Location made) : made(made) {}
   ~JitImpl() {
     UnderLock lock;
     replays_.clear();
   }
+
+  const Location made;
 
   ErasedResult call(const ErasedFunction &function, const std::vector<Tensor> &arguments,
                     const std::string &key, Location location) {
@@ -250,8 +254,12 @@ private:
   std::vector<std::shared_ptr<Replay>> replays_; // the last used first
 };
 
-std::shared_ptr<JitImpl> make_jit() {
-  return std::make_shared<JitImpl>();
+std::shared_ptr<JitImpl> make_jit(Location made) {
+  return std::make_shared<JitImpl>(made);
+}
+Location line_of_call(const JitImpl &jit, Location call) {
+  return std::string_view(call.file_name()).find("/c++/") == std::string_view::npos ? call
+                                                                                    : jit.made;
 }
 ErasedResult call_jit(JitImpl &jit, const ErasedFunction &function,
                       const std::vector<Tensor> &inputs, const std::string &key,

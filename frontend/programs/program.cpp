@@ -178,17 +178,18 @@ std::string module_to_compile(ProgramImpl &program, Location location) {
   auto main = module->lookupSymbol<mlir::func::FuncOp>("main");
   main.removeResAttrsAttr();
   mlir::UnitAttr unit = mlir::UnitAttr::get(program.context.get());
-  std::optional<ir::SignatureAttributes> attributes(main);
-  for (unsigned i = 0; i < main.getNumArguments(); ++i) {
-    mlir::NamedAttrList &argument = attributes->argument(i);
-    argument.erase(ir::kInitialAttr);
-    if (!program.bound.sources[i].written)
-      continue;
-    argument.set(ir::kDonatableAttr, unit);
-    if (program.bound.checks)
-      argument.set(ir::kKeptAttr, unit);
+  {
+    ir::SignatureAttributes attributes(main);
+    for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+      mlir::NamedAttrList &argument = attributes.argument(i);
+      argument.erase(ir::kInitialAttr);
+      if (!program.bound.sources[i].written)
+        continue;
+      argument.set(ir::kDonatableAttr, unit);
+      if (program.bound.checks)
+        argument.set(ir::kKeptAttr, unit);
+    }
   }
-  attributes.reset();
   return bytecode_of(*module, location);
 }
 

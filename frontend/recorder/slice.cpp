@@ -179,20 +179,23 @@ std::string write_module(const Slice &slice) {
                                              builder.getFunctionType(inputs, outputs));
   mlir::Block *body = function.addEntryBlock();
   llvm::DenseMap<Value *, mlir::Value> values;
-  std::optional<ir::SignatureAttributes> attributes(function);
   for (size_t i = 0; i < slice.leaves.size(); ++i) {
     values[slice.leaves[i]] = body->getArgument(i);
     if (const Cell *cell = slice.leaves[i]->cell; cell && cell->name)
       body->getArgument(i).setLoc(mlir::NameLoc::get(builder.getStringAttr(cell->name->path())));
-    const ProgramKey::Leaf &flags = slice.key.leaves[i];
-    if (flags.donatable)
-      attributes->argument(i).set(ir::kDonatableAttr, builder.getUnitAttr());
-    if (flags.kept)
-      attributes->argument(i).set(ir::kKeptAttr, builder.getUnitAttr());
-    if (flags.stable)
-      attributes->argument(i).set(ir::kStableAttr, builder.getUnitAttr());
   }
-  attributes.reset();
+  {
+    ir::SignatureAttributes attributes(function);
+    for (size_t i = 0; i < slice.leaves.size(); ++i) {
+      const ProgramKey::Leaf &flags = slice.key.leaves[i];
+      if (flags.donatable)
+        attributes.argument(i).set(ir::kDonatableAttr, builder.getUnitAttr());
+      if (flags.kept)
+        attributes.argument(i).set(ir::kKeptAttr, builder.getUnitAttr());
+      if (flags.stable)
+        attributes.argument(i).set(ir::kStableAttr, builder.getUnitAttr());
+    }
+  }
   builder.setInsertionPointToEnd(body);
   std::vector<const ModuleName *> modules = modules_of(slice);
   for (auto [node, module_of] : llvm::zip(slice.nodes, modules)) {

@@ -141,6 +141,19 @@ TEST(Devices, NumbersAndTensorsWithoutDimsGoAlong) {
   }
 }
 
+// A gradient's parts are summed at each copy first, wherever the copy is.
+TEST(Devices, GradientsThroughMovesHaveTheBitsOfGradientsThroughCopies) {
+  auto gradient = [](auto copy) {
+    Tensor x = tensor({0.062210083f, -1.7f, 0.3f, 2.9f}).set_requires_grad();
+    Tensor y = copy(x);
+    Tensor square = y * y;
+    mse_loss(x, square.to(host), Reduction::kSum).backward();
+    return x.grad().to_vector<float>();
+  };
+  EXPECT_EQ(gradient([](const Tensor &x) { return x.to(one); }),
+            gradient([](const Tensor &x) { return x.clone(); }));
+}
+
 TEST(Devices, OpsOnTwoDevicesAreRefused) {
   Tensor x = ones({2, 3}), y = ones({2, 3}).to(one);
   std::string message;

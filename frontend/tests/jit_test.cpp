@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 
 namespace weft {
 namespace {
@@ -24,6 +25,19 @@ TEST(Jit, ReplaysForEachShape) {
   EXPECT_EQ(statistics().replays - before, 4u);
   EXPECT_EQ(f(tensor({1.f, 2.f})).to_vector<float>(), (Floats{3, 5}));
   EXPECT_EQ(calls, 2);
+}
+
+// What calls it stands in a header of the standard library, which says nothing to its reader.
+TEST(Jit, ACallThroughAStdFunctionStandsWhereItWasMade) {
+  const int line = __LINE__ + 1;
+  std::function<Tensor(const Tensor &)> f = jit([](const Tensor &x) { return x + 1; });
+  try {
+    f(Tensor());
+    FAIL() << "an undefined argument was taken";
+  } catch (const Error &error) {
+    EXPECT_EQ(std::filesystem::path(error.file()).filename(), "jit_test.cpp") << error.what();
+    EXPECT_EQ(error.line(), line);
+  }
 }
 
 TEST(Jit, HoldsABoundedNumberOfSignatures) {

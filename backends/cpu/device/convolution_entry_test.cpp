@@ -336,7 +336,11 @@ TEST(Convolution, WeightGradientsOfDepthwiseConvolutions) {
                     {{1, 16, 3, 2}, {16, 1, 5, 5}, 1, 4, 1, 16, true},
                     {{2, 24, 40, 4}, {24, 1, 1, 7}, 1, 3, 1, 24, true},
                     {{1, 1100, 5, 5}, {1100, 1, 5, 5}, 2, 3, 1, 1100, true},
-                    {{2, 130, 13, 13}, {130, 1, 3, 3}, 1, 1, 1, 130, true}}) {
+                    {{2, 130, 13, 13}, {130, 1, 3, 3}, 1, 1, 1, 130, true},
+                    {{3, 24, 1, 1}, {24, 1, 5, 5}, 1, 2, 1, 24, true},
+                    {{2, 5, 9, 9}, {5, 1, 5, 5}, 1, 2, 1, 5, true},
+                    {{1, 1, 12, 12}, {1, 1, 5, 5}, 1, 2, 1, 1, true},
+                    {{40, 12, 6, 6}, {12, 1, 5, 5}, 1, 2, 1, 12, true}}) {
     Problem row_major = p;
     row_major.channels_last = false;
     LibraryCall plain = row_major.call("weight_gradient");

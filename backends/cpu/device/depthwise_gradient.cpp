@@ -19,9 +19,11 @@
 namespace weft::backends::cpu {
 namespace {
 
-// Channels of a unit: what a thread reads of a pixel lies in a row of four cache lines. Of row-major
-// images: as many as are turned at once.
-constexpr int64_t kUnitChannels = 64, kTurnedChannels = kPanelColumns;
+// Channels of a unit: what a thread reads of a pixel lies in a row of four cache lines.
+constexpr int64_t kUnitChannels = 64;
+// Of row-major images: as many as are turned at once. Fewer channels than kFewestTurned would leave
+// most lanes empty, and what is turned of one image shall lie in a large L2 or a part of the L3.
+constexpr int64_t kTurnedChannels = kPanelColumns, kFewestTurned = 8, kMostTurnedBytes = 4 << 20;
 // Units times parts: as many as there may be threads.
 constexpr int64_t kMostTasks = 16;
 // Pixels of a tile: many enough that loading and storing its sums does not count, few enough that
@@ -149,6 +151,10 @@ Compute compute_here() {
   return of_processor<Compute>(compute_plain, compute_avx2, compute_avx512);
 }
 
+int64_t turned_bytes(int64_t image_pixels, int64_t gradient_pixels) {
+  return (image_pixels + gradient_pixels) * kTurnedChannels * byte_size(DType::kFloat32);
+}
+
 class DepthwiseState : public runtime::LibraryCallState {
 public:
   DepthwiseState(const ConvolutionProblem &p, int threads)
@@ -177,7 +183,8 @@ public:
   }
 
   int64_t scratch_bytes() const override {
-    return sums_bytes() + (channels_last_ ? 0 : threads_ * room_bytes());
+    return sums_bytes() +
+           (channels_last_ ? 0 : std::min<int64_t>(threads_, units_ * parts_) * room_bytes());
   }
 
   absl::Status run(std::span<void *const> operands, void *scratch) override {
@@ -205,8 +212,7 @@ private:
   }
   // For a unit's channels of an image and of its gradient.
   int64_t room_bytes() const {
-    return runtime::align((image_pixels() + gradient_pixels()) * kTurnedChannels *
-                          byte_size(DType::kFloat32));
+    return runtime::align(turned_bytes(image_pixels(), gradient_pixels()));
   }
 
   // Channels [first, first + kTurnedChannels) of an image of so many pixels, with channels last;
@@ -219,8 +225,9 @@ private:
   static int32_t compute_tasks(void *data, int thread, int64_t begin, int64_t end) {
     const Call &call = *static_cast<Call *>(data);
     const DepthwiseState &state = *call.state;
-    auto *room = reinterpret_cast<float *>(call.scratch + state.sums_bytes() +
-                                           (state.channels_last_ ? 0 : thread * state.room_bytes()));
+    char *rooms = call.scratch + state.sums_bytes();
+    auto *room = reinterpret_cast<float *>(
+        state.channels_last_ ? nullptr : rooms + thread * state.room_bytes());
     for (int64_t i = begin; i < end; ++i)
       state.compute_task(call, i / state.units_, i % state.units_, room);
     return 0;
@@ -279,6 +286,10 @@ std::unique_ptr<runtime::LibraryCallState> depthwise_weight_gradient(const Convo
   int64_t width = p.weight[3];
   if (p.kind != ConvolutionKind::kWeightGradient || p.groups != p.image[1] ||
       p.groups != p.weight[0] || (width != 3 && width != 5 && width != 7))
+    return nullptr;
+  if (!p.channels_last &&
+      (p.groups < kFewestTurned || turned_bytes(p.image[2] * p.image[3],
+                                                p.result[2] * p.result[3]) > kMostTurnedBytes))
     return nullptr;
   // The library has a kernel of its own for many of width 3, as fast as this one.
   if (width == 3) {

@@ -24,13 +24,13 @@ struct Task {
   const float *a, *panels, *bias;
   float *c;
   int64_t first_row, last_row, first, last;
-  float *room;
+  float *room; // for what is copied of a transposed a
 };
 
 // What a tile adds, and to what.
 struct Tile {
   const float *a, *panel;
-  int64_t a_row, terms; // a_row: elements of a from a row to the next
+  int64_t a_row, terms; // a_row: elements of a from a row to the next, unless kByTerms
   const float *before; // of each row, `before_row` elements from one to the next; null for zeros
   int64_t before_row;
   const float *bias; // of each column, added last; null for none
@@ -135,8 +135,8 @@ WEFT_INLINE void add_narrow(Tile tile, int64_t rows, int64_t columns) {
     std::copy_n(whole + r * kPanelColumns, columns, c + r * c_row);
 }
 
-// Tile by tile, the rows' elements of each term. Where the room goes on a whole vector is copied: its
-// end is written again by what follows.
+// Tile by tile, the rows' elements of each term. Where the room goes on, a whole vector is copied:
+// what follows is written over its end.
 WEFT_INLINE void copy_by_terms(const float *a, int64_t a_term, int64_t rows, int64_t terms,
                                float *room) {
   const float *end = room + rows * terms;
@@ -155,14 +155,14 @@ WEFT_INLINE void copy_by_terms(const float *a, int64_t a_term, int64_t rows, int
 template <bool kByTerms> WEFT_INLINE void multiply_rows(const Task &task) {
   const TiledProduct &p = *task.product;
   for (int64_t k = 0; k < p.terms; k += kPartTerms) {
+    int64_t terms = std::min(kPartTerms, p.terms - k);
     const float *a = task.a + task.first_row * p.a_row + k * p.a_term;
     if (kByTerms) {
-      copy_by_terms(a, p.a_term, task.last_row - task.first_row, std::min(kPartTerms, p.terms - k), task.room);
+      copy_by_terms(a, p.a_term, task.last_row - task.first_row, terms, task.room);
       a = task.room;
     }
     for (int64_t panel = task.first; panel < task.last; ++panel) {
-      int64_t column = panel * kPanelColumns, columns = std::min(kPanelColumns, p.columns - column),
-              terms = std::min(kPartTerms, p.terms - k);
+      int64_t column = panel * kPanelColumns, columns = std::min(kPanelColumns, p.columns - column);
       auto part = [&](int64_t panel, int64_t k) __attribute__((always_inline)) {
         return task.panels + (panel * p.terms + k) * kPanelColumns;
       };
@@ -242,6 +242,15 @@ WEFT_INLINE void copy_panels(const TiledProduct &p, const float *b, int64_t term
                   sizeof(float) * kPanelColumns);
 }
 
+// Terms [k, last) of a panel's columns from `first` on; 0 for columns that there are not.
+WEFT_INLINE void pack_element_by_element(const PackTask &task, const float *from, int64_t columns,
+                                         int64_t k, int64_t last, int64_t first, float *to) {
+  for (; k < last; ++k)
+    for (int64_t n = first; n < kPanelColumns; ++n)
+      to[k * kPanelColumns + n] =
+          n < columns ? from[k * task.term_stride + n * task.column_stride] : 0;
+}
+
 WEFT_INLINE void pack(const PackTask &task) {
   const TiledProduct &p = *task.product;
   for (int64_t panel = task.first; panel < task.last; ++panel) {
@@ -250,26 +259,26 @@ WEFT_INLINE void pack(const PackTask &task) {
     float *to = task.panels + panel * p.terms * kPanelColumns;
     int64_t k = 0;
     if (columns == kPanelColumns && task.column_stride == 1) {
-      int64_t together = std::min(
-          {kPackedTogether, task.last - panel, (p.columns - column) / kPanelColumns});
+      int64_t together =
+          std::min({kPackedTogether, task.last - panel, (p.columns - column) / kPanelColumns});
       copy_panels(p, from, task.term_stride, together, to);
       panel += together - 1;
       continue;
     }
-    if (columns == kPanelColumns && task.term_stride == 1)
-      for (; k + kLanes <= p.terms; k += kLanes)
-        for (int half = 0; half < kVectors; ++half) {
-          Vector<kLanes> block[kLanes];
-          for (int i = 0; i < kLanes; ++i)
-            block[i] = load<kLanes>(from + (half * kLanes + i) * task.column_stride + k);
-          transpose(block);
-          for (int i = 0; i < kLanes; ++i)
-            store(to + (k + i) * kPanelColumns + half * kLanes, block[i]);
-        }
-    for (; k < p.terms; ++k)
-      for (int64_t n = 0; n < kPanelColumns; ++n)
-        to[k * kPanelColumns + n] =
-            n < columns ? from[k * task.term_stride + n * task.column_stride] : 0;
+    // Of a transposed b, by whole vectors of columns.
+    int64_t whole = task.term_stride == 1 ? columns / kLanes : 0;
+    for (; whole > 0 && k + kLanes <= p.terms; k += kLanes) {
+      for (int64_t part = 0; part < whole; ++part) {
+        Vector<kLanes> block[kLanes];
+        for (int i = 0; i < kLanes; ++i)
+          block[i] = load<kLanes>(from + (part * kLanes + i) * task.column_stride + k);
+        transpose(block);
+        for (int i = 0; i < kLanes; ++i)
+          store(to + (k + i) * kPanelColumns + part * kLanes, block[i]);
+      }
+      pack_element_by_element(task, from, columns, k, k + kLanes, whole * kLanes, to);
+    }
+    pack_element_by_element(task, from, columns, k, p.terms, 0, to);
   }
 }
 

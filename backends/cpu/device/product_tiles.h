@@ -9,13 +9,14 @@
 //   3136 x 96 x 384                        88                          88             95
 //   784 x 192 x 768                        93                          92             97
 //   128 x 768 x 768                        88                          89             96
+//   3072 x 512 x 768, a transposed         44                                         92
 //
 // A transposed a, as in a weight's gradient, is copied in parts that the L2 cache holds, so that a
 // tile reads a term of its rows in a row of memory.
 //
 // Each element is the sum of parts of kPartTerms terms each, each part added up one by one by fused
-// multiply-adds from 0, the parts in order, the bias last: neither threads nor tiles nor packing show
-// in its bits, nor whether the bias is added here or by whoever reads the product.
+// multiply-adds from 0, the parts in order, the bias last: neither threads nor tiles nor packing
+// show in its bits, nor whether the bias is added here or by whoever reads the product.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +52,7 @@ void pack_panels(const TiledProduct &product, const float *b, int64_t term_strid
                  int64_t column_stride, int64_t first, int64_t last, float *panels);
 
 // Rows [first_row, last_row) of the columns of panels [first, last). bias: one element a column, or
-// null. room: where a_term is not 1, for kPartTerms elements of each of these rows.
+// null. room: where a_term is not 1, for min(terms, kPartTerms) elements of each of these rows.
 void multiply_tiles(const TiledProduct &product, const float *a, const float *panels,
                     const float *bias, float *c, int64_t first_row, int64_t last_row, int64_t first,
                     int64_t last, float *room = nullptr);

@@ -23,12 +23,13 @@ Values random_values(int64_t count) {
   return values;
 }
 
-// Row-major matrices, b and a transposed where it says so.
+// Row-major matrices, b transposed where it says so.
 struct Problem {
   int64_t rows, terms, columns;
   bool transposed = false, bias = false;
   std::vector<std::pair<PostOp, std::optional<StridedShape>>> post_ops = {};
-  bool transposed_a = false;
+  int64_t a_term = 0;     // of a transposed a: elements from a term to the next
+  bool repeats_a = false; // all terms of a are one
 
   MatmulProblem matmul() const {
     MatmulProblem p{{{rows, terms}, {terms, 1}},
@@ -38,8 +39,8 @@ struct Problem {
                     post_ops};
     if (transposed)
       p.b.strides = {1, terms};
-    if (transposed_a)
-      p.a.strides = {1, rows};
+    if (a_term > 0 || repeats_a)
+      p.a.strides = {1, a_term};
     if (bias)
       p.bias = StridedShape{{1, columns}, {columns, 1}};
     return p;
@@ -136,21 +137,39 @@ TEST(ProductTiles, ABiasIsAddedToTheWholeSum) {
   }
 }
 
-// Of one term, too, and of more rows than a task has.
+// Of one term, too, of more rows than a task has, and with gaps between the terms.
 TEST(ProductTiles, ATransposedAGivesTheSameBits) {
-  for (Problem p : {Problem{33, 1, 16}, Problem{32, 256, 8, true}, Problem{45, 600, 50},
-                    Problem{230, 257, 130, true, true}}) {
+  for (Problem p : {Problem{33, 1, 64}, Problem{32, 256, 66, true}, Problem{45, 600, 80},
+                    Problem{230, 257, 130, true, true}, Problem{40, 20, 8}}) {
     Operands in(p), turned = in;
-    for (int64_t i = 0; i < p.rows; ++i)
-      for (int64_t k = 0; k < p.terms; ++k)
-        turned.a[static_cast<size_t>(k * p.rows + i)] = in.a[static_cast<size_t>(i * p.terms + k)];
+    p.post_ops = {{PostOp::kAdd, StridedShape{{p.rows, p.columns}, {p.columns, 1}}}};
     Values wanted = computed(p, in, 1, false);
-    p.transposed_a = true;
-    EXPECT_TRUE(!has_tiled_matmul() || computes_by_tiles(p.matmul())) << p.rows << " rows";
-    for (int threads : {1, 2, 7})
-      for (bool packed : {false, true})
-        EXPECT_EQ(computed(p, turned, threads, packed), wanted) << p.terms << " terms";
+    for (int64_t gap : {0, 3}) {
+      p.a_term = p.rows + gap;
+      turned.a.assign(static_cast<size_t>(p.terms * p.a_term), -7);
+      for (int64_t i = 0; i < p.rows; ++i)
+        for (int64_t k = 0; k < p.terms; ++k)
+          turned.a[static_cast<size_t>(k * p.a_term + i)] =
+              in.a[static_cast<size_t>(i * p.terms + k)];
+      EXPECT_EQ(has_tiled_matmul() && p.columns >= 64, computes_by_tiles(p.matmul()));
+      for (int threads : {1, 2, 7})
+        for (bool packed : {false, true})
+          EXPECT_EQ(computed(p, turned, threads, packed), wanted) << p.terms << " terms";
+    }
+    p.a_term = 0;
   }
+}
+
+// A row of numbers, repeated for each term.
+TEST(ProductTiles, AnAWhoseTermsAreOneIsASumOfB) {
+  Problem p{40, 300, 70};
+  Operands in(p), row = in;
+  for (int64_t i = 0; i < p.rows; ++i)
+    for (int64_t k = 0; k < p.terms; ++k)
+      in.a[static_cast<size_t>(i * p.terms + k)] = row.a[static_cast<size_t>(i)];
+  Values wanted = computed(p, in, 1, false);
+  p.repeats_a = true;
+  EXPECT_EQ(computed(p, row, 2, false), wanted);
 }
 
 TEST(ProductTiles, PostOpsFollowTheSums) {

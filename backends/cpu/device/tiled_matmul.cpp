@@ -14,6 +14,8 @@ namespace {
 // Rows below which a call that packs b for itself is slower than the library: copying an element
 // takes as long as its products with some 10 rows.
 constexpr int64_t kFewestRows = 32;
+// Columns below which the same holds for a transposed a.
+constexpr int64_t kFewestColumns = 64;
 // Products are cut into tasks of so many rows, and of panels so many that each thread gets a few
 // tasks: those of a task share what is read of a. Some 2 us of work are worth waking a thread.
 constexpr int64_t kTaskRows = 96, kTasksOfThread = 4, kGrainProducts = 128 << 10;
@@ -34,8 +36,9 @@ public:
         std::clamp<int64_t>(panels * row_blocks_ / (kTasksOfThread * threads), 1, panels);
     column_blocks_ = (panels + task_panels_ - 1) / task_panels_;
     grain_ = std::max<int64_t>(1, kGrainProducts / (task_rows_ * task_panels_ * of_panel));
-    pack_grain_ =
-        std::max(kPackedTogether, kPackBytes / (of_panel * static_cast<int64_t>(sizeof(float))));
+    int64_t together = column_stride_ == 1 ? kPackedTogether : 1;
+    pack_grain_ = std::max({int64_t(1), std::min(together, panels / threads),
+                            kPackBytes / (of_panel * static_cast<int64_t>(sizeof(float)))});
     behind_ = problem;
     behind_.bias = std::nullopt;
   }
@@ -50,16 +53,18 @@ public:
     return packed_ ? panel_bytes() : 0;
   }
   int64_t scratch_bytes() const override {
-    return (packed_ ? 0 : runtime::align(panel_bytes())) + threads_ * room_bytes();
+    return (packed_ ? 0 : runtime::align(panel_bytes())) +
+           std::min<int64_t>(threads_, row_blocks_ * column_blocks_) * room_bytes();
   }
   std::string packed_form() const override {
     return absl::StrCat("panels ", product_.terms, "x", product_.columns, " of strides ",
                         term_stride_, ", ", column_stride_);
   }
   absl::Status pack(const void *b, void *packed) override {
-    Call call{this,    nullptr, static_cast<const float *>(b),
-              nullptr, nullptr, static_cast<float *>(packed),
-              nullptr};
+    Call call{};
+    call.matmul = this;
+    call.b = static_cast<const float *>(b);
+    call.panels = static_cast<float *>(packed);
     runtime::parallel_for(product_.panels(), pack_grain_, threads_, pack_some, &call);
     return absl::OkStatus();
   }
@@ -93,9 +98,10 @@ private:
 
   // For what a task copies of a transposed a.
   int64_t room_bytes() const {
-    return product_.a_term == 1 ? 0
-                                : runtime::align(task_rows_ * kPartTerms *
-                                                 static_cast<int64_t>(sizeof(float)));
+    if (product_.a_term == 1)
+      return 0;
+    return runtime::align(task_rows_ * std::min(kPartTerms, product_.terms) *
+                          static_cast<int64_t>(sizeof(float)));
   }
 
   static int32_t pack_some(void *data, int, int64_t begin, int64_t end) {
@@ -143,7 +149,7 @@ bool computes_by_tiles(const MatmulProblem &p) {
       return false;
   int64_t columns = p.c.dims[1];
   return p.c.dims[0] >= kFewestRows && p.c.strides[1] == 1 &&
-         (p.a.strides[0] == 1 || p.a.strides[1] == 1) &&
+         (p.a.strides[1] == 1 || (p.a.strides[0] == 1 && columns >= kFewestColumns)) &&
          (p.b.strides[0] == 1 || p.b.strides[1] == 1) && columns >= kPanelColumns / 2;
 }
 

@@ -14,9 +14,9 @@ inline constexpr std::string_view kTiledMatmul = "tiles";
 bool has_tiled_matmul();
 
 // Whether it computes this one by tiles: float32 matrices without a batch, a row-major c, a and b
-// row-major or transposed, rows enough to earn back the copy of b into panels. Shapes, strides and
-// machine alone decide, so that bits stay, and post-ops do not, so that a term gives the bits of a
-// sum after the product.
+// row-major or transposed, rows enough to earn back the copy of b into panels, and columns that of
+// a transposed a. Shapes, strides and machine alone decide, so that bits stay, and post-ops do not,
+// so that a term gives the bits of a sum after the product.
 bool computes_by_tiles(const MatmulProblem &problem);
 
 // Of such a one. Plain b's are packed in the call, for memory of its scratch.
