@@ -16,9 +16,13 @@ namespace {
 constexpr int64_t kFewestRows = 32;
 // Columns below which the same holds for a transposed a.
 constexpr int64_t kFewestColumns = 64;
-// Products are cut into tasks of so many rows, and of panels so many that each thread gets a few
-// tasks: those of a task share what is read of a. Some 2 us of work are worth waking a thread.
-constexpr int64_t kTaskRows = 96, kTasksOfThread = 4, kGrainProducts = 128 << 10;
+// Products are cut into tasks of so many rows, and of panels so many that each thread gets
+// kTasksOfThread: one that has a task more than another ends late by it (788 rows of ViT are 9
+// blocks: of 9 tasks, two threads would take 5 and 4). A task shares what is read of a, so that it
+// has at least kTaskPanels, or kTurnedPanels where it copies a, unless threads then got fewer than
+// kFewTasks. Some 2 us of work are worth waking a thread.
+constexpr int64_t kTaskRows = 96, kTasksOfThread = 16, kFewTasks = 4, kTaskPanels = 8,
+                  kTurnedPanels = 24, kGrainProducts = 128 << 10;
 // Bytes of panels that a thread packs at once.
 constexpr int64_t kPackBytes = 64 << 10;
 
@@ -32,8 +36,10 @@ public:
     int64_t panels = product_.panels(), of_panel = product_.terms * kPanelColumns;
     row_blocks_ = (product_.rows + kTaskRows - 1) / kTaskRows;
     task_rows_ = (product_.rows + row_blocks_ - 1) / row_blocks_;
-    task_panels_ =
-        std::clamp<int64_t>(panels * row_blocks_ / (kTasksOfThread * threads), 1, panels);
+    int64_t of_thread = panels * row_blocks_ / threads; // pairs of a block and a panel
+    int64_t least = product_.a_term == 1 ? kTaskPanels : kTurnedPanels;
+    task_panels_ = std::clamp<int64_t>(
+        std::max(of_thread / kTasksOfThread, std::min(least, of_thread / kFewTasks)), 1, panels);
     column_blocks_ = (panels + task_panels_ - 1) / task_panels_;
     grain_ = std::max<int64_t>(1, kGrainProducts / (task_rows_ * task_panels_ * of_panel));
     int64_t together = column_stride_ == 1 ? kPackedTogether : 1;
