@@ -3,10 +3,11 @@
 plot for each suite; of `compile` also what it takes by the number of ops, and of `memory` what is
 held over a step.
 
-Usage: report.py FILE... [--out FOLDER] [--about TEXT] [--trace NAME=TRACE --peaks GFLOPS,GBS]. FILE:
-JSON lines (run.sh --json); FOLDER gets performance.md and performance/, a plot for each suite
-(default: the folder of the first file). TEXT says on what was measured. TRACE: what WEFT_PROFILE wrote; it becomes a plot of the roofline, a point a kernel or
-library call. GFLOPS and GBS are the machine's peaks, which weft-prof prints.
+Usage: report.py FILE... [--out FOLDER] [--name NAME] [--about TEXT]
+[--trace NAME=TRACE --peaks GFLOPS,GBS]. FILE: JSON lines (run.sh --json); FOLDER gets NAME.md
+(default: performance.md) and NAME/, a plot for each suite (default: the folder of the first file).
+TEXT says on what was measured. TRACE: what WEFT_PROFILE wrote; it becomes a plot of the roofline, a
+point a kernel or library call. GFLOPS and GBS are the machine's peaks, which weft-prof prints.
 """
 import argparse
 import collections
@@ -20,7 +21,6 @@ OWN = ("weft", "limit")  # impls that start with these are no peers
 COLUMN, ROW, LABEL, BAR = 16, 14, 190, 420  # of a plot, in pixels
 WIDTH, HEIGHT, MARGIN = 640, 400, 50  # of one with logarithmic axes
 PANEL, PANELS = (210, 130), 3  # size of one of many small plots, and how many stand in a row
-PLOTS = "performance"  # their folder, beside the page
 MOST_LOST = 8  # calls that a roofline names
 
 
@@ -121,12 +121,12 @@ def impls_of(cases):
     return list(dict.fromkeys(impl for values in cases.values() for impl in values))
 
 
-def written(svg, folder, *words):
-    """Writes a plot; its name on the page."""
-    name = f"{PLOTS}/{'-'.join(words).replace(' ', '-').replace('/', '-')}.svg"
-    with open(os.path.join(folder, name), "w") as file:
+def written(svg, plots, *words):
+    """Writes a plot into the folder `plots`; its name on the page, which lies beside the folder."""
+    name = f"{'-'.join(words).replace(' ', '-').replace('/', '-')}.svg"
+    with open(os.path.join(plots, name), "w") as file:
         file.write(svg)
-    return name
+    return f"{os.path.basename(plots)}/{name}"
 
 
 def plot(cases, title):
@@ -280,9 +280,9 @@ def roofline(calls, gflops, gbs, title):
     return "\n".join(svg) + "\n"
 
 
-def roofline_section(name, calls, peaks, folder):
+def roofline_section(name, calls, peaks, plots):
     title = f"{name}: kernels (blue), library calls (orange)"
-    file_name = written(roofline(calls, *peaks, title), folder, "roofline", name)
+    file_name = written(roofline(calls, *peaks, title), plots, "roofline", name)
     gflops, gbs = peaks
     lines = ["", f"## Roofline of {name}", "", f"Peaks: {number(gflops)} GFLOP/s, {number(gbs)} GB/s. "
              "A point is a kernel or library call at its best, as large as its share of the time.", "",
@@ -296,7 +296,7 @@ def roofline_section(name, calls, peaks, folder):
     return lines
 
 
-def page(tables, series, folder, about="", traces=(), peaks=None):
+def page(tables, series, plots, about="", traces=(), peaks=None):
     lines = ["# Performance", "", "Made by `benchmarks/report.py` from one run of `benchmarks/run.sh`. "
              "Less is better; ratios compare, times of other machines do not.", ""]
     if about:
@@ -322,11 +322,11 @@ def page(tables, series, folder, about="", traces=(), peaks=None):
             lines += [f"{impl} / best peer: geometric mean {mean(ratios):.2f} of {len(ratios)} cases, "
                       f"behind in {sum(r > 1 for r in ratios)}.", ""]
         if drawn := plot(rivals(suite, cases), title):
-            lines += [f"![{title}]({written(drawn, folder, suite, metric, str(threads))})", ""]
+            lines += [f"![{title}]({written(drawn, plots, suite, metric, str(threads))})", ""]
         sizes = tables.get((suite, "count", "ops", threads))
         if suite == "compile" and metric == "time" and sizes and (
                 drawn := by_size(sizes, cases, f"{title}, by ops that the call records")):
-            lines += [f"![by ops]({written(drawn, folder, suite, 'by ops', str(threads))})", ""]
+            lines += [f"![by ops]({written(drawn, plots, suite, 'by ops', str(threads))})", ""]
         lines += table(cases, unit, found)
     for (suite, metric, unit, threads), cases in series.items():
         title = f"{suite}, {metric}, {threads} threads"
@@ -335,9 +335,9 @@ def page(tables, series, folder, about="", traces=(), peaks=None):
                   "keeps, the batch, and what the plan of the step says of each instruction, which "
                   "stand equally far from each other. Of others, what the process has above what "
                   "it had before the model was made.", "",
-                  f"![{title}]({written(drawn, folder, suite, metric, str(threads))})"]
+                  f"![{title}]({written(drawn, plots, suite, metric, str(threads))})"]
     for name, calls in traces:
-        lines += roofline_section(name, calls, peaks, folder)
+        lines += roofline_section(name, calls, peaks, plots)
     return "\n".join(lines) + "\n"
 
 
@@ -345,6 +345,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("files", nargs="+", metavar="FILE")
     parser.add_argument("--out", metavar="FOLDER")
+    parser.add_argument("--name", default="performance")
     parser.add_argument("--about", metavar="TEXT", default="")
     parser.add_argument("--trace", action="append", default=[], metavar="NAME=TRACE")
     parser.add_argument("--peaks", metavar="GFLOPS,GBS")
@@ -366,11 +367,12 @@ def main():
         if not traces[-1][1]:
             parser.error(f"{path} has no kernel and no library call with flops and bytes")
     folder = given.out or os.path.dirname(os.path.abspath(given.files[0]))
-    os.makedirs(os.path.join(folder, PLOTS), exist_ok=True)
-    text = page(*read(given.files), folder, given.about, traces, peaks)
-    with open(os.path.join(folder, "performance.md"), "w") as file:
+    plots = os.path.join(folder, given.name)
+    os.makedirs(plots, exist_ok=True)
+    text = page(*read(given.files), plots, given.about, traces, peaks)
+    with open(plots + ".md", "w") as file:
         file.write(text)
-    print(os.path.join(folder, "performance.md"))
+    print(plots + ".md")
 
 
 if __name__ == "__main__":

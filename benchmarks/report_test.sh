@@ -32,6 +32,8 @@ call() {
 echo "{\"traceEvents\":[$(call onednn.matmul library 20 1000000 1000),$(call onednn.matmul library 40 1000000 1000),$(call weft_exp kernel 20 200000 400000),
   {\"name\":\"cpu:0 bytes in use\",\"ph\":\"C\",\"ts\":1,\"args\":{\"bytes\":1}}]}" > trace.json
 "$report" run.json --out page --about "on a machine" --trace net=trace.json --peaks 100,20
+"$report" run.json --out page --name other > /dev/null
+[ "$(grep -c 'other/infer-time-2.svg' page/other.md)" = 1 ] && [ -s page/other/infer-time-2.svg ]
 expect() {
   grep -qF -- "$1" page/performance.md || { echo "not there: $1"; cat page/performance.md; exit 1; }
 }

@@ -142,8 +142,8 @@ TEST_F(MemoryLimit, ThatIsSmallerTakesNoMore) {
     MemoryEstimate estimate = program.memory();
     return estimate.outputs + estimate.arena;
   };
-  int64_t free = taken(0), reached = taken(free / 4);
-  EXPECT_LE(reached, free / 4);
+  int64_t free = taken(0), reached = taken(free / 3);
+  EXPECT_LE(reached, free / 3);
   for (int64_t part : {8, 32, 128}) {
     int64_t bytes = taken(free / part);
     EXPECT_LE(bytes, std::max(free / part, reached + reached / 10)) << part;
