@@ -183,8 +183,7 @@ public:
   }
 
   int64_t scratch_bytes() const override {
-    return sums_bytes() +
-           (channels_last_ ? 0 : std::min<int64_t>(threads_, units_ * parts_) * room_bytes());
+    return sums_bytes() + std::min<int64_t>(threads_, units_ * parts_) * room_bytes();
   }
 
   absl::Status run(std::span<void *const> operands, void *scratch) override {
@@ -210,9 +209,9 @@ private:
   int64_t gradient_pixels() const {
     return shape_.rows * shape_.columns;
   }
-  // For a unit's channels of an image and of its gradient.
+  // For what is turned: a unit's channels of an image and of its gradient.
   int64_t room_bytes() const {
-    return runtime::align(turned_bytes(image_pixels(), gradient_pixels()));
+    return channels_last_ ? 0 : runtime::align(turned_bytes(image_pixels(), gradient_pixels()));
   }
 
   // Channels [first, first + kTurnedChannels) of an image of so many pixels, with channels last;
@@ -225,9 +224,8 @@ private:
   static int32_t compute_tasks(void *data, int thread, int64_t begin, int64_t end) {
     const Call &call = *static_cast<Call *>(data);
     const DepthwiseState &state = *call.state;
-    char *rooms = call.scratch + state.sums_bytes();
-    auto *room = reinterpret_cast<float *>(
-        state.channels_last_ ? nullptr : rooms + thread * state.room_bytes());
+    auto *room =
+        reinterpret_cast<float *>(call.scratch + state.sums_bytes() + thread * state.room_bytes());
     for (int64_t i = begin; i < end; ++i)
       state.compute_task(call, i / state.units_, i % state.units_, room);
     return 0;

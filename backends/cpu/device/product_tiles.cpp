@@ -267,7 +267,7 @@ WEFT_INLINE void pack(const PackTask &task) {
     }
     // Of a transposed b, by whole vectors of columns.
     int64_t whole = task.term_stride == 1 ? columns / kLanes : 0;
-    for (; whole > 0 && k + kLanes <= p.terms; k += kLanes) {
+    for (; whole > 0 && k + kLanes <= p.terms; k += kLanes)
       for (int64_t part = 0; part < whole; ++part) {
         Vector<kLanes> block[kLanes];
         for (int i = 0; i < kLanes; ++i)
@@ -276,8 +276,8 @@ WEFT_INLINE void pack(const PackTask &task) {
         for (int i = 0; i < kLanes; ++i)
           store(to + (k + i) * kPanelColumns + part * kLanes, block[i]);
       }
-      pack_element_by_element(task, from, columns, k, k + kLanes, whole * kLanes, to);
-    }
+    if (columns < kPanelColumns)
+      pack_element_by_element(task, from, columns, 0, k, whole * kLanes, to);
     pack_element_by_element(task, from, columns, k, p.terms, 0, to);
   }
 }

@@ -59,7 +59,7 @@ public:
     return packed_ ? panel_bytes() : 0;
   }
   int64_t scratch_bytes() const override {
-    return (packed_ ? 0 : runtime::align(panel_bytes())) +
+    return own_panel_bytes() +
            std::min<int64_t>(threads_, row_blocks_ * column_blocks_) * room_bytes();
   }
   std::string packed_form() const override {
@@ -81,7 +81,7 @@ public:
               has_bias_ ? static_cast<const float *>(operands[3]) : nullptr,
               static_cast<float *>(operands[2]),
               static_cast<float *>(packed_ ? operands[1] : scratch),
-              static_cast<char *>(scratch) + (packed_ ? 0 : runtime::align(panel_bytes()))};
+              static_cast<char *>(scratch) + own_panel_bytes()};
     if (!packed_)
       runtime::parallel_for(product_.panels(), pack_grain_, threads_, pack_some, &call);
     runtime::parallel_for(row_blocks_ * column_blocks_, grain_, threads_, multiply_some, &call);
@@ -102,6 +102,10 @@ private:
     return product_.packed_elements() * static_cast<int64_t>(sizeof(float));
   }
 
+  // Of panels that the call packs for itself, in scratch.
+  int64_t own_panel_bytes() const {
+    return packed_ ? 0 : runtime::align(panel_bytes());
+  }
   // For what a task copies of a transposed a.
   int64_t room_bytes() const {
     if (product_.a_term == 1)
