@@ -2,7 +2,7 @@
 // every other backend is compared to.
 #pragma once
 
-#include "dialects/weft/ir/HostTensor.h"
+#include "dialects/weft/reference/HostTensor.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace weft::backends::reference {

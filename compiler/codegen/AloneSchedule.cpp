@@ -2,7 +2,7 @@
 #include "compiler/codegen/Schedule.h"
 
 #include "compiler/codegen/Limits.h"
-#include "dialects/weft/ir/LowerToLinalg.h"
+#include "dialects/weft/lowerings/LowerToLinalg.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace weft::compiler {

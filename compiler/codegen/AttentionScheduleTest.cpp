@@ -6,7 +6,7 @@
 
 #include "compiler/codegen/FusionText.h"
 #include "compiler/codegen/KernelTester.h"
-#include "dialects/weft/ir/Evaluation.h"
+#include "dialects/weft/reference/Evaluation.h"
 #include "tests/support/Compare.h"
 #include "gtest/gtest.h"
 
@@ -188,6 +188,38 @@ TEST(AttentionSchedule, HeadsWhereTheyLie) {
   check({signature,
          body +
              "%a, %b, %c = weft.attention_gradient %q1, %k1, %v1 result %y, %l gradient %g1 "
+             "{causal = true, scale = 0.3, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, "
+             "0, 0>} : (" +
+             types + ", " + heads + ", " + rows + ", " + heads + ") -> (" + types + ")",
+         "%a: " + heads + ", %b: " + heads + ", %c: " + heads},
+        inputs, 2e-4);
+}
+
+// Of keys and values [batch, length, 2 heads, features], each for three heads of queries.
+TEST(AttentionSchedule, HeadsThatServeSeveral) {
+  std::string apart = "tensor<2x70x2x16xf32>", fewer = "tensor<2x2x70x16xf32>",
+              one = "tensor<2x2x1x70x16xf32>", each = "tensor<2x2x3x70x16xf32>",
+              heads = "tensor<2x6x70x16xf32>", rows = "tensor<2x6x70xf32>", body,
+              types = heads + ", " + heads + ", " + heads;
+  for (std::string name : {"k", "v"})
+    body += "%" + name + "0 = weft.transpose %" + name + ", [0, 2, 1, 3] : " + apart + "\n%" +
+            name + "2 = weft.reshape %" + name + "0 : " + fewer + " to " + one + "\n%" + name +
+            "3 = weft.broadcast %" + name + "2 : " + one + " to " + each + "\n%" + name +
+            "1 = weft.reshape %" + name + "3 : " + each + " to " + heads + "\n";
+  std::string signature = "%q: " + heads + ", %k: " + apart + ", %v: " + apart;
+  check({signature,
+         body + "%y, %l = weft.attention %q, %k1, %v1 {causal = true, scale = 0.3} : (" + types +
+             ") -> (" + heads + ", " + rows + ")",
+         "%y: " + heads + ", %l: " + rows},
+        samples({signature, "", "%q: " + heads}), 2e-5);
+  signature += ", %y: " + heads + ", %l: " + rows + ", %g: " + heads;
+  std::vector<HostTensor> inputs = samples({signature, "", "%q: " + heads});
+  ASSERT_EQ(inputs.size(), 6u);
+  for (int64_t i = 0; i < inputs[4].size(); ++i)
+    inputs[4].set(i, 8);
+  check({signature,
+         body +
+             "%a, %b, %c = weft.attention_gradient %q, %k1, %v1 result %y, %l gradient %g "
              "{causal = true, scale = 0.3, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, "
              "0, 0>} : (" +
              types + ", " + heads + ", " + rows + ", " + heads + ") -> (" + types + ")",

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "dialects/weft/ir/HostTensor.h"
 #include "dialects/weft/ir/Weft.h"
+#include "dialects/weft/reference/HostTensor.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "compiler/codegen/Codegen.h"
-#include "dialects/weft/ir/HostTensor.h"
 #include "dialects/weft/ir/Weft.h"
+#include "dialects/weft/reference/HostTensor.h"
 #include "runtime/abi/weft_runtime.h"
 
 namespace llvm::orc {

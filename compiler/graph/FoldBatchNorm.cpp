@@ -4,8 +4,8 @@
 #include "compiler/graph/Passes.h"
 #include "compiler/graph/Slice.h"
 #include "dialects/weft/ir/Broadcasts.h"
-#include "dialects/weft/ir/Rules.h"
 #include "dialects/weft/ir/Weft.h"
+#include "dialects/weft/rules/Rules.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/DenseSet.h"
 

@@ -185,7 +185,7 @@ def CsePass : Pass<"weft-cse", "::mlir::ModuleOp"> {
 def PrintStatementsPass : Pass<"weft-print-statements", "::mlir::ModuleOp"> {
   let summary = "prints each op's index statement as a remark";
   let description = [{
-    What fusion, sizes and cuts over devices know of an op's positions (`dialects/weft/ir/Statement.h`). The module is left as it is.
+    What fusion, sizes and cuts over devices know of an op's positions (`dialects/weft/statements/Statement.h`). The module is left as it is.
 
     ```mlir
     %0 = weft.matmul %x, %w : tensor<4x8xf32>, tensor<8x2xf32>

@@ -12,7 +12,7 @@
 #include "compiler/link/Aot.h"
 #include "compiler/link/ModelCode.h"
 #include "compiler/link/SizeRange.h"
-#include "dialects/weft/ir/HostTensor.h"
+#include "dialects/weft/reference/HostTensor.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/OwningOpRef.h"
 

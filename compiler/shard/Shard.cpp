@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "compiler/graph/DecomposeOp.h"
-#include "dialects/weft/ir/Rules.h"
-#include "dialects/weft/ir/Statement.h"
+#include "dialects/weft/rules/Rules.h"
+#include "dialects/weft/statements/Statement.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/IRMapping.h"
 

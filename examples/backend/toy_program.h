@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "dialects/weft/ir/HostTensor.h"
+#include "dialects/weft/reference/HostTensor.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"

@@ -6,9 +6,9 @@
 
 #include "compiler/link/SizeRange.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
-#include "dialects/weft/ir/HostTensor.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
+#include "dialects/weft/reference/HostTensor.h"
 #include "frontend/compile/symbolic_module.h"
 #include "frontend/recorder/invocation.h"
 #include "frontend/recorder/starting_values.h"
@@ -148,9 +148,12 @@ void BatchTrace::expect_same_ops(const Recording &other, int64_t size) const {
       ++i;
     // One op of one line differs in its types, or in its attributes.
     bool is_one = i < ours.size() && i < theirs.size() && describe(ours[i]) == describe(theirs[i]);
+    if (i >= ours.size() && i >= theirs.size())
+      refuse("the function's ops read or give other tensors at a size of " +
+             std::to_string(high_) + " than at " + std::to_string(size));
     auto what = [&](llvm::ArrayRef<Node *> nodes) {
       if (i >= nodes.size())
-        return std::string("other uses of them");
+        return std::string("no more");
       return is_one ? types_of(*nodes[i]) : describe(nodes[i]);
     };
     refuse("the function records " + (is_one ? describe(ours[i]) + ", " : "") + what(ours) +
@@ -222,7 +225,15 @@ Recording BatchTrace::record_at(int64_t size) {
       if (varies_[i])
         types[i].type = at_size(*types[i].type, size);
   }
-  return record("trace", function_, types, location_);
+  try {
+    return record("trace", function_, types, location_);
+  } catch (const Error &error) {
+    // Shapes that the caller has not written.
+    throw Error(error.kind(),
+                error.message() + " (weft::trace tries the function with a batch of " +
+                    std::to_string(size) + ")",
+                error.file(), error.line());
+  }
 }
 
 std::string BatchTrace::use_of(const Value *leaf) const {

@@ -7,10 +7,10 @@
 #include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/BytecodeFile.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
-#include "dialects/weft/ir/HostTensor.h"
 #include "dialects/weft/ir/SignatureAttributes.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
+#include "dialects/weft/reference/HostTensor.h"
 #include "dialects/weft/state/StateAttributes.h"
 #include "frontend/programs/program_impl.h"
 #include "frontend/recorder/state.h"
@@ -269,14 +269,14 @@ std::string bytecode_of(ProgramImpl &program, Location location) {
 
 } // namespace recorder
 
-void Program::print() const {
-  print(std::cout);
+void Program::print(Location location) const {
+  print(std::cout, location);
 }
-void Program::print(std::ostream &stream) const {
-  stream << to_string();
+void Program::print(std::ostream &stream, Location location) const {
+  stream << to_string(true, location);
 }
-std::string Program::to_string(bool locations) const {
-  return recorder::text_of(recorder::checked_program(impl_), locations, false, Location::current());
+std::string Program::to_string(bool locations, Location location) const {
+  return recorder::text_of(recorder::checked_program(impl_, location), locations, false, location);
 }
 
 void Program::save(const std::string &path, ProgramFormat format, Location location) const {

@@ -2,7 +2,7 @@
 
 #include "dialects/weft/ir/Custom.h"
 #include "dialects/weft/ir/IndexBounds.h"
-#include "dialects/weft/ir/RuleChecks.h"
+#include "dialects/weft/rules/RuleChecks.h"
 #include "frontend/recorder/checkpoint.h"
 #include "frontend/recorder/exchange.h"
 #include "frontend/recorder/replaced_ops.h"

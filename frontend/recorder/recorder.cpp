@@ -7,7 +7,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "dialects/weft/ir/HostTensor.h"
+#include "dialects/weft/reference/HostTensor.h"
 #include "frontend/recorder/config_env.h"
 #include "frontend/recorder/emit.h"
 #include "frontend/recorder/families.h"

@@ -6,8 +6,8 @@
 #include <iostream>
 
 #include "compiler/pipeline/PassHooks.h"
-#include "dialects/weft/ir/HostTensor.h"
 #include "dialects/weft/ir/SizeNames.h"
+#include "dialects/weft/reference/HostTensor.h"
 #include "frontend/recorder/devices.h"
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/launcher.h"
@@ -22,7 +22,8 @@ Val normalOf(Val first, Val second); // Decompositions.cpp
 namespace weft::recorder {
 namespace {
 
-// More elements than any memory has: the programs are planned for them, and have no arena.
+// More elements than any memory has: the programs are planned for them, and have no arena. One that
+// has (nothing is fused) is none for us.
 constexpr int64_t kMostElements = int64_t(1) << 40;
 constexpr int64_t kSlotBytes =
     16; // of what a program takes besides its tensor: a state, or a number
@@ -87,7 +88,8 @@ std::string module_text(const FlatProgram &program) {
   mlir::func::ReturnOp::create(builder, unknown, ir::cast(value, to).value());
   std::string text;
   llvm::raw_string_ostream stream(text);
-  module->print(stream);
+  // With locations, which say that there is no line: else they would be those of this text.
+  module->print(stream, mlir::OpPrintingFlags().enableDebugInfo());
   return text;
 }
 
@@ -111,7 +113,8 @@ std::shared_ptr<CompiledProgram> find(const FlatProgram &flat, uint8_t device) {
   }
   if (std::shared_ptr<CompiledProgram> known = r.cache->find(key, salt)) // another thread's
     return known->executable ? known : nullptr;
-  bool refused = absl::IsUnimplemented(outcome.status());
+  bool refused = absl::IsUnimplemented(outcome.status()) ||
+                 (outcome.ok() && outcome->program->report->plan.arenaBytes >= kMostElements);
   if (!outcome.ok() && !refused)
     fail(ErrorKind::kCompile, std::string(outcome.status().message()));
   // A refusal is remembered, too: as a program without code.

@@ -4,7 +4,7 @@
 #include <random>
 
 #include "compiler/shard/Shard.h"
-#include "dialects/weft/ir/Evaluation.h"
+#include "dialects/weft/reference/Evaluation.h"
 #include "tests/support/Compare.h"
 #include "tests/support/OpModule.h"
 #include "gtest/gtest.h"

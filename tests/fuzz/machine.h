@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "dialects/weft/ir/HostTensor.h"
+#include "dialects/weft/reference/HostTensor.h"
 #include "tests/fuzz/calls.h"
 #include "tests/fuzz/program.h"
 

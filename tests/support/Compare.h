@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "dialects/weft/ir/HostTensor.h"
+#include "dialects/weft/reference/HostTensor.h"
 
 namespace weft::tests {
 

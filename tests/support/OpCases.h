@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "dialects/weft/ir/HostTensor.h"
+#include "dialects/weft/reference/HostTensor.h"
 #include "mlir/IR/MLIRContext.h"
 
 namespace weft::tests {

@@ -10,8 +10,8 @@
 #include <iterator>
 
 #include "dialects/weft/ir/Attributes.h"
-#include "dialects/weft/ir/Statement.h"
 #include "dialects/weft/ir/Weft.h"
+#include "dialects/weft/statements/Statement.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace weft::tools {

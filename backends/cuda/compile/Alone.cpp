@@ -3,7 +3,7 @@
 #include "backends/cuda/compile/KernelPlan.h"
 
 #include "backends/cuda/compile/Limits.h"
-#include "dialects/weft/ir/LowerToLinalg.h"
+#include "dialects/weft/lowerings/LowerToLinalg.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace weft::backends::cuda {

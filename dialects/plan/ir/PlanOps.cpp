@@ -113,9 +113,19 @@ LogicalResult verifyTensorType(mlir::Operation *op, llvm::StringRef what, unsign
 
 //===-- Structure -----------------------------------------------------------------------------===//
 
+// What the op's own accessors read is of the record's types: a text may say otherwise.
+template <typename Op>
+static mlir::ParseResult checkAttributes(mlir::OpAsmParser &parser, mlir::OperationState &result) {
+  return Op::verifyInherentAttrs(result.name, result.attributes, [&] {
+    return parser.emitError(parser.getNameLoc()) << "'" << result.name << "' op ";
+  });
+}
+
 mlir::ParseResult ProgramOp::parse(mlir::OpAsmParser &parser, mlir::OperationState &result) {
-  return parseFunction(parser, result, getFunctionTypeAttrName(result.name),
-                       getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+  if (parseFunction(parser, result, getFunctionTypeAttrName(result.name),
+                    getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name)))
+    return failure();
+  return checkAttributes<ProgramOp>(parser, result);
 }
 void ProgramOp::print(mlir::OpAsmPrinter &printer) {
   mlir::function_interface_impl::printFunctionOp(printer, *this, /*isVariadic=*/false,
@@ -147,8 +157,10 @@ LogicalResult ProgramOp::verifyRegions() {
 }
 
 mlir::ParseResult KernelOp::parse(mlir::OpAsmParser &parser, mlir::OperationState &result) {
-  return parseFunction(parser, result, getFunctionTypeAttrName(result.name),
-                       getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+  if (parseFunction(parser, result, getFunctionTypeAttrName(result.name),
+                    getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name)))
+    return failure();
+  return checkAttributes<KernelOp>(parser, result);
 }
 void KernelOp::print(mlir::OpAsmPrinter &printer) {
   mlir::function_interface_impl::printFunctionOp(printer, *this, /*isVariadic=*/false,

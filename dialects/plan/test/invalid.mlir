@@ -157,3 +157,10 @@ plan.program @main(%x: !plan.buffer<64> {plan.type = tensor<16xf32>}) {
       as [tensor<4x2xf32>, tensor<16xf32>] config {} {plan.strides = [array<i64: 8, 1>, array<i64>]}
   plan.return
 }
+
+// -----
+
+// expected-error @below {{attribute 'in_place' failed to satisfy constraint: i64 dense array attribute}}
+plan.kernel @k(%a: tensor<4xf32>) -> tensor<4xf32> attributes {in_place = array<i32: 0, 0>} {
+  plan.return %a : tensor<4xf32>
+}

@@ -1,8 +1,8 @@
 // The rules of weft.custom. What a kernel is stands in its registration: runtime/custom.
 #include "dialects/weft/ir/Custom.h"
 
-#include "dialects/weft/ir/RuleChecks.h"
 #include "dialects/weft/ir/SizeNames.h"
+#include "dialects/weft/rules/RuleChecks.h"
 #include "runtime/custom/custom_kernels.h"
 
 #define GET_OP_CLASSES

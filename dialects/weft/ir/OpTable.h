@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "dialects/weft/ir/Rules.h"
+#include "dialects/weft/rules/Rules.h"
 
 namespace weft::ir {
 

@@ -3,7 +3,7 @@
 //   %0 = weft.fusion(%a = %x : tensor<4xf32>) -> (tensor<4xf32>) { ... weft.yield %r :
 //   tensor<4xf32> } %0 = weft.provider_call "onednn.matmul"(%a = %x : ..., %b = %y : ...) -> (...)
 //   config {...} { ... }
-#include "dialects/weft/ir/RuleChecks.h"
+#include "dialects/weft/rules/RuleChecks.h"
 
 namespace weft::ir {
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "dialects/weft/ir/Dims.h"
-#include "dialects/weft/ir/Evaluation.h"
-#include "dialects/weft/ir/Rules.h"
-#include "dialects/weft/ir/Statement.h"
+#include "dialects/weft/reference/Evaluation.h"
+#include "dialects/weft/rules/Rules.h"
+#include "dialects/weft/statements/Statement.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinAttributes.h"

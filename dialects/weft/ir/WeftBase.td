@@ -142,6 +142,16 @@ class Declared<Rule rule, string method> {
 }
 class IntList<list<int> values> { string text = !interleave(values, ", "); }
 
+// The names, as C++ strings, of the attributes among an op's arguments that have no default.
+class RequiredName<Attr attribute, string name> {
+  string text = !if(!or(attribute.isOptional, !initialized(attribute.defaultValue)), "", "\"" # name # "\", ");
+}
+class RequiredNames<dag arguments> {
+  string text = !foldl("", !range(!size(arguments)), names, i,
+                       names # !if(!initialized(!getdagarg<Attr>(arguments, i)),
+                                   RequiredName<!getdagarg<Attr>(arguments, i), !getdagname(arguments, i)>.text, ""));
+}
+
 // The base of all op records.
 class Weft_Op<string mnemonic, OpKind kind_, Rule derivative_, Rule evaluation_, Rule decomposition_, Rule lowering_,
               Rule statement_, list<Trait> traits = []>
@@ -150,13 +160,13 @@ class Weft_Op<string mnemonic, OpKind kind_, Rule derivative_, Rule evaluation_,
             Declared<derivative_, "differentiate">.methods, Declared<evaluation_, "evaluate">.methods,
             Declared<decomposition_, "decompose">.methods, Declared<lowering_, "lowerToLinalg">.methods,
             Declared<statement_, "statement">.methods,
-            ["kind", "cost", "savedOperands", "savedResults", "specializedOperands", "missingRule"])>])> {
+            ["kind", "cost", "savedOperands", "savedResults", "specializedOperands", "requiredAttributes", "missingRule"])>])> {
   OpKind kind = kind_;
   Rule derivative = derivative_;
   Rule evaluation = evaluation_;
   Rule decomposition = decomposition_;
   Rule lowering = lowering_;
-  Rule statement = statement_; // how it uses positions: dialects/weft/ir/Statement.h
+  Rule statement = statement_; // how it uses positions: dialects/weft/statements/Statement.h
   Frontend frontend = Handwritten;
   Tests tests = ?;
   // Scalar operations at each of its statement's points.
@@ -178,6 +188,8 @@ class Weft_Op<string mnemonic, OpKind kind_, Rule derivative_, Rule evaluation_,
         IntList<savesResults>.text, "}; return v; }\n",
     "::llvm::ArrayRef<int64_t> $cppClass::specializedOperands() { static const std::vector<int64_t> v{",
         IntList<specialize>.text, "}; return v; }\n",
+    "::llvm::ArrayRef<::llvm::StringRef> $cppClass::requiredAttributes() {\n",
+    "  static const std::vector<::llvm::StringRef> v{", RequiredNames<arguments>.text, "}; return v; }\n",
     "::llvm::StringRef $cppClass::missingRule(::weft::ir::RuleKind rule) {\n",
     "  switch (rule) {\n",
     "  case ::weft::ir::RuleKind::Derivative: return \"", !if(!or(!eq(derivative.kind, "inline"), !eq(derivative.kind, "file")), "", derivative.text), "\";\n",

@@ -1,6 +1,6 @@
 // The generated definitions of all weft ops.
-#include "dialects/weft/ir/Folding.h"
 #include "dialects/weft/ir/Weft.h"
+#include "dialects/weft/rules/Folding.h"
 
 #include "dialects/weft/ir/StandInTypes.h"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "dialects/weft/ir/Philox.h"
+#include "dialects/weft/reference/Philox.h"
 #include "dialects/weft/test/DialectFixture.h"
 #include "runtime/core/float16.h"
 #include "llvm/ADT/APFloat.h"

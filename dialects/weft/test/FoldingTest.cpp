@@ -1,6 +1,6 @@
 // Folds hold for every value: NaN, infinities and signed zeros. Each test folds ops over an unknown
 // %x, or over constants.
-#include "dialects/weft/ir/Folding.h"
+#include "dialects/weft/rules/Folding.h"
 
 #include <limits>
 

@@ -69,6 +69,9 @@ public:
   static llvm::ArrayRef<int64_t> specializedOperands() {
     return {};
   }
+  static llvm::ArrayRef<llvm::StringRef> requiredAttributes() {
+    return {};
+  }
   static llvm::StringRef missingRule(RuleKind rule) {
     return rule == RuleKind::Lowering && ofKind == Kind::Composite ? "through its decomposition"
                                                                    : "";

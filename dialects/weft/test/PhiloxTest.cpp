@@ -1,4 +1,4 @@
-#include "dialects/weft/ir/Philox.h"
+#include "dialects/weft/reference/Philox.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // The dialect, and the plugin that registers it. mine_*.inc are made from mine.td by mlir-tblgen
 // (test.sh).
 #include "compiler/plugin/Plugin.h"
-#include "dialects/weft/ir/Folding.h"
 #include "dialects/weft/ir/Weft.h"
+#include "dialects/weft/rules/Folding.h"
 
 #include "mine_dialect.h.inc"
 #define GET_OP_CLASSES

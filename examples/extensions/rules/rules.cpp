@@ -1,6 +1,6 @@
 // The rules that mine.td declares as InFile.
-#include "dialects/weft/ir/Evaluation.h"
-#include "dialects/weft/ir/StatementRules.h"
+#include "dialects/weft/reference/Evaluation.h"
+#include "dialects/weft/statements/StatementRules.h"
 #include "mine.h"
 
 using namespace weft::ir;

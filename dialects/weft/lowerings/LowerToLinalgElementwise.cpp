@@ -1,0 +1,130 @@
+// Elementwise ops as linalg.generic, and the helpers of LowerToLinalg.h.
+#include "dialects/weft/lowerings/LowerToLinalg.h"
+
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+
+namespace weft::ir {
+
+using mlir::AffineMap;
+using mlir::FailureOr;
+using mlir::OpBuilder;
+using mlir::RankedTensorType;
+using mlir::Value;
+using mlir::ValueRange;
+using Values = llvm::SmallVector<Value>;
+namespace arith = mlir::arith;
+
+Value parallelGeneric(OpBuilder &b, mlir::Location loc, RankedTensorType type, ValueRange inputs,
+                      llvm::ArrayRef<AffineMap> maps, ScalarBody body) {
+  Value init = mlir::tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
+  AffineMap identity = AffineMap::getMultiDimIdentityMap(type.getRank(), b.getContext());
+  llvm::SmallVector<AffineMap> all(maps);
+  if (maps.empty())
+    all.assign(inputs.size(), identity);
+  all.push_back(identity);
+  llvm::SmallVector<mlir::utils::IteratorType> iterators(type.getRank(),
+                                                         mlir::utils::IteratorType::parallel);
+  auto generic = mlir::linalg::GenericOp::create(
+      b, loc, mlir::TypeRange{type}, inputs, ValueRange{init}, all, iterators,
+      [&](OpBuilder &inner, mlir::Location at, ValueRange args) {
+        mlir::linalg::YieldOp::create(inner, at, body(inner, at, args.drop_back()));
+      });
+  return generic.getResult(0);
+}
+
+Value reductionGeneric(OpBuilder &b, mlir::Operation *op, ValueRange inputs,
+                       mlir::TypedAttr identity, ScalarBody body) {
+  mlir::Location loc = op->getLoc();
+  auto type = mlir::cast<RankedTensorType>(op->getResult(0).getType());
+  std::optional<IndexStatement> found = statementOf(op);
+  if (!found) {
+    op->emitOpError("has no statement, by which its elements would be folded");
+    return Value();
+  }
+  IndexStatement &statement = *found;
+  Value init = arith::ConstantOp::create(
+      b, loc, mlir::DenseElementsAttr::get(type, mlir::Attribute(identity)));
+  llvm::SmallVector<mlir::utils::IteratorType> iterators;
+  for (const IndexDim &dim : statement.dims)
+    iterators.push_back(dim.purpose == Purpose::Reduced ? mlir::utils::IteratorType::reduction
+                                                        : mlir::utils::IteratorType::parallel);
+  llvm::SmallVector<AffineMap> maps;
+  for (const Positions &positions : llvm::concat<Positions>(statement.operands, statement.results))
+    maps.push_back(mapOf(statement, positions, b.getContext()));
+  auto generic = mlir::linalg::GenericOp::create(
+      b, loc, mlir::TypeRange{type}, inputs, ValueRange{init}, maps, iterators,
+      [&](OpBuilder &inner, mlir::Location at, ValueRange args) {
+        mlir::linalg::YieldOp::create(inner, at, body(inner, at, args));
+      });
+  return generic.getResult(0);
+}
+
+FailureOr<Values> lowerMovement(OpBuilder &b, mlir::Operation *op, ValueRange operands) {
+  std::optional<IndexStatement> statement = statementOf(op);
+  if (!statement)
+    return op->emitOpError("has no statement, which says where its elements are"), mlir::failure();
+  return Values{
+      parallelGeneric(b, op->getLoc(), mlir::cast<RankedTensorType>(op->getResult(0).getType()),
+                      operands, mapOf(*statement, statement->operands[0], b.getContext()),
+                      [](OpBuilder &, mlir::Location, ValueRange args) { return args[0]; })};
+}
+
+Value checkedIndex(OpBuilder &b, mlir::Location loc, Value index, int64_t size) {
+  mlir::Type type = index.getType();
+  auto constant = [&](int64_t n) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, n));
+  };
+  Value negative = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, index, constant(0));
+  Value counted = arith::SelectOp::create(
+      b, loc, negative, arith::AddIOp::create(b, loc, index, constant(size)), index);
+  // Unsigned: what is still negative is out of range, too. A size that i32 cannot hold bounds
+  // nothing.
+  Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, counted, constant(size));
+  mlir::cf::AssertOp::create(b, loc, inside, "index out of range");
+  return arith::IndexCastOp::create(b, loc, b.getIndexType(), counted);
+}
+
+FailureOr<Values> lowerElementwise(OpBuilder &b, mlir::Operation *op, ValueRange operands) {
+  auto type = mlir::cast<RankedTensorType>(op->getResult(0).getType());
+  auto scalar = mlir::cast<ElementwiseOp>(op);
+  mlir::Type element = type.getElementType();
+  std::optional<mlir::Type> wrong; // null for nothing
+  Value lowered =
+      parallelGeneric(b, op->getLoc(), type, operands, {},
+                      [&](OpBuilder &inner, mlir::Location loc, ValueRange args) -> Value {
+                        Value value = scalar.emitScalar(inner, loc, args);
+                        if (isOwn(op) || (value && value.getType() == element))
+                          return value;
+                        wrong = value ? value.getType() : mlir::Type();
+                        // What is made is not used.
+                        return scalarConstant(inner, loc, inner.getZeroAttr(element));
+                      });
+  if (!wrong)
+    return Values{lowered};
+  mlir::InFlightDiagnostic error =
+      op->emitOpError("is at fault in its rule: its scalar function gives ");
+  if (*wrong)
+    error << "a value of " << *wrong;
+  else
+    error << "nothing";
+  error << " in place of " << element;
+  return mlir::failure();
+}
+
+FailureOr<Values> CompareOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  return lowerElementwise(b, *this, operands);
+}
+FailureOr<Values> SelectOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  return lowerElementwise(b, *this, operands);
+}
+FailureOr<Values> CastOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  return lowerElementwise(b, *this, operands);
+}
+FailureOr<Values> CheckIndexOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  return lowerElementwise(b, *this, operands);
+}
+FailureOr<Values> TransferOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  return lowerElementwise(b, *this, operands);
+}
+
+} // namespace weft::ir

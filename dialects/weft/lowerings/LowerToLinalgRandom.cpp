@@ -1,0 +1,158 @@
+// Random ops: Philox (Philox.h) as a tensor of words [groups of 16 blocks, 4 words, 16 blocks],
+// whose row-major order is that of the elements. A vector of 16 blocks thus gives four vectors of
+// neighbours.
+//
+// Words stay in the low halves of 64-bit lanes from the first round to the last. The high halves
+// may hold anything: only a product's low 32 bits of each factor are read (x86's vpmuludq reads no
+// others, so that the masks cost nothing), and nothing is narrowed between rounds.
+#include "dialects/weft/lowerings/LowerToLinalg.h"
+
+#include "dialects/weft/reference/Philox.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace weft::ir {
+
+using mlir::AffineMap;
+using mlir::FailureOr;
+using mlir::OpBuilder;
+using mlir::RankedTensorType;
+using mlir::Value;
+using mlir::ValueRange;
+using Values = llvm::SmallVector<Value>;
+namespace arith = mlir::arith;
+
+namespace {
+struct Words {
+  OpBuilder &b;
+  mlir::Location loc;
+  Value c64(uint64_t n) {
+    return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(static_cast<int64_t>(n)));
+  }
+  Value low(Value x) {
+    return arith::TruncIOp::create(b, loc, b.getI32Type(), x);
+  }
+  Value high(Value x) {
+    return arith::ShRUIOp::create(b, loc, x, c64(32));
+  }
+  Value mul(Value x, uint64_t n) {
+    return arith::MulIOp::create(b, loc, arith::AndIOp::create(b, loc, x, c64(0xFFFFFFFFu)),
+                                 c64(n));
+  }
+  Value add(Value x, Value y) {
+    return arith::AddIOp::create(b, loc, x, y);
+  }
+  Value exclusive(Value x, Value y) {
+    return arith::XOrIOp::create(b, loc, x, y);
+  }
+};
+} // namespace
+
+// The word of each (group, word, block in the group).
+static Value philoxWords(OpBuilder &b, mlir::Location loc, Value state, int64_t offset,
+                         int64_t groups) {
+  auto type = RankedTensorType::get({groups, 4, 16}, b.getI32Type());
+  auto element = [&](int64_t i) {
+    return AffineMap::get(3, 0, {b.getAffineConstantExpr(i)}, b.getContext());
+  };
+  return parallelGeneric(
+      b, loc, type, {state, state}, {element(0), element(1)},
+      [&](OpBuilder &inner, mlir::Location at, ValueRange args) -> Value {
+        Words w{inner, at};
+        auto position = [&](int64_t dim) -> Value {
+          return arith::IndexCastOp::create(inner, at, inner.getI64Type(),
+                                            mlir::linalg::IndexOp::create(inner, at, dim));
+        };
+        Value first = w.add(args[1], w.c64(offset));
+        Value block = w.add(w.add(first, arith::MulIOp::create(inner, at, position(0), w.c64(16))),
+                            position(2));
+        llvm::SmallVector<Value> c{block, w.high(block), w.c64(0), w.c64(0)};
+        Value high = w.high(args[0]);
+        auto index = [&](int64_t n) -> Value {
+          return arith::ConstantIndexOp::create(inner, at, n);
+        };
+        // A loop, not ten copies: they would take most of the time to compile what draws.
+        auto rounds = mlir::scf::ForOp::create(
+            inner, at, index(0), index(kPhiloxRounds), index(1), c,
+            [&](OpBuilder &step, mlir::Location, Value round, ValueRange c) {
+              Words w{step, at};
+              round = arith::IndexCastOp::create(step, at, step.getI64Type(), round);
+              auto key = [&](Value word, uint64_t increment) {
+                return w.add(word, arith::MulIOp::create(step, at, round, w.c64(increment)));
+              };
+              Value a = w.mul(c[0], 0xD2511F53u), d = w.mul(c[2], 0xCD9E8D57u);
+              mlir::scf::YieldOp::create(
+                  step, at,
+                  ValueRange{
+                      w.exclusive(w.exclusive(w.high(d), c[1]), key(args[0], 0x9E3779B9u)), d,
+                      w.exclusive(w.exclusive(w.high(a), c[3]), key(high, 0xBB67AE85u)), a});
+            });
+        c = rounds.getResults();
+        Value word = mlir::linalg::IndexOp::create(inner, at, 1), result = c[3];
+        for (int64_t i = 2; i >= 0; --i) {
+          Value is = arith::CmpIOp::create(inner, at, arith::CmpIPredicate::eq, word,
+                                           arith::ConstantIndexOp::create(inner, at, i));
+          result = arith::SelectOp::create(inner, at, is, c[i], result);
+        }
+        return w.low(result);
+      });
+}
+
+FailureOr<Values> RandomUniformOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  auto type = mlir::cast<RankedTensorType>(getType());
+  int64_t n = type.getNumElements(), groups = philoxBlocks(n) / 16;
+  if (n == 0)
+    return Values{
+        mlir::tensor::EmptyOp::create(b, getLoc(), type.getShape(), type.getElementType())};
+  Value words = philoxWords(b, getLoc(), operands[0], getOffset(), groups);
+  words = mlir::tensor::CollapseShapeOp::create(
+      b, getLoc(), RankedTensorType::get({groups * 64}, b.getI32Type()), words,
+      llvm::ArrayRef<mlir::ReassociationIndices>{{0, 1, 2}});
+  words = mlir::tensor::ExtractSliceOp::create(
+      b, getLoc(), RankedTensorType::get({n}, b.getI32Type()), words,
+      llvm::ArrayRef<mlir::OpFoldResult>{b.getIndexAttr(0)},
+      llvm::ArrayRef<mlir::OpFoldResult>{b.getIndexAttr(n)},
+      llvm::ArrayRef<mlir::OpFoldResult>{b.getIndexAttr(1)});
+  auto shaped = RankedTensorType::get(type.getShape(), b.getI32Type());
+  if (type.getRank() == 0)
+    words = mlir::tensor::CollapseShapeOp::create(b, getLoc(), shaped, words,
+                                                  llvm::ArrayRef<mlir::ReassociationIndices>{});
+  else if (type.getRank() > 1)
+    words = mlir::tensor::ExpandShapeOp::create(
+        b, getLoc(), shaped, words,
+        llvm::ArrayRef{
+            mlir::ReassociationIndices(llvm::to_vector<2>(llvm::seq<int64_t>(0, type.getRank())))});
+  return Values{parallelGeneric(
+      b, getLoc(), type, words, {},
+      [&](OpBuilder &inner, mlir::Location at, ValueRange args) -> Value {
+        mlir::Type element = type.getElementType(),
+                   computed = element.isF64() ? element : inner.getF32Type();
+        // As many bits as the result's significand holds, at most 24: all is exact.
+        int bits = uniformBits(dtypeOf(element));
+        Value upper = arith::ShRUIOp::create(
+            inner, at, args[0],
+            arith::ConstantOp::create(inner, at, inner.getI32IntegerAttr(32 - bits)));
+        Value number = arith::SIToFPOp::create(inner, at, computed, upper);
+        number = arith::MulFOp::create(
+            inner, at, number,
+            arith::ConstantOp::create(inner, at,
+                                      inner.getFloatAttr(computed, std::ldexp(1.0, -bits))));
+        return ScalarEmitter(inner, at).cast(number, element);
+      })};
+}
+
+FailureOr<Values> RandomAdvanceOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  auto type = mlir::cast<RankedTensorType>(getType());
+  return Values{parallelGeneric(
+      b, getLoc(), type, operands, {},
+      [&](OpBuilder &inner, mlir::Location at, ValueRange args) -> Value {
+        Value isCounter = arith::CmpIOp::create(inner, at, arith::CmpIPredicate::eq,
+                                                mlir::linalg::IndexOp::create(inner, at, 0),
+                                                arith::ConstantIndexOp::create(inner, at, 1));
+        Value moved = arith::AddIOp::create(
+            inner, at, args[0],
+            arith::ConstantOp::create(inner, at, inner.getI64IntegerAttr(getAmount())));
+        return arith::SelectOp::create(inner, at, isCounter, moved, args[0]);
+      })};
+}
+
+} // namespace weft::ir

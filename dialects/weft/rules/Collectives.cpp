@@ -1,0 +1,159 @@
+// The rules of collectives: types, derivatives, and the value in a group of one rank.
+#include "dialects/weft/ir/Weft.h"
+#include "dialects/weft/reference/Evaluation.h"
+#include "dialects/weft/rules/RuleChecks.h"
+
+namespace weft::ir {
+
+using llvm::Twine;
+using mlir::failed;
+using mlir::FailureOr;
+using mlir::Location;
+using mlir::LogicalResult;
+using mlir::MLIRContext;
+using mlir::RankedTensorType;
+using mlir::success;
+using mlir::Type;
+
+using MaybeLocation = std::optional<Location>;
+using Types = llvm::SmallVectorImpl<Type>;
+
+//===-- Types ---------------------------------------------------------------------------------===//
+
+// The type with dim 0 divided into `ranks` parts, or `ranks` times as long.
+static LogicalResult resize(RuleChecks &check, mlir::Value input, int64_t ranks, bool divide,
+                            Types &types) {
+  FailureOr<RankedTensorType> type = check.tensor(input, "input");
+  if (failed(type))
+    return mlir::failure();
+  if (type->getRank() == 0 || !type->hasStaticShape())
+    return check.error("the input is " + spell(*type) +
+                       "; what ranks exchange is cut along dim 0, which must be there, and static");
+  llvm::SmallVector<int64_t> dims(type->getShape());
+  if (divide && dims[0] % ranks != 0)
+    return check.error("dim 0 of " + spell(*type) + " does not divide into " + Twine(ranks) +
+                       " parts, one for each rank");
+  dims[0] = divide ? dims[0] / ranks : dims[0] * ranks;
+  types.push_back(RankedTensorType::get(dims, type->getElementType()));
+  return success();
+}
+
+LogicalResult AllGatherOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op,
+                                            Types &types) {
+  RuleChecks check(loc, getOperationName());
+  return resize(check, op.getInput(), op.getRanks(), /*divide=*/false, types);
+}
+LogicalResult ReduceScatterOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op,
+                                                Types &types) {
+  RuleChecks check(loc, getOperationName());
+  return resize(check, op.getInput(), op.getRanks(), /*divide=*/true, types);
+}
+LogicalResult AllToAllOp::verify() {
+  RuleChecks check(*this);
+  llvm::SmallVector<Type> types;
+  return resize(check, getInput(), getRanks(), /*divide=*/true, types);
+}
+
+//===-- Derivatives ---------------------------------------------------------------------------===//
+// What a rank's input does to all ranks' losses together: the transposed exchange.
+
+// max, min and products: which rank's element counts is not kept.
+static LogicalResult refuse(GradContext &ctx, llvm::StringRef op, Reduction reduction) {
+  return ctx.noRule(
+      op, ("only sums and means over ranks have a derivative, not " + stringifyReduction(reduction))
+              .str());
+}
+static bool isLinear(Reduction reduction) {
+  return reduction == Reduction::sum || reduction == Reduction::mean;
+}
+
+LogicalResult AllReduceOp::differentiate(GradContext &ctx) {
+  const Properties &p = ctx.properties<AllReduceOp>();
+  Val g = ctx.g();
+  if (!isLinear(p.reduction.getValue()))
+    return refuse(ctx, getOperationName(), p.reduction.getValue());
+  ctx.grad(0, ctx.at(AllReduceOp::create(ctx.builder(), ctx.loc(), g.type(), p.reduction, g.value(),
+                                         p.group, p.ranks, p.operand)));
+  return success();
+}
+LogicalResult AllGatherOp::differentiate(GradContext &ctx) {
+  const Properties &p = ctx.properties<AllGatherOp>();
+  auto sum = ReductionAttr::get(ctx.builder().getContext(), Reduction::sum);
+  ctx.grad(0,
+           ctx.at(ReduceScatterOp::create(ctx.builder(), ctx.loc(), ctx.operandType(0), sum,
+                                          ctx.g().value(), p.group, p.ranks, mlir::StringAttr())));
+  return success();
+}
+LogicalResult ReduceScatterOp::differentiate(GradContext &ctx) {
+  const Properties &p = ctx.properties<ReduceScatterOp>();
+  if (!isLinear(p.reduction.getValue()))
+    return refuse(ctx, getOperationName(), p.reduction.getValue());
+  Val whole = ctx.at(AllGatherOp::create(ctx.builder(), ctx.loc(), ctx.operandType(0),
+                                         ctx.g().value(), p.group, p.ranks));
+  if (p.reduction.getValue() == Reduction::mean)
+    whole = whole / static_cast<double>(p.ranks.getInt());
+  ctx.grad(0, whole);
+  return success();
+}
+LogicalResult AllToAllOp::differentiate(GradContext &ctx) {
+  const Properties &p = ctx.properties<AllToAllOp>();
+  Val g = ctx.g();
+  ctx.grad(0, ctx.at(AllToAllOp::create(ctx.builder(), ctx.loc(), g.type(), g.value(), p.group,
+                                        p.ranks)));
+  return success();
+}
+LogicalResult BroadcastFromOp::differentiate(GradContext &ctx) {
+  const Properties &p = ctx.properties<BroadcastFromOp>();
+  Val g = ctx.g();
+  auto kind = ReductionAttr::get(ctx.builder().getContext(), Reduction::sum);
+  Val sum = ctx.at(AllReduceOp::create(ctx.builder(), ctx.loc(), g.type(), kind, g.value(), p.group,
+                                       p.ranks, p.operand));
+  // The other ranks' inputs went nowhere; each rank takes part in the sum all the same.
+  ctx.grad(0, p.rank.getInt() == p.root.getInt() ? sum : g.constant(0));
+  return success();
+}
+
+// What came from a rank has its derivative go back there.
+LogicalResult SendReceiveOp::differentiate(GradContext &ctx) {
+  const Properties &p = ctx.properties<SendReceiveOp>();
+  Val g = ctx.g();
+  ctx.grad(0, ctx.at(SendReceiveOp::create(ctx.builder(), ctx.loc(), g.type(), g.value(), p.from,
+                                           p.to, p.group, p.ranks)));
+  return success();
+}
+
+//===-- Values --------------------------------------------------------------------------------===//
+
+// One rank exchanges with nobody.
+static LogicalResult alone(EvalContext &ctx, int64_t ranks) {
+  if (ranks != 1)
+    return ctx.error("is an exchange of " + Twine(ranks) +
+                     " ranks, which runs between programs and not inside of one");
+  ctx.result().bytes = ctx.operand(0).bytes;
+  return success();
+}
+LogicalResult AllReduceOp::evaluate(EvalContext &ctx) {
+  return alone(ctx, getRanks());
+}
+LogicalResult AllGatherOp::evaluate(EvalContext &ctx) {
+  return alone(ctx, getRanks());
+}
+LogicalResult ReduceScatterOp::evaluate(EvalContext &ctx) {
+  return alone(ctx, getRanks());
+}
+LogicalResult AllToAllOp::evaluate(EvalContext &ctx) {
+  return alone(ctx, getRanks());
+}
+LogicalResult BroadcastFromOp::evaluate(EvalContext &ctx) {
+  return alone(ctx, getRanks());
+}
+// Its own input, or nobody is there to receive from: zeros.
+LogicalResult SendReceiveOp::evaluate(EvalContext &ctx) {
+  if (failed(alone(ctx, getRanks())))
+    return mlir::failure();
+  if (static_cast<int64_t>(getFrom()) < 0)
+    std::fill(ctx.result().bytes.begin(), ctx.result().bytes.end(), std::byte(0));
+  return success();
+}
+
+} // namespace weft::ir

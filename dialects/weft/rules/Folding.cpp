@@ -1,0 +1,298 @@
+#include "dialects/weft/rules/Folding.h"
+
+#include "dialects/weft/ir/SizeNames.h"
+#include "dialects/weft/ir/Weft.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace weft::ir {
+
+using llvm::ArrayRef;
+using mlir::Attribute;
+using mlir::OpFoldResult;
+using mlir::RankedTensorType;
+using mlir::Value;
+
+//===-- Folding by evaluation -----------------------------------------------------------------===//
+
+// Evaluates op on constants. With `splat`, on one element of each, and the result is a splat of the
+// op's type.
+static OpFoldResult evaluate(mlir::Operation *op, ArrayRef<Attribute> operands, bool splat) {
+  auto type = mlir::cast<RankedTensorType>(op->getResult(0).getType());
+  llvm::SmallVector<HostTensor> inputs;
+  for (Attribute operand : operands) {
+    auto dense = mlir::cast<mlir::DenseElementsAttr>(operand);
+    auto scalar = RankedTensorType::get({}, dense.getElementType());
+    inputs.push_back(HostTensor::from(splat ? dense.resizeSplat(scalar) : dense));
+  }
+  llvm::SmallVector<const HostTensor *> pointers;
+  for (const HostTensor &input : inputs)
+    pointers.push_back(&input);
+  llvm::SmallVector<HostTensor> results;
+  results.push_back(splat ? HostTensor(dtypeOf(type.getElementType()), {}) : HostTensor::of(type));
+  EvalContext context(op, pointers, results);
+  if (mlir::failed(mlir::cast<WeftOp>(op).evaluate(context)))
+    return {};
+  mlir::DenseElementsAttr value = results[0].toAttribute(op->getContext());
+  return splat ? Attribute(value.resizeSplat(type)) : Attribute(value);
+}
+
+static bool allDense(ArrayRef<Attribute> operands) {
+  return !operands.empty() && llvm::all_of(operands, [](Attribute a) {
+    return mlir::isa_and_present<mlir::DenseElementsAttr>(a);
+  });
+}
+static bool allSplat(ArrayRef<Attribute> operands) {
+  return llvm::all_of(operands,
+                      [](Attribute a) { return mlir::cast<mlir::DenseElementsAttr>(a).isSplat(); });
+}
+// Elements that are written out have one size.
+static bool mayHold(RankedTensorType type) {
+  return type.hasStaticShape() && !hasNamedDims(type) &&
+         type.getNumElements() <= kMaxFoldedElements;
+}
+
+static bool isConstant(Attribute attribute, double number) {
+  auto splat = mlir::dyn_cast_if_present<mlir::SplatElementsAttr>(attribute);
+  if (!splat)
+    return false;
+  if (mlir::isa<mlir::FloatType>(splat.getElementType())) {
+    llvm::APFloat value = splat.getSplatValue<llvm::APFloat>(), wanted(number);
+    bool lost;
+    wanted.convert(value.getSemantics(), llvm::APFloat::rmNearestTiesToEven, &lost);
+    return value.bitwiseIsEqual(wanted); // tells -0 from 0
+  }
+  if (splat.getElementType().isInteger(1))
+    return splat.getSplatValue<bool>() == (number != 0);
+  return splat.getSplatValue<llvm::APInt>() ==
+         llvm::APInt(64, static_cast<int64_t>(number), /*isSigned=*/true)
+             .sextOrTrunc(splat.getElementType().getIntOrFloatBitWidth());
+}
+
+// What holds for every value of the other operand, NaN, infinities and -0 included.
+static Value identity(mlir::Operation *op, ArrayRef<Attribute> operands) {
+  return llvm::TypeSwitch<mlir::Operation *, Value>(op)
+      .Case([&](AddOp add) -> Value {
+        // x + -0 is x; x + 0 is not, for x = -0.
+        bool isInteger = mlir::isa<mlir::IntegerType>(add.getType().getElementType());
+        double zero = isInteger ? 0.0 : -0.0;
+        return isConstant(operands[1], zero)   ? add.getLhs()
+               : isConstant(operands[0], zero) ? add.getRhs()
+                                               : Value();
+      })
+      .Case([&](SubOp sub) { return isConstant(operands[1], 0) ? sub.getLhs() : Value(); })
+      .Case([&](MulOp mul) -> Value {
+        return isConstant(operands[1], 1)   ? mul.getLhs()
+               : isConstant(operands[0], 1) ? mul.getRhs()
+                                            : Value();
+      })
+      .Case([&](DivOp div) { return isConstant(operands[1], 1) ? div.getLhs() : Value(); })
+      .Case<MinimumOp, MaximumOp, AndOp, OrOp>(
+          [&](auto op) { return op.getLhs() == op.getRhs() ? op.getLhs() : Value(); })
+      .Case<NegOp, NotOp>([&](auto op) -> Value {
+        auto inner = op.getInput().template getDefiningOp<decltype(op)>();
+        return inner ? inner.getInput() : Value();
+      })
+      .Case([&](SelectOp select) -> Value {
+        if (select.getOnTrue() == select.getOnFalse())
+          return select.getOnTrue();
+        if (isConstant(operands[0], 1))
+          return select.getOnTrue();
+        return isConstant(operands[0], 0) ? select.getOnFalse() : Value();
+      })
+      .Default([](mlir::Operation *) { return Value(); });
+}
+
+OpFoldResult foldElementwise(mlir::Operation *op, ArrayRef<Attribute> operands, bool exact) {
+  if (Value same = identity(op, operands))
+    return same;
+  auto type = mlir::cast<RankedTensorType>(op->getResult(0).getType());
+  if (!exact || !type.hasStaticShape() || !allDense(operands))
+    return {};
+  if (allSplat(operands))
+    return type.getNumElements() == 0 ? OpFoldResult() : evaluate(op, operands, /*splat=*/true);
+  return mayHold(type) ? evaluate(op, operands, /*splat=*/false) : OpFoldResult();
+}
+
+OpFoldResult foldMovement(mlir::Operation *op, ArrayRef<Attribute> operands) {
+  auto type = mlir::cast<RankedTensorType>(op->getResult(0).getType());
+  if (!type.hasStaticShape() || !allDense(operands))
+    return {};
+  auto first = mlir::cast<mlir::DenseElementsAttr>(operands[0]);
+  if (operands.size() == 1 && first.isSplat() && first.getNumElements() > 0)
+    return first.resizeSplat(type);
+  bool smallOperands = llvm::all_of(op->getOperandTypes(), [](mlir::Type operand) {
+    return mayHold(mlir::cast<RankedTensorType>(operand));
+  });
+  return mayHold(type) && smallOperands ? evaluate(op, operands, /*splat=*/false) : OpFoldResult();
+}
+
+//===-- Elementwise ops whose records do not generate their fold ------------------------------===//
+
+OpFoldResult CompareOp::fold(FoldAdaptor adaptor) {
+  return foldElementwise(*this, adaptor.getOperands(), /*exact=*/true);
+}
+OpFoldResult SelectOp::fold(FoldAdaptor adaptor) {
+  return foldElementwise(*this, adaptor.getOperands(), /*exact=*/true);
+}
+
+OpFoldResult TransferOp::fold(FoldAdaptor) {
+  return getInput();
+}
+
+// Constant indices are checked where all others are.
+OpFoldResult CheckIndexOp::fold(FoldAdaptor) {
+  return {};
+}
+
+// Whether each value of `from` has an equal one in `to`.
+static bool keepsValues(DType from, DType to) {
+  auto significand = [](DType dtype) {
+    switch (dtype) {
+    case DType::kFloat64:
+      return 53;
+    case DType::kFloat32:
+      return 24;
+    case DType::kFloat16:
+      return 11;
+    case DType::kBFloat16:
+      return 8;
+    default:
+      return 0;
+    }
+  };
+  if (from == to || from == DType::kBool)
+    return true;
+  if (to == DType::kBool)
+    return false;
+  if (is_floating(from))
+    return to == DType::kFloat64 || (to == DType::kFloat32 && from != DType::kFloat64);
+  if (is_floating(to))
+    return byte_size(from) * 8 <= significand(to);
+  if (to == DType::kUInt8)
+    return false;
+  return byte_size(from) < byte_size(to);
+}
+
+OpFoldResult CastOp::fold(FoldAdaptor adaptor) {
+  if (getInput().getType() == getType())
+    return getInput();
+  if (auto inner = getInput().getDefiningOp<CastOp>()) {
+    RankedTensorType from = inner.getInput().getType();
+    // There and back through a dtype that holds all values.
+    if (from == getType() &&
+        keepsValues(dtypeOf(from.getElementType()), dtypeOf(inner.getType().getElementType())))
+      return inner.getInput();
+  }
+  return foldElementwise(*this, adaptor.getOperands(), /*exact=*/true);
+}
+
+//===-- Creation and movement -----------------------------------------------------------------===//
+
+OpFoldResult ConstantOp::fold(FoldAdaptor) {
+  return getValue();
+}
+
+OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
+  if (getInput().getType() == getType())
+    return getInput();
+  if (auto inner = getInput().getDefiningOp<ReshapeOp>()) {
+    getInputMutable().assign(inner.getInput());
+    return getInput().getType() == getType() ? OpFoldResult(getInput()) : OpFoldResult(getResult());
+  }
+  return foldMovement(*this, adaptor.getOperands());
+}
+
+OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
+  auto isIdentity = [](ArrayRef<int64_t> permutation) {
+    return llvm::all_of(llvm::enumerate(permutation), [](auto entry) {
+      return static_cast<int64_t>(entry.index()) == entry.value();
+    });
+  };
+  if (isIdentity(getPermutation()))
+    return getInput();
+  if (auto inner = getInput().getDefiningOp<TransposeOp>()) {
+    llvm::SmallVector<int64_t> composed;
+    for (int64_t dim : getPermutation())
+      composed.push_back(inner.getPermutation()[dim]);
+    if (isIdentity(composed))
+      return inner.getInput();
+    setPermutation(composed);
+    getInputMutable().assign(inner.getInput());
+    return getResult();
+  }
+  return foldMovement(*this, adaptor.getOperands());
+}
+
+OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
+  if (getInput().getType() == getType())
+    return getInput();
+  mlir::Operation *producer = getInput().getDefiningOp();
+  if (auto inner = mlir::dyn_cast_if_present<BroadcastOp>(producer)) {
+    getInputMutable().assign(inner.getInput());
+    return getResult();
+  }
+  if (auto inner = mlir::dyn_cast_if_present<ReshapeOp>(producer)) {
+    // A reshape that only puts ones in front does nothing that the broadcast does not do.
+    Dims from = dimsOf(inner.getInput().getType()), to = dimsOf(inner.getType());
+    bool onlyOnes =
+        to.size() > from.size() && ArrayRef<Dim>(to).take_back(from.size()) == ArrayRef<Dim>(from);
+    if (onlyOnes) {
+      getInputMutable().assign(inner.getInput());
+      return getInput().getType() == getType() ? OpFoldResult(getInput())
+                                               : OpFoldResult(getResult());
+    }
+  }
+  return foldMovement(*this, adaptor.getOperands());
+}
+
+OpFoldResult SliceOp::fold(FoldAdaptor adaptor) {
+  // The whole, in order: the same type does not tell, for it can be a reversed dimension.
+  if (getInput().getType() == getType() &&
+      llvm::all_of(getSteps(), [](int64_t step) { return step == 1; }))
+    return getInput();
+  return foldMovement(*this, adaptor.getOperands());
+}
+
+OpFoldResult ConcatOp::fold(FoldAdaptor adaptor) {
+  return getInputs().size() == 1 ? OpFoldResult(getInputs()[0])
+                                 : foldMovement(*this, adaptor.getOperands());
+}
+
+//===-- Random --------------------------------------------------------------------------------===//
+
+// Reads the state that a random_advance moved on from as one at a larger offset, so that samples do
+// not wait for the counter's kernel.
+template <typename Op> static bool absorbAdvance(Op op) {
+  auto advance = op.getState().template getDefiningOp<RandomAdvanceOp>();
+  if (!advance)
+    return false;
+  op.setOffset(wrapping_add(static_cast<int64_t>(op.getOffset()),
+                            static_cast<int64_t>(advance.getAmount())));
+  op.getStateMutable().assign(advance.getState());
+  return true;
+}
+
+OpFoldResult RandomUniformOp::fold(FoldAdaptor) {
+  return absorbAdvance(*this) ? OpFoldResult(getResult()) : OpFoldResult();
+}
+OpFoldResult RandomNormalOp::fold(FoldAdaptor) {
+  return absorbAdvance(*this) ? OpFoldResult(getResult()) : OpFoldResult();
+}
+mlir::LogicalResult DropoutOp::fold(FoldAdaptor, llvm::SmallVectorImpl<OpFoldResult> &) {
+  return mlir::success(absorbAdvance(*this));
+}
+
+OpFoldResult RandomAdvanceOp::fold(FoldAdaptor) {
+  if (getAmount() == 0)
+    return getState();
+  auto inner = getState().getDefiningOp<RandomAdvanceOp>();
+  if (!inner)
+    return {};
+  setAmount(
+      wrapping_add(static_cast<int64_t>(getAmount()), static_cast<int64_t>(inner.getAmount())));
+  getStateMutable().assign(inner.getState());
+  return getResult();
+}
+
+} // namespace weft::ir

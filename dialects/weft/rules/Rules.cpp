@@ -1,0 +1,283 @@
+#include "dialects/weft/rules/Rules.h"
+
+#include "dialects/weft/ir/Weft.h"
+
+namespace weft::ir {
+
+using mlir::cast;
+using mlir::Type;
+using mlir::Value;
+
+static mlir::TypedAttr numberAttr(Type element, double number) {
+  if (auto floating = mlir::dyn_cast<mlir::FloatType>(element))
+    return mlir::FloatAttr::get(floating, number);
+  unsigned width = cast<mlir::IntegerType>(element).getWidth();
+  return mlir::IntegerAttr::get(element,
+                                llvm::APInt(64, saturating_int64(number)).sextOrTrunc(width));
+}
+
+static Value splat(mlir::OpBuilder &b, mlir::Location loc, mlir::RankedTensorType type,
+                   double number) {
+  mlir::TypedAttr value = numberAttr(type.getElementType(), number);
+  if (!type.getEncoding())
+    return ConstantOp::create(b, loc, mlir::SplatElementsAttr::get(type, mlir::Attribute(value)));
+  auto scalar = mlir::RankedTensorType::get({}, type.getElementType());
+  return BroadcastOp::create(
+      b, loc, type,
+      ConstantOp::create(b, loc, mlir::SplatElementsAttr::get(scalar, mlir::Attribute(value))));
+}
+
+Val Val::constant(double number) const {
+  return at(splat(*builder_, *loc_, type(), number));
+}
+Val Val::constant(double number, llvm::ArrayRef<int64_t> shape) const {
+  return at(
+      splat(*builder_, *loc_, mlir::RankedTensorType::get(shape, type().getElementType()), number));
+}
+
+//===-- Elementwise ---------------------------------------------------------------------------===//
+
+template <typename Op> static Val unary(Val x) {
+  return x.at(Op::create(x.builder(), x.loc(), x.value()));
+}
+template <typename Op> static Val binary(Val a, Val b) {
+  return a.at(Op::create(a.builder(), a.loc(), a.value(), b.value()));
+}
+
+Val operator+(Val a, Val b) {
+  return binary<AddOp>(a, b);
+}
+Val operator-(Val a, Val b) {
+  return binary<SubOp>(a, b);
+}
+Val operator*(Val a, Val b) {
+  return binary<MulOp>(a, b);
+}
+Val operator/(Val a, Val b) {
+  return binary<DivOp>(a, b);
+}
+Val operator-(Val a) {
+  return unary<NegOp>(a);
+}
+Val operator+(Val a, double b) {
+  return a + a.constant(b);
+}
+Val operator-(Val a, double b) {
+  return a - a.constant(b);
+}
+Val operator-(double a, Val b) {
+  return b.constant(a) - b;
+}
+Val operator*(Val a, double b) {
+  return a * a.constant(b);
+}
+Val operator*(double a, Val b) {
+  return b.constant(a) * b;
+}
+Val operator/(Val a, double b) {
+  return a / a.constant(b);
+}
+Val operator/(double a, Val b) {
+  return b.constant(a) / b;
+}
+
+Val exp(Val x) {
+  return unary<ExpOp>(x);
+}
+Val log(Val x) {
+  return unary<LogOp>(x);
+}
+Val sqrt(Val x) {
+  return unary<SqrtOp>(x);
+}
+Val rsqrt(Val x) {
+  return unary<RsqrtOp>(x);
+}
+Val tanh(Val x) {
+  return unary<TanhOp>(x);
+}
+Val erf(Val x) {
+  return unary<ErfOp>(x);
+}
+Val sin(Val x) {
+  return unary<SinOp>(x);
+}
+Val cos(Val x) {
+  return unary<CosOp>(x);
+}
+Val sigmoid(Val x) {
+  return unary<SigmoidOp>(x);
+}
+Val floor(Val x) {
+  return unary<FloorOp>(x);
+}
+Val maximum(Val a, Val b) {
+  return binary<MaximumOp>(a, b);
+}
+
+Val compare(llvm::StringRef direction, Val a, Val b) {
+  std::optional<Direction> symbol = symbolizeDirection(direction);
+  if (!symbol)
+    mlir::emitError(a.loc()) << "a rule compares by '" << direction << "'; use eq, ne, lt, le, gt "
+                             << "or ge";
+  return a.at(CompareOp::create(a.builder(), a.loc(), symbol.value_or(Direction::eq), a.value(),
+                                b.value()));
+}
+
+Val select(Val condition, Val onTrue, Val onFalse) {
+  return onTrue.at(SelectOp::create(onTrue.builder(), onTrue.loc(), condition.value(),
+                                    onTrue.value(), onFalse.value()));
+}
+
+Val cast(Val x, Type element) {
+  if (x.type().getElementType() == element)
+    return x;
+  return x.at(CastOp::create(x.builder(), x.loc(), withElementType(x.type(), element), x.value()));
+}
+
+//===-- Movement ------------------------------------------------------------------------------===//
+
+Val reshape(Val x, llvm::ArrayRef<int64_t> shape) {
+  return reshapeTo(x, Dims(shape.begin(), shape.end()));
+}
+
+Val reshapeTo(Val x, llvm::ArrayRef<Dim> dims) {
+  mlir::RankedTensorType type = tensorOf(dims, x.type().getElementType());
+  return type == x.type() ? x : x.at(ReshapeOp::create(x.builder(), x.loc(), type, x.value()));
+}
+
+Val broadcast(Val x, llvm::ArrayRef<int64_t> shape) {
+  return broadcastTo(x, Dims(shape.begin(), shape.end()));
+}
+
+Val broadcastTo(Val x, llvm::ArrayRef<Dim> dims) {
+  mlir::RankedTensorType type = tensorOf(dims, x.type().getElementType());
+  return type == x.type() ? x : x.at(BroadcastOp::create(x.builder(), x.loc(), type, x.value()));
+}
+
+Val transpose(Val x, llvm::ArrayRef<int64_t> permutation) {
+  return x.at(TransposeOp::create(x.builder(), x.loc(), x.value(), permutation));
+}
+
+Val iota(Val like, llvm::ArrayRef<int64_t> shape, int64_t dim, Type element) {
+  return like.at(
+      IotaOp::create(like.builder(), like.loc(), mlir::RankedTensorType::get(shape, element), dim));
+}
+
+//===-- Reduction and contraction -------------------------------------------------------------===//
+
+template <typename Op> static Val reduce(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim) {
+  if (dims.empty())
+    return x;
+  llvm::SmallVector<int64_t> sorted(dims);
+  llvm::sort(sorted);
+  Val result = x.at(Op::create(x.builder(), x.loc(), x.value(), sorted));
+  if (!keepdim)
+    return result;
+  Dims kept = dimsOf(x.type());
+  for (int64_t dim : dims)
+    if (dim >= 0 && dim < x.rank()) // else the reduction is invalid, and has said so
+      kept[dim] = 1;
+  return reshapeTo(result, kept);
+}
+
+Val sum(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim) {
+  return reduce<ReduceSumOp>(x, dims, keepdim);
+}
+Val max(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim) {
+  return reduce<ReduceMaxOp>(x, dims, keepdim);
+}
+Val min(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim) {
+  return reduce<ReduceMinOp>(x, dims, keepdim);
+}
+Val prod(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim) {
+  return reduce<ReduceProdOp>(x, dims, keepdim);
+}
+
+Val matmul(Val a, Val b, bool transposeA, bool transposeB) {
+  return a.at(MatmulOp::create(a.builder(), a.loc(), a.value(), b.value(), transposeA, transposeB));
+}
+
+Val sumTo(Val x, llvm::ArrayRef<int64_t> shape) {
+  return sumToDims(x, Dims(shape.begin(), shape.end()));
+}
+
+Val sumToDims(Val x, llvm::ArrayRef<Dim> dims) {
+  Dims from = dimsOf(x.type());
+  int64_t extra = static_cast<int64_t>(from.size()) - static_cast<int64_t>(dims.size());
+  llvm::SmallVector<int64_t> reduced;
+  for (int64_t i = 0; i < static_cast<int64_t>(from.size()); ++i)
+    if (i < extra || (dims[i - extra].isOne() && !from[i].isOne()))
+      reduced.push_back(i);
+  return reshapeTo(sum(x, reduced), dims);
+}
+
+//===-- GradContext ---------------------------------------------------------------------------===//
+
+GradContext::GradContext(mlir::OpBuilder &builder, mlir::Location loc, mlir::OperationName name,
+                         mlir::OpaqueProperties properties, mlir::TypeRange operandTypes,
+                         mlir::TypeRange resultTypes, llvm::ArrayRef<Value> operands,
+                         llvm::ArrayRef<Value> results, llvm::ArrayRef<Value> cotangents,
+                         llvm::ArrayRef<bool> needs)
+    : builder_(builder), loc_(loc), name_(name), properties_(properties),
+      operandTypes_(operandTypes.begin(), operandTypes.end()),
+      resultTypes_(resultTypes.begin(), resultTypes.end()), operands_(operands), results_(results),
+      cotangents_(cotangents), gradients_(operandTypes.size()), needs_(needs) {}
+
+mlir::InFlightDiagnostic GradContext::wrong() const {
+  isWrong_ = true;
+  return mlir::emitError(loc_) << "the derivative of " << name_.getStringRef() << " ";
+}
+
+// Zeros in place of what is not there: the rule goes on, and its result is not used.
+Val GradContext::saved(llvm::StringRef what, llvm::ArrayRef<Value> values,
+                       llvm::ArrayRef<mlir::Type> types, int64_t i) const {
+  int64_t count = static_cast<int64_t>(values.size());
+  if (i >= 0 && i < count && values[i])
+    return at(values[i]);
+  if (i >= 0 && i < count)
+    wrong() << "reads " << what << " " << i << ", which its record does not save";
+  else
+    wrong() << "reads " << what << " " << i << " of " << count;
+  mlir::Type type = types.empty() ? resultTypes_[0] : types[std::clamp<int64_t>(i, 0, count - 1)];
+  return at(splat(builder_, loc_, mlir::cast<mlir::RankedTensorType>(type), 0));
+}
+
+Val GradContext::operand(int64_t i) const {
+  return saved("operand", operands_, operandTypes_, i);
+}
+
+Val GradContext::result(int64_t i) const {
+  return saved("result", results_, resultTypes_, i);
+}
+
+Val GradContext::g(int64_t i) const {
+  return at(hasG(i) ? cotangents_[i] : splat(builder_, loc_, resultType(i), 0));
+}
+
+void GradContext::grad(int64_t i, Val value) {
+  if (i < 0 || i >= numOperands()) {
+    wrong() << "gives operand " << i << " of " << numOperands() << " a gradient";
+    return;
+  }
+  if (!needs(i) || !value)
+    return;
+  if (value.value().getType() != operandTypes_[i]) {
+    wrong() << "gives operand " << i << " of type " << spell(operandTypes_[i])
+            << " a gradient of type " << spell(value.value().getType());
+    return;
+  }
+  gradients_[i] = value;
+}
+
+mlir::LogicalResult GradContext::noRule(llvm::StringRef name, llvm::StringRef reason) const {
+  return mlir::emitError(loc_) << name << " has no derivative: " << reason;
+}
+
+//===-- EvalContext ---------------------------------------------------------------------------===//
+
+mlir::LogicalResult EvalContext::error(const llvm::Twine &message) const {
+  return op_->emitOpError() << message;
+}
+
+} // namespace weft::ir
