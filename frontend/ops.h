@@ -266,10 +266,14 @@ Tensor layer_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &
 struct AttentionOptions {
   bool causal = false;              // query i sees keys up to i + Tk - Tq
   std::optional<double> scale = {}; // default 1 / sqrt(D)
+  // Heads of keys and values may serve several heads of queries (Ainslie et al. 2023; PyTorch's
+  // enable_gqa): query [.., H, Tq, D], key [.., Hk, Tk, D], and query head h sees key head
+  // h / (H / Hk). Values alike, with an Hk of their own.
+  bool grouped = false;
 };
 // softmax(scale * query key^T + mask) value (Vaswani et al. 2017). query [.., Tq, D], key [.., Tk,
-// D], value [.., Tk, Dv] with equal leading dims; mask, if defined, broadcasts to [.., Tq, Tk]:
-// bool (false leaves out) or floating (added).
+// D], value [.., Tk, Dv] with leading dims that broadcast; mask, if defined, broadcasts to
+// [.., Tq, Tk]: bool (false leaves out) or floating (added).
 Tensor attention(const Tensor &query, const Tensor &key, const Tensor &value,
                  const Tensor &mask = Tensor(), AttentionOptions options = {},
                  Location location = Location::current());

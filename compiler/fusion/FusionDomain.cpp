@@ -333,7 +333,8 @@ bool DomainAnalysis::alone() {
       continue;
     if (isAlone(other) || isReduction(other))
       return refuse(Refusal::Alone, other);
-    bool isHeads = ir::isAttention(op) && mlir::isa<ir::TransposeOp, ir::ReshapeOp>(other);
+    bool isHeads = ir::isAttention(op) &&
+                   mlir::isa<ir::TransposeOp, ir::BroadcastOp, ir::ReshapeOp>(other);
     if ((mlir::isa<ir::MatmulOp>(op) || ir::isAttention(op)) && !isHeads &&
         !mlir::isa<ir::ConstantOp>(other))
       return refuse(Refusal::Alone, op);

@@ -88,14 +88,29 @@ FusionGraph::FusionGraph(mlir::Block &block) {
   }
 }
 
-// Whether only attention reads the op's result, and it is a transpose that leaves features where
-// they are: heads are read from where they lie, at no cost.
-static bool isHeadsOfAttention(mlir::Operation *op) {
-  auto transpose = mlir::dyn_cast<ir::TransposeOp>(op);
-  return transpose && !transpose.getPermutation().empty() &&
-         transpose.getPermutation().back() + 1 ==
-             static_cast<int64_t>(transpose.getPermutation().size()) &&
-         llvm::all_of(op->getUsers(), ir::isAttention);
+// Whether the op says no more than which row of its operand, along the last dim, is which of its
+// result's.
+static bool movesRows(mlir::Operation *op) {
+  if (auto transpose = mlir::dyn_cast<ir::TransposeOp>(op)) {
+    llvm::ArrayRef<int64_t> order = transpose.getPermutation();
+    return !order.empty() && order.back() + 1 == static_cast<int64_t>(order.size());
+  }
+  if (!mlir::isa<ir::BroadcastOp, ir::ReshapeOp>(op))
+    return false;
+  auto shapeOf = [](mlir::Value value) {
+    return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
+  };
+  llvm::ArrayRef<int64_t> from = shapeOf(op->getOperand(0)), to = shapeOf(op->getResult(0));
+  return !from.empty() && !to.empty() && from.back() == to.back();
+}
+
+// Users come behind what they use, so that one walk from the end meets them first.
+void FusionGraph::findHeads(mlir::Block &block) {
+  for (mlir::Operation &op : llvm::reverse(block.without_terminator()))
+    if (movesRows(&op) && llvm::all_of(op.getUsers(), [&](mlir::Operation *user) {
+          return ir::isAttention(user) || heads_.contains(user);
+        }))
+      heads_.insert(&op);
 }
 
 bool FusionGraph::canBeFree(mlir::Operation *op, int64_t &size) const {
@@ -111,7 +126,7 @@ bool FusionGraph::canBeFree(mlir::Operation *op, int64_t &size) const {
   }
   if (size > limits::kMaxFreeOps)
     return false;
-  if (isa<ir::ReshapeOp, ir::BroadcastOp, ir::IotaOp>(op) || isHeadsOfAttention(op))
+  if (isa<ir::ReshapeOp, ir::BroadcastOp, ir::IotaOp>(op) || heads_.contains(op))
     return true;
   if (auto slice = mlir::dyn_cast<ir::SliceOp>(op))
     return true;
@@ -134,6 +149,7 @@ bool FusionGraph::canBeFree(mlir::Operation *op, int64_t &size) const {
 }
 
 void FusionGraph::findFreeOps(mlir::Block &block) {
+  findHeads(block);
   for (mlir::Operation &op : block.without_terminator()) {
     if (isSplat(&op)) {
       free_[&op] = 0;
@@ -144,10 +160,10 @@ void FusionGraph::findFreeOps(mlir::Block &block) {
       continue;
     // A reader needs the value in memory. Then it is computed once, and its other readers read it
     // there as well. A reshape in memory is an alias.
-    if (!isa<ir::ReshapeOp>(op) && !isHeadsOfAttention(&op) &&
-        llvm::any_of(op.getUsers(), [](mlir::Operation *user) {
+    if (!isa<ir::ReshapeOp>(op) && !heads_.contains(&op) &&
+        llvm::any_of(op.getUsers(), [this](mlir::Operation *user) {
           return readsMemory(user) || isa<ir::MatmulOp, ir::ReshapeOp>(user) ||
-                 ir::isAttention(user) || isHeadsOfAttention(user);
+                 ir::isAttention(user) || heads_.contains(user);
         }))
       continue;
     free_[&op] = size;

@@ -98,6 +98,7 @@ private:
     int mark = 0; // of the search that saw it last
   };
 
+  void findHeads(mlir::Block &block);
   void findFreeOps(mlir::Block &block);
   bool canBeFree(mlir::Operation *op, int64_t &size) const;
   // The nodes that an operand reads, through free ops.
@@ -110,7 +111,11 @@ private:
   std::vector<Node> nodes_;
   llvm::DenseMap<mlir::Operation *, int> nodeOf_;
   llvm::DenseMap<mlir::Operation *, int64_t>
-      free_;                                     // with the number of free ops that it stands for
+      free_; // with the number of free ops that it stands for
+  // What attention alone reads, maybe through others of these, and that leaves rows of features as
+  // they are: the rows are read from where they lie, at no cost, and those of keys that serve
+  // several heads of queries are not copied for each.
+  llvm::DenseSet<mlir::Operation *> heads_;
   llvm::DenseMap<mlir::Operation *, int> index_; // position in the block
   mutable std::vector<int> parent_;              // union-find: node -> group
   std::vector<Group> groups_;

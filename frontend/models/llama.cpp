@@ -68,18 +68,9 @@ LlamaAttention::Projected LlamaAttention::project(const Tensor &x, const Tensor 
 Tensor LlamaAttention::operator()(const Tensor &x, const Tensor &cosine, const Tensor &sine,
                                   Location location) const {
   nn::ModuleCall scope(*this, location);
-  int64_t batch = x.size(0), length = x.size(1), size = x.size(2) / heads_;
-  // Each head of keys and values as often as there are queries for it.
-  auto repeated = [&](const Tensor &part) {
-    if (key_heads_ == heads_)
-      return part;
-    return part.unsqueeze(2)
-        .expand({batch, key_heads_, heads_ / key_heads_, length, size})
-        .reshape({batch, heads_, length, size});
-  };
   Projected p = project(x, cosine, sine);
-  Tensor seen = attention(p.query, repeated(p.key), repeated(p.value), Tensor(),
-                          {.causal = true, .scale = {}});
+  Tensor seen = attention(p.query, p.key, p.value, Tensor(),
+                          {.causal = true, .scale = {}, .grouped = true});
   return o_proj(seen.transpose(1, 2).reshape(x.shape()));
 }
 

@@ -327,6 +327,42 @@ TEST(MultiHeadAttention, IsItsDefinition) {
   }
 }
 
+// Heads of keys that serve several heads of queries, and leading dims that broadcast, are as copies.
+TEST(Attention, SharesKeysAsIfCopied) {
+  manual_seed(5);
+  auto parameters = [](std::vector<Shape> shapes) {
+    std::vector<Tensor> made;
+    for (const Shape &shape : shapes) {
+      made.push_back(randn(shape).eval());
+      made.back().set_requires_grad();
+    }
+    return made;
+  };
+  auto expect_same = [](const std::vector<Tensor> &operands, const Tensor &result,
+                        const Tensor &expected) {
+    expect_near(result, expected, 1e-6);
+    std::vector<Tensor> gradients = grad({result.sin().sum()}, operands),
+                        of_copies = grad({expected.sin().sum()}, operands);
+    for (size_t i = 0; i < operands.size(); ++i)
+      expect_near(gradients[i], of_copies[i], 1e-5);
+  };
+  for (int64_t queries : {1, 40})
+    for (bool causal : {false, true}) {
+      AttentionOptions options{.causal = causal, .scale = {}, .grouped = true}, plain = options;
+      plain.grouped = false;
+      std::vector<Tensor> x = parameters({{2, 6, queries, 8}, {2, 2, 45, 8}, {2, 3, 45, 16}});
+      expect_same(x, attention(x[0], x[1], x[2], Tensor(), options),
+                  attention(x[0], x[1].repeat_interleave(3, 1), x[2].repeat_interleave(2, 1),
+                            Tensor(), plain));
+      // One set of keys for a batch, values without any leading dim, queries of one head.
+      x = parameters({{3, 1, queries, 8}, {1, 2, 45, 8}, {45, 16}});
+      expect_same(x, attention(x[0], x[1], x[2], Tensor(), plain),
+                  attention(x[0].expand({3, 2, queries, 8}).clone(),
+                            x[1].expand({3, 2, 45, 8}).clone(),
+                            x[2].expand({3, 2, 45, 16}).clone(), Tensor(), plain));
+    }
+}
+
 TEST(MultiHeadAttention, StartsAsPyTorchsAndRefusesBadSizes) {
   manual_seed(4);
   MultiHeadAttention attention(32, 4);

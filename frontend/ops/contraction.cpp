@@ -183,20 +183,68 @@ bool broadcasts_to(const Shape &from, const Shape &to) {
 
 } // namespace
 
+// x with `heads` heads, each of its own as often as there are queries for it. Attention's kernel
+// reads a head where it lies.
+static Var repeated_heads(const Var &x, int64_t heads) {
+  const auto at = static_cast<size_t>(x.ndim() - 3);
+  if (x.dims()[at] == heads)
+    return x;
+  Shape apart = x.dims(), all = x.dims();
+  apart.insert(apart.begin() + static_cast<int64_t>(at) + 1, 1);
+  Shape wide = apart;
+  wide[at + 1] = heads / x.dims()[at];
+  all[at] = heads;
+  return emit_reshape(broadcast(emit_reshape(x, apart), wide), all);
+}
+
+// Broadcasts all but the last two dims to one shape. False where there is none.
+static bool share_leading_dims(Var &q, Var &k, Var &v) {
+  Shape shared(static_cast<size_t>(std::max({q.ndim(), k.ndim(), v.ndim()})) - 2, 1);
+  for (const Var *x : {&q, &k, &v})
+    for (size_t i = shared.size(), j = x->dims().size() - 2; j-- > 0;) {
+      int64_t dim = x->dims()[j], &wide = shared[--i];
+      if (dim != wide && dim != 1 && wide != 1)
+        return false;
+      wide = wide == 1 ? dim : wide;
+    }
+  for (Var *x : {&q, &k, &v}) {
+    Shape shape = shared;
+    shape.insert(shape.end(), x->dims().end() - 2, x->dims().end());
+    *x = broadcast(*x, shape);
+  }
+  return true;
+}
+
 Tensor attention(const Tensor &query, const Tensor &key, const Tensor &value, const Tensor &mask,
                  AttentionOptions options, Location location) {
   Session session("attention", location);
   Var q = read(query, "query"), k = read(key, "key"), v = read(value, "value"), m;
-  auto leading = [](const Var &x) {
-    return Shape(x.dims().begin(), x.dims().end() - 2);
-  };
-  if (q.ndim() < 2 || k.ndim() != q.ndim() || v.ndim() != q.ndim() || leading(q) != leading(k) ||
-      leading(q) != leading(v) || q.dims().back() != k.dims().back() ||
+  std::string given = "query " + to_string(q.dims()) + ", key " + to_string(k.dims()) +
+                      " and value " + to_string(v.dims());
+  if (q.ndim() < 2 || k.ndim() < 2 || v.ndim() < 2 || q.dims().back() != k.dims().back() ||
       k.dims()[k.ndim() - 2] != v.dims()[v.ndim() - 2])
+    fail(ErrorKind::kShape, given + " must be [.., Tq, D], [.., Tk, D] and [.., Tk, Dv]");
+  if (options.grouped) {
+    auto heads_of = [&](const Var &x) {
+      return x.ndim() < 3 ? 0 : x.dims()[x.ndim() - 3];
+    };
+    int64_t heads = heads_of(q);
+    auto divides = [&](int64_t fewer) {
+      return fewer == heads || (fewer > 0 && heads % fewer == 0);
+    };
+    if (q.ndim() < 3 || k.ndim() < 3 || v.ndim() < 3 || !divides(heads_of(k)) ||
+        !divides(heads_of(v)))
+      fail(ErrorKind::kShape,
+           given + " must be [.., H, Tq, D], [.., Hk, Tk, D] and [.., Hk, Tk, Dv] where "
+                   "AttentionOptions::grouped is set, with Hk a divisor of H");
+    k = repeated_heads(k, heads);
+    v = repeated_heads(v, heads);
+  }
+  if (!share_leading_dims(q, k, v))
     fail(ErrorKind::kShape,
-         "query " + to_string(q.dims()) + ", key " + to_string(k.dims()) + " and value " +
-             to_string(v.dims()) +
-             " must be [.., Tq, D], [.., Tk, D] and [.., Tk, Dv] with equal leading dimensions");
+         given + " have leading dimensions that do not broadcast" +
+             (options.grouped ? "" : "; heads of keys that serve several heads of queries want "
+                                     "AttentionOptions::grouped"));
   if (!is_floating(q.dtype()) || k.dtype() != q.dtype() || v.dtype() != q.dtype())
     fail(ErrorKind::kDType, "query is " + describe(q) + ", key " + describe(k) + ", value " +
                                 describe(v) + ": they must be of one floating dtype");

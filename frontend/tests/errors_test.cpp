@@ -85,7 +85,7 @@ TEST(Errors, OptionsAndDevicesThatAreNone) {
        with([](Config &c) { c.backend = "nowhere"; })},
       {"bound",
        ErrorKind::kValue,
-       {"set_config: bounds must be positive"},
+       {"set_config: budget_ops must be at least 1, it is 0"},
        with([](Config &c) { c.budget_ops = 0; })},
       {"device",
        ErrorKind::kDevice,
@@ -125,6 +125,25 @@ TEST(Errors, TensorsThatNoMachineHolds) {
        ErrorKind::kValue,
        {"pixel_shuffle: factor is 4294967296", "[1, 2147483647]"},
        [] { pixel_shuffle(ones({1, 4, 2, 2}), int64_t{1} << 32); }},
+  });
+}
+
+TEST(Errors, HeadsOfAttention) {
+  Tensor query = ones({1, 6, 3, 4}), key = ones({1, 2, 5, 4}), four = ones({1, 4, 5, 4});
+  auto grouped = [&](const Tensor &q, const Tensor &k) {
+    attention(q, k, k, Tensor(), {.causal = false, .scale = {}, .grouped = true});
+  };
+  std::string shapes = "attention: query [1, 6, 3, 4], key [1, 4, 5, 4] and value [1, 4, 5, 4]";
+  expect_refused({
+      {"fewer heads",
+       ErrorKind::kShape,
+       {"attention: query [1, 6, 3, 4], key [1, 2, 5, 4] and value [1, 2, 5, 4]",
+        "do not broadcast", "AttentionOptions::grouped"},
+       [&] { attention(query, key, key); }},
+      {"no divisor", ErrorKind::kShape, {shapes, "Hk a divisor of H"},
+       [&] { grouped(query, four); }},
+      {"no heads", ErrorKind::kShape, {"query [3, 4]", "[.., H, Tq, D]"},
+       [&] { grouped(ones({3, 4}), ones({5, 4})); }},
   });
 }
 

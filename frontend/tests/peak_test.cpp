@@ -200,6 +200,18 @@ TEST_F(Peak, OfAttentionAndItsDerivativeIsLinearInTheLength) {
   }
 }
 
+// Keys and values of one head are not copied for eight heads of queries.
+TEST_F(Peak, OfGroupedAttentionHasKeysOnce) {
+  auto planned = [&](int64_t heads) {
+    Tensor query = randn({2, 8, 64, 16}).eval(), key = randn({2, heads, 512, 16}).eval();
+    Tensor result = attention(query, key, key, Tensor(),
+                              {.causal = false, .scale = {}, .grouped = true});
+    EXPECT_TRUE(std::isfinite(result.sum().item<float>()));
+    return recent_evaluations().back().planned_peak_bytes;
+  };
+  EXPECT_LE(planned(1), planned(8));
+}
+
 struct Wide : nn::Module {
   nn::Linear first = child("first", nn::Linear(512, 512)),
              second = child("second", nn::Linear(512, 512)),

@@ -44,6 +44,28 @@ func.func @main(%x: tensor<2x64x3x8xf32>) -> tensor<2x3x64x8xf32> {
 }
 
 // -----
+// So are those that serve several heads of queries.
+// FUSED-LABEL: @grouped
+// FUSED: weft.fusion({{.*}} : tensor<2x64x2x8xf32>
+// FUSED-NEXT: weft.transpose
+// FUSED-NEXT: weft.reshape
+// FUSED-NEXT: weft.broadcast
+// FUSED-NEXT: weft.reshape
+// FUSED-NEXT: weft.attention
+// FUSED-NOT: weft.fusion
+// FUSED: return
+module @grouped {
+func.func @main(%q: tensor<2x6x64x8xf32>, %k: tensor<2x64x2x8xf32>) -> tensor<2x6x64x8xf32> {
+  %h = weft.transpose %k, [0, 2, 1, 3] : tensor<2x64x2x8xf32>
+  %a = weft.reshape %h : tensor<2x2x64x8xf32> to tensor<2x2x1x64x8xf32>
+  %w = weft.broadcast %a : tensor<2x2x1x64x8xf32> to tensor<2x2x3x64x8xf32>
+  %r = weft.reshape %w : tensor<2x2x3x64x8xf32> to tensor<2x6x64x8xf32>
+  %y, %l = weft.attention %q, %r, %r {scale = 0.5 : f64} : (tensor<2x6x64x8xf32>, tensor<2x6x64x8xf32>, tensor<2x6x64x8xf32>) -> (tensor<2x6x64x8xf32>, tensor<2x6x64xf32>)
+  return %y : tensor<2x6x64x8xf32>
+}
+}
+
+// -----
 // REPORT: refused 1 x few-queries: products and a softmax take less time than attention's kernel, whose lanes are queries
 // CHECK-LABEL: @few_queries
 // CHECK-NOT: weft.attention
@@ -120,7 +142,6 @@ func.func @main(%x: tensor<32x64x3x8xbf16, #weft.dims<s0, _, _, _>>) -> tensor<3
 // FUSED-LABEL: @repeated
 // FUSED: weft.fusion
 // FUSED-NEXT: weft.broadcast
-// FUSED: weft.fusion
 // FUSED-NEXT: weft.transpose
 // FUSED-NEXT: weft.transpose
 // FUSED-NEXT: weft.attention
