@@ -14,4 +14,12 @@ namespace weft::backends::cpu {
 void apply_epilogue(const MatmulProblem &problem, float *c, std::span<void *const> addends,
                     int threads);
 
+// A part of the result: rows (of all dims but the last, in order) and elements of each.
+struct ResultPart {
+  int64_t first_row, last_row, first_column, last_column;
+};
+// The same for a part, on the caller's thread: while it is still in its caches.
+void apply_epilogue_to(const ResultPart &part, const MatmulProblem &problem, float *c,
+                       std::span<void *const> addends);
+
 } // namespace weft::backends::cpu

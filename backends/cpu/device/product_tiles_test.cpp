@@ -91,7 +91,11 @@ const Problem kProblems[] = {{1, 1, 1},
                              {97, 40, 17, false, true},
                              {196, 257, 15, true, true},
                              {5, 1000, 64},
-                             {200, 16, 130, true, true}};
+                             {200, 16, 130, true, true},
+                             // Each thread packs blocks of columns of its own.
+                             {45, 270, 380, false, true},
+                             {200, 30, 384, true},
+                             {33, 20, 1330, true, true}};
 
 TEST(ProductTiles, AreSumsOfProducts) {
   for (const Problem &p : kProblems) {
@@ -140,7 +144,8 @@ TEST(ProductTiles, ABiasIsAddedToTheWholeSum) {
 // Of one term, too, of more rows than a task has, and with gaps between the terms.
 TEST(ProductTiles, ATransposedAGivesTheSameBits) {
   for (Problem p : {Problem{33, 1, 64}, Problem{32, 256, 66, true}, Problem{45, 600, 80},
-                    Problem{230, 257, 130, true, true}, Problem{40, 20, 8}}) {
+                    Problem{230, 257, 130, true, true}, Problem{40, 20, 8},
+                    Problem{100, 260, 2300, false, true}}) {
     Operands in(p), turned = in;
     p.post_ops = {{PostOp::kAdd, StridedShape{{p.rows, p.columns}, {p.columns, 1}}}};
     Values wanted = computed(p, in, 1, false);

@@ -25,6 +25,13 @@ constexpr int64_t kTaskRows = 96, kTasksOfThread = 16, kFewTasks = 4, kTaskPanel
                   kTurnedPanels = 24, kGrainProducts = 128 << 10;
 // Bytes of panels that a thread packs at once.
 constexpr int64_t kPackBytes = 64 << 10;
+// Where each thread can have as many blocks of columns as every other, at least kLeastBlocks of at
+// least kLeastBlockPanels panels, it packs each block for itself and multiplies all rows by it: the
+// panels of a block stay near, and no thread waits for another's. 788 x 768 x 3072 on two threads:
+// 179 GFLOP/s in place of 173. A block is as large as leaves that many, up to kBlockPanels, or
+// kTurnedBlockPanels where each block copies a.
+constexpr int64_t kLeastBlocks = 3, kLeastBlockPanels = 4, kBlockPanels = 6,
+                  kTurnedBlockPanels = 48;
 
 class TiledMatmul : public OnednnMatmul {
 public:
@@ -45,6 +52,8 @@ public:
     int64_t together = column_stride_ == 1 ? kPackedTogether : 1;
     pack_grain_ = std::max({int64_t(1), std::min(together, panels / threads),
                             kPackBytes / (of_panel * static_cast<int64_t>(sizeof(float)))});
+    if (!packed_)
+      choose_blocks();
     behind_ = problem;
     behind_.bias = std::nullopt;
   }
@@ -59,8 +68,8 @@ public:
     return packed_ ? panel_bytes() : 0;
   }
   int64_t scratch_bytes() const override {
-    return own_panel_bytes() +
-           std::min<int64_t>(threads_, row_blocks_ * column_blocks_) * room_bytes();
+    int64_t tasks = block_panels_ ? threads_ : row_blocks_ * column_blocks_;
+    return own_panel_bytes() + std::min<int64_t>(threads_, tasks) * room_bytes();
   }
   std::string packed_form() const override {
     return absl::StrCat("panels ", product_.terms, "x", product_.columns, " of strides ",
@@ -81,12 +90,16 @@ public:
               has_bias_ ? static_cast<const float *>(operands[3]) : nullptr,
               static_cast<float *>(operands[2]),
               static_cast<float *>(packed_ ? operands[1] : scratch),
-              static_cast<char *>(scratch) + own_panel_bytes()};
-    if (!packed_)
-      runtime::parallel_for(product_.panels(), pack_grain_, threads_, pack_some, &call);
-    runtime::parallel_for(row_blocks_ * column_blocks_, grain_, threads_, multiply_some, &call);
-    if (!behind_.post_ops.empty())
-      apply_epilogue(behind_, call.c, operands.subspan(has_bias_ ? 4 : 3), threads_);
+              static_cast<char *>(scratch) + own_panel_bytes(),
+              operands.subspan(has_bias_ ? 4 : 3)};
+    if (block_panels_) {
+      int64_t blocks = (product_.panels() + block_panels_ - 1) / block_panels_;
+      runtime::parallel_for(blocks, 1, threads_, multiply_blocks, &call);
+    } else {
+      if (!packed_)
+        runtime::parallel_for(product_.panels(), pack_grain_, threads_, pack_some, &call);
+      runtime::parallel_for(row_blocks_ * column_blocks_, grain_, threads_, multiply_some, &call);
+    }
     return absl::OkStatus();
   }
 
@@ -96,24 +109,51 @@ private:
     const float *a, *b, *bias;
     float *c, *panels;
     char *rooms; // of the threads, each room_bytes()
+    std::span<void *const> addends; // of post-ops
   };
 
   int64_t panel_bytes() const {
     return product_.packed_elements() * static_cast<int64_t>(sizeof(float));
   }
 
-  // Of panels that the call packs for itself, in scratch.
+  // Of panels that the call packs for itself and all threads read, in scratch.
   int64_t own_panel_bytes() const {
-    return packed_ ? 0 : runtime::align(panel_bytes());
+    return packed_ || block_panels_ ? 0 : runtime::align(panel_bytes());
   }
-  // For what a task copies of a transposed a.
+  // A thread's: the panels of its block, and what a task copies of a transposed a.
   int64_t room_bytes() const {
+    return block_bytes() + turned_bytes();
+  }
+  int64_t block_bytes() const {
+    return runtime::align(block_panels_ * product_.terms * kPanelColumns *
+                          static_cast<int64_t>(sizeof(float)));
+  }
+  int64_t turned_bytes() const {
     if (product_.a_term == 1)
       return 0;
     return runtime::align(task_rows_ * std::min(kPartTerms, product_.terms) *
                           static_cast<int64_t>(sizeof(float)));
   }
 
+  void choose_blocks() {
+    bool turns = product_.a_term != 1;
+    int64_t most = turns ? kTurnedBlockPanels : kBlockPanels,
+            least = turns ? kTurnedPanels : kLeastBlockPanels, panels = product_.panels();
+    for (int64_t of_thread = kLeastBlocks; of_thread * threads_ * least <= panels; ++of_thread) {
+      int64_t blocks = of_thread * threads_;
+      if (panels % blocks == 0 && panels / blocks <= most) {
+        block_panels_ = panels / blocks;
+        return;
+      }
+    }
+  }
+
+  // The post-ops of a part whose sums are whole.
+  static void finish(const Call &call, const ResultPart &part) {
+    const MatmulProblem &behind = call.matmul->behind_;
+    if (!behind.post_ops.empty())
+      apply_epilogue_to(part, behind, call.c, call.addends);
+  }
   static int32_t pack_some(void *data, int, int64_t begin, int64_t end) {
     const Call &call = *static_cast<Call *>(data);
     const TiledMatmul &matmul = *call.matmul;
@@ -129,10 +169,37 @@ private:
     auto *room = reinterpret_cast<float *>(call.rooms + thread * matmul.room_bytes());
     for (int64_t task = begin; task < end; ++task) {
       int64_t row = task % matmul.row_blocks_ * matmul.task_rows_,
-              panel = task / matmul.row_blocks_ * matmul.task_panels_;
-      multiply_tiles(product, call.a, call.panels, call.bias, call.c, row,
-                     std::min(row + matmul.task_rows_, product.rows), panel,
-                     std::min(panel + matmul.task_panels_, product.panels()), room);
+              last_row = std::min(row + matmul.task_rows_, product.rows),
+              panel = task / matmul.row_blocks_ * matmul.task_panels_,
+              last_panel = std::min(panel + matmul.task_panels_, product.panels());
+      multiply_tiles(product, call.a, call.panels, call.bias, call.c, row, last_row, panel,
+                     last_panel, room);
+      finish(call, {row, last_row, panel * kPanelColumns,
+                    std::min(last_panel * kPanelColumns, product.columns)});
+    }
+    return 0;
+  }
+
+  // Blocks of columns, each with panels of the thread's own.
+  static int32_t multiply_blocks(void *data, int thread, int64_t begin, int64_t end) {
+    const Call &call = *static_cast<Call *>(data);
+    const TiledMatmul &matmul = *call.matmul;
+    char *room = call.rooms + thread * matmul.room_bytes();
+    auto *panels = reinterpret_cast<float *>(room),
+         *turned = reinterpret_cast<float *>(room + matmul.block_bytes());
+    for (int64_t block = begin; block < end; ++block) {
+      TiledProduct product = matmul.product_;
+      int64_t column = block * matmul.block_panels_ * kPanelColumns;
+      product.columns =
+          std::min(product.columns - column, matmul.block_panels_ * kPanelColumns);
+      pack_panels(product, call.b + column * matmul.column_stride_, matmul.term_stride_,
+                  matmul.column_stride_, 0, product.panels(), panels);
+      for (int64_t row = 0; row < product.rows; row += matmul.task_rows_) {
+        int64_t last_row = std::min(row + matmul.task_rows_, product.rows);
+        multiply_tiles(product, call.a, panels, call.bias ? call.bias + column : nullptr,
+                       call.c + column, row, last_row, 0, product.panels(), turned);
+        finish(call, {row, last_row, column, column + product.columns});
+      }
     }
     return 0;
   }
@@ -143,6 +210,7 @@ private:
   int threads_;
   MatmulProblem behind_; // its post-ops follow the sums
   int64_t row_blocks_, task_rows_, column_blocks_, task_panels_, grain_, pack_grain_;
+  int64_t block_panels_ = 0; // of a thread's blocks; 0: b is packed as a whole
 };
 
 } // namespace
