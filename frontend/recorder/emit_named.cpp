@@ -77,10 +77,16 @@ mlir::RegisteredOperationName find_op(const std::string &name) {
   return *found;
 }
 
+// Shape rules read what the record says is there.
+void want_required(mlir::OperationName op, const Attributes &attributes) {
+  for (llvm::StringRef name : op.getInterface<ir::WeftOp>()->requiredAttributes())
+    if (llvm::none_of(attributes, [&](const auto &given) { return given.first == name; }))
+      fail(ErrorKind::kValue,
+           op.getStringRef().str() + " requires the attribute '" + name.str() + "'");
+}
+
 void set_attributes(mlir::OperationName name, mlir::OpaqueProperties properties,
                     const Attributes &attributes) {
-  if (attributes.empty())
-    return;
   (void)recorder().ir->take_diagnostic();
   mlir::MLIRContext *context = name.getContext();
   mlir::NamedAttrList list;
@@ -93,9 +99,12 @@ void set_attributes(mlir::OperationName name, mlir::OpaqueProperties properties,
     if (list.set(key, attribute_of(value, mlir::Builder(context))))
       fail(ErrorKind::kValue, "the attribute '" + key + "' is given twice");
   }
+  want_required(name, attributes);
   auto complain = [&] {
     return mlir::emitError(mlir::UnknownLoc::get(context));
   };
+  if (!properties && attributes.empty())
+    return;
   if (!properties || mlir::failed(name.setOpPropertiesFromAttribute(
                          name, properties, list.getDictionary(context), complain))) {
     std::string why = recorder().ir->take_diagnostic().message;

@@ -368,6 +368,23 @@ TEST(CallOp, RecordsOpsByName) {
   EXPECT_EQ(x.grad().to_vector<float>(), (Floats{2, 4, 6, 8}));
 }
 
+// Shape rules of these read it.
+TEST(CallOp, AnAttributeThatIsMissingIsNamed) {
+  Tensor x = zeros({2, 2});
+  for (auto [op, attribute] :
+       {std::pair("reduce_sum", "dims"), {"reduce_max", "dims"}, {"reduce_mean", "dims"},
+        {"arg_max", "dim"}, {"concat", "dim"}, {"transpose", "permutation"}, {"cumsum", "dim"},
+        {"softmax", "dim"}})
+    EXPECT_NE(message_of([&] { call_op(std::string("weft.") + op, {x}); }, ErrorKind::kValue)
+                  .find(std::string(op) + " requires the attribute '" + attribute + "'"),
+              std::string::npos)
+        << op;
+  EXPECT_NE(message_of([&] { call_op("weft.gather", {x, zeros({2, 2}, int64)}); },
+                       ErrorKind::kValue)
+                .find("'dim'"),
+            std::string::npos);
+}
+
 TEST(CallOp, ErrorsNameWhatIsWrong) {
   Tensor x = zeros({2, 2});
   auto value = [](auto f) {
