@@ -142,7 +142,8 @@ std::pair<Tensor, Tensor> topk(const Tensor &x, int64_t k, int64_t dim = -1, boo
 std::pair<Tensor, Tensor> kthvalue(const Tensor &x, int64_t k, int64_t dim = -1,
                                    bool keepdim = false, Location location = Location::current());
 // The median along dim, of an even number the lower one of the middle two, and where it came from;
-// the first NaN where there is one. Of all elements without dim.
+// the first NaN where there is one. Of all elements without dim. The gradient goes to that element
+// alone, also where others equal it.
 std::pair<Tensor, Tensor> median(const Tensor &x, int64_t dim, bool keepdim = false,
                                  Location location = Location::current());
 Tensor median(const Tensor &x, Location location = Location::current());

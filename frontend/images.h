@@ -103,11 +103,11 @@ struct PatchOptions {
   Pair stride = 1, padding = 0, dilation = 1;
 };
 // The windows of images as columns: x [N, C, H, W] -> [N, C kh kw, L], where L counts the windows,
-// rows first.
+// rows first. Or without batch.
 Tensor unfold(const Tensor &x, Pair kernel_size, PatchOptions options = {},
               Location location = Location::current());
 // The images of this size whose pixels are the sums of what the windows [N, C kh kw, L] have there:
-// [N, C, H, W].
+// [N, C, H, W]. Or without batch.
 Tensor fold(const Tensor &x, Pair output_size, Pair kernel_size, PatchOptions options = {},
             Location location = Location::current());
 // Each block of factor^2 channels as a block of pixels: [.., C factor^2, H, W] -> [.., C, H factor,

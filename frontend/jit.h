@@ -89,11 +89,11 @@ public:
   explicit Program(std::shared_ptr<recorder::ProgramImpl> impl) : impl_(std::move(impl)) {}
 
   // The IR, with the lines of the user's source as locations.
-  void print() const;
-  void print(std::ostream &stream) const;
+  void print(Location location = Location::current()) const;
+  void print(std::ostream &stream, Location location = Location::current()) const;
   // The IR as text, with or without the lines of the user's source. parse() reads it, but where it
   // holds tensors of more than 16 elements: their values are left out, which save() does not.
-  std::string to_string(bool locations = true) const;
+  std::string to_string(bool locations = true, Location location = Location::current()) const;
   // Captured tensors are saved with it; an old file is replaced in one step. Errors: the file
   // cannot be written.
   void save(const std::string &path, ProgramFormat format = ProgramFormat::text,

@@ -17,13 +17,14 @@ namespace weft {
 //   }
 class Profile {
 public:
+  // Where WEFT_PROFILE writes a trace of the whole process, nothing but a line on standard error.
   // Errors: a process writes one trace at a time; the file cannot be written.
   explicit Profile(const std::string &file, Location location = Location::current());
   ~Profile();
   Profile(const Profile &) = delete;
   Profile &operator=(const Profile &) = delete;
 
-  // FILE, or FILE.PID where another process writes to FILE.
+  // FILE, or FILE.PID where another process writes to FILE; WEFT_PROFILE's.
   const std::string &file() const {
     return file_;
   }
@@ -32,6 +33,7 @@ public:
 
 private:
   std::string file_;
+  bool owns_trace_ = true;
 };
 
 } // namespace weft

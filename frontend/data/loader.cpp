@@ -142,6 +142,16 @@ Location asked_at(Location otherwise) {
   return asking ? *asking : otherwise;
 }
 
+static int64_t size_of(const Dataset &dataset, Location location) {
+  int64_t size = dataset.size();
+  if (size < 0)
+    throw Error(ErrorKind::kValue,
+                "DataLoader: the data set's size() is " + std::to_string(size) +
+                    "; it must not be negative",
+                location);
+  return size;
+}
+
 struct DataLoader::Impl {
   struct Prepared {
     HostBatch batch = {};
@@ -151,7 +161,7 @@ struct DataLoader::Impl {
 
   Impl(DatasetPtr data, const LoaderOptions &opts, Location location)
       : dataset(std::move(data)), options(opts), made_at(location),
-        sampler(dataset->size(), opts) {
+        sampler(size_of(*dataset, location), opts) {
     position.seed = opts.seed;
   }
   ~Impl() {

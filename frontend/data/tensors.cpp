@@ -24,6 +24,10 @@ HostArray rows(const HostArray &from, std::span<const int64_t> items) {
 } // namespace
 
 TensorDataset::TensorDataset(const Tensor &inputs, const Tensor &targets, Location location) {
+  for (const auto &[tensor, name] : {std::pair(&inputs, "inputs"), std::pair(&targets, "targets")})
+    if (!tensor->defined())
+      throw Error(ErrorKind::kState, std::string("TensorDataset: ") + name + " is undefined",
+                  location);
   if (inputs.ndim() == 0 || targets.ndim() == 0 || inputs.size(0) != targets.size(0))
     throw Error(ErrorKind::kShape,
                 "TensorDataset: inputs and targets must have equal first dimensions, they are " +

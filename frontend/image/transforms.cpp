@@ -8,10 +8,12 @@
 namespace weft::image {
 namespace {
 
-void want_sizes(const char *what, int64_t height, int64_t width) {
+void want_sizes(const char *what, int64_t height, int64_t width, Location location) {
   if (height < 1 || width < 1)
-    throw Error(ErrorKind::kValue, std::string(what) + ": sizes must be at least 1, they are " +
-                                       std::to_string(height) + " and " + std::to_string(width));
+    throw Error(ErrorKind::kValue,
+                std::string(what) + ": sizes must be at least 1, they are " +
+                    std::to_string(height) + " and " + std::to_string(width),
+                location);
 }
 
 std::string by(int64_t height, int64_t width) {
@@ -186,18 +188,18 @@ Planes Compose::operator()(Planes planes, data::SplitMix64 &random) const {
   return planes;
 }
 
-Resize::Resize(int64_t height, int64_t width, ResizeFilter filter)
+Resize::Resize(int64_t height, int64_t width, ResizeFilter filter, Location location)
     : height_(height), width_(width), filter_(filter) {
-  want_sizes("Resize", height, width);
+  want_sizes("Resize", height, width, location);
 }
 Planes Resize::operator()(Planes planes, data::SplitMix64 &) const {
   want_pixels("Resize", planes);
   return resized("Resize", planes, height_, width_, filter_);
 }
 
-ResizeShorterSide::ResizeShorterSide(int64_t size, ResizeFilter filter)
+ResizeShorterSide::ResizeShorterSide(int64_t size, ResizeFilter filter, Location location)
     : size_(size), filter_(filter) {
-  want_sizes("ResizeShorterSide", size, size);
+  want_sizes("ResizeShorterSide", size, size, location);
 }
 Planes ResizeShorterSide::operator()(Planes planes, data::SplitMix64 &) const {
   constexpr const char *kName = "ResizeShorterSide";
@@ -211,18 +213,20 @@ Planes ResizeShorterSide::operator()(Planes planes, data::SplitMix64 &) const {
 }
 
 RandomResizedCrop::RandomResizedCrop(int64_t height, int64_t width,
-                                     RandomResizedCropOptions options)
+                                     RandomResizedCropOptions options, Location location)
     : height_(height), width_(width), options_(options) {
-  want_sizes("RandomResizedCrop", height, width);
+  want_sizes("RandomResizedCrop", height, width, location);
   const RandomResizedCropOptions &o = options;
   if (!(o.min_area > 0 && o.min_area <= o.max_area && o.max_area <= 1))
     throw Error(ErrorKind::kValue,
                 "RandomResizedCrop: areas must be 0 < min_area <= max_area <= 1, they are " +
-                    std::to_string(o.min_area) + " and " + std::to_string(o.max_area));
+                    std::to_string(o.min_area) + " and " + std::to_string(o.max_area),
+                location);
   if (!(o.min_ratio > 0 && o.min_ratio <= o.max_ratio && std::isfinite(o.max_ratio)))
     throw Error(ErrorKind::kValue,
                 "RandomResizedCrop: ratios must be 0 < min_ratio <= max_ratio, they are " +
-                    std::to_string(o.min_ratio) + " and " + std::to_string(o.max_ratio));
+                    std::to_string(o.min_ratio) + " and " + std::to_string(o.max_ratio),
+                location);
 }
 Planes RandomResizedCrop::operator()(Planes planes, data::SplitMix64 &random) const {
   constexpr int kDraws = 10;
@@ -255,8 +259,9 @@ Planes RandomResizedCrop::operator()(Planes planes, data::SplitMix64 &random) co
       height_, width_, o.filter);
 }
 
-CenterCrop::CenterCrop(int64_t height, int64_t width) : height_(height), width_(width) {
-  want_sizes("CenterCrop", height, width);
+CenterCrop::CenterCrop(int64_t height, int64_t width, Location location)
+    : height_(height), width_(width) {
+  want_sizes("CenterCrop", height, width, location);
 }
 Planes CenterCrop::operator()(Planes planes, data::SplitMix64 &) const {
   if (planes.height < height_ || planes.width < width_)
@@ -267,12 +272,13 @@ Planes CenterCrop::operator()(Planes planes, data::SplitMix64 &) const {
               width_);
 }
 
-RandomCrop::RandomCrop(int64_t height, int64_t width, int64_t padding)
+RandomCrop::RandomCrop(int64_t height, int64_t width, int64_t padding, Location location)
     : height_(height), width_(width), padding_(padding) {
-  want_sizes("RandomCrop", height, width);
+  want_sizes("RandomCrop", height, width, location);
   if (padding < 0)
     throw Error(ErrorKind::kValue,
-                "RandomCrop: padding must not be negative, it is " + std::to_string(padding));
+                "RandomCrop: padding must not be negative, it is " + std::to_string(padding),
+                location);
 }
 Planes RandomCrop::operator()(Planes planes, data::SplitMix64 &random) const {
   int64_t down = planes.height + 2 * padding_ - height_,
@@ -287,11 +293,13 @@ Planes RandomCrop::operator()(Planes planes, data::SplitMix64 &random) const {
   return part(planes, top, left, height_, width_);
 }
 
-RandomHorizontalFlip::RandomHorizontalFlip(double probability) : probability_(probability) {
+RandomHorizontalFlip::RandomHorizontalFlip(double probability, Location location)
+    : probability_(probability) {
   if (!(probability >= 0 && probability <= 1))
     throw Error(ErrorKind::kValue,
                 "RandomHorizontalFlip: the probability must be in [0, 1], it is " +
-                    std::to_string(probability));
+                    std::to_string(probability),
+                location);
 }
 Planes RandomHorizontalFlip::operator()(Planes planes, data::SplitMix64 &random) const {
   if (random.uniform() >= probability_)
@@ -308,16 +316,19 @@ Planes ToFloat::operator()(Planes planes, data::SplitMix64 &) const {
   return planes;
 }
 
-Normalize::Normalize(std::vector<double> mean, std::vector<double> deviation)
+Normalize::Normalize(std::vector<double> mean, std::vector<double> deviation, Location location)
     : mean_(std::move(mean)), deviation_(std::move(deviation)) {
   if (mean_.empty() || mean_.size() != deviation_.size())
     throw Error(ErrorKind::kValue,
                 "Normalize: " + std::to_string(mean_.size()) + " means and " +
                     std::to_string(deviation_.size()) +
-                    " deviations; there must be one of each for a channel, or one for all");
+                    " deviations; there must be one of each for a channel, or one for all",
+                location);
   for (double deviation : deviation_)
     if (!(deviation > 0))
-      throw Error(ErrorKind::kValue, "Normalize: deviations must be positive");
+      throw Error(ErrorKind::kValue,
+                  "Normalize: deviations must be positive, one is " + std::to_string(deviation),
+                  location);
 }
 Planes Normalize::operator()(Planes planes, data::SplitMix64 &) const {
   if (mean_.size() > 1 && static_cast<int64_t>(mean_.size()) != planes.channels)

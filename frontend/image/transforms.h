@@ -8,6 +8,7 @@
 
 #include "weft/data/dataset.h"
 #include "weft/data/random.h"
+#include "weft/error.h"
 #include "weft/image/image.h"
 
 namespace weft::image {
@@ -45,7 +46,8 @@ enum class ResizeFilter { kNear, kSmooth };
 class Resize {
 public:
   // Throws Error when a size is below 1.
-  Resize(int64_t height, int64_t width, ResizeFilter filter = ResizeFilter::kNear);
+  Resize(int64_t height, int64_t width, ResizeFilter filter = ResizeFilter::kNear,
+         Location location = Location::current());
   Planes operator()(Planes planes, data::SplitMix64 &random) const;
 
 private:
@@ -55,7 +57,8 @@ private:
 // The same to a size whose shorter side is this, the longer one in proportion, rounded down.
 class ResizeShorterSide {
 public:
-  explicit ResizeShorterSide(int64_t size, ResizeFilter filter = ResizeFilter::kNear);
+  explicit ResizeShorterSide(int64_t size, ResizeFilter filter = ResizeFilter::kNear,
+                             Location location = Location::current());
   Planes operator()(Planes planes, data::SplitMix64 &random) const;
 
 private:
@@ -74,7 +77,8 @@ class RandomResizedCrop {
 public:
   // Throws Error when a size is below 1, or unless 0 < min_area <= max_area <= 1 and 0 < min_ratio
   // <= max_ratio.
-  RandomResizedCrop(int64_t height, int64_t width, RandomResizedCropOptions options = {});
+  RandomResizedCrop(int64_t height, int64_t width, RandomResizedCropOptions options = {},
+                    Location location = Location::current());
   Planes operator()(Planes planes, data::SplitMix64 &random) const;
 
 private:
@@ -86,7 +90,8 @@ private:
 // as in torchvision.
 class CenterCrop {
 public:
-  CenterCrop(int64_t height, int64_t width);
+  // Throws Error when a size is below 1.
+  CenterCrop(int64_t height, int64_t width, Location location = Location::current());
   Planes operator()(Planes planes, data::SplitMix64 &random) const;
 
 private:
@@ -97,7 +102,9 @@ private:
 // side, which must be at least as large.
 class RandomCrop {
 public:
-  RandomCrop(int64_t height, int64_t width, int64_t padding = 0);
+  // Throws Error when a size is below 1, or the padding negative.
+  RandomCrop(int64_t height, int64_t width, int64_t padding = 0,
+             Location location = Location::current());
   Planes operator()(Planes planes, data::SplitMix64 &random) const;
 
 private:
@@ -107,7 +114,9 @@ private:
 // Mirrors left and right with this probability.
 class RandomHorizontalFlip {
 public:
-  explicit RandomHorizontalFlip(double probability = 0.5);
+  // Throws Error unless the probability is in [0, 1].
+  explicit RandomHorizontalFlip(double probability = 0.5,
+                                Location location = Location::current());
   Planes operator()(Planes planes, data::SplitMix64 &random) const;
 
 private:
@@ -124,7 +133,8 @@ public:
 class Normalize {
 public:
   // Throws Error unless there are as many deviations as means, all of them positive.
-  Normalize(std::vector<double> mean, std::vector<double> deviation);
+  Normalize(std::vector<double> mean, std::vector<double> deviation,
+            Location location = Location::current());
   Planes operator()(Planes planes, data::SplitMix64 &random) const;
 
 private:

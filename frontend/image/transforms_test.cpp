@@ -167,6 +167,14 @@ TEST(Transforms, Crops) {
   EXPECT_TRUE(outside);
   EXPECT_MESSAGE(apply(RandomCrop(4, 4), counting(3, 3)), "has no part of 4 x 4");
   EXPECT_MESSAGE(RandomCrop(4, 4, -1), "negative");
+  // At the caller's line.
+  EXPECT_MESSAGE(Resize(0, 4), "they are 0 and 4");
+  try {
+    Normalize({0.5}, {0.0});
+    ADD_FAILURE() << "a deviation of 0";
+  } catch (const Error &error) {
+    EXPECT_NE(error.file().find("transforms_test.cpp"), std::string::npos) << error.what();
+  }
 }
 
 TEST(Transforms, FlipsHalf) {

@@ -13,12 +13,6 @@ using namespace recorder;
 
 namespace {
 
-void want_images(const TypeInfo &type, const char *name) {
-  if (type.ndim() != 4)
-    fail(ErrorKind::kShape,
-         std::string(name) + " has shape " + to_string(type.dims) + "; it must be [N, C, H, W]");
-}
-
 // How windows lie in images of this size.
 struct Windows {
   int64_t kernel[2], stride[2], padding[2], dilation[2], counts[2];
@@ -61,7 +55,11 @@ Tensor taps(const Tensor &padded, const Windows &w, int64_t row, int64_t column)
 Tensor unfold(const Tensor &x, Pair kernel_size, PatchOptions options, Location location) {
   Session session("unfold", location);
   const TypeInfo &type = *checked(x, "x")->type;
-  want_images(type, "x");
+  if (type.ndim() == 3)
+    return unfold(x.unsqueeze(0), kernel_size, options).squeeze(0);
+  if (type.ndim() != 4)
+    fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) +
+                                "; it must be [N, C, H, W], or without batch");
   Windows w = windows_of({type.dims[2], type.dims[3]}, kernel_size, options);
   Tensor padded = pad(x, {w.padding[1], w.padding[1], w.padding[0], w.padding[0]});
   std::vector<Tensor> elements;
@@ -79,10 +77,14 @@ Tensor fold(const Tensor &x, Pair output_size, Pair kernel_size, PatchOptions op
   int64_t height = output_size.height, width = output_size.width;
   Windows w = windows_of({height, width}, kernel_size, options);
   int64_t elements = w.kernel[0] * w.kernel[1], windows = w.counts[0] * w.counts[1];
-  if (type.ndim() != 3 || type.dims[1] % elements != 0 || type.dims[2] != windows)
+  if ((type.ndim() != 2 && type.ndim() != 3) || type.dims.end()[-2] % elements != 0 ||
+      type.dims.back() != windows)
     fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) +
                                 "; for these windows it must be [N, C * " +
-                                std::to_string(elements) + ", " + std::to_string(windows) + "]");
+                                std::to_string(elements) + ", " + std::to_string(windows) +
+                                "], or without batch");
+  if (type.ndim() == 2)
+    return fold(x.unsqueeze(0), output_size, kernel_size, options).squeeze(0);
   int64_t images = type.dims[0], channels = type.dims[1] / elements;
   Tensor parts = x.reshape({images, channels, elements, w.counts[0], w.counts[1]});
   Tensor padded =
@@ -138,7 +140,9 @@ Tensor grid_sample(const Tensor &x, const Tensor &grid, GridSampleOptions option
                    Location location) {
   Session session("grid_sample", location);
   Var image = floating_only(x), places = floating_only(grid, "grid");
-  want_images(image.type(), "x");
+  if (image.ndim() != 4)
+    fail(ErrorKind::kShape,
+         "x has shape " + to_string(image.dims()) + "; it must be [N, C, H, W]");
   const Shape &from = image.dims(), &at = places.dims();
   want_one_dtype(image.type(), "x", places.type(), "grid");
   if (at.size() != 4 || at[3] != 2 || at[0] != from[0])

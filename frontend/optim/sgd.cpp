@@ -8,7 +8,11 @@ SGD::SGD(std::vector<Tensor> parameters, SGDOptions options, Location location)
     : Optimizer("SGD", std::move(parameters), options.lr, location), options_(options) {
   CallerScope scope(location);
   if (options.momentum < 0 || options.weight_decay < 0)
-    throw Error(ErrorKind::kValue, "SGD: momentum and weight_decay must not be negative", location);
+    throw Error(ErrorKind::kValue,
+                "SGD: momentum and weight_decay must not be negative, they are " +
+                    std::to_string(options.momentum) + " and " +
+                    std::to_string(options.weight_decay),
+                location);
   if (options.nesterov && (options.momentum == 0 || options.dampening != 0))
     throw Error(ErrorKind::kValue, "SGD: nesterov needs a momentum, and a dampening of 0",
                 location);

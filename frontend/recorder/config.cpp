@@ -1,7 +1,10 @@
 #include "weft/config.h"
 
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
+#include <limits>
 #include <utility>
 
 #include "compiler/plugin/Plugin.h"
@@ -12,6 +15,7 @@
 #include "frontend/recorder/program_cache.h"
 #include "frontend/recorder/state.h"
 #include "runtime/executor/device.h"
+#include "runtime/threading/parallel_for.h"
 
 namespace weft {
 namespace recorder {
@@ -34,13 +38,14 @@ template <typename T> void read_number(const char *name, T &value) {
   const char *text = std::getenv(name);
   if (!text || !*text)
     return;
-  char *end = nullptr;
-  long long number = std::strtoll(text, &end, 10);
-  if (*end != '\0' || number < 0)
-    std::cerr << "weft: " << name << "=" << text
-              << " is ignored: it must be a number that is not negative\n";
+  T number = 0;
+  const char *end = text + std::strlen(text);
+  auto [stop, error] = std::from_chars(text, end, number);
+  if (error != std::errc() || stop != end || number < 0)
+    std::cerr << "weft: " << name << "=" << text << " is ignored: it must be a number from 0 to "
+              << std::numeric_limits<T>::max() << "\n";
   else
-    value = static_cast<T>(number);
+    value = number;
 }
 
 void read_text(const char *name, std::string &value) {
@@ -82,10 +87,14 @@ Config config_from_environment() {
   read_number("WEFT_MEMORY_LIMIT", config.memory_limit);
   read_text("WEFT_DUMP_DIR", config.dump_dir);
   read_text("WEFT_CACHE_DIR", config.cache_dir);
-  read_number("WEFT_NUM_THREADS", config.num_threads);
+  config.num_threads = runtime::threads_from_environment().value_or(0);
   read_number("WEFT_BUDGET_OPS", config.budget_ops);
   read_number("WEFT_BUDGET_BYTES", config.budget_bytes);
   read_text("WEFT_BACKEND", config.backend);
+  if (auto backend = compiler::findBackend(config.backend); !backend.ok()) {
+    std::cerr << "weft: WEFT_BACKEND is ignored: " << backend.status().message() << "\n";
+    config.backend = Config().backend;
+  }
   read_text("WEFT_DEVICE", config.device);
   if (auto device = runtime::find_device(config.device); !device.ok()) {
     std::cerr << "weft: WEFT_DEVICE is ignored: " << device.status().message() << "\n";
@@ -134,11 +143,19 @@ void set_config(const Config &config, Location location) {
   if (auto backend = compiler::findBackend(config.backend); !backend.ok())
     recorder::fail(ErrorKind::kValue, std::string(backend.status().message()));
   recorder::check_backend(config.backend, 0);
-  if (config.budget_ops < 1 || config.budget_bytes < 1 || config.cache_entries < 1 ||
-      config.context_bound < 1 || config.num_threads < 0 || config.memory_limit < 0 ||
-      config.tune_seconds < 0)
-    recorder::fail(ErrorKind::kValue, "bounds must be positive, and num_threads, memory_limit and "
-                                      "tune_seconds must not be negative");
+  auto at_least = [](int64_t least, const char *what, int64_t value) {
+    if (value < least)
+      recorder::fail(ErrorKind::kValue, std::string(what) + " must be at least " +
+                                            std::to_string(least) + ", it is " +
+                                            std::to_string(value));
+  };
+  at_least(1, "budget_ops", config.budget_ops);
+  at_least(1, "budget_bytes", config.budget_bytes);
+  at_least(1, "cache_entries", static_cast<int64_t>(config.cache_entries));
+  at_least(1, "context_bound", config.context_bound);
+  at_least(0, "num_threads", config.num_threads);
+  at_least(0, "memory_limit", config.memory_limit);
+  at_least(0, "tune_seconds", config.tune_seconds);
   auto device = runtime::find_device(config.device);
   if (!device.ok())
     recorder::fail(ErrorKind::kDevice, std::string(device.status().message()));

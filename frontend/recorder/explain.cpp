@@ -18,6 +18,16 @@
 
 namespace weft {
 
+// Of a new program's notes, those that its line has: what the user asked for and did not get, and
+// what the user's passes say.
+static bool is_for_the_line(const std::string &note) {
+  auto has = [&](const char *text) {
+    return note.find(text) != std::string::npos;
+  };
+  return has("pin-not-taken: ") || has("pin-without-kernel: ") || has("; it is not reached: ") ||
+         note.starts_with("pass '") || note.starts_with("kernel pass '");
+}
+
 const char *name(CutReason reason) {
   static constexpr const char *kNames[] = {"value", "eval",  "step", "init",  "ops",
                                            "bytes", "eager", "jit",  "write", "mask"};
@@ -97,11 +107,9 @@ std::string Evaluation::to_string() const {
   if (outcome != CacheOutcome::kMemoryHit && live_bytes.size() >= recorder::kLimits.charted_points)
     text += " | live " + runtime::live_bars(live_bytes, recorder::kLimits.chart_columns) + " " +
             runtime::live_range(live_bytes);
-  // What the user asked for and did not get.
   if (outcome != CacheOutcome::kMemoryHit)
     for (const std::string &note : notes)
-      if (note.find("pin-not-taken: ") != std::string::npos ||
-          note.find("pin-without-kernel: ") != std::string::npos)
+      if (is_for_the_line(note))
         text += " | " + note;
   if (!failure.empty())
     text += " | FAILED: " + failure;

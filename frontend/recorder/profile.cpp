@@ -1,5 +1,8 @@
 #include "weft/profile.h"
 
+#include <cstdlib>
+#include <iostream>
+
 #include "frontend/recorder/state.h"
 #include "runtime/profile/profile.h"
 #include "weft/eval.h"
@@ -8,15 +11,25 @@ namespace weft {
 
 Profile::Profile(const std::string &file, Location location) {
   synchronize();
-  if (absl::Status status = runtime::profile::start(file); !status.ok())
+  absl::Status status = runtime::profile::start(file);
+  const char *whole = std::getenv("WEFT_PROFILE");
+  owns_trace_ = status.ok();
+  if (absl::IsAlreadyExists(status) && whole && *whole) {
+    location = CallerScope::resolve(location);
+    std::cerr << "weft: " + std::string(location.file_name()) + ":" +
+                     std::to_string(location.line()) + ": Profile: no " + file +
+                     ", as WEFT_PROFILE writes a trace of the whole process\n";
+  } else if (!status.ok()) {
     throw Error(absl::IsAlreadyExists(status) ? ErrorKind::kState : ErrorKind::kFile,
                 "Profile: " + std::string(status.message()), CallerScope::resolve(location));
+  }
   file_ = runtime::profile::file();
 }
 
 Profile::~Profile() {
   synchronize();
-  runtime::profile::stop().IgnoreError();
+  if (owns_trace_)
+    runtime::profile::stop().IgnoreError();
 }
 
 long long Profile::dropped() const {

@@ -136,6 +136,8 @@ TEST(Composites, EinsumBroadcastsSizesOfOne) {
   EXPECT_EQ(einsum("i,i->", {tensor({2.f}), tensor({1.f, 2.f})}).item<float>(), 6);
   EXPECT_EQ(einsum("ii,ij->j", {ones({1, 1}), y}).to_vector<float>(), (Floats{12, 15, 18, 21}));
   EXPECT_THROW(einsum("ii->i", {ones({1, 3})}), Error);
+  EXPECT_NE(message_of([&] { einsum("ij,jk>ik", {x, y}); }).find("has a '>' that is no part of"),
+            std::string::npos);
   EXPECT_THROW(einsum("i,ii->i", {ones({3}), ones({3, 1})}), Error);
 }
 

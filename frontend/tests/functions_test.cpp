@@ -226,8 +226,9 @@ TEST(Images, WithoutABatch) {
   Tensor weight = range({4, 3, 3, 3}), row = range({4, 3, 3}), back = range({3, 2, 3, 3});
   auto same = [](const Tensor &x, auto function) {
     Tensor alone = function(x), batch = function(x.unsqueeze(0));
+    EXPECT_EQ(batch.size(0), 1);
     EXPECT_TRUE(equal(alone, batch.squeeze(0)));
-    EXPECT_EQ(alone.ndim(), x.ndim());
+    EXPECT_EQ(alone.ndim(), batch.ndim() - 1);
   };
   same(image, [&](const Tensor &x) { return conv2d(x, weight, ones({4})); });
   same(image, [&](const Tensor &x) { return conv_transpose2d(x, back, {}, {.stride = 2}); });
@@ -236,6 +237,8 @@ TEST(Images, WithoutABatch) {
   same(image, [&](const Tensor &x) { return avg_pool2d(x, 2); });
   same(image, [&](const Tensor &x) { return adaptive_avg_pool2d(x, {2, 3}); });
   same(image, [&](const Tensor &x) { return adaptive_avg_pool2d(x, 1); });
+  same(image, [&](const Tensor &x) { return unfold(x, {2, 3}, {.padding = 1}); });
+  same(range({12, 16}), [&](const Tensor &x) { return fold(x, 5, 2); });
   same(signal, [&](const Tensor &x) { return conv1d(x, row); });
   same(signal, [&](const Tensor &x) { return conv_transpose1d(x, range({3, 2, 3})); });
   same(signal, [&](const Tensor &x) { return max_pool1d(x, 2); });

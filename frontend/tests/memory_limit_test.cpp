@@ -127,6 +127,7 @@ TEST_F(MemoryLimit, ThatCannotBeReachedIsSaid) {
     notes += note + "\n";
   EXPECT_NE(notes.find("memory limit of 1000 bytes"), std::string::npos) << notes;
   EXPECT_NE(notes.find("not reached"), std::string::npos) << notes;
+  EXPECT_NE(explain(z).to_string().find("not reached"), std::string::npos);
   limit(0);
   EXPECT_EQ((x.matmul(y).relu().matmul(x) + x).to_vector<float>(), z.to_vector<float>());
 }

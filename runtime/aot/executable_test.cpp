@@ -72,6 +72,15 @@ TEST_F(ExecutableTest, TheVariableTracesItsRuns) {
     EXPECT_NE(text.find(what), std::string::npos) << what << " in " << text;
 }
 
+TEST_F(ExecutableTest, AVariableThatIsIgnoredIsSaid) {
+  Result result = run("WEFT_NUM_THREADS=many " + exe + " --weights " + weights + " --input " + x +
+                      " --input " + idx + " --output " + y);
+  EXPECT_EQ(result.code, 0) << result.text;
+  expect_right();
+  EXPECT_NE(result.text.find("weft: WEFT_NUM_THREADS=many is ignored"), std::string::npos)
+      << result.text;
+}
+
 TEST_F(ExecutableTest, HelpListsShapesWithoutAnyFile) {
   Result result = run(exe + " --help");
   EXPECT_EQ(result.code, 0);

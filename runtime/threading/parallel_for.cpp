@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -66,15 +67,28 @@ int32_t parallel_for(int64_t count, int64_t grain, int threads, RangeBody body, 
   return static_cast<int32_t>(call.first_error.load(std::memory_order_relaxed) & 0xffffffffu);
 }
 
+std::optional<int> threads_from_environment() {
+  constexpr int kMost = 1024;
+  const char *text = std::getenv("WEFT_NUM_THREADS");
+  if (text == nullptr || *text == '\0')
+    return std::nullopt;
+  int threads = 0;
+  const char *end = text + std::strlen(text);
+  auto [stop, error] = std::from_chars(text, end, threads);
+  bool is_number = error == std::errc() && stop == end;
+  if (is_number && threads >= 1 && threads <= kMost)
+    return threads;
+  static std::atomic<bool> said{false};
+  if (!(is_number && threads == 0) && !said.exchange(true))
+    std::fprintf(stderr,
+                 "weft: WEFT_NUM_THREADS=%s is ignored: it must be a number from 1 to %d, or 0 for "
+                 "all processors\n",
+                 text, kMost);
+  return std::nullopt;
+}
+
 int default_threads() {
-  if (const char *text = std::getenv("WEFT_NUM_THREADS")) {
-    int threads = 0;
-    const char *end = text + std::strlen(text);
-    auto [stop, error] = std::from_chars(text, end, threads);
-    if (error == std::errc() && stop == end && threads >= 1 && threads <= 1024)
-      return threads;
-  }
-  return available_processors();
+  return threads_from_environment().value_or(available_processors());
 }
 
 } // namespace weft::runtime

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 namespace weft::runtime {
 
@@ -18,8 +19,11 @@ int32_t parallel_for(int64_t count, int64_t grain, int threads, RangeBody body, 
 // The processors that this process may use.
 int available_processors();
 
-// The number of threads to use: WEFT_NUM_THREADS where it is a number from 1 to 1024, else the
-// processors that this process may use.
+// WEFT_NUM_THREADS where it is a number from 1 to 1024. Of another text the first call says on
+// standard error that it is ignored, unless it is empty or 0, which is as if there were none.
+std::optional<int> threads_from_environment();
+
+// The number of threads to use: that one, else the processors that this process may use.
 int default_threads();
 
 } // namespace weft::runtime

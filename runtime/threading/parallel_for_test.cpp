@@ -57,8 +57,10 @@ TEST(DefaultThreads, ReadsTheEnvironment) {
   std::string saved = before ? before : "";
   setenv("WEFT_NUM_THREADS", "3", 1);
   EXPECT_EQ(default_threads(), 3);
-  for (const char *bad : {"0", "-1", "2x", "", "100000"}) {
+  for (const char *bad :
+       {"0", "-1", "2x", "", "100000", "4294967298", "99999999999999999999"}) {
     setenv("WEFT_NUM_THREADS", bad, 1);
+    EXPECT_EQ(threads_from_environment(), std::nullopt);
     EXPECT_GE(default_threads(), 1);
     EXPECT_LT(default_threads(), 100000);
   }

@@ -457,6 +457,9 @@ TEST_F(BatchRanges, WhatCannotVaryIsNamed) {
       {message([&](const Tensor &x) { return x.squeeze(); }, BatchRange{1, 4}),
        "at a size of 4, and weft.reshape (tests/programs/batch_range_test.cpp:"},
       {message([&](const Tensor &x) { return x * 2; }, BatchRange{5, 4}), "is no range"},
+      // Of sizes that the caller has not written.
+      {message([&](const Tensor &x) { return x + ones({4, 1}); }, BatchRange{2, 8}),
+       "(weft::trace tries the function with a batch of 7)"},
       {message([&](const Tensor &x) { return x * 2; }, BatchRange{1, 4, {1}}),
        "BatchRange::inputs names input 1; the function takes 1 tensors"},
   };

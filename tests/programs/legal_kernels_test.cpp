@@ -113,6 +113,17 @@ TEST_F(LegalKernels, PartsOfNormalizedImages) {
   });
 }
 
+// The programs for all sizes that draw them want memory of that size where nothing is fused.
+TEST_F(LegalKernels, FirstValuesOfParameters) {
+  auto values = [&](const char *backend) {
+    return run(backend, []() -> Tensors {
+      nn::Linear layer(20, 30);
+      return {layer.weight, layer.bias, nn::init::normal({7, 5}, 1, 2)};
+    });
+  };
+  EXPECT_EQ(values("cpu"), values("cpu-unfused"));
+}
+
 // What a row has normalised, read from other rows: no kernel of rows.
 TEST_F(LegalKernels, RowsInAnotherOrder) {
   check([]() -> Tensors {

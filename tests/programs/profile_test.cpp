@@ -266,6 +266,18 @@ TEST(Profile, AnErrorLeavesAWholeTrace) {
   EXPECT_FALSE(Trace(file).of("kernel").empty());
 }
 
+// A program that writes traces of its own goes on.
+TEST(Profile, TheVariableComesFirst) {
+  std::string file = file_of("first.json");
+  ProcessResult result = run_self(file, "own");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("Profile: no own.json, as WEFT_PROFILE writes a trace"),
+            std::string::npos)
+      << result.err;
+  EXPECT_FALSE(std::filesystem::exists("own.json"));
+  EXPECT_FALSE(Trace(file).of("program").empty());
+}
+
 TEST(Profile, AVariableThatCannotBeIsSaid) {
   ProcessResult result = run_self("/does/not/exist/trace.json", "train");
   EXPECT_EQ(result.exit_code, 0);
@@ -280,6 +292,10 @@ TEST(Profile, AVariableThatCannotBeIsSaid) {
 
 int main(int argc, char **argv) {
   if (const char *what = std::getenv("WEFT_PROFILE_TEST")) {
+    if (std::string(what) == "own") {
+      weft::Profile own("own.json");
+      weft::train(1);
+    }
     weft::train(3);
     if (std::string(what) == "throw")
       throw std::runtime_error("as a program of a user may");
