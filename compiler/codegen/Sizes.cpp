@@ -56,7 +56,7 @@ static llvm::StringRef whyNot(Operation *op) {
                    (matmul.getType().getRank() > 2 || named(matmul.getLhs()) == 0)
                ? llvm::StringRef()
                : "it sums over a size that varies";
-  // Its matrices; beside it only transposes that say where heads lie are in its kernel.
+  // Its matrices; beside it only movements that say where heads lie are in its kernel.
   if (ir::isAttention(op)) {
     llvm::ArrayRef<int64_t> query =
         mlir::cast<RankedTensorType>(op->getOperand(0).getType()).getShape();

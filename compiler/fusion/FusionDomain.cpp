@@ -69,6 +69,21 @@ static bool isAlone(Operation *op) {
   return kind == Kind::Contraction || kind == Kind::Scatter || kind == Kind::Scan;
 }
 
+bool movesRows(Operation *op) {
+  if (auto transpose = mlir::dyn_cast<ir::TransposeOp>(op)) {
+    llvm::ArrayRef<int64_t> order = transpose.getPermutation();
+    return !order.empty() && order.back() + 1 == static_cast<int64_t>(order.size());
+  }
+  if (!mlir::isa<ir::BroadcastOp, ir::ReshapeOp>(op))
+    return false;
+  auto shapeOf = [](Value value) {
+    return mlir::cast<RankedTensorType>(value.getType()).getShape();
+  };
+  llvm::ArrayRef<int64_t> from = shapeOf(op->getOperand(0)), to = shapeOf(op->getResult(0));
+  size_t kept = mlir::isa<ir::ReshapeOp>(op) ? 2 : 1;
+  return from.size() >= kept && to.size() >= kept && from.take_back(kept) == to.take_back(kept);
+}
+
 bool lacksSchedule(Operation *op) {
   return !ir::isOwn(op) && mlir::isa<ir::WeftOp>(op) && isAlone(op);
 }
@@ -334,7 +349,7 @@ bool DomainAnalysis::alone() {
     if (isAlone(other) || isReduction(other))
       return refuse(Refusal::Alone, other);
     bool isHeads = ir::isAttention(op) &&
-                   mlir::isa<ir::TransposeOp, ir::BroadcastOp, ir::ReshapeOp>(other);
+                   (mlir::isa<ir::TransposeOp, ir::ReshapeOp>(other) || movesRows(other));
     if ((mlir::isa<ir::MatmulOp>(op) || ir::isAttention(op)) && !isHeads &&
         !mlir::isa<ir::ConstantOp>(other))
       return refuse(Refusal::Alone, op);

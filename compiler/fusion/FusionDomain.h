@@ -65,6 +65,9 @@ struct FusionRefusal {
 // Whether it is an op of another dialect of a kind (contraction, scan, scatter) whose schedules are
 // written for each of Weft's own ops.
 bool lacksSchedule(mlir::Operation *op);
+// Whether the op says no more than which row of its operand, along the last dim, is which of its
+// result's, and leaves the last two dims of a reshape as they are.
+bool movesRows(mlir::Operation *op);
 
 // Whether the op folds several elements into one: a reduction over dims of size 1 is a reshape to
 // fusion and codegen.

@@ -88,22 +88,6 @@ FusionGraph::FusionGraph(mlir::Block &block) {
   }
 }
 
-// Whether the op says no more than which row of its operand, along the last dim, is which of its
-// result's.
-static bool movesRows(mlir::Operation *op) {
-  if (auto transpose = mlir::dyn_cast<ir::TransposeOp>(op)) {
-    llvm::ArrayRef<int64_t> order = transpose.getPermutation();
-    return !order.empty() && order.back() + 1 == static_cast<int64_t>(order.size());
-  }
-  if (!mlir::isa<ir::BroadcastOp, ir::ReshapeOp>(op))
-    return false;
-  auto shapeOf = [](mlir::Value value) {
-    return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
-  };
-  llvm::ArrayRef<int64_t> from = shapeOf(op->getOperand(0)), to = shapeOf(op->getResult(0));
-  return !from.empty() && !to.empty() && from.back() == to.back();
-}
-
 // Users come behind what they use, so that one walk from the end meets them first.
 void FusionGraph::findHeads(mlir::Block &block) {
   for (mlir::Operation &op : llvm::reverse(block.without_terminator()))

@@ -38,7 +38,8 @@ struct SimplifyWork {
 // Applies the rules until none applies. Linear in ops and uses.
 SimplifyWork simplify(mlir::Block &block);
 
-// The op's own folder (dialects/weft/rules/Folding.cpp): identities, chains of movements, constants.
+// The op's own folder (dialects/weft/rules/Folding.cpp): identities, chains of movements,
+  // constants.
 // The other rules need not repeat these.
 llvm::LogicalResult fold(mlir::Operation *op, mlir::RewriterBase &rewriter);
 llvm::LogicalResult simplifyElementwise(mlir::Operation *op, mlir::RewriterBase &rewriter);

@@ -1,6 +1,8 @@
 #include "frontend/compile/compile_slice.h"
 
+#if defined(__GLIBC__)
 #include <malloc.h>
+#endif
 
 #include <chrono>
 #include <map>
@@ -26,10 +28,16 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kMostIdleContexts = 4;
 constexpr int kMostPrograms = 64;
 constexpr size_t kMostBytecode = 64 << 10;
-// Kernels of a program from which on what compiling them took goes back to the system: the C
-// library keeps it (40 MB of EfficientNet-B0's step) for the threads that compiled, and a step's
-// memory would come beside it. Giving it back takes milliseconds; so many kernels take some 0.2 s.
+// A program of so many kernels gives the compiler's memory back to the system: the C library keeps
+// it for the threads that compiled (40 MB of EfficientNet-B0's step), and the program's memory
+// would come beside it. That takes milliseconds; so many kernels take some 0.2 s.
 constexpr int64_t kManyKernels = 16;
+
+void give_back_freed_memory() {
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
+}
 
 // By backend. Backends stay registered.
 class SliceContexts {
@@ -170,7 +178,7 @@ absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
       return program.status();
     outcome.program = *std::move(program);
     if (outcome.program->report->kernels >= kManyKernels)
-      malloc_trim(0);
+      give_back_freed_memory();
     outcome.program->check_places = request.check_places;
     // Code and constants, with what loading them costs beside.
     constexpr int64_t kOverheadBytes = 16 << 10;

@@ -327,7 +327,8 @@ TEST(MultiHeadAttention, IsItsDefinition) {
   }
 }
 
-// Heads of keys that serve several heads of queries, and leading dims that broadcast, are as copies.
+// Heads of keys that serve several heads of queries are as copies, and so are leading dims that
+// broadcast.
 TEST(Attention, SharesKeysAsIfCopied) {
   manual_seed(5);
   auto parameters = [](std::vector<Shape> shapes) {

@@ -219,11 +219,13 @@ Tensor attention(const Tensor &query, const Tensor &key, const Tensor &value, co
                  AttentionOptions options, Location location) {
   Session session("attention", location);
   Var q = read(query, "query"), k = read(key, "key"), v = read(value, "value"), m;
-  std::string given = "query " + to_string(q.dims()) + ", key " + to_string(k.dims()) +
-                      " and value " + to_string(v.dims());
+  auto given = [&] {
+    return "query " + to_string(query.shape()) + ", key " + to_string(key.shape()) +
+           " and value " + to_string(value.shape());
+  };
   if (q.ndim() < 2 || k.ndim() < 2 || v.ndim() < 2 || q.dims().back() != k.dims().back() ||
       k.dims()[k.ndim() - 2] != v.dims()[v.ndim() - 2])
-    fail(ErrorKind::kShape, given + " must be [.., Tq, D], [.., Tk, D] and [.., Tk, Dv]");
+    fail(ErrorKind::kShape, given() + " must be [.., Tq, D], [.., Tk, D] and [.., Tk, Dv]");
   if (options.grouped) {
     auto heads_of = [&](const Var &x) {
       return x.ndim() < 3 ? 0 : x.dims()[x.ndim() - 3];
@@ -235,14 +237,14 @@ Tensor attention(const Tensor &query, const Tensor &key, const Tensor &value, co
     if (q.ndim() < 3 || k.ndim() < 3 || v.ndim() < 3 || !divides(heads_of(k)) ||
         !divides(heads_of(v)))
       fail(ErrorKind::kShape,
-           given + " must be [.., H, Tq, D], [.., Hk, Tk, D] and [.., Hk, Tk, Dv] where "
+           given() + " must be [.., H, Tq, D], [.., Hk, Tk, D] and [.., Hk, Tk, Dv] where "
                    "AttentionOptions::grouped is set, with Hk a divisor of H");
     k = repeated_heads(k, heads);
     v = repeated_heads(v, heads);
   }
   if (!share_leading_dims(q, k, v))
     fail(ErrorKind::kShape,
-         given + " have leading dimensions that do not broadcast" +
+         given() + " have leading dimensions that do not broadcast" +
              (options.grouped ? "" : "; heads of keys that serve several heads of queries want "
                                      "AttentionOptions::grouped"));
   if (!is_floating(q.dtype()) || k.dtype() != q.dtype() || v.dtype() != q.dtype())

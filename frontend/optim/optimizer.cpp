@@ -50,10 +50,11 @@ Optimizer::Optimizer(const char *name, std::vector<Tensor> parameters, double lr
                   which + " is " + weft::name(parameter.dtype()) +
                       "; only floating-point tensors can be trained",
                   location);
-    if (parameter.requires_grad() && !parameter.is_leaf())
+    if (!parameter.is_leaf())
       throw Error(ErrorKind::kState,
-                  which + " is computed from other tensors; an optimizer trains leaves: give it what "
-                          "the parameter is computed from, or parameter.detach().requires_grad_()",
+                  which + " is computed from other tensors; an optimizer trains leaves: give it "
+                          "what the parameter is computed from, or "
+                          "parameter.detach().requires_grad_()",
                   location);
     if (!seen.insert(parameter.impl()).second)
       throw Error(ErrorKind::kValue, which + " is given twice", location);

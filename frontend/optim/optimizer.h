@@ -61,8 +61,8 @@ public:
   void load_state(const nn::NamedTensors &tensors, Location location = Location::current());
 
 protected:
-  // Throws Error when there are no parameters, one is undefined, not floating point or computed from
-  // others that require grad, one is given twice, or lr is negative.
+  // Throws Error when there are no parameters, one is undefined, not floating point or computed
+  // from others that require grad, one is given twice, or lr is negative.
   Optimizer(const char *name, std::vector<Tensor> parameters, double lr, Location location);
 
   // A state tensor beside each parameter, of its shape and dtype, filled with `value`. A rank-0 one

@@ -228,6 +228,9 @@ Recording BatchTrace::record_at(int64_t size) {
   try {
     return record("trace", function_, types, location_);
   } catch (const Error &error) {
+    // Where the user's modules called is known no more.
+    if (std::string_view(error.what()).find(" (called from ") != std::string_view::npos)
+      throw;
     // Shapes that the caller has not written.
     throw Error(error.kind(),
                 error.message() + " (weft::trace tries the function with a batch of " +

@@ -16,10 +16,13 @@
 #include "frontend/recorder/state.h"
 #include "runtime/executor/device.h"
 #include "runtime/threading/parallel_for.h"
+#include "runtime/threading/thread_pool.h"
 
 namespace weft {
 namespace recorder {
 namespace {
+
+constexpr int64_t kLeastBudget = 1; // a cut after each op
 
 void read_bool(const char *name, bool &value) {
   const char *text = std::getenv(name);
@@ -34,16 +37,16 @@ void read_bool(const char *name, bool &value) {
     std::cerr << "weft: " << name << "=" << given << " is ignored: it must be 0 or 1\n";
 }
 
-template <typename T> void read_number(const char *name, T &value) {
+template <typename T> void read_number(const char *name, T &value, T least = 0) {
   const char *text = std::getenv(name);
   if (!text || !*text)
     return;
   T number = 0;
   const char *end = text + std::strlen(text);
   auto [stop, error] = std::from_chars(text, end, number);
-  if (error != std::errc() || stop != end || number < 0)
-    std::cerr << "weft: " << name << "=" << text << " is ignored: it must be a number from 0 to "
-              << std::numeric_limits<T>::max() << "\n";
+  if (error != std::errc() || stop != end || number < least)
+    std::cerr << "weft: " << name << "=" << text << " is ignored: it must be a number from "
+              << least << " to " << std::numeric_limits<T>::max() << "\n";
   else
     value = number;
 }
@@ -88,13 +91,9 @@ Config config_from_environment() {
   read_text("WEFT_DUMP_DIR", config.dump_dir);
   read_text("WEFT_CACHE_DIR", config.cache_dir);
   config.num_threads = runtime::threads_from_environment().value_or(0);
-  read_number("WEFT_BUDGET_OPS", config.budget_ops);
-  read_number("WEFT_BUDGET_BYTES", config.budget_bytes);
+  read_number("WEFT_BUDGET_OPS", config.budget_ops, kLeastBudget);
+  read_number("WEFT_BUDGET_BYTES", config.budget_bytes, kLeastBudget);
   read_text("WEFT_BACKEND", config.backend);
-  if (auto backend = compiler::findBackend(config.backend); !backend.ok()) {
-    std::cerr << "weft: WEFT_BACKEND is ignored: " << backend.status().message() << "\n";
-    config.backend = Config().backend;
-  }
   read_text("WEFT_DEVICE", config.device);
   if (auto device = runtime::find_device(config.device); !device.ok()) {
     std::cerr << "weft: WEFT_DEVICE is ignored: " << device.status().message() << "\n";
@@ -149,13 +148,18 @@ void set_config(const Config &config, Location location) {
                                             std::to_string(least) + ", it is " +
                                             std::to_string(value));
   };
-  at_least(1, "budget_ops", config.budget_ops);
-  at_least(1, "budget_bytes", config.budget_bytes);
-  at_least(1, "cache_entries", static_cast<int64_t>(config.cache_entries));
+  at_least(recorder::kLeastBudget, "budget_ops", config.budget_ops);
+  at_least(recorder::kLeastBudget, "budget_bytes", config.budget_bytes);
+  at_least(1, "cache_entries", config.cache_entries);
   at_least(1, "context_bound", config.context_bound);
   at_least(0, "num_threads", config.num_threads);
   at_least(0, "memory_limit", config.memory_limit);
   at_least(0, "tune_seconds", config.tune_seconds);
+  if (config.num_threads > runtime::ThreadPool::kMostThreads)
+    recorder::fail(ErrorKind::kValue,
+                   "num_threads must be at most " +
+                       std::to_string(runtime::ThreadPool::kMostThreads) + ", it is " +
+                       std::to_string(config.num_threads));
   auto device = runtime::find_device(config.device);
   if (!device.ok())
     recorder::fail(ErrorKind::kDevice, std::string(device.status().message()));

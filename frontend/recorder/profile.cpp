@@ -12,9 +12,11 @@ namespace weft {
 Profile::Profile(const std::string &file, Location location) {
   synchronize();
   absl::Status status = runtime::profile::start(file);
+  // That trace may have the process's number behind its name.
   const char *whole = std::getenv("WEFT_PROFILE");
   owns_trace_ = status.ok();
-  if (absl::IsAlreadyExists(status) && whole && *whole) {
+  if (absl::IsAlreadyExists(status) && whole && *whole &&
+      runtime::profile::file().starts_with(whole)) {
     location = CallerScope::resolve(location);
     std::cerr << "weft: " + std::string(location.file_name()) + ":" +
                      std::to_string(location.line()) + ": Profile: no " + file +

@@ -22,9 +22,10 @@ Val normalOf(Val first, Val second); // Decompositions.cpp
 namespace weft::recorder {
 namespace {
 
-// More elements than any memory has: the programs are planned for them, and have no arena. One that
-// has (nothing is fused) is none for us.
+// More elements than any memory has: the programs are planned for them, and take no memory beside
+// what they write. Where nothing is fused they would, one byte for each element at least.
 constexpr int64_t kMostElements = int64_t(1) << 40;
+constexpr int64_t kArenaForAllSizes = kMostElements;
 constexpr int64_t kSlotBytes =
     16; // of what a program takes besides its tensor: a state, or a number
 
@@ -114,7 +115,7 @@ std::shared_ptr<CompiledProgram> find(const FlatProgram &flat, uint8_t device) {
   if (std::shared_ptr<CompiledProgram> known = r.cache->find(key, salt)) // another thread's
     return known->executable ? known : nullptr;
   bool refused = absl::IsUnimplemented(outcome.status()) ||
-                 (outcome.ok() && outcome->program->report->plan.arenaBytes >= kMostElements);
+                 (outcome.ok() && outcome->program->report->plan.arenaBytes >= kArenaForAllSizes);
   if (!outcome.ok() && !refused)
     fail(ErrorKind::kCompile, std::string(outcome.status().message()));
   // A refusal is remembered, too: as a program without code.

@@ -68,7 +68,6 @@ int32_t parallel_for(int64_t count, int64_t grain, int threads, RangeBody body, 
 }
 
 std::optional<int> threads_from_environment() {
-  constexpr int kMost = 1024;
   const char *text = std::getenv("WEFT_NUM_THREADS");
   if (text == nullptr || *text == '\0')
     return std::nullopt;
@@ -76,14 +75,14 @@ std::optional<int> threads_from_environment() {
   const char *end = text + std::strlen(text);
   auto [stop, error] = std::from_chars(text, end, threads);
   bool is_number = error == std::errc() && stop == end;
-  if (is_number && threads >= 1 && threads <= kMost)
+  if (is_number && threads >= 1 && threads <= ThreadPool::kMostThreads)
     return threads;
   static std::atomic<bool> said{false};
   if (!(is_number && threads == 0) && !said.exchange(true))
     std::fprintf(stderr,
                  "weft: WEFT_NUM_THREADS=%s is ignored: it must be a number from 1 to %d, or 0 for "
                  "all processors\n",
-                 text, kMost);
+                 text, ThreadPool::kMostThreads);
   return std::nullopt;
 }
 

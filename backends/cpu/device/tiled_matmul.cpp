@@ -25,12 +25,17 @@ constexpr int64_t kTaskRows = 96, kTasksOfThread = 16, kFewTasks = 4, kTaskPanel
                   kTurnedPanels = 24, kGrainProducts = 128 << 10;
 // Bytes of panels that a thread packs at once.
 constexpr int64_t kPackBytes = 64 << 10;
-// Where each thread can have as many blocks of columns as every other, at least kLeastBlocks of at
-// least kLeastBlockPanels panels, it packs each block for itself and multiplies all rows by it: the
-// panels of a block stay near, and no thread waits for another's. 788 x 768 x 3072 on two threads:
-// 179 GFLOP/s in place of 173. A block is as large as leaves that many, up to kBlockPanels, or
-// kTurnedBlockPanels where each block copies a.
-constexpr int64_t kLeastBlocks = 3, kLeastBlockPanels = 4, kBlockPanels = 6,
+// Where each thread can have as many blocks of columns as every other, it packs each block for
+// itself and multiplies all rows by it: the panels of a block stay near, and no thread waits until
+// all panels are packed. 788 x 768 x 3072 on two threads: 179 GFLOP/s in place of 173.
+//
+// Of up to kMostBlockRows rows: of more, packing is no share of the time, and reading a once for
+// each block is (50,000 x 256 x 384: 163 GFLOP/s in place of 181).
+// At least kLeastBlocks for a thread: with fewer, one that is disturbed has the others wait for a
+// third of the product. A block reads all of a: with fewer panels than kLeastBlockPanels, or
+// kTurnedPanels where it copies a, that would show; more than kBlockPanels, or kTurnedBlockPanels,
+// gain nothing.
+constexpr int64_t kMostBlockRows = 2048, kLeastBlocks = 3, kLeastBlockPanels = 4, kBlockPanels = 6,
                   kTurnedBlockPanels = 48;
 
 class TiledMatmul : public OnednnMatmul {
@@ -48,12 +53,14 @@ public:
     task_panels_ = std::clamp<int64_t>(
         std::max(of_thread / kTasksOfThread, std::min(least, of_thread / kFewTasks)), 1, panels);
     column_blocks_ = (panels + task_panels_ - 1) / task_panels_;
-    grain_ = std::max<int64_t>(1, kGrainProducts / (task_rows_ * task_panels_ * of_panel));
     int64_t together = column_stride_ == 1 ? kPackedTogether : 1;
     pack_grain_ = std::max({int64_t(1), std::min(together, panels / threads),
                             kPackBytes / (of_panel * static_cast<int64_t>(sizeof(float)))});
     if (!packed_)
       choose_blocks();
+    int64_t products = block_panels_ ? product_.rows * block_panels_ * of_panel
+                                     : task_rows_ * task_panels_ * of_panel;
+    grain_ = std::max<int64_t>(1, kGrainProducts / products);
     behind_ = problem;
     behind_.bias = std::nullopt;
   }
@@ -94,7 +101,7 @@ public:
               operands.subspan(has_bias_ ? 4 : 3)};
     if (block_panels_) {
       int64_t blocks = (product_.panels() + block_panels_ - 1) / block_panels_;
-      runtime::parallel_for(blocks, 1, threads_, multiply_blocks, &call);
+      runtime::parallel_for(blocks, grain_, threads_, multiply_blocks, &call);
     } else {
       if (!packed_)
         runtime::parallel_for(product_.panels(), pack_grain_, threads_, pack_some, &call);
@@ -136,6 +143,8 @@ private:
   }
 
   void choose_blocks() {
+    if (product_.rows > kMostBlockRows)
+      return;
     bool turns = product_.a_term != 1;
     int64_t most = turns ? kTurnedBlockPanels : kBlockPanels,
             least = turns ? kTurnedPanels : kLeastBlockPanels, panels = product_.panels();
@@ -154,6 +163,7 @@ private:
     if (!behind.post_ops.empty())
       apply_epilogue_to(part, behind, call.c, call.addends);
   }
+
   static int32_t pack_some(void *data, int, int64_t begin, int64_t end) {
     const Call &call = *static_cast<Call *>(data);
     const TiledMatmul &matmul = *call.matmul;

@@ -113,7 +113,8 @@ LogicalResult verifyTensorType(mlir::Operation *op, llvm::StringRef what, unsign
 
 //===-- Structure -----------------------------------------------------------------------------===//
 
-// What the op's own accessors read is of the record's types: a text may say otherwise.
+// Accessors cast attributes to the record's types. A text may have others, so that they are checked
+// here.
 template <typename Op>
 static mlir::ParseResult checkAttributes(mlir::OpAsmParser &parser, mlir::OperationState &result) {
   return Op::verifyInherentAttrs(result.name, result.attributes, [&] {

@@ -142,7 +142,7 @@ class Declared<Rule rule, string method> {
 }
 class IntList<list<int> values> { string text = !interleave(values, ", "); }
 
-// The names, as C++ strings, of the attributes among an op's arguments that have no default.
+// The names, as C++ strings, of the attributes among an op's arguments that must be given.
 class RequiredName<Attr attribute, string name> {
   string text = !if(!or(attribute.isOptional, !initialized(attribute.defaultValue)), "", "\"" # name # "\", ");
 }

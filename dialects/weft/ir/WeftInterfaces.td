@@ -15,7 +15,7 @@ def Weft_OpInterface : OpInterface<"WeftOp"> {
     StaticInterfaceMethod<"The results that the derivative reads.", "::llvm::ArrayRef<int64_t>", "savedResults", (ins)>,
     StaticInterfaceMethod<"Scalar operands that are constants until a second value is seen.",
         "::llvm::ArrayRef<int64_t>", "specializedOperands", (ins)>,
-    StaticInterfaceMethod<"The attributes that have no default.", "::llvm::ArrayRef<::llvm::StringRef>", "requiredAttributes",
+    StaticInterfaceMethod<"The attributes that must be given.", "::llvm::ArrayRef<::llvm::StringRef>", "requiredAttributes",
         (ins)>,
     StaticInterfaceMethod<"Empty where the rule exists, else the reason why it does not.", "::llvm::StringRef",
         "missingRule", (ins "::weft::ir::RuleKind":$rule)>,
