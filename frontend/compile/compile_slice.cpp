@@ -1,9 +1,5 @@
 #include "frontend/compile/compile_slice.h"
 
-#if defined(__GLIBC__)
-#include <malloc.h>
-#endif
-
 #include <chrono>
 #include <map>
 #include <mutex>
@@ -28,16 +24,6 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kMostIdleContexts = 4;
 constexpr int kMostPrograms = 64;
 constexpr size_t kMostBytecode = 64 << 10;
-// A program of so many kernels gives the compiler's memory back to the system: the C library keeps
-// it for the threads that compiled (40 MB of EfficientNet-B0's step), and the program's memory
-// would come beside it. That takes milliseconds; so many kernels take some 0.2 s.
-constexpr int64_t kManyKernels = 16;
-
-void give_back_freed_memory() {
-#if defined(__GLIBC__)
-  malloc_trim(0);
-#endif
-}
 
 // By backend. Backends stay registered.
 class SliceContexts {
@@ -177,8 +163,6 @@ absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
     if (!program.ok())
       return program.status();
     outcome.program = *std::move(program);
-    if (outcome.program->report->kernels >= kManyKernels)
-      give_back_freed_memory();
     outcome.program->check_places = request.check_places;
     // Code and constants, with what loading them costs beside.
     constexpr int64_t kOverheadBytes = 16 << 10;
