@@ -167,61 +167,64 @@ TEST(AttentionSchedule, Causal) {
   checkBoth({{2}, 200, 65, 8, 24, true, "", "f32", true});
 }
 
-// Attention and its derivative behind movements: `moves` gives %k1 and %v1, and may give %q1, of
-// %q, %k and %v; `movesGradient` the cotangent's.
-struct Moved {
-  std::string query, key, gradient; // types as given
-  std::string heads, rows;          // types of the moved operands, and of log_sum_exp
-  std::string moves, movesGradient;
-  std::string queryName, gradientName;
-};
-void checkMoved(const Moved &m) {
-  std::string operands = m.queryName + ", %k1, %v1",
-              types = m.heads + ", " + m.heads + ", " + m.heads,
-              signature = "%q: " + m.query + ", %k: " + m.key + ", %v: " + m.key;
+// Of [batch, length, heads, features], without a copy.
+TEST(AttentionSchedule, HeadsWhereTheyLie) {
+  std::string apart = "tensor<2x70x3x16xf32>", heads = "tensor<2x3x70x16xf32>",
+              rows = "tensor<2x3x70xf32>", body, types = heads + ", " + heads + ", " + heads;
+  for (std::string name : {"q", "k", "v", "g"})
+    body += "%" + name + "1 = weft.transpose %" + name + ", [0, 2, 1, 3] : " + apart + "\n";
+  std::string signature = "%q: " + apart + ", %k: " + apart + ", %v: " + apart;
   check({signature,
-         m.moves + "%y, %l = weft.attention " + operands + " {causal = true, scale = 0.3} : (" +
-             types + ") -> (" + m.heads + ", " + m.rows + ")",
-         "%y: " + m.heads + ", %l: " + m.rows},
-        samples({signature, "", "%q: " + m.query}), 2e-5);
-  signature += ", %y: " + m.heads + ", %l: " + m.rows + ", %g: " + m.gradient;
-  std::vector<HostTensor> inputs = samples({signature, "", "%q: " + m.query});
+         replaced(body, "%g1 = weft.transpose %g, [0, 2, 1, 3] : " + apart + "\n", "") +
+             "%y, %l = weft.attention %q1, %k1, %v1 {causal = true, scale = 0.3} : (" + types +
+             ") -> (" + heads + ", " + rows + ")",
+         "%y: " + heads + ", %l: " + rows},
+        samples({signature, "", "%q: " + apart}), 2e-5);
+  signature += ", %y: " + heads + ", %l: " + rows + ", %g: " + apart;
+  std::vector<HostTensor> inputs = samples({signature, "", "%q: " + apart});
   ASSERT_EQ(inputs.size(), 6u);
   for (int64_t i = 0; i < inputs[4].size(); ++i)
     inputs[4].set(i, 8);
   check({signature,
-         m.moves + m.movesGradient + "%a, %b, %c = weft.attention_gradient " + operands +
-             " result %y, %l gradient " + m.gradientName +
-             " {causal = true, scale = 0.3, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, "
+         body +
+             "%a, %b, %c = weft.attention_gradient %q1, %k1, %v1 result %y, %l gradient %g1 "
+             "{causal = true, scale = 0.3, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, "
              "0, 0>} : (" +
-             types + ", " + m.heads + ", " + m.rows + ", " + m.heads + ") -> (" + types + ")",
-         "%a: " + m.heads + ", %b: " + m.heads + ", %c: " + m.heads},
+             types + ", " + heads + ", " + rows + ", " + heads + ") -> (" + types + ")",
+         "%a: " + heads + ", %b: " + heads + ", %c: " + heads},
         inputs, 2e-4);
-}
-
-// Of [batch, length, heads, features], without a copy.
-TEST(AttentionSchedule, HeadsWhereTheyLie) {
-  std::string apart = "tensor<2x70x3x16xf32>";
-  auto moved = [&](const std::string &name) {
-    return "%" + name + "1 = weft.transpose %" + name + ", [0, 2, 1, 3] : " + apart + "\n";
-  };
-  checkMoved({apart, apart, apart, "tensor<2x3x70x16xf32>", "tensor<2x3x70xf32>",
-              moved("q") + moved("k") + moved("v"), moved("g"), "%q1", "%g1"});
 }
 
 // Of keys and values [batch, length, 2 heads, features], each for three heads of queries.
 TEST(AttentionSchedule, HeadsThatServeSeveral) {
   std::string apart = "tensor<2x70x2x16xf32>", fewer = "tensor<2x2x70x16xf32>",
               one = "tensor<2x2x1x70x16xf32>", each = "tensor<2x2x3x70x16xf32>",
-              heads = "tensor<2x6x70x16xf32>";
-  auto moved = [&](const std::string &name) {
-    return "%" + name + "0 = weft.transpose %" + name + ", [0, 2, 1, 3] : " + apart + "\n%" + name +
-           "2 = weft.reshape %" + name + "0 : " + fewer + " to " + one + "\n%" + name +
-           "3 = weft.broadcast %" + name + "2 : " + one + " to " + each + "\n%" + name +
-           "1 = weft.reshape %" + name + "3 : " + each + " to " + heads + "\n";
-  };
-  checkMoved({heads, apart, heads, heads, "tensor<2x6x70xf32>", moved("k") + moved("v"), "", "%q",
-              "%g"});
+              heads = "tensor<2x6x70x16xf32>", rows = "tensor<2x6x70xf32>", body,
+              types = heads + ", " + heads + ", " + heads;
+  for (std::string name : {"k", "v"})
+    body += "%" + name + "0 = weft.transpose %" + name + ", [0, 2, 1, 3] : " + apart + "\n%" +
+            name + "2 = weft.reshape %" + name + "0 : " + fewer + " to " + one + "\n%" + name +
+            "3 = weft.broadcast %" + name + "2 : " + one + " to " + each + "\n%" + name +
+            "1 = weft.reshape %" + name + "3 : " + each + " to " + heads + "\n";
+  std::string signature = "%q: " + heads + ", %k: " + apart + ", %v: " + apart;
+  check({signature,
+         body + "%y, %l = weft.attention %q, %k1, %v1 {causal = true, scale = 0.3} : (" + types +
+             ") -> (" + heads + ", " + rows + ")",
+         "%y: " + heads + ", %l: " + rows},
+        samples({signature, "", "%q: " + heads}), 2e-5);
+  signature += ", %y: " + heads + ", %l: " + rows + ", %g: " + heads;
+  std::vector<HostTensor> inputs = samples({signature, "", "%q: " + heads});
+  ASSERT_EQ(inputs.size(), 6u);
+  for (int64_t i = 0; i < inputs[4].size(); ++i)
+    inputs[4].set(i, 8);
+  check({signature,
+         body +
+             "%a, %b, %c = weft.attention_gradient %q, %k1, %v1 result %y, %l gradient %g "
+             "{causal = true, scale = 0.3, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, "
+             "0, 0>} : (" +
+             types + ", " + heads + ", " + rows + ", " + heads + ") -> (" + types + ")",
+         "%a: " + heads + ", %b: " + heads + ", %c: " + heads},
+        inputs, 2e-4);
 }
 
 TEST(AttentionSchedule, Masks) {
