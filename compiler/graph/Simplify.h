@@ -39,8 +39,7 @@ struct SimplifyWork {
 SimplifyWork simplify(mlir::Block &block);
 
 // The op's own folder (dialects/weft/rules/Folding.cpp): identities, chains of movements,
-  // constants.
-// The other rules need not repeat these.
+// constants. The other rules need not repeat these.
 llvm::LogicalResult fold(mlir::Operation *op, mlir::RewriterBase &rewriter);
 llvm::LogicalResult simplifyElementwise(mlir::Operation *op, mlir::RewriterBase &rewriter);
 llvm::LogicalResult simplifyMovement(mlir::Operation *op, mlir::RewriterBase &rewriter,

@@ -189,9 +189,9 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor> &operands, Lo
     fail(ErrorKind::kValue, "the equation '" + std::string(equation) + "' is for " +
                                 std::to_string(parts.size()) + " operands, there are " +
                                 std::to_string(operands.size()));
-  if (size_t lone = equation.substr(0, arrow).find_first_of("->"); lone != equation.npos)
+  if (size_t lone = inputs.find_first_of("->"); lone != inputs.npos)
     fail(ErrorKind::kValue, "the equation '" + std::string(equation) + "' has a '" +
-                                equation[lone] + "' that is no part of \"->\", which stands "
+                                inputs[lone] + "' that is no part of \"->\", which stands "
                                                  "before the result's dimensions");
   std::vector<Term> terms;
   std::map<Label, int64_t> sizes, uses;

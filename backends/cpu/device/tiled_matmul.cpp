@@ -100,8 +100,8 @@ public:
               static_cast<char *>(scratch) + own_panel_bytes(),
               operands.subspan(has_bias_ ? 4 : 3)};
     if (block_panels_) {
-      int64_t blocks = (product_.panels() + block_panels_ - 1) / block_panels_;
-      runtime::parallel_for(blocks, grain_, threads_, multiply_blocks, &call);
+      runtime::parallel_for(product_.panels() / block_panels_, grain_, threads_, multiply_blocks,
+                            &call);
     } else {
       if (!packed_)
         runtime::parallel_for(product_.panels(), pack_grain_, threads_, pack_some, &call);
@@ -115,7 +115,7 @@ private:
     const TiledMatmul *matmul;
     const float *a, *b, *bias;
     float *c, *panels;
-    char *rooms; // of the threads, each room_bytes()
+    char *rooms;                    // of the threads, each room_bytes()
     std::span<void *const> addends; // of post-ops
   };
 
@@ -200,8 +200,7 @@ private:
     for (int64_t block = begin; block < end; ++block) {
       TiledProduct product = matmul.product_;
       int64_t column = block * matmul.block_panels_ * kPanelColumns;
-      product.columns =
-          std::min(product.columns - column, matmul.block_panels_ * kPanelColumns);
+      product.columns = std::min(product.columns - column, matmul.block_panels_ * kPanelColumns);
       pack_panels(product, call.b + column * matmul.column_stride_, matmul.term_stride_,
                   matmul.column_stride_, 0, product.panels(), panels);
       for (int64_t row = 0; row < product.rows; row += matmul.task_rows_) {
@@ -220,7 +219,8 @@ private:
   int threads_;
   MatmulProblem behind_; // its post-ops follow the sums
   int64_t row_blocks_, task_rows_, column_blocks_, task_panels_, grain_, pack_grain_;
-  int64_t block_panels_ = 0; // of a thread's blocks; 0: b is packed as a whole
+  // Of a thread's blocks, a divisor of all; 0: b is packed as a whole.
+  int64_t block_panels_ = 0;
 };
 
 } // namespace
