@@ -72,6 +72,7 @@ struct Evaluation {
   int64_t kernels = 0, library_calls = 0;
   int64_t planned_peak_bytes = 0, lower_bound_bytes = 0;
   int64_t recomputations = 0; // instructions that run again instead of keeping values
+  int64_t stored_bytes = 0;   // of values that wait in files (Config::memory_folder)
   double record_ms = 0;       // slicing, key and look-up
   double compile_ms = 0;
   double run_ms = -1;  // -1 while it is still running

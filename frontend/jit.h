@@ -36,6 +36,9 @@ struct CompileOptions {
   // Bytes that a run may take beside its inputs and weights, outputs included; see
   // Config::memory_limit. 0: no limit; what costs next to nothing is computed again.
   int64_t memory_limit = 0;
+  // Under that limit values may wait in files, where the run finds WEFT_MEMORY_FOLDER, else TMPDIR,
+  // else /tmp; see Config::memory_folder.
+  bool memory_files = false;
   // Objects or archives with the kernels of users that the program calls, for a library or an
   // executable: they define weft_kernel_plugin, as a plugin of kernels does (weft/extend.h).
   std::vector<std::string> link = {};
@@ -61,13 +64,14 @@ struct BatchRange {
 };
 
 // What a run of a program takes, in bytes. Not in it: scratch of threads, some KiB each, and what
-// is packed or computed of weights that do not change, once (docs/memory.md, "Prepared results").
+// is packed or computed of weights that do not change, once (docs/caches.md, "Prepared results").
 struct MemoryEstimate {
   int64_t inputs = 0;  // that the run is given
   int64_t state = 0;   // what the program keeps and reads: weights, moments, captured tensors
   int64_t outputs = 0; // in memory of their own; what is written in place is not among them
   int64_t arena = 0;   // intermediate values and what libraries work in
   int64_t recomputations = 0; // instructions that run again instead of keeping values
+  int64_t stored_bytes = 0;   // of values that wait in files (Config::memory_folder)
   // What outputs and arena hold at the peak, the largest first; memory_table() shows it. Empty
   // where a backend plans no memory.
   std::vector<MemoryHolder> holders;

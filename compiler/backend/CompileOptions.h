@@ -40,6 +40,9 @@ struct CompileOptions {
   // computes values again instead of keeping them. 0: no limit; large programs compute again what
   // costs next to nothing. Results stay the same bit for bit.
   int64_t memoryLimit = 0;
+  // Under that limit values may wait in files where that costs less (Config::memory_folder), on
+  // backends whose memory the host reads.
+  bool memoryFiles = false;
   MathMode math = MathMode::Default;
   // Folder of the file that has measured choices of kernels; empty for none
   // (compiler/schedule/Measured.h). Results stay the same bit for bit.

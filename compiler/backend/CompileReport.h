@@ -28,7 +28,9 @@ struct PlanReport {
   int64_t inPlaceReuses = 0;  // results that took the buffer of a dead operand
   int64_t donationsUsed = 0;  // donated inputs that became outputs
   int64_t recomputations = 0; // instructions that run again because of the memory limit
-  double recomputedShare = 0; // of what all instructions take: what these take more, by an estimate
+  int64_t storedValues = 0;   // that wait in files because of it, and their bytes
+  int64_t storedBytes = 0;
+  double recomputedShare = 0; // of what all instructions take: what both take more, by an estimate
   std::vector<PeakPart> peakParts; // the largest first; they sum to arena and outputs
   std::vector<int64_t> liveBytes;  // of arena and outputs, over the instructions (plan/LiveBytes.h)
   // Of arena and outputs, which share their bytes: planned / lower bound; 1 when nothing is live.

@@ -18,6 +18,9 @@ namespace weft::compiler {
 // The name of the runtime's entry that calls kernels of users, as provider calls and library calls
 // have it.
 inline constexpr llvm::StringLiteral kCustomEntry = "weft.custom";
+// Those that keep a value in a file (backends/cpu/device/file_entry.h).
+inline constexpr llvm::StringLiteral kStoreEntry = "weft.file.store";
+inline constexpr llvm::StringLiteral kLoadEntry = "weft.file.load";
 
 // Why an op was not claimed: a short fixed name, and a sentence for the report. Both texts stay
 // valid.

@@ -149,13 +149,16 @@ absl::Status addScratch(plan::ProgramOp program, const ScratchBytes &ask) {
 // What became of the memory limit.
 void remarkOnLimit(const PlanReport &report, int64_t limit, std::vector<std::string> &remarks) {
   int64_t planned = report.arenaBytes + report.outputBytes;
-  if (report.recomputations == 0 && planned <= limit)
+  if (report.recomputations == 0 && report.storedValues == 0 && planned <= limit)
     return;
   std::string text;
   llvm::raw_string_ostream stream(text);
   stream << "plan: memory limit of " << limit << " bytes: " << report.recomputations
-         << " instructions run again, some " << llvm::format("%.0f", 100 * report.recomputedShare)
-         << " % more work";
+         << " instructions run again, ";
+  if (report.storedValues > 0)
+    stream << report.storedValues << " values of " << report.storedBytes
+           << " bytes in all wait in files, ";
+  stream << "some " << llvm::format("%.0f", 100 * report.recomputedShare) << " % more work";
   if (planned > limit)
     stream << "; it is not reached: " << planned
            << " bytes are the least that was found, outputs included";
@@ -208,7 +211,8 @@ void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, const Compi
         if (mlir::failed(
                 runPasses(module, options.verifyEachPhase, [&](mlir::OpPassManager &passes) {
                   addPlanMemoryPasses(passes, &report,
-                                      {options.inPlace, options.lendOutputs, options.memoryLimit});
+                                      {options.inPlace, options.lendOutputs, options.memoryLimit,
+                                       options.memoryFiles});
                 }))) {
           if (std::optional<RegisteredPlanner> planner = registeredPlanner())
             mlir::emitError(module.getLoc())

@@ -61,6 +61,13 @@ inline constexpr double kRecomputeStep = 0.03;
 // 0.4 % of what the program takes without).
 inline constexpr int kLeastBudgetWalks = 8;
 
+// Files, in bytes of memory traffic a byte: a write and a read go through pages of the system's
+// cache, some 2 and 4 GB/s, and on to a disk that is as fast, while a core moves 16 GB/s. A program
+// has kMostFiles at most: each is open while the program is loaded, and a process may have 1,024.
+inline constexpr double kStoreCost = 8;
+inline constexpr double kLoadCost = 4;
+inline constexpr int kMostFiles = 200;
+
 // Of what holds memory at the peak, so many parts are told apart by line, module and kernel; what
 // is left is one more. A report shows fewer; sums by module need most of them.
 inline constexpr size_t kPeakParts = 256;

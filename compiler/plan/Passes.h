@@ -20,6 +20,7 @@ struct PlanMemoryOptions {
   bool inPlace = true;
   bool lendOutputs = true;
   int64_t memoryLimit = 0;
+  bool files = false;
 };
 struct LendingLimits;
 LendingLimits limitsOf(const PlanMemoryOptions &options);

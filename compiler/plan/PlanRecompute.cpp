@@ -1,6 +1,8 @@
 // plan-recompute: where a program would take more than its memory limit, values are given up and
-// computed again; without a limit those whose recomputation costs little. What runs again
-// is the same kernel on the same values: bits do not change.
+// computed again, or stored in files and loaded, whichever costs less; without a limit those whose
+// recomputation costs little are computed again. What runs again is the same kernel on the same
+// values, and a file has the same bytes: bits do not change.
+#include "compiler/claim/Provider.h"
 #include "compiler/plan/Extract.h"
 #include "compiler/plan/InPlace.h"
 #include "compiler/plan/LendOutputs.h"
@@ -21,6 +23,7 @@ struct PlanRecompute : mlir::PassWrapper<PlanRecompute, mlir::OperationPass<mlir
   PlanRecompute(PlanReport *report, PlanMemoryOptions options)
       : report_(report), options_(options) {
     limit = options.memoryLimit;
+    files = options.files;
   }
   PlanRecompute(const PlanRecompute &other)
       : PassWrapper(other), report_(other.report_), options_(other.options_) {}
@@ -28,7 +31,8 @@ struct PlanRecompute : mlir::PassWrapper<PlanRecompute, mlir::OperationPass<mlir
     return "plan-recompute";
   }
   llvm::StringRef getDescription() const override {
-    return "Computes values again that would not fit the memory limit, or cost next to nothing";
+    return "Computes values again that would not fit the memory limit, or cost next to nothing, or "
+           "keeps them in files";
   }
 
   void runOnOperation() override {
@@ -38,6 +42,10 @@ struct PlanRecompute : mlir::PassWrapper<PlanRecompute, mlir::OperationPass<mlir
     ExtractedProblem extracted = extractProblem(program, options_.inPlace);
     if (limit <= 0 && arenaValues(extracted.problem) < kLeastFreeRecompute)
       return;
+    // The sizes that a call's operands have are its program's.
+    extracted.problem.files =
+        files && limit > 0 &&
+        llvm::none_of(extracted.problem.values, [](const auto &value) { return value.extent > 0; });
     lending_ = limitsOf(options_);
     int64_t before = chooseOrder(extracted.problem, lending_).bytes;
     if (before <= (limit > 0 ? int64_t(limit) : kLeastFreeRecompute))
@@ -46,19 +54,31 @@ struct PlanRecompute : mlir::PassWrapper<PlanRecompute, mlir::OperationPass<mlir
         limit > 0 ? within(extracted.problem, limit, before) : freely(extracted.problem);
     if (best.bytes > limit && double(best.bytes) > double(before) * (1 - kLeastSaving))
       return;
-    apply(program, extracted, best.found.runs);
+    apply(program, extracted, best.found.actions);
     if (!report_)
       return;
     double cost = 0;
     for (const PlanProblem::Step &step : extracted.problem.steps)
       cost += step.cost;
-    report_->recomputations = int64_t(best.found.runs.size() - extracted.problem.steps.size());
+    int64_t loads = 0;
+    for (PlanAction action : best.found.actions) {
+      loads += action.kind == PlanAction::Kind::Load;
+      if (action.kind == PlanAction::Kind::Store) {
+        ++report_->storedValues;
+        report_->storedBytes += extracted.problem.values[action.index].bytes;
+      }
+    }
+    report_->recomputations =
+        int64_t(best.found.actions.size() - extracted.problem.steps.size()) - loads -
+        report_->storedValues;
     report_->recomputedShare = cost > 0 ? best.found.cost / cost : 0;
   }
 
   Option<int64_t> limit{*this, "limit",
                         llvm::cl::desc("bytes beside inputs; 0: what costs little"),
                         llvm::cl::init(0)};
+  Option<bool> files{*this, "files", llvm::cl::desc("values may wait in files, under a limit"),
+                     llvm::cl::init(false)};
 
 private:
   struct Plan {
@@ -66,7 +86,7 @@ private:
     int64_t bytes = std::numeric_limits<int64_t>::max();
   };
   Plan planned(const PlanProblem &problem, Recomputation found) const {
-    PlanProblem repeated = repeatSteps(problem, found.runs).problem;
+    PlanProblem repeated = repeatSteps(problem, found.actions).problem;
     int64_t bytes = plannedBytes(repeated, programOrder(repeated), lending_);
     return {std::move(found), bytes};
   }
@@ -80,7 +100,7 @@ private:
     for (const StepOrder &order : orders) {
       buffers.push_back(assignInPlace(problem, order).root);
       Recomputation found = recomputeFreely(problem, order, buffers.back());
-      if (free.runs.empty() || found.peakBytes < free.peakBytes)
+      if (free.actions.empty() || found.peakBytes < free.peakBytes)
         free = std::move(found);
     }
     Recomputation best = free;
@@ -140,10 +160,22 @@ private:
     return bytes;
   }
 
-  // The instructions in the order of the runs. One that runs again is a copy with buffers of its
+  // A call of the runtime's files on a buffer's bytes (compiler/claim/Provider.h).
+  static void callFile(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef callee,
+                       mlir::Value from, mlir::Value to) {
+    llvm::SmallVector<mlir::Attribute> types;
+    for (mlir::Value buffer : {from, to})
+      types.push_back(mlir::TypeAttr::get(mlir::RankedTensorType::get(
+          {mlir::cast<plan::BufferType>(buffer.getType()).getBytes()}, builder.getI8Type())));
+    plan::LibraryCallOp::create(builder, loc, builder.getStringAttr(callee), from, to,
+                                /*scratch=*/mlir::Value(), builder.getArrayAttr(types),
+                                builder.getDictionaryAttr({}));
+  }
+
+  // The instructions in the order of the actions. One that runs again is a copy with buffers of its
   // own, which all that follows reads.
   static void apply(plan::ProgramOp program, const ExtractedProblem &extracted,
-                    llvm::ArrayRef<int32_t> runs) {
+                    llvm::ArrayRef<PlanAction> actions) {
     mlir::Block &block = program.getBody().front();
     mlir::Operation *exit = block.getTerminator();
     std::vector<bool> ran(extracted.instructions.size());
@@ -173,9 +205,30 @@ private:
       }
       return root ? root : operand;
     };
-    for (int32_t s : runs) {
-      mlir::Operation *op = extracted.instructions[s];
+    llvm::DenseMap<int32_t, mlir::Value> tokens; // of values in files
+    std::vector<mlir::Operation *> writer(extracted.problem.values.size());
+    for (auto [step, op] : llvm::zip(extracted.problem.steps, extracted.instructions))
+      for (int32_t v : step.writes)
+        writer[v] = op;
+    for (PlanAction action : actions) {
       mlir::OpBuilder builder(exit);
+      if (action.kind != PlanAction::Kind::Step) {
+        mlir::Value first = extracted.buffers[action.index];
+        mlir::Location loc = writer[action.index]->getLoc();
+        if (action.kind == PlanAction::Kind::Store) {
+          mlir::Value &token = tokens[action.index];
+          token = plan::AllocOp::create(builder, loc,
+                                        plan::BufferType::get(builder.getContext(), kTokenBytes));
+          callFile(builder, loc, kStoreEntry, remap(first), token);
+        } else {
+          mlir::Value again = plan::AllocOp::create(builder, loc, first.getType());
+          callFile(builder, loc, kLoadEntry, tokens.at(action.index), again);
+          current[first] = again;
+        }
+        continue;
+      }
+      int32_t s = action.index;
+      mlir::Operation *op = extracted.instructions[s];
       // Of what it writes when it runs again. What it writes first has no current buffer yet.
       llvm::SmallDenseMap<mlir::Value, mlir::Value, 2> renewed;
       if (ran[s]) {

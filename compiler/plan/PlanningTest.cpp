@@ -225,8 +225,19 @@ TEST(Planning, OutputsLendTheirBuffersUntilTheyAreWritten) {
   EXPECT_EQ(packWithOutputs(problem, order, lives).arenaBytes, kLayers * kBytes);
 }
 
+std::vector<PlanAction> asActions(llvm::ArrayRef<int32_t> steps) {
+  std::vector<PlanAction> actions;
+  for (int32_t s : steps)
+    actions.push_back({PlanAction::Kind::Step, s});
+  return actions;
+}
+
+int64_t count(const Recomputation &found, PlanAction::Kind kind) {
+  return llvm::count_if(found.actions, [&](PlanAction action) { return action.kind == kind; });
+}
+
 // The steps as they run: each reads the value that it means, whichever of its writers wrote it
-// last.
+// last. What is loaded is what was stored with that token.
 ::testing::AssertionResult means(const PlanProblem &problem, const RepeatedProblem &repeated) {
   for (const PlanProblem::Step &step : problem.steps) {
     bool ran = llvm::any_of(repeated.problem.steps, [&](const PlanProblem::Step &run) {
@@ -249,7 +260,17 @@ TEST(Planning, OutputsLendTheirBuffersUntilTheyAreWritten) {
     }
   }
   // By values, each run is a step of the problem.
+  std::vector<int32_t> stored(repeated.problem.values.size(), -1); // by token
   for (const PlanProblem::Step &run : repeated.problem.steps) {
+    if (repeated.values[run.writes[0]] < 0) {
+      stored[run.writes[0]] = repeated.values[run.reads[0]];
+      continue;
+    }
+    if (!run.reads.empty() && repeated.values[run.reads[0]] < 0) {
+      if (stored[run.reads[0]] != repeated.values[run.writes[0]])
+        return ::testing::AssertionFailure() << "another value is loaded than was stored";
+      continue;
+    }
     auto original = [&](llvm::ArrayRef<int32_t> values) {
       llvm::SmallVector<int32_t, 4> result;
       for (int32_t v : values)
@@ -266,28 +287,33 @@ TEST(Planning, OutputsLendTheirBuffersUntilTheyAreWritten) {
 
 TEST(Planning, RecomputationKeepsTheProgram) {
   std::mt19937 random(20261123);
-  int64_t repeated = 0, smaller = 0;
-  for (int round = 0; round < 150; ++round) {
+  int64_t repeated = 0, smaller = 0, stored = 0, loaded = 0;
+  for (int round = 0; round < 300; ++round) {
     PlanProblem problem = randomProblem(random, 1 + int(random() % 80));
+    problem.files = round % 2;
     for (PlanProblem::Value &value : problem.values)
       value.bytes *= kLeastLoan / 64; // smaller ones are never given up
     for (PlanProblem::Step &step : problem.steps) {
       step.repeatable = random() % 8 != 0;
-      step.cost = double(1 + random() % 1000);
+      step.cost = double(1 + random() % 1000) * (problem.files ? 10'000 : 1);
     }
     StepOrder order = programOrder(problem);
     InPlaceResult inPlace = assignInPlace(problem, order);
     int64_t whole = recompute(problem, order, inPlace.root, int64_t(1) << 60).peakBytes;
-    EXPECT_EQ(recompute(problem, order, inPlace.root, whole).runs, order.steps);
+    EXPECT_EQ(recompute(problem, order, inPlace.root, whole).actions, asActions(order.steps));
     for (int part : {3, 2, 1}) {
       Recomputation found = recompute(problem, order, inPlace.root, whole / 4 * part);
-      ASSERT_TRUE(means(problem, repeatSteps(problem, found.runs))) << "round " << round;
-      repeated += int64_t(found.runs.size() - order.steps.size());
+      ASSERT_TRUE(means(problem, repeatSteps(problem, found.actions))) << "round " << round;
+      repeated += count(found, PlanAction::Kind::Step) - int64_t(order.steps.size());
+      stored += count(found, PlanAction::Kind::Store);
+      loaded += count(found, PlanAction::Kind::Load);
       smaller += found.peakBytes < whole;
     }
   }
   EXPECT_GT(repeated, 500);
   EXPECT_GT(smaller, 100);
+  EXPECT_GT(stored, 100);
+  EXPECT_GT(loaded, stored); // some more than once
 }
 
 // A chain whose values are all kept for the way back: with memory for a few of them, most are
@@ -317,14 +343,27 @@ TEST(Planning, AChainAndItsWayBackFitInAQuarter) {
   std::vector<int32_t> buffers = assignInPlace(problem, order).root;
   int64_t whole = plannedBytes(problem, order);
   Recomputation found = recompute(problem, order, buffers, whole / 4);
-  PlanProblem repeated = repeatSteps(problem, found.runs).problem;
+  PlanProblem repeated = repeatSteps(problem, found.actions).problem;
   EXPECT_TRUE(found.complete);
   EXPECT_LE(plannedBytes(repeated, programOrder(repeated)), whole / 4 + 2 * kBytes);
-  EXPECT_LE(found.runs.size(), order.steps.size() + 2 * kLayers);
+  EXPECT_LE(found.actions.size(), order.steps.size() + 2 * kLayers);
   // Nothing that a step which cannot run again writes is given up.
   for (PlanProblem::Step &step : problem.steps)
     step.repeatable = false;
-  EXPECT_EQ(recompute(problem, order, buffers, whole / 4).runs, order.steps);
+  EXPECT_EQ(recompute(problem, order, buffers, whole / 4).actions, asActions(order.steps));
+  // But files keep it.
+  problem.files = true;
+  for (PlanProblem::Step &step : problem.steps)
+    step.cost = 100 * double(kBytes);
+  found = recompute(problem, order, buffers, whole / 4);
+  repeated = repeatSteps(problem, found.actions).problem;
+  EXPECT_TRUE(found.complete);
+  EXPECT_LE(plannedBytes(repeated, programOrder(repeated)), whole / 4 + 2 * kBytes);
+  EXPECT_EQ(count(found, PlanAction::Kind::Step), int64_t(order.steps.size()));
+  EXPECT_GT(count(found, PlanAction::Kind::Store), kLayers / 2);
+  EXPECT_EQ(count(found, PlanAction::Kind::Load), count(found, PlanAction::Kind::Store));
+  EXPECT_EQ(found.cost, double(count(found, PlanAction::Kind::Store) * kBytes) *
+                            (kStoreCost + kLoadCost));
 }
 
 // Each layer writes what costs much (a product) and what is nearly free (its activation), and both
@@ -381,11 +420,11 @@ TEST(Planning, WhatCostsNextToNothingIsNotKept) {
   EXPECT_GT(layers.free.cost, 0);
   EXPECT_LE(layers.free.cost, kFreeRecomputedShare * layers.all);
   std::vector<int> times(layers.problem.steps.size());
-  for (int32_t s : layers.free.runs)
-    ++times[s];
+  for (PlanAction action : layers.free.actions)
+    ++times[action.index];
   for (size_t s = 0; s < times.size(); ++s)
     EXPECT_LE(times[s], layers.problem.steps[s].cost > 10 ? 1 : 2) << "step " << s;
-  EXPECT_EQ(layers.further.runs, layers.free.runs); // nothing else is cheap
+  EXPECT_EQ(layers.further.actions, layers.free.actions); // nothing else is cheap
   // A limit gives up products, too.
   EXPECT_GT(
       recompute(layers.problem, layers.order, layers.buffers, layers.whole / 4).cost,
@@ -401,12 +440,12 @@ TEST(Planning, WhatCostsLittleIsNotKeptWhereThatSavesMuch) {
             (1 - kFurtherSaving) * double(layers.free.peakBytes));
   // Beside a large input it saves little.
   Layers beside(80, 100 * Layers::kBytes);
-  EXPECT_EQ(beside.free.runs, layers.free.runs);
-  EXPECT_EQ(beside.further.runs, beside.free.runs);
+  EXPECT_EQ(beside.free.actions, layers.free.actions);
+  EXPECT_EQ(beside.further.actions, beside.free.actions);
   // All of them together cost too much, and so few of them save too little.
   Layers dear(400);
   EXPECT_LE(dear.further.cost, kFurtherShare * dear.all);
-  EXPECT_EQ(dear.further.runs, dear.free.runs);
+  EXPECT_EQ(dear.further.actions, dear.free.actions);
 }
 
 // A value without elements has no writer, and is not missed.
@@ -420,8 +459,7 @@ TEST(Planning, NothingIsMissedOfAValueThatNobodyWrites) {
     step.repeatable = true, step.cost = 1;
   StepOrder order = programOrder(problem);
   std::vector<int32_t> buffers = assignInPlace(problem, order).root;
-  EXPECT_EQ(recompute(problem, order, buffers, 2 * kBytes).runs,
-            (std::vector<int32_t>{0, 1, 2, 0, 3}));
+  EXPECT_EQ(recompute(problem, order, buffers, 2 * kBytes).actions, asActions({0, 1, 2, 0, 3}));
 }
 
 // A donated input whose memory an update has taken is not there any more.
@@ -441,11 +479,11 @@ TEST(Planning, NothingIsComputedAgainFromWhatWasUpdatedSince) {
   StepOrder order = programOrder(problem);
   std::vector<int32_t> buffers = assignInPlace(problem, order).root;
   ASSERT_EQ(buffers[4], 0);
-  EXPECT_EQ(recompute(problem, order, buffers, 2 * kBytes).runs, order.steps);
+  EXPECT_EQ(recompute(problem, order, buffers, 2 * kBytes).actions, asActions(order.steps));
   problem.steps[3].inPlace.clear(); // the update has memory of its own
   buffers = assignInPlace(problem, order).root;
   ASSERT_EQ(buffers[4], 4);
-  EXPECT_GT(recompute(problem, order, buffers, 2 * kBytes).runs.size(), order.steps.size());
+  EXPECT_GT(recompute(problem, order, buffers, 2 * kBytes).actions.size(), order.steps.size());
 }
 
 // A chain of elementwise steps lives in its output's buffer.

@@ -44,6 +44,7 @@ struct PlanProblem {
   std::vector<Value> values;
   std::vector<Step>
       steps; // a legal order; each value is written by at most one step, before its readers
+  bool files = false; // values may wait in files (Recompute.h)
 };
 
 // A permutation of the steps.

@@ -23,7 +23,8 @@ public:
         writer_(problem.values.size(), -1), uses_(problem.values.size()),
         next_(problem.values.size()), gone_(problem.values.size(), kNever),
         live_(problem.values.size()), pins_(problem.values.size()),
-        place_(problem.values.size(), -1), mark_(problem.steps.size(), -1) {
+        place_(problem.values.size(), -1), mark_(problem.steps.size(), -1),
+        stored_(problem.values.size()), loaded_(problem.values.size(), -1) {
     for (size_t p = 0; p < order.steps.size(); ++p) {
       const PlanProblem::Step &step = problem.steps[order.steps[p]];
       allowed_ += step.cost;
@@ -44,12 +45,16 @@ public:
 
   Recomputation run() {
     for (now_ = 0; now_ < int32_t(order_.steps.size()); ++now_) {
-      std::vector<int32_t> steps = missing(order_.steps[now_]);
-      for (int32_t s : steps)
-        for (int32_t v : problem_.steps[s].reads)
-          ++pins_[v];
-      for (size_t i = 0; i < steps.size(); ++i)
-        runStep(steps[i], /*again=*/i + 1 < steps.size());
+      std::vector<PlanAction> actions = missing(order_.steps[now_]);
+      for (PlanAction action : actions)
+        if (action.kind == PlanAction::Kind::Step)
+          for (int32_t v : problem_.steps[action.index].reads)
+            ++pins_[v];
+      for (size_t i = 0; i < actions.size(); ++i)
+        if (actions[i].kind == PlanAction::Kind::Load)
+          load(actions[i].index);
+        else
+          runStep(actions[i].index, /*again=*/i + 1 < actions.size());
       if (!whole_ &&
           (!result_.complete || result_.peakBytes > budget_ || result_.cost > allowed_)) {
         result_.complete = false;
@@ -82,21 +87,28 @@ private:
     return !isComputed(v) || live_[v];
   }
 
-  // The step, behind all that must run again for what it reads.
-  std::vector<int32_t> missing(int32_t step) {
-    std::vector<int32_t> result;
+  // The step, behind all that must be loaded or run again for what it reads.
+  std::vector<PlanAction> missing(int32_t step) {
+    std::vector<PlanAction> result;
     std::vector<std::pair<int32_t, size_t>> stack = {{step, 0}};
     mark_[step] = now_;
     while (!stack.empty()) {
       auto &[at, next] = stack.back();
       const auto &reads = problem_.steps[at].reads;
       if (next == reads.size()) {
-        result.push_back(at);
+        result.push_back({PlanAction::Kind::Step, at});
         stack.pop_back();
         continue;
       }
       int32_t v = reads[next++];
-      if (isHeld(v) || mark_[writer_[v]] == now_)
+      if (isHeld(v))
+        continue;
+      if (stored_[v]) {
+        if (std::exchange(loaded_[v], now_) != now_)
+          result.push_back({PlanAction::Kind::Load, v});
+        continue;
+      }
+      if (mark_[writer_[v]] == now_)
         continue;
       mark_[writer_[v]] = now_;
       stack.emplace_back(writer_[v], 0);
@@ -125,6 +137,19 @@ private:
     place_[v] = -1;
   }
 
+  // Has the bytes free, as far as values can be given up.
+  void makeRoom(int64_t needed) {
+    while (liveBytes_ + needed > budget_ && giveUp()) {}
+    result_.peakBytes = std::max(result_.peakBytes, liveBytes_ + needed);
+  }
+
+  void load(int32_t v) {
+    makeRoom(bytes(v));
+    result_.actions.push_back({PlanAction::Kind::Load, v});
+    result_.cost += loadCost(v);
+    hold(v);
+  }
+
   void runStep(int32_t s, bool again) {
     const PlanProblem::Step &step = problem_.steps[s];
     int64_t needed = 0, freed = 0;
@@ -135,9 +160,8 @@ private:
       if (live_[from] && pins_[from] == 1 && nextUse(from) == kNever && bytes(from) == bytes(to))
         freed = std::max(freed, bytes(to));
     }
-    while (liveBytes_ + needed - freed > budget_ && giveUp()) {}
-    result_.peakBytes = std::max(result_.peakBytes, liveBytes_ + needed - freed);
-    result_.runs.push_back(s);
+    makeRoom(needed - freed);
+    result_.actions.push_back({PlanAction::Kind::Step, s});
     if (again)
       result_.cost += step.cost;
     // Outputs stay; what a step that runs again writes beside what was missed goes at once.
@@ -164,18 +188,39 @@ private:
     }
     int32_t best = -1;
     double least = kImpossible;
+    bool inFile = false; // the best one
     for (int32_t v : candidates_) {
       int32_t use = nextUse(v);
       if (pins_[v] > 0 || use == kNever)
         continue;
-      double score = costOf(v, use) / (double(bytes(v)) * double(use - now_));
+      double again = stored_[v] ? kImpossible : costOf(v, use), file = fileCost(v);
+      double score = std::min(again, file) / (double(bytes(v)) * double(use - now_));
       if (score < least)
-        least = score, best = v;
+        least = score, best = v, inFile = file < again;
     }
     if (best < 0)
       return false;
+    if (inFile && !stored_[best]) {
+      stored_[best] = true;
+      ++files_;
+      result_.actions.push_back({PlanAction::Kind::Store, best});
+      result_.cost += storeCost(best);
+    }
     drop(best);
     return true;
+  }
+
+  double storeCost(int32_t v) const {
+    return kStoreCost * double(bytes(v));
+  }
+  double loadCost(int32_t v) const {
+    return kLoadCost * double(bytes(v));
+  }
+  // Of giving the value up into its file, until its next read.
+  double fileCost(int32_t v) const {
+    if (stored_[v])
+      return loadCost(v);
+    return problem_.files && files_ < kMostFiles ? storeCost(v) + loadCost(v) : kImpossible;
   }
 
   // Of computing the value again before step `use` of the order. What is live now and read at that
@@ -199,6 +244,10 @@ private:
         if ((live_[v] && v != value && uses_[v].back() >= use) ||
             llvm::is_contained(chain, writer_[v]))
           continue;
+        if (stored_[v]) {
+          cost += loadCost(v);
+          continue;
+        }
         if (chain.size() == kMaxRecomputeChain)
           return kImpossible;
         chain.push_back(writer_[v]);
@@ -223,6 +272,9 @@ private:
   std::vector<int32_t> pins_;               // how many of the steps that run now read the value
   std::vector<int32_t> candidates_, place_; // live values that are large; where each stands there
   std::vector<int32_t> mark_;               // of a step: when it was last found missing
+  std::vector<char> stored_;                // values that their files have
+  std::vector<int32_t> loaded_;             // of such a value: when it was last found missing
+  int32_t files_ = 0;
   int32_t now_ = 0;
   int64_t liveBytes_ = 0, visits_ = 0;
   Recomputation result_;
@@ -275,33 +327,48 @@ Recomputation recomputeFurther(const PlanProblem &problem, const StepOrder &orde
   return free;
 }
 
-RepeatedProblem repeatSteps(const PlanProblem &problem, llvm::ArrayRef<int32_t> runs) {
+RepeatedProblem repeatSteps(const PlanProblem &problem, llvm::ArrayRef<PlanAction> actions) {
   RepeatedProblem result;
   result.problem.values = problem.values;
   result.values.resize(problem.values.size());
   for (size_t v = 0; v < result.values.size(); ++v)
     result.values[v] = int32_t(v);
   std::vector<int32_t> current = result.values; // what each value is now
+  std::vector<int32_t> token(problem.values.size(), -1);
   std::vector<bool> ran(problem.steps.size());
-  for (int32_t s : runs) {
-    PlanProblem::Step step = problem.steps[s];
-    for (int32_t &v : step.reads)
-      v = current[v];
-    if (ran[s])
-      for (int32_t &v : step.writes) {
-        int32_t first = v;
-        PlanProblem::Value value = problem.values[first];
-        value.kind = Kind::Arena;
-        value.returned = false;
-        value.extent = 0;
-        v = int32_t(result.problem.values.size());
-        result.problem.values.push_back(value);
-        result.values.push_back(first);
-        // An output stays where it is: nobody needs its copy.
-        if (problem.values[first].kind != Kind::Output)
-          current[first] = v;
-      }
-    ran[s] = true;
+  auto add = [&](PlanProblem::Value value, int32_t of) {
+    value.kind = Kind::Arena;
+    value.returned = false;
+    value.extent = 0;
+    result.problem.values.push_back(value);
+    result.values.push_back(of);
+    return int32_t(result.values.size() - 1);
+  };
+  for (PlanAction action : actions) {
+    int32_t at = action.index;
+    PlanProblem::Step step;
+    if (action.kind == PlanAction::Kind::Store) {
+      token[at] = add({.bytes = kTokenBytes}, -1);
+      step.reads = {current[at]};
+      step.writes = {token[at]};
+    } else if (action.kind == PlanAction::Kind::Load) {
+      current[at] = add(problem.values[at], at);
+      step.reads = {token[at]};
+      step.writes = {current[at]};
+    } else {
+      step = problem.steps[at];
+      for (int32_t &v : step.reads)
+        v = current[v];
+      if (ran[at])
+        for (int32_t &v : step.writes) {
+          int32_t first = v;
+          v = add(problem.values[first], first);
+          // An output stays where it is: nobody needs its copy.
+          if (problem.values[first].kind != Kind::Output)
+            current[first] = v;
+        }
+      ran[at] = true;
+    }
     result.problem.steps.push_back(std::move(step));
   }
   return result;

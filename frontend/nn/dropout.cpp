@@ -6,9 +6,9 @@
 namespace weft::nn {
 
 Dropout::Dropout(double rate, Location location) : rate_(rate) {
-  if (!(rate >= 0 && rate < 1))
+  if (!(rate >= 0 && rate <= 1))
     throw Error(ErrorKind::kValue,
-                "Dropout: the rate must be at least 0 and below 1, it is " + std::to_string(rate),
+                "Dropout: the rate must be from 0 to 1, it is " + std::to_string(rate),
                 CallerScope::resolve(location));
 }
 

@@ -265,8 +265,17 @@ TEST(LayerNorm, NormalizesAndScales) {
 }
 
 TEST(Dropout, RefusesABadRate) {
-  EXPECT_NE(error_of([] { Dropout(1.0); }).message().find("below 1"), std::string::npos);
-  EXPECT_NE(error_of([] { Dropout(-0.1); }).message().find("at least 0"), std::string::npos);
+  EXPECT_NE(error_of([] { Dropout(1.1); }).message().find("from 0 to 1"), std::string::npos);
+  EXPECT_NE(error_of([] { Dropout(-0.1); }).message().find("from 0 to 1"), std::string::npos);
+}
+
+TEST(Dropout, OfRateOneGivesZeros) {
+  Dropout all(1.0);
+  Tensor x = ones({8}).set_requires_grad();
+  Tensor y = all(x);
+  EXPECT_EQ(y.to_vector<float>(), std::vector<float>(8));
+  y.sum().backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), std::vector<float>(8));
 }
 
 // The definition, head by head, in float64 on the host.

@@ -202,6 +202,17 @@ void compile(const std::vector<std::pair<std::string, Program>> &entries,
                 "compile: options.memory_limit is " + std::to_string(options.memory_limit) +
                     "; it must be a number of bytes, or 0 for no limit",
                 location);
+  if (options.memory_files && options.memory_limit == 0)
+    throw Error(ErrorKind::kValue,
+                "compile: options.memory_files without options.memory_limit: values wait in files "
+                "where a program would take more than its limit",
+                location);
+  for (const auto &[name, program] : entries)
+    if (options.memory_files && !program.impl_->batch.inputs.empty())
+      throw Error(ErrorKind::kValue,
+                  "compile: options.memory_files: a program for a range of batches keeps no values "
+                  "in files; trace it for one",
+                  location);
   auto backend = compiler::findBackend(options.target);
   if (!backend.ok()) {
     std::string message = "compile: " + std::string(backend.status().message());
@@ -225,6 +236,7 @@ void compile(const std::vector<std::pair<std::string, Program>> &entries,
   aot.compile = recorder::compile_options(now);
   aot.compile.cpu = options.cpu;
   aot.compile.memoryLimit = options.memory_limit;
+  aot.compile.memoryFiles = options.memory_files;
   aot.emit = static_cast<compiler::Emit>(options.emit); // the same values in the same order
   aot.output = options.output;
   aot.name = options.name;

@@ -204,7 +204,8 @@ void ensure_compiled(ProgramImpl &program, Location location) {
   }
   // Passes that were registered since the last run want to see the program, too.
   std::string wanted = config.backend + " " + std::to_string(compiler::registrationsGeneration()) +
-                       " " + std::to_string(config.memory_limit) + " " +
+                       " " + std::to_string(config.memory_limit) +
+                       (config.memory_folder.empty() ? " " : " files ") +
                        std::string(name(math_of(config))) + (config.tune ? " tune" : "");
   if (program.compiled_for == wanted) {
     UnderLock lock;
@@ -408,6 +409,7 @@ MemoryEstimate Program::memory(Location location) const {
       estimate.outputs += output.bytes;
   estimate.arena = executable.arena_bytes();
   estimate.recomputations = plan.recomputations;
+  estimate.stored_bytes = plan.storedBytes;
   recorder::HeldMemory held = recorder::held_memory(plan, estimate.outputs + estimate.arena);
   estimate.holders = std::move(held.holders);
   estimate.live_bytes = std::move(held.live_bytes);
@@ -427,7 +429,8 @@ std::string MemoryEstimate::to_string() const {
   return text_of(peak()) + ": inputs " + text_of(inputs) + ", state " + text_of(state) +
          ", outputs " + text_of(outputs) + ", arena " + text_of(arena) +
          (recomputations > 0 ? ", " + std::to_string(recomputations) + " instructions run again"
-                             : "");
+                             : "") +
+         (stored_bytes > 0 ? ", " + text_of(stored_bytes) + " wait in files" : "");
 }
 
 BatchRange Program::batch() const {

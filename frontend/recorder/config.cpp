@@ -15,6 +15,7 @@
 #include "frontend/recorder/program_cache.h"
 #include "frontend/recorder/state.h"
 #include "runtime/executor/device.h"
+#include "runtime/memory/value_file.h"
 #include "runtime/threading/parallel_for.h"
 #include "runtime/threading/thread_pool.h"
 
@@ -70,6 +71,15 @@ void read_math(const char *name, Math &value) {
             << " is ignored: it must be exact, standard or fast\n";
 }
 
+// From now on; an error where it takes no files.
+absl::Status use_memory_folder(const std::string &folder) {
+  if (!folder.empty())
+    if (auto file = runtime::ValueFile::make(1, folder); !file.ok())
+      return file.status();
+  runtime::set_memory_folder(folder);
+  return absl::OkStatus();
+}
+
 } // namespace
 
 void load_plugins() {
@@ -88,6 +98,11 @@ Config config_from_environment() {
   read_bool("WEFT_TUNE", config.tune);
   read_number("WEFT_TUNE_SECONDS", config.tune_seconds);
   read_number("WEFT_MEMORY_LIMIT", config.memory_limit);
+  read_text("WEFT_MEMORY_FOLDER", config.memory_folder);
+  if (absl::Status status = use_memory_folder(config.memory_folder); !status.ok()) {
+    std::cerr << "weft: WEFT_MEMORY_FOLDER is ignored: " << status.message() << "\n";
+    config.memory_folder.clear();
+  }
   read_text("WEFT_DUMP_DIR", config.dump_dir);
   read_text("WEFT_CACHE_DIR", config.cache_dir);
   config.num_threads = runtime::threads_from_environment().value_or(0);
@@ -163,6 +178,8 @@ void set_config(const Config &config, Location location) {
   auto device = runtime::find_device(config.device);
   if (!device.ok())
     recorder::fail(ErrorKind::kDevice, std::string(device.status().message()));
+  if (absl::Status status = recorder::use_memory_folder(config.memory_folder); !status.ok())
+    recorder::fail(ErrorKind::kValue, "memory_folder: " + std::string(status.message()));
   recorder::use_threads(config.num_threads);
   recorder::recorder().config = config;
   recorder::recorder().default_device = static_cast<uint8_t>(*device);

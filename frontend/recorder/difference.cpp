@@ -242,6 +242,9 @@ std::string ProgramCache::difference(const Slice &slice, const ProgramContext &c
     if (other.memory_limit != context.memory_limit)
       comparison.add(kLight, "options: memory_limit is " + std::to_string(context.memory_limit) +
                                  " instead of " + std::to_string(other.memory_limit));
+    if (other.memory_files != context.memory_files)
+      comparison.add(kLight, std::string("options: memory_folder is ") +
+                                 (context.memory_files ? "set" : "empty") + " now");
     if (other.registrations != context.registrations)
       comparison.add(kLight, "extensions: others are registered");
     if (comparison.text.empty() || (!text.empty() && comparison.weight >= least))

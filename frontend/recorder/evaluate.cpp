@@ -199,7 +199,10 @@ void prepare(const Slice &slice, const Wanted &wanted, Clock::time_point start,
     made.emplace(std::move(exchange.program), figures, slice.checks, slice.device,
                  slice.leaves[0]->type->device, std::move(exchange.executor));
   } else {
-    found = find_program(slice, request, figures, recorder().config.symbolic);
+    // What waits in files has one size.
+    const Config &config = recorder().config;
+    bool may_use_files = config.memory_limit > 0 && !config.memory_folder.empty();
+    found = find_program(slice, request, figures, config.symbolic && !may_use_files);
     figures.record_ms = since(start) - figures.compile_ms;
     made.emplace(found.program, figures, slice.checks, slice.device);
     note_places(slice, *found.program, *made->record());

@@ -88,7 +88,8 @@ std::string Evaluation::to_string() const {
   text += " | slice " + milliseconds(record_ms) + ", run " +
           (run_ms < 0 ? "under way" : milliseconds(run_ms)) + " | " + std::to_string(output_bytes) +
           " B out, peak " + std::to_string(planned_peak_bytes) + " B" + most() +
-          (recomputations > 0 ? ", " + std::to_string(recomputations) + " run again" : "") + when();
+          (recomputations > 0 ? ", " + std::to_string(recomputations) + " run again" : "") +
+          (stored_bytes > 0 ? ", " + std::to_string(stored_bytes) + " B in files" : "") + when();
   if (prepared_results > 0)
     text += std::string(" | prepared: ") +
             (prepared_computed > 0 ? "computed " + std::to_string(prepared_computed) + " of "

@@ -138,6 +138,7 @@ void Invocation::account() {
       data.output_bytes += spec.bytes;
   }
   data.recomputations = program_->report->plan.recomputations;
+  data.stored_bytes = program_->report->plan.storedBytes;
   data.lower_bound_bytes = program_->report->plan.liveBound + data.output_bytes;
   record_->print = r.config.explain;
   record_->report = program_->report;

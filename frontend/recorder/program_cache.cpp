@@ -67,11 +67,12 @@ void ProgramCache::trim(const Config &config) {
 ProgramContext::ProgramContext(const Config &config, uint8_t device)
     : backend(backend_of(config, device)), dump_dir(config.dump_dir), device(device),
       registrations(compiler::registrationsGeneration()), prepare(config.prepare),
-      tune(config.tune), math(math_of(config)), memory_limit(config.memory_limit) {}
+      tune(config.tune), math(math_of(config)), memory_limit(config.memory_limit),
+      memory_files(config.memory_limit > 0 && !config.memory_folder.empty()) {}
 
 uint64_t ProgramContext::salt() const {
   return static_cast<size_t>(llvm::hash_combine(backend, dump_dir, device, registrations, prepare,
-                                                tune, math, memory_limit));
+                                                tune, math, memory_limit, memory_files));
 }
 
 } // namespace weft::recorder

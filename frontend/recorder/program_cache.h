@@ -26,6 +26,7 @@ struct ProgramContext {
   bool prepare, tune;
   Math math;
   int64_t memory_limit;
+  bool memory_files; // of a program that has that limit
   uint64_t salt() const;
 };
 

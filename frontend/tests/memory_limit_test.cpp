@@ -6,9 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <limits>
+
+#include <sys/resource.h>
 
 namespace weft {
 namespace {
@@ -191,6 +195,172 @@ TEST_F(MemoryLimit, IsSeenInAnEstimate) {
   EXPECT_LE(small.outputs + small.arena, (free.outputs + free.arena) / 2);
   EXPECT_GT(small.recomputations, 0);
   EXPECT_NE(small.to_string().find("run again"), std::string::npos) << small.to_string();
+}
+
+// A network whose values cost much to compute again for their size.
+struct Wide : nn::Module {
+  Wide() {
+    for (int i = 0; i < 6; ++i)
+      layers.push_back(child("layer" + std::to_string(i), nn::Linear(512, 512)));
+  }
+  Tensor operator()(const Tensor &x) const {
+    Tensor y = x;
+    for (const nn::Linear &layer : layers)
+      y = gelu(layer(y));
+    return y;
+  }
+  std::vector<nn::Linear> layers;
+};
+
+class MemoryFolder : public MemoryLimit {
+protected:
+  void limit_with_files(int64_t bytes) {
+    Config changed = before_;
+    changed.memory_limit = bytes;
+    changed.memory_folder = testing::TempDir();
+    set_config(changed);
+  }
+  static constexpr int64_t kBytes = 1024 * 512 * 4; // of one value
+  struct Run {
+    std::vector<float> losses, weights;
+    int64_t peak = 0, stored = 0;
+    std::string notes, line;
+  };
+  Run train() {
+    size_t known = recent_evaluations().empty() ? 0 : recent_evaluations().back().number;
+    manual_seed(3);
+    Wide model;
+    optim::SGD optimizer(model.parameters(), {.lr = 1e-2});
+    Tensor target = randn({1024, 512}).eval(), x = randn({1024, 512}).eval();
+    auto step = jit([&](const Tensor &images) {
+      optimizer.zero_grad();
+      Tensor loss = mse_loss(model(images), target);
+      loss.backward();
+      optimizer.step();
+      optimizer.zero_grad();
+      return loss;
+    });
+    Run run;
+    for (int i = 0; i < 3; ++i)
+      run.losses.push_back(step(x).item<float>());
+    for (const Evaluation &evaluation : recent_evaluations())
+      if (evaluation.number > known && evaluation.planned_peak_bytes >= run.peak) {
+        run.peak = evaluation.planned_peak_bytes;
+        run.stored = evaluation.stored_bytes;
+        run.line = evaluation.to_string();
+        run.notes.clear();
+        for (const std::string &note : evaluation.notes)
+          run.notes += note + "\n";
+      }
+    for (const Tensor &parameter : model.parameters())
+      for (float value : parameter.to_vector<float>())
+        run.weights.push_back(value);
+    return run;
+  }
+};
+
+TEST_F(MemoryFolder, KeepsWhatCostsMuchToComputeAgain) {
+  limit(kEnough);
+  Run kept = train();
+  EXPECT_EQ(kept.stored, 0);
+  limit(kept.peak / 2);
+  Run again = train();
+  EXPECT_EQ(again.stored, 0); // nobody allowed it
+  limit_with_files(kept.peak / 2);
+  Run stored = train();
+  EXPECT_GE(stored.stored, kBytes);
+  EXPECT_LE(stored.peak, kept.peak / 2);
+  EXPECT_NE(stored.notes.find("wait in files"), std::string::npos) << stored.notes;
+  EXPECT_NE(stored.line.find("B in files"), std::string::npos) << stored.line;
+  for (const Run &run : {again, stored}) {
+    EXPECT_EQ(run.losses, kept.losses);
+    EXPECT_EQ(run.weights, kept.weights);
+  }
+}
+
+TEST_F(MemoryFolder, ThatTakesNoFilesIsAnError) {
+  Config changed = before_;
+  changed.memory_folder = "/no/such/folder";
+  try {
+    set_config(changed);
+    FAIL();
+  } catch (const Error &error) {
+    EXPECT_NE(std::string(error.what()).find("/no/such/folder"), std::string::npos);
+    EXPECT_EQ(error.kind(), ErrorKind::kValue);
+  }
+  EXPECT_EQ(config().memory_folder, "");
+}
+
+// Room is taken before anything is computed: a step that finds none can be tried again.
+TEST_F(MemoryFolder, ThatIsFullCostsNothing) {
+  limit(kEnough);
+  Run kept = train();
+  limit_with_files(kept.peak / 2);
+  manual_seed(3);
+  Wide model;
+  optim::SGD optimizer(model.parameters(), {.lr = 1e-2});
+  Tensor target = randn({1024, 512}).eval(), x = randn({1024, 512}).eval();
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit before, small;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  small = {.rlim_cur = 65536, .rlim_max = before.rlim_max};
+  std::vector<float> losses;
+  for (int i = 0; i < 3; ++i) {
+    optimizer.zero_grad();
+    Tensor loss = mse_loss(model(x), target);
+    loss.backward();
+    if (i == 0) {
+      ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+      try {
+        optimizer.step();
+        loss.item<float>();
+        ADD_FAILURE() << "there was room";
+      } catch (const Error &error) {
+        EXPECT_NE(std::string(error.what()).find("no room for a value"), std::string::npos)
+            << error.what();
+      }
+      ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+    } else {
+      optimizer.step();
+    }
+    optimizer.zero_grad();
+    losses.push_back(loss.item<float>());
+  }
+  EXPECT_EQ(losses, kept.losses);
+}
+
+TEST_F(MemoryFolder, OfAModelCompiledAheadOfTime) {
+  Tensor x = randn({1024, 512}).eval();
+  Wide model;
+  model.eval();
+  auto gradient = [&](const Tensor &given) {
+    Tensor input = given.detach().set_requires_grad();
+    return grad({model(input).square().sum()}, {input})[0];
+  };
+  Program program = trace(gradient, {x});
+  std::string folder = testing::TempDir() + "/memory_folder";
+  std::filesystem::create_directories(folder);
+  CompileOptions options{.emit = Emit::plan,
+                         .output = folder + "/model.mlir",
+                         .memory_limit = 8 * kBytes,
+                         .memory_files = true};
+  program.compile(options);
+  auto text_of = [](const std::string &path) {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  std::string plan = text_of(options.output);
+  EXPECT_NE(plan.find("weft.file.store"), std::string::npos);
+  EXPECT_NE(plan.find("weft.file.load"), std::string::npos);
+  options.emit = Emit::object;
+  options.output = folder + "/model.o";
+  program.compile(options);
+  EXPECT_NE(text_of(folder + "/model.h").find("libweft_file.a"), std::string::npos);
+  options.memory_limit = 0;
+  EXPECT_THROW(program.compile(options), Error);
+  Program ranged = trace(model, {x}, {}, BatchRange{.min = 1, .max = 2000});
+  EXPECT_THROW(ranged.compile({.output = folder + "/x", .memory_limit = 1, .memory_files = true}),
+               Error);
 }
 
 // The values of the step are kept in the plan of an executable, too.

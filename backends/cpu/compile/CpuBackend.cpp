@@ -162,7 +162,7 @@ std::string CpuBackend::targetKey(const CompileOptions &options) const {
   for (bool option : {ours.fuse, ours.claim, ours.inPlace, ours.prepare})
     key += option ? '1' : '0';
   key += " math " + std::to_string(static_cast<int>(ours.math));
-  key += " limit " + std::to_string(ours.memoryLimit);
+  key += " limit " + std::to_string(ours.memoryLimit) + (ours.memoryFiles ? " files" : "");
   if (target.ok() && usesMeasured(ours))
     key += " measured " + compiler::MeasuredSchedules::of(ours.schedules, *target).key() +
            (ours.tuneSeconds > 0 ? " and measuring" : "");

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/device/convolution_entry.h"
 #include "backends/cpu/device/custom_entry.h"
+#include "backends/cpu/device/file_entry.h"
 #include "backends/cpu/device/matmul_entry.h"
 #include "backends/cpu/device/onednn_matmul.h"
 #include "backends/cpu/device/onednn_threads.h"
@@ -12,7 +13,8 @@ namespace weft::backends::cpu {
 
 std::span<const runtime::LibraryEntry *const> library_entries() {
   static const runtime::LibraryEntry *const entries[] = {
-      &matmul_entry(), &pack_entry(), &convolution_entry(), &custom_entry(), &sort_entry()};
+      &matmul_entry(), &pack_entry(),  &convolution_entry(), &custom_entry(),
+      &sort_entry(),   &store_entry(), &load_entry()};
   return entries;
 }
 

@@ -50,6 +50,7 @@ absl::StatusOr<std::string> architectureOf(const CompileOptions &options,
 
 CompileOptions effective(CompileOptions options) {
   options.prepare = false;
+  options.memoryFiles = false; // the host does not read a GPU's memory
   return options;
 }
 

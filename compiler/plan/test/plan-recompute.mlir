@@ -1,4 +1,5 @@
 // RUN: weft-opt %s --plan-recompute=limit=500000 --plan-verify --split-input-file | FileCheck %s
+// RUN: weft-opt %s --plan-recompute="limit=500000 files=true" --plan-verify --split-input-file | FileCheck %s --check-prefix=FILES
 // RUN: weft-opt %s --plan-recompute --split-input-file | FileCheck %s --check-prefixes=NONE,FREE
 
 plan.kernel @f(%x: tensor<32768xf32>) -> tensor<32768xf32> {
@@ -130,4 +131,37 @@ plan.program @free(%x: !plan.buffer<268435456> {plan.type = tensor<8192x8192xf32
   plan.library_call "some.product" ins(%b, %c : !plan.buffer<268435456>, !plan.buffer<268435456>) outs(%d : !plan.buffer<268435456>) as [tensor<8192x8192xf32>, tensor<8192x8192xf32>, tensor<8192x8192xf32>] config {}
   plan.library_call "some.product" ins(%d, %a : !plan.buffer<268435456>, !plan.buffer<268435456>) outs(%y : !plan.buffer<268435456>) as [tensor<8192x8192xf32>, tensor<8192x8192xf32>, tensor<8192x8192xf32>] config {}
   plan.return %y : !plan.buffer<268435456>
+}
+
+// -----
+
+// %a costs more to compute again than a file takes: it is stored before its memory is another's, and loaded
+// before the last launch.
+plan.kernel @f(%x: tensor<32768xf32>) -> tensor<32768xf32> {
+  plan.return %x : tensor<32768xf32>
+}
+plan.kernel @g(%x: tensor<32768xf32>, %y: tensor<32768xf32>) -> tensor<32768xf32> {
+  plan.return %x : tensor<32768xf32>
+}
+// FILES-LABEL: plan.program @file
+// FILES: plan.library_call "some.product" ins(%{{.*}}) outs(%[[A:.*]] : !plan.buffer<131072>)
+// FILES: plan.library_call "weft.file.store" ins(%[[A]] : !plan.buffer<131072>) outs(%[[TOKEN:.*]] : !plan.buffer<8>) as [tensor<131072xi8>, tensor<8xi8>]
+// FILES: plan.launch @g
+// FILES: plan.launch @g
+// FILES: plan.library_call "weft.file.load" ins(%[[TOKEN]] : !plan.buffer<8>) outs(%[[AGAIN:.*]] : !plan.buffer<131072>) as [tensor<8xi8>, tensor<131072xi8>]
+// FILES: plan.launch @g ins(%[[AGAIN]], %
+plan.program @file(%x: !plan.buffer<131072> {plan.type = tensor<128x256xf32>}) -> (!plan.buffer<131072> {plan.type = tensor<32768xf32>}) {
+  %a = plan.alloc : !plan.buffer<131072>
+  %b = plan.alloc : !plan.buffer<131072>
+  %c = plan.alloc : !plan.buffer<131072>
+  %d = plan.alloc : !plan.buffer<131072>
+  %e = plan.alloc : !plan.buffer<131072>
+  %y = plan.output : !plan.buffer<131072>
+  plan.library_call "some.product" ins(%x, %x : !plan.buffer<131072>, !plan.buffer<131072>) outs(%a : !plan.buffer<131072>) as [tensor<128x256xf32>, tensor<128x256xf32>, tensor<128x256xf32>] config {}
+  plan.library_call "some.product" ins(%a, %x : !plan.buffer<131072>, !plan.buffer<131072>) outs(%b : !plan.buffer<131072>) as [tensor<128x256xf32>, tensor<128x256xf32>, tensor<128x256xf32>] config {}
+  plan.launch @f ins(%b : !plan.buffer<131072>) outs(%c : !plan.buffer<131072>)
+  plan.launch @g ins(%c, %c : !plan.buffer<131072>, !plan.buffer<131072>) outs(%d : !plan.buffer<131072>)
+  plan.launch @g ins(%b, %d : !plan.buffer<131072>, !plan.buffer<131072>) outs(%e : !plan.buffer<131072>)
+  plan.launch @g ins(%a, %e : !plan.buffer<131072>, !plan.buffer<131072>) outs(%y : !plan.buffer<131072>)
+  plan.return %y : !plan.buffer<131072>
 }
