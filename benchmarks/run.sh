@@ -143,7 +143,8 @@ case $suite in
   memory)
     contestants=(--contestant "weft=bazel-bin/benchmarks/memory/worker training"
                  --contestant "weft-jit=bazel-bin/benchmarks/memory/worker jit"
-                 --contestant "weft-half=bazel-bin/benchmarks/memory/worker half")
+                 --contestant "weft-half=bazel-bin/benchmarks/memory/worker half"
+                 --contestant "weft-half-files=bazel-bin/benchmarks/memory/worker files")
     if [ $peers = 1 ]; then
       make_models
       contestants+=(--contestant "torch-eager=$venv/bin/python benchmarks/memory/peers.py")

@@ -4,6 +4,7 @@
 //   training  as a user's loop
 //   jit       the step as one jit function, in which gradients end
 //   half      the same with half of the memory that it plans
+//   files     as half, where values may wait in files
 //   estimate  nothing is trained
 // Prints one line: the most bytes that the process took above what it had before the model was
 // made, those that estimate_memory() says (0 for training), the seconds of the fastest step, and
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -98,8 +100,11 @@ void warm_up() {
 }
 
 int train(const std::string &self, const std::string &mode, const std::string &name) {
-  int64_t estimate = mode == "jit" || mode == "half" ? estimated(self, name).second : 0;
-  if (mode == "half") {
+  bool halves = mode == "half" || mode == "files";
+  int64_t estimate = mode == "jit" || halves ? estimated(self, name).second : 0;
+  if (mode == "files")
+    setenv("WEFT_MEMORY_FOLDER", std::filesystem::temp_directory_path().c_str(), 1);
+  if (halves) {
     std::string limit = std::to_string(estimated(self, name).first / 2);
     setenv("WEFT_MEMORY_LIMIT", limit.c_str(), 1);
     estimate = estimated(self, name).second;
@@ -143,8 +148,9 @@ int train(const std::string &self, const std::string &mode, const std::string &n
 
 int main(int argc, char **argv) {
   std::string mode = argc == 3 ? argv[1] : "";
-  if (mode != "training" && mode != "jit" && mode != "half" && mode != "estimate") {
-    std::cerr << "usage: " << argv[0] << " training|jit|half|estimate MODEL_BATCH\n";
+  if (mode != "training" && mode != "jit" && mode != "half" && mode != "files" &&
+      mode != "estimate") {
+    std::cerr << "usage: " << argv[0] << " training|jit|half|files|estimate MODEL_BATCH\n";
     return 2;
   }
   try {

@@ -88,7 +88,7 @@ if __name__ == "__main__":
     rank, others = start_ranks()
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     os.environ["OMP_NUM_THREADS"] = str(THREADS)
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "train"))
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "models"))
     import torch
     import torch.distributed
     import torch.nn.functional as F

@@ -31,7 +31,8 @@ inline constexpr int64_t kMaxLoanVisits = 2'000'000;
 // again through at most kMaxRecomputeChain steps. No more values are given up when recomputation
 // takes kMaxRecomputedShare of what the program takes without, or after kMaxRecomputeVisits looks
 // at values and steps (some 0.3 s a walk). A program that misses the limit all the same is taken
-// where it saves kLeastSaving of its bytes.
+// where it saves kLeastSaving of its bytes; of several the cheapest that take so little more than
+// the smallest.
 //
 // Without a limit, programs whose arena values take kLeastFreeRecompute in all give up what costs
 // kFreeRecomputedShare of them: less than a step's time varies by. Smaller ones are in the caches

@@ -112,14 +112,16 @@ private:
     return planned(problem, std::move(best));
   }
 
-  // The cheapest that fits, else the one that takes the fewest bytes. Budgets fall until one fits.
+  // The cheapest that fits, else the cheapest of those that take the fewest bytes. Budgets fall
+  // until one fits.
   //
   // Where none does, a budget that is out of reach gives up much that does not lower the peak. So
   // what is found without a limit is tried, too, than which a limit then takes no more; and the
   // least budget that fits is looked for between the limit and `whole`, what the program takes with
   // nothing given up, so that a smaller limit takes no more than a larger one by much.
   Plan within(const PlanProblem &problem, int64_t bytes, int64_t whole) const {
-    Plan best;
+    Plan best;                // that fits
+    std::vector<Plan> missed; // all others
     std::vector<StepOrder> orders = triedOrders(problem);
     for (int walk = 0; walk < kRecomputeWalks && best.bytes > bytes; ++walk) {
       auto budget = int64_t(double(bytes) * (1 - kRecomputeStep * walk));
@@ -128,29 +130,40 @@ private:
         if (best.bytes <= bytes && (found.cost >= best.found.cost || found.peakBytes > bytes))
           continue;
         Plan plan = planned(problem, std::move(found));
-        if (plan.bytes <= bytes || plan.bytes < best.bytes)
+        if (plan.bytes <= bytes)
           best = std::move(plan);
+        else
+          missed.push_back(std::move(plan));
       }
     }
     if (best.bytes <= bytes)
       return best;
-    auto take = [&](Plan plan) {
-      if (plan.bytes < best.bytes)
-        best = std::move(plan);
-    };
     if (arenaValues(problem) >= kLeastFreeRecompute)
-      take(freely(problem));
+      missed.push_back(freely(problem));
     int64_t low = bytes, high = whole;
     for (int walk = 0; walk < kLeastBudgetWalks; ++walk) {
       int64_t budget = low + (high - low) / 2, peak = whole;
       for (const StepOrder &order : orders) {
         Recomputation found = recompute(problem, order, assignInPlace(problem, order).root, budget);
         peak = std::min(peak, found.peakBytes);
-        take(planned(problem, std::move(found)));
+        missed.push_back(planned(problem, std::move(found)));
       }
       (peak <= budget ? high : low) = budget;
     }
-    return best;
+    return cheapest(std::move(missed), bytes);
+  }
+
+  // Of those that fit, else of those that take the fewest bytes, or kLeastSaving more.
+  static Plan cheapest(std::vector<Plan> plans, int64_t bytes) {
+    int64_t fewest = std::numeric_limits<int64_t>::max();
+    for (const Plan &plan : plans)
+      fewest = std::min(fewest, plan.bytes);
+    int64_t most = fewest <= bytes ? bytes : int64_t(double(fewest) * (1 + kLeastSaving));
+    Plan *best = nullptr;
+    for (Plan &plan : plans)
+      if (plan.bytes <= most && (!best || plan.found.cost < best->found.cost))
+        best = &plan;
+    return std::move(*best);
   }
 
   static int64_t arenaValues(const PlanProblem &problem) {
