@@ -1,23 +1,24 @@
 #!/usr/bin/env python3
-"""Whether each script of the benchmarks finds what it imports: no test runs the peers.
+"""Whether scripts of benchmarks/ and tools/models/ find what they import: no test runs them all.
 
-Usage: imports_test.py README, that of the tree. A module is Python's own, one of PACKAGES, or a file
-beside the script or in a folder that it, or a script that imports it, adds to sys.path.
+Usage: imports_test.py README, that of the tree. A module is Python's own, one of PACKAGES, or a
+file beside the script or in a folder that it, or a script that imports it, adds to sys.path, by an
+expression of os, __file__ and here.
 """
 import ast
 import glob
 import os
 import sys
 
-PACKAGES = {"torch", "torchvision", "transformers", "numpy", "onnx", "onnxruntime", "openvino", "jax",
-            "ncnn", "pnnx", "safetensors", "tokenizers"}
+PACKAGES = {"torch", "torchvision", "transformers", "numpy", "onnx", "onnxruntime", "openvino",
+            "jax", "ncnn", "pnnx", "safetensors", "tokenizers"}
 
 
 def imported(tree):
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, name.name.split(".")[0]) for name in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.lineno, node.module.split(".")[0]
 
 
@@ -33,9 +34,9 @@ def added_folders(tree, path):
 
 def main(readme):
     # A test's file is a link into the tree.
-    tree = os.path.dirname(os.path.realpath(readme))
+    root = os.path.dirname(os.path.realpath(readme))
     paths = [path for place in ("benchmarks/*", "benchmarks/*/*", "tools/models/*")
-             for path in glob.glob(f"{tree}/{place}.py")]
+             for path in glob.glob(f"{root}/{place}.py")]
     trees, folders = {}, {}
     for path in paths:
         with open(path) as file:
@@ -56,8 +57,9 @@ def main(readme):
             checked += 1
             if name in sys.stdlib_module_names or name in PACKAGES:
                 continue
-            if not any(os.path.exists(os.path.join(folder, name + ".py")) for folder in folders[path]):
-                lost.append(f"{path}:{line}: no module {name} in {', '.join(sorted(folders[path]))}")
+            places = [os.path.join(folder, name + ".py") for folder in sorted(folders[path])]
+            if not any(map(os.path.exists, places)):
+                lost.append(f"{path}:{line}: no module {name}: there is none of {places}")
     print(f"{len(paths)} files, {checked} imports", *lost, sep="\n")
     return 1 if lost or checked < 50 else 0
 

@@ -48,9 +48,11 @@ struct Config {
   // suffice it takes the least that was found, and explain() says so. 0: no limit; large programs
   // compute again what costs next to nothing.
   int64_t memory_limit = 0;
-  // WEFT_MEMORY_FOLDER: a folder where values of programs under a memory_limit wait in files until
-  // they are read next, where that costs less than to compute them again. The files have no names,
-  // and end with the process. Empty: nothing waits in files. On CPUs.
+  // WEFT_MEMORY_FOLDER: a folder on a disk. Values of programs under a memory_limit wait in a file
+  // there until they are read next, where that costs less than to compute them again. The file has
+  // no name and ends with the process; a program has its room in it while it is cached. Such
+  // programs are for one size each, and those that ran already stay in the folder that they had.
+  // Empty: nothing waits in files. On CPUs.
   std::string memory_folder;
   Math math = Math::kStandard; // WEFT_MATH=exact or fast: how programs compute; see MathScope
   // WEFT_TUNE=1: the kernels of programs that are compiled from now on are measured with other

@@ -36,8 +36,8 @@ struct CompileOptions {
   // Bytes that a run may take beside its inputs and weights, outputs included; see
   // Config::memory_limit. 0: no limit; what costs next to nothing is computed again.
   int64_t memory_limit = 0;
-  // Under that limit values may wait in files, where the run finds WEFT_MEMORY_FOLDER, else TMPDIR,
-  // else /tmp; see Config::memory_folder.
+  // Under that limit values may wait in a file, in the folder that WEFT_MEMORY_FOLDER names when
+  // the model is opened, else TMPDIR, else /var/tmp; see Config::memory_folder.
   bool memory_files = false;
   // Objects or archives with the kernels of users that the program calls, for a library or an
   // executable: they define weft_kernel_plugin, as a plugin of kernels does (weft/extend.h).

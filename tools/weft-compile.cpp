@@ -138,11 +138,13 @@ int main(int argc, char **argv) {
   app.add_option("--dump-dir", flags.options.compile.dumpDir, "folder for the IR of each phase")
       ->envname("WEFT_DUMP_DIR");
   app.add_option("--runtime-dir", flags.options.runtimeFolder, "folder of libweft_aot.a");
-  app.add_option("--memory-limit", flags.options.compile.memoryLimit,
+  CLI::Option *limit = app.add_option("--memory-limit", flags.options.compile.memoryLimit,
                  "bytes that a run may take beside its inputs; values are computed again to fit")
       ->check(CLI::NonNegativeNumber);
   app.add_flag("--memory-files", flags.options.compile.memoryFiles,
-               "under that limit, values may wait in files where the run finds WEFT_MEMORY_FOLDER");
+               "under that limit, values may wait in a file, in the folder WEFT_MEMORY_FOLDER of "
+               "the run")
+      ->needs(limit);
   app.add_flag("--no-fuse", flags.noFuse, "make each op a kernel of its own");
   app.add_flag("--no-claim", flags.noClaim, "call no vendor library");
   app.add_option("--math", flags.options.compile.math,

@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -102,8 +101,9 @@ void warm_up() {
 int train(const std::string &self, const std::string &mode, const std::string &name) {
   bool halves = mode == "half" || mode == "files";
   int64_t estimate = mode == "jit" || halves ? estimated(self, name).second : 0;
+  unsetenv("WEFT_MEMORY_FOLDER");
   if (mode == "files")
-    setenv("WEFT_MEMORY_FOLDER", std::filesystem::temp_directory_path().c_str(), 1);
+    setenv("WEFT_MEMORY_FOLDER", "/var/tmp", 1); // on a disk, as a rule
   if (halves) {
     std::string limit = std::to_string(estimated(self, name).first / 2);
     setenv("WEFT_MEMORY_LIMIT", limit.c_str(), 1);

@@ -236,6 +236,7 @@ mlir::LogicalResult planPrepare(mlir::ModuleOp prepare, CompileOptions options,
                                 CompileReport &report, CompileReport &refusals,
                                 absl::Status &planFailure) {
   options.dumpDir = dumpFolder.empty() ? "" : (dumpFolder + "/prepare").str();
+  options.memoryFiles = false; // it runs once, and its files would stay
   Pipeline pipeline(options, request.providers, &report);
   CompileRequest once = request;
   once.chooseSchedules = nullptr; // what runs once is not worth measuring

@@ -31,8 +31,8 @@ inline constexpr int64_t kMaxLoanVisits = 2'000'000;
 // again through at most kMaxRecomputeChain steps. No more values are given up when recomputation
 // takes kMaxRecomputedShare of what the program takes without, or after kMaxRecomputeVisits looks
 // at values and steps (some 0.3 s a walk). A program that misses the limit all the same is taken
-// where it saves kLeastSaving of its bytes; of several the cheapest that take so little more than
-// the smallest.
+// where it saves kLeastSaving of its bytes. Of several such plans the cheapest is taken that is
+// within kSameBytes of the smallest.
 //
 // Without a limit, programs whose arena values take kLeastFreeRecompute in all give up what costs
 // kFreeRecomputedShare of them: less than a step's time varies by. Smaller ones are in the caches
@@ -44,6 +44,7 @@ inline constexpr int64_t kMaxLoanVisits = 2'000'000;
 inline constexpr int64_t kLeastRecomputed = 64 << 10;
 inline constexpr int64_t kLeastRecomputedPart = 1024;
 inline constexpr double kLeastSaving = 0.02;
+inline constexpr double kSameBytes = 0.001;
 inline constexpr double kBytesPerFlop = 0.25;
 inline constexpr size_t kMaxRecomputeChain = 32;
 inline constexpr double kMaxRecomputedShare = 1;
@@ -62,12 +63,12 @@ inline constexpr double kRecomputeStep = 0.03;
 // 0.4 % of what the program takes without).
 inline constexpr int kLeastBudgetWalks = 8;
 
-// Files, in bytes of memory traffic a byte: a write and a read go through pages of the system's
-// cache, some 2 and 4 GB/s, and on to a disk that is as fast, while a core moves 16 GB/s. A program
-// has kMostFiles at most: each is open while the program is loaded, and a process may have 1,024.
+// Files, in bytes of memory traffic: a byte that is written or read goes through pages of the
+// system's cache, some 2 and 4 GB/s, and on to a disk that is as fast, while a core moves 16 GB/s;
+// a call of the system takes some 4 us.
 inline constexpr double kStoreCost = 8;
 inline constexpr double kLoadCost = 4;
-inline constexpr int kMostFiles = 200;
+inline constexpr double kFileCallCost = 64 << 10;
 
 // Of what holds memory at the peak, so many parts are told apart by line, module and kernel; what
 // is left is one more. A report shows fewer; sums by module need most of them.

@@ -42,7 +42,7 @@ struct PlanRecompute : mlir::PassWrapper<PlanRecompute, mlir::OperationPass<mlir
     ExtractedProblem extracted = extractProblem(program, options_.inPlace);
     if (limit <= 0 && arenaValues(extracted.problem) < kLeastFreeRecompute)
       return;
-    // The sizes that a call's operands have are its program's.
+    // A file's room has one size: there are none where a size varies.
     extracted.problem.files =
         files && limit > 0 &&
         llvm::none_of(extracted.problem.values, [](const auto &value) { return value.extent > 0; });
@@ -153,12 +153,12 @@ private:
     return cheapest(std::move(missed), bytes);
   }
 
-  // Of those that fit, else of those that take the fewest bytes, or kLeastSaving more.
+  // Of those that fit, else of those that take the fewest bytes, or kSameBytes more.
   static Plan cheapest(std::vector<Plan> plans, int64_t bytes) {
     int64_t fewest = std::numeric_limits<int64_t>::max();
     for (const Plan &plan : plans)
       fewest = std::min(fewest, plan.bytes);
-    int64_t most = fewest <= bytes ? bytes : int64_t(double(fewest) * (1 + kLeastSaving));
+    int64_t most = fewest <= bytes ? bytes : int64_t(double(fewest) * (1 + kSameBytes));
     Plan *best = nullptr;
     for (Plan &plan : plans)
       if (plan.bytes <= most && (!best || plan.found.cost < best->found.cost))

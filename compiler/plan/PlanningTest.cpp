@@ -362,8 +362,8 @@ TEST(Planning, AChainAndItsWayBackFitInAQuarter) {
   EXPECT_EQ(count(found, PlanAction::Kind::Step), int64_t(order.steps.size()));
   EXPECT_GT(count(found, PlanAction::Kind::Store), kLayers / 2);
   EXPECT_EQ(count(found, PlanAction::Kind::Load), count(found, PlanAction::Kind::Store));
-  EXPECT_EQ(found.cost, double(count(found, PlanAction::Kind::Store) * kBytes) *
-                            (kStoreCost + kLoadCost));
+  EXPECT_EQ(found.cost, double(count(found, PlanAction::Kind::Store)) *
+                            (2 * kFileCallCost + double(kBytes) * (kStoreCost + kLoadCost)));
 }
 
 // Each layer writes what costs much (a product) and what is nearly free (its activation), and both
@@ -446,6 +446,30 @@ TEST(Planning, WhatCostsLittleIsNotKeptWhereThatSavesMuch) {
   Layers dear(400);
   EXPECT_LE(dear.further.cost, kFurtherShare * dear.all);
   EXPECT_EQ(dear.further.actions, dear.free.actions);
+}
+
+// A step that runs again for one of its values writes the other one, too, which then is not loaded.
+TEST(Planning, WhatAStepWritesThatRunsAgainIsNotLoaded) {
+  constexpr int64_t kBytes = 4 << 20;
+  PlanProblem problem;
+  problem.files = true;
+  problem.values = {{kBytes, Kind::Input}, {4 * kBytes, Kind::Arena}, {kBytes, Kind::Arena},
+                    {kBytes, Kind::Arena}, {kBytes, Kind::Arena},     {kBytes, Kind::Output, true}};
+  // Value 1 is cheap for its size, value 2 costs more than its file.
+  problem.steps = {
+      {{0}, {1, 2}, {}}, {{0}, {3}, {}}, {{3}, {4}, {}}, {{1, 2, 4}, {5}, {}}};
+  for (PlanProblem::Step &step : problem.steps)
+    step.repeatable = true, step.cost = 20 * double(kBytes);
+  StepOrder order = programOrder(problem);
+  std::vector<int32_t> buffers = assignInPlace(problem, order).root;
+  for (int64_t budget = kBytes; budget < 9 * kBytes; budget += kBytes / 2) {
+    Recomputation found = recompute(problem, order, buffers, budget);
+    ASSERT_TRUE(means(problem, repeatSteps(problem, found.actions))) << budget;
+    bool runsAgain = count(found, PlanAction::Kind::Step) > int64_t(order.steps.size());
+    for (PlanAction action : found.actions)
+      EXPECT_FALSE(runsAgain && action.kind == PlanAction::Kind::Load && action.index == 2)
+          << budget;
+  }
 }
 
 // A value without elements has no writer, and is not missed.

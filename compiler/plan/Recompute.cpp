@@ -1,6 +1,7 @@
 #include "compiler/plan/Recompute.h"
 
 #include <algorithm>
+#include <cassert>
 #include <limits>
 
 #include "compiler/plan/Limits.h"
@@ -104,7 +105,8 @@ private:
       if (isHeld(v))
         continue;
       if (stored_[v]) {
-        if (std::exchange(loaded_[v], now_) != now_)
+        // Unless the step that writes it runs again, for another value of it.
+        if (mark_[writer_[v]] != now_ && std::exchange(loaded_[v], now_) != now_)
           result.push_back({PlanAction::Kind::Load, v});
         continue;
       }
@@ -117,6 +119,7 @@ private:
   }
 
   void hold(int32_t v) {
+    assert(!live_[v]);
     live_[v] = true;
     liveBytes_ += bytes(v);
     if (checked_.contains(v) ||
@@ -144,6 +147,8 @@ private:
   }
 
   void load(int32_t v) {
+    if (live_[v]) // a step that ran again for another value wrote it meanwhile
+      return;
     makeRoom(bytes(v));
     result_.actions.push_back({PlanAction::Kind::Load, v});
     result_.cost += loadCost(v);
@@ -202,7 +207,6 @@ private:
       return false;
     if (inFile && !stored_[best]) {
       stored_[best] = true;
-      ++files_;
       result_.actions.push_back({PlanAction::Kind::Store, best});
       result_.cost += storeCost(best);
     }
@@ -211,16 +215,16 @@ private:
   }
 
   double storeCost(int32_t v) const {
-    return kStoreCost * double(bytes(v));
+    return kFileCallCost + kStoreCost * double(bytes(v));
   }
   double loadCost(int32_t v) const {
-    return kLoadCost * double(bytes(v));
+    return kFileCallCost + kLoadCost * double(bytes(v));
   }
   // Of giving the value up into its file, until its next read.
   double fileCost(int32_t v) const {
     if (stored_[v])
       return loadCost(v);
-    return problem_.files && files_ < kMostFiles ? storeCost(v) + loadCost(v) : kImpossible;
+    return problem_.files ? storeCost(v) + loadCost(v) : kImpossible;
   }
 
   // Of computing the value again before step `use` of the order. What is live now and read at that
@@ -274,7 +278,6 @@ private:
   std::vector<int32_t> mark_;               // of a step: when it was last found missing
   std::vector<char> stored_;                // values that their files have
   std::vector<int32_t> loaded_;             // of such a value: when it was last found missing
-  int32_t files_ = 0;
   int32_t now_ = 0;
   int64_t liveBytes_ = 0, visits_ = 0;
   Recomputation result_;

@@ -66,6 +66,6 @@ struct RepeatedProblem {
 RepeatedProblem repeatSteps(const PlanProblem &problem, llvm::ArrayRef<PlanAction> actions);
 
 // Bytes of a token.
-inline constexpr int64_t kTokenBytes = 8;
+inline constexpr int64_t kTokenBytes = 16;
 
 } // namespace weft::compiler

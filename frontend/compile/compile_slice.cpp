@@ -106,7 +106,7 @@ compiler::CompileOptions compile_options(const Config &config) {
   options.dumpDir = config.dump_dir;
   options.prepare = config.prepare;
   options.memoryLimit = config.memory_limit;
-  options.memoryFiles = config.memory_limit > 0 && !config.memory_folder.empty();
+  options.memoryFiles = may_use_files(config);
   options.schedules = cache_folder(config);
   options.tuneSeconds = config.tune ? double(config.tune_seconds) : 0;
   options.math = static_cast<compiler::MathMode>(config.math); // the same in the same order

@@ -48,5 +48,9 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> at_sizes(const CompiledProgram 
                                                           const std::vector<int64_t> &sizes);
 
 compiler::CompileOptions compile_options(const Config &config);
+// Whether a program that takes more than its limit keeps values in files.
+inline bool may_use_files(const Config &config) {
+  return config.memory_limit > 0 && !config.memory_folder.empty();
+}
 
 } // namespace weft::recorder

@@ -222,6 +222,11 @@ void compile(const std::vector<std::pair<std::string, Program>> &entries,
                  "', and options.cpu its processor, '" + options.target.substr(colon + 1) + "'";
     throw Error(ErrorKind::kValue, message, location);
   }
+  if (options.memory_files && (*backend)->device() != "cpu")
+    throw Error(ErrorKind::kValue,
+                "compile: options.memory_files: values wait in files on CPUs, the target is '" +
+                    options.target + "'",
+                location);
   Entries all(entries, location);
   mlir::DialectRegistry registry;
   (*backend)->registerDialects(registry);

@@ -205,7 +205,7 @@ void ensure_compiled(ProgramImpl &program, Location location) {
   // Passes that were registered since the last run want to see the program, too.
   std::string wanted = config.backend + " " + std::to_string(compiler::registrationsGeneration()) +
                        " " + std::to_string(config.memory_limit) +
-                       (config.memory_folder.empty() ? " " : " files ") +
+                       (may_use_files(config) ? " files " : " ") +
                        std::string(name(math_of(config))) + (config.tune ? " tune" : "");
   if (program.compiled_for == wanted) {
     UnderLock lock;

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <limits>
 #include <utility>
@@ -71,12 +72,17 @@ void read_math(const char *name, Math &value) {
             << " is ignored: it must be exact, standard or fast\n";
 }
 
-// From now on; an error where it takes no files.
+// From now on, wherever the process goes; an error where it takes no files.
 absl::Status use_memory_folder(const std::string &folder) {
-  if (!folder.empty())
-    if (auto file = runtime::ValueFile::make(1, folder); !file.ok())
+  std::string path = folder.empty() ? "" : std::filesystem::absolute(folder).string();
+  if (!path.empty()) {
+    if (auto file = runtime::ValueFile::make(1, path); !file.ok())
       return file.status();
-  runtime::set_memory_folder(folder);
+    if (runtime::is_in_memory(path))
+      std::cerr << "weft: memory_folder " << path
+                << " lies in memory itself (tmpfs): values that wait there save none\n";
+  }
+  runtime::set_memory_folder(std::move(path));
   return absl::OkStatus();
 }
 
@@ -178,8 +184,9 @@ void set_config(const Config &config, Location location) {
   auto device = runtime::find_device(config.device);
   if (!device.ok())
     recorder::fail(ErrorKind::kDevice, std::string(device.status().message()));
-  if (absl::Status status = recorder::use_memory_folder(config.memory_folder); !status.ok())
-    recorder::fail(ErrorKind::kValue, "memory_folder: " + std::string(status.message()));
+  if (config.memory_folder != recorder::recorder().config.memory_folder)
+    if (absl::Status status = recorder::use_memory_folder(config.memory_folder); !status.ok())
+      recorder::fail(ErrorKind::kValue, "memory_folder: " + std::string(status.message()));
   recorder::use_threads(config.num_threads);
   recorder::recorder().config = config;
   recorder::recorder().default_device = static_cast<uint8_t>(*device);

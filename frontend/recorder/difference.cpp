@@ -242,7 +242,8 @@ std::string ProgramCache::difference(const Slice &slice, const ProgramContext &c
     if (other.memory_limit != context.memory_limit)
       comparison.add(kLight, "options: memory_limit is " + std::to_string(context.memory_limit) +
                                  " instead of " + std::to_string(other.memory_limit));
-    if (other.memory_files != context.memory_files)
+    if (other.memory_files != context.memory_files && other.memory_limit > 0 &&
+        context.memory_limit > 0)
       comparison.add(kLight, std::string("options: memory_folder is ") +
                                  (context.memory_files ? "set" : "empty") + " now");
     if (other.registrations != context.registrations)

@@ -1,6 +1,7 @@
 // Cuts: claim a slice, find or compile its program, launch it, turn its outputs into leaves.
 #include <chrono>
 
+#include "frontend/compile/compile_slice.h"
 #include "frontend/recorder/claims.h"
 #include "frontend/recorder/exchange.h"
 #include "frontend/recorder/find_program.h"
@@ -201,8 +202,8 @@ void prepare(const Slice &slice, const Wanted &wanted, Clock::time_point start,
   } else {
     // What waits in files has one size.
     const Config &config = recorder().config;
-    bool may_use_files = config.memory_limit > 0 && !config.memory_folder.empty();
-    found = find_program(slice, request, figures, config.symbolic && !may_use_files);
+    bool one_size = may_use_files(config) && host_reads(slice.device);
+    found = find_program(slice, request, figures, config.symbolic && !one_size);
     figures.record_ms = since(start) - figures.compile_ms;
     made.emplace(found.program, figures, slice.checks, slice.device);
     note_places(slice, *found.program, *made->record());

@@ -1,6 +1,7 @@
 #include "frontend/recorder/program_cache.h"
 
 #include "compiler/pipeline/PassHooks.h"
+#include "frontend/compile/compile_slice.h"
 #include "frontend/compile/disk_cache.h"
 #include "frontend/recorder/config_env.h"
 #include "frontend/recorder/devices.h"
@@ -68,7 +69,7 @@ ProgramContext::ProgramContext(const Config &config, uint8_t device)
     : backend(backend_of(config, device)), dump_dir(config.dump_dir), device(device),
       registrations(compiler::registrationsGeneration()), prepare(config.prepare),
       tune(config.tune), math(math_of(config)), memory_limit(config.memory_limit),
-      memory_files(config.memory_limit > 0 && !config.memory_folder.empty()) {}
+      memory_files(may_use_files(config)) {}
 
 uint64_t ProgramContext::salt() const {
   return static_cast<size_t>(llvm::hash_combine(backend, dump_dir, device, registrations, prepare,

@@ -1,6 +1,7 @@
 // Config::memory_limit: a program that would take more computes values again instead of keeping
-// them, without a limit those that are nearly free to compute; with the same bits; plain, jitted
-// and ahead of time; what cannot be reached is said.
+// them, without a limit those that are nearly free to compute; or values wait in files
+// (Config::memory_folder); with the same bits; plain, jitted and ahead of time; what cannot be
+// reached is said.
 #include "weft/weft.h"
 
 #include <gtest/gtest.h>

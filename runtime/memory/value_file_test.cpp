@@ -61,9 +61,29 @@ TEST(ValueFile, HasItsRoomFromTheBeginning) {
 TEST(ValueFile, ReadsNoMoreThanThereIs) {
   auto file = ValueFile::make(10, testing::TempDir());
   ASSERT_TRUE(file.ok());
-  std::vector<char> read(20);
-  EXPECT_FALSE(ValueFile::read((*file)->token(), read.data(), 20).ok());
-  EXPECT_FALSE(ValueFile::read(-1, read.data(), 10).ok());
+  std::vector<char> read(5000); // more than a page, by which rooms are cut
+  EXPECT_FALSE(ValueFile::read((*file)->token(), read.data(), 5000).ok());
+  EXPECT_FALSE(ValueFile::read({-1, 0}, read.data(), 10).ok());
+}
+
+// Rooms of one file do not meet; one that is given back serves the next values.
+TEST(ValueFile, RoomsAreUsedAgain) {
+  std::vector<std::unique_ptr<ValueFile>> files;
+  auto add = [&](int64_t bytes) {
+    files.push_back(*ValueFile::make(bytes, testing::TempDir()));
+    return files.back()->token();
+  };
+  ValueFile::Token first = add(5000), second = add(100), third = add(5000);
+  EXPECT_EQ(first.file, third.file);
+  EXPECT_EQ(second.offset, first.offset + 8192);
+  EXPECT_EQ(third.offset, second.offset + 4096);
+  files[0].reset();
+  EXPECT_EQ(add(4096).offset, first.offset);
+  EXPECT_EQ(add(4096).offset, first.offset + 4096);
+  files[1].reset();
+  files[2].reset();
+  EXPECT_EQ(add(9000).offset, second.offset); // both together
+  EXPECT_GT(add(1 << 20).offset, third.offset);
 }
 
 TEST(ValueFile, FolderIsTheCallersElseTheEnvironments) {
@@ -76,7 +96,7 @@ TEST(ValueFile, FolderIsTheCallersElseTheEnvironments) {
   set_memory_folder("");
   unsetenv("WEFT_MEMORY_FOLDER");
   unsetenv("TMPDIR");
-  EXPECT_EQ(memory_folder(), "/tmp");
+  EXPECT_EQ(memory_folder(), "/var/tmp");
 }
 
 } // namespace

@@ -11,7 +11,7 @@ using runtime::LibraryCall;
 using runtime::LibraryCallState;
 using runtime::ValueFile;
 
-constexpr int64_t kTokenBytes = sizeof(int64_t);
+constexpr int64_t kTokenBytes = sizeof(ValueFile::Token);
 
 // The bytes of the value, where the other operand is a token.
 absl::StatusOr<int64_t> bytes_of(const LibraryCall &call, size_t value) {
@@ -20,7 +20,7 @@ absl::StatusOr<int64_t> bytes_of(const LibraryCall &call, size_t value) {
   };
   if (call.operands.size() != 2 || !is_bytes(call.operands[0]) || !is_bytes(call.operands[1]) ||
       call.operands[1 - value].dims[0] != kTokenBytes)
-    return absl::InvalidArgumentError("operands must be int8: a value, and a token of 8 bytes");
+    return absl::InvalidArgumentError("operands must be int8: a value, and a token of 16 bytes");
   return call.operands[value].dims[0];
 }
 
@@ -28,7 +28,7 @@ class StoreState : public LibraryCallState {
 public:
   explicit StoreState(std::unique_ptr<ValueFile> file) : file_(std::move(file)) {}
   absl::Status run(std::span<void *const> operands, void *) override {
-    int64_t token = file_->token();
+    ValueFile::Token token = file_->token();
     std::memcpy(operands[1], &token, sizeof token);
     return file_->write(operands[0]);
   }
@@ -47,7 +47,7 @@ public:
     absl::StatusOr<int64_t> bytes = bytes_of(call, 0);
     if (!bytes.ok())
       return bytes.status();
-    absl::StatusOr<std::unique_ptr<ValueFile>> file = 
+    absl::StatusOr<std::unique_ptr<ValueFile>> file =
         ValueFile::make(*bytes, runtime::memory_folder());
     if (!file.ok())
       return file.status();
@@ -59,7 +59,7 @@ class LoadState : public LibraryCallState {
 public:
   explicit LoadState(int64_t bytes) : bytes_(bytes) {}
   absl::Status run(std::span<void *const> operands, void *) override {
-    int64_t token = 0;
+    ValueFile::Token token;
     std::memcpy(&token, operands[0], sizeof token);
     return ValueFile::read(token, operands[1], bytes_);
   }

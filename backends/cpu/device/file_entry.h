@@ -6,7 +6,7 @@
 
 namespace weft::backends::cpu {
 
-// Operands: bytes, and a token of 8 bytes that it writes. Its state has the file's room.
+// Operands: bytes, and a token of 16 bytes that it writes. Its state has the file's room.
 const runtime::LibraryEntry &store_entry();
 // Operands: a token, and bytes that it writes.
 const runtime::LibraryEntry &load_entry();

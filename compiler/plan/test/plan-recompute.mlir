@@ -145,10 +145,10 @@ plan.kernel @g(%x: tensor<32768xf32>, %y: tensor<32768xf32>) -> tensor<32768xf32
 }
 // FILES-LABEL: plan.program @file
 // FILES: plan.library_call "some.product" ins(%{{.*}}) outs(%[[A:.*]] : !plan.buffer<131072>)
-// FILES: plan.library_call "weft.file.store" ins(%[[A]] : !plan.buffer<131072>) outs(%[[TOKEN:.*]] : !plan.buffer<8>) as [tensor<131072xi8>, tensor<8xi8>]
+// FILES: plan.library_call "weft.file.store" ins(%[[A]] : !plan.buffer<131072>) outs(%[[TOKEN:.*]] : !plan.buffer<16>) as [tensor<131072xi8>, tensor<16xi8>]
 // FILES: plan.launch @g
 // FILES: plan.launch @g
-// FILES: plan.library_call "weft.file.load" ins(%[[TOKEN]] : !plan.buffer<8>) outs(%[[AGAIN:.*]] : !plan.buffer<131072>) as [tensor<8xi8>, tensor<131072xi8>]
+// FILES: plan.library_call "weft.file.load" ins(%[[TOKEN]] : !plan.buffer<16>) outs(%[[AGAIN:.*]] : !plan.buffer<131072>) as [tensor<16xi8>, tensor<131072xi8>]
 // FILES: plan.launch @g ins(%[[AGAIN]], %
 plan.program @file(%x: !plan.buffer<131072> {plan.type = tensor<128x256xf32>}) -> (!plan.buffer<131072> {plan.type = tensor<32768xf32>}) {
   %a = plan.alloc : !plan.buffer<131072>
