@@ -138,9 +138,11 @@ int main(int argc, char **argv) {
   app.add_option("--dump-dir", flags.options.compile.dumpDir, "folder for the IR of each phase")
       ->envname("WEFT_DUMP_DIR");
   app.add_option("--runtime-dir", flags.options.runtimeFolder, "folder of libweft_aot.a");
-  CLI::Option *limit = app.add_option("--memory-limit", flags.options.compile.memoryLimit,
-                 "bytes that a run may take beside its inputs; values are computed again to fit")
-      ->check(CLI::NonNegativeNumber);
+  CLI::Option *limit =
+      app.add_option("--memory-limit", flags.options.compile.memoryLimit,
+                     "bytes that a run may take beside its inputs; values are computed again to "
+                     "fit")
+          ->check(CLI::NonNegativeNumber);
   app.add_flag("--memory-files", flags.options.compile.memoryFiles,
                "under that limit, values may wait in a file, in the folder WEFT_MEMORY_FOLDER of "
                "the run")

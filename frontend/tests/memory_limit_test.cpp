@@ -59,7 +59,8 @@ struct Deep : nn::Module {
 };
 
 // What it keeps of its arguments are handles.
-auto step_of(Deep model, optim::AdamW optimizer, Tensor target) {
+template <typename Model, typename Optimizer>
+auto step_of(Model model, Optimizer optimizer, Tensor target) {
   return [=](const Tensor &images) mutable {
     optimizer.zero_grad();
     Tensor loss = mse_loss(model(images), target);
@@ -68,6 +69,16 @@ auto step_of(Deep model, optim::AdamW optimizer, Tensor target) {
     optimizer.zero_grad();
     return loss;
   };
+}
+
+// The gradient of the model's squares by its input, in evaluation.
+template <typename Model> Program input_gradient(Model model, const Tensor &x) {
+  model.eval();
+  auto gradient = [&](const Tensor &given) {
+    Tensor input = given.detach().set_requires_grad();
+    return grad({model(input).square().sum()}, {input})[0];
+  };
+  return trace(gradient, {x});
 }
 
 struct Figures {
@@ -233,14 +244,7 @@ protected:
     Wide model;
     optim::SGD optimizer(model.parameters(), {.lr = 1e-2});
     Tensor target = randn({1024, 512}).eval(), x = randn({1024, 512}).eval();
-    auto step = jit([&](const Tensor &images) {
-      optimizer.zero_grad();
-      Tensor loss = mse_loss(model(images), target);
-      loss.backward();
-      optimizer.step();
-      optimizer.zero_grad();
-      return loss;
-    });
+    auto step = jit(step_of(model, optimizer, target));
     Run run;
     for (int i = 0; i < 3; ++i)
       run.losses.push_back(step(x).item<float>());
@@ -333,12 +337,7 @@ TEST_F(MemoryFolder, ThatIsFullCostsNothing) {
 TEST_F(MemoryFolder, OfAModelCompiledAheadOfTime) {
   Tensor x = randn({1024, 512}).eval();
   Wide model;
-  model.eval();
-  auto gradient = [&](const Tensor &given) {
-    Tensor input = given.detach().set_requires_grad();
-    return grad({model(input).square().sum()}, {input})[0];
-  };
-  Program program = trace(gradient, {x});
+  Program program = input_gradient(model, x);
   std::string folder = testing::TempDir() + "/memory_folder";
   std::filesystem::create_directories(folder);
   CompileOptions options{.emit = Emit::plan,
@@ -368,12 +367,7 @@ TEST_F(MemoryFolder, OfAModelCompiledAheadOfTime) {
 TEST_F(MemoryLimit, OfAModelCompiledAheadOfTime) {
   Tensor x = randn({256, 64}).eval();
   Deep model;
-  model.eval();
-  auto gradient = [&](const Tensor &given) {
-    Tensor input = given.detach().set_requires_grad();
-    return grad({model(input).square().sum()}, {input})[0];
-  };
-  Program program = trace(gradient, {x});
+  Program program = input_gradient(model, x);
   std::string folder = testing::TempDir() + "/memory_limit";
   std::filesystem::create_directories(folder);
   std::vector<uintmax_t> sizes;
