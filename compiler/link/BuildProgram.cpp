@@ -6,6 +6,7 @@
 #include "compiler/codegen/Kernel.h"
 #include "compiler/pipeline/Report.h"
 #include "compiler/plan/Extract.h"
+#include "compiler/plan/IndexChecks.h"
 #include "dialects/weft/ir/Dims.h"
 #include "dialects/weft/ir/IndexBounds.h"
 #include "dialects/weft/ir/SizeNames.h"
@@ -309,12 +310,15 @@ private:
     return absl::OkStatus();
   }
 
-  // What the kernel's indices must be within. Those that come from a buffer are found through what
-  // leaves their values alone.
-  void addChecks(plan::KernelOp kernel, runtime::Launch &launch) {
+  // What the kernel's indices must be within, but for what an earlier instruction has asked of the
+  // same indices: kept inputs may be written before a launch that asks again. Indices that come
+  // from a buffer are found through what leaves their values alone.
+  void addChecks(plan::LaunchOp op, plan::KernelOp kernel, runtime::Launch &launch) {
+    llvm::SmallVector<int32_t, 0> numbers = checks_.of(op, kernel);
+    size_t next = 0;
     kernel.walk([&](mlir::Operation *op) {
       std::optional<ir::IndexBounds> bounds = ir::indexBounds(op);
-      if (!bounds)
+      if (!bounds || !asked_.insert(numbers[next++]).second)
         return;
       runtime::IndexCheck check;
       check.op = bounds->user.str();
@@ -361,7 +365,7 @@ private:
       program_.notes.resize(size_t(launch.kernel) + 1);
     if (program_.notes[launch.kernel].types.empty())
       program_.notes[launch.kernel] = noteOf(kernel);
-    addChecks(kernel, launch);
+    addChecks(op, kernel, launch);
     if (auto sized = kernel->getAttrOfType<mlir::DenseI64ArrayAttr>(kSizedAttr)) {
       int64_t operand = sized[0], inputs = kernel.getFunctionType().getNumInputs();
       mlir::Type type = operand < inputs ? kernel.getFunctionType().getInput(operand)
@@ -498,6 +502,8 @@ private:
   llvm::DenseMap<mlir::Value, int32_t> buffers_;
   llvm::DenseMap<mlir::Attribute, int64_t> constants_;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<int32_t, 2>> outputRows_;
+  IndexChecks checks_;
+  llvm::DenseSet<int32_t> asked_; // numbers of checks
 };
 
 } // namespace

@@ -14,6 +14,7 @@ def weft_backend_test(name, srcs = [], cases = None, backends = ["cpu", "referen
             srcs = srcs,
             deps = ["//frontend", "//tests/support:compiles", "//tests/support:errors", "//third_party:gtest_main"] + deps,
             alwayslink = True,
+            visibility = ["//backends:__subpackages__"],
         )
     for backend in backends:
         all_env = {
