@@ -1,16 +1,17 @@
 #!/bin/bash
-# benchmarks/run.sh SUITE [--peers] [--json FILE] [--threads N] [--filter TEXT] [--busy N]
+# benchmarks/run.sh SUITE [--peers] [--json FILE] [--threads N] [--filter TEXT] [--busy N] [--device NAME]
 # Runs a suite, or all of them, and writes one JSON object a line (to stdout, or appended to FILE); a
 # table for people goes to stderr. With --peers, other frameworks are measured beside Weft in the same
 # run, taking turns; they live in a Python environment that this script makes. --busy (ops, infer,
-# train, decode): each case also beside N processes that never rest.
+# train, decode): each case also beside N processes that never rest. --device (infer, train): a GPU, as
+# Weft names it; the peers take what they call it up to the colon.
 set -euo pipefail
 here=$(realpath "$0")
 cd "$(dirname "$here")/.."
 
 suites="overhead ops infer train memory compile decode ranks"
 usage() {
-  echo "usage: benchmarks/run.sh ${suites// /|}|all [--peers] [--json FILE] [--threads N] [--filter TEXT] [--busy N]" >&2
+  echo "usage: benchmarks/run.sh ${suites// /|}|all [--peers] [--json FILE] [--threads N] [--filter TEXT] [--busy N] [--device NAME]" >&2
   exit 2
 }
 suite=${1:-}
@@ -23,6 +24,7 @@ while [ $# -gt 0 ]; do
     --threads) [ $# -gt 1 ] || usage; threads=$2; shift ;;
     --filter) [ $# -gt 1 ] || usage; filter=$2; shift ;;
     --busy) [ $# -gt 1 ] || usage; busy=$2; shift ;;
+    --device) [ $# -gt 1 ] || usage; export WEFT_DEVICE=$2 WEFT_PEERS_DEVICE=${2%%:*}; shift ;;
     *) usage ;;
   esac
   shift

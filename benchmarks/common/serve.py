@@ -1,4 +1,5 @@
 """The loop of a peer that has cases; the protocol is that of contestant.h."""
+import os
 import sys
 import time
 import traceback
@@ -6,6 +7,7 @@ import traceback
 import torch
 
 LONGEST = 300  # reason that is told, in characters
+DEVICE = os.environ.get("WEFT_PEERS_DEVICE", "cpu")  # PyTorch's name of what the peers run on
 
 
 class Absent(Exception):
@@ -17,12 +19,19 @@ def reason_of(error):
     return " ".join((str(error) or type(error).__name__).split())[:LONGEST]
 
 
+def wait():
+    """A device's work ends when it is waited for."""
+    if DEVICE != "cpu":
+        torch.accelerator.synchronize()
+
+
 def serve(make_case, threads):
     """make_case(name) gives what is measured, or None where the peer has no such case.
 
     A case that the peer fails to get ready is none that it has: it says why, and the suite goes on.
     """
     torch.set_num_threads(threads)
+    torch.set_default_device(DEVICE)
     work = None
     print("ready 0", flush=True)
     for line in sys.stdin:
@@ -46,4 +55,5 @@ def serve(make_case, threads):
         else:
             for _ in range(int(argument)):
                 work()
+                wait()
             print(time.perf_counter() - start, flush=True)

@@ -8,6 +8,7 @@ import torch
 import char_gpt
 import conversions
 import models
+from serve import DEVICE
 
 
 def has(mode, suite, case):
@@ -22,7 +23,7 @@ def has(mode, suite, case):
 def prepared(mode, model):
     """What forward is called through."""
     if mode == "bfloat16":
-        return torch.autocast("cpu", torch.bfloat16)(model)
+        return torch.autocast(DEVICE, torch.bfloat16)(model)
     return torch.compile(model) if mode == "compile" else model
 
 

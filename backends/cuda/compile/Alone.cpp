@@ -20,8 +20,8 @@ static int64_t product(llvm::ArrayRef<int64_t> sizes) {
 }
 
 // A thread has one place in the dims around the scattered one, and a range of targets in it. It
-// copies the base there, then reads all indices in the source's order and adds (or, of index_put,
-// puts) what is for its range: whoever writes an element does so alone and in a fixed order.
+// copies the base there, then reads all indices in the source's order, some at a time, and adds (or,
+// of index_put, puts) what is for its range: whoever writes an element does so alone and in a fixed order.
 mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
   KernelBuilder &kernel = plan.kernel;
   Operation *op = kernel.outputs.front().getDefiningOp();
@@ -92,34 +92,55 @@ mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
     within(leadAt, leadFrom, leadTo);
     within(trailAt, trailFrom, trailTo);
     f.when(covered, [&] {
-      f.loop(product(middle), {}, [&](Index s, GpuFunction::State &) {
-        llvm::SmallVector<Index> at(leadAt);
-        at.append(space.delinearize(s, middle));
-        at.append(trailAt);
-        llvm::SmallVector<Index> indexAt;
-        for (size_t i = 0; i < index.size(); ++i)
-          indexAt.push_back(at[wholeSlices ? dim + i : i]);
-        Index target = f.e.checkedIndex(f.e.at(indices, indexAt), size);
-        Value t = f.e.scalarIndex(target);
-        Value mine =
-            f.e.make<arith::AndIOp>(f.e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, t, first),
-                                    f.e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, t, end));
-        f.when(mine, [&] {
-          Value update = f.e.at(source, at);
-          Index place = element(target);
-          if (kept && isWide) {
-            Value wide = f.e.make<arith::ExtFOp>(f64, update);
-            return f.e.store(kept, f.sum(load(kept, place), wide), place, nullptr);
+      auto put = [&](llvm::ArrayRef<Index> at, const Index &place) {
+        Value update = f.e.at(source, at);
+        if (kept && isWide) {
+          Value wide = f.e.make<arith::ExtFOp>(f64, update);
+          return f.e.store(kept, f.sum(load(kept, place), wide), place, nullptr);
+        }
+        if (kept) {
+          Value lost = load(kept, place);
+          update = f.addKeeping(load(out, place), update, lost);
+          f.e.store(kept, lost, place, nullptr);
+        } else if (!puts) {
+          update = compiler::combineScattered(f.e, op, load(out, place), update);
+        }
+        f.e.store(out, update, place, nullptr);
+      };
+      int64_t all = product(middle), together = std::clamp<int64_t>(all, 1, kIndicesTogether);
+      f.loop(ceilDivide(all, together), {}, [&](Index round, GpuFunction::State &) {
+        struct Taken {
+          llvm::SmallVector<Index> at;
+          Index target;
+          Value mine;
+        };
+        llvm::SmallVector<Taken> taken;
+        for (int64_t i = 0; i < together; ++i) {
+          Index s = space.add(space.scale(round, together), Index::of(i));
+          Value inside;
+          if (all % together) {
+            // Behind the end the last one is looked at once more.
+            Value raw = f.e.scalarIndex(s);
+            inside = f.lessThan(raw, all);
+            s = space.scalar(f.e.make<arith::MinSIOp>(raw, f.e.constantIndex(all - 1)), all);
           }
-          if (kept) {
-            Value lost = load(kept, place);
-            update = f.addKeeping(load(out, place), update, lost);
-            f.e.store(kept, lost, place, nullptr);
-          } else if (!puts) {
-            update = compiler::combineScattered(f.e, op, load(out, place), update);
-          }
-          f.e.store(out, update, place, nullptr);
-        });
+          Taken one{leadAt, Index::of(0), nullptr};
+          one.at.append(space.delinearize(s, middle));
+          one.at.append(trailAt);
+          llvm::SmallVector<Index> indexAt;
+          for (size_t i = 0; i < index.size(); ++i)
+            indexAt.push_back(one.at[wholeSlices ? dim + i : i]);
+          one.target = f.e.checkedIndex(f.e.at(indices, indexAt), size);
+          Value t = f.e.scalarIndex(one.target);
+          one.mine =
+              f.e.make<arith::AndIOp>(f.e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, t, first),
+                                      f.e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, t, end));
+          if (inside)
+            one.mine = f.e.make<arith::AndIOp>(one.mine, inside);
+          taken.push_back(std::move(one));
+        }
+        for (const Taken &one : taken)
+          f.when(one.mine, [&] { put(one.at, element(one.target)); });
       });
     });
     if (kept)

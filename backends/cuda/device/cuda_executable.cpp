@@ -31,7 +31,6 @@ struct CudaExecutable::Resources : runtime::RunResources {
   std::shared_ptr<runtime::Buffer> block;
   DevicePointer notes = 0, arena = 0, scratch = 0;
   std::vector<DevicePointer> inputs, outputs;
-  std::vector<int32_t> seen_notes;
 };
 
 absl::StatusOr<std::shared_ptr<CudaExecutable>>
@@ -56,6 +55,7 @@ CudaExecutable::~CudaExecutable() {
   // The stream is idle: every run waits for its end, or has failed.
   if (!device_->enter().ok())
     return;
+  parts_.clear(); // whose graphs launch the modules' kernels
   for (Module module : loaded_)
     (void)device_->driver().module_unload(module);
 }
@@ -131,6 +131,15 @@ absl::Status CudaExecutable::load(const runtime::LibraryResolver &libraries) {
       library_operations_.push_back(entry->operations(*call));
     }
   }
+  size_t checked = 0, all = program_.instructions.size();
+  for (size_t i = 0; i < all; ++i)
+    if (const auto *launch = std::get_if<runtime::Launch>(&program_.instructions[i]);
+        launch && !launch->checks.empty())
+      checked = i + 1;
+  checks_ = checked > 0;
+  if (checks_)
+    parts_.push_back({0, checked, LaunchGraphs(device_)});
+  parts_.push_back({checked, all, LaunchGraphs(device_)});
   if (!program_.constants.empty())
     if (absl::Status status = upload(program_.constants, "constants", constants_); !status.ok())
       return status;
@@ -207,7 +216,6 @@ CudaExecutable::acquire(const runtime::RunContext &context) {
   resources->notes = take(notes);
   resources->arena = take(program_.arena_bytes);
   resources->scratch = take(library_scratch_);
-  resources->seen_notes.resize(program_.instructions.size());
   if (!resources->copies)
     return resources;
   for (const runtime::InputSpec &input : program_.inputs)
@@ -333,6 +341,23 @@ absl::Status CudaExecutable::execute_profiled(Resources &resources, size_t numbe
   return status.ok() ? done : status;
 }
 
+absl::Status CudaExecutable::enqueue(Resources &resources, Part &part) {
+  bool profiled = runtime::profile::on();
+  auto enqueue = [&]() -> absl::Status {
+    for (size_t i = part.first; i < part.end; ++i)
+      if (absl::Status status = profiled ? execute_profiled(resources, i) : execute(resources, i);
+          !status.ok())
+        return status;
+    return absl::OkStatus();
+  };
+  if (profiled || part.end - part.first < kLeastGraphInstructions)
+    return enqueue();
+  std::vector<DevicePointer> addresses = {resources.notes, resources.arena, resources.scratch};
+  addresses.insert(addresses.end(), resources.inputs.begin(), resources.inputs.end());
+  addresses.insert(addresses.end(), resources.outputs.begin(), resources.outputs.end());
+  return part.graphs.run(std::move(addresses), enqueue);
+}
+
 absl::Status CudaExecutable::run(const runtime::RunContext &context,
                                  runtime::RunResources &run_resources,
                                  std::span<runtime::Buffer *const> inputs,
@@ -365,10 +390,9 @@ absl::Status CudaExecutable::run(const runtime::RunContext &context,
   };
   auto bring = [&]() -> absl::Status {
     runtime::profile::Span copying(transfer("inputs to the GPU"));
-    size_t notes = resources.seen_notes.size();
-    if (notes > 0)
-      if (absl::Status status =
-              driver.check(driver.fill_32(resources.notes, 0, notes, stream), "clearing notes");
+    if (checks_)
+      if (absl::Status status = driver.check(
+              driver.fill_32(resources.notes, 0, parts_.front().end, stream), "clearing notes");
           !status.ok())
         return status;
     for (size_t i = 0; resources.copies && i < inputs.size(); ++i) {
@@ -379,13 +403,6 @@ absl::Status CudaExecutable::run(const runtime::RunContext &context,
       if (absl::Status status = driver.check(error, "copying an input to the GPU"); !status.ok())
         return status;
     }
-    return absl::OkStatus();
-  };
-  auto enqueue = [&](size_t first, size_t end) -> absl::Status {
-    for (size_t i = first; i < end; ++i)
-      if (absl::Status status = profiled ? execute_profiled(resources, i) : execute(resources, i);
-          !status.ok())
-        return status;
     return absl::OkStatus();
   };
   auto fetch = [&]() -> absl::Status {
@@ -407,45 +424,26 @@ absl::Status CudaExecutable::run(const runtime::RunContext &context,
     absl::Status done = device_->synchronize();
     return status.ok() ? done : status;
   };
-  auto read_notes = [&]() -> absl::Status {
-    if (resources.seen_notes.empty())
-      return absl::OkStatus();
-    return driver.check(driver.copy_to_host(resources.seen_notes.data(), resources.notes,
-                                            resources.seen_notes.size() * sizeof(int32_t), stream),
-                        "reading notes");
-  };
-  auto noted = [&]() -> absl::Status {
-    for (size_t i = 0; i < resources.seen_notes.size(); ++i)
-      if (resources.seen_notes[i] != 0)
-        if (const auto *launch = std::get_if<runtime::Launch>(&program_.instructions[i]))
-          return bad_index(*launch, resources);
-    return absl::OkStatus();
-  };
-  // Inputs that are to hold what they held when an index was out of range are written after the
-  // last check of one (compiler/plan): it is waited for.
-  size_t checked = 0, all = program_.instructions.size();
-  for (size_t i = 0; i < all; ++i)
-    if (const auto *launch = std::get_if<runtime::Launch>(&program_.instructions[i]);
-        launch && !launch->checks.empty())
-      checked = i + 1;
   absl::Status status = bring();
-  if (status.ok() && checked > 0) {
-    status = enqueue(0, checked);
+  if (status.ok() && checks_) {
+    Part &first = parts_.front();
+    std::vector<int32_t> notes(first.end);
+    status = enqueue(resources, first);
     if (status.ok())
-      status = read_notes();
+      status = driver.check(driver.copy_to_host(notes.data(), resources.notes,
+                                                notes.size() * sizeof(int32_t), stream),
+                            "reading notes");
     status = finish(std::move(status));
-    if (status.ok())
-      if (absl::Status bad = noted(); !bad.ok())
-        return runtime::with_kept_inputs(std::move(bad));
+    for (size_t i = 0; status.ok() && i < notes.size(); ++i)
+      if (const auto *launch = std::get_if<runtime::Launch>(&program_.instructions[i]);
+          launch && notes[i] != 0)
+        return runtime::with_kept_inputs(bad_index(*launch, resources));
   }
   if (status.ok())
-    status = enqueue(checked, all);
+    status = enqueue(resources, parts_.back());
   if (status.ok())
     status = fetch();
-  if (status.ok() && checked == 0)
-    status = read_notes();
-  status = finish(std::move(status));
-  return status.ok() && checked == 0 ? noted() : status;
+  return finish(std::move(status));
 }
 
 absl::Status CudaExecutable::bad_index(const runtime::Launch &launch,

@@ -11,6 +11,7 @@
 
 #include "backends/cuda/device/cuda_code.h"
 #include "backends/cuda/device/cuda_device.h"
+#include "backends/cuda/device/launch_graphs.h"
 #include "runtime/executable/executable.h"
 #include "runtime/executable/library_call.h"
 #include "runtime/executable/profile_labels.h"
@@ -77,6 +78,11 @@ private:
     unsigned blocks = 0, threads = 1;
   };
   struct Resources;
+  // Instructions that nothing is waited for between.
+  struct Part {
+    size_t first = 0, end = 0;
+    LaunchGraphs graphs;
+  };
 
   CudaExecutable() = default;
   absl::StatusOr<CudaExecutable *> executable_on(int number);
@@ -87,6 +93,8 @@ private:
   DevicePointer address(const Resources &resources, int32_t buffer) const;
   absl::Status launch(const Kernel &kernel, std::vector<DevicePointer> &pointers) const;
   absl::Status execute(Resources &resources, size_t instruction) const;
+  // Puts the instructions of a part on the stream, in graphs of launches where they are many.
+  absl::Status enqueue(Resources &resources, Part &part);
   absl::Status fill(DevicePointer target, const runtime::Fill &fill) const;
   // Runs an instruction for a profile: to its end, so that its time is known.
   absl::Status execute_profiled(Resources &resources, size_t instruction);
@@ -102,6 +110,10 @@ private:
   std::map<int, std::shared_ptr<CudaExecutable>> others_;
   std::vector<Module> loaded_;
   std::vector<Kernel> kernels_; // by number of the symbol
+  // Inputs that are to hold what they held when an index was out of range are written after the
+  // last check of one (compiler/plan), which is waited for: instructions before that, and after it.
+  std::vector<Part> parts_;
+  bool checks_ = false; // whether there is a part before
   std::shared_ptr<runtime::Buffer> constants_, state_;
   std::vector<std::unique_ptr<runtime::LibraryCallState>> library_calls_; // by instruction
   std::vector<double> library_operations_;                                // by library call

@@ -167,10 +167,10 @@ TEST_F(CudaExecutableTest, RunsEveryInstruction) {
   EXPECT_STREQ(
       recording().log(),
       "allocate 1792\n"
-      "fill 4 x 4\nto device 64\nto device 64\n"
+      "to device 64\nto device 64\n"
       "launch add <<<1, 32>>>\nlaunch total <<<2, 128>>>\nlaunch total_finish <<<1, 128>>>\n"
       "fill 4 x 8\nfill 4 x 8\non device 64\n"
-      "to host 64\nto host 4\nto host 64\nto host 64\nto host 16\nsynchronize\n");
+      "to host 64\nto host 4\nto host 64\nto host 64\nsynchronize\n");
   // The block of the first run serves the second.
   recording().reset();
   ASSERT_TRUE(run(**executable, host).ok());
@@ -182,7 +182,7 @@ TEST_F(CudaExecutableTest, RunsEveryInstruction) {
                "unload add\nunload total\nunload total_finish\nunload out_of_range\n");
 }
 
-// Nothing crosses the bus but the notes, on whichever GPU the buffers lie.
+// Nothing crosses the bus, on whichever GPU the buffers lie.
 TEST_F(CudaExecutableTest, TakesTheBuffersOfTheGpuAsTheyAre) {
   auto second = CudaDevice::create(*open_driver(kLibrary), 1);
   ASSERT_TRUE(second.ok()) << second.status();
@@ -220,9 +220,8 @@ TEST_F(CudaExecutableTest, TakesTheBuffersOfTheGpuAsTheyAre) {
     EXPECT_STREQ(
         recording().log(),
         "to device 64\nsynchronize\n"
-        "fill 4 x 4\n"
         "launch add <<<1, 32>>>\nlaunch total <<<2, 128>>>\nlaunch total_finish <<<1, 128>>>\n"
-        "fill 4 x 8\nfill 4 x 8\non device 64\nto host 16\nsynchronize\n");
+        "fill 4 x 8\nfill 4 x 8\non device 64\nsynchronize\n");
     for (auto [buffer, bytes, value] : {std::tuple<Buffer *, int64_t, void *>{a.get(), 64, host.a},
                                         {b.get(), 64, host.b},
                                         {total.get(), 4, &host.total},
@@ -230,6 +229,93 @@ TEST_F(CudaExecutableTest, TakesTheBuffersOfTheGpuAsTheyAre) {
                                         {constant.get(), 64, host.constant}})
       ASSERT_TRUE(gpu->read(value, buffer->data(), bytes).ok());
     expect(host);
+  }
+}
+
+// The program above with as many instructions as are worth a graph.
+Program long_program() {
+  Program p = program();
+  while (p.instructions.size() < kLeastGraphInstructions)
+    p.instructions.push_back(p.instructions[2]);
+  return p;
+}
+
+// What a run puts on the stream is a graph from the second run on, made once for its addresses. Of
+// more addresses than there are graphs, the one that was not used for longest takes over the new.
+TEST_F(CudaExecutableTest, ManyInstructionsAreOneLaunch) {
+  auto executable = CudaExecutable::create(long_program(), modules(), device, nullptr);
+  ASSERT_TRUE(executable.ok()) << executable.status();
+  auto count = [&](const std::string &line) {
+    std::string log = recording().log();
+    size_t found = 0;
+    for (size_t at = 0; (at = log.find(line, at)) != log.npos; ++at)
+      ++found;
+    return found;
+  };
+  auto holds = [&](size_t direct, size_t recorded, size_t made, size_t updated, size_t launched) {
+    EXPECT_EQ(count("launch add <<<"), direct + recorded);
+    EXPECT_EQ(count("record\n"), recorded);
+    EXPECT_EQ(count("graph of 10\n"), made);
+    EXPECT_EQ(count("update a graph\n"), updated);
+    EXPECT_EQ(count("launch a graph\n"), launched);
+    recording().reset();
+  };
+  CudaExecutable::Devices devices;
+  devices.number_of = [](const Memory &) { return 0; };
+  (*executable)->serve(devices);
+  RunContext context;
+  context.memory = device->memory();
+  std::vector<std::shared_ptr<Buffer>> sums;
+  auto make = [&](int64_t bytes) { return *device->memory()->allocate(bytes, "test"); };
+  auto a = make(64), b = make(64), total = make(4), pattern = make(64), constant = make(64);
+  auto run_on = [&](const std::shared_ptr<Buffer> &sum) {
+    float values[16], ones[16];
+    std::iota(values, values + 16, 0.0f);
+    std::fill(ones, ones + 16, 1.0f);
+    ASSERT_TRUE(device->write(sum->data(), values, 64).ok());
+    ASSERT_TRUE(device->write(b->data(), ones, 64).ok());
+    recording().reset();
+    Buffer *inputs[] = {sum.get(), b.get()},
+           *outputs[] = {sum.get(), total.get(), b.get(), pattern.get(), constant.get()};
+    ASSERT_TRUE((*executable)->acquire_and_run(context, inputs, outputs).ok());
+    float result = 0;
+    ASSERT_TRUE(device->read(&result, total->data(), 4).ok());
+    EXPECT_EQ(result, 136);
+    ASSERT_TRUE(device->read(values, sum->data(), 64).ok());
+    EXPECT_EQ(values[15], 16);
+  };
+  run_on(a);
+  holds(1, 0, 0, 0, 0);
+  run_on(a);
+  holds(0, 1, 1, 0, 1);
+  run_on(a);
+  holds(0, 0, 0, 0, 1);
+  for (size_t i = 1; i <= kMostGraphs; ++i) {
+    sums.push_back(make(64));
+    run_on(sums.back());
+    holds(0, 1, i < kMostGraphs, i == kMostGraphs, 1);
+  }
+  run_on(sums.front()); // still there; a's is not
+  holds(0, 0, 0, 0, 1);
+  run_on(a);
+  holds(0, 1, 0, 1, 1);
+}
+
+// Where no graph is made, each launch goes by itself.
+TEST_F(CudaExecutableTest, GoesOnWithoutGraphs) {
+  for (const char *function :
+       {"cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiateWithFlags"}) {
+    auto executable = CudaExecutable::create(long_program(), modules(), device, nullptr);
+    ASSERT_TRUE(executable.ok()) << executable.status();
+    for (int i = 0; i < 3; ++i) {
+      recording().fail(function, 0, 801); // CUDA_ERROR_NOT_SUPPORTED
+      recording().reset();
+      Host host;
+      ASSERT_TRUE(run(**executable, host).ok());
+      expect(host);
+      EXPECT_EQ(std::string(recording().log()).find("launch a graph"), std::string::npos);
+      recording().fail("", 0, 0);
+    }
   }
 }
 
@@ -268,13 +354,17 @@ TEST_F(CudaExecutableTest, AnyCallMayFail) {
 TEST_F(CudaExecutableTest, NamesWhatFailed) {
   Program bad = program();
   bad.symbols.push_back("out_of_range");
-  bad.instructions.push_back(Launch{3, -1, {2, 1}, -1, 1, 1, false, 1, {}});
+  Launch launch{3, -1, {2, 1}, -1, 1, 1, false, 1, {}};
+  launch.checks.push_back({"weft.index_select", -1, DType::kInt64, 0, 5});
+  bad.instructions.push_back(launch);
   auto executable = CudaExecutable::create(bad, modules(), device, nullptr);
   ASSERT_TRUE(executable.ok()) << executable.status();
   Host host;
   absl::Status status = run(**executable, host);
   EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
-  EXPECT_EQ(status.message(), "train.cpp:4: an index lies outside the dimension that it indexes");
+  EXPECT_NE(status.message().find("train.cpp:4: weft.index_select: an index is out of range"),
+            std::string::npos)
+      << status;
 
   bad = program();
   bad.symbols[0] = "subtract";

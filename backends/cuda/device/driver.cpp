@@ -45,7 +45,7 @@ absl::StatusOr<Driver> open_driver(const std::string &library) {
 #undef WEFT_FIND
   if (!missing.empty())
     return absl::NotFoundError(
-        absl::StrCat(library, " lacks ", missing, "; install a driver for CUDA 11.0 or later"));
+        absl::StrCat(library, " lacks ", missing, "; install a driver for CUDA 12.0 or later"));
   return driver;
 }
 

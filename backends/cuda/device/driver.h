@@ -19,6 +19,14 @@ using Stream = struct CUstream_st *;
 using Function = struct CUfunc_st *;
 using Module = struct CUmod_st *;
 using Context = struct CUctx_st *;
+using Graph = struct CUgraph_st *;
+using GraphExec = struct CUgraphExec_st *;
+
+// CUgraphExecUpdateResultInfo.
+struct GraphUpdate {
+  int result;
+  void *error_node, *error_from_node;
+};
 
 // The functions that are used, and what they are called in the library.
 #define WEFT_CUDA_DRIVER_FUNCTIONS(X)                                                              \
@@ -56,7 +64,16 @@ using Context = struct CUctx_st *;
     (DevicePointer target, size_t pitch, unsigned value, size_t width, size_t height,              \
      Stream stream))                                                                               \
   X(stream_create, "cuStreamCreate", (Stream * stream, unsigned flags))                            \
-  X(stream_synchronize, "cuStreamSynchronize", (Stream stream))
+  X(stream_synchronize, "cuStreamSynchronize", (Stream stream))                                   \
+  X(stream_begin_capture, "cuStreamBeginCapture_v2", (Stream stream, int mode))                    \
+  X(stream_end_capture, "cuStreamEndCapture", (Stream stream, Graph * graph))                      \
+  X(graph_instantiate, "cuGraphInstantiateWithFlags",                                              \
+    (GraphExec * exec, Graph graph, unsigned long long flags))                                     \
+  X(graph_exec_update, "cuGraphExecUpdate_v2",                                                     \
+    (GraphExec exec, Graph graph, GraphUpdate * result))                                           \
+  X(graph_launch, "cuGraphLaunch", (GraphExec exec, Stream stream))                                \
+  X(graph_destroy, "cuGraphDestroy", (Graph graph))                                                \
+  X(graph_exec_destroy, "cuGraphExecDestroy", (GraphExec exec))
 
 // All return 0 or an error's number.
 struct Driver {

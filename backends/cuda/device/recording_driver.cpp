@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -31,10 +32,16 @@ struct Block {
   const Gpu *gpu = nullptr;
 };
 
+struct Graph {
+  std::vector<std::function<void()>> work;
+  std::string shape; // of its nodes: a graph takes over another one's arguments, not its nodes
+};
+
 struct Stream {
   explicit Stream(const Gpu *gpu) : gpu(gpu) {}
   const Gpu *gpu;
   std::vector<std::function<void()>> work;
+  Graph *recording = nullptr; // what is put on the stream goes there
 };
 
 struct Kernel {
@@ -66,6 +73,7 @@ struct State {
   std::string failing;
   int fail_at = -1, fail_with = 0;
   weft_recording_kernel kernel = nullptr;
+  long graphs = 0; // that nobody has destroyed
 };
 
 thread_local const Gpu *current = nullptr; // of the calling thread's context
@@ -138,6 +146,12 @@ void put(void *stream, std::function<void()> run) {
   auto *on = static_cast<Stream *>(stream);
   if (current != on->gpu)
     say(state().errors, "a stream is used outside of its context");
+  if (on->recording != nullptr) {
+    const std::string &log = state().log; // the call has its line there
+    on->recording->shape += log.substr(log.rfind('\n', log.size() - 2) + 1);
+    on->recording->work.push_back(std::move(run));
+    return;
+  }
   on->work.push_back(std::move(run));
 }
 
@@ -181,7 +195,7 @@ const char *weft_recording_errors() {
   return state().errors.c_str();
 }
 long weft_recording_live() {
-  return static_cast<long>(state().live.size());
+  return static_cast<long>(state().live.size()) + state().graphs;
 }
 void weft_recording_reset() {
   state().log.clear();
@@ -372,9 +386,63 @@ int cuStreamSynchronize(void *stream) {
     on->work.clear(); // a failed context does nothing any more
     return error;
   }
+  if (on->recording != nullptr) {
+    say(state().errors, "a stream is waited for whose launches are recorded");
+    return 900; // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+  }
   say(state().log, "synchronize");
   flush(*on);
   return 0;
+}
+int cuStreamBeginCapture_v2(void *stream, int) {
+  WEFT_RECORDED("cuStreamBeginCapture")
+  say(state().log, "record");
+  static_cast<Stream *>(stream)->recording = new Graph;
+  return 0;
+}
+int cuStreamEndCapture(void *stream, void **graph) {
+  std::lock_guard lock(state().mutex);
+  *graph = std::exchange(static_cast<Stream *>(stream)->recording, nullptr);
+  if (int error = failure("cuStreamEndCapture")) {
+    delete static_cast<Graph *>(std::exchange(*graph, nullptr));
+    return error;
+  }
+  ++state().graphs;
+  return 0;
+}
+int cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long) {
+  WEFT_RECORDED("cuGraphInstantiateWithFlags")
+  say(state().log, "graph of %zu", static_cast<Graph *>(graph)->work.size());
+  *exec = new Graph(*static_cast<Graph *>(graph));
+  ++state().graphs;
+  return 0;
+}
+int cuGraphExecUpdate_v2(void *exec, void *graph, void *) {
+  WEFT_RECORDED("cuGraphExecUpdate")
+  if (static_cast<Graph *>(exec)->shape != static_cast<Graph *>(graph)->shape)
+    return 910; // CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE
+  say(state().log, "update a graph");
+  *static_cast<Graph *>(exec) = *static_cast<Graph *>(graph);
+  return 0;
+}
+int cuGraphLaunch(void *exec, void *stream) {
+  WEFT_RECORDED("cuGraphLaunch")
+  say(state().log, "launch a graph");
+  for (const std::function<void()> &work : static_cast<Graph *>(exec)->work)
+    put(stream, work);
+  return 0;
+}
+static int destroy(void *graph) {
+  std::lock_guard lock(state().mutex);
+  delete static_cast<Graph *>(graph);
+  --state().graphs;
+  return 0;
+}
+int cuGraphDestroy(void *graph) {
+  return destroy(graph);
+}
+int cuGraphExecDestroy(void *exec) {
+  return destroy(exec);
 }
 
 // cuBLASLt, as far as it is used: column-major, f32.

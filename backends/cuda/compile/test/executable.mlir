@@ -31,7 +31,6 @@
 // LOG: launch weft_
 // LOG: matmul 64 x 32 x 16, batch 1
 // LOG: to host 8192
-// LOG-NEXT: to host
 // LOG-NEXT: synchronize
 // LOG-NOT: errors
 // NODRIVER-NOT: {{^.}}
