@@ -63,12 +63,12 @@ absl::StatusOr<void *> CachingAllocator::allocate(int64_t bytes, int64_t alignme
   std::lock_guard lock(mutex_);
   if (!over_aligned) {
     if (auto found = by_class_.find(block); found != by_class_.end() && !found->second.empty()) {
-      Blocks::iterator last =
-          found->second
-              .back(); // the one freed last is the likeliest to be in a cache of the processor
-      found->second.pop_back();
-      void *pointer = last->pointer;
-      spare_.splice(spare_.end(), unused_, last);
+      // The one freed last is the likeliest to be in a cache of the processor.
+      bool lowest = options_.lowest_address_first;
+      Blocks::iterator taken = lowest ? found->second.front() : found->second.back();
+      lowest ? found->second.pop_front() : found->second.pop_back();
+      void *pointer = taken->pointer;
+      spare_.splice(spare_.end(), unused_, taken);
       cached_bytes_ -= block;
       counters_.allocated(bytes);
       return pointer;
@@ -90,6 +90,15 @@ absl::StatusOr<void *> CachingAllocator::allocate(int64_t bytes, int64_t alignme
   return pointer;
 }
 
+// The first block from that address on.
+CachingAllocator::Unused::iterator CachingAllocator::at_address(Unused &blocks,
+                                                                const void *pointer) {
+  return std::lower_bound(blocks.begin(), blocks.end(), pointer,
+                          [](Blocks::iterator block, const void *pointer) {
+                            return std::less<const void *>()(block->pointer, pointer);
+                          });
+}
+
 void CachingAllocator::free(void *pointer, int64_t bytes) {
   if (pointer == nullptr)
     return;
@@ -108,7 +117,9 @@ void CachingAllocator::free(void *pointer, int64_t bytes) {
     spare_.emplace_back();
   spare_.back() = {pointer, block};
   unused_.splice(unused_.end(), spare_, std::prev(spare_.end()));
-  by_class_[block].push_back(std::prev(unused_.end()));
+  Unused &same = by_class_[block];
+  same.insert(options_.lowest_address_first ? at_address(same, pointer) : same.end(),
+              std::prev(unused_.end()));
   cached_bytes_ += block;
   if (cached_bytes_ > options_.max_cached_bytes)
     trim_locked(options_.max_cached_bytes);
@@ -118,7 +129,8 @@ void CachingAllocator::trim_locked(int64_t keep_bytes) {
   while (cached_bytes_ > keep_bytes && !unused_.empty()) {
     Block block = unused_.front();
     auto found = by_class_.find(block.bytes);
-    found->second.pop_front();
+    found->second.erase(options_.lowest_address_first ? at_address(found->second, block.pointer)
+                                                      : found->second.begin());
     if (found->second.empty())
       by_class_.erase(found);
     unused_.pop_front();

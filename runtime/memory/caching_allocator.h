@@ -17,6 +17,9 @@ struct CachingAllocatorOptions {
   // one step frees covers the next, and beyond a GiB the cost of a system call is small against
   // that of the work on such blocks.
   int64_t max_cached_bytes = int64_t{1} << 30;
+  // Of the unused blocks of a class the one with the lowest address is taken, in place of the one
+  // that was freed last: a loop finds the same blocks in each of its rounds.
+  bool lowest_address_first = false;
 };
 
 // Sizes are rounded up to classes: multiples of 64 bytes up to 512, then eight classes to each
@@ -51,6 +54,8 @@ private:
     int64_t bytes;
   };
   using Blocks = std::list<Block>;
+  using Unused = std::deque<Blocks::iterator>;
+  static Unused::iterator at_address(Unused &blocks, const void *pointer);
   void trim_locked(int64_t keep_bytes);
 
   std::shared_ptr<Allocator> upstream_;
@@ -59,7 +64,8 @@ private:
   mutable std::mutex mutex_;
   Blocks unused_; // least recently freed first
   Blocks spare_;  // entries for blocks that are freed next: as many as were used at once
-  std::unordered_map<int64_t, std::deque<Blocks::iterator>> by_class_; // in unused_'s order
+  // In unused_'s order, or from the lowest address on.
+  std::unordered_map<int64_t, Unused> by_class_;
   std::unordered_map<void *, int64_t> over_aligned_; // blocks of rare alignments are not kept
   int64_t cached_bytes_ = 0;
   int64_t reserved_bytes_ = 0;

@@ -1,5 +1,6 @@
 #include "runtime/memory/memory.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -78,6 +79,37 @@ TEST(CachingAllocator, ReusesTrimsAndStaysInItsBound) {
     EXPECT_EQ(system->stats().live_bytes, 0);
     EXPECT_EQ(cache.stats().reserved_bytes, 0);
     cache.free(cache.allocate(10, 64).value(), 10);
+  }
+  EXPECT_EQ(system->stats().live_bytes, 0);
+}
+
+// Whatever order blocks were freed in, the next round gets them in one order; the block that was not
+// used for longest still goes first.
+TEST(CachingAllocator, MayGiveTheLowestAddressFirst) {
+  auto system = std::make_shared<SystemAllocator>();
+  {
+    CachingAllocator cache(system, {.lowest_address_first = true});
+    std::vector<void *> blocks;
+    for (int i = 0; i < 8; ++i)
+      blocks.push_back(cache.allocate(1024, 64).value());
+    std::vector<void *> sorted = blocks;
+    std::sort(sorted.begin(), sorted.end(), std::less<void *>());
+    for (int round = 0; round < 3; ++round) {
+      std::rotate(blocks.begin(), blocks.begin() + 3, blocks.end());
+      for (void *block : blocks)
+        cache.free(block, 1024);
+      for (void *&block : blocks)
+        block = cache.allocate(1024, 64).value();
+      EXPECT_EQ(blocks, sorted);
+    }
+    for (void *block : {blocks[5], blocks[0], blocks[7]})
+      cache.free(block, 1024);
+    cache.trim(2 * 1024); // 5 goes
+    EXPECT_EQ(cache.allocate(1024, 64).value(), sorted[0]);
+    EXPECT_EQ(cache.allocate(1024, 64).value(), sorted[7]);
+    EXPECT_EQ(cache.cached_bytes(), 0);
+    for (int i : {0, 1, 2, 3, 4, 6, 7})
+      cache.free(sorted[static_cast<size_t>(i)], 1024);
   }
   EXPECT_EQ(system->stats().live_bytes, 0);
 }

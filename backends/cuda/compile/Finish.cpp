@@ -1,6 +1,6 @@
 // The second launch of a kernel with partial results: adds them up in order and computes what
-// depends on them. A thread has a vector of columns; the first block also folds what becomes
-// scalars.
+// depends on them. A warp has a vector of columns in each thread, and the warps of a block share the
+// partial results of these columns; the first block also folds what becomes scalars.
 #include "backends/cuda/compile/KernelPlan.h"
 
 #include "backends/cuda/compile/Limits.h"
@@ -14,13 +14,13 @@ using mlir::Value;
 using Role = FusionDomain::Role;
 
 static void finishScalars(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64_t> outputs) {
+  int64_t threads = f.geometry.threads;
   auto fold = [&](Operation *op, const KernelPlan::Partial &partial) {
     auto reduction = plan.kernel.generic(op);
-    int64_t rounds = ceilDivide(partial.count, kLoopThreads);
+    int64_t rounds = ceilDivide(partial.count, threads);
     Value buffer = plan.buffer(f, partial);
     auto add = [&](Index round, GpuFunction::State &inside) {
-      Value step =
-          f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(kLoopThreads));
+      Value step = f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(threads));
       Value number = f.e.make<arith::AddIOp>(step, f.thread),
             guard = f.lessThan(number, partial.count);
       number = f.e.make<arith::MinSIOp>(number, f.e.constantIndex(partial.count - 1));
@@ -30,7 +30,7 @@ static void finishScalars(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64
       inside[0] = f.e.make<arith::SelectOp>(guard, next, inside[0]);
     };
     return f.foldGroup(reduction, f.reduceSteps(rounds, reduction, 1, false, add),
-                       kLoopThreads)[0];
+                       threads)[0];
   };
   for (auto &[op, partial] : plan.partials) {
     if (Role role = plan.domain.role(op->getResult(0)); role == Role::Col || role == Role::Part)
@@ -43,27 +43,75 @@ static void finishScalars(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64
   });
 }
 
+// How many warps share the partial results of the columns of one.
+static int64_t sharingWarps(const KernelPlan &plan) {
+  int64_t most = 1, columns = 0, warps = 1;
+  for (auto &[op, partial] : plan.partials)
+    if (plan.domain.role(op->getResult(0)) == Role::Col)
+      most = std::max(most, partial.count), ++columns;
+  auto fits = [&](int64_t warps) {
+    return warps * kLeastPartsOfWarp <= most && warps * kWarp <= kMostFinishThreads &&
+           columns * warps * kWarp * kAccessBytes <= kSharedBytes;
+  };
+  while (fits(2 * warps))
+    warps *= 2;
+  return warps;
+}
+
+// The thread's columns: `vector` of `vectors`, of which those behind the end repeat the last one. All
+// threads of the block come here.
 static void finishColumns(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64_t> outputs,
-                          const Index &position) {
+                          Value vector, int64_t vectors, int64_t warps) {
+  compiler::IndexSpace &space = f.e.space;
+  Value mine = f.lessThan(vector, vectors);
+  vector = f.e.make<arith::MinSIOp>(vector, f.e.constantIndex(vectors - 1));
+  auto at = [&](const Index &number) {
+    Index first = space.scale(number, f.e.width);
+    return f.e.width == 1 ? first : space.add(first, space.lane(f.e.width));
+  };
+  Index position = at(space.scalar(vector, vectors)), warp = Index::of(0), lane = warp;
+  if (warps > 1)
+    std::tie(warp, lane) = space.divide(f.threadIndex(), kWarp);
   for (auto &[op, partial] : plan.partials) {
     if (plan.domain.role(op->getResult(0)) != Role::Col)
       continue;
     auto reduction = plan.kernel.generic(op);
     Value buffer = plan.buffer(f, partial);
-    auto part = [&, &partial = partial](const Index &chunk) {
-      return f.e.load(buffer, partial.element,
-                      f.e.space.add(f.e.space.scale(chunk, partial.stride), position), nullptr);
+    int64_t count = partial.count, each = ceilDivide(count, warps);
+    Value first = f.e.scalarIndex(space.scale(warp, each));
+    auto add = [&, &partial = partial](Index step, GpuFunction::State &total) {
+      Value number = f.e.make<arith::AddIOp>(first, f.e.scalarIndex(step)), inside;
+      if (each * warps != count) {
+        inside = f.lessThan(number, count);
+        number = f.e.make<arith::MinSIOp>(number, f.e.constantIndex(count - 1));
+      }
+      Value part = f.e.load(
+          buffer, partial.element,
+          space.add(space.scale(space.scalar(number, count), partial.stride), position), nullptr);
+      Value next = f.combine(reduction, total[0], part);
+      total[0] = inside ? f.e.make<arith::SelectOp>(inside, next, total[0]) : next;
     };
-    Value sum = partial.count == 1
-                    ? part(Index::of(0))
-                    : f.reduceSteps(partial.count, reduction, 1, f.e.width > 1,
-                                    [&](Index chunk, GpuFunction::State &total) {
-                                      total[0] = f.combine(reduction, total[0], part(chunk));
-                                    })[0];
+    Value sum = f.reduceSteps(each, reduction, 1, f.e.width > 1, add)[0];
+    if (warps > 1) {
+      Value shared = f.shared(warps * kWarp * f.e.width, partial.element);
+      auto place = [&](const Index &warp) {
+        return at(space.add(space.scale(warp, kWarp), lane));
+      };
+      f.e.store(shared, sum, place(warp), nullptr);
+      f.barrier();
+      for (int64_t w = 0; w < warps; ++w) {
+        Value part = f.e.load(shared, partial.element, place(Index::of(w)), nullptr);
+        sum = w == 0 ? part : f.combine(reduction, sum, part);
+      }
+    }
     f.e.setKnown(plan.kernel.lowered.lookup(op->getResult(0)),
                  [sum](llvm::ArrayRef<Index>, Value) { return sum; });
   }
-  plan.store(f, plan.compute(f, outputs, compiler::atomPositions(f, Index::of(0), position)));
+  if (warps > 1)
+    mine = f.e.make<arith::AndIOp>(mine, f.isZero(f.e.scalarIndex(warp)));
+  f.when(mine, [&] {
+    plan.store(f, plan.compute(f, outputs, compiler::atomPositions(f, Index::of(0), position)));
+  });
 }
 
 // The sums of parts of rows, over the outer dims that they reduce: one thread for each.
@@ -119,21 +167,24 @@ mlir::LogicalResult scheduleFinish(KernelPlan &plan, Geometry &geometry) {
   if (plan.hasParts) {
     vectors = plan.domain.positions(plan.domain.kept());
   }
-  geometry = {std::max<int64_t>(1, ceilDivide(vectors, kLoopThreads)), kLoopThreads};
+  int64_t warps = plan.hasColumns && !columns.empty() ? sharingWarps(plan) : 1,
+          lanes = warps == 1 ? kLoopThreads : kWarp; // of columns in a block
+  geometry = {std::max<int64_t>(1, ceilDivide(vectors, lanes)), warps * lanes};
   GpuFunction f(kernel, kernel.info.finish, geometry, width);
   // What is read only now must not have been overwritten by the first launch.
   plan.trackReads(f, 0, nullptr);
   if (!scalars.empty())
     f.when(geometry.blocks == 1 ? Value() : f.isZero(f.block),
            [&] { finishScalars(plan, f, scalars); });
-  if (!columns.empty()) {
+  if (!columns.empty() && plan.hasParts) {
     Value vector = f.gridThread();
-    f.when(f.lessThan(vector, vectors), [&] {
-      Index at = f.e.space.scale(f.e.space.scalar(vector, vectors), width);
-      if (plan.hasParts)
-        return finishParts(plan, f, columns, at);
-      finishColumns(plan, f, columns, width == 1 ? at : f.e.space.add(at, f.e.space.lane(width)));
-    });
+    f.when(f.lessThan(vector, vectors),
+           [&] { finishParts(plan, f, columns, f.e.space.scalar(vector, vectors)); });
+  } else if (!columns.empty()) {
+    Value first = f.e.make<arith::MulIOp>(f.block, f.e.constantIndex(lanes)),
+          lane = warps == 1 ? f.thread
+                            : f.e.scalarIndex(f.e.space.divide(f.threadIndex(), kWarp).second);
+    finishColumns(plan, f, columns, f.e.make<arith::AddIOp>(first, lane), vectors, warps);
   }
   plan.noteInPlace();
   return f.finish();

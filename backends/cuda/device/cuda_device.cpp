@@ -1,5 +1,6 @@
 #include "backends/cuda/device/cuda_device.h"
 
+#include <limits>
 #include <map>
 #include <mutex>
 
@@ -13,6 +14,10 @@ namespace {
 // Of cuda.h: CUdevice_attribute and CUstream_flags.
 constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;
 constexpr unsigned kNonBlocking = 1;
+
+// All that was freed is kept until memory is missing: the driver waits for the whole GPU before it
+// takes a block back. Graphs of launches are found again where a loop's blocks are the same.
+constexpr int64_t kMostCachedBytes = std::numeric_limits<int64_t>::max();
 
 // cuMemAlloc's blocks are aligned to 256 bytes.
 class DeviceAllocator : public runtime::Allocator {
@@ -94,7 +99,10 @@ absl::StatusOr<std::shared_ptr<CudaDevice>> CudaDevice::create(const Driver &dri
     return status;
   device->capability_ = 10 * major + minor;
   auto allocator = std::make_shared<DeviceAllocator>(driver, device->context_);
-  device->allocator_ = std::make_shared<runtime::CachingAllocator>(std::move(allocator));
+  device->allocator_ = std::make_shared<runtime::CachingAllocator>(
+      std::move(allocator),
+      runtime::CachingAllocatorOptions{.max_cached_bytes = kMostCachedBytes,
+                                       .lowest_address_first = true});
   device->memory_ = runtime::Memory::create(device->allocator_);
   return device;
 }

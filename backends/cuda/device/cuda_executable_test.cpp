@@ -240,8 +240,8 @@ Program long_program() {
   return p;
 }
 
-// What a run puts on the stream is a graph from the second run on, made once for its addresses. Of
-// more addresses than there are graphs, the one that was not used for longest takes over the new.
+// What a run puts on the stream is a graph when the same addresses come again. Of more addresses than
+// there are graphs, the one that was not used for longest takes over the new.
 TEST_F(CudaExecutableTest, ManyInstructionsAreOneLaunch) {
   auto executable = CudaExecutable::create(long_program(), modules(), device, nullptr);
   ASSERT_TRUE(executable.ok()) << executable.status();
@@ -293,10 +293,14 @@ TEST_F(CudaExecutableTest, ManyInstructionsAreOneLaunch) {
   for (size_t i = 1; i <= kMostGraphs; ++i) {
     sums.push_back(make(64));
     run_on(sums.back());
+    holds(1, 0, 0, 0, 0);
+    run_on(sums.back());
     holds(0, 1, i < kMostGraphs, i == kMostGraphs, 1);
   }
   run_on(sums.front()); // still there; a's is not
   holds(0, 0, 0, 0, 1);
+  run_on(a);
+  holds(1, 0, 0, 0, 0);
   run_on(a);
   holds(0, 1, 0, 1, 1);
 }

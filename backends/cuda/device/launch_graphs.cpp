@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iostream>
 #include <mutex>
+#include <string_view>
 
 namespace weft::backends::cuda {
 
@@ -45,12 +46,27 @@ absl::Status LaunchGraphs::assign(Instance &instance, Graph graph) const {
                       "making a graph of launches ready");
 }
 
+bool LaunchGraphs::comes_again(const std::vector<DevicePointer> &addresses) {
+  size_t hash = std::hash<std::string_view>()(
+      {reinterpret_cast<const char *>(addresses.data()), addresses.size() * sizeof(DevicePointer)});
+  if (auto found = std::find(seen_.begin(), seen_.end(), hash); found != seen_.end()) {
+    seen_.erase(found);
+    return true;
+  }
+  seen_.push_back(hash);
+  if (seen_.size() > kMostSeen)
+    seen_.pop_front();
+  return false;
+}
+
 absl::StatusOr<LaunchGraphs::Instance *>
 LaunchGraphs::instance_of(std::vector<DevicePointer> addresses,
                           const std::function<absl::Status()> &enqueue) {
   for (Instance &instance : instances_)
     if (instance.addresses == addresses)
       return &instance;
+  if (!comes_again(addresses))
+    return nullptr;
   Graph graph = nullptr;
   absl::Status status = record(enqueue, graph);
   if (!status.ok()) {
@@ -74,7 +90,8 @@ LaunchGraphs::instance_of(std::vector<DevicePointer> addresses,
 
 absl::Status LaunchGraphs::run(std::vector<DevicePointer> addresses,
                                const std::function<absl::Status()> &enqueue) {
-  if (runs_++ == 0 || refused_)
+  ++runs_;
+  if (refused_)
     return enqueue();
   absl::StatusOr<Instance *> instance = instance_of(std::move(addresses), enqueue);
   if (!instance.ok()) {
@@ -86,6 +103,8 @@ absl::Status LaunchGraphs::run(std::vector<DevicePointer> addresses,
     });
     return enqueue();
   }
+  if (*instance == nullptr)
+    return enqueue();
   (*instance)->used = runs_;
   return device_->driver().check(
       device_->driver().graph_launch((*instance)->exec, device_->stream()), "launching a graph");

@@ -2,7 +2,9 @@
 // the driver, where each launch of its own takes longer than many kernels do.
 #pragma once
 
+#include <deque>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,6 +16,8 @@ namespace weft::backends::cuda {
 // Instances for as many sets of addresses: a loop that writes two buffers by turns needs two, each
 // of them a few kilobytes a launch.
 inline constexpr size_t kMostGraphs = 4;
+// Sets of addresses that are remembered, to find those that come again.
+inline constexpr size_t kMostSeen = 32;
 // A part of fewer instructions goes on the stream as it is: a graph's launch takes as long as some
 // launches.
 inline constexpr size_t kLeastGraphInstructions = 6;
@@ -27,9 +31,10 @@ public:
 
   // Does what `enqueue` would do on the device's stream. `enqueue` puts the same launches there
   // each time, which may differ in addresses alone, and these follow from `addresses`: where a
-  // graph was made for equal ones it is not called. The first run calls it directly, since
-  // libraries load code at their first call, which no graph takes. A driver that makes no graph of
-  // them is told of once, on standard error; from then on each launch goes by itself.
+  // graph was made for equal ones it is not called. A graph is made for addresses that come again,
+  // since that takes longer than the launches, which run meanwhile; not at the first run, since
+  // libraries load code at their first call, which no graph takes. A driver that makes none is told
+  // of once, on standard error; from then on each launch goes by itself.
   absl::Status run(std::vector<DevicePointer> addresses,
                    const std::function<absl::Status()> &enqueue);
 
@@ -41,11 +46,14 @@ private:
   };
   absl::Status record(const std::function<absl::Status()> &enqueue, Graph &graph) const;
   absl::Status assign(Instance &instance, Graph graph) const;
+  bool comes_again(const std::vector<DevicePointer> &addresses);
+  // Null for addresses that are new.
   absl::StatusOr<Instance *> instance_of(std::vector<DevicePointer> addresses,
                                          const std::function<absl::Status()> &enqueue);
 
   std::shared_ptr<CudaDevice> device_;
   std::vector<Instance> instances_;
+  std::deque<size_t> seen_; // hashes of addresses that have no graph
   uint64_t runs_ = 0;
   bool refused_ = false;
 };
