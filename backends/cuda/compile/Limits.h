@@ -54,8 +54,9 @@ inline constexpr int64_t kMostTotalBlocks = 8 * kMultiprocessors;
 inline constexpr int64_t kLeastTotalRounds = 4;
 
 // Partial results that a warp adds up, at least, where the warps of a block share those of a column:
-// fewer are not worth a barrier. One after the other each takes 0.3 us on an H200.
-inline constexpr int64_t kLeastPartsOfWarp = 4;
+// fewer are not worth a barrier, and up to so many rows a sum goes row by row in whatever kernel. One
+// after the other each takes 0.3 us on an H200.
+inline constexpr int64_t kLeastPartsOfWarp = kLeastChunkRows;
 inline constexpr int64_t kMostFinishThreads = 16 * kWarp;
 
 //===-- Vectors and registers -----------------------------------------------------------------===//
