@@ -4,8 +4,10 @@
 
 #include <dlfcn.h>
 
+#include "backends/cuda/compile/CudaCompile.h"
 #include "backends/cuda/device/cuda_libraries.h"
 #include "backends/cuda/device/recording_driver.h"
+#include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Parser/Parser.h"
 #include "runtime/executable/executable.h"
@@ -136,18 +138,25 @@ TEST_F(CudaBackendTest, RefusesOptionsOfOtherMachines) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(CudaBackendTest, RefusesByNameWhatItHasNoCodeFor) {
-  absl::Status status = simulated()
-                            .compile(*parse(R"(
-    func.func @main(%x: tensor<8xi16>) -> tensor<8xi16> {
-      %0 = weft.neg %x : tensor<8xi16> loc("model.cpp":3:1)
-      return %0 : tensor<8xi16>
-    })"),
-                                     {}, nullptr)
-                            .status();
+// Attention is a kernel of its own where a backend has one; this one has its decomposition.
+TEST_F(CudaBackendTest, RefusesByNameWhatItHasNoScheduleFor) {
+  auto module = parse(R"(
+    func.func @main(%x: tensor<2x8x4xf32>) -> tensor<2x8x4xf32> {
+      %0 = weft.fusion(%q = %x : tensor<2x8x4xf32>) -> (tensor<2x8x4xf32>) {
+        %y, %l = weft.attention %q, %q, %q {causal = true, scale = 0.5 : f64} :
+          (tensor<2x8x4xf32>, tensor<2x8x4xf32>, tensor<2x8x4xf32>)
+          -> (tensor<2x8x4xf32>, tensor<2x8xf32>) loc("model.cpp":3:1)
+        weft.yield %y : tensor<2x8x4xf32>
+      }
+      return %0 : tensor<2x8x4xf32>
+    })");
+  ir::FusionOp fusion;
+  module->walk([&](ir::FusionOp op) { fusion = op; });
+  ASSERT_TRUE(fusion);
+  absl::Status status = kernelMaker("sm_80").make(fusion, "kernel", {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
   EXPECT_EQ(status.message(),
-            "model.cpp:3: weft.neg on i16 has no schedule for GPUs; compile for another backend");
+            "model.cpp:3: weft.attention has no schedule for GPUs; compile for another backend");
 }
 
 TEST_F(CudaBackendTest, ReadsBackWhatItWrote) {

@@ -1,9 +1,7 @@
 #include "backends/cuda/compile/CudaCompile.h"
 
 #include "dialects/weft/ir/Weft.h"
-#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/raw_ostream.h"
 
 namespace weft::backends::cuda {
 
@@ -11,15 +9,7 @@ static absl::Status refusal(mlir::Operation *op) {
   std::string where;
   if (auto file = mlir::dyn_cast<mlir::FileLineColLoc>(op->getLoc()))
     where = (file.getFilename().getValue() + ":" + llvm::Twine(file.getLine()) + ": ").str();
-  std::string on;
-  llvm::raw_string_ostream stream(on);
-  for (mlir::TypeRange types :
-       {mlir::TypeRange(op->getOperandTypes()), mlir::TypeRange(op->getResultTypes())})
-    for (mlir::Type type : types)
-      if (on.empty() && !hasGpuCode(type))
-        stream << " on " << mlir::getElementTypeOrSelf(type);
-  return absl::UnimplementedError(
-      (where + op->getName().getStringRef() + on + " " + kNoSchedule).str());
+  return absl::UnimplementedError((where + op->getName().getStringRef() + " " + kNoSchedule).str());
 }
 
 compiler::KernelMaker kernelMaker(llvm::StringRef architecture) {

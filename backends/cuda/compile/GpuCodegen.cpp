@@ -5,7 +5,6 @@
 #include "compiler/math/Expand.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "llvm/Support/TargetSelect.h"
 
@@ -86,21 +85,11 @@ static Schedule scheduleOf(mlir::Operation *op) {
   return mlir::isa<ir::CumsumOp>(op) ? scheduleScan : nullptr;
 }
 
-bool hasGpuCode(mlir::Type type) {
-  mlir::Type element = mlir::getElementTypeOrSelf(type);
-  return element.isF32() || element.isF64() || element.isSignlessInteger(1) ||
-         element.isSignlessInteger(32) || element.isSignlessInteger(64);
-}
-
 mlir::Operation *unscheduled(ir::FusionOp fusion) {
   mlir::Block &body = fusion.getBody().front();
   llvm::SmallVector<mlir::Operation *> ops;
-  for (mlir::Operation &op : body.without_terminator()) {
-    if (!llvm::all_of(op.getOperandTypes(), hasGpuCode) ||
-        !llvm::all_of(op.getResultTypes(), hasGpuCode))
-      return &op;
+  for (mlir::Operation &op : body.without_terminator())
     ops.push_back(&op);
-  }
   llvm::SmallVector<mlir::Value> outputs(body.getTerminator()->getOperands());
   compiler::FusionRefusal why;
   auto domain = FusionDomain::analyze(ops, outputs, why);

@@ -20,11 +20,8 @@ inline constexpr const char *kAssembly = "ptx";
 // registerCodegenDialects.
 void registerGpuDialects(mlir::MLIRContext &context);
 
-// The first op of the fusion that no schedule takes, or that is on elements of a type that kernels
-// have no code for; null where there is none.
+// The op of the fusion that no schedule takes; null where there is none.
 mlir::Operation *unscheduled(ir::FusionOp fusion);
-// f32, f64, i32, i64 and bool: what folds over threads are made and tested for.
-bool hasGpuCode(mlir::Type type);
 // What errors say of it.
 inline constexpr const char *kNoSchedule = "has no schedule for GPUs; compile for another backend";
 

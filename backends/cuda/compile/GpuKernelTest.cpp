@@ -217,14 +217,28 @@ TEST_P(GpuOps, HavePtxThatPtxasTakes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, GpuOps,
-                         testing::Values(DType::kFloat32, DType::kFloat64, DType::kInt32,
-                                         DType::kInt64, DType::kBool),
+                         testing::Values(DType::kFloat32, DType::kFloat64, DType::kBFloat16,
+                                         DType::kFloat16, DType::kInt64, DType::kInt32,
+                                         DType::kInt16, DType::kInt8, DType::kUInt8, DType::kBool),
                          [](const auto &info) { return std::string(name(info.param)); });
 
 //===-- Fusions -------------------------------------------------------------------------------===//
 
+// Half a unit in the last place of 1: what rounding to the dtype may change. 0 for integers.
+double roundingOf(DType dtype) {
+  switch (dtype) {
+  case DType::kBFloat16:
+    return 0x1p-8;
+  case DType::kFloat16:
+    return 0x1p-11;
+  default:
+    return 0;
+  }
+}
+
 // A kernel of `body`, which yields `results` ("%r: tensor<2xf32>", ...), against reference
-// evaluation: within `error`, absolute and relative.
+// evaluation: within `error`, absolute and relative. What is so near may round to neighbours of 16
+// bits.
 void check(const std::string &arguments, const std::string &body,
            const std::vector<std::string> &results, double error = 2e-5) {
   SCOPED_TRACE(arguments + "\n" + body);
@@ -249,7 +263,8 @@ void check(const std::string &arguments, const std::string &body,
   for (size_t i = 0; i < expected.size(); ++i) {
     std::vector<double> bounds;
     for (int64_t k = 0; k < expected[i].size(); ++k)
-      bounds.push_back(error * (1 + std::abs(expected[i].getDouble(k))));
+      bounds.push_back((error + 2 * roundingOf(expected[i].dtype)) *
+                       (1 + std::abs(expected[i].getDouble(k))));
     EXPECT_EQ(tests::compareWithin(one[i], expected[i], 0, bounds), "") << "result " << i;
     EXPECT_EQ(tests::compareExact(reversed[i], one[i]), "")
         << "result " << i << ", threads in reverse";
@@ -454,7 +469,7 @@ TEST(GpuFusions, Transposes) {
     auto of = [&](const std::string &text) {
       return replaced(replaced(text, "M", m), "N", n);
     };
-    for (const char *type : {"f32", "f64", "i1"}) {
+    for (const char *type : {"f32", "f64", "bf16", "f16", "i16", "i8", "ui8", "i1"}) {
       auto typed = [&](const std::string &text) {
         return replaced(of(text), "T", type);
       };
@@ -504,6 +519,188 @@ TEST(GpuFusions, MovementAndIndexing) {
     %n = weft.neg %s : tensor<3x5x130xf32>
     %0 = weft.index_add %b, %i, %n, dim = 0 : tensor<7x130xf32>, tensor<3x5xi64>, tensor<3x5x130xf32>)",
         {"%0: tensor<7x130xf32>"});
+}
+
+//===-- Elements of 8 and 16 bits -------------------------------------------------------------===//
+
+// As weft-widen writes what accumulates: in float32, between casts.
+constexpr const char *kNarrowFloats[] = {"bf16", "f16"};
+
+// Vectors, their tails, and each op rounded to the type.
+TEST(GpuNarrow, Elementwise) {
+  for (const char *n : {"1", "7", "17", "1024", "1027"}) {
+    for (const char *type : {"bf16", "f16", "i16", "i8", "ui8"}) {
+      auto of = [&](const std::string &text) {
+        return replaced(replaced(text, "N", n), "T", type);
+      };
+      check(of("%a: tensor<NxT>, %b: tensor<NxT>, %s: tensor<T>"), of(R"(
+        %c = weft.broadcast %s : tensor<T> to tensor<NxT>
+        %0 = weft.mul %a, %b : tensor<NxT>
+        %1 = weft.sub %0, %c : tensor<NxT>
+        %2 = weft.maximum %1, %a : tensor<NxT>
+        %w = weft.cast %2 : tensor<NxT> to tensor<Nxf32>)"),
+            {of("%2: tensor<NxT>"), of("%1: tensor<NxT>"), of("%w: tensor<Nxf32>")}, 0);
+    }
+  }
+}
+
+// A warp a row, a block a row, rows that registers do not hold; a row is read in vectors of 8.
+TEST(GpuNarrow, Softmax) {
+  for (auto [rows, n] :
+       {std::pair{"5", "128"}, {"33", "100"}, {"7", "65"}, {"3", "4104"}, {"2", "40008"}}) {
+    for (const char *type : kNarrowFloats) {
+      auto of = [&](const std::string &text) {
+        return replaced(replaced(replaced(text, "R", rows), "N", n), "T", type);
+      };
+      check(of("%x: tensor<RxNxT>"), of(R"(
+        %f = weft.cast %x : tensor<RxNxT> to tensor<RxNxf32>
+        %m = weft.reduce_max %f, dims = [1] : tensor<RxNxf32>
+        %m1 = weft.reshape %m : tensor<Rxf32> to tensor<Rx1xf32>
+        %m2 = weft.broadcast %m1 : tensor<Rx1xf32> to tensor<RxNxf32>
+        %d = weft.sub %f, %m2 : tensor<RxNxf32>
+        %e = weft.exp %d : tensor<RxNxf32>
+        %s = weft.reduce_sum %e, dims = [1] : tensor<RxNxf32>
+        %s1 = weft.reshape %s : tensor<Rxf32> to tensor<Rx1xf32>
+        %s2 = weft.broadcast %s1 : tensor<Rx1xf32> to tensor<RxNxf32>
+        %q = weft.div %e, %s2 : tensor<RxNxf32>
+        %r = weft.cast %q : tensor<RxNxf32> to tensor<RxNxT>
+        %t = weft.cast %s : tensor<Rxf32> to tensor<RxT>)"),
+            {of("%r: tensor<RxNxT>"), of("%t: tensor<RxT>")});
+    }
+  }
+}
+
+// layer_norm's gradient: sums over the rows beside sums over their elements.
+constexpr const char *kNormArguments = "%x16: tensor<RxNxT>, %g16: tensor<RxNxT>, %w16: tensor<NxT>";
+constexpr const char *kNorm = R"(
+  %x = weft.cast %x16 : tensor<RxNxT> to tensor<RxNxf32>
+  %g = weft.cast %g16 : tensor<RxNxT> to tensor<RxNxf32>
+  %w = weft.cast %w16 : tensor<NxT> to tensor<Nxf32>
+  %sum = weft.reduce_sum %x, dims = [1] : tensor<RxNxf32>
+  %rstd = weft.tanh %sum : tensor<Rxf32>
+  %rstd1 = weft.reshape %rstd : tensor<Rxf32> to tensor<Rx1xf32>
+  %rstd2 = weft.broadcast %rstd1 : tensor<Rx1xf32> to tensor<RxNxf32>
+  %xhat = weft.mul %x, %rstd2 : tensor<RxNxf32>
+  %w2 = weft.broadcast %w : tensor<Nxf32> to tensor<RxNxf32>
+  %gw = weft.mul %g, %w2 : tensor<RxNxf32>
+  %gx = weft.mul %g, %xhat : tensor<RxNxf32>
+  %dw = weft.reduce_sum %gx, dims = [0] : tensor<RxNxf32>
+  %db = weft.reduce_sum %g, dims = [0] : tensor<RxNxf32>
+  %dot = weft.mul %gw, %xhat : tensor<RxNxf32>
+  %sd = weft.reduce_sum %dot, dims = [1] : tensor<RxNxf32>
+  %sd1 = weft.reshape %sd : tensor<Rxf32> to tensor<Rx1xf32>
+  %sd2 = weft.broadcast %sd1 : tensor<Rx1xf32> to tensor<RxNxf32>
+  %t = weft.mul %xhat, %sd2 : tensor<RxNxf32>
+  %dx = weft.sub %gw, %t : tensor<RxNxf32>
+  %dx16 = weft.cast %dx : tensor<RxNxf32> to tensor<RxNxT>
+  %dw16 = weft.cast %dw : tensor<Nxf32> to tensor<NxT>
+  %db16 = weft.cast %db : tensor<Nxf32> to tensor<NxT>)";
+const std::vector<std::string> kNormResults = {"%dx16: tensor<RxNxT>", "%dw16: tensor<NxT>",
+                                               "%db16: tensor<NxT>"};
+
+TEST(GpuNarrow, LayerNormBackward) {
+  for (auto [rows, n] :
+       {std::pair{"600", "64"}, {"7", "33"}, {"300", "1024"}, {"40", "16384"}, {"3", "24576"}}) {
+    for (const char *type : kNarrowFloats) {
+      auto of = [&](const std::string &text) {
+        return replaced(replaced(replaced(text, "R", rows), "N", n), "T", type);
+      };
+      std::vector<std::string> results;
+      for (const std::string &result : kNormResults)
+        results.push_back(of(result));
+      check(of(kNormArguments), of(kNorm), results, 1e-2);
+    }
+  }
+}
+
+// Of rows as long as registers hold, whatever is computed of their elements.
+TEST(GpuNarrow, RowsFitRegisters) {
+  Ptxas ptxas;
+  if (!ptxas)
+    GTEST_SKIP() << "ptxas is not installed (looked on the PATH and in /usr/local/cuda/bin)";
+  for (const char *n : {"2048", "8192", "16384"}) {
+    for (const char *type : {"f32", "bf16", "f16"}) {
+      auto of = [&](const std::string &text) {
+        return replaced(replaced(replaced(text, "R", "4096"), "N", n), "T", type);
+      };
+      auto parsed =
+          compiler::parseFusion(of(kNormArguments), of(kNorm), of(llvm::join(kNormResults, ", ")));
+      ASSERT_TRUE(parsed->fusion);
+      std::string error;
+      auto kernel = SimulatedKernel::build(parsed->fusion, error);
+      ASSERT_TRUE(kernel) << error;
+      EXPECT_EQ(ptxas.check(kernel->ptx, "sm_80"), "") << n << " " << type;
+    }
+  }
+}
+
+// Integers fold as they are, over a warp, a block, the rows, everything and middle dims; partial
+// results are as narrow.
+TEST(GpuNarrow, FoldsOfIntegers) {
+  for (const char *type : {"i8", "i16"}) {
+    for (auto [rows, n] : {std::pair{"200", "37"}, {"3", "4104"}, {"64", "136"}}) {
+      auto of = [&](const std::string &text) {
+        return replaced(replaced(replaced(text, "R", rows), "N", n), "T", type);
+      };
+      std::string x = of("%x: tensor<RxNxT>");
+      check(x, of(R"(
+        %s = weft.reduce_sum %x, dims = [1] : tensor<RxNxT>
+        %m = weft.reduce_max %x, dims = [1] : tensor<RxNxT>
+        %p = weft.reduce_prod %x, dims = [1] : tensor<RxNxT>)"),
+            {of("%s: tensor<RxT>"), of("%m: tensor<RxT>"), of("%p: tensor<RxT>")}, 0);
+      check(x, of(R"(
+        %e = weft.mul %x, %x : tensor<RxNxT>
+        %s = weft.reduce_sum %e, dims = [0] : tensor<RxNxT>
+        %m = weft.reduce_min %x, dims = [0] : tensor<RxNxT>)"),
+            {of("%e: tensor<RxNxT>"), of("%s: tensor<NxT>"), of("%m: tensor<NxT>")}, 0);
+      check(x, of(R"(
+        %s = weft.reduce_sum %x, dims = [0, 1] : tensor<RxNxT>
+        %m = weft.reduce_max %x, dims = [0, 1] : tensor<RxNxT>)"),
+            {of("%s: tensor<T>"), of("%m: tensor<T>")}, 0);
+      check(x, of(R"(
+        %s = weft.reduce_sum %x, dims = [1] : tensor<RxNxT>
+        %s1 = weft.reshape %s : tensor<RxT> to tensor<Rx1xT>
+        %s2 = weft.broadcast %s1 : tensor<Rx1xT> to tensor<RxNxT>
+        %y = weft.sub %x, %s2 : tensor<RxNxT>
+        %c = weft.reduce_sum %y, dims = [0] : tensor<RxNxT>)"),
+            {of("%y: tensor<RxNxT>"), of("%c: tensor<NxT>")}, 0);
+    }
+    for (auto [dims, kept] : {std::pair{"[1]", "3x5x72"}, {"[0, 2, 3]", "4"}}) {
+      auto of = [&, dims = dims, kept = kept](const std::string &text) {
+        return replaced(replaced(replaced(text, "D", dims), "K", kept), "T", type);
+      };
+      check(of("%x: tensor<3x4x5x72xT>"),
+            of("%s = weft.reduce_sum %x, dims = D : tensor<3x4x5x72xT>"),
+            {of("%s: tensor<KxT>")}, 0);
+    }
+  }
+}
+
+// Kernels of their own: products and running sums of integers, as narrow as they are; what is put
+// where indices say.
+TEST(GpuNarrow, OpsAlone) {
+  for (const char *type : {"i8", "i16"}) {
+    auto of = [&](const std::string &text) {
+      return replaced(text, "T", type);
+    };
+    check(of("%a: tensor<9x70xT>, %b: tensor<70x12xT>"),
+          of("%0 = weft.matmul %a, %b : tensor<9x70xT>, tensor<70x12xT>"),
+          {of("%0: tensor<9x12xT>")}, 0);
+    check(of("%a: tensor<9x70xT>"), of("%0 = weft.cumsum %a, dim = 1 : tensor<9x70xT>"),
+          {of("%0: tensor<9x70xT>")}, 0);
+    check(of("%a: tensor<7x33xT>, %i: tensor<5xi64>, %s: tensor<5x33xT>"),
+          of("%0 = weft.index_add %a, %i, %s, dim = 0 : tensor<7x33xT>, tensor<5xi64>, "
+             "tensor<5x33xT>"),
+          {of("%0: tensor<7x33xT>")}, 0);
+  }
+  for (const char *type : {"bf16", "f16", "i16", "i8", "ui8"}) {
+    auto of = [&](const std::string &text) {
+      return replaced(text, "T", type);
+    };
+    check(of("%a: tensor<11x40xT>, %i: tensor<2x3xi64>"),
+          of("%0 = weft.index_select %a, %i, dim = 0 : tensor<11x40xT>, tensor<2x3xi64>"),
+          {of("%0: tensor<2x3x40xT>")}, 0);
+  }
 }
 
 } // namespace

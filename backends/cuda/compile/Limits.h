@@ -64,8 +64,9 @@ inline constexpr int64_t kMostFinishThreads = 16 * kWarp;
 // Elements of a vector, at most, so that a thread's values fit its registers: those of any kernel,
 // and those of a product, each of which has a sum.
 inline constexpr int64_t kMostWidth = 8, kMostProductWidth = 4;
-// Vectors of a row that one thread keeps: 16 registers a value of 4 bytes.
-inline constexpr int64_t kMostUnits = 4;
+// Vectors of a row that one thread keeps, and elements of it: 16 registers a value of 4 bytes, in
+// which those of 1 and 2 bytes are computed as well.
+inline constexpr int64_t kMostUnits = 4, kMostRowElements = 16;
 // Elements that the columns of a partial result are a multiple of, so that the next one begins
 // where the widest access may, of bytes as well.
 inline constexpr int64_t kPartialUnit = kAccessBytes;

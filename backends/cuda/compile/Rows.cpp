@@ -2,7 +2,7 @@
 // without reductions over the rows beside them.
 //
 // A group of threads, part of a block or a whole one, takes a row; its threads take every
-// group-size-th vector. Up to kMostUnits vectors a thread stay in registers through all sweeps;
+// group-size-th vector. Some vectors a thread (mostUnits) stay in registers through all sweeps;
 // longer rows are read again by each sweep. Reductions over the rows go chunk by chunk: a group
 // walks the rows of its chunk and adds them up, and leaves a partial result. Reductions of parts of
 // rows leave one for each part.
@@ -23,8 +23,8 @@ struct RowSchedule {
   RowSchedule(KernelPlan &plan, Geometry &geometry)
       : plan(plan), rows(plan.domain.rows()), n(plan.domain.rowSize()),
         width(plan.widthOf(plan.hasParts ? plan.domain.partRun() : plan.domain.runSize())),
-        vectors(n / width) {
-    while (threads < kMostRowThreads && threads * kMostUnits < vectors)
+        vectors(n / width), mostUnits(std::min(kMostUnits, kMostRowElements / width)) {
+    while (threads < kMostRowThreads && threads * mostUnits < vectors)
       threads *= 2;
     units = ceilDivide(vectors, threads);
     groups = threads == kWarp ? kWarpsPerBlock : 1;
@@ -50,6 +50,7 @@ struct RowSchedule {
 
   KernelPlan &plan;
   int64_t rows, n, width, vectors;
+  int64_t mostUnits; // in registers
   int64_t threads = kWarp, units = 1, groups = 1; // in a group; vectors a thread; in a block
   int64_t chunkRows = 1, workers = 1;
   llvm::SmallVector<Operation *> columns;
@@ -60,7 +61,7 @@ struct RowSchedule {
   llvm::DenseMap<Operation *, std::array<KernelPlan::Partial, 2>> totals;
 
   bool inRegisters() const {
-    return units <= kMostUnits;
+    return units <= mostUnits;
   }
   bool inBlocks() const {
     return !inRegisters() && chunkRows > compiler::kChain;
