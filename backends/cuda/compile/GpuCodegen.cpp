@@ -1,6 +1,7 @@
 #include "backends/cuda/compile/GpuCodegen.h"
 
 #include "backends/cuda/compile/KernelPlan.h"
+#include "backends/cuda/compile/RoundToBFloat16.h"
 #include "compiler/codegen/LlvmPasses.h"
 #include "compiler/math/Expand.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -138,6 +139,7 @@ mlir::FailureOr<GpuKernel> buildGpuKernel(ir::FusionOp fusion, llvm::StringRef s
   compiler::expandMath(*module);
   if (mlir::failed(compiler::stageDone(*module, options, "math")))
     return mlir::failure();
+  roundToBFloat16ByInstruction(*module);
   if (mlir::failed(
           compiler::convertToLlvm(*module, mlir::NVVM::NVVMDialect::getDialectNamespace())))
     return fusion.emitError("codegen: conversion to the llvm dialect fails");

@@ -571,7 +571,8 @@ TEST(GpuNarrow, Softmax) {
 }
 
 // layer_norm's gradient: sums over the rows beside sums over their elements.
-constexpr const char *kNormArguments = "%x16: tensor<RxNxT>, %g16: tensor<RxNxT>, %w16: tensor<NxT>";
+constexpr const char *kNormArguments =
+    "%x16: tensor<RxNxT>, %g16: tensor<RxNxT>, %w16: tensor<NxT>";
 constexpr const char *kNorm = R"(
   %x = weft.cast %x16 : tensor<RxNxT> to tensor<RxNxf32>
   %g = weft.cast %g16 : tensor<RxNxT> to tensor<RxNxf32>

@@ -2,12 +2,14 @@
 
 #include <ucontext.h>
 
+#include "backends/cuda/compile/RoundToBFloat16.h"
 #include "compiler/codegen/Codegen.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "runtime/core/float16.h"
 
 namespace weft::backends::cuda {
 
@@ -119,6 +121,13 @@ extern "C" int32_t weft_simulated_shuffle(int32_t value, int32_t distance) {
   running->wait(Thread::State::kShuffle);
   return self->value;
 }
+// As PTX says of kRoundPair: NaN is 0x7fff.
+extern "C" int32_t weft_simulated_round_pair(float low, float high) {
+  auto half = [](float x) -> uint32_t {
+    return x == x ? float_to_bfloat16(x) : 0x7fff;
+  };
+  return static_cast<int32_t>(half(high) << 16 | half(low));
+}
 
 // Calls in place of what only a GPU has, and functions of one signature around the entries.
 void lowerForHost(mlir::ModuleOp module, llvm::ArrayRef<KernelEntry> entries) {
@@ -135,7 +144,8 @@ void lowerForHost(mlir::ModuleOp module, llvm::ArrayRef<KernelEntry> entries) {
   auto thread = declare("weft_simulated_thread", i32, {}),
        block = declare("weft_simulated_block", i32, {});
   auto barrier = declare("weft_simulated_barrier", nothing, {}),
-       shuffle = declare("weft_simulated_shuffle", i32, {i32, i32});
+       shuffle = declare("weft_simulated_shuffle", i32, {i32, i32}),
+       roundPair = declare("weft_simulated_round_pair", i32, {b.getF32Type(), b.getF32Type()});
   llvm::SmallVector<mlir::Operation *> replaced;
   module.walk([&](mlir::Operation *op) {
     b.setInsertionPoint(op);
@@ -149,6 +159,9 @@ void lowerForHost(mlir::ModuleOp module, llvm::ArrayRef<KernelEntry> entries) {
     else if (auto shfl = mlir::dyn_cast<NVVM::ShflOp>(op))
       call =
           LLVM::CallOp::create(b, loc, shuffle, mlir::ValueRange{shfl.getVal(), shfl.getOffset()});
+    else if (auto text = mlir::dyn_cast<LLVM::InlineAsmOp>(op);
+             text && text.getAsmString() == kRoundPair)
+      call = LLVM::CallOp::create(b, loc, roundPair, text.getOperands());
     else
       return;
     op->replaceAllUsesWith(call);
@@ -202,7 +215,8 @@ Simulator::create(mlir::ModuleOp module, llvm::ArrayRef<KernelEntry> entries, st
       {(*jit)->mangleAndIntern("weft_simulated_thread"), symbol(weft_simulated_thread)},
       {(*jit)->mangleAndIntern("weft_simulated_block"), symbol(weft_simulated_block)},
       {(*jit)->mangleAndIntern("weft_simulated_barrier"), symbol(weft_simulated_barrier)},
-      {(*jit)->mangleAndIntern("weft_simulated_shuffle"), symbol(weft_simulated_shuffle)}};
+      {(*jit)->mangleAndIntern("weft_simulated_shuffle"), symbol(weft_simulated_shuffle)},
+      {(*jit)->mangleAndIntern("weft_simulated_round_pair"), symbol(weft_simulated_round_pair)}};
   if (llvm::Error e =
           (*jit)->getMainJITDylib().define(llvm::orc::absoluteSymbols(std::move(symbols))))
     return fail(std::move(e));

@@ -1,4 +1,4 @@
-// Elements of 8 and 16 bits: vectors of 8 a thread, computed in float32 and rounded after each op, or in integers; no local memory, no contraction to FMA.
+// Elements of 8 and 16 bits: vectors of 8 a thread, computed in float32 and rounded after each op (bfloat16 by one instruction for two), or in integers; no local memory, no contraction to FMA.
 // RUN: weft-compile %s --target=cuda:sm_80 --emit=asm --name=net -o - | FileCheck %s
 // RUN: weft-compile %s --target=cuda:sm_90 --emit=asm --name=net -o - | FileCheck %s
 
@@ -8,8 +8,11 @@
 // CHECK-NOT: fma
 // CHECK-COUNT-8: mul.rn.f32
 // CHECK-NOT: fma
+// CHECK-COUNT-4: cvt.rn.bf16x2.f32
+// CHECK-NOT: fma
 // CHECK-COUNT-8: add.rn.f32
 // CHECK-NOT: fma
+// CHECK-COUNT-4: cvt.rn.bf16x2.f32
 // CHECK: st.global.v4.b32
 // CHECK: ret;
 
