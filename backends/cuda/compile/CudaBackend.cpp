@@ -1,5 +1,6 @@
 #include "backends/cuda/compile/CudaBackend.h"
 
+#include "backends/cuda/compile/ConvolutionProvider.h"
 #include "backends/cuda/compile/CudaCompile.h"
 #include "backends/cuda/compile/GpuCodegen.h"
 #include "backends/cuda/compile/MatmulProvider.h"
@@ -27,6 +28,7 @@ const compiler::ProviderSet *providers() {
   static const compiler::ProviderSet *set = [] {
     auto *made = new compiler::ProviderSet;
     made->add(makeMatmulProvider());
+    made->add(makeConvolutionProvider());
     made->add(makeSortProvider());
     return made;
   }();

@@ -12,6 +12,7 @@
 #include "mlir/Parser/Parser.h"
 #include "runtime/executable/executable.h"
 #include "tests/support/BackendRun.h"
+#include "llvm/ADT/StringExtras.h"
 #include "gtest/gtest.h"
 
 namespace weft::backends::cuda {
@@ -26,6 +27,14 @@ func.func @main(%x: tensor<32x16xf32>, %y: tensor<16x64xf32>) -> tensor<32x64xf3
   %0 = weft.tanh %x : tensor<32x16xf32>
   %1 = weft.matmul %0, %y : tensor<32x16xf32>, tensor<16x64xf32> loc("model.cpp":7:1)
   return %1 : tensor<32x64xf32>
+})";
+
+constexpr const char *kConvolution = R"(
+func.func @main(%x: tensor<2x3x9x8xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<2x4x5x4xf32> {
+  %0 = weft.conv2d %x, %w {strides = array<i64: 2, 2>, padding = array<i64: 1, 1>,
+    dilation = array<i64: 1, 1>, groups = 1 : i64} : tensor<2x3x9x8xf32>, tensor<4x3x3x3xf32>
+    loc("model.cpp":9:1)
+  return %0 : tensor<2x4x5x4xf32>
 })";
 
 class CudaBackendTest : public testing::Test {
@@ -108,12 +117,13 @@ TEST_F(CudaBackendTest, SaysWhatIsMissing) {
       << status;
   EXPECT_EQ(backend.load({}).status().code(), absl::StatusCode::kUnavailable);
 
-  // A driver without cuBLASLt: the call that needs it is named, and the program runs without.
+  // A driver without libraries: the call that needs one is named, and the program runs without.
   auto driver = [](int number) {
     return CudaDevice::create(*open_driver(kRecording), number);
   };
   auto none = [](std::shared_ptr<CudaDevice> device) {
-    return library_resolver(std::move(device), "libnoblas.so");
+    return library_resolver(std::move(device),
+                            {.cublaslt = "libnoblas.so", .cudnn = "libnodnn.so"});
   };
   CudaBackend lacking({.name = "cuda", .device = driver, .kernels = {}, .libraries = none});
   status = lacking.compile(*parse(kProgram), {}, nullptr).status();
@@ -122,9 +132,77 @@ TEST_F(CudaBackendTest, SaysWhatIsMissing) {
                                   "install CUDA's libraries"),
             0u)
       << status;
+  status = lacking.compile(*parse(kConvolution), {}, nullptr).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(status.message().find("model.cpp:9: cuDNN was not found (looked for libnodnn.so); "
+                                  "install cuDNN 9"),
+            0u)
+      << status;
   compiler::CompileOptions unclaimed;
   unclaimed.claim = false;
-  EXPECT_TRUE(lacking.compile(*parse(kProgram), unclaimed, nullptr).ok());
+  for (const char *program : {kProgram, kConvolution})
+    EXPECT_TRUE(lacking.compile(*parse(program), unclaimed, nullptr).ok());
+}
+
+// A convolution of one thing, as it is compiled: what was refused, and which engine ran it.
+TEST_F(CudaBackendTest, ClaimsConvolutionsAndSaysWhichNot) {
+  auto compiled = [&](const std::string &type, const std::string &image, const std::string &result,
+                      int padding, const compiler::CompileOptions &options,
+                      std::shared_ptr<runtime::Executable> *executable = nullptr) {
+    std::string one = "array<i64: 1, 1>", pads = "array<i64: " + std::to_string(padding) + ", " +
+                                                 std::to_string(padding) + ">";
+    std::string x = "tensor<" + image + "x" + type + ">", w = "tensor<4x3x3x3x" + type + ">",
+                y = "tensor<" + result + "x" + type + ">";
+    compiler::CompileReport report;
+    auto made = simulated().compile(
+        *parse(("func.func @main(%x: " + x + ", %w: " + w + ") -> " + y +
+                " { %0 = weft.conv2d %x, %w {strides = " + one + ", padding = " + pads +
+                ", dilation = " + one + ", groups = 1 : i64} : " + x + ", " + w +
+                " return %0 : " + y + " }")
+                   .c_str()),
+        options, &report);
+    EXPECT_TRUE(made.ok()) << made.status();
+    if (executable && made.ok())
+      *executable = *made;
+    return llvm::join(report.remarks, "\n");
+  };
+  compiler::CompileOptions fast;
+  fast.math = compiler::MathMode::Fast;
+  EXPECT_EQ(compiled("f32", "2x3x6x5", "2x4x6x5", 1, {}), "");
+  EXPECT_NE(compiled("f32", "2x3x6x5", "2x4x10x9", 3, {}).find("padding-beyond-kernel"),
+            std::string::npos);
+  EXPECT_NE(compiled("f64", "2x3x6x5", "2x4x6x5", 1, {}).find("dtype"), std::string::npos);
+  EXPECT_NE(compiled("f32", "0x3x6x5", "0x4x6x5", 1, {}).find("empty"), std::string::npos);
+
+  // The call reads and writes 16-bit numbers; their products are added up in float32, and rounded
+  // once. Which engine computes is the stand-in's affair (recording_cudnn.cpp).
+  for (auto [type, dtype, options, engine] :
+       {std::tuple("f32", DType::kFloat32, compiler::CompileOptions(), "engine 16"),
+        std::tuple("f32", DType::kFloat32, fast, "engine 12"),
+        std::tuple("bf16", DType::kBFloat16, compiler::CompileOptions(), "engine 15"),
+        std::tuple("f16", DType::kFloat16, compiler::CompileOptions(), "engine 15")}) {
+    std::shared_ptr<runtime::Executable> executable;
+    EXPECT_EQ(compiled(type, "2x3x6x5", "2x4x6x5", 1, options, &executable), "") << type;
+    ASSERT_TRUE(executable) << type;
+    void *library = dlopen(kRecording, RTLD_NOW | RTLD_LOCAL);
+    reinterpret_cast<weft_recording_reset_t>(dlsym(library, "weft_recording_reset"))();
+    HostTensor x(dtype, {2, 3, 6, 5}), w(dtype, {4, 3, 3, 3});
+    for (HostTensor *tensor : {&x, &w})
+      for (int64_t i = 0; i < tensor->size(); ++i)
+        tensor->set(i, double(i % 7) - 3);
+    auto results = tests::run(executable, {x, w}, 1);
+    ASSERT_TRUE(results.ok()) << results.status();
+    double sum = 0; // of the window at row 1, column 1 of the first image, for the first channel
+    for (int64_t c = 0; c < 3; ++c)
+      for (int64_t i = 0; i < 3; ++i)
+        for (int64_t j = 0; j < 3; ++j)
+          sum += x.getDouble(c * 30 + i * 5 + j) * w.getDouble(c * 9 + i * 3 + j);
+    EXPECT_EQ((*results)[0].getDouble(6), sum) << type;
+    std::string log =
+        reinterpret_cast<weft_recording_log_t>(dlsym(library, "weft_recording_log"))();
+    EXPECT_NE(log.find(engine), std::string::npos) << type << ": " << log;
+    EXPECT_EQ(log.find("launch"), std::string::npos) << type << ": " << log;
+  }
 }
 
 TEST_F(CudaBackendTest, RefusesOptionsOfOtherMachines) {
@@ -193,6 +271,17 @@ TEST_F(CudaBackendTest, GoesOnAfterAFailure) {
     recordingFail()("", 0, 0);
     expectWorks(*executable);
   }
+  auto convolution = simulated().compile(*parse(kConvolution), {}, nullptr);
+  ASSERT_TRUE(convolution.ok()) << convolution.status();
+  std::vector<HostTensor> factors{HostTensor(DType::kFloat32, {2, 3, 9, 8}),
+                                  HostTensor(DType::kFloat32, {4, 3, 3, 3})};
+  recordingFail()("cudnnBackendExecute", 0, 5000);
+  absl::Status status = tests::run(*convolution, factors, 1).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
+  EXPECT_NE(status.message().find("model.cpp:9: cuDNN: running an engine"), std::string::npos)
+      << status;
+  recordingFail()("", 0, 0);
+  EXPECT_TRUE(tests::run(*convolution, factors, 1).ok());
 }
 
 // A size that no earlier program has left in the cache of blocks, which is given back before an

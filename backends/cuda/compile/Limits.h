@@ -85,5 +85,7 @@ inline constexpr size_t kMostStaged = 4;
 
 // Multiplications below which a launch of our own kernel takes no longer than the library's.
 inline constexpr int64_t kMinMultiplications = 16 * 16 * 16;
+// Elements of a convolution's tensor, at most: of cuDNN's engines, most count them in an int32.
+inline constexpr int64_t kMostConvolutionElements = (int64_t{1} << 31) - 1;
 
 } // namespace weft::backends::cuda

@@ -1,7 +1,7 @@
 // Registers "cuda-simulated" and devices of that kind (WEFT_RECORDING_GPUS=n), for tests: all of
 // the backend on a machine without a GPU. Programs run through the device half on the recording
 // driver, whose kernels are those that became PTX, run on the host by the simulator, and whose
-// matrix products stand in for cuBLASLt's.
+// matrix products and convolutions stand in for cuBLASLt's and cuDNN's.
 //
 // Every second launch of a kernel goes through its threads in the opposite order, so that who runs
 // a program twice and compares finds what depends on it. Whatever the recording driver objects to
@@ -125,7 +125,7 @@ compiler::KernelMaker kernels(llvm::StringRef architecture) {
 
 compiler::BackendRegistration registration("cuda-simulated", [] {
   auto libraries = [](std::shared_ptr<CudaDevice> device) {
-    return library_resolver(std::move(device), kLibrary);
+    return library_resolver(std::move(device), {.cublaslt = kLibrary, .cudnn = kLibrary});
   };
   return std::make_unique<CudaBackend>(
       CudaBackend::Parts{"cuda-simulated", device, kernels, libraries});

@@ -9,10 +9,14 @@
 
 namespace weft::backends::cuda {
 
+// What the libraries are called; empty: as they are installed.
+struct LibraryNames {
+  std::string cublaslt, cudnn; // as open_cublaslt and open_cudnn take them
+};
+
 // The library entries of the process's GPU by name. A library is opened when a program first asks
-// for an entry of it; where it is not installed, the entry's init says so. cublaslt: the library's
-// name, as open_cublaslt takes it.
+// for an entry of it; where it is not installed, the entry's init says so.
 runtime::LibraryResolver library_resolver(std::shared_ptr<CudaDevice> device,
-                                          std::string cublaslt = "");
+                                          LibraryNames names = {});
 
 } // namespace weft::backends::cuda

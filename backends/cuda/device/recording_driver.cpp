@@ -1,9 +1,11 @@
 // Stands in for NVIDIA's driver and for cuBLASLt where there is no GPU: a library that exports
-// their functions. "The GPU's" memory is the host's, at addresses of its own that no host pointer
-// equals; work is put on a stream and done when somebody waits for it, so that memory which goes
-// too early is found. WEFT_RECORDING_GPUS=n has n of them, whose memory and streams do not mix.
-// Kernels do what a test says; matrix products are computed.
+// their functions, and, by recording_cudnn.cpp, cuDNN's. "The GPU's" memory is the host's, at
+// addresses of its own that no host pointer equals; work is put on a stream and done when somebody
+// waits for it, so that memory which goes too early is found. WEFT_RECORDING_GPUS=n has n of them,
+// whose memory and streams do not mix. Kernels do what a test says; matrix products are computed.
 #include "backends/cuda/device/recording_driver.h"
+
+#include "backends/cuda/device/recording_state.h"
 
 #include <cstdarg>
 #include <cstdint>
@@ -180,6 +182,32 @@ Kernels entries(const char *text) {
 }
 
 } // namespace
+
+namespace weft::backends::cuda::recording {
+
+std::mutex &mutex() {
+  return state().mutex;
+}
+int failure_of(const char *function) {
+  return failure(function);
+}
+void record(const std::string &line) {
+  state().log += line + "\n";
+}
+void object(const std::string &line) {
+  state().errors += line + "\n";
+}
+bool has_context() {
+  return current != nullptr;
+}
+void put_on(void *stream, std::function<void()> run) {
+  put(stream, std::move(run));
+}
+unsigned char *find_bytes(uint64_t address, size_t bytes, const char *what) {
+  return find(address, bytes, what);
+}
+
+} // namespace weft::backends::cuda::recording
 
 #define WEFT_RECORDED(function)                                                                    \
   std::lock_guard lock(state().mutex);                                                             \

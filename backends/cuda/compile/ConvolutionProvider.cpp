@@ -1,0 +1,119 @@
+#include "backends/cuda/compile/ConvolutionProvider.h"
+
+#include "backends/cuda/compile/Limits.h"
+#include "dialects/weft/ir/Weft.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace weft::backends::cuda {
+namespace {
+
+using compiler::Claim;
+using compiler::ClaimAnswer;
+using compiler::ClaimRefusal;
+using compiler::NotMine;
+
+mlir::RankedTensorType typeOf(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType());
+}
+
+class ConvolutionProvider : public compiler::Provider {
+public:
+  llvm::StringRef name() const override {
+    return "cudnn.convolution";
+  }
+
+  ClaimAnswer match(mlir::Operation *op, compiler::MathMode math) const override {
+    if (auto conv = mlir::dyn_cast<ir::Conv2dOp>(op))
+      return claimOf(conv, "forward", conv.getWeight(), math);
+    if (auto conv = mlir::dyn_cast<ir::Conv2dInputGradientOp>(op))
+      return claimOf(conv, "input_gradient", conv.getWeight(), math);
+    if (auto conv = mlir::dyn_cast<ir::Conv2dWeightGradientOp>(op))
+      return claimOf(conv, "weight_gradient", conv.getResult(), math);
+    return NotMine{};
+  }
+
+private:
+  // weight: of the convolution, an operand or the result of the op.
+  template <typename Op>
+  static ClaimAnswer claimOf(Op conv, llvm::StringRef kind, mlir::Value weight,
+                             compiler::MathMode math) {
+    for (mlir::Value value :
+         {conv->getOperand(0), conv->getOperand(1), mlir::Value(conv->getResult(0))})
+      if (std::optional<ClaimRefusal> refusal = refusalOf(typeOf(value)))
+        return *refusal;
+    for (auto [padding, dilation, size] :
+         llvm::zip(conv.getPadding(), conv.getDilation(), typeOf(weight).getShape().drop_front(2)))
+      if (padding > dilation * (size - 1))
+        return ClaimRefusal{"padding-beyond-kernel",
+                            "cuDNN's engines leave out windows that lie in the padding alone"};
+    Claim claim;
+    mlir::Builder builder(conv.getContext());
+    auto config = [&](llvm::StringRef name, mlir::Attribute value) {
+      claim.config.emplace_back(builder.getStringAttr(name), value);
+    };
+    config("kind", builder.getStringAttr(kind));
+    config("strides", conv.getStridesAttr());
+    config("padding", conv.getPaddingAttr());
+    config("dilation", conv.getDilationAttr());
+    config("groups", conv.getGroupsAttr());
+    if (math == compiler::MathMode::Fast)
+      config("transforms", builder.getI64IntegerAttr(1));
+    claim.ops.push_back(conv);
+    claim.inputs.append(conv->operand_begin(), conv->operand_end());
+    takeConversions(claim);
+    claim.outputs.assign({claim.ops.back()->getResult(0)});
+    return claim;
+  }
+
+  static std::optional<ClaimRefusal> refusalOf(mlir::RankedTensorType type) {
+    if (!type.hasStaticShape())
+      return ClaimRefusal{"dynamic-shape", "cuDNN's plans are made for sizes that are known"};
+    // Those of 16-bit numbers are f32 ones of conversions here (weft-widen).
+    if (!type.getElementType().isF32())
+      return ClaimRefusal{"dtype",
+                          "cuDNN's convolutions are claimed for float32 and 16-bit numbers only"};
+    if (type.getNumElements() == 0)
+      return ClaimRefusal{"empty", "there is nothing to multiply"};
+    if (type.getNumElements() > kMostConvolutionElements)
+      return ClaimRefusal{"too-large", "most of cuDNN's engines count elements in 32 bits"};
+    return std::nullopt;
+  }
+
+  // Of both factors from one 16-bit type, and of the result to the same, as functions that round
+  // once record them: then cuDNN reads and writes those numbers. All three or none, since it has
+  // few engines for tensors of several types.
+  static void takeConversions(Claim &claim) {
+    mlir::Operation *conv = claim.ops.back();
+    mlir::Value result = conv->getResult(0);
+    auto rounding =
+        result.hasOneUse() ? mlir::dyn_cast<ir::CastOp>(*result.user_begin()) : ir::CastOp();
+    if (!rounding)
+      return;
+    mlir::Type narrow = typeOf(rounding).getElementType();
+    if (!narrow.isBF16() && !narrow.isF16())
+      return;
+    for (mlir::Value input : claim.inputs) {
+      auto widening = input.getDefiningOp<ir::CastOp>();
+      if (!widening || typeOf(widening.getInput()).getElementType() != narrow)
+        return;
+    }
+    for (mlir::Value &input : claim.inputs) {
+      mlir::Operation *widening = input.getDefiningOp();
+      if (!llvm::is_contained(claim.ops, widening))
+        claim.ops.push_back(widening);
+      input = widening->getOperand(0);
+    }
+    claim.ops.push_back(rounding);
+    llvm::sort(claim.ops,
+               [](mlir::Operation *x, mlir::Operation *y) { return x->isBeforeInBlock(y); });
+  }
+};
+
+} // namespace
+
+std::unique_ptr<compiler::Provider> makeConvolutionProvider() {
+  return std::make_unique<ConvolutionProvider>();
+}
+
+} // namespace weft::backends::cuda
