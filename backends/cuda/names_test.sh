@@ -6,7 +6,7 @@ set -euo pipefail
 root=$(dirname "$(readlink -f "$1")")
 [ -d "$root/backends/cuda" ] || { echo "$root is no source tree"; exit 1; }
 cd "$root"
-found=$(grep -rniE 'cuda|nvidia|nvptx|cublas|\bptx' --include='*.h' --include='*.cpp' --include='*.c' --include='*.td' --include='*.bzl' \
+found=$(grep -rniE 'cuda|nvidia|nvptx|cublas|cudnn|\bptx' --include='*.h' --include='*.cpp' --include='*.c' --include='*.td' --include='*.bzl' \
   --include='*.py' --include='*.sh' --include='*.mlir' --include=BUILD --include=WORKSPACE \
   --exclude-dir='.?*' --exclude-dir='bazel-*' . | grep -v -e '^\./backends/cuda/' -e '^\./backends/BUILD:' \
   -e '^\./runtime/collective/\(nccl_\|recording_\)' -e '^\./runtime/collective/BUILD:' -e '// .*"cuda"' || true)

@@ -25,28 +25,21 @@ public:
 
   ClaimAnswer match(mlir::Operation *op, compiler::MathMode math) const override {
     if (auto conv = mlir::dyn_cast<ir::Conv2dOp>(op))
-      return claimOf(conv, "forward", conv.getWeight(), math);
+      return claimOf(conv, "forward", math);
     if (auto conv = mlir::dyn_cast<ir::Conv2dInputGradientOp>(op))
-      return claimOf(conv, "input_gradient", conv.getWeight(), math);
+      return claimOf(conv, "input_gradient", math);
     if (auto conv = mlir::dyn_cast<ir::Conv2dWeightGradientOp>(op))
-      return claimOf(conv, "weight_gradient", conv.getResult(), math);
+      return claimOf(conv, "weight_gradient", math);
     return NotMine{};
   }
 
 private:
-  // weight: of the convolution, an operand or the result of the op.
   template <typename Op>
-  static ClaimAnswer claimOf(Op conv, llvm::StringRef kind, mlir::Value weight,
-                             compiler::MathMode math) {
+  static ClaimAnswer claimOf(Op conv, llvm::StringRef kind, compiler::MathMode math) {
     for (mlir::Value value :
          {conv->getOperand(0), conv->getOperand(1), mlir::Value(conv->getResult(0))})
       if (std::optional<ClaimRefusal> refusal = refusalOf(typeOf(value)))
         return *refusal;
-    for (auto [padding, dilation, size] :
-         llvm::zip(conv.getPadding(), conv.getDilation(), typeOf(weight).getShape().drop_front(2)))
-      if (padding > dilation * (size - 1))
-        return ClaimRefusal{"padding-beyond-kernel",
-                            "cuDNN's engines leave out windows that lie in the padding alone"};
     Claim claim;
     mlir::Builder builder(conv.getContext());
     auto config = [&](llvm::StringRef name, mlir::Attribute value) {

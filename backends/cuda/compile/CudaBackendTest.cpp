@@ -169,8 +169,7 @@ TEST_F(CudaBackendTest, ClaimsConvolutionsAndSaysWhichNot) {
   compiler::CompileOptions fast;
   fast.math = compiler::MathMode::Fast;
   EXPECT_EQ(compiled("f32", "2x3x6x5", "2x4x6x5", 1, {}), "");
-  EXPECT_NE(compiled("f32", "2x3x6x5", "2x4x10x9", 3, {}).find("padding-beyond-kernel"),
-            std::string::npos);
+  EXPECT_EQ(compiled("f32", "2x3x6x5", "2x4x10x9", 3, {}), "");
   EXPECT_NE(compiled("f64", "2x3x6x5", "2x4x6x5", 1, {}).find("dtype"), std::string::npos);
   EXPECT_NE(compiled("f32", "0x3x6x5", "0x4x6x5", 1, {}).find("empty"), std::string::npos);
 
