@@ -27,8 +27,8 @@ public:
     };
     llvm::ArrayRef<int64_t> lhs = shapeOf(matmul.getLhs()), rhs = shapeOf(matmul.getRhs()),
                             out = shapeOf(op->getResult(0));
-    if (!mlir::getElementTypeOrSelf(matmul.getLhs().getType()).isF32())
-      return ClaimRefusal{"dtype", "cuBLASLt's matmul is claimed for float32 only"};
+    if (!mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(matmul.getLhs().getType())))
+      return ClaimRefusal{"dtype", "cuBLASLt multiplies numbers of floating-point dtypes"};
     if (lhs.size() < 2 || rhs.size() < 2)
       return ClaimRefusal{"vector", "cuBLASLt multiplies matrices; a vector is our kernel's"};
     int64_t depth = matmul.getTransposeLhs() ? lhs.end()[-2] : lhs.back(), elements = 1;

@@ -13,13 +13,17 @@
 namespace weft::backends::cuda {
 
 // Of cublasLt.h, cublas_api.h and library_types.h.
-inline constexpr int kCublasCompute32F = 68; // cublasComputeType_t: f32 throughout, no TF32
-inline constexpr int kCudaR32F = 0;          // cudaDataType_t
+// cublasComputeType_t: f32 throughout (no TF32), also of factors in 16 bits; f64.
+inline constexpr int kCublasCompute32F = 68, kCublasCompute64F = 70;
+inline constexpr int kCudaR32F = 0, kCudaR64F = 1, kCudaR16F = 2, kCudaR16BF = 14; // cudaDataType_t
 inline constexpr int32_t kCublasOpN = 0, kCublasOpT = 1;
 inline constexpr int kDescTransposeA = 3, kDescTransposeB = 4; // cublasLtMatmulDescAttributes_t
 inline constexpr int kLayoutBatchCount = 5,
                      kLayoutBatchStride = 6;      // cublasLtMatrixLayoutAttribute_t
-inline constexpr int kPreferenceMaxWorkspace = 1; // cublasLtMatmulPreferenceAttributes_t
+// cublasLtMatmulPreferenceAttributes_t
+inline constexpr int kPreferenceMaxWorkspace = 1, kPreferenceReductions = 3;
+// cublasLtReductionScheme_t: partial results are kept in what is computed in, not in the result.
+inline constexpr uint32_t kReductionInComputeType = 2;
 
 // cublasLtMatmulAlgo_t and cublasLtMatmulHeuristicResult_t.
 struct CublasAlgorithm {

@@ -1,5 +1,7 @@
 #include "backends/cuda/device/cublaslt_matmul.h"
 
+#include <algorithm>
+#include <iterator>
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
@@ -15,7 +17,20 @@ std::string show(const TensorRef &tensor) {
   return absl::StrCat(name(tensor.dtype), "[", absl::StrJoin(tensor.dims, ", "), "]");
 }
 
+// What cuBLASLt calls a type, and what it computes with it.
+struct Numbers {
+  DType dtype;
+  int type, compute, scale; // scale: the type of alpha and beta
+};
+constexpr Numbers kNumbers[] = {
+    {DType::kFloat32, kCudaR32F, kCublasCompute32F, kCudaR32F},
+    {DType::kFloat64, kCudaR64F, kCublasCompute64F, kCudaR64F},
+    {DType::kFloat16, kCudaR16F, kCublasCompute32F, kCudaR32F},
+    {DType::kBFloat16, kCudaR16BF, kCublasCompute32F, kCudaR32F},
+};
+
 struct Problem {
+  Numbers numbers = kNumbers[0];
   int64_t m = 0, n = 0, k = 0, batch = 1;
   bool transpose_lhs = false, transpose_rhs = false, one_rhs = false;
 };
@@ -35,9 +50,13 @@ absl::StatusOr<Problem> read(const LibraryCall &call) {
         absl::StrCat(why, ": lhs ", show(lhs), ", rhs ", show(rhs), ", out ", show(out)));
   };
   size_t rank = out.dims.size();
+  auto numbers = std::find_if(std::begin(kNumbers), std::end(kNumbers),
+                              [&](const Numbers &one) { return one.dtype == out.dtype; });
+  if (numbers == std::end(kNumbers))
+    return refuse("takes operands of a floating-point dtype");
   for (const TensorRef &operand : call.operands) {
-    if (operand.dtype != DType::kFloat32)
-      return refuse("takes float32 operands");
+    if (operand.dtype != out.dtype)
+      return refuse("takes operands of one dtype");
     if (operand.dims.size() < 2)
       return refuse("takes operands of two or more dims");
     int64_t stride = 1;
@@ -46,6 +65,7 @@ absl::StatusOr<Problem> read(const LibraryCall &call) {
         return refuse("takes contiguous operands");
   }
   Problem problem;
+  problem.numbers = *numbers;
   problem.transpose_lhs = *left != 0;
   problem.transpose_rhs = *right != 0;
   problem.one_rhs = rhs.dims.size() == 2;
@@ -93,8 +113,10 @@ public:
   absl::Status init(const Problem &problem) {
     int32_t first = problem.transpose_rhs ? kCublasOpT : kCublasOpN,
             second = problem.transpose_lhs ? kCublasOpT : kCublasOpN;
-    absl::Status status = library_.check(library_.desc_create(&desc_, kCublasCompute32F, kCudaR32F),
-                                         "describing a product");
+    numbers_ = problem.numbers;
+    absl::Status status =
+        library_.check(library_.desc_create(&desc_, numbers_.compute, numbers_.scale),
+                       "describing a product");
     if (status.ok())
       status = library_.check(library_.desc_set(desc_, kDescTransposeA, &first, sizeof(first)),
                               "describing a product");
@@ -119,8 +141,12 @@ public:
 
   absl::Status run(std::span<void *const> operands, void *scratch) override {
     const float one = 1, zero = 0;
-    return library_.check(library_.matmul(handle_, desc_, &one, operands[1], a_, operands[0], b_,
-                                          &zero, operands[2], c_, operands[2], c_,
+    const double one_64 = 1, zero_64 = 0;
+    bool wide = numbers_.scale == kCudaR64F;
+    const void *alpha = wide ? static_cast<const void *>(&one_64) : &one,
+               *beta = wide ? static_cast<const void *>(&zero_64) : &zero;
+    return library_.check(library_.matmul(handle_, desc_, alpha, operands[1], a_, operands[0], b_,
+                                          beta, operands[2], c_, operands[2], c_,
                                           &chosen_.algorithm, scratch, chosen_.workspace_bytes,
                                           device_->stream()),
                           "a matrix product");
@@ -130,7 +156,7 @@ private:
   absl::Status layout(CublasLayout &layout, int64_t rows, int64_t columns, int64_t batch,
                       int64_t stride) {
     absl::Status status =
-        library_.check(library_.layout_create(&layout, kCudaR32F, static_cast<uint64_t>(rows),
+        library_.check(library_.layout_create(&layout, numbers_.type, static_cast<uint64_t>(rows),
                                               static_cast<uint64_t>(columns), rows),
                        "describing a matrix");
     if (!status.ok() || batch == 1)
@@ -155,6 +181,12 @@ private:
     status = library_.check(
         library_.preference_set(preference, kPreferenceMaxWorkspace, &most, sizeof(most)),
         "choosing an algorithm");
+    // Sums of 16-bit factors are rounded once, at their end.
+    if (status.ok() && numbers_.type != numbers_.scale)
+      status = library_.check(library_.preference_set(preference, kPreferenceReductions,
+                                                      &kReductionInComputeType,
+                                                      sizeof(kReductionInComputeType)),
+                              "choosing an algorithm");
     if (status.ok())
       status = library_.check(
           library_.heuristic(handle_, desc_, a_, b_, c_, c_, preference, 1, &chosen_, &found),
@@ -169,6 +201,7 @@ private:
   std::shared_ptr<CudaDevice> device_;
   CublasLt library_;
   CublasHandle handle_;
+  Numbers numbers_ = kNumbers[0];
   CublasDesc desc_ = nullptr;
   CublasLayout a_ = nullptr, b_ = nullptr, c_ = nullptr;
   CublasHeuristic chosen_{};

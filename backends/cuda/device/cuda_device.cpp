@@ -67,6 +67,7 @@ private:
 absl::StatusOr<std::shared_ptr<CudaDevice>> CudaDevice::create(const Driver &driver, int number) {
   std::shared_ptr<CudaDevice> device(new CudaDevice());
   device->driver_ = driver;
+  device->modules_ = std::make_unique<ModuleCache>(driver);
   device->number_ = number;
   if (absl::Status status = driver.check(driver.init(0), "starting the driver"); !status.ok())
     return absl::FailedPreconditionError(

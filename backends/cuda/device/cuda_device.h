@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "backends/cuda/device/driver.h"
+#include "backends/cuda/device/module_cache.h"
 #include "runtime/memory/memory.h"
 
 namespace weft::backends::cuda {
@@ -36,6 +37,10 @@ public:
   const std::shared_ptr<runtime::Allocator> &allocator() const {
     return allocator_;
   }
+  // Code on the GPU.
+  ModuleCache &modules() const {
+    return *modules_;
+  }
   // Of the architecture: 90 for sm_90.
   int capability() const {
     return capability_;
@@ -56,6 +61,7 @@ private:
   Context context_ = nullptr;
   Stream stream_ = nullptr, copies_ = nullptr;
   int number_ = 0, capability_ = 0;
+  std::unique_ptr<ModuleCache> modules_;
   std::shared_ptr<runtime::Allocator> allocator_;
   std::shared_ptr<runtime::Memory> memory_;
 };

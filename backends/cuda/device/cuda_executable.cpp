@@ -14,8 +14,6 @@ namespace {
 // What kernels' widest loads and cuBLASLt take; the planner's alignment is a multiple of it.
 constexpr int64_t kOperandAlignment = 16;
 constexpr int64_t kBlockAlignment = 256;
-// Of cuda.h: CUjit_option.
-constexpr int kErrorLog = 5, kErrorLogBytes = 6;
 
 int64_t align(int64_t bytes) {
   return (bytes + kBlockAlignment - 1) / kBlockAlignment * kBlockAlignment;
@@ -56,8 +54,7 @@ CudaExecutable::~CudaExecutable() {
   if (!device_->enter().ok())
     return;
   parts_.clear(); // whose graphs launch the modules' kernels
-  for (Module module : loaded_)
-    (void)device_->driver().module_unload(module);
+  loaded_.clear();
 }
 
 absl::Status CudaExecutable::upload(std::span<const std::byte> bytes, const char *purpose,
@@ -83,24 +80,20 @@ absl::Status CudaExecutable::load(const runtime::LibraryResolver &libraries) {
   const Driver &driver = device_->driver();
   std::map<std::string_view, Kernel> known;
   for (const KernelModule &module : modules_) {
-    char log[4096] = "";
-    int options[] = {kErrorLog, kErrorLogBytes};
-    void *values[] = {log, reinterpret_cast<void *>(sizeof(log))};
-    Module loaded = nullptr;
-    absl::Status status = driver.check(
-        driver.module_load(&loaded, module.ptx.c_str(), 2, options, values), "loading kernels");
-    if (!status.ok())
-      return absl::Status(status.code(),
-                          absl::StrCat(status.message(), "; the GPU is an sm_",
+    absl::StatusOr<std::shared_ptr<ModuleCache::Loaded>> loaded =
+        device_->modules().load(module.ptx);
+    if (!loaded.ok())
+      return absl::Status(loaded.status().code(),
+                          absl::StrCat(loaded.status().message(), "; the GPU is an sm_",
                                        device_->capability(), ", the program was compiled for ",
-                                       program_.target, log[0] ? ": " : "", log));
-    loaded_.push_back(loaded);
+                                       program_.target));
+    loaded_.push_back(*loaded);
     for (const KernelEntry &entry : module.entries) {
       Kernel kernel{nullptr, static_cast<unsigned>(entry.blocks),
                     static_cast<unsigned>(entry.threads)};
-      status =
-          driver.check(driver.module_get_function(&kernel.function, loaded, entry.symbol.c_str()),
-                       "finding " + entry.symbol);
+      absl::Status status = driver.check(
+          driver.module_get_function(&kernel.function, (*loaded)->module, entry.symbol.c_str()),
+          "finding " + entry.symbol);
       if (!status.ok())
         return status;
       known.emplace(entry.symbol, kernel);

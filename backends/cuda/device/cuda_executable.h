@@ -108,7 +108,7 @@ private:
   Devices devices_;
   std::mutex others_mutex_;
   std::map<int, std::shared_ptr<CudaExecutable>> others_;
-  std::vector<Module> loaded_;
+  std::vector<std::shared_ptr<ModuleCache::Loaded>> loaded_;
   std::vector<Kernel> kernels_; // by number of the symbol
   // Inputs that are to hold what they held when an index was out of range are written after the
   // last check of one (compiler/plan), which is waited for: instructions before that, and after it.

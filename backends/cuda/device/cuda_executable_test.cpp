@@ -9,6 +9,7 @@
 
 #include "backends/cuda/device/cublaslt_matmul.h"
 #include "backends/cuda/device/recording_driver.h"
+#include "backends/cuda/device/recording_elements.h"
 #include "runtime/memory/buffer.h"
 #include "gtest/gtest.h"
 
@@ -180,6 +181,26 @@ TEST_F(CudaExecutableTest, RunsEveryInstruction) {
   executable->reset();
   EXPECT_STREQ(recording().log(),
                "unload add\nunload total\nunload total_finish\nunload out_of_range\n");
+}
+
+// Code is loaded once, and goes with the last program that has it.
+TEST_F(CudaExecutableTest, ProgramsShareTheirKernels) {
+  auto first = CudaExecutable::create(program(), modules(), device, nullptr);
+  ASSERT_TRUE(first.ok()) << first.status();
+  recording().reset();
+  auto second = CudaExecutable::create(program(), modules(), device, nullptr);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(std::string(recording().log()).find("load "), std::string::npos);
+  first->reset();
+  EXPECT_EQ(std::string(recording().log()).find("load "), std::string::npos);
+  Host host;
+  ASSERT_TRUE(run(**second, host).ok());
+  expect(host);
+  second->reset();
+  EXPECT_NE(std::string(recording().log()).find("unload add\n"), std::string::npos);
+  recording().reset();
+  ASSERT_TRUE(CudaExecutable::create(program(), modules(), device, nullptr).ok());
+  EXPECT_NE(std::string(recording().log()).find("load add\n"), std::string::npos);
 }
 
 // Nothing crosses the bus, on whichever GPU the buffers lie.
@@ -391,12 +412,9 @@ TEST_F(CudaExecutableTest, MultipliesMatrices) {
     std::vector<int64_t> batch;
     bool one_rhs, transpose_lhs, transpose_rhs;
   };
-  for (const Case &c : {Case{{}, false, false, false},
-                        {{}, false, true, false},
-                        {{}, false, false, true},
-                        {{2, 3}, false, false, true},
-                        {{2, 3}, true, false, false},
-                        {{4}, true, true, true}}) {
+  auto multiply = [&](const Case &c, DType dtype) {
+    SCOPED_TRACE(name(dtype));
+    int64_t width = byte_size(dtype);
     constexpr int64_t kM = 3, kN = 5, kK = 4;
     int64_t batch =
         std::accumulate(c.batch.begin(), c.batch.end(), int64_t{1}, std::multiplies<>());
@@ -410,6 +428,7 @@ TEST_F(CudaExecutableTest, MultipliesMatrices) {
       call.config.emplace_back("transpose_rhs", int64_t{1});
     auto tensor = [&](bool repeated, int64_t rows, int64_t columns) {
       TensorRef ref;
+      ref.dtype = dtype;
       ref.buffer = static_cast<int32_t>(call.operands.size());
       if (!repeated)
         ref.dims = c.batch;
@@ -420,14 +439,14 @@ TEST_F(CudaExecutableTest, MultipliesMatrices) {
       for (size_t i = ref.dims.size(); i-- > 0; stride *= ref.dims[i])
         ref.strides[i] = stride;
       call.operands.push_back(ref);
-      return 4 * stride;
+      return width * stride;
     };
     int64_t lhs = tensor(false, c.transpose_lhs ? kK : kM, c.transpose_lhs ? kM : kK);
     int64_t rhs = tensor(c.one_rhs, c.transpose_rhs ? kN : kK, c.transpose_rhs ? kK : kN),
             out = tensor(false, kM, kN);
-    p.inputs = {{"", DType::kFloat32, call.operands[0].dims, lhs, false, false},
-                {"", DType::kFloat32, call.operands[1].dims, rhs, false, false}};
-    p.outputs = {{"", DType::kFloat32, call.operands[2].dims, out, -1, -1, -1}};
+    p.inputs = {{"", dtype, call.operands[0].dims, lhs, false, false},
+                {"", dtype, call.operands[1].dims, rhs, false, false}};
+    p.outputs = {{"", dtype, call.operands[2].dims, out, -1, -1, -1}};
     p.buffers = {{BufferKind::kInput, 0, 0, lhs},
                  {BufferKind::kInput, 1, 0, rhs},
                  {BufferKind::kOutput, 0, 0, out}};
@@ -436,12 +455,22 @@ TEST_F(CudaExecutableTest, MultipliesMatrices) {
       return name == entry->name() ? entry.get() : nullptr;
     });
     ASSERT_TRUE(executable.ok()) << executable.status();
-    std::vector<float> a(static_cast<size_t>(lhs / 4)), b(static_cast<size_t>(rhs / 4)),
-        result(static_cast<size_t>(out / 4));
-    for (size_t i = 0; i < a.size(); ++i)
-      a[i] = static_cast<float>(i % 7) - 3;
-    for (size_t i = 0; i < b.size(); ++i)
-      b[i] = static_cast<float>(i % 5) - 1;
+    auto numbers = [&](std::vector<unsigned char> &bytes) {
+      return recording::Elements(dtype == DType::kFloat32   ? recording::Number::kFloat32
+                                 : dtype == DType::kFloat64 ? recording::Number::kFloat64
+                                 : dtype == DType::kFloat16 ? recording::Number::kFloat16
+                                                            : recording::Number::kBFloat16,
+                                 bytes.data());
+    };
+    // Whole numbers, which are the same in every dtype.
+    auto a_at = [](int64_t i) { return static_cast<double>(i % 7) - 3; };
+    auto b_at = [](int64_t i) { return static_cast<double>(i % 5) - 1; };
+    std::vector<unsigned char> a(static_cast<size_t>(lhs)), b(static_cast<size_t>(rhs)),
+        result(static_cast<size_t>(out));
+    for (int64_t i = 0; i < lhs / width; ++i)
+      numbers(a).set(i, a_at(i));
+    for (int64_t i = 0; i < rhs / width; ++i)
+      numbers(b).set(i, b_at(i));
     auto ba = Buffer::borrow(a.data(), lhs, nullptr), bb = Buffer::borrow(b.data(), rhs, nullptr),
          bo = Buffer::borrow(result.data(), out, nullptr);
     Buffer *inputs[] = {ba.get(), bb.get()}, *outputs[] = {bo.get()};
@@ -450,16 +479,21 @@ TEST_F(CudaExecutableTest, MultipliesMatrices) {
     for (int64_t g = 0; g < batch; ++g)
       for (int64_t i = 0; i < kM; ++i)
         for (int64_t j = 0; j < kN; ++j) {
-          float sum = 0;
+          double sum = 0;
           for (int64_t k = 0; k < kK; ++k)
-            sum +=
-                a[static_cast<size_t>(g * kM * kK + (c.transpose_lhs ? k * kM + i : i * kK + k))] *
-                b[static_cast<size_t>((c.one_rhs ? 0 : g * kK * kN) +
-                                      (c.transpose_rhs ? j * kK + k : k * kN + j))];
-          EXPECT_EQ(result[static_cast<size_t>((g * kM + i) * kN + j)], sum)
-              << g << " " << i << " " << j;
+            sum += a_at(g * kM * kK + (c.transpose_lhs ? k * kM + i : i * kK + k)) *
+                   b_at((c.one_rhs ? 0 : g * kK * kN) + (c.transpose_rhs ? j * kK + k : k * kN + j));
+          EXPECT_EQ(numbers(result).get((g * kM + i) * kN + j), sum) << g << " " << i << " " << j;
         }
-  }
+  };
+  for (DType dtype : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16})
+    for (const Case &c : {Case{{}, false, false, false},
+                          {{}, false, true, false},
+                          {{}, false, false, true},
+                          {{2, 3}, false, false, true},
+                          {{2, 3}, true, false, false},
+                          {{4}, true, true, true}})
+      multiply(c, dtype);
 }
 
 TEST_F(CudaExecutableTest, SaysWhenTheGpuIsLost) {

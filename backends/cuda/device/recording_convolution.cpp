@@ -1,49 +1,23 @@
 #include "backends/cuda/device/recording_convolution.h"
 
 #include <array>
-#include <cstring>
 
-#include "runtime/core/float16.h"
+#include "backends/cuda/device/recording_elements.h"
 
 namespace weft::backends::cuda::recording {
 namespace {
 
 constexpr int kFloat = 0, kHalf = 2;
 
-int64_t byte_size(const HostTensor &tensor) {
-  return tensor.type == kFloat ? 4 : 2;
+Number number_of(const HostTensor &tensor) {
+  return tensor.type == kFloat  ? Number::kFloat32
+         : tensor.type == kHalf ? Number::kFloat16
+                                : Number::kBFloat16;
 }
 
-// Element by element in float64; those of 16 bits are rounded once, to float32 first, as sums of
-// cuDNN's are.
-class Elements {
-public:
-  Elements(const HostTensor &tensor, unsigned char *data) : tensor_(tensor), data_(data) {}
-  double get(int64_t at) const {
-    if (tensor_.type == kFloat) {
-      float value = 0;
-      std::memcpy(&value, data_ + 4 * at, 4);
-      return value;
-    }
-    uint16_t bits = 0;
-    std::memcpy(&bits, data_ + 2 * at, 2);
-    return tensor_.type == kHalf ? float16_to_float(bits) : bfloat16_to_float(bits);
-  }
-  void set(int64_t at, double value) const {
-    auto rounded = static_cast<float>(value);
-    if (tensor_.type == kFloat) {
-      std::memcpy(data_ + 4 * at, &rounded, 4);
-      return;
-    }
-    uint16_t bits =
-        tensor_.type == kHalf ? float_to_float16(rounded) : float_to_bfloat16(rounded);
-    std::memcpy(data_ + 2 * at, &bits, 2);
-  }
-
-private:
-  const HostTensor &tensor_;
-  unsigned char *data_;
-};
+int64_t byte_size(const HostTensor &tensor) {
+  return byte_size(number_of(tensor));
+}
 
 std::string spell(const std::vector<int64_t> &dims) {
   std::string text;
@@ -114,7 +88,8 @@ std::string name_of(const HostConvolution &c) {
 
 void convolve(const HostConvolution &c, unsigned char *image, unsigned char *weight,
               unsigned char *result) {
-  Elements images(c.image, image), weights(c.weight, weight), results(c.result, result);
+  Elements images(number_of(c.image), image), weights(number_of(c.weight), weight),
+      results(number_of(c.result), result);
   bool forward = c.kind == HostConvolution::kForward,
        by_image = c.kind == HostConvolution::kInputGradient;
   const HostTensor &target = forward ? c.result : by_image ? c.image : c.weight;

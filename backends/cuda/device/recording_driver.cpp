@@ -54,16 +54,6 @@ struct Kernel {
 
 using Kernels = std::vector<std::unique_ptr<Kernel>>; // of a module
 
-struct Matrix {
-  uint64_t rows = 0, columns = 0;
-  int64_t distance = 0, stride = 0;
-  int32_t batch = 1;
-};
-
-struct Product {
-  int32_t transpose_a = 0, transpose_b = 0;
-};
-
 struct State {
   std::mutex mutex;
   std::string log, errors;
@@ -471,115 +461,6 @@ int cuGraphDestroy(void *graph) {
 }
 int cuGraphExecDestroy(void *exec) {
   return destroy(exec);
-}
-
-// cuBLASLt, as far as it is used: column-major, f32.
-
-int cublasLtCreate(void **handle) {
-  static int only;
-  *handle = &only;
-  return 0;
-}
-int cublasLtMatmulDescCreate(void **desc, int compute, int scale) {
-  *desc = new Product;
-  return compute == 68 && scale == 0 ? 0 : kInvalid;
-}
-int cublasLtMatmulDescSetAttribute(void *desc, int attribute, const void *value, size_t bytes) {
-  auto *product = static_cast<Product *>(desc);
-  if (bytes != 4 || (attribute != 3 && attribute != 4))
-    return kInvalid;
-  std::memcpy(attribute == 3 ? &product->transpose_a : &product->transpose_b, value, 4);
-  return 0;
-}
-int cublasLtMatmulDescDestroy(void *desc) {
-  delete static_cast<Product *>(desc);
-  return 0;
-}
-int cublasLtMatrixLayoutCreate(void **layout, int type, uint64_t rows, uint64_t columns,
-                               int64_t distance) {
-  *layout = new Matrix{rows, columns, distance, 0, 1};
-  return type == 0 && distance >= static_cast<int64_t>(rows) ? 0 : kInvalid;
-}
-int cublasLtMatrixLayoutSetAttribute(void *layout, int attribute, const void *value, size_t bytes) {
-  auto *matrix = static_cast<Matrix *>(layout);
-  if (attribute == 5 && bytes == 4)
-    std::memcpy(&matrix->batch, value, 4);
-  else if (attribute == 6 && bytes == 8)
-    std::memcpy(&matrix->stride, value, 8);
-  else
-    return kInvalid;
-  return 0;
-}
-int cublasLtMatrixLayoutDestroy(void *layout) {
-  delete static_cast<Matrix *>(layout);
-  return 0;
-}
-int cublasLtMatmulPreferenceCreate(void **preference) {
-  *preference = new int;
-  return 0;
-}
-int cublasLtMatmulPreferenceSetAttribute(void *, int attribute, const void *, size_t bytes) {
-  return attribute == 1 && bytes == 8 ? 0 : kInvalid;
-}
-int cublasLtMatmulPreferenceDestroy(void *preference) {
-  delete static_cast<int *>(preference);
-  return 0;
-}
-int cublasLtMatmulAlgoGetHeuristic(void *, void *, void *, void *, void *, void *, void *, int,
-                                   void *results, int *returned) {
-  // cublasLtMatmulHeuristicResult_t: 64 bytes of an algorithm, then the workspace that it asks for.
-  std::memset(results, 0, 96);
-  size_t workspace = 1024;
-  std::memcpy(static_cast<char *>(results) + 64, &workspace, sizeof(workspace));
-  *returned = 1;
-  return 0;
-}
-int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a, void *a_layout,
-                   const void *b, void *b_layout, const void *beta, const void *, void *, void *d,
-                   void *d_layout, const void *, void *workspace, size_t workspace_bytes,
-                   void *stream) {
-  WEFT_RECORDED("cublasLtMatmul")
-  Product product = *static_cast<Product *>(desc);
-  Matrix ma = *static_cast<Matrix *>(a_layout), mb = *static_cast<Matrix *>(b_layout),
-         md = *static_cast<Matrix *>(d_layout);
-  uint64_t m = product.transpose_a ? ma.columns : ma.rows,
-           k = product.transpose_a ? ma.rows : ma.columns;
-  uint64_t n = product.transpose_b ? mb.rows : mb.columns;
-  if (m != md.rows || n != md.columns || k != (product.transpose_b ? mb.columns : mb.rows))
-    return kInvalid;
-  float scale = 0, keep = 1;
-  std::memcpy(&scale, alpha, 4);
-  std::memcpy(&keep, beta, 4);
-  if (scale != 1 || keep != 0)
-    return kInvalid;
-  say(state().log, "matmul %llu x %llu x %llu, batch %d", static_cast<unsigned long long>(m),
-      static_cast<unsigned long long>(n), static_cast<unsigned long long>(k), md.batch);
-  auto address = [](const void *pointer) {
-    return reinterpret_cast<uint64_t>(pointer);
-  };
-  put(stream, [=] {
-    (void)find(address(workspace), workspace_bytes, "workspace");
-    for (int32_t batch = 0; batch < md.batch; ++batch) {
-      auto matrix = [&](const void *pointer, const Matrix &of) {
-        return reinterpret_cast<float *>(
-            find(address(pointer) + 4 * static_cast<uint64_t>(batch * of.stride),
-                 4 * of.rows * of.columns, "matmul"));
-      };
-      const float *pa = matrix(a, ma), *pb = matrix(b, mb);
-      float *pd = matrix(d, md);
-      if (!pa || !pb || !pd)
-        return;
-      for (uint64_t j = 0; j < n; ++j)
-        for (uint64_t i = 0; i < m; ++i) {
-          double sum = 0;
-          for (uint64_t l = 0; l < k; ++l)
-            sum += double(pa[product.transpose_a ? l + i * ma.rows : i + l * ma.rows]) *
-                   pb[product.transpose_b ? j + l * mb.rows : l + j * mb.rows];
-          pd[i + j * md.rows] = static_cast<float>(sum);
-        }
-    }
-  });
-  return 0;
 }
 
 } // extern "C"

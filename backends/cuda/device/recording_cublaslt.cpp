@@ -1,0 +1,167 @@
+// Stands in for cuBLASLt, as far as it is used: column-major, one type for all matrices. Products are
+// computed when the stream is waited for.
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "backends/cuda/device/recording_elements.h"
+#include "backends/cuda/device/recording_state.h"
+
+namespace {
+
+using namespace weft::backends::cuda::recording;
+
+constexpr int kInvalid = 1;
+
+struct Matrix {
+  Number number = Number::kFloat32;
+  uint64_t rows = 0, columns = 0;
+  int64_t distance = 0, stride = 0;
+  int32_t batch = 1;
+};
+
+struct Product {
+  int32_t transpose_a = 0, transpose_b = 0;
+  int scale = 0;
+};
+
+// Of cudaDataType_t.
+std::optional<Number> number_of(int type) {
+  switch (type) {
+  case 0:
+    return Number::kFloat32;
+  case 1:
+    return Number::kFloat64;
+  case 2:
+    return Number::kFloat16;
+  case 14:
+    return Number::kBFloat16;
+  default:
+    return std::nullopt;
+  }
+}
+
+} // namespace
+
+extern "C" {
+
+int cublasLtCreate(void **handle) {
+  static int only;
+  *handle = &only;
+  return 0;
+}
+int cublasLtMatmulDescCreate(void **desc, int compute, int scale) {
+  *desc = new Product{0, 0, scale};
+  return (compute == 68 && scale == 0) || (compute == 70 && scale == 1) ? 0 : kInvalid;
+}
+int cublasLtMatmulDescSetAttribute(void *desc, int attribute, const void *value, size_t bytes) {
+  auto *product = static_cast<Product *>(desc);
+  if (bytes != 4 || (attribute != 3 && attribute != 4))
+    return kInvalid;
+  std::memcpy(attribute == 3 ? &product->transpose_a : &product->transpose_b, value, 4);
+  return 0;
+}
+int cublasLtMatmulDescDestroy(void *desc) {
+  delete static_cast<Product *>(desc);
+  return 0;
+}
+int cublasLtMatrixLayoutCreate(void **layout, int type, uint64_t rows, uint64_t columns,
+                               int64_t distance) {
+  std::optional<Number> number = number_of(type);
+  *layout = new Matrix{number.value_or(Number::kFloat32), rows, columns, distance, 0, 1};
+  return number && distance >= static_cast<int64_t>(rows) ? 0 : kInvalid;
+}
+int cublasLtMatrixLayoutSetAttribute(void *layout, int attribute, const void *value, size_t bytes) {
+  auto *matrix = static_cast<Matrix *>(layout);
+  if (attribute == 5 && bytes == 4)
+    std::memcpy(&matrix->batch, value, 4);
+  else if (attribute == 6 && bytes == 8)
+    std::memcpy(&matrix->stride, value, 8);
+  else
+    return kInvalid;
+  return 0;
+}
+int cublasLtMatrixLayoutDestroy(void *layout) {
+  delete static_cast<Matrix *>(layout);
+  return 0;
+}
+int cublasLtMatmulPreferenceCreate(void **preference) {
+  *preference = new int;
+  return 0;
+}
+int cublasLtMatmulPreferenceSetAttribute(void *, int attribute, const void *, size_t bytes) {
+  // The most of workspace; the ways in which partial results are added up.
+  return (attribute == 1 && bytes == 8) || (attribute == 3 && bytes == 4) ? 0 : kInvalid;
+}
+int cublasLtMatmulPreferenceDestroy(void *preference) {
+  delete static_cast<int *>(preference);
+  return 0;
+}
+int cublasLtMatmulAlgoGetHeuristic(void *, void *, void *, void *, void *, void *, void *, int,
+                                   void *results, int *returned) {
+  // cublasLtMatmulHeuristicResult_t: 64 bytes of an algorithm, then the workspace that it asks for.
+  std::memset(results, 0, 96);
+  size_t workspace = 1024;
+  std::memcpy(static_cast<char *>(results) + 64, &workspace, sizeof(workspace));
+  *returned = 1;
+  return 0;
+}
+int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a, void *a_layout,
+                   const void *b, void *b_layout, const void *beta, const void *, void *, void *d,
+                   void *d_layout, const void *, void *workspace, size_t workspace_bytes,
+                   void *stream) {
+  std::lock_guard lock(mutex());
+  if (int error = failure_of("cublasLtMatmul"))
+    return error;
+  Product product = *static_cast<Product *>(desc);
+  Matrix ma = *static_cast<Matrix *>(a_layout), mb = *static_cast<Matrix *>(b_layout),
+         md = *static_cast<Matrix *>(d_layout);
+  uint64_t m = product.transpose_a ? ma.columns : ma.rows,
+           k = product.transpose_a ? ma.rows : ma.columns;
+  uint64_t n = product.transpose_b ? mb.rows : mb.columns;
+  if (m != md.rows || n != md.columns || k != (product.transpose_b ? mb.columns : mb.rows))
+    return kInvalid;
+  bool wide = product.scale == 1;
+  if (ma.number != md.number || mb.number != md.number || wide != (md.number == Number::kFloat64))
+    return kInvalid;
+  unsigned char *scales[] = {static_cast<unsigned char *>(const_cast<void *>(alpha)),
+                             static_cast<unsigned char *>(const_cast<void *>(beta))};
+  Number scale = wide ? Number::kFloat64 : Number::kFloat32;
+  if (Elements(scale, scales[0]).get(0) != 1 || Elements(scale, scales[1]).get(0) != 0)
+    return kInvalid;
+  record("matmul " + std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) +
+         ", batch " + std::to_string(md.batch));
+  auto address = [](const void *pointer) {
+    return reinterpret_cast<uint64_t>(pointer);
+  };
+  put_on(stream, [=] {
+    (void)find_bytes(address(workspace), workspace_bytes, "workspace");
+    uint64_t bytes = static_cast<uint64_t>(byte_size(md.number));
+    for (int32_t batch = 0; batch < md.batch; ++batch) {
+      auto matrix = [&](const void *pointer, const Matrix &of) {
+        return find_bytes(address(pointer) + bytes * static_cast<uint64_t>(batch * of.stride),
+                          bytes * of.rows * of.columns, "matmul");
+      };
+      unsigned char *pa = matrix(a, ma), *pb = matrix(b, mb), *pd = matrix(d, md);
+      if (!pa || !pb || !pd)
+        return;
+      Elements ea(md.number, pa), eb(md.number, pb), ed(md.number, pd);
+      auto at = [](uint64_t i) {
+        return static_cast<int64_t>(i);
+      };
+      for (uint64_t j = 0; j < n; ++j)
+        for (uint64_t i = 0; i < m; ++i) {
+          double sum = 0;
+          for (uint64_t l = 0; l < k; ++l)
+            sum += ea.get(at(product.transpose_a ? l + i * ma.rows : i + l * ma.rows)) *
+                   eb.get(at(product.transpose_b ? j + l * mb.rows : l + j * mb.rows));
+          ed.set(at(i + j * md.rows), sum);
+        }
+    }
+  });
+  return 0;
+}
+
+} // extern "C"
