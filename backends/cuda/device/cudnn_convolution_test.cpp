@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -197,8 +198,9 @@ LibraryCall call_of(const Shape &s, const Kind &kind, DType dtype, bool transfor
 // Memory on the GPU.
 class Block {
 public:
-  Block(const Machine &machine, int64_t bytes) : machine_(machine), bytes_(bytes) {
-    absl::StatusOr<void *> made = machine.device->allocator()->allocate(bytes, 256);
+  Block(const Machine &machine, int64_t bytes)
+      : machine_(machine), bytes_(std::max<int64_t>(bytes, 1)) {
+    absl::StatusOr<void *> made = machine.device->allocator()->allocate(bytes_, 256);
     EXPECT_TRUE(made.ok()) << made.status();
     data_ = made.ok() ? *made : nullptr;
   }
