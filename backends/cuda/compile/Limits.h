@@ -57,7 +57,8 @@ inline constexpr int64_t kLeastTotalRounds = 4;
 // fewer are not worth a barrier, and up to so many rows a sum goes row by row in whatever kernel. One
 // after the other each takes 0.3 us on an H200.
 inline constexpr int64_t kLeastPartsOfWarp = kLeastChunkRows;
-inline constexpr int64_t kMostFinishThreads = 16 * kWarp;
+// Of more, 8-bit and 16-bit elements would not fit the registers of a thread, in vectors of 8.
+inline constexpr int64_t kMostFinishThreads = 8 * kWarp;
 
 //===-- Vectors and registers -----------------------------------------------------------------===//
 
