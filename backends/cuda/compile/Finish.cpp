@@ -58,18 +58,16 @@ static int64_t sharingWarps(const KernelPlan &plan) {
   return warps;
 }
 
-// The thread's columns: `vector` of `vectors`, of which those behind the end repeat the last one. All
-// threads of the block come here.
+// The thread's columns. Of several warps all threads of the block come here, and the first warp stores
+// where `mine` holds.
 static void finishColumns(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64_t> outputs,
-                          Value vector, int64_t vectors, int64_t warps) {
+                          const Index &vector, Value mine, int64_t warps) {
   compiler::IndexSpace &space = f.e.space;
-  Value mine = f.lessThan(vector, vectors);
-  vector = f.e.make<arith::MinSIOp>(vector, f.e.constantIndex(vectors - 1));
   auto at = [&](const Index &number) {
     Index first = space.scale(number, f.e.width);
     return f.e.width == 1 ? first : space.add(first, space.lane(f.e.width));
   };
-  Index position = at(space.scalar(vector, vectors)), warp = Index::of(0), lane = warp;
+  Index position = at(vector), warp = Index::of(0), lane = warp;
   if (warps > 1)
     std::tie(warp, lane) = space.divide(f.threadIndex(), kWarp);
   for (auto &[op, partial] : plan.partials) {
@@ -184,7 +182,16 @@ mlir::LogicalResult scheduleFinish(KernelPlan &plan, Geometry &geometry) {
     Value first = f.e.make<arith::MulIOp>(f.block, f.e.constantIndex(lanes)),
           lane = warps == 1 ? f.thread
                             : f.e.scalarIndex(f.e.space.divide(f.threadIndex(), kWarp).second);
-    finishColumns(plan, f, columns, f.e.make<arith::AddIOp>(first, lane), vectors, warps);
+    Value vector = f.e.make<arith::AddIOp>(first, lane), mine = f.lessThan(vector, vectors);
+    if (warps == 1) {
+      f.when(mine, [&] {
+        finishColumns(plan, f, columns, f.e.space.scalar(vector, vectors), nullptr, warps);
+      });
+    } else {
+      // Columns behind the end repeat the last one.
+      vector = f.e.make<arith::MinSIOp>(vector, f.e.constantIndex(vectors - 1));
+      finishColumns(plan, f, columns, f.e.space.scalar(vector, vectors), mine, warps);
+    }
   }
   plan.noteInPlace();
   return f.finish();

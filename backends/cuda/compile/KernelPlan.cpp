@@ -60,7 +60,9 @@ int64_t KernelPlan::widest() const {
     see(argument);
   for (Value output : kernel.outputs)
     see(output);
-  return std::min(kMostWidth, kAccessBytes / bytes);
+  bool hasAngles = llvm::any_of(
+      kernel.ops, [](Operation *op) { return mlir::isa<ir::SinOp, ir::CosOp>(op); });
+  return std::min(hasAngles ? kMostAngleWidth : kMostWidth, kAccessBytes / bytes);
 }
 
 int64_t KernelPlan::widthOf(int64_t n) const {

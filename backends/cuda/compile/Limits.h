@@ -65,6 +65,9 @@ inline constexpr int64_t kMostFinishThreads = 8 * kWarp;
 // Elements of a vector, at most, so that a thread's values fit its registers: those of any kernel,
 // and those of a product, each of which has a sum.
 inline constexpr int64_t kMostWidth = 8, kMostProductWidth = 4;
+// Of sines and cosines, which look up their angle's digits of pi in a table: beyond that the table
+// goes to memory.
+inline constexpr int64_t kMostAngleWidth = 4;
 // Vectors of a row that one thread keeps, and elements of it: 16 registers a value of 4 bytes, in
 // which those of 1 and 2 bytes are computed as well.
 inline constexpr int64_t kMostUnits = 4, kMostRowElements = 16;
