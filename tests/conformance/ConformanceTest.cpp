@@ -107,7 +107,7 @@ mlir::Value addStrided(Batch &batch, mlir::OpBuilder &builder, mlir::Block *bloc
 
 // One module of all calls; each call's operands are arguments (or views of arguments) of their own.
 Batch makeBatch(mlir::MLIRContext &context, const std::vector<OpCase> &cases, DType dtype,
-                Layout layout) {
+                Layout layout, int64_t mostNarrow) {
   Batch batch;
   mlir::OpBuilder builder(&context);
   mlir::Location loc = builder.getUnknownLoc();
@@ -121,6 +121,9 @@ Batch makeBatch(mlir::MLIRContext &context, const std::vector<OpCase> &cases, DT
     OpModule made = buildModule(context, c, dtype);
     if (!made)
       continue; // the record does not take this dtype
+    if (byte_size(dtype) < 4 && dtype != DType::kBool &&
+        llvm::any_of(made.inputs, [&](const HostTensor &i) { return i.size() > mostNarrow; }))
+      continue;
     Tensors expected = evaluate(made.main, made.inputs, batch.error);
     if (!batch.error.empty())
       return batch;
@@ -246,7 +249,7 @@ TEST_P(ConformanceTest, MatchesTheReference) {
         continue;
       if (layout == Layout::Views && !variant.views)
         continue;
-      Batch batch = makeBatch(context, cases, dtype, layout);
+      Batch batch = makeBatch(context, cases, dtype, layout, variant.mostNarrow);
       if (batch.error.empty() && batch.expected.empty())
         continue;
       check(batch, variant, dtype,

@@ -20,7 +20,10 @@ std::vector<Variant> variants() {
   std::vector<Variant> all;
   for (const std::string &name : compiler::backendNames()) {
     all.push_back({name, name});
-    all.back().views = !llvm::StringRef(name).ends_with("simulated");
+    if (llvm::StringRef(name).ends_with("simulated")) {
+      all.back().views = false;
+      all.back().mostNarrow = 4096;
+    }
     // What interprets has no providers, and one variant of a backend without them is enough. What
     // simulates a device takes long, and only a few dtypes of a few ops are claimed.
     if (llvm::StringRef backend = name;

@@ -1,6 +1,7 @@
 // Compiling and running a module on a backend, for tests.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -24,6 +25,8 @@ struct Variant {
   std::string backend; // "cpu"
   compiler::CompileOptions options = {};
   bool views = true; // whether operands that are views are worth their time
+  // Elements of an operand of 8 or 16 bits, at most; of more, other dtypes are worth their time.
+  int64_t mostNarrow = std::numeric_limits<int64_t>::max();
 };
 
 // For the messages of GoogleTest.

@@ -1,6 +1,7 @@
 #include "backends/cuda/compile/GpuCodegen.h"
 
 #include "backends/cuda/compile/KernelPlan.h"
+#include "backends/cuda/compile/WidenExtrema.h"
 #include "backends/cuda/compile/RoundToBFloat16.h"
 #include "compiler/codegen/LlvmPasses.h"
 #include "compiler/math/Expand.h"
@@ -192,6 +193,7 @@ absl::StatusOr<std::string> emitPtx(mlir::ModuleOp module, llvm::StringRef archi
     return ir.status();
   if (absl::Status status = compiler::optimize(**ir, **machine, options); !status.ok())
     return status;
+  widenExtrema(**ir);
   auto ptx = compiler::emitCode(**ir, **machine, llvm::CodeGenFileType::AssemblyFile);
   if (ptx.ok() && options.dump)
     options.dump(kAssembly, *ptx);

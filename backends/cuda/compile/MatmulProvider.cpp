@@ -3,6 +3,7 @@
 #include "backends/cuda/compile/Limits.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace weft::backends::cuda {
 namespace {
@@ -11,6 +12,53 @@ using compiler::Claim;
 using compiler::ClaimAnswer;
 using compiler::ClaimRefusal;
 using compiler::NotMine;
+
+mlir::RankedTensorType typeOf(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType());
+}
+
+// A factor as the call reads it: of 16-bit numbers behind their conversion to float32 (weft-widen),
+// and behind a transpose of its two last dims.
+struct Factor {
+  mlir::Value value;
+  bool isTransposed = false;
+  llvm::SmallVector<mlir::Operation *, 2> ops; // that the call takes in, the last one first
+};
+
+bool swapsLastDims(ir::TransposeOp transpose) {
+  llvm::ArrayRef<int64_t> permutation = transpose.getPermutation();
+  auto rank = static_cast<int64_t>(permutation.size());
+  for (int64_t i = 0; i < rank; ++i)
+    if (permutation[i] != (i < rank - 2 ? i : 2 * rank - 3 - i))
+      return false;
+  return rank >= 2;
+}
+
+// Null where no 16-bit numbers stand behind it.
+std::optional<Factor> narrowFactor(mlir::Value value, bool isTransposed) {
+  Factor factor{value, isTransposed, {}};
+  bool isNarrow = false;
+  while (mlir::Operation *op = factor.value.getDefiningOp()) {
+    auto cast = mlir::dyn_cast<ir::CastOp>(op);
+    auto transpose = mlir::dyn_cast<ir::TransposeOp>(op);
+    if (cast && !isNarrow && typeOf(cast.getInput()).getElementType().getIntOrFloatBitWidth() == 16 &&
+        mlir::isa<mlir::FloatType>(typeOf(cast.getInput()).getElementType()))
+      isNarrow = true;
+    else if (transpose && factor.isTransposed == isTransposed && swapsLastDims(transpose))
+      factor.isTransposed = !isTransposed;
+    else
+      break;
+    factor.ops.push_back(op);
+    factor.value = op->getOperand(0);
+  }
+  return isNarrow ? std::optional(factor) : std::nullopt;
+}
+
+// The rounding of a result to that type which is its only use.
+ir::CastOp roundingOf(mlir::Value result, mlir::Type narrow) {
+  auto cast = result.hasOneUse() ? mlir::dyn_cast<ir::CastOp>(*result.user_begin()) : ir::CastOp();
+  return cast && typeOf(cast).getElementType() == narrow ? cast : ir::CastOp();
+}
 
 class MatmulProvider : public compiler::Provider {
 public:
@@ -27,7 +75,8 @@ public:
     };
     llvm::ArrayRef<int64_t> lhs = shapeOf(matmul.getLhs()), rhs = shapeOf(matmul.getRhs()),
                             out = shapeOf(op->getResult(0));
-    if (!mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(matmul.getLhs().getType())))
+    // Products of 16-bit numbers are float32 ones of conversions here (weft-widen).
+    if (!mlir::isa<mlir::FloatType>(typeOf(matmul.getLhs()).getElementType()))
       return ClaimRefusal{"dtype", "cuBLASLt multiplies numbers of floating-point dtypes"};
     if (lhs.size() < 2 || rhs.size() < 2)
       return ClaimRefusal{"vector", "cuBLASLt multiplies matrices; a vector is our kernel's"};
@@ -50,13 +99,35 @@ public:
     auto flag = [&](llvm::StringRef name) {
       claim.config.emplace_back(builder.getStringAttr(name), builder.getI64IntegerAttr(1));
     };
-    if (matmul.getTransposeLhs())
-      flag("transpose_lhs");
-    if (matmul.getTransposeRhs())
-      flag("transpose_rhs");
+    Factor left{matmul.getLhs(), matmul.getTransposeLhs(), {}},
+        right{matmul.getRhs(), matmul.getTransposeRhs(), {}};
     claim.ops.push_back(op);
-    claim.inputs.append({matmul.getLhs(), matmul.getRhs()});
     claim.outputs.push_back(op->getResult(0));
+    // Of both factors or of none: the call takes them in one type, and gives its result in that or
+    // in float32.
+    std::optional<Factor> narrowLeft = narrowFactor(left.value, left.isTransposed),
+                          narrowRight = narrowFactor(right.value, right.isTransposed);
+    if (narrowLeft && narrowRight &&
+        typeOf(narrowLeft->value).getElementType() == typeOf(narrowRight->value).getElementType()) {
+      left = *narrowLeft;
+      right = *narrowRight;
+      for (const Factor &factor : {left, right})
+        for (mlir::Operation *taken : factor.ops)
+          if (!llvm::is_contained(claim.ops, taken))
+            claim.ops.push_back(taken);
+      if (ir::CastOp rounding =
+              roundingOf(op->getResult(0), typeOf(left.value).getElementType())) {
+        claim.ops.push_back(rounding);
+        claim.outputs.assign({rounding->getResult(0)});
+      }
+      llvm::sort(claim.ops,
+                 [](mlir::Operation *x, mlir::Operation *y) { return x->isBeforeInBlock(y); });
+    }
+    if (left.isTransposed)
+      flag("transpose_lhs");
+    if (right.isTransposed)
+      flag("transpose_rhs");
+    claim.inputs.append({left.value, right.value});
     return claim;
   }
 };

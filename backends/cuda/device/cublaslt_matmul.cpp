@@ -29,8 +29,14 @@ constexpr Numbers kNumbers[] = {
     {DType::kBFloat16, kCudaR16BF, kCublasCompute32F, kCudaR32F},
 };
 
+const Numbers *numbers_of(DType dtype) {
+  auto found = std::find_if(std::begin(kNumbers), std::end(kNumbers),
+                            [&](const Numbers &one) { return one.dtype == dtype; });
+  return found == std::end(kNumbers) ? nullptr : &*found;
+}
+
 struct Problem {
-  Numbers numbers = kNumbers[0];
+  Numbers factors = kNumbers[0], result = kNumbers[0];
   int64_t m = 0, n = 0, k = 0, batch = 1;
   bool transpose_lhs = false, transpose_rhs = false, one_rhs = false;
 };
@@ -50,13 +56,12 @@ absl::StatusOr<Problem> read(const LibraryCall &call) {
         absl::StrCat(why, ": lhs ", show(lhs), ", rhs ", show(rhs), ", out ", show(out)));
   };
   size_t rank = out.dims.size();
-  auto numbers = std::find_if(std::begin(kNumbers), std::end(kNumbers),
-                              [&](const Numbers &one) { return one.dtype == out.dtype; });
-  if (numbers == std::end(kNumbers))
-    return refuse("takes operands of a floating-point dtype");
+  const Numbers *factors = numbers_of(lhs.dtype), *result = numbers_of(out.dtype);
+  if (factors == nullptr || rhs.dtype != lhs.dtype)
+    return refuse("takes factors of one floating-point dtype");
+  if (result == nullptr || (result != factors && result->type != factors->scale))
+    return refuse("gives a result in the dtype of the factors, or in float32 for those of 16 bits");
   for (const TensorRef &operand : call.operands) {
-    if (operand.dtype != out.dtype)
-      return refuse("takes operands of one dtype");
     if (operand.dims.size() < 2)
       return refuse("takes operands of two or more dims");
     int64_t stride = 1;
@@ -65,7 +70,8 @@ absl::StatusOr<Problem> read(const LibraryCall &call) {
         return refuse("takes contiguous operands");
   }
   Problem problem;
-  problem.numbers = *numbers;
+  problem.factors = *factors;
+  problem.result = *result;
   problem.transpose_lhs = *left != 0;
   problem.transpose_rhs = *right != 0;
   problem.one_rhs = rhs.dims.size() == 2;
@@ -113,7 +119,7 @@ public:
   absl::Status init(const Problem &problem) {
     int32_t first = problem.transpose_rhs ? kCublasOpT : kCublasOpN,
             second = problem.transpose_lhs ? kCublasOpT : kCublasOpN;
-    numbers_ = problem.numbers;
+    numbers_ = problem.factors;
     absl::Status status =
         library_.check(library_.desc_create(&desc_, numbers_.compute, numbers_.scale),
                        "describing a product");
@@ -125,13 +131,13 @@ public:
                               "describing a product");
     int64_t m = problem.m, n = problem.n, k = problem.k;
     if (status.ok())
-      status = layout(a_, problem.transpose_rhs ? k : n, problem.transpose_rhs ? n : k,
+      status = layout(a_, numbers_.type, problem.transpose_rhs ? k : n, problem.transpose_rhs ? n : k,
                       problem.batch, problem.one_rhs ? 0 : n * k);
     if (status.ok())
-      status = layout(b_, problem.transpose_lhs ? m : k, problem.transpose_lhs ? k : m,
+      status = layout(b_, numbers_.type, problem.transpose_lhs ? m : k, problem.transpose_lhs ? k : m,
                       problem.batch, m * k);
     if (status.ok())
-      status = layout(c_, n, m, problem.batch, m * n);
+      status = layout(c_, problem.result.type, n, m, problem.batch, m * n);
     return status.ok() ? choose() : status;
   }
 
@@ -153,10 +159,10 @@ public:
   }
 
 private:
-  absl::Status layout(CublasLayout &layout, int64_t rows, int64_t columns, int64_t batch,
+  absl::Status layout(CublasLayout &layout, int type, int64_t rows, int64_t columns, int64_t batch,
                       int64_t stride) {
     absl::Status status =
-        library_.check(library_.layout_create(&layout, numbers_.type, static_cast<uint64_t>(rows),
+        library_.check(library_.layout_create(&layout, type, static_cast<uint64_t>(rows),
                                               static_cast<uint64_t>(columns), rows),
                        "describing a matrix");
     if (!status.ok() || batch == 1)

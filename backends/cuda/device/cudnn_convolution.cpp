@@ -220,6 +220,8 @@ absl::StatusOr<std::unique_ptr<CudnnPlan>> choose(CudnnStream &stream, const Pro
   CudnnDemands demands;
   demands.full_float32 = problem.dtype == DType::kFloat32;
   demands.transforms = problem.transforms;
+  if (problem.kind->name == "weight_gradient" && problem.dtype == DType::kFloat32)
+    demands.untold = kUntoldWeightGradients;
   demands.most_workspace_bytes =
       std::max(kLeastConvolutionWorkspace, kConvolutionWorkspaceOperands * problem.bytes);
   return CudnnPlan::choose(stream, operation, demands);

@@ -31,6 +31,8 @@ struct CudnnDemands {
   // Winograd's algorithm and Fourier transforms: an infinity or NaN spreads to the results beside
   // those that read it, and rounding errors are relative to the largest number near.
   bool transforms = false;
+  // Engines whose notes do not tell that they transform.
+  std::span<const int64_t> untold = {};
   int64_t most_workspace_bytes = 0;
 };
 

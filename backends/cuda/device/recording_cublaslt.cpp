@@ -124,7 +124,8 @@ int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a, void *a
   if (m != md.rows || n != md.columns || k != (product.transpose_b ? mb.columns : mb.rows))
     return kInvalid;
   bool wide = product.scale == 1;
-  if (ma.number != md.number || mb.number != md.number || wide != (md.number == Number::kFloat64))
+  bool fits = md.number == ma.number || (md.number == Number::kFloat32 && byte_size(ma.number) == 2);
+  if (mb.number != ma.number || !fits || wide != (md.number == Number::kFloat64))
     return kInvalid;
   unsigned char *scales[] = {static_cast<unsigned char *>(const_cast<void *>(alpha)),
                              static_cast<unsigned char *>(const_cast<void *>(beta))};
@@ -138,16 +139,16 @@ int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a, void *a
   };
   put_on(stream, [=] {
     (void)find_bytes(address(workspace), workspace_bytes, "workspace");
-    uint64_t bytes = static_cast<uint64_t>(byte_size(md.number));
     for (int32_t batch = 0; batch < md.batch; ++batch) {
       auto matrix = [&](const void *pointer, const Matrix &of) {
+        auto bytes = static_cast<uint64_t>(byte_size(of.number));
         return find_bytes(address(pointer) + bytes * static_cast<uint64_t>(batch * of.stride),
                           bytes * of.rows * of.columns, "matmul");
       };
       unsigned char *pa = matrix(a, ma), *pb = matrix(b, mb), *pd = matrix(d, md);
       if (!pa || !pb || !pd)
         return;
-      Elements ea(md.number, pa), eb(md.number, pb), ed(md.number, pd);
+      Elements ea(ma.number, pa), eb(mb.number, pb), ed(md.number, pd);
       auto at = [](uint64_t i) {
         return static_cast<int64_t>(i);
       };

@@ -27,11 +27,17 @@
 // CHECK-COUNT-8: mul.lo.s16
 // CHECK: st.global.v2.b32
 // CHECK-NOT: .local
-func.func @main(%a: tensor<4096xbf16>, %b: tensor<4096xf16>, %c: tensor<4096xi8>) -> (tensor<4096xbf16>, tensor<4096xf16>, tensor<4096xi8>) {
+
+// Extrema of 16-bit integers are in 32 bits.
+// CHECK: .visible .entry weft_net_k3_pow
+// CHECK-NOT: max.s16
+// CHECK: max.s32
+func.func @main(%a: tensor<4096xbf16>, %b: tensor<4096xf16>, %c: tensor<4096xi8>, %d: tensor<4097xi16>) -> (tensor<4096xbf16>, tensor<4096xf16>, tensor<4096xi8>, tensor<4097xi16>) {
   %0 = weft.mul %a, %a : tensor<4096xbf16>
   %1 = weft.add %0, %a : tensor<4096xbf16>
   %2 = weft.mul %b, %b : tensor<4096xf16>
   %3 = weft.add %2, %b : tensor<4096xf16>
   %4 = weft.mul %c, %c : tensor<4096xi8>
-  return %1, %3, %4 : tensor<4096xbf16>, tensor<4096xf16>, tensor<4096xi8>
+  %5 = weft.pow %d, %d : tensor<4097xi16>
+  return %1, %3, %4, %5 : tensor<4096xbf16>, tensor<4096xf16>, tensor<4096xi8>, tensor<4097xi16>
 }
