@@ -220,8 +220,9 @@ absl::StatusOr<std::unique_ptr<CudnnPlan>> choose(CudnnStream &stream, const Pro
   CudnnDemands demands;
   demands.full_float32 = problem.dtype == DType::kFloat32;
   demands.transforms = problem.transforms;
-  if (problem.kind->name == "weight_gradient" && problem.dtype == DType::kFloat32)
-    demands.untold = kUntoldWeightGradients;
+  for (const UntoldEngine &engine : kUntoldEngines)
+    if (engine.kind == problem.kind->name && engine.dtype == problem.dtype && !problem.transforms)
+      demands.untold.emplace(engine.number, engine.what);
   demands.most_workspace_bytes =
       std::max(kLeastConvolutionWorkspace, kConvolutionWorkspaceOperands * problem.bytes);
   return CudnnPlan::choose(stream, operation, demands);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "backends/cuda/device/cuda_device.h"
 #include "backends/cuda/device/cudnn.h"
@@ -20,9 +21,19 @@ namespace weft::backends::cuda {
 // transform them want tens of times as much, which is not theirs to take from other programs.
 inline constexpr int64_t kLeastConvolutionWorkspace = 32 << 20;
 inline constexpr int64_t kConvolutionWorkspaceOperands = 2;
-// Engines of weight gradients in float32 that transform what they read and do not say so in their
-// notes: 17 of cuDNN 9.14 on an H200, whose sums of whole numbers have fractions.
-inline constexpr int64_t kUntoldWeightGradients[] = {17};
+// Engines whose notes do not tell what they do, as cuDNN 9.14 on an H200 showed it.
+struct UntoldEngine {
+  std::string_view kind;
+  DType dtype;
+  int64_t number;
+  const char *what;
+};
+inline constexpr UntoldEngine kUntoldEngines[] = {
+    // Sums of whole numbers had fractions.
+    {"weight_gradient", DType::kFloat32, 17, "transforms, which its notes do not tell"},
+    // Sums of some hundred numbers were off by three of float16's steps.
+    {"input_gradient", DType::kFloat16, 2, "sums in float16, which its notes do not tell"},
+};
 
 std::unique_ptr<runtime::LibraryEntry> make_convolution_entry(std::shared_ptr<CudaDevice> device,
                                                               const Cudnn &library);

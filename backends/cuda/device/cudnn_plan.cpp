@@ -151,10 +151,8 @@ CudnnPlan::prepare(CudnnStream &stream, CudnnDescriptor &config, const CudnnDema
     return engine.status();
   if (const char *why = objection(engine->notes, demands))
     return absl::UnimplementedError(why);
-  if (!demands.transforms &&
-      std::find(demands.untold.begin(), demands.untold.end(), engine->number) !=
-          demands.untold.end())
-    return absl::UnimplementedError("transforms, though its notes do not tell");
+  if (auto untold = demands.untold.find(engine->number); untold != demands.untold.end())
+    return absl::UnimplementedError(untold->second);
   CudnnDescriptor plan(stream.library, CudnnKind::kExecutionPlan, "preparing an engine");
   plan.set(CudnnAttribute::kExecutionPlanHandle, stream.handle);
   plan.set(CudnnAttribute::kExecutionPlanEngineConfig, config);

@@ -1,6 +1,7 @@
 // How cuDNN computes an operation: the engine that is chosen for it, ready to run.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -31,8 +32,8 @@ struct CudnnDemands {
   // Winograd's algorithm and Fourier transforms: an infinity or NaN spreads to the results beside
   // those that read it, and rounding errors are relative to the largest number near.
   bool transforms = false;
-  // Engines whose notes do not tell that they transform.
-  std::span<const int64_t> untold = {};
+  // Engines that are not taken for what their notes do not tell: number, and what that is.
+  std::map<int64_t, std::string> untold;
   int64_t most_workspace_bytes = 0;
 };
 
