@@ -23,7 +23,7 @@ def has(mode, suite, case):
 def prepared(mode, model):
     """What forward is called through."""
     if mode == "bfloat16":
-        return torch.autocast(DEVICE, torch.bfloat16)(model)
+        return torch.autocast(torch.device(DEVICE).type, torch.bfloat16)(model)
     return torch.compile(model) if mode == "compile" else model
 
 

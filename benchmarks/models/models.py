@@ -77,7 +77,7 @@ def loss_of(case, results, inputs):
         return F.cross_entropy(out.reshape(-1, out.shape[-1]), inputs[0].reshape(-1))
     if name in ("bert_base", "mlp_3x8192", "unet", "vae"):
         return (out * out).mean()
-    return F.cross_entropy(out, torch.zeros(len(out), dtype=torch.long))
+    return F.cross_entropy(out, torch.zeros(len(out), dtype=torch.long, device=out.device))
 
 
 class Loss(torch.nn.Module):

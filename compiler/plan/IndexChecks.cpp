@@ -31,11 +31,37 @@ mlir::Value source(mlir::Value value) {
   return value;
 }
 
+// Whether a kernel may look at some of the op's indices only: what it stores needs a part of the
+// op's result, by a slice or by indices, or nothing of it.
+bool mayLookAtSome(mlir::Operation *op) {
+  llvm::SmallVector<mlir::Operation *> readers{op};
+  llvm::SmallPtrSet<mlir::Operation *, 8> known{op};
+  for (size_t i = 0; i < readers.size(); ++i) {
+    for (mlir::Value result : readers[i]->getResults())
+      if (auto type = mlir::dyn_cast<mlir::RankedTensorType>(result.getType());
+          type && type.hasStaticShape() && type.getNumElements() == 0)
+        return true;
+    for (mlir::Operation *user : readers[i]->getUsers()) {
+      auto reader = mlir::dyn_cast<ir::WeftOp>(user);
+      if (!reader || user->hasTrait<mlir::OpTrait::IsTerminator>() || !known.insert(user).second)
+        continue;
+      ir::Kind kind = reader.kind();
+      bool readsAll = kind == ir::Kind::Elementwise || kind == ir::Kind::Reduction ||
+                      mlir::isa<ir::ReshapeOp, ir::BroadcastOp, ir::TransposeOp>(user);
+      if (!readsAll)
+        return true;
+      readers.push_back(user);
+    }
+  }
+  return false;
+}
+
 } // namespace
 
 IndexChecks::Check IndexChecks::describe(mlir::Operation *op) {
   ir::IndexBounds bounds = *ir::indexBounds(op);
   Check check;
+  check.known = !mayLookAtSome(op);
   check.text = {uintptr_t(bounds.lower), uintptr_t(bounds.upper),
                 uintptr_t(bounds.ignored.has_value()), uintptr_t(bounds.ignored.value_or(0))};
   llvm::SmallVector<mlir::Value> values{source(bounds.indices)};

@@ -25,7 +25,8 @@ private:
   struct Check {
     Text text;
     llvm::SmallVector<unsigned, 2> operands; // of the launch, that the indices are computed from
-    bool known = true; // false where they are computed by more ops than are looked at
+    // False where they are computed by more ops than are looked at, or not all of them are asked.
+    bool known = true;
   };
   static Check describe(mlir::Operation *op);
 

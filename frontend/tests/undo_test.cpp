@@ -179,6 +179,24 @@ TEST(Undo, StepsBehindABadOneAreUndoneWithIt) {
   });
 }
 
+// A lookup of which a slice needs one row may look at that row's index alone: its gradient, which looks
+// at all of them, is the one that fails, and what is written behind the lookup is written behind it.
+TEST(Undo, WhereALookupNeedsSomeOfItsIndices) {
+  Tensor table = uniform({kVocabulary, kWidth}, -1, 1).eval(), other = ones({kWidth}).eval();
+  table.set_requires_grad(true);
+  other.set_requires_grad(true);
+  std::vector<float> before = table.to_vector<float>();
+  optim::SGD optimizer({table, other}, {.lr = 0.1});
+  Tensor tokens = Tensor::from(std::vector<int64_t>{3, 1, 4, 1, kVocabulary, 5});
+  Tensor loss = (table.index_select(0, tokens).narrow(0, 0, 2) * other).sum();
+  loss.backward();
+  optimizer.step();
+  Error error = error_of([&] { (void)table.to_vector<float>(); });
+  EXPECT_NE(error.message().find("is out of range"), std::string::npos) << error.what();
+  EXPECT_EQ(table.to_vector<float>(), before);
+  EXPECT_EQ(other.to_vector<float>(), std::vector<float>(kWidth, 1));
+}
+
 TEST(Undo, IndicesThatAreComputed) {
   Tensor table = ones({4, 3}).eval(), state = arange(4, float32).eval();
   Tensor scores = tensor({0.f, 0.f, 0.f, 0.f, 1.f});

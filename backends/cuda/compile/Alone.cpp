@@ -20,8 +20,8 @@ static int64_t product(llvm::ArrayRef<int64_t> sizes) {
 }
 
 // A thread has one place in the dims around the scattered one, and a range of targets in it. It
-// copies the base there, then reads all indices in the source's order, some at a time, and adds (or,
-// of index_put, puts) what is for its range: whoever writes an element does so alone and in a fixed order.
+// copies the base there, then reads all indices in the source's order, some at a time, and adds (of
+// index_put, puts) what is for its range: whoever writes an element does so alone, in a fixed order.
 mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
   KernelBuilder &kernel = plan.kernel;
   Operation *op = kernel.outputs.front().getDefiningOp();
@@ -109,12 +109,12 @@ mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
       };
       int64_t all = product(middle), together = std::clamp<int64_t>(all, 1, kIndicesTogether);
       f.loop(ceilDivide(all, together), {}, [&](Index round, GpuFunction::State &) {
-        struct Taken {
+        struct Reading {
           llvm::SmallVector<Index> at;
           Index target;
           Value mine;
         };
-        llvm::SmallVector<Taken> taken;
+        llvm::SmallVector<Reading> readings;
         for (int64_t i = 0; i < together; ++i) {
           Index s = space.add(space.scale(round, together), Index::of(i));
           Value inside;
@@ -124,7 +124,7 @@ mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
             inside = f.lessThan(raw, all);
             s = space.scalar(f.e.make<arith::MinSIOp>(raw, f.e.constantIndex(all - 1)), all);
           }
-          Taken one{leadAt, Index::of(0), nullptr};
+          Reading one{leadAt, Index::of(0), nullptr};
           one.at.append(space.delinearize(s, middle));
           one.at.append(trailAt);
           llvm::SmallVector<Index> indexAt;
@@ -137,9 +137,9 @@ mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
                                       f.e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, t, end));
           if (inside)
             one.mine = f.e.make<arith::AndIOp>(one.mine, inside);
-          taken.push_back(std::move(one));
+          readings.push_back(std::move(one));
         }
-        for (const Taken &one : taken)
+        for (const Reading &one : readings)
           f.when(one.mine, [&] { put(one.at, element(one.target)); });
       });
     });

@@ -1,6 +1,6 @@
 // The second launch of a kernel with partial results: adds them up in order and computes what
-// depends on them. A warp has a vector of columns in each thread, and the warps of a block share the
-// partial results of these columns; the first block also folds what becomes scalars.
+// depends on them. A warp has a vector of columns in each thread, and the warps of a block share
+// the partial results of these columns; the first block also folds what becomes scalars.
 #include "backends/cuda/compile/KernelPlan.h"
 
 #include "backends/cuda/compile/Limits.h"
@@ -44,22 +44,24 @@ static void finishScalars(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64
 }
 
 // How many warps share the partial results of the columns of one.
-static int64_t sharingWarps(const KernelPlan &plan) {
-  int64_t most = 1, columns = 0, warps = 1;
+static int64_t sharingWarps(const KernelPlan &plan, int64_t width) {
+  int64_t most = 1, laneBytes = 0, warps = 1;
   for (auto &[op, partial] : plan.partials)
-    if (plan.domain.role(op->getResult(0)) == Role::Col)
-      most = std::max(most, partial.count), ++columns;
+    if (plan.domain.role(op->getResult(0)) == Role::Col) {
+      most = std::max(most, partial.count);
+      laneBytes += width * compiler::memoryBytes(partial.element);
+    }
   auto fits = [&](int64_t warps) {
     return warps * kLeastPartsOfWarp <= most && warps * kWarp <= kMostFinishThreads &&
-           columns * warps * kWarp * kAccessBytes <= kSharedBytes;
+           warps * kWarp * laneBytes <= kSharedBytes;
   };
   while (fits(2 * warps))
     warps *= 2;
   return warps;
 }
 
-// The thread's columns. Of several warps all threads of the block come here, and the first warp stores
-// where `mine` holds.
+// The thread's columns. Of several warps all threads of the block come here, and the first warp
+// stores where `mine` holds.
 static void finishColumns(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64_t> outputs,
                           const Index &vector, Value mine, int64_t warps) {
   compiler::IndexSpace &space = f.e.space;
@@ -165,7 +167,7 @@ mlir::LogicalResult scheduleFinish(KernelPlan &plan, Geometry &geometry) {
   if (plan.hasParts) {
     vectors = plan.domain.positions(plan.domain.kept());
   }
-  int64_t warps = plan.hasColumns && !columns.empty() ? sharingWarps(plan) : 1,
+  int64_t warps = plan.hasColumns && !columns.empty() ? sharingWarps(plan, width) : 1,
           lanes = warps == 1 ? kLoopThreads : kWarp; // of columns in a block
   geometry = {std::max<int64_t>(1, ceilDivide(vectors, lanes)), warps * lanes};
   GpuFunction f(kernel, kernel.info.finish, geometry, width);

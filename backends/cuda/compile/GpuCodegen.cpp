@@ -1,8 +1,8 @@
 #include "backends/cuda/compile/GpuCodegen.h"
 
 #include "backends/cuda/compile/KernelPlan.h"
-#include "backends/cuda/compile/WidenExtrema.h"
 #include "backends/cuda/compile/RoundToBFloat16.h"
+#include "backends/cuda/compile/WidenExtrema.h"
 #include "compiler/codegen/LlvmPasses.h"
 #include "compiler/math/Expand.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -324,28 +324,32 @@ TEST(GpuFusions, Softmax) {
   }
 }
 
+// layer_norm's gradient, of float32 %x and %g [R, N] and %w [N]: sums over the rows beside sums
+// over their elements.
+constexpr const char *kNormGradient = R"(
+  %sum = weft.reduce_sum %x, dims = [1] : tensor<RxNxf32>
+  %rstd = weft.tanh %sum : tensor<Rxf32>
+  %rstd1 = weft.reshape %rstd : tensor<Rxf32> to tensor<Rx1xf32>
+  %rstd2 = weft.broadcast %rstd1 : tensor<Rx1xf32> to tensor<RxNxf32>
+  %xhat = weft.mul %x, %rstd2 : tensor<RxNxf32>
+  %w2 = weft.broadcast %w : tensor<Nxf32> to tensor<RxNxf32>
+  %gw = weft.mul %g, %w2 : tensor<RxNxf32>
+  %gx = weft.mul %g, %xhat : tensor<RxNxf32>
+  %dw = weft.reduce_sum %gx, dims = [0] : tensor<RxNxf32>
+  %db = weft.reduce_sum %g, dims = [0] : tensor<RxNxf32>
+  %dot = weft.mul %gw, %xhat : tensor<RxNxf32>
+  %sd = weft.reduce_sum %dot, dims = [1] : tensor<RxNxf32>
+  %sd1 = weft.reshape %sd : tensor<Rxf32> to tensor<Rx1xf32>
+  %sd2 = weft.broadcast %sd1 : tensor<Rx1xf32> to tensor<RxNxf32>
+  %t = weft.mul %xhat, %sd2 : tensor<RxNxf32>
+  %dx = weft.sub %gw, %t : tensor<RxNxf32>)";
+
 TEST(GpuFusions, LayerNormBackward) {
   for (auto [rows, n] : {std::pair{"600", "64"}, {"7", "33"}, {"300", "1000"}, {"3", "12288"}}) {
     auto of = [&](const std::string &text) {
       return replaced(replaced(text, "R", rows), "N", n);
     };
-    check(of("%x: tensor<RxNxf32>, %g: tensor<RxNxf32>, %w: tensor<Nxf32>"), of(R"(
-      %sum = weft.reduce_sum %x, dims = [1] : tensor<RxNxf32>
-      %rstd = weft.tanh %sum : tensor<Rxf32>
-      %rstd1 = weft.reshape %rstd : tensor<Rxf32> to tensor<Rx1xf32>
-      %rstd2 = weft.broadcast %rstd1 : tensor<Rx1xf32> to tensor<RxNxf32>
-      %xhat = weft.mul %x, %rstd2 : tensor<RxNxf32>
-      %w2 = weft.broadcast %w : tensor<Nxf32> to tensor<RxNxf32>
-      %gw = weft.mul %g, %w2 : tensor<RxNxf32>
-      %gx = weft.mul %g, %xhat : tensor<RxNxf32>
-      %dw = weft.reduce_sum %gx, dims = [0] : tensor<RxNxf32>
-      %db = weft.reduce_sum %g, dims = [0] : tensor<RxNxf32>
-      %dot = weft.mul %gw, %xhat : tensor<RxNxf32>
-      %sd = weft.reduce_sum %dot, dims = [1] : tensor<RxNxf32>
-      %sd1 = weft.reshape %sd : tensor<Rxf32> to tensor<Rx1xf32>
-      %sd2 = weft.broadcast %sd1 : tensor<Rx1xf32> to tensor<RxNxf32>
-      %t = weft.mul %xhat, %sd2 : tensor<RxNxf32>
-      %dx = weft.sub %gw, %t : tensor<RxNxf32>)"),
+    check(of("%x: tensor<RxNxf32>, %g: tensor<RxNxf32>, %w: tensor<Nxf32>"), of(kNormGradient),
           {of("%dx: tensor<RxNxf32>"), of("%dw: tensor<Nxf32>"), of("%db: tensor<Nxf32>"),
            of("%rstd: tensor<Rxf32>")},
           1e-2);
@@ -570,29 +574,14 @@ TEST(GpuNarrow, Softmax) {
   }
 }
 
-// layer_norm's gradient: sums over the rows beside sums over their elements.
+// The same of narrow numbers.
 constexpr const char *kNormArguments =
     "%x16: tensor<RxNxT>, %g16: tensor<RxNxT>, %w16: tensor<NxT>";
-constexpr const char *kNorm = R"(
+const std::string kNorm = std::string(R"(
   %x = weft.cast %x16 : tensor<RxNxT> to tensor<RxNxf32>
   %g = weft.cast %g16 : tensor<RxNxT> to tensor<RxNxf32>
-  %w = weft.cast %w16 : tensor<NxT> to tensor<Nxf32>
-  %sum = weft.reduce_sum %x, dims = [1] : tensor<RxNxf32>
-  %rstd = weft.tanh %sum : tensor<Rxf32>
-  %rstd1 = weft.reshape %rstd : tensor<Rxf32> to tensor<Rx1xf32>
-  %rstd2 = weft.broadcast %rstd1 : tensor<Rx1xf32> to tensor<RxNxf32>
-  %xhat = weft.mul %x, %rstd2 : tensor<RxNxf32>
-  %w2 = weft.broadcast %w : tensor<Nxf32> to tensor<RxNxf32>
-  %gw = weft.mul %g, %w2 : tensor<RxNxf32>
-  %gx = weft.mul %g, %xhat : tensor<RxNxf32>
-  %dw = weft.reduce_sum %gx, dims = [0] : tensor<RxNxf32>
-  %db = weft.reduce_sum %g, dims = [0] : tensor<RxNxf32>
-  %dot = weft.mul %gw, %xhat : tensor<RxNxf32>
-  %sd = weft.reduce_sum %dot, dims = [1] : tensor<RxNxf32>
-  %sd1 = weft.reshape %sd : tensor<Rxf32> to tensor<Rx1xf32>
-  %sd2 = weft.broadcast %sd1 : tensor<Rx1xf32> to tensor<RxNxf32>
-  %t = weft.mul %xhat, %sd2 : tensor<RxNxf32>
-  %dx = weft.sub %gw, %t : tensor<RxNxf32>
+  %w = weft.cast %w16 : tensor<NxT> to tensor<Nxf32>)") +
+    kNormGradient + R"(
   %dx16 = weft.cast %dx : tensor<RxNxf32> to tensor<RxNxT>
   %dw16 = weft.cast %dw : tensor<Nxf32> to tensor<NxT>
   %db16 = weft.cast %db : tensor<Nxf32> to tensor<NxT>)";

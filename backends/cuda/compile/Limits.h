@@ -53,9 +53,9 @@ inline constexpr int64_t kMostTotalBlocks = 8 * kMultiprocessors;
 // beside them.
 inline constexpr int64_t kLeastTotalRounds = 4;
 
-// Partial results that a warp adds up, at least, where the warps of a block share those of a column:
-// fewer are not worth a barrier, and up to so many rows a sum goes row by row in whatever kernel. One
-// after the other each takes 0.3 us on an H200.
+// Partial results that a warp adds up, at least, where the warps of a block share those of a
+// column: fewer are not worth a barrier, and up to so many rows a sum goes row by row in whatever
+// kernel. One after the other each takes 0.3 us on an H200.
 inline constexpr int64_t kLeastPartsOfWarp = kLeastChunkRows;
 // Of more, 8-bit and 16-bit elements would not fit the registers of a thread, in vectors of 8.
 inline constexpr int64_t kMostFinishThreads = 8 * kWarp;

@@ -34,6 +34,11 @@ bool swapsLastDims(ir::TransposeOp transpose) {
   return rank >= 2;
 }
 
+bool isWidening(ir::CastOp cast) {
+  mlir::Type from = typeOf(cast.getInput()).getElementType();
+  return (from.isBF16() || from.isF16()) && typeOf(cast).getElementType().isF32();
+}
+
 // Null where no 16-bit numbers stand behind it.
 std::optional<Factor> narrowFactor(mlir::Value value, bool isTransposed) {
   Factor factor{value, isTransposed, {}};
@@ -41,8 +46,7 @@ std::optional<Factor> narrowFactor(mlir::Value value, bool isTransposed) {
   while (mlir::Operation *op = factor.value.getDefiningOp()) {
     auto cast = mlir::dyn_cast<ir::CastOp>(op);
     auto transpose = mlir::dyn_cast<ir::TransposeOp>(op);
-    if (cast && !isNarrow && typeOf(cast.getInput()).getElementType().getIntOrFloatBitWidth() == 16 &&
-        mlir::isa<mlir::FloatType>(typeOf(cast.getInput()).getElementType()))
+    if (cast && !isNarrow && isWidening(cast))
       isNarrow = true;
     else if (transpose && factor.isTransposed == isTransposed && swapsLastDims(transpose))
       factor.isTransposed = !isTransposed;

@@ -7,8 +7,8 @@
 
 namespace weft::backends::cuda {
 
-// Claims f32 matmuls whose batch dims need no repetition, but for an rhs of rank 2. Makes calls of
-// the entry that backends/cuda/device/cublaslt_matmul.h describes.
+// Claims floating-point matmuls whose batch dims need no repetition, but for an rhs of rank 2. Makes
+// calls of the entry that backends/cuda/device/cublaslt_matmul.h describes.
 std::unique_ptr<compiler::Provider> makeMatmulProvider();
 
 } // namespace weft::backends::cuda

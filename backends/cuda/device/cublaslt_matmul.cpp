@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <mutex>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -131,11 +133,11 @@ public:
                               "describing a product");
     int64_t m = problem.m, n = problem.n, k = problem.k;
     if (status.ok())
-      status = layout(a_, numbers_.type, problem.transpose_rhs ? k : n, problem.transpose_rhs ? n : k,
-                      problem.batch, problem.one_rhs ? 0 : n * k);
+      status = layout(a_, numbers_.type, problem.transpose_rhs ? k : n,
+                      problem.transpose_rhs ? n : k, problem.batch, problem.one_rhs ? 0 : n * k);
     if (status.ok())
-      status = layout(b_, numbers_.type, problem.transpose_lhs ? m : k, problem.transpose_lhs ? k : m,
-                      problem.batch, m * k);
+      status = layout(b_, numbers_.type, problem.transpose_lhs ? m : k,
+                      problem.transpose_lhs ? k : m, problem.batch, m * k);
     if (status.ok())
       status = layout(c_, problem.result.type, n, m, problem.batch, m * n);
     return status.ok() ? choose() : status;
@@ -235,10 +237,11 @@ public:
     absl::StatusOr<Problem> problem = read(call);
     if (!problem.ok())
       return problem.status();
-    // Made once, in the context of the GPU; it lives as long as the process, as the GPU does.
+    // Made once for a GPU and a library, in the GPU's context; it lives as long as the process.
     static std::mutex mutex;
-    static CublasHandle handle = nullptr;
+    static auto *handles = new std::map<std::pair<Stream, decltype(library_.create)>, CublasHandle>;
     std::lock_guard lock(mutex);
+    CublasHandle &handle = (*handles)[{device_->stream(), library_.create}];
     if (handle == nullptr)
       if (absl::Status status = library_.check(library_.create(&handle), "starting"); !status.ok())
         return status;

@@ -1,4 +1,6 @@
-// The library entry "cublaslt.matmul": out = lhs rhs, f32, row-major and contiguous.
+// The library entry "cublaslt.matmul": out = lhs rhs, row-major and contiguous, of factors of one
+// floating-point dtype. The result has that dtype, or float32 where the factors have 16 bits; their
+// sums are float32 then.
 //
 // Operands: lhs [batch..., M, K], rhs [batch..., K, N] or [K, N], out [batch..., M, N]. Config,
 // optional: transpose_lhs, transpose_rhs 1: the last two dims lie swapped in memory. Sums of no

@@ -1,6 +1,5 @@
 #include "backends/cuda/device/cuda_device.h"
 
-#include <limits>
 #include <map>
 #include <mutex>
 
@@ -16,8 +15,9 @@ constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;
 constexpr unsigned kNonBlocking = 1;
 
 // All that was freed is kept until memory is missing: the driver waits for the whole GPU before it
-// takes a block back. Graphs of launches are found again where a loop's blocks are the same.
-constexpr int64_t kMostCachedBytes = std::numeric_limits<int64_t>::max();
+// takes a block back. Graphs of launches are found again where a loop's blocks are the same. More
+// than any GPU has, and little enough that the bounds of all GPUs can be added up.
+constexpr int64_t kMostCachedBytes = int64_t{1} << 50;
 
 // cuMemAlloc's blocks are aligned to 256 bytes.
 class DeviceAllocator : public runtime::Allocator {
@@ -127,6 +127,10 @@ absl::StatusOr<std::shared_ptr<CudaDevice>> CudaDevice::get(int number) {
 
 absl::Status CudaDevice::enter() const {
   return driver_.check(driver_.context_set_current(context_), "entering the GPU's context");
+}
+
+void CudaDevice::trim() const {
+  allocator_->trim();
 }
 
 absl::Status CudaDevice::synchronize() const {

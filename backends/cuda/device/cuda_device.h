@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "backends/cuda/device/driver.h"
 #include "backends/cuda/device/module_cache.h"
+#include "runtime/memory/caching_allocator.h"
 #include "runtime/memory/memory.h"
 
 namespace weft::backends::cuda {
@@ -26,15 +28,21 @@ public:
   int number() const {
     return number_;
   }
-  // Programs'.
+  // Programs'. One run at a time puts work there, and waits for it: who holds the mutex. What
+  // another put there while a graph of launches is recorded would be in that graph.
   Stream stream() const {
     return stream_;
   }
+  std::mutex &stream_mutex() const {
+    return stream_mutex_;
+  }
+  // Gives back what the allocator keeps unused.
+  void trim() const;
   // Memory on the GPU, and the caching allocator that it comes from.
   const std::shared_ptr<runtime::Memory> &memory() const {
     return memory_;
   }
-  const std::shared_ptr<runtime::Allocator> &allocator() const {
+  std::shared_ptr<runtime::Allocator> allocator() const {
     return allocator_;
   }
   // Code on the GPU.
@@ -60,9 +68,10 @@ private:
   Driver driver_;
   Context context_ = nullptr;
   Stream stream_ = nullptr, copies_ = nullptr;
+  mutable std::mutex stream_mutex_;
   int number_ = 0, capability_ = 0;
   std::unique_ptr<ModuleCache> modules_;
-  std::shared_ptr<runtime::Allocator> allocator_;
+  std::shared_ptr<runtime::CachingAllocator> allocator_;
   std::shared_ptr<runtime::Memory> memory_;
 };
 

@@ -44,7 +44,13 @@ CudaExecutable::create(runtime::Program program, std::vector<KernelModule> modul
   executable->program_ = std::move(program);
   executable->modules_ = std::move(modules);
   executable->device_ = std::move(device);
-  if (absl::Status status = executable->load(libraries); !status.ok())
+  absl::Status status = executable->load(libraries);
+  if (absl::IsResourceExhausted(status)) {
+    // What is kept for later programs may be what this one's code lacks.
+    executable->device_->trim();
+    status = executable->load(libraries);
+  }
+  if (!status.ok())
     return status;
   return executable;
 }
@@ -64,19 +70,18 @@ absl::Status CudaExecutable::upload(std::span<const std::byte> bytes, const char
   if (!made.ok())
     return made.status();
   buffer = *std::move(made);
-  const Driver &driver = device_->driver();
-  auto target = reinterpret_cast<DevicePointer>(buffer->data());
-  if (absl::Status status =
-          driver.check(driver.copy_to_device(target, bytes.data(), bytes.size(), device_->stream()),
-                       "copying constants");
-      !status.ok())
-    return status;
-  return device_->synchronize();
+  return device_->write(buffer->data(), bytes.data(), static_cast<int64_t>(bytes.size()));
 }
 
 absl::Status CudaExecutable::load(const runtime::LibraryResolver &libraries) {
   if (absl::Status status = device_->enter(); !status.ok())
     return status;
+  // From the beginning, also after a first try.
+  loaded_.clear();
+  kernels_.clear();
+  library_calls_.clear();
+  library_operations_.clear();
+  parts_.clear();
   const Driver &driver = device_->driver();
   std::map<std::string_view, Kernel> known;
   for (const KernelModule &module : modules_) {
@@ -372,6 +377,7 @@ absl::Status CudaExecutable::run(const runtime::RunContext &context,
     resources.inputs = addresses(inputs);
     resources.outputs = addresses(outputs);
   }
+  std::lock_guard lock(device_->stream_mutex());
   const Driver &driver = device_->driver();
   Stream stream = device_->stream();
   bool profiled = runtime::profile::on();
@@ -441,8 +447,8 @@ absl::Status CudaExecutable::run(const runtime::RunContext &context,
 
 absl::Status CudaExecutable::bad_index(const runtime::Launch &launch,
                                        const Resources &resources) const {
-  // The indices are shown where nothing has been written over them since: the program ran on to its
-  // end.
+  // The indices are shown where nothing has been written over them since: the run went on to the
+  // end of the part that looks at indices.
   runtime::Launch shown = launch;
   std::vector<std::vector<std::byte>> copies(launch.operands.size());
   std::vector<void *> buffers(launch.operands.size());

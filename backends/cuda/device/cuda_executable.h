@@ -56,7 +56,7 @@ public:
   }
   bool is_serial() const override {
     return false;
-  } // the executor's thread is the only one that uses the stream
+  } // the stream's mutex lets one run use it at a time
   // Takes the GPU's memory for the arena and the copies of inputs and outputs: context.memory where
   // that is the GPU's.
   absl::StatusOr<std::unique_ptr<runtime::RunResources>>

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <numeric>
+#include <thread>
 
 #include "backends/cuda/device/cublaslt_matmul.h"
 #include "backends/cuda/device/recording_driver.h"
@@ -261,8 +262,8 @@ Program long_program() {
   return p;
 }
 
-// What a run puts on the stream is a graph when the same addresses come again. Of more addresses than
-// there are graphs, the one that was not used for longest takes over the new.
+// What a run puts on the stream is a graph when the same addresses come again. Of more addresses
+// than there are graphs, the one that was not used for longest takes over the new.
 TEST_F(CudaExecutableTest, ManyInstructionsAreOneLaunch) {
   auto executable = CudaExecutable::create(long_program(), modules(), device, nullptr);
   ASSERT_TRUE(executable.ok()) << executable.status();
@@ -324,6 +325,26 @@ TEST_F(CudaExecutableTest, ManyInstructionsAreOneLaunch) {
   holds(1, 0, 0, 0, 0);
   run_on(a);
   holds(0, 1, 0, 1, 1);
+}
+
+// Runs of several threads take turns on the stream, also while one of them records, and while
+// another program is loaded.
+TEST_F(CudaExecutableTest, ThreadsShareTheStream) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) {
+        auto executable = CudaExecutable::create(long_program(), modules(), device, nullptr);
+        ASSERT_TRUE(executable.ok()) << executable.status();
+        for (int run_number = 0; run_number < 4; ++run_number) {
+          Host host;
+          ASSERT_TRUE(run(**executable, host).ok());
+          expect(host);
+        }
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
 }
 
 // Where no graph is made, each launch goes by itself.
@@ -412,7 +433,7 @@ TEST_F(CudaExecutableTest, MultipliesMatrices) {
     std::vector<int64_t> batch;
     bool one_rhs, transpose_lhs, transpose_rhs;
   };
-  auto multiply = [&](const Case &c, DType dtype) {
+  auto multiply = [&](const Case &c, DType dtype, DType result_dtype) {
     SCOPED_TRACE(name(dtype));
     int64_t width = byte_size(dtype);
     constexpr int64_t kM = 3, kN = 5, kK = 4;
@@ -443,10 +464,11 @@ TEST_F(CudaExecutableTest, MultipliesMatrices) {
     };
     int64_t lhs = tensor(false, c.transpose_lhs ? kK : kM, c.transpose_lhs ? kM : kK);
     int64_t rhs = tensor(c.one_rhs, c.transpose_rhs ? kN : kK, c.transpose_rhs ? kK : kN),
-            out = tensor(false, kM, kN);
+            out = tensor(false, kM, kN) / width * byte_size(result_dtype);
+    call.operands[2].dtype = result_dtype;
     p.inputs = {{"", dtype, call.operands[0].dims, lhs, false, false},
                 {"", dtype, call.operands[1].dims, rhs, false, false}};
-    p.outputs = {{"", dtype, call.operands[2].dims, out, -1, -1, -1}};
+    p.outputs = {{"", result_dtype, call.operands[2].dims, out, -1, -1, -1}};
     p.buffers = {{BufferKind::kInput, 0, 0, lhs},
                  {BufferKind::kInput, 1, 0, rhs},
                  {BufferKind::kOutput, 0, 0, out}};
@@ -455,7 +477,7 @@ TEST_F(CudaExecutableTest, MultipliesMatrices) {
       return name == entry->name() ? entry.get() : nullptr;
     });
     ASSERT_TRUE(executable.ok()) << executable.status();
-    auto numbers = [&](std::vector<unsigned char> &bytes) {
+    auto elements = [](DType dtype, std::vector<unsigned char> &bytes) {
       return recording::Elements(dtype == DType::kFloat32   ? recording::Number::kFloat32
                                  : dtype == DType::kFloat64 ? recording::Number::kFloat64
                                  : dtype == DType::kFloat16 ? recording::Number::kFloat16
@@ -468,9 +490,9 @@ TEST_F(CudaExecutableTest, MultipliesMatrices) {
     std::vector<unsigned char> a(static_cast<size_t>(lhs)), b(static_cast<size_t>(rhs)),
         result(static_cast<size_t>(out));
     for (int64_t i = 0; i < lhs / width; ++i)
-      numbers(a).set(i, a_at(i));
+      elements(dtype, a).set(i, a_at(i));
     for (int64_t i = 0; i < rhs / width; ++i)
-      numbers(b).set(i, b_at(i));
+      elements(dtype, b).set(i, b_at(i));
     auto ba = Buffer::borrow(a.data(), lhs, nullptr), bb = Buffer::borrow(b.data(), rhs, nullptr),
          bo = Buffer::borrow(result.data(), out, nullptr);
     Buffer *inputs[] = {ba.get(), bb.get()}, *outputs[] = {bo.get()};
@@ -482,8 +504,10 @@ TEST_F(CudaExecutableTest, MultipliesMatrices) {
           double sum = 0;
           for (int64_t k = 0; k < kK; ++k)
             sum += a_at(g * kM * kK + (c.transpose_lhs ? k * kM + i : i * kK + k)) *
-                   b_at((c.one_rhs ? 0 : g * kK * kN) + (c.transpose_rhs ? j * kK + k : k * kN + j));
-          EXPECT_EQ(numbers(result).get((g * kM + i) * kN + j), sum) << g << " " << i << " " << j;
+                   b_at((c.one_rhs ? 0 : g * kK * kN) +
+                        (c.transpose_rhs ? j * kK + k : k * kN + j));
+          EXPECT_EQ(elements(result_dtype, result).get((g * kM + i) * kN + j), sum)
+              << g << " " << i << " " << j;
         }
   };
   for (DType dtype : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16})
@@ -492,8 +516,11 @@ TEST_F(CudaExecutableTest, MultipliesMatrices) {
                           {{}, false, false, true},
                           {{2, 3}, false, false, true},
                           {{2, 3}, true, false, false},
-                          {{4}, true, true, true}})
-      multiply(c, dtype);
+                          {{4}, true, true, true}}) {
+      multiply(c, dtype, dtype);
+      if (byte_size(dtype) == 2)
+        multiply(c, dtype, DType::kFloat32);
+    }
 }
 
 TEST_F(CudaExecutableTest, SaysWhenTheGpuIsLost) {

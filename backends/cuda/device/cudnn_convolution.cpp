@@ -221,7 +221,8 @@ absl::StatusOr<std::unique_ptr<CudnnPlan>> choose(CudnnStream &stream, const Pro
   demands.full_float32 = problem.dtype == DType::kFloat32;
   demands.transforms = problem.transforms;
   for (const UntoldEngine &engine : kUntoldEngines)
-    if (engine.kind == problem.kind->name && engine.dtype == problem.dtype && !problem.transforms)
+    if (engine.kind == problem.kind->name && engine.dtype == problem.dtype &&
+        !(engine.transforms && problem.transforms))
       demands.untold.emplace(engine.number, engine.what);
   demands.most_workspace_bytes =
       std::max(kLeastConvolutionWorkspace, kConvolutionWorkspaceOperands * problem.bytes);

@@ -11,9 +11,14 @@ namespace weft::backends::cuda {
 constexpr int kThreadLocal = 1;
 
 LaunchGraphs::~LaunchGraphs() {
+  clear();
+}
+
+void LaunchGraphs::clear() {
   for (const Instance &instance : instances_)
     if (instance.exec != nullptr)
       (void)device_->driver().graph_exec_destroy(instance.exec);
+  instances_.clear();
 }
 
 absl::Status LaunchGraphs::record(const std::function<absl::Status()> &enqueue,
@@ -95,10 +100,14 @@ absl::Status LaunchGraphs::run(std::vector<DevicePointer> addresses,
     return enqueue();
   absl::StatusOr<Instance *> instance = instance_of(std::move(addresses), enqueue);
   if (!instance.ok()) {
+    // Memory that is missing may be there the next time.
+    if (absl::IsResourceExhausted(instance.status()))
+      return enqueue();
     refused_ = true;
+    clear();
     static std::once_flag told;
     std::call_once(told, [&] {
-      std::cerr << "weft: launches go to the GPU one by one, since no graph is made of them: "
+      std::cerr << "weft: launches go to the GPU one by one, since no graph was made of some: "
                 << instance.status().message() << "\n";
     });
     return enqueue();

@@ -33,8 +33,9 @@ public:
   // each time, which may differ in addresses alone, and these follow from `addresses`: where a
   // graph was made for equal ones it is not called. A graph is made for addresses that come again,
   // since that takes longer than the launches, which run meanwhile; not at the first run, since
-  // libraries load code at their first call, which no graph takes. A driver that makes none is told
-  // of once, on standard error; from then on each launch goes by itself.
+  // libraries load code at their first call, which no graph takes. Where none
+  // can be made, each launch goes by itself from then on, which is told once, on standard error;
+  // where memory is missing for it, this time alone.
   absl::Status run(std::vector<DevicePointer> addresses,
                    const std::function<absl::Status()> &enqueue);
 
@@ -44,6 +45,7 @@ private:
     GraphExec exec = nullptr;
     uint64_t used = 0; // the number of its last run
   };
+  void clear();
   absl::Status record(const std::function<absl::Status()> &enqueue, Graph &graph) const;
   absl::Status assign(Instance &instance, Graph graph) const;
   bool comes_again(const std::vector<DevicePointer> &addresses);

@@ -26,8 +26,8 @@ public:
     Module module = nullptr;
     ~Loaded();
   };
-  // The module of that text. Called in the GPU's context; Internal, with what the driver says of the
-  // code, where it refuses it.
+  // The module of that text. Called in the GPU's context; Internal, with what the driver says of
+  // the code, where it refuses it.
   absl::StatusOr<std::shared_ptr<Loaded>> load(std::string_view ptx);
 
 private:

@@ -1,4 +1,4 @@
-// Stands in for cuBLASLt, as far as it is used: column-major, one type for all matrices. Products are
+// Stands in for cuBLASLt, as far as it is used: column-major, factors of one type. Products are
 // computed when the stream is waited for.
 #include <cstdint>
 #include <cstring>
@@ -48,8 +48,8 @@ std::optional<Number> number_of(int type) {
 extern "C" {
 
 int cublasLtCreate(void **handle) {
-  static int only;
-  *handle = &only;
+  // Of the GPU whose context it is made in.
+  *handle = new const void *(context_of_thread());
   return 0;
 }
 int cublasLtMatmulDescCreate(void **desc, int compute, int scale) {
@@ -108,13 +108,15 @@ int cublasLtMatmulAlgoGetHeuristic(void *, void *, void *, void *, void *, void 
   *returned = 1;
   return 0;
 }
-int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a, void *a_layout,
+int cublasLtMatmul(void *handle, void *desc, const void *alpha, const void *a, void *a_layout,
                    const void *b, void *b_layout, const void *beta, const void *, void *, void *d,
                    void *d_layout, const void *, void *workspace, size_t workspace_bytes,
                    void *stream) {
   std::lock_guard lock(mutex());
   if (int error = failure_of("cublasLtMatmul"))
     return error;
+  if (*static_cast<const void **>(handle) != context_of_thread())
+    object("a handle of cuBLASLt is used on another GPU than it was made on");
   Product product = *static_cast<Product *>(desc);
   Matrix ma = *static_cast<Matrix *>(a_layout), mb = *static_cast<Matrix *>(b_layout),
          md = *static_cast<Matrix *>(d_layout);
@@ -124,7 +126,8 @@ int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a, void *a
   if (m != md.rows || n != md.columns || k != (product.transpose_b ? mb.columns : mb.rows))
     return kInvalid;
   bool wide = product.scale == 1;
-  bool fits = md.number == ma.number || (md.number == Number::kFloat32 && byte_size(ma.number) == 2);
+  bool fits =
+      md.number == ma.number || (md.number == Number::kFloat32 && byte_size(ma.number) == 2);
   if (mb.number != ma.number || !fits || wide != (md.number == Number::kFloat64))
     return kInvalid;
   unsigned char *scales[] = {static_cast<unsigned char *>(const_cast<void *>(alpha)),

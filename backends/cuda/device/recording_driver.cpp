@@ -1,8 +1,8 @@
-// Stands in for NVIDIA's driver and for cuBLASLt where there is no GPU: a library that exports
-// their functions, and, by recording_cudnn.cpp, cuDNN's. "The GPU's" memory is the host's, at
+// Stands in for NVIDIA's driver where there is no GPU: a library that exports its functions, and,
+// by the files beside this one, those of cuBLASLt and cuDNN. "The GPU's" memory is the host's, at
 // addresses of its own that no host pointer equals; work is put on a stream and done when somebody
 // waits for it, so that memory which goes too early is found. WEFT_RECORDING_GPUS=n has n of them,
-// whose memory and streams do not mix. Kernels do what a test says; matrix products are computed.
+// whose memory and streams do not mix. Kernels do what a test says.
 #include "backends/cuda/device/recording_driver.h"
 
 #include "backends/cuda/device/recording_state.h"
@@ -17,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,7 @@ struct Stream {
   const Gpu *gpu;
   std::vector<std::function<void()>> work;
   Graph *recording = nullptr; // what is put on the stream goes there
+  std::thread::id recorder;   // who alone may put work there meanwhile
 };
 
 struct Kernel {
@@ -139,6 +141,8 @@ void put(void *stream, std::function<void()> run) {
   if (current != on->gpu)
     say(state().errors, "a stream is used outside of its context");
   if (on->recording != nullptr) {
+    if (on->recorder != std::this_thread::get_id())
+      say(state().errors, "a thread puts work on a stream whose launches another one records");
     const std::string &log = state().log; // the call has its line there
     on->recording->shape += log.substr(log.rfind('\n', log.size() - 2) + 1);
     on->recording->work.push_back(std::move(run));
@@ -189,6 +193,9 @@ void object(const std::string &line) {
 }
 bool has_context() {
   return current != nullptr;
+}
+const void *context_of_thread() {
+  return current;
 }
 void put_on(void *stream, std::function<void()> run) {
   put(stream, std::move(run));
@@ -416,6 +423,7 @@ int cuStreamBeginCapture_v2(void *stream, int) {
   WEFT_RECORDED("cuStreamBeginCapture")
   say(state().log, "record");
   static_cast<Stream *>(stream)->recording = new Graph;
+  static_cast<Stream *>(stream)->recorder = std::this_thread::get_id();
   return 0;
 }
 int cuStreamEndCapture(void *stream, void **graph) {

@@ -16,8 +16,9 @@ int failure_of(const char *function);
 // A line of what was called, and of what was wrong.
 void record(const std::string &line);
 void object(const std::string &line);
-// Whether the calling thread is in a GPU's context.
+// Whether the calling thread is in a GPU's context, and which.
 bool has_context();
+const void *context_of_thread();
 // Done when somebody waits for the stream.
 void put_on(void *stream, std::function<void()> run);
 // While work is done: the host's address of `bytes` bytes on "the GPU"; null, and an objection,
