@@ -157,11 +157,11 @@ int cublasLtMatmul(void *handle, void *desc, const void *alpha, const void *a, v
       };
       for (uint64_t j = 0; j < n; ++j)
         for (uint64_t i = 0; i < m; ++i) {
-          double sum = 0;
+          long double sum = 0; // as exact as sums by blocks are
           for (uint64_t l = 0; l < k; ++l)
-            sum += ea.get(at(product.transpose_a ? l + i * ma.rows : i + l * ma.rows)) *
+            sum += static_cast<long double>(ea.get(at(product.transpose_a ? l + i * ma.rows : i + l * ma.rows))) *
                    eb.get(at(product.transpose_b ? j + l * mb.rows : l + j * mb.rows));
-          ed.set(at(i + j * md.rows), sum);
+          ed.set(at(i + j * md.rows), static_cast<double>(sum));
         }
     }
   });
