@@ -195,12 +195,14 @@ protected:
     auto single = run(*executable, batch.inputs, 1, variant.backend);
     ASSERT_TRUE(single.ok()) << what << ": " << single.status();
     compare(batch, *single, variant.name);
+    checked += batch.expected.size();
+    if (!variant.threads)
+      return;
     auto several = run(*executable, batch.inputs, 2, variant.backend);
     ASSERT_TRUE(several.ok()) << what << ": " << several.status();
     for (size_t i = 0; i < single->size(); ++i)
       EXPECT_EQ(compareExact((*several)[i], (*single)[i]), "")
           << batch.expected[i].what << ": two threads differ from one";
-    checked += batch.expected.size();
   }
 
   // What was refused is what the table says, no more and no less. Skips the test (and says why)

@@ -21,7 +21,7 @@ std::vector<Variant> variants() {
   for (const std::string &name : compiler::backendNames()) {
     all.push_back({name, name});
     if (llvm::StringRef(name).ends_with("simulated")) {
-      all.back().views = false;
+      all.back().views = all.back().threads = false;
       all.back().mostNarrow = 4096;
     }
     // What interprets has no providers, and one variant of a backend without them is enough. What

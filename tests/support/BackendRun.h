@@ -25,6 +25,7 @@ struct Variant {
   std::string backend; // "cpu"
   compiler::CompileOptions options = {};
   bool views = true; // whether operands that are views are worth their time
+  bool threads = true; // whether a number of threads means something to it
   // Elements of an operand of 8 or 16 bits, at most: kernels of these differ from those of wider
   // ones in loads, stores and roundings, which few elements show.
   int64_t mostNarrow = std::numeric_limits<int64_t>::max();
