@@ -179,8 +179,8 @@ TEST(Undo, StepsBehindABadOneAreUndoneWithIt) {
   });
 }
 
-// A lookup of which a slice needs one row may look at that row's index alone: its gradient, which looks
-// at all of them, is the one that fails, and what is written behind the lookup is written behind it.
+// A lookup of which a slice needs some rows may look at their indices alone: its gradient, which
+// looks at all of them, is the one that fails, and parameters are written behind that.
 TEST(Undo, WhereALookupNeedsSomeOfItsIndices) {
   Tensor table = uniform({kVocabulary, kWidth}, -1, 1).eval(), other = ones({kWidth}).eval();
   table.set_requires_grad(true);

@@ -1,7 +1,7 @@
 #include "backends/cuda/compile/ConvolutionProvider.h"
 
 #include "backends/cuda/compile/Limits.h"
-#include "dialects/weft/ir/Weft.h"
+#include "backends/cuda/compile/NarrowNumbers.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -12,10 +12,6 @@ using compiler::Claim;
 using compiler::ClaimAnswer;
 using compiler::ClaimRefusal;
 using compiler::NotMine;
-
-mlir::RankedTensorType typeOf(mlir::Value value) {
-  return mlir::cast<mlir::RankedTensorType>(value.getType());
-}
 
 class ConvolutionProvider : public compiler::Provider {
 public:
@@ -77,29 +73,25 @@ private:
   // once record them: then cuDNN reads and writes those numbers. All three or none, since it has
   // few engines for tensors of several types.
   static void takeConversions(Claim &claim) {
-    mlir::Operation *conv = claim.ops.back();
-    mlir::Value result = conv->getResult(0);
-    auto rounding =
-        result.hasOneUse() ? mlir::dyn_cast<ir::CastOp>(*result.user_begin()) : ir::CastOp();
-    if (!rounding)
-      return;
-    mlir::Type narrow = typeOf(rounding).getElementType();
-    if (!narrow.isBF16() && !narrow.isF16())
-      return;
+    llvm::SmallVector<mlir::Operation *> conversions;
+    mlir::Type narrow;
     for (mlir::Value input : claim.inputs) {
       auto widening = input.getDefiningOp<ir::CastOp>();
-      if (!widening || typeOf(widening.getInput()).getElementType() != narrow)
+      if (!widening || !isWidening(widening))
         return;
+      mlir::Type from = typeOf(widening.getInput()).getElementType();
+      if (narrow && narrow != from)
+        return;
+      narrow = from;
+      conversions.push_back(widening);
     }
-    for (mlir::Value &input : claim.inputs) {
-      mlir::Operation *widening = input.getDefiningOp();
-      if (!llvm::is_contained(claim.ops, widening))
-        claim.ops.push_back(widening);
+    ir::CastOp rounding = roundingOf(claim.ops.back()->getResult(0), narrow);
+    if (!rounding)
+      return;
+    for (auto [input, widening] : llvm::zip(claim.inputs, conversions))
       input = widening->getOperand(0);
-    }
-    claim.ops.push_back(rounding);
-    llvm::sort(claim.ops,
-               [](mlir::Operation *x, mlir::Operation *y) { return x->isBeforeInBlock(y); });
+    conversions.push_back(rounding);
+    takeIn(claim, conversions);
   }
 };
 

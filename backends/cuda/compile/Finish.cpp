@@ -60,18 +60,17 @@ static int64_t sharingWarps(const KernelPlan &plan, int64_t width) {
   return warps;
 }
 
-// The thread's columns. Of several warps all threads of the block come here, and the first warp
-// stores where `mine` holds.
+// The columns of the thread, the lane of a warp. Of several warps all threads of the block come
+// here, and the first warp stores where `mine` holds.
 static void finishColumns(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64_t> outputs,
-                          const Index &vector, Value mine, int64_t warps) {
+                          const Index &vector, Value mine, int64_t warps, const Index &warp,
+                          const Index &lane) {
   compiler::IndexSpace &space = f.e.space;
   auto at = [&](const Index &number) {
     Index first = space.scale(number, f.e.width);
     return f.e.width == 1 ? first : space.add(first, space.lane(f.e.width));
   };
-  Index position = at(vector), warp = Index::of(0), lane = warp;
-  if (warps > 1)
-    std::tie(warp, lane) = space.divide(f.threadIndex(), kWarp);
+  Index position = at(vector);
   for (auto &[op, partial] : plan.partials) {
     if (plan.domain.role(op->getResult(0)) != Role::Col)
       continue;
@@ -181,19 +180,19 @@ mlir::LogicalResult scheduleFinish(KernelPlan &plan, Geometry &geometry) {
     f.when(f.lessThan(vector, vectors),
            [&] { finishParts(plan, f, columns, f.e.space.scalar(vector, vectors)); });
   } else if (!columns.empty()) {
-    Value first = f.e.make<arith::MulIOp>(f.block, f.e.constantIndex(lanes)),
-          lane = warps == 1 ? f.thread
-                            : f.e.scalarIndex(f.e.space.divide(f.threadIndex(), kWarp).second);
-    Value vector = f.e.make<arith::AddIOp>(first, lane), mine = f.lessThan(vector, vectors);
-    if (warps == 1) {
-      f.when(mine, [&] {
-        finishColumns(plan, f, columns, f.e.space.scalar(vector, vectors), nullptr, warps);
-      });
-    } else {
-      // Columns behind the end repeat the last one.
-      vector = f.e.make<arith::MinSIOp>(vector, f.e.constantIndex(vectors - 1));
-      finishColumns(plan, f, columns, f.e.space.scalar(vector, vectors), mine, warps);
-    }
+    Index warp = Index::of(0), lane = f.threadIndex();
+    if (warps > 1)
+      std::tie(warp, lane) = f.e.space.divide(f.threadIndex(), kWarp);
+    Value first = f.e.make<arith::MulIOp>(f.block, f.e.constantIndex(lanes));
+    Value vector = f.e.make<arith::AddIOp>(first, f.e.scalarIndex(lane)),
+          mine = f.lessThan(vector, vectors);
+    auto finish = [&](Value vector, Value mine) {
+      finishColumns(plan, f, columns, f.e.space.scalar(vector, vectors), mine, warps, warp, lane);
+    };
+    if (warps == 1)
+      f.when(mine, [&] { finish(vector, nullptr); });
+    else // columns behind the end repeat the last one
+      finish(f.e.make<arith::MinSIOp>(vector, f.e.constantIndex(vectors - 1)), mine);
   }
   plan.noteInPlace();
   return f.finish();

@@ -1,9 +1,8 @@
 #include "backends/cuda/compile/MatmulProvider.h"
 
 #include "backends/cuda/compile/Limits.h"
-#include "dialects/weft/ir/Weft.h"
+#include "backends/cuda/compile/NarrowNumbers.h"
 #include "mlir/IR/Builders.h"
-#include "llvm/ADT/STLExtras.h"
 
 namespace weft::backends::cuda {
 namespace {
@@ -12,10 +11,6 @@ using compiler::Claim;
 using compiler::ClaimAnswer;
 using compiler::ClaimRefusal;
 using compiler::NotMine;
-
-mlir::RankedTensorType typeOf(mlir::Value value) {
-  return mlir::cast<mlir::RankedTensorType>(value.getType());
-}
 
 // A factor as the call reads it: of 16-bit numbers behind their conversion to float32 (weft-widen),
 // and behind a transpose of its two last dims.
@@ -32,11 +27,6 @@ bool swapsLastDims(ir::TransposeOp transpose) {
     if (permutation[i] != (i < rank - 2 ? i : 2 * rank - 3 - i))
       return false;
   return rank >= 2;
-}
-
-bool isWidening(ir::CastOp cast) {
-  mlir::Type from = typeOf(cast.getInput()).getElementType();
-  return (from.isBF16() || from.isF16()) && typeOf(cast).getElementType().isF32();
 }
 
 // Null where no 16-bit numbers stand behind it.
@@ -58,12 +48,6 @@ std::optional<Factor> narrowFactor(mlir::Value value, bool isTransposed) {
   return isNarrow ? std::optional(factor) : std::nullopt;
 }
 
-// The rounding of a result to that type which is its only use.
-ir::CastOp roundingOf(mlir::Value result, mlir::Type narrow) {
-  auto cast = result.hasOneUse() ? mlir::dyn_cast<ir::CastOp>(*result.user_begin()) : ir::CastOp();
-  return cast && typeOf(cast).getElementType() == narrow ? cast : ir::CastOp();
-}
-
 class MatmulProvider : public compiler::Provider {
 public:
   llvm::StringRef name() const override {
@@ -74,11 +58,9 @@ public:
     auto matmul = mlir::dyn_cast<ir::MatmulOp>(op);
     if (!matmul)
       return NotMine{};
-    auto shapeOf = [](mlir::Value value) {
-      return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
-    };
-    llvm::ArrayRef<int64_t> lhs = shapeOf(matmul.getLhs()), rhs = shapeOf(matmul.getRhs()),
-                            out = shapeOf(op->getResult(0));
+    llvm::ArrayRef<int64_t> lhs = typeOf(matmul.getLhs()).getShape(),
+                            rhs = typeOf(matmul.getRhs()).getShape(),
+                            out = typeOf(op->getResult(0)).getShape();
     // Products of 16-bit numbers are float32 ones of conversions here (weft-widen).
     if (!mlir::isa<mlir::FloatType>(typeOf(matmul.getLhs()).getElementType()))
       return ClaimRefusal{"dtype", "cuBLASLt multiplies numbers of floating-point dtypes"};
@@ -115,17 +97,13 @@ public:
         typeOf(narrowLeft->value).getElementType() == typeOf(narrowRight->value).getElementType()) {
       left = *narrowLeft;
       right = *narrowRight;
-      for (const Factor &factor : {left, right})
-        for (mlir::Operation *taken : factor.ops)
-          if (!llvm::is_contained(claim.ops, taken))
-            claim.ops.push_back(taken);
+      takeIn(claim, left.ops);
+      takeIn(claim, right.ops);
       if (ir::CastOp rounding =
               roundingOf(op->getResult(0), typeOf(left.value).getElementType())) {
-        claim.ops.push_back(rounding);
+        takeIn(claim, {rounding});
         claim.outputs.assign({rounding->getResult(0)});
       }
-      llvm::sort(claim.ops,
-                 [](mlir::Operation *x, mlir::Operation *y) { return x->isBeforeInBlock(y); });
     }
     if (left.isTransposed)
       flag("transpose_lhs");

@@ -1,7 +1,7 @@
 // For tests without a GPU: runs GPU kernels on the host. The code is the same down to the llvm
 // dialect; there, what asks for the thread, the block, a shuffle or a barrier, or rounds to
-// bfloat16 by a GPU's instruction, becomes a call into the simulator, which runs each thread of a block as a
-// coroutine.
+// bfloat16 by a GPU's instruction, becomes a call into the simulator, which runs each thread of a
+// block as a coroutine.
 //
 // It finds what a GPU only shows now and then: barriers and shuffles that not all threads reach,
 // and results that depend on the order in which threads run (compare a run with its `reversed`

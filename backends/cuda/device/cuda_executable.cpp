@@ -134,8 +134,7 @@ absl::Status CudaExecutable::load(const runtime::LibraryResolver &libraries) {
     if (const auto *launch = std::get_if<runtime::Launch>(&program_.instructions[i]);
         launch && !launch->checks.empty())
       checked = i + 1;
-  checks_ = checked > 0;
-  if (checks_)
+  if (checked > 0)
     parts_.push_back({0, checked, LaunchGraphs(device_)});
   parts_.push_back({checked, all, LaunchGraphs(device_)});
   if (!program_.constants.empty())
@@ -389,7 +388,7 @@ absl::Status CudaExecutable::run(const runtime::RunContext &context,
   };
   auto bring = [&]() -> absl::Status {
     runtime::profile::Span copying(transfer("inputs to the GPU"));
-    if (checks_)
+    if (has_checks())
       if (absl::Status status = driver.check(
               driver.fill_32(resources.notes, 0, parts_.front().end, stream), "clearing notes");
           !status.ok())
@@ -424,7 +423,7 @@ absl::Status CudaExecutable::run(const runtime::RunContext &context,
     return status.ok() ? done : status;
   };
   absl::Status status = bring();
-  if (status.ok() && checks_) {
+  if (status.ok() && has_checks()) {
     Part &first = parts_.front();
     std::vector<int32_t> notes(first.end);
     status = enqueue(resources, first);

@@ -113,7 +113,9 @@ private:
   // Inputs that are to hold what they held when an index was out of range are written after the
   // last check of one (compiler/plan), which is waited for: instructions before that, and after it.
   std::vector<Part> parts_;
-  bool checks_ = false; // whether there is a part before
+  bool has_checks() const {
+    return parts_.size() > 1;
+  }
   std::shared_ptr<runtime::Buffer> constants_, state_;
   std::vector<std::unique_ptr<runtime::LibraryCallState>> library_calls_; // by instruction
   std::vector<double> library_operations_;                                // by library call

@@ -1,0 +1,25 @@
+#include "backends/cuda/compile/NarrowNumbers.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace weft::backends::cuda {
+
+bool isWidening(ir::CastOp cast) {
+  mlir::Type from = typeOf(cast.getInput()).getElementType();
+  return (from.isBF16() || from.isF16()) && typeOf(cast).getElementType().isF32();
+}
+
+ir::CastOp roundingOf(mlir::Value result, mlir::Type narrow) {
+  auto cast = result.hasOneUse() ? mlir::dyn_cast<ir::CastOp>(*result.user_begin()) : ir::CastOp();
+  return cast && typeOf(cast).getElementType() == narrow ? cast : ir::CastOp();
+}
+
+void takeIn(compiler::Claim &claim, llvm::ArrayRef<mlir::Operation *> ops) {
+  for (mlir::Operation *op : ops)
+    if (!llvm::is_contained(claim.ops, op))
+      claim.ops.push_back(op);
+  llvm::sort(claim.ops,
+             [](mlir::Operation *x, mlir::Operation *y) { return x->isBeforeInBlock(y); });
+}
+
+} // namespace weft::backends::cuda
