@@ -244,8 +244,8 @@ void Executor::Started::finish(bool waits) {
     executor->run_inline(*item);
     return;
   }
-  if (waits && executor->waiters_ == Waiters::kRun)
-    executor->run_until(*end_);
+  if (executor->waiters_ == Waiters::kRun && (waits || executor->expects_wait(*end_)))
+    executor->take_turn(*end_);
   bool has_ended = end_->done();
   end_ = nullptr;
   if (has_ended)
@@ -284,7 +284,7 @@ std::shared_ptr<const Event> Executor::submit(Work work) {
 absl::Status Executor::run(Work work) {
   std::shared_ptr<const Event> event = enqueue(std::move(work));
   if (waiters_ == Waiters::kRun)
-    run_until(*event);
+    take_turn(*event);
   if (!event->done())
     wake();
   return event->wait();
@@ -385,17 +385,37 @@ void Executor::run_next(std::unique_lock<std::mutex> &lock) {
 }
 
 void Executor::run_until(const Event &event) {
+  if (take_turn(event)) {
+    std::lock_guard lock(queue_mutex_);
+    waited_at_once_ = std::min(waited_at_once_ + 1, kWaitedAtOnce);
+  }
+}
+
+bool Executor::expects_wait(const Event &event) {
+  std::lock_guard lock(queue_mutex_);
+  if (waited_at_once_ < kWaitedAtOnce || has_turn_ || queue_.size() != 1)
+    return false;
+  // What it depends on may wait for what this thread does next.
+  const Item &item = *queue_.front();
+  return item.event.get() == &event && item.dependencies.empty() && item.readers.empty() &&
+         ++expected_ % kTrialRuns != 0;
+}
+
+bool Executor::take_turn(const Event &event) {
   if (runs_an_item)
-    return;
+    return false;
   std::unique_lock lock(queue_mutex_);
-  bool ran = false;
-  for (; !event.done() && !has_turn_ && !queue_.empty(); ran = true)
+  bool ran = false, ran_it = false;
+  for (; !event.done() && !has_turn_ && !queue_.empty(); ran = true) {
+    ran_it = queue_.front()->event.get() == &event;
     run_next(lock);
+  }
   // The thread that the others count on may have slept since it saw that this one had the turn.
   bool leaves_work = ran && !has_turn_ && (!queue_.empty() || stopping_);
   lock.unlock();
   if (leaves_work)
     wake();
+  return ran_it;
 }
 
 void Executor::loop() {
@@ -415,6 +435,7 @@ void Executor::loop() {
         arrivals_.wait(arrivals, std::memory_order_acquire);
       continue;
     }
+    waited_at_once_ = 0;
     run_next(lock);
   }
 }

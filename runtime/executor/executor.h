@@ -35,6 +35,12 @@ inline constexpr int64_t kMaxInlineBytes = 256 << 10;
 // threads and two hand-overs count.
 inline constexpr int64_t kMaxInlineBytesOfMany = 1 << 20;
 
+// A caller whose last kWaitedAtOnce runs it ran itself, as it waited for each before the executor's
+// thread had come to it, runs the next ones when it starts them: nobody is woken then. One in
+// kTrialRuns is left to whoever comes first, so that a caller that has found other work to do
+// meanwhile gets the overlap again.
+inline constexpr uint32_t kWaitedAtOnce = 4, kTrialRuns = 16;
+
 struct ExecutorStats {
   int64_t submitted = 0;   // programs that went through the queue
   int64_t inline_runs = 0; // small programs run on their caller's thread, beside the queue
@@ -163,6 +169,10 @@ private:
   // Has the executor's thread look at the queue.
   void wake();
   void run_until(const Event &event) override;
+  // Runs what is queued up to this run, if nobody does; whether it ran that one.
+  bool take_turn(const Event &event);
+  // Whether who starts the run, the only one that is queued, is going to wait for it at once.
+  bool expects_wait(const Event &event);
   // In a profile: what the device's memory holds now.
   void count_memory();
   void run_inline(Item &item);
@@ -186,6 +196,8 @@ private:
   bool has_turn_ = false; // somebody runs an item of the queue
   int64_t in_flight_ = 0;
   std::thread::id last_caller_; // of those that queued something
+  uint32_t waited_at_once_ = 0; // runs in a row that who waits for them ran
+  uint32_t expected_ = 0;       // how often expects_wait() was asked with enough of these
   bool stopping_ = false;
   bool stopped_ = false;
   std::atomic<uint32_t> arrivals_{0}; // what the thread waits on

@@ -423,6 +423,37 @@ TEST_F(WaitersRun, WhatIsWaitedForAtOnceRunsOnTheCallersThread) {
   EXPECT_NE(where, std::this_thread::get_id());
 }
 
+TEST_F(WaitersRun, WhoWaitedAtOnceForTheLastRunsRunsTheNextOnes) {
+  auto step = incrementer(memory, true, false, 100000);
+  auto start = [&](Buffers &outputs) {
+    auto started = executor.start(step, {filled(memory, 1, 100000)}, outputs);
+    EXPECT_TRUE(started.ok());
+    return *std::move(started);
+  };
+  // Nobody is woken before finish(), so that the one who waits runs it.
+  for (uint32_t i = 0; i < kWaitedAtOnce; ++i) {
+    Buffers outputs;
+    auto started = start(outputs);
+    EXPECT_FALSE(outputs[0]->is_idle());
+    EXPECT_EQ(*read(outputs[0]), 2);
+    started.finish();
+  }
+  for (uint32_t i = 1; i < kTrialRuns; ++i) {
+    Buffers outputs;
+    start(outputs).finish();
+    EXPECT_TRUE(outputs[0]->is_idle());
+    EXPECT_EQ(last(outputs[0]), 2);
+  }
+  // Not where somebody has the turn: that may take long, and what comes then may be awaited there.
+  auto held = hold();
+  Buffers outputs;
+  start(outputs).finish();
+  EXPECT_FALSE(outputs[0]->is_idle());
+  open = true;
+  EXPECT_EQ(*read(outputs[0]), 2);
+  EXPECT_TRUE(held->wait().ok());
+}
+
 TEST_F(WaitersRun, NobodyRunsBesideWhoHasTheTurn) {
   auto held = hold();
   std::thread::id first, second;
