@@ -65,12 +65,12 @@ void ModelCase::jit_forward() {
   forward_ = jit([model = model_](const std::vector<Tensor> &given) { return model(given); });
 }
 
-Tensor ModelCase::step(const std::vector<Tensor> &given) {
+Tensor ModelCase::step(const std::vector<Tensor> &given, const Tensor &labels) {
   optimizer_.zero_grad();
   Tensor loss;
   {
     Autocast scope(lower_.value_or(bfloat16), lower_.has_value());
-    loss = loss_of(model_(given), given);
+    loss = loss_of(model_(given), given, labels);
   }
   loss.backward();
   optimizer_.step();
@@ -78,10 +78,10 @@ Tensor ModelCase::step(const std::vector<Tensor> &given) {
 }
 
 Tensor ModelCase::loss_of(const std::vector<Tensor> &results,
-                          const std::vector<Tensor> &given) const {
+                          const std::vector<Tensor> &given, const Tensor &labels) const {
   const Tensor &out = results[0];
-  if (kind_ == models::kImageClassifier)
-    return nn::cross_entropy(out, zeros({out.size(0)}, int64));
+  if (is_classifier())
+    return nn::cross_entropy(out, labels.defined() ? labels : zeros({out.size(0)}, int64));
   if (kind_ == "language model")
     return nn::cross_entropy(out.reshape({-1, out.size(-1)}), given[0].reshape({-1}));
   return (out * out).mean();

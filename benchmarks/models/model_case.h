@@ -39,7 +39,11 @@ public:
   // A step of training as users write it; gradients stay until the next one. The loss is a number
   // that each parameter has a gradient of: that with which the model's kind is trained, or the mean
   // square of its first result.
-  Tensor step(const std::vector<Tensor> &given);
+  // labels: the classes of images; undefined: all are of class 0.
+  Tensor step(const std::vector<Tensor> &given, const Tensor &labels = {});
+  bool is_classifier() const {
+    return kind_ == models::kImageClassifier;
+  }
 
   const std::vector<Tensor> &inputs() const {
     return inputs_;
@@ -52,7 +56,8 @@ public:
   }
 
 private:
-  Tensor loss_of(const std::vector<Tensor> &results, const std::vector<Tensor> &given) const;
+  Tensor loss_of(const std::vector<Tensor> &results, const std::vector<Tensor> &given,
+                 const Tensor &labels) const;
 
   std::string kind_;
   models::AnyModel model_;
