@@ -73,9 +73,13 @@ LogicalResult simplifyPow(ir::PowOp op, mlir::RewriterBase &rewriter) {
   auto number = [&](double value) {
     return ir::broadcastTo(x.constant(value, {}), ir::dimsOf(x.type()));
   };
-  // The root of -0 is -0, its power 0; the power of -infinity is no NaN.
+  // The root of -0 is -0, and its odd powers; that power is 0, or +infinity. The power of -infinity
+  // is no NaN.
+  auto positive = [&] {
+    return x + number(0);
+  };
   auto root = [&] {
-    return ir::sqrt(x + number(0));
+    return ir::sqrt(positive());
   };
   auto unlessMinusInfinity = [&](ir::Val value, double there) {
     return ir::select(ir::compare("eq", x, number(-std::numeric_limits<double>::infinity())),
@@ -96,11 +100,11 @@ LogicalResult simplifyPow(ir::PowOp op, mlir::RewriterBase &rewriter) {
   } else if (exponent.is(0.5))
     result = unlessMinusInfinity(root(), kInfinity);
   else if (exponent.is(1.5))
-    result = unlessMinusInfinity(x * root(), kInfinity);
+    result = unlessMinusInfinity(positive() * root(), kInfinity);
   else if (exponent.is(-0.5))
     result = unlessMinusInfinity(number(1) / root(), 0);
   else if (exponent.is(-1.5))
-    result = unlessMinusInfinity(number(1) / x / root(), 0);
+    result = unlessMinusInfinity(number(1) / positive() / root(), 0);
   else
     return failure();
   rewriter.replaceOp(op, result.value());

@@ -10,6 +10,7 @@
 #include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
+#include "dialects/weft/rules/Composites.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -137,15 +138,15 @@ private:
       }
       value.setType(ir::tensorOf(shape, typeOf(value).getElementType()));
     }
-    for (mlir::Operation *op : ops)
-      if (absl::Status status = adjust(op); !status.ok())
-        return status;
     llvm::SmallVector<mlir::NamedAttribute> ranges;
     for (const Generalization::Size &size : general_.sizes)
       if (size.factors.empty())
         ranges.push_back(
             builder_.getNamedAttr(size.name, builder_.getDenseI64ArrayAttr({size.low, size.high})));
     main_->getParentOp()->setAttr("weft.sizes", builder_.getDictionaryAttr(ranges));
+    for (mlir::Operation *op : ops)
+      if (absl::Status status = adjust(op); !status.ok())
+        return status;
     set_function_type();
     return absl::OkStatus();
   }
@@ -195,6 +196,8 @@ private:
                                                          llvm::to_vector(op->getResults())))
         if (ir::hasNamedDims(value.getType()))
           return cannot(op, name + " has no kernel for sizes that vary");
+    } else if (ir::decomposesBySize(op)) {
+      return cannot(op, name + " adds up in another order for some of its sizes");
     }
     return absl::OkStatus();
   }

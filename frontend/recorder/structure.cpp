@@ -70,6 +70,31 @@ SignatureInts split_ints(llvm::StringRef op, mlir::DictionaryAttr properties,
   return split;
 }
 
+// The constant that an operand is in every element; null where the slice has none.
+static const Node *constant_of(const Value *operand) {
+  while (operand->node && is<ir::BroadcastOp, ir::CastOp, ir::ReshapeOp>(operand->node))
+    operand = operand->node->operands[0];
+  return operand->node && is<ir::ConstantOp>(operand->node) ? operand->node : nullptr;
+}
+
+// The value of a constant that its reader compiles for (a power of 3 is two products) is no int of
+// the structure: a program for all values gives other bits.
+static void append_specialized(const Node *node, std::vector<uint32_t> &code) {
+  auto *record = node->signature->name.getInterface<ir::WeftOp>();
+  if (!record)
+    return;
+  for (int64_t i : record->specializedOperands())
+    if (const Node *constant = constant_of(node->operands[static_cast<size_t>(i)])) {
+      const SignatureText &text = *constant->signature->text;
+      for (size_t p = 0; p < text.ints.size(); ++p) {
+        if (text.structure->positions[p].kind != IntPosition::Kind::kConstant)
+          continue;
+        code.push_back(static_cast<uint32_t>(text.ints[p]));
+        code.push_back(static_cast<uint32_t>(static_cast<uint64_t>(text.ints[p]) >> 32));
+      }
+    }
+}
+
 StructureKey structure_key(const Slice &slice) {
   StructureKey result{.key = slice.key, .ints = {}, .structures = {}, .stable = {}};
   result.key.kind = ProgramKey::Kind::kStructure;
@@ -81,6 +106,8 @@ StructureKey structure_key(const Slice &slice) {
     result.ints.insert(result.ints.end(), text.ints.begin(), text.ints.end());
     at += 1 + node->operands.size();
   }
+  for (const Node *node : slice.nodes)
+    append_specialized(node, result.key.code);
   for (size_t i = 0; i < slice.leaves.size(); ++i) {
     const TypeInfo &type = *slice.leaves[i]->type;
     result.key.leaves[i].type =

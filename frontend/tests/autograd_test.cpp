@@ -534,5 +534,22 @@ TEST(Backward, OfComposites) {
     EXPECT_NEAR(v, 0, 1e-5);
 }
 
+// What is dropped for certain has no part in any derivative, and makes no NaN of one.
+TEST(Backward, TwiceThroughDropoutOfEverything) {
+  Tensor x = tensor({1.f, 2.f, 3.f}).set_requires_grad();
+  Tensor slope = grad({sum(square(dropout(x * x, 1.0) + x))}, {x}, /*create_graph=*/true)[0];
+  EXPECT_EQ(grad({sum(slope * slope)}, {x})[0].to_vector<float>(), (Floats{8, 16, 24}));
+}
+
+// floor(x / y) of numbers in 16 bits, where the quotient itself would round up.
+TEST(Backward, RemainderInSixteenBits) {
+  Tensor x = tensor({601.f}).to(bfloat16), y = tensor({1.9921875f}).to(bfloat16);
+  y.set_requires_grad();
+  float quotient = std::floor(x.to(float32).item<float>() / y.to(float32).item<float>());
+  sum(remainder(x, y)).backward();
+  EXPECT_EQ(y.grad().to(float32).item<float>(),
+            -tensor({quotient}).to(bfloat16).to(float32).item<float>());
+}
+
 } // namespace
 } // namespace weft

@@ -58,6 +58,23 @@ TEST(Elementwise, RemainderHasTheSignOfTheDivisor) {
   EXPECT_TRUE(std::isnan(remainder(tensor({1.f}), 0.f).item<float>()));
 }
 
+// Each exponent at a line of its own, where it is a constant of the program.
+TEST(Elementwise, SmallPowersOfMinusZero) {
+  for (DType dtype : {float32, float64}) {
+    Tensor x = tensor({-0.f}).to(dtype).eval();
+    auto is = [](const Tensor &power, double value) {
+      double got = power.item<double>();
+      EXPECT_TRUE(got == value && !std::signbit(got)) << got << " instead of " << value;
+    };
+    is(pow(x, 0.5), 0);
+    is(pow(x, 1.5), 0);
+    is(pow(x, 2), 0);
+    is(pow(x, -0.5), INFINITY);
+    is(pow(x, -1.5), INFINITY);
+    is(pow(x, -2), INFINITY);
+  }
+}
+
 // Exponents that products, quotients and roots stand in for: values and derivatives are those of
 // pow.
 TEST(Elementwise, SmallPowers) {

@@ -90,6 +90,20 @@ TEST_F(SymbolicImages, ConvolutionsThatTheLibraryTakesSometimes) {
         << notes_;
 }
 
+// No library takes these. Up to a number of products they are one sum, whose order depends on it.
+TEST_F(SymbolicImages, ConvolutionsOfDoublesAddUpInOneOrder) {
+  Tensor weight = input(4, {4, 3, 3}, 9).to(float64).eval();
+  compare({2, 3, 5, 16, 40, 2, 3, 7}, 8, [&](int64_t n) {
+    return std::vector<Tensor>{
+        conv2d(input(n, {4, 6, 6}, 10).to(float64).eval(), weight, {}, {.padding = 1})};
+  });
+  compare({5, 7, 33, 6}, 4, [&](int64_t n) {
+    Tensor w = weight.detach().set_requires_grad(true);
+    Tensor x = input(n, {4, 12, 12}, 11).to(float64).eval();
+    return grad({square(conv2d(x, w)).sum()}, {w});
+  });
+}
+
 TEST_F(SymbolicImages, GradientsOfPools) {
   compare(kBatches, 2, [&](int64_t n) {
     Tensor x = input(n, {5, 12, 14}, 8);

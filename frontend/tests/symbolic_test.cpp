@@ -235,6 +235,20 @@ TEST_F(Symbolic, GradientsOfRows) {
   });
 }
 
+// A power of 3 is two products, whatever powers were computed before it.
+TEST_F(Symbolic, ExponentsAreNoConstantsThatVary) {
+  Tensor x = input(100, {3}, 47).abs().eval();
+  std::vector<float> of = x.to_vector<float>();
+  pow(x, -1.5).eval();
+  pow(x, 2.5).eval();
+  pow(x, 2.8).eval();
+  std::vector<float> cube = pow(x, 3.0).to_vector<float>(), root = pow(x, 0.5).to_vector<float>();
+  for (size_t i = 0; i < of.size(); ++i) {
+    EXPECT_EQ(cube[i], of[i] * of[i] * of[i]) << of[i];
+    EXPECT_EQ(root[i], std::sqrt(of[i])) << of[i];
+  }
+}
+
 TEST_F(Symbolic, TrainingStepsOfAnMlp) {
   nn::Linear up(20, 64), down(64, 12);
   for (const Tensor &parameter : up.parameters())

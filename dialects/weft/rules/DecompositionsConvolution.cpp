@@ -3,6 +3,7 @@
 // product with the windows of its input; it costs memory for these, and where it is large, a factor
 // that is infinite meets the zeros of the padding: NaN. One of few products leaves those out.
 #include "dialects/weft/rules/Composites.h"
+#include "dialects/weft/ir/SmallestSize.h"
 #include "dialects/weft/rules/Window.h"
 
 #include <limits>
@@ -236,7 +237,7 @@ FailureOr<Values> Conv2dWeightGradientOp::decompose(OpBuilder &b) {
   if (!held.empty()) {
     Val factor = reshapeTo(g, {pooled[0], groups, outputs, 1, 1, 1, pooled[2], pooled[3]});
     Val products = heldProducts(factor, image, windows, held, groups, outputs, false);
-    Val y = pooled[0].isStatic() ? sum(products, {0, 6, 7}) : sum(sum(products, {6, 7}), {0});
+    Val y = sum(sum(products, {6, 7}), {0}); // in the order of a batch that varies
     return Values{narrowTo(reshapeTo(y, result), getResult())};
   }
   Val columns = columnsOf(image, windows, groups);
@@ -253,6 +254,31 @@ FailureOr<Values> Conv2dWeightGradientOp::decompose(OpBuilder &b) {
     y = sum(matmul(rows, columns, false, true), {0});
   }
   return Values{narrowTo(reshapeTo(y, result), getResult())};
+}
+
+bool decomposesBySize(mlir::Operation *op) {
+  if (!mlir::isa<Conv2dOp, Conv2dInputGradientOp, Conv2dWeightGradientOp>(op))
+    return false;
+  auto dims = [](Value value) {
+    return dimsOf(mlir::cast<mlir::RankedTensorType>(value.getType()));
+  };
+  // The CPU's library computes all f32 ones that are not of few products, and says where its range
+  // begins.
+  if (mlir::getElementTypeOrSelf(op->getResult(0)).isF32())
+    return false;
+  // The weight, and what has the convolution's result's dims: as decompose() counts.
+  bool ofWeight = mlir::isa<Conv2dWeightGradientOp>(op);
+  Dims weight = dims(ofWeight ? op->getResult(0) : op->getOperand(1)),
+       result = dims(mlir::isa<Conv2dOp>(op) ? op->getResult(0) : op->getOperand(ofWeight ? 1 : 0)),
+       smallest = result;
+  if (llvm::all_of(result, [](const Dim &dim) { return dim.isStatic(); }))
+    return false;
+  for (Dim &dim : smallest)
+    dim = Dim(smallestSize(op, dim));
+  if (llvm::any_of(smallest, [](const Dim &dim) { return dim.size < 0; }))
+    return true;
+  bool isSummed = productsOf(weight, result) <= kMostSummed;
+  return isSummed != (productsOf(weight, smallest) <= kMostSummed) || (ofWeight && !isSummed);
 }
 
 //===-- Pooling -------------------------------------------------------------------------------===//

@@ -252,9 +252,10 @@ LogicalResult DropoutOp::differentiate(GradContext &ctx) {
   if (!ctx.hasG(0))
     return success();
   Val g = ctx.g(0);
-  ctx.grad(0, select(ctx.result(1),
-                     g * (1.0 / (1.0 - ctx.properties<DropoutOp>().rate.getValueAsDouble())),
-                     g.constant(0)));
+  double rate = ctx.properties<DropoutOp>().rate.getValueAsDouble();
+  // Nothing is kept at rate 1: a factor of infinity would make NaN of the next derivative's zeros.
+  double factor = rate < 1 ? 1.0 / (1.0 - rate) : 0.0;
+  ctx.grad(0, select(ctx.result(1), g * factor, g.constant(0)));
   return success();
 }
 

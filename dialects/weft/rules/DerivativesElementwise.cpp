@@ -119,8 +119,11 @@ LogicalResult DivOp::differentiate(GradContext &ctx) {
 
 LogicalResult RemOp::differentiate(GradContext &ctx) {
   ctx.grad(0, ctx.g());
-  if (ctx.needs(1))
-    ctx.grad(1, -(ctx.g() * floor(ctx.operand(0) / ctx.operand(1))));
+  if (ctx.needs(1)) {
+    // A quotient in 16 bits would round up to the next integer.
+    Val x = widen(ctx.operand(0)), y = widen(ctx.operand(1)), g = widen(ctx.g());
+    ctx.grad(1, ctx.at(narrowTo(-(g * floor(x / y)), ctx.operand(1))));
+  }
   return success();
 }
 
