@@ -72,7 +72,8 @@ struct Config {
   // Files of the disk cache.
   int64_t disk_cache_bytes = int64_t(1) << 30;
   // Input signatures (dtypes and shapes) that one jitted function holds programs for. A function
-  // called with more shapes records again, which finds its program in the memory cache.
+  // called with more shapes records again, which finds its program in the memory cache. As many
+  // batch sizes of a Program with a range.
   int64_t jit_signatures = 64;
   // A record longer or holding more bytes than this is submitted (WEFT_BUDGET_OPS,
   // WEFT_BUDGET_BYTES).

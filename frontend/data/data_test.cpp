@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <thread>
@@ -330,6 +331,15 @@ TEST_P(Loader, RanksShareEachBatch) {
   // Fewer items than ranks: each gets one.
   DataLoader few(numbers_to(2), {.batch_size = 5, .prefetch = GetParam(), .rank = 4, .ranks = 5});
   EXPECT_EQ(values(few.next().input), std::vector<int64_t>{0});
+}
+
+TEST_P(Loader, ABatchMayBeLargerThanAnyDataSet) {
+  DataLoader loader(numbers_to(3), {.batch_size = std::numeric_limits<int64_t>::max(),
+                                    .prefetch = GetParam()});
+  EXPECT_EQ(loader.batches(), 1);
+  for (int epoch = 0; epoch < 2; ++epoch)
+    EXPECT_EQ(values(loader.next().input), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(loader.state().epoch, 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Prefetch, Loader, ::testing::Values(0, 1, 3));

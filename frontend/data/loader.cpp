@@ -30,8 +30,9 @@ public:
   }
 
   int64_t batches() const {
-    return options_.drop_last ? size_ / options_.batch_size
-                              : (size_ + options_.batch_size - 1) / options_.batch_size;
+    if (options_.drop_last || size_ == 0)
+      return size_ / options_.batch_size;
+    return 1 + (size_ - 1) / options_.batch_size; // any batch_size: no sum that could overflow
   }
 
   std::vector<int64_t> items(const LoaderState &at) {

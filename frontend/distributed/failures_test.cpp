@@ -10,8 +10,14 @@
 
 #include <gtest/gtest.h>
 
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <mutex>
 #include <thread>
 
@@ -167,6 +173,65 @@ TEST(Failures, AWrongTimeoutIsTheErrorOfInit) {
     }
     unsetenv(name);
   }
+}
+
+// The address space has room for one more thread's stack, not for two.
+class RoomForOneThread {
+public:
+  RoomForOneThread() {
+    pthread_attr_t large;
+    EXPECT_EQ(pthread_getattr_default_np(&attributes_), 0);
+    EXPECT_EQ(pthread_attr_init(&large), 0);
+    EXPECT_EQ(pthread_attr_setstacksize(&large, kStack), 0);
+    EXPECT_EQ(pthread_setattr_default_np(&large), 0);
+    pthread_attr_destroy(&large);
+    EXPECT_EQ(getrlimit(RLIMIT_AS, &limit_), 0);
+    size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit less = limit_;
+    less.rlim_cur = pages * static_cast<size_t>(sysconf(_SC_PAGESIZE)) + kStack * 3 / 2;
+    EXPECT_EQ(setrlimit(RLIMIT_AS, &less), 0);
+  }
+  ~RoomForOneThread() {
+    setrlimit(RLIMIT_AS, &limit_);
+    pthread_setattr_default_np(&attributes_);
+    pthread_attr_destroy(&attributes_);
+  }
+
+private:
+  static constexpr size_t kStack = size_t(4) << 30;
+  pthread_attr_t attributes_;
+  rlimit limit_;
+};
+
+TEST(Failures, RanksThatCannotBeStartedEndThoseThatWere) {
+  run_ranks(3, [] {}); // the devices' threads are there
+  bool runs = false;
+  auto error = [&] {
+    RoomForOneThread room;
+    return testing_support::error_of([&] { run_ranks(3, [&] { runs = true; }); });
+  }();
+  EXPECT_EQ(error.kind(), ErrorKind::kRun);
+  expect(error.what(), {"run_ranks: 1 of 3 ranks were started", "run fewer ranks", "ulimit -u",
+                        "failures_test.cpp"});
+  EXPECT_FALSE(runs);
+  run_ranks(3, [] { barrier(); });
+}
+
+// Rank 1 is in no group but the world.
+TEST(Failures, ARankHasAsManyGroupsAsItMay) {
+  Errors errors;
+  (void)what_of([&] {
+    run_ranks(2, [&] {
+      bool first = world().rank() == 0;
+      for (int i = 1; i < 256; ++i)
+        EXPECT_EQ(world().split(first ? 0 : -1).defined(), first);
+      errors.put(what_of([&] { (void)world().split(0); }));
+    });
+  });
+  expect(errors.of(0), {"split: this rank has 256 groups, as many as a rank may have",
+                        "make groups and meshes once", "failures_test.cpp"});
+  expect(errors.of(1), {"split: ", "rank 0 does not come to split('part'): it has 256 groups"});
 }
 
 // The value is lost before the call is made.

@@ -3,8 +3,10 @@
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
+#include "frontend/distributed/limits.h"
 #include "frontend/distributed/runner.h"
 #include "frontend/recorder/config_env.h"
 #include "frontend/recorder/exchange.h"
@@ -86,8 +88,18 @@ Group split_off(const Group &of, int64_t color, int64_t key, const std::string &
          std::string("ranks wait for each other here, which they cannot while weft::") +
              trace->what + " records the function; make the group or mesh before the call",
          location);
+  std::string full;
+  if (color >= 0 && count_groups(state.rank) >= kLimits.groups)
+    full = "has " + std::to_string(kLimits.groups) +
+           " groups, as many as a rank may have: each lives as long as its job; make groups and "
+           "meshes once, and keep them";
   std::shared_ptr<runtime::Group> part;
-  absl::Status status = in_order(state, op, location, [&] {
+  absl::Status status = in_order(state, op, location, [&]() -> absl::Status {
+    if (!full.empty()) { // the other ranks wait for this one
+      state.job->fail(absl::AbortedError("rank " + std::to_string(state.job->world()->rank()) +
+                                         " does not come to " + call + ": it " + full));
+      return absl::OkStatus();
+    }
     auto made = state.group->split(
         color, key, state.group->name() + "/" + name,
         std::string(location.file_name()) + ":" + std::to_string(location.line()), call);
@@ -95,13 +107,23 @@ Group split_off(const Group &of, int64_t color, int64_t key, const std::string &
       part = *std::move(made);
     return made.status();
   });
+  if (!full.empty())
+    fail(op, ErrorKind::kState, "this rank " + full, location);
   if (!status.ok())
     fail(op, status, location);
   if (!part)
     return Group();
   // Groups of one split have one name, and this rank is in one of them.
   static std::atomic<int> splits = 0;
-  return make_group(state.job, std::move(part), "#" + std::to_string(++splits) + " ");
+  try {
+    return make_group(state.job, std::move(part), "#" + std::to_string(++splits) + " ");
+  } catch (const std::system_error &error) {
+    std::string why = std::string("has no thread for the calls of a group (") + error.what() +
+                      "): raise the limit of threads, or make fewer groups";
+    state.job->fail(
+        absl::AbortedError("rank " + std::to_string(state.job->world()->rank()) + " " + why));
+    fail(op, ErrorKind::kRun, "this rank " + why, location);
+  }
 }
 
 Group init(const JoinOptions &options, Location location) {
@@ -176,43 +198,63 @@ void run_ranks(int ranks, const std::function<void()> &rank, Location location) 
   static std::atomic<uint32_t> ranks_so_far = 1;
   uint32_t first_rank = ranks_so_far.fetch_add(static_cast<uint32_t>(ranks));
   std::vector<std::exception_ptr> errors(static_cast<size_t>(ranks));
-  std::vector<std::thread> threads;
-  for (int i = 0; i < ranks; ++i)
-    threads.emplace_back([&, i] {
+  // Ranks that meet wait for all others: none begins before it is known that all have threads.
+  enum Start { kUnknown, kAllRun, kNoneRuns };
+  std::atomic<Start> start = kUnknown;
+  auto run_rank = [&](int i) {
+    start.wait(kUnknown);
+    if (start == kNoneRuns)
+      return;
+    try {
+      auto here = runtime::world_of_threads(i, ranks);
+      if (!here.ok())
+        fail("run_ranks", here.status(), location);
+      auto job = Communicator::connect(*here, "local", stores[static_cast<size_t>(i)]);
+      if (!job.ok())
+        fail("run_ranks", job.status(), location);
+      auto shared = std::make_shared<Communicator>(*std::move(job));
+      auto group = shared->world();
+      DeviceScope scope("cpu:" + std::to_string(i + 1));
+      recorder::thread_rank = first_rank + static_cast<uint32_t>(i);
       try {
-        auto here = runtime::world_of_threads(i, ranks);
-        if (!here.ok())
-          fail("run_ranks", here.status(), location);
-        auto job = Communicator::connect(*here, "local", stores[static_cast<size_t>(i)]);
-        if (!job.ok())
-          fail("run_ranks", job.status(), location);
-        auto shared = std::make_shared<Communicator>(*std::move(job));
-        auto group = shared->world();
-        DeviceScope scope("cpu:" + std::to_string(i + 1));
-        recorder::thread_rank = first_rank + static_cast<uint32_t>(i);
         thread_world = make_group(shared, std::move(group),
                                   "thread " + std::to_string(recorder::thread_rank) + " ");
-        try {
-          rank();
-          barrier(thread_world, location); // what it recorded has run before it leaves
-        } catch (const std::exception &error) {
-          shared->fail(absl::AbortedError("rank " + std::to_string(i) + " ended: " + error.what()));
-          throw;
-        } catch (...) {
-          shared->fail(absl::AbortedError("rank " + std::to_string(i) + " ended by an exception"));
-          throw;
-        }
+        rank();
+        barrier(thread_world, location); // what it recorded has run before it leaves
+      } catch (const std::exception &error) {
+        shared->fail(absl::AbortedError("rank " + std::to_string(i) + " ended: " + error.what()));
+        throw;
       } catch (...) {
-        errors[static_cast<size_t>(i)] = std::current_exception();
+        shared->fail(absl::AbortedError("rank " + std::to_string(i) + " ended by an exception"));
+        throw;
       }
-      uint32_t self = recorder::thread_rank;
-      recorder::end_rank();
-      thread_world = Group();
-      if (self != 0)
-        forget_groups(self);
-    });
+    } catch (...) {
+      errors[static_cast<size_t>(i)] = std::current_exception();
+    }
+    uint32_t self = recorder::thread_rank;
+    recorder::end_rank();
+    thread_world = Group();
+    if (self != 0)
+      forget_groups(self);
+  };
+  std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(ranks));
+  std::string not_started;
+  try {
+    for (int i = 0; i < ranks; ++i)
+      threads.emplace_back(run_rank, i);
+  } catch (const std::exception &error) {
+    not_started = std::to_string(threads.size()) + " of " + std::to_string(ranks) +
+                  " ranks were started, and there is no thread for the next one (" + error.what() +
+                  "); run fewer ranks, or raise the limit of threads (ulimit -u, or the "
+                  "container's limit of processes) or of memory";
+  }
+  start = not_started.empty() ? kAllRun : kNoneRuns;
+  start.notify_all();
   for (std::thread &thread : threads)
     thread.join();
+  if (!not_started.empty())
+    fail("run_ranks", ErrorKind::kRun, not_started, location);
   for (const std::exception_ptr &error : errors)
     if (error)
       std::rethrow_exception(error);

@@ -35,7 +35,8 @@ public:
   std::string name(Location location = Location::current()) const;
   // Ranks that give the same color become a group, ordered by key and then by rank. All ranks of
   // this group call it with the same name, and wait for each other. Errors: kRun, a rank is gone,
-  // late, or calls something else; kState, inside a function that weft::jit or weft::trace records.
+  // late, or calls something else; kState, inside a function that weft::jit or weft::trace records,
+  // or where this rank has 256 groups, which live as long as its job: then the job ends.
   Group split(int64_t color, int64_t key = 0, const std::string &name = "part",
               Location location = Location::current()) const;
 
@@ -70,9 +71,10 @@ void end_job(const std::exception &error);
 
 // Runs `rank` on so many threads, which are the ranks of a job in this process, each with a device
 // of its own (cpu:1 for rank 0, ...; WEFT_CPU_DEVICES=n makes them) as its DeviceScope. Waits for
-// all; throws what the rank of the lowest number threw. The reference for tests, and a way to try a
-// program. Ranks share what a process has one of: the default generator's seed, Config. Where two
-// of them compute on one device, what waits for another rank may hold up what that rank waits for.
+// all; throws what the rank of the lowest number threw, or kRun where there is no thread for one of
+// them. The reference for tests, and a way to try a program. Ranks share what a process has one of:
+// the default generator's seed, Config. Where two of them compute on one device, what waits for
+// another rank may hold up what that rank waits for.
 void run_ranks(int ranks, const std::function<void()> &rank,
                Location location = Location::current());
 

@@ -179,6 +179,9 @@ void register_group(std::shared_ptr<GroupState> state) {
 void forget_groups(uint32_t rank) {
   Runner::instance().remove(rank);
 }
+size_t count_groups(uint32_t rank) {
+  return Runner::instance().of(rank).size();
+}
 void finish_groups() {
   for (const std::shared_ptr<runtime::Executor> &executor : Runner::instance().executors())
     executor->synchronize();

@@ -1,6 +1,7 @@
 // How recorded collectives find their group.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -12,6 +13,8 @@ namespace weft::distributed {
 void register_group(std::shared_ptr<GroupState> state);
 // Those of a rank that is a thread of this process do not any more. Waits for what is under way.
 void forget_groups(uint32_t rank);
+// How many a rank has.
+size_t count_groups(uint32_t rank);
 // Of this process's rank: what was started has ended.
 void finish_groups();
 

@@ -49,6 +49,16 @@ Written written_since(const std::vector<Tensor> &storages, const std::vector<Ten
   return written;
 }
 
+// Undefined where there is none. What is added to a tensor's gradient later is not in it.
+std::vector<Tensor> gradients_of(const std::vector<Tensor> &tensors) {
+  std::vector<Tensor> gradients;
+  for (const Tensor &tensor : tensors) {
+    Tensor gradient = tensor.grad();
+    gradients.push_back(gradient.defined() ? values_of({gradient})[0] : Tensor());
+  }
+  return gradients;
+}
+
 // Starts what computes the tensors.
 void start(const std::vector<Tensor> &tensors) {
   Location location = CallerScope::resolve(Location::current());
@@ -72,6 +82,7 @@ struct ShardedLayers::Impl {
     std::vector<Tensor> inputs; // of each layer, leaves
     std::vector<Written> written;
     Tensor result;
+    Tensor gradient;            // the result's, which goes when reduce_gradients() first sees it
     std::optional<DType> casts; // of the scope that it was called in
   };
 
@@ -81,17 +92,26 @@ struct ShardedLayers::Impl {
     Whole(Impl &impl, size_t layer) : impl_(impl), layer_(layer) {
       std::vector<Tensor> values = impl.shards.gathered(layer);
       recorder::Session session("ShardedLayers", Location::current());
-      for (size_t i = 0; i < values.size(); ++i)
-        recorder::replace(impl.parameters[layer][i], recorder::read(values[i], "value"));
+      try {
+        for (size_t i = 0; i < values.size(); ++i)
+          recorder::replace(impl.parameters[layer][i], recorder::read(values[i], "value"));
+      } catch (...) {
+        give_back(); // there is no destructor then
+        throw;
+      }
     }
-    // What was recorded of them holds their values.
     ~Whole() {
       recorder::Session session("ShardedLayers", Location::current());
+      give_back();
+    }
+
+  private:
+    // What was recorded of them holds their values.
+    void give_back() {
       for (const Tensor &parameter : impl_.parameters[layer_])
         recorder::replace(parameter, {});
     }
 
-  private:
     Impl &impl_;
     size_t layer_;
   };
@@ -124,6 +144,84 @@ struct ShardedLayers::Impl {
       for (const auto &[name, buffer] : module->named_buffers())
         storages.push_back(buffer);
     return storages;
+  }
+
+  // Back through a layer, whose parameters are whole and get their gradients: the gradient of its
+  // input in the call. What the call keeps stays as it is, for another time.
+  Tensor back(const Pass &pass, size_t layer, const Tensor &gradient, Location location) const {
+    Tensor input = values_of({pass.inputs[layer]})[0];
+    if (pass.inputs[layer].requires_grad())
+      input.set_requires_grad();
+    const Written &written = pass.written[layer];
+    std::vector<Tensor> now = values_of(written.storages);
+    Tensor result;
+    try {
+      set_values(written.storages, written.values);
+      EnableGrad grad;
+      Autocast casts(pass.casts.value_or(DType::kBFloat16), pass.casts.has_value());
+      result = layers[layer](input, location);
+    } catch (...) {
+      set_values(written.storages, now);
+      throw;
+    }
+    set_values(written.storages, now);
+    if (result.requires_grad())
+      result.backward(gradient);
+    Tensor of_input = input.grad();
+    return of_input.defined() || layer == 0 ? of_input : zeros_like(input);
+  }
+
+  // reduce_gradients() of these calls. It may end by an error, in a function of the user's: then it
+  // can be made again, from the start, since shards get the gradients of all calls together.
+  void reduce(std::vector<Pass> &calls, Location location) {
+    std::vector<Pass *> passes;
+    for (Pass &pass : calls) {
+      if (!pass.gradient.defined())
+        pass.gradient = pass.result.grad();
+      if (!pass.gradient.defined())
+        continue;
+      pass.result = Tensor();
+      passes.push_back(&pass);
+    }
+    if (passes.empty())
+      throw Error(ErrorKind::kState,
+                  "reduce_gradients: no result of the layers has a gradient; call them, and "
+                  "backward() of what is made of it, first",
+                  CallerScope::resolve(location));
+    std::vector<Tensor> gradients, before;
+    for (const Pass *pass : passes)
+      gradients.push_back(pass->gradient);
+    for (size_t i = layers.size(); i-- > 0;) {
+      std::vector<Tensor> made;
+      {
+        Whole whole(*this, i);
+        std::vector<Tensor> had = gradients_of(parameters[i]);
+        try {
+          for (size_t p = 0; p < passes.size(); ++p) {
+            gradients[p] = back(*passes[p], i, gradients[p], location);
+            made.push_back(gradients[p]);
+          }
+          shards.reduce(i);
+        } catch (...) {
+          // Those of some calls would be counted twice.
+          for (size_t k = 0; k < had.size(); ++k)
+            parameters[i][k].set_grad(had[k]);
+          throw;
+        }
+      }
+      for (size_t k = shards.first_bucket[i]; k < shards.first_bucket[i + 1]; ++k)
+        made.push_back(shards.parts[k].grad());
+      std::erase_if(made, [](const Tensor &tensor) { return !tensor.defined(); });
+      start(made);
+      eval(before);
+      before = std::move(made);
+    }
+    // Each history once, also where a later one fails.
+    for (size_t p = 0; p < passes.size(); ++p)
+      if (Tensor x = passes[p]->x; x.defined() && gradients[p].defined()) {
+        x.backward(gradients[p]);
+        passes[p]->x = Tensor();
+      }
   }
 
   std::vector<nn::AnyLayer> layers;
@@ -189,54 +287,15 @@ Tensor ShardedLayers::operator()(const Tensor &x, Location location) {
 void ShardedLayers::reduce_gradients(Location location) {
   CallerScope scope(location);
   impl_->shards.check_trained("reduce_gradients", location);
-  std::vector<Impl::Pass> passes = std::exchange(impl_->passes, {});
-  std::erase_if(passes, [](const Impl::Pass &pass) { return !pass.result.grad().defined(); });
-  if (passes.empty())
-    throw Error(ErrorKind::kState,
-                "reduce_gradients: no result of the layers has a gradient; call them, and "
-                "backward() of what is made of it, first",
-                CallerScope::resolve(location));
-  std::vector<Tensor> gradients, before;
-  for (Impl::Pass &pass : passes) {
-    gradients.push_back(pass.result.grad());
-    pass.result = Tensor();
+  std::vector<Impl::Pass> calls = std::exchange(impl_->passes, {});
+  try {
+    impl_->reduce(calls, location);
+  } catch (...) {
+    for (Impl::Pass &later : impl_->passes)
+      calls.push_back(std::move(later));
+    impl_->passes = std::move(calls);
+    throw;
   }
-  Shards &shards = impl_->shards;
-  for (size_t i = impl_->layers.size(); i-- > 0;) {
-    std::vector<Tensor> made;
-    {
-      Impl::Whole whole(*impl_, i);
-      for (size_t p = 0; p < passes.size(); ++p) {
-        Tensor input = std::exchange(passes[p].inputs[i], {});
-        Written written = std::exchange(passes[p].written[i], {});
-        std::vector<Tensor> now = values_of(written.storages);
-        set_values(written.storages, written.values);
-        Tensor result;
-        {
-          EnableGrad grad;
-          Autocast casts(passes[p].casts.value_or(DType::kBFloat16), passes[p].casts.has_value());
-          result = impl_->layers[i](input, location);
-        }
-        set_values(written.storages, now);
-        if (result.requires_grad())
-          result.backward(gradients[p]);
-        gradients[p] = input.grad();
-        if (!gradients[p].defined() && i > 0)
-          gradients[p] = zeros_like(input);
-        made.push_back(gradients[p]);
-      }
-      shards.reduce(i);
-    }
-    for (size_t k = shards.first_bucket[i]; k < shards.first_bucket[i + 1]; ++k)
-      made.push_back(shards.parts[k].grad());
-    std::erase_if(made, [](const Tensor &tensor) { return !tensor.defined(); });
-    start(made);
-    eval(before);
-    before = std::move(made);
-  }
-  for (size_t p = 0; p < passes.size(); ++p)
-    if (gradients[p].defined())
-      passes[p].x.backward(gradients[p]);
 }
 
 Tensor ShardedLayers::clip_grad_norm(double max_norm, Location location) {

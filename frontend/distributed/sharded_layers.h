@@ -47,7 +47,8 @@ public:
   // Goes back through the layers, for all calls since the last time together, and gives the shards
   // this rank's part of the mean of all ranks' gradients; then on through the history of what the
   // layers were given. Error kState: no result of a call has a gradient, or a parameter was frozen
-  // or thawed since they were cut.
+  // or thawed since they were cut. After an error, also of a layer's function, buffers and the
+  // generator are what they were before, and all ranks can call it again: the calls wait for that.
   void reduce_gradients(Location location = Location::current());
   // As ShardedParameters::clip_grad_norm().
   Tensor clip_grad_norm(double max_norm, Location location = Location::current());

@@ -11,7 +11,9 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 
 namespace weft::distributed {
@@ -220,6 +222,68 @@ TEST(ShardedLayers, AreDataParallel) {
   for (int rank = 0; rank < 3; ++rank)
     expect_near(layers[rank].first, expected[rank].first, 1e-4);
   expect_near(layers[0].second, expected[0].second, 1e-3);
+}
+
+// Its call of number `failing` ends by an exception, when it has drawn and written its buffers.
+struct Failing : nn::Module {
+  nn::BatchNorm1d norm = child("norm", nn::BatchNorm1d(3));
+  nn::Linear linear = child("linear", nn::Linear(3, 3));
+  std::shared_ptr<int> calls;
+  int failing = 0;
+
+  Tensor operator()(const Tensor &x) const {
+    Tensor y = linear(norm(x)) * rand({3});
+    if (++*calls == failing)
+      throw std::runtime_error("enough");
+    return y;
+  }
+};
+
+// Backward computes a layer again for two calls, and fails in the second one: the first one's
+// gradients do not count twice.
+TEST(ShardedLayers, AFailedReductionIsTakenBackAndMadeAgain) {
+  run_ranks(1, [] {
+    Failing start;
+    nn::Linear start_of_head(3, 2);
+    Tensor data = randn({6, 3}).eval();
+    // What is there before reduce_gradients() succeeds, and after it.
+    auto train = [&](int failing) {
+      Failing first = nn::clone(start);
+      nn::Linear head = nn::clone(start_of_head);
+      first.calls = std::make_shared<int>(0);
+      first.failing = failing;
+      default_generator().set_state(Tensor::from(std::vector<int64_t>{7, 0}));
+      ShardedLayers layers({first, head});
+      Tensor x = data.clone().set_requires_grad();
+      for (int64_t half = 0; half < 2; ++half)
+        layers(x.narrow(0, 3 * half, 3)).square().sum().backward();
+      if (failing > 0) {
+        EXPECT_THROW(layers.reduce_gradients(), std::runtime_error);
+        for (const Tensor &parameter : first.parameters()) {
+          EXPECT_TRUE(std::isnan(parameter.to_vector<float>()[0]));
+          EXPECT_FALSE(parameter.grad().defined());
+        }
+      }
+      std::vector<Tensor> buffers;
+      for (const auto &[name, buffer] : first.named_buffers())
+        buffers.push_back(buffer);
+      std::vector<Values> found{values_of(buffers),
+                                values_of({default_generator().state().to(float64)})};
+      layers.reduce_gradients();
+      found.push_back(values_of(buffers));
+      std::vector<Tensor> gradients{x.grad()};
+      for (const Tensor &shard : layers.shards())
+        gradients.push_back(shard.grad());
+      found.push_back(values_of(gradients));
+      found.push_back(values_of({rand({4})}));
+      return found;
+    };
+    std::vector<Values> expected = train(0), found = train(4);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      SCOPED_TRACE(i);
+      expect_near(found[i], expected[i], 1e-6);
+    }
+  });
 }
 
 // Bytes of a rank's device: between steps, and at most.

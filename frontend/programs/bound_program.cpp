@@ -156,8 +156,8 @@ private:
     if (record != under_way_) {
       under_way_ = record;
       memory_under_way_.clear();
-      for (const Undo &undo : record->undo)
-        memory_under_way_.insert(undo.memory.get());
+      for (const runtime::Buffer *memory : record->kept_memory())
+        memory_under_way_.insert(memory);
     }
     return memory_under_way_.contains(value.cell->buffer.get());
   }

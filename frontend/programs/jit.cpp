@@ -6,12 +6,14 @@
 #include <optional>
 #include <string_view>
 
+#include "compiler/pipeline/Registrations.h"
 #include "frontend/programs/bound_program.h"
 #include "frontend/programs/trace.h"
 #include "frontend/recorder/claims.h"
 #include "frontend/recorder/config_env.h"
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/invocation.h"
+#include "frontend/recorder/program_cache.h"
 #include "frontend/recorder/stability.h"
 #include "frontend/tensor/autocast.h"
 #include "runtime/core/caches.h"
@@ -29,6 +31,8 @@ struct Replay {
   AutocastState casts; // those of the scope that the call was in
   Math math = Math::kStandard;
   uint8_t device = 0; // where the call made what it made of no tensor
+  uint64_t context = 0;    // ProgramContext::salt(): a program of another one is another program
+  uint64_t configured = 0; // when it was seen to be that (configurations())
   std::vector<std::pair<Tensor, bool>> requires_grad;    // by captured storage
   std::vector<std::pair<GradRef, TypeRef>> had_gradient; // its storage's type, or null
   std::vector<TouchedState> states;
@@ -68,6 +72,19 @@ bool fits(const Replay &replay) {
     if (gradient_type(*leaf) != type)
       return false;
   return true;
+}
+
+// Changes whenever the context of programs may have.
+uint64_t configurations() {
+  return recorder().configured + compiler::registrationsGeneration();
+}
+
+bool is_of_this_context(Replay &replay) {
+  uint64_t now = configurations();
+  if (replay.configured != now &&
+      ProgramContext(recorder().config, replay.device).salt() == replay.context)
+    replay.configured = now;
+  return replay.configured == now;
 }
 
 // What the function does to C++ objects, which its program does not.
@@ -167,7 +184,8 @@ private:
     auto known = std::find_if(replays_.begin(), replays_.end(), [&](const auto &each) {
       return each->grad_mode == grad_mode() && same_casts(each->casts, thread_autocast) &&
              each->math == math_of(recorder().config) && each->device == default_device() &&
-             each->types == types && each->key == key && fits(*each);
+             each->types == types && each->key == key && fits(*each) &&
+             is_of_this_context(*each);
     });
     if (known == replays_.end())
       return nullptr;
@@ -215,6 +233,8 @@ private:
     replay->casts = thread_autocast;
     replay->math = math_of(recorder().config);
     replay->device = default_device();
+    replay->context = ProgramContext(recorder().config, replay->device).salt();
+    replay->configured = configurations();
     for (const TouchedStorage &touched : recording.storages)
       if (!touched.gradient_of)
         replay->requires_grad.emplace_back(touched.tensor, touched.requires_grad);

@@ -2,9 +2,9 @@
 // program_file.cpp reads and writes programs.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "compiler/link/SizeRange.h"
-#include "compiler/pipeline/PassHooks.h"
 #include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/SignatureAttributes.h"
 #include "dialects/weft/ir/SizeNames.h"
@@ -13,17 +13,23 @@
 #include "frontend/programs/batch_trace.h"
 #include "frontend/programs/program_impl.h"
 #include "frontend/programs/trace.h"
-#include "frontend/recorder/config_env.h"
 #include "frontend/recorder/devices.h"
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/invocation.h"
 #include "frontend/recorder/memory_holders.h"
+#include "frontend/recorder/program_cache.h"
 #include "mlir/IR/Verifier.h"
+#include "runtime/core/caches.h"
+#include "weft/config.h"
 #include "weft/random.h"
 
 namespace weft {
 namespace recorder {
 namespace {
+
+const runtime::RegisteredCache
+    registered("sized programs", "the Program's end; its least recently used beyond a bound",
+               [] { return runtime::CacheUse{SizedProgram::count, -1, -1, -1}; });
 
 // Names of storages, and of gradients by their leaf.
 class Names {
@@ -193,35 +199,40 @@ std::string module_to_compile(ProgramImpl &program, Location location) {
   return bytecode_of(*module, location);
 }
 
-// Compiles the program where it is not, without the recorder's lock.
-void ensure_compiled(ProgramImpl &program, Location location) {
-  std::lock_guard<std::mutex> single(program.compiling);
-  Recorder &r = recorder();
-  Config config;
-  {
+// How a run compiles: the options of now, and all that programs depend on besides their ops. Passes
+// that were registered since the last run want to see the program, too.
+struct CompileSetting {
+  explicit CompileSetting(uint8_t device) {
     UnderLock lock;
-    config = r.config;
+    options = recorder().config;
+    context = ProgramContext(options, device).salt();
   }
-  // Passes that were registered since the last run want to see the program, too.
-  std::string wanted = config.backend + " " + std::to_string(compiler::registrationsGeneration()) +
-                       " " + std::to_string(config.memory_limit) +
-                       (may_use_files(config) ? " files " : " ") +
-                       std::string(name(math_of(config))) + (config.tune ? " tune" : "");
-  if (program.compiled_for == wanted) {
+  Config options;
+  uint64_t context = 0;
+};
+
+// Compiles the program where it is not, without the recorder's lock.
+void ensure_compiled(ProgramImpl &program, const CompileSetting &setting, Location location) {
+  std::lock_guard<std::mutex> single(program.compiling);
+  if (program.compiled_for == setting.context) {
     UnderLock lock;
-    ++r.statistics.replays;
+    ++recorder().statistics.replays;
     return;
   }
   std::string bytecode = module_to_compile(program, location);
-  auto outcome =
-      compile_slice({bytecode, "program " + bytecode, config_for(config, program.bound.device)});
+  auto outcome = compile_slice(
+      {bytecode, "program " + bytecode, config_for(setting.options, program.bound.device)});
   if (!outcome.ok())
     throw Error(kind_of(outcome.status(), ErrorKind::kCompile),
                 "run: " + std::string(outcome.status().message()), location);
+  if (program.is_sized) {
+    program.module = mlir::OwningOpRef<mlir::ModuleOp>();
+    program.context.reset();
+  }
   UnderLock lock;
   BoundProgram &bound = program.bound;
   bound.program = outcome->program;
-  program.compiled_for = wanted;
+  program.compiled_for = setting.context;
   Evaluation &figures = bound.figures;
   figures = Evaluation();
   describe_program(*bound.program, figures);
@@ -234,7 +245,7 @@ void ensure_compiled(ProgramImpl &program, Location location) {
 // Where the batch of the program is a range, the program for the size that the inputs have: it
 // keeps what the program keeps. Null where all sizes are fixed.
 std::shared_ptr<ProgramImpl> at_batch(ProgramImpl &program, const std::vector<Tensor> &inputs,
-                                      Location location) {
+                                      const CompileSetting &setting, Location location) {
   if (program.batch.inputs.empty())
     return nullptr;
   auto first = static_cast<size_t>(program.batch.inputs.front());
@@ -253,31 +264,40 @@ std::shared_ptr<ProgramImpl> at_batch(ProgramImpl &program, const std::vector<Te
                std::to_string(size) + " is out of range; it must be from " +
                std::to_string(program.batch.min) + " to " + std::to_string(program.batch.max));
   }
+  std::list<SizedProgram> dropped; // they go without the locks
   std::lock_guard<std::mutex> single(program.compiling);
-  auto known =
-      std::ranges::find_if(program.sized, [&](const auto &each) { return each.first == size; });
-  if (known != program.sized.end()) {
-    std::rotate(program.sized.begin(), known, known + 1);
-    return program.sized.front().second;
+  std::list<SizedProgram> &all = program.sized;
+  auto known = std::ranges::find_if(all, [&](const SizedProgram &each) {
+    return each.size == size && each.context == setting.context;
+  });
+  if (known != all.end()) {
+    all.splice(all.begin(), all, known);
+    return known->program;
   }
-  std::shared_ptr<ProgramImpl> sized =
-      parse_program(bytecode_of(program, location), "the program", location, program.bound.device);
+  std::shared_ptr<ProgramImpl> sized = make_program();
+  sized->is_sized = true;
+  sized->bound.device = program.bound.device;
+  parse_module(*sized, bytecode_without_values(program, location), "the program", location);
   if (absl::Status status = compiler::narrow(*sized->module, size, size); !status.ok())
     throw Error(ErrorKind::kCompile, "run: " + std::string(status.message()), location);
-  describe_main(*sized, "the program", location);
+  describe_main(*sized, "the program", location, &program);
   sized->description += ", at a batch of " + std::to_string(size) + " of " +
                         std::to_string(program.batch.min) + " to " +
                         std::to_string(program.batch.max);
+  all.emplace_front(size, setting.context, sized);
+  // Each has what the function captured as constants of its own. So few stay whatever they hold:
+  // to make one again costs more than a run.
+  constexpr int64_t kAnyBytes = 4;
   UnderLock lock;
-  sized->state = program.state;
-  sized->bound.sources = program.bound.sources;
-  for (size_t i = 0; i < sized->bound.targets.size(); ++i)
-    sized->bound.targets[i].storages = program.bound.targets[i].storages;
-  // Each has what the function captured as constants of its own.
-  constexpr size_t kSizes = 4;
-  program.sized.emplace_front(size, sized);
-  if (program.sized.size() > kSizes)
-    program.sized.pop_back();
+  auto past = std::next(all.begin());
+  for (int64_t kept = 2, bytes = 0; past != all.end(); ++past, ++kept) {
+    if (const auto &compiled = past->program->bound.program)
+      bytes += compiled->bytes;
+    if (kept > setting.options.jit_signatures ||
+        (kept > kAnyBytes && bytes > setting.options.cache_bytes))
+      break;
+  }
+  dropped.splice(dropped.end(), all, past, all.end());
   return sized;
 }
 
@@ -354,7 +374,8 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
                                             " inputs for a program that takes " +
                                             std::to_string(whole.inputs.size()));
   }
-  std::shared_ptr<ProgramImpl> sized = recorder::at_batch(whole, inputs, location);
+  const recorder::CompileSetting setting(whole.bound.device);
+  std::shared_ptr<ProgramImpl> sized = recorder::at_batch(whole, inputs, setting, location);
   ProgramImpl &program = sized ? *sized : whole;
   {
     recorder::Session session("run", location);
@@ -364,24 +385,24 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
                        "input " + std::to_string(i) +
                            " is an undefined tensor: it was never given a value");
       const recorder::TypeInfo &type = *recorder::current_type(inputs[i], "inputs"),
-                               &wanted = *program.inputs[i];
-      if (type.device != wanted.device)
+                               &takes = *program.inputs[i];
+      if (type.device != takes.device)
         recorder::fail(ErrorKind::kDevice,
                        "input " + std::to_string(i) + " is " + recorder::placed(type) +
-                           "; the program takes " + recorder::placed(wanted) +
+                           "; the program takes " + recorder::placed(takes) +
                            ": move the input with to(device), or trace or load the program under "
                            "a DeviceScope of the input's device");
-      if (&type != &wanted)
-        recorder::fail(type.dims != wanted.dims ? ErrorKind::kShape : ErrorKind::kDType,
+      if (&type != &takes)
+        recorder::fail(type.dims != takes.dims ? ErrorKind::kShape : ErrorKind::kDType,
                        "input " + std::to_string(i) + " is " + recorder::describe(type) +
-                           "; the program takes " + recorder::describe(wanted));
+                           "; the program takes " + recorder::describe(takes));
     }
     if (has_aliases(program.bound, inputs))
       recorder::fail(ErrorKind::kValue,
                      "the program writes an input that is also another input, or what it keeps; "
                      "pass a clone()");
   }
-  recorder::ensure_compiled(program, CallerScope::resolve(location));
+  recorder::ensure_compiled(program, setting, CallerScope::resolve(location));
   recorder::Session session("run", location);
   recorder::describe_request({CutReason::kJit, location}, program.bound.figures);
   return recorder::call(program.bound, inputs, location);
@@ -389,7 +410,8 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
 
 MemoryEstimate Program::memory(Location location) const {
   ProgramImpl &program = checked_program(impl_, location);
-  recorder::ensure_compiled(program, CallerScope::resolve(location));
+  recorder::ensure_compiled(program, recorder::CompileSetting(program.bound.device),
+                            CallerScope::resolve(location));
   MemoryEstimate estimate;
   recorder::UnderLock lock;
   for (const recorder::TypeRef &input : program.inputs)

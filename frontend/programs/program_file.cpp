@@ -39,8 +39,9 @@ namespace {
 // Errors of a module that is no program: "NAME: what is wrong".
 class Reader {
 public:
-  Reader(ProgramImpl &program, const std::string &name, Location location)
-      : program_(program), name_(name), location_(location) {
+  Reader(ProgramImpl &program, const std::string &name, Location location,
+         const ProgramImpl *keeper)
+      : program_(program), name_(name), location_(location), keeper_(keeper) {
     main_ = program.module->lookupSymbol<mlir::func::FuncOp>("main");
     if (!main_ || !llvm::hasSingleElement(main_.getBody()))
       refuse("there is no function @main with one block");
@@ -54,7 +55,7 @@ public:
     uint8_t device = program_.bound.device;
     program_.bound = BoundProgram();
     program_.bound.device = device;
-    program_.compiled_for.clear();
+    program_.compiled_for.reset();
     auto range = compiler::sizeRange(*program_.module);
     if (!range.ok())
       refuse(std::string(range.status().message()));
@@ -120,15 +121,18 @@ private:
     for (const auto &[name, tensor] : program_.state)
       if (name == state.getValue())
         refuse("the program keeps two tensors that are called '" + name + "'");
+    source.kind = Source::Kind::kStorage;
+    source.storage = keeper_ ? keeper_->state[program_.state.size()].second
+                             : first_value(i, type, which + " of @main, '" + state.str() + "',");
+    program_.state.emplace_back(state.str(), source.storage);
+  }
+
+  Tensor first_value(unsigned i, const TypeInfo *type, const std::string &which) {
     auto initial = main_.getArgAttrOfType<mlir::ElementsAttr>(i, ir::kInitialAttr);
     if (!initial || initial.getType() != main_.getArgumentTypes()[i])
-      refuse(which + " of @main, '" + state.str() +
-             "', has no first value (weft.initial) of its type");
+      refuse(which + " has no first value (weft.initial) of its type");
     ir::HostTensor host = ir::HostTensor::from(initial);
-    source.kind = Source::Kind::kStorage;
-    source.storage =
-        wrap_quietly(make_leaf(type, buffer_of(host.bytes.data(), type->bytes, type->device)));
-    program_.state.emplace_back(state.str(), source.storage);
+    return wrap_quietly(make_leaf(type, buffer_of(host.bytes.data(), type->bytes, type->device)));
   }
 
   void read_result(unsigned i) {
@@ -162,6 +166,7 @@ private:
   ProgramImpl &program_;
   const std::string &name_;
   Location location_;
+  const ProgramImpl *keeper_;
   mlir::func::FuncOp main_;
   std::optional<compiler::SizeRange> range_;
 };
@@ -175,9 +180,10 @@ ProgramImpl::~ProgramImpl() {
   bound = BoundProgram();
 }
 
-void describe_main(ProgramImpl &program, const std::string &name, Location location) {
+void describe_main(ProgramImpl &program, const std::string &name, Location location,
+                   const ProgramImpl *keeper) {
   UnderLock lock;
-  Reader(program, name, location).read();
+  Reader(program, name, location, keeper).read();
 }
 
 void parse_module(ProgramImpl &program, llvm::StringRef source, const std::string &name,
@@ -219,24 +225,7 @@ ProgramImpl &checked_program(const std::shared_ptr<ProgramImpl> &impl, Location 
 
 namespace {
 
-// A program is stored with what it keeps now.
-void update_initial_values(ProgramImpl &program, Location location) {
-  ir::SignatureAttributes attributes(program.module->lookupSymbol<mlir::func::FuncOp>("main"));
-  for (size_t i = 0; i < program.state.size(); ++i) {
-    const Tensor &tensor = program.state[i].second;
-    const void *data = tensor.data_bytes(location);
-    ir::HostTensor host(tensor.dtype(), tensor.shape());
-    if (!host.bytes.empty())
-      std::memcpy(host.bytes.data(), data, host.bytes.size());
-    attributes.argument(program.inputs.size() + i)
-        .set(ir::kInitialAttr, host.toAttribute(program.context.get()));
-  }
-}
-
-std::string text_of(ProgramImpl &program, bool locations, bool whole, Location location) {
-  std::lock_guard<std::mutex> lock(program.mutex);
-  if (whole)
-    update_initial_values(program, location);
+std::string text_of(mlir::ModuleOp module, bool locations, bool whole) {
   mlir::OpPrintingFlags flags;
   flags.printNameLocAsPrefix();
   if (locations)
@@ -248,8 +237,35 @@ std::string text_of(ProgramImpl &program, bool locations, bool whole, Location l
     flags.elideLargeElementsAttrs(kShownElements);
   std::string text;
   llvm::raw_string_ostream stream(text);
-  program.module->print(stream, flags);
+  module.print(stream, flags);
   return text + "\n";
+}
+
+// The program's module with what the program keeps now. It has a context of its own, which goes
+// with it: the program's would hold the values of each call until the program's end.
+std::shared_ptr<ProgramImpl> with_values_of_now(ProgramImpl &program, Location location) {
+  std::shared_ptr<ProgramImpl> now = make_program();
+  parse_module(*now, bytecode_without_values(program, location), "the program", location);
+  ir::SignatureAttributes attributes(now->module->lookupSymbol<mlir::func::FuncOp>("main"));
+  for (size_t i = 0; i < program.state.size(); ++i) {
+    const Tensor &tensor = program.state[i].second;
+    const void *data = tensor.data_bytes(location);
+    ir::HostTensor host(tensor.dtype(), tensor.shape());
+    if (!host.bytes.empty())
+      std::memcpy(host.bytes.data(), data, host.bytes.size());
+    attributes.argument(program.inputs.size() + i)
+        .set(ir::kInitialAttr, host.toAttribute(now->context.get()));
+  }
+  return now;
+}
+
+std::string text_of(ProgramImpl &program, bool locations, bool whole, Location location) {
+  if (whole && !program.state.empty()) {
+    std::shared_ptr<ProgramImpl> now = with_values_of_now(program, location);
+    return text_of(*now->module, locations, whole);
+  }
+  std::lock_guard<std::mutex> lock(program.mutex);
+  return text_of(*program.module, locations, whole);
 }
 
 } // namespace
@@ -262,9 +278,23 @@ std::string bytecode_of(mlir::ModuleOp module, Location location) {
 }
 
 std::string bytecode_of(ProgramImpl &program, Location location) {
+  if (!program.state.empty())
+    return bytecode_of(*with_values_of_now(program, location)->module, location);
   std::lock_guard<std::mutex> lock(program.mutex);
-  update_initial_values(program, location);
   return bytecode_of(*program.module, location);
+}
+
+std::string bytecode_without_values(ProgramImpl &program, Location location) {
+  std::lock_guard<std::mutex> lock(program.mutex);
+  if (program.state.empty())
+    return bytecode_of(*program.module, location);
+  mlir::OwningOpRef<mlir::ModuleOp> module = program.module->clone();
+  {
+    ir::SignatureAttributes attributes(module->lookupSymbol<mlir::func::FuncOp>("main"));
+    for (size_t i = 0; i < program.state.size(); ++i)
+      attributes.argument(program.inputs.size() + i).erase(ir::kInitialAttr);
+  }
+  return bytecode_of(*module, location);
 }
 
 } // namespace recorder

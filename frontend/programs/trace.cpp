@@ -170,6 +170,9 @@ struct FunctionTrace : Trace {
       touched.after = std::exchange(*touched.state, touched.before);
     for (size_t i = 0; i < storages_before.size(); ++i) {
       TensorImpl *storage = recording.storages[i].tensor.impl();
+      // What another thread has written meanwhile stays.
+      if (!written[i] && storage->var.value.get() != recording.storages[i].stand_in.get())
+        continue;
       forget_write(*storage);
       storage->var = std::move(storages_before[i]);
       ++storage->version; // views that saw a traced value must not come back

@@ -48,9 +48,16 @@ void cut(CutReason reason) {
   // Of ranks that are threads each has a device of its own, and runs what lies there.
   uint8_t own = default_device();
   std::vector<Node *> nodes;
-  for (Node *node = r.first; node; node = node->next)
-    if (node->is_open() && (thread_rank == 0 || node->signature->device == own))
+  r.held_ops = r.held_bytes = 0;
+  for (Node *node = r.first; node; node = node->next) {
+    if (node->is_open() && (thread_rank == 0 || node->signature->device == own)) {
       nodes.push_back(node);
+      continue;
+    }
+    ++r.held_ops;
+    for (const Value *result : node->results)
+      r.held_bytes += result ? result->type->bytes : 0;
+  }
   if (nodes.empty())
     return;
   uint64_t last = cut_point(nodes, r.last_mark);
@@ -76,6 +83,13 @@ void cut(CutReason reason) {
 
 } // namespace
 
+static bool has_many_ops(const Recorder &r) {
+  return r.live_ops - r.held_ops >= r.config.budget_ops;
+}
+static bool has_many_bytes(const Recorder &r) {
+  return r.live_bytes - r.held_bytes >= r.config.budget_bytes;
+}
+
 // Out of line: each call asks whether it is time for this.
 [[gnu::noinline]] static void eager_or_full(Tensor &x) {
   Recorder &r = recorder();
@@ -91,9 +105,9 @@ void cut(CutReason reason) {
   if (r.cutting)
     return;
   CutReason reason;
-  if (r.live_ops >= r.config.budget_ops)
+  if (has_many_ops(r))
     reason = CutReason::kOps;
-  else if (r.live_bytes >= r.config.budget_bytes)
+  else if (has_many_bytes(r))
     reason = CutReason::kBytes;
   else
     return;
@@ -103,7 +117,7 @@ void cut(CutReason reason) {
 
 void after_call(Tensor &x) {
   const Recorder &r = recorder();
-  if (r.config.eager || r.live_ops >= r.config.budget_ops || r.live_bytes >= r.config.budget_bytes)
+  if (r.config.eager || has_many_ops(r) || has_many_bytes(r))
     eager_or_full(x);
 }
 

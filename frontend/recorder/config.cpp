@@ -189,6 +189,7 @@ void set_config(const Config &config, Location location) {
       recorder::fail(ErrorKind::kValue, "memory_folder: " + std::string(status.message()));
   recorder::use_threads(config.num_threads);
   recorder::recorder().config = config;
+  ++recorder::recorder().configured;
   recorder::recorder().default_device = static_cast<uint8_t>(*device);
   recorder::recorder().cache->trim(config);
 }

@@ -12,6 +12,7 @@
 #include "frontend/recorder/structure.h"
 #include "frontend/recorder/temporaries.h"
 #include "frontend/recorder/undo.h"
+#include "runtime/core/thrown.h"
 #include "runtime/executable/run_failure.h"
 #include "runtime/executor/device.h"
 #include "runtime/profile/profile.h"
@@ -258,8 +259,12 @@ void submit(const Wanted &wanted) {
     } catch (const Error &error) {
       abandon_pending(error.message());
       throw;
+    } catch (...) { // of a plugin, or of memory that ran out: no rank may wait for this one
+      abandon_pending(runtime::thrown_text());
+      throw;
     }
     if (!has_started) {
+      made.reset(); // with the memory that it took already
       claimed.reset();
       attempt = attempt_with_room();
       continue;

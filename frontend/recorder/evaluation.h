@@ -65,6 +65,8 @@ public:
     return state_.load(std::memory_order_acquire);
   }
   absl::Status failure() const;
+  // The memory that goes back to storages if the run fails; none of it once the run has succeeded.
+  std::vector<const runtime::Buffer *> kept_memory() const;
   bool failed() const {
     return state() > RunState::kDone;
   }

@@ -165,6 +165,14 @@ void EvaluationRecord::finish(Clock::time_point began, const absl::Status &statu
     std::cerr << with(report.get(), data).to_string() + "\n";
 }
 
+std::vector<const runtime::Buffer *> EvaluationRecord::kept_memory() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<const runtime::Buffer *> memory;
+  for (const Undo &each : undo)
+    memory.push_back(each.memory.get());
+  return memory;
+}
+
 void EvaluationRecord::end() {
   RunState under_way = RunState::kUnderWay;
   state_.compare_exchange_strong(under_way, RunState::kSkipped, std::memory_order_acq_rel);

@@ -22,6 +22,10 @@ std::string content_of(const Slice &slice, const StructureKey *structure) {
   auto number = [&](uint32_t x) {
     content.append(reinterpret_cast<const char *>(&x), sizeof x);
   };
+  // The counts first: without them a leaf of a structure could pass for an op.
+  number(static_cast<uint32_t>(slice.nodes.size()));
+  number(static_cast<uint32_t>(slice.leaves.size()));
+  number(static_cast<uint32_t>(key.outputs.size()));
   size_t at = 0;
   for (Node *node : slice.nodes) {
     auto [it, fresh] = local.try_emplace(key.code[at], local.size());
@@ -33,6 +37,8 @@ std::string content_of(const Slice &slice, const StructureKey *structure) {
     for (uint32_t i = 0; i < node->operands.size(); ++i)
       number(key.code[at++]);
   }
+  while (at < key.code.size()) // values that a structure's ops are compiled for
+    number(key.code[at++]);
   for (size_t i = 0; i < slice.leaves.size(); ++i) {
     const ProgramKey::Leaf &leaf = key.leaves[i];
     if (structure)

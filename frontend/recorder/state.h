@@ -24,6 +24,10 @@ struct Recorder {
   Node *first = nullptr, *last = nullptr;
   int64_t live_ops = 0;
   int64_t live_bytes = 0; // of the results of live ops
+  // Of them, what no cut could take when a budget last cut: what a function records, what is being
+  // compiled, other ranks' ops. A budget is for the others, or each call would look again in vain.
+  int64_t held_ops = 0, held_bytes = 0;
+  uint32_t configured = 0; // how often set_config() has been called
   uint64_t next_number = 1;
   uint64_t next_grad_number = 1;
   uint64_t epoch = 0;

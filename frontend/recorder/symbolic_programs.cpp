@@ -224,9 +224,8 @@ FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure,
                              std::shared_ptr<CompiledProgram> program,
                              std::shared_ptr<CompiledProgram> sized, bool keep, Evaluation &data) {
   Recorder &r = recorder();
-  observe(structure, context.salt());
+  Family &family = observe(structure, context.salt());
   if (keep) {
-    Family &family = *r.families->of(structure, context.salt());
     family.refusals = 0; // what was refused lay in the observations that were taken together
     family.programs.push_front({request.general, structure.stable, r.families->next_key(), {}});
     if (sized)
@@ -240,18 +239,19 @@ FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure,
   return found;
 }
 
-void observe(const StructureKey &structure, uint64_t salt, const SymbolicRequest *refused,
-             const std::string &why) {
-  Family *family = recorder().families->of(structure, salt, /*add=*/true);
-  family->observe(structure.ints);
+Family &observe(const StructureKey &structure, uint64_t salt, const SymbolicRequest *refused,
+                const std::string &why) {
+  Family &family = *recorder().families->of(structure, salt, /*add=*/true);
+  family.observe(structure.ints);
   if (!refused)
-    return;
-  family->refused = why;
-  if (++family->refusals < kAttempts || refused->general.sizes.empty())
-    return;
+    return family;
+  family.refused = why;
+  if (++family.refusals < kAttempts || refused->general.sizes.empty())
+    return family;
   for (uint32_t p = 0; p < refused->positions.size(); ++p)
     if (refused->positions[p].kind == IntPosition::Kind::kSize)
-      family->size_positions.push_back(p);
+      family.size_positions.push_back(p);
+  return family;
 }
 
 } // namespace weft::recorder

@@ -122,6 +122,22 @@ template <ElementType T> std::vector<T> Tensor::to_vector(Location location) con
   return result;
 }
 
+template <typename T>
+std::vector<T> recorder::elements_at(const Tensor &tensor, std::span<const int64_t> places,
+                                     Location location) {
+  Var x = evaluated(tensor, CutReason::kValue, location);
+  std::vector<char> room;
+  auto *data = static_cast<const char *>(host_bytes(x.value.get(), location, room));
+  std::vector<T> result(places.size());
+  for (size_t i = 0; i < places.size(); ++i)
+    convert<T>(data + places[i] * byte_size(x.dtype()), x.dtype(), 1, result.data() + i);
+  return result;
+}
+template std::vector<double> recorder::elements_at<double>(const Tensor &, std::span<const int64_t>,
+                                                           Location);
+template std::vector<int64_t>
+recorder::elements_at<int64_t>(const Tensor &, std::span<const int64_t>, Location);
+
 const void *Tensor::data_bytes(Location location) const {
   Session session("data", location);
   TensorImpl *impl = checked(*this, "self");

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "frontend/recorder/emit.h"
+#include "frontend/recorder/inline_vector.h"
 #include "frontend/recorder/state_api.h"
 #include "frontend/tensor/autocast.h"
 #include "frontend/tensor/tensor_indexing.h"
@@ -73,8 +74,31 @@ Var put(const ViewStep &step, const Var &from, const Var &value) {
   return Var();
 }
 
-// Adds the step; two of a kind in a row become one, so that chains stay short.
-void add_step(std::vector<ViewStep> &steps, ViewStep step, const Shape &before) {
+// Makes one slice of two. Where a dim has one element or none, its step means nothing and is 1, so
+// that no product of steps exceeds the dim that `first` cuts.
+void compose_slices(ViewStep &first, ViewStep second) {
+  for (size_t i = 0; i < second.dims.size(); ++i) {
+    int64_t count = second.dims[i];
+    int64_t start = count > 0 ? first.starts[i] + second.starts[i] * first.steps[i] : 0;
+    int64_t step = count > 1 ? first.steps[i] * second.steps[i] : 1;
+    first.starts[i] = start;
+    first.limits[i] = count > 0 ? start + (count - 1) * step + (step > 0 ? 1 : -1) : start;
+    first.steps[i] = step;
+  }
+  first.dims = std::move(second.dims);
+}
+
+bool takes_all(const ViewStep &slice, const Shape &from) {
+  auto is = [](int64_t value) {
+    return [value](int64_t x) { return x == value; };
+  };
+  return slice.dims == from && std::all_of(slice.starts.begin(), slice.starts.end(), is(0)) &&
+         std::all_of(slice.steps.begin(), slice.steps.end(), is(1));
+}
+
+// Adds the step to those that lead away from a tensor of shape `base`; two of a kind in a row
+// become one, so that chains stay short.
+void add_step(std::vector<ViewStep> &steps, ViewStep step, const Shape &base) {
   if (!steps.empty() && steps.back().kind == step.kind) {
     ViewStep &last = steps.back();
     if (step.kind == ViewStep::Kind::kReshape || step.kind == ViewStep::Kind::kBroadcast) {
@@ -94,11 +118,32 @@ void add_step(std::vector<ViewStep> &steps, ViewStep step, const Shape &before) 
         steps.pop_back();
       return;
     }
+    compose_slices(last, std::move(step));
+    if (takes_all(last, steps.size() > 1 ? steps[steps.size() - 2].dims : base))
+      steps.pop_back();
+    return;
   }
-  if (step.dims == before &&
+  if (step.dims == (steps.empty() ? base : steps.back().dims) &&
       (step.kind == ViewStep::Kind::kReshape || step.kind == ViewStep::Kind::kBroadcast))
     return;
   steps.push_back(std::move(step));
+}
+
+// Makes the view one of the storage behind the tensor, by the steps of all views between.
+void hang_on_storage(View &view, const Tensor &tensor) {
+  std::vector<const View *> between;
+  for (const TensorImpl *impl = tensor.impl(); impl->is_view(); impl = impl->view->base.impl())
+    between.push_back(impl->view.get());
+  if (between.empty()) {
+    view.base = tensor;
+    return;
+  }
+  view.base = between.back()->base;
+  view.steps = between.back()->steps;
+  const Shape &dims = view.base.impl()->type->dims;
+  for (size_t i = between.size() - 1; i-- > 0;)
+    for (const ViewStep &step : between[i]->steps)
+      add_step(view.steps, step, dims);
 }
 
 } // namespace
@@ -139,18 +184,37 @@ TensorImpl *checked(const Tensor &tensor, const char *argument) {
   return tensor.impl();
 }
 
-static Var read_as_is(const Tensor &tensor, const char *argument);
+// What a tensor that requires grad itself is to gradients.
+static void mark_leaf(const TensorImpl &impl, Var &x) {
+  if (impl.leaf) {
+    x.grad = impl.leaf;
+    x.grad_index = 0;
+  }
+}
 
-[[gnu::noinline]] static Var read_view(TensorImpl *impl, const char *argument) {
-  View &view = *impl->view;
-  TensorImpl *storage = impl->storage();
-  Var from = read_as_is(view.base, argument);
+static Var read_storage(TensorImpl *impl) {
+  if (impl->start)
+    begin(*impl);
+  if (Trace *trace = current_trace())
+    trace->on_read(impl);
+  Var x = impl->var;
+  if (impl->name) {
+    Session::note_read(*impl->name);
+    if (Cell *cell = x.value->cell; cell && cell->name.get() != impl->name.get())
+      cell->name = impl->name;
+  }
+  mark_leaf(*impl, x);
+  return x;
+}
+
+// The value of a view whose base has the value `from`, while its storage has this version.
+static Var read_step(View &view, Var from, uint64_t version) {
   if (view.history != View::History::kOfBase)
     from = from.without_history();
   bool wants_history = static_cast<bool>(from.grad) && grad_mode();
   // The history outlives the value, which goes when it was computed and nobody holds it: whatever
   // was made of this view before leads to the same node as what is made of it now.
-  if (view.cached_version != storage->version) {
+  if (view.cached_version != version) {
     cache(view, nullptr);
     view.cached_history = view.cached_base = GradEdge();
   }
@@ -171,7 +235,7 @@ static Var read_as_is(const Tensor &tensor, const char *argument);
     if (view.steps.empty() && wants_history && x.grad)
       x = with_own_history(x);
     cache(view, x.value.get());
-    view.cached_version = storage->version;
+    view.cached_version = version;
     if (x.grad) {
       view.cached_history = GradEdge{x.grad, x.grad_index};
       view.cached_base = GradEdge{from.grad, from.grad_index};
@@ -188,23 +252,23 @@ static Var read_as_is(const Tensor &tensor, const char *argument);
   return x;
 }
 
-static Var read_as_is(const Tensor &tensor, const char *argument) {
-  TensorImpl *impl = checked(tensor, argument);
-  if (impl->start)
-    begin(*impl);
-  if (Trace *trace = current_trace(); trace && !impl->is_view())
-    trace->on_read(impl);
-  Var x = impl->is_view() ? read_view(impl, argument) : impl->var;
-  if (impl->name) {
-    Session::note_read(*impl->name);
-    if (Cell *cell = x.value->cell; cell && cell->name.get() != impl->name.get())
-      cell->name = impl->name;
-  }
-  if (impl->leaf) {
-    x.grad = impl->leaf;
-    x.grad_index = 0;
+// From the storage up, without recursion: views of views may be many.
+[[gnu::noinline]] static Var read_view(TensorImpl *impl, const char *argument) {
+  InlineVector<TensorImpl *, 4> views;
+  TensorImpl *storage = impl;
+  for (; storage->is_view(); storage = checked(storage->view->base, argument))
+    views.push_back(storage);
+  Var x = read_storage(storage);
+  for (uint32_t i = views.size(); i-- > 0;) {
+    x = read_step(*views[i]->view, std::move(x), storage->version);
+    mark_leaf(*views[i], x);
   }
   return x;
+}
+
+static Var read_as_is(const Tensor &tensor, const char *argument) {
+  TensorImpl *impl = checked(tensor, argument);
+  return impl->is_view() ? read_view(impl, argument) : read_storage(impl);
 }
 
 // Out of line: most calls cast nothing.
@@ -366,18 +430,19 @@ Tensor make_view(const Tensor &tensor, ViewStep step) {
   auto view = std::make_unique<View>();
   auto *impl = new TensorImpl(type_info(from->type->dtype, step.dims, from->type->device));
   Tensor result(impl);
-  // What has a history of its own is what a view is of.
-  if (from->is_view() && !from->leaf && from->view->history != View::History::kOwn) {
+  if (!grad_mode()) {
+    // Born while no history was kept: it has none, whatever its base has, so that it is a view of
+    // the storage alone. Of views that each require grad in turn the chain stays flat.
+    hang_on_storage(*view, tensor);
+    view->history = View::History::kNone;
+  } else if (from->is_view() && !from->leaf && from->view->history != View::History::kOwn) {
     view->base = from->view->base;
     view->steps = from->view->steps;
     view->history = from->view->history;
   } else {
-    view->base = tensor;
+    view->base = tensor; // what has a history of its own is what a view is of
   }
-  // Born while no history was kept: it has none, whatever its base has.
-  if (!grad_mode())
-    view->history = View::History::kNone;
-  add_step(view->steps, std::move(step), from->type->dims);
+  add_step(view->steps, std::move(step), view->base.impl()->type->dims);
   impl->view = std::move(view);
   note_assignable(result);
   return result;
@@ -387,13 +452,8 @@ Tensor make_detached(const Tensor &tensor) {
   TensorImpl *from = checked(tensor, "self");
   auto view = std::make_unique<View>();
   view->history = View::History::kOwn;
-  // History begins anew here, so hang it on the storage itself: chains of detached handles stay
-  // flat.
-  view->base = tensor;
-  while (const View *outer = view->base.impl()->view.get()) {
-    view->steps.insert(view->steps.begin(), outer->steps.begin(), outer->steps.end());
-    view->base = Tensor(outer->base);
-  }
+  // History begins anew here: chains of detached handles stay flat.
+  hang_on_storage(*view, tensor);
   auto *impl = new TensorImpl(from->type);
   impl->view = std::move(view);
   return Tensor(impl);
@@ -451,7 +511,12 @@ Tensor::~Tensor() {
                  impl_->refs.fetch_sub(1, std::memory_order_acq_rel) != 1))
     return;
   std::lock_guard<recorder::RecorderMutex> lock(recorder::recorder_mutex());
-  delete impl_;
+  // Not by recursion: what a view is of may be a view, and so on.
+  for (TensorImpl *impl = impl_; impl;) {
+    TensorImpl *base = impl->view ? std::exchange(impl->view->base.impl_, nullptr) : nullptr;
+    delete impl;
+    impl = base && base->refs.fetch_sub(1, std::memory_order_acq_rel) == 1 ? base : nullptr;
+  }
 }
 
 Tensor &Tensor::operator=(const Tensor &other) & {

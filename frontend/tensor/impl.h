@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,8 @@ struct View : Pooled<View> {
     kNone, // it was made under NoGrad
     kOwn,  // detach() made it
   };
-  // `steps` lead from the base to the view.
+  // `steps` lead from the base to the view: its storage, or the view below it that has a history of
+  // its own or requires grad itself. Of one that has no history, or its own, always the storage.
   Tensor base;
   std::vector<ViewStep> steps;
   History history = History::kOfBase;
@@ -132,6 +134,10 @@ Var read(const Tensor &tensor, const char *argument);
 TensorImpl *checked(const Tensor &tensor, const char *argument);
 // The type of the value now: a view of a tensor of which ranks have parts tells it by its value.
 const TypeInfo *current_type(const Tensor &tensor, const char *argument);
+// The elements at these places of the value, counted in row-major order. Computes it.
+template <typename T>
+std::vector<T> elements_at(const Tensor &tensor, std::span<const int64_t> places,
+                           Location location);
 // Whether ranks have parts of it. Takes the lock.
 bool is_cut(const Tensor &tensor);
 // Gives the storage behind the handle a new value of the same type: through the views, if it is

@@ -12,11 +12,14 @@ using namespace recorder;
 namespace {
 
 // numpy's rule: bounds are counted from the end where negative, then cut to the dimension. The
-// limit is exclusive, -1 means "before the first element" for a negative step.
-void resolve(const Slice &slice, int64_t size, int64_t &start, int64_t &limit, int64_t &count) {
-  int64_t step = slice.step;
-  if (step == 0)
+// limit is exclusive, -1 means "before the first element" for a negative step. A step that leaves
+// the dimension at once is cut to its size, so that no product of steps overflows.
+void resolve(const Slice &slice, int64_t size, int64_t &start, int64_t &limit, int64_t &step,
+             int64_t &count) {
+  if (slice.step == 0)
     fail(ErrorKind::kValue, "a slice's step must not be 0");
+  int64_t most = std::max<int64_t>(size, 1);
+  step = std::clamp(slice.step, -most, most);
   auto bound = [&](std::optional<int64_t> given, int64_t otherwise) {
     if (!given)
       return otherwise;
@@ -27,9 +30,11 @@ void resolve(const Slice &slice, int64_t size, int64_t &start, int64_t &limit, i
   limit = bound(slice.stop, step > 0 ? size : -1);
   int64_t span = step > 0 ? limit - start : start - limit;
   int64_t stride = step > 0 ? step : -step;
-  count = span > 0 ? (span + stride - 1) / stride : 0;
-  if (count == 0)
-    limit = start;
+  count = span > 0 ? 1 + (span - 1) / stride : 0;
+  if (count == 0) {
+    start = limit = 0;
+    step = 1;
+  }
 }
 
 } // namespace
@@ -91,10 +96,10 @@ Tensor Tensor::index(std::span<const Index> indices, Location location) const {
       break;
     }
     case Index::Kind::kSlice: {
-      int64_t start, limit, count;
-      resolve(index.slice(), type.dims[dim], start, limit, count);
+      int64_t start, limit, stride, count;
+      resolve(index.slice(), type.dims[dim], start, limit, stride, count);
       result.push_back(count);
-      take(start, limit, index.slice().step, count);
+      take(start, limit, stride, count);
       break;
     }
     }

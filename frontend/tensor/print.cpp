@@ -16,18 +16,26 @@ constexpr int kPrecision = 4;        // digits after the point, as PyTorch print
 class Printer {
 public:
   Printer(const Tensor &tensor, Location location)
-      : dims_(tensor.shape()), dtype_(tensor.dtype()), short_(tensor.size() > kThreshold) {
+      : dims_(tensor.shape()), dtype_(tensor.dtype()), empty_(tensor.size() == 0),
+        short_(tensor.size() > kThreshold) {
+    // Only what is shown is fetched, and decides the format.
+    std::vector<int64_t> places;
+    if (!empty_)
+      gather(places, 0, 0);
     if (is_floating(dtype_))
-      doubles_ = tensor.to_vector<double>(location);
+      doubles_ = recorder::elements_at<double>(tensor, places, location);
     else
-      ints_ = tensor.to_vector<int64_t>(location);
+      ints_ = recorder::elements_at<int64_t>(tensor, places, location);
     choose_format();
   }
 
   std::string run() {
-    std::string text = dims_.empty() ? element(0) : "";
-    if (!dims_.empty())
-      print(text, 0, 0);
+    if (empty_)
+      return "[]"; // as numpy: there may be very many rows of nothing
+    if (dims_.empty())
+      return element(0);
+    std::string text;
+    print(text, 0);
     return text;
   }
 
@@ -46,10 +54,22 @@ private:
     return indices;
   }
 
+  // The places of the shown elements, in the order in which they are printed. The rank of a tensor
+  // bounds the depth, here and in print.
+  void gather(std::vector<int64_t> &places, size_t dim, int64_t place) const {
+    if (dim == dims_.size()) {
+      places.push_back(place);
+      return;
+    }
+    for (int64_t i : shown(dims_[dim]))
+      if (i >= 0)
+        gather(places, dim + 1, place * dims_[dim] + i);
+  }
+
   void choose_format() {
     if (!is_floating(dtype_)) {
       for (size_t i = 0; i < ints_.size(); ++i)
-        width_ = std::max(width_, element(static_cast<int64_t>(i)).size());
+        width_ = std::max(width_, element(i).size());
       return;
     }
     double largest = 0, smallest = INFINITY;
@@ -68,10 +88,10 @@ private:
         largest != 0 && (largest >= 1e8 || smallest < 1e-4 || largest / smallest > 1e3 * 1e5);
     whole_ = whole && !scientific_;
     for (size_t i = 0; i < doubles_.size(); ++i)
-      width_ = std::max(width_, element(static_cast<int64_t>(i)).size());
+      width_ = std::max(width_, element(i).size());
   }
 
-  std::string element(int64_t i) const {
+  std::string element(size_t i) const {
     if (dtype_ == DType::kBool)
       return ints_[i] ? "true" : "false";
     if (!is_floating(dtype_))
@@ -89,11 +109,7 @@ private:
     return text;
   }
 
-  // The rank of a tensor bounds the depth.
-  void print(std::string &text, size_t dim, int64_t offset) const {
-    int64_t inner = 1;
-    for (size_t d = dim + 1; d < dims_.size(); ++d)
-      inner *= dims_[d];
+  void print(std::string &text, size_t dim) {
     text += "[";
     bool first = true;
     for (int64_t i : shown(dims_[dim])) {
@@ -106,9 +122,9 @@ private:
       if (i < 0)
         text += "...";
       else if (dim + 1 < dims_.size())
-        print(text, dim + 1, offset + i * inner);
+        print(text, dim + 1);
       else {
-        std::string one = element(offset + i);
+        std::string one = element(next_++);
         text += std::string(width_ - std::min(width_, one.size()), ' ') + one;
       }
     }
@@ -117,9 +133,11 @@ private:
 
   Shape dims_;
   DType dtype_;
-  bool short_;
+  bool empty_, short_;
+  // The shown elements, and how many of them are printed.
   std::vector<double> doubles_;
   std::vector<int64_t> ints_;
+  size_t next_ = 0;
   bool scientific_ = false, whole_ = false;
   size_t width_ = 0;
 };

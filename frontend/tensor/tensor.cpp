@@ -198,9 +198,17 @@ Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim, Location location) co
     fail(ErrorKind::kValue, "start_dim " + std::to_string(start_dim) + " lies behind end_dim " +
                                 std::to_string(end_dim));
   Shape dims(type.dims.begin(), type.dims.begin() + std::min<int64_t>(start, type.ndim()));
-  int64_t product = 1;
-  for (int64_t i = start; i <= end && i < type.ndim(); ++i)
-    product *= type.dims[i];
+  // Of no elements where a dim among them has none. One that lies outside does not bound the
+  // product of the others.
+  auto first = type.dims.begin() + std::min<int64_t>(start, type.ndim()),
+       last = type.dims.begin() + std::min<int64_t>(end + 1, type.ndim());
+  int64_t product = std::find(first, last, 0) == last ? 1 : 0;
+  for (auto dim = first; dim != last; ++dim)
+    if (__builtin_mul_overflow(product, *dim, &product))
+      fail(ErrorKind::kShape, "dimensions " + std::to_string(start) + " to " +
+                                  std::to_string(end) + " of shape " +
+                                  weft::to_string(type.dims) +
+                                  " have together more elements than an int64 counts");
   dims.push_back(product);
   for (int64_t i = end + 1; i < type.ndim(); ++i)
     dims.push_back(type.dims[i]);

@@ -578,5 +578,63 @@ TEST(TracedSteps, StateCanBeSet) {
   EXPECT_EQ(count.item<float>(), 0.f);
 }
 
+//===-- Beside other threads, and under another configuration -----------------------------------===//
+
+// A function that is recorded only reads w: what another thread writes to w meanwhile stays.
+TEST(JitBeside, WhatAnotherThreadWritesStays) {
+  Tensor w = zeros({3}).eval();
+  auto f = jit([&](const Tensor &x) {
+    Tensor y = x * w;
+    std::thread([&] { w.copy_(full({3}, 5.f)).eval(); }).join();
+    return y;
+  });
+  (void)f(ones({3}));
+  EXPECT_EQ(values(w), (Floats{5, 5, 5}));
+}
+
+// What a function records cannot be cut: a budget is for the ops of others.
+TEST(JitBeside, ALongRecordingCutsNobodyElse) {
+  Config before = config(), options = before;
+  options.budget_ops = 100;
+  set_config(options);
+  uint64_t evaluations = 0;
+  auto f = jit([&](const Tensor &x) {
+    Tensor y = x;
+    for (int i = 0; i < 200; ++i)
+      y = y * 0.5 + 1;
+    std::thread([&] {
+      Tensor other = ones({4}).eval();
+      uint64_t first = statistics().evaluations;
+      for (int i = 0; i < 150; ++i)
+        other = other * 0.5 + 1;
+      evaluations = statistics().evaluations - first;
+    }).join();
+    return y;
+  });
+  (void)f(ones({4}));
+  set_config(before);
+  EXPECT_GE(evaluations, 1u);
+  EXPECT_LE(evaluations, 10u); // of 300 ops; one for each op before
+}
+
+TEST(JitBeside, AnotherConfigurationIsAnotherProgram) {
+  Config before = config(), options = before;
+  options.prepare = !options.prepare;
+  auto f = jit([](const Tensor &x) { return x * 2 + 1; });
+  Tensor x = ones({4}).eval();
+  auto replays = [&] {
+    uint64_t first = statistics().replays;
+    EXPECT_EQ(values(f(x)), (Floats{3, 3, 3, 3}));
+    return statistics().replays - first;
+  };
+  (void)replays();
+  EXPECT_EQ(replays(), 1u);
+  set_config(options);
+  EXPECT_EQ(replays(), 0u);
+  EXPECT_EQ(replays(), 1u);
+  set_config(before);
+  EXPECT_EQ(replays(), 1u); // both are kept
+}
+
 } // namespace
 } // namespace weft

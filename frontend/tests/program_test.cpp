@@ -1,5 +1,7 @@
 // weft::Program: saved and loaded as text and as bytecode, differentiated, and what damaged files
 // say.
+#include <malloc.h>
+
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -29,6 +31,37 @@ std::string content_of(const std::string &path) {
 
 void write(const std::string &path, const std::string &content) {
   std::ofstream(path, std::ios::binary) << content;
+}
+
+// The options of before the test, once it ends.
+class Restored {
+public:
+  ~Restored() {
+    set_config(before_);
+  }
+
+private:
+  Config before_ = config();
+};
+
+// Programs that were not in memory.
+uint64_t compiled_or_loaded() {
+  Statistics now = statistics();
+  return now.compiles + now.disk_hits;
+}
+
+int64_t entries_of(const std::string &cache) {
+  for (const CacheState &each : caches())
+    if (each.name == cache)
+      return each.entries;
+  ADD_FAILURE() << "there is no cache '" << cache << "'";
+  return -1;
+}
+
+// What is allocated and not freed, by malloc; next to nothing where a sanitizer has its own.
+int64_t allocated_bytes() {
+  struct mallinfo2 now = mallinfo2();
+  return static_cast<int64_t>(now.uordblks + now.hblkhd);
 }
 
 // x of two numbers -> the sum of w * x^3
@@ -139,6 +172,129 @@ TEST(Program, ItsBatchMayBeARange) {
                 .find("input 1 is an undefined tensor"),
             std::string::npos);
   EXPECT_NE(message({3}).find("float32 [5, 2], or a smaller leading dim"), std::string::npos);
+}
+
+// What runs a size is kept: sizes in turn are made once each, up to the bound.
+TEST(Program, SizesOfItsBatchAreMadeOnce) {
+  Restored restored;
+  const int64_t others = entries_of("sized programs");
+  Tensor w = tensor({{1.f, 2.f}, {3.f, 4.f}}), total = zeros({2});
+  auto step = [&](const Tensor &x) {
+    Tensor y = matmul(x, w);
+    total += y.sum(0);
+    return y;
+  };
+  Program program = trace(step, {zeros({3, 2})}, {}, BatchRange{.min = 2, .max = 9});
+  std::vector<Tensor> inputs;
+  for (int64_t size = 2; size < 8; ++size)
+    inputs.push_back(full({size, 2}, float(size)).eval());
+  auto run = [&](const Tensor &x) {
+    Floats expected;
+    for (int64_t i = 0, size = x.size(0); i < size; ++i)
+      expected.insert(expected.end(), {4.f * size, 6.f * size});
+    EXPECT_EQ(program.run({x})[0].to_vector<float>(), expected);
+  };
+  uint64_t made = compiled_or_loaded(), replays = statistics().replays;
+  for (int round = 0; round < 2; ++round)
+    for (const Tensor &x : inputs)
+      run(x);
+  EXPECT_LE(compiled_or_loaded() - made, 6u);
+  EXPECT_EQ(statistics().replays - replays, 6u);
+  EXPECT_EQ(entries_of("sized programs"), others + 6);
+  // All of them write what the program keeps: twice the sum of 4 n^2, and of 6 n^2.
+  EXPECT_EQ(program.state()[0].second.to_vector<float>(), (Floats{2 * 4 * 139, 2 * 6 * 139}));
+  // Each is compiled for the options that it is run with, and found again with them.
+  Config options = config();
+  options.math = Math::kExact;
+  set_config(options);
+  run(inputs[0]);
+  EXPECT_EQ(entries_of("sized programs"), others + 7);
+  options.math = Math::kStandard;
+  options.jit_signatures = 2;
+  set_config(options);
+  replays = statistics().replays;
+  run(inputs[0]);
+  EXPECT_EQ(statistics().replays - replays, 1u);
+  // The least recently used go at the next new size.
+  run(full({8, 2}, 8.f).eval());
+  EXPECT_EQ(entries_of("sized programs"), others + 2);
+  run(inputs[0]);
+  EXPECT_EQ(statistics().replays - replays, 2u);
+  program = Program();
+  EXPECT_EQ(entries_of("sized programs"), others);
+}
+
+// Also of sizes that hold much the last four stay.
+TEST(Program, SizesOfItsBatchAreBoundedInBytes) {
+  Restored restored;
+  const int64_t others = entries_of("sized programs");
+  Program program = trace([](const Tensor &x) { return x * 3; }, {zeros({3, 2})}, {},
+                          BatchRange{.min = 2, .max = 9});
+  Config options = config();
+  options.cache_bytes = 1;
+  set_config(options);
+  for (int64_t size = 2; size < 9; ++size)
+    EXPECT_EQ(program.run({full({size, 2}, 2.f)})[0].to_vector<float>(), Floats(2 * size, 6.f));
+  EXPECT_EQ(entries_of("sized programs"), others + 4);
+}
+
+// Options that decide what a program is compiled into.
+TEST(Program, IsCompiledAgainForOtherOptions) {
+  Restored restored;
+  Program program = cube();
+  Tensor x = tensor({3.f, -1.f}).eval();
+  auto made_by = [&](auto change) {
+    Config options = config();
+    change(options);
+    set_config(options);
+    uint64_t before = compiled_or_loaded();
+    EXPECT_EQ(program.run({x})[0].item<float>(), 25.f);
+    return compiled_or_loaded() - before;
+  };
+  made_by([](Config &) {});
+  EXPECT_EQ(made_by([](Config &) {}), 0u);
+  EXPECT_EQ(made_by([](Config &options) { options.prepare = !options.prepare; }), 1u);
+  EXPECT_EQ(made_by([](Config &options) { options.memory_limit = int64_t(1) << 30; }), 1u);
+  EXPECT_EQ(made_by([](Config &options) { options.cache_entries += 1; }), 0u);
+  std::string folder = path_of("dump");
+  fs::create_directories(folder);
+  EXPECT_EQ(made_by([&](Config &options) { options.dump_dir = folder; }), 1u);
+  EXPECT_EQ(made_by([](Config &) {}), 0u);
+}
+
+// A file has what the program keeps when it is saved, and the program keeps nothing of the file.
+TEST(Program, IsSavedWithTheValuesOfTheMoment) {
+  constexpr int64_t kElements = 1 << 18, kSaves = 16;
+  Tensor w = arange(kElements, float32).eval();
+  auto step = [&](const Tensor &x) {
+    w += x;
+    return w.slice(0, 0, 2).clone();
+  };
+  Program program = trace(step, {ones({1})});
+  Tensor one = ones({1}).eval();
+  std::string path = path_of("moment"), again = path_of("moment_again");
+  int64_t before = 0;
+  for (int64_t i = 1; i <= kSaves; ++i) {
+    EXPECT_EQ(program.run({one})[0].to_vector<float>(), (Floats{0.f + i, 1.f + i}));
+    program.save(path, ProgramFormat::bytecode);
+    if (i == 2)
+      before = allocated_bytes();
+  }
+  // In the program's own context each save would leave a copy.
+  EXPECT_LT(allocated_bytes() - before, kSaves / 2 * kElements * int64_t(sizeof(float)));
+  program.save(again, ProgramFormat::bytecode);
+  EXPECT_EQ(content_of(again), content_of(path));
+  program.save(again);
+  for (const std::string &file : {path, again}) {
+    Program loaded = Program::load(file);
+    EXPECT_EQ(loaded.state()[0].first, program.state()[0].first);
+    Floats values = loaded.state()[0].second.to_vector<float>();
+    EXPECT_EQ(values.front(), float(kSaves));
+    EXPECT_EQ(values.back(), float(kElements - 1 + kSaves));
+    EXPECT_EQ(loaded.run({one})[0].to_vector<float>(), (Floats{kSaves + 1.f, kSaves + 2.f}));
+  }
+  // The loaded ones have state of their own.
+  EXPECT_EQ(program.state()[0].second.to_vector<float>().front(), float(kSaves));
 }
 
 TEST(Program, IsSavedAsTextAndAsBytecode) {

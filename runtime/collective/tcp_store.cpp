@@ -112,11 +112,12 @@ private:
     std::unique_lock lock(writing_, std::defer_lock);
     if (!lock.try_lock_until(deadline))
       return absl::DeadlineExceededError("rank 0 does not answer");
-    std::string bytes = encode(frame);
+    // What a deadline has cut off goes first, or rank 0 takes this frame for the rest of that one.
+    unsent_ += encode(frame);
     for (;;) {
-      if (!write_some(socket_, bytes))
+      if (!write_some(socket_, unsent_))
         return absl::UnavailableError("rank 0 has gone");
-      if (bytes.empty())
+      if (unsent_.empty())
         return absl::OkStatus();
       if (!wait_for(socket_, POLLOUT, deadline))
         return absl::DeadlineExceededError("rank 0 does not answer");
@@ -174,6 +175,7 @@ private:
   std::string in_; // the reader's
   std::string session_, address_;
   std::timed_mutex writing_;
+  std::string unsent_; // under it
   std::mutex mutex_; // of all below
   std::condition_variable changed_;
   std::map<std::string, std::string> values_;

@@ -1,9 +1,16 @@
 #include "runtime/collective/world.h"
 
+#include <poll.h>
+#include <sys/socket.h>
+
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
+#include <thread>
+#include <vector>
 
+#include "runtime/collective/tcp.h"
 #include "runtime/collective/tcp_store.h"
 
 namespace weft::runtime {
@@ -122,6 +129,58 @@ TEST(World, WhatIsMissingOrContradictsIsNamed) {
             "WEFT_RENDEZVOUS_TIMEOUT='x': it must be 0.1 to 1e6 seconds");
   EXPECT_EQ(error({{"WEFT_COLLECTIVE_TIMEOUT", "0"}}),
             "WEFT_COLLECTIVE_TIMEOUT='0': it must be 0.1 to 1e6 seconds");
+}
+
+// A deadline comes in the middle of a frame, since rank 0 does not read. What is sent later arrives
+// as it was sent.
+TEST(TcpStore, WhatADeadlineCutsOffGoesBeforeTheNextFrame) {
+  int port = 0;
+  auto listener = listen_at(port, /*local=*/true);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  World world;
+  world.rank = 1;
+  world.size = world.local_size = 2;
+  world.address = "127.0.0.1";
+  world.port = port;
+  const Deadline late = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  Socket rank_0;
+  std::string came;
+  std::vector<Frame> frames;
+  auto read_frame = [&] {
+    Frame frame;
+    while (decode(came, frame) == 0)
+      if (!wait_for(rank_0, POLLIN, late) || read_some(rank_0, came) < 0)
+        return false;
+    frames.push_back(frame);
+    return true;
+  };
+  std::thread meets([&] {
+    ASSERT_TRUE(wait_for(*listener, POLLIN, late));
+    rank_0 = Socket(accept4(listener->get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    ASSERT_TRUE(rank_0);
+    std::string bytes = encode({Frame::kHello, "", kHelloText}) + encode({Frame::kAccept, "", "s"});
+    ASSERT_TRUE(write_some(rank_0, bytes));
+  });
+  auto store = connect_store(world);
+  meets.join();
+  ASSERT_TRUE(store.ok()) << store.status();
+  const std::string value(1 << 20, 'x');
+  int sets = 1;
+  while ((*store)->set("name", value).ok())
+    ++sets;
+  std::thread reads([&] {
+    while (read_frame() && frames.back().kind != Frame::kFail) {}
+    std::string bytes = encode({Frame::kFailure, "", frames.back().value});
+    write_some(rank_0, bytes);
+  });
+  EXPECT_EQ((*store)->fail("14 the reason", late), "14 the reason");
+  reads.join();
+  ASSERT_EQ(frames.size(), static_cast<size_t>(sets) + 2);
+  EXPECT_EQ(frames[0].kind, Frame::kJoin);
+  for (int i = 1; i <= sets; ++i)
+    EXPECT_TRUE(frames[i].kind == Frame::kSet && frames[i].value == value) << i;
+  EXPECT_EQ(frames.back().kind, Frame::kFail);
+  EXPECT_EQ(frames.back().value, "14 the reason");
 }
 
 } // namespace

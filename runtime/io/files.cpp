@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 namespace weft::runtime {
 namespace {
@@ -81,6 +83,28 @@ std::string temporary_beside(const std::string &path) {
   return path + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(counter++);
 }
 
+// What `path` points to through symbolic links, also where there is no file yet.
+std::string behind_links(std::string path) {
+  constexpr int kMostLinks = 40; // that the kernel follows
+  for (int i = 0; i < kMostLinks; ++i) {
+    std::error_code no_link;
+    std::filesystem::path target = std::filesystem::read_symlink(path, no_link);
+    if (no_link)
+      break;
+    path = (std::filesystem::path(path).parent_path() / target).string();
+  }
+  return path;
+}
+
+// A rename is on the disk once its folder is. Not every file system knows that call for folders, or
+// lets them be opened: the file is whole either way, so nothing fails.
+void sync_folder_of(const std::string &path) {
+  std::string folder = std::filesystem::path(path).parent_path().string();
+  File file(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (file.get() >= 0)
+    ::fsync(file.get());
+}
+
 } // namespace
 
 absl::StatusOr<std::vector<std::byte>> read_file(const std::string &path) {
@@ -126,13 +150,21 @@ absl::StatusOr<MappedFile> map_file(const std::string &path) {
 absl::Status write_file_atomically(const std::string &path,
                                    std::span<const std::span<const std::byte>> pieces) {
   struct stat status;
-  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+  const bool replaces = ::stat(path.c_str(), &status) == 0;
+  if (replaces && !S_ISREG(status.st_mode))
     return absl::InvalidArgumentError("cannot write '" + path +
                                       "': it is there and not a regular file");
-  std::string temporary = temporary_beside(path);
-  File file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!replaces && errno == ELOOP)
+    return failure("write", path, ELOOP);
+  const std::string target = behind_links(path), temporary = temporary_beside(target);
+  // What replaces a file is its owner's alone until it has the file's permissions.
+  const mode_t mode = replaces ? 0600 : 0666;
+  File file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (file.get() < 0)
     return failure("write", path, errno);
+  // A file system without permissions may refuse: then there are none to keep.
+  if (replaces)
+    ::fchmod(file.get(), status.st_mode & 0777);
   bool ok = true;
   for (std::span<const std::byte> piece : pieces)
     ok = ok && write_all(file.get(), piece);
@@ -140,10 +172,12 @@ absl::Status write_file_atomically(const std::string &path,
   int error = errno;
   if (!file.close() && ok)
     ok = false, error = errno;
-  if (ok && ::rename(temporary.c_str(), path.c_str()) != 0)
+  if (ok && ::rename(temporary.c_str(), target.c_str()) != 0)
     ok = false, error = errno;
-  if (ok)
+  if (ok) {
+    sync_folder_of(target);
     return absl::OkStatus();
+  }
   ::unlink(temporary.c_str());
   return failure("write", path, error);
 }

@@ -28,8 +28,10 @@ absl::StatusOr<MappedFile> map_file(const std::string &path);
 
 // Writes the pieces one after another into a file beside `path`, then renames it to `path`: whoever
 // reads `path`, and a process that is killed meanwhile, finds the old content or the new one. The
-// bytes are on the disk before the rename. After an error the old file is as it was and nothing is
-// left behind. The message names the file.
+// bytes are on the disk before the rename, and the new name when this returns, where the folder's
+// file system can tell. The new file has the old one's permissions; of a symbolic link it is what
+// the link points to that is replaced. After an error the old file is as it was and nothing is left
+// behind. The message names the file.
 absl::Status write_file_atomically(const std::string &path,
                                    std::span<const std::span<const std::byte>> pieces);
 

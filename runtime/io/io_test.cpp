@@ -261,6 +261,57 @@ TEST(Files, AnErrorNamesTheFileAndLeavesTheOldOne) {
   EXPECT_EQ(left, (std::set<std::string>{"file", "taken"})) << "no temporary file stays";
 }
 
+TEST(Files, AReplacedFileKeepsItsPermissions) {
+  std::string path = scratch_folder() + "/file";
+  std::vector<std::byte> content = bytes_of("x");
+  std::span<const std::byte> pieces[] = {content};
+  mode_t before = ::umask(0027);
+  EXPECT_TRUE(write_file_atomically(path, pieces).ok());
+  ::umask(before);
+  auto mode = [&] {
+    return static_cast<unsigned>(fs::status(path).permissions());
+  };
+  EXPECT_EQ(mode(), 0640u) << "a new file has those of the process";
+  for (mode_t kept : {0600, 0664, 0755, 0444}) {
+    ASSERT_EQ(::chmod(path.c_str(), kept), 0);
+    EXPECT_TRUE(write_file_atomically(path, pieces).ok());
+    EXPECT_EQ(mode(), kept);
+  }
+}
+
+TEST(Files, ALinkStaysAndItsTargetIsReplaced) {
+  std::string folder = scratch_folder(), inner = folder + "/inner";
+  fs::create_directories(inner);
+  // One link leads to another, in another folder; at first there is no file at their end.
+  for (const char *link : {"/link", "/inner/next"})
+    fs::remove(folder + link);
+  fs::remove(inner + "/file");
+  fs::create_symlink("inner/next", folder + "/link");
+  fs::create_symlink(inner + "/file", inner + "/next");
+  for (const char *text : {"first", "second"}) {
+    std::vector<std::byte> content = bytes_of(text);
+    std::span<const std::byte> pieces[] = {content};
+    ASSERT_TRUE(write_file_atomically(folder + "/link", pieces).ok());
+    EXPECT_TRUE(fs::is_symlink(folder + "/link"));
+    EXPECT_TRUE(fs::is_symlink(inner + "/next"));
+    EXPECT_FALSE(fs::is_symlink(inner + "/file"));
+    EXPECT_EQ(*read_file(inner + "/file"), content);
+  }
+  // One without an end is an error, as for whoever opens it.
+  fs::remove(inner + "/next");
+  fs::create_symlink("../link", inner + "/next");
+  std::vector<std::byte> content = bytes_of("x");
+  std::span<const std::byte> pieces[] = {content};
+  EXPECT_FALSE(write_file_atomically(folder + "/link", pieces).ok());
+  EXPECT_TRUE(fs::is_symlink(folder + "/link"));
+  // The message has the name that was given.
+  fs::remove(inner + "/next");
+  fs::create_symlink("missing/file", inner + "/next");
+  absl::Status status = write_file_atomically(folder + "/link", pieces);
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(std::string(status.message()).find(folder + "/link"), std::string::npos);
+}
+
 TEST(Files, AFullDiskLeavesTheOldFile) {
   if (!fs::exists("/dev/full"))
     GTEST_SKIP() << "no /dev/full here";

@@ -1,0 +1,17 @@
+// Bounds of what a rank keeps until its job ends, each with its reason. Private.
+#pragma once
+
+#include <cstddef>
+
+namespace weft::distributed {
+
+struct DistributedLimits {
+  // Groups of a rank. Recorded ops, histories and meshes name a group by its id alone, so that its
+  // two threads stay until the job ends: meshes and pipelines have a few dozen, and a process may
+  // have some thousand threads.
+  size_t groups = 256;
+};
+
+inline constexpr DistributedLimits kLimits;
+
+} // namespace weft::distributed
