@@ -319,7 +319,11 @@ static mlir::LogicalResult scheduleScan(KernelBuilder &kernel, Operation *op) {
           columns = std::min(trail, kScanColumns);
   kernel.info.count = product(shape) == 0 ? 0 : lead * blocks;
   bool vector = trail > 1, rowsTogether = trail == 1 && lead >= kLanes;
-  if (rowsTogether)
+  // Where the number of rows is known at run time only, the range is one of rows.
+  bool isSized = kernel.sizes && rowsTogether;
+  if (isSized)
+    kernel.rangeUnit = kLanes;
+  else if (rowsTogether)
     kernel.info.count = size == 0 ? 0 : llvm::divideCeil(lead, kLanes);
   // kLanes rows from `first` on, a block of their columns at a time.
   static_assert(kScanBlock == kLanes);
@@ -386,6 +390,19 @@ static mlir::LogicalResult scheduleScan(KernelBuilder &kernel, Operation *op) {
               scan(unit.position, unit.mask);
           });
   };
+  auto rowByRow = [&](Value from, Value to, const Index &first, int64_t most) {
+    f.loop(from, to, most, {}, [&](Index row, KernelFunction::State &) {
+      piece(space.add(first, row), Index::of(0), 1);
+    });
+  };
+  if (isSized && kernel.info.count != 0) {
+    // Ranges begin at multiples of kLanes.
+    Value lanes = f.e.constantIndex(kLanes), whole = f.e.make<arith::DivUIOp>(f.end, lanes);
+    f.loop(f.e.make<arith::DivUIOp>(f.begin, lanes), whole, lead / kLanes, {},
+           [&](Index i, KernelFunction::State &) { rows(space.scale(i, kLanes)); });
+    rowByRow(f.e.make<arith::MulIOp>(whole, lanes), f.end, Index::of(0), lead);
+    return f.finish();
+  }
   f.loop(f.begin, f.end, std::max<int64_t>(kernel.info.count, 1), {},
          [&](Index i, KernelFunction::State &) {
            if (kernel.info.count == 0)
@@ -394,9 +411,7 @@ static mlir::LogicalResult scheduleScan(KernelBuilder &kernel, Operation *op) {
              return f.block(i, lead, kLanes, [&](const Index &first, int64_t n) {
                if (n == kLanes)
                  return rows(first);
-               f.loop(n, {}, [&](Index row, KernelFunction::State &) {
-                 piece(space.add(first, row), Index::of(0), 1);
-               });
+               rowByRow(f.e.constantIndex(0), f.e.constantIndex(n), first, n);
              });
            auto [l, block] = space.divide(i, blocks);
            f.block(block, trail, columns,

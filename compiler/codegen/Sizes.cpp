@@ -67,6 +67,11 @@ static llvm::StringRef whyNot(Operation *op) {
       return "how its sums are cut depends on the number of matrices, which varies";
     return {};
   }
+  // Rows of their own, each of which is walked along.
+  if (auto cumsum = mlir::dyn_cast<ir::CumsumOp>(op))
+    return named(cumsum.getResult()) < static_cast<int64_t>(cumsum.getDim())
+               ? llvm::StringRef()
+               : "it adds up along a dimension whose size varies";
   // What is added to has the size in front of the dim that is indexed, or not at all: then it is
   // the source's length.
   if (kind == ir::Kind::Scatter && !mlir::isa<ir::ScatterReduceOp>(op)) {
@@ -130,13 +135,12 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
   auto domain = FusionDomain::analyze(ops, outputs, why);
   if (!domain)
     return fusion.emitError("codegen: ") << refusalText(why.reason), none;
-  bool hasOwnSchedule =
-      domain->shape() == Shape::Alone &&
-      !mlir::isa<ir::CumsumOp, ir::ScatterReduceOp>(outputs.front().getDefiningOp());
+  bool hasOwnSchedule = domain->shape() == Shape::Alone &&
+                        !mlir::isa<ir::ScatterReduceOp>(outputs.front().getDefiningOp());
   if ((domain->shape() == Shape::Alone && !hasOwnSchedule) || domain->shape() == Shape::Empty)
     return fusion.emitError("codegen: a kernel of this kind has no form for sizes that vary"), none;
-  if (hasOwnSchedule && !mlir::isa<ir::MatmulOp, ir::AttentionOp, ir::AttentionGradientOp>(
-                            outputs.front().getDefiningOp())) {
+  if (hasOwnSchedule &&
+      mlir::cast<ir::WeftOp>(outputs.front().getDefiningOp()).kind() == ir::Kind::Scatter) {
     // How a sum is added up must not change within the range.
     Operation *scatter = outputs.front().getDefiningOp();
     auto indices = mlir::cast<RankedTensorType>(scatter->getOperand(1).getType());

@@ -231,6 +231,7 @@ private:
     case ir::Kind::Movement:
     case ir::Kind::Reduction:
     case ir::Kind::Gather:
+    case ir::Kind::Scan:
       return true;
     case ir::Kind::Contraction:
       return mlir::isa<ir::MatmulOp>(op);
@@ -243,7 +244,7 @@ private:
                        ir::DropoutOp, ir::AttentionOp, ir::AttentionGradientOp, ir::Conv2dOp,
                        ir::Conv2dInputGradientOp, ir::Conv2dWeightGradientOp, ir::MaxPool2dOp,
                        ir::MaxPool2dGradientOp, ir::AvgPool2dOp, ir::AvgPool2dGradientOp,
-                       ir::BatchNormInferenceOp, ir::ArgSortOp>(op);
+                       ir::BatchNormInferenceOp, ir::ArgMaxOp, ir::ArgMinOp, ir::ArgSortOp>(op);
     default:
       return false;
     }

@@ -172,6 +172,25 @@ TEST_F(Symbolic, SortsOfRows) {
           [&](int64_t n) { return std::vector<Tensor>{argsort(input(n, {}, 32))}; });
 }
 
+TEST_F(Symbolic, PositionsOfExtremes) {
+  compare(kSizes, 2, [&](int64_t n) {
+    Tensor x = input(n, {3, 40}, 37);
+    auto [values, indices] = max_with_indices(x * 1.5, 2);
+    return std::vector<Tensor>{argmax(x, 2), argmin(x, 1), values, indices, median(x, 2).first};
+  });
+}
+
+TEST_F(Symbolic, ScansOfRows) {
+  compare({40, 32, 5, 3, 31, 17, 48, 16, 64, 33}, 2, [&](int64_t n) {
+    Tensor x = input(n, {100}, 38);
+    return std::vector<Tensor>{cumsum(x * 1.5, 1)};
+  });
+  compare(kSizes, 2, [&](int64_t n) {
+    Tensor x = input(n, {7, 20}, 39);
+    return std::vector<Tensor>{cumsum(x, 1), cumsum(x, 2).flip({2})};
+  });
+}
+
 TEST_F(Symbolic, ReshapesJoinTheSizeWithOthers) {
   Tensor bias = input(10, {}, 9);
   compare(kSizes, 2, [&](int64_t n) {
@@ -355,6 +374,12 @@ TEST_F(Symbolic, WhatIsNotSymbolicSaysWhy) {
   EXPECT_NE(last().not_symbolic.find("weft.slice takes a part of a dimension whose size varies"),
             std::string::npos)
       << last().to_string();
+  for (int64_t n : {6, 7})
+    cumsum(input(n, {3}, 40), 0).eval();
+  if (has_sizes())
+    EXPECT_NE(last().not_symbolic.find("adds up along a dimension whose size varies"),
+              std::string::npos)
+        << last().to_string();
   for (int64_t n : {6, 7})
     (input(3, {n}, 21) * input(1, {n}, 22)).eval();
   EXPECT_NE(last().not_symbolic.find("is not that of the leading dimension of [3, s0]"),
