@@ -50,9 +50,12 @@ public:
     if (absl::Status status = add_arguments(ops); !status.ok())
       return status;
     for (mlir::Operation *&op : ops)
-      if (auto mean = mlir::dyn_cast<ir::ReduceMeanOp>(op))
+      if (auto mean = mlir::dyn_cast<ir::ReduceMeanOp>(op)) {
         if (absl::Status status = rewrite_mean(mean, op); !status.ok())
           return status;
+      } else if (auto normal = mlir::dyn_cast<ir::RandomNormalOp>(op)) {
+        rewrite_normal(normal, op);
+      }
     // By op: its varying attributes.
     std::map<uint32_t, std::map<uint16_t, Varying>> varying;
     for (size_t p = 0; p < positions_.size(); ++p) {
@@ -232,13 +235,12 @@ private:
     case ir::Kind::Reduction:
     case ir::Kind::Gather:
     case ir::Kind::Scan:
+    case ir::Kind::Random:
       return true;
     case ir::Kind::Contraction:
       return mlir::isa<ir::MatmulOp>(op);
     case ir::Kind::Scatter:
       return !mlir::isa<ir::ScatterReduceOp>(op);
-    case ir::Kind::Random:
-      return mlir::isa<ir::RandomUniformOp, ir::RandomAdvanceOp>(op);
     case ir::Kind::Composite:
       return mlir::isa<ir::SoftmaxOp, ir::LogSoftmaxOp, ir::LayerNormOp, ir::CrossEntropyOp,
                        ir::DropoutOp, ir::AttentionOp, ir::AttentionGradientOp, ir::Conv2dOp,
@@ -351,12 +353,12 @@ private:
     return result.value();
   }
 
-  // The count of a mean over sizes that vary is an argument, too: a sum divided by it.
-  absl::Status rewrite_mean(ir::ReduceMeanOp mean, mlir::Operation *&op) {
-    ir::Dims dims = ir::dimsOf(typeOf(mean.getInput()));
+  // How many elements these dims have together, where some of them vary: int64, a value of the
+  // program's arguments. Null where none does.
+  Val count(mlir::Operation *op, const ir::Dims &dims, llvm::ArrayRef<int64_t> of) {
     int64_t fixed = 1;
-    llvm::SmallVector<mlir::Value> counts;
-    for (int64_t dim : mean.getDims()) {
+    Val result;
+    for (int64_t dim : of) {
       if (dims[dim].isStatic()) {
         fixed *= dims[dim].size;
         continue;
@@ -364,34 +366,64 @@ private:
       for (size_t s = 0; s < general_.scalars.size(); ++s)
         if (general_.scalars[s].kind == IntPosition::Kind::kSize &&
             general_.sizes[general_.classes[general_.scalars[s].position]].name ==
-                dims[dim].symbol.getValue())
-          counts.push_back(arguments_[s]);
+                dims[dim].symbol.getValue()) {
+          Val size(builder_, op->getLoc(), arguments_[s]);
+          result = result ? result * size : size;
+        }
     }
-    if (counts.empty())
+    return result && fixed != 1 ? result * double(fixed) : result;
+  }
+
+  // The count of a mean over sizes that vary is an argument, too: a sum divided by it.
+  absl::Status rewrite_mean(ir::ReduceMeanOp mean, mlir::Operation *&op) {
+    builder_.setInsertionPoint(op);
+    Val number = count(op, ir::dimsOf(typeOf(mean.getInput())), mean.getDims());
+    if (!number)
       return absl::OkStatus();
     mlir::Type element = typeOf(mean).getElementType();
     if (!element.isF32() && !element.isF64())
       return cannot(op, "weft.reduce_mean of 16-bit floats over a size that varies");
-    builder_.setInsertionPoint(op);
     Val sum(builder_, op->getLoc(),
             ir::ReduceSumOp::create(builder_, op->getLoc(), mean.getInput(), mean.getDims()));
-    Val count = sum.at(counts[0]);
-    for (mlir::Value other : llvm::ArrayRef<mlir::Value>(counts).drop_front())
-      count = count * count.at(other);
-    if (fixed != 1)
-      count = count * double(fixed);
-    Val result = sum / ir::broadcastTo(ir::cast(count, element), ir::dimsOf(sum.type()));
+    Val result = sum / ir::broadcastTo(ir::cast(number, element), ir::dimsOf(sum.type()));
     mean.replaceAllUsesWith(result.value());
     op = result.value().getDefiningOp();
     mean.erase();
     return absl::OkStatus();
   }
 
+  // Normal samples are made of two streams of uniform ones. The second begins behind the first, at
+  // a place that is an argument where the size varies.
+  void rewrite_normal(ir::RandomNormalOp normal, mlir::Operation *&op) {
+    mlir::RankedTensorType type = typeOf(normal);
+    ir::Dims dims = ir::dimsOf(type);
+    builder_.setInsertionPoint(op);
+    Val elements = count(op, dims, llvm::to_vector(llvm::seq<int64_t>(type.getRank())));
+    if (!elements)
+      return;
+    Val blocks = (elements + 63) / 64 * 16; // as random_blocks() of starting_values.h
+    bool isWide = type.getElementType().isF64();
+    mlir::RankedTensorType computed =
+        ir::tensorOf(dims, isWide ? builder_.getF64Type() : builder_.getF32Type());
+    auto stream = [&](mlir::Value state) {
+      return elements.at(ir::RandomUniformOp::create(builder_, op->getLoc(), computed, state,
+                                                     normal.getOffset()));
+    };
+    Val first = stream(normal.getState()),
+        second = stream(advanced(op->getLoc(), normal.getState(), blocks.value())),
+        result = ir::cast(ir::normalOf(first, second), type.getElementType());
+    normal.replaceAllUsesWith(result.value());
+    op = result.value().getDefiningOp();
+    normal.erase();
+  }
+
   mlir::Value rewrite(ir::RandomAdvanceOp advance, mlir::Value amount) {
-    Val state(builder_, advance.getLoc(), advance.getState());
+    return advanced(advance.getLoc(), advance.getState(), amount);
+  }
+  mlir::Value advanced(mlir::Location loc, mlir::Value place, mlir::Value amount) {
+    Val state(builder_, loc, place);
     // {key, counter} + {0, amount}: iota is {0, 1}.
-    return (state +
-            ir::iota(state, {2}, 0, builder_.getI64Type()) * scalar(advance.getLoc(), amount, {2}))
+    return (state + ir::iota(state, {2}, 0, builder_.getI64Type()) * scalar(loc, amount, {2}))
         .value();
   }
 

@@ -8,16 +8,13 @@
 #include "compiler/pipeline/PassHooks.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/reference/HostTensor.h"
+#include "dialects/weft/rules/Composites.h"
 #include "frontend/recorder/devices.h"
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/launcher.h"
 #include "frontend/recorder/state.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/raw_ostream.h"
-
-namespace weft::ir {
-Val normalOf(Val first, Val second); // Decompositions.cpp
-}
 
 namespace weft::recorder {
 namespace {

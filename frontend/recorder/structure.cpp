@@ -128,8 +128,9 @@ std::vector<IntPosition> int_positions(const Slice &slice) {
 }
 
 bool computes_with_sizes(const Slice &slice) {
-  return std::any_of(slice.nodes.begin(), slice.nodes.end(),
-                     [](const Node *node) { return is<ir::ReduceMeanOp>(node); });
+  return std::any_of(slice.nodes.begin(), slice.nodes.end(), [](const Node *node) {
+    return is<ir::ReduceMeanOp>(node) || is<ir::RandomNormalOp>(node);
+  });
 }
 
 std::string describe(const Node *node) {

@@ -32,7 +32,8 @@ struct StructureKey {
 };
 StructureKey structure_key(const Slice &slice);
 std::vector<IntPosition> int_positions(const Slice &slice);
-// Whether a program for many sizes needs them as numbers: a mean divides by how many there are.
+// Whether a program for many sizes needs them as numbers: a mean divides by how many there are, and
+// normal samples are made of two streams, the second of which begins behind the first.
 bool computes_with_sizes(const Slice &slice);
 // "weft.add (train.cpp:12)"
 std::string describe(const Node *node);

@@ -191,6 +191,18 @@ TEST_F(Symbolic, ScansOfRows) {
   });
 }
 
+// As many samples as there are, the next ones behind them. Three programs: the first two sizes take
+// as much of the generator for some of them.
+TEST_F(Symbolic, NormalSamples) {
+  Tensor x = input(32, {40}, 41);
+  compare(kSizes, 3, [&](int64_t n) {
+    manual_seed(7);
+    Tensor noise = randn({n, 40}), more = randn({n, 3}, float64), narrow = randn({n}, bfloat16);
+    return std::vector<Tensor>{input(n, {40}, 42) + noise * 0.5, more + 1.0, narrow * 2.0,
+                               randn({5}) * x.narrow(0, 0, 1).narrow(1, 0, 5)};
+  });
+}
+
 TEST_F(Symbolic, ReshapesJoinTheSizeWithOthers) {
   Tensor bias = input(10, {}, 9);
   compare(kSizes, 2, [&](int64_t n) {

@@ -41,6 +41,9 @@ Val checkedTargets(Val targets, int64_t classes, int64_t ignored);
 // targets: [...], integer.
 Val isTarget(Val targets, llvm::ArrayRef<Dim> dims);
 
+// Normal samples of two streams of uniform ones in [0, 1) (Box and Muller 1958).
+Val normalOf(Val first, Val second);
+
 // Whether a convolution, or one of its gradients, has another decomposition, which adds up in another
 // order, for some of the sizes that its named dims stand for (the module's weft.sizes) than for
 // others, or for the same sizes where they are not named.
