@@ -12,8 +12,6 @@ namespace linalg = mlir::linalg;
 using mlir::Operation;
 using mlir::Value;
 
-static constexpr int64_t kScanColumns = kLanes; // of a piece of a scan
-
 static llvm::ArrayRef<int64_t> shapeOf(Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
 }
@@ -301,10 +299,20 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
 
 //===-- Scans ---------------------------------------------------------------------------------===//
 
+// Columns of a piece of a scan: as many as leave enough pieces.
+static int64_t scanColumns(int64_t lead, int64_t trail) {
+  int64_t columns = kScanColumns;
+  while (columns > kLeastScanColumns && lead * llvm::divideCeil(trail, columns) < kLeastPieces)
+    columns /= 2;
+  return columns;
+}
+
 // One walk along the scanned dim, each step of which stores what the sums are then. Pieces hold
-// different parts of the other dims: where the scanned dim is not the innermost, a vector's worth
-// of columns each, else as many rows, whose tiles are transposed so that each lane has a row's sum:
-// one row by itself would wait for each addition.
+// different parts of the other dims. Where the scanned dim is not the innermost, a piece is a block
+// of columns: some rows of it are walked a vector after the other, so that each is a stream through
+// memory, and the sums wait in scratch for the next rows. Else it is a vector's worth of rows, whose
+// tiles are transposed so that each lane has a row's sum: one row by itself would wait for each
+// addition.
 static mlir::LogicalResult scheduleScan(KernelBuilder &kernel, Operation *op) {
   KernelFunction f(kernel, kernel.info.symbol);
   IndexSpace &space = f.e.space;
@@ -315,10 +323,14 @@ static mlir::LogicalResult scheduleScan(KernelBuilder &kernel, Operation *op) {
   llvm::ArrayRef<int64_t> shape = shapeOf(op->getResult(0));
   int64_t size = shape[dim], lead = product(shape.take_front(dim)),
           trail = product(shape.drop_front(dim + 1));
-  int64_t blocks = std::max<int64_t>(1, llvm::divideCeil(trail, kScanColumns)),
-          columns = std::min(trail, kScanColumns);
+  bool hasColumns = trail > 1;
+  int64_t columns = 1;
+  if (hasColumns)
+    columns = std::min(trail, kernel.choices.number("columns", scanColumns(lead, trail),
+                                                    {128, 512, 2048, 8192}));
+  int64_t blocks = std::max<int64_t>(1, llvm::divideCeil(trail, columns));
   kernel.info.count = product(shape) == 0 ? 0 : lead * blocks;
-  bool vector = trail > 1, rowsTogether = trail == 1 && lead >= kLanes;
+  bool rowsTogether = trail == 1 && lead >= kLanes;
   // Where the number of rows is known at run time only, the range is one of rows.
   bool isSized = kernel.sizes && rowsTogether;
   if (isSized)
@@ -368,31 +380,93 @@ static mlir::LogicalResult scheduleScan(KernelBuilder &kernel, Operation *op) {
     if (rest && !reverse)
       tile(Index::of(tiles * kScanBlock), rest, total);
   };
-  auto piece = [&](const Index &l, const Index &first, int64_t n) {
-    auto scan = [&](const Index &column, Value mask) {
-      auto at = [&](const Index &step) {
-        Index k = reverse ? space.add(space.scale(step, -1), size - 1) : step;
-        return space.add(space.add(space.scale(l, size * trail), space.scale(k, trail)), column);
-      };
-      f.scan(
-          size, reverse, f.identity(generic, vector),
-          [&](const Index &step) {
-            Value element = f.e.at(source, space.delinearize(at(step), shape), mask);
-            return vector ? f.e.broadcast(element) : element;
-          },
-          [&](const Index &step, Value sum) { f.e.store(f.output(0), sum, at(step), mask); });
+  auto oneRow = [&](const Index &row) {
+    auto at = [&](const Index &step) {
+      Index k = reverse ? space.add(space.scale(step, -1), size - 1) : step;
+      return space.add(space.scale(row, size), k);
     };
-    if (!vector)
-      return scan(Index::of(0), nullptr);
-    f.run(n, 1, first, {},
-          [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-            for (const KernelFunction::Unit &unit : units)
-              scan(unit.position, unit.mask);
-          });
+    f.scan(
+        size, reverse, f.identity(generic, false),
+        [&](const Index &step) { return f.e.at(source, space.delinearize(at(step), shape)); },
+        [&](const Index &step, Value sum) { f.e.store(f.output(0), sum, at(step), nullptr); });
+  };
+  // The sums in a block of kScanBlock steps, and what is before it, of each column of a piece.
+  mlir::Type element = mlir::getElementTypeOrSelf(op->getResult(0).getType());
+  bool oneBlock = size <= kScanBlock;
+  int64_t insideAt = 0;
+  llvm::SmallVector<int64_t> totalsAt;
+  if (hasColumns) {
+    int64_t bytes = roundUp(columns, kLanes) * memoryBytes(element);
+    insideAt = kernel.claimScratch(bytes);
+    for (size_t i = 0; i < f.startScan(f.identity(generic, true)).size(); ++i)
+      totalsAt.push_back(kernel.claimScratch(bytes));
+  }
+  auto columnsOf = [&](const Index &l, const Index &first, int64_t n) {
+    using Units = llvm::ArrayRef<KernelFunction::Unit>;
+    Value zero = f.identity(generic, true);
+    auto memory = [&](int64_t offset) {
+      return f.scratch(offset, roundUp(columns, kLanes), element);
+    };
+    auto waiting = [&](int64_t offset, const KernelFunction::Unit &unit) {
+      return f.e.broadcast(f.e.load(memory(offset), element, unit.position, unit.mask));
+    };
+    // `count` steps of all columns; the first ones of a block, and the last ones.
+    auto steps = [&](const Index &from, int64_t count, bool starts, bool ends) {
+      f.run(n, 1, Index::of(0), {}, [&](Units units, KernelFunction::State &) {
+        for (const KernelFunction::Unit &unit : units) {
+          llvm::SmallVector<Index> at;
+          llvm::SmallVector<Value> elements;
+          for (int64_t i = 0; i < count; ++i) {
+            Index step = space.add(from, i),
+                  k = reverse ? space.add(space.scale(step, -1), size - 1) : step;
+            at.push_back(space.add(space.add(space.scale(l, size * trail), space.scale(k, trail)),
+                                   space.add(first, unit.position)));
+            elements.push_back(
+                f.e.broadcast(f.e.at(source, space.delinearize(at[i], shape), unit.mask)));
+          }
+          KernelFunction::State totals;
+          if (!oneBlock)
+            for (int64_t offset : totalsAt)
+              totals.push_back(waiting(offset, unit));
+          Value inside = starts ? zero : waiting(insideAt, unit);
+          for (int64_t i = 0; i < count; ++i) {
+            inside = f.sum(inside, elements[i]);
+            f.e.store(f.output(0), oneBlock ? inside : f.scanned(totals, inside), at[i], unit.mask);
+          }
+          if (!ends) {
+            f.e.store(memory(insideAt), inside, unit.position, unit.mask);
+          } else if (!oneBlock) {
+            f.endBlock(totals, inside);
+            for (auto [offset, total] : llvm::zip(totalsAt, totals))
+              f.e.store(memory(offset), total, unit.position, unit.mask);
+          }
+        }
+      });
+    };
+    auto block = [&](const Index &from, int64_t count) {
+      for (int64_t i = 0; i < count; i += kScanRows)
+        steps(space.add(from, i), std::min(kScanRows, count - i), i == 0, i + kScanRows >= count);
+    };
+    if (oneBlock)
+      return block(Index::of(0), size);
+    f.run(n, 1, Index::of(0), {}, [&](Units units, KernelFunction::State &) {
+      for (const KernelFunction::Unit &unit : units)
+        for (int64_t offset : totalsAt)
+          f.e.store(memory(offset), zero, unit.position, unit.mask);
+    });
+    // Blocks end at multiples of kScanBlock from the first element on.
+    int64_t whole = size / kScanBlock, rest = size % kScanBlock;
+    if (rest && reverse)
+      block(Index::of(0), rest);
+    f.loop(whole, {}, [&](Index number, KernelFunction::State &) {
+      block(space.add(space.scale(number, kScanBlock), reverse ? rest : 0), kScanBlock);
+    });
+    if (rest && !reverse)
+      block(Index::of(whole * kScanBlock), rest);
   };
   auto rowByRow = [&](Value from, Value to, const Index &first, int64_t most) {
     f.loop(from, to, most, {}, [&](Index row, KernelFunction::State &) {
-      piece(space.add(first, row), Index::of(0), 1);
+      oneRow(space.add(first, row));
     });
   };
   if (isSized && kernel.info.count != 0) {
@@ -413,9 +487,11 @@ static mlir::LogicalResult scheduleScan(KernelBuilder &kernel, Operation *op) {
                  return rows(first);
                rowByRow(f.e.constantIndex(0), f.e.constantIndex(n), first, n);
              });
+           if (!hasColumns)
+             return oneRow(i);
            auto [l, block] = space.divide(i, blocks);
            f.block(block, trail, columns,
-                   [&](const Index &first, int64_t n) { piece(l, first, n); });
+                   [&](const Index &first, int64_t n) { columnsOf(l, first, n); });
          });
   return f.finish();
 }

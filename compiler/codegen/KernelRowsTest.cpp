@@ -593,5 +593,21 @@ TEST(Rows, ScansOfRows) {
       }
 }
 
+// Columns of a scan: some rows side by side, in blocks of sixteen, and what is left of both.
+TEST(Rows, ScansOfColumns) {
+  for (const char *shape : {"37x40", "16x16", "5x3", "2x33x5", "2x24x17", "50x2100"})
+    for (const char *reverse : {"false", "true"})
+      for (const char *element : {"f32", "i64"}) {
+        auto of = [&](const std::string &text) {
+          return replaced(replaced(text, "SHAPE", shape), "ELEMENT", element);
+        };
+        std::string dim = shape[0] == '2' ? "1" : "0";
+        checkFusion(of("%x: tensor<SHAPExELEMENT>"),
+                    of("%n = weft.neg %x : tensor<SHAPExELEMENT>\n%0 = weft.cumsum %n, dim = " +
+                       dim + " {reverse = " + reverse + "} : tensor<SHAPExELEMENT>"),
+                    of("%0: tensor<SHAPExELEMENT>"), 1e-4);
+      }
+}
+
 } // namespace
 } // namespace weft::compiler

@@ -70,6 +70,9 @@ inline constexpr int64_t kRowBlock = 4096;
 // 27 and 20, 4,096 30 and 21, 8,192 40 and 24, the bytes alone 45 and 30; 64 columns at a time down
 // all rows, 15 and 11.) Less where there would be fewer than kLeastPieces, but pages.
 inline constexpr int64_t kColumnBlock = 8192, kLeastColumnBlock = 1024;
+// Columns of a piece of a scan down rows, at most and at least: a row of them is some pages or lines
+// of a stream, and three values of each wait in scratch.
+inline constexpr int64_t kScanColumns = 2048, kLeastScanColumns = 128;
 // Columns of a piece of a scatter. Pieces hold different columns, and each reads all indices: a few
 // vectors for each index that is found.
 inline constexpr int64_t kScatterColumns = 64;
@@ -119,6 +122,8 @@ inline constexpr int64_t kExactVectors = 4;
 // Vectors of columns whose sums over some rows stay in registers, and the rows: few enough streams
 // for a machine's prefetchers, enough that sums are seldom loaded and stored.
 inline constexpr int64_t kColumnVectors = 4, kAddedRows = 8;
+// Rows of a scan that are walked side by side: as kAddedRows, and as many streams are written.
+inline constexpr int64_t kScanRows = 8;
 // Vectors of a row up to which all their sums stay in registers.
 inline constexpr int64_t kFewVectors = 4;
 // Vectors of columns whose parts are added up together: as many loads from a far cache on their way
