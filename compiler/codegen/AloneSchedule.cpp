@@ -326,7 +326,7 @@ static mlir::LogicalResult scheduleScan(KernelBuilder &kernel, Operation *op) {
   bool hasColumns = trail > 1;
   int64_t columns = 1;
   if (hasColumns)
-    columns = std::min(trail, kernel.choices.number("columns", scanColumns(lead, trail),
+    columns = std::min(trail, kernel.choices.number("column_block", scanColumns(lead, trail),
                                                     {128, 512, 2048, 8192}));
   int64_t blocks = std::max<int64_t>(1, llvm::divideCeil(trail, columns));
   kernel.info.count = product(shape) == 0 ? 0 : lead * blocks;

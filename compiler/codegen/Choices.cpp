@@ -17,7 +17,7 @@ static constexpr ChoiceName kNames[] = {
     {"rows", "rows that a sweep does together"},
     {"keep", "operations from which on a value waits in scratch instead of being computed again"},
     {"ahead", "rows ahead of its use that memory is asked for"},
-    {"column_block", "columns of a piece of a sum over rows"},
+    {"column_block", "columns of a piece of a sum over rows, or of a scan down rows"},
     {"added_rows", "rows that are added to such sums together"},
     {"tile_rows", "rows of a product's tile in registers"},
     {"tile_vectors", "vectors of columns of such a tile"},

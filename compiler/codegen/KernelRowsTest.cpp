@@ -577,6 +577,65 @@ TEST(Rows, SumsOverFewLongRows) {
               "%0: tensor<50x60xf32>");
 }
 
+// Rows that lie side by side: several in a vector, those that are left, rows far apart in memory
+// whose elements wait in scratch, sums of many, outputs of each kind.
+TEST(Rows, SideBySide) {
+  struct Sizes {
+    const char *full, *row, *one, *dim;
+  };
+  for (Sizes sizes : {Sizes{"5x21x50", "5x50", "5x1x50", "1"}, Sizes{"3x130x100", "3x100", "3x1x100", "1"},
+                      Sizes{"2x7x512", "2x512", "2x1x512", "1"}, Sizes{"40x300", "300", "1x300", "0"},
+                      Sizes{"256x16", "16", "1x16", "0"}, Sizes{"9x3x4x1024", "9x4x1024", "9x1x4x1024", "1"}}) {
+    auto of = [&](const std::string &text) {
+      return replaced(replaced(replaced(replaced(text, "FULL", sizes.full), "ROW", sizes.row), "ONE",
+                               sizes.one),
+                      "DIM", sizes.dim);
+    };
+    std::string softmax = of(R"(
+      %m = weft.reduce_max %x, dims = [DIM] : tensor<FULLxf32>
+      %m1 = weft.reshape %m : tensor<ROWxf32> to tensor<ONExf32>
+      %m2 = weft.broadcast %m1 : tensor<ONExf32> to tensor<FULLxf32>
+      %d = weft.sub %x, %m2 : tensor<FULLxf32>
+      %e = weft.exp %d : tensor<FULLxf32>
+      %s = weft.reduce_sum %e, dims = [DIM] : tensor<FULLxf32>
+      %s1 = weft.reshape %s : tensor<ROWxf32> to tensor<ONExf32>
+      %s2 = weft.broadcast %s1 : tensor<ONExf32> to tensor<FULLxf32>
+      %q = weft.div %e, %s2 : tensor<FULLxf32>)");
+    checkFusion(of("%x: tensor<FULLxf32>"), softmax, of("%q: tensor<FULLxf32>"));
+    checkFusion(of("%x: tensor<FULLxf32>"), softmax,
+                of("%q: tensor<FULLxf32>, %s: tensor<ROWxf32>, %d: tensor<FULLxf32>"), 2e-5,
+                {{0, NAN}});
+    checkFusion(of("%x: tensor<FULLxf32>, %w: tensor<FULLxf32>, %b: tensor<ROWxf32>"), of(R"(
+      %p = weft.mul %x, %w : tensor<FULLxf32>
+      %s = weft.reduce_sum %p, dims = [DIM] : tensor<FULLxf32>
+      %t = weft.add %s, %b : tensor<ROWxf32>
+      %t1 = weft.reshape %t : tensor<ROWxf32> to tensor<ONExf32>
+      %t2 = weft.broadcast %t1 : tensor<ONExf32> to tensor<FULLxf32>
+      %d = weft.sub %p, %t2 : tensor<FULLxf32>
+      %y = weft.mul %d, %w : tensor<FULLxf32>
+      %v = weft.mul %d, %d : tensor<FULLxf32>
+      %z = weft.reduce_sum %v, dims = [DIM] : tensor<FULLxf32>)"),
+                of("%y: tensor<FULLxf32>, %z: tensor<ROWxf32>, %p: tensor<FULLxf32>"), 1e-3);
+    checkFusion(of("%x: tensor<FULLxi32>"), of(R"(
+      %k = weft.iota {dim = DIM : i64} : tensor<FULLxi32>
+      %p = weft.mul %x, %k : tensor<FULLxi32>
+      %s = weft.reduce_sum %p, dims = [DIM] : tensor<FULLxi32>
+      %s1 = weft.reshape %s : tensor<ROWxi32> to tensor<ONExi32>
+      %s2 = weft.broadcast %s1 : tensor<ONExi32> to tensor<FULLxi32>
+      %y = weft.sub %p, %s2 : tensor<FULLxi32>
+      %b = weft.compare gt %p, %s2 : tensor<FULLxi32>)"),
+                of("%y: tensor<FULLxi32>, %s: tensor<ROWxi32>, %b: tensor<FULLxi1>"), 0);
+    checkFusion(of("%x: tensor<FULLxbf16>"), of(R"(
+      %w = weft.cast %x : tensor<FULLxbf16> to tensor<FULLxf32>
+      %m = weft.reduce_max %w, dims = [DIM] : tensor<FULLxf32>
+      %m1 = weft.reshape %m : tensor<ROWxf32> to tensor<ONExf32>
+      %m2 = weft.broadcast %m1 : tensor<ONExf32> to tensor<FULLxf32>
+      %d = weft.sub %w, %m2 : tensor<FULLxf32>
+      %y = weft.cast %d : tensor<FULLxf32> to tensor<FULLxbf16>)"),
+                of("%y: tensor<FULLxbf16>"), 1e-2);
+  }
+}
+
 // Rows of a scan sixteen together, and those that are left.
 TEST(Rows, ScansOfRows) {
   for (const char *shape : {"40x37", "16x16", "33x100", "3x40", "2x16x5"})

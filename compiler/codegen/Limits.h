@@ -132,6 +132,9 @@ inline constexpr int64_t kFewVectors = 4;
 inline constexpr ByVector kFinishVectors = kVectorRegisters / 8;
 // Vectors of kept elements of a nest whose sums stay in registers; one piece of the kernel.
 inline constexpr int64_t kNestVectors = 4;
+// Vectors of rows that lie side by side, which are swept together, and bytes of one of their values
+// beyond which there are fewer: with what waits in scratch they stay in an L2 cache.
+inline constexpr int64_t kLaneVectors = 4, kPreferredLaneBytes = kL2Bytes / 8;
 // Accumulators of rows together: with them, a vector that is shared and one of its own, all are in
 // registers. A vector of lanes takes one register where vectors are wide, and two elsewhere.
 inline constexpr ByVector kTogetherSums = kVectorRegisters / 4;

@@ -8,8 +8,9 @@ using Shape = FusionDomain::Shape;
 
 // By RowSchedule::Body.
 static constexpr llvm::StringRef kBodies[] = {"run",        "row_blocks",    "tiles",
-                                              "totals",     "columns",       "short_rows",
-                                              "row_groups", "rows_together", "rows"};
+                                              "totals",     "columns",       "lanes",
+                                              "short_rows", "row_groups",    "rows_together",
+                                              "rows"};
 
 // Vectors that a draw of random numbers fills, whose blocks they share.
 static constexpr int64_t kDrawnVectors = 4;
@@ -36,6 +37,8 @@ void RowSchedule::chooseBody() {
       add(Body::Rows, true);
   } else if (hasColumns && !hasRows) {
     add(Body::Columns, true);
+  } else if (domain.lanes() >= 0) {
+    add(Body::Lanes, true);
   } else {
     add(Body::Rows, true);
     if (!countsTogether().empty())
@@ -54,7 +57,9 @@ void RowSchedule::chooseBody() {
   std::string name = kernel.choices.word("body", nameOf(preferred), names);
   body = static_cast<Body>(llvm::find(kBodies, name) - std::begin(kBodies));
 
-  if (random)
+  if (body == Body::Lanes)
+    chooseLanes();
+  else if (random)
     unroll = kDrawnVectors;
   else if (body == Body::Run || body == Body::RowBlocks)
     unroll = kernel.choices.number("vectors", 1, {1, 2, 4, 8});
@@ -74,6 +79,8 @@ mlir::LogicalResult RowSchedule::emitBody() {
     return emitTotals();
   case Body::Columns:
     return emitColumns();
+  case Body::Lanes:
+    return emitLanes();
   case Body::ShortRows:
   case Body::RowGroups:
     return emitGroups();

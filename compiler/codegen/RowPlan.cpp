@@ -63,9 +63,14 @@ int64_t RowSchedule::paddedRow() const {
   return roundUp(oneRun ? domain.rowSize() : domain.rowSize() + kLanes, kLanes);
 }
 
+// Elements of a kept value that wait in scratch at a time.
+int64_t RowSchedule::scratchElements() const {
+  return body == Body::Lanes ? domain.rowSize() * laneWidth
+                             : scratchRows * roundUp(paddedRow(), kLanes * 4);
+}
+
 void RowSchedule::planScratch() {
   llvm::DenseMap<Value, int64_t> neededFirst; // the sweep
-  int64_t rowBytes = roundUp(paddedRow(), kLanes * 4);
   auto waits = [&](Operation *op) {
     return mlir::cast<ir::WeftOp>(op).cost() >=
            kernel.choices.number("keep", kKeptCost, {1, 4, 12, 48});
@@ -85,22 +90,23 @@ void RowSchedule::planScratch() {
     while (!work.empty()) {
       Value value = work.pop_back_val();
       Operation *op = value.getDefiningOp();
-      if (!op || !seen.insert(value).second)
+      if ((!op && !isCrowded(value)) || !seen.insert(value).second)
         continue;
-      if (isReduction(op))
+      if (op && isReduction(op))
         continue;
       auto [first, isNew] = neededFirst.try_emplace(value, l);
-      if (!isNew && first->second < l && domain.role(value) == Role::Full && waits(op)) {
-        int64_t bytes = rowBytes * memoryBytes(elementOf(value));
-        if (bytes <= kMostScratchRow) {
+      if (!isNew && first->second < l && domain.role(value) == Role::Full && (!op || waits(op))) {
+        int64_t bytes = scratchElements() * memoryBytes(elementOf(value));
+        if (bytes / scratchRows <= kMostScratchRow) {
           if (!kept.count(value)) {
-            kept[value] = {kernel.claimScratch(scratchRows * bytes), first->second};
+            kept[value] = {kernel.claimScratch(bytes), first->second};
             sweeps[first->second].keep.push_back(value);
           }
           continue;
         }
       }
-      work.append(op->operand_begin(), op->operand_end());
+      if (op)
+        work.append(op->operand_begin(), op->operand_end());
     }
   }
 }

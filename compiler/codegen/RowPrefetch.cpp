@@ -14,7 +14,7 @@ using mlir::Value;
 
 void RowSchedule::planPrefetch() {
   int64_t rows = domain.rows(), n = domain.rowSize(), bytes = 0, widest = 0;
-  if (lastLevel == 0 || rows == 1 || kernel.sizes)
+  if (lastLevel == 0 || rows == 1 || kernel.sizes || body == Body::Lanes)
     return;
   auto isRow = [&](Value value) {
     const FusionDomain::Layout *layout = domain.layout(value);

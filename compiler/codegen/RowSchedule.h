@@ -2,7 +2,8 @@
 // (what each sweep does; bodies and finish), RowColumns.cpp (reductions over rows), RowNear.cpp
 // (slices of rows), RowParts.cpp (reductions of parts of rows), RowPlan.cpp (which sweep does
 // what), RowBodies.cpp (which body the kernel gets), RowPrefetch.cpp (what sweeps ask for ahead),
-// RowTiles.cpp (bodies with transposed inputs), RowsTogether.cpp (bodies of rows that read the same
+// RowTiles.cpp (bodies with transposed inputs), RowLanes.cpp (bodies of rows that lie side by side),
+// RowsTogether.cpp (bodies of rows that read the same
 // elements) and ShortRows.cpp (bodies with rows of up to a vector).
 #pragma once
 
@@ -45,6 +46,7 @@ struct RowSchedule {
   bool hasColumns = false, hasRows = false, hasParts = false, hasNear = false;
   int64_t scratchRows = 1; // whose kept values wait in scratch at a time
   int64_t chunkRows = 1, chunks = 1, unroll = 1;
+  int64_t laneWidth = 0; // rows that lie side by side in a piece of Body::Lanes
 
   // The loops that go over the positions; the choice "body" has these names.
   enum class Body {
@@ -53,6 +55,7 @@ struct RowSchedule {
     Tiles,
     Totals,
     Columns,
+    Lanes,
     ShortRows,
     RowGroups,
     RowsTogether,
@@ -84,6 +87,7 @@ struct RowSchedule {
   void chooseBody();
   void planScratch();
   int64_t paddedRow() const;
+  int64_t scratchElements() const;
   int64_t paddedColumns() const {
     return roundUp(domain.rowSize(), kLanes);
   }
@@ -165,6 +169,11 @@ struct RowSchedule {
   void sweepTogether(KernelFunction &f, llvm::ArrayRef<Index> rows);
   mlir::LogicalResult emitTogether(int64_t count);
   mlir::LogicalResult emitColumns();
+  void chooseLanes();
+  bool isCrowded(mlir::Value value) const;
+  void sweepLanes(KernelFunction &f, llvm::ArrayRef<int32_t> others, const Index &other,
+                  const Index &base, llvm::ArrayRef<KernelFunction::Unit> units);
+  mlir::LogicalResult emitLanes();
   mlir::LogicalResult emitTotals();
   mlir::LogicalResult emitFinish();
   // Whether the kernel has one row, whose length is a size that varies.

@@ -89,6 +89,17 @@ constexpr Case kCases[] = {
       %0 = weft.exp %x : tensor<6x45x203xf32>
       %1 = weft.reduce_sum %0, dims = [1] : tensor<6x45x203xf32>)",
      "%1: tensor<6x203xf32>"},
+    {"SideBySide", "%x: tensor<6x45x203xf32>", R"(
+      %0 = weft.reduce_max %x, dims = [1] : tensor<6x45x203xf32>
+      %1 = weft.reshape %0 : tensor<6x203xf32> to tensor<6x1x203xf32>
+      %2 = weft.broadcast %1 : tensor<6x1x203xf32> to tensor<6x45x203xf32>
+      %3 = weft.sub %x, %2 : tensor<6x45x203xf32>
+      %4 = weft.exp %3 : tensor<6x45x203xf32>
+      %5 = weft.reduce_sum %4, dims = [1] : tensor<6x45x203xf32>)",
+     "%4: tensor<6x45x203xf32>, %5: tensor<6x203xf32>"},
+    {"ScanOfColumns", "%x: tensor<3x45x303xf32>", R"(
+      %0 = weft.cumsum %x, dim = 1 : tensor<3x45x303xf32>)",
+     "%0: tensor<3x45x303xf32>"},
     {"Matmul", "%x: tensor<2x37x300xf64>, %y: tensor<2x300x75xf64>", R"(
       %0 = weft.matmul %x, %y : tensor<2x37x300xf64>, tensor<2x300x75xf64>)",
      "%0: tensor<2x37x75xf64>"},

@@ -73,6 +73,7 @@ struct DomainAnalysis {
 
   // DomainReductions.cpp
   bool nestNeedsRows();
+  bool readsSums();
   bool nestMakesRows();
   void findRuns();
   struct Fold;
@@ -81,7 +82,8 @@ struct DomainAnalysis {
                  mlir::Operation *op);
   bool findRows(Atoms &outer, Atoms &inner, bool &found);
   bool classifyReductions();
-  bool nestRows = false; // rows of a nest, whose elements lie in several runs
+  bool nestRows = false;   // rows of a nest, whose elements lie in several runs
+  bool sideBySide = false; // the same, each run of which is one element: rows lie side by side
 
   // FusionDomain.cpp. What a value waits for: for a row's reductions, or for all rows.
   enum class Depends { Nothing, Row, Post };

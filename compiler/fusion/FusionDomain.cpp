@@ -155,7 +155,7 @@ bool DomainAnalysis::checkPositions() {
 // the operand.
 bool DomainAnalysis::staysInRow(Operation *op, Value operand) {
   if (!mlir::isa<ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp>(op) ||
-      domain.shape_ != FusionDomain::Shape::Rows)
+      domain.shape_ != FusionDomain::Shape::Rows || sideBySide)
     return false;
   auto from = layouts.find(operand), to = layouts.find(op->getResult(0));
   if (from == layouts.end() || to == layouts.end())
@@ -181,8 +181,8 @@ bool DomainAnalysis::staysInRow(Operation *op, Value operand) {
 // Whether an output is elementwise on slices of rows, of the same dims as others that are.
 bool DomainAnalysis::isNear(Value output) {
   auto found = layouts.find(output);
-  if (domain.shape_ != FusionDomain::Shape::Rows || depends.lookup(output) != Depends::Row ||
-      found == layouts.end())
+  if (domain.shape_ != FusionDomain::Shape::Rows || sideBySide ||
+      depends.lookup(output) != Depends::Row || found == layouts.end())
     return false;
   Atoms atoms = flat(found->second), own;
   llvm::copy_if(atoms, std::back_inserter(own),

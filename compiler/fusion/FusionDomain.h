@@ -91,7 +91,8 @@ public:
     Rows,        // reductions over I (Row), over O (Col), or both
     Total,       // reductions of whole values to scalars that no op of the kernel reads; O is empty
     // Reductions over middle dims or over several groups of dims, read by elementwise ops alone. If
-    // more ops read them and the innermost dim is reduced, the shape is Rows, with strided rows.
+    // more ops read them the shape is Rows: strided ones where the innermost dim is reduced, else
+    // short ones that lie side by side.
     Nest,
     Alone, // one op with a schedule of its own (matmul, scatter_add, scatter_reduce, index_add,
            // index_put, cumsum, attention and its derivative), and what computes its operands
@@ -150,6 +151,11 @@ public:
   int64_t runSize() const {
     return run_;
   }
+  // The atom of O along which vectors lie where rows lie side by side (softmax over dim 1 of [N, C,
+  // H, W]): the innermost one of what Row reductions read. -1 where that is one of I.
+  int32_t lanes() const {
+    return lanes_;
+  }
   // The atoms of Part values, outermost first; empty without Part values. The kept atoms of I are
   // its outermost ones; the rest of a row is a run of partRun() elements.
   llvm::ArrayRef<int32_t> kept() const {
@@ -178,6 +184,7 @@ private:
   llvm::SmallVector<int64_t, 6> atoms_;
   llvm::SmallVector<int32_t, 6> outer_, inner_, kept_, near_;
   int64_t run_ = 0;
+  int32_t lanes_ = -1;
   llvm::DenseMap<mlir::Value, Role> roles_;
   llvm::DenseMap<mlir::Value, Layout> layouts_;
 };

@@ -24,10 +24,15 @@ struct RowSchedule {
       : plan(plan), rows(plan.domain.rows()), n(plan.domain.rowSize()),
         width(plan.widthOf(plan.hasParts ? plan.domain.partRun() : plan.domain.runSize())),
         vectors(n / width), mostUnits(std::min(kMostUnits, kMostRowElements / width)) {
-    while (threads < kMostRowThreads && threads * mostUnits < vectors)
-      threads *= 2;
+    // Rows that lie side by side take a thread each, so that neighbours read a line together.
+    if (plan.domain.lanes() >= 0)
+      threads = 1, groups = kWarp * kWarpsPerBlock;
+    else
+      while (threads < kMostRowThreads && threads * mostUnits < vectors)
+        threads *= 2;
     units = ceilDivide(vectors, threads);
-    groups = threads == kWarp ? kWarpsPerBlock : 1;
+    if (threads == kWarp)
+      groups = kWarpsPerBlock;
     chunkRows = plan.hasColumns ? ceilDivide(rows, std::min(rows, kMostRowChunks)) : 1;
     workers = ceilDivide(rows, chunkRows);
     geometry = {ceilDivide(workers, groups), threads * groups};
