@@ -577,6 +577,38 @@ TEST(Rows, SumsOverFewLongRows) {
               "%0: tensor<50x60xf32>");
 }
 
+// Extremes of groups of vectors: zeros of both signs, whose inverse shows the sign, and NaN.
+TEST(Rows, ExtremesOfGroups) {
+  for (const char *element : {"f32", "f64"})
+    for (const char *n : {"128", "300", "1031"}) {
+      auto of = [&](const std::string &text) {
+        return replaced(replaced(text, "N", n), "T", element);
+      };
+      std::string body = of(R"(
+      %zero = weft.constant dense<0.0> : tensor<9xNxT>
+      %one = weft.constant dense<1.0> : tensor<9xT>
+      %z = weft.mul %x, %zero : tensor<9xNxT>
+      %p = weft.abs %z : tensor<9xNxT>
+      %m = weft.neg %p : tensor<9xNxT>
+      %a = weft.reduce_max %z, dims = [1] : tensor<9xNxT>
+      %b = weft.reduce_min %z, dims = [1] : tensor<9xNxT>
+      %c = weft.reduce_max %m, dims = [1] : tensor<9xNxT>
+      %d = weft.reduce_min %p, dims = [1] : tensor<9xNxT>
+      %a1 = weft.div %one, %a : tensor<9xT>
+      %b1 = weft.div %one, %b : tensor<9xT>
+      %c1 = weft.div %one, %c : tensor<9xT>
+      %d1 = weft.div %one, %d : tensor<9xT>)");
+      checkFusion(of("%x: tensor<9xNxT>"), body,
+                  of("%a1: tensor<9xT>, %b1: tensor<9xT>, %c1: tensor<9xT>, %d1: tensor<9xT>"), 0);
+      std::string extremes = of(R"(
+      %a = weft.reduce_max %x, dims = [1] : tensor<9xNxT>
+      %b = weft.reduce_min %x, dims = [1] : tensor<9xNxT>)");
+      for (const char *result : {"%a: tensor<9xT>", "%b: tensor<9xT>"})
+        for (double special : {double(NAN), double(-INFINITY), double(INFINITY), 1e30, -1e30})
+          checkFusion(of("%x: tensor<9xNxT>"), extremes, of(result), 0, {{0, special}});
+    }
+}
+
 // Rows that lie side by side: several in a vector, those that are left, rows far apart in memory
 // whose elements wait in scratch, sums of many, outputs of each kind.
 TEST(Rows, SideBySide) {

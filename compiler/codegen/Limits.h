@@ -116,9 +116,11 @@ inline constexpr ByVector kTileSums = kTileRows * kTileVectors;
 // rows 16, 8 rows 10.)
 inline constexpr ByVector kFewRows = kVectorRegisters / 4;
 
-// Vectors of a group where a sweep does maxima only. IEEE's maximum takes six instructions in a
-// chain, some 15 cycles.
-inline constexpr int64_t kExactVectors = 4;
+// Vectors of a group where a sweep does maxima or minima only, and those from which on a group is
+// joined by comparisons, with a branch for NaN: IEEE's maximum takes six instructions in a chain,
+// some 15 cycles.
+inline constexpr ByVector kExactVectors = kVectorRegisters / 4;
+inline constexpr int64_t kLeastMaxima = 4;
 // Vectors of columns whose sums over some rows stay in registers, and the rows: few enough streams
 // for a machine's prefetchers, enough that sums are seldom loaded and stored.
 inline constexpr int64_t kColumnVectors = 4, kAddedRows = 8;

@@ -24,7 +24,7 @@ using Shape = FusionDomain::Shape;
 
 // Whether a reduction gives the same bits in any order.
 static bool isExact(Operation *op) {
-  return mlir::isa<ir::ReduceMaxOp>(op);
+  return mlir::isa<ir::ReduceMaxOp, ir::ReduceMinOp>(op);
 }
 
 // Watches the reads of inputs while a sweep is emitted, to know which outputs may share their
@@ -165,9 +165,9 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
   int64_t n = domain.rowSize(), padded = paddedColumns();
   bool onlyExact = llvm::all_of(sweep.reductions, isExact) && sweep.columns.empty() &&
                    sweep.stores.empty() && sweep.keep.empty();
-  int64_t group = onlyExact ? std::max(unroll, kExactVectors) : unroll;
+  int64_t group = onlyExact ? std::max(unroll, kExactVectors.of(kernel.vectorBytes)) : unroll;
   auto elements = [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
-    KernelFunction::State groups(slots.size());
+    llvm::SmallVector<llvm::SmallVector<Value>> groups(sweep.reductions.size());
     for (const KernelFunction::Unit &unit : units) {
       auto atoms = atomPositions(f, row, unit.position);
       trackReads(f, &sweep, l, atoms);
@@ -178,9 +178,7 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
         if (isExact(op) && !unit.mask) {
           // In any order the same: the vectors of a group meet first, so that a group costs the
           // accumulator one step.
-          Value &group = groups[i * kSlots + unit.slot],
-                element = f.e.broadcast(f.e.inputsAt(reductions[i], position, nullptr)[0]);
-          group = group ? f.combine(reductions[i], group, element) : element;
+          groups[i].push_back(f.e.broadcast(f.e.inputsAt(reductions[i], position, nullptr)[0]));
         } else {
           slot = f.accumulate(reductions[i], position, slot, unit.mask);
         }
@@ -197,9 +195,11 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
       prefetch(f, l, row, unit);
       storeFull(f, sweep, l, unit, row);
     }
-    for (auto [i, slot] : llvm::enumerate(slots))
-      if (groups[i])
-        slot = f.combine(reductions[i / kSlots], slot, groups[i]);
+    for (auto [i, group] : llvm::enumerate(groups))
+      if (!group.empty()) {
+        group.push_back(slots[i * kSlots]);
+        slots[i * kSlots] = f.combineAll(reductions[i], group);
+      }
   };
   if (grouped) {
     KernelFunction::State slots;

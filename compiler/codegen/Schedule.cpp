@@ -1,5 +1,6 @@
 #include "compiler/codegen/Schedule.h"
 
+#include "compiler/codegen/Limits.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -241,6 +242,86 @@ Value KernelFunction::combine(linalg::GenericOp reduction, Value a, Value b) {
   if (reduction.getNumDpsInputs() > 1)
     return sum(a, b);
   return e.body(reduction, {}, {b, a}, nullptr);
+}
+
+// a and b and so on, joined in pairs.
+static Value pairwise(llvm::SmallVector<Value> all, llvm::function_ref<Value(Value, Value)> join) {
+  while (all.size() > 1) {
+    for (size_t i = 0; i < all.size() / 2; ++i)
+      all[i] = join(all[2 * i], all[2 * i + 1]);
+    if (all.size() % 2)
+      all[all.size() / 2] = all.back();
+    all.resize(llvm::divideCeil(all.size(), 2));
+  }
+  return all.front();
+}
+
+// An x86 machine has no instruction for IEEE 754's maximum, which takes six in a chain: it is NaN if
+// an element is, and +0 above -0. But where no element is NaN, comparisons decide, and the sign of a
+// zero follows from those of all elements: the maximum has it if all have it, the minimum if one
+// has. So a group takes some two instructions a vector, and a branch.
+Value KernelFunction::extremeOf(bool largest, llvm::ArrayRef<Value> values) {
+  auto type = mlir::cast<mlir::VectorType>(values.front().getType());
+  unsigned bits = type.getElementTypeBitWidth();
+  Type integers = type.clone(builder.getIntegerType(bits));
+  auto both = [&](Value a, Value b) -> Value {
+    return e.make<arith::AndIOp>(a, b);
+  };
+  auto either = [&](Value a, Value b) -> Value {
+    return e.make<arith::OrIOp>(a, b);
+  };
+  llvm::SmallVector<Value> ordered, asIntegers;
+  for (size_t i = 0; i < values.size(); i += 2)
+    ordered.push_back(e.make<arith::CmpFOp>(arith::CmpFPredicate::ORD, values[i],
+                                            values[std::min(i + 1, values.size() - 1)]));
+  for (Value value : values)
+    asIntegers.push_back(e.make<arith::BitcastOp>(integers, value));
+  Value isOrdered =
+      e.make<vector::ReductionOp>(vector::CombiningKind::AND, pairwise(ordered, both));
+  auto byComparisons = [&]() -> Value {
+    auto predicate = largest ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT;
+    Value extreme = pairwise(llvm::to_vector(values), [&](Value a, Value b) -> Value {
+      return e.make<arith::SelectOp>(e.make<arith::CmpFOp>(predicate, a, b), a, b);
+    });
+    auto constant = [&](const llvm::APInt &value) {
+      return e.broadcast(e.constant(builder.getIntegerAttr(builder.getIntegerType(bits), value)));
+    };
+    llvm::APInt sign = llvm::APInt::getSignMask(bits);
+    Value magnitude = both(e.make<arith::BitcastOp>(integers, extreme), constant(~sign));
+    Value signs = largest ? pairwise(asIntegers, both) : pairwise(asIntegers, either);
+    return e.make<arith::BitcastOp>(type, either(magnitude, both(signs, constant(sign))));
+  };
+  auto oneByOne = [&] {
+    Value result = values.front();
+    for (Value value : values.drop_front())
+      result = largest ? Value(e.make<arith::MaximumFOp>(result, value))
+                       : Value(e.make<arith::MinimumFOp>(result, value));
+    return result;
+  };
+  auto choice = scf::IfOp::create(builder, e.loc, type, isOrdered, /*withElseRegion=*/true);
+  auto fill = [&](mlir::Block *block, llvm::function_ref<Value()> emit) {
+    mlir::OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(block);
+    e.pushScope();
+    scf::YieldOp::create(builder, e.loc, emit());
+    e.popScope();
+  };
+  fill(choice.thenBlock(), byComparisons);
+  fill(choice.elseBlock(), oneByOne);
+  return choice.getResult(0);
+}
+
+Value KernelFunction::combineAll(linalg::GenericOp reduction, llvm::ArrayRef<Value> values) {
+  mlir::Block &body = reduction.getRegion().front();
+  bool isExtreme = mlir::isa<mlir::VectorType>(values.front().getType()) &&
+                   llvm::hasNItems(body, 2) &&
+                   mlir::isa<arith::MaximumFOp, arith::MinimumFOp>(body.front());
+  if (isExtreme && static_cast<int64_t>(values.size()) >= kLeastMaxima)
+    return extremeOf(mlir::isa<arith::MaximumFOp>(body.front()), values);
+  Value result = values.front();
+  for (Value value : values.drop_front())
+    result = combine(reduction, result, value);
+  return result;
 }
 
 Value KernelFunction::identity(linalg::GenericOp reduction, bool vector) {

@@ -149,6 +149,10 @@ public:
 
   // a and b folded by the reduction's body; scalars, or vectors of any width.
   mlir::Value combine(mlir::linalg::GenericOp reduction, mlir::Value a, mlir::Value b);
+  // The largest, or smallest, of several vectors of floats, as IEEE 754 has it.
+  mlir::Value extremeOf(bool largest, llvm::ArrayRef<mlir::Value> values);
+  // The reduction of several vectors, where any order gives the same bits.
+  mlir::Value combineAll(mlir::linalg::GenericOp reduction, llvm::ArrayRef<mlir::Value> values);
   mlir::Value identity(mlir::linalg::GenericOp reduction, bool vector);
   // One more element a lane.
   mlir::Value accumulate(mlir::linalg::GenericOp reduction, llvm::ArrayRef<Index> position,
