@@ -324,6 +324,30 @@ TEST(GpuFusions, Softmax) {
   }
 }
 
+// Rows that lie side by side, a thread each: in registers, and too long for them; blocks that are
+// not full.
+TEST(GpuFusions, SoftmaxOfMiddleDims) {
+  for (auto [n, c, w] : {std::tuple{"3", "5", "100"},
+                         {"2", "40", "65"},
+                         {"7", "3", "512"},
+                         {"2", "250", "17"}}) {
+    auto of = [&](const std::string &text) {
+      return replaced(replaced(replaced(text, "N", n), "C", c), "W", w);
+    };
+    check(of("%x: tensor<NxCxWxf32>"), of(R"(
+      %m = weft.reduce_max %x, dims = [1] : tensor<NxCxWxf32>
+      %m1 = weft.reshape %m : tensor<NxWxf32> to tensor<Nx1xWxf32>
+      %m2 = weft.broadcast %m1 : tensor<Nx1xWxf32> to tensor<NxCxWxf32>
+      %d = weft.sub %x, %m2 : tensor<NxCxWxf32>
+      %e = weft.exp %d : tensor<NxCxWxf32>
+      %s = weft.reduce_sum %e, dims = [1] : tensor<NxCxWxf32>
+      %s1 = weft.reshape %s : tensor<NxWxf32> to tensor<Nx1xWxf32>
+      %s2 = weft.broadcast %s1 : tensor<Nx1xWxf32> to tensor<NxCxWxf32>
+      %q = weft.div %e, %s2 : tensor<NxCxWxf32>)"),
+          {of("%q: tensor<NxCxWxf32>"), of("%s: tensor<NxWxf32>")});
+  }
+}
+
 // layer_norm's gradient, of float32 %x and %g [R, N] and %w [N]: sums over the rows beside sums
 // over their elements.
 constexpr const char *kNormGradient = R"(

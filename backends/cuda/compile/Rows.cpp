@@ -2,10 +2,10 @@
 // without reductions over the rows beside them.
 //
 // A group of threads, part of a block or a whole one, takes a row; its threads take every
-// group-size-th vector. Some vectors a thread (mostUnits) stay in registers through all sweeps;
-// longer rows are read again by each sweep. Reductions over the rows go chunk by chunk: a group
-// walks the rows of its chunk and adds them up, and leaves a partial result. Reductions of parts of
-// rows leave one for each part.
+// group-size-th vector. Of rows that lie side by side each thread takes one. Some vectors a thread
+// (mostUnits) stay in registers through all sweeps; longer rows are read again by each sweep.
+// Reductions over the rows go chunk by chunk: a group walks the rows of its chunk and adds them up,
+// and leaves a partial result. Reductions of parts of rows leave one for each part.
 #include "backends/cuda/compile/KernelPlan.h"
 
 #include "backends/cuda/compile/Limits.h"
@@ -345,10 +345,10 @@ mlir::LogicalResult scheduleRows(KernelPlan &plan, Geometry &geometry) {
   Value group = f.block;
   rows.member = f.thread;
   if (rows.groups > 1) {
-    auto [warp, lane] = f.e.space.divide(f.threadIndex(), kWarp);
-    rows.member = f.e.scalarIndex(lane);
+    auto [number, member] = f.e.space.divide(f.threadIndex(), rows.threads);
+    rows.member = f.e.scalarIndex(member);
     Value first = f.e.make<arith::MulIOp>(f.block, f.e.constantIndex(rows.groups));
-    group = f.e.make<arith::AddIOp>(first, f.e.scalarIndex(warp));
+    group = f.e.make<arith::AddIOp>(first, f.e.scalarIndex(number));
   }
   f.when(rows.workers % rows.groups ? f.lessThan(group, rows.workers) : Value(), [&] {
     Index worker = f.e.space.scalar(group, rows.workers);
