@@ -386,6 +386,13 @@ const std::vector<Row> &table() {
       unary_row("softmax_65536x10", "norm", {65536, 10}, [](const Tensor &x) { return softmax(x, -1); }),
       unary_row("softmax_16384x50", "norm", {16384, 50}, [](const Tensor &x) { return softmax(x, -1); }),
       unary_row("softmax_dim1_64x128x256", "norm", {64, 128, 256}, [](const Tensor &x) { return softmax(x, 1); }),
+      // Each dim of one tensor, and the classes of images' pixels.
+      unary_row("softmax_dim0_64x128x512", "norm", {64, 128, 512}, [](const Tensor &x) { return softmax(x, 0); }),
+      unary_row("softmax_dim1_64x128x512", "norm", {64, 128, 512}, [](const Tensor &x) { return softmax(x, 1); }),
+      unary_row("softmax_dim2_64x128x512", "norm", {64, 128, 512}, [](const Tensor &x) { return softmax(x, 2); }),
+      unary_row("log_softmax_dim1_8x21x128x128", "norm", {8, 21, 128, 128}, [](const Tensor &x) { return log_softmax(x, 1); }),
+      unary_backward_row("log_softmax_dim1_backward_8x21x128x128", "norm", {8, 21, 128, 128}, {8, 21, 128, 128}, [](const Tensor &x) { return log_softmax(x, 1); }),
+      unary_row("cumsum_dim0_64x128x512", "movement", {64, 128, 512}, [](const Tensor &x) { return cumsum(x, 0); }),
       unary_row("cumsum_dim0_1024x1024", "movement", {1024, 1024}, [](const Tensor &x) { return cumsum(x, 0); }),
       unary_row("cumsum_dim1_1024x1024", "movement", {1024, 1024}, [](const Tensor &x) { return cumsum(x, 1); }),
       unary_row("slice_1022x1022_of_1024x1024", "movement", {1024, 1024},
