@@ -57,12 +57,12 @@ bool DomainAnalysis::readsSums() {
 // Whether the rows of a nest can be swept as other rows are. All of its reductions must read one
 // order of atoms. Vectors lie along its innermost atom: inside of a row where that is reduced, else
 // across rows that lie side by side, which pays where several sweeps read them. A size that varies
-// is a leading one, and would lie inside such rows: refused.
+// is a leading one: it may count such rows, and must not lie inside of one.
 bool DomainAnalysis::nestMakesRows() {
   std::optional<Atoms> common;
+  bool hasNames = false;
   for (Operation *op : ops) {
-    if (mlir::cast<RankedTensorType>(op->getResult(0).getType()).getEncoding())
-      return false;
+    hasNames |= bool(mlir::cast<RankedTensorType>(op->getResult(0).getType()).getEncoding());
     if (!isReduction(op))
       continue;
     Atoms atoms = flat(layouts[op->getOperand(0)]);
@@ -71,7 +71,9 @@ bool DomainAnalysis::nestMakesRows() {
     common = atoms;
   }
   if (llvm::is_contained(domain.inner_, common->back()))
-    return true;
+    return !hasNames;
+  if (hasNames && (llvm::is_contained(domain.inner_, common->front()) || common->size() < 3))
+    return false;
   int64_t neighbours = 1;
   for (int32_t atom : llvm::reverse(*common)) {
     if (llvm::is_contained(domain.inner_, atom))

@@ -160,6 +160,18 @@ TEST_F(Symbolic, RowsOfEachKind) {
   });
 }
 
+TEST_F(Symbolic, RowsThatLieSideBySide) {
+  compare(kSizes, 2, [&](int64_t n) {
+    Tensor x = input(n, {21, 40}, 43);
+    return std::vector<Tensor>{softmax(x, 1), log_softmax(x, 1) * 2.0, x - mean(x, {1}, true)};
+  });
+  if (has_sizes())
+    EXPECT_NE(notes_.find("8 ops -> 1 kernels, 0 library calls | 2 in, 3 out, 1 donated | hit "
+                          "(symbolic, s0=31)"),
+              std::string::npos)
+        << notes_;
+}
+
 TEST_F(Symbolic, SortsOfRows) {
   compare(kSizes, 2, [&](int64_t n) {
     Tensor x = input(n, {3, 100}, 31);
