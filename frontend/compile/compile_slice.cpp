@@ -11,6 +11,7 @@
 #include "frontend/compile/symbolic_module.h"
 #include "mlir/Parser/Parser.h"
 #include "runtime/core/caches.h"
+#include "runtime/core/ends.h"
 #include "runtime/executable/executable.h"
 #include "runtime/profile/profile.h"
 
@@ -94,6 +95,9 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> compile(const CompileRequest &r
   std::unique_ptr<compiler::ContextPool::Context> context = pool.take();
   auto program = compile_in(context->context, request, backend);
   ++context->uses;
+  // MLIR keeps caches for each thread, which go with it: made after them, this goes before.
+  thread_local runtime::EndOfThread compiled;
+  [[maybe_unused]] runtime::EndOfThread *made = &compiled;
   if (request.bytecode.size() <= kMostBytecode)
     pool.giveBack(std::move(context));
   return program;
@@ -132,6 +136,8 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> at_sizes(const CompiledProgram 
 }
 
 absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
+  if (const char *why = runtime::why_not_compute())
+    return absl::FailedPreconditionError(why);
   auto start = Clock::now();
   auto span_of = [](runtime::profile::Kind kind, const char *name) {
     return [kind, name] {

@@ -6,11 +6,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 
 #include "frontend/compile/compile_slice.h"
@@ -73,6 +76,16 @@ std::string default_folder() {
   return "";
 }
 
+// A folder that others may write to is refused though it is there, which whoever set it up does not
+// expect. Once in a process.
+std::string refused(const std::string &why) {
+  static std::atomic<bool> told = false;
+  if (!told.exchange(true))
+    std::fprintf(stderr, "weft: the disk cache is off, and every process compiles anew: %s\n",
+                 why.c_str());
+  return why;
+}
+
 // Makes the folder if it is missing. Empty when it is ours and closed to others, else why it cannot
 // be used.
 std::string prepare(const std::string &folder) {
@@ -87,29 +100,35 @@ std::string prepare(const std::string &folder) {
   if (!S_ISDIR(info.st_mode))
     return folder + " is not a folder";
   if (info.st_uid != ::geteuid())
-    return folder + " belongs to another user";
-  if ((info.st_mode & 0077) != 0)
-    return folder + " is open to other users (its entries are code): chmod 700 it";
+    return refused(folder + " belongs to another user (its entries are code); give WEFT_CACHE_DIR "
+                            "a folder of your own");
+  if ((info.st_mode & 0077) != 0) {
+    char mode[8];
+    std::snprintf(mode, sizeof mode, "%04o", info.st_mode & 07777);
+    return refused(folder + " has mode " + mode +
+                   " and is open to other users (its entries are code): chmod 700 " + folder);
+  }
   return "";
 }
 
 struct Entry {
   fs::path path;
   int64_t bytes;
-  fs::file_time_type used;
+  std::chrono::sys_time<std::chrono::nanoseconds> used;
 };
 
 // The folder's, after what processes that died have left has gone.
 std::vector<Entry> entries_of(const std::string &folder) {
   std::vector<Entry> entries;
-  std::error_code error;
-  auto now = fs::file_time_type::clock::now();
+  std::error_code error, gone;
+  auto now = std::chrono::system_clock::now();
   for (const fs::directory_entry &file : fs::directory_iterator(folder, error)) {
-    std::error_code gone;
-    Entry entry{file.path(), static_cast<int64_t>(file.file_size(gone)),
-                file.last_write_time(gone)};
-    if (gone)
+    struct stat info; // of a folder with many entries, one call for each is what the time goes to
+    if (::stat(file.path().c_str(), &info) != 0)
       continue; // another process was faster
+    Entry entry{file.path(), static_cast<int64_t>(info.st_size),
+                decltype(Entry::used)(std::chrono::seconds(info.st_mtim.tv_sec) +
+                                      std::chrono::nanoseconds(info.st_mtim.tv_nsec))};
     if (entry.path.extension() == ".weft")
       entries.push_back(std::move(entry));
     else if (entry.path.filename().string().rfind("tmp.", 0) == 0 &&
@@ -124,6 +143,40 @@ int64_t bytes_of(const std::vector<Entry> &entries) {
   for (const Entry &entry : entries)
     bytes += entry.bytes;
   return bytes;
+}
+
+// What the process knows of the folder that it wrote to last: it looks at its files once, and then
+// adds up what it writes itself.
+struct KnownFolder {
+  std::mutex mutex; // of all below
+  std::string folder;
+  int64_t bytes = 0;   // found, and written since
+  int64_t written = 0; // since it looked
+};
+KnownFolder &known_folder() {
+  static auto *known = new KnownFolder; // threads that outlive main() may still compile
+  return *known;
+}
+// Other processes write, too: who has written this part of the bound looks again. So n processes
+// that write at once hold the folder below (1 + n / 16) bounds; in a full one as much goes at once,
+// so that the next programs do not each look again.
+constexpr int64_t kParts = 16;
+
+// Where the entries are over the bound; gives the bytes that are left. One that fits stays.
+int64_t keep_newest(std::vector<Entry> entries, int64_t bound) {
+  int64_t total = bytes_of(entries);
+  if (total <= bound)
+    return total;
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry &a, const Entry &b) { return a.used < b.used; });
+  for (const Entry &entry : entries) {
+    if (total <= bound - bound / kParts || (total <= bound && total == entry.bytes))
+      break;
+    std::error_code gone;
+    fs::remove(entry.path, gone);
+    total -= entry.bytes;
+  }
+  return total;
 }
 
 bool write_all(int file, llvm::StringRef bytes) {
@@ -277,24 +330,21 @@ absl::Status DiskCache::store(const std::string &key, const CompiledProgram &pro
     ::unlink(temporary.c_str());
     return absl::UnavailableError("cannot write " + path + ": " + std::strerror(error));
   }
-  trim();
+  trim(static_cast<int64_t>(sizeof header + rest.size()));
   return absl::OkStatus();
 }
 
-void DiskCache::trim() {
-  std::vector<Entry> entries = entries_of(folder_);
-  int64_t total = bytes_of(entries);
-  if (total <= bound_)
+void DiskCache::trim(int64_t written) {
+  KnownFolder &known = known_folder();
+  std::lock_guard lock(known.mutex);
+  known.bytes += written;
+  known.written += written;
+  bool is_known = known.folder == folder_;
+  if (is_known && known.bytes <= bound_ && known.written <= bound_ / kParts)
     return;
-  std::sort(entries.begin(), entries.end(),
-            [](const Entry &a, const Entry &b) { return a.used < b.used; });
-  for (const Entry &entry : entries) {
-    if (total <= bound_)
-      break;
-    std::error_code gone;
-    fs::remove(entry.path, gone);
-    total -= entry.bytes;
-  }
+  known.folder = folder_;
+  known.bytes = keep_newest(entries_of(folder_), bound_);
+  known.written = 0;
 }
 
 } // namespace weft::recorder

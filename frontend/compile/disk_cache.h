@@ -35,11 +35,11 @@ public:
   };
   Lookup load(const std::string &key);
   // Writes a file beside it and renames it: readers see all of it or nothing. Old entries go when
-  // the folder is over its bound.
+  // the folder is over its bound, as far as this process knows.
   absl::Status store(const std::string &key, const CompiledProgram &program);
 
 private:
-  void trim();
+  void trim(int64_t written);
 
   compiler::Backend &backend_;
   std::string target_key_;

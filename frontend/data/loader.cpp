@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/core/ends.h"
 #include "weft/data/random.h"
 #include "weft/error.h"
 
@@ -221,12 +222,12 @@ struct DataLoader::Impl {
   // Ends the thread and forgets what it prepared.
   void stop() {
     if (thread.joinable()) {
-      {
+      if (!runtime::is_forked_child()) { // else a thread that is not there may hold the lock
         std::lock_guard lock(mutex);
         stopping = true;
       }
       changed.notify_all();
-      thread.join();
+      runtime::join(thread);
     }
     queue.clear();
     stopping = false;
@@ -235,8 +236,14 @@ struct DataLoader::Impl {
   Prepared take() {
     if (options.prefetch == 0)
       return prepare(position);
-    if (!thread.joinable())
+    if (runtime::is_forked_child())
+      throw Error(ErrorKind::kState,
+                  std::string("DataLoader prepares batches ahead on a thread: ") +
+                      runtime::why_not_compute());
+    if (!thread.joinable()) {
+      runtime::expect_forks();
       thread = std::thread([this, at = position] { work(at); });
+    }
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return !queue.empty(); });
     Prepared prepared = std::move(queue.front());
@@ -359,19 +366,21 @@ DataLoader::Iterator DataLoader::begin() {
 }
 
 Batch DataLoader::Iterator::operator*() {
-  taken_ = true;
-  return loader_->next();
+  if (!batch_)
+    batch_ = loader_->next();
+  return *batch_;
 }
 
 DataLoader::Iterator &DataLoader::Iterator::operator++() {
-  if (!taken_)
+  if (!batch_)
     loader_->next(); // an element that was skipped is still consumed
-  taken_ = false;
+  batch_.reset();
   return *this;
 }
 
 bool DataLoader::Iterator::operator==(std::default_sentinel_t) const {
-  return loader_->impl_->position.epoch != epoch_;
+  // Where the last batch was handed out the loader stands in the next epoch, the iterator at it.
+  return !batch_ && loader_->impl_->position.epoch != epoch_;
 }
 
 } // namespace weft::data

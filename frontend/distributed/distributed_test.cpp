@@ -187,6 +187,30 @@ TEST(Distributed, RunInTheOrderOfRecording) {
     EXPECT_EQ(found.of(r), found.of(0));
 }
 
+// Where a run of one rank's waits for the other ranks, theirs must not stand behind it.
+TEST(Distributed, RanksComputeOnADeviceThatTheyShare) {
+  constexpr int64_t kLarge = 1 << 20; // small runs take place on their caller's thread
+  Tensor shared = ones({kLarge}).eval();
+  ASSERT_EQ(shared.device(), Device("cpu"));
+  Found found;
+  run_ranks(4, [&] {
+    std::vector<double> values;
+    for (bool in_scope : {false, true}) {
+      DeviceScope scope(in_scope ? Device("cpu") : current_device());
+      for (int step = 0; step < 5; ++step) {
+        Tensor x = in_scope ? ones({kLarge}) : shared;
+        Tensor y = all_reduce(x * (world().rank() + 1 + step));
+        EXPECT_EQ(y.device(), Device("cpu"));
+        values.push_back((y + 1).sum().item<float>() / kLarge);
+      }
+    }
+    found.put(values);
+  });
+  for (int rank = 0; rank < 4; ++rank)
+    EXPECT_EQ(found.of(rank),
+              (std::vector<double>{11, 15, 19, 23, 27, 11, 15, 19, 23, 27})); // 10 + 4 step + 1
+}
+
 TEST(Distributed, GroupsAreSplit) {
   constexpr int n = 6;
   Found found;

@@ -10,6 +10,7 @@
 #include "frontend/distributed/runner.h"
 #include "frontend/recorder/config_env.h"
 #include "frontend/recorder/exchange.h"
+#include "frontend/recorder/launcher.h"
 #include "frontend/recorder/recorder.h"
 #include "runtime/executor/device.h"
 #include "runtime/memory/system_allocator.h"
@@ -214,7 +215,9 @@ void run_ranks(int ranks, const std::function<void()> &rank, Location location) 
         fail("run_ranks", job.status(), location);
       auto shared = std::make_shared<Communicator>(*std::move(job));
       auto group = shared->world();
-      DeviceScope scope("cpu:" + std::to_string(i + 1));
+      Device own("cpu:" + std::to_string(i + 1));
+      DeviceScope scope(own);
+      recorder::rank_device = static_cast<int16_t>(own.index());
       recorder::thread_rank = first_rank + static_cast<uint32_t>(i);
       try {
         thread_world = make_group(shared, std::move(group),
@@ -233,6 +236,7 @@ void run_ranks(int ranks, const std::function<void()> &rank, Location location) 
     }
     uint32_t self = recorder::thread_rank;
     recorder::end_rank();
+    recorder::rank_device = -1;
     thread_world = Group();
     if (self != 0)
       forget_groups(self);

@@ -73,8 +73,8 @@ void end_job(const std::exception &error);
 // of its own (cpu:1 for rank 0, ...; WEFT_CPU_DEVICES=n makes them) as its DeviceScope. Waits for
 // all; throws what the rank of the lowest number threw, or kRun where there is no thread for one of
 // them. The reference for tests, and a way to try a program. Ranks share what a process has one of:
-// the default generator's seed, Config. Where two of them compute on one device, what waits for
-// another rank may hold up what that rank waits for.
+// the default generator's seed, Config. They may all read tensors of cpu:0, and compute there: what
+// a rank computes on any device of the processors stands in one line of its own.
 void run_ranks(int ranks, const std::function<void()> &rank,
                Location location = Location::current());
 

@@ -1,7 +1,7 @@
 // What follows every call: eager evaluation, and cuts when the record grows too long or holds too
 // much.
-#include "frontend/recorder/exchange.h"
 #include "frontend/recorder/state.h"
+#include "frontend/recorder/state_api.h"
 #include "frontend/tensor/impl.h"
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -45,12 +45,11 @@ uint64_t cut_point(const std::vector<Node *> &nodes, uint64_t mark) {
 
 void cut(CutReason reason) {
   Recorder &r = recorder();
-  // Of ranks that are threads each has a device of its own, and runs what lies there.
-  uint8_t own = default_device();
+  // Of ranks that are threads each runs what it has recorded itself.
   std::vector<Node *> nodes;
   r.held_ops = r.held_bytes = 0;
   for (Node *node = r.first; node; node = node->next) {
-    if (node->is_open() && (thread_rank == 0 || node->signature->device == own)) {
+    if (node->is_open() && (thread_rank == 0 || node->rank == thread_rank)) {
       nodes.push_back(node);
       continue;
     }

@@ -12,6 +12,7 @@
 #include "frontend/recorder/structure.h"
 #include "frontend/recorder/temporaries.h"
 #include "frontend/recorder/undo.h"
+#include "runtime/core/ends.h"
 #include "runtime/core/thrown.h"
 #include "runtime/executable/run_failure.h"
 #include "runtime/executor/device.h"
@@ -222,6 +223,11 @@ void prepare(const Slice &slice, const Wanted &wanted, Clock::time_point start,
   prepare_undo(slice, *made->record());
 }
 
+void refuse_computing_at_end(Location location) {
+  if (const char *why = runtime::why_not_compute())
+    throw Error(ErrorKind::kState, why, CallerScope::resolve(location));
+}
+
 void submit(const Wanted &wanted) {
   const auto &[roots, request, with_companions, parts] = wanted;
   Attempt attempt = Attempt::kFirst;
@@ -233,12 +239,14 @@ void submit(const Wanted &wanted) {
     });
     Slice slice;
     if (!collect(wanted, slice)) {
+      refuse_computing_at_end(request.location); // the claim's end may never come
       refuse_ended_recording(roots, request.location);
       wait_for_a_claim();
       continue;
     }
     if (slice.nodes.empty())
       return;
+    refuse_computing_at_end(request.location);
     refuse_lost_leaves(slice, wanted);
     if (slice.is_mixed) {
       submit_parts(parts_of(slice), request);
@@ -315,6 +323,8 @@ const void *wait_for(Value *leaf, Location location) {
     runtime::profile::Span span(
         [] { return runtime::profile::Label{runtime::profile::Kind::kWait, "wait for a value"}; });
     buffer->wait().IgnoreError();
+    if (runtime::is_forked_child() && !buffer->is_written())
+      throw Error(ErrorKind::kState, runtime::why_not_compute(), CallerScope::resolve(location));
   }
   check_leaf(leaf, location);
   return leaf->is_scalar ? static_cast<const void *>(&leaf->bits) : leaf->cell->buffer->data();

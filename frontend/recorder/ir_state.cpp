@@ -106,6 +106,9 @@ int64_t IrState::most_signatures() const {
 
 void IrState::open() {
   context_ = std::make_unique<mlir::MLIRContext>(mlir::MLIRContext::Threading::DISABLED);
+  // The constructor leaves its tables to several threads: each entry would be made in memory of the
+  // thread's own, which goes before objects that may record. The recorder's lock is all it needs.
+  context_->disableMultithreading();
   context_->loadDialect<ir::WeftDialect>();
   context_->getDiagEngine().registerHandler([this](mlir::Diagnostic &diagnostic) {
     if (!diagnostic_.message.empty())
@@ -350,10 +353,16 @@ void unused(const SignatureStructure &structure) {
     recorder().pending_collectives[thread_rank].emplace_back(node->results[0]);
 }
 
+void IrState::fail_at_end() {
+  fail(ErrorKind::kState, runtime::why_not_compute());
+}
+
 Node *IrState::enter(Signature *signature, llvm::ArrayRef<const Var *> operands, SourceLine *line) {
+  refuse_at_end();
   Recorder &r = recorder();
   auto *node = new Node;
   node->signature = signature;
+  node->rank = thread_rank;
   ++signature->refs;
   node->line = line;
   node->number = r.next_number++;
@@ -394,6 +403,8 @@ Node *IrState::enter(Signature *signature, llvm::ArrayRef<const Var *> operands,
 }
 
 void IrState::renew() {
+  if (runtime::detail::has_ended)
+    return; // what a context keeps for the thread has gone
   Recorder &r = recorder();
   // Signatures that nobody uses go; the others and the types are made anew. What cached keys know
   // of them stays, so that the programs are still found.

@@ -17,6 +17,7 @@
 #include "frontend/recorder/signature_text.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/MLIRContext.h"
+#include "runtime/core/ends.h"
 #include "weft/extend.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -131,7 +132,9 @@ public:
   IrState();
   ~IrState();
 
+  // An error where the thread's end has begun, as in enter().
   mlir::MLIRContext &context() {
+    refuse_at_end();
     return *context_;
   }
   // The line alone, and with the path of a module, where there is one.
@@ -181,7 +184,8 @@ public:
   }
   // From now on what replaces the op; null: nothing does.
   void replace(llvm::StringRef op, const std::shared_ptr<const OpReplacement> &replacement);
-  // A new op at the end of the record.
+  // A new op at the end of the record. MLIR's objects, and lists of the ops' rules, may have gone
+  // where the thread's end has begun: an error.
   Node *enter(Signature *signature, llvm::ArrayRef<const Var *> operands, SourceLine *line);
   void release(Signature *signature) {
     --signature->refs;
@@ -221,6 +225,11 @@ public:
   Refusal take_diagnostic();
 
 private:
+  static void refuse_at_end() {
+    if (runtime::detail::has_ended) [[unlikely]]
+      fail_at_end();
+  }
+  [[noreturn]] static void fail_at_end();
   static bool has_types(const Signature &signature, llvm::ArrayRef<const Var *> operands,
                         const TypeInfo *result) {
     return signature.operands.size() == operands.size() &&

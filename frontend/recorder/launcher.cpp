@@ -73,7 +73,23 @@ private:
   std::shared_ptr<EvaluationRecord> record_;
 };
 
+// Ranks that are threads each have one line for all that they run on the host's processors. In an
+// executor that they shared, a run that waits for the other ranks would keep these from their turn,
+// and all of them would wait for ever.
+runtime::Executor &executor_of(const Launch &launch) {
+  runtime::Executor &given =
+      launch.executor ? *launch.executor : runtime::device(launch.device).executor();
+  if (rank_device < 0)
+    return given;
+  for (runtime::Device *device : runtime::devices_in_use())
+    if (device->is_host_memory() && &device->executor() == &given)
+      return runtime::device(rank_device).executor();
+  return given; // of a group's calls, or of another kind of device
+}
+
 } // namespace
+
+constinit thread_local int16_t rank_device = -1;
 
 std::shared_ptr<runtime::Memory> memory(uint8_t device) {
   return runtime::device(device).memory();
@@ -85,19 +101,21 @@ void use_threads(int threads) {
 absl::StatusOr<runtime::Executor::Started> start(Launch &launch,
                                                  std::shared_ptr<EvaluationRecord> record) {
   auto observed = std::make_shared<Observed>(launch.executable, std::move(record));
-  runtime::Executor &executor =
-      launch.executor ? *launch.executor : runtime::device(launch.device).executor();
-  return executor.start(std::move(observed), launch.inputs, launch.outputs, launch.after,
-                        launch.end);
+  std::shared_ptr<runtime::Memory> results;
+  if (rank_device >= 0)
+    results = memory(launch.device); // another executor's memory is not the device's
+  return executor_of(launch).start(std::move(observed), launch.inputs, launch.outputs,
+                                   launch.after, launch.end, results.get());
 }
 
-// The executors that the thread waits for: all of the process, but of the ranks that are threads of
-// it only its own. Others may wait for this one.
+// The executors that the thread waits for: all of the process, but of a rank that is a thread of it
+// only its own, and that of a device without processors of the host's that it computes on. Others
+// may wait for this one.
 static std::vector<std::shared_ptr<runtime::Executor>> executors() {
   std::vector<std::shared_ptr<runtime::Executor>> found = exchange_executors();
-  uint8_t own = thread_rank == 0 ? 0 : default_device();
   for (runtime::Device *device : runtime::devices_in_use())
-    if (thread_rank == 0 || device->index() == own)
+    if (rank_device < 0 || device->index() == rank_device ||
+        (device->index() == default_device() && !device->is_host_memory()))
       found.emplace_back(std::shared_ptr<void>(), &device->executor());
   return found;
 }

@@ -14,8 +14,12 @@
 
 namespace weft::recorder {
 
+// Of a rank that is a thread of this process: the device that is its own, whatever scope the thread
+// is in. -1: of all other threads.
+extern constinit thread_local int16_t rank_device;
+
 struct Launch {
-  uint8_t device = 0; // that its inputs lie on, and whose executor runs it
+  uint8_t device = 0; // that its inputs lie on, and whose executor runs it, but for a rank's
   std::shared_ptr<runtime::Executor> executor = nullptr; // another one that does
   std::shared_ptr<runtime::Executable> executable;
   std::vector<std::shared_ptr<runtime::Buffer>> inputs;

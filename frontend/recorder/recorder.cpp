@@ -3,6 +3,7 @@
 #include <chrono>
 #include <linux/membarrier.h>
 #include <mutex>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
@@ -39,6 +40,9 @@ Recorder &make_recorder() {
     made->ir = std::make_unique<IrState>();
     made->cache = std::make_unique<ProgramCache>();
     made->families = std::make_unique<Families>();
+    // The child of a fork() ends with the lock: no thread that is not there may hold it.
+    static RecorderMutex &mutex = made->mutex;
+    pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { mutex.unlock(); });
     return made;
   }();
   the_recorder.store(recorder, std::memory_order_release);

@@ -271,6 +271,7 @@ struct Node : Pooled<Node> {
   bool may_fail = false; // it checks indices, or reads what recorded ops that do compute
   bool stays = false;    // it was computed for others, and stayed recorded (temporaries.h)
   bool lost = false;     // it reads, maybe through others, what a failed run has lost
+  uint32_t rank = 0;     // of the thread that recorded it, where ranks are threads (thread_rank)
   InlineVector<Value *, 3> operands;         // each counts as a use
   InlineVector<Value *, 1> results;          // null once nobody refers to it
   LineRef again; // it computes again what a checkpoint did not keep: the checkpoint's line

@@ -176,10 +176,21 @@ TEST_F(DiskCache, IsBounded) {
 TEST_F(DiskCache, IsOffWhereTheFolderIsOpenToOthers) {
   fs::create_directories(folder_);
   fs::permissions(folder_, fs::perms::owner_all | fs::perms::group_all | fs::perms::others_all);
+  testing::internal::CaptureStderr();
   Evaluation evaluation = evaluate(5);
   EXPECT_NE(evaluation.disk_cache.find("open to other users"), std::string::npos)
       << evaluation.disk_cache;
   EXPECT_TRUE(entries().empty());
+  std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("weft: the disk cache is off, and every process compiles anew: " + folder_ +
+                      " has mode 0777 and is open to other users (its entries are code): chmod "
+                      "700 " +
+                      folder_),
+            std::string::npos)
+      << said;
+  testing::internal::CaptureStderr();
+  evaluate(6);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), ""); // it was told
 }
 
 TEST_F(DiskCache, IsOffWhereTheFolderIsAFile) {
@@ -201,13 +212,20 @@ TEST_F(DiskCache, IsOffWhereWhatIsRegisteredHasNoVersion) {
   EXPECT_EQ(evaluate(7).disk_cache, "");
 }
 
+// A process looks at the files of the folder once, and when it has written a part of the bound. Who
+// looks removes what dead processes have left.
 TEST_F(DiskCache, LeftoversOfDeadProcessesGo) {
   evaluate(5);
   fs::path leftover = folder_ + "/tmp.abcdef";
   std::ofstream(leftover) << "half";
   fs::last_write_time(leftover, fs::file_time_type::clock::now() - std::chrono::hours(2));
   evaluate(6);
+  EXPECT_TRUE(fs::exists(leftover));
+  int64_t one = static_cast<int64_t>(fs::file_size(entries()[0]));
+  use([&](Config &options) { options.disk_cache_bytes = 16 * one; });
+  evaluate(7);
   EXPECT_FALSE(fs::exists(leftover));
+  EXPECT_EQ(entries().size(), 3u);
 }
 
 } // namespace

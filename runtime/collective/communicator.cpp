@@ -10,6 +10,7 @@
 #include "runtime/collective/algorithms.h"
 #include "runtime/collective/link.h"
 #include "runtime/collective/reduce.h"
+#include "runtime/core/ends.h"
 #include "runtime/profile/profile.h"
 
 namespace weft::runtime {
@@ -352,12 +353,15 @@ absl::Status Communicator::status() const {
   return link_->status();
 }
 
+// The child of a fork() has the rank's connections, but is not the rank: that one goes on.
 void Communicator::fail(const absl::Status &why) {
-  (void)link_->fail(why);
+  if (!is_forked_child())
+    (void)link_->fail(why);
 }
 
 void Communicator::leave() {
-  link_->leave();
+  if (!is_forked_child())
+    link_->leave();
 }
 
 } // namespace weft::runtime

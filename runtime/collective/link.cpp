@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/collective/layers.h"
 #include "runtime/collective/without_signals.h"
+#include "runtime/core/ends.h"
 
 namespace weft::runtime {
 namespace {
@@ -61,6 +62,7 @@ const char *get_name(void *data, const char *name, void *value, int64_t capacity
 
 std::thread start_thread(void (*body)(void *), void *data) {
   WithoutSignals without;
+  expect_forks();
   return std::thread(body, data);
 }
 

@@ -17,6 +17,8 @@ std::string TwoMachines::make() {
   for (int machine : {0, 1})
     for (const Words &words :
          {Words{"ip", "address", "add", address(machine) + "/24", "dev", "cable"},
+          // Used at once: nobody else has it.
+          Words{"ip", "address", "add", ipv6_address(machine) + "/64", "dev", "cable", "nodad"},
           Words{"ip", "link", "set", "cable", "up"}})
       if (why.empty())
         why = run(machine, words);
@@ -36,6 +38,10 @@ std::string TwoMachines::run(int machine, const Words &words) const {
 
 std::string TwoMachines::address(int machine) {
   return absl::StrCat("192.168.77.", machine + 1);
+}
+
+std::string TwoMachines::ipv6_address(int machine) {
+  return absl::StrCat("fd77::", machine + 1);
 }
 
 void TwoMachines::add_ranks(Job &job, const Words &args, const std::vector<std::string> &named,

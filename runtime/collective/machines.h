@@ -22,6 +22,7 @@ public:
   std::string run(int machine, const Words &words) const;
   // Above those of the loopback: of two ranks the one with the higher address connects, with Gloo.
   static std::string address(int machine);
+  static std::string ipv6_address(int machine);
 
   // Ranks 0 and 1 on the first machine, rank 2 on the second one. `named`: where the ranks of a
   // machine look for rank 0; none: they meet in a file.

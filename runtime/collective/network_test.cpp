@@ -27,6 +27,14 @@ TEST_F(Network, ANameThatStandsForTheLoopbackIsNoAddressForOthers) {
     expect_says(*rank, "all right", 0);
 }
 
+TEST_F(Network, RanksThatReachRankZeroByIPv4AndByIPv6ConnectWithEachOther) {
+  Job job(0, {});
+  machines_.add_ranks(job, {"gloo", "check"},
+                      {TwoMachines::address(0), TwoMachines::ipv6_address(0)}, "5");
+  for (auto &rank : job.ranks)
+    expect_says(*rank, "all right", 0);
+}
+
 TEST_F(Network, RanksMeetInAFileWhateverTheMachinesNameIs) {
   Job job(0, {});
   machines_.add_ranks(job, {"gloo", "check"}, {});

@@ -86,6 +86,32 @@ TEST(Processes, RanksOfOneMachineMeetWhateverItsNameIs) {
     expect_says(*rank, "all right", 0);
 }
 
+bool has_ipv6_loopback() {
+  int descriptor = socket(AF_INET6, SOCK_DGRAM, 0);
+  sockaddr_in6 address = {};
+  address.sin6_family = AF_INET6;
+  address.sin6_addr = in6addr_loopback;
+  bool binds = bind(descriptor, reinterpret_cast<sockaddr *>(&address), sizeof address) == 0;
+  close(descriptor);
+  return binds;
+}
+
+TEST(Processes, RanksThatComeByIPv4AndByIPv6ConnectWithEachOther) {
+  if (!has_ipv6_loopback())
+    GTEST_SKIP() << "this machine has no IPv6";
+  const std::string port = std::to_string(20000 + (getpid() + 2) % 12000);
+  Job job(0, {});
+  for (int rank : {0, 1})
+    job.add(rank, 2, {"gloo", "check"},
+            {{"WEFT_RENDEZVOUS", ""},
+             {"LOCAL_RANK", "0"}, // as on two machines: nothing is known of this one
+             {"LOCAL_WORLD_SIZE", "1"},
+             {"MASTER_ADDR", rank == 0 ? "::1" : "127.0.0.1"},
+             {"MASTER_PORT", port}});
+  for (auto &rank : job.ranks)
+    expect_says(*rank, "all right", 0);
+}
+
 TEST(Processes, MeetByTheVariablesOfEachStarter) {
   const int port = 20000 + (getpid() + 1) % 12000;
   const std::string text = std::to_string(port);

@@ -205,15 +205,26 @@ void StoreServer::join(Connection &from, const Frame &frame) {
   if (ranks_.size() < static_cast<size_t>(world_.size))
     return;
   accepted_ = true;
-  // Ranks beside rank 0 may have come by a name that stands for the loopback here.
-  std::string address;
-  for (const auto &[one, connection] : ranks_) {
-    std::string reached = own_address(connection->socket);
-    if (address.empty() && !is_loopback(reached) && reached != peer_address(connection->socket))
-      address = reached;
-  }
+  std::string address = meeting_address();
   for (const auto &[one, connection] : ranks_)
     send(*connection, {Frame::kAccept, address, session_});
+}
+
+// Ranks beside rank 0 may have come by a name that stands for the loopback here, and by any of its
+// addresses. Those of other machines decide, IPv6's first: who came so was out of reach otherwise,
+// since a machine names its addresses of IPv4 first.
+std::string StoreServer::meeting_address() const {
+  std::string loopback, own, others;
+  for (const auto &[rank, connection] : ranks_) {
+    std::string reached = own_address(connection->socket);
+    if (reached.find('%') != reached.npos)
+      continue; // it means something on one machine alone
+    bool is_own = reached == peer_address(connection->socket);
+    std::string &first = is_loopback(reached) ? loopback : is_own ? own : others;
+    if (first.empty() || (!is_own && is_ipv6(reached) && !is_ipv6(first)))
+      first = reached;
+  }
+  return !others.empty() ? others : !own.empty() ? own : loopback;
 }
 
 void StoreServer::send(Connection &to, const Frame &frame) {

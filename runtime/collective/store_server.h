@@ -41,6 +41,7 @@ private:
   void stop_waiting_for_ranks();
   bool is_awaited(int rank) const;
   bool must_tell_ranks() const;
+  std::string meeting_address() const;
 
   World world_;
   Deadline deadline_; // for all ranks to join

@@ -216,6 +216,22 @@ bool is_loopback(const std::string &address) {
   return address.starts_with("127.") || address == "::1";
 }
 
+bool is_ipv6(const std::string &address) {
+  return address.find(':') != address.npos;
+}
+
+std::string address_towards(const std::string &address) {
+  addrinfo hints = {}, *found = nullptr;
+  hints.ai_socktype = SOCK_DGRAM; // whose connect() sends nothing
+  hints.ai_flags = AI_NUMERICHOST;
+  if (getaddrinfo(address.c_str(), "9", &hints, &found) != 0)
+    return "";
+  Socket socket(::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  bool has_way = socket && connect(socket.get(), found->ai_addr, found->ai_addrlen) == 0;
+  freeaddrinfo(found);
+  return has_way ? own_address(socket) : "";
+}
+
 std::vector<std::string> machine_addresses() {
   std::vector<std::string> result;
   ifaddrs *list = nullptr;
@@ -235,6 +251,8 @@ std::vector<std::string> machine_addresses() {
   }
   if (list)
     freeifaddrs(list);
+  std::stable_partition(result.begin(), result.end(),
+                        [](const std::string &address) { return !is_ipv6(address); });
   char host[256] = "";
   if (gethostname(host, sizeof host - 1) == 0 && *host)
     result.push_back(host);

@@ -45,7 +45,12 @@ absl::StatusOr<Socket> connect_to(const std::string &address, int port, Deadline
 std::string own_address(const Socket &socket);
 std::string peer_address(const Socket &socket);
 bool is_loopback(const std::string &address);
-// Under which this machine may be reached: those of its networks, then its name.
+// Of a numeric address, which is IPv4's or IPv6's.
+bool is_ipv6(const std::string &address);
+// This machine's by which it sends to that numeric address; empty where it has no way there. Asks
+// the system alone: whether anybody answers is not known.
+std::string address_towards(const std::string &address);
+// Under which this machine may be reached: those of its networks, IPv4's first, then its name.
 std::vector<std::string> machine_addresses();
 
 // Waits until the socket can be read or written; false where the deadline comes first.
@@ -57,7 +62,8 @@ struct Frame {
     kHello,   // server: a magic word, so that both know whom they talk to
     kJoin,    // client: name = job, value = rank and size
     kAccept,  // server: all have joined; value = session, name = an address of rank 0's machine
-              // under which another machine has reached it, if one has
+              // under which ranks have reached it, those of other machines if there are any: ranks
+              // connect with each other in its family
     kRefuse,  // server: value = why
     kSet,     // client
     kGet,     // client; answered by kValue when there is one

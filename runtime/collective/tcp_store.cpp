@@ -32,13 +32,11 @@ constexpr std::chrono::milliseconds kMostPatience{1000};
 
 class TcpStore : public Store {
 public:
-  // `machine`: an address of rank 0's machine that other machines reach, if there are others.
+  // `address`: where the others find this rank.
   TcpStore(std::unique_ptr<StoreServer> server, Socket socket, std::string unread,
-           std::string session, const std::string &machine)
+           std::string session, std::string address)
       : server_(std::move(server)), socket_(std::move(socket)), in_(std::move(unread)),
-        session_(std::move(session)), address_(own_address(socket_)) {
-    if (is_loopback(address_) && !machine.empty())
-      address_ = machine;
+        session_(std::move(session)), address_(std::move(address)) {
     reader_ = start_thread([](void *store) { static_cast<TcpStore *>(store)->read(); }, this);
   }
   ~TcpStore() override {
@@ -246,6 +244,25 @@ absl::Status no_meeting_place(const World &world) {
       "WEFT_RENDEZVOUS, the path of a file that all ranks can write"));
 }
 
+// Where the others find a rank that has come from the address `own`. machine: rank 0's, as told.
+absl::StatusOr<std::string> address_among_others(int rank, std::string own,
+                                                 const std::string &machine) {
+  if (machine.empty())
+    return own;
+  if (is_loopback(own)) // it is on rank 0's machine
+    return machine;
+  if (is_ipv6(own) == is_ipv6(machine))
+    return own;
+  std::string towards = address_towards(machine);
+  if (towards.empty() || is_loopback(towards))
+    return absl::UnavailableError(absl::StrCat(
+        "rank ", rank, " has reached rank 0 from ", own, ", other ranks over ",
+        is_ipv6(machine) ? "IPv6" : "IPv4", ", at ", machine, ", to which rank ", rank,
+        " has no way: ranks connect with each other in one family of addresses; set MASTER_ADDR "
+        "to an address of rank 0's machine that all ranks reach"));
+  return towards;
+}
+
 // The next frame; `in` keeps what came after it.
 absl::StatusOr<Frame> next_frame(const Socket &socket, std::string &in, Deadline deadline) {
   Frame frame;
@@ -280,11 +297,11 @@ absl::StatusOr<std::unique_ptr<Store>> join(const World &world, const Place *tol
       std::min(kMostPatience,
                std::chrono::milliseconds(static_cast<int64_t>(world.meeting_seconds() * 125)));
   // Rank 0 may come later, and what an earlier job has left in the file is overwritten then.
-  for (size_t tries = 0;; ++tries) {
+  for (size_t tries = 0;;) {
     in.clear();
     is_stranger = false;
     if (Place place = told ? *told : find_rank_0(world); !place.addresses.empty()) {
-      address = place.addresses[tries % place.addresses.size()];
+      address = place.addresses[tries++ % place.addresses.size()];
       port = place.port;
       auto connected = connect_to(address, port, deadline, patience);
       why = connected.status();
@@ -325,8 +342,12 @@ absl::StatusOr<std::unique_ptr<Store>> join(const World &world, const Place *tol
     return decode_failure(answer->value);
   if (answer->kind != Frame::kAccept)
     return absl::FailedPreconditionError(answer->value);
-  return std::make_unique<TcpStore>(std::move(server), std::move(socket), std::move(in),
-                                    answer->value, answer->name);
+  auto own = address_among_others(world.rank, own_address(socket), answer->name);
+  auto store = std::make_unique<TcpStore>(std::move(server), std::move(socket), std::move(in),
+                                          answer->value, own.value_or(""));
+  if (!own.ok())
+    return decode_failure(store->fail(encode_failure(own.status()), late));
+  return store;
 }
 
 } // namespace

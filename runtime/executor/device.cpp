@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/core/ends.h"
 #include "runtime/memory/caching_allocator.h"
 #include "runtime/memory/system_allocator.h"
 #include "runtime/threading/parallel_for.h"
@@ -265,6 +266,8 @@ private:
       std::atexit([] {
         for (Device *device : devices_in_use())
           device->executor().stop();
+        // Of the thread that calls exit(), which may have no part in what others computed.
+        detail::has_ended = true;
       });
     registered_ = true;
     place.store(made, std::memory_order_release);
@@ -284,8 +287,8 @@ private:
 // Waits for what is under way when the process ends. atexit() is too late: oneDNN registers the
 // destructors of its generated code at its first calls, after atexit() here, so that they run
 // first, and a program that still runs jumps into freed memory. exit() ends thread-local objects of
-// its own thread before all of these.
-struct Drain {
+// its own thread before all of these. Then the thread is at its end.
+struct Drain : EndOfThread {
   ~Drain() {
     bool is_main_thread = gettid() == getpid(); // another thread ends without the process
     if (is_main_thread)

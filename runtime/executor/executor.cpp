@@ -7,6 +7,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/core/ends.h"
 #include "runtime/core/spin.h"
 #include "runtime/core/thrown.h"
 #include "runtime/memory/buffer.h"
@@ -79,6 +80,7 @@ Executor::Executor(std::shared_ptr<Memory> memory, int threads, std::string name
     : name_(name.empty() ? "executor" : std::move(name)), waiters_(waiters),
       memory_(std::move(memory)) {
   set_threads(threads);
+  expect_forks();
   thread_ = std::thread([this] { loop(); });
 }
 
@@ -117,11 +119,11 @@ absl::Status Executor::bind_outputs(const Executable &executable, Memory &memory
 }
 
 absl::StatusOr<std::unique_ptr<RunResources>>
-Executor::acquire(Executable &executable, const RunContext &context,
+Executor::acquire(Executable &executable, const RunContext &context, Memory &results,
                   const std::vector<std::shared_ptr<Buffer>> &inputs,
                   std::vector<std::shared_ptr<Buffer>> &outputs) {
   std::vector<std::shared_ptr<Buffer>> bound = outputs;
-  absl::Status status = bind_outputs(executable, *context.memory, inputs, bound);
+  absl::Status status = bind_outputs(executable, results, inputs, bound);
   if (!status.ok())
     return status;
   absl::StatusOr<std::unique_ptr<RunResources>> resources = executable.acquire(context);
@@ -182,7 +184,10 @@ absl::StatusOr<Executor::Started> Executor::start(std::shared_ptr<Executable> ex
                                                   std::vector<std::shared_ptr<Buffer>> inputs,
                                                   std::vector<std::shared_ptr<Buffer>> &outputs,
                                                   std::vector<std::shared_ptr<const Event>> after,
-                                                  std::shared_ptr<const Event> *end) {
+                                                  std::shared_ptr<const Event> *end,
+                                                  Memory *results) {
+  if (const char *why = why_not_compute())
+    return absl::FailedPreconditionError(why);
   auto item = std::make_unique<Item>();
   int64_t bytes = executable->work_bytes();
   bool small = (executable->is_serial() && bytes <= kMaxInlineBytes) ||
@@ -190,7 +195,8 @@ absl::StatusOr<Executor::Started> Executor::start(std::shared_ptr<Executable> ex
                 is_shared_now());
   item->context = context(!small);
   absl::StatusOr<std::unique_ptr<RunResources>> resources =
-      acquire(*executable, item->context, inputs, outputs);
+      acquire(*executable, item->context, results ? *results : *item->context.memory, inputs,
+              outputs);
   if (!resources.ok())
     return resources.status();
   item->resources = *std::move(resources);
@@ -276,12 +282,23 @@ absl::Status Executor::submit(std::shared_ptr<Executable> executable,
 }
 
 std::shared_ptr<const Event> Executor::submit(Work work) {
+  if (is_forked_child()) {
+    auto refused = std::make_shared<Event>();
+    refused->complete(absl::FailedPreconditionError(why_not_compute()));
+    return refused;
+  }
   std::shared_ptr<const Event> event = enqueue(std::move(work));
   wake();
   return event;
 }
 
 absl::Status Executor::run(Work work) {
+  if (const char *why = why_not_compute())
+    return absl::FailedPreconditionError(why);
+  return run_in_turn(std::move(work));
+}
+
+absl::Status Executor::run_in_turn(Work work) {
   std::shared_ptr<const Event> event = enqueue(std::move(work));
   if (waiters_ == Waiters::kRun)
     take_turn(*event);
@@ -452,6 +469,8 @@ void Executor::count_memory() {
 }
 
 void Executor::synchronize() {
+  if (is_forked_child())
+    return; // nothing is under way in it
   std::vector<std::shared_ptr<const Event>> elsewhere;
   {
     std::lock_guard lock(queue_mutex_);
@@ -459,7 +478,7 @@ void Executor::synchronize() {
   }
   for (const std::shared_ptr<const Event> &event : elsewhere)
     event->wait().IgnoreError();
-  run([](const RunContext &) { return absl::OkStatus(); }).IgnoreError();
+  run_in_turn([](const RunContext &) { return absl::OkStatus(); }).IgnoreError();
 }
 
 void Executor::make_room() {
@@ -468,13 +487,13 @@ void Executor::make_room() {
 }
 
 void Executor::stop() {
-  {
+  if (!is_forked_child()) { // else a thread that is not there may hold the lock
     std::lock_guard lock(queue_mutex_);
     stopping_ = true;
   }
   wake();
   if (thread_.joinable())
-    thread_.join();
+    join(thread_);
   pool_.stop();
   set_threads(1);
 }

@@ -96,13 +96,16 @@ public:
   // wait() returns it. So does an input that an earlier run has poisoned. A small program
   // (kMaxInlineBytes, kMaxInlineBytesOfMany) runs on the caller's thread, in finish(), when nothing
   // is under way on its buffers; others may wait for it from now on.
+  // Where the calling thread can compute nothing (core/ends.h): FailedPrecondition, as of run().
   // after: runs that it reads nothing of, and that must have succeeded before it begins: it fails
-  // as if they wrote its inputs. end: is given the run's end.
+  // as if they wrote its inputs. end: is given the run's end. results: where new outputs lie; null:
+  // in the executor's memory.
   absl::StatusOr<Started> start(std::shared_ptr<Executable> executable,
                                 std::vector<std::shared_ptr<Buffer>> inputs,
                                 std::vector<std::shared_ptr<Buffer>> &outputs,
                                 std::vector<std::shared_ptr<const Event>> after = {},
-                                std::shared_ptr<const Event> *end = nullptr);
+                                std::shared_ptr<const Event> *end = nullptr,
+                                Memory *results = nullptr);
   // start() and finish(); where there is no memory, once more after make_room().
   absl::Status submit(std::shared_ptr<Executable> executable,
                       std::vector<std::shared_ptr<Buffer>> inputs,
@@ -154,7 +157,7 @@ private:
                             const std::vector<std::shared_ptr<Buffer>> &inputs,
                             std::vector<std::shared_ptr<Buffer>> &outputs) const;
   absl::StatusOr<std::unique_ptr<RunResources>>
-  acquire(Executable &executable, const RunContext &context,
+  acquire(Executable &executable, const RunContext &context, Memory &results,
           const std::vector<std::shared_ptr<Buffer>> &inputs,
           std::vector<std::shared_ptr<Buffer>> &outputs);
   RunContext context(bool on_executor);
@@ -164,6 +167,7 @@ private:
     return waiters_ == Waiters::kRun ? this : nullptr;
   }
   void mark(Item &item);
+  absl::Status run_in_turn(Work work);
   std::shared_ptr<const Event> enqueue(Work work);
   void enqueue(std::unique_ptr<Item> item);
   // Has the executor's thread look at the queue.

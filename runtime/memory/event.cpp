@@ -1,10 +1,13 @@
 #include "runtime/memory/event.h"
 
+#include "runtime/core/ends.h"
 #include "runtime/core/spin.h"
 
 namespace weft::runtime {
 
 absl::Status Event::wait() const {
+  if (is_forked_child() && !done())
+    return absl::FailedPreconditionError(why_not_compute()); // it never comes
   if (queue_ && !done())
     queue_->run_until(*this);
   spin_until([this] { return done(); });

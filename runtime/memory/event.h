@@ -34,7 +34,8 @@ public:
     return state_.load(std::memory_order_acquire) == kDone;
   }
   // Runs work of the event's queue; then spins for a moment (core/spin.h), then sleeps. The status
-  // that the work ended with.
+  // that the work ended with; FailedPrecondition in a forked child (core/ends.h), where it never
+  // ends.
   absl::Status wait() const;
   // Once.
   void complete(absl::Status status);

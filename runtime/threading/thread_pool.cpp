@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "runtime/core/ends.h"
 #include "runtime/core/spin.h"
 #include "runtime/threading/parallel_for.h"
 
@@ -66,7 +67,7 @@ void ThreadPool::stop() {
   regions_.fetch_add(1);
   regions_.notify_all();
   for (std::thread &worker : workers_)
-    worker.join();
+    join(worker);
   workers_.clear();
   threads_ = 1;
   stopping_.store(false, std::memory_order_relaxed);

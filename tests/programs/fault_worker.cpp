@@ -4,10 +4,17 @@
 //   fault_worker compute FIRST COUNT            evaluates programs over the shared disk cache and
 //                                               prints what they give
 //   fault_worker leave MILLISECONDS             trains so long, and ends while steps are under way
+//   fault_worker end                            computes in destructors and in atexit(), and prints
+//                                               what becomes of it
+//   fault_worker fork                           the same in children of fork(), which call exit()
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <string>
+#include <thread>
 
 #include "weft/weft.h"
 
@@ -62,6 +69,57 @@ void leave(int milliseconds) {
     step();
 }
 
+// Says what a tensor that was computed holds, and what becomes of another computation.
+void try_to_compute(const char *where, const weft::Tensor &computed) {
+  std::cout << where << " reads " << computed.item<float>() << std::endl;
+  try {
+    float sum = weft::sum(weft::ones({4}) + 1).item<float>();
+    std::cout << where << " computes " << sum << std::endl;
+  } catch (const weft::Error &error) {
+    std::cout << where << ": " << error.what() << std::endl;
+  }
+}
+
+struct AtEnd {
+  const char *where;
+  weft::Tensor computed;
+  ~AtEnd() {
+    if (computed.defined())
+      try_to_compute(where, computed);
+  }
+};
+AtEnd earlier{"a static object", {}}; // made before the first call of Weft: it goes as the last one
+
+void end() {
+  std::thread([] {
+    thread_local AtEnd of_thread{"a thread's object", {}};
+    of_thread.computed = weft::full({1}, 5).eval();
+  }).join();
+  earlier.computed = weft::full({1}, 3).eval();
+  static weft::Tensor later = weft::full({1}, 4).eval();
+  std::atexit([] { try_to_compute("atexit", later); });
+}
+
+void fork_children() {
+  weft::Tensor x = weft::full({300, 300}, 2).eval(), y = weft::full({1}, 7).eval();
+  weft::Tensor under_way = weft::matmul(x, x);
+  weft::submit_step({{under_way}});
+  for (bool computes : {false, true}) {
+    pid_t child = fork();
+    if (child == 0) {
+      alarm(60);
+      if (computes)
+        try_to_compute("the child", y);
+      std::exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    std::cout << "a child has ended with " << status << std::endl;
+  }
+  try_to_compute("the parent", y);
+  std::cout << weft::sum(under_way).item<float>() << std::endl;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -72,6 +130,10 @@ int main(int argc, char **argv) {
       compute(std::atoi(argv[2]), std::atoi(argv[3]));
     if (argc == 3 && std::string(argv[1]) == "leave")
       leave(std::atoi(argv[2]));
+    if (argc == 2 && std::string(argv[1]) == "end")
+      end();
+    if (argc == 2 && std::string(argv[1]) == "fork")
+      fork_children();
   } catch (const weft::Error &error) {
     std::cerr << error.what() << "\n";
     return 1;

@@ -267,6 +267,36 @@ TEST(Faults, AProcessEndsWithStepsUnderWay) {
 
 // Threads that share parameters in memory, each with its own graphs, derivatives, writes and
 // evaluations.
+// What Weft and its libraries keep has gone then, in part.
+TEST(Faults, ComputingAtTheEndOfAProcessIsAnError) {
+  for (int round = 0; round < 3; ++round) {
+    ProcessResult result = run_process({kWorker, "end"});
+    EXPECT_EQ(result.exit_code, 0) << result.signal << result.err;
+    for (const char *where : {"a thread's object", "atexit", "a static object"}) {
+      EXPECT_NE(result.out.find(std::string(where) + ": "), std::string::npos) << result.out;
+      EXPECT_EQ(result.out.find(std::string(where) + " computes"), std::string::npos) << result.out;
+    }
+    for (const char *said :
+         {"a thread's object reads 5", "atexit reads 4", "a static object reads 3",
+          "fault_worker.cpp:", "ones: the thread ends, and computes nothing any more"})
+      EXPECT_NE(result.out.find(said), std::string::npos) << result.out;
+  }
+}
+
+TEST(Faults, AForkedChildEndsInOrderAndComputesNothing) {
+  ProcessResult result = run_process({kWorker, "fork"});
+  EXPECT_EQ(result.exit_code, 0) << result.signal << result.err;
+  for (const char *said :
+       {"the child reads 7", "the child: ", "fault_worker.cpp:",
+        "this process is a child of fork(), which has none of the threads that compute",
+        "the parent reads 7", "the parent computes 8", "1.08e+08"})
+    EXPECT_NE(result.out.find(said), std::string::npos) << said << " is not in " << result.out;
+  size_t first = result.out.find("a child has ended with 0\n");
+  ASSERT_NE(first, std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("a child has ended with 0\n", first + 1), std::string::npos)
+      << result.out;
+}
+
 TEST(Faults, EightThreadsRecordAndEvaluate) {
   Tensor shared = Tensor::from(std::vector<float>{1, 2, 3, 4}, {2, 2});
   auto work = [&](int t) {
