@@ -115,8 +115,8 @@ public:
   std::vector<std::pair<std::string, Tensor>> state() const;
   // Inputs that the function writes are written. Results are tensors of their own. Where the batch
   // is a range, the inputs have any one size of it. Errors: number, shapes or dtypes of the inputs;
-  // an input that lies on another device than the program's; an input that the program writes given
-  // twice.
+  // an input that lies on another device than the program's; an input that the program writes, and
+  // that shares elements with another one (disjoint slices of one tensor share none).
   std::vector<Tensor> run(const std::vector<Tensor> &inputs,
                           Location location = Location::current()) const;
   // The program that returns this one's outputs and then a gradient for each chosen input, by
@@ -405,11 +405,12 @@ MemoryEstimate estimate_memory(F &&fn, std::initializer_list<Tensor> inputs,
 // with history on or off, where parameters have been frozen or modules switched between training
 // and evaluation, and where an optimizer's parameters have taken part in other steps. Storages that
 // existed before and are read are read again at each call; those that are written, arguments
-// included, are written by each call. Results are tensors of their own. Where the plain call leaves
-// a history behind (a loss that is to be differentiated outside), the plain call is made, and
-// Statistics::direct_calls counts it. Other C++ values are frozen, and which tensors are captured;
-// WEFT_JIT_CHECK=1 records again and compares. Assigning to a handle that was born before the
-// recording throws, at the call or when the handle is read.
+// included, are written by each call. Results are tensors of their own, or undefined where the
+// recorded call left them so. Where the plain call leaves a history behind (a loss that is to be
+// differentiated outside), the plain call is made, and Statistics::direct_calls counts it. Other
+// C++ values are frozen, and which tensors are captured; WEFT_JIT_CHECK=1 records again and
+// compares. Assigning to a handle that was born before the recording throws, at the call or when
+// the handle is read.
 template <typename F, typename Arguments = recorder::Arguments<F>> class Jit;
 
 template <typename F, typename... A> class Jit<F, std::tuple<A...>> {

@@ -13,21 +13,27 @@ namespace weft::tools {
 absl::StatusOr<InputFiles> readInputFiles(const std::vector<std::string> &paths) {
   InputFiles files;
   for (const std::string &path : paths) {
-    if (path.ends_with(".safetensors")) {
-      auto file = runtime::read_safetensors(path);
-      if (!file.ok())
-        return file.status();
-      for (runtime::ArrayView &tensor : file->tensors)
+    // What a file holds decides, not what it is called.
+    auto tensors = runtime::read_safetensors(path);
+    if (tensors.ok()) {
+      for (runtime::ArrayView &tensor : tensors->tensors)
         files.arrays.push_back({std::move(tensor), /*has_name=*/true});
-      files.storage.push_back(std::move(file->storage));
-    } else {
-      auto file = runtime::read_npy(path);
-      if (!file.ok())
-        return file.status();
-      file->array.name = path;
-      files.arrays.push_back({std::move(file->array)});
-      files.storage.push_back(std::move(file->storage));
+      files.storage.push_back(std::move(tensors->storage));
+      continue;
     }
+    if (!absl::IsDataLoss(tensors.status()))
+      return tensors.status();
+    auto file = runtime::read_npy(path);
+    if (!file.ok() && absl::IsDataLoss(file.status()) && !path.ends_with(".npy"))
+      return path.ends_with(".safetensors")
+                 ? tensors.status()
+                 : absl::DataLossError("cannot read '" + path +
+                                       "': neither an .npy file nor a safetensors file");
+    if (!file.ok())
+      return file.status();
+    file->array.name = path;
+    files.arrays.push_back({std::move(file->array)});
+    files.storage.push_back(std::move(file->storage));
   }
   return files;
 }

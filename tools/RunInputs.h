@@ -16,7 +16,7 @@ namespace weft::tools {
 struct InputFiles {
   struct Array {
     runtime::ArrayView view;
-    bool has_name = false; // of a .safetensors file, else an .npy file, whose path is its name
+    bool has_name = false; // of a safetensors file, else of an .npy file, whose path is its name
   };
   std::vector<std::shared_ptr<const void>> storage;
   std::vector<Array> arrays; // in the order of the files, and of their bytes

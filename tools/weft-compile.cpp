@@ -10,6 +10,7 @@
 #include "compiler/link/Aot.h"
 #include "compiler/plugin/Plugin.h"
 #include "runtime/io/safetensors.h"
+#include "tools/FlagChecks.h"
 #include "tools/ModuleFile.h"
 
 namespace {
@@ -142,7 +143,7 @@ int main(int argc, char **argv) {
       app.add_option("--memory-limit", flags.options.compile.memoryLimit,
                      "bytes that a run may take beside its inputs; values are computed again to "
                      "fit")
-          ->check(CLI::NonNegativeNumber);
+          ->check(tools::wholeNumber(0));
   app.add_flag("--memory-files", flags.options.compile.memoryFiles,
                "under that limit, values may wait in a file, in the folder WEFT_MEMORY_FOLDER of "
                "the run")

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Parser/Parser.h"
+#include "tools/FlagChecks.h"
 #include "tools/models/LayerTable.h"
 #include "weft/models/models.h"
 #include "weft/weft.h"
@@ -142,7 +143,7 @@ void export_model(Flags flags) {
 int main(int argc, char **argv) {
   Flags flags;
   CLI::App app("Lists, prints and compiles the models of weft/models/models.h.", "weft-models");
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
   CLI::App *lister = app.add_subcommand(
       "list", "name, kind, elements of the parameters, and who describes it, one a line");
   lister->add_option("--kind", flags.kind, "only those of this kind, as \"image classifier\"");
@@ -153,10 +154,13 @@ int main(int argc, char **argv) {
     command->add_option("name", flags.name, "a model that `list` names")->required();
     command->add_option("--batch", flags.batch, "samples in a batch")->capture_default_str();
   }
-  printer->add_flag("--ir", flags.ir, "the recorded program instead, with zeros as weights");
-  printer->add_flag("--memory", flags.memory,
-                    "instead, what a run takes, what is live over it, and which modules hold it at "
-                    "the peak");
+  CLI::Option *ir =
+      printer->add_flag("--ir", flags.ir, "the recorded program instead, with zeros as weights");
+  printer
+      ->add_flag("--memory", flags.memory,
+                 "instead, what a run takes, what is live over it, and which modules hold it at "
+                 "the peak")
+      ->excludes(ir);
   exporter->add_option("--max-batch", flags.maxBatch,
                        "compile for any batch from --batch to this many samples");
   exporter
@@ -168,6 +172,7 @@ int main(int argc, char **argv) {
                        "safetensors file with all parameters and buffers; else as new models "
                        "begin");
   exporter->add_option("--seed", flags.seed, "of what new models begin with")
+      ->check(tools::wholeNumber<uint64_t>(0))
       ->capture_default_str();
   exporter->add_flag("--weights-beside", flags.beside,
                      "put the weights into OUTPUT.safetensors instead of embedding them");
@@ -179,6 +184,10 @@ int main(int argc, char **argv) {
       ->capture_default_str();
   exporter->add_option("--dump-dir", flags.dumpDir, "folder for the IR of each phase");
   CLI11_PARSE(app, argc, argv);
+  if (app.get_subcommands().empty()) {
+    std::cerr << "weft-models: what to do is missing: list, print or export; --help shows more\n";
+    return 1;
+  }
   try {
     if (lister->parsed())
       list(flags);

@@ -241,8 +241,18 @@ int main(int argc, char **argv) {
       },
       [](llvm::function_ref<void(const mlir::detail::PassOptions &)>) {});
 
+  // What a message is about stands at its line. MLIR's note shows the op, and of a function or a
+  // module that is all of the program.
+  static char quiet[] = "--mlir-print-op-on-diagnostic=false";
+  std::vector<char *> arguments(argv, argv + argc);
+  if (llvm::none_of(arguments, [](llvm::StringRef argument) {
+        return argument.ltrim('-').starts_with("mlir-print-op-on-diagnostic");
+      }))
+    arguments.insert(arguments.begin() + 1, quiet);
+  arguments.push_back(nullptr);
+
   auto [input, output] = mlir::registerAndParseCLIOptions(
-      argc, argv,
+      static_cast<int>(arguments.size() - 1), arguments.data(),
       "weft-opt: passes and phases of Weft\n"
       "  --backend=NAME                whose phases, providers and target are used; cpu\n"
       "  --mcpu=NAME                   the processor; host: this one; by default one that has all\n"
@@ -251,7 +261,8 @@ int main(int argc, char **argv) {
       "  --weft-plugin=FILE.so         loads a plugin, as WEFT_PLUGINS does\n"
       "  --weft-insert=after:graph:P   runs the passes P after (or before) a phase\n"
       "  --weft-dump-dir=FOLDER        one file a phase, as WEFT_DUMP_DIR does\n"
-      "  --weft-no-fuse, --weft-no-claim\n",
+      "  --weft-no-fuse, --weft-no-claim\n"
+      "  --mlir-print-op-on-diagnostic shows the op that a message is about\n",
       registry);
   mlir::MlirOptMainConfig config = mlir::MlirOptMainConfig::createFromCLOptions();
   if (config.shouldShowDialects() || config.shouldListPasses())

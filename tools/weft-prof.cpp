@@ -14,6 +14,7 @@
 #include <map>
 #include <thread>
 
+#include "tools/FlagChecks.h"
 #include "tools/profile/peaks.h"
 #include "tools/profile/table.h"
 #include "tools/profile/trace.h"
@@ -52,14 +53,14 @@ int main(int argc, char **argv) {
                  "by time (default), by the time lost against the roofline, or by calls")
       ->transform(CLI::CheckedTransformer(sort).description("{time,lost,calls}"));
   app.add_option("--top", options.top, "rows; 0 for all")
-      ->check(CLI::NonNegativeNumber)
+      ->check(weft::tools::wholeNumber(0))
       ->capture_default_str();
   app.add_option("--peak-gflops", peaks.gflops,
                  "what the machine computes at most; without it, it is measured here, on as many "
                  "threads as the program had")
-      ->check(CLI::PositiveNumber);
+      ->check(weft::tools::positiveNumber());
   app.add_option("--peak-gbs", peaks.gbs, "what its memory moves at most; likewise")
-      ->check(CLI::PositiveNumber);
+      ->check(weft::tools::positiveNumber());
   app.add_flag("--no-roofline", no_roof, "measures nothing and says nothing of the roofline");
   CLI11_PARSE(app, argc, argv);
 

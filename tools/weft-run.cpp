@@ -27,6 +27,7 @@
 #include "runtime/io/npy.h"
 #include "runtime/io/safetensors.h"
 #include "runtime/memory/buffer.h"
+#include "tools/FlagChecks.h"
 #include "tools/RunInputs.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
@@ -307,7 +308,7 @@ int main(int argc, char **argv) {
   app.add_option("--backend", options.backend, "what runs it: " + known)->capture_default_str();
   app.add_option("--steps", options.steps,
                  "runs so often; what the program keeps goes from one run to the next")
-      ->check(CLI::PositiveNumber)
+      ->check(tools::wholeNumber(1))
       ->capture_default_str();
   app.add_flag("--report", options.report, "says on standard error what was compiled");
   app.add_flag("!--no-fuse", options.compile.fuse, "each op becomes a kernel of its own");

@@ -15,6 +15,7 @@
 #include <sstream>
 
 #include "runtime/collective/communicator.h"
+#include "tools/FlagChecks.h"
 #include "tools/scale/plan.h"
 
 namespace {
@@ -215,15 +216,15 @@ int main(int argc, char **argv) {
   predicting->add_option("--run", runs, "RANKS=SAMPLES,EXPLAIN; the first is what is scaled")
       ->required();
   predicting->add_option("--gbit", options.gbit, "of a machine's network; else as measured here")
-      ->check(CLI::PositiveNumber);
+      ->check(weft::tools::positiveNumber());
   predicting->add_option("--latency-us", options.latency_us, "of a message; else as measured here")
-      ->check(CLI::NonNegativeNumber);
+      ->check(weft::tools::positiveNumber(/*orZero=*/true));
   predicting->add_option("--per-machine", options.per_machine, "ranks of a machine")
-      ->check(CLI::PositiveNumber);
+      ->check(weft::tools::wholeNumber<int>(1));
   predicting->add_option("--bucket-mb", options.bucket_mb, "of gradients; else as the program has")
-      ->check(CLI::PositiveNumber);
+      ->check(weft::tools::positiveNumber());
   predicting->add_option("--layers", options.layers, "that sharded parameters are gathered by")
-      ->check(CLI::PositiveNumber);
+      ->check(weft::tools::positiveNumber());
   predicting->add_option("--moments", options.moments, "of the optimizer: AdamW has 2");
   predicting->add_option("--processors", options.processors, "that the measured ranks shared");
   predicting->add_option("--threads", options.threads, "of each measured rank");

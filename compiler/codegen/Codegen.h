@@ -29,7 +29,8 @@ struct TargetInfo {
   // A named CPU of the host's architecture ("x86-64-v3", "znver3", ...); an unknown name is an
   // error that lists how to see the known ones.
   static absl::StatusOr<TargetInfo> named(llvm::StringRef cpu);
-  // InvalidArgument for a CPU without the instructions that kernels are made of.
+  // InvalidArgument for a feature that LLVM does not know, and for a CPU without the instructions
+  // that kernels are made of.
   absl::Status checkUsable() const;
   // What a disk cache must key on.
   std::string key() const {

@@ -77,6 +77,22 @@ absl::StatusOr<TargetInfo> TargetInfo::named(llvm::StringRef cpu) {
   return target;
 }
 
+// What LLVM only warns of, and ignores.
+static absl::Status checkFeatures(llvm::StringRef features, const llvm::MCSubtargetInfo &known) {
+  llvm::SmallVector<llvm::StringRef> each;
+  features.split(each, ',', -1, /*KeepEmpty=*/false);
+  for (llvm::StringRef feature : each) {
+    bool hasSign = feature.front() == '+' || feature.front() == '-';
+    if (!hasSign || llvm::none_of(known.getAllProcessorFeatures(),
+                                  [&](const auto &one) { return feature.drop_front() == one.Key; }))
+      return absl::InvalidArgumentError(
+          ("unknown processor feature '" + feature + "' for " + known.getTargetTriple().str() +
+           "; features are given as +NAME or -NAME, as LLVM names them: +avx512f,-fma4")
+              .str());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status TargetInfo::checkUsable() const {
   initializeTargets();
   std::string error;
@@ -84,10 +100,13 @@ absl::Status TargetInfo::checkUsable() const {
   const llvm::Target *registered = llvm::TargetRegistry::lookupTarget(parsed, error);
   if (!registered)
     return failed("no code generator for " + triple + ": " + error);
+  std::unique_ptr<llvm::MCSubtargetInfo> subtarget(
+      registered->createMCSubtargetInfo(parsed, cpu, ""));
+  if (absl::Status known = checkFeatures(features, *subtarget); !known.ok())
+    return known;
   if (!parsed.isX86())
     return absl::OkStatus();
-  std::unique_ptr<llvm::MCSubtargetInfo> subtarget(
-      registered->createMCSubtargetInfo(parsed, cpu, features));
+  subtarget.reset(registered->createMCSubtargetInfo(parsed, cpu, features));
   for (const char *needed : {"avx2", "fma"})
     if (!subtarget->checkFeatures(std::string("+") + needed))
       return absl::InvalidArgumentError("the CPU '" + cpu + "' has no " + needed +

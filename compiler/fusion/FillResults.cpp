@@ -1,6 +1,7 @@
 #include "compiler/fusion/FillResults.h"
 
 #include "compiler/fusion/FusionLimits.h"
+#include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
@@ -20,9 +21,10 @@ void fillResults(mlir::Block &block) {
     if (!splat || !type.hasStaticShape())
       continue;
     // In floating point: a shape that no machine has memory for may have more bytes than an integer
-    // holds.
-    if (double(type.getNumElements()) * ((type.getElementTypeBitWidth() + 7) / 8) <
-        limits::kMinFilledBytes)
+    // holds. A constant has the largest of sizes that vary, and a copy of it would not fit others.
+    if (!ir::hasNamedDims(type) &&
+        double(type.getNumElements()) * ((type.getElementTypeBitWidth() + 7) / 8) <
+            limits::kMinFilledBytes)
       continue;
     mlir::Value &value = filled[constant.getResult()];
     if (!value) {

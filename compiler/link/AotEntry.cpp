@@ -270,6 +270,19 @@ absl::Status AotEntry::compile(const AotOptions &options, const TargetInfo &targ
   for (Part &part : parts_) {
     absl::Status status = compile(part, options, target, code, name(part), codegen);
     int64_t count = part.high - part.low + 1;
+    if (!status.ok() && count > 1 && alone + count > kMaxSizesAlone) {
+      // What fails at one size, too, has another reason than the range.
+      absl::StatusOr<Part> single = makePart(part.low, part.low);
+      if (single.ok() && compile(*single, options, target, code, name(*single), codegen).ok())
+        status = absl::Status(
+            status.code(),
+            std::string(status.message()) +
+                ". Where an op has no form for a range of sizes, each size has a program of its "
+                "own, of which an entry has at most " +
+                std::to_string(kMaxSizesAlone) + ": trace the function for " +
+                std::to_string(kMaxSizesAlone) +
+                " sizes at most, or for several ranges as entries of their own");
+    }
     if (!status.ok() && (count == 1 || alone + count > kMaxSizesAlone))
       return at(part, status);
     if (status.ok()) {

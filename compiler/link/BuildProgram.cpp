@@ -139,8 +139,12 @@ public:
       return status;
     if (!sizes_.entries.empty()) {
       for (mlir::Operation &op : source_.getBody().front())
-        if (mlir::isa<plan::CopyOp, plan::FillOp>(op))
-          return invalid(&op, "has no form for sizes that vary");
+        if (mlir::isa<plan::CopyOp, plan::FillOp>(op) &&
+            llvm::any_of(op.getOperands(), [&](mlir::Value value) { return isSized(value); })) {
+          std::string line = locationText(&op);
+          return absl::UnimplementedError("an input or a result whose size varies is copied whole" +
+                                          (line.empty() ? line : " (" + line + ")"));
+        }
       if (!table_)
         return absl::UnimplementedError("programs of this backend have no sizes that vary");
       *table_ = std::move(sizes_);
@@ -185,6 +189,12 @@ private:
     return absl::OkStatus();
   }
 
+  // Whether the buffer is the caller's, and smaller than planned at smaller sizes.
+  bool isSized(mlir::Value value) const {
+    int64_t offset;
+    return sizedBuffers_.contains(plan::viewRoot(value, offset));
+  }
+
   void addInputs() {
     for (unsigned i = 0; i < numInputs_; ++i) {
       auto type = mlir::cast<mlir::RankedTensorType>(
@@ -196,6 +206,8 @@ private:
       spec.dtype = ir::dtypeOf(type.getElementType());
       spec.dims.assign(type.getShape().begin(), type.getShape().end());
       addSizes(type, {runtime::SizeTable::Place::kInputDim, int32_t(i)});
+      if (ir::hasNamedDims(type))
+        sizedBuffers_.insert(source_.getArgument(i));
       spec.bytes = bytesOf(source_.getArgument(i));
       spec.donatable = bool(source_.getArgAttr(i, plan::kDonatableAttr));
       spec.stable =
@@ -458,6 +470,8 @@ private:
       spec.bytes = bytesOf(value);
       int64_t offset;
       mlir::Value root = plan::viewRoot(value, offset);
+      if (ir::hasNamedDims(type))
+        sizedBuffers_.insert(root);
       auto [it, inserted] = firstOutput.try_emplace(root, int32_t(i));
       auto argument = mlir::dyn_cast<mlir::BlockArgument>(root);
       if (argument && !written[argument.getArgNumber()])
@@ -498,6 +512,7 @@ private:
   runtime::Program program_;
   runtime::SizeTable *table_;
   runtime::SizeTable sizes_;
+  llvm::DenseSet<mlir::Value> sizedBuffers_; // of inputs and outputs, without views
   llvm::StringMap<int32_t> symbols_, locations_;
   llvm::DenseMap<mlir::Value, int32_t> buffers_;
   llvm::DenseMap<mlir::Attribute, int64_t> constants_;

@@ -188,6 +188,27 @@ TEST(BuildProgram, ParametersBecomeConstants) {
             absl::StatusCode::kInvalidArgument);
 }
 
+// A copy has the bytes that it was planned with: those of the caller's buffer, or more.
+TEST(BuildProgram, CopiesWhatHasOneSizeBesideSizesThatVary) {
+  mlir::MLIRContext context;
+  auto with = [&](const std::string &source) {
+    auto module = parse(context, R"(
+      plan.program @main(%x: !plan.buffer<64> {plan.type = tensor<16xf32, #weft.dims<n>>})
+          -> (!plan.buffer<64> {plan.type = tensor<16xf32>}) {
+        %c = plan.constant dense<1.0> : tensor<16xf32> : !plan.buffer<64>
+        %y = plan.output : !plan.buffer<64>
+        plan.copy )" + source + R"( to %y : !plan.buffer<64> to !plan.buffer<64>
+        plan.return %y : !plan.buffer<64>
+      })");
+    EXPECT_TRUE(module);
+    runtime::SizeTable sizes;
+    return buildProgram(findProgram(*module), "", {}, nullptr, &sizes).status();
+  };
+  EXPECT_TRUE(with("%c").ok()) << with("%c");
+  EXPECT_NE(with("%x").message().find("whose size varies is copied whole"), std::string::npos)
+      << with("%x");
+}
+
 TEST(BuildProgram, RefusesAPlanThatIsNotReady) {
   mlir::MLIRContext context;
   auto module = parse(context, R"(

@@ -166,6 +166,11 @@ void BatchTrace::expect_same_ops(const Recording &other, int64_t size) const {
     refuse("the function gives " + std::to_string(recording_->outputs.size()) +
            " tensors at a size of " + std::to_string(high_) + ", and " +
            std::to_string(other.outputs.size()) + " at " + std::to_string(size));
+  for (size_t i = 0; i < other.outputs.size(); ++i)
+    if (!recording_->outputs[i] != !other.outputs[i])
+      refuse("result " + std::to_string(i) + " of the function is undefined at a size of " +
+             std::to_string(other.outputs[i] ? high_ : size) + ", and a tensor at " +
+             std::to_string(other.outputs[i] ? size : high_));
 }
 
 // What was found of two sizes holds at this one, too.
@@ -382,6 +387,8 @@ void BatchTrace::name_sizes(mlir::ModuleOp module) const {
   auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
   mlir::Block &body = main.getBody().front();
   const unsigned leaves = body.getNumArguments();
+  // Why sizes cannot vary is a sentence that names an op, not its text.
+  module.getContext()->printOpOnDiagnostic(false);
   ir::DiagnosticCollector diagnostics(module.getContext());
   if (any_)
     if (absl::Status status = make_symbolic(module, general_, positions_); !status.ok())

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <unordered_set>
 
 #include "frontend/programs/trace.h"
@@ -231,6 +232,48 @@ const char *difference(const Source &then, const Source &now, Location location)
   return nullptr;
 }
 
+// From the storage to the tensor.
+std::vector<const ViewStep *> steps_to(const Tensor &tensor) {
+  std::vector<const ViewStep *> steps;
+  for (const TensorImpl *impl = tensor.impl(); impl->is_view(); impl = impl->view->base.impl())
+    for (size_t i = impl->view->steps.size(); i-- > 0;)
+      steps.push_back(&impl->view->steps[i]);
+  std::reverse(steps.begin(), steps.end());
+  return steps;
+}
+
+// Whether two slices of one value share no element, since they share no index of some dim.
+bool share_nothing(const ViewStep &a, const ViewStep &b) {
+  for (size_t d = 0; d < a.dims.size(); ++d) {
+    if (a.dims[d] == 0 || b.dims[d] == 0)
+      return true;
+    int64_t a_last = a.starts[d] + (a.dims[d] - 1) * a.steps[d],
+            b_last = b.starts[d] + (b.dims[d] - 1) * b.steps[d];
+    if (std::max(a.starts[d], a_last) < std::min(b.starts[d], b_last) ||
+        std::max(b.starts[d], b_last) < std::min(a.starts[d], a_last) ||
+        (a.starts[d] - b.starts[d]) % std::gcd(a.steps[d], b.steps[d]) != 0)
+      return true;
+  }
+  return false;
+}
+
+// Whether two tensors of one storage are known to share no element: their views begin alike and
+// go on with slices that share none.
+bool are_apart(const Tensor &a, const Tensor &b) {
+  std::vector<const ViewStep *> ours = steps_to(a), theirs = steps_to(b);
+  for (size_t i = 0; i < std::min(ours.size(), theirs.size()); ++i) {
+    const ViewStep &one = *ours[i], &other = *theirs[i];
+    if (one.kind != other.kind)
+      return false;
+    if (one.kind == ViewStep::Kind::kSlice && share_nothing(one, other))
+      return true;
+    if (one.dims != other.dims || one.permutation != other.permutation ||
+        one.starts != other.starts || one.steps != other.steps)
+      return false;
+  }
+  return false;
+}
+
 // Calls f with each target of the program, those of passed values included.
 template <typename F> void each_target(const BoundProgram &bound, F f) {
   for (const Target &target : bound.targets)
@@ -259,8 +302,10 @@ BoundProgram bind_recording(const Recording &recording) {
     } else if (auto storage = recording.storage_of.find(leaf);
                storage != recording.storage_of.end()) {
       const TouchedStorage &touched = recording.storages[storage->second];
+      // Of a gradient the leaf alone: at another call it may have another storage.
       source.kind = touched.gradient_of ? Source::Kind::kGradient : Source::Kind::kStorage;
-      source.storage = touched.tensor;
+      if (!touched.gradient_of)
+        source.storage = touched.tensor;
       source.leaf = touched.gradient_of;
       source.written = static_cast<bool>(touched.written);
     } else {
@@ -289,7 +334,8 @@ BoundProgram bind_recording(const Recording &recording) {
     return *it->second;
   };
   for (uint32_t i = 0; i < recording.outputs.size(); ++i)
-    target_of(recording.outputs[i]).outputs.push_back(i);
+    if (const Var &x = recording.outputs[i])
+      target_of(x).outputs.push_back(i);
   for (uint32_t i = 0; i < recording.written_arguments.size(); ++i)
     if (const Var &x = recording.written_arguments[i])
       target_of(x).arguments.push_back(i);
@@ -322,20 +368,27 @@ bool has_aliases(const BoundProgram &bound, const std::vector<Tensor> &arguments
   std::vector<TensorImpl *> given;
   for (const Tensor &argument : arguments)
     given.push_back(argument.impl()->storage());
-  auto times_given = [&](TensorImpl *storage) {
-    return std::count(given.begin(), given.end(), storage);
+  auto is_given = [&](TensorImpl *storage) {
+    return std::find(given.begin(), given.end(), storage) != given.end();
+  };
+  auto is_given_again = [&](uint32_t argument) {
+    for (uint32_t other = 0; other < given.size(); ++other)
+      if (other != argument && given[other] == given[argument] &&
+          !are_apart(arguments[other], arguments[argument]))
+        return true;
+    return false;
   };
   llvm::SmallPtrSet<TensorImpl *, 4> written; // arguments' storages
   bool found = false;
   each_target(bound, [&](const Target &target) {
     for (uint32_t argument : target.arguments) {
       written.insert(given[argument]);
-      found = found || times_given(given[argument]) > 1;
+      found = found || is_given_again(argument);
     }
     for (const Tensor &storage : target.storages)
-      found = found || times_given(storage.impl());
+      found = found || is_given(storage.impl());
     for (const GradRef &leaf : target.gradients)
-      found = found || times_given(leaf->grad.impl()->storage());
+      found = found || is_given(leaf->grad.impl()->storage());
   });
   for (const Source &source : bound.sources)
     found = found || written.contains(storage_of(source));

@@ -22,8 +22,8 @@ struct Source {
   };
   Kind kind = Kind::kConstant;
   uint32_t argument = 0;
-  Tensor storage;
-  GradRef leaf;
+  Tensor storage; // of kStorage
+  GradRef leaf;   // of kGradient
   Var constant;
   bool written = false; // the program may take its memory for the new value
 };
@@ -61,7 +61,8 @@ BoundProgram bind_recording(const Recording &recording);
 std::string difference(const BoundProgram &then, const BoundProgram &now, Location location);
 
 // A storage that the program writes is, in this call, also an argument that it takes for something
-// else, so that the program is not what the function would do.
+// else, so that the program is not what the function would do. Arguments that are slices of one
+// storage, and share no element, are several storages in that sense.
 bool has_aliases(const BoundProgram &bound, const std::vector<Tensor> &arguments);
 
 // One call. The results are tensors of their own: one that is an argument or a captured tensor,

@@ -331,6 +331,13 @@ Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs,
   else
     sizes.emplace(function, types, batch, location);
   const Recording &recording = plain ? *plain : sizes->recording();
+  for (size_t i = 0; i < recording.outputs.size(); ++i)
+    if (!recording.outputs[i])
+      throw Error(ErrorKind::kState,
+                  "trace: result " + std::to_string(i) +
+                      " of the function is an undefined tensor, and a program returns tensors: "
+                      "leave it out, or give it a value",
+                  location);
   if (!recording.several_devices.empty())
     throw Error(ErrorKind::kDevice,
                 "trace: a program runs on one device, but " + recording.several_devices +
@@ -399,8 +406,8 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
     }
     if (has_aliases(program.bound, inputs))
       recorder::fail(ErrorKind::kValue,
-                     "the program writes an input that is also another input, or what it keeps; "
-                     "pass a clone()");
+                     "the program writes an input that shares elements with another input, or with "
+                     "what it keeps; pass a clone()");
   }
   recorder::ensure_compiled(program, setting, CallerScope::resolve(location));
   recorder::Session session("run", location);

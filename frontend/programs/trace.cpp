@@ -339,7 +339,7 @@ Recording record(const char *what, const ErasedFunction &function,
     UnderLock lock;
     for (const Tensor &output : outputs) {
       Session session(what, location);
-      Var x = read(output, "result");
+      Var x = output.defined() ? read(output, "result") : Var();
       recording.note_history(x.grad);
       recording.outputs.push_back(x.without_history());
     }

@@ -48,7 +48,7 @@ struct Recording {
 
   std::vector<Var> placeholders;      // stand for the arguments
   std::vector<Var> written_arguments; // new values; null where the argument was only read
-  std::vector<Var> outputs;           // what the function returned
+  std::vector<Var> outputs;           // what the function returned; null for undefined tensors
   std::vector<TouchedStorage> storages;
   std::vector<TouchedGradient> gradients;
   std::unordered_map<Value *, size_t> storage_of; // by the leaf that stands in for it
@@ -64,7 +64,12 @@ struct Recording {
   std::string several_devices;
   // Of the slice; of one without ops, that of what it hands on.
   uint8_t device() const {
-    return !slice.nodes.empty() ? slice.device : outputs.empty() ? 0 : outputs[0].device();
+    if (!slice.nodes.empty())
+      return slice.device;
+    for (const Var &output : outputs)
+      if (output)
+        return output.device();
+    return 0;
   }
   struct Tracer {
     uint32_t number = 0; // Node::tracer of its ops; 0 when it was moved from

@@ -7,9 +7,12 @@
 #include <filesystem>
 #include <functional>
 
+#include "tests/support/errors.h"
+
 namespace weft {
 namespace {
 
+using testing_support::error_of;
 using Floats = std::vector<float>;
 
 TEST(Jit, ReplaysForEachShape) {
@@ -136,6 +139,9 @@ TEST(Jit, RunsStepsOfEveryOptimizer) {
   train_twins<optim::SGD>(optim::SGDOptions{.lr = 0.05, .momentum = 0.9, .dampening = 0.1});
   train_twins<optim::Adam>(optim::AdamOptions{.lr = 0.05, .weight_decay = 0.01});
   train_twins<optim::AdamW>(optim::AdamWOptions{.lr = 0.05});
+  train_twins<optim::Adam>(optim::AdamOptions{.lr = 0.05, .amsgrad = true, .maximize = true});
+  train_twins<optim::NAdam>(optim::NAdamOptions{.lr = 0.05});
+  train_twins<optim::RAdam>(optim::RAdamOptions{.lr = 0.05});
   train_twins<optim::RMSprop>(optim::RMSpropOptions{.lr = 0.05});
   train_twins<optim::Adagrad>(optim::AdagradOptions{.lr = 0.05, .lr_decay = 0.1});
   train_twins<optim::Lion>(optim::LionOptions{.lr = 0.05});
@@ -220,6 +226,51 @@ TEST(Jit, GeneratorsOfTheFunctionBeginInEachCall) {
   Program program = trace(draw, {ones({3})});
   for (int i = 0; i < 2; ++i)
     EXPECT_EQ(program.run({ones({3})})[0].to_vector<float>(), plain);
+}
+
+TEST(Jit, GivesUndefinedTensors) {
+  auto f = [](const Tensor &x) {
+    return std::vector<Tensor>{Tensor(), x * 2.0, Tensor()};
+  };
+  auto jitted = jit(f);
+  for (float value : {1.f, 2.f, 3.f}) {
+    std::vector<Tensor> results = jitted(full({2}, value));
+    ASSERT_EQ(results.size(), 3u);
+    EXPECT_FALSE(results[0].defined());
+    EXPECT_EQ(results[1].to_vector<float>(), Floats(2, 2 * value));
+    EXPECT_FALSE(results[2].defined());
+  }
+  // A gradient that is there in some calls.
+  Tensor w = ones({2}).set_requires_grad();
+  auto gradient = jit([&] { return w.grad(); });
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_FALSE(gradient().defined());
+    (w * 3.0).sum().backward();
+    EXPECT_EQ(gradient().to_vector<float>(), Floats(2, 3.f));
+    w.zero_grad();
+  }
+  // A program has no such result.
+  EXPECT_NE(error_of([&] { trace(f, {ones({2})}); })
+                .message()
+                .find("result 0 of the function is an undefined tensor"),
+            std::string::npos);
+}
+
+// A leaf's gradient is read where it is at the call: another tensor there is no other program.
+TEST(Jit, ItsCheckTakesGradientsThatWereReplaced) {
+  Config before = config(), checked = before;
+  checked.jit_check = true;
+  set_config(checked);
+  Tensor w = ones({3}).set_requires_grad();
+  optim::SGD optimizer({w}, {.lr = 0.5});
+  auto step = jit([&] { optimizer.step(); });
+  for (float value : {1.f, 0.5f, 0.25f}) {
+    optimizer.zero_grad();
+    (w * value).sum().backward();
+    step();
+  }
+  set_config(before);
+  EXPECT_EQ(w.to_vector<float>(), Floats(3, 0.125f));
 }
 
 TEST(Jit, DrawsNewRandomNumbers) {

@@ -125,6 +125,45 @@ TEST(Program, HoldsItsLearningRateUnlessTheStepWritesIt) {
 }
 
 // A program for a range of batch sizes runs at each of them, and comes back from its files with it.
+// Slices of one tensor that share no element are written as tensors of their own are.
+TEST(Program, TakesDisjointSlicesOfOneTensor) {
+  auto f = [](Tensor a, Tensor b) {
+    a += b;
+    b *= 10.0;
+    return a * 2.0;
+  };
+  Program program = trace(f, {zeros({4}), zeros({4})});
+  using Slices = std::pair<Tensor, Tensor> (*)(const Tensor &);
+  for (Slices slices :
+       {Slices([](const Tensor &x) { return std::pair(x[0], x[1]); }),
+        Slices([](const Tensor &x) { return std::pair(x.t().select(1, 1), x.t().select(1, 0)); }),
+        Slices([](const Tensor &x) {
+          Tensor flat = x.reshape({8});
+          return std::pair(flat.slice(0, 1, 8, 2), flat.slice(0, 0, 8, 2));
+        }),
+        Slices([](const Tensor &x) {
+          return std::pair(x.slice(1, 0, 2).reshape({4}), x.slice(1, 2, 4).reshape({4}));
+        })}) {
+    Tensor x = arange(8, float32).reshape({2, 4}).clone(), y = x.clone();
+    auto [a, b] = slices(x);
+    auto [c, d] = slices(y);
+    EXPECT_EQ(program.run({a, b})[0].to_vector<float>(), f(c, d).to_vector<float>());
+    EXPECT_EQ(x.to_vector<float>(), y.to_vector<float>());
+  }
+  // Of those that share some, only what is read.
+  Tensor x = arange(8, float32).clone();
+  for (const auto &[a, b] : std::vector<std::pair<Tensor, Tensor>>{
+           {x.slice(0, 0, 4), x.slice(0, 3, 7)},
+           {x.slice(0, 0, 8, 2), x.slice(0, 4, 8)},
+           {x.slice(0, 0, 4), x.slice(0, 0, 4)}}) {
+    EXPECT_NE(error_of([&] { program.run({a, b}); }).message().find("shares elements with"),
+              std::string::npos);
+    Program reads = trace([](const Tensor &p, const Tensor &q) { return p + q; }, {a, b});
+    EXPECT_EQ(reads.run({a, b})[0].to_vector<float>(), (a + b).to_vector<float>());
+  }
+  EXPECT_EQ(x.to_vector<float>(), arange(8, float32).to_vector<float>());
+}
+
 TEST(Program, ItsBatchMayBeARange) {
   Tensor w = tensor({{1.f, 2.f}, {3.f, 4.f}}), total = zeros({2});
   auto step = [&](const Tensor &x, const Tensor &scale) {

@@ -114,8 +114,13 @@ absl::StatusOr<Arguments> parse(int argc, char **argv) {
 
 void list(const char *title, const std::vector<weft_tensor_info> &tensors) {
   std::printf("%s\n", title);
+  int number = tensors.size() > 1 ? static_cast<int>(std::to_string(tensors.size() - 1).size()) : 1;
+  size_t name = 24;
+  for (const weft_tensor_info &tensor : tensors)
+    name = std::max(name, std::strlen(tensor.name));
   for (size_t i = 0; i < tensors.size(); ++i)
-    std::printf("  %zu  %-24s %s\n", i, tensors[i].name, show(tensors[i]).c_str());
+    std::printf("  %*zu  %-*s %s\n", number, i, static_cast<int>(name), tensors[i].name,
+                show(tensors[i]).c_str());
   if (tensors.empty())
     std::printf("  none\n");
 }

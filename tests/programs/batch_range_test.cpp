@@ -237,6 +237,30 @@ TEST_F(BatchRanges, ATransformer) {
   EXPECT_NE(result.err.find("index 11 at position"), std::string::npos) << result.err;
 }
 
+// Numbers that are the same everywhere, in tensors of the batch's size and in others.
+TEST_F(BatchRanges, ConstantsAreResults) {
+  Tensor captured = rand({4});
+  auto f = [&](const Tensor &x) {
+    return std::vector<Tensor>{zeros_like(x), ones({x.size(0), 2}), x * 2.0, captured,
+                               full({3}, 1.5)};
+  };
+  trace(f, {zeros({1, 6})}, {}, BatchRange{1, 40}).compile({.output = folder_ + "/model"});
+  for (int64_t size : {1, 2, 17, 40}) {
+    Tensor x = rand({size, 6});
+    std::vector<std::string> arguments = {save("x", x)};
+    std::vector<Tensor> expected = f(x);
+    for (size_t i = 0; i < expected.size(); ++i)
+      arguments.insert(arguments.end(), {"--output", folder_ + "/y" + std::to_string(i) + ".npy"});
+    ProcessResult result = run(arguments);
+    ASSERT_EQ(result.exit_code, 0) << size << ": " << result.err;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      Tensor y = io::load_npy(folder_ + "/y" + std::to_string(i) + ".npy");
+      EXPECT_EQ(y.shape(), expected[i].shape()) << i;
+      EXPECT_TRUE(bytes_of(y) == bytes_of(expected[i])) << size << ", result " << i;
+    }
+  }
+}
+
 TEST_F(BatchRanges, ADerivativeHasTheRangeToo) {
   Mlp model;
   auto loss = [&](const Tensor &x, const Tensor &scale) {
@@ -426,12 +450,16 @@ TEST_F(BatchRanges, WhatCannotVaryIsNamed) {
       {message([&](const Tensor &x) { return norm(x); }, batch), "batch_norm in training"},
       {message([&](const Tensor &x) { return var(x, 0); }, batch),
        "of an unbiased variance over the batch"},
-      {message([&](const Tensor &x) { return x.argmax(1); }, batch),
-       "weft.arg_max has no kernel for sizes that vary (tests/programs/batch_range_test.cpp:"},
+      {message(
+           [&](const Tensor &x) {
+             return scatter_reduce(x, 1, zeros({x.size(0), 1}, int64), x.slice(1, 0, 1), "amax");
+           },
+           batch),
+       "weft.scatter_reduce has no kernel for sizes that vary (tests/programs/batch_range_test"},
       {message([&](const Tensor &x) { return x.slice(0, 0, x.shape()[0] - 1); }, batch),
        "is 15 where the batch is 16, and 14 where it is 15: no multiple of it"},
-      {message([&](const Tensor &x) { return cumsum(x, 0); }, batch),
-       "weft.cumsum has no kernel for sizes that vary"},
+      {message([&](const Tensor &x) { return cumsum(x, 0); }, BatchRange{2, 40}),
+       "'weft.cumsum' op it adds up along a dimension whose size varies"},
       // The order of its sum would depend on the size; so many sizes have no programs of their own.
       {message([&](const Tensor &x) { return (x * x).sum(); }, BatchRange{2, 4000}),
        "'weft.reduce_sum' op codegen: a sum over a size that varies is too long"},
@@ -457,6 +485,8 @@ TEST_F(BatchRanges, WhatCannotVaryIsNamed) {
       {message([&](const Tensor &x) { return x.squeeze(); }, BatchRange{1, 4}),
        "at a size of 4, and weft.reshape (tests/programs/batch_range_test.cpp:"},
       {message([&](const Tensor &x) { return x * 2; }, BatchRange{5, 4}), "is no range"},
+      {message([&](const Tensor &x) { return cat({x, x}, 0); }, batch),
+       "weft.concat: the size of dimension 0 of the result would be the sum of those of input 0"},
       // Of sizes that the caller has not written.
       {message([&](const Tensor &x) { return x + ones({4, 1}); }, BatchRange{2, 8}),
        "(weft::trace tries the function with a batch of 7)"},
@@ -467,6 +497,24 @@ TEST_F(BatchRanges, WhatCannotVaryIsNamed) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;
   for (size_t i = 0; i < 12; ++i)
     EXPECT_NE(cases[i].first.find("batch_range_test.cpp:"), std::string::npos) << cases[i].first;
+  for (const auto &[text, part] : cases)
+    EXPECT_EQ(text.find("current operation"), std::string::npos) << text;
+}
+
+// An op without a form for a range has a program for each size, as far as the limit goes.
+TEST_F(BatchRanges, TooManySizesWithProgramsOfTheirOwnAreALimit) {
+  auto first_rows = [](const Tensor &x) {
+    return x.index_select(0, tensor<int64_t>({0, 1}));
+  };
+  auto compile_for = [&](const BatchRange &range) {
+    trace(first_rows, {zeros({2, 8})}, {}, range)
+        .compile({.emit = Emit::object, .output = folder_ + "/a.o"});
+  };
+  compile_for({2, 17});
+  std::string text = error_of([&] { compile_for({2, 18}); }).message();
+  for (const char *wanted : {"batch_range_test.cpp:", "'weft.index_select' op", "at most 16",
+                             "trace the function for 16 sizes at most"})
+    EXPECT_NE(text.find(wanted), std::string::npos) << wanted << " in: " << text;
 }
 
 } // namespace

@@ -285,6 +285,26 @@ TEST_F(ShippedTraining, ExecutablesRunEachEntry) {
   }
 }
 
+// Numbers of two digits and long names leave the columns of --help where they are.
+TEST_F(ShippedTraining, HelpListsStateInColumns) {
+  std::vector<Tensor> counts;
+  recorder::TensorNames names;
+  for (int i = 0; i < 11; ++i) {
+    counts.push_back(zeros({2}));
+    names.emplace_back("blocks.of.a.long.name.count" + std::to_string(i), counts.back());
+  }
+  auto step = [&](const Tensor &x) {
+    for (Tensor &count : counts)
+      count += x;
+    return counts[0].sum();
+  };
+  trace(step, {zeros({2})}, StateNames("", names)).compile({.output = folder_ + "/trainer"});
+  ProcessResult result = run({"--help"});
+  for (const char *line : {"   0  blocks.of.a.long.name.count0  float32[2]\n",
+                           "  10  blocks.of.a.long.name.count10 float32[2]\n"})
+    EXPECT_NE(result.out.find(line), std::string::npos) << line << " in " << result.out;
+}
+
 // The source of a plugin of kernels, compiled for the process and for the executable.
 TEST_F(ShippedTraining, KernelsOfUsersAreLinkedIn) {
   std::string object = folder_ + "/sort.o", plugin = folder_ + "/sort.so";

@@ -10,6 +10,14 @@
 // RUN: echo 'not numpy' > %t.npy
 // RUN: not weft-run --backend=reference --input %t.npy %s 2>&1 | FileCheck %s --check-prefix=NPY
 // NPY: weft-run: {{.*}}.npy
+// RUN: not weft-run --backend=reference --input %t.missing.mlir %s 2>&1 | FileCheck %s --check-prefix=NO-INPUT
+// NO-INPUT: weft-run: cannot read '{{.*}}missing.mlir': No such file
+// RUN: not weft-run --backend=reference --input %s %s 2>&1 | FileCheck %s --check-prefix=NEITHER
+// NEITHER: weft-run: cannot read '{{.*}}run-errors.mlir': neither an .npy file nor a safetensors file
+// RUN: not weft-run --steps 0 %s 2>&1 | FileCheck %s --check-prefix=STEPS
+// STEPS: --steps: it must be a whole number of at least 1, not 0
+// RUN: not weft-run --steps 99999999999999999999 %s 2>&1 | FileCheck %s --check-prefix=LARGE
+// LARGE: --steps: 99999999999999999999 is too large
 // RUN: echo 'func.func @main() -> tensor<3xf32> { %%0 = weft.iota {dim = 0 : i64} : tensor<3xf32> return %%0 : tensor<3xf32> }' > %t.three.mlir
 // RUN: weft-run --backend=reference --output %t.three.npy %t.three.mlir
 // RUN: not weft-run --backend=reference --input %t.three.npy %s 2>&1 | FileCheck %s --check-prefix=SHAPE

@@ -4,6 +4,8 @@
 // RUN: weft-run --backend=reference --input %t.safetensors %t.minus.mlir | FileCheck %s --check-prefix=NAMES
 // NAMES: float32[2]
 // NAMES-NEXT: [-2. -1.]
+// What a file holds decides, not what it is called.
+// RUN: cp %t.safetensors %t.weights && weft-run --backend=reference --input %t.weights %t.minus.mlir | FileCheck %s --check-prefix=NAMES
 // Inputs without names are of .npy files, in order among themselves.
 // RUN: sed -e 's/@main(/@unused(/' -e 's/@third/@main/' %s > %t.third.mlir
 // RUN: weft-run --backend=reference --output %t.0.npy --output %t.1.npy --output %t.2.npy %s

@@ -6,6 +6,9 @@
 // RUN: not weft-compile %s --emit=nothing 2>&1 | FileCheck %s --check-prefix=EMIT
 // RUN: not weft-compile %s --target=tpu 2>&1 | FileCheck %s --check-prefix=TARGET
 // RUN: not weft-compile %s --mcpu=none-such --emit=asm -o - 2>&1 | FileCheck %s --check-prefix=CPU
+// RUN: not weft-compile %s --mattr=+no-such --emit=asm -o - 2>&1 | FileCheck %s --check-prefix=FEATURE
+// RUN: not weft-compile %s --mcpu=x86-64-v3 --mattr=-fma4,avx512f --emit=asm -o - 2>&1 | FileCheck %s --check-prefix=SIGN
+// RUN: not weft-compile %s --memory-limit=-1 2>&1 | FileCheck %s --check-prefix=LIMIT
 // RUN: not weft-compile %S/nowhere.mlir --emit=asm -o - 2>&1 | FileCheck %s --check-prefix=FILE
 // RUN: echo 'func.func @main(%%x: tensor<2xcomplex<f32>>) -> tensor<2xcomplex<f32>> { return %%x : tensor<2xcomplex<f32>> }' > %t.complex.mlir
 // RUN: not weft-compile %t.complex.mlir --emit=plan -o - 2>&1 | FileCheck %s --check-prefix=ELEMENT
@@ -25,6 +28,10 @@
 // EMIT: --emit=nothing is unknown; it is one of weft, plan, llvm, asm, obj, so and exe
 // TARGET: there is no target 'tpu'
 // CPU: none-such
+// FEATURE-NOT: warning
+// FEATURE: weft-compile: unknown processor feature '+no-such'
+// SIGN: weft-compile: unknown processor feature 'avx512f' {{.*}} given as +NAME or -NAME
+// LIMIT: --memory-limit: it must be a whole number of at least 0, not -1
 // FILE: nowhere.mlir
 // ELEMENT: argument 0 of @main has the type {{.*}}tensor<2xcomplex<f32>>{{.*}}; tensors have elements of
 // HELD: the model holds 'w', whose elements are of none of Weft's types; tensors have elements of

@@ -4,6 +4,10 @@
 // RUN: weft-models print vae --memory | FileCheck %s --check-prefix=MEMORY
 // RUN: weft-models print vae --ir | FileCheck %s --check-prefix=IR
 // RUN: not weft-models print resnet19 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not weft-models resnet18 2>&1 | FileCheck %s --check-prefix=COMMAND
+// RUN: not weft-models 2>&1 | FileCheck %s --check-prefix=NO-COMMAND
+// RUN: not weft-models print vae --memory --ir 2>&1 | FileCheck %s --check-prefix=BOTH
+// RUN: not weft-models export vae --seed=-1 -o %t 2>&1 | FileCheck %s --check-prefix=SEED
 // RUN: not weft-models export vae --emit=nothing -o %t 2>&1 | FileCheck %s --check-prefix=EMIT
 // RUN: weft-models export vae --emit=safetensors -o %t.safetensors 2>&1 | FileCheck %s --check-prefix=WROTE
 // RUN: weft-models export vae --weights %t.safetensors --emit=plan -o %t.plan && FileCheck %s --check-prefix=PLAN < %t.plan
@@ -40,6 +44,10 @@
 // IR: weft.matmul
 
 // UNKNOWN: weft-models: there is no model 'resnet19'; the nearest names are resnet18, resnet
+// COMMAND: The following argument was not expected: resnet18
+// NO-COMMAND: weft-models: what to do is missing: list, print or export
+// BOTH: --ir excludes --memory
+// SEED: --seed: it must be a whole number of at least 0, not -1
 // EMIT: --emit=nothing is unknown; it is one of weft, plan, llvm, asm, obj, so, exe and safetensors
 // WROTE: wrote {{.*}}.safetensors
 // PLAN: plan.program @main

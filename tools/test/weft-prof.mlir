@@ -1,5 +1,7 @@
 // RUN: weft-prof %S/trace.json --peak-gflops=100 --peak-gbs=10 | FileCheck %s --check-prefix=KERNELS
 // RUN: weft-prof %S/trace.json --by=line --top=1 --no-roofline | FileCheck %s --check-prefix=LINES
+// RUN: not weft-prof %S/trace.json --peak-gflops=0 2>&1 | FileCheck %s --check-prefix=PEAK
+// PEAK: --peak-gflops: it must be a number above 0, not 0
 // RUN: weft-prof %S/trace.json --peak-gbs=10 | FileCheck %s --check-prefix=MEASURED
 // RUN: not weft-prof %t.missing 2>&1 | FileCheck %s --check-prefix=MISSING
 // RUN: not weft-prof %S 2>&1 | FileCheck %s --check-prefix=FOLDER

@@ -33,3 +33,18 @@ func.func @main(%x: tensor<512x512xf32>) -> (tensor<512x512xf32>, tensor<512x512
   return %0, %1 : tensor<512x512xf32>, tensor<512x512xf32>
 }
 }
+
+// -----
+
+// A constant has the largest of sizes that vary, so that a kernel writes the result, whatever its bytes.
+// CHECK-LABEL: @varies
+// CHECK: %[[SIZED:.*]] = weft.fusion() -> (tensor<64x2xf32, #weft.dims<n, _>>) {
+// CHECK-NEXT: %[[ONE:.*]] = weft.constant dense<1.000000e+00> : tensor<f32>
+// CHECK-NEXT: weft.broadcast %[[ONE]] : tensor<f32> to tensor<64x2xf32, #weft.dims<n, _>>
+// CHECK: return %[[SIZED]]
+module @varies {
+func.func @main(%x: tensor<64xf32, #weft.dims<n>>) -> tensor<64x2xf32, #weft.dims<n, _>> {
+  %0 = weft.constant dense<1.0> : tensor<64x2xf32, #weft.dims<n, _>>
+  return %0 : tensor<64x2xf32, #weft.dims<n, _>>
+}
+}
