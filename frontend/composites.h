@@ -182,7 +182,8 @@ Tensor randperm(int64_t n, Generator &generator = default_generator(),
 Tensor bincount(const Tensor &x, const Tensor &weights = Tensor(), int64_t minlength = 0,
                 Location location = Location::current());
 // How many elements lie in each of `bins` equal parts of [low, high], in the dtype of x, which must
-// be floating; others count nowhere. Without low and high, of the range of x.
+// be floating; others, and NaN, count nowhere. Without low and high, of the range of x: a run fails
+// where an element of x is not finite.
 Tensor histc(const Tensor &x, int64_t bins = 100, double low = 0, double high = 0,
              Location location = Location::current());
 // Where each value would stand in `sorted` ([n], or [.., n] with the leading dims of values), in

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,8 @@ public:
     return index_;
   }
   bool operator==(const Device &) const = default;
+  // Its name: "cpu:1".
+  friend std::ostream &operator<<(std::ostream &stream, const Device &device);
 
 private:
   friend Device device_at(int index, Location location);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 
 #include "runtime/core/dtype.h"
 #include "runtime/core/float16.h"
@@ -74,6 +75,9 @@ concept ElementType = ElementDType<T>::known;
 template <ElementType T> constexpr DType dtype_of() {
   return ElementDType<T>::value;
 }
+
+// Its name: "float32".
+std::ostream &operator<<(std::ostream &stream, DType dtype);
 
 // The dtype of an operation between tensors of these dtypes and of one category of rank: the
 // smallest that holds both, as in PyTorch's table (bool < integers < floats; uint8 with a signed

@@ -66,8 +66,9 @@ Tensor multi_margin_loss(const Tensor &x, const Tensor &targets, int64_t p = 1, 
                          Reduction reduction = Reduction::kMean,
                          Location location = Location::current());
 // -(target log(x) + (1 - target) log(1 - x)) of probabilities x in [0, 1], logarithms not below
-// -100. The gradient of x is (x - target) / max(x (1 - x), 1e-12), as PyTorch's. Where x is
-// sigmoid(z), binary_cross_entropy_with_logits of z is exact where this is not.
+// -100. The gradient of x is (x - target) / max(x (1 - x), 1e-12), as PyTorch's. A run fails where
+// an element of x or target is not in [0, 1] (NaN is not). Where x is sigmoid(z),
+// binary_cross_entropy_with_logits of z is exact where this is not.
 Tensor binary_cross_entropy(const Tensor &x, const Tensor &target,
                             Reduction reduction = Reduction::kMean,
                             Location location = Location::current());

@@ -70,13 +70,15 @@ Tensor where(const Tensor &condition, TensorArg x, TensorArg y,
 // value where the mask (bool, which broadcasts to x) holds, else x. The dtype is that of x.
 Tensor masked_fill(const Tensor &x, const Tensor &mask, TensorArg value,
                    Location location = Location::current());
-// min where x is at most min, max where it is at least max; a bound may be left out, NaN stays. The
-// derivative at a bound is 0, as PyTorch's. Scalar bounds are constants of the program until a
-// second value is seen at the same line. One beyond the range of an integer dtype bounds nothing;
-// as in minimum and maximum, it is an error where all numbers of the dtype lie beyond it.
+// min where x is at most min, max where it is at least max; a bound may be left out. NaN stays, and
+// a bound that is NaN gives NaN. The derivative at a bound is 0, as PyTorch's. Scalar bounds are
+// constants of the program until a second value is seen at the same line. One beyond the range of
+// an integer dtype bounds nothing; as in minimum and maximum, it is an error where all numbers of
+// the dtype lie beyond it.
 Tensor clamp(const Tensor &x, std::optional<Scalar> min, std::optional<Scalar> max = {},
              Location location = Location::current());
-// Bounds that broadcast with x; an undefined one bounds nothing.
+// minimum(maximum(x, min), max), of bounds that broadcast with x; an undefined one bounds nothing.
+// At a bound it and x share the derivative equally.
 Tensor clamp(const Tensor &x, const Tensor &min, const Tensor &max,
              Location location = Location::current());
 // x sigmoid(x) (Elfwing et al. 2017).
@@ -91,7 +93,7 @@ Tensor leaky_relu(const Tensor &x, Scalar slope = 0.01, Location location = Loca
 Tensor log_sigmoid(const Tensor &x, Location location = Location::current());
 // x tanh(softplus(x)) (Misra 2019).
 Tensor mish(const Tensor &x, Location location = Location::current());
-// clamp(x, low, high), whose derivative at the bounds is 0.
+// clamp(x, low, high), whose derivative at the bounds is 0, and at NaN 1.
 Tensor hardtanh(const Tensor &x, Scalar low = -1.0, Scalar high = 1.0,
                 Location location = Location::current());
 // x / (1 + |x|).
@@ -262,7 +264,10 @@ Tensor log_softmax(const Tensor &x, int64_t dim, Location location = Location::c
 Tensor layer_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &weight = Tensor(),
                   const Tensor &bias = Tensor(), double eps = 1e-5,
                   Location location = Location::current());
+
 // Convolutions, pooling, normalization and resizing of images stand in weft/images.h.
+
+// How attention() scores its keys.
 struct AttentionOptions {
   bool causal = false;              // query i sees keys up to i + Tk - Tq
   std::optional<double> scale = {}; // default 1 / sqrt(D)

@@ -257,7 +257,11 @@ public:
   void *mutable_data_bytes(Location location = Location::current());
   // Computes the value now.
   const Tensor &eval(Location location = Location::current()) const;
-  // As numpy prints it.
+  // The elements as PyTorch prints them, without `tensor()` around: floating-point numbers with 4
+  // digits after the point (none where all shown are whole), with exponents where one is 1e8 or
+  // more, or not 0 and below 1e-4; columns aligned; of more than 1000 elements 3 at each end of a
+  // dim. Other than there, bools are `true` and `false`, an empty tensor is `[]`, and long lines
+  // are not broken.
   std::string to_string(Location location = Location::current()) const;
 
   // --- Autograd (weft/autograd.h) ---

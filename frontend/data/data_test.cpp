@@ -165,6 +165,12 @@ TEST(TensorDataset, RowsOfBoth) {
   EXPECT_EQ(batch.target.as<int64_t>()[1], 9);
   EXPECT_NE(message_of([] { TensorDataset(zeros({3, 2}), zeros({2})); }).find("[3, 2] and [2]"),
             std::string::npos);
+  EXPECT_NE(message_of([] { TensorDataset(zeros({1}), scalar(1)); })
+                .find("TensorDataset: targets has no dimensions"),
+            std::string::npos);
+  EXPECT_NE(message_of([] { TensorDataset(scalar(1), scalar(1)); })
+                .find("TensorDataset: inputs has no dimensions"),
+            std::string::npos);
 }
 
 TEST(SplitMix64, IsThePublishedGeneratorAndUnbiased) {
@@ -262,6 +268,20 @@ TEST_P(Loader, ALoopLeftEarlyStartsANewEpochARestoredOneGoesOn) {
   for (auto [input, target] : loader)
     seen.push_back(values(input)[0]);
   EXPECT_EQ(seen, std::vector<int64_t>{4});
+}
+
+TEST_P(Loader, AnIteratorHasOneBatchUntilItGoesOn) {
+  DataLoader loader(numbers_to(6), {.batch_size = 2, .prefetch = GetParam()});
+  auto it = loader.begin();
+  EXPECT_EQ(values((*it).input), (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(values((*it).target), (std::vector<int64_t>{0, 1}));
+  ++it;
+  ++it; // one that nobody asks for
+  EXPECT_EQ(values((*it).input), (std::vector<int64_t>{4, 5}));
+  EXPECT_FALSE(it == loader.end()) << "the last one is still there";
+  EXPECT_EQ(values((*it).input), (std::vector<int64_t>{4, 5}));
+  ++it;
+  EXPECT_TRUE(it == loader.end());
 }
 
 TEST_P(Loader, AnErrorReachesTheCallerAndTheBatchIsTriedAgain) {

@@ -89,6 +89,7 @@ public:
   public:
     using value_type = Batch;
     using difference_type = std::ptrdiff_t;
+    // The same batch until ++.
     Batch operator*();
     Iterator &operator++();
     void operator++(int) {
@@ -101,7 +102,7 @@ public:
     Iterator(DataLoader *loader, int64_t epoch) : loader_(loader), epoch_(epoch) {}
     DataLoader *loader_;
     int64_t epoch_;
-    bool taken_ = false; // the current batch was handed out
+    std::optional<Batch> batch_ = {}; // the current one, once it was asked for
   };
   // The start of a loop over an epoch.
   Iterator begin();

@@ -28,7 +28,14 @@ TensorDataset::TensorDataset(const Tensor &inputs, const Tensor &targets, Locati
     if (!tensor->defined())
       throw Error(ErrorKind::kState, std::string("TensorDataset: ") + name + " is undefined",
                   location);
-  if (inputs.ndim() == 0 || targets.ndim() == 0 || inputs.size(0) != targets.size(0))
+  for (const auto &[tensor, name] : {std::pair(&inputs, "inputs"), std::pair(&targets, "targets")})
+    if (tensor->ndim() == 0)
+      throw Error(ErrorKind::kShape,
+                  std::string("TensorDataset: ") + name +
+                      " has no dimensions; its first one counts the items, so that one item of a "
+                      "number is unsqueeze(0) of it",
+                  location);
+  if (inputs.size(0) != targets.size(0))
     throw Error(ErrorKind::kShape,
                 "TensorDataset: inputs and targets must have equal first dimensions, they are " +
                     to_string(inputs.shape()) + " and " + to_string(targets.shape()),

@@ -12,8 +12,15 @@ void save_safetensors(const std::string &path,
                       const std::map<std::string, std::string> &metadata, Location location) {
   CallerScope scope(location);
   std::vector<Tensor> values;
-  for (const auto &[name, tensor] : tensors)
+  for (const auto &[name, tensor] : tensors) {
+    if (!tensor.defined())
+      throw Error(ErrorKind::kState,
+                  "save_safetensors: '" + name +
+                      "' is an undefined tensor, which has no value to "
+                      "save; leave it out",
+                  CallerScope::resolve(location));
     values.push_back(tensor);
+  }
   weft::eval(values); // one program for all
   std::vector<runtime::ArrayView> views;
   for (const auto &[name, tensor] : tensors)

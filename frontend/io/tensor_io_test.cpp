@@ -186,6 +186,14 @@ TEST(Files, ErrorsNameTheFileAndTheCaller) {
             }).kind(),
             ErrorKind::kFile);
   EXPECT_FALSE(fs::exists(folder + "/x"));
+  line = __LINE__ + 2;
+  error = error_of(
+      [&] { save_safetensors(folder + "/x", {{"a", zeros({1})}, {"layer.bias", Tensor()}}); });
+  EXPECT_EQ(error.kind(), ErrorKind::kState);
+  EXPECT_EQ(error.line(), line);
+  EXPECT_NE(error.message().find("'layer.bias' is an undefined tensor"), std::string::npos)
+      << error.what();
+  EXPECT_FALSE(fs::exists(folder + "/x"));
 }
 
 TEST(Files, WritableFolders) {

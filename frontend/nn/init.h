@@ -22,11 +22,12 @@ Fans fans(const Shape &shape, Location location = Location::current());
 // and the first step that writes them would not be the program of the others.
 Tensor constant(const Shape &shape, double value, std::optional<DType> dtype = {},
                 Location location = Location::current());
-// Uniform over [-bound, bound).
+// Uniform over [-bound, bound), drawn in float32 and rounded to a parameter's narrower dtype, which
+// may give the bound: as of a model that is converted afterwards.
 Tensor uniform(const Shape &shape, double bound, Location location = Location::current());
 Tensor normal(const Shape &shape, double mean = 0, double deviation = 1,
               Location location = Location::current());
-// Uniform over [low, high).
+// The same over [low, high).
 Tensor uniform(const Shape &shape, double low, double high,
                Location location = Location::current());
 // Normal, restricted to [low, high]: each sample is what the inverse of the distribution function

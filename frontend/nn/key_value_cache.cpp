@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "frontend/recorder/emit.h"
+#include "frontend/tensor/impl.h"
 #include "weft/autocast.h"
 #include "weft/autograd.h"
 #include "weft/nn/init.h"
@@ -107,11 +109,19 @@ Tensor KeyValueCache::attend(int64_t layer, const Places &places, const Tensor &
          location);
   {
     NoGrad no_grad;
-    Tensor rows = places.rows.flatten();
+    recorder::Session session("KeyValueCache", location);
+    const Tensor rows = places.rows.flatten();
+    // Without the number: programs that serve all capacities have one text.
+    const char *full = "KeyValueCache: a text would have more tokens than the cache's capacity; "
+                       "make a cache of a larger one";
     for (const auto &[buffer, part] :
          {std::pair<const Tensor &, const Tensor &>(keys_[at], key),
-          std::pair<const Tensor &, const Tensor &>(values_[at], value)})
-      buffer.reshape({-1, size}).index_put_({rows}, part.detach().reshape({-1, size}));
+          std::pair<const Tensor &, const Tensor &>(values_[at], value)}) {
+      const Tensor table = buffer.reshape({-1, size}), given = part.detach().reshape({-1, size});
+      recorder::write(table, recorder::emit_index_write(
+                                 recorder::read(table, "cache"), recorder::read(rows, "rows"),
+                                 recorder::read(given, "key and value"), 0, false, full));
+    }
   }
   // The queries of one head stand below each other, so that its keys are read once and as they are.
   const int64_t group = query.size(1) / heads;

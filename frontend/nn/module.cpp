@@ -253,6 +253,9 @@ void Module::load_state(const NamedTensors &tensors, bool strict, Location locat
     if (found == given.end())
       throw Error(ErrorKind::kValue, "load_state: there is no tensor for '" + name + "'", location);
     const Tensor &source = *found->second;
+    if (!source.defined())
+      throw Error(ErrorKind::kState, "load_state: '" + name + "' is given as an undefined tensor",
+                  location);
     if (source.shape() != tensor.shape() || source.dtype() != tensor.dtype())
       throw Error(source.shape() != tensor.shape() ? ErrorKind::kShape : ErrorKind::kDType,
                   "load_state: '" + name + "' is " + weft::name(tensor.dtype()) + " " +

@@ -55,8 +55,10 @@ public:
   // Parameters and buffers, as a checkpoint holds them; a tensor registered under two names stands
   // under both.
   NamedTensors state() const;
-  // Copies the values of tensors of these names. Throws Error, before anything is written, when a
-  // name is missing, unknown (unless strict is false) or given twice, or a shape or dtype differs.
+  // Copies the values of tensors of these names. Throws Error, before anything is written, when one
+  // of the module's names is missing, a name is given twice, a shape or dtype differs, or, if
+  // strict, a name is not the module's. Other than in PyTorch, a missing one is an error without
+  // strict, too: give the module's own state for what is to stay.
   void load_state(const NamedTensors &tensors, bool strict = true,
                   Location location = Location::current());
   // How many elements the parameters have.

@@ -162,6 +162,16 @@ TEST(Module, RefusesAForeignStateAndStaysAsItWas) {
   EXPECT_EQ(error_of([&] { mlp.load_state(dtype); }).kind(), ErrorKind::kDType);
   auto twice = state;
   twice.push_back(state[0]);
+  EXPECT_NE(error_of([&] { mlp.load_state(without, false); })
+                .message()
+                .find("no tensor for 'up.weight'"),
+            std::string::npos)
+      << "strict or not";
+  auto undefined = mlp.state();
+  undefined[2].second = Tensor();
+  EXPECT_NE(
+      error_of([&] { mlp.load_state(undefined); }).message().find("'up.weight' is given as an"),
+      std::string::npos);
   EXPECT_NE(error_of([&] { mlp.load_state(twice); }).message().find("given twice"),
             std::string::npos);
   EXPECT_EQ(floats(mlp.up.weight), before);

@@ -30,13 +30,16 @@ Tensor silu(const Tensor &x, Location location) {
 
 namespace {
 
-// x above 0, else alpha * (exp(x) - 1), times scale. What is not taken is computed from 0: its
-// overflow would come back as NaN from the derivative's product of infinity and 0.
-Var exponential_unit(const Var &x, const Var &alpha) {
-  Var zero = broadcast(emit_constant(0.0, x.dtype()), x.dims());
-  Var above = emit_compare(Comparison::kGt, x, zero);
-  Var curve = emit_unary(Unary::kExpm1, emit_select(above, zero, x));
-  return emit_select(above, x, emit_binary(Binary::kMul, broadcast(alpha, x.dims()), curve));
+// x above 0, else alpha * (exp(x) - 1). What is not taken is computed from 0: its overflow would
+// come back as NaN from the derivative's product of infinity and 0. At 0 it is alpha * x, whose
+// second derivative is 0, as PyTorch's.
+Var exponential_unit(const Var &x, const Var &given) {
+  Var zero = broadcast(emit_constant(0.0, x.dtype()), x.dims()), alpha = broadcast(given, x.dims());
+  Var below = emit_compare(Comparison::kLt, x, zero);
+  Var curve = emit_unary(Unary::kExpm1, emit_select(below, x, zero));
+  Var line =
+      emit_select(emit_compare(Comparison::kEq, x, zero), emit_binary(Binary::kMul, alpha, x), x);
+  return emit_select(below, emit_binary(Binary::kMul, alpha, curve), line);
 }
 
 } // namespace
@@ -54,10 +57,11 @@ Tensor celu(const Tensor &x, Scalar alpha, Location location) {
   return computed(x, [&](const Var &var) {
     Var scale = broadcast(make_scalar(alpha, var.dtype()), var.dims()),
         zero = broadcast(emit_constant(0.0, var.dtype()), var.dims());
-    Var above = emit_compare(Comparison::kGt, var, zero);
+    // The slope at 0 is 1 on both sides, and the second derivative there 0, as PyTorch's.
+    Var below = emit_compare(Comparison::kLt, var, zero);
     Var curve =
-        emit_unary(Unary::kExpm1, emit_binary(Binary::kDiv, emit_select(above, zero, var), scale));
-    return emit_select(above, var, emit_binary(Binary::kMul, scale, curve));
+        emit_unary(Unary::kExpm1, emit_binary(Binary::kDiv, emit_select(below, var, zero), scale));
+    return emit_select(below, emit_binary(Binary::kMul, scale, curve), var);
   });
 }
 
@@ -109,7 +113,18 @@ Tensor hardtanh(const Tensor &x, Scalar low, Scalar high, Location location) {
     for (Scalar *bound : {&low, &high})
       if (bound->dtype == DType::kFloat64)
         *bound = static_cast<int64_t>(std::clamp(bound->d, -0x1p63, 0x1.fffffffffffffp62));
-  return clamp(x, low, high).to(dtype);
+  const TensorArg args[] = {x, TensorArg(low, location), TensorArg(high, location)};
+  DType computed = result_type(args);
+  Var var = operand(args[0], computed, "x");
+  // Other than clamp's, its derivative at NaN is 1, as PyTorch's.
+  auto bounded = [&](Comparison beyond, const Scalar &scalar, int position, const char *name) {
+    Scalar number = bound_for(scalar, computed, position == 1, name);
+    Var bound = broadcast(make_specialized_scalar(number, computed, position), var.dims());
+    var = emit_select(emit_mask(beyond, var, bound), bound, var);
+  };
+  bounded(Comparison::kLe, low, 1, "low");
+  bounded(Comparison::kGe, high, 2, "high");
+  return wrap(rounded(std::move(var), dtype));
 }
 
 Tensor softsign(const Tensor &x, Location location) {

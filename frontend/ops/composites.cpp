@@ -217,8 +217,11 @@ Tensor p_norm(const Tensor &x, double p, const Dims &dims, bool keepdim) {
   Tensor size = abs(x);
   if (std::isinf(p))
     return p > 0 ? max(size, dims, keepdim) : min(size, dims, keepdim);
-  if (p == 0)
-    return sum((x != 0).to(x.dtype()), dims, keepdim);
+  if (p == 0) { // a count, whose derivative is 0
+    Var given = read(x, "x"), total = read(sum((x != 0).to(x.dtype()), dims, keepdim), "x");
+    const Var *of[] = {&given};
+    return wrap(with_flat_history(total, of));
+  }
   if (p == 1)
     return sum(size, dims, keepdim);
   Tensor terms = pow(where(size == 0, 1.0, size), p);

@@ -56,9 +56,14 @@ Tensor histc(const Tensor &x, int64_t bins, double low, double high, Location lo
   DType wide = computing_dtype(given.dtype());
   Tensor values = x.detach().to(wide).reshape({-1}), first = scalar(low, wide),
          last = scalar(high, wide);
+  Tensor looked_at; // 0, once the range is known
   if (low == high && given.type().elements > 0) {
     first = min(values);
     last = max(values);
+    Tensor beyond = !(is_finite(first) & is_finite(last));
+    looked_at = wrap(emit_check_index(read(beyond.to(int64), "x"), 1, std::nullopt,
+                                      "histc: x has an element that is not finite, and so no "
+                                      "range; give low and high"));
   }
   // A range without extent is widened by 1 on both sides.
   Tensor empty = first == last, start = where(empty, first - 1, first),
@@ -67,6 +72,8 @@ Tensor histc(const Tensor &x, int64_t bins, double low, double high, Location lo
   Tensor bin = floor((where(inside, values, start) - start) / (end - start) * bins)
                    .to(int64)
                    .clamp(0, bins - 1);
+  if (looked_at.defined())
+    bin = bin + looked_at;
   return scatter_add(zeros({bins}, wide), 0, bin, inside.to(wide)).to(given.dtype());
 }
 

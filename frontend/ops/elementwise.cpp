@@ -256,13 +256,31 @@ Tensor masked_fill(const Tensor &x, const Tensor &mask, TensorArg value, Locatio
 
 namespace {
 
-// low where x <= low, high where x >= high, both of x's shape; a null Var bounds nothing.
-Var clamped(Var x, const Var &low, const Var &high) {
+// x between bounds of its shape, of which a null Var bounds nothing; NaN where one of them is.
+Var between(Var x, const Var &low, const Var &high) {
+  bool logic = x.dtype() == DType::kBool;
   if (low)
-    x = emit_select(emit_mask(Comparison::kLe, x, low), low, x);
+    x = emit_binary(logic ? Binary::kOr : Binary::kMaximum, x, low);
   if (high)
-    x = emit_select(emit_mask(Comparison::kGe, x, high), high, x);
+    x = emit_binary(logic ? Binary::kAnd : Binary::kMinimum, x, high);
   return x;
+}
+
+// The same of numbers, whose derivative is 1 between them and 0 elsewhere: at a bound and at NaN,
+// too.
+Var between_numbers(const Var &x, const Var &low, const Var &high) {
+  Var value = between(x.without_history(), low, high);
+  if (!x.grad || !grad_mode())
+    return value;
+  Var inside;
+  if (low)
+    inside = emit_compare(Comparison::kGt, x, low);
+  if (high) {
+    Var below = emit_compare(Comparison::kLt, x, high);
+    inside = inside ? emit_binary(Binary::kAnd, inside, below) : below;
+  }
+  const Var *of[] = {&x};
+  return emit_select(with_flat_history(inside, of), x, value);
 }
 
 } // namespace
@@ -285,7 +303,7 @@ Tensor clamp(const Tensor &x, std::optional<Scalar> min, std::optional<Scalar> m
                               input.dims())
                   : Var();
   };
-  return wrap(clamped(input, bound(min, 1, "min"), bound(max, 2, "max")));
+  return wrap(between_numbers(input, bound(min, 1, "min"), bound(max, 2, "max")));
 }
 
 Tensor clamp(const Tensor &x, const Tensor &min, const Tensor &max, Location location) {
@@ -308,7 +326,7 @@ Tensor clamp(const Tensor &x, const Tensor &min, const Tensor &max, Location loc
     shape = broadcast_shape(shape, low.dims(), "x", "min");
   if (high)
     shape = broadcast_shape(shape, high.dims(), "x", "max");
-  return wrap(clamped(broadcast(input, shape), low ? broadcast(low, shape) : low,
+  return wrap(between(broadcast(input, shape), low ? broadcast(low, shape) : low,
                       high ? broadcast(high, shape) : high));
 }
 

@@ -71,7 +71,8 @@ Tensor nll_loss(const Tensor &log_probs, const Tensor &targets, Reduction reduct
          "log_probs have shape " + to_string(x.dims()) + ", targets have shape " +
              to_string(t.dims()) +
              ": log_probs must be [.., classes] and targets [..], with equal leading dimensions");
-  t = emit_check_index(t, x.dims().back(), ignore_index, "weft.nll_loss");
+  t = emit_check_index(beside_ignore_index(std::move(t), ignore_index), x.dims().back(),
+                       ignore_index, "weft.nll_loss");
   // The chosen element is a masked sum over the row: the derivative of that is a mask as well,
   // where a gather's would be a scatter.
   Shape raised = t.dims();

@@ -148,6 +148,14 @@ Tensor binary_cross_entropy(const Tensor &x, const Tensor &target, Reduction red
     Tensor smooth = log(y + (positive - known)) * slope;
     return value.detach() + (smooth - smooth.detach());
   };
+  auto beyond = [](const Tensor &y) {
+    return !((y.detach() >= 0) & (y.detach() <= 1)); // NaN, too
+  };
+  Var zero = emit_check_index(read((beyond(a) | beyond(t)).to(int32), "x"), 1, std::nullopt,
+                              "binary_cross_entropy: an element of x or target is not in [0, "
+                              "1]; where x are no probabilities, but what a sigmoid would be "
+                              "of, use binary_cross_entropy_with_logits");
+  t = t + wrap(std::move(zero)).to(t.dtype()); // 0, which has the loss computed after the check
   return reduced(-(t * bounded(a) + (1 - t) * bounded(1 - a)), reduction, x.dtype());
 }
 

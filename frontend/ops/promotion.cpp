@@ -353,6 +353,12 @@ Var index_operand(const Tensor &indices, const char *name) {
   return var;
 }
 
+Var beside_ignore_index(Var targets, int64_t ignore_index) {
+  DType dtype = targets.dtype();
+  bool holds = ignore_index >= least_integer(dtype) && ignore_index <= most_integer(dtype);
+  return holds ? std::move(targets) : emit_cast(targets, DType::kInt64);
+}
+
 Var floating_operand(const Tensor &x, const char *name) {
   Var var = read(x, name);
   if (!is_floating(var.dtype()))

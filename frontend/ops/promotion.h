@@ -59,6 +59,10 @@ Var floating_operand(const Tensor &x, const char *name = "x");
 // indices, which must be int32 or int64.
 Var index_operand(const Tensor &indices, const char *name = "indices");
 
+// Targets of classes, in int64 where their dtype does not hold ignore_index, which is none of them
+// then.
+Var beside_ignore_index(Var targets, int64_t ignore_index);
+
 // x, which must be floating: what PyTorch refuses for integers is refused here too, before a loss
 // or a norm is silently of rounded data.
 Var floating_only(const Tensor &x, const char *name = "x");

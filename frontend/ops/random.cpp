@@ -1,5 +1,6 @@
 #include "weft/random.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -9,6 +10,7 @@
 #include "frontend/recorder/state_api.h"
 #include "frontend/tensor/impl.h"
 #include "frontend/tensor/starting.h"
+#include "runtime/core/float16.h"
 #include "runtime/memory/buffer.h"
 #include "weft/autograd.h"
 #include "weft/composites.h"
@@ -226,12 +228,32 @@ Tensor randn(const Shape &shape, DType dtype, Location location) {
   return randn(shape, default_generator(), dtype, location);
 }
 
+namespace {
+
+// The largest number of the dtype below `high`, which the dtype may have rounded.
+double largest_below(double high, DType dtype) {
+  if (dtype == DType::kFloat64)
+    return std::nextafter(high, -HUGE_VAL);
+  if (dtype == DType::kFloat32)
+    return std::nextafter(static_cast<float>(high), -HUGE_VALF);
+  constexpr uint16_t kSign = 0x8000;
+  auto bits = static_cast<uint16_t>(scalar_bits(high, dtype));
+  bits = bits == 0 ? kSign | 1 : bits & kSign ? bits + 1 : bits - 1;
+  return dtype == DType::kBFloat16 ? bfloat16_to_float(bits) : float16_to_float(bits);
+}
+
+} // namespace
+
 Tensor uniform(const Shape &shape, double low, double high, DType dtype, Generator &generator,
                Location location) {
   Session session("uniform", location);
   want_range(low, high);
-  return wrap(rounded(
-      affine(draw(generator, computing_dtype(dtype), shape, false), high - low, low), dtype));
+  Var samples = rounded(
+      affine(draw(generator, computing_dtype(dtype), shape, false), high - low, low), dtype);
+  // The largest samples may round to `high`, which is not to be among them.
+  double most = std::max(low, largest_below(high, dtype));
+  return wrap(
+      emit_binary(Binary::kMinimum, samples, broadcast(make_scalar(most, dtype), samples.dims())));
 }
 
 Tensor normal(const Shape &shape, double mean, double deviation, DType dtype, Generator &generator,

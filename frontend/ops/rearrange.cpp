@@ -292,7 +292,7 @@ Tensor scatter(const Tensor &x, int64_t dim, const Tensor &indices, TensorArg so
     part = wrap(leading_part(read(*source.tensor(), "source"), at.dims));
   }
   put_by_tensors(result, entries, source.tensor() ? TensorArg(part) : source,
-                 /*accumulate=*/false, location);
+                 /*accumulate=*/false, location, static_cast<size_t>(axis));
   return result;
 }
 

@@ -12,6 +12,7 @@ Adagrad::Adagrad(std::vector<Tensor> parameters, AdagradOptions options, Locatio
     throw Error(ErrorKind::kValue,
                 "Adagrad: lr_decay, weight_decay, initial_accumulator and eps must not be negative",
                 location);
+  maximize_ = options.maximize;
   if (options.lr_decay != 0)
     make_counts();
   sum_ = make_moments("sum", options.initial_accumulator);

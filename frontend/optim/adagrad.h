@@ -13,6 +13,7 @@ struct AdagradOptions {
   double weight_decay = 0; // added to the gradient, times the parameter
   double initial_accumulator = 0;
   double eps = 1e-10;
+  bool maximize = false; // goes up the gradient
 };
 
 // PyTorch's Adagrad: g += weight_decay * p; s += g * g; p -= lr / (1 + (t - 1) * lr_decay) * g /

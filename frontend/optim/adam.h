@@ -12,11 +12,15 @@ struct AdamOptions {
   double beta1 = 0.9, beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0; // added to the gradient, times the parameter
+  bool amsgrad = false;
+  bool maximize = false;               // goes up the gradient
+  bool decoupled_weight_decay = false; // it shrinks the parameter instead, as AdamW's
 };
 
 // PyTorch's Adam: g += weight_decay * p; m += (1 - beta1) * (g - m); v = beta2 * v + (1 - beta2) *
 // g * g; p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps), where t counts the
-// parameter's steps, this one included.
+// parameter's steps, this one included. amsgrad: in place of v the largest that it was in each
+// element (Reddi et al. 2018).
 class Adam : public Optimizer {
 public:
   // Throws Error for a negative option, and unless 0 <= beta < 1.
@@ -24,9 +28,7 @@ public:
        Location location = Location::current());
 
 protected:
-  // decoupled: weight_decay shrinks the parameter instead, p *= 1 - lr * weight_decay.
-  Adam(const char *name, std::vector<Tensor> parameters, AdamOptions options, bool decoupled,
-       Location location);
+  Adam(const char *name, std::vector<Tensor> parameters, AdamOptions options, Location location);
   void begin_step() override;
   void end_step() override {
     keep_ = StepScalar();
@@ -36,8 +38,7 @@ protected:
 
 private:
   AdamOptions options_;
-  bool decoupled_;
-  std::vector<Tensor> exp_avg_, exp_avg_sq_;
+  std::vector<Tensor> exp_avg_, exp_avg_sq_, max_exp_avg_sq_;
   // Of the step under way: 1 - lr * weight_decay; and, by count t, lr / (1 - beta1^t) and 1 /
   // sqrt(1 - beta2^t).
   struct Corrected {

@@ -10,6 +10,8 @@ struct AdamWOptions {
   double beta1 = 0.9, beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 1e-2;
+  bool amsgrad = false;
+  bool maximize = false; // goes up the gradient
 };
 
 // PyTorch's AdamW: p *= 1 - lr * weight_decay, then Adam's step without weight decay.
@@ -19,7 +21,14 @@ public:
   AdamW(std::vector<Tensor> parameters, AdamWOptions options = {},
         Location location = Location::current())
       : Adam("AdamW", std::move(parameters),
-             {options.lr, options.beta1, options.beta2, options.eps, options.weight_decay}, true,
+             {.lr = options.lr,
+              .beta1 = options.beta1,
+              .beta2 = options.beta2,
+              .eps = options.eps,
+              .weight_decay = options.weight_decay,
+              .amsgrad = options.amsgrad,
+              .maximize = options.maximize,
+              .decoupled_weight_decay = true},
              location) {}
 };
 

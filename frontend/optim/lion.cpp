@@ -9,11 +9,7 @@ Lion::Lion(std::vector<Tensor> parameters, LionOptions options, Location locatio
   CallerScope scope(location);
   if (options.weight_decay < 0)
     throw Error(ErrorKind::kValue, "Lion: weight_decay must not be negative", location);
-  if (!(options.beta1 >= 0 && options.beta1 < 1 && options.beta2 >= 0 && options.beta2 < 1))
-    throw Error(ErrorKind::kValue,
-                "Lion: betas must be at least 0 and below 1, they are " +
-                    std::to_string(options.beta1) + " and " + std::to_string(options.beta2),
-                location);
+  want_betas("Lion", options.beta1, options.beta2, location);
   exp_avg_ = make_moments("exp_avg");
   finish_init(location);
 }

@@ -1,5 +1,6 @@
 #include "weft/optim/optimizer.h"
 
+#include <cmath>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -102,6 +103,20 @@ const Tensor &Optimizer::count(size_t slot) const {
   return counts_->count(slot);
 }
 
+Tensor Optimizer::correction(size_t slot, double beta) const {
+  // beta^t as exp(t log beta), in float64: 1 - beta2^t of the first steps would lose half its
+  // digits in float32.
+  return beta == 0 ? scalar(1.0, float64) : 1.0 - exp(count(slot) * std::log(beta));
+}
+
+void Optimizer::want_betas(const char *name, double beta1, double beta2, Location location) {
+  if (!(beta1 >= 0 && beta1 < 1 && beta2 >= 0 && beta2 < 1))
+    throw Error(ErrorKind::kValue,
+                std::string(name) + ": betas must be at least 0 and below 1, they are " +
+                    std::to_string(beta1) + " and " + std::to_string(beta2),
+                location);
+}
+
 void Optimizer::finish_init(Location location) {
   std::vector<Tensor> tensors;
   for (auto &[name, tensor] : state_)
@@ -192,7 +207,7 @@ void Optimizer::record_step(const Tensor *finite, const std::vector<Tensor> &gra
     // What a step does for a parameter is its module's, also where it reads moments alone.
     const recorder::TensorName *name = parameters_[i].impl()->storage()->name.get();
     recorder::InModule scope(name ? name->module.get() : nullptr);
-    update(i, gradients[i]);
+    update(i, maximize_ ? -gradients[i] : gradients[i]);
     written.push_back(parameters_[i]);
   }
   end_step();

@@ -71,6 +71,8 @@ protected:
   Tensor make_scalar(const std::string &name, double value);
   // The counts of steps, which step() then keeps: "step".
   void make_counts();
+  // Throws Error unless both are at least 0 and below 1.
+  static void want_betas(const char *name, double beta1, double beta2, Location location);
   // Computes the state now (reason `init`); the last call of a derived constructor.
   void finish_init(Location location);
 
@@ -85,9 +87,12 @@ protected:
   // under way: float64 [].
   size_t count_slot(size_t i) const;
   const Tensor &count(size_t slot) const;
+  // 1 - beta^t of that count t: what a mean of t gradients that began at 0 is too small by.
+  Tensor correction(size_t slot, double beta) const;
 
   std::vector<Tensor> parameters_;
-  Tensor lr_; // float64 []
+  Tensor lr_;             // float64 []
+  bool maximize_ = false; // steps go up the gradient: update() is given its opposite
 
 private:
   friend class LossScaler;

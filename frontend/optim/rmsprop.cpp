@@ -15,6 +15,7 @@ RMSprop::RMSprop(std::vector<Tensor> parameters, RMSpropOptions options, Locatio
                 "RMSprop: alpha must be at least 0 and below 1, it is " +
                     std::to_string(options.alpha),
                 location);
+  maximize_ = options.maximize;
   square_avg_ = make_moments("square_avg");
   if (options.centered)
     grad_avg_ = make_moments("grad_avg");

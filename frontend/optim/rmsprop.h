@@ -12,6 +12,7 @@ struct RMSpropOptions {
   double weight_decay = 0; // added to the gradient, times the parameter
   double momentum = 0;
   bool centered = false; // divides by the standard deviation, not the root of the mean square
+  bool maximize = false; // goes up the gradient
 };
 
 // PyTorch's RMSprop: g += weight_decay * p; v = alpha * v + (1 - alpha) * g * g; centered: a += (1

@@ -16,6 +16,7 @@ SGD::SGD(std::vector<Tensor> parameters, SGDOptions options, Location location)
   if (options.nesterov && (options.momentum == 0 || options.dampening != 0))
     throw Error(ErrorKind::kValue, "SGD: nesterov needs a momentum, and a dampening of 0",
                 location);
+  maximize_ = options.maximize;
   if (options.dampening != 0)
     make_counts();
   if (options.momentum != 0)

@@ -13,6 +13,7 @@ struct SGDOptions {
   double dampening = 0;
   double weight_decay = 0; // added to the gradient, times the parameter
   bool nesterov = false;
+  bool maximize = false; // goes up the gradient
 };
 
 // PyTorch's SGD: g += weight_decay * p; b = momentum * b + (1 - dampening) * g (b = g in the

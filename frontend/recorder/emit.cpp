@@ -550,28 +550,39 @@ Var emit_matmul(const Var &x, const Var &y, bool transpose_x, bool transpose_y) 
   return emit_one<ir::MatmulOp>({&x, &y}, nullptr, p);
 }
 
-Var emit_index_select(const Var &x, const Var &indices, int64_t dim) {
-  return emit_along<ir::IndexSelectOp>({&x, &indices}, nullptr, dim);
+// Of an op that looks at indices: errors of its runs name the call that records it.
+template <typename Op> static typename Op::Properties indexing(int64_t dim, const char *user = "") {
+  auto p = along<Op>(dim);
+  p.user = builder().getStringAttr(*user ? user : std::string("weft.") + Session::op());
+  return p;
+}
+
+Var emit_index_select(const Var &x, const Var &indices, int64_t dim, const char *user) {
+  return emit_one<ir::IndexSelectOp>({&x, &indices}, nullptr,
+                                     indexing<ir::IndexSelectOp>(dim, user));
 }
 
 Var emit_index_write(const Var &base, const Var &indices, const Var &source, int64_t dim,
-                     bool accumulate) {
+                     bool accumulate, const char *user) {
   if (accumulate)
-    return emit_along<ir::IndexAddOp>({&base, &indices, &source}, base.value->type, dim);
-  return emit_along<ir::IndexPutOp>({&base, &indices, &source}, base.value->type, dim);
+    return emit_one<ir::IndexAddOp>({&base, &indices, &source}, base.value->type,
+                                    indexing<ir::IndexAddOp>(dim, user));
+  return emit_one<ir::IndexPutOp>({&base, &indices, &source}, base.value->type,
+                                  indexing<ir::IndexPutOp>(dim, user));
 }
 
 Var emit_gather(const Var &x, const Var &indices, int64_t dim) {
-  return emit_along<ir::GatherOp>({&x, &indices}, nullptr, dim);
+  return emit_one<ir::GatherOp>({&x, &indices}, nullptr, indexing<ir::GatherOp>(dim));
 }
 
 Var emit_scatter_add(const Var &base, const Var &indices, const Var &source, int64_t dim) {
-  return emit_along<ir::ScatterAddOp>({&base, &indices, &source}, base.value->type, dim);
+  return emit_one<ir::ScatterAddOp>({&base, &indices, &source}, base.value->type,
+                                    indexing<ir::ScatterAddOp>(dim));
 }
 
 Var emit_scatter_reduce(Combiner combiner, const Var &base, const Var &indices, const Var &source,
                         int64_t dim) {
-  auto p = along<ir::ScatterReduceOp>(dim);
+  auto p = indexing<ir::ScatterReduceOp>(dim);
   p.combiner =
       ir::CombinerAttr::get(&recorder().ir->context(), static_cast<ir::Combiner>(combiner));
   return emit_one<ir::ScatterReduceOp>({&base, &indices, &source}, base.value->type, p);

@@ -89,10 +89,12 @@ Var emit_arg(const Var &x, int64_t dim, bool largest);
 Var emit_arg_sort(const Var &x, int64_t dim, bool descending, std::optional<int64_t> count);
 Var emit_cumsum(const Var &x, int64_t dim);
 Var emit_matmul(const Var &x, const Var &y, bool transpose_x, bool transpose_y);
-Var emit_index_select(const Var &x, const Var &indices, int64_t dim);
+// Where an index is out of range the run ends with an error that names the call that records the
+// op, or `user`, which is the whole message where it has a space.
+Var emit_index_select(const Var &x, const Var &indices, int64_t dim, const char *user = "");
 // accumulate: index_add, else index_put.
 Var emit_index_write(const Var &base, const Var &indices, const Var &source, int64_t dim,
-                     bool accumulate);
+                     bool accumulate, const char *user = "");
 Var emit_gather(const Var &x, const Var &indices, int64_t dim);
 Var emit_scatter_add(const Var &base, const Var &indices, const Var &source, int64_t dim);
 enum class Combiner : uint8_t { kProd, kMax, kMin }; // as the record weft.scatter_reduce has them

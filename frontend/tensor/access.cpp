@@ -221,7 +221,7 @@ WEFT_ELEMENT_TYPES(WEFT_INSTANTIATE)
 
 namespace {
 
-void submit_all(std::span<const Tensor> tensors, CutReason reason, Location location, bool wait) {
+void submit_all(std::span<const Tensor> tensors, CutReason reason, bool wait) {
   std::vector<Var> vars;
   std::vector<Value *> roots;
   auto ask = [&](Var x) {
@@ -238,6 +238,8 @@ void submit_all(std::span<const Tensor> tensors, CutReason reason, Location loca
     if (Var more = wait ? behind(*tensor.impl(), vars.back()) : Var())
       ask(std::move(more));
   }
+  // Not the call's own: that of a module's constructor stands where the constructor is called.
+  Location location = Session::location();
   submit(roots, {reason, location});
   if (!wait)
     return;
@@ -250,20 +252,20 @@ void submit_all(std::span<const Tensor> tensors, CutReason reason, Location loca
 const Tensor &Tensor::eval(Location location) const {
   Session session("eval", location);
   checked(*this, "self");
-  submit_all({this, 1}, CutReason::kEval, location, true);
+  submit_all({this, 1}, CutReason::kEval, true);
   return *this;
 }
 
 void eval(std::span<const Tensor> tensors, Location location) {
   Session session("eval", location);
-  submit_all(tensors, CutReason::kEval, location, true);
+  submit_all(tensors, CutReason::kEval, true);
 }
 
 void submit_step(std::span<const Tensor> tensors, Location location) {
   Session session("step", location);
   mark();
   if (!active_trace())
-    submit_all(tensors, CutReason::kStep, location, false);
+    submit_all(tensors, CutReason::kStep, false);
 }
 
 void take_back_step(std::span<const Tensor> tensors) {
@@ -277,7 +279,7 @@ void take_back_step(std::span<const Tensor> tensors) {
 void submit_init(std::span<const Tensor> tensors, Location location) {
   Session session("init", location);
   if (!active_trace())
-    submit_all(tensors, CutReason::kInit, location, false);
+    submit_all(tensors, CutReason::kInit, false);
 }
 
 void synchronize() {

@@ -129,10 +129,14 @@ void add_step(std::vector<ViewStep> &steps, ViewStep step, const Shape &base) {
   steps.push_back(std::move(step));
 }
 
-// Makes the view one of the storage behind the tensor, by the steps of all views between.
-void hang_on_storage(View &view, const Tensor &tensor) {
+// Makes the view one of the storage behind the tensor, or of the detached handle before it where
+// the view hangs on those, by the steps of all views between.
+void hang_on_storage(View &view, const Tensor &tensor, bool on_detached) {
   std::vector<const View *> between;
-  for (const TensorImpl *impl = tensor.impl(); impl->is_view(); impl = impl->view->base.impl())
+  auto is_base = [&](const TensorImpl &impl) {
+    return !impl.is_view() || (on_detached && impl.view->history == View::History::kOwn);
+  };
+  for (const TensorImpl *impl = tensor.impl(); !is_base(*impl); impl = impl->view->base.impl())
     between.push_back(impl->view.get());
   if (between.empty()) {
     view.base = tensor;
@@ -323,10 +327,19 @@ static GradEdge take_history(TensorImpl &detached, Var &value) {
   return GradEdge{std::exchange(value.grad, GradRef()), value.grad_index};
 }
 
-[[noreturn]] static void refuse_history_of_view() {
+// A view without history would keep what is written to it from the gradient: of the value, or of
+// what the view is of.
+static void refuse_lost_history(const View &view, const Var &value) {
+  const TensorImpl &base = *view.base.impl();
+  bool base_has = base.leaf || (base.is_view() ? base.view->own.node : base.var.grad);
+  if (!value.grad && !base_has)
+    return;
   fail(ErrorKind::kState,
-       "what is written has a history, but self is a view that was made under weft::NoGrad, and "
-       "cannot take it; make the view where history is kept, or write under weft::NoGrad");
+       std::string(value.grad ? "what is written has a history, but self is a view that was made "
+                                "under weft::NoGrad, and cannot take it"
+                              : "self is a view that was made under weft::NoGrad of a tensor that "
+                                "requires grad, whose gradient would not know of the write") +
+           "; make the view where history is kept, or write under weft::NoGrad");
 }
 
 void write(const Tensor &tensor, Var value) {
@@ -345,8 +358,8 @@ void write(const Tensor &tensor, Var value) {
   // Down the views to the storage: each level's new value comes from what its view was given.
   while (impl->is_view()) {
     View &view = *impl->view;
-    if (keep_history && view.history == View::History::kNone && value.grad)
-      refuse_history_of_view();
+    if (keep_history && view.history == View::History::kNone)
+      refuse_lost_history(view, value);
     if (keep_history && view.history == View::History::kOwn) {
       own = take_history(*impl, value);
       detached = &view;
@@ -431,9 +444,10 @@ Tensor make_view(const Tensor &tensor, ViewStep step) {
   auto *impl = new TensorImpl(type_info(from->type->dtype, step.dims, from->type->device));
   Tensor result(impl);
   if (!grad_mode()) {
-    // Born while no history was kept: it has none, whatever its base has, so that it is a view of
-    // the storage alone. Of views that each require grad in turn the chain stays flat.
-    hang_on_storage(*view, tensor);
+    // Born while no history was kept: it has none, whatever its base has. What decides whether a
+    // write is lost to a gradient is below all views that have the storage's history, so that of
+    // views that each require grad in turn the chain stays flat.
+    hang_on_storage(*view, tensor, /*on_detached=*/true);
     view->history = View::History::kNone;
   } else if (from->is_view() && !from->leaf && from->view->history != View::History::kOwn) {
     view->base = from->view->base;
@@ -453,7 +467,7 @@ Tensor make_detached(const Tensor &tensor) {
   auto view = std::make_unique<View>();
   view->history = View::History::kOwn;
   // History begins anew here: chains of detached handles stay flat.
-  hang_on_storage(*view, tensor);
+  hang_on_storage(*view, tensor, /*on_detached=*/false);
   auto *impl = new TensorImpl(from->type);
   impl->view = std::move(view);
   return Tensor(impl);

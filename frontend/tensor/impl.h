@@ -37,7 +37,8 @@ struct View : Pooled<View> {
     kOwn,  // detach() made it
   };
   // `steps` lead from the base to the view: its storage, or the view below it that has a history of
-  // its own or requires grad itself. Of one that has no history, or its own, always the storage.
+  // its own or requires grad itself. Of one that has no history the storage or what detach() made,
+  // of one that has its own always the storage.
   Tensor base;
   std::vector<ViewStep> steps;
   History history = History::kOfBase;

@@ -1,4 +1,4 @@
-// Printing as numpy does: columns aligned, long dimensions cut in the middle.
+// Printing as Tensor::to_string() says: columns aligned, long dimensions cut in the middle.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kThreshold = 1000; // more elements than this are summarised, as in numpy
+constexpr int64_t kThreshold = 1000; // more elements than this are summarised, as in PyTorch
 constexpr int64_t kEdge = 3;         // how many are shown at each end then
 constexpr int kPrecision = 4;        // digits after the point, as PyTorch prints them
 
@@ -31,7 +31,7 @@ public:
 
   std::string run() {
     if (empty_)
-      return "[]"; // as numpy: there may be very many rows of nothing
+      return "[]"; // there may be very many rows of nothing
     if (dims_.empty())
       return element(0);
     std::string text;
@@ -83,7 +83,7 @@ private:
         smallest = std::min(smallest, std::fabs(x));
       }
     }
-    // numpy's rule for the exponent form.
+    // Also where the two are so far apart that the digits of one would not show.
     scientific_ =
         largest != 0 && (largest >= 1e8 || smallest < 1e-4 || largest / smallest > 1e3 * 1e5);
     whole_ = whole && !scientific_;
@@ -153,6 +153,14 @@ std::string Tensor::to_string(Location location) const {
 
 std::ostream &operator<<(std::ostream &stream, const Printed &printed) {
   return stream << printed.tensor().to_string(printed.location());
+}
+
+std::ostream &operator<<(std::ostream &stream, DType dtype) {
+  return stream << name(dtype);
+}
+
+std::ostream &operator<<(std::ostream &stream, const Device &device) {
+  return stream << device.name();
 }
 
 } // namespace weft

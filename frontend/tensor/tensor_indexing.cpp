@@ -51,9 +51,11 @@ Var int64_leaf(const std::vector<int64_t> &values, Location location) {
 // x with the entries applied that are no tensors, and where the tensors' dims are in it.
 struct Picked {
   struct Entry {
-    int64_t dim; // of view, the first of those that it indexes
-    Var var;     // int32 or int64 positions, or a bool mask
-    bool is_new; // x has no such dim: a mask without dims picks from a new one of size 1, as NumPy's
+    size_t number; // of the index
+    int64_t dim;   // of view, the first of those that it indexes
+    Var var;       // int32 or int64 positions, or a bool mask
+    // x has no such dim: a mask without dims picks from a new one of size 1, as NumPy's.
+    bool is_new;
     int64_t width() const {
       return var.dtype() == DType::kBool ? var.ndim() : 1;
     }
@@ -67,7 +69,8 @@ Picked pick(const Tensor &x, std::span<const Index> indices, Location location) 
   Picked picked;
   std::vector<Index> others;
   int64_t consumed = 0, dim = 0;
-  for (const Index &index : indices) {
+  for (size_t number = 0; number < indices.size(); ++number) {
+    const Index &index = indices[number];
     if (index.kind() == Index::Kind::kInteger || index.kind() == Index::Kind::kSlice)
       ++consumed;
     if (index.kind() != Index::Kind::kTensor)
@@ -75,8 +78,11 @@ Picked pick(const Tensor &x, std::span<const Index> indices, Location location) 
     Var var = read(index.tensor(), "an index");
     if (var.dtype() != DType::kBool && var.dtype() != DType::kInt32 && var.dtype() != DType::kInt64)
       fail(ErrorKind::kDType, "an index is " + describe(var) + "; it must be int32, int64 or bool");
+    if (var.device() != type.device && !goes_along(var.type()) && !goes_along(type))
+      refuse_devices("self", read(x, "self"), var.dtype() == DType::kBool ? "a mask" : "an index",
+                     var);
     bool is_new = var.dtype() == DType::kBool && var.ndim() == 0;
-    picked.entries.push_back({0, is_new ? emit_reshape(var, {1}) : var, is_new});
+    picked.entries.push_back({number, 0, is_new ? emit_reshape(var, {1}) : var, is_new});
     consumed += is_new ? 0 : picked.entries.back().width();
   }
   if (consumed > type.ndim())
@@ -126,6 +132,7 @@ struct Plan {
   Shape permuted;    // the dims after it
   int64_t dim = 0, width = 0;
   Var positions;
+  std::string user; // what errors of the positions say (emit.h)
 
   Shape joined() const {
     Shape shape = permuted;
@@ -160,18 +167,27 @@ struct Plan {
   }
 };
 
-Plan plan_of(const Picked &picked, Location location) {
+// Positions along a dim of the view.
+struct Along {
+  int64_t dim;
+  Var positions;
+  std::optional<size_t> index = {}; // the number of the index that has them, which may be wrong
+};
+
+Plan plan_of(const Picked &picked, Location location, std::optional<size_t> given = {}) {
   const Shape &shape = picked.view.shape();
-  std::vector<std::pair<int64_t, Var>> tensors; // dim, positions along it
+  std::vector<Along> tensors;
   for (const Picked::Entry &entry : picked.entries) {
     if (entry.var.dtype() != DType::kBool) {
-      tensors.emplace_back(entry.dim, entry.var);
+      tensors.push_back({entry.dim, entry.var});
+      if (!given || *given == entry.number)
+        tensors.back().index = entry.number;
       continue;
     }
     int64_t dim = entry.dim;
     Positions found = positions_of(entry.var, location);
     for (const auto &positions : found.along)
-      tensors.emplace_back(dim++, int64_leaf(positions, location));
+      tensors.push_back({dim++, int64_leaf(positions, location)});
   }
   Plan plan;
   plan.width = static_cast<int64_t>(tensors.size());
@@ -179,10 +195,10 @@ Plan plan_of(const Picked &picked, Location location) {
   // A position without dims does not decide where the indexed dims stand: it takes its dim away, as
   // an integer does, and the others may be next to each other without it (as PyTorch has it).
   Shape taken, deciding;
-  for (const auto &[dim, var] : tensors) {
-    taken.push_back(dim);
-    if (var.ndim() > 0)
-      deciding.push_back(dim);
+  for (const Along &along : tensors) {
+    taken.push_back(along.dim);
+    if (along.positions.ndim() > 0)
+      deciding.push_back(along.dim);
   }
   if (deciding.empty())
     deciding = taken;
@@ -206,32 +222,33 @@ Plan plan_of(const Picked &picked, Location location) {
     plan.permutation = std::move(order);
   }
   if (tensors.size() == 1) {
-    plan.positions = tensors[0].second; // index_select itself counts from the end and checks
+    plan.positions = tensors[0].positions; // index_select itself counts from the end and checks
     return plan;
   }
-  Shape common = tensors[0].second.dims();
-  for (const auto &[dim, var] : tensors)
-    common = broadcast_shape(common, var.dims(), "an index", "another index");
+  Shape common = tensors[0].positions.dims();
+  for (const Along &along : tensors)
+    common = broadcast_shape(common, along.positions.dims(), "an index", "another index");
   auto number = [&](int64_t value) {
     return broadcast(emit_constant(value, DType::kInt64), common);
   };
-  Var total, outside;
-  int64_t size = 1;
-  for (const auto &[dim, given] : tensors) {
-    int64_t extent = shape[dim];
-    Var at = given.dtype() == DType::kInt64 ? given : emit_cast(given, DType::kInt64);
-    at = broadcast(at, common);
-    at = emit_select(emit_compare(Comparison::kLt, at, number(0)),
-                     emit_binary(Binary::kAdd, at, number(extent)), at);
-    Var bad = emit_binary(Binary::kOr, emit_compare(Comparison::kLt, at, number(0)),
-                          emit_compare(Comparison::kGe, at, number(extent)));
-    outside = outside ? emit_binary(Binary::kOr, outside, bad) : bad;
+  Var total;
+  for (const Along &along : tensors) {
+    int64_t extent = shape[along.dim];
+    Var at = along.positions;
+    if (along.index) {
+      // Looked up among the positions of its own dim, which counts from the end and checks: one
+      // that is outside of it must not become another element.
+      std::string user = std::string("weft.") + Session::op() +
+                         (given ? "" : ":indices[" + std::to_string(*along.index) + "]");
+      at = emit_index_select(emit_iota(DType::kInt64, {extent}, 0), at, 0, user.c_str());
+    }
+    at = broadcast(rounded(std::move(at), DType::kInt64), common);
     total = total ? emit_binary(Binary::kAdd, emit_binary(Binary::kMul, total, number(extent)), at)
                   : at;
-    size *= extent;
   }
-  // One that is outside of its own dim must not become another element: it is outside of all.
-  plan.positions = emit_select(outside, number(size), total);
+  plan.positions = std::move(total);
+  // The bounds of the joined dim say nothing to the caller.
+  plan.user = std::string("weft.") + Session::op() + ": an index lies outside its dimension";
   return plan;
 }
 
@@ -247,15 +264,15 @@ bool has_tensors(std::span<const Index> indices) {
 Tensor index_by_tensors(const Tensor &x, std::span<const Index> indices, Location location) {
   Picked picked = pick(x, indices, location);
   Plan plan = plan_of(picked, location);
-  Tensor result =
-      wrap(emit_index_select(plan.join(read(picked.view, "self")), plan.positions, plan.dim));
+  Tensor result = wrap(emit_index_select(plan.join(read(picked.view, "self")), plan.positions,
+                                         plan.dim, plan.user.c_str()));
   result.impl()->picked = true;
   note_assignable(result);
   return result;
 }
 
 void put_by_tensors(const Tensor &x, std::span<const Index> indices, const TensorArg &value,
-                    bool accumulate, Location location) {
+                    bool accumulate, Location location, std::optional<size_t> given) {
   if (accumulate && checked(x, "self")->type->dtype == DType::kBool)
     fail(ErrorKind::kDType,
          "self is bool, which does not add up; use logical_or, or convert it with to() first");
@@ -278,7 +295,7 @@ void put_by_tensors(const Tensor &x, std::span<const Index> indices, const Tenso
     write(picked.view, emit_select(mask, broadcast(emit_reshape(source, {}), base.dims()), base));
     return;
   }
-  Plan plan = plan_of(picked, location);
+  Plan plan = plan_of(picked, location, given);
   Shape shape = plan.result();
   source = without_leading_ones(std::move(source), static_cast<int64_t>(shape.size()));
   if (broadcast_shape(source.dims(), shape, "value", "the indexed elements") != shape)
@@ -287,7 +304,7 @@ void put_by_tensors(const Tensor &x, std::span<const Index> indices, const Tenso
                                 to_string(shape));
   write(picked.view,
         plan.separate(emit_index_write(plan.join(base), plan.positions, broadcast(source, shape),
-                                       plan.dim, accumulate)));
+                                       plan.dim, accumulate, plan.user.c_str())));
 }
 
 } // namespace recorder

@@ -12,6 +12,7 @@ namespace weft {
 namespace {
 
 using Floats = std::vector<float>;
+using testing_support::error_of;
 using testing_support::message_of;
 
 TEST(Backward, AddsUpAtLeaves) {
@@ -289,6 +290,20 @@ TEST(Backward, ByACopy) {
   EXPECT_FALSE(x.clone().requires_grad());
 }
 
+// A norm of order 0 counts: its derivative is 0.
+TEST(Backward, OfACountIsZero) {
+  Tensor x = tensor({{0.f, 2.f}, {-3.f, 4.f}}).set_requires_grad();
+  Tensor y = vector_norm(x, 0);
+  EXPECT_EQ(y.item<float>(), 3);
+  EXPECT_TRUE(y.requires_grad());
+  y.backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), (Floats{0, 0, 0, 0}));
+  x.zero_grad();
+  (vector_norm(x, 0, 1, true) * x).sum().backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), (Floats{1, 1, 2, 2}));
+  EXPECT_FALSE(vector_norm(x.detach(), 0).requires_grad());
+}
+
 TEST(Backward, TwiceNeedsRetainGraph) {
   Tensor x = tensor({2.f}).set_requires_grad();
   Tensor y = x * x;
@@ -490,10 +505,12 @@ TEST(InPlace, AStateThatIsDetachedInEachStep) {
   EXPECT_EQ(state.item<float>(), other.item<float>());
 }
 
-// It has no history, whatever it is a view of, and cannot take one, as in PyTorch.
+// It has no history, whatever it is a view of. With history on, nothing that a gradient would have
+// to know of is written through it, as in PyTorch: no value that has one, and nothing into what
+// requires grad.
 TEST(InPlace, OfAViewThatWasMadeUnderNoGrad) {
   Tensor w = tensor({1.f, 2.f, 3.f}).set_requires_grad();
-  for (Tensor x : {w * 2, zeros({3}), (w * 2).detach(), w}) { // w last: it is written
+  for (Tensor x : {w * 2, zeros({3}), (w * 2).detach(), w.detach() * 1, w}) { // w last: is written
     Tensor view;
     {
       NoGrad no_grad;
@@ -501,16 +518,32 @@ TEST(InPlace, OfAViewThatWasMadeUnderNoGrad) {
     }
     EXPECT_FALSE(view.requires_grad());
     Floats before = x.to_vector<float>();
-    for (const std::function<void()> &write : std::vector<std::function<void()>>{
-             [&] { view.mul_(w.narrow(0, 0, 2)); }, [&] { view[0] = w[1]; },
-             [&] { view.reshape({2, 1}).index_put_({0}, w[0]); }}) {
-      std::string message = message_of(write);
-      EXPECT_NE(message.find("a view that was made under weft::NoGrad"), std::string::npos)
-          << message;
+    auto expect_refused = [&](const char *why, std::vector<std::function<void()>> writes) {
+      for (const std::function<void()> &write : writes) {
+        Error error = error_of(write);
+        EXPECT_EQ(error.kind(), ErrorKind::kState);
+        EXPECT_EQ(error.file(), std::string(__FILE__)) << error.what();
+        EXPECT_NE(error.message().find("a view that was made under weft::NoGrad"),
+                  std::string::npos)
+            << error.what();
+        EXPECT_NE(error.message().find(why), std::string::npos) << error.what();
+      }
+      EXPECT_EQ(x.to_vector<float>(), before);
+    };
+    expect_refused("what is written has a history",
+                   {[&] { view.mul_(w.narrow(0, 0, 2)); }, [&] { view[0] = w[1]; },
+                    [&] { view.reshape({2, 1}).index_put_({0}, w[0]); }});
+    if (x.requires_grad()) {
+      expect_refused("of a tensor that requires grad",
+                     {[&] { view.mul_(2); }, [&] { view *= 2; }, [&] { view.zero_(); },
+                      [&] { view[1] = 7; }, [&] { view.reshape({2, 1}).index_put_({0}, 1); }});
+      NoGrad no_grad;
+      view.mul_(2);
+      view[1] = 7;
+    } else {
+      view.mul_(2);
+      view[1] = 7;
     }
-    EXPECT_EQ(x.to_vector<float>(), before);
-    view.mul_(2); // without a history, or where none is kept
-    view[1] = 7;
     {
       NoGrad no_grad;
       view.add_(w.narrow(0, 0, 2));
@@ -520,6 +553,35 @@ TEST(InPlace, OfAViewThatWasMadeUnderNoGrad) {
     own.mul_(ones({2}) * w[2]);
     EXPECT_TRUE(own.requires_grad());
   }
+}
+
+// What a view made under NoGrad is of may come to require grad later.
+TEST(InPlace, OfAViewThatWasMadeUnderNoGradOfWhatRequiresGradLater) {
+  Tensor w = tensor({2.f, 3.f}).set_requires_grad();
+  Tensor marked = zeros({2}), written = ones({2}), detached = ones({2}).detach();
+  std::vector<Tensor> views;
+  {
+    NoGrad no_grad;
+    for (const Tensor &x : {marked, written, detached})
+      views.push_back(x.narrow(0, 0, 1).reshape({1, 1}));
+  }
+  for (Tensor &view : views)
+    view.add_(1);
+  marked.set_requires_grad();
+  written.mul_(w);
+  detached.mul_(w);
+  for (Tensor &view : views)
+    EXPECT_NE(message_of([&] { view.mul_(2); }).find("of a tensor that requires grad"),
+              std::string::npos);
+  EXPECT_EQ(grad({sum(written + detached)}, {w})[0].to_vector<float>(), (Floats{4, 2}));
+  // What detach() makes anew of them has no history yet.
+  Tensor view;
+  {
+    NoGrad no_grad;
+    view = detached.detach().narrow(0, 0, 1);
+  }
+  view.mul_(2);
+  EXPECT_EQ(detached.to_vector<float>(), (Floats{8, 3}));
 }
 
 TEST(Backward, OfComposites) {

@@ -130,6 +130,12 @@ TEST(Counting, BincountAndHistogram) {
   EXPECT_MESSAGE(bincount(tensor({1.f})), "it must be a vector of integers");
   EXPECT_EQ(histc(tensor({0.f, 0.5f, 1.f, 2.f, kNan}), 2, 0, 1).to_vector<float>(), (Floats{1, 2}));
   EXPECT_EQ(histc(tensor({3.f, 3.f}), 3).to_vector<float>(), (Floats{0, 2, 0}));
+  EXPECT_EQ(histc(tensor({kInf, 1.f, 2.f}), 4, 0, 3).to_vector<float>(), (Floats{0, 1, 1, 0}));
+  EXPECT_EQ(histc(zeros({0}), 2).to_vector<float>(), (Floats{0, 0}));
+  // Of its own range, as PyTorch, which refuses it, too.
+  for (float beyond : {kNan, kInf, -kInf})
+    EXPECT_MESSAGE((void)histc(tensor({beyond, 1.f, 2.f}), 4).to_vector<float>(),
+                   "histc: x has an element that is not finite");
 }
 
 TEST(Counting, SearchIsWhatLowerAndUpperBoundFind) {

@@ -176,6 +176,25 @@ TEST(Devices, OpsOnTwoDevicesAreRefused) {
   EXPECT_EQ((x.to(one) + y).sum().item<float>(), 12);
 }
 
+TEST(Devices, IndicesOfAnotherDeviceAreRefused) {
+  Tensor x = ones({2, 3}).to(one), mask = ones({2, 3}, boolean).to(two),
+         at = tensor<int64_t>({0}).to(two);
+  std::string message;
+  EXPECT_EQ(kind_of([&] { (void)x.index({mask}); }, message), ErrorKind::kDevice);
+  EXPECT_NE(
+      message.find("devices_test.cpp:" + std::to_string(__LINE__ - 2) +
+                   ": index: self is float32 [2, 3] on cpu:1, a mask is bool [2, 3] on cpu:2; "
+                   "move one of them with to(device)"),
+      std::string::npos)
+      << message;
+  EXPECT_EQ(kind_of([&] { x.index_put_({mask}, 1); }, message), ErrorKind::kDevice);
+  EXPECT_NE(message.find("index_put_: self is"), std::string::npos) << message;
+  EXPECT_EQ(kind_of([&] { (void)x.index({at}); }, message), ErrorKind::kDevice);
+  EXPECT_NE(message.find("an index is int64 [1] on cpu:2"), std::string::npos) << message;
+  EXPECT_EQ(kind_of([&] { (void)x.index({Slice(), at}); }, message), ErrorKind::kDevice);
+  EXPECT_EQ(values(x.index({at[0].to(host)})), (std::vector<float>{1, 1, 1})) << "numbers go along";
+}
+
 TEST(Devices, CopyMoves) {
   Tensor x = tensor({1.f, 2.f}), y = zeros({2}).to(one);
   y.copy_(x);

@@ -238,6 +238,8 @@ TEST(DTypes, OptimizersTrainSixteenBitParameters) {
     train<optim::SGD>(dtype, "SGD", 0.1);
     train<optim::Adam>(dtype, "Adam", 0.1);
     train<optim::AdamW>(dtype, "AdamW", 0.1);
+    train<optim::NAdam>(dtype, "NAdam", 0.1);
+    train<optim::RAdam>(dtype, "RAdam", 0.1);
     train<optim::RMSprop>(dtype, "RMSprop", 0.05);
     train<optim::Adagrad>(dtype, "Adagrad", 0.2);
     train<optim::Lion>(dtype, "Lion", 0.05);

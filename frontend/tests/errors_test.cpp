@@ -258,6 +258,70 @@ TEST(Errors, IndicesOfClasses) {
   });
 }
 
+// By the name of what was called, with the bounds of the dimension that the index is for.
+TEST(Errors, IndicesOutOfRange) {
+  const Tensor x = arange(6, float32).reshape({2, 3}).clone().eval(), two = ones({2, 2}).eval(),
+               bad = tensor<int64_t>({0, 5}), good = tensor<int64_t>({1, 0}),
+               places = tensor<int64_t>({{0, 5}, {1, 0}}), narrow = tensor<int32_t>({0, 5});
+  Tensor written = x.clone().eval(), weight = ones({4, 2}).requires_grad_();
+  auto at = [](const std::string &name, int64_t size) {
+    std::string bound = std::to_string(size);
+    return std::vector<std::string>{"weft." + name + ": index 5 at position 1 is out of range; it "
+                                                     "must lie in [-" +
+                                    bound + ", " + bound + ")"};
+  };
+  auto in_place = [&](auto write) {
+    return [&written, write] {
+      write(written);
+      (void)written.to_vector<float>();
+    };
+  };
+  expect_refused({
+      {"index", ErrorKind::kRun, at("index", 2), [&] { x.index({bad}).eval(); }},
+      {"index, dim 1", ErrorKind::kRun, at("index", 3), [&] { x.index({Slice(), bad}).eval(); }},
+      {"index, first of two", ErrorKind::kRun, at("index:indices[0]", 2),
+       [&] { x.index({bad, good}).eval(); }},
+      {"index, second of two", ErrorKind::kRun, at("index:indices[1]", 3),
+       [&] { x.index({good, narrow}).eval(); }},
+      {"index, computed", ErrorKind::kRun,
+       {"weft.index:indices[1]: an index is out of range; it must lie in [-3, 3)"},
+       [&] { x.index({good, bad + 2}).eval(); }},
+      {"index_put_", ErrorKind::kRun, at("index_put_", 2),
+       in_place([&](Tensor &y) { y.index_put_({bad}, 1); })},
+      {"index_put_, two", ErrorKind::kRun, at("index_put_:indices[1]", 3),
+       in_place([&](Tensor &y) { y.index_put_({good, bad}, 1); })},
+      {"index_put", ErrorKind::kRun, at("index_put:indices[1]", 3),
+       [&] { index_put(x, {good, bad}, 1, true).eval(); }},
+      {"embedding", ErrorKind::kRun, at("embedding", 2), [&] { embedding(bad, x).eval(); }},
+      {"embedding's gradient", ErrorKind::kRun, at("embedding", 4),
+       [&] { grad({sum(embedding(bad, weight))}, {weight})[0].eval(); }},
+      {"gather", ErrorKind::kRun, at("gather", 2), [&] { gather(x, 0, places).eval(); }},
+      {"take_along_dim", ErrorKind::kRun, at("take_along_dim", 3),
+       [&] { take_along_dim(x, places, 1).eval(); }},
+      {"scatter", ErrorKind::kRun, at("scatter", 3), [&] { scatter(x, 1, places, 1).eval(); }},
+      {"scatter of a tensor", ErrorKind::kRun, at("scatter", 2),
+       [&] { scatter(x, 0, places, two).eval(); }},
+      {"scatter_", ErrorKind::kRun, at("scatter_", 3),
+       in_place([&](Tensor &y) { y.scatter_(1, places, 1); })},
+      {"scatter_add", ErrorKind::kRun, at("scatter_add", 3),
+       [&] { scatter_add(x, 1, places, two).eval(); }},
+      {"scatter_reduce", ErrorKind::kRun, at("scatter_reduce", 3),
+       [&] { scatter_reduce(x, 1, places, two, "amax").eval(); }},
+      {"scatter_reduce by mean", ErrorKind::kRun, at("scatter_reduce", 3),
+       [&] { scatter_reduce(x, 1, places, two, "mean", false).eval(); }},
+      {"index_add", ErrorKind::kRun, at("index_add", 3),
+       [&] { index_add(x, 1, bad, two).eval(); }},
+      {"index_copy", ErrorKind::kRun, at("index_copy", 3),
+       [&] { index_copy(x, 1, bad, two).eval(); }},
+      {"index_fill", ErrorKind::kRun, at("index_fill", 3),
+       [&] { index_fill(x, 1, bad, 2).eval(); }},
+      {"index_reduce", ErrorKind::kRun, at("index_reduce", 3),
+       [&] { index_reduce(x, 1, bad, two, "prod").eval(); }},
+  });
+  EXPECT_EQ(x.index({good, tensor<int64_t>({-3, 2})}).to_vector<float>(),
+            (std::vector<float>{3, 2}));
+}
+
 // An operand that has its shape and another dtype: a program that branches on the kind converts it.
 TEST(Errors, DTypesOfFittingShapes) {
   Tensor x = ones({2, 3}), weight = ones({4, 3}), leaf = ones({3}).set_requires_grad();

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -148,6 +149,103 @@ TEST(Elementwise, ClampBoundsAndItsConstants) {
   uint64_t compiled = statistics().compiles;
   EXPECT_EQ(with(0.75), 0.75f);
   EXPECT_EQ(statistics().compiles, compiled);
+}
+
+// Numbers: of clamp of PyTorch 2.15.
+TEST(Elementwise, ClampByNaN) {
+  auto of_nans = [](const Tensor &x) {
+    std::vector<float> values = x.to_vector<float>();
+    return std::count_if(values.begin(), values.end(), [](float v) { return std::isnan(v); });
+  };
+  for (DType dtype : {float32, bfloat16}) {
+    Tensor x = tensor({-2.f, 0.f, 2.f}).to(dtype).requires_grad_();
+    Tensor nans = full({3}, kNan).to(dtype);
+    for (Tensor y : {clamp(x, kNan), clamp(x, {}, kNan), clamp(x, kNan, 1), clamp(x, -1, kNan),
+                     clamp(x.detach(), kNan), clamp(x.detach(), -1, kNan)}) {
+      EXPECT_EQ(y.dtype(), dtype);
+      EXPECT_EQ(of_nans(y), 3) << y;
+      if (y.requires_grad())
+        EXPECT_EQ(grad({sum(y)}, {x})[0].to_vector<float>(), (Floats{0, 0, 0}));
+    }
+    for (Tensor y : {clamp(x, nans, Tensor()), clamp(x, Tensor(), nans), clamp(x, nans, x),
+                     clamp(x, x, nans), clamp(x, nans[0], Tensor())})
+      EXPECT_EQ(of_nans(y), 3) << y;
+  }
+  EXPECT_EQ(of_nans(clamp(tensor<int64_t>({1, 2}), kNan)), 2);
+}
+
+TEST(Elementwise, ClampsDerivative) {
+  Tensor x = tensor({-2.f, -1.f, 0.f, 1.f, 2.f, kNan}).requires_grad_();
+  auto gradients = [](const Tensor &y, const std::vector<Tensor> &of) {
+    std::vector<Floats> result;
+    for (const Tensor &g : grad({sum(y)}, of))
+      result.push_back(g.to_vector<float>());
+    return result;
+  };
+  using All = std::vector<Floats>;
+  // By numbers: none at a bound, nor at NaN.
+  EXPECT_EQ(gradients(clamp(x, -1, 1), {x}), (All{{0, 0, 1, 0, 0, 0}}));
+  EXPECT_EQ(gradients(clamp(x, -1), {x}), (All{{0, 0, 1, 1, 1, 0}}));
+  EXPECT_EQ(gradients(clamp(x, {}, 1), {x}), (All{{1, 1, 1, 0, 0, 0}}));
+  EXPECT_EQ(gradients(clamp(x, 1, -1), {x}), (All{{0, 0, 0, 0, 0, 0}}));
+  EXPECT_EQ(gradients(clamp(x, 1, 1), {x}), (All{{0, 0, 0, 0, 0, 0}}));
+  EXPECT_EQ(gradients(hardtanh(x), {x}), (All{{0, 0, 1, 0, 0, 1}}));
+  Tensor first = grad({sum(square(clamp(x, -1, 1)))}, {x}, true)[0];
+  EXPECT_EQ(first.to_vector<float>(), (Floats{0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(gradients(first, {x}), (All{{0, 0, 2, 0, 0, 0}}));
+  // By tensors: a bound and x share it.
+  Tensor low = full({6}, -1.f).requires_grad_(), high = full({6}, 1.f).requires_grad_();
+  EXPECT_EQ(gradients(clamp(x, low, Tensor()), {x, low}),
+            (All{{0, .5, 1, 1, 1, 1}, {1, .5, 0, 0, 0, 1}}));
+  EXPECT_EQ(gradients(clamp(x, Tensor(), high), {x, high}),
+            (All{{1, 1, 1, .5, 0, 1}, {0, 0, 0, .5, 1, 1}}));
+  Tensor y = tensor({-2.f, -1.f, 0.f, 1.f, 2.f, 0.f}).requires_grad_();
+  EXPECT_EQ(gradients(clamp(y, low, high), {y, low, high}),
+            (All{{0, .5, 1, .5, 0, 1}, {1, .5, 0, 0, 0, 0}, {0, 0, 0, .5, 1, 0}}));
+  EXPECT_EQ(gradients(clamp(y, high, low), {y, high, low}),
+            (All{{0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}, {1, 1, 1, 1, 1, 1}}));
+  EXPECT_EQ(gradients(clamp(y, scalar(-1.f), scalar(1.f)), {y}), (All{{0, .5, 1, .5, 0, 1}}));
+}
+
+// Values, first and second derivatives of PyTorch 2.15 at -1, -0, 0, 1 and NaN.
+TEST(Activations, ExponentialUnitsAtZero) {
+  struct Case {
+    const char *name;
+    std::function<Tensor(const Tensor &)> f;
+    Floats value, first, second;
+  };
+  const float e = std::exp(-1.f), h = std::exp(-0.5f), slope = 1.7580993175506592f,
+              scale = 1.0507010221481323f;
+  for (const Case &c : std::vector<Case>{
+           {"elu", [](auto &x) { return elu(x); }, {e - 1, -0.f, 0, 1}, {e, 1, 1, 1}, {e, 0, 0, 0}},
+           {"elu, alpha 2",
+            [](auto &x) { return elu(x, 2); },
+            {2 * (e - 1), -0.f, 0, 1},
+            {2 * e, 2, 2, 1},
+            {2 * e, 0, 0, 0}},
+           {"celu, alpha 2",
+            [](auto &x) { return celu(x, 2); },
+            {2 * (h - 1), -0.f, 0, 1},
+            {h, 1, 1, 1},
+            {h / 2, 0, 0, 0}},
+           {"selu",
+            [](auto &x) { return selu(x); },
+            {slope * (e - 1), -0.f, 0, scale},
+            {slope * e, slope, slope, scale},
+            {slope * e, 0, 0, 0}}}) {
+    SCOPED_TRACE(c.name);
+    Tensor x = tensor({-1.f, -0.f, 0.f, 1.f, kNan}).requires_grad_();
+    Tensor y = c.f(x), first = grad({sum(y)}, {x}, true)[0];
+    Floats second = grad({sum(first)}, {x})[0].to_vector<float>();
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_FLOAT_EQ(y.to_vector<float>()[i], c.value[i]) << i;
+      EXPECT_FLOAT_EQ(first.to_vector<float>()[i], c.first[i]) << i;
+      EXPECT_FLOAT_EQ(second[i], c.second[i]) << i;
+    }
+    EXPECT_TRUE(std::signbit(y.to_vector<float>()[1]));
+    EXPECT_TRUE(std::isnan(y.to_vector<float>()[4]));
+    EXPECT_FLOAT_EQ(first.to_vector<float>()[4], c.first[3]);
+  }
 }
 
 TEST(Activations, FarFromZero) {
@@ -502,6 +600,63 @@ TEST(Losses, ProbabilitiesOfZeroAndOneHaveGradients) {
   Tensor z = tensor({-200.f, 200.f}).set_requires_grad();
   binary_cross_entropy(sigmoid(z), tensor({0.f, 1.f})).backward();
   EXPECT_EQ(z.grad().to_vector<float>(), (std::vector<float>{0, 0}));
+}
+
+TEST(Losses, ProbabilitiesBeyondZeroAndOne) {
+  Tensor half = full({3}, 0.5);
+  auto expect_refused = [](const Tensor &x, const Tensor &target, auto what) {
+    int line = __LINE__ + 1;
+    Tensor loss = binary_cross_entropy(x, target);
+    std::string message =
+        message_of([&] { (void)what(loss).template to_vector<float>(); }, ErrorKind::kRun, line);
+    EXPECT_NE(message.find("binary_cross_entropy: an element of x or target is not in [0, 1]"),
+              std::string::npos)
+        << message << x << target;
+  };
+  auto itself = [](const Tensor &loss) {
+    return loss;
+  };
+  for (float beyond : {1.5f, -0.5f, kNan, kInf}) {
+    expect_refused(tensor({0.f, beyond, 1.f}), half, itself);
+    expect_refused(half, tensor({0.f, beyond, 1.f}), itself);
+  }
+  Tensor w = tensor({2.f, 0.5f, 0.25f}).set_requires_grad();
+  expect_refused(w, half, [&](const Tensor &loss) { return grad({loss}, {w})[0]; });
+}
+
+// Beyond what the dtype of the targets holds it is none of them; beyond 2^53 it has all its digits.
+TEST(Losses, AnyIgnoreIndex) {
+  const int64_t large = (int64_t(1) << 60) + 1;
+  Tensor logits = tensor({{1.f, 2.f, 3.f}, {4.f, 1.f, 0.f}, {0.f, 0.f, 1.f}});
+  auto both = [&](const Tensor &targets, int64_t ignored) {
+    Tensor x = logits.clone().requires_grad_();
+    Tensor loss = cross_entropy(x, targets, Reduction::kMean, ignored),
+           nll = nll_loss(log_softmax(x, -1), targets, Reduction::kMean, ignored);
+    EXPECT_NEAR(loss.item<float>(), nll.item<float>(), 1e-6);
+    Floats gradient = grad({loss}, {x})[0].to_vector<float>(),
+           expected = grad({nll}, {x})[0].to_vector<float>();
+    for (size_t i = 0; i < gradient.size(); ++i)
+      EXPECT_NEAR(gradient[i], expected[i], 1e-6) << i;
+    return loss.item<float>();
+  };
+  float first = cross_entropy(logits.narrow(0, 0, 1), tensor<int64_t>({2})).item<float>(),
+        all = cross_entropy(logits, tensor<int64_t>({2, 1, 0})).item<float>();
+  EXPECT_NEAR(both(tensor<int64_t>({2, large, large}), large), first, 1e-6);
+  EXPECT_NEAR(both(tensor<int64_t>({2, -large, -large}), -large), first, 1e-6);
+  EXPECT_NEAR(both(tensor<int32_t>({2, -100, -100}), -100), first, 1e-6);
+  // As int32 these would be 1 and 0.
+  EXPECT_NEAR(both(tensor<int32_t>({2, 1, 0}), (int64_t(1) << 32) + 1), all, 1e-6);
+  EXPECT_NEAR(both(tensor<int32_t>({2, 1, 0}), int64_t(1) << 40), all, 1e-6);
+  // One more is a number of its own, and no class.
+  for (int64_t near : {large - 1, large + 1})
+    EXPECT_NE(message_of(
+                  [&] {
+                    cross_entropy(logits, tensor<int64_t>({2, near, 0}), Reduction::kMean, large)
+                        .item<float>();
+                  },
+                  ErrorKind::kRun)
+                  .find(std::to_string(near) + " at position 1"),
+              std::string::npos);
 }
 
 TEST(Losses, Errors) {

@@ -372,7 +372,31 @@ TEST(Random, StreamsRepeat) {
   EXPECT_TRUE(dropout(x, 0.25, false).is_same(x));
 }
 
-TEST(Printing, LooksLikeNumpy) {
+TEST(Random, UniformSamplesLieBelowTheirBound) {
+  manual_seed(1);
+  auto most = [](double low, double high, DType dtype, int64_t count = 100000) {
+    Tensor x = uniform({count}, low, high, dtype);
+    EXPECT_GE(x.min().item<double>(), low);
+    return x.max().item<double>();
+  };
+  EXPECT_EQ(most(0, 1, bfloat16), 1 - 0x1p-8);
+  EXPECT_EQ(most(0, 1, float16), 1 - 0x1p-11);
+  EXPECT_LT(most(-2, 0, bfloat16), 0);
+  EXPECT_EQ(most(-2, -1, bfloat16), -1 - 0x1p-7);
+  EXPECT_EQ(most(2048, 2050, float16), 2048);
+  EXPECT_LT(most(1e6, 1e6 + 1, float32), 1e6 + 1);
+  EXPECT_EQ(most(0x1p24, 0x1p24 + 2, float32), 0x1p24);
+  EXPECT_EQ(most(0x1p53, 0x1p53 + 2, float64), 0x1p53);
+  EXPECT_EQ(most(3, 3, float32), 3);
+}
+
+TEST(Printing, OfDTypesAndDevices) {
+  std::ostringstream stream;
+  stream << ones({1}).dtype() << " " << bfloat16 << " " << boolean << " " << ones({1}).device();
+  EXPECT_EQ(stream.str(), "float32 bfloat16 bool " + current_device().name());
+}
+
+TEST(Printing, ShowsColumnsOfElements) {
   EXPECT_EQ(tensor({{1.f, 2.5f}, {-3.f, 4.f}}).to_string(),
             "[[ 1.0000,  2.5000],\n [-3.0000,  4.0000]]");
   EXPECT_EQ(tensor<int64_t>({1, -20}).to_string(), "[  1, -20]");

@@ -35,6 +35,9 @@ const Case kCases[] = {
      maker<optim::SGD>(optim::SGDOptions{.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-2}), 1},
     {"Adam", maker<optim::Adam>(optim::AdamOptions{.weight_decay = 1e-2}), 2},
     {"AdamW", maker<optim::AdamW>(optim::AdamWOptions{}), 2},
+    {"amsgrad", maker<optim::Adam>(optim::AdamOptions{.amsgrad = true}), 3},
+    {"NAdam", maker<optim::NAdam>(optim::NAdamOptions{}), 2},
+    {"RAdam", maker<optim::RAdam>(optim::RAdamOptions{}), 2},
 };
 
 // Two weights whose shapes are one, so that they share kernels.

@@ -288,10 +288,12 @@ def clean(text):
 
 
 def without_brackets(text):
-    """text behind the bracket that opens it, (...) or <...>; or behind its first word."""
+    """text behind the bracket that opens it, (...) or <...>; or behind its first word, the template
+    arguments of which belong to it."""
     closing = {"(": ")", "<": ">"}.get(text[:1])
     if closing is None:
-        return text.partition(" ")[2]
+        rest = text[re.match(r"[\w:]*", text).end():]
+        return without_brackets(rest) if rest.startswith("<") else rest.partition(" ")[2]
     depth = 0
     for at, char in enumerate(text):
         depth += (char == text[0]) - (char == closing and text[at - 1] != "-")

@@ -36,6 +36,9 @@ int inline_one(F &&f) {
 class Holder : public Base {
 public:
   explicit Holder(int size = 1) : size_{size}, other_(make({size})) {}
+  template <typename D>
+    requires std::derived_from<D, Base>
+  Holder(D other, int size) : Holder(size) {}
   Holder(const Holder &other);
   ~Holder();
   // How many.
@@ -93,6 +96,7 @@ def main():
         (0, "function", "inline_one", ""),
         (0, "class", "Holder", "Holds."),
         (1, "function", "Holder", ""),
+        (1, "function", "Holder", ""),
         (1, "function", "size", "How many."),
         (1, "function", "operator()", ""),
         (1, "struct", "Inner", ""),
@@ -113,6 +117,9 @@ def main():
     assert declarations[0].text == "Tensor twice(const Tensor &x)", declarations[0].text
     assert declarations[2].template == "template <typename F>", declarations[2].template
     assert declarations[2].bare == "int inline_one(F &&f)", declarations[2].bare
+    taken = declarations[3].members[1]
+    assert taken.template == "template <typename D>", taken.template
+    assert taken.bare == "Holder(D other, int size)", taken.bare
     told = [item for item in with_namespaces(Reader(HEADER).read())
             if isinstance(item, str) and item.startswith("In namespace")]
     assert told == ["In namespace `weft::io`."], told

@@ -24,6 +24,12 @@ struct WeftBytecode : mlir::BytecodeDialectInterface {
     uint64_t number = 0;
     if (mlir::failed(reader.readVarInt(number)))
       return nullptr;
+    if (number < kOldestBytecodeVersion) {
+      reader.emitError() << "the file holds weft ops of version " << number
+                         << ", but this Weft reads versions from " << kOldestBytecodeVersion
+                         << " on; write it anew";
+      return nullptr;
+    }
     if (number <= kBytecodeVersion)
       return std::make_unique<BytecodeVersion>(number);
     reader.emitError() << "the file holds weft ops of version " << number

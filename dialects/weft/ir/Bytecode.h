@@ -8,9 +8,10 @@
 
 namespace weft::ir {
 
-// Goes up with each change that an older reader would misread. A reader takes all versions up to
-// its own and refuses newer ones.
-inline constexpr uint64_t kBytecodeVersion = 1;
+// Goes up with each change that an older reader would misread. A reader takes the versions from the
+// oldest one that it reads up to its own and refuses others: since version 2, ops that look at
+// indices say whose indices these are.
+inline constexpr uint64_t kBytecodeVersion = 2, kOldestBytecodeVersion = 2;
 
 // For mlir::BytecodeWriterConfig::setDialectVersion<WeftDialect>, to write for another version than
 // kBytecodeVersion.

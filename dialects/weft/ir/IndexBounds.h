@@ -10,7 +10,7 @@ namespace weft::ir {
 // What a lowering asserts of indices from data: each lies in [lower, upper) or is `ignored`.
 struct IndexBounds {
   mlir::Value indices;
-  llvm::StringRef user; // the op that errors name
+  llvm::StringRef user; // what errors name, or their message (TensorOps.td)
   int64_t lower, upper;
   std::optional<int64_t> ignored;
 };

@@ -148,7 +148,11 @@ def Weft_MatmulOp : Weft_Op<"matmul", ContractionKind, InFile, InFile, Primitive
 def Weft_IndexSelectOp : Weft_Op<"index_select", GatherKind, InFile, InFile, Primitive, InFile, InFile, [Pure, Infer]> {
   let tests = ExactTests;
   let summary = "numpy's take: input[..., indices, ...] at dim; the result has the dims of indices in dim's place";
-  let arguments = (ins Weft_Tensor:$input, Weft_IndexTensor:$indices, I64Attr:$dim);
+  let description = [{
+    Here and in the ops below, `user` is what errors of indices name: the call that recorded the op, the op itself where it is empty; it is the
+    whole message where it has a space.
+  }];
+  let arguments = (ins Weft_Tensor:$input, Weft_IndexTensor:$indices, I64Attr:$dim, DefaultValuedStrAttr<StrAttr, "">:$user);
   let results = (outs Weft_Tensor:$result);
   let assemblyFormat = "$input `,` $indices `,` `dim` `=` $dim attr-dict `:` type($input) `,` type($indices)";
   let savesOperands = [1];
@@ -157,7 +161,7 @@ def Weft_IndexAddOp : Weft_Op<"index_add", ScatterKind, InFile, InFile, Primitiv
                               [Pure, AllTypesMatch<["base", "result"]>]> {
   let tests = BoundTests;
   let summary = "base with source's slices added at the indices; the counterpart of index_select; repeats add up, in order";
-  let arguments = (ins Weft_NumericTensor:$base, Weft_IndexTensor:$indices, Weft_NumericTensor:$source, I64Attr:$dim);
+  let arguments = (ins Weft_NumericTensor:$base, Weft_IndexTensor:$indices, Weft_NumericTensor:$source, I64Attr:$dim, DefaultValuedStrAttr<StrAttr, "">:$user);
   let results = (outs Weft_NumericTensor:$result);
   let assemblyFormat = "$base `,` $indices `,` $source `,` `dim` `=` $dim attr-dict `:` type($base) `,` type($indices) `,` type($source)";
   let hasVerifier = 1;
@@ -167,7 +171,7 @@ def Weft_IndexPutOp : Weft_Op<"index_put", ScatterKind, InFile, InFile, Primitiv
                               [Pure, AllTypesMatch<["base", "result"]>]> {
   let tests = ExactTests;
   let summary = "base with source's slices in place of its own at the indices; of several for one index the last one stays";
-  let arguments = (ins Weft_Tensor:$base, Weft_IndexTensor:$indices, Weft_Tensor:$source, I64Attr:$dim);
+  let arguments = (ins Weft_Tensor:$base, Weft_IndexTensor:$indices, Weft_Tensor:$source, I64Attr:$dim, DefaultValuedStrAttr<StrAttr, "">:$user);
   let results = (outs Weft_Tensor:$result);
   let assemblyFormat = "$base `,` $indices `,` $source `,` `dim` `=` $dim attr-dict `:` type($base) `,` type($indices) `,` type($source)";
   let hasVerifier = 1;
@@ -176,7 +180,7 @@ def Weft_IndexPutOp : Weft_Op<"index_put", ScatterKind, InFile, InFile, Primitiv
 def Weft_GatherOp : Weft_Op<"gather", GatherKind, InFile, InFile, Primitive, InFile, InFile, [Pure, Infer]> {
   let tests = ExactTests;
   let summary = "PyTorch's gather: result[i][j] = input[indices[i][j]][j] for dim 0; indices has the rank of input";
-  let arguments = (ins Weft_Tensor:$input, Weft_IndexTensor:$indices, I64Attr:$dim);
+  let arguments = (ins Weft_Tensor:$input, Weft_IndexTensor:$indices, I64Attr:$dim, DefaultValuedStrAttr<StrAttr, "">:$user);
   let results = (outs Weft_Tensor:$result);
   let assemblyFormat = "$input `,` $indices `,` `dim` `=` $dim attr-dict `:` type($input) `,` type($indices)";
   let savesOperands = [1];
@@ -185,7 +189,7 @@ def Weft_ScatterAddOp : Weft_Op<"scatter_add", ScatterKind, InFile, InFile, Prim
                                 [Pure, AllTypesMatch<["base", "result"]>]> {
   let tests = BoundTests;
   let summary = "PyTorch's scatter_add: base[indices[i][j]][j] += source[i][j] for dim 0; repeats add up, in order";
-  let arguments = (ins Weft_NumericTensor:$base, Weft_IndexTensor:$indices, Weft_NumericTensor:$source, I64Attr:$dim);
+  let arguments = (ins Weft_NumericTensor:$base, Weft_IndexTensor:$indices, Weft_NumericTensor:$source, I64Attr:$dim, DefaultValuedStrAttr<StrAttr, "">:$user);
   let results = (outs Weft_NumericTensor:$result);
   let assemblyFormat = "$base `,` $indices `,` $source `,` `dim` `=` $dim attr-dict `:` type($base) `,` type($indices) `,` type($source)";
   let hasVerifier = 1;
@@ -203,7 +207,7 @@ def Weft_ScatterReduceOp : Weft_Op<"scatter_reduce", ScatterKind, InFile, InFile
     NaN if one is NaN, -0 < 0. Of the largest (smallest), all that are equal to it, base's element included, share the derivative equally. That of
     a product holds with zeros among the factors, too. Sums stay an op of their own, whose derivative reads neither base nor source.
   }];
-  let arguments = (ins Weft_Combiner:$combiner, Weft_NumericTensor:$base, Weft_IndexTensor:$indices, Weft_NumericTensor:$source, I64Attr:$dim);
+  let arguments = (ins Weft_Combiner:$combiner, Weft_NumericTensor:$base, Weft_IndexTensor:$indices, Weft_NumericTensor:$source, I64Attr:$dim, DefaultValuedStrAttr<StrAttr, "">:$user);
   let results = (outs Weft_NumericTensor:$result);
   let assemblyFormat = "$combiner $base `,` $indices `,` $source `,` `dim` `=` $dim attr-dict `:` type($base) `,` type($indices) `,` type($source)";
   let hasVerifier = 1;

@@ -157,7 +157,10 @@ std::optional<IndexBounds> indexBounds(mlir::Operation *op) {
             size = mlir::cast<RankedTensorType>(op->getOperand(0).getType()).getDimSize(dim);
     if (mlir::ShapedType::isDynamic(size))
       return std::nullopt;
-    return IndexBounds{op->getOperand(1), op->getName().getStringRef(), -size, size, std::nullopt};
+    auto user = op->getAttrOfType<mlir::StringAttr>("user");
+    return IndexBounds{op->getOperand(1),
+                       user && !user.empty() ? user.getValue() : op->getName().getStringRef(),
+                       -size, size, std::nullopt};
   }
   if (auto check = mlir::dyn_cast<CheckIndexOp>(op)) {
     std::optional<int64_t> ignored;

@@ -513,7 +513,9 @@ Value CheckIndexOp::emitScalar(mlir::OpBuilder &b, mlir::Location loc, mlir::Val
           ? Value(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, args[0], constant(0)))
           : Value(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, args[0],
                                         constant(getSize())));
-  if (std::optional<uint64_t> ignored = getIgnoreIndex()) {
+  // One that the type does not hold is none of the indices.
+  if (std::optional<uint64_t> ignored = getIgnoreIndex();
+      ignored && llvm::isIntN(type.getIntOrFloatBitWidth(), int64_t(*ignored))) {
     Value skipped =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, args[0], constant(*ignored));
     inside = arith::OrIOp::create(b, loc, inside, skipped);

@@ -309,13 +309,16 @@ LogicalResult MatmulOp::evaluate(EvalContext &ctx) {
 
 //===-- Indexing ------------------------------------------------------------------------------===//
 
-// The index at position i, counted from the start.
-static FailureOr<int64_t> indexAt(EvalContext &ctx, int64_t i, int64_t size) {
+// The index at position i, counted from the start. user: of the op.
+static FailureOr<int64_t> indexAt(EvalContext &ctx, llvm::StringRef user, int64_t i, int64_t size) {
   int64_t index = ctx.operand(1).getInt(i);
   if (index >= -size && index < size)
     return index < 0 ? index + size : index;
-  return ctx.error("index " + Twine(index) + " at position " + Twine(i) +
-                   " of indices is out of range for a dimension of size " + Twine(size) +
+  if (user.contains(' '))
+    return ctx.error(user);
+  return ctx.error("index " + Twine(index) + " at position " + Twine(i) + " of indices" +
+                   (user.empty() ? user : " of ") + user +
+                   " is out of range for a dimension of size " + Twine(size) +
                    "; it must lie in [" + Twine(-size) + ", " + Twine(size) + ")");
 }
 
@@ -378,13 +381,12 @@ private:
 
 // Calls visit(position in the tensor, position in the selection) for each pair that indices along
 // dim match.
-template <typename Visit>
-static LogicalResult visitSelected(EvalContext &ctx, ArrayRef<int64_t> shape, int64_t dim,
-                                   Visit visit) {
-  DimSplit split(shape, dim);
+template <typename Op, typename Visit>
+static LogicalResult visitSelected(EvalContext &ctx, Op op, Visit visit) {
+  DimSplit split(ctx.operand(0).shape, op.getDim());
   int64_t count = ctx.operand(1).size();
   for (int64_t k = 0; k < count; ++k) {
-    FailureOr<int64_t> index = indexAt(ctx, k, split.size);
+    FailureOr<int64_t> index = indexAt(ctx, op.getUser(), k, split.size);
     if (failed(index))
       return failure();
     for (int64_t o = 0; o < split.outer; ++o)
@@ -396,12 +398,13 @@ static LogicalResult visitSelected(EvalContext &ctx, ArrayRef<int64_t> shape, in
 
 // The same where indices has the rank of the tensor and each of its elements moves one element
 // along dim.
-template <typename Visit>
-static LogicalResult visitGathered(EvalContext &ctx, ArrayRef<int64_t> shape, int64_t dim,
-                                   Visit visit) {
+template <typename Op, typename Visit>
+static LogicalResult visitGathered(EvalContext &ctx, Op op, Visit visit) {
   const HostTensor &indices = ctx.operand(1);
+  ArrayRef<int64_t> shape = ctx.operand(0).shape;
+  int64_t dim = op.getDim();
   for (int64_t i = 0, n = indices.size(); i < n; ++i) {
-    FailureOr<int64_t> index = indexAt(ctx, i, shape[dim]);
+    FailureOr<int64_t> index = indexAt(ctx, op.getUser(), i, shape[dim]);
     if (failed(index))
       return failure();
     Coords coords = coordsOf(i, indices.shape);
@@ -412,33 +415,31 @@ static LogicalResult visitGathered(EvalContext &ctx, ArrayRef<int64_t> shape, in
 }
 
 LogicalResult IndexSelectOp::evaluate(EvalContext &ctx) {
-  return visitSelected(ctx, ctx.operand(0).shape, getDim(), [&](int64_t from, int64_t to) {
+  return visitSelected(ctx, *this, [&](int64_t from, int64_t to) {
     copyElement(ctx.result(), to, ctx.operand(0), from);
   });
 }
 LogicalResult IndexAddOp::evaluate(EvalContext &ctx) {
   Combinations sums(ctx);
-  if (failed(visitSelected(ctx, ctx.operand(0).shape, getDim(),
-                           [&](int64_t to, int64_t from) { sums.add(to, from); })))
+  if (failed(visitSelected(ctx, *this, [&](int64_t to, int64_t from) { sums.add(to, from); })))
     return failure();
   sums.store();
   return success();
 }
 LogicalResult IndexPutOp::evaluate(EvalContext &ctx) {
   ctx.result().bytes = ctx.operand(0).bytes;
-  return visitSelected(ctx, ctx.operand(0).shape, getDim(), [&](int64_t to, int64_t from) {
+  return visitSelected(ctx, *this, [&](int64_t to, int64_t from) {
     copyElement(ctx.result(), to, ctx.operand(2), from);
   });
 }
 LogicalResult GatherOp::evaluate(EvalContext &ctx) {
-  return visitGathered(ctx, ctx.operand(0).shape, getDim(), [&](int64_t from, int64_t to) {
+  return visitGathered(ctx, *this, [&](int64_t from, int64_t to) {
     copyElement(ctx.result(), to, ctx.operand(0), from);
   });
 }
 LogicalResult ScatterAddOp::evaluate(EvalContext &ctx) {
   Combinations sums(ctx);
-  if (failed(visitGathered(ctx, ctx.operand(0).shape, getDim(),
-                           [&](int64_t to, int64_t from) { sums.add(to, from); })))
+  if (failed(visitGathered(ctx, *this, [&](int64_t to, int64_t from) { sums.add(to, from); })))
     return failure();
   sums.store();
   return success();
@@ -446,8 +447,7 @@ LogicalResult ScatterAddOp::evaluate(EvalContext &ctx) {
 LogicalResult ScatterReduceOp::evaluate(EvalContext &ctx) {
   auto combined = [&](auto combine) -> LogicalResult {
     Combinations results(ctx, combine);
-    if (failed(visitGathered(ctx, ctx.operand(0).shape, getDim(),
-                             [&](int64_t to, int64_t from) { results.add(to, from); })))
+    if (failed(visitGathered(ctx, *this, [&](int64_t to, int64_t from) { results.add(to, from); })))
       return failure();
     results.store();
     return success();

@@ -36,6 +36,8 @@ Val attentionScores(Val query, Val key, Val mask, bool causal, double scale);
 // The targets of a cross_entropy over so many classes; a run fails where one is neither a class nor
 // ignored.
 Val checkedTargets(Val targets, int64_t classes, int64_t ignored);
+// Whether they are what is ignored; none is where their type does not hold it.
+Val isIgnored(Val targets, int64_t ignored);
 
 // For class scores of the given dims [..., C]: whether the last index equals the row's target;
 // targets: [...], integer.

@@ -100,6 +100,12 @@ Val checkedTargets(Val targets, int64_t classes, int64_t ignored) {
                                          b.getStringAttr(CrossEntropyOp::getOperationName())));
 }
 
+Val isIgnored(Val targets, int64_t ignored) {
+  return llvm::isIntN(targets.type().getElementTypeBitWidth(), ignored)
+             ? compare("eq", targets, targets.integer(ignored))
+             : compare("ne", targets, targets);
+}
+
 Val isTarget(Val targets, ArrayRef<Dim> dims) {
   int64_t last = dims.size() - 1;
   Val position = positions(targets, dims, last);
@@ -242,9 +248,7 @@ FailureOr<SmallVector<Value>> CrossEntropyOp::decompose(OpBuilder &b) {
   Val zero = shifted.constant(0);
   Val chosen = sum(select(isTarget(targets, extents), shifted, zero), dims);
   Val loss = logTotal - chosen;
-  Val ignored = compare(
-      "eq", targets, targets.constant(static_cast<double>(static_cast<int64_t>(getIgnoreIndex()))));
-  loss = select(ignored, loss.constant(0), loss);
+  loss = select(isIgnored(targets, static_cast<int64_t>(getIgnoreIndex())), loss.constant(0), loss);
   return SmallVector<Value>{narrowTo(loss, getLoss()),
                             narrowTo(largest + logTotal, getLogSumExp())};
 }

@@ -240,8 +240,7 @@ LogicalResult CrossEntropyOp::differentiate(GradContext &ctx) {
   if (extents.back().isStatic())
     targets = checkedTargets(targets, extents.back().size, ignored);
   Val g = ctx.g(0);
-  Val loss = select(compare("ne", targets, targets.constant(static_cast<double>(ignored))), g,
-                    g.constant(0));
+  Val loss = select(isIgnored(targets, ignored), g.constant(0), g);
   Val total = ctx.hasG(1) ? loss + ctx.g(1) : loss;
   Val spread = probability * full(total);
   ctx.grad(0, select(isTarget(targets, extents), spread - full(loss), spread));

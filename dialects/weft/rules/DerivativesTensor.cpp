@@ -204,28 +204,35 @@ LogicalResult MatmulOp::differentiate(GradContext &ctx) {
 }
 
 //===-- Indexing ------------------------------------------------------------------------------===//
+// What looks at the same indices names the same call in errors.
 
 LogicalResult IndexSelectOp::differentiate(GradContext &ctx) {
   Val base = zeros(ctx, ctx.operandType(0));
+  const auto &p = ctx.properties<IndexSelectOp>();
   ctx.grad(0, ctx.at(IndexAddOp::create(ctx.builder(), ctx.loc(), base.type(), base, ctx.operand(1),
-                                        ctx.g(), ctx.properties<IndexSelectOp>().dim.getInt())));
+                                        ctx.g(), p.dim.getInt(), p.user.getValue())));
   return success();
 }
 
 LogicalResult IndexAddOp::differentiate(GradContext &ctx) {
   ctx.grad(0, ctx.g());
+  const auto &p = ctx.properties<IndexAddOp>();
   if (ctx.needs(2))
     ctx.grad(2, ctx.at(IndexSelectOp::create(ctx.builder(), ctx.loc(), ctx.g(), ctx.operand(1),
-                                             ctx.properties<IndexAddOp>().dim.getInt())));
+                                             p.dim.getInt(), p.user.getValue())));
   return success();
 }
 
 LogicalResult IndexPutOp::differentiate(GradContext &ctx) {
   Val indices = ctx.operand(1), g = ctx.g();
   int64_t dim = ctx.properties<IndexPutOp>().dim.getInt();
+  llvm::StringRef user = ctx.properties<IndexPutOp>().user.getValue();
   auto put = [&](Val base, Val source, int64_t at) {
     return ctx.at(
-        IndexPutOp::create(ctx.builder(), ctx.loc(), base.type(), base, indices, source, at));
+        IndexPutOp::create(ctx.builder(), ctx.loc(), base.type(), base, indices, source, at, user));
+  };
+  auto selected = [&](Val from, int64_t at) {
+    return ctx.at(IndexSelectOp::create(ctx.builder(), ctx.loc(), from, indices, at, user));
   };
   Dims baseDims = dimsOf(ctx.operandType(0)), sourceDims = dimsOf(ctx.operandType(2)),
        taken = dimsOf(indices.type());
@@ -239,30 +246,29 @@ LogicalResult IndexPutOp::differentiate(GradContext &ctx) {
   int64_t count = indices.type().getNumElements();
   Val number = reshapeTo(iota(indices, {count}, 0, ctx.builder().getI64Type()), taken);
   Val none = zerosOf(number, {baseDims[dim]});
-  Val last = compare(
-      "eq",
-      ctx.at(IndexSelectOp::create(ctx.builder(), ctx.loc(), put(none, number, 0), indices, 0)),
-      number);
+  Val last = compare("eq", selected(put(none, number, 0), 0), number);
   Dims raised(sourceDims.size(), 1);
   llvm::copy(taken, raised.begin() + dim);
-  Val chosen = ctx.at(IndexSelectOp::create(ctx.builder(), ctx.loc(), g, indices, dim));
+  Val chosen = selected(g, dim);
   ctx.grad(2, select(broadcastTo(reshapeTo(last, raised), sourceDims), chosen, chosen.constant(0)));
   return success();
 }
 
 LogicalResult GatherOp::differentiate(GradContext &ctx) {
   Val base = zeros(ctx, ctx.operandType(0));
+  const auto &p = ctx.properties<GatherOp>();
   ctx.grad(0,
            ctx.at(ScatterAddOp::create(ctx.builder(), ctx.loc(), base.type(), base, ctx.operand(1),
-                                       ctx.g(), ctx.properties<GatherOp>().dim.getInt())));
+                                       ctx.g(), p.dim.getInt(), p.user.getValue())));
   return success();
 }
 
 LogicalResult ScatterAddOp::differentiate(GradContext &ctx) {
   ctx.grad(0, ctx.g());
+  const auto &p = ctx.properties<ScatterAddOp>();
   if (ctx.needs(2))
     ctx.grad(2, ctx.at(GatherOp::create(ctx.builder(), ctx.loc(), ctx.g(), ctx.operand(1),
-                                        ctx.properties<ScatterAddOp>().dim.getInt())));
+                                        p.dim.getInt(), p.user.getValue())));
   return success();
 }
 
@@ -270,15 +276,16 @@ LogicalResult ScatterReduceOp::differentiate(GradContext &ctx) {
   const auto &p = ctx.properties<ScatterReduceOp>();
   Combiner combiner = p.combiner.getValue();
   int64_t dim = p.dim.getInt();
+  llvm::StringRef user = p.user.getValue();
   Val base = ctx.operand(0), indices = ctx.operand(1), source = ctx.operand(2),
       result = ctx.result(0), g = ctx.g();
   mlir::Type element = base.type().getElementType();
   auto gathered = [&](Val x) {
-    return ctx.at(GatherOp::create(ctx.builder(), ctx.loc(), x, indices, dim));
+    return ctx.at(GatherOp::create(ctx.builder(), ctx.loc(), x, indices, dim, user));
   };
   auto added = [&](Val to, Val from) {
     return ctx.at(
-        ScatterAddOp::create(ctx.builder(), ctx.loc(), to.type(), to, indices, from, dim));
+        ScatterAddOp::create(ctx.builder(), ctx.loc(), to.type(), to, indices, from, dim, user));
   };
   if (combiner != Combiner::prod) {
     Val mine = cast(compare("eq", base, result), element),
@@ -293,7 +300,7 @@ LogicalResult ScatterReduceOp::differentiate(GradContext &ctx) {
   }
   auto product = [&](Val to, Val from) {
     return ctx.at(ScatterReduceOp::create(ctx.builder(), ctx.loc(), to.type(), combiner, to,
-                                          indices, from, dim));
+                                          indices, from, dim, user));
   };
   Val one = base.constant(1), sourceOne = source.constant(1);
   if (ctx.needs(0)) {

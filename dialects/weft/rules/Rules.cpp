@@ -17,8 +17,7 @@ static mlir::TypedAttr numberAttr(Type element, double number) {
 }
 
 static Value splat(mlir::OpBuilder &b, mlir::Location loc, mlir::RankedTensorType type,
-                   double number) {
-  mlir::TypedAttr value = numberAttr(type.getElementType(), number);
+                   mlir::TypedAttr value) {
   if (!type.getEncoding())
     return ConstantOp::create(b, loc, mlir::SplatElementsAttr::get(type, mlir::Attribute(value)));
   auto scalar = mlir::RankedTensorType::get({}, type.getElementType());
@@ -27,12 +26,21 @@ static Value splat(mlir::OpBuilder &b, mlir::Location loc, mlir::RankedTensorTyp
       ConstantOp::create(b, loc, mlir::SplatElementsAttr::get(scalar, mlir::Attribute(value))));
 }
 
+static Value splat(mlir::OpBuilder &b, mlir::Location loc, mlir::RankedTensorType type,
+                   double number) {
+  return splat(b, loc, type, numberAttr(type.getElementType(), number));
+}
+
 Val Val::constant(double number) const {
   return at(splat(*builder_, *loc_, type(), number));
 }
 Val Val::constant(double number, llvm::ArrayRef<int64_t> shape) const {
   return at(
       splat(*builder_, *loc_, mlir::RankedTensorType::get(shape, type().getElementType()), number));
+}
+Val Val::integer(int64_t number) const {
+  return at(
+      splat(*builder_, *loc_, type(), mlir::IntegerAttr::get(type().getElementType(), number)));
 }
 
 //===-- Elementwise ---------------------------------------------------------------------------===//

@@ -83,6 +83,8 @@ public:
   // A splat constant of this value's shape and element type, or of another shape.
   Val constant(double number) const;
   Val constant(double number, llvm::ArrayRef<int64_t> shape) const;
+  // One of integers, which must hold the number: a double has no digits beyond 2^53.
+  Val integer(int64_t number) const;
 
 private:
   mlir::OpBuilder *builder_ = nullptr;

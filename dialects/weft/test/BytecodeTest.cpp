@@ -43,9 +43,14 @@ TEST_F(BytecodeTest, RoundTrip) {
   EXPECT_EQ(print(*read), before);
 }
 
-TEST_F(BytecodeTest, AnOlderVersionIsRead) {
-  EXPECT_TRUE(mlir::parseSourceString<mlir::ModuleOp>(write(std::make_unique<BytecodeVersion>(0)),
-                                                      &context))
+TEST_F(BytecodeTest, AVersionWhoseOpsHadOtherPropertiesIsRefused) {
+  EXPECT_TRUE(mlir::parseSourceString<mlir::ModuleOp>(
+      write(std::make_unique<BytecodeVersion>(kOldestBytecodeVersion)), &context))
+      << messages;
+  EXPECT_FALSE(mlir::parseSourceString<mlir::ModuleOp>(
+      write(std::make_unique<BytecodeVersion>(kOldestBytecodeVersion - 1)), &context));
+  EXPECT_NE(messages.find("of version 1, but this Weft reads versions from 2 on; write it anew"),
+            std::string::npos)
       << messages;
 }
 
@@ -53,7 +58,7 @@ TEST_F(BytecodeTest, ANewerVersionIsRefused) {
   EXPECT_FALSE(mlir::parseSourceString<mlir::ModuleOp>(
       write(std::make_unique<BytecodeVersion>(kBytecodeVersion + 1)), &context));
   EXPECT_NE(
-      messages.find("the file holds weft ops of version 2, but this Weft reads versions up to 1"),
+      messages.find("the file holds weft ops of version 3, but this Weft reads versions up to 2"),
       std::string::npos)
       << messages;
 }

@@ -252,6 +252,15 @@ TEST_F(EvaluationTest, Indexing) {
                           "size 3; it must lie in [-3, 3)"),
             std::string::npos)
       << messages;
+  // Whoever recorded the op may have a name of its own, or a message.
+  for (auto [user, expected] : {std::pair("weft.lookup", "position 1 of indices of weft.lookup is"),
+                                std::pair("lookup: none is there", "op lookup: none is there")}) {
+    EXPECT_TRUE(evaluateOp("weft.index_select %0, %1, dim = 0 {user = \"" + std::string(user) +
+                               "\"} : tensor<3x2xf32>, tensor<2xi64>",
+                           {x, longs({2}, {0, 3})}, "tensor<2x2xf32>")
+                    .empty());
+    EXPECT_NE(messages.find(expected), std::string::npos) << messages;
+  }
 }
 
 TEST_F(EvaluationTest, SortsAreStableWithNanLast) {

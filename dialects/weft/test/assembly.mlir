@@ -90,8 +90,8 @@ func.func @others(%x: tensor<4x3xf32>, %w: tensor<3xf32>, %i: tensor<2xi64>, %j:
   %2 = weft.index_select %x, %i, dim = 0 : tensor<4x3xf32>, tensor<2xi64>
   // CHECK: weft.index_add %{{.*}}, %{{.*}}, %{{.*}}, dim = 0 : tensor<4x3xf32>, tensor<2xi64>, tensor<2x3xf32>
   %3 = weft.index_add %x, %i, %2, dim = 0 : tensor<4x3xf32>, tensor<2xi64>, tensor<2x3xf32>
-  // CHECK: weft.gather %{{.*}}, %{{.*}}, dim = 0 : tensor<4x3xf32>, tensor<1x3xi64>
-  %4 = weft.gather %x, %j, dim = 0 : tensor<4x3xf32>, tensor<1x3xi64>
+  // CHECK: weft.gather %{{.*}}, %{{.*}}, dim = 0 {user = "weft.take_along_dim"} : tensor<4x3xf32>, tensor<1x3xi64>
+  %4 = weft.gather %x, %j, dim = 0 {user = "weft.take_along_dim"} : tensor<4x3xf32>, tensor<1x3xi64>
   // CHECK: weft.scatter_add %{{.*}}, %{{.*}}, %{{.*}}, dim = 0 : tensor<4x3xf32>, tensor<1x3xi64>, tensor<1x3xf32>
   %5 = weft.scatter_add %x, %j, %4, dim = 0 : tensor<4x3xf32>, tensor<1x3xi64>, tensor<1x3xf32>
   // CHECK: weft.scatter_reduce max %{{.*}}, %{{.*}}, %{{.*}}, dim = 0 : tensor<4x3xf32>, tensor<1x3xi64>, tensor<1x3xf32>
