@@ -410,50 +410,70 @@ static mlir::LogicalResult scheduleScan(KernelBuilder &kernel, Operation *op) {
     auto waiting = [&](int64_t offset, const KernelFunction::Unit &unit) {
       return f.e.broadcast(f.e.load(memory(offset), element, unit.position, unit.mask));
     };
-    // `count` steps of all columns; the first ones of a block, and the last ones.
-    auto steps = [&](const Index &from, int64_t count, bool starts, bool ends) {
+    auto each = [&](llvm::function_ref<void(const KernelFunction::Unit &)> emit) {
       f.run(n, 1, Index::of(0), {}, [&](Units units, KernelFunction::State &) {
-        for (const KernelFunction::Unit &unit : units) {
-          llvm::SmallVector<Index> at;
-          llvm::SmallVector<Value> elements;
-          for (int64_t i = 0; i < count; ++i) {
-            Index step = space.add(from, i),
-                  k = reverse ? space.add(space.scale(step, -1), size - 1) : step;
-            at.push_back(space.add(space.add(space.scale(l, size * trail), space.scale(k, trail)),
-                                   space.add(first, unit.position)));
-            elements.push_back(
-                f.e.broadcast(f.e.at(source, space.delinearize(at[i], shape), unit.mask)));
-          }
-          KernelFunction::State totals;
-          if (!oneBlock)
-            for (int64_t offset : totalsAt)
-              totals.push_back(waiting(offset, unit));
-          Value inside = starts ? zero : waiting(insideAt, unit);
-          for (int64_t i = 0; i < count; ++i) {
-            inside = f.sum(inside, elements[i]);
-            f.e.store(f.output(0), oneBlock ? inside : f.scanned(totals, inside), at[i], unit.mask);
-          }
-          if (!ends) {
-            f.e.store(memory(insideAt), inside, unit.position, unit.mask);
-          } else if (!oneBlock) {
-            f.endBlock(totals, inside);
-            for (auto [offset, total] : llvm::zip(totalsAt, totals))
-              f.e.store(memory(offset), total, unit.position, unit.mask);
-          }
-        }
+        for (const KernelFunction::Unit &unit : units)
+          emit(unit);
       });
     };
-    auto block = [&](const Index &from, int64_t count) {
-      for (int64_t i = 0; i < count; i += kScanRows)
-        steps(space.add(from, i), std::min(kScanRows, count - i), i == 0, i + kScanRows >= count);
+    auto keep = [&](int64_t offset, Value value, const KernelFunction::Unit &unit) {
+      f.e.store(memory(offset), value, unit.position, unit.mask);
     };
+    auto totalsOf = [&](const KernelFunction::Unit &unit) {
+      KernelFunction::State totals;
+      for (int64_t offset : totalsAt)
+        totals.push_back(waiting(offset, unit));
+      return totals;
+    };
+    // `count` steps of all columns, which lie in one block.
+    auto steps = [&](const Index &from, int64_t count) {
+      each([&](const KernelFunction::Unit &unit) {
+        llvm::SmallVector<Index> at;
+        llvm::SmallVector<Value> elements;
+        for (int64_t i = 0; i < count; ++i) {
+          Index step = space.add(from, i),
+                k = reverse ? space.add(space.scale(step, -1), size - 1) : step;
+          at.push_back(space.add(space.add(space.scale(l, size * trail), space.scale(k, trail)),
+                                 space.add(first, unit.position)));
+          elements.push_back(
+              f.e.broadcast(f.e.at(source, space.delinearize(at[i], shape), unit.mask)));
+        }
+        KernelFunction::State totals = oneBlock ? KernelFunction::State() : totalsOf(unit);
+        Value inside = waiting(insideAt, unit);
+        for (int64_t i = 0; i < count; ++i) {
+          inside = f.sum(inside, elements[i]);
+          f.e.store(f.output(0), oneBlock ? inside : f.scanned(totals, inside), at[i], unit.mask);
+        }
+        keep(insideAt, inside, unit);
+      });
+    };
+    // With fewer rows side by side where an element is much code, of which there are up to three
+    // times as many copies.
+    int64_t rows = std::clamp<int64_t>(kAddedOps / static_cast<int64_t>(kernel.ops.size()), 1,
+                                       kScanRows);
+    auto block = [&](const Index &from, int64_t count) {
+      f.loop(count / rows, {}, [&](Index number, KernelFunction::State &) {
+        steps(space.add(from, space.scale(number, rows)), rows);
+      });
+      if (count % rows)
+        steps(space.add(from, count / rows * rows), count % rows);
+      if (oneBlock)
+        return;
+      each([&](const KernelFunction::Unit &unit) {
+        KernelFunction::State totals = totalsOf(unit);
+        f.endBlock(totals, waiting(insideAt, unit));
+        for (auto [offset, total] : llvm::zip(totalsAt, totals))
+          keep(offset, total, unit);
+        keep(insideAt, zero, unit);
+      });
+    };
+    each([&](const KernelFunction::Unit &unit) {
+      keep(insideAt, zero, unit);
+      for (int64_t offset : totalsAt)
+        keep(offset, zero, unit);
+    });
     if (oneBlock)
       return block(Index::of(0), size);
-    f.run(n, 1, Index::of(0), {}, [&](Units units, KernelFunction::State &) {
-      for (const KernelFunction::Unit &unit : units)
-        for (int64_t offset : totalsAt)
-          f.e.store(memory(offset), zero, unit.position, unit.mask);
-    });
     // Blocks end at multiples of kScanBlock from the first element on.
     int64_t whole = size / kScanBlock, rest = size % kScanBlock;
     if (rest && reverse)

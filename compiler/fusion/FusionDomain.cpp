@@ -451,6 +451,9 @@ bool DomainAnalysis::run() {
     return refuse(Refusal::TooLarge, ops.back());
   mergeAtoms();
   findRuns();
+  // What keeps dims apart (an input of some of them) leaves fewer rows side by side.
+  if (sideBySide && domain.atoms_[domain.lanes_] < kShortRun)
+    return refuse(Refusal::PartialReduction, *llvm::find_if(ops, isReduction));
   return true;
 }
 

@@ -199,6 +199,9 @@ private:
                                                          llvm::to_vector(op->getResults())))
         if (ir::hasNamedDims(value.getType()))
           return cannot(op, name + " has no kernel for sizes that vary");
+    } else if (auto cumsum = mlir::dyn_cast<ir::CumsumOp>(op);
+               cumsum && named(cumsum.getResult(), cumsum.getDim())) {
+      return cannot(op, name + " adds up along a size that varies");
     } else if (ir::decomposesBySize(op)) {
       return cannot(op, name + " adds up in another order for some of its sizes");
     }
