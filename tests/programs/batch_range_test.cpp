@@ -459,7 +459,7 @@ TEST_F(BatchRanges, WhatCannotVaryIsNamed) {
       {message([&](const Tensor &x) { return x.slice(0, 0, x.shape()[0] - 1); }, batch),
        "is 15 where the batch is 16, and 14 where it is 15: no multiple of it"},
       {message([&](const Tensor &x) { return cumsum(x, 0); }, BatchRange{2, 40}),
-       "'weft.cumsum' op it adds up along a dimension whose size varies"},
+       "weft.cumsum adds up along a size that varies"},
       // The order of its sum would depend on the size; so many sizes have no programs of their own.
       {message([&](const Tensor &x) { return (x * x).sum(); }, BatchRange{2, 4000}),
        "'weft.reduce_sum' op codegen: a sum over a size that varies is too long"},
