@@ -337,6 +337,10 @@ static mlir::LogicalResult scheduleScan(KernelBuilder &kernel, Operation *op) {
     kernel.rangeUnit = kLanes;
   else if (rowsTogether)
     kernel.info.count = size == 0 ? 0 : llvm::divideCeil(lead, kLanes);
+  // The position along the scanned dim that a step is at.
+  auto along = [&](const Index &step) {
+    return reverse ? space.add(space.scale(step, -1), size - 1) : step;
+  };
   // kLanes rows from `first` on, a block of their columns at a time.
   static_assert(kScanBlock == kLanes);
   auto rows = [&](const Index &first) {
@@ -382,8 +386,7 @@ static mlir::LogicalResult scheduleScan(KernelBuilder &kernel, Operation *op) {
   };
   auto oneRow = [&](const Index &row) {
     auto at = [&](const Index &step) {
-      Index k = reverse ? space.add(space.scale(step, -1), size - 1) : step;
-      return space.add(space.scale(row, size), k);
+      return space.add(space.scale(row, size), along(step));
     };
     f.scan(
         size, reverse, f.identity(generic, false),
@@ -431,8 +434,7 @@ static mlir::LogicalResult scheduleScan(KernelBuilder &kernel, Operation *op) {
         llvm::SmallVector<Index> at;
         llvm::SmallVector<Value> elements;
         for (int64_t i = 0; i < count; ++i) {
-          Index step = space.add(from, i),
-                k = reverse ? space.add(space.scale(step, -1), size - 1) : step;
+          Index k = along(space.add(from, i));
           at.push_back(space.add(space.add(space.scale(l, size * trail), space.scale(k, trail)),
                                  space.add(first, unit.position)));
           elements.push_back(

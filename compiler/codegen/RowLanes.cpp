@@ -55,25 +55,6 @@ void RowSchedule::sweepLanes(KernelFunction &f, llvm::ArrayRef<int32_t> others, 
     placeAtoms(space, domain, atoms, domain.inner(), step);
     atoms[domain.lanes()] = unit.position;
   };
-  auto keepOrKnowLanes = [&](int64_t l, const Index &step, const KernelFunction::Unit &unit) {
-    Index place = space.add(space.scale(step, laneWidth),
-                            space.add(unit.position, space.scale(base, -1)));
-    for (auto &[value, where] : kept) {
-      Value buffer = f.scratch(where.offset, scratchElements(), elementOf(value));
-      auto here = f.position(value, atoms);
-      if (where.level == l)
-        f.e.store(buffer, f.e.broadcast(f.e.at(kernel.lowered.lookup(value), here, unit.mask)),
-                  place, unit.mask);
-      else if (where.level < l)
-        f.e.setKnown(kernel.lowered.lookup(value),
-                     [&f, buffer, here, place, element = elementOf(value)](
-                         llvm::ArrayRef<Index> position, Value mask) {
-                       return position == llvm::ArrayRef(here)
-                                  ? f.e.load(buffer, element, place, mask)
-                                  : Value();
-                     });
-    }
-  };
   // Asks for what the next piece reads, and for what the next sweep writes: a vector of it. Where
   // rows are far apart no machine's own prefetcher follows.
   auto prefetchLanes = [&](int64_t l, int64_t number) {
@@ -99,11 +80,7 @@ void RowSchedule::sweepLanes(KernelFunction &f, llvm::ArrayRef<int32_t> others, 
     for (int64_t i : sweep.rowStores)
       for (const KernelFunction::Unit &unit : units) {
         at(Index::of(0), unit);
-        Value output = kernel.outputs[i];
-        auto position = f.position(output, atoms);
-        auto shape = mlir::cast<mlir::RankedTensorType>(output.getType()).getShape();
-        f.e.store(f.output(i), f.e.at(kernel.lowered.lookup(output), position, unit.mask),
-                  space.linearize(position, shape), unit.mask);
+        store(f, outputAt(f, i, atoms, unit.mask), unit.mask);
       }
     if (sweep.reductions.empty() && sweep.stores.empty() && sweep.keep.empty())
       continue;
@@ -114,19 +91,15 @@ void RowSchedule::sweepLanes(KernelFunction &f, llvm::ArrayRef<int32_t> others, 
       for (auto [u, unit] : llvm::enumerate(units)) {
         at(number, unit);
         trackReads(f, &sweep, l, atoms);
-        keepOrKnowLanes(l, number, unit);
+        keepOrKnow(f, l, unit, atoms,
+                   space.add(space.scale(number, laneWidth), space.scale(base, -1)));
         for (auto [i, op] : llvm::enumerate(sweep.reductions)) {
           Value &sum = inside[i * copies + u];
           sum = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), sum, unit.mask);
         }
         llvm::SmallVector<Stored, 1> values;
-        for (int64_t i : sweep.stores) {
-          Value output = kernel.outputs[i];
-          auto position = f.position(output, atoms);
-          auto shape = mlir::cast<mlir::RankedTensorType>(output.getType()).getShape();
-          values.push_back({i, f.e.at(kernel.lowered.lookup(output), position, unit.mask),
-                            space.linearize(position, shape)});
-        }
+        for (int64_t i : sweep.stores)
+          values.push_back(outputAt(f, i, atoms, unit.mask));
         store(f, values, unit.mask);
         prefetchLanes(l, static_cast<int64_t>(u));
       }

@@ -54,21 +54,24 @@ void RowSchedule::trackReads(KernelFunction &f, const Sweep *sweep, int64_t l,
   };
 }
 
+RowSchedule::Stored RowSchedule::outputAt(KernelFunction &f, int64_t number,
+                                          llvm::ArrayRef<Index> atoms, Value mask) {
+  Value output = kernel.outputs[number];
+  auto position = f.position(output, atoms);
+  Value value = f.e.at(kernel.lowered.lookup(output), position, mask);
+  return {number, value,
+          f.e.space.linearize(
+              position, mlir::cast<mlir::RankedTensorType>(output.getType()).getShape())};
+}
+
 llvm::SmallVector<RowSchedule::Stored, 1>
 RowSchedule::computeFull(KernelFunction &f, const Sweep &sweep, int64_t l,
                          const KernelFunction::Unit &unit, const Index &row) {
   auto atoms = atomPositions(f, row, unit.position);
   trackReads(f, &sweep, l, atoms);
   llvm::SmallVector<Stored, 1> result;
-  for (int64_t i : sweep.stores) {
-    Value output = kernel.outputs[i];
-    auto position = f.position(output, atoms);
-    Value value = f.e.at(kernel.lowered.lookup(output), position, unit.mask);
-    result.push_back(
-        {i, value,
-         f.e.space.linearize(position,
-                             mlir::cast<mlir::RankedTensorType>(output.getType()).getShape())});
-  }
+  for (int64_t i : sweep.stores)
+    result.push_back(outputAt(f, i, atoms, unit.mask));
   return result;
 }
 
@@ -87,15 +90,8 @@ void RowSchedule::storeFull(KernelFunction &f, const Sweep &sweep, int64_t l,
 void RowSchedule::storeRows(KernelFunction &f, const Sweep &sweep, const Index &row) {
   trackReads(f, nullptr, 0, {});
   auto atoms = atomPositions(f, row, Index::of(0));
-  for (int64_t i : sweep.rowStores) {
-    Value output = kernel.outputs[i];
-    auto position = f.position(output, atoms);
-    Value value = f.e.at(kernel.lowered.lookup(output), position);
-    f.e.store(f.output(i), value,
-              f.e.space.linearize(position,
-                                  mlir::cast<mlir::RankedTensorType>(output.getType()).getShape()),
-              nullptr);
-  }
+  for (int64_t i : sweep.rowStores)
+    store(f, outputAt(f, i, atoms, nullptr), nullptr);
   for (Operation *op : sweep.rowTotals) {
     Value value =
         f.e.at(kernel.lowered.lookup(op->getOperand(0)), f.position(op->getOperand(0), atoms));
@@ -107,10 +103,9 @@ void RowSchedule::storeRows(KernelFunction &f, const Sweep &sweep, const Index &
 // The values in scratch at a vector of a row: what this sweep keeps is computed and stored, what an
 // earlier one kept is known.
 void RowSchedule::keepOrKnow(KernelFunction &f, int64_t l, const KernelFunction::Unit &unit,
-                             llvm::ArrayRef<Index> atoms, const Grouped *grouped) {
-  Index scratchRow = grouped ? f.e.space.scale(grouped->number, paddedRow()) : Index::of(0);
+                             llvm::ArrayRef<Index> atoms, const Index &scratchRow) {
   for (auto &[value, where] : kept) {
-    Value buffer = f.scratch(where.offset, scratchRows * paddedRow(), elementOf(value));
+    Value buffer = f.scratch(where.offset, scratchElements(), elementOf(value));
     auto here = f.position(value, atoms);
     if (where.level == l) {
       Value element = f.e.at(kernel.lowered.lookup(value), here, unit.mask);
@@ -171,7 +166,8 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
     for (const KernelFunction::Unit &unit : units) {
       auto atoms = atomPositions(f, row, unit.position);
       trackReads(f, &sweep, l, atoms);
-      keepOrKnow(f, l, unit, atoms, grouped);
+      keepOrKnow(f, l, unit, atoms,
+                 grouped ? f.e.space.scale(grouped->number, paddedRow()) : Index::of(0));
       for (auto [i, op] : llvm::enumerate(sweep.reductions)) {
         auto position = f.position(op->getOperand(0), atoms);
         Value &slot = slots[i * kSlots + unit.slot];
@@ -471,16 +467,9 @@ mlir::LogicalResult RowSchedule::emitTotals() {
 
 void RowSchedule::storeOutputs(KernelFunction &f, Role role, llvm::ArrayRef<Index> atoms,
                                Value mask) {
-  for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
-    if (domain.role(output) != role)
-      continue;
-    auto position = f.position(output, atoms);
-    Value value = f.e.at(kernel.lowered.lookup(output), position, mask);
-    f.e.store(f.output(i), value,
-              f.e.space.linearize(position,
-                                  mlir::cast<mlir::RankedTensorType>(output.getType()).getShape()),
-              mask);
-  }
+  for (auto [i, output] : llvm::enumerate(kernel.outputs))
+    if (domain.role(output) == role)
+      store(f, outputAt(f, static_cast<int64_t>(i), atoms, mask), mask);
 }
 
 // The totals of parts(i), `copies` of them, for i in [0, count), which `most` bounds.

@@ -3,8 +3,8 @@
 // (slices of rows), RowParts.cpp (reductions of parts of rows), RowPlan.cpp (which sweep does
 // what), RowBodies.cpp (which body the kernel gets), RowPrefetch.cpp (what sweeps ask for ahead),
 // RowTiles.cpp (bodies with transposed inputs), RowLanes.cpp (bodies of rows that lie side by side),
-// RowsTogether.cpp (bodies of rows that read the same
-// elements) and ShortRows.cpp (bodies with rows of up to a vector).
+// RowsTogether.cpp (bodies of rows that read the same elements) and ShortRows.cpp (bodies with rows
+// of up to a vector).
 #pragma once
 
 #include "compiler/codegen/Schedule.h"
@@ -103,6 +103,9 @@ struct RowSchedule {
     mlir::Value value;
     Index place;
   };
+  // Of the output of this number, where the atoms are.
+  Stored outputAt(KernelFunction &f, int64_t number, llvm::ArrayRef<Index> atoms,
+                  mlir::Value mask);
   llvm::SmallVector<Stored, 1> computeFull(KernelFunction &f, const Sweep &sweep, int64_t level,
                                            const KernelFunction::Unit &unit, const Index &row);
   void store(KernelFunction &f, llvm::ArrayRef<Stored> values, mlir::Value mask);
@@ -120,8 +123,9 @@ struct RowSchedule {
   void sweepRow(KernelFunction &f, int64_t level, const Index &row, const Index *chunk,
                 const Grouped *grouped = nullptr);
   void storeRows(KernelFunction &f, const Sweep &sweep, const Index &row);
+  // scratchRow: where position 0 of the unit's run is in scratch.
   void keepOrKnow(KernelFunction &f, int64_t level, const KernelFunction::Unit &unit,
-                  llvm::ArrayRef<Index> atoms, const Grouped *grouped = nullptr);
+                  llvm::ArrayRef<Index> atoms, const Index &scratchRow = Index::of(0));
   void forgetKept(KernelFunction &f);
   // The result of a Row reduction at a row, or at one in each lane.
   void knowSum(KernelFunction &f, mlir::Operation *op, const Index &row,

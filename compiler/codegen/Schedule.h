@@ -149,8 +149,6 @@ public:
 
   // a and b folded by the reduction's body; scalars, or vectors of any width.
   mlir::Value combine(mlir::linalg::GenericOp reduction, mlir::Value a, mlir::Value b);
-  // The largest, or smallest, of several vectors of floats, as IEEE 754 has it.
-  mlir::Value extremeOf(bool largest, llvm::ArrayRef<mlir::Value> values);
   // The reduction of several vectors, where any order gives the same bits.
   mlir::Value combineAll(mlir::linalg::GenericOp reduction, llvm::ArrayRef<mlir::Value> values);
   mlir::Value identity(mlir::linalg::GenericOp reduction, bool vector);
@@ -222,6 +220,8 @@ protected:
   mlir::Value view(mlir::Value bytes, int64_t offset, int64_t count, mlir::Type element);
 
 private:
+  // The largest, or smallest, of several vectors of floats, as IEEE 754 has it.
+  mlir::Value extremeOf(bool largest, llvm::ArrayRef<mlir::Value> values);
   State identities(llvm::ArrayRef<mlir::linalg::GenericOp> reductions, int64_t copies, bool vector);
   // Accumulators of a run, kSlots for each reduction and a vector of what earlier blocks gave; what
   // starts a block; the results. `inBlocks`: as of reductions whose order shows.

@@ -72,6 +72,8 @@ struct DomainAnalysis {
   void mergeAtoms();
 
   // DomainReductions.cpp
+  bool anyBehindReduction(llvm::function_ref<bool(mlir::Operation *)> holds);
+  bool hasAllAtoms(mlir::Value value);
   bool nestNeedsRows();
   bool readsSums();
   bool nestMakesRows();

@@ -17,41 +17,37 @@ static constexpr int64_t kLargestSingleRow = 1 << 15;
 // 3.3, three 2.1.)
 static constexpr int64_t kLongestSideBySide = 256;
 
-// Whether something beside elementwise ops on O reads a reduction of a nest: another reduction, or
-// an output that has all elements.
-bool DomainAnalysis::nestNeedsRows() {
+// Whether `holds` for an op that depends on a reduction.
+bool DomainAnalysis::anyBehindReduction(llvm::function_ref<bool(Operation *)> holds) {
   llvm::DenseSet<Value> dependent;
   for (Operation *op : ops) {
     bool depends =
         llvm::any_of(op->getOperands(), [&](Value operand) { return dependent.contains(operand); });
-    if (isReduction(op) && depends)
+    if (depends && holds(op))
       return true;
     if (isReduction(op) || depends)
       dependent.insert(op->getResult(0));
   }
-  return llvm::any_of(outputs, [&](Value output) {
-    auto found = layouts.find(output);
-    return found != layouts.end() &&
-           flat(found->second).size() == domain.outer_.size() + domain.inner_.size();
-  });
+  return false;
+}
+
+bool DomainAnalysis::hasAllAtoms(Value value) {
+  auto found = layouts.find(value);
+  return found != layouts.end() &&
+         flat(found->second).size() == domain.outer_.size() + domain.inner_.size();
+}
+
+// Whether something beside elementwise ops on O reads a reduction of a nest: another reduction, or
+// an output that has all elements.
+bool DomainAnalysis::nestNeedsRows() {
+  return anyBehindReduction(isReduction) ||
+         llvm::any_of(outputs, [&](Value output) { return hasAllAtoms(output); });
 }
 
 // Whether a reduction, or a value that has all elements, depends on a reduction.
 bool DomainAnalysis::readsSums() {
-  llvm::DenseSet<Value> dependent;
-  for (Operation *op : ops) {
-    Value result = op->getResult(0);
-    bool depends =
-        llvm::any_of(op->getOperands(), [&](Value operand) { return dependent.contains(operand); });
-    auto found = layouts.find(result);
-    if (depends && (isReduction(op) || (found != layouts.end() &&
-                                        flat(found->second).size() ==
-                                            domain.outer_.size() + domain.inner_.size())))
-      return true;
-    if (isReduction(op) || depends)
-      dependent.insert(result);
-  }
-  return false;
+  return anyBehindReduction(
+      [&](Operation *op) { return isReduction(op) || hasAllAtoms(op->getResult(0)); });
 }
 
 // Whether the rows of a nest can be swept as other rows are. All of its reductions must read one

@@ -223,11 +223,6 @@ void prepare(const Slice &slice, const Wanted &wanted, Clock::time_point start,
   prepare_undo(slice, *made->record());
 }
 
-void refuse_computing_at_end(Location location) {
-  if (const char *why = runtime::why_not_compute())
-    throw Error(ErrorKind::kState, why, CallerScope::resolve(location));
-}
-
 void submit(const Wanted &wanted) {
   const auto &[roots, request, with_companions, parts] = wanted;
   Attempt attempt = Attempt::kFirst;
@@ -238,15 +233,17 @@ void submit(const Wanted &wanted) {
                                      std::string("submit: ") + name(request.reason)};
     });
     Slice slice;
-    if (!collect(wanted, slice)) {
-      refuse_computing_at_end(request.location); // the claim's end may never come
+    bool is_whole = collect(wanted, slice);
+    if (is_whole && slice.nodes.empty())
+      return;
+    // Before a wait, too: in a forked child the end of another thread's claim never comes.
+    if (const char *why = runtime::why_not_compute())
+      throw Error(ErrorKind::kState, why, CallerScope::resolve(request.location));
+    if (!is_whole) {
       refuse_ended_recording(roots, request.location);
       wait_for_a_claim();
       continue;
     }
-    if (slice.nodes.empty())
-      return;
-    refuse_computing_at_end(request.location);
     refuse_lost_leaves(slice, wanted);
     if (slice.is_mixed) {
       submit_parts(parts_of(slice), request);
