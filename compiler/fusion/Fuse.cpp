@@ -134,11 +134,17 @@ private:
     auto addSiblings = [&](mlir::Value value, llvm::ArrayRef<int> readers) {
       if (bytesOf(value) < limits::kMinSharedBytes || readers.size() > limits::kMaxReaders)
         return;
+      llvm::SmallDenseMap<Likeness, int> alike, met;
+      for (int reader : readers)
+        if (isReduced(reader))
+          ++alike[likenessOf(reader)];
       int last = -1;
       for (int reader : readers) {
         if (graph_.isBarrier(reader))
           continue;
-        if (last >= 0 && last != reader)
+        bool begins = alike.lookup(likenessOf(reader)) >= limits::kLeastRepeats &&
+                      met[likenessOf(reader)]++ % limits::kRepeatsTogether == 0;
+        if (last >= 0 && last != reader && !begins)
           addCandidate(bytesOf(value), last, reader, true);
         last = reader;
       }
@@ -169,6 +175,18 @@ private:
       return std::make_tuple(-a.saved, a.sibling, a.number) <
              std::make_tuple(-b.saved, b.sibling, b.number);
     });
+  }
+
+  using Likeness = std::pair<const void *, const void *>;
+  Likeness likenessOf(int node) const {
+    mlir::Operation *op = graph_.node(node);
+    return {op->getName().getAsOpaquePointer(), op->getResultTypes()[0].getAsOpaquePointer()};
+  }
+  // Whether the node is a reduction, or one reads it.
+  bool isReduced(int node) const {
+    return isReduction(graph_.node(node)) ||
+           llvm::any_of(graph_.consumers(node),
+                        [&](int reader) { return isReduction(graph_.node(reader)); });
   }
 
   static bool isScalarOp(mlir::Operation *op) {

@@ -86,7 +86,8 @@ llvm::LogicalResult applyRules(mlir::Operation *op, mlir::RewriterBase &rewriter
   case ir::Kind::Elementwise:
     return simplifyElementwise(op, rewriter);
   case ir::Kind::Movement:
-    return simplifyMovement(op, rewriter, begins);
+    return llvm::success(succeeded(simplifyMovement(op, rewriter, begins)) ||
+                         succeeded(simplifyInsertion(op, rewriter)));
   case ir::Kind::Reduction:
     return simplifyReduction(op, rewriter);
   case ir::Kind::Contraction:

@@ -44,6 +44,7 @@ llvm::LogicalResult fold(mlir::Operation *op, mlir::RewriterBase &rewriter);
 llvm::LogicalResult simplifyElementwise(mlir::Operation *op, mlir::RewriterBase &rewriter);
 llvm::LogicalResult simplifyMovement(mlir::Operation *op, mlir::RewriterBase &rewriter,
                                      ConcatBegins &begins);
+llvm::LogicalResult simplifyInsertion(mlir::Operation *op, mlir::RewriterBase &rewriter);
 llvm::LogicalResult simplifyContraction(mlir::Operation *op, mlir::RewriterBase &rewriter);
 llvm::LogicalResult simplifyReduction(mlir::Operation *op, mlir::RewriterBase &rewriter);
 

@@ -316,6 +316,8 @@ absl::Status AotEntry::compile(Part &part, const AotOptions &options, const Targ
   request.target = options.device ? options.device->maker.key : target.key();
   request.scratchBytes = options.scratchBytes;
   request.chooseSchedules = options.chooseSchedules;
+  if (options.device)
+    request.operandAlignment = options.device->maker.operandAlignment;
   request.makeKernels = [&](llvm::ArrayRef<plan::KernelOp> kernels, llvm::StringRef dumpFolder) {
     std::vector<absl::StatusOr<KernelInfo>> infos;
     for (plan::KernelOp kernel : kernels) {

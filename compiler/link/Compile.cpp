@@ -173,6 +173,7 @@ void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, const Compi
       Phase::Plan,
       [&pipeline, options, makeKernels = request.makeKernels, scratchBytes = request.scratchBytes,
        chooseSchedules = request.chooseSchedules, providers = request.providers,
+       alignment = request.operandAlignment,
        result](mlir::ModuleOp module) -> mlir::LogicalResult {
         auto fail = [&](const absl::Status &status) -> mlir::LogicalResult {
           if (result.failure)
@@ -184,7 +185,7 @@ void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, const Compi
           chooseSchedules(module, result.refusals ? result.refusals->remarks : unread);
         if (mlir::failed(
                 runPasses(module, options.verifyEachPhase, [&](mlir::OpPassManager &passes) {
-                  passes.addPass(createWeftToPlanPass());
+                  passes.addPass(createWeftToPlanPass(alignment));
                   if (options.inPlace)
                     passes.addPass(createPlanPiecesPass(providers, result.refusals));
                 })))

@@ -43,6 +43,7 @@ struct CompileRequest {
   MakeKernels makeKernels;
   ScratchBytes scratchBytes; // null where nobody knows yet: calls bring their scratch to the run
   ChooseSchedules chooseSchedules; // null: the compiler's costs choose
+  int64_t operandAlignment = 1;    // KernelMaker::operandAlignment
 };
 
 // Makes the phase plan of a pipeline lower, have kernels made, and plan memory. What it fills must

@@ -25,6 +25,8 @@ struct KernelMaker {
   std::string key; // all that decides, beside the fusion, what `make` gives: what a program of them
                    // says it needs
   std::string assembly = "s"; // the stage that dumps assembly
+  // Kernels count on operands that begin at a multiple of so many bytes; 1: of their elements.
+  int64_t operandAlignment = 1;
   // Loads what `make` needs into a context, which may have it already.
   std::function<void(mlir::MLIRContext &context)> prepare;
   // The kernel under that symbol. Diagnostics are added to the failure by the caller.

@@ -80,6 +80,8 @@ std::string kernelNameSuffix(ir::FusionOp fusion) {
   std::string suffix;
   int named = 0;
   llvm::StringRef last;
+  if (fusion.getBody().front().without_terminator().empty())
+    return "_copy"; // of a part that begins where no buffer does
   for (mlir::Operation &op : fusion.getBody().front().without_terminator()) {
     if (op.hasTrait<mlir::OpTrait::ConstantLike>() ||
         mlir::isa<ir::BroadcastOp, ir::ReshapeOp, ir::CastOp>(op))

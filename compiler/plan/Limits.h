@@ -16,6 +16,12 @@ inline constexpr int64_t kMaxPackingConflicts = 20'000'000;
 inline constexpr int64_t kPackingRefinementRounds = 1'000;
 inline constexpr int64_t kPackingRefinementPairs = 2'000'000;
 
+// So many fusions that are equal but for where they read are worth one kernel that reads parts of
+// several runs, or some parts of one operand: each kernel takes some milliseconds to compile.
+inline constexpr int kLeastAlikeFusions = 4;
+// Of one operand at most so many parts become operands: a kernel has some tens at most.
+inline constexpr size_t kMostPartsOfOperand = 8;
+
 // Outputs lend their buffers to values of at least kLeastLoan bytes where all values take an arena
 // of at least kLeastLendingArena: a smaller one is in the caches, where its bytes are used again
 // and again, and lent ones would lie apart. Past kMaxLoanVisits looks at lenders and what lies in

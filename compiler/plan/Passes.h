@@ -27,7 +27,8 @@ LendingLimits limitsOf(const PlanMemoryOptions &options);
 
 // func.func @main of weft.fusion, weft.provider_call, weft.reshape and weft.constant ->
 // plan.program @main and one plan.kernel for each distinct fusion. On builtin.module.
-std::unique_ptr<mlir::Pass> createWeftToPlanPass();
+// operandAlignment: CompileRequest::operandAlignment.
+std::unique_ptr<mlir::Pass> createWeftToPlanPass(int64_t operandAlignment = 1);
 // Computes large gradients in pieces that update their part of a weight each, where the provider of
 // the product can: plan.pieces in place of a call and a launch, and a kernel for pieces. After
 // weft-to-plan, before kernels are made. report gets what stays whole, and may be null; without

@@ -5,12 +5,11 @@
 #include "compiler/plan/KernelStructure.h"
 #include "compiler/plan/Passes.h"
 #include "compiler/plan/Problem.h"
+#include "compiler/plan/SharedKernels.h"
 #include "dialects/plan/ir/Plan.h"
 #include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/Weft.h"
-#include "runtime/core/alignment.h"
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace weft::compiler {
@@ -22,26 +21,19 @@ using mlir::success;
 
 class Lowering {
 public:
-  explicit Lowering(mlir::func::FuncOp main) : main_(main), builder_(main.getContext()) {}
+  Lowering(mlir::func::FuncOp main, int64_t operandAlignment)
+      : main_(main), operandAlignment_(operandAlignment), builder_(main.getContext()) {}
 
   LogicalResult run() {
     if (!llvm::hasSingleElement(main_.getBody()))
       return main_.emitOpError("must have one block to become a program");
+    shareKernels(main_, operandAlignment_);
     if (mlir::failed(makeProgram()))
       return failure();
     for (mlir::Operation &op : llvm::make_early_inc_range(main_.getBody().front())) {
-      if (auto fusion = mlir::dyn_cast<ir::FusionOp>(op)) {
-        bool gone = false;
-        if (mlir::failed(takeOutParts(fusion, gone)))
-          return failure();
-        if (gone)
-          continue;
-        if (mlir::failed(takeOutOffsets(fusion)))
-          return failure();
-      }
       LogicalResult lowered =
           llvm::TypeSwitch<mlir::Operation *, LogicalResult>(&op)
-              .Case<ir::FusionOp, ir::ProviderCallOp, ir::ReshapeOp, ir::ConstantOp,
+              .Case<ir::FusionOp, ir::ProviderCallOp, ir::ReshapeOp, ir::SliceOp, ir::ConstantOp,
                     mlir::func::ReturnOp>([&](auto concrete) { return lower(concrete); })
               .Default([](mlir::Operation *other) {
                 return other->emitOpError(
@@ -140,130 +132,6 @@ private:
     });
   }
 
-  // How far into its input a slice begins whose bytes are in a row, as those of the steps of an
-  // unrolled network [T, ...] are. Nothing for other slices, and where kernels would find their
-  // operand aligned less than they count on.
-  static std::optional<int64_t> offsetOf(ir::SliceOp slice) {
-    auto from = mlir::dyn_cast<mlir::RankedTensorType>(slice.getInput().getType());
-    auto to = mlir::dyn_cast<mlir::RankedTensorType>(slice.getType());
-    if (!from.hasStaticShape() || !to.hasStaticShape() || to.getNumElements() == 0)
-      return std::nullopt;
-    int64_t axis = 0, rank = from.getRank();
-    while (axis < rank && from.getDimSize(axis) == 1)
-      ++axis;
-    if (axis == rank || llvm::any_of(slice.getSteps(), [](int64_t step) { return step != 1; }))
-      return std::nullopt;
-    for (int64_t dim = axis + 1; dim < rank; ++dim)
-      if (from.getDimSize(dim) != to.getDimSize(dim))
-        return std::nullopt;
-    std::optional<int64_t> bytes = plan::byteSize(from);
-    if (!bytes)
-      return std::nullopt;
-    int64_t offset = *bytes / from.getDimSize(axis) * slice.getStarts()[axis];
-    return offset % runtime::kBufferAlignment == 0 ? std::optional(offset) : std::nullopt;
-  }
-
-  // A part of an operand as a value of the slice, whose buffer is a view: it takes no time.
-  mlir::FailureOr<mlir::Value> takeOut(ir::SliceOp slice, ir::FusionOp fusion, unsigned operand) {
-    mlir::Value whole = fusion->getOperand(operand);
-    auto type = bufferType(slice.getLoc(), slice.getType());
-    if (mlir::failed(type))
-      return failure();
-    auto view = plan::ViewOp::create(builder_, slice.getLoc(), *type, buffers_.lookup(whole),
-                                     *offsetOf(slice));
-    view->setAttr(plan::kPartAttr, builder_.getUnitAttr());
-    mlir::OpBuilder before(fusion);
-    mlir::Value part = ir::SliceOp::create(before, slice.getLoc(), whole, slice.getStarts(),
-                                           slice.getLimits(), slice.getSteps());
-    buffers_[part] = view;
-    return part;
-  }
-
-  // Takes slices of operands out of a fusion, so that kernels which differ in where they slice only
-  // are one, and copies are none. An operand of which the fusion reads one part is replaced by it;
-  // of a fusion that gives nothing but parts nothing is left.
-  LogicalResult takeOutParts(ir::FusionOp fusion, bool &gone) {
-    mlir::Block &body = fusion.getBody().front();
-    mlir::Operation *yield = body.getTerminator();
-    auto partOf = [](mlir::Operation *op) {
-      auto slice = mlir::dyn_cast<ir::SliceOp>(op);
-      return slice && mlir::isa<mlir::BlockArgument>(slice.getInput()) && offsetOf(slice)
-                 ? slice
-                 : ir::SliceOp();
-    };
-    auto operandOf = [](ir::SliceOp slice) {
-      return mlir::cast<mlir::BlockArgument>(slice.getInput()).getArgNumber();
-    };
-    if (llvm::all_of(body.without_terminator(),
-                     [&](mlir::Operation &op) { return bool(partOf(&op)); }) &&
-        llvm::none_of(yield->getOperands(),
-                      [](mlir::Value value) { return mlir::isa<mlir::BlockArgument>(value); })) {
-      for (auto [result, value] : llvm::zip(fusion->getResults(), yield->getOperands())) {
-        auto slice = value.getDefiningOp<ir::SliceOp>();
-        mlir::FailureOr<mlir::Value> part = takeOut(slice, fusion, operandOf(slice));
-        if (mlir::failed(part))
-          return failure();
-        result.replaceAllUsesWith(*part);
-      }
-      fusion.erase();
-      gone = true;
-      return success();
-    }
-    for (mlir::BlockArgument argument : body.getArguments()) {
-      ir::SliceOp first;
-      bool same = llvm::all_of(argument.getUsers(), [&](mlir::Operation *user) {
-        ir::SliceOp slice = partOf(user);
-        if (!first)
-          first = slice;
-        return slice && slice.getType() == first.getType() &&
-               slice.getStarts() == first.getStarts();
-      });
-      if (!first || !same)
-        continue;
-      mlir::FailureOr<mlir::Value> part = takeOut(first, fusion, argument.getArgNumber());
-      if (mlir::failed(part))
-        return failure();
-      fusion->setOperand(argument.getArgNumber(), *part);
-      llvm::SmallVector<mlir::Operation *> slices(argument.getUsers());
-      argument.setType((*part).getType());
-      for (mlir::Operation *slice : slices) {
-        slice->getResult(0).replaceAllUsesWith(argument);
-        slice->erase();
-      }
-    }
-    return success();
-  }
-
-  // Makes the place in its stream from which a fusion draws random numbers an operand, {0, offset}
-  // that it adds to the state, so that the steps of a sampler and the layers of a network with
-  // dropout are launches of one kernel. Several draws of one state keep their distances.
-  LogicalResult takeOutOffsets(ir::FusionOp fusion) {
-    mlir::Block &body = fusion.getBody().front();
-    llvm::MapVector<mlir::BlockArgument, llvm::SmallVector<ir::RandomUniformOp, 4>> draws;
-    for (mlir::Operation &op : body)
-      if (auto draw = mlir::dyn_cast<ir::RandomUniformOp>(op))
-        if (auto state = mlir::dyn_cast<mlir::BlockArgument>(draw.getState()))
-          draws[state].push_back(draw);
-    for (auto &[state, of] : draws) {
-      uint64_t first = of.front().getOffset();
-      mlir::OpBuilder before(fusion), inside(&body, body.begin());
-      auto type = mlir::cast<mlir::RankedTensorType>(state.getType());
-      auto offset = ir::ConstantOp::create(
-          before, fusion.getLoc(),
-          mlir::DenseElementsAttr::get(type, llvm::ArrayRef<int64_t>{0, int64_t(first)}));
-      if (mlir::failed(lower(offset)))
-        return failure();
-      fusion.getInputsMutable().append(offset.getResult());
-      mlir::Value there = ir::AddOp::create(inside, fusion.getLoc(), state,
-                                            body.addArgument(type, fusion.getLoc()));
-      for (ir::RandomUniformOp draw : of) {
-        draw.getStateMutable().assign(there);
-        draw.setOffset(draw.getOffset() - first); // wraps, both being unsigned
-      }
-    }
-    return success();
-  }
-
   LogicalResult lower(ir::FusionOp fusion) {
     llvm::SmallVector<mlir::Value> inputs, outputs;
     if (mlir::failed(operandsAndResults(fusion, inputs, outputs)))
@@ -302,6 +170,23 @@ private:
   // The same bytes under another shape.
   LogicalResult lower(ir::ReshapeOp reshape) {
     buffers_[reshape.getResult()] = buffers_.lookup(reshape.getInput());
+    return success();
+  }
+
+  // A part of a value as shareKernels() takes it out of fusions: its bytes are in a row.
+  LogicalResult lower(ir::SliceOp slice) {
+    auto type = bufferType(slice.getLoc(), slice.getType());
+    if (mlir::failed(type))
+      return failure();
+    auto from = mlir::cast<mlir::RankedTensorType>(slice.getInput().getType());
+    if (from.getRank() != 1 || slice.getSteps()[0] != 1)
+      return slice.emitOpError("cannot be planned outside of a weft.fusion: its bytes need not be "
+                               "in a row; run the fuse phase first");
+    auto view = plan::ViewOp::create(builder_, slice.getLoc(), *type,
+                                     buffers_.lookup(slice.getInput()),
+                                     slice.getStarts()[0] * (*plan::byteSize(from) / from.getNumElements()));
+    view->setAttr(plan::kPartAttr, builder_.getUnitAttr());
+    buffers_[slice.getResult()] = view;
     return success();
   }
 
@@ -347,6 +232,7 @@ private:
   }
 
   mlir::func::FuncOp main_;
+  int64_t operandAlignment_;
   mlir::OpBuilder builder_;
   plan::ProgramOp program_;
   llvm::DenseMap<mlir::Value, mlir::Value> buffers_;  // of each value of the slice
@@ -357,6 +243,7 @@ private:
 
 struct WeftToPlan : mlir::PassWrapper<WeftToPlan, mlir::OperationPass<mlir::ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(WeftToPlan)
+  explicit WeftToPlan(int64_t operandAlignment) : operandAlignment_(operandAlignment) {}
   llvm::StringRef getArgument() const override {
     return "weft-to-plan";
   }
@@ -373,15 +260,18 @@ struct WeftToPlan : mlir::PassWrapper<WeftToPlan, mlir::OperationPass<mlir::Modu
       getOperation().emitError("there is no func.func @main to plan");
       return signalPassFailure();
     }
-    if (mlir::failed(Lowering(main).run()))
+    if (mlir::failed(Lowering(main, operandAlignment_).run()))
       signalPassFailure();
   }
+
+private:
+  int64_t operandAlignment_;
 };
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createWeftToPlanPass() {
-  return std::make_unique<WeftToPlan>();
+std::unique_ptr<mlir::Pass> createWeftToPlanPass(int64_t operandAlignment) {
+  return std::make_unique<WeftToPlan>(operandAlignment);
 }
 
 } // namespace weft::compiler

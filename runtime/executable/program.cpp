@@ -126,10 +126,6 @@ absl::Status check_buffers(const Program &program) {
     if (!is_size(entry.offset) || !is_size(entry.bytes) || entry.offset + entry.bytes > limit)
       return invalid("buffer ", i, " is [", entry.offset, ", +", entry.bytes, ") of ", limit,
                      " bytes");
-    bool bound = entry.kind == BufferKind::kInput || entry.kind == BufferKind::kOutput ||
-                 entry.kind == BufferKind::kPrepared;
-    if (!bound && entry.offset % kBufferAlignment != 0)
-      return invalid("buffer ", i, " is not aligned: offset ", entry.offset);
   }
   return absl::OkStatus();
 }

@@ -39,8 +39,7 @@ enum class BufferKind : uint8_t {
 struct BufferEntry {
   BufferKind kind = BufferKind::kArena;
   int32_t index = -1; // of the input, output or prepared value; -1 for the other kinds
-  int64_t offset =
-      0; // bytes; a multiple of kBufferAlignment, but for views into inputs and outputs
+  int64_t offset = 0; // bytes; a part of a value may begin anywhere in it
   int64_t bytes = 0;
 };
 

@@ -136,7 +136,6 @@ TEST(Program, InvalidProgramsAreRefused) {
       {"more than one buffer", [](Program &p) { p.outputs[0].alias_input = 1; }},
       {"its dims take", [](Program &p) { p.inputs[1].bytes = 64; }},
       {"dims out of range", [](Program &p) { p.inputs[1].dims = {INT64_MAX, 4}; }},
-      {"not aligned", [](Program &p) { p.buffers[6].offset = 32; }},
       {"192 bytes", [](Program &p) { p.buffers[6].offset = 128; }},
       {"which is not there", [](Program &p) { p.buffers[0].index = 2; }},
       {"a size is out of range", [](Program &p) { p.arena_bytes = -1; }},

@@ -60,6 +60,98 @@ TEST(SharedKernels, StepsOfASampler) {
   }
 }
 
+Tensor waves(const Shape &shape) {
+  int64_t count = 1;
+  for (int64_t dim : shape)
+    count *= dim;
+  return sin(arange(0, count, 1, float32)).reshape(shape).eval();
+}
+
+struct Loop {
+  const char *what;
+  std::function<Tensor(const Tensor &)> function;
+  std::function<Shape(int64_t)> shape; // of its argument, by the number of iterations
+  int64_t most_kernels;
+};
+
+Tensor write_rows(const Tensor &x) {
+  Tensor y = zeros(x.shape());
+  for (int64_t i = 0; i < x.size(0); ++i)
+    y[i] = tanh(x[i]) * 2.0;
+  return y;
+}
+Tensor norms_of_rows(const Tensor &x) {
+  Tensor total = zeros({});
+  for (int64_t i = 0; i < x.size(0); ++i)
+    total = total + sqrt((x[i] * x[i]).sum());
+  return total;
+}
+Tensor write_columns(const Tensor &x) {
+  Tensor y = zeros(x.shape());
+  for (int64_t i = 0; i < x.size(1); ++i)
+    y.select(1, i) = tanh(x.select(1, i)) * 2.0;
+  return y;
+}
+// Steps of a batch: each reads a run of every sequence.
+Tensor recurrent(const Tensor &x) {
+  Tensor w = sin(arange(0, 100, 1, float32)).reshape({10, 10}), h = zeros({4, 10});
+  for (int64_t i = 0; i < x.size(1); ++i)
+    h = tanh(matmul(h, w) + x.select(1, i));
+  return h;
+}
+// The rows read one matrix of 16 KiB.
+Tensor rows_times_a_matrix(const Tensor &x) {
+  static const Tensor w = waves({64, 64});
+  Tensor y = zeros(x.shape());
+  for (int64_t i = 0; i < x.size(0); ++i)
+    y[i] = tanh(matmul(x[i], w));
+  return y;
+}
+Tensor distances(const Tensor &x) {
+  Tensor d = zeros({x.size(0), 4});
+  for (int64_t i = 0; i < x.size(0); ++i)
+    for (int64_t j = 0; j < 4; ++j)
+      d[i][j] = square(x[i] - x[j]).sum();
+  return d;
+}
+
+// 10 floats a row: rows begin at any element, not where buffers do.
+Shape ten_a_row(int64_t n) {
+  return {n, 10};
+}
+const Loop kLoops[] = {
+    {"write_rows", write_rows, ten_a_row, 2},
+    {"norms_of_rows", norms_of_rows, ten_a_row, 3},
+    {"write_columns", write_columns, [](int64_t n) { return Shape{10, n}; }, 2},
+    {"recurrent", recurrent, [](int64_t n) { return Shape{4, n, 10}; }, 4},
+    {"rows_times_a_matrix", rows_times_a_matrix, [](int64_t n) { return Shape{n, 64}; }, 4},
+    {"distances", distances, ten_a_row, 6},
+};
+
+// The iterations of a loop over rows, columns or elements are launches of a few kernels.
+TEST(SharedKernels, IterationsOfALoop) {
+  for (const Loop &loop : kLoops) {
+    Tensor x = waves(loop.shape(32));
+    Evaluation e = program([&] { return std::vector<Tensor>{loop.function(x)}; });
+    EXPECT_LE(e.kernels, loop.most_kernels) << loop.what << ": " << e.to_string();
+  }
+}
+
+// They give the bits of kernels that compute one op each.
+TEST(SharedKernels, IterationsOfALoopGiveTheBitsOfSingleOps) {
+  for (const Loop &loop : kLoops) {
+    Tensor x = waves(loop.shape(13));
+    Tensor fused = loop.function(x).eval();
+    Config was = config(), eager = was;
+    eager.eager = true;
+    set_config(eager);
+    Tensor single = loop.function(x).eval();
+    set_config(was);
+    EXPECT_EQ(fused.to_vector<float>(), single.to_vector<float>()) << loop.what;
+    tests::ThreeWays().compare(loop.function, x);
+  }
+}
+
 TEST(SharedKernels, DrawTheNumbersThatTheirPlacesInTheStreamGive) {
   auto draws = [](bool read) {
     manual_seed(5);

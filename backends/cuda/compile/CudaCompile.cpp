@@ -1,5 +1,6 @@
 #include "backends/cuda/compile/CudaCompile.h"
 
+#include "backends/cuda/compile/Limits.h"
 #include "dialects/weft/ir/Weft.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -38,7 +39,11 @@ compiler::KernelMaker kernelMaker(llvm::StringRef architecture, llvm::StringRef 
     KernelModule module{*std::move(ptx), kernel->entries};
     return compiler::CompiledKernel{kernel->info, write_modules({&module, 1})};
   };
-  return {.key = key.str(), .assembly = kAssembly, .prepare = registerGpuDialects, .make = make};
+  return {.key = key.str(),
+          .assembly = kAssembly,
+          .operandAlignment = kAccessBytes,
+          .prepare = registerGpuDialects,
+          .make = make};
 }
 
 compiler::CompileRequest compileRequest(const compiler::CompileOptions &options,
@@ -48,6 +53,7 @@ compiler::CompileRequest compileRequest(const compiler::CompileOptions &options,
   compiler::CompileRequest request;
   request.providers = providers;
   request.target = maker.key;
+  request.operandAlignment = maker.operandAlignment;
   request.makeKernels = [options, maker, kernels = std::move(kernels)](
                             llvm::ArrayRef<plan::KernelOp> ops,
                             llvm::StringRef dumpFolder) -> compiler::MadeKernels {

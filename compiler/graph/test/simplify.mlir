@@ -281,3 +281,56 @@ func.func @main(%m: tensor<3x7xf32>, %x: tensor<2x7x1xf32>, %a: tensor<3x7xbf16>
   return %0, %1 : tensor<2x3x1xf32>, tensor<3x1xbf16>
 }
 }
+
+// -----
+// A row that is taken out, changed at one place and put back: only the place is written.
+// CHECK-LABEL: @writes_the_place
+// CHECK: %[[ONE:.*]] = weft.reshape %arg1 : tensor<1xf32> to tensor<1x1xf32>
+// CHECK: %[[NEW:.*]] = weft.insert_slice %[[ONE]] into %arg0{{\[\[}}2, 3] : [1, 1]] : tensor<1x1xf32> into tensor<4x8xf32>
+// CHECK: return %[[NEW]]
+module @writes_the_place {
+func.func @main(%m: tensor<4x8xf32>, %x: tensor<1xf32>) -> tensor<4x8xf32> {
+  %0 = weft.slice %m[[2, 0] : [3, 8] : [1, 1]] : tensor<4x8xf32>
+  %1 = weft.reshape %0 : tensor<1x8xf32> to tensor<8xf32>
+  %2 = weft.insert_slice %x into %1[[3] : [1]] : tensor<1xf32> into tensor<8xf32>
+  %3 = weft.reshape %2 : tensor<8xf32> to tensor<1x8xf32>
+  %4 = weft.insert_slice %3 into %m[[2, 0] : [1, 1]] : tensor<1x8xf32> into tensor<4x8xf32>
+  return %4 : tensor<4x8xf32>
+}
+}
+
+// -----
+// The same in a constant, whose rows are constants.
+// CHECK-LABEL: @writes_the_place_of_a_constant
+// CHECK: weft.insert_slice %{{.*}} into %{{.*}}{{\[\[}}2, 3] : [1, 1]] : tensor<1x1xf32> into tensor<4x8xf32>
+// CHECK-NOT: weft.insert_slice
+module @writes_the_place_of_a_constant {
+func.func @main(%x: tensor<1xf32>) -> tensor<4x8xf32> {
+  %m = weft.constant dense<0.0> : tensor<4x8xf32>
+  %1 = weft.constant dense<0.0> : tensor<8xf32>
+  %2 = weft.insert_slice %x into %1[[3] : [1]] : tensor<1xf32> into tensor<8xf32>
+  %3 = weft.reshape %2 : tensor<8xf32> to tensor<1x8xf32>
+  %4 = weft.insert_slice %3 into %m[[2, 0] : [1, 1]] : tensor<1x8xf32> into tensor<4x8xf32>
+  return %4 : tensor<4x8xf32>
+}
+}
+
+// -----
+// Not where the row comes from another place, or the constants differ.
+// CHECK-LABEL: @moves_a_row
+// CHECK-COUNT-4: weft.insert_slice
+module @moves_a_row {
+func.func @main(%m: tensor<4x8xf32>, %x: tensor<1xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %0 = weft.slice %m[[1, 0] : [2, 8] : [1, 1]] : tensor<4x8xf32>
+  %1 = weft.reshape %0 : tensor<1x8xf32> to tensor<8xf32>
+  %2 = weft.insert_slice %x into %1[[3] : [1]] : tensor<1xf32> into tensor<8xf32>
+  %3 = weft.reshape %2 : tensor<8xf32> to tensor<1x8xf32>
+  %4 = weft.insert_slice %3 into %m[[2, 0] : [1, 1]] : tensor<1x8xf32> into tensor<4x8xf32>
+  %zero = weft.constant dense<0.0> : tensor<4x8xf32>
+  %one = weft.constant dense<1.0> : tensor<1x8xf32>
+  %one_of_each = weft.reshape %x : tensor<1xf32> to tensor<1x1xf32>
+  %5 = weft.insert_slice %one_of_each into %one[[0, 3] : [1, 1]] : tensor<1x1xf32> into tensor<1x8xf32>
+  %6 = weft.insert_slice %5 into %zero[[2, 0] : [1, 1]] : tensor<1x8xf32> into tensor<4x8xf32>
+  return %4, %6 : tensor<4x8xf32>, tensor<4x8xf32>
+}
+}

@@ -116,11 +116,116 @@ func.func @main(%x: tensor<3x16xf32>, %y: tensor<1x16xf32>) -> tensor<1x16xf32> 
 
 // -----
 
-// Not where the bytes lie apart, or would be aligned less than kernels count on.
+// A part that a kernel reads may begin at any element.
+// CHECK: plan.kernel @k0_tanh(%{{.*}}: tensor<1x5xf32>)
+// CHECK-NOT: plan.kernel
+// CHECK: plan.program @main(%[[X:[^:]*]]:
+// CHECK: %[[R:.*]] = plan.view %[[X]][20] {plan.part}
+// CHECK: plan.launch @k0_tanh ins(%[[R]]
+// CHECK: %[[S:.*]] = plan.view %[[X]][40] {plan.part}
+// CHECK: plan.launch @k0_tanh ins(%[[S]]
+func.func @main(%x: tensor<3x5xf32>) -> (tensor<1x5xf32>, tensor<1x5xf32>) {
+  %0 = weft.fusion(%a = %x : tensor<3x5xf32>) -> (tensor<1x5xf32>) {
+    %s = weft.slice %a[[1, 0] : [2, 5] : [1, 1]] : tensor<3x5xf32>
+    %t = weft.tanh %s : tensor<1x5xf32>
+    weft.yield %t : tensor<1x5xf32>
+  }
+  %1 = weft.fusion(%a = %x : tensor<3x5xf32>) -> (tensor<1x5xf32>) {
+    %s = weft.slice %a[[2, 0] : [3, 5] : [1, 1]] : tensor<3x5xf32>
+    %t = weft.tanh %s : tensor<1x5xf32>
+    weft.yield %t : tensor<1x5xf32>
+  }
+  return %0, %1 : tensor<1x5xf32>, tensor<1x5xf32>
+}
+
+// -----
+
+// Of four fusions that are equal but for where they read, the operand is a part of several runs: step t of x [2, 4, 5] begins
+// at element 5 t, and its second run lies 20 elements, 4 of its own size, behind the first.
+// CHECK: plan.kernel @k0_slice_tanh(%{{.*}}: tensor<5x5xf32>)
+// CHECK: weft.slice %{{.*}}{{\[\[}}0, 0] : [5, 5] : [4, 1]] : tensor<5x5xf32>
+// CHECK: weft.reshape %{{.*}} : tensor<2x5xf32> to tensor<2x1x5xf32>
+// CHECK-NOT: plan.kernel
+// CHECK: plan.program @main(%[[X:[^:]*]]:
+// CHECK: plan.view %[[X]][0] {plan.part} : !plan.buffer<160> to !plan.buffer<100>
+// CHECK: plan.launch @k0_slice_tanh
+// CHECK: plan.view %[[X]][20] {plan.part} : !plan.buffer<160> to !plan.buffer<100>
+// CHECK: plan.launch @k0_slice_tanh
+// CHECK: plan.view %[[X]][40] {plan.part} : !plan.buffer<160> to !plan.buffer<100>
+// CHECK: plan.launch @k0_slice_tanh
+// CHECK: plan.view %[[X]][60] {plan.part} : !plan.buffer<160> to !plan.buffer<100>
+// CHECK: plan.launch @k0_slice_tanh
+func.func @main(%x: tensor<2x4x5xf32>) -> (tensor<2x1x5xf32>, tensor<2x1x5xf32>, tensor<2x1x5xf32>, tensor<2x1x5xf32>) {
+  %0 = weft.fusion(%a = %x : tensor<2x4x5xf32>) -> (tensor<2x1x5xf32>) {
+    %s = weft.slice %a[[0, 0, 0] : [2, 1, 5] : [1, 1, 1]] : tensor<2x4x5xf32>
+    %t = weft.tanh %s : tensor<2x1x5xf32>
+    weft.yield %t : tensor<2x1x5xf32>
+  }
+  %1 = weft.fusion(%a = %x : tensor<2x4x5xf32>) -> (tensor<2x1x5xf32>) {
+    %s = weft.slice %a[[0, 1, 0] : [2, 2, 5] : [1, 1, 1]] : tensor<2x4x5xf32>
+    %t = weft.tanh %s : tensor<2x1x5xf32>
+    weft.yield %t : tensor<2x1x5xf32>
+  }
+  %2 = weft.fusion(%a = %x : tensor<2x4x5xf32>) -> (tensor<2x1x5xf32>) {
+    %s = weft.slice %a[[0, 2, 0] : [2, 3, 5] : [1, 1, 1]] : tensor<2x4x5xf32>
+    %t = weft.tanh %s : tensor<2x1x5xf32>
+    weft.yield %t : tensor<2x1x5xf32>
+  }
+  %3 = weft.fusion(%a = %x : tensor<2x4x5xf32>) -> (tensor<2x1x5xf32>) {
+    %s = weft.slice %a[[0, 3, 0] : [2, 4, 5] : [1, 1, 1]] : tensor<2x4x5xf32>
+    %t = weft.tanh %s : tensor<2x1x5xf32>
+    weft.yield %t : tensor<2x1x5xf32>
+  }
+  return %0, %1, %2, %3 : tensor<2x1x5xf32>, tensor<2x1x5xf32>, tensor<2x1x5xf32>, tensor<2x1x5xf32>
+}
+
+// -----
+
+// Some parts of one operand are operands each.
+// CHECK: plan.kernel @k0_mul(%{{.*}}: tensor<1x5xf32>, %{{.*}}: tensor<1x5xf32>)
+// CHECK-NOT: plan.kernel
+// CHECK: plan.program @main(%[[X:[^:]*]]:
+// CHECK: %[[A:.*]] = plan.view %[[X]][0] {plan.part}
+// CHECK: %[[B:.*]] = plan.view %[[X]][20] {plan.part}
+// CHECK: plan.launch @k0_mul ins(%[[A]], %[[B]]
+// CHECK-COUNT-3: plan.launch @k0_mul
+func.func @main(%x: tensor<8x5xf32>) -> (tensor<1x5xf32>, tensor<1x5xf32>, tensor<1x5xf32>, tensor<1x5xf32>) {
+  %0 = weft.fusion(%a = %x : tensor<8x5xf32>) -> (tensor<1x5xf32>) {
+    %s = weft.slice %a[[0, 0] : [1, 5] : [1, 1]] : tensor<8x5xf32>
+    %t = weft.slice %a[[1, 0] : [2, 5] : [1, 1]] : tensor<8x5xf32>
+    %u = weft.mul %s, %t : tensor<1x5xf32>
+    weft.yield %u : tensor<1x5xf32>
+  }
+  %1 = weft.fusion(%a = %x : tensor<8x5xf32>) -> (tensor<1x5xf32>) {
+    %s = weft.slice %a[[2, 0] : [3, 5] : [1, 1]] : tensor<8x5xf32>
+    %t = weft.slice %a[[3, 0] : [4, 5] : [1, 1]] : tensor<8x5xf32>
+    %u = weft.mul %s, %t : tensor<1x5xf32>
+    weft.yield %u : tensor<1x5xf32>
+  }
+  %2 = weft.fusion(%a = %x : tensor<8x5xf32>) -> (tensor<1x5xf32>) {
+    %s = weft.slice %a[[4, 0] : [5, 5] : [1, 1]] : tensor<8x5xf32>
+    %t = weft.slice %a[[5, 0] : [6, 5] : [1, 1]] : tensor<8x5xf32>
+    %u = weft.mul %s, %t : tensor<1x5xf32>
+    weft.yield %u : tensor<1x5xf32>
+  }
+  %3 = weft.fusion(%a = %x : tensor<8x5xf32>) -> (tensor<1x5xf32>) {
+    %s = weft.slice %a[[6, 0] : [7, 5] : [1, 1]] : tensor<8x5xf32>
+    %t = weft.slice %a[[7, 0] : [8, 5] : [1, 1]] : tensor<8x5xf32>
+    %u = weft.mul %s, %t : tensor<1x5xf32>
+    weft.yield %u : tensor<1x5xf32>
+  }
+  return %0, %1, %2, %3 : tensor<1x5xf32>, tensor<1x5xf32>, tensor<1x5xf32>, tensor<1x5xf32>
+}
+
+// -----
+
+// A lone part of several runs stays with its kernel. A part that begins where no buffer does, and that libraries may read, is copied.
 // CHECK: plan.kernel @k0_slice
-// CHECK: plan.kernel @k1_slice
-// CHECK: plan.program @main(
-// CHECK-NOT: plan.view
+// CHECK: plan.kernel @k1_copy(
+// CHECK: plan.program @main(%{{[^:]*}}: {{.*}}, %[[Y:[^:]*]]:
+// CHECK: plan.launch @k0_slice
+// CHECK: %[[R:.*]] = plan.view %[[Y]][20] {plan.part}
+// CHECK: plan.launch @k1_copy ins(%[[R]]
 func.func @main(%x: tensor<3x16xf32>, %y: tensor<3x5xf32>) -> (tensor<3x1xf32>, tensor<1x5xf32>) {
   %0 = weft.fusion(%a = %x : tensor<3x16xf32>) -> (tensor<3x1xf32>) {
     %s = weft.slice %a[[0, 1] : [3, 2] : [1, 1]] : tensor<3x16xf32>

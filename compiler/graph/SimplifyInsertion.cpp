@@ -1,0 +1,93 @@
+// Algebra of writes to parts. m[i][j] = x takes a row out, changes it and puts it back. (A read of
+// what was written stays a read of the whole: to read the written value instead would keep it, and
+// a factorization that updates a matrix in place would hold all of its steps.)
+#include "compiler/graph/Simplify.h"
+#include "dialects/weft/ir/SizeNames.h"
+
+namespace weft::compiler {
+
+using llvm::failure;
+using llvm::LogicalResult;
+using llvm::success;
+
+namespace {
+
+bool isDense(llvm::ArrayRef<int64_t> steps) {
+  return llvm::all_of(steps, [](int64_t step) { return step == 1; });
+}
+
+mlir::Value withoutReshape(mlir::Value value) {
+  auto reshape = value.getDefiningOp<ir::ReshapeOp>();
+  return reshape ? reshape.getInput() : value;
+}
+
+// By which dim of `from` each dim of `to` is meant, where a reshape only adds and drops dims of one
+// element; -1 for a dim that is added. Nothing for other reshapes.
+std::optional<llvm::SmallVector<int64_t>> dimsOf(mlir::RankedTensorType to,
+                                                 mlir::RankedTensorType from) {
+  llvm::SmallVector<int64_t> dims(to.getRank(), -1);
+  int64_t dim = 0;
+  auto skip = [&] {
+    while (dim < from.getRank() && from.getDimSize(dim) == 1)
+      ++dim;
+  };
+  for (int64_t i = 0; i < to.getRank(); ++i) {
+    if (to.getDimSize(i) == 1)
+      continue;
+    skip();
+    if (dim == from.getRank() || from.getDimSize(dim) != to.getDimSize(i))
+      return std::nullopt;
+    dims[i] = dim++;
+  }
+  skip();
+  return dim == from.getRank() ? std::optional(dims) : std::nullopt;
+}
+
+// Whether `part` is what `write` overwrites: a slice of its base there, or both of one constant.
+bool isOverwritten(mlir::Value part, ir::InsertSliceOp write) {
+  if (auto slice = part.getDefiningOp<ir::SliceOp>())
+    return slice.getInput() == write.getBase() && slice.getStarts() == write.getStarts() &&
+           isDense(slice.getSteps()) && slice.getType() == write.getUpdate().getType();
+  Splat inner = splatOf(part), outer = splatOf(write.getBase());
+  return inner && outer && inner.value == outer.value;
+}
+
+// Puts back what it took out, with a part of it changed: only that part is put.
+LogicalResult simplifyInsert(ir::InsertSliceOp op, mlir::RewriterBase &rewriter) {
+  auto inner = withoutReshape(op.getUpdate()).getDefiningOp<ir::InsertSliceOp>();
+  if (!inner || !isDense(op.getSteps()) || !isDense(inner.getSteps()) ||
+      !isOverwritten(withoutReshape(inner.getBase()), op))
+    return failure();
+  auto outerType = tensorType(op.getUpdate()), innerType = tensorType(inner);
+  auto part = tensorType(inner.getUpdate());
+  if (ir::hasNamedDims(tensorType(op)) || ir::hasNamedDims(innerType) || ir::hasNamedDims(part))
+    return failure();
+  std::optional<llvm::SmallVector<int64_t>> dims = dimsOf(outerType, innerType);
+  if (!dims)
+    return failure();
+  llvm::SmallVector<int64_t> starts(op.getStarts()), shape(outerType.getRank(), 1);
+  for (auto [i, dim] : llvm::enumerate(*dims))
+    if (dim >= 0) {
+      starts[i] += inner.getStarts()[dim];
+      shape[i] = part.getDimSize(dim);
+    }
+  auto type = mlir::RankedTensorType::get(shape, part.getElementType());
+  if (type.getNumElements() != part.getNumElements())
+    return failure(); // nothing is written along a dim of one element
+  mlir::Value update = inner.getUpdate();
+  if (update.getType() != type)
+    update = ir::ReshapeOp::create(rewriter, op.getLoc(), type, update);
+  rewriter.replaceOpWithNewOp<ir::InsertSliceOp>(op, op.getType(), op.getBase(), update, starts,
+                                                 op.getSteps());
+  return success();
+}
+
+} // namespace
+
+LogicalResult simplifyInsertion(mlir::Operation *op, mlir::RewriterBase &rewriter) {
+  if (auto insert = mlir::dyn_cast<ir::InsertSliceOp>(op))
+    return simplifyInsert(insert, rewriter);
+  return failure();
+}
+
+} // namespace weft::compiler

@@ -1,0 +1,249 @@
+#include "compiler/plan/SharedKernels.h"
+
+#include <optional>
+
+#include "compiler/plan/Limits.h"
+#include "dialects/plan/ir/Plan.h"
+#include "dialects/weft/ir/Attention.h"
+#include "dialects/weft/ir/Weft.h"
+#include "runtime/core/alignment.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace weft::compiler {
+namespace {
+
+// What a slice reads: `runs` runs of `unit` elements, each `period` units behind the one before.
+// The step x.select(1, t) of an x [4, 32, 10] begins at 10 t: 4 runs of 10, 32 units apart.
+struct Part {
+  int64_t start = 0; // in elements
+  int64_t runs = 1, unit = 1, period = 1;
+
+  int64_t reach() const { // in units, from the first element to the last
+    return (runs - 1) * period + 1;
+  }
+};
+
+// Nothing where the elements do not lie so.
+std::optional<Part> partOf(ir::SliceOp slice) {
+  auto from = mlir::cast<mlir::RankedTensorType>(slice.getInput().getType());
+  auto to = mlir::cast<mlir::RankedTensorType>(slice.getType());
+  if (!from.hasStaticShape() || !to.hasStaticShape() || to.getNumElements() == 0 ||
+      !plan::byteSize(from) ||
+      llvm::any_of(slice.getSteps(), [](int64_t step) { return step != 1; }))
+    return std::nullopt;
+  Part part;
+  int64_t stride = 1, distance = 0;
+  bool inRun = true; // all dims so far are whole
+  for (int64_t dim = from.getRank() - 1; dim >= 0; --dim) {
+    int64_t size = to.getDimSize(dim);
+    part.start += slice.getStarts()[dim] * stride;
+    if (inRun) {
+      part.unit *= size;
+      inRun = size == from.getDimSize(dim);
+    } else if (size > 1) {
+      if (part.runs == 1)
+        distance = stride;
+      else if (stride != part.runs * distance)
+        return std::nullopt;
+      part.runs *= size;
+    }
+    stride *= from.getDimSize(dim);
+  }
+  if (part.runs > 1) {
+    if (distance % part.unit != 0)
+      return std::nullopt;
+    part.period = distance / part.unit;
+  }
+  return part;
+}
+
+// Fusions of equal ops on values of equal types have equal numbers, wherever they read.
+llvm::hash_code likenessOf(ir::FusionOp fusion) {
+  llvm::hash_code hash(0);
+  for (mlir::Operation &op : fusion.getBody().front()) {
+    hash = llvm::hash_combine(hash, op.getName());
+    for (mlir::Type type : op.getResultTypes())
+      hash = llvm::hash_combine(hash, type);
+  }
+  return hash;
+}
+
+class Sharing {
+public:
+  Sharing(mlir::func::FuncOp main, int64_t operandAlignment)
+      : main_(main), operandAlignment_(operandAlignment) {}
+
+  void run() {
+    llvm::SmallVector<ir::FusionOp> fusions(main_.getOps<ir::FusionOp>());
+    for (ir::FusionOp fusion : fusions)
+      ++alike_[likenessOf(fusion)];
+    for (ir::FusionOp fusion : fusions) {
+      if (replaceByParts(fusion))
+        continue;
+      takeOutParts(fusion);
+      takeOutOffsets(fusion);
+    }
+  }
+
+private:
+  // The part of an operand that the slice reads, where kernels may begin to read there.
+  static std::optional<Part> partAt(mlir::Operation *op, int64_t alignment) {
+    auto slice = mlir::dyn_cast<ir::SliceOp>(op);
+    if (!slice || !mlir::isa<mlir::BlockArgument>(slice.getInput()))
+      return std::nullopt;
+    std::optional<Part> part = partOf(slice);
+    auto from = mlir::cast<mlir::RankedTensorType>(slice.getInput().getType());
+    if (part && part->start * (*plan::byteSize(from) / from.getNumElements()) % alignment != 0)
+      return std::nullopt;
+    return part;
+  }
+
+  // The elements from the part's first to its last, in that shape.
+  static mlir::Value takeOut(const Part &part, mlir::RankedTensorType shape, mlir::Value whole,
+                             mlir::Location loc, mlir::OpBuilder &builder) {
+    auto type = mlir::cast<mlir::RankedTensorType>(whole.getType());
+    auto flat = mlir::RankedTensorType::get({type.getNumElements()}, type.getElementType());
+    mlir::Value all = ir::ReshapeOp::create(builder, loc, flat, whole);
+    mlir::Value row = ir::SliceOp::create(
+        builder, loc, all, llvm::ArrayRef<int64_t>{part.start},
+        llvm::ArrayRef<int64_t>{part.start + shape.getNumElements()}, llvm::ArrayRef<int64_t>{1});
+    return ir::ReshapeOp::create(builder, loc, shape, row);
+  }
+
+  // Whatever reads the results reads the operands instead. Libraries may be among the readers: for
+  // them parts begin where buffers do.
+  static bool replaceByParts(ir::FusionOp fusion) {
+    mlir::Block &body = fusion.getBody().front();
+    mlir::Operation *yield = body.getTerminator();
+    auto isPart = [](mlir::Operation &op) {
+      std::optional<Part> part = partAt(&op, runtime::kBufferAlignment);
+      return part && part->runs == 1;
+    };
+    if (!llvm::all_of(body.without_terminator(), isPart) ||
+        llvm::any_of(yield->getOperands(), llvm::IsaPred<mlir::BlockArgument>))
+      return false;
+    mlir::OpBuilder before(fusion);
+    for (auto [result, value] : llvm::zip(fusion->getResults(), yield->getOperands())) {
+      auto slice = value.getDefiningOp<ir::SliceOp>();
+      auto argument = mlir::cast<mlir::BlockArgument>(slice.getInput());
+      result.replaceAllUsesWith(
+          takeOut(*partOf(slice), mlir::cast<mlir::RankedTensorType>(slice.getType()),
+                  fusion->getOperand(argument.getArgNumber()), slice.getLoc(), before));
+    }
+    fusion.erase();
+    return true;
+  }
+
+  // Whether equal fusions are enough that their schedules give up knowing the whole operand. Not
+  // attention's, which finds its heads by the operand's dims.
+  bool isOneOfMany(ir::FusionOp fusion) const {
+    return alike_.lookup(likenessOf(fusion)) >= kLeastAlikeFusions &&
+           llvm::none_of(fusion.getBody().front(),
+                         [](mlir::Operation &op) { return ir::isAttention(&op); });
+  }
+
+  // An operand of which the fusion reads one part is replaced by the part. Where that makes one
+  // kernel of several, the part may have several runs, and there may be some parts of an operand,
+  // which become operands each.
+  void takeOutParts(ir::FusionOp fusion) {
+    bool isMany = isOneOfMany(fusion);
+    mlir::Block &body = fusion.getBody().front();
+    // By operand the parts that are read, in the order of reading, which equal fusions share.
+    using Reads =
+        llvm::MapVector<std::pair<mlir::Type, int64_t>, llvm::SmallVector<ir::SliceOp, 1>>;
+    llvm::MapVector<mlir::BlockArgument, Reads> parts;
+    llvm::SmallDenseSet<mlir::BlockArgument> wholes;
+    for (mlir::Operation &op : body) {
+      std::optional<Part> part = partAt(&op, operandAlignment_);
+      bool isTaken = part && (part->runs == 1 || isMany);
+      for (mlir::Value operand : op.getOperands())
+        if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(operand)) {
+          if (isTaken)
+            parts[argument][{op.getResult(0).getType(), part->start}].push_back(
+                mlir::cast<ir::SliceOp>(op));
+          else
+            wholes.insert(argument);
+        }
+    }
+    for (auto &[argument, reads] : parts) {
+      if (wholes.contains(argument) || reads.size() > (isMany ? kMostPartsOfOperand : 1))
+        continue;
+      mlir::Value whole = fusion->getOperand(argument.getArgNumber());
+      for (auto &[key, slices] : reads) {
+        bool isFirst = &slices == &reads.front().second;
+        mlir::BlockArgument reader =
+            isFirst ? argument : body.addArgument(whole.getType(), argument.getLoc());
+        mlir::Value operand = replace(slices, *partOf(slices.front()), reader, whole, fusion);
+        if (isFirst)
+          fusion->setOperand(argument.getArgNumber(), operand);
+        else
+          fusion.getInputsMutable().append(operand);
+      }
+    }
+  }
+
+  // The slices of one part read the argument instead, which takes the part's shape. The operand for
+  // it.
+  static mlir::Value replace(llvm::ArrayRef<ir::SliceOp> slices, const Part &part,
+                             mlir::BlockArgument argument, mlir::Value whole, ir::FusionOp fusion) {
+    ir::SliceOp first = slices.front();
+    auto type = mlir::cast<mlir::RankedTensorType>(first.getType());
+    auto shape = part.runs == 1 ? type
+                                : mlir::RankedTensorType::get({part.reach(), part.unit},
+                                                              type.getElementType());
+    mlir::OpBuilder before(fusion), inside(argument.getOwner(), argument.getOwner()->begin());
+    argument.setType(shape);
+    mlir::Value read = argument;
+    if (part.runs > 1) {
+      read = ir::SliceOp::create(inside, first.getLoc(), argument, llvm::ArrayRef<int64_t>{0, 0},
+                                 llvm::ArrayRef<int64_t>{part.reach(), part.unit},
+                                 llvm::ArrayRef<int64_t>{part.period, 1});
+      read = ir::ReshapeOp::create(inside, first.getLoc(), type, read);
+    }
+    for (ir::SliceOp slice : slices) {
+      slice.getResult().replaceAllUsesWith(read);
+      slice.erase();
+    }
+    return takeOut(part, shape, whole, first.getLoc(), before);
+  }
+
+  // Several draws of one state keep their distances.
+  static void takeOutOffsets(ir::FusionOp fusion) {
+    mlir::Block &body = fusion.getBody().front();
+    llvm::MapVector<mlir::BlockArgument, llvm::SmallVector<ir::RandomUniformOp, 4>> draws;
+    for (mlir::Operation &op : body)
+      if (auto draw = mlir::dyn_cast<ir::RandomUniformOp>(op))
+        if (auto state = mlir::dyn_cast<mlir::BlockArgument>(draw.getState()))
+          draws[state].push_back(draw);
+    for (auto &[state, of] : draws) {
+      uint64_t first = of.front().getOffset();
+      mlir::OpBuilder before(fusion), inside(&body, body.begin());
+      auto type = mlir::cast<mlir::RankedTensorType>(state.getType());
+      auto offset = ir::ConstantOp::create(
+          before, fusion.getLoc(),
+          mlir::DenseElementsAttr::get(type, llvm::ArrayRef<int64_t>{0, int64_t(first)}));
+      fusion.getInputsMutable().append(offset.getResult());
+      mlir::Value there = ir::AddOp::create(inside, fusion.getLoc(), state,
+                                            body.addArgument(type, fusion.getLoc()));
+      for (ir::RandomUniformOp draw : of) {
+        draw.getStateMutable().assign(there);
+        draw.setOffset(draw.getOffset() - first); // wraps, both being unsigned
+      }
+    }
+  }
+
+  mlir::func::FuncOp main_;
+  int64_t operandAlignment_;
+  llvm::DenseMap<size_t, int> alike_; // how many fusions have a likeness
+};
+
+} // namespace
+
+void shareKernels(mlir::func::FuncOp main, int64_t operandAlignment) {
+  Sharing(main, operandAlignment).run();
+}
+
+} // namespace weft::compiler
