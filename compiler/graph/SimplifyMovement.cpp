@@ -89,6 +89,25 @@ LogicalResult simplifySlice(ir::SliceOp op, mlir::RewriterBase &rewriter, Concat
     rewriter.replaceOpWithNewOp<ir::SliceOp>(op, inner.getInput(), newStarts, newLimits, newSteps);
     return success();
   }
+  // A slice of repeats repeats a slice: the gradient of a sum of a stack, taken apart again.
+  if (auto broadcast = op.getInput().getDefiningOp<ir::BroadcastOp>()) {
+    auto input = tensorType(broadcast.getInput());
+    if (ir::hasNamedDims(input))
+      return failure();
+    int64_t added = from.getRank() - input.getRank();
+    llvm::SmallVector<int64_t> newStarts, newLimits, newSteps;
+    for (int64_t i = 0; i < input.getRank(); ++i) {
+      bool repeats = input.getDimSize(i) != from.getDimSize(added + i);
+      newStarts.push_back(repeats ? 0 : starts[added + i]);
+      newLimits.push_back(repeats ? input.getDimSize(i) : limits[added + i]);
+      newSteps.push_back(repeats ? 1 : steps[added + i]);
+    }
+    mlir::Value part = broadcast.getInput();
+    if (input.getRank() > 0)
+      part = ir::SliceOp::create(rewriter, op.getLoc(), part, newStarts, newLimits, newSteps);
+    rewriter.replaceOpWithNewOp<ir::BroadcastOp>(op, op.getType(), part);
+    return success();
+  }
   // A slice that lies in one input of a concat is a slice of that input.
   if (auto concat = op.getInput().getDefiningOp<ir::ConcatOp>()) {
     int64_t dim = dimOf(concat), extent = tensorType(op).getShape()[dim];

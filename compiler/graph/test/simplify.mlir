@@ -334,3 +334,22 @@ func.func @main(%m: tensor<4x8xf32>, %x: tensor<1xf32>) -> (tensor<4x8xf32>, ten
   return %4, %6 : tensor<4x8xf32>, tensor<4x8xf32>
 }
 }
+
+// -----
+// Slices of repeats are repeats of slices, and of one element they are equal.
+// CHECK-LABEL: @slices_of_repeats
+// CHECK-DAG: %[[ONE:.*]] = weft.reshape %arg0 : tensor<f32> to tensor<1xf32>
+// CHECK-DAG: %[[PART:.*]] = weft.slice %arg1{{\[\[}}0, 2] : [1, 4] : [1, 1]] : tensor<1x8xf32>
+// CHECK-DAG: %[[ROWS:.*]] = weft.broadcast %[[PART]] : tensor<1x2xf32> to tensor<3x2xf32>
+// CHECK-NOT: weft.slice
+// CHECK: return {{.*}}, {{.*}}, %[[ROWS]]
+module @slices_of_repeats {
+func.func @main(%x: tensor<f32>, %y: tensor<1x8xf32>) -> (tensor<1xf32>, tensor<1xf32>, tensor<3x2xf32>) {
+  %0 = weft.broadcast %x : tensor<f32> to tensor<50xf32>
+  %1 = weft.slice %0[[3] : [4] : [1]] : tensor<50xf32>
+  %2 = weft.slice %0[[4] : [5] : [1]] : tensor<50xf32>
+  %3 = weft.broadcast %y : tensor<1x8xf32> to tensor<5x8xf32>
+  %4 = weft.slice %3[[1, 2] : [4, 4] : [1, 1]] : tensor<5x8xf32>
+  return %1, %2, %4 : tensor<1xf32>, tensor<1xf32>, tensor<3x2xf32>
+}
+}
