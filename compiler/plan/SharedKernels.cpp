@@ -152,8 +152,11 @@ private:
     bool isMany = isOneOfMany(fusion);
     mlir::Block &body = fusion.getBody().front();
     // By operand the parts that are read, in the order of reading, which equal fusions share.
-    using Reads =
-        llvm::MapVector<std::pair<mlir::Type, int64_t>, llvm::SmallVector<ir::SliceOp, 1>>;
+    struct Read {
+      Part part;
+      llvm::SmallVector<ir::SliceOp, 1> slices;
+    };
+    using Reads = llvm::MapVector<std::pair<mlir::Type, int64_t>, Read>;
     llvm::MapVector<mlir::BlockArgument, Reads> parts;
     llvm::SmallDenseSet<mlir::BlockArgument> wholes;
     for (mlir::Operation &op : body) {
@@ -161,22 +164,24 @@ private:
       bool isTaken = part && (part->runs == 1 || isMany);
       for (mlir::Value operand : op.getOperands())
         if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(operand)) {
-          if (isTaken)
-            parts[argument][{op.getResult(0).getType(), part->start}].push_back(
-                mlir::cast<ir::SliceOp>(op));
-          else
+          if (isTaken) {
+            Read &read = parts[argument][{op.getResult(0).getType(), part->start}];
+            read.part = *part;
+            read.slices.push_back(mlir::cast<ir::SliceOp>(op));
+          } else {
             wholes.insert(argument);
+          }
         }
     }
     for (auto &[argument, reads] : parts) {
       if (wholes.contains(argument) || reads.size() > (isMany ? kMostPartsOfOperand : 1))
         continue;
       mlir::Value whole = fusion->getOperand(argument.getArgNumber());
-      for (auto &[key, slices] : reads) {
-        bool isFirst = &slices == &reads.front().second;
+      for (auto &[key, read] : reads) {
+        bool isFirst = &read == &reads.front().second;
         mlir::BlockArgument reader =
             isFirst ? argument : body.addArgument(whole.getType(), argument.getLoc());
-        mlir::Value operand = replace(slices, *partOf(slices.front()), reader, whole, fusion);
+        mlir::Value operand = replace(read.slices, read.part, reader, whole, fusion);
         if (isFirst)
           fusion->setOperand(argument.getArgNumber(), operand);
         else

@@ -99,6 +99,16 @@ Tensor recurrent(const Tensor &x) {
     h = tanh(matmul(h, w) + x.select(1, i));
   return h;
 }
+// Gates are parts of one value, of several runs each.
+Tensor gated(const Tensor &x) {
+  Tensor w = sin(arange(0, 300, 1, float32)).reshape({10, 30}), h = zeros({4, 10});
+  for (int64_t i = 0; i < x.size(1); ++i) {
+    std::vector<Tensor> gates = chunk(matmul(h, w) + 0.1, 3, 1);
+    h = sigmoid(gates[0]) * h + tanh(gates[1] * gates[2] + x.select(1, i));
+    h = h - gates[0] * 0.1;
+  }
+  return h;
+}
 // The rows read one matrix of 16 KiB.
 Tensor rows_times_a_matrix(const Tensor &x) {
   static const Tensor w = waves({64, 64});
@@ -124,6 +134,7 @@ const Loop kLoops[] = {
     {"norms_of_rows", norms_of_rows, ten_a_row, 3},
     {"write_columns", write_columns, [](int64_t n) { return Shape{10, n}; }, 2},
     {"recurrent", recurrent, [](int64_t n) { return Shape{4, n, 10}; }, 4},
+    {"gated", gated, [](int64_t n) { return Shape{4, n, 10}; }, 6},
     {"rows_times_a_matrix", rows_times_a_matrix, [](int64_t n) { return Shape{n, 64}; }, 4},
     {"distances", distances, ten_a_row, 6},
 };
@@ -141,13 +152,20 @@ TEST(SharedKernels, IterationsOfALoop) {
 TEST(SharedKernels, IterationsOfALoopGiveTheBitsOfSingleOps) {
   for (const Loop &loop : kLoops) {
     Tensor x = waves(loop.shape(13));
-    Tensor fused = loop.function(x).eval();
+    auto with_gradient = [&] {
+      Tensor input = x.detach().clone().requires_grad_(), y = loop.function(input);
+      square(y).sum().backward();
+      eval({y, input.grad()});
+      return std::pair(y.to_vector<float>(), input.grad().to_vector<float>());
+    };
+    auto fused = with_gradient();
     Config was = config(), eager = was;
     eager.eager = true;
     set_config(eager);
-    Tensor single = loop.function(x).eval();
+    auto single = with_gradient();
     set_config(was);
-    EXPECT_EQ(fused.to_vector<float>(), single.to_vector<float>()) << loop.what;
+    EXPECT_EQ(fused.first, single.first) << loop.what;
+    EXPECT_EQ(fused.second, single.second) << loop.what;
     tests::ThreeWays().compare(loop.function, x);
   }
 }
