@@ -21,81 +21,168 @@ TensorImpl *storage_of(const Source &source) {
   return source.kind == Source::Kind::kStorage ? source.storage.impl() : nullptr;
 }
 
-// A call while it is made.
+// Calls f with each target of the program, those of passed values included.
+template <typename F> void each_target(const BoundProgram &bound, F f) {
+  for (const Target &target : bound.targets)
+    f(target);
+  for (const auto &[source, target] : bound.passed)
+    f(target);
+}
+
+// Whether a call leaves anything but its results.
+bool writes(const BoundProgram &bound) {
+  bool found = !bound.dropped_gradients.empty() || !bound.states.empty();
+  each_target(bound, [&](const Target &target) {
+    found = found || !target.arguments.empty() || !target.storages.empty() ||
+            !target.gradients.empty() || !target.new_gradients.empty();
+  });
+  return found;
+}
+
+// A call while it is made, under the recorder's lock. What it reads is of one moment, and where it
+// writes, it writes at that moment as well: from the settle() that is true to the results' places
+// the lock is not given up. Else another thread's write in between would be lost, or be seen in
+// part.
 class Call {
 public:
   Call(const BoundProgram &bound, const std::vector<Tensor> &arguments, Location location)
-      : bound_(bound), arguments_(arguments), location_(location) {}
+      : bound_(bound), arguments_(arguments), location_(location), inputs_(arguments.size()) {}
+
+  // Reads all that the call needs, and computes what is recorded: that takes its turn before this
+  // program. False where the lock was given up and others may have written meanwhile what was read:
+  // the caller asks again.
+  bool settle() {
+    if (read_arguments())
+      return false;
+    leaves_.clear();
+    passed_.clear();
+    for (const Source &source : bound_.sources)
+      leaves_.push_back(value_of(source));
+    for (const auto &[source, target] : bound_.passed)
+      passed_.push_back(Var{value_of(source), GradRef(), 0});
+    if (meets_recording() || (compute() && writes(bound_)))
+      return false;
+    // Values that are held stay what they are, whatever their storages are given: a call that only
+    // reads goes on with them, however fast another thread writes.
+    each_value([&](Value &leaf) { check_leaf(&leaf, location_); });
+    return !wait_to_copy();
+  }
 
   // Nothing where memory ran out and some may be had: every tensor keeps its value.
   std::optional<std::vector<Tensor>> run(Attempt attempt) {
-    runtime::profile::Span span([] {
-      return runtime::profile::Label{runtime::profile::Kind::kSubmit, "submit: jit or program"};
-    });
-    // All leaves first: one that must be computed takes its turn before this program.
-    for (const Tensor &argument : arguments_)
-      inputs_.push_back(read(argument, "argument"));
-    for (Var &input : inputs_)
-      input = Var{leaf_of(input), GradRef(), 0};
-    std::vector<ValueRef> leaves;
-    for (const Source &source : bound_.sources)
-      leaves.push_back(leaf_of(source));
-    std::vector<Var> passed;
-    for (const auto &[source, target] : bound_.passed)
-      passed.push_back(Var{leaf_of(source), GradRef(), 0});
     results_.resize(bound_.outputs);
-    if (bound_.program && !launch(leaves, attempt))
+    if (bound_.program && !launch(attempt)) {
+      invocation_.reset(); // with the memory that it took already
       return std::nullopt;
-    for (size_t i = 0; i < passed.size(); ++i) {
+    }
+    for (size_t i = 0; i < passed_.size(); ++i) {
       const Target &target = bound_.passed[i].second;
-      hand_out(target, passed[i]);
+      hand_out(target, passed_[i]);
       for (TensorImpl *storage : written_by(target))
-        give(*storage, passed[i].value);
+        give(*storage, passed_[i].value);
     }
     for (const GradRef &leaf : bound_.dropped_gradients)
       leaf->grad = Tensor();
+    change_states();
     if (invocation_)
       invocation_->finish();
     return std::move(results_);
   }
 
 private:
-  ValueRef leaf_of(const Source &source) {
+  // Whether one of them had to be made, for which the lock was given up. What was read before and
+  // is its tensor's value still is kept: a view would be recorded again.
+  bool read_arguments() {
+    bool made = false;
+    for (size_t i = 0; i < arguments_.size(); ++i) {
+      const TensorImpl *storage = arguments_[i].impl()->storage();
+      Input &input = inputs_[i];
+      if (input.value && input.version == storage->version)
+        continue;
+      made = made || storage->start;
+      input.value = read(arguments_[i], "argument").value;
+      input.version = storage->version;
+    }
+    return made;
+  }
+
+  ValueRef value_of(const Source &source) const {
     if (source.kind == Source::Kind::kArgument)
       return inputs_[source.argument].value;
     if (TensorImpl *storage = storage_of(source))
-      return leaf_of(storage->var);
+      return storage->var.value;
     return source.constant.value;
   }
 
-  // Computes what is recorded. `from` may be a storage's: that has a value of its own afterwards.
-  ValueRef leaf_of(const Var &from) {
-    ValueRef value = from.value;
-    if (value->node) {
-      Value *root = value.get();
-      submit({&root, 1}, {CutReason::kJit, location_});
-      value = from.value;
-    }
-    check_leaf(value.get(), location_);
-    return value;
+  // f(value), as often as this call holds it.
+  template <typename F> void each_value(F f) const {
+    for (const Input &input : inputs_)
+      f(*input.value);
+    for (const ValueRef &leaf : leaves_)
+      f(*leaf);
+    for (const Var &each : passed_)
+      f(*each.value);
   }
 
-  bool launch(const std::vector<ValueRef> &leaves, Attempt attempt) {
+  // Whether another thread records a function that writes what is read, which is no value until it
+  // ends: it was waited for, and the lock given up.
+  bool meets_recording() {
+    bool meets = false;
+    each_value([&](const Value &value) {
+      meets = meets || (value.node && value.node->tracer && value.node->tracer != kEnded);
+    });
+    if (meets)
+      wait_for_a_recording(location_);
+    return meets;
+  }
+
+  // Whether anything had to be, for which the lock was given up.
+  bool compute() {
+    std::vector<Value *> roots;
+    each_value([&](Value &value) {
+      if (value.node)
+        roots.push_back(&value);
+    });
+    if (roots.empty())
+      return false;
+    submit(roots, {CutReason::kJit, location_});
+    return true;
+  }
+
+  // What is written in a copy must be in memory before anything is bound. Whether there was
+  // something to wait for, for which the lock was given up.
+  bool wait_to_copy() {
+    ValueRef under_way;
+    for (size_t i = 0; i < leaves_.size() && !under_way; ++i)
+      if (const Source &source = bound_.sources[i];
+          source.written && Invocation::must_wait(*leaves_[i], handles_of(source)))
+        under_way = leaves_[i];
+    if (!under_way)
+      return false;
+    leaves_.clear(); // others need not copy because of this call
+    passed_.clear();
+    wait_for(under_way.get(), location_);
+    return true;
+  }
+
+  // Handles to what the source holds that are known: the storage's, where no other tensor sees
+  // parts of it, and this call's.
+  uint32_t handles_of(const Source &source) const {
+    bool is_argument = source.kind == Source::Kind::kArgument;
+    bool sole = is_argument ? !arguments_[source.argument].impl()->is_view()
+                            : storage_of(source) != nullptr;
+    return (sole ? 2 : 0) + is_argument;
+  }
+
+  bool launch(Attempt attempt) {
     Invocation &invocation =
         invocation_.emplace(bound_.program, bound_.figures, bound_.checks, bound_.device);
-    for (size_t i = 0; i < leaves.size(); ++i) {
+    for (size_t i = 0; i < leaves_.size(); ++i) {
       const Source &source = bound_.sources[i];
-      if (!source.written) {
-        invocation.bind(leaves[i].get());
-        continue;
-      }
-      // Handles that are known: the storage's, where no other tensor sees parts of it, and this
-      // call's.
-      bool is_argument = source.kind == Source::Kind::kArgument;
-      bool sole = is_argument ? !arguments_[source.argument].impl()->is_view()
-                              : storage_of(source) != nullptr;
-      uint32_t handles = (sole ? 2 : 0) + is_argument;
-      invocation.donate(leaves[i].get(), handles, location_);
+      if (source.written)
+        invocation.donate(leaves_[i].get(), handles_of(source));
+      else
+        invocation.bind(leaves_[i].get());
     }
     const std::shared_ptr<EvaluationRecord> &record = invocation.record();
     std::unordered_map<int64_t, std::vector<Value *>> spare; // gradients that go, by bytes
@@ -163,6 +250,14 @@ private:
     return memory_under_way_.contains(value.cell->buffer.get());
   }
 
+  // What the function does to C++ objects, which its program does not.
+  void change_states() {
+    for (const TouchedState &touched : bound_.states)
+      for (size_t i = 0; i < touched.after.size(); ++i)
+        if (touched.after[i] != touched.before[i])
+          (*touched.state)[i] = touched.after[i];
+  }
+
   static void give(TensorImpl &storage, ValueRef value) {
     forget_write(storage);
     storage.var.value = std::move(value);
@@ -197,7 +292,13 @@ private:
   const BoundProgram &bound_;
   const std::vector<Tensor> &arguments_;
   Location location_;
-  std::vector<Var> inputs_;
+  struct Input {
+    ValueRef value;       // of the argument, once it was read
+    uint64_t version = 0; // its storage's, then
+  };
+  std::vector<Input> inputs_;
+  std::vector<ValueRef> leaves_; // of the sources
+  std::vector<Var> passed_;
   std::vector<Tensor> results_;
   std::optional<Invocation> invocation_;
   // What goes_back() looked at last, and what that run's storages get back if it fails.
@@ -274,14 +375,6 @@ bool are_apart(const Tensor &a, const Tensor &b) {
   return false;
 }
 
-// Calls f with each target of the program, those of passed values included.
-template <typename F> void each_target(const BoundProgram &bound, F f) {
-  for (const Target &target : bound.targets)
-    f(target);
-  for (const auto &[source, target] : bound.passed)
-    f(target);
-}
-
 } // namespace
 
 // One walk of all that the recording left.
@@ -354,6 +447,9 @@ BoundProgram bind_recording(const Recording &recording) {
     else if (touched.after == TouchedGradient::After::kNone)
       bound.dropped_gradients.push_back(touched.leaf);
   }
+  for (const TouchedState &touched : recording.states)
+    if (touched.after != touched.before)
+      bound.states.push_back(touched);
   for (Value *leaf : recording.slice.leaves) {
     Source &source = bound.sources.emplace_back(source_of(leaf));
     // What is handed on must stay what it is.
@@ -409,18 +505,29 @@ std::string difference(const BoundProgram &then, const BoundProgram &now, Locati
   return "";
 }
 
-std::vector<Tensor> call(BoundProgram &bound, const std::vector<Tensor> &arguments,
-                         Location location) {
-  auto results = Call(bound, arguments, location).run(Attempt::kFirst);
-  if (!results)
-    results = Call(bound, arguments, location).run(attempt_with_room());
+std::optional<std::vector<Tensor>> call(BoundProgram &bound, const std::vector<Tensor> &arguments,
+                                        Location location, llvm::function_ref<bool()> fits) {
+  runtime::profile::Span span([] {
+    return runtime::profile::Label{runtime::profile::Kind::kSubmit, "submit: jit or program"};
+  });
+  Call call(bound, arguments, location);
+  std::optional<std::vector<Tensor>> results;
+  for (Attempt attempt = Attempt::kFirst;;) {
+    if (call.settle()) {
+      if ((results = call.run(attempt)))
+        break;
+      attempt = attempt_with_room();
+    }
+    if (!fits())
+      return std::nullopt;
+  }
   // From now on it is a hit.
   Evaluation &figures = bound.figures;
   figures.outcome = CacheOutcome::kMemoryHit;
   figures.difference.clear();
   figures.disk_cache.clear();
   figures.compile_ms = 0;
-  return *std::move(results);
+  return results;
 }
 
 } // namespace weft::recorder

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "frontend/programs/trace.h"
 #include "frontend/recorder/program_cache.h"
-#include "frontend/recorder/values.h"
 #include "weft/explain.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace weft::recorder {
 
@@ -48,10 +50,10 @@ struct BoundProgram {
   // What an argument of the program holds goes there unchanged.
   std::vector<std::pair<Source, Target>> passed;
   std::vector<GradRef> dropped_gradients;
-  uint32_t outputs = 0; // results of the call
+  std::vector<TouchedState> states; // those that a call changes
+  uint32_t outputs = 0;             // results of the call
 };
 
-struct Recording;
 // Without a program: where the arguments of the recording's slice come from, and where its results
 // go.
 BoundProgram bind_recording(const Recording &recording);
@@ -65,9 +67,13 @@ std::string difference(const BoundProgram &then, const BoundProgram &now, Locati
 // storage, and share no element, are several storages in that sense.
 bool has_aliases(const BoundProgram &bound, const std::vector<Tensor> &arguments);
 
-// One call. The results are tensors of their own: one that is an argument or a captured tensor,
-// unchanged, shares its value, not its storage.
-std::vector<Tensor> call(BoundProgram &bound, const std::vector<Tensor> &arguments,
-                         Location location);
+// One call, under the recorder's lock. To other threads it is one step: what it reads is of one
+// moment, and what it writes, states of C++ objects included, is written at that moment, so that no
+// write of theirs comes between. The results are tensors of their own: one that is an argument or a
+// captured tensor, unchanged, shares its value, not its storage.
+// fits: asked whenever the lock was given up on the way, before all is read again: whether this is
+// still the program for the call. Nothing where it is not.
+std::optional<std::vector<Tensor>> call(BoundProgram &bound, const std::vector<Tensor> &arguments,
+                                        Location location, llvm::function_ref<bool()> fits);
 
 } // namespace weft::recorder

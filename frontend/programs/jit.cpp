@@ -61,6 +61,14 @@ const TypeInfo *gradient_type(const GradNode &leaf) {
   return leaf.grad.defined() ? leaf.grad.impl()->storage()->type : nullptr;
 }
 
+// Whether the gradients that the program reads are there.
+bool has_gradients(const Replay &replay) {
+  for (const auto &[leaf, type] : replay.had_gradient)
+    if (gradient_type(*leaf) != type)
+      return false;
+  return true;
+}
+
 bool fits(const Replay &replay) {
   for (const TouchedState &touched : replay.states)
     if (touched.is_read && *touched.state != touched.before)
@@ -68,10 +76,7 @@ bool fits(const Replay &replay) {
   for (const auto &[tensor, required] : replay.requires_grad)
     if (static_cast<bool>(tensor.impl()->leaf) != required)
       return false;
-  for (const auto &[leaf, type] : replay.had_gradient)
-    if (gradient_type(*leaf) != type)
-      return false;
-  return true;
+  return has_gradients(replay);
 }
 
 // Changes whenever the context of programs may have.
@@ -85,14 +90,6 @@ bool is_of_this_context(Replay &replay) {
       ProgramContext(recorder().config, replay.device).salt() == replay.context)
     replay.configured = now;
   return replay.configured == now;
-}
-
-// What the function does to C++ objects, which its program does not.
-void change_states(const Replay &replay) {
-  for (const TouchedState &touched : replay.states)
-    for (size_t i = 0; i < touched.after.size(); ++i)
-      if (touched.after[i] != touched.before[i])
-        (*touched.state)[i] = touched.after[i];
 }
 
 // Whether each of its elements is an element of memory that nobody else refers to, as those of
@@ -140,37 +137,46 @@ public:
     // Inside another trace it is a plain function.
     if (active_trace())
       return function(arguments);
-    std::vector<ArgumentType> types;
-    bool wants_history = false;
-    std::shared_ptr<Replay> replay; // null where the function itself is called
-    {
-      Session session("jit", location);
-      for (size_t i = 0; i < arguments.size(); ++i) {
-        const Tensor &argument = arguments[i];
-        if (!argument.defined())
-          fail(ErrorKind::kState, "argument " + std::to_string(i) +
-                                      " is an undefined tensor: it was never given a value");
-        const TensorImpl *impl = checked(argument, "argument");
-        types.push_back({current_type(argument, "argument"), static_cast<bool>(impl->leaf)});
-        wants_history = wants_history || (grad_mode() && argument.requires_grad());
+    std::shared_ptr<Replay> ready; // recorded or checked by this call, which uses it next
+    bool is_new = false;
+    while (true) {
+      std::vector<ArgumentType> types;
+      std::shared_ptr<Replay> replay;
+      {
+        // From here to the call the lock is held, so that what fits now fits then: another thread
+        // may drop a gradient that the program reads, or change a state that it goes by.
+        Session session("jit", location);
+        wait_until_recorded(location);
+        bool wants_history = look_at(arguments, types);
+        bool is_ready = ready && has_gradients(*ready);
+        if (!wants_history)
+          replay = is_ready ? ready : find(key, types);
+        bool to_check = replay && !is_ready && !replay->direct && recorder().config.jit_check;
+        if (wants_history ||
+            (replay && !to_check && (replay->direct || has_aliases(replay->bound, arguments)))) {
+          ++recorder().statistics.direct_calls;
+          break;
+        }
+        if (replay && !to_check) {
+          auto still_fits = [&] {
+            wait_until_recorded(location);
+            return (is_ready ? has_gradients(*replay) : fits(*replay)) &&
+                   !has_aliases(replay->bound, arguments);
+          };
+          if (auto results = recorder::call(replay->bound, arguments, location, still_fits)) {
+            recorder().statistics.replays += !is_new && replay->bound.program;
+            return {*std::move(results), replay->result_shape};
+          }
+          ready = nullptr;
+          continue;
+        }
       }
-      if (!wants_history)
-        replay = find(key, types);
-    }
-    // Without the lock: the function is the user's.
-    if (!wants_history && !replay)
-      replay = make(function, key, types, location);
-    else if (replay && !replay->direct)
-      check(*replay, function, types, location);
-    {
-      Session session("jit", location);
-      if (replay && !replay->direct && !has_aliases(replay->bound, arguments)) {
-        ErasedResult result{recorder::call(replay->bound, arguments, location),
-                            replay->result_shape};
-        change_states(*replay);
-        return result;
-      }
-      ++recorder().statistics.direct_calls;
+      // Without the lock: the function is the user's.
+      is_new = !replay;
+      if (is_new)
+        ready = make(function, key, types, location);
+      else
+        check(*(ready = replay), function, types, location);
     }
     ErasedResult result = function(arguments); // its ops have names and lines of their own
     for (Tensor &tensor : result.tensors)
@@ -180,6 +186,53 @@ public:
   }
 
 private:
+  // While it lives, this thread records the function. Calls of other threads wait: what it writes
+  // has no value for them until then.
+  class Turn {
+  public:
+    Turn(JitImpl &jit, Location location) : jit_(jit) {
+      UnderLock lock;
+      jit.wait_until_recorded(location);
+      jit.is_recorded_ = true;
+    }
+    ~Turn() {
+      UnderLock lock;
+      jit_.is_recorded_ = false;
+      end_claim();
+    }
+    Turn(const Turn &) = delete;
+    Turn &operator=(const Turn &) = delete;
+
+  private:
+    JitImpl &jit_;
+  };
+
+  void wait_until_recorded(Location location) {
+    while (is_recorded_)
+      wait_for_a_recording(location);
+  }
+
+  Recording record_alone(const ErasedFunction &function, const std::vector<ArgumentType> &types,
+                         Location location) {
+    Turn turn(*this, location);
+    return record("jit", function, types, location);
+  }
+
+  // Notes the arguments' types. Whether the call leaves a history.
+  static bool look_at(const std::vector<Tensor> &arguments, std::vector<ArgumentType> &types) {
+    bool wants_history = false;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const Tensor &argument = arguments[i];
+      if (!argument.defined())
+        fail(ErrorKind::kState, "argument " + std::to_string(i) +
+                                    " is an undefined tensor: it was never given a value");
+      const TensorImpl *impl = checked(argument, "argument");
+      types.push_back({current_type(argument, "argument"), static_cast<bool>(impl->leaf)});
+      wants_history = wants_history || (grad_mode() && argument.requires_grad());
+    }
+    return wants_history;
+  }
+
   std::shared_ptr<Replay> find(const std::string &key, const std::vector<ArgumentType> &types) {
     auto known = std::find_if(replays_.begin(), replays_.end(), [&](const auto &each) {
       return each->grad_mode == grad_mode() && same_casts(each->casts, thread_autocast) &&
@@ -190,19 +243,13 @@ private:
     if (known == replays_.end())
       return nullptr;
     std::rotate(replays_.begin(), known, known + 1);
-    recorder().statistics.replays += replays_.front()->bound.program != nullptr;
     return replays_.front();
   }
 
   // With WEFT_JIT_CHECK=1: whether the function would be recorded as it was.
   void check(const Replay &replay, const ErasedFunction &function,
              const std::vector<ArgumentType> &types, Location location) {
-    {
-      UnderLock lock;
-      if (!recorder().config.jit_check)
-        return;
-    }
-    Recording again = record("jit", function, types, location);
+    Recording again = record_alone(function, types, location);
     std::string what;
     if (again.slice.key != replay.slice_key.key) {
       what = "records another program";
@@ -222,7 +269,7 @@ private:
 
   std::shared_ptr<Replay> make(const ErasedFunction &function, const std::string &key,
                                const std::vector<ArgumentType> &types, Location location) {
-    Recording recording = record("jit", function, types, location);
+    Recording recording = record_alone(function, types, location);
     Session session("jit", location);
     auto replay = std::make_shared<Replay>();
     replay->key = key;
@@ -254,6 +301,8 @@ private:
       if (!recording.slice.nodes.empty())
         compile(recording.slice, replay->bound, location);
     }
+    if (std::shared_ptr<Replay> other = find(key, types))
+      return other; // another thread was faster
     // The bound may have been lowered since the last call.
     while (!replays_.empty() &&
            static_cast<int64_t>(replays_.size()) >= recorder().config.jit_signatures)
@@ -272,6 +321,7 @@ private:
   }
 
   std::vector<std::shared_ptr<Replay>> replays_; // the last used first
+  bool is_recorded_ = false;                     // by some thread, now
 };
 
 std::shared_ptr<JitImpl> make_jit(Location made) {

@@ -376,6 +376,13 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
   ProgramImpl &whole = checked_program(impl_, location);
   {
     recorder::Session session("run", location);
+    // It is no part of what is recorded: it would run now, and its results would be constants.
+    if (const recorder::Trace *trace = recorder::active_trace())
+      recorder::fail(ErrorKind::kState,
+                     std::string("weft::") + trace->what +
+                         " records the function that this call is in, and a program is no part of "
+                         "what is recorded; call the function that it was traced from, or run the "
+                         "program before and pass its results as arguments");
     if (inputs.size() != whole.inputs.size())
       recorder::fail(ErrorKind::kValue, std::to_string(inputs.size()) +
                                             " inputs for a program that takes " +
@@ -412,7 +419,7 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
   recorder::ensure_compiled(program, setting, CallerScope::resolve(location));
   recorder::Session session("run", location);
   recorder::describe_request({CutReason::kJit, location}, program.bound.figures);
-  return recorder::call(program.bound, inputs, location);
+  return *recorder::call(program.bound, inputs, location, [] { return true; });
 }
 
 MemoryEstimate Program::memory(Location location) const {

@@ -246,9 +246,16 @@ std::string text_of(mlir::ModuleOp module, bool locations, bool whole) {
 std::shared_ptr<ProgramImpl> with_values_of_now(ProgramImpl &program, Location location) {
   std::shared_ptr<ProgramImpl> now = make_program();
   parse_module(*now, bytecode_without_values(program, location), "the program", location);
+  // Of one moment, since runs may go on.
+  std::vector<Tensor> values;
+  {
+    UnderLock lock;
+    for (const auto &[name, tensor] : program.state)
+      values.push_back(wrap_quietly(tensor.impl()->var.without_history()));
+  }
   ir::SignatureAttributes attributes(now->module->lookupSymbol<mlir::func::FuncOp>("main"));
   for (size_t i = 0; i < program.state.size(); ++i) {
-    const Tensor &tensor = program.state[i].second;
+    const Tensor &tensor = values[i];
     const void *data = tensor.data_bytes(location);
     ir::HostTensor host(tensor.dtype(), tensor.shape());
     if (!host.bytes.empty())

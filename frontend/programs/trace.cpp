@@ -6,6 +6,7 @@
 
 #include "frontend/recorder/claims.h"
 #include "frontend/recorder/state_api.h"
+#include "runtime/core/ends.h"
 #include "llvm/Support/SaveAndRestore.h"
 
 namespace weft::recorder {
@@ -55,8 +56,9 @@ struct FunctionTrace : Trace {
     if (is_own(*storage))
       return std::nullopt;
     // What was recorded before is not part of the function. This comes first: where it fails and
-    // the function goes on, nothing has been noted.
-    if (storage->var.value->node) {
+    // the function goes on, nothing has been noted. It gives the lock up: another thread may have
+    // recorded a write meanwhile, and only what is computed has what a stand-in takes.
+    while (storage->var.value->node) {
       ValueRef held = storage->var.value;
       Value *value = held.get();
       llvm::SaveAndRestore evaluates(evaluating, true);
@@ -143,7 +145,7 @@ struct FunctionTrace : Trace {
       recording.note_history(detached->view->own.node, before.second.node.get());
     for (size_t i = 0; i < gradients_before.size(); ++i) {
       TouchedGradient &touched = recording.gradients[i];
-      const Tensor &now = touched.leaf->grad, &then = gradients_before[i];
+      const Tensor now = touched.leaf->grad, &then = gradients_before[i];
       if (then.defined())
         if (auto it = storages.find(then.impl()->storage()); it != storages.end())
           recording.storages[it->second].gradient_of = touched.leaf;
@@ -315,6 +317,13 @@ void before_program(const std::function<void()> &write) {
     return write();
   llvm::SaveAndRestore evaluates(trace->evaluating, true);
   write();
+}
+
+void wait_for_a_recording(Location location) {
+  // In a forked child the end of another thread's recording never comes.
+  if (const char *why = runtime::why_not_compute())
+    throw Error(ErrorKind::kState, why, CallerScope::resolve(location));
+  wait_for_a_claim();
 }
 
 Recording record(const char *what, const ErasedFunction &function,

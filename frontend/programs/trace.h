@@ -90,4 +90,8 @@ struct ArgumentType {
 Recording record(const char *what, const ErasedFunction &function,
                  const std::vector<ArgumentType> &arguments, Location location);
 
+// For a thread that met what another one's recording writes: gives the recorder's lock up until
+// some recording, or a claim, has ended.
+void wait_for_a_recording(Location location);
+
 } // namespace weft::recorder

@@ -71,14 +71,21 @@ void Invocation::bind(Value *leaf) {
                                : std::move(buffer));
 }
 
-void Invocation::donate(Value *leaf, uint32_t handles, Location location) {
-  bool sole = !leaf->is_scalar && leaf->handles == handles && leaf->uses == 0 &&
-              leaf->cell->owners == 1 && !leaf->cell->borrowed;
+// Whether only these handles know what the leaf's memory holds.
+static bool is_sole(const Value &leaf, uint32_t handles) {
+  return leaf.handles == handles && leaf.uses == 0 && leaf.cell->owners == 1 &&
+         !leaf.cell->borrowed;
+}
+
+bool Invocation::must_wait(const Value &leaf, uint32_t handles) {
+  return !leaf.is_scalar && !is_sole(leaf, handles) && !leaf.cell->buffer->is_written();
+}
+
+void Invocation::donate(Value *leaf, uint32_t handles) {
+  bool copies = !leaf->is_scalar && !is_sole(*leaf, handles);
   bind(leaf);
-  if (sole || leaf->is_scalar || launch_.inputs.back() != leaf->cell->buffer)
-    return;
-  wait_for(leaf, location);
-  launch_.inputs.back() = copy_of(*leaf->cell->buffer, device_);
+  if (copies && launch_.inputs.back() == leaf->cell->buffer)
+    launch_.inputs.back() = copy_of(*leaf->cell->buffer, device_);
 }
 
 bool Invocation::reuse(size_t i, Value *leaf) {

@@ -38,10 +38,15 @@ public:
   void follow(std::vector<std::shared_ptr<const runtime::Event>> after,
               std::shared_ptr<const runtime::Event> &end);
   // The next input: a leaf whose error the caller has looked for (check_leaf).
+  // Neither this nor donate() gives the recorder's lock up, so that nobody writes between what is
+  // bound first and last.
   void bind(Value *leaf);
   // As bind(), for an input that the program writes. It writes a copy, unless `handles` is the
   // number of handles to the leaf that may lose what it held, and nobody else reads its memory.
-  void donate(Value *leaf, uint32_t handles, Location location);
+  void donate(Value *leaf, uint32_t handles);
+  // Whether donate() would copy what is not in memory yet: before the caller binds anything it
+  // waits (wait_for), after which another thread may have written, and looks again.
+  static bool must_wait(const Value &leaf, uint32_t handles);
   // Lets result i take the memory of a leaf whose one handle is about to go. False where somebody
   // else reads the memory, it has another size, or the result has memory or is tied to another's.
   bool reuse(size_t i, Value *leaf);

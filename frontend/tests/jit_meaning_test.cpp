@@ -463,6 +463,31 @@ TEST(JitCalls, ReadWhatAnotherThreadRecordsMeanwhile) {
   }
 }
 
+// It would be run once, while the function is recorded, and its results would stay what they were.
+TEST(JitCalls, RefuseToRunAProgram) {
+  Tensor total = zeros({2}), c = ones({2}).eval();
+  Program add = trace(
+      [&](const Tensor &x) {
+        total += x;
+        return total * 1;
+      },
+      {c});
+  int line = __LINE__ + 2;
+  auto run = [&](const Tensor &x) {
+    return add.run({c})[0] + x;
+  };
+  auto f = jit(run);
+  using testing_support::message_of;
+  for (const std::string &what :
+       {message_of([&] { f(c); }, ErrorKind::kState, line),
+        message_of([&] { (void)trace(run, std::vector{c}); }, ErrorKind::kState, line)}) {
+    EXPECT_NE(what.find("records the function that this call is in"), std::string::npos) << what;
+    EXPECT_NE(what.find("call the function that it was traced from"), std::string::npos) << what;
+  }
+  EXPECT_EQ(values(add.state()[0].second), (Floats{0, 0}));
+  EXPECT_EQ(values(run(c)), (Floats{2, 2}));
+}
+
 // The placeholder of an argument has no value that another thread could compute with.
 TEST(JitCalls, RefuseAnotherThreadsWorkOnAnArgument) {
   auto f = jit([&](const Tensor &x) {
