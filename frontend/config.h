@@ -79,6 +79,8 @@ struct Config {
   // WEFT_BUDGET_BYTES).
   int64_t budget_ops = 400000;
   // Bytes as if every value had a buffer of its own: fusion and reuse usually leave a tenth of it.
+  // Inputs that nobody else holds any more, as the batches of a metric that is added up, have a
+  // budget of 256 MiB, or this one where it is less.
   int64_t budget_bytes = int64_t(32) << 30;
   // Distinct types, source lines and signatures of ops that the recorder keeps beyond those in use:
   // the next call mostly wants the same ones. Its MLIR context is made anew after so many.

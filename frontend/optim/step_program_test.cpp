@@ -122,6 +122,46 @@ TEST(StepProgram, BatchesFromMemoryAndAMetric) {
   });
 }
 
+// State that nobody asks for is computed by the next step: an average of parameters would keep all
+// that they have been, and a count would be a chain that grows.
+TEST(StepProgram, StateThatIsWrittenBesideIt) {
+  struct Seen {
+    std::vector<float> average, count;
+    std::vector<uint64_t> live_ops, compiles;
+  };
+  auto train = [](bool asks) {
+    manual_seed(3);
+    Net model;
+    AdamW optimizer(model.parameters(), {.lr = 1e-2});
+    Tensor x = rand({32, 2}).eval(), weight = model.parameters()[0];
+    Tensor average = weight.detach().clone().eval(), count = zeros({1}).eval();
+    Seen seen;
+    for (int step = 0; step < kSteps; ++step) {
+      optimizer.zero_grad();
+      nn::mse(model(x), x.sum(1, true)).backward();
+      optimizer.step();
+      NoGrad off;
+      average.lerp_(weight, 0.25);
+      count += 1.0;
+      if (asks)
+        eval({average, count});
+      seen.live_ops.push_back(statistics().live_ops);
+      seen.compiles.push_back(statistics().compiles);
+    }
+    seen.average = average.to_vector<float>();
+    seen.count = count.to_vector<float>();
+    return seen;
+  };
+  Seen asked = train(true), left = train(false);
+  EXPECT_EQ(left.average, asked.average);
+  EXPECT_EQ(left.count, asked.count);
+  // The second step is the first that finds state to compute.
+  for (int step = 2; step < kSteps; ++step) {
+    EXPECT_EQ(left.live_ops[step], left.live_ops[1]) << "step " << step;
+    EXPECT_EQ(left.compiles[step], left.compiles[1]) << "step " << step;
+  }
+}
+
 TEST(StepProgram, AnUpdateByHand) {
   Tensor x = randn({5, 4}), y = randn({5, 3});
   Tensor w = randn({4, 3}), b = zeros({3});

@@ -1,22 +1,24 @@
-// What follows every call: eager evaluation, and cuts when the record grows too long or holds too
-// much.
+// What follows every call: eager evaluation, and cuts when the record grows too long, holds too
+// much or keeps too much alive.
+#include "frontend/recorder/launcher.h"
 #include "frontend/recorder/state.h"
 #include "frontend/recorder/state_api.h"
 #include "frontend/tensor/impl.h"
+#include "runtime/memory/buffer.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/SaveAndRestore.h"
 
 namespace weft::recorder {
 namespace {
 
-// Where to cut a record that reads nothing: after the op with this number. A loop must be cut at
-// the same place of its body each time, or each cut compiles a program of its own. So: at the last
-// mark, else after as many whole periods of the signatures as there are.
-uint64_t cut_point(const std::vector<Node *> &nodes, uint64_t mark) {
-  // A mark that leaves most of the record behind it is no use.
-  if (mark > nodes.front()->number && mark <= nodes.back()->number)
-    return mark - 1;
-  if (mark > nodes.back()->number)
-    return nodes.back()->number;
+// The suffix of a record whose signatures repeat, and the number of the op that ends its last whole
+// period.
+struct Periods {
+  size_t length = 0; // 0: there is none
+  uint64_t last = 0;
+};
+
+Periods periods_of(const std::vector<Node *> &nodes) {
   // The longest suffix that repeats, by the prefix function of the reversed sequence (Knuth, Morris
   // and Pratt).
   size_t n = nodes.size();
@@ -36,16 +38,42 @@ uint64_t cut_point(const std::vector<Node *> &nodes, uint64_t mark) {
       best_length = length, best_period = period;
   }
   if (best_period == 0)
-    return nodes.back()->number; // no period: everything
+    return {};
   // Whole periods from where the repetition starts; what is left over starts the next one.
   size_t start = n - best_length;
   size_t end = start + best_length / best_period * best_period;
-  return nodes[end - 1]->number;
+  return {best_length, nodes[end - 1]->number};
 }
 
-void cut(CutReason reason) {
+// Where to cut a record that reads nothing: after the op with this number. A loop must be cut at
+// the same place of its body each time, or each cut compiles a program of its own. So: at the last
+// mark, else after as many whole periods of the signatures as there are.
+uint64_t cut_point(const std::vector<Node *> &nodes, uint64_t mark) {
+  // A mark that leaves most of the record behind it is no use.
+  if (mark > nodes.front()->number && mark <= nodes.back()->number)
+    return mark - 1;
+  if (mark > nodes.back()->number)
+    return nodes.back()->number;
+  Periods periods = periods_of(nodes);
+  return periods.length == 0 ? nodes.back()->number : periods.last; // no period: everything
+}
+
+// Where to cut a record that keeps inputs alive. Where the program has cut it last, what is older
+// was left over; else after whole periods that are most of the record: a few ops alike say nothing
+// of a loop. A mark will not do: what a forward pass that was computed already has kept for the way
+// back is left to ops when backward() ends, and a step that is about to end computes them.
+std::optional<uint64_t> place_for_inputs(const std::vector<Node *> &nodes) {
+  if (uint64_t cut = recorder().last_cut; cut > nodes.front()->number)
+    return std::min(cut - 1, nodes.back()->number);
+  if (Periods periods = periods_of(nodes); 2 * periods.length >= nodes.size())
+    return periods.last;
+  return std::nullopt;
+}
+
+// What a cut may compute, oldest first: of ranks that are threads each runs what it has recorded
+// itself. The others do not count from now on.
+std::vector<Node *> open_ops() {
   Recorder &r = recorder();
-  // Of ranks that are threads each runs what it has recorded itself.
   std::vector<Node *> nodes;
   r.held_ops = r.held_bytes = 0;
   for (Node *node = r.first; node; node = node->next) {
@@ -57,11 +85,14 @@ void cut(CutReason reason) {
     for (const Value *result : node->results)
       r.held_bytes += result ? result->type->bytes : 0;
   }
-  if (nodes.empty())
-    return;
-  uint64_t last = cut_point(nodes, r.last_mark);
+  return nodes;
+}
+
+// Computes of these ops those up to this number. One of the results, null where there is none.
+std::shared_ptr<runtime::Buffer> cut(const std::vector<Node *> &nodes, uint64_t last,
+                                     CutReason reason) {
   // Whatever is alive, or used later, up to there.
-  uint64_t epoch = ++r.epoch;
+  uint64_t epoch = ++recorder().epoch;
   for (Node *node : nodes)
     if (node->number > last)
       for (Value *operand : node->operands)
@@ -78,6 +109,41 @@ void cut(CutReason reason) {
       }
   }
   submit(roots, {reason, Session::location()});
+  return roots.empty() || !roots.back()->cell ? nullptr : roots.back()->cell->buffer;
+}
+
+void cut(CutReason reason) {
+  std::vector<Node *> nodes = open_ops();
+  if (!nodes.empty())
+    cut(nodes, cut_point(nodes, recorder().last_mark), reason);
+}
+
+// Recorded ops keep more inputs than the budget. A loop is cut at the same place each time: it may
+// take some more of them until there is one to be seen.
+void look_at_inputs() {
+  Recorder &r = recorder();
+  std::vector<Node *> nodes = open_ops();
+  std::optional<uint64_t> last;
+  if (!nodes.empty())
+    last = place_for_inputs(nodes);
+  if (!last && !nodes.empty() && ++r.input_looks >= kLimits.input_looks)
+    last = nodes.back()->number;
+  r.held_input_bytes = r.input_bytes;
+  if (!last)
+    return;
+  r.input_looks = 0;
+  // One such program is under way at most: a loop that records faster than they run would fill the
+  // memory with their inputs.
+  if (std::shared_ptr<runtime::Buffer> earlier = r.freed_inputs.lock();
+      earlier && !earlier->is_written()) {
+    {
+      RecorderMutex::Pause pause(r.mutex);
+      earlier->wait().IgnoreError();
+    }
+    nodes = open_ops();
+  }
+  r.freed_inputs = cut(nodes, *last, CutReason::kBytes);
+  r.held_input_bytes = r.input_bytes;
 }
 
 } // namespace
@@ -87,6 +153,9 @@ static bool has_many_ops(const Recorder &r) {
 }
 static bool has_many_bytes(const Recorder &r) {
   return r.live_bytes - r.held_bytes >= r.config.budget_bytes;
+}
+static bool has_many_inputs(const Recorder &r) {
+  return r.input_bytes - r.held_input_bytes >= std::min(r.config.budget_bytes, kLimits.input_bytes);
 }
 
 // Out of line: each call asks whether it is time for this.
@@ -103,21 +172,42 @@ static bool has_many_bytes(const Recorder &r) {
   }
   if (r.cutting)
     return;
-  CutReason reason;
-  if (has_many_ops(r))
-    reason = CutReason::kOps;
-  else if (has_many_bytes(r))
-    reason = CutReason::kBytes;
-  else
-    return;
   llvm::SaveAndRestore cutting(r.cutting, true);
-  cut(reason);
+  if (has_many_ops(r))
+    cut(CutReason::kOps);
+  else if (has_many_bytes(r))
+    cut(CutReason::kBytes);
+  else if (has_many_inputs(r))
+    look_at_inputs();
 }
 
 void after_call(Tensor &x) {
   const Recorder &r = recorder();
-  if (r.config.eager || has_many_ops(r) || has_many_bytes(r))
+  if (r.config.eager || has_many_ops(r) || has_many_bytes(r) || has_many_inputs(r))
     eager_or_full(x);
+}
+
+bool free_inputs(uint64_t before) {
+  Recorder &r = recorder();
+  // Collectives that are pending would end with a cut that fails.
+  bool exchanges = llvm::any_of(r.pending_collectives,
+                                [](const auto &of_rank) { return !of_rank.second.empty(); });
+  if (r.input_bytes == 0 || r.cutting || exchanges || active_trace())
+    return false;
+  std::vector<Node *> nodes = open_ops();
+  if (nodes.empty() || nodes.front()->number >= before)
+    return false;
+  llvm::SaveAndRestore cutting(r.cutting, true);
+  try {
+    cut(nodes, before - 1, CutReason::kBytes);
+  } catch (const Error &error) {
+    if (error.kind() != ErrorKind::kMemory)
+      throw;
+    return false;
+  }
+  RecorderMutex::Pause pause(r.mutex);
+  make_room();
+  return true;
 }
 
 } // namespace weft::recorder

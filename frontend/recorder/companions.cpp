@@ -12,6 +12,11 @@ namespace {
 constexpr size_t kSearchedOps = 4096;
 constexpr size_t kSearchedOpsPerSliceOp = 4;
 
+// Whether the op gives a storage its new value, in place.
+bool writes_state(const Node *node) {
+  return llvm::any_of(node->results, [](const Value *result) { return result && result->writers; });
+}
+
 } // namespace
 
 std::vector<Value *> companions(const Slice &slice, CutReason reason) {
@@ -33,10 +38,18 @@ std::vector<Value *> companions(const Slice &slice, CutReason reason) {
   if (slice.nodes.empty())
     return found;
   bool consumers = reason == CutReason::kStep || reason == CutReason::kValue;
+  bool ends_step = reason == CutReason::kStep;
   size_t left = kSearchedOps + kSearchedOpsPerSliceOp * slice.nodes.size();
-  for (Node *node = slice.nodes.front()->next; node && left > 0; node = node->next, --left) {
+  for (Node *node = ends_step ? r.first : slice.nodes.front()->next; node && left > 0;
+       node = node->next, --left) {
     if (!node->is_open() || node->epoch == r.epoch)
       continue;
+    if (ends_step && node->rank == thread_rank && writes_state(node)) {
+      for (Value *result : node->results)
+        if (result && result->writers && result->handles > 0)
+          found.push_back(result);
+      continue;
+    }
     bool advances = is<ir::RandomAdvanceOp>(node);
     if (!consumers && !advances)
       continue;

@@ -190,6 +190,16 @@ void note_places(const Slice &slice, const CompiledProgram &program, EvaluationR
       record.moved_places.emplace_back(program.check_places[i], std::move(places[i]));
 }
 
+// The program cuts the record here itself, and a loop at the same place of its body each time.
+void note_cut() {
+  Recorder &r = recorder();
+  if (r.cutting)
+    return;
+  r.last_cut = r.next_number;
+  r.input_looks = 0;
+  r.held_input_bytes = std::min(r.held_input_bytes, r.input_bytes);
+}
+
 // The run of a slice, bound to its leaves. Throws where there is no program or no group for it.
 void prepare(const Slice &slice, const Wanted &wanted, Clock::time_point start,
              std::optional<Invocation> &made, std::shared_ptr<const runtime::Event> &end) {
@@ -269,8 +279,11 @@ void submit(const Wanted &wanted) {
       throw;
     }
     if (!has_started) {
+      uint64_t first = slice.nodes.front()->number;
       made.reset(); // with the memory that it took already
       claimed.reset();
+      if (!parts)
+        free_inputs(first);
       attempt = attempt_with_room();
       continue;
     }
@@ -281,6 +294,7 @@ void submit(const Wanted &wanted) {
       invocation.publish(i, slice.outputs[i]);
     settle_writes(slice, roots, invocation.record());
     claimed->succeed();
+    note_cut();
     invocation.finish(/*waits=*/!parts && is_waited_for(request.reason));
     return;
   }
@@ -383,6 +397,28 @@ std::shared_ptr<runtime::Buffer> buffer_of(const void *bytes, int64_t count, uin
       !status.ok())
     fail(ErrorKind::kRun, std::string(status.message()));
   return buffer;
+}
+
+std::shared_ptr<runtime::Buffer> buffer_of_new(const void *bytes, int64_t count, uint8_t device) {
+  try {
+    return buffer_of(bytes, count, device);
+  } catch (const Error &error) {
+    if (error.kind() != ErrorKind::kMemory)
+      throw;
+  }
+  attempt_with_room(); // what is under way holds inputs, too
+  free_inputs();
+  try {
+    return buffer_of(bytes, count, device);
+  } catch (const Error &error) {
+    int64_t kept = recorder().input_bytes;
+    if (error.kind() != ErrorKind::kMemory || kept == 0)
+      throw;
+    throw Error(ErrorKind::kMemory,
+                error.message() + "; recorded ops keep " + runtime::format_bytes(kept) +
+                    " of tensors that nobody else holds: eval() what they compute",
+                Session::location());
+  }
 }
 
 void synchronize_all() {

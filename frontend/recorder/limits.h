@@ -36,6 +36,15 @@ struct RecorderLimits {
   int64_t exchanged_bytes = int64_t(1) << 20;
   // Ways from one cut of a tensor over a mesh to another: a few for each tensor's type.
   uint32_t reshardings = 1024;
+  // Memory of inputs that recorded ops alone keep, as those of a metric that is added up and not
+  // read keep its batches: a cut computes them then. Small beside the memory of a machine that
+  // trains, and several batches of images, so that what is cut is worth a program.
+  // Config::budget_bytes where that is less.
+  int64_t input_bytes = int64_t(256) << 20;
+  // So often a place for that cut is looked for, each time after as many bytes more; the last look
+  // cuts where it is. When a loop has dropped three batches in the middle of its body, two whole
+  // iterations are there, which say where it begins.
+  int input_looks = 3;
   // Ops that stay recorded for the temporaries of one line, so that what is computed again, where
   // they turn out to be none, is little: a longer expression is seldom written in one line.
   size_t temporary_ops = 32;

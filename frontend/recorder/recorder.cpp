@@ -439,13 +439,18 @@ void erase_node(Node *node) {
   --r.live_ops;
   r.live_bytes -= node->signature->result_bytes;
   r.ir->release(node->signature);
-  for (Value *operand : node->operands)
-    if (--operand->uses == 0 && operand->handles == 0) {
-      if (operand->node)
-        r.dying.push_back(operand);
-      else
-        drop(operand);
-    }
+  for (Value *operand : node->operands) {
+    if (--operand->uses > 0)
+      continue;
+    if (std::exchange(operand->is_left, false)) [[unlikely]]
+      r.input_bytes -= operand->type->bytes;
+    if (operand->handles > 0)
+      continue;
+    if (operand->node)
+      r.dying.push_back(operand);
+    else
+      drop(operand);
+  }
   delete node;
 }
 
@@ -474,10 +479,25 @@ void release_weak(Value *value) {
     delete value;
 }
 
+// Memory that stays anyway does not count: another value's, what a storage may go back to, which
+// the storage's next value takes over, and a file's.
+void note_left(Value &value) {
+  const Cell *cell = value.cell;
+  if (value.is_left || value.handles > 0 || value.uses == 0 || !cell || !cell->buffer ||
+      cell->owners > 1 || cell->wanted > 0 || cell->buffer->is_constant())
+    return;
+  value.is_left = true;
+  recorder().input_bytes += value.type->bytes;
+}
+
 void release(Value &value) {
   UnderLock lock;
-  if (--value.handles == 0 && value.uses == 0)
+  if (--value.handles > 0)
+    return;
+  if (value.uses == 0)
     bury(&value);
+  else if (!value.node)
+    note_left(value);
 }
 
 void retain(GradNode &node) {

@@ -127,6 +127,9 @@ Var make_specialized_scalar(Scalar scalar, DType dtype, int operand);
 std::shared_ptr<runtime::Buffer> allocate_buffer(int64_t bytes, uint8_t device);
 // A buffer there with these bytes.
 std::shared_ptr<runtime::Buffer> buffer_of(const void *bytes, int64_t count, uint8_t device);
+// The same for a new tensor of the user's: where there is no memory, what is recorded and under way
+// gives back what it can first. Between calls: no slice may be claimed.
+std::shared_ptr<runtime::Buffer> buffer_of_new(const void *bytes, int64_t count, uint8_t device);
 
 // --- Evaluation ---
 struct EvaluateRequest {
@@ -151,6 +154,9 @@ void take_back_write(TensorImpl &storage);
 void after_call(Tensor &x);
 // A step's or a backward's end: where a budget may cut.
 void mark();
+// Where memory has run out: computes what was recorded before this number, if ops keep inputs that
+// nobody else does, and waits. False where nothing could be done.
+bool free_inputs(uint64_t before = UINT64_MAX);
 
 // --- History ---
 GradRef make_grad_leaf(const TypeInfo *type);

@@ -27,6 +27,17 @@ struct Recorder {
   // Of them, what no cut could take when a budget last cut: what a function records, what is being
   // compiled, other ranks' ops. A budget is for the others, or each call would look again in vain.
   int64_t held_ops = 0, held_bytes = 0;
+  // Memory that nobody but recorded ops keeps: of leaves whose last handle went before the ops that
+  // read them were computed, until the last of these goes.
+  int64_t input_bytes = 0;
+  // Of it, what a budget has left where it was when it last looked, and how often it did since the
+  // program last cut the record itself.
+  int64_t held_input_bytes = 0;
+  int input_looks = 0;
+  // The recording number at that cut.
+  uint64_t last_cut = 0;
+  // A result of the last program that a look asked for.
+  std::weak_ptr<runtime::Buffer> freed_inputs;
   uint32_t configured = 0; // how often set_config() has been called
   uint64_t next_number = 1;
   uint64_t next_grad_number = 1;
@@ -76,6 +87,8 @@ void bury(Value *value);
 // them.
 void erase_node(Node *node);
 void release_cell(Cell *cell);
+// Counts a leaf whose last handle went, or that a storage no longer goes back to.
+void note_left(Value &value);
 SourceLine *source_line(Location location, const ModuleName *module = nullptr);
 
 // The signature of an op that was not met before; the properties go into a copy. result: its only

@@ -37,6 +37,7 @@ void Before::hand_over() {
   if (!cell_)
     return;
   --cell_->wanted;
+  note_left(*value_);
   if (!held_)
     return;
   held_ = false; // the run holds the memory itself

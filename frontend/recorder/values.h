@@ -145,6 +145,7 @@ struct Value : Pooled<Value> {
   bool is_saved = false;     // by a history: a derivative may read it
   bool withdrawn = false;    // inside a claimed slice, or being donated: views must not pick it up
                              // again
+  bool is_left = false;      // a leaf that recorded ops alone keep: see Recorder::input_bytes
   uint8_t stability = 0;     // scratch of slicing, as are the next two and `epoch`
   uint32_t slice_uses = 0;
   uint32_t number = 0;

@@ -16,7 +16,7 @@ using namespace recorder;
 Tensor Tensor::from_bytes(const void *bytes, DType dtype, Shape shape, Location location) {
   Session session("from", location);
   const TypeInfo *type = type_info(dtype, shape);
-  return wrap_quietly(make_leaf(type, buffer_of(bytes, type->bytes, type->device)));
+  return wrap_quietly(make_leaf(type, buffer_of_new(bytes, type->bytes, type->device)));
 }
 
 namespace recorder {
