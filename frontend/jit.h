@@ -236,14 +236,18 @@ template <typename F, size_t N = 0> consteval auto argument_tuple() {
     constexpr bool takes = []<size_t... I>(std::index_sequence<I...>) {
       return std::is_invocable_v<F &, decltype((void(I), std::declval<const Tensor &>()))...>;
     }(std::make_index_sequence<N>());
-    static_assert(N <= 8, "weft::jit, weft::trace: the function must declare its arguments, or "
-                          "take up to 8 tensors");
-    if constexpr (takes)
+    if constexpr (takes) {
       return []<size_t... I>(std::index_sequence<I...>) {
         return std::type_identity<std::tuple<AnyTensor<I>...>>();
       }(std::make_index_sequence<N>());
-    else
+    } else if constexpr (N < 8) {
       return argument_tuple<F, N + 1>();
+    } else {
+      static_assert(tensor_tree::Unknown<F>::value,
+                    "weft::jit, weft::trace: the function must declare its arguments, or take up "
+                    "to 8 tensors");
+      return std::type_identity<std::tuple<>>();
+    }
   }
 }
 template <typename F> using Arguments = typename decltype(argument_tuple<std::decay_t<F>>())::type;

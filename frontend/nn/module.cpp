@@ -336,6 +336,7 @@ struct CloneScope::Map {
   std::unordered_map<const void *, Tensor> tensors;
   std::optional<DType> dtype;
   std::optional<Device> device;
+  Location location = {};
 };
 
 namespace {
@@ -348,8 +349,10 @@ CloneScope::CloneScope(std::optional<DType> dtype, std::optional<Device> device,
     want_floating(*dtype, "to", location);
   map_->dtype = dtype;
   map_->device = device;
+  map_->location = CallerScope::resolve(location);
   if (active_scope)
-    throw Error(ErrorKind::kState, "clone: a module is being cloned on this thread already");
+    throw Error(ErrorKind::kState, "clone: a module is being cloned on this thread already",
+                map_->location);
   active_scope = this;
 }
 CloneScope::~CloneScope() {
@@ -366,12 +369,12 @@ Parameter::Parameter(const Parameter &other)
 Tensor CloneScope::copy_of(const Tensor &tensor) {
   if (!tensor.defined())
     return tensor;
-  auto [it, is_new] = active_scope->map_->tensors.try_emplace(tensor.impl());
+  Map &map = *active_scope->map_;
+  auto [it, is_new] = map.tensors.try_emplace(tensor.impl());
   if (is_new) {
-    Tensor copy = start_copy(tensor, active_scope->map_->dtype, active_scope->map_->device,
-                             Location::current());
-    submit_init({&copy, 1});
-    copy.set_requires_grad(tensor.requires_grad());
+    Tensor copy = start_copy(tensor, map.dtype, map.device, map.location);
+    submit_init({&copy, 1}, map.location);
+    copy.set_requires_grad(tensor.requires_grad(), map.location);
     it->second = copy;
   }
   return it->second;

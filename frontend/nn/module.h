@@ -175,8 +175,8 @@ private:
 // A module of its own with the same values, gradients left out. Members of M that are modules,
 // Parameters or containers of them are copied; other members as C++ copies them (a plain Tensor or
 // a shared_ptr member is shared).
-template <typename M> M clone(const M &module) {
-  CloneScope scope;
+template <typename M> M clone(const M &module, Location location = Location::current()) {
+  CloneScope scope({}, {}, location);
   return M(module);
 }
 

@@ -39,6 +39,9 @@ public:
                                                      "; the model takes ", show(info)));
     return &tensor;
   }
+  bool has(std::string_view name) const {
+    return by_name_.contains(name);
+  }
   const std::shared_ptr<const void> &storage() const {
     return file_.storage;
   }
@@ -59,6 +62,9 @@ absl::StatusOr<Source> read(const std::string &path) {
 const char *kind_of(bool is_state) {
   return is_state ? "state" : "weight";
 }
+
+constexpr const char *kHowStateIsRead =
+    "; weft_model_load_state() and an executable's --load read state";
 
 } // namespace
 
@@ -91,6 +97,14 @@ absl::Status HeldTensors::open(const weft_model_code &code, const char *path,
   std::span held(code.held, static_cast<size_t>(code.held_count));
   auto missing = std::ranges::count_if(held, [](const auto *each) { return !each->value; });
   std::optional<Source> source;
+  if (missing == 0 && path != nullptr)
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": the model '", name_, "' has its weights inside and reads none; compile it with ",
+        "weights beside it (weft::CompileOptions::embed_weights = false, weft-compile ",
+        "--weights-mode=beside, weft-models export --weights-beside)",
+        std::ranges::any_of(held, [](const auto *each) { return each->is_state != 0; })
+            ? kHowStateIsRead
+            : ""));
   if (missing > 0) {
     if (path == nullptr)
       return absl::InvalidArgumentError(absl::StrCat("the model '", name_, "' needs ", missing,
@@ -116,6 +130,11 @@ absl::Status HeldTensors::open(const weft_model_code &code, const char *path,
         return array.status();
       value = (*array)->bytes.data();
       owner = source->storage();
+    } else if (source && source->has(each.name)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": the ", kind_of(tensor.is_state), " '", each.name,
+                       "' is inside the model '", name_, "' and is not read; leave it out",
+                       tensor.is_state ? kHowStateIsRead : ""));
     }
     if (!tensor.is_state && is_aligned(value, each.dtype))
       tensor.buffer = Buffer::borrow_constant(value, tensor.info.bytes, std::move(owner));

@@ -23,7 +23,8 @@ class HeldTensors {
 public:
   // Gives each tensor its first value. path: a safetensors file for those that the code has no
   // value of, or null. Weights are not copied where they are aligned. Errors: a file that is
-  // missing, or that lacks one; the message names the model or the file.
+  // missing, or that lacks one; one that would be ignored, as a whole or in part, since the code
+  // has the values. The message names the model or the file.
   absl::Status open(const weft_model_code &code, const char *path, std::shared_ptr<Memory> memory);
 
   size_t size() const {

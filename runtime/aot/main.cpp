@@ -259,13 +259,17 @@ absl::Status run(int argc, char **argv) {
   const weft_model_code &code = *weft_main_model;
   if (arguments->help)
     return print_help(code, argv[0]);
+  bool needs_weights = false, embeds_state = false;
+  for (uint64_t i = 0; i < code.held_count; ++i) {
+    const weft_held_code &held = *code.held[i];
+    needs_weights = needs_weights || held.value == nullptr;
+    embeds_state = embeds_state || (held.is_state && held.value != nullptr);
+  }
   // A file with the state serves where state is all that is not embedded.
-  const std::string &weights = arguments->weights.empty() ? arguments->load : arguments->weights;
+  bool state_serves = arguments->weights.empty() && needs_weights && !embeds_state;
+  const std::string &weights = state_serves ? arguments->load : arguments->weights;
   weft_model_options options{sizeof(weft_model_options), arguments->threads,
                              weights.empty() ? nullptr : weights.c_str()};
-  bool needs_weights = false;
-  for (uint64_t i = 0; i < code.held_count; ++i)
-    needs_weights = needs_weights || code.held[i]->value == nullptr;
   if (needs_weights && weights.empty())
     return absl::InvalidArgumentError(
         "the model's weights are not embedded: --weights FILE.safetensors is missing");

@@ -262,6 +262,42 @@ TEST_F(ModelState, IsWrittenToAFileAndReadAgain) {
   EXPECT_EQ(get("a"), a);
 }
 
+// A file that would be ignored is refused: as a whole, or by the name of what is embedded.
+TEST_F(ModelState, AFileForWhatIsEmbeddedIsRefused) {
+  Floats value = {7, 7};
+  auto file = [&](const std::vector<const char *> &names) {
+    std::vector<ArrayView> views;
+    for (const char *name : names)
+      views.push_back({name, DType::kFloat32, {2}, std::as_bytes(std::span(value))});
+    std::string path = testing::TempDir() + "/given.safetensors";
+    EXPECT_TRUE(write_safetensors(path, views).ok());
+    return path;
+  };
+  auto open_with = [&](const std::string &path) -> std::string {
+    weft_model_close(model_);
+    weft_model_options options{sizeof options, 0, path.c_str()};
+    return weft_model_open(&code_, &options, &model_) == 0 ? "" : weft_model_error();
+  };
+  const std::string path = file({"w"});
+  const std::string how = "; weft_model_load_state() and an executable's --load read state";
+  EXPECT_EQ(open_with(path),
+            path + ": the model 'counter' has its weights inside and reads none; compile it with "
+                   "weights beside it (weft::CompileOptions::embed_weights = false, weft-compile "
+                   "--weights-mode=beside, weft-models export --weights-beside)" +
+                how);
+  held_[6].value = nullptr;
+  EXPECT_EQ(open_with(file({"w", "e"})),
+            path + ": the state 'e' is inside the model 'counter' and is not read; leave it out" +
+                how);
+  ASSERT_EQ(open_with(file({"w", "other"})), "");
+  ASSERT_EQ(step(1), 0) << weft_model_error();
+  EXPECT_EQ(get("d"), (Floats{8, 17}));
+  // One weight of two.
+  held_[5].is_state = 0;
+  EXPECT_EQ(open_with(file({"f", "w"})),
+            path + ": the weight 'f' is inside the model 'counter' and is not read; leave it out");
+}
+
 TEST_F(ModelState, StaysWhereAnIndexIsOutOfRange) {
   ASSERT_EQ(step(1), 0);
   std::vector<Floats> before;

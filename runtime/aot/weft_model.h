@@ -134,15 +134,17 @@ typedef struct weft_tensor_info {
 typedef struct weft_model_options {
   uint32_t struct_size; // sizeof(weft_model_options) of the caller
   int32_t threads;      // 0: WEFT_NUM_THREADS, or one for each processor
-  const char *weights;  // a safetensors file for weights and state that are not embedded, or NULL
+  // A safetensors file for weights and state that are not embedded, or NULL. What is embedded is
+  // not read: a file is refused where all is, and where it has one of their names.
+  const char *weights;
 } weft_model_options;
 
 typedef struct weft_model weft_model;
 
 // All functions that can fail return 0 or an error; weft_model_error() then says what went wrong,
 // in the calling thread. A NULL model has no inputs, outputs, entries or state, which is an error,
-// too. options may be NULL. Fails when a processor lacks what the kernels need,
-// or a weight is missing or of another shape.
+// too. options may be NULL. Fails when a processor lacks what the kernels need, or a weight is
+// missing, of another shape, or given although it is embedded.
 int32_t weft_model_open(const weft_model_code *code, const weft_model_options *options,
                         weft_model **model);
 // With all its entries. NULL is no model; an entry of another name than the first is left as it is.

@@ -45,6 +45,15 @@ TEST_F(AheadOfTime, WeightsAreEmbedded) {
   Program program = trace(model_, {zeros({5, 12})});
   program.compile({.emit = Emit::executable, .output = folder_ + "/mlp"});
   expect_same({});
+  // Others, which would be ignored, are refused.
+  io::save_safetensors(folder_ + "/other.safetensors", model_.state());
+  ProcessResult run = run_process({folder_ + "/mlp", "--weights", folder_ + "/other.safetensors",
+                                   "--input", folder_ + "/x.npy"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_NE(run.err.find("other.safetensors: the model 'model' has its weights inside and reads "
+                         "none; compile it with weights beside it"),
+            std::string::npos)
+      << run.err;
 }
 
 TEST_F(AheadOfTime, WeightsHaveTheNamesOfTheModule) {
