@@ -268,10 +268,19 @@ Tensor index_fill(const Tensor &x, int64_t dim, const Tensor &indices, Scalar va
 Tensor dot(const Tensor &x, const Tensor &y, Location location = Location::current()); // of vectors
 Tensor outer(const Tensor &x, const Tensor &y,
              Location location = Location::current()); // [n], [m] -> [n, m]
+// The product of matrices, [n, k] and [k, m]; nothing broadcasts.
+Tensor mm(const Tensor &x, const Tensor &y, Location location = Location::current());
+// Of as many, [b, n, k] and [b, k, m].
+Tensor bmm(const Tensor &x, const Tensor &y, Location location = Location::current());
+// Of a matrix and a vector, [n, k] and [k].
+Tensor mv(const Tensor &x, const Tensor &y, Location location = Location::current());
 // beta x + alpha (a b): a [n, k], b [k, m], x broadcasts to [n, m]. What stands beside a factor of
 // 0 is left out, NaN included.
 Tensor addmm(const Tensor &x, const Tensor &a, const Tensor &b, Scalar beta = 1.0,
              Scalar alpha = 1.0, Location location = Location::current());
+// The same of as many matrices: a [b, n, k], b [b, k, m], x broadcasts to [b, n, m].
+Tensor baddbmm(const Tensor &x, const Tensor &a, const Tensor &b, Scalar beta = 1.0,
+               Scalar alpha = 1.0, Location location = Location::current());
 // The cross product along dim, of size 3; the others broadcast.
 Tensor cross(const Tensor &x, const Tensor &y, int64_t dim = -1,
              Location location = Location::current());

@@ -15,6 +15,11 @@ namespace weft {
 #include "weft/ops/elementwise.inc"
 #undef WEFT_UNARY
 #undef WEFT_BINARY
+// x + alpha * y, rounded once. Error: alpha is no integer where x and y are integers, or bool where
+// they are not.
+Tensor add(TensorArg x, TensorArg y, Scalar alpha, Location location = Location::current());
+// x - alpha * y, alike.
+Tensor sub(TensorArg x, TensorArg y, Scalar alpha, Location location = Location::current());
 // True division, as in PyTorch: integers give float32.
 Tensor div(TensorArg x, TensorArg y, Location location = Location::current());
 // x - y * floor(x / y), as PyTorch's and Python's %: it has the sign of y. An integer's by zero is
@@ -81,6 +86,10 @@ Tensor clamp(const Tensor &x, std::optional<Scalar> min, std::optional<Scalar> m
 // At a bound it and x share the derivative equally.
 Tensor clamp(const Tensor &x, const Tensor &min, const Tensor &max,
              Location location = Location::current());
+// clamp(x, min), of a number or a tensor.
+Tensor clamp_min(const Tensor &x, TensorArg min, Location location = Location::current());
+// clamp(x, {}, max), of a number or a tensor.
+Tensor clamp_max(const Tensor &x, TensorArg max, Location location = Location::current());
 // x sigmoid(x) (Elfwing et al. 2017).
 Tensor silu(const Tensor &x, Location location = Location::current());
 // x above 0, else alpha (exp(x) - 1) (Clevert et al. 2015).
@@ -128,6 +137,12 @@ Tensor max(const Tensor &x, Dims dims = {}, bool keepdim = false,
 // The smallest element, NaN if there is one; equal ones share the derivative. Error: no elements.
 Tensor min(const Tensor &x, Dims dims = {}, bool keepdim = false,
            Location location = Location::current());
+// max(), under PyTorch's name for that of several dims.
+Tensor amax(const Tensor &x, Dims dims = {}, bool keepdim = false,
+            Location location = Location::current());
+// min(), alike.
+Tensor amin(const Tensor &x, Dims dims = {}, bool keepdim = false,
+            Location location = Location::current());
 // The product; of no elements 1.
 Tensor prod(const Tensor &x, Dims dims = {}, bool keepdim = false,
             Location location = Location::current());
@@ -189,6 +204,13 @@ std::vector<Tensor> split(const Tensor &x, const Shape &sizes, int64_t dim = 0,
 // Up to `chunks` parts along dim, of equal size but for the last.
 std::vector<Tensor> chunk(const Tensor &x, int64_t chunks, int64_t dim = 0,
                           Location location = Location::current());
+// `sections` parts along dim, the first of which have one slice more than the others where they do
+// not come out even; or parts that end in front of these indices, and one with what is left. As
+// bounds of slices, indices may be negative or beyond the end.
+std::vector<Tensor> tensor_split(const Tensor &x, int64_t sections, int64_t dim = 0,
+                                 Location location = Location::current());
+std::vector<Tensor> tensor_split(const Tensor &x, const Shape &indices, int64_t dim = 0,
+                                 Location location = Location::current());
 // The tensors one after another along dim: the other sizes must be equal, dtypes promote. A copy.
 Tensor cat(const std::vector<Tensor> &tensors, int64_t dim = 0,
            Location location = Location::current());
@@ -214,6 +236,13 @@ Tensor pad(const Tensor &x, const Shape &padding, PadMode mode = PadMode::kConst
 Tensor tril(const Tensor &x, int64_t diagonal = 0, Location location = Location::current());
 // Elements on and above the given diagonal of the last two dims, 0 elsewhere.
 Tensor triu(const Tensor &x, int64_t diagonal = 0, Location location = Location::current());
+// The positions that tril keeps of a matrix [rows, columns], in row-major order: int64 [2, count],
+// their rows and their columns.
+Tensor tril_indices(int64_t rows, int64_t columns, int64_t diagonal = 0,
+                    Location location = Location::current());
+// The positions that triu keeps, alike.
+Tensor triu_indices(int64_t rows, int64_t columns, int64_t diagonal = 0,
+                    Location location = Location::current());
 
 // --- Indexing by tensors: int32 or int64; negative indices count from the end; one outside its
 // dimension is an error of the run. ---
@@ -250,6 +279,12 @@ Tensor index_put(const Tensor &x, std::initializer_list<Index> indices, TensorAr
 // The positions of the elements that are not 0, in row-major order: int64 [count, ndim]. Evaluates
 // x now (cut reason `mask`).
 Tensor nonzero(const Tensor &x, Location location = Location::current());
+// nonzero() as index() takes it: a vector of positions for each dim. A tensor without dims is a
+// vector of one element.
+std::vector<Tensor> where(const Tensor &condition, Location location = Location::current());
+// The elements where the mask (bool) holds, in row-major order, of x and mask broadcast to one
+// shape: [count]. Evaluates the mask now (cut reason `mask`).
+Tensor masked_select(const Tensor &x, const Tensor &mask, Location location = Location::current());
 // 1 where classes are counted along the new last dim: indices [..] -> int64 [.., classes]. An index
 // outside [0, classes) is an error of the run.
 Tensor one_hot(const Tensor &indices, int64_t classes, Location location = Location::current());

@@ -53,6 +53,12 @@ Tensor rand(const Shape &shape, Generator &generator, DType dtype = float32,
 Tensor randn(const Shape &shape, DType dtype = float32, Location location = Location::current());
 Tensor randn(const Shape &shape, Generator &generator, DType dtype = float32,
              Location location = Location::current());
+// rand() in x's shape and dtype, on its device.
+Tensor rand_like(const Tensor &x, Generator &generator = default_generator(),
+                 Location location = Location::current());
+// randn(), alike.
+Tensor randn_like(const Tensor &x, Generator &generator = default_generator(),
+                  Location location = Location::current());
 // Uniform over [low, high). What would round to high is the largest number below it.
 Tensor uniform(const Shape &shape, double low, double high, DType dtype = float32,
                Generator &generator = default_generator(), Location location = Location::current());

@@ -335,6 +335,17 @@ public:
   Tensor view(const Shape &shape, Location location = Location::current()) const {
     return reshape(shape, location);
   }
+  // reshape() to the shape of other.
+  Tensor reshape_as(const Tensor &other, Location location = Location::current()) const {
+    return reshape(other.shape(location), location);
+  }
+  // reshape_as(), under PyTorch's name.
+  Tensor view_as(const Tensor &other, Location location = Location::current()) const {
+    return reshape_as(other, location);
+  }
+  // The tensor itself: how a view lies in memory is the compiler's matter. What is written to it
+  // shows in what it is a view of; clone() gives a copy.
+  Tensor contiguous(Location location = Location::current()) const;
   // The dims start_dim to end_dim, both included, as one.
   Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1,
                  Location location = Location::current()) const;
@@ -352,7 +363,7 @@ public:
   Tensor expand(const Shape &shape, Location location = Location::current()) const;
   // expand() to the shape of other.
   Tensor expand_as(const Tensor &other, Location location = Location::current()) const {
-    return expand(other.shape(), location);
+    return expand(other.shape(location), location);
   }
   // expand(), under numpy's name.
   Tensor broadcast_to(const Shape &shape, Location location = Location::current()) const {
@@ -361,11 +372,13 @@ public:
 
   // --- In place: the storage gets a new value, every handle to it sees it. The dtype and shape
   // stay. ---
-  // Adds other, which broadcasts to this shape. Error: the result's dtype or shape does not fit
-  // into this tensor, here and in the next three.
+  // Adds other, or alpha * other, which broadcasts to this shape. Error: the result's dtype or
+  // shape does not fit into this tensor, here and in the next three.
   Tensor &add_(TensorArg other, Location location = Location::current());
-  // Subtracts other.
+  Tensor &add_(TensorArg other, Scalar alpha, Location location = Location::current());
+  // Subtracts other, or alpha * other.
   Tensor &sub_(TensorArg other, Location location = Location::current());
+  Tensor &sub_(TensorArg other, Scalar alpha, Location location = Location::current());
   // Multiplies by other.
   Tensor &mul_(TensorArg other, Location location = Location::current());
   // Divides by other. The quotient of integers is floating, which does not fit into them.
@@ -431,6 +444,8 @@ public:
 #include "weft/ops/elementwise.inc"
 #undef WEFT_UNARY
 #undef WEFT_BINARY
+  Tensor add(TensorArg other, Scalar alpha, Location location = Location::current()) const;
+  Tensor sub(TensorArg other, Scalar alpha, Location location = Location::current()) const;
   Tensor div(TensorArg other, Location location = Location::current()) const;
   Tensor remainder(TensorArg other, Location location = Location::current()) const;
   Tensor square(Location location = Location::current()) const;
@@ -444,6 +459,8 @@ public:
   Tensor mean(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
   Tensor max(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
   Tensor min(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
+  Tensor amax(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
+  Tensor amin(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
   Tensor prod(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
   Tensor any(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
   Tensor all(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
@@ -456,10 +473,15 @@ public:
   Tensor cumsum(int64_t dim, Location location = Location::current()) const;
   Tensor clamp(std::optional<Scalar> min, std::optional<Scalar> max = {},
                Location location = Location::current()) const;
+  Tensor clamp_min(TensorArg min, Location location = Location::current()) const;
+  Tensor clamp_max(TensorArg max, Location location = Location::current()) const;
   Tensor masked_fill(const Tensor &mask, TensorArg value,
                      Location location = Location::current()) const;
   Tensor flip(Dims dims, Location location = Location::current()) const;
   Tensor matmul(const Tensor &other, Location location = Location::current()) const;
+  Tensor mm(const Tensor &other, Location location = Location::current()) const;
+  Tensor bmm(const Tensor &other, Location location = Location::current()) const;
+  Tensor mv(const Tensor &other, Location location = Location::current()) const;
   Tensor softmax(int64_t dim, Location location = Location::current()) const;
   Tensor log_softmax(int64_t dim, Location location = Location::current()) const;
   std::vector<Tensor> split(int64_t size, int64_t dim = 0,
@@ -468,6 +490,10 @@ public:
                             Location location = Location::current()) const;
   std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0,
                             Location location = Location::current()) const;
+  std::vector<Tensor> tensor_split(int64_t sections, int64_t dim = 0,
+                                   Location location = Location::current()) const;
+  std::vector<Tensor> tensor_split(const Shape &indices, int64_t dim = 0,
+                                   Location location = Location::current()) const;
   Tensor is_nan(Location location = Location::current()) const;
   Tensor is_inf(Location location = Location::current()) const;
   Tensor is_finite(Location location = Location::current()) const;
@@ -561,6 +587,8 @@ public:
                     Location location = Location::current()) const;
   Tensor addmm(const Tensor &a, const Tensor &b, Scalar beta = 1.0, Scalar alpha = 1.0,
                Location location = Location::current()) const;
+  Tensor baddbmm(const Tensor &a, const Tensor &b, Scalar beta = 1.0, Scalar alpha = 1.0,
+                 Location location = Location::current()) const;
   Tensor cross(const Tensor &other, int64_t dim = -1,
                Location location = Location::current()) const;
   Tensor kron(const Tensor &other, Location location = Location::current()) const;
@@ -619,8 +647,22 @@ public:
   Tensor index_copy(int64_t dim, const Tensor &indices, const Tensor &source,
                     Location location = Location::current()) const;
   Tensor nonzero(Location location = Location::current()) const;
+  Tensor masked_select(const Tensor &mask, Location location = Location::current()) const;
   Tensor dot(const Tensor &other, Location location = Location::current()) const;
   Tensor outer(const Tensor &other, Location location = Location::current()) const;
+
+  // --- New tensors of its elements, or like it. ---
+  // The windows [i * step, i * step + size) along dim that lie in it, [.., windows, .., size]:
+  // their number stands in place of dim, their elements along a new last one. A copy, other than
+  // PyTorch's. Error: size is negative or beyond that of dim, or step is below 1.
+  Tensor unfold(int64_t dim, int64_t size, int64_t step,
+                Location location = Location::current()) const;
+  // zeros(shape) of this tensor's dtype, if none is given, and on its device.
+  Tensor new_zeros(const Shape &shape, std::optional<DType> dtype = {},
+                   Location location = Location::current()) const;
+  // ones(shape), alike.
+  Tensor new_ones(const Shape &shape, std::optional<DType> dtype = {},
+                  Location location = Location::current()) const;
 
   // For the library's own use.
   explicit Tensor(recorder::TensorImpl *impl) : impl_(impl) {} // takes over one reference
@@ -712,7 +754,10 @@ Tensor operator-(TensorArg a, TensorArg b);
 Tensor operator*(TensorArg a, TensorArg b);
 Tensor operator/(TensorArg a, TensorArg b);
 Tensor operator-(TensorArg a);
+// Logic of x != 0, as logical_not, logical_and and logical_or. Both operands are computed.
 Tensor operator!(TensorArg a);
+Tensor operator&&(TensorArg a, TensorArg b);
+Tensor operator||(TensorArg a, TensorArg b);
 Tensor operator&(TensorArg a, TensorArg b);
 Tensor operator|(TensorArg a, TensorArg b);
 Tensor operator^(TensorArg a, TensorArg b);

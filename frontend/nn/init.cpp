@@ -6,7 +6,9 @@
 #include <numeric>
 
 #include "frontend/tensor/constant.h"
+#include "frontend/tensor/impl.h"
 #include "frontend/tensor/starting.h"
+#include "weft/autograd.h"
 #include "weft/eval.h"
 #include "weft/nn/module.h"
 
@@ -158,6 +160,33 @@ Tensor orthogonal(const Shape &shape, double gain, Location location) {
       values[r * columns + c] =
           static_cast<float>(gain * (wide ? vectors[r * length + c] : vectors[c * length + r]));
   return Tensor::from(values, shape, location).to(parameter_dtype());
+}
+
+namespace {
+
+// The tensor with the samples of make(shape, dtype) in it, computed now, as a new parameter's are.
+template <typename Make>
+Tensor filled(const char *name, Tensor tensor, Location location, Make make) {
+  recorder::Session session(name, location);
+  recorder::BesideTensor beside(tensor);
+  NoGrad no_grad;
+  tensor.copy_(make(tensor.shape(), tensor.dtype()));
+  submit({tensor}, location);
+  return tensor;
+}
+
+} // namespace
+
+Tensor uniform_(Tensor tensor, double low, double high, Location location) {
+  return filled("uniform_", std::move(tensor), location, [&](const Shape &shape, DType dtype) {
+    return start_uniform(shape, low, high, dtype, default_generator(), location);
+  });
+}
+
+Tensor normal_(Tensor tensor, double mean, double deviation, Location location) {
+  return filled("normal_", std::move(tensor), location, [&](const Shape &shape, DType dtype) {
+    return start_normal(shape, mean, deviation, dtype, default_generator(), location);
+  });
 }
 
 Tensor copy_of(const Tensor &source, Location location) {

@@ -55,6 +55,13 @@ Tensor kaiming_normal(const Shape &shape, double slope, Fan fan,
 // (Saxe et al. 2014): [out, in, ...] is read as [out, the rest].
 Tensor orthogonal(const Shape &shape, double gain = 1, Location location = Location::current());
 
+// Write samples into a tensor, a parameter or a part of one, and return it: uniform over [low,
+// high), and normal. As in PyTorch they are no part of a history. Error: its dtype is not floating.
+Tensor uniform_(Tensor tensor, double low = 0, double high = 1,
+                Location location = Location::current());
+Tensor normal_(Tensor tensor, double mean = 0, double deviation = 1,
+               Location location = Location::current());
+
 // The value, computed now, in memory of its own, for a parameter to take over (copy_): it would
 // share the source's, and as long as that lives a step could not write in place and would be
 // another program than later ones.

@@ -454,6 +454,43 @@ TEST(Sequential, ModulesAndFunctions) {
   EXPECT_NE(floats(model(x)), floats(other(x)));
 }
 
+TEST(ModuleList, NumbersItsModules) {
+  manual_seed(7);
+  struct Net : Module {
+    ModuleList<Linear> layers = child("layers", ModuleList<Linear>());
+    explicit Net(int64_t depth) {
+      for (int64_t i = 0; i < depth; ++i)
+        layers.append(Linear(2, 2));
+    }
+    Tensor operator()(Tensor x) const {
+      for (const Linear &layer : layers)
+        x = tanh(layer(x));
+      return x;
+    }
+  } net(2);
+  std::vector<std::string> names;
+  for (const auto &[name, tensor] : net.named_parameters())
+    names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"layers.0.weight", "layers.0.bias", "layers.1.weight",
+                                             "layers.1.bias"}));
+  Tensor x = randn({3, 2});
+  expect_near(net(x), tanh(net.layers[-1](tanh(net.layers[0](x)))), 1e-6);
+  Net other = clone(net);
+  expect_near(other(x), net(x), 0);
+  EXPECT_FALSE(other.layers[1].is_same(net.layers[1]));
+  {
+    NoGrad no_grad;
+    for (Tensor &parameter : other.parameters())
+      parameter.zero_();
+  }
+  expect_near(other(x), zeros({3, 2}), 0);
+  EXPECT_NE(floats(net(x)), floats(other(x)));
+  EXPECT_EQ(ModuleList<Linear>({Linear(1, 2), Linear(2, 1)}).size(), 2u);
+  Error error = error_of([&] { net.layers[2]; });
+  EXPECT_EQ(error.line(), __LINE__ - 1);
+  EXPECT_EQ(error.message(), "ModuleList: there is no module 2 of 2");
+}
+
 TEST(Losses, ByHand) {
   Tensor logits = tensor({{0.f, 0.f}, {2.f, 0.f}, {1.f, 1.f}}),
          targets = tensor<int64_t>({0, 1, -100});
@@ -517,6 +554,44 @@ TEST(Init, Distributions) {
   for (float value : floats(init::truncated_normal({100}, 0, 1, 6, 7)))
     EXPECT_TRUE(value >= 6 && value <= 7) << value;
   EXPECT_EQ(error_of([] { init::truncated_normal({2}, 0, 1, 2, 1); }).kind(), ErrorKind::kValue);
+}
+
+TEST(Init, WritesIntoParameters) {
+  manual_seed(8);
+  Linear layer(20, 10);
+  Tensor held = layer.weight;
+  std::vector<float> before = floats(held);
+  EXPECT_TRUE(init::uniform_(layer.weight, 0.5, 0.75).is_same(held));
+  EXPECT_TRUE(layer.weight.requires_grad() && layer.weight.is_leaf());
+  for (float value : floats(held))
+    EXPECT_TRUE(value >= 0.5f && value < 0.75f) << value;
+  init::normal_(layer.weight[1], 0, 0);
+  EXPECT_EQ(floats(held[1]), std::vector<float>(20, 0));
+  EXPECT_GE(held[0][0].item<float>(), 0.5f);
+  // The samples are those of the functions without the underscore, and draw as many.
+  Tensor half = zeros({6}, float16);
+  manual_seed(9);
+  std::vector<float> samples = floats(init::normal_(half, 1, 2)), next = floats(rand({2}));
+  manual_seed(9);
+  EXPECT_EQ(floats(normal({6}, 1, 2, float16)), samples);
+  EXPECT_EQ(floats(rand({2})), next);
+  // They are in memory: the first step of a loop is the program of all others.
+  layer(ones({1, 20})).sum().backward();
+  uint64_t evaluations = statistics().evaluations;
+  Linear fresh(3, 4);
+  init::normal_(fresh.weight);
+  init::uniform_(fresh.bias, -1, 1);
+  synchronize();
+  evaluations = statistics().evaluations;
+  fresh.weight.data<float>();
+  EXPECT_EQ(statistics().evaluations, evaluations);
+  Error error = error_of([&] { init::uniform_(half, 3, 1); });
+  EXPECT_EQ(error.line(), __LINE__ - 1);
+  EXPECT_EQ(error.kind(), ErrorKind::kValue);
+  EXPECT_NE(error.message().find("uniform_: low 3"), std::string::npos);
+  error = error_of([] { init::normal_(zeros({2}, int64)); });
+  EXPECT_NE(error.message().find("normal_: samples are floating-point numbers, not int64"),
+            std::string::npos);
 }
 
 TEST(Init, OrthogonalRowsOrColumns) {

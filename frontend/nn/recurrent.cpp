@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "weft/nn/init.h"
+#include "weft/nn/recurrent_step.h"
 #include "weft/ops.h"
 
 namespace weft::nn {
@@ -17,9 +18,7 @@ Recurrent::Recurrent(const char *name, int64_t gates, int64_t input, int64_t hid
   auto fail = [&](const std::string &why) {
     throw Error(ErrorKind::kValue, std::string(name) + ": " + why, CallerScope::resolve(location));
   };
-  if (input < 1 || hidden < 1)
-    fail("the sizes of input and state must be at least 1, they are " + std::to_string(input) +
-         " and " + std::to_string(hidden));
+  check_recurrent_sizes(name, input, hidden, location);
   if (options.num_layers < 1)
     fail("num_layers must be at least 1, it is " + std::to_string(options.num_layers));
   if (!(options.dropout >= 0 && options.dropout < 1))
@@ -72,14 +71,8 @@ Recurrent::States Recurrent::initial_states(const States &initial, bool batched,
       states.push_back(zeros({halves, batch, hidden_}, dtype));
       continue;
     }
-    bool fits = state.dtype() == dtype || (autocast_dtype() && is_floating(state.dtype()));
-    if (state.shape() != wanted || !fits)
-      throw Error(state.shape() != wanted ? ErrorKind::kShape : ErrorKind::kDType,
-                  std::string(name_) + ": " + (&state == &initial[0] ? "hidden" : "cell") + " is " +
-                      weft::name(state.dtype()) + " " + to_string(state.shape()) + "; it must be " +
-                      weft::name(dtype) + " " + to_string(wanted),
-                  CallerScope::resolve(Location::current()));
-    Tensor cast = state.to(dtype);
+    Tensor cast =
+        recurrent_state(name_, &state == &initial[0] ? "hidden" : "cell", state, wanted, dtype);
     states.push_back(batched ? cast : cast.unsqueeze(1));
   }
   return states;
@@ -87,8 +80,8 @@ Recurrent::States Recurrent::initial_states(const States &initial, bool batched,
 
 Recurrent::States Recurrent::run(const Tensor &given, const States &initial, Bias bias,
                                  const Step &step) const {
-  auto fail = [&](ErrorKind kind, const std::string &why) {
-    throw Error(kind,
+  auto fail = [&](const std::string &why) {
+    throw Error(ErrorKind::kShape,
                 std::string(name_) + ": x is " + weft::name(given.dtype()) + " " +
                     to_string(given.shape()) + why,
                 CallerScope::resolve(Location::current()));
@@ -96,18 +89,15 @@ Recurrent::States Recurrent::run(const Tensor &given, const States &initial, Bia
   bool batched = given.ndim() == 3;
   const char *form = options_.batch_first ? "[B, T, " : "[T, B, ";
   if ((given.ndim() != 2 && !batched) || given.shape().back() != input_)
-    fail(ErrorKind::kShape, "; it must be " + std::string(form) + std::to_string(input_) +
-                                "], or [T, " + std::to_string(input_) + "] without a batch");
+    fail("; it must be " + std::string(form) + std::to_string(input_) + "], or [T, " +
+         std::to_string(input_) + "] without a batch");
   DType dtype = halves_[0].weight_ih.dtype();
-  if (given.dtype() != dtype && !(autocast_dtype() && is_floating(given.dtype())))
-    fail(ErrorKind::kDType,
-         std::string(", the parameters are ") + weft::name(dtype) + "; convert with to()");
   // Inside, time comes first: a step is a part of memory then.
-  Tensor x = given.to(dtype);
+  Tensor x = recurrent_input(name_, given, dtype);
   x = !batched ? x.unsqueeze(1) : options_.batch_first ? x.transpose(0, 1) : x;
   int64_t length = x.size(0), batch = x.size(1);
   if (length == 0)
-    fail(ErrorKind::kShape, "; a sequence needs at least one step");
+    fail("; a sequence needs at least one step");
   States start = initial_states(initial, batched, batch);
 
   size_t directions = options_.bidirectional ? 2 : 1;
@@ -161,12 +151,10 @@ RNN::RNN(int64_t input, int64_t hidden, RNNOptions options, Location location)
 
 RecurrentResult RNN::operator()(const Tensor &x, const Tensor &hidden, Location location) const {
   ModuleCall scope(*this, location);
-  States results =
-      run(x, {hidden}, Bias::kJoined,
-          [&](const Half &half, const Tensor &from_input, const States &states) -> States {
-            Tensor sum = from_input + weft::linear(states[0], half.weight_hh);
-            return {nonlinearity_ == Nonlinearity::kTanh ? tanh(sum) : relu(sum)};
-          });
+  States results = run(x, {hidden}, Bias::kJoined,
+                       [&](const Half &half, const Tensor &from_input, const States &states) {
+                         return rnn_step(nonlinearity_, half.weight_hh, from_input, states);
+                       });
   return {results[0], results[1]};
 }
 
@@ -181,14 +169,10 @@ LSTMResult LSTM::operator()(const Tensor &x, const Tensor &hidden, const Tensor 
   if (hidden.defined() != cell.defined())
     throw Error(ErrorKind::kValue, "LSTM: hidden and cell must both be given, or none",
                 CallerScope::resolve(location));
-  States results =
-      run(x, {hidden, cell}, Bias::kJoined,
-          [](const Half &half, const Tensor &from_input, const States &states) -> States {
-            std::vector<Tensor> gates =
-                (from_input + weft::linear(states[0], half.weight_hh)).chunk(4, 1);
-            Tensor next = sigmoid(gates[1]) * states[1] + sigmoid(gates[0]) * tanh(gates[2]);
-            return {sigmoid(gates[3]) * tanh(next), next};
-          });
+  States results = run(x, {hidden, cell}, Bias::kJoined,
+                       [](const Half &half, const Tensor &from_input, const States &states) {
+                         return lstm_step(half.weight_hh, from_input, states);
+                       });
   return {results[0], results[1], results[2]};
 }
 
@@ -199,16 +183,10 @@ GRU::GRU(int64_t input, int64_t hidden, GRUOptions options, Location location)
 
 RecurrentResult GRU::operator()(const Tensor &x, const Tensor &hidden, Location location) const {
   ModuleCall scope(*this, location);
-  // The state's bias of n' is weighed by R, so that it cannot join the input's.
-  States results = run(
-      x, {hidden}, Bias::kApart,
-      [](const Half &half, const Tensor &from_input, const States &states) -> States {
-        std::vector<Tensor> xs = from_input.chunk(3, 1),
-                            hs = weft::linear(states[0], half.weight_hh, half.bias_hh).chunk(3, 1);
-        Tensor reset = sigmoid(xs[0] + hs[0]), update = sigmoid(xs[1] + hs[1]),
-               fresh = tanh(xs[2] + reset * hs[2]);
-        return {fresh + update * (states[0] - fresh)};
-      });
+  States results = run(x, {hidden}, Bias::kApart,
+                       [](const Half &half, const Tensor &from_input, const States &states) {
+                         return gru_step(half.weight_hh, half.bias_hh, from_input, states);
+                       });
   return {results[0], results[1]};
 }
 

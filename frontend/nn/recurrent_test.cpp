@@ -2,6 +2,7 @@
 // over them compiles. Their values are compared with PyTorch's in tests/golden.
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -134,6 +135,59 @@ TEST(Recurrent, KernelsDoNotGrowWithTheSteps) {
     return explain(gradients[1]).kernels;
   };
   EXPECT_LE(kernels_of(80), kernels_of(20) + 6);
+}
+
+TEST(Cells, AreStepsOfTheLayers) {
+  manual_seed(8);
+  LSTM lstm(3, 5);
+  LSTMCell cell(3, 5);
+  NamedTensors state;
+  for (const auto &[name, tensor] : lstm.named_parameters())
+    state.emplace_back(name.substr(0, name.size() - 3), tensor); // without "_l0"
+  cell.load_state(state);
+  EXPECT_EQ(cell.weight_ih.shape(), (Shape{20, 3}));
+  EXPECT_EQ(cell.hidden_size(), 5);
+  Tensor x = randn({4, 2, 3}), h, c;
+  for (int64_t t = 0; t < 4; ++t)
+    std::tie(h, c) = cell(x[t], h, c);
+  auto [output, last, last_cell] = lstm(x);
+  std::vector<float> a = floats(h), b = floats(last), a_cell = floats(c),
+                     b_cell = floats(last_cell);
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_NEAR(a[i], b[i], 1e-6);
+    EXPECT_NEAR(a_cell[i], b_cell[i], 1e-6);
+  }
+  LSTMCell copy = clone(cell);
+  EXPECT_FALSE(copy.weight_hh.is_same(cell.weight_hh));
+  EXPECT_EQ(floats(copy(x[0]).first), floats(cell(x[0]).first));
+  // Of a narrow dtype, and under a scope, the states stay what they were.
+  GRUCell half = to(GRUCell(3, 5), bfloat16);
+  EXPECT_EQ(half(x[0].to(bfloat16)).dtype(), bfloat16);
+  GRUCell gru(3, 5, {.bias = false});
+  EXPECT_FALSE(gru.bias_hh.defined());
+  Autocast scope(bfloat16);
+  Tensor state_of = gru(x[0]);
+  state_of = gru(x[1], state_of);
+  EXPECT_EQ(state_of.dtype(), bfloat16);
+}
+
+TEST(Cells, NameWhatIsWrong) {
+  GRUCell gru(3, 4);
+  EXPECT_MESSAGE(gru(randn({2, 2})),
+                 "GRUCell: x has shape [2, 2]; it must be [B, 3], or [3] without a batch");
+  EXPECT_MESSAGE(gru(randn({1, 2, 3})), "it must be [B, 3]");
+  EXPECT_MESSAGE(gru(ones({2, 3}, float64)),
+                 "GRUCell: x is float64 [2, 3], the parameters are float32; convert with to()");
+  EXPECT_MESSAGE(gru(randn({2, 3}), zeros({4})),
+                 "GRUCell: hidden is float32 [4]; it must be float32 [2, 4]");
+  EXPECT_MESSAGE(gru(randn({3}), zeros({1, 4})), "it must be float32 [4]");
+  LSTMCell lstm(3, 4);
+  EXPECT_MESSAGE(lstm(randn({2, 3}), zeros({2, 4})),
+                 "LSTMCell: hidden and cell must both be given");
+  EXPECT_MESSAGE(lstm(randn({2, 3}), zeros({2, 4}), zeros({1, 4})),
+                 "LSTMCell: cell is float32 [1, 4]; it must be float32 [2, 4]");
+  EXPECT_MESSAGE(RNNCell(3, 0), "RNNCell: the sizes of input and state must be at least 1");
+  EXPECT_EQ(testing_support::error_of([&] { gru(randn({2})); }).line(), __LINE__);
 }
 
 TEST(Recurrent, TrainingIsOneProgram) {

@@ -93,6 +93,16 @@ Tensor bitwise(Binary op, const char *name, const TensorArg &x, const TensorArg 
 #undef WEFT_UNARY
 #undef WEFT_BINARY
 
+Tensor add(TensorArg x, TensorArg y, Scalar alpha, Location location) {
+  Session session("add", location);
+  return wrap(arithmetic(Binary::kAdd, "add", x, y, /*floating=*/false, alpha));
+}
+
+Tensor sub(TensorArg x, TensorArg y, Scalar alpha, Location location) {
+  Session session("sub", location);
+  return wrap(arithmetic(Binary::kSub, "sub", x, y, /*floating=*/false, alpha));
+}
+
 Tensor div(TensorArg x, TensorArg y, Location location) {
   return binary(Binary::kDiv, "div", x, y, location, true);
 }
@@ -187,6 +197,12 @@ Tensor operator-(TensorArg a) {
 }
 Tensor operator!(TensorArg a) {
   return logical_not(*a.tensor(), a.location());
+}
+Tensor operator&&(TensorArg a, TensorArg b) {
+  return logical_and(a, b, a.location());
+}
+Tensor operator||(TensorArg a, TensorArg b) {
+  return logical_or(a, b, a.location());
 }
 Tensor operator&(TensorArg a, TensorArg b) {
   return bitwise_and(a, b, a.location());
@@ -328,6 +344,22 @@ Tensor clamp(const Tensor &x, const Tensor &min, const Tensor &max, Location loc
     shape = broadcast_shape(shape, high.dims(), "x", "max");
   return wrap(between(broadcast(input, shape), low ? broadcast(low, shape) : low,
                       high ? broadcast(high, shape) : high));
+}
+
+Tensor clamp_min(const Tensor &x, TensorArg min, Location location) {
+  Session session("clamp_min", location);
+  if (!min.tensor())
+    return clamp(x, min.scalar());
+  checked(*min.tensor(), "min");
+  return clamp(x, *min.tensor(), Tensor());
+}
+
+Tensor clamp_max(const Tensor &x, TensorArg max, Location location) {
+  Session session("clamp_max", location);
+  if (!max.tensor())
+    return clamp(x, std::nullopt, max.scalar());
+  checked(*max.tensor(), "max");
+  return clamp(x, Tensor(), *max.tensor());
 }
 
 Tensor cast(const Tensor &x, DType dtype, Location location) {

@@ -1,8 +1,11 @@
 // Functions that arrange elements. Views stand in frontend/tensor/.
+#include <algorithm>
+#include <optional>
+
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"
 #include "frontend/tensor/impl.h"
-#include "weft/ops.h"
+#include "weft/composites.h"
 
 namespace weft {
 
@@ -74,6 +77,33 @@ std::vector<Tensor> chunk(const Tensor &x, int64_t chunks, int64_t dim, Location
     fail(ErrorKind::kValue, "chunks is " + std::to_string(chunks) + "; it must be positive");
   int64_t size = type.dims[axis];
   return split(x, std::max<int64_t>(1, size / chunks + (size % chunks != 0)), dim, location);
+}
+
+std::vector<Tensor> tensor_split(const Tensor &x, int64_t sections, int64_t dim,
+                                 Location location) {
+  Session session("tensor_split", location);
+  const TypeInfo &type = *checked(x, "x")->type;
+  int64_t size = type.dims[normalize_dim(dim, type.ndim(), "dim")];
+  if (sections <= 0)
+    fail(ErrorKind::kValue, "sections is " + std::to_string(sections) + "; it must be positive");
+  Shape sizes;
+  for (int64_t i = 0; i < sections; ++i)
+    sizes.push_back(size / sections + (i < size % sections));
+  return split(x, sizes, dim);
+}
+
+std::vector<Tensor> tensor_split(const Tensor &x, const Shape &indices, int64_t dim,
+                                 Location location) {
+  Session session("tensor_split", location);
+  int64_t axis = normalize_dim(dim, checked(x, "x")->type->ndim(), "dim");
+  std::vector<Tensor> parts;
+  std::optional<int64_t> start;
+  for (int64_t index : indices) {
+    parts.push_back(x.slice(axis, start, index));
+    start = index;
+  }
+  parts.push_back(x.slice(axis, start));
+  return parts;
 }
 
 namespace {
@@ -297,6 +327,56 @@ Tensor tril(const Tensor &x, int64_t diagonal, Location location) {
 Tensor triu(const Tensor &x, int64_t diagonal, Location location) {
   Session session("triu", location);
   return triangle(x, diagonal, false);
+}
+
+namespace {
+
+// The sum of clamp(row + shift, 0, columns) over the rows, in numbers that hold what is added up
+// and taken away on the way.
+__int128 count_before(__int128 rows, __int128 columns, __int128 shift) {
+  // The terms are 0 up to row `begins`, and `columns` from row `ends` on.
+  __int128 begins = std::clamp<__int128>(-shift, 0, rows),
+           ends = std::clamp<__int128>(columns - shift, 0, rows);
+  return (ends - begins) * (begins + ends - 1 + 2 * shift) / 2 + (rows - ends) * columns;
+}
+
+// The positions that triangle() keeps.
+Tensor triangle_indices(int64_t rows, int64_t columns, int64_t diagonal, bool lower) {
+  int64_t all = 0;
+  if (rows < 0 || columns < 0)
+    fail(ErrorKind::kValue, "rows is " + std::to_string(rows) + " and columns is " +
+                                std::to_string(columns) + "; they must not be negative");
+  if (__builtin_mul_overflow(rows, columns, &all))
+    fail(ErrorKind::kShape, "a matrix of " + std::to_string(rows) + " rows and " +
+                                std::to_string(columns) +
+                                " columns has more elements than an int64 counts");
+  if (all == 0)
+    return zeros({2, 0}, int64);
+  // Of a row the columns below row + shift are those of the lower triangle, the others the upper
+  // one's.
+  int64_t shift = lower ? std::clamp(diagonal, -rows, columns - 1) + 1
+                        : std::clamp(diagonal, -rows, columns),
+          below = static_cast<int64_t>(count_before(rows, columns, shift)),
+          count = lower ? below : all - below;
+  if (count == 0)
+    return zeros({2, 0}, int64);
+  Tensor edge = (arange(rows) + shift).clamp(0, columns), length = lower ? edge : columns - edge;
+  // What a row's first column is more than the number of positions before the row.
+  Tensor ends = cumsum(length, 0), offset = lower ? length - ends : columns - ends;
+  Tensor place = arange(count), row = searchsorted(ends, place, /*right=*/true);
+  return stack({row, place + index_select(offset, 0, row)});
+}
+
+} // namespace
+
+Tensor tril_indices(int64_t rows, int64_t columns, int64_t diagonal, Location location) {
+  Session session("tril_indices", location);
+  return triangle_indices(rows, columns, diagonal, true);
+}
+
+Tensor triu_indices(int64_t rows, int64_t columns, int64_t diagonal, Location location) {
+  Session session("triu_indices", location);
+  return triangle_indices(rows, columns, diagonal, false);
 }
 
 } // namespace weft

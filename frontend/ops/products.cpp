@@ -1,6 +1,7 @@
 // Products of tensors that are made of matmul and of elementwise ones.
 #include <algorithm>
 #include <numeric>
+#include <string_view>
 
 #include "frontend/ops/promotion.h"
 #include "frontend/tensor/autocast.h"
@@ -11,15 +12,41 @@ namespace weft {
 
 using namespace recorder;
 
-Tensor addmm(const Tensor &x, const Tensor &a, const Tensor &b, Scalar beta, Scalar alpha,
-             Location location) {
-  Session session("addmm", location);
+namespace {
+
+// Fails unless the operands of a product, of which nothing broadcasts, have these shapes: letters
+// for sizes, of which equal ones are equal.
+void want_shapes(const TypeInfo &x, const char *x_name, std::string_view left, const TypeInfo &y,
+                 const char *y_name, std::string_view right) {
+  bool fits = x.ndim() == std::ssize(left) && y.ndim() == std::ssize(right);
+  for (size_t i = 0; fits && i < left.size(); ++i)
+    if (size_t j = right.find(left[i]); j != right.npos)
+      fits = x.dims[i] == y.dims[j];
+  auto form = [](std::string_view letters) {
+    std::string text = "[";
+    for (char letter : letters)
+      text += std::string(text.size() > 1 ? ", " : "") + letter;
+    return text + "]";
+  };
+  if (!fits)
+    fail(ErrorKind::kShape, std::string(x_name) + " has shape " + to_string(x.dims) + ", " +
+                                y_name + " has shape " + to_string(y.dims) + ": they must be " +
+                                form(left) + " and " + form(right));
+}
+
+Tensor product(const Tensor &x, std::string_view left, const Tensor &y, std::string_view right) {
+  want_shapes(*checked(x, "x")->type, "x", left, *checked(y, "y")->type, "y", right);
+  return matmul(x, y);
+}
+
+// beta x + alpha (a b), of matrices or of as many.
+Tensor added_product(const Tensor &x, const Tensor &a, const Tensor &b, const Scalar &beta,
+                     const Scalar &alpha, bool batched) {
   checked(x, "x");
   const TypeInfo &left = *checked(a, "a")->type, &right = *checked(b, "b")->type;
-  if (left.ndim() != 2 || right.ndim() != 2 || left.dims[1] != right.dims[0])
-    fail(ErrorKind::kShape, "a has shape " + to_string(left.dims) + ", b has shape " +
-                                to_string(right.dims) + ": they must be [n, k] and [k, m]");
-  Shape shape = {left.dims[0], right.dims[1]};
+  want_shapes(left, "a", batched ? "bnk" : "nk", right, "b", batched ? "bkm" : "km");
+  Shape shape = left.dims;
+  shape.back() = right.dims.back();
   if (broadcast_shape(x.shape(), shape, "x", "the product") != shape)
     fail(ErrorKind::kShape, "x has shape " + to_string(x.shape()) +
                                 ", which does not broadcast to the product's " + to_string(shape));
@@ -34,6 +61,35 @@ Tensor addmm(const Tensor &x, const Tensor &a, const Tensor &b, Scalar beta, Sca
   };
   Tensor product = matmul(a.to(dtype).to(wide), b.to(dtype).to(wide));
   return (times(x.to(wide), beta) + times(product, alpha)).to(dtype);
+}
+
+} // namespace
+
+Tensor mm(const Tensor &x, const Tensor &y, Location location) {
+  Session session("mm", location);
+  return product(x, "nk", y, "km");
+}
+
+Tensor bmm(const Tensor &x, const Tensor &y, Location location) {
+  Session session("bmm", location);
+  return product(x, "bnk", y, "bkm");
+}
+
+Tensor mv(const Tensor &x, const Tensor &y, Location location) {
+  Session session("mv", location);
+  return product(x, "nk", y, "k");
+}
+
+Tensor addmm(const Tensor &x, const Tensor &a, const Tensor &b, Scalar beta, Scalar alpha,
+             Location location) {
+  Session session("addmm", location);
+  return added_product(x, a, b, beta, alpha, /*batched=*/false);
+}
+
+Tensor baddbmm(const Tensor &x, const Tensor &a, const Tensor &b, Scalar beta, Scalar alpha,
+               Location location) {
+  Session session("baddbmm", location);
+  return added_product(x, a, b, beta, alpha, /*batched=*/true);
 }
 
 Tensor cross(const Tensor &x, const Tensor &y, int64_t dim, Location location) {

@@ -137,10 +137,11 @@ std::string text_of(const Scalar &scalar) {
 
 } // namespace
 
-void want_fitting(const Scalar &scalar, DType dtype) {
+void want_fitting(const Scalar &scalar, DType dtype, const char *argument) {
   if (!fits(scalar, dtype))
-    fail(ErrorKind::kValue, "value is " + text_of(scalar) + ", which does not fit into " +
-                                name(dtype) + " without overflow; choose a wider dtype");
+    fail(ErrorKind::kValue, std::string(argument) + " is " + text_of(scalar) +
+                                ", which does not fit into " + name(dtype) +
+                                " without overflow; choose a wider dtype");
 }
 
 Var make_fitting_scalar(const Scalar &scalar, DType dtype) {
@@ -278,9 +279,23 @@ TensorArg fitting(Binary op, const TensorArg &arg, const TensorArg &other, const
                    arg.location());
 }
 
+// alpha * y, as an operand of a sum of this dtype.
+Var scaled(const Var &y, const Scalar &alpha, DType result) {
+  if (!is_floating(result) && alpha.dtype == DType::kFloat64)
+    fail(ErrorKind::kDType, "alpha is " + text_of(alpha) + ", the operands are " + name(result) +
+                                ": it must be an integer; convert one of them with to(float32)");
+  if (result != DType::kBool && alpha.dtype == DType::kBool)
+    fail(ErrorKind::kDType,
+         std::string("alpha is bool, the operands are ") + name(result) + ": it must be a number");
+  want_fitting(alpha, y.dtype(), "alpha");
+  return emit_binary(result == DType::kBool ? Binary::kAnd : Binary::kMul, y,
+                     broadcast(make_scalar(alpha, y.dtype()), y.dims()));
+}
+
 } // namespace
 
-Var arithmetic(Binary op, const char *name, const TensorArg &x, const TensorArg &y, bool floating) {
+Var arithmetic(Binary op, const char *name, const TensorArg &x, const TensorArg &y, bool floating,
+               std::optional<Scalar> alpha) {
   if (op == Binary::kSub)
     for (const auto &[arg, argument] : {std::pair{&x, "x"}, std::pair{&y, "y"}})
       if (dtype_of(*arg, argument) == DType::kBool)
@@ -305,6 +320,10 @@ Var arithmetic(Binary op, const char *name, const TensorArg &x, const TensorArg 
       fail(ErrorKind::kDType, std::string("both operands are bool, which has no ") + name +
                                   "; convert with to() first");
     op = *logic;
+  }
+  if (alpha) {
+    operands.x = widened(operands.x);
+    operands.y = scaled(widened(operands.y), *alpha, operands.result);
   }
   return rounded(emit_binary(op, operands.x, operands.y), operands.result);
 }

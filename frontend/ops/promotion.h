@@ -1,6 +1,8 @@
 // Promotion and broadcasting, made explicit before an op is recorded. Private to the library.
 #pragma once
 
+#include <optional>
+
 #include "frontend/recorder/emit.h"
 #include "frontend/recorder/recorder.h"
 
@@ -15,8 +17,8 @@ Var operand(const TensorArg &arg, DType dtype, const char *name);
 // does: 300 in uint8, 1e5 in float16, NaN in an integer. A fraction is cut off; a negative number
 // of uint8's size wraps.
 Var make_fitting_scalar(const Scalar &scalar, DType dtype);
-// Fails as make_fitting_scalar does.
-void want_fitting(const Scalar &scalar, DType dtype);
+// Fails as make_fitting_scalar does, which calls it `value`.
+void want_fitting(const Scalar &scalar, DType dtype, const char *argument = "value");
 // A number that the elements of an integer dtype are bounded by, in that dtype. Beyond what the
 // dtype holds it bounds nothing and becomes the dtype's own bound, or everything lies beyond it:
 // then it fails. Other dtypes: the number itself.
@@ -49,9 +51,9 @@ Operands promote(const TensorArg &x, const TensorArg &y, bool floating = false,
 
 // x op y as users write it, of an operator or in place: promoted (in float32, for `floating`, where
 // neither is floating), rounded once. Bools give their logic; what PyTorch refuses of them fails
-// with `name`.
+// with `name`. alpha: a factor of y, of a sum or a difference.
 Var arithmetic(Binary op, const char *name, const TensorArg &x, const TensorArg &y,
-               bool floating = false);
+               bool floating = false, std::optional<Scalar> alpha = {});
 
 // x, in float32 where it is an integer or bool.
 Var floating_operand(const Tensor &x, const char *name = "x");

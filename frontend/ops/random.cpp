@@ -228,6 +228,17 @@ Tensor randn(const Shape &shape, DType dtype, Location location) {
   return randn(shape, default_generator(), dtype, location);
 }
 
+Tensor rand_like(const Tensor &x, Generator &generator, Location location) {
+  Session session("rand_like", location);
+  BesideTensor scope(x);
+  return rand(x.shape(), generator, x.dtype());
+}
+Tensor randn_like(const Tensor &x, Generator &generator, Location location) {
+  Session session("randn_like", location);
+  BesideTensor scope(x);
+  return randn(x.shape(), generator, x.dtype());
+}
+
 namespace {
 
 // The largest number of the dtype below `high`, which the dtype may have rounded.

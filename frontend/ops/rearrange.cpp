@@ -213,6 +213,29 @@ Tensor unflatten(const Tensor &x, int64_t dim, const Shape &sizes, Location loca
   return x.reshape(shape);
 }
 
+Tensor Tensor::unfold(int64_t dim, int64_t size, int64_t step, Location location) const {
+  Session session("unfold", location);
+  const TypeInfo &type = *checked(*this, "self")->type;
+  int64_t axis = normalize_dim_or_scalar(dim, type.ndim(), "dim");
+  if (type.ndim() == 0) { // as a vector of one element, which is the one window
+    if (size < 0 || size > 1 || step < 1)
+      fail(ErrorKind::kValue, "size is " + std::to_string(size) + " and step is " +
+                                  std::to_string(step) +
+                                  ": of one element there are windows of 0 or 1, at steps of at "
+                                  "least 1");
+    return reshape({1}).narrow(0, 0, size).clone();
+  }
+  int64_t room = type.dims[axis];
+  if (size < 0 || size > room)
+    fail(ErrorKind::kValue, "size is " + std::to_string(size) + "; dimension " +
+                                std::to_string(axis) + " of shape " + weft::to_string(type.dims) +
+                                " has windows of 0 to " + std::to_string(room));
+  if (step < 1)
+    fail(ErrorKind::kValue, "step is " + std::to_string(step) + "; it must be positive");
+  Tensor starts = arange((room - size) / step + 1) * step;
+  return index_select(axis, starts.unsqueeze(1) + arange(size)).movedim(axis + 1, -1);
+}
+
 Tensor take_along_dim(const Tensor &x, const Tensor &indices, int64_t dim, Location location) {
   Session session("take_along_dim", location);
   const TypeInfo &type = *checked(x, "x")->type, &at = *checked(indices, "indices")->type;

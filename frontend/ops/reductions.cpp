@@ -112,6 +112,16 @@ Tensor min(const Tensor &x, Dims dims, bool keepdim, Location location) {
   return wrap(extreme(ReduceKind::kMin, x, dims, keepdim));
 }
 
+Tensor amax(const Tensor &x, Dims dims, bool keepdim, Location location) {
+  Session session("amax", location);
+  return max(x, std::move(dims), keepdim);
+}
+
+Tensor amin(const Tensor &x, Dims dims, bool keepdim, Location location) {
+  Session session("amin", location);
+  return min(x, std::move(dims), keepdim);
+}
+
 Tensor prod(const Tensor &x, Dims dims, bool keepdim, Location location) {
   Session session("prod", location);
   return reduced(ReduceKind::kProd, summand(x), dims, keepdim);

@@ -127,6 +127,16 @@ Tensor full_like(const Tensor &x, Scalar value, Location location) {
   Session session("full_like", location);
   return beside(x, [&] { return full(x.shape(), value, x.dtype(), location); });
 }
+Tensor Tensor::new_zeros(const Shape &shape, std::optional<DType> dtype, Location location) const {
+  Session session("new_zeros", location);
+  BesideTensor scope(*this);
+  return zeros(shape, dtype.value_or(impl_->type->dtype));
+}
+Tensor Tensor::new_ones(const Shape &shape, std::optional<DType> dtype, Location location) const {
+  Session session("new_ones", location);
+  BesideTensor scope(*this);
+  return ones(shape, dtype.value_or(impl_->type->dtype));
+}
 
 Tensor arange(Scalar start, Scalar stop, Scalar step, std::optional<DType> dtype,
               Location location) {

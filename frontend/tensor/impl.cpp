@@ -96,9 +96,38 @@ bool takes_all(const ViewStep &slice, const Shape &from) {
          std::all_of(slice.steps.begin(), slice.steps.end(), is(1));
 }
 
+// The slice of what `repeats` makes of a tensor of shape `from` as a slice of that tensor, for
+// `repeats` to make of it what the slice has. What is repeated is sliced whole.
+ViewStep behind_slice(const ViewStep &repeats, const ViewStep &slice, const Shape &from) {
+  Shape starts(from.size(), 0), steps(from.size(), 1);
+  ViewStep part{ViewStep::Kind::kSlice, from, {}, std::move(starts), from, std::move(steps)};
+  size_t extra = repeats.dims.size() - from.size();
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i] != repeats.dims[extra + i])
+      continue;
+    part.dims[i] = slice.dims[extra + i];
+    part.starts[i] = slice.starts[extra + i];
+    part.limits[i] = slice.limits[extra + i];
+    part.steps[i] = slice.steps[extra + i];
+  }
+  return part;
+}
+
 // Adds the step to those that lead away from a tensor of shape `base`; two of a kind in a row
-// become one, so that chains stay short.
+// become one, so that chains stay short. A slice stands in front of repeats: where it takes each
+// element once, nothing is repeated any more, and what is written to it has a place.
 void add_step(std::vector<ViewStep> &steps, ViewStep step, const Shape &base) {
+  if (step.kind == ViewStep::Kind::kSlice && !steps.empty() &&
+      steps.back().kind == ViewStep::Kind::kBroadcast) {
+    ViewStep repeats = std::move(steps.back());
+    steps.pop_back();
+    const Shape &from = steps.empty() ? base : steps.back().dims;
+    ViewStep part = behind_slice(repeats, step, from);
+    repeats.dims = std::move(step.dims);
+    if (!takes_all(part, from))
+      add_step(steps, std::move(part), base);
+    step = std::move(repeats);
+  }
   if (!steps.empty() && steps.back().kind == step.kind) {
     ViewStep &last = steps.back();
     if (step.kind == ViewStep::Kind::kReshape || step.kind == ViewStep::Kind::kBroadcast) {

@@ -14,6 +14,12 @@ namespace weft {
 #include "weft/ops/elementwise.inc"
 #undef WEFT_UNARY
 #undef WEFT_BINARY
+Tensor Tensor::add(TensorArg other, Scalar alpha, Location location) const {
+  return weft::add(TensorArg(*this, location), other, alpha, location);
+}
+Tensor Tensor::sub(TensorArg other, Scalar alpha, Location location) const {
+  return weft::sub(TensorArg(*this, location), other, alpha, location);
+}
 Tensor Tensor::div(TensorArg other, Location location) const {
   return weft::div(TensorArg(*this, location), other, location);
 }
@@ -42,6 +48,12 @@ Tensor Tensor::clamp(std::optional<Scalar> min, std::optional<Scalar> max,
                      Location location) const {
   return weft::clamp(*this, min, max, location);
 }
+Tensor Tensor::clamp_min(TensorArg min, Location location) const {
+  return weft::clamp_min(*this, min, location);
+}
+Tensor Tensor::clamp_max(TensorArg max, Location location) const {
+  return weft::clamp_max(*this, max, location);
+}
 Tensor Tensor::masked_fill(const Tensor &mask, TensorArg value, Location location) const {
   return weft::masked_fill(*this, mask, value, location);
 }
@@ -69,11 +81,26 @@ Tensor Tensor::max(Dims dims, bool keepdim, Location location) const {
 Tensor Tensor::min(Dims dims, bool keepdim, Location location) const {
   return weft::min(*this, std::move(dims), keepdim, location);
 }
+Tensor Tensor::amax(Dims dims, bool keepdim, Location location) const {
+  return weft::amax(*this, std::move(dims), keepdim, location);
+}
+Tensor Tensor::amin(Dims dims, bool keepdim, Location location) const {
+  return weft::amin(*this, std::move(dims), keepdim, location);
+}
 Tensor Tensor::var(Dims dims, int64_t correction, bool keepdim, Location location) const {
   return weft::var(*this, std::move(dims), correction, keepdim, location);
 }
 Tensor Tensor::matmul(const Tensor &other, Location location) const {
   return weft::matmul(*this, other, location);
+}
+Tensor Tensor::mm(const Tensor &other, Location location) const {
+  return weft::mm(*this, other, location);
+}
+Tensor Tensor::bmm(const Tensor &other, Location location) const {
+  return weft::bmm(*this, other, location);
+}
+Tensor Tensor::mv(const Tensor &other, Location location) const {
+  return weft::mv(*this, other, location);
 }
 Tensor Tensor::softmax(int64_t dim, Location location) const {
   return weft::softmax(*this, dim, location);
@@ -89,6 +116,13 @@ std::vector<Tensor> Tensor::split(const Shape &sizes, int64_t dim, Location loca
 }
 std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t dim, Location location) const {
   return weft::chunk(*this, chunks, dim, location);
+}
+std::vector<Tensor> Tensor::tensor_split(int64_t sections, int64_t dim, Location location) const {
+  return weft::tensor_split(*this, sections, dim, location);
+}
+std::vector<Tensor> Tensor::tensor_split(const Shape &indices, int64_t dim,
+                                         Location location) const {
+  return weft::tensor_split(*this, indices, dim, location);
 }
 Tensor Tensor::is_nan(Location location) const {
   return weft::is_nan(*this, location);
@@ -276,6 +310,9 @@ Tensor Tensor::index_copy(int64_t dim, const Tensor &indices, const Tensor &sour
 Tensor Tensor::nonzero(Location location) const {
   return weft::nonzero(*this, location);
 }
+Tensor Tensor::masked_select(const Tensor &mask, Location location) const {
+  return weft::masked_select(*this, mask, location);
+}
 Tensor Tensor::dot(const Tensor &other, Location location) const {
   return weft::dot(*this, other, location);
 }
@@ -423,6 +460,10 @@ Tensor Tensor::index_fill(int64_t dim, const Tensor &indices, Scalar value,
 Tensor Tensor::addmm(const Tensor &a, const Tensor &b, Scalar beta, Scalar alpha,
                      Location location) const {
   return weft::addmm(*this, a, b, beta, alpha, location);
+}
+Tensor Tensor::baddbmm(const Tensor &a, const Tensor &b, Scalar beta, Scalar alpha,
+                       Location location) const {
+  return weft::baddbmm(*this, a, b, beta, alpha, location);
 }
 Tensor Tensor::cross(const Tensor &other, int64_t dim, Location location) const {
   return weft::cross(*this, other, dim, location);

@@ -189,6 +189,12 @@ Tensor Tensor::reshape(const Shape &shape, Location location) const {
   return make_view(*this, {ViewStep::Kind::kReshape, dims, {}, {}, {}, {}});
 }
 
+Tensor Tensor::contiguous(Location location) const {
+  Session session("contiguous", location);
+  checked(*this, "self");
+  return *this;
+}
+
 Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim, Location location) const {
   Session session("flatten", location);
   const TypeInfo &type = *checked(*this, "self")->type;
@@ -308,10 +314,11 @@ Tensor Tensor::expand(const Shape &shape, Location location) const {
 namespace {
 
 // self = op(self, other), in self's dtype and shape.
-Tensor &update(Tensor &self, TensorArg other, Binary op, const char *op_name, Location location) {
+Tensor &update(Tensor &self, TensorArg other, Binary op, const char *op_name, Location location,
+               std::optional<Scalar> alpha = {}) {
   Session session(op_name, location);
   TensorImpl *impl = checked(self, "self");
-  Var value = arithmetic(op, op_name, TensorArg(self, location), other, op == Binary::kDiv);
+  Var value = arithmetic(op, op_name, TensorArg(self, location), other, op == Binary::kDiv, alpha);
   const TypeInfo &result = *value.value->type;
   if (result.dims != impl->type->dims)
     fail(ErrorKind::kShape, "self is " + describe(*impl->type) + ", but the result has shape " +
@@ -333,8 +340,14 @@ Tensor &update(Tensor &self, TensorArg other, Binary op, const char *op_name, Lo
 Tensor &Tensor::add_(TensorArg other, Location location) {
   return update(*this, other, Binary::kAdd, "add_", location);
 }
+Tensor &Tensor::add_(TensorArg other, Scalar alpha, Location location) {
+  return update(*this, other, Binary::kAdd, "add_", location, alpha);
+}
 Tensor &Tensor::sub_(TensorArg other, Location location) {
   return update(*this, other, Binary::kSub, "sub_", location);
+}
+Tensor &Tensor::sub_(TensorArg other, Scalar alpha, Location location) {
+  return update(*this, other, Binary::kSub, "sub_", location, alpha);
 }
 Tensor &Tensor::mul_(TensorArg other, Location location) {
   return update(*this, other, Binary::kMul, "mul_", location);

@@ -327,4 +327,23 @@ Tensor nonzero(const Tensor &x, Location location) {
   return Tensor::from(flat, {found.count, static_cast<int64_t>(found.along.size())}, location);
 }
 
+std::vector<Tensor> where(const Tensor &condition, Location location) {
+  Session session("where", location);
+  Var mask = read(condition, "condition");
+  Positions found = positions_of(mask.ndim() == 0 ? emit_reshape(mask, {1}) : mask, location);
+  std::vector<Tensor> places;
+  for (const auto &positions : found.along)
+    places.push_back(Tensor::from(positions, {found.count}, location));
+  return places;
+}
+
+Tensor masked_select(const Tensor &x, const Tensor &mask, Location location) {
+  Session session("masked_select", location);
+  const TypeInfo &type = *checked(x, "x")->type, &held = *checked(mask, "mask")->type;
+  if (held.dtype != DType::kBool)
+    fail(ErrorKind::kDType, "mask is " + describe(held) + "; it must be bool");
+  Shape shape = broadcast_shape(type.dims, held.dims, "x", "mask");
+  return x.expand(shape).index({mask.expand(shape)}, location);
+}
+
 } // namespace weft

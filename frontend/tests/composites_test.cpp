@@ -170,6 +170,158 @@ TEST(Composites, AShiftThatChangesIsNoProgramOfItsOwn) {
   EXPECT_EQ(roll(zeros({0, 2}), 1, 0).shape(), (Shape{0, 2}));
 }
 
+TEST(Composites, LogicOfTensors) {
+  Tensor a = tensor({true, true, false, false}), b = tensor({true, false, true, false});
+  EXPECT_EQ((a && b).to_vector<bool>(), (Bools{true, false, false, false}));
+  EXPECT_EQ((a || b).to_vector<bool>(), (Bools{true, true, true, false}));
+  EXPECT_EQ((!(a || !b)).to_vector<bool>(), (Bools{false, false, true, false}));
+  EXPECT_EQ((tensor({0.5f, 0.f}) && 2).to_vector<bool>(), (Bools{true, false}));
+  EXPECT_NE(message_of([&] { a && ones({3}, boolean); }, ErrorKind::kShape)
+                .find("logical_and: x has shape [4], y has shape [3]"),
+            std::string::npos);
+}
+
+TEST(Composites, FactorsOfSums) {
+  Tensor i = tensor<uint8_t>({0, 1, 2});
+  EXPECT_EQ(sub(i, i, 2).to_vector<int64_t>(), (Ints{0, 255, 254}));
+  EXPECT_EQ(add(arange(3), 2, 3).to_vector<int64_t>(), (Ints{6, 7, 8}));
+  EXPECT_EQ(add(arange(3), tensor({2.f}), 0.5).to_vector<float>(), (Floats{1, 2, 3}));
+  Tensor a = tensor({true, false}), b = tensor({true, true});
+  EXPECT_EQ(add(a, b, 1).to_vector<bool>(), (Bools{true, true}));
+  EXPECT_EQ(add(a, b, false).to_vector<bool>(), (Bools{true, false}));
+  Tensor x = tensor({1.f, 2.f}), seen = x;
+  EXPECT_TRUE(x.add_(x, 2).sub_(ones({2}), 0.5).is_same(seen));
+  EXPECT_EQ(seen.to_vector<float>(), (Floats{2.5f, 5.5f}));
+  // A factor that changes compiles nothing.
+  for (double alpha : {0.5, 0.25})
+    add(seen, seen, alpha).eval();
+  uint64_t before = statistics().compiles;
+  for (double alpha : {1.0, -3.0, 0.0})
+    EXPECT_EQ(add(seen, seen, alpha).to_vector<float>()[0], static_cast<float>(2.5 * (1 + alpha)));
+  EXPECT_LE(statistics().compiles - before, 1u);
+  EXPECT_NE(message_of([&] { add(i, i, 0.5); }, ErrorKind::kDType)
+                .find("add: alpha is 0.5, the operands are uint8: it must be an integer"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { i.add_(i, 0.5); }, ErrorKind::kDType).find("add_: alpha is 0.5"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { add(i, i, true); }, ErrorKind::kDType).find("alpha is bool"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { add(i, i, 300); }, ErrorKind::kValue)
+                .find("alpha is 300, which does not fit into uint8"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { sub(a, b, 1); }, ErrorKind::kDType).find("use ^"), std::string::npos);
+}
+
+TEST(Composites, BoundsOfOneSide) {
+  EXPECT_EQ(clamp_min(arange(4), 1.5).to_vector<float>(), (Floats{1.5, 1.5, 2, 3}));
+  EXPECT_EQ(clamp_max(arange(4), 1).to_vector<int64_t>(), (Ints{0, 1, 1, 1}));
+  EXPECT_EQ(amax(tensor({{true, false}, {false, false}}), 1).to_vector<bool>(),
+            (Bools{true, false}));
+  EXPECT_EQ(amin(tensor<int8_t>({3, -4})).item<int64_t>(), -4);
+  Tensor x = tensor({{1.f, kNan}, {3.f, 2.f}});
+  EXPECT_TRUE(std::isnan(amax(x).item<float>()));
+  EXPECT_EQ(amin(x, {1}).to_vector<float>()[1], 2);
+  EXPECT_NE(message_of([] { amax(zeros({0, 2}), 0); }, ErrorKind::kShape)
+                .find("amax: x has shape [0, 2]"),
+            std::string::npos);
+  EXPECT_NE(message_of([] { clamp_min(zeros({2}, int8), 300); }, ErrorKind::kValue)
+                .find("clamp_min: min is 300, beyond all numbers of int8"),
+            std::string::npos);
+  EXPECT_NE(message_of([] { clamp_max(zeros({2}), Tensor()); }, ErrorKind::kState)
+                .find("clamp_max: 'max' is an undefined tensor"),
+            std::string::npos);
+}
+
+TEST(Composites, PlacesOfAMask) {
+  std::vector<Tensor> places = where(tensor({{0.f, 2.f}, {3.f, 0.f}}));
+  ASSERT_EQ(places.size(), 2u);
+  EXPECT_EQ(places[0].to_vector<int64_t>(), (Ints{0, 1}));
+  EXPECT_EQ(places[1].to_vector<int64_t>(), (Ints{1, 0}));
+  EXPECT_EQ(where(scalar(true)).at(0).to_vector<int64_t>(), (Ints{0}));
+  EXPECT_EQ(where(scalar(false)).at(0).shape(), (Shape{0}));
+  EXPECT_EQ(masked_select(scalar(3), scalar(true)).to_vector<int64_t>(), (Ints{3}));
+  Tensor x = tensor({1.f, 2.f});
+  EXPECT_NE(message_of([&] { x.masked_select(x); }, ErrorKind::kDType)
+                .find("masked_select: mask is float32 [2]; it must be bool"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { masked_select(x, ones({3}, boolean)); }, ErrorKind::kShape)
+                .find("masked_select: x has shape [2], mask has shape [3]"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { x.masked_select(x > 0) = 1; }, ErrorKind::kState), "");
+}
+
+TEST(Composites, IndicesOfTriangles) {
+  // Each position that the triangles keep, in order, whatever the form of the matrix.
+  for (int64_t rows : {0, 2, 5})
+    for (int64_t columns : {1, 4})
+      for (int64_t diagonal : {-6, -2, -1, 0, 1, 3, 6}) {
+        Tensor all = ones({rows, columns}, boolean);
+        EXPECT_EQ(tril_indices(rows, columns, diagonal).to_vector<int64_t>(),
+                  nonzero(all.tril(diagonal)).t().to_vector<int64_t>())
+            << rows << " " << columns << " " << diagonal;
+        EXPECT_EQ(triu_indices(rows, columns, diagonal).to_vector<int64_t>(),
+                  nonzero(all.triu(diagonal)).t().to_vector<int64_t>())
+            << rows << " " << columns << " " << diagonal;
+      }
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(tril_indices(2, 2, kMost).shape(), (Shape{2, 4}));
+  EXPECT_EQ(triu_indices(2, 2, -kMost).shape(), (Shape{2, 4}));
+  EXPECT_EQ(triu_indices(0, kMost).shape(), (Shape{2, 0}));
+  EXPECT_NE(message_of([] { tril_indices(-1, 3); }, ErrorKind::kValue)
+                .find("tril_indices: rows is -1 and columns is 3"),
+            std::string::npos);
+  EXPECT_NE(message_of([] { triu_indices(kMost, 3); }, ErrorKind::kShape)
+                .find("more elements than an int64 counts"),
+            std::string::npos);
+}
+
+TEST(Composites, ErrorsOfProductsAndParts) {
+  Tensor x = zeros({2, 3}), batch = zeros({2, 3, 4});
+  EXPECT_NE(message_of([&] { mm(x, x); }, ErrorKind::kShape, __LINE__), "");
+  EXPECT_NE(message_of([&] { x.baddbmm(x, x); }, ErrorKind::kShape, __LINE__), "");
+  EXPECT_NE(message_of([&] { x.unfold(2, 1, 1); }, ErrorKind::kIndex, __LINE__), "");
+  EXPECT_NE(message_of([&] { x.masked_select(x); }, ErrorKind::kDType, __LINE__), "");
+  EXPECT_NE(message_of([&] { x || ones({2}); }, ErrorKind::kShape, __LINE__), "");
+  auto shape = [](auto f) {
+    return message_of(f, ErrorKind::kShape);
+  };
+  auto value = [](auto f) {
+    return message_of(f, ErrorKind::kValue);
+  };
+  EXPECT_NE(shape([&] { mm(x, x); })
+                .find("mm: x has shape [2, 3], y has shape [2, 3]: they must be [n, k] and [k, m]"),
+            std::string::npos);
+  EXPECT_NE(shape([&] { x.mm(zeros({3})); }).find("mm: "), std::string::npos);
+  EXPECT_NE(shape([&] { bmm(batch, zeros({1, 4, 5})); }).find("[b, n, k] and [b, k, m]"),
+            std::string::npos);
+  EXPECT_NE(shape([&] { mv(x, zeros({2})); }).find("mv: x has shape [2, 3], y has shape [2]"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { mm(x, zeros({3, 2}, float64)); }, ErrorKind::kDType)
+                .find("mm: x is float32 [2, 3], y is float64 [3, 2]"),
+            std::string::npos);
+  EXPECT_NE(shape([&] {
+              baddbmm(x, batch, zeros({2, 4, 5}));
+            }).find("baddbmm: x has shape [2, 3]"),
+            std::string::npos);
+  EXPECT_NE(shape([&] { baddbmm(x, batch, batch); })
+                .find("a has shape [2, 3, 4], b has shape [2, 3, 4]: they must be [b, n, k] and"),
+            std::string::npos);
+  EXPECT_NE(shape([&] { addmm(x, x, x); })
+                .find("addmm: a has shape [2, 3], b has shape [2, 3]: they must be [n, k] and"),
+            std::string::npos);
+  EXPECT_NE(value([&] { x.tensor_split(0); }).find("tensor_split: sections is 0"),
+            std::string::npos);
+  EXPECT_NE(message_of([] { scalar(1).tensor_split(2); }, ErrorKind::kIndex), "");
+  EXPECT_NE(value([&] { x.unfold(1, 4, 1); })
+                .find("unfold: size is 4; dimension 1 of shape [2, 3] has windows of 0 to 3"),
+            std::string::npos);
+  EXPECT_NE(value([&] { x.unfold(1, 2, 0); }).find("unfold: step is 0; it must be positive"),
+            std::string::npos);
+  EXPECT_NE(value([] { scalar(1).unfold(0, 2, 1); }).find("unfold: size is 2 and step is 1"),
+            std::string::npos);
+  EXPECT_EQ(x.unfold(1, 3, INT64_MAX).shape(), (Shape{2, 1, 3}));
+}
+
 TEST(Composites, ErrorsSayWhatToDo) {
   Tensor x = zeros({2, 3});
   auto shape = [](auto f) {

@@ -71,6 +71,12 @@ TEST(Devices, TensorsLieWhereTheyAreMade) {
   for (const Tensor &y : {zeros_like(x),
                           ones_like(x),
                           full_like(x, 2),
+                          rand_like(x),
+                          randn_like(x),
+                          x.new_zeros({3}),
+                          x.new_ones({3}, int64),
+                          x.unfold(0, 1, 1),
+                          nn::init::uniform_(x.clone()),
                           x + 1,
                           2.0 / x,
                           x.reshape({1, 2}),
@@ -296,6 +302,23 @@ TEST(Devices, ModelsInTwoHalves) {
   EXPECT_EQ(values(front.parameters()[0].grad()), values(whole_front.parameters()[0].grad()));
   EXPECT_EQ(values(back.parameters()[1].grad()), values(whole_back.parameters()[1].grad()));
   EXPECT_EQ(back.parameters()[1].grad().device(), one);
+}
+
+TEST(Devices, AModuleMovesAtTheUsersLine) {
+  nn::Linear here(3, 2);
+  eval(here.parameters()); // in memory, so that there is something to move
+  uint64_t before = statistics().evaluations;
+  nn::Linear there = nn::to(here, one);
+  const int line = __LINE__ - 1;
+  int moves = 0;
+  for (const Evaluation &each : recent_evaluations())
+    if (each.number > before && each.reason == CutReason::kInit) {
+      ++moves;
+      EXPECT_NE(each.file.find("devices_test.cpp"), std::string::npos) << each.to_string();
+      EXPECT_EQ(each.line, line) << each.to_string();
+    }
+  EXPECT_EQ(moves, 2);
+  EXPECT_EQ(values(there.parameters()[0]), values(here.parameters()[0]));
 }
 
 TEST(Devices, LoadersBringBatches) {

@@ -159,6 +159,32 @@ TEST(Methods, InPlaceKeepsDtypeShapeAndHistory) {
   EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{6, 0}));
 }
 
+TEST(Methods, OtherTensorsGiveTheForm) {
+  Tensor x = arange(6, float32).eval(), matrix = zeros({2, 3}, int64);
+  EXPECT_EQ(x.view_as(matrix).shape(), (Shape{2, 3}));
+  x.reshape_as(matrix)[1] = 9.0;
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{0, 1, 2, 9, 9, 9}));
+  EXPECT_TRUE(x.contiguous().is_same(x));
+  EXPECT_EQ(x.new_zeros({2, 2}).dtype(), float32);
+  EXPECT_EQ(matrix.new_ones({3}).to_vector<int64_t>(), (std::vector<int64_t>{1, 1, 1}));
+  EXPECT_EQ(x.new_ones({2}, boolean).dtype(), boolean);
+  Tensor half = zeros({64}, bfloat16), drawn = randn_like(half);
+  EXPECT_EQ(drawn.dtype(), bfloat16);
+  manual_seed(3);
+  std::vector<float> first = rand_like(x).to_vector<float>();
+  manual_seed(3);
+  EXPECT_EQ(rand({6}).to_vector<float>(), first);
+  int line = __LINE__ + 1;
+  EXPECT_NE(testing_support::message_of([&] { x.view_as(Tensor()); }, ErrorKind::kState, line), "");
+  Tensor four = ones({4});
+  line = __LINE__ + 1;
+  EXPECT_NE(testing_support::message_of([&] { x.view_as(four); }, ErrorKind::kShape, line), "");
+  EXPECT_NE(testing_support::message_of([] { Tensor().contiguous(); }, ErrorKind::kState), "");
+  EXPECT_NE(testing_support::message_of([&] { randn_like(matrix); }, ErrorKind::kDType)
+                .find("randn_like: samples are floating-point numbers, not int64"),
+            std::string::npos);
+}
+
 TEST(Methods, SplitsIntoSizes) {
   Tensor x = arange(10).reshape({2, 5});
   std::vector<Tensor> parts = x.split({1, 4}, 1);

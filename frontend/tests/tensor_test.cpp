@@ -130,6 +130,30 @@ TEST(Views, OfExpandedTensorsAreReadOnly) {
   EXPECT_EQ(y.to_vector<float>(), (Floats{1, 1, 1, 1, 1, 1}));
 }
 
+// A part of repeats in which nothing is repeated is a part of what they repeat, as in PyTorch.
+TEST(Views, PartsOfExpandedTensorsAreWritten) {
+  Tensor x = zeros({1, 3}), y = x.expand({2, 3});
+  y[0] = 1.0;
+  EXPECT_EQ(y.to_vector<float>(), (Floats{1, 1, 1, 1, 1, 1}));
+  y[1] = y[0] + tensor({0.f, 1.f, 2.f});
+  y.index({-1, Slice(1)}) *= 2;
+  y.slice(0, 1) += 10;
+  EXPECT_EQ(x.to_vector<float>(), (Floats{11, 14, 16}));
+  Tensor row = zeros({3}), wide = row.expand({4, 2, 3});
+  wide.index({3, 1, 2}) = 5.0;
+  wide.slice(2, 0, 3, 2).index({2, 0}) += 1;
+  EXPECT_EQ(row.to_vector<float>(), (Floats{1, 0, 6}));
+  EXPECT_NE(message_of([&] { wide[1] = 1.0; }, ErrorKind::kState, __LINE__), "");
+  EXPECT_NE(message_of([&] { y.select(1, 0).fill_(1); }, ErrorKind::kState, __LINE__), "");
+  EXPECT_EQ(wide.slice(0, 2, 2).shape(), (Shape{0, 2, 3}));
+  // Reading is what it was, and so are gradients.
+  Tensor leaf = range({2, 1}).set_requires_grad(), all = leaf.expand({3, 2, 4});
+  Tensor part = all.index({Slice(0, 3, 2), 1, Slice(1)});
+  EXPECT_EQ(part.to_vector<float>(), (Floats{1, 1, 1, 1, 1, 1}));
+  part.sum().backward();
+  EXPECT_EQ(leaf.grad().to_vector<float>(), (Floats{0, 6}));
+}
+
 // What is recorded to read the view and add it up.
 uint64_t ops_of(const Tensor &view) {
   uint64_t before = statistics().recorded_ops;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes data/recurrent.safetensors and data/class_losses.safetensors; make_golden.py says how to run it, and makes the others.
+"""Makes data/recurrent.safetensors, data/cells.safetensors and data/class_losses.safetensors; make_golden.py says how to run it, and makes the others.
 
 Of each recurrent network: its parameters by PyTorch's names (p.*), inputs, results, weights of the results, and the derivatives of
 the weighted sum (grad.*).
@@ -40,6 +40,39 @@ def recurrent():
     save("recurrent.safetensors", out)
 
 
+def cells():
+    """Two steps of each cell, the second from the states of the first."""
+    torch.manual_seed(7)
+    out = {}
+
+    def case(name, cell, xs, *states):
+        leaves = {"x": xs, **dict(zip(("hidden0", "cell0"), states))}
+        leaves = {key: value.clone().requires_grad_() for key, value in leaves.items()}
+        state = [leaves[key] for key in ("hidden0", "cell0") if key in leaves]
+        for x in leaves["x"]:
+            given = [tuple(state) if len(state) == 2 else state[0]] if state else []
+            state = cell(x, *given)
+            state = list(state) if isinstance(state, tuple) else [state]
+        results = dict(zip(("hidden", "cell"), state))
+        weights = {key: torch.randn_like(value) for key, value in results.items()}
+        sum((value * weights[key]).sum() for key, value in results.items()).backward()
+        out.update({f"{name}.{key}": value.detach() for key, value in (leaves | results).items()})
+        out.update({f"{name}.weight.{key}": value for key, value in weights.items()})
+        out.update({f"{name}.p.{key}": value.detach() for key, value in cell.named_parameters()})
+        out.update({f"{name}.grad.{key}": value.grad for key, value in leaves.items()})
+        out.update({f"{name}.grad.p.{key}": value.grad for key, value in cell.named_parameters()})
+
+    B, I, H = 3, 4, 6
+    kinds = {"rnn_tanh": (torch.nn.RNNCell, {}), "rnn_relu": (torch.nn.RNNCell, {"nonlinearity": "relu"}), "lstm": (torch.nn.LSTMCell, {}),
+             "gru": (torch.nn.GRUCell, {})}
+    for kind, (cell, options) in kinds.items():
+        states = lambda *shape: [torch.randn(shape) for _ in range(2 if kind == "lstm" else 1)]
+        case(f"{kind}_plain", cell(I, H, **options), torch.randn(2, B, I))
+        case(f"{kind}_from", cell(I, H, **options), torch.randn(2, B, I), *states(B, H))
+        case(f"{kind}_bare", cell(I, H, bias=False, **options), torch.randn(2, I), *states(H))
+    save("cells.safetensors", out)
+
+
 def class_losses():
     torch.manual_seed(6)
     c = Cases()
@@ -62,4 +95,5 @@ def class_losses():
 if __name__ == "__main__":
     torch.set_num_threads(1)
     recurrent()
+    cells()
     class_losses()
