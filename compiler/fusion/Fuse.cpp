@@ -134,17 +134,20 @@ private:
     auto addSiblings = [&](mlir::Value value, llvm::ArrayRef<int> readers) {
       if (bytesOf(value) < limits::kMinSharedBytes || readers.size() > limits::kMaxReaders)
         return;
+      // Of many equal reductions that read the value some share a kernel, and the next ones do.
       llvm::SmallDenseMap<Likeness, int> alike, met;
       for (int reader : readers)
         if (isReduced(reader))
           ++alike[likenessOf(reader)];
       int last = -1;
       for (int reader : readers) {
-        if (graph_.isBarrier(reader))
+        if (graph_.isBarrier(reader) || reader == last)
           continue;
-        bool begins = alike.lookup(likenessOf(reader)) >= limits::kLeastRepeats &&
-                      met[likenessOf(reader)]++ % limits::kRepeatsTogether == 0;
-        if (last >= 0 && last != reader && !begins)
+        int before = met[likenessOf(reader)]++;
+        bool begins = isReduced(reader) &&
+                      alike.lookup(likenessOf(reader)) >= limits::kLeastRepeats &&
+                      before % limits::kRepeatsTogether == 0;
+        if (last >= 0 && !begins)
           addCandidate(bytesOf(value), last, reader, true);
         last = reader;
       }

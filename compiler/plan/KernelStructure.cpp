@@ -80,9 +80,10 @@ std::string kernelNameSuffix(ir::FusionOp fusion) {
   std::string suffix;
   int named = 0;
   llvm::StringRef last;
-  if (fusion.getBody().front().without_terminator().empty())
+  auto ops = fusion.getBody().front().without_terminator();
+  if (ops.empty())
     return "_copy"; // of a part that begins where no buffer does
-  for (mlir::Operation &op : fusion.getBody().front().without_terminator()) {
+  for (mlir::Operation &op : ops) {
     if (op.hasTrait<mlir::OpTrait::ConstantLike>() ||
         mlir::isa<ir::BroadcastOp, ir::ReshapeOp, ir::CastOp>(op))
       continue;
@@ -94,6 +95,8 @@ std::string kernelNameSuffix(ir::FusionOp fusion) {
     suffix += "_" + name.str();
     last = name;
   }
+  if (suffix.empty()) // of ops that others have beside what names them
+    suffix = "_" + std::prev(ops.end())->getName().stripDialect().str();
   return suffix;
 }
 

@@ -5,6 +5,7 @@
 #include "compiler/plan/Limits.h"
 #include "dialects/plan/ir/Plan.h"
 #include "dialects/weft/ir/Attention.h"
+#include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "runtime/core/alignment.h"
 #include "llvm/ADT/DenseMap.h"
@@ -30,8 +31,8 @@ struct Part {
 std::optional<Part> partOf(ir::SliceOp slice) {
   auto from = mlir::cast<mlir::RankedTensorType>(slice.getInput().getType());
   auto to = mlir::cast<mlir::RankedTensorType>(slice.getType());
-  if (!from.hasStaticShape() || !to.hasStaticShape() || to.getNumElements() == 0 ||
-      !plan::byteSize(from) ||
+  if (!from.hasStaticShape() || !to.hasStaticShape() || ir::hasNamedDims(from) ||
+      ir::hasNamedDims(to) || to.getNumElements() == 0 || !plan::byteSize(from) ||
       llvm::any_of(slice.getSteps(), [](int64_t step) { return step != 1; }))
     return std::nullopt;
   Part part;
@@ -60,7 +61,8 @@ std::optional<Part> partOf(ir::SliceOp slice) {
   return part;
 }
 
-// Fusions of equal ops on values of equal types have equal numbers, wherever they read.
+// Equal for fusions of equal ops on values of equal types, wherever they read. Others that share it
+// by chance cost a kernel each that knows less of its operand, and no more.
 llvm::hash_code likenessOf(ir::FusionOp fusion) {
   llvm::hash_code hash(0);
   for (mlir::Operation &op : fusion.getBody().front()) {
@@ -151,7 +153,8 @@ private:
   void takeOutParts(ir::FusionOp fusion) {
     bool isMany = isOneOfMany(fusion);
     mlir::Block &body = fusion.getBody().front();
-    // By operand the parts that are read, in the order of reading, which equal fusions share.
+    // By operand the parts that are read, in the order of reading, which equal fusions share. Of one
+    // operand a part is known by its shape and its first element, as steps are 1.
     struct Read {
       Part part;
       llvm::SmallVector<ir::SliceOp, 1> slices;

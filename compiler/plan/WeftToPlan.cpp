@@ -179,12 +179,17 @@ private:
     if (mlir::failed(type))
       return failure();
     auto from = mlir::cast<mlir::RankedTensorType>(slice.getInput().getType());
-    if (from.getRank() != 1 || slice.getSteps()[0] != 1)
+    std::optional<int64_t> bytes = plan::byteSize(from);
+    if (from.getRank() != 1 || slice.getSteps()[0] != 1 || !bytes || *bytes == 0)
       return slice.emitOpError("cannot be planned outside of a weft.fusion: its bytes need not be "
                                "in a row; run the fuse phase first");
+    int64_t offset = slice.getStarts()[0] * (*bytes / from.getNumElements());
+    if (offset % operandAlignment_ != 0)
+      return slice.emitOpError("cannot be planned outside of a weft.fusion: it begins at byte ")
+             << offset << ", and kernels of this target read from multiples of "
+             << operandAlignment_;
     auto view = plan::ViewOp::create(builder_, slice.getLoc(), *type,
-                                     buffers_.lookup(slice.getInput()),
-                                     slice.getStarts()[0] * (*plan::byteSize(from) / from.getNumElements()));
+                                     buffers_.lookup(slice.getInput()), offset);
     view->setAttr(plan::kPartAttr, builder_.getUnitAttr());
     buffers_[slice.getResult()] = view;
     return success();

@@ -71,6 +71,9 @@ public:
   // Nothing where memory ran out and some may be had: every tensor keeps its value.
   std::optional<std::vector<Tensor>> run(Attempt attempt) {
     results_.resize(bound_.outputs);
+    // Since an earlier attempt records may have gone, and others may stand where they stood.
+    under_way_ = nullptr;
+    memory_under_way_.clear();
     if (bound_.program && !launch(attempt)) {
       invocation_.reset(); // with the memory that it took already
       return std::nullopt;

@@ -38,18 +38,32 @@ std::vector<Value *> companions(const Slice &slice, CutReason reason) {
   if (slice.nodes.empty())
     return found;
   bool consumers = reason == CutReason::kStep || reason == CutReason::kValue;
+  auto take = [&](Node *node, bool advances) {
+    node->epoch = r.epoch;
+    for (Value *result : node->results)
+      if (result && (result->handles > 0 || advances))
+        found.push_back(result);
+  };
   bool ends_step = reason == CutReason::kStep;
-  size_t left = kSearchedOps + kSearchedOpsPerSliceOp * slice.nodes.size();
-  for (Node *node = ends_step ? r.first : slice.nodes.front()->next; node && left > 0;
-       node = node->next, --left) {
+  // Where several threads record, a write that reads nothing of the slice may be another's, which
+  // the step would be compiled with or without, as it happens.
+  bool is_alone = r.mutex.is_reserved();
+  auto writes_state_of_step = [&](const Node *node) {
+    return ends_step && node->rank == thread_rank && writes_state(node) &&
+           (is_alone || llvm::any_of(node->operands, [&](const Value *operand) {
+              return operand->epoch == r.epoch;
+            }));
+  };
+  // What the last iteration has left, as a rule.
+  size_t left = kSearchedOps;
+  for (Node *node = r.first; ends_step && node != slice.nodes.front() && left > 0;
+       node = node->next, --left)
+    if (node->is_open() && writes_state_of_step(node))
+      take(node, false);
+  left = kSearchedOps + kSearchedOpsPerSliceOp * slice.nodes.size();
+  for (Node *node = slice.nodes.front()->next; node && left > 0; node = node->next, --left) {
     if (!node->is_open() || node->epoch == r.epoch)
       continue;
-    if (ends_step && node->rank == thread_rank && writes_state(node)) {
-      for (Value *result : node->results)
-        if (result && result->writers && result->handles > 0)
-          found.push_back(result);
-      continue;
-    }
     bool advances = is<ir::RandomAdvanceOp>(node);
     if (!consumers && !advances)
       continue;
@@ -57,12 +71,8 @@ std::vector<Value *> companions(const Slice &slice, CutReason reason) {
     for (Value *operand : node->operands)
       reads = reads || (operand->epoch == r.epoch && (operand->node || advances)) ||
               (operand->node && operand->node->epoch == r.epoch);
-    if (!reads)
-      continue;
-    node->epoch = r.epoch;
-    for (Value *result : node->results)
-      if (result && (result->handles > 0 || advances))
-        found.push_back(result);
+    if (reads || writes_state_of_step(node))
+      take(node, advances);
   }
   return found;
 }

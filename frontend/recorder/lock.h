@@ -35,6 +35,10 @@ public:
     RecorderMutex &mutex_;
     uint32_t depth_;
   };
+  // Whether this thread is the only one so far.
+  bool is_reserved() const {
+    return is_mine() && !ending_.load(std::memory_order_relaxed);
+  }
   // By this thread.
   static bool held() {
     return depth_ > 0;

@@ -442,8 +442,10 @@ void erase_node(Node *node) {
   for (Value *operand : node->operands) {
     if (--operand->uses > 0)
       continue;
-    if (std::exchange(operand->is_left, false)) [[unlikely]]
+    if (std::exchange(operand->is_left, false)) [[unlikely]] {
       r.input_bytes -= operand->type->bytes;
+      r.held_input_bytes = std::min(r.held_input_bytes, r.input_bytes);
+    }
     if (operand->handles > 0)
       continue;
     if (operand->node)

@@ -38,8 +38,9 @@ bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer = 0);
 // - `step` and `value`, which loops repeat: what is alive and reads a value of the slice (a loss, a
 //   metric, the update of an iterate). It would otherwise be a program of its own, and hold what it
 //   reads in memory;
-// - `step`: what storages were given in place (an average of parameters, a count of steps): each step
-//   would else add to a record that nobody asks for, and keep the parameters that it reads;
+// - `step`: what storages were given in place (an average of parameters; where one thread records, a
+//   count of steps, too): each step would else add to a record that nobody asks for, and keep the
+//   parameters that it reads;
 // - `init`: all that is alive, so that a loop's first step does not compute what the later ones
 //   find in memory.
 std::vector<Value *> companions(const Slice &slice, CutReason reason);

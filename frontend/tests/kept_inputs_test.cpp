@@ -165,8 +165,8 @@ TEST_F(KeptInputs, AreNamedWhereThereIsNoRoom) {
   x = Tensor();
   std::string message = testing_support::message_of([] { batch(2 * kBudget); });
   EXPECT_NE(message.find("no memory for a tensor"), std::string::npos) << message;
-  EXPECT_NE(message.find("recorded ops keep 1.00 MiB of tensors that nobody else holds: eval() what "
-                         "they compute"),
+  EXPECT_NE(message.find("recorded ops keep 1.00 MiB of tensors that nobody else holds: eval() "
+                         "what they compute"),
             std::string::npos)
       << message;
   set_allocator(nullptr);

@@ -13,7 +13,7 @@ for how in thread pass walk team; do
     code=$?
     ((code == 66)) && grep -q "data race.*write_without_a_lock" <<<"$log" && continue 2
   done
-  echo "--- $how: no race was reported in $runs runs (exit code $code); is it built with --config=tsan?"
+  echo "--- $how: no race was reported in $runs runs (exit code $code): built with --config=tsan?"
   echo "$log"
   status=1
 done

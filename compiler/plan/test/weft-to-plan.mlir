@@ -266,3 +266,35 @@ func.func @main(%s: tensor<2xi64>) -> (tensor<70xf32>, tensor<70xf32>) {
   }
   return %0, %1 : tensor<70xf32>, tensor<70xf32>
 }
+
+// -----
+
+// An operand whose size varies keeps its dims: a step of a batch is read where it lies.
+// CHECK: plan.kernel @k0_slice_tanh(%{{.*}}: tensor<64x4x5xf32, #weft.dims<n, _, _>>)
+// CHECK-NOT: plan.view
+#n = #weft.dims<n, _, _>
+module attributes {weft.sizes = {n = array<i64: 2, 64>}} {
+func.func @main(%x: tensor<64x4x5xf32, #n>) -> (tensor<64x1x5xf32, #n>, tensor<64x1x5xf32, #n>, tensor<64x1x5xf32, #n>, tensor<64x1x5xf32, #n>) {
+  %0 = weft.fusion(%a = %x : tensor<64x4x5xf32, #n>) -> (tensor<64x1x5xf32, #n>) {
+    %s = weft.slice %a[[0, 0, 0] : [-9223372036854775808, 1, 5] : [1, 1, 1]] : tensor<64x4x5xf32, #n>
+    %t = weft.tanh %s : tensor<64x1x5xf32, #n>
+    weft.yield %t : tensor<64x1x5xf32, #n>
+  }
+  %1 = weft.fusion(%a = %x : tensor<64x4x5xf32, #n>) -> (tensor<64x1x5xf32, #n>) {
+    %s = weft.slice %a[[0, 1, 0] : [-9223372036854775808, 2, 5] : [1, 1, 1]] : tensor<64x4x5xf32, #n>
+    %t = weft.tanh %s : tensor<64x1x5xf32, #n>
+    weft.yield %t : tensor<64x1x5xf32, #n>
+  }
+  %2 = weft.fusion(%a = %x : tensor<64x4x5xf32, #n>) -> (tensor<64x1x5xf32, #n>) {
+    %s = weft.slice %a[[0, 2, 0] : [-9223372036854775808, 3, 5] : [1, 1, 1]] : tensor<64x4x5xf32, #n>
+    %t = weft.tanh %s : tensor<64x1x5xf32, #n>
+    weft.yield %t : tensor<64x1x5xf32, #n>
+  }
+  %3 = weft.fusion(%a = %x : tensor<64x4x5xf32, #n>) -> (tensor<64x1x5xf32, #n>) {
+    %s = weft.slice %a[[0, 3, 0] : [-9223372036854775808, 4, 5] : [1, 1, 1]] : tensor<64x4x5xf32, #n>
+    %t = weft.tanh %s : tensor<64x1x5xf32, #n>
+    weft.yield %t : tensor<64x1x5xf32, #n>
+  }
+  return %0, %1, %2, %3 : tensor<64x1x5xf32, #n>, tensor<64x1x5xf32, #n>, tensor<64x1x5xf32, #n>, tensor<64x1x5xf32, #n>
+}
+}
