@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <type_traits>
 
@@ -40,6 +41,22 @@ inline CLI::Validator positiveNumber(bool orZero = false) {
            text;
   };
   return CLI::Validator(check, orZero ? "NONNEGATIVE" : "POSITIVE");
+}
+
+// One of the names, which becomes its value: for transform(). CLI11's own shows the numbers of an
+// enum.
+template <typename Value> CLI::Validator oneOf(const std::map<std::string, Value> &values) {
+  auto change = [values](std::string &text) -> std::string {
+    std::string names;
+    for (const auto &[name, value] : values)
+      names += (names.empty() ? "" : ", ") + name;
+    auto found = values.find(text);
+    if (found == values.end())
+      return "it must be one of " + names + ", not " + text;
+    text = std::to_string(static_cast<int64_t>(found->second));
+    return "";
+  };
+  return CLI::Validator(change, "");
 }
 
 } // namespace weft::tools

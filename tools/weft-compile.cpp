@@ -153,7 +153,8 @@ int main(int argc, char **argv) {
   app.add_option("--math", flags.options.compile.math,
                  "exact: no algorithms with errors beyond those of sums in another order; "
                  "standard; fast: NaN may get lost where a library is faster without it")
-      ->transform(CLI::CheckedTransformer(compiler::mathModes()))
+      ->transform(tools::oneOf(compiler::mathModes()))
+      ->type_name("NAME")
       ->envname("WEFT_MATH");
   CLI11_PARSE(app, argc, argv);
   absl::Status status = run(flags);

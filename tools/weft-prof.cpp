@@ -46,12 +46,14 @@ int main(int argc, char **argv) {
   app.add_option("--by", options.by,
                  "what a row is: kernel (default), line, module (of the weights that instructions "
                  "read, where the program has names), op; or phase: all that is no instruction")
-      ->transform(CLI::CheckedTransformer(by).description("{kernel,line,module,op,phase}"));
+      ->transform(weft::tools::oneOf(by))
+      ->type_name("NAME");
   std::map<std::string, Sort> sort = {
       {"time", Sort::kTime}, {"lost", Sort::kLost}, {"calls", Sort::kCalls}};
   app.add_option("--sort", options.sort,
                  "by time (default), by the time lost against the roofline, or by calls")
-      ->transform(CLI::CheckedTransformer(sort).description("{time,lost,calls}"));
+      ->transform(weft::tools::oneOf(sort))
+      ->type_name("NAME");
   app.add_option("--top", options.top, "rows; 0 for all")
       ->check(weft::tools::wholeNumber(0))
       ->capture_default_str();

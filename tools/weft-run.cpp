@@ -12,7 +12,7 @@
 #include "compiler/backend/Backend.h"
 #include "compiler/link/SizeRange.h"
 #include "compiler/plugin/Plugin.h"
-#include "dialects/weft/ir/BytecodeFile.h"
+#include "dialects/weft/ir/DiagnosticCollector.h"
 #include "dialects/weft/ir/SignatureAttributes.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/TypeAdvice.h"
@@ -20,17 +20,14 @@
 #include "dialects/weft/reference/HostTensor.h"
 #include "dialects/weft/state/StateAttributes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Parser/Parser.h"
-#include "mlir/Support/FileUtilities.h"
 #include "runtime/executor/device.h"
 #include "runtime/io/array_text.h"
 #include "runtime/io/npy.h"
 #include "runtime/io/safetensors.h"
 #include "runtime/memory/buffer.h"
 #include "tools/FlagChecks.h"
+#include "tools/ModuleFile.h"
 #include "tools/RunInputs.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/SourceMgr.h"
 
 namespace {
 
@@ -229,27 +226,12 @@ absl::Status run(const Options &options) {
   (*backend)->registerDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
-  std::string diagnostics;
-  mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
-    llvm::raw_string_ostream stream(diagnostics);
-    if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
-      stream << (diagnostics.empty() ? "" : "; ") << diagnostic.getLocation() << ": " << diagnostic;
-    if (std::string advice = ir::typeAdvice(diagnostic); !advice.empty())
-      stream << " (" << advice << ")";
-    return mlir::success();
-  });
-  std::string message;
-  std::unique_ptr<llvm::MemoryBuffer> file = mlir::openInputFile(options.program, &message);
-  if (!file)
-    return invalid(options.program + " is not a program that weft-run can read: " + message);
-  if (ir::inspectBytecode(file->getBuffer()) == ir::BytecodeState::Damaged)
-    return invalid(options.program + " " + ir::kDamagedBytecode);
-  auto sources = std::make_shared<llvm::SourceMgr>();
-  sources->AddNewSourceBuffer(std::move(file), llvm::SMLoc());
-  mlir::OwningOpRef<mlir::ModuleOp> module =
-      mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
-  if (!module)
-    return invalid(options.program + " is not a program that weft-run can read: " + diagnostics);
+  absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> read =
+      tools::readModule(options.program, context);
+  if (!read.ok())
+    return read.status();
+  mlir::OwningOpRef<mlir::ModuleOp> module = *std::move(read);
+  ir::DiagnosticCollector diagnostics(&context);
 
   auto inputs = tools::assignInputs(module->lookupSymbol<mlir::func::FuncOp>("main"), *files);
   if (!inputs.ok())
@@ -261,12 +243,15 @@ absl::Status run(const Options &options) {
   auto executable = compiler::compileBy(**backend, *module, options.compile, &report);
   if (!executable.ok())
     return absl::Status(executable.status().code(),
-                        absl::string_view(std::string(executable.status().message()) +
-                                          (diagnostics.empty() ? "" : ": " + diagnostics)));
+                        diagnostics.added(std::string(executable.status().message())));
   if (options.report)
     llvm::errs() << "weft-run: " << report.kernels << " kernels, " << report.launches
                  << " launches, " << report.libraryCalls << " library calls, arena "
                  << report.plan.arenaBytes << " B, compiled in " << report.milliseconds << " ms\n";
+  // What the program pins and does not get is said without being asked for.
+  for (const std::string &remark : report.remarks)
+    if (options.report || llvm::StringRef(remark).contains("pin-not-taken"))
+      llvm::errs() << "weft-run: " << remark << "\n";
 
   runtime::Device &device = runtime::cpu_device();
   auto buffers = bindInputs(**executable, *inputs, state, *device.memory());
@@ -316,7 +301,8 @@ int main(int argc, char **argv) {
   app.add_option("--math", options.compile.math,
                  "exact: no algorithms with errors beyond those of sums in another order; "
                  "standard; fast: NaN may get lost where a library is faster without it")
-      ->transform(CLI::CheckedTransformer(compiler::mathModes()))
+      ->transform(tools::oneOf(compiler::mathModes()))
+      ->type_name("NAME")
       ->envname("WEFT_MATH");
   app.add_option("--dump-dir", options.compile.dumpDir,
                  "a folder for one file a phase and one a kernel")

@@ -52,6 +52,13 @@ absl::Status registerBackend(llvm::StringRef name, BackendFactory factory) {
   return absl::OkStatus();
 }
 
+void unregisterBackend(llvm::StringRef name) {
+  std::lock_guard<std::mutex> lock(registry().mutex);
+  auto it = registry().entries.find(name.str());
+  if (it != registry().entries.end() && !it->second.backend)
+    registry().entries.erase(it);
+}
+
 absl::StatusOr<Backend *> findBackend(llvm::StringRef name) {
   std::lock_guard<std::mutex> lock(registry().mutex);
   auto it = registry().entries.find(name.str());

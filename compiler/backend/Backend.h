@@ -98,6 +98,8 @@ public:
 using BackendFactory = std::function<std::unique_ptr<Backend>()>;
 // AlreadyExists when the name is taken, InvalidArgument without a name or a factory.
 absl::Status registerBackend(llvm::StringRef name, BackendFactory factory);
+// Of a plugin that fails to load. One that has been made stays.
+void unregisterBackend(llvm::StringRef name);
 // NotFound, with the known names, when there is none of that name; Internal where its factory gave
 // null.
 absl::StatusOr<Backend *> findBackend(llvm::StringRef name);

@@ -4,6 +4,7 @@
 #include "compiler/graph/Slice.h"
 #include "compiler/pipeline/Report.h"
 #include "dialects/weft/ir/Weft.h"
+#include "runtime/core/thrown.h"
 
 namespace weft::compiler {
 
@@ -38,16 +39,31 @@ public:
       if (!weftOp || (weftOp.kind() == ir::Kind::Composite) != composites || op->use_empty())
         continue;
       bool varies = hasVaryingSizes(op), claimed = false;
-      auto sometimes = [&](const SometimesMine &answer) {
+      auto sometimes = [&](const SometimesMine &answer, llvm::StringRef who) {
+        signalPassFailure();
+        if (!varies) {
+          op->emitOpError("is offered to ")
+              << who
+              << ", which answers SometimesMine; that is for sizes that vary, and this op's do not "
+                 "(it says: "
+              << answer.explanation << ")";
+          return;
+        }
         if (report_)
           report_->takesSomeSizes = true;
-        op->emitOpError(answer.explanation);
-        signalPassFailure();
+        op->emitError() << op->getName() << ": " << answer.explanation;
       };
       for (const std::shared_ptr<const Provider> &provider : providers_->providers()) {
-        ClaimAnswer answer = provider->match(op, math);
+        ClaimAnswer answer;
+        try {
+          answer = provider->match(op, math);
+        } catch (...) {
+          op->emitOpError("is offered to the provider '")
+              << provider->name() << "', whose match " << runtime::thrown_text();
+          return signalPassFailure();
+        }
         if (auto *some = std::get_if<SometimesMine>(&answer))
-          return sometimes(*some);
+          return sometimes(*some, ("the provider '" + provider->name() + "'").str());
         if (auto *refusal = std::get_if<ClaimRefusal>(&answer)) {
           if (refusal->reason.empty()) {
             op->emitOpError("is refused by the provider '")
@@ -80,7 +96,7 @@ public:
         continue;
       KernelAnswer kernel = providers_->kernelFor(op);
       if (auto *some = std::get_if<SometimesMine>(&kernel))
-        return sometimes(*some);
+        return sometimes(*some, "the backend");
       if (auto *refusal = std::get_if<ClaimRefusal>(&kernel))
         refusals.add(refusal->reason, op, refusal->explanation);
       if (std::holds_alternative<OwnKernel>(kernel))

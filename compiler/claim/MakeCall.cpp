@@ -14,6 +14,8 @@ bool hasVaryingSizes(mlir::Operation *op) {
 std::string whyNoClaim(const Claim &claim) {
   if (claim.ops.empty() || claim.outputs.empty())
     return claim.ops.empty() ? "has no ops" : "has no outputs";
+  if (llvm::is_contained(claim.ops, nullptr) || llvm::is_contained(claim.inputs, mlir::Value()))
+    return "has an op or an input that is null";
   mlir::Operation *last = claim.ops.back();
   for (mlir::Value output : claim.outputs)
     if (!output || output.getDefiningOp() != last)
@@ -29,6 +31,20 @@ std::string whyNoClaim(const Claim &claim) {
                 "', an operand of which is neither an input nor the result of an op before it")
             .str();
     before.push_back(op);
+  }
+  llvm::SmallVector<llvm::StringRef> names;
+  for (mlir::NamedAttribute entry : claim.config) {
+    llvm::StringRef name = entry.getName();
+    if (llvm::is_contained(names, name))
+      return ("has two entries '" + name + "' in its config").str();
+    names.push_back(name);
+    auto list = mlir::dyn_cast<mlir::ArrayAttr>(entry.getValue());
+    bool isList = list && llvm::all_of(list, llvm::IsaPred<mlir::IntegerAttr>);
+    if (!isList && !mlir::isa<mlir::IntegerAttr, mlir::FloatAttr, mlir::StringAttr, mlir::UnitAttr,
+                              mlir::DenseI64ArrayAttr>(entry.getValue()))
+      return ("has a config whose entry '" + name +
+              "' is neither an integer, a float, a string, a bool nor a list of integers")
+          .str();
   }
   return "";
 }

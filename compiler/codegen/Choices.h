@@ -14,6 +14,7 @@
 #include <map>
 
 #include "compiler/codegen/Kernel.h"
+#include "dialects/weft/ir/Attributes.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -21,8 +22,7 @@
 
 namespace weft::compiler {
 
-// Of a weft.fusion: the choices that are pinned. A dictionary of integers and strings.
-inline constexpr const char *kScheduleAttr = "weft.schedule";
+using ir::kScheduleAttr;
 // Of a plan.kernel: all that was chosen.
 inline constexpr const char *kChosenAttr = "plan.schedule";
 

@@ -12,6 +12,7 @@
 #include "dialects/weft/ir/Attention.h"
 #include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/Weft.h"
+#include "dialects/weft/rules/CallRule.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
@@ -148,7 +149,8 @@ static mlir::LogicalResult lowerToLinalg(KernelBuilder &kernel) {
             mlir::getElementTypeOrSelf(result.getType()));
       continue;
     }
-    auto values = weft.lowerToLinalg(b, operands);
+    auto values =
+        ir::callRule(&op, "lowering", [&] { return weft.lowerToLinalg(b, operands); });
     if (mlir::failed(values))
       return op.emitOpError("has no lowering to linalg: ")
              << (weft.missingRule(ir::RuleKind::Lowering).empty()

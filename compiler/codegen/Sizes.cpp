@@ -3,6 +3,7 @@
 #include "compiler/codegen/Limits.h"
 #include "compiler/codegen/Schedule.h"
 #include "compiler/fusion/FusionDomain.h"
+#include "compiler/pipeline/Report.h"
 #include "dialects/weft/ir/Attention.h"
 
 namespace weft::compiler {
@@ -43,35 +44,35 @@ static llvm::StringRef whyNot(Operation *op) {
   if (kind == ir::Kind::Gather) {
     auto statement = ir::statementOf(op);
     if (!statement)
-      return "it does not say where it reads its operands";
+      return "does not say where it reads its operands";
     int64_t dim = named(op->getOperand(0));
     bool isChosen = dim >= 0 && llvm::any_of(statement->operands[0][dim].terms, [&](auto term) {
                       return statement->dims[term.dim].purpose == ir::Purpose::Chosen;
                     });
-    return isChosen ? "it takes elements of a dimension whose size varies" : llvm::StringRef();
+    return isChosen ? "takes elements of a dimension whose size varies" : llvm::StringRef();
   }
   // Its rows, or its batches, not what it sums over; no other op is in its kernel.
   if (auto matmul = mlir::dyn_cast<ir::MatmulOp>(op))
     return named(matmul.getResult()) == 0 &&
                    (matmul.getType().getRank() > 2 || named(matmul.getLhs()) == 0)
                ? llvm::StringRef()
-               : "it sums over a size that varies";
+               : "sums over a size that varies";
   // Its matrices; beside it only movements that say where heads lie are in its kernel.
   if (ir::isAttention(op)) {
     llvm::ArrayRef<int64_t> query =
         mlir::cast<RankedTensorType>(op->getOperand(0).getType()).getShape();
     if (query.size() < 3 || named(op->getOperand(0)) != 0 ||
         llvm::any_of(op->getOperands(), [&](Value value) { return named(value) > 0; }))
-      return "the sizes of its matrices vary";
+      return "has matrices whose sizes vary";
     if (mlir::isa<ir::AttentionGradientOp>(op) && ir::smallestMatrixCount(op) < kLeastMatrices)
-      return "how its sums are cut depends on the number of matrices, which varies";
+      return "cuts its sums by the number of its matrices, which varies";
     return {};
   }
   // Rows of their own, each of which is walked along.
   if (auto cumsum = mlir::dyn_cast<ir::CumsumOp>(op))
     return named(cumsum.getResult()) < static_cast<int64_t>(cumsum.getDim())
                ? llvm::StringRef()
-               : "it adds up along a dimension whose size varies";
+               : "adds up along a dimension whose size varies";
   // What is added to has the size in front of the dim that is indexed, or not at all: then it is
   // the source's length.
   if (kind == ir::Kind::Scatter && !mlir::isa<ir::ScatterReduceOp>(op)) {
@@ -82,9 +83,18 @@ static llvm::StringRef whyNot(Operation *op) {
       return {};
     return mlir::isa<ir::ScatterAddOp>(op) && base == 0 && dim > 0 && indices == 0 && source == 0
                ? llvm::StringRef()
-               : "it adds to elements of a dimension whose size varies";
+               : "adds to elements of a dimension whose size varies";
   }
-  return "it has no kernel for sizes that vary";
+  return "has no kernel for sizes that vary";
+}
+
+// "weft.matmul sums over a size that varies (model.cpp:12)": a sentence for explain, whose readers
+// know their lines and no IR.
+static mlir::FailureOr<KernelSizes> cannot(Operation *op, const llvm::Twine &why) {
+  std::string line = locationText(op);
+  mlir::emitError(mlir::UnknownLoc::get(op->getContext()))
+      << op->getName() << " " << why << (line.empty() ? line : " (" + line + ")");
+  return failure();
 }
 
 mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
@@ -94,7 +104,7 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
   llvm::SmallVector<Value> outputs(body.getTerminator()->getOperands());
   for (Operation &op : body.without_terminator())
     ops.push_back(&op);
-  mlir::FailureOr<KernelSizes> none = failure();
+  Operation *last = ops.empty() ? fusion.getOperation() : ops.back();
   auto consider = [&](Value value) {
     int64_t dim = namedDimOf(value.getType());
     if (dim >= 0)
@@ -108,16 +118,15 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
     return value.use_empty() ? fusion.getOperation() : *value.user_begin();
   };
   auto leadingOnly = [&](Value value) {
-    return opOf(value)->emitOpError(
-        "codegen: a size that varies is not that of the leading dimension");
+    return cannot(opOf(value), "has a size that varies in another dimension than the first");
   };
   for (Value argument : body.getArguments())
     if (!consider(argument))
-      return leadingOnly(argument), none;
+      return leadingOnly(argument);
   for (Operation *op : ops)
     for (Value result : op->getResults())
       if (!consider(result))
-        return leadingOnly(result), none;
+        return leadingOnly(result);
   if (sizes.named.empty())
     return sizes;
   for (Operation *op : ops) {
@@ -126,19 +135,19 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
         llvm::none_of(op->getResults(), [&](Value value) { return sizes.named.contains(value); }))
       continue;
     if (!mlir::isa<ir::WeftOp>(op))
-      return op->emitError("codegen: no op of weft"), none;
+      return cannot(op, "is no op of weft");
     if (llvm::StringRef reason = whyNot(op); !reason.empty())
-      return op->emitOpError() << reason, none;
+      return cannot(op, reason);
   }
 
   FusionRefusal why;
   auto domain = FusionDomain::analyze(ops, outputs, why);
   if (!domain)
-    return fusion.emitError("codegen: ") << refusalText(why.reason), none;
+    return cannot(last, llvm::Twine("is in a kernel that cannot be: ") + refusalText(why.reason));
   bool hasOwnSchedule = domain->shape() == Shape::Alone &&
                         !mlir::isa<ir::ScatterReduceOp>(outputs.front().getDefiningOp());
   if ((domain->shape() == Shape::Alone && !hasOwnSchedule) || domain->shape() == Shape::Empty)
-    return fusion.emitError("codegen: a kernel of this kind has no form for sizes that vary"), none;
+    return cannot(last, "is in a kernel of a kind that has no form for sizes that vary");
   if (hasOwnSchedule &&
       mlir::cast<ir::WeftOp>(outputs.front().getDefiningOp()).kind() == ir::Kind::Scatter) {
     // How a sum is added up must not change within the range.
@@ -146,23 +155,20 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
     auto indices = mlir::cast<RankedTensorType>(scatter->getOperand(1).getType());
     if (!sizes.named.contains(scatter->getResult(0)) &&
         scattersTotals(scatter, 0) != scattersTotals(scatter, indices.getNumElements()))
-      return scatter->emitOpError("adds up too much: the order of its sums would depend on a size "
-                                  "that varies"),
-             none;
+      return cannot(scatter,
+                    "adds up too much: the order of its sums would depend on a size that varies");
   }
   auto noDomain = [&](Value value) {
-    return opOf(value)->emitOpError(
-               "codegen: a size that varies is not the slowest of the kernel's loops"),
-           none;
+    return cannot(opOf(value),
+                  "has a size that varies and is not the slowest of its kernel's loops");
   };
   auto tooLong = [&] {
     auto sum = llvm::find_if(ops, [](Operation *op) {
       return mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Reduction;
     });
-    return (sum == ops.end() ? ops.front() : *sum)
-               ->emitOpError("codegen: a sum over a size that varies is too long: its order would "
-                             "depend on the size"),
-           none;
+    return cannot(sum == ops.end() ? ops.front() : *sum,
+                  "is a sum over a size that varies, and too long: its order would depend on the "
+                  "size");
   };
   int32_t atom = domain->outer().empty() ? (domain->inner().empty() ? -1 : domain->inner().front())
                                          : domain->outer().front();
@@ -199,7 +205,7 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
       if (product.symbols.empty())
         product = mine;
       if (mine.symbols != product.symbols)
-        return opOf(value)->emitOpError("codegen: two sizes vary in one kernel"), none;
+        return cannot(opOf(value), "is in a kernel in which two sizes vary");
     }
     if (const FusionDomain::Layout *layout = domain->layout(value)) {
       bool has = llvm::is_contained(*layout, atom);
@@ -216,7 +222,7 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
       sizes.largest = type.getDimSize(sizes.dim);
     }
   if (!sizes)
-    return fusion.emitError("codegen: no operand has the size that varies"), none;
+    return cannot(last, "is in a kernel none of whose operands has the size that varies");
   return sizes;
 }
 

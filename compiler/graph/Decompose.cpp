@@ -5,6 +5,7 @@
 #include "dialects/weft/ir/Extensions.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/Verifier.h"
+#include "runtime/core/thrown.h"
 
 namespace weft::compiler {
 
@@ -13,55 +14,90 @@ namespace weft::compiler {
 
 using Values = mlir::FailureOr<llvm::SmallVector<mlir::Value>>;
 
+// Whether codegen knows the op only through its decomposition.
+static bool needsDecomposition(ir::WeftOp op) {
+  return !op->hasAttr(kWholeAttr) && !op.missingRule(ir::RuleKind::Lowering).empty() &&
+         op.missingRule(ir::RuleKind::Decomposition).empty();
+}
+
+// How many decompositions in a row led to the op.
+static int64_t madeBy(mlir::Operation *op) {
+  auto count = op->getAttrOfType<mlir::IntegerAttr>(kMadeByAttr);
+  return count ? count.getInt() : 0;
+}
+
+// "(the op is registered by 'mine' 1.0)", or nothing.
+static std::string registeredBy(mlir::Operation *op) {
+  std::string brought = ir::registrationOf(op->getName().getDialectNamespace().str());
+  return brought.empty() ? "" : " (the op is registered by " + brought + ")";
+}
+
 // An op of a user's: what its rule builds is verified at once, so that the error names the op whose
-// rule it was, beside the op that is invalid.
-static Values decomposeForeign(ir::WeftOp op, mlir::OpBuilder &builder, std::string &said) {
+// rule it was, beside the op that is invalid. said: what is said meanwhile; wrong: what the rule is
+// at fault in.
+static Values decomposeForeign(ir::WeftOp op, mlir::OpBuilder &builder, std::string &said,
+                               std::string &wrong) {
   ir::DiagnosticCollector collector(op->getContext());
   mlir::Operation *before = op->getPrevNode();
-  Values values = op.decompose(builder);
+  Values values = mlir::failure();
+  try {
+    values = op.decompose(builder);
+  } catch (...) {
+    wrong = runtime::thrown_text();
+    return values;
+  }
   mlir::Operation *built = before ? before->getNextNode() : &op->getBlock()->front();
-  for (; collector.text().empty() && built != op; built = built->getNextNode())
+  mlir::Attribute count = builder.getI64IntegerAttr(madeBy(op) + 1);
+  for (; collector.text().empty() && built != op; built = built->getNextNode()) {
     (void)mlir::verify(built);
+    auto made = mlir::dyn_cast<ir::WeftOp>(built);
+    if (made && !ir::isOwn(made) && needsDecomposition(made))
+      made->setAttr(kMadeByAttr, count);
+  }
   said = collector.text();
+  if (succeeded(values) && !said.empty())
+    wrong = "makes an op that is invalid";
   return values;
 }
 
 llvm::LogicalResult decomposeOp(ir::WeftOp op) {
+  if (madeBy(op) >= kMostDecompositionsInARow)
+    return op->emitOpError("is at fault in its rule: its decomposition makes it again, or an op "
+                           "that does; given up after ")
+           << kMostDecompositionsInARow << " in a row" << registeredBy(op);
   mlir::OpBuilder builder(op);
-  std::string said;
-  Values values = ir::isOwn(op) ? op.decompose(builder) : decomposeForeign(op, builder, said);
+  std::string said, wrong;
+  Values values =
+      ir::isOwn(op) ? op.decompose(builder) : decomposeForeign(op, builder, said, wrong);
+  if (!said.empty())
+    said.insert(0, ": ");
+  if (!wrong.empty())
+    return op->emitOpError("is at fault in its rule: its decomposition ")
+           << wrong << registeredBy(op) << said;
   if (failed(values))
-    return op->emitError() << "has no decomposition for these operands, and no provider claimed it"
-                           << (said.empty() ? "" : ": ") << said;
-  if (!said.empty()) {
-    std::string brought = ir::registrationOf(op->getName().getDialectNamespace().str());
-    return op->emitOpError("is at fault in its rule: its decomposition makes an op that is invalid")
-           << (brought.empty() ? "" : " (the op is registered by " + brought + ")") << ": " << said;
-  }
+    return op->emitOpError("has no decomposition for these operands, and no provider claimed it")
+           << said;
   if (values->size() != op->getNumResults())
     return op->emitOpError("is at fault in its rule: its decomposition gives ")
            << values->size() << " values for " << op->getNumResults() << " results";
   for (auto [result, value] : llvm::zip_equal(op->getResults(), *values)) {
     if (!value)
       continue;
+    if (value.getDefiningOp() == op)
+      return op->emitOpError("is at fault in its rule: its decomposition gives its own result");
     if (!ir::isOwn(op) && value.getType() != result.getType())
       return op->emitOpError("is at fault in its rule: its decomposition gives ")
              << value.getType() << " for a result of " << result.getType();
     result.replaceAllUsesWith(value);
   }
   if (!op->use_empty())
-    return op->emitError() << "its decomposition gives no value for a result that is used";
+    return op->emitOpError("is at fault in its rule: its decomposition gives no value for a result "
+                           "that is used");
   op->erase();
   return llvm::success();
 }
 
 namespace {
-
-// Whether codegen knows the op only through its decomposition.
-bool needsDecomposition(ir::WeftOp op) {
-  return !op->hasAttr(kWholeAttr) && !op.missingRule(ir::RuleKind::Lowering).empty() &&
-         op.missingRule(ir::RuleKind::Decomposition).empty();
-}
 
 class DecomposePass : public impl::DecomposePassBase<DecomposePass> {
 public:

@@ -3,6 +3,7 @@
 #include "compiler/graph/Passes.h"
 #include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/Weft.h"
+#include "dialects/weft/rules/CallRule.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -92,7 +93,10 @@ private:
     ir::GradContext context(builder_, op->getLoc(), op->getName(), op->getPropertiesStorage(),
                             op->getOperandTypes(), op->getResultTypes(), operands, results,
                             cotangents, needs);
-    if (failed(rules.differentiate(context)) || context.isWrong())
+    auto differentiate = [&] {
+      return rules.differentiate(context);
+    };
+    if (failed(ir::callRule(op, "derivative", differentiate)) || context.isWrong())
       return failure();
     for (auto [operand, gradient] : llvm::zip_equal(op->getOperands(), context.gradients())) {
       if (!gradient)

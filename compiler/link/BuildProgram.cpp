@@ -119,6 +119,8 @@ public:
   }
 
   absl::StatusOr<runtime::Program> build(plan::ProgramOp prepare) {
+    if (absl::Status status = checkNames(); !status.ok())
+      return status;
     if (absl::Status status = addPrepare(prepare); !status.ok())
       return status;
     addInputs();
@@ -157,6 +159,22 @@ public:
 private:
   static std::string nameOf(mlir::Attribute name) {
     return name ? mlir::cast<mlir::StringAttr>(name).str() : std::string();
+  }
+  // Passes of users may set attributes that no verifier knows.
+  absl::Status checkNames() {
+    auto check = [&](const char *what, unsigned i, mlir::Attribute name) -> absl::Status {
+      if (!name || mlir::isa<mlir::StringAttr>(name))
+        return absl::OkStatus();
+      return invalid(source_, std::string("has a name that is no string, of ") + what + " " +
+                                  std::to_string(i));
+    };
+    absl::Status status;
+    for (unsigned i = 0; i < source_.getNumArguments(); ++i)
+      for (llvm::StringRef name : {plan::kParameterAttr, plan::kNameAttr})
+        status.Update(check("argument", i, source_.getArgAttr(i, name)));
+    for (unsigned i = 0; i < source_.getResultTypes().size(); ++i)
+      status.Update(check("result", i, source_.getResultAttr(i, plan::kNameAttr)));
+    return status;
   }
 
   // Prepared values are the last arguments, in the order of the results of what computes them.

@@ -262,7 +262,7 @@ absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options,
   auto failure = [&]() -> absl::Status {
     if (!planFailure.ok())
       return planFailure;
-    std::string message = diagnostics.failure("compilation failed");
+    std::string message = diagnostics.text().empty() ? "compilation failed" : diagnostics.text();
     return filled.takesSomeSizes ? absl::OutOfRangeError(message) : absl::InternalError(message);
   };
   if (mlir::failed(pipeline.run(module, Phase::Import, Phase::Claim)))

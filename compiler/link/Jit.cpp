@@ -4,6 +4,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "compiler/link/Limits.h"
+#include "compiler/pipeline/Registrations.h"
 #include "runtime/profile/profile.h"
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/Core.h"
@@ -31,11 +33,14 @@ public:
   orc::ObjectLinkingLayer &linker() {
     return *linker_;
   }
-  // Errors that ORC reports outside of the call that failed: the last ones say which symbol was
-  // missing.
-  std::string takeErrors() {
+  // Errors that ORC reports outside of the call that failed.
+  struct Errors {
+    std::string text;
+    std::string missing; // the symbols that are nowhere: "'f', 'g'"
+  };
+  Errors takeErrors() {
     std::lock_guard<std::mutex> lock(mutex_);
-    return std::exchange(errors_, std::string());
+    return std::exchange(errors_, Errors());
   }
 
 private:
@@ -48,10 +53,18 @@ private:
     session->execution_ = std::make_unique<orc::ExecutionSession>(std::move(*control));
     session->execution_->setErrorReporter([session](llvm::Error error) {
       std::lock_guard<std::mutex> lock(session->mutex_);
-      if (session->errors_.size() < 4096)
-        session->errors_ += "\n" + llvm::toString(std::move(error));
-      else
-        llvm::consumeError(std::move(error));
+      Errors &errors = session->errors_;
+      llvm::handleAllErrors(
+          std::move(error),
+          [&](const orc::SymbolsNotFound &lacking) {
+            for (const orc::SymbolStringPtr &name : lacking.getSymbols())
+              if (errors.missing.size() < kMostErrorText)
+                errors.missing += (errors.missing.empty() ? "'" : ", '") + (*name).str() + "'";
+          },
+          [&](const llvm::ErrorInfoBase &other) {
+            if (errors.text.size() < kMostErrorText)
+              errors.text += "\n" + other.message();
+          });
     });
     session->linker_ = std::make_unique<orc::ObjectLinkingLayer>(*session->execution_);
     return session;
@@ -60,7 +73,7 @@ private:
   std::unique_ptr<orc::ExecutionSession> execution_;
   std::unique_ptr<orc::ObjectLinkingLayer> linker_;
   std::mutex mutex_;
-  std::string errors_;
+  Errors errors_; // under it
 };
 
 // What LLVM may call for plain memory operations.
@@ -97,8 +110,26 @@ JitCode::link(llvm::ArrayRef<std::shared_ptr<const std::string>> objects,
     return session.status();
   orc::ExecutionSession &execution = (*session)->execution();
   auto fail = [&](llvm::Error error) {
-    return absl::InternalError("cannot link compiled kernels: " + llvm::toString(std::move(error)) +
-                               (*session)->takeErrors());
+    Session::Errors errors = (*session)->takeErrors();
+    std::string kernel, text;
+    llvm::handleAllErrors(
+        std::move(error),
+        [&](const orc::FailedToMaterialize &failed) {
+          for (const auto &[dylib, names] : failed.getSymbols())
+            for (const orc::SymbolStringPtr &name : names)
+              if (kernel.empty() || *name < kernel)
+                kernel = (*name).str();
+          text += failed.message();
+        },
+        [&](const llvm::ErrorInfoBase &other) { text += other.message(); });
+    if (errors.missing.empty() || kernel.empty())
+      return absl::InternalError("cannot link compiled kernels: " + text + errors.text);
+    std::string passes = registeredNames("kernel-pass");
+    return absl::InternalError(
+        "cannot link the kernel '" + kernel + "': it calls " + errors.missing +
+        ", which it does not define; beside its own functions it may call memcpy, memmove and "
+        "memset" +
+        (passes.empty() ? "" : " (registered are " + passes + ")"));
   };
   if (symbols.empty())
     return std::shared_ptr<JitCode>(new JitCode());

@@ -13,6 +13,8 @@ inline constexpr int64_t kMaxKernelCacheBytes = 64 << 20;
 inline constexpr int kMaxKernelsPerContext = 256;
 // Contexts that wait for the next compilation: as many as compile at once on large machines.
 inline constexpr size_t kMaxIdleContexts = 64;
+// Of what the linker says of one failure: enough to see what is wrong.
+inline constexpr size_t kMostErrorText = 4096;
 // Where an op has no form for a range of sizes, each size has a program of its own: so many of them
 // take the time and the bytes of as many models.
 inline constexpr int64_t kMaxSizesAlone = 16;

@@ -5,6 +5,8 @@
 #include "compiler/link/BuildProgram.h"
 #include "compiler/link/Compile.h"
 #include "compiler/link/Jit.h"
+#include "compiler/link/SizeRange.h"
+#include "compiler/pipeline/Registrations.h"
 #include "compiler/plan/Extract.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/Parser/Parser.h"
@@ -79,7 +81,14 @@ TEST(Jit, MayCopyMemoryButNotCallLibm) {
                        "@expf(float %x)\n ret float %y }");
   auto refused = JitCode::link({libm}, {"f"});
   ASSERT_FALSE(refused.ok());
-  EXPECT_NE(std::string(refused.status().message()).find("expf"), std::string::npos)
+  EXPECT_EQ(refused.status().message(),
+            "cannot link the kernel 'f': it calls 'expf', which it does not define; beside its own "
+            "functions it may call memcpy, memmove and memset");
+  addRegistration({.kind = "kernel-pass", .name = "mine", .version = "1", .place = ""});
+  refused = JitCode::link({libm}, {"f"});
+  removeRegistrations("kernel-pass");
+  EXPECT_NE(refused.status().message().find("(registered are kernel-pass 'mine')"),
+            std::string::npos)
       << refused.status();
 }
 
@@ -207,6 +216,40 @@ TEST(BuildProgram, CopiesWhatHasOneSizeBesideSizesThatVary) {
   EXPECT_TRUE(with("%c").ok()) << with("%c");
   EXPECT_NE(with("%x").message().find("whose size varies is copied whole"), std::string::npos)
       << with("%x");
+}
+
+TEST(BuildProgram, RefusesNamesThatAreNoStrings) {
+  mlir::MLIRContext context;
+  for (auto [from, to, wanted] :
+       {std::tuple("plan.name = \"x\"", "plan.name = 5 : i64", "argument 0"),
+        std::tuple("plan.parameter = \"layer.weight\"", "plan.parameter", "argument 1"),
+        std::tuple("plan.name = \"y\"", "plan.name = [\"y\"]", "result 0")}) {
+    std::string text = kPlan.str();
+    text.replace(text.find(from), llvm::StringRef(from).size(), to);
+    auto module = parse(context, text);
+    ASSERT_TRUE(module);
+    absl::Status status = buildProgram(findProgram(*module), "", {}).status();
+    EXPECT_EQ(status.message(), std::string("plan.program: has a name that is no string, of ") +
+                                    wanted);
+  }
+}
+
+TEST(SizeRange, TakesBothFormsOfARange) {
+  mlir::MLIRContext context;
+  auto rangeOf = [&](const std::string &range) {
+    auto module = parse(context, "module attributes {weft.sizes = {n = " + range + "}} {}");
+    EXPECT_TRUE(module);
+    return sizeRange(*module);
+  };
+  for (const char *range : {"[2, 64]", "array<i64: 2, 64>"}) {
+    auto found = rangeOf(range);
+    ASSERT_TRUE(found.ok()) << found.status();
+    ASSERT_TRUE(*found);
+    EXPECT_EQ((*found)->name, "n");
+    EXPECT_EQ((*found)->low, 2);
+    EXPECT_EQ((*found)->high, 64);
+  }
+  EXPECT_FALSE(rangeOf("[64, 2]").ok());
 }
 
 TEST(BuildProgram, RefusesAPlanThatIsNotReady) {

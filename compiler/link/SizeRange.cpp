@@ -14,14 +14,14 @@ absl::StatusOr<std::optional<SizeRange>> sizeRange(mlir::ModuleOp module) {
   if (!sizes || sizes.empty())
     return std::optional<SizeRange>();
   mlir::NamedAttribute entry = *sizes.begin();
-  auto bounds = mlir::dyn_cast<mlir::DenseI64ArrayAttr>(entry.getValue());
+  auto range = ir::rangeOf(entry.getValue());
   if (sizes.size() > 1)
     return absl::InvalidArgumentError("weft.sizes names several sizes; a model has one");
-  if (!bounds || bounds.size() != 2 || bounds[0] < 1 || bounds[0] > bounds[1] || bounds[1] < 2)
+  if (!range || range->first < 1 || range->first > range->second || range->second < 2)
     return absl::InvalidArgumentError("weft.sizes: '" + entry.getName().str() +
                                       "' has no range; write [MIN, MAX] with 1 <= MIN <= MAX, and "
                                       "MAX at least 2");
-  return std::optional<SizeRange>({entry.getName().str(), bounds[0], bounds[1]});
+  return std::optional<SizeRange>({entry.getName().str(), range->first, range->second});
 }
 
 namespace {

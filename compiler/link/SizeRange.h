@@ -6,15 +6,13 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "dialects/weft/ir/Attributes.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace weft::compiler {
 
-// Of a module, a dictionary: {batch = [1, 64]}.
-inline constexpr llvm::StringLiteral kSizesAttr = "weft.sizes";
-// Of a weft.constant that is a scalar int64: the size of that name, whose largest number the
-// constant has.
-inline constexpr llvm::StringLiteral kSizeAttr = "weft.size";
+using ir::kSizeAttr;
+using ir::kSizesAttr;
 
 struct SizeRange {
   std::string name;

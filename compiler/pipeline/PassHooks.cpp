@@ -1,5 +1,7 @@
 #include "compiler/pipeline/PassHooks.h"
 
+#include <dlfcn.h>
+
 #include <mutex>
 
 #include "compiler/pipeline/Registry.h"
@@ -204,12 +206,16 @@ llvm::Error loadPassPlugin(llvm::StringRef path) {
   {
     std::lock_guard lock(plugins().mutex);
     if (llvm::is_contained(plugins().files, file))
-      return error("the pass plugin %s is loaded already", file.c_str());
+      return llvm::Error::success();
   }
+  // What it lacks is an error now, and not the end of the process at its first call.
+  if (!dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL))
+    return error("cannot load the pass plugin %s: %s", file.c_str(), dlerror());
   llvm::sys::DynamicLibrary library =
       llvm::sys::DynamicLibrary::getPermanentLibrary(file.c_str(), &message);
   if (!library.isValid())
     return error("cannot load the pass plugin %s: %s", file.c_str(), message.c_str());
+  TakesBack registered;
   if (void *entry = library.getAddressOfSymbol("weft_pass_plugin")) {
     PassPluginInfo info = reinterpret_cast<PassPluginInfo (*)()>(entry)();
     if (absl::Status status =
@@ -235,7 +241,12 @@ llvm::Error loadPassPlugin(llvm::StringRef path) {
         file.c_str());
   }
   std::lock_guard lock(plugins().mutex);
-  plugins().files.push_back(std::move(file));
+  plugins().files.push_back(file);
+  TakesBack::note([file] {
+    std::lock_guard lock(plugins().mutex);
+    llvm::erase(plugins().files, file);
+  });
+  registered.passOn();
   return llvm::Error::success();
 }
 

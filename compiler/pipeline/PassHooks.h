@@ -50,13 +50,15 @@ struct PassPluginInfo { // returned by value: it never grows
 void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name,
                   llvm::StringRef version);
 // The same for a textual pipeline over builtin.module, such as "canonicalize,cse": of MLIR's
-// general passes, those of plugins, and those that are registered, by their names. It may stand in "builtin.module(...)", as tools of MLIR
-// write it. Error: it cannot be parsed, is empty, or is registered already.
+// general passes, those of plugins, and those that are registered, by their names. It may stand in
+// "builtin.module(...)", as tools of MLIR write it. Error: it cannot be parsed, is empty, or is
+// registered already.
 llvm::Error registerPassPipeline(Phase phase, Position position, llvm::StringRef pipeline,
                                  llvm::StringRef version);
 // Loads a plugin. Takes weft_pass_plugin where the library exports it, else MLIR's own
 // mlirGetPassPluginInfo, whose passes can then be placed by registerPassPipeline. Loading the same
-// file twice is an error, as is a wrong API version; each names the file.
+// file twice does nothing. Errors name the file: it does not load, is no pass plugin, was built for
+// another version, or registers what cannot be; then none of its passes is registered.
 llvm::Error loadPassPlugin(llvm::StringRef path);
 // Forgets every registered pass. For tests and tools; code of plugins stays loaded.
 void clearRegisteredPasses();

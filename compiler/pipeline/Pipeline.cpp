@@ -6,6 +6,7 @@
 #include "compiler/pipeline/UserPass.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
+#include "runtime/core/thrown.h"
 #include "runtime/profile/profile.h"
 
 namespace weft::compiler {
@@ -24,9 +25,8 @@ llvm::LogicalResult Pipeline::run(mlir::ModuleOp module, Phase from, Phase to) {
     auto start = std::chrono::steady_clock::now();
     runtime::profile::Span span(
         [&] { return runtime::profile::Label{runtime::profile::Kind::kPhase, info.name.str()}; });
-    if (failed(runPhase(module, info)))
-      return mlir::emitError(module.getLoc())
-             << "compilation failed in the phase '" << info.name << "'";
+    if (failed(runPhaseNamed(module, info)))
+      return llvm::failure();
     std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
     if (report_)
       report_->phases.emplace_back(info.name.str(), elapsed.count());
@@ -34,6 +34,33 @@ llvm::LogicalResult Pipeline::run(mlir::ModuleOp module, Phase from, Phase to) {
       dumpModule(module, dumpFolder_, info.number, info.name);
   }
   return llvm::success();
+}
+
+llvm::LogicalResult Pipeline::runPhaseNamed(mlir::ModuleOp module, const PhaseInfo &info) {
+  bool saidWhy = false;
+  llvm::LogicalResult result = llvm::failure();
+  {
+    mlir::ScopedDiagnosticHandler watch(module.getContext(), [&](mlir::Diagnostic &diagnostic) {
+      saidWhy |= diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error;
+      return mlir::failure(); // to the handler around it
+    });
+    // What users registered may throw, and MLIR, which calls it, is built without exceptions.
+    try {
+      result = runPhase(module, info);
+    } catch (...) {
+      std::string names = registeredNames();
+      mlir::emitError(module.getLoc())
+          << "the phase '" << info.name << "' " << runtime::thrown_text()
+          << (names.empty() ? "" : " (registered are " + names + ")");
+    }
+  }
+  if (failed(result)) {
+    // Who has a reason has no use for the phase.
+    mlir::InFlightDiagnostic last =
+        saidWhy ? mlir::emitRemark(module.getLoc()) : mlir::emitError(module.getLoc());
+    last << "compilation failed in the phase '" << info.name << "'";
+  }
+  return result;
 }
 
 llvm::LogicalResult Pipeline::runPhase(mlir::ModuleOp module, const PhaseInfo &info) {

@@ -43,7 +43,7 @@ public:
   }
 
   // Runs the phases from `from` to `to`, both included. On failure the diagnostics say why, and a
-  // last one names the phase.
+  // last one names the phase: a remark, or an error where nothing else says why.
   llvm::LogicalResult run(mlir::ModuleOp module, Phase from = Phase::Import,
                           Phase to = Phase::Plan);
 
@@ -53,6 +53,7 @@ public:
   }
 
 private:
+  llvm::LogicalResult runPhaseNamed(mlir::ModuleOp module, const PhaseInfo &info);
   llvm::LogicalResult runPhase(mlir::ModuleOp module, const PhaseInfo &info);
   llvm::LogicalResult runHooks(mlir::ModuleOp module, Phase phase, Position position);
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "llvm/ADT/STLExtras.h"
@@ -9,9 +10,13 @@
 namespace weft::compiler {
 namespace {
 
+struct Entry : Registration {
+  uint64_t number;
+};
+
 struct Registrations {
   std::mutex mutex;
-  std::vector<Registration> all;
+  std::vector<Entry> all;
   uint64_t changes = 0;
   std::atomic<uint64_t> generation{0};
 
@@ -27,18 +32,55 @@ Registrations &registrations() {
   return *registrations;
 }
 
+thread_local TakesBack *takesBack = nullptr;
+
 } // namespace
+
+TakesBack::TakesBack() : around_(std::exchange(takesBack, this)) {}
+
+TakesBack::~TakesBack() {
+  takesBack = around_;
+  for (std::function<void()> &undo : llvm::reverse(undo_))
+    undo();
+}
+
+void TakesBack::passOn() {
+  if (around_)
+    llvm::append_range(around_->undo_, undo_);
+  undo_.clear();
+}
+
+void TakesBack::note(std::function<void()> undo) {
+  if (takesBack)
+    takesBack->undo_.push_back(std::move(undo));
+}
 
 void addRegistration(Registration registration) {
   std::lock_guard lock(registrations().mutex);
-  registrations().all.push_back(std::move(registration));
   registrations().changed();
+  uint64_t number = registrations().changes; // no other has it
+  registrations().all.push_back({std::move(registration), number});
+  registrations().changed();
+  TakesBack::note([number] {
+    std::lock_guard lock(registrations().mutex);
+    llvm::erase_if(registrations().all, [&](const Entry &each) { return each.number == number; });
+    registrations().changed();
+  });
 }
 
 void removeRegistrations(llvm::StringRef kind) {
   std::lock_guard lock(registrations().mutex);
-  llvm::erase_if(registrations().all, [&](const Registration &each) { return each.kind == kind; });
+  llvm::erase_if(registrations().all, [&](const Entry &each) { return each.kind == kind; });
   registrations().changed();
+}
+
+std::string registeredNames(llvm::StringRef kind) {
+  std::lock_guard lock(registrations().mutex);
+  std::string names;
+  for (const Registration &each : registrations().all)
+    if (kind.empty() ? each.kind != "plugin" : each.kind == kind)
+      names += (names.empty() ? "" : ", ") + each.kind + " '" + each.name + "'";
+  return names;
 }
 
 std::string registrationsKey() {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "llvm/ADT/StringRef.h"
 
@@ -21,6 +23,31 @@ struct Registration {
 void addRegistration(Registration registration);
 // Those of one kind; for tests and tools.
 void removeRegistrations(llvm::StringRef kind);
+
+// What is registered, for errors: "pass 'mine-abs', planner 'mine-room'"; of one kind, or of all.
+// Empty while nothing is.
+std::string registeredNames(llvm::StringRef kind = "");
+
+// Takes back what its thread registers while it lives, the last first, unless told to keep it: of a
+// plugin that fails to load nothing stays.
+class TakesBack {
+public:
+  TakesBack();
+  ~TakesBack();
+  TakesBack(const TakesBack &) = delete;
+  TakesBack &operator=(const TakesBack &) = delete;
+  void keep() {
+    undo_.clear();
+  }
+  // Leaves it to the one that lived when this one was made, if any.
+  void passOn();
+  // For registries: how to take back what they were just given.
+  static void note(std::function<void()> undo);
+
+private:
+  std::vector<std::function<void()>> undo_;
+  TakesBack *around_;
+};
 
 // A line each, "KIND [PLACE] NAME VERSION", in the order of registration: part of the keys of
 // programs.

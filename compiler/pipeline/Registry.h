@@ -1,6 +1,7 @@
 // One kind of things that users register: the list, its lock, and its part of keys.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <string>
@@ -28,7 +29,9 @@ public:
       if (absl::Status status = refuse(things_); !status.ok())
         return status;
       things_.push_back(std::move(thing));
+      numbers_.push_back(++last_);
       changed();
+      TakesBack::note([this, number = last_] { remove(number); });
     }
     addRegistration({kind_, std::move(name), std::move(version), std::move(place)});
     return absl::OkStatus();
@@ -47,6 +50,7 @@ public:
     {
       std::lock_guard lock(mutex_);
       things_.clear();
+      numbers_.clear();
       changed();
     }
     removeRegistrations(kind_);
@@ -61,6 +65,15 @@ public:
   }
 
 private:
+  void remove(uint64_t number) {
+    std::lock_guard lock(mutex_);
+    auto found = std::find(numbers_.begin(), numbers_.end(), number);
+    if (found == numbers_.end())
+      return; // cleared since
+    things_.erase(things_.begin() + (found - numbers_.begin()));
+    numbers_.erase(found);
+    changed();
+  }
   void changed() {
     uint64_t number = changes_.fetch_add(1, std::memory_order_acq_rel) + 1;
     generation_.store(things_.empty() ? 0 : number, std::memory_order_release);
@@ -69,6 +82,8 @@ private:
   const char *kind_;
   mutable std::mutex mutex_;
   std::vector<T> things_;
+  std::vector<uint64_t> numbers_; // of each thing, in the order of things_
+  uint64_t last_ = 0;
   std::atomic<uint64_t> changes_{0}, generation_{0};
 };
 

@@ -8,6 +8,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/PassManager.h"
+#include "runtime/core/thrown.h"
 
 namespace weft::compiler {
 namespace {
@@ -29,7 +30,12 @@ mlir::LogicalResult runUserPass(mlir::ModuleOp module, llvm::StringRef kind, llv
     return mlir::emitError(module.getLoc()) << "the registered " << kind << " '" << name << "' "
                                             << what;
   };
-  std::unique_ptr<mlir::Pass> pass = factory ? factory() : nullptr;
+  std::unique_ptr<mlir::Pass> pass;
+  try {
+    pass = factory ? factory() : nullptr;
+  } catch (...) {
+    return fail("has a factory that " + runtime::thrown_text());
+  }
   if (!pass)
     return fail("has no factory, or it made nothing");
   std::map<std::string, mlir::Type> before = functionsOf(module);
@@ -51,8 +57,13 @@ mlir::LogicalResult runUserPass(mlir::ModuleOp module, llvm::StringRef kind, llv
                              mlir::OpPassManager::Nesting::Implicit);
     passes.enableVerifier(false);
     passes.addPass(std::move(pass));
-    if (mlir::failed(passes.run(module)))
-      return fail("failed");
+    // MLIR is built without exceptions, and would let one pass.
+    try {
+      if (mlir::failed(passes.run(module)))
+        return fail("failed");
+    } catch (...) {
+      return fail(runtime::thrown_text());
+    }
   }
   if (emittedAnError)
     return fail("emitted an error");

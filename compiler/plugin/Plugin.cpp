@@ -36,16 +36,21 @@ public:
     keep(compiler::addPass({phase, position, std::move(factory), name.str(), version.str()}));
   }
   void registerBackend(llvm::StringRef name, BackendFactory factory) override {
-    keep(compiler::registerBackend(name, std::move(factory)));
+    absl::Status status = compiler::registerBackend(name, std::move(factory));
+    if (status.ok())
+      TakesBack::note([name = name.str()] { unregisterBackend(name); });
+    keep(status);
   }
   void registerDialects(llvm::StringRef name, llvm::StringRef version,
                         std::function<void(mlir::DialectRegistry &)> insert) override {
     if (!ir::registerExtension(name.str(), version.str(), std::move(insert)))
       keep(
           absl::AlreadyExistsError(("dialects named '" + name + "' are already registered").str()));
+    else
+      TakesBack::note([name = name.str()] { ir::unregisterExtension(name); });
   }
   void registerDevices(runtime::DeviceKind kind) override {
-    keep(runtime::register_device_kind(std::move(kind)));
+    devices_.push_back(std::move(kind));
   }
   void registerProvider(ProviderRegistration registration) override {
     for (std::string &file : registration.library.files) {
@@ -65,7 +70,11 @@ public:
   void registerFusionRule(llvm::StringRef name, llvm::StringRef version, FusionRule rule) override {
     keep(compiler::registerFusionRule(name.str(), version.str(), std::move(rule)));
   }
-  const absl::Status &status() const {
+  // Of all that was registered. Devices, which cannot be taken back, come when the rest is right.
+  absl::Status finish() {
+    for (runtime::DeviceKind &kind : devices_)
+      if (status_.ok())
+        keep(runtime::register_device_kind(std::move(kind)));
     return status_;
   }
 
@@ -75,6 +84,7 @@ private:
       status_ = std::move(status);
   }
   llvm::SmallString<256> folder_;
+  std::vector<runtime::DeviceKind> devices_;
   absl::Status status_;
 };
 
@@ -134,7 +144,14 @@ absl::Status load(const std::string &path) {
           "the plugin " + path + " exports " + entry +
           ": it uses MLIR's C++ API, which this sealed Weft hides; it takes plugins in C "
           "(weft_kernel_plugin, weft_collective_plugin). Load it in the shared flavour of Weft");
+  // What it lacks is an error now, and not the end of the process at its first call.
   std::string message;
+  void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (!handle) {
+    const char *why = dlerror();
+    return absl::NotFoundError("cannot load the plugin " + path + ": " +
+                               (why ? why : "unknown error"));
+  }
   llvm::sys::DynamicLibrary library =
       llvm::sys::DynamicLibrary::getPermanentLibrary(path.c_str(), &message);
   if (!library.isValid())
@@ -153,9 +170,9 @@ absl::Status load(const std::string &path) {
                                         " registers nothing: registerAll is null");
     Registrar registrar(path);
     info.registerAll(registrar);
-    if (!registrar.status().ok())
+    if (absl::Status status = registrar.finish(); !status.ok())
       return absl::FailedPreconditionError("the plugin " + path + ": " +
-                                           std::string(registrar.status().message()));
+                                           std::string(status.message()));
   } else if (library.getAddressOfSymbol("weft_pass_plugin") ||
              library.getAddressOfSymbol("mlirGetPassPluginInfo")) {
     if (llvm::Error error = loadPassPlugin(path))
@@ -187,19 +204,24 @@ bool isSealed() {
 }
 
 absl::Status loadPlugin(const std::string &path) {
+  if (path.empty())
+    return absl::InvalidArgumentError("the path of a plugin is empty; name the library's file");
   llvm::SmallString<256> real;
   std::string file = llvm::sys::fs::real_path(path, real) ? path : std::string(real.str());
   std::lock_guard lock(loaded().mutex);
   if (!loaded().files.insert(file).second)
     return absl::OkStatus();
   absl::Status status;
+  TakesBack registered;
   try {
     status = load(path.find('/') == std::string::npos && llvm::sys::fs::exists(path) ? "./" + path
                                                                                      : path);
   } catch (...) {
     status = absl::FailedPreconditionError("the plugin " + path + " " + runtime::thrown_text());
   }
-  if (!status.ok())
+  if (status.ok())
+    registered.keep();
+  else
     loaded().files.erase(file);
   return status;
 }

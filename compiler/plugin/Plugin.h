@@ -58,10 +58,11 @@ struct PluginInfo { // returned by value: it never grows
 // mlirGetPassPluginInfo (PassHooks.h); weft_kernel_plugin (runtime/abi/weft_custom.h) and
 // weft_collective_plugin (runtime/abi/weft_collective.h), alone or beside those. Loading one file
 // twice does nothing, also while it is being loaded: a plugin may use Weft in its registerAll, and
-// load others. Errors name the file: NotFound where there is none or it does not load,
-// InvalidArgument for no plugin, FailedPrecondition for another version, for a name that is taken,
-// for an exception of the plugin's, and, in the sealed flavour of Weft, for plugins that use MLIR's
-// C++ API.
+// load others. Where it fails, what was registered through PluginRegistrar is taken back (but a
+// backend that was used meanwhile); kernels and layers, in C, stay. Errors name the file: NotFound
+// where there is none, it does not load or lacks a symbol, InvalidArgument for no plugin,
+// FailedPrecondition for another version, for a name that is taken, for an exception of the
+// plugin's, and, in the sealed flavour of Weft, for plugins that use MLIR's C++ API.
 absl::Status loadPlugin(const std::string &path);
 // The plugins that WEFT_PLUGINS names, separated by colons, and the schedules that the file
 // WEFT_SCHEDULES pins (compiler/schedule/Pins.h); the first call only. The first error, which names

@@ -94,6 +94,40 @@ TEST(Plugin, MayLoadOthersAndItselfWhileItIsLoaded) {
   EXPECT_EQ(registrationsKey(), "") << "kernels in C are no part of programs";
 }
 
+TEST(Plugin, LeavesNothingBehindWhereItFails) {
+  const std::string file = path("test_failing_plugin.so");
+  void *library = dlopen(file.c_str(), RTLD_NOW);
+  ASSERT_NE(library, nullptr) << dlerror();
+  auto *failure = static_cast<const char **>(dlsym(library, "test_failure"));
+  ASSERT_NE(failure, nullptr) << dlerror();
+  const std::string before = registrationsKey();
+  for (auto [how, what] : {std::pair("throws", " threw an exception: out of luck"),
+                           std::pair("registers what cannot be", "is registered without a name"),
+                           std::pair("has no kernels", ": it has no kernels")}) {
+    *failure = how;
+    absl::Status status = loadPlugin(file);
+    EXPECT_NE(status.message().find(what), std::string::npos) << status;
+    EXPECT_EQ(registrationsKey(), before) << how;
+    EXPECT_TRUE(registeredPasses().empty()) << how;
+  }
+  *failure = "";
+  EXPECT_TRUE(loadPlugin(file).ok());
+  EXPECT_NE(registrationsKey().find("pass after graph of-a-plugin-that-fails 1.0"),
+            std::string::npos);
+  ASSERT_EQ(registeredPasses().size(), 1u);
+  clearRegisteredPasses();
+}
+
+TEST(Plugin, ThatLacksASymbolDoesNotLoad) {
+  absl::Status status = loadPlugin(path("test_lacking_plugin.so"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(status.message().find("test_is_nowhere"), std::string::npos) << status;
+}
+
+TEST(Plugin, HasAFile) {
+  EXPECT_EQ(loadPlugin("").message(), "the path of a plugin is empty; name the library's file");
+}
+
 TEST(Plugin, IsToldByWhatIsInItsFile) {
   const char *sources = std::getenv("TEST_SRCDIR"), *workspace = std::getenv("TEST_WORKSPACE");
   ASSERT_TRUE(sources && workspace);

@@ -67,8 +67,6 @@ const runtime::RegisteredCache
 
 absl::StatusOr<std::shared_ptr<CompiledProgram>>
 compile_in(mlir::MLIRContext &context, const CompileRequest &request, compiler::Backend &backend) {
-  // Why sizes cannot vary is a sentence for explain, not an op.
-  context.printOpOnDiagnostic(!request.symbolic);
   ir::DiagnosticCollector diagnostics(&context);
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(
       request.bytecode, mlir::ParserConfig(&context, /*verifyAfterParse=*/false));

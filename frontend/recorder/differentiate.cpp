@@ -2,6 +2,7 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/ScopeExit.h"
 
+#include "frontend/recorder/call_user.h"
 #include "frontend/recorder/emit.h"
 #include "frontend/recorder/limits.h"
 #include "frontend/recorder/state.h"
@@ -54,14 +55,16 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
                           result_types, operands, results, cotangents,
                           llvm::ArrayRef(asked).take_front(operand_count));
   (void)ir.take_diagnostic(); // what an earlier call may have left
-  bool is_right = mlir::succeeded(s->rules->differentiate(context)) && !context.isWrong();
+  std::string refusal =
+      "the derivative of " + s->name.getStringRef().str() + " cannot be recorded: ";
+  auto rule = [&] {
+    return s->rules->differentiate(context);
+  };
+  bool is_right = mlir::succeeded(call_user(refusal + "its rule", rule)) && !context.isWrong();
   // A rule may build what is invalid, and not notice.
   std::string why = ir.take_diagnostic().message;
-  if (!is_right || !why.empty()) {
-    fail(ErrorKind::kState, "the derivative of " + s->name.getStringRef().str() +
-                                " cannot be recorded: " +
-                                (why.empty() ? "its rule failed, and says nothing" : why));
-  }
+  if (!is_right || !why.empty())
+    fail(ErrorKind::kState, refusal + (why.empty() ? "its rule failed, and says nothing" : why));
 
   // Ops that no gradient needs are left out, but for exchanges: other ranks need them.
   llvm::DenseSet<mlir::Operation *> needed;

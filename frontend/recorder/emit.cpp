@@ -1,8 +1,10 @@
 // One function for each weft op: builds it, takes it into the record, attaches history.
 #include "frontend/recorder/emit.h"
 
+#include "frontend/recorder/call_user.h"
 #include "frontend/recorder/replaced_ops.h"
 #include "frontend/recorder/state.h"
+#include "llvm/ADT/ScopeExit.h"
 
 namespace weft::recorder {
 
@@ -115,6 +117,10 @@ Signature *make_signature(mlir::OperationName op_name, mlir::OpaqueProperties pr
     types.push_back(operand->value->type);
     stand_ins.add(types.back());
   }
+  auto call_rule = [&](const char *rule, auto function) {
+    return call_user(op_name.getStringRef().str() + " is at fault in its rule: its " + rule,
+                     function);
+  };
   auto refuse = [&](const char *otherwise) {
     auto [message, kind] = ir.take_diagnostic();
     std::string name = op_name.getStringRef().str() + ": ", given;
@@ -134,9 +140,12 @@ Signature *make_signature(mlir::OperationName op_name, mlir::OpaqueProperties pr
   if (result) {
     results.push_back(ir.whole_type(result));
   } else if (auto *rule = op_name.getInterface<mlir::InferTypeOpInterface>()) {
-    if (mlir::failed(rule->inferReturnTypes(&ir.context(), location, stand_ins.values(),
-                                            mlir::DictionaryAttr::get(&ir.context()), properties,
-                                            {}, results)))
+    auto infer = [&] {
+      return rule->inferReturnTypes(&ir.context(), location, stand_ins.values(),
+                                    mlir::DictionaryAttr::get(&ir.context()), properties, {},
+                                    results);
+    };
+    if (mlir::failed(call_rule("inferReturnTypes", infer)))
       refuse("the operands do not fit");
   } else if (op_name.hasTrait<mlir::OpTrait::SameOperandsAndResultType>() && !operands.empty()) {
     results.push_back(ir.whole_type(types[0]));
@@ -147,10 +156,13 @@ Signature *make_signature(mlir::OperationName op_name, mlir::OpaqueProperties pr
   }
   mlir::Operation *op = mlir::Operation::create(location, op_name, results, stand_ins.values(),
                                                 mlir::NamedAttrList(), properties);
-  bool fits = !by_name || mlir::succeeded(op_name.verifyInvariants(op));
+  llvm::scope_exit destroy([&] { op->destroy(); });
+  auto verify = [&] {
+    return op_name.verifyInvariants(op);
+  };
+  bool fits = !by_name || mlir::succeeded(call_rule("verifier", verify));
   uint8_t device = result ? result->device : types.empty() ? call_device.device : types[0]->device;
   Signature *signature = fits ? ir.intern(op, types, device) : nullptr;
-  op->destroy();
   if (!signature)
     refuse("the op does not verify");
   return signature;

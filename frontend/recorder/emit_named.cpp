@@ -85,6 +85,41 @@ void want_required(mlir::OperationName op, const Attributes &attributes) {
            op.getStringRef().str() + " requires the attribute '" + name.str() + "'");
 }
 
+// Whether the op takes the value, whatever its other attributes are. Of an op that has properties.
+bool takes(mlir::OperationName op, const std::string &attribute, const OpAttribute &value) {
+  mlir::MLIRContext *context = op.getContext();
+  mlir::NamedAttrList list;
+  list.set(attribute, attribute_of(value, mlir::Builder(context)));
+  auto complain = [&] {
+    return mlir::emitError(mlir::UnknownLoc::get(context));
+  };
+  OwnedProperties properties(op);
+  return mlir::succeeded(op.verifyInherentAttrs(list, complain)) &&
+         mlir::succeeded(op.setOpPropertiesFromAttribute(
+             op, properties.get(), list.getDictionary(context), complain));
+}
+
+// MLIR's words are of its kinds of attributes; users give C++'s.
+void want_kind(mlir::OperationName op, const std::string &attribute, const OpAttribute &value) {
+  static const std::pair<OpAttribute, const char *> kinds[] = {
+      {false, "a bool"},
+      {int64_t(0), "an int64_t"},
+      {0.0, "a double"},
+      {std::string(), "a std::string"},
+      {std::vector<int64_t>(), "a std::vector<int64_t>"},
+      {std::vector<double>(), "a std::vector<double>"}};
+  static_assert(std::size(kinds) == std::variant_size_v<OpAttribute>);
+  if (takes(op, attribute, value))
+    return;
+  std::string wanted;
+  for (const auto &[kind, text] : kinds)
+    if (kind.index() != value.index() && takes(op, attribute, kind))
+      wanted += (wanted.empty() ? "" : " or ") + std::string(text);
+  if (!wanted.empty())
+    fail(ErrorKind::kValue, op.getStringRef().str() + ": the attribute '" + attribute + "' is " +
+                                wanted + ", but is given as " + kinds[value.index()].second);
+}
+
 void set_attributes(mlir::OperationName name, mlir::OpaqueProperties properties,
                     const Attributes &attributes) {
   (void)recorder().ir->take_diagnostic();
@@ -105,9 +140,13 @@ void set_attributes(mlir::OperationName name, mlir::OpaqueProperties properties,
   };
   if (!properties && attributes.empty())
     return;
-  if (!properties || mlir::failed(name.setOpPropertiesFromAttribute(
-                         name, properties, list.getDictionary(context), complain))) {
+  if (!properties || mlir::failed(name.verifyInherentAttrs(list, complain)) ||
+      mlir::failed(name.setOpPropertiesFromAttribute(name, properties, list.getDictionary(context),
+                                                     complain))) {
     std::string why = recorder().ir->take_diagnostic().message;
+    for (const auto &[key, value] : attributes)
+      if (properties)
+        want_kind(name, key, value);
     fail(ErrorKind::kValue,
          name.getStringRef().str() + ": " + (why.empty() ? "attributes that do not fit" : why));
   }

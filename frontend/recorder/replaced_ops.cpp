@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "dialects/weft/ir/Custom.h"
+#include "frontend/recorder/call_user.h"
 #include "frontend/tensor/impl.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -85,7 +86,7 @@ void record_replaced(const Signature &signature, llvm::ArrayRef<const Var *> ope
       }
     } now_inside;
     RecorderMutex::Pause pause(recorder().mutex);
-    given = (*replacement)(call);
+    given = call_user("the replacement of " + name, [&] { return (*replacement)(call); });
   }
   auto refuse = [&](const std::string &gave, const std::string &wanted) {
     fail(ErrorKind::kShape, "the replacement of " + name + " gave " + gave + ", but the op gives " +
@@ -94,6 +95,8 @@ void record_replaced(const Signature &signature, llvm::ArrayRef<const Var *> ope
   if (given.size() != types.size())
     refuse(std::to_string(given.size()) + " result(s)", std::to_string(types.size()));
   for (auto [i, tensor] : llvm::enumerate(given)) {
+    if (!tensor.defined())
+      refuse("an undefined tensor", describe(*types[i]));
     Var result = read(tensor, "result");
     if (result.dtype() != types[i]->dtype || result.dims() != types[i]->dims ||
         result.device() != types[i]->device)

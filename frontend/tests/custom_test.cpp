@@ -402,8 +402,22 @@ TEST(CallOp, ErrorsNameWhatIsWrong) {
             std::string::npos);
   EXPECT_NE(value([&] {
               call_op("weft.reduce_sum", {x}, {{"dims", std::string("1")}});
-            }).find("weft.reduce_sum"),
+            }).find("weft.reduce_sum: the attribute 'dims' is a std::vector<int64_t>, but is given "
+                    "as a std::string"),
             std::string::npos);
+  std::string eps = value([&] {
+    call_op("weft.layer_norm", {x}, {{"normalized_rank", int64_t(1)}, {"eps", int64_t(1)}});
+  });
+  EXPECT_NE(eps.find("weft.layer_norm: the attribute 'eps' is a double, but is given as an "
+                     "int64_t"),
+            std::string::npos)
+      << eps;
+  std::string rank = value([&] {
+    call_op("weft.layer_norm", {x}, {{"normalized_rank", true}, {"eps", 1e-5}});
+  });
+  EXPECT_NE(rank.find("the attribute 'normalized_rank' is an int64_t, but is given as a bool"),
+            std::string::npos)
+      << rank;
   EXPECT_NE(value([&] { call_op("weft.reshape", {x}); }).find("does not say what its results are"),
             std::string::npos);
   auto shape = [](auto f) {

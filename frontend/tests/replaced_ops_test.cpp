@@ -148,10 +148,31 @@ TEST_F(ReplacedOps, WhatItGivesMustFit) {
   replace("weft.gelu", [](const OpCall &) -> std::vector<Tensor> { return {}; });
   EXPECT_NE(message_of([&] { gelu(x); }, ErrorKind::kShape).find("gave 0 result(s)"),
             std::string::npos);
-  // What it throws is the caller's; the next call is as any.
+  replace("weft.gelu", [](const OpCall &) -> std::vector<Tensor> { return {Tensor()}; });
+  message = message_of([&] { gelu(x); }, ErrorKind::kShape);
+  EXPECT_NE(message.find("the replacement of weft.gelu gave an undefined tensor, but the op gives "
+                         "float32 [2, 2]"),
+            std::string::npos)
+      << message;
+}
+
+TEST_F(ReplacedOps, WhatItThrowsIsAnErrorOfTheCall) {
+  Tensor x = zeros({2, 2});
   replace("weft.gelu",
           [](const OpCall &) -> std::vector<Tensor> { throw std::runtime_error("out of ideas"); });
-  EXPECT_THROW(gelu(x), std::runtime_error);
+  std::string message = message_of([&] { gelu(x); }, ErrorKind::kState, __LINE__);
+  EXPECT_EQ(message, "gelu: the replacement of weft.gelu threw an exception: out of ideas");
+  replace("weft.gelu", [](const OpCall &) -> std::vector<Tensor> { throw 1; });
+  message = message_of([&] { gelu(x); }, ErrorKind::kState, __LINE__);
+  EXPECT_EQ(message,
+            "gelu: the replacement of weft.gelu threw an exception that is no std::exception");
+  // An error of its own is that; its line, too.
+  constexpr int line = __LINE__ + 2;
+  replace("weft.gelu", [](const OpCall &) -> std::vector<Tensor> {
+    throw Error(ErrorKind::kIndex, "too far");
+  });
+  EXPECT_EQ(message_of([&] { gelu(x); }, ErrorKind::kIndex, line), "too far");
+  // The next call is as any.
   replace_op("weft.gelu", nullptr);
   EXPECT_EQ(gelu(x).to_vector<float>(), Floats(4, 0));
 }

@@ -85,7 +85,7 @@ TEST_F(SymbolicImages, ConvolutionsThatTheLibraryTakesSometimes) {
         conv2d(input(n, {8, 12, 12}, 7), weight, {}, {.stride = 2, .groups = 4})};
   });
   if (has_sizes())
-    EXPECT_NE(notes_.find("'weft.conv2d' op the library takes problems of larger sizes only"),
+    EXPECT_NE(notes_.find("weft.conv2d: the library takes problems of larger sizes only"),
               std::string::npos)
         << notes_;
 }

@@ -96,7 +96,8 @@ typedef struct weft_collective_call {
   const char *place; // the caller's line; may be empty
 } weft_collective_call;
 
-// Texts that functions return stay valid until the thread's next call of the layer.
+// Texts that functions return stay valid until the thread's next call of the layer. A function in
+// C++ that throws has failed, with what the exception says; abort(), close() and leave() must not.
 typedef struct weft_collective_layer {
   uint32_t struct_size; // sizeof(weft_collective_layer) of whoever registers it
   uint32_t version;     // WEFT_COLLECTIVE_ABI_VERSION, likewise

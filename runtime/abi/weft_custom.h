@@ -64,7 +64,7 @@ typedef struct weft_custom_shape {
 typedef struct weft_custom_kernel {
   uint32_t struct_size; // sizeof(weft_custom_kernel) of whoever registers it
   uint32_t version;     // WEFT_CUSTOM_ABI_VERSION, likewise
-  const char *name;     // "mine.scan"
+  const char *name;     // "mine.scan": letters, digits and . _ - / :, not "weft." first
   int32_t num_outputs;
 
   // The shape rule: fills one entry an output. NULL, or what is wrong with the inputs; the text

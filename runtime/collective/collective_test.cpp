@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <stdexcept>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -325,11 +326,62 @@ TEST(Collective, ARankThatLeavesOrFailsEndsTheOthersWaits) {
   });
 }
 
+// A layer in C++ may throw: that is its failure, not the end of the process.
+TEST(Layers, MayThrow) {
+  static const char *throws = "";
+  static weft_collective_layer local = **find_collective_layer("local");
+  weft_collective_layer layer = local;
+  layer.name = "throwing";
+  layer.connect = [](const weft_collective_world *world, void **connection) {
+    if (throws == std::string("connect"))
+      throw std::runtime_error("out of luck");
+    return local.connect(world, connection);
+  };
+  layer.post = [](void *connection, weft_collective_transfer *transfer) {
+    if (throws == std::string("post"))
+      throw std::runtime_error("out of luck");
+    return local.post(connection, transfer);
+  };
+  layer.wait = [](void *connection, weft_collective_transfer *transfer, int64_t timeout,
+                  const char **why) {
+    if (throws == std::string("wait"))
+      throw std::runtime_error("out of luck");
+    return local.wait(connection, transfer, timeout, why);
+  };
+  ASSERT_EQ(weft_register_collective_layer(&layer), nullptr);
+  for (const char *function : {"connect", "post", "wait"}) {
+    throws = function;
+    std::vector<std::unique_ptr<Store>> stores = local_stores(2);
+    std::vector<std::thread> threads;
+    std::vector<absl::Status> said(2);
+    for (int rank = 0; rank < 2; ++rank)
+      threads.emplace_back([&, rank] {
+        World world;
+        world.rank = rank;
+        world.size = 2;
+        auto made = Communicator::connect(world, "throwing", std::move(stores[rank]));
+        std::vector<float> data(10, 1);
+        said[rank] = made.ok() ? made->world()->run(all_reduce(data)) : made.status();
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    for (const absl::Status &status : said) {
+      EXPECT_NE(status.message().find("layer 'throwing'"), std::string::npos) << status;
+      EXPECT_NE(status.message().find(absl::StrCat("its ", function,
+                                                   "() threw an exception: out of luck")),
+                std::string::npos)
+          << status;
+    }
+  }
+}
+
 TEST(Layers, AreRegisteredByNameAndVersion) {
   auto nothing = find_collective_layer("none");
-  EXPECT_EQ(nothing.status().message(),
-            "no collective layer named 'none' is registered in this process "
-            "(weft_register_collective_layer); known: local");
+  EXPECT_EQ(nothing.status().message().find(
+                "no collective layer named 'none' is registered in this process "
+                "(weft_register_collective_layer); known: local"),
+            0u)
+      << nothing.status();
   weft_collective_layer layer = **find_collective_layer("local");
   EXPECT_EQ(weft_register_collective_layer(&layer),
             std::string("the collective layer 'local' is registered already, by this name"));

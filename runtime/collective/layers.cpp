@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/abi/read_struct.h"
+#include "runtime/core/thrown.h"
 
 namespace weft::runtime {
 namespace {
@@ -81,8 +82,12 @@ absl::Status register_layers_of(const std::string &path, decltype(&weft_collecti
   std::lock_guard<std::mutex> lock(registry().loading);
   if (registry().called.contains(entry))
     return absl::OkStatus();
-  if (const char *wrong = entry(weft_register_collective_layer))
-    return absl::FailedPreconditionError(absl::StrCat("the plugin ", path, ": ", wrong));
+  try {
+    if (const char *wrong = entry(weft_register_collective_layer))
+      return absl::FailedPreconditionError(absl::StrCat("the plugin ", path, ": ", wrong));
+  } catch (...) {
+    return absl::FailedPreconditionError(absl::StrCat("the plugin ", path, " ", thrown_text()));
+  }
   registry().called.insert(entry);
   return absl::OkStatus();
 }

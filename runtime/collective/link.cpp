@@ -1,6 +1,7 @@
 #include "runtime/collective/link.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -8,6 +9,7 @@
 #include "runtime/collective/layers.h"
 #include "runtime/collective/without_signals.h"
 #include "runtime/core/ends.h"
+#include "runtime/core/thrown.h"
 
 namespace weft::runtime {
 namespace {
@@ -56,6 +58,29 @@ const char *get_name(void *data, const char *name, void *value, int64_t capacity
                                                         " that there is room for")));
   std::memcpy(value, found->data(), found->size());
   return nullptr;
+}
+
+// What a function of a layer says of its failure, by its result or by an exception: a layer in C++
+// may throw.
+template <typename Call> const char *failure_of(const char *function, Call call) {
+  try {
+    return call();
+  } catch (...) {
+    thread_local std::string text;
+    text = absl::StrCat("its ", function, "() ", thrown_text());
+    return text.c_str();
+  }
+}
+
+// A function that gives no result: there is nobody who could be told in another way.
+template <typename Call>
+void without_throwing(const weft_collective_layer &layer, const char *function, Call call) {
+  try {
+    call();
+  } catch (...) {
+    std::fprintf(stderr, "weft: the collective layer '%s' is at fault: its %s() %s\n", layer.name,
+                 function, thrown_text().c_str());
+  }
 }
 
 } // namespace
@@ -109,7 +134,8 @@ absl::StatusOr<void *> Link::open(const weft_collective_layer &layer) {
   given.set = set_name;
   given.get = get_name;
   void *connection = nullptr;
-  if (const char *why = layer.connect(&given, &connection))
+  if (const char *why =
+          failure_of("connect", [&] { return layer.connect(&given, &connection); }))
     return fail(absl::UnavailableError(
         absl::StrCat("rank ", world_.rank, " cannot connect with the others through the layer '",
                      layer.name, "': ", why)));
@@ -131,20 +157,23 @@ absl::Status Link::add_devices(std::string_view layer) {
     return connection.status();
   devices_ = *connection;
   if (!status().ok()) // it came while there was nothing to abort
-    device_layer_.abort(devices_);
+    abort();
   return status();
 }
 
 absl::Status Link::enqueue(const weft_collective_call &call) {
-  if (const char *why = device_layer_.enqueue(devices_, &call))
+  if (const char *why =
+          failure_of("enqueue", [&] { return device_layer_.enqueue(devices_, &call); }))
     return absl::InvalidArgumentError(why);
   return absl::OkStatus();
 }
 
 absl::StatusOr<void *> Link::split_devices(void *group, int color, int rank) {
   void *made = nullptr;
-  if (const char *why = device_layer_.split(devices_, group, color, rank,
-                                            meeting_timeout_of(world_).count(), &made))
+  if (const char *why = failure_of("split", [&] {
+        return device_layer_.split(devices_, group, color, rank,
+                                   meeting_timeout_of(world_).count(), &made);
+      }))
     return fail(absl::UnavailableError(absl::StrCat("rank ", world_.rank,
                                                     " cannot split a group of "
                                                     "devices through the layer '",
@@ -153,7 +182,7 @@ absl::StatusOr<void *> Link::split_devices(void *group, int color, int rank) {
 }
 
 void Link::leave_devices(void *group) {
-  device_layer_.leave(devices_, group);
+  without_throwing(device_layer_, "leave", [&] { device_layer_.leave(devices_, group); });
 }
 
 Meet Link::meeting(const World &world, std::string_view layer) {
@@ -168,7 +197,8 @@ Meet Link::meeting(const World &world, std::string_view layer) {
     given.timeout_ms = meeting_timeout_of(world).count();
     char bytes[1024] = {};
     text.copy(bytes, sizeof bytes - 1);
-    if (const char *why = layer->meet(&given, bytes, sizeof bytes))
+    if (const char *why =
+            failure_of("meet", [&] { return layer->meet(&given, bytes, sizeof bytes); }))
       return absl::UnavailableError(absl::StrCat("rank ", world.rank,
                                                  " cannot meet the others "
                                                  "through the layer '",
@@ -187,9 +217,9 @@ void Link::leave() {
 Link::~Link() {
   leave();
   if (devices_)
-    device_layer_.close(devices_);
+    without_throwing(device_layer_, "close", [&] { device_layer_.close(devices_); });
   if (connection_)
-    layer_.close(connection_);
+    without_throwing(layer_, "close", [&] { layer_.close(connection_); });
 }
 
 absl::Status Link::status() const {
@@ -209,9 +239,9 @@ void Link::end(const std::string &failure) {
 void Link::abort() {
   // What devices wait for ends, too.
   if (devices_)
-    device_layer_.abort(devices_);
+    without_throwing(device_layer_, "abort", [&] { device_layer_.abort(devices_); });
   if (connection_)
-    layer_.abort(connection_);
+    without_throwing(layer_, "abort", [&] { layer_.abort(connection_); });
 }
 
 milliseconds Link::agreement() const {
@@ -280,12 +310,28 @@ absl::Status Link::fail(const absl::Status &why, Deadline agreed) {
 }
 
 const char *Link::post(weft_collective_transfer &transfer) {
-  return layer_.post(connection_, &transfer);
+  try {
+    return layer_.post(connection_, &transfer);
+  } catch (...) {
+    fail_thrown(layer_, "post");
+    return "its post() threw an exception";
+  }
 }
 
 int32_t Link::wait(weft_collective_transfer &transfer, Deadline deadline, const char *&why) {
   auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
-  return layer_.wait(connection_, &transfer, std::max<int64_t>(left.count(), 0), &why);
+  try {
+    return layer_.wait(connection_, &transfer, std::max<int64_t>(left.count(), 0), &why);
+  } catch (...) {
+    fail_thrown(layer_, "wait");
+    return WEFT_TRANSFER_FAILED;
+  }
+}
+
+void Link::fail_thrown(const weft_collective_layer &layer, const char *function) {
+  (void)fail(absl::InternalError(absl::StrCat("rank ", rank(), ": the collective layer '",
+                                              layer.name, "' is at fault: its ", function, "() ",
+                                              thrown_text())));
 }
 
 Deadline Link::deadline() const {

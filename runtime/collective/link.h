@@ -69,7 +69,8 @@ public:
   absl::StatusOr<void *> split_devices(void *group, int color, int rank);
   void leave_devices(void *group);
 
-  // Null or why not, as the layer says it.
+  // Null or why not, as the layer says it. Where one of its functions throws, in C++, the job has
+  // ended with an error that names the layer and the function.
   const char *post(weft_collective_transfer &transfer);
   // What the layer's wait() gives.
   int32_t wait(weft_collective_transfer &transfer, Deadline deadline, const char *&why);
@@ -81,6 +82,8 @@ private:
       : world_(world), layer_(layer), store_(std::move(store)) {}
   absl::StatusOr<void *> open(const weft_collective_layer &layer);
   void end(const std::string &failure);
+  // The job ends because the function of the layer threw. In a catch block only.
+  void fail_thrown(const weft_collective_layer &layer, const char *function);
   void abort();
   absl::Status fail(const absl::Status &why, Deadline agreed);
   // Of the timeout, what is kept for agreeing on a failure.

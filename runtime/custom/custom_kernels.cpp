@@ -1,5 +1,6 @@
 #include "runtime/custom/custom_kernels.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -178,6 +179,22 @@ absl::Status add(const weft_custom_kernel *given) {
     return kernel.status();
   if (!kernel->name || !*kernel->name)
     return absl::InvalidArgumentError("the kernel has no name");
+  // Names stand in programs, errors and profiles.
+  std::string name = kernel->name;
+  auto is_odd = [](char c) {
+    bool is_word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    return !is_word && std::string_view("._-/:").find(c) == std::string_view::npos;
+  };
+  if (std::any_of(name.begin(), name.end(), is_odd)) {
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the kernel '", name, "' must have a name of letters, digits and . _ - / : alone"));
+  }
+  if (name.starts_with("weft."))
+    return absl::InvalidArgumentError(
+        absl::StrCat("the kernel '", name, "' has a name of Weft's own; take another word than "
+                     "weft before the point"));
   auto refused = [&](const std::string &why) {
     return absl::InvalidArgumentError(absl::StrCat("the kernel '", kernel->name, "' ", why));
   };

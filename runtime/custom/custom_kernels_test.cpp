@@ -60,6 +60,17 @@ TEST(CustomKernels, WhatCannotBeRegisteredIsNamed) {
             std::string("the kernel 'test.twice' is registered already, by this name"));
   kernel = adder("");
   EXPECT_EQ(weft_register_kernel(&kernel), std::string("the kernel has no name"));
+  for (auto [name, shown] : {std::pair("with \" quote\n", "with \" quote?"),
+                             std::pair("two words", "two words"), std::pair("\xff", "?")}) {
+    kernel = adder(name);
+    EXPECT_EQ(weft_register_kernel(&kernel),
+              std::string("the kernel '") + shown +
+                  "' must have a name of letters, digits and . _ - / : alone");
+  }
+  kernel = adder("weft.add");
+  EXPECT_EQ(weft_register_kernel(&kernel),
+            std::string("the kernel 'weft.add' has a name of Weft's own; take another word than "
+                        "weft before the point"));
   kernel = adder("test.none");
   kernel.run = nullptr;
   EXPECT_EQ(weft_register_kernel(&kernel),

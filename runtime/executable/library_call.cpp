@@ -1,6 +1,8 @@
 #include "runtime/executable/library_call.h"
 
 #include "absl/strings/str_cat.h"
+#include "runtime/core/alignment.h"
+#include "runtime/core/thrown.h"
 
 namespace weft::runtime {
 namespace {
@@ -14,15 +16,25 @@ absl::Status wrong_type(std::string_view key, const char *type) {
 
 absl::StatusOr<std::unique_ptr<LibraryCallState>> init_state(const LibraryEntry &entry,
                                                              const LibraryCall &call, int threads) {
-  absl::StatusOr<std::unique_ptr<LibraryCallState>> state = entry.init(call, threads);
-  if (!state.ok())
+  const char *function = "init()";
+  try {
+    absl::StatusOr<std::unique_ptr<LibraryCallState>> state = entry.init(call, threads);
+    if (!state.ok())
+      return state;
+    if (!*state)
+      return absl::InternalError("init() gave a null state; it must give a state or an error");
+    function = "scratch_bytes()";
+    int64_t bytes = (*state)->scratch_bytes();
+    if (bytes < 0)
+      return absl::InternalError(
+          absl::StrCat("scratch_bytes() gave ", bytes, "; it must not be negative"));
+    if (bytes > kMostBufferBytes)
+      return absl::InternalError(absl::StrCat("scratch_bytes() gave ", bytes,
+                                              "; no buffer has more than ", kMostBufferBytes));
     return state;
-  if (!*state)
-    return absl::InternalError("init() gave a null state; it must give a state or an error");
-  if (int64_t bytes = (*state)->scratch_bytes(); bytes < 0)
-    return absl::InternalError(
-        absl::StrCat("scratch_bytes() gave ", bytes, "; it must not be negative"));
-  return state;
+  } catch (...) {
+    return absl::InternalError(absl::StrCat(function, " ", thrown_text()));
+  }
 }
 
 const ConfigValue *find_config(const Config &config, std::string_view key) {

@@ -63,8 +63,8 @@ public:
   }
 };
 
-// What entry.init() gives, checked. Internal for a state that is null, or that asks for less than
-// no scratch.
+// What entry.init() gives, checked. Internal for an exception, a state that is null, and one that
+// asks for less scratch than none or more than a buffer has.
 absl::StatusOr<std::unique_ptr<LibraryCallState>> init_state(const LibraryEntry &entry,
                                                              const LibraryCall &call, int threads);
 

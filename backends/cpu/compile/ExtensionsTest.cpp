@@ -3,6 +3,7 @@
 #include <atomic>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 
 #include "backends/cpu/compile/CpuBackend.h"
 #include "backends/cpu/compile/Libraries.h"
@@ -140,9 +141,31 @@ public:
 };
 const NullEntry nullEntry;
 
+class ThrowingEntry : public Entry {
+public:
+  absl::StatusOr<std::unique_ptr<runtime::LibraryCallState>> init(const runtime::LibraryCall &,
+                                                                  int) const override {
+    throw std::runtime_error("out of luck");
+  }
+};
+
+// Asks for more than there is.
+class GreedyEntry : public Entry {
+public:
+  absl::StatusOr<std::unique_ptr<runtime::LibraryCallState>> init(const runtime::LibraryCall &,
+                                                                  int) const override {
+    class State : public Product {
+      int64_t scratch_bytes() const override {
+        return INT64_MAX;
+      }
+    };
+    return std::make_unique<State>();
+  }
+};
+
 class Gemm : public compiler::Provider {
 public:
-  enum Kind { kClaims, kRefuses, kRefusesWithoutName, kWrong };
+  enum Kind { kClaims, kRefuses, kRefusesWithoutName, kWrong, kThrows, kSometimes, kConfig };
   explicit Gemm(Kind kind = kClaims, std::string name = "test.gemm")
       : kind_(kind), name_(std::move(name)) {}
   llvm::StringRef name() const override {
@@ -156,9 +179,16 @@ public:
       return compiler::ClaimRefusal{"test-weather", "it rains"};
     if (kind_ == kRefusesWithoutName)
       return compiler::ClaimRefusal{"", ""};
+    if (kind_ == kThrows)
+      throw std::runtime_error("out of luck");
+    if (kind_ == kSometimes)
+      return compiler::SometimesMine{"on some days"};
     compiler::Claim claim;
     claim.ops = {op};
-    if (kind_ == kClaims)
+    if (kind_ == kConfig)
+      claim.config.emplace_back(mlir::StringAttr::get(op->getContext(), "type"),
+                                mlir::TypeAttr::get(product.getType()));
+    if (kind_ != kWrong)
       claim.inputs = {product.getLhs(), product.getRhs()};
     claim.outputs = {product.getResult()};
     return claim;
@@ -212,6 +242,41 @@ TEST_F(Extensions, AClaimThatCannotBeIsAnErrorThatNamesTheProvider) {
   EXPECT_TRUE(says(status, "is claimed by the provider 'test.gemm', whose claim has the op "
                            "'weft.matmul', an operand of which is neither an input nor"))
       << status;
+}
+
+TEST_F(Extensions, WhatAProviderIsAtFaultInNamesIt) {
+  for (auto [kind, text] :
+       {std::pair(Gemm::kThrows, "'weft.matmul' op is offered to the provider 'test.gemm', whose "
+                                 "match threw an exception: out of luck"),
+        std::pair(Gemm::kSometimes, "is offered to the provider 'test.gemm', which answers "
+                                    "SometimesMine; that is for sizes that vary, and this op's do "
+                                    "not (it says: on some days)"),
+        std::pair(Gemm::kConfig, "is claimed by the provider 'test.gemm', whose claim has a config "
+                                 "whose entry 'type' is neither an integer")}) {
+    ASSERT_TRUE(registerProvider(gemm(kind)).ok());
+    absl::Status status = evaluate().status();
+    EXPECT_TRUE(says(status, text)) << status;
+    EXPECT_FALSE(says(status, "see current operation")) << status;
+    EXPECT_FALSE(says(status, "phase")) << status;
+    compiler::clearRegisteredProviders();
+  }
+}
+
+TEST_F(Extensions, AnEntryThatIsAtFaultIsNamed) {
+  ThrowingEntry throwing;
+  GreedyEntry greedy;
+  for (auto [entry, text] :
+       {std::pair<const Entry *, const char *>(&throwing,
+                                               "test.gemm: init() threw an exception: out of luck"),
+        std::pair<const Entry *, const char *>(
+            &greedy, "test.gemm: scratch_bytes() gave 9223372036854775807; no buffer has more")}) {
+    compiler::ProviderRegistration given = gemm();
+    given.entry = entry;
+    ASSERT_TRUE(registerProvider(given).ok());
+    absl::Status status = evaluate().status();
+    EXPECT_TRUE(says(status, text)) << status;
+    compiler::clearRegisteredProviders();
+  }
 }
 
 TEST_F(Extensions, AnEntryWithoutAStateIsAnErrorThatNamesIt) {

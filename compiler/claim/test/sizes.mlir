@@ -24,7 +24,7 @@ func.func @main(%x: tensor<8x1x4x4xf32, #weft.dims<s0, _, _, _>>, %w: tensor<1x1
 
 // -----
 // One that the library would take at 8 images (73,728), and not at 2 (18,432), has no program for both: its bits would depend on the size.
-// ERROR: 'weft.conv2d' op the library takes problems of larger sizes only, and the smallest of the range is none
+// ERROR: weft.conv2d: the library takes problems of larger sizes only, and the smallest of the range is none
 module @sometimes attributes {weft.sizes = {s0 = array<i64: 2, 8>}} {
 func.func @main(%x: tensor<8x8x4x4xf32, #weft.dims<s0, _, _, _>>, %w: tensor<8x8x3x3xf32>) -> tensor<8x8x4x4xf32, #weft.dims<s0, _, _, _>> {
   %0 = weft.conv2d %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64} : tensor<8x8x4x4xf32, #weft.dims<s0, _, _, _>>, tensor<8x8x3x3xf32>
@@ -44,7 +44,7 @@ func.func @main(%h: tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>, %l: tensor<3
 }
 
 // -----
-// ERROR: 'weft.attention_gradient' op the kernel of attention's derivative cuts its sums where the matrices are few
+// ERROR: weft.attention_gradient: the kernel of attention's derivative cuts its sums where the matrices are few
 module @attention_sometimes attributes {weft.sizes = {s0 = array<i64: 1, 32>}} {
 func.func @main(%h: tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>, %l: tensor<32x4x64xf32, #weft.dims<s0, _, _>>) -> tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>> {
   %a, %b, %c = weft.attention_gradient %h, %h, %h result %h, %l gradient %h {scale = 0.5 : f64} : (tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>, tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>, tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>, tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>, tensor<32x4x64xf32, #weft.dims<s0, _, _>>, tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>) -> (tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>, tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>, tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>)

@@ -1,4 +1,5 @@
-// Names of discardable attributes, for those who set and those who read them.
+// Names of discardable attributes, for those who set and those who read them. VerifyAttributes.cpp
+// has the kinds of those that users write; one of another kind is an error of the verifier.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"
@@ -22,6 +23,16 @@ inline constexpr llvm::StringLiteral kSourceAttr = "weft.source";
 
 // Of a function: weft-differentiate gives it a derivative.
 inline constexpr llvm::StringLiteral kDifferentiateAttr = "weft.differentiate";
+
+// Of a module, a dictionary with the range of its size: {batch = [1, 64]} (SizeNames.h).
+inline constexpr llvm::StringLiteral kSizesAttr = "weft.sizes";
+// Of a weft.constant that is a scalar int64: the size of that name, whose largest number the
+// constant has.
+inline constexpr llvm::StringLiteral kSizeAttr = "weft.size";
+
+// Of a weft.fusion, a dictionary of integers and strings: the choices of its schedule that are
+// pinned (compiler/codegen/Choices.h).
+inline constexpr llvm::StringLiteral kScheduleAttr = "weft.schedule";
 
 // Of ops on scalars in kernels, units; marked and unmarked ops agree but for rounding.
 inline constexpr llvm::StringLiteral kNonPositiveAttr =

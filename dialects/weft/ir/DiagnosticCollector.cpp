@@ -17,8 +17,10 @@ DiagnosticCollector::DiagnosticCollector(mlir::MLIRContext *context)
             auto file = mlir::dyn_cast<mlir::FileLineColLoc>(location);
             if (!file)
               return mlir::WalkResult::advance();
-            text_ +=
-                (file.getFilename().getValue() + ":" + llvm::Twine(file.getLine()) + ": ").str();
+            text_ += file.getFilename().str();
+            if (file.getLine() > 0) // a module has none
+              text_ += ":" + std::to_string(file.getLine());
+            text_ += ": ";
             return mlir::WalkResult::interrupt();
           });
           text_ += part.str();
@@ -27,8 +29,11 @@ DiagnosticCollector::DiagnosticCollector(mlir::MLIRContext *context)
           text_ += "; ";
         append(diagnostic);
         for (mlir::Diagnostic &note : diagnostic.getNotes()) {
-          // MLIR shows the op that an error is about. A function would be all of the program.
-          if (llvm::StringRef(note.str()).contains('\n'))
+          // What MLIR says to its own users: the op that an error is about, in its IR, and where
+          // its documents stand.
+          std::string text = note.str();
+          if (llvm::StringRef(text).starts_with("see current operation") ||
+              llvm::StringRef(text).starts_with("Available dialects"))
             continue;
           text_ += " (";
           append(note);

@@ -51,6 +51,22 @@ Dim productDim(llvm::ArrayRef<Dim> dims) {
   return namedDim(mlir::StringAttr::get(context, name), size);
 }
 
+std::optional<std::pair<int64_t, int64_t>> rangeOf(mlir::Attribute range) {
+  llvm::SmallVector<int64_t, 2> ends;
+  if (auto numbers = mlir::dyn_cast_if_present<mlir::DenseI64ArrayAttr>(range))
+    llvm::append_range(ends, numbers.asArrayRef());
+  else if (auto list = mlir::dyn_cast_if_present<mlir::ArrayAttr>(range))
+    for (mlir::Attribute entry : list) {
+      auto number = mlir::dyn_cast<mlir::IntegerAttr>(entry);
+      if (!number || !number.getType().isSignlessInteger(64))
+        return std::nullopt;
+      ends.push_back(number.getInt());
+    }
+  if (ends.size() != 2)
+    return std::nullopt;
+  return std::pair(ends[0], ends[1]);
+}
+
 bool hasNamedDims(mlir::Type type) {
   auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
   auto names = tensor ? mlir::dyn_cast_if_present<DimsAttr>(tensor.getEncoding()) : DimsAttr();

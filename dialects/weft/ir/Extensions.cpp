@@ -33,6 +33,11 @@ bool registerExtension(const std::string &name, const std::string &version,
   return extensions().byName.try_emplace(name, Extension{version, std::move(insert)}).second;
 }
 
+void unregisterExtension(const std::string &name) {
+  std::lock_guard lock(extensions().mutex);
+  extensions().byName.erase(name);
+}
+
 void insertExtensions(mlir::DialectRegistry &registry) {
   std::lock_guard lock(extensions().mutex);
   for (auto &[name, extension] : extensions().byName)

@@ -19,6 +19,9 @@ namespace weft::ir {
 bool registerExtension(const std::string &name, const std::string &version,
                        std::function<void(mlir::DialectRegistry &)> insert);
 
+// Of a plugin that fails to load: contexts that are made from now on do without it.
+void unregisterExtension(const std::string &name);
+
 // For contexts that were there before, and for registries of tools that load dialects when they
 // meet an op.
 void loadExtensions(mlir::MLIRContext &context);

@@ -5,6 +5,9 @@
 // equal numbers alone join nothing. A name like "n.m.4" is a product.
 #pragma once
 
+#include <optional>
+#include <utility>
+
 #include "dialects/weft/ir/Dims.h"
 
 namespace weft::ir {
@@ -20,6 +23,8 @@ SizeProduct productOf(llvm::StringRef name);
 Dim namedDim(mlir::StringAttr name, int64_t largest);
 // One dim as large as all of these together: the one that they become when a reshape joins them.
 Dim productDim(llvm::ArrayRef<Dim> dims);
+// The ends of a range in weft.sizes, [2, 64] or array<i64: 2, 64>; nothing of what is none.
+std::optional<std::pair<int64_t, int64_t>> rangeOf(mlir::Attribute range);
 // Whether a dim of the tensor type has a name.
 bool hasNamedDims(mlir::Type type);
 

@@ -1,5 +1,6 @@
 #include "dialects/weft/ir/SmallestSize.h"
 
+#include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -10,14 +11,14 @@ int64_t smallestSize(mlir::Operation *op, const Dim &dim) {
     return dim.size;
   auto module = op->getParentOfType<mlir::ModuleOp>();
   auto sizes =
-      module ? module->getAttrOfType<mlir::DictionaryAttr>("weft.sizes") : mlir::DictionaryAttr();
+      module ? module->getAttrOfType<mlir::DictionaryAttr>(kSizesAttr) : mlir::DictionaryAttr();
   SizeProduct product = productOf(dim.symbol.getValue());
   int64_t value = product.coefficient;
   for (llvm::StringRef name : product.symbols) {
-    auto range = sizes ? sizes.getAs<mlir::DenseI64ArrayAttr>(name) : mlir::DenseI64ArrayAttr();
-    if (!range || range.size() != 2)
+    auto range = rangeOf(sizes ? sizes.get(name) : mlir::Attribute());
+    if (!range)
       return -1;
-    value *= range[0];
+    value *= range->first;
   }
   return value;
 }

@@ -37,7 +37,9 @@ std::string typeAdvice(const mlir::Diagnostic &diagnostic) {
   if (!parsed && !(verified && text.rfind("'weft.", 0) == 0))
     return "";
   std::string op = parsed ? opAt(diagnostic.getLocation()) : text.substr(1, text.find('\'', 1) - 1);
-  if (parsed && op.empty())
+  auto name = mlir::RegisteredOperationName::lookup(op, diagnostic.getLocation().getContext());
+  auto *rules = name ? name->getInterface<WeftOp>() : nullptr;
+  if (!rules || rules->kind() != Kind::Elementwise || name->hasTrait<mlir::OpTrait::OneOperand>())
     return "";
   return op + " takes operands of one shape and one dtype; weft.broadcast gives an operand the "
               "other's shape, weft.cast its dtype";

@@ -20,6 +20,9 @@ def Weft_Dialect : Dialect {
     conversion are explicit ops (`weft.broadcast`, `weft.cast`), so that each rule of an op sees one shape and one dtype.
   }];
   let hasConstantMaterializer = 1;
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::mlir::func::FuncDialect"];
 }

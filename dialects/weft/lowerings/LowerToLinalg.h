@@ -29,11 +29,12 @@ mlir::Value parallelGeneric(mlir::OpBuilder &b, mlir::Location loc, mlir::Ranked
 
 // A linalg.generic over the dims of the op's statement, which folds its reduced ones with
 // `body(element values..., accumulator)`, from `identity`. Null, with an error at the op, where it
-// has no statement.
+// has no statement, or one that leaves its tensors.
 mlir::Value reductionGeneric(mlir::OpBuilder &b, mlir::Operation *op, mlir::ValueRange inputs,
                              mlir::TypedAttr identity, ScalarBody body);
 
-// A linalg.generic that reads the one operand where the op's statement says.
+// A linalg.generic that reads the one operand where the op's statement says, whose dims are the
+// result's. An error at the op where that is not so, or leaves the operand.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 lowerMovement(mlir::OpBuilder &b, mlir::Operation *op, mlir::ValueRange operands);
 

@@ -32,6 +32,22 @@ Value parallelGeneric(OpBuilder &b, mlir::Location loc, RankedTensorType type, V
   return generic.getResult(0);
 }
 
+// Kernels read and write where the statement says. Of an op from outside it may say anything.
+static mlir::LogicalResult checkInside(mlir::Operation *op, const IndexStatement &statement) {
+  if (isOwn(op))
+    return mlir::success();
+  auto check = [&](const char *what, llvm::ArrayRef<Positions> all, mlir::TypeRange types) {
+    for (auto [i, positions] : llvm::enumerate(all))
+      if (std::string why = outsideError(statement, positions, types[i]); !why.empty())
+        return op->emitOpError("is at fault in its rule: by its statement ")
+                   << what << " " << i << " " << why,
+               mlir::failure();
+    return mlir::success();
+  };
+  return mlir::failure(failed(check("operand", statement.operands, op->getOperandTypes())) ||
+                       failed(check("result", statement.results, op->getResultTypes())));
+}
+
 Value reductionGeneric(OpBuilder &b, mlir::Operation *op, ValueRange inputs,
                        mlir::TypedAttr identity, ScalarBody body) {
   mlir::Location loc = op->getLoc();
@@ -42,6 +58,8 @@ Value reductionGeneric(OpBuilder &b, mlir::Operation *op, ValueRange inputs,
     return Value();
   }
   IndexStatement &statement = *found;
+  if (failed(checkInside(op, statement)))
+    return Value();
   Value init = arith::ConstantOp::create(
       b, loc, mlir::DenseElementsAttr::get(type, mlir::Attribute(identity)));
   llvm::SmallVector<mlir::utils::IteratorType> iterators;
@@ -63,6 +81,19 @@ FailureOr<Values> lowerMovement(OpBuilder &b, mlir::Operation *op, ValueRange op
   std::optional<IndexStatement> statement = statementOf(op);
   if (!statement)
     return op->emitOpError("has no statement, which says where its elements are"), mlir::failure();
+  if (failed(checkInside(op, *statement)))
+    return mlir::failure();
+  auto isPlain = [&](auto dim) {
+    return dim.value().is(static_cast<int32_t>(dim.index())) &&
+           statement->dims[dim.index()].purpose != Purpose::Chosen;
+  };
+  const Positions &result = statement->results[0];
+  if (!isOwn(op) && (statement->operands.size() != 1 || statement->dims.size() != result.size() ||
+                     !llvm::all_of(llvm::enumerate(result), isPlain)))
+    return op->emitOpError("is at fault in its rule: lowerMovement reads one operand, by a "
+                           "statement whose dims are the result's, in their order; this one is ")
+               << textOf(*statement),
+           mlir::failure();
   return Values{
       parallelGeneric(b, op->getLoc(), mlir::cast<RankedTensorType>(op->getResult(0).getType()),
                       operands, mapOf(*statement, statement->operands[0], b.getContext()),

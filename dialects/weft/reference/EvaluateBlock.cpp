@@ -1,5 +1,6 @@
 // Reference evaluation of a block of ops: of functions, and of ops with a body.
 #include "dialects/weft/ir/Weft.h"
+#include "dialects/weft/rules/CallRule.h"
 
 namespace weft::ir {
 
@@ -117,7 +118,7 @@ LogicalResult BlockEvaluation::run(Operation &op) {
     results.push_back(std::move(*result));
   }
   EvalContext context(&op, operands, results);
-  if (failed(rules.evaluate(context)))
+  if (failed(callRule(&op, "evaluation", [&] { return rules.evaluate(context); })))
     return failure();
   for (Value operand : op.getOperands())
     use(operand);

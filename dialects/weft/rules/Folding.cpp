@@ -2,6 +2,7 @@
 
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
+#include "dialects/weft/rules/CallRule.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -31,7 +32,8 @@ static OpFoldResult evaluate(mlir::Operation *op, ArrayRef<Attribute> operands, 
   llvm::SmallVector<HostTensor> results;
   results.push_back(splat ? HostTensor(dtypeOf(type.getElementType()), {}) : HostTensor::of(type));
   EvalContext context(op, pointers, results);
-  if (mlir::failed(mlir::cast<WeftOp>(op).evaluate(context)))
+  auto rules = mlir::cast<WeftOp>(op);
+  if (mlir::failed(callRule(op, "evaluation", [&] { return rules.evaluate(context); })))
     return {};
   mlir::DenseElementsAttr value = results[0].toAttribute(op->getContext());
   return splat ? Attribute(value.resizeSplat(type)) : Attribute(value);

@@ -1,6 +1,7 @@
 // What the compiler reads of an op by its kind, checked where the op is not Weft's own: by the
 // verifier for attributes, at the start of a compilation for statements.
 #include "dialects/weft/ir/Weft.h"
+#include "dialects/weft/rules/CallRule.h"
 
 namespace weft::ir {
 
@@ -92,16 +93,36 @@ std::string statementError(Operation *op, const IndexStatement &statement) {
     }
     return "";
   };
-  std::string error = check("operand", statement.operands, op->getOperandTypes());
-  return error.empty() ? check("result", statement.results, op->getResultTypes()) : error;
+  for (std::string error : {check("operand", statement.operands, op->getOperandTypes()),
+                            check("result", statement.results, op->getResultTypes())})
+    if (!error.empty())
+      return error;
+  // What a result has as it is has the result's size.
+  for (auto [i, positions] : llvm::enumerate(statement.results)) {
+    auto type = mlir::cast<RankedTensorType>(op->getResult(i).getType());
+    for (auto [d, position] : llvm::enumerate(positions)) {
+      int32_t dim = position.terms.empty() ? -1 : position.terms[0].dim;
+      if (dim < 0 || !position.is(dim) || type.isDynamicDim(d))
+        continue;
+      int64_t size = statement.dims[dim].size.size;
+      if (!mlir::ShapedType::isDynamic(size) && size != type.getDimSize(d))
+        return "has a dim of size " + std::to_string(size) + " for dim " + std::to_string(d) +
+               " of result " + std::to_string(i) + ", " + spell(type);
+    }
+  }
+  return "";
 }
 
 LogicalResult verifyStatement(Operation *op) {
   if (isOwn(op))
     return mlir::success();
-  std::optional<IndexStatement> statement = mlir::cast<WeftOp>(op).statement();
-  if (!statement)
+  std::optional<IndexStatement> statement;
+  LogicalResult called = callRule(op, "statement", [&] {
+    statement = mlir::cast<WeftOp>(op).statement();
     return mlir::success();
+  });
+  if (failed(called) || !statement)
+    return called;
   std::string error = statementError(op, *statement);
   return error.empty() ? mlir::success()
                        : op->emitOpError("is at fault in its rule: its statement ") << error;

@@ -5,6 +5,7 @@
 #include "dialects/weft/statements/StatementRules.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace weft::ir {
@@ -46,10 +47,55 @@ std::optional<IndexStatement> statementOf(Operation *op) {
   auto weft = mlir::dyn_cast<WeftOp>(op);
   if (!weft)
     return std::nullopt;
-  std::optional<IndexStatement> statement = weft.statement();
-  if (statement && !isOwn(op) && !statementError(op, *statement).empty())
-    return std::nullopt;
-  return statement;
+  if (isOwn(op))
+    return weft.statement();
+  try {
+    std::optional<IndexStatement> statement = weft.statement();
+    if (statement && statementError(op, *statement).empty())
+      return statement;
+  } catch (...) { // verifyStatement says so
+  }
+  return std::nullopt;
+}
+
+// The least and the greatest value of the position. Nothing where int64 does not hold one of them.
+static std::optional<std::pair<int64_t, int64_t>> reachOf(const IndexStatement &statement,
+                                                          const Position &position) {
+  int64_t low = position.offset, high = position.offset;
+  for (auto [dim, scale] : position.terms) {
+    int64_t most;
+    if (__builtin_mul_overflow(scale, statement.dims[dim].size.size - 1, &most) ||
+        __builtin_add_overflow(scale < 0 ? low : high, most, scale < 0 ? &low : &high))
+      return std::nullopt;
+  }
+  low = llvm::divideFloorSigned(low, position.divisor);
+  high = llvm::divideFloorSigned(high, position.divisor);
+  if (position.modulus && llvm::divideFloorSigned(low, position.modulus) !=
+                              llvm::divideFloorSigned(high, position.modulus))
+    return std::pair<int64_t, int64_t>(0, position.modulus - 1);
+  if (position.modulus)
+    return std::pair(llvm::mod(low, position.modulus), llvm::mod(high, position.modulus));
+  return std::pair(low, high);
+}
+
+std::string outsideError(const IndexStatement &statement, const Positions &positions,
+                         mlir::Type type) {
+  // Without points nothing stands anywhere; sizes that are names alone say nothing of numbers.
+  if (llvm::any_of(statement.dims, [](const IndexDim &dim) { return dim.size.size <= 0; }))
+    return "";
+  auto shape = mlir::cast<RankedTensorType>(type).getShape();
+  for (auto [i, position] : llvm::enumerate(positions)) {
+    std::string where = " in dim " + std::to_string(i) + ", of " + std::to_string(shape[i]);
+    if (position.exact)
+      return "leaves points out" + where;
+    auto reach = reachOf(statement, position);
+    if (!reach)
+      return "reaches beyond int64" + where;
+    if (reach->first < 0 || reach->second >= shape[i])
+      return "reaches from " + std::to_string(reach->first) + " to " +
+             std::to_string(reach->second) + where;
+  }
+  return "";
 }
 
 static void print(llvm::raw_ostream &out, const IndexStatement &statement,
@@ -246,7 +292,7 @@ Operation *buildPart(mlir::OpBuilder &builder, Operation *op, const Cut &cut, in
 double operationsOf(Operation *op) {
   auto weft = mlir::cast<WeftOp>(op);
   double points = 1;
-  if (auto statement = weft.statement(); statement && weft.kind() != Kind::Random) {
+  if (auto statement = statementOf(op); statement && weft.kind() != Kind::Random) {
     for (const IndexDim &dim : statement->dims)
       if (dim.purpose != Purpose::Chosen)
         points *= static_cast<double>(dim.size.size);

@@ -91,12 +91,18 @@ struct IndexStatement {
 
 // The op's statement. Nothing where its record has none (`missingRule` says why), or where
 // symbolic sizes keep it from being written down: a reshape whose inner dims are symbolic. Nothing
-// either where an op of another dialect gives one that does not fit it (verifyStatement).
+// either where an op of another dialect throws, or gives one that does not fit it
+// (verifyStatement).
 std::optional<IndexStatement> statementOf(mlir::Operation *op);
 
 // Why the statement does not fit the op: other tensors, other ranks, dims that it has not; empty
 // where it does.
 std::string statementError(mlir::Operation *op, const IndexStatement &statement);
+
+// Why not each point has an element where a tensor of the type stands at these positions; empty
+// where each has. For those who read or write there without asking.
+std::string outsideError(const IndexStatement &statement, const Positions &positions,
+                         mlir::Type type);
 
 // "(a m k, a k n) -> (a m n), k reduced by sum".
 std::string textOf(const IndexStatement &statement);

@@ -1,7 +1,11 @@
 // What is asked of ops of other dialects, by their kinds and of their rules.
 #include "dialects/weft/test/OtherDialect.h"
 
+#include <stdexcept>
+
 #include "dialects/weft/ir/IndexBounds.h"
+#include "dialects/weft/lowerings/LowerToLinalg.h"
+#include "dialects/weft/rules/CallRule.h"
 #include "dialects/weft/test/DialectFixture.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -116,8 +120,78 @@ TEST_F(OtherOps, AStatementFitsItsOp) {
   wrong = right;
   wrong.operands[0][0] = Position({{17, 1}}, 0);
   EXPECT_TRUE(says(check(wrong), "puts operand 0 at dim 17 of its 2")) << messages;
+  wrong = right;
+  wrong.dims[0].size = Dim(int64_t(1) << 50);
+  EXPECT_TRUE(says(check(wrong), "its statement has a dim of size 1125899906842624 for dim 0 of "
+                                 "result 0, float32[2, 3]"))
+      << messages;
   OtherRules::get().statement = std::nullopt;
   EXPECT_TRUE(succeeded(verifyStatement(op)));
+}
+
+// What a kernel reads without asking must be there.
+TEST_F(OtherOps, AMovementStaysInItsOperand) {
+  mlir::Operation *op = make("movement", 1, "", "tensor<2x3xf32>");
+  auto lowered = [&](auto change) {
+    messages.clear();
+    IndexStatement statement;
+    Positions all = statement.addAll(op->getResult(0).getType());
+    statement.operands = statement.results = {all};
+    change(statement, statement.operands[0][1]);
+    OtherRules::get().statement = statement;
+    mlir::OpBuilder builder(op);
+    bool works = succeeded(lowerMovement(builder, op, op->getOperands()));
+    EXPECT_EQ(works, messages.empty()) << messages;
+    return messages;
+  };
+  EXPECT_EQ(lowered([](IndexStatement &, Position &) {}), "");
+  EXPECT_EQ(lowered([](IndexStatement &, Position &at) { at = Position({{1, -1}}, 2); }), "");
+  EXPECT_EQ(lowered([](IndexStatement &, Position &at) {
+              at = Position({{0, 3}, {1, 1}}); // 0 to 5
+              at.divisor = 2;
+            }),
+            "");
+  EXPECT_EQ(lowered([](IndexStatement &, Position &at) {
+              at = Position({{1, 1}}, 1000);
+              at.modulus = 3;
+            }),
+            "");
+  std::string beyond =
+      lowered([](IndexStatement &, Position &at) { at = Position({{1, 1}}, 1000); });
+  EXPECT_TRUE(says(beyond, "'other.movement' op is at fault in its rule: by its statement operand "
+                           "0 reaches from 1000 to 1002 in dim 1, of 3"))
+      << beyond;
+  EXPECT_TRUE(says(lowered([](IndexStatement &, Position &at) { at = Position({{1, 1}}, -1); }),
+                   "reaches from -1 to 1 in dim 1, of 3"))
+      << messages;
+  EXPECT_TRUE(says(lowered([](IndexStatement &, Position &at) {
+                     at = Position({{1, int64_t(1) << 62}});
+                   }),
+                   "reaches beyond int64"))
+      << messages;
+  EXPECT_TRUE(says(lowered([](IndexStatement &, Position &at) { at.exact = true; }),
+                   "leaves points out in dim 1"))
+      << messages;
+  EXPECT_TRUE(says(lowered([](IndexStatement &statement, Position &) {
+                     statement.add("c", Dim(4), Purpose::Reduced);
+                   }),
+                   "by a statement whose dims are the result's, in their order; this one is (a b) "
+                   "-> (a b), c reduced"))
+      << messages;
+}
+
+TEST_F(OtherOps, ARuleThatThrowsIsNamed) {
+  mlir::Operation *op = make("composite", 1, "", "tensor<2x3xf32>");
+  auto fails = [&](llvm::StringRef name) {
+    messages.clear();
+    EXPECT_TRUE(failed(callRule(op, name, []() -> mlir::LogicalResult {
+      throw std::runtime_error("out of luck");
+    })));
+    return messages;
+  };
+  EXPECT_TRUE(says(fails("statement"), "'other.composite' op is at fault in its rule: its "
+                                       "statement threw an exception: out of luck"))
+      << messages;
 }
 
 TEST_F(OtherOps, AScalarFunctionGivesTheResultsType) {

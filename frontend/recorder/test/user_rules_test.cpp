@@ -1,0 +1,148 @@
+// What the rules of an op of a user's throw while calls of it are recorded.
+#include <functional>
+#include <stdexcept>
+
+#include "dialects/weft/ir/Extensions.h"
+#include "dialects/weft/ir/Weft.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "tests/support/errors.h"
+#include "weft/weft.h"
+#include "gtest/gtest.h"
+
+namespace weft {
+namespace {
+
+using testing_support::message_of;
+
+// What the rules of mine.same do first.
+struct Rules {
+  std::function<void()> infer = [] {}, verify = [] {}, differentiate = [] {};
+};
+Rules rules;
+
+using mlir::InferTypeOpInterface;
+namespace trait = mlir::OpTrait;
+
+class SameOp : public mlir::Op<SameOp, trait::ZeroRegions, trait::OneResult, trait::OneOperand,
+                               ir::WeftOp::Trait, InferTypeOpInterface::Trait> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SameOp)
+  using Op::Op;
+  static llvm::StringRef getOperationName() {
+    return "mine.same";
+  }
+  static llvm::ArrayRef<llvm::StringRef> getAttributeNames() {
+    return {};
+  }
+  static ir::Kind kind() {
+    return ir::Kind::Movement;
+  }
+  static llvm::ArrayRef<int64_t> savedOperands() {
+    return {};
+  }
+  static llvm::ArrayRef<int64_t> savedResults() {
+    return {};
+  }
+  static llvm::ArrayRef<int64_t> specializedOperands() {
+    return {};
+  }
+  static llvm::ArrayRef<llvm::StringRef> requiredAttributes() {
+    return {};
+  }
+  static llvm::StringRef missingRule(ir::RuleKind) {
+    return "";
+  }
+  static int64_t cost() {
+    return 1;
+  }
+  static mlir::LogicalResult
+  inferReturnTypes(mlir::MLIRContext *, std::optional<mlir::Location>, mlir::ValueRange operands,
+                   mlir::DictionaryAttr, mlir::OpaqueProperties, mlir::RegionRange,
+                   llvm::SmallVectorImpl<mlir::Type> &results) {
+    rules.infer();
+    results.push_back(operands[0].getType());
+    return mlir::success();
+  }
+  mlir::LogicalResult verify() {
+    rules.verify();
+    return mlir::success();
+  }
+  static mlir::LogicalResult differentiate(ir::GradContext &context) {
+    rules.differentiate();
+    context.grad(0, context.g());
+    return mlir::success();
+  }
+};
+
+class MineDialect : public mlir::Dialect {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MineDialect)
+  static llvm::StringRef getDialectNamespace() {
+    return "mine";
+  }
+  explicit MineDialect(mlir::MLIRContext *context)
+      : Dialect(getDialectNamespace(), context, mlir::TypeID::get<MineDialect>()) {
+    addOperations<SameOp>();
+  }
+};
+
+class UserRules : public testing::Test {
+protected:
+  static void SetUpTestSuite() {
+    ir::registerExtension("mine", "1", [](mlir::DialectRegistry &registry) {
+      registry.insert<MineDialect>();
+    });
+  }
+  ~UserRules() override {
+    rules = {};
+  }
+  static void fail() {
+    throw std::runtime_error("out of luck");
+  }
+  static void refuse() {
+    throw Error(ErrorKind::kIndex, "too far");
+  }
+};
+
+TEST_F(UserRules, WhatTheRulesOfATypeThrowIsAnErrorOfTheCall) {
+  Tensor x = zeros({2, 3});
+  for (auto [rule, text] : {std::pair(&Rules::infer, "inferReturnTypes"),
+                            std::pair(&Rules::verify, "verifier")}) {
+    rules.*rule = fail;
+    std::string message =
+        message_of([&] { call_op("mine.same", {x}); }, ErrorKind::kState, __LINE__);
+    EXPECT_EQ(message, std::string("call_op: mine.same is at fault in its rule: its ") + text +
+                           " threw an exception: out of luck");
+    rules.*rule = [] {
+      throw 1;
+    };
+    message = message_of([&] { call_op("mine.same", {x}); }, ErrorKind::kState, __LINE__);
+    EXPECT_NE(message.find("threw an exception that is no std::exception"), std::string::npos);
+    rules.*rule = refuse;
+    EXPECT_EQ(message_of([&] { call_op("mine.same", {x}); }, ErrorKind::kIndex), "too far");
+    rules = {};
+  }
+  EXPECT_EQ(call_op("mine.same", {x})[0].shape(), (Shape{2, 3}));
+}
+
+TEST_F(UserRules, WhatADerivativeThrowsIsAnErrorOfBackward) {
+  Tensor x = zeros({5});
+  x.set_requires_grad(true);
+  auto loss = [&] {
+    return sum(call_op("mine.same", {x})[0]);
+  };
+  rules.differentiate = fail;
+  Tensor y = loss();
+  std::string message = message_of([&] { y.backward(); }, ErrorKind::kState, __LINE__);
+  EXPECT_EQ(message, "backward: the derivative of mine.same cannot be recorded: its rule threw an "
+                     "exception: out of luck");
+  rules.differentiate = refuse;
+  y = loss();
+  EXPECT_EQ(message_of([&] { y.backward(); }, ErrorKind::kIndex), "too far");
+  rules = {};
+  loss().backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), std::vector<float>(5, 1));
+}
+
+} // namespace
+} // namespace weft
