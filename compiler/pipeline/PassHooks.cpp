@@ -1,9 +1,8 @@
 #include "compiler/pipeline/PassHooks.h"
 
-#include <dlfcn.h>
-
 #include <mutex>
 
+#include "compiler/pipeline/OpenLibrary.h"
 #include "compiler/pipeline/Registry.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
@@ -13,7 +12,6 @@
 #include "mlir/Transforms/Passes.h"
 #include "runtime/abi/read_struct.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/DynamicLibrary.h"
 
 namespace weft::compiler {
 
@@ -202,19 +200,15 @@ llvm::Error registerPassPipeline(Phase phase, Position position, llvm::StringRef
 }
 
 llvm::Error loadPassPlugin(llvm::StringRef path) {
-  std::string file = path.str(), message;
+  std::string file = path.str(), why;
   {
     std::lock_guard lock(plugins().mutex);
     if (llvm::is_contained(plugins().files, file))
       return llvm::Error::success();
   }
-  // What it lacks is an error now, and not the end of the process at its first call.
-  if (!dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL))
-    return error("cannot load the pass plugin %s: %s", file.c_str(), dlerror());
-  llvm::sys::DynamicLibrary library =
-      llvm::sys::DynamicLibrary::getPermanentLibrary(file.c_str(), &message);
+  llvm::sys::DynamicLibrary library = openLibrary(file, why);
   if (!library.isValid())
-    return error("cannot load the pass plugin %s: %s", file.c_str(), message.c_str());
+    return error("cannot load the pass plugin %s: %s", file.c_str(), why.c_str());
   TakesBack registered;
   if (void *entry = library.getAddressOfSymbol("weft_pass_plugin")) {
     PassPluginInfo info = reinterpret_cast<PassPluginInfo (*)()>(entry)();

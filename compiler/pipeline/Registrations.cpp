@@ -17,6 +17,7 @@ struct Entry : Registration {
 struct Registrations {
   std::mutex mutex;
   std::vector<Entry> all;
+  uint64_t last = 0; // Entry::number
   uint64_t changes = 0;
   std::atomic<uint64_t> generation{0};
 
@@ -57,8 +58,7 @@ void TakesBack::note(std::function<void()> undo) {
 
 void addRegistration(Registration registration) {
   std::lock_guard lock(registrations().mutex);
-  registrations().changed();
-  uint64_t number = registrations().changes; // no other has it
+  uint64_t number = ++registrations().last;
   registrations().all.push_back({std::move(registration), number});
   registrations().changed();
   TakesBack::note([number] {

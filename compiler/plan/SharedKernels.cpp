@@ -63,7 +63,7 @@ std::optional<Part> partOf(ir::SliceOp slice) {
 
 // Equal for fusions of equal ops on values of equal types, wherever they read. Others that share it
 // by chance cost a kernel each that knows less of its operand, and no more.
-llvm::hash_code likenessOf(ir::FusionOp fusion) {
+size_t likenessOf(ir::FusionOp fusion) {
   llvm::hash_code hash(0);
   for (mlir::Operation &op : fusion.getBody().front()) {
     hash = llvm::hash_combine(hash, op.getName());
@@ -80,12 +80,14 @@ public:
 
   void run() {
     llvm::SmallVector<ir::FusionOp> fusions(main_.getOps<ir::FusionOp>());
-    for (ir::FusionOp fusion : fusions)
-      ++alike_[likenessOf(fusion)];
-    for (ir::FusionOp fusion : fusions) {
+    llvm::SmallVector<size_t> likenesses(llvm::map_range(fusions, likenessOf));
+    llvm::DenseMap<size_t, int> alike;
+    for (size_t likeness : likenesses)
+      ++alike[likeness];
+    for (auto [fusion, likeness] : llvm::zip_equal(fusions, likenesses)) {
       if (replaceByParts(fusion))
         continue;
-      takeOutParts(fusion);
+      takeOutParts(fusion, alike[likeness] >= kLeastAlikeFusions && !hasAttention(fusion));
       takeOutOffsets(fusion);
     }
   }
@@ -139,19 +141,16 @@ private:
     return true;
   }
 
-  // Whether equal fusions are enough that their schedules give up knowing the whole operand. Not
-  // attention's, which finds its heads by the operand's dims.
-  bool isOneOfMany(ir::FusionOp fusion) const {
-    return alike_.lookup(likenessOf(fusion)) >= kLeastAlikeFusions &&
-           llvm::none_of(fusion.getBody().front(),
-                         [](mlir::Operation &op) { return ir::isAttention(&op); });
+  // Attention finds its heads by the dims of the whole operand.
+  static bool hasAttention(ir::FusionOp fusion) {
+    return llvm::any_of(fusion.getBody().front(),
+                        [](mlir::Operation &op) { return ir::isAttention(&op); });
   }
 
   // An operand of which the fusion reads one part is replaced by the part. Where that makes one
-  // kernel of several, the part may have several runs, and there may be some parts of an operand,
+  // kernel of many, the part may have several runs, and there may be some parts of an operand,
   // which become operands each.
-  void takeOutParts(ir::FusionOp fusion) {
-    bool isMany = isOneOfMany(fusion);
+  void takeOutParts(ir::FusionOp fusion, bool isMany) {
     mlir::Block &body = fusion.getBody().front();
     // By operand the parts that are read, in the order of reading, which equal fusions share. Of one
     // operand a part is known by its shape and its first element, as steps are 1.
@@ -245,7 +244,6 @@ private:
 
   mlir::func::FuncOp main_;
   int64_t operandAlignment_;
-  llvm::DenseMap<size_t, int> alike_; // how many fusions have a likeness
 };
 
 } // namespace

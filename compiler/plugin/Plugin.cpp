@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "compiler/pipeline/OpenLibrary.h"
 #include "compiler/plugin/Flavour.h"
 #include "compiler/schedule/Pins.h"
 #include "dialects/weft/ir/Extensions.h"
@@ -14,7 +15,6 @@
 #include "runtime/core/thrown.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Object/ELFObjectFile.h"
-#include "llvm/Support/DynamicLibrary.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -144,18 +144,10 @@ absl::Status load(const std::string &path) {
           "the plugin " + path + " exports " + entry +
           ": it uses MLIR's C++ API, which this sealed Weft hides; it takes plugins in C "
           "(weft_kernel_plugin, weft_collective_plugin). Load it in the shared flavour of Weft");
-  // What it lacks is an error now, and not the end of the process at its first call.
-  std::string message;
-  void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (!handle) {
-    const char *why = dlerror();
-    return absl::NotFoundError("cannot load the plugin " + path + ": " +
-                               (why ? why : "unknown error"));
-  }
-  llvm::sys::DynamicLibrary library =
-      llvm::sys::DynamicLibrary::getPermanentLibrary(path.c_str(), &message);
+  std::string why;
+  llvm::sys::DynamicLibrary library = openLibrary(path, why);
   if (!library.isValid())
-    return absl::NotFoundError("cannot load the plugin " + path + ": " + message);
+    return absl::NotFoundError("cannot load the plugin " + path + ": " + why);
   void *kernels = library.getAddressOfSymbol("weft_kernel_plugin");
   void *layers = library.getAddressOfSymbol("weft_collective_plugin");
   void *entry = library.getAddressOfSymbol("weft_plugin");

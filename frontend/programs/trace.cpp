@@ -145,7 +145,9 @@ struct FunctionTrace : Trace {
       recording.note_history(detached->view->own.node, before.second.node.get());
     for (size_t i = 0; i < gradients_before.size(); ++i) {
       TouchedGradient &touched = recording.gradients[i];
-      const Tensor now = touched.leaf->grad, &then = gradients_before[i];
+      // Held: to read it may give the lock up, and another thread may drop it then.
+      const Tensor now = touched.leaf->grad;
+      const Tensor &then = gradients_before[i];
       if (then.defined())
         if (auto it = storages.find(then.impl()->storage()); it != storages.end())
           recording.storages[it->second].gradient_of = touched.leaf;
