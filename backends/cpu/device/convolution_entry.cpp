@@ -6,8 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "backends/cpu/device/convolution_packing.h"
 #include "backends/cpu/device/convolution_parts.h"
+#include "backends/cpu/device/depthwise_blocks.h"
 #include "backends/cpu/device/depthwise_gradient.h"
-#include "backends/cpu/device/depthwise_rows.h"
+#include "backends/cpu/device/few_channels_rows.h"
 #include "backends/cpu/device/onednn_convolution.h"
 #include "backends/cpu/device/pointwise_rows.h"
 #include "backends/cpu/device/weight_gradient_parts.h"
@@ -150,7 +151,8 @@ struct RowsKernel {
   std::unique_ptr<LibraryCallState> (*make)(const ConvolutionProblem &problem, int threads);
 };
 constexpr RowsKernel kRowsKernels[] = {
-    {"depthwise, row by row", depthwise_rows_computes, depthwise_rows},
+    {"depthwise, block by block", depthwise_blocks_computes, depthwise_blocks},
+    {"of few channels, row by row", few_channels_rows_computes, few_channels_rows},
     {"1x1, row by row", pointwise_rows_computes, pointwise_rows},
 };
 

@@ -49,8 +49,8 @@ inline std::vector<double> expected(const ConvolutionProblem &p, const Operands 
           for (int64_t c = 0; c < of_group; ++c)
             for (int64_t i = 0; i < p.weight[2]; ++i)
               for (int64_t j = 0; j < p.weight[3]; ++j) {
-                int64_t row = y * p.strides[0] + i - p.padding[0],
-                        column = x * p.strides[1] + j - p.padding[1];
+                int64_t row = y * p.strides[0] + i * p.dilation[0] - p.padding[0],
+                        column = x * p.strides[1] + j * p.dilation[1] - p.padding[1];
                 if (row < 0 || row >= p.image[2] || column < 0 || column >= p.image[3])
                   continue;
                 size_t pixel = static_cast<size_t>(

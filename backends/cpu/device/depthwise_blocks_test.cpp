@@ -1,4 +1,4 @@
-#include "backends/cpu/device/depthwise_rows.h"
+#include "backends/cpu/device/depthwise_blocks.h"
 
 #include <gtest/gtest.h>
 
@@ -25,20 +25,23 @@ ConvolutionProblem problem_of(int64_t images, int64_t channels, std::array<int64
 }
 
 Values computed(const ConvolutionProblem &p, Operands &in, int threads) {
-  return computed(depthwise_rows(p, threads), p, in);
+  return computed(depthwise_blocks(p, threads), p, in);
 }
 
-TEST(DepthwiseRows, AreSumsOfProducts) {
+TEST(DepthwiseBlocks, AreSumsOfProducts) {
   int64_t checked = 0;
   for (int64_t stride : {1, 2})
-    for (std::array<int64_t, 2> taps : {std::array<int64_t, 2>{3, 3}, {5, 5}, {1, 3}, {4, 5}})
+    for (std::array<int64_t, 2> taps :
+         {std::array<int64_t, 2>{3, 3}, {5, 5}, {7, 7}, {1, 3}, {4, 5}})
       for (std::array<int64_t, 2> padding : {std::array<int64_t, 2>{0, 0}, {1, 1}, {2, 3}, {3, 2}})
         for (std::array<int64_t, 2> size :
-             {std::array<int64_t, 2>{28, 28}, {9, 17}, {16, 33}, {7, 70}, {23, 24}}) {
-          ConvolutionProblem p = problem_of(2, 5, size, taps, stride, padding);
+             {std::array<int64_t, 2>{28, 28}, {9, 17}, {7, 7}, {7, 70}, {23, 24}}) {
+          // Blocks that are full, and one that is not.
+          ConvolutionProblem p =
+              problem_of(2, size[0] == 7 ? 37 : 5, size, taps, stride, padding);
           p.bias = padding[0] > 0;
           p.relu = size[0] == 9;
-          if (!depthwise_rows_computes(p))
+          if (!depthwise_blocks_computes(p))
             continue;
           ++checked;
           Operands in(p);
@@ -57,12 +60,12 @@ TEST(DepthwiseRows, AreSumsOfProducts) {
 }
 
 // Weights that are not finite meet no padding, pixels that are not finite stay where they are.
-TEST(DepthwiseRows, InfinitiesStayWhereTheyAre) {
+TEST(DepthwiseBlocks, InfinitiesStayWhereTheyAre) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity(),
                   kNaN = std::numeric_limits<float>::quiet_NaN();
   for (int64_t stride : {1, 2}) {
     ConvolutionProblem p = problem_of(1, 3, {12, 19}, {3, 3}, stride, {1, 1});
-    ASSERT_TRUE(depthwise_rows_computes(p));
+    ASSERT_TRUE(depthwise_blocks_computes(p));
     Operands in(p);
     in.weight[0] = kInfinity;
     in.weight[9 + 4] = kNaN;
@@ -78,13 +81,33 @@ TEST(DepthwiseRows, InfinitiesStayWhereTheyAre) {
   }
 }
 
-TEST(DepthwiseRows, LeaveTheRestToTheLibrary) {
+// What does not lie in a near cache is computed in bands of rows, of which each has the padding
+// that is its own.
+TEST(DepthwiseBlocks, BandsAreOneImage) {
+  for (int64_t stride : {1, 2})
+    for (std::array<int64_t, 2> size : {std::array<int64_t, 2>{111, 97}, {9, 1500}, {2000, 5}}) {
+      ConvolutionProblem p = problem_of(1, 3, size, {3, 3}, stride, {1, 1});
+      ASSERT_TRUE(depthwise_blocks_computes(p));
+      Operands in(p);
+      std::vector<double> wanted = expected(p, in);
+      for (int threads : {1, 2}) {
+        Values found = computed(p, in, threads);
+        ASSERT_EQ(found.size(), wanted.size());
+        for (size_t i = 0; i < found.size(); ++i)
+          ASSERT_NEAR(found[i], wanted[i], 1e-5)
+              << "stride " << stride << ", image " << size[0] << "x" << size[1] << ", element "
+              << i;
+      }
+    }
+}
+
+TEST(DepthwiseBlocks, LeaveTheRestToTheLibrary) {
   ConvolutionProblem p = problem_of(1, 24, {28, 28}, {3, 3}, 1, {1, 1});
-  EXPECT_TRUE(depthwise_rows_computes(p));
+  EXPECT_TRUE(depthwise_blocks_computes(p));
   auto refused = [p](auto change) {
     ConvolutionProblem other = p;
     change(other);
-    return !depthwise_rows_computes(other);
+    return !depthwise_blocks_computes(other);
   };
   EXPECT_TRUE(refused([](ConvolutionProblem &o) { o.kind = ConvolutionKind::kInputGradient; }));
   EXPECT_TRUE(refused([](ConvolutionProblem &o) { o.channels_last = true; }));
@@ -92,8 +115,8 @@ TEST(DepthwiseRows, LeaveTheRestToTheLibrary) {
   EXPECT_TRUE(refused([](ConvolutionProblem &o) { o.groups = 12; }));
   EXPECT_TRUE(refused([](ConvolutionProblem &o) { o.dilation = {2, 2}; }));
   EXPECT_TRUE(refused([](ConvolutionProblem &o) { o.strides = {1, 2}; }));
-  EXPECT_FALSE(depthwise_rows_computes(problem_of(1, 32, {28, 28}, {3, 3}, 1, {1, 1})));
-  EXPECT_FALSE(depthwise_rows_computes(problem_of(1, 24, {7, 7}, {3, 3}, 1, {1, 1})));
+  EXPECT_TRUE(depthwise_blocks_computes(problem_of(1, 32, {7, 7}, {3, 3}, 1, {1, 1})));
+  EXPECT_FALSE(depthwise_blocks_computes(problem_of(1, 32, {3, 3}, {3, 3}, 1, {1, 1})));
 }
 
 } // namespace
