@@ -83,6 +83,7 @@ public:
 
 private:
   friend class Error;
+  friend class CallerScope;
   Location caller_;
   std::optional<Location> library_; // the CallerScope that this one interrupts
   const CalledFrom *outer_;
@@ -98,11 +99,26 @@ public:
   CallerScope(const CallerScope &) = delete;
   CallerScope &operator=(const CallerScope &) = delete;
 
-  // The location to record at: the outermost scope's, else `fallback`.
+  // The location to record at: the outermost scope's, else `fallback`. A line of the standard
+  // library, where a std::function calls a module, says nothing to the user: in its place stands the
+  // line of the innermost CalledFrom, else that of the recording that the call is in, if there is
+  // one.
   static Location resolve(Location fallback);
 
 private:
   bool outermost_;
+};
+
+// While one lives, this thread records a function at this line of the user. They nest.
+class RecordedAt {
+public:
+  explicit RecordedAt(Location line);
+  ~RecordedAt();
+  RecordedAt(const RecordedAt &) = delete;
+  RecordedAt &operator=(const RecordedAt &) = delete;
+
+private:
+  std::optional<Location> outer_;
 };
 
 } // namespace weft

@@ -343,6 +343,7 @@ Recording record(const char *what, const ErasedFunction &function,
     std::vector<Tensor> outputs;
     {
       Session::Outside outside;
+      RecordedAt line(location);
       ErasedResult result = function(arguments);
       outputs = std::move(result.tensors);
       recording.result_shape = std::move(result.shape);

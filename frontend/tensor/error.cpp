@@ -1,6 +1,7 @@
 #include "weft/error.h"
 
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace weft {
@@ -41,8 +42,21 @@ Error::Error(ErrorKind kind, std::string message, Location location)
 namespace {
 thread_local std::optional<Location> outermost_caller;
 thread_local const CalledFrom *innermost_call = nullptr;
+thread_local std::optional<Location> recording;
 // Of a chain of calls: a recursion is not to bury the message.
 constexpr int kMostCallers = 8;
+
+// Whether the line is one of the standard library's headers.
+bool is_of_library(const Location &line) {
+  // Most calls stand in the file of the call before, whose name is one pointer.
+  thread_local const char *users = nullptr;
+  if (line.file_name() == users)
+    return false;
+  bool found = std::string_view(line.file_name()).find("/c++/") != std::string_view::npos;
+  if (!found)
+    users = line.file_name();
+  return found;
+}
 } // namespace
 
 CalledFrom::CalledFrom(Location caller)
@@ -70,7 +84,7 @@ std::string Error::callers(const std::string &file, int line) {
 
 CallerScope::CallerScope(Location caller) : outermost_(!outermost_caller) {
   if (outermost_)
-    outermost_caller = caller;
+    outermost_caller = resolve(caller);
 }
 
 CallerScope::~CallerScope() {
@@ -79,7 +93,17 @@ CallerScope::~CallerScope() {
 }
 
 Location CallerScope::resolve(Location fallback) {
-  return outermost_caller.value_or(fallback);
+  if (outermost_caller)
+    return *outermost_caller;
+  if ((!innermost_call && !recording) || !is_of_library(fallback))
+    return fallback;
+  return innermost_call ? innermost_call->caller_ : *recording;
+}
+
+RecordedAt::RecordedAt(Location line) : outer_(std::exchange(recording, line)) {}
+
+RecordedAt::~RecordedAt() {
+  recording = outer_;
 }
 
 } // namespace weft

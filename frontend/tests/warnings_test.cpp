@@ -2,6 +2,8 @@
 // chain of the caller's lines.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "tests/support/errors.h"
 #include "weft/weft.h"
 
@@ -202,6 +204,20 @@ TEST(Errors, ShowTheChainOfLines) {
   // Nothing is left of it.
   what = error_of([&] { ones({2}).reshape({3}); }).what();
   EXPECT_EQ(what.find("called from"), std::string::npos) << what;
+}
+
+// A std::function calls a module in a header of the standard library.
+TEST(Errors, OfAModuleInAFunctionNameTheRecordingsLine) {
+  nn::Linear layer(4, 4);
+  std::function<Tensor(const Tensor &)> model = layer;
+  Tensor x = rand({2, 5});
+  int line = 0;
+  Error error = error_of([&] {
+    line = __LINE__ + 1;
+    trace([&](const Tensor &in) { return model(in); }, {x});
+  });
+  EXPECT_EQ(error.line(), line) << error.what();
+  EXPECT_NE(error.file().find("warnings_test.cpp"), std::string::npos) << error.what();
 }
 
 TEST(Errors, OfALayerInSequentialNameBothLines) {
