@@ -87,6 +87,7 @@ public:
     for (const GradRef &leaf : bound_.dropped_gradients)
       leaf->grad = Tensor();
     change_states();
+    leaves_.clear(); // before the run (Invocation::finish)
     if (invocation_)
       invocation_->finish();
     return std::move(results_);
@@ -187,7 +188,9 @@ private:
       else
         invocation.bind(leaves_[i].get());
     }
+    invocation.bind_scalars(bound_.scalars);
     const std::shared_ptr<EvaluationRecord> &record = invocation.record();
+    record->moved_places = bound_.moved_places;
     std::unordered_map<int64_t, std::vector<Value *>> spare; // gradients that go, by bytes
     for (size_t i = 0; i < bound_.targets.size(); ++i) {
       const Target &target = bound_.targets[i];
@@ -489,6 +492,8 @@ bool has_aliases(const BoundProgram &bound, const std::vector<Tensor> &arguments
     for (const GradRef &leaf : target.gradients)
       found = found || is_given(leaf->grad.impl()->storage());
   });
+  if (written.empty())
+    return found;
   for (const Source &source : bound.sources)
     found = found || written.contains(storage_of(source));
   for (const auto &[source, target] : bound.passed)

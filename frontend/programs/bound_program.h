@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "frontend/programs/trace.h"
+#include "frontend/recorder/evaluation.h"
 #include "frontend/recorder/program_cache.h"
 #include "weft/explain.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -42,6 +43,8 @@ struct Target {
 
 struct BoundProgram {
   std::shared_ptr<CompiledProgram> program; // null where nothing is computed
+  std::vector<int64_t> scalars; // as of a FoundProgram
+  MovedPlaces moved_places;
   Evaluation figures;
   bool checks = false; // as of a slice
   uint8_t device = 0;  // that it runs on

@@ -317,7 +317,10 @@ private:
     while (being_compiled(slice))
       wait_for_a_claim();
     Claim claimed(slice);
-    bound.program = find_program(slice, request, bound.figures, /*may_be_symbolic=*/false).program;
+    FoundProgram found = find_program(slice, request, bound.figures);
+    bound.program = std::move(found.program);
+    bound.scalars = std::move(found.scalars);
+    bound.moved_places = std::move(found.moved_places);
   }
 
   std::vector<std::shared_ptr<Replay>> replays_; // the last used first

@@ -180,16 +180,6 @@ void submit_parts(std::vector<Part> parts, const EvaluateRequest &request) {
   }
 }
 
-// A program that was compiled of another slice has that one's lines.
-void note_places(const Slice &slice, const CompiledProgram &program, EvaluationRecord &record) {
-  if (!slice.checks)
-    return;
-  std::vector<std::string> places = check_places(slice);
-  for (size_t i = 0; i < std::min(places.size(), program.check_places.size()); ++i)
-    if (places[i] != program.check_places[i])
-      record.moved_places.emplace_back(program.check_places[i], std::move(places[i]));
-}
-
 // The program cuts the record here itself, and a loop at the same place of its body each time.
 void note_cut() {
   Recorder &r = recorder();
@@ -212,13 +202,10 @@ void prepare(const Slice &slice, const Wanted &wanted, Clock::time_point start,
     made.emplace(std::move(exchange.program), figures, slice.checks, slice.device,
                  slice.leaves[0]->type->device, std::move(exchange.executor));
   } else {
-    // What waits in files has one size.
-    const Config &config = recorder().config;
-    bool one_size = may_use_files(config) && host_reads(slice.device);
-    found = find_program(slice, request, figures, config.symbolic && !one_size);
+    found = find_program(slice, request, figures);
     figures.record_ms = since(start) - figures.compile_ms;
     made.emplace(found.program, figures, slice.checks, slice.device);
-    note_places(slice, *found.program, *made->record());
+    made->record()->moved_places = std::move(found.moved_places);
   }
   if (wanted.parts) {
     // Exchanges write memory of their own.

@@ -40,6 +40,9 @@ struct Undo {
   std::shared_ptr<runtime::Buffer> memory; // of `before`; under the record's mutex
 };
 
+// Lines that a program's failures have, and those of what is computed now.
+using MovedPlaces = std::vector<std::pair<std::string, std::string>>;
+
 // run_ms, failure and state are written by the thread that runs the program, everything else before
 // it is launched or under the recorder's lock.
 class EvaluationRecord {
@@ -49,8 +52,7 @@ public:
   std::shared_ptr<const compiler::CompileReport> report; // whose remarks become the notes
   bool is_exchange = false;
   bool may_fail = false; // it checks indices, or reads results of a run that does and has not ended
-  // Lines that the program's failures have, and those of what is computed now.
-  std::vector<std::pair<std::string, std::string>> moved_places;
+  MovedPlaces moved_places;
   // Not OK once it has failed and somebody was told: what it computed is lost, unless it went back
   // (undo.h).
   absl::Status loss;

@@ -127,6 +127,25 @@ FoundProgram find_or_compile(const Slice &slice, Location location, Evaluation &
   return {outcome->program, {}};
 }
 
+// Whether one program may serve other sizes as well.
+bool may_be_symbolic(const Slice &slice) {
+  const Config &config = recorder().config;
+  bool one_size = may_use_files(config) && host_reads(slice.device); // what waits in files has one
+  return config.symbolic && !one_size;
+}
+
+// A program that was compiled of another slice has that one's lines.
+MovedPlaces moved_places(const Slice &slice, const CompiledProgram &program) {
+  MovedPlaces moved;
+  if (!slice.checks)
+    return moved;
+  std::vector<std::string> places = check_places(slice);
+  for (size_t i = 0; i < std::min(places.size(), program.check_places.size()); ++i)
+    if (places[i] != program.check_places[i])
+      moved.emplace_back(program.check_places[i], std::move(places[i]));
+  return moved;
+}
+
 } // namespace
 
 std::vector<std::string> check_places(const Slice &slice) {
@@ -137,12 +156,13 @@ std::vector<std::string> check_places(const Slice &slice) {
   return places;
 }
 
-FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Evaluation &figures,
-                          bool may_be_symbolic) {
+FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Evaluation &figures) {
   runtime::profile::Span span(
       [] { return runtime::profile::Label{runtime::profile::Kind::kFind, "find program"}; });
   describe_request(request, figures);
-  FoundProgram found = find_or_compile(slice, request.location, figures, may_be_symbolic);
+  FoundProgram found =
+      find_or_compile(slice, request.location, figures, may_be_symbolic(slice));
+  found.moved_places = moved_places(slice, *found.program);
   describe_program(*found.program, figures);
   figures.ops = static_cast<int64_t>(slice.nodes.size());
   figures.inputs = static_cast<int64_t>(slice.leaves.size());

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "frontend/compile/compile_slice.h"
+#include "frontend/recorder/evaluation.h"
 #include "frontend/recorder/program_cache.h"
 #include "frontend/recorder/slice.h"
 #include "frontend/recorder/structure.h"
@@ -16,6 +17,7 @@ struct FoundProgram {
   std::shared_ptr<CompiledProgram> program;
   std::vector<int64_t> scalars; // what it takes after the slice's leaves: attributes and constants
                                 // that vary, as bits
+  MovedPlaces moved_places = {}; // of the slice that it was compiled of, and of this one
 };
 
 // A known symbolic program that these ints are within the guards of.
@@ -37,9 +39,8 @@ Family &observe(const StructureKey &structure, uint64_t salt,
 
 // The program of a claimed slice, compiled without the lock where it is not known. Throws kCompile
 // when it does not compile. figures: what explain tells of the request, of the slice, of the
-// program and of how it was found. may_be_symbolic: it may serve other sizes as well.
-FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Evaluation &figures,
-                          bool may_be_symbolic);
+// program and of how it was found.
+FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Evaluation &figures);
 // CompiledProgram::check_places of a program for the slice alone.
 std::vector<std::string> check_places(const Slice &slice);
 // What compiling gave, into the statistics, and into figures.

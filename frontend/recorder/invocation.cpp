@@ -63,12 +63,12 @@ void Invocation::bind(Value *leaf) {
   leaves_.emplace_back(leaf);
   if (leaf->is_scalar)
     scalars_.push_back({launch_.inputs.size(), leaf->bits, leaf->type->bytes});
-  std::shared_ptr<runtime::Buffer> buffer = leaf->is_scalar ? nullptr : leaf->cell->buffer;
-  // A program may write what it is given: of memory that nobody may write it gets a copy.
   bool given = launch_.executable->input_specs()[launch_.inputs.size()].donatable;
-  launch_.inputs.push_back(given && buffer && buffer->is_constant()
-                               ? copy_of(*buffer, launch_.device)
-                               : std::move(buffer));
+  std::shared_ptr<runtime::Buffer> &input =
+      launch_.inputs.emplace_back(leaf->is_scalar ? nullptr : leaf->cell->buffer);
+  // A program may write what it is given: of memory that nobody may write it gets a copy.
+  if (given && input && input->is_constant())
+    input = copy_of(*input, launch_.device);
 }
 
 // Whether only these handles know what the leaf's memory holds.
@@ -240,6 +240,8 @@ void Invocation::publish(size_t i, Value *value) {
 }
 
 void Invocation::finish(bool waits) {
+  // Before the run, after which they have left the processor's caches; it holds their memory.
+  leaves_.clear();
   RecorderMutex::Pause pause(recorder().mutex);
   started_.finish(waits);
   launch_ = Launch();

@@ -57,23 +57,23 @@ struct Signature {
   void *properties = nullptr;                      // a copy of its own
   llvm::SmallVector<const TypeInfo *, 3> operands; // it is a user of the types
   llvm::SmallVector<const TypeInfo *, 1> results;
-  uint64_t hash = 0;
-  Ref<const SignatureText> text;
   uint32_t id = 0;   // the text's
   uint32_t refs = 0; // nodes and gradient nodes
-  const ir::WeftOp::Concept *rules = nullptr;
   bool differentiable = false;
   bool checks = false; // may end a run: it looks at indices from data, or is a user's kernel
+  bool is_sharded = false; // of an operand this rank has a part: no node has it, but its steps'
   Exchange exchange = Exchange::kNone;
   uint8_t device = 0; // that its results are on
-  llvm::ArrayRef<int64_t> saved_operands, saved_results;
   int64_t result_bytes = 0;
+  std::shared_ptr<const OpReplacement> replacement; // null for most (replaced_ops.h)
+  const ir::WeftOp::Concept *rules = nullptr;
+  llvm::ArrayRef<int64_t> saved_operands, saved_results;
+  uint64_t hash = 0;
+  Ref<const SignatureText> text;
   std::string properties_text; // to make them anew in another context
   std::vector<std::shared_ptr<const Derivative>> derivatives;
-  bool is_sharded = false; // of an operand this rank has a part: no node has it, but its steps'
-  std::shared_ptr<const Partition> partition;       // of such a one, once it was recorded
-  std::shared_ptr<const OpReplacement> replacement; // null for most (replaced_ops.h)
-  Signature *next = nullptr;                        // with the same hash
+  std::shared_ptr<const Partition> partition; // of a sharded one, once it was recorded
+  Signature *next = nullptr;                  // with the same hash
 
   Signature(mlir::OperationName name, llvm::ArrayRef<const TypeInfo *> operands,
             llvm::ArrayRef<const TypeInfo *> results);

@@ -104,8 +104,8 @@ absl::StatusOr<runtime::Executor::Started> start(Launch &launch,
   std::shared_ptr<runtime::Memory> results;
   if (rank_device >= 0)
     results = memory(launch.device); // another executor's memory is not the device's
-  return executor_of(launch).start(std::move(observed), launch.inputs, launch.outputs,
-                                   launch.after, launch.end, results.get());
+  return executor_of(launch).start(std::move(observed), std::move(launch.inputs), launch.outputs,
+                                   std::move(launch.after), launch.end, results.get());
 }
 
 // The executors that the thread waits for: all of the process, but of a rank that is a thread of it

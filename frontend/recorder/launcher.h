@@ -36,7 +36,8 @@ std::shared_ptr<runtime::Memory> memory(uint8_t device);
 void use_threads(int threads);
 
 // Acquires all that the run needs, and starts it; the record learns of its end. A failure that is
-// returned happened before the first instruction; a later one poisons the outputs' buffers.
+// returned happened before the first instruction; a later one poisons the outputs' buffers. The
+// launch's inputs become the run's.
 absl::StatusOr<runtime::Executor::Started> start(Launch &launch,
                                                  std::shared_ptr<EvaluationRecord> record);
 // Until all launched programs have ended, on all devices.

@@ -48,10 +48,12 @@ struct RecorderLimits {
   // Ops that stay recorded for the temporaries of one line, so that what is computed again, where
   // they turn out to be none, is little: a longer expression is seldom written in one line.
   size_t temporary_ops = 32;
-  // Source lines and signatures that calls found last, as powers of two: those of a model's step. A
-  // call that finds another one in its place looks the table up, some 50 ns.
-  int recent_line_bits = 10;
-  int recent_signature_bits = 10;
+  // Types, source lines and signatures that calls found last, as powers of two: far more than a
+  // model's step has, so that few share a place. A call that finds another one in its place looks
+  // the table up, some 50 ns, and more where the table has left the processor's caches.
+  int recent_type_bits = 10;
+  int recent_line_bits = 12;
+  int recent_signature_bits = 12;
   // What is live over a run stands in explain's line of a program that is new: it is long already,
   // and fewer instructions have no course worth drawing.
   size_t chart_columns = 24;

@@ -168,8 +168,10 @@ thread_local ThreadCall current;
   int64_t bound = r.config.context_bound;
   if (r.ir->uniqued() > bound)
     r.ir->renew();
-  if (r.types.crowded(bound))
+  if (r.types.crowded(bound)) {
+    r.recent_types.fill(nullptr);
     r.types.sweep(bound, [&](const TypeInfo &type) { r.ir->forget(type); });
+  }
   if (r.lines.crowded(bound)) {
     r.recent_lines.fill(nullptr);
     r.lines.sweep(bound, [](const SourceLine &) {});
@@ -309,8 +311,14 @@ static constexpr int64_t kMostBytes = int64_t{1} << 47;
 
 const TypeInfo *type_info(DType dtype, const Shape &dims, uint8_t device) {
   Recorder &r = recorder();
-  if (const TypeInfo *known = r.types.find({dtype, dims, device}))
-    return known;
+  TypeKey key{dtype, dims, device};
+  const TypeInfo *&recent = r.recent_types[TypeInfo::hash(key) % r.recent_types.size()];
+  if (recent && recent->key() == key) {
+    recent->idle = false;
+    return recent;
+  }
+  if (const TypeInfo *known = r.types.find(key))
+    return recent = known;
   int64_t elements = 1, bytes;
   for (int64_t dim : dims) {
     if (dim < 0)

@@ -8,6 +8,7 @@
 #include "frontend/recorder/limits.h"
 #include "runtime/core/caches.h"
 #include "runtime/memory/buffer.h"
+#include "llvm/ADT/Hashing.h"
 
 namespace weft::recorder {
 namespace {
@@ -24,7 +25,7 @@ constexpr int kMaxChain = 8;
 
 const runtime::RegisteredCache registered("stable leaves", "all go beyond a bound", [] {
   const Recorder &r = recorder();
-  return runtime::CacheUse{static_cast<int64_t>(r.stable_variants.size()), r.stable_bytes,
+  return runtime::CacheUse{static_cast<int64_t>(r.stable_answers.size()), r.stable_bytes,
                            static_cast<int64_t>(kLimits.stable_slices), kLimits.stable_bytes};
 });
 
@@ -215,6 +216,26 @@ private:
   std::vector<bool> folded_; // by leaf
 };
 
+int64_t bytes_of(const std::vector<bool> &set) {
+  return static_cast<int64_t>(sizeof(set) + set.size() / 8);
+}
+
+// Of the candidates, those that pay, as the analysis found when it was last asked the same. The
+// answer to another question with that hash is as right: it is a set of candidates.
+std::vector<bool> paying(const Slice &slice, uint64_t structure, const compiler::StableUse &use,
+                         const std::vector<bool> &candidates, bool varies) {
+  Recorder &r = recorder();
+  uint64_t question =
+      llvm::hash_combine(structure, std::hash<std::vector<bool>>()(candidates), varies, use.values,
+                         use.packedRows, use.packedPixels, use.packedBytes);
+  auto [answer, is_new] = r.stable_answers.try_emplace(question);
+  if (is_new || !is_subset(answer->second, candidates)) {
+    answer->second = Analysis(slice, use).run(candidates, varies);
+    r.stable_bytes += bytes_of(answer->second);
+  }
+  return answer->second;
+}
+
 void mark(Slice &slice, const std::vector<bool> &stable) {
   for (size_t i = 0; i < stable.size(); ++i)
     slice.key.leaves[i].stable = stable[i];
@@ -263,19 +284,20 @@ void mark_stable(Slice &slice) {
   compiler::StableUse use = use_of(r.config, slice.device);
   if (!use.any())
     return;
-  std::vector<bool> stable = Analysis(slice, use).run(candidates, varies);
-  if (!any(stable))
-    return;
-  uint64_t structure = slice.key.hash();
-  if (r.stable_variants.size() >= kLimits.stable_slices || r.stable_bytes > kLimits.stable_bytes) {
+  if (r.stable_answers.size() >= kLimits.stable_slices || r.stable_bytes > kLimits.stable_bytes) {
     r.stable_variants.clear();
+    r.stable_answers.clear();
     r.stable_bytes = 0;
   }
+  uint64_t structure = slice.key.hash();
+  std::vector<bool> stable = paying(slice, structure, use, candidates, varies);
+  if (!any(stable))
+    return;
   std::vector<std::vector<bool>> &variants = r.stable_variants[structure];
   if (std::find(variants.begin(), variants.end(), stable) == variants.end()) {
     if (variants.size() < static_cast<size_t>(kPrepareLimits.variants)) {
       variants.push_back(stable);
-      r.stable_bytes += static_cast<int64_t>(sizeof(stable) + stable.size() / 8);
+      r.stable_bytes += bytes_of(stable);
     } else {
       // A program that counts on less is right as well.
       std::vector<bool> best(stable.size());

@@ -46,6 +46,8 @@ struct Recorder {
   bool cutting = false;   // inside a budget's cut
 
   InternTable<TypeInfo, TypeKey> types;
+  std::array<const TypeInfo *, size_t(1) << kLimits.recent_type_bits>
+      recent_types{}; // by a hash of their keys
   uint32_t next_type_id = 0;
   InternTable<SourceLine, LineKey> lines;
   std::array<SourceLine *, size_t(1) << kLimits.recent_line_bits>
@@ -66,7 +68,9 @@ struct Recorder {
   std::unique_ptr<Families> families;
   // By the key of a slice without stable leaves: the sets of them that programs were made for.
   std::unordered_map<uint64_t, std::vector<std::vector<bool>>> stable_variants;
-  int64_t stable_bytes = 0; // of them
+  // By the question: what an analysis found (stability.cpp).
+  std::unordered_map<uint64_t, std::vector<bool>> stable_answers;
+  int64_t stable_bytes = 0; // of both
   Statistics statistics;
   std::deque<std::shared_ptr<EvaluationRecord>> evaluations;
   std::deque<std::shared_ptr<EvaluationRecord>>

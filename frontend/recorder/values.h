@@ -114,8 +114,6 @@ inline void unused(SourceLine &) {}
 // by the next program.
 struct Cell {
   std::shared_ptr<runtime::Buffer> buffer;
-  // What data() gave of memory that the host does not read.
-  std::shared_ptr<runtime::Buffer> on_host = nullptr;
   uint32_t owners = 0;
   uint64_t used_contents = 0;      // what the buffer held when a slice last read it
   uint32_t kept = 0;               // by Before: keeps the cell, but not its buffer
@@ -125,6 +123,8 @@ struct Cell {
   bool has_writer = false;         // a pointer from mutable_data() may still write it
   bool borrowed = false; // the user's own memory, or memory that a pointer from data() may still
                          // read: never donated
+  // What data() gave of memory that the host does not read.
+  std::shared_ptr<runtime::Buffer> on_host = nullptr;
 };
 
 // One SSA value: the result of a recorded op, or a leaf (a buffer in memory or in flight, or a
@@ -139,6 +139,7 @@ struct Value : Pooled<Value> {
   uint32_t index = 0;        // which result of `node`
   Node *node = nullptr;      // the op that defines it; null for a leaf, and when it is gone
   Cell *cell = nullptr;      // of a leaf
+  std::shared_ptr<EvaluationRecord> evaluation; // what computed it
   bool is_scalar = false;    // a leaf whose value is `bits`
   bool was_constant = false; // such a leaf, at the first call where a literal stopped being a
                              // constant of the program
@@ -153,7 +154,6 @@ struct Value : Pooled<Value> {
   TensorImpl *writers = nullptr; // of a recorded value: the storages that were given it in place
                                  // and can go back (undo.h), as a list
   uint64_t epoch = 0;
-  std::shared_ptr<EvaluationRecord> evaluation; // what computed it
 
   bool gone() const {
     return !node && !cell && !is_scalar;

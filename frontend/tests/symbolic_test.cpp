@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "frontend/tests/symbolic_fixture.h"
+#include "tests/support/errors.h"
 
 namespace weft {
 namespace {
@@ -55,6 +56,67 @@ TEST_F(Symbolic, SlicesOfAllKinds) {
       }
   }
   EXPECT_LE(compiles() - before, 3u);
+}
+
+// What a jitted function computes at sizes that vary is one program, too; a training step's state
+// stays where it is.
+TEST_F(Symbolic, JittedFunctionsOfManySizes) {
+  auto body = [](const Tensor &x) {
+    return (tanh(x) * 0.75 + x).sum(1);
+  };
+  auto jitted = jit(body);
+  uint64_t before = compiles();
+  std::vector<Tensor> results;
+  for (int64_t n : kSizes)
+    results.push_back(jitted(arange(n * 7).reshape({n, 7}).to(float32) / 100.0).eval());
+  if (has_sizes())
+    EXPECT_LE(compiles() - before, 6u); // with those that make the arguments
+  for (size_t i = 0; i < kSizes.size(); ++i) {
+    int64_t n = kSizes[i];
+    Tensor plain = body(arange(n * 7).reshape({n, 7}).to(float32) / 100.0);
+    EXPECT_EQ(results[i].to_vector<float>(), plain.to_vector<float>()) << n;
+  }
+}
+
+TEST_F(Symbolic, JittedStepsOfManySizes) {
+  auto train = [](bool jitted) {
+    Tensor w = (arange(12).reshape({4, 3}).to(float32) / 10.0).requires_grad_(), seen = zeros({});
+    auto step = [&](const Tensor &x) {
+      Tensor loss = matmul(x, w).square().mean();
+      loss.backward();
+      NoGrad guard;
+      w -= 0.1 * w.grad();
+      w.zero_grad();
+      seen += loss;
+      return loss;
+    };
+    auto compiled = jit(step);
+    std::vector<float> losses;
+    uint64_t before = compiles();
+    for (int64_t n : kSizes) {
+      Tensor x = (arange(n * 4).reshape({n, 4}).to(float32) / 50.0).eval();
+      losses.push_back((jitted ? compiled(x) : step(x)).item<float>());
+    }
+    losses.push_back(seen.item<float>());
+    for (float each : w.to_vector<float>())
+      losses.push_back(each);
+    return std::pair(losses, compiles() - before);
+  };
+  auto [plain, unused] = train(false);
+  auto [jitted, programs] = train(true);
+  EXPECT_EQ(jitted, plain);
+}
+
+// A jitted function's failure has its own line, though the program was compiled for another one.
+TEST_F(Symbolic, JittedFailuresHaveTheirLine) {
+  auto first = jit([](const Tensor &x, const Tensor &at) { return gather(x, 1, at) * 5; });
+  int line = __LINE__ + 1;
+  auto second = jit([](const Tensor &x, const Tensor &at) { return gather(x, 1, at) * 5; });
+  Tensor x = arange(12).reshape({3, 4}).to(float32).eval();
+  Tensor inside = zeros({3, 1}, int64).eval(), outside = (zeros({3, 1}, int64) + 9).eval();
+  first(x, inside).eval();
+  Error error = testing_support::error_of([&] { second(x, outside).to_vector<float>(); });
+  EXPECT_EQ(error.line(), line) << error.what();
 }
 
 // A failure has the line of the call, whichever line the program for all sizes was compiled for.

@@ -27,20 +27,20 @@ absl::Status check_bindings(const Executable &executable, std::span<Buffer *cons
     return absl::InvalidArgumentError(
         absl::StrCat("the program takes ", in.size(), " inputs and gives ", out.size(),
                      " outputs; there are ", inputs.size(), " and ", outputs.size(), " buffers"));
-  for (size_t i = 0; i < in.size(); ++i)
-    if (inputs[i] == nullptr || inputs[i]->bytes() < in[i].bytes)
-      return absl::InvalidArgumentError(
-          absl::StrCat("input ", i, " '", in[i].name, "' takes ", in[i].bytes,
-                       " bytes; its buffer has ", inputs[i] == nullptr ? 0 : inputs[i]->bytes()));
   auto must_not_be_written = [](const char *what, size_t i, const std::string &name) {
     return absl::InvalidArgumentError(
         absl::StrCat(what, " ", i, " '", name,
                      "' is written by the program, but bound to memory "
                      "that must not be"));
   };
-  for (size_t i = 0; i < in.size(); ++i)
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (inputs[i] == nullptr || inputs[i]->bytes() < in[i].bytes)
+      return absl::InvalidArgumentError(
+          absl::StrCat("input ", i, " '", in[i].name, "' takes ", in[i].bytes,
+                       " bytes; its buffer has ", inputs[i] == nullptr ? 0 : inputs[i]->bytes()));
     if (in[i].donatable && inputs[i]->is_constant())
       return must_not_be_written("input", i, in[i].name);
+  }
   for (size_t i = 0; i < out.size(); ++i) {
     if (outputs[i] == nullptr || outputs[i]->bytes() < out[i].bytes)
       return absl::InvalidArgumentError(

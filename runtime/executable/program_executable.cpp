@@ -145,14 +145,16 @@ absl::Status ProgramExecutable::build(const KernelResolver &kernels,
       step.op = Op::kLibraryCall;
       step.library_call = static_cast<int32_t>(library_calls_.size());
       step.location = call->location;
-      library_calls_.emplace_back(entry, call);
+      library_calls_.push_back({entry, call, static_cast<int32_t>(steps_.size())});
       for (const TensorRef &operand : call->operands) {
         add_operand(operand.buffer, operand.offset);
         work_bytes_ += program_.buffers[operand.buffer].bytes;
       }
-      // The last operand, where there is one more than the entry has.
-      if (call->scratch != -1)
+      step.count = -1;
+      if (call->scratch != -1) {
+        step.count = program_.buffers[call->scratch].bytes;
         add_operand(call->scratch);
+      }
     } else if (const Copy *copy = std::get_if<Copy>(&instruction)) {
       step.op = Op::kCopy;
       step.count = copy->bytes;
@@ -178,15 +180,14 @@ absl::Status ProgramExecutable::build(const KernelResolver &kernels,
   return absl::OkStatus();
 }
 
-absl::StatusOr<const ProgramExecutable::LibraryStates *>
-ProgramExecutable::library_states(int threads) {
+absl::StatusOr<ProgramExecutable::LibraryStates *> ProgramExecutable::library_states(int threads) {
   std::lock_guard lock(mutex_);
   for (const auto &[known, states] : states_)
     if (known == threads)
       return states.get();
   auto states = std::make_unique<LibraryStates>();
   states->calls.reserve(library_calls_.size());
-  for (const auto &[entry, call] : library_calls_) {
+  for (const auto &[entry, call, step] : library_calls_) {
     absl::StatusOr<std::unique_ptr<LibraryCallState>> state = init_state(*entry, *call, threads);
     if (!state.ok()) {
       absl::Status failed = with_entry(state.status(), call->entry);
@@ -211,7 +212,7 @@ ProgramExecutable::acquire(const RunContext &context) {
   auto resources = std::make_unique<Resources>();
   int64_t library_scratch = 0;
   if (!library_calls_.empty()) {
-    absl::StatusOr<const LibraryStates *> states = library_states(context.threads);
+    absl::StatusOr<LibraryStates *> states = library_states(context.threads);
     if (!states.ok())
       return states.status();
     resources->libraries = *states;
@@ -262,15 +263,13 @@ ProgramExecutable::acquire(const RunContext &context) {
     break;
   }
   case Op::kLibraryCall: {
-    const LibraryCall &planned = *library_calls_[step.library_call].second;
     bool packed = !resources.is_packed.empty() && resources.is_packed[step.library_call];
     LibraryCallState &state = packed ? *resources.libraries->packed[step.library_call]
                                      : *resources.libraries->calls[step.library_call];
-    void *scratch = resources.scratch;
-    if (planned.scratch != -1 && program_.buffers[planned.scratch].bytes >= state.scratch_bytes())
-      scratch = buffers[step.operands - 1];
-    if (absl::Status status = state.run({buffers, planned.operands.size()}, scratch); !status.ok())
-      return at(step, with_entry(status, planned.entry));
+    size_t operands = static_cast<size_t>(step.operands) - (step.count >= 0);
+    void *scratch = step.count >= state.scratch_bytes() ? buffers[operands] : resources.scratch;
+    if (absl::Status status = state.run({buffers, operands}, scratch); !status.ok())
+      return at(step, with_entry(status, library_calls_[step.library_call].call->entry));
     break;
   }
   case Op::kCopy:
@@ -299,7 +298,7 @@ absl::Status ProgramExecutable::run(const RunContext &context, RunResources &run
   for (size_t i = 0; i < operands_.size(); ++i)
     resources.pointers[i] = resources.bases[operands_[i].base] + operands_[i].offset;
   for (const Packed &packed : resources.packed)
-    resources.pointers[steps_[packed.step].first_operand + packed.operand] = packed.block->data();
+    resources.pointers[packed.operand] = packed.block->data();
 
   // A loop of its own: a look at each instruction whether it is profiled would cost a third of what
   // the loop takes.
@@ -325,7 +324,7 @@ const ProfileLabels &ProgramExecutable::profile_labels() {
   std::lock_guard lock(mutex_);
   if (!profile_labels_) {
     std::vector<double> operations;
-    for (const auto &[entry, call] : library_calls_)
+    for (const auto &[entry, call, step] : library_calls_)
       operations.push_back(entry->operations(*call));
     profile_labels_ =
         std::make_unique<const ProfileLabels>(make_profile_labels(program_, operations));

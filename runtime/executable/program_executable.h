@@ -93,15 +93,32 @@ private:
     weft_kernel kernel = nullptr;
     weft_kernel finish = nullptr;
     const Launch *launch = nullptr; // for errors
-    int64_t count = 0;              // pieces of a launch, bytes of a copy or fill
+    int64_t count = 0; // pieces of a launch, bytes of a copy or fill, or of the scratch that the
+                       // plan holds ready for a library call as its last operand; -1 for none
     int64_t grain = 1;
     uint64_t pattern = 0;
+  };
+  struct PlannedCall {
+    const LibraryEntry *entry;
+    const LibraryCall *call;
+    int32_t step;
+  };
+  // The operand of a library call that has a packed form. All that each run asks of it lies here
+  // side by side: what it is part of has left the processor's caches since the last run.
+  struct PackedOperand {
+    int32_t call;                   // into the library states
+    int32_t operand;                // into operands_
+    BufferEntry source;             // the row that it lies in
+    int64_t offset;                 // in the row's buffer
+    int64_t bytes;                  // of the packed form
+    std::shared_ptr<Prepared> last; // what the last run had; under mutex_
+    std::string recipe;
   };
   // The library calls of the program for one number of threads.
   struct LibraryStates {
     std::vector<std::unique_ptr<LibraryCallState>> calls;
     std::vector<std::unique_ptr<PackedCallState>> packed; // by call, null for one without
-    std::vector<std::string> recipes;                     // by call: of its packed operand
+    std::vector<PackedOperand> operands;                  // of those with one
     int64_t scratch_bytes = 0;                            // the most that one call needs
   };
 
@@ -114,11 +131,12 @@ private:
   absl::Status add_packed(LibraryStates &states, size_t call, int threads);
   // The buffer of a row: a stable input, a constant or a prepared value; null for rows of other
   // kinds.
-  Buffer *source_of(int32_t row, std::span<Buffer *const> inputs, const Resources &resources) const;
+  Buffer *source_of(const BufferEntry &row, std::span<Buffer *const> inputs,
+                    const Resources &resources) const;
   absl::Status prepare_values(const RunContext &context, Resources &resources,
                               std::span<Buffer *const> inputs);
   absl::Status compute_values(const RunContext &context, Resources &resources, void *block);
-  absl::StatusOr<const LibraryStates *> library_states(int threads);
+  absl::StatusOr<LibraryStates *> library_states(int threads);
   absl::Status run_step(const RunContext &context, Resources &resources, const Step &step) const;
   absl::Status run_profiled(const RunContext &context, Resources &resources);
   absl::Status failure(const Step &step, int32_t code, void *const *buffers) const;
@@ -132,7 +150,7 @@ private:
   std::shared_ptr<const void> code_;
   std::vector<Operand> operands_;
   std::vector<Step> steps_;
-  std::vector<std::pair<const LibraryEntry *, const LibraryCall *>> library_calls_;
+  std::vector<PlannedCall> library_calls_;
   // What Program::prepare makes lies in one block, each value at its offset. The same for all sizes
   // of a program.
   struct Prepare {
@@ -142,6 +160,7 @@ private:
     std::string recipe;
   };
   Prepare prepare_;
+  std::shared_ptr<Prepared> last_values_; // what the last run had of it; under mutex_
   bool serial_ = false;
   bool serial_with_one_thread_ = false;
   int64_t work_bytes_ = 0;

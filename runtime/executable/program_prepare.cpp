@@ -53,7 +53,7 @@ absl::Status ProgramExecutable::build_prepare(const KernelResolver &kernels,
 
 // Asks the library for a packed form of the call, if one of its operands is the same in many runs.
 absl::Status ProgramExecutable::add_packed(LibraryStates &states, size_t index, int threads) {
-  const auto &[entry, call] = library_calls_[index];
+  const auto &[entry, call, step] = library_calls_[index];
   std::vector<bool> stable(call->operands.size());
   for (size_t i = 0; i < static_cast<size_t>(call->inputs); ++i) {
     const BufferEntry &row = program_.buffers[call->operands[i].buffer];
@@ -62,7 +62,6 @@ absl::Status ProgramExecutable::add_packed(LibraryStates &states, size_t index, 
                  !program_.inputs[row.index].donatable);
   }
   std::unique_ptr<PackedCallState> packed;
-  std::string recipe;
   if (std::find(stable.begin(), stable.end(), true) != stable.end()) {
     absl::StatusOr<std::unique_ptr<PackedCallState>> asked =
         entry->init_packed(*call, stable, threads);
@@ -75,22 +74,23 @@ absl::Status ProgramExecutable::add_packed(LibraryStates &states, size_t index, 
     const BufferEntry &row = program_.buffers[operand.buffer];
     int64_t offset = operand.offset + row.offset +
                      (row.kind == BufferKind::kPrepared ? prepare_.offsets[row.index] : 0);
-    recipe = absl::StrCat(call->entry, " of bytes from ", offset, " on: ", packed->form());
+    states.operands.push_back(
+        {static_cast<int32_t>(index), steps_[step].first_operand + packed->operand(), row, offset,
+         packed->packed_bytes(), nullptr,
+         absl::StrCat(call->entry, " of bytes from ", offset, " on: ", packed->form())});
     int64_t planned = call->scratch == -1 ? 0 : program_.buffers[call->scratch].bytes;
     if (packed->scratch_bytes() > planned)
       states.scratch_bytes = std::max(states.scratch_bytes, packed->scratch_bytes());
   }
   states.packed.push_back(std::move(packed));
-  states.recipes.push_back(std::move(recipe));
   return absl::OkStatus();
 }
 
-Buffer *ProgramExecutable::source_of(int32_t row, std::span<Buffer *const> inputs,
+Buffer *ProgramExecutable::source_of(const BufferEntry &row, std::span<Buffer *const> inputs,
                                      const Resources &resources) const {
-  const BufferEntry &entry = program_.buffers[row];
-  switch (entry.kind) {
+  switch (row.kind) {
   case BufferKind::kInput:
-    return inputs[entry.index];
+    return inputs[row.index];
   case BufferKind::kConstant:
     return constants_.get();
   case BufferKind::kPrepared:
@@ -103,32 +103,24 @@ Buffer *ProgramExecutable::source_of(int32_t row, std::span<Buffer *const> input
 absl::Status ProgramExecutable::prepare_values(const RunContext &context, Resources &resources,
                                                std::span<Buffer *const> inputs) {
   std::vector<Buffer *> sources;
-  resources.values_inputs.clear();
-  resources.values_constants.clear();
   // Memory that its owner may write unseen gives nothing that could be kept: its values are
   // computed for this run.
   bool kept = true;
   for (int32_t row : program_.prepare_inputs) {
     const BufferEntry &entry = program_.buffers[row];
-    Buffer *source = source_of(row, inputs, resources);
+    Buffer *source = source_of(entry, inputs, resources);
     if (source == nullptr)
       return absl::InvalidArgumentError(
           absl::StrCat("stable input ", entry.index, " is not bound"));
     kept = kept && source->keeps_contents();
     sources.push_back(source);
-    if (entry.kind == BufferKind::kConstant) {
-      resources.values_constants.push_back(
-          Buffer::borrow(static_cast<char *>(source->data()) + entry.offset, entry.bytes, nullptr));
-      source = resources.values_constants.back().get();
-    }
-    resources.values_inputs.push_back(source);
   }
   resources.values = nullptr;
   if (kept) {
-    auto values =
-        PreparedStore::instance().take(*context.memory, prepare_.recipe, sources, prepare_.bytes);
+    auto values = PreparedStore::instance().take(*context.memory, prepare_.recipe, sources,
+                                                 prepare_.bytes, last_values_);
     if (values.ok()) {
-      resources.values = *std::move(values);
+      resources.values = last_values_ = *std::move(values);
       resources.values_block = resources.values->block();
     }
   }
@@ -143,6 +135,16 @@ absl::Status ProgramExecutable::prepare_values(const RunContext &context, Resour
     resources.values_block = *std::move(own);
   }
   if (!resources.values || !resources.values->computed()) {
+    resources.values_constants.clear();
+    for (size_t i = 0; i < sources.size(); ++i) {
+      const BufferEntry &entry = program_.buffers[program_.prepare_inputs[i]];
+      if (entry.kind != BufferKind::kConstant)
+        continue;
+      resources.values_constants.push_back(Buffer::borrow(
+          static_cast<char *>(sources[i]->data()) + entry.offset, entry.bytes, nullptr));
+      sources[i] = resources.values_constants.back().get();
+    }
+    resources.values_inputs = std::move(sources);
     absl::StatusOr<std::unique_ptr<RunResources>> inner = prepare_.executable->acquire(context);
     if (!inner.ok())
       return inner.status();
@@ -167,47 +169,50 @@ absl::Status ProgramExecutable::prepare(const RunContext &context, RunResources 
   resources.prepared = PreparedUse();
   resources.packed.clear();
   resources.is_packed.clear();
+  if (!prepare_.executable && (!resources.libraries || resources.libraries->operands.empty()))
+    return absl::OkStatus();
+  std::lock_guard lock(mutex_); // of what the last run had
   if (prepare_.executable)
     if (absl::Status status = prepare_values(context, resources, inputs); !status.ok())
       return status;
   if (resources.libraries == nullptr)
     return absl::OkStatus();
-  const LibraryStates &libraries = *resources.libraries;
-  for (size_t s = 0; s < steps_.size(); ++s) {
-    int32_t call = steps_[s].library_call;
-    if (call == -1 || !libraries.packed[call])
-      continue;
-    const PackedCallState &state = *libraries.packed[call];
-    const TensorRef &operand = library_calls_[call].second->operands[state.operand()];
-    const BufferEntry &row = program_.buffers[operand.buffer];
-    Buffer *source = source_of(operand.buffer, inputs, resources);
+  resources.packed.reserve(resources.libraries->operands.size());
+  resources.is_packed.assign(library_calls_.size(), false);
+  for (PackedOperand &operand : resources.libraries->operands) {
+    BufferKind kind = operand.source.kind;
+    Buffer *source = source_of(operand.source, inputs, resources);
     // Values of this run alone would be packed for this run alone.
-    bool kept = row.kind != BufferKind::kPrepared || resources.values;
+    bool kept = kind != BufferKind::kPrepared || resources.values;
     if (source == nullptr || !source->keeps_contents() || !kept)
       continue;
     // Constants serve every run; the others must have shown that they last.
-    if (row.kind != BufferKind::kConstant && !context.pack_at_once &&
-        source->count_use() <= kUsesBeforePacking) {
+    bool lasts = kind == BufferKind::kConstant || context.pack_at_once ||
+                 (operand.last && operand.last->is_of({&source, 1}));
+    if (!lasts && source->count_use() <= kUsesBeforePacking) {
       ++resources.prepared.waiting;
       continue;
     }
-    auto result = PreparedStore::instance().take(*context.memory, libraries.recipes[call],
-                                                 {&source, 1}, state.packed_bytes());
-    std::shared_ptr<Buffer> block = result.ok() ? (*result)->block() : nullptr;
+    auto result = PreparedStore::instance().take(*context.memory, operand.recipe, {&source, 1},
+                                                 operand.bytes, operand.last);
+    if (result.ok())
+      operand.last = *std::move(result);
+    std::shared_ptr<Buffer> block = result.ok() ? operand.last->block() : nullptr;
     if (!block) {
       ++resources.prepared.refused;
       continue;
     }
-    int64_t offset = row.offset + operand.offset +
-                     (row.kind == BufferKind::kPrepared ? prepare_.offsets[row.index] : 0);
     resources.prepared.bytes += block->bytes();
     ++resources.prepared.results;
-    resources.is_packed.resize(library_calls_.size());
-    resources.is_packed[call] = true;
-    resources.packed.push_back(
-        {call, static_cast<int32_t>(s), state.operand(), *std::move(result), std::move(block),
-         static_cast<char *>(source->data()) + offset,
-         row.kind == BufferKind::kPrepared ? resources.values_block : nullptr});
+    resources.is_packed[operand.call] = true;
+    Packed &packed = resources.packed.emplace_back(
+        Packed{operand.call, operand.operand, std::move(block), nullptr, nullptr, nullptr});
+    if (operand.last->computed())
+      continue;
+    packed.result = operand.last;
+    packed.plain = static_cast<char *>(source->data()) + operand.offset;
+    if (kind == BufferKind::kPrepared)
+      packed.plain_block = resources.values_block;
   }
   return absl::OkStatus();
 }
@@ -247,15 +252,17 @@ absl::Status ProgramExecutable::compute_prepared(const RunContext &context,
     resources.prepared.computed += made || !resources.values;
   }
   for (Packed &packed : resources.packed) {
+    if (!packed.result)
+      continue;
+    const PlannedCall &planned = library_calls_[packed.call];
     auto pack = [&](void *block) {
       profile::Span span([&] {
-        return profile::Label{profile::Kind::kPrepare,
-                              "pack for " + library_calls_[packed.call].second->entry};
+        return profile::Label{profile::Kind::kPrepare, "pack for " + planned.call->entry};
       });
       return resources.libraries->packed[packed.call]->pack(packed.plain, block);
     };
     if (absl::Status status = packed.result->compute(*packed.block, pack, made); !status.ok())
-      return at(steps_[packed.step], status);
+      return at(steps_[planned.step], status);
     resources.prepared.computed += made;
   }
   return absl::OkStatus();

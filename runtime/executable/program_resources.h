@@ -18,12 +18,12 @@ inline constexpr int32_t kFirstInputBase = 3;
 
 // The packed operand of a library call.
 struct Packed {
-  int32_t call; // into the library states
-  int32_t step;
-  int32_t operand;
-  std::shared_ptr<Prepared> result;
+  int32_t call;    // into the library states
+  int32_t operand; // into the operands of the program
   std::shared_ptr<Buffer> block;
-  const char *plain;                   // what it is packed from, if this run computes it
+  // Where it may have to be computed; null for a result that other runs have computed:
+  std::shared_ptr<Prepared> result;
+  const char *plain = nullptr;         // what it is packed from
   std::shared_ptr<Buffer> plain_block; // keeps it, where it was itself prepared
 };
 
@@ -33,7 +33,7 @@ struct ProgramExecutable::Resources : RunResources {
   std::shared_ptr<Buffer> block;
   char *scratch = nullptr;
   int64_t scratch_stride = 0;
-  const LibraryStates *libraries = nullptr;
+  LibraryStates *libraries = nullptr;
   absl::InlinedVector<char *, 12> bases;
   absl::InlinedVector<void *, 12> pointers;
 

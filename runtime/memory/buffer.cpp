@@ -24,8 +24,8 @@ void drop_all(const std::vector<std::weak_ptr<BufferDependent>> &dependents) {
 } // namespace
 
 Buffer::Buffer(void *data, int64_t bytes, const char *purpose)
-    : data_(data), bytes_(bytes), purpose_(purpose),
-      contents_(next_contents.fetch_add(1, std::memory_order_relaxed)) {}
+    : data_(data), contents_(next_contents.fetch_add(1, std::memory_order_relaxed)), bytes_(bytes),
+      purpose_(purpose) {}
 
 // With a constructor that make_shared can call.
 struct Buffer::Made : Buffer {

@@ -108,20 +108,22 @@ private:
   std::vector<std::weak_ptr<BufferDependent>> renew();
   std::shared_ptr<const Event> last_write() const;
 
+  // What each run reads of each of its inputs stands side by side: since the last run it has left
+  // the processor's caches.
   void *data_;
-  int64_t bytes_;
-  const char *purpose_;
+  std::atomic<uint64_t> contents_; // written under the mutex
   std::shared_ptr<Memory> memory_;
-  std::shared_ptr<const void> owner_;
   bool constant_ = false;
-
+  std::atomic<bool> has_write_ = false; // whether write_ is not null; changes under the mutex
+  uint32_t contents_uses_ = 0;          // under the mutex
+  int64_t bytes_;
   mutable std::mutex mutex_;
   std::shared_ptr<const Event>
       write_; // the last write; null where nothing was written, or that is over and went well
-  std::atomic<bool> has_write_ = false; // whether write_ is not null; changes under the mutex
   Events reads_; // since then, but for those that have ended
-  std::atomic<uint64_t> contents_; // written under the mutex
-  uint32_t contents_uses_ = 0;
+
+  const char *purpose_;
+  std::shared_ptr<const void> owner_;
   std::vector<std::weak_ptr<BufferDependent>> dependents_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "runtime/core/caches.h"
 #include "runtime/memory/memory.h"
@@ -19,6 +21,10 @@ static const RegisteredCache registered(
 std::shared_ptr<Buffer> Prepared::block() const {
   std::lock_guard lock(mutex_);
   return block_;
+}
+
+bool Prepared::is_of(std::span<Buffer *const> sources) const {
+  return std::ranges::equal(key_.second, sources, {}, {}, &Buffer::contents);
 }
 
 absl::Status Prepared::compute(Buffer &block, const std::function<absl::Status(void *)> &make,
@@ -42,8 +48,7 @@ void Prepared::drop() {
   std::shared_ptr<Buffer> block;
   {
     std::lock_guard lock(store.mutex_);
-    auto found = store.results_.find(key_);
-    if (found == store.results_.end() || found->second.get() != this)
+    if (!is_held_)
       return;
     store.remove(*this);
     ++store.stats_.written;
@@ -66,26 +71,34 @@ PreparedStore::PreparedStore() {
 
 void PreparedStore::remove(Prepared &result) {
   // The caller keeps the result alive.
+  result.is_held_ = false;
   stats_.bytes -= result.block_ ? result.block_->bytes() : 0;
   --stats_.results;
   order_.erase(result.place_);
   results_.erase(result.key_);
 }
 
-absl::StatusOr<std::shared_ptr<Prepared>> PreparedStore::take(Memory &memory,
-                                                              const std::string &recipe,
-                                                              std::span<Buffer *const> sources,
-                                                              int64_t bytes) {
+std::shared_ptr<Prepared> PreparedStore::use(std::shared_ptr<Prepared> known) {
+  order_.splice(order_.begin(), order_, known->place_);
+  ++stats_.reused;
+  return known;
+}
+
+absl::StatusOr<std::shared_ptr<Prepared>>
+PreparedStore::take(Memory &memory, const std::string &recipe, std::span<Buffer *const> sources,
+                    int64_t bytes, const std::shared_ptr<Prepared> &last) {
+  if (last && last->is_of(sources)) {
+    std::lock_guard lock(mutex_);
+    if (last->is_held_)
+      return use(last);
+  }
   Prepared::Key key{recipe, {}};
   for (Buffer *source : sources)
     key.second.push_back(source->contents());
   {
     std::lock_guard lock(mutex_);
-    if (auto found = results_.find(key); found != results_.end()) {
-      order_.splice(order_.begin(), order_, found->second->place_);
-      ++stats_.reused;
-      return found->second;
-    }
+    if (auto found = results_.find(key); found != results_.end())
+      return use(found->second);
     if (bytes > max_bytes_)
       return absl::ResourceExhaustedError(absl::StrCat("a prepared result of ", format_bytes(bytes),
                                                        " is more than the bound of ",
@@ -103,6 +116,7 @@ absl::StatusOr<std::shared_ptr<Prepared>> PreparedStore::take(Memory &memory,
       return place->second; // another thread was faster
     order_.push_front(result.get());
     result->place_ = order_.begin();
+    result->is_held_ = true;
     stats_.bytes += bytes;
     ++stats_.results;
     ++stats_.made;

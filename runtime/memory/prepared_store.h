@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/memory/buffer.h"
@@ -35,6 +36,8 @@ public:
   // `made` for all but the one that did it. After a failure the next one tries again. The caller
   // holds `block`.
   absl::Status compute(Buffer &block, const std::function<absl::Status(void *)> &make, bool &made);
+  // Whether the sources still hold what it is made of.
+  bool is_of(std::span<Buffer *const> sources) const;
   bool computed() const {
     return computed_.load(std::memory_order_acquire);
   }
@@ -42,7 +45,8 @@ public:
 
 private:
   friend class PreparedStore;
-  using Key = std::pair<std::string, std::vector<uint64_t>>; // recipe, contents of the sources
+  using Contents = absl::InlinedVector<uint64_t, 1>; // of the sources
+  using Key = std::pair<std::string, Contents>;      // with the recipe
   explicit Prepared(Key key, std::shared_ptr<Buffer> block)
       : key_(std::move(key)), block_(std::move(block)) {}
 
@@ -51,7 +55,9 @@ private:
   std::shared_ptr<Buffer> block_;
   std::mutex compute_mutex_;
   std::atomic<bool> computed_{false};
-  std::list<Prepared *>::iterator place_; // in the store's order; under the store's mutex
+  // Under the store's mutex:
+  bool is_held_ = false;                  // in the store's index
+  std::list<Prepared *>::iterator place_; // in its order, then
 };
 
 struct PreparedStats {
@@ -77,8 +83,11 @@ public:
   // The result that `recipe` makes of the sources' contents: a known one, or one of `bytes` bytes
   // that is still to be computed. The sources own their memory (Buffer::memory()).
   // ResourceExhausted when there is no memory, or when it is more than the bound.
+  // last: what the caller had of that recipe before, or null: most often it is the result still,
+  // and nothing is searched then.
   absl::StatusOr<std::shared_ptr<Prepared>> take(Memory &memory, const std::string &recipe,
-                                                 std::span<Buffer *const> sources, int64_t bytes);
+                                                 std::span<Buffer *const> sources, int64_t bytes,
+                                                 const std::shared_ptr<Prepared> &last = nullptr);
   // Drops results of `memory`, the least recently used first, until the dropped ones held `bytes`
   // bytes. Returns how many bytes they held. A result that a run is using gives its memory back
   // when the run ends.
@@ -91,6 +100,8 @@ public:
 private:
   friend class Prepared;
   PreparedStore();
+  // Under the mutex: the result as the most recently used one.
+  std::shared_ptr<Prepared> use(std::shared_ptr<Prepared> known);
   // Takes it out of the index. Under the mutex; the block is freed by the caller, outside of it.
   void remove(Prepared &result);
   // Of results that were removed. Not under the mutex.

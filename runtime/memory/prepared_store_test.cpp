@@ -49,6 +49,30 @@ TEST_F(PreparedStoreTest, IsFoundByRecipeAndContents) {
   EXPECT_EQ(prepared_bytes(), 4 * 64);
 }
 
+TEST_F(PreparedStoreTest, TheLastResultServesWhileItIsTheResult) {
+  auto a = buffer(8), b = buffer(8);
+  auto take_after = [&](const std::shared_ptr<Prepared> &last, Buffer *source) {
+    return store.take(*memory, "r", {&source, 1}, 64, last).value();
+  };
+  auto of_a = take_after(nullptr, a.get());
+  EXPECT_EQ(take_after(of_a, a.get()), of_a);
+  auto of_b = take_after(of_a, b.get());
+  EXPECT_NE(of_b, of_a);
+  // It counts as a use: the other one is the first to go.
+  EXPECT_EQ(take_after(of_a, a.get()), of_a);
+  EXPECT_EQ(store.release(*memory, 64), 64);
+  EXPECT_NE(of_a->block(), nullptr);
+  EXPECT_EQ(of_b->block(), nullptr);
+  // One that was dropped, or is of old contents, does not.
+  auto again = take_after(of_b, b.get());
+  EXPECT_NE(again, of_b);
+  EXPECT_NE(again->block(), nullptr);
+  a->changed();
+  auto fresh = take_after(of_a, a.get());
+  EXPECT_NE(fresh, of_a);
+  EXPECT_NE(fresh->block(), nullptr);
+}
+
 TEST_F(PreparedStoreTest, GoesWithAWriteAndWithTheSource) {
   auto a = buffer(8), b = buffer(8);
   auto of_a = take("r", {a.get()}), of_both = take("r", {a.get(), b.get()});
