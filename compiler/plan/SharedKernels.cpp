@@ -149,7 +149,7 @@ private:
 
   // An operand of which the fusion reads one part is replaced by the part. Where that makes one
   // kernel of many, the part may have several runs, and there may be some parts of an operand,
-  // which become operands each.
+  // which become operands each, or rows of one, from which others are left out.
   void takeOutParts(ir::FusionOp fusion, bool isMany) {
     mlir::Block &body = fusion.getBody().front();
     // By operand the parts that are read, in the order of reading, which equal fusions share. Of one
@@ -176,9 +176,17 @@ private:
         }
     }
     for (auto &[argument, reads] : parts) {
-      if (wholes.contains(argument) || reads.size() > (isMany ? kMostPartsOfOperand : 1))
+      if (wholes.contains(argument) || (!isMany && reads.size() > 1))
         continue;
       mlir::Value whole = fusion->getOperand(argument.getArgNumber());
+      if (reads.size() > kMostPartsOfOperand) {
+        llvm::SmallVector<ir::SliceOp> slices;
+        for (auto &[key, read] : reads)
+          slices.append(read.slices);
+        if (mlir::Value rows = takeOutRows(slices, argument, whole, fusion))
+          fusion->setOperand(argument.getArgNumber(), rows);
+        continue;
+      }
       for (auto &[key, read] : reads) {
         bool isFirst = &read == &reads.front().second;
         mlir::BlockArgument reader =
@@ -215,6 +223,36 @@ private:
       slice.erase();
     }
     return takeOut(part, shape, whole, first.getLoc(), before);
+  }
+
+  // Slices of whole rows read the rows from the first of them to the last, at their distances from
+  // it. The operand for that; null where some slice is of parts of rows, or nothing is left out.
+  static mlir::Value takeOutRows(llvm::ArrayRef<ir::SliceOp> slices, mlir::BlockArgument argument,
+                                 mlir::Value whole, ir::FusionOp fusion) {
+    auto type = mlir::cast<mlir::RankedTensorType>(whole.getType());
+    int64_t first = type.getDimSize(0), end = 0;
+    for (ir::SliceOp slice : slices) {
+      if (slice.getType().getShape().drop_front() != type.getShape().drop_front())
+        return nullptr;
+      first = std::min(first, slice.getStarts()[0]);
+      end = std::max(end, slice.getLimits()[0]);
+    }
+    if (end - first == type.getDimSize(0))
+      return nullptr;
+    llvm::SmallVector<int64_t> shape(type.getShape());
+    shape[0] = end - first;
+    argument.setType(type.clone(shape));
+    for (ir::SliceOp slice : slices) {
+      llvm::SmallVector<int64_t> starts(slice.getStarts()), limits(slice.getLimits());
+      starts[0] -= first;
+      limits[0] -= first;
+      slice.setStarts(starts);
+      slice.setLimits(limits);
+    }
+    Part rows;
+    rows.start = first * (type.getNumElements() / type.getDimSize(0));
+    mlir::OpBuilder before(fusion);
+    return takeOut(rows, type.clone(shape), whole, argument.getLoc(), before);
   }
 
   // Several draws of one state keep their distances.

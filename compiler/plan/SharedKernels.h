@@ -11,7 +11,8 @@ namespace weft::compiler {
 // one kernel:
 //   the place of a part of an operand: the part becomes the operand, a slice of the operand's
 //     elements in a row, which takes no time as it begins at a multiple of operandAlignment bytes;
-//     of a fusion that gives nothing but parts nothing is left;
+//     of a fusion that gives nothing but parts nothing is left; many rows of one operand are one
+//     part, from the first to the last;
 //   the place in its stream from which random numbers are drawn: {0, offset}, which the fusion adds
 //     to the state.
 // Linear in ops.

@@ -124,6 +124,14 @@ Tensor distances(const Tensor &x) {
       d[i][j] = square(x[i] - x[j]).sum();
   return d;
 }
+// A kernel reads many rows of one operand.
+Tensor kept_states(const Tensor &x) {
+  Tensor state = x[0];
+  std::vector<Tensor> states;
+  for (int64_t i = 1; i < x.size(0); ++i)
+    states.push_back(state = state * 0.9 + sin(x[i]));
+  return stack(states);
+}
 
 // 10 floats a row: rows begin at any element, not where buffers do.
 Shape ten_a_row(int64_t n) {
@@ -137,6 +145,7 @@ const Loop kLoops[] = {
     {"gated", gated, [](int64_t n) { return Shape{4, n, 10}; }, 6},
     {"rows_times_a_matrix", rows_times_a_matrix, [](int64_t n) { return Shape{n, 64}; }, 4},
     {"distances", distances, ten_a_row, 6},
+    {"kept_states", kept_states, [](int64_t n) { return Shape{16 * n, 10}; }, 8},
 };
 
 // The iterations of a loop over rows, columns or elements are launches of a few kernels.
