@@ -55,6 +55,19 @@ Tensor hypot(TensorArg x, TensorArg y, Location location = Location::current());
 Tensor fmod(TensorArg x, TensorArg y, Location location = Location::current());
 // The size of x with the sign of y, also of a zero.
 Tensor copysign(TensorArg x, TensorArg y, Location location = Location::current());
+// Whether the sign bit of x is set, also of a zero; not of NaN.
+Tensor signbit(const Tensor &x, Location location = Location::current());
+// 0 where x is negative or NaN, 1 where it is positive, at_zero where it is 0.
+Tensor heaviside(TensorArg x, TensorArg at_zero, Location location = Location::current());
+// sin(pi x) / (pi x), 1 at 0.
+Tensor sinc(const Tensor &x, Location location = Location::current());
+// The larger one, which is the other where one is NaN. Of equal ones x has the derivative.
+Tensor fmax(TensorArg x, TensorArg y, Location location = Location::current());
+// The smaller one, in the same way.
+Tensor fmin(TensorArg x, TensorArg y, Location location = Location::current());
+// base to the powers of linspace(start, stop, steps).
+Tensor logspace(double start, double stop, int64_t steps, double base = 10, DType dtype = float32,
+                Location location = Location::current());
 // x log(y), 0 where x is 0 unless y is NaN.
 Tensor xlogy(TensorArg x, TensorArg y, Location location = Location::current());
 // x with NaN, infinity and -infinity replaced; the latter by the largest and the smallest number of
@@ -83,6 +96,11 @@ Tensor is_close(const Tensor &x, const Tensor &y, double rtol = 1e-5, double ato
 // Whether all are close. Computes x and y now.
 bool all_close(const Tensor &x, const Tensor &y, double rtol = 1e-5, double atol = 1e-8,
                bool equal_nan = false, Location location = Location::current());
+// all_close(), under PyTorch's name.
+inline bool allclose(const Tensor &x, const Tensor &y, double rtol = 1e-5, double atol = 1e-8,
+                     bool equal_nan = false, Location location = Location::current()) {
+  return all_close(x, y, rtol, atol, equal_nan, location);
+}
 // Whether shapes and all elements are equal. Computes x and y now.
 bool equal(const Tensor &x, const Tensor &y, Location location = Location::current());
 
@@ -105,13 +123,32 @@ Tensor nanmean(const Tensor &x, Dims dims = {}, bool keepdim = false,
 // the largest (smallest) |x|. Its derivatives at 0 are 0.
 Tensor vector_norm(const Tensor &x, NormOrder p = 2, Dims dims = {}, bool keepdim = false,
                    Location location = Location::current());
+// var(x, ...) and mean(x, ...).
+std::pair<Tensor, Tensor> var_mean(const Tensor &x, Dims dims = {}, int64_t correction = 1,
+                                   bool keepdim = false, Location location = Location::current());
+// std(x, ...) and mean(x, ...).
+std::pair<Tensor, Tensor> std_mean(const Tensor &x, Dims dims = {}, int64_t correction = 1,
+                                   bool keepdim = false, Location location = Location::current());
+// min(x, ...) and max(x, ...).
+std::pair<Tensor, Tensor> aminmax(const Tensor &x, Dims dims = {}, bool keepdim = false,
+                                  Location location = Location::current());
+// The covariances of the rows of x [variables, samples]: [variables, variables]. The variance of a
+// vector.
+Tensor cov(const Tensor &x, int64_t correction = 1, Location location = Location::current());
+// Pearson's correlations of the rows of x [variables, samples]: cov(x), divided by the standard
+// deviations.
+Tensor corrcoef(const Tensor &x, Location location = Location::current());
+// The area under y along dim, of samples dx apart, or at the places x (a vector, or as y).
+Tensor trapezoid(const Tensor &y, double dx = 1, int64_t dim = -1,
+                 Location location = Location::current());
+Tensor trapezoid(const Tensor &y, const Tensor &x, int64_t dim = -1,
+                 Location location = Location::current());
 // The n-th differences of neighbours along dim; of bools, whether they differ.
 Tensor diff(const Tensor &x, int64_t n = 1, int64_t dim = -1,
             Location location = Location::current());
-// log of the cumsum of exp(x) along dim, which does not overflow, in log2(n) passes.
+// log of the cumsum of exp(x) along dim, which does not overflow.
 Tensor logcumsumexp(const Tensor &x, int64_t dim, Location location = Location::current());
-// The products of the elements up to each one along dim, in log2(n) passes. bool and integers give
-// int64.
+// The products of the elements up to each one along dim. bool and integers give int64.
 Tensor cumprod(const Tensor &x, int64_t dim, Location location = Location::current());
 // x / max(|x|, eps), with the Euclidean norm along dim.
 Tensor normalize(const Tensor &x, int64_t dim = 1, double eps = 1e-12,
@@ -155,7 +192,7 @@ std::pair<Tensor, Tensor> max_with_indices(const Tensor &x, int64_t dim, bool ke
 std::pair<Tensor, Tensor> min_with_indices(const Tensor &x, int64_t dim, bool keepdim = false,
                                            Location location = Location::current());
 // The largest of the elements up to each one along dim, NaN from the first one on, and where it
-// stands: of equal ones the last. In log2(n) passes.
+// stands: of equal ones the last.
 std::pair<Tensor, Tensor> cummax(const Tensor &x, int64_t dim,
                                  Location location = Location::current());
 // The same of the smallest elements.
@@ -245,6 +282,13 @@ Tensor unflatten(const Tensor &x, int64_t dim, const Shape &sizes,
 // way back from argsort.
 Tensor take_along_dim(const Tensor &x, const Tensor &indices, int64_t dim,
                       Location location = Location::current());
+// The elements of x, as one row, at the indices (int64 or int32): their shape.
+Tensor take(const Tensor &x, const Tensor &indices, Location location = Location::current());
+// The rows (a, b, ...) of an element of each vector, the last one running fastest: [n m ..,
+// vectors]; of one vector itself.
+Tensor cartesian_prod(const std::vector<Tensor> &vectors, Location location = Location::current());
+// The matrix with these matrices (vectors are rows) along its diagonal and 0 elsewhere.
+Tensor block_diag(const std::vector<Tensor> &blocks, Location location = Location::current());
 Tensor trace(const Tensor &x, Location location = Location::current()); // of a matrix
 // x with result[indices[i][j]][j] = source[i][j], for dim 0; of several values for one element the
 // last one. source, a number or of x's dtype, broadcasts to the indices' shape; where it is larger,
@@ -278,6 +322,9 @@ Tensor mv(const Tensor &x, const Tensor &y, Location location = Location::curren
 // 0 is left out, NaN included.
 Tensor addmm(const Tensor &x, const Tensor &a, const Tensor &b, Scalar beta = 1.0,
              Scalar alpha = 1.0, Location location = Location::current());
+// The same of a vector: a [n, k], b [k], x broadcasts to [n].
+Tensor addmv(const Tensor &x, const Tensor &a, const Tensor &b, Scalar beta = 1.0,
+             Scalar alpha = 1.0, Location location = Location::current());
 // The same of as many matrices: a [b, n, k], b [b, k, m], x broadcasts to [b, n, m].
 Tensor baddbmm(const Tensor &x, const Tensor &a, const Tensor &b, Scalar beta = 1.0,
                Scalar alpha = 1.0, Location location = Location::current());
@@ -297,8 +344,8 @@ Tensor pairwise_distance(const Tensor &x, const Tensor &y, double p = 2, double 
 // numpy's einsum: "ij,jk->ik". A letter is a dim, "..." the dims that are left, and sizes of 1
 // broadcast; a letter that the result lacks is summed over, one that stands twice in an operand
 // takes its diagonal. Without "->" the result has the letters that stand once, in alphabetical
-// order. Operands are multiplied from left to right, each time by matmul where there is something
-// to sum over.
+// order. Operands are multiplied from left to right: by matmul where there is something to sum over
+// and both have dims of their own, else elementwise.
 Tensor einsum(std::string_view equation, const std::vector<Tensor> &operands,
               Location location = Location::current());
 

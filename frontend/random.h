@@ -68,9 +68,16 @@ Tensor normal(const Shape &shape, double mean, double deviation, DType dtype = f
 // Integers of [low, high), int64; high - low at most 2^24.
 Tensor randint(int64_t low, int64_t high, const Shape &shape,
                Generator &generator = default_generator(), Location location = Location::current());
+// Those of [0, high).
+Tensor randint(int64_t high, const Shape &shape, Generator &generator = default_generator(),
+               Location location = Location::current());
 // 1 with probability p, else 0.
 Tensor bernoulli(const Shape &shape, double p, DType dtype = float32,
                  Generator &generator = default_generator(),
+                 Location location = Location::current());
+// The same with a probability for each element, in p's shape and floating dtype. A run fails where
+// one is not in [0, 1].
+Tensor bernoulli(const Tensor &p, Generator &generator = default_generator(),
                  Location location = Location::current());
 // The numbers of categories, int64 [samples] or [rows, samples], drawn with these probabilities,
 // floating [n] or [rows, n], which need not add up to 1; without replacement no category twice. A

@@ -24,6 +24,9 @@ class Tensor;
 namespace recorder {
 class TensorImpl;
 }
+namespace nn {
+class Parameter;
+}
 
 // The sizes of a tensor's dims, the outermost first; numbers of dims and positions, too.
 using Shape = std::vector<int64_t>;
@@ -114,13 +117,6 @@ private:
   Location location_;
 };
 
-// x.index({Slice(1, 5), Ellipsis, None, 2}) is numpy's x[1:5, ..., None, 2].
-struct Slice {
-  Slice(std::optional<int64_t> start = {}, std::optional<int64_t> stop = {}, int64_t step = 1)
-      : start(start), stop(stop), step(step) {}
-  std::optional<int64_t> start, stop;
-  int64_t step;
-};
 // As an index: all dims that the other entries leave.
 struct EllipsisType {};
 inline constexpr EllipsisType Ellipsis{};
@@ -128,6 +124,22 @@ inline constexpr EllipsisType Ellipsis{};
 struct NewAxisType {};
 inline constexpr NewAxisType NewAxis{};
 inline constexpr NewAxisType None{};
+// x.index({Slice(1, 5), Ellipsis, None, 2}) is numpy's x[1:5, ..., None, 2].
+struct Slice {
+  // A position, or None (or {}), which leaves that end open: Slice(None, 2), Slice(1, None).
+  struct End {
+    End() = default;
+    End(NewAxisType) {}
+    End(std::nullopt_t) {}
+    End(std::optional<int64_t> position) : position(position) {}
+    template <std::integral T> End(T position) : position(static_cast<int64_t>(position)) {}
+    std::optional<int64_t> position;
+  };
+  Slice(End start = {}, End stop = {}, int64_t step = 1)
+      : start(start.position), stop(stop.position), step(step) {}
+  std::optional<int64_t> start, stop;
+  int64_t step;
+};
 
 // One entry of an index. A tensor (int32 or int64 positions, or a bool mask of as many dims as it
 // has) is referred to, not held: an Index lives as long as the call.
@@ -180,6 +192,14 @@ public:
   Tensor(const Tensor &other);
   Tensor(Tensor &&other) noexcept : impl_(std::exchange(other.impl_, nullptr)) {}
   ~Tensor();
+  // Does not compile: a Tensor that is given what parameter() or buffer() returns.
+  template <std::same_as<nn::Parameter> P> Tensor(P &&) : impl_(nullptr) {
+    refuse_parameter<P>();
+  }
+  template <std::same_as<nn::Parameter> P> Tensor &operator=(P &&) & {
+    refuse_parameter<P>();
+    return *this;
+  }
   // Makes this handle refer to other's storage. On a temporary, such as x[1] = y, it writes the
   // value instead, as copy_ does; of a y of more dims, ones in front are left out.
   Tensor &operator=(const Tensor &other) &;
@@ -250,8 +270,13 @@ public:
   template <ElementType T> const T *data(Location location = Location::current()) const;
   // As data(), of any dtype.
   const void *data_bytes(Location location = Location::current()) const;
-  // As data(), to write: counts as a write to the storage, and nothing else shares the memory.
-  // Writes after the next call that writes this storage or evaluates it are lost: ask again.
+  // As data(), to write: counts as a write to the storage, and nothing else shares the memory. What
+  // is recorded reads the memory when it runs, and may put a result there: the pointer is good
+  // until the next call that reads or writes the tensor, after which one asks again:
+  //   for (int i = 0; i < 3; ++i) {
+  //     x.mutable_data<float>()[0] = i; // a pointer kept from before the loop would give 3 times 2
+  //     sum = sum + x;
+  //   }
   template <ElementType T> T *mutable_data(Location location = Location::current());
   // As mutable_data(), of any dtype.
   void *mutable_data_bytes(Location location = Location::current());
@@ -292,7 +317,8 @@ public:
   void backward(const Tensor &gradient = Tensor(), bool retain_graph = false,
                 bool create_graph = false, Location location = Location::current()) const;
   // The same storage without history: what is written to one shows in both, and is part of the
-  // history of the one that it was written to.
+  // history of the one that it was written to. Of the history that the value came from it keeps
+  // nothing.
   Tensor detach(Location location = Location::current()) const;
   // A new storage with the same value; clone() keeps the history.
   Tensor clone(Location location = Location::current()) const;
@@ -386,9 +412,7 @@ public:
   // Takes the values of source, which broadcasts and is converted.
   Tensor &copy_(TensorArg source, Location location = Location::current());
   // Every element gets the value.
-  Tensor &fill_(TensorArg value, Location location = Location::current()) {
-    return copy_(value, location);
-  }
+  Tensor &fill_(TensorArg value, Location location = Location::current());
   // Every element gets 0.
   Tensor &zero_(Location location = Location::current());
   // The functions of these names without the underscore. Throws Error where the result's dtype or
@@ -535,6 +559,11 @@ public:
   Tensor hypot(TensorArg other, Location location = Location::current()) const;
   Tensor fmod(TensorArg other, Location location = Location::current()) const;
   Tensor copysign(TensorArg other, Location location = Location::current()) const;
+  Tensor signbit(Location location = Location::current()) const;
+  Tensor heaviside(TensorArg at_zero, Location location = Location::current()) const;
+  Tensor sinc(Location location = Location::current()) const;
+  Tensor fmax(TensorArg other, Location location = Location::current()) const;
+  Tensor fmin(TensorArg other, Location location = Location::current()) const;
   Tensor xlogy(TensorArg other, Location location = Location::current()) const;
   Tensor nan_to_num(double nan = 0, std::optional<double> posinf = {},
                     std::optional<double> neginf = {},
@@ -551,6 +580,11 @@ public:
   Tensor vector_norm(NormOrder p = 2, Dims dims = {}, bool keepdim = false,
                      Location location = Location::current()) const;
   Tensor diff(int64_t n = 1, int64_t dim = -1, Location location = Location::current()) const;
+  std::pair<Tensor, Tensor> aminmax(Dims dims = {}, bool keepdim = false,
+                                    Location location = Location::current()) const;
+  Tensor cov(int64_t correction = 1, Location location = Location::current()) const;
+  Tensor corrcoef(Location location = Location::current()) const;
+  Tensor take(const Tensor &indices, Location location = Location::current()) const;
   Tensor logcumsumexp(int64_t dim, Location location = Location::current()) const;
   std::pair<Tensor, Tensor> max_with_indices(int64_t dim, bool keepdim = false,
                                              Location location = Location::current()) const;
@@ -587,6 +621,8 @@ public:
                     Location location = Location::current()) const;
   Tensor addmm(const Tensor &a, const Tensor &b, Scalar beta = 1.0, Scalar alpha = 1.0,
                Location location = Location::current()) const;
+  Tensor addmv(const Tensor &a, const Tensor &b, Scalar beta = 1.0, Scalar alpha = 1.0,
+               Location location = Location::current()) const;
   Tensor baddbmm(const Tensor &a, const Tensor &b, Scalar beta = 1.0, Scalar alpha = 1.0,
                  Location location = Location::current()) const;
   Tensor cross(const Tensor &other, int64_t dim = -1,
@@ -601,6 +637,11 @@ public:
                   bool equal_nan = false, Location location = Location::current()) const;
   bool all_close(const Tensor &other, double rtol = 1e-5, double atol = 1e-8,
                  bool equal_nan = false, Location location = Location::current()) const;
+  // all_close(), under PyTorch's name.
+  bool allclose(const Tensor &other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false,
+                Location location = Location::current()) const {
+    return all_close(other, rtol, atol, equal_nan, location);
+  }
   bool equal(const Tensor &other, Location location = Location::current()) const;
   Tensor norm(NormOrder p = 2, Dims dims = {}, bool keepdim = false,
               Location location = Location::current()) const;
@@ -663,6 +704,9 @@ public:
   // ones(shape), alike.
   Tensor new_ones(const Shape &shape, std::optional<DType> dtype = {},
                   Location location = Location::current()) const;
+  // full(shape, value), alike. Error: the dtype cannot hold the value.
+  Tensor new_full(const Shape &shape, Scalar value, std::optional<DType> dtype = {},
+                  Location location = Location::current()) const;
 
   // For the library's own use.
   explicit Tensor(recorder::TensorImpl *impl) : impl_(impl) {} // takes over one reference
@@ -671,6 +715,13 @@ public:
   }
 
 private:
+  template <typename P> static void refuse_parameter() {
+    static_assert(!std::same_as<P, nn::Parameter>,
+                  "keep what parameter() and buffer() return as an nn::Parameter (or auto): "
+                  "nn::clone() and nn::to() give a copy of the module its own, but would leave a "
+                  "member of type Tensor with the original's");
+  }
+
   recorder::TensorImpl *impl_;
 };
 
@@ -724,6 +775,13 @@ Tensor linspace(double start, double stop, int64_t steps, DType dtype = float32,
 // A matrix [n, m] with 1 on its diagonal, 0 elsewhere; m is n by default.
 Tensor eye(int64_t n, std::optional<int64_t> m = {}, DType dtype = float32,
            Location location = Location::current());
+// A tensor without dims that holds the number, a bool, integer or floating one as boolean, int64 or
+// float32: scalar() under PyTorch's name.
+template <typename T>
+  requires std::is_arithmetic_v<T>
+Tensor tensor(T value, std::optional<DType> dtype = {}, Location location = Location::current()) {
+  return scalar(value, dtype, location);
+}
 // Values in braces, for short constants: tensor({1.f, 2.f, 3.f}), tensor({{1.f, 2.f}, {3.f, 4.f}}).
 template <ElementType T>
 Tensor tensor(std::initializer_list<T> values, Location location = Location::current()) {

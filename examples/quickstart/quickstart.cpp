@@ -6,7 +6,7 @@ namespace nn = weft::nn;
 struct Mlp : nn::Module {
   nn::Linear up = child("up", nn::Linear(2, 32));
   nn::Linear down = child("down", nn::Linear(32, 1));
-  weft::Tensor operator()(const weft::Tensor &x) {
+  weft::Tensor operator()(const weft::Tensor &x) const {
     return down(weft::tanh(up(x)));
   } // x: [batch, 2] -> [batch, 1]
 };

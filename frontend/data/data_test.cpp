@@ -198,6 +198,15 @@ TEST_P(Loader, InOrderWithARaggedEnd) {
                       {0, 1, 2}, {3, 4, 5}, {6}, {0, 1, 2}, {3, 4, 5}, {6}}));
   DataLoader whole(numbers_to(7), {.batch_size = 3, .drop_last = true, .prefetch = GetParam()});
   EXPECT_EQ(whole.batches(), 2);
+  // By reference as well.
+  int64_t sizes = 0;
+  for (auto &batch : whole)
+    sizes += batch.input.size();
+  for (const Batch &batch : whole)
+    sizes += batch.input.size();
+  for (auto &[input, target] : whole)
+    sizes += input.size();
+  EXPECT_EQ(sizes, 18);
 }
 
 TEST_P(Loader, ShufflesEachEpochAnew) {

@@ -365,7 +365,7 @@ DataLoader::Iterator DataLoader::begin() {
   return Iterator(this, impl_->position.epoch);
 }
 
-Batch DataLoader::Iterator::operator*() {
+Batch &DataLoader::Iterator::operator*() {
   if (!batch_)
     batch_ = loader_->next();
   return *batch_;

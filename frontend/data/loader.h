@@ -83,14 +83,14 @@ public:
   // when the position does not exist.
   void restore(const LoaderState &state, Location location = Location::current());
 
-  // One epoch: `for (auto [input, target] : loader)`. A loop that was left early starts a new epoch
-  // the next time; after restore() the first loop runs the rest of the restored epoch.
+  // One epoch: `for (auto &[input, target] : loader)`. A loop that was left early starts a new
+  // epoch the next time; after restore() the first loop runs the rest of the restored epoch.
   class Iterator {
   public:
     using value_type = Batch;
     using difference_type = std::ptrdiff_t;
-    // The same batch until ++.
-    Batch operator*();
+    // The same batch until ++, after which the reference is none.
+    Batch &operator*();
     Iterator &operator++();
     void operator++(int) {
       ++*this;

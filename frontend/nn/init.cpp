@@ -189,6 +189,68 @@ Tensor normal_(Tensor tensor, double mean, double deviation, Location location) 
   });
 }
 
+Tensor constant_(Tensor tensor, double value, Location location) {
+  return filled("constant_", std::move(tensor), location, [&](const Shape &shape, DType dtype) {
+    return start_constant(shape, value, dtype, location);
+  });
+}
+
+Tensor zeros_(Tensor tensor, Location location) {
+  return filled("zeros_", std::move(tensor), location, [&](const Shape &shape, DType dtype) {
+    return start_constant(shape, 0, dtype, location);
+  });
+}
+
+Tensor ones_(Tensor tensor, Location location) {
+  return filled("ones_", std::move(tensor), location, [&](const Shape &shape, DType dtype) {
+    return start_constant(shape, 1, dtype, location);
+  });
+}
+
+// What is drawn in a parameter's dtype is drawn in the tensor's.
+template <typename Make>
+static Tensor sampled(const char *name, Tensor tensor, Location location, Make make) {
+  return filled(name, std::move(tensor), location, [&](const Shape &shape, DType dtype) {
+    if (!is_floating(dtype))
+      recorder::fail(ErrorKind::kDType,
+                     std::string("samples are floating-point numbers, not ") + weft::name(dtype));
+    DTypeScope scope(dtype, location);
+    return make(shape);
+  });
+}
+
+Tensor truncated_normal_(Tensor tensor, double mean, double deviation, double low, double high,
+                         Location location) {
+  return sampled("truncated_normal_", std::move(tensor), location, [&](const Shape &shape) {
+    return truncated_normal(shape, mean, deviation, low, high, location);
+  });
+}
+
+Tensor xavier_uniform_(Tensor tensor, double gain, Location location) {
+  return sampled("xavier_uniform_", std::move(tensor), location,
+                 [&](const Shape &shape) { return xavier_uniform(shape, gain, location); });
+}
+
+Tensor xavier_normal_(Tensor tensor, double gain, Location location) {
+  return sampled("xavier_normal_", std::move(tensor), location,
+                 [&](const Shape &shape) { return xavier_normal(shape, gain, location); });
+}
+
+Tensor kaiming_uniform_(Tensor tensor, double slope, Fan fan, Location location) {
+  return sampled("kaiming_uniform_", std::move(tensor), location,
+                 [&](const Shape &shape) { return kaiming_uniform(shape, slope, fan, location); });
+}
+
+Tensor kaiming_normal_(Tensor tensor, double slope, Fan fan, Location location) {
+  return sampled("kaiming_normal_", std::move(tensor), location,
+                 [&](const Shape &shape) { return kaiming_normal(shape, slope, fan, location); });
+}
+
+Tensor orthogonal_(Tensor tensor, double gain, Location location) {
+  return sampled("orthogonal_", std::move(tensor), location,
+                 [&](const Shape &shape) { return orthogonal(shape, gain, location); });
+}
+
 Tensor copy_of(const Tensor &source, Location location) {
   return recorder::copy_of(source, location);
 }

@@ -56,11 +56,26 @@ Tensor kaiming_normal(const Shape &shape, double slope, Fan fan,
 Tensor orthogonal(const Shape &shape, double gain = 1, Location location = Location::current());
 
 // Write samples into a tensor, a parameter or a part of one, and return it: uniform over [low,
-// high), and normal. As in PyTorch they are no part of a history. Error: its dtype is not floating.
+// high), and normal. As in PyTorch they are no part of a history. Error: its dtype is not floating,
+// here and in all that draw.
 Tensor uniform_(Tensor tensor, double low = 0, double high = 1,
                 Location location = Location::current());
 Tensor normal_(Tensor tensor, double mean = 0, double deviation = 1,
                Location location = Location::current());
+// The same of constants, and of what the functions above without the underscore give for the
+// tensor's shape.
+Tensor constant_(Tensor tensor, double value, Location location = Location::current());
+Tensor zeros_(Tensor tensor, Location location = Location::current());
+Tensor ones_(Tensor tensor, Location location = Location::current());
+Tensor truncated_normal_(Tensor tensor, double mean = 0, double deviation = 1, double low = -2,
+                         double high = 2, Location location = Location::current());
+Tensor xavier_uniform_(Tensor tensor, double gain = 1, Location location = Location::current());
+Tensor xavier_normal_(Tensor tensor, double gain = 1, Location location = Location::current());
+Tensor kaiming_uniform_(Tensor tensor, double slope = 0, Fan fan = Fan::kIn,
+                        Location location = Location::current());
+Tensor kaiming_normal_(Tensor tensor, double slope = 0, Fan fan = Fan::kIn,
+                       Location location = Location::current());
+Tensor orthogonal_(Tensor tensor, double gain = 1, Location location = Location::current());
 
 // The value, computed now, in memory of its own, for a parameter to take over (copy_): it would
 // share the source's, and as long as that lives a step could not write in place and would be

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <ostream>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -22,6 +23,8 @@ struct Module::State {
   std::shared_ptr<recorder::HostState> training = std::make_shared<recorder::HostState>(1, 1);
   Location made = {}; // where the first parameter was registered
   mutable std::atomic<bool> is_listed = false;
+  // A handle that led here was given another module while this was registered as a child.
+  std::atomic<bool> is_child = false, is_assigned_over = false;
   const recorder::Ref<recorder::ModuleName> called{new recorder::ModuleName};
 
   ~State() {
@@ -40,6 +43,10 @@ struct Module::State {
   }
   void add_child(const std::string &name, const std::shared_ptr<State> &state) {
     children.emplace_back(name, state);
+    name_child(name, state);
+  }
+  void name_child(const std::string &name, const std::shared_ptr<State> &state) {
+    state->is_child = true;
     recorder::UnderLock lock;
     if (!state->called->parent)
       rename(*state->called, called.get(), name);
@@ -74,13 +81,13 @@ struct Module::State {
     if (!is_listed.load(std::memory_order_relaxed))
       note_parameter(this, name, tensor, location);
   }
+  template <typename Entries>
+  static bool has_name(const Entries &entries, const std::string &name) {
+    return std::any_of(entries.begin(), entries.end(),
+                       [&](const auto &entry) { return entry.first == name; });
+  }
   bool has(const std::string &name) const {
-    auto is_it = [&](const auto &entry) {
-      return entry.first == name;
-    };
-    return std::any_of(parameters.begin(), parameters.end(), is_it) ||
-           std::any_of(buffers.begin(), buffers.end(), is_it) ||
-           std::any_of(children.begin(), children.end(), is_it);
+    return has_name(parameters, name) || has_name(buffers, name) || has_name(children, name);
   }
   void check_name(const std::string &name, const char *what, Location location) const {
     if (name.empty() || name.find('.') != std::string::npos)
@@ -90,7 +97,30 @@ struct Module::State {
                   location);
     if (has(name))
       throw Error(ErrorKind::kValue,
-                  std::string(what) + ": the module has a '" + name + "' already", location);
+                  std::string(what) + ": the module has a '" + name + "' already" +
+                      (has_name(children, name)
+                           ? "; replace_child(the layer, another) puts another in its place"
+                           : ""),
+                  location);
+  }
+  bool is_above(const State &other) const {
+    recorder::UnderLock lock;
+    const recorder::ModuleName *above = other.called->parent.get();
+    while (above && above != called.get())
+      above = above->parent.get();
+    return above != nullptr;
+  }
+  // A child to which no handle leads but this module's, after one was given another module: what
+  // the module calls is not what would be trained, saved or told of train().
+  void want_held(const std::string &prefix, const char *what, Location location) const {
+    for (const auto &[name, child] : children)
+      if (child->is_assigned_over && child.use_count() == 1)
+        throw Error(ErrorKind::kState,
+                    std::string(what) + ": the layer that is registered as '" + prefix + name +
+                        "' was assigned over, and the one that took its place is not registered; "
+                        "in place of the assignment write module.replace_child(module." +
+                        name + ", layer)",
+                    CallerScope::resolve(location));
   }
 
   // Calls visit(state, "prefix.") for this state and all below, parents first, children in order. A
@@ -125,6 +155,21 @@ Module::Module() : state_(std::make_shared<State>()) {}
 Module::Module(const Module &other)
     : state_(CloneScope::active() ? CloneScope::copy_of(other.state_) : other.state_) {}
 
+Module &Module::operator=(const Module &other) {
+  become(other.state_);
+  return *this;
+}
+Module &Module::operator=(Module &&other) noexcept {
+  become(std::move(other.state_));
+  return *this;
+}
+void Module::become(std::shared_ptr<State> state) noexcept {
+  // Not by what has it below: module = Wrapped(module).
+  if (state_ && state_ != state && state_->is_child && !(state && state->is_above(*state_)))
+    state_->is_assigned_over = true;
+  state_ = std::move(state);
+}
+
 // The class in "... type_text() [M = model::Block]", as compilers write it.
 static std::string class_in(std::string_view text) {
   constexpr std::string_view kBefore = " = ";
@@ -135,21 +180,61 @@ static std::string class_in(std::string_view text) {
   return recorder::class_name(text.substr(0, text.find_last_of(']')));
 }
 
+static void note_class(recorder::ModuleName &module, const char *type) {
+  if (std::string known = class_in(type); !known.empty()) {
+    recorder::UnderLock lock;
+    module.type = std::move(known);
+  }
+}
+
 void Module::register_child(const std::string &name, const Module &module, Location location,
                             const char *type) {
   location = CallerScope::resolve(location);
   state_->check_name(name, "child", location);
+  want_apart(module, "child", name, location);
+  state_->add_child(name, module.state_);
+  note_class(*module.state_->called, type);
+}
+
+void Module::register_instead(const Module &old, const Module &by, Location location,
+                              const char *type) {
+  location = CallerScope::resolve(location);
+  auto is_it = [&](const auto &entry) {
+    return entry.second == old.state_;
+  };
+  auto &children = state_->children;
+  auto first = std::find_if(children.begin(), children.end(), is_it);
+  if (first == children.end())
+    throw Error(ErrorKind::kValue,
+                "replace_child: the layer is no child of this module: it was registered in another "
+                "one, or nowhere, or assigned over before",
+                location);
+  want_apart(by, "replace_child", first->first, location);
+  // Under all the names that it has here.
+  for (auto child = first; child != children.end();
+       child = std::find_if(child + 1, children.end(), is_it)) {
+    child->second = by.state_;
+    state_->name_child(child->first, by.state_);
+  }
+  {
+    recorder::UnderLock lock;
+    if (recorder::ModuleName &called = *old.state_->called;
+        called.parent.get() == state_->called.get() && old.state_ != by.state_)
+      State::rename(called, nullptr, "");
+  }
+  note_class(*by.state_->called, type);
+}
+
+// Fails where it is this module or one above it.
+void Module::want_apart(const Module &module, const char *what, const std::string &name,
+                        Location location) const {
   bool contains_this = false;
   State::walk(*module.state_, [&](const State &state, const std::string &) {
     contains_this |= &state == state_.get();
   });
   if (contains_this)
-    throw Error(ErrorKind::kValue, "child: '" + name + "' contains this module", location);
-  state_->add_child(name, module.state_);
-  if (std::string known = class_in(type); !known.empty()) {
-    recorder::UnderLock lock;
-    module.state_->called->type = std::move(known);
-  }
+    throw Error(ErrorKind::kValue, std::string(what) + ": '" + name + "' contains this module",
+                location);
 }
 
 // Of DTypeScope's dtype.
@@ -203,9 +288,10 @@ ModuleScope::~ModuleScope() {
 
 //===-- Reading and writing the state ---------------------------------------------------------===//
 
-NamedTensors Module::named_parameters() const {
+NamedTensors Module::named_parameters(Location location) const {
   NamedTensors named;
   State::walk(*state_, [&](const State &state, const std::string &prefix) {
+    state.want_held(prefix, "parameters", location);
     state.list();
     for (const auto &[name, tensor] : state.parameters)
       named.emplace_back(prefix + name, tensor);
@@ -213,25 +299,31 @@ NamedTensors Module::named_parameters() const {
   return distinct(std::move(named));
 }
 
-NamedTensors Module::named_buffers() const {
+NamedTensors Module::named_buffers(Location location) const {
   NamedTensors named;
   State::walk(*state_, [&](const State &state, const std::string &prefix) {
+    state.want_held(prefix, "named_buffers", location);
     for (const auto &[name, tensor] : state.buffers)
       named.emplace_back(prefix + name, tensor);
   });
   return distinct(std::move(named));
 }
 
-std::vector<Tensor> Module::parameters() const {
+std::vector<Tensor> Module::parameters(Location location) const {
   std::vector<Tensor> tensors;
-  for (auto &[name, tensor] : named_parameters())
+  for (auto &[name, tensor] : named_parameters(location))
     tensors.push_back(tensor);
   return tensors;
 }
 
-NamedTensors Module::state() const {
+NamedTensors Module::state(Location location) const {
+  return named_state("state", location);
+}
+
+NamedTensors Module::named_state(const char *what, Location location) const {
   NamedTensors named;
   State::walk(*state_, [&](const State &state, const std::string &prefix) {
+    state.want_held(prefix, what, location);
     state.list();
     for (const auto &[name, tensor] : state.parameters)
       named.emplace_back(prefix + name, tensor);
@@ -247,7 +339,7 @@ void Module::load_state(const NamedTensors &tensors, bool strict, Location locat
   for (const auto &[name, tensor] : tensors)
     if (!given.emplace(name, &tensor).second)
       throw Error(ErrorKind::kValue, "load_state: '" + name + "' is given twice", location);
-  NamedTensors own = state();
+  NamedTensors own = named_state("load_state", location);
   for (const auto &[name, tensor] : own) {
     auto found = given.find(name);
     if (found == given.end())
@@ -280,15 +372,99 @@ void Module::load_state(const NamedTensors &tensors, bool strict, Location locat
   submit_init(written, location);
 }
 
-int64_t Module::parameter_count() const {
+std::vector<std::pair<std::string, Module>> Module::named_modules(Location location) const {
+  std::vector<std::pair<std::string, Module>> found;
+  std::vector<std::pair<std::shared_ptr<State>, std::string>> stack = {{state_, ""}};
+  std::unordered_set<const State *> seen;
+  while (!stack.empty()) {
+    auto [state, name] = std::move(stack.back());
+    stack.pop_back();
+    if (!seen.insert(state.get()).second)
+      continue;
+    std::string prefix = name.empty() ? "" : name + ".";
+    state->want_held(prefix, "named_modules", location);
+    for (auto it = state->children.rbegin(); it != state->children.rend(); ++it)
+      stack.emplace_back(it->second, prefix + it->first);
+    found.emplace_back(std::move(name), Module(std::move(state)));
+  }
+  return found;
+}
+
+std::vector<std::pair<std::string, Module>> Module::named_children(Location location) const {
+  state_->want_held("", "named_children", location);
+  std::vector<std::pair<std::string, Module>> found;
+  std::unordered_set<const State *> seen;
+  for (const auto &[name, state] : state_->children)
+    if (seen.insert(state.get()).second)
+      found.emplace_back(name, Module(state));
+  return found;
+}
+
+static std::vector<Module> without_names(std::vector<std::pair<std::string, Module>> named) {
+  std::vector<Module> modules;
+  for (auto &[name, module] : named)
+    modules.push_back(std::move(module));
+  return modules;
+}
+
+std::vector<Module> Module::modules(Location location) const {
+  return without_names(named_modules(location));
+}
+
+std::vector<Module> Module::children(Location location) const {
+  return without_names(named_children(location));
+}
+
+std::string Module::class_name() const {
+  recorder::UnderLock lock;
+  return state_->called->type;
+}
+
+std::ostream &Module::print(std::ostream &out, const char *type) const {
+  struct Open {
+    const State *state;
+    size_t next; // of its children
+  };
+  std::vector<Open> open;
+  auto begin = [&](const State &state, const std::string &name) {
+    out << (name.empty() ? "Module" : name) << '(';
+    std::string margin(2 * open.size() + 2, ' '), between;
+    for (const NamedTensors *own : {&state.parameters, &state.buffers})
+      for (const auto &[which, tensor] : *own) {
+        out << (state.children.empty() ? between : "\n" + margin) << which << ": "
+            << to_string(tensor.shape());
+        between = ", ";
+      }
+    open.push_back({&state, 0});
+  };
+  std::string known = class_name();
+  begin(*state_, known.empty() ? class_in(type) : known);
+  while (!open.empty()) {
+    const State *state = open.back().state;
+    if (open.back().next < state->children.size()) {
+      const auto &[name, child] = state->children[open.back().next++];
+      out << '\n' << std::string(2 * open.size(), ' ') << '(' << name << "): ";
+      begin(*child, Module(child).class_name());
+      continue;
+    }
+    open.pop_back();
+    if (!state->children.empty())
+      out << '\n' << std::string(2 * open.size(), ' ');
+    out << ')';
+  }
+  return out;
+}
+
+int64_t Module::parameter_count(Location location) const {
   int64_t count = 0;
-  for (const Tensor &tensor : parameters())
+  for (const Tensor &tensor : parameters(location))
     count += tensor.numel();
   return count;
 }
 
-void Module::train(bool on) {
-  State::walk(*state_, [&](State &state, const std::string &) {
+void Module::train(bool on, Location location) {
+  State::walk(*state_, [&](State &state, const std::string &prefix) {
+    state.want_held(prefix, on ? "train" : "eval", location);
     recorder::write_state(state.training);
     state.training->front() = on;
   });
@@ -299,8 +475,8 @@ bool Module::training() const {
   return state_->training->front() != 0;
 }
 
-void Module::zero_grad() const {
-  for (Tensor &tensor : parameters())
+void Module::zero_grad(Location location) const {
+  for (Tensor &tensor : parameters(location))
     tensor.zero_grad();
 }
 

@@ -2,8 +2,11 @@
 // training flag.
 #pragma once
 
+#include <concepts>
+#include <iosfwd>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -43,18 +46,20 @@ public:
   Module();
   Module(const Module &other);
   Module(Module &&other) noexcept = default;
-  Module &operator=(const Module &other) = default;
-  Module &operator=(Module &&other) noexcept = default;
+  Module &operator=(const Module &other);
+  Module &operator=(Module &&other) noexcept;
 
   // All parameters (with those of the children, each tensor once however often it is registered),
-  // depth first.
-  std::vector<Tensor> parameters() const;
-  NamedTensors named_parameters() const;
+  // depth first. As all that follow down to zero_grad() it throws Error where the handle to a child
+  // was assigned over, so that the module calls a layer that it has not registered: replace_child()
+  // does both.
+  std::vector<Tensor> parameters(Location location = Location::current()) const;
+  NamedTensors named_parameters(Location location = Location::current()) const;
   // Tensors that are part of the state and not trained.
-  NamedTensors named_buffers() const;
+  NamedTensors named_buffers(Location location = Location::current()) const;
   // Parameters and buffers, as a checkpoint holds them; a tensor registered under two names stands
   // under both.
-  NamedTensors state() const;
+  NamedTensors state(Location location = Location::current()) const;
   // Copies the values of tensors of these names. Throws Error, before anything is written, when one
   // of the module's names is missing, a name is given twice, a shape or dtype differs, or, if
   // strict, a name is not the module's. Other than in PyTorch, a missing one is an error without
@@ -62,16 +67,47 @@ public:
   void load_state(const NamedTensors &tensors, bool strict = true,
                   Location location = Location::current());
   // How many elements the parameters have.
-  int64_t parameter_count() const;
+  int64_t parameter_count(Location location = Location::current()) const;
 
   // Sets the flag of this module and all below: Dropout acts in training only.
-  void train(bool on = true);
-  void eval() {
-    train(false);
+  void train(bool on = true, Location location = Location::current());
+  void eval(Location location = Location::current()) {
+    train(false, location);
   }
   bool training() const;
   // Drops the gradients of all parameters.
-  void zero_grad() const;
+  void zero_grad(Location location = Location::current()) const;
+
+  // This module, "", and all below, each once, under its first name, depth first:
+  //   for (auto &[name, module] : net.named_modules())
+  //     if (module.class_name() == "Linear")
+  //       for (auto &[which, tensor] : module.named_parameters())
+  //         which == "bias" ? nn::init::zeros_(tensor) : nn::init::xavier_uniform_(tensor);
+  std::vector<std::pair<std::string, Module>>
+  named_modules(Location location = Location::current()) const;
+  std::vector<Module> modules(Location location = Location::current()) const;
+  // The same of those that this module has registered.
+  std::vector<std::pair<std::string, Module>>
+  named_children(Location location = Location::current()) const;
+  std::vector<Module> children(Location location = Location::current()) const;
+  // The class that child() was given it as, "Linear"; "" where no module has it.
+  std::string class_name() const;
+  // As PyTorch prints it: a line a module, by name and class, with the shapes of its own tensors.
+  template <std::derived_from<Module> M>
+  friend std::ostream &operator<<(std::ostream &out, const M &module) {
+    return module.print(out, type_text<M>());
+  }
+
+  // Registers `by` in the place of a child and assigns it to the member:
+  //   net.replace_child(net.fc, nn::Linear(64, 10));
+  // An optimizer made before has the parameters of the old one. Throws Error where the layer is no
+  // child of this module, or `by` contains this module.
+  template <typename M>
+  void replace_child(M &layer, std::type_identity_t<M> by,
+                     Location location = Location::current()) {
+    register_instead(layer, by, location, type_text<M>());
+    layer = std::move(by);
+  }
 
   // The same for handles to the same parameters, and for no other module while one of them lives.
   const void *identity() const {
@@ -103,6 +139,13 @@ protected:
 
 private:
   struct State;
+  explicit Module(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::ostream &print(std::ostream &out, const char *type) const;
+  void become(std::shared_ptr<State> state) noexcept;
+  void register_instead(const Module &old, const Module &by, Location location, const char *type);
+  void want_apart(const Module &module, const char *what, const std::string &name,
+                  Location location) const;
+  NamedTensors named_state(const char *what, Location location) const;
   friend class CloneScope;
   friend class ModuleScope;
   std::shared_ptr<State> state_;

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
@@ -192,6 +194,160 @@ TEST(Module, RefusesBadNames) {
     Parameter p = parameter("p", zeros({1}, int64));
   };
   EXPECT_EQ(error_of([] { Integer(); }).kind(), ErrorKind::kDType);
+}
+
+// A model whose last layer becomes one for other classes.
+TEST(Module, AChildIsReplaced) {
+  struct Net : Module {
+    BatchNorm1d bn = child("bn", BatchNorm1d(4));
+    Linear fc = child("fc", Linear(4, 5));
+    Tensor operator()(const Tensor &x) const {
+      return fc(bn(x));
+    }
+  };
+  Net net;
+  Linear old = net.fc;
+  net.replace_child(net.fc, Linear(4, 2));
+  EXPECT_EQ(net(ones({3, 4})).shape(), (Shape{3, 2}));
+  EXPECT_EQ(net.state().back().first, "fc.bias");
+  EXPECT_TRUE(net.parameters().back().is_same(net.fc.bias));
+  net.eval();
+  EXPECT_FALSE(net.fc.training());
+  EXPECT_TRUE(old.training()) << "no child any more";
+  Net other = clone(net);
+  EXPECT_EQ(other(ones({3, 4})).shape(), (Shape{3, 2}));
+  EXPECT_TRUE(other.parameters().back().is_same(other.fc.bias));
+  for (Linear &layer : std::vector<Linear>{old, Linear(1, 1)}) {
+    int line = __LINE__ + 1;
+    Error error = error_of([&] { net.replace_child(layer, Linear(4, 3)); });
+    EXPECT_EQ(error.line(), line) << error.what();
+    EXPECT_NE(error.message().find("no child of this module"), std::string::npos) << error.what();
+  }
+  struct Chain : Module {
+    Sequential inner = child("inner", Sequential());
+    Tensor operator()(const Tensor &x) const {
+      return inner(x);
+    }
+  };
+  Chain chain;
+  EXPECT_NE(error_of([&] { chain.replace_child(chain.inner, Sequential(chain)); })
+                .message()
+                .find("'inner' contains this module"),
+            std::string::npos);
+  // Under both of its names.
+  struct Tied : Module {
+    Linear a = child("a", Linear(2, 2));
+    Linear b = child("b", a);
+  };
+  Tied tied;
+  tied.replace_child(tied.a, Linear(2, 3));
+  EXPECT_EQ(tied.state().size(), 4u);
+  EXPECT_EQ(tied.parameters().size(), 2u);
+}
+
+// Other than in PyTorch an assignment registers nothing. It would be lost on saving without a word.
+TEST(Module, AChildThatWasAssignedOverIsAnError) {
+  struct Net : Module {
+    Linear fc = child("fc", Linear(4, 5));
+  };
+  struct Outer : Module {
+    Net net = child("net", Net());
+    Linear copy = net.fc;
+  };
+  Outer outer;
+  outer.net.fc = Linear(4, 2);
+  EXPECT_EQ(outer.state().size(), 2u) << "a handle to the old one is left";
+  outer.copy = Linear(4, 2);
+  std::vector<std::function<void()>> calls;
+  calls.push_back([&] { outer.state(); });
+  calls.push_back([&] { outer.load_state({}); });
+  calls.push_back([&] { outer.parameters(); });
+  calls.push_back([&] { outer.named_buffers(); });
+  calls.push_back([&] { outer.named_modules(); });
+  calls.push_back([&] { outer.train(); });
+  calls.push_back([&] { outer.eval(); });
+  calls.push_back([&] { outer.zero_grad(); });
+  for (const auto &call : calls) {
+    Error error = error_of(call);
+    EXPECT_EQ(error.kind(), ErrorKind::kState);
+    EXPECT_NE(error.file().find("nn_test.cpp"), std::string::npos) << error.what();
+    EXPECT_NE(error.message().find("'net.fc' was assigned over"), std::string::npos)
+        << error.what();
+    EXPECT_NE(error.message().find("module.replace_child(module.fc, layer)"), std::string::npos)
+        << error.what();
+  }
+  struct Twice : Module {
+    Linear fc = child("fc", Linear(4, 5));
+    Twice() {
+      fc = child("fc", Linear(4, 2));
+    }
+  };
+  EXPECT_NE(error_of([] { Twice(); }).message().find("already; replace_child("), std::string::npos);
+  // Handles that are given another module in passing change nothing.
+  Net net, whole;
+  Linear passing = net.fc;
+  passing = Linear(1, 1);
+  std::swap(net.fc, whole.fc);
+  std::swap(net.fc, whole.fc);
+  whole = net;
+  EXPECT_EQ(net.state().size(), 2u);
+  EXPECT_EQ(whole.state().size(), 2u);
+}
+
+TEST(Module, ListsAndPrintsWhatIsBelow) {
+  struct Net : Module {
+    Sequential body = child("body", Sequential(Linear(2, 3), weft::relu, LayerNorm(Shape{3})));
+    Linear head = child("head", Linear(3, 1, {.bias = false}));
+    Linear same = child("same", head);
+    Parameter scale = parameter("scale", ones({1}));
+    Tensor operator()(const Tensor &x) const {
+      return head(body(x)) * scale;
+    }
+  };
+  Net net;
+  std::vector<std::string> names, classes;
+  for (const auto &[name, module] : net.named_modules()) {
+    names.push_back(name);
+    classes.push_back(module.class_name());
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"", "body", "body.0", "body.2", "head"}));
+  EXPECT_EQ(classes, (std::vector<std::string>{"", "Sequential", "Linear", "LayerNorm", "Linear"}));
+  EXPECT_EQ(net.modules().size(), 5u);
+  ASSERT_EQ(net.children().size(), 2u);
+  EXPECT_TRUE(net.children()[1].is_same(net.head));
+  EXPECT_EQ(net.named_children()[0].first, "body");
+  for (auto &[name, module] : net.named_modules())
+    if (module.class_name() == "Linear")
+      for (auto &[which, tensor] : module.named_parameters())
+        which == "bias" ? init::zeros_(tensor) : init::constant_(tensor, 2);
+  EXPECT_EQ(floats(net.head.weight), (std::vector<float>{2, 2, 2}));
+  EXPECT_EQ(floats(net.children()[0].parameters()[1]), (std::vector<float>{0, 0, 0}));
+  std::ostringstream text;
+  text << net;
+  EXPECT_EQ(text.str(), "Net(\n"
+                        "  scale: [1]\n"
+                        "  (body): Sequential(\n"
+                        "    (0): Linear(weight: [3, 2], bias: [3])\n"
+                        "    (2): LayerNorm(weight: [3], bias: [3])\n"
+                        "  )\n"
+                        "  (head): Linear(weight: [1, 3])\n"
+                        "  (same): Linear(weight: [1, 3])\n"
+                        ")");
+  text.str("");
+  text << net.children()[1] << clone(net).head << Linear(1, 1);
+  EXPECT_EQ(text.str(), "Linear(weight: [1, 3])Linear(weight: [1, 3])"
+                        "Linear(weight: [1, 1], bias: [1])");
+  Module deep = Sequential(Linear(1, 1));
+  for (int i = 0; i < 500; ++i) {
+    struct Outer : Module {
+      explicit Outer(const Module &inner) {
+        child("inner", inner);
+      }
+    };
+    deep = Outer(deep);
+  }
+  text << deep;
+  EXPECT_EQ(deep.modules().size(), 502u);
 }
 
 TEST(Module, ADeepTreeNeedsNoStack) {
@@ -426,6 +582,19 @@ static Tensor twice(const Tensor &x) {
   return x * 2;
 }
 
+// Those of ops.h, which take their caller's line.
+TEST(Sequential, TakesFunctionsByName) {
+  Sequential model(Linear(2, 2), weft::relu, &weft::tanh);
+  Tensor x = tensor({{1.f, -2.f}});
+  const Linear &first = static_cast<const Linear &>(*model.layers()[0].module());
+  expect_near(model(x), weft::tanh(weft::relu(first(x))), 0);
+  Sequential wrong(weft::relu, weft::logical_not, weft::sigmoid, weft::bitwise_not);
+  int line = __LINE__ + 1;
+  Error error = error_of([&] { wrong(x); });
+  EXPECT_EQ(error.line(), line) << error.what();
+  EXPECT_NE(error.message().find("bitwise_not"), std::string::npos) << error.what();
+}
+
 TEST(Sequential, TakesPlainFunctions) {
   Sequential model(twice);
   model.append(twice);
@@ -592,6 +761,49 @@ TEST(Init, WritesIntoParameters) {
   error = error_of([] { init::normal_(zeros({2}, int64)); });
   EXPECT_NE(error.message().find("normal_: samples are floating-point numbers, not int64"),
             std::string::npos);
+}
+
+// Each as the function without the underscore, in the tensor's dtype.
+TEST(Init, WritesWhatTheFunctionsGive) {
+  Tensor weight = zeros({6, 4}).set_requires_grad(), half = zeros({6, 4}, float16);
+  const Shape &shape = weight.shape();
+  auto expect_same = [&](std::function<Tensor(Tensor)> write, std::function<Tensor()> make) {
+    for (Tensor x : {weight, half}) {
+      manual_seed(4);
+      EXPECT_TRUE(write(x).is_same(x));
+      manual_seed(4);
+      DTypeScope scope(x.dtype());
+      EXPECT_EQ(floats(x), floats(make()));
+    }
+    EXPECT_TRUE(weight.is_leaf() && weight.requires_grad());
+  };
+  expect_same([](Tensor x) { return init::constant_(x, 2.5); },
+              [&] { return init::constant(shape, 2.5); });
+  expect_same([](Tensor x) { return init::zeros_(x); }, [&] { return init::constant(shape, 0); });
+  expect_same([](Tensor x) { return init::ones_(x); }, [&] { return init::constant(shape, 1); });
+  expect_same([](Tensor x) { return init::truncated_normal_(x, 0, 2, -1, 3); },
+              [&] { return init::truncated_normal(shape, 0, 2, -1, 3); });
+  expect_same([](Tensor x) { return init::xavier_uniform_(x, 2); },
+              [&] { return init::xavier_uniform(shape, 2); });
+  expect_same([](Tensor x) { return init::xavier_normal_(x); },
+              [&] { return init::xavier_normal(shape); });
+  expect_same([](Tensor x) { return init::kaiming_uniform_(x, 0.5); },
+              [&] { return init::kaiming_uniform(shape, 0.5); });
+  expect_same([](Tensor x) { return init::kaiming_normal_(x, 0, init::Fan::kOut); },
+              [&] { return init::kaiming_normal(shape, 0, init::Fan::kOut); });
+  expect_same([](Tensor x) { return init::orthogonal_(x, 3); },
+              [&] { return init::orthogonal(shape, 3); });
+
+  Error error = error_of([] { init::xavier_uniform_(zeros({2, 2}, int64)); });
+  EXPECT_EQ(error.line(), __LINE__ - 1);
+  EXPECT_NE(error.message().find("xavier_uniform_: samples are floating-point numbers, not int64"),
+            std::string::npos);
+  error = error_of([] { init::xavier_normal_(ones({2})); });
+  EXPECT_EQ(error.line(), __LINE__ - 1);
+  EXPECT_NE(error.message().find("at least 2 dimensions"), std::string::npos);
+  error = error_of([] { init::constant_(zeros({2}, int8), 1000); });
+  EXPECT_EQ(error.line(), __LINE__ - 1);
+  EXPECT_NE(error.message().find("constant_: "), std::string::npos) << error.what();
 }
 
 TEST(Init, OrthogonalRowsOrColumns) {

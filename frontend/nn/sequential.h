@@ -11,13 +11,26 @@
 
 namespace weft::nn {
 
-// A module of any type, or a function, from one tensor to one tensor.
+// A module of any type, or a function, from one tensor to one tensor. A function that takes its
+// caller's line as well, as those of ops.h do, gets it.
 class AnyLayer {
+  template <typename F>
+  static constexpr bool kIsLayer = std::is_invocable_r_v<Tensor, F &, const Tensor &> ||
+                                   std::is_invocable_r_v<Tensor, F &, const Tensor &, Location>;
+
 public:
   template <typename F>
-    requires(!std::same_as<std::remove_cvref_t<F>, AnyLayer> &&
-             std::is_invocable_r_v<Tensor, const std::decay_t<F> &, const Tensor &>)
+    requires(!std::same_as<std::remove_cvref_t<F>, AnyLayer> && kIsLayer<const std::decay_t<F>>)
   AnyLayer(F &&layer) : held_(std::make_shared<Held<std::decay_t<F>>>(std::forward<F>(layer))) {}
+  // Does not compile: a layer whose operator() is not const.
+  template <typename F>
+    requires(!std::same_as<std::remove_cvref_t<F>, AnyLayer> && !kIsLayer<const std::decay_t<F>> &&
+             kIsLayer<std::decay_t<F>>)
+  AnyLayer(F &&) {
+    static_assert(kIsLayer<const std::decay_t<F>>,
+                  "a layer of nn::Sequential is called as const: declare it `Tensor "
+                  "operator()(const Tensor &x) const`, a lambda without `mutable`");
+  }
   AnyLayer(const AnyLayer &other)
       : held_(CloneScope::active() ? other.held_->copy() : other.held_) {}
   AnyLayer(AnyLayer &&) noexcept = default;
@@ -77,7 +90,7 @@ private:
   std::shared_ptr<const Base> held_;
 };
 
-// Sequential(Linear(2, 8), weft::tanh-like functions, Linear(8, 1)): children are named "0", "1",
+// Sequential(Linear(2, 8), weft::tanh, Linear(8, 1)): children are named "0", "1",
 // ... by position. A function or a module needs `Tensor operator()(const Tensor &) const`.
 class Sequential : public Module {
 public:

@@ -32,7 +32,10 @@ Tensor bincount(const Tensor &x, const Tensor &weights, int64_t minlength, Locat
   int64_t bins = minlength;
   if (type.elements > 0) {
     NoGrad no_grad;
-    std::vector<int64_t> range = stack({min(x), max(x)}).to_vector<int64_t>(location);
+    Tensor extent = stack({min(x), max(x)}).to(int64);
+    Value *value = read(extent, "x").value.get();
+    submit({&value, 1}, {CutReason::kMask, location}); // it decides a shape
+    std::vector<int64_t> range = extent.to_vector<int64_t>(location);
     if (range[0] < 0)
       fail(ErrorKind::kValue,
            "x has the element " + std::to_string(range[0]) + "; none may be negative");

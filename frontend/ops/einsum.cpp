@@ -1,5 +1,5 @@
-// Products of several tensors: each pair of operands becomes one matmul, or one product of
-// elements.
+// Products of several tensors: each pair of operands becomes one matmul, or one product of elements
+// and its sum.
 #include <algorithm>
 #include <map>
 
@@ -100,6 +100,26 @@ void sum_others(Term &term, const Labels &wanted) {
   term.labels = left;
 }
 
+// The sum over dims of the product of two terms, one of which has all the labels of the other. Each
+// element is read once, so that a matmul would gain nothing, and might copy the larger term to have
+// its dims in another order: here they stay in theirs, and the sum fuses with what is around it.
+Term multiply_and_sum(const Term &x, const Term &y, const Labels &summed) {
+  const Labels &all = x.labels.size() < y.labels.size() ? y.labels : x.labels;
+  // As in a matmul, what is added up is rounded once, and integers keep their dtype.
+  const TypeInfo &left = *checked(x.tensor, "x")->type, &right = *checked(y.tensor, "y")->type;
+  want_one_dtype(left, "x", right, "y");
+  DType dtype = left.dtype, wide = computing_dtype(dtype);
+  if (dtype == DType::kBool)
+    fail(ErrorKind::kDType, "both operands are bool; convert them with to() first");
+  Term product{arranged(x, all).to(wide) * arranged(y, all).to(wide), all};
+  Labels kept;
+  for (Label label : all)
+    if (!has(summed, label))
+      kept.push_back(label);
+  sum_others(product, kept);
+  return {product.tensor.to(dtype), kept};
+}
+
 Term multiply(Term x, Term y, const Labels &wanted, const std::map<Label, int64_t> &sizes) {
   auto with = [&](const Labels &others) {
     Labels all = wanted;
@@ -119,6 +139,16 @@ Term multiply(Term x, Term y, const Labels &wanted, const std::map<Label, int64_
   result.insert(result.end(), of_y.begin(), of_y.end());
   if (summed.empty())
     return {arranged(x, result) * arranged(y, result), result};
+  // Of an equation the products alone are in the scope's dtype: not sums, nor products of elements
+  // that none is added to.
+  auto lowered = [](Term &term) {
+    if (thread_autocast.enabled && computing_dtype(term.tensor.dtype()) == DType::kFloat32)
+      term.tensor = term.tensor.to(thread_autocast.dtype);
+  };
+  lowered(x);
+  lowered(y);
+  if (of_x.empty() || of_y.empty())
+    return multiply_and_sum(x, y, summed);
   // [shared, x's, summed] times [shared, summed, y's]. A dim may have size 1 in one of them.
   auto shape_of = [&](std::initializer_list<const Labels *> groups) {
     Shape shape;
@@ -139,13 +169,7 @@ Term multiply(Term x, Term y, const Labels &wanted, const std::map<Label, int64_
       full.push_back(sizes.at(label));
     return arranged(term, order).expand(full).reshape(shape_of({&shared, &rows, &columns}));
   };
-  // Of an equation the products alone are in the scope's dtype: not sums, nor products of elements.
-  auto lowered = [](const Tensor &tensor) {
-    return thread_autocast.enabled && computing_dtype(tensor.dtype()) == DType::kFloat32
-               ? tensor.to(thread_autocast.dtype)
-               : tensor;
-  };
-  Tensor product = matmul(lowered(matrix(x, of_x, summed)), lowered(matrix(y, summed, of_y)));
+  Tensor product = matmul(matrix(x, of_x, summed), matrix(y, summed, of_y));
   Shape shape;
   for (Label label : result)
     shape.push_back(sizes.at(label));

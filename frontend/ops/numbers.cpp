@@ -108,6 +108,51 @@ Tensor xlogy(TensorArg x, TensorArg y, Location location) {
   });
 }
 
+Tensor signbit(const Tensor &x, Location location) {
+  Session session("signbit", location);
+  checked(x, "x");
+  return is_negative(x);
+}
+
+Tensor heaviside(TensorArg x, TensorArg at_zero, Location location) {
+  Session session("heaviside", location);
+  return computed(x, at_zero, /*floating=*/false, [](const Tensor &a, const Tensor &b) {
+    return where(a == 0, b, (a > 0).to(a.dtype()));
+  });
+}
+
+Tensor sinc(const Tensor &x, Location location) {
+  Session session("sinc", location);
+  return computed(x, [](const Tensor &y) {
+    // At 0 the quotient is another's, so that its derivative is 0 there.
+    Tensor angle = y * std::numbers::pi, divisor = where(y == 0, 1.0, angle);
+    return where(y == 0, 1.0, sin(divisor) / divisor);
+  });
+}
+
+// Of equal ones x is chosen, and has the derivative, as in PyTorch.
+Tensor fmax(TensorArg x, TensorArg y, Location location) {
+  Session session("fmax", location);
+  return computed(x, y, /*floating=*/false, [](const Tensor &a, const Tensor &b) {
+    return where((a >= b) | is_nan(b), a, b);
+  });
+}
+
+Tensor fmin(TensorArg x, TensorArg y, Location location) {
+  Session session("fmin", location);
+  return computed(x, y, /*floating=*/false, [](const Tensor &a, const Tensor &b) {
+    return where((a <= b) | is_nan(b), a, b);
+  });
+}
+
+Tensor logspace(double start, double stop, int64_t steps, double base, DType dtype,
+                Location location) {
+  Session session("logspace", location);
+  if (steps < 0)
+    fail(ErrorKind::kValue, "steps is " + std::to_string(steps) + "; it must not be negative");
+  return pow(base, linspace(start, stop, steps, float64)).to(dtype);
+}
+
 Tensor nan_to_num(const Tensor &x, double nan, std::optional<double> posinf,
                   std::optional<double> neginf, Location location) {
   Session session("nan_to_num", location);

@@ -39,14 +39,16 @@ Tensor product(const Tensor &x, std::string_view left, const Tensor &y, std::str
   return matmul(x, y);
 }
 
-// beta x + alpha (a b), of matrices or of as many.
-Tensor added_product(const Tensor &x, const Tensor &a, const Tensor &b, const Scalar &beta,
-                     const Scalar &alpha, bool batched) {
+// beta x + alpha (a b), whose operands have these shapes: a's ends in "k", and b's has it and
+// perhaps columns after it.
+Tensor added_product(const Tensor &x, const Tensor &a, std::string_view a_shape, const Tensor &b,
+                     std::string_view b_shape, const Scalar &beta, const Scalar &alpha) {
   checked(x, "x");
   const TypeInfo &left = *checked(a, "a")->type, &right = *checked(b, "b")->type;
-  want_shapes(left, "a", batched ? "bnk" : "nk", right, "b", batched ? "bkm" : "km");
-  Shape shape = left.dims;
-  shape.back() = right.dims.back();
+  want_shapes(left, "a", a_shape, right, "b", b_shape);
+  Shape shape(left.dims.begin(), left.dims.end() - 1);
+  if (b_shape.back() != 'k')
+    shape.push_back(right.dims.back());
   if (broadcast_shape(x.shape(), shape, "x", "the product") != shape)
     fail(ErrorKind::kShape, "x has shape " + to_string(x.shape()) +
                                 ", which does not broadcast to the product's " + to_string(shape));
@@ -83,13 +85,19 @@ Tensor mv(const Tensor &x, const Tensor &y, Location location) {
 Tensor addmm(const Tensor &x, const Tensor &a, const Tensor &b, Scalar beta, Scalar alpha,
              Location location) {
   Session session("addmm", location);
-  return added_product(x, a, b, beta, alpha, /*batched=*/false);
+  return added_product(x, a, "nk", b, "km", beta, alpha);
+}
+
+Tensor addmv(const Tensor &x, const Tensor &a, const Tensor &b, Scalar beta, Scalar alpha,
+             Location location) {
+  Session session("addmv", location);
+  return added_product(x, a, "nk", b, "k", beta, alpha);
 }
 
 Tensor baddbmm(const Tensor &x, const Tensor &a, const Tensor &b, Scalar beta, Scalar alpha,
                Location location) {
   Session session("baddbmm", location);
-  return added_product(x, a, b, beta, alpha, /*batched=*/true);
+  return added_product(x, a, "bnk", b, "bkm", beta, alpha);
 }
 
 Tensor cross(const Tensor &x, const Tensor &y, int64_t dim, Location location) {

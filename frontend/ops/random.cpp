@@ -397,6 +397,10 @@ Tensor randint(int64_t low, int64_t high, const Shape &shape, Generator &generat
                           broadcast(make_scalar(low, DType::kInt64), offsets.dims())));
 }
 
+Tensor randint(int64_t high, const Shape &shape, Generator &generator, Location location) {
+  return randint(0, high, shape, generator, location);
+}
+
 Tensor bernoulli(const Shape &shape, double p, DType dtype, Generator &generator,
                  Location location) {
   Session session("bernoulli", location);
@@ -406,6 +410,20 @@ Tensor bernoulli(const Shape &shape, double p, DType dtype, Generator &generator
   Var below =
       emit_compare(Comparison::kLt, samples, broadcast(make_scalar(p, DType::kFloat32), shape));
   return wrap(dtype == DType::kBool ? below : emit_cast(below, dtype));
+}
+
+Tensor bernoulli(const Tensor &p, Generator &generator, Location location) {
+  Session session("bernoulli", location);
+  NoGrad no_grad;
+  BesideTensor beside(p);
+  Var given = floating_only(p, "p");
+  DType wide = computing_dtype(given.dtype());
+  Tensor share = wrap(given).to(wide), samples = wrap(draw(generator, wide, given.dims(), false));
+  // What is no probability, NaN too, gives the number that the check refuses.
+  Tensor drawn = where((share >= 0) & (share <= 1), (samples < share).to(int32), 2);
+  Var checked = emit_check_index(read(drawn, "p"), 2, std::nullopt,
+                                 "bernoulli: an element of p is not in [0, 1]");
+  return wrap(emit_cast(checked, given.dtype()));
 }
 
 Tensor dropout(const Tensor &x, double p, bool training, Generator &generator, Location location) {

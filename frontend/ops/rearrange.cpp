@@ -258,6 +258,58 @@ Tensor take_along_dim(const Tensor &x, const Tensor &indices, int64_t dim, Locat
   return gather(x.expand(from), axis, indices.expand(to));
 }
 
+Tensor take(const Tensor &x, const Tensor &indices, Location location) {
+  Session session("take", location);
+  checked(x, "x");
+  const TypeInfo &at = *checked(indices, "indices")->type;
+  if (at.dtype != int64 && at.dtype != int32)
+    fail(ErrorKind::kDType,
+         "indices are " + describe(at) + "; they must be int64 or int32: convert with to(int64)");
+  return wrap(emit_index_select(read(x.reshape({-1}), "x"), read(indices, "indices"), 0));
+}
+
+Tensor cartesian_prod(const std::vector<Tensor> &vectors, Location location) {
+  Session session("cartesian_prod", location);
+  if (vectors.empty())
+    fail(ErrorKind::kValue, "vectors is empty; give at least one tensor");
+  std::vector<Tensor> grids = meshgrid(vectors);
+  if (grids.size() == 1)
+    return grids[0];
+  for (Tensor &grid : grids)
+    grid = grid.reshape({-1});
+  return stack(grids, 1);
+}
+
+Tensor block_diag(const std::vector<Tensor> &blocks, Location location) {
+  Session session("block_diag", location);
+  if (blocks.empty())
+    fail(ErrorKind::kValue, "blocks is empty; give at least one tensor");
+  std::vector<TensorArg> args;
+  std::vector<Tensor> matrices;
+  int64_t columns = 0;
+  for (const Tensor &block : blocks) {
+    const TypeInfo &type = *checked(block, "blocks")->type;
+    if (type.ndim() > 2)
+      fail(ErrorKind::kShape, "block " + std::to_string(matrices.size()) + " has shape " +
+                                  to_string(type.dims) +
+                                  "; each must be a matrix, a vector (a row) or a number");
+    args.push_back(block);
+    matrices.push_back(type.ndim() == 2 ? block : block.reshape({1, -1}));
+    columns += matrices.back().shape()[1];
+  }
+  DType dtype = result_type(args);
+  std::vector<Tensor> rows;
+  int64_t before = 0;
+  for (const Tensor &matrix : matrices) {
+    int64_t height = matrix.shape()[0], width = matrix.shape()[1];
+    rows.push_back(cat({zeros({height, before}, dtype), matrix.to(dtype),
+                        zeros({height, columns - before - width}, dtype)},
+                       1));
+    before += width;
+  }
+  return cat(rows, 0);
+}
+
 Tensor diff(const Tensor &x, int64_t n, int64_t dim, Location location) {
   Session session("diff", location);
   const TypeInfo &type = *checked(x, "x")->type;

@@ -380,6 +380,15 @@ TEST(Optimizer, RefusesBadArguments) {
   EXPECT_NE(message_of([&] { optimizer.load_state({}); }).find("4 state tensors, 0 are given"),
             std::string::npos);
   auto state = optimizer.state();
+  state[0].first = "other";
+  state.push_back(state[1]);
+  std::string message = message_of([&] { optimizer.load_state(state); });
+  for (const char *part : {"4 state tensors, 5 are given", "no tensor for 'lr'",
+                           "the optimizer has no 'other'", "given twice is '"})
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  EXPECT_NE(message_of([&] { optimizer.load_state({}); }).find("no tensor for 'lr' and 3 more"),
+            std::string::npos);
+  state = optimizer.state();
   state.back().second = zeros({3});
   EXPECT_NE(message_of([&] { optimizer.load_state(state); }).find("[3]"), std::string::npos);
 }

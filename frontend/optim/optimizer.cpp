@@ -241,6 +241,39 @@ nn::NamedTensors Optimizer::state() const {
   return state;
 }
 
+// Fails where the state's names are not those of the tensors, each once, and says which.
+static void want_names(const nn::NamedTensors &state, const nn::NamedTensors &tensors,
+                       Location location) {
+  std::unordered_set<std::string_view> expected, given;
+  for (const auto &[name, tensor] : state)
+    expected.insert(name);
+  std::vector<std::string_view> absent, other, again;
+  for (const auto &[name, tensor] : tensors) {
+    if (!given.insert(name).second)
+      again.push_back(name);
+    else if (!expected.count(name))
+      other.push_back(name);
+  }
+  for (const auto &[name, tensor] : state)
+    if (!given.count(name))
+      absent.push_back(name);
+  if (absent.empty() && other.empty() && again.empty())
+    return;
+  std::string message = "load_state: the optimizer has " + std::to_string(state.size()) +
+                        " state tensors, " + std::to_string(tensors.size()) + " are given";
+  auto list = [&](const char *what, const std::vector<std::string_view> &names) {
+    if (names.empty())
+      return;
+    message += std::string("; ") + what + " '" + std::string(names[0]) + "'";
+    if (names.size() > 1)
+      message += " and " + std::to_string(names.size() - 1) + " more";
+  };
+  list("there is no tensor for", absent);
+  list("the optimizer has no", other);
+  list("given twice is", again);
+  throw Error(ErrorKind::kValue, message, location);
+}
+
 void Optimizer::load_state(const nn::NamedTensors &tensors, Location location) {
   location = CallerScope::resolve(location);
   std::unordered_map<std::string, const Tensor *> given;
@@ -252,16 +285,9 @@ void Optimizer::load_state(const nn::NamedTensors &tensors, Location location) {
   for (size_t i = 0; counts_ && i < parameters_.size(); ++i)
     if (given.count(own_count(i)))
       expected.emplace_back(own_count(i), counts_->count(0));
-  if (given.size() != expected.size() || tensors.size() != expected.size())
-    throw Error(ErrorKind::kValue,
-                "load_state: the optimizer has " + std::to_string(expected.size()) +
-                    " state tensors, " + std::to_string(tensors.size()) + " are given",
-                location);
+  want_names(expected, tensors, location);
   for (const auto &[name, tensor] : expected) {
-    auto found = given.find(name);
-    if (found == given.end())
-      throw Error(ErrorKind::kValue, "load_state: there is no tensor for '" + name + "'", location);
-    const Tensor &source = *found->second;
+    const Tensor &source = *given.at(name);
     if (source.shape() != tensor.shape() || source.dtype() != tensor.dtype())
       throw Error(ErrorKind::kShape,
                   "load_state: '" + name + "' is " + weft::name(tensor.dtype()) + " " +

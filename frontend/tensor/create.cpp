@@ -137,6 +137,12 @@ Tensor Tensor::new_ones(const Shape &shape, std::optional<DType> dtype, Location
   BesideTensor scope(*this);
   return ones(shape, dtype.value_or(impl_->type->dtype));
 }
+Tensor Tensor::new_full(const Shape &shape, Scalar value, std::optional<DType> dtype,
+                        Location location) const {
+  Session session("new_full", location);
+  BesideTensor scope(*this);
+  return full(shape, value, dtype.value_or(impl_->type->dtype));
+}
 
 Tensor arange(Scalar start, Scalar stop, Scalar step, std::optional<DType> dtype,
               Location location) {

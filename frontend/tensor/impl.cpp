@@ -179,6 +179,42 @@ void hang_on_storage(View &view, const Tensor &tensor, bool on_detached) {
       add_step(view.steps, step, dims);
 }
 
+// Its base and history are settled.
+void become_view(TensorImpl &impl, std::unique_ptr<View> view) {
+  if (view->is_apart())
+    view->base.impl()->refs_apart.fetch_add(1, std::memory_order_relaxed);
+  impl.view = std::move(view);
+}
+
+// No handle is left that sees the history. The object may be gone afterwards: a gradient that goes
+// with the history may be what keeps it.
+void drop_history(TensorImpl &impl) {
+  GradRef computed = std::move(impl.var.grad), leaf = std::move(impl.leaf),
+          frozen = std::move(impl.frozen), own;
+  if (impl.is_view())
+    own = std::move(impl.view->own.node);
+}
+
+// One reference less, where neither it nor the history goes with it.
+bool leave(TensorImpl &impl) {
+  uint32_t refs = impl.refs.load(std::memory_order_acquire);
+  while (refs > impl.refs_apart.load(std::memory_order_relaxed) + 1)
+    if (impl.refs.compare_exchange_weak(refs, refs - 1, std::memory_order_acq_rel,
+                                        std::memory_order_acquire))
+      return true;
+  return false;
+}
+
+// Under the recorder's lock: one reference less. True where it was the last.
+bool leave_locked(TensorImpl &impl) {
+  uint32_t left = impl.refs.fetch_sub(1, std::memory_order_acq_rel) - 1;
+  if (left == 0)
+    return true;
+  if (left == impl.refs_apart.load(std::memory_order_relaxed))
+    drop_history(impl);
+  return false;
+}
+
 } // namespace
 
 BesideTensor::BesideTensor(const Tensor &tensor)
@@ -486,7 +522,7 @@ Tensor make_view(const Tensor &tensor, ViewStep step) {
     view->base = tensor; // what has a history of its own is what a view is of
   }
   add_step(view->steps, std::move(step), view->base.impl()->type->dims);
-  impl->view = std::move(view);
+  become_view(*impl, std::move(view));
   note_assignable(result);
   return result;
 }
@@ -498,7 +534,7 @@ Tensor make_detached(const Tensor &tensor) {
   // History begins anew here: chains of detached handles stay flat.
   hang_on_storage(*view, tensor, /*on_detached=*/false);
   auto *impl = new TensorImpl(from->type);
-  impl->view = std::move(view);
+  become_view(*impl, std::move(view));
   return Tensor(impl);
 }
 
@@ -549,16 +585,16 @@ Tensor::Tensor(const Tensor &other) : impl_(other.impl_) {
 }
 
 Tensor::~Tensor() {
-  // Of the only handle nobody can make another meanwhile.
-  if (!impl_ || (impl_->refs.load(std::memory_order_acquire) != 1 &&
-                 impl_->refs.fetch_sub(1, std::memory_order_acq_rel) != 1))
+  if (!impl_ || recorder::leave(*impl_))
     return;
   std::lock_guard<recorder::RecorderMutex> lock(recorder::recorder_mutex());
   // Not by recursion: what a view is of may be a view, and so on.
-  for (TensorImpl *impl = impl_; impl;) {
+  for (TensorImpl *impl = impl_; impl && recorder::leave_locked(*impl);) {
     TensorImpl *base = impl->view ? std::exchange(impl->view->base.impl_, nullptr) : nullptr;
+    if (base && impl->view->is_apart())
+      base->refs_apart.fetch_sub(1, std::memory_order_relaxed);
     delete impl;
-    impl = base && base->refs.fetch_sub(1, std::memory_order_acq_rel) == 1 ? base : nullptr;
+    impl = base;
   }
 }
 

@@ -42,6 +42,10 @@ struct View : Pooled<View> {
   Tensor base;
   std::vector<ViewStep> steps;
   History history = History::kOfBase;
+  // It shares the base's value, but not its history.
+  bool is_apart() const {
+    return history != History::kOfBase;
+  }
   GradEdge own; // kOwn: what it was last written by
   // The view's value when the base had this version. Without a handle of its own, so that a view
   // does not become an output of a slice only because it exists; `pinned` holds it once its memory
@@ -63,6 +67,10 @@ public:
   explicit TensorImpl(Var &&value) : type(value.value->type), var(std::move(value)) {}
 
   std::atomic<uint32_t> refs{1};
+  // How many of them are views' that are apart from its history. Once these alone are left, the
+  // history goes, and with it the values that it saved: the storage is all that they share. Changed
+  // under the recorder's lock; a handle that goes reads it without.
+  std::atomic<uint32_t> refs_apart{0};
   bool picked = false; // what index() with tensors made: a copy, into which an assignment would be
                        // lost
   TypeRef type;

@@ -365,6 +365,37 @@ Tensor Tensor::fmod(TensorArg other, Location location) const {
 Tensor Tensor::copysign(TensorArg other, Location location) const {
   return weft::copysign(TensorArg(*this, location), other, location);
 }
+Tensor Tensor::signbit(Location location) const {
+  return weft::signbit(*this, location);
+}
+Tensor Tensor::heaviside(TensorArg at_zero, Location location) const {
+  return weft::heaviside(TensorArg(*this, location), at_zero, location);
+}
+Tensor Tensor::sinc(Location location) const {
+  return weft::sinc(*this, location);
+}
+Tensor Tensor::fmax(TensorArg other, Location location) const {
+  return weft::fmax(TensorArg(*this, location), other, location);
+}
+Tensor Tensor::fmin(TensorArg other, Location location) const {
+  return weft::fmin(TensorArg(*this, location), other, location);
+}
+std::pair<Tensor, Tensor> Tensor::aminmax(Dims dims, bool keepdim, Location location) const {
+  return weft::aminmax(*this, std::move(dims), keepdim, location);
+}
+Tensor Tensor::cov(int64_t correction, Location location) const {
+  return weft::cov(*this, correction, location);
+}
+Tensor Tensor::corrcoef(Location location) const {
+  return weft::corrcoef(*this, location);
+}
+Tensor Tensor::take(const Tensor &indices, Location location) const {
+  return weft::take(*this, indices, location);
+}
+Tensor Tensor::addmv(const Tensor &a, const Tensor &b, Scalar beta, Scalar alpha,
+                     Location location) const {
+  return weft::addmv(*this, a, b, beta, alpha, location);
+}
 Tensor Tensor::xlogy(TensorArg other, Location location) const {
   return weft::xlogy(TensorArg(*this, location), other, location);
 }

@@ -392,8 +392,16 @@ Tensor &Tensor::copy_(TensorArg source, Location location) {
   return *this;
 }
 
+Tensor &Tensor::fill_(TensorArg value, Location location) {
+  Session session("fill_", location);
+  fill_with(*this, value, {"value", "self"});
+  return *this;
+}
+
 Tensor &Tensor::zero_(Location location) {
-  return copy_(0, location);
+  Session session("zero_", location);
+  fill_with(*this, 0, {"value", "self"});
+  return *this;
 }
 
 } // namespace weft

@@ -177,6 +177,31 @@ TEST(Backward, OfAValueTimesItselfDetached) {
   EXPECT_THROW(grad({first}, {x}), Error);
 }
 
+// The form of docs/patterns.md for a derivative of one's own: a - a is 0 for each finite a, and to
+// add 0 rounds nothing, where a + (b - a) would be 0 for the first of these.
+TEST(Backward, OfAValueWithTheDerivativeOfAnother) {
+  Tensor x = tensor({1e8f, 3.f, -1e-3f}).set_requires_grad(), b = tensor({0.1f, 1e-30f, 7e7f});
+  Tensor a = x * 2;
+  Tensor y = b.detach() + (a - a.detach());
+  EXPECT_EQ(y.to_vector<float>(), (Floats{0.1f, 1e-30f, 7e7f}));
+  y.sum().backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), (Floats{2, 2, 2}));
+}
+
+TEST(Backward, ThroughWhatWasReleasedNamesTheWaysOut) {
+  Tensor w = tensor({2.f}).set_requires_grad(), state = tensor({1.f});
+  state = exp(state * w);
+  state.sum().backward();
+  state = exp(state * w);
+  std::string message = message_of([&] { state.sum().backward(); }, ErrorKind::kState, __LINE__);
+  for (const char *part : {"retain_graph = true", "or detach() what a step carries over"})
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  w.zero_grad();
+  state = exp(state.detach() * w);
+  state.sum().backward();
+  EXPECT_TRUE(w.grad().defined());
+}
+
 // What a rule records is kept and recorded again for calls alike: which gradients are wanted, which
 // arrive and whether they keep a history differ from call to call.
 TEST(Backward, OfOneCallInManyWays) {
@@ -487,6 +512,90 @@ TEST(InPlace, WhatIsDetachedGetsAHistoryOfItsOwn) {
   h.sum().backward();
   EXPECT_EQ(leaf.grad().to_vector<float>(), (Floats{1, 2}));
   EXPECT_TRUE(leaf.is_leaf());
+}
+
+// They share a storage, computed or not, while the original is there and when it is gone, and
+// nothing of the history: what that saved is neither kept nor a result of the program.
+TEST(InPlace, WhatIsDetachedSharesTheStorageAlone) {
+  Tensor w = tensor({1.f, 2.f, 3.f}).set_requires_grad();
+  for (bool computed : {false, true})
+    for (bool stays : {false, true}) {
+      Tensor y = w * w, whole = y.detach(), part = y.narrow(0, 1, 2).detach(), again, seen;
+      {
+        NoGrad no_grad;
+        seen = y.narrow(0, 2, 1);
+      }
+      if (computed)
+        y.eval();
+      if (!stays)
+        y = Tensor();
+      again = whole.detach();
+      whole.add_(1);
+      EXPECT_EQ(part.to_vector<float>(), (Floats{5, 10}));
+      part.mul_(2);
+      EXPECT_EQ(whole.to_vector<float>(), (Floats{2, 10, 20}));
+      EXPECT_EQ(again.to_vector<float>(), (Floats{2, 10, 20}));
+      EXPECT_EQ(seen.to_vector<float>(), (Floats{20}));
+      EXPECT_EQ(whole.version(), part.version());
+      EXPECT_FALSE(again.requires_grad());
+      if (!stays) {
+        seen.mul_(2); // of nothing that has a gradient
+        EXPECT_EQ(again.to_vector<float>(), (Floats{2, 10, 40}));
+        continue;
+      }
+      EXPECT_EQ(y.to_vector<float>(), (Floats{2, 10, 20}));
+      EXPECT_NE(message_of([&] { seen.mul_(2); }).find("of a tensor that requires grad"),
+                std::string::npos);
+      EXPECT_TRUE(y.requires_grad());
+      EXPECT_EQ(grad({y.sum()}, {w})[0].to_vector<float>(), (Floats{2, 4, 6}));
+    }
+
+  // A history of its own goes with the handles that see it, too.
+  Tensor own = zeros({3}).detach();
+  own.mul_(w);
+  Tensor view = own[1], apart = own.detach();
+  own = Tensor();
+  EXPECT_TRUE(view.requires_grad());
+  view = Tensor();
+  apart.add_(w);
+  EXPECT_EQ(grad({apart.sum()}, {w})[0].to_vector<float>(), (Floats{1, 1, 1}));
+}
+
+TEST(InPlace, WhatIsDetachedLeavesNoResultsForABackward) {
+  Tensor w = full({8}, 0.5).set_requires_grad();
+  auto chain = [&] {
+    Tensor h = w;
+    for (int i = 0; i < 5; ++i)
+      h = tanh(h * w);
+    return h;
+  };
+  Tensor h = chain();
+  EXPECT_EQ(explain(h.detach().eval()).outputs, 5);
+  Tensor kept = chain().detach();
+  kept.eval();
+  EXPECT_EQ(explain(kept).outputs, 1);
+  h = chain();
+  h = h.detach().sum().detach();
+  h.eval();
+  EXPECT_EQ(explain(h).outputs, 1);
+}
+
+// What the original saved is a value, which no write changes: through it the derivative stays.
+TEST(Backward, AfterWhatWasDetachedWasWritten) {
+  Tensor w = tensor({0.f, 0.f}).set_requires_grad();
+  Tensor y = exp(w), h = y.detach();
+  h.mul_(7);
+  EXPECT_EQ(y.to_vector<float>(), (Floats{7, 7}));
+  h = Tensor();
+  sum(y).backward();
+  EXPECT_EQ(w.grad().to_vector<float>(), (Floats{1, 1}));
+  // A gradient may be the only thing that keeps what its own history is dropped with.
+  {
+    Tensor leaf = ones({2}).set_requires_grad();
+    Tensor made = leaf * 2;
+    leaf.set_grad(made.detach());
+  }
+  synchronize();
 }
 
 // Back-propagation through time that is cut at each step, whose state is written in place.

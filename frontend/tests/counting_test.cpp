@@ -228,5 +228,34 @@ TEST(Multinomial, SeedsDecideAndBadDistributionsEndTheRun) {
   EXPECT_MESSAGE(multinomial(tensor<int64_t>({1, 2}), 1), "probabilities is int64 [2]");
 }
 
+TEST(Random, BernoulliOfAProbabilityForEachElement) {
+  constexpr int64_t kDraws = 40000;
+  Tensor p = tensor({0.f, 0.25f, 0.9f, 1.f});
+  Generator generator(5);
+  Tensor drawn = bernoulli(p.expand({kDraws, 4}), generator);
+  EXPECT_EQ(drawn.dtype(), float32);
+  EXPECT_EQ(drawn.shape(), (Shape{kDraws, 4}));
+  std::vector<float> means = drawn.mean(0).to_vector<float>();
+  EXPECT_EQ(means[0], 0.f);
+  EXPECT_NEAR(means[1], 0.25, 0.02);
+  EXPECT_NEAR(means[2], 0.9, 0.02);
+  EXPECT_EQ(means[3], 1.f);
+  Generator a(7), b(7);
+  EXPECT_EQ(bernoulli(full({64}, 0.5), a).to_vector<float>(),
+            bernoulli({64}, 0.5, float32, b).to_vector<float>());
+  EXPECT_EQ(bernoulli(ones({2}, bfloat16)).dtype(), bfloat16);
+  EXPECT_FALSE(bernoulli(ones({2}).set_requires_grad()).requires_grad());
+  for (float wrong : {-0.5f, 1.5f, NAN})
+    EXPECT_MESSAGE(bernoulli(tensor({0.5f, wrong})).to_vector<float>(),
+                   "bernoulli: an element of p is not in [0, 1]");
+  EXPECT_MESSAGE(bernoulli(tensor<int64_t>({0, 1})), "p is int64 [2]; it must be floating");
+}
+
+TEST(Random, RandintBelowABound) {
+  Generator a(3), b(3);
+  EXPECT_EQ(randint(9, {50}, a).to_vector<int64_t>(), randint(0, 9, {50}, b).to_vector<int64_t>());
+  EXPECT_MESSAGE(randint(0, {2}), "randint: the range [0, 0)");
+}
+
 } // namespace
 } // namespace weft

@@ -396,6 +396,13 @@ TEST(Errors, MembersInPlaceAreNamed) {
       {"pow_", ErrorKind::kShape, {"pow_: "}, [&] { x.pow_(ones({2})); }},
       {"lerp_", ErrorKind::kShape, {"lerp_: "}, [&] { x.lerp_(ones({2}), 0.5); }},
       {"exp_", ErrorKind::kDType, {"exp_: "}, [] { ints().exp_(); }},
+      {"fill_", ErrorKind::kShape, {"fill_: ", "value"}, [&] { x.fill_(ones({2})); }},
+      {"fill_ of none", ErrorKind::kState, {"fill_: 'self' is"}, [] { Tensor().fill_(1); }},
+      {"zero_", ErrorKind::kState, {"zero_: 'self' is"}, [&] { x.grad().zero_(); }},
+      {"zero_ of a leaf",
+       ErrorKind::kState,
+       {"zero_: a leaf"},
+       [] { ones({2}).set_requires_grad().zero_(); }},
   });
 }
 

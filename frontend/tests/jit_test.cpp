@@ -449,5 +449,42 @@ TEST(Jit, WritesWhatIsDetached) {
   EXPECT_EQ(statistics().direct_calls, before + 2);
 }
 
+// Two handles share a storage whose original is gone.
+TEST(Jit, WritesThroughOneOfTwoThatWereDetached) {
+  auto states = [](bool jitted) {
+    Tensor w = tensor({1.f, 2.f}).set_requires_grad(), whole, part;
+    {
+      Tensor y = w * 2;
+      whole = y.detach();
+      part = y[1].detach();
+    }
+    std::function<Tensor(const Tensor &)> step = [&](const Tensor &x) {
+      whole.mul_(x);
+      part.add_(1);
+      return whole + part;
+    };
+    if (jitted)
+      step = jit(step);
+    std::vector<float> all;
+    for (float scale : {2.f, 3.f, 4.f})
+      for (const Tensor &each : {step(tensor({scale, scale})), whole.clone(), part.reshape({1})})
+        for (float value : each.to_vector<float>())
+          all.push_back(value);
+    return all;
+  };
+  EXPECT_EQ(states(true), states(false));
+  EXPECT_EQ(states(false)[2], 4.f);
+  EXPECT_EQ(states(false)[4], 9.f);
+}
+
+TEST(Trace, ReadsWhatIsDetached) {
+  Tensor w = tensor({1.f, 2.f}).set_requires_grad();
+  Tensor h = (w * 2).detach();
+  Program program = trace([&](const Tensor &x) { return (h * x).detach(); }, {ones({2})});
+  EXPECT_EQ(program.run({tensor({3.f, 4.f})})[0].to_vector<float>(), (std::vector<float>{6, 16}));
+  h.mul_(10);
+  EXPECT_EQ(h.to_vector<float>(), (std::vector<float>{20, 40}));
+}
+
 } // namespace
 } // namespace weft

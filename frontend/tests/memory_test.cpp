@@ -76,6 +76,39 @@ TEST_F(Memory, ComesFromTheUsersAllocator) {
   EXPECT_LT(allocator_->live_bytes, 1000); // records of evaluations hold no tensors
 }
 
+// A list of losses for the report, each of them kept with detach(), or looked at under NoGrad.
+TEST_F(Memory, WhatIsDetachedKeepsNothingThatABackwardWouldNeed) {
+  constexpr int64_t kBytes = 1 << 20;
+  Tensor w = ones({kBytes / 4}).set_requires_grad();
+  auto loss = [&] { return exp(tanh(w * w)).mean(); };
+  loss().eval();
+  synchronize();
+  int64_t before = allocator_->live_bytes;
+  std::vector<Tensor> kept;
+  for (int i = 0; i < 4; ++i) {
+    kept.push_back(loss().detach());
+    kept.back().eval();
+    Tensor trained = loss();
+    kept.push_back(trained.detach());
+    trained.eval();
+    {
+      NoGrad no_grad;
+      kept.push_back(trained.reshape({1}));
+    }
+    // In use until here.
+    EXPECT_FALSE(kept.back().requires_grad());
+    trained = loss();
+    kept.push_back(trained.detach());
+    trained.backward();
+    kept.back().eval();
+    w.zero_grad();
+  }
+  synchronize();
+  EXPECT_LT(allocator_->live_bytes - before, kBytes);
+  for (const Tensor &each : kept)
+    EXPECT_EQ(each.to_vector<float>(), kept[0].to_vector<float>());
+}
+
 // A loop over one tensor runs in its memory: each step donates the last one's result.
 TEST_F(Memory, ALoopOverATensorTakesNoMore) {
   constexpr int64_t kBytes = 4 << 20;

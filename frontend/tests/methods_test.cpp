@@ -97,6 +97,9 @@ TEST(Methods, DoWhatTheFunctionsDo) {
   EXPECT_EQ(x.gather(1, tensor<int64_t>({{2}, {0}})).to_vector<float>(),
             (std::vector<float>{2, 4}));
   EXPECT_TRUE(x.all_close(x + 1e-9));
+  EXPECT_TRUE(x.allclose(x + 1e-9) && allclose(x, x + 1e-9));
+  EXPECT_FALSE(x.allclose(x + 1) || allclose(x, x + 1e-3));
+  EXPECT_TRUE(allclose(x, x + 1e-3, 0, 1e-2));
   EXPECT_FALSE(x.equal(x + 1));
   EXPECT_EQ(x.repeat({1, 2}).shape(), (Shape{2, 6}));
   EXPECT_EQ(x.unbind(0).size(), 2u);
@@ -168,6 +171,10 @@ TEST(Methods, OtherTensorsGiveTheForm) {
   EXPECT_EQ(x.new_zeros({2, 2}).dtype(), float32);
   EXPECT_EQ(matrix.new_ones({3}).to_vector<int64_t>(), (std::vector<int64_t>{1, 1, 1}));
   EXPECT_EQ(x.new_ones({2}, boolean).dtype(), boolean);
+  EXPECT_EQ(x.new_full({2}, 2.5).to_vector<float>(), (std::vector<float>{2.5, 2.5}));
+  EXPECT_EQ(matrix.new_full({1}, 2).dtype(), int64);
+  EXPECT_EQ(matrix.new_full({1}, 2.5, float32).item<float>(), 2.5f);
+  EXPECT_THROW(matrix.new_full({1}, 1e30), Error);
   Tensor half = zeros({64}, bfloat16), drawn = randn_like(half);
   EXPECT_EQ(drawn.dtype(), bfloat16);
   manual_seed(3);

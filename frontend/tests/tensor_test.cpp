@@ -311,6 +311,41 @@ TEST(Data, PointersAndWrites) {
   EXPECT_EQ(scalar(2.5).item<int64_t>(), 2);
 }
 
+// What is recorded reads the memory when it runs: a pointer is asked for again after each read.
+TEST(Data, APointerIsAskedForAgainAfterEachRead) {
+  Tensor x = zeros({2}), sum = zeros({2});
+  for (int i = 1; i < 4; ++i) {
+    float *data = x.mutable_data<float>();
+    data[0] = static_cast<float>(i);
+    data[1] = static_cast<float>(10 * i);
+    sum = sum + x * 2;
+  }
+  EXPECT_EQ(sum.to_vector<float>(), (Floats{12, 120}));
+}
+
+TEST(Indexing, NoneLeavesAnEndOfASliceOpen) {
+  Tensor x = range({4, 3});
+  auto expect_same = [&](Slice slice, Slice same) {
+    EXPECT_EQ(x.index({slice}).to_vector<float>(), x.index({same}).to_vector<float>());
+  };
+  expect_same(Slice(None, 2), Slice(0, 2));
+  expect_same(Slice(1, None), Slice(1, 4));
+  expect_same(Slice(None, None, -1), Slice({}, {}, -1));
+  expect_same(Slice(None, std::optional<int64_t>(3)), Slice(size_t(0), 3));
+  EXPECT_EQ(x.index({None, Slice(None, 2), -1}).shape(), (Shape{1, 2}));
+}
+
+TEST(Create, ANumberIsATensorWithoutDims) {
+  for (const Tensor &x : {tensor(3.0), tensor(3.f), tensor(3, float32)}) {
+    EXPECT_EQ(x.dtype(), float32);
+    EXPECT_EQ(x.shape(), Shape());
+    EXPECT_EQ(x.item<float>(), 3.f);
+  }
+  EXPECT_EQ(tensor(3).dtype(), int64);
+  EXPECT_EQ(tensor(true).dtype(), boolean);
+  EXPECT_EQ(tensor({3}).shape(), (Shape{1}));
+}
+
 TEST(Indexing, FollowsNumpy) {
   Tensor x = range({3, 4});
   EXPECT_EQ(x.index({-1}).to_vector<float>(), (Floats{8, 9, 10, 11}));

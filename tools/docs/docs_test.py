@@ -30,6 +30,7 @@ OUTPUTS = ("dump/", "digits_out/", ".venv-peers/", "./generate", "char_gpt.h", "
 FOREIGN = {
     "clang-format-22", "apt-get", "qemu-user", "x86-64", "CamelCase", "snake_case", "kCamelCase",
     "masked_scatter", "register_hook", "WeightedRandomSampler", "float64/",
+    "replace_module", "register_parameter", "register_module", "trunc_normal_",
 }
 
 # What pkg-config knows, and files that the build makes.
