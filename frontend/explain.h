@@ -20,7 +20,7 @@ enum class CutReason : uint8_t {
   kEager, // WEFT_EAGER=1
   kJit,   // a jit function was called
   kWrite, // mutable_data() wants the memory
-  kMask,  // a boolean mask, or nonzero(), decides a shape
+  kMask,  // a boolean mask, nonzero() or bincount() decides a shape
 };
 // "value", "eval", "step", ..., as explain prints it.
 const char *name(CutReason reason);

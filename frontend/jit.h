@@ -407,7 +407,8 @@ MemoryEstimate estimate_memory(F &&fn, std::initializer_list<Tensor> inputs,
 // A function that is recorded at its first call, and replayed after. It is recorded again for other
 // shapes and dtypes, other values of arguments that are no tensors (an undefined one among them),
 // with history on or off, where parameters have been frozen or modules switched between training
-// and evaluation, and where an optimizer's parameters have taken part in other steps. Storages that
+// and evaluation, and where an optimizer's parameters have taken part in other steps. Recordings
+// that differ in sizes, or in where slices start, share a program as plain calls do. Storages that
 // existed before and are read are read again at each call; those that are written, arguments
 // included, are written by each call. Results are tensors of their own, or undefined where the
 // recorded call left them so. Where the plain call leaves a history behind (a loss that is to be

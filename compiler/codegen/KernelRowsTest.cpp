@@ -668,36 +668,53 @@ TEST(Rows, SideBySide) {
   }
 }
 
+// Each scan of `n`, in a fusion that computes it, along `dim` of a shape, from both ends.
+static void checkScans(const std::string &shape, const std::string &dim,
+                       const std::vector<const char *> &elements = {"f32", "i64"}) {
+  auto check = [&](const std::string &element, const std::string &scan, const std::string &reverse,
+                   const std::string &result) {
+    auto of = [&](std::string text) {
+      for (auto [from, to] : {std::pair("SCAN", scan),
+                              {"REVERSE", reverse},
+                              {"DIM", dim},
+                              {"RESULT", result},
+                              {"SHAPE", shape},
+                              {"ELEMENT", element}})
+        text = replaced(text, from, to);
+      return text;
+    };
+    checkFusion(
+        of("%x: tensor<SHAPExELEMENT>, %a: tensor<SHAPExELEMENT>"),
+        of("%n = weft.sub %a, %x : tensor<SHAPExELEMENT>\n%0 = weft.SCAN, dim = DIM REVERSE "
+           ": tensor<SHAPExELEMENT>"),
+        of("%0: tensor<SHAPExRESULT>"), 1e-4);
+  };
+  for (const char *element : elements) {
+    for (const char *reverse : {"", "{reverse = true}"}) {
+      check(element, "cumsum %n", reverse, element);
+      check(element, "recurrence %a, %n", reverse, element);
+    }
+    check(element, "cumprod %n", "", element);
+    check(element, "cum_arg_max %n", "", "i64");
+    check(element, "cum_arg_min %n", "", "i64");
+  }
+}
+
 // Rows of a scan sixteen together, and those that are left.
 TEST(Rows, ScansOfRows) {
-  for (const char *shape : {"40x37", "16x16", "33x100", "3x40", "2x16x5"})
-    for (const char *reverse : {"false", "true"})
-      for (const char *element : {"f32", "i64"}) {
-        auto of = [&](const std::string &text) {
-          return replaced(replaced(text, "SHAPE", shape), "ELEMENT", element);
-        };
-        std::string dim = std::string(shape) == "2x16x5" ? "2" : "1";
-        checkFusion(of("%x: tensor<SHAPExELEMENT>"),
-                    of("%n = weft.neg %x : tensor<SHAPExELEMENT>\n%0 = weft.cumsum %n, dim = " +
-                       dim + " {reverse = " + reverse + "} : tensor<SHAPExELEMENT>"),
-                    of("%0: tensor<SHAPExELEMENT>"), 1e-4);
-      }
+  checkScans("40x37", "1", {"f32", "f64", "i64"});
+  for (const char *shape : {"16x16", "33x100", "3x40"})
+    checkScans(shape, "1");
+  checkScans("2x16x5", "2");
 }
 
 // Columns of a scan: some rows side by side, in blocks of sixteen, and what is left of both.
 TEST(Rows, ScansOfColumns) {
-  for (const char *shape : {"37x40", "16x16", "5x3", "2x33x5", "2x24x17", "50x2100"})
-    for (const char *reverse : {"false", "true"})
-      for (const char *element : {"f32", "i64"}) {
-        auto of = [&](const std::string &text) {
-          return replaced(replaced(text, "SHAPE", shape), "ELEMENT", element);
-        };
-        std::string dim = shape[0] == '2' ? "1" : "0";
-        checkFusion(of("%x: tensor<SHAPExELEMENT>"),
-                    of("%n = weft.neg %x : tensor<SHAPExELEMENT>\n%0 = weft.cumsum %n, dim = " +
-                       dim + " {reverse = " + reverse + "} : tensor<SHAPExELEMENT>"),
-                    of("%0: tensor<SHAPExELEMENT>"), 1e-4);
-      }
+  checkScans("37x40", "0", {"f32", "f64", "i64"});
+  for (const char *shape : {"16x16", "5x3", "50x2100"})
+    checkScans(shape, "0");
+  for (const char *shape : {"2x33x5", "2x24x17"})
+    checkScans(shape, "1");
 }
 
 } // namespace

@@ -381,6 +381,12 @@ static bool hasWideTotals(Type type) {
   return mlir::getElementTypeOrSelf(type).isF32();
 }
 
+Value KernelFunction::sum(Value a, Value b) {
+  if (mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(a.getType())))
+    return e.make<arith::AddFOp>(a, b);
+  return e.make<arith::AddIOp>(a, b);
+}
+
 KernelFunction::State KernelFunction::noTotals(llvm::ArrayRef<linalg::GenericOp> reductions,
                                                int64_t copies, bool vector) {
   State totals = identities(reductions, copies, vector);
@@ -568,66 +574,6 @@ KernelFunction::State KernelFunction::reduceRows(int64_t count,
                          reduceSteps(first, last, count, size, reductions, copies, vector, emit));
            });
   return fromTotals(totals, reductions, copies);
-}
-
-//===-- Scans ---------------------------------------------------------------------------------===//
-
-Value KernelFunction::sum(Value a, Value b) {
-  if (mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(a.getType())))
-    return e.make<arith::AddFOp>(a, b);
-  return e.make<arith::AddIOp>(a, b);
-}
-
-KernelFunction::State KernelFunction::startScan(Value zero) {
-  bool isFloat = mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(zero.getType()));
-  return State(isFloat ? 2 : 1, zero);
-}
-
-Value KernelFunction::scanned(llvm::ArrayRef<Value> before, Value inBlock) {
-  return sum(before[0], before.size() > 1 ? sum(inBlock, before[1]) : inBlock);
-}
-
-void KernelFunction::endBlock(State &total, Value inBlock) {
-  Value before = total[0], part = total.size() > 1 ? sum(inBlock, total[1]) : inBlock;
-  total[0] = sum(before, part);
-  if (total.size() == 1)
-    return;
-  // What the sum loses, exactly (D. Knuth's two-sum); nothing where it is infinite.
-  Value added = e.make<arith::SubFOp>(total[0], before),
-        kept = e.make<arith::SubFOp>(total[0], added);
-  Value lost = e.make<arith::AddFOp>(e.make<arith::SubFOp>(before, kept),
-                                     e.make<arith::SubFOp>(part, added)),
-        zero = e.make<arith::SubFOp>(lost, lost);
-  Value isFinite = e.make<arith::CmpFOp>(arith::CmpFPredicate::ORD, zero, zero);
-  Value none = arith::ConstantOp::create(
-      builder, e.loc, mlir::cast<mlir::TypedAttr>(builder.getZeroAttr(lost.getType())));
-  total[1] = e.make<arith::SelectOp>(isFinite, lost, none);
-}
-
-void KernelFunction::scan(int64_t size, bool reverse, Value zero,
-                          llvm::function_ref<Value(Index)> element,
-                          llvm::function_ref<void(Index, Value)> store) {
-  auto steps = [&](Value from, Value to, llvm::ArrayRef<Value> before) {
-    return loop(from, to, size, {zero}, [&](Index step, State &inside) {
-      inside[0] = sum(inside[0], element(step));
-      store(step, before.empty() ? inside[0] : scanned(before, inside[0]));
-    })[0];
-  };
-  if (size <= kScanBlock) {
-    steps(e.constantIndex(0), e.constantIndex(size), {});
-    return;
-  }
-  int64_t blocks = llvm::divideCeil(size, kScanBlock),
-          shift = reverse ? blocks * kScanBlock - size : 0;
-  loop(e.constantIndex(0), e.constantIndex(blocks), blocks, startScan(zero),
-       [&](Index number, State &total) {
-         Value end =
-             e.scalarIndex(e.space.add(e.space.scale(number, kScanBlock), kScanBlock - shift));
-         Value from = e.make<arith::MaxSIOp>(
-                   e.make<arith::SubIOp>(end, e.constantIndex(kScanBlock)), e.constantIndex(0)),
-               to = e.make<arith::MinSIOp>(end, e.constantIndex(size));
-         endBlock(total, steps(from, to, total));
-       });
 }
 
 //===-- Positions -----------------------------------------------------------------------------===//

@@ -194,19 +194,7 @@ public:
   State reduceRows(int64_t count, llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
                    int64_t copies, bool vector, llvm::function_ref<void(Index, State &)> emit);
 
-  // Running sums over `size` steps along a line of which blocks of kScanBlock end at multiples of
-  // it: element(step) is added, and store(step, sum) gets what the sum is then. `reverse`: the line
-  // is walked from its end. Sums in a block start at 0; what is before the block is a total, which
-  // is added to each. So the sum of floats of one sign never turns back, and errs by a fraction of
-  // kScanBlock roundings, however long the line is.
-  void scan(int64_t size, bool reverse, mlir::Value zero,
-            llvm::function_ref<mlir::Value(Index)> element,
-            llvm::function_ref<void(Index, mlir::Value)> store);
-  // The total before a line (`zero`, which has the type), the sum `inBlock` with what is before its
-  // block, and the total behind it.
-  State startScan(mlir::Value zero);
-  mlir::Value scanned(llvm::ArrayRef<mlir::Value> before, mlir::Value inBlock);
-  void endBlock(State &total, mlir::Value inBlock);
+  // a + b of floats or integers.
   mlir::Value sum(mlir::Value a, mlir::Value b);
 
   // The position in `value`'s shape of the element that `atoms` (one Index an atom) choose.
@@ -264,5 +252,6 @@ int32_t keptInnermost(KernelBuilder &kernel);
 // row, for which it goes by tiles; -1 where there is none.
 int32_t transposedAtom(KernelBuilder &kernel);
 mlir::LogicalResult scheduleAlone(KernelBuilder &kernel); // Alone, Empty
+mlir::LogicalResult scheduleScan(KernelBuilder &kernel);  // of Alone
 
 } // namespace weft::compiler

@@ -100,6 +100,9 @@ constexpr Case kCases[] = {
     {"ScanOfColumns", "%x: tensor<3x45x303xf32>", R"(
       %0 = weft.cumsum %x, dim = 1 : tensor<3x45x303xf32>)",
      "%0: tensor<3x45x303xf32>"},
+    {"RecurrenceOfColumns", "%x: tensor<3x45x303xf32>, %y: tensor<3x45x303xf32>", R"(
+      %0 = weft.recurrence %x, %y, dim = 1 {reverse = true} : tensor<3x45x303xf32>)",
+     "%0: tensor<3x45x303xf32>"},
     {"Matmul", "%x: tensor<2x37x300xf64>, %y: tensor<2x300x75xf64>", R"(
       %0 = weft.matmul %x, %y : tensor<2x37x300xf64>, tensor<2x300x75xf64>)",
      "%0: tensor<2x37x75xf64>"},

@@ -69,10 +69,10 @@ static llvm::StringRef whyNot(Operation *op) {
     return {};
   }
   // Rows of their own, each of which is walked along.
-  if (auto cumsum = mlir::dyn_cast<ir::CumsumOp>(op))
-    return named(cumsum.getResult()) < static_cast<int64_t>(cumsum.getDim())
+  if (kind == ir::Kind::Scan && ir::isOwn(op))
+    return named(op->getResult(0)) < mlir::cast<mlir::IntegerAttr>(op->getAttr("dim")).getInt()
                ? llvm::StringRef()
-               : "adds up along a dimension whose size varies";
+               : "goes along a dimension whose size varies";
   // What is added to has the size in front of the dim that is indexed, or not at all: then it is
   // the source's length.
   if (kind == ir::Kind::Scatter && !mlir::isa<ir::ScatterReduceOp>(op)) {

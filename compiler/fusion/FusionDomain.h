@@ -39,7 +39,7 @@ enum class Refusal {
   NotFusible,       // a composite, a structure op, or one whose record has no lowering
   NoSchedule,       // of a kind that has schedules for Weft's own ops alone (lacksSchedule)
   Alone,            // an op that codegen only builds as a kernel of its own (matmul, scatter_add,
-                    // scatter_reduce, index_add, index_put, cumsum, attention)
+                    // scatter_reduce, index_add, index_put, scans, attention)
   DynamicShape,     // a dim has no size
   DifferentRows,    // two reductions are over different dimensions
   DifferentShapes,  // an output has neither the rows nor the elements of the others
@@ -95,7 +95,7 @@ public:
     // short ones that lie side by side.
     Nest,
     Alone, // one op with a schedule of its own (matmul, scatter_add, scatter_reduce, index_add,
-           // index_put, cumsum, attention and its derivative), and what computes its operands
+           // index_put, scans, attention and its derivative), and what computes its operands
     Empty, // no element anywhere but in results of empty reductions
   };
   enum class Role { Inline, Full, Row, Col, Part, Near, Scalar };

@@ -35,6 +35,8 @@ std::optional<double> Splat::number() const {
 }
 
 Splat splatOf(mlir::Value value) {
+  if (auto broadcast = value.getDefiningOp<ir::BroadcastOp>())
+    value = broadcast.getInput();
   auto constant = value.getDefiningOp<ir::ConstantOp>();
   if (!constant)
     return {};

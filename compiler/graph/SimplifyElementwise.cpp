@@ -60,8 +60,7 @@ LogicalResult simplifyArithmetic(mlir::Operation *op, mlir::RewriterBase &rewrit
 // small part of its time: what people write for squares, cubes, roots and inverse distances. NaN,
 // infinities and zeros are pow's.
 LogicalResult simplifyPow(ir::PowOp op, mlir::RewriterBase &rewriter) {
-  auto broadcast = op.getRhs().getDefiningOp<ir::BroadcastOp>(); // of a size that varies
-  Splat exponent = splatOf(broadcast ? broadcast.getInput() : op.getRhs());
+  Splat exponent = splatOf(op.getRhs());
   if (!exponent)
     return failure();
   if (exponent.is(1))

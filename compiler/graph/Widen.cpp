@@ -33,17 +33,20 @@ public:
       mlir::Type wide = ir::accumulationType(&op);
       if (!wide)
         continue;
-      mlir::Type narrow = elementOf(op.getResult(0));
+      mlir::Type narrow = elementOf(op.getOperand(0));
       mlir::OpBuilder builder(&op);
       mlir::Operation *inner = builder.clone(op);
       builder.setInsertionPoint(inner);
       for (mlir::OpOperand &operand : inner->getOpOperands())
         if (elementOf(operand.get()) == narrow)
           operand.set(converted(builder, op.getLoc(), operand.get(), wide));
-      inner->getResult(0).setType(ir::withElementType(op.getResult(0).getType(), wide));
-      builder.setInsertionPointAfter(inner);
-      op.getResult(0).replaceAllUsesWith(
-          converted(builder, op.getLoc(), inner->getResult(0), narrow));
+      mlir::Value result = inner->getResult(0);
+      if (elementOf(result) == narrow) { // no indices
+        result.setType(ir::withElementType(result.getType(), wide));
+        builder.setInsertionPointAfter(inner);
+        result = converted(builder, op.getLoc(), result, narrow);
+      }
+      op.getResult(0).replaceAllUsesWith(result);
       op.erase();
       ++numWidened;
     }

@@ -47,7 +47,7 @@ constexpr size_t kManySlices = 8;
 // further steps are left and become one product.
 constexpr uint32_t kFewProducts = 4;
 // Products of more rows than this are no cheaper together: below it, adding up whole weights costs
-// more than the arithmetic.
+// more than the arithmetic. A program for many sizes has the same ops at each, and joins them all.
 constexpr int64_t kFewRows = 128;
 
 struct ModeScope {
@@ -160,7 +160,8 @@ public:
         fail(ErrorKind::kState, "the values that this derivative needs were released by an earlier "
                                 "backward, at " +
                                     node->line->file + ":" + std::to_string(node->line->line) +
-                                    "; pass retain_graph = true to that one");
+                                    "; pass retain_graph = true to that one, or detach() what a "
+                                    "step carries over from the one before, such as a state");
       if (std::optional<Band> band = band_of(*node); band && node->edges[0].node) {
         // Left until all slices of the same value are there.
         const GradEdge &edge = node->edges[0];
@@ -350,7 +351,9 @@ private:
   bool leave_product(const GradNode &node, const Var &cotangent) {
     if (node.edges.size() != 2 || !node.edges[1].node || !node.operands[0])
       return false;
-    std::optional<RowProduct> product = row_product_of(node, kFewRows);
+    const Trace *trace = current_trace();
+    std::optional<RowProduct> product =
+        row_product_of(node, trace && trace->many_sizes ? INT64_MAX : kFewRows);
     // Rows that ranks have parts of would be gathered to stand below each other.
     if (!product || cotangent.type().part || node.operands[0]->type->part)
       return false;
@@ -363,7 +366,25 @@ private:
     return true;
   }
 
-  // The sum over steps of x^T g is one product, of all steps' x and g below each other.
+  // The rows of all steps. Where steps have as many, those of one number come together, step by
+  // step: the number of rows stays the first dim, so that one program serves all of them where it
+  // varies. Below each other are steps of different numbers of rows.
+  static Var all_rows(const std::vector<Var> &steps) {
+    if (steps.size() == 1)
+      return steps[0];
+    const Shape &dims = steps[0].dims();
+    bool alike = std::all_of(steps.begin(), steps.end(),
+                             [&](const Var &step) { return step.dims()[0] == dims[0]; });
+    if (!alike)
+      return emit_concat(steps, 0);
+    std::vector<Var> beside;
+    for (const Var &step : steps)
+      beside.push_back(emit_reshape(step, {dims[0], 1, dims[1]}));
+    return emit_reshape(emit_concat(beside, 1),
+                        {dims[0] * static_cast<int64_t>(steps.size()), dims[1]});
+  }
+
+  // The sum over steps of x^T g is one product, of the rows of all steps.
   void add_products(Pending &pending) {
     // By what they are gradients of and their shapes: x and g of each step, the first step first.
     std::map<std::tuple<uint32_t, bool, int64_t, int64_t>,
@@ -379,8 +400,7 @@ private:
     for (const auto &[of, steps] : alike) {
       auto [index, transpose_y, depth, columns] = of;
       const auto &[xs, gs] = steps;
-      Var x = xs.size() == 1 ? xs[0] : emit_concat(xs, 0),
-          g = gs.size() == 1 ? gs[0] : emit_concat(gs, 0);
+      Var x = all_rows(xs), g = all_rows(gs);
       add_to(pending.cotangents[index],
              transpose_y ? emit_matmul(g, x, true, false) : emit_matmul(x, g, true, false));
     }

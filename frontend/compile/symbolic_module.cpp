@@ -25,6 +25,19 @@ absl::Status cannot(mlir::Operation *op, std::string why) {
   return absl::UnimplementedError(why);
 }
 
+// "weft.conv2d"; where another function of the user's is computed by it, that one as well.
+std::string name_of(mlir::Operation *op) {
+  std::string name = op->getName().getStringRef().str();
+  auto is_flat = [](mlir::Type type) {
+    auto tensor = mlir::cast<mlir::RankedTensorType>(type);
+    return tensor.getRank() == 4 && tensor.getDimSize(2) == 1;
+  };
+  if (mlir::isa<ir::Conv2dOp, ir::Conv2dInputGradientOp, ir::Conv2dWeightGradientOp>(op) &&
+      llvm::all_of(op->getOperandTypes(), is_flat))
+    name += " (conv1d is one of height 1)";
+  return name;
+}
+
 // The op that gives a value, or the first that takes it.
 mlir::Operation *op_of(mlir::Value value) {
   if (mlir::Operation *op = value.getDefiningOp())
@@ -50,10 +63,10 @@ public:
     if (absl::Status status = add_arguments(ops); !status.ok())
       return status;
     for (mlir::Operation *&op : ops)
-      if (auto mean = mlir::dyn_cast<ir::ReduceMeanOp>(op)) {
+      if (auto mean = mlir::dyn_cast_if_present<ir::ReduceMeanOp>(op)) {
         if (absl::Status status = rewrite_mean(mean, op); !status.ok())
           return status;
-      } else if (auto normal = mlir::dyn_cast<ir::RandomNormalOp>(op)) {
+      } else if (auto normal = mlir::dyn_cast_if_present<ir::RandomNormalOp>(op)) {
         rewrite_normal(normal, op);
       }
     // By op: its varying attributes.
@@ -111,7 +124,7 @@ private:
   }
 
   // Gives each value its largest sizes, and the names of those that vary.
-  absl::Status name_sizes(llvm::ArrayRef<mlir::Operation *> ops) {
+  absl::Status name_sizes(std::vector<mlir::Operation *> &ops) {
     if (general_.sizes.empty())
       return absl::OkStatus();
     llvm::MapVector<mlir::Value, ir::Dims> dims;
@@ -129,18 +142,11 @@ private:
       const Generalization::Size &size = general_.sizes[c];
       it->second[position.at] = ir::namedDim(builder_.getStringAttr(size.name), size.high);
     }
-    for (auto &[value, shape] : dims) {
-      // Strides, which kernels know, are those of the dims behind.
-      bool leading = true;
-      for (const ir::Dim &dim : shape) {
-        if (!dim.isStatic() && !leading)
-          return cannot(op_of(value),
-                        "a size that varies is not that of the leading dimension of " +
-                            ir::spell(shape));
-        leading &= dim.isOne();
-      }
+    for (auto &[value, shape] : dims)
       value.setType(ir::tensorOf(shape, typeOf(value).getElementType()));
-    }
+    move_transposes(ops);
+    if (absl::Status status = expect_leading(); !status.ok())
+      return status;
     llvm::SmallVector<mlir::NamedAttribute> ranges;
     for (const Generalization::Size &size : general_.sizes)
       if (size.factors.empty())
@@ -148,10 +154,130 @@ private:
             builder_.getNamedAttr(size.name, builder_.getDenseI64ArrayAttr({size.low, size.high})));
     main_->getParentOp()->setAttr("weft.sizes", builder_.getDictionaryAttr(ranges));
     for (mlir::Operation *op : ops)
-      if (absl::Status status = adjust(op); !status.ok())
+      if (absl::Status status = op ? adjust(op) : absl::OkStatus(); !status.ok())
         return status;
     set_function_type();
     return absl::OkStatus();
+  }
+
+  // Strides, which kernels know, are those of the dims behind.
+  static bool is_leading(llvm::ArrayRef<ir::Dim> dims) {
+    bool leading = true;
+    for (const ir::Dim &dim : dims) {
+      if (!dim.isStatic() && !leading)
+        return false;
+      leading &= dim.isOne();
+    }
+    return true;
+  }
+  static bool is_leading(mlir::Value value) {
+    return is_leading(ir::dimsOf(typeOf(value)));
+  }
+
+  absl::Status expect_leading() {
+    mlir::Block &block = main_.getBody().front();
+    llvm::SmallVector<mlir::Value> values(block.getArguments());
+    for (mlir::Operation &op : block)
+      llvm::append_range(values, op.getResults());
+    for (mlir::Value value : values) {
+      if (is_leading(value))
+        continue;
+      mlir::Operation *op = op_of(value);
+      std::string name = op ? name_of(op) + ": " : "";
+      bool moves = mlir::isa_and_present<ir::TransposeOp>(op);
+      return cannot(op, name + "a size that varies is not that of the leading dimension of " +
+                            ir::spell(ir::dimsOf(typeOf(value))) + "; keep it first" +
+                            (moves ? ", as x.unbind(2) does in place of a permute and [0]" : ""));
+    }
+    return absl::OkStatus();
+  }
+
+  // Parts of a transposed tensor are transposed parts, and a transposed concat is one of transposed
+  // inputs: three heads' worth of queries, keys and values lie in front of the batch only in
+  // between. They move the same elements. An op that is gone is null in `ops`.
+  void move_transposes(std::vector<mlir::Operation *> &ops) {
+    llvm::DenseSet<mlir::Operation *> varying; // whose attributes go by the dims that they have
+    for (size_t p = 0; p < positions_.size(); ++p)
+      if (positions_[p].kind == IntPosition::Kind::kAttribute &&
+          general_.classes[p] != Generalization::kConstant)
+        varying.insert(ops[positions_[p].op]);
+    for (mlir::Operation *&op : ops) {
+      auto transpose = mlir::dyn_cast_if_present<ir::TransposeOp>(op);
+      if (!transpose)
+        continue;
+      bool moved = is_leading(transpose.getInput()) && !is_leading(transpose.getResult())
+                       ? slice_before(transpose, varying)
+                       : is_leading(transpose.getResult()) && concat_after(transpose);
+      if (!moved)
+        continue;
+      transpose.erase();
+      op = nullptr;
+    }
+  }
+
+  // slice(transpose(x)) becomes transpose(slice(x)), where nothing else reads the transpose.
+  bool slice_before(ir::TransposeOp transpose, const llvm::DenseSet<mlir::Operation *> &varying) {
+    llvm::ArrayRef<int64_t> permutation = transpose.getPermutation();
+    llvm::SmallVector<ir::SliceOp> slices;
+    for (mlir::Operation *user : transpose->getUsers()) {
+      auto slice = mlir::dyn_cast<ir::SliceOp>(user);
+      if (!slice || varying.contains(user) || !is_leading(slice.getResult()))
+        return false;
+      slices.push_back(slice);
+    }
+    for (ir::SliceOp slice : slices) {
+      mlir::RankedTensorType type = typeOf(slice);
+      ir::Dims dims = ir::dimsOf(type), before = dims;
+      llvm::SmallVector<int64_t> starts(slice.getStarts()), limits(slice.getLimits()),
+          steps(slice.getSteps());
+      for (auto [to, from] : llvm::enumerate(permutation)) {
+        before[from] = dims[to];
+        starts[from] = slice.getStarts()[to];
+        limits[from] = slice.getLimits()[to];
+        steps[from] = slice.getSteps()[to];
+      }
+      // The op itself stays, so that ops keep their numbers.
+      slice.getInputMutable().assign(transpose.getInput());
+      slice.setStarts(starts);
+      slice.setLimits(limits);
+      slice.setSteps(steps);
+      slice.getResult().setType(ir::tensorOf(before, type.getElementType()));
+      builder_.setInsertionPointAfter(slice);
+      auto after = ir::TransposeOp::create(builder_, transpose.getLoc(), type, slice.getResult(),
+                                           permutation);
+      slice.getResult().replaceAllUsesExcept(after.getResult(), after);
+    }
+    return true;
+  }
+
+  // transpose(concat(x, y)) becomes concat(transpose(x), transpose(y)), where nothing else reads
+  // the concat.
+  bool concat_after(ir::TransposeOp transpose) {
+    auto concat = transpose.getInput().getDefiningOp<ir::ConcatOp>();
+    if (!concat || !concat->hasOneUse() || is_leading(concat.getResult()))
+      return false;
+    llvm::ArrayRef<int64_t> permutation = transpose.getPermutation();
+    llvm::SmallVector<ir::Dims> shapes;
+    for (mlir::Value input : concat.getInputs()) {
+      ir::Dims from = ir::dimsOf(typeOf(input)), to;
+      for (int64_t dim : permutation)
+        to.push_back(from[dim]);
+      if (!is_leading(from) || !is_leading(to))
+        return false;
+      shapes.push_back(to);
+    }
+    builder_.setInsertionPoint(concat);
+    mlir::Type element = typeOf(concat).getElementType();
+    llvm::SmallVector<mlir::Value> inputs;
+    for (auto [input, shape] : llvm::zip_equal(concat.getInputs(), shapes))
+      inputs.push_back(ir::TransposeOp::create(builder_, transpose.getLoc(),
+                                               ir::tensorOf(shape, element), input, permutation));
+    concat.getInputsMutable().assign(inputs);
+    concat.setDim(llvm::find(permutation, static_cast<int64_t>(concat.getDim())) -
+                  permutation.begin());
+    concat.getResult().setType(mlir::cast<mlir::RankedTensorType>(transpose.getType()));
+    transpose.getResult().replaceAllUsesWith(concat.getResult());
+    return true;
   }
 
   void set_function_type() {
@@ -166,7 +292,7 @@ private:
     auto named = [](mlir::Value value, int64_t dim) {
       return !ir::dimsOf(typeOf(value))[dim].isStatic();
     };
-    std::string name = op->getName().getStringRef().str();
+    std::string name = name_of(op);
     if (auto constant = mlir::dyn_cast<ir::ConstantOp>(op);
         constant && ir::hasNamedDims(constant.getType())) {
       auto elements = mlir::dyn_cast<mlir::SplatElementsAttr>(constant.getValue());
@@ -199,11 +325,14 @@ private:
                                                          llvm::to_vector(op->getResults())))
         if (ir::hasNamedDims(value.getType()))
           return cannot(op, name + " has no kernel for sizes that vary");
-    } else if (auto cumsum = mlir::dyn_cast<ir::CumsumOp>(op);
-               cumsum && named(cumsum.getResult(), cumsum.getDim())) {
-      return cannot(op, name + " adds up along a size that varies");
+    } else if (ir::isOwn(op) && mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Scan &&
+               named(op->getResult(0),
+                     mlir::cast<mlir::IntegerAttr>(op->getAttr("dim")).getInt())) {
+      return cannot(op, name + " goes along a size that varies");
     } else if (ir::decomposesBySize(op)) {
-      return cannot(op, name + " adds up in another order for some of its sizes");
+      return cannot(op, name + " of " + ir::spell(typeOf(op->getResult(0)).getElementType()) +
+                            " adds up in another order for some of its sizes; of float32 it does "
+                            "not");
     }
     return absl::OkStatus();
   }
@@ -437,6 +566,29 @@ private:
   llvm::SmallVector<mlir::Value> arguments_;
 };
 
+// An op's own rule may refuse a name where the numbers fitted: then which op, and what it says.
+absl::Status verify_sizes(mlir::ModuleOp module, mlir::func::FuncOp main) {
+  std::string first;
+  mlir::ScopedDiagnosticHandler handler(module.getContext(), [&](mlir::Diagnostic &diagnostic) {
+    if (first.empty() && diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
+      first = diagnostic.str();
+    return mlir::success();
+  });
+  if (mlir::succeeded(mlir::verify(module)))
+    return absl::OkStatus();
+  for (mlir::Operation &op : main.getBody().front()) {
+    first.clear();
+    if (mlir::succeeded(mlir::verify(&op)))
+      continue;
+    // "weft.concat: the size of dimension 0 ..." is the op's; sentences that quote it are MLIR's.
+    bool is_own = !first.empty() && first.front() != '\'';
+    return cannot(&op, is_own ? first
+                              : op.getName().getStringRef().str() +
+                                    " gives sizes that do not follow from those that it takes");
+  }
+  return absl::UnimplementedError("sizes that vary do not fit an op");
+}
+
 } // namespace
 
 absl::Status make_symbolic(mlir::ModuleOp module, const Generalization &general,
@@ -446,10 +598,7 @@ absl::Status make_symbolic(mlir::ModuleOp module, const Generalization &general,
     return absl::InternalError("the slice has no @main");
   if (absl::Status status = Rewriter(main, general, positions).run(); !status.ok())
     return status;
-  // An op's own rule may refuse a name where the numbers fitted.
-  if (!general.sizes.empty() && mlir::failed(mlir::verify(module)))
-    return absl::UnimplementedError("sizes that vary do not fit an op");
-  return absl::OkStatus();
+  return general.sizes.empty() ? absl::OkStatus() : verify_sizes(module, main);
 }
 
 } // namespace weft::recorder

@@ -1,6 +1,8 @@
-// The largest and the smallest with their places, and what runs along a dim, in log2(n) passes:
-// after each an element knows of twice as many (Hillis and Steele 1986). Values follow from their
-// places by a gather, which gives them their derivative.
+// The largest and the smallest with their places, and what runs along a dim. Values follow from
+// their places by a gather, which gives them their derivative.
+#include <algorithm>
+#include <limits>
+
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/recorder.h"
 #include "frontend/tensor/impl.h"
@@ -12,14 +14,18 @@ using namespace recorder;
 
 namespace {
 
+// Bools have an order, but no arg_max: that of integers is the same.
+Tensor ordered(const Tensor &x) {
+  return x.dtype() == boolean ? x.to(uint8) : x;
+}
+
 std::pair<Tensor, Tensor> extreme_with_indices(const Tensor &x, int64_t dim, bool keepdim,
                                                bool largest) {
   const TypeInfo &type = *checked(x, "x")->type;
   int64_t axis = normalize_dim_or_scalar(dim, type.ndim(), "dim");
   if (type.ndim() == 0)
     return {x, zeros({}, int64)};
-  // Bools have an order, but no arg_max: that of integers is the same.
-  Tensor order = type.dtype == boolean ? x.to(uint8) : x;
+  Tensor order = ordered(x);
   Tensor indices = largest ? argmax(order, axis, true) : argmin(order, axis, true);
   Tensor values = gather(x, axis, indices);
   if (keepdim)
@@ -27,36 +33,11 @@ std::pair<Tensor, Tensor> extreme_with_indices(const Tensor &x, int64_t dim, boo
   return {values.squeeze(axis), indices.squeeze(axis)};
 }
 
-// result[i] = combine(result of the first i - reach .. i - 1, result of those from i - reach + 1
-// on), for reach 1, 2, 4, ...
-template <typename Combine> Tensor scanned(Tensor x, int64_t axis, Combine combine) {
-  int64_t n = x.shape()[static_cast<size_t>(axis)];
-  for (int64_t reach = 1; reach < n; reach *= 2)
-    x = cat({x.narrow(axis, 0, reach),
-             combine(x.narrow(axis, 0, n - reach), x.narrow(axis, reach, n - reach))},
-            axis);
-  return x;
-}
-
 std::pair<Tensor, Tensor> running_extreme(const Tensor &x, int64_t dim, bool largest) {
-  const TypeInfo &type = *checked(x, "x")->type;
-  int64_t axis = normalize_dim_or_scalar(dim, type.ndim(), "dim");
-  if (type.ndim() == 0)
+  int64_t axis = normalize_dim_or_scalar(dim, checked(x, "x")->type->ndim(), "dim");
+  if (x.ndim() == 0)
     return {x, zeros({}, int64)};
-  int64_t n = type.dims[axis];
-  Shape along(static_cast<size_t>(type.ndim()), 1);
-  along[axis] = n;
-  Tensor values = x.detach(), indices = arange(n).reshape(along).expand(type.dims);
-  for (int64_t reach = 1; reach < n; reach *= 2) {
-    Tensor before = values.narrow(axis, 0, n - reach), self = values.narrow(axis, reach, n - reach);
-    Tensor stays = largest ? self >= before : self <= before;
-    if (is_floating(type.dtype))
-      stays = stays | is_nan(self);
-    Tensor chosen =
-        where(stays, indices.narrow(axis, reach, n - reach), indices.narrow(axis, 0, n - reach));
-    values = cat({values.narrow(axis, 0, reach), where(stays, self, before)}, axis);
-    indices = cat({indices.narrow(axis, 0, reach), chosen}, axis);
-  }
+  Tensor indices = wrap(emit_cum_arg(read(ordered(x), "x"), axis, largest));
   return {gather(x, axis, indices), indices};
 }
 
@@ -84,16 +65,27 @@ std::pair<Tensor, Tensor> cummin(const Tensor &x, int64_t dim, Location location
   return running_extreme(x, dim, false);
 }
 
+// Terms are exp(x - the largest so far), and sums are taken from one largest to the next by a
+// factor of at most 1. The largest is a constant to the derivative, which it does not change.
 Tensor logcumsumexp(const Tensor &x, int64_t dim, Location location) {
   Session session("logcumsumexp", location);
   Var given = floating_operand(x);
   int64_t axis = normalize_dim_or_scalar(dim, given.ndim(), "dim");
   if (given.ndim() == 0)
     return wrap(given);
-  Tensor result = scanned(wrap(widened(given)), axis, [](const Tensor &before, const Tensor &self) {
-    return logaddexp(before, self);
-  });
-  return result.to(given.dtype());
+  Tensor wide = wrap(widened(given));
+  int64_t size = given.dims()[static_cast<size_t>(axis)];
+  Tensor largest = running_extreme(wide.detach(), axis, true).first;
+  Tensor base = where(is_finite(largest), largest, 0);
+  Tensor before = cat({base.narrow(axis, 0, std::min<int64_t>(size, 1)),
+                       base.narrow(axis, 0, std::max<int64_t>(size - 1, 0))},
+                      axis);
+  // Where a base of 0 stands for none, what is before is 0 or infinite at any factor.
+  Tensor kept = exp(minimum(before - base, 0)), terms = exp(wide - base);
+  Tensor sum = wrap(emit_recurrence(read(kept, "x"), read(terms, "x"), axis));
+  // Of nothing but -inf: the derivative is 0, as logsumexp's.
+  Tensor none = sum == 0, logarithm = log(where(none, 1, sum));
+  return where(none, -std::numeric_limits<double>::infinity(), base + logarithm).to(given.dtype());
 }
 
 Tensor cumprod(const Tensor &x, int64_t dim, Location location) {
@@ -102,8 +94,7 @@ Tensor cumprod(const Tensor &x, int64_t dim, Location location) {
   Tensor result = is_floating(type.dtype) ? x.to(computing_dtype(type.dtype)) : x.to(int64);
   int64_t axis = normalize_dim_or_scalar(dim, type.ndim(), "dim");
   if (type.ndim() > 0)
-    result = scanned(result, axis,
-                     [](const Tensor &before, const Tensor &self) { return self * before; });
+    result = wrap(emit_cumprod(read(result, "x"), axis));
   return of_its_own(is_floating(type.dtype) ? result.to(type.dtype) : result, x);
 }
 

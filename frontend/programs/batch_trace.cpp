@@ -231,7 +231,7 @@ Recording BatchTrace::record_at(int64_t size) {
         types[i].type = at_size(*types[i].type, size);
   }
   try {
-    return record("trace", function_, types, location_);
+    return record("trace", function_, types, location_, /*many_sizes=*/true);
   } catch (const Error &error) {
     // Where the user's modules called is known no more.
     if (std::string_view(error.what()).find(" (called from ") != std::string_view::npos)

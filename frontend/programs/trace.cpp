@@ -329,7 +329,7 @@ void wait_for_a_recording(Location location) {
 }
 
 Recording record(const char *what, const ErasedFunction &function,
-                 const std::vector<ArgumentType> &types, Location location) {
+                 const std::vector<ArgumentType> &types, Location location, bool many_sizes) {
   if (current_trace())
     throw Error(ErrorKind::kState,
                 std::string("weft::") + what +
@@ -339,6 +339,7 @@ Recording record(const char *what, const ErasedFunction &function,
   std::string exchange;
   {
     FunctionTrace trace(what, recording);
+    trace.many_sizes = many_sizes;
     std::vector<Tensor> arguments = trace.arguments(types);
     std::vector<Tensor> outputs;
     {

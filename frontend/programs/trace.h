@@ -86,9 +86,10 @@ struct ArgumentType {
   bool operator==(const ArgumentType &other) const = default;
 };
 
-// `what` is "jit" or "trace".
+// `what` is "jit" or "trace". many_sizes: as Trace has it.
 Recording record(const char *what, const ErasedFunction &function,
-                 const std::vector<ArgumentType> &arguments, Location location);
+                 const std::vector<ArgumentType> &arguments, Location location,
+                 bool many_sizes = false);
 
 // For a thread that met what another one's recording writes: gives the recorder's lock up until
 // some recording, or a claim, has ended.

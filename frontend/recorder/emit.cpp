@@ -555,6 +555,21 @@ Var emit_cumsum(const Var &x, int64_t dim) {
   return emit_one<ir::CumsumOp>({&x}, x.value->type, p);
 }
 
+Var emit_cumprod(const Var &x, int64_t dim) {
+  return emit_along<ir::CumprodOp>({&x}, x.value->type, dim);
+}
+
+Var emit_recurrence(const Var &factor, const Var &x, int64_t dim) {
+  auto p = along<ir::RecurrenceOp>(dim);
+  p.reverse = boolean_attr(false);
+  return emit_one<ir::RecurrenceOp>({&factor, &x}, x.value->type, p);
+}
+
+Var emit_cum_arg(const Var &x, int64_t dim, bool largest) {
+  return largest ? emit_along<ir::CumArgMaxOp>({&x}, nullptr, dim)
+                 : emit_along<ir::CumArgMinOp>({&x}, nullptr, dim);
+}
+
 Var emit_matmul(const Var &x, const Var &y, bool transpose_x, bool transpose_y) {
   ir::MatmulOp::Properties p;
   p.transpose_lhs = boolean_attr(transpose_x);

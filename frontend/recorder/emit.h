@@ -88,6 +88,9 @@ Var emit_arg(const Var &x, int64_t dim, bool largest);
 // The first `count` indices of the order along dim, or all.
 Var emit_arg_sort(const Var &x, int64_t dim, bool descending, std::optional<int64_t> count);
 Var emit_cumsum(const Var &x, int64_t dim);
+Var emit_cumprod(const Var &x, int64_t dim);
+Var emit_recurrence(const Var &factor, const Var &x, int64_t dim);
+Var emit_cum_arg(const Var &x, int64_t dim, bool largest);
 Var emit_matmul(const Var &x, const Var &y, bool transpose_x, bool transpose_y);
 // Where an index is out of range the run ends with an error that names the call that records the
 // op, or `user`, which is the whole message where it has a space.

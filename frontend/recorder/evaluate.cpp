@@ -26,11 +26,15 @@ double since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-// An error of a run stands where the op was recorded, if that is known.
+// An error of a run stands where the op was recorded, if that is known. Who learns of it first is
+// given it as it is, others are told why they have no value.
 [[noreturn]] void raise_run(const absl::Status &status, const Value *leaf, Location location) {
-  std::string what =
-      is_lost(leaf) ? "the value was lost when the program that computes it failed: "
-                    : "a program failed, and what it writes in place is again what it was before: ";
+  std::string what;
+  bool told = leaf->evaluation && std::exchange(leaf->evaluation->told, true);
+  if (!is_lost(leaf))
+    what = "a program failed, and what it writes in place is again what it was before: ";
+  else if (told)
+    what = "the value was lost when the program that computes it failed: ";
   ErrorKind kind = kind_of(status, ErrorKind::kRun);
   std::optional<runtime::LocatedFailure> failure = runtime::located(status);
   if (!failure)
@@ -53,6 +57,15 @@ void refuse_placeholder(const Value *leaf, Location location) {
 }
 
 [[noreturn]] void refuse_evaluation(const Trace &trace, const EvaluateRequest &request) {
+  if (request.reason == CutReason::kMask)
+    throw Error(ErrorKind::kState,
+                std::string(Session::op()) +
+                    ": how many elements the result has depends on values, which there are none of "
+                    "while weft::" +
+                    trace.what +
+                    " records the function: use where() or a product with the mask, which keep the "
+                    "shape, or call it outside and pass what it gives",
+                CallerScope::resolve(request.location));
   throw Error(ErrorKind::kState,
               std::string("a value is asked for (") + name(request.reason) +
                   ") while weft::" + trace.what +

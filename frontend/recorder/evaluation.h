@@ -56,6 +56,7 @@ public:
   // Not OK once it has failed and somebody was told: what it computed is lost, unless it went back
   // (undo.h).
   absl::Status loss;
+  bool told = false; // a caller was given the failure as its error
   std::vector<Undo> undo; // changes in number before the run and after it only
 
   using Clock = std::chrono::steady_clock;

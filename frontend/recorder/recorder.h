@@ -181,6 +181,7 @@ public:
   const char *const what;  // "jit" or "trace"
   uint32_t tracer = 0;     // Node::tracer of what is recorded
   bool evaluating = false; // it computes what was recorded before the function
+  bool many_sizes = false; // it must record the same ops at other sizes
   std::string exchange;    // where the function exchanges with other ranks first
 };
 extern constinit thread_local Trace *thread_trace;

@@ -366,5 +366,184 @@ TEST(Composites, ErrorsSayWhatToDo) {
             std::string::npos);
 }
 
+// What runs along a dim, element after element: the lines of [2, n, 3] or [2, 3, n], or one.
+template <typename T, typename F> std::vector<T> walked(const Tensor &x, int64_t dim, F step) {
+  std::vector<double> in = x.to(float64).to_vector<double>();
+  std::vector<T> out(in.size());
+  int64_t size = x.shape()[static_cast<size_t>(dim)], inner = 1;
+  for (int64_t d = dim + 1; d < x.ndim(); ++d)
+    inner *= x.shape()[static_cast<size_t>(d)];
+  for (int64_t line = 0; line < x.size() / std::max<int64_t>(size, 1); ++line) {
+    int64_t first = line / inner * size * inner + line % inner;
+    double carried = NAN;
+    for (int64_t k = 0, place = 0; k < size; ++k) {
+      auto at = static_cast<size_t>(first + k * inner);
+      out[at] = step(k, in[at], carried, place);
+    }
+  }
+  return out;
+}
+
+// Sixteen rows together, rows that are left, one row, and columns.
+TEST(Scans, GoFromElementToElement) {
+  auto product = [](int64_t k, double x, double &carried, int64_t &) {
+    return carried = k == 0 ? x : carried * x;
+  };
+  auto extreme = [](bool largest) {
+    return [largest](int64_t k, double x, double &carried, int64_t &place) {
+      if (k == 0 || std::isnan(x) || (largest ? x >= carried : x <= carried))
+        carried = x, place = k;
+      return place;
+    };
+  };
+  for (const auto &[shape, dim] : std::vector<std::pair<Shape, int64_t>>{{{37}, 0},
+                                                                         {{5}, 0},
+                                                                         {{33, 41}, 1},
+                                                                         {{3, 20}, 1},
+                                                                         {{41, 33}, 0},
+                                                                         {{2, 18, 3}, 1},
+                                                                         {{300, 2}, 0}}) {
+    SCOPED_TRACE(to_string(shape) + " along " + std::to_string(dim));
+    Tensor x = rand(shape) + 0.5, few = (x * 4).to(int64);
+    Floats products = cumprod(x, dim).to_vector<float>();
+    std::vector<double> exact = walked<double>(x, dim, product);
+    for (size_t i = 0; i < exact.size(); ++i)
+      EXPECT_NEAR(products[i], exact[i], 2e-7 * exact[i]);
+    Tensor signs = where(few == 2, -1, 1).to(int32);
+    EXPECT_EQ(cumprod(signs, dim).to_vector<int64_t>(), walked<int64_t>(signs, dim, product));
+    Tensor gaps = where(few == 3, kNan, few.to(float32)); // ties, too
+    for (const Tensor &of : {gaps, few, few.to(uint8), few.to(bfloat16)}) {
+      EXPECT_EQ(cummax(of, dim).second.to_vector<int64_t>(),
+                walked<int64_t>(of, dim, extreme(true)));
+      EXPECT_EQ(cummin(of, dim).second.to_vector<int64_t>(),
+                walked<int64_t>(of, dim, extreme(false)));
+    }
+    Floats sums = logcumsumexp(x * 9, dim).to_vector<float>(),
+           logarithms = log(cumsum(exp((x * 9).to(float64)), dim)).to(float32).to_vector<float>();
+    for (size_t i = 0; i < sums.size(); ++i)
+      EXPECT_NEAR(sums[i], logarithms[i], 1e-5);
+  }
+}
+
+TEST(Scans, ProductsComeBackFromBeyondTheRange) {
+  EXPECT_EQ(cumprod(tensor({1e30f, 1e30f, 1e-30f, 1e-30f}), 0).to_vector<float>(),
+            (Floats{1e30f, kInf, 1e30f, 1}));
+  Tensor factors = full({40}, 1e10).to(float64);
+  factors[0] = 0.0;
+  EXPECT_EQ(cumprod(factors, 0).to_vector<double>(), std::vector<double>(40, 0));
+}
+
+TEST(Scans, DerivativesDivideByNothing) {
+  Tensor x = tensor({2.f, -1.f, 0.f, 3.f, 0.f}).requires_grad_();
+  EXPECT_EQ(grad({cumprod(x, 0).sum()}, {x})[0].to_vector<float>(), (Floats{0, 2, -8, 0, 0}));
+  Tensor y = tensor({1.5f, 0.f, -2.f, 0.5f}).requires_grad_();
+  Tensor weights = tensor({1.f, 2.f, -1.f, 3.f});
+  Tensor first = grad({(cumprod(y, 0) * weights).sum()}, {y}, /*create_graph=*/true)[0];
+  EXPECT_EQ(first.to_vector<float>(), (Floats{1, 1.5f, 0, 0}));
+  EXPECT_EQ(grad({(first * first).sum()}, {y})[0].to_vector<float>(), (Floats{3, 2, 2.25f, -27}));
+  Tensor z = tensor({2.f, 1.f, 2.f, 0.f}).requires_grad_();
+  EXPECT_EQ(grad({cummax(z, 0).first.sum()}, {z})[0].to_vector<float>(), (Floats{2, 0, 2, 0}));
+  Tensor nothing = tensor({-kInf, -kInf, 0.f, 0.f}).requires_grad_();
+  EXPECT_EQ(grad({logcumsumexp(nothing, 0).sum()}, {nothing})[0].to_vector<float>(),
+            (Floats{0, 0, 1.5f, 0.5f}));
+  EXPECT_EQ(logcumsumexp(tensor({-kInf, -1000.f, 800.f, kInf, 900.f}), 0).to_vector<float>(),
+            (Floats{-kInf, -1000, 800, kInf, kInf}));
+}
+
+// The programs are made whole before they run: one kernel a scan, however long the dim is.
+TEST(Scans, AreOneKernel) {
+  Tensor x = (rand({5000}) + 0.5).eval();
+  auto kernels = [](const Tensor &of) {
+    of.eval();
+    return recent_evaluations().back().kernels;
+  };
+  EXPECT_EQ(kernels(cumprod(x, 0)), 1);
+  EXPECT_EQ(kernels(cummax(x, 0).second), 1);
+  EXPECT_EQ(kernels(cummin(x, 0).first), 2); // the values are gathered
+}
+
+// Where one operand has all dims of the other, each element is read once: no product of matrices.
+TEST(Composites, EinsumMultipliesAndSumsWhereNothingIsFree) {
+  Tensor x = rand({2, 5, 7}), y = rand({2, 5, 7}), rows = rand({2, 5});
+  auto near = [](const Tensor &a, const Tensor &b) {
+    EXPECT_EQ(a.shape(), b.shape());
+    EXPECT_EQ(a.dtype(), b.dtype());
+    EXPECT_TRUE(all_close(a, b, 1e-5));
+  };
+  near(einsum("bij,bij->j", {x, y}), (x * y).sum({0, 1}));
+  near(einsum("bij,bij->", {x, y}), (x * y).sum());
+  near(einsum("bij,bi->jb", {x, rows}), (x * rows.unsqueeze(2)).sum(1).t());
+  near(einsum("bi,bij->bj", {rows, x}), (x * rows.unsqueeze(2)).sum(1));
+  near(einsum("bij,ci->bj", {x.narrow(0, 0, 1), rows.narrow(0, 0, 1)}),
+       (x.narrow(0, 0, 1) * rows.narrow(0, 0, 1).unsqueeze(2)).sum(1));
+  EXPECT_EQ(einsum("ij,i->j", {full({3, 2}, 100).to(int8), ones({3}, int8)}).dtype(), int8);
+  // Added up in float32, and rounded once.
+  Tensor many = ones({300}, bfloat16);
+  EXPECT_EQ(einsum("i,i->", {many, many + 0.0078125}).to(float32).item<float>(), 302);
+  Tensor large = rand({64, 65}).eval();
+  einsum("ij,ij->j", {large, large}).eval();
+  EXPECT_EQ(recent_evaluations().back().library_calls, 0);
+  EXPECT_EQ(recent_evaluations().back().kernels, 1);
+  EXPECT_NE(message_of([&] {
+              einsum("i,i->", {many, ones({300})});
+            }).find("one dtype"),
+            std::string::npos);
+}
+
+TEST(Composites, Statistics) {
+  Tensor x = tensor({{1.f, 2.f, 4.f}, {3.f, 3.f, 0.f}});
+  auto [variance, mean_of_rows] = var_mean(x, 1, 0, true);
+  EXPECT_EQ(variance.shape(), (Shape{2, 1}));
+  EXPECT_EQ(mean_of_rows.to_vector<float>(), mean(x, 1, true).to_vector<float>());
+  EXPECT_EQ(std_mean(x).first.item<float>(), weft::std(x).item<float>());
+  EXPECT_EQ(aminmax(x, 1).first.to_vector<float>(), (Floats{1, 0}));
+  EXPECT_EQ(x.aminmax().second.item<float>(), 4);
+  EXPECT_TRUE(all_close(cov(x), tensor({{7.f / 3, -2.5f}, {-2.5f, 3.f}})));
+  EXPECT_TRUE(all_close(cov(x, 0), tensor({{7.f / 3, -2.5f}, {-2.5f, 3.f}}) * (2.f / 3)));
+  EXPECT_EQ(cov(tensor({1.f, 3.f})).item<float>(), 2);
+  EXPECT_NEAR(corrcoef(x)[0][1].item<float>(), -2.5 / std::sqrt(7.0), 1e-6);
+  EXPECT_EQ(corrcoef(tensor({1.f, 3.f})).item<float>(), 1);
+  EXPECT_TRUE(
+      std::isinf(cov(tensor({{1.f}, {2.f}}) * tensor({{1.f, 2.f}}), 2)[0][0].item<float>()));
+  EXPECT_EQ(trapezoid(x).to_vector<float>(), (Floats{4.5f, 4.5f}));
+  EXPECT_EQ(trapezoid(x, 2.0, 0).to_vector<float>(), (Floats{4, 5, 4}));
+  EXPECT_EQ(trapezoid(x, tensor({0.f, 1.f, 5.f})).to_vector<float>(), (Floats{13.5f, 9}));
+  EXPECT_EQ(trapezoid(zeros({2, 1})).to_vector<float>(), (Floats{0, 0}));
+  EXPECT_EQ(trapezoid(tensor<int64_t>({1, 2})).item<float>(), 1.5f);
+  auto shape = [](auto f) {
+    return message_of(f, ErrorKind::kShape);
+  };
+  EXPECT_NE(shape([&] { trapezoid(x, zeros({2})); }).find("x must have 3 places"),
+            std::string::npos);
+  EXPECT_NE(shape([&] {
+              cov(zeros({1, 2, 3}));
+            }).find("cov: x has shape [1, 2, 3]"),
+            std::string::npos);
+}
+
+TEST(Composites, TakeProductsOfSetsAndBlocks) {
+  Tensor x = arange(6, float32).reshape({2, 3}).requires_grad_();
+  Tensor taken = take(x, tensor<int64_t>({{5, 0}, {-1, 2}}));
+  EXPECT_EQ(taken.to_vector<float>(), (Floats{5, 0, 5, 2}));
+  EXPECT_EQ(grad({taken.sum()}, {x})[0].to_vector<float>(), (Floats{1, 0, 1, 0, 0, 2}));
+  EXPECT_NE(message_of([&] { take(x, zeros({1})); }).find("take: indices are float32 [1]"),
+            std::string::npos);
+  Tensor pairs = cartesian_prod({arange(2), tensor<int64_t>({7, 8, 9})});
+  EXPECT_EQ(pairs.shape(), (Shape{6, 2}));
+  EXPECT_EQ(pairs.to_vector<int64_t>(), (Ints{0, 7, 0, 8, 0, 9, 1, 7, 1, 8, 1, 9}));
+  EXPECT_EQ(cartesian_prod({arange(2)}).shape(), (Shape{2}));
+  EXPECT_EQ(
+      block_diag({tensor({{1.f}, {2.f}}), tensor({3.f, 4.f}), scalar(5.f)}).to_vector<float>(),
+      (Floats{1, 0, 0, 0, 2, 0, 0, 0, 0, 3, 4, 0, 0, 0, 0, 5}));
+  EXPECT_NE(message_of([&] {
+              block_diag({zeros({1, 1, 1})});
+            }).find("block 0 has shape [1, 1, 1]"),
+            std::string::npos);
+  Tensor a = tensor({{1.f, 2.f}, {3.f, 4.f}}), b = tensor({1.f, 10.f});
+  EXPECT_EQ(addmv(ones({2}), a, b, 2, 0.5).to_vector<float>(), (Floats{12.5f, 23.5f}));
+  EXPECT_NE(message_of([&] { addmv(b, a, zeros({3})); }).find("they must be [n, k] and [k]"),
+            std::string::npos);
+}
+
 } // namespace
 } // namespace weft

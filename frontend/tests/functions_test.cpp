@@ -527,6 +527,9 @@ TEST(TensorIndexing, MasksCutWithTheirReason) {
   EXPECT_EQ(number.item<float>(), 5);
   EXPECT_EQ(nonzero(tensor({{0.f, 2.f}, {3.f, 0.f}})).to_vector<int64_t>(), (Ints{0, 1, 1, 0}));
   EXPECT_EQ(std::string(name(CutReason::kMask)), "mask");
+  before = cuts(CutReason::kMask);
+  EXPECT_EQ(bincount(tensor<int64_t>({2, 0, 2})).shape(), (Shape{3}));
+  EXPECT_EQ(cuts(CutReason::kMask), before + 1);
   // One value through a mask needs no positions.
   before = cuts(CutReason::kMask);
   x.index_put_({x > 8.5}, 0);

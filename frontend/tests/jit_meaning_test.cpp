@@ -404,6 +404,21 @@ TEST(JitCalls, StayRecordedAfterAnErrorThatTheFunctionCatches) {
       << message;
 }
 
+// A shape that depends on values is refused by the op's name, with what keeps the shape.
+TEST(JitCalls, NameTheOpWhoseShapeDependsOnValues) {
+  Tensor x = arange(6).to(int64).eval();
+  for (auto [op, function] : {std::pair<std::string, std::function<Tensor(const Tensor &)>>{
+                                  "nonzero", [](const Tensor &in) { return nonzero(in > 2); }},
+                              {"bincount", [](const Tensor &in) { return bincount(in); }}}) {
+    auto f = jit(function);
+    std::string message = testing_support::message_of([&] { f(x); });
+    EXPECT_NE(message.find(op + ": how many elements the result has depends on values"),
+              std::string::npos)
+        << message;
+    EXPECT_NE(message.find("where()"), std::string::npos) << message;
+  }
+}
+
 TEST(JitCalls, LeaveNothingInHandlesFromOutside) {
   auto expect_refused = [](const Tensor &left) {
     for (const auto &read : std::vector<std::function<void()>>{

@@ -63,6 +63,8 @@ const std::set<std::string> kFunctionsOnly = {"silu",
                                               "cosine_similarity",
                                               "cdist",
                                               "pairwise_distance",
+                                              "std_mean",
+                                              "var_mean",
                                               "where",
                                               "cast",
                                               "index_put"};

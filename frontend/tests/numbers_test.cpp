@@ -29,7 +29,26 @@ struct Function {
   double ulps; // the roundings of the composition
 };
 
+// By halving, then Newton's steps, with erfc where 1 - x is exact.
+long double exact_erfinv(long double x) {
+  long double a = std::abs(x), low = 0, high = 7;
+  if (a == 0)
+    return x;
+  auto above = [&](long double y) {
+    return a < 0.5L ? std::erf(y) - a : (1 - a) - std::erfc(y);
+  };
+  for (int i = 0; i < 40; ++i)
+    (above((low + high) / 2) < 0 ? low : high) = (low + high) / 2;
+  long double y = (low + high) / 2;
+  for (int i = 0; i < 4; ++i)
+    y -= above(y) / (2 / std::sqrt(std::acos(-1.0L)) * std::exp(-y * y));
+  return std::copysign(y, x);
+}
+
 const std::vector<Function> kFunctions = {
+    {"erfc", [](const Tensor &x) { return erfc(x); }, [](long double x) { return std::erfc(x); },
+     -3, 9, 4},
+    {"erfinv", [](const Tensor &x) { return erfinv(x); }, exact_erfinv, -1, 1, 6},
     {"atan", [](const Tensor &x) { return atan(x); }, [](long double x) { return std::atan(x); },
      -50, 50, 3},
     {"asin", [](const Tensor &x) { return asin(x); }, [](long double x) { return std::asin(x); },
@@ -98,10 +117,27 @@ TEST(Numbers, SpecialNumbers) {
   EXPECT_EQ(nan_to_num(tensor({kNan, kInf, -kInf})).to_vector<float>(),
             (Floats{0, std::numeric_limits<float>::max(), -std::numeric_limits<float>::max()}));
   EXPECT_EQ(nan_to_num(tensor({kInf}).to(float16)).item<float>(), 65504.f);
+  EXPECT_EQ(erfinv(tensor({1.f, -1.f, 0.f})).to_vector<float>(), (Floats{kInf, -kInf, 0}));
+  EXPECT_TRUE(std::isnan(erfinv(tensor({1.5f})).item<float>()));
+  EXPECT_EQ(erfc(tensor({kInf, -kInf, 30.f})).to_vector<float>(), (Floats{0, 2, 0}));
+  EXPECT_EQ(signbit(tensor({-0.f, 0.f, -2.f, kInf})).to_vector<bool>(),
+            (std::vector<bool>{true, false, true, false}));
+  EXPECT_EQ(heaviside(tensor({-1.f, 0.f, kNan, 3.f}), 0.5).to_vector<float>(),
+            (Floats{0, 0.5f, 0, 1}));
+  EXPECT_EQ(sinc(tensor({0.f, 0.5f})).to_vector<float>(), (Floats{1, float(2 / M_PI)}));
+  EXPECT_EQ(fmax(tensor({kNan, 1.f, 2.f}), tensor({1.f, kNan, 3.f})).to_vector<float>(),
+            (Floats{1, 1, 3}));
+  EXPECT_EQ(fmin(tensor({kNan, 1.f, 2.f}), tensor({1.f, kNan, 3.f})).to_vector<float>(),
+            (Floats{1, 1, 2}));
+  EXPECT_TRUE(std::isnan(fmax(tensor({kNan}), kNan).item<float>()));
   // Derivatives at poles and beside them.
   Tensor x = tensor({0.f}).requires_grad_();
   for (const Tensor &y : {atan(x), asin(x), asinh(x), atanh(x)})
     EXPECT_EQ(grad({y}, {x})[0].item<float>(), 1.f);
+  EXPECT_EQ(grad({sinc(x)}, {x})[0].item<float>(), 0.f);
+  EXPECT_EQ(grad({erfc(x)}, {x})[0].item<float>(), float(-M_2_SQRTPI));
+  EXPECT_EQ(grad({erfinv(x)}, {x})[0].item<float>(), float(1 / M_2_SQRTPI));
+  EXPECT_EQ(grad({fmax(x, 0)}, {x})[0].item<float>(), 1.f); // of equal ones the first
   Tensor end = tensor({1.f}).requires_grad_();
   EXPECT_EQ(grad({asin(end)}, {end})[0].item<float>(), kInf);
   EXPECT_EQ(grad({acos(end)}, {end})[0].item<float>(), -kInf);
@@ -129,6 +165,10 @@ TEST(Numbers, IntegersAndDTypes) {
   EXPECT_EQ(atan(tensor<int64_t>({1})).item<float>(), float(M_PI_4));
   EXPECT_EQ(atan2(tensor({1.f}).to(bfloat16), 1).dtype(), bfloat16);
   EXPECT_EQ(frac(x).to_vector<int64_t>(), (Ints{0, 0, 0, 0, 0}));
+  EXPECT_EQ(heaviside(x, 2).to_vector<int64_t>(), (Ints{1, 0, 1, 0, 1}));
+  EXPECT_EQ(fmin(x, y).to_vector<int64_t>(), (Ints{3, -7, -3, -7, 0}));
+  EXPECT_EQ(logspace(0, 3, 4).to_vector<float>(), (Floats{1, 10, 100, 1000}));
+  EXPECT_EQ(logspace(0, 3, 4, 2, int64).to_vector<int64_t>(), (Ints{1, 2, 4, 8}));
   EXPECT_EQ(nan_to_num(x).dtype(), int64);
   EXPECT_EQ(count_nonzero(x).item<int64_t>(), 5);
   EXPECT_EQ(diff(tensor<int64_t>({1, 4, 9, 16}), 2).to_vector<int64_t>(), (Ints{2, 2}));
@@ -179,6 +219,7 @@ TEST(Numbers, Errors) {
   int64_t far = std::numeric_limits<int64_t>::max();
   EXPECT_MESSAGE(arange(far, far - 1), "a step of 1 does not lead");
   EXPECT_MESSAGE(glu(zeros({3})), "cannot be halved");
+  EXPECT_MESSAGE(logspace(0, 1, -1), "logspace: steps is -1");
   EXPECT_MESSAGE(vector_norm(tensor<int64_t>({3})), "it must be floating");
 }
 

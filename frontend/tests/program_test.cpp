@@ -164,6 +164,37 @@ TEST(Program, TakesDisjointSlicesOfOneTensor) {
   EXPECT_EQ(x.to_vector<float>(), arange(8, float32).to_vector<float>());
 }
 
+// What a library takes as a bias it takes in both, whatever the bias is: captured tensors are
+// constants of the program.
+TEST(Program, BiasesAreThoseOfTheCall) {
+  NoGrad no_history;
+  auto waves = [](const Shape &shape, double step) {
+    int64_t size = 1;
+    for (int64_t dim : shape)
+      size *= dim;
+    return sin(arange(size, float32) * step).reshape(shape).eval();
+  };
+  Tensor image = waves({1, 32, 4, 4}, 0.7), y = waves({1, 32, 4, 4}, 1.3),
+         rows = waves({4, 64}, 0.9);
+  auto expect_same = [](const auto &fn, const std::vector<Tensor> &inputs, const char *what) {
+    Tensor plain = fn(inputs), traced = trace(fn, inputs).run(inputs)[0];
+    EXPECT_EQ(traced.to_vector<float>(), plain.to_vector<float>()) << what;
+  };
+  using Inputs = const std::vector<Tensor> &;
+  for (int64_t channels : {32, 1})
+    for (const Tensor &b : {waves({channels}, 2.1), full({channels}, 0.3).eval()}) {
+      Tensor w = (waves({channels, 32, 3, 3}, 0.3) * 0.1).eval(),
+             v = (waves({channels, 64}, 0.6) * 0.1).eval();
+      expect_same([&](Inputs in) { return conv2d(in[0], w, b, {.padding = 1}) + in[1]; },
+                  {image, y}, "conv2d");
+      expect_same([&](Inputs in) { return relu(conv2d(in[0], w, b, {.padding = 1})); },
+                  {cat({image, y}, 0).eval()}, "conv2d of two");
+      expect_same([&](Inputs in) { return linear(in[0], v, b); }, {rows}, "linear");
+      expect_same([&](Inputs in) { return matmul(in[0], v.t()) + b.reshape({1, -1}); }, {rows},
+                  "matmul");
+    }
+}
+
 TEST(Program, ItsBatchMayBeARange) {
   Tensor w = tensor({{1.f, 2.f}, {3.f, 4.f}}), total = zeros({2});
   auto step = [&](const Tensor &x, const Tensor &scale) {

@@ -107,6 +107,24 @@ TEST_F(Symbolic, JittedStepsOfManySizes) {
   EXPECT_EQ(jitted, plain);
 }
 
+// The rows of all steps of an unrolled cell, and parts that lie in front of the batch in between.
+TEST_F(Symbolic, UnrolledCellsAndHeads) {
+  Tensor w = (input(64, {64}, 51) * 0.05).set_requires_grad(),
+         heads = (input(96, {32}, 52) * 0.05).set_requires_grad();
+  compare(kSizes, 5, [&](int64_t n) {
+    Tensor x = input(n, {6, 64}, 53), h = zeros({n, 64});
+    for (int t = 0; t < 6; ++t)
+      h = tanh(matmul(h, w) + x.select(1, t));
+    return std::vector<Tensor>{grad({h.square().mean()}, {w})[0]};
+  });
+  compare(kSizes, 3, [&](int64_t n) {
+    Tensor p = linear(input(n, {5, 32}, 54), heads).reshape({n, 5, 3, 2, 16});
+    Tensor parts = p.permute({2, 0, 3, 1, 4});
+    Tensor y = (tanh(parts[0]) * parts[1] + parts[2]).transpose(1, 2).reshape({n, 5, 32});
+    return std::vector<Tensor>{y.detach()};
+  });
+}
+
 // A jitted function's failure has its own line, though the program was compiled for another one.
 TEST_F(Symbolic, JittedFailuresHaveTheirLine) {
   auto first = jit([](const Tensor &x, const Tensor &at) { return gather(x, 1, at) * 5; });
@@ -463,7 +481,7 @@ TEST_F(Symbolic, WhatIsNotSymbolicSaysWhy) {
   for (int64_t n : {6, 7})
     cumsum(input(n, {3}, 40), 0).eval();
   if (has_sizes())
-    EXPECT_NE(last().not_symbolic.find("weft.cumsum adds up along a size that varies"),
+    EXPECT_NE(last().not_symbolic.find("weft.cumsum goes along a size that varies"),
               std::string::npos)
         << last().to_string();
   for (int64_t n : {6, 7})
@@ -471,6 +489,20 @@ TEST_F(Symbolic, WhatIsNotSymbolicSaysWhy) {
   EXPECT_NE(last().not_symbolic.find("is not that of the leading dimension of [3, s0]"),
             std::string::npos)
       << last().to_string();
+}
+
+// What an op's own rule says of names is the reason, without MLIR's sentence about it.
+TEST_F(Symbolic, WhatARuleRefusesIsNamed) {
+  if (!has_sizes())
+    return;
+  int line = __LINE__ + 2;
+  for (int64_t n : {6, 7})
+    (cat({input(n, {3}, 55), input(n, {3}, 56)}, 0) * 2.0).eval();
+  const std::string &reason = last().not_symbolic;
+  for (std::string part : {std::string("weft.concat: the size of dimension 0 of the result"),
+                           "symbolic_test.cpp:" + std::to_string(line)})
+    EXPECT_NE(reason.find(part), std::string::npos) << part << " in: " << reason;
+  EXPECT_EQ(reason.find("failed to infer"), std::string::npos) << reason;
 }
 
 // Sizes that no program may leave open do not keep one from leaving starts open.

@@ -117,6 +117,19 @@ void expect_as_if_never(bool jitted, const std::function<void(Training &)> &bad)
   EXPECT_EQ(training.state(), end);
 }
 
+TEST(Failures, WhoReadsFirstIsGivenTheFailure) {
+  Tensor x = zeros({3, 4}), at = (zeros({3, 1}, int64) + 9).eval(), y = gather(x, 1, at);
+  auto read = [&] {
+    return std::string(error_of([&] { y.to_vector<float>(); }).what());
+  };
+  std::string first = read(), second = read();
+  EXPECT_NE(first.find("gather"), std::string::npos) << first;
+  EXPECT_EQ(first.find("was lost"), std::string::npos) << first;
+  EXPECT_NE(second.find("the value was lost when the program that computes it failed"),
+            std::string::npos)
+      << second;
+}
+
 TEST(Undo, ABadTokenOrLabelOfATrainingStep) {
   for (bool jitted : {false, true}) {
     SCOPED_TRACE(jitted ? "jit" : "recorded");

@@ -155,6 +155,13 @@ void add_reductions(Calls &all) {
   all["cumsum"] = {[](Draw &d) { return draw_with_dim(d, numeric); },
                    [](const Tensors &a, const Step &s) { return cumsum(a[0], s.numbers[0][0]); },
                    "weft::cumsum($0, #0)", 0.5};
+  all["cumprod"] = {[](Draw &d) { return draw_with_dim(d, numeric); },
+                    [](const Tensors &a, const Step &s) { return cumprod(a[0], s.numbers[0][0]); },
+                    "weft::cumprod($0, #0)", 0.3};
+  all["cummax"] = {
+      [](Draw &d) { return draw_with_dim(d, numeric); },
+      [](const Tensors &a, const Step &s) { return cummax(a[0], s.numbers[0][0]).first; },
+      "weft::cummax($0, #0).first", 0.3};
   all["index_put"] = {
       [](Draw &d) -> Drawn {
         int x = d.value(

@@ -150,10 +150,11 @@ static std::vector<double> sumBound(OpModule &made, DType dtype, const HostTenso
   // Below the normal range what is rounded to is a fixed distance apart.
   double least = dtype == DType::kFloat64 ? std::ldexp(1, -1074) : std::ldexp(1, -149);
   // A product's error is relative: its absolute value is that of the factors' absolute values, too.
-  if (mlir::isa<ir::ReduceSumOp, ir::ReduceMeanOp, ir::ReduceProdOp, ir::CumsumOp, ir::MatmulOp,
-                ir::IndexAddOp, ir::ScatterAddOp, ir::ScatterReduceOp, ir::Conv2dOp,
-                ir::Conv2dInputGradientOp, ir::Conv2dWeightGradientOp, ir::AvgPool2dOp,
-                ir::AvgPool2dGradientOp, ir::MaxPool2dGradientOp>(made.op)) {
+  if (mlir::isa<ir::ReduceSumOp, ir::ReduceMeanOp, ir::ReduceProdOp, ir::CumsumOp, ir::CumprodOp,
+                ir::RecurrenceOp, ir::MatmulOp, ir::IndexAddOp, ir::ScatterAddOp,
+                ir::ScatterReduceOp, ir::Conv2dOp, ir::Conv2dInputGradientOp,
+                ir::Conv2dWeightGradientOp, ir::AvgPool2dOp, ir::AvgPool2dGradientOp,
+                ir::MaxPool2dGradientOp>(made.op)) {
     std::vector<HostTensor> absolute = made.inputs;
     for (HostTensor &input : absolute)
       for (int64_t i = 0; is_floating(input.dtype) && i < input.size(); ++i)

@@ -299,14 +299,24 @@ static void addProducts(std::vector<OpCase> &cases) {
 
 static void addScansAndPositions(std::vector<OpCase> &cases) {
   auto scan = [&](Shape shape, int64_t dim, bool reverse, bool large = false, bool alike = false) {
-    cases.push_back({"weft.cumsum",
-                     std::string(alike ? "of one number " : "") + spellShape(shape) + " along " +
-                         std::to_string(dim) + (reverse ? " from the end" : ""),
-                     {alike ? TensorSpec{shape, {}, Values::Numbers, 0.1, 0.1} : data(shape)},
-                     "{" + field("dim", dim) + ", reverse = " + (reverse ? "true" : "false") + "}",
-                     {},
-                     {},
-                     large});
+    std::string name = std::string(alike ? "of one number " : "") + spellShape(shape) + " along " +
+                       std::to_string(dim),
+                from = reverse ? " from the end" : "",
+                both =
+                    "{" + field("dim", dim) + ", reverse = " + (reverse ? "true" : "false") + "}";
+    TensorSpec x = alike ? TensorSpec{shape, {}, Values::Numbers, 0.1, 0.1} : data(shape);
+    cases.push_back({"weft.cumsum", name + from, {x}, both, {}, {}, large});
+    // What a step multiplies stays about as large; so do products of numbers around 1.
+    TensorSpec factors{shape, {}, Values::Numbers, -1, 1},
+        ones{shape, {}, Values::Numbers, 0.9, 1.1};
+    if (!alike)
+      cases.push_back({"weft.recurrence", name + from, {factors, x}, both, {}, {}, large});
+    if (reverse || alike)
+      return;
+    std::string one = "{" + field("dim", dim) + "}";
+    cases.push_back({"weft.cumprod", name, {large ? ones : x}, one, {}, {}, large});
+    for (const char *op : {"weft.cum_arg_max", "weft.cum_arg_min"})
+      cases.push_back({op, name, {x}, one, {}, {}, large});
   };
   for (bool reverse : {false, true}) {
     scan({5}, 0, reverse);

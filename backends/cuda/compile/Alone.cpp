@@ -3,6 +3,7 @@
 #include "backends/cuda/compile/KernelPlan.h"
 
 #include "backends/cuda/compile/Limits.h"
+#include "compiler/codegen/Scan.h"
 #include "dialects/weft/lowerings/LowerToLinalg.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -157,37 +158,40 @@ mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
   return f.finish();
 }
 
-// A thread walks one line along the scanned dim and stores what the sums are at each step.
-// Neighbouring threads have neighbouring lines. Lines along
-// the innermost dim are read with a stride between threads, which is slow.
+// A thread walks one line along the scanned dim and stores what the result is at each step.
+// Neighbouring threads have neighbouring lines. Lines along the innermost dim are read with a
+// stride between threads, which is slow.
 mlir::LogicalResult scheduleScan(KernelPlan &plan, Geometry &geometry) {
   KernelBuilder &kernel = plan.kernel;
   Operation *op = kernel.outputs.front().getDefiningOp();
-  auto generic = kernel.generic(op);
-  int64_t dim = generic->getAttrOfType<mlir::IntegerAttr>(ir::kScanDim).getInt();
-  bool reverse = mlir::cast<ir::CumsumOp>(op).getReverse();
-  Value source = generic.getDpsInputs()[0];
+  auto dim = kernel.generic(op)->getAttrOfType<mlir::IntegerAttr>(ir::kScanDim).getInt();
   llvm::ArrayRef<int64_t> shape = plan.shapeOf(op->getResult(0));
-  int64_t size = shape[dim], trail = product(shape.drop_front(dim + 1)),
-          count = size == 0 ? 0 : product(shape.take_front(dim)) * trail;
+  int64_t count =
+      shape[dim] == 0 ? 0 : product(shape.take_front(dim)) * product(shape.drop_front(dim + 1));
   geometry = gridOf(count, kLoopThreads);
   if (count == 0)
     geometry.blocks = 0;
   GpuFunction f(kernel, kernel.info.symbol, geometry, 1);
+  compiler::Scan scan(f, op);
   compiler::IndexSpace &space = f.e.space;
   Value number = f.gridThread();
   if (count)
     f.when(f.lessThan(number, count), [&] {
-      auto [lead, column] = space.divide(space.scalar(number, count), trail);
-      Index first = space.add(space.scale(lead, size * trail), column);
-      auto at = [&](const Index &step) {
-        Index k = reverse ? space.add(space.scale(step, -1), size - 1) : step;
-        return space.add(first, space.scale(k, trail));
+      auto [lead, column] = space.divide(space.scalar(number, count), scan.trail);
+      Index first = space.add(space.scale(lead, scan.size * scan.trail), column);
+      auto at = [&](const Index &position) {
+        return space.add(first, space.scale(position, scan.trail));
       };
-      f.scan(
-          size, reverse, f.identityOf(generic),
-          [&](const Index &step) { return f.e.at(source, space.delinearize(at(step), shape)); },
-          [&](const Index &step, Value sum) { f.e.store(f.output(0), sum, at(step), nullptr); });
+      scan.walk(
+          [&](const Index &position) {
+            GpuFunction::State elements;
+            for (Value source : scan.sources)
+              elements.push_back(f.e.at(source, space.delinearize(at(position), shape)));
+            return elements;
+          },
+          [&](const Index &position, Value value) {
+            f.e.store(f.output(0), value, at(position), nullptr);
+          });
     });
   return f.finish();
 }

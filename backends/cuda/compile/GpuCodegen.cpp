@@ -82,9 +82,12 @@ using Schedule = mlir::LogicalResult (*)(KernelPlan &, Geometry &);
 static Schedule scheduleOf(mlir::Operation *op) {
   if (mlir::isa<ir::MatmulOp>(op))
     return scheduleMatmul;
-  if (mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Scatter)
+  if (!ir::isOwn(op))
+    return nullptr;
+  ir::Kind kind = mlir::cast<ir::WeftOp>(op).kind();
+  if (kind == ir::Kind::Scatter)
     return scheduleScatter;
-  return mlir::isa<ir::CumsumOp>(op) ? scheduleScan : nullptr;
+  return kind == ir::Kind::Scan ? scheduleScan : nullptr;
 }
 
 mlir::Operation *unscheduled(ir::FusionOp fusion) {

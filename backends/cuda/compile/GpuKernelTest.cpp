@@ -702,6 +702,13 @@ TEST(GpuNarrow, OpsAlone) {
           {of("%0: tensor<9x12xT>")}, 0);
     check(of("%a: tensor<9x70xT>"), of("%0 = weft.cumsum %a, dim = 1 : tensor<9x70xT>"),
           {of("%0: tensor<9x70xT>")}, 0);
+    check(of("%a: tensor<9x70xT>"), of("%0 = weft.cumprod %a, dim = 0 : tensor<9x70xT>"),
+          {of("%0: tensor<9x70xT>")}, 0);
+    check(of("%a: tensor<9x70xT>, %b: tensor<9x70xT>"),
+          of("%0 = weft.recurrence %a, %b, dim = 1 {reverse = true} : tensor<9x70xT>"),
+          {of("%0: tensor<9x70xT>")}, 0);
+    check(of("%a: tensor<9x70xT>"), of("%0 = weft.cum_arg_max %a, dim = 1 : tensor<9x70xT>"),
+          {"%0: tensor<9x70xi64>"}, 0);
     check(of("%a: tensor<7x33xT>, %i: tensor<5xi64>, %s: tensor<5x33xT>"),
           of("%0 = weft.index_add %a, %i, %s, dim = 0 : tensor<7x33xT>, tensor<5xi64>, "
              "tensor<5x33xT>"),

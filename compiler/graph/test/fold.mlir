@@ -31,6 +31,25 @@ func.func @main() -> tensor<2x2xi64> {
 }
 
 // -----
+// Repeats of a vector stay, which a library may read as a bias; a factor of one goes.
+// CHECK-LABEL: @repeats
+// CHECK: %[[BIAS:.*]] = weft.constant dense<3.000000e-01> : tensor<4xf32>
+// CHECK: %[[REPEATS:.*]] = weft.broadcast %[[BIAS]] : tensor<4xf32> to tensor<2x4xf32>
+// CHECK: %[[SUM:.*]] = weft.add %arg0, %[[REPEATS]]
+// CHECK: return %[[SUM]]
+module @repeats {
+func.func @main(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %bias = weft.constant dense<0.3> : tensor<4xf32>
+  %0 = weft.broadcast %bias : tensor<4xf32> to tensor<2x4xf32>
+  %1 = weft.add %x, %0 : tensor<2x4xf32>
+  %one = weft.constant dense<1.0> : tensor<4xf32>
+  %2 = weft.broadcast %one : tensor<4xf32> to tensor<2x4xf32>
+  %3 = weft.mul %1, %2 : tensor<2x4xf32>
+  return %3 : tensor<2x4xf32>
+}
+}
+
+// -----
 // A condition that is known picks a side.
 // CHECK-LABEL: @known_condition
 // CHECK: return %arg1

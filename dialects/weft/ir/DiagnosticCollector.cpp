@@ -25,6 +25,9 @@ DiagnosticCollector::DiagnosticCollector(mlir::MLIRContext *context)
           });
           text_ += part.str();
         };
+        // What MLIR says after a rule that said why.
+        if (!text_.empty() && diagnostic.str().ends_with("op failed to infer returned types"))
+          return mlir::success();
         if (!text_.empty())
           text_ += "; ";
         append(diagnostic);

@@ -176,6 +176,26 @@ def Weft_ErfOp : Weft_UnaryOp<"erf", Weft_FloatTensor, InFile> {
   let scalar = "return s.erf(x);";
   let savesOperands = [0];
 }
+def Weft_ErfcOp : Weft_UnaryOp<"erfc", Weft_FloatTensor, InFile> {
+  let cost = FunctionCost;
+  let tests = Tests<[AnyDomain], 3>;
+  let summary = "1 - erf(x), which does not cancel where it is small";
+  let reference = "return T(std::erfc(double(x)));";
+  let scalar = "return s.erfc(x);";
+  let savesOperands = [0];
+}
+def Weft_ErfinvOp : Weft_UnaryOp<"erfinv", Weft_FloatTensor, Inline<[{
+    Val y = ctx.result(0);
+    ctx.grad(0, ctx.g() * (0.88622692545275801365 * exp(y * y)));
+    return ::mlir::success();
+  }]>> {
+  let cost = FunctionCost;
+  let tests = Tests<[Domain<"-0.9", "0.9">], 4>; // beyond, differences see no slope
+  let summary = "the inverse of erf: infinite at -1 and 1, NaN beyond them";
+  let reference = "return T(::weft::ir::erfinv(double(x)));";
+  let scalar = "return s.erfinv(x);";
+  let savesResults = [0];
+}
 def Weft_SigmoidOp : Weft_UnaryOp<"sigmoid", Weft_FloatTensor, InFile> {
   let cost = FunctionCost;
   let tests = Tests<[Domain<"-90", "90">], 2>;

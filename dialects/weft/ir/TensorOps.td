@@ -129,6 +129,49 @@ def Weft_CumsumOp : Weft_Op<"cumsum", ScanKind, InFile, InFile, Primitive, InFil
   let hasVerifier = 1;
 }
 
+def Weft_CumprodOp : Weft_Op<"cumprod", ScanKind, InFile, InFile, Primitive, InFile, InFile, [Pure, SameOperandsAndResultType]> {
+  let tests = BoundTests;
+  let summary = "the products of the elements up to each one along dim, multiplied in order; integers wrap";
+  let description = [{
+    Products of float32 are kept in float64 on their way, so that what leaves float32's range may come back. The derivative is a
+    weft.recurrence, which divides by nothing: it holds with zeros among the factors, and so do all after it.
+  }];
+  let arguments = (ins Weft_NumericTensor:$input, I64Attr:$dim);
+  let results = (outs Weft_NumericTensor:$result);
+  let assemblyFormat = "$input `,` `dim` `=` $dim attr-dict `:` type($input)";
+  let hasVerifier = 1;
+  let savesOperands = [0];
+  let savesResults = [0];
+}
+def Weft_RecurrenceOp : Weft_Op<"recurrence", ScanKind, InFile, InFile, Primitive, InFile, InFile, [Pure, SameOperandsAndResultType]> {
+  let tests = BoundTests;
+  let cost = TwoOperations;
+  let summary = "result[k] = factor[k] * result[k - 1] + input[k] along dim, with 0 before the first element";
+  let description = [{
+    With `reverse` it is the transposed map of input, which its derivative is: result[k] = factor[k + 1] * result[k + 1] + input[k], from the
+    end, with 0 behind the last element. Results of float32 are kept in float64 on their way.
+  }];
+  let arguments = (ins Weft_NumericTensor:$factor, Weft_NumericTensor:$input, I64Attr:$dim, DefaultValuedAttr<BoolAttr, "false">:$reverse);
+  let results = (outs Weft_NumericTensor:$result);
+  let assemblyFormat = "$factor `,` $input `,` `dim` `=` $dim attr-dict `:` type($input)";
+  let hasVerifier = 1;
+  let savesOperands = [0];
+  let savesResults = [0];
+}
+class Weft_CumArgOp<string mnemonic> : Weft_Op<mnemonic, ScanKind, NotDifferentiable<"a position is constant almost everywhere">,
+                                               InFile, Primitive, InFile, InFile, [Pure, Infer]> {
+  let tests = ExactTests;
+  let description = [{
+    The result, int64, has input's dims. A NaN is preferred to all numbers. Values follow by weft.gather, which gives their very bits and has
+    the derivative that they have.
+  }];
+  let arguments = (ins Weft_NumericTensor:$input, I64Attr:$dim);
+  let results = (outs Weft_IndexTensor:$result);
+  let assemblyFormat = "$input `,` `dim` `=` $dim attr-dict `:` type($input)";
+}
+def Weft_CumArgMaxOp : Weft_CumArgOp<"cum_arg_max"> { let summary = "the index of the last largest of the elements up to each one along dim, or of the last NaN"; }
+def Weft_CumArgMinOp : Weft_CumArgOp<"cum_arg_min"> { let summary = "the index of the last smallest of the elements up to each one along dim, or of the last NaN"; }
+
 //===-- Contraction ---------------------------------------------------------------------------===//
 
 def Weft_MatmulOp : Weft_Op<"matmul", ContractionKind, InFile, InFile, Primitive, InFile, InFile, [Pure, Infer]> {

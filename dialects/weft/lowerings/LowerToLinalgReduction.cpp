@@ -62,39 +62,86 @@ FailureOr<Values> ReduceMinOp::lowerToLinalg(OpBuilder &b, ValueRange operands) 
                                  })};
 }
 
-// Read as written, the sum of all elements that are no further along dim, which is quadratic:
-// kScanDim says that one loop does it.
-FailureOr<Values> CumsumOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  auto type = mlir::cast<RankedTensorType>(getType());
-  int64_t rank = type.getRank(), dim = getDim();
+// A generic of the elements that are no further along dim, in their order, from `identity`:
+// body(one of each operand..., accumulator). Read as written it is quadratic, and an accumulator
+// that is no element of the result (an index's value) or a factor of the step before is not in it:
+// kScanDim says that one loop does it, which the schedule knows.
+static FailureOr<Values> lowerScan(OpBuilder &b, mlir::Operation *op, ValueRange operands,
+                                   int64_t dim, bool reverse, mlir::Attribute identity,
+                                   ScalarBody body) {
+  auto type = mlir::cast<RankedTensorType>(op->getResult(0).getType());
+  mlir::Location at = op->getLoc();
+  int64_t rank = type.getRank();
   llvm::SmallVector<AffineExpr> position;
   for (int64_t i = 0; i < rank; ++i)
     position.push_back(b.getAffineDimExpr(i == dim ? rank : i));
-  // Loops: the dims of the result, then the elements that are added up.
+  // Loops: the dims of the result, then the elements that are walked.
   llvm::SmallVector<AffineExpr> result;
   for (int64_t i = 0; i < rank; ++i)
     result.push_back(b.getAffineDimExpr(i));
   llvm::SmallVector<mlir::utils::IteratorType> iterators(rank + 1,
                                                          mlir::utils::IteratorType::parallel);
   iterators.back() = mlir::utils::IteratorType::reduction;
-  Value init =
-      arith::ConstantOp::create(b, getLoc(), mlir::cast<mlir::TypedAttr>(b.getZeroAttr(type)));
-  bool reverse = getReverse();
+  Value init = arith::ConstantOp::create(b, at, mlir::DenseElementsAttr::get(type, identity));
+  llvm::SmallVector<AffineMap> maps(operands.size(),
+                                    AffineMap::get(rank + 1, 0, position, b.getContext()));
+  maps.push_back(AffineMap::get(rank + 1, 0, result, b.getContext()));
   auto generic = mlir::linalg::GenericOp::create(
-      b, getLoc(), mlir::TypeRange{type}, operands, ValueRange{init},
-      llvm::ArrayRef<AffineMap>{AffineMap::get(rank + 1, 0, position, b.getContext()),
-                                AffineMap::get(rank + 1, 0, result, b.getContext())},
-      iterators, [&](OpBuilder &inner, mlir::Location loc, ValueRange args) {
+      b, at, mlir::TypeRange{type}, operands, ValueRange{init}, maps, iterators,
+      [&](OpBuilder &inner, mlir::Location loc, ValueRange args) {
         Value to = mlir::linalg::IndexOp::create(inner, loc, dim),
               from = mlir::linalg::IndexOp::create(inner, loc, rank);
         Value counts = arith::CmpIOp::create(
             inner, loc, reverse ? arith::CmpIPredicate::uge : arith::CmpIPredicate::ule, from, to);
-        Value sum = ScalarEmitter(inner, loc).add(args[1], args[0]);
+        Value next = body(inner, loc, args);
         mlir::linalg::YieldOp::create(
-            inner, loc, Value(arith::SelectOp::create(inner, loc, counts, sum, args[1])));
+            inner, loc, Value(arith::SelectOp::create(inner, loc, counts, next, args.back())));
       });
   generic->setAttr(kScanDim, b.getI64IntegerAttr(dim));
   return Values{generic.getResult(0)};
+}
+
+FailureOr<Values> CumsumOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  return lowerScan(b, *this, operands, getDim(), getReverse(),
+                   b.getZeroAttr(mlir::getElementTypeOrSelf(getType())),
+                   [](OpBuilder &inner, mlir::Location loc, ValueRange args) {
+                     return ScalarEmitter(inner, loc).add(args[1], args[0]);
+                   });
+}
+
+FailureOr<Values> CumprodOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  return lowerScan(b, *this, operands, getDim(), false,
+                   b.getOneAttr(mlir::getElementTypeOrSelf(getType())),
+                   [](OpBuilder &inner, mlir::Location loc, ValueRange args) {
+                     return ScalarEmitter(inner, loc).mul(args[1], args[0]);
+                   });
+}
+
+FailureOr<Values> RecurrenceOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  return lowerScan(b, *this, operands, getDim(), getReverse(),
+                   b.getZeroAttr(mlir::getElementTypeOrSelf(getType())),
+                   [](OpBuilder &inner, mlir::Location loc, ValueRange args) {
+                     ScalarEmitter s(inner, loc);
+                     return s.add(s.mul(args[2], args[0]), args[1]);
+                   });
+}
+
+// The place of each element that is the best so far.
+static FailureOr<Values> lowerCumArg(OpBuilder &b, mlir::Operation *op, ValueRange operands,
+                                     int64_t dim) {
+  return lowerScan(b, op, operands, dim, false, b.getI64IntegerAttr(0),
+                   [&](OpBuilder &inner, mlir::Location loc, ValueRange) -> Value {
+                     Value from = mlir::linalg::IndexOp::create(
+                         inner, loc,
+                         mlir::cast<RankedTensorType>(op->getResult(0).getType()).getRank());
+                     return arith::IndexCastOp::create(inner, loc, inner.getI64Type(), from);
+                   });
+}
+FailureOr<Values> CumArgMaxOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  return lowerCumArg(b, *this, operands, getDim());
+}
+FailureOr<Values> CumArgMinOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  return lowerCumArg(b, *this, operands, getDim());
 }
 
 FailureOr<Values> MatmulOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {

@@ -134,6 +134,9 @@ Value ScalarEmitter::tanh(Value x) {
 Value ScalarEmitter::erf(Value x) {
   return unaryFloat<math::ErfOp>(b_, loc_, x);
 }
+Value ScalarEmitter::erfc(Value x) {
+  return unaryFloat<math::ErfcOp>(b_, loc_, x);
+}
 
 // A mark that compiler/math/Expand.h knows.
 static Value marked(Value value, llvm::StringRef mark) {

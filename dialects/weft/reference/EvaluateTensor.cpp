@@ -242,30 +242,94 @@ LogicalResult ReduceMeanOp::evaluate(EvalContext &ctx) {
   return reduce<double>(ctx, getDims(), 0, std::plus<>(), [&](double sum) { return sum / count; });
 }
 
-template <typename T> static void accumulateAlong(EvalContext &ctx, int64_t dim, bool reverse) {
-  const HostTensor &x = ctx.operand(0);
+// Each line along dim is walked from `start`, or from its end: carried = step(carried, position of
+// the element, that of the one before it, or -1).
+template <typename T, typename Step>
+static void walkLines(EvalContext &ctx, int64_t dim, bool reverse, T start, Step step) {
   HostTensor &y = ctx.result();
-  DimSplit split(x.shape, dim);
+  DimSplit split(y.shape, dim);
   for (int64_t o = 0; o < split.outer; ++o)
     for (int64_t i = 0; i < split.inner; ++i) {
-      T sum = 0;
-      for (int64_t k = 0; k < split.size; ++k) {
+      T carried = start;
+      for (int64_t k = 0, before = -1; k < split.size; ++k) {
         int64_t at = split.at(o, reverse ? split.size - 1 - k : k, i);
-        sum = wrapping_add(sum, EvalContext::load<T>(x, at));
+        carried = step(carried, at, before);
         if constexpr (std::is_same_v<T, double>)
-          y.set(at, sum);
+          y.set(at, carried);
         else
-          y.setInt(at, sum);
+          y.setInt(at, carried);
+        before = at;
       }
     }
 }
+// walk(0.0) for floats, walk(int64_t()) for integers.
+template <typename Walk> static LogicalResult walkOf(EvalContext &ctx, Walk walk) {
+  if (is_floating(ctx.result().dtype))
+    walk(0.0);
+  else
+    walk(int64_t());
+  return success();
+}
 
 LogicalResult CumsumOp::evaluate(EvalContext &ctx) {
-  if (is_floating(ctx.result().dtype))
-    accumulateAlong<double>(ctx, getDim(), getReverse());
+  return walkOf(ctx, [&](auto zero) {
+    using T = decltype(zero);
+    walkLines<T>(ctx, getDim(), getReverse(), 0, [&](T sum, int64_t at, int64_t) -> T {
+      return wrapping_add(sum, EvalContext::load<T>(ctx.operand(0), at));
+    });
+  });
+}
+
+LogicalResult CumprodOp::evaluate(EvalContext &ctx) {
+  return walkOf(ctx, [&](auto zero) {
+    using T = decltype(zero);
+    walkLines<T>(ctx, getDim(), false, 1, [&](T product, int64_t at, int64_t) -> T {
+      return wrapping_mul(product, EvalContext::load<T>(ctx.operand(0), at));
+    });
+  });
+}
+
+LogicalResult RecurrenceOp::evaluate(EvalContext &ctx) {
+  bool reverse = getReverse();
+  return walkOf(ctx, [&](auto zero) {
+    using T = decltype(zero);
+    walkLines<T>(ctx, getDim(), reverse, 0, [&](T carried, int64_t at, int64_t before) -> T {
+      // In reverse nothing has a factor before the first step.
+      int64_t factor = reverse ? before : at;
+      T product =
+          factor < 0 ? T(0) : wrapping_mul(carried, EvalContext::load<T>(ctx.operand(0), factor));
+      return wrapping_add(product, EvalContext::load<T>(ctx.operand(1), at));
+    });
+  });
+}
+
+template <typename T, typename Better>
+static void lastBest(EvalContext &ctx, int64_t dim, Better better) {
+  const HostTensor &x = ctx.operand(0);
+  DimSplit split(x.shape, dim);
+  for (int64_t o = 0; o < split.outer; ++o)
+    for (int64_t i = 0; i < split.inner; ++i)
+      for (int64_t k = 0, best = 0; k < split.size; ++k) {
+        T value = EvalContext::load<T>(x, split.at(o, best, i)),
+          next = EvalContext::load<T>(x, split.at(o, k, i));
+        if (next != next || better(next, value))
+          best = k;
+        ctx.result().setInt(split.at(o, k, i), best);
+      }
+}
+template <typename Better>
+static LogicalResult evaluateCumArg(EvalContext &ctx, int64_t dim, Better better) {
+  if (is_floating(ctx.operand(0).dtype))
+    lastBest<double>(ctx, dim, better);
   else
-    accumulateAlong<int64_t>(ctx, getDim(), getReverse());
+    lastBest<int64_t>(ctx, dim, better);
   return success();
+}
+LogicalResult CumArgMaxOp::evaluate(EvalContext &ctx) {
+  return evaluateCumArg(ctx, getDim(), std::greater_equal<>());
+}
+LogicalResult CumArgMinOp::evaluate(EvalContext &ctx) {
+  return evaluateCumArg(ctx, getDim(), std::less_equal<>());
 }
 
 template <typename T> static void multiply(EvalContext &ctx, bool transposeLhs, bool transposeRhs) {

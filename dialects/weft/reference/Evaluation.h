@@ -186,6 +186,7 @@ template <typename T> T maximum_of(T x, T y) {
   return x < y ? y : x;
 }
 double gelu(double x, bool tanhApproximation);
+double erfinv(double x);
 
 // The bits of a uniform sample of this dtype: as many as its significand holds, so that no sample
 // rounds to 1, but at most 24.

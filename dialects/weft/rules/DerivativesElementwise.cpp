@@ -37,6 +37,12 @@ LogicalResult ErfOp::differentiate(GradContext &ctx) {
   return success();
 }
 
+LogicalResult ErfcOp::differentiate(GradContext &ctx) {
+  Val x = ctx.operand(0);
+  ctx.grad(0, ctx.g() * (-M_2_SQRTPI * exp(-(x * x))));
+  return success();
+}
+
 LogicalResult SinOp::differentiate(GradContext &ctx) {
   ctx.grad(0, ctx.g() * cos(ctx.operand(0)));
   return success();

@@ -156,6 +156,47 @@ LogicalResult CumsumOp::differentiate(GradContext &ctx) {
   return success();
 }
 
+// x moved on by one along dim, with `first` where nothing has come to.
+static Val movedOn(Val x, int64_t dim, double first) {
+  Val base = x.constant(first);
+  SmallVector<int64_t> shape(x.shape()), starts(shape.size(), 0), steps(shape.size(), 1);
+  if (shape[dim] < 2)
+    return base;
+  --shape[dim];
+  Val all = slice(x, shape, starts, steps);
+  starts[dim] = 1;
+  return insertSlice(all, base, starts, steps);
+}
+
+static Val recurrence(Val factor, Val input, int64_t dim, bool reverse) {
+  return input.at(RecurrenceOp::create(input.builder(), input.loc(), input.type(), factor, input,
+                                       dim, reverse));
+}
+
+// What comes after an element has it as a factor: result[k - 1] times the sum of the gradients from
+// k on, each times the factors between.
+LogicalResult CumprodOp::differentiate(GradContext &ctx) {
+  if (!ctx.operandType(0).hasStaticShape())
+    return ctx.noRule(CumprodOp::getOperationName(), kSymbolicSlice);
+  int64_t dim = ctx.properties<CumprodOp>().dim.getInt();
+  ctx.grad(0, movedOn(ctx.result(0), dim, 1) *
+                  recurrence(ctx.operand(0), ctx.g(), dim, /*reverse=*/true));
+  return success();
+}
+
+LogicalResult RecurrenceOp::differentiate(GradContext &ctx) {
+  if (!ctx.operandType(0).hasStaticShape())
+    return ctx.noRule(RecurrenceOp::getOperationName(), kSymbolicSlice);
+  const auto &p = ctx.properties<RecurrenceOp>();
+  bool reverse = p.reverse && p.reverse.getValue();
+  int64_t dim = p.dim.getInt();
+  Val back = recurrence(ctx.operand(0), ctx.g(), dim, !reverse), result = ctx.result(0);
+  ctx.grad(1, back);
+  // factor[k] takes result[k - 1] to k; in reverse, result[k] to k - 1.
+  ctx.grad(0, reverse ? movedOn(back, dim, 0) * result : back * movedOn(result, dim, 0));
+  return success();
+}
+
 //===-- Contraction ---------------------------------------------------------------------------===//
 
 static bool isSet(mlir::BoolAttr flag) {

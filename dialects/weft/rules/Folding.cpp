@@ -105,7 +105,23 @@ static Value identity(mlir::Operation *op, ArrayRef<Attribute> operands) {
       .Default([](mlir::Operation *) { return Value(); });
 }
 
-OpFoldResult foldElementwise(mlir::Operation *op, ArrayRef<Attribute> operands, bool exact) {
+// A splat that is repeated is one of the repeats' type.
+static llvm::SmallVector<Attribute> withRepeatedSplats(mlir::Operation *op,
+                                                       ArrayRef<Attribute> operands) {
+  llvm::SmallVector<Attribute> all(operands);
+  for (auto [known, operand] : llvm::zip_equal(all, op->getOperands())) {
+    auto broadcast = known ? BroadcastOp() : operand.getDefiningOp<BroadcastOp>();
+    mlir::SplatElementsAttr splat;
+    if (broadcast && broadcast.getType().hasStaticShape() &&
+        mlir::matchPattern(broadcast.getInput(), mlir::m_Constant(&splat)) &&
+        splat.getNumElements() > 0)
+      known = splat.resizeSplat(broadcast.getType());
+  }
+  return all;
+}
+
+OpFoldResult foldElementwise(mlir::Operation *op, ArrayRef<Attribute> known, bool exact) {
+  llvm::SmallVector<Attribute> operands = withRepeatedSplats(op, known);
   if (Value same = identity(op, operands))
     return same;
   auto type = mlir::cast<RankedTensorType>(op->getResult(0).getType());
@@ -245,7 +261,10 @@ OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
                                                : OpFoldResult(getResult());
     }
   }
-  return foldMovement(*this, adaptor.getOperands());
+  // A vector stays one where it is repeated, as one that is no constant does: a library takes it as
+  // a bias, and adds it up in another order than a kernel that adds it to the result.
+  return getInput().getType().getRank() == 0 ? foldMovement(*this, adaptor.getOperands())
+                                             : OpFoldResult();
 }
 
 OpFoldResult SliceOp::fold(FoldAdaptor adaptor) {

@@ -17,7 +17,8 @@ inline constexpr int64_t kMaxFoldedElements = 1024;
 mlir::OpFoldResult foldElementwise(mlir::Operation *op, llvm::ArrayRef<mlir::Attribute> operands,
                                    bool exact);
 
-// The same for ops that only move elements: a splat stays a splat.
+// The same for ops that only move elements: a splat stays a splat. Repeats of more than one number
+// are not written out.
 mlir::OpFoldResult foldMovement(mlir::Operation *op, llvm::ArrayRef<mlir::Attribute> operands);
 
 } // namespace weft::ir

@@ -234,6 +234,8 @@ public:
   mlir::Value rsqrt(mlir::Value x);
   mlir::Value tanh(mlir::Value x);
   mlir::Value erf(mlir::Value x);
+  mlir::Value erfc(mlir::Value x);
+  mlir::Value erfinv(mlir::Value x);
   mlir::Value sigmoid(mlir::Value x);
   mlir::Value sign(mlir::Value x);
   mlir::Value floor(mlir::Value x);

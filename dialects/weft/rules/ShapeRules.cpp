@@ -254,6 +254,35 @@ LogicalResult ReduceMeanOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, A
 LogicalResult CumsumOp::verify() {
   return RuleChecks(*this).dim(getDim(), getType(), "input");
 }
+LogicalResult CumprodOp::verify() {
+  return RuleChecks(*this).dim(getDim(), getType(), "input");
+}
+LogicalResult RecurrenceOp::verify() {
+  return RuleChecks(*this).dim(getDim(), getType(), "input");
+}
+
+template <typename Op>
+static LogicalResult inferCumArg(MLIRContext *context, MaybeLocation loc, typename Op::Adaptor op,
+                                 Types &types) {
+  RuleChecks check(loc, Op::getOperationName());
+  FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input");
+  if (failed(input))
+    return failure();
+  if (!op.getDimAttr())
+    return check.error("needs the attribute dim");
+  if (failed(check.dim(op.getDim(), *input, "input")))
+    return failure();
+  types.push_back(tensorOf(dimsOf(*input), mlir::IntegerType::get(context, 64)));
+  return success();
+}
+LogicalResult CumArgMaxOp::inferReturnTypes(MLIRContext *context, MaybeLocation loc, Adaptor op,
+                                            Types &types) {
+  return inferCumArg<CumArgMaxOp>(context, loc, op, types);
+}
+LogicalResult CumArgMinOp::inferReturnTypes(MLIRContext *context, MaybeLocation loc, Adaptor op,
+                                            Types &types) {
+  return inferCumArg<CumArgMinOp>(context, loc, op, types);
+}
 
 //===-- Contraction ---------------------------------------------------------------------------===//
 

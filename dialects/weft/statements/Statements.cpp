@@ -295,10 +295,22 @@ Statement ArgMinOp::statement() {
 static Statement alongDim(Operation *op, int64_t dim) {
   auto [statement, all] = ofResult(op);
   statement.dims[dim].purpose = Purpose::Carried;
-  statement.operands.push_back(all);
+  statement.operands.assign(op->getNumOperands(), all);
   return statement;
 }
 Statement CumsumOp::statement() {
+  return alongDim(*this, getDim());
+}
+Statement CumprodOp::statement() {
+  return alongDim(*this, getDim());
+}
+Statement RecurrenceOp::statement() {
+  return alongDim(*this, getDim());
+}
+Statement CumArgMaxOp::statement() {
+  return alongDim(*this, getDim());
+}
+Statement CumArgMinOp::statement() {
   return alongDim(*this, getDim());
 }
 Statement SoftmaxOp::statement() {

@@ -136,14 +136,45 @@ TEST_F(FoldingTest, SplatsStaySplatsOfAnySize) {
 
 TEST_F(FoldingTest, LargeConstantsAreNotWrittenOut) {
   auto program = [](int64_t n) {
-    std::string rows = "tensor<" + std::to_string(n) + "x2xi32>";
-    return "func.func @f() -> " + rows +
-           " {\n%0 = weft.constant dense<[1, 2]> : tensor<2xi32>\n%1 = weft.broadcast %0 : "
-           "tensor<2xi32> to " +
-           rows + "\nreturn %1 : " + rows + "\n}";
+    std::string half = "tensor<" + std::to_string(n) + "xi32>",
+                whole = "tensor<" + std::to_string(2 * n) + "xi32>";
+    return "func.func @f() -> " + whole + " {\n%0 = weft.constant dense<1> : " + half +
+           "\n%1 = weft.constant dense<2> : " + half + "\n%2 = weft.concat %0, %1 dim = 0 : " +
+           half + ", " + half + "\nreturn %2 : " + whole + "\n}";
   };
   EXPECT_TRUE(constant(fold(program(kMaxFoldedElements / 2))));
   EXPECT_FALSE(constant(fold(program(kMaxFoldedElements / 2 + 1))));
+}
+
+// A library takes them as a bias, whatever they are.
+TEST_F(FoldingTest, RepeatedVectorsStayVectors) {
+  for (const char *vector : {"dense<[1.0, 2.0, 3.0]> : tensor<3xf32>", "dense<2.0> : tensor<3xf32>",
+                             "dense<2.0> : tensor<1xf32>"}) {
+    std::string type = llvm::StringRef(vector).split(" : ").second.str();
+    mlir::Value value = foldOver(std::string("%c = weft.constant ") + vector +
+                                 "\n%w = weft.broadcast %c : " + type +
+                                 " to tensor<2x3xf32>\n%r = weft.add %x, %w : tensor<2x3xf32>");
+    auto sum = value.getDefiningOp<AddOp>();
+    ASSERT_TRUE(sum) << vector;
+    auto repeats = sum.getRhs().getDefiningOp<BroadcastOp>();
+    ASSERT_TRUE(repeats) << vector;
+    EXPECT_TRUE(constant(repeats.getInput())) << vector;
+  }
+  mlir::Value scalar = foldOver("%c = weft.constant dense<2.0> : tensor<f32>\n%r = weft.broadcast "
+                                "%c : tensor<f32> to tensor<2x3xf32>");
+  EXPECT_TRUE(constant(scalar));
+}
+
+// What is known of a splat is known of its repeats.
+TEST_F(FoldingTest, RepeatedSplatsAreSplats) {
+  EXPECT_TRUE(isArgument(foldOver("%c = weft.constant dense<1.0> : tensor<3xf32>\n%w = "
+                                  "weft.broadcast %c : tensor<3xf32> to tensor<2x3xf32>\n%r = "
+                                  "weft.mul %x, %w : tensor<2x3xf32>")));
+  mlir::Value value = foldOver("%c = weft.constant dense<3.0> : tensor<3xf32>\n%w = weft.broadcast "
+                               "%c : tensor<3xf32> to tensor<2x3xf32>\n%r = weft.mul %w, %w : "
+                               "tensor<2x3xf32>");
+  ASSERT_TRUE(constant(value));
+  EXPECT_EQ(constant(value).getSplatValue<float>(), 9.0f);
 }
 
 TEST_F(FoldingTest, SmallTablesConcatenate) {

@@ -40,6 +40,14 @@ func.func @scans(%x: tensor<2x3xf32>, %p: tensor<2x3xi1>, %i: tensor<4xi64>, %u:
   %2 = weft.cumsum %x, dim = 1 : tensor<2x3xf32>
   // CHECK: weft.cumsum %{{.*}}, dim = 0 {reverse = true} : tensor<2x3xf32>
   %3 = weft.cumsum %x, dim = 0 {reverse = true} : tensor<2x3xf32>
+  // CHECK: weft.cumprod %{{.*}}, dim = 1 : tensor<2x3xf32>
+  %cumprod = weft.cumprod %x, dim = 1 : tensor<2x3xf32>
+  // CHECK: weft.recurrence %{{.*}}, %{{.*}}, dim = 0 {reverse = true} : tensor<2x3xf32>
+  %recurrence = weft.recurrence %x, %cumprod, dim = 0 {reverse = true} : tensor<2x3xf32>
+  // CHECK: weft.cum_arg_max %{{.*}}, dim = 1 : tensor<2x3xf32>
+  %largest = weft.cum_arg_max %x, dim = 1 : tensor<2x3xf32>
+  // CHECK: weft.cum_arg_min %{{.*}}, dim = 0 : tensor<2x3xf32>
+  %smallest = weft.cum_arg_min %x, dim = 0 : tensor<2x3xf32>
   // CHECK: %[[A:.*]] = weft.arg_max %{{.*}}, dim = 1 : tensor<2x3xf32>
   %4 = weft.arg_max %x, dim = 1 : tensor<2x3xf32>
   // CHECK: weft.cast %[[A]] : tensor<2xi64> to tensor<2xf32>
