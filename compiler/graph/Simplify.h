@@ -48,8 +48,8 @@ llvm::LogicalResult simplifyInsertion(mlir::Operation *op, mlir::RewriterBase &r
 llvm::LogicalResult simplifyContraction(mlir::Operation *op, mlir::RewriterBase &rewriter);
 llvm::LogicalResult simplifyReduction(mlir::Operation *op, mlir::RewriterBase &rewriter);
 
-// The one element of a splat constant, or of repeats of one, as a double (integers up to 2^53 exactly) and as an int64;
-// null attribute: not a splat.
+// The one element of a splat constant, or of repeats of one, as a double (integers up to 2^53
+// exactly) and as an int64; null attribute: not a splat.
 struct Splat {
   mlir::TypedAttr value;
   explicit operator bool() const {

@@ -192,9 +192,10 @@ private:
     return absl::OkStatus();
   }
 
-  // Parts of a transposed tensor are transposed parts, and a transposed concat is one of transposed
-  // inputs: three heads' worth of queries, keys and values lie in front of the batch only in
-  // between. They move the same elements. An op that is gone is null in `ops`.
+  // Parts of a transposed tensor are transposed parts, a transposed concat is one of transposed
+  // inputs, and so is a part that is put into one number: three heads' worth of queries, keys and
+  // values, and their gradients, lie in front of the batch only in between. They move the same
+  // elements. An op that is gone is null in `ops`.
   void move_transposes(std::vector<mlir::Operation *> &ops) {
     llvm::DenseSet<mlir::Operation *> varying; // whose attributes go by the dims that they have
     for (size_t p = 0; p < positions_.size(); ++p)
@@ -207,7 +208,8 @@ private:
         continue;
       bool moved = is_leading(transpose.getInput()) && !is_leading(transpose.getResult())
                        ? slice_before(transpose, varying)
-                       : is_leading(transpose.getResult()) && concat_after(transpose);
+                       : is_leading(transpose.getResult()) &&
+                             (concat_after(transpose) || insert_after(transpose, varying));
       if (!moved)
         continue;
       transpose.erase();
@@ -277,6 +279,42 @@ private:
                   permutation.begin());
     concat.getResult().setType(mlir::cast<mlir::RankedTensorType>(transpose.getType()));
     transpose.getResult().replaceAllUsesWith(concat.getResult());
+    return true;
+  }
+
+  // transpose(insert_slice(x into zeros)) becomes insert_slice(transpose(x) into zeros), where
+  // nothing else reads the two.
+  bool insert_after(ir::TransposeOp transpose, const llvm::DenseSet<mlir::Operation *> &varying) {
+    auto insert = transpose.getInput().getDefiningOp<ir::InsertSliceOp>();
+    if (!insert || !insert->hasOneUse() || varying.contains(insert) ||
+        is_leading(insert.getResult()))
+      return false;
+    auto base = insert.getBase().getDefiningOp<ir::ConstantOp>();
+    if (!base || !base->hasOneUse() || varying.contains(base) ||
+        !mlir::isa<mlir::SplatElementsAttr>(base.getValue()))
+      return false;
+    llvm::ArrayRef<int64_t> permutation = transpose.getPermutation();
+    ir::Dims from = ir::dimsOf(typeOf(insert.getUpdate())), to;
+    llvm::SmallVector<int64_t> starts, steps;
+    for (int64_t dim : permutation) {
+      to.push_back(from[dim]);
+      starts.push_back(insert.getStarts()[dim]);
+      steps.push_back(insert.getSteps()[dim]);
+    }
+    if (!is_leading(from) || !is_leading(to))
+      return false;
+    mlir::RankedTensorType type = typeOf(transpose);
+    builder_.setInsertionPoint(insert);
+    insert.getUpdateMutable().assign(
+        ir::TransposeOp::create(builder_, transpose.getLoc(),
+                                ir::tensorOf(to, type.getElementType()), insert.getUpdate(),
+                                permutation)
+            .getResult());
+    insert.setStarts(starts);
+    insert.setSteps(steps);
+    base.getResult().setType(type); // adjust() gives it the value for that
+    insert.getResult().setType(type);
+    transpose.getResult().replaceAllUsesWith(insert.getResult());
     return true;
   }
 

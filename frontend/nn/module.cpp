@@ -23,8 +23,8 @@ struct Module::State {
   std::shared_ptr<recorder::HostState> training = std::make_shared<recorder::HostState>(1, 1);
   Location made = {}; // where the first parameter was registered
   mutable std::atomic<bool> is_listed = false;
-  // A handle that led here was given another module while this was registered as a child.
-  std::atomic<bool> is_child = false, is_assigned_over = false;
+  // A handle that led here was given another module.
+  std::atomic<bool> is_assigned_over = false;
   const recorder::Ref<recorder::ModuleName> called{new recorder::ModuleName};
 
   ~State() {
@@ -46,7 +46,6 @@ struct Module::State {
     name_child(name, state);
   }
   void name_child(const std::string &name, const std::shared_ptr<State> &state) {
-    state->is_child = true;
     recorder::UnderLock lock;
     if (!state->called->parent)
       rename(*state->called, called.get(), name);
@@ -112,7 +111,10 @@ struct Module::State {
   }
   // A child to which no handle leads but this module's, after one was given another module: what
   // the module calls is not what would be trained, saved or told of train().
+  // Where this was assigned over itself, its layers went with it: whoever keeps it has all of it.
   void want_held(const std::string &prefix, const char *what, Location location) const {
+    if (is_assigned_over)
+      return;
     for (const auto &[name, child] : children)
       if (child->is_assigned_over && child.use_count() == 1)
         throw Error(ErrorKind::kState,
@@ -165,7 +167,7 @@ Module &Module::operator=(Module &&other) noexcept {
 }
 void Module::become(std::shared_ptr<State> state) noexcept {
   // Not by what has it below: module = Wrapped(module).
-  if (state_ && state_ != state && state_->is_child && !(state && state->is_above(*state_)))
+  if (state_ && state_ != state && !(state && state->is_above(*state_)))
     state_->is_assigned_over = true;
   state_ = std::move(state);
 }
@@ -463,8 +465,10 @@ int64_t Module::parameter_count(Location location) const {
 }
 
 void Module::train(bool on, Location location) {
-  State::walk(*state_, [&](State &state, const std::string &prefix) {
+  State::walk(*state_, [&](const State &state, const std::string &prefix) {
     state.want_held(prefix, on ? "train" : "eval", location);
+  });
+  State::walk(*state_, [&](State &state, const std::string &) {
     recorder::write_state(state.training);
     state.training->front() = on;
   });

@@ -85,10 +85,12 @@ public:
   //         which == "bias" ? nn::init::zeros_(tensor) : nn::init::xavier_uniform_(tensor);
   std::vector<std::pair<std::string, Module>>
   named_modules(Location location = Location::current()) const;
+  // The modules alone.
   std::vector<Module> modules(Location location = Location::current()) const;
   // The same of those that this module has registered.
   std::vector<std::pair<std::string, Module>>
   named_children(Location location = Location::current()) const;
+  // The modules alone.
   std::vector<Module> children(Location location = Location::current()) const;
   // The class that child() was given it as, "Linear"; "" where no module has it.
   std::string class_name() const;

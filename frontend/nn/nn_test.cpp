@@ -283,6 +283,12 @@ TEST(Module, AChildThatWasAssignedOverIsAnError) {
     }
   };
   EXPECT_NE(error_of([] { Twice(); }).message().find("already; replace_child("), std::string::npos);
+  // Who keeps a module that is assigned over as a whole has all of it.
+  Net best;
+  nn::Module kept = best;
+  best = Net();
+  EXPECT_EQ(kept.parameters().size(), 2u);
+  kept.eval();
   // Handles that are given another module in passing change nothing.
   Net net, whole;
   Linear passing = net.fc;

@@ -108,10 +108,12 @@ Tensor trapezoid(const Tensor &y, const Tensor &x, int64_t dim, Location locatio
   } else {
     along = axis - y.ndim() + at.ndim();
   }
-  if (along < 0 || places.shape()[static_cast<size_t>(along)] != size)
+  bool fits = at.ndim() <= y.ndim() && along >= 0;
+  if (!fits || places.shape()[static_cast<size_t>(along)] != size)
     fail(ErrorKind::kShape, "x has shape " + to_string(at.dims) + ", y has shape " +
                                 to_string(y.shape()) + ": x must have " + std::to_string(size) +
-                                " places along dimension " + std::to_string(axis) + " of y");
+                                " places along dimension " + std::to_string(axis) +
+                                " of y, and no more dimensions than y");
   auto [before, after] = neighbours(places, along);
   return area(y, axis, after - before);
 }

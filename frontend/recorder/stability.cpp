@@ -230,6 +230,7 @@ std::vector<bool> paying(const Slice &slice, uint64_t structure, const compiler:
                          use.packedRows, use.packedPixels, use.packedBytes);
   auto [answer, is_new] = r.stable_answers.try_emplace(question);
   if (is_new || !is_subset(answer->second, candidates)) {
+    r.stable_bytes -= is_new ? 0 : bytes_of(answer->second);
     answer->second = Analysis(slice, use).run(candidates, varies);
     r.stable_bytes += bytes_of(answer->second);
   }

@@ -452,6 +452,8 @@ TEST(Scans, DerivativesDivideByNothing) {
 
 // The programs are made whole before they run: one kernel a scan, however long the dim is.
 TEST(Scans, AreOneKernel) {
+  if (config().backend == "reference")
+    GTEST_SKIP() << "the interpreter has no kernels";
   Tensor x = (rand({5000}) + 0.5).eval();
   auto kernels = [](const Tensor &of) {
     of.eval();
@@ -483,7 +485,7 @@ TEST(Composites, EinsumMultipliesAndSumsWhereNothingIsFree) {
   Tensor large = rand({64, 65}).eval();
   einsum("ij,ij->j", {large, large}).eval();
   EXPECT_EQ(recent_evaluations().back().library_calls, 0);
-  EXPECT_EQ(recent_evaluations().back().kernels, 1);
+  EXPECT_EQ(recent_evaluations().back().kernels, config().backend == "reference" ? 0 : 1);
   EXPECT_NE(message_of([&] {
               einsum("i,i->", {many, ones({300})});
             }).find("one dtype"),
@@ -513,6 +515,8 @@ TEST(Composites, Statistics) {
   auto shape = [](auto f) {
     return message_of(f, ErrorKind::kShape);
   };
+  EXPECT_NE(shape([&] { trapezoid(x[0], zeros({2, 3})); }).find("no more dimensions than y"),
+            std::string::npos);
   EXPECT_NE(shape([&] { trapezoid(x, zeros({2})); }).find("x must have 3 places"),
             std::string::npos);
   EXPECT_NE(shape([&] {

@@ -121,7 +121,7 @@ TEST_F(Symbolic, UnrolledCellsAndHeads) {
     Tensor p = linear(input(n, {5, 32}, 54), heads).reshape({n, 5, 3, 2, 16});
     Tensor parts = p.permute({2, 0, 3, 1, 4});
     Tensor y = (tanh(parts[0]) * parts[1] + parts[2]).transpose(1, 2).reshape({n, 5, 32});
-    return std::vector<Tensor>{y.detach()};
+    return std::vector<Tensor>{y.detach(), grad({y.square().mean()}, {heads})[0]};
   });
 }
 

@@ -319,13 +319,22 @@ private:
 
 } // namespace
 
+// A band has kMostLanes pixels at least, of what it reads and of what it computes, so that a square
+// of them can be turned: an image has them, and where there are several bands each is much larger,
+// as long as few rows of taps make it so. Of one channel most lanes would be empty. A band is of
+// whole rows, which must lie in a near cache.
 bool depthwise_blocks_computes(const ConvolutionProblem &p) {
+  constexpr int64_t kMostTaps = 7, kMostColumns = 1 << 14;
   int64_t taps = p.weight[3];
+  int64_t read_rows =
+      std::min(p.image[2], (p.result[2] - 1) * p.strides[0] + p.weight[2] - p.padding[0]);
   return p.kind == ConvolutionKind::kForward && p.dtype == DType::kFloat32 && !p.channels_last &&
-         p.groups == p.image[1] && p.groups == p.weight[0] &&
-         (taps == 3 || taps == 5 || taps == 7) && p.dilation == std::array<int64_t, 2>{1, 1} &&
-         p.strides[0] == p.strides[1] && p.strides[0] <= 2 &&
-         p.image[2] * p.image[3] >= kMostLanes && p.result[2] * p.result[3] >= kMostLanes;
+         p.groups > 1 && p.groups == p.image[1] && p.groups == p.weight[0] &&
+         (taps == 3 || taps == 5 || taps == 7) && p.weight[2] <= kMostTaps &&
+         p.dilation == std::array<int64_t, 2>{1, 1} && p.strides[0] == p.strides[1] &&
+         p.strides[0] <= 2 && p.padding[0] < p.weight[2] && p.padding[1] < taps &&
+         p.image[3] <= kMostColumns && read_rows * p.image[3] >= kMostLanes &&
+         p.result[2] * p.result[3] >= kMostLanes;
 }
 
 std::unique_ptr<runtime::LibraryCallState> depthwise_blocks(const ConvolutionProblem &problem,

@@ -85,7 +85,8 @@ TEST(DepthwiseBlocks, InfinitiesStayWhereTheyAre) {
 // that is its own.
 TEST(DepthwiseBlocks, BandsAreOneImage) {
   for (int64_t stride : {1, 2})
-    for (std::array<int64_t, 2> size : {std::array<int64_t, 2>{111, 97}, {9, 1500}, {2000, 5}}) {
+    for (std::array<int64_t, 2> size :
+         {std::array<int64_t, 2>{111, 97}, {9, 1500}, {2000, 5}, {9000, 1}, {1, 9000}}) {
       ConvolutionProblem p = problem_of(1, 3, size, {3, 3}, stride, {1, 1});
       ASSERT_TRUE(depthwise_blocks_computes(p));
       Operands in(p);
@@ -117,6 +118,12 @@ TEST(DepthwiseBlocks, LeaveTheRestToTheLibrary) {
   EXPECT_TRUE(refused([](ConvolutionProblem &o) { o.strides = {1, 2}; }));
   EXPECT_TRUE(depthwise_blocks_computes(problem_of(1, 32, {7, 7}, {3, 3}, 1, {1, 1})));
   EXPECT_FALSE(depthwise_blocks_computes(problem_of(1, 32, {3, 3}, {3, 3}, 1, {1, 1})));
+  EXPECT_FALSE(depthwise_blocks_computes(problem_of(1, 1, {28, 28}, {3, 3}, 1, {1, 1})));
+  // Too few pixels are read, or are a band's.
+  EXPECT_FALSE(depthwise_blocks_computes(problem_of(8, 64, {16, 1}, {7, 7}, 2, {0, 6})));
+  EXPECT_FALSE(depthwise_blocks_computes(problem_of(8, 64, {8, 2}, {1, 7}, 2, {0, 6})));
+  EXPECT_FALSE(depthwise_blocks_computes(problem_of(1, 16, {2800, 6}, {2797, 3}, 1, {0, 0})));
+  EXPECT_FALSE(depthwise_blocks_computes(problem_of(1, 16, {1, 400000}, {1, 5}, 1, {0, 2})));
 }
 
 } // namespace

@@ -10,7 +10,7 @@
 namespace weft::backends::cpu {
 
 // Whether the kernel computes the convolution, and faster than the library: forward, float32,
-// row-major, one group, few channels. The problem alone decides, so that its bits stay.
+// row-major, one group, few channels. The problem and the processor decide.
 bool few_channels_rows_computes(const ConvolutionProblem &problem);
 
 // Of such a one. Operands as OnednnConvolution::run has them.
