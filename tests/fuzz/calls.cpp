@@ -158,10 +158,18 @@ void add_reductions(Calls &all) {
   all["cumprod"] = {[](Draw &d) { return draw_with_dim(d, numeric); },
                     [](const Tensors &a, const Step &s) { return cumprod(a[0], s.numbers[0][0]); },
                     "weft::cumprod($0, #0)", 0.3};
-  all["cummax"] = {
-      [](Draw &d) { return draw_with_dim(d, numeric); },
-      [](const Tensors &a, const Step &s) { return cummax(a[0], s.numbers[0][0]).first; },
-      "weft::cummax($0, #0).first", 0.3};
+  for (bool least : {false, true})
+    all[least ? "cummin" : "cummax"] = {
+        [](Draw &d) { return draw_with_dim(d, numeric); },
+        [=](const Tensors &a, const Step &s) {
+          int64_t dim = s.numbers[0][0];
+          return (least ? cummin(a[0], dim) : cummax(a[0], dim)).first;
+        },
+        std::string("weft::") + (least ? "cummin" : "cummax") + "($0, #0).first", 0.3};
+  all["logcumsumexp"] = {
+      [](Draw &d) { return draw_with_dim(d, floating); },
+      [](const Tensors &a, const Step &s) { return logcumsumexp(a[0], s.numbers[0][0]); },
+      "weft::logcumsumexp($0, #0)", 0.3};
   all["index_put"] = {
       [](Draw &d) -> Drawn {
         int x = d.value(

@@ -62,13 +62,13 @@ func.func @main(%x: tensor<32x2xf32, #weft.dims<n, _>>) -> (tensor<32x2xf32, #we
 // A number for elements of an unknown count is a repeated scalar, no constant of their type.
 // CHECK-LABEL: @divided_by_repeats
 module @divided_by_repeats {
-func.func @main(%x: tensor<32x4xf32, #weft.dims<n, _>>) -> tensor<32x4xf32, #weft.dims<n, _>> {
+func.func @main(%x: tensor<?x4xf32, #weft.dims<n, _>>) -> tensor<?x4xf32, #weft.dims<n, _>> {
   // CHECK: %[[QUARTER:.*]] = weft.constant dense<2.500000e-01> : tensor<f32>
   // CHECK: weft.broadcast %[[QUARTER]]
   // CHECK: weft.mul
   %c = weft.constant dense<4.0> : tensor<f32>
-  %0 = weft.broadcast %c : tensor<f32> to tensor<32x4xf32, #weft.dims<n, _>>
-  %1 = weft.div %x, %0 : tensor<32x4xf32, #weft.dims<n, _>>
-  return %1 : tensor<32x4xf32, #weft.dims<n, _>>
+  %0 = weft.broadcast %c : tensor<f32> to tensor<?x4xf32, #weft.dims<n, _>>
+  %1 = weft.div %x, %0 : tensor<?x4xf32, #weft.dims<n, _>>
+  return %1 : tensor<?x4xf32, #weft.dims<n, _>>
 }
 }
