@@ -21,9 +21,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <vector>
 
+#include "backends/cpu/device/convolution_exactly.h"
 #include "backends/cpu/device/turn.h"
 #include "runtime/core/alignment.h"
 #include "runtime/threading/parallel_for.h"
@@ -217,34 +217,13 @@ int64_t lanes_here() {
   return of_processor<int64_t>(4, 8, 16);
 }
 
-// What a weight that is not finite would make of padding is left out.
-void compute_exactly(const Task &task) {
-  const Shape &s = *task.shape;
-  int64_t taps = s.tap_rows * s.tap_columns;
-  for (int64_t c = 0; c < task.channels; ++c) {
-    const float *image = task.image + c * s.height * s.width, *weight = task.weight + c * taps;
-    float *result = task.result + c * s.rows * s.columns;
-    for (int64_t y = task.first; y < task.first + task.rows; ++y)
-      for (int64_t x = 0; x < s.columns; ++x) {
-        float sum = task.bias ? task.bias[c] : 0;
-        for (int64_t i = 0; i < s.tap_rows; ++i)
-          for (int64_t j = 0; j < s.tap_columns; ++j) {
-            int64_t row = y * s.stride + i - s.padding[0], column = x * s.stride + j - s.padding[1];
-            if (row >= 0 && row < s.height && column >= 0 && column < s.width)
-              sum = std::fma(image[row * s.width + column], weight[i * s.tap_columns + j], sum);
-          }
-        result[y * s.columns + x] = s.relu && sum <= 0 ? 0 : sum;
-      }
-  }
-}
-
 class DepthwiseBlocks : public runtime::LibraryCallState {
 public:
   DepthwiseBlocks(const ConvolutionProblem &p, int threads)
       : shape_{p.image[1],  p.image[2],  p.image[3],   p.result[2], p.result[3],
                p.weight[2], p.weight[3], p.strides[0], p.padding,   p.relu,
                1},
-        images_(p.image[0]), bias_(p.bias), threads_(threads),
+        problem_(p), threads_(threads),
         compute_(compute_of(p.weight[3], p.strides[0])) {
     shape_.bands = std::clamp<int64_t>(shape_.room() / kBandPixels, 1, shape_.rows);
     room_bytes_ = runtime::align(shape_.room() * lanes_ * static_cast<int64_t>(sizeof(float)));
@@ -264,8 +243,8 @@ public:
 
   absl::Status run(std::span<void *const> operands, void *scratch) override {
     Call call{this, operands, static_cast<char *>(scratch)};
-    runtime::parallel_for(images_ * blocks() * shape_.bands, grain_, threads_, compute_bands,
-                          &call);
+    int64_t bands = problem_.image[0] * blocks() * shape_.bands;
+    runtime::parallel_for(bands, grain_, threads_, compute_bands, &call);
     return absl::OkStatus();
   }
 
@@ -285,6 +264,8 @@ private:
     const DepthwiseBlocks &state = *call.state;
     const Shape &s = state.shape_;
     float *room = reinterpret_cast<float *>(call.scratch + thread * state.room_bytes_);
+    const float *bias =
+        state.problem_.bias ? static_cast<const float *>(call.operands[2]) : nullptr;
     // The padding beside rows; bands overwrite the rest.
     std::fill_n(room, s.padded_pixels() * state.lanes_, 0.f);
     int64_t taps = s.tap_rows * s.tap_columns;
@@ -297,21 +278,22 @@ private:
           .places = state.places_.data(),
           .image = static_cast<const float *>(call.operands[0]) + plane * s.height * s.width,
           .weight = static_cast<const float *>(call.operands[1]) + channel * taps,
-          .bias = state.bias_ ? static_cast<const float *>(call.operands[2]) + channel : nullptr,
+          .bias = bias ? bias + channel : nullptr,
           .result = static_cast<float *>(call.operands.back()) + plane * s.rows * s.columns,
           .room = room,
           .channels = std::min(state.lanes_, s.channels - channel),
           .first = first,
           .rows = s.rows * (band + 1) / s.bands - first};
       if (!state.compute_(task))
-        compute_exactly(task);
+        convolve_exactly(state.problem_, call.operands,
+                         {image, channel, task.channels, task.first, task.rows});
     }
     return 0;
   }
 
   Shape shape_;
-  int64_t images_, lanes_ = lanes_here(), room_bytes_, grain_;
-  bool bias_;
+  ConvolutionProblem problem_;
+  int64_t lanes_ = lanes_here(), room_bytes_, grain_;
   int threads_;
   Compute compute_;
   std::vector<int32_t> places_;

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <vector>
 
+#include "backends/cpu/device/convolution_exactly.h"
 #include "backends/cpu/device/vector_lanes.h"
 #include "runtime/core/alignment.h"
 #include "runtime/threading/parallel_for.h"
@@ -173,33 +174,13 @@ void copy_row(const float *from, int64_t width, int64_t padding, int64_t stride,
     to[(x + padding) % stride * part + (x + padding) / stride] = from[x];
 }
 
-// What a weight that is not finite would make of padding is left out.
-void compute_exactly(const Shape &s, const float *image, const float *weight, const float *bias,
-                     int64_t first, int64_t last, float *result) {
-  for (int64_t o = 0; o < s.results; ++o)
-    for (int64_t y = first; y < last; ++y)
-      for (int64_t x = 0; x < s.columns; ++x) {
-        float sum = bias ? bias[o] : 0;
-        const float *factor = weight + o * s.taps();
-        for (int64_t c = 0; c < s.channels; ++c)
-          for (int64_t i = 0; i < s.tap_rows; ++i)
-            for (int64_t j = 0; j < s.tap_columns; ++j, ++factor) {
-              int64_t row = y * s.strides[0] + i * s.dilation[0] - s.padding[0],
-                      column = x * s.strides[1] + j * s.dilation[1] - s.padding[1];
-              if (row >= 0 && row < s.height && column >= 0 && column < s.width)
-                sum = std::fma(image[(c * s.height + row) * s.width + column], *factor, sum);
-            }
-        result[(o * s.rows + y) * s.columns + x] = s.relu && sum <= 0 ? 0 : sum;
-      }
-}
-
 class FewChannelsRows : public runtime::LibraryCallState {
 public:
   FewChannelsRows(const ConvolutionProblem &p, int threads)
       : shape_{p.image[1],  p.image[2],  p.image[3], p.result[1], p.result[2], p.result[3],
                p.weight[2], p.weight[3], p.strides,  p.padding,   p.dilation,  p.relu,
                1},
-        images_(p.image[0]), bias_(p.bias), threads_(threads),
+        problem_(p), threads_(threads),
         compute_(of_processor<Compute>(compute_plain, compute_avx2, compute_avx512)) {
     int64_t of_row = shape_.columns * shape_.results * shape_.taps();
     shape_.piece_rows = std::clamp<int64_t>(kPieceProducts / of_row, 1, shape_.rows);
@@ -229,7 +210,7 @@ public:
         call.finite &= std::isfinite(value);
         packed[(o / kBlock * shape_.taps() + t) * kBlock + o % kBlock] = value;
       }
-    runtime::parallel_for(images_ * shape_.pieces(), 1, threads_, compute_pieces, &call);
+    runtime::parallel_for(problem_.image[0] * shape_.pieces(), 1, threads_, compute_pieces, &call);
     return absl::OkStatus();
   }
 
@@ -245,8 +226,9 @@ private:
     const Call &call = *static_cast<Call *>(data);
     const FewChannelsRows &state = *call.state;
     const Shape &s = state.shape_;
-    const float *images = static_cast<const float *>(call.operands[0]),
-                *bias = state.bias_ ? static_cast<const float *>(call.operands[2]) : nullptr;
+    const float *images = static_cast<const float *>(call.operands[0]);
+    const float *bias =
+        state.problem_.bias ? static_cast<const float *>(call.operands[2]) : nullptr;
     float *results = static_cast<float *>(call.operands.back()),
           *copy = reinterpret_cast<float *>(call.scratch + state.weight_bytes_ +
                                             thread * state.copy_bytes_);
@@ -256,8 +238,7 @@ private:
       const float *image = images + n * s.channels * s.height * s.width;
       float *result = results + n * s.results * s.rows * s.columns;
       if (!call.finite) {
-        compute_exactly(s, image, static_cast<const float *>(call.operands[1]), bias, first, last,
-                        result);
+        convolve_exactly(state.problem_, call.operands, {n, 0, s.results, first, last - first});
         continue;
       }
       for (int64_t c = 0; c < s.channels; ++c)
@@ -276,8 +257,8 @@ private:
   }
 
   Shape shape_;
-  int64_t images_, weight_bytes_, copy_bytes_;
-  bool bias_;
+  ConvolutionProblem problem_;
+  int64_t weight_bytes_, copy_bytes_;
   int threads_;
   Compute compute_;
   std::vector<int64_t> taps_;

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "backends/cpu/device/vector_lanes.h"
+#include "backends/cpu/device/turn.h"
 
 namespace weft::backends::cpu {
 namespace {
@@ -206,26 +206,6 @@ WEFT_INLINE void multiply(const Task &task) {
     multiply_rows<true>(task);
 }
 
-// Eight rows of eight elements become columns.
-WEFT_INLINE void transpose(Vector<kLanes> *v) {
-  Vector<kLanes> t[8];
-  for (int i = 0; i < 8; i += 2) {
-    t[i] = __builtin_shufflevector(v[i], v[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
-    t[i + 1] = __builtin_shufflevector(v[i], v[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
-  }
-  for (int i = 0; i < 8; i += 4)
-    for (int j = 0; j < 2; ++j) {
-      v[i + j] = __builtin_shufflevector(t[i + j], t[i + j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-      v[i + j + 2] = __builtin_shufflevector(t[i + j], t[i + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
-    }
-  for (int i = 0; i < 4; ++i) {
-    t[i] = __builtin_shufflevector(v[i], v[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-    t[i + 4] = __builtin_shufflevector(v[i], v[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-  }
-  for (int i = 0; i < 8; ++i)
-    v[i] = t[i];
-}
-
 struct PackTask {
   const TiledProduct *product;
   const float *b;
@@ -268,14 +248,14 @@ WEFT_INLINE void pack(const PackTask &task) {
     // Of a transposed b, by whole vectors of columns.
     int64_t whole = task.term_stride == 1 ? columns / kLanes : 0;
     for (; whole > 0 && k + kLanes <= p.terms; k += kLanes)
-      for (int64_t part = 0; part < whole; ++part) {
-        Vector<kLanes> block[kLanes];
-        for (int i = 0; i < kLanes; ++i)
-          block[i] = load<kLanes>(from + (part * kLanes + i) * task.column_stride + k);
-        transpose(block);
-        for (int i = 0; i < kLanes; ++i)
-          store(to + (k + i) * kPanelColumns + part * kLanes, block[i]);
-      }
+      for (int64_t part = 0; part < whole; ++part)
+        turn<kLanes>(
+            [&](int64_t i) __attribute__((always_inline)) {
+              return from + (part * kLanes + i) * task.column_stride + k;
+            },
+            [&](int64_t i) __attribute__((always_inline)) {
+              return to + (k + i) * kPanelColumns + part * kLanes;
+            });
     if (columns < kPanelColumns)
       pack_element_by_element(task, from, columns, 0, k, whole * kLanes, to);
     pack_element_by_element(task, from, columns, k, p.terms, 0, to);
