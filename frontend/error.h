@@ -109,16 +109,4 @@ private:
   bool outermost_;
 };
 
-// While one lives, this thread records a function at this line of the user. They nest.
-class RecordedAt {
-public:
-  explicit RecordedAt(Location line);
-  ~RecordedAt();
-  RecordedAt(const RecordedAt &) = delete;
-  RecordedAt &operator=(const RecordedAt &) = delete;
-
-private:
-  std::optional<Location> outer_;
-};
-
 } // namespace weft

@@ -1,5 +1,6 @@
 #include "compiler/codegen/Scan.h"
 
+#include "compiler/math/Expand.h"
 #include "dialects/weft/lowerings/LowerToLinalg.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -17,22 +18,13 @@ static bool isFloat(Value value) {
 static bool isExtreme(mlir::Operation *op) {
   return mlir::isa<ir::CumArgMaxOp, ir::CumArgMinOp>(op);
 }
-// `like` with another element type: a scalar's, or that of a vector's elements.
-static Type withElement(Type like, Type element) {
-  auto vector = mlir::dyn_cast<mlir::VectorType>(like);
-  return vector ? Type(vector.clone(element)) : element;
-}
-
 Scan::Scan(KernelFunction &f, mlir::Operation *op)
     : f_(f), op_(op), generic_(f.kernel.generic(op)) {
   shape = mlir::cast<mlir::RankedTensorType>(op->getResult(0).getType()).getShape();
   dim = generic_->getAttrOfType<mlir::IntegerAttr>(ir::kScanDim).getInt();
   size = shape[dim];
-  lead = trail = 1;
-  for (int64_t n : shape.take_front(dim))
-    lead *= n;
-  for (int64_t n : shape.drop_front(dim + 1))
-    trail *= n;
+  lead = mlir::ShapedType::getNumElements(shape.take_front(dim));
+  trail = mlir::ShapedType::getNumElements(shape.drop_front(dim + 1));
   if (auto sum = mlir::dyn_cast<ir::CumsumOp>(op))
     reverse = sum.getReverse();
   if (auto recurrence = mlir::dyn_cast<ir::RecurrenceOp>(op))

@@ -1,5 +1,6 @@
 #include "compiler/codegen/StorageTypes.h"
 
+#include "compiler/math/Expand.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -23,12 +24,6 @@ bool isNarrowFloat(Type element) {
 }
 bool isNarrowFloat(Value value) {
   return isNarrowFloat(mlir::getElementTypeOrSelf(value.getType()));
-}
-
-Type withElement(Type type, Type element) {
-  if (auto vector = mlir::dyn_cast<mlir::VectorType>(type))
-    return vector.cloneWith(std::nullopt, element);
-  return element;
 }
 
 // The type that stands for `type`; itself for most.

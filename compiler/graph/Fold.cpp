@@ -2,7 +2,6 @@
 // as its kernels.
 #include "compiler/graph/Simplify.h"
 
-#include "dialects/weft/ir/SizeNames.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace weft::compiler {
@@ -45,18 +44,6 @@ Splat splatOf(mlir::Value value) {
   if (!elements || !elements.isSplat())
     return {};
   return {elements.getSplatValue<mlir::TypedAttr>()};
-}
-
-mlir::Value splatConstant(mlir::RewriterBase &rewriter, mlir::Location loc, mlir::Type type,
-                          mlir::TypedAttr element) {
-  auto tensor = mlir::cast<mlir::RankedTensorType>(type);
-  bool isNamed = ir::hasNamedDims(tensor); // no constant has these
-  auto elements = mlir::DenseElementsAttr::get(
-      isNamed ? mlir::RankedTensorType::get({}, tensor.getElementType()) : tensor,
-      mlir::Attribute(element));
-  mlir::Value constant =
-      ir::ConstantOp::create(rewriter, loc, mlir::cast<mlir::ElementsAttr>(elements));
-  return isNamed ? ir::BroadcastOp::create(rewriter, loc, tensor, constant).getResult() : constant;
 }
 
 LogicalResult fold(mlir::Operation *op, mlir::RewriterBase &rewriter) {

@@ -60,8 +60,6 @@ struct Splat {
   std::optional<double> number() const;
 };
 Splat splatOf(mlir::Value value);
-mlir::Value splatConstant(mlir::RewriterBase &rewriter, mlir::Location loc, mlir::Type type,
-                          mlir::TypedAttr element);
 inline mlir::RankedTensorType tensorType(mlir::Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType());
 }

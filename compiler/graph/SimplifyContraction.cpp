@@ -62,7 +62,7 @@ LogicalResult simplifyVectorProduct(ir::MatmulOp op, mlir::RewriterBase &rewrite
     if (mlir::isa<mlir::FloatType>(element))
       product =
           ir::AddOp::create(rewriter, loc, product,
-                            splatConstant(rewriter, loc, type, rewriter.getFloatAttr(element, 0)));
+                            ir::splat(rewriter, loc, type, rewriter.getFloatAttr(element, 0)));
     rewriter.replaceOp(op, product);
     return success();
   }
@@ -165,7 +165,7 @@ LogicalResult simplifyReduction(mlir::Operation *op, mlir::RewriterBase &rewrite
       value = rewriter.getFloatAttr(element, start);
     else if (start == 1)
       value = rewriter.getIntegerAttr(element, 1);
-    rewriter.replaceOp(op, splatConstant(rewriter, loc, op->getResult(0).getType(), value));
+    rewriter.replaceOp(op, ir::splat(rewriter, loc, tensorType(op->getResult(0)), value));
     return success();
   }
   bool rounds = mlir::isa<mlir::FloatType>(element) && !isa<ir::ReduceMaxOp, ir::ReduceMinOp>(op);
@@ -177,7 +177,7 @@ LogicalResult simplifyReduction(mlir::Operation *op, mlir::RewriterBase &rewrite
     if (rounds && !isa<ir::ReduceProdOp>(op))
       value = ir::AddOp::create(
           rewriter, loc, value,
-          splatConstant(rewriter, loc, value.getType(), rewriter.getFloatAttr(element, 0)));
+          ir::splat(rewriter, loc, tensorType(value), rewriter.getFloatAttr(element, 0)));
     rewriter.replaceOp(op, value);
     return success();
   }
@@ -231,7 +231,7 @@ LogicalResult simplifyReduction(mlir::Operation *op, mlir::RewriterBase &rewrite
     auto factor = mlir::IntegerAttr::get(
         element, llvm::APInt(64, count).zextOrTrunc(element.getIntOrFloatBitWidth()));
     value = ir::MulOp::create(rewriter, loc, value,
-                              splatConstant(rewriter, loc, value.getType(), factor));
+                              ir::splat(rewriter, loc, tensorType(value), factor));
   }
   rewriter.replaceOp(op, value);
   return success();

@@ -46,8 +46,8 @@ LogicalResult simplifyArithmetic(mlir::Operation *op, mlir::RewriterBase &rewrit
     if (auto floating = mlir::dyn_cast_or_null<mlir::FloatAttr>(splatOf(y).value)) {
       llvm::APFloat inverse(floating.getValue().getSemantics());
       if (floating.getValue().getExactInverse(&inverse)) {
-        mlir::Value factor = splatConstant(rewriter, op->getLoc(), y.getType(),
-                                           mlir::FloatAttr::get(floating.getType(), inverse));
+        mlir::Value factor = ir::splat(rewriter, op->getLoc(), tensorType(y),
+                                       mlir::FloatAttr::get(floating.getType(), inverse));
         rewriter.replaceOpWithNewOp<ir::MulOp>(op, x, factor);
         return success();
       }
@@ -192,7 +192,7 @@ LogicalResult sinkBroadcast(mlir::Operation *op, mlir::RewriterBase &rewriter) {
   for (mlir::Value operand : op->getOperands()) {
     auto type = small.clone(tensorType(operand).getElementType());
     if (Splat splat = splatOf(operand))
-      operands.push_back(splatConstant(rewriter, op->getLoc(), type, splat.value));
+      operands.push_back(ir::splat(rewriter, op->getLoc(), type, splat.value));
     else
       operands.push_back(operand.getDefiningOp<ir::BroadcastOp>().getInput());
   }

@@ -20,18 +20,18 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace weft::compiler {
-namespace {
 
 using mlir::Type;
 using mlir::Value;
 namespace arith = mlir::arith;
 
-// `type` with another element type.
 Type withElement(Type type, Type element) {
   if (auto vector = mlir::dyn_cast<mlir::VectorType>(type))
     return vector.cloneWith(std::nullopt, element);
   return element;
 }
+
+namespace {
 
 struct Place {
   mlir::OpBuilder *b;

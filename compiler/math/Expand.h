@@ -22,4 +22,7 @@ void expandMath(mlir::Operation *root);
 // Whether expandMath expands the op, which then costs a dozen instructions or more.
 bool isExpanded(mlir::Operation *op);
 
+// The type of a scalar or of a vector, with another element type.
+mlir::Type withElement(mlir::Type type, mlir::Type element);
+
 } // namespace weft::compiler

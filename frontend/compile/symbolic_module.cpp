@@ -252,6 +252,15 @@ private:
     return true;
   }
 
+  template <typename T>
+  static llvm::SmallVector<T> permuted(llvm::ArrayRef<T> from,
+                                       llvm::ArrayRef<int64_t> permutation) {
+    llvm::SmallVector<T> to;
+    for (int64_t dim : permutation)
+      to.push_back(from[dim]);
+    return to;
+  }
+
   // transpose(concat(x, y)) becomes concat(transpose(x), transpose(y)), where nothing else reads
   // the concat.
   bool concat_after(ir::TransposeOp transpose) {
@@ -261,9 +270,8 @@ private:
     llvm::ArrayRef<int64_t> permutation = transpose.getPermutation();
     llvm::SmallVector<ir::Dims> shapes;
     for (mlir::Value input : concat.getInputs()) {
-      ir::Dims from = ir::dimsOf(typeOf(input)), to;
-      for (int64_t dim : permutation)
-        to.push_back(from[dim]);
+      ir::Dims from = ir::dimsOf(typeOf(input)),
+               to(permuted(llvm::ArrayRef<ir::Dim>(from), permutation));
       if (!is_leading(from) || !is_leading(to))
         return false;
       shapes.push_back(to);
@@ -294,13 +302,8 @@ private:
         !mlir::isa<mlir::SplatElementsAttr>(base.getValue()))
       return false;
     llvm::ArrayRef<int64_t> permutation = transpose.getPermutation();
-    ir::Dims from = ir::dimsOf(typeOf(insert.getUpdate())), to;
-    llvm::SmallVector<int64_t> starts, steps;
-    for (int64_t dim : permutation) {
-      to.push_back(from[dim]);
-      starts.push_back(insert.getStarts()[dim]);
-      steps.push_back(insert.getSteps()[dim]);
-    }
+    ir::Dims from = ir::dimsOf(typeOf(insert.getUpdate())),
+             to(permuted(llvm::ArrayRef<ir::Dim>(from), permutation));
     if (!is_leading(from) || !is_leading(to))
       return false;
     mlir::RankedTensorType type = typeOf(transpose);
@@ -310,8 +313,8 @@ private:
                                 ir::tensorOf(to, type.getElementType()), insert.getUpdate(),
                                 permutation)
             .getResult());
-    insert.setStarts(starts);
-    insert.setSteps(steps);
+    insert.setStarts(permuted(insert.getStarts(), permutation));
+    insert.setSteps(permuted(insert.getSteps(), permutation));
     base.getResult().setType(type); // adjust() gives it the value for that
     insert.getResult().setType(type);
     transpose.getResult().replaceAllUsesWith(insert.getResult());

@@ -331,10 +331,7 @@ std::shared_ptr<JitImpl> make_jit(Location made) {
   return std::make_shared<JitImpl>(made);
 }
 Location line_of_call(const JitImpl &jit, Location call) {
-  // Most calls stand in the file where the function was made, whose name is one pointer.
-  bool from_library = call.file_name() != jit.made.file_name() &&
-                      std::string_view(call.file_name()).find("/c++/") != std::string_view::npos;
-  return from_library ? jit.made : call;
+  return is_of_library(call) ? jit.made : call;
 }
 ErasedResult call_jit(JitImpl &jit, const ErasedFunction &function,
                       const std::vector<Tensor> &inputs, const std::string &key,

@@ -24,7 +24,8 @@ struct FunctionTrace : Trace {
   std::unordered_map<TensorImpl *, std::pair<Tensor, GradEdge>> own_histories; // before
   std::unordered_map<const HostState *, size_t> states;
 
-  FunctionTrace(const char *what, Recording &recording) : Trace(what), recording(recording) {
+  FunctionTrace(const char *what, Location line, Recording &recording)
+      : Trace(what, line), recording(recording) {
     UnderLock lock;
     static uint32_t traces = 0;
     tracer = recording.tracer.number = ++traces;
@@ -338,13 +339,12 @@ Recording record(const char *what, const ErasedFunction &function,
   Recording recording;
   std::string exchange;
   {
-    FunctionTrace trace(what, recording);
+    FunctionTrace trace(what, location, recording);
     trace.many_sizes = many_sizes;
     std::vector<Tensor> arguments = trace.arguments(types);
     std::vector<Tensor> outputs;
     {
       Session::Outside outside;
-      RecordedAt line(location);
       ErasedResult result = function(arguments);
       outputs = std::move(result.tensors);
       recording.result_shape = std::move(result.shape);

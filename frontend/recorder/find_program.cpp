@@ -63,8 +63,14 @@ std::string literal_difference(const Slice &slice) {
   return "";
 }
 
-FoundProgram find_or_compile(const Slice &slice, Location location, Evaluation &data,
-                             bool may_be_symbolic) {
+// Whether one program may serve other sizes as well.
+bool may_be_symbolic(const Slice &slice) {
+  const Config &config = recorder().config;
+  bool one_size = may_use_files(config) && host_reads(slice.device); // what waits in files has one
+  return config.symbolic && !one_size;
+}
+
+FoundProgram find_or_compile(const Slice &slice, Location location, Evaluation &data) {
   Recorder &r = recorder();
   ProgramContext context(r.config, slice.device);
   uint64_t salt = context.salt();
@@ -74,7 +80,8 @@ FoundProgram find_or_compile(const Slice &slice, Location location, Evaluation &
     return {program, {}};
   }
   StructureKey structure = structure_key(slice);
-  if (may_be_symbolic)
+  bool serves_sizes = may_be_symbolic(slice);
+  if (serves_sizes)
     if (auto found = find_symbolic(structure, salt, data))
       return *found;
   ProgramCache::Compiling exact(*r.cache, slice.key, salt), family(*r.cache, structure.key, salt);
@@ -85,7 +92,7 @@ FoundProgram find_or_compile(const Slice &slice, Location location, Evaluation &
                          config_for(r.config, slice.device), nullptr};
   if (slice.checks)
     compile.check_places = check_places(slice);
-  if (may_be_symbolic)
+  if (serves_sizes)
     if (auto request = symbolic_request(slice, structure, salt, data)) {
       request->content = content_of(slice, &structure);
       compile.symbolic = std::move(request);
@@ -127,13 +134,6 @@ FoundProgram find_or_compile(const Slice &slice, Location location, Evaluation &
   return {outcome->program, {}};
 }
 
-// Whether one program may serve other sizes as well.
-bool may_be_symbolic(const Slice &slice) {
-  const Config &config = recorder().config;
-  bool one_size = may_use_files(config) && host_reads(slice.device); // what waits in files has one
-  return config.symbolic && !one_size;
-}
-
 // A program that was compiled of another slice has that one's lines.
 MovedPlaces moved_places(const Slice &slice, const CompiledProgram &program) {
   MovedPlaces moved;
@@ -160,8 +160,7 @@ FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Ev
   runtime::profile::Span span(
       [] { return runtime::profile::Label{runtime::profile::Kind::kFind, "find program"}; });
   describe_request(request, figures);
-  FoundProgram found =
-      find_or_compile(slice, request.location, figures, may_be_symbolic(slice));
+  FoundProgram found = find_or_compile(slice, request.location, figures);
   found.moved_places = moved_places(slice, *found.program);
   describe_program(*found.program, figures);
   figures.ops = static_cast<int64_t>(slice.nodes.size());

@@ -167,10 +167,13 @@ std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, 
                                std::optional<uint32_t> except = std::nullopt);
 
 // --- Functions that are recorded as a whole (frontend/programs) ---
+// Whether the line is one of the standard library's headers, where a std::function calls what it
+// holds: it says nothing to the user.
+bool is_of_library(const Location &line);
 // Sees what a function touches while this thread records it.
 class Trace {
 public:
-  explicit Trace(const char *what) : what(what) {}
+  Trace(const char *what, Location line) : what(what), line(line) {}
   virtual ~Trace() = default;
   virtual void on_read(TensorImpl *storage) = 0;
   virtual void on_write(TensorImpl *storage) = 0;
@@ -179,6 +182,7 @@ public:
   virtual void on_grad(GradNode *leaf) = 0;
 
   const char *const what;  // "jit" or "trace"
+  const Location line;     // the user's, who has the function recorded
   uint32_t tracer = 0;     // Node::tracer of what is recorded
   bool evaluating = false; // it computes what was recorded before the function
   bool many_sizes = false; // it must record the same ops at other sizes

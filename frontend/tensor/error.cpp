@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "frontend/recorder/recorder.h"
+
 namespace weft {
 
 const char *name(ErrorKind kind) {
@@ -42,12 +44,11 @@ Error::Error(ErrorKind kind, std::string message, Location location)
 namespace {
 thread_local std::optional<Location> outermost_caller;
 thread_local const CalledFrom *innermost_call = nullptr;
-thread_local std::optional<Location> recording;
 // Of a chain of calls: a recursion is not to bury the message.
 constexpr int kMostCallers = 8;
+} // namespace
 
-// Whether the line is one of the standard library's headers.
-bool is_of_library(const Location &line) {
+bool recorder::is_of_library(const Location &line) {
   // Most calls stand in the file of the call before, whose name is one pointer.
   thread_local const char *users = nullptr;
   if (line.file_name() == users)
@@ -57,7 +58,6 @@ bool is_of_library(const Location &line) {
     users = line.file_name();
   return found;
 }
-} // namespace
 
 CalledFrom::CalledFrom(Location caller)
     : caller_(CallerScope::resolve(caller)), library_(std::exchange(outermost_caller, {})),
@@ -95,15 +95,10 @@ CallerScope::~CallerScope() {
 Location CallerScope::resolve(Location fallback) {
   if (outermost_caller)
     return *outermost_caller;
-  if ((!innermost_call && !recording) || !is_of_library(fallback))
+  const recorder::Trace *trace = recorder::current_trace();
+  if ((!innermost_call && !trace) || !recorder::is_of_library(fallback))
     return fallback;
-  return innermost_call ? innermost_call->caller_ : *recording;
-}
-
-RecordedAt::RecordedAt(Location line) : outer_(std::exchange(recording, line)) {}
-
-RecordedAt::~RecordedAt() {
-  recording = outer_;
+  return innermost_call ? innermost_call->caller_ : trace->line;
 }
 
 } // namespace weft

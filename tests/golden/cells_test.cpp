@@ -34,26 +34,10 @@ void check(const std::string &name, const Cell &cell, const std::vector<std::str
   }
   for (int64_t t = 0; t < x.size(0); ++t)
     now = step(loaded, x[t], now);
-  Tensor sum = scalar(0.0);
-  for (size_t i = 0; i < states.size(); ++i) {
-    Tensor expected = get(states[i]);
-    EXPECT_LT(relative_distance(now[i], expected), 2e-6) << states[i] << "\n"
-                                                         << now[i] << "\nexpected\n"
-                                                         << expected;
-    sum = sum + (now[i] * get("weight." + states[i])).sum();
-  }
-  std::vector<Tensor> by;
-  for (const auto &[key, leaf] : leaves)
-    by.push_back(leaf);
-  std::vector<Tensor> gradients = grad({sum}, by);
-  size_t i = 0;
-  for (const auto &[key, leaf] : leaves) {
-    Tensor expected = get("grad." + key);
-    EXPECT_LT(relative_distance(gradients[i], expected), 5e-6) << "by " << key << "\n"
-                                                               << gradients[i] << "\nexpected\n"
-                                                               << expected;
-    ++i;
-  }
+  std::vector<std::pair<std::string, Tensor>> results;
+  for (size_t i = 0; i < states.size(); ++i)
+    results.emplace_back(states[i], now[i]);
+  expect_results_and_gradients(results, leaves, get);
 }
 
 TEST_P(Cells, AgreeWithPyTorch) {

@@ -70,4 +70,33 @@ inline double relative_distance(const Tensor &actual, const Tensor &expected) {
   return std::sqrt(difference) / (size > 0 ? std::sqrt(size) : 1);
 }
 
+// results: by key, against get(key); and the derivatives of their sum, each times
+// get("weight." + key), by the leaves, against get("grad." + a leaf's key).
+template <typename Results, typename Get>
+void expect_results_and_gradients(const Results &results,
+                                  const std::map<std::string, Tensor> &leaves, const Get &get) {
+  Tensor sum;
+  for (const auto &[key, result] : results) {
+    Tensor expected = get(key);
+    ASSERT_TRUE(expected.defined()) << key;
+    EXPECT_LT(relative_distance(result, expected), 2e-6) << key << "\n"
+                                                         << result << "\nexpected\n"
+                                                         << expected;
+    Tensor term = (result * get("weight." + key)).sum();
+    sum = sum.defined() ? sum + term : term;
+  }
+  std::vector<Tensor> by;
+  for (const auto &[key, leaf] : leaves)
+    by.push_back(leaf);
+  std::vector<Tensor> gradients = grad({sum}, by);
+  size_t i = 0;
+  for (const auto &[key, leaf] : leaves) {
+    Tensor expected = get("grad." + key);
+    EXPECT_LT(relative_distance(gradients[i], expected), 5e-6) << "by " << key << "\n"
+                                                               << gradients[i] << "\nexpected\n"
+                                                               << expected;
+    ++i;
+  }
+}
+
 } // namespace weft::golden

@@ -42,28 +42,7 @@ TEST_P(Recurrent, AgreesWithPyTorch) {
     for (const auto &[key, parameter] : net.named_parameters())
       leaves["p." + key] = parameter;
     call(net);
-    Tensor sum;
-    for (const auto &[key, result] : results) {
-      Tensor expected = get(key);
-      ASSERT_TRUE(expected.defined()) << key;
-      EXPECT_LT(relative_distance(result, expected), 2e-6) << key << "\n"
-                                                           << result << "\nexpected\n"
-                                                           << expected;
-      Tensor term = (result * get("weight." + key)).sum();
-      sum = sum.defined() ? sum + term : term;
-    }
-    std::vector<Tensor> by;
-    for (const auto &[key, leaf] : leaves)
-      by.push_back(leaf);
-    std::vector<Tensor> gradients = grad({sum}, by);
-    size_t i = 0;
-    for (const auto &[key, leaf] : leaves) {
-      Tensor expected = get("grad." + key);
-      EXPECT_LT(relative_distance(gradients[i], expected), 5e-6) << "by " << key << "\n"
-                                                                 << gradients[i] << "\nexpected\n"
-                                                                 << expected;
-      ++i;
-    }
+    expect_results_and_gradients(results, leaves, get);
   };
   auto simple = [&](auto &net) {
     auto [output, last] =

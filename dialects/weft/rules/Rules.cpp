@@ -16,8 +16,8 @@ static mlir::TypedAttr numberAttr(Type element, double number) {
                                 llvm::APInt(64, saturating_int64(number)).sextOrTrunc(width));
 }
 
-static Value splat(mlir::OpBuilder &b, mlir::Location loc, mlir::RankedTensorType type,
-                   mlir::TypedAttr value) {
+Value splat(mlir::OpBuilder &b, mlir::Location loc, mlir::RankedTensorType type,
+            mlir::TypedAttr value) {
   if (!type.getEncoding())
     return ConstantOp::create(b, loc, mlir::SplatElementsAttr::get(type, mlir::Attribute(value)));
   auto scalar = mlir::RankedTensorType::get({}, type.getElementType());

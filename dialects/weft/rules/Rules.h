@@ -40,6 +40,10 @@ mlir::LogicalResult verifyKind(mlir::Operation *op);
 mlir::LogicalResult verifyStatement(mlir::Operation *op);
 
 bool isRandomState(mlir::Type type);
+// A constant of one element everywhere; of a type with names of sizes, which no constant has, a
+// broadcast of it.
+mlir::Value splat(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type,
+                  mlir::TypedAttr element);
 // `type` with another element type.
 mlir::Type withElementType(mlir::Type type, mlir::Type element);
 
