@@ -38,8 +38,6 @@ Tensor asinh(const Tensor &x, Location location = Location::current());
 Tensor acosh(const Tensor &x, Location location = Location::current());
 // The inverse of tanh; accurate near 0, infinite at 1 and -1, NaN beyond.
 Tensor atanh(const Tensor &x, Location location = Location::current());
-// 2 to the power of x.
-Tensor exp2(const Tensor &x, Location location = Location::current());
 // log(x / (1 - x)), of x clamped to [eps, 1 - eps] if eps is given.
 Tensor logit(const Tensor &x, std::optional<double> eps = {},
              Location location = Location::current());
@@ -84,7 +82,7 @@ Tensor addcdiv(const Tensor &x, const Tensor &a, const Tensor &b, Scalar value =
 Tensor trunc(const Tensor &x, Location location = Location::current());
 // The largest integer not above x / y, exact for integers, whose quotient by zero is 0.
 Tensor floor_divide(TensorArg x, TensorArg y, Location location = Location::current());
-// x + weight * (y - x).
+// x + weight * (y - x), from the nearer end: y itself where weight is 1.
 Tensor lerp(const Tensor &x, const Tensor &y, TensorArg weight,
             Location location = Location::current());
 // log(exp(x) + exp(y)), which does not overflow.
@@ -257,8 +255,8 @@ std::vector<Tensor> unbind(const Tensor &x, int64_t dim = 0,
 // A view with dim `source` at the place `destination`, the others in their order.
 Tensor movedim(const Tensor &x, int64_t source, int64_t destination,
                Location location = Location::current());
-// For vectors of n, m, ... elements as many views [n, m, ...]: element i of the first at [i, ..,
-// ..], of the second at [.., i, ..].
+// For vectors of n, m, ... elements, or numbers, as many views [n, m, ...]: element i of the first
+// at [i, .., ..], of the second at [.., i, ..].
 std::vector<Tensor> meshgrid(const std::vector<Tensor> &axes,
                              Location location = Location::current());
 // A view of the elements [i, i + offset] of two dims, which becomes the last dim: a write to it
@@ -296,6 +294,7 @@ Tensor trace(const Tensor &x, Location location = Location::current()); // of a 
 Tensor scatter(const Tensor &x, int64_t dim, const Tensor &indices, TensorArg source,
                Location location = Location::current());
 // x with the slices of source, of x's dtype, added to its own at the indices (a vector) along dim.
+// Of bools a sum is whether one is true.
 Tensor index_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source,
                  Location location = Location::current());
 
@@ -304,7 +303,7 @@ Tensor index_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tens
 Tensor index_copy(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source,
                   Location location = Location::current());
 
-// x with the slices at the indices (a vector) along dim filled with value.
+// x with the slices at the indices (a vector, or a number) along dim filled with value.
 Tensor index_fill(const Tensor &x, int64_t dim, const Tensor &indices, Scalar value,
                   Location location = Location::current());
 
@@ -319,7 +318,7 @@ Tensor bmm(const Tensor &x, const Tensor &y, Location location = Location::curre
 // Of a matrix and a vector, [n, k] and [k].
 Tensor mv(const Tensor &x, const Tensor &y, Location location = Location::current());
 // beta x + alpha (a b): a [n, k], b [k, m], x broadcasts to [n, m]. What stands beside a factor of
-// 0 is left out, NaN included.
+// 0 is left out, NaN included. Of integers the factors must be whole numbers.
 Tensor addmm(const Tensor &x, const Tensor &a, const Tensor &b, Scalar beta = 1.0,
              Scalar alpha = 1.0, Location location = Location::current());
 // The same of a vector: a [n, k], b [k], x broadcasts to [n].

@@ -21,7 +21,8 @@ struct Conv2dOptions {
 };
 // x: [N, C, H, W], weight: [O, C / groups, KH, KW], bias: [O] or undefined; the result is [N, O,
 // H', W'] with H' = (H + 2 padding - dilation (KH - 1) - 1) / stride + 1, and W' alike. One
-// floating dtype.
+// floating dtype. Whether a weight that is NaN or infinite spoils what it meets padding in depends
+// on sizes and dtypes, as in PyTorch.
 Tensor conv2d(const Tensor &x, const Tensor &weight, const Tensor &bias = Tensor(),
               Conv2dOptions options = {}, Location location = Location::current());
 
@@ -60,8 +61,8 @@ struct AvgPool2dOptions {
 // The mean of each window; x and the result as in max_pool2d.
 Tensor avg_pool2d(const Tensor &x, Pair kernel_size, AvgPool2dOptions options = {},
                   Location location = Location::current());
-// The means of windows chosen so that the result has this size: rows floor(i H / H') to ceil((i +
-// 1) H / H').
+// The means of windows chosen so that the result has this size, which may be 0: rows floor(i H /
+// H') to ceil((i + 1) H / H').
 Tensor adaptive_avg_pool2d(const Tensor &x, Pair output_size,
                            Location location = Location::current());
 

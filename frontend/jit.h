@@ -34,7 +34,8 @@ struct CompileOptions {
   // Of the model in C, weft_model_NAME: an identifier. Empty: the output's name, made one.
   std::string name = "model";
   // Bytes that a run may take beside its inputs and weights, outputs included; see
-  // Config::memory_limit. 0: no limit; what costs next to nothing is computed again.
+  // Config::memory_limit. 0: no limit; what costs next to nothing is computed again. A program
+  // that cannot keep to it takes the least that was found, with a warning.
   int64_t memory_limit = 0;
   // Under that limit values may wait in a file, in the folder that WEFT_MEMORY_FOLDER names when
   // the model is opened, else TMPDIR, else /var/tmp; see Config::memory_folder.
@@ -143,6 +144,12 @@ public:
   std::vector<Shape> output_shapes() const;
   // The dtypes of the outputs.
   std::vector<DType> output_dtypes() const;
+  // Names inputs and outputs, in order; they have numbers else. A model's header and --help show
+  // the names, and its files take them; save() keeps them. An empty list changes nothing. Errors:
+  // a name too few or too many; one that is empty, has a '=' or is there twice.
+  void set_names(const std::vector<std::string> &inputs,
+                 const std::vector<std::string> &outputs = {},
+                 Location location = Location::current());
 
 private:
   friend void compile(const std::vector<std::pair<std::string, Program>> &entries,
@@ -163,9 +170,11 @@ private:
 // writes it changes it. State and captured tensors of one name are one tensor, so that an entry
 // reads what another has learned; name them alike where they are traced. What no entry writes is a
 // constant. Inputs that a program writes are not written: their new values are outputs behind its
-// own. Errors: no entry, or a name that is no C identifier or is there twice; tensors of one name
-// that differ in shape or dtype, or, where none writes them, in value; state without a name in two
-// entries; kernels of users that options.link lacks; a file that cannot be written.
+// own. An entry that reads nothing of what others write, or holds its value under another name or
+// none, is warned of. Errors: no entry, or a name that is no C identifier or is there twice;
+// tensors of one name that differ in shape or dtype, or in the value that they begin with; state
+// without a name in two entries; kernels of users that options.link lacks; a processor of
+// options.cpu that is never taken; a file that cannot be written.
 void compile(const std::vector<std::pair<std::string, Program>> &entries,
              const CompileOptions &options, Location location = Location::current());
 
@@ -183,11 +192,11 @@ Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs,
               const TensorNames &names, const BatchRange &batch, Location location);
 std::shared_ptr<JitImpl> make_jit(Location made);
 // The line of a call: where the function was made, if the call stands in a header of the standard
-// library, as that of a std::function does.
-Location line_of_call(const JitImpl &jit, Location call);
-// key: all that decides which program the call needs, besides its tensors.
+// library, as that of a std::function does. Throws Error for null, which a moved-from Jit has.
+Location line_of_call(const JitImpl *jit, Location call);
+// arguments: their tensors, and all else that decides which program the call needs.
 ErasedResult call_jit(JitImpl &jit, const ErasedFunction &function,
-                      const std::vector<Tensor> &inputs, const std::string &key, Location location);
+                      const tensor_tree::FlattenArguments &arguments, Location location);
 
 // Arguments without a Location at the end: the caller's line, which layers take and is no argument
 // of the program.
@@ -407,15 +416,15 @@ MemoryEstimate estimate_memory(F &&fn, std::initializer_list<Tensor> inputs,
 // A function that is recorded at its first call, and replayed after. It is recorded again for other
 // shapes and dtypes, other values of arguments that are no tensors (an undefined one among them),
 // with history on or off, where parameters have been frozen or modules switched between training
-// and evaluation, and where an optimizer's parameters have taken part in other steps. Recordings
-// that differ in sizes, or in where slices start, share a program as plain calls do. Storages that
-// existed before and are read are read again at each call; those that are written, arguments
-// included, are written by each call. Results are tensors of their own, or undefined where the
-// recorded call left them so. Where the plain call leaves a history behind (a loss that is to be
-// differentiated outside), the plain call is made, and Statistics::direct_calls counts it. Other
-// C++ values are frozen, and which tensors are captured; WEFT_JIT_CHECK=1 records again and
-// compares. Assigning to a handle that was born before the recording throws, at the call or when
-// the handle is read.
+// and evaluation, where an optimizer's parameters have taken part in other steps, and for each
+// module among the arguments, with which its recordings go. Recordings that differ in sizes, or in
+// where slices start, share a program as plain calls do. Storages that existed before and are read
+// are read again at each call; those that are written, arguments included, are written by each
+// call. Results are tensors of their own, or undefined where the recorded call left them so. Where
+// the plain call leaves a history behind (a loss that is to be differentiated outside), the plain
+// call is made, and Statistics::direct_calls counts it. Other C++ values are frozen, and which
+// tensors are captured; WEFT_JIT_CHECK=1 records again and compares. Assigning to a handle that was
+// born before the recording throws, at the call or when the handle is read.
 template <typename F, typename Arguments = recorder::Arguments<F>> class Jit;
 
 template <typename F, typename... A> class Jit<F, std::tuple<A...>> {
@@ -428,9 +437,9 @@ public:
     Tuple given(arguments...);
     tensor_tree::FlattenArguments flat;
     flat(given);
-    location = recorder::line_of_call(*impl_, location);
-    return recorder::restore<F, Tuple>(recorder::call_jit(
-        *impl_, recorder::erase(*fn_, given, location), flat.tensors, flat.key, location));
+    location = recorder::line_of_call(impl_.get(), location);
+    return recorder::restore<F, Tuple>(
+        recorder::call_jit(*impl_, recorder::erase(*fn_, given, location), flat, location));
   }
 
 private:

@@ -56,6 +56,13 @@ Tensor bitwise_and(TensorArg x, TensorArg y, Location location = Location::curre
 Tensor bitwise_or(TensorArg x, TensorArg y, Location location = Location::current());
 // The bits that exactly one has.
 Tensor bitwise_xor(TensorArg x, TensorArg y, Location location = Location::current());
+// The bits of x moved up by y places, zeros below: x * 2^y, which wraps. 0 where y is negative or
+// not below the width of the dtype, which the operands promote to. Errors, here and in the next
+// one: bool and floating operands.
+Tensor bitwise_left_shift(TensorArg x, TensorArg y, Location location = Location::current());
+// The bits of x moved down by y places, copies of the sign above: x / 2^y, rounded down. -1 or 0,
+// the sign alone, where y is negative or not below the width.
+Tensor bitwise_right_shift(TensorArg x, TensorArg y, Location location = Location::current());
 // Whether x == y. Bool, as the next five; operands broadcast and promote, and NaN is equal to
 // nothing.
 Tensor eq(TensorArg x, TensorArg y, Location location = Location::current());
@@ -173,7 +180,8 @@ Tensor cumsum(const Tensor &x, int64_t dim, Location location = Location::curren
 // numpy's matmul: [.., m, k] x [.., k, n] -> [.., m, n], leading dims broadcast; one-dimensional
 // operands are rows and columns.
 Tensor matmul(const Tensor &x, const Tensor &y, Location location = Location::current());
-// x [.., in] times weight [out, in] transposed, plus bias [out] if defined.
+// x [.., in] times weight [out, in] transposed, plus bias, if defined, of [out] or of one number.
+// Of a weight [in] the result has no dim of features.
 Tensor linear(const Tensor &x, const Tensor &weight, const Tensor &bias = Tensor(),
               Location location = Location::current());
 
@@ -201,7 +209,7 @@ std::vector<Tensor> split(const Tensor &x, int64_t size, int64_t dim = 0,
                           Location location = Location::current());
 std::vector<Tensor> split(const Tensor &x, const Shape &sizes, int64_t dim = 0,
                           Location location = Location::current());
-// Up to `chunks` parts along dim, of equal size but for the last.
+// Up to `chunks` parts along dim, of equal size but for the last; of a dim of size 0, that many.
 std::vector<Tensor> chunk(const Tensor &x, int64_t chunks, int64_t dim = 0,
                           Location location = Location::current());
 // `sections` parts along dim, the first of which have one slice more than the others where they do
@@ -211,7 +219,8 @@ std::vector<Tensor> tensor_split(const Tensor &x, int64_t sections, int64_t dim 
                                  Location location = Location::current());
 std::vector<Tensor> tensor_split(const Tensor &x, const Shape &indices, int64_t dim = 0,
                                  Location location = Location::current());
-// The tensors one after another along dim: the other sizes must be equal, dtypes promote. A copy.
+// The tensors one after another along dim: the other sizes must be equal, dtypes promote. One of
+// shape [0] adds nothing to any. A copy.
 Tensor cat(const std::vector<Tensor> &tensors, int64_t dim = 0,
            Location location = Location::current());
 // Tensors of one shape along a new dim; a copy.
@@ -257,14 +266,14 @@ Tensor embedding(const Tensor &indices, const Tensor &weight,
 Tensor gather(const Tensor &x, int64_t dim, const Tensor &indices,
               Location location = Location::current());
 // PyTorch's scatter_add: x with source[i][j] added to its element [indices[i][j]][j], for dim 0. Of
-// a source larger than indices the first elements are taken.
+// a source larger than indices the first elements are taken. Of bools a sum is whether one is true.
 Tensor scatter_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source,
                    Location location = Location::current());
 // PyTorch's scatter_reduce: as scatter_add, where what meets in an element becomes one by `reduce`:
 // "sum", "prod", "mean", "amax" or "amin"; without include_self x's own element is left out, where
 // others meet. Of the largest (smallest), all that are equal share the derivative (in PyTorch an
-// element of x that is left out still counts); a mean of integers is rounded down. x and source:
-// numbers of one dtype.
+// element of x that is left out still counts); a mean of integers is rounded down. x and source: of
+// one dtype.
 Tensor scatter_reduce(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source,
                       std::string_view reduce, bool include_self = true,
                       Location location = Location::current());
@@ -340,7 +349,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor &input, const Tensor &targe
                                         Reduction reduction = Reduction::kMean,
                                         const Tensor &pos_weight = Tensor(),
                                         Location location = Location::current());
-// |input - target|.
+// |input - target|. Here, in the two below and in mse_loss other shapes broadcast, with a warning.
 Tensor l1_loss(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::kMean,
                Location location = Location::current());
 // d^2 / 2 where |d| < delta, else delta (|d| - delta / 2), for d = input - target (Huber 1964).

@@ -14,12 +14,13 @@ struct GeneratorStreams;
 }
 
 // A handle to a stream of random numbers. Its state is a tensor, so that a step that draws from it
-// is pure and repeatable. Each device has a stream of its own, all of them from the same seed.
+// is pure and repeatable. Each device has a stream of its own, all of them from the same seed. One
+// that was moved from has no stream: using it throws Error until it is assigned another one.
 class Generator {
 public:
   explicit Generator(uint64_t seed);
   // Starts the streams of this seed from their beginning.
-  void manual_seed(uint64_t seed);
+  void manual_seed(uint64_t seed, Location location = Location::current());
   // From now on what is drawn is part `part` of `parts` equal ones of a draw of all of them, in
   // rows: ranks that hold parts of a batch drop the elements that one process drops of the whole.
   // So do uniform samples and those of bernoulli, if a part has a multiple of 64 elements; normal
@@ -28,11 +29,12 @@ public:
   // is no such part.
   void set_part(int part, int parts, Location location = Location::current());
   // {key, counter}, int64 [2]: a copy that later draws do not change; for checkpoints.
-  Tensor state(Device device = current_device()) const;
+  Tensor state(Device device = current_device(), Location location = Location::current()) const;
   // Of the stream of the state's device. Errors: not int64 [2].
   void set_state(const Tensor &state, Location location = Location::current());
   // The storage itself, which every draw on the device writes.
-  const Tensor &state_storage(Device device = current_device()) const;
+  const Tensor &state_storage(Device device = current_device(),
+                              Location location = Location::current()) const;
 
 private:
   friend struct recorder::GeneratorStreams;
@@ -42,10 +44,10 @@ private:
 // The generator that is used where none is given. All threads share it.
 Generator &default_generator();
 // Seeds the default generator.
-void manual_seed(uint64_t seed);
+void manual_seed(uint64_t seed, Location location = Location::current());
 
-// Uniform over [0, 1), of any floating dtype; bfloat16 and float16 samples have 8 and 11 random
-// bits.
+// Uniform over [0, 1), of any floating dtype: float32 samples have 24 random bits, float64 ones 53,
+// bfloat16 and float16 ones 8 and 11.
 Tensor rand(const Shape &shape, DType dtype = float32, Location location = Location::current());
 Tensor rand(const Shape &shape, Generator &generator, DType dtype = float32,
             Location location = Location::current());
@@ -59,13 +61,15 @@ Tensor rand_like(const Tensor &x, Generator &generator = default_generator(),
 // randn(), alike.
 Tensor randn_like(const Tensor &x, Generator &generator = default_generator(),
                   Location location = Location::current());
-// Uniform over [low, high). What would round to high is the largest number below it.
+// Uniform over [low, high). What would round to high is the largest number below it. Error: low,
+// high or their distance is no finite number of the dtype.
 Tensor uniform(const Shape &shape, double low, double high, DType dtype = float32,
                Generator &generator = default_generator(), Location location = Location::current());
 // Normal with this mean and standard deviation.
 Tensor normal(const Shape &shape, double mean, double deviation, DType dtype = float32,
               Generator &generator = default_generator(), Location location = Location::current());
-// Integers of [low, high), int64; high - low at most 2^24.
+// Integers of [low, high), int64: each as likely as the others, but for a share of 2^-8 where there
+// are 2^64 of them, and of less where there are fewer. Error: high is not above low.
 Tensor randint(int64_t low, int64_t high, const Shape &shape,
                Generator &generator = default_generator(), Location location = Location::current());
 // Those of [0, high).
@@ -82,7 +86,7 @@ Tensor bernoulli(const Tensor &p, Generator &generator = default_generator(),
 // The numbers of categories, int64 [samples] or [rows, samples], drawn with these probabilities,
 // floating [n] or [rows, n], which need not add up to 1; without replacement no category twice. A
 // run fails where a row has a negative number, no finite positive sum, or without replacement fewer
-// positive numbers than samples: "index n is out of range". Probabilities below 2^-48 of a row's
+// positive numbers than samples: "index n is out of range". Probabilities below 2^-53 of a row's
 // sum do not count.
 Tensor multinomial(const Tensor &probabilities, int64_t samples, bool replacement = false,
                    Generator &generator = default_generator(),

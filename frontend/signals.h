@@ -46,8 +46,8 @@ struct AvgPool1dOptions {
 // The mean of each window of x [N, C, L].
 Tensor avg_pool1d(const Tensor &x, int64_t kernel_size, AvgPool1dOptions options = {},
                   Location location = Location::current());
-// The means of windows chosen so that the result has this length: elements floor(i L / L') to
-// ceil((i + 1) L / L').
+// The means of windows chosen so that the result has this length, which may be 0: elements floor(i
+// L / L') to ceil((i + 1) L / L').
 Tensor adaptive_avg_pool1d(const Tensor &x, int64_t output_size,
                            Location location = Location::current());
 

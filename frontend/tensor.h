@@ -2,9 +2,12 @@
 // not run; a value is computed when somebody asks for it (item, to_vector, data, printing, eval).
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <iosfwd>
 #include <optional>
@@ -23,7 +26,9 @@ namespace weft {
 class Tensor;
 namespace recorder {
 class TensorImpl;
-}
+// Throws kIndex: the `dims`-th dim from the end has this size, and no such position.
+[[noreturn]] void refuse_position(int64_t position, int64_t size, int64_t dims, Location location);
+} // namespace recorder
 namespace nn {
 class Parameter;
 }
@@ -183,6 +188,57 @@ struct Caller {
   Location location;
 };
 
+// N dims of row-major elements of type T, const ones where they are to be read: an index for each
+// dim leads to an element, a[i][j]. Each is checked. As the pointer that it holds, it is valid
+// until the tensor is written or dies (Tensor::data(), Tensor::mutable_data()).
+template <typename T, int64_t N> class TensorAccessor {
+public:
+  static_assert(N > 0, "a tensor without dims has one element: item()");
+
+  // The i of a[i], which knows the caller's line.
+  struct At {
+    template <std::integral I>
+    At(I i, Location location = Location::current())
+        : position(static_cast<int64_t>(i)), location(location) {}
+    int64_t position;
+    Location location;
+  };
+
+  TensorAccessor(T *data, const std::array<int64_t, N> &sizes) : data_(data), sizes_(sizes) {}
+
+  // What lies at position i of the first dim: an element where it is the only one, else an accessor
+  // of the dims behind it. Error kIndex: i is negative, or not below the size.
+  decltype(auto) operator[](At i) const {
+    if (i.position < 0 || i.position >= sizes_[0])
+      recorder::refuse_position(i.position, sizes_[0], N, i.location);
+    if constexpr (N == 1) {
+      return (data_[i.position]);
+    } else {
+      std::array<int64_t, N - 1> inner;
+      int64_t step = 1;
+      for (size_t dim = 1; dim < N; ++dim)
+        step *= inner[dim - 1] = sizes_[dim];
+      return TensorAccessor<T, N - 1>(data_ + i.position * step, inner);
+    }
+  }
+  // The size of a dim, from 0 to N - 1. Error kIndex: another one.
+  int64_t size(int64_t dim, Location location = Location::current()) const {
+    if (dim < 0 || dim >= N)
+      throw Error(ErrorKind::kIndex,
+                  "accessor: there is no dim " + std::to_string(dim) + " of " + std::to_string(N),
+                  location);
+    return sizes_[static_cast<size_t>(dim)];
+  }
+  // The first element.
+  T *data() const {
+    return data_;
+  }
+
+private:
+  T *data_;
+  std::array<int64_t, N> sizes_;
+};
+
 // A handle to a storage, cheap to copy: copies share the storage, clone() copies it. Undefined
 // until something is assigned.
 class Tensor {
@@ -280,6 +336,20 @@ public:
   template <ElementType T> T *mutable_data(Location location = Location::current());
   // As mutable_data(), of any dtype.
   void *mutable_data_bytes(Location location = Location::current());
+  // The elements of a tensor of N dims, to read by position on the host:
+  //   auto a = x.accessor<float, 2>(); // then a[i][j]
+  // Valid as data() is, and not of a temporary, whose memory goes with it. Errors: another dtype
+  // than T's, another number of dims.
+  template <ElementType T, int64_t N>
+  TensorAccessor<const T, N> accessor(Location location = Location::current()) const & {
+    return {static_cast<const T *>(accessed(dtype_of<T>(), N, location)), sizes<N>()};
+  }
+  template <ElementType T, int64_t N> void accessor(Location = Location::current()) && = delete;
+  // The same to write, once: good as long as mutable_data()'s pointer is.
+  template <ElementType T, int64_t N>
+  TensorAccessor<T, N> mutable_accessor(Location location = Location::current()) & {
+    return {static_cast<T *>(accessed_to_write(dtype_of<T>(), N, location)), sizes<N>()};
+  }
   // Computes the value now.
   const Tensor &eval(Location location = Location::current()) const;
   // The elements as PyTorch prints them, without `tensor()` around: floating-point numbers with 4
@@ -302,7 +372,7 @@ public:
   }
   // True for tensors that no recorded call with a derivative made: parameters and inputs.
   bool is_leaf(Location location = Location::current()) const;
-  // What backward() added up here; undefined before.
+  // What backward() added up here, in a leaf or by retain_grad(); undefined before.
   Tensor grad(Location location = Location::current()) const;
   // Replaces grad(); an undefined one drops it. Errors: another shape or dtype; a tensor that never
   // was a leaf that requires a gradient.
@@ -311,6 +381,40 @@ public:
   void zero_grad(Location location = Location::current()) {
     set_grad(Tensor(), location);
   }
+  // Calls function(gradient), which may return another gradient of the same shape and dtype, an
+  // undefined tensor or nothing, wherever a backward() or grad() has the whole gradient of this
+  // tensor: what it returns goes on in its place, to grad() of a leaf and to what the tensor was
+  // computed from. With create_graph it has a history, and so has what the function makes of it.
+  // Functions are called in the order in which they were registered, on the thread of the backward,
+  // which may wait for other threads' calls; one that holds the tensor keeps it until a backward
+  // releases what was saved. Returns a number for remove_hook().
+  //
+  // The function belongs to the value that the tensor has now: a write in place, to a view of it as
+  // well, gives the tensor another one. In what jit and trace record it is called once, and what it
+  // records is part of the program; where leaves' functions change, jit records again. Errors
+  // kState: the tensor does not require grad; inside of such a function it is one from outside.
+  template <typename F>
+    requires std::invocable<F &, const Tensor &>
+  unsigned register_hook(F function, Location location = Location::current()) const {
+    if constexpr (std::is_void_v<std::invoke_result_t<F &, const Tensor &>>)
+      return add_hook(
+          [function = std::move(function)](const Tensor &gradient) mutable {
+            function(gradient);
+            return Tensor();
+          },
+          location);
+    else
+      return add_hook(std::move(function), location);
+  }
+  // Error kValue: the tensor has no such function.
+  void remove_hook(unsigned hook, Location location = Location::current()) const;
+  // From now on a backward() adds the gradient of this computed tensor, as its hooks leave it, to
+  // grad(), as it does to that of leaves. After a write in place to this tensor it is the gradient
+  // of what was written; a view whose memory was written is asked again. Of a leaf there is nothing
+  // to do. Errors: as of register_hook().
+  void retain_grad(Location location = Location::current());
+  // Whether a backward() does so.
+  bool retains_grad(Location location = Location::current()) const;
   // Adds the derivative of this tensor (weighted by `gradient`, which a tensor of one element may
   // leave out) to grad() of every leaf that it was computed from. Without retain_graph the saved
   // values are released: a second backward is an error.
@@ -392,9 +496,7 @@ public:
     return expand(other.shape(location), location);
   }
   // expand(), under numpy's name.
-  Tensor broadcast_to(const Shape &shape, Location location = Location::current()) const {
-    return expand(shape, location);
-  }
+  Tensor broadcast_to(const Shape &shape, Location location = Location::current()) const;
 
   // --- In place: the storage gets a new value, every handle to it sees it. The dtype and shape
   // stay. ---
@@ -426,6 +528,7 @@ public:
   Tensor &pow_(TensorArg exponent, Location location = Location::current());
   Tensor &clamp_(std::optional<Scalar> min, std::optional<Scalar> max = {},
                  Location location = Location::current());
+  Tensor &clamp_(const Tensor &min, const Tensor &max, Location location = Location::current());
   Tensor &lerp_(const Tensor &other, TensorArg weight, Location location = Location::current());
   Tensor &addcmul_(const Tensor &a, const Tensor &b, Scalar value = 1.0,
                    Location location = Location::current());
@@ -497,6 +600,7 @@ public:
   Tensor cumsum(int64_t dim, Location location = Location::current()) const;
   Tensor clamp(std::optional<Scalar> min, std::optional<Scalar> max = {},
                Location location = Location::current()) const;
+  Tensor clamp(const Tensor &min, const Tensor &max, Location location = Location::current()) const;
   Tensor clamp_min(TensorArg min, Location location = Location::current()) const;
   Tensor clamp_max(TensorArg max, Location location = Location::current()) const;
   Tensor masked_fill(const Tensor &mask, TensorArg value,
@@ -536,6 +640,8 @@ public:
   Tensor bitwise_and(TensorArg other, Location location = Location::current()) const;
   Tensor bitwise_or(TensorArg other, Location location = Location::current()) const;
   Tensor bitwise_xor(TensorArg other, Location location = Location::current()) const;
+  Tensor bitwise_left_shift(TensorArg other, Location location = Location::current()) const;
+  Tensor bitwise_right_shift(TensorArg other, Location location = Location::current()) const;
   Tensor eq(TensorArg other, Location location = Location::current()) const;
   Tensor ne(TensorArg other, Location location = Location::current()) const;
   Tensor lt(TensorArg other, Location location = Location::current()) const;
@@ -551,7 +657,6 @@ public:
   Tensor asinh(Location location = Location::current()) const;
   Tensor acosh(Location location = Location::current()) const;
   Tensor atanh(Location location = Location::current()) const;
-  Tensor exp2(Location location = Location::current()) const;
   Tensor logit(std::optional<double> eps = {}, Location location = Location::current()) const;
   Tensor rad2deg(Location location = Location::current()) const;
   Tensor deg2rad(Location location = Location::current()) const;
@@ -722,6 +827,16 @@ private:
                   "member of type Tensor with the original's");
   }
 
+  unsigned add_hook(std::function<Tensor(const Tensor &)> function, Location location) const;
+  // The elements of a tensor that has this dtype and so many dims.
+  const void *accessed(DType dtype, int64_t dims, Location location) const;
+  void *accessed_to_write(DType dtype, int64_t dims, Location location);
+  template <int64_t N> std::array<int64_t, N> sizes() const {
+    std::array<int64_t, N> sizes;
+    std::copy_n(shape().begin(), N, sizes.begin());
+    return sizes;
+  }
+
   recorder::TensorImpl *impl_;
 };
 
@@ -748,6 +863,29 @@ private:
 std::ostream &operator<<(std::ostream &stream, const Printed &printed);
 
 // --- New tensors ---
+// A tensor whose elements, row-major ones of this dtype, are the caller's memory: no copy. It lies
+// on the device on which calls make tensors where the host has that memory, else on the host.
+//
+// The caller alone writes the memory. What would write the tensor or a view of it, in place or by
+// mutable_data(), is an error: write by the pointer, or to a clone().
+//
+// The caller may write at any time when nothing waits that was recorded of the tensor, and free the
+// memory after such a time: what is recorded reads it when it runs, and calls that come after a
+// write see what was written. So first compute what is to be of the old contents, a backward that
+// needs them included:
+//   Tensor x = from_blob(frame.pixels(), {h, w, 3}, uint8).permute({2, 0, 1}).to(float32).eval();
+//   frame.next(); // x has memory of its own
+// Results always have memory of their own, also where they are equal to the tensor. clone() copies
+// at once, of a view as well.
+//
+// With a deleter nothing else may free the memory: it is called with the pointer once nothing reads
+// the memory any more, on any thread, and must neither throw nor call Weft; not where from_blob
+// throws. Errors: kValue for null, and for a pointer that is not aligned to an element; kState
+// inside of what jit or trace records, where the tensor is an argument to give.
+Tensor from_blob(const void *data, const Shape &shape, DType dtype = float32,
+                 Location location = Location::current());
+Tensor from_blob(const void *data, const Shape &shape, std::function<void(void *)> deleter,
+                 DType dtype = float32, Location location = Location::current());
 // A tensor of zeros.
 Tensor zeros(const Shape &shape, DType dtype = float32, Location location = Location::current());
 // A tensor of ones.
@@ -777,10 +915,11 @@ Tensor eye(int64_t n, std::optional<int64_t> m = {}, DType dtype = float32,
            Location location = Location::current());
 // A tensor without dims that holds the number, a bool, integer or floating one as boolean, int64 or
 // float32: scalar() under PyTorch's name.
+Tensor tensor(Scalar value, std::optional<DType> dtype, Location location);
 template <typename T>
   requires std::is_arithmetic_v<T>
 Tensor tensor(T value, std::optional<DType> dtype = {}, Location location = Location::current()) {
-  return scalar(value, dtype, location);
+    return tensor(Scalar(value), dtype, location);
 }
 // Values in braces, for short constants: tensor({1.f, 2.f, 3.f}), tensor({{1.f, 2.f}, {3.f, 4.f}}).
 template <ElementType T>
@@ -819,6 +958,8 @@ Tensor operator||(TensorArg a, TensorArg b);
 Tensor operator&(TensorArg a, TensorArg b);
 Tensor operator|(TensorArg a, TensorArg b);
 Tensor operator^(TensorArg a, TensorArg b);
+Tensor operator<<(TensorArg a, TensorArg b); // bitwise_left_shift()
+Tensor operator>>(TensorArg a, TensorArg b); // bitwise_right_shift(): copies of the sign above
 Tensor operator~(TensorArg a);
 Tensor operator%(TensorArg a, TensorArg b); // remainder: the sign of b
 Tensor operator==(TensorArg a, TensorArg b);

@@ -2,8 +2,8 @@
 // tensors, in order, and as values that decide which program a call needs.
 //
 // Tensors, numbers, enums, strings, std::vector, array, pair, tuple, optional and map are known,
-// and so are modules (anything with a function state()). A struct says what it holds, as a function
-// that is found by its namespace, or as a member:
+// and so are modules: anything with the functions state() and identity(), as nn::Module has them. A
+// struct says what it holds, as a function that is found by its namespace, or as a member:
 //
 //   struct Batch { weft::Tensor images, labels; int step; };
 //   void visit_tensors(Batch &batch, weft::TensorVisitor &visit) {
@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -35,6 +36,9 @@ public:
   virtual void tensor(Tensor &x) = 0;
   // The bytes of what is frozen: equal bytes mean equal values.
   virtual void value(std::string_view bytes) = 0;
+  // A handle to an object, whose tensors are captured: a recording for one object serves no other
+  // one, and goes with it. Null of a handle that was moved from.
+  virtual void object(const std::shared_ptr<const void> &) {}
 
   // Visits all that x holds.
   template <typename T> TensorVisitor &operator()(T &x);
@@ -46,11 +50,14 @@ template <typename T>
 concept HasMember = requires(T &x, TensorVisitor &visit) { x.visit_tensors(visit); };
 template <typename T>
 concept HasFunction = requires(T &x, TensorVisitor &visit) { visit_tensors(x, visit); };
-// A handle to shared tensors: they are captured, and which handle it is decides the program.
+// A handle to shared tensors: they are captured, and which object it leads to decides the program.
+// The object is told by what counts its handles. An address would not do: the next object gets it.
+// What it holds beside tensors (a stride, a rate) nobody sees, so that two objects of one structure
+// are not known to compute the same.
 template <typename T>
 concept IsModule = requires(T &x) {
   x.state();
-  x.identity();
+  { x.identity() } -> std::convertible_to<std::shared_ptr<const void>>;
 };
 template <typename T>
 concept IsValue = std::is_arithmetic_v<T> || std::is_enum_v<T>;
@@ -116,7 +123,7 @@ template <typename T> void visit_any(T &x, TensorVisitor &visit) {
   else if constexpr (Container<T>::value)
     Container<T>::go(x, visit);
   else if constexpr (IsModule<T>)
-    visit_bytes(x.identity(), visit);
+    visit.object(x.identity());
   else if constexpr (IsValue<T>)
     visit_bytes(x, visit);
   else if constexpr (std::is_same_v<T, std::string>) {
@@ -124,7 +131,9 @@ template <typename T> void visit_any(T &x, TensorVisitor &visit) {
     visit.value(x);
   } else
     static_assert(Unknown<T>::value, "weft::jit, weft::trace: an argument or result of this type "
-                                     "needs a function visit_tensors(T &, weft::TensorVisitor &)");
+                                     "needs a function visit_tensors(T &, weft::TensorVisitor &); "
+                                     "a handle to shared tensors needs state() and identity(), "
+                                     "as nn::Module has them");
 }
 
 // The tensors of a value, and all that is frozen with them.
@@ -136,8 +145,14 @@ public:
   void value(std::string_view bytes) override {
     key.append(bytes);
   }
+  void object(const std::shared_ptr<const void> &identity) override {
+    key += identity ? 'd' : 'u';
+    if (identity)
+      objects.push_back(identity);
+  }
   std::vector<Tensor> tensors;
   std::string key;
+  std::vector<std::shared_ptr<const void>> objects; // in the order of their handles
 };
 
 // The same of arguments, among which an undefined tensor is frozen: it says that there is no mask,

@@ -85,6 +85,9 @@ absl::Status run(Flags &flags) {
            {reinterpret_cast<const char *>(tensor.bytes.data()), tensor.bytes.size()}});
   }
 
+  options.warn = [](const std::string &what) {
+    std::cerr << "weft-compile: warning: " << what << "\n";
+  };
   mlir::DialectRegistry registry;
   (*backend)->registerDialects(registry);
   // One thread: code generation adds dialects as it goes.
@@ -128,10 +131,12 @@ int main(int argc, char **argv) {
   app.add_option("--mattr", flags.options.compile.features,
                  "processor features beside it, such as +avx512f,-fma4");
   app.add_option("--name", flags.options.name, "the model's name in C; by default the output's");
-  app.add_option("--weights", flags.weights,
-                 "safetensors file with the values of arguments marked weft.parameter");
+  app.add_option(
+      "--weights", flags.weights,
+      "safetensors file with values of parameters, instead of those that the program has");
   app.add_option("--weights-mode", flags.weightsMode,
-                 "embed the weights, or put them beside the output")
+                 "embed the weights, or put them beside the output: parameters, state, and large "
+                 "tensors that the program captured")
       ->capture_default_str();
   app.add_option("--link", flags.options.link,
                  "objects of kernels of users that the program calls; they define "

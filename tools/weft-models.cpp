@@ -3,6 +3,7 @@
 //   weft-models list
 //   weft-models print resnet50 --batch 8
 //   weft-models export resnet50 --weights resnet50.safetensors --emit=exe -o resnet50
+#include <filesystem>
 #include <iomanip>
 #include <iostream>
 #include <set>
@@ -136,6 +137,16 @@ void export_model(Flags flags) {
     record(model, what, flags.batch, range).compile(flags.compile);
   }
   std::cerr << "wrote " << flags.compile.output << "\n";
+  // As compile() names what it writes beside the output.
+  auto beside = [&](const char *ending) {
+    return std::filesystem::path(flags.compile.output).replace_extension(ending).string();
+  };
+  const Emit emit = flags.compile.emit;
+  const bool is_object = emit == Emit::object || emit == Emit::library;
+  if (!as_weights && is_object)
+    std::cerr << "wrote " << beside("h") << "\n";
+  if (!as_weights && flags.beside && (is_object || emit == Emit::executable))
+    std::cerr << "wrote " << beside("safetensors") << "\n";
 }
 
 } // namespace

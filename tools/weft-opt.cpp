@@ -88,9 +88,16 @@ public:
       return signalPassFailure();
     }
     Pipeline pipeline(run->options, run->request.providers, nullptr);
-    setPlanPhase(pipeline, run->options, run->request, {});
+    weft::compiler::CompileReport plan;
+    weft::compiler::PlanPhaseResult result;
+    result.refusals = &plan;
+    setPlanPhase(pipeline, run->options, run->request, result);
     if (failed(pipeline.run(getOperation(), range_.from, range_.to)))
       signalPassFailure();
+    // Of what explain would show, what the user has asked for and not got.
+    for (const std::string &remark : plan.remarks)
+      if (llvm::StringRef(remark).contains("pin-not-taken"))
+        mlir::emitWarning(getOperation().getLoc()) << remark;
   }
 
 private:
@@ -228,13 +235,16 @@ int main(int argc, char **argv) {
       "weft-phase",
       "runs phases with the passes registered around them: NAME, FIRST..LAST, ..LAST or FIRST..",
       [&options](mlir::OpPassManager &passes, llvm::StringRef text,
-                 llvm::function_ref<llvm::LogicalResult(const llvm::Twine &)> error) {
+                 llvm::function_ref<llvm::LogicalResult(const llvm::Twine &)>) {
         std::optional<PhaseRange> range = weft::compiler::parsePhaseRange(text);
         if (!range) {
           std::string names;
           for (const auto &info : weft::compiler::allPhases())
             names += " " + info.name.str();
-          return error("'" + text + "' is no range of phases; the phases are" + names);
+          // Of a flag, and of no place in a program.
+          llvm::errs() << "weft-opt: --weft-phase: '" << text
+                       << "' is no range of phases; the phases are" << names << "\n";
+          return llvm::failure();
         }
         passes.addPass(std::make_unique<PhasePass>(*range, options));
         return llvm::success();

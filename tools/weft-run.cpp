@@ -52,6 +52,11 @@ bool endsWith(const std::string &text, const char *suffix) {
   return text.size() >= length && text.compare(text.size() - length, length, suffix) == 0;
 }
 
+// "1 input", "2 inputs".
+std::string counted(size_t count, const char *what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
 // What the program keeps from run to run (dialects/weft/state), by argument and by result.
 struct State {
   std::map<size_t, ir::HostTensor> initial;
@@ -108,9 +113,8 @@ absl::Status checkInputs(const runtime::Executable &executable, const tools::Run
                    "; name by --input a .safetensors file with tensors of these names, and an "
                    ".npy file for each input without a name, in order");
   if (!missing.empty() || inputs.surplus > 0)
-    return invalid("@main takes " + std::to_string(takes) + " inputs (" + wanted + "), " +
-                   std::to_string(given) +
-                   " are given; name a file for each, in order, by --input");
+    return invalid("@main takes " + counted(takes, "input") + " (" + wanted + "), and is given " +
+                   std::to_string(given) + "; name a file for each, in order, by --input");
   if (inputs.unknown.empty())
     return absl::OkStatus();
   if (byName == 0)
@@ -177,10 +181,9 @@ absl::Status writeOutputs(const Options &options, const runtime::Executable &exe
     return runtime::write_safetensors(options.outputs[0], arrays);
   size_t results = arrays.size() - state.writes.size();
   if (options.outputs.size() != results)
-    return invalid(
-        "@main has " + std::to_string(results) + " results, " +
-        std::to_string(options.outputs.size()) +
-        " --output files are given; name one .npy file for each, or one .safetensors file for all");
+    return invalid("@main has " + counted(results, "result") + ", and --output is given " +
+                   std::to_string(options.outputs.size()) +
+                   " times; name one .npy file for each, or one .safetensors file for all");
   for (size_t i = 0, next = 0; i < arrays.size(); ++i)
     if (!state.writes.count(i))
       if (absl::Status status = runtime::write_npy(options.outputs[next++], arrays[i]);
@@ -214,7 +217,19 @@ absl::Status narrowToInputs(mlir::ModuleOp module, const tools::RunInputs &input
   return compiler::narrow(module, (*range)->high, (*range)->high);
 }
 
+// Before anything is compiled. One .safetensors file takes all results.
+absl::Status checkOutputs(const std::vector<std::string> &outputs) {
+  for (const std::string &path : outputs)
+    if (!endsWith(path, ".npy") && !(outputs.size() == 1 && endsWith(path, ".safetensors")))
+      return invalid("--output: '" + path +
+                     "' is no file for results; name one .npy file for each, or one .safetensors "
+                     "file for all");
+  return absl::OkStatus();
+}
+
 absl::Status run(const Options &options) {
+  if (absl::Status status = checkOutputs(options.outputs); !status.ok())
+    return status;
   auto backend = compiler::findBackend(options.backend);
   if (!backend.ok())
     return backend.status();

@@ -104,9 +104,9 @@ TEST_F(InterpreterTest, ReportsWhatAProgramHitsWhenItRuns) {
     return %0 : tensor<2xf32>
   })",
                        {floats({3}, {1, 2, 3}), indices})));
-  EXPECT_NE(
-      messages.find("index -4 at position 1 of indices is out of range for a dimension of size 3"),
-      std::string::npos)
+  EXPECT_NE(messages.find("weft.index_select: index -4 at position 1 is out of range; it must lie "
+                          "in [-3, 3)"),
+            std::string::npos)
       << messages;
 }
 

@@ -30,6 +30,9 @@ struct CompileOptions {
   bool claim = true;
   // false: the planner never gives two values one buffer in place (aliases of reshapes stay).
   bool inPlace = true;
+  // Writes of few rows into what may be overwritten are kernels that write these alone. false: the
+  // backend's write all of their result (compiler/fusion/WriteInPlace.h).
+  bool writeRows = true;
   // false: arguments marked stable are like any others; nothing is computed ahead of runs or
   // packed.
   bool prepare = true;

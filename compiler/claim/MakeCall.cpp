@@ -20,6 +20,13 @@ std::string whyNoClaim(const Claim &claim) {
   for (mlir::Value output : claim.outputs)
     if (!output || output.getDefiningOp() != last)
       return "has an output that is no result of its last op";
+  // The call stands where the last op does.
+  for (mlir::Value input : claim.inputs)
+    if (mlir::Operation *maker = input.getDefiningOp();
+        maker && (maker->getBlock() != last->getBlock() || !maker->isBeforeInBlock(last)))
+      return ("has an input, the result of '" + maker->getName().getStringRef() +
+              "', that is not there yet where its last op stands")
+          .str();
   llvm::SmallVector<mlir::Operation *, 4> before;
   for (mlir::Operation *op : claim.ops) {
     if (op->getBlock() != last->getBlock())

@@ -1,6 +1,8 @@
 // Ops with schedules of their own: scatters, and kernels without elements.
 #include "compiler/codegen/Schedule.h"
 
+#include <optional>
+
 #include "compiler/codegen/Limits.h"
 #include "dialects/weft/lowerings/LowerToLinalg.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -122,6 +124,17 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
     f.e.store(out, total, place, mask);
     f.e.store(kept, before, at, mask);
   };
+  // The base's, where the kernel reads it there and nowhere else: the result may lie in its memory.
+  std::optional<int64_t> baseArgument;
+  for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments()))
+    if (kernel.lowered.lookup(argument) == base && llvm::hasSingleElement(argument.getUses()))
+      baseArgument = static_cast<int64_t>(i);
+  if (baseArgument)
+    kernel.info.inPlace.push_back({0, *baseArgument});
+  // Then what nobody writes to is there already.
+  Value copies = baseArgument && !kept
+                     ? f.e.differ(out, f.function.getArgument(static_cast<unsigned>(*baseArgument)))
+                     : Value();
   auto piece = [&](const Index &l, const Index &first, int64_t n) {
     // emit(position, mask) for the elements of the piece: one run, where it has all columns.
     auto each = [&](llvm::function_ref<void(const Index &, Value)> emit) {
@@ -141,16 +154,19 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
         });
     };
     // The base first.
-    each([&](const Index &at, Value mask) {
-      Value element = f.e.at(base, space.delinearize(at, to), mask);
-      if (!kept || !isWide)
-        f.e.store(out, element, at, mask);
-      if (kept)
-        f.e.store(kept,
-                  isWide ? widened(f.e.broadcast(element))
-                         : f.e.broadcast(f.e.constant(f.builder.getF64FloatAttr(0))),
-                  keptAt(l, at), mask);
-    });
+    auto copyBase = [&] {
+      each([&](const Index &at, Value mask) {
+        Value element = f.e.at(base, space.delinearize(at, to), mask);
+        if (!kept || !isWide)
+          f.e.store(out, element, at, mask);
+        if (kept)
+          f.e.store(kept,
+                    isWide ? widened(f.e.broadcast(element))
+                           : f.e.broadcast(f.e.constant(f.builder.getF64FloatAttr(0))),
+                    keptAt(l, at), mask);
+      });
+    };
+    f.when(copies, copyBase);
     auto leadAt = space.delinearize(l, leadTo);
     auto target = [&](llvm::ArrayRef<Index> at, Value mask = nullptr) -> Index {
       llvm::SmallVector<Index> position;
@@ -288,12 +304,6 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
            f.block(block, trail, columns,
                    [&](const Index &first, int64_t n) { piece(l, first, n); });
          });
-  // The base is read where it is written, before anything is added there.
-  for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
-    Value tensor = kernel.lowered.lookup(argument);
-    if (tensor == base && llvm::hasSingleElement(argument.getUses()))
-      kernel.info.inPlace.push_back({0, static_cast<int64_t>(i)});
-  }
   return f.finish();
 }
 

@@ -66,7 +66,7 @@ void registerCodegenDialects(mlir::MLIRContext &context) {
 
 mlir::LogicalResult stageDone(mlir::ModuleOp module, const CodegenOptions &options,
                               llvm::StringRef stage) {
-  if (mlir::failed(runKernelPasses(module, stage)))
+  if (mlir::failed(runKernelPasses(module, stage, options.remarks)))
     return mlir::failure();
   if (options.dump) {
     std::string text;

@@ -45,6 +45,8 @@ using DumpHook = std::function<void(llvm::StringRef stage, llvm::StringRef text)
 struct CodegenOptions {
   bool verify = false; // run the MLIR and LLVM verifiers after each stage (tests do)
   DumpHook dump;
+  // Gets what passes of users say, as lines for explain; null: nobody asks.
+  std::vector<std::string> *remarks = nullptr;
 };
 
 // The dialects that the stages of kernels are made of, as dumps show them.

@@ -195,7 +195,8 @@ Index ElementEmitter::checkedIndex(Value raw, int64_t size, Value mask) {
 }
 
 Value ElementEmitter::compareIndex(const Index &index, int64_t bound) {
-  Value value = indexValue(index), limit = constantIndex(bound);
+  Value value = indexValue(space.withoutLane(index, bound).value_or(index)),
+        limit = constantIndex(bound);
   return make<arith::CmpIOp>(arith::CmpIPredicate::slt, value,
                              isVector(value) ? broadcast(limit) : limit);
 }

@@ -86,6 +86,8 @@ public:
   // Asks for the cache lines of a vector at `linear`, to be read or written soon; nothing where
   // lanes are not neighbours.
   void prefetch(mlir::Value memref, const Index &linear, bool write);
+  // Whether two buffers, which begin at one place or do not overlap, are two.
+  mlir::Value differ(mlir::Value memref, mlir::Value other);
   // The same for the line of one element, into the L1 cache or only the L2; `linear` may lie
   // outside the buffer.
   void prefetchLine(mlir::Value memref, const Index &linear, bool write, bool nearest = true);

@@ -316,6 +316,12 @@ void ElementEmitter::store(Value memref, Value value, const Index &linear, Value
   }
 }
 
+Value ElementEmitter::differ(Value memref, Value other) {
+  return make<arith::CmpIOp>(arith::CmpIPredicate::ne,
+                             make<memref::ExtractAlignedPointerAsIndexOp>(memref),
+                             make<memref::ExtractAlignedPointerAsIndexOp>(other));
+}
+
 void ElementEmitter::prefetch(Value memref, const Index &linear, bool write) {
   auto [base, stride] = splitLanes(space, linear);
   if (stride != 1)

@@ -1,5 +1,6 @@
 #include "compiler/codegen/Index.h"
 
+#include <cstdlib>
 #include <numeric>
 
 #include "llvm/ADT/STLExtras.h"
@@ -143,6 +144,26 @@ std::pair<int64_t, int64_t> IndexSpace::range(const Index &a) const {
 
 bool IndexSpace::uniform(const Index &a) const {
   return llvm::all_of(a.terms, [&](auto term) { return symbols_[term.first].uniform; });
+}
+
+std::optional<Index> IndexSpace::withoutLane(const Index &a, int64_t bound) const {
+  Index first = Index::of(a.constant);
+  int64_t spread = 0, step = a.constant - bound;
+  for (auto [id, coefficient] : a.terms) {
+    const Symbol &symbol = symbols_[id];
+    if (symbol.uniform) {
+      first.terms.push_back({id, coefficient});
+      step = std::gcd(step, coefficient);
+    } else if (symbol.kind == Kind::Lane && coefficient > 0) {
+      spread += coefficient * (symbol.extent - 1);
+    } else {
+      return std::nullopt;
+    }
+  }
+  // `first` is at bound, or whole steps from it.
+  if (spread >= std::abs(step))
+    return std::nullopt;
+  return first;
 }
 
 std::pair<Index, Index> IndexSpace::divide(const Index &a, int64_t by) {

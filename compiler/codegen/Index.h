@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "mlir/IR/Value.h"
@@ -68,6 +69,9 @@ public:
   // The smallest and the largest value, over valid lanes.
   std::pair<int64_t, int64_t> range(const Index &a) const;
   bool uniform(const Index &a) const;
+  // `a` without its lane number, where no lane of it is on another side of `bound` than the first:
+  // 16 i + lane of 16 lanes beside 48. Else none.
+  std::optional<Index> withoutLane(const Index &a, int64_t bound) const;
   const Symbol &symbol(int32_t id) const {
     return symbols_[id];
   }

@@ -120,6 +120,18 @@ TEST_F(IndexTest, FlippedPositionsHaveDigits) {
   EXPECT_EQ(high, 5);
 }
 
+TEST_F(IndexTest, LanesOnOneSideOfABoundNeedNoComparisonEach) {
+  Index block = space.scale(variable(0, 8), 16), lane = space.lane(16);
+  Index position = space.add(block, lane);
+  EXPECT_EQ(space.withoutLane(position, 48), block);
+  EXPECT_EQ(space.withoutLane(space.add(position, 3), 51), space.add(block, 3));
+  EXPECT_EQ(space.withoutLane(block, 5), block); // no lanes at all
+  EXPECT_FALSE(space.withoutLane(position, 40)); // a bound inside a vector
+  EXPECT_FALSE(space.withoutLane(space.add(space.scale(variable(0, 8), 8), lane), 48));
+  EXPECT_FALSE(space.withoutLane(space.add(block, space.scale(lane, -1)), 48));
+  EXPECT_FALSE(space.withoutLane(space.add(block, space.scale(lane, 2)), 48));
+}
+
 // Random sums, multiples, quotients and remainders, some of them negative.
 TEST_F(IndexTest, SaysWhatArithmeticGives) {
   for (int round = 0; round < 200; ++round) {

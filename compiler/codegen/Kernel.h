@@ -48,6 +48,8 @@ struct KernelInfo {
   // Of the schedule: what was chosen, and why pinned choices were not taken.
   std::vector<ScheduleChoice> schedule;
   std::vector<std::string> refusedPins;
+  // What passes of users have said of it.
+  std::vector<std::string> remarks;
 };
 
 } // namespace weft::compiler

@@ -201,6 +201,34 @@ TEST(Fusions, TransposesInBlocks) {
               "%1: tensor<90x70xi1>", 0);
 }
 
+// What is stored in two orders: tiles that are written along both, whole and cut, of elements of 1,
+// 2, 4 and 8 bytes, of bools, and of kernels whose rows are not unrolled.
+TEST(Fusions, StoresInTwoOrders) {
+  for (const char *element : {"f32", "i64", "bf16", "i8"})
+    for (auto [rows, columns] :
+         {std::pair{"64", "128"}, {"150", "70"}, {"3", "200"}, {"200", "3"}, {"17", "31"}}) {
+      auto of = [&](const std::string &text) {
+        return replaced(replaced(replaced(text, "R", rows), "C", columns), "E", element);
+      };
+      checkFusion(of("%x: tensor<2xRxCxE>, %y: tensor<2xRxCxE>"), of(R"(
+    %0 = weft.maximum %x, %y : tensor<2xRxCxE>
+    %1 = weft.transpose %0, [0, 2, 1] : tensor<2xRxCxE>)"),
+                  of("%0: tensor<2xRxCxE>, %1: tensor<2xCxRxE>"), 0);
+      checkFusion(of("%x: tensor<2xRxCxE>, %y: tensor<2xCxRxE>"), of(R"(
+    %t = weft.transpose %y, [0, 2, 1] : tensor<2xCxRxE>
+    %0 = weft.maximum %x, %t : tensor<2xRxCxE>
+    %1 = weft.minimum %0, %x : tensor<2xRxCxE>
+    %2 = weft.neg %1 : tensor<2xRxCxE>
+    %3 = weft.abs %2 : tensor<2xRxCxE>
+    %4 = weft.transpose %3, [0, 2, 1] : tensor<2xRxCxE>)"),
+                  of("%1: tensor<2xRxCxE>, %4: tensor<2xCxRxE>"), 0);
+    }
+  checkFusion("%x: tensor<70x90xf32>, %y: tensor<70x90xf32>", R"(
+    %0 = weft.compare lt %x, %y : tensor<70x90xf32>
+    %1 = weft.transpose %0, [1, 0] : tensor<70x90xi1>)",
+              "%0: tensor<70x90xi1>, %1: tensor<90x70xi1>", 0);
+}
+
 // Images of few channels, whole vectors of pixels and some more: alone, beside what is read in the
 // result's order, and beside a number a channel.
 TEST(Fusions, TransposesOfFewColumns) {

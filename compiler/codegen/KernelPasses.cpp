@@ -9,7 +9,7 @@ namespace {
 struct KernelPass {
   KernelStage stage;
   PassFactory factory;
-  std::string name;
+  std::string name, version;
 };
 
 Registry<KernelPass> &registry() {
@@ -36,8 +36,16 @@ absl::Status registerKernelPass(KernelStage stage, PassFactory factory, std::str
   if (absl::Status status = checkParts("kernel pass", name, factory != nullptr, "factory");
       !status.ok())
     return status;
-  return registry().add({stage, std::move(factory), name}, name, std::move(version),
-                        nameOf(stage).str());
+  std::string place = nameOf(stage).str();
+  auto refuse = [&](const std::vector<KernelPass> &known) -> absl::Status {
+    for (const KernelPass &each : known)
+      if (each.stage == stage && each.name == name && each.version == version)
+        return absl::AlreadyExistsError("the kernel pass '" + name +
+                                        "' is registered already after the stage '" + place +
+                                        "'; register it once, or by another name");
+    return absl::OkStatus();
+  };
+  return registry().add({stage, std::move(factory), name, version}, name, version, place, refuse);
 }
 
 void clearRegisteredKernelPasses() {
@@ -48,12 +56,13 @@ uint64_t registeredKernelPassesGeneration() {
   return registry().generation();
 }
 
-mlir::LogicalResult runKernelPasses(mlir::ModuleOp kernel, llvm::StringRef stage) {
+mlir::LogicalResult runKernelPasses(mlir::ModuleOp kernel, llvm::StringRef stage,
+                                    std::vector<std::string> *remarks) {
   if (registeredKernelPassesGeneration() == 0)
     return mlir::success();
   for (const KernelPass &hook : registry().things())
     if (nameOf(hook.stage) == stage &&
-        mlir::failed(runUserPass(kernel, "kernel pass", hook.name, hook.factory, nullptr)))
+        mlir::failed(runUserPass(kernel, "kernel pass", hook.name, hook.factory, remarks)))
       return mlir::failure();
   return mlir::success();
 }

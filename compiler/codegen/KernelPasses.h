@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "compiler/pipeline/PassHooks.h"
@@ -28,10 +29,12 @@ enum class KernelStage {
 // The pass leaves the names and types of functions alone; what the kernel computes is its own
 // affair: Weft no longer vouches for bits. Calls that it adds must end in the kernel itself
 // (memcpy, memmove and memset excepted): no library is linked. The module is verified after it. A
-// kernel that it breaks is an error that names the pass.
+// kernel that it breaks is an error that names the pass. Its warnings and remarks are notes of
+// explain.
 //
 // name and version are part of the keys of programs and kernels; an empty version keeps programs
-// off the disk. From any thread. InvalidArgument without a factory or a name.
+// off the disk. From any thread. InvalidArgument without a factory or a name, AlreadyExists for the
+// second of a name and a version after one stage.
 absl::Status registerKernelPass(KernelStage stage, PassFactory factory, std::string name,
                                 std::string version);
 // Forgets them; for tests.
@@ -40,7 +43,8 @@ void clearRegisteredKernelPasses();
 // 0 while there are none; another number after each change. For keys of kernels.
 uint64_t registeredKernelPassesGeneration();
 // Runs those of the stage of that name ("loops", "math", "llvm"); costs nothing where there are
-// none. A failure has diagnostics.
-mlir::LogicalResult runKernelPasses(mlir::ModuleOp kernel, llvm::StringRef stage);
+// none. A failure has diagnostics. remarks: gets their warnings and remarks; null is allowed.
+mlir::LogicalResult runKernelPasses(mlir::ModuleOp kernel, llvm::StringRef stage,
+                                    std::vector<std::string> *remarks);
 
 } // namespace weft::compiler

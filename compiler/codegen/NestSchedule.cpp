@@ -59,7 +59,7 @@ struct NestSchedule {
     }
   }
 
-  void keptInnermost(int32_t lanes) {
+  void emitKeptInnermost(int32_t lanes) {
     llvm::SmallVector<int32_t> others;
     for (int32_t atom : kernel.domain.outer())
       if (atom != lanes)
@@ -126,7 +126,7 @@ struct NestSchedule {
     }
   }
 
-  void reducedInnermost(llvm::ArrayRef<int32_t> layout) {
+  void emitReducedInnermost(llvm::ArrayRef<int32_t> layout) {
     llvm::ArrayRef<int32_t> reduced = kernel.domain.inner();
     size_t run = 0;
     while (run < layout.size() && llvm::is_contained(reduced, layout[layout.size() - 1 - run]))
@@ -145,6 +145,7 @@ struct NestSchedule {
     f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index kept, KernelFunction::State &) {
       llvm::SmallVector<Index> atoms(kernel.domain.atoms().size());
       place(atoms, kernel.domain.outer(), kept);
+      // Computed here, once: the loops below see the values.
       for (const Index &atom : atoms)
         (void)f.e.scalarIndex(atom);
       auto sums =
@@ -189,9 +190,9 @@ mlir::LogicalResult scheduleNest(KernelBuilder &kernel) {
   KernelFunction f(kernel, kernel.info.symbol);
   NestSchedule nest(kernel, f);
   if (int32_t lanes = keptInnermost(kernel); lanes >= 0)
-    nest.keptInnermost(lanes);
+    nest.emitKeptInnermost(lanes);
   else
-    nest.reducedInnermost(*kernel.domain.layout(nest.ops.front()->getOperand(0)));
+    nest.emitReducedInnermost(*kernel.domain.layout(nest.ops.front()->getOperand(0)));
   return f.finish();
 }
 

@@ -34,15 +34,22 @@ void RowSchedule::eachColumn(
   }
 }
 
+// Where the chunk's partial result of a Col reduction lies, and the position in it.
+std::pair<Value, Index> RowSchedule::partialAt(KernelFunction &f, Operation *op, const Index &chunk,
+                                               const Index &position) {
+  int64_t padded = paddedColumns();
+  return {f.partials(partials[op].offset, chunks * padded, partials[op].element),
+          f.e.space.add(f.e.space.scale(chunk, padded), position)};
+}
+
 // The rows of a chunk with Col reductions beside others, which are added up in the partial result.
 // Of more rows than one accumulator takes, each kChain become part of totals in scratch: the order
 // of reduceSteps.
 void RowSchedule::rowsOfChunk(KernelFunction &f, const Index &chunk) {
   int64_t rows = domain.rows(), padded = paddedColumns();
   bool inBlocks = chunkRows > kChain;
-  auto sumAt = [&](Operation *op, const Index &position) -> std::pair<Value, Index> {
-    return {f.partials(partials[op].offset, chunks * padded, partials[op].element),
-            f.e.space.add(f.e.space.scale(chunk, padded), position)};
+  auto sumAt = [&](Operation *op, const Index &position) {
+    return partialAt(f, op, chunk, position);
   };
   auto totalAt = [&](Operation *op, size_t number, Value total) {
     return f.scratch(partials[op].totals[number], padded,
@@ -104,15 +111,13 @@ void RowSchedule::rowsOfChunk(KernelFunction &f, const Index &chunk) {
 void RowSchedule::addRows(KernelFunction &f, const Index &chunk, const Index &first, int64_t count,
                           int64_t size, const Index &base) {
   const Sweep &sweep = sweeps[0];
-  int64_t padded = paddedColumns();
   // The rows' dims, computed where the loop over columns sees them.
   for (int64_t r = 0; r < count; ++r)
     for (const Index &atom : atomPositions(f, f.e.space.add(first, r), Index::of(0)))
       (void)f.e.scalarIndex(atom);
   auto add = [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-    auto sumAt = [&](Operation *op, const KernelFunction::Unit &unit) -> std::pair<Value, Index> {
-      return {f.partials(partials[op].offset, chunks * padded, partials[op].element),
-              f.e.space.add(f.e.space.scale(chunk, padded), unit.position)};
+    auto sumAt = [&](Operation *op, const KernelFunction::Unit &unit) {
+      return partialAt(f, op, chunk, unit.position);
     };
     llvm::SmallVector<Value> sums;
     for (Operation *op : sweep.columns)
@@ -146,7 +151,7 @@ void RowSchedule::addRows(KernelFunction &f, const Index &chunk, const Index &fi
 void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t size,
                                  const Index &base) {
   const Sweep &sweep = sweeps[0];
-  int64_t rows = domain.rows(), padded = paddedColumns(), ops = kernel.ops.size();
+  int64_t rows = domain.rows(), ops = kernel.ops.size();
   // A power of two divides a block of kChain rows; fewer rows than that are all added together.
   auto together = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(
       std::clamp<int64_t>(kAddedOps / (kColumnVectors * ops), 1, kAddedRows))));
@@ -162,9 +167,8 @@ void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t 
                 emit(op, unit);
           });
   };
-  auto partialAt = [&](Operation *op, const KernelFunction::Unit &unit) -> std::pair<Value, Index> {
-    return {f.partials(partials[op].offset, chunks * padded, partials[op].element),
-            f.e.space.add(f.e.space.scale(chunk, padded), unit.position)};
+  auto sumAt = [&](Operation *op, const KernelFunction::Unit &unit) {
+    return partialAt(f, op, chunk, unit.position);
   };
   // Totals are a block's alone. Their padding takes the lanes that do not exist.
   auto totalAt = [&](Operation *op, size_t number, Value total,
@@ -190,7 +194,7 @@ void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t 
     return totals;
   };
   auto clear = [&](Operation *op, const KernelFunction::Unit &unit) {
-    auto [memory, at] = partialAt(op, unit);
+    auto [memory, at] = sumAt(op, unit);
     f.e.store(memory, f.identity(kernel.generic(op), true), at, unit.mask);
   };
   eachVector([&](Operation *op, const KernelFunction::Unit &unit) {
@@ -228,7 +232,7 @@ void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t 
                        f.e.make<arith::AddIOp>(from, f.e.constantIndex(kChain)), end));
     eachVector([&](Operation *op, const KernelFunction::Unit &unit) {
       KernelFunction::State totals = totalsOf(op, unit);
-      auto [memory, at] = partialAt(op, unit);
+      auto [memory, at] = sumAt(op, unit);
       Value sum = f.e.broadcast(f.e.load(memory, partials[op].element, at, unit.mask));
       f.addToTotals(totals, kernel.generic(op), 1, sum);
       storeTotals(op, totals, unit);
@@ -236,7 +240,7 @@ void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t 
     });
   });
   eachVector([&](Operation *op, const KernelFunction::Unit &unit) {
-    auto [memory, at] = partialAt(op, unit);
+    auto [memory, at] = sumAt(op, unit);
     f.e.store(memory, f.fromTotals(totalsOf(op, unit), kernel.generic(op), 1)[0], at, unit.mask);
   });
 }

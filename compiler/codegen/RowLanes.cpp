@@ -18,7 +18,7 @@ void RowSchedule::chooseLanes() {
           others = domain.rows() / sideBySide;
   auto isTooWide = [&] {
     int64_t width = vectors * kLanes;
-    return domain.rowSize() * width * 4 > kPreferredLaneBytes ||
+    return domain.rowSize() * width * int64_t(sizeof(float)) > kPreferredLaneBytes ||
            others * llvm::divideCeil(sideBySide, width) < kLeastPieces;
   };
   while (vectors > 1 && isTooWide())
@@ -27,8 +27,8 @@ void RowSchedule::chooseLanes() {
   laneWidth = unroll * kLanes;
 }
 
-// Whether the elements of a row are so far apart in memory that those of a piece would drive out each
-// other from near caches: then they wait in scratch for the next sweep.
+// Whether the elements of a row lie so far apart in memory that the vectors of a piece drive each
+// other out of near caches. They wait in scratch for the next sweep then.
 bool RowSchedule::isCrowded(Value value) const {
   const FusionDomain::Layout *layout = domain.layout(value);
   if (body != Body::Lanes || !layout || domain.role(value) != Role::Full ||

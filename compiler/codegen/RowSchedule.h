@@ -149,6 +149,8 @@ struct RowSchedule {
   void eachColumn(
       KernelFunction &f,
       llvm::function_ref<void(mlir::Operation *, mlir::linalg::GenericOp, const Index &)> emit);
+  std::pair<mlir::Value, Index> partialAt(KernelFunction &f, mlir::Operation *op,
+                                          const Index &chunk, const Index &position);
   void rowsOfChunk(KernelFunction &f, const Index &chunk);
   bool hasFewColumns() const;
   void fewColumnsOfChunk(KernelFunction &f, const Index &chunk);

@@ -1,4 +1,5 @@
-// Bodies of elementwise kernels with transposed inputs: tiles that are transposed in registers.
+// Bodies of elementwise kernels with transposed inputs or outputs: tiles that are transposed in
+// registers.
 #include "compiler/codegen/Limits.h"
 #include "compiler/codegen/RowSchedule.h"
 
@@ -73,9 +74,10 @@ int32_t transposedAtom(KernelBuilder &kernel) {
   const FusionDomain &domain = kernel.domain;
   if (domain.shape() != Shape::Elementwise || domain.outer().empty())
     return -1;
-  for (Value argument : kernel.fusion.getBody().front().getArguments()) {
-    const FusionDomain::Layout *layout = domain.layout(argument);
-    if (layout && domain.role(argument) == FusionDomain::Role::Full &&
+  auto arguments = kernel.fusion.getBody().front().getArguments();
+  for (Value value : llvm::concat<Value>(llvm::SmallVector<Value>(arguments), kernel.outputs)) {
+    const FusionDomain::Layout *layout = domain.layout(value);
+    if (layout && domain.role(value) == FusionDomain::Role::Full &&
         layout->back() != domain.inner().back())
       // A tile's rows are not counted at run time.
       return kernel.sizes && layout->back() == domain.outer().front() ? -1 : layout->back();
@@ -83,10 +85,11 @@ int32_t transposedAtom(KernelBuilder &kernel) {
   return -1;
 }
 
-// Elementwise with transposed inputs: tiles of kTile x kTile, in which those inputs are read along
-// `along`, where they are contiguous, are transposed in registers and wait in a scratch tile. Read
-// in the output's order, each vector would touch kLanes cache lines, often of one cache set, and be
-// gathered lane by lane.
+// Elementwise with transposed inputs or outputs: tiles of kTile x kTile, in which those inputs are
+// read along `along`, where they are contiguous, are transposed in registers and wait in a scratch
+// tile; what goes to those outputs waits likewise, and is written along `along`. In the other
+// outputs' order, each vector would touch kLanes cache lines, often of one cache set, and be
+// gathered, or scattered, lane by lane.
 mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
   int64_t rows = domain.atoms()[along], columns = domain.rowSize();
   llvm::SmallVector<int32_t> others;
@@ -106,24 +109,35 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
     if (layout && domain.role(argument) == Role::Full && layout->back() == along)
       inputs.push_back({argument, static_cast<int64_t>(i), 0});
   }
+  struct Output {
+    int64_t number, offset;
+    mlir::Type element; // in memory
+  };
+  llvm::SmallVector<Output> transposedOutputs;
+  const Sweep &sweep = sweeps[0];
+  for (int64_t i : sweep.stores)
+    if (domain.layout(kernel.outputs[i])->back() == along)
+      transposedOutputs.push_back({i, 0, memoryType(elementOf(kernel.outputs[i]))});
   KernelFunction f(kernel, kernel.info.symbol);
   IndexSpace &space = f.e.space;
   int64_t wholeRows = rows / kTile, wholeColumns = columns / kTile,
           blockTiles = kernel.choices.number("tiles", kBlockTiles, {1, 2, 4, 8}),
           blocks = llvm::divideCeil(rows, kTile * blockTiles);
   kernel.info.count = batches * blocks;
-  const Sweep &sweep = sweeps[0];
 
   bool unrolled =
       kernel.ops.size() <= kUnrolledOps && llvm::all_of(inputs, [&](const Input &input) {
         return memoryType(elementOf(input.argument)) == elementOf(input.argument);
       });
   // Where rows of the result lie one after the other.
-  bool packs = unrolled && columns <= kPackedColumns && domain.outer().back() == along;
+  bool packs = unrolled && transposedOutputs.empty() && columns <= kPackedColumns &&
+               domain.outer().back() == along;
 
   if (!unrolled)
     for (Input &input : inputs)
       input.offset = kernel.claimScratch(kTile * kTile * memoryBytes(elementOf(input.argument)));
+  for (Output &output : transposedOutputs)
+    output.offset = kernel.claimScratch(kTile * kTile * memoryBytes(output.element));
 
   // Asks for the lines of the tile to the right of this one, which comes kBlockTiles tiles later:
   // no machine's own prefetcher follows lines that are a row apart. The last element of each line
@@ -154,7 +168,8 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
         lines(argument, f.function.getArgument(i), layout->back() == along, false);
     }
     for (int64_t i : sweep.stores)
-      lines(kernel.outputs[i], f.output(i), false, true);
+      lines(kernel.outputs[i], f.output(i), domain.layout(kernel.outputs[i])->back() == along,
+            true);
   };
 
   auto tile = [&](llvm::ArrayRef<Index> base, const Index &firstRow, int64_t height,
@@ -211,18 +226,51 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
                        return value ? value : f.e.load(scratch, element, at, lanes);
                      });
       }
-      llvm::SmallVector<std::pair<Value, Index>> values;
+      struct Element {
+        Value value, memory;
+        Index place;
+      };
+      llvm::SmallVector<Element> values;
       for (int64_t i : sweep.stores) {
         Value output = kernel.outputs[i];
         auto position = f.position(output, atoms);
         Value value = f.e.at(kernel.lowered.lookup(output), position, mask);
-        values.push_back(
-            {value,
-             space.linearize(position,
-                             mlir::cast<mlir::RankedTensorType>(output.getType()).getShape())});
+        auto *waits = llvm::find_if(transposedOutputs,
+                                    [&](const Output &each) { return each.number == i; });
+        if (waits != transposedOutputs.end())
+          values.push_back({f.e.broadcast(value),
+                            f.scratch(waits->offset, kTile * kTile, waits->element),
+                            space.add(space.scale(line, kTile), space.lane(lanes))});
+        else
+          values.push_back(
+              {value, f.output(i),
+               space.linearize(position,
+                               mlir::cast<mlir::RankedTensorType>(output.getType()).getShape())});
       }
-      for (auto [i, value] : llvm::zip(sweep.stores, values))
-        f.e.store(f.output(i), value.first, value.second, mask);
+      for (const Element &element : values)
+        f.e.store(element.memory, element.value, element.place, mask);
+    };
+    // What waits for a transposed output. Lanes of rows and columns that do not exist hold what is
+    // never written.
+    auto writeTransposed = [&](const Output &output) {
+      Value memory = f.scratch(output.offset, kTile * kTile, output.element);
+      llvm::SmallVector<Value> lines;
+      for (int64_t row = 0; row < kTile; ++row)
+        lines.push_back(row < height ? f.e.load(memory, output.element,
+                                                space.add(space.lane(kTile), row * kTile), nullptr)
+                                     : lines.front());
+      transposeTile(f.e, lines);
+      Value tensor = kernel.outputs[output.number], mask = f.e.tailMask(height);
+      auto shape = mlir::cast<mlir::RankedTensorType>(tensor.getType()).getShape();
+      atoms[along] = space.add(firstRow, space.lane(height));
+      for (int64_t column = 0; column < width; ++column) {
+        atoms[domain.inner().back()] = space.add(firstColumn, column);
+        f.e.store(f.output(output.number), lines[column],
+                  space.linearize(f.position(tensor, atoms), shape), mask);
+      }
+      // Written out of step with what is read.
+      for (size_t i = 0; i < kernel.fusion.getBody().front().getNumArguments(); ++i)
+        inPlace[{output.number, i}] = false;
     };
     auto emitRow = [&](const Index &row) {
       emitLine(space.add(firstRow, row), space.add(firstColumn, space.lane(width)), width, row);
@@ -243,6 +291,8 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
       f.loop(height, {}, [&](Index row, KernelFunction::State &) { emitRow(row); });
     for (const Input &input : inputs)
       f.e.dropKnown(kernel.lowered.lookup(input.argument));
+    for (const Output &output : transposedOutputs)
+      writeTransposed(output);
   };
   f.loop(f.begin, f.end, std::max<int64_t>(kernel.info.count, 1), {},
          [&](Index piece, KernelFunction::State &) {

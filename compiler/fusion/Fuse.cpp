@@ -2,7 +2,7 @@
 #include <array>
 #include <tuple>
 
-#include "compiler/fusion/FillResults.h"
+#include "compiler/fusion/FillConstants.h"
 #include "compiler/fusion/FusionBuilder.h"
 #include "compiler/fusion/FusionDomain.h"
 #include "compiler/fusion/FusionGraph.h"
@@ -10,6 +10,7 @@
 #include "compiler/fusion/FusionRules.h"
 #include "compiler/fusion/Passes.h"
 #include "compiler/fusion/SplitWide.h"
+#include "compiler/fusion/WriteInPlace.h"
 #include "compiler/graph/Slice.h"
 #include "compiler/pipeline/Report.h"
 #include "dialects/weft/ir/Weft.h"
@@ -445,40 +446,6 @@ private:
                          [&](int32_t atom) { return llvm::is_contained(domain.inner(), atom); });
   }
 
-  static llvm::StringRef refusalName(Refusal reason) {
-    switch (reason) {
-    case Refusal::None:
-      return "none";
-    case Refusal::NotFusible:
-      return "not-fusible";
-    case Refusal::NoSchedule:
-      return "no-schedule";
-    case Refusal::Alone:
-      return "schedule-of-its-own";
-    case Refusal::DynamicShape:
-      return "dynamic-shape";
-    case Refusal::DifferentRows:
-      return "different-rows";
-    case Refusal::DifferentShapes:
-      return "different-shapes";
-    case Refusal::ReshapeMixesDims:
-      return "reshape-mixes-dims";
-    case Refusal::ReadsAcrossRows:
-      return "reads-across-rows";
-    case Refusal::ReadsReducedElsewhere:
-      return "reads-reduced-elsewhere";
-    case Refusal::PartialReduction:
-      return "partial-reduction";
-    case Refusal::TooLarge:
-      return "too-many-ops";
-    case Refusal::ComputedTooOften:
-      return "computed-too-often";
-    case Refusal::NarrowSum:
-      return "narrow-sum";
-    }
-    return "unknown";
-  }
-
   mlir::Block &block_;
   const std::vector<RegisteredFusionRule> rules_ = registeredFusionRules();
   FusionGraph graph_;
@@ -530,12 +497,14 @@ public:
     mlir::Block &block = main.getBody().front();
     // What nothing claimed and nothing decomposed is left to kernels.
     for (mlir::Operation &op : block.without_terminator())
-      if (lacksSchedule(&op)) {
-        op.emitOpError("has no kernel: ") << refusalText(Refusal::NoSchedule);
+      if (std::string why = whyNoKernel(&op); !why.empty()) {
+        op.emitOpError("has no kernel: ") << why;
         return signalPassFailure();
       }
     splitWideConcats(block);
-    fillResults(block);
+    if (writeRows)
+      writeInPlace(block);
+    fillConstants(block);
     FusionGroups groups;
     if (fuse) {
       Fuser fuser(block);

@@ -1,4 +1,7 @@
+// Which ops may stand in a kernel, and what values of one are to each other: positions, reductions
+// that others wait for, roles.
 #include "compiler/fusion/DomainAnalysis.h"
+#include "compiler/pipeline/Registrations.h"
 #include "dialects/weft/ir/Accumulation.h"
 #include "dialects/weft/ir/Attention.h"
 #include "llvm/ADT/DenseSet.h"
@@ -20,6 +23,9 @@ llvm::StringRef refusalText(Refusal refusal) {
   case Refusal::NoSchedule:
     return "kernels of contractions, scans and scatters are written for Weft's own ops; give the "
            "op's record a decomposition in place of its lowering, or a provider that claims it";
+  case Refusal::SeveralResults:
+    return "kernels compute ops of one result; give the op's record a decomposition in place of "
+           "its lowering, or a provider that claims it";
   case Refusal::Alone:
     return "the op has a schedule of its own";
   case Refusal::DynamicShape:
@@ -44,6 +50,42 @@ llvm::StringRef refusalText(Refusal refusal) {
     return "a value would be computed again at too many positions";
   }
   return "";
+}
+
+llvm::StringRef refusalName(Refusal reason) {
+  switch (reason) {
+  case Refusal::None:
+    return "none";
+  case Refusal::NotFusible:
+    return "not-fusible";
+  case Refusal::NoSchedule:
+    return "no-schedule";
+  case Refusal::SeveralResults:
+    return "several-results";
+  case Refusal::Alone:
+    return "schedule-of-its-own";
+  case Refusal::DynamicShape:
+    return "dynamic-shape";
+  case Refusal::DifferentRows:
+    return "different-rows";
+  case Refusal::DifferentShapes:
+    return "different-shapes";
+  case Refusal::ReshapeMixesDims:
+    return "reshape-mixes-dims";
+  case Refusal::ReadsAcrossRows:
+    return "reads-across-rows";
+  case Refusal::ReadsReducedElsewhere:
+    return "reads-reduced-elsewhere";
+  case Refusal::PartialReduction:
+    return "partial-reduction";
+  case Refusal::TooLarge:
+    return "too-many-ops";
+  case Refusal::ComputedTooOften:
+    return "computed-too-often";
+  case Refusal::NarrowSum:
+    return "narrow-sum";
+  }
+  return "unknown";
 }
 
 bool isReduction(Operation *op) {
@@ -76,9 +118,6 @@ bool movesRows(Operation *op) {
   }
   if (!mlir::isa<ir::BroadcastOp, ir::ReshapeOp>(op))
     return false;
-  auto shapeOf = [](Value value) {
-    return mlir::cast<RankedTensorType>(value.getType()).getShape();
-  };
   llvm::ArrayRef<int64_t> from = shapeOf(op->getOperand(0)), to = shapeOf(op->getResult(0));
   size_t kept = mlir::isa<ir::ReshapeOp>(op) ? 2 : 1;
   return from.size() >= kept && to.size() >= kept && from.take_back(kept) == to.take_back(kept);
@@ -86,6 +125,21 @@ bool movesRows(Operation *op) {
 
 bool lacksSchedule(Operation *op) {
   return !ir::isOwn(op) && mlir::isa<ir::WeftOp>(op) && isAlone(op);
+}
+
+std::string whyNoKernel(Operation *op) {
+  if (!mlir::isa<ir::WeftOp>(op)) {
+    std::string passes = registeredNames("pass");
+    return "only weft ops have one" +
+           (passes.empty() ? "" : "; a registered pass has left it (there is " + passes + ")");
+  }
+  if (ir::isOwn(op))
+    return "";
+  Refusal why = FusionDomain::fusible(op);
+  if (why == Refusal::NotFusible)
+    return "nothing has claimed or decomposed it, and its record has no lowering; give it a "
+           "decomposition, a lowering or a provider";
+  return why == Refusal::NoSchedule || why == Refusal::SeveralResults ? refusalText(why).str() : "";
 }
 
 Refusal FusionDomain::fusible(Operation *op) {
@@ -99,6 +153,8 @@ Refusal FusionDomain::fusible(Operation *op) {
     return Refusal::NotFusible;
   if (lacksSchedule(op))
     return Refusal::NoSchedule;
+  if (op->getNumResults() != 1 && !ir::isAttention(op))
+    return Refusal::SeveralResults;
   auto isStatic = [](mlir::Type type) {
     auto tensor = mlir::dyn_cast<RankedTensorType>(type);
     return tensor && tensor.hasStaticShape();

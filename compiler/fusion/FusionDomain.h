@@ -24,6 +24,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "mlir/IR/Operation.h"
 #include "mlir/IR/Value.h"
@@ -33,11 +34,13 @@
 
 namespace weft::compiler {
 
-// Why ops do not become one kernel. refusalText gives the sentence that reports print.
+// Why ops do not become one kernel. refusalText gives the sentence that reports print, behind
+// refusalName: "reads-across-rows".
 enum class Refusal {
   None,
   NotFusible,       // a composite, a structure op, or one whose record has no lowering
   NoSchedule,       // of a kind that has schedules for Weft's own ops alone (lacksSchedule)
+  SeveralResults,   // kernels compute one value for each op: layouts go from op to op by its result
   Alone,            // an op that codegen only builds as a kernel of its own (matmul, scatter_add,
                     // scatter_reduce, index_add, index_put, scans, attention)
   DynamicShape,     // a dim has no size
@@ -53,9 +56,10 @@ enum class Refusal {
   NarrowSum, // it folds elements of a dtype that is too narrow to do so; weft-widen comes before
              // fusing
   ComputedTooOften, // a value would be computed again at too many positions (slices of slices,
-                    // writes into what was read)
+                    // writes into what was read); the last one
 };
 llvm::StringRef refusalText(Refusal refusal);
+llvm::StringRef refusalName(Refusal refusal);
 
 struct FusionRefusal {
   Refusal reason = Refusal::None;
@@ -65,8 +69,11 @@ struct FusionRefusal {
 // Whether it is an op of another dialect of a kind (contraction, scan, scatter) whose schedules are
 // written for each of Weft's own ops.
 bool lacksSchedule(mlir::Operation *op);
-// Whether the op says no more than which row of its operand, along the last dim, is which of its
-// result's, and leaves the last two dims of a reshape as they are.
+// Why no kernel can run an op of another dialect that nothing claimed and nothing decomposed; empty
+// where one can, and for Weft's own.
+std::string whyNoKernel(mlir::Operation *op);
+// Whether each row of its result, along the last dim, is a row of its operand: a transpose or a
+// broadcast that leaves the last dim alone, a reshape that leaves the last two.
 bool movesRows(mlir::Operation *op);
 
 // Whether the op folds several elements into one: a reduction over dims of size 1 is a reshape to

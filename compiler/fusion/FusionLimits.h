@@ -25,6 +25,13 @@ inline constexpr int64_t kMaxFreeOps = 8;
 // which is more than such bytes in a program and its file cost.
 inline constexpr int64_t kMinFilledBytes = 256 << 10;
 
+// A write of at most kMaxWrittenBytes, and of one part in kWrittenPart, of a value that may be
+// overwritten, of at least kMinOverwritten bytes, is a kernel of its own that writes the part
+// alone. One thread does, within some microseconds; below, the other bytes take less than a launch.
+inline constexpr double kMaxWrittenBytes = 64 << 10;
+inline constexpr double kWrittenPart = 4;
+inline constexpr double kMinOverwritten = 64 << 10;
+
 // A value with more readers than kMaxReaders stays in memory, whatever reads it: to look at all of
 // them for each candidate would not be linear. kMaxReads counts free ops between a value and its
 // readers as well; each of the 9 slices of a 3 x 3 pooling has some.

@@ -1,5 +1,6 @@
 #include "compiler/fusion/FusionRules.h"
 
+#include "compiler/fusion/FusionDomain.h"
 #include "compiler/pipeline/Registry.h"
 
 namespace weft::compiler {
@@ -10,12 +11,31 @@ Registry<RegisteredFusionRule> &registry() {
   return *registry;
 }
 
+// Reasons of Weft's own why ops do not become one kernel: those of the domain, and of Fuse.cpp.
+bool isOwnReason(llvm::StringRef name) {
+  for (int i = 0; i <= static_cast<int>(Refusal::ComputedTooOften); ++i)
+    if (name == refusalName(static_cast<Refusal>(i)))
+      return true;
+  return llvm::is_contained({"too-many-buffers", "recomputed", "between", "too-far"}, name);
+}
+
 } // namespace
 
 absl::Status registerFusionRule(std::string name, std::string version, FusionRule rule) {
   if (absl::Status status = checkParts("fusion rule", name, rule != nullptr); !status.ok())
     return status;
-  return registry().add({name, std::move(rule)}, name, std::move(version));
+  if (isOwnReason(name))
+    return absl::AlreadyExistsError("the fusion rule '" + name +
+                                    "' has the name of a reason of Weft's own, beside which "
+                                    "explain could not tell it; choose another");
+  auto refuse = [&](const std::vector<RegisteredFusionRule> &known) -> absl::Status {
+    if (llvm::any_of(known, [&](const RegisteredFusionRule &each) { return each.name == name; }))
+      return absl::AlreadyExistsError("the fusion rule '" + name +
+                                      "' is registered already; register it once, or by another "
+                                      "name");
+    return absl::OkStatus();
+  };
+  return registry().add({name, std::move(rule)}, name, std::move(version), "", refuse);
 }
 
 void clearRegisteredFusionRules() {

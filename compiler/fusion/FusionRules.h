@@ -24,7 +24,8 @@ using FusionRule = std::function<std::string(llvm::ArrayRef<mlir::Operation *> o
 // From now on kernels are joined only where the rule does not object, beside Weft's own conditions
 // and those of other rules. What it says stands in explain, under its name. name and version are
 // part of the keys of programs; an empty version keeps programs off the disk. From any thread.
-// InvalidArgument without a function or a name.
+// InvalidArgument without a function or a name, AlreadyExists where another rule or a reason of
+// Weft's own has the name.
 absl::Status registerFusionRule(std::string name, std::string version, FusionRule rule);
 // Forgets them; for tests.
 void clearRegisteredFusionRules();

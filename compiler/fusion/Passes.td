@@ -29,6 +29,7 @@ def FusePass : Pass<"weft-fuse", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"fuse", "fuse", "bool", "true", "false gives each op a fusion of its own">,
+    Option<"writeRows", "write-rows", "bool", "true", "writes of few rows are index_puts (WriteInPlace.h)">,
     Option<"printReport", "report", "bool", "false", "prints what was refused, and why, as comments on stderr">,
   ];
   let statistics = [Statistic<"numFusions", "fusions", "kernels made">,

@@ -51,7 +51,13 @@ static Values decomposeForeign(ir::WeftOp op, mlir::OpBuilder &builder, std::str
   for (; collector.text().empty() && built != op; built = built->getNextNode()) {
     (void)mlir::verify(built);
     auto made = mlir::dyn_cast<ir::WeftOp>(built);
-    if (made && !ir::isOwn(made) && needsDecomposition(made))
+    if (!made) {
+      wrong = ("makes " + built->getName().getStringRef() +
+               ", which is no weft op; make it of Vals (Rules.h), or write a lowering instead")
+                  .str();
+      return values;
+    }
+    if (!ir::isOwn(made) && needsDecomposition(made))
       made->setAttr(kMadeByAttr, count);
   }
   said = collector.text();

@@ -1,3 +1,5 @@
+// weft-import: what a slice has to be, checked once for all later passes: one function @main of
+// weft ops on tensors of static shapes, in an order in which values come before their uses.
 #include "compiler/graph/Passes.h"
 #include "compiler/graph/Slice.h"
 #include "dialects/weft/ir/Attributes.h"
@@ -13,8 +15,8 @@ namespace weft::compiler {
 mlir::func::FuncOp sliceMain(mlir::ModuleOp module) {
   auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
   if (!main) {
-    mlir::emitError(module.getLoc()) << "a slice needs a function @main; rename the function to "
-                                        "compile, or add one that calls it";
+    mlir::emitError(module.getLoc())
+        << "a slice needs a function @main; rename the function to compile";
     return nullptr;
   }
   if (!main.getBody().hasOneBlock()) {

@@ -115,9 +115,9 @@ def DifferentiatePass : Pass<"weft-differentiate", "::mlir::ModuleOp"> {
 def SimplifyPass : Pass<"weft-simplify", "::mlir::ModuleOp"> {
   let summary = "canonical forms, exact folding of constants, and algebra";
   let description = [{
-    A worklist over the ops of @main, linear in the program: no recursion, no repeated walks. Rules change no bit of a result, with two exceptions
-    that stay within a reduction's error bound: a sum over dims along which its input repeats becomes a product, and the rows of a batched
-    matmul with one right side become the rows of one matmul.
+    A worklist over the ops of @main, linear in the program: no recursion, no repeated walks. Rules change no bit of a result, with three exceptions
+    that stay within its error bound: the rows of a batched matmul with one right side become the rows of one matmul, a matmul with a vector
+    becomes a sum of products of elements, and powers with some constant exponents become products and roots.
 
     ```mlir
     %0 = weft.transpose %w, [1, 0] : tensor<8x4xf32>

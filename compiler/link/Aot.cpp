@@ -1,17 +1,19 @@
 #include "compiler/link/Aot.h"
 
+#include <algorithm>
 #include <memory>
 #include <set>
 
+#include "compiler/claim/Provider.h"
 #include "compiler/codegen/Codegen.h"
 #include "compiler/link/AotEntry.h"
 #include "compiler/link/ModelCode.h"
+#include "compiler/link/SharedTensors.h"
 #include "compiler/link/SystemLinker.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "runtime/io/files.h"
 #include "runtime/io/safetensors.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
@@ -101,7 +103,28 @@ private:
         target.features += (target.features.empty() ? "" : ",") + options_.compile.features;
       if (absl::Status status = target.checkUsable(); !status.ok())
         return status;
+      if (absl::Status status = checkTaken(i, names); !status.ok())
+        return status;
     }
+    return absl::OkStatus();
+  }
+
+  // A model takes the first level whose features the machine has all of.
+  absl::Status checkTaken(size_t level, llvm::ArrayRef<llvm::StringRef> names) const {
+    auto needed = [&](size_t l) {
+      llvm::SmallVector<llvm::StringRef> features;
+      llvm::StringRef(levels_[l].target.features).split(features, ',');
+      llvm::erase_if(features, [](llvm::StringRef each) { return !each.starts_with("+"); });
+      llvm::sort(features);
+      return features;
+    };
+    for (size_t before = 0; before < level; ++before)
+      if (llvm::includes(needed(level), needed(before)))
+        return absl::InvalidArgumentError(
+            "the processor '" + names[level].str() +
+            "' would never be taken: each that can run its code can run that of '" +
+            names[before].str() +
+            "', which is named before it; name the best one first, and each once");
     return absl::OkStatus();
   }
 
@@ -121,7 +144,8 @@ private:
     if (entries().empty())
       entries().push_back(std::make_unique<AotEntry>("main", module_));
     for (const std::unique_ptr<AotEntry> &entry : entries())
-      if (absl::Status status = entry->read(); !status.ok())
+      if (absl::Status status = entry->read(entries().size() == 1 ? "" : entry->name() + ".");
+          !status.ok())
         return entries().size() == 1
                    ? status
                    : absl::Status(status.code(), "the entry '" + entry->name() +
@@ -131,44 +155,18 @@ private:
 
   // One tensor for each name that entries hold.
   absl::Status shareHeld() {
+    if (absl::Status status = shared_.add(entries(), options_.weights); !status.ok())
+      return status;
+    for (const std::string &warning : shared_.unseenWrites(entries()))
+      warn(warning);
     for (const std::unique_ptr<AotEntry> &entry : entries())
-      for (AotEntry::Held &held : entry->held()) {
-        auto [it, fresh] = numbers_.try_emplace(held.name, shared_.size());
-        if (fresh)
-          shared_.push_back(
-              {{held.name, held.dtype, held.dims, false, std::nullopt}, entry->name()});
-        Shared &shared = shared_[it->second];
-        HeldTensor &tensor = shared.tensor;
-        ++shared.entries;
-        if (tensor.dtype != held.dtype || tensor.dims != held.dims)
-          return absl::InvalidArgumentError(
-              "the entries hold different tensors of one name: '" + held.name + "' is " +
-              tensorText(tensor.dtype, tensor.dims) + " in '" + shared.first + "', but " +
-              tensorText(held.dtype, held.dims) + " in '" + entry->name() + "'");
-        tensor.isState |= held.isState;
-        if (!tensor.value && held.initial)
-          tensor.value = {reinterpret_cast<const char *>(held.initial->bytes.data()),
-                          held.initial->bytes.size()};
-      }
-    for (const AotWeight &weight : options_.weights) {
-      auto known = numbers_.find(weight.name);
-      if (known == numbers_.end())
-        return absl::InvalidArgumentError("there is a weight '" + weight.name +
-                                          "', but @main has no argument with weft.parameter = \"" +
-                                          weight.name + "\"");
-      HeldTensor &tensor = shared_[known->second].tensor;
-      if (weight.dtype != tensor.dtype || weight.dims != tensor.dims)
-        return absl::InvalidArgumentError(
-            "the weight '" + weight.name + "' is " + tensorText(weight.dtype, weight.dims) +
-            ", but the model takes " + tensorText(tensor.dtype, tensor.dims));
-      tensor.value = weight.bytes;
-    }
-    for (const std::unique_ptr<AotEntry> &entry : entries()) {
-      for (AotEntry::Held &held : entry->held())
-        held.isState = of(held).tensor.isState;
       entry->mark();
-    }
     return absl::OkStatus();
+  }
+
+  void warn(const std::string &what) const {
+    if (options_.warn)
+      options_.warn(what);
   }
 
   absl::Status compile() {
@@ -203,7 +201,21 @@ private:
         if (levels_.size() > 1)
           markTarget(prefix, level.target);
       }
+    warnOfLimit();
     return absl::OkStatus();
+  }
+
+  void warnOfLimit() const {
+    const int64_t limit = options_.compile.memoryLimit;
+    for (size_t e = 0; limit > 0 && e < levels_.front().entries.size(); ++e) {
+      int64_t bytes = 0;
+      for (const Level &level : levels_)
+        bytes = std::max(bytes, level.entries[e]->runBytes());
+      if (bytes > limit)
+        warn("the memory limit of " + std::to_string(limit) + " bytes is not reached: a run of '" +
+             levels_.front().entries[e]->name() + "' takes " + std::to_string(bytes) +
+             " bytes beside its inputs and weights, the least that was found");
+    }
   }
 
   // The code holds functions for several processors: each says which it is for.
@@ -252,14 +264,14 @@ private:
     if (options_.device)
       model_.executableMaker = options_.device->executableMaker;
     auto value = [&](const AotEntry::Held &held) -> std::optional<llvm::ArrayRef<char>> {
-      const Shared &shared = of(held);
+      const SharedTensors::Shared &shared = shared_.of(held);
       if (!options_.embedWeights || shared.tensor.isState || shared.entries > 1 ||
           levels_.size() > 1)
         return std::nullopt;
       return shared.tensor.value;
     };
     auto number = [&](const AotEntry::Held &held) {
-      Shared &shared = of(held);
+      SharedTensors::Shared &shared = shared_.of(held);
       if (shared.number < 0) {
         shared.number = int32_t(model_.held.size());
         model_.held.push_back(shared.tensor);
@@ -288,6 +300,7 @@ private:
     for (const Level &level : levels_)
       for (const std::unique_ptr<AotEntry> &entry : level.entries)
         entry->addCalled(called);
+    callsKernelsOfUsers_ = called.count(kCustomEntry.str()) > 0;
     std::set<std::string> missing = called;
     for (const RuntimeLibrary &library : options_.libraries) {
       auto isOfIt = [&](const std::string &name) {
@@ -327,6 +340,22 @@ private:
   }
 
   absl::Status writeText(const std::string &text) {
+    // What is there and no file, as /dev/stdout, is written to and not replaced.
+    llvm::sys::fs::file_status there;
+    if (options_.output != "-" && !llvm::sys::fs::status(options_.output, there) &&
+        llvm::sys::fs::is_other(there)) {
+      std::error_code error;
+      llvm::raw_fd_ostream stream(options_.output, error);
+      if (!error) {
+        stream << text;
+        stream.close();
+        error = stream.error();
+        stream.clear_error();
+      }
+      return error ? absl::UnavailableError("cannot write '" + options_.output +
+                                            "': " + error.message())
+                   : absl::OkStatus();
+    }
     if (options_.output != "-")
       return write(options_.output, text);
     llvm::outs() << text;
@@ -355,6 +384,11 @@ private:
       header += ".h";
     // As SystemLinker.cpp orders them.
     llvm::SmallVector<std::string> parts;
+    if (options_.emit == Emit::Object && callsKernelsOfUsers_) {
+      llvm::append_range(parts, options_.link);
+      if (parts.empty())
+        parts.push_back("(an object that defines weft_kernel_plugin)");
+    }
     for (const RuntimeLibrary &library : libraries_)
       llvm::append_range(parts, library.files);
     if (options_.device)
@@ -368,8 +402,8 @@ private:
 
   absl::Status writeWeights() {
     std::vector<runtime::ArrayView> views;
-    for (const auto &[tensor, entry, entries, number] : shared_)
-      if (tensor.value && !options_.embedWeights)
+    for (const SharedTensors::Shared &shared : shared_.all())
+      if (const HeldTensor &tensor = shared.tensor; tensor.value && !options_.embedWeights)
         views.push_back(
             {tensor.name,
              tensor.dtype,
@@ -428,17 +462,6 @@ private:
     return std::move(result_);
   }
 
-  // A held tensor of all entries that name it.
-  struct Shared {
-    HeldTensor tensor;
-    std::string first;   // the entry that names it first
-    int entries = 0;     // how many do
-    int32_t number = -1; // in the model; -1: not there
-  };
-  Shared &of(const AotEntry::Held &held) {
-    return shared_[numbers_.find(held.name)->second];
-  }
-
   // The entries for one kind of processor.
   struct Level {
     TargetInfo target = TargetInfo::host();
@@ -457,11 +480,11 @@ private:
   std::vector<mlir::OwningOpRef<mlir::ModuleOp>> modules_; // of entries, where there are several
   // The best first. All that holds no code is asked of the first one's entries.
   std::vector<Level> levels_ = std::vector<Level>(1);
-  std::vector<Shared> shared_;
-  llvm::StringMap<size_t> numbers_;
+  SharedTensors shared_;
   ModelCode model_;
   mlir::OwningOpRef<mlir::ModuleOp> code_;
   std::vector<RuntimeLibrary> libraries_; // that the programs call
+  bool callsKernelsOfUsers_ = false;
   std::string object_, llvm_, assembly_;
   AotResult result_;
 };

@@ -31,8 +31,8 @@ enum class Emit {
 // "weft", "plan", "llvm", "asm", "obj", "so", "exe"; nullopt for another name.
 std::optional<Emit> parseEmit(llvm::StringRef name);
 
-// The value of a parameter, an argument of @main with the attribute weft.parameter = "name", or the
-// first value of a state. Row-major bytes that the caller keeps.
+// The value of a parameter, an argument or a constant of @main with the attribute
+// weft.parameter = "name", or the first value of a state. Row-major bytes that the caller keeps.
 struct AotWeight {
   std::string name;
   DType dtype = DType::kFloat32;
@@ -58,7 +58,7 @@ struct AotOptions {
   Emit emit = Emit::Executable;
   std::string output; // the file to write; "-" writes text to stdout
   std::string name;   // of the model in C, an identifier; empty: the output's name, made one
-  std::vector<AotWeight> weights;
+  std::vector<AotWeight> weights; // instead of values that the module has
   // true: weights and first values of state go into the object. false: they go into
   // OUTPUT.safetensors, which weft_model_open() or --weights is given. Those without a value are
   // always read when the model is opened.
@@ -79,6 +79,8 @@ struct AotOptions {
   // The folder of libweft_aot.a; empty: WEFT_RUNTIME_DIR, or what is found from the folder of this
   // program upwards.
   std::string runtimeFolder;
+  // Is told in a sentence what compiles and is most likely not meant; null: nobody is.
+  std::function<void(const std::string &what)> warn;
 };
 
 struct AotResult {
@@ -89,7 +91,9 @@ struct AotResult {
 // The module is consumed. It has a function @main, or holds a module with one for each entry of the
 // model, named as the entry is: what entries hold under one name, they share. Arguments with
 // weft.state (dialects/weft/state) are what the model keeps between runs, and a result with
-// weft.writes is the new value of one; of other arguments it is an output. InvalidArgument for a
+// weft.writes is the new value of one; of other arguments it is an output. Constants that have
+// weft.parameter, and large ones, are weights like such arguments, with the constant's value where
+// options.weights has none. InvalidArgument for a
 // module, name or weight that does not fit (the message says which), NotFound for a missing runtime
 // archive or linker, Internal for a failed phase or link, with its messages.
 absl::StatusOr<AotResult> compileAheadOfTime(mlir::ModuleOp module, const AotOptions &options);

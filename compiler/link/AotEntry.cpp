@@ -6,6 +6,7 @@
 #include "compiler/claim/Provider.h"
 #include "compiler/codegen/Codegen.h"
 #include "compiler/link/BuildProgram.h"
+#include "compiler/link/CapturedTensors.h"
 #include "compiler/link/KernelDump.h"
 #include "compiler/link/Limits.h"
 #include "compiler/pipeline/Pipeline.h"
@@ -54,15 +55,40 @@ absl::Status checkCustomKernels(const runtime::Program &program, const AotOption
   return absl::OkStatus();
 }
 
+// The sizes that vary in the arguments' types are the one that has a range.
+absl::Status checkSizes(mlir::func::FuncOp main, const std::optional<SizeRange> &range) {
+  for (auto [i, type] : llvm::enumerate(main.getArgumentTypes())) {
+    if (!ir::hasNamedDims(type))
+      continue;
+    for (const ir::Dim &dim : ir::dimsOf(mlir::cast<mlir::RankedTensorType>(type)))
+      if (!dim.isStatic())
+        for (llvm::StringRef name : ir::productOf(dim.symbol.getValue()).symbols)
+          if (!range || name != range->name)
+            return absl::InvalidArgumentError(
+                ("argument " + llvm::Twine(i) + " of @main, " + ir::spell(type) +
+                 ", has the size '" + name + "', " +
+                 (range ? "but weft.sizes has the range of '" + range->name + "'; a model has one"
+                        : "whose range the module does not say; write module attributes "
+                          "{weft.sizes = {" +
+                              name.str() + " = [MIN, MAX]}}"))
+                    .str());
+  }
+  return absl::OkStatus();
+}
+
 } // namespace
 
-absl::Status AotEntry::read() {
+absl::Status AotEntry::read(llvm::StringRef prefix) {
   if (!main_)
     return absl::InvalidArgumentError("the module has no func.func @main to compile");
   absl::StatusOr<std::optional<SizeRange>> range = sizeRange(module_);
   if (!range.ok())
     return range.status();
   range_ = *range;
+  if (absl::Status status = checkSizes(main_, range_); !status.ok())
+    return status;
+  if (absl::Status status = makeParameters(main_, prefix); !status.ok())
+    return status;
   ir::SignatureAttributes attributes(main_);
   llvm::StringSet<> names;
   for (unsigned i = 0; i < main_.getNumArguments(); ++i) {
@@ -89,8 +115,8 @@ absl::Status AotEntry::read() {
       return absl::InvalidArgumentError("two arguments of @main are called '" + held.name + "'");
     if (auto initial = main_.getArgAttrOfType<mlir::ElementsAttr>(i, ir::kInitialAttr)) {
       if (initial.getType() != type)
-        return absl::InvalidArgumentError("the first value of the state '" + held.name +
-                                          "' has another type than the state");
+        return absl::InvalidArgumentError("the first value of '" + held.name +
+                                          "' has another type than the argument");
       held.initial = ir::HostTensor::from(initial);
     }
     for (llvm::StringRef attribute :
@@ -345,6 +371,8 @@ absl::Status AotEntry::compile(Part &part, const AotOptions &options, const Targ
   CompileOptions ours = options.compile;
   ours.lendOutputs = false; // they are aligned as the caller has it
   absl::Status status = compileToPlan(part.module, ours, request, &report_, part.prepare);
+  if (status.ok())
+    runBytes_ = std::max(runBytes_, report_.plan.arenaBytes + report_.plan.outputBytes);
   if (!status.ok() || options.emit == Emit::Plan)
     return status;
   absl::StatusOr<runtime::Program> program =

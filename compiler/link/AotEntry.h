@@ -42,12 +42,16 @@ public:
   const std::string &name() const {
     return name_;
   }
-  // Takes what the model holds from the attributes of @main, and leaves none. InvalidArgument where
-  // there is no @main, or a result writes what it cannot.
-  absl::Status read();
+  // Takes what the model holds from the attributes of @main, and leaves none; captured tensors
+  // become arguments of it, called behind `prefix` where they have no name (CapturedTensors.h).
+  // InvalidArgument where there is no @main, or a result writes what it cannot.
+  absl::Status read(llvm::StringRef prefix);
   // What only reads state knows so by the other entries: `isState` may be set before mark().
   std::vector<Held> &held() {
     return held_;
+  }
+  mlir::func::FuncOp main() const {
+    return main_;
   }
   // Tells the phases what may be written in place, and what stays as it is. After read().
   void mark();
@@ -63,6 +67,11 @@ public:
   void addCalled(std::set<std::string> &names) const;
   CompileReport &report() {
     return report_;
+  }
+  // What a run takes beside inputs and weights, in bytes: of the part that takes most. After
+  // compile().
+  int64_t runBytes() const {
+    return runBytes_;
   }
 
   // What becomes code. value: of the held tensor, where it becomes a constant of the program.
@@ -106,6 +115,7 @@ private:
   std::vector<Part> parts_; // by size
   std::vector<CompiledKernel> deviceKernels_;
   CompileReport report_;
+  int64_t runBytes_ = 0;
 };
 
 } // namespace weft::compiler

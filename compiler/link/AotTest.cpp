@@ -423,8 +423,7 @@ func.func @main(%x: tensor<4x8xf32> {weft.name = "x"}, %w: tensor<8x2048xf32> {w
 // Kernels for two kinds of processor stand in one object: the first that the machine can run is
 // taken, whatever that is here.
 TEST_F(AotTest, SeveralProcessorsInOneModel) {
-  for (const char *cpus :
-       {"x86-64-v4,x86-64-v3", "x86-64-v3,x86-64-v4", "sapphirerapids,x86-64-v3"}) {
+  for (const char *cpus : {"x86-64-v4,x86-64-v3", "znver4,x86-64-v3", "sapphirerapids,x86-64-v3"}) {
     AotOptions several = options(Emit::Executable, "model");
     several.compile.cpu = cpus;
     auto result = compile(several);
@@ -456,11 +455,125 @@ func.func @main(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
   ASSERT_TRUE(wide.count("weft_several_level0") && wide.count("weft_several_level1"));
   EXPECT_GT(wide["weft_several_level0"], 0);
   EXPECT_EQ(wide["weft_several_level1"], 0);
+  for (const char *names : {"x86-64-v3,x86-64-v4", "x86-64-v3,x86-64-v3"}) {
+    code.compile.cpu = names;
+    EXPECT_NE(std::string(compile(code).status().message()).find("would never be taken"),
+              std::string::npos)
+        << names;
+  }
   code.compile.cpu = "x86-64-v3,x86-64-v2";
   code.weights = {weight()};
   EXPECT_NE(std::string(compile(code).status().message()).find("no avx2"), std::string::npos);
 }
 #endif
+
+// What a traced function captured, as Program::save() writes it: constants that have a name, and
+// large ones. A file of weights replaces the values of those.
+TEST_F(AotTest, CapturedConstantsAreWeights) {
+  std::string numbers;
+  for (int i = 0; i < 64; ++i)
+    numbers += (i ? ", " : "") + std::to_string(i) + ".0";
+  std::string model = "func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {\n"
+                      "  %0 = weft.constant dense<[" +
+                      numbers +
+                      "]> : tensor<64xf32>\n"
+                      "  %1 = weft.constant {weft.parameter = \"scale\"} dense<[2.0, 3.0]> : "
+                      "tensor<2xf32>\n"
+                      "  %2 = weft.constant {weft.parameter = \"scale\"} dense<[2.0, 3.0]> : "
+                      "tensor<2xf32>\n"
+                      "  %3 = weft.constant dense<[5.0, 7.0]> : tensor<2xf32>\n"
+                      "  %4 = weft.add %1, %2 : tensor<2xf32>\n"
+                      "  %5 = weft.add %4, %3 : tensor<2xf32>\n"
+                      "  %6 = weft.reduce_sum %5, dims = [0] : tensor<2xf32>\n"
+                      "  %7 = weft.broadcast %6 : tensor<f32> to tensor<64xf32>\n"
+                      "  %8 = weft.mul %x, %0 : tensor<64xf32>\n"
+                      "  %9 = weft.mul %8, %7 : tensor<64xf32>\n"
+                      "  return %9 : tensor<64xf32>\n}\n";
+  AotOptions beside = options(Emit::Executable, "captured");
+  beside.weights.clear();
+  beside.embedWeights = false;
+  auto result = compile(beside, model);
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_EQ(result->files.back(), folder + "/captured.safetensors");
+  auto file = runtime::read_safetensors(result->files.back());
+  ASSERT_TRUE(file.ok()) << file.status();
+  std::map<std::string, std::vector<float>> weights;
+  for (const runtime::ArrayView &tensor : file->tensors) {
+    const float *values = reinterpret_cast<const float *>(tensor.bytes.data());
+    weights[tensor.name].assign(values, values + tensor.bytes.size() / 4);
+  }
+  ASSERT_EQ(weights.size(), 2u);
+  EXPECT_EQ(weights["scale"], (std::vector<float>{2, 3}));
+  ASSERT_EQ(weights["captured_0"].size(), 64u);
+  EXPECT_EQ(weights["captured_0"][63], 63);
+
+  std::vector<float> ones(64, 1), scale = {10, 20};
+  ASSERT_TRUE(runtime::write_npy(folder + "/x.npy",
+                                 {"", DType::kFloat32, {64}, std::as_bytes(std::span(ones))})
+                  .ok());
+  AotOptions other = options(Emit::Executable, "other");
+  other.weights = {
+      {"scale", DType::kFloat32, {2}, {reinterpret_cast<const char *>(scale.data()), 8}}};
+  ASSERT_TRUE(compile(other, model).ok());
+  for (const auto &[command, factor] :
+       {std::pair("/captured --weights " + folder + "/captured.safetensors", 22.f),
+        std::pair(std::string("/other"), 72.f)}) {
+    Command run = shell(folder + command + " " + folder + "/x.npy --output " + folder + "/y.npy");
+    ASSERT_EQ(run.code, 0) << run.text;
+    auto y = runtime::read_npy(folder + "/y.npy");
+    ASSERT_TRUE(y.ok()) << y.status();
+    for (int i = 0; i < 64; ++i)
+      EXPECT_EQ(reinterpret_cast<const float *>(y->array.bytes.data())[i], factor * float(i)) << i;
+  }
+}
+
+TEST_F(AotTest, WhatIsMostLikelyNotMeantIsSaid) {
+  AotOptions limited = options(Emit::Plan, "limited.mlir");
+  std::string said;
+  limited.warn = [&](const std::string &what) {
+    said += what + "\n";
+  };
+  limited.compile.memoryLimit = 127;
+  ASSERT_TRUE(compile(limited).ok());
+  EXPECT_EQ(said, "the memory limit of 127 bytes is not reached: a run of 'main' takes 128 bytes "
+                  "beside its inputs and weights, the least that was found\n");
+  said.clear();
+  limited.compile.memoryLimit = 128;
+  ASSERT_TRUE(compile(limited).ok());
+  EXPECT_EQ(said, "");
+}
+
+TEST_F(AotTest, WhatLinksIsWhatCxxSays) {
+  ASSERT_EQ(::setenv("CXX", "no-such-compiler -O1", 1), 0);
+  auto result = compile(options(Emit::Executable, "model"));
+  EXPECT_NE(std::string(result.status().message()).find("CXX is 'no-such-compiler -O1', but"),
+            std::string::npos)
+      << result.status();
+  ASSERT_EQ(::setenv("CXX", "env clang++-22", 1), 0);
+  result = compile(options(Emit::Executable, "model"));
+  EXPECT_TRUE(result.ok()) << result.status();
+  ::unsetenv("CXX");
+}
+
+// A header's comments are of one line whatever names are, and text goes to what is no file, too.
+TEST_F(AotTest, NamesStayInTheirLineOfTheHeader) {
+  constexpr llvm::StringLiteral model = R"(
+func.func @main(%x: tensor<2xf32> {weft.name = "x\0A#error"}, %w: tensor<2xf32> {weft.state = "a\0A#error", weft.initial = dense<1.0> : tensor<2xf32>})
+    -> (tensor<2xf32> {weft.writes = 1 : i64}) {
+  %0 = weft.add %w, %x : tensor<2xf32>
+  return %0 : tensor<2xf32>
+})";
+  AotOptions object = options(Emit::Object, "names.o");
+  object.weights.clear();
+  ASSERT_TRUE(compile(object, model).ok());
+  std::string header = readText(folder + "/names.h");
+  EXPECT_NE(header.find("// input 0 'x\\x0A#error'"), std::string::npos) << header;
+  EXPECT_NE(header.find("// state 'a\\x0A#error'"), std::string::npos) << header;
+  EXPECT_EQ(header.find("\n#error"), std::string::npos) << header;
+  object.emit = Emit::Assembly;
+  object.output = "/dev/null";
+  EXPECT_TRUE(compile(object, model).ok());
+}
 
 // Entries, each a module, hold one tensor of each name: what one only reads, another may write. A
 // weight of two entries stands in the object once.
@@ -533,6 +646,24 @@ module @predict {
             std::string::npos);
   EXPECT_NE(message("weft.parameter = \"w\"", "weft.state = \"scale\"").find("'scale'"),
             std::string::npos);
+}
+
+TEST_F(AotTest, TheSizeThatVariesHasARange) {
+  auto message = [&](llvm::StringRef sizes) {
+    AotOptions object = options(Emit::Object, "a.o");
+    object.weights.clear();
+    return std::string(compile(object, ("module" + sizes + R"( {
+func.func @main(%x: tensor<64x8xf32, #weft.dims<n, _>>) -> tensor<64x8xf32, #weft.dims<n, _>> {
+  %0 = weft.tanh %x : tensor<64x8xf32, #weft.dims<n, _>>
+  return %0 : tensor<64x8xf32, #weft.dims<n, _>>
+}})").str()).status().message());
+  };
+  EXPECT_EQ(message(""), "argument 0 of @main, float32[n, 8], has the size 'n', whose range the "
+                         "module does not say; write module attributes {weft.sizes = {n = [MIN, "
+                         "MAX]}}");
+  EXPECT_EQ(message(" attributes {weft.sizes = {m = [2, 64]}}"),
+            "argument 0 of @main, float32[n, 8], has the size 'n', but weft.sizes has the range of "
+            "'m'; a model has one");
 }
 
 TEST_F(AotTest, SaysWhatIsWrong) {

@@ -66,9 +66,15 @@ void notePins(plan::KernelOp kernel, const KernelInfo &info, RefusalCollector &r
       continue;
     for (const std::string &why : info.refusedPins)
       refusals.add("pin-not-taken", fusion, why);
-    if (report) {
+    mlir::DictionaryAttr chosen = scheduleAttr(kernel.getContext(), info.schedule);
+    mlir::NamedAttrList taken;
+    if (auto pinned = fusion->getAttrOfType<mlir::DictionaryAttr>(kScheduleAttr))
+      for (mlir::NamedAttribute pin : pinned)
+        if (chosen.get(pin.getName()) == pin.getValue())
+          taken.append(pin);
+    if (report && !taken.empty()) {
       std::string text = "schedule: " + kernel.getSymName().str() + " has pinned choices: ";
-      llvm::raw_string_ostream(text) << scheduleAttr(kernel.getContext(), info.schedule);
+      llvm::raw_string_ostream(text) << taken.getDictionary(kernel.getContext());
       report->remarks.push_back(std::move(text));
     }
   }
@@ -100,6 +106,8 @@ absl::Status makeAll(mlir::ModuleOp module, llvm::SmallVector<plan::KernelOp> ke
       }
       attachKernelInfo(kernel, *info);
       notePins(kernel, *info, pins, result.refusals);
+      if (result.refusals)
+        llvm::append_range(result.refusals->remarks, info->remarks);
     }
     kernels.clear();
     if (refused.empty())

@@ -84,6 +84,8 @@ compileJob(const Job &job, mlir::MLIRContext &context, const KernelMaker &maker,
   CodegenOptions options;
   options.verify = verify;
   options.dump = dump.hook();
+  std::vector<std::string> remarks;
+  options.remarks = &remarks;
   // The symbol follows from what the kernel computes, so that the same code has the same name in
   // every program and profile.
   llvm::XXH128_hash_t hash = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(job.bytecode));
@@ -92,6 +94,7 @@ compileJob(const Job &job, mlir::MLIRContext &context, const KernelMaker &maker,
   absl::StatusOr<CompiledKernel> made = maker.make(fusion, symbol, options);
   if (!made.ok())
     return fail(made.status());
+  made->info.remarks = std::move(remarks);
   return std::make_shared<CompiledKernel>(*std::move(made));
 }
 

@@ -18,5 +18,8 @@ inline constexpr size_t kMostErrorText = 4096;
 // Where an op has no form for a range of sizes, each size has a program of its own: so many of them
 // take the time and the bytes of as many models.
 inline constexpr int64_t kMaxSizesAlone = 16;
+// A captured tensor without a name is a weight from so many elements on: smaller ones stay
+// constants, which the compiler folds.
+inline constexpr int64_t kWeightElements = 64;
 
 } // namespace weft::compiler

@@ -44,12 +44,38 @@ mlir::Type resized(mlir::Type type, int64_t size, bool named) {
   return ir::tensorOf(dims, tensor.getElementType());
 }
 
+// Of one batch nothing was added up: the sum goes along its other dims, if there are any.
+void leaveOutOne(ir::ReduceSumOp sum) {
+  llvm::SmallVector<int64_t> left;
+  for (int64_t dim : sum.getDims()) {
+    ir::Dim each = ir::dimsOf(mlir::cast<mlir::RankedTensorType>(sum.getInput().getType()))[dim];
+    if (each.isStatic() || ir::productOf(each.symbol.getValue()).coefficient != 1)
+      left.push_back(dim);
+  }
+  mlir::OpBuilder builder(sum);
+  mlir::Value value = sum.getInput();
+  if (!left.empty())
+    value = ir::ReduceSumOp::create(builder, sum.getLoc(), value, left);
+  if (value.getType() != sum.getType())
+    value = ir::ReshapeOp::create(builder, sum.getLoc(), sum.getType(), value);
+  sum.replaceAllUsesWith(value);
+  sum.erase();
+}
+
 } // namespace
 
 absl::Status narrow(mlir::ModuleOp module, int64_t low, int64_t high) {
   mlir::Builder builder(module.getContext());
   auto sizes = module->getAttrOfType<mlir::DictionaryAttr>(kSizesAttr);
   bool named = low < high;
+  llvm::SmallVector<ir::ReduceSumOp> sums;
+  if (low > 1 || !named)
+    module.walk([&](ir::ReduceSumOp sum) {
+      if (sum->removeAttr(kBeyondOneAttr))
+        sums.push_back(sum);
+    });
+  if (high == 1)
+    llvm::for_each(sums, leaveOutOne);
   if (named)
     module->setAttr(kSizesAttr,
                     builder.getDictionaryAttr(builder.getNamedAttr(

@@ -11,6 +11,7 @@
 
 namespace weft::compiler {
 
+using ir::kBeyondOneAttr;
 using ir::kSizeAttr;
 using ir::kSizesAttr;
 
@@ -24,7 +25,8 @@ struct SizeRange {
 absl::StatusOr<std::optional<SizeRange>> sizeRange(mlir::ModuleOp module);
 
 // Makes the module one for a part of its range: its types and constants have the largest size of
-// the part. Where the part is one size, nothing in the module has a name any longer.
+// the part. Where the part is one size, nothing in the module has a name any longer; where it is 1,
+// nothing is summed over it that kBeyondOneAttr leaves out.
 // InvalidArgument where the module does not verify at that size, with what the verifier says.
 absl::Status narrow(mlir::ModuleOp module, int64_t low, int64_t high);
 

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
@@ -23,13 +24,25 @@ bool holdsArchive(llvm::StringRef folder) {
   return llvm::sys::fs::exists(path);
 }
 
-absl::StatusOr<std::string> findDriver() {
-  if (const char *chosen = std::getenv("CXX"); chosen && *chosen)
-    if (auto found = llvm::sys::findProgramByName(chosen))
-      return *found;
+// The program that links, and the arguments that it begins with: CXX may be "ccache clang++".
+absl::StatusOr<std::vector<std::string>> findDriver() {
+  if (const char *chosen = std::getenv("CXX")) {
+    llvm::SmallVector<llvm::StringRef> words;
+    llvm::SplitString(chosen, words);
+    if (!words.empty()) {
+      auto found = llvm::sys::findProgramByName(words.front());
+      if (!found)
+        return absl::NotFoundError("CXX is '" + std::string(chosen) + "', but no program '" +
+                                   words.front().str() +
+                                   "' was found to link with; name one that is there, or unset it");
+      std::vector<std::string> command(words.begin(), words.end());
+      command.front() = *found;
+      return command;
+    }
+  }
   for (const char *name : {"clang++-22", "clang-22", "clang++", "g++", "cc", "clang", "gcc"})
     if (auto found = llvm::sys::findProgramByName(name))
-      return *found;
+      return std::vector<std::string>{*found};
   return absl::NotFoundError("no program that links was found (clang++, g++ or cc; CXX may name "
                              "one); --emit=obj needs none");
 }
@@ -110,10 +123,12 @@ absl::StatusOr<std::string> findRuntimeFolder(const std::string &given) {
 }
 
 absl::Status linkModel(const LinkRequest &request, const std::string &runtimeFolder) {
-  absl::StatusOr<std::string> driver = findDriver();
+  absl::StatusOr<std::vector<std::string>> driver = findDriver();
   if (!driver.ok())
     return driver.status();
-  std::vector<std::string> arguments{*driver, "-o", request.output};
+  const std::string program = driver->front();
+  std::vector<std::string> arguments = *std::move(driver);
+  arguments.insert(arguments.end(), {"-o", request.output});
   for (const auto *files : {&request.objects, &request.kernels})
     arguments.insert(arguments.end(), files->begin(), files->end());
 
@@ -168,12 +183,12 @@ absl::Status linkModel(const LinkRequest &request, const std::string &runtimeFol
   std::string error;
   std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(messages),
                                                 llvm::StringRef(messages)};
-  int code = llvm::sys::ExecuteAndWait(*driver, views, std::nullopt, redirects, 0, 0, &error);
+  int code = llvm::sys::ExecuteAndWait(program, views, std::nullopt, redirects, 0, 0, &error);
   if (code == 0)
     return absl::OkStatus();
   auto text = llvm::MemoryBuffer::getFile(messages);
   return absl::InternalError(
-      "linking " + request.output + " with " + *driver + " failed" +
+      "linking " + request.output + " with " + program + " failed" +
       (error.empty() ? "" : ": " + error) +
       (text && (*text)->getBufferSize() ? ":\n" + (*text)->getBuffer().str() : ""));
 }

@@ -384,6 +384,7 @@ template <int kWidth> Value expand(mlir::Operation *op, Place at) {
         else
           return Value();
       })
+      .Case([&](mlir::math::Exp2Op) { return math::exp2(operand(0)).value; })
       .Case([&](mlir::math::ExpM1Op) { return math::expm1(operand(0)).value; })
       .Case([&](mlir::math::Log1pOp) { return math::log1p(operand(0)).value; })
       .Case([&](mlir::math::LogOp) { return math::log(operand(0)).value; })
@@ -394,9 +395,7 @@ template <int kWidth> Value expand(mlir::Operation *op, Place at) {
       .Case([&](mlir::math::SinOp) { return sinQuarter(0); })
       .Case([&](mlir::math::CosOp) { return sinQuarter(1); })
       .Case([&](mlir::math::Atan2Op) { return math::atan2(operand(0), operand(1)).value; })
-      .Case([&](mlir::math::PowFOp) {
-        return throughDoubles([](auto x, auto y) { return math::pow(x, y); });
-      })
+      .Case([&](mlir::math::PowFOp) { return math::pow(operand(0), operand(1)).value; })
       .Case([&](arith::RemFOp) {
         return throughDoubles([](auto x, auto y) { return math::fmod(x, y); });
       })
@@ -409,7 +408,7 @@ bool isExpanded(mlir::Operation *op) {
   if (mlir::isa<mlir::math::FmaOp>(op))
     return op->hasAttr(ir::kGeluAttr) &&
            mlir::getElementTypeOrSelf(op->getResult(0).getType()).isF32();
-  return mlir::isa<mlir::math::ExpOp, mlir::math::ExpM1Op, mlir::math::LogOp, mlir::math::Log1pOp,
+  return mlir::isa<mlir::math::ExpOp, mlir::math::Exp2Op, mlir::math::ExpM1Op, mlir::math::LogOp, mlir::math::Log1pOp,
                    mlir::math::TanhOp, mlir::math::ErfOp, mlir::math::ErfcOp, mlir::math::RsqrtOp,
                    mlir::math::SinOp, mlir::math::CosOp, mlir::math::Atan2Op, mlir::math::PowFOp,
                    mlir::math::IPowIOp, arith::RemFOp>(op);

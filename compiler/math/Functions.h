@@ -35,8 +35,9 @@ struct Limits32 {
   static constexpr int kMantissaBits = 23, kBias = 127;
   // 1.5 * 2^23: adding it leaves the nearest integer in the low bits.
   static constexpr double kRound = 12582912.0;
-  // Beyond these exp is infinite or rounds to 0.
+  // Beyond these exp, and exp2, is infinite or rounds to 0.
   static constexpr double kExpHigh = 89.0, kExpLow = -104.0;
+  static constexpr double kExp2High = 129.0, kExp2Low = -150.0;
   static constexpr double kLn2High = 0.693145751953125, kLn2Low = 1.42860682030941723e-06;
   static constexpr double kSmallestNormal = 1.17549435e-38, kDenormalScale = 8388608.0;
   static constexpr int kDenormalExponent = 23;
@@ -46,6 +47,7 @@ struct Limits64 {
   static constexpr int kMantissaBits = 52, kBias = 1023;
   static constexpr double kRound = 6755399441055744.0;
   static constexpr double kExpHigh = 710.0, kExpLow = -746.0;
+  static constexpr double kExp2High = 1025.0, kExp2Low = -1075.0;
   static constexpr double kLn2High = 0.693147180369123816490, kLn2Low = 1.90821492927058770002e-10;
   static constexpr double kSmallestNormal = 2.2250738585072014e-308,
                           kDenormalScale = 4503599627370496.0;
@@ -142,25 +144,50 @@ template <typename V> V scale(Scaled<V> s) {
 // processors some 150 cycles, and half of a causal mask is exp(-infinity).
 inline constexpr double kExpShift = 64, kExpScale = 18446744073709551616.0; // 2^64
 
+// The base of a power, and below and above which exponents it is 0 and infinite.
+struct NaturalBase {
+  template <typename V> static constexpr double kLow = L<V>::kExpLow;
+  template <typename V> static constexpr double kHigh = L<V>::kExpHigh;
+  template <typename V> static Reduced<V> reduce(V x, V round) {
+    return reduceByLn2(x, round);
+  }
+};
+struct Base2 {
+  template <typename V> static constexpr double kLow = L<V>::kExp2Low;
+  template <typename V> static constexpr double kHigh = L<V>::kExp2High;
+  // x = n + r / ln 2.
+  template <typename V> static Reduced<V> reduce(V x, V round) {
+    V shifted = x + round, part = x - (shifted - round); // exact
+    return {part * x.constant(0.69314718055994530942),
+            bits(shifted) - bits(x.constant(L<V>::kRound))};
+  }
+};
 // `round` is L<V>::kRound plus the shift, `unscale` two to the power of minus the shift.
-template <typename V> V shiftedExp(V x, V round, V unscale) {
-  auto [r, exponent] = reduceByLn2(x, round);
+template <typename Base, typename V> V shiftedExp(V x, V round, V unscale) {
+  auto [r, exponent] = Base::reduce(x, round);
   V one = x.constant(1.0), mantissa = fma(fma(expTail(r), r, one), r, one);
   V scaled = mantissa * powerOfTwo(x, exponent);
-  return select(lt(x, x.constant(L<V>::kExpLow)), x.constant(0.0), scaled) * unscale;
+  return select(lt(x, x.constant(Base::template kLow<V>)), x.constant(0.0), scaled) * unscale;
 }
-template <typename V> V exp(V x) {
-  V most = x.constant(L<V>::kExpHigh);
+template <typename Base, typename V> V power(V x) {
+  V most = x.constant(Base::template kHigh<V>);
   V bounded = select(lt(most, x), most, x);
   auto small = lt(bounded, x.constant(0.0));
   V round =
       select(small, x.constant(L<V>::kRound + kExpShift), x.constant(L<V>::kRound - kExpShift));
-  return shiftedExp(bounded, round,
-                    select(small, x.constant(1 / kExpScale), x.constant(kExpScale)));
+  return shiftedExp<Base>(bounded, round,
+                          select(small, x.constant(1 / kExpScale), x.constant(kExpScale)));
+}
+template <typename V> V exp(V x) {
+  return power<NaturalBase>(x);
+}
+template <typename V> V exp2(V x) {
+  return power<Base2>(x);
 }
 // exp(x) for x that are at most 0, or NaN: the same bits with fewer instructions.
 template <typename V> V expOfNonPositive(V x) {
-  return shiftedExp(x, x.constant(L<V>::kRound + kExpShift), x.constant(1 / kExpScale));
+  return shiftedExp<NaturalBase>(x, x.constant(L<V>::kRound + kExpShift),
+                                 x.constant(1 / kExpScale));
 }
 
 // 2^n ((1 - 2^-n) + r + r^2 q(r)): for n = 0 the sum starts with r, which is x. Below -40 it is -1
@@ -552,8 +579,29 @@ template <typename V> V powMagnitude(V x, V y) {
   V argument = select(special, plain, high);
   return scale(scaledExp(argument, select(special, x.constant(0.0), low)));
 }
+// |x|^y for singles, in doubles: with a logarithm within 2^-35 and an exponential within 2^-32 of
+// it, a product below 104 is exact enough to be rounded once.
+template <typename V> V powMagnitudeOfSingle(V x, V y) {
+  static_assert(V::kBits == 32);
+  V a = abs(x);
+  auto [mantissa, exponent] = split(a);
+  auto m = widen(mantissa), e = widen(exponent), one = m.constant(1.0);
+  auto f = m - one, s = f / (f + m.constant(2.0)), z = s * s;
+  auto l = fma(e, m.constant(0.69314718055994530942), fma(s * z, polynomial(z, kLog32), s + s));
+  auto infinity = m.infinity();
+  l = select(eq(widen(a), m.constant(0.0)), -infinity, select(eq(widen(a), infinity), infinity, l));
+  // What is 0 or infinite as a single is a normal double.
+  auto t = widen(y) * l, least = m.constant(-110.0), most = m.constant(90.0);
+  t = select(lt(t, least), least, t);
+  t = select(lt(most, t), most, t);
+  auto [r, n] = reduceByLn2(t, m.constant(Limits64::kRound));
+  return narrow(fma(fma(polynomial(r, kExpMiddle32), r, one), r, one) * powerOfTwo(m, n));
+}
 template <typename V> V pow(V x, V y) {
-  return powSpecials(x, y, powMagnitude(x, y));
+  if constexpr (V::kBits == 32)
+    return powSpecials(x, y, powMagnitudeOfSingle(x, y));
+  else
+    return powSpecials(x, y, powMagnitude(x, y));
 }
 
 } // namespace weft::compiler::math

@@ -190,6 +190,9 @@ void expectUlps64(double budget, double low, double high, Function function, Exa
 TEST(Functions32, Exp) {
   expectUlps32(2, [](F32 x) { return exp(x); }, [](double x) { return std::exp(x); });
 }
+TEST(Functions32, Exp2) {
+  expectUlps32(2, [](F32 x) { return exp2(x); }, [](double x) { return std::exp2(x); });
+}
 TEST(Functions32, ExpOfNonPositive) {
   for (uint64_t i = 0; i <= 0xffffffffu; i += kStride) {
     float x = std::bit_cast<float>(static_cast<uint32_t>(i));
@@ -256,6 +259,11 @@ TEST(Functions64, Exp) {
   expectUlps64(
       2, -750, 712, [](F64 x) { return exp(x); }, [](long double x) { return std::exp(x); });
   expectUlps64(2, -1, 1, [](F64 x) { return exp(x); }, [](long double x) { return std::exp(x); });
+}
+TEST(Functions64, Exp2) {
+  for (double range : {1.0, 100.0, 1090.0})
+    expectUlps64(
+        2, -range, range, [](F64 x) { return exp2(x); }, [](long double x) { return exp2l(x); });
 }
 TEST(Functions64, ExpOfNonPositive) {
   for (double x = -760; x <= 0; x += 0.0037)
@@ -422,33 +430,21 @@ TEST(Functions64, FmodIsExact) {
   }
 }
 
-TEST(Pow, Specials) {
-  const double values[] = {0.0,
-                           -0.0,
-                           1,
-                           -1,
-                           2,
-                           -2,
-                           3,
-                           -3,
-                           0.5,
-                           -0.5,
-                           1e300,
-                           -1e300,
-                           1e-300,
-                           INFINITY,
-                           -INFINITY,
-                           NAN,
-                           9007199254740993.0,
-                           5e-324};
-  for (double x : values)
-    for (double y : values) {
-      double exact = std::pow(x, y), got = pow(F64{x}, F64{y}).value;
+template <typename Lane, typename T> void expectSpecialPowers(std::initializer_list<T> values) {
+  for (T x : values)
+    for (T y : values) {
+      T exact = std::pow(x, y), got = pow(Lane{x}, Lane{y}).value;
       EXPECT_LE(ulps(got, static_cast<long double>(exact)), 4)
           << x << " to the power of " << y << " is " << exact << ", got " << got;
       if (exact == 0)
         EXPECT_EQ(std::signbit(exact), std::signbit(got)) << x << " to the power of " << y;
     }
+}
+TEST(Pow, Specials) {
+  expectSpecialPowers<F64, double>({0.0, -0.0, 1, -1, 2, -2, 3, -3, 0.5, -0.5, 1e300, -1e300,
+                                    1e-300, INFINITY, -INFINITY, NAN, 9007199254740993.0, 5e-324});
+  expectSpecialPowers<F32, float>({0.0f, -0.0f, 1, -1, 2, -2, 3, -3, 0.5f, -0.5f, 1e30f, -1e30f,
+                                   1e-30f, INFINITY, -INFINITY, NAN, 16777217.0f, 1e-45f});
 }
 TEST(Pow, Accuracy) {
   double worst = 0;
@@ -465,6 +461,22 @@ TEST(Pow, Accuracy) {
     }
   std::printf("worst %.3f ULP\n", worst);
   EXPECT_LE(worst, 4);
+}
+
+TEST(Pow, SinglesAreRoundedOnce) {
+  double worst = 0;
+  auto look = [&](float x, float y) {
+    double exact = std::pow(static_cast<double>(x), static_cast<double>(y));
+    worst = std::max(worst, ulps(pow(F32{x}, F32{y}).value, exact));
+  };
+  for (int i = 1; i < 700; ++i)
+    for (int j = -300; j < 300; ++j) {
+      look(static_cast<float>(std::exp(i * 0.02 - 7)), static_cast<float>(j * 0.37));
+      look(static_cast<float>(std::pow(1.00001, i)), static_cast<float>(j * 100));
+      look(static_cast<float>(i) * 1e-44f, static_cast<float>(j * 0.01)); // denormals
+    }
+  std::printf("worst %.3f ULP\n", worst);
+  EXPECT_LE(worst, 0.6);
 }
 
 } // namespace

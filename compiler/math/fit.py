@@ -94,6 +94,7 @@ half_ln2 = log(2) / 2 * mpf("1.01")
 rows = [
     # name, function, interval, degree for f32 and f64 (None: not needed)
     ("Exp", "(exp(r) - 1 - r) / r^2", at0(lambda r: (mp.expm1(r) - r) / r**2, 0.5), -half_ln2, half_ln2, 4, 10),
+    ("ExpMiddle", "(exp(r) - 1 - r) / r^2", at0(lambda r: (mp.expm1(r) - r) / r**2, 0.5), -half_ln2, half_ln2, 5, None),
     ("Log", "(log((1+s)/(1-s)) - 2 s) / s^3, over z = s^2", at0(lambda z: (log((1 + sqrt(z)) / (1 - sqrt(z))) - 2 * sqrt(z)) / (sqrt(z) * z), mpf(2) / 3), 0, mpf("0.0296"), 3, 7),
     ("LogTail", "(log((1+s)/(1-s)) - 2 s - 2/3 s^3) / s^5, over z = s^2", at0(lambda z: (log((1 + sqrt(z)) / (1 - sqrt(z))) - 2 * sqrt(z) - 2 * z * sqrt(z) / 3) / (sqrt(z) * z * z), mpf(2) / 5), 0, mpf("0.0296"), None, 7),
     ("Tanh", "(tanh(x) - x) / x^3, over z = x^2", at0(lambda z: (tanh(sqrt(z)) - sqrt(z)) / (sqrt(z) * z), -mpf(1) / 3), 0, mpf("0.36"), 5, 13),

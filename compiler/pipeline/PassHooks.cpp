@@ -54,30 +54,12 @@ Plugins &plugins() {
   return *plugins;
 }
 
-// Says why the pass that it stands for was not registered.
-class RefusedPass : public mlir::PassWrapper<RefusedPass, mlir::OperationPass<mlir::ModuleOp>> {
-public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RefusedPass)
-
-  explicit RefusedPass(std::string why) : why_(std::move(why)) {}
-  llvm::StringRef getName() const override {
-    return "weft-refused-pass";
-  }
-  void runOnOperation() override {
-    mlir::emitError(getOperation().getLoc()) << why_;
-    signalPassFailure();
-  }
-
-private:
-  std::string why_;
-};
-
 // Collects errors: the plugin's function returns nothing.
 class GlobalRegistrar : public PassRegistrar {
 public:
   void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name,
                     llvm::StringRef version) override {
-    status.Update(addPass({phase, position, std::move(factory), name.str(), version.str()}));
+    status.Update(compiler::registerPass(phase, position, std::move(factory), name, version));
   }
   absl::Status status;
 };
@@ -137,34 +119,21 @@ template <typename... Args> llvm::Error error(const char *format, const Args &..
 
 } // namespace
 
-absl::Status addPass(RegisteredPass pass) {
-  std::string name = pass.name, version = pass.version, place = placeOf(pass.phase, pass.position);
+absl::Status registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name,
+                          llvm::StringRef version) {
+  std::string place = placeOf(phase, position);
   if (name.empty())
     return absl::InvalidArgumentError("a pass " + place + " is registered without a name");
-  auto refuse = [&, phase = pass.phase, position = pass.position](
-                    const std::vector<RegisteredPass> &known) -> absl::Status {
+  auto refuse = [&](const std::vector<RegisteredPass> &known) -> absl::Status {
     for (const RegisteredPass &each : known)
       if (each.phase == phase && each.position == position && each.name == name &&
           each.version == version)
-        return absl::AlreadyExistsError("the pass '" + name + "' is registered already " + place +
-                                        "; register it once, or by another name");
+        return absl::AlreadyExistsError("the pass '" + name.str() + "' is registered already " +
+                                        place + "; register it once, or by another name");
     return absl::OkStatus();
   };
-  return registry().add(std::move(pass), name, version, place, refuse);
-}
-
-void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name,
-                  llvm::StringRef version) {
-  absl::Status status = addPass({phase, position, std::move(factory), name.str(), version.str()});
-  if (status.ok())
-    return;
-  auto refused = [why = std::string(status.message())] {
-    return std::make_unique<RefusedPass>(why);
-  };
-  registry()
-      .add({phase, position, refused, name.str(), version.str()}, name.str(), version.str(),
-           placeOf(phase, position))
-      .IgnoreError(); // nothing is refused
+  return registry().add({phase, position, std::move(factory), name.str(), version.str()},
+                        name.str(), version.str(), place, refuse);
 }
 
 llvm::Error registerPassPipeline(Phase phase, Position position, llvm::StringRef pipeline,
@@ -193,9 +162,9 @@ llvm::Error registerPassPipeline(Phase phase, Position position, llvm::StringRef
     return error("the pass pipeline '%s' has builtin.module inside of the module, where it would "
                  "never run; write its passes alone",
                  pipeline.str().c_str());
-  absl::Status status =
-      addPass({phase, position, [passes] { return std::make_unique<PipelinePass>(*passes); },
-               pipeline.str(), version.str()});
+  absl::Status status = registerPass(
+      phase, position, [passes] { return std::make_unique<PipelinePass>(*passes); }, pipeline,
+      version);
   return status.ok() ? llvm::Error::success() : error("%s", std::string(status.message()).c_str());
 }
 
@@ -224,11 +193,16 @@ llvm::Error loadPassPlugin(llvm::StringRef path) {
     if (!registrar.status.ok())
       return error("the pass plugin %s: %s", file.c_str(),
                    std::string(registrar.status.message()).c_str());
-  } else if (library.getAddressOfSymbol("mlirGetPassPluginInfo")) {
-    llvm::Expected<mlir::PassPlugin> plugin = mlir::PassPlugin::load(file);
-    if (!plugin)
-      return plugin.takeError();
-    plugin->registerPassRegistryCallbacks();
+  } else if (void *entry = library.getAddressOfSymbol("mlirGetPassPluginInfo")) {
+    // As mlir::PassPlugin::load, which would open the library for all others.
+    auto info = reinterpret_cast<decltype(&mlirGetPassPluginInfo)>(entry)();
+    if (info.apiVersion != MLIR_PLUGIN_API_VERSION)
+      return error("the pass plugin %s is built for version %u of MLIR's plugins; this is %u",
+                   file.c_str(), info.apiVersion, unsigned(MLIR_PLUGIN_API_VERSION));
+    if (!info.registerPassRegistryCallbacks)
+      return error("the pass plugin %s registers nothing: registerPassRegistryCallbacks is null",
+                   file.c_str());
+    info.registerPassRegistryCallbacks();
   } else {
     return error(
         "%s is no pass plugin: it exports neither weft_pass_plugin nor mlirGetPassPluginInfo",

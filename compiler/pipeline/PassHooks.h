@@ -45,10 +45,10 @@ struct PassPluginInfo { // returned by value: it never grows
 };
 
 // All functions may be called from any thread; a compilation that has begun keeps the passes that
-// it began with. A pass without a name, or one that is registered already at this place with this
-// version, fails the compilations that come to it, with an error that says so.
-void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name,
-                  llvm::StringRef version);
+// it began with. InvalidArgument without a name, AlreadyExists for the second of a name and a
+// version at one place.
+absl::Status registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name,
+                          llvm::StringRef version);
 // The same for a textual pipeline over builtin.module, such as "canonicalize,cse": of MLIR's
 // general passes, those of plugins, and those that are registered, by their names. It may stand in
 // "builtin.module(...)", as tools of MLIR write it. Error: it cannot be parsed, is empty, or is
@@ -71,8 +71,4 @@ struct RegisteredPass {
   std::string name, version;
 };
 std::vector<RegisteredPass> registeredPasses();
-// Adds one, or refuses it: InvalidArgument without a name, AlreadyExists for the second of a name
-// and a version at one place.
-absl::Status addPass(RegisteredPass pass);
-
 } // namespace weft::compiler

@@ -54,7 +54,7 @@ void addPhasePasses(mlir::OpPassManager &passes, Phase phase, const CompileOptio
         createPackSharedPass(PackSharedPassOptions{/*printReport=*/false}, providers, report));
     break;
   case Phase::Fuse:
-    passes.addPass(createFusePass(FusePassOptions{options.fuse, false}, report));
+    passes.addPass(createFusePass(FusePassOptions{options.fuse, options.writeRows, false}, report));
     break;
   case Phase::Plan:
     break; // a backend gives it

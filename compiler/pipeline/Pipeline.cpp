@@ -55,7 +55,7 @@ llvm::LogicalResult Pipeline::runPhaseNamed(mlir::ModuleOp module, const PhaseIn
     }
   }
   if (failed(result)) {
-    // Who has a reason has no use for the phase.
+    // An error that says why stands alone; the phase is one only where nobody said anything.
     mlir::InFlightDiagnostic last =
         saidWhy ? mlir::emitRemark(module.getLoc()) : mlir::emitError(module.getLoc());
     last << "compilation failed in the phase '" << info.name << "'";

@@ -19,6 +19,12 @@
 namespace weft::compiler {
 namespace {
 
+void place(Phase phase, Position position, PassFactory factory, llvm::StringRef name,
+           llvm::StringRef version) {
+  absl::Status status = registerPass(phase, position, std::move(factory), name, version);
+  EXPECT_TRUE(status.ok()) << status;
+}
+
 class PipelineTest : public testing::Test {
 protected:
   PipelineTest() {
@@ -158,10 +164,10 @@ TEST_F(PipelineTest, UnfusedGivesOneOpAKernel) {
 }
 
 TEST_F(PipelineTest, RegisteredPassesRunBeforeAndAfterTheirPhase) {
-  registerPass(
+  place(
       Phase::Fuse, Position::Before, [] { return std::make_unique<MarkPass>("test.before"); },
       "mark-before", "1");
-  registerPass(
+  place(
       Phase::Fuse, Position::After, [] { return std::make_unique<MarkPass>("test.after"); },
       "mark-after", "2");
   EXPECT_EQ(registrationsKey(), "pass before fuse mark-before 1\npass after fuse mark-after 2\n");
@@ -173,7 +179,7 @@ TEST_F(PipelineTest, RegisteredPassesRunBeforeAndAfterTheirPhase) {
 }
 
 TEST_F(PipelineTest, PassesWithoutVersionSwitchTheDiskCacheOff) {
-  registerPass(
+  place(
       Phase::Graph, Position::After, [] { return std::make_unique<MarkPass>("test.x"); }, "mark",
       "");
   EXPECT_EQ(whyRegistrationsAreNotCachable(), "the registered pass 'mark' has no version");
@@ -183,30 +189,24 @@ TEST_F(PipelineTest, PassesHaveNamesAndAreRegisteredOnce) {
   auto mark = [] {
     return std::make_unique<MarkPass>("test.x");
   };
-  auto errors = [&] {
-    std::string errors;
-    mlir::ScopedDiagnosticHandler handler(
-        &context_, [&](mlir::Diagnostic &diagnostic) { errors += diagnostic.str() + "\n"; });
-    auto module = parse(kProgram);
-    bool runs = succeeded(Pipeline({}, nullptr, nullptr).run(*module, Phase::Import, Phase::Fuse));
-    EXPECT_EQ(runs, errors.empty());
-    return errors;
-  };
-  registerPass(Phase::Graph, Position::After, mark, "mark", "1");
-  registerPass(Phase::Graph, Position::After, mark, "mark", "2"); // another one
-  registerPass(Phase::Graph, Position::Before, mark, "mark", "1");
-  EXPECT_EQ(errors(), "");
-  registerPass(Phase::Graph, Position::After, mark, "mark", "1");
-  EXPECT_NE(errors().find("the pass 'mark' is registered already after graph"), std::string::npos)
-      << errors();
-  clearRegisteredPasses();
-  registerPass(Phase::Fuse, Position::Before, mark, "", "1");
-  EXPECT_NE(errors().find("a pass before fuse is registered without a name"), std::string::npos)
-      << errors();
+  place(Phase::Graph, Position::After, mark, "mark", "1");
+  place(Phase::Graph, Position::After, mark, "mark", "2"); // another one
+  place(Phase::Graph, Position::Before, mark, "mark", "1");
+  absl::Status twice = registerPass(Phase::Graph, Position::After, mark, "mark", "1");
+  EXPECT_EQ(twice.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(twice.message(), "the pass 'mark' is registered already after graph; register it once, "
+                             "or by another name");
+  absl::Status nameless = registerPass(Phase::Fuse, Position::Before, mark, "", "1");
+  EXPECT_EQ(nameless.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(nameless.message(), "a pass before fuse is registered without a name");
+  // What was refused runs nowhere.
+  EXPECT_EQ(registeredPasses().size(), 3u);
+  auto module = parse(kProgram);
+  EXPECT_TRUE(succeeded(Pipeline({}, nullptr, nullptr).run(*module, Phase::Import, Phase::Fuse)));
 }
 
 TEST_F(PipelineTest, FailuresNameThePassAndThePhase) {
-  registerPass(
+  place(
       Phase::Graph, Position::After, [] { return std::make_unique<FailPass>(); }, "fails", "1");
   std::string errors;
   mlir::ScopedDiagnosticHandler handler(
@@ -221,7 +221,7 @@ TEST_F(PipelineTest, APassThatThrowsFails) {
   auto makes = []() -> std::unique_ptr<mlir::Pass> {
     throw std::runtime_error("out of luck");
   };
-  registerPass(Phase::Graph, Position::After, makes, "makes", "1");
+  place(Phase::Graph, Position::After, makes, "makes", "1");
   std::string errors;
   mlir::ScopedDiagnosticHandler handler(
       &context_, [&](mlir::Diagnostic &diagnostic) { errors += diagnostic.str() + "\n"; });
@@ -237,7 +237,7 @@ TEST_F(PipelineTest, APassThatThrowsFails) {
             std::string::npos)
       << errors;
   clearRegisteredPasses();
-  registerPass(
+  place(
       Phase::Graph, Position::After, [] { return std::make_unique<ThrowPass>(); }, "throws", "1");
   Pipeline pass({}, nullptr, nullptr);
   run(pass);
@@ -277,7 +277,7 @@ private:
 template <typename Op>
 std::string errorsOf(mlir::MLIRContext &context, Phase phase, Position position,
                      std::function<void(Op)> run, CompileReport *report = nullptr) {
-  registerPass(
+  place(
       phase, position, [run] { return std::make_unique<LambdaPass<Op>>(run); }, "mine", "1");
   std::string errors;
   mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
@@ -406,6 +406,21 @@ TEST_F(PipelineTest, PluginsAddPassesAndAreCheckedWhenLoaded) {
   EXPECT_NE(message(loadPassPlugin("libm.so.6")).find("is no pass plugin"), std::string::npos);
 }
 
+// Each with a class of the same name, which is found at run time by whoever shares it.
+TEST_F(PipelineTest, ClassesOfPluginsMayHaveOneName) {
+  const char *folder = std::getenv("TEST_SRCDIR"), *workspace = std::getenv("TEST_WORKSPACE");
+  ASSERT_TRUE(folder && workspace);
+  for (llvm::StringRef name : {"test_first_namesake.so", "test_second_namesake.so"}) {
+    llvm::Error error = loadPassPlugin(
+        (llvm::StringRef(folder) + "/" + workspace + "/compiler/pipeline/" + name).str());
+    ASSERT_FALSE(static_cast<bool>(error)) << llvm::toString(std::move(error));
+  }
+  auto module = parse(kProgram);
+  ASSERT_TRUE(succeeded(Pipeline({}, nullptr, nullptr).run(*module, Phase::Import, Phase::Fuse)));
+  EXPECT_TRUE((*module)->hasAttr("test.first"));
+  EXPECT_TRUE((*module)->hasAttr("test.second"));
+}
+
 // A plugin of MLIR's own kind only names its passes; a pipeline places them.
 TEST_F(PipelineTest, PluginsOfMlirNamePasses) {
   const char *folder = std::getenv("TEST_SRCDIR"), *workspace = std::getenv("TEST_WORKSPACE");
@@ -442,7 +457,7 @@ TEST_F(PipelineTest, PipelinesMayNameRegisteredPasses) {
       ++runs;
     }
   };
-  registerPass(Phase::Fuse, Position::After, [] { return std::make_unique<Counted>(); },
+  place(Phase::Fuse, Position::After, [] { return std::make_unique<Counted>(); },
                "test-counted", "1");
   ASSERT_EQ(llvm::toString(registerPassPipeline(Phase::Import, Position::After,
                                                 "canonicalize,test-counted", "1")),
@@ -525,6 +540,35 @@ TEST_F(OtherOps, WhatHasNoScheduleIsNamed) {
   }
 }
 
+TEST_F(OtherOps, WhatGivesSeveralResultsIsNamed) {
+  std::string said = messages(R"(%0, %1 = "other.movement"(%x)
+                                 : (tensor<1x3xf32>) -> (tensor<3xf32>, tensor<3xf32>))",
+                              Phase::Fuse);
+  EXPECT_NE(said.find("'other.movement' op has no kernel: kernels compute ops of one result; give "
+                      "the op's record a decomposition"),
+            std::string::npos)
+      << said;
+}
+
+TEST_F(OtherOps, WhatAPassOfAUsersLeavesIsNamedWithIt) {
+  place(
+      Phase::Claim, Position::After,
+      [] {
+        return std::make_unique<LambdaPass<mlir::func::FuncOp>>([](mlir::func::FuncOp main) {
+          mlir::OpBuilder builder(&main.getBody().front().front());
+          mlir::Value x = main.getArgument(0);
+          mlir::UnrealizedConversionCastOp::create(builder, main.getLoc(), x.getType(), x);
+        });
+      },
+      "leaves", "1");
+  std::string said =
+      messages(R"(%0 = weft.reduce_sum %x, dims = [0] : tensor<1x3xf32>)", Phase::Fuse);
+  EXPECT_NE(said.find("'builtin.unrealized_conversion_cast' op has no kernel: only weft ops have "
+                      "one; a registered pass has left it (there is pass 'leaves')"),
+            std::string::npos)
+      << said;
+}
+
 TEST_F(OtherOps, AStatementThatDoesNotFitIsNamed) {
   ir::OtherRules::get().statement.emplace();
   std::string said =
@@ -555,6 +599,17 @@ TEST_F(OtherOps, ADecompositionThatDoesNotFitIsNamed) {
   said = messages(op, Phase::Fuse);
   EXPECT_TRUE(
       says(said, "its decomposition gives 'tensor<1x3xf32>' for a result of 'tensor<3xf32>'"))
+      << said;
+  ir::OtherRules::get().decompose = [](mlir::OpBuilder &b) {
+    mlir::Value x = b.getInsertionBlock()->getArgument(0);
+    return llvm::SmallVector<mlir::Value>{
+        mlir::UnrealizedConversionCastOp::create(
+            b, b.getUnknownLoc(), mlir::RankedTensorType::get({3}, b.getF32Type()), x)
+            .getResult(0)};
+  };
+  said = messages(op, Phase::Fuse);
+  EXPECT_TRUE(says(said, "its decomposition makes builtin.unrealized_conversion_cast, which is no "
+                         "weft op"))
       << said;
   // An op whose types cannot be inferred, for a dim and for shapes.
   ir::OtherRules::get().decompose = [](mlir::OpBuilder &b) {

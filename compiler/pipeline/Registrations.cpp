@@ -17,9 +17,9 @@ struct Entry : Registration {
 struct Registrations {
   std::mutex mutex;
   std::vector<Entry> all;
-  uint64_t last = 0; // Entry::number
-  uint64_t changes = 0;
-  std::atomic<uint64_t> generation{0};
+  uint64_t last = 0;                   // Entry::number of the newest, which no other ever has
+  uint64_t changes = 0;                // additions and removals
+  std::atomic<uint64_t> generation{0}; // `changes`, but 0 while nothing is registered
 
   void changed() {
     ++changes;

@@ -1,6 +1,7 @@
 // weft-to-plan: a slice becomes a program; each value gets a buffer of its own.
 #include <unordered_map>
 
+#include "compiler/pipeline/Registrations.h"
 #include "compiler/plan/Extract.h"
 #include "compiler/plan/KernelStructure.h"
 #include "compiler/plan/Passes.h"
@@ -36,9 +37,12 @@ public:
               .Case<ir::FusionOp, ir::ProviderCallOp, ir::ReshapeOp, ir::SliceOp, ir::ConstantOp,
                     mlir::func::ReturnOp>([&](auto concrete) { return lower(concrete); })
               .Default([](mlir::Operation *other) {
+                std::string passes = registeredNames("pass");
                 return other->emitOpError(
-                    "cannot be planned: only weft.fusion, weft.provider_call, weft.reshape and "
-                    "weft.constant may stand here; run the fuse phase first");
+                           "cannot be planned: only weft.fusion, weft.provider_call, weft.reshape, "
+                           "weft.slice and weft.constant may stand here; run the fuse phase first")
+                       << (passes.empty() ? "" : ", or see what registered passes left (there is " +
+                                                     passes + ")");
               });
       if (mlir::failed(lowered))
         return failure();

@@ -33,7 +33,7 @@ public:
   }
   void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name,
                     llvm::StringRef version) override {
-    keep(compiler::addPass({phase, position, std::move(factory), name.str(), version.str()}));
+    keep(compiler::registerPass(phase, position, std::move(factory), name, version));
   }
   void registerBackend(llvm::StringRef name, BackendFactory factory) override {
     absl::Status status = compiler::registerBackend(name, std::move(factory));
@@ -43,11 +43,7 @@ public:
   }
   void registerDialects(llvm::StringRef name, llvm::StringRef version,
                         std::function<void(mlir::DialectRegistry &)> insert) override {
-    if (!ir::registerExtension(name.str(), version.str(), std::move(insert)))
-      keep(
-          absl::AlreadyExistsError(("dialects named '" + name + "' are already registered").str()));
-    else
-      TakesBack::note([name = name.str()] { ir::unregisterExtension(name); });
+    keep(compiler::registerDialects(name, version, std::move(insert)));
   }
   void registerDevices(runtime::DeviceKind kind) override {
     devices_.push_back(std::move(kind));
@@ -193,6 +189,25 @@ absl::Status load(const std::string &path) {
 
 bool isSealed() {
   return kSealedFlavour;
+}
+
+absl::Status registerDialects(llvm::StringRef name, llvm::StringRef version,
+                              std::function<void(mlir::DialectRegistry &)> insert) {
+  // Every context does this from now on, where nobody could name the plugin any more.
+  try {
+    mlir::DialectRegistry registry;
+    insert(registry);
+    mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+    context.loadAllAvailableDialects();
+  } catch (...) {
+    return absl::InvalidArgumentError("the dialects '" + name.str() +
+                                      "' cannot be loaded: what registerDialects was given " +
+                                      runtime::thrown_text());
+  }
+  if (!ir::registerExtension(name.str(), version.str(), std::move(insert)))
+    return absl::AlreadyExistsError("dialects named '" + name.str() + "' are already registered");
+  TakesBack::note([name = name.str()] { ir::unregisterExtension(name); });
+  return absl::OkStatus();
 }
 
 absl::Status loadPlugin(const std::string &path) {

@@ -54,6 +54,11 @@ struct PluginInfo { // returned by value: it never grows
   void (*registerAll)(PluginRegistrar &registrar);
 };
 
+// As PluginRegistrar::registerDialects. InvalidArgument where they cannot be loaded, AlreadyExists
+// where the name is taken.
+absl::Status registerDialects(llvm::StringRef name, llvm::StringRef version,
+                              std::function<void(mlir::DialectRegistry &)> insert);
+
 // Loads a library for good, and registers what it brings: weft_plugin, else weft_pass_plugin or
 // mlirGetPassPluginInfo (PassHooks.h); weft_kernel_plugin (runtime/abi/weft_custom.h) and
 // weft_collective_plugin (runtime/abi/weft_collective.h), alone or beside those. Loading one file

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "dialects/weft/ir/Extensions.h"
 #include "runtime/collective/communicator.h"
 #include "runtime/collective/layers.h"
 #include "runtime/custom/custom_kernels.h"
@@ -116,6 +117,22 @@ TEST(Plugin, LeavesNothingBehindWhereItFails) {
             std::string::npos);
   ASSERT_EQ(registeredPasses().size(), 1u);
   clearRegisteredPasses();
+}
+
+TEST(Plugin, WhoseDialectsCannotBeLoadedIsRefused) {
+  absl::Status status = registerDialects("test", "1", [](mlir::DialectRegistry &) {
+    throw std::runtime_error("out of luck");
+  });
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(), "the dialects 'test' cannot be loaded: what registerDialects was "
+                              "given threw an exception: out of luck");
+  EXPECT_EQ(registerDialects("test", "1", nullptr).code(), absl::StatusCode::kInvalidArgument);
+  // Its name is free.
+  auto none = [](mlir::DialectRegistry &) {
+  };
+  EXPECT_TRUE(registerDialects("test", "1", none).ok());
+  EXPECT_EQ(registerDialects("test", "1", none).code(), absl::StatusCode::kAlreadyExists);
+  ir::unregisterExtension("test");
 }
 
 TEST(Plugin, ThatLacksASymbolDoesNotLoad) {

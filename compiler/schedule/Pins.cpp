@@ -19,8 +19,12 @@ namespace weft::compiler {
 #define GEN_PASS_DEF_PINSCHEDULESPASS
 #include "compiler/schedule/Passes.h.inc"
 
-mlir::DictionaryAttr choicesOf(llvm::StringRef text, mlir::MLIRContext *context) {
-  mlir::ScopedDiagnosticHandler quiet(context, [](mlir::Diagnostic &) { return mlir::success(); });
+mlir::DictionaryAttr choicesOf(llvm::StringRef text, mlir::MLIRContext *context, std::string *why) {
+  mlir::ScopedDiagnosticHandler quiet(context, [&](mlir::Diagnostic &diagnostic) {
+    if (why)
+      *why = diagnostic.str();
+    return mlir::success();
+  });
   return mlir::dyn_cast_or_null<mlir::DictionaryAttr>(mlir::parseAttribute(text, context));
 }
 
@@ -78,9 +82,11 @@ absl::StatusOr<std::vector<SchedulePin>> parsePins(llvm::StringRef text, llvm::S
     pattern = pattern.trim();
     if (choices.empty() || pattern.empty())
       return fail("'" + line + "' is no pin; write KERNELS: {CHOICE = VALUE, ...}");
-    mlir::DictionaryAttr parsed = choicesOf(choices.trim(), &context);
+    std::string why;
+    mlir::DictionaryAttr parsed = choicesOf(choices.trim(), &context, &why);
     if (!parsed)
-      return fail("'" + choices.trim() + "' is no dictionary; write {rows = 4, body = \"rows\"}");
+      return fail("'" + choices.trim() + "' is no dictionary" + (why.empty() ? "" : ": ") + why +
+                  "; write {rows = 4, body = \"rows\"}");
     for (mlir::NamedAttribute choice : parsed)
       if (llvm::none_of(choiceNames(), [&](const ChoiceName &known) {
             return known.name == choice.getName().getValue();
@@ -152,9 +158,9 @@ absl::Status pinSchedules(llvm::StringRef text, llvm::StringRef origin) {
                                   [&](const RegisteredPass &each) { return each.name == name; });
   std::string version = llvm::utohexstr(llvm::xxh3_64bits(text)) +
                         (before ? "-" + std::to_string(before) : std::string());
-  return addPass({Phase::Plan, Position::Before,
-                  [pins = *std::move(pins)] { return std::make_unique<PinSchedules>(pins); },
-                  name.str(), version});
+  return registerPass(
+      Phase::Plan, Position::Before,
+      [pins = *std::move(pins)] { return std::make_unique<PinSchedules>(pins); }, name, version);
 }
 
 } // namespace weft::compiler

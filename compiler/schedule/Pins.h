@@ -34,8 +34,10 @@ absl::StatusOr<std::string> readPins(const std::string &path);
 
 // "mul_reduce_sum(64x5000xf32, 5000xf32) -> 64xf32"
 std::string kernelText(ir::FusionOp fusion);
-// The choices that a text names, "{vectors = 4 : i64}"; null for a text that is no dictionary.
-mlir::DictionaryAttr choicesOf(llvm::StringRef text, mlir::MLIRContext *context);
+// The choices that a text names, "{vectors = 4 : i64}"; null for a text that is no dictionary. why:
+// what MLIR's parser said, if anything.
+mlir::DictionaryAttr choicesOf(llvm::StringRef text, mlir::MLIRContext *context,
+                               std::string *why = nullptr);
 // Adds to the fusion's weft.schedule what the pins have for it. matched: one a pin, set where it
 // has something; null is allowed.
 void pinChoices(ir::FusionOp fusion, llvm::ArrayRef<SchedulePin> pins,

@@ -69,6 +69,9 @@ TEST_F(PinsTest, PinsAddUp) {
 TEST_F(PinsTest, ErrorsNameTheLine) {
   EXPECT_EQ(errorOf("\nexp"), "file:2: 'exp' is no pin; write KERNELS: {CHOICE = VALUE, ...}");
   EXPECT_EQ(errorOf("exp: 4"), "file:1: '4' is no dictionary; write {rows = 4, body = \"rows\"}");
+  EXPECT_EQ(errorOf("exp: {rows = 99999999999999999999}")
+                .find("file:1: '{rows = 99999999999999999999}' is no dictionary: integer constant"),
+            0u);
   EXPECT_EQ(errorOf("exp: {rws = 4}").find("file:1: there is no choice 'rws'; there are body, "),
             0u);
   EXPECT_EQ(errorOf("[: {rows = 4}").find("file:1: '[' is no pattern: "), 0u);

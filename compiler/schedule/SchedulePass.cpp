@@ -1,3 +1,5 @@
+// weft-schedule: makes the kernel of each fusion, and writes on the fusion what its schedule chose.
+// The code is thrown away: the pass is there to look at choices, and to pin them all.
 #include "compiler/codegen/Choices.h"
 #include "compiler/codegen/Codegen.h"
 #include "compiler/schedule/Passes.h"

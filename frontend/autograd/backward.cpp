@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "frontend/autograd/hooks.h"
 #include "frontend/autograd/lost_gradient.h"
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/checkpoint.h"
@@ -71,7 +72,8 @@ public:
            std::string(what) +
                " does not depend on a tensor that requires grad, or history was switched off "
                "(NoGrad) when it was computed; a gradient depends on one where it is computed with "
-               "create_graph = true and is not constant, as those of linear functions are");
+               "create_graph = true and is not constant, as those of linear functions are" +
+               without_derivative(output));
     Var g;
     if (weight.defined()) {
       g = read(weight, "gradient");
@@ -134,6 +136,10 @@ public:
       pending_.erase(it);
       add_bands(pending);
       add_products(pending);
+      if (node->is_leaf())
+        note_hooks(*node);
+      if (node->hooks && (!restricted_ || wanted_.count(node) || leading_.count(node)))
+        run_hooks(*node, pending);
       if (restricted_ && wanted_.count(node)) {
         found_[node] = {{pending.cotangents.begin(), pending.cotangents.end()},
                         std::move(pending.flat)};
@@ -153,7 +159,10 @@ public:
         // The values that a derivative would need are not needed for zeros, released or not.
         for (const GradEdge &edge : node->edges)
           reach(edge);
-        node->released = node->released || (node->is_flat && !retain_);
+        if (node->is_flat && !retain_) {
+          node->released = true;
+          node->hooks.reset();
+        }
         continue;
       }
       if (node->released)
@@ -189,6 +198,7 @@ public:
         node->operands.clear();
         node->results.clear();
         node->given_up.clear();
+        node->hooks.reset(); // functions may hold what was computed, and that this node
         node->operands.resize(node->edges.size());
       } else if (!node->given_up.empty()) {
         Replay::give_up(*node);
@@ -252,6 +262,25 @@ private:
   void reach(const GradEdge &edge) {
     if (edge.node)
       pending_of(edge.node).flat.push_back(edge.index);
+  }
+
+  // The functions first, in the order that they were registered in: what tensors keep is what they
+  // leave, as in PyTorch. Zeros of a derivative of 0 are a gradient, too.
+  void run_hooks(const GradNode &node, Pending &pending) {
+    const std::vector<GradHook> hooks = *node.hooks; // which a function may add to
+    for (bool keeps : {false, true}) {
+      for (const GradHook &hook : hooks) {
+        Var &g = pending.cotangents[hook.index];
+        if (static_cast<bool>(hook.kept) != keeps ||
+            (!g && std::ranges::find(pending.flat, hook.index) == pending.flat.end()))
+          continue;
+        if (Var changed =
+                keeps ? Var() : call_hook(hook, g ? g : zeros_of(*hook.type), create_graph_))
+          g = std::move(changed);
+        if (keeps)
+          add_to_leaf(*hook.kept, g ? g : zeros_of(*hook.type));
+      }
+    }
   }
 
   static Var zeros_of(const TypeInfo &type) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <new>
 
 #include "compiler/backend/ContextPool.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
@@ -74,7 +75,8 @@ compile_in(mlir::MLIRContext &context, const CompileRequest &request, compiler::
     return absl::InternalError(diagnostics.failure("the slice cannot be read back"));
   if (request.symbolic)
     if (absl::Status status =
-            make_symbolic(*module, request.symbolic->general, request.symbolic->positions);
+            make_symbolic(*module, request.symbolic->general, request.symbolic->positions,
+                          /*writes_rows=*/backend.device() == "cpu");
         !status.ok())
       return status;
   auto program = std::make_shared<CompiledProgram>();
@@ -101,6 +103,19 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> compile(const CompileRequest &r
   return program;
 }
 
+// What `make` gives. Memory that runs out is a failure as any other, which callers tell at the
+// user's line; a context that it ran out in goes.
+template <typename Make> auto within_memory(Make make) -> decltype(make()) {
+  try {
+    return make();
+  } catch (const std::bad_alloc &) {
+    return absl::ResourceExhaustedError(
+        "there is not enough memory on the host to compile or load the program");
+  }
+}
+
+absl::StatusOr<CompileOutcome> load_or_compile(const CompileRequest &request);
+
 } // namespace
 
 compiler::CompileOptions compile_options(const Config &config) {
@@ -122,7 +137,7 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> at_sizes(const CompiledProgram 
   for (size_t i = 0; i < sizes.size(); ++i)
     if (general.sizes[i].factors.empty())
       named.emplace_back(general.sizes[i].name, sizes[i]);
-  auto executable = program.executable->at_sizes(named);
+  auto executable = within_memory([&] { return program.executable->at_sizes(named); });
   if (!executable.ok())
     return executable.status();
   auto sized = std::make_shared<CompiledProgram>();
@@ -134,6 +149,12 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> at_sizes(const CompiledProgram 
 }
 
 absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
+  return within_memory([&] { return load_or_compile(request); });
+}
+
+namespace {
+
+absl::StatusOr<CompileOutcome> load_or_compile(const CompileRequest &request) {
   if (const char *why = runtime::why_not_compute())
     return absl::FailedPreconditionError(why);
   auto start = Clock::now();
@@ -195,5 +216,7 @@ absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
   outcome.milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   return outcome;
 }
+
+} // namespace
 
 } // namespace weft::recorder

@@ -39,7 +39,8 @@ struct CompileOutcome {
   double milliseconds = 0;
 };
 
-// Unimplemented where a symbolic program cannot be made, with the reason.
+// Unimplemented where a symbolic program cannot be made, with the reason; ResourceExhausted where
+// the host's memory runs out.
 absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request);
 
 // The program at these sizes, in the order of the generalization's.

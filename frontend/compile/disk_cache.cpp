@@ -76,8 +76,8 @@ std::string default_folder() {
   return "";
 }
 
-// A folder that others may write to is refused though it is there, which whoever set it up does not
-// expect. Once in a process.
+// A folder that others may write to is refused though it is there, and one that was asked for may
+// not be made, which whoever set it up does not expect. Once in a process.
 std::string refused(const std::string &why) {
   static std::atomic<bool> told = false;
   if (!told.exchange(true))
@@ -214,8 +214,8 @@ DiskCache::DiskCache(const Config &config, compiler::Backend &backend)
     why_off_ = why;
   else if (target_key_.empty())
     why_off_ = "backend " + backend.name().str() + " has nothing to store";
-  else
-    why_off_ = prepare(folder_);
+  else if (why_off_ = prepare(folder_); !why_off_.empty() && !config.cache_dir.empty())
+    refused(why_off_);
   if (!why_off_.empty())
     why_off_ = "off: " + why_off_;
 }

@@ -6,11 +6,13 @@
 
 #include <map>
 
-#include "compiler/pipeline/Report.h"
+#include "compiler/fusion/WriteInPlace.h"
 #include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "dialects/weft/rules/Composites.h"
+#include "frontend/compile/leading_sizes.h"
+#include "frontend/compile/refusal.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -19,40 +21,15 @@ namespace {
 
 using ir::Val;
 
-absl::Status cannot(mlir::Operation *op, std::string why) {
-  if (std::string line = op ? compiler::locationText(op) : std::string(); !line.empty())
-    why += " (" + line + ")";
-  return absl::UnimplementedError(why);
-}
-
-// "weft.conv2d"; where another function of the user's is computed by it, that one as well.
-std::string name_of(mlir::Operation *op) {
-  std::string name = op->getName().getStringRef().str();
-  auto is_flat = [](mlir::Type type) {
-    auto tensor = mlir::cast<mlir::RankedTensorType>(type);
-    return tensor.getRank() == 4 && tensor.getDimSize(2) == 1;
-  };
-  if (mlir::isa<ir::Conv2dOp, ir::Conv2dInputGradientOp, ir::Conv2dWeightGradientOp>(op) &&
-      llvm::all_of(op->getOperandTypes(), is_flat))
-    name += " (conv1d is one of height 1)";
-  return name;
-}
-
-// The op that gives a value, or the first that takes it.
-mlir::Operation *op_of(mlir::Value value) {
-  if (mlir::Operation *op = value.getDefiningOp())
-    return op;
-  return value.use_empty() ? nullptr : *value.user_begin();
-}
-
 // The scalars that stand for the elements of an attribute, null where one does not vary.
 using Varying = llvm::SmallVector<mlir::Value, 4>;
 
 class Rewriter {
 public:
   Rewriter(mlir::func::FuncOp main, const Generalization &general,
-           const std::vector<IntPosition> &positions)
-      : main_(main), general_(general), positions_(positions), builder_(main.getContext()) {}
+           const std::vector<IntPosition> &positions, bool writes_rows)
+      : main_(main), general_(general), positions_(positions), writes_rows_(writes_rows),
+        builder_(main.getContext()) {}
 
   absl::Status run() {
     std::vector<mlir::Operation *> ops;
@@ -144,8 +121,12 @@ private:
     }
     for (auto &[value, shape] : dims)
       value.setType(ir::tensorOf(shape, typeOf(value).getElementType()));
-    move_transposes(ops);
-    if (absl::Status status = expect_leading(); !status.ok())
+    llvm::DenseSet<mlir::Operation *> varying; // their attributes go by the dims that they have
+    for (size_t p = 0; p < positions_.size(); ++p)
+      if (positions_[p].kind != IntPosition::Kind::kSize &&
+          general_.classes[p] != Generalization::kConstant)
+        varying.insert(ops[positions_[p].op]);
+    if (absl::Status status = bring_to_front(main_, ops, varying); !status.ok())
       return status;
     llvm::SmallVector<mlir::NamedAttribute> ranges;
     for (const Generalization::Size &size : general_.sizes)
@@ -158,167 +139,6 @@ private:
         return status;
     set_function_type();
     return absl::OkStatus();
-  }
-
-  // Strides, which kernels know, are those of the dims behind.
-  static bool is_leading(llvm::ArrayRef<ir::Dim> dims) {
-    bool leading = true;
-    for (const ir::Dim &dim : dims) {
-      if (!dim.isStatic() && !leading)
-        return false;
-      leading &= dim.isOne();
-    }
-    return true;
-  }
-  static bool is_leading(mlir::Value value) {
-    return is_leading(ir::dimsOf(typeOf(value)));
-  }
-
-  absl::Status expect_leading() {
-    mlir::Block &block = main_.getBody().front();
-    llvm::SmallVector<mlir::Value> values(block.getArguments());
-    for (mlir::Operation &op : block)
-      llvm::append_range(values, op.getResults());
-    for (mlir::Value value : values) {
-      if (is_leading(value))
-        continue;
-      mlir::Operation *op = op_of(value);
-      std::string name = op ? name_of(op) + ": " : "";
-      bool moves = mlir::isa_and_present<ir::TransposeOp>(op);
-      return cannot(op, name + "a size that varies is not that of the leading dimension of " +
-                            ir::spell(ir::dimsOf(typeOf(value))) + "; keep it first" +
-                            (moves ? ", as x.unbind(2) does in place of a permute and [0]" : ""));
-    }
-    return absl::OkStatus();
-  }
-
-  // Parts of a transposed tensor are transposed parts, a transposed concat is one of transposed
-  // inputs, and so is a part that is put into one number: three heads' worth of queries, keys and
-  // values, and their gradients, lie in front of the batch only in between. They move the same
-  // elements. An op that is gone is null in `ops`.
-  void move_transposes(std::vector<mlir::Operation *> &ops) {
-    llvm::DenseSet<mlir::Operation *> varying; // whose attributes go by the dims that they have
-    for (size_t p = 0; p < positions_.size(); ++p)
-      if (positions_[p].kind == IntPosition::Kind::kAttribute &&
-          general_.classes[p] != Generalization::kConstant)
-        varying.insert(ops[positions_[p].op]);
-    for (mlir::Operation *&op : ops) {
-      auto transpose = mlir::dyn_cast_if_present<ir::TransposeOp>(op);
-      if (!transpose)
-        continue;
-      bool moved = is_leading(transpose.getInput()) && !is_leading(transpose.getResult())
-                       ? slice_before(transpose, varying)
-                       : is_leading(transpose.getResult()) &&
-                             (concat_after(transpose) || insert_after(transpose, varying));
-      if (!moved)
-        continue;
-      transpose.erase();
-      op = nullptr;
-    }
-  }
-
-  // slice(transpose(x)) becomes transpose(slice(x)), where nothing else reads the transpose.
-  bool slice_before(ir::TransposeOp transpose, const llvm::DenseSet<mlir::Operation *> &varying) {
-    llvm::ArrayRef<int64_t> permutation = transpose.getPermutation();
-    llvm::SmallVector<ir::SliceOp> slices;
-    for (mlir::Operation *user : transpose->getUsers()) {
-      auto slice = mlir::dyn_cast<ir::SliceOp>(user);
-      if (!slice || varying.contains(user) || !is_leading(slice.getResult()))
-        return false;
-      slices.push_back(slice);
-    }
-    for (ir::SliceOp slice : slices) {
-      mlir::RankedTensorType type = typeOf(slice);
-      ir::Dims dims = ir::dimsOf(type), before = dims;
-      llvm::SmallVector<int64_t> starts(slice.getStarts()), limits(slice.getLimits()),
-          steps(slice.getSteps());
-      for (auto [to, from] : llvm::enumerate(permutation)) {
-        before[from] = dims[to];
-        starts[from] = slice.getStarts()[to];
-        limits[from] = slice.getLimits()[to];
-        steps[from] = slice.getSteps()[to];
-      }
-      // The op itself stays, so that ops keep their numbers.
-      slice.getInputMutable().assign(transpose.getInput());
-      slice.setStarts(starts);
-      slice.setLimits(limits);
-      slice.setSteps(steps);
-      slice.getResult().setType(ir::tensorOf(before, type.getElementType()));
-      builder_.setInsertionPointAfter(slice);
-      auto after = ir::TransposeOp::create(builder_, transpose.getLoc(), type, slice.getResult(),
-                                           permutation);
-      slice.getResult().replaceAllUsesExcept(after.getResult(), after);
-    }
-    return true;
-  }
-
-  template <typename T>
-  static llvm::SmallVector<T> permuted(llvm::ArrayRef<T> from,
-                                       llvm::ArrayRef<int64_t> permutation) {
-    llvm::SmallVector<T> to;
-    for (int64_t dim : permutation)
-      to.push_back(from[dim]);
-    return to;
-  }
-
-  // transpose(concat(x, y)) becomes concat(transpose(x), transpose(y)), where nothing else reads
-  // the concat.
-  bool concat_after(ir::TransposeOp transpose) {
-    auto concat = transpose.getInput().getDefiningOp<ir::ConcatOp>();
-    if (!concat || !concat->hasOneUse() || is_leading(concat.getResult()))
-      return false;
-    llvm::ArrayRef<int64_t> permutation = transpose.getPermutation();
-    llvm::SmallVector<ir::Dims> shapes;
-    for (mlir::Value input : concat.getInputs()) {
-      ir::Dims from = ir::dimsOf(typeOf(input)),
-               to(permuted(llvm::ArrayRef<ir::Dim>(from), permutation));
-      if (!is_leading(from) || !is_leading(to))
-        return false;
-      shapes.push_back(to);
-    }
-    builder_.setInsertionPoint(concat);
-    mlir::Type element = typeOf(concat).getElementType();
-    llvm::SmallVector<mlir::Value> inputs;
-    for (auto [input, shape] : llvm::zip_equal(concat.getInputs(), shapes))
-      inputs.push_back(ir::TransposeOp::create(builder_, transpose.getLoc(),
-                                               ir::tensorOf(shape, element), input, permutation));
-    concat.getInputsMutable().assign(inputs);
-    concat.setDim(llvm::find(permutation, static_cast<int64_t>(concat.getDim())) -
-                  permutation.begin());
-    concat.getResult().setType(mlir::cast<mlir::RankedTensorType>(transpose.getType()));
-    transpose.getResult().replaceAllUsesWith(concat.getResult());
-    return true;
-  }
-
-  // transpose(insert_slice(x into zeros)) becomes insert_slice(transpose(x) into zeros), where
-  // nothing else reads the two.
-  bool insert_after(ir::TransposeOp transpose, const llvm::DenseSet<mlir::Operation *> &varying) {
-    auto insert = transpose.getInput().getDefiningOp<ir::InsertSliceOp>();
-    if (!insert || !insert->hasOneUse() || varying.contains(insert) ||
-        is_leading(insert.getResult()))
-      return false;
-    auto base = insert.getBase().getDefiningOp<ir::ConstantOp>();
-    if (!base || !base->hasOneUse() || varying.contains(base) ||
-        !mlir::isa<mlir::SplatElementsAttr>(base.getValue()))
-      return false;
-    llvm::ArrayRef<int64_t> permutation = transpose.getPermutation();
-    ir::Dims from = ir::dimsOf(typeOf(insert.getUpdate())),
-             to(permuted(llvm::ArrayRef<ir::Dim>(from), permutation));
-    if (!is_leading(from) || !is_leading(to))
-      return false;
-    mlir::RankedTensorType type = typeOf(transpose);
-    builder_.setInsertionPoint(insert);
-    insert.getUpdateMutable().assign(
-        ir::TransposeOp::create(builder_, transpose.getLoc(),
-                                ir::tensorOf(to, type.getElementType()), insert.getUpdate(),
-                                permutation)
-            .getResult());
-    insert.setStarts(permuted(insert.getStarts(), permutation));
-    insert.setSteps(permuted(insert.getSteps(), permutation));
-    base.getResult().setType(type); // adjust() gives it the value for that
-    insert.getResult().setType(type);
-    transpose.getResult().replaceAllUsesWith(insert.getResult());
-    return true;
   }
 
   void set_function_type() {
@@ -479,6 +299,18 @@ private:
 
   absl::StatusOr<mlir::Value> rewrite(ir::InsertSliceOp insert, const Varying &starts) {
     mlir::Location loc = insert.getLoc();
+    llvm::SmallVector<bool> varies = llvm::map_to_vector(
+        starts, [](mlir::Value start) { return static_cast<bool>(start); });
+    std::optional<int64_t> dim =
+        writes_rows_ ? compiler::rowsWrittenInPlace(insert, varies) : std::nullopt;
+    if (dim) {
+      int64_t n = typeOf(insert.getUpdate()).getDimSize(*dim), step = insert.getSteps()[*dim];
+      Val start = scalar(loc, starts[*dim], {n});
+      Val rows = start + ir::iota(start, {n}, 0, builder_.getI64Type()) * double(step);
+      return ir::IndexPutOp::create(builder_, loc, insert.getType(), insert.getBase(),
+                                    rows.value(), insert.getUpdate(), *dim, "")
+          .getResult();
+    }
     auto base = typeOf(insert.getBase()), update = typeOf(insert.getUpdate());
     llvm::SmallVector<int64_t> first(insert.getStarts()), limits, steps(insert.getSteps());
     bool whole = true;
@@ -603,6 +435,7 @@ private:
   mlir::func::FuncOp main_;
   const Generalization &general_;
   const std::vector<IntPosition> &positions_;
+  bool writes_rows_;
   mlir::OpBuilder builder_;
   llvm::SmallVector<mlir::Value> arguments_;
 };
@@ -633,11 +466,11 @@ absl::Status verify_sizes(mlir::ModuleOp module, mlir::func::FuncOp main) {
 } // namespace
 
 absl::Status make_symbolic(mlir::ModuleOp module, const Generalization &general,
-                           const std::vector<IntPosition> &positions) {
+                           const std::vector<IntPosition> &positions, bool writes_rows) {
   auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
   if (!main)
     return absl::InternalError("the slice has no @main");
-  if (absl::Status status = Rewriter(main, general, positions).run(); !status.ok())
+  if (absl::Status status = Rewriter(main, general, positions, writes_rows).run(); !status.ok())
     return status;
   return general.sizes.empty() ? absl::OkStatus() : verify_sizes(module, main);
 }

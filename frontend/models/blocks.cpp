@@ -92,9 +92,9 @@ StochasticDepth::StochasticDepth(double rate, Location location) : rate_(rate) {
 }
 
 Tensor StochasticDepth::operator()(const Tensor &x, Location location) const {
+  nn::ModuleCall scope(*this, location);
   if (!training() || rate_ == 0)
     return x;
-  nn::ModuleCall scope(*this, location);
   Shape rows(x.shape().size(), 1);
   rows[0] = x.size(0);
   return x * (bernoulli(rows, 1 - rate_, x.dtype()) / (1 - rate_));

@@ -37,8 +37,8 @@ public:
     return held_->module().state();
   }
   // As nn::Module's.
-  const void *identity() const {
-    return held_->module().identity();
+  std::shared_ptr<const void> identity() const {
+    return held_ ? held_->module().identity() : nullptr;
   }
 
 private:

@@ -135,10 +135,8 @@ Tensor VisionTransformer::operator()(const Tensor &images, Location location) co
                     "], as the position table is made for",
                 CallerScope::resolve(location));
   Tensor x = conv_proj_(images).flatten(2).transpose(1, 2);
-  // The class token in front of the patches, as a sum: no expand to the batch, which of one image
-  // would record nothing, so that a batch may be a range that begins with 1.
-  Tensor first = pad(class_token_[0], {0, 0, 0, x.size(1)}) + pos_embedding_[0];
-  x = dropout_(pad(x, {0, 0, 1, 0}) + first);
+  Tensor first = broadcast_to(class_token_, {x.size(0), 1, x.size(2)});
+  x = dropout_(cat({first, x}, 1) + pos_embedding_);
   for (const VitBlock &block : blocks_)
     x = block(x);
   return head_(ln_(x).select(1, 0));

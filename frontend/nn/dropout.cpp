@@ -13,9 +13,9 @@ Dropout::Dropout(double rate, Location location) : rate_(rate) {
 }
 
 Tensor Dropout::operator()(const Tensor &x, Location location) const {
+  ModuleCall scope(*this, location);
   if (!training() || rate_ == 0)
     return x;
-  ModuleCall scope(*this, location);
   if (!grad_enabled())
     warn("Dropout: it drops elements, as in training, although no history is kept (NoGrad); call "
          "eval() on the module around it before evaluation, and train() after it");

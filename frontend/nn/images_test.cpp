@@ -184,7 +184,10 @@ TEST(Pooling, Shapes) {
   EXPECT_EQ(largest.to_vector<float>()[0], 9);
   EXPECT_MESSAGE(max_pool2d(x, 7), "does not fit");
   EXPECT_MESSAGE(max_pool2d(x, 3, {.stride = {}, .padding = 2}), "more than half");
-  EXPECT_MESSAGE(adaptive_avg_pool2d(x, 0), "must have pixels");
+  EXPECT_EQ(adaptive_avg_pool2d(x, {0, 4}).shape(), (Shape{2, 3, 0, 4}));
+  EXPECT_EQ(adaptive_avg_pool1d(x[0], 0).shape(), (Shape{3, 6, 0}));
+  EXPECT_MESSAGE(adaptive_avg_pool2d(x, -1), "must not be negative");
+  EXPECT_MESSAGE(adaptive_avg_pool2d(zeros({1, 2, 0, 3}), 1), "x must have pixels");
   EXPECT_MESSAGE(Upsample(0), "at least 1");
   EXPECT_MESSAGE(resize(x, 4, {.align_corners = true}), "bilinear");
 }

@@ -53,7 +53,7 @@ KeyValueCache::KeyValueCache(const KeyValueCacheOptions &options, Location locat
 }
 
 KeyValueCache::Places KeyValueCache::next(int64_t count, Location location) const {
-  CallerScope scope(location);
+  ModuleCall scope(*this, location);
   if (count < 1 || count > options_.capacity)
     fail(ErrorKind::kValue,
          "it has room for 1 to " + std::to_string(options_.capacity) + " tokens, " +
@@ -79,7 +79,7 @@ KeyValueCache::Places KeyValueCache::next(int64_t count, Location location) cons
 Tensor KeyValueCache::attend(int64_t layer, const Places &places, const Tensor &query,
                              const Tensor &given_key, const Tensor &given_value,
                              Location location) const {
-  CallerScope scope(location);
+  ModuleCall scope(*this, location);
   Tensor key = given_key, value = given_value;
   const int64_t batch = options_.batch, heads = options_.heads, size = options_.size;
   if (layer < 0 || layer >= options_.layers)
@@ -135,7 +135,7 @@ Tensor KeyValueCache::attend(int64_t layer, const Places &places, const Tensor &
 }
 
 void KeyValueCache::set_lengths(const std::vector<int64_t> &lengths, Location location) {
-  CallerScope scope(location);
+  ModuleCall scope(*this, location);
   if (static_cast<int64_t>(lengths.size()) != options_.batch)
     fail(ErrorKind::kValue,
          "it has " + std::to_string(options_.batch) + " texts, " + std::to_string(lengths.size()) +

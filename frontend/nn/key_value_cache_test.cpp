@@ -131,6 +131,42 @@ TEST(KeyValueCache, AllStepsAreOneProgram) {
   expect_near(Tensor::from(given, {40, 2, 4}).transpose(0, 1).unsqueeze(0), whole(tokens));
 }
 
+// A server has a cache for each session, and one jitted step for all of them.
+TEST(KeyValueCache, SessionsShareAJittedStep) {
+  manual_seed(7);
+  NoGrad no_grad;
+  auto step =
+      jit([](const Tensor &q, const Tensor &k, const Tensor &v, const KeyValueCache &cache) {
+        return cache.attend(0, cache.next(1), q, k, v);
+      });
+  constexpr int64_t kTokens = 5;
+  auto tokens_of_a_session = [] {
+    Tokens tokens = Tokens::random(1, 2, 2, kTokens);
+    eval({tokens.query, tokens.key, tokens.value});
+    return tokens;
+  };
+  auto go_on = [&](const KeyValueCache &cache, const Tokens &tokens, int64_t i) {
+    Tokens one = tokens.part(i, 1);
+    expect_near(step(one.query, one.key, one.value, cache), whole(tokens).narrow(2, i, 1));
+  };
+  KeyValueCacheOptions options{.layers = 1, .heads = 2, .size = 4, .capacity = 8};
+  // One after the other: the memory of a cache is that of the one before.
+  for (int session = 0; session < 6; ++session) {
+    Tokens tokens = tokens_of_a_session();
+    KeyValueCache cache(options);
+    for (int64_t i = 0; i < kTokens; ++i)
+      go_on(cache, tokens, i);
+    EXPECT_EQ(cache.lengths().to_vector<int64_t>(), std::vector<int64_t>{kTokens});
+  }
+  // In turns.
+  std::vector<std::pair<KeyValueCache, Tokens>> sessions;
+  for (int session = 0; session < 3; ++session)
+    sessions.emplace_back(KeyValueCache(options), tokens_of_a_session());
+  for (int64_t i = 0; i < kTokens; ++i)
+    for (const auto &[cache, tokens] : sessions)
+      go_on(cache, tokens, i);
+}
+
 TEST(KeyValueCache, OneTokenTooManyIsAnErrorOfTheRun) {
   manual_seed(5);
   Tokens tokens = Tokens::random(2, 2, 2, 4);

@@ -172,6 +172,15 @@ void Module::become(std::shared_ptr<State> state) noexcept {
   state_ = std::move(state);
 }
 
+Module::State &Module::held(std::string_view what, Location location) const {
+  if (!state_) [[unlikely]]
+    throw Error(ErrorKind::kState,
+                std::string(what) + ": the module was moved from, and has no parameters any more; "
+                                    "use the one that it was moved to, or assign one to it",
+                CallerScope::resolve(location));
+  return *state_;
+}
+
 // The class in "... type_text() [M = model::Block]", as compilers write it.
 static std::string class_in(std::string_view text) {
   constexpr std::string_view kBefore = " = ";
@@ -192,9 +201,10 @@ static void note_class(recorder::ModuleName &module, const char *type) {
 void Module::register_child(const std::string &name, const Module &module, Location location,
                             const char *type) {
   location = CallerScope::resolve(location);
-  state_->check_name(name, "child", location);
+  State &state = held("child", location);
+  state.check_name(name, "child", location);
   want_apart(module, "child", name, location);
-  state_->add_child(name, module.state_);
+  state.add_child(name, module.state_);
   note_class(*module.state_->called, type);
 }
 
@@ -204,7 +214,7 @@ void Module::register_instead(const Module &old, const Module &by, Location loca
   auto is_it = [&](const auto &entry) {
     return entry.second == old.state_;
   };
-  auto &children = state_->children;
+  auto &children = held("replace_child", location).children;
   auto first = std::find_if(children.begin(), children.end(), is_it);
   if (first == children.end())
     throw Error(ErrorKind::kValue,
@@ -231,9 +241,9 @@ void Module::register_instead(const Module &old, const Module &by, Location loca
 void Module::want_apart(const Module &module, const char *what, const std::string &name,
                         Location location) const {
   bool contains_this = false;
-  State::walk(*module.state_, [&](const State &state, const std::string &) {
-    contains_this |= &state == state_.get();
-  });
+  State::walk(
+      module.held(std::string(what) + ": '" + name + "'", location),
+      [&](const State &state, const std::string &) { contains_this |= &state == state_.get(); });
   if (contains_this)
     throw Error(ErrorKind::kValue, std::string(what) + ": '" + name + "' contains this module",
                 location);
@@ -249,7 +259,7 @@ static Tensor in_scope(Tensor value, Location location) {
 
 Parameter Module::parameter(const std::string &name, Tensor value, Location location) {
   location = CallerScope::resolve(location);
-  state_->check_name(name, "parameter", location);
+  held("parameter", location).check_name(name, "parameter", location);
   if (!is_floating(value.dtype()))
     throw Error(ErrorKind::kDType,
                 std::string("parameter: '") + name + "' is " + weft::name(value.dtype()) +
@@ -270,7 +280,7 @@ Parameter Module::parameter(const std::string &name, Tensor value, Location loca
 
 Parameter Module::buffer(const std::string &name, Tensor value, Location location) {
   location = CallerScope::resolve(location);
-  state_->check_name(name, "buffer", location);
+  held("buffer", location).check_name(name, "buffer", location);
   value = in_scope(std::move(value), location);
   init::submit({value}, location);
   state_->add_buffer(name, value);
@@ -280,9 +290,14 @@ Parameter Module::buffer(const std::string &name, Tensor value, Location locatio
 //===-- Calls ---------------------------------------------------------------------------------===//
 
 // One that nobody registered has no name: what it does is that module's which calls it.
-ModuleScope::ModuleScope(const Module &module) : outer_(recorder::thread_module()) {
-  if (const recorder::ModuleName *own = module.state_->called.get(); own->parent)
-    recorder::set_thread_module(own);
+ModuleScope::ModuleScope(const Module &module, Location caller, Location own)
+    : outer_(recorder::thread_module()) {
+  if (!module.state_) [[unlikely]] {
+    std::string called = recorder::class_of_function(own.function_name());
+    module.held(called.empty() ? "ModuleScope" : called, caller);
+  }
+  if (const recorder::ModuleName *called = module.state_->called.get(); called->parent)
+    recorder::set_thread_module(called);
 }
 ModuleScope::~ModuleScope() {
   recorder::set_thread_module(static_cast<const recorder::ModuleName *>(outer_));
@@ -292,7 +307,7 @@ ModuleScope::~ModuleScope() {
 
 NamedTensors Module::named_parameters(Location location) const {
   NamedTensors named;
-  State::walk(*state_, [&](const State &state, const std::string &prefix) {
+  State::walk(held("parameters", location), [&](const State &state, const std::string &prefix) {
     state.want_held(prefix, "parameters", location);
     state.list();
     for (const auto &[name, tensor] : state.parameters)
@@ -303,7 +318,7 @@ NamedTensors Module::named_parameters(Location location) const {
 
 NamedTensors Module::named_buffers(Location location) const {
   NamedTensors named;
-  State::walk(*state_, [&](const State &state, const std::string &prefix) {
+  State::walk(held("named_buffers", location), [&](const State &state, const std::string &prefix) {
     state.want_held(prefix, "named_buffers", location);
     for (const auto &[name, tensor] : state.buffers)
       named.emplace_back(prefix + name, tensor);
@@ -324,7 +339,7 @@ NamedTensors Module::state(Location location) const {
 
 NamedTensors Module::named_state(const char *what, Location location) const {
   NamedTensors named;
-  State::walk(*state_, [&](const State &state, const std::string &prefix) {
+  State::walk(held(what, location), [&](const State &state, const std::string &prefix) {
     state.want_held(prefix, what, location);
     state.list();
     for (const auto &[name, tensor] : state.parameters)
@@ -375,6 +390,7 @@ void Module::load_state(const NamedTensors &tensors, bool strict, Location locat
 }
 
 std::vector<std::pair<std::string, Module>> Module::named_modules(Location location) const {
+  held("named_modules", location);
   std::vector<std::pair<std::string, Module>> found;
   std::vector<std::pair<std::shared_ptr<State>, std::string>> stack = {{state_, ""}};
   std::unordered_set<const State *> seen;
@@ -393,7 +409,7 @@ std::vector<std::pair<std::string, Module>> Module::named_modules(Location locat
 }
 
 std::vector<std::pair<std::string, Module>> Module::named_children(Location location) const {
-  state_->want_held("", "named_children", location);
+  held("named_children", location).want_held("", "named_children", location);
   std::vector<std::pair<std::string, Module>> found;
   std::unordered_set<const State *> seen;
   for (const auto &[name, state] : state_->children)
@@ -417,9 +433,10 @@ std::vector<Module> Module::children(Location location) const {
   return without_names(named_children(location));
 }
 
-std::string Module::class_name() const {
+std::string Module::class_name(Location location) const {
+  const recorder::ModuleName &called = *held("class_name", location).called;
   recorder::UnderLock lock;
-  return state_->called->type;
+  return called.type;
 }
 
 std::ostream &Module::print(std::ostream &out, const char *type) const {
@@ -439,6 +456,8 @@ std::ostream &Module::print(std::ostream &out, const char *type) const {
       }
     open.push_back({&state, 0});
   };
+  if (!state_)
+    return out << class_in(type) << "(moved from)";
   std::string known = class_name();
   begin(*state_, known.empty() ? class_in(type) : known);
   while (!open.empty()) {
@@ -465,18 +484,20 @@ int64_t Module::parameter_count(Location location) const {
 }
 
 void Module::train(bool on, Location location) {
-  State::walk(*state_, [&](const State &state, const std::string &prefix) {
+  State &own = held(on ? "train" : "eval", location);
+  State::walk(own, [&](const State &state, const std::string &prefix) {
     state.want_held(prefix, on ? "train" : "eval", location);
   });
-  State::walk(*state_, [&](State &state, const std::string &) {
+  State::walk(own, [&](State &state, const std::string &) {
     recorder::write_state(state.training);
     state.training->front() = on;
   });
 }
-bool Module::training() const {
+bool Module::training(Location location) const {
+  const State &state = held("training", location);
   // What a jitted function records in training is not what it does in evaluation.
-  recorder::read_state(state_->training);
-  return state_->training->front() != 0;
+  recorder::read_state(state.training);
+  return state.training->front() != 0;
 }
 
 void Module::zero_grad(Location location) const {
@@ -561,6 +582,12 @@ Tensor CloneScope::copy_of(const Tensor &tensor) {
 }
 
 std::shared_ptr<Module::State> CloneScope::copy_of(const std::shared_ptr<Module::State> &root) {
+  const Map &map = *active_scope->map_;
+  if (!root)
+    throw Error(ErrorKind::kState,
+                std::string(map.dtype || map.device ? "to" : "clone") +
+                    ": the module, or one that it holds, was moved from",
+                map.location);
   auto &states = active_scope->map_->states;
   std::vector<const Module::State *> stack;
   // The copy of a state, made empty and put on the stack to be filled when it is met first.

@@ -6,6 +6,7 @@
 #include <iosfwd>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -34,7 +35,8 @@ public:
 };
 
 // A module is a handle: copies share parameters and the training flag; nn::clone(module) makes an
-// independent one.
+// independent one. One that was moved from leads nowhere: using it throws Error until it is
+// assigned another one.
 //
 //   struct Mlp : nn::Module {
 //     nn::Linear up = child("up", nn::Linear(784, 128));
@@ -74,7 +76,7 @@ public:
   void eval(Location location = Location::current()) {
     train(false, location);
   }
-  bool training() const;
+  bool training(Location location = Location::current()) const;
   // Drops the gradients of all parameters.
   void zero_grad(Location location = Location::current()) const;
 
@@ -93,7 +95,7 @@ public:
   // The modules alone.
   std::vector<Module> children(Location location = Location::current()) const;
   // The class that child() was given it as, "Linear"; "" where no module has it.
-  std::string class_name() const;
+  std::string class_name(Location location = Location::current()) const;
   // As PyTorch prints it: a line a module, by name and class, with the shapes of its own tensors.
   template <std::derived_from<Module> M>
   friend std::ostream &operator<<(std::ostream &out, const M &module) {
@@ -111,9 +113,11 @@ public:
     layer = std::move(by);
   }
 
-  // The same for handles to the same parameters, and for no other module while one of them lives.
-  const void *identity() const {
-    return state_.get();
+  // What handles to the same parameters share: weft::jit tells modules by what counts it, whose
+  // memory no other module gets while somebody remembers it (a std::weak_ptr). Null where the
+  // handle was moved from.
+  std::shared_ptr<const void> identity() const {
+    return state_;
   }
   // Whether both handles lead to the same parameters.
   bool is_same(const Module &other) const {
@@ -142,6 +146,8 @@ protected:
 private:
   struct State;
   explicit Module(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  // Fails, in the name of what is called, where the handle was moved from.
+  State &held(std::string_view what, Location location) const;
   std::ostream &print(std::ostream &out, const char *type) const;
   void become(std::shared_ptr<State> state) noexcept;
   void register_instead(const Module &old, const Module &by, Location location, const char *type);
@@ -159,7 +165,9 @@ private:
 // member function does beside that is found by its class.
 class ModuleScope {
 public:
-  explicit ModuleScope(const Module &module);
+  // caller: the line of errors; own: that of the module's function.
+  explicit ModuleScope(const Module &module, Location caller = Location::current(),
+                       Location own = Location::current());
   ~ModuleScope();
   ModuleScope(const ModuleScope &) = delete;
   ModuleScope &operator=(const ModuleScope &) = delete;
@@ -171,7 +179,8 @@ private:
 // Such a scope, in which calls stand at the line of who called the module (CallerScope).
 class ModuleCall {
 public:
-  ModuleCall(const Module &module, Location caller) : module_(module), caller_(caller) {}
+  ModuleCall(const Module &module, Location caller, Location own = Location::current())
+      : module_(module, caller, own), caller_(caller) {}
 
 private:
   ModuleScope module_;

@@ -763,7 +763,7 @@ TEST(Init, WritesIntoParameters) {
   Error error = error_of([&] { init::uniform_(half, 3, 1); });
   EXPECT_EQ(error.line(), __LINE__ - 1);
   EXPECT_EQ(error.kind(), ErrorKind::kValue);
-  EXPECT_NE(error.message().find("uniform_: low 3"), std::string::npos);
+  EXPECT_NE(error.message().find("uniform_: low is 3"), std::string::npos);
   error = error_of([] { init::normal_(zeros({2}, int64)); });
   EXPECT_NE(error.message().find("normal_: samples are floating-point numbers, not int64"),
             std::string::npos);

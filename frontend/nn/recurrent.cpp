@@ -58,22 +58,23 @@ Recurrent::Recurrent(const char *name, int64_t gates, int64_t input, int64_t hid
   }
 }
 
-// [halves, B, hidden] each, checked against the batch.
-Recurrent::States Recurrent::initial_states(const States &initial, bool batched,
-                                            int64_t batch) const {
+std::vector<Recurrent::States> Recurrent::initial_states(const States &initial, bool batched,
+                                                         int64_t batch) const {
   int64_t halves = static_cast<int64_t>(halves_.size());
   DType dtype = halves_[0].weight_hh.dtype();
   Shape wanted = batched ? Shape{halves, batch, hidden_} : Shape{halves, hidden_};
-  States states;
+  std::vector<States> states;
   DeviceScope scope(halves_[0].weight_hh.device());
   for (const Tensor &state : initial) {
     if (!state.defined()) {
-      states.push_back(zeros({halves, batch, hidden_}, dtype));
+      states.emplace_back(halves_.size(), zeros({batch, hidden_}, dtype));
       continue;
     }
     Tensor cast =
         recurrent_state(name_, &state == &initial[0] ? "hidden" : "cell", state, wanted, dtype);
-    states.push_back(batched ? cast : cast.unsqueeze(1));
+    if (!batched)
+      cast = cast.unsqueeze(1);
+    states.push_back(cast.unbind(0));
   }
   return states;
 }
@@ -92,13 +93,15 @@ Recurrent::States Recurrent::run(const Tensor &given, const States &initial, Bia
     fail("; it must be " + std::string(form) + std::to_string(input_) + "], or [T, " +
          std::to_string(input_) + "] without a batch");
   DType dtype = halves_[0].weight_ih.dtype();
-  // Inside, time comes first: a step is a part of memory then.
+  // Time stays where it is: with the batch in front, one program serves batches of many sizes.
+  const int64_t time = batched && options_.batch_first ? 1 : 0;
   Tensor x = recurrent_input(name_, given, dtype);
-  x = !batched ? x.unsqueeze(1) : options_.batch_first ? x.transpose(0, 1) : x;
-  int64_t length = x.size(0), batch = x.size(1);
+  if (!batched)
+    x = x.unsqueeze(1);
+  int64_t length = x.size(time), batch = x.size(1 - time);
   if (length == 0)
     fail("; a sequence needs at least one step");
-  States start = initial_states(initial, batched, batch);
+  std::vector<States> start = initial_states(initial, batched, batch);
 
   size_t directions = options_.bidirectional ? 2 : 1;
   std::vector<States> last(initial.size()); // by state, then half
@@ -114,23 +117,24 @@ Recurrent::States Recurrent::run(const Tensor &given, const States &initial, Bia
         offset = half.bias_ih + half.bias_hh;
       Tensor from_input = weft::linear(x, half.weight_ih, offset);
       States states;
-      for (const Tensor &state : start)
-        states.push_back(state.select(0, static_cast<int64_t>(first + direction)));
+      for (const States &halves : start)
+        states.push_back(halves[first + direction]);
       std::vector<Tensor> outputs(static_cast<size_t>(length));
       for (int64_t i = 0; i < length; ++i) {
         int64_t t = direction == 0 ? i : length - 1 - i;
-        states = step(half, from_input.select(0, t), states);
+        states = step(half, from_input.select(time, t), states);
         outputs[static_cast<size_t>(t)] = states[0];
       }
       for (size_t s = 0; s < states.size(); ++s)
         last[s].push_back(states[s]);
-      sides.push_back(stack(outputs, 0));
+      sides.push_back(stack(outputs, time));
     }
     x = directions == 1 ? sides[0] : cat(sides, 2);
   }
-  States results = {!batched ? x.squeeze(1) : options_.batch_first ? x.transpose(0, 1) : x};
+  States results = {batched ? x : x.squeeze(1)};
   for (const States &state : last) {
-    Tensor all = stack(state, 0);
+    // In memory, too, the batch is in front where it is so in x.
+    Tensor all = time == 1 ? stack(state, 1).transpose(0, 1) : stack(state, 0);
     results.push_back(batched ? all : all.squeeze(1));
   }
   // Under a scope results have one dtype, whichever of the steps was a product.

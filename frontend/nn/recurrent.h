@@ -1,7 +1,7 @@
 // Recurrent layers: RNN (Elman 1990), LSTM (Hochreiter and Schmidhuber 1997, with forget gates),
 // GRU (Cho et al. 2014), with PyTorch's formulas, shapes and names of parameters. The recorder
 // unrolls them: a sequence of T steps is T times the ops of one, and each length is a program of
-// its own.
+// its own. Batches of many sizes share one with batch_first.
 #pragma once
 
 #include <functional>
@@ -82,7 +82,8 @@ protected:
   std::vector<Half> halves_; // by layer, then direction
 
 private:
-  States initial_states(const States &initial, bool batched, int64_t batch) const;
+  // By state, then half: [B, hidden] each. Throws as run().
+  std::vector<States> initial_states(const States &initial, bool batched, int64_t batch) const;
 };
 
 // x: [T, B, input], [B, T, input] with batch_first, or [T, input]. h' = tanh(W_ih x + b_ih + W_hh h

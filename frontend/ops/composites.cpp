@@ -25,6 +25,16 @@ Tensor in_dtype_of(const Tensor &y, const Tensor &x) {
   return is_floating(x.dtype()) ? y.to(call_dtype(x.dtype())) : y;
 }
 
+// Two of one shape, in the dtype that a function of both computes in, and its result's dtype.
+struct Both {
+  Tensor x, y;
+  DType result;
+};
+Both computed(const Tensor &x, const Tensor &y) {
+  Operands both = promote(x, y, /*floating=*/true);
+  return {wrap(widened(both.x)), wrap(widened(both.y)), both.result};
+}
+
 } // namespace
 
 namespace recorder {
@@ -57,21 +67,33 @@ Tensor tan(const Tensor &x, Location location) {
   return in_dtype_of(sin(angle) / cos(angle), x);
 }
 
+namespace {
+
+// From here on one of exp(x) and exp(-x) is nothing beside the other, even in float64.
+constexpr double kFar = 20;
+
+// exp(x) / 2, which overflows where that does and no sooner, and so does its derivative: less 1
+// exp(x) does not yet.
+Tensor half_exp(const Tensor &x) {
+  return exp(x - 1) * (std::numbers::e / 2);
+}
+
+} // namespace
+
 Tensor sinh(const Tensor &x, Location location) {
   Session session("sinh", location);
-  Tensor y = computed(x), size = abs(y), far = size > 20.0, near = where(far, 0.0, y);
-  // expm1 is exact near 0, where a difference of exponentials is not. Far from it one of them is
-  // nothing beside the other, which as a product overflows where the result does and no sooner.
-  Tensor grown = exp(0.5 * where(far, size, 0.0)), large = 0.5 * grown * grown;
+  Tensor y = computed(x), size = abs(y), far = size > kFar, near = where(far, 0.0, y);
+  // expm1 is exact near 0, where a difference of exponentials is not.
+  Tensor large = half_exp(where(far, size, kFar));
   return in_dtype_of(where(far, where(y < 0, -large, large), 0.5 * (expm1(near) - expm1(-near))),
                      x);
 }
 
 Tensor cosh(const Tensor &x, Location location) {
   Session session("cosh", location);
-  Tensor y = computed(x);
-  Tensor up = exp(0.5 * y), down = exp(-0.5 * y);
-  return in_dtype_of(0.5 * up * up + 0.5 * down * down, x); // overflows where the result does
+  Tensor y = computed(x), size = abs(y), far = size > kFar, near = where(far, 0.0, y);
+  return in_dtype_of(where(far, half_exp(where(far, size, kFar)), 0.5 * (exp(near) + exp(-near))),
+                     x);
 }
 
 Tensor trunc(const Tensor &x, Location location) {
@@ -99,17 +121,33 @@ Tensor floor_divide(TensorArg x, TensorArg y, Location location) {
 
 Tensor lerp(const Tensor &x, const Tensor &y, TensorArg weight, Location location) {
   Session session("lerp", location);
-  return x + weight * (y - x);
+  for (const auto &[tensor, argument] : {std::pair{&x, "x"}, std::pair{&y, "y"}})
+    if (checked(*tensor, argument)->type->dtype == DType::kBool)
+      fail(ErrorKind::kDType,
+           std::string(argument) +
+               " is bool, which has nothing between; convert it with to() first");
+  const TensorArg args[] = {TensorArg(x, location), TensorArg(y, location), weight};
+  DType dtype = result_type(args);
+  if (!is_floating(dtype))
+    return x + weight * (y - x);
+  auto wide = [&](const TensorArg &arg, const char *name) {
+    return wrap(operand(arg, computing_dtype(dtype), name));
+  };
+  Tensor start = wide(args[0], "x"), end = wide(args[1], "y"), share = wide(weight, "weight");
+  // From the nearer end: y itself at 1, where rounding would leave x + (y - x) beside it.
+  Tensor near = share < 0.5;
+  Tensor result = where(near, start, end) + where(near, share, share - 1) * (end - start);
+  return result.to(dtype);
 }
 
 Tensor logaddexp(const Tensor &x, const Tensor &y, Location location) {
   Session session("logaddexp", location);
-  Tensor a = computed(x), b = computed(y);
+  auto [a, b, dtype] = computed(x, y);
   // One of two equal numbers is the higher one, so that derivatives of any order are those of
   // softplus. An infinity is the result by itself; two have no difference.
   Tensor ordered = a >= b, high = where(ordered, a, b), low = where(ordered, b, a);
   Tensor result = high + softplus(where(is_inf(high) & (low <= high), 0.0, low - high));
-  return x.dtype() == y.dtype() ? in_dtype_of(result, x) : result;
+  return result.to(dtype);
 }
 
 Tensor is_close(const Tensor &x, const Tensor &y, double rtol, double atol, bool equal_nan,
@@ -170,9 +208,9 @@ Tensor normalize(const Tensor &x, int64_t dim, double eps, Location location) {
 Tensor cosine_similarity(const Tensor &x, const Tensor &y, int64_t dim, double eps,
                          Location location) {
   Session session("cosine_similarity", location);
-  Tensor a = computed(x), b = computed(y);
+  auto [a, b, dtype] = computed(x, y); // of one shape, before their norms along dim are taken
   Tensor result = sum(a * b, dim) / (clamp(norm(a, 2, dim), eps) * clamp(norm(b, 2, dim), eps));
-  return x.dtype() == y.dtype() ? in_dtype_of(result, x) : result;
+  return result.to(dtype);
 }
 
 Tensor cdist(const Tensor &x, const Tensor &y, Location location) {
@@ -181,9 +219,8 @@ Tensor cdist(const Tensor &x, const Tensor &y, Location location) {
   if (left.ndim() < 2 || right.ndim() < 2 || left.dims.back() != right.dims.back())
     fail(ErrorKind::kShape, "x has shape " + to_string(left.dims) + ", y has shape " +
                                 to_string(right.dims) + ": they must be [.., n, d] and [.., m, d]");
-  Tensor squares = square(computed(x).unsqueeze(-2) - computed(y).unsqueeze(-3)).sum(-1);
-  Tensor result = smooth_root(squares);
-  return x.dtype() == y.dtype() ? in_dtype_of(result, x) : result;
+  auto [a, b, dtype] = computed(x.unsqueeze(-2), y.unsqueeze(-3));
+  return smooth_root(square(a - b).sum(-1)).to(dtype);
 }
 
 Tensor count_nonzero(const Tensor &x, Dims dims, Location location) {
@@ -247,8 +284,8 @@ Tensor pairwise_distance(const Tensor &x, const Tensor &y, double p, double eps,
   Session session("pairwise_distance", location);
   if (checked(x, "x")->type->ndim() == 0 || checked(y, "y")->type->ndim() == 0)
     fail(ErrorKind::kShape, "x and y must have a dimension to measure along");
-  Tensor result = p_norm(computed(x) - computed(y) + eps, p, -1, keepdim);
-  return x.dtype() == y.dtype() ? in_dtype_of(result, x) : result;
+  auto [a, b, dtype] = computed(x, y);
+  return p_norm(a - b + eps, p, -1, keepdim).to(dtype);
 }
 
 } // namespace weft

@@ -54,8 +54,11 @@ Tensor matmul(const Tensor &x, const Tensor &y, Location location) {
 Tensor linear(const Tensor &x, const Tensor &weight, const Tensor &bias, Location location) {
   Session session("linear", location);
   Var input = read(x, "x"), w = read(weight, "weight");
-  if (w.ndim() != 2)
-    fail(ErrorKind::kShape, "weight has shape " + to_string(w.dims()) + "; it must be [out, in]");
+  if (w.ndim() != 1 && w.ndim() != 2)
+    fail(ErrorKind::kShape,
+         "weight has shape " + to_string(w.dims()) + "; it must be [out, in], or [in]");
+  if (w.ndim() == 1) // of one feature, which the result has no dimension of
+    return linear(x, weight.unsqueeze(0), bias).squeeze(-1);
   if (input.ndim() == 0 || input.dims().back() != w.dims()[1])
     fail(ErrorKind::kShape, "x has shape " + to_string(input.dims()) + ", weight has shape " +
                                 to_string(w.dims()) + ": the last dimension of x must be " +
@@ -71,7 +74,9 @@ Tensor linear(const Tensor &x, const Tensor &weight, const Tensor &bias, Locatio
   Var flat = input.ndim() == 2 ? input : emit_reshape(input, {rows, w.dims()[1]});
   Var y;
   if (bias.defined()) {
-    Var b = bias_of(bias, w.dims()[0], w.dtype());
+    // Of one number it is the same for all features.
+    bool one = bias.ndim() < 2 && bias.size() == 1;
+    Var b = one ? bias_of(bias.reshape({1}), 1, w.dtype()) : bias_of(bias, w.dims()[0], w.dtype());
     y = emit_matmul(widened(flat), widened(w), false, true);
     y = rounded(emit_binary(Binary::kAdd, y, emit_broadcast(widened(b), y.dims())), w.dtype());
   } else {

@@ -78,6 +78,16 @@ Tensor bitwise(Binary op, const char *name, const TensorArg &x, const TensorArg 
   return wrap(emit_binary(op, operands.x, operands.y));
 }
 
+Tensor shift(Binary op, const char *name, const TensorArg &x, const TensorArg &y,
+             Location location) {
+  Session session(name, location);
+  Operands operands = promote(x, y);
+  if (!is_integer(operands.x.dtype()))
+    fail(ErrorKind::kDType, std::string("the operands are ") + weft::name(operands.x.dtype()) +
+                                "; only the bits of integers move");
+  return wrap(emit_binary(op, operands.x, operands.y));
+}
+
 } // namespace
 
 #define WEFT_UNARY(function, record, operands, doc)                                                \
@@ -160,6 +170,12 @@ Tensor bitwise_and(TensorArg x, TensorArg y, Location location) {
 Tensor bitwise_or(TensorArg x, TensorArg y, Location location) {
   return bitwise(Binary::kOr, "bitwise_or", x, y, location);
 }
+Tensor bitwise_left_shift(TensorArg x, TensorArg y, Location location) {
+  return shift(Binary::kShiftLeft, "bitwise_left_shift", x, y, location);
+}
+Tensor bitwise_right_shift(TensorArg x, TensorArg y, Location location) {
+  return shift(Binary::kShiftRight, "bitwise_right_shift", x, y, location);
+}
 
 Tensor eq(TensorArg x, TensorArg y, Location location) {
   return compare(Comparison::kEq, "eq", x, y, location);
@@ -212,6 +228,12 @@ Tensor operator|(TensorArg a, TensorArg b) {
 }
 Tensor operator^(TensorArg a, TensorArg b) {
   return bitwise_xor(a, b, a.location());
+}
+Tensor operator<<(TensorArg a, TensorArg b) {
+  return bitwise_left_shift(a, b, a.location());
+}
+Tensor operator>>(TensorArg a, TensorArg b) {
+  return bitwise_right_shift(a, b, a.location());
 }
 Tensor operator~(TensorArg a) {
   return bitwise_not(*a.tensor(), a.location());

@@ -1,6 +1,7 @@
 // Convolutions, pooling, normalization and resizing of images.
 #include "weft/images.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "frontend/ops/promotion.h"
@@ -151,16 +152,36 @@ Tensor recorder::transposed_convolution(const Tensor &x, const Tensor &weight, c
          options.dilation.height);
   extend(3, options.stride.width, options.padding.width, options.output_padding.width,
          options.dilation.width);
-  // As many pixels as a convolution of the result gives: those that the padding adds are zeros.
-  int64_t rows = options.output_padding.height / options.stride.height,
-          columns = options.output_padding.width / options.stride.width;
-  if (rows > 0 || columns > 0)
-    input = read(pad(wrap(std::move(input)), {0, columns, 0, rows}), "x");
-  ConvolutionGeometry geometry{ints(options.stride), ints(options.padding), ints(options.dilation),
-                               options.groups};
-  return batched_as(x, with_bias(input, w, bias, [&](const Var &image, const Var &kernel) {
-                      return emit_conv2d_input_gradient(image, kernel, result, geometry);
-                    }));
+  // A result of which a convolution would give more pixels than x has is cut out of the one without
+  // padding, and no pixel reaches what lies behind that. Zeros in place of those pixels would not
+  // do: of a weight that is NaN they make NaN.
+  Shape computed = result;
+  IntPair padding = ints(options.padding), stride = ints(options.stride),
+          dilation = ints(options.dilation), more = ints(options.output_padding);
+  for (size_t i = 0; i < 2; ++i)
+    if (more[i] >= stride[i]) {
+      computed[2 + i] =
+          (input.dims()[2 + i] - 1) * stride[i] + dilation[i] * (w.dims()[2 + i] - 1) + 1;
+      padding[i] = 0;
+    }
+  auto convolve = [&](const Var &image, const Var &kernel) {
+    Var made = emit_conv2d_input_gradient(image, kernel, computed,
+                                          {stride, padding, dilation, options.groups});
+    if (more[0] < stride[0] && more[1] < stride[1])
+      return made;
+    Tensor part = wrap(std::move(made));
+    Shape behind(2, 0);
+    for (size_t i = 0; i < 2; ++i)
+      if (more[i] >= stride[i]) {
+        int64_t dim = static_cast<int64_t>(2 + i), size = computed[2 + i],
+                start = std::min(ints(options.padding)[i], size),
+                count = std::min(result[2 + i], size - start);
+        part = part.narrow(dim, start, count);
+        behind[i] = result[2 + i] - count;
+      }
+    return read(pad(part, {0, behind[1], 0, behind[0]}), "x");
+  };
+  return batched_as(x, with_bias(input, w, bias, convolve));
 }
 
 //===-- Pooling -------------------------------------------------------------------------------===//
@@ -183,7 +204,7 @@ std::pair<Var, Var> largest_of_windows(const Tensor &x, Pair kernel_size,
 
 std::pair<Tensor, Tensor> max_pool2d_with_indices(const Tensor &x, Pair kernel_size,
                                                   MaxPool2dOptions options, Location location) {
-  Session session("max_pool2d", location);
+  Session session("max_pool2d_with_indices", location);
   auto [largest, indices] = largest_of_windows(x, kernel_size, options);
   return {batched_as(x, largest), batched_as(x, indices)};
 }
@@ -207,15 +228,35 @@ Tensor avg_pool2d(const Tensor &x, Pair kernel_size, AvgPool2dOptions options, L
 
 namespace {
 
-// [to, from] whose row i has 1 / n at the n elements that it averages.
-Tensor averages(int64_t from, int64_t to, DType dtype, Location location) {
-  std::vector<double> weights(static_cast<size_t>(from * to), 0);
+// x with the means of `to` windows in place of the elements along dim: of elements floor(i n / to)
+// to ceil((i + 1) n / to) of n.
+Tensor averaged(const Tensor &x, size_t dim, int64_t to) {
+  Shape shape = x.shape();
+  int64_t from = shape[dim], axis = static_cast<int64_t>(dim);
+  if (from == to)
+    return x;
+  if (to == 0)
+    return x.narrow(axis, 0, 0);
+  std::vector<int64_t> starts, counts;
   for (int64_t i = 0; i < to; ++i) {
-    int64_t first = i * from / to, end = ((i + 1) * from + to - 1) / to;
-    for (int64_t k = first; k < end; ++k)
-      weights[static_cast<size_t>(i * from + k)] = 1.0 / static_cast<double>(end - first);
+    starts.push_back(i * from / to);
+    counts.push_back(((i + 1) * from + to - 1) / to - starts.back());
   }
-  return Tensor::from(weights, {to, from}, location).to(dtype, location);
+  int64_t most = *std::max_element(counts.begin(), counts.end());
+  shape[dim] = to;
+  shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(dim) + 1, most);
+  if (to * most == from)
+    return mean(x.reshape(shape), axis + 1);
+  // Windows differ in size or overlap. What a shorter one has too many of is left out by a choice:
+  // times 0 it would spoil the sum where it is NaN or infinite.
+  Shape last(shape.size() - dim - 2, 1), each = {to, 1};
+  each.insert(each.end(), last.begin(), last.end());
+  Tensor start = Tensor::from(starts, {to, 1}), count = Tensor::from(counts, each);
+  Tensor at = clamp(start + arange(most), 0, from - 1).reshape({to * most});
+  last.insert(last.begin(), most);
+  Tensor inside = arange(most).reshape(last) < count;
+  Tensor windows = index_select(x, axis, at).reshape(shape);
+  return sum(where(inside, windows, 0), axis + 1) / count.squeeze(1).to(x.dtype());
 }
 
 } // namespace
@@ -224,22 +265,22 @@ Tensor adaptive_avg_pool2d(const Tensor &x, Pair output_size, Location location)
   Session session("adaptive_avg_pool2d", location);
   Var var = images_of(x);
   int64_t height = var.dims()[2], width = var.dims()[3];
-  if (output_size.height < 1 || output_size.width < 1 || height < 1 || width < 1)
+  if (output_size.height < 0 || output_size.width < 0 || height < 1 || width < 1)
     fail(ErrorKind::kValue, "x has shape " + to_string(x.shape()) + ", output_size is " +
-                                show(output_size) + "; both must have pixels");
-  if (height % output_size.height == 0 && width % output_size.width == 0) {
+                                show(output_size) +
+                                "; x must have pixels, and output_size must not be negative");
+  auto divides = [](int64_t part, int64_t whole) {
+    return part > 0 && whole % part == 0;
+  };
+  if (divides(output_size.height, height) && divides(output_size.width, width)) {
     IntPair window = {height / output_size.height, width / output_size.width};
     return batched_as(x, emit_avg_pool2d(var, window, window, {0, 0}, false, true));
   }
-  // Windows differ in size here, so that the mean is a product with the matrix of their weights,
-  // along each dim.
-  want_table(output_size.height, height, x.shape(), "output_size is " + show(output_size));
-  want_table(output_size.width, width, x.shape(), "output_size is " + show(output_size));
-  DType wide = computing_dtype(var.dtype());
-  Tensor rows = averages(height, output_size.height, wide, location),
-         columns = averages(width, output_size.width, wide, location);
-  return matmul(matmul(rows, x.to(wide, location), location), columns.mT(location), location)
-      .to(var.dtype(), location);
+  want_adaptive_table(output_size.height, height, x.shape(), "output_size is " + show(output_size));
+  want_adaptive_table(output_size.width, width, x.shape(), "output_size is " + show(output_size));
+  // Rows first: their sums add up whole rows, and leave less to choose columns from.
+  Tensor means = averaged(wrap(widened(var)), 2, output_size.height);
+  return batched_as(x, rounded(read(averaged(means, 3, output_size.width), "x"), var.dtype()));
 }
 
 //===-- Normalization -------------------------------------------------------------------------===//

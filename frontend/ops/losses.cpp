@@ -4,6 +4,7 @@
 #include "frontend/recorder/emit.h"
 #include "frontend/tensor/impl.h"
 #include "weft/ops.h"
+#include "weft/warning.h"
 
 namespace weft {
 
@@ -16,11 +17,20 @@ struct Pair {
   DType dtype; // of the loss
 };
 
-// input and target promoted to one floating dtype; they must have one shape.
-Pair pair(const Tensor &input, const Tensor &target) {
-  if (checked(input, "input")->type->dims != checked(target, "target")->type->dims)
-    fail(ErrorKind::kShape, "input has shape " + to_string(input.shape()) + ", target has shape " +
-                                to_string(target.shape()) + ": they must be equal");
+// input and target promoted to one floating dtype; they must have one shape. broadcasts: other
+// shapes that broadcast warn, as in PyTorch.
+Pair pair(const Tensor &input, const Tensor &target, bool broadcasts = false) {
+  const Shape &x = checked(input, "input")->type->dims, &y = checked(target, "target")->type->dims;
+  if (x != y) {
+    std::string shapes = "input has shape " + to_string(x) + ", target has shape " + to_string(y);
+    if (!broadcasts)
+      fail(ErrorKind::kShape, shapes + ": they must be equal");
+    broadcast_shape(x, y, "input", "target");
+    warn(std::string(Session::op()) + ": " + shapes +
+             ": they broadcast, so that elements of one meet several of the other; give both one "
+             "shape",
+         Session::location());
+  }
   Operands operands = promote(input, target, true);
   return {widened(operands.x), widened(operands.y), operands.result};
 }
@@ -117,7 +127,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor &input, const Tensor &targe
 
 Tensor l1_loss(const Tensor &input, const Tensor &target, Reduction reduction, Location location) {
   Session session("l1_loss", location);
-  auto [x, y, dtype] = pair(input, target);
+  auto [x, y, dtype] = pair(input, target, /*broadcasts=*/true);
   return reduced(emit_unary(Unary::kAbs, sub(x, y)), reduction, dtype);
 }
 
@@ -126,9 +136,13 @@ namespace {
 // d^2 / 2 where |d| < bound, else bound (|d| - bound / 2), times scale.
 Var huber(const Var &x, const Var &y, double bound, double scale) {
   Var d = sub(x, y), size = emit_unary(Unary::kAbs, d);
-  Var inside = mul(mul(d, d), 0.5 * scale),
+  Var far = emit_compare(Comparison::kGe, size, number(bound, size));
+  // The square is of 0 where it is not taken: that of an infinity would come back as NaN from the
+  // derivative's product with 0.
+  Var small = emit_select(far, number(0, d), d);
+  Var inside = mul(mul(small, small), 0.5 * scale),
       outside = mul(sub(size, number(0.5 * bound, size)), bound * scale);
-  return emit_select(emit_compare(Comparison::kLt, size, number(bound, size)), inside, outside);
+  return emit_select(far, outside, inside);
 }
 
 } // namespace
@@ -138,7 +152,7 @@ Tensor huber_loss(const Tensor &input, const Tensor &target, double delta, Reduc
   Session session("huber_loss", location);
   if (!(delta > 0))
     fail(ErrorKind::kValue, "delta is " + std::to_string(delta) + "; it must be positive");
-  auto [x, y, dtype] = pair(input, target);
+  auto [x, y, dtype] = pair(input, target, /*broadcasts=*/true);
   return reduced(huber(x, y, delta, 1), reduction, dtype);
 }
 
@@ -149,7 +163,7 @@ Tensor smooth_l1_loss(const Tensor &input, const Tensor &target, double beta, Re
     fail(ErrorKind::kValue, "beta is " + std::to_string(beta) + "; it must not be negative");
   if (beta == 0)
     return l1_loss(input, target, reduction, location);
-  auto [x, y, dtype] = pair(input, target);
+  auto [x, y, dtype] = pair(input, target, /*broadcasts=*/true);
   return reduced(huber(x, y, beta, 1 / beta), reduction, dtype);
 }
 
@@ -167,7 +181,7 @@ Tensor kl_div(const Tensor &input, const Tensor &target, Reduction reduction, bo
 
 Tensor mse_loss(const Tensor &input, const Tensor &target, Reduction reduction, Location location) {
   Session session("mse_loss", location);
-  auto [x, y, dtype] = pair(input, target);
+  auto [x, y, dtype] = pair(input, target, /*broadcasts=*/true);
   Var d = sub(x, y);
   return reduced(mul(d, d), reduction, dtype);
 }

@@ -30,6 +30,7 @@ Tensor transpose(const Tensor &x, int64_t dim0, int64_t dim1, Location location)
   return x.transpose(dim0, dim1, location);
 }
 Tensor broadcast_to(const Tensor &x, const Shape &shape, Location location) {
+  Session session("broadcast_to", location);
   return x.expand(shape, location);
 }
 
@@ -76,7 +77,9 @@ std::vector<Tensor> chunk(const Tensor &x, int64_t chunks, int64_t dim, Location
   if (chunks <= 0)
     fail(ErrorKind::kValue, "chunks is " + std::to_string(chunks) + "; it must be positive");
   int64_t size = type.dims[axis];
-  return split(x, std::max<int64_t>(1, size / chunks + (size % chunks != 0)), dim, location);
+  if (size == 0) // as many as asked for, as PyTorch's
+    return split(x, Shape(static_cast<size_t>(chunks), 0), dim, location);
+  return split(x, size / chunks + (size % chunks != 0), dim, location);
 }
 
 std::vector<Tensor> tensor_split(const Tensor &x, int64_t sections, int64_t dim,
@@ -127,20 +130,30 @@ Tensor cat(const std::vector<Tensor> &tensors, int64_t dim, Location location) {
   std::vector<Var> inputs;
   for (const TensorArg &arg : args)
     inputs.push_back(operand(arg, dtype, "tensors"));
-  int64_t rank = inputs[0].ndim();
+  // A tensor of shape [0] adds nothing to tensors of any shape, as PyTorch's: loops start from one.
+  auto is_nothing = [](const Var &input) {
+    return input.dims() == Shape{0};
+  };
+  size_t first = static_cast<size_t>(std::ranges::find_if_not(inputs, is_nothing) - inputs.begin());
+  if (first == inputs.size())
+    first = 0;
+  const Shape like = inputs[first].dims();
+  int64_t rank = static_cast<int64_t>(like.size());
   if (rank == 0)
     fail(ErrorKind::kShape, "tensors without dimensions cannot be joined; use stack");
   int64_t axis = normalize_dim(dim, rank, "dim");
-  for (size_t i = 1; i < inputs.size(); ++i) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
     bool fits = inputs[i].ndim() == rank;
     for (int64_t d = 0; fits && d < rank; ++d)
-      fits = d == axis || inputs[i].dims()[d] == inputs[0].dims()[d];
-    if (!fits)
-      fail(ErrorKind::kShape, "tensor 0 has shape " + to_string(inputs[0].dims()) + ", tensor " +
-                                  std::to_string(i) + " has shape " + to_string(inputs[i].dims()) +
-                                  ": all dimensions but " + std::to_string(axis) +
-                                  " must be equal");
+      fits = d == axis || inputs[i].dims()[d] == like[static_cast<size_t>(d)];
+    if (!fits && !is_nothing(inputs[i]))
+      fail(ErrorKind::kShape, "tensor " + std::to_string(first) + " has shape " + to_string(like) +
+                                  ", tensor " + std::to_string(i) + " has shape " +
+                                  to_string(inputs[i].dims()) + ": all dimensions but " +
+                                  std::to_string(axis) + " must be equal");
   }
+  if (rank > 1)
+    std::erase_if(inputs, is_nothing);
   return wrap(inputs.size() == 1 ? inputs[0] : emit_concat(inputs, axis));
 }
 

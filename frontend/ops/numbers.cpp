@@ -28,6 +28,11 @@ template <typename F> Tensor computed(const TensorArg &x, const TensorArg &y, bo
   return wrap(rounded(read(f(wrap(widened(both.x)), wrap(widened(both.y))), "x"), both.result));
 }
 
+bool are_bools(const TensorArg &x, const TensorArg &y) {
+  const TensorArg args[] = {x, y};
+  return result_type(args) == DType::kBool;
+}
+
 // Whether the sign bit is set, also of a zero.
 Tensor is_negative(const Tensor &x) {
   if (!is_floating(x.dtype()))
@@ -36,11 +41,6 @@ Tensor is_negative(const Tensor &x) {
 }
 
 } // namespace
-
-Tensor exp2(const Tensor &x, Location location) {
-  Session session("exp2", location);
-  return pow(2.0, wrap(floating_operand(x)));
-}
 
 Tensor logit(const Tensor &x, std::optional<double> eps, Location location) {
   Session session("logit", location);
@@ -116,6 +116,8 @@ Tensor signbit(const Tensor &x, Location location) {
 
 Tensor heaviside(TensorArg x, TensorArg at_zero, Location location) {
   Session session("heaviside", location);
+  if (are_bools(x, at_zero))
+    return maximum(x, at_zero);
   return computed(x, at_zero, /*floating=*/false, [](const Tensor &a, const Tensor &b) {
     return where(a == 0, b, (a > 0).to(a.dtype()));
   });
@@ -133,6 +135,8 @@ Tensor sinc(const Tensor &x, Location location) {
 // Of equal ones x is chosen, and has the derivative, as in PyTorch.
 Tensor fmax(TensorArg x, TensorArg y, Location location) {
   Session session("fmax", location);
+  if (are_bools(x, y)) // which none is NaN of
+    return maximum(x, y);
   return computed(x, y, /*floating=*/false, [](const Tensor &a, const Tensor &b) {
     return where((a >= b) | is_nan(b), a, b);
   });
@@ -140,6 +144,8 @@ Tensor fmax(TensorArg x, TensorArg y, Location location) {
 
 Tensor fmin(TensorArg x, TensorArg y, Location location) {
   Session session("fmin", location);
+  if (are_bools(x, y))
+    return minimum(x, y);
   return computed(x, y, /*floating=*/false, [](const Tensor &a, const Tensor &b) {
     return where((a <= b) | is_nan(b), a, b);
   });

@@ -173,16 +173,17 @@ Tensor grid_sample(const Tensor &x, const Tensor &grid, GridSampleOptions option
                        .reshape({at[0], 1, at[1] * at[2]});
     Tensor value = gather(pixels, 2, index.expand({at[0], from[1], at[1] * at[2]}))
                        .reshape({at[0], from[1], at[1], at[2]});
-    Tensor factor = zero_outside ? where((inside_y == y) & (inside_x == c), weight, 0.0) : weight;
-    return value * factor.unsqueeze(1);
+    // A pixel that stands in for one outside may be NaN or infinite, also times a weight of 0.
+    Tensor inside = (inside_y == y) & (inside_x == c);
+    return where(inside.unsqueeze(1), value, 0.0) * where(inside, weight, 0.0).unsqueeze(1);
   };
   Tensor result;
   if (options.mode == Resize::kNearest) {
-    Tensor y = round(row), c = round(column), weight = ones_like(y);
+    Tensor y = round(row), c = round(column);
+    result = read_at(y, c, ones_like(y));
     // The result does not change where the grid does a little: its derivative by the grid is 0.
     if (places.grad)
-      weight = weight + 0.0 * (row + column);
-    result = read_at(y, c, weight);
+      result = result + (0.0 * (row + column)).unsqueeze(1);
   } else {
     Tensor y = floor(row).detach(), c = floor(column).detach(), below = row - y, right = column - c;
     result = read_at(y, c, (1 - below) * (1 - right)) + read_at(y, c + 1, (1 - below) * right) +

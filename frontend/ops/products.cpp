@@ -1,5 +1,6 @@
 // Products of tensors that are made of matmul and of elementwise ones.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <string_view>
 
@@ -39,6 +40,19 @@ Tensor product(const Tensor &x, std::string_view left, const Tensor &y, std::str
   return matmul(x, y);
 }
 
+// A factor of tensors of this dtype: of integers a whole number, which would else lose its
+// fraction.
+Scalar factor_for(DType dtype, const Scalar &factor, const char *argument) {
+  if (is_floating(dtype) || factor.dtype != DType::kFloat64)
+    return factor;
+  if (factor.d != std::trunc(factor.d))
+    fail(ErrorKind::kDType, std::string(argument) + " is " + std::to_string(factor.d) +
+                                ", the operands are " + name(dtype) +
+                                ": it must be an integer; convert one of them with to(float32)");
+  want_fitting(factor, dtype, argument);
+  return static_cast<int64_t>(factor.d);
+}
+
 // beta x + alpha (a b), whose operands have these shapes: a's ends in "k", and b's has it and
 // perhaps columns after it.
 Tensor added_product(const Tensor &x, const Tensor &a, std::string_view a_shape, const Tensor &b,
@@ -62,7 +76,9 @@ Tensor added_product(const Tensor &x, const Tensor &a, std::string_view a_shape,
                                        : tensor * factor;
   };
   Tensor product = matmul(a.to(dtype).to(wide), b.to(dtype).to(wide));
-  return (times(x.to(wide), beta) + times(product, alpha)).to(dtype);
+  return (times(x.to(wide), factor_for(dtype, beta, "beta")) +
+          times(product, factor_for(dtype, alpha, "alpha")))
+      .to(dtype);
 }
 
 } // namespace

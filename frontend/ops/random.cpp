@@ -49,7 +49,11 @@ Tensor state_tensor(int64_t key, int64_t counter, uint8_t device) {
 
 // Under the recorder's lock.
 struct recorder::GeneratorStreams {
+  // In a session, whose error it is where the generator was moved from.
   static GeneratorStreams &of(const Generator &generator) {
+    if (!generator.streams_) [[unlikely]]
+      fail(ErrorKind::kState, "the generator was moved from, and has no stream any more; use the "
+                              "one that it was moved to, or assign one to it");
     return *generator.streams_;
   }
 
@@ -111,10 +115,11 @@ Generator::Generator(uint64_t seed) : streams_(std::make_shared<GeneratorStreams
   streams_->seed = seed;
 }
 
-void Generator::manual_seed(uint64_t seed) {
-  Session session("manual_seed", Location::current()); // others draw from it meanwhile
-  streams_->seed = seed;
-  for (auto &[device, stream] : streams_->streams) {
+void Generator::manual_seed(uint64_t seed, Location location) {
+  Session session("manual_seed", location); // others draw from it meanwhile
+  GeneratorStreams &streams = GeneratorStreams::of(*this);
+  streams.seed = seed;
+  for (auto &[device, stream] : streams.streams) {
     // In place: programs that were recorded with this generator draw from the new seed, too.
     write(stream.state, read(state_tensor(static_cast<int64_t>(seed), 0, device), "state"));
     stream.start = state_tensor(static_cast<int64_t>(seed), 0, device);
@@ -127,21 +132,22 @@ void Generator::set_part(int part, int parts, Location location) {
   if (parts < 1 || part < 0 || part >= parts)
     fail(ErrorKind::kValue, "there is no part " + std::to_string(part) + " of " +
                                 std::to_string(parts) + ": parts count from 0");
-  std::exchange(streams_->part_holds, std::make_shared<HostState>(1, 1))->front() = 0;
+  GeneratorStreams &streams = GeneratorStreams::of(*this);
+  std::exchange(streams.part_holds, std::make_shared<HostState>(1, 1))->front() = 0;
   if (thread_rank == 0)
-    streams_->part = {part, parts};
+    streams.part = {part, parts};
   else
-    streams_->of(default_device()).part = {part, parts};
+    streams.of(default_device()).part = {part, parts};
 }
 
-Tensor Generator::state(Device device) const {
-  Session session("state", Location::current());
+Tensor Generator::state(Device device, Location location) const {
+  Session session("state", location);
   return state_storage(device).detach().clone();
 }
 
-const Tensor &Generator::state_storage(Device device) const {
-  Session session("state_storage", Location::current());
-  return streams_->of(static_cast<uint8_t>(device.index())).state;
+const Tensor &Generator::state_storage(Device device, Location location) const {
+  Session session("state_storage", location);
+  return GeneratorStreams::of(*this).of(static_cast<uint8_t>(device.index())).state;
 }
 
 void Generator::set_state(const Tensor &state, Location location) {
@@ -150,7 +156,7 @@ void Generator::set_state(const Tensor &state, Location location) {
   if (type.dtype != DType::kInt64 || type.dims != Shape{2})
     fail(ErrorKind::kShape, "state is " + describe(type) + "; a generator's state is int64 [2]");
   NoGrad no_grad;
-  Stream &stream = streams_->of(type.device);
+  Stream &stream = GeneratorStreams::of(*this).of(type.device);
   stream.state.copy_(state, location);
   stream.start = state.detach().clone();
 }
@@ -164,8 +170,8 @@ Generator &default_generator() {
   return *generator;
 }
 
-void manual_seed(uint64_t seed) {
-  default_generator().manual_seed(seed);
+void manual_seed(uint64_t seed, Location location) {
+  default_generator().manual_seed(seed, location);
 }
 
 namespace {
@@ -175,10 +181,16 @@ void want_samples(DType dtype) {
     fail(ErrorKind::kDType, std::string("samples are floating-point numbers, not ") + name(dtype) +
                                 "; randint draws integers");
 }
-void want_range(double low, double high) {
+void want_range(double low, double high, DType dtype) {
+  auto both = [&] {
+    return "low is " + std::to_string(low) + ", high is " + std::to_string(high);
+  };
   if (!(low <= high))
+    fail(ErrorKind::kValue, both() + ": low must not be above high");
+  double most = largest_finite(dtype);
+  if (low < -most || high > most || high - low > most)
     fail(ErrorKind::kValue,
-         "low " + std::to_string(low) + " must not be above high " + std::to_string(high));
+         both() + ": they and what lies between them must be finite numbers of " + name(dtype));
 }
 void want_deviation(double deviation) {
   if (!(deviation >= 0))
@@ -258,7 +270,8 @@ double largest_below(double high, DType dtype) {
 Tensor uniform(const Shape &shape, double low, double high, DType dtype, Generator &generator,
                Location location) {
   Session session("uniform", location);
-  want_range(low, high);
+  want_samples(dtype);
+  want_range(low, high, dtype);
   Var samples = rounded(
       affine(draw(generator, computing_dtype(dtype), shape, false), high - low, low), dtype);
   // The largest samples may round to `high`, which is not to be among them.
@@ -323,7 +336,8 @@ Tensor start_samples(StartingValue value, const Shape &shape, DType dtype, Gener
 Tensor start_uniform(const Shape &shape, double low, double high, DType dtype, Generator &generator,
                      Location location) {
   Session session("uniform", location);
-  want_range(low, high);
+  want_samples(dtype);
+  want_range(low, high, dtype);
   Tensor made =
       start_samples({.kind = StartingValue::Kind::kUniform, .scale = high - low, .shift = low},
                     shape, dtype, generator);
@@ -381,18 +395,57 @@ Tensor start_copy(const Tensor &tensor, std::optional<DType> dtype, std::optiona
   return made ? wrap_quietly(std::move(made)) : tensor.detach().to(to);
 }
 
+namespace {
+
+constexpr int64_t kSampleBits = 24; // that a uniform sample of float32 has
+
+// floor(u * count) of uniform u, int64 [shape], where a sample has bits enough. In float64 the
+// product is exact, so that truncation is the floor.
+Var few_offsets(Generator &generator, uint64_t count, const Shape &shape) {
+  Var samples = emit_cast(draw(generator, DType::kFloat32, shape, false), DType::kFloat64);
+  return emit_cast(affine(samples, static_cast<double>(count), 0), DType::kInt64);
+}
+
+// The same of u of three samples, whose 72 bits are enough for each count: a long multiplication in
+// digits of 24 bits. As int64 that wraps.
+Var many_offsets(Generator &generator, uint64_t count, const Shape &shape) {
+  constexpr uint64_t kBase = uint64_t(1) << kSampleBits;
+  auto number = [&](int64_t x) {
+    return broadcast(make_scalar(x, DType::kInt64), shape);
+  };
+  auto constant = [&](int64_t x) {
+    return broadcast(emit_constant(x, DType::kInt64), shape);
+  };
+  Var digits[3], by[3]; // the lowest first
+  for (int i = 2; i >= 0; --i)
+    digits[i] = few_offsets(generator, kBase, shape);
+  for (int i = 0; i < 3; ++i)
+    by[i] = number(static_cast<int64_t>(count >> (i * kSampleBits) & (kBase - 1)));
+  Var column, below; // of the product, from the lowest; and the last one before it
+  for (int place = 0; place < 5; ++place) {
+    below = column;
+    if (below)
+      column = emit_binary(Binary::kShiftRight, below, constant(kSampleBits));
+    for (int i = std::max(0, place - 2); i <= std::min(2, place); ++i) {
+      Var product = emit_binary(Binary::kMul, digits[i], by[place - i]);
+      column = column ? emit_binary(Binary::kAdd, column, product) : product;
+    }
+  }
+  return emit_binary(Binary::kOr, emit_binary(Binary::kShiftLeft, column, constant(kSampleBits)),
+                     emit_binary(Binary::kAnd, below, constant(kBase - 1)));
+}
+
+} // namespace
+
 Tensor randint(int64_t low, int64_t high, const Shape &shape, Generator &generator,
                Location location) {
   Session session("randint", location);
-  // A sample has 24 random bits: more values than that could not all occur.
-  constexpr int64_t kMost = int64_t(1) << 24;
-  if (low >= high || high - low > kMost)
+  if (low >= high)
     fail(ErrorKind::kValue, "the range [" + std::to_string(low) + ", " + std::to_string(high) +
-                                ") must hold between 1 and 2^24 integers");
-  // In float64 the product is exact, so that truncation is the floor.
-  Var samples =
-      affine(draw(generator, DType::kFloat64, shape, false), static_cast<double>(high - low), 0);
-  Var offsets = emit_cast(samples, DType::kInt64);
+                                ") must hold at least one integer");
+  uint64_t count = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  Var offsets = count <= uint64_t(1) << kSampleBits ? few_offsets(generator, count, shape)
+                                                    : many_offsets(generator, count, shape);
   return wrap(emit_binary(Binary::kAdd, offsets,
                           broadcast(make_scalar(low, DType::kInt64), offsets.dims())));
 }
@@ -455,11 +508,9 @@ Tensor multinomial(const Tensor &probabilities, int64_t samples, bool replacemen
                                 (replacement ? ""
                                              : ", and without replacement at most the " +
                                                    std::to_string(n) + " categories"));
-  // Two samples of 24 bits make one of 48: a category of a large vocabulary may be as rare as that.
-  auto uniform48 = [&](const Shape &shape) {
-    Tensor coarse = wrap(draw(generator, DType::kFloat64, shape, false)),
-           fine = wrap(draw(generator, DType::kFloat64, shape, false));
-    return coarse + fine * 0x1p-24;
+  // Of 53 bits: a category of a large vocabulary may be rarer than one of 24 can tell.
+  auto samples_of = [&](const Shape &shape) {
+    return wrap(draw(generator, DType::kFloat64, shape, false));
   };
   Tensor p = wrap(given).to(float64), total = sum(p, -1, true);
   Tensor valid = all(p >= 0, -1, true) & is_finite(total) & (total > 0), chosen;
@@ -467,17 +518,17 @@ Tensor multinomial(const Tensor &probabilities, int64_t samples, bool replacemen
     valid = valid & (sum(p > 0, -1, true) >= samples);
   // What is drawn from another row fails below, and nothing before it.
   p = where(valid, p, 1.0);
-  total = where(valid, total, static_cast<double>(n));
   if (replacement) {
     Shape shape = dims;
     shape.back() = samples;
-    // Below the total, so that there is a category whose end lies beyond; one without extent has
+    // Below the last end, so that there is a category whose end lies beyond; one without extent has
     // none.
-    chosen = searchsorted(cumsum(p, -1), uniform48(shape) * total, /*right=*/true);
+    Tensor ends = cumsum(p, -1);
+    chosen = searchsorted(ends, samples_of(shape) * ends.narrow(-1, n - 1, 1), /*right=*/true);
   } else {
     // Exponential clocks with rates p: the order in which they ring is that of draws without
     // replacement (Efraimidis and Spirakis 2006).
-    Tensor rates = where(p > 0, p / -log1p(-uniform48(dims)), 0.0);
+    Tensor rates = where(p > 0, p / -log1p(-samples_of(dims)), 0.0);
     chosen = topk(rates, samples, -1).second;
   }
   chosen = where(valid, chosen, n);

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "frontend/ops/promotion.h"
+#include "frontend/recorder/emit.h"
 #include "frontend/recorder/recorder.h"
 #include "frontend/tensor/impl.h"
 #include "frontend/tensor/tensor_indexing.h"
@@ -76,10 +77,10 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor> &axes, Location location)
   Shape shape;
   for (const Tensor &axis : axes) {
     const TypeInfo &type = *checked(axis, "axes")->type;
-    if (type.ndim() != 1)
+    if (type.ndim() > 1)
       fail(ErrorKind::kShape, "axis " + std::to_string(shape.size()) + " has shape " +
-                                  to_string(type.dims) + "; each must be a vector");
-    shape.push_back(type.dims[0]);
+                                  to_string(type.dims) + "; each must be a vector or a number");
+    shape.push_back(type.elements);
   }
   std::vector<Tensor> grids;
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -272,6 +273,10 @@ Tensor cartesian_prod(const std::vector<Tensor> &vectors, Location location) {
   Session session("cartesian_prod", location);
   if (vectors.empty())
     fail(ErrorKind::kValue, "vectors is empty; give at least one tensor");
+  for (size_t i = 0; i < vectors.size(); ++i)
+    if (const Shape &dims = checked(vectors[i], "vectors")->type->dims; dims.size() != 1)
+      fail(ErrorKind::kShape, "vector " + std::to_string(i) + " has shape " + to_string(dims) +
+                                  "; each must have one dimension");
   std::vector<Tensor> grids = meshgrid(vectors);
   if (grids.size() == 1)
     return grids[0];
@@ -390,8 +395,11 @@ Tensor put_slices(const Tensor &x, int64_t dim, const Tensor &indices, const Ten
                                 to_string(type.dims) + " and " + std::to_string(at.dims[0]) +
                                 " indices along dimension " + std::to_string(axis) +
                                 " it must be " + to_string(expected));
-  return index_put(x.transpose(0, axis), {indices}, source.transpose(0, axis), accumulate)
-      .transpose(0, axis);
+  if (accumulate && type.dtype == DType::kBool)
+    fail(ErrorKind::kDType,
+         "x is bool, which does not add up; use logical_or, or convert it with to() first");
+  return wrap(emit_index_write(read(x, "x"), index_operand(indices), read(source, "source"), axis,
+                               accumulate));
 }
 
 } // namespace
@@ -400,6 +408,8 @@ Tensor index_fill(const Tensor &x, int64_t dim, const Tensor &indices, Scalar va
                   Location location) {
   Session session("index_fill", location);
   const TypeInfo &type = *checked(x, "x")->type, &at = *checked(indices, "indices")->type;
+  if (at.ndim() == 0)
+    return index_fill(x, dim, indices.reshape({1}), value);
   int64_t axis = normalize_dim(dim, type.ndim(), "dim");
   Shape shape = type.dims;
   if (at.ndim() == 1)
@@ -412,6 +422,9 @@ Tensor index_fill(const Tensor &x, int64_t dim, const Tensor &indices, Scalar va
 Tensor index_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source,
                  Location location) {
   Session session("index_add", location);
+  if (checked(x, "x")->type->dtype == DType::kBool &&
+      checked(source, "source")->type->dtype == DType::kBool)
+    return put_slices(x.to(int64), dim, indices, source.to(int64), /*accumulate=*/true) != 0;
   return put_slices(x, dim, indices, source, /*accumulate=*/true);
 }
 

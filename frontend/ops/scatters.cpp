@@ -25,16 +25,16 @@ Scatter scatter_operands(const Tensor &x, int64_t dim, const Tensor &indices,
   s.source = leading_part(s.source, s.indices.dims());
   const Var &var = s.base, &at = s.indices, &from = s.source;
   want_one_dtype(var.type(), "x", from.type(), "source");
-  if (var.dtype() == DType::kBool)
-    fail(ErrorKind::kDType,
-         "x and source are bool, which do not add up; convert them with to() first");
   if (var.ndim() != at.ndim() || at.dims() != from.dims())
     fail(ErrorKind::kShape,
          "x has shape " + to_string(var.dims()) + ", indices " + to_string(at.dims()) +
              ", source " + to_string(source.shape()) +
              ": all must have as many dimensions, and source must reach as far as indices");
   s.axis = normalize_dim_or_scalar(dim, var.ndim(), "dim");
-  if (var.ndim() == 0) { // vectors of one element; in_shape_of takes the results back
+  if (var.dtype() == DType::kBool) // as 0 and 1
+    for (Var *each : {&s.base, &s.source})
+      *each = emit_cast(*each, DType::kUInt8);
+  if (var.ndim() == 0) { // vectors of one element
     for (Var *each : {&s.base, &s.indices, &s.source})
       *each = emit_reshape(*each, {1});
     return s;
@@ -45,10 +45,6 @@ Scatter scatter_operands(const Tensor &x, int64_t dim, const Tensor &indices,
                                   " do not fit into x of shape " + to_string(var.dims()) +
                                   " in dimension " + std::to_string(i));
   return s;
-}
-
-Tensor in_shape_of(const Tensor &result, const Tensor &x) {
-  return x.ndim() == 0 ? result.reshape({}) : result;
 }
 
 Var filled(Scalar value, DType dtype, const Shape &shape) {
@@ -108,20 +104,34 @@ Tensor scatter_reduced(Scatter s, std::string_view reduce, bool include_self) {
   return floor_divide(wrap(total), wrap(count)).to(dtype);
 }
 
+// In x's shape and dtype.
+Tensor scattered(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source,
+                 std::string_view reduce, bool include_self) {
+  Scatter s = scatter_operands(x, dim, indices, source);
+  bool bools = x.dtype() == DType::kBool;
+  if (bools && reduce == "mean")
+    fail(ErrorKind::kDType,
+         "x and source are bool, which have no mean; convert them with to() first");
+  // The sum of bools is whether one of them is true, as PyTorch's.
+  Tensor result =
+      scatter_reduced(std::move(s), bools && reduce == "sum" ? "amax" : reduce, include_self);
+  if (bools)
+    result = result != 0;
+  return x.ndim() == 0 ? result.reshape({}) : result;
+}
+
 } // namespace
 
 Tensor scatter_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source,
                    Location location) {
   Session session("scatter_add", location);
-  Scatter s = scatter_operands(x, dim, indices, source);
-  return in_shape_of(wrap(emit_scatter_add(s.base, s.indices, s.source, s.axis)), x);
+  return scattered(x, dim, indices, source, "sum", /*include_self=*/true);
 }
 
 Tensor scatter_reduce(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source,
                       std::string_view reduce, bool include_self, Location location) {
   Session session("scatter_reduce", location);
-  return in_shape_of(
-      scatter_reduced(scatter_operands(x, dim, indices, source), reduce, include_self), x);
+  return scattered(x, dim, indices, source, reduce, include_self);
 }
 
 Tensor index_reduce(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source,
@@ -140,8 +150,7 @@ Tensor index_reduce(const Tensor &x, int64_t dim, const Tensor &indices, const T
                                 to_string(type.dims) + " and " + std::to_string(at.dims[0]) +
                                 " indices along dimension " + std::to_string(axis) +
                                 " it must be " + to_string(expected));
-  return scatter_reduced(scatter_operands(x, axis, indices.reshape(one).expand(expected), source),
-                         reduce, include_self);
+  return scattered(x, axis, indices.reshape(one).expand(expected), source, reduce, include_self);
 }
 
 } // namespace weft

@@ -127,11 +127,10 @@ Tensor adaptive_avg_pool1d(const Tensor &x, int64_t output_size, Location locati
   Tensor image = raised(x);
   const std::string size = "output_size is " + std::to_string(output_size);
   const int64_t length = x.shape().back();
-  if (output_size < 1 || length < 1)
+  if (output_size < 0 || length < 1)
     fail(ErrorKind::kValue, "x has shape " + to_string(x.shape()) + ", " + size +
-                                "; both must have elements");
-  if (length % output_size != 0)
-    want_table(output_size, length, x.shape(), size);
+                                "; x must have elements, and output_size must not be negative");
+  want_adaptive_table(output_size, length, x.shape(), size);
   return adaptive_avg_pool2d(image, {1, output_size}).squeeze(-2);
 }
 

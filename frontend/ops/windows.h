@@ -49,6 +49,13 @@ inline void want_table(int64_t rows, int64_t columns, const Shape &x, const std:
                                 " numbers has more than 2^28; choose a smaller size");
 }
 
+// The elements of each window of an adaptive pooling, of `size` elements.
+inline void want_adaptive_table(int64_t windows, int64_t size, const Shape &x,
+                                const std::string &text) {
+  if (windows > 0) // of at most this many elements each
+    want_table(windows, size / windows + 2, x, text);
+}
+
 // conv_transpose2d of images, or of signals as images of height 1; errors have the caller's shapes.
 Tensor transposed_convolution(const Tensor &x, const Tensor &weight, const Tensor &bias,
                               const ConvTranspose2dOptions &options, const Shape &x_shape,

@@ -153,8 +153,17 @@ void Optimizer::step(Location location) {
   take_step(nullptr, {}, location);
 }
 
+void Optimizer::want_held(const char *what, Location location) const {
+  if (!watch_)
+    throw Error(ErrorKind::kState,
+                std::string(what) + ": the optimizer was moved from, and has no parameters any "
+                                    "more; use the one that it was moved to",
+                CallerScope::resolve(location));
+}
+
 void Optimizer::take_step(const Tensor *finite, std::vector<Tensor> written, Location location) {
   CallerScope scope(location);
+  want_held("step", location);
   NoGrad no_grad;
   std::vector<Tensor> gradients;
   std::vector<bool> taking;
@@ -216,12 +225,14 @@ void Optimizer::record_step(const Tensor *finite, const std::vector<Tensor> &gra
 }
 
 void Optimizer::zero_grad(Location location) {
+  want_held("zero_grad", location);
   watch_->drop(parameters_, location);
   for (Tensor &parameter : parameters_)
     parameter.zero_grad();
 }
 
 void Optimizer::set_lr(double lr, Location location) {
+  want_held("set_lr", location);
   if (!(lr >= 0))
     throw Error(ErrorKind::kValue, "set_lr: lr must not be negative, it is " + std::to_string(lr),
                 location);
@@ -229,11 +240,13 @@ void Optimizer::set_lr(double lr, Location location) {
   lr_.fill_(lr, location);
 }
 
-double Optimizer::lr() const {
-  return lr_.item<double>();
+double Optimizer::lr(Location location) const {
+  want_held("lr", location);
+  return lr_.item<double>(location);
 }
 
-nn::NamedTensors Optimizer::state() const {
+nn::NamedTensors Optimizer::state(Location location) const {
+  want_held("state", location);
   nn::NamedTensors state = state_;
   for (size_t i = 0; counts_ && i < parameters_.size(); ++i)
     if (size_t slot = counts_->slot(i))
@@ -275,6 +288,7 @@ static void want_names(const nn::NamedTensors &state, const nn::NamedTensors &te
 }
 
 void Optimizer::load_state(const nn::NamedTensors &tensors, Location location) {
+  want_held("load_state", location);
   location = CallerScope::resolve(location);
   std::unordered_map<std::string, const Tensor *> given;
   for (const auto &[name, tensor] : tensors)

@@ -29,9 +29,14 @@ class StepCounts;
 class StepWatch;
 
 // Everything that a step changes is a tensor (moments, step count, learning rate), so that all
-// steps are one program. Handles are cheap to copy; copies share the state.
+// steps are one program. Handles are cheap to copy; copies share the state. One that was moved from
+// trains nothing: using it throws Error until it is assigned another one.
 class Optimizer {
 public:
+  Optimizer(const Optimizer &) = default;
+  Optimizer(Optimizer &&) noexcept = default;
+  Optimizer &operator=(const Optimizer &) = default;
+  Optimizer &operator=(Optimizer &&) noexcept = default;
   virtual ~Optimizer() = default;
 
   // Updates the parameters that have a gradient, in place, and submits forward, backward and update
@@ -46,16 +51,17 @@ public:
   // made of a step: it holds the rate that it was traced with.
   void set_lr(double lr, Location location = Location::current());
   // Reads the tensor: waits for the steps that were submitted.
-  double lr() const;
+  double lr(Location location = Location::current()) const;
 
-  const std::vector<Tensor> &parameters() const {
+  const std::vector<Tensor> &parameters(Location location = Location::current()) const {
+    want_held("parameters", location);
     return parameters_;
   }
 
   // Everything but the parameters themselves, as a checkpoint holds it: "lr", "step", "exp_avg.0",
   // ... numbered like parameters(); "step.0",
   // ... of those that had no gradient in some step and so took fewer.
-  nn::NamedTensors state() const;
+  nn::NamedTensors state(Location location = Location::current()) const;
   // Copies the values. Throws Error, before anything is written, when a name is missing or unknown,
   // or a shape or dtype differs.
   void load_state(const nn::NamedTensors &tensors, Location location = Location::current());
@@ -96,6 +102,8 @@ protected:
 
 private:
   friend class LossScaler;
+  // Fails, in the name of what is called, where the handle was moved from.
+  void want_held(const char *what, Location location) const;
   // A step, which changes nothing where `finite`, a bool [], is false; null: step() itself. What
   // was `written` beside it is computed with it. All of it is recorded and submitted, or nothing.
   void take_step(const Tensor *finite, std::vector<Tensor> written, Location location);

@@ -10,6 +10,7 @@
 #include "dialects/weft/ir/Weft.h"
 #include "dialects/weft/reference/HostTensor.h"
 #include "frontend/compile/symbolic_module.h"
+#include "frontend/programs/batch_of_one.h"
 #include "frontend/recorder/invocation.h"
 #include "frontend/recorder/starting_values.h"
 #include "frontend/recorder/structure.h"
@@ -27,21 +28,12 @@ constexpr char kOrOneOver[] =
     ", or 1 over one; so does 1 / (size - 1), of an unbiased variance over the batch: batch_norm "
     "in training (eval() makes it none), var and std unless their correction is 0";
 
+constexpr char kFromTwoOn[] = " (a range from 2 on leaves 1 out)";
+
 TypeRef at_size(const TypeInfo &type, int64_t size) {
   Shape dims = type.dims;
   dims[0] = size;
   return type_info(type.dtype, dims, type.device);
-}
-
-// The number of a placeholder, or of a storage behind those; nothing for what the function made.
-std::optional<size_t> source_of(const Recording &recording, Value *leaf) {
-  for (size_t i = 0; i < recording.placeholders.size(); ++i)
-    if (recording.placeholders[i].value.get() == leaf)
-      return i;
-  auto storage = recording.storage_of.find(leaf);
-  if (storage == recording.storage_of.end())
-    return std::nullopt;
-  return recording.placeholders.size() + storage->second;
 }
 
 // Ops and how they are joined. What memory a program may take depends on bytes, hence on sizes.
@@ -111,10 +103,9 @@ BatchTrace::BatchTrace(const ErasedFunction &function, std::vector<ArgumentType>
   // Sizes that follow each other share no factor: whatever is a multiple of both is one of the
   // size.
   other_ = high_ > 2 ? high_ - 1 : high_ + 1;
-  std::vector<int64_t> sizes = {other_, std::max<int64_t>(low_, 2)};
-  if (low_ == 1)
-    sizes.push_back(1);
+  const std::vector<int64_t> sizes = {other_, std::max<int64_t>(low_, 2)};
   std::vector<Recording> others; // at these
+  std::optional<Recording> one;
   // A number in the source is a constant of the first recording, and given to those after the first
   // one where it differs: from then on it is given, also when all are recorded again.
   auto same = [&] {
@@ -127,6 +118,9 @@ BatchTrace::BatchTrace(const ErasedFunction &function, std::vector<ArgumentType>
     others.clear();
     for (int64_t size : sizes)
       others.push_back(record_at(size));
+    one.reset();
+    if (low_ == 1)
+      one.emplace(record_at(1));
     recording_.emplace(record_at(high_));
   }
   UnderLock lock;
@@ -137,6 +131,27 @@ BatchTrace::BatchTrace(const ErasedFunction &function, std::vector<ArgumentType>
   compare_leaves(others[0]);
   for (size_t i = 1; i < sizes.size(); ++i)
     check_formulas(others[i], sizes[i]);
+  if (one)
+    check_one(*one);
+}
+
+void BatchTrace::refuse_other_ops(const Recording &other, int64_t size, size_t our_op,
+                                  size_t their_op) const {
+  llvm::ArrayRef<Node *> ours = recording_->slice.nodes, theirs = other.slice.nodes;
+  const Node *our = our_op < ours.size() ? ours[our_op] : nullptr,
+             *their = their_op < theirs.size() ? theirs[their_op] : nullptr;
+  if (!our && !their)
+    refuse("the function's ops read or give other tensors at a size of " + std::to_string(high_) +
+           " than at " + std::to_string(size));
+  // One op of one line differs in its types, or in its attributes.
+  bool is_one = our && their && describe(our) == describe(their);
+  auto what = [&](const Node *node) {
+    return !node ? "no more" : is_one ? types_of(*node) : describe(node);
+  };
+  refuse("the function records " + (is_one ? describe(our) + ", " : "") + what(our) +
+         " at a size of " + std::to_string(high_) + ", and " + what(their) + " at " +
+         std::to_string(size) + "; it must record the same ops at every size" +
+         (size == 1 ? kFromTwoOn : ""));
 }
 
 void BatchTrace::expect_same_ops(const Recording &other, int64_t size) const {
@@ -146,22 +161,12 @@ void BatchTrace::expect_same_ops(const Recording &other, int64_t size) const {
     while (i < std::min(ours.size(), theirs.size()) &&
            ours[i]->signature->text->structure == theirs[i]->signature->text->structure)
       ++i;
-    // One op of one line differs in its types, or in its attributes.
-    bool is_one = i < ours.size() && i < theirs.size() && describe(ours[i]) == describe(theirs[i]);
-    if (i >= ours.size() && i >= theirs.size())
-      refuse("the function's ops read or give other tensors at a size of " +
-             std::to_string(high_) + " than at " + std::to_string(size));
-    auto what = [&](llvm::ArrayRef<Node *> nodes) {
-      if (i >= nodes.size())
-        return std::string("no more");
-      return is_one ? types_of(*nodes[i]) : describe(nodes[i]);
-    };
-    refuse("the function records " + (is_one ? describe(ours[i]) + ", " : "") + what(ours) +
-           " at a size of " + std::to_string(high_) + ", and " + what(theirs) + " at " +
-           std::to_string(size) +
-           "; it must record the same ops at every size" +
-           (size == 1 ? ", and may do so in a range from 2 on" : ""));
+    refuse_other_ops(other, size, i, i);
   }
+  expect_same_outputs(other, size);
+}
+
+void BatchTrace::expect_same_outputs(const Recording &other, int64_t size) const {
   if (recording_->outputs.size() != other.outputs.size())
     refuse("the function gives " + std::to_string(recording_->outputs.size()) +
            " tensors at a size of " + std::to_string(high_) + ", and " +
@@ -173,17 +178,12 @@ void BatchTrace::expect_same_ops(const Recording &other, int64_t size) const {
              std::to_string(other.outputs[i] ? size : high_));
 }
 
-// What was found of two sizes holds at this one, too.
-void BatchTrace::check_formulas(const Recording &other, int64_t size) const {
+// By the recording's positions.
+std::vector<int64_t> BatchTrace::ints_at(int64_t size) const {
   const Slice &slice = recording_->slice;
-  std::vector<int64_t> ints = structure_key(other.slice).ints;
-  auto unlike = [&](const std::string &what) {
-    refuse(what + " follows the size from " + std::to_string(other_) + " to " +
-           std::to_string(high_) + ", but not down to " + std::to_string(size));
-  };
+  std::vector<int64_t> ints = structure_key(slice).ints;
   for (size_t p = 0; p < ints.size() && any_; ++p) {
     int32_t c = general_.classes[p];
-    int64_t expected = general_.ints[p];
     auto sizes = static_cast<int32_t>(general_.sizes.size());
     if (c >= sizes &&
         general_.scalars[static_cast<size_t>(c - sizes)].kind != IntPosition::Kind::kSize) {
@@ -191,26 +191,67 @@ void BatchTrace::check_formulas(const Recording &other, int64_t size) const {
       DType dtype = positions_[p].kind == IntPosition::Kind::kConstant
                         ? node->signature->results[0]->dtype
                         : DType::kInt64;
-      expected = bits_at(scalars_[static_cast<size_t>(c - sizes)], dtype, size);
+      ints[p] = bits_at(scalars_[static_cast<size_t>(c - sizes)], dtype, size);
     } else if (c >= 0 && c < sizes) {
       const Generalization::Size &named = general_.sizes[static_cast<size_t>(c)];
-      expected = named.coefficient;
+      ints[p] = named.coefficient;
       for (size_t i = 0; i < std::max<size_t>(named.factors.size(), 1); ++i)
-        expected *= size;
+        ints[p] *= size;
     }
-    if (ints[p] != expected)
-      unlike(describe(slice, positions_[p]));
   }
+  return ints;
+}
+
+int64_t BatchTrace::leaf_at(size_t leaf, int64_t size) const {
+  const Value *value = recording_->slice.leaves[leaf];
+  auto formula =
+      std::ranges::find_if(leaves_, [&](const auto &each) { return each.first == leaf; });
+  return formula == leaves_.end() ? static_cast<int64_t>(value->bits)
+                                  : bits_at(formula->second, value->type->dtype, size);
+}
+
+// A batch of one may lack ops that do nothing then.
+void BatchTrace::check_one(const Recording &one) {
+  expect_same_outputs(one, 1);
+  NumbersAtOne numbers{.ints = ints_at(1), .varying = {}, .inputs = varies_, .bits = {}};
+  for (size_t p = 0; p < positions_.size(); ++p)
+    numbers.varying.push_back(any_ && general_.classes[p] != Generalization::kConstant &&
+                              positions_[p].kind == IntPosition::Kind::kSize);
+  numbers.bits = [&](size_t leaf) {
+    return leaf_at(leaf, 1);
+  };
+  BatchOfOne found = compare_batch_of_one(*recording_, high_, one, numbers, location_);
+  if (found.apart)
+    refuse_other_ops(one, 1, found.apart->first, found.apart->second);
+  if (!found.difference.empty())
+    refuse(found.difference + kFromTwoOn);
+  sums_ = std::move(found.sums);
+}
+
+// What was found of two sizes holds at this one, too.
+void BatchTrace::check_formulas(const Recording &other, int64_t size) const {
+  const Slice &slice = recording_->slice;
+  std::vector<int64_t> ints = structure_key(other.slice).ints, expected = ints_at(size);
+  auto unlike = [&](const std::string &what) {
+    refuse(what + " follows the size from " + std::to_string(other_) + " to " +
+           std::to_string(high_) + ", but not down to " + std::to_string(size));
+  };
+  for (size_t p = 0; p < ints.size() && any_; ++p)
+    if (ints[p] != expected[p])
+      unlike(describe(slice, positions_[p]));
   for (size_t i = 0; i < slice.leaves.size(); ++i) {
-    if (!slice.leaves[i]->is_scalar || source_of(*recording_, slice.leaves[i]))
-      continue;
-    auto formula = std::ranges::find_if(leaves_, [&](const auto &each) { return each.first == i; });
-    int64_t expected = formula == leaves_.end()
-                           ? static_cast<int64_t>(slice.leaves[i]->bits)
-                           : bits_at(formula->second, slice.leaves[i]->type->dtype, size);
-    if (static_cast<int64_t>(other.slice.leaves[i]->bits) != expected)
+    expect_same_source(other, size, i);
+    if (slice.leaves[i]->is_scalar && !source_of(*recording_, slice.leaves[i]) &&
+        static_cast<int64_t>(other.slice.leaves[i]->bits) != leaf_at(i, size))
       unlike("a number that " + use_of(slice.leaves[i]) + " takes");
   }
+}
+
+void BatchTrace::expect_same_source(const Recording &other, int64_t size, size_t leaf) const {
+  Value *ours = recording_->slice.leaves[leaf];
+  if (!have_one_source(*recording_, ours, other, other.slice.leaves[leaf]))
+    refuse(use_of(ours) + " reads another tensor at a size of " + std::to_string(size) +
+           " than at " + std::to_string(high_));
 }
 
 int64_t BatchTrace::bits_at(const Formula &formula, DType dtype, int64_t size) const {
@@ -254,9 +295,8 @@ std::string BatchTrace::use_of(const Value *leaf) const {
 void BatchTrace::compare_leaves(const Recording &other) {
   llvm::ArrayRef<Value *> ours = recording_->slice.leaves, theirs = other.slice.leaves;
   for (size_t i = 0; i < ours.size(); ++i) {
+    expect_same_source(other, other_, i);
     std::optional<size_t> source = source_of(*recording_, ours[i]);
-    if (source != source_of(other, theirs[i]))
-      refuse(use_of(ours[i]) + " reads another tensor at a size of " + std::to_string(other_));
     if (source && *source < types_.size())
       continue;
     if (ours[i]->type->dims != theirs[i]->type->dims)
@@ -390,8 +430,14 @@ void BatchTrace::name_sizes(mlir::ModuleOp module) const {
   // Why sizes cannot vary is a sentence that names an op, not its text.
   module.getContext()->printOpOnDiagnostic(false);
   ir::DiagnosticCollector diagnostics(module.getContext());
+  llvm::SmallVector<mlir::Operation *> ops;
+  for (mlir::Operation &op : body.without_terminator())
+    ops.push_back(&op);
+  for (size_t sum : sums_)
+    ops[sum]->setAttr(compiler::kBeyondOneAttr, mlir::UnitAttr::get(module.getContext()));
   if (any_)
-    if (absl::Status status = make_symbolic(module, general_, positions_); !status.ok())
+    if (absl::Status status = make_symbolic(module, general_, positions_, /*writes_rows=*/true);
+        !status.ok())
       refuse(diagnostics.added(std::string(status.message())));
   mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(&body);
   mlir::StringAttr name = builder.getStringAttr(kBatch);

@@ -1,6 +1,6 @@
 // trace() of a function for a range of batch sizes.
 //
-// The function is recorded at two sizes, and at a third one to confirm. What differs between the
+// The function is recorded at two sizes, and at others to confirm. What differs between the
 // recordings is what the size decides, found as for programs of a process that serve many sizes
 // (generalize.h). A process reads the numbers that such a program takes from each new recording; a
 // compiled model has none, so each of them must be known as a function of the size.
@@ -52,6 +52,13 @@ private:
   [[noreturn]] void refuse(const std::string &why) const;
   Recording record_at(int64_t size);
   void expect_same_ops(const Recording &other, int64_t size) const;
+  void expect_same_outputs(const Recording &other, int64_t size) const;
+  void expect_same_source(const Recording &other, int64_t size, size_t leaf) const;
+  [[noreturn]] void refuse_other_ops(const Recording &other, int64_t size, size_t our_op,
+                                     size_t their_op) const;
+  std::vector<int64_t> ints_at(int64_t size) const;
+  int64_t leaf_at(size_t leaf, int64_t size) const; // the bits of a number
+  void check_one(const Recording &one);
   void generalize_sizes(const Recording &other);
   void compare_leaves(const Recording &other);
   void check_formulas(const Recording &other, int64_t size) const;
@@ -75,6 +82,7 @@ private:
   Generalization general_;
   std::vector<Formula> scalars_;                   // of the generalization's
   std::vector<std::pair<size_t, Formula>> leaves_; // numbers that the function gives, by leaf
+  std::vector<size_t> sums_; // ops that a batch of one has not (batch_of_one.h)
 };
 
 } // namespace weft::recorder

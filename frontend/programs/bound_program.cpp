@@ -59,7 +59,7 @@ public:
     for (const Source &source : bound_.sources)
       leaves_.push_back(value_of(source));
     for (const auto &[source, target] : bound_.passed)
-      passed_.push_back(Var{value_of(source), GradRef(), 0});
+      passed_.push_back(owned(Var{value_of(source), GradRef(), 0}));
     if (meets_recording() || (compute() && writes(bound_)))
       return false;
     // Values that are held stay what they are, whatever their storages are given: a call that only
@@ -485,7 +485,7 @@ bool has_aliases(const BoundProgram &bound, const std::vector<Tensor> &arguments
   each_target(bound, [&](const Target &target) {
     for (uint32_t argument : target.arguments) {
       written.insert(given[argument]);
-      found = found || is_given_again(argument);
+      found = found || is_given_again(argument) || is_lent(*given[argument]);
     }
     for (const Tensor &storage : target.storages)
       found = found || is_given(storage.impl());

@@ -67,7 +67,8 @@ std::string difference(const BoundProgram &then, const BoundProgram &now, Locati
 
 // A storage that the program writes is, in this call, also an argument that it takes for something
 // else, so that the program is not what the function would do. Arguments that are slices of one
-// storage, and share no element, are several storages in that sense.
+// storage, and share no element, are several storages in that sense. So it is where the program
+// writes what from_blob made, which the function would refuse.
 bool has_aliases(const BoundProgram &bound, const std::vector<Tensor> &arguments);
 
 // One call, under the recorder's lock. To other threads it is one step: what it reads is of one

@@ -27,6 +27,9 @@ namespace {
 struct Replay {
   std::string key;
   std::vector<ArgumentType> types;
+  // That handles among the arguments led to. Weak, so that they go with their last handle; while
+  // these live, what counts the handles is no other object's.
+  std::vector<std::weak_ptr<const void>> objects;
   bool grad_mode = false;
   AutocastState casts; // those of the scope that the call was in
   Math math = Math::kStandard;
@@ -54,7 +57,9 @@ struct Replay {
 
 const runtime::RegisteredCache
     registered("jit programs",
-               "the jitted function's end; its least recently used beyond Config::jit_signatures",
+               "the jitted function's end; its least recently used beyond Config::jit_signatures; "
+               "those of a module among its arguments, once that is gone, in the next call with a "
+               "module",
                [] { return runtime::CacheUse{Replay::count, -1, -1, -1}; });
 
 const TypeInfo *gradient_type(const GradNode &leaf) {
@@ -67,6 +72,19 @@ bool has_gradients(const Replay &replay) {
     if (gradient_type(*leaf) != type)
       return false;
   return true;
+}
+
+bool is_for(const Replay &replay, const std::vector<std::shared_ptr<const void>> &objects) {
+  return std::equal(replay.objects.begin(), replay.objects.end(), objects.begin(), objects.end(),
+                    [](const auto &then, const auto &now) {
+                      return !then.owner_before(now) && !now.owner_before(then);
+                    });
+}
+
+// Whether no call can be for its objects any more.
+bool is_left_over(const Replay &replay) {
+  return std::any_of(replay.objects.begin(), replay.objects.end(),
+                     [](const auto &object) { return object.expired(); });
 }
 
 bool fits(const Replay &replay) {
@@ -132,8 +150,9 @@ public:
 
   const Location made;
 
-  ErasedResult call(const ErasedFunction &function, const std::vector<Tensor> &arguments,
-                    const std::string &key, Location location) {
+  ErasedResult call(const ErasedFunction &function, const tensor_tree::FlattenArguments &given,
+                    Location location) {
+    const std::vector<Tensor> &arguments = given.tensors;
     // Inside another trace it is a plain function.
     if (active_trace())
       return function(arguments);
@@ -150,7 +169,7 @@ public:
         bool wants_history = look_at(arguments, types);
         bool is_ready = ready && has_gradients(*ready);
         if (!wants_history)
-          replay = is_ready ? ready : find(key, types);
+          replay = is_ready ? ready : find(given, types);
         bool to_check = replay && !is_ready && !replay->direct && recorder().config.jit_check;
         if (wants_history ||
             (replay && !to_check && (replay->direct || has_aliases(replay->bound, arguments)))) {
@@ -174,7 +193,7 @@ public:
       // Without the lock: the function is the user's.
       is_new = !replay;
       if (is_new)
-        ready = make(function, key, types, location);
+        ready = make(function, given, types, location);
       else
         check(*(ready = replay), function, types, location);
     }
@@ -233,12 +252,16 @@ private:
     return wants_history;
   }
 
-  std::shared_ptr<Replay> find(const std::string &key, const std::vector<ArgumentType> &types) {
+  std::shared_ptr<Replay> find(const tensor_tree::FlattenArguments &given,
+                               const std::vector<ArgumentType> &types) {
+    // They hold all tensors of a model that somebody has replaced.
+    if (!given.objects.empty())
+      std::erase_if(replays_, [](const auto &each) { return is_left_over(*each); });
     auto known = std::find_if(replays_.begin(), replays_.end(), [&](const auto &each) {
       return each->grad_mode == grad_mode() && same_casts(each->casts, thread_autocast) &&
              each->math == math_of(recorder().config) && each->device == default_device() &&
-             each->types == types && each->key == key && fits(*each) &&
-             is_of_this_context(*each);
+             each->types == types && each->key == given.key && is_for(*each, given.objects) &&
+             fits(*each) && is_of_this_context(*each);
     });
     if (known == replays_.end())
       return nullptr;
@@ -267,12 +290,14 @@ private:
                   CallerScope::resolve(location));
   }
 
-  std::shared_ptr<Replay> make(const ErasedFunction &function, const std::string &key,
+  std::shared_ptr<Replay> make(const ErasedFunction &function,
+                               const tensor_tree::FlattenArguments &given,
                                const std::vector<ArgumentType> &types, Location location) {
     Recording recording = record_alone(function, types, location);
     Session session("jit", location);
     auto replay = std::make_shared<Replay>();
-    replay->key = key;
+    replay->key = given.key;
+    replay->objects.assign(given.objects.begin(), given.objects.end());
     replay->result_shape = recording.result_shape;
     replay->states = recording.states;
     replay->types = types;
@@ -301,7 +326,7 @@ private:
       if (!recording.slice.nodes.empty())
         compile(recording.slice, replay->bound, location);
     }
-    if (std::shared_ptr<Replay> other = find(key, types))
+    if (std::shared_ptr<Replay> other = find(given, types))
       return other; // another thread was faster
     // The bound may have been lowered since the last call.
     while (!replays_.empty() &&
@@ -330,13 +355,16 @@ private:
 std::shared_ptr<JitImpl> make_jit(Location made) {
   return std::make_shared<JitImpl>(made);
 }
-Location line_of_call(const JitImpl &jit, Location call) {
-  return is_of_library(call) ? jit.made : call;
+Location line_of_call(const JitImpl *jit, Location call) {
+  if (!jit)
+    throw Error(ErrorKind::kState,
+                "jit: the function was moved from; call the one that it was moved to",
+                CallerScope::resolve(call));
+  return is_of_library(call) ? jit->made : call;
 }
 ErasedResult call_jit(JitImpl &jit, const ErasedFunction &function,
-                      const std::vector<Tensor> &inputs, const std::string &key,
-                      Location location) {
-  return jit.call(function, inputs, key, location);
+                      const tensor_tree::FlattenArguments &arguments, Location location) {
+  return jit.call(function, arguments, location);
 }
 
 } // namespace weft::recorder

@@ -7,6 +7,7 @@
 #include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/BytecodeFile.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
+#include "dialects/weft/ir/Extensions.h"
 #include "dialects/weft/ir/SignatureAttributes.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
@@ -15,9 +16,11 @@
 #include "frontend/programs/program_impl.h"
 #include "frontend/recorder/state.h"
 #include "frontend/tensor/impl.h"
+#include "mlir/IR/BuiltinDialect.h"
 #include "mlir/Parser/Parser.h"
 #include "runtime/io/files.h"
 #include "runtime/memory/buffer.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace weft {
@@ -186,6 +189,27 @@ void describe_main(ProgramImpl &program, const std::string &name, Location locat
   Reader(program, name, location, keeper).read();
 }
 
+// The first op of a dialect that is loaded for the compiler's own sake; null where there is none.
+static mlir::Operation *foreign_op(mlir::ModuleOp module) {
+  llvm::SmallPtrSet<mlir::Dialect *, 4> known;
+  mlir::Operation *found = nullptr;
+  module.walk([&](mlir::Operation *op) {
+    llvm::StringRef name = op->getName().getDialectNamespace();
+    bool is_own = name == ir::WeftDialect::getDialectNamespace() ||
+                  name == mlir::func::FuncDialect::getDialectNamespace() ||
+                  name == mlir::BuiltinDialect::getDialectNamespace();
+    if (is_own || known.contains(op->getDialect()))
+      return mlir::WalkResult::advance();
+    if (ir::registrationOf(name.str()).empty()) {
+      found = op;
+      return mlir::WalkResult::interrupt();
+    }
+    known.insert(op->getDialect());
+    return mlir::WalkResult::advance();
+  });
+  return found;
+}
+
 void parse_module(ProgramImpl &program, llvm::StringRef source, const std::string &name,
                   Location location) {
   ir::DiagnosticCollector diagnostics(program.context.get());
@@ -203,6 +227,11 @@ void parse_module(ProgramImpl &program, llvm::StringRef source, const std::strin
       source, mlir::ParserConfig(program.context.get()), name);
   if (!program.module)
     throw Error(ErrorKind::kFile, diagnostics.failure(name + " is not a program of weft ops"),
+                location);
+  if (mlir::Operation *op = foreign_op(*program.module))
+    throw Error(ErrorKind::kFile,
+                name + " holds " + op->getName().getStringRef().str() +
+                    ": ops of a program are weft's, or of a dialect that a plugin registers",
                 location);
 }
 

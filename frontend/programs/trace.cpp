@@ -15,7 +15,7 @@ namespace weft::recorder {
 // function touches; afterwards each of them is what it was.
 struct FunctionTrace : Trace {
   Recording &recording;
-  uint64_t first_storage = 0, first_gradient = 0; // the function's own are born from these on
+  uint64_t first_storage = 0; // the function's own are born from it on
   std::unordered_map<TensorImpl *, size_t> storages;
   std::vector<Var> storages_before;
   std::vector<bool> written;
@@ -59,6 +59,8 @@ struct FunctionTrace : Trace {
     // What was recorded before is not part of the function. This comes first: where it fails and
     // the function goes on, nothing has been noted. It gives the lock up: another thread may have
     // recorded a write meanwhile, and only what is computed has what a stand-in takes.
+    storage->refs.fetch_add(1, std::memory_order_relaxed);
+    Tensor handle(storage); // what is read through a view may have no other
     while (storage->var.value->node) {
       ValueRef held = storage->var.value;
       Value *value = held.get();
@@ -66,9 +68,8 @@ struct FunctionTrace : Trace {
       submit({&value, 1}, {CutReason::kJit, Session::location()});
     }
     size_t touching = storages.emplace(storage, recording.storages.size()).first->second;
-    storage->refs.fetch_add(1, std::memory_order_relaxed);
     TouchedStorage &touched = recording.storages.emplace_back();
-    touched.tensor = Tensor(storage);
+    touched.tensor = std::move(handle);
     touched.requires_grad = static_cast<bool>(storage->leaf);
     storages_before.push_back(storage->var);
     written.push_back(false);

@@ -22,10 +22,12 @@ bool writes_state(const Node *node) {
 std::vector<Value *> companions(const Slice &slice, CutReason reason) {
   std::vector<Value *> found;
   Recorder &r = recorder();
-  if (reason == CutReason::kInit) {
-    // What other ranks have recorded is theirs.
-    if (thread_rank != 0)
-      return found;
+  // Where several threads record, what is recorded may be another's, half of what that one is about
+  // to ask for: with or without it, as it happens, each cut would be a program of its own.
+  bool is_alone = r.mutex.is_reserved();
+  if (reason == CutReason::kInit && thread_rank != 0)
+    return found; // what other ranks have recorded is theirs
+  if (reason == CutReason::kInit && is_alone) {
     for (Node *node = r.first; node; node = node->next) {
       if (!node->is_open() || node->epoch == r.epoch)
         continue;
@@ -45,9 +47,11 @@ std::vector<Value *> companions(const Slice &slice, CutReason reason) {
         found.push_back(result);
   };
   bool ends_step = reason == CutReason::kStep;
-  // Where several threads record, a write that reads nothing of the slice may be another's, which
-  // the step would be compiled with or without, as it happens.
-  bool is_alone = r.mutex.is_reserved();
+  // A write that reads nothing of the slice may be another thread's, as may a draw that reads no
+  // more of it than where the generator stands.
+  auto is_shared = [&](const Value *operand) {
+    return !is_alone && operand->node && is<ir::RandomAdvanceOp>(operand->node);
+  };
   auto writes_state_of_step = [&](const Node *node) {
     return ends_step && node->rank == thread_rank && writes_state(node) &&
            (is_alone || llvm::any_of(node->operands, [&](const Value *operand) {
@@ -67,10 +71,12 @@ std::vector<Value *> companions(const Slice &slice, CutReason reason) {
     bool advances = is<ir::RandomAdvanceOp>(node);
     if (!consumers && !advances)
       continue;
-    bool reads = false;
-    for (Value *operand : node->operands)
-      reads = reads || (operand->epoch == r.epoch && (operand->node || advances)) ||
-              (operand->node && operand->node->epoch == r.epoch);
+    bool reads = llvm::any_of(node->operands, [&](const Value *operand) {
+      if (!advances && is_shared(operand))
+        return false;
+      return (operand->epoch == r.epoch && (operand->node || advances)) ||
+             (operand->node && operand->node->epoch == r.epoch);
+    });
     if (reads || writes_state_of_step(node))
       take(node, advances);
   }

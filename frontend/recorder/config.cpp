@@ -1,5 +1,6 @@
 #include "weft/config.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -8,6 +9,7 @@
 #include <limits>
 #include <utility>
 
+#include "compiler/backend/Backend.h"
 #include "compiler/plugin/Plugin.h"
 #include "frontend/compile/compile_slice.h"
 #include "frontend/recorder/config_env.h"
@@ -115,6 +117,16 @@ Config config_from_environment() {
   read_number("WEFT_BUDGET_OPS", config.budget_ops, kLeastBudget);
   read_number("WEFT_BUDGET_BYTES", config.budget_bytes, kLeastBudget);
   read_text("WEFT_BACKEND", config.backend);
+  // Of those that plugins bring, too; none is made yet.
+  if (std::vector<std::string> known = compiler::backendNames();
+      config.backend != Config().backend &&
+      std::ranges::find(known, config.backend) == known.end()) {
+    std::cerr << "weft: WEFT_BACKEND=" << config.backend << " is ignored: it must be one of";
+    for (const std::string &name : known)
+      std::cerr << " " << name;
+    std::cerr << "\n";
+    config.backend = Config().backend;
+  }
   read_text("WEFT_DEVICE", config.device);
   if (auto device = runtime::find_device(config.device); !device.ok()) {
     std::cerr << "weft: WEFT_DEVICE is ignored: " << device.status().message() << "\n";

@@ -66,6 +66,11 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
   if (!is_right || !why.empty())
     fail(ErrorKind::kState, refusal + (why.empty() ? "its rule failed, and says nothing" : why));
 
+  for (mlir::Operation *op : built.ops)
+    if (!mlir::isa<ir::WeftOp>(op))
+      fail(ErrorKind::kState, refusal + "its rule makes " + op->getName().getStringRef().str() +
+                                  ", which is no weft op; make it of Vals (Rules.h)");
+
   // Ops that no gradient needs are left out, but for exchanges: other ranks need them.
   llvm::DenseSet<mlir::Operation *> needed;
   auto need = [&](mlir::Value value) {
@@ -132,6 +137,28 @@ std::shared_ptr<const Derivative> derivative_of(const GradNode &node,
 
 uint32_t result_count(const GradNode &node) {
   return static_cast<uint32_t>(node.signature->results.size());
+}
+
+std::string without_derivative(const Var &output) {
+  auto is_number = [](const TypeInfo *type) {
+    return is_floating(type->dtype);
+  };
+  SmallVector<const Value *, 16> path{output.value.get()};
+  llvm::DenseSet<const Value *> seen;
+  for (size_t i = 0; i < path.size() && i < kLimits.searched_values; ++i) {
+    const Node *node = path[i]->node;
+    if (!node)
+      continue;
+    const Signature &s = *node->signature;
+    if (!s.differentiable && s.rules && is_number(path[i]->type) &&
+        llvm::any_of(s.operands, is_number))
+      return "; " + s.name.getStringRef().str() + " (" + node->line->place() +
+             ") has no derivative: " + s.rules->missingRule(ir::RuleKind::Derivative).str();
+    for (const Value *operand : node->operands)
+      if (seen.insert(operand).second)
+        path.push_back(operand);
+  }
+  return "";
 }
 
 std::optional<Band> band_of(const GradNode &node) {

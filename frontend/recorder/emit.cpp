@@ -147,7 +147,9 @@ Signature *make_signature(mlir::OperationName op_name, mlir::OpaqueProperties pr
     };
     if (mlir::failed(call_rule("inferReturnTypes", infer)))
       refuse("the operands do not fit");
-  } else if (op_name.hasTrait<mlir::OpTrait::SameOperandsAndResultType>() && !operands.empty()) {
+  } else if (op_name.hasTrait<mlir::OpTrait::SameOperandsAndResultType>()) {
+    if (operands.empty())
+      refuse("its result has the type of its operands, and there are none");
     results.push_back(ir.whole_type(types[0]));
   } else {
     fail(ErrorKind::kValue, op_name.getStringRef().str() +
@@ -352,6 +354,10 @@ Var emit_binary(Binary op, const Var &x, const Var &y) {
     return emit_one<ir::OrOp>({&x, &y}, x.value->type);
   case Binary::kXor:
     return emit_one<ir::XorOp>({&x, &y}, x.value->type);
+  case Binary::kShiftLeft:
+    return emit_one<ir::ShiftLeftOp>({&x, &y}, x.value->type);
+  case Binary::kShiftRight:
+    return emit_one<ir::ShiftRightOp>({&x, &y}, x.value->type);
   }
   return Var();
 }

@@ -31,6 +31,8 @@ enum class Binary : uint8_t {
   kAnd,
   kOr,
   kXor,
+  kShiftLeft,
+  kShiftRight,
 };
 enum class Comparison : uint8_t { kEq, kNe, kLt, kLe, kGt, kGe };
 enum class ReduceKind : uint8_t { kSum, kMax, kMin, kProd, kMean };

@@ -1,5 +1,6 @@
 // Cuts: claim a slice, find or compile its program, launch it, turn its outputs into leaves.
 #include <chrono>
+#include <new>
 
 #include "frontend/compile/compile_slice.h"
 #include "frontend/recorder/claims.h"
@@ -113,7 +114,25 @@ bool collect(const Wanted &wanted, Slice &slice) {
   }
   if (!wanted.parts)
     leave_temporaries(slice, more.empty() ? wanted.roots : more, wanted.request);
+  for (size_t i : kept_leaves(slice))
+    slice.key.leaves[i].donatable = slice.key.leaves[i].kept = false;
   return true;
+}
+
+// Of the leaves that the program may write those that it gets a copy of, in order, with their
+// values in memory.
+llvm::SmallVector<size_t> copied_leaves(const Slice &slice) {
+  while (true) {
+    llvm::SmallVector<size_t> copied = kept_leaves(slice);
+    auto under_way = llvm::find_if(
+        copied, [&](size_t i) { return !slice.leaves[i]->cell->buffer->is_written(); });
+    if (under_way == copied.end())
+      return copied;
+    ValueRef held(slice.leaves[*under_way]);
+    std::shared_ptr<runtime::Buffer> buffer = held->cell->buffer;
+    RecorderMutex::Pause pause(recorder().mutex);
+    buffer->wait().IgnoreError(); // which the run fails of
+  }
 }
 
 // A slice that reads what a failed run has lost raises that run's error, and writes nothing.
@@ -227,8 +246,9 @@ void prepare(const Slice &slice, const Wanted &wanted, Clock::time_point start,
     made->follow(writes ? wanted.parts->ends : std::vector<std::shared_ptr<const runtime::Event>>(),
                  end);
   }
-  for (Value *leaf : slice.leaves)
-    made->bind(leaf);
+  llvm::SmallVector<size_t> copied = copied_leaves(slice);
+  for (size_t i = 0; i < slice.leaves.size(); ++i)
+    made->bind(slice.leaves[i], /*copies=*/llvm::is_contained(copied, i));
   made->bind_scalars(found.scalars);
   prepare_undo(slice, *made->record());
 }
@@ -274,7 +294,13 @@ void submit(const Wanted &wanted) {
     } catch (const Error &error) {
       abandon_pending(error.message());
       throw;
-    } catch (...) { // of a plugin, or of memory that ran out: no rank may wait for this one
+    } catch (const std::bad_alloc &) {
+      const char *what = "there is not enough memory on the host to compute what is asked for";
+      abandon_pending(what);
+      throw Error(ErrorKind::kMemory,
+                  what + std::string("; what was recorded is computed when it is asked for again"),
+                  CallerScope::resolve(request.location));
+    } catch (...) { // of a plugin: no rank may wait for this one
       abandon_pending(runtime::thrown_text());
       throw;
     }
@@ -357,7 +383,8 @@ const void *host_bytes(Value *leaf, Location location, std::vector<char> &room) 
 void *make_writable(Value *leaf, Location location) {
   const void *old = wait_for(leaf, location);
   Cell *cell = leaf->cell;
-  if (cell && cell->owners == 1 && !cell->borrowed && !cell->buffer->is_constant()) {
+  if (cell && cell->owners == 1 && !cell->borrowed && !cell->buffer->is_constant() &&
+      !is_kept(*cell)) {
     std::shared_ptr<runtime::Buffer> buffer = cell->buffer;
     absl::Status status;
     {

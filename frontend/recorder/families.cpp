@@ -24,15 +24,40 @@ void Family::observe(std::vector<int64_t> ints) {
     programs.pop_back();
 }
 
+void Family::refuse_up_to_least(Generalization general) {
+  // Up to the next power of two: ranges begin at one, so that sizes that grow one by one are not
+  // asked about one by one.
+  for (Generalization::Size &size : general.sizes) {
+    size.high = std::max(size.least, 2 * size.low - 1);
+    size.low = 0;
+  }
+  too_small.push_back(std::move(general));
+  if (too_small.size() > kLimits.refused_sizes)
+    too_small.pop_front();
+}
+
+bool Family::is_too_small(const std::vector<int64_t> &ints) const {
+  std::vector<int64_t> sizes, scalars;
+  return std::any_of(too_small.begin(), too_small.end(), [&](const Generalization &refused) {
+    return refused.matches(ints, sizes, scalars);
+  });
+}
+
+static int64_t bytes_of(const Generalization &general) {
+  return static_cast<int64_t>(general.ints.size() * (sizeof(int64_t) + sizeof(int32_t)));
+}
+
 int64_t Family::bytes() const {
   size_t bytes = static_cast<size_t>(key.bytes()) + size_positions.size() * sizeof(uint32_t) +
                  structures.size() * sizeof(void *);
   for (const auto &ints : observations)
     bytes += ints.size() * sizeof(int64_t);
+  int64_t generals = 0;
   for (const SymbolicProgram &program : programs)
-    bytes += program.general.ints.size() * (sizeof(int64_t) + sizeof(int32_t)) +
-             program.stable.size() / 8;
-  return static_cast<int64_t>(bytes);
+    generals += bytes_of(program.general) + static_cast<int64_t>(program.stable.size()) / 8;
+  for (const Generalization &refused : too_small)
+    generals += bytes_of(refused);
+  return static_cast<int64_t>(bytes) + generals;
 }
 
 Family *Families::find(const ProgramKey &key, uint64_t salt) {

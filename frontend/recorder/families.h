@@ -28,12 +28,17 @@ struct Family {
   std::deque<SymbolicProgram> programs; // the newest first
   std::string refused;                  // why the last attempt failed
   int refusals = 0;
+  // What a library refused that takes larger sizes only: up to which sizes, the newest last.
+  std::deque<Generalization> too_small;
   // Where the sizes stand among the ints, once programs for several sizes were refused: from then
   // on each combination of sizes has a family of its own, whose programs leave only starts and
   // constants open.
   std::vector<uint32_t> size_positions;
 
   void observe(std::vector<int64_t> ints);
+  // Programs for these sizes, and less, are no part of one for several.
+  void refuse_up_to_least(Generalization general);
+  bool is_too_small(const std::vector<int64_t> &ints) const;
   int64_t bytes() const;
 };
 

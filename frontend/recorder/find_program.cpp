@@ -99,6 +99,7 @@ FoundProgram find_or_compile(const Slice &slice, Location location, Evaluation &
     }
   absl::StatusOr<CompileOutcome> outcome = absl::UnknownError("not compiled");
   std::shared_ptr<const SymbolicRequest> refused;
+  absl::Status why;
   {
     RecorderMutex::Pause pause(r.mutex);
     outcome = compile_slice(compile);
@@ -111,7 +112,8 @@ FoundProgram find_or_compile(const Slice &slice, Location location, Evaluation &
       }
     }
     if (!outcome.ok() && compile.symbolic) {
-      data.not_symbolic = std::string(outcome.status().message());
+      why = outcome.status();
+      data.not_symbolic = std::string(why.message());
       refused = std::exchange(compile.symbolic, nullptr);
       outcome = compile_slice(compile);
     }
@@ -130,7 +132,7 @@ FoundProgram find_or_compile(const Slice &slice, Location location, Evaluation &
                            outcome->sized, keep, data);
   if (keep)
     r.cache->insert(hold_key(slice), context, outcome->program, r.config);
-  observe(structure, salt, refused.get(), data.not_symbolic);
+  observe(structure, salt, refused.get(), why);
   return {outcome->program, {}};
 }
 

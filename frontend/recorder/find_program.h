@@ -35,7 +35,8 @@ FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure,
 // The slice's ints, for what the next one may leave open. refused: the request that came to
 // nothing, and why. The family that it went to.
 Family &observe(const StructureKey &structure, uint64_t salt,
-                const SymbolicRequest *refused = nullptr, const std::string &why = "");
+                const SymbolicRequest *refused = nullptr,
+                const absl::Status &why = absl::OkStatus());
 
 // The program of a claimed slice, compiled without the lock where it is not known. Throws kCompile
 // when it does not compile. figures: what explain tells of the request, of the slice, of the

@@ -56,7 +56,14 @@ void Invocation::follow(std::vector<std::shared_ptr<const runtime::Event>> after
   launch_.end = &end;
 }
 
-void Invocation::bind(Value *leaf) {
+bool Invocation::is_a_result(size_t input) const {
+  auto specs = launch_.executable->output_specs();
+  return std::any_of(specs.begin(), specs.end(), [&](const runtime::OutputSpec &spec) {
+    return spec.alias_input == static_cast<int32_t>(input);
+  });
+}
+
+void Invocation::bind(Value *leaf, bool copies) {
   record_->may_fail = record_->may_fail || is_unsettled(leaf);
   if (leaf->evaluation && leaf->evaluation->is_exchange)
     record_->data.exchanges.push_back(leaf->evaluation->data.number);
@@ -66,15 +73,18 @@ void Invocation::bind(Value *leaf) {
   bool given = launch_.executable->input_specs()[launch_.inputs.size()].donatable;
   std::shared_ptr<runtime::Buffer> &input =
       launch_.inputs.emplace_back(leaf->is_scalar ? nullptr : leaf->cell->buffer);
-  // A program may write what it is given: of memory that nobody may write it gets a copy.
-  if (given && input && input->is_constant())
+  // A program may write what it is given: of memory that nobody may write it gets a copy. So does
+  // one with a result that is its input: lent memory goes, and the result stays. Of what is lost
+  // there is nothing to copy: the run will not begin.
+  if (input && ((given && (input->is_constant() || (copies && input->error().ok()))) ||
+                (leaf->cell->lent && is_a_result(launch_.inputs.size() - 1))))
     input = copy_of(*input, launch_.device);
 }
 
-// Whether only these handles know what the leaf's memory holds.
+// Whether only these handles know what the leaf's memory holds, and nothing goes back to it.
 static bool is_sole(const Value &leaf, uint32_t handles) {
   return leaf.handles == handles && leaf.uses == 0 && leaf.cell->owners == 1 &&
-         !leaf.cell->borrowed;
+         !leaf.cell->borrowed && !is_kept(*leaf.cell);
 }
 
 bool Invocation::must_wait(const Value &leaf, uint32_t handles) {
@@ -170,8 +180,15 @@ bool Invocation::launch(Attempt attempt, Location location, Guard guard) {
   account();
   absl::Status status;
   {
+    // While a storage's memory is given away nobody may write the storage, which would go back to
+    // that.
+    auto inputs = launch_.executable->input_specs();
+    bool gives_state = false;
+    for (size_t i = 0; i < leaves_.size(); ++i)
+      gives_state =
+          gives_state || (inputs[i].donatable && leaves_[i]->cell && leaves_[i]->cell->wanted > 0);
     std::optional<RecorderMutex::Pause> pause;
-    if (guard == Guard::kClaim && !record_->may_fail)
+    if (guard == Guard::kClaim && !record_->may_fail && !gives_state)
       pause.emplace(recorder().mutex);
     status = bind_block();
     // Another executor's memory is not the device's.

@@ -40,7 +40,8 @@ public:
   // The next input: a leaf whose error the caller has looked for (check_leaf).
   // Neither this nor donate() gives the recorder's lock up, so that nobody writes between what is
   // bound first and last.
-  void bind(Value *leaf);
+  // copies: if the program writes the input, it writes a copy; the leaf is in memory then.
+  void bind(Value *leaf, bool copies = false);
   // As bind(), for an input that the program writes. It writes a copy, unless `handles` is the
   // number of handles to the leaf that may lose what it held, and nobody else reads its memory.
   void donate(Value *leaf, uint32_t handles);
@@ -81,6 +82,8 @@ private:
     uint64_t bits;
     int64_t bytes;
   };
+  // Whether a result is this input, unchanged.
+  bool is_a_result(size_t input) const;
   absl::Status bind_block();
   void account();
 

@@ -250,7 +250,9 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
   s->device = device;
   s->is_sharded = llvm::any_of(operands, [](const TypeInfo *type) { return type->part.get(); });
   s->replacement = replacement_of(name.getStringRef());
-  s->differentiable = s->rules && s->rules->missingRule(ir::RuleKind::Derivative).empty();
+  llvm::StringRef no_derivative =
+      s->rules ? s->rules->missingRule(ir::RuleKind::Derivative) : "it is no op of Weft's";
+  s->differentiable = no_derivative.empty() || ir::isDeferred(no_derivative);
   if (s->rules) {
     s->saved_operands = s->rules->savedOperands();
     s->saved_results = s->rules->savedResults();

@@ -59,6 +59,7 @@ struct Signature {
   llvm::SmallVector<const TypeInfo *, 1> results;
   uint32_t id = 0;   // the text's
   uint32_t refs = 0; // nodes and gradient nodes
+  // Its results have histories. The derivative may not be written yet: backward says so then.
   bool differentiable = false;
   bool checks = false; // may end a run: it looks at indices from data, or is a user's kernel
   bool is_sharded = false; // of an operand this rank has a part: no node has it, but its steps'

@@ -13,6 +13,8 @@ struct RecorderLimits {
   // Variants of one signature's derivative: which operands want a gradient differs from call to
   // call, but seldom in more ways.
   size_t derivatives = 8;
+  // Values that an error looks through for its reason: those of a layer or two.
+  size_t searched_values = 256;
   // Families, the least recently used going first: their programs stay in the program cache until
   // that drops them.
   size_t families = 512;
@@ -24,6 +26,8 @@ struct RecorderLimits {
   // Symbolic programs of one family: ranges grow by powers of two, so that older ones are seldom
   // asked for.
   size_t symbolic_programs = 4;
+  // Sizes that a library was found not to take, in networks of one structure and several widths.
+  size_t refused_sizes = 8;
   // Programs at particular sizes that a symbolic one keeps ready: each holds an instruction table,
   // and library primitives.
   size_t sized_programs = 16;

@@ -352,6 +352,15 @@ Var make_leaf(const TypeInfo *type, std::shared_ptr<runtime::Buffer> buffer, boo
   return Var{ValueRef(value), GradRef(), 0};
 }
 
+Var owned(Var x) {
+  const Cell *cell = x.value->cell;
+  if (cell && cell->lent && !active_trace())
+    x.value =
+        make_leaf(x.value->type, buffer_of(cell->buffer->data(), cell->buffer->bytes(), x.device()))
+            .value;
+  return x;
+}
+
 namespace {
 
 template <typename T> uint64_t bits_of(T x) {

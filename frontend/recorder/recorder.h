@@ -116,6 +116,9 @@ std::string describe(const Sharding &sharding);
 
 // --- Leaves ---
 Var make_leaf(const TypeInfo *type, std::shared_ptr<runtime::Buffer> buffer, bool borrowed = false);
+// x in memory of its own, where it lies in what from_blob was lent. Not while a function is
+// recorded: each call has the memory's contents of its time.
+Var owned(Var x);
 // The scalar's bytes in dtype; numpy's conversions.
 uint64_t scalar_bits(const Scalar &scalar, DType dtype);
 // A rank-0 leaf that holds the scalar, converted to dtype.
@@ -165,6 +168,10 @@ GradRef make_grad_leaf(const TypeInfo *type);
 // `except`: an operand whose gradient is not wanted.
 std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, bool with_history,
                                std::optional<uint32_t> except = std::nullopt);
+// "; OP (LINE) has no derivative: REASON", to end an error: of those that are recorded and not run,
+// the nearest op that gives numbers of numbers and has none by its record. What it gives has no
+// history, as in PyTorch. Empty where there is none.
+std::string without_derivative(const Var &output);
 
 // --- Functions that are recorded as a whole (frontend/programs) ---
 // Whether the line is one of the standard library's headers, where a std::function calls what it
@@ -187,6 +194,8 @@ public:
   bool evaluating = false; // it computes what was recorded before the function
   bool many_sizes = false; // it must record the same ops at other sizes
   std::string exchange;    // where the function exchanges with other ranks first
+  // GradNode::number: the function's own have this one or a higher one.
+  uint64_t first_gradient = 0;
 };
 extern constinit thread_local Trace *thread_trace;
 // This thread's; null outside of such a function.

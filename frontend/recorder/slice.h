@@ -41,8 +41,8 @@ bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer = 0);
 // - `step`: what storages were given in place (an average of parameters; where one thread records, a
 //   count of steps, too): each step would else add to a record that nobody asks for, and keep the
 //   parameters that it reads;
-// - `init`: all that is alive, so that a loop's first step does not compute what the later ones
-//   find in memory.
+// - `init`, where one thread records: all that is alive, so that a loop's first step does not
+//   compute what the later ones find in memory.
 std::vector<Value *> companions(const Slice &slice, CutReason reason);
 
 // While a slice is compiled without the lock: other slices wait for its values, and views do not

@@ -199,7 +199,8 @@ std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const Stru
   Family *family = families.of(structure, salt, /*add=*/true);
   if (family->observations.empty())
     return nullptr;
-  if (family->refusals >= kAttempts) {
+  bool too_small = family->is_too_small(structure.ints);
+  if (family->refusals >= kAttempts || too_small) {
     data.not_symbolic = family->refused;
     return nullptr;
   }
@@ -207,7 +208,10 @@ std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const Stru
   request->positions = int_positions(slice);
   std::vector<const std::vector<int64_t> *> observations;
   for (const std::vector<int64_t> &ints : family->observations)
-    observations.push_back(&ints);
+    if (!family->is_too_small(ints))
+      observations.push_back(&ints);
+  if (observations.empty())
+    return nullptr;
   if (family->refusals > 0)
     keep_nearest(observations, structure.ints, request->positions);
   observations.push_back(&structure.ints);
@@ -240,12 +244,16 @@ FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure,
 }
 
 Family &observe(const StructureKey &structure, uint64_t salt, const SymbolicRequest *refused,
-                const std::string &why) {
+                const absl::Status &why) {
   Family &family = *recorder().families->of(structure, salt, /*add=*/true);
   family.observe(structure.ints);
   if (!refused)
     return family;
-  family.refused = why;
+  family.refused = std::string(why.message());
+  if (absl::IsOutOfRange(why)) {
+    family.refuse_up_to_least(refused->general);
+    return family;
+  }
   if (++family.refusals < kAttempts || refused->general.sizes.empty())
     return family;
   for (uint32_t p = 0; p < refused->positions.size(); ++p)

@@ -5,6 +5,7 @@
 #include "runtime/memory/buffer.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 namespace weft::recorder {
 
@@ -180,9 +181,8 @@ void settle_writes(const Slice &slice, std::span<Value *const> roots,
   }
 }
 
-void keep_unsettled(const std::shared_ptr<EvaluationRecord> &record) {
-  std::deque<std::shared_ptr<EvaluationRecord>> &unsettled = recorder().unsettled;
-  std::erase_if(unsettled, [](const std::shared_ptr<EvaluationRecord> &each) {
+static void forget_settled() {
+  std::erase_if(recorder().unsettled, [](const std::shared_ptr<EvaluationRecord> &each) {
     if (each->state() == RunState::kDone)
       each->undo.clear();
     // What nobody can read again, not even by going back to it, need not go back.
@@ -191,8 +191,55 @@ void keep_unsettled(const std::shared_ptr<EvaluationRecord> &record) {
                     [](const Undo &undo) { return undo.now->gone() && undo.now->weak == 1; });
     return each->undo.empty();
   });
+}
+
+void keep_unsettled(const std::shared_ptr<EvaluationRecord> &record) {
+  forget_settled();
   if (record->may_fail && !record->undo.empty())
-    unsettled.push_back(record);
+    recorder().unsettled.push_back(record);
+}
+
+//===-- Memory that is gone back to -----------------------------------------------------------===//
+
+// written: of the storages that would go back to it, how many whose undo a run is about to take
+// over.
+static bool is_kept(const Cell &cell, uint32_t written) {
+  if (cell.held > 0 && cell.wanted > written)
+    return true;
+  if (cell.kept == cell.wanted)
+    return false;
+  forget_settled(); // what is left of the difference are runs
+  return cell.kept > cell.wanted;
+}
+
+bool is_kept(const Cell &cell) {
+  return is_kept(cell, 0);
+}
+
+llvm::SmallVector<size_t> kept_leaves(const Slice &slice) {
+  llvm::SmallVector<size_t> asked, found;
+  for (size_t i = 0; i < slice.leaves.size(); ++i) {
+    const Value &leaf = *slice.leaves[i];
+    if (!slice.key.leaves[i].donatable)
+      continue;
+    if (leaf.handles > 0 || leaf.uses != leaf.slice_uses || leaf.cell->owners > 1)
+      found.push_back(i); // a storage is that value again
+    else if (leaf.cell->kept > 0)
+      asked.push_back(i);
+  }
+  if (asked.empty())
+    return found;
+  llvm::SmallDenseMap<const Cell *, uint32_t, 32> written;
+  for (const Value *output : slice.outputs)
+    for (const TensorImpl *storage = output->writers; storage; storage = storage->next_writer)
+      if (const Cell *cell = storage->before.cell())
+        ++written[cell];
+  for (size_t i : asked) {
+    const Cell &cell = *slice.leaves[i]->cell;
+    if (is_kept(cell, written.lookup(&cell)))
+      found.push_back(i);
+  }
+  return found;
 }
 
 //===-- Going back ----------------------------------------------------------------------------===//
@@ -208,20 +255,34 @@ void clear_error(const std::shared_ptr<runtime::Buffer> &buffer) {
   buffer->begin_write(std::move(unwritten));
 }
 
+// Gives the value this cell, or none where it is a scalar. The value may be gone.
+void revive(Value *value, Cell *cell) {
+  if (value->gone())
+    value->withdrawn = false;
+  if (cell)
+    ++cell->owners;
+  if (Cell *old = std::exchange(value->cell, cell))
+    release_cell(old);
+  value->is_scalar = !cell;
+}
+
 void put_back(Value *value, const Undo &undo) {
   const Before &before = undo.before;
-  if (Cell *cell = before.cell()) {
+  Cell *cell = before.cell();
+  if (cell) {
     if (!cell->buffer)
       cell->buffer = undo.memory;
     clear_error(cell->buffer);
-    ++cell->owners;
-    release_cell(std::exchange(value->cell, cell));
   } else {
-    release_cell(std::exchange(value->cell, nullptr));
-    value->is_scalar = true;
     value->bits = before.bits();
   }
+  revive(value, cell);
   value->evaluation = nullptr;
+}
+
+// What was to go back to a value that went back itself.
+void follow(Before &before) {
+  before = Before(before.value(), /*hold=*/true);
 }
 
 // A storage whose recorded value can no longer be computed.
@@ -230,16 +291,9 @@ void put_back(TensorImpl &storage) {
   Cell *cell = storage.before.cell();
   if (is_lost(old) || (old->gone() && cell && !cell->buffer))
     return; // nobody has kept it
-  if (old->gone()) {
-    auto *revived = new Value(old->type);
-    revived->cell = cell;
-    revived->is_scalar = !cell;
-    revived->bits = old->bits;
-    if (cell)
-      ++cell->owners;
-    revived->evaluation = old->evaluation;
-    old = revived;
-  }
+  // The value itself, not one like it: a run that should have written it may be under way.
+  if (old->gone())
+    revive(old, cell);
   ValueRef value(old);
   forget_write(storage);
   storage.var.value = std::move(value);
@@ -281,48 +335,78 @@ static void go_back() {
   llvm::MapVector<Value *, const Undo *>
       targets;        // of what the runs should have written; null where it is lost
   absl::Status first; // later ones are skipped since it failed
+  // Runs may be under way still: one that waits for another rank, and what other threads have
+  // submitted since they were waited for. A run that has ended, but goes back to what such a one
+  // computes, waits for its end as well.
+  llvm::SmallPtrSet<const EvaluationRecord *, 8> open;
+  auto is_open = [&](const Undo &undo) {
+    const EvaluationRecord *record = undo.before.value()->evaluation.get();
+    return record && (open.contains(record) || record->state() == RunState::kUnderWay);
+  };
   for (const std::shared_ptr<EvaluationRecord> &record : unsettled) {
-    if (!record->failed())
+    RunState state = record->state();
+    if (state == RunState::kDone)
       continue;
+    if (state == RunState::kUnderWay || llvm::any_of(record->undo, is_open)) {
+      open.insert(record.get());
+      continue;
+    }
     record->loss = record->failure();
     if (first.ok())
       first = record->loss;
-    if (record->state() == RunState::kSkipped)
+    if (state == RunState::kSkipped)
       record->loss = first;
     if (record->loss.ok())
       record->loss = absl::InternalError("a program whose results it reads failed");
     for (const Undo &undo : record->undo) {
       const Undo *target = &undo;
+      const Value *before = undo.before.value();
       const Cell *cell = undo.before.cell();
       if (auto earlier = targets.find(undo.before.value()); earlier != targets.end())
         target = earlier->second;
-      else if (is_lost(undo.before.value()) || (cell && !cell->buffer && !undo.memory))
+      else if ((before->evaluation && before->evaluation->failed()) ||
+               (cell && !cell->buffer && !undo.memory))
         target = nullptr;
-      if (record->state() == RunState::kFailedLate)
+      if (state == RunState::kFailedLate)
         target = nullptr;
       targets[undo.now] = target;
     }
   }
+  std::vector<ValueRef> held; // until what was to go back to them has followed
   for (auto [value, undo] : targets)
-    if (undo && !value->gone())
+    if (undo) {
       put_back(value, *undo);
-  // A run that waits for another rank may be under way still.
-  for (std::shared_ptr<EvaluationRecord> &record : unsettled)
-    if (record->state() == RunState::kUnderWay)
-      r.unsettled.push_back(std::move(record));
-    else
-      record->undo.clear();
+      held.emplace_back(value);
+    }
+  auto went_back = [&](const Before &before) {
+    auto found = before ? targets.find(before.value()) : targets.end();
+    return found != targets.end() && found->second;
+  };
   // Recorded ops that read what stays lost.
   std::vector<ValueRef> lost;
   for (Node *node = r.first; node; node = node->next) {
     node->lost = false;
     for (Value *operand : node->operands)
       node->lost = node->lost || (operand->node ? operand->node->lost : is_lost(operand));
-    if (!node->lost || node->claimed)
-      continue;
-    for (Value *result : node->results)
-      if (result && result->writers)
+    for (Value *result : node->results) {
+      if (!result || !result->writers)
+        continue;
+      for (TensorImpl *storage = result->writers; storage; storage = storage->next_writer)
+        if (went_back(storage->before))
+          follow(storage->before);
+      if (node->lost && !node->claimed)
         lost.emplace_back(result);
+    }
+  }
+  for (std::shared_ptr<EvaluationRecord> &record : unsettled) {
+    if (!open.contains(record.get())) {
+      record->undo.clear();
+      continue;
+    }
+    for (Undo &undo : record->undo)
+      if (went_back(undo.before))
+        follow(undo.before);
+    r.unsettled.push_back(std::move(record));
   }
   for (const ValueRef &value : lost)
     put_back_writers(value.get()); // afterwards: a node goes with its last value
@@ -341,8 +425,8 @@ absl::Status loss_of(Value *leaf) {
   if (status.ok())
     return status;
   // Not all that failed is among the unsettled: there may be nothing to undo, or no check of an
-  // index may end it.
-  if (record)
+  // index may end it. Of those that are, going back decides.
+  if (record && !llvm::is_contained(recorder().unsettled, leaf->evaluation))
     record->loss = status;
   go_back(); // after which the record may be gone
   return status;

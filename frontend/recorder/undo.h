@@ -9,6 +9,11 @@
 // that the memory of a run that ended at one, or did not start because an earlier one had, still
 // holds the old values. Whoever meets the error first puts them back, under all the runs that were
 // submitted since, and is told; what was recorded from results that are lost goes back as well.
+//
+// Whatever other threads submit meanwhile, what a storage may go back to stays what it is:
+// - no program is given memory that a storage which it does not write, or a run that may still
+//   fail, would go back to (kept_leaves());
+// - where a value goes back, so does whatever was to go back to that value.
 #pragma once
 
 #include "absl/status/status.h"
@@ -17,6 +22,14 @@
 #include "frontend/recorder/state_api.h"
 
 namespace weft::recorder {
+
+// Which of the leaves that the slice would give to its program must stay as they are: a storage may
+// go back to them whose next value is none of the slice's outputs, as after a cut in the middle of
+// several writes, or a run may that can still fail. Asked again after the lock was given up: other
+// threads may have written storages meanwhile, or have gone back.
+llvm::SmallVector<size_t> kept_leaves(const Slice &slice);
+// Whether the memory is such for a caller that writes it for no recorded op.
+bool is_kept(const Cell &cell);
 
 // Fills the record's `undo` for the storages behind the slice's outputs, where the run may fail;
 // before the launch, when everything is bound.

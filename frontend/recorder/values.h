@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -123,6 +124,8 @@ struct Cell {
   bool has_writer = false;         // a pointer from mutable_data() may still write it
   bool borrowed = false; // the user's own memory, or memory that a pointer from data() may still
                          // read: never donated
+  bool lent = false; // by from_blob's caller, who may write it or take it back: nothing else but
+                     // what stands for that tensor lies in it, and no call writes it
   // What data() gave of memory that the host does not read.
   std::shared_ptr<runtime::Buffer> on_host = nullptr;
 };
@@ -299,6 +302,17 @@ struct GivenUp {
   uint32_t index;
 };
 
+// What is done with the gradient of a result once all of it is there: a function of the user's
+// makes another one of it, or it is added to what a tensor keeps (retain_grad).
+struct GradHook {
+  uint32_t index = 0;  // of the result
+  unsigned number = 0; // by which it is removed
+  TypeRef type;        // the result's
+  // Shared by the copies that a backward makes: a function may have a state.
+  std::shared_ptr<std::function<Tensor(const Tensor &)>> function;
+  GradRef kept; // where there is no function: a leaf, where the gradient adds up
+};
+
 // A call whose derivative can be recorded, or (signature null) a leaf where gradients add up.
 struct GradNode : Pooled<GradNode> {
   uint32_t refs = 0;
@@ -315,6 +329,7 @@ struct GradNode : Pooled<GradNode> {
   TypeRef leaf_type;
   Tensor grad;                     // of a leaf
   Ref<const TensorName> name = {}; // of the parameter that it is the leaf of
+  std::unique_ptr<std::vector<GradHook>> hooks; // mostly none
 
   bool is_leaf() const {
     return !signature;

@@ -32,6 +32,8 @@ bool outlives_its_base(TensorImpl &impl) {
 
 // The tensor's value in memory. A view keeps what it computed for the pointer's sake.
 Var evaluated(const Tensor &tensor, CutReason reason, Location location) {
+  checked(tensor, "self");
+  take_over_storage(tensor);
   Var x = read(tensor, "self"), more;
   if (outlives_its_base(*tensor.impl()))
     more = behind(*tensor.impl(), x);
@@ -159,11 +161,13 @@ const void *Tensor::data_bytes(Location location) const {
 void *Tensor::mutable_data_bytes(Location location) {
   Session session("mutable_data", location);
   TensorImpl *impl = checked(*this, "self");
+  take_over_storage(*this);
   if (impl->is_view())
     fail(
         ErrorKind::kState,
         "this shares the memory of another tensor, as a view or by detach(); write to that tensor, "
         "or copy_ into this one");
+  refuse_lent(*impl);
   if (impl->leaf && grad_mode())
     fail(ErrorKind::kState, "a leaf tensor that requires grad cannot be written while history is "
                             "kept; do it under weft::NoGrad");
@@ -209,6 +213,37 @@ template <ElementType T> T *Tensor::mutable_data(Location location) {
   return static_cast<T *>(mutable_data_bytes(location));
 }
 
+static void want_elements(const Tensor &tensor, DType dtype, int64_t dims) {
+  const TypeInfo &type = *checked(tensor, "self")->type;
+  if (type.dtype != dtype)
+    fail(ErrorKind::kDType, std::string("the tensor is ") + name(type.dtype) +
+                                ", asked for was an accessor of " + name(dtype) +
+                                "; convert with to()");
+  if (type.ndim() != dims)
+    fail(ErrorKind::kShape, "the tensor has shape " + to_string(type.dims) +
+                                ", asked for was an accessor of " + std::to_string(dims) +
+                                (dims == 1 ? " dim" : " dims"));
+}
+
+const void *Tensor::accessed(DType dtype, int64_t dims, Location location) const {
+  Session session("accessor", location);
+  want_elements(*this, dtype, dims);
+  return data_bytes(location);
+}
+
+void *Tensor::accessed_to_write(DType dtype, int64_t dims, Location location) {
+  Session session("mutable_accessor", location);
+  want_elements(*this, dtype, dims);
+  return mutable_data_bytes(location);
+}
+
+void recorder::refuse_position(int64_t position, int64_t size, int64_t dims, Location location) {
+  throw Error(ErrorKind::kIndex,
+              "accessor: position " + std::to_string(position) + " is out of range for dim -" +
+                  std::to_string(dims) + ", which has size " + std::to_string(size),
+              CallerScope::resolve(location));
+}
+
 #define WEFT_INSTANTIATE(T, dtype)                                                                 \
   template T Tensor::item<T>(Location) const;                                                      \
   template std::vector<T> Tensor::to_vector<T>(Location) const;                                    \
@@ -233,6 +268,8 @@ void submit_all(std::span<const Tensor> tensors, CutReason reason, bool wait) {
     if (!tensor.defined() ||
         (reason == CutReason::kInit && checked(tensor, "tensors")->storage()->start))
       continue;
+    if (wait)
+      take_over_storage(tensor);
     ask(read(tensor, "tensors"));
     // What eval() is asked for stays.
     if (Var more = wait ? behind(*tensor.impl(), vars.back()) : Var())

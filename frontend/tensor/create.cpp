@@ -19,6 +19,36 @@ Tensor Tensor::from_bytes(const void *bytes, DType dtype, Shape shape, Location 
   return wrap_quietly(make_leaf(type, buffer_of_new(bytes, type->bytes, type->device)));
 }
 
+Tensor from_blob(const void *data, const Shape &shape, std::function<void(void *)> deleter,
+                 DType dtype, Location location) {
+  Session session("from_blob", location);
+  if (Trace *trace = active_trace())
+    fail(ErrorKind::kState, std::string("inside a function of weft::") + trace->what +
+                                " each later call would read the first one's memory; make the "
+                                "tensor outside, and give it to the function as an argument");
+  const TypeInfo *type =
+      type_info(dtype, shape, host_reads(call_device.device) ? call_device.device : 0);
+  if (!data && type->bytes > 0)
+    fail(ErrorKind::kValue,
+         "data is null, and " + describe(*type) + " has " + std::to_string(type->bytes) + " bytes");
+  if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(byte_size(dtype)) != 0)
+    fail(ErrorKind::kValue, std::string("data is not aligned to the ") +
+                                std::to_string(byte_size(dtype)) + " bytes of an element of " +
+                                name(dtype) + "; Tensor::from_bytes copies from any place");
+  void *memory = const_cast<void *>(data); // which only the deleter gets
+  std::shared_ptr<const void> owner;
+  if (deleter)
+    owner = std::shared_ptr<void>(memory, std::move(deleter));
+  Var leaf = make_leaf(type, runtime::Buffer::borrow(memory, type->bytes, std::move(owner)),
+                       /*borrowed=*/true);
+  leaf.value->cell->lent = true;
+  return Tensor(new TensorImpl(std::move(leaf)));
+}
+
+Tensor from_blob(const void *data, const Shape &shape, DType dtype, Location location) {
+  return from_blob(data, shape, {}, dtype, location);
+}
+
 namespace recorder {
 
 Tensor constant_tensor(const void *data, DType dtype, Shape shape,
@@ -106,6 +136,11 @@ Tensor ones(const Shape &shape, DType dtype, Location location) {
 }
 
 Tensor scalar(Scalar value, std::optional<DType> dtype, Location location) {
+  Session session("scalar", location);
+  return full({}, value, dtype, location);
+}
+Tensor tensor(Scalar value, std::optional<DType> dtype, Location location) {
+  Session session("tensor", location);
   return full({}, value, dtype, location);
 }
 // On x's device, and cut as x is.

@@ -4,6 +4,7 @@
 #include <limits>
 #include <mutex>
 
+#include "frontend/autograd/hooks.h"
 #include "frontend/recorder/emit.h"
 #include "frontend/recorder/inline_vector.h"
 #include "frontend/recorder/state_api.h"
@@ -328,7 +329,11 @@ static Var read_step(View &view, Var from, uint64_t version) {
   for (; storage->is_view(); storage = checked(storage->view->base, argument))
     views.push_back(storage);
   Var x = read_storage(storage);
+  bool lent = is_lent(*storage);
   for (uint32_t i = views.size(); i-- > 0;) {
+    // What was computed of lent memory is not what is in it now.
+    if (Value *computed = lent ? views[i]->view->cached : nullptr; computed && computed->is_leaf())
+      cache(*views[i]->view, nullptr);
     x = read_step(*views[i]->view, std::move(x), storage->version);
     mark_leaf(*views[i], x);
   }
@@ -351,11 +356,41 @@ Var read(const Tensor &tensor, const char *argument) {
   return thread_autocast.enabled ? cast_for_call(std::move(x)) : x;
 }
 
+void take_over_storage(const Tensor &tensor) {
+  TensorImpl *impl = tensor.impl();
+  if (!impl->is_view() || current_trace())
+    return;
+  View &view = *impl->view;
+  TensorImpl &base = *view.base.impl();
+  bool is_shared = base.is_view() || base.refs.load(std::memory_order_acquire) > 1;
+  bool has_more = base.leaf || base.frozen || base.name || base.start || base.before ||
+                  base.type->part || impl->leaf || impl->frozen;
+  // A claimed op's run is under way, for who reads the view as one.
+  const Node *node = is_shared || has_more ? nullptr : base.var.value->node;
+  if (!node || node->claimed)
+    return;
+  if (view.history == View::History::kOfBase && base.var.grad && !grad_mode())
+    return; // what is read now has no history, and the view has one
+  impl->var = read_view(impl, "self");
+  impl->version = base.version; // of views that hang on this one
+  impl->view = nullptr;
+}
+
 const TypeInfo *current_type(const Tensor &tensor, const char *argument) {
   TensorImpl *impl = checked(tensor, argument);
   return impl->is_view() && impl->storage()->type->part
              ? read_as_is(tensor, argument).value->type.get()
              : impl->type.get();
+}
+
+bool is_lent(const TensorImpl &storage) {
+  return storage.var && storage.var.value->cell && storage.var.value->cell->lent;
+}
+
+void refuse_lent(const TensorImpl &storage) {
+  if (is_lent(storage))
+    fail(ErrorKind::kState, "self lies in memory that from_blob was given, which no call writes; "
+                            "write there by the pointer, or to a clone()");
 }
 
 bool is_cut(const Tensor &tensor) {
@@ -412,6 +447,8 @@ void write(const Tensor &tensor, Var value) {
   if (impl->leaf && grad_mode())
     fail(ErrorKind::kState, "a leaf tensor that requires grad cannot be written in place while "
                             "history is kept; do it under weft::NoGrad");
+  refuse_lent(*impl->storage());
+  value = owned(std::move(value));
   if (value.device() != impl->type->device)
     fail(ErrorKind::kDevice, "the value, " + describe(value) + ", lies on " +
                                  device_text(value.device()) + ", what it is written to on " +
@@ -454,10 +491,15 @@ void write(const Tensor &tensor, Var value) {
     trace->on_write(impl);
   note_write(*impl, value.value.get());
   // Outside of history the edge to what computed the storage stays, as in PyTorch.
-  if (keep_history)
+  if (keep_history) {
+    const GradRef before = impl->frozen ? impl->var.grad : GradRef();
+    const uint32_t index = impl->var.grad_index;
     impl->var = written_over(impl->var, std::move(value));
-  else
+    if (before)
+      move_kept_gradient(*impl, before, index);
+  } else {
     impl->var.value = std::move(value.value);
+  }
   if (detached)
     detached->own = std::move(own);
   ++impl->version;
@@ -484,7 +526,7 @@ void retype(TensorImpl &storage, const Var &value) {
 }
 
 Tensor wrap_quietly(Var var) {
-  return Tensor(new TensorImpl(std::move(var)));
+  return Tensor(new TensorImpl(owned(std::move(var))));
 }
 
 Tensor of_its_own(Tensor result, const Tensor &x) {
@@ -498,7 +540,7 @@ Tensor wrap_start(std::shared_ptr<const StartingValue> start, const TypeInfo *ty
 }
 
 Tensor wrap(Var var) {
-  Tensor tensor(new TensorImpl(made_by_call(std::move(var))));
+  Tensor tensor(new TensorImpl(made_by_call(owned(std::move(var)))));
   after_call(tensor);
   return tensor;
 }

@@ -93,7 +93,8 @@ public:
 
   // Where gradients add up, for a tensor that requires them itself.
   GradRef leaf;
-  // What `leaf` was before the mark was taken: the gradient stays.
+  // What `leaf` was before the mark was taken: the gradient stays. Of a computed value, where its
+  // gradient is kept (retain_grad).
   GradRef frozen;
 
   // What a storage's `var` is to be once somebody reads it; until then `var` is null. A storage
@@ -141,12 +142,20 @@ Tensor wrap_start(std::shared_ptr<const StartingValue> start, const TypeInfo *ty
 Var read(const Tensor &tensor, const char *argument);
 // The call reads the tensor, or what it makes has something of it (note_device).
 TensorImpl *checked(const Tensor &tensor, const char *argument);
+// Before the tensor is computed: a view of a recorded storage that nobody else has a handle to
+// becomes a storage itself, so that no more of the other is computed, and kept, than the view
+// needs. f(x).transpose(0, 1) is stored once.
+void take_over_storage(const Tensor &tensor);
 // The type of the value now: a view of a tensor of which ranks have parts tells it by its value.
 const TypeInfo *current_type(const Tensor &tensor, const char *argument);
 // The elements at these places of the value, counted in row-major order. Computes it.
 template <typename T>
 std::vector<T> elements_at(const Tensor &tensor, std::span<const int64_t> places,
                            Location location);
+// Whether the storage lies in memory that a caller of from_blob has lent.
+bool is_lent(const TensorImpl &storage);
+// Fails where it does: a call is about to write it.
+void refuse_lent(const TensorImpl &storage);
 // Whether ranks have parts of it. Takes the lock.
 bool is_cut(const Tensor &tensor);
 // Gives the storage behind the handle a new value of the same type: through the views, if it is

@@ -45,6 +45,9 @@ Tensor &Tensor::pow_(TensorArg exponent, Location location) {
 Tensor &Tensor::clamp_(std::optional<Scalar> min, std::optional<Scalar> max, Location location) {
   return replace(*this, "clamp_", location, [&] { return clamp(min, max, location); });
 }
+Tensor &Tensor::clamp_(const Tensor &min, const Tensor &max, Location location) {
+  return replace(*this, "clamp_", location, [&] { return clamp(min, max, location); });
+}
 Tensor &Tensor::lerp_(const Tensor &other, TensorArg weight, Location location) {
   return replace(*this, "lerp_", location, [&] { return lerp(other, weight, location); });
 }

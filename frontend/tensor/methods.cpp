@@ -44,8 +44,14 @@ Tensor Tensor::argmin(std::optional<int64_t> dim, bool keepdim, Location locatio
 Tensor Tensor::cumsum(int64_t dim, Location location) const {
   return weft::cumsum(*this, dim, location);
 }
+Tensor Tensor::broadcast_to(const Shape &shape, Location location) const {
+  return weft::broadcast_to(*this, shape, location);
+}
 Tensor Tensor::clamp(std::optional<Scalar> min, std::optional<Scalar> max,
                      Location location) const {
+  return weft::clamp(*this, min, max, location);
+}
+Tensor Tensor::clamp(const Tensor &min, const Tensor &max, Location location) const {
   return weft::clamp(*this, min, max, location);
 }
 Tensor Tensor::clamp_min(TensorArg min, Location location) const {
@@ -177,6 +183,12 @@ Tensor Tensor::bitwise_or(TensorArg other, Location location) const {
 }
 Tensor Tensor::bitwise_xor(TensorArg other, Location location) const {
   return weft::bitwise_xor(TensorArg(*this, location), other, location);
+}
+Tensor Tensor::bitwise_left_shift(TensorArg other, Location location) const {
+  return weft::bitwise_left_shift(TensorArg(*this, location), other, location);
+}
+Tensor Tensor::bitwise_right_shift(TensorArg other, Location location) const {
+  return weft::bitwise_right_shift(TensorArg(*this, location), other, location);
 }
 Tensor Tensor::eq(TensorArg other, Location location) const {
   return weft::eq(TensorArg(*this, location), other, location);
@@ -340,9 +352,6 @@ Tensor Tensor::acosh(Location location) const {
 }
 Tensor Tensor::atanh(Location location) const {
   return weft::atanh(*this, location);
-}
-Tensor Tensor::exp2(Location location) const {
-  return weft::exp2(*this, location);
 }
 Tensor Tensor::logit(std::optional<double> eps, Location location) const {
   return weft::logit(*this, eps, location);

@@ -140,6 +140,9 @@ void Tensor::set_grad(const Tensor &grad, Location location) {
     if (type.dtype != to.dtype || type.dims != to.dims || type.device != to.device)
       fail(type.device == to.device ? ErrorKind::kShape : ErrorKind::kDevice,
            "the gradient is " + describe(type) + ", the tensor is " + describe(to));
+    if (is_lent(*grad.impl()->storage()))
+      fail(ErrorKind::kState, "the gradient lies in memory that from_blob was given, and a backward "
+                              "adds to it; give a clone() of it");
     if (&type != &to)
       own = wrap_quietly(resharded(read(grad, "grad"), &to));
   }
@@ -155,7 +158,14 @@ Tensor Tensor::detach(Location location) const {
 
 Tensor Tensor::clone(Location location) const {
   Session session("clone", location);
-  return wrap(read(*this, "self"));
+  Var x = read(*this, "self");
+  // At once, as the caller of from_blob counts on, through views too.
+  if (x.value->node && !active_trace() && is_lent(*impl_->storage())) {
+    Value *value = x.value.get();
+    submit({&value, 1}, {CutReason::kEval, location});
+    wait_for(value, location);
+  }
+  return wrap(std::move(x));
 }
 
 //===-- Views ---------------------------------------------------------------------------------===//

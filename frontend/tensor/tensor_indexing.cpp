@@ -15,33 +15,40 @@ using namespace recorder;
 
 namespace {
 
-// The positions where x is not 0. Computes x now.
-struct Positions {
-  std::vector<std::vector<int64_t>> along; // one vector a dim
-  int64_t count = 0;
-};
-Positions positions_of(const Var &x, Location location) {
+// The positions where x is not 0, of all elements in order. Computes x now.
+std::vector<int64_t> positions_of(const Var &x, Location location) {
   Var mask = x.dtype() == DType::kBool ? x : emit_cast(x, DType::kBool);
   Value *value = mask.value.get();
   submit({&value, 1}, {CutReason::kMask, location});
   std::vector<char> room;
   auto *bits = static_cast<const uint8_t *>(host_bytes(value, location, room));
-  const Shape &shape = mask.dims();
-  Positions found;
-  found.along.resize(shape.size());
-  Shape at(shape.size(), 0);
-  for (int64_t i = 0, n = mask.type().elements; i < n; ++i) {
-    found.count += bits[i] != 0;
-    if (bits[i])
-      for (size_t d = 0; d < shape.size(); ++d)
-        found.along[d].push_back(at[d]);
-    for (size_t d = shape.size(); d-- > 0;) {
-      if (++at[d] < shape[d])
-        break;
-      at[d] = 0;
-    }
+  int64_t n = mask.type().elements, count = n - std::count(bits, bits + n, 0);
+  // Each is written before it is known to be one: no branch, which random masks would mispredict.
+  std::vector<int64_t> positions(static_cast<size_t>(count) + 1);
+  int64_t *next = positions.data();
+  for (int64_t i = 0; i < n; ++i) {
+    *next = i;
+    next += bits[i] != 0;
   }
-  return found;
+  positions.pop_back();
+  return positions;
+}
+
+// Calls visit(number, place) with the places in the shape of such positions.
+template <typename Visit>
+void for_each_place(std::span<const int64_t> positions, const Shape &shape, Visit visit) {
+  int64_t columns = shape.back(), end = columns; // of the row that `at` is in
+  Shape at(shape.size(), 0);
+  for (size_t i = 0; i < positions.size(); ++i) {
+    for (; positions[i] >= end; end += columns)
+      for (size_t d = shape.size() - 1; d-- > 0;) {
+        if (++at[d] < shape[d])
+          break;
+        at[d] = 0;
+      }
+    at.back() = positions[i] - (end - columns);
+    visit(i, at);
+  }
 }
 
 Var int64_leaf(const std::vector<int64_t> &values, Location location) {
@@ -125,6 +132,20 @@ Picked pick(const Tensor &x, std::span<const Index> indices, Location location) 
   return picked;
 }
 
+// A mask picks along its dims as along one: they become one.
+void join_dims_of_masks(Picked &picked, Location location) {
+  int64_t joined = 0;
+  for (Picked::Entry &entry : picked.entries) {
+    entry.dim -= joined;
+    int64_t width = entry.width();
+    if (width == 1)
+      continue;
+    picked.view = picked.view.flatten(entry.dim, entry.dim + width - 1, location);
+    entry.var = emit_reshape(entry.var, {entry.var.type().elements});
+    joined += width - 1;
+  }
+}
+
 // The view's dims in another order, those that are indexed next to each other and made one; and the
 // positions along that one.
 struct Plan {
@@ -184,10 +205,7 @@ Plan plan_of(const Picked &picked, Location location, std::optional<size_t> give
         tensors.back().index = entry.number;
       continue;
     }
-    int64_t dim = entry.dim;
-    Positions found = positions_of(entry.var, location);
-    for (const auto &positions : found.along)
-      tensors.push_back({dim++, int64_leaf(positions, location)});
+    tensors.push_back({entry.dim, int64_leaf(positions_of(entry.var, location), location)});
   }
   Plan plan;
   plan.width = static_cast<int64_t>(tensors.size());
@@ -263,6 +281,7 @@ bool has_tensors(std::span<const Index> indices) {
 
 Tensor index_by_tensors(const Tensor &x, std::span<const Index> indices, Location location) {
   Picked picked = pick(x, indices, location);
+  join_dims_of_masks(picked, location);
   Plan plan = plan_of(picked, location);
   Tensor result = wrap(emit_index_select(plan.join(read(picked.view, "self")), plan.positions,
                                          plan.dim, plan.user.c_str()));
@@ -295,6 +314,8 @@ void put_by_tensors(const Tensor &x, std::span<const Index> indices, const Tenso
     write(picked.view, emit_select(mask, broadcast(emit_reshape(source, {}), base.dims()), base));
     return;
   }
+  join_dims_of_masks(picked, location);
+  base = read(picked.view, "self");
   Plan plan = plan_of(picked, location, given);
   Shape shape = plan.result();
   source = without_leading_ones(std::move(source), static_cast<int64_t>(shape.size()));
@@ -319,21 +340,32 @@ Tensor index_put(const Tensor &x, std::initializer_list<Index> indices, TensorAr
 
 Tensor nonzero(const Tensor &x, Location location) {
   Session session("nonzero", location);
-  Positions found = positions_of(read(x, "x"), location);
-  std::vector<int64_t> flat;
-  for (int64_t i = 0; i < found.count; ++i)
-    for (const auto &positions : found.along)
-      flat.push_back(positions[i]);
-  return Tensor::from(flat, {found.count, static_cast<int64_t>(found.along.size())}, location);
+  Var mask = read(x, "x");
+  std::vector<int64_t> positions = positions_of(mask, location);
+  size_t rank = mask.dims().size();
+  std::vector<int64_t> places(positions.size() * rank);
+  if (rank > 0)
+    for_each_place(positions, mask.dims(), [&](size_t i, const Shape &at) {
+      std::copy(at.begin(), at.end(), places.begin() + static_cast<int64_t>(i * rank));
+    });
+  return Tensor::from(
+      places, {static_cast<int64_t>(positions.size()), static_cast<int64_t>(rank)}, location);
 }
 
 std::vector<Tensor> where(const Tensor &condition, Location location) {
   Session session("where", location);
   Var mask = read(condition, "condition");
-  Positions found = positions_of(mask.ndim() == 0 ? emit_reshape(mask, {1}) : mask, location);
+  std::vector<int64_t> positions = positions_of(mask, location);
+  Shape shape = mask.ndim() == 0 ? Shape{1} : mask.dims();
+  std::vector<std::vector<int64_t>> along(shape.size(), std::vector<int64_t>(positions.size()));
+  for_each_place(positions, shape, [&](size_t i, const Shape &at) {
+    for (size_t d = 0; d < at.size(); ++d)
+      along[d][i] = at[d];
+  });
   std::vector<Tensor> places;
-  for (const auto &positions : found.along)
-    places.push_back(Tensor::from(positions, {found.count}, location));
+  for (const std::vector<int64_t> &each : along)
+    places.push_back(
+        Tensor::from(each, {static_cast<int64_t>(positions.size())}, location));
   return places;
 }
 

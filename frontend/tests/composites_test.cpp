@@ -48,6 +48,80 @@ TEST(Composites, SumsOfExponentials) {
   EXPECT_EQ(grad({logsumexp(x)}, {x})[0].to_vector<float>(), (Floats{0, 1}));
 }
 
+// Both operands are of one shape and of the promoted dtype before anything is made of them.
+TEST(Composites, TwoOperandsArePromotedAsOneWould) {
+  Tensor rows = arange(12, float32).reshape({3, 4}) + 1, row = tensor({1.f, 2.f, 3.f, 4.f});
+  for (int64_t dim : {0, 1}) {
+    Tensor whole = row.expand({3, 4});
+    EXPECT_TRUE(all_close(cosine_similarity(row, rows, dim), cosine_similarity(whole, rows, dim)));
+    EXPECT_TRUE(all_close(cosine_similarity(rows, row, dim), cosine_similarity(rows, whole, dim)));
+  }
+  Tensor half = ones({2, 3}, float16), integers = ones({2, 3}, int64), single = ones({2, 3});
+  struct Case {
+    Tensor x, y;
+    DType dtype;
+  };
+  for (const Case &c : {Case{half, integers, float16},
+                        {half, half > 0, float16},
+                        {integers, scalar(1, float64), float64},
+                        {half, scalar(1, float64), float16},
+                        {half, scalar(1, bfloat16), float16},
+                        {half, single, float32},
+                        {integers, integers, float32}}) {
+    EXPECT_EQ(logaddexp(c.x, c.y).dtype(), c.dtype);
+    EXPECT_EQ(logaddexp(c.y, c.x).dtype(), c.dtype);
+    EXPECT_EQ(cosine_similarity(c.x, c.y, 0).dtype(), c.dtype);
+    if (c.y.ndim() == 0)
+      continue;
+    EXPECT_EQ(cdist(c.x, c.y).dtype(), c.dtype);
+    EXPECT_EQ(pairwise_distance(c.y, c.x).dtype(), c.dtype);
+  }
+}
+
+TEST(Composites, HyperbolicDerivativesReachAsFarAsTheFunctions) {
+  Tensor x = tensor({88.9f, -88.9f, 0.f}).requires_grad_();
+  Floats sines = sinh(x).to_vector<float>(), cosines = cosh(x).to_vector<float>();
+  EXPECT_FLOAT_EQ(sines[0], 2.0311879944805776e+38f); // of PyTorch 2.15
+  EXPECT_EQ(sines[1], -sines[0]);
+  EXPECT_EQ(cosines, (Floats{sines[0], sines[0], 1}));
+  EXPECT_EQ(grad({sum(sinh(x))}, {x})[0].to_vector<float>(), cosines);
+  EXPECT_EQ(grad({sum(cosh(x))}, {x})[0].to_vector<float>(), (Floats{sines[0], sines[1], 0}));
+}
+
+TEST(Composites, LerpEndsWhereItShould) {
+  Tensor x = tensor({1e8f, 1.f, kInf}), y = tensor({1.f, kInf, 3.f});
+  EXPECT_EQ(lerp(x, y, 0).to_vector<float>()[0], 1e8f);
+  EXPECT_EQ(lerp(x, y, 1).to_vector<float>()[0], 1.f);
+  Tensor a = x.slice(0, 0, 1).requires_grad_(), b = y.slice(0, 0, 1).requires_grad_(),
+         weight = tensor({1.f}).requires_grad_();
+  std::vector<Tensor> slopes = grad({lerp(a, b, weight)}, {a, b, weight});
+  EXPECT_EQ(slopes[0].item<float>(), 0);
+  EXPECT_EQ(slopes[1].item<float>(), 1);
+  EXPECT_EQ(slopes[2].item<float>(), 1.f - 1e8f);
+  EXPECT_EQ(lerp(x.to(bfloat16), y.to(bfloat16), 0.25).dtype(), bfloat16);
+}
+
+// Their sum is whether one of them is true.
+TEST(Composites, ScattersOfBools) {
+  Tensor x = tensor<bool>({true, false, false}), source = tensor<bool>({true, true, false});
+  Tensor places = tensor<int64_t>({0, 1, 1});
+  EXPECT_EQ(scatter_add(x, 0, places, source).to_vector<bool>(), (Bools{1, 1, 0}));
+  EXPECT_EQ(index_add(x, 0, places, source).to_vector<bool>(), (Bools{1, 1, 0}));
+  EXPECT_EQ(scatter_reduce(x, 0, places, source, "prod").to_vector<bool>(), (Bools{1, 0, 0}));
+  EXPECT_EQ(scatter_reduce(x, 0, places, source, "amin", false).to_vector<bool>(),
+            (Bools{1, 0, 0}));
+  EXPECT_NE(message_of([&] {
+              scatter_reduce(x, 0, places, source, "mean");
+            }).find("scatter_reduce: x and source are bool, which have no mean"),
+            std::string::npos);
+  // As many as 256, which a byte does not count.
+  EXPECT_TRUE(all(scatter_add(zeros({1}, boolean), 0, zeros({256}, int64), ones({256}, boolean)))
+                  .item<bool>());
+  EXPECT_EQ(fmax(x, source).to_vector<bool>(), (Bools{1, 1, 0}));
+  EXPECT_EQ(fmin(x, source).to_vector<bool>(), (Bools{1, 0, 0}));
+  EXPECT_EQ(heaviside(x, source).to_vector<bool>(), (Bools{1, 1, 0}));
+}
+
 TEST(Composites, ClosenessAndEquality) {
   Tensor x = tensor({1.f, kInf, kNan, 0.f}), y = tensor({1.000001f, kInf, kNan, 1e-3f});
   EXPECT_EQ(is_close(x, y).to_vector<bool>(), (Bools{true, true, false, false}));
@@ -210,6 +284,19 @@ TEST(Composites, FactorsOfSums) {
                 .find("alpha is 300, which does not fit into uint8"),
             std::string::npos);
   EXPECT_NE(message_of([&] { sub(a, b, 1); }, ErrorKind::kDType).find("use ^"), std::string::npos);
+}
+
+TEST(Composites, FactorsOfProductsOfIntegers) {
+  Tensor x = full({2, 2}, int64_t{1} << 40), one = ones({2, 2}, int64);
+  EXPECT_EQ(addmm(x, one, one, 3, 2.0).to_vector<int64_t>()[0], (int64_t{3} << 40) + 4);
+  for (auto call : {+[](const Tensor &m) { return addmm(m, m, m, 0.5); },
+                    +[](const Tensor &m) { return addmm(m, m, m, 1, -1.5); },
+                    +[](const Tensor &m) { return addmv(m[0], m, m[0], 0.5); },
+                    +[](const Tensor &m) {
+                      Tensor b = m.unsqueeze(0);
+                      return baddbmm(b, b, b, 1, 0.5);
+                    }})
+    EXPECT_NE(message_of([&] { call(one); }).find("it must be an integer"), std::string::npos);
 }
 
 TEST(Composites, BoundsOfOneSide) {

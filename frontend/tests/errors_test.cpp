@@ -2,6 +2,7 @@
 // shapes or dtypes, and what to do.
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include <gtest/gtest.h>
 
@@ -222,6 +223,65 @@ TEST(Errors, ValuesThatDoNotFit) {
             std::numeric_limits<int64_t>::min());
   EXPECT_TRUE(std::isinf(full({1}, INFINITY, float16).item<float>()));
   EXPECT_EQ(full({1}, 65504.0, float16).item<float>(), 65504.f);
+}
+
+// By the name that the caller wrote, and once.
+TEST(Errors, NamesOfFunctionsThatCallOthers) {
+  const double most = std::numeric_limits<double>::infinity();
+  expect_refused({
+      {"broadcast_to",
+       ErrorKind::kShape,
+       {"broadcast_to: shape [3]"},
+       [] {
+         broadcast_to(ones({3}), {2});
+       }},
+      {"broadcast_to",
+       ErrorKind::kShape,
+       {"broadcast_to: shape [3]"},
+       [] {
+         ones({3}).broadcast_to({2});
+       }},
+      {"tensor",
+       ErrorKind::kValue,
+       {"tensor: value is 1e+300"},
+       [] {
+         tensor(1e300);
+       }},
+      {"scalar",
+       ErrorKind::kValue,
+       {"scalar: value is 1e+300"},
+       [] {
+         scalar(1e300);
+       }},
+      {"max_pool2d_with_indices",
+       ErrorKind::kShape,
+       {"max_pool2d_with_indices: x has shape [2]"},
+       [] {
+         max_pool2d_with_indices(ones({2}), 2);
+       }},
+      {"uniform",
+       ErrorKind::kValue,
+       {"uniform: low is 0", "finite numbers of float32"},
+       [=] {
+         uniform({2}, 0, most);
+       }},
+      {"uniform",
+       ErrorKind::kValue,
+       {"finite numbers of float32"},
+       [] {
+         uniform({2}, -3e38, 3e38);
+       }},
+      {"uniform",
+       ErrorKind::kValue,
+       {"finite numbers of float16"},
+       [] {
+         uniform({2}, 0, 1e6, float16);
+       }},
+  });
+  EXPECT_EQ(error_of([] { multinomial(zeros({3}), 1, true).eval(); })
+                .message()
+                .find("multinomial: each row of probabilities must be finite"),
+            0u);
 }
 
 TEST(Errors, IndicesOfClasses) {
@@ -687,6 +747,108 @@ TEST(Errors, ModulesAndOptimizers) {
          data::DataLoader(data::TensorDataset(ones({2, 1}), ones({2})), {.weights = {1, -1}});
        }},
   });
+}
+
+TEST(Errors, HandlesThatWereMovedFrom) {
+  const char *module_left = "the module was moved from";
+  nn::Linear layer(2, 2), kept = std::move(layer);
+  nn::Dropout dropout(0.5), kept_dropout = std::move(dropout);
+  nn::Sequential chain(nn::Linear(2, 2)), kept_chain = std::move(chain);
+  nn::KeyValueCache cache({.layers = 1, .heads = 1, .size = 2, .capacity = 4});
+  nn::KeyValueCache::Places places = cache.next(1);
+  nn::KeyValueCache kept_cache = std::move(cache);
+  optim::SGD optimizer(kept.parameters(), {.lr = 0.1}), kept_optimizer = std::move(optimizer);
+  Generator generator(1), kept_generator = std::move(generator);
+  auto jitted = jit([](const Tensor &x) { return x; });
+  auto kept_jitted = std::move(jitted);
+  struct Net : nn::Module {
+    explicit Net(const nn::Linear &inner) {
+      child("fc", inner);
+    }
+  };
+  Net net(kept);
+  const optim::SGD &optimizer_left = optimizer;
+  Tensor x = ones({1, 2}), token = ones({1, 1, 1, 2});
+  auto module_says = [&](const char *what) {
+    return std::vector<std::string>{std::string(what) + ": ", module_left, "use the one"};
+  };
+  auto says = [&](const char *what, const char *who) {
+    return std::vector<std::string>{std::string(what) + ": the " + who + " was moved from"};
+  };
+  const ErrorKind state = ErrorKind::kState;
+  expect_refused({
+      {"call", state, module_says("Linear"), [&] { layer(x); }},
+      {"dropout", state, module_says("Dropout"), [&] { dropout(x); }},
+      {"sequence", state, module_says("Sequential"), [&] { chain(x); }},
+      {"next", state, module_says("KeyValueCache"), [&] { cache.next(1); }},
+      {"attend",
+       state,
+       module_says("KeyValueCache"),
+       [&] { cache.attend(0, places, token, token, token); }},
+      {"parameters", state, module_says("parameters"), [&] { layer.parameters(); }},
+      {"buffers", state, module_says("named_buffers"), [&] { layer.named_buffers(); }},
+      {"state", state, module_says("state"), [&] { layer.state(); }},
+      {"load_state", state, module_says("load_state"), [&] { layer.load_state({}); }},
+      {"train", state, module_says("train"), [&] { layer.train(); }},
+      {"eval", state, module_says("eval"), [&] { layer.eval(); }},
+      {"training", state, module_says("training"), [&] { (void)layer.training(); }},
+      {"zero_grad", state, {module_left}, [&] { layer.zero_grad(); }},
+      {"modules", state, module_says("named_modules"), [&] { layer.modules(); }},
+      {"children", state, module_says("named_children"), [&] { layer.children(); }},
+      {"class_name", state, module_says("class_name"), [&] { (void)layer.class_name(); }},
+      {"child", state, {"child: 'fc': ", module_left}, [&] { Net other(layer); }},
+      {"append", state, module_says("child"), [&] { chain.append(nn::Linear(2, 2)); }},
+      {"replace_child",
+       state,
+       {"replace_child: 'fc': ", module_left},
+       [&] { net.replace_child(kept, layer); }},
+      {"clone", state, {"clone: ", "was moved from"}, [&] { nn::clone(layer); }},
+      {"to", state, {"to: ", "was moved from"}, [&] { nn::to(layer, float64); }},
+      {"moved on",
+       state,
+       module_says("state"),
+       [&] {
+         nn::Linear other(2, 2);
+         other = std::move(layer);
+         other.state();
+       }},
+      {"jit", state, says("jit", "function"), [&] { jitted(x); }},
+      {"step", state, says("step", "optimizer"), [&] { optimizer.step(); }},
+      {"optimizer.zero_grad",
+       state,
+       says("zero_grad", "optimizer"),
+       [&] { optimizer.zero_grad(); }},
+      {"set_lr", state, says("set_lr", "optimizer"), [&] { optimizer.set_lr(1); }},
+      {"lr", state, says("lr", "optimizer"), [&] { (void)optimizer_left.lr(); }},
+      {"optimizer.parameters",
+       state,
+       says("parameters", "optimizer"),
+       [&] { (void)optimizer_left.parameters(); }},
+      {"optimizer.state", state, says("state", "optimizer"), [&] { optimizer_left.state(); }},
+      {"optimizer.load_state",
+       state,
+       says("load_state", "optimizer"),
+       [&] { optimizer.load_state({}); }},
+      {"rand", state, says("rand", "generator"), [&] { rand({1}, generator); }},
+      {"mask",
+       state,
+       says("dropout", "generator"),
+       [&] { weft::dropout(x, 0.5, true, generator); }},
+      {"seed", state, says("manual_seed", "generator"), [&] { generator.manual_seed(1); }},
+      {"part", state, says("set_part", "generator"), [&] { generator.set_part(0, 2); }},
+      {"generator.state", state, says("state", "generator"), [&] { generator.state(); }},
+      {"set_state",
+       state,
+       says("set_state", "generator"),
+       [&] { generator.set_state(kept_generator.state()); }},
+  });
+  // What they were moved to is what they were, and so are they once they are assigned it.
+  kept_optimizer.set_lr(0.5);
+  layer = kept, optimizer = kept_optimizer, generator = kept_generator, jitted = kept_jitted;
+  EXPECT_TRUE(layer.is_same(kept));
+  EXPECT_EQ(optimizer.lr(), 0.5);
+  EXPECT_EQ(rand({1}, generator).shape(), Shape{1});
+  EXPECT_EQ(layer(jitted(x)).to_vector<float>(), kept(x).to_vector<float>());
 }
 
 } // namespace

@@ -362,6 +362,69 @@ TEST(Images, WithoutABatch) {
 }
 
 // Numbers at the ends of int64 are as good as any that lie beyond the tensor.
+// One pixel that is NaN spoils the windows that it lies in, and no others.
+TEST(Images, WindowsOfAdaptivePooling) {
+  Tensor x = ones({1, 2, 7, 5});
+  x.slice(2, 6, 7).slice(3, 4, 5).fill_(kNan);
+  for (const Tensor &y : {adaptive_avg_pool2d(x, 3), adaptive_avg_pool2d(x, {3, 5})}) {
+    Tensor spoilt = is_nan(y);
+    EXPECT_EQ(sum(spoilt).item<int64_t>(), 2) << y;
+    EXPECT_TRUE(all(spoilt.select(2, 2).select(2, -1)).item<bool>()) << y;
+    EXPECT_TRUE(all(spoilt | (y == 1)).item<bool>()) << y;
+  }
+  EXPECT_EQ(sum(is_nan(adaptive_avg_pool1d(x[0][0], 3))).item<int64_t>(), 1);
+  // The means of windows of several sizes: 0 to 2, 1 to 3 and 3 to 4, and 0 to 1, 1 to 3, 3 to 4.
+  Tensor z = range({1, 1, 5, 1}).requires_grad_(), mean = adaptive_avg_pool2d(z, {3, 1});
+  EXPECT_EQ(mean.to_vector<float>(), (Floats{0.5, 2, 3.5}));
+  EXPECT_EQ(grad({sum(mean * tensor({6.f, 60.f, 600.f}).reshape({1, 1, 3, 1}))}, {z})[0]
+                .to_vector<float>(),
+            (Floats{3, 23, 20, 320, 300}));
+  // Windows that tile the image, of few and of many elements.
+  Tensor tiles = range({1, 2, 12, 16});
+  for (Pair size : {Pair(6, 8), Pair(3, 4), Pair(2, 2), Pair(1, 2)}) {
+    int64_t rows = 12 / size.height, columns = 16 / size.width;
+    Tensor apart = tiles.reshape({1, 2, size.height, rows, size.width, columns});
+    EXPECT_TRUE(all_close(adaptive_avg_pool2d(tiles, size), apart.mean({3, 5})));
+  }
+}
+
+// A place outside the image reads zeros, whatever the pixels are.
+TEST(Images, PlacesOutsideReadNoPixel) {
+  Tensor pixels = full({1, 1, 2, 2}, kNan), grid = full({1, 1, 2, 2}, -3.f).requires_grad_();
+  for (Resize mode : {Resize::kBilinear, Resize::kNearest}) {
+    Tensor read = grid_sample(pixels, grid, {.mode = mode});
+    EXPECT_EQ(read.to_vector<float>(), (Floats{0, 0}));
+    EXPECT_EQ(grad({sum(read)}, {grid})[0].to_vector<float>(), (Floats{0, 0, 0, 0}));
+  }
+  grid = zeros({1, 1, 1, 2}).requires_grad_();
+  EXPECT_EQ(grad({sum(grid_sample(pixels, grid, {.mode = Resize::kNearest}))}, {grid})[0]
+                .to_vector<float>(),
+            (Floats{0, 0}));
+  // The last pixel has no neighbour behind it.
+  Tensor last = tensor({1.f, kInf}).reshape({1, 1, 1, 2}), corner = ones({1, 1, 1, 2});
+  EXPECT_EQ(grid_sample(last, corner, {.padding = GridPadding::kBorder, .align_corners = true})
+                .item<float>(),
+            kInf);
+}
+
+// Of the positions that output_padding adds some have no element of weight, not even one times 0.
+TEST(Images, TransposedConvolutionsBeyondTheLastPixel) {
+  // Rows: stride 1, dilation 3, so that output_padding may be 2; columns: stride 2.
+  Tensor x = range({1, 1, 2, 2}) + 1, weight = tensor({1.f, 10.f}).reshape({1, 1, 2, 1});
+  ConvTranspose2dOptions options{.stride = {1, 2}, .output_padding = {2, 1}, .dilation = {3, 1}};
+  EXPECT_EQ(conv_transpose2d(x, weight, {}, options).to_vector<float>(),
+            (Floats{1, 0, 2, 0, 3, 0, 4, 0, 0, 0, 0, 0, 10, 0, 20, 0, 30, 0, 40, 0, //
+                    0, 0, 0, 0, 0, 0, 0, 0}));
+  // With padding the result begins later, and as much of what output_padding adds is reached.
+  options.padding = {1, 0};
+  EXPECT_EQ(conv_transpose2d(x, weight, tensor({0.5f}), options).to_vector<float>(),
+            (Floats{3.5, .5, 4.5, .5, .5, .5, .5, .5, 10.5, .5, 20.5, .5, 30.5, .5, 40.5, .5, //
+                    .5,  .5, .5,  .5}));
+  weight = tensor({1.f, kNan}).reshape({1, 1, 2, 1});
+  options.padding = 0;
+  EXPECT_EQ(sum(is_nan(conv_transpose2d(x, weight, {}, options))).item<int64_t>(), 4);
+}
+
 TEST(Movement, NumbersFarBeyondTheTensor) {
   Tensor x = range({2, 3});
   for (int64_t far : {INT64_MAX, INT64_MIN}) {
@@ -376,6 +439,37 @@ TEST(Movement, NumbersFarBeyondTheTensor) {
 
 // A position without dims takes its dim away before the others' dims are looked at: PyTorch's
 // shapes and numbers.
+// What programs for PyTorch lean on.
+TEST(Movement, EmptyPartsAndNumbers) {
+  EXPECT_EQ(chunk(zeros({0, 3}), 3).size(), 3u);
+  EXPECT_EQ(chunk(zeros({2, 0}), 2, 1)[1].shape(), (Shape{2, 0}));
+  EXPECT_EQ(chunk(zeros({5}), 3).size(), 3u);
+  Tensor x = ones({2, 3}), none = zeros({0}, float64);
+  EXPECT_EQ(cat({none, x, none, x}).shape(), (Shape{4, 3}));
+  EXPECT_EQ(cat({x, none}, -1).dtype(), float64);
+  EXPECT_EQ(cat({none, none}).shape(), (Shape{0}));
+  EXPECT_NE(message_of([&] {
+              cat({none, x, ones({3, 2})});
+            }).find("cat: tensor 1 has shape [2, 3]"),
+            std::string::npos);
+  EXPECT_EQ(meshgrid({scalar(2.f), tensor({1.f, 3.f})})[0].to_vector<float>(), (Floats{2, 2}));
+  EXPECT_EQ(index_fill(range({2, 2}), 0, scalar(1), 7).to_vector<float>(), (Floats{0, 1, 7, 7}));
+  EXPECT_EQ(range({3}).clamp(tensor({1.f, 1.f, 0.f}), scalar(1.5f)).to_vector<float>(),
+            (Floats{1, 1, 1.5}));
+  Tensor written = range({3});
+  written.clamp_(tensor({1.f, 1.f, 0.f}), Tensor());
+  EXPECT_EQ(written.to_vector<float>(), (Floats{1, 1, 2}));
+}
+
+// One feature, or one number for all of them.
+TEST(Products, LinearOfAVector) {
+  Tensor x = range({2, 3}), weight = tensor({1.f, 2.f, 3.f});
+  EXPECT_EQ(linear(x, weight).to_vector<float>(), (Floats{8, 26}));
+  EXPECT_EQ(linear(x[0], weight, scalar(1.f)).shape(), Shape{});
+  EXPECT_EQ(linear(x, stack({weight, -weight}), tensor({1.f})).to_vector<float>(),
+            (Floats{9, -7, 27, -25}));
+}
+
 TEST(TensorIndexing, APositionWithoutDimsIsANumber) {
   Tensor one = scalar(int64_t{1}), last = tensor<int64_t>({3, 0}), flips = tensor<int64_t>({1, 0});
   Tensor x = range({2, 3, 4});
@@ -660,6 +754,18 @@ TEST(Losses, AnyIgnoreIndex) {
                   ErrorKind::kRun)
                   .find(std::to_string(near) + " at position 1"),
               std::string::npos);
+}
+
+// Where they are linear, the square that is not taken has no say in the derivative.
+TEST(Losses, DerivativesFarFromTheTarget) {
+  for (auto loss : {huber_loss, smooth_l1_loss}) {
+    Tensor x = tensor({kInf, -kInf, 3.f, 0.5f, kNan}).requires_grad_();
+    Tensor y = loss(x, zeros({5}), 1, Reduction::kSum, Location::current());
+    Floats slopes = grad({y}, {x})[0].to_vector<float>();
+    EXPECT_TRUE(std::isnan(slopes.back()));
+    slopes.pop_back();
+    EXPECT_EQ(slopes, (Floats{1, -1, 1, 0.5}));
+  }
 }
 
 TEST(Losses, Errors) {

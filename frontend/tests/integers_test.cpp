@@ -89,6 +89,41 @@ TYPED_TEST(Integers, Comparisons) {
   this->check("eq", WEFT_OF_TWO(as(x == y, x)), [](auto x, auto y) { return x == y; });
 }
 
+// By counts outside of the width, all of them for a dtype of a byte, too.
+TYPED_TEST(Integers, Shifts) {
+  constexpr int width = 8 * sizeof(TypeParam);
+  this->check("<<", WEFT_OF_TWO(x << y),
+              [](auto x, auto y) { return y < 0 || y >= width ? 0 : x << int(y); });
+  this->check(">>", WEFT_OF_TWO(x >> y),
+              [](auto x, auto y) { return x >> (y < 0 || y >= width ? width : int(y)); });
+}
+
+TEST(IntegerShifts, PromoteAndBroadcast) {
+  Tensor i = tensor<int8_t>({1, -128, 127, -1, 5});
+  EXPECT_EQ((i << 1).dtype(), int8);
+  EXPECT_EQ((i << 1).to_vector<int64_t>(), (Ints{2, 0, -2, -2, 10}));
+  EXPECT_EQ((i >> 8).to_vector<int64_t>(), (Ints{0, -1, 0, -1, 0}));
+  EXPECT_EQ((i >> -1).to_vector<int64_t>(), (Ints{0, -1, 0, -1, 0}));
+  EXPECT_EQ((1 << tensor<int32_t>({0, 4, 31, 32})).to_vector<int64_t>(),
+            (Ints{1, 16, INT32_MIN, 0}));
+  Tensor wide = i.bitwise_left_shift(tensor<int64_t>({{1}, {8}}));
+  EXPECT_EQ(wide.dtype(), int64);
+  EXPECT_EQ(wide.to_vector<int64_t>(),
+            (Ints{2, -256, 254, -2, 10, 256, -32768, 32512, -256, 1280}));
+  EXPECT_EQ((tensor<bool>({true, false}) << 3).to_vector<int64_t>(), (Ints{8, 0}));
+  EXPECT_EQ(bitwise_right_shift(tensor<uint8_t>({200, 255}), true).to_vector<int64_t>(),
+            (Ints{100, 127}));
+  auto packed = jit([](const Tensor &low, const Tensor &high) { return (high << 4) | low; });
+  EXPECT_EQ(packed(tensor<uint8_t>({1, 15}), tensor<uint8_t>({2, 15})).to_vector<int64_t>(),
+            (Ints{33, 255}));
+
+  std::string text = message_of([&] { i << 1.5; }, ErrorKind::kDType, __LINE__);
+  EXPECT_NE(text.find("bitwise_left_shift: the operands are float32"), std::string::npos) << text;
+  EXPECT_NE(message_of([&] { zeros({2}) >> i[0]; }, ErrorKind::kDType, __LINE__), "");
+  Tensor b = zeros({2}, boolean);
+  EXPECT_NE(message_of([&] { b << b; }, ErrorKind::kDType, __LINE__), "");
+}
+
 // Each conversion is what it is by itself, also where both are one program.
 TEST(IntegerConversions, SaturateThroughAFloat) {
   Tensor u = tensor<uint8_t>({0, 127, 128, 255}), i = tensor<int32_t>({-300, -5, 5, 300});

@@ -1,8 +1,12 @@
 // What weft::jit, weft::trace and a program mean: what the plain call means. Each test fails where
 // a write, an alias or a gradient gets lost on the way.
+#include <algorithm>
 #include <array>
 #include <functional>
+#include <list>
 #include <map>
+#include <memory>
+#include <optional>
 #include <thread>
 
 #include "tests/support/errors.h"
@@ -284,6 +288,127 @@ TEST(JitCalls, TakeAndGiveWhatHoldsTensors) {
   batch.power = 1;
   EXPECT_EQ(f(batch, {ones({1})}, 2).at("scaled").x.item<float>(), 8.f);
   EXPECT_EQ(calls, 4);
+}
+
+// The programs that jitted functions hold.
+int64_t recordings() {
+  for (const CacheState &each : caches())
+    if (each.name == "jit programs")
+      return each.entries;
+  return -1;
+}
+
+nn::Linear filled(double value) {
+  nn::Linear layer(2, 1, {.bias = false});
+  nn::init::constant_(layer.weight, value);
+  return layer;
+}
+
+// A new module gets the memory of one that is gone, again and again.
+TEST(JitModules, AreNotTakenForOnesThatAreGone) {
+  int calls = 0;
+  auto f = jit([&](const nn::Linear &layer, const Tensor &x) {
+    ++calls;
+    return layer(x);
+  });
+  NoGrad no_grad;
+  Tensor x = ones({1, 2});
+  int64_t before = recordings();
+  for (int i = 0; i < 20; ++i) {
+    nn::Linear layer = filled(i), handle = layer;
+    EXPECT_EQ(f(layer, x).item<float>(), 2.f * i);
+    EXPECT_EQ(f(handle, x).item<float>(), 2.f * i);
+    EXPECT_EQ(calls, i + 1) << "handles of one module share what was recorded";
+    EXPECT_EQ(recordings(), before + 1) << "nothing is kept for those that are gone";
+  }
+  // Those that were used last.
+  std::list<nn::Linear> kept;
+  for (int i = 0; i < 20; ++i) {
+    if (kept.size() == 3)
+      kept.pop_front();
+    kept.push_back(filled(i));
+    EXPECT_EQ(f(kept.back(), x).item<float>(), 2.f * i);
+    EXPECT_EQ(f(kept.front(), x).item<float>(), 2.f * std::max(0, i - 2));
+    EXPECT_LE(recordings(), before + 3);
+  }
+}
+
+TEST(JitModules, OfOneStructureAreCompiledOnce) {
+  auto f = jit([](const nn::Linear &layer, const Tensor &x) { return layer(x) * 3; });
+  NoGrad no_grad;
+  Tensor x = ones({1, 2});
+  EXPECT_EQ(f(filled(1), x).item<float>(), 6.f);
+  synchronize();
+  uint64_t compiles = statistics().compiles;
+  for (int i = 2; i < 6; ++i)
+    EXPECT_EQ(f(filled(i), x).item<float>(), 6.f * i);
+  synchronize();
+  EXPECT_EQ(statistics().compiles, compiles);
+}
+
+// Each has a state of its own, which calls write.
+TEST(JitModules, KeepTheirStatesApart) {
+  struct Counter : nn::Module {
+    nn::Parameter count = buffer("count", zeros({2}));
+  };
+  auto f = jit([](const Tensor &x, const std::vector<Counter> &counters) {
+    Tensor count = counters.at(0).count;
+    count += x;
+    return count * 1;
+  });
+  NoGrad no_grad;
+  for (int session = 0; session < 4; ++session) {
+    std::vector<Counter> one(1);
+    for (int i = 1; i <= 3; ++i)
+      EXPECT_EQ(values(f(ones({2}), one)), Floats(2, float(i)));
+    EXPECT_EQ(values(one[0].count), Floats(2, 3.f));
+  }
+  std::vector<Counter> a(1), b(1);
+  for (int i = 1; i <= 3; ++i) {
+    f(ones({2}), a);
+    f(full({2}, 2), b);
+    EXPECT_EQ(values(a[0].count), Floats(2, float(i)));
+    EXPECT_EQ(values(b[0].count), Floats(2, 2.f * float(i)));
+  }
+}
+
+// A handle of the user's own: what its copies share tells the objects apart.
+struct Table {
+  std::shared_ptr<Tensor> rows;
+  std::vector<std::pair<std::string, Tensor>> state() const {
+    return {{"rows", *rows}};
+  }
+  std::shared_ptr<const void> identity() const {
+    return rows;
+  }
+};
+// An address does not: the next object gets it.
+struct Addressed {
+  Tensor rows;
+  std::vector<std::pair<std::string, Tensor>> state() const {
+    return {{"rows", rows}};
+  }
+  const void *identity() const {
+    return this;
+  }
+};
+static_assert(tensor_tree::IsModule<Table> && !tensor_tree::IsModule<Addressed>);
+
+TEST(JitModules, MayBeHandlesOfOnesOwn) {
+  int calls = 0;
+  auto f = jit([&](const std::optional<Table> &table, const Tensor &x) {
+    ++calls;
+    return table ? x + *table->rows : x;
+  });
+  Tensor x = tensor({1.f});
+  for (int i = 0; i < 5; ++i) {
+    Table table{std::make_shared<Tensor>(tensor({float(i)}))}, handle = table;
+    EXPECT_EQ(values(f(table, x)), (Floats{float(i) + 1}));
+    *table.rows += 10;
+    EXPECT_EQ(values(f(handle, x)), (Floats{float(i) + 11}));
+    EXPECT_EQ(values(f(std::nullopt, x)), (Floats{1}));
+  }
+  EXPECT_EQ(calls, 6);
 }
 
 TEST(JitCalls, MayReturnNothing) {

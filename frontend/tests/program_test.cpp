@@ -501,6 +501,32 @@ TEST(Program, DerivativesCompileAheadOfTime) {
   EXPECT_GT(fs::file_size(path), 500u);
 }
 
+TEST(Program, NamesOfInputsAndOutputsAreChecked) {
+  Tensor w = tensor({1.f, 2.f});
+  std::vector<std::pair<std::string, Tensor>> named = {{"w", w}};
+  Program program = trace(
+      [&](const Tensor &x, const Tensor &y) {
+        w += x * y;
+        return w * 1.0;
+      },
+      {zeros({2}), zeros({2})}, {{"", named}});
+  auto message = [&](const std::vector<std::string> &inputs,
+                     const std::vector<std::string> &outputs = {}) {
+    return error_of([&] { program.set_names(inputs, outputs); }).message();
+  };
+  EXPECT_NE(message({"x"}).find("inputs: the list of names has 1, the program has 2"),
+            std::string::npos);
+  EXPECT_NE(message({}, {"a", "b"}).find("outputs: the list of names has 2, the program has 1"),
+            std::string::npos);
+  EXPECT_NE(message({"x", "x"}).find("are called 'x'"), std::string::npos);
+  EXPECT_NE(message({"x", "w"}).find("are called 'w'"), std::string::npos);
+  EXPECT_NE(message({"x", "a=b"}).find("'a=b' is a name of inputs"), std::string::npos);
+  EXPECT_EQ(program.to_string().find("weft.name"), std::string::npos);
+  program.set_names({"x", "y"}, {"x"});
+  EXPECT_NE(program.to_string().find("weft.name = \"y\""), std::string::npos);
+  EXPECT_EQ(program.run({ones({2}), ones({2})})[0].to_vector<float>(), (Floats{2, 3}));
+}
+
 TEST(Program, BadFilesSayWhatIsWrong) {
   struct Case {
     const char *content, *says;

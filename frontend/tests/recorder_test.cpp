@@ -281,6 +281,19 @@ TEST_F(Recorder, ThreadsAtOnce) {
   }
 }
 
+// What another thread has recorded so far would make a program of its own each time.
+TEST_F(Recorder, StateThatIsMadeLeavesAloneWhatOtherThreadsRecord) {
+  Tensor x = tensor({1.f, 2.f}).eval(), half;
+  std::thread([&] { half = exp(x) * 2; }).join();
+  uint64_t recorded = statistics().live_ops;
+  EXPECT_GE(recorded, 1u);
+  std::vector<Tensor> made{x * 3};
+  submit_init(made);
+  EXPECT_EQ(statistics().live_ops, recorded);
+  EXPECT_EQ(made[0].to_vector<float>(), (std::vector<float>{3, 6}));
+  EXPECT_FLOAT_EQ(half.to_vector<float>()[0], 2 * std::exp(1.f));
+}
+
 TEST_F(Recorder, ThreadsReadOnePendingValue) {
   Tensor x = exp(tensor({0.f, 1.f})) + 1;
   std::vector<std::thread> threads;

@@ -459,6 +459,37 @@ TEST_F(Symbolic, SeveralWidthsOfOneStructure) {
   }
 }
 
+// A library that takes larger sizes only does not keep these, or networks of another width, from
+// one program for many sizes.
+TEST_F(Symbolic, SmallSizesAreProgramsOfTheirOwn) {
+  if (!has_sizes())
+    GTEST_SKIP() << "the interpreter takes static shapes";
+  auto compiled_by = [](int64_t width, const std::vector<int64_t> &sizes) {
+    nn::Linear up(4, width), down(width, 3);
+    std::vector<Tensor> parameters = up.parameters();
+    for (const Tensor &parameter : down.parameters())
+      parameters.push_back(parameter);
+    optim::SGD optimizer(parameters, {.lr = 1e-3});
+    uint64_t before = compiles();
+    for (int64_t n : sizes) {
+      Tensor scores = log_softmax(down(relu(up(ones({n, 4})))), 1),
+             loss = nll_loss(scores, zeros({n}, int64));
+      optimizer.zero_grad();
+      loss.backward();
+      optimizer.step();
+      (void)loss.item<float>();
+    }
+    return compiles() - before;
+  };
+  std::vector<int64_t> large;
+  for (int64_t n = 64; n < 128; n += 3)
+    large.push_back(n);
+  std::vector<int64_t> mixed{20, 25, 29};
+  mixed.insert(mixed.end(), large.begin(), large.end());
+  EXPECT_LE(compiled_by(67, mixed), 9u);
+  EXPECT_LE(compiled_by(259, large), 6u);
+}
+
 TEST_F(Symbolic, OneIsNoSymbolicSize) {
   Tensor row = input(1, {9}, 18);
   uint64_t before = compiles();

@@ -42,6 +42,63 @@ TEST(Temporaries, OfWhatEvalGives) {
   EXPECT_EQ(y.to_vector<float>()[0], 10.f);
 }
 
+// Of what nobody else has a handle to a view needs its own elements only.
+TEST(Temporaries, AViewAloneIsStoredItself) {
+  Tensor x = numbers(12).reshape({3, 4}).clone().eval();
+  auto expect_alone = [](const Tensor &view, int64_t elements) {
+    view.eval();
+    EXPECT_EQ(last().outputs, 1);
+    EXPECT_EQ(last().output_bytes, elements * 4);
+  };
+  Tensor y = (x * 2.0).t();
+  expect_alone(y, 12);
+  EXPECT_EQ(y.to_vector<float>()[1], x.to_vector<float>()[4] * 2);
+  y += 1; // a storage like others
+  EXPECT_EQ(y.to_vector<float>()[1], x.to_vector<float>()[4] * 2 + 1);
+  Tensor row = (x + 1.0)[1];
+  expect_alone(row, 4);
+  expect_alone(roll(x, 1, 1), 12); // which is a part of two of x
+  Tensor whole = x + 3.0, view = whole.t();
+  view.eval();
+  EXPECT_EQ(last().outputs, 2) << "`whole` is stored, too";
+  whole[0][1] = 50.f;
+  EXPECT_EQ(view[1][0].item<float>(), 50.f);
+}
+
+TEST(Temporaries, AViewAloneIsWrittenAsWhatItIs) {
+  Tensor x = numbers(12).reshape({3, 4}).clone().eval(), y = (x * 2.0).t();
+  y.mutable_data<float>()[0] = 50.f; // no other tensor shares its memory
+  EXPECT_EQ(y[0][0].item<float>(), 50.f);
+  Tensor base = x * 2.0, view = base.t();
+  EXPECT_THROW(view.mutable_data<float>(), Error);
+}
+
+TEST(Temporaries, AViewAloneKeepsItsHistory) {
+  Tensor x = numbers(12).reshape({3, 4}).clone().eval(), weight = arange(12, float32).reshape({4, 3});
+  x.set_requires_grad(true);
+  auto gradient = [&](auto look) {
+    Tensor y = (x * x).t();
+    look(y);
+    return grad({(y * weight).sum()}, {x})[0].to_vector<float>();
+  };
+  std::vector<float> expected = gradient([](const Tensor &) {});
+  EXPECT_EQ(gradient([](const Tensor &y) { y.eval(); }), expected);
+  EXPECT_EQ(gradient([](const Tensor &y) { y.to_vector<float>(); }), expected);
+  EXPECT_EQ(gradient([](const Tensor &y) {
+              NoGrad no_grad;
+              y.eval();
+            }),
+            expected);
+  // What was made of it before is of the same history.
+  Tensor y = (x * x).t(), before = (y * weight).sum();
+  y.eval();
+  EXPECT_EQ(grad({before + (y * weight).sum()}, {x})[0].to_vector<float>(),
+            grad({((x * x).t() * weight).sum() * 2.0}, {x})[0].to_vector<float>());
+  Tensor detached = (x * x).detach();
+  detached.eval();
+  EXPECT_FALSE(detached.requires_grad());
+}
+
 // A view has no value but its storage's: eval() keeps that one, also of a tensor without a name, and
 // so does who reads a view that has one.
 TEST(Temporaries, WhatAViewIsOfIsKept) {

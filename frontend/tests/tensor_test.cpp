@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <sstream>
 
@@ -429,6 +430,39 @@ TEST(Random, StreamsRepeat) {
   float kept = sum(cast(dropout(x, 0.25) > 0, float32)).item<float>();
   EXPECT_NEAR(kept, 750, 60);
   EXPECT_TRUE(dropout(x, 0.25, false).is_same(x));
+}
+
+// floor(u * count) of a u of 72 bits, three samples, the highest first.
+TEST(Random, IntegersOfWideRanges) {
+  constexpr int64_t least = std::numeric_limits<int64_t>::min(),
+                    most = std::numeric_limits<int64_t>::max();
+  const std::pair<int64_t, int64_t> ranges[] = {{0, (1 << 24) + 1},
+                                                {-5, int64_t(1) << 40},
+                                                {-(int64_t(1) << 62), (int64_t(1) << 62) + 12345},
+                                                {least, most},
+                                                {least, 0},
+                                                {-1, most}};
+  for (auto [low, high] : ranges) {
+    Generator a(3), b(3);
+    Ints drawn = randint(low, high, {4, 25}, a).to_vector<int64_t>();
+    std::vector<double> digits[3];
+    for (std::vector<double> &digit : digits)
+      digit = rand({4, 25}, b, float64).to_vector<double>();
+    EXPECT_EQ(a.state().to_vector<int64_t>(), b.state().to_vector<int64_t>());
+    __extension__ using Wide = unsigned __int128;
+    Wide count = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+    for (size_t i = 0; i < drawn.size(); ++i) {
+      EXPECT_TRUE(drawn[i] >= low && drawn[i] < high) << drawn[i];
+      // 24 bits of u after the others, so that no product has more than 128.
+      Wide offset = 0;
+      for (int place = 2; place >= 0; --place)
+        offset = (static_cast<Wide>(digits[place][i] * 0x1p24) * count + offset) >> 24;
+      EXPECT_EQ(drawn[i],
+                static_cast<int64_t>(static_cast<uint64_t>(low) + static_cast<uint64_t>(offset)));
+    }
+  }
+  EXPECT_MESSAGE(randint(5, 5, {2}), "must hold at least one integer");
+  EXPECT_MESSAGE(randint(most, least, {2}), "must hold at least one integer");
 }
 
 TEST(Random, UniformSamplesLieBelowTheirBound) {

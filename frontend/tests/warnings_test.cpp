@@ -155,6 +155,23 @@ TEST_F(Warnings, LayersThatAreRegisteredNowhere) {
   }
 }
 
+// As PyTorch, which computes such a loss and warns.
+TEST_F(Warnings, TargetsThatBroadcast) {
+  Tensor x = tensor({{1.f, 2.f}, {3.f, 4.f}}), target = tensor({1.f, 2.f});
+  EXPECT_EQ(mse_loss(x, target).item<float>(), 2);
+  expect_one(__LINE__ - 1, {"mse_loss: input has shape [2, 2], target has shape [2]", "one shape"});
+  EXPECT_EQ(l1_loss(target, x, Reduction::kNone).shape(), (Shape{2, 2}));
+  expect_one(__LINE__ - 1, {"l1_loss: input has shape [2], target has shape [2, 2]"});
+  huber_loss(x, target);
+  expect_one(__LINE__ - 1, {"huber_loss"});
+  smooth_l1_loss(x, target);
+  expect_one(__LINE__ - 1, {"smooth_l1_loss"});
+  mse_loss(x, x);
+  EXPECT_TRUE(given.empty());
+  EXPECT_NE(error_of([&] { mse_loss(x, ones({3})); }).message().find("target has shape [3]"),
+            std::string::npos);
+}
+
 TEST_F(Warnings, DropoutInEvaluation) {
   nn::Sequential model(nn::Linear(3, 4), nn::Dropout(0.5));
   Tensor x = ones({1, 3});

@@ -12,6 +12,7 @@
 #include "runtime/aot/cpu_check.h"
 #include "runtime/executor/device.h"
 #include "runtime/io/array_text.h"
+#include "runtime/threading/thread_pool.h"
 
 namespace weft::runtime {
 namespace {
@@ -226,8 +227,10 @@ absl::Status open_entries(const weft_model_code &given, const weft_model_options
                                           "runtime/abi/weft_runtime.h");
       !status.ok())
     return status;
-  if (options.threads < 0)
-    return absl::InvalidArgumentError(absl::StrCat("cannot use ", options.threads, " threads"));
+  if (options.threads < 0 || options.threads > ThreadPool::kMostThreads)
+    return absl::InvalidArgumentError(absl::StrCat("cannot use ", options.threads,
+                                                   " threads; it must be a number from 1 to ",
+                                                   ThreadPool::kMostThreads, ", or 0 for all"));
   if (code.entry_count == 0 || code.level_count == 0)
     return absl::InvalidArgumentError(absl::StrCat("the model '", code.name, "' has no entry"));
   auto level = choose_level(code);

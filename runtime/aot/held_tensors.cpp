@@ -108,7 +108,8 @@ absl::Status HeldTensors::open(const weft_model_code &code, const char *path,
   if (missing > 0) {
     if (path == nullptr)
       return absl::InvalidArgumentError(absl::StrCat("the model '", name_, "' needs ", missing,
-                                                     " weights; name a safetensors file"));
+                                                     missing == 1 ? " weight" : " weights",
+                                                     "; name a safetensors file"));
     absl::StatusOr<Source> file = read(path);
     if (!file.ok())
       return file.status();

@@ -20,6 +20,7 @@
 #include "runtime/aot/weft_model.h"
 #include "runtime/executable/live_bars.h"
 #include "runtime/executable/sized_programs.h"
+#include "runtime/threading/thread_pool.h"
 
 using namespace weft;
 using namespace weft::runtime;
@@ -48,7 +49,7 @@ absl::Status parse_number(const std::string &option, const std::string &value, i
 }
 
 absl::StatusOr<Arguments> parse(int argc, char **argv) {
-  constexpr int64_t kMostThreads = 1024, kMostSteps = 1'000'000'000;
+  constexpr int64_t kMostThreads = ThreadPool::kMostThreads, kMostSteps = 1'000'000'000;
   Arguments result;
   int64_t threads = 0;
   using Take = std::function<absl::Status(const std::string &value)>;

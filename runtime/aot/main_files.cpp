@@ -21,6 +21,11 @@ std::string input_label(size_t i, const weft_tensor_info &info) {
                             : absl::StrCat("input ", i, " '", info.name, "'");
 }
 
+// "1 input", "2 inputs".
+std::string counted(size_t count, const char *what) {
+  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
+}
+
 // By its name, or else by its number, as --help lists both; traced inputs have a number alone.
 size_t index_of(const std::string &label, const std::vector<weft_tensor_info> &infos) {
   for (size_t i = 0; i < infos.size(); ++i)
@@ -120,6 +125,10 @@ absl::Status Batches::give(size_t i, const ArrayView &array, std::shared_ptr<con
           sized && !stacked && d == 0 && own[0] > info.dims[0]
               ? absl::StrCat("; --batch ROWS, at most ", info.dims[0], ", cuts it into steps")
               : "");
+  // Kernels compute with the byte itself.
+  if (array.dtype == DType::kBool &&
+      std::ranges::any_of(array.bytes, [](std::byte each) { return each > std::byte{1}; }))
+    return wrong(" with elements that are neither 0 nor 1");
   if (sized && stacked && rows_ > 0)
     return wrong(", which are batches already; leave --batch out");
   if (input.data)
@@ -192,11 +201,11 @@ absl::StatusOr<Batches> Batches::read(const std::vector<std::string> &files,
     }
     size_t i = label.empty() ? next++ : index_of(label, infos);
     if (i >= infos.size())
-      return label.empty()
-                 ? absl::InvalidArgumentError(absl::StrCat("the model has ", infos.size(),
-                                                           " inputs; ", path, " is one too many"))
-                 : absl::NotFoundError(
-                       absl::StrCat("the model has no input '", label, "'; --help lists them"));
+      return label.empty() ? absl::InvalidArgumentError(
+                                 absl::StrCat("the model has ", counted(infos.size(), "input"),
+                                              "; ", path, " is one too many"))
+                           : absl::NotFoundError(absl::StrCat("the model has no input '", label,
+                                                              "'; --help lists them"));
     absl::StatusOr<NpyFile> file = read_npy(path);
     if (!file.ok())
       return file.status();
@@ -257,8 +266,8 @@ absl::StatusOr<Results> Results::plan(const std::vector<std::string> &files,
         return absl::NotFoundError(
             absl::StrCat("the model has no output '", label, "'; --help lists them"));
     } else if (!all && next++ >= infos.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the model has ", infos.size(), " outputs; ", path, " is one too many"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the model has ", counted(infos.size(), "output"), "; ", path, " is one too many"));
     }
     result.targets_.push_back({path, i});
   }

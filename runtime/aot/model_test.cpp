@@ -127,7 +127,7 @@ TEST(Model, RunsFromManyThreads) {
 TEST(Model, ErrorsSayWhatIsWrong) {
   weft_model *model = nullptr;
   EXPECT_NE(weft_model_open(&weft_model_sample, nullptr, &model), 0);
-  EXPECT_STREQ(weft_model_error(), "the model 'sample' needs 1 weights; name a safetensors file");
+  EXPECT_STREQ(weft_model_error(), "the model 'sample' needs 1 weight; name a safetensors file");
   EXPECT_EQ(model, nullptr);
   auto message = [&](const std::string &weights, int threads = 0) {
     weft_model_options options{sizeof(options), threads, weights.c_str()};
@@ -141,7 +141,10 @@ TEST(Model, ErrorsSayWhatIsWrong) {
   EXPECT_NE(message(write_weights("shape.safetensors", "w", {4, 8}, 0))
                 .find("the weight 'w' is float32[4, 8]; the model takes float32[8, 8]"),
             std::string::npos);
-  EXPECT_EQ(message("x", -1), "cannot use -1 threads");
+  for (int threads : {-1, 1025})
+    EXPECT_EQ(message("x", threads), "cannot use " + std::to_string(threads) +
+                                         " threads; it must be a number from 1 to 1024, or 0 for "
+                                         "all");
   weft_entry_code cut_entry = *weft_model_sample.levels[0][0];
   const weft_entry_code *cut_entries[] = {&cut_entry};
   const weft_entry_code *const *cut_levels[] = {cut_entries};

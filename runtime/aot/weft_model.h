@@ -118,7 +118,8 @@ typedef struct weft_model_code {
 } weft_model_code;
 
 // An input, an output or a state of a model. dtype: a value of weft::DType (0 float32, 1 float64, 2
-// int32, 3 int64, 4 bool, 5 bfloat16, 6 float16, 7 int8, 8 int16, 9 uint8). Made by the runtime
+// int32, 3 int64, 4 bool, 5 bfloat16, 6 float16, 7 int8, 8 int16, 9 uint8). A bool is a byte, 0 or
+// 1: a run does not look whether an input has others, and may pass them on. Made by the runtime
 // alone.
 typedef struct weft_tensor_info {
   const char *name; // "" for none
@@ -133,7 +134,7 @@ typedef struct weft_tensor_info {
 
 typedef struct weft_model_options {
   uint32_t struct_size; // sizeof(weft_model_options) of the caller
-  int32_t threads;      // 0: WEFT_NUM_THREADS, or one for each processor
+  int32_t threads;      // 1 to 1024; 0: WEFT_NUM_THREADS, or one for each processor
   // A safetensors file for weights and state that are not embedded, or NULL. What is embedded is
   // not read: a file is refused where all is, and where it has one of their names.
   const char *weights;
@@ -197,7 +198,8 @@ int32_t weft_model_save_state(const weft_model *model, const char *path);
 // dtype. Other tensors in the file are not looked at.
 int32_t weft_model_load_state(weft_model *model, const char *path);
 
-// The last error of the calling thread; never NULL.
+// The last error of the calling thread; never NULL, and empty before the first one. The text is
+// valid until the thread's next call of a function of this header, or its end.
 const char *weft_model_error(void);
 
 #ifdef __cplusplus

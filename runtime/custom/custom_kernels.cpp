@@ -162,7 +162,8 @@ absl::StatusOr<const CustomKernel *> find_custom_kernel(std::string_view name) {
   for (const auto &[other, kernel] : registry().kernels)
     known += (known.empty() ? "" : ", ") + other;
   return absl::NotFoundError("no kernel named '" + std::string(name) +
-                             "' is registered in this process (weft_register_kernel); known: " +
+                             "' is registered in this process (weft_register_kernel); "
+                             "load_plugin() or WEFT_PLUGINS loads a library of kernels; known: " +
                              (known.empty() ? "none" : known));
 }
 

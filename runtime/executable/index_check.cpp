@@ -1,5 +1,6 @@
 #include "runtime/executable/index_check.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -35,6 +36,14 @@ bool is_message(const std::string &op) {
   return op.find(' ') != op.npos;
 }
 
+// Whether the function that is named in another check's message computes this one's indices: then
+// they are none that a caller gave, and that message says what is wrong with what was given.
+bool has_message(const Launch &launch, const std::string &op) {
+  return std::ranges::any_of(launch.checks, [&](const IndexCheck &other) {
+    return is_message(other.op) && op == "weft." + other.op.substr(0, other.op.find(':'));
+  });
+}
+
 std::string rule(const IndexCheck &check) {
   std::string text = absl::StrCat("it must lie in [", check.lower, ", ", check.upper, ")");
   if (check.ignores)
@@ -62,6 +71,8 @@ BadIndex find_bad_index(const Program &program, const Launch &launch, void *cons
   }
   std::string message;
   for (const IndexCheck &check : launch.checks) {
+    if (!is_message(check.op) && has_message(launch, check.op))
+      continue;
     std::string one = is_message(check.op)
                           ? check.op
                           : absl::StrCat(check.op, ": an index is out of range; ", rule(check));

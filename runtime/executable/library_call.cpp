@@ -37,6 +37,14 @@ absl::StatusOr<std::unique_ptr<LibraryCallState>> init_state(const LibraryEntry 
   }
 }
 
+absl::Status run_state(LibraryCallState &state, std::span<void *const> operands, void *scratch) {
+  try {
+    return state.run(operands, scratch);
+  } catch (...) {
+    return absl::InternalError(absl::StrCat("run() ", thrown_text()));
+  }
+}
+
 const ConfigValue *find_config(const Config &config, std::string_view key) {
   for (const auto &[name, value] : config)
     if (name == key)

@@ -63,6 +63,8 @@ public:
   }
 };
 
+// state.run(); Internal for an exception.
+absl::Status run_state(LibraryCallState &state, std::span<void *const> operands, void *scratch);
 // What entry.init() gives, checked. Internal for an exception, a state that is null, and one that
 // asks for less scratch than none or more than a buffer has.
 absl::StatusOr<std::unique_ptr<LibraryCallState>> init_state(const LibraryEntry &entry,

@@ -268,7 +268,7 @@ ProgramExecutable::acquire(const RunContext &context) {
                                      : *resources.libraries->calls[step.library_call];
     size_t operands = static_cast<size_t>(step.operands) - (step.count >= 0);
     void *scratch = step.count >= state.scratch_bytes() ? buffers[operands] : resources.scratch;
-    if (absl::Status status = state.run({buffers, operands}, scratch); !status.ok())
+    if (absl::Status status = run_state(state, {buffers, operands}, scratch); !status.ok())
       return at(step, with_entry(status, library_calls_[step.library_call].call->entry));
     break;
   }

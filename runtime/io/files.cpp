@@ -1,12 +1,15 @@
 #include "runtime/io/files.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -76,11 +79,51 @@ absl::StatusOr<size_t> size_of(const File &file, const std::string &path) {
   return static_cast<size_t>(status.st_size);
 }
 
+constexpr const char *kTemporary = ".tmp.";
+
 // Another name in the same folder, so that the rename stays on one file system; no two writers
-// share one.
+// share one: PATH.tmp.PROCESS.NUMBER.
 std::string temporary_beside(const std::string &path) {
   static std::atomic<unsigned> counter{0};
-  return path + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(counter++);
+  return path + kTemporary + std::to_string(::getpid()) + "." + std::to_string(counter++);
+}
+
+// The process in what follows kTemporary in such a name; 0 in any other text.
+pid_t writer_of(std::string_view rest) {
+  const char *end = rest.data() + rest.size();
+  pid_t process = 0;
+  unsigned number = 0;
+  auto dot = std::from_chars(rest.data(), end, process);
+  if (dot.ec != std::errc() || dot.ptr == end || *dot.ptr != '.')
+    return 0;
+  auto last = std::from_chars(dot.ptr + 1, end, number);
+  return last.ec == std::errc() && last.ptr == end && process > 0 ? process : 0;
+}
+
+// A writer holds a lock on what it writes. Another machine, or another container, that shares the
+// folder has processes of its own, which are not to be seen here.
+bool is_locked(const std::string &path) {
+  File file(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  return file.get() < 0 || ::flock(file.get(), LOCK_EX | LOCK_NB) != 0;
+}
+
+// Removes the temporary files of `path` whose processes were killed.
+void remove_abandoned(const std::string &path) {
+  constexpr int kMostEntries = 4096; // of the folder: a moment beside the write itself
+  std::filesystem::path whole(path), folder = whole.parent_path();
+  const std::string prefix = whole.filename().string() + kTemporary;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder.empty() ? "." : folder, error), end;
+  for (int i = 0; i < kMostEntries && !error && entry != end; ++i, entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(prefix))
+      continue;
+    pid_t writer = writer_of(std::string_view(name).substr(prefix.size()));
+    if (writer == 0 || ::kill(writer, 0) == 0 || errno != ESRCH)
+      continue;
+    if (!is_locked(entry->path().string()))
+      ::unlink(entry->path().c_str());
+  }
 }
 
 // What `path` points to through symbolic links, also where there is no file yet.
@@ -162,6 +205,10 @@ absl::Status write_file_atomically(const std::string &path,
   File file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (file.get() < 0)
     return failure("write", path, errno);
+  // See is_locked(); where the file system has no locks nothing is removed. The copy holds the lock
+  // until the file has its name.
+  ::flock(file.get(), LOCK_EX | LOCK_NB);
+  File lock(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
   // A file system without permissions may refuse: then there are none to keep.
   if (replaces)
     ::fchmod(file.get(), status.st_mode & 0777);
@@ -176,6 +223,7 @@ absl::Status write_file_atomically(const std::string &path,
     ok = false, error = errno;
   if (ok) {
     sync_folder_of(target);
+    remove_abandoned(target);
     return absl::OkStatus();
   }
   ::unlink(temporary.c_str());

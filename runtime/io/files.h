@@ -31,7 +31,8 @@ absl::StatusOr<MappedFile> map_file(const std::string &path);
 // bytes are on the disk before the rename, and the new name when this returns, where the folder's
 // file system can tell. The new file has the old one's permissions; of a symbolic link it is what
 // the link points to that is replaced. After an error the old file is as it was and nothing is left
-// behind. The message names the file.
+// behind. The message names the file. What a process that was killed has left, PATH.tmp.PROCESS.N,
+// goes with the next write to the same path; in a folder of thousands of files some may stay.
 absl::Status write_file_atomically(const std::string &path,
                                    std::span<const std::span<const std::byte>> pieces);
 

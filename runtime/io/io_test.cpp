@@ -1,4 +1,7 @@
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -310,6 +313,47 @@ TEST(Files, ALinkStaysAndItsTargetIsReplaced) {
   absl::Status status = write_file_atomically(folder + "/link", pieces);
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_NE(std::string(status.message()).find(folder + "/link"), std::string::npos);
+}
+
+// What a killed process has left goes; what is another's, or a file of the user's, stays.
+TEST(Files, WhatAKilledWriterLeftGoesWithTheNextWrite) {
+  std::string folder = scratch_folder(), path = folder + "/file";
+  pid_t gone = ::fork();
+  ASSERT_GE(gone, 0);
+  if (gone == 0)
+    ::_exit(0);
+  ASSERT_EQ(::waitpid(gone, nullptr, 0), gone);
+  auto name = [&](const std::string &base, const std::string &rest) {
+    return base + ".tmp." + rest;
+  };
+  const std::string dead = std::to_string(gone), alive = std::to_string(::getpid());
+  const std::vector<std::string> stay = {name("file", alive + ".99999"),
+                                         name("file", dead),
+                                         name("file", dead + ".0x"),
+                                         name("file", dead + ".0.json"),
+                                         name("file", "-1.0"),
+                                         name("other", dead + ".0"),
+                                         name("file", ".0"),
+                                         name("file", "notes.1"),
+                                         name("file", dead + ".3")};
+  for (const std::string &each : stay)
+    std::ofstream(folder + "/" + each) << "x";
+  for (const char *number : {".0", ".17"})
+    std::ofstream(folder + "/" + name("file", dead + number)) << "half";
+  // As a writer has it whose process is not to be seen here.
+  int locked = ::open((folder + "/" + stay.back()).c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(::flock(locked, LOCK_EX | LOCK_NB), 0);
+  std::vector<std::byte> bytes = bytes_of("new");
+  std::span<const std::byte> pieces[] = {bytes};
+  ASSERT_TRUE(write_file_atomically(path, pieces).ok());
+  ::close(locked);
+  std::set<std::string> left, expected(stay.begin(), stay.end());
+  expected.insert("file");
+  for (const auto &entry : fs::directory_iterator(folder))
+    left.insert(entry.path().filename());
+  EXPECT_EQ(left, expected);
+  ASSERT_TRUE(write_file_atomically(path, pieces).ok());
+  EXPECT_FALSE(fs::exists(folder + "/" + stay.back()));
 }
 
 TEST(Files, AFullDiskLeavesTheOldFile) {

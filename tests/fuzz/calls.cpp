@@ -56,12 +56,17 @@ void add_elementwise(Calls &all) {
   auto bits = [](const Tensor &x) {
     return !is_floating(x.dtype());
   };
+  auto integers = [](const Tensor &x) {
+    return is_integer(x.dtype());
+  };
   for (Pair p : {Pair{"logical_and", logical_and, any},
                  {"logical_or", logical_or, any},
                  {"bitwise_and", bitwise_and, bits},
                  {"bitwise_or", bitwise_or, bits},
                  {"logical_xor", logical_xor, any},
                  {"bitwise_xor", bitwise_xor, bits},
+                 {"bitwise_left_shift", bitwise_left_shift, integers},
+                 {"bitwise_right_shift", bitwise_right_shift, integers},
                  {"eq", eq, any},
                  {"ne", ne, any},
                  {"lt", lt, any},

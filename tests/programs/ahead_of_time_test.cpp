@@ -1,6 +1,7 @@
 // A module, traced and compiled ahead of time: its weights' names, and that the executable computes
 // what the module does.
 #include <algorithm>
+#include <fstream>
 
 #include <gtest/gtest.h>
 
@@ -83,6 +84,53 @@ TEST_F(AheadOfTime, CapturedTensorsWithoutNames) {
   ASSERT_EQ(weights.tensors.size(), 1u) << "a single element is a constant";
   EXPECT_EQ(weights.tensors[0].first, "captured_0");
   EXPECT_EQ(weights.tensors[0].second.to_vector<float>(), wide.to_vector<float>());
+}
+
+TEST_F(AheadOfTime, InputsAndOutputsHaveNames) {
+  Program program = trace(model_, {zeros({5, 12})});
+  program.set_names({"features"}, {"scores"});
+  program.save(folder_ + "/mlp.mlir");
+  Program::load(folder_ + "/mlp.mlir").compile({.output = folder_ + "/mlp"});
+  ProcessResult help = run_process({folder_ + "/mlp", "--help"});
+  for (const char *name : {"0  features ", "0  scores "})
+    EXPECT_NE(help.out.find(name), std::string::npos) << name << " in " << help.out;
+  io::save_safetensors(folder_ + "/x.safetensors", {{"features", x_}});
+  ProcessResult run = run_process({folder_ + "/mlp", "--input", folder_ + "/x.safetensors",
+                                   "--output", folder_ + "/y.safetensors"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  auto file = io::load_safetensors(folder_ + "/y.safetensors");
+  ASSERT_EQ(file.tensors.size(), 1u);
+  EXPECT_EQ(file.tensors[0].first, "scores");
+  EXPECT_EQ(file.tensors[0].second.to_vector<float>(), model_(x_).to_vector<float>());
+}
+
+// Kernels compute with the byte: 2 would leave as 2.
+TEST_F(AheadOfTime, ABoolIsZeroOrOne) {
+  trace([](const Tensor &x) { return x * 1; }, {zeros({2}, boolean)})
+      .compile({.output = folder_ + "/mlp"});
+  std::string path = folder_ + "/flags.npy";
+  io::save_npy(path, ones({2}, boolean));
+  std::vector<std::string> command = {folder_ + "/mlp", path, "--output", folder_ + "/y.npy"};
+  EXPECT_EQ(run_process(command).exit_code, 0);
+  {
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(-1, std::ios::end);
+    file.put(2);
+  }
+  ProcessResult run = run_process(command);
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_NE(run.err.find("the file holds bool[2] with elements that are neither 0 nor 1"),
+            std::string::npos)
+      << run.err;
+}
+
+// More rows than the library can count to are a kernel of ours.
+TEST_F(AheadOfTime, ARangeBeyondWhatALibraryCounts) {
+  nn::Linear layer(4, 3);
+  trace(layer, {zeros({2, 4})}, {}, BatchRange{1, int64_t(1) << 33})
+      .compile({.emit = Emit::executable, .output = folder_ + "/mlp"});
+  ProcessResult help = run_process({folder_ + "/mlp", "--help"});
+  EXPECT_NE(help.out.find("float32[1..8589934592, 4]"), std::string::npos) << help.out;
 }
 
 TEST_F(AheadOfTime, AProcessorWithoutFusedMultiplyAddIsRefused) {

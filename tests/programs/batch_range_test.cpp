@@ -2,6 +2,7 @@
 // the bits of a process that runs that size, and what stands in a range's way is named.
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -325,6 +326,54 @@ TEST_F(BatchRanges, QueriesKeysAndValuesOfOneProduct) {
   }
 }
 
+struct Sequences : nn::Module {
+  nn::GRU encoder = child("encoder", nn::GRU(12, 16, {.num_layers = 2, .batch_first = true}));
+  nn::LSTM decoder =
+      child("decoder", nn::LSTM(16, 16, {.batch_first = true, .bidirectional = true}));
+  nn::Linear head = child("head", nn::Linear(64, 24));
+  Tensor operator()(const Tensor &x) const {
+    auto [steps, states] = encoder(x);
+    auto [output, hidden, cell] = decoder(steps * states[-1].unsqueeze(1));
+    return head(cat({output.mean(1), hidden[0], cell[1]}, 1));
+  }
+};
+
+// Layers and directions stand in front of the batch in their last states.
+TEST_F(BatchRanges, RecurrentLayers) {
+  Sequences model;
+  trace(model, {zeros({1, 5, 12})}, {}, BatchRange{1, 12}).compile({.output = folder_ + "/model"});
+  expect_same(model, {1, 2, 5, 12}, [](int64_t n) { return rand({n, 5, 12}); });
+  std::vector<Tensor> parameters = model.parameters();
+  auto gradients = [&](const Tensor &x) {
+    return grad({square(model(x)).sum(1).mean()}, parameters);
+  };
+  trace(gradients, {zeros({2, 5, 12})}, {}, BatchRange{2, 12})
+      .compile({.output = folder_ + "/model"});
+  for (int64_t size : {2, 3, 12}) {
+    Tensor x = rand({size, 5, 12});
+    std::vector<std::string> arguments = {save("x", x)};
+    std::vector<Tensor> expected = gradients(x);
+    for (size_t i = 0; i < expected.size(); ++i)
+      arguments.insert(arguments.end(), {"--output", folder_ + "/g" + std::to_string(i) + ".npy"});
+    ProcessResult result = run(arguments);
+    ASSERT_EQ(result.exit_code, 0) << size << ": " << result.err;
+    for (size_t i = 0; i < expected.size(); ++i)
+      EXPECT_TRUE(bytes_of(io::load_npy(folder_ + "/g" + std::to_string(i) + ".npy")) ==
+                  bytes_of(expected[i]))
+          << size << ", gradient " << i;
+  }
+}
+
+// Time-major layers, whose rows are those of all steps one after another: results alone.
+TEST_F(BatchRanges, StepsInFrontOfTheBatch) {
+  nn::LSTM lstm(12, 16);
+  auto last = [&](const Tensor &x) {
+    return lstm(x.transpose(0, 1)).output.flip({0}).mean(0);
+  };
+  trace(last, {zeros({1, 5, 12})}, {}, BatchRange{1, 12}).compile({.output = folder_ + "/model"});
+  expect_same(last, {1, 2, 5, 12}, [](int64_t n) { return rand({n, 5, 12}); });
+}
+
 // Dropout draws from the generator as many numbers as there are rows, the loss is a mean over them.
 struct Classifier {
   Classifier(int64_t features, int64_t hidden)
@@ -475,6 +524,157 @@ TEST_F(BatchRanges, AFixedStepAndARangeShareWeights) {
   MODEL_FUNCTION(weft_model_close)(train);
 }
 
+// As they are mostly written: what has a leading size of 1 is repeated for each of the batch, and
+// for a batch of one it is not.
+struct Patches : nn::Module {
+  nn::Linear up = child("up", nn::Linear(6, 16));
+  nn::Parameter token = parameter("token", randn({1, 1, 16})),
+                positions = parameter("positions", randn({1, 6, 16}));
+  nn::TransformerBlock block = child("block", nn::TransformerBlock(16, 2));
+  nn::Linear head = child("head", nn::Linear(16, 5));
+  // How many of each one's five count.
+  Tensor operator()(const Tensor &x, const Tensor &lengths) const {
+    int64_t batch = x.size(0);
+    Tensor y = cat({broadcast_to(token, {batch, 1, 16}), up(x)}, 1) + positions;
+    Tensor mask = arange(6).reshape({1, 6}) <= lengths.reshape({batch, 1});
+    mask = logical_and(mask.reshape({batch, 1, 1, 6}), tril(ones({1, 1, 6, 6})) > 0);
+    return head(block(y, mask).mean(1));
+  }
+};
+
+TEST_F(BatchRanges, WhatABatchOfOneDoesNotRepeat) {
+  manual_seed(5);
+  Patches model;
+  auto inputs = [](int64_t n) {
+    return std::vector<Tensor>{rand({n, 5, 6}) - 0.5, randint(1, 6, {n})};
+  };
+  trace(model, inputs(4), {}, BatchRange{1, 12}).compile({.output = folder_ + "/model"});
+  std::vector<Tensor> parameters = model.parameters();
+  auto step = [&](const Tensor &x, const Tensor &lengths, const Tensor &target) {
+    Tensor loss = nn::cross_entropy(model(x, lengths), target);
+    std::vector<Tensor> results = grad({loss}, parameters);
+    results.push_back(loss.detach());
+    return results;
+  };
+  std::vector<Tensor> example = inputs(4);
+  example.push_back(zeros({4}, int64));
+  Program train = trace(step, example, {}, BatchRange{1, 12});
+  train.save(folder_ + "/train.mlir");
+  Program loaded = Program::load(folder_ + "/train.mlir");
+  train.compile({.output = folder_ + "/train"});
+  for (int64_t size : {1, 2, 7, 12}) {
+    std::vector<Tensor> x = inputs(size);
+    ProcessResult result =
+        run({save("x", x[0]), save("lengths", x[1]), "--output", folder_ + "/y.npy"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    {
+      NoGrad no_history;
+      EXPECT_TRUE(bytes_of(io::load_npy(folder_ + "/y.npy")) == bytes_of(model(x[0], x[1])))
+          << size;
+    }
+    x.push_back(randint(0, 5, {size}));
+    std::vector<std::string> arguments = {folder_ + "/train", folder_ + "/x.npy",
+                                          folder_ + "/lengths.npy", save("target", x[2])};
+    std::vector<Tensor> expected = step(x[0], x[1], x[2]), run_here = train.run(x),
+                        run_loaded = loaded.run(x);
+    for (size_t i = 0; i < expected.size(); ++i)
+      arguments.insert(arguments.end(), {"--output", folder_ + "/g" + std::to_string(i) + ".npy"});
+    result = run_process(arguments);
+    ASSERT_EQ(result.exit_code, 0) << size << ": " << result.err;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      Bytes bits = bytes_of(expected[i]);
+      EXPECT_TRUE(bytes_of(run_here[i]) == bits) << size << ", result " << i;
+      EXPECT_TRUE(bytes_of(run_loaded[i]) == bits) << size << ", loaded, result " << i;
+      EXPECT_TRUE(bytes_of(io::load_npy(folder_ + "/g" + std::to_string(i) + ".npy")) == bits)
+          << size << ", compiled, result " << i;
+    }
+  }
+}
+
+// Products that a batch of one has without a batch, and sums that it has not: of -0 they make 0.
+TEST_F(BatchRanges, GradientsOfABatchOfOne) {
+  Tensor positions = randn({1, 5, 8}).set_requires_grad(),
+         token = randn({1, 1, 8}).set_requires_grad(), w = randn({8, 8}).set_requires_grad();
+  auto by = [](const Tensor &loss, const std::vector<Tensor> &of) {
+    return grad({loss}, of);
+  };
+  Tensor minus_zero = full({1}, -0.0);
+  const std::vector<std::function<std::vector<Tensor>(const Tensor &)>> functions = {
+      [&](const Tensor &x) { return by(((x + positions) * minus_zero).sum(), {positions}); },
+      [&](const Tensor &x) { return by(((x + token) * minus_zero).sum(), {token}); },
+      [&](const Tensor &x) { return by(square(x + token).mean() * 2, {token}); },
+      [&](const Tensor &x) {
+        Tensor y = matmul(x, w);
+        return by(square(matmul(softmax(matmul(y, x.transpose(1, 2)), -1), y)).mean(), {w});
+      },
+      // The function's own sums are sums at each size.
+      [&](const Tensor &x) {
+        Tensor zeros = x * minus_zero;
+        return std::vector<Tensor>{zeros.sum(0), zeros.sum({0, 1}), square(x + token).mean(0)};
+      },
+      [&](const Tensor &x) {
+        return std::vector<Tensor>{broadcast_to(positions.detach(), {x.size(0), 5, 8})};
+      }};
+  for (size_t f = 0; f < functions.size(); ++f) {
+    auto function = [&](const Tensor &x) {
+      return functions[f](x);
+    };
+    Program program = trace(function, {zeros({3, 5, 8})}, {}, BatchRange{1, 6});
+    for (int64_t size : {1, 2, 6}) {
+      Tensor x = rand({size, 5, 8}) - 0.5;
+      std::vector<Tensor> results = program.run({x}), expected = function(x);
+      for (size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_EQ(results[i].shape(), expected[i].shape());
+        EXPECT_TRUE(bytes_of(results[i]) == bytes_of(expected[i]))
+            << "function " << f << " at " << size << ", result " << i;
+      }
+    }
+  }
+}
+
+TEST_F(BatchRanges, WhatABatchOfOneDoesOtherwiseIsNamed) {
+  Tensor a = randn({1, 8}).eval(), b = randn({1, 8}).eval(), state = zeros({8}).eval();
+  auto message = [&](auto function) {
+    return error_of([&] {
+             trace(function, {zeros({4, 8}), zeros({4, 8})}, {}, BatchRange{1, 6});
+           })
+        .message();
+  };
+  auto is_one = [](const Tensor &x) {
+    return x.size(0) == 1;
+  };
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {message([&](const Tensor &x, const Tensor &y) { return x * y + (is_one(x) ? a : b); }),
+       "reads something else at a size of 1 than at 6 (a range from 2 on leaves 1 out)"},
+      {message([&](const Tensor &x, const Tensor &y) { return x * y * (is_one(x) ? 2.0 : 3.0); }),
+       "reads something else at a size of 1 than at 6"},
+      {message([&](const Tensor &x, const Tensor &y) {
+         return is_one(x) ? cat({y, x}, 1) : cat({x, y}, 1);
+       }),
+       "reads something else at a size of 1 than at 6"},
+      {message([&](const Tensor &x, const Tensor &y) { return is_one(x) ? y : x; }),
+       "result 0 of the function is another tensor at a size of 1 than at 6"},
+      {message([&](const Tensor &x, const Tensor &y) {
+         Tensor sum = x + y;
+         return is_one(x) ? sum.reshape({8, 1}) : sum;
+       }),
+       "result 0 of the function is float32 [6, 8] at a size of 6, and float32 [8, 1] at 1"},
+      {message([&](const Tensor &x, const Tensor &y) {
+         Tensor sum = (x + y).sum(0);
+         if (!is_one(x))
+           state.copy_(sum);
+         return sum;
+       }),
+       "the function reads or writes other tensors that it captured at a size of 1 than at 6"},
+      {message([&](const Tensor &x, const Tensor &y) { return x * y + (x.size(0) < 3 ? a : b); }),
+       "reads another tensor at a size of 2 than at 6"},
+  };
+  for (const auto &[text, part] : cases)
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_NE(cases[i].first.find("batch_range_test.cpp:"), std::string::npos) << cases[i].first;
+}
+
 TEST_F(BatchRanges, WhatCannotVaryIsNamed) {
   BatchRange batch{2, 16};
   auto message = [&](auto function, const BatchRange &range) {
@@ -525,13 +725,14 @@ TEST_F(BatchRanges, WhatCannotVaryIsNamed) {
       {message([&](const Tensor &x) { return x.shape()[0] % 2 ? exp(x) : sin(x); }, batch),
        "it must record the same ops at every size"},
       {message([&](const Tensor &x) { return x.squeeze(); }, BatchRange{1, 4}),
-       "at a size of 4, and weft.reshape (tests/programs/batch_range_test.cpp:"},
+       "result 0 of the function is float32 [4, 8] at a size of 4, and float32 [8] at 1 (a range "
+       "from 2 on leaves 1 out)"},
       {message([&](const Tensor &x) { return x * 2; }, BatchRange{5, 4}), "is no range"},
       {message([&](const Tensor &x) { return cat({x, x}, 0); }, batch),
        "weft.concat: the size of dimension 0 of the result would be the sum of those of input 0"},
       {message([&](const Tensor &x) { return tanh(x.t()) * 2.0; }, batch),
-       "weft.transpose: a size that varies is not that of the leading dimension of [8, batch]; "
-       "keep it first, as x.unbind(2) does"},
+       "weft.mul: a size that varies is not that of the leading dimension of [8, batch], which is "
+       "a result of the program; keep it first"},
       {message(
            [&](const Tensor &x) {
              return conv1d(x.reshape({-1, 1, 8}).to(float64), ones({1, 1, 3}, float64));

@@ -332,7 +332,19 @@ TEST_F(ShippedTraining, KernelsOfUsersAreLinkedIn) {
   EXPECT_NE(message.find("name the objects that define weft_kernel_plugin in the option `link`"),
             std::string::npos)
       << message;
+  // An object is linked by whoever uses it, who is told.
+  options.emit = Emit::object;
+  options.output = folder_ + "/net.o";
+  program.compile(options);
+  EXPECT_NE(read_whole(folder_ + "/net.h")
+                .find("in this order: (an object that defines weft_kernel_plugin) "),
+            std::string::npos);
   options.link = {object};
+  program.compile(options);
+  EXPECT_NE(read_whole(folder_ + "/net.h").find("in this order: " + object + " "),
+            std::string::npos);
+  options.emit = Emit::executable;
+  options.output = folder_ + "/trainer";
   program.compile(options);
   Floats losses;
   for (int64_t i = 0; i < 4; ++i)
@@ -340,6 +352,47 @@ TEST_F(ShippedTraining, KernelsOfUsersAreLinkedIn) {
   ProcessResult result = run({save("x", xs), "--output", folder_ + "/loss.npy"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(io::load_npy(folder_ + "/loss.npy").to_vector<float>(), losses);
+}
+
+// What a program captured without its name stays as it was, which is said for each entry.
+TEST_F(ShippedTraining, AnEntryThatDoesNotSeeWhatOthersWriteIsWarnedOf) {
+  Regression trainer;
+  nn::Linear head(3, 2);
+  Tensor x = rand({6, 4}), y = rand({6, 3});
+  Program train = trace([&](const Tensor &x, const Tensor &y) { return trainer.step(x, y); },
+                        {x, y}, {{"model", trainer.model}, {"optimizer", trainer.optimizer}});
+  auto predict = [&](const StateNames &names) {
+    return trace([&](const Tensor &x) { return head(trainer.model(x)); }, {x}, names);
+  };
+  std::vector<std::string> said;
+  auto warnings = [&](const std::vector<std::pair<std::string, Program>> &entries) {
+    said.clear();
+    // A new one hears of the same line and message once more.
+    set_warning_handler([&](const Warning &warning) { said.push_back(warning.message); });
+    compile(entries, {.emit = Emit::weft, .output = folder_ + "/model.mlir"});
+    return said;
+  };
+  std::vector<std::pair<std::string, Tensor>> bias = {{"bias", trainer.model.bias}};
+  const std::string constant = "' holds the value of 'model.weight', which the entry 'train' "
+                               "writes, as a constant";
+  EXPECT_TRUE(warnings({{"train", train}, {"seen", predict({{"model", trainer.model}})}}).empty());
+  // Small tensors, and one shared name.
+  for (const StateNames &names : {StateNames{}, StateNames{{"model", bias}}}) {
+    std::vector<std::string> found = warnings({{"train", train},
+                                               {"seen", predict({{"model", trainer.model}})},
+                                               {"unseen", predict(names)}});
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_NE(found[0].find("compile: the entry 'unseen" + constant), std::string::npos)
+        << found[0];
+  }
+  // After a step of the process the values are others.
+  trainer.step(x, y);
+  std::vector<std::string> found = warnings({{"train", train}, {"later", predict({})}});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_NE(found[0].find("the entry 'later' reads nothing of what other entries write"),
+            std::string::npos)
+      << found[0];
+  set_warning_handler(nullptr);
 }
 
 TEST_F(ShippedTraining, EntriesThatDoNotFitAreRefused) {
@@ -388,8 +441,13 @@ TEST_F(ShippedTraining, EntriesThatDoNotFitAreRefused) {
   };
   Program first = reads("r");
   one += 1;
-  EXPECT_NE(message({{"a", first}, {"b", reads("r")}}).find("different values of 'r'"),
+  EXPECT_NE(message({{"a", first}, {"b", reads("r")}}).find("captured different values of 'r'"),
             std::string::npos);
+  Program before = adds(one, "w");
+  one += 1;
+  EXPECT_NE(
+      message({{"a", before}, {"b", adds(one, "w")}}).find("begin with different values of 'w'"),
+      std::string::npos);
 }
 
 } // namespace

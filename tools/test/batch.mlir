@@ -19,7 +19,7 @@
 // ONE: float32[2]
 // ONE-NEXT: [2. 2.]
 // RANGE: is float32[2, 3]: its batch must be from 3 to 8
-// NONE: 'batch' has no range; write [MIN, MAX] with 1 <= MIN <= MAX
+// NONE: has a weft.sizes of the wrong kind; it must be a dictionary of ranges [MIN, MAX], as in {n = [2, 64]}
 module attributes {weft.sizes = {batch = array<i64: 1, 8>}} {
   func.func @main(%x: tensor<8x3xf32, #weft.dims<batch, _>> {weft.name = "x"}) -> tensor<8xf32, #weft.dims<batch>> {
     %0 = weft.reduce_max %x, dims = [1] : tensor<8x3xf32, #weft.dims<batch, _>>

@@ -1,6 +1,6 @@
 // Each mistake gets one line and exit code 2.
 // RUN: not weft-run --backend=reference %s 2>&1 | FileCheck %s --check-prefix=COUNT
-// COUNT: weft-run: @main takes 1 inputs (float32[2]), 0 are given
+// COUNT: weft-run: @main takes 1 input (float32[2]), and is given 0
 // RUN: not weft-run --backend=warp %s 2>&1 | FileCheck %s --check-prefix=BACKEND
 // BACKEND: weft-run: {{.*}}warp
 // RUN: not weft-run --backend=reference %t.missing.mlir 2>&1 | FileCheck %s --check-prefix=MISSING
@@ -15,7 +15,7 @@
 // RUN: echo 'func.func @main() { %%0 = arith.constant 0 : i32 return }' > %t.arith.mlir
 // RUN: not weft-run %t.arith.mlir 2>&1 | FileCheck %s --check-prefix=OTHER
 // RUN: not weft-compile %t.arith.mlir --emit=asm -o - 2>&1 | FileCheck %s --check-prefix=OTHER
-// OTHER: {{.*}}arith.mlir:1: Dialect `arith' not found for custom op 'arith.constant'; a program holds weft ops; {{.*}}40-fuse.mlir
+// OTHER: {{.*}}arith.mlir:1: a slice holds weft ops only, and 'arith.constant' is none
 // RUN: echo '' | not weft-run - 2>&1 | FileCheck %s --check-prefix=EMPTY
 // EMPTY: weft-run: stdin has no func.func @main to compile
 // RUN: not weft-run --math=quick %s 2>&1 | FileCheck %s --check-prefix=MODE
@@ -35,6 +35,8 @@
 // NO-INPUT: weft-run: cannot read '{{.*}}missing.mlir': No such file
 // RUN: not weft-run --backend=reference --input %s %s 2>&1 | FileCheck %s --check-prefix=NEITHER
 // NEITHER: weft-run: cannot read '{{.*}}run-errors.mlir': neither an .npy file nor a safetensors file
+// RUN: not weft-run --backend=reference --input %t.three.npy --output %t.txt %s 2>&1 | FileCheck %s --check-prefix=ENDING
+// ENDING: weft-run: --output: '{{.*}}.txt' is no file for results; name one .npy file for each
 // RUN: not weft-run --steps 0 %s 2>&1 | FileCheck %s --check-prefix=STEPS
 // STEPS: --steps: it must be a whole number of at least 1, not 0
 // RUN: not weft-run --steps 99999999999999999999 %s 2>&1 | FileCheck %s --check-prefix=LARGE

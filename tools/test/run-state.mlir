@@ -12,7 +12,7 @@
 // CHECK-NEXT: [16. 32.]
 // CHECK-NEXT: count: float32[2]
 // CHECK-NEXT: [ 8. 16.]
-// NONE: @main takes 0 inputs (), 1 are given
+// NONE: @main takes 0 inputs (), and is given 1
 // HEADER: #define NET_INPUTS 0
 // HEADER: #define NET_OUTPUTS 1
 // HEADER: // state 'count': float32[2]

@@ -8,6 +8,7 @@
 // RUN: not weft-compile %s --mcpu=none-such --emit=asm -o - 2>&1 | FileCheck %s --check-prefix=CPU
 // RUN: not weft-compile %s --mattr=+no-such --emit=asm -o - 2>&1 | FileCheck %s --check-prefix=FEATURE
 // RUN: not weft-compile %s --mcpu=x86-64-v3 --mattr=-fma4,avx512f --emit=asm -o - 2>&1 | FileCheck %s --check-prefix=SIGN
+// RUN: weft-compile %s --memory-limit=1 --emit=plan -o - 2>&1 | FileCheck %s --check-prefix=REACHED
 // RUN: not weft-compile %s --memory-limit=-1 2>&1 | FileCheck %s --check-prefix=LIMIT
 // RUN: not weft-compile %S/nowhere.mlir --emit=asm -o - 2>&1 | FileCheck %s --check-prefix=FILE
 // RUN: echo 'func.func @main(%%x: tensor<2xcomplex<f32>>) -> tensor<2xcomplex<f32>> { return %%x : tensor<2xcomplex<f32>> }' > %t.complex.mlir
@@ -31,6 +32,7 @@
 // FEATURE-NOT: warning
 // FEATURE: weft-compile: unknown processor feature '+no-such'
 // SIGN: weft-compile: unknown processor feature 'avx512f' {{.*}} given as +NAME or -NAME
+// REACHED: weft-compile: warning: the memory limit of 1 bytes is not reached: a run of 'main' takes {{[0-9]+}} bytes
 // LIMIT: --memory-limit: it must be a whole number of at least 0, not -1
 // FILE: nowhere.mlir
 // ELEMENT: argument 0 of @main has the type {{.*}}tensor<2xcomplex<f32>>{{.*}}; tensors have elements of

@@ -17,6 +17,16 @@
 // RUN: not weft-models export vae --batch 3 --max-batch 2 --emit=obj -o %t.o 2>&1 | FileCheck %s --check-prefix=NO-RANGE
 // RUN: not weft-models export shufflenet_v2_x0_5 --weights %t.safetensors -o %t 2>&1 | FileCheck %s --check-prefix=WEIGHTS
 
+// RUN: env WEFT_BACKEND=CPU weft-models list 2>&1 | FileCheck %s --check-prefix=BACKEND
+// RUN: env WEFT_CACHE_DIR=%s weft-models print vae --memory 2>&1 | FileCheck %s --check-prefix=CACHE
+// RUN: weft-models export shufflenet_v2_x0_5 --weights-beside --emit=obj -o %t.beside.o 2>&1 | FileCheck %s --check-prefix=BESIDE
+
+// BACKEND: weft: WEFT_BACKEND=CPU is ignored: it must be one of cpu
+// CACHE: weft: the disk cache is off, and every process compiles anew: {{.*}}weft-models.mlir is not a folder
+// BESIDE: wrote {{.*}}.beside.o
+// BESIDE-NEXT: wrote {{.*}}.beside.h
+// BESIDE-NEXT: wrote {{.*}}.beside.safetensors
+
 // LIST-NOT: gpt2
 // LIST: resnet18{{ +}}image classifier{{ +}}11689512  He et al. 2016
 

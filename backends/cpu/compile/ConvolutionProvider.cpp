@@ -2,6 +2,7 @@
 
 #include "backends/cpu/compile/Limits.h"
 #include "backends/cpu/compile/SizeRange.h"
+#include "backends/cpu/device/library_sizes.h"
 #include "dialects/weft/ir/Broadcasts.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/SmallestSize.h"
@@ -119,7 +120,20 @@ private:
         return ClaimRefusal{
             "padding-beyond-kernel",
             "oneDNN has no fast convolution with windows that lie in the padding alone"};
-    if (ir::Dim batch = ir::dimsOf(result)[0]; !batch.isStatic()) {
+    ir::Dim batch = ir::dimsOf(result)[0];
+    auto image =
+        typeOf(kind == "input_gradient" ? mlir::Value(conv->getResult(0)) : conv->getOperand(0));
+    auto counts = [&](int64_t images) {
+      return library_counts({images, image.getDimSize(2), image.getDimSize(3)}) &&
+             library_counts({images, result.getDimSize(2), result.getDimSize(3)});
+    };
+    if (!library_counts({weight.getShape().data(), weight.getShape().size()}) ||
+        !counts(batch.size)) {
+      if (!batch.isStatic() && counts(ir::smallestSize(conv, batch)))
+        return compiler::SometimesMine{kSometimesTooLarge};
+      return ClaimRefusal{"too-large", "oneDNN counts in 32 bits"};
+    }
+    if (!batch.isStatic()) {
       int64_t ofImage = result.getNumElements() / batch.size,
               smallest = ir::smallestSize(conv, batch);
       if (smallest < 0 || ofImage * smallest < (kMinConvolutionMultiplications + depth - 1) / depth)

@@ -149,6 +149,20 @@ public:
   }
 };
 
+// Throws where it runs.
+class ThrowingRunEntry : public Entry {
+public:
+  absl::StatusOr<std::unique_ptr<runtime::LibraryCallState>> init(const runtime::LibraryCall &,
+                                                                  int) const override {
+    class State : public Product {
+      absl::Status run(std::span<void *const>, void *) override {
+        throw std::runtime_error("out of luck");
+      }
+    };
+    return std::make_unique<State>();
+  }
+};
+
 // Asks for more than there is.
 class GreedyEntry : public Entry {
 public:
@@ -165,7 +179,7 @@ public:
 
 class Gemm : public compiler::Provider {
 public:
-  enum Kind { kClaims, kRefuses, kRefusesWithoutName, kWrong, kThrows, kSometimes, kConfig };
+  enum Kind { kClaims, kRefuses, kRefusesWithoutName, kWrong, kThrows, kSometimes, kConfig, kLate };
   explicit Gemm(Kind kind = kClaims, std::string name = "test.gemm")
       : kind_(kind), name_(std::move(name)) {}
   llvm::StringRef name() const override {
@@ -191,6 +205,8 @@ public:
     if (kind_ != kWrong)
       claim.inputs = {product.getLhs(), product.getRhs()};
     claim.outputs = {product.getResult()};
+    if (kind_ == kLate)
+      claim.inputs.push_back(product->getUsers().begin()->getResult(0));
     return claim;
   }
 
@@ -252,7 +268,9 @@ TEST_F(Extensions, WhatAProviderIsAtFaultInNamesIt) {
                                     "SometimesMine; that is for sizes that vary, and this op's do "
                                     "not (it says: on some days)"),
         std::pair(Gemm::kConfig, "is claimed by the provider 'test.gemm', whose claim has a config "
-                                 "whose entry 'type' is neither an integer")}) {
+                                 "whose entry 'type' is neither an integer"),
+        std::pair(Gemm::kLate, "is claimed by the provider 'test.gemm', whose claim has an input, "
+                               "the result of 'weft.tanh', that is not there yet")}) {
     ASSERT_TRUE(registerProvider(gemm(kind)).ok());
     absl::Status status = evaluate().status();
     EXPECT_TRUE(says(status, text)) << status;
@@ -264,10 +282,13 @@ TEST_F(Extensions, WhatAProviderIsAtFaultInNamesIt) {
 
 TEST_F(Extensions, AnEntryThatIsAtFaultIsNamed) {
   ThrowingEntry throwing;
+  ThrowingRunEntry throwingRun;
   GreedyEntry greedy;
   for (auto [entry, text] :
        {std::pair<const Entry *, const char *>(&throwing,
                                                "test.gemm: init() threw an exception: out of luck"),
+        std::pair<const Entry *, const char *>(
+            &throwingRun, "test.gemm: run() threw an exception: out of luck"),
         std::pair<const Entry *, const char *>(
             &greedy, "test.gemm: scratch_bytes() gave 9223372036854775807; no buffer has more")}) {
     compiler::ProviderRegistration given = gemm();
@@ -373,6 +394,13 @@ TEST_F(Extensions, ARuleOfWhatFusesMayObject) {
   EXPECT_NE(key().find("fusion-rule pairs 3\n"), std::string::npos) << key();
   EXPECT_TRUE(says(compiler::registerFusionRule("", "1", nullptr), "no name"));
   EXPECT_TRUE(says(compiler::registerFusionRule("none", "1", nullptr), "no function"));
+  auto never = [](llvm::ArrayRef<mlir::Operation *>) {
+    return std::string();
+  };
+  EXPECT_TRUE(says(compiler::registerFusionRule("pairs", "4", never), "is registered already"));
+  for (const char *own : {"different-rows", "computed-too-often", "too-far"})
+    EXPECT_TRUE(says(compiler::registerFusionRule(own, "1", never), "a reason of Weft's own"))
+        << own;
   compiler::clearRegisteredFusionRules();
   EXPECT_EQ(key(), keyBefore_);
 }
@@ -498,6 +526,31 @@ TEST_F(Extensions, AKernelPassChangesKernels) {
   compiler::clearRegisteredKernelPasses();
   EXPECT_EQ(*evaluate(), *expected);
   EXPECT_EQ(key(), keyBefore_);
+}
+
+// Says something of each kernel.
+class Remarks : public mlir::PassWrapper<Remarks, mlir::OperationPass<mlir::ModuleOp>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(Remarks)
+  void runOnOperation() override {
+    mlir::emitRemark(getOperation().getLoc()) << "a short kernel";
+  }
+};
+
+TEST_F(Extensions, WhatAKernelPassSaysIsAmongTheRemarks) {
+  auto place = [](const char *version) {
+    return compiler::registerKernelPass(
+        compiler::KernelStage::Math, [] { return std::make_unique<Remarks>(); }, "says", version);
+  };
+  ASSERT_TRUE(place("1").ok());
+  for (int i = 0; i < 2; ++i) { // the second time the kernel is known
+    CompileReport report;
+    ASSERT_TRUE(evaluate(&report).ok());
+    EXPECT_TRUE(says(report, "kernel pass 'says': "));
+    EXPECT_TRUE(says(report, "a short kernel"));
+  }
+  EXPECT_EQ(place("1").code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(place("2").ok());
 }
 
 TEST_F(Extensions, AKernelPassThatBreaksAKernelIsNamed) {

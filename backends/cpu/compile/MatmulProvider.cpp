@@ -2,6 +2,7 @@
 
 #include "backends/cpu/compile/Limits.h"
 #include "backends/cpu/compile/SizeRange.h"
+#include "backends/cpu/device/library_sizes.h"
 #include "backends/cpu/device/matmul_packing.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/SmallestSize.h"
@@ -86,6 +87,21 @@ int64_t smallestProduct(ir::MatmulOp matmul) {
   return product;
 }
 
+// Of the sizes that the type has, its largest ones, or of the smallest.
+bool libraryCounts(ir::MatmulOp matmul, bool smallest) {
+  auto counts = [&](llvm::ArrayRef<ir::Dim> dims) {
+    llvm::SmallVector<int64_t> sizes;
+    for (const ir::Dim &dim : dims)
+      sizes.push_back(smallest ? ir::smallestSize(matmul, dim) : dim.size);
+    return library_counts({sizes.data(), sizes.size()});
+  };
+  ir::Dims result = ir::dimsOf(typeOf(matmul)), lhs = ir::dimsOf(typeOf(matmul.getLhs()));
+  llvm::ArrayRef<ir::Dim> dims = result;
+  // Matrices of a batch may be rows of one matrix to the entry.
+  return counts(dims.drop_back()) && counts(dims.take_back()) &&
+         counts(lhs[lhs.size() - (matmul.getTransposeLhs() ? 2 : 1)]);
+}
+
 class MatmulProvider : public compiler::Provider {
 public:
   MatmulProvider(bool packs, bool bf16) : packs_(packs), bf16_(bf16) {}
@@ -112,6 +128,12 @@ public:
     if (resultType.getNumElements() < (kMinMatmulMultiplications + depth - 1) / depth)
       return ClaimRefusal{"too-small",
                           "a call of the library takes longer than a product of this size"};
+    if (!libraryCounts(matmul, /*smallest=*/false)) {
+      bool varies = ir::hasNamedDims(resultType) || ir::hasNamedDims(lhsType);
+      if (varies && libraryCounts(matmul, /*smallest=*/true))
+        return compiler::SometimesMine{kSometimesTooLarge};
+      return ClaimRefusal{"too-large", "oneDNN counts in 32 bits"};
+    }
     // The library at every size or at none: which of the two it is decides the bits of the result.
     if (ir::hasNamedDims(resultType) || ir::hasNamedDims(lhsType))
       if (smallestProduct(matmul) < kMinMatmulMultiplications)

@@ -10,6 +10,7 @@
 
 #include "backends/cpu/device/convolution_parts.h"
 #include "backends/cpu/device/library_registry.h"
+#include "backends/cpu/device/onednn_convolution.h"
 #include "backends/cpu/device/widened_call.h"
 #include "runtime/core/float16.h"
 
@@ -505,6 +506,12 @@ TEST(Convolution, RefusesWhatDoesNotFit) {
   call = p.call("forward");
   call.operands.pop_back();
   EXPECT_NE(message(call).find("operands"), std::string::npos);
+  constexpr int64_t kFar = int64_t(1) << 32;
+  ConvolutionProblem far{
+      ConvolutionKind::kForward, {kFar, 8, 9, 9}, {16, 8, 3, 3}, {kFar, 16, 7, 7}};
+  absl::Status status = OnednnConvolution::create(far, 1, 1).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_NE(status.message().find("at most 1073741824 pixels"), std::string::npos) << status;
 }
 
 TEST(Convolution, APackedWeightGivesTheSameBits) {

@@ -442,6 +442,11 @@ TEST(Matmul, BadCallsAreNamed) {
                             {{"bias", int64_t{1}}}))
                 .find("does not broadcast"),
             std::string::npos);
+  // Sizes that the library would divide by zero for.
+  constexpr int64_t kFar = int64_t(1) << 33;
+  EXPECT_NE(message(call_of({tensor({4, 4}), tensor({4, kFar}), tensor({4, kFar})}))
+                .find("oneDNN takes dims of at most 1073741824, not 8589934592"),
+            std::string::npos);
 }
 
 TEST(Matmul, ScratchComesFromTheProgramsAllocator) {

@@ -2,6 +2,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_join.h"
+#include "backends/cpu/device/library_sizes.h"
 #include "backends/cpu/device/onednn_convolution.h"
 #include "backends/cpu/device/onednn_threads.h"
 #include "backends/cpu/device/onednn_v2_reorder.h"
@@ -334,6 +336,15 @@ bool onednn_convolves_bf16() {
 
 absl::StatusOr<std::unique_ptr<OnednnConvolution>>
 OnednnConvolution::create(const ConvolutionProblem &problem, int threads, int copy_threads) {
+  for (const std::array<int64_t, 4> &images : {problem.image, problem.result})
+    if (!library_counts({images[0], images[2], images[3]}))
+      return absl::UnimplementedError(absl::StrCat("oneDNN takes images of at most ",
+                                                   kMostOfLibrary, " pixels together, not [",
+                                                   absl::StrJoin(images, ", "), "]"));
+  if (!library_counts(problem.weight))
+    return absl::UnimplementedError(absl::StrCat("oneDNN takes weights of at most ", kMostOfLibrary,
+                                                 " elements, not [",
+                                                 absl::StrJoin(problem.weight, ", "), "]"));
   absl::Status status;
   for (Attempt attempt : attempts(problem)) {
     auto convolution = std::make_unique<OnednnV2Convolution>(threads, copy_threads);

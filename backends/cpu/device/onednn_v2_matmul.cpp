@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "backends/cpu/device/library_sizes.h"
 #include "backends/cpu/device/onednn_matmul.h"
 #include "backends/cpu/device/onednn_threads.h"
 #include "backends/cpu/device/onednn_v2_reorder.h"
@@ -11,6 +12,10 @@ namespace {
 
 absl::StatusOr<dnnl_memory_desc_t> memory_desc(const StridedShape &shape) {
   dnnl_memory_desc_t desc;
+  for (int64_t dim : shape.dims)
+    if (!library_counts({dim}))
+      return absl::UnimplementedError(
+          absl::StrCat("oneDNN takes dims of at most ", kMostOfLibrary, ", not ", dim));
   if (shape.dims.size() > DNNL_MAX_NDIMS)
     return absl::UnimplementedError(
         absl::StrCat("oneDNN takes at most ", DNNL_MAX_NDIMS, " dims, not ", shape.dims.size()));

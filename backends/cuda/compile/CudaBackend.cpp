@@ -52,6 +52,7 @@ absl::StatusOr<std::string> architectureOf(const CompileOptions &options,
 
 CompileOptions effective(CompileOptions options) {
   options.prepare = false;
+  options.writeRows = false;
   options.memoryFiles = false; // the host does not read a GPU's memory
   return options;
 }

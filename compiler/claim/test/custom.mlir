@@ -3,7 +3,7 @@
 // RUN: weft-opt %s --weft-plugin=%S/test_kernels.so --weft-no-claim --weft-phase=import..fuse | FileCheck %s
 // RUN: not weft-opt %s 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
-// UNKNOWN: custom.mlir:13:{{.*}}no kernel named 'test.twice' is registered in this process (weft_register_kernel); known: none
+// UNKNOWN: custom.mlir:13:{{.*}}no kernel named 'test.twice' is registered in this process (weft_register_kernel); load_plugin() or WEFT_PLUGINS loads a library of kernels; known: none
 
 // CHECK-LABEL: func.func @main
 // CHECK: weft.provider_call "weft.custom"(%{{.*}} = %{{.*}} : tensor<4xf32>) -> (tensor<4xf32>)

@@ -83,3 +83,15 @@ func.func @main(%h: tensor<16x64xf32>, %w: tensor<64x128xf32>, %xs: tensor<8x16x
   return %3, %6, %8 : tensor<16x128xf32>, tensor<16x128xf32>, tensor<256x128xf32>
 }
 }
+
+// -----
+// More rows than the library can count.
+// CHECK-LABEL: @too_large
+// CHECK-NOT: weft.provider_call
+// REPORT-DAG: claim: refused 1 x too-large: oneDNN counts in 32 bits
+module @too_large {
+func.func @main(%a: tensor<8589934592x4xf32>, %b: tensor<4x4xf32>) -> tensor<8589934592x4xf32> {
+  %0 = weft.matmul %a, %b : tensor<8589934592x4xf32>, tensor<4x4xf32>
+  return %0 : tensor<8589934592x4xf32>
+}
+}

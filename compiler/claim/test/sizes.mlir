@@ -51,3 +51,13 @@ func.func @main(%h: tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>, %l: tensor<3
   return %a : tensor<32x4x64x8xf32, #weft.dims<s0, _, _, _>>
 }
 }
+
+// -----
+// Pixels that the library can count at the smallest size alone.
+// ERROR: weft.conv2d: the library counts in 32 bits, and the largest problem of the range is too large for it
+module @too_large_sometimes attributes {weft.sizes = {s0 = array<i64: 2, 8589934592>}} {
+func.func @main(%x: tensor<8589934592x8x8x8xf32, #weft.dims<s0, _, _, _>>, %w: tensor<8x8x3x3xf32>) -> tensor<8589934592x8x8x8xf32, #weft.dims<s0, _, _, _>> {
+  %0 = weft.conv2d %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64} : tensor<8589934592x8x8x8xf32, #weft.dims<s0, _, _, _>>, tensor<8x8x3x3xf32>
+  return %0 : tensor<8589934592x8x8x8xf32, #weft.dims<s0, _, _, _>>
+}
+}

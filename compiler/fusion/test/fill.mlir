@@ -48,3 +48,27 @@ func.func @main(%x: tensor<64xf32, #weft.dims<n>>) -> tensor<64x2xf32, #weft.dim
   return %0 : tensor<64x2xf32, #weft.dims<n, _>>
 }
 }
+
+// -----
+
+// What a library's call reads is memory: a kernel writes it, once for all calls.
+// CHECK-LABEL: @calls
+// CHECK: %[[ONES:.*]] = weft.fusion() -> (tensor<512x512xf32>) {
+// CHECK: weft.broadcast
+// CHECK: weft.provider_call "onednn.matmul"(%{{.*}} = %[[ONES]]
+// CHECK: weft.provider_call "onednn.matmul"(%{{.*}} = %{{.*}}, %{{.*}} = %[[ONES]]
+// CHECK-NOT: weft.constant dense<1.000000e+00> : tensor<512x512xf32>
+module @calls {
+func.func @main(%w: tensor<512x512xf32>) -> tensor<512x512xf32> {
+  %0 = weft.constant dense<1.0> : tensor<512x512xf32>
+  %1 = weft.provider_call "onednn.matmul"(%a = %0 : tensor<512x512xf32>, %b = %w : tensor<512x512xf32>) -> (tensor<512x512xf32>) config {} {
+    %3 = weft.matmul %a, %b : tensor<512x512xf32>, tensor<512x512xf32>
+    weft.yield %3 : tensor<512x512xf32>
+  }
+  %2 = weft.provider_call "onednn.matmul"(%a = %1 : tensor<512x512xf32>, %b = %0 : tensor<512x512xf32>) -> (tensor<512x512xf32>) config {} {
+    %3 = weft.matmul %a, %b : tensor<512x512xf32>, tensor<512x512xf32>
+    weft.yield %3 : tensor<512x512xf32>
+  }
+  return %2 : tensor<512x512xf32>
+}
+}

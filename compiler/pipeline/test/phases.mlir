@@ -14,7 +14,7 @@
 // FUSE-COUNT-1: = weft.fusion
 // FUSE-NOT: = weft.fusion
 // UNFUSED-COUNT-7: = weft.fusion
-// WRONG: 'nothing' is no range of phases; the phases are import graph layout claim fuse plan{{$}}
+// WRONG: {{^}}weft-opt: --weft-phase: 'nothing' is no range of phases; the phases are import graph layout claim fuse plan{{$}}
 // INSERTED: weft.exp
 // PLUGIN: module attributes {test.weft_ops = 2 : i64}
 // NO-PLUGIN: weft-opt: cannot load the plugin {{.*}}nowhere.so

@@ -5,6 +5,7 @@
 // RUN: not weft-opt %s --weft-schedule="cpu=none" 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: weft-opt %s --weft-pin-schedules="file=%S/pins.txt" --weft-schedule="cpu=x86-64-v3" 2>&1 | FileCheck %s --check-prefix=PINNED
 // RUN: weft-opt %s --weft-pin-schedules="file=%S/pins.txt" --weft-phase=plan | FileCheck %s --check-prefix=PLAN
+// RUN: weft-opt %s --weft-pin-schedules="file=%S/pins.txt" --weft-phase=plan -o /dev/null 2>&1 | FileCheck %s --check-prefix=NOTTAKEN
 // RUN: not weft-opt %s --weft-pin-schedules="file=%S/no.txt" 2>&1 | FileCheck %s --check-prefix=NOFILE
 
 // What holds is written on the fusion, and is the same when it is read again.
@@ -29,6 +30,7 @@
 // The plan says what was chosen; what the fusion had pinned stays beside it.
 // PLAN: plan.kernel @k0_mul_reduce_sum{{.*}}plan.schedule = {body = "rows_together", grain = {{[0-9]+}} : i64, rows = 4 : i64, vectors = 4 : i64}
 // PLAN: weft.schedule = {rows = 4 : i64, vectors = 4 : i64}
+// NOTTAKEN: warning: schedule: refused 2 x pin-not-taken: vectors = 3 is none of 1, 2, 4, 8
 // NOFILE: error: cannot read the schedules in '{{.*}}no.txt'
 func.func @main(%x: tensor<64x5000xf32>, %v: tensor<5000xf32>, %y: tensor<4000xf32>) -> (tensor<64xf32>, tensor<4000xf32>) {
   %0 = weft.fusion(%a = %x : tensor<64x5000xf32>, %b = %v : tensor<5000xf32>) -> (tensor<64xf32>) {

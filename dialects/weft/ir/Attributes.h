@@ -29,6 +29,9 @@ inline constexpr llvm::StringLiteral kSizesAttr = "weft.sizes";
 // Of a weft.constant that is a scalar int64: the size of that name, whose largest number the
 // constant has.
 inline constexpr llvm::StringLiteral kSizeAttr = "weft.size";
+// Of a weft.reduce_sum, unit: where the size that varies is 1, dims of that size go without a sum,
+// which would give 0 for -0.
+inline constexpr llvm::StringLiteral kBeyondOneAttr = "weft.beyond_one";
 
 // Of a weft.fusion, a dictionary of integers and strings: the choices of its schedule that are
 // pinned (compiler/codegen/Choices.h).

@@ -23,7 +23,8 @@ DiagnosticCollector::DiagnosticCollector(mlir::MLIRContext *context)
             text_ += ": ";
             return mlir::WalkResult::interrupt();
           });
-          text_ += part.str();
+          // Bytecode's error tells MLIR's own users what to call.
+          text_ += llvm::StringRef(part.str()).split(". If this is intended, please call").first;
         };
         // What MLIR says after a rule that said why.
         if (!text_.empty() && diagnostic.str().ends_with("op failed to infer returned types"))
@@ -36,14 +37,16 @@ DiagnosticCollector::DiagnosticCollector(mlir::MLIRContext *context)
           // its documents stand.
           std::string text = note.str();
           if (llvm::StringRef(text).starts_with("see current operation") ||
-              llvm::StringRef(text).starts_with("Available dialects"))
+              llvm::StringRef(text).starts_with("Available dialects") ||
+              llvm::StringRef(text).starts_with("in bytecode version"))
             continue;
           text_ += " (";
           append(note);
           text_ += ")";
         }
-        if (std::string advice = typeAdvice(diagnostic); !advice.empty())
-          text_ += " (" + advice + ")";
+        for (const std::string &advice : {typeAdvice(diagnostic), dialectAdvice(diagnostic)})
+          if (!advice.empty())
+            text_ += " (" + advice + ")";
         return mlir::success();
       }) {}
 

@@ -80,6 +80,14 @@ def Weft_ExpOp : Weft_UnaryOp<"exp", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g
   let scalar = "return s.exp(x);";
   let savesResults = [0];
 }
+def Weft_Exp2Op : Weft_UnaryOp<"exp2", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g() * (ctx.result(0) * 0.69314718055994530942)); return ::mlir::success();">> {
+  let cost = FunctionCost;
+  let tests = Tests<[Domain<"-120", "120">], 2>;
+  let summary = "2 to the power of each element";
+  let reference = "return T(std::exp2(double(x)));";
+  let scalar = "return s.exp2(x);";
+  let savesResults = [0];
+}
 def Weft_LogOp : Weft_UnaryOp<"log", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g() / ctx.operand(0)); return ::mlir::success();">> {
   let cost = FunctionCost;
   let tests = Tests<[PositiveDomain], 1>;
@@ -363,6 +371,23 @@ def Weft_XorOp : Weft_BinaryOp<"xor", Weft_LogicTensor, NotDifferentiable<"bool 
   let summary = "the logical (bool) or bitwise (integer) exclusive or";
   let reference = "return T(::weft::ir::bit_xor(x, y));";
   let scalar = "return s.bitXor(x, y);";
+  let frontend = Handwritten;
+}
+// Tests draw integers of 20 times a domain: counts of -10 to 70 lie on both sides of each width.
+defvar ShiftTests = Tests<[AnyDomain, Domain<"-0.5", "3.5">], 0>;
+def Weft_ShiftLeftOp : Weft_BinaryOp<"shift_left", Weft_IntTensor, NotDifferentiable<"integers have no derivative">> {
+  let tests = ShiftTests;
+  let summary = "the bits of lhs moved up by rhs places, zeros below; 0 where rhs is negative or not below the width";
+  let reference = "return ::weft::ir::shift_left(x, y);";
+  let scalar = "return s.shiftLeft(x, y);";
+  let frontend = Handwritten;
+}
+def Weft_ShiftRightOp : Weft_BinaryOp<"shift_right", Weft_IntTensor, NotDifferentiable<"integers have no derivative">> {
+  let tests = ShiftTests;
+  let summary = "the bits of lhs moved down by rhs places, copies of the sign above";
+  let description = [{Where rhs is negative or not below the width, the sign is all that is left: -1 of negative numbers, 0 of others.}];
+  let reference = "return ::weft::ir::shift_right(x, y);";
+  let scalar = "return s.shiftRight(x, y);";
   let frontend = Handwritten;
 }
 

@@ -3,6 +3,10 @@
 #include <map>
 #include <mutex>
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/MLIRContext.h"
@@ -52,6 +56,10 @@ void loadExtensions(mlir::MLIRContext &context) {
   context.appendDialectRegistry(registry);
   for (llvm::StringRef name : registry.getDialectNames())
     context.getOrLoadDialect(name);
+  // A rule that makes an op of these where it may not gets an error; making one of a dialect that
+  // is not loaded would end the process.
+  context.loadDialect<mlir::arith::ArithDialect, mlir::linalg::LinalgDialect,
+                      mlir::math::MathDialect, mlir::tensor::TensorDialect>();
 }
 
 std::string registrationOf(const std::string &dialect) {

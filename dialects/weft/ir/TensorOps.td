@@ -267,8 +267,11 @@ def Weft_ScatterReduceOp : Weft_Op<"scatter_reduce", ScatterKind, InFile, InFile
 def Weft_RandomUniformOp : Weft_Op<"random_uniform", RandomKind, NotDifferentiable<"a sample does not depend on its state smoothly">, InFile, Primitive, InFile, InFile, [Pure]> {
   let hasFolder = 1;
   let tests = ExactTests;
-  let summary = "samples uniform over [0, 1): (word >> 8) * 2^-24, in f64 as well";
-  let description = [{bf16 and f16, which hold fewer bits, take the upper 8 and 11 bits of the word, so that no sample rounds to 1.}];
+  let summary = "samples uniform over [0, 1): (word >> 8) * 2^-24";
+  let description = [{
+    bf16 and f16, which hold fewer bits, take the upper 8 and 11 bits of the word, so that no sample rounds to 1. f64 has 53 bits: the word, and
+    below it the upper 21 bits of the word of the same place in the blocks whose counter has a third word of 1.
+  }];
   let arguments = (ins Weft_RandomState:$state, DefaultValuedAttr<I64Attr, "0">:$offset);
   let results = (outs Weft_FloatTensor:$result);
   let assemblyFormat = "$state attr-dict `:` type($result)";

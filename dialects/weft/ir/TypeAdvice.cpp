@@ -1,6 +1,7 @@
 #include "dialects/weft/ir/TypeAdvice.h"
 
 #include "dialects/weft/ir/Weft.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "llvm/Support/LineIterator.h"
@@ -45,6 +46,21 @@ std::string typeAdvice(const mlir::Diagnostic &diagnostic) {
               "other's shape, weft.cast its dtype";
 }
 
+std::string dialectAdvice(const mlir::Diagnostic &diagnostic) {
+  std::string text = diagnostic.str();
+  llvm::StringRef name(text);
+  // The parser of text, and that of bytecode.
+  if (name.consume_front("Dialect `") && name.contains("' not found"))
+    name = name.split('\'').first;
+  else if (name.consume_front("dialect '") && name.contains("' is unknown"))
+    name = name.split('\'').first;
+  else
+    return "";
+  return ("if '" + name + "' is a plugin's, load the plugin before: weft::load_plugin, or " +
+          "WEFT_PLUGINS=FILE.so")
+      .str();
+}
+
 std::string elementAdvice(mlir::Type type) {
   auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
   auto isElement = [&](const DTypeInfo &each) {
@@ -60,15 +76,22 @@ std::string elementAdvice(mlir::Type type) {
   return text;
 }
 
-void addTypeAdvice(mlir::DialectRegistry &registry) {
-  registry.addExtension(+[](mlir::MLIRContext *context, WeftDialect *) {
+// Of a handler that is registered when the dialect is loaded: behind the tool's own, which it is
+// asked before. A file that has no weft op before the one in question has a function.
+template <typename Dialect, std::string (*adviceOn)(const mlir::Diagnostic &)>
+static void addAdvice(mlir::DialectRegistry &registry) {
+  registry.addExtension(+[](mlir::MLIRContext *context, Dialect *) {
     context->getDiagEngine().registerHandler([](mlir::Diagnostic &diagnostic) {
-      std::string advice = typeAdvice(diagnostic);
-      if (!advice.empty())
+      if (std::string advice = adviceOn(diagnostic); !advice.empty())
         diagnostic.attachNote() << advice;
       return mlir::failure(); // the other handlers print it
     });
   });
+}
+
+void addTypeAdvice(mlir::DialectRegistry &registry) {
+  addAdvice<WeftDialect, typeAdvice>(registry);
+  addAdvice<mlir::func::FuncDialect, dialectAdvice>(registry);
 }
 
 } // namespace weft::ir

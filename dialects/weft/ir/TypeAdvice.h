@@ -20,8 +20,12 @@ std::string typeAdvice(const mlir::Diagnostic &diagnostic);
 // elements of f32, f64, ...". Empty for any other type.
 std::string elementAdvice(mlir::Type type);
 
-// Contexts of this registry add the advice as a note to such errors; for tools whose diagnostics
-// MLIR prints.
+// For an error that an op is of a dialect that is not known: where its ops may come from. Empty for
+// any other diagnostic.
+std::string dialectAdvice(const mlir::Diagnostic &diagnostic);
+
+// Contexts of this registry add advice of the two kinds as a note to such errors; for tools whose
+// diagnostics MLIR prints.
 void addTypeAdvice(mlir::DialectRegistry &registry);
 
 } // namespace weft::ir

@@ -33,7 +33,10 @@ template <typename Fits> bool isDictionaryOf(mlir::Attribute value, Fits fits) {
 }
 
 bool isRanges(mlir::Attribute value) {
-  return isDictionaryOf(value, [](mlir::Attribute range) { return rangeOf(range).has_value(); });
+  return isDictionaryOf(value, [](mlir::Attribute range) {
+    auto ends = rangeOf(range);
+    return ends && 1 <= ends->first && ends->first <= ends->second;
+  });
 }
 
 bool isChoices(mlir::Attribute value) {
@@ -60,11 +63,12 @@ constexpr Known kKnown[] = {
     {kStableAttr, isUnit, kUnit},
     {kNonPositiveAttr, isUnit, kUnit},
     {kGeluAttr, isUnit, kUnit},
+    {kBeyondOneAttr, isUnit, kUnit},
     {kPreparedAttr, isNumber, kNumber},
     {kSourceAttr, isNumber, kNumber},
     {kWritesAttr, isNumber, kNumber},
     {kInitialAttr, isElements, "the elements of a tensor, as in dense<1.0> : tensor<4xf32>"},
-    {kSizesAttr, isRanges, "a dictionary of ranges, as in {n = [2, 64]}"},
+    {kSizesAttr, isRanges, "a dictionary of ranges [MIN, MAX], as in {n = [2, 64]}"},
     {kScheduleAttr, isChoices, "a dictionary of integers and strings, as in {rows = 4 : i64}"},
 };
 

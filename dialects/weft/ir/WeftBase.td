@@ -55,6 +55,7 @@ class Weft_TensorOf<list<Type> elements, string name, string dtypes_>
 }
 def Weft_FloatTensor : Weft_TensorOf<[Weft_Float], "floating-point numbers", "floating">;
 def Weft_NumericTensor : Weft_TensorOf<[Weft_Numeric], "numbers", "numeric">;
+def Weft_IntTensor : Weft_TensorOf<[Weft_Int], "integers", "integer">;
 def Weft_IndexTensor : Weft_TensorOf<[I32, I64], "int32 or int64", "index">;
 def Weft_BoolTensor : Weft_TensorOf<[I1], "bool", "bool">;
 def Weft_LogicTensor : Weft_TensorOf<[I1, Weft_Int], "bool or integers", "logic">;
@@ -76,7 +77,7 @@ class Rule<string kind_, string text_> {
 }
 class Inline<string body> : Rule<"inline", body>;              // the body of the C++ function, in the record
 def InFile : Rule<"file", "">;                                 // the C++ function stands in the file of the op's group
-class Deferred<string reason> : Rule<"deferred", reason>;      // can be built, is not built yet
+class Deferred<string reason> : Rule<"deferred", reason>;      // can be built, is not built yet: who needs it gets an error
 class NotApplicable<string reason> : Rule<"none", reason>;     // cannot exist
 class NotDifferentiable<string reason> : Rule<"none", reason>; // has no derivative
 // The op is rewritten to other ops by its decomposition before this rule is needed.
@@ -195,7 +196,7 @@ class Weft_Op<string mnemonic, OpKind kind_, Rule derivative_, Rule evaluation_,
     "  static const std::vector<::llvm::StringRef> v{", RequiredNames<arguments>.text, "}; return v; }\n",
     "::llvm::StringRef $cppClass::missingRule(::weft::ir::RuleKind rule) {\n",
     "  switch (rule) {\n",
-    "  case ::weft::ir::RuleKind::Derivative: return \"", !if(!or(!eq(derivative.kind, "inline"), !eq(derivative.kind, "file")), "", derivative.text), "\";\n",
+    "  case ::weft::ir::RuleKind::Derivative: return \"", !if(!or(!eq(derivative.kind, "inline"), !eq(derivative.kind, "file")), "", !if(!eq(derivative.kind, "deferred"), "not written yet: ", "") # derivative.text), "\";\n",
     "  case ::weft::ir::RuleKind::Evaluation: return \"", !if(!or(!eq(evaluation.kind, "inline"), !eq(evaluation.kind, "file")), "", evaluation.text), "\";\n",
     "  case ::weft::ir::RuleKind::Decomposition: return \"", !if(!or(!eq(decomposition.kind, "inline"), !eq(decomposition.kind, "file")), "", decomposition.text), "\";\n",
     "  case ::weft::ir::RuleKind::Lowering: return \"", !if(!or(!eq(lowering.kind, "inline"), !eq(lowering.kind, "file")), "", lowering.text), "\";\n",

@@ -47,10 +47,11 @@ struct Words {
 };
 } // namespace
 
-// The word of each (group, word, block in the group).
+// The word of each (group, word, block in the group), i32. Of two streams i64: that of stream 1 is
+// the lower half. Both are of one loop, so that what they share is there once.
 static Value philoxWords(OpBuilder &b, mlir::Location loc, Value state, int64_t offset,
-                         int64_t groups) {
-  auto type = RankedTensorType::get({groups, 4, 16}, b.getI32Type());
+                         int64_t groups, unsigned streams) {
+  auto type = RankedTensorType::get({groups, 4, 16}, b.getIntegerType(32 * streams));
   auto element = [&](int64_t i) {
     return AffineMap::get(3, 0, {b.getAffineConstantExpr(i)}, b.getContext());
   };
@@ -65,7 +66,9 @@ static Value philoxWords(OpBuilder &b, mlir::Location loc, Value state, int64_t 
         Value first = w.add(args[1], w.c64(offset));
         Value block = w.add(w.add(first, arith::MulIOp::create(inner, at, position(0), w.c64(16))),
                             position(2));
-        llvm::SmallVector<Value> c{block, w.high(block), w.c64(0), w.c64(0)};
+        Values c;
+        for (unsigned stream = 0; stream < streams; ++stream)
+          c.append({block, w.high(block), w.c64(stream), w.c64(0)});
         Value high = w.high(args[0]);
         auto index = [&](int64_t n) -> Value {
           return arith::ConstantIndexOp::create(inner, at, n);
@@ -79,21 +82,31 @@ static Value philoxWords(OpBuilder &b, mlir::Location loc, Value state, int64_t 
               auto key = [&](Value word, uint64_t increment) {
                 return w.add(word, arith::MulIOp::create(step, at, round, w.c64(increment)));
               };
-              Value a = w.mul(c[0], 0xD2511F53u), d = w.mul(c[2], 0xCD9E8D57u);
-              mlir::scf::YieldOp::create(
-                  step, at,
-                  ValueRange{
-                      w.exclusive(w.exclusive(w.high(d), c[1]), key(args[0], 0x9E3779B9u)), d,
-                      w.exclusive(w.exclusive(w.high(a), c[3]), key(high, 0xBB67AE85u)), a});
+              Value first = key(args[0], 0x9E3779B9u), second = key(high, 0xBB67AE85u);
+              Values next;
+              for (; !c.empty(); c = c.drop_front(4)) {
+                Value a = w.mul(c[0], 0xD2511F53u), d = w.mul(c[2], 0xCD9E8D57u);
+                next.append({w.exclusive(w.exclusive(w.high(d), c[1]), first), d,
+                             w.exclusive(w.exclusive(w.high(a), c[3]), second), a});
+              }
+              mlir::scf::YieldOp::create(step, at, next);
             });
-        c = rounds.getResults();
-        Value word = mlir::linalg::IndexOp::create(inner, at, 1), result = c[3];
-        for (int64_t i = 2; i >= 0; --i) {
-          Value is = arith::CmpIOp::create(inner, at, arith::CmpIPredicate::eq, word,
-                                           arith::ConstantIndexOp::create(inner, at, i));
-          result = arith::SelectOp::create(inner, at, is, c[i], result);
-        }
-        return w.low(result);
+        Value word = mlir::linalg::IndexOp::create(inner, at, 1);
+        auto chosen = [&](unsigned stream) {
+          ValueRange words = ValueRange(rounds.getResults()).slice(4 * stream, 4);
+          Value result = words[3];
+          for (int64_t i = 2; i >= 0; --i) {
+            Value is = arith::CmpIOp::create(inner, at, arith::CmpIPredicate::eq, word,
+                                             arith::ConstantIndexOp::create(inner, at, i));
+            result = arith::SelectOp::create(inner, at, is, words[i], result);
+          }
+          return result;
+        };
+        if (streams == 1)
+          return w.low(chosen(0));
+        return arith::OrIOp::create(
+            inner, at, arith::ShLIOp::create(inner, at, chosen(0), w.c64(32)),
+            arith::AndIOp::create(inner, at, chosen(1), w.c64(0xFFFFFFFFu)));
       });
 }
 
@@ -103,16 +116,20 @@ FailureOr<Values> RandomUniformOp::lowerToLinalg(OpBuilder &b, ValueRange operan
   if (n == 0)
     return Values{
         mlir::tensor::EmptyOp::create(b, getLoc(), type.getShape(), type.getElementType())};
-  Value words = philoxWords(b, getLoc(), operands[0], getOffset(), groups);
+  // As many bits as the result's significand holds: all is exact.
+  int bits = uniformBits(dtypeOf(type.getElementType()));
+  unsigned streams = bits > 32 ? 2 : 1;
+  mlir::Type word = b.getIntegerType(32 * streams);
+  Value words = philoxWords(b, getLoc(), operands[0], getOffset(), groups, streams);
   words = mlir::tensor::CollapseShapeOp::create(
-      b, getLoc(), RankedTensorType::get({groups * 64}, b.getI32Type()), words,
+      b, getLoc(), RankedTensorType::get({groups * 64}, word), words,
       llvm::ArrayRef<mlir::ReassociationIndices>{{0, 1, 2}});
-  words = mlir::tensor::ExtractSliceOp::create(
-      b, getLoc(), RankedTensorType::get({n}, b.getI32Type()), words,
-      llvm::ArrayRef<mlir::OpFoldResult>{b.getIndexAttr(0)},
-      llvm::ArrayRef<mlir::OpFoldResult>{b.getIndexAttr(n)},
-      llvm::ArrayRef<mlir::OpFoldResult>{b.getIndexAttr(1)});
-  auto shaped = RankedTensorType::get(type.getShape(), b.getI32Type());
+  words =
+      mlir::tensor::ExtractSliceOp::create(b, getLoc(), RankedTensorType::get({n}, word), words,
+                                           llvm::ArrayRef<mlir::OpFoldResult>{b.getIndexAttr(0)},
+                                           llvm::ArrayRef<mlir::OpFoldResult>{b.getIndexAttr(n)},
+                                           llvm::ArrayRef<mlir::OpFoldResult>{b.getIndexAttr(1)});
+  auto shaped = RankedTensorType::get(type.getShape(), word);
   if (type.getRank() == 0)
     words = mlir::tensor::CollapseShapeOp::create(b, getLoc(), shaped, words,
                                                   llvm::ArrayRef<mlir::ReassociationIndices>{});
@@ -126,11 +143,10 @@ FailureOr<Values> RandomUniformOp::lowerToLinalg(OpBuilder &b, ValueRange operan
       [&](OpBuilder &inner, mlir::Location at, ValueRange args) -> Value {
         mlir::Type element = type.getElementType(),
                    computed = element.isF64() ? element : inner.getF32Type();
-        // As many bits as the result's significand holds, at most 24: all is exact.
-        int bits = uniformBits(dtypeOf(element));
         Value upper = arith::ShRUIOp::create(
             inner, at, args[0],
-            arith::ConstantOp::create(inner, at, inner.getI32IntegerAttr(32 - bits)));
+            arith::ConstantOp::create(
+                inner, at, inner.getIntegerAttr(word, static_cast<int64_t>(32 * streams) - bits)));
         Value number = arith::SIToFPOp::create(inner, at, computed, upper);
         number = arith::MulFOp::create(
             inner, at, number,

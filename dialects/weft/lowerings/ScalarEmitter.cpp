@@ -107,6 +107,9 @@ Value ScalarEmitter::abs(Value x) {
 Value ScalarEmitter::exp(Value x) {
   return unaryFloat<math::ExpOp>(b_, loc_, x);
 }
+Value ScalarEmitter::exp2(Value x) {
+  return unaryFloat<math::Exp2Op>(b_, loc_, x);
+}
 Value ScalarEmitter::log(Value x) {
   return unaryFloat<math::LogOp>(b_, loc_, x);
 }
@@ -389,6 +392,30 @@ Value ScalarEmitter::bitOr(Value x, Value y) {
 }
 Value ScalarEmitter::bitXor(Value x, Value y) {
   return integers<arith::XOrIOp>(b_, loc_, x, y);
+}
+
+// By a negative count, which is a large one as an unsigned number, and by the width or more the
+// machine's shifts are undefined: there it is 0.
+template <typename Shift>
+static Value shiftOrZero(ScalarEmitter &s, mlir::OpBuilder &b, mlir::Location loc, Value x,
+                         Value y) {
+  Type type = signlessType(x.getType());
+  Value count = signless(b, loc, y), none = s.constant(type, 0);
+  Value isBelow = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, count,
+                                        s.constant(type, widthOf(type)));
+  Value shifted = Shift::create(b, loc, signless(b, loc, x), s.select(isBelow, count, none));
+  return retyped(b, loc, s.select(isBelow, shifted, none), x.getType());
+}
+Value ScalarEmitter::shiftLeft(Value x, Value y) {
+  return shiftOrZero<arith::ShLIOp>(*this, b_, loc_, x, y);
+}
+Value ScalarEmitter::shiftRight(Value x, Value y) {
+  Type type = x.getType();
+  if (type.isUnsignedInteger())
+    return shiftOrZero<arith::ShRUIOp>(*this, b_, loc_, x, y);
+  // The last place but one leaves the sign, as all places beyond it would.
+  Value most = constant(type, widthOf(type) - 1);
+  return arith::ShRSIOp::create(b_, loc_, x, arith::MinUIOp::create(b_, loc_, y, most));
 }
 
 //===-- Comparison and conversion -------------------------------------------------------------===//

@@ -273,10 +273,7 @@ LogicalResult CrossEntropyOp::evaluate(EvalContext &ctx) {
     if (target == static_cast<int64_t>(getIgnoreIndex()))
       continue; // the loss stays 0
     if (target < 0 || target >= split.size)
-      return ctx.error("target " + Twine(target) + " at position " + Twine(r) +
-                       " is out of range for " + Twine(split.size) +
-                       " classes; it must lie in [0, " + Twine(split.size) +
-                       ") or be ignore_index, " + Twine(static_cast<int64_t>(getIgnoreIndex())));
+      return ctx.badIndex("", target, r, 0, split.size, static_cast<int64_t>(getIgnoreIndex()));
     ctx.result(0).set(r, -total.below(row[target]));
   }
   return success();

@@ -378,12 +378,7 @@ static FailureOr<int64_t> indexAt(EvalContext &ctx, llvm::StringRef user, int64_
   int64_t index = ctx.operand(1).getInt(i);
   if (index >= -size && index < size)
     return index < 0 ? index + size : index;
-  if (user.contains(' '))
-    return ctx.error(user);
-  return ctx.error("index " + Twine(index) + " at position " + Twine(i) + " of indices" +
-                   (user.empty() ? user : " of ") + user +
-                   " is out of range for a dimension of size " + Twine(size) +
-                   "; it must lie in [" + Twine(-size) + ", " + Twine(size) + ")");
+  return ctx.badIndex(user, index, i, -size, size);
 }
 
 LogicalResult TransferOp::evaluate(EvalContext &ctx) {
@@ -395,13 +390,10 @@ LogicalResult CheckIndexOp::evaluate(EvalContext &ctx) {
   const HostTensor &indices = ctx.operand(0);
   for (int64_t i = 0, n = indices.size(); i < n; ++i) {
     int64_t index = indices.getInt(i);
-    bool ignored = getIgnoreIndex() && index == static_cast<int64_t>(*getIgnoreIndex());
-    if (!ignored && (index < 0 || index >= static_cast<int64_t>(getSize())))
-      return getUser().contains(' ')
-                 ? ctx.error(getUser())
-                 : ctx.error("index " + Twine(index) + " at position " + Twine(i) +
-                             " is out of range; it must lie in [0, " +
-                             Twine(static_cast<int64_t>(getSize())) + ")");
+    std::optional<int64_t> ignored = getIgnoreIndex();
+    int64_t size = getSize();
+    if (index != ignored && (index < 0 || index >= size))
+      return ctx.badIndex(getUser(), index, i, 0, size, ignored);
     ctx.result(0).setInt(i, index);
   }
   return success();
@@ -532,8 +524,11 @@ LogicalResult ScatterReduceOp::evaluate(EvalContext &ctx) {
 double uniformSample(const HostTensor &state, int64_t offset, int64_t element, DType dtype) {
   int bits = uniformBits(dtype);
   uint64_t firstBlock = static_cast<uint64_t>(state.getInt(1)) + static_cast<uint64_t>(offset);
-  return std::ldexp(
-      static_cast<double>(philoxWord(state.getInt(0), firstBlock, element) >> (32 - bits)), -bits);
+  auto word = [&](uint32_t stream) -> uint64_t {
+    return philoxWord(state.getInt(0), firstBlock, element, stream);
+  };
+  uint64_t words = word(0) << 32 | (bits > 32 ? word(1) : 0);
+  return std::ldexp(static_cast<double>(words >> (64 - bits)), -bits);
 }
 
 LogicalResult RandomUniformOp::evaluate(EvalContext &ctx) {
@@ -546,9 +541,10 @@ LogicalResult RandomUniformOp::evaluate(EvalContext &ctx) {
 LogicalResult RandomNormalOp::evaluate(EvalContext &ctx) {
   HostTensor &y = ctx.result();
   int64_t n = y.size(), second = static_cast<int64_t>(getOffset()) + philoxBlocks(n);
+  DType drawn = y.dtype == DType::kFloat64 ? y.dtype : DType::kFloat32;
   for (int64_t i = 0; i < n; ++i) {
-    double u1 = 1 - uniformSample(ctx.operand(0), getOffset(), i, DType::kFloat32),
-           u2 = uniformSample(ctx.operand(0), second, i, DType::kFloat32);
+    double u1 = 1 - uniformSample(ctx.operand(0), getOffset(), i, drawn),
+           u2 = uniformSample(ctx.operand(0), second, i, drawn);
     y.set(i, std::sqrt(-2 * std::log(u1)) * std::cos(2 * M_PI * u2));
   }
   return success();

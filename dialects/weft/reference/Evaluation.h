@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <optional>
 #include <type_traits>
 
 #include "dialects/weft/reference/HostTensor.h"
@@ -31,6 +32,11 @@ public:
   }
   // An error that the program can hit when it runs, such as an index out of range.
   mlir::LogicalResult error(const llvm::Twine &message) const;
+  // That of an index outside [lower, upper), in the words of devices (index_check.cpp of the
+  // runtime). user: the op's attribute, which is the name of the op that errors name, or, with a
+  // space in it, the whole message.
+  mlir::LogicalResult badIndex(llvm::StringRef user, int64_t index, int64_t position, int64_t lower,
+                               int64_t upper, std::optional<int64_t> ignored = {}) const;
 
   // result(0)[i] = f(operand(0)[i]): f takes doubles for floating dtypes, int64_t for integers,
   // bool for bool.
@@ -126,6 +132,20 @@ template <typename T> T bit_xor(T x, T y) {
   else
     return T(x ^ y);
 }
+// Of integers. A narrow one has its value here, so that a count between its width and 63 moves all
+// of its bits out as well.
+template <typename T> T shift_left(T x, T y) {
+  if constexpr (std::is_same_v<T, int64_t>)
+    return y < 0 || y > 63 ? 0 : int64_t(uint64_t(x) << y);
+  else
+    return T(0);
+}
+template <typename T> T shift_right(T x, T y) {
+  if constexpr (std::is_same_v<T, int64_t>)
+    return x >> (y < 0 || y > 63 ? 63 : y);
+  else
+    return T(0);
+}
 template <typename T> T bit_not(T x) {
   if constexpr (std::is_same_v<T, bool>)
     return !x;
@@ -189,9 +209,18 @@ double gelu(double x, bool tanhApproximation);
 double erfinv(double x);
 
 // The bits of a uniform sample of this dtype: as many as its significand holds, so that no sample
-// rounds to 1, but at most 24.
+// rounds to 1.
 constexpr int uniformBits(DType dtype) {
-  return dtype == DType::kBFloat16 ? 8 : dtype == DType::kFloat16 ? 11 : 24;
+  switch (dtype) {
+  case DType::kBFloat16:
+    return 8;
+  case DType::kFloat16:
+    return 11;
+  case DType::kFloat64:
+    return 53;
+  default:
+    return 24;
+  }
 }
 // Element `element` of the uniform samples that a random op of this dtype draws from `state` at
 // `offset` blocks; see Philox.h.

@@ -26,11 +26,13 @@ constexpr std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter,
 }
 
 // Word `element` of the stream that a random op reads: 64 neighbours are four vectors of 16 blocks,
-// whatever the vector width. The 64-bit key and block number enter low word first; the upper half
-// of the counter is 0.
-constexpr uint32_t philoxWord(uint64_t key, uint64_t firstBlock, uint64_t element) {
+// whatever the vector width. The 64-bit key and block number enter low word first; the third word
+// of the counter is `stream`, the fourth is 0. Stream 1 has the words that float64 samples take
+// beside those of stream 0.
+constexpr uint32_t philoxWord(uint64_t key, uint64_t firstBlock, uint64_t element,
+                              uint32_t stream = 0) {
   uint64_t block = firstBlock + element / 64 * 16 + element % 16;
-  return philox({uint32_t(block), uint32_t(block >> 32), 0, 0},
+  return philox({uint32_t(block), uint32_t(block >> 32), stream, 0},
                 {uint32_t(key), uint32_t(key >> 32)})[element / 16 % 4];
 }
 

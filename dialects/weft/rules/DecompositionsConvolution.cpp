@@ -389,6 +389,20 @@ template <typename Op> static Val divideByWindow(Val x, Op op, ArrayRef<int64_t>
          splat(x, pooled, x.type().getElementType(), divisors, {pooled[2].size, pooled[3].size});
 }
 
+// Windows that lie side by side and cover the image.
+static bool tiles(const Windows2d &windows, const Dims &pooled, ArrayRef<int64_t> image) {
+  auto tile = [](const Window &window, const Dim &count, int64_t size) {
+    return window.padding == 0 && window.stride == window.kernel &&
+           count.size * window.kernel == size;
+  };
+  return tile(windows.y, pooled[2], image[2]) && tile(windows.x, pooled[3], image[3]);
+}
+
+// Up to here the sum of all elements of windows that tile an image is one loop over them, and one
+// kernel. That of more reads the image in runs of a window's width: the sum over rows, which reads
+// whole rows, and one over columns after it take less: an eighth of the time for 8 by 8.
+constexpr int64_t kFewTaps = 8;
+
 FailureOr<Values> AvgPool2dOp::decompose(OpBuilder &b) {
   Val x = widen(Val(b, getLoc(), getInput()));
   Dims pooled = dimsOf(mlir::cast<mlir::RankedTensorType>(getType()));
@@ -396,9 +410,17 @@ FailureOr<Values> AvgPool2dOp::decompose(OpBuilder &b) {
   bool whole = pooled[2].isOne() && pooled[3].isOne() && windows.y.padding == 0 &&
                windows.x.padding == 0 && windows.y.kernel == x.shape()[2] &&
                windows.x.kernel == x.shape()[3];
-  Val total = whole ? reshapeTo(sum(x, {2, 3}), pooled)
-                    : sum(windowsOf(padded(x, windows, pooled[2].size, pooled[3].size, 0), windows),
-                          {2, 3});
+  Val total;
+  if (whole) {
+    total = reshapeTo(sum(x, {2, 3}), pooled);
+  } else if (windows.y.kernel * windows.x.kernel > kFewTaps && tiles(windows, pooled, x.shape())) {
+    Val apart = reshapeTo(
+        x, {pooled[0], pooled[1], pooled[2], windows.y.kernel, pooled[3], windows.x.kernel});
+    total = sum(sum(apart, {3}), {4});
+  } else {
+    Val image = padded(x, windows, pooled[2].size, pooled[3].size, 0);
+    total = sum(windowsOf(image, windows), {2, 3});
+  }
   return Values{narrowTo(divideByWindow(total, *this, x.shape()), getResult())};
 }
 
@@ -407,14 +429,8 @@ FailureOr<Values> AvgPool2dGradientOp::decompose(OpBuilder &b) {
   auto type = mlir::cast<mlir::RankedTensorType>(getType());
   Windows2d windows = poolWindows(*this);
   Val share = divideByWindow(g, *this, type.getShape());
-  // Windows that tile the image: each of a window's elements gets its share.
   Dims pooled = dimsOf(g.type());
-  auto tiles = [](const Window &window, const Dim &windows, int64_t size) {
-    return window.padding == 0 && window.stride == window.kernel &&
-           windows.size * window.kernel == size;
-  };
-  if (tiles(windows.y, pooled[2], type.getShape()[2]) &&
-      tiles(windows.x, pooled[3], type.getShape()[3])) {
+  if (tiles(windows, pooled, type.getShape())) { // each of a window's elements gets its share
     Val apart = reshapeTo(share, {pooled[0], pooled[1], pooled[2], 1, pooled[3], 1});
     apart = broadcastTo(
         apart, {pooled[0], pooled[1], pooled[2], windows.y.kernel, pooled[3], windows.x.kernel});

@@ -287,5 +287,18 @@ mlir::LogicalResult GradContext::noRule(llvm::StringRef name, llvm::StringRef re
 mlir::LogicalResult EvalContext::error(const llvm::Twine &message) const {
   return op_->emitOpError() << message;
 }
+mlir::LogicalResult EvalContext::badIndex(llvm::StringRef user, int64_t index, int64_t position,
+                                          int64_t lower, int64_t upper,
+                                          std::optional<int64_t> ignored) const {
+  mlir::InFlightDiagnostic error = mlir::emitError(op_->getLoc());
+  if (user.contains(' '))
+    return error << user;
+  error << (user.empty() ? op_->getName().getStringRef() : user) << ": index " << index
+        << " at position " << position << " is out of range; it must lie in [" << lower << ", "
+        << upper << ")";
+  if (ignored)
+    error << " or be ignore_index, " << *ignored;
+  return error;
+}
 
 } // namespace weft::ir

@@ -23,6 +23,7 @@ TEST(Philox, SixtyFourNeighboursAreFourVectorsOfSixteenBlocks) {
   EXPECT_EQ(philoxWord(7, 100, 16), philox({100, 0, 0, 0}, {7, 0})[1]);
   EXPECT_EQ(philoxWord(7, 100, 63), philox({115, 0, 0, 0}, {7, 0})[3]);
   EXPECT_EQ(philoxWord(7, 100, 64), philox({116, 0, 0, 0}, {7, 0})[0]);
+  EXPECT_EQ(philoxWord(7, 100, 64, 1), philox({116, 0, 1, 0}, {7, 0})[0]); // of stream 1
   // Key and block number are 64 bits, low word first; the block number carries.
   EXPECT_EQ(philoxWord(0x500000007, 0xffffffff, 1), philox({0, 1, 0, 0}, {7, 5})[0]);
 }

@@ -4,7 +4,7 @@
 // RUN: weft-opt %s --emit-bytecode | weft-opt | FileCheck %s
 
 // CHECK-LABEL: func.func @elementwise
-func.func @elementwise(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>, %p: tensor<2x3xi1>) {
+func.func @elementwise(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>, %p: tensor<2x3xi1>, %i: tensor<4xi32>) {
   // CHECK: weft.neg %{{.*}} : tensor<2x3xf32>
   %0 = weft.neg %x : tensor<2x3xf32>
   // CHECK: weft.gelu %{{.*}} {tanh_approximation = true} : tensor<2x3xf32>
@@ -27,6 +27,10 @@ func.func @elementwise(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>, %p: tensor<2x3x
   %9 = weft.softplus %x : tensor<2x3xf32>
   // CHECK: weft.xor %{{.*}}, %{{.*}} : tensor<2x3xi1>
   %10 = weft.xor %p, %p : tensor<2x3xi1>
+  // CHECK: weft.shift_left %{{.*}}, %{{.*}} : tensor<4xi32>
+  %11 = weft.shift_left %i, %i : tensor<4xi32>
+  // CHECK: weft.shift_right %{{.*}}, %{{.*}} : tensor<4xi32>
+  %12 = weft.shift_right %i, %i : tensor<4xi32>
   return
 }
 

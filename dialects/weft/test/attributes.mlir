@@ -85,3 +85,7 @@ func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {
 // -----
 // expected-error@+1 {{'builtin.module' op has a weft.sizes of the wrong kind; it must be a dictionary of ranges}}
 module attributes {weft.sizes = {n = [2, 64, 3]}} {}
+
+// -----
+// expected-error@+1 {{'builtin.module' op has a weft.sizes of the wrong kind; it must be a dictionary of ranges [MIN, MAX]}}
+module attributes {weft.sizes = {n = [9, 2]}} {}

@@ -17,6 +17,7 @@ using testing_support::message_of;
 // What the rules of mine.same do first.
 struct Rules {
   std::function<void()> infer = [] {}, verify = [] {}, differentiate = [] {};
+  const char *noDerivative = ""; // why there is none
 };
 Rules rules;
 
@@ -49,8 +50,8 @@ public:
   static llvm::ArrayRef<llvm::StringRef> requiredAttributes() {
     return {};
   }
-  static llvm::StringRef missingRule(ir::RuleKind) {
-    return "";
+  static llvm::StringRef missingRule(ir::RuleKind rule) {
+    return rule == ir::RuleKind::Derivative ? rules.noDerivative : "";
   }
   static int64_t cost() {
     return 1;
@@ -69,6 +70,8 @@ public:
   }
   static mlir::LogicalResult differentiate(ir::GradContext &context) {
     rules.differentiate();
+    if (*rules.noDerivative)
+      return context.noRule(getOperationName(), rules.noDerivative);
     context.grad(0, context.g());
     return mlir::success();
   }
@@ -142,6 +145,38 @@ TEST_F(UserRules, WhatADerivativeThrowsIsAnErrorOfBackward) {
   rules = {};
   loss().backward();
   EXPECT_EQ(x.grad().to_vector<float>(), std::vector<float>(5, 1));
+}
+
+// As records say it: Deferred is an error where it is needed, NotDifferentiable leaves no history.
+// Each in a shape of its own, since what calls of one kind have for derivatives is known from the
+// first of them on.
+TEST_F(UserRules, AMissingDerivativeIsNamed) {
+  auto leaf = [](int64_t size) {
+    Tensor x = zeros({size});
+    x.set_requires_grad(true);
+    return x;
+  };
+  rules.noDerivative = "not written yet: nobody had the time";
+  Tensor x = leaf(7), same = call_op("mine.same", {x})[0];
+  EXPECT_TRUE(same.requires_grad());
+  EXPECT_FALSE(call_op("mine.same", {x.detach()})[0].requires_grad());
+  Tensor loss = sum(same + x);
+  std::string message = message_of([&] { loss.backward(); }, ErrorKind::kState, __LINE__);
+  EXPECT_EQ(message, "backward: the derivative of mine.same cannot be recorded: mine.same has no "
+                     "derivative: not written yet: nobody had the time");
+  EXPECT_EQ(grad({sum(call_op("mine.same", {x})[0].detach() + x)}, {x})[0].sum().item<float>(), 7);
+
+  rules.noDerivative = "it counts";
+  x = leaf(11), same = call_op("mine.same", {x})[0];
+  EXPECT_FALSE(same.requires_grad());
+  sum(same + x).backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), std::vector<float>(11, 1));
+  loss = sum(same * 2);
+  message = message_of([&] { loss.backward(); }, ErrorKind::kState, __LINE__);
+  EXPECT_NE(message.find("does not depend on a tensor that requires grad"), std::string::npos);
+  EXPECT_NE(message.find("; mine.same ("), std::string::npos) << message;
+  EXPECT_NE(message.find("user_rules_test.cpp:"), std::string::npos) << message;
+  EXPECT_NE(message.find(") has no derivative: it counts"), std::string::npos) << message;
 }
 
 } // namespace

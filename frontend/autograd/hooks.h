@@ -1,0 +1,18 @@
+// Functions of the user's that gradients go through, and computed tensors that keep theirs.
+#pragma once
+
+#include "frontend/tensor/impl.h"
+
+namespace weft::recorder {
+
+// The backward that this thread records has reached the leaf: a recording of it is right only as
+// long as leaves have the same hooks.
+void note_hooks(const GradNode &leaf);
+// What the hook's function makes of the gradient; null where it leaves it as it is. Gives the lock
+// up.
+Var call_hook(const GradHook &hook, const Var &gradient, bool with_history);
+// In-place: a gradient that the storage keeps is that of its new value, no longer that of result
+// `index` of `before`.
+void move_kept_gradient(const TensorImpl &storage, const GradRef &before, uint32_t index);
+
+} // namespace weft::recorder

@@ -1,0 +1,17 @@
+// Why a program cannot leave its sizes open: sentences for explain, which name the user's op and
+// line.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "mlir/IR/Operation.h"
+
+namespace weft::recorder {
+
+// Unimplemented: why, and behind it the op's line. op: null for none.
+absl::Status cannot(mlir::Operation *op, std::string why);
+// "weft.conv2d"; where another function of the user's is computed by it, that one as well.
+std::string name_of(mlir::Operation *op);
+
+} // namespace weft::recorder
