@@ -2,6 +2,7 @@
 
 #include "compiler/fusion/FusionDomain.h"
 #include "compiler/fusion/FusionLimits.h"
+#include "compiler/fusion/TensorBytes.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/Builders.h"
@@ -17,11 +18,8 @@ static mlir::SplatElementsAttr filled(ir::ConstantOp constant) {
                        : mlir::RankedTensorType();
   if (!splat || !type.hasStaticShape())
     return nullptr;
-  // In floating point: a shape that no machine has memory for may have more bytes than an integer
-  // holds. A constant has the largest of sizes that vary, and a copy of it would not fit others.
-  bool isLarge = ir::hasNamedDims(type) ||
-                 double(type.getNumElements()) * ((type.getElementTypeBitWidth() + 7) / 8) >=
-                     limits::kMinFilledBytes;
+  // A constant has the largest of sizes that vary, and a copy of it would not fit others.
+  bool isLarge = ir::hasNamedDims(type) || tensorBytes(type) >= limits::kMinFilledBytes;
   return isLarge ? splat : nullptr;
 }
 

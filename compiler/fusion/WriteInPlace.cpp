@@ -1,6 +1,7 @@
 #include "compiler/fusion/WriteInPlace.h"
 
 #include "compiler/fusion/FusionLimits.h"
+#include "compiler/fusion/TensorBytes.h"
 #include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
@@ -48,13 +49,9 @@ std::optional<int64_t> rowsOf(ir::InsertSliceOp op, llvm::ArrayRef<bool> varies)
 
 // One thread writes them.
 bool areFew(mlir::RankedTensorType rows, mlir::RankedTensorType of) {
-  // In floating point: a shape that no machine has memory for may have more bytes than an integer
-  // holds.
-  auto bytes = [](mlir::RankedTensorType type) {
-    return double(type.getNumElements()) * ((type.getElementTypeBitWidth() + 7) / 8);
-  };
-  return bytes(rows) <= limits::kMaxWrittenBytes &&
-         bytes(of) >= bytes(rows) * limits::kWrittenPart && bytes(of) >= limits::kMinOverwritten;
+  double part = tensorBytes(rows), all = tensorBytes(of);
+  return part <= limits::kMaxWrittenBytes && all >= part * limits::kWrittenPart &&
+         all >= limits::kMinOverwritten;
 }
 
 } // namespace
@@ -67,6 +64,20 @@ std::optional<int64_t> rowsWrittenInPlace(ir::InsertSliceOp op, llvm::ArrayRef<b
   return rowsOf(op, varies);
 }
 
+Value putRows(mlir::OpBuilder &builder, ir::InsertSliceOp op, int64_t dim, Value start) {
+  ir::Val like(builder, op.getLoc(), op.getBase());
+  int64_t n = op.getUpdate().getType().getDimSize(dim);
+  ir::Val rows = ir::iota(like, {n}, 0, builder.getI64Type());
+  if (int64_t step = op.getSteps()[dim]; step != 1)
+    rows = rows * double(step);
+  if (start)
+    rows = rows + rows.at(start);
+  else if (int64_t first = op.getStarts()[dim])
+    rows = rows + double(first);
+  return ir::IndexPutOp::create(builder, op.getLoc(), op.getType(), op.getBase(), rows.value(),
+                                op.getUpdate(), dim, "");
+}
+
 void writeInPlace(mlir::Block &block) {
   for (mlir::Operation &op : llvm::make_early_inc_range(block)) {
     auto insert = mlir::dyn_cast<ir::InsertSliceOp>(op);
@@ -74,16 +85,7 @@ void writeInPlace(mlir::Block &block) {
     if (!dim)
       continue;
     mlir::OpBuilder builder(insert);
-    ir::Val like(builder, insert.getLoc(), insert.getBase());
-    int64_t n = insert.getUpdate().getType().getDimSize(*dim);
-    ir::Val rows = ir::iota(like, {n}, 0, builder.getI64Type());
-    if (int64_t step = insert.getSteps()[*dim]; step != 1)
-      rows = rows * double(step);
-    if (int64_t start = insert.getStarts()[*dim])
-      rows = rows + double(start);
-    auto put = ir::IndexPutOp::create(builder, insert.getLoc(), insert.getType(), insert.getBase(),
-                                      rows.value(), insert.getUpdate(), *dim, "");
-    insert.getResult().replaceAllUsesWith(put.getResult());
+    insert.getResult().replaceAllUsesWith(putRows(builder, insert, *dim));
     insert.erase();
   }
 }

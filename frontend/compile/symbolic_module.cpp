@@ -304,12 +304,8 @@ private:
     std::optional<int64_t> dim =
         writes_rows_ ? compiler::rowsWrittenInPlace(insert, varies) : std::nullopt;
     if (dim) {
-      int64_t n = typeOf(insert.getUpdate()).getDimSize(*dim), step = insert.getSteps()[*dim];
-      Val start = scalar(loc, starts[*dim], {n});
-      Val rows = start + ir::iota(start, {n}, 0, builder_.getI64Type()) * double(step);
-      return ir::IndexPutOp::create(builder_, loc, insert.getType(), insert.getBase(),
-                                    rows.value(), insert.getUpdate(), *dim, "")
-          .getResult();
+      int64_t n = typeOf(insert.getUpdate()).getDimSize(*dim);
+      return compiler::putRows(builder_, insert, *dim, scalar(loc, starts[*dim], {n}).value());
     }
     auto base = typeOf(insert.getBase()), update = typeOf(insert.getUpdate());
     llvm::SmallVector<int64_t> first(insert.getStarts()), limits, steps(insert.getSteps());
