@@ -67,6 +67,19 @@ TEST(Png, ConvertsChannels) {
             (std::vector<uint8_t>{0, 0, 0, 200, 200, 200}));
 }
 
+// As other readers have it: PIL's convert("L") of the same colors gives 76, 150, 29 and 117.
+TEST(Png, ColorsBecomeGrayByTheirLuma) {
+  write_png(scratch("color.png"), {2, 2, 3, {255, 0, 0, 0, 255, 0, 0, 0, 255, 10, 160, 180}});
+  EXPECT_EQ(read_png(scratch("color.png"), 1).pixels, (std::vector<uint8_t>{76, 150, 29, 117}));
+}
+
+TEST(Png, WhatIsTransparentLiesOnBlack) {
+  write_png(scratch("alpha.png"), {1, 3, 4, {255, 255, 255, 50, 200, 100, 0, 128, 9, 9, 9, 0}});
+  EXPECT_EQ(read_png(scratch("alpha.png"), 3).pixels,
+            (std::vector<uint8_t>{50, 50, 50, 100, 50, 0, 0, 0, 0}));
+  EXPECT_EQ(read_png(scratch("alpha.png"), 1).pixels, (std::vector<uint8_t>{50, 59, 0}));
+}
+
 // Of 16 bits: 0, 0x4040, 0x8080 and 0xffff in a row; and one pixel of 0x2020, 0x8080 and 0xc0c0.
 const unsigned char kGray16[] = {
     0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48, 0x44,

@@ -2,6 +2,7 @@
 
 #include <png.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "frontend/image/codec.h"
@@ -27,19 +28,51 @@ png_uint_32 format_of(int64_t channels, Location location) {
   return channels == 1 ? PNG_FORMAT_GRAY : channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_RGBA;
 }
 
+// The luma of ITU-R BT.601 in 16 bits behind the point, as JPEG's gray and other readers have it.
+uint8_t luma(const uint8_t *rgb) {
+  constexpr uint32_t kRed = 19595, kGreen = 38470, kBlue = 7471, kHalf = 1 << 15;
+  return static_cast<uint8_t>((rgb[0] * kRed + rgb[1] * kGreen + rgb[2] * kBlue + kHalf) >> 16);
+}
+
+// From all that a file has, 1 to 4 channels, to gray or to colors: what is transparent lies on
+// black.
+// `to` has fewer channels, and has no alpha.
+void convert(const std::vector<uint8_t> &from, size_t channels, Image &to) {
+  const size_t colors = channels > 2 ? 3 : 1;
+  auto *result = to.pixels.data();
+  for (const uint8_t *pixel = from.data(); pixel < from.data() + from.size(); pixel += channels) {
+    const int alpha = channels % 2 == 0 ? pixel[colors] : 255;
+    uint8_t shown[3] = {};
+    for (size_t c = 0; c < colors; ++c)
+      shown[c] = static_cast<uint8_t>((pixel[c] * alpha + 127) / 255);
+    if (to.channels == 1)
+      *result = colors == 3 ? luma(shown) : shown[0];
+    else
+      std::copy_n(shown, colors, result);
+    result += to.channels;
+  }
+}
+
 // The rest of reading, once the header is known. bytes: of the file.
 Image finish(Png &png, int64_t channels, size_t bytes, const std::string &name, int64_t most_pixels,
              Location location) {
   int64_t height = png.image.height, width = png.image.width;
   check_size(height, width, bytes, most_pixels, name, "PNG", location);
-  png.image.format = format_of(channels, location);
+  // With all that the file has: libpng would drop colors and alpha in linear light, which makes
+  // other numbers of a picture than its readers elsewhere do.
+  png.image.format = format_of(channels, location) |
+                     (png.image.format & (PNG_FORMAT_FLAG_COLOR | PNG_FORMAT_FLAG_ALPHA));
   // Files of 16 bits are as bright as those of 8, not linear in light, unless they say so.
   png.image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
+  const size_t has = PNG_IMAGE_SAMPLE_CHANNELS(png.image.format);
+  std::vector<uint8_t> pixels(static_cast<size_t>(height * width) * has);
+  if (png_image_finish_read(&png.image, nullptr, pixels.data(), 0, nullptr) == 0)
+    fail_to_read(name, "PNG", png.image.message, location);
+  if (has == static_cast<size_t>(channels))
+    return {height, width, channels, std::move(pixels)};
   Image image{height, width, channels,
               std::vector<uint8_t>(static_cast<size_t>(height * width * channels))};
-  png_color black = {0, 0, 0};
-  if (png_image_finish_read(&png.image, &black, image.pixels.data(), 0, nullptr) == 0)
-    fail_to_read(name, "PNG", png.image.message, location);
+  convert(pixels, has, image);
   return image;
 }
 

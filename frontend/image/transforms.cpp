@@ -23,20 +23,23 @@ std::string size_of(const Planes &planes) {
   return by(planes.height, planes.width);
 }
 
-void want_pixels(const char *what, const Planes &planes) {
+void want_pixels(const char *what, const Planes &planes, Location location) {
   if (planes.channels < 1 || planes.height < 1 || planes.width < 1)
-    throw Error(ErrorKind::kShape, std::string(what) + ": the picture of " +
-                                       std::to_string(planes.channels) + " channels and " +
-                                       size_of(planes) + " pixels is empty");
+    throw Error(ErrorKind::kShape,
+                std::string(what) + ": the picture of " + std::to_string(planes.channels) +
+                    " channels and " + size_of(planes) + " pixels is empty",
+                location);
 }
 
 // No larger picture is made than is read: a narrow one would ask for more than there is.
-void want_room(const char *what, const Planes &planes, int64_t height, int64_t width) {
+void want_room(const char *what, const Planes &planes, int64_t height, int64_t width,
+               Location location) {
   if (height > kMostPixels / width)
-    throw Error(ErrorKind::kShape, std::string(what) + ": the picture of " + size_of(planes) +
-                                       " pixels would become one of " + by(height, width) +
-                                       ", more than " + std::to_string(kMostPixels) +
-                                       " in all; cut it first");
+    throw Error(ErrorKind::kShape,
+                std::string(what) + ": the picture of " + size_of(planes) +
+                    " pixels would become one of " + by(height, width) + ", more than " +
+                    std::to_string(kMostPixels) + " in all; cut it first",
+                location);
 }
 
 float *row_of(Planes &planes, int64_t channel, int64_t row) {
@@ -155,12 +158,12 @@ Planes resized_smoothly(const Planes &from, int64_t height, int64_t width) {
 }
 
 Planes resized(const char *what, const Planes &from, int64_t height, int64_t width,
-               ResizeFilter filter) {
+               ResizeFilter filter, Location location) {
   if (from.height == height && from.width == width)
     return from;
-  want_room(what, from, height, width);
+  want_room(what, from, height, width, location);
   if (filter == ResizeFilter::kSmooth)
-    want_room(what, from, from.height, width); // on the way
+    want_room(what, from, from.height, width, location); // on the way
   return filter == ResizeFilter::kSmooth ? resized_smoothly(from, height, width)
                                          : resized_between(from, height, width);
 }
@@ -182,9 +185,13 @@ Planes to_planes(const Image &image) {
   return planes;
 }
 
-Planes Compose::operator()(Planes planes, data::SplitMix64 &random) const {
-  for (const Transform &step : steps_)
-    planes = step(std::move(planes), random);
+Planes Compose::operator()(Planes planes, data::SplitMix64 &random, Location location) const {
+  try {
+    for (const Transform &step : steps_)
+      planes = step(std::move(planes), random);
+  } catch (const Error &refused) { // at the line that called the std::function
+    throw Error(refused.kind(), refused.message(), location);
+  }
   return planes;
 }
 
@@ -192,24 +199,25 @@ Resize::Resize(int64_t height, int64_t width, ResizeFilter filter, Location loca
     : height_(height), width_(width), filter_(filter) {
   want_sizes("Resize", height, width, location);
 }
-Planes Resize::operator()(Planes planes, data::SplitMix64 &) const {
-  want_pixels("Resize", planes);
-  return resized("Resize", planes, height_, width_, filter_);
+Planes Resize::operator()(Planes planes, data::SplitMix64 &, Location location) const {
+  want_pixels("Resize", planes, location);
+  return resized("Resize", planes, height_, width_, filter_, location);
 }
 
 ResizeShorterSide::ResizeShorterSide(int64_t size, ResizeFilter filter, Location location)
     : size_(size), filter_(filter) {
   want_sizes("ResizeShorterSide", size, size, location);
 }
-Planes ResizeShorterSide::operator()(Planes planes, data::SplitMix64 &) const {
+Planes ResizeShorterSide::operator()(Planes planes, data::SplitMix64 &, Location location) const {
   constexpr const char *kName = "ResizeShorterSide";
-  want_pixels(kName, planes);
+  want_pixels(kName, planes, location);
   const bool upright = planes.width < planes.height;
   int64_t longer = 0;
   if (__builtin_mul_overflow(size_, std::max(planes.height, planes.width), &longer))
-    want_room(kName, planes, size_, size_); // such a size has none
+    want_room(kName, planes, size_, size_, location); // such a size has none
   longer /= std::min(planes.height, planes.width);
-  return resized(kName, planes, upright ? longer : size_, upright ? size_ : longer, filter_);
+  return resized(kName, planes, upright ? longer : size_, upright ? size_ : longer, filter_,
+                 location);
 }
 
 RandomResizedCrop::RandomResizedCrop(int64_t height, int64_t width,
@@ -228,10 +236,11 @@ RandomResizedCrop::RandomResizedCrop(int64_t height, int64_t width,
                     std::to_string(o.min_ratio) + " and " + std::to_string(o.max_ratio),
                 location);
 }
-Planes RandomResizedCrop::operator()(Planes planes, data::SplitMix64 &random) const {
+Planes RandomResizedCrop::operator()(Planes planes, data::SplitMix64 &random,
+                                     Location location) const {
   constexpr int kDraws = 10;
   constexpr const char *kName = "RandomResizedCrop";
-  want_pixels(kName, planes);
+  want_pixels(kName, planes, location);
   const RandomResizedCropOptions &o = options_;
   const double all = static_cast<double>(planes.height * planes.width);
   for (int draw = 0; draw < kDraws; ++draw) {
@@ -246,7 +255,8 @@ Planes RandomResizedCrop::operator()(Planes planes, data::SplitMix64 &random) co
       return static_cast<int64_t>(random.below(static_cast<uint64_t>(rest) + 1));
     };
     int64_t top = start(planes.height - height), left = start(planes.width - width);
-    return resized(kName, part(planes, top, left, height, width), height_, width_, o.filter);
+    return resized(kName, part(planes, top, left, height, width), height_, width_, o.filter,
+                   location);
   }
   int64_t height = planes.height, width = planes.width;
   double ratio = static_cast<double>(width) / static_cast<double>(height);
@@ -256,18 +266,19 @@ Planes RandomResizedCrop::operator()(Planes planes, data::SplitMix64 &random) co
     width = std::clamp<int64_t>(std::llround(static_cast<double>(height) * o.max_ratio), 1, width);
   return resized(
       kName, part(planes, (planes.height - height) / 2, (planes.width - width) / 2, height, width),
-      height_, width_, o.filter);
+      height_, width_, o.filter, location);
 }
 
 CenterCrop::CenterCrop(int64_t height, int64_t width, Location location)
     : height_(height), width_(width) {
   want_sizes("CenterCrop", height, width, location);
 }
-Planes CenterCrop::operator()(Planes planes, data::SplitMix64 &) const {
+Planes CenterCrop::operator()(Planes planes, data::SplitMix64 &, Location location) const {
   if (planes.height < height_ || planes.width < width_)
-    throw Error(ErrorKind::kShape, "CenterCrop: the picture of " + size_of(planes) +
-                                       " pixels has no middle of " + std::to_string(height_) +
-                                       " x " + std::to_string(width_) + "; resize it first");
+    throw Error(ErrorKind::kShape,
+                "CenterCrop: the picture of " + size_of(planes) + " pixels has no middle of " +
+                    by(height_, width_) + "; resize it first",
+                location);
   return part(planes, margin(planes.height, height_), margin(planes.width, width_), height_,
               width_);
 }
@@ -280,14 +291,15 @@ RandomCrop::RandomCrop(int64_t height, int64_t width, int64_t padding, Location 
                 "RandomCrop: padding must not be negative, it is " + std::to_string(padding),
                 location);
 }
-Planes RandomCrop::operator()(Planes planes, data::SplitMix64 &random) const {
+Planes RandomCrop::operator()(Planes planes, data::SplitMix64 &random, Location location) const {
   int64_t down = planes.height + 2 * padding_ - height_,
           right = planes.width + 2 * padding_ - width_;
   if (down < 0 || right < 0)
-    throw Error(ErrorKind::kShape, "RandomCrop: the picture of " + size_of(planes) +
-                                       " pixels, with a padding of " + std::to_string(padding_) +
-                                       ", has no part of " + std::to_string(height_) + " x " +
-                                       std::to_string(width_) + "; resize it first, or pad more");
+    throw Error(ErrorKind::kShape,
+                "RandomCrop: the picture of " + size_of(planes) + " pixels, with a padding of " +
+                    std::to_string(padding_) + ", has no part of " + by(height_, width_) +
+                    "; resize it first, or pad more",
+                location);
   int64_t top = static_cast<int64_t>(random.below(static_cast<uint64_t>(down) + 1)) - padding_;
   int64_t left = static_cast<int64_t>(random.below(static_cast<uint64_t>(right) + 1)) - padding_;
   return part(planes, top, left, height_, width_);
@@ -330,11 +342,12 @@ Normalize::Normalize(std::vector<double> mean, std::vector<double> deviation, Lo
                   "Normalize: deviations must be positive, one is " + std::to_string(deviation),
                   location);
 }
-Planes Normalize::operator()(Planes planes, data::SplitMix64 &) const {
+Planes Normalize::operator()(Planes planes, data::SplitMix64 &, Location location) const {
   if (mean_.size() > 1 && static_cast<int64_t>(mean_.size()) != planes.channels)
-    throw Error(ErrorKind::kShape, "Normalize: " + std::to_string(mean_.size()) +
-                                       " means for a picture of " +
-                                       std::to_string(planes.channels) + " channels");
+    throw Error(ErrorKind::kShape,
+                "Normalize: " + std::to_string(mean_.size()) + " means for a picture of " +
+                    std::to_string(planes.channels) + " channels",
+                location);
   size_t count = static_cast<size_t>(planes.height * planes.width);
   for (size_t i = 0; i < planes.values.size(); ++i) {
     size_t channel = mean_.size() > 1 ? i / count : 0;

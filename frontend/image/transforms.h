@@ -21,7 +21,8 @@ struct Planes {
 // The channels of a picture one after another, as floats; numbers stay.
 Planes to_planes(const Image &image);
 
-// One step. Throws Error when the picture does not suit it; a data set adds the file's name.
+// One step. Throws Error when the picture does not suit it, at the line of the call; a data set
+// adds the file's name.
 using Transform = std::function<Planes(Planes, data::SplitMix64 &)>;
 
 // One after another: Compose({Resize(40, 40), RandomCrop(32, 32), RandomHorizontalFlip(),
@@ -29,7 +30,8 @@ using Transform = std::function<Planes(Planes, data::SplitMix64 &)>;
 class Compose {
 public:
   explicit Compose(std::vector<Transform> steps) : steps_(std::move(steps)) {}
-  Planes operator()(Planes planes, data::SplitMix64 &random) const;
+  Planes operator()(Planes planes, data::SplitMix64 &random,
+                    Location location = Location::current()) const;
 
 private:
   std::vector<Transform> steps_;
@@ -48,7 +50,8 @@ public:
   // Throws Error when a size is below 1.
   Resize(int64_t height, int64_t width, ResizeFilter filter = ResizeFilter::kNear,
          Location location = Location::current());
-  Planes operator()(Planes planes, data::SplitMix64 &random) const;
+  Planes operator()(Planes planes, data::SplitMix64 &random,
+                    Location location = Location::current()) const;
 
 private:
   int64_t height_, width_;
@@ -59,7 +62,8 @@ class ResizeShorterSide {
 public:
   explicit ResizeShorterSide(int64_t size, ResizeFilter filter = ResizeFilter::kNear,
                              Location location = Location::current());
-  Planes operator()(Planes planes, data::SplitMix64 &random) const;
+  Planes operator()(Planes planes, data::SplitMix64 &random,
+                    Location location = Location::current()) const;
 
 private:
   int64_t size_;
@@ -79,7 +83,8 @@ public:
   // <= max_ratio.
   RandomResizedCrop(int64_t height, int64_t width, RandomResizedCropOptions options = {},
                     Location location = Location::current());
-  Planes operator()(Planes planes, data::SplitMix64 &random) const;
+  Planes operator()(Planes planes, data::SplitMix64 &random,
+                    Location location = Location::current()) const;
 
 private:
   int64_t height_, width_;
@@ -92,7 +97,8 @@ class CenterCrop {
 public:
   // Throws Error when a size is below 1.
   CenterCrop(int64_t height, int64_t width, Location location = Location::current());
-  Planes operator()(Planes planes, data::SplitMix64 &random) const;
+  Planes operator()(Planes planes, data::SplitMix64 &random,
+                    Location location = Location::current()) const;
 
 private:
   int64_t height_, width_;
@@ -105,7 +111,8 @@ public:
   // Throws Error when a size is below 1, or the padding negative.
   RandomCrop(int64_t height, int64_t width, int64_t padding = 0,
              Location location = Location::current());
-  Planes operator()(Planes planes, data::SplitMix64 &random) const;
+  Planes operator()(Planes planes, data::SplitMix64 &random,
+                    Location location = Location::current()) const;
 
 private:
   int64_t height_, width_, padding_;
@@ -135,7 +142,8 @@ public:
   // Throws Error unless there are as many deviations as means, all of them positive.
   Normalize(std::vector<double> mean, std::vector<double> deviation,
             Location location = Location::current());
-  Planes operator()(Planes planes, data::SplitMix64 &random) const;
+  Planes operator()(Planes planes, data::SplitMix64 &random,
+                    Location location = Location::current()) const;
 
 private:
   std::vector<double> mean_, deviation_;

@@ -54,6 +54,27 @@ TEST(Transforms, ResizeIsPyTorchsBilinear) {
   EXPECT_MESSAGE(Resize(0, 4), "at least 1, they are 0 and 4");
 }
 
+TEST(Transforms, ARefusedPictureIsAnErrorAtTheCall) {
+  SplitMix64 random(1);
+  auto expect_here = [](auto call, int line) {
+    try {
+      call();
+      ADD_FAILURE() << "no error at line " << line;
+    } catch (const Error &error) {
+      EXPECT_NE(error.file().find("transforms_test.cpp"), std::string::npos) << error.what();
+      EXPECT_EQ(error.line(), line) << error.what();
+    }
+  };
+  Planes planes = counting(4, 4);
+  expect_here([&] { CenterCrop(8, 8)(planes, random); }, __LINE__);
+  expect_here([&] { RandomCrop(8, 8)(planes, random); }, __LINE__);
+  expect_here([&] { Resize(4, 4)(counting(0, 2), random); }, __LINE__);
+  expect_here([&] { ResizeShorterSide(4)(counting(0, 2), random); }, __LINE__);
+  expect_here([&] { RandomResizedCrop(4, 4)(counting(0, 2), random); }, __LINE__);
+  expect_here([&] { Normalize({1, 2, 3}, {1, 2, 3})(planes, random); }, __LINE__);
+  expect_here([&] { Compose({CenterCrop(8, 8)})(planes, random); }, __LINE__);
+}
+
 TEST(Transforms, NoPictureIsMadeOfNothingOrTooLarge) {
   using testing_support::error_of;
   for (const Planes &empty : {counting(0, 28), counting(28, 0), counting(2, 2, 0)})

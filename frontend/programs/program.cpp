@@ -242,28 +242,27 @@ void ensure_compiled(ProgramImpl &program, const CompileSetting &setting, Locati
   account(*outcome, figures);
 }
 
-// Where the batch of the program is a range, the program for the size that the inputs have: it
-// keeps what the program keeps. Null where all sizes are fixed.
-std::shared_ptr<ProgramImpl> at_batch(ProgramImpl &program, const std::vector<Tensor> &inputs,
-                                      const CompileSetting &setting, Location location) {
-  if (program.batch.inputs.empty())
-    return nullptr;
+// Where the batch of the program is a range, the size of it that the inputs have.
+int64_t batch_of(const ProgramImpl &program, const std::vector<Tensor> &inputs, Location location) {
   auto first = static_cast<size_t>(program.batch.inputs.front());
-  int64_t size = 0;
-  {
-    Session session("run", location);
-    const TypeInfo &given = *checked(inputs[first], "inputs")->type, &most = *program.inputs[first];
-    if (given.ndim() != most.ndim())
-      fail(ErrorKind::kShape, "input " + std::to_string(first) + " is " + describe(given) +
-                                  "; the program takes " + describe(most) +
-                                  ", or a smaller leading dim");
-    size = given.dims[0];
-    if (size < program.batch.min || size > program.batch.max)
-      fail(ErrorKind::kShape,
-           "input " + std::to_string(first) + " is " + describe(given) + ": a batch of " +
-               std::to_string(size) + " is out of range; it must be from " +
-               std::to_string(program.batch.min) + " to " + std::to_string(program.batch.max));
-  }
+  Session session("run", location);
+  const TypeInfo &given = *checked(inputs[first], "inputs")->type, &most = *program.inputs[first];
+  if (given.ndim() != most.ndim())
+    fail(ErrorKind::kShape, "input " + std::to_string(first) + " is " + describe(given) +
+                                "; the program takes " + describe(most) +
+                                ", or a smaller leading dim");
+  int64_t size = given.dims[0];
+  if (size < program.batch.min || size > program.batch.max)
+    fail(ErrorKind::kShape,
+         "input " + std::to_string(first) + " is " + describe(given) + ": a batch of " +
+             std::to_string(size) + " is out of range; it must be from " +
+             std::to_string(program.batch.min) + " to " + std::to_string(program.batch.max));
+  return size;
+}
+
+// The program for one size of the range: it keeps what the program keeps.
+std::shared_ptr<ProgramImpl> at_batch(ProgramImpl &program, int64_t size,
+                                      const CompileSetting &setting, Location location) {
   std::list<SizedProgram> dropped; // they go without the locks
   std::lock_guard<std::mutex> single(program.compiling);
   std::list<SizedProgram> &all = program.sized;
@@ -389,7 +388,10 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
                                             std::to_string(whole.inputs.size()));
   }
   const recorder::CompileSetting setting(whole.bound.device);
-  std::shared_ptr<ProgramImpl> sized = recorder::at_batch(whole, inputs, setting, location);
+  std::shared_ptr<ProgramImpl> sized;
+  if (!whole.batch.inputs.empty())
+    sized = recorder::at_batch(whole, recorder::batch_of(whole, inputs, location), setting,
+                               location);
   ProgramImpl &program = sized ? *sized : whole;
   {
     recorder::Session session("run", location);
@@ -423,9 +425,14 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
 }
 
 MemoryEstimate Program::memory(Location location) const {
-  ProgramImpl &program = checked_program(impl_, location);
-  recorder::ensure_compiled(program, recorder::CompileSetting(program.bound.device),
-                            CallerScope::resolve(location));
+  ProgramImpl &whole = checked_program(impl_, location);
+  location = CallerScope::resolve(location);
+  const recorder::CompileSetting setting(whole.bound.device);
+  std::shared_ptr<ProgramImpl> largest;
+  if (!whole.batch.inputs.empty())
+    largest = recorder::at_batch(whole, whole.batch.max, setting, location);
+  ProgramImpl &program = largest ? *largest : whole;
+  recorder::ensure_compiled(program, setting, location);
   MemoryEstimate estimate;
   recorder::UnderLock lock;
   for (const recorder::TypeRef &input : program.inputs)

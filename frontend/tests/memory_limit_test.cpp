@@ -209,6 +209,18 @@ TEST_F(MemoryLimit, IsSeenInAnEstimate) {
   EXPECT_NE(small.to_string().find("run again"), std::string::npos) << small.to_string();
 }
 
+// Of a program for a range of batches, what a run of the largest takes. The smallest may be too
+// small for the library that a run of the largest calls.
+TEST_F(MemoryLimit, AnEstimateOfARangeIsOfTheLargestBatch) {
+  nn::ConvTranspose2d up(8, 8, 2, {.stride = 2});
+  Program program = trace([&](const Tensor &x) { return up(x); }, {ones({2, 8, 6, 5})},
+                          {{"up", up}}, BatchRange{1, 8});
+  MemoryEstimate estimate = program.memory();
+  EXPECT_EQ(estimate.inputs, 8 * 8 * 6 * 5 * 4);
+  EXPECT_EQ(estimate.outputs, 8 * 8 * 12 * 10 * 4);
+  EXPECT_EQ(program.run({ones({3, 8, 6, 5})})[0].shape(), (Shape{3, 8, 12, 10}));
+}
+
 // A network whose values cost much to compute again for their size.
 struct Wide : nn::Module {
   Wide() {
