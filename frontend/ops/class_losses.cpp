@@ -11,18 +11,81 @@ using namespace recorder;
 
 namespace {
 
-// The class weights, checked against the scores [.., C]; undefined where there are none.
-Tensor checked_weight(const Tensor &weight, const Var &scores, const char *argument) {
+// The class weights, checked against the scores, whose dim `dim` is that of the classes; undefined
+// where there are none.
+Tensor checked_weight(const Tensor &weight, const Var &scores, int64_t dim, const char *argument) {
   if (!weight.defined())
     return Tensor();
-  if (scores.ndim() == 0)
-    fail(ErrorKind::kShape, std::string(argument) + " have no dimension of classes");
   Var w = read(weight, "weight");
-  if (w.dims() != Shape{scores.dims().back()} || w.dtype() != scores.dtype())
+  int64_t classes = scores.dims()[dim];
+  if (w.dims() != Shape{classes} || w.dtype() != scores.dtype())
     fail(ErrorKind::kShape, "weight is " + describe(w) + ", " + argument + " are " +
                                 describe(scores) + ": weight must be " + name(scores.dtype()) +
-                                " [" + std::to_string(scores.dims().back()) + "]");
+                                " [" + std::to_string(classes) + "]");
   return weight;
+}
+
+// One number for each class, beside scores of `rank` dims.
+Tensor along(const Tensor &each, int64_t dim, int64_t rank) {
+  Shape shape(rank, 1);
+  shape[dim] = -1;
+  return each.reshape(shape);
+}
+
+// The dim of the classes, from the front.
+int64_t class_dim(int64_t dim, const Var &scores, const char *argument) {
+  if (scores.ndim() == 0)
+    fail(ErrorKind::kShape, std::string(argument) + " have no dimension of classes");
+  return normalize_dim(dim, scores.ndim(), "dim");
+}
+
+// -log_probs[target], 0 where the target is ignore_index, which `counts` says.
+struct Chosen {
+  Var loss, counts;
+};
+Chosen chosen(const Var &log_probs, Var t, int64_t dim, int64_t ignore_index, const char *argument,
+              const char *op) {
+  const Shape &dims = log_probs.dims();
+  Shape without = dims, raised = dims;
+  without.erase(without.begin() + dim);
+  raised[dim] = 1;
+  if (without != t.dims())
+    fail(ErrorKind::kShape,
+         std::string(argument) + " have shape " + to_string(dims) + ", targets have shape " +
+             to_string(t.dims()) + ": with the classes in dim " + std::to_string(dim) +
+             ", targets must be " + to_string(without) +
+             "; ClassLossOptions::dim says which dim has the classes");
+  t = emit_check_index(beside_ignore_index(std::move(t), ignore_index), dims[dim], ignore_index,
+                       op);
+  auto number = [](double value, const Var &like) {
+    return broadcast(emit_constant(value, like.dtype()), like.dims());
+  };
+  // The chosen element is a masked sum over the classes: the derivative of that is a mask as well,
+  // where a gather's would be a scatter.
+  Var is_target = emit_compare(Comparison::kEq, emit_iota(t.dtype(), dims, dim),
+                               emit_broadcast(emit_reshape(t, raised), dims));
+  Var its_own = emit_select(is_target, log_probs, number(0, log_probs));
+  Var loss = emit_unary(Unary::kNeg, emit_reduce(ReduceKind::kSum, its_own, Shape{dim}));
+  Var counts =
+      emit_compare(Comparison::kNe, t, broadcast(emit_constant(ignore_index, t.dtype()), t.dims()));
+  return {emit_select(counts, loss, number(0, loss)), counts};
+}
+
+// The mean divides by how many targets count. In the loss's dtype, then rounded to `dtype`.
+Tensor reduced(Chosen chosen, Reduction reduction, DType dtype) {
+  auto &[loss, counts] = chosen;
+  if (reduction == Reduction::kNone)
+    return wrap(rounded(loss, dtype));
+  Var counted = emit_cast(counts, loss.dtype());
+  Shape all;
+  for (int64_t i = 0; i < loss.ndim(); ++i)
+    all.push_back(i);
+  if (!all.empty()) {
+    counted = emit_reduce(ReduceKind::kSum, counted, all);
+    loss = emit_reduce(ReduceKind::kSum, loss, all);
+  }
+  return wrap(rounded(
+      reduction == Reduction::kSum ? loss : emit_binary(Binary::kDiv, loss, counted), dtype));
 }
 
 Tensor reduced(const Tensor &loss, Reduction reduction, const Tensor &count) {
@@ -50,30 +113,42 @@ Tensor cross_entropy(const Tensor &logits, const Tensor &targets, const ClassLos
     fail(ErrorKind::kValue,
          "label_smoothing is " + std::to_string(smoothing) + "; it must be in [0, 1]");
   Var x = floating_only(logits, "logits"), t = read(targets, "targets");
-  Tensor weight = checked_weight(options.weight, x, "logits");
+  int64_t dim = class_dim(options.dim, x, "logits");
+  Tensor weight = checked_weight(options.weight, x, dim, "logits");
+  auto weighted = [&](const Tensor &terms) {
+    return weight.defined() ? terms * along(weight, dim, x.ndim()) : terms;
+  };
+  double classes = static_cast<double>(x.dims()[dim]);
   if (is_floating(t.dtype())) {
-    if (t.dims() != x.dims() || t.dtype() != x.dtype() || x.ndim() == 0)
+    if (t.dims() != x.dims() || t.dtype() != x.dtype())
       fail(ErrorKind::kShape,
            "logits are " + describe(x) + ", targets are " + describe(t) +
                ": targets that are probabilities must have the logits' shape and dtype");
-    double classes = static_cast<double>(x.dims().back());
     Tensor target = smoothing == 0 ? targets : targets * (1 - smoothing) + smoothing / classes;
-    Tensor terms = log_softmax(logits, -1) * target;
-    Tensor loss = -(weight.defined() ? terms * weight : terms).sum(-1);
+    Tensor loss = -weighted(log_softmax(logits, dim) * target).sum(dim);
     return reduced(loss, options.reduction,
                    scalar(static_cast<double>(loss.numel()), loss.dtype()));
   }
-  if (!weight.defined() && smoothing == 0)
-    return cross_entropy(logits, targets, options.reduction, options.ignore_index, location);
-  Tensor loss = cross_entropy(logits, targets, Reduction::kNone, options.ignore_index, location);
+  bool is_plain = !weight.defined() && smoothing == 0, is_last = dim == x.ndim() - 1;
+  Reduction reduction = is_plain ? options.reduction : Reduction::kNone;
+  Tensor loss;
+  if (is_last) {
+    loss = cross_entropy(logits, targets, reduction, options.ignore_index, location);
+  } else {
+    t = index_operand(targets, "targets");
+    Var log_probs = widened(read(log_softmax(logits, dim), "logits"));
+    loss = reduced(chosen(log_probs, t, dim, options.ignore_index, "logits", "weft.cross_entropy"),
+                   reduction, x.dtype());
+  }
+  if (is_plain)
+    return loss;
   Tensor weights = target_weights(targets, weight, options.ignore_index, loss.dtype());
   if (weight.defined())
     loss = loss * weights;
   if (smoothing != 0) {
-    Tensor log_probs = log_softmax(logits, -1);
-    Tensor all = -(weight.defined() ? log_probs * weight : log_probs).sum(-1);
-    double share = smoothing / static_cast<double>(x.dims().back());
-    loss = loss * (1 - smoothing) + where(targets != options.ignore_index, all * share, 0);
+    Tensor all = -weighted(log_softmax(logits, dim)).sum(dim);
+    loss = loss * (1 - smoothing) +
+           where(targets != options.ignore_index, all * (smoothing / classes), 0);
   }
   return reduced(loss, options.reduction, weights.sum());
 }
@@ -83,13 +158,21 @@ Tensor nll_loss(const Tensor &log_probs, const Tensor &targets, const ClassLossO
   Session session("nll_loss", location);
   if (options.label_smoothing != 0)
     fail(ErrorKind::kValue, "label_smoothing is an option of cross_entropy");
-  Tensor weight =
-      checked_weight(options.weight, floating_only(log_probs, "log_probs"), "log_probs");
+  Var x = floating_only(log_probs, "log_probs"), t = index_operand(targets, "targets");
+  int64_t dim = class_dim(options.dim, x, "log_probs");
+  Tensor weight = checked_weight(options.weight, x, dim, "log_probs");
+  Chosen each = chosen(widened(x), t, dim, options.ignore_index, "log_probs", "weft.nll_loss");
   if (!weight.defined())
-    return nll_loss(log_probs, targets, options.reduction, options.ignore_index, location);
-  Tensor loss = nll_loss(log_probs, targets, Reduction::kNone, options.ignore_index, location);
+    return reduced(std::move(each), options.reduction, x.dtype());
+  Tensor loss = reduced(std::move(each), Reduction::kNone, x.dtype());
   Tensor weights = target_weights(targets, weight, options.ignore_index, loss.dtype());
   return reduced(loss * weights, options.reduction, weights.sum());
+}
+
+Tensor nll_loss(const Tensor &log_probs, const Tensor &targets, Reduction reduction,
+                int64_t ignore_index, Location location) {
+  return nll_loss(log_probs, targets, {.reduction = reduction, .ignore_index = ignore_index},
+                  location);
 }
 
 } // namespace weft

@@ -288,7 +288,8 @@ Tensor cross_entropy(const Tensor &logits, const Tensor &targets, Reduction redu
     fail(ErrorKind::kShape,
          "logits have shape " + to_string(x.dims()) + ", targets have shape " +
              to_string(t.dims()) +
-             ": logits must be [.., classes] and targets [..], with equal leading dimensions");
+             ": logits must be [.., classes] and targets [..], with equal leading dimensions; "
+             "ClassLossOptions{.dim = 1} is for logits [batch, classes, ..]");
   t = beside_ignore_index(std::move(t), ignore_index);
   Var loss = emit_cross_entropy(x, t, ignore_index);
   if (reduction == Reduction::kNone)

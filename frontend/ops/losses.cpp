@@ -69,45 +69,6 @@ Var mul(const Var &x, double y) {
 
 } // namespace
 
-Tensor nll_loss(const Tensor &log_probs, const Tensor &targets, Reduction reduction,
-                int64_t ignore_index, Location location) {
-  Session session("nll_loss", location);
-  Var given = floating_only(log_probs, "log_probs"), x = widened(given),
-      t = read(targets, "targets");
-  if (t.dtype() != DType::kInt32 && t.dtype() != DType::kInt64)
-    fail(ErrorKind::kDType, "targets is " + describe(t) + "; class indices must be int32 or int64");
-  if (x.ndim() == 0 || Shape(x.dims().begin(), x.dims().end() - 1) != t.dims())
-    fail(ErrorKind::kShape,
-         "log_probs have shape " + to_string(x.dims()) + ", targets have shape " +
-             to_string(t.dims()) +
-             ": log_probs must be [.., classes] and targets [..], with equal leading dimensions");
-  t = emit_check_index(beside_ignore_index(std::move(t), ignore_index), x.dims().back(),
-                       ignore_index, "weft.nll_loss");
-  // The chosen element is a masked sum over the row: the derivative of that is a mask as well,
-  // where a gather's would be a scatter.
-  Shape raised = t.dims();
-  raised.push_back(1);
-  int64_t last = x.ndim() - 1;
-  Var is_target = emit_compare(Comparison::kEq, emit_iota(t.dtype(), x.dims(), last),
-                               emit_broadcast(emit_reshape(t, raised), x.dims()));
-  Var loss =
-      emit_unary(Unary::kNeg, emit_reduce(ReduceKind::kSum, emit_select(is_target, x, number(0, x)),
-                                          Shape{last}));
-  Var counts =
-      emit_compare(Comparison::kNe, t, broadcast(emit_constant(ignore_index, t.dtype()), t.dims()));
-  loss = emit_select(counts, loss, number(0, loss));
-  if (reduction == Reduction::kNone)
-    return wrap(rounded(loss, given.dtype()));
-  Var counted = emit_cast(counts, loss.dtype());
-  if (loss.ndim() > 0) {
-    counted = emit_reduce(ReduceKind::kSum, counted, all_dims(counted));
-    loss = emit_reduce(ReduceKind::kSum, loss, all_dims(loss));
-  }
-  return wrap(
-      rounded(reduction == Reduction::kSum ? loss : emit_binary(Binary::kDiv, loss, counted),
-              given.dtype()));
-}
-
 Tensor binary_cross_entropy_with_logits(const Tensor &input, const Tensor &target,
                                         Reduction reduction, const Tensor &pos_weight,
                                         Location location) {

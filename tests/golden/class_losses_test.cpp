@@ -75,6 +75,59 @@ TEST_P(ClassLosses, AgreesWithPyTorch) {
 INSTANTIATE_TEST_SUITE_P(, ClassLosses, ::testing::ValuesIn(file().cases()),
                          [](const auto &info) { return info.param; });
 
+// The classes of a picture's pixels: [N, C, H, W], as the same numbers with the classes last.
+TEST(ClassLossDims, AreWhereTheOptionSays) {
+  Tensor x = 3 * randn({2, 5, 3, 4}).eval();
+  Tensor targets = randint(0, 5, {2, 3, 4}).eval(), some = targets.clone();
+  some.index({0, 1}) = -100;
+  Tensor soft = softmax(randn({2, 5, 3, 4}), 1).eval(), weight = rand({5}).eval();
+  auto last = [](const Tensor &scores) {
+    return scores.permute({0, 2, 3, 1});
+  };
+  using Loss = std::function<Tensor(const Tensor &, bool)>;
+  auto expect_same = [&](const char *what, const Loss &loss) {
+    std::vector<Tensor> of_both;
+    for (bool moved : {false, true}) {
+      Tensor scores = x.clone();
+      scores.requires_grad_();
+      Tensor each = loss(moved ? last(scores) : scores, moved);
+      (each * (each + 1)).sum().backward();
+      of_both.insert(of_both.end(), {each.detach(), scores.grad()});
+    }
+    EXPECT_TRUE(allclose(of_both[0], of_both[2], 1e-5, 1e-6)) << what;
+    EXPECT_TRUE(allclose(of_both[1], of_both[3], 1e-5, 1e-6)) << what << ", the gradient";
+  };
+  for (Reduction reduction : {Reduction::kMean, Reduction::kSum, Reduction::kNone})
+    for (const Tensor &given : {Tensor(), weight})
+      for (double smoothing : {0.0, 0.2}) {
+        ClassLossOptions options{
+            .weight = given, .reduction = reduction, .label_smoothing = smoothing};
+        auto at = [&](bool moved) {
+          options.dim = moved ? -1 : 1;
+          return options;
+        };
+        for (const Tensor &indices : {targets, some})
+          expect_same("indices", [&](const Tensor &scores, bool moved) {
+            return nn::cross_entropy(scores, indices, at(moved));
+          });
+        expect_same("probabilities", [&](const Tensor &scores, bool moved) {
+          return nn::cross_entropy(scores, moved ? last(soft) : soft, at(moved));
+        });
+        if (smoothing == 0)
+          expect_same("nll_loss", [&](const Tensor &scores, bool moved) {
+            return nn::nll_loss(scores, some, at(moved));
+          });
+      }
+  std::string message =
+      message_of([&] { nn::cross_entropy(x, targets.select(0, 0), {.dim = 1}); });
+  EXPECT_NE(message.find("classes in dim 1, targets must be [2, 3, 4]"), std::string::npos)
+      << message;
+  EXPECT_NE(message_of([&] { nn::cross_entropy(x, targets); }).find("ClassLossOptions{.dim = 1}"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { nn::cross_entropy(x, targets, {.dim = 4}); }).find("dim"),
+            std::string::npos);
+}
+
 TEST(ClassLossErrors, NameWhatIsWrong) {
   Tensor x = randn({4, 3}), t = tensor<int64_t>({0, 1, 2, 0});
   auto expect = [&](const std::string &part, const ClassLossOptions &options,
