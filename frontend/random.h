@@ -86,8 +86,7 @@ Tensor bernoulli(const Tensor &p, Generator &generator = default_generator(),
 // The numbers of categories, int64 [samples] or [rows, samples], drawn with these probabilities,
 // floating [n] or [rows, n], which need not add up to 1; without replacement no category twice. A
 // run fails where a row has a negative number, no finite positive sum, or without replacement fewer
-// positive numbers than samples: "index n is out of range". Probabilities below 2^-53 of a row's
-// sum do not count.
+// positive numbers than samples. Probabilities below 2^-53 of a row's sum do not count.
 Tensor multinomial(const Tensor &probabilities, int64_t samples, bool replacement = false,
                    Generator &generator = default_generator(),
                    Location location = Location::current());

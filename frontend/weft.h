@@ -1,4 +1,5 @@
-// All of Weft's public headers.
+// Tensors, layers, optimizers, data and programs. Beside these: weft/models/, weft/image/,
+// weft/text/, weft/distributed/ and weft/profile.h, which programs include that use them.
 #pragma once
 
 #include "weft/autocast.h"

@@ -166,12 +166,12 @@ public:
         // may drop a gradient that the program reads, or change a state that it goes by.
         Session session("jit", location);
         wait_until_recorded(location);
-        bool wants_history = look_at(arguments, types);
+        bool has_history = look_at(arguments, types);
         bool is_ready = ready && has_gradients(*ready);
-        if (!wants_history)
+        if (!has_history)
           replay = is_ready ? ready : find(given, types);
         bool to_check = replay && !is_ready && !replay->direct && recorder().config.jit_check;
-        if (wants_history ||
+        if (has_history ||
             (replay && !to_check && (replay->direct || has_aliases(replay->bound, arguments)))) {
           ++recorder().statistics.direct_calls;
           break;
@@ -237,19 +237,22 @@ private:
     return record("jit", function, types, location);
   }
 
-  // Notes the arguments' types. Whether the call leaves a history.
+  // Notes the arguments' types. Whether one has a history that what stands for it has not: a leaf
+  // stands for a leaf.
   static bool look_at(const std::vector<Tensor> &arguments, std::vector<ArgumentType> &types) {
-    bool wants_history = false;
+    bool has_history = false;
     for (size_t i = 0; i < arguments.size(); ++i) {
       const Tensor &argument = arguments[i];
       if (!argument.defined())
         fail(ErrorKind::kState, "argument " + std::to_string(i) +
-                                    " is an undefined tensor: it was never given a value");
+                                    " is an undefined tensor: it was never given a value, or was "
+                                    "moved from");
       const TensorImpl *impl = checked(argument, "argument");
       types.push_back({current_type(argument, "argument"), static_cast<bool>(impl->leaf)});
-      wants_history = wants_history || (grad_mode() && argument.requires_grad());
+      bool is_plain_leaf = impl->leaf && !impl->leaf->hooks;
+      has_history = has_history || (grad_mode() && !is_plain_leaf && argument.requires_grad());
     }
-    return wants_history;
+    return has_history;
   }
 
   std::shared_ptr<Replay> find(const tensor_tree::FlattenArguments &given,
@@ -313,7 +316,8 @@ private:
     for (const TouchedGradient &touched : recording.gradients)
       replay->had_gradient.emplace_back(touched.leaf, gradient_type(*touched.leaf));
     std::string why = recording.has_history               ? "its results keep a history"
-                      : recording.reads_argument_gradient ? "it asks an argument for its gradient"
+                      : recording.reads_argument_gradient ? "it asks for an argument's gradient, or says "
+                                                            "what is done with it"
                                                           : recording.several_devices;
     replay->direct = !why.empty();
     if (replay->direct && recorder().config.explain)

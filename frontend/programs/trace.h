@@ -55,7 +55,8 @@ struct Recording {
   // A result, or what was written, has a history: a plain call would leave it behind, a program
   // does not.
   bool has_history = false;
-  // The function asks an argument for its gradient, which a placeholder does not have.
+  // The function asks for an argument's gradient, which a placeholder does not have, or says what
+  // is done with it: it adds a hook, or freezes the argument.
   bool reads_argument_gradient = false;
   std::vector<TouchedState> states; // read_state(), write_state()
   std::shared_ptr<const void> result_shape;

@@ -244,7 +244,8 @@ void begin(TensorImpl &storage) {
 // Out of line, as read_view() is: most calls read storages, and need small frames.
 [[noreturn, gnu::noinline]] static void refuse_undefined(const char *argument) {
   fail(ErrorKind::kState,
-       std::string("'") + argument + "' is an undefined tensor: it was never given a value");
+       std::string("'") + argument +
+           "' is an undefined tensor: it was never given a value, or was moved from");
 }
 
 TensorImpl *checked(const Tensor &tensor, const char *argument) {

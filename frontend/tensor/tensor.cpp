@@ -28,7 +28,8 @@ namespace {
 const TypeInfo &type_of(const Tensor &tensor, Location location) {
   if (!tensor.defined())
     throw Error(ErrorKind::kState,
-                "an undefined tensor has no shape and no dtype: it was never given a value",
+                "an undefined tensor has no shape and no dtype: it was never given a value, or was "
+                "moved from",
                 CallerScope::resolve(location));
   return *tensor.impl()->type;
 }
@@ -94,6 +95,8 @@ Tensor &Tensor::set_requires_grad(bool value, Location location) {
     if (!impl->leaf)
       fail(ErrorKind::kState, "the tensor was computed from tensors that require grad, or is a "
                               "view of one; detach() gives it without history");
+    if (Trace *trace = current_trace(); trace && impl->leaf->number >= trace->first_gradient)
+      trace->on_grad(impl->leaf.get());
     impl->frozen = std::move(impl->leaf);
     return *this;
   }

@@ -316,6 +316,60 @@ TEST(Jit, CallsWhatLeavesAGradientWithAHistory) {
   EXPECT_EQ(twice(true), twice(false));
 }
 
+// What the function makes of an argument's gradients is part of the program; what it does to the
+// argument itself is not.
+TEST(Jit, DifferentiatesByAnArgument) {
+  Tensor p = tensor({1.f, 2.f}).set_requires_grad();
+  auto direct = [before = statistics().direct_calls] {
+    return statistics().direct_calls - before;
+  };
+  auto derivative = [](const Tensor &p, const Tensor &x) {
+    Tensor y = (p * p * x).sum();
+    return grad({y}, {p})[0];
+  };
+  auto f = jit(derivative);
+  uint64_t replays = statistics().replays;
+  for (float scale : {3.f, 5.f, 7.f}) {
+    Tensor x = tensor({scale, 1.f});
+    EXPECT_EQ(f(p, x).to_vector<float>(), derivative(p, x).to_vector<float>());
+  }
+  EXPECT_EQ(statistics().replays, replays + 2);
+  EXPECT_EQ(direct(), 0u);
+  p.register_hook([](const Tensor &gradient) { return gradient * 10; });
+  EXPECT_EQ(f(p, ones({2})).to_vector<float>(), (std::vector<float>{20, 40}));
+  EXPECT_EQ(direct(), 1u);
+
+  Tensor q = tensor({3.f}).set_requires_grad();
+  auto loss = jit([](const Tensor &q) { return q * q; });
+  for (int i = 0; i < 2; ++i)
+    loss(q).sum().backward();
+  EXPECT_EQ(q.grad().item<float>(), 12.f);
+  auto step = jit([](Tensor q) {
+    (q * q).sum().backward();
+    return q.detach() + 1;
+  });
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(step(q).item<float>(), 4.f);
+  EXPECT_EQ(q.grad().item<float>(), 24.f);
+  int called = 0;
+  auto hooked = jit([&called](Tensor q) {
+    q.register_hook([&called](const Tensor &gradient) {
+      ++called;
+      return gradient;
+    });
+    return q.detach() + 1;
+  });
+  hooked(q);
+  loss(q).sum().backward();
+  EXPECT_EQ(called, 1);
+  auto frozen = jit([](Tensor q) {
+    q.set_requires_grad(false);
+    return q + 1;
+  });
+  frozen(q);
+  EXPECT_FALSE(q.requires_grad());
+}
+
 TEST(Trace, GivesAProgram) {
   Tensor w = tensor({{1.f, 2.f}, {3.f, 4.f}});
   Program program = trace([&](const Tensor &x) { return relu(matmul(x, w)) + 1; }, {zeros({1, 2})});

@@ -9,7 +9,7 @@ import re
 
 # Namespaces whose declarations are public; others are the library's own.
 PUBLIC = {"weft", "weft::nn", "weft::optim", "weft::data", "weft::distributed", "weft::io",
-          "weft::image", "weft::text", "weft::models"}
+          "weft::image", "weft::text", "weft::models", "weft::nn::init"}
 
 
 class Declaration:
