@@ -29,6 +29,19 @@ mlir::Value withoutTranspose(mlir::Value value) {
   return transpose.getInput();
 }
 
+// The same where the transposed values are converted for this product: weights in 8 bits, say, are
+// converted as they lie.
+mlir::Value withoutTranspose(mlir::Value value, mlir::RewriterBase &rewriter) {
+  if (mlir::Value input = withoutTranspose(value))
+    return input;
+  auto cast = value.getDefiningOp<ir::CastOp>();
+  mlir::Value input = cast && cast->hasOneUse() ? withoutTranspose(cast.getInput()) : nullptr;
+  if (!input)
+    return nullptr;
+  auto type = ir::tensorOf(ir::dimsOf(tensorType(input)), tensorType(value).getElementType());
+  return ir::CastOp::create(rewriter, cast.getLoc(), type, input);
+}
+
 // A product with a vector is no work for a library, which packs the matrix first: its time is that
 // of reading the matrix once. As a sum of products of elements it is one kernel of ours with what
 // stands around it. float32 and wider only: the terms of narrower types would round.
@@ -112,11 +125,11 @@ LogicalResult simplifyContraction(mlir::Operation *operation, mlir::RewriterBase
   mlir::Value lhs = op.getLhs(), rhs = op.getRhs();
   auto lhsType = tensorType(lhs), rhsType = tensorType(rhs);
   bool transposeLhs = op.getTransposeLhs(), transposeRhs = op.getTransposeRhs();
-  if (mlir::Value input = withoutTranspose(lhs)) {
+  if (mlir::Value input = withoutTranspose(lhs, rewriter)) {
     rewriter.replaceOpWithNewOp<ir::MatmulOp>(op, input, rhs, !transposeLhs, transposeRhs);
     return success();
   }
-  if (mlir::Value input = withoutTranspose(rhs)) {
+  if (mlir::Value input = withoutTranspose(rhs, rewriter)) {
     rewriter.replaceOpWithNewOp<ir::MatmulOp>(op, lhs, input, transposeLhs, !transposeRhs);
     return success();
   }

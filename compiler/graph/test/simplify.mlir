@@ -12,6 +12,21 @@ func.func @main(%x: tensor<2x4xf32>, %w: tensor<8x4xf32>) -> tensor<2x8xf32> {
 }
 
 // -----
+// Converted as it lies.
+// CHECK-LABEL: @converted_transpose_into_matmul
+// CHECK: %[[W:.*]] = weft.cast %arg1 : tensor<8x4xi8> to tensor<8x4xf32>
+// CHECK: weft.matmul %arg0, %[[W]] {transpose_rhs = true}
+// CHECK-NOT: weft.transpose
+module @converted_transpose_into_matmul {
+func.func @main(%x: tensor<2x4xf32>, %w: tensor<8x4xi8>) -> tensor<2x8xf32> {
+  %0 = weft.transpose %w, [1, 0] : tensor<8x4xi8>
+  %1 = weft.cast %0 : tensor<4x8xi8> to tensor<4x8xf32>
+  %2 = weft.matmul %x, %1 : tensor<2x4xf32>, tensor<4x8xf32>
+  return %2 : tensor<2x8xf32>
+}
+}
+
+// -----
 // CHECK-LABEL: @transpose_of_matmul
 // CHECK: weft.matmul %arg1, %arg0 {transpose_lhs = true, transpose_rhs = true}
 module @transpose_of_matmul {
