@@ -95,7 +95,8 @@ struct ResizeOptions {
   bool align_corners = false; // kBilinear: the corners' pixels keep their values
 };
 // Images of another size. A pixel reads from (i + 0.5) H / H' - 0.5 (kBilinear; i (H - 1) / (H' -
-// 1) with align_corners), between two rows and columns; or from floor(i H / H') (kNearest).
+// 1) with align_corners), between two rows and columns; or from floor(i H / H') (kNearest, which
+// takes any dtype).
 Tensor resize(const Tensor &x, Pair size, ResizeOptions options = {},
               Location location = Location::current());
 

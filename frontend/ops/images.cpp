@@ -451,7 +451,8 @@ Tensor resize(const Tensor &x, Pair size, ResizeOptions options, Location locati
   if (var.ndim() != 4)
     fail(ErrorKind::kShape,
          "x has shape " + to_string(var.dims()) + "; it must be [batch, channels, height, width]");
-  want_floating(var.type());
+  if (options.mode != Resize::kNearest)
+    want_floating(var.type());
   if (size.height < 1 || size.width < 1 || var.dims()[2] < 1 || var.dims()[3] < 1)
     fail(ErrorKind::kValue, "x has shape " + to_string(var.dims()) + ", size is " + show(size) +
                                 "; both must have pixels");

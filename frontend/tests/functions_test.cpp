@@ -572,6 +572,18 @@ TEST(Movements, ResultsAreOfTheirOwn) {
   check("pixel_unshuffle", image, [](const Tensor &x) { return pixel_unshuffle(x, 1); });
 }
 
+// A map of labels stays one; numbers between two labels are none.
+TEST(Movements, LabelsAreResizedByTheNearest) {
+  Tensor labels = tensor({{1.f, 2.f}, {3.f, 255.f}}).to(uint8).reshape({1, 1, 2, 2});
+  Tensor large = resize(labels, {4, 3});
+  EXPECT_EQ(large.dtype(), uint8);
+  EXPECT_EQ(large.to_vector<uint8_t>(),
+            (std::vector<uint8_t>{1, 1, 2, 1, 1, 2, 3, 3, 255, 3, 3, 255}));
+  EXPECT_NE(message_of([&] { resize(labels, {4, 3}, {.mode = Resize::kBilinear}); },
+                       ErrorKind::kDType),
+            "");
+}
+
 // Nothing is repeated there, so that each element has one place to be written to.
 TEST(Movements, ExpandedByDimsOfSizeOneIsWritten) {
   Tensor x = range({2, 3, 1});
