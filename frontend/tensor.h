@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -17,227 +16,20 @@
 #include <utility>
 #include <vector>
 
+#include "weft/accessor.h"
+#include "weft/arguments.h"
 #include "weft/device.h"
 #include "weft/dtype.h"
 #include "weft/error.h"
 
 namespace weft {
 
-class Tensor;
 namespace recorder {
 class TensorImpl;
-// Throws kIndex: the `dims`-th dim from the end has this size, and no such position.
-[[noreturn]] void refuse_position(int64_t position, int64_t size, int64_t dims, Location location);
 } // namespace recorder
 namespace nn {
 class Parameter;
 }
-
-// The sizes of a tensor's dims, the outermost first; numbers of dims and positions, too.
-using Shape = std::vector<int64_t>;
-
-// Dimensions to reduce or permute: one, several, or (as a default) all. Negative ones count from
-// the end.
-class Dims {
-public:
-  // All dims.
-  Dims() = default;
-  template <std::integral T> Dims(T dim) : dims_{static_cast<int64_t>(dim)}, all_(false) {}
-  Dims(bool) = delete; // a keepdim in the place of dims
-  Dims(std::initializer_list<int64_t> dims) : dims_(dims), all_(dims.size() == 0) {}
-  Dims(Shape dims) : dims_(std::move(dims)), all_(dims_.empty()) {}
-  // Whether no dims were given.
-  bool all() const {
-    return all_;
-  }
-  // The dims as they were given.
-  const std::vector<int64_t> &values() const {
-    return dims_;
-  }
-
-private:
-  std::vector<int64_t> dims_;
-  bool all_ = true;
-};
-
-// The p of a p-norm: a number, infinities included, not in braces, where dims would be meant.
-struct NormOrder {
-  template <typename T>
-    requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>)
-  NormOrder(T p) : value(static_cast<double>(p)) {}
-  NormOrder(std::initializer_list<double>) = delete;
-  double value;
-};
-
-// A scalar that a caller passes. It is a parameter of the recorded program, not a part of it: a
-// changing value never recompiles.
-struct Scalar {
-  DType
-      dtype; // float64, int64 or boolean: its category takes part in promotion, its width does not
-  union {
-    double d;
-    int64_t i;
-  };
-  template <std::floating_point T>
-  Scalar(T value) : dtype(DType::kFloat64), d(static_cast<double>(value)) {}
-  template <std::integral T>
-  Scalar(T value)
-      : dtype(std::is_same_v<T, bool> ? DType::kBool : DType::kInt64),
-        i(static_cast<int64_t>(value)) {}
-  // The value as a double.
-  double as_double() const {
-    return dtype == DType::kFloat64 ? d : static_cast<double>(i);
-  }
-};
-
-// An operand of an operator or a function: a tensor or a scalar, with the place where it was
-// passed. Lives as long as the call.
-class TensorArg {
-public:
-  TensorArg(const Tensor &tensor, Location location = Location::current())
-      : tensor_(&tensor), location_(location) {}
-  template <typename T>
-    requires std::is_arithmetic_v<T>
-  TensorArg(T value, Location location = Location::current())
-      : scalar_(value), location_(location) {}
-  TensorArg(Scalar value, Location location = Location::current())
-      : scalar_(value), location_(location) {}
-
-  // Null for a scalar.
-  const Tensor *tensor() const {
-    return tensor_;
-  }
-  // The number, where it is no tensor.
-  const Scalar &scalar() const {
-    return scalar_;
-  }
-  // The caller's line.
-  Location location() const {
-    return location_;
-  }
-
-private:
-  const Tensor *tensor_ = nullptr;
-  Scalar scalar_ = 0;
-  Location location_;
-};
-
-// As an index: all dims that the other entries leave.
-struct EllipsisType {};
-inline constexpr EllipsisType Ellipsis{};
-// As an index: a new dim of size 1; None is the same.
-struct NewAxisType {};
-inline constexpr NewAxisType NewAxis{};
-inline constexpr NewAxisType None{};
-// x.index({Slice(1, 5), Ellipsis, None, 2}) is numpy's x[1:5, ..., None, 2].
-struct Slice {
-  // A position, or None (or {}), which leaves that end open: Slice(None, 2), Slice(1, None).
-  struct End {
-    End() = default;
-    End(NewAxisType) {}
-    End(std::nullopt_t) {}
-    End(std::optional<int64_t> position) : position(position) {}
-    template <std::integral T> End(T position) : position(static_cast<int64_t>(position)) {}
-    std::optional<int64_t> position;
-  };
-  Slice(End start = {}, End stop = {}, int64_t step = 1)
-      : start(start.position), stop(stop.position), step(step) {}
-  std::optional<int64_t> start, stop;
-  int64_t step;
-};
-
-// One entry of an index. A tensor (int32 or int64 positions, or a bool mask of as many dims as it
-// has) is referred to, not held: an Index lives as long as the call.
-class Index {
-public:
-  // What an entry may be.
-  enum class Kind { kInteger, kSlice, kEllipsis, kNewAxis, kTensor };
-  template <std::integral T>
-  Index(T i) : kind_(Kind::kInteger), integer_(static_cast<int64_t>(i)) {}
-  Index(Slice slice) : kind_(Kind::kSlice), slice_(slice) {}
-  Index(EllipsisType) : kind_(Kind::kEllipsis) {}
-  Index(NewAxisType) : kind_(Kind::kNewAxis) {}
-  Index(const Tensor &tensor) : kind_(Kind::kTensor), tensor_(&tensor) {}
-  // Which of these it is; the next three read it.
-  Kind kind() const {
-    return kind_;
-  }
-  // Of kInteger: a position, negative from the end.
-  int64_t integer() const {
-    return integer_;
-  }
-  // Of kSlice.
-  const Slice &slice() const {
-    return slice_;
-  }
-  // Of kTensor.
-  const Tensor &tensor() const {
-    return *tensor_;
-  }
-
-private:
-  Kind kind_;
-  int64_t integer_ = 0;
-  Slice slice_;
-  const Tensor *tensor_ = nullptr;
-};
-
-// A location that {} does not stand for: in from(values, {}) it is the shape of one element.
-struct Caller {
-  Caller(Location location) : location(location) {}
-  Location location;
-};
-
-// N dims of row-major elements of type T, const ones where they are to be read: an index for each
-// dim leads to an element, a[i][j]. Each is checked. As the pointer that it holds, it is valid
-// until the tensor is written or dies (Tensor::data(), Tensor::mutable_data()).
-template <typename T, int64_t N> class TensorAccessor {
-public:
-  static_assert(N > 0, "a tensor without dims has one element: item()");
-
-  // The i of a[i], which knows the caller's line.
-  struct At {
-    template <std::integral I>
-    At(I i, Location location = Location::current())
-        : position(static_cast<int64_t>(i)), location(location) {}
-    int64_t position;
-    Location location;
-  };
-
-  TensorAccessor(T *data, const std::array<int64_t, N> &sizes) : data_(data), sizes_(sizes) {}
-
-  // What lies at position i of the first dim: an element where it is the only one, else an accessor
-  // of the dims behind it. Error kIndex: i is negative, or not below the size.
-  decltype(auto) operator[](At i) const {
-    if (i.position < 0 || i.position >= sizes_[0])
-      recorder::refuse_position(i.position, sizes_[0], N, i.location);
-    if constexpr (N == 1) {
-      return (data_[i.position]);
-    } else {
-      std::array<int64_t, N - 1> inner;
-      int64_t step = 1;
-      for (size_t dim = 1; dim < N; ++dim)
-        step *= inner[dim - 1] = sizes_[dim];
-      return TensorAccessor<T, N - 1>(data_ + i.position * step, inner);
-    }
-  }
-  // The size of a dim, from 0 to N - 1. Error kIndex: another one.
-  int64_t size(int64_t dim, Location location = Location::current()) const {
-    if (dim < 0 || dim >= N)
-      throw Error(ErrorKind::kIndex,
-                  "accessor: there is no dim " + std::to_string(dim) + " of " + std::to_string(N),
-                  location);
-    return sizes_[static_cast<size_t>(dim)];
-  }
-  // The first element.
-  T *data() const {
-    return data_;
-  }
-
-private:
-  T *data_;
-  std::array<int64_t, N> sizes_;
-};
 
 // A handle to a storage, cheap to copy: copies share the storage, clone() copies it. Undefined
 // until something is assigned.
@@ -563,7 +355,7 @@ public:
   }
 
   // --- The functions of weft/ops.h and weft/composites.h that have this tensor first
-  // (methods_test.cpp). ---
+  // (methods_test.cpp). tools/opgen/members.cpp defines them. ---
 #define WEFT_UNARY(function, record, operands, doc)                                                \
   Tensor function(Location location = Location::current()) const;
 #define WEFT_BINARY(function, record, operands, doc)                                               \
@@ -577,11 +369,6 @@ public:
   Tensor remainder(TensorArg other, Location location = Location::current()) const;
   Tensor square(Location location = Location::current()) const;
   Tensor gelu(std::string_view approximate = "none", Location location = Location::current()) const;
-  Tensor to(DType dtype, Location location = Location::current()) const;
-  // The same values in the device's memory; the tensor itself where it lies there. Recorded like
-  // any call, with a derivative; the bytes move while both devices go on with what does not need
-  // them.
-  Tensor to(Device device, Location location = Location::current()) const;
   Tensor sum(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
   Tensor mean(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
   Tensor max(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
@@ -798,6 +585,12 @@ public:
   Tensor outer(const Tensor &other, Location location = Location::current()) const;
 
   // --- New tensors of its elements, or like it. ---
+  // The same values in another dtype: cast(). The tensor itself where it has that dtype.
+  Tensor to(DType dtype, Location location = Location::current()) const;
+  // The same values in the device's memory; the tensor itself where it lies there. Recorded like
+  // any call, with a derivative; the bytes move while both devices go on with what does not need
+  // them.
+  Tensor to(Device device, Location location = Location::current()) const;
   // The windows [i * step, i * step + size) along dim that lie in it, [.., windows, .., size]:
   // their number stands in place of dim, their elements along a new last one. A copy, other than
   // PyTorch's. Error: size is negative or beyond that of dim, or step is below 1.
@@ -919,7 +712,7 @@ Tensor tensor(Scalar value, std::optional<DType> dtype, Location location);
 template <typename T>
   requires std::is_arithmetic_v<T>
 Tensor tensor(T value, std::optional<DType> dtype = {}, Location location = Location::current()) {
-    return tensor(Scalar(value), dtype, location);
+  return tensor(Scalar(value), dtype, location);
 }
 // Values in braces, for short constants: tensor({1.f, 2.f, 3.f}), tensor({{1.f, 2.f}, {3.f, 4.f}}).
 template <ElementType T>

@@ -9,6 +9,7 @@
 #include "compiler/backend/Backend.h"
 #include "compiler/link/Aot.h"
 #include "compiler/plugin/Plugin.h"
+#include "runtime/core/status.h"
 #include "runtime/io/safetensors.h"
 #include "tools/FlagChecks.h"
 #include "tools/ModuleFile.h"
@@ -73,10 +74,8 @@ absl::Status run(Flags &flags) {
 
   runtime::SafetensorsFile file;
   if (!flags.weights.empty()) {
-    absl::StatusOr<runtime::SafetensorsFile> read = runtime::read_safetensors(flags.weights);
-    if (!read.ok())
-      return read.status();
-    file = *std::move(read);
+    WEFT_ASSIGN_OR_RETURN(runtime::SafetensorsFile read, runtime::read_safetensors(flags.weights));
+    file = std::move(read);
     for (const runtime::ArrayView &tensor : file.tensors)
       options.weights.push_back(
           {tensor.name,
@@ -93,14 +92,10 @@ absl::Status run(Flags &flags) {
   // One thread: code generation adds dialects as it goes.
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
-  auto module = tools::readModule(flags.program, context);
-  if (!module.ok())
-    return module.status();
-  absl::StatusOr<std::vector<std::string>> files =
-      (*backend)->compileAheadOfTime(**module, options);
-  if (!files.ok())
-    return files.status();
-  for (const std::string &written : *files)
+  WEFT_ASSIGN_OR_RETURN(auto module, tools::readModule(flags.program, context));
+  WEFT_ASSIGN_OR_RETURN(std::vector<std::string> files,
+                        (*backend)->compileAheadOfTime(*module, options));
+  for (const std::string &written : files)
     std::cerr << "wrote " << written << "\n";
   return absl::OkStatus();
 }

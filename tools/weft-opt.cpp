@@ -30,6 +30,7 @@
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "runtime/core/status.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -47,10 +48,8 @@ struct Chosen {
 
   // InvalidArgument where the backend has none of Weft's phases.
   absl::StatusOr<weft::compiler::PhaseRun> phases(weft::compiler::CompileOptions options) const {
-    absl::StatusOr<weft::compiler::Backend *> found = weft::compiler::findBackend(backend);
-    if (!found.ok())
-      return found.status();
-    auto *runs = dynamic_cast<weft::compiler::RunsPhases *>(*found);
+    WEFT_ASSIGN_OR_RETURN(weft::compiler::Backend * found, weft::compiler::findBackend(backend));
+    auto *runs = dynamic_cast<weft::compiler::RunsPhases *>(found);
     if (!runs)
       return absl::InvalidArgumentError("the backend '" + backend +
                                         "' does not compile by Weft's phases");

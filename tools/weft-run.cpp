@@ -20,6 +20,7 @@
 #include "dialects/weft/reference/HostTensor.h"
 #include "dialects/weft/state/StateAttributes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "runtime/core/status.h"
 #include "runtime/executor/device.h"
 #include "runtime/io/array_text.h"
 #include "runtime/io/npy.h"
@@ -127,8 +128,7 @@ absl::Status checkInputs(const runtime::Executable &executable, const tools::Run
 absl::StatusOr<std::vector<std::shared_ptr<runtime::Buffer>>>
 bindInputs(const runtime::Executable &executable, const tools::RunInputs &inputs,
            const State &state, runtime::Memory &memory) {
-  if (absl::Status status = checkInputs(executable, inputs, state); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(checkInputs(executable, inputs, state));
   auto specs = executable.input_specs();
   std::vector<std::shared_ptr<runtime::Buffer>> buffers;
   for (size_t i = 0; i < specs.size(); ++i) {
@@ -141,12 +141,10 @@ bindInputs(const runtime::Executable &executable, const tools::RunInputs &inputs
       return invalid("input " + std::to_string(i) + " (" + array.name + ") is " +
                      runtime::shape_text(array.dtype, array.dims) + ", but @main takes " +
                      runtime::shape_text(specs[i].dtype, specs[i].dims));
-    auto buffer = memory.allocate(specs[i].bytes, "input");
-    if (!buffer.ok())
-      return buffer.status();
+    WEFT_ASSIGN_OR_RETURN(auto buffer, memory.allocate(specs[i].bytes, "input"));
     if (!array.bytes.empty())
-      std::memcpy((*buffer)->data(), array.bytes.data(), array.bytes.size());
-    buffers.push_back(*std::move(buffer));
+      std::memcpy(buffer->data(), array.bytes.data(), array.bytes.size());
+    buffers.push_back(std::move(buffer));
   }
   return buffers;
 }
@@ -157,8 +155,7 @@ absl::Status writeOutputs(const Options &options, const runtime::Executable &exe
   auto specs = executable.output_specs();
   std::vector<runtime::ArrayView> arrays;
   for (size_t i = 0; i < specs.size(); ++i) {
-    if (absl::Status status = buffers[i]->wait(); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(buffers[i]->wait());
     runtime::ArrayView array;
     auto kept = state.writes.find(i);
     array.name = kept == state.writes.end() ? "output" + std::to_string(i) : kept->second.second;
@@ -186,9 +183,7 @@ absl::Status writeOutputs(const Options &options, const runtime::Executable &exe
                    " times; name one .npy file for each, or one .safetensors file for all");
   for (size_t i = 0, next = 0; i < arrays.size(); ++i)
     if (!state.writes.count(i))
-      if (absl::Status status = runtime::write_npy(options.outputs[next++], arrays[i]);
-          !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(runtime::write_npy(options.outputs[next++], arrays[i]));
   return absl::OkStatus();
 }
 
@@ -228,34 +223,25 @@ absl::Status checkOutputs(const std::vector<std::string> &outputs) {
 }
 
 absl::Status run(const Options &options) {
-  if (absl::Status status = checkOutputs(options.outputs); !status.ok())
-    return status;
-  auto backend = compiler::findBackend(options.backend);
-  if (!backend.ok())
-    return backend.status();
-  auto files = tools::readInputFiles(options.inputs);
-  if (!files.ok())
-    return files.status();
+  WEFT_RETURN_IF_ERROR(checkOutputs(options.outputs));
+  WEFT_ASSIGN_OR_RETURN(auto backend, compiler::findBackend(options.backend));
+  WEFT_ASSIGN_OR_RETURN(auto files, tools::readInputFiles(options.inputs));
 
   mlir::DialectRegistry registry;
-  (*backend)->registerDialects(registry);
+  backend->registerDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
-  absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> read =
-      tools::readModule(options.program, context);
-  if (!read.ok())
-    return read.status();
-  mlir::OwningOpRef<mlir::ModuleOp> module = *std::move(read);
+  WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> read,
+                        tools::readModule(options.program, context));
+  mlir::OwningOpRef<mlir::ModuleOp> module = std::move(read);
   ir::DiagnosticCollector diagnostics(&context);
 
-  auto inputs = tools::assignInputs(module->lookupSymbol<mlir::func::FuncOp>("main"), *files);
-  if (!inputs.ok())
-    return inputs.status();
-  if (absl::Status status = narrowToInputs(*module, *inputs, options.report); !status.ok())
-    return status;
+  WEFT_ASSIGN_OR_RETURN(
+      auto inputs, tools::assignInputs(module->lookupSymbol<mlir::func::FuncOp>("main"), files));
+  WEFT_RETURN_IF_ERROR(narrowToInputs(*module, inputs, options.report));
   State state(module->lookupSymbol<mlir::func::FuncOp>("main"));
   compiler::CompileReport report;
-  auto executable = compiler::compileBy(**backend, *module, options.compile, &report);
+  auto executable = compiler::compileBy(*backend, *module, options.compile, &report);
   if (!executable.ok())
     return absl::Status(executable.status().code(),
                         diagnostics.added(std::string(executable.status().message())));
@@ -269,19 +255,15 @@ absl::Status run(const Options &options) {
       llvm::errs() << "weft-run: " << remark << "\n";
 
   runtime::Device &device = runtime::cpu_device();
-  auto buffers = bindInputs(**executable, *inputs, state, *device.memory());
-  if (!buffers.ok())
-    return buffers.status();
+  WEFT_ASSIGN_OR_RETURN(auto buffers, bindInputs(**executable, inputs, state, *device.memory()));
   std::vector<std::shared_ptr<runtime::Buffer>> outputs;
   for (int64_t step = 0; step < options.steps; ++step) {
     // A result that is an argument, unchanged, is its buffer: nothing here is written in place.
     for (const auto &[result, argument] : state.writes)
       if (step > 0)
-        (*buffers)[argument.first] = outputs[result];
+        buffers[argument.first] = outputs[result];
     outputs.assign((*executable)->output_specs().size(), nullptr);
-    if (absl::Status status = device.executor().submit(*executable, *buffers, outputs);
-        !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(device.executor().submit(*executable, buffers, outputs));
   }
   return writeOutputs(options, **executable, state, outputs);
 }

@@ -10,8 +10,6 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
-#include <map>
-#include <optional>
 #include <sstream>
 
 #include "runtime/collective/communicator.h"

@@ -9,12 +9,16 @@
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Parser/Parser.h"
+#include "runtime/core/status.h"
 #include "runtime/executable/executable.h"
 #include "runtime/executable/run_failure.h"
 #include "runtime/memory/buffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace weft::backends::reference {
+
+using namespace mlir;
+
 namespace {
 
 // A module of its own in a context of its own, with what its evaluation says when it fails.
@@ -23,36 +27,35 @@ public:
   static absl::StatusOr<std::shared_ptr<ReferenceExecutable>> create(std::string bytecode) {
     auto executable = std::make_shared<ReferenceExecutable>();
     executable->bytecode_ = std::move(bytecode);
-    mlir::DialectRegistry registry;
-    registry.insert<ir::WeftDialect, mlir::func::FuncDialect>();
+    DialectRegistry registry;
+    registry.insert<ir::WeftDialect, func::FuncDialect>();
     executable->context_ =
-        std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
+        std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
     executable->context_->loadAllAvailableDialects();
     executable->context_->getDiagEngine().registerHandler(
-        [raw = executable.get()](mlir::Diagnostic &diagnostic) {
-          if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error)
-            return mlir::success();
+        [raw = executable.get()](Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+            return success();
           // The user's line as compilers print it.
           std::string where;
           // Within the name of a module.
-          if (auto line = diagnostic.getLocation()->findInstanceOf<mlir::FileLineColLoc>())
-            where = (line.getFilename().getValue() + ":" + llvm::Twine(line.getLine())).str();
+          if (auto line = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
+            where = (line.getFilename().getValue() + ":" + Twine(line.getLine())).str();
           if (raw->diagnostics_.empty())
             raw->first_location_ = where;
           else
             raw->diagnostics_ += "; " + (where.empty() ? where : where + ": ");
           raw->diagnostics_ += diagnostic.str();
-          return mlir::success();
+          return success();
         });
-    executable->module_ = mlir::parseSourceString<mlir::ModuleOp>(
-        executable->bytecode_, mlir::ParserConfig(executable->context_.get()));
+    executable->module_ = parseSourceString<ModuleOp>(executable->bytecode_,
+                                                      ParserConfig(executable->context_.get()));
     if (!executable->module_)
       return absl::DataLossError("not a module of weft ops: " + executable->diagnostics_);
-    executable->main_ = executable->module_->lookupSymbol<mlir::func::FuncOp>("main");
+    executable->main_ = executable->module_->lookupSymbol<func::FuncOp>("main");
     if (!executable->main_)
       return absl::InvalidArgumentError("the module has no function @main");
-    if (absl::Status status = executable->describe(); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(executable->describe());
     return executable;
   }
 
@@ -79,11 +82,10 @@ public:
   absl::Status run(const runtime::RunContext &, runtime::RunResources &,
                    std::span<runtime::Buffer *const> inputs,
                    std::span<runtime::Buffer *const> outputs) override {
-    if (absl::Status status = runtime::check_bindings(*this, inputs, outputs); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(runtime::check_bindings(*this, inputs, outputs));
     // One run at a time: the context and the diagnostics are shared.
     std::lock_guard<std::mutex> lock(mutex_);
-    llvm::SmallVector<ir::HostTensor> arguments;
+    SmallVector<ir::HostTensor> arguments;
     for (size_t i = 0; i < inputs.size(); ++i) {
       ir::HostTensor tensor(inputs_[i].dtype, inputs_[i].dims);
       if (inputs_[i].bytes > 0)
@@ -93,7 +95,7 @@ public:
     diagnostics_.clear();
     first_location_.clear();
     auto results = interpret(main_, std::move(arguments));
-    if (mlir::failed(results)) { // outputs are written below
+    if (failed(results)) { // outputs are written below
       absl::Status failure = runtime::with_kept_inputs(
           absl::InternalError(diagnostics_.empty() ? "reference evaluation failed" : diagnostics_));
       return first_location_.empty() ? failure : runtime::with_location(failure, first_location_);
@@ -106,8 +108,8 @@ public:
   }
 
 private:
-  template <typename Spec> static absl::StatusOr<Spec> spec_of(mlir::Type type) {
-    auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+  template <typename Spec> static absl::StatusOr<Spec> spec_of(Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
     if (!tensor || !tensor.hasStaticShape())
       return absl::InvalidArgumentError("@main's types must be tensors of static shape");
     if (std::string advice = ir::elementAdvice(type); !advice.empty())
@@ -121,27 +123,23 @@ private:
   }
 
   absl::Status describe() {
-    for (mlir::Type type : main_.getArgumentTypes()) {
-      auto spec = spec_of<runtime::InputSpec>(type);
-      if (!spec.ok())
-        return spec.status();
-      inputs_.push_back(*spec);
+    for (Type type : main_.getArgumentTypes()) {
+      WEFT_ASSIGN_OR_RETURN(auto spec, spec_of<runtime::InputSpec>(type));
+      inputs_.push_back(spec);
     }
-    for (mlir::Type type : main_.getResultTypes()) {
-      auto spec = spec_of<runtime::OutputSpec>(type);
-      if (!spec.ok())
-        return spec.status();
-      outputs_.push_back(*spec);
+    for (Type type : main_.getResultTypes()) {
+      WEFT_ASSIGN_OR_RETURN(auto spec, spec_of<runtime::OutputSpec>(type));
+      outputs_.push_back(spec);
     }
     return absl::OkStatus();
   }
 
   std::string bytecode_;
-  std::unique_ptr<mlir::MLIRContext> context_;
+  std::unique_ptr<MLIRContext> context_;
   std::string diagnostics_;
   std::string first_location_; // of what they begin with, "train.cpp:31"
-  mlir::OwningOpRef<mlir::ModuleOp> module_;
-  mlir::func::FuncOp main_;
+  OwningOpRef<ModuleOp> module_;
+  func::FuncOp main_;
   std::vector<runtime::InputSpec> inputs_;
   std::vector<runtime::OutputSpec> outputs_;
   std::mutex mutex_;
@@ -149,29 +147,27 @@ private:
 
 class ReferenceBackend : public compiler::Backend {
 public:
-  llvm::StringRef name() const override {
+  StringRef name() const override {
     return "reference";
   }
-  llvm::StringRef device() const override {
+  StringRef device() const override {
     return "cpu";
   }
-  void registerDialects(mlir::DialectRegistry &registry) const override {
-    registry.insert<ir::WeftDialect, mlir::func::FuncDialect>();
+  void registerDialects(DialectRegistry &registry) const override {
+    registry.insert<ir::WeftDialect, func::FuncDialect>();
   }
 
   absl::StatusOr<std::shared_ptr<runtime::Executable>>
-  compile(mlir::ModuleOp module, const compiler::CompileOptions &,
+  compile(ModuleOp module, const compiler::CompileOptions &,
           compiler::CompileReport *report) override {
     std::string bytecode;
     llvm::raw_string_ostream stream(bytecode);
-    if (mlir::failed(mlir::writeBytecodeToFile(module, stream)))
+    if (failed(writeBytecodeToFile(module, stream)))
       return absl::InternalError("the module cannot be written as bytecode");
-    auto executable = ReferenceExecutable::create(std::move(bytecode));
-    if (!executable.ok())
-      return executable.status();
+    WEFT_ASSIGN_OR_RETURN(auto executable, ReferenceExecutable::create(std::move(bytecode)));
     if (report)
-      report->codeBytes = static_cast<int64_t>((*executable)->bytecode().size());
-    return std::shared_ptr<runtime::Executable>(*std::move(executable));
+      report->codeBytes = static_cast<int64_t>(executable->bytecode().size());
+    return std::shared_ptr<runtime::Executable>(std::move(executable));
   }
 
   // Bytecode runs on every machine; another version of the dialect refuses it when it is read.
@@ -184,12 +180,10 @@ public:
     return own ? std::optional<std::string>(own->bytecode()) : std::nullopt;
   }
 
-  absl::StatusOr<std::shared_ptr<runtime::Executable>>
-  load(llvm::ArrayRef<char> blob) const override {
-    auto executable = ReferenceExecutable::create(std::string(blob.data(), blob.size()));
-    if (!executable.ok())
-      return executable.status();
-    return std::shared_ptr<runtime::Executable>(*std::move(executable));
+  absl::StatusOr<std::shared_ptr<runtime::Executable>> load(ArrayRef<char> blob) const override {
+    WEFT_ASSIGN_OR_RETURN(auto executable,
+                          ReferenceExecutable::create(std::string(blob.data(), blob.size())));
+    return std::shared_ptr<runtime::Executable>(std::move(executable));
   }
 };
 

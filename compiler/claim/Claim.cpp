@@ -8,6 +8,8 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 #define GEN_PASS_DEF_CLAIMPASS
 #include "compiler/claim/Passes.h.inc"
 
@@ -22,24 +24,24 @@ public:
       : ClaimPassBase(other), providers_(other.providers_), report_(other.report_) {}
 
   void runOnOperation() override {
-    mlir::func::FuncOp main = sliceMain(getOperation());
+    func::FuncOp main = sliceMain(getOperation());
     if (!main)
       return signalPassFailure();
     if (!providers_)
       return;
-    mlir::Block &block = main.getBody().front();
+    Block &block = main.getBody().front();
     MathMode math = exactMath ? MathMode::Exact : fastMath ? MathMode::Fast : MathMode::Default;
     RefusalCollector refusals("claim");
     bool changed = false;
     // A claim may take in ops after the one that was offered, so that the walk goes by the op
     // before.
-    for (mlir::Operation *op = &block.front(), *next; op; op = next) {
+    for (Operation *op = &block.front(), *next; op; op = next) {
       next = op->getNextNode();
-      auto weftOp = mlir::dyn_cast<ir::WeftOp>(op);
+      auto weftOp = dyn_cast<ir::WeftOp>(op);
       if (!weftOp || (weftOp.kind() == ir::Kind::Composite) != composites || op->use_empty())
         continue;
       bool varies = hasVaryingSizes(op), claimed = false;
-      auto sometimes = [&](const SometimesMine &answer, llvm::StringRef who) {
+      auto sometimes = [&](const SometimesMine &answer, StringRef who) {
         signalPassFailure();
         if (!varies) {
           op->emitOpError("is offered to ")
@@ -100,12 +102,12 @@ public:
       if (auto *refusal = std::get_if<ClaimRefusal>(&kernel))
         refusals.add(refusal->reason, op, refusal->explanation);
       if (std::holds_alternative<OwnKernel>(kernel))
-        op->setAttr(kWholeAttr, mlir::UnitAttr::get(op->getContext()));
+        op->setAttr(kWholeAttr, UnitAttr::get(op->getContext()));
     }
     if (changed)
-      for (mlir::Operation *op = &block.back(); op;) {
-        mlir::Operation *previous = op->getPrevNode();
-        if (mlir::isOpTriviallyDead(op))
+      for (Operation *op = &block.back(); op;) {
+        Operation *previous = op->getPrevNode();
+        if (isOpTriviallyDead(op))
           op->erase();
         op = previous;
       }
@@ -119,8 +121,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createClaimPass(ClaimPassOptions options, const ProviderSet *providers,
-                                            CompileReport *report) {
+std::unique_ptr<Pass> createClaimPass(ClaimPassOptions options, const ProviderSet *providers,
+                                      CompileReport *report) {
   return std::make_unique<ClaimPass>(std::move(options), providers, report);
 }
 

@@ -6,7 +6,9 @@
 
 namespace weft::compiler {
 
-bool hasVaryingSizes(mlir::Operation *op) {
+using namespace mlir;
+
+bool hasVaryingSizes(Operation *op) {
   return llvm::any_of(op->getOperandTypes(), ir::hasNamedDims) ||
          llvm::any_of(op->getResultTypes(), ir::hasNamedDims);
 }
@@ -14,24 +16,24 @@ bool hasVaryingSizes(mlir::Operation *op) {
 std::string whyNoClaim(const Claim &claim) {
   if (claim.ops.empty() || claim.outputs.empty())
     return claim.ops.empty() ? "has no ops" : "has no outputs";
-  if (llvm::is_contained(claim.ops, nullptr) || llvm::is_contained(claim.inputs, mlir::Value()))
+  if (llvm::is_contained(claim.ops, nullptr) || llvm::is_contained(claim.inputs, Value()))
     return "has an op or an input that is null";
-  mlir::Operation *last = claim.ops.back();
-  for (mlir::Value output : claim.outputs)
+  Operation *last = claim.ops.back();
+  for (Value output : claim.outputs)
     if (!output || output.getDefiningOp() != last)
       return "has an output that is no result of its last op";
   // The call stands where the last op does.
-  for (mlir::Value input : claim.inputs)
-    if (mlir::Operation *maker = input.getDefiningOp();
+  for (Value input : claim.inputs)
+    if (Operation *maker = input.getDefiningOp();
         maker && (maker->getBlock() != last->getBlock() || !maker->isBeforeInBlock(last)))
       return ("has an input, the result of '" + maker->getName().getStringRef() +
               "', that is not there yet where its last op stands")
           .str();
-  llvm::SmallVector<mlir::Operation *, 4> before;
-  for (mlir::Operation *op : claim.ops) {
+  SmallVector<Operation *, 4> before;
+  for (Operation *op : claim.ops) {
     if (op->getBlock() != last->getBlock())
       return "has ops of different blocks";
-    for (mlir::Value operand : op->getOperands())
+    for (Value operand : op->getOperands())
       if (!llvm::is_contained(claim.inputs, operand) &&
           !llvm::is_contained(before, operand.getDefiningOp()))
         return ("has the op '" + op->getName().getStringRef() +
@@ -39,16 +41,16 @@ std::string whyNoClaim(const Claim &claim) {
             .str();
     before.push_back(op);
   }
-  llvm::SmallVector<llvm::StringRef> names;
-  for (mlir::NamedAttribute entry : claim.config) {
-    llvm::StringRef name = entry.getName();
+  SmallVector<StringRef> names;
+  for (NamedAttribute entry : claim.config) {
+    StringRef name = entry.getName();
     if (llvm::is_contained(names, name))
       return ("has two entries '" + name + "' in its config").str();
     names.push_back(name);
-    auto list = mlir::dyn_cast<mlir::ArrayAttr>(entry.getValue());
-    bool isList = list && llvm::all_of(list, llvm::IsaPred<mlir::IntegerAttr>);
-    if (!isList && !mlir::isa<mlir::IntegerAttr, mlir::FloatAttr, mlir::StringAttr, mlir::UnitAttr,
-                              mlir::DenseI64ArrayAttr>(entry.getValue()))
+    auto list = dyn_cast<ArrayAttr>(entry.getValue());
+    bool isList = list && llvm::all_of(list, llvm::IsaPred<IntegerAttr>);
+    if (!isList &&
+        !isa<IntegerAttr, FloatAttr, StringAttr, UnitAttr, DenseI64ArrayAttr>(entry.getValue()))
       return ("has a config whose entry '" + name +
               "' is neither an integer, a float, a string, a bool nor a list of integers")
           .str();
@@ -56,36 +58,35 @@ std::string whyNoClaim(const Claim &claim) {
   return "";
 }
 
-void makeCall(llvm::StringRef entry, const Claim &claim) {
-  mlir::Operation *last = claim.ops.back();
-  mlir::OpBuilder builder(last);
-  mlir::MLIRContext *context = builder.getContext();
-  llvm::SmallVector<mlir::Type> types;
-  for (mlir::Value output : claim.outputs)
+void makeCall(StringRef entry, const Claim &claim) {
+  Operation *last = claim.ops.back();
+  OpBuilder builder(last);
+  MLIRContext *context = builder.getContext();
+  SmallVector<Type> types;
+  for (Value output : claim.outputs)
     types.push_back(output.getType());
-  llvm::SmallVector<mlir::Location> locations;
-  for (mlir::Operation *op : claim.ops)
+  SmallVector<Location> locations;
+  for (Operation *op : claim.ops)
     if (!llvm::is_contained(locations, op->getLoc()))
       locations.push_back(op->getLoc());
-  mlir::Location loc =
-      locations.size() == 1 ? locations.front() : mlir::FusedLoc::get(context, locations);
+  Location loc = locations.size() == 1 ? locations.front() : FusedLoc::get(context, locations);
   auto call =
       ir::ProviderCallOp::create(builder, loc, types, claim.inputs, builder.getStringAttr(entry),
                                  builder.getDictionaryAttr(claim.config));
   call.getBody().getBlocks().clear();
-  mlir::Block &body = call.getBody().emplaceBlock();
-  mlir::IRMapping mapping;
-  for (mlir::Value input : claim.inputs)
+  Block &body = call.getBody().emplaceBlock();
+  IRMapping mapping;
+  for (Value input : claim.inputs)
     mapping.map(input, body.addArgument(input.getType(), input.getLoc()));
   builder.setInsertionPointToEnd(&body);
-  for (mlir::Operation *op : claim.ops)
+  for (Operation *op : claim.ops)
     builder.clone(*op, mapping);
-  llvm::SmallVector<mlir::Value> yielded;
-  for (mlir::Value output : claim.outputs)
+  SmallVector<Value> yielded;
+  for (Value output : claim.outputs)
     yielded.push_back(mapping.lookup(output));
   ir::YieldOp::create(builder, loc, yielded);
   for (auto [i, output] : llvm::enumerate(claim.outputs))
-    mlir::Value(output).replaceAllUsesWith(call.getResult(i));
+    Value(output).replaceAllUsesWith(call.getResult(i));
 }
 
 } // namespace weft::compiler

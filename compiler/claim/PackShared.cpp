@@ -12,6 +12,8 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 #define GEN_PASS_DEF_PACKSHAREDPASS
 #include "compiler/claim/Passes.h.inc"
 
@@ -21,35 +23,35 @@ namespace {
 struct Sharers {
   std::optional<OperandPacking>
       packing; // of the first; they differ in nothing that the form depends on
-  llvm::SmallVector<ir::ProviderCallOp> calls;
+  SmallVector<ir::ProviderCallOp> calls;
 };
 
-using Key = std::tuple<mlir::Value, mlir::Attribute, mlir::Attribute>;
+using Key = std::tuple<Value, Attribute, Attribute>;
 
 // Values that are the same in many runs: the executable has them packed for all of those
 // (runtime/executable/program_prepare.cpp).
-bool outlastsRun(mlir::Value value, mlir::func::FuncOp main) {
-  auto argument = mlir::dyn_cast<mlir::BlockArgument>(value);
+bool outlastsRun(Value value, func::FuncOp main) {
+  auto argument = dyn_cast<BlockArgument>(value);
   if (!argument)
-    return mlir::isa_and_present<ir::ConstantOp>(value.getDefiningOp());
+    return isa_and_present<ir::ConstantOp>(value.getDefiningOp());
   unsigned number = argument.getArgNumber();
   return main.getArgAttr(number, ir::kPreparedAttr) || isStable(main, number);
 }
 
-void share(const Sharers &sharers, mlir::Value plain) {
+void share(const Sharers &sharers, Value plain) {
   const OperandPacking &packing = *sharers.packing;
-  mlir::OpBuilder builder(sharers.calls.front());
-  auto pack = ir::ProviderCallOp::create(builder, plain.getLoc(), mlir::TypeRange{plain.getType()},
-                                         mlir::ValueRange{plain}, packing.entry, packing.config);
+  OpBuilder builder(sharers.calls.front());
+  auto pack = ir::ProviderCallOp::create(builder, plain.getLoc(), TypeRange{plain.getType()},
+                                         ValueRange{plain}, packing.entry, packing.config);
   // The form is the library's affair, not the IR's: the value is the same.
   pack.getBody().getBlocks().clear();
-  mlir::Block &body = pack.getBody().emplaceBlock();
-  mlir::Value argument = body.addArgument(plain.getType(), plain.getLoc());
+  Block &body = pack.getBody().emplaceBlock();
+  Value argument = body.addArgument(plain.getType(), plain.getLoc());
   builder.setInsertionPointToEnd(&body);
   ir::YieldOp::create(builder, plain.getLoc(), argument);
   for (ir::ProviderCallOp call : sharers.calls) {
     call->setOperand(packing.operand, pack.getResult(0));
-    llvm::SmallVector<mlir::NamedAttribute> config(call.getConfig().getValue());
+    SmallVector<NamedAttribute> config(call.getConfig().getValue());
     config.push_back(packing.packed);
     call.setConfigAttr(builder.getDictionaryAttr(config));
   }
@@ -64,7 +66,7 @@ public:
       : PackSharedPassBase(other), providers_(other.providers_), report_(other.report_) {}
 
   void runOnOperation() override {
-    mlir::func::FuncOp main = sliceMain(getOperation());
+    func::FuncOp main = sliceMain(getOperation());
     if (!main)
       return signalPassFailure();
     if (!providers_)
@@ -91,7 +93,7 @@ public:
       sharers.calls.push_back(call);
     }
     for (auto &[key, sharers] : groups) {
-      mlir::Value plain = std::get<0>(key);
+      Value plain = std::get<0>(key);
       if (static_cast<int64_t>(sharers.calls.size()) < sharers.packing->minCalls ||
           outlastsRun(plain, main))
         continue;
@@ -108,9 +110,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createPackSharedPass(PackSharedPassOptions options,
-                                                 const ProviderSet *providers,
-                                                 CompileReport *report) {
+std::unique_ptr<Pass> createPackSharedPass(PackSharedPassOptions options,
+                                           const ProviderSet *providers, CompileReport *report) {
   return std::make_unique<PackSharedPass>(std::move(options), providers, report);
 }
 

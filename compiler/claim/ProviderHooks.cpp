@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "compiler/pipeline/Registry.h"
+#include "runtime/core/status.h"
 #include "runtime/executable/library_call.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -68,8 +69,7 @@ absl::Status registerProvider(ProviderRegistration given) {
     return absl::InvalidArgumentError(what + why);
   if (given.library.entries.empty())
     given.library.entries = name;
-  if (absl::Status status = refusal(name, given.backend, what); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(refusal(name, given.backend, what));
   return registry().add(given, name, given.version, given.backend,
                         [&](const std::vector<ProviderRegistration> &others) {
                           for (const ProviderRegistration &other : others)

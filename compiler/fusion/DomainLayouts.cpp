@@ -5,9 +5,9 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 using ir::Kind;
-using mlir::Operation;
-using mlir::Value;
 
 Atoms flat(const DimLayout &layout) {
   Atoms atoms;
@@ -40,8 +40,8 @@ static bool isInStep(const ir::IndexDim &dim) {
 std::optional<DimLayout> DomainAnalysis::follow(const ir::IndexStatement &statement, Value from,
                                                 const ir::Positions &fromPositions, Value to,
                                                 const ir::Positions &toPositions) {
-  llvm::SmallVector<llvm::SmallVector<int32_t, 2>, 6> atomsOf(statement.dims.size());
-  llvm::SmallVector<bool, 6> known(statement.dims.size());
+  SmallVector<SmallVector<int32_t, 2>, 6> atomsOf(statement.dims.size());
+  SmallVector<bool, 6> known(statement.dims.size());
   for (auto [i, dim] : llvm::enumerate(statement.dims))
     known[i] = dim.size.isOne() && isInStep(dim);
   for (auto [i, size] : llvm::enumerate(shapeOf(from))) {
@@ -83,12 +83,12 @@ std::optional<DimLayout> DomainAnalysis::follow(const ir::IndexStatement &statem
 
 // Where parts of a value lie is followSlices' to say.
 static std::optional<ir::IndexStatement> followed(Operation *op) {
-  if (mlir::isa<ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp>(op))
+  if (isa<ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp>(op))
     return std::nullopt;
   return ir::statementOf(op);
 }
 std::optional<DimLayout> DomainAnalysis::resultFromOperand(Operation *op, unsigned operand) {
-  if (mlir::cast<ir::WeftOp>(op).kind() == Kind::Elementwise)
+  if (cast<ir::WeftOp>(op).kind() == Kind::Elementwise)
     return layouts[op->getOperand(operand)];
   auto statement = followed(op);
   if (!statement)
@@ -97,7 +97,7 @@ std::optional<DimLayout> DomainAnalysis::resultFromOperand(Operation *op, unsign
                 statement->results[0]);
 }
 std::optional<DimLayout> DomainAnalysis::operandFromResult(Operation *op, unsigned operand) {
-  if (mlir::cast<ir::WeftOp>(op).kind() == Kind::Elementwise)
+  if (cast<ir::WeftOp>(op).kind() == Kind::Elementwise)
     return layouts[op->getResult(0)];
   auto statement = followed(op);
   if (!statement)
@@ -106,7 +106,7 @@ std::optional<DimLayout> DomainAnalysis::operandFromResult(Operation *op, unsign
                 statement->operands[operand]);
 }
 
-void DomainAnalysis::propagate(const llvm::DenseSet<Operation *> &members) {
+void DomainAnalysis::propagate(const DenseSet<Operation *> &members) {
   for (; propagated < order.size(); ++propagated) {
     Value value = order[propagated];
     Operation *producer = value.getDefiningOp();
@@ -117,7 +117,7 @@ void DomainAnalysis::propagate(const llvm::DenseSet<Operation *> &members) {
         if (auto layout = operandFromResult(producer, k))
           assign(producer->getOperand(k), *layout);
         else
-          mixed |= mlir::isa<ir::ReshapeOp>(producer);
+          mixed |= isa<ir::ReshapeOp>(producer);
       }
     }
     // Only uses by ops of the fusion: a value may have very many other uses.
@@ -127,24 +127,24 @@ void DomainAnalysis::propagate(const llvm::DenseSet<Operation *> &members) {
       if (auto layout = resultFromOperand(user, operand))
         assign(user->getResult(0), *layout);
       else
-        mixed |= mlir::isa<ir::ReshapeOp>(user);
+        mixed |= isa<ir::ReshapeOp>(user);
     }
   }
 }
 
 // Gives layouts to slices of values that have one, and to the bases that such values are inserted
 // into. A dim that is taken whole keeps its atoms; any other dim gets an atom of its own.
-void DomainAnalysis::followSlices(const llvm::DenseSet<Operation *> &members) {
+void DomainAnalysis::followSlices(const DenseSet<Operation *> &members) {
   for (Operation *op : ops) {
-    auto slice = mlir::dyn_cast<ir::SliceOp>(op);
-    auto insert = mlir::dyn_cast<ir::InsertSliceOp>(op);
+    auto slice = dyn_cast<ir::SliceOp>(op);
+    auto insert = dyn_cast<ir::InsertSliceOp>(op);
     if ((!slice && !insert) || layouts.contains(op->getResult(0)))
       continue;
     Value from = slice ? slice.getInput() : insert.getUpdate();
     auto found = layouts.find(from);
     if (found == layouts.end())
       continue;
-    llvm::ArrayRef<int64_t> steps = slice ? slice.getSteps() : insert.getSteps();
+    ArrayRef<int64_t> steps = slice ? slice.getSteps() : insert.getSteps();
     DimLayout layout;
     for (auto [dim, size, before, step] :
          llvm::zip(found->second, shapeOf(op->getResult(0)), shapeOf(from), steps)) {
@@ -169,7 +169,7 @@ void DomainAnalysis::followSlices(const llvm::DenseSet<Operation *> &members) {
 // its layout from whichever neighbour had one first, which may be an input that is read at other
 // positions as well: [n] by rows and by columns of [n, n].
 void DomainAnalysis::settleReduced() {
-  llvm::DenseSet<Value> reduced;
+  DenseSet<Value> reduced;
   for (Operation *op : ops) {
     if (op->getNumResults() != 1)
       continue;
@@ -192,7 +192,7 @@ void DomainAnalysis::settleReduced() {
 
 // Joins atoms that no value sees apart, so that loops are as long as they can be.
 void DomainAnalysis::mergeAtoms() {
-  llvm::SmallVector<Atoms, 16> lists;
+  SmallVector<Atoms, 16> lists;
   for (Value value : order)
     lists.push_back(flat(layouts[value]));
   Atoms kept(domain.kept_.begin(), domain.kept_.end());
@@ -214,7 +214,7 @@ void DomainAnalysis::mergeAtoms() {
     }
     return true;
   };
-  auto merge = [&](llvm::SmallVector<int32_t, 6> &side) {
+  auto merge = [&](SmallVector<int32_t, 6> &side) {
     // Innermost first, so that y is as long as it gets.
     for (size_t i = side.size(); i-- > 1;) {
       int32_t x = side[i - 1], y = side[i];
@@ -241,8 +241,7 @@ void DomainAnalysis::mergeAtoms() {
     merge(domain.inner_);
   }
   domain.kept_.clear();
-  for (llvm::ArrayRef<int32_t> side :
-       {llvm::ArrayRef(domain.outer_), llvm::ArrayRef(domain.inner_)})
+  for (ArrayRef<int32_t> side : {ArrayRef(domain.outer_), ArrayRef(domain.inner_)})
     llvm::copy_if(side, std::back_inserter(domain.kept_),
                   [&](int32_t atom) { return llvm::is_contained(kept, atom); });
   for (auto [value, atoms] : llvm::zip(order, lists))

@@ -4,9 +4,7 @@
 
 namespace weft::compiler {
 
-using mlir::Operation;
-using mlir::RankedTensorType;
-using mlir::Value;
+using namespace mlir;
 
 // A single row is one piece of work, for one thread. A reduction over a larger tensor is better a
 // kernel of its own (Total), whose blocks run in parallel.
@@ -18,8 +16,8 @@ static constexpr int64_t kLargestSingleRow = 1 << 15;
 static constexpr int64_t kLongestSideBySide = 256;
 
 // Whether `holds` for an op that depends on a reduction.
-bool DomainAnalysis::anyBehindReduction(llvm::function_ref<bool(Operation *)> holds) {
-  llvm::DenseSet<Value> dependent;
+bool DomainAnalysis::anyBehindReduction(function_ref<bool(Operation *)> holds) {
+  DenseSet<Value> dependent;
   for (Operation *op : ops) {
     bool depends =
         llvm::any_of(op->getOperands(), [&](Value operand) { return dependent.contains(operand); });
@@ -58,7 +56,7 @@ bool DomainAnalysis::nestMakesRows() {
   std::optional<Atoms> common;
   bool hasNames = false;
   for (Operation *op : ops) {
-    hasNames |= bool(mlir::cast<RankedTensorType>(op->getResult(0).getType()).getEncoding());
+    hasNames |= bool(cast<RankedTensorType>(op->getResult(0).getType()).getEncoding());
     if (!isReduction(op))
       continue;
     Atoms atoms = flat(layouts[op->getOperand(0)]);
@@ -87,7 +85,7 @@ void DomainAnalysis::findRuns() {
   if (!nestRows)
     return;
   Operation *op = *llvm::find_if(ops, isReduction);
-  llvm::ArrayRef<int32_t> layout = domain.layouts_[op->getOperand(0)];
+  ArrayRef<int32_t> layout = domain.layouts_[op->getOperand(0)];
   domain.run_ = 1;
   for (int32_t atom : llvm::reverse(layout)) {
     if (!llvm::is_contained(domain.inner_, atom))
@@ -111,7 +109,7 @@ bool DomainAnalysis::fold(Operation *op, Fold &result) {
   if (found == layouts.end())
     return refuse(mixed ? Refusal::ReshapeMixesDims : Refusal::DifferentShapes, op);
   result.all = flat(found->second);
-  llvm::SmallVector<bool> isReduced;
+  SmallVector<bool> isReduced;
   for (auto [i, dim] : llvm::enumerate(found->second)) {
     bool in = llvm::is_contained(reducedDims(op), static_cast<int64_t>(i));
     (in ? result.reduced : result.kept).append(dim.begin(), dim.end());
@@ -127,11 +125,11 @@ bool DomainAnalysis::fold(Operation *op, Fold &result) {
 // order of its sum is that of the same reduction in a kernel of its own, so that fused and unfused
 // agree: run by run, as NestSchedule sweeps, or, if no dim of O is folded, row by row where the
 // rows are these runs. A leading size that varies is refused: each partial result has one place.
-bool DomainAnalysis::makesPart(const Fold &fold, llvm::ArrayRef<int32_t> outer,
-                               llvm::ArrayRef<int32_t> inner, Operation *op) {
+bool DomainAnalysis::makesPart(const Fold &fold, ArrayRef<int32_t> outer, ArrayRef<int32_t> inner,
+                               Operation *op) {
   Atoms full(outer.begin(), outer.end());
   full.append(inner.begin(), inner.end());
-  if (fold.all != full || mlir::cast<RankedTensorType>(op->getOperand(0).getType()).getEncoding())
+  if (fold.all != full || cast<RankedTensorType>(op->getOperand(0).getType()).getEncoding())
     return false;
   auto isKept = [&](int32_t atom) {
     return llvm::is_contained(fold.kept, atom);
@@ -145,8 +143,7 @@ bool DomainAnalysis::makesPart(const Fold &fold, llvm::ArrayRef<int32_t> outer,
   // one longer run, in another order.
   if (prefix == 0 && (outer.empty() || !isKept(outer.back())))
     return false;
-  return domain.kept_.empty() ||
-         llvm::ArrayRef<int32_t>(domain.kept_) == llvm::ArrayRef<int32_t>(fold.kept);
+  return domain.kept_.empty() || ArrayRef<int32_t>(domain.kept_) == ArrayRef<int32_t>(fold.kept);
 }
 
 // The rows: what the widest reduction over inner dims folds. False with a reason where some

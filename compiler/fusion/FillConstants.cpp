@@ -10,12 +10,12 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 // What a kernel can write instead of the constant: a splat of many bytes. Null for others.
-static mlir::SplatElementsAttr filled(ir::ConstantOp constant) {
-  auto splat = constant ? mlir::dyn_cast<mlir::SplatElementsAttr>(constant.getValue())
-                        : mlir::SplatElementsAttr();
-  auto type = constant ? mlir::cast<mlir::RankedTensorType>(constant.getType())
-                       : mlir::RankedTensorType();
+static SplatElementsAttr filled(ir::ConstantOp constant) {
+  auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
+  auto type = constant ? cast<RankedTensorType>(constant.getType()) : RankedTensorType();
   if (!splat || !type.hasStaticShape())
     return nullptr;
   // A constant has the largest of sizes that vary, and a copy of it would not fit others.
@@ -23,24 +23,24 @@ static mlir::SplatElementsAttr filled(ir::ConstantOp constant) {
   return isLarge ? splat : nullptr;
 }
 
-void fillConstants(mlir::Block &block) {
-  llvm::DenseMap<mlir::Value, mlir::Value> values;
-  llvm::SmallVector<ir::ConstantOp> left;
-  for (mlir::Operation &op : block) {
-    bool isTerminator = op.hasTrait<mlir::OpTrait::IsTerminator>();
+void fillConstants(Block &block) {
+  DenseMap<Value, Value> values;
+  SmallVector<ir::ConstantOp> left;
+  for (Operation &op : block) {
+    bool isTerminator = op.hasTrait<OpTrait::IsTerminator>();
     if (!isTerminator && FusionDomain::fusible(&op) == Refusal::None)
       continue;
-    for (mlir::OpOperand &operand : op.getOpOperands()) {
+    for (OpOperand &operand : op.getOpOperands()) {
       auto constant = operand.get().getDefiningOp<ir::ConstantOp>();
-      mlir::SplatElementsAttr splat = filled(constant);
+      SplatElementsAttr splat = filled(constant);
       if (!splat)
         continue;
-      mlir::Value &value = values[constant.getResult()];
+      Value &value = values[constant.getResult()];
       if (!value) {
-        mlir::OpBuilder builder(&op);
-        auto scalar = mlir::RankedTensorType::get({}, splat.getElementType());
+        OpBuilder builder(&op);
+        auto scalar = RankedTensorType::get({}, splat.getElementType());
         auto one = ir::ConstantOp::create(builder, constant.getLoc(),
-                                          mlir::cast<mlir::ElementsAttr>(splat.resizeSplat(scalar)));
+                                          cast<ElementsAttr>(splat.resizeSplat(scalar)));
         value = ir::BroadcastOp::create(builder, constant.getLoc(), constant.getType(),
                                         one.getResult());
         left.push_back(constant);

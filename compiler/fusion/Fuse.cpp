@@ -18,29 +18,29 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 #define GEN_PASS_DEF_FUSEPASS
 #include "compiler/fusion/Passes.h.inc"
 
 namespace {
 
-using mlir::isa;
-
-int64_t elementsOf(mlir::Value value) {
-  return mlir::cast<mlir::RankedTensorType>(value.getType()).getNumElements();
+int64_t elementsOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getNumElements();
 }
-int64_t bytesOf(mlir::Value value) {
-  auto type = mlir::cast<mlir::RankedTensorType>(value.getType());
+int64_t bytesOf(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
   return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
 }
 
-bool isExpensive(mlir::Operation *op) {
-  return mlir::cast<ir::WeftOp>(op).cost() >= limits::kExpensiveCost;
+bool isExpensive(Operation *op) {
+  return cast<ir::WeftOp>(op).cost() >= limits::kExpensiveCost;
 }
 
 // Greedy contraction of the graph, the largest savings first.
 class Fuser {
 public:
-  explicit Fuser(mlir::Block &block) : block_(block), graph_(block), refusals_("fuse") {}
+  explicit Fuser(Block &block) : block_(block), graph_(block), refusals_("fuse") {}
 
   void run() {
     findCandidates();
@@ -88,10 +88,10 @@ public:
     for (int i = 0; i < graph_.numNodes(); ++i) {
       if (graph_.isBarrier(i) || graph_.groupOf(i) != i || graph_.members(i).empty())
         continue;
-      llvm::SmallVector<mlir::Value> outputs;
+      SmallVector<Value> outputs;
       FusionGroup &group = groups.emplace_back();
       graph_.collect(graph_.members(i), group.ops, outputs);
-      for (mlir::Operation *op : group.ops)
+      for (Operation *op : group.ops)
         group.clone.push_back(graph_.isFree(op));
     }
     return groups;
@@ -122,7 +122,7 @@ private:
       for (int p : graph_.producers(i)) {
         if (graph_.isBarrier(p) || graph_.consumers(p).size() > limits::kMaxReaders)
           continue;
-        mlir::Value value = graph_.node(p)->getResult(0);
+        Value value = graph_.node(p)->getResult(0);
         // A scalar that several kernels read is computed once, in the kernel of the other scalars.
         // In the kernel of one of its readers, it would make the other readers wait for that
         // kernel.
@@ -132,7 +132,7 @@ private:
           addCandidate(bytesOf(value), p, i, false);
       }
     }
-    auto addSiblings = [&](mlir::Value value, llvm::ArrayRef<int> readers) {
+    auto addSiblings = [&](Value value, ArrayRef<int> readers) {
       if (bytesOf(value) < limits::kMinSharedBytes || readers.size() > limits::kMaxReaders)
         return;
       // Of many equal reductions that read the value some share a kernel, and the next ones do.
@@ -154,12 +154,12 @@ private:
       }
     };
     for (int i = 0; i < graph_.numNodes(); ++i)
-      for (mlir::Value result : graph_.node(i)->getResults())
+      for (Value result : graph_.node(i)->getResults())
         addSiblings(result, graph_.consumers(i));
-    for (mlir::BlockArgument argument : block_.getArguments()) {
+    for (BlockArgument argument : block_.getArguments()) {
       if (bytesOf(argument) < limits::kMinSharedBytes)
         continue;
-      llvm::SmallVector<int> readers;
+      SmallVector<int> readers;
       graph_.readersOf(argument, readers);
       addSiblings(argument, readers);
     }
@@ -183,7 +183,7 @@ private:
 
   using Likeness = std::pair<const void *, const void *>;
   Likeness likenessOf(int node) const {
-    mlir::Operation *op = graph_.node(node);
+    Operation *op = graph_.node(node);
     return {op->getName().getAsOpaquePointer(), op->getResultTypes()[0].getAsOpaquePointer()};
   }
   // Whether the node is a reduction, or one reads it.
@@ -193,7 +193,7 @@ private:
                         [&](int reader) { return isReduction(graph_.node(reader)); });
   }
 
-  static bool isScalarOp(mlir::Operation *op) {
+  static bool isScalarOp(Operation *op) {
     return isa<ir::ElementwiseOp>(op) && elementsOf(op->getResult(0)) == 1;
   }
 
@@ -201,17 +201,17 @@ private:
     int a = graph_.groupOf(from), b = graph_.groupOf(to);
     if (a == b || !refused_.insert({std::min(a, b), std::max(a, b)}).second)
       return false;
-    auto refuse = [&](llvm::StringRef reason, mlir::Operation *op, llvm::StringRef why) {
+    auto refuse = [&](StringRef reason, Operation *op, StringRef why) {
       refusals_.add(reason, op, why);
       return false;
     };
-    mlir::Operation *at = graph_.node(to);
+    Operation *at = graph_.node(to);
     if (static_cast<int64_t>(graph_.members(a).size() + graph_.members(b).size()) > kMaxWindowedOps)
       return refuse("too-many-ops", at, refusalText(Refusal::TooLarge));
-    llvm::SmallVector<int> members(graph_.members(a));
+    SmallVector<int> members(graph_.members(a));
     members.append(graph_.members(b).begin(), graph_.members(b).end());
-    llvm::SmallVector<mlir::Operation *> ops;
-    llvm::SmallVector<mlir::Value> outputs;
+    SmallVector<Operation *> ops;
+    SmallVector<Value> outputs;
     graph_.collect(members, ops, outputs);
     bool plain = isPlain(ops);
     if (static_cast<int64_t>(ops.size()) > (plain ? kMaxFusionOps : kMaxWindowedOps))
@@ -228,7 +228,7 @@ private:
         saw_[static_cast<int>(late)] = true;
         return false;
       }
-      if (mlir::Operation *op = recomputed(*domain, ops))
+      if (Operation *op = recomputed(*domain, ops))
         return refuse(
             "recomputed", op,
             "the kernel would compute an expensive value again for each element that reads it");
@@ -249,7 +249,7 @@ private:
 
   // The name of a user's rule, and what it says.
   using Objection = std::optional<std::pair<std::string, std::string>>;
-  Objection objectionTo(llvm::ArrayRef<mlir::Operation *> ops) const {
+  Objection objectionTo(ArrayRef<Operation *> ops) const {
     for (const RegisteredFusionRule &each : rules_)
       if (std::string why = each.rule(ops); !why.empty())
         return std::pair(each.name, std::move(why));
@@ -258,35 +258,35 @@ private:
 
   // Elementwise ops of one shape share a domain, whatever they are. No analysis is needed, so that
   // long chains of them are quick.
-  static bool isPlain(llvm::ArrayRef<mlir::Operation *> ops) {
+  static bool isPlain(ArrayRef<Operation *> ops) {
     // Compare encodings as well as shapes: the encoding has the names of dims, and two names with
     // one largest size are two sizes.
-    auto first = mlir::cast<mlir::RankedTensorType>(ops.front()->getResult(0).getType());
-    return llvm::all_of(ops, [&](mlir::Operation *op) {
+    auto first = cast<RankedTensorType>(ops.front()->getResult(0).getType());
+    return llvm::all_of(ops, [&](Operation *op) {
       if (!isa<ir::ElementwiseOp, ir::ConstantOp>(op))
         return false;
-      auto type = mlir::cast<mlir::RankedTensorType>(op->getResult(0).getType());
+      auto type = cast<RankedTensorType>(op->getResult(0).getType());
       return type.getShape() == first.getShape() && type.getEncoding() == first.getEncoding();
     });
   }
 
-  static bool isCheap(mlir::Operation *op) {
+  static bool isCheap(Operation *op) {
     return isa<ir::ElementwiseOp>(op) && !isExpensive(op);
   }
 
   bool tryRematerialize(int v) {
     int home = graph_.groupOf(v);
-    mlir::Value value = graph_.node(v)->getResult(0);
+    Value value = graph_.node(v)->getResult(0);
     // The ops to compute again, and what they read from memory.
-    llvm::SmallVector<int> chain{v};
-    llvm::SmallVector<mlir::Value> pending(graph_.node(v)->getOperands()), large;
-    llvm::DenseSet<mlir::Value> seen;
+    SmallVector<int> chain{v};
+    SmallVector<Value> pending(graph_.node(v)->getOperands()), large;
+    DenseSet<Value> seen;
     int64_t added = 0;
     while (!pending.empty()) {
-      mlir::Value operand = pending.pop_back_val();
+      Value operand = pending.pop_back_val();
       if (!seen.insert(operand).second)
         continue;
-      mlir::Operation *def = operand.getDefiningOp();
+      Operation *def = operand.getDefiningOp();
       if (def && graph_.isFree(def)) {
         pending.append(def->operand_begin(), def->operand_end());
         continue;
@@ -307,7 +307,7 @@ private:
       }
       large.push_back(operand);
     }
-    llvm::SmallVector<int> readers, groups;
+    SmallVector<int> readers, groups;
     for (int node : chain)
       graph_.readersOf(graph_.node(node)->getResult(0), readers);
     for (int reader : readers)
@@ -315,7 +315,7 @@ private:
         groups.push_back(group);
     int64_t saved = bytesOf(value) * static_cast<int64_t>(1 + groups.size());
     for (int group : groups)
-      for (mlir::Value operand : large)
+      for (Value operand : large)
         if (!reads(group, operand))
           added += bytesOf(operand);
     if (saved <= added)
@@ -329,16 +329,16 @@ private:
     return false;
   }
 
-  bool reads(int group, mlir::Value value) const {
-    llvm::SmallVector<int> readers;
+  bool reads(int group, Value value) const {
+    SmallVector<int> readers;
     graph_.readersOf(value, readers);
     return llvm::any_of(readers, [&](int reader) { return graph_.groupOf(reader) == group; });
   }
 
   // Whether the ops of a group still make one kernel within all limits.
   bool isKernel(int group) const {
-    llvm::SmallVector<mlir::Operation *> ops;
-    llvm::SmallVector<mlir::Value> outputs;
+    SmallVector<Operation *> ops;
+    SmallVector<Value> outputs;
     graph_.collect(graph_.members(group), ops, outputs);
     if (static_cast<int64_t>(ops.size()) > kMaxFusionOps ||
         countInputs(ops) + static_cast<int64_t>(outputs.size()) > limits::kMaxBuffers ||
@@ -349,33 +349,32 @@ private:
     return domain && !recomputed(*domain, ops);
   }
 
-  static int64_t countInputs(llvm::ArrayRef<mlir::Operation *> ops) {
-    llvm::DenseSet<mlir::Operation *> inside(ops.begin(), ops.end());
-    llvm::DenseSet<mlir::Value> inputs;
-    for (mlir::Operation *op : ops)
-      for (mlir::Value operand : op->getOperands())
-        if (mlir::Operation *def = operand.getDefiningOp(); !def || !inside.contains(def))
+  static int64_t countInputs(ArrayRef<Operation *> ops) {
+    DenseSet<Operation *> inside(ops.begin(), ops.end());
+    DenseSet<Value> inputs;
+    for (Operation *op : ops)
+      for (Value operand : op->getOperands())
+        if (Operation *def = operand.getDefiningOp(); !def || !inside.contains(def))
           inputs.insert(operand);
     return inputs.size();
   }
 
   // An expensive op that the kernel would run more often than its result has elements; null if
   // there is none.
-  mlir::Operation *recomputed(const FusionDomain &domain,
-                              llvm::ArrayRef<mlir::Operation *> ops) const {
+  Operation *recomputed(const FusionDomain &domain, ArrayRef<Operation *> ops) const {
     if (domain.shape() == FusionDomain::Shape::Alone)
       return nullptr;
-    if (mlir::Operation *op = recomputedInRow(domain, ops))
+    if (Operation *op = recomputedInRow(domain, ops))
       return op;
-    llvm::DenseSet<mlir::Value> elsewhere = readElsewhere(ops);
+    DenseSet<Value> elsewhere = readElsewhere(ops);
     int64_t cheap = 0;
-    for (mlir::Operation *op : ops) {
+    for (Operation *op : ops) {
       bool again = domain.role(op->getResult(0)) == FusionDomain::Role::Inline ||
                    elsewhere.contains(op->getResult(0));
       if (graph_.isFree(op) || !again || isOncePerRow(domain, op))
         continue;
       // Ops that only move elements compute nothing.
-      if (mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Movement)
+      if (cast<ir::WeftOp>(op).kind() == ir::Kind::Movement)
         continue;
       if (isExpensive(op) || ++cheap > limits::kMaxRecomputedOps)
         return op;
@@ -386,11 +385,11 @@ private:
   // Values of a kernel without reductions that are read through slices. A value that is also read
   // at its own position is computed once for each of these: a step of a simulation reads its last
   // state at each cell and at its neighbours.
-  static llvm::DenseSet<mlir::Value> readElsewhere(llvm::ArrayRef<mlir::Operation *> ops) {
-    llvm::DenseSet<mlir::Value> read;
-    if (llvm::any_of(ops, [](mlir::Operation *op) { return isReduction(op); }))
+  static DenseSet<Value> readElsewhere(ArrayRef<Operation *> ops) {
+    DenseSet<Value> read;
+    if (llvm::any_of(ops, [](Operation *op) { return isReduction(op); }))
       return read;
-    for (mlir::Operation *op : llvm::reverse(ops)) {
+    for (Operation *op : llvm::reverse(ops)) {
       if (isa<ir::SliceOp>(op))
         read.insert(op->getOperand(0));
       else if (read.contains(op->getResult(0)))
@@ -401,28 +400,27 @@ private:
 
   // The same for values along a row that are read at other positions of the row, after its
   // reductions: the windows of a pooled norm, the other half of a rotary embedding.
-  mlir::Operation *recomputedInRow(const FusionDomain &domain,
-                                   llvm::ArrayRef<mlir::Operation *> ops) const {
+  Operation *recomputedInRow(const FusionDomain &domain, ArrayRef<Operation *> ops) const {
     using Role = FusionDomain::Role;
     if (domain.shape() != FusionDomain::Shape::Rows)
       return nullptr;
-    llvm::DenseSet<mlir::Value> dependent, read;
-    for (mlir::Operation *op : ops) {
+    DenseSet<Value> dependent, read;
+    for (Operation *op : ops) {
       bool depends = llvm::any_of(op->getOperands(),
-                                  [&](mlir::Value operand) { return dependent.contains(operand); });
+                                  [&](Value operand) { return dependent.contains(operand); });
       if (depends || isReduction(op))
         dependent.insert(op->getResult(0));
       if (depends && isa<ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp>(op))
         read.insert(op->operand_begin(), op->operand_end());
     }
     int64_t cheap = 0;
-    for (mlir::Operation *op : llvm::reverse(ops)) {
+    for (Operation *op : llvm::reverse(ops)) {
       if (!read.contains(op->getResult(0)) || isReduction(op) ||
           domain.role(op->getResult(0)) == Role::Row)
         continue;
       read.insert(op->operand_begin(), op->operand_end());
       if (graph_.isFree(op) || isOncePerRow(domain, op) ||
-          mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Movement)
+          cast<ir::WeftOp>(op).kind() == ir::Kind::Movement)
         continue;
       if (isExpensive(op) || ++cheap > limits::kMaxWindowOps)
         return op;
@@ -439,14 +437,14 @@ private:
   }
 
   // Whether loops over rows hoist the op out of the row: it reads nothing that lies along it.
-  static bool isOncePerRow(const FusionDomain &domain, mlir::Operation *op) {
+  static bool isOncePerRow(const FusionDomain &domain, Operation *op) {
     const FusionDomain::Layout *layout = domain.layout(op->getResult(0));
     return layout && domain.rowSize() >= limits::kMinHoistedRow &&
            llvm::none_of(*layout,
                          [&](int32_t atom) { return llvm::is_contained(domain.inner(), atom); });
   }
 
-  mlir::Block &block_;
+  Block &block_;
   const std::vector<RegisteredFusionRule> rules_ = registeredFusionRules();
   FusionGraph graph_;
   RefusalCollector refusals_;
@@ -454,25 +452,25 @@ private:
   Late allowed_ = Late::None;    // what kernels may have so far
   std::array<bool, 3> saw_ = {}; // which of these some would have
   int64_t numRematerialized_ = 0;
-  llvm::DenseSet<std::pair<int, int>> refused_; // pairs of groups, looked at in this round
+  DenseSet<std::pair<int, int>> refused_; // pairs of groups, looked at in this round
 };
 
 // What stays outside of fusions: it costs no kernel.
-bool staysOutside(mlir::Operation &op) {
-  return mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Structure ||
+bool staysOutside(Operation &op) {
+  return cast<ir::WeftOp>(op).kind() == ir::Kind::Structure ||
          isa<ir::ReshapeOp, ir::ConstantOp>(op);
 }
 
 // Each op a kernel of its own, with the splat constants that it reads.
-FusionGroups singleOps(mlir::Block &block) {
+FusionGroups singleOps(Block &block) {
   FusionGroups groups;
-  for (mlir::Operation &op : block.without_terminator()) {
+  for (Operation &op : block.without_terminator()) {
     if (staysOutside(op))
       continue;
     FusionGroup &group = groups.emplace_back();
-    for (mlir::Value operand : op.getOperands())
+    for (Value operand : op.getOperands())
       if (auto constant = operand.getDefiningOp<ir::ConstantOp>())
-        if (auto elements = mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue());
+        if (auto elements = dyn_cast<DenseElementsAttr>(constant.getValue());
             elements && elements.isSplat())
           if (!llvm::is_contained(group.ops, constant.getOperation()))
             group.ops.push_back(constant);
@@ -491,12 +489,12 @@ public:
   FusePass(const FusePass &other) : FusePassBase(other), report_(other.report_) {}
 
   void runOnOperation() override {
-    mlir::func::FuncOp main = sliceMain(getOperation());
+    func::FuncOp main = sliceMain(getOperation());
     if (!main)
       return signalPassFailure();
-    mlir::Block &block = main.getBody().front();
+    Block &block = main.getBody().front();
     // What nothing claimed and nothing decomposed is left to kernels.
-    for (mlir::Operation &op : block.without_terminator())
+    for (Operation &op : block.without_terminator())
       if (std::string why = whyNoKernel(&op); !why.empty()) {
         op.emitOpError("has no kernel: ") << why;
         return signalPassFailure();
@@ -527,7 +525,7 @@ private:
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createFusePass(FusePassOptions options, CompileReport *report) {
+std::unique_ptr<Pass> createFusePass(FusePassOptions options, CompileReport *report) {
   return std::make_unique<FusePass>(std::move(options), report);
 }
 

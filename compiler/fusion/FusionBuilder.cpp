@@ -10,37 +10,39 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 namespace {
 
 // A kernel keeps the source lines of at most this many of its ops: more lines say nothing new to a
 // reader of an error.
 constexpr size_t kMaxLocations = 8;
 
-mlir::Location locationOf(mlir::MLIRContext *context, const FusionGroup &group) {
-  llvm::SmallVector<mlir::Location> locations;
+Location locationOf(MLIRContext *context, const FusionGroup &group) {
+  SmallVector<Location> locations;
   for (auto [op, clone] : llvm::zip(group.ops, group.clone))
     if (!clone && locations.size() < kMaxLocations && !llvm::is_contained(locations, op->getLoc()))
       locations.push_back(op->getLoc());
-  return locations.size() == 1 ? locations.front() : mlir::FusedLoc::get(context, locations);
+  return locations.size() == 1 ? locations.front() : FusedLoc::get(context, locations);
 }
 
 // Builds the kernel at the place of the group's ops. Of ops that were copied into it, the originals
 // that nobody reads any more are erased.
-void buildFusion(mlir::OpBuilder &builder, const FusionGroup &group) {
-  llvm::DenseSet<mlir::Operation *> inside(group.ops.begin(), group.ops.end());
-  llvm::MapVector<mlir::Value, unsigned> inputs;
-  mlir::Operation *next = nullptr;
+void buildFusion(OpBuilder &builder, const FusionGroup &group) {
+  DenseSet<Operation *> inside(group.ops.begin(), group.ops.end());
+  llvm::MapVector<Value, unsigned> inputs;
+  Operation *next = nullptr;
   for (auto [op, clone] : llvm::zip(group.ops, group.clone)) {
-    for (mlir::Value operand : op->getOperands())
-      if (mlir::Operation *def = operand.getDefiningOp(); !def || !inside.contains(def))
+    for (Value operand : op->getOperands())
+      if (Operation *def = operand.getDefiningOp(); !def || !inside.contains(def))
         inputs.insert({operand, inputs.size()});
     if (!clone)
       next = op->getNextNode();
   }
-  mlir::Location loc = locationOf(builder.getContext(), group);
-  auto body = std::make_unique<mlir::Block>();
-  llvm::SmallVector<mlir::Value> operands;
-  mlir::IRMapping mapping;
+  Location loc = locationOf(builder.getContext(), group);
+  auto body = std::make_unique<Block>();
+  SmallVector<Value> operands;
+  IRMapping mapping;
   for (auto &[value, index] : inputs) {
     operands.push_back(value);
     mapping.map(value, body->addArgument(value.getType(), value.getLoc()));
@@ -52,22 +54,21 @@ void buildFusion(mlir::OpBuilder &builder, const FusionGroup &group) {
       continue;
     }
     op->moveBefore(body.get(), body->end());
-    for (mlir::OpOperand &operand : op->getOpOperands())
+    for (OpOperand &operand : op->getOpOperands())
       operand.set(mapping.lookupOrDefault(operand.get()));
   }
-  llvm::SmallVector<mlir::Operation *> dead;
+  SmallVector<Operation *> dead;
   for (auto [op, clone] : llvm::reverse(llvm::zip(group.ops, group.clone)))
-    if (clone && llvm::all_of(op->getUsers(), [&](mlir::Operation *user) {
-          return llvm::is_contained(dead, user);
-        }))
+    if (clone && llvm::all_of(op->getUsers(),
+                              [&](Operation *user) { return llvm::is_contained(dead, user); }))
       dead.push_back(op);
-  llvm::SmallVector<mlir::Value> outputs;
-  llvm::SmallVector<mlir::Type> types;
+  SmallVector<Value> outputs;
+  SmallVector<Type> types;
   for (auto [op, clone] : llvm::zip(group.ops, group.clone)) {
     if (clone)
       continue;
-    for (mlir::Value result : op->getResults())
-      if (llvm::any_of(result.getUsers(), [&](mlir::Operation *user) {
+    for (Value result : op->getResults())
+      if (llvm::any_of(result.getUsers(), [&](Operation *user) {
             return user->getBlock() != body.get() && !llvm::is_contained(dead, user);
           })) {
         outputs.push_back(result);
@@ -77,24 +78,23 @@ void buildFusion(mlir::OpBuilder &builder, const FusionGroup &group) {
   builder.setInsertionPoint(next);
   auto fusion = ir::FusionOp::create(builder, loc, types, operands);
   fusion.getBody().getBlocks().clear();
-  mlir::Block *block = body.release();
+  Block *block = body.release();
   fusion.getBody().push_back(block);
   for (auto [i, value] : llvm::enumerate(outputs))
-    value.replaceUsesWithIf(fusion.getResult(i), [&](mlir::OpOperand &use) {
-      return use.getOwner()->getBlock() != block;
-    });
+    value.replaceUsesWithIf(fusion.getResult(i),
+                            [&](OpOperand &use) { return use.getOwner()->getBlock() != block; });
   builder.setInsertionPointToEnd(block);
   ir::YieldOp::create(builder, loc, outputs);
-  for (mlir::Operation *op : dead)
+  for (Operation *op : dead)
     op->erase();
 }
 
 } // namespace
 
-llvm::LogicalResult buildFusions(mlir::Block &block, const FusionGroups &groups) {
+llvm::LogicalResult buildFusions(Block &block, const FusionGroups &groups) {
   // The nodes of the block's graph after grouping: groups first, then ops of their own.
-  llvm::DenseMap<mlir::Operation *, unsigned> nodeOf;
-  std::vector<mlir::Operation *> singles;
+  DenseMap<Operation *, unsigned> nodeOf;
+  std::vector<Operation *> singles;
   for (auto [i, group] : llvm::enumerate(groups))
     for (auto [op, clone] : llvm::zip(group.ops, group.clone))
       if (!clone)
@@ -102,7 +102,7 @@ llvm::LogicalResult buildFusions(mlir::Block &block, const FusionGroups &groups)
   // A node is ranked by its last op: there, all of its operands are defined.
   std::vector<unsigned> rank(groups.size(), 0);
   unsigned index = 0;
-  for (mlir::Operation &op : block.without_terminator()) {
+  for (Operation &op : block.without_terminator()) {
     auto [it, isNew] = nodeOf.insert({&op, groups.size() + singles.size()});
     if (isNew) {
       singles.push_back(&op);
@@ -111,12 +111,11 @@ llvm::LogicalResult buildFusions(mlir::Block &block, const FusionGroups &groups)
     rank[it->second] = index++;
   }
   size_t count = groups.size() + singles.size();
-  std::vector<llvm::SmallVector<unsigned, 4>> successors(count);
+  std::vector<SmallVector<unsigned, 4>> successors(count);
   std::vector<unsigned> pending(count, 0);
-  auto addEdges = [&](unsigned node, mlir::Operation *op,
-                      const llvm::DenseMap<mlir::Operation *, bool> *inside) {
-    for (mlir::Value operand : op->getOperands()) {
-      mlir::Operation *def = operand.getDefiningOp();
+  auto addEdges = [&](unsigned node, Operation *op, const DenseMap<Operation *, bool> *inside) {
+    for (Value operand : op->getOperands()) {
+      Operation *def = operand.getDefiningOp();
       if (!def || (inside && inside->count(def)))
         continue;
       successors[nodeOf.lookup(def)].push_back(node);
@@ -124,10 +123,10 @@ llvm::LogicalResult buildFusions(mlir::Block &block, const FusionGroups &groups)
     }
   };
   for (auto [i, group] : llvm::enumerate(groups)) {
-    llvm::DenseMap<mlir::Operation *, bool> inside;
-    for (mlir::Operation *op : group.ops)
+    DenseMap<Operation *, bool> inside;
+    for (Operation *op : group.ops)
       inside[op] = true;
-    for (mlir::Operation *op : group.ops)
+    for (Operation *op : group.ops)
       addEdges(i, op, &inside);
   }
   for (auto [i, op] : llvm::enumerate(singles))
@@ -153,7 +152,7 @@ llvm::LogicalResult buildFusions(mlir::Block &block, const FusionGroups &groups)
     return block.getParentOp()->emitError()
            << "fusion groups need each other's results in a circle";
 
-  mlir::Operation *terminator = block.getTerminator();
+  Operation *terminator = block.getTerminator();
   for (unsigned i : order)
     if (i >= groups.size())
       singles[i - groups.size()]->moveBefore(terminator);
@@ -163,7 +162,7 @@ llvm::LogicalResult buildFusions(mlir::Block &block, const FusionGroups &groups)
           op->moveBefore(terminator);
   // From the last kernel to the first: then the readers of each kernel are kernels already, which
   // hold their own copies of the cloned ops between.
-  mlir::OpBuilder builder(terminator);
+  OpBuilder builder(terminator);
   for (unsigned i : llvm::reverse(order))
     if (i < groups.size())
       buildFusion(builder, groups[i]);

@@ -9,12 +9,11 @@
 
 namespace weft::compiler {
 
-using ir::Kind;
-using mlir::Operation;
-using mlir::RankedTensorType;
-using mlir::Value;
+using namespace mlir;
 
-llvm::StringRef refusalText(Refusal refusal) {
+using ir::Kind;
+
+StringRef refusalText(Refusal refusal) {
   switch (refusal) {
   case Refusal::None:
     return "";
@@ -52,7 +51,7 @@ llvm::StringRef refusalText(Refusal refusal) {
   return "";
 }
 
-llvm::StringRef refusalName(Refusal reason) {
+StringRef refusalName(Refusal reason) {
   switch (reason) {
   case Refusal::None:
     return "none";
@@ -95,40 +94,40 @@ bool isReduction(Operation *op) {
 }
 
 // What planning adds to a full kernel, where it draws random numbers from, does not count.
-static int64_t countedOps(llvm::ArrayRef<Operation *> ops) {
+static int64_t countedOps(ArrayRef<Operation *> ops) {
   return llvm::count_if(ops, [](Operation *op) {
-    return !mlir::isa<ir::AddOp>(op) || !ir::isRandomState(op->getResult(0).getType());
+    return !isa<ir::AddOp>(op) || !ir::isRandomState(op->getResult(0).getType());
   });
 }
-static bool isTooLarge(llvm::ArrayRef<Operation *> ops, const FusionDomain &domain) {
+static bool isTooLarge(ArrayRef<Operation *> ops, const FusionDomain &domain) {
   return countedOps(ops) > (domain.near().empty() ? kMaxFusionOps : kMaxWindowedOps);
 }
 // Attention is a composite with a schedule of its own; a backend without that decomposes it.
 static bool isAlone(Operation *op) {
   if (ir::isAttention(op))
     return true;
-  auto kind = mlir::cast<ir::WeftOp>(op).kind();
+  auto kind = cast<ir::WeftOp>(op).kind();
   return kind == Kind::Contraction || kind == Kind::Scatter || kind == Kind::Scan;
 }
 
 bool movesRows(Operation *op) {
-  if (auto transpose = mlir::dyn_cast<ir::TransposeOp>(op)) {
-    llvm::ArrayRef<int64_t> order = transpose.getPermutation();
+  if (auto transpose = dyn_cast<ir::TransposeOp>(op)) {
+    ArrayRef<int64_t> order = transpose.getPermutation();
     return !order.empty() && order.back() + 1 == static_cast<int64_t>(order.size());
   }
-  if (!mlir::isa<ir::BroadcastOp, ir::ReshapeOp>(op))
+  if (!isa<ir::BroadcastOp, ir::ReshapeOp>(op))
     return false;
-  llvm::ArrayRef<int64_t> from = shapeOf(op->getOperand(0)), to = shapeOf(op->getResult(0));
-  size_t kept = mlir::isa<ir::ReshapeOp>(op) ? 2 : 1;
+  ArrayRef<int64_t> from = shapeOf(op->getOperand(0)), to = shapeOf(op->getResult(0));
+  size_t kept = isa<ir::ReshapeOp>(op) ? 2 : 1;
   return from.size() >= kept && to.size() >= kept && from.take_back(kept) == to.take_back(kept);
 }
 
 bool lacksSchedule(Operation *op) {
-  return !ir::isOwn(op) && mlir::isa<ir::WeftOp>(op) && isAlone(op);
+  return !ir::isOwn(op) && isa<ir::WeftOp>(op) && isAlone(op);
 }
 
 std::string whyNoKernel(Operation *op) {
-  if (!mlir::isa<ir::WeftOp>(op)) {
+  if (!isa<ir::WeftOp>(op)) {
     std::string passes = registeredNames("pass");
     return "only weft ops have one" +
            (passes.empty() ? "" : "; a registered pass has left it (there is " + passes + ")");
@@ -143,7 +142,7 @@ std::string whyNoKernel(Operation *op) {
 }
 
 Refusal FusionDomain::fusible(Operation *op) {
-  auto weft = mlir::dyn_cast<ir::WeftOp>(op);
+  auto weft = dyn_cast<ir::WeftOp>(op);
   if (!weft)
     return Refusal::NotFusible;
   if (weft.kind() == Kind::Structure || weft.kind() == Kind::Exchange)
@@ -155,8 +154,8 @@ Refusal FusionDomain::fusible(Operation *op) {
     return Refusal::NoSchedule;
   if (op->getNumResults() != 1 && !ir::isAttention(op))
     return Refusal::SeveralResults;
-  auto isStatic = [](mlir::Type type) {
-    auto tensor = mlir::dyn_cast<RankedTensorType>(type);
+  auto isStatic = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
     return tensor && tensor.hasStaticShape();
   };
   if (!llvm::all_of(op->getOperandTypes(), isStatic) ||
@@ -170,13 +169,13 @@ Refusal FusionDomain::fusible(Operation *op) {
 // Whether the op reads its operands at other elements than those that stand in step with its
 // result's: a part of them, windows, where data say.
 static bool readsOutOfStep(Operation *op) {
-  auto kind = mlir::cast<ir::WeftOp>(op).kind();
+  auto kind = cast<ir::WeftOp>(op).kind();
   if (kind == Kind::Gather || kind == Kind::Scatter)
     return true;
   if (kind != Kind::Movement)
     return false;
   auto statement = ir::statementOf(op);
-  auto inStep = [&](mlir::OpOperand &operand) {
+  auto inStep = [&](OpOperand &operand) {
     return llvm::all_of(llvm::enumerate(shapeOf(operand.get())), [&](auto dim) {
       return ir::digitsOf(*statement, statement->operands[operand.getOperandNumber()][dim.index()],
                           dim.value());
@@ -189,9 +188,9 @@ static bool readsOutOfStep(Operation *op) {
 // gather, concat or insert_slice brings those of its result. A constant costs nothing at any of
 // them: a concat may have one for each of its columns.
 bool DomainAnalysis::checkPositions() {
-  llvm::DenseMap<Value, int64_t> positions;
+  DenseMap<Value, int64_t> positions;
   for (Operation *op : llvm::reverse(ops)) {
-    if (mlir::isa<ir::ConstantOp>(op))
+    if (isa<ir::ConstantOp>(op))
       continue;
     bool moves = readsOutOfStep(op);
     int64_t own = 1;
@@ -210,7 +209,7 @@ bool DomainAnalysis::checkPositions() {
 // Whether a slice, or what a value becomes a part of, has its elements in the row that they have in
 // the operand.
 bool DomainAnalysis::staysInRow(Operation *op, Value operand) {
-  if (!mlir::isa<ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp>(op) ||
+  if (!isa<ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp>(op) ||
       domain.shape_ != FusionDomain::Shape::Rows || sideBySide)
     return false;
   auto from = layouts.find(operand), to = layouts.find(op->getResult(0));
@@ -222,7 +221,7 @@ bool DomainAnalysis::staysInRow(Operation *op, Value operand) {
     bool isOuter =
         llvm::any_of(before, [&](int32_t atom) { return llvm::is_contained(domain.outer_, atom); });
     // A value may be several operands: of concats, which have few.
-    bool keeps = llvm::all_of(op->getOpOperands(), [&, dim = dim](mlir::OpOperand &use) {
+    bool keeps = llvm::all_of(op->getOpOperands(), [&, dim = dim](OpOperand &use) {
       return use.get() != operand ||
              statement->operands[use.getOperandNumber()][dim].is(static_cast<int32_t>(dim));
     });
@@ -276,16 +275,16 @@ bool DomainAnalysis::checkUses() {
       anyPost |= on == Depends::Post;
       if (on == Depends::Nothing)
         continue;
-      bool moves = mlir::isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp>(op) || isReduce(op);
+      bool moves = isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp>(op) || isReduce(op);
       if (on == Depends::Row && staysInRow(op, operand)) {
         moved = true;
         continue;
       }
-      if (mlir::cast<ir::WeftOp>(op).kind() != Kind::Elementwise && !moves && !isReduction(op))
+      if (cast<ir::WeftOp>(op).kind() != Kind::Elementwise && !moves && !isReduction(op))
         return refuse(
             on == Depends::Post ? Refusal::ReadsAcrossRows : Refusal::ReadsReducedElsewhere, op);
       if (on == Depends::Post) {
-        if (moves && !mlir::isa<ir::ReshapeOp>(op))
+        if (moves && !isa<ir::ReshapeOp>(op))
           return refuse(Refusal::ReadsAcrossRows, op);
         if (isReduction(op))
           return refuse(Refusal::ReadsAcrossRows, op);
@@ -323,13 +322,12 @@ bool DomainAnalysis::checkUses() {
   // That another position is in the same row shows where dims stay apart: a reshape between would
   // take it apart by divisions, which say nothing where the position may lie outside of the image.
   auto wideDims = [](Value value) {
-    llvm::SmallVector<int64_t> dims;
+    SmallVector<int64_t> dims;
     llvm::copy_if(shapeOf(value), std::back_inserter(dims), [](int64_t size) { return size != 1; });
     return dims;
   };
   for (Operation *op : ops)
-    if (moved && mlir::isa<ir::ReshapeOp>(op) &&
-        depends.lookup(op->getOperand(0)) == Depends::Row &&
+    if (moved && isa<ir::ReshapeOp>(op) && depends.lookup(op->getOperand(0)) == Depends::Row &&
         wideDims(op->getOperand(0)) != wideDims(op->getResult(0)))
       return refuse(Refusal::ReadsReducedElsewhere, op);
   return true;
@@ -404,10 +402,9 @@ bool DomainAnalysis::alone() {
       continue;
     if (isAlone(other) || isReduction(other))
       return refuse(Refusal::Alone, other);
-    bool isHeads = ir::isAttention(op) &&
-                   (mlir::isa<ir::TransposeOp, ir::ReshapeOp>(other) || movesRows(other));
-    if ((mlir::isa<ir::MatmulOp>(op) || ir::isAttention(op)) && !isHeads &&
-        !mlir::isa<ir::ConstantOp>(other))
+    bool isHeads =
+        ir::isAttention(op) && (isa<ir::TransposeOp, ir::ReshapeOp>(other) || movesRows(other));
+    if ((isa<ir::MatmulOp>(op) || ir::isAttention(op)) && !isHeads && !isa<ir::ConstantOp>(other))
       return refuse(Refusal::Alone, op);
   }
   if (!llvm::all_of(outputs, [&](Value output) { return output.getDefiningOp() == op; }))
@@ -421,11 +418,11 @@ static bool needsSlices(const DomainAnalysis &analysis) {
   if (llvm::any_of(analysis.outputs,
                    [&](Value output) { return !analysis.layouts.contains(output); }))
     return true;
-  llvm::DenseSet<Value> dependent;
+  DenseSet<Value> dependent;
   for (Operation *op : analysis.ops) {
     bool depends =
         llvm::any_of(op->getOperands(), [&](Value operand) { return dependent.contains(operand); });
-    if (depends && mlir::isa<ir::SliceOp, ir::InsertSliceOp>(op))
+    if (depends && isa<ir::SliceOp, ir::InsertSliceOp>(op))
       return true;
     if (depends || isReduction(op))
       dependent.insert(op->getResult(0));
@@ -436,7 +433,7 @@ static bool needsSlices(const DomainAnalysis &analysis) {
 bool DomainAnalysis::run() {
   if (countedOps(ops) > kMaxWindowedOps)
     return refuse(Refusal::TooLarge, ops.back());
-  llvm::DenseSet<Operation *> members(ops.begin(), ops.end());
+  DenseSet<Operation *> members(ops.begin(), ops.end());
   Value hero;
   bool empty = false;
   auto consider = [&](Value value) {
@@ -486,8 +483,8 @@ bool DomainAnalysis::run() {
   for (Value output : outputs) {
     if (layouts.contains(output))
       continue;
-    auto type = mlir::cast<RankedTensorType>(output.getType()),
-         like = mlir::cast<RankedTensorType>(hero.getType());
+    auto type = cast<RankedTensorType>(output.getType()),
+         like = cast<RankedTensorType>(hero.getType());
     if (ir::dimsOf(type) == ir::dimsOf(like))
       assign(output, DimLayout(layouts[hero]));
     else if (sizeOf(output) == 1 && sizeOf(hero) == 1)
@@ -513,9 +510,8 @@ bool DomainAnalysis::run() {
   return true;
 }
 
-std::optional<FusionDomain> FusionDomain::analyze(llvm::ArrayRef<Operation *> ops,
-                                                  llvm::ArrayRef<Value> outputs,
-                                                  FusionRefusal &why) {
+std::optional<FusionDomain> FusionDomain::analyze(ArrayRef<Operation *> ops,
+                                                  ArrayRef<Value> outputs, FusionRefusal &why) {
   why = {};
   DomainAnalysis analysis(ops, outputs, why);
   if (!analysis.run())

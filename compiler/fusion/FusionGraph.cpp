@@ -9,35 +9,32 @@
 
 namespace weft::compiler {
 
-using mlir::isa;
+using namespace mlir;
 
-static bool isSplat(mlir::Operation *op) {
-  auto constant = mlir::dyn_cast<ir::ConstantOp>(op);
+static bool isSplat(Operation *op) {
+  auto constant = dyn_cast<ir::ConstantOp>(op);
   if (!constant)
     return false;
-  auto elements = mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue());
+  auto elements = dyn_cast<DenseElementsAttr>(constant.getValue());
   return elements && elements.isSplat();
 }
 
-static int64_t elementBits(mlir::Value value) {
-  return mlir::cast<mlir::RankedTensorType>(value.getType())
-      .getElementType()
-      .getIntOrFloatBitWidth();
+static int64_t elementBits(Value value) {
+  return cast<RankedTensorType>(value.getType()).getElementType().getIntOrFloatBitWidth();
 }
 
 // Whether the user needs its operands in memory: the return of results, and library calls. A
 // reshape of such an operand is an alias.
-static bool readsMemory(mlir::Operation *user) {
-  return isa<ir::ProviderCallOp, ir::FusionOp>(user) ||
-         user->hasTrait<mlir::OpTrait::IsTerminator>();
+static bool readsMemory(Operation *user) {
+  return isa<ir::ProviderCallOp, ir::FusionOp>(user) || user->hasTrait<OpTrait::IsTerminator>();
 }
 
-FusionGraph::FusionGraph(mlir::Block &block) {
+FusionGraph::FusionGraph(Block &block) {
   int count = 0;
-  for (mlir::Operation &op : block)
+  for (Operation &op : block)
     index_[&op] = count++;
   findFreeOps(block);
-  for (mlir::Operation &op : block.without_terminator()) {
+  for (Operation &op : block.without_terminator()) {
     if (free_.count(&op))
       continue;
     Node node;
@@ -47,10 +44,10 @@ FusionGraph::FusionGraph(mlir::Block &block) {
     nodeOf_[&op] = nodes_.size();
     nodes_.push_back(std::move(node));
   }
-  llvm::SmallVector<int> producers;
+  SmallVector<int> producers;
   for (int i = 0; i < numNodes(); ++i) {
     producers.clear();
-    for (mlir::Value operand : nodes_[i].op->getOperands())
+    for (Value operand : nodes_[i].op->getOperands())
       roots(operand, producers);
     llvm::sort(producers);
     producers.erase(std::unique(producers.begin(), producers.end()), producers.end());
@@ -62,10 +59,10 @@ FusionGraph::FusionGraph(mlir::Block &block) {
   // them (through reshapes), very many ops do, or nobody does.
   for (Node &node : nodes_) {
     int64_t readers = 0, reads = 0;
-    llvm::SmallVector<mlir::Value> pending(node.op->getResults());
+    SmallVector<Value> pending(node.op->getResults());
     while (!pending.empty() && !node.alwaysOutput) {
-      mlir::Value value = pending.pop_back_val();
-      for (mlir::Operation *user : value.getUsers()) {
+      Value value = pending.pop_back_val();
+      for (Operation *user : value.getUsers()) {
         auto it = nodeOf_.find(user);
         readers += it != nodeOf_.end();
         if (readsMemory(user) || readers > limits::kMaxReaders || ++reads > limits::kMaxReads) {
@@ -89,19 +86,19 @@ FusionGraph::FusionGraph(mlir::Block &block) {
 }
 
 // Users come behind what they use, so that one walk from the end meets them first.
-void FusionGraph::findHeads(mlir::Block &block) {
-  for (mlir::Operation &op : llvm::reverse(block.without_terminator()))
-    if (movesRows(&op) && llvm::all_of(op.getUsers(), [&](mlir::Operation *user) {
+void FusionGraph::findHeads(Block &block) {
+  for (Operation &op : llvm::reverse(block.without_terminator()))
+    if (movesRows(&op) && llvm::all_of(op.getUsers(), [&](Operation *user) {
           return ir::isAttention(user) || heads_.contains(user);
         }))
       heads_.insert(&op);
 }
 
-bool FusionGraph::canBeFree(mlir::Operation *op, int64_t &size) const {
+bool FusionGraph::canBeFree(Operation *op, int64_t &size) const {
   size = 1;
   bool allFree = true;
-  for (mlir::Value operand : op->getOperands()) {
-    mlir::Operation *def = operand.getDefiningOp();
+  for (Value operand : op->getOperands()) {
+    Operation *def = operand.getDefiningOp();
     auto it = def ? free_.find(def) : free_.end();
     if (it != free_.end())
       size += it->second;
@@ -112,29 +109,29 @@ bool FusionGraph::canBeFree(mlir::Operation *op, int64_t &size) const {
     return false;
   if (isa<ir::ReshapeOp, ir::BroadcastOp, ir::IotaOp>(op) || heads_.contains(op))
     return true;
-  if (auto slice = mlir::dyn_cast<ir::SliceOp>(op))
+  if (auto slice = dyn_cast<ir::SliceOp>(op))
     return true;
-  if (auto cast = mlir::dyn_cast<ir::CastOp>(op);
+  if (auto cast = dyn_cast<ir::CastOp>(op);
       cast && elementBits(cast.getInput()) < elementBits(cast.getResult()))
     return true;
   // What follows another op's result, if only in another shape, belongs to that op's kernel.
-  auto followsOp = [&](mlir::Value operand) {
+  auto followsOp = [&](Value operand) {
     auto reshape = operand.getDefiningOp<ir::ReshapeOp>();
     while (reshape && free_.contains(reshape)) {
       operand = reshape.getInput();
       reshape = operand.getDefiningOp<ir::ReshapeOp>();
     }
-    mlir::Operation *def = operand.getDefiningOp();
+    Operation *def = operand.getDefiningOp();
     return def && !free_.contains(def);
   };
-  auto weftOp = mlir::dyn_cast<ir::WeftOp>(op);
+  auto weftOp = dyn_cast<ir::WeftOp>(op);
   return weftOp && weftOp.kind() == ir::Kind::Elementwise && allFree &&
          weftOp.cost() < limits::kExpensiveCost && llvm::none_of(op->getOperands(), followsOp);
 }
 
-void FusionGraph::findFreeOps(mlir::Block &block) {
+void FusionGraph::findFreeOps(Block &block) {
   findHeads(block);
-  for (mlir::Operation &op : block.without_terminator()) {
+  for (Operation &op : block.without_terminator()) {
     if (isSplat(&op)) {
       free_[&op] = 0;
       continue;
@@ -145,7 +142,7 @@ void FusionGraph::findFreeOps(mlir::Block &block) {
     // A reader needs the value in memory. Then it is computed once, and its other readers read it
     // there as well. A reshape in memory is an alias.
     if (!isa<ir::ReshapeOp>(op) && !heads_.contains(&op) &&
-        llvm::any_of(op.getUsers(), [this](mlir::Operation *user) {
+        llvm::any_of(op.getUsers(), [this](Operation *user) {
           return readsMemory(user) || isa<ir::MatmulOp, ir::ReshapeOp>(user) ||
                  ir::isAttention(user) || heads_.contains(user);
         }))
@@ -155,27 +152,27 @@ void FusionGraph::findFreeOps(mlir::Block &block) {
   // A kernel of one op holds all the free ops that the op reads, each with a constant of its own.
   // If these are more than a kernel may have, the values that stand for them are computed once
   // instead.
-  for (mlir::Operation &op : block.without_terminator()) {
+  for (Operation &op : block.without_terminator()) {
     if (free_.count(&op))
       continue;
     int64_t ops = 1;
-    for (mlir::Value operand : op.getOperands())
-      if (mlir::Operation *def = operand.getDefiningOp())
+    for (Value operand : op.getOperands())
+      if (Operation *def = operand.getDefiningOp())
         ops += 2 * free_.lookup(def);
     if (ops <= kMaxFusionOps)
       continue;
-    for (mlir::Value operand : op.getOperands())
-      if (mlir::Operation *def = operand.getDefiningOp();
+    for (Value operand : op.getOperands())
+      if (Operation *def = operand.getDefiningOp();
           def && !isSplat(def) && !isa<ir::ReshapeOp>(def))
         free_.erase(def);
   }
 }
 
-void FusionGraph::roots(mlir::Value value, llvm::SmallVectorImpl<int> &result) const {
+void FusionGraph::roots(Value value, SmallVectorImpl<int> &result) const {
   // Bounded, as a free op stands for a bounded number of free ops (kMaxFreeOps).
-  llvm::SmallVector<mlir::Value> pending{value};
+  SmallVector<Value> pending{value};
   while (!pending.empty()) {
-    mlir::Operation *def = pending.pop_back_val().getDefiningOp();
+    Operation *def = pending.pop_back_val().getDefiningOp();
     if (!def)
       continue;
     if (free_.count(def))
@@ -185,11 +182,11 @@ void FusionGraph::roots(mlir::Value value, llvm::SmallVectorImpl<int> &result) c
   }
 }
 
-void FusionGraph::readersOf(mlir::Value value, llvm::SmallVectorImpl<int> &readers) const {
-  llvm::SmallVector<mlir::Value> pending{value};
+void FusionGraph::readersOf(Value value, SmallVectorImpl<int> &readers) const {
+  SmallVector<Value> pending{value};
   int64_t reads = 0;
   while (!pending.empty())
-    for (mlir::Operation *user : pending.pop_back_val().getUsers()) {
+    for (Operation *user : pending.pop_back_val().getUsers()) {
       if (static_cast<int64_t>(readers.size()) >= limits::kMaxReaders ||
           ++reads > limits::kMaxReads)
         return readers.clear();
@@ -216,10 +213,9 @@ int FusionGraph::groupOf(int node) const {
 
 //===-- Contents ------------------------------------------------------------------------------===//
 
-void FusionGraph::collect(llvm::ArrayRef<int> members,
-                          llvm::SmallVectorImpl<mlir::Operation *> &ops,
-                          llvm::SmallVectorImpl<mlir::Value> &outputs) const {
-  llvm::DenseMap<mlir::Operation *, bool>
+void FusionGraph::collect(ArrayRef<int> members, SmallVectorImpl<Operation *> &ops,
+                          SmallVectorImpl<Value> &outputs) const {
+  DenseMap<Operation *, bool>
       inside; // whether a free op reads a member, directly or not; true for members
   for (int member : members) {
     inside[nodes_[member].op] = true;
@@ -227,16 +223,15 @@ void FusionGraph::collect(llvm::ArrayRef<int> members,
   }
   // Post-order over the free ops that members read.
   for (int member : members) {
-    llvm::SmallVector<mlir::Operation *> pending;
-    auto visit = [&](mlir::Operation *op) {
-      for (mlir::Value operand : op->getOperands())
-        if (mlir::Operation *def = operand.getDefiningOp();
-            def && free_.count(def) && !inside.count(def))
+    SmallVector<Operation *> pending;
+    auto visit = [&](Operation *op) {
+      for (Value operand : op->getOperands())
+        if (Operation *def = operand.getDefiningOp(); def && free_.count(def) && !inside.count(def))
           pending.push_back(def);
     };
     visit(nodes_[member].op);
     while (!pending.empty()) {
-      mlir::Operation *op = pending.back();
+      Operation *op = pending.back();
       if (inside.count(op)) {
         pending.pop_back();
         continue;
@@ -246,8 +241,8 @@ void FusionGraph::collect(llvm::ArrayRef<int> members,
       if (pending.size() != before)
         continue;
       pending.pop_back();
-      bool reads = llvm::any_of(op->getOperands(), [&](mlir::Value operand) {
-        mlir::Operation *def = operand.getDefiningOp();
+      bool reads = llvm::any_of(op->getOperands(), [&](Value operand) {
+        Operation *def = operand.getDefiningOp();
         return def && inside.lookup(def);
       });
       // A reshape of a value in memory is an alias: it stays a kernel input, so that the in-place
@@ -260,33 +255,30 @@ void FusionGraph::collect(llvm::ArrayRef<int> members,
     }
   }
   // An alias may read free ops that no other op reads. They stay outside of the kernel with it.
-  llvm::SmallPtrSet<mlir::Operation *, 16> needed;
-  llvm::sort(ops, [&](mlir::Operation *a, mlir::Operation *b) {
-    return index_.lookup(a) < index_.lookup(b);
-  });
-  llvm::SmallVector<mlir::Operation *> kept;
-  for (mlir::Operation *op : llvm::reverse(ops)) {
+  SmallPtrSet<Operation *, 16> needed;
+  llvm::sort(ops, [&](Operation *a, Operation *b) { return index_.lookup(a) < index_.lookup(b); });
+  SmallVector<Operation *> kept;
+  for (Operation *op : llvm::reverse(ops)) {
     if (free_.count(op) && !needed.count(op))
       continue;
     kept.push_back(op);
-    for (mlir::Value operand : op->getOperands())
-      if (mlir::Operation *def = operand.getDefiningOp())
+    for (Value operand : op->getOperands())
+      if (Operation *def = operand.getDefiningOp())
         needed.insert(def);
   }
   ops.assign(kept.rbegin(), kept.rend());
   for (int member : members)
-    for (mlir::Value result : nodes_[member].op->getResults())
+    for (Value result : nodes_[member].op->getResults())
       if (nodes_[member].alwaysOutput || isReadOutside(result, inside))
         outputs.push_back(result);
 }
 
-bool FusionGraph::isReadOutside(mlir::Value value,
-                                const llvm::DenseMap<mlir::Operation *, bool> &inside) const {
+bool FusionGraph::isReadOutside(Value value, const DenseMap<Operation *, bool> &inside) const {
   if (value.use_empty())
     return true;
-  llvm::SmallVector<mlir::Value> pending{value};
+  SmallVector<Value> pending{value};
   while (!pending.empty())
-    for (mlir::Operation *user : pending.pop_back_val().getUsers()) {
+    for (Operation *user : pending.pop_back_val().getUsers()) {
       if (nodeOf_.count(user)) {
         if (!inside.count(user))
           return true;
@@ -300,13 +292,13 @@ bool FusionGraph::isReadOutside(mlir::Value value,
 }
 
 bool FusionGraph::isReadByOtherGroup(int i) const {
-  llvm::SmallVector<int> readers;
-  for (mlir::Value result : nodes_[i].op->getResults())
+  SmallVector<int> readers;
+  for (Value result : nodes_[i].op->getResults())
     readersOf(result, readers);
   return llvm::any_of(readers, [&](int reader) { return groupOf(reader) != groupOf(i); });
 }
 
-void FusionGraph::setFree(llvm::ArrayRef<int> nodes) {
+void FusionGraph::setFree(ArrayRef<int> nodes) {
   for (int node : nodes) {
     auto &members = groups_[groupOf(node)].members;
     members.erase(llvm::find(members, node));
@@ -315,7 +307,7 @@ void FusionGraph::setFree(llvm::ArrayRef<int> nodes) {
   }
 }
 
-void FusionGraph::unsetFree(llvm::ArrayRef<int> nodes, int group) {
+void FusionGraph::unsetFree(ArrayRef<int> nodes, int group) {
   for (int node : nodes) {
     free_.erase(nodes_[node].op);
     nodeOf_[nodes_[node].op] = node;
@@ -329,8 +321,8 @@ void FusionGraph::unsetFree(llvm::ArrayRef<int> nodes, int group) {
 // between them, and then only the groups between their positions change places.
 
 bool FusionGraph::search(int from, int limitPosition, int target, int skip, bool forward, int mark,
-                         llvm::SmallVectorImpl<int> &seen, int64_t &budget) {
-  llvm::SmallVector<int> pending{from};
+                         SmallVectorImpl<int> &seen, int64_t &budget) {
+  SmallVector<int> pending{from};
   while (!pending.empty()) {
     int group = pending.pop_back_val();
     for (int member : groups_[group].members)
@@ -374,7 +366,7 @@ FusionGraph::Order FusionGraph::canMerge(int a, int b) {
 int FusionGraph::merge(int a, int b) {
   if (groups_[a].position > groups_[b].position)
     std::swap(a, b);
-  llvm::SmallVector<int> places{groups_[a].position, groups_[b].position};
+  SmallVector<int> places{groups_[a].position, groups_[b].position};
   auto byPosition = [&](int x, int y) {
     return groups_[x].position < groups_[y].position;
   };

@@ -10,19 +10,21 @@
 
 namespace weft::compiler {
 
-void splitWideConcats(mlir::Block &block) {
-  llvm::SmallVector<ir::ConcatOp> wide;
+using namespace mlir;
+
+void splitWideConcats(Block &block) {
+  SmallVector<ir::ConcatOp> wide;
   for (auto concat : block.getOps<ir::ConcatOp>())
     if (static_cast<int64_t>(concat.getInputs().size()) > limits::kMaxConcatInputs)
       wide.push_back(concat);
   for (ir::ConcatOp concat : wide) {
-    mlir::OpBuilder builder(concat);
-    llvm::SmallVector<mlir::Value> parts(concat.getInputs());
+    OpBuilder builder(concat);
+    SmallVector<Value> parts(concat.getInputs());
     while (static_cast<int64_t>(parts.size()) > limits::kMaxConcatInputs) {
-      llvm::SmallVector<mlir::Value> next;
-      llvm::ArrayRef<mlir::Value> left(parts);
+      SmallVector<Value> next;
+      ArrayRef<Value> left(parts);
       while (!left.empty()) {
-        llvm::ArrayRef<mlir::Value> some = left.take_front(limits::kMaxConcatInputs);
+        ArrayRef<Value> some = left.take_front(limits::kMaxConcatInputs);
         left = left.drop_front(some.size());
         next.push_back(some.size() == 1
                            ? some.front()

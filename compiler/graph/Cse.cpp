@@ -6,22 +6,22 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 #define GEN_PASS_DEF_CSEPASS
 #include "compiler/graph/Passes.h.inc"
 
 namespace {
 
-using mlir::OperationEquivalence;
-
 // Ops by what they compute: name, properties, operands, result types; not their locations.
-struct ByComputation : llvm::DenseMapInfo<mlir::Operation *> {
-  static unsigned getHashValue(const mlir::Operation *op) {
+struct ByComputation : llvm::DenseMapInfo<Operation *> {
+  static unsigned getHashValue(const Operation *op) {
     return OperationEquivalence::computeHash(
-        const_cast<mlir::Operation *>(op), OperationEquivalence::directHashValue,
+        const_cast<Operation *>(op), OperationEquivalence::directHashValue,
         OperationEquivalence::ignoreHashValue, OperationEquivalence::IgnoreLocations);
   }
-  static bool isEqual(const mlir::Operation *a, const mlir::Operation *b) {
-    auto *left = const_cast<mlir::Operation *>(a), *right = const_cast<mlir::Operation *>(b);
+  static bool isEqual(const Operation *a, const Operation *b) {
+    auto *left = const_cast<Operation *>(a), *right = const_cast<Operation *>(b);
     if (left == right)
       return true;
     if (left == getTombstoneKey() || left == getEmptyKey() || right == getTombstoneKey() ||
@@ -36,15 +36,15 @@ public:
   using CsePassBase::CsePassBase;
 
   void runOnOperation() override {
-    mlir::func::FuncOp main = sliceMain(getOperation());
+    func::FuncOp main = sliceMain(getOperation());
     if (!main)
       return signalPassFailure();
-    mlir::Block &block = main.getBody().front();
+    Block &block = main.getBody().front();
     // Operands come before their users, so that one walk forward sees every op with its final
     // operands.
-    llvm::DenseSet<mlir::Operation *, ByComputation> seen;
-    for (mlir::Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
-      if (op.getNumRegions() != 0 || !mlir::isMemoryEffectFree(&op))
+    DenseSet<Operation *, ByComputation> seen;
+    for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
+      if (op.getNumRegions() != 0 || !isMemoryEffectFree(&op))
         continue;
       auto [it, isNew] = seen.insert(&op);
       if (isNew)
@@ -53,9 +53,9 @@ public:
       op.erase();
       ++numMerged;
     }
-    for (mlir::Operation *op = &block.back(); op;) {
-      mlir::Operation *previous = op->getPrevNode();
-      if (mlir::isOpTriviallyDead(op)) {
+    for (Operation *op = &block.back(); op;) {
+      Operation *previous = op->getPrevNode();
+      if (isOpTriviallyDead(op)) {
         op->erase();
         ++numDead;
       }

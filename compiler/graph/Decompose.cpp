@@ -9,10 +9,12 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 #define GEN_PASS_DEF_DECOMPOSEPASS
 #include "compiler/graph/Passes.h.inc"
 
-using Values = mlir::FailureOr<llvm::SmallVector<mlir::Value>>;
+using Values = FailureOr<SmallVector<Value>>;
 
 // Whether codegen knows the op only through its decomposition.
 static bool needsDecomposition(ir::WeftOp op) {
@@ -21,13 +23,13 @@ static bool needsDecomposition(ir::WeftOp op) {
 }
 
 // How many decompositions in a row led to the op.
-static int64_t madeBy(mlir::Operation *op) {
-  auto count = op->getAttrOfType<mlir::IntegerAttr>(kMadeByAttr);
+static int64_t madeBy(Operation *op) {
+  auto count = op->getAttrOfType<IntegerAttr>(kMadeByAttr);
   return count ? count.getInt() : 0;
 }
 
 // "(the op is registered by 'mine' 1.0)", or nothing.
-static std::string registeredBy(mlir::Operation *op) {
+static std::string registeredBy(Operation *op) {
   std::string brought = ir::registrationOf(op->getName().getDialectNamespace().str());
   return brought.empty() ? "" : " (the op is registered by " + brought + ")";
 }
@@ -35,22 +37,22 @@ static std::string registeredBy(mlir::Operation *op) {
 // An op of a user's: what its rule builds is verified at once, so that the error names the op whose
 // rule it was, beside the op that is invalid. said: what is said meanwhile; wrong: what the rule is
 // at fault in.
-static Values decomposeForeign(ir::WeftOp op, mlir::OpBuilder &builder, std::string &said,
+static Values decomposeForeign(ir::WeftOp op, OpBuilder &builder, std::string &said,
                                std::string &wrong) {
   ir::DiagnosticCollector collector(op->getContext());
-  mlir::Operation *before = op->getPrevNode();
-  Values values = mlir::failure();
+  Operation *before = op->getPrevNode();
+  Values values = failure();
   try {
     values = op.decompose(builder);
   } catch (...) {
     wrong = runtime::thrown_text();
     return values;
   }
-  mlir::Operation *built = before ? before->getNextNode() : &op->getBlock()->front();
-  mlir::Attribute count = builder.getI64IntegerAttr(madeBy(op) + 1);
+  Operation *built = before ? before->getNextNode() : &op->getBlock()->front();
+  Attribute count = builder.getI64IntegerAttr(madeBy(op) + 1);
   for (; collector.text().empty() && built != op; built = built->getNextNode()) {
     (void)mlir::verify(built);
-    auto made = mlir::dyn_cast<ir::WeftOp>(built);
+    auto made = dyn_cast<ir::WeftOp>(built);
     if (!made) {
       wrong = ("makes " + built->getName().getStringRef() +
                ", which is no weft op; make it of Vals (Rules.h), or write a lowering instead")
@@ -71,7 +73,7 @@ llvm::LogicalResult decomposeOp(ir::WeftOp op) {
     return op->emitOpError("is at fault in its rule: its decomposition makes it again, or an op "
                            "that does; given up after ")
            << kMostDecompositionsInARow << " in a row" << registeredBy(op);
-  mlir::OpBuilder builder(op);
+  OpBuilder builder(op);
   std::string said, wrong;
   Values values =
       ir::isOwn(op) ? op.decompose(builder) : decomposeForeign(op, builder, said, wrong);
@@ -110,13 +112,13 @@ public:
   using DecomposePassBase::DecomposePassBase;
 
   void runOnOperation() override {
-    mlir::func::FuncOp main = sliceMain(getOperation());
+    func::FuncOp main = sliceMain(getOperation());
     if (!main)
       return signalPassFailure();
-    mlir::Block &block = main.getBody().front();
+    Block &block = main.getBody().front();
     for (auto it = block.begin(); it != block.end();) {
-      mlir::Operation *op = &*it;
-      auto weftOp = mlir::dyn_cast<ir::WeftOp>(op);
+      Operation *op = &*it;
+      auto weftOp = dyn_cast<ir::WeftOp>(op);
       if (!weftOp || !needsDecomposition(weftOp)) {
         ++it;
         continue;

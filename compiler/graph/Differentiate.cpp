@@ -10,23 +10,17 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 #define GEN_PASS_DEF_DIFFERENTIATEPASS
 #include "compiler/graph/Passes.h.inc"
 
-using llvm::ArrayRef;
-using llvm::SmallVector;
-using mlir::failed;
-using mlir::failure;
-using mlir::FailureOr;
-using mlir::Operation;
-using mlir::Value;
-
-static bool isFloat(mlir::Type type) {
-  auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
-  return tensor && mlir::isa<mlir::FloatType>(tensor.getElementType());
+static bool isFloat(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && isa<FloatType>(tensor.getElementType());
 }
 
-static Value splat(mlir::OpBuilder &builder, Value like, double number) {
+static Value splat(OpBuilder &builder, Value like, double number) {
   return ir::Val(builder, like.getLoc(), like).constant(number).value();
 }
 
@@ -35,11 +29,11 @@ namespace {
 // One reverse sweep over a block.
 class ReverseSweep {
 public:
-  ReverseSweep(mlir::OpBuilder &builder, ArrayRef<Value> inputs) : builder_(builder) {
+  ReverseSweep(OpBuilder &builder, ArrayRef<Value> inputs) : builder_(builder) {
     active_.insert(inputs.begin(), inputs.end());
   }
 
-  mlir::LogicalResult run(Value output, Value cotangent) {
+  LogicalResult run(Value output, Value cotangent) {
     // The floating-point values that depend on an input: only they take part.
     SmallVector<Operation *> path;
     Operation *last = output.getDefiningOp();
@@ -60,7 +54,7 @@ public:
     for (Operation *op : llvm::reverse(path))
       if (failed(differentiate(op)))
         return failure();
-    return mlir::success();
+    return success();
   }
 
   // Null where nothing arrived.
@@ -69,13 +63,13 @@ public:
   }
 
 private:
-  mlir::LogicalResult differentiate(Operation *op) {
+  LogicalResult differentiate(Operation *op) {
     SmallVector<Value, 4> cotangents;
     for (Value result : op->getResults())
       cotangents.push_back(cotangents_.lookup(result));
     if (llvm::none_of(cotangents, [](Value value) { return static_cast<bool>(value); }))
-      return mlir::success();
-    auto rules = mlir::dyn_cast<ir::WeftOp>(op);
+      return success();
+    auto rules = dyn_cast<ir::WeftOp>(op);
     if (!rules)
       return op->emitOpError() << "has no derivative: only ops of weft have one";
 
@@ -104,18 +98,18 @@ private:
       Value &sum = cotangents_[operand];
       sum = sum ? ir::AddOp::create(builder_, op->getLoc(), sum, gradient) : gradient;
     }
-    return mlir::success();
+    return success();
   }
 
-  mlir::OpBuilder &builder_;
-  llvm::DenseSet<Value> active_;
-  llvm::DenseMap<Value, Value> cotangents_;
+  OpBuilder &builder_;
+  DenseSet<Value> active_;
+  DenseMap<Value, Value> cotangents_;
 };
 
 } // namespace
 
-FailureOr<SmallVector<Value>> buildGradients(mlir::OpBuilder &builder, Value output,
-                                             Value cotangent, ArrayRef<Value> inputs) {
+FailureOr<SmallVector<Value>> buildGradients(OpBuilder &builder, Value output, Value cotangent,
+                                             ArrayRef<Value> inputs) {
   ReverseSweep sweep(builder, inputs);
   if (failed(sweep.run(output, cotangent)))
     return failure();
@@ -128,7 +122,7 @@ FailureOr<SmallVector<Value>> buildGradients(mlir::OpBuilder &builder, Value out
 }
 
 // The arguments to differentiate by, checked.
-static FailureOr<SmallVector<int64_t>> argumentsOf(mlir::func::FuncOp function,
+static FailureOr<SmallVector<int64_t>> argumentsOf(func::FuncOp function,
                                                    const DifferentiateOptions &options) {
   int64_t count = function.getNumArguments();
   SmallVector<int64_t> arguments(options.arguments);
@@ -148,8 +142,7 @@ static FailureOr<SmallVector<int64_t>> argumentsOf(mlir::func::FuncOp function,
   return arguments;
 }
 
-FailureOr<mlir::func::FuncOp> differentiate(mlir::func::FuncOp function,
-                                            const DifferentiateOptions &options) {
+FailureOr<func::FuncOp> differentiate(func::FuncOp function, const DifferentiateOptions &options) {
   if (function.isDeclaration() || !llvm::hasSingleElement(function.getBody()))
     return function.emitError() << "cannot be differentiated: its body must be one block";
   FailureOr<SmallVector<int64_t>> arguments = argumentsOf(function, options);
@@ -159,19 +152,19 @@ FailureOr<mlir::func::FuncOp> differentiate(mlir::func::FuncOp function,
   if (options.result < 0 || options.result >= resultCount)
     return function.emitError() << "cannot differentiate result " << options.result
                                 << ": there are " << resultCount;
-  mlir::Type resultType = function.getResultTypes()[options.result];
+  Type resultType = function.getResultTypes()[options.result];
   if (!isFloat(resultType))
     return function.emitError() << "cannot differentiate result " << options.result << " of type "
                                 << resultType << ": only floating-point tensors have derivatives";
 
-  mlir::func::FuncOp derivative = function.clone();
+  func::FuncOp derivative = function.clone();
   derivative.setName((function.getName() + "_grad").str());
   derivative->removeAttr(ir::kDifferentiateAttr);
-  mlir::Block &block = derivative.getBody().front();
-  auto exit = mlir::cast<mlir::func::ReturnOp>(block.getTerminator());
-  mlir::OpBuilder builder(exit);
+  Block &block = derivative.getBody().front();
+  auto exit = cast<func::ReturnOp>(block.getTerminator());
+  OpBuilder builder(exit);
 
-  auto resultTensor = mlir::cast<mlir::RankedTensorType>(resultType);
+  auto resultTensor = cast<RankedTensorType>(resultType);
   Value cotangent;
   if (resultTensor.hasStaticShape() && resultTensor.getNumElements() == 1) {
     cotangent = splat(builder, exit.getOperand(options.result), 1);
@@ -191,15 +184,15 @@ FailureOr<mlir::func::FuncOp> differentiate(mlir::func::FuncOp function,
     return failure();
   }
   exit.getOperandsMutable().append(*gradients);
-  SmallVector<mlir::Type> results(exit.getOperandTypes());
+  SmallVector<Type> results(exit.getOperandTypes());
   derivative.setType(builder.getFunctionType(derivative.getArgumentTypes(), results));
-  if (mlir::ArrayAttr attributes = derivative.getAllResultAttrs()) {
-    SmallVector<mlir::Attribute> all(attributes.begin(), attributes.end());
+  if (ArrayAttr attributes = derivative.getAllResultAttrs()) {
+    SmallVector<Attribute> all(attributes.begin(), attributes.end());
     all.resize(results.size(), builder.getDictionaryAttr({}));
     derivative.setAllResultAttrs(all);
   }
 
-  mlir::SymbolTable symbols(function->getParentOp());
+  SymbolTable symbols(function->getParentOp());
   symbols.insert(derivative, std::next(function->getIterator()));
   return derivative;
 }
@@ -211,9 +204,9 @@ public:
   using DifferentiatePassBase::DifferentiatePassBase;
 
   void runOnOperation() override {
-    SmallVector<std::pair<mlir::func::FuncOp, DifferentiateOptions>> work;
+    SmallVector<std::pair<func::FuncOp, DifferentiateOptions>> work;
     if (!function.empty()) {
-      auto found = getOperation().lookupSymbol<mlir::func::FuncOp>(function);
+      auto found = getOperation().lookupSymbol<func::FuncOp>(function);
       if (!found) {
         getOperation().emitError() << "weft-differentiate: there is no function @" << function;
         return signalPassFailure();
@@ -222,8 +215,8 @@ public:
           found,
           DifferentiateOptions{SmallVector<int64_t>(arguments.begin(), arguments.end()), result});
     } else {
-      for (auto found : getOperation().getOps<mlir::func::FuncOp>())
-        if (mlir::Attribute attribute = found->getAttr(ir::kDifferentiateAttr)) {
+      for (auto found : getOperation().getOps<func::FuncOp>())
+        if (Attribute attribute = found->getAttr(ir::kDifferentiateAttr)) {
           FailureOr<DifferentiateOptions> options = read(found, attribute);
           if (failed(options))
             return signalPassFailure();
@@ -240,18 +233,17 @@ public:
 private:
   // {arguments = array<i64: 0, 2>, result = 1 : i64}, both optional; a unit attribute asks for the
   // defaults.
-  static FailureOr<DifferentiateOptions> read(mlir::func::FuncOp target,
-                                              mlir::Attribute attribute) {
+  static FailureOr<DifferentiateOptions> read(func::FuncOp target, Attribute attribute) {
     DifferentiateOptions options;
-    if (mlir::isa<mlir::UnitAttr>(attribute))
+    if (isa<UnitAttr>(attribute))
       return options;
-    auto fields = mlir::dyn_cast<mlir::DictionaryAttr>(attribute);
+    auto fields = dyn_cast<DictionaryAttr>(attribute);
     if (!fields)
       return target.emitError() << "weft.differentiate must be a unit attribute or {arguments = "
                                    "array<i64>, result = i64}";
-    for (mlir::NamedAttribute field : fields) {
-      auto list = mlir::dyn_cast<mlir::DenseI64ArrayAttr>(field.getValue());
-      auto number = mlir::dyn_cast<mlir::IntegerAttr>(field.getValue());
+    for (NamedAttribute field : fields) {
+      auto list = dyn_cast<DenseI64ArrayAttr>(field.getValue());
+      auto number = dyn_cast<IntegerAttr>(field.getValue());
       if (field.getName() == "arguments" && list)
         options.arguments.assign(list.asArrayRef().begin(), list.asArrayRef().end());
       else if (field.getName() == "result" && number)

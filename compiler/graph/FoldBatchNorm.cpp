@@ -11,6 +11,8 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 #define GEN_PASS_DEF_FOLDBATCHNORMPASS
 #include "compiler/graph/Passes.h.inc"
 
@@ -18,8 +20,8 @@ namespace {
 
 using ir::Val;
 
-bool isFloat32(mlir::Value value) {
-  return mlir::getElementTypeOrSelf(value.getType()).isF32();
+bool isFloat32(Value value) {
+  return getElementTypeOrSelf(value.getType()).isF32();
 }
 
 class FoldBatchNormPass : public impl::FoldBatchNormPassBase<FoldBatchNormPass> {
@@ -27,10 +29,10 @@ public:
   using FoldBatchNormPassBase::FoldBatchNormPassBase;
 
   void runOnOperation() override {
-    mlir::func::FuncOp main = sliceMain(getOperation());
+    func::FuncOp main = sliceMain(getOperation());
     if (!main)
       return signalPassFailure();
-    mlir::Block &block = main.getBody().front();
+    Block &block = main.getBody().front();
     trained_.clear();
     for (auto gradient : block.getOps<ir::Conv2dWeightGradientOp>())
       trained_.insert(gradient.getInput());
@@ -44,16 +46,16 @@ private:
   struct Chain {
     ir::Conv2dOp convolution;
     ir::AddOp sum;    // of the convolution and a bias, if there is one
-    mlir::Value bias; // one number a channel
+    Value bias;       // one number a channel
   };
 
   Chain chainBefore(ir::BatchNormInferenceOp norm) const {
     Chain chain;
-    mlir::Value value = norm.getInput();
+    Value value = norm.getInput();
     if (auto sum = value.getDefiningOp<ir::AddOp>(); sum && value.hasOneUse())
       for (unsigned i = 0; i < 2 && !chain.sum; ++i)
         if (auto spread = sum->getOperand(1 - i).getDefiningOp<ir::BroadcastOp>())
-          if (mlir::Value bias = ir::vectorAlong(spread, 1)) {
+          if (Value bias = ir::vectorAlong(spread, 1)) {
             chain.sum = sum;
             chain.bias = bias;
             value = sum->getOperand(i);
@@ -68,23 +70,23 @@ private:
   // With s = rsqrt(variance + eps) weight: ((x * w + b) - mean) s + bias is
   // x * (w s) + ((b - mean) s + bias).
   void fold(Chain chain, ir::BatchNormInferenceOp norm) {
-    mlir::OpBuilder builder(norm);
+    OpBuilder builder(norm);
     ir::Conv2dOp conv = chain.convolution;
-    int64_t channels = mlir::cast<mlir::RankedTensorType>(conv.getType()).getDimSize(1);
+    int64_t channels = cast<RankedTensorType>(conv.getType()).getDimSize(1);
     Val variance(builder, norm.getLoc(), norm.getVariance());
     Val scale = ir::rsqrt(variance + norm.getEps().convertToDouble());
-    if (mlir::Value weight = norm.getWeight())
+    if (Value weight = norm.getWeight())
       scale = scale * scale.at(weight);
     Val shift = -scale.at(norm.getMean());
     if (chain.bias)
       shift = ir::reshape(scale.at(chain.bias), {channels}) + shift;
     shift = shift * scale;
-    if (mlir::Value bias = norm.getBias())
+    if (Value bias = norm.getBias())
       shift = shift + scale.at(bias);
 
     Val weight(builder, conv.getLoc(), conv.getWeight());
     Val factor = ir::broadcast(ir::reshape(scale, {channels, 1, 1, 1}), weight.shape());
-    mlir::IRMapping mapping;
+    IRMapping mapping;
     mapping.map(conv.getWeight(), (weight * factor).value());
     Val result = scale.at(builder.clone(*conv, mapping)->getResult(0));
     result =
@@ -97,7 +99,7 @@ private:
     ++numFolded;
   }
 
-  llvm::DenseSet<mlir::Value> trained_; // images that a gradient of a weight reads
+  DenseSet<Value> trained_; // images that a gradient of a weight reads
 };
 
 } // namespace

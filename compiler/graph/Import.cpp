@@ -9,11 +9,13 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 #define GEN_PASS_DEF_IMPORTPASS
 #include "compiler/graph/Passes.h.inc"
 
-mlir::func::FuncOp sliceMain(mlir::ModuleOp module) {
-  auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+func::FuncOp sliceMain(ModuleOp module) {
+  auto main = module.lookupSymbol<func::FuncOp>("main");
   if (!main) {
     mlir::emitError(module.getLoc())
         << "a slice needs a function @main; rename the function to compile";
@@ -29,8 +31,8 @@ mlir::func::FuncOp sliceMain(mlir::ModuleOp module) {
 
 namespace {
 
-bool isStaticTensor(mlir::Type type) {
-  auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+bool isStaticTensor(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && tensor.hasStaticShape();
 }
 
@@ -39,7 +41,7 @@ public:
   using ImportPassBase::ImportPassBase;
 
   void runOnOperation() override {
-    mlir::func::FuncOp main = sliceMain(getOperation());
+    func::FuncOp main = sliceMain(getOperation());
     if (!main)
       return signalPassFailure();
     for (auto [i, argument] : llvm::enumerate(main.getArguments()))
@@ -52,26 +54,26 @@ public:
                          << "; " << advice;
         return signalPassFailure();
       }
-    mlir::Block &block = main.getBody().front();
-    for (mlir::Operation &op : block)
+    Block &block = main.getBody().front();
+    for (Operation &op : block)
       if (failed(check(op)))
         return signalPassFailure();
-    if (!isSorted(block) && !mlir::sortTopologically(&block)) {
+    if (!isSorted(block) && !sortTopologically(&block)) {
       main.emitError() << "@main has ops that need each other's results";
       return signalPassFailure();
     }
   }
 
 private:
-  mlir::LogicalResult check(mlir::Operation &op) {
-    if (mlir::isa<mlir::func::ReturnOp>(op))
-      return mlir::success();
-    if (mlir::isa<ir::LeafOp>(op))
+  LogicalResult check(Operation &op) {
+    if (isa<func::ReturnOp>(op))
+      return success();
+    if (isa<ir::LeafOp>(op))
       return op.emitError()
              << "a leaf belongs to the recorder; in a slice it is an argument of @main";
-    if (!mlir::isa<ir::WeftOp>(op))
+    if (!isa<ir::WeftOp>(op))
       return op.emitError() << "a slice holds weft ops only, and '" << op.getName() << "' is none";
-    for (mlir::Type type : op.getResultTypes())
+    for (Type type : op.getResultTypes())
       if (!isStaticTensor(type))
         return op.emitError() << "gives " << type << "; slices hold tensors with static shapes";
       else if (std::string advice = ir::elementAdvice(type); !advice.empty())
@@ -80,17 +82,17 @@ private:
   }
 
   // Linear, unlike a dominance query a use: the block numbers its ops once.
-  static bool isSorted(mlir::Block &block) {
-    for (mlir::Operation &op : block)
-      for (mlir::Value operand : op.getOperands())
-        if (mlir::Operation *def = operand.getDefiningOp(); def && !def->isBeforeInBlock(&op))
+  static bool isSorted(Block &block) {
+    for (Operation &op : block)
+      for (Value operand : op.getOperands())
+        if (Operation *def = operand.getDefiningOp(); def && !def->isBeforeInBlock(&op))
           return false;
     return true;
   }
 };
 
 } // namespace
-bool isStable(mlir::func::FuncOp main, unsigned argument) {
+bool isStable(func::FuncOp main, unsigned argument) {
   return (main.getArgAttr(argument, ir::kStableAttr) ||
           main.getArgAttr(argument, ir::kParameterAttr)) &&
          !main.getArgAttr(argument, ir::kDonatableAttr);

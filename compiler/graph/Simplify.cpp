@@ -6,6 +6,8 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 #define GEN_PASS_DEF_SIMPLIFYPASS
 #include "compiler/graph/Passes.h.inc"
 
@@ -20,18 +22,18 @@ constexpr unsigned kFewOperands = 8;
 // Ops to look at, each at most once at a time. A vector and an index, as in MLIR's greedy driver;
 // but the driver here never walks the block again, never hashes constants and never recurses, so
 // that it stays linear on chains and on values with many users.
-class Worklist : public mlir::RewriterBase::Listener {
+class Worklist : public RewriterBase::Listener {
 public:
   ConcatBegins begins;
 
-  void push(mlir::Operation *op) {
+  void push(Operation *op) {
     auto [it, isNew] = index_.insert({op, ops_.size()});
     if (isNew)
       ops_.push_back(op);
   }
-  mlir::Operation *pop() {
+  Operation *pop() {
     while (!ops_.empty()) {
-      mlir::Operation *op = ops_.pop_back_val();
+      Operation *op = ops_.pop_back_val();
       if (!op)
         continue;
       index_.erase(op);
@@ -41,18 +43,18 @@ public:
   }
   // A new or changed op: its rules and those of its users may now apply. Users are looked at once
   // each.
-  void notifyOperationInserted(mlir::Operation *op, mlir::OpBuilder::InsertPoint) override {
+  void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
     push(op);
   }
-  void notifyOperationModified(mlir::Operation *op) override {
+  void notifyOperationModified(Operation *op) override {
     begins.forget(op);
     push(op);
   }
-  void notifyOperationErased(mlir::Operation *op) override {
+  void notifyOperationErased(Operation *op) override {
     begins.forget(op);
-    llvm::SmallPtrSet<mlir::Operation *, 4> seen;
-    for (mlir::Value operand : op->getOperands())
-      if (mlir::Operation *def = operand.getDefiningOp();
+    SmallPtrSet<Operation *, 4> seen;
+    for (Value operand : op->getOperands())
+      if (Operation *def = operand.getDefiningOp();
           def && seen.insert(def).second && mayMatter(op, def))
         push(def);
     auto it = index_.find(op);
@@ -66,18 +68,17 @@ private:
   // Whether rules may apply to what an erased op has read, now that it has one user less. To look
   // at a wide one (a concat) costs as much as it has operands, and only its last user matters to
   // it.
-  static bool mayMatter(mlir::Operation *erased, mlir::Operation *def) {
+  static bool mayMatter(Operation *erased, Operation *def) {
     return def->getNumOperands() <= kFewOperands ||
-           llvm::all_of(def->getUsers(), [&](mlir::Operation *user) { return user == erased; });
+           llvm::all_of(def->getUsers(), [&](Operation *user) { return user == erased; });
   }
 
-  llvm::SmallVector<mlir::Operation *> ops_;
-  llvm::DenseMap<mlir::Operation *, size_t> index_;
+  SmallVector<Operation *> ops_;
+  DenseMap<Operation *, size_t> index_;
 };
 
-llvm::LogicalResult applyRules(mlir::Operation *op, mlir::RewriterBase &rewriter,
-                               ConcatBegins &begins) {
-  auto weftOp = mlir::dyn_cast<ir::WeftOp>(op);
+llvm::LogicalResult applyRules(Operation *op, RewriterBase &rewriter, ConcatBegins &begins) {
+  auto weftOp = dyn_cast<ir::WeftOp>(op);
   if (!weftOp)
     return llvm::failure();
   if (succeeded(fold(op, rewriter)))
@@ -102,7 +103,7 @@ public:
   using SimplifyPassBase::SimplifyPassBase;
 
   void runOnOperation() override {
-    mlir::func::FuncOp main = sliceMain(getOperation());
+    func::FuncOp main = sliceMain(getOperation());
     if (!main)
       return signalPassFailure();
     numRewrites += simplify(main.getBody().front()).rewrites;
@@ -111,16 +112,16 @@ public:
 
 } // namespace
 
-SimplifyWork simplify(mlir::Block &block) {
+SimplifyWork simplify(Block &block) {
   SimplifyWork work;
   Worklist worklist;
   int64_t budget = 4096;
-  for (mlir::Operation &op : llvm::reverse(block.without_terminator())) {
+  for (Operation &op : llvm::reverse(block.without_terminator())) {
     worklist.push(&op);
     budget += kVisitsPerOp;
   }
-  mlir::IRRewriter rewriter(block.getParentOp()->getContext(), &worklist);
-  while (mlir::Operation *op = worklist.pop()) {
+  IRRewriter rewriter(block.getParentOp()->getContext(), &worklist);
+  while (Operation *op = worklist.pop()) {
     if (budget-- == 0) {
       // What is done stays; the program is right at every step.
       op->emitRemark() << "weft-simplify stops here: its rules keep changing this program";
@@ -128,7 +129,7 @@ SimplifyWork simplify(mlir::Block &block) {
     }
     if (op == block.getTerminator())
       continue;
-    if (mlir::isOpTriviallyDead(op)) {
+    if (isOpTriviallyDead(op)) {
       rewriter.eraseOp(op);
       continue;
     }

@@ -6,20 +6,16 @@
 
 namespace weft::compiler {
 
-using llvm::failure;
-using llvm::LogicalResult;
-using llvm::success;
-using mlir::dyn_cast;
-using mlir::isa;
+using namespace mlir;
 
 namespace {
 
 // The operand without a transpose that swaps the last two dims and leaves the others.
-mlir::Value withoutTranspose(mlir::Value value) {
+Value withoutTranspose(Value value) {
   auto transpose = value.getDefiningOp<ir::TransposeOp>();
   if (!transpose)
     return nullptr;
-  llvm::ArrayRef<int64_t> permutation = transpose.getPermutation();
+  ArrayRef<int64_t> permutation = transpose.getPermutation();
   int64_t rank = permutation.size();
   if (rank < 2 || permutation[rank - 1] != rank - 2 || permutation[rank - 2] != rank - 1)
     return nullptr;
@@ -31,11 +27,11 @@ mlir::Value withoutTranspose(mlir::Value value) {
 
 // The same where the transposed values are converted for this product: weights in 8 bits, say, are
 // converted as they lie.
-mlir::Value withoutTranspose(mlir::Value value, mlir::RewriterBase &rewriter) {
-  if (mlir::Value input = withoutTranspose(value))
+Value withoutTranspose(Value value, RewriterBase &rewriter) {
+  if (Value input = withoutTranspose(value))
     return input;
   auto cast = value.getDefiningOp<ir::CastOp>();
-  mlir::Value input = cast && cast->hasOneUse() ? withoutTranspose(cast.getInput()) : nullptr;
+  Value input = cast && cast->hasOneUse() ? withoutTranspose(cast.getInput()) : nullptr;
   if (!input)
     return nullptr;
   auto type = ir::tensorOf(ir::dimsOf(tensorType(input)), tensorType(value).getElementType());
@@ -45,34 +41,33 @@ mlir::Value withoutTranspose(mlir::Value value, mlir::RewriterBase &rewriter) {
 // A product with a vector is no work for a library, which packs the matrix first: its time is that
 // of reading the matrix once. As a sum of products of elements it is one kernel of ours with what
 // stands around it. float32 and wider only: the terms of narrower types would round.
-LogicalResult simplifyVectorProduct(ir::MatmulOp op, mlir::RewriterBase &rewriter) {
+LogicalResult simplifyVectorProduct(ir::MatmulOp op, RewriterBase &rewriter) {
   auto lhsType = tensorType(op.getLhs()), rhsType = tensorType(op.getRhs()), type = tensorType(op);
-  mlir::Type element = type.getElementType();
-  if (mlir::isa<mlir::FloatType>(element) && element.getIntOrFloatBitWidth() < 32)
+  Type element = type.getElementType();
+  if (isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32)
     return failure();
   int64_t rank = type.getRank();
   ir::Dims dims = ir::dimsOf(type), lhsDims = ir::dimsOf(lhsType), rhsDims = ir::dimsOf(rhsType);
   ir::Dim depth = lhsDims[lhsDims.size() - (op.getTransposeLhs() ? 2 : 1)];
   bool isRow = dims[rank - 2].isOne(), isColumn = dims[rank - 1].isOne();
-  mlir::Location loc = op.getLoc();
-  auto asMatrix = [&](mlir::Value value, ir::Dims shape, ir::Dim rows,
-                      ir::Dim columns) -> mlir::Value {
+  Location loc = op.getLoc();
+  auto asMatrix = [&](Value value, ir::Dims shape, ir::Dim rows, ir::Dim columns) -> Value {
     shape[shape.size() - 2] = rows;
     shape[shape.size() - 1] = columns;
     auto to = ir::tensorOf(shape, element);
     return to == value.getType() ? value
                                  : ir::ReshapeOp::create(rewriter, loc, to, value).getResult();
   };
-  auto spread = [&](mlir::Value value, mlir::RankedTensorType to) -> mlir::Value {
+  auto spread = [&](Value value, RankedTensorType to) -> Value {
     return to == value.getType() ? value
                                  : ir::BroadcastOp::create(rewriter, loc, to, value).getResult();
   };
   if (depth.isOne()) {
-    mlir::Value left = spread(asMatrix(op.getLhs(), lhsDims, dims[rank - 2], 1), type);
-    mlir::Value right = spread(asMatrix(op.getRhs(), rhsDims, 1, dims[rank - 1]), type);
-    mlir::Value product = ir::MulOp::create(rewriter, loc, left, right);
+    Value left = spread(asMatrix(op.getLhs(), lhsDims, dims[rank - 2], 1), type);
+    Value right = spread(asMatrix(op.getRhs(), rhsDims, 1, dims[rank - 1]), type);
+    Value product = ir::MulOp::create(rewriter, loc, left, right);
     // A sum starts at 0, and 0 + -0 is 0.
-    if (mlir::isa<mlir::FloatType>(element))
+    if (isa<FloatType>(element))
       product =
           ir::AddOp::create(rewriter, loc, product,
                             ir::splat(rewriter, loc, type, rewriter.getFloatAttr(element, 0)));
@@ -84,8 +79,8 @@ LogicalResult simplifyVectorProduct(ir::MatmulOp op, mlir::RewriterBase &rewrite
   // The matrix as it lies, [.., rows, depth] or [.., depth, rows]; of two vectors, the left one is
   // a matrix of one row.
   bool matrixIsLeft = isColumn;
-  mlir::Value matrix = matrixIsLeft ? op.getLhs() : op.getRhs(),
-              vector = matrixIsLeft ? op.getRhs() : op.getLhs();
+  Value matrix = matrixIsLeft ? op.getLhs() : op.getRhs(),
+        vector = matrixIsLeft ? op.getRhs() : op.getLhs();
   ir::Dims matrixDims = matrixIsLeft ? lhsDims : rhsDims,
            vectorDims = matrixIsLeft ? rhsDims : lhsDims;
   ir::Dim rows = dims[matrixIsLeft ? rank - 2 : rank - 1];
@@ -93,7 +88,7 @@ LogicalResult simplifyVectorProduct(ir::MatmulOp op, mlir::RewriterBase &rewrite
                                                    : static_cast<bool>(op.getTransposeRhs()));
   // A matrix that serves many vectors is read once by a product with all of them, which is the
   // library's.
-  auto batchOf = [](llvm::ArrayRef<ir::Dim> of) {
+  auto batchOf = [](ArrayRef<ir::Dim> of) {
     of = of.drop_back(2);
     while (!of.empty() && of.front().isOne())
       of = of.drop_front();
@@ -105,31 +100,31 @@ LogicalResult simplifyVectorProduct(ir::MatmulOp op, mlir::RewriterBase &rewrite
   full[rank - 2] = depthIsLast ? rows : depth;
   full[rank - 1] = depthIsLast ? depth : rows;
   auto fullType = ir::tensorOf(full, element);
-  mlir::Value terms = ir::MulOp::create(
+  Value terms = ir::MulOp::create(
       rewriter, loc, spread(asMatrix(matrix, matrixDims, full[rank - 2], full[rank - 1]), fullType),
       spread(asMatrix(vector, vectorDims, depthIsLast ? ir::Dim(1) : depth,
                       depthIsLast ? depth : ir::Dim(1)),
              fullType));
-  mlir::Value sum = ir::ReduceSumOp::create(
-      rewriter, loc, terms, llvm::ArrayRef<int64_t>{depthIsLast ? rank - 1 : rank - 2});
+  Value sum = ir::ReduceSumOp::create(rewriter, loc, terms,
+                                      ArrayRef<int64_t>{depthIsLast ? rank - 1 : rank - 2});
   rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, type, sum);
   return success();
 }
 
 } // namespace
 
-LogicalResult simplifyContraction(mlir::Operation *operation, mlir::RewriterBase &rewriter) {
+LogicalResult simplifyContraction(Operation *operation, RewriterBase &rewriter) {
   auto op = dyn_cast<ir::MatmulOp>(operation);
   if (!op)
     return failure();
-  mlir::Value lhs = op.getLhs(), rhs = op.getRhs();
+  Value lhs = op.getLhs(), rhs = op.getRhs();
   auto lhsType = tensorType(lhs), rhsType = tensorType(rhs);
   bool transposeLhs = op.getTransposeLhs(), transposeRhs = op.getTransposeRhs();
-  if (mlir::Value input = withoutTranspose(lhs, rewriter)) {
+  if (Value input = withoutTranspose(lhs, rewriter)) {
     rewriter.replaceOpWithNewOp<ir::MatmulOp>(op, input, rhs, !transposeLhs, transposeRhs);
     return success();
   }
-  if (mlir::Value input = withoutTranspose(rhs, rewriter)) {
+  if (Value input = withoutTranspose(rhs, rewriter)) {
     rewriter.replaceOpWithNewOp<ir::MatmulOp>(op, lhs, input, transposeLhs, !transposeRhs);
     return success();
   }
@@ -139,9 +134,8 @@ LogicalResult simplifyContraction(mlir::Operation *operation, mlir::RewriterBase
     ir::Dims dims = ir::dimsOf(lhsType);
     ir::Dim depth = dims.pop_back_val();
     auto flat = ir::tensorOf({ir::productDim(dims), depth}, lhsType.getElementType());
-    mlir::Value flatLhs = ir::ReshapeOp::create(rewriter, op.getLoc(), flat, lhs);
-    mlir::Value product =
-        ir::MatmulOp::create(rewriter, op.getLoc(), flatLhs, rhs, false, transposeRhs);
+    Value flatLhs = ir::ReshapeOp::create(rewriter, op.getLoc(), flat, lhs);
+    Value product = ir::MatmulOp::create(rewriter, op.getLoc(), flatLhs, rhs, false, transposeRhs);
     rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), product);
     return success();
   }
@@ -149,9 +143,9 @@ LogicalResult simplifyContraction(mlir::Operation *operation, mlir::RewriterBase
   if (lhsType.getRank() > 2 && rhsType.getRank() > 2 &&
       llvm::all_of(rhsType.getShape().drop_back(2), [](int64_t extent) { return extent == 1; }) &&
       tensorType(op).getRank() == lhsType.getRank()) {
-    auto flat = ir::tensorOf(llvm::ArrayRef<ir::Dim>(ir::dimsOf(rhsType)).take_back(2),
-                             rhsType.getElementType());
-    mlir::Value flatRhs = ir::ReshapeOp::create(rewriter, op.getLoc(), flat, rhs);
+    auto flat =
+        ir::tensorOf(ArrayRef<ir::Dim>(ir::dimsOf(rhsType)).take_back(2), rhsType.getElementType());
+    Value flatRhs = ir::ReshapeOp::create(rewriter, op.getLoc(), flat, rhs);
     rewriter.replaceOpWithNewOp<ir::MatmulOp>(op, lhs, flatRhs, transposeLhs, transposeRhs);
     return success();
   }
@@ -160,31 +154,31 @@ LogicalResult simplifyContraction(mlir::Operation *operation, mlir::RewriterBase
 
 // What the rules know of reductions is true of Weft's own: a sum of squares of one element is not
 // that element.
-LogicalResult simplifyReduction(mlir::Operation *op, mlir::RewriterBase &rewriter) {
+LogicalResult simplifyReduction(Operation *op, RewriterBase &rewriter) {
   if (!ir::isOwn(op))
     return failure();
-  mlir::Value input = op->getOperand(0);
+  Value input = op->getOperand(0);
   auto type = tensorType(input);
-  auto dims = op->getAttrOfType<mlir::DenseI64ArrayAttr>("dims").asArrayRef();
-  mlir::Location loc = op->getLoc();
-  mlir::Type element = type.getElementType();
+  auto dims = op->getAttrOfType<DenseI64ArrayAttr>("dims").asArrayRef();
+  Location loc = op->getLoc();
+  Type element = type.getElementType();
   // No terms at all: the number that the reduction starts from, and 0 / 0 for a mean.
   if (llvm::is_contained(type.getShape(), 0) && !isa<ir::ReduceMaxOp, ir::ReduceMinOp>(op)) {
     double start = isa<ir::ReduceProdOp>(op)   ? 1
                    : isa<ir::ReduceMeanOp>(op) ? std::numeric_limits<double>::quiet_NaN()
                                                : 0;
-    mlir::TypedAttr value = rewriter.getZeroAttr(element);
-    if (mlir::isa<mlir::FloatType>(element))
+    TypedAttr value = rewriter.getZeroAttr(element);
+    if (isa<FloatType>(element))
       value = rewriter.getFloatAttr(element, start);
     else if (start == 1)
       value = rewriter.getIntegerAttr(element, 1);
     rewriter.replaceOp(op, ir::splat(rewriter, loc, tensorType(op->getResult(0)), value));
     return success();
   }
-  bool rounds = mlir::isa<mlir::FloatType>(element) && !isa<ir::ReduceMaxOp, ir::ReduceMinOp>(op);
+  bool rounds = isa<FloatType>(element) && !isa<ir::ReduceMaxOp, ir::ReduceMinOp>(op);
   // Over dims of size 1 only: nothing to add up. But a sum starts at 0, and 0 + -0 is 0.
   if (llvm::all_of(dims, [&](int64_t dim) { return type.getShape()[dim] == 1; })) {
-    mlir::Value value = input;
+    Value value = input;
     if (value.getType() != op->getResult(0).getType())
       value = ir::ReshapeOp::create(rewriter, loc, op->getResult(0).getType(), value);
     if (rounds && !isa<ir::ReduceProdOp>(op))
@@ -203,7 +197,7 @@ LogicalResult simplifyReduction(mlir::Operation *op, mlir::RewriterBase &rewrite
     return failure();
   auto from = tensorType(broadcast.getInput());
   int64_t offset = type.getRank() - from.getRank(), count = 1;
-  llvm::SmallVector<int64_t> rest;
+  SmallVector<int64_t> rest;
   ir::Dims typeDims = ir::dimsOf(type), fromDims = ir::dimsOf(from);
   for (int64_t dim : dims) {
     bool repeats =
@@ -221,7 +215,7 @@ LogicalResult simplifyReduction(mlir::Operation *op, mlir::RewriterBase &rewrite
   // The input, still broadcast along the dims that stay, without those that went: reduced over the
   // rest.
   ir::Dims keptShape, smallShape;
-  llvm::SmallVector<int64_t> newDims;
+  SmallVector<int64_t> newDims;
   for (int64_t dim = 0; dim < type.getRank(); ++dim) {
     bool reduced = llvm::is_contained(dims, dim);
     if (reduced && !llvm::is_contained(rest, dim))
@@ -231,7 +225,7 @@ LogicalResult simplifyReduction(mlir::Operation *op, mlir::RewriterBase &rewrite
     keptShape.push_back(typeDims[dim]);
     smallShape.push_back(dim < offset ? ir::Dim(1) : fromDims[dim - offset]);
   }
-  mlir::Value value =
+  Value value =
       ir::ReshapeOp::create(rewriter, loc, ir::tensorOf(smallShape, element), broadcast.getInput());
   value = ir::BroadcastOp::create(rewriter, loc, ir::tensorOf(keptShape, element), value);
   if (!newDims.empty())
@@ -241,8 +235,8 @@ LogicalResult simplifyReduction(mlir::Operation *op, mlir::RewriterBase &rewrite
                 ? ir::ReduceMaxOp::create(rewriter, loc, value, newDims).getResult()
                 : ir::ReduceMinOp::create(rewriter, loc, value, newDims).getResult();
   if (isa<ir::ReduceSumOp>(op)) {
-    auto factor = mlir::IntegerAttr::get(
-        element, llvm::APInt(64, count).zextOrTrunc(element.getIntOrFloatBitWidth()));
+    auto factor =
+        IntegerAttr::get(element, APInt(64, count).zextOrTrunc(element.getIntOrFloatBitWidth()));
     value = ir::MulOp::create(rewriter, loc, value,
                               ir::splat(rewriter, loc, tensorType(value), factor));
   }

@@ -6,19 +6,15 @@
 
 namespace weft::compiler {
 
-using llvm::failure;
-using llvm::LogicalResult;
-using llvm::success;
-using mlir::dyn_cast;
-using mlir::isa;
+using namespace mlir;
 
 namespace {
 
-bool isFloat(mlir::Value value) {
-  return isa<mlir::FloatType>(tensorType(value).getElementType());
+bool isFloat(Value value) {
+  return isa<FloatType>(tensorType(value).getElementType());
 }
 
-LogicalResult replace(mlir::Operation *op, mlir::Value value, mlir::RewriterBase &rewriter) {
+LogicalResult replace(Operation *op, Value value, RewriterBase &rewriter) {
   if (value.getType() != op->getResult(0).getType())
     return failure();
   rewriter.replaceOp(op, value);
@@ -26,8 +22,8 @@ LogicalResult replace(mlir::Operation *op, mlir::Value value, mlir::RewriterBase
 }
 
 // x * 0 of integers, x * -1, x / 2^k.
-LogicalResult simplifyArithmetic(mlir::Operation *op, mlir::RewriterBase &rewriter) {
-  mlir::Value x = op->getOperand(0), y = op->getOperand(1);
+LogicalResult simplifyArithmetic(Operation *op, RewriterBase &rewriter) {
+  Value x = op->getOperand(0), y = op->getOperand(1);
   if (isa<ir::AddOp, ir::MulOp>(op)) {
     // The constant on the right, so that equal ops look equal.
     if (splatOf(x) && !splatOf(y)) {
@@ -43,11 +39,11 @@ LogicalResult simplifyArithmetic(mlir::Operation *op, mlir::RewriterBase &rewrit
   }
   if (isa<ir::DivOp>(op)) {
     // A power of two has an exact inverse, and a product takes a quarter of the time of a quotient.
-    if (auto floating = mlir::dyn_cast_or_null<mlir::FloatAttr>(splatOf(y).value)) {
-      llvm::APFloat inverse(floating.getValue().getSemantics());
+    if (auto floating = dyn_cast_or_null<FloatAttr>(splatOf(y).value)) {
+      APFloat inverse(floating.getValue().getSemantics());
       if (floating.getValue().getExactInverse(&inverse)) {
-        mlir::Value factor = ir::splat(rewriter, op->getLoc(), tensorType(y),
-                                       mlir::FloatAttr::get(floating.getType(), inverse));
+        Value factor = ir::splat(rewriter, op->getLoc(), tensorType(y),
+                                 FloatAttr::get(floating.getType(), inverse));
         rewriter.replaceOpWithNewOp<ir::MulOp>(op, x, factor);
         return success();
       }
@@ -59,14 +55,14 @@ LogicalResult simplifyArithmetic(mlir::Operation *op, mlir::RewriterBase &rewrit
 // Powers that a few exact or correctly rounded operations give within pow's budget of 4 ULP, at a
 // small part of its time: what people write for squares, cubes, roots and inverse distances. NaN,
 // infinities and zeros are pow's.
-LogicalResult simplifyPow(ir::PowOp op, mlir::RewriterBase &rewriter) {
+LogicalResult simplifyPow(ir::PowOp op, RewriterBase &rewriter) {
   Splat exponent = splatOf(op.getRhs());
   if (!exponent)
     return failure();
   if (exponent.is(1))
     return replace(op, op.getLhs(), rewriter);
   ir::Val x(rewriter, op.getLoc(), op.getLhs()), result;
-  mlir::Type element = x.type().getElementType();
+  Type element = x.type().getElementType();
   bool isWide =
       element.isF32() || element.isF64(); // narrower ones would round, and overflow, in between
   auto number = [&](double value) {
@@ -111,24 +107,24 @@ LogicalResult simplifyPow(ir::PowOp op, mlir::RewriterBase &rewriter) {
 }
 
 // Whether every value of `from` is one of `to`, so that the conversion loses nothing.
-bool isExact(mlir::Type from, mlir::Type to) {
+bool isExact(Type from, Type to) {
   if (from == to)
     return true;
   if (from.isInteger(1))
     return true;
-  auto mantissa = [](mlir::Type type) -> unsigned {
-    if (auto floating = dyn_cast<mlir::FloatType>(type))
+  auto mantissa = [](Type type) -> unsigned {
+    if (auto floating = dyn_cast<FloatType>(type))
       return floating.getFPMantissaWidth();
     return type.isUnsignedInteger() ? type.getIntOrFloatBitWidth()
                                     : type.getIntOrFloatBitWidth() - 1;
   };
-  bool toFloat = isa<mlir::FloatType>(to);
-  if (auto floating = dyn_cast<mlir::FloatType>(from)) {
+  bool toFloat = isa<FloatType>(to);
+  if (auto floating = dyn_cast<FloatType>(from)) {
     if (!toFloat)
       return false;
     if (from.isF16() && to.isBF16())
       return false;
-    return floating.getWidth() < mlir::cast<mlir::FloatType>(to).getWidth();
+    return floating.getWidth() < cast<FloatType>(to).getWidth();
   }
   if (to.isInteger(1))
     return false;
@@ -141,26 +137,26 @@ bool isExact(mlir::Type from, mlir::Type to) {
   return mantissa(from) <= mantissa(to);
 }
 
-LogicalResult simplifyCast(ir::CastOp op, mlir::RewriterBase &rewriter) {
+LogicalResult simplifyCast(ir::CastOp op, RewriterBase &rewriter) {
   auto inner = op.getInput().getDefiningOp<ir::CastOp>();
   if (!inner)
     return failure();
-  mlir::Type from = tensorType(inner.getInput()).getElementType(),
-             through = tensorType(inner).getElementType();
+  Type from = tensorType(inner.getInput()).getElementType(),
+       through = tensorType(inner).getElementType();
   // cast(cast(x)) is one cast where the first one loses nothing. Through i1 every value but 0
   // becomes 1: not that. A float that goes through a wider integer never arises as exact above.
   if (!isExact(from, through))
     return failure();
   // An integer that goes through a float saturates; one cast would wrap.
-  mlir::Type to = op.getType().getElementType();
-  if (isa<mlir::FloatType>(through) && isa<mlir::IntegerType>(from) && isa<mlir::IntegerType>(to) &&
+  Type to = op.getType().getElementType();
+  if (isa<FloatType>(through) && isa<IntegerType>(from) && isa<IntegerType>(to) &&
       !to.isInteger(1) && !isExact(from, to))
     return failure();
   rewriter.replaceOpWithNewOp<ir::CastOp>(op, op.getType(), inner.getInput());
   return success();
 }
 
-LogicalResult simplifySelect(ir::SelectOp op, mlir::RewriterBase &rewriter) {
+LogicalResult simplifySelect(ir::SelectOp op, RewriterBase &rewriter) {
   if (auto inverted = op.getCondition().getDefiningOp<ir::NotOp>()) {
     rewriter.replaceOpWithNewOp<ir::SelectOp>(op, op.getType(), inverted.getInput(),
                                               op.getOnFalse(), op.getOnTrue());
@@ -171,11 +167,11 @@ LogicalResult simplifySelect(ir::SelectOp op, mlir::RewriterBase &rewriter) {
 
 // f(broadcast(a), broadcast(b), splat) with one source shape is broadcast(f(a, b, splat)): less to
 // compute, and scalars stay scalars.
-LogicalResult sinkBroadcast(mlir::Operation *op, mlir::RewriterBase &rewriter) {
+LogicalResult sinkBroadcast(Operation *op, RewriterBase &rewriter) {
   if (op->getNumOperands() == 0 || op->getNumResults() != 1)
     return failure();
-  mlir::RankedTensorType small;
-  for (mlir::Value operand : op->getOperands()) {
+  RankedTensorType small;
+  for (Value operand : op->getOperands()) {
     if (splatOf(operand))
       continue;
     auto broadcast = operand.getDefiningOp<ir::BroadcastOp>();
@@ -188,8 +184,8 @@ LogicalResult sinkBroadcast(mlir::Operation *op, mlir::RewriterBase &rewriter) {
   }
   if (!small || small.getNumElements() >= tensorType(op->getResult(0)).getNumElements())
     return failure();
-  llvm::SmallVector<mlir::Value> operands;
-  for (mlir::Value operand : op->getOperands()) {
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands()) {
     auto type = small.clone(tensorType(operand).getElementType());
     if (Splat splat = splatOf(operand))
       operands.push_back(ir::splat(rewriter, op->getLoc(), type, splat.value));
@@ -197,8 +193,8 @@ LogicalResult sinkBroadcast(mlir::Operation *op, mlir::RewriterBase &rewriter) {
       operands.push_back(operand.getDefiningOp<ir::BroadcastOp>().getInput());
   }
   auto resultType = small.clone(tensorType(op->getResult(0)).getElementType());
-  mlir::Operation *scalar = rewriter.create(op->getLoc(), op->getName().getIdentifier(), operands,
-                                            {resultType}, op->getAttrDictionary().getValue());
+  Operation *scalar = rewriter.create(op->getLoc(), op->getName().getIdentifier(), operands,
+                                      {resultType}, op->getAttrDictionary().getValue());
   rewriter.replaceOpWithNewOp<ir::BroadcastOp>(op, op->getResult(0).getType(),
                                                scalar->getResult(0));
   return success();
@@ -206,7 +202,7 @@ LogicalResult sinkBroadcast(mlir::Operation *op, mlir::RewriterBase &rewriter) {
 
 // A bias on the rows of a matmul that was reshaped: added before the reshape, where a library call
 // can take it in.
-LogicalResult biasBeforeReshape(ir::AddOp op, mlir::RewriterBase &rewriter) {
+LogicalResult biasBeforeReshape(ir::AddOp op, RewriterBase &rewriter) {
   for (int side : {0, 1}) {
     auto reshape = op->getOperand(side).getDefiningOp<ir::ReshapeOp>();
     auto broadcast = op->getOperand(1 - side).getDefiningOp<ir::BroadcastOp>();
@@ -220,9 +216,8 @@ LogicalResult biasBeforeReshape(ir::AddOp op, mlir::RewriterBase &rewriter) {
     if (rows.getShape().back() != tensorType(op).getShape().back() ||
         rows.getShape().back() != biasType.getShape()[0])
       continue;
-    mlir::Value bias =
-        ir::BroadcastOp::create(rewriter, broadcast.getLoc(), rows, broadcast.getInput());
-    mlir::Value sum = ir::AddOp::create(rewriter, op.getLoc(), matmul, bias);
+    Value bias = ir::BroadcastOp::create(rewriter, broadcast.getLoc(), rows, broadcast.getInput());
+    Value sum = ir::AddOp::create(rewriter, op.getLoc(), matmul, bias);
     rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), sum);
     return success();
   }
@@ -231,7 +226,7 @@ LogicalResult biasBeforeReshape(ir::AddOp op, mlir::RewriterBase &rewriter) {
 
 } // namespace
 
-LogicalResult simplifyElementwise(mlir::Operation *op, mlir::RewriterBase &rewriter) {
+LogicalResult simplifyElementwise(Operation *op, RewriterBase &rewriter) {
   if (isa<ir::AddOp, ir::MulOp, ir::DivOp>(op)) {
     if (succeeded(simplifyArithmetic(op, rewriter)))
       return success();

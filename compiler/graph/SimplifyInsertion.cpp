@@ -6,26 +6,23 @@
 
 namespace weft::compiler {
 
-using llvm::failure;
-using llvm::LogicalResult;
-using llvm::success;
+using namespace mlir;
 
 namespace {
 
-bool isDense(llvm::ArrayRef<int64_t> steps) {
+bool isDense(ArrayRef<int64_t> steps) {
   return llvm::all_of(steps, [](int64_t step) { return step == 1; });
 }
 
-mlir::Value withoutReshape(mlir::Value value) {
+Value withoutReshape(Value value) {
   auto reshape = value.getDefiningOp<ir::ReshapeOp>();
   return reshape ? reshape.getInput() : value;
 }
 
 // By which dim of `from` each dim of `to` is meant, where a reshape only adds and drops dims of one
 // element; -1 for a dim that is added. Nothing for other reshapes.
-std::optional<llvm::SmallVector<int64_t>> dimsOf(mlir::RankedTensorType to,
-                                                 mlir::RankedTensorType from) {
-  llvm::SmallVector<int64_t> dims(to.getRank(), -1);
+std::optional<SmallVector<int64_t>> dimsOf(RankedTensorType to, RankedTensorType from) {
+  SmallVector<int64_t> dims(to.getRank(), -1);
   int64_t dim = 0;
   auto skip = [&] {
     while (dim < from.getRank() && from.getDimSize(dim) == 1)
@@ -44,7 +41,7 @@ std::optional<llvm::SmallVector<int64_t>> dimsOf(mlir::RankedTensorType to,
 }
 
 // Whether `part` is what `write` overwrites: a slice of its base there, or both of one constant.
-bool isOverwritten(mlir::Value part, ir::InsertSliceOp write) {
+bool isOverwritten(Value part, ir::InsertSliceOp write) {
   if (auto slice = part.getDefiningOp<ir::SliceOp>())
     return slice.getInput() == write.getBase() && slice.getStarts() == write.getStarts() &&
            isDense(slice.getSteps()) && slice.getType() == write.getUpdate().getType();
@@ -53,7 +50,7 @@ bool isOverwritten(mlir::Value part, ir::InsertSliceOp write) {
 }
 
 // Puts back what it took out, with a part of it changed: only that part is put.
-LogicalResult simplifyInsert(ir::InsertSliceOp op, mlir::RewriterBase &rewriter) {
+LogicalResult simplifyInsert(ir::InsertSliceOp op, RewriterBase &rewriter) {
   auto inner = withoutReshape(op.getUpdate()).getDefiningOp<ir::InsertSliceOp>();
   if (!inner || !isDense(op.getSteps()) || !isDense(inner.getSteps()) ||
       !isOverwritten(withoutReshape(inner.getBase()), op))
@@ -62,19 +59,19 @@ LogicalResult simplifyInsert(ir::InsertSliceOp op, mlir::RewriterBase &rewriter)
   auto part = tensorType(inner.getUpdate());
   if (ir::hasNamedDims(tensorType(op)) || ir::hasNamedDims(innerType) || ir::hasNamedDims(part))
     return failure();
-  std::optional<llvm::SmallVector<int64_t>> dims = dimsOf(outerType, innerType);
+  std::optional<SmallVector<int64_t>> dims = dimsOf(outerType, innerType);
   if (!dims)
     return failure();
-  llvm::SmallVector<int64_t> starts(op.getStarts()), shape(outerType.getRank(), 1);
+  SmallVector<int64_t> starts(op.getStarts()), shape(outerType.getRank(), 1);
   for (auto [i, dim] : llvm::enumerate(*dims))
     if (dim >= 0) {
       starts[i] += inner.getStarts()[dim];
       shape[i] = part.getDimSize(dim);
     }
-  auto type = mlir::RankedTensorType::get(shape, part.getElementType());
+  auto type = RankedTensorType::get(shape, part.getElementType());
   if (type.getNumElements() != part.getNumElements())
     return failure(); // nothing is written along a dim of one element
-  mlir::Value update = inner.getUpdate();
+  Value update = inner.getUpdate();
   if (update.getType() != type)
     update = ir::ReshapeOp::create(rewriter, op.getLoc(), type, update);
   rewriter.replaceOpWithNewOp<ir::InsertSliceOp>(op, op.getType(), op.getBase(), update, starts,
@@ -84,8 +81,8 @@ LogicalResult simplifyInsert(ir::InsertSliceOp op, mlir::RewriterBase &rewriter)
 
 } // namespace
 
-LogicalResult simplifyInsertion(mlir::Operation *op, mlir::RewriterBase &rewriter) {
-  if (auto insert = mlir::dyn_cast<ir::InsertSliceOp>(op))
+LogicalResult simplifyInsertion(Operation *op, RewriterBase &rewriter) {
+  if (auto insert = dyn_cast<ir::InsertSliceOp>(op))
     return simplifyInsert(insert, rewriter);
   return failure();
 }

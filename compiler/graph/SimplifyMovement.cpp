@@ -4,17 +4,13 @@
 
 namespace weft::compiler {
 
-using llvm::failure;
-using llvm::LogicalResult;
-using llvm::success;
-using mlir::dyn_cast;
-using mlir::isa;
+using namespace mlir;
 
 namespace {
 
 // A transpose that leaves the order of all dims larger than 1 alone is a reshape: an alias instead
 // of a copy.
-bool keepsOrder(llvm::ArrayRef<int64_t> permutation, llvm::ArrayRef<int64_t> shape) {
+bool keepsOrder(ArrayRef<int64_t> permutation, ArrayRef<int64_t> shape) {
   int64_t last = -1;
   for (int64_t from : permutation) {
     if (shape[from] == 1)
@@ -26,8 +22,8 @@ bool keepsOrder(llvm::ArrayRef<int64_t> permutation, llvm::ArrayRef<int64_t> sha
   return true;
 }
 
-LogicalResult simplifyTranspose(ir::TransposeOp op, mlir::RewriterBase &rewriter) {
-  llvm::ArrayRef<int64_t> permutation = op.getPermutation();
+LogicalResult simplifyTranspose(ir::TransposeOp op, RewriterBase &rewriter) {
+  ArrayRef<int64_t> permutation = op.getPermutation();
   if (keepsOrder(permutation, tensorType(op.getInput()).getShape())) {
     rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), op.getInput());
     return success();
@@ -44,15 +40,15 @@ LogicalResult simplifyTranspose(ir::TransposeOp op, mlir::RewriterBase &rewriter
   return failure();
 }
 
-LogicalResult simplifyBroadcast(ir::BroadcastOp op, mlir::RewriterBase &rewriter) {
-  mlir::Value input = op.getInput();
+LogicalResult simplifyBroadcast(ir::BroadcastOp op, RewriterBase &rewriter) {
+  Value input = op.getInput();
   if (tensorType(input).getNumElements() == tensorType(op).getNumElements()) {
     rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), input);
     return success();
   }
   // Dims align at the end: a reshape that only adds or removes leading ones changes nothing.
   if (auto reshape = input.getDefiningOp<ir::ReshapeOp>()) {
-    auto withoutLeadingOnes = [](llvm::ArrayRef<int64_t> shape) {
+    auto withoutLeadingOnes = [](ArrayRef<int64_t> shape) {
       return shape.drop_while([](int64_t extent) { return extent == 1; });
     };
     auto from = tensorType(reshape.getInput());
@@ -69,16 +65,16 @@ int64_t dimOf(ir::ConcatOp concat) {
   return concat.getDim() < 0 ? concat.getDim() + tensorType(concat).getRank() : concat.getDim();
 }
 
-LogicalResult simplifySlice(ir::SliceOp op, mlir::RewriterBase &rewriter, ConcatBegins &begins) {
+LogicalResult simplifySlice(ir::SliceOp op, RewriterBase &rewriter, ConcatBegins &begins) {
   auto from = tensorType(op.getInput());
-  llvm::ArrayRef<int64_t> starts = op.getStarts(), limits = op.getLimits(), steps = op.getSteps();
+  ArrayRef<int64_t> starts = op.getStarts(), limits = op.getLimits(), steps = op.getSteps();
   bool forward = llvm::all_of(steps, [](int64_t step) { return step > 0; });
   // The whole of a symbolic dim has no limit to compute with.
   if (!forward || ir::hasNamedDims(from))
     return failure();
   if (auto inner = op.getInput().getDefiningOp<ir::SliceOp>();
       inner && llvm::all_of(inner.getSteps(), [](int64_t step) { return step > 0; })) {
-    llvm::SmallVector<int64_t> newStarts, newLimits, newSteps;
+    SmallVector<int64_t> newStarts, newLimits, newSteps;
     for (int64_t i = 0, rank = from.getRank(); i < rank; ++i) {
       int64_t extent = tensorType(op).getShape()[i];
       newSteps.push_back(inner.getSteps()[i] * steps[i]);
@@ -95,14 +91,14 @@ LogicalResult simplifySlice(ir::SliceOp op, mlir::RewriterBase &rewriter, Concat
     if (ir::hasNamedDims(input))
       return failure();
     int64_t added = from.getRank() - input.getRank();
-    llvm::SmallVector<int64_t> newStarts, newLimits, newSteps;
+    SmallVector<int64_t> newStarts, newLimits, newSteps;
     for (int64_t i = 0; i < input.getRank(); ++i) {
       bool repeats = input.getDimSize(i) != from.getDimSize(added + i);
       newStarts.push_back(repeats ? 0 : starts[added + i]);
       newLimits.push_back(repeats ? input.getDimSize(i) : limits[added + i]);
       newSteps.push_back(repeats ? 1 : steps[added + i]);
     }
-    mlir::Value part = broadcast.getInput();
+    Value part = broadcast.getInput();
     if (input.getRank() > 0)
       part = ir::SliceOp::create(rewriter, op.getLoc(), part, newStarts, newLimits, newSteps);
     rewriter.replaceOpWithNewOp<ir::BroadcastOp>(op, op.getType(), part);
@@ -113,12 +109,12 @@ LogicalResult simplifySlice(ir::SliceOp op, mlir::RewriterBase &rewriter, Concat
     int64_t dim = dimOf(concat), extent = tensorType(op).getShape()[dim];
     if (extent == 0)
       return failure();
-    llvm::ArrayRef<int64_t> places = begins.of(concat);
+    ArrayRef<int64_t> places = begins.of(concat);
     // Of inputs that begin there the last one: the others are empty.
     size_t input = llvm::upper_bound(places, starts[dim]) - places.begin() - 1;
     int64_t last = starts[dim] + (extent - 1) * steps[dim];
     if (last < places[input + 1]) {
-      llvm::SmallVector<int64_t> newStarts(starts), newLimits(limits);
+      SmallVector<int64_t> newStarts(starts), newLimits(limits);
       newStarts[dim] -= places[input];
       newLimits[dim] = last + 1 - places[input];
       rewriter.replaceOpWithNewOp<ir::SliceOp>(op, concat.getInputs()[input], newStarts, newLimits,
@@ -131,19 +127,18 @@ LogicalResult simplifySlice(ir::SliceOp op, mlir::RewriterBase &rewriter, Concat
 
 } // namespace
 
-llvm::ArrayRef<int64_t> ConcatBegins::of(ir::ConcatOp concat) {
+ArrayRef<int64_t> ConcatBegins::of(ir::ConcatOp concat) {
   auto [it, isNew] = begins_.try_emplace(concat);
   if (isNew) {
     it->second.push_back(0);
-    for (mlir::Value input : concat.getInputs())
+    for (Value input : concat.getInputs())
       it->second.push_back(it->second.back() + tensorType(input).getShape()[dimOf(concat)]);
     work_ += int64_t(concat.getInputs().size());
   }
   return it->second;
 }
 
-LogicalResult simplifyMovement(mlir::Operation *op, mlir::RewriterBase &rewriter,
-                               ConcatBegins &begins) {
+LogicalResult simplifyMovement(Operation *op, RewriterBase &rewriter, ConcatBegins &begins) {
   if (auto transpose = dyn_cast<ir::TransposeOp>(op))
     return simplifyTranspose(transpose, rewriter);
   if (auto broadcast = dyn_cast<ir::BroadcastOp>(op))

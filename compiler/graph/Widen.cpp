@@ -5,20 +5,20 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 #define GEN_PASS_DEF_WIDENPASS
 #include "compiler/graph/Passes.h.inc"
 
 namespace {
 
-mlir::Value converted(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,
-                      mlir::Type element) {
+Value converted(OpBuilder &builder, Location loc, Value value, Type element) {
   return ir::CastOp::create(
-      builder, loc,
-      mlir::cast<mlir::RankedTensorType>(ir::withElementType(value.getType(), element)), value);
+      builder, loc, cast<RankedTensorType>(ir::withElementType(value.getType(), element)), value);
 }
 
-mlir::Type elementOf(mlir::Value value) {
-  return mlir::cast<mlir::RankedTensorType>(value.getType()).getElementType();
+Type elementOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getElementType();
 }
 
 class WidenPass : public impl::WidenPassBase<WidenPass> {
@@ -26,21 +26,21 @@ public:
   using WidenPassBase::WidenPassBase;
 
   void runOnOperation() override {
-    mlir::func::FuncOp main = sliceMain(getOperation());
+    func::FuncOp main = sliceMain(getOperation());
     if (!main)
       return signalPassFailure();
-    for (mlir::Operation &op : llvm::make_early_inc_range(main.getBody().front())) {
-      mlir::Type wide = ir::accumulationType(&op);
+    for (Operation &op : llvm::make_early_inc_range(main.getBody().front())) {
+      Type wide = ir::accumulationType(&op);
       if (!wide)
         continue;
-      mlir::Type narrow = elementOf(op.getOperand(0));
-      mlir::OpBuilder builder(&op);
-      mlir::Operation *inner = builder.clone(op);
+      Type narrow = elementOf(op.getOperand(0));
+      OpBuilder builder(&op);
+      Operation *inner = builder.clone(op);
       builder.setInsertionPoint(inner);
-      for (mlir::OpOperand &operand : inner->getOpOperands())
+      for (OpOperand &operand : inner->getOpOperands())
         if (elementOf(operand.get()) == narrow)
           operand.set(converted(builder, op.getLoc(), operand.get(), wide));
-      mlir::Value result = inner->getResult(0);
+      Value result = inner->getResult(0);
       if (elementOf(result) == narrow) { // no indices
         result.setType(ir::withElementType(result.getType(), wide));
         builder.setInsertionPointAfter(inner);

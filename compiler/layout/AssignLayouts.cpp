@@ -6,6 +6,8 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 #define GEN_PASS_DEF_ASSIGNLAYOUTSPASS
 #include "compiler/layout/Passes.h.inc"
 
@@ -20,7 +22,7 @@ public:
       : AssignLayoutsPassBase(other), providers_(other.providers_), report_(other.report_) {}
 
   void runOnOperation() override {
-    mlir::func::FuncOp main = sliceMain(getOperation());
+    func::FuncOp main = sliceMain(getOperation());
     if (!main || failed(checkArguments(main)))
       return signalPassFailure();
     if (providers_ && failed(assign(main)))
@@ -28,7 +30,7 @@ public:
   }
 
 private:
-  llvm::LogicalResult checkArguments(mlir::func::FuncOp main) {
+  llvm::LogicalResult checkArguments(func::FuncOp main) {
     llvm::FailureOr<LayoutTable> table = LayoutTable::of(main);
     if (failed(table))
       return llvm::failure();
@@ -43,35 +45,35 @@ private:
     return llvm::failure();
   }
 
-  llvm::LogicalResult assign(mlir::func::FuncOp main) {
+  llvm::LogicalResult assign(func::FuncOp main) {
     ChannelsLast layouts(main.getBody().front(), *providers_);
     layouts.analyze();
     if (layouts.numConvolutions() == 0)
       return llvm::success();
     if (!layouts.pays()) {
-      remark(llvm::Twine(layouts.numConvolutions()) + " convolutions stay row-major, which copy " +
-             llvm::Twine(layouts.copiedBytes()) +
+      remark(Twine(layouts.numConvolutions()) + " convolutions stay row-major, which copy " +
+             Twine(layouts.copiedBytes()) +
              " bytes of images inside their calls: channels-last-saves-nothing: it would take " +
-             llvm::Twine(layouts.numTransposes()) + " reorders of " +
-             llvm::Twine(layouts.transposedBytes()) + " bytes");
+             Twine(layouts.numTransposes()) + " reorders of " + Twine(layouts.transposedBytes()) +
+             " bytes");
       return llvm::success();
     }
-    llvm::SmallVector<mlir::Operation *> composites(layouts.composites());
-    for (mlir::Operation *op : composites)
-      if (failed(decomposeOp(mlir::cast<ir::WeftOp>(op))))
+    SmallVector<Operation *> composites(layouts.composites());
+    for (Operation *op : composites)
+      if (failed(decomposeOp(cast<ir::WeftOp>(op))))
         return llvm::failure();
     layouts.analyze();
     layouts.apply();
     numConvolutions += layouts.numConvolutions();
     numReorders += layouts.numTransposes();
-    remark(llvm::Twine(layouts.numConvolutions()) + " convolutions have channels last; " +
-           llvm::Twine(layouts.numTransposes()) + " reorders of " +
-           llvm::Twine(layouts.transposedBytes()) + " bytes stay in the program, in place of " +
-           llvm::Twine(layouts.copiedBytes()) + " bytes copied inside calls");
+    remark(Twine(layouts.numConvolutions()) + " convolutions have channels last; " +
+           Twine(layouts.numTransposes()) + " reorders of " + Twine(layouts.transposedBytes()) +
+           " bytes stay in the program, in place of " + Twine(layouts.copiedBytes()) +
+           " bytes copied inside calls");
     return llvm::success();
   }
 
-  void remark(const llvm::Twine &text) {
+  void remark(const Twine &text) {
     std::string line = ("layout: " + text).str();
     if (report_)
       report_->remarks.push_back(line);
@@ -85,8 +87,7 @@ private:
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createAssignLayoutsPass(const ProviderSet *providers,
-                                                    CompileReport *report) {
+std::unique_ptr<Pass> createAssignLayoutsPass(const ProviderSet *providers, CompileReport *report) {
   return std::make_unique<AssignLayoutsPass>(providers, report);
 }
 

@@ -7,10 +7,7 @@
 
 namespace weft::compiler {
 
-using mlir::isa;
-using mlir::Operation;
-using mlir::RankedTensorType;
-using mlir::Value;
+using namespace mlir;
 
 namespace {
 
@@ -18,10 +15,10 @@ namespace {
 constexpr int64_t kToLast[] = {0, 2, 3, 1}, kToFirst[] = {0, 3, 1, 2};
 
 RankedTensorType typeOf(Value value) {
-  return mlir::cast<RankedTensorType>(value.getType());
+  return cast<RankedTensorType>(value.getType());
 }
 bool isImage(Value value) {
-  auto type = mlir::dyn_cast<RankedTensorType>(value.getType());
+  auto type = dyn_cast<RankedTensorType>(value.getType());
   return type && type.getRank() == 4 && type.getElementType().isIntOrFloat();
 }
 int64_t bytesOf(Value value) {
@@ -38,8 +35,8 @@ RankedTensorType lastType(RankedTensorType type) {
     permuted.push_back(dims[from]);
   return ir::tensorOf(permuted, type.getElementType());
 }
-template <typename T> llvm::SmallVector<T> toLast(llvm::ArrayRef<T> perDim) {
-  llvm::SmallVector<T> result;
+template <typename T> SmallVector<T> toLast(ArrayRef<T> perDim) {
+  SmallVector<T> result;
   for (int64_t from : kToLast)
     result.push_back(perDim[from]);
   return result;
@@ -54,21 +51,21 @@ bool isDecomposable(Operation *op) {
 }
 // Of Weft's own, all of whose attributes are known.
 bool isReduction(Operation *op) {
-  return ir::isOwn(op) && mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Reduction;
+  return ir::isOwn(op) && cast<ir::WeftOp>(op).kind() == ir::Kind::Reduction;
 }
 bool isElementwise(Operation *op) {
-  return mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Elementwise;
+  return cast<ir::WeftOp>(op).kind() == ir::Kind::Elementwise;
 }
-llvm::ArrayRef<int64_t> reducedDims(Operation *op) {
-  return mlir::cast<mlir::DenseI64ArrayAttr>(*op->getInherentAttr("dims")).asArrayRef();
+ArrayRef<int64_t> reducedDims(Operation *op) {
+  return cast<DenseI64ArrayAttr>(*op->getInherentAttr("dims")).asArrayRef();
 }
-mlir::DenseI64ArrayAttr list(Operation *op, llvm::ArrayRef<int64_t> values) {
-  return mlir::DenseI64ArrayAttr::get(op->getContext(), values);
+DenseI64ArrayAttr list(Operation *op, ArrayRef<int64_t> values) {
+  return DenseI64ArrayAttr::get(op->getContext(), values);
 }
 
 } // namespace
 
-llvm::SmallVector<unsigned, 2> ChannelsLast::imageOperands(Operation *op) const {
+SmallVector<unsigned, 2> ChannelsLast::imageOperands(Operation *op) const {
   if (!isa<ir::Conv2dOp, ir::Conv2dInputGradientOp, ir::Conv2dWeightGradientOp>(op))
     return {};
   if (llvm::none_of(providers_.providers(),
@@ -118,7 +115,7 @@ void ChannelsLast::analyze() {
           countTranspose(operand);
       continue;
     }
-    llvm::SmallVector<unsigned, 2> images = imageOperands(op);
+    SmallVector<unsigned, 2> images = imageOperands(op);
     bool runs = !images.empty() || runsChannelsLast(op);
     if (!runs) {
       for (Value operand : op->getOperands())
@@ -127,9 +124,9 @@ void ChannelsLast::analyze() {
       if (op->getNumResults() != 1 || !isImage(op->getResult(0)))
         continue;
       bool isSplat = false;
-      if (auto constant = mlir::dyn_cast<ir::ConstantOp>(op))
-        isSplat = mlir::isa<mlir::SplatElementsAttr>(constant.getValue());
-      auto broadcast = mlir::dyn_cast<ir::BroadcastOp>(op);
+      if (auto constant = dyn_cast<ir::ConstantOp>(op))
+        isSplat = isa<SplatElementsAttr>(constant.getValue());
+      auto broadcast = dyn_cast<ir::BroadcastOp>(op);
       bool isSmall = broadcast && !values_.contains(broadcast.getInput()) &&
                      typeOf(broadcast.getInput()).getElementType().isIntOrFloat() &&
                      typeOf(broadcast.getInput()).getNumElements() * limits::kMinBroadcastFactor <=
@@ -145,7 +142,7 @@ void ChannelsLast::analyze() {
       ++numConvolutions_;
       bool isWeightGradient = isa<ir::Conv2dWeightGradientOp>(op);
       auto weight = typeOf(isWeightGradient ? op->getResult(0) : op->getOperand(1));
-      llvm::SmallVector<Value, 2> all;
+      SmallVector<Value, 2> all;
       for (unsigned i : images)
         all.push_back(op->getOperand(i));
       if (!isWeightGradient)
@@ -179,13 +176,12 @@ bool ChannelsLast::pays() const {
 
 // A free value once more, with channels last. Its operands, if they are free values, have been made
 // already.
-Value ChannelsLast::remade(Operation *op, mlir::OpBuilder &builder) {
+Value ChannelsLast::remade(Operation *op, OpBuilder &builder) {
   RankedTensorType type = lastType(typeOf(op->getResult(0)));
-  if (auto constant = mlir::dyn_cast<ir::ConstantOp>(op))
-    return ir::ConstantOp::create(
-        builder, op->getLoc(),
-        mlir::cast<mlir::DenseElementsAttr>(constant.getValue()).resizeSplat(type));
-  if (auto broadcast = mlir::dyn_cast<ir::BroadcastOp>(op)) {
+  if (auto constant = dyn_cast<ir::ConstantOp>(op))
+    return ir::ConstantOp::create(builder, op->getLoc(),
+                                  cast<DenseElementsAttr>(constant.getValue()).resizeSplat(type));
+  if (auto broadcast = dyn_cast<ir::BroadcastOp>(op)) {
     RankedTensorType from = typeOf(broadcast.getInput());
     ir::Dims dims(4 - from.getRank(), ir::Dim(1));
     dims.append(ir::dimsOf(from));
@@ -195,8 +191,8 @@ Value ChannelsLast::remade(Operation *op, mlir::OpBuilder &builder) {
                                     ir::tensorOf(dims, from.getElementType()), input);
     // Where the dims that are not 1 keep their order (one number a channel), the transpose is a
     // reshape.
-    llvm::SmallVector<ir::Dim> permuted = toLast<ir::Dim>(dims);
-    llvm::SmallVector<int64_t> order;
+    SmallVector<ir::Dim> permuted = toLast<ir::Dim>(dims);
+    SmallVector<int64_t> order;
     for (int64_t from : kToLast)
       if (!dims[from].isOne())
         order.push_back(from);
@@ -204,8 +200,7 @@ Value ChannelsLast::remade(Operation *op, mlir::OpBuilder &builder) {
       input = ir::ReshapeOp::create(builder, op->getLoc(),
                                     ir::tensorOf(permuted, from.getElementType()), input);
     else
-      input =
-          ir::TransposeOp::create(builder, op->getLoc(), input, llvm::ArrayRef<int64_t>(kToLast));
+      input = ir::TransposeOp::create(builder, op->getLoc(), input, ArrayRef<int64_t>(kToLast));
     return ir::BroadcastOp::create(builder, op->getLoc(), type, input);
   }
   Operation *copy = builder.clone(*op);
@@ -221,7 +216,7 @@ Value ChannelsLast::channelsLast(Value value) {
   if (isFree(value)) {
     // Each op after its operands, without recursion: chains of elementwise ops on constants and
     // broadcasts may be long.
-    llvm::SmallVector<std::pair<Operation *, unsigned>> stack{{value.getDefiningOp(), 0}};
+    SmallVector<std::pair<Operation *, unsigned>> stack{{value.getDefiningOp(), 0}};
     while (!stack.empty()) {
       auto &[op, next] = stack.back();
       if (isElementwise(op) && next < op->getNumOperands()) {
@@ -230,7 +225,7 @@ Value ChannelsLast::channelsLast(Value value) {
           stack.push_back({operand.getDefiningOp(), 0});
         continue;
       }
-      mlir::OpBuilder builder(op->getContext());
+      OpBuilder builder(op->getContext());
       builder.setInsertionPointAfter(op);
       Operation *done = op;
       stack.pop_back();
@@ -241,10 +236,10 @@ Value ChannelsLast::channelsLast(Value value) {
     }
     return last_.lookup(value);
   }
-  mlir::OpBuilder builder(block_.getParentOp()->getContext());
+  OpBuilder builder(block_.getParentOp()->getContext());
   builder.setInsertionPointAfterValue(value);
   Value result =
-      ir::TransposeOp::create(builder, value.getLoc(), value, llvm::ArrayRef<int64_t>(kToLast));
+      ir::TransposeOp::create(builder, value.getLoc(), value, ArrayRef<int64_t>(kToLast));
   return last_[value] = result;
 }
 
@@ -252,36 +247,36 @@ Value ChannelsLast::rowMajorValue(Value value) {
   if (Value known = back_.lookup(value))
     return known;
   Value last = last_.lookup(value);
-  mlir::OpBuilder builder(block_.getParentOp()->getContext());
+  OpBuilder builder(block_.getParentOp()->getContext());
   builder.setInsertionPointAfterValue(last);
   Value result =
-      ir::TransposeOp::create(builder, value.getLoc(), last, llvm::ArrayRef<int64_t>(kToFirst));
+      ir::TransposeOp::create(builder, value.getLoc(), last, ArrayRef<int64_t>(kToFirst));
   return back_[value] = result;
 }
 
 void ChannelsLast::applyConvolution(Operation *op) {
   for (unsigned i : imageOperands(op)) {
     Value last = channelsLast(op->getOperand(i));
-    mlir::OpBuilder builder(op);
+    OpBuilder builder(op);
     op->setOperand(
-        i, ir::TransposeOp::create(builder, op->getLoc(), last, llvm::ArrayRef<int64_t>(kToFirst)));
+        i, ir::TransposeOp::create(builder, op->getLoc(), last, ArrayRef<int64_t>(kToFirst)));
   }
   if (isa<ir::Conv2dWeightGradientOp>(op))
     return;
-  mlir::OpBuilder builder(op->getContext());
+  OpBuilder builder(op->getContext());
   builder.setInsertionPointAfter(op);
-  last_[op->getResult(0)] = ir::TransposeOp::create(builder, op->getLoc(), op->getResult(0),
-                                                    llvm::ArrayRef<int64_t>(kToLast));
+  last_[op->getResult(0)] =
+      ir::TransposeOp::create(builder, op->getLoc(), op->getResult(0), ArrayRef<int64_t>(kToLast));
 }
 
 void ChannelsLast::applyOther(Operation *op) {
-  llvm::SmallVector<Value> operands;
+  SmallVector<Value> operands;
   for (Value operand : op->getOperands())
     operands.push_back(isImage(operand) ? channelsLast(operand) : operand);
-  mlir::OpBuilder builder(op);
+  OpBuilder builder(op);
   Value result = op->getResult(0);
   if (isReduction(op)) {
-    llvm::SmallVector<int64_t> dims;
+    SmallVector<int64_t> dims;
     for (int64_t dim : reducedDims(op))
       dims.push_back(dimInLast(dim));
     llvm::sort(dims);
@@ -289,7 +284,7 @@ void ChannelsLast::applyOther(Operation *op) {
     copy->setOperands(operands);
     copy->setAttr("dims", list(op, dims));
     // The dims that stay, in their order; as the op gave them again where that differs.
-    llvm::SmallVector<int64_t> stay, permutation;
+    SmallVector<int64_t> stay, permutation;
     for (int64_t dim : kToLast)
       if (!llvm::is_contained(reducedDims(op), dim))
         stay.push_back(dim);
@@ -299,7 +294,7 @@ void ChannelsLast::applyOther(Operation *op) {
     copy->getResult(0).setType(ir::tensorOf(kept, typeOf(result).getElementType()));
     Value reduced = copy->getResult(0);
     if (!llvm::is_sorted(stay)) {
-      llvm::SmallVector<int64_t> sorted(stay);
+      SmallVector<int64_t> sorted(stay);
       llvm::sort(sorted);
       for (int64_t dim : sorted)
         permutation.push_back(llvm::find(stay, dim) - stay.begin());
@@ -308,19 +303,19 @@ void ChannelsLast::applyOther(Operation *op) {
     result.replaceAllUsesWith(reduced);
     return;
   }
-  if (auto slice = mlir::dyn_cast<ir::SliceOp>(op)) {
+  if (auto slice = dyn_cast<ir::SliceOp>(op)) {
     last_[result] =
         ir::SliceOp::create(builder, op->getLoc(), operands[0], toLast<int64_t>(slice.getStarts()),
                             toLast<int64_t>(slice.getLimits()), toLast<int64_t>(slice.getSteps()));
     return;
   }
-  if (auto insert = mlir::dyn_cast<ir::InsertSliceOp>(op)) {
+  if (auto insert = dyn_cast<ir::InsertSliceOp>(op)) {
     last_[result] = ir::InsertSliceOp::create(
         builder, op->getLoc(), operands[0].getType(), operands[0], operands[1],
         toLast<int64_t>(insert.getStarts()), toLast<int64_t>(insert.getSteps()));
     return;
   }
-  if (auto concat = mlir::dyn_cast<ir::ConcatOp>(op)) {
+  if (auto concat = dyn_cast<ir::ConcatOp>(op)) {
     int64_t dim = concat.getDim() < 0 ? concat.getDim() + 4 : concat.getDim();
     last_[result] = ir::ConcatOp::create(builder, op->getLoc(), operands, dimInLast(dim));
     return;
@@ -332,10 +327,10 @@ void ChannelsLast::applyOther(Operation *op) {
 }
 
 void ChannelsLast::apply() {
-  llvm::SmallVector<Operation *> order;
+  SmallVector<Operation *> order;
   for (Operation &op : block_)
     order.push_back(&op);
-  llvm::SmallVector<Operation *> gone;
+  SmallVector<Operation *> gone;
   for (Operation *op : order) {
     bool runs = ops_.contains(op);
     if (runs && !imageOperands(op).empty()) {
@@ -344,7 +339,7 @@ void ChannelsLast::apply() {
       applyOther(op);
       gone.push_back(op);
     } else {
-      for (mlir::OpOperand &operand : op->getOpOperands())
+      for (OpOperand &operand : op->getOpOperands())
         if (values_.contains(operand.get()))
           operand.set(rowMajorValue(operand.get()));
     }

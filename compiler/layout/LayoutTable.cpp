@@ -7,17 +7,18 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 DimOrder rowMajor(int64_t rank) {
   return llvm::to_vector<6>(llvm::seq<int64_t>(0, rank));
 }
 
-bool isRowMajor(llvm::ArrayRef<int64_t> order) {
-  return order == llvm::ArrayRef<int64_t>(rowMajor(order.size()));
+bool isRowMajor(ArrayRef<int64_t> order) {
+  return order == ArrayRef<int64_t>(rowMajor(order.size()));
 }
 
-llvm::SmallVector<int64_t> denseStrides(llvm::ArrayRef<int64_t> shape,
-                                        llvm::ArrayRef<int64_t> order) {
-  llvm::SmallVector<int64_t> strides(shape.size());
+SmallVector<int64_t> denseStrides(ArrayRef<int64_t> shape, ArrayRef<int64_t> order) {
+  SmallVector<int64_t> strides(shape.size());
   int64_t stride = 1;
   for (int64_t dim : llvm::reverse(order)) {
     strides[dim] = stride;
@@ -26,20 +27,20 @@ llvm::SmallVector<int64_t> denseStrides(llvm::ArrayRef<int64_t> shape,
   return strides;
 }
 
-static bool isPermutation(llvm::ArrayRef<int64_t> order, int64_t rank) {
+static bool isPermutation(ArrayRef<int64_t> order, int64_t rank) {
   DimOrder sorted(order);
   llvm::sort(sorted);
-  return llvm::ArrayRef<int64_t>(sorted) == llvm::ArrayRef<int64_t>(rowMajor(rank));
+  return ArrayRef<int64_t>(sorted) == ArrayRef<int64_t>(rowMajor(rank));
 }
 
-llvm::FailureOr<LayoutTable> LayoutTable::of(mlir::func::FuncOp main) {
+llvm::FailureOr<LayoutTable> LayoutTable::of(func::FuncOp main) {
   LayoutTable table;
   for (auto [i, argument] : llvm::enumerate(main.getArguments())) {
-    mlir::Attribute attribute = main.getArgAttr(i, kAttribute);
+    Attribute attribute = main.getArgAttr(i, kAttribute);
     if (!attribute)
       continue;
-    auto type = mlir::dyn_cast<mlir::RankedTensorType>(argument.getType());
-    auto order = mlir::dyn_cast<mlir::DenseI64ArrayAttr>(attribute);
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    auto order = dyn_cast<DenseI64ArrayAttr>(attribute);
     if (!type || !order || !isPermutation(order, type.getRank()))
       return main.emitError() << "argument " << i << " has " << kAttribute << " = " << attribute
                               << ", which is no order of the dims of " << argument.getType();
@@ -49,14 +50,14 @@ llvm::FailureOr<LayoutTable> LayoutTable::of(mlir::func::FuncOp main) {
   return table;
 }
 
-DimOrder LayoutTable::orderOf(mlir::Value value) const {
+DimOrder LayoutTable::orderOf(Value value) const {
   auto found = orders_.find(value);
   if (found != orders_.end())
     return found->second;
-  return rowMajor(mlir::cast<mlir::RankedTensorType>(value.getType()).getRank());
+  return rowMajor(cast<RankedTensorType>(value.getType()).getRank());
 }
 
-void LayoutTable::set(mlir::Value value, DimOrder order) {
+void LayoutTable::set(Value value, DimOrder order) {
   if (isRowMajor(order))
     orders_.erase(value);
   else

@@ -11,6 +11,7 @@
 #include "compiler/link/SharedTensors.h"
 #include "compiler/link/SystemLinker.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "runtime/core/status.h"
 #include "runtime/io/files.h"
 #include "runtime/io/safetensors.h"
 #include "llvm/ADT/StringExtras.h"
@@ -21,23 +22,22 @@
 #include "llvm/Support/raw_ostream.h"
 
 namespace weft::compiler {
+
+using namespace mlir;
+
 namespace {
 
 // The artifact: entries, what they share, and the files that they become.
 class AotCompilation {
 public:
-  AotCompilation(mlir::ModuleOp module, const AotOptions &options)
-      : module_(module), options_(options) {}
+  AotCompilation(ModuleOp module, const AotOptions &options) : module_(module), options_(options) {}
 
   absl::StatusOr<AotResult> run() {
-    if (absl::Status status = prepare(); !status.ok())
-      return status;
-    if (absl::Status status = compile(); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(prepare());
+    WEFT_RETURN_IF_ERROR(compile());
     if (options_.emit == Emit::Weft || options_.emit == Emit::Plan)
       return finish(writeText(text()));
-    if (absl::Status status = makeObject(); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(makeObject());
     switch (options_.emit) {
     case Emit::Llvm:
       return finish(writeText(llvm_));
@@ -52,10 +52,9 @@ public:
 
 private:
   absl::Status prepare() {
-    if (absl::Status status = findEntries(); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(findEntries());
     name_ = cIdentifier(options_.name.empty() ? llvm::sys::path::stem(options_.output)
-                                              : llvm::StringRef(options_.name));
+                                              : StringRef(options_.name));
     if (!options_.name.empty() && name_ != options_.name)
       return absl::InvalidArgumentError("the model is named '" + options_.name +
                                         "'; it must be a C identifier: its C code has the name");
@@ -67,12 +66,11 @@ private:
         !isCode(options_.emit))
       return absl::InvalidArgumentError(
           "objects, libraries and executables cannot go to stdout; name an output file");
-    if (llvm::StringRef folder = llvm::sys::path::parent_path(options_.output);
+    if (StringRef folder = llvm::sys::path::parent_path(options_.output);
         options_.output != "-" && !folder.empty() && !llvm::sys::fs::is_directory(folder))
       return absl::NotFoundError("there is no folder '" + folder.str() + "' to write " +
                                  options_.output + " to; make it first");
-    if (absl::Status status = shareHeld(); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(shareHeld());
     return findTargets();
   }
 
@@ -84,8 +82,8 @@ private:
       target().cpu = target().features = "";
       return absl::OkStatus();
     }
-    llvm::SmallVector<llvm::StringRef> names;
-    llvm::StringRef(options_.compile.cpu).split(names, ',');
+    SmallVector<StringRef> names;
+    StringRef(options_.compile.cpu).split(names, ',');
     for (auto [i, name] : llvm::enumerate(names)) {
       if (i > 0) {
         Level &level = levels_.emplace_back();
@@ -94,27 +92,23 @@ private:
       }
       TargetInfo &target = levels_[i].target;
       if (!options_.compile.cpu.empty()) {
-        absl::StatusOr<TargetInfo> named = TargetInfo::named(name);
-        if (!named.ok())
-          return named.status();
-        target = *std::move(named);
+        WEFT_ASSIGN_OR_RETURN(TargetInfo named, TargetInfo::named(name));
+        target = std::move(named);
       }
       if (!options_.compile.features.empty())
         target.features += (target.features.empty() ? "" : ",") + options_.compile.features;
-      if (absl::Status status = target.checkUsable(); !status.ok())
-        return status;
-      if (absl::Status status = checkTaken(i, names); !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(target.checkUsable());
+      WEFT_RETURN_IF_ERROR(checkTaken(i, names));
     }
     return absl::OkStatus();
   }
 
   // A model takes the first level whose features the machine has all of.
-  absl::Status checkTaken(size_t level, llvm::ArrayRef<llvm::StringRef> names) const {
+  absl::Status checkTaken(size_t level, ArrayRef<StringRef> names) const {
     auto needed = [&](size_t l) {
-      llvm::SmallVector<llvm::StringRef> features;
-      llvm::StringRef(levels_[l].target.features).split(features, ',');
-      llvm::erase_if(features, [](llvm::StringRef each) { return !each.starts_with("+"); });
+      SmallVector<StringRef> features;
+      StringRef(levels_[l].target.features).split(features, ',');
+      llvm::erase_if(features, [](StringRef each) { return !each.starts_with("+"); });
       llvm::sort(features);
       return features;
     };
@@ -130,7 +124,7 @@ private:
 
   // The module itself, or each of those that it holds.
   absl::Status findEntries() {
-    for (mlir::ModuleOp module : llvm::make_early_inc_range(module_.getOps<mlir::ModuleOp>())) {
+    for (ModuleOp module : llvm::make_early_inc_range(module_.getOps<ModuleOp>())) {
       std::string name = module.getSymName().value_or("").str();
       if (name.empty() || name != cIdentifier(name))
         return absl::InvalidArgumentError("an entry is named '" + name +
@@ -155,8 +149,7 @@ private:
 
   // One tensor for each name that entries hold.
   absl::Status shareHeld() {
-    if (absl::Status status = shared_.add(entries(), options_.weights); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(shared_.add(entries(), options_.weights));
     for (const std::string &warning : shared_.unseenWrites(entries()))
       warn(warning);
     for (const std::unique_ptr<AotEntry> &entry : entries())
@@ -172,17 +165,16 @@ private:
   absl::Status compile() {
     if (options_.emit == Emit::Weft) {
       for (const std::unique_ptr<AotEntry> &entry : entries())
-        if (absl::Status status = entry->compileToFuse(options_); !status.ok())
-          return status;
+        WEFT_RETURN_IF_ERROR(entry->compileToFuse(options_));
       return absl::OkStatus();
     }
-    mlir::MLIRContext &context = *module_.getContext();
+    MLIRContext &context = *module_.getContext();
     registerCodegenDialects(context);
-    code_ = mlir::ModuleOp::create(module_.getLoc());
+    code_ = ModuleOp::create(module_.getLoc());
     CodegenOptions options;
     options.verify = options_.compile.verifyEachPhase;
     if (options_.device && isCode(options_.emit))
-      options.dump = [this](llvm::StringRef stage, llvm::StringRef text) {
+      options.dump = [this](StringRef stage, StringRef text) {
         keepText(stage, text);
       };
     if (options_.device && options_.device->maker.prepare)
@@ -195,9 +187,7 @@ private:
           prefix += "_level" + std::to_string(l);
         if (level.entries.size() > 1)
           prefix += "_" + std::to_string(e) + "_" + entry->name();
-        absl::Status status = entry->compile(options_, level.target, *code_, prefix, options);
-        if (!status.ok())
-          return status;
+        WEFT_RETURN_IF_ERROR(entry->compile(options_, level.target, *code_, prefix, options));
         if (levels_.size() > 1)
           markTarget(prefix, level.target);
       }
@@ -219,14 +209,14 @@ private:
   }
 
   // The code holds functions for several processors: each says which it is for.
-  void markTarget(llvm::StringRef prefix, const TargetInfo &target) {
-    for (auto function : code_->getOps<mlir::LLVM::LLVMFuncOp>()) {
+  void markTarget(StringRef prefix, const TargetInfo &target) {
+    for (auto function : code_->getOps<LLVM::LLVMFuncOp>()) {
       if (!function.getSymName().starts_with(prefix))
         continue;
       function.setTargetCpu(target.cpu);
       if (!target.features.empty())
         function.setTargetFeaturesAttr(
-            mlir::LLVM::TargetFeaturesAttr::get(code_->getContext(), target.features));
+            LLVM::TargetFeaturesAttr::get(code_->getContext(), target.features));
     }
   }
 
@@ -250,10 +240,10 @@ private:
     return emit == Emit::Llvm || emit == Emit::Assembly;
   }
 
-  void keepText(llvm::StringRef stage, llvm::StringRef text) {
+  void keepText(StringRef stage, StringRef text) {
     if (stage == "ll")
       llvm_ += text;
-    if (stage == (options_.device ? llvm::StringRef(options_.device->maker.assembly) : "s"))
+    if (stage == (options_.device ? StringRef(options_.device->maker.assembly) : "s"))
       assembly_ += text;
   }
 
@@ -263,7 +253,7 @@ private:
     model_.isMain = options_.emit == Emit::Executable;
     if (options_.device)
       model_.executableMaker = options_.device->executableMaker;
-    auto value = [&](const AotEntry::Held &held) -> std::optional<llvm::ArrayRef<char>> {
+    auto value = [&](const AotEntry::Held &held) -> std::optional<ArrayRef<char>> {
       const SharedTensors::Shared &shared = shared_.of(held);
       if (!options_.embedWeights || shared.tensor.isState || shared.entries > 1 ||
           levels_.size() > 1)
@@ -283,14 +273,11 @@ private:
     for (const Level &level : levels_) {
       std::vector<EntryCode> &codes = model_.levels.emplace_back();
       for (const std::unique_ptr<AotEntry> &entry : level.entries) {
-        absl::StatusOr<EntryCode> code = entry->code(options_, value, number);
-        if (!code.ok())
-          return code.status();
-        codes.push_back(*std::move(code));
+        WEFT_ASSIGN_OR_RETURN(EntryCode code, entry->code(options_, value, number));
+        codes.push_back(std::move(code));
       }
     }
-    if (absl::Status status = gatherLibraries(); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(gatherLibraries());
     return addModelCode(*code_, model_);
   }
 
@@ -304,7 +291,7 @@ private:
     std::set<std::string> missing = called;
     for (const RuntimeLibrary &library : options_.libraries) {
       auto isOfIt = [&](const std::string &name) {
-        return llvm::StringRef(name).starts_with(library.entries);
+        return StringRef(name).starts_with(library.entries);
       };
       if (llvm::none_of(called, isOfIt))
         continue;
@@ -324,18 +311,15 @@ private:
     // Of a device's kernels both forms were kept when they were made.
     if (options_.device && isCode(options_.emit))
       return absl::OkStatus();
-    if (absl::Status status = gatherCode(); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(gatherCode());
     CodegenOptions options;
     options.verify = options_.compile.verifyEachPhase;
     if (isCode(options_.emit))
-      options.dump = [this](llvm::StringRef stage, llvm::StringRef text) {
+      options.dump = [this](StringRef stage, StringRef text) {
         keepText(stage, text);
       };
-    absl::StatusOr<std::string> object = emitObject(*code_, levels_.back().target, options);
-    if (!object.ok())
-      return object.status();
-    object_ = *std::move(object);
+    WEFT_ASSIGN_OR_RETURN(std::string object, emitObject(*code_, levels_.back().target, options));
+    object_ = std::move(object);
     return absl::OkStatus();
   }
 
@@ -363,7 +347,7 @@ private:
     return absl::OkStatus();
   }
 
-  absl::Status write(const std::string &path, llvm::StringRef bytes) {
+  absl::Status write(const std::string &path, StringRef bytes) {
     std::span<const std::byte> data(reinterpret_cast<const std::byte *>(bytes.data()),
                                     bytes.size());
     absl::Status status = runtime::write_file_atomically(path, {&data, 1});
@@ -372,7 +356,7 @@ private:
     return status;
   }
 
-  std::string beside(llvm::StringRef extension) const {
+  std::string beside(StringRef extension) const {
     llvm::SmallString<128> path(options_.output);
     llvm::sys::path::replace_extension(path, extension);
     return std::string(path.str());
@@ -383,7 +367,7 @@ private:
     if (header == options_.output)
       header += ".h";
     // As SystemLinker.cpp orders them.
-    llvm::SmallVector<std::string> parts;
+    SmallVector<std::string> parts;
     if (options_.emit == Emit::Object && callsKernelsOfUsers_) {
       llvm::append_range(parts, options_.link);
       if (parts.empty())
@@ -396,7 +380,7 @@ private:
     parts.push_back("libweft_aot.a");
     for (const RuntimeLibrary &library : libraries_)
       llvm::append_range(parts, library.flags);
-    llvm::append_range(parts, llvm::ArrayRef<const char *>{"-lstdc++", "-lm"});
+    llvm::append_range(parts, ArrayRef<const char *>{"-lstdc++", "-lm"});
     return write(header, modelHeader(model_, llvm::join(parts, " ")));
   }
 
@@ -419,17 +403,13 @@ private:
   }
 
   absl::Status emitObjectFile() {
-    if (absl::Status status = write(options_.output, object_); !status.ok())
-      return status;
-    if (absl::Status status = writeHeader(); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(write(options_.output, object_));
+    WEFT_RETURN_IF_ERROR(writeHeader());
     return writeWeights();
   }
 
   absl::Status emitLinked() {
-    absl::StatusOr<std::string> folder = findRuntimeFolder(options_.runtimeFolder);
-    if (!folder.ok())
-      return folder.status();
+    WEFT_ASSIGN_OR_RETURN(std::string folder, findRuntimeFolder(options_.runtimeFolder));
     llvm::SmallString<128> object;
     int descriptor;
     if (std::error_code error =
@@ -444,12 +424,10 @@ private:
                         options_.emit == Emit::SharedLibrary, libraries_,    {}};
     if (options_.device)
       request.archives = options_.device->archives;
-    if (absl::Status status = linkModel(request, *folder); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(linkModel(request, folder));
     result_.files.push_back(options_.output);
     if (options_.emit == Emit::SharedLibrary)
-      if (absl::Status status = writeHeader(); !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(writeHeader());
     return writeWeights();
   }
 
@@ -474,15 +452,15 @@ private:
     return levels_.front().target;
   }
 
-  mlir::ModuleOp module_;
+  ModuleOp module_;
   const AotOptions &options_;
   std::string name_;
-  std::vector<mlir::OwningOpRef<mlir::ModuleOp>> modules_; // of entries, where there are several
+  std::vector<OwningOpRef<ModuleOp>> modules_; // of entries, where there are several
   // The best first. All that holds no code is asked of the first one's entries.
   std::vector<Level> levels_ = std::vector<Level>(1);
   SharedTensors shared_;
   ModelCode model_;
-  mlir::OwningOpRef<mlir::ModuleOp> code_;
+  OwningOpRef<ModuleOp> code_;
   std::vector<RuntimeLibrary> libraries_; // that the programs call
   bool callsKernelsOfUsers_ = false;
   std::string object_, llvm_, assembly_;
@@ -491,7 +469,7 @@ private:
 
 } // namespace
 
-std::optional<Emit> parseEmit(llvm::StringRef name) {
+std::optional<Emit> parseEmit(StringRef name) {
   return llvm::StringSwitch<std::optional<Emit>>(name)
       .Case("weft", Emit::Weft)
       .Case("plan", Emit::Plan)
@@ -503,7 +481,7 @@ std::optional<Emit> parseEmit(llvm::StringRef name) {
       .Default(std::nullopt);
 }
 
-absl::StatusOr<AotResult> compileAheadOfTime(mlir::ModuleOp module, const AotOptions &options) {
+absl::StatusOr<AotResult> compileAheadOfTime(ModuleOp module, const AotOptions &options) {
   return AotCompilation(module, options).run();
 }
 

@@ -18,19 +18,23 @@
 #include "dialects/weft/ir/TypeAdvice.h"
 #include "dialects/weft/ir/Weft.h"
 #include "dialects/weft/state/StateAttributes.h"
+#include "runtime/core/status.h"
 #include "runtime/executable/library_call.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace weft::compiler {
+
+using namespace mlir;
+
 namespace {
 
-std::string printed(mlir::ModuleOp module) {
+std::string printed(ModuleOp module) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   // Code generation has taken names of sizes from the kernels' ops, and left them in their types.
-  module.print(stream, mlir::OpPrintingFlags().assumeVerified());
+  module.print(stream, OpPrintingFlags().assumeVerified());
   stream << "\n";
   return text;
 }
@@ -56,17 +60,17 @@ absl::Status checkCustomKernels(const runtime::Program &program, const AotOption
 }
 
 // The sizes that vary in the arguments' types are the one that has a range.
-absl::Status checkSizes(mlir::func::FuncOp main, const std::optional<SizeRange> &range) {
+absl::Status checkSizes(func::FuncOp main, const std::optional<SizeRange> &range) {
   for (auto [i, type] : llvm::enumerate(main.getArgumentTypes())) {
     if (!ir::hasNamedDims(type))
       continue;
-    for (const ir::Dim &dim : ir::dimsOf(mlir::cast<mlir::RankedTensorType>(type)))
+    for (const ir::Dim &dim : ir::dimsOf(cast<RankedTensorType>(type)))
       if (!dim.isStatic())
-        for (llvm::StringRef name : ir::productOf(dim.symbol.getValue()).symbols)
+        for (StringRef name : ir::productOf(dim.symbol.getValue()).symbols)
           if (!range || name != range->name)
             return absl::InvalidArgumentError(
-                ("argument " + llvm::Twine(i) + " of @main, " + ir::spell(type) +
-                 ", has the size '" + name + "', " +
+                ("argument " + Twine(i) + " of @main, " + ir::spell(type) + ", has the size '" +
+                 name + "', " +
                  (range ? "but weft.sizes has the range of '" + range->name + "'; a model has one"
                         : "whose range the module does not say; write module attributes "
                           "{weft.sizes = {" +
@@ -78,25 +82,21 @@ absl::Status checkSizes(mlir::func::FuncOp main, const std::optional<SizeRange> 
 
 } // namespace
 
-absl::Status AotEntry::read(llvm::StringRef prefix) {
+absl::Status AotEntry::read(StringRef prefix) {
   if (!main_)
     return absl::InvalidArgumentError("the module has no func.func @main to compile");
-  absl::StatusOr<std::optional<SizeRange>> range = sizeRange(module_);
-  if (!range.ok())
-    return range.status();
-  range_ = *range;
-  if (absl::Status status = checkSizes(main_, range_); !status.ok())
-    return status;
-  if (absl::Status status = makeParameters(main_, prefix); !status.ok())
-    return status;
+  WEFT_ASSIGN_OR_RETURN(std::optional<SizeRange> range, sizeRange(module_));
+  range_ = range;
+  WEFT_RETURN_IF_ERROR(checkSizes(main_, range_));
+  WEFT_RETURN_IF_ERROR(makeParameters(main_, prefix));
   ir::SignatureAttributes attributes(main_);
-  llvm::StringSet<> names;
+  StringSet<> names;
   for (unsigned i = 0; i < main_.getNumArguments(); ++i) {
     // Inputs belong to whoever runs the model.
     attributes.argument(i).erase(ir::kDonatableAttr);
-    auto state = main_.getArgAttrOfType<mlir::StringAttr>(i, ir::kStateAttr);
-    auto parameter = main_.getArgAttrOfType<mlir::StringAttr>(i, ir::kParameterAttr);
-    auto type = mlir::dyn_cast<mlir::RankedTensorType>(main_.getArgumentTypes()[i]);
+    auto state = main_.getArgAttrOfType<StringAttr>(i, ir::kStateAttr);
+    auto parameter = main_.getArgAttrOfType<StringAttr>(i, ir::kParameterAttr);
+    auto type = dyn_cast<RankedTensorType>(main_.getArgumentTypes()[i]);
     if ((!state && !parameter) || !type)
       continue;
     Held &held = held_.emplace_back();
@@ -113,19 +113,19 @@ absl::Status AotEntry::read(llvm::StringRef prefix) {
     held.isState = bool(state);
     if (!names.insert(held.name).second)
       return absl::InvalidArgumentError("two arguments of @main are called '" + held.name + "'");
-    if (auto initial = main_.getArgAttrOfType<mlir::ElementsAttr>(i, ir::kInitialAttr)) {
+    if (auto initial = main_.getArgAttrOfType<ElementsAttr>(i, ir::kInitialAttr)) {
       if (initial.getType() != type)
         return absl::InvalidArgumentError("the first value of '" + held.name +
                                           "' has another type than the argument");
       held.initial = ir::HostTensor::from(initial);
     }
-    for (llvm::StringRef attribute :
+    for (StringRef attribute :
          {ir::kStateAttr, ir::kInitialAttr, ir::kParameterAttr, ir::kKeptAttr})
       attributes.argument(i).erase(attribute);
   }
-  llvm::DenseSet<int64_t> written;
+  DenseSet<int64_t> written;
   for (unsigned i = 0; i < main_.getNumResults(); ++i) {
-    auto writes = main_.getResultAttrOfType<mlir::IntegerAttr>(i, ir::kWritesAttr);
+    auto writes = main_.getResultAttrOfType<IntegerAttr>(i, ir::kWritesAttr);
     if (!writes)
       continue;
     attributes.result(i).erase(ir::kWritesAttr);
@@ -148,11 +148,11 @@ absl::Status AotEntry::read(llvm::StringRef prefix) {
 }
 
 void AotEntry::mark() {
-  mlir::Builder builder(main_.getContext());
+  Builder builder(main_.getContext());
   ir::SignatureAttributes attributes(main_);
   for (const Held &held : held_) {
-    mlir::NamedAttrList &argument = attributes.argument(held.argument);
-    mlir::StringAttr name = builder.getStringAttr(held.name);
+    NamedAttrList &argument = attributes.argument(held.argument);
+    StringAttr name = builder.getStringAttr(held.name);
     // What is prepared of a weight belongs to one program: where there is one for each size it
     // would be there as often.
     if (!held.isState && !range_) {
@@ -168,7 +168,7 @@ void AotEntry::mark() {
 }
 
 std::unique_ptr<AotEntry> AotEntry::copy() const {
-  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp(module_).clone();
+  OwningOpRef<ModuleOp> module = ModuleOp(module_).clone();
   auto result = std::make_unique<AotEntry>(name_, *module);
   result->copy_ = std::move(module);
   result->writes_ = writes_;
@@ -184,36 +184,33 @@ std::unique_ptr<AotEntry> AotEntry::copy() const {
 absl::StatusOr<bool> AotEntry::servesAll(int64_t low, int64_t high, const AotOptions &options) {
   if (low == high)
     return true;
-  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp(module_).clone();
-  if (absl::Status status = narrow(*module, low, high); !status.ok())
-    return status;
+  OwningOpRef<ModuleOp> module = ModuleOp(module_).clone();
+  WEFT_RETURN_IF_ERROR(narrow(*module, low, high));
   ir::DiagnosticCollector diagnostics(module_.getContext());
   CompileReport report;
   CompileOptions compile = options.compile;
   compile.dumpDir.clear();
   Pipeline pipeline(compile, options.compile.claim ? options.providers : nullptr, &report);
-  return mlir::succeeded(pipeline.run(*module, Phase::Import, Phase::Claim)) ||
-         !report.takesSomeSizes;
+  return succeeded(pipeline.run(*module, Phase::Import, Phase::Claim)) || !report.takesSomeSizes;
 }
 
 absl::StatusOr<AotEntry::Part> AotEntry::makePart(int64_t low, int64_t high) {
   Part part;
   part.low = low;
   part.high = high;
-  part.copy = mlir::ModuleOp(module_).clone();
+  part.copy = ModuleOp(module_).clone();
   part.module = *part.copy;
-  if (absl::Status status = narrow(part.module, low, high); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(narrow(part.module, low, high));
   // The size is an input of the program, which becomes a constant that the table of sizes sets.
-  auto main = part.module.lookupSymbol<mlir::func::FuncOp>("main");
-  llvm::SmallVector<ir::ConstantOp> sizes;
+  auto main = part.module.lookupSymbol<func::FuncOp>("main");
+  SmallVector<ir::ConstantOp> sizes;
   for (auto constant : main.getOps<ir::ConstantOp>())
     if (constant->hasAttr(kSizeAttr))
       sizes.push_back(constant);
   if (!sizes.empty()) {
     part.sizeInput = int32_t(main.getNumArguments());
-    if (mlir::failed(main.insertArgument(main.getNumArguments(), sizes.front().getType(), {},
-                                         main.getLoc())))
+    if (failed(main.insertArgument(main.getNumArguments(), sizes.front().getType(), {},
+                                   main.getLoc())))
       return absl::InternalError("@main takes no further argument");
     for (ir::ConstantOp constant : sizes) {
       constant.getResult().replaceAllUsesWith(main.getArgument(unsigned(part.sizeInput)));
@@ -240,18 +237,14 @@ absl::Status AotEntry::makeParts(const AotOptions &options) {
     // The smallest that serves: mostly all do.
     for (bool first = true; low < beyond; first = false) {
       int64_t middle = first ? low : low + (beyond - low) / 2;
-      absl::StatusOr<bool> serves = servesAll(middle, high, options);
-      if (!serves.ok())
-        return serves.status();
-      if (*serves)
+      WEFT_ASSIGN_OR_RETURN(bool serves, servesAll(middle, high, options));
+      if (serves)
         beyond = middle;
       else
         low = middle + 1;
     }
-    absl::StatusOr<Part> part = makePart(low, high);
-    if (!part.ok())
-      return part.status();
-    parts_.insert(parts_.begin(), *std::move(part));
+    WEFT_ASSIGN_OR_RETURN(Part part, makePart(low, high));
+    parts_.insert(parts_.begin(), std::move(part));
     high = low - 1;
   }
   return absl::OkStatus();
@@ -267,22 +260,19 @@ absl::Status AotEntry::at(const Part &part, const absl::Status &status) const {
 }
 
 absl::Status AotEntry::compileToFuse(const AotOptions &options) {
-  if (absl::Status status = makeParts(options); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(makeParts(options));
   for (Part &part : parts_) {
     ir::DiagnosticCollector diagnostics(module_.getContext());
     Pipeline pipeline(options.compile, options.providers, &report_);
-    if (mlir::failed(pipeline.run(part.module, Phase::Import, Phase::Fuse)))
+    if (failed(pipeline.run(part.module, Phase::Import, Phase::Fuse)))
       return at(part, absl::InternalError(diagnostics.failure("compilation failed")));
   }
   return absl::OkStatus();
 }
 
-absl::Status AotEntry::compile(const AotOptions &options, const TargetInfo &target,
-                               mlir::ModuleOp code, const std::string &prefix,
-                               const CodegenOptions &codegen) {
-  if (absl::Status status = makeParts(options); !status.ok())
-    return status;
+absl::Status AotEntry::compile(const AotOptions &options, const TargetInfo &target, ModuleOp code,
+                               const std::string &prefix, const CodegenOptions &codegen) {
+  WEFT_RETURN_IF_ERROR(makeParts(options));
   auto name = [&](const Part &part) {
     std::string text = prefix;
     if (range_)
@@ -321,13 +311,11 @@ absl::Status AotEntry::compile(const AotOptions &options, const TargetInfo &targ
                               std::to_string(part.high) +
                               " have programs of their own: " + std::string(status.message()));
     for (int64_t size = part.low; size <= part.high; ++size) {
-      absl::StatusOr<Part> single = makePart(size, size);
-      if (!single.ok())
-        return single.status();
-      status = compile(*single, options, target, code, name(*single), codegen);
+      WEFT_ASSIGN_OR_RETURN(Part single, makePart(size, size));
+      status = compile(single, options, target, code, name(single), codegen);
       if (!status.ok())
-        return at(*single, status);
-      made.push_back(*std::move(single));
+        return at(single, status);
+      made.push_back(std::move(single));
     }
   }
   parts_ = std::move(made);
@@ -335,7 +323,7 @@ absl::Status AotEntry::compile(const AotOptions &options, const TargetInfo &targ
 }
 
 absl::Status AotEntry::compile(Part &part, const AotOptions &options, const TargetInfo &target,
-                               mlir::ModuleOp code, const std::string &prefix,
+                               ModuleOp code, const std::string &prefix,
                                const CodegenOptions &codegen) {
   CompileRequest request;
   request.providers = options.compile.claim ? options.providers : nullptr;
@@ -344,7 +332,7 @@ absl::Status AotEntry::compile(Part &part, const AotOptions &options, const Targ
   request.chooseSchedules = options.chooseSchedules;
   if (options.device)
     request.operandAlignment = options.device->maker.operandAlignment;
-  request.makeKernels = [&](llvm::ArrayRef<plan::KernelOp> kernels, llvm::StringRef dumpFolder) {
+  request.makeKernels = [&](ArrayRef<plan::KernelOp> kernels, StringRef dumpFolder) {
     std::vector<absl::StatusOr<KernelInfo>> infos;
     for (plan::KernelOp kernel : kernels) {
       ir::DiagnosticCollector diagnostics(module_.getContext());
@@ -354,7 +342,7 @@ absl::Status AotEntry::compile(Part &part, const AotOptions &options, const Targ
       dump.write(kernel);
       CodegenOptions ours = codegen;
       if (DumpHook hook = dump.hook())
-        ours.dump = [hook, asked = codegen.dump](llvm::StringRef stage, llvm::StringRef text) {
+        ours.dump = [hook, asked = codegen.dump](StringRef stage, StringRef text) {
           hook(stage, text);
           if (asked)
             asked(stage, text);
@@ -375,20 +363,18 @@ absl::Status AotEntry::compile(Part &part, const AotOptions &options, const Targ
     runBytes_ = std::max(runBytes_, report_.plan.arenaBytes + report_.plan.outputBytes);
   if (!status.ok() || options.emit == Emit::Plan)
     return status;
-  absl::StatusOr<runtime::Program> program =
-      linkProgram(part.module, part.prepare ? *part.prepare : mlir::ModuleOp(), request.target,
-                  report_.plan, range_ ? &part.sizes : nullptr);
-  if (!program.ok())
-    return program.status();
-  part.program = *std::move(program);
+  WEFT_ASSIGN_OR_RETURN(runtime::Program program,
+                        linkProgram(part.module, part.prepare ? *part.prepare : ModuleOp(),
+                                    request.target, report_.plan, range_ ? &part.sizes : nullptr));
+  part.program = std::move(program);
   if (part.sizeInput >= 0) {
     int64_t offset = int64_t(part.program.constants.size());
-    absl::StatusOr<runtime::Program> bound = bindConstants(
-        part.program,
-        {{part.sizeInput, {reinterpret_cast<const char *>(&part.high), sizeof part.high}}});
-    if (!bound.ok())
-      return bound.status();
-    part.program = *std::move(bound);
+    WEFT_ASSIGN_OR_RETURN(
+        runtime::Program bound,
+        bindConstants(
+            part.program,
+            {{part.sizeInput, {reinterpret_cast<const char *>(&part.high), sizeof part.high}}}));
+    part.program = std::move(bound);
     auto &names = part.sizes.names;
     if (part.low < part.high) {
       if (!llvm::is_contained(names, range_->name))
@@ -405,17 +391,15 @@ absl::Status AotEntry::compile(Part &part, const AotOptions &options, const Targ
       part.sizes.entries.push_back(std::move(entry));
     }
   }
-  if (absl::Status refused = checkCustomKernels(part.program, options); !refused.ok())
-    return refused;
+  WEFT_RETURN_IF_ERROR(checkCustomKernels(part.program, options));
   for (const runtime::Program &prepare : part.program.prepare)
-    if (absl::Status refused = checkCustomKernels(prepare, options); !refused.ok())
-      return refused;
+    WEFT_RETURN_IF_ERROR(checkCustomKernels(prepare, options));
   return absl::OkStatus();
 }
 
 absl::StatusOr<KernelInfo> AotEntry::buildKernel(plan::KernelOp kernel, bool prepares,
                                                  const AotOptions &options,
-                                                 const TargetInfo &target, mlir::ModuleOp code,
+                                                 const TargetInfo &target, ModuleOp code,
                                                  const std::string &prefix,
                                                  const CodegenOptions &codegen) {
   auto fusions = kernel.getBody().front().getOps<ir::FusionOp>();
@@ -423,16 +407,14 @@ absl::StatusOr<KernelInfo> AotEntry::buildKernel(plan::KernelOp kernel, bool pre
     return absl::InternalError("its fusion is gone");
   std::string symbol = prefix + (prepares ? "_prepare_" : "_") + kernel.getSymName().str();
   if (options.device) {
-    absl::StatusOr<CompiledKernel> made =
-        options.device->maker.make(*fusions.begin(), symbol, codegen);
-    if (!made.ok())
-      return made.status();
-    deviceKernels_.push_back(*std::move(made));
+    WEFT_ASSIGN_OR_RETURN(CompiledKernel made,
+                          options.device->maker.make(*fusions.begin(), symbol, codegen));
+    deviceKernels_.push_back(std::move(made));
     return deviceKernels_.back().info;
   }
-  mlir::FailureOr<KernelInfo> info =
+  FailureOr<KernelInfo> info =
       compiler::buildKernel(*fusions.begin(), symbol, code, target, codegen);
-  if (mlir::failed(info))
+  if (failed(info))
     return absl::InternalError("codegen failed");
   return *info;
 }
@@ -462,14 +444,14 @@ void AotEntry::addCalled(std::set<std::string> &names) const {
 
 absl::StatusOr<EntryCode>
 AotEntry::code(const AotOptions &options,
-               llvm::function_ref<std::optional<llvm::ArrayRef<char>>(const Held &)> value,
-               llvm::function_ref<int32_t(const Held &)> number) const {
+               function_ref<std::optional<ArrayRef<char>>(const Held &)> value,
+               function_ref<int32_t(const Held &)> number) const {
   EntryCode code;
   code.name = name_;
-  std::vector<std::pair<int32_t, llvm::ArrayRef<char>>> constants;
+  std::vector<std::pair<int32_t, ArrayRef<char>>> constants;
   for (const Held &held : held_) { // in the order of the arguments
     // A constant would be copied for each size.
-    std::optional<llvm::ArrayRef<char>> bytes = range_ ? std::nullopt : value(held);
+    std::optional<ArrayRef<char>> bytes = range_ ? std::nullopt : value(held);
     if (bytes)
       constants.emplace_back(int32_t(held.argument), *bytes);
     else
@@ -480,16 +462,12 @@ AotEntry::code(const AotOptions &options,
   if (range_)
     code.programs.name = range_->name;
   for (const Part &part : parts_) {
-    absl::StatusOr<runtime::Program> bound = bindConstants(part.program, constants);
-    if (!bound.ok())
-      return bound.status();
-    code.programs.parts.push_back({part.low, part.high, *std::move(bound), part.sizes});
+    WEFT_ASSIGN_OR_RETURN(runtime::Program bound, bindConstants(part.program, constants));
+    code.programs.parts.push_back({part.low, part.high, std::move(bound), part.sizes});
   }
   if (options.device) {
-    absl::StatusOr<std::string> packed = options.device->pack(deviceKernels_);
-    if (!packed.ok())
-      return packed.status();
-    code.deviceCode = *std::move(packed);
+    WEFT_ASSIGN_OR_RETURN(std::string packed, options.device->pack(deviceKernels_));
+    code.deviceCode = std::move(packed);
   }
   return code;
 }

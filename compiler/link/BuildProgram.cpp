@@ -1,7 +1,6 @@
 #include "compiler/link/BuildProgram.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "compiler/codegen/Kernel.h"
 #include "compiler/pipeline/Report.h"
@@ -12,26 +11,30 @@
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/reference/HostTensor.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "runtime/core/status.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace weft::compiler {
+
+using namespace mlir;
+
 namespace {
 
-int64_t bytesOf(mlir::Value buffer) {
-  return mlir::cast<plan::BufferType>(buffer.getType()).getBytes();
+int64_t bytesOf(Value buffer) {
+  return cast<plan::BufferType>(buffer.getType()).getBytes();
 }
 
 // The share of an operand that a kernel may read: of one that is only looked up or sliced, as a
 // table of embeddings is, no more than what comes of that.
-double shareRead(mlir::Value operand) {
-  auto type = mlir::cast<mlir::RankedTensorType>(operand.getType());
+double shareRead(Value operand) {
+  auto type = cast<RankedTensorType>(operand.getType());
   double read = 0;
-  for (mlir::OpOperand &use : operand.getUses()) {
+  for (OpOperand &use : operand.getUses()) {
     if (use.getOperandNumber() != 0 ||
-        !mlir::isa<ir::IndexSelectOp, ir::GatherOp, ir::SliceOp>(use.getOwner()))
+        !isa<ir::IndexSelectOp, ir::GatherOp, ir::SliceOp>(use.getOwner()))
       return 1;
-    auto result = mlir::cast<mlir::RankedTensorType>(use.getOwner()->getResult(0).getType());
+    auto result = cast<RankedTensorType>(use.getOwner()->getResult(0).getType());
     read += double(result.getNumElements());
   }
   return std::min(1.0, read / std::max(double(type.getNumElements()), 1.0));
@@ -44,8 +47,8 @@ runtime::KernelNote noteOf(plan::KernelOp kernel) {
   auto count = double(std::max<int64_t>(int64_t(kernel.getCount()), 1));
   if (kernel.getFlops())
     note.flops_of_piece = kernel.getFlops()->convertToDouble() / count;
-  auto add = [&](mlir::Type given, double share) {
-    auto type = mlir::dyn_cast<mlir::RankedTensorType>(given);
+  auto add = [&](Type given, double share) {
+    auto type = dyn_cast<RankedTensorType>(given);
     if (!type || !type.hasStaticShape())
       return;
     DType dtype = ir::dtypeOf(type.getElementType());
@@ -60,52 +63,50 @@ runtime::KernelNote noteOf(plan::KernelOp kernel) {
     note.types += "]";
   };
   auto fusions = kernel.getBody().front().getOps<ir::FusionOp>();
-  mlir::Block *body = fusions.empty() ? nullptr : &(*fusions.begin()).getBody().front();
+  Block *body = fusions.empty() ? nullptr : &(*fusions.begin()).getBody().front();
   for (auto [i, type] : llvm::enumerate(kernel.getFunctionType().getInputs())) {
     note.types += note.types.empty() ? "" : " ";
     add(type, body && i < body->getNumArguments() ? shareRead(body->getArgument(i)) : 1);
   }
   note.types += " ->";
-  for (mlir::Type type : kernel.getFunctionType().getResults()) {
+  for (Type type : kernel.getFunctionType().getResults()) {
     note.types += " ";
     add(type, 1);
   }
   return note;
 }
 
-absl::Status invalid(mlir::Operation *op, llvm::StringRef what) {
+absl::Status invalid(Operation *op, StringRef what) {
   return absl::InvalidArgumentError((op->getName().getStringRef() + ": " + what).str());
 }
 
-std::optional<runtime::ConfigValue> configValue(mlir::Attribute attribute) {
-  return llvm::TypeSwitch<mlir::Attribute, std::optional<runtime::ConfigValue>>(attribute)
-      .Case([](mlir::BoolAttr value) { return runtime::ConfigValue(int64_t(value.getValue())); })
-      .Case([](mlir::UnitAttr) { return runtime::ConfigValue(int64_t(1)); })
-      .Case([](mlir::IntegerAttr value) {
-        return runtime::ConfigValue(value.getValue().getSExtValue());
-      })
-      .Case([](mlir::FloatAttr value) { return runtime::ConfigValue(value.getValueAsDouble()); })
-      .Case([](mlir::StringAttr value) { return runtime::ConfigValue(value.str()); })
-      .Case([](mlir::DenseI64ArrayAttr value) {
+std::optional<runtime::ConfigValue> configValue(Attribute attribute) {
+  return TypeSwitch<Attribute, std::optional<runtime::ConfigValue>>(attribute)
+      .Case([](BoolAttr value) { return runtime::ConfigValue(int64_t(value.getValue())); })
+      .Case([](UnitAttr) { return runtime::ConfigValue(int64_t(1)); })
+      .Case([](IntegerAttr value) { return runtime::ConfigValue(value.getValue().getSExtValue()); })
+      .Case([](FloatAttr value) { return runtime::ConfigValue(value.getValueAsDouble()); })
+      .Case([](StringAttr value) { return runtime::ConfigValue(value.str()); })
+      .Case([](DenseI64ArrayAttr value) {
         return runtime::ConfigValue(
             std::vector<int64_t>(value.asArrayRef().begin(), value.asArrayRef().end()));
       })
-      .Case([](mlir::ArrayAttr value) -> std::optional<runtime::ConfigValue> {
+      .Case([](ArrayAttr value) -> std::optional<runtime::ConfigValue> {
         std::vector<int64_t> list;
-        for (mlir::Attribute element : value) {
-          auto integer = mlir::dyn_cast<mlir::IntegerAttr>(element);
+        for (Attribute element : value) {
+          auto integer = dyn_cast<IntegerAttr>(element);
           if (!integer)
             return std::nullopt;
           list.push_back(integer.getInt());
         }
         return runtime::ConfigValue(std::move(list));
       })
-      .Default([](mlir::Attribute) { return std::nullopt; });
+      .Default([](Attribute) { return std::nullopt; });
 }
 
 class Builder {
 public:
-  Builder(plan::ProgramOp source, llvm::StringRef target, const PlanReport &report,
+  Builder(plan::ProgramOp source, StringRef target, const PlanReport &report,
           runtime::SizeTable *table)
       : source_(source), kernels_(source->getParentOp()), table_(table) {
     program_.target = target.str();
@@ -119,30 +120,27 @@ public:
   }
 
   absl::StatusOr<runtime::Program> build(plan::ProgramOp prepare) {
-    if (absl::Status status = checkNames(); !status.ok())
-      return status;
-    if (absl::Status status = addPrepare(prepare); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(checkNames());
+    WEFT_RETURN_IF_ERROR(addPrepare(prepare));
     addInputs();
-    for (mlir::Operation &op : source_.getBody().front()) {
+    for (Operation &op : source_.getBody().front()) {
       absl::Status status =
-          llvm::TypeSwitch<mlir::Operation *, absl::Status>(&op)
+          TypeSwitch<Operation *, absl::Status>(&op)
               .Case<plan::LaunchOp, plan::LibraryCallOp, plan::PiecesOp, plan::CopyOp, plan::FillOp,
                     plan::ReturnOp, plan::ArenaOp>([&](auto concrete) { return add(concrete); })
               .Case<plan::ViewOp, plan::ConstantOp, plan::OutputOp>(
                   [](auto) { return absl::OkStatus(); })
-              .Default([](mlir::Operation *other) {
+              .Default([](Operation *other) {
                 return invalid(other, "is no part of a packed program");
               });
       if (!status.ok())
         return status;
     }
-    if (absl::Status status = bindOutputs(); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(bindOutputs());
     if (!sizes_.entries.empty()) {
-      for (mlir::Operation &op : source_.getBody().front())
-        if (mlir::isa<plan::CopyOp, plan::FillOp>(op) &&
-            llvm::any_of(op.getOperands(), [&](mlir::Value value) { return isSized(value); })) {
+      for (Operation &op : source_.getBody().front())
+        if (isa<plan::CopyOp, plan::FillOp>(op) &&
+            llvm::any_of(op.getOperands(), [&](Value value) { return isSized(value); })) {
           std::string line = locationText(&op);
           return absl::UnimplementedError("an input or a result whose size varies is copied whole" +
                                           (line.empty() ? line : " (" + line + ")"));
@@ -151,26 +149,25 @@ public:
         return absl::UnimplementedError("programs of this backend have no sizes that vary");
       *table_ = std::move(sizes_);
     }
-    if (absl::Status status = runtime::validate(program_); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(runtime::validate(program_));
     return std::move(program_);
   }
 
 private:
-  static std::string nameOf(mlir::Attribute name) {
-    return name ? mlir::cast<mlir::StringAttr>(name).str() : std::string();
+  static std::string nameOf(Attribute name) {
+    return name ? cast<StringAttr>(name).str() : std::string();
   }
   // Passes of users may set attributes that no verifier knows.
   absl::Status checkNames() {
-    auto check = [&](const char *what, unsigned i, mlir::Attribute name) -> absl::Status {
-      if (!name || mlir::isa<mlir::StringAttr>(name))
+    auto check = [&](const char *what, unsigned i, Attribute name) -> absl::Status {
+      if (!name || isa<StringAttr>(name))
         return absl::OkStatus();
       return invalid(source_, std::string("has a name that is no string, of ") + what + " " +
                                   std::to_string(i));
     };
     absl::Status status;
     for (unsigned i = 0; i < source_.getNumArguments(); ++i)
-      for (llvm::StringRef name : {plan::kParameterAttr, plan::kNameAttr})
+      for (StringRef name : {plan::kParameterAttr, plan::kNameAttr})
         status.Update(check("argument", i, source_.getArgAttr(i, name)));
     for (unsigned i = 0; i < source_.getResultTypes().size(); ++i)
       status.Update(check("result", i, source_.getResultAttr(i, plan::kNameAttr)));
@@ -189,17 +186,14 @@ private:
     PlanReport report;
     auto arena = prepare.getBody().front().getOps<plan::ArenaOp>();
     report.arenaBytes = arena.empty() ? 0 : bytesOf(*arena.begin());
-    absl::StatusOr<runtime::Program> program =
-        Builder(prepare, program_.target, report, nullptr).build(nullptr);
-    if (!program.ok())
-      return program.status();
-    if (program->outputs.size() != source_.getNumArguments() - numInputs_)
+    WEFT_ASSIGN_OR_RETURN(runtime::Program program,
+                          Builder(prepare, program_.target, report, nullptr).build(nullptr));
+    if (program.outputs.size() != source_.getNumArguments() - numInputs_)
       return invalid(
           source_, "has another number of prepared arguments than what computes them has results");
-    program_.prepare.push_back(*std::move(program));
+    program_.prepare.push_back(std::move(program));
     for (unsigned i = 0; i < prepare.getNumArguments(); ++i) {
-      auto from =
-          mlir::dyn_cast_or_null<mlir::IntegerAttr>(prepare.getArgAttr(i, plan::kSourceAttr));
+      auto from = dyn_cast_or_null<IntegerAttr>(prepare.getArgAttr(i, plan::kSourceAttr));
       if (!from || from.getInt() < 0 || from.getInt() >= numInputs_)
         return invalid(prepare, "has an argument without a plan.source");
       program_.prepare_inputs.push_back(buffer(source_.getArgument(from.getInt())));
@@ -208,15 +202,15 @@ private:
   }
 
   // Whether the buffer is the caller's, and smaller than planned at smaller sizes.
-  bool isSized(mlir::Value value) const {
+  bool isSized(Value value) const {
     int64_t offset;
     return sizedBuffers_.contains(plan::viewRoot(value, offset));
   }
 
   void addInputs() {
     for (unsigned i = 0; i < numInputs_; ++i) {
-      auto type = mlir::cast<mlir::RankedTensorType>(
-          mlir::cast<mlir::TypeAttr>(source_.getArgAttr(i, plan::kTypeAttr)).getValue());
+      auto type =
+          cast<RankedTensorType>(cast<TypeAttr>(source_.getArgAttr(i, plan::kTypeAttr)).getValue());
       runtime::InputSpec spec;
       spec.name = nameOf(source_.getArgAttr(i, plan::kParameterAttr));
       if (spec.name.empty())
@@ -235,7 +229,7 @@ private:
   }
 
   // Where a dim of the type is a number of the program's, if it has a name.
-  void addSize(mlir::RankedTensorType type, int64_t dim, runtime::SizeTable::Entry entry) {
+  void addSize(RankedTensorType type, int64_t dim, runtime::SizeTable::Entry entry) {
     ir::Dim size = ir::dimsOf(type)[dim];
     if (size.isStatic())
       return;
@@ -243,7 +237,7 @@ private:
     entry.dim = int32_t(dim);
     entry.largest = size.size;
     entry.value.coefficient = product.coefficient;
-    for (llvm::StringRef name : product.symbols) {
+    for (StringRef name : product.symbols) {
       auto known = llvm::find(sizes_.names, name);
       entry.value.names.push_back(int32_t(known - sizes_.names.begin()));
       if (known == sizes_.names.end())
@@ -252,20 +246,20 @@ private:
     sizes_.entries.push_back(std::move(entry));
   }
 
-  void addSizes(mlir::RankedTensorType type, runtime::SizeTable::Entry entry) {
+  void addSizes(RankedTensorType type, runtime::SizeTable::Entry entry) {
     for (int64_t dim = 0; dim < type.getRank(); ++dim)
       addSize(type, dim, entry);
   }
 
-  int32_t location(mlir::Operation *op) {
-    llvm::SmallVector<Place> places = placesOf(op->getLoc());
+  int32_t location(Operation *op) {
+    SmallVector<Place> places = placesOf(op->getLoc());
     return places.empty() ? -1 : location(places.front());
   }
 
   // Where there is more than one.
-  std::vector<int32_t> lines(mlir::Operation *op) {
+  std::vector<int32_t> lines(Operation *op) {
     std::vector<int32_t> numbers;
-    llvm::SmallVector<Place> places = placesOf(op->getLoc());
+    SmallVector<Place> places = placesOf(op->getLoc());
     if (places.size() > 1)
       for (const Place &place : places)
         numbers.push_back(location(place));
@@ -284,7 +278,7 @@ private:
     return it->second;
   }
 
-  int32_t symbol(llvm::StringRef name) {
+  int32_t symbol(StringRef name) {
     auto [it, inserted] = symbols_.try_emplace(name, int32_t(program_.symbols.size()));
     if (inserted)
       program_.symbols.push_back(name.str());
@@ -292,7 +286,7 @@ private:
   }
 
   // The row of a buffer; outputs get their index when the return is seen.
-  int32_t buffer(mlir::Value value) {
+  int32_t buffer(Value value) {
     auto [it, inserted] = buffers_.try_emplace(value, int32_t(program_.buffers.size()));
     if (inserted)
       addBuffer(value, 0, bytesOf(value));
@@ -300,14 +294,14 @@ private:
   }
 
   // A new row, of some bytes of a buffer.
-  int32_t addBuffer(mlir::Value value, int64_t begin, int64_t bytes) {
+  int32_t addBuffer(Value value, int64_t begin, int64_t bytes) {
     auto row = int32_t(program_.buffers.size());
     int64_t offset;
-    mlir::Value root = plan::viewRoot(value, offset);
+    Value root = plan::viewRoot(value, offset);
     runtime::BufferEntry entry;
     entry.bytes = bytes;
     entry.offset = offset + begin;
-    if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(root)) {
+    if (auto argument = dyn_cast<BlockArgument>(root)) {
       bool prepared = argument.getArgNumber() >= numInputs_;
       entry.kind = prepared ? runtime::BufferKind::kPrepared : runtime::BufferKind::kInput;
       entry.index =
@@ -344,9 +338,9 @@ private:
   // same indices: kept inputs may be written before a launch that asks again. Indices that come
   // from a buffer are found through what leaves their values alone.
   void addChecks(plan::LaunchOp op, plan::KernelOp kernel, runtime::Launch &launch) {
-    llvm::SmallVector<int32_t, 0> numbers = checks_.of(op, kernel);
+    SmallVector<int32_t, 0> numbers = checks_.of(op, kernel);
     size_t next = 0;
-    kernel.walk([&](mlir::Operation *op) {
+    kernel.walk([&](Operation *op) {
       std::optional<ir::IndexBounds> bounds = ir::indexBounds(op);
       if (!bounds || !asked_.insert(numbers[next++]).second)
         return;
@@ -357,14 +351,13 @@ private:
       check.ignores = bounds->ignored.has_value();
       check.ignored = bounds->ignored.value_or(0);
       check.location = location(op);
-      check.dtype = ir::dtypeOf(
-          mlir::cast<mlir::RankedTensorType>(bounds->indices.getType()).getElementType());
-      mlir::Value source = bounds->indices;
-      while (mlir::isa_and_present<ir::ReshapeOp, ir::BroadcastOp, ir::TransposeOp>(
-          source.getDefiningOp()))
+      check.dtype = ir::dtypeOf(cast<RankedTensorType>(bounds->indices.getType()).getElementType());
+      Value source = bounds->indices;
+      while (
+          isa_and_present<ir::ReshapeOp, ir::BroadcastOp, ir::TransposeOp>(source.getDefiningOp()))
         source = source.getDefiningOp()->getOperand(0);
-      auto argument = mlir::dyn_cast<mlir::BlockArgument>(source);
-      if (argument && mlir::isa<ir::FusionOp>(argument.getOwner()->getParentOp()))
+      auto argument = dyn_cast<BlockArgument>(source);
+      if (argument && isa<ir::FusionOp>(argument.getOwner()->getParentOp()))
         check.operand = argument.getArgNumber();
       launch.checks.push_back(std::move(check));
     });
@@ -380,9 +373,9 @@ private:
     launch.kernel = symbol(*kernel.getSymbol());
     if (kernel.getFinish())
       launch.finish = symbol(*kernel.getFinish());
-    for (mlir::Value value : op.getInputs())
+    for (Value value : op.getInputs())
       launch.operands.push_back(buffer(value));
-    for (mlir::Value value : op.getOutputs())
+    for (Value value : op.getOutputs())
       launch.operands.push_back(buffer(value));
     if (op.getPartials())
       launch.partials = buffer(op.getPartials());
@@ -396,11 +389,11 @@ private:
     if (program_.notes[launch.kernel].types.empty())
       program_.notes[launch.kernel] = noteOf(kernel);
     addChecks(op, kernel, launch);
-    if (auto sized = kernel->getAttrOfType<mlir::DenseI64ArrayAttr>(kSizedAttr)) {
+    if (auto sized = kernel->getAttrOfType<DenseI64ArrayAttr>(kSizedAttr)) {
       int64_t operand = sized[0], inputs = kernel.getFunctionType().getNumInputs();
-      mlir::Type type = operand < inputs ? kernel.getFunctionType().getInput(operand)
-                                         : kernel.getFunctionType().getResult(operand - inputs);
-      addSize(mlir::cast<mlir::RankedTensorType>(type), sized[1],
+      Type type = operand < inputs ? kernel.getFunctionType().getInput(operand)
+                                   : kernel.getFunctionType().getResult(operand - inputs);
+      addSize(cast<RankedTensorType>(type), sized[1],
               {runtime::SizeTable::Place::kCount, int32_t(program_.instructions.size())});
     }
     program_.thread_scratch_bytes =
@@ -410,42 +403,37 @@ private:
   }
 
   absl::Status add(plan::LibraryCallOp op) {
-    absl::StatusOr<runtime::LibraryCall> call = libraryCall(op);
-    if (!call.ok())
-      return call.status();
-    call->location = location(op);
-    call->lines = lines(op);
+    WEFT_ASSIGN_OR_RETURN(runtime::LibraryCall call, libraryCall(op));
+    call.location = location(op);
+    call.lines = lines(op);
     // Tensors come first among the op's operands.
-    for (auto [i, ref] : llvm::enumerate(call->operands)) {
+    for (auto [i, ref] : llvm::enumerate(call.operands)) {
       ref.buffer = buffer(op->getOperand(i));
-      auto type = mlir::cast<mlir::TypeAttr>(op.getTypes()[i]).getValue();
-      addSizes(mlir::cast<mlir::RankedTensorType>(type),
-               {runtime::SizeTable::Place::kOperandDim, int32_t(program_.instructions.size()),
-                int32_t(i)});
+      auto type = cast<TypeAttr>(op.getTypes()[i]).getValue();
+      addSizes(cast<RankedTensorType>(type), {runtime::SizeTable::Place::kOperandDim,
+                                              int32_t(program_.instructions.size()), int32_t(i)});
     }
     if (op.getScratch())
-      call->scratch = buffer(op.getScratch());
-    program_.instructions.emplace_back(*std::move(call));
+      call.scratch = buffer(op.getScratch());
+    program_.instructions.emplace_back(std::move(call));
     return absl::OkStatus();
   }
 
   // The body, once for each piece: its arguments are other rows in each run.
   absl::Status add(plan::PiecesOp op) {
-    mlir::Block &body = op.getBody().front();
+    Block &body = op.getBody().front();
     for (int64_t run = 0; run < int64_t(op.getCount()); ++run) {
-      for (mlir::BlockArgument argument : body.getArguments()) {
+      for (BlockArgument argument : body.getArguments()) {
         unsigned i = argument.getArgNumber();
-        mlir::Value operand = op->getOperand(i);
+        Value operand = op->getOperand(i);
         int64_t begin = run * op.getSteps()[i];
         // What is whole in each run is one row.
         bool whole = begin == 0 && bytesOf(argument) == bytesOf(operand);
         buffers_[argument] = whole ? buffer(operand) : addBuffer(operand, begin, bytesOf(argument));
       }
-      for (mlir::Operation &inner : body) {
-        auto launch = mlir::dyn_cast<plan::LaunchOp>(inner);
-        absl::Status status = launch ? add(launch) : add(mlir::cast<plan::LibraryCallOp>(inner));
-        if (!status.ok())
-          return status;
+      for (Operation &inner : body) {
+        auto launch = dyn_cast<plan::LaunchOp>(inner);
+        WEFT_RETURN_IF_ERROR(launch ? add(launch) : add(cast<plan::LibraryCallOp>(inner)));
       }
     }
     return absl::OkStatus();
@@ -475,11 +463,11 @@ private:
 
   // Which buffer each output is: one that the caller binds, an input, or an earlier output.
   absl::Status bindOutputs() {
-    llvm::DenseMap<mlir::Value, int32_t> firstOutput;
+    DenseMap<Value, int32_t> firstOutput;
     std::vector<bool> written = writtenInputs();
     for (auto [i, value] : llvm::enumerate(return_.getValues())) {
-      auto type = mlir::cast<mlir::RankedTensorType>(
-          mlir::cast<mlir::TypeAttr>(source_.getResultAttr(i, plan::kTypeAttr)).getValue());
+      auto type = cast<RankedTensorType>(
+          cast<TypeAttr>(source_.getResultAttr(i, plan::kTypeAttr)).getValue());
       runtime::OutputSpec spec;
       spec.name = nameOf(source_.getResultAttr(i, plan::kNameAttr));
       spec.dtype = ir::dtypeOf(type.getElementType());
@@ -487,11 +475,11 @@ private:
       addSizes(type, {runtime::SizeTable::Place::kOutputDim, int32_t(i)});
       spec.bytes = bytesOf(value);
       int64_t offset;
-      mlir::Value root = plan::viewRoot(value, offset);
+      Value root = plan::viewRoot(value, offset);
       if (ir::hasNamedDims(type))
         sizedBuffers_.insert(root);
       auto [it, inserted] = firstOutput.try_emplace(root, int32_t(i));
-      auto argument = mlir::dyn_cast<mlir::BlockArgument>(root);
+      auto argument = dyn_cast<BlockArgument>(root);
       if (argument && !written[argument.getArgNumber()])
         spec.alias_input = int32_t(argument.getArgNumber());
       else if (!inserted)
@@ -512,11 +500,10 @@ private:
   std::vector<bool> writtenInputs() {
     std::vector<bool> written(source_.getNumArguments());
     for (auto op : source_.getBody().front().getOps<plan::InstructionOp>()) {
-      mlir::MutableOperandRange writes = op.getWritesMutable();
-      for (mlir::OpOperand &operand : writes) {
+      MutableOperandRange writes = op.getWritesMutable();
+      for (OpOperand &operand : writes) {
         int64_t offset;
-        if (auto argument =
-                mlir::dyn_cast<mlir::BlockArgument>(plan::viewRoot(operand.get(), offset)))
+        if (auto argument = dyn_cast<BlockArgument>(plan::viewRoot(operand.get(), offset)))
           written[argument.getArgNumber()] = true;
       }
     }
@@ -526,17 +513,17 @@ private:
   plan::ProgramOp source_;
   unsigned numInputs_ = 0; // the arguments that are not prepared
   plan::ReturnOp return_;
-  mlir::SymbolTable kernels_;
+  SymbolTable kernels_;
   runtime::Program program_;
   runtime::SizeTable *table_;
   runtime::SizeTable sizes_;
-  llvm::DenseSet<mlir::Value> sizedBuffers_; // of inputs and outputs, without views
+  DenseSet<Value> sizedBuffers_; // of inputs and outputs, without views
   llvm::StringMap<int32_t> symbols_, locations_;
-  llvm::DenseMap<mlir::Value, int32_t> buffers_;
-  llvm::DenseMap<mlir::Attribute, int64_t> constants_;
-  llvm::DenseMap<mlir::Value, llvm::SmallVector<int32_t, 2>> outputRows_;
+  DenseMap<Value, int32_t> buffers_;
+  DenseMap<Attribute, int64_t> constants_;
+  DenseMap<Value, SmallVector<int32_t, 2>> outputRows_;
   IndexChecks checks_;
-  llvm::DenseSet<int32_t> asked_; // numbers of checks
+  DenseSet<int32_t> asked_; // numbers of checks
 };
 
 } // namespace
@@ -545,10 +532,9 @@ absl::StatusOr<runtime::LibraryCall> libraryCall(plan::LibraryCallOp op) {
   runtime::LibraryCall call;
   call.entry = op.getCallee().str();
   call.inputs = int32_t(op.getInputs().size());
-  auto strides = op->getAttrOfType<mlir::ArrayAttr>(plan::kStridesAttr);
+  auto strides = op->getAttrOfType<ArrayAttr>(plan::kStridesAttr);
   for (auto [i, attribute] : llvm::enumerate(op.getTypes())) {
-    auto type =
-        mlir::cast<mlir::RankedTensorType>(mlir::cast<mlir::TypeAttr>(attribute).getValue());
+    auto type = cast<RankedTensorType>(cast<TypeAttr>(attribute).getValue());
     runtime::TensorRef ref;
     ref.dtype = ir::dtypeOf(type.getElementType());
     ref.dims.assign(type.getShape().begin(), type.getShape().end());
@@ -556,13 +542,12 @@ absl::StatusOr<runtime::LibraryCall> libraryCall(plan::LibraryCallOp op) {
     int64_t stride = 1;
     for (size_t dim = ref.dims.size(); dim-- > 0; stride *= ref.dims[dim])
       ref.strides[dim] = stride;
-    auto given =
-        strides ? mlir::cast<mlir::DenseI64ArrayAttr>(strides[i]) : mlir::DenseI64ArrayAttr();
+    auto given = strides ? cast<DenseI64ArrayAttr>(strides[i]) : DenseI64ArrayAttr();
     if (given && !given.empty())
       ref.strides.assign(given.asArrayRef().begin(), given.asArrayRef().end());
     call.operands.push_back(std::move(ref));
   }
-  for (mlir::NamedAttribute entry : op.getConfig()) {
+  for (NamedAttribute entry : op.getConfig()) {
     std::optional<runtime::ConfigValue> value = configValue(entry.getValue());
     if (!value)
       return invalid(op,
@@ -576,7 +561,7 @@ absl::StatusOr<runtime::LibraryCall> libraryCall(plan::LibraryCallOp op) {
   return call;
 }
 
-absl::StatusOr<runtime::Program> buildProgram(plan::ProgramOp program, llvm::StringRef target,
+absl::StatusOr<runtime::Program> buildProgram(plan::ProgramOp program, StringRef target,
                                               const PlanReport &report, plan::ProgramOp prepare,
                                               runtime::SizeTable *sizes) {
   return Builder(program, target, report, sizes).build(prepare);
@@ -584,7 +569,7 @@ absl::StatusOr<runtime::Program> buildProgram(plan::ProgramOp program, llvm::Str
 
 absl::StatusOr<runtime::Program>
 bindConstants(const runtime::Program &program,
-              llvm::ArrayRef<std::pair<int32_t, llvm::ArrayRef<char>>> inputs) {
+              ArrayRef<std::pair<int32_t, ArrayRef<char>>> inputs) {
   runtime::Program bound = program;
   constexpr int32_t kUnchanged = -1;
   std::vector<int64_t> constant(program.inputs.size(),
@@ -646,8 +631,7 @@ bindConstants(const runtime::Program &program,
     int32_t target = int32_t(bound.buffers.size() - 1);
     bound.instructions.emplace_back(runtime::Copy{target - 1, target, output.bytes, -1});
   }
-  if (absl::Status status = runtime::validate(bound); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(runtime::validate(bound));
   return bound;
 }
 

@@ -1,7 +1,6 @@
 #include "compiler/link/CapturedTensors.h"
 
 #include <string>
-#include <utility>
 
 #include "compiler/link/Limits.h"
 #include "dialects/weft/ir/Attributes.h"
@@ -13,34 +12,36 @@
 #include "llvm/ADT/StringMap.h"
 
 namespace weft::compiler {
+
+using namespace mlir;
+
 namespace {
 
 // HostTensor reads no other kinds.
-bool hasBytes(mlir::ElementsAttr value) {
-  return mlir::isa<mlir::DenseElementsAttr, mlir::DenseResourceElementsAttr>(value);
+bool hasBytes(ElementsAttr value) {
+  return isa<DenseElementsAttr, DenseResourceElementsAttr>(value);
 }
 
 } // namespace
 
-absl::Status makeParameters(mlir::func::FuncOp main, llvm::StringRef prefix) {
+absl::Status makeParameters(func::FuncOp main, StringRef prefix) {
   // By argument: the constants that it stands for, several where one of a name was written twice.
-  llvm::SmallVector<llvm::SmallVector<ir::ConstantOp, 1>> constants;
+  SmallVector<SmallVector<ir::ConstantOp, 1>> constants;
   // All arguments at once, with their attributes: the function's list of attributes must be as
   // long as that of its arguments.
-  llvm::SmallVector<mlir::Type> types;
-  llvm::SmallVector<mlir::DictionaryAttr> attributes;
-  llvm::SmallVector<mlir::Location> locations;
+  SmallVector<Type> types;
+  SmallVector<DictionaryAttr> attributes;
+  SmallVector<Location> locations;
   llvm::StringMap<size_t> known;
-  mlir::Builder builder(main.getContext());
+  Builder builder(main.getContext());
   for (auto constant : main.getOps<ir::ConstantOp>()) {
-    mlir::ElementsAttr value = constant.getValue();
-    auto given = constant->getAttrOfType<mlir::StringAttr>(ir::kParameterAttr);
+    ElementsAttr value = constant.getValue();
+    auto given = constant->getAttrOfType<StringAttr>(ir::kParameterAttr);
     if (!hasBytes(value))
       continue;
     if (!given && (value.isSplat() || value.getNumElements() < kWeightElements))
       continue;
-    std::string name =
-        given ? given.str() : (prefix + "captured_" + llvm::Twine(constants.size())).str();
+    std::string name = given ? given.str() : (prefix + "captured_" + Twine(constants.size())).str();
     auto [it, fresh] = known.try_emplace(name, constants.size());
     if (!fresh) {
       // Attributes are unique: equal values are one.
@@ -59,8 +60,8 @@ absl::Status makeParameters(mlir::func::FuncOp main, llvm::StringRef prefix) {
   if (constants.empty())
     return absl::OkStatus();
   const unsigned first = main.getNumArguments();
-  llvm::SmallVector<unsigned> positions(constants.size(), first);
-  if (mlir::failed(main.insertArguments(positions, types, attributes, locations)))
+  SmallVector<unsigned> positions(constants.size(), first);
+  if (failed(main.insertArguments(positions, types, attributes, locations)))
     return absl::InternalError("captured tensors cannot become parameters");
   for (auto [i, same] : llvm::enumerate(constants))
     for (ir::ConstantOp constant : same) {
@@ -70,7 +71,7 @@ absl::Status makeParameters(mlir::func::FuncOp main, llvm::StringRef prefix) {
   return absl::OkStatus();
 }
 
-std::vector<ir::HostTensor> smallConstants(mlir::func::FuncOp main) {
+std::vector<ir::HostTensor> smallConstants(func::FuncOp main) {
   std::vector<ir::HostTensor> result;
   for (auto constant : main.getOps<ir::ConstantOp>())
     if (hasBytes(constant.getValue()) && !constant.getValue().isSplat() &&

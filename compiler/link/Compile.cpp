@@ -17,11 +17,15 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
+#include "runtime/core/status.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace weft::compiler {
+
+using namespace mlir;
+
 namespace {
 
 double millisecondsSince(std::chrono::steady_clock::time_point start) {
@@ -29,33 +33,32 @@ double millisecondsSince(std::chrono::steady_clock::time_point start) {
       .count();
 }
 
-mlir::LogicalResult runPasses(mlir::ModuleOp module, bool verify,
-                              llvm::function_ref<void(mlir::OpPassManager &)> add) {
-  mlir::PassManager passes(module.getContext(), mlir::ModuleOp::getOperationName());
+LogicalResult runPasses(ModuleOp module, bool verify, function_ref<void(OpPassManager &)> add) {
+  PassManager passes(module.getContext(), ModuleOp::getOperationName());
   passes.enableVerifier(verify);
   add(passes);
   return passes.run(module);
 }
 
-void countInstructions(mlir::ModuleOp module, CompileReport &report) {
-  for (mlir::Operation &op : *module.getBody())
-    report.kernels += mlir::isa<plan::KernelOp>(op);
+void countInstructions(ModuleOp module, CompileReport &report) {
+  for (Operation &op : *module.getBody())
+    report.kernels += isa<plan::KernelOp>(op);
   plan::ProgramOp program = findProgram(module);
   if (!program)
     return;
-  program.walk([&](mlir::Operation *op) {
-    auto pieces = mlir::dyn_cast<plan::PiecesOp>(op->getParentOp());
+  program.walk([&](Operation *op) {
+    auto pieces = dyn_cast<plan::PiecesOp>(op->getParentOp());
     int64_t runs = pieces ? int64_t(pieces.getCount()) : 1;
-    report.launches += mlir::isa<plan::LaunchOp>(op) ? runs : 0;
-    report.libraryCalls += mlir::isa<plan::LibraryCallOp>(op) ? runs : 0;
-    report.copies += mlir::isa<plan::CopyOp>(op) ? runs : 0;
+    report.launches += isa<plan::LaunchOp>(op) ? runs : 0;
+    report.libraryCalls += isa<plan::LibraryCallOp>(op) ? runs : 0;
+    report.copies += isa<plan::CopyOp>(op) ? runs : 0;
   });
 }
 
-mlir::LogicalResult sizesOf(plan::KernelOp kernel) {
+LogicalResult sizesOf(plan::KernelOp kernel) {
   auto fusions = kernel.getBody().front().getOps<ir::FusionOp>();
-  return mlir::success(llvm::all_of(
-      fusions, [](ir::FusionOp fusion) { return mlir::succeeded(kernelSizes(fusion)); }));
+  return success(
+      llvm::all_of(fusions, [](ir::FusionOp fusion) { return succeeded(kernelSizes(fusion)); }));
 }
 
 // What became of the choices that the kernel's fusion pins.
@@ -66,10 +69,10 @@ void notePins(plan::KernelOp kernel, const KernelInfo &info, RefusalCollector &r
       continue;
     for (const std::string &why : info.refusedPins)
       refusals.add("pin-not-taken", fusion, why);
-    mlir::DictionaryAttr chosen = scheduleAttr(kernel.getContext(), info.schedule);
-    mlir::NamedAttrList taken;
-    if (auto pinned = fusion->getAttrOfType<mlir::DictionaryAttr>(kScheduleAttr))
-      for (mlir::NamedAttribute pin : pinned)
+    DictionaryAttr chosen = scheduleAttr(kernel.getContext(), info.schedule);
+    NamedAttrList taken;
+    if (auto pinned = fusion->getAttrOfType<DictionaryAttr>(kScheduleAttr))
+      for (NamedAttribute pin : pinned)
         if (chosen.get(pin.getName()) == pin.getValue())
           taken.append(pin);
     if (report && !taken.empty()) {
@@ -81,17 +84,17 @@ void notePins(plan::KernelOp kernel, const KernelInfo &info, RefusalCollector &r
 }
 
 // Has the kernels made, and what becomes of those that cannot be, until all are.
-absl::Status makeAll(mlir::ModuleOp module, llvm::SmallVector<plan::KernelOp> kernels,
-                     const MakeKernels &makeKernels, llvm::StringRef dumpFolder,
+absl::Status makeAll(ModuleOp module, SmallVector<plan::KernelOp> kernels,
+                     const MakeKernels &makeKernels, StringRef dumpFolder,
                      const PlanPhaseResult &result) {
   KernelSplitter splitter(module);
   RefusalCollector pins("schedule");
   while (!kernels.empty()) {
     // Of parts, too, sizes may vary; of whole kernels that has been looked at.
-    llvm::SmallVector<RefusedKernel> refused;
+    SmallVector<RefusedKernel> refused;
     llvm::erase_if(kernels, [&](plan::KernelOp kernel) {
       ir::DiagnosticCollector diagnostics(module.getContext());
-      if (mlir::succeeded(sizesOf(kernel)))
+      if (succeeded(sizesOf(kernel)))
         return false;
       refused.push_back({kernel, absl::InternalError(diagnostics.text())});
       return true;
@@ -112,8 +115,7 @@ absl::Status makeAll(mlir::ModuleOp module, llvm::SmallVector<plan::KernelOp> ke
     kernels.clear();
     if (refused.empty())
       break;
-    if (absl::Status split = splitter.split(refused, kernels); !split.ok())
-      return split;
+    WEFT_RETURN_IF_ERROR(splitter.split(refused, kernels));
   }
   splitter.refusals().flush(result.refusals);
   pins.flush(result.refusals);
@@ -126,23 +128,21 @@ absl::Status addScratch(plan::ProgramOp program, const ScratchBytes &ask) {
   if (!program)
     return absl::OkStatus();
   // The layers of a network repeat: equal calls are asked about once.
-  using Key = std::tuple<mlir::Attribute, mlir::Attribute, mlir::Attribute, mlir::Attribute>;
-  llvm::DenseMap<Key, int64_t> known;
-  llvm::SmallVector<plan::LibraryCallOp> calls;
+  using Key = std::tuple<Attribute, Attribute, Attribute, Attribute>;
+  DenseMap<Key, int64_t> known;
+  SmallVector<plan::LibraryCallOp> calls;
   program.walk([&](plan::LibraryCallOp call) { calls.push_back(call); });
   for (plan::LibraryCallOp call : calls) {
     auto [it, fresh] = known.try_emplace({call.getCalleeAttr(), call.getTypesAttr(),
                                           call.getConfigAttr(), call->getAttr(plan::kStridesAttr)},
                                          0);
     if (fresh) {
-      absl::StatusOr<runtime::LibraryCall> described = libraryCall(call);
-      if (!described.ok())
-        return described.status();
-      absl::StatusOr<int64_t> bytes = ask(*described);
+      WEFT_ASSIGN_OR_RETURN(runtime::LibraryCall described, libraryCall(call));
+      absl::StatusOr<int64_t> bytes = ask(described);
       if (!bytes.ok()) {
         std::string line = locationText(call);
         return absl::Status(bytes.status().code(), (line.empty() ? "" : line + ": ") +
-                                                       described->entry + ": " +
+                                                       described.entry + ": " +
                                                        std::string(bytes.status().message()));
       }
       it->second = *bytes;
@@ -181,9 +181,8 @@ void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, const Compi
       Phase::Plan,
       [&pipeline, options, makeKernels = request.makeKernels, scratchBytes = request.scratchBytes,
        chooseSchedules = request.chooseSchedules, providers = request.providers,
-       alignment = request.operandAlignment,
-       result](mlir::ModuleOp module) -> mlir::LogicalResult {
-        auto fail = [&](const absl::Status &status) -> mlir::LogicalResult {
+       alignment = request.operandAlignment, result](ModuleOp module) -> LogicalResult {
+        auto fail = [&](const absl::Status &status) -> LogicalResult {
           if (result.failure)
             *result.failure = status;
           return mlir::emitError(module.getLoc()) << std::string(status.message());
@@ -191,22 +190,21 @@ void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, const Compi
         std::vector<std::string> unread;
         if (chooseSchedules)
           chooseSchedules(module, result.refusals ? result.refusals->remarks : unread);
-        if (mlir::failed(
-                runPasses(module, options.verifyEachPhase, [&](mlir::OpPassManager &passes) {
-                  passes.addPass(createWeftToPlanPass(alignment));
-                  if (options.inPlace)
-                    passes.addPass(createPlanPiecesPass(providers, result.refusals));
-                })))
-          return mlir::failure();
+        if (failed(runPasses(module, options.verifyEachPhase, [&](OpPassManager &passes) {
+              passes.addPass(createWeftToPlanPass(alignment));
+              if (options.inPlace)
+                passes.addPass(createPlanPiecesPass(providers, result.refusals));
+            })))
+          return failure();
         // Kernels come before memory: only codegen knows which operands a kernel may overwrite, and
         // how much room its partial results take.
         auto start = std::chrono::steady_clock::now();
-        llvm::SmallVector<plan::KernelOp> kernels(module.getOps<plan::KernelOp>());
+        SmallVector<plan::KernelOp> kernels(module.getOps<plan::KernelOp>());
         // Before anything is compiled: sizes that vary are given up for one kernel that cannot have
         // them.
         for (plan::KernelOp kernel : kernels)
-          if (mlir::failed(sizesOf(kernel)))
-            return mlir::failure();
+          if (failed(sizesOf(kernel)))
+            return failure();
         absl::Status made = makeAll(module, kernels, makeKernels, pipeline.dumpFolder(), result);
         if (result.kernelMilliseconds)
           *result.kernelMilliseconds = millisecondsSince(start);
@@ -217,8 +215,8 @@ void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, const Compi
             return fail(status);
         PlanReport unasked;
         PlanReport &report = result.report ? *result.report : unasked;
-        if (mlir::failed(
-                runPasses(module, options.verifyEachPhase, [&](mlir::OpPassManager &passes) {
+        if (failed(
+                runPasses(module, options.verifyEachPhase, [&](OpPassManager &passes) {
                   addPlanMemoryPasses(passes, &report,
                                       {options.inPlace, options.lendOutputs, options.memoryLimit,
                                        options.memoryFiles});
@@ -226,24 +224,23 @@ void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, const Compi
           if (std::optional<RegisteredPlanner> planner = registeredPlanner())
             mlir::emitError(module.getLoc())
                 << "memory was packed by the registered planner '" << planner->name << "'";
-          return mlir::failure();
+          return failure();
         }
         if (std::optional<RegisteredPlanner> planner = registeredPlanner();
             planner && result.refusals && report.packing != planner->name)
           result.refusals->remarks.push_back("plan: packed " + report.packing);
         if (result.refusals && options.memoryLimit > 0)
           remarkOnLimit(report, options.memoryLimit, result.refusals->remarks);
-        return mlir::success();
+        return success();
       });
 }
 
 namespace {
 
 // The phases that are left for what runs ahead: it was split off after claiming.
-mlir::LogicalResult planPrepare(mlir::ModuleOp prepare, CompileOptions options,
-                                const CompileRequest &request, llvm::StringRef dumpFolder,
-                                CompileReport &report, CompileReport &refusals,
-                                absl::Status &planFailure) {
+LogicalResult planPrepare(ModuleOp prepare, CompileOptions options, const CompileRequest &request,
+                          StringRef dumpFolder, CompileReport &report, CompileReport &refusals,
+                          absl::Status &planFailure) {
   options.dumpDir = dumpFolder.empty() ? "" : (dumpFolder + "/prepare").str();
   options.memoryFiles = false; // it runs once, and its files would stay
   Pipeline pipeline(options, request.providers, &report);
@@ -255,9 +252,9 @@ mlir::LogicalResult planPrepare(mlir::ModuleOp prepare, CompileOptions options,
 
 } // namespace
 
-absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options,
+absl::Status compileToPlan(ModuleOp module, const CompileOptions &options,
                            const CompileRequest &request, CompileReport *report,
-                           mlir::OwningOpRef<mlir::ModuleOp> &prepare) {
+                           OwningOpRef<ModuleOp> &prepare) {
   CompileReport scratch;
   CompileReport &filled = report ? *report : scratch;
   auto start = std::chrono::steady_clock::now();
@@ -273,10 +270,10 @@ absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options,
     std::string message = diagnostics.text().empty() ? "compilation failed" : diagnostics.text();
     return filled.takesSomeSizes ? absl::OutOfRangeError(message) : absl::InternalError(message);
   };
-  if (mlir::failed(pipeline.run(module, Phase::Import, Phase::Claim)))
+  if (failed(pipeline.run(module, Phase::Import, Phase::Claim)))
     return failure();
   prepare = takePrepare(module);
-  if (mlir::failed(pipeline.run(module, Phase::Fuse, Phase::Plan)))
+  if (failed(pipeline.run(module, Phase::Fuse, Phase::Plan)))
     return failure();
   for (auto &[name, milliseconds] : filled.phases)
     if (name == phaseInfo(Phase::Plan).name)
@@ -287,8 +284,8 @@ absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options,
   if (prepare) {
     auto startOfPrepare = std::chrono::steady_clock::now();
     CompileReport own;
-    if (mlir::failed(planPrepare(*prepare, options, request, pipeline.dumpFolder(), own, filled,
-                                 planFailure)))
+    if (failed(planPrepare(*prepare, options, request, pipeline.dumpFolder(), own, filled,
+                           planFailure)))
       return failure();
     countInstructions(*prepare, filled);
     filled.plan.constantBytes += own.plan.constantBytes;
@@ -298,21 +295,19 @@ absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options,
   return absl::OkStatus();
 }
 
-absl::StatusOr<runtime::Program>
-compileToProgram(mlir::ModuleOp module, const CompileOptions &options,
-                 const CompileRequest &request, CompileReport *report, runtime::SizeTable *sizes) {
+absl::StatusOr<runtime::Program> compileToProgram(ModuleOp module, const CompileOptions &options,
+                                                  const CompileRequest &request,
+                                                  CompileReport *report,
+                                                  runtime::SizeTable *sizes) {
   CompileReport scratch;
   CompileReport &filled = report ? *report : scratch;
-  mlir::OwningOpRef<mlir::ModuleOp> prepare;
-  if (absl::Status status = compileToPlan(module, options, request, &filled, prepare); !status.ok())
-    return status;
-  return linkProgram(module, prepare ? *prepare : mlir::ModuleOp(), request.target, filled.plan,
-                     sizes);
+  OwningOpRef<ModuleOp> prepare;
+  WEFT_RETURN_IF_ERROR(compileToPlan(module, options, request, &filled, prepare));
+  return linkProgram(module, prepare ? *prepare : ModuleOp(), request.target, filled.plan, sizes);
 }
 
-absl::StatusOr<runtime::Program> linkProgram(mlir::ModuleOp module, mlir::ModuleOp prepare,
-                                             llvm::StringRef target, const PlanReport &report,
-                                             runtime::SizeTable *sizes) {
+absl::StatusOr<runtime::Program> linkProgram(ModuleOp module, ModuleOp prepare, StringRef target,
+                                             const PlanReport &report, runtime::SizeTable *sizes) {
   plan::ProgramOp program = findProgram(module),
                   ahead = prepare ? findProgram(prepare) : plan::ProgramOp();
   if (!program || (prepare && !ahead))

@@ -6,6 +6,7 @@
 
 #include "compiler/link/Limits.h"
 #include "compiler/pipeline/Registrations.h"
+#include "runtime/core/status.h"
 #include "runtime/profile/profile.h"
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/Core.h"
@@ -105,12 +106,10 @@ JitCode::~JitCode() {
 absl::StatusOr<std::shared_ptr<JitCode>>
 JitCode::link(llvm::ArrayRef<std::shared_ptr<const std::string>> objects,
               llvm::ArrayRef<std::string> symbols) {
-  absl::StatusOr<Session *> session = Session::get();
-  if (!session.ok())
-    return session.status();
-  orc::ExecutionSession &execution = (*session)->execution();
+  WEFT_ASSIGN_OR_RETURN(Session * session, Session::get());
+  orc::ExecutionSession &execution = session->execution();
   auto fail = [&](llvm::Error error) {
-    Session::Errors errors = (*session)->takeErrors();
+    Session::Errors errors = session->takeErrors();
     std::string kernel, text;
     llvm::handleAllErrors(
         std::move(error),
@@ -142,7 +141,7 @@ JitCode::link(llvm::ArrayRef<std::shared_ptr<const std::string>> objects,
   if (llvm::Error error = defineMemoryFunctions(execution, *code->dylib_))
     return fail(std::move(error));
   for (const auto &object : objects)
-    if (llvm::Error error = (*session)->linker().add(
+    if (llvm::Error error = session->linker().add(
             *code->dylib_, llvm::MemoryBuffer::getMemBufferCopy(*object, "kernel")))
       return fail(std::move(error));
 

@@ -20,12 +20,16 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"
 #include "runtime/core/caches.h"
+#include "runtime/core/status.h"
 #include "runtime/profile/profile.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
 
 namespace weft::compiler {
+
+using namespace mlir;
+
 namespace {
 
 // One kernel on its way from the caller's context to a worker's: its name and the bytes of a module
@@ -34,31 +38,31 @@ struct Job {
   std::string name;
   std::string suffix;
   std::string bytecode;
-  mlir::Operation *source;
+  Operation *source;
 };
 
 Job makeJob(plan::KernelOp kernel) {
-  mlir::MLIRContext *context = kernel.getContext();
-  mlir::Location unknown = mlir::UnknownLoc::get(context);
-  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(unknown);
-  auto copy = mlir::cast<plan::KernelOp>(kernel->clone());
+  MLIRContext *context = kernel.getContext();
+  Location unknown = UnknownLoc::get(context);
+  OwningOpRef<ModuleOp> module = ModuleOp::create(unknown);
+  auto copy = cast<plan::KernelOp>(kernel->clone());
   module->getBody()->push_back(copy);
   copy.setSymName("kernel");
-  module->walk([&](mlir::Operation *op) {
+  module->walk([&](Operation *op) {
     op->setLoc(unknown);
-    for (mlir::Region &region : op->getRegions())
-      for (mlir::BlockArgument argument : region.getArguments())
+    for (Region &region : op->getRegions())
+      for (BlockArgument argument : region.getArguments())
         argument.setLoc(unknown);
   });
   Job job{kernel.getSymName().str(), "kernel", "", kernel};
   for (auto fusion : copy.getBody().front().getOps<ir::FusionOp>())
     job.suffix = kernelNameSuffix(fusion);
   llvm::raw_string_ostream stream(job.bytecode);
-  (void)mlir::writeBytecodeToFile(*module, stream);
+  (void)writeBytecodeToFile(*module, stream);
   return job;
 }
 
-void prepareForKernels(mlir::MLIRContext &context) {
+void prepareForKernels(MLIRContext &context) {
   context.loadDialect<ir::WeftDialect, plan::PlanDialect>();
   registerCodegenDialects(context);
   // Why a kernel cannot be made is a sentence for explain, not an op.
@@ -66,15 +70,15 @@ void prepareForKernels(mlir::MLIRContext &context) {
 }
 
 absl::StatusOr<std::shared_ptr<const CompiledKernel>>
-compileJob(const Job &job, mlir::MLIRContext &context, const KernelMaker &maker, bool verify,
+compileJob(const Job &job, MLIRContext &context, const KernelMaker &maker, bool verify,
            const KernelDump &dump) {
   ir::DiagnosticCollector diagnostics(&context);
   auto fail = [&](const absl::Status &status) {
     return absl::Status(status.code(), diagnostics.failure(std::string(status.message())));
   };
 
-  mlir::ParserConfig config(&context, /*verifyAfterParse=*/false);
-  auto module = mlir::parseSourceString<mlir::ModuleOp>(job.bytecode, config);
+  ParserConfig config(&context, /*verifyAfterParse=*/false);
+  auto module = parseSourceString<ModuleOp>(job.bytecode, config);
   ir::FusionOp fusion;
   if (module)
     module->walk([&](ir::FusionOp op) { fusion = op; });
@@ -132,17 +136,14 @@ struct KernelCompiler::Impl {
 };
 
 KernelMaker hostKernelMaker(const TargetInfo &target) {
-  auto make = [target](ir::FusionOp fusion, llvm::StringRef symbol,
+  auto make = [target](ir::FusionOp fusion, StringRef symbol,
                        const CodegenOptions &options) -> absl::StatusOr<CompiledKernel> {
-    mlir::OwningOpRef<mlir::ModuleOp> code =
-        mlir::ModuleOp::create(mlir::UnknownLoc::get(fusion.getContext()));
-    mlir::FailureOr<KernelInfo> info = buildKernel(fusion, symbol, *code, target, options);
-    if (mlir::failed(info))
+    OwningOpRef<ModuleOp> code = ModuleOp::create(UnknownLoc::get(fusion.getContext()));
+    FailureOr<KernelInfo> info = buildKernel(fusion, symbol, *code, target, options);
+    if (failed(info))
       return absl::InternalError("codegen failed");
-    absl::StatusOr<std::string> object = emitObject(*code, target, options);
-    if (!object.ok())
-      return object.status();
-    return CompiledKernel{*info, *std::move(object)};
+    WEFT_ASSIGN_OR_RETURN(std::string object, emitObject(*code, target, options));
+    return CompiledKernel{*info, std::move(object)};
   };
   return {.key = target.key(), .prepare = nullptr, .make = make};
 }
@@ -171,8 +172,8 @@ runtime::CacheUse KernelCompiler::contextUse() const {
 }
 
 std::vector<absl::StatusOr<KernelInfo>>
-KernelCompiler::compile(llvm::ArrayRef<plan::KernelOp> kernels, const KernelMaker &maker,
-                        const CompileOptions &options, llvm::StringRef dumpFolder,
+KernelCompiler::compile(ArrayRef<plan::KernelOp> kernels, const KernelMaker &maker,
+                        const CompileOptions &options, StringRef dumpFolder,
                         std::vector<std::shared_ptr<const CompiledKernel>> &made) {
   std::vector<Job> jobs;
   std::vector<std::string> keys;
@@ -245,7 +246,7 @@ KernelCompiler::compile(llvm::ArrayRef<plan::KernelOp> kernels, const KernelMake
 }
 
 void attachKernelInfo(plan::KernelOp kernel, const KernelInfo &info) {
-  mlir::Builder builder(kernel.getContext());
+  Builder builder(kernel.getContext());
   kernel.setSymbol(info.symbol);
   if (!info.finish.empty())
     kernel.setFinish(info.finish);
@@ -255,7 +256,7 @@ void attachKernelInfo(plan::KernelOp kernel, const KernelInfo &info) {
   kernel.setPartials(info.partialsBytes);
   if (info.sizedOperand >= 0)
     kernel->setAttr(kSizedAttr, builder.getDenseI64ArrayAttr({info.sizedOperand, info.sizedDim}));
-  llvm::SmallVector<int64_t> pairs;
+  SmallVector<int64_t> pairs;
   for (auto [output, input] : info.inPlace)
     pairs.append({output, input});
   kernel.setInPlace(pairs);

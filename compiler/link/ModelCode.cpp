@@ -4,21 +4,23 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Builders.h"
 #include "runtime/aot/weft_model.h"
+#include "runtime/core/status.h"
 #include "runtime/io/array.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace weft::compiler {
-namespace {
 
-namespace LLVM = mlir::LLVM;
+using namespace mlir;
+
+namespace {
 
 // Writes constant globals, each with a body that builds its value.
 class Globals {
 public:
-  explicit Globals(mlir::ModuleOp module)
-      : builder_(mlir::OpBuilder::atBlockEnd(module.getBody())), loc_(module.getLoc()),
-        module_(module), pointer_(LLVM::LLVMPointerType::get(module.getContext())) {}
+  explicit Globals(ModuleOp module)
+      : builder_(OpBuilder::atBlockEnd(module.getBody())), loc_(module.getLoc()), module_(module),
+        pointer_(LLVM::LLVMPointerType::get(module.getContext())) {}
 
   // The bytes, with a zero after them where `terminated`.
   std::string bytes(const std::string &name, std::string value, uint64_t alignment,
@@ -33,14 +35,14 @@ public:
 
   // Built in rows, since each element that is put into a constant makes another constant of all of
   // it; the last row is filled up with null.
-  std::string pointers(const std::string &name, llvm::ArrayRef<std::string> symbols) {
+  std::string pointers(const std::string &name, ArrayRef<std::string> symbols) {
     constexpr size_t kRow = 64;
     auto row = LLVM::LLVMArrayType::get(pointer_, kRow);
     auto type = LLVM::LLVMArrayType::get(row, llvm::divideCeil(symbols.size(), kRow));
-    define(name, type, LLVM::Linkage::Internal, [&](mlir::OpBuilder &body) -> mlir::Value {
-      mlir::Value value = LLVM::UndefOp::create(body, loc_, type);
+    define(name, type, LLVM::Linkage::Internal, [&](OpBuilder &body) -> Value {
+      Value value = LLVM::UndefOp::create(body, loc_, type);
       for (size_t first = 0; first < symbols.size(); first += kRow) {
-        mlir::Value part = LLVM::ZeroOp::create(body, loc_, row);
+        Value part = LLVM::ZeroOp::create(body, loc_, row);
         for (size_t i = 0; i < std::min(kRow, symbols.size() - first); ++i)
           part = insert(body, part,
                         LLVM::AddressOfOp::create(body, loc_, pointer_, symbols[first + i]), i);
@@ -51,14 +53,12 @@ public:
     return name;
   }
 
-  template <typename Int>
-  std::string integers(const std::string &name, llvm::ArrayRef<Int> values) {
-    mlir::Type element = builder_.getIntegerType(8 * sizeof(Int));
+  template <typename Int> std::string integers(const std::string &name, ArrayRef<Int> values) {
+    Type element = builder_.getIntegerType(8 * sizeof(Int));
     LLVM::GlobalOp::create(
         builder_, loc_, LLVM::LLVMArrayType::get(element, values.size()), /*isConstant=*/true,
         LLVM::Linkage::Internal, name,
-        mlir::DenseElementsAttr::get(mlir::RankedTensorType::get({int64_t(values.size())}, element),
-                                     values));
+        DenseElementsAttr::get(RankedTensorType::get({int64_t(values.size())}, element), values));
     return name;
   }
 
@@ -69,21 +69,19 @@ public:
     unsigned width = 0;
     uint64_t value = 0;
   };
-  std::string structure(const std::string &name, llvm::ArrayRef<Field> fields,
+  std::string structure(const std::string &name, ArrayRef<Field> fields,
                         LLVM::Linkage linkage = LLVM::Linkage::Internal) {
-    llvm::SmallVector<mlir::Type> types;
+    SmallVector<Type> types;
     for (const Field &field : fields)
-      types.push_back(field.width ? mlir::Type(builder_.getIntegerType(field.width))
-                                  : mlir::Type(pointer_));
+      types.push_back(field.width ? Type(builder_.getIntegerType(field.width)) : Type(pointer_));
     auto type = LLVM::LLVMStructType::getLiteral(builder_.getContext(), types);
-    define(name, type, linkage, [&](mlir::OpBuilder &body) -> mlir::Value {
-      mlir::Value value = LLVM::UndefOp::create(body, loc_, type);
+    define(name, type, linkage, [&](OpBuilder &body) -> Value {
+      Value value = LLVM::UndefOp::create(body, loc_, type);
       for (auto [i, field] : llvm::enumerate(fields)) {
-        mlir::Value element;
+        Value element;
         if (field.width)
           element = LLVM::ConstantOp::create(
-              body, loc_, types[i],
-              body.getIntegerAttr(types[i], llvm::APInt(field.width, field.value)));
+              body, loc_, types[i], body.getIntegerAttr(types[i], APInt(field.width, field.value)));
         else if (field.symbol.empty())
           element = LLVM::ZeroOp::create(body, loc_, pointer_);
         else
@@ -96,7 +94,7 @@ public:
   }
 
   void pointer(const std::string &name, const std::string &symbol) {
-    define(name, pointer_, LLVM::Linkage::External, [&](mlir::OpBuilder &body) -> mlir::Value {
+    define(name, pointer_, LLVM::Linkage::External, [&](OpBuilder &body) -> Value {
       return LLVM::AddressOfOp::create(body, loc_, pointer_, symbol);
     });
   }
@@ -111,21 +109,20 @@ public:
 private:
   // build makes the value in the global's body.
   template <typename Build>
-  void define(const std::string &name, mlir::Type type, LLVM::Linkage linkage, Build build) {
+  void define(const std::string &name, Type type, LLVM::Linkage linkage, Build build) {
     auto global = LLVM::GlobalOp::create(builder_, loc_, type, /*isConstant=*/true, linkage, name,
-                                         mlir::Attribute());
-    mlir::OpBuilder body =
-        mlir::OpBuilder::atBlockEnd(&global.getInitializerRegion().emplaceBlock());
+                                         Attribute());
+    OpBuilder body = OpBuilder::atBlockEnd(&global.getInitializerRegion().emplaceBlock());
     LLVM::ReturnOp::create(body, loc_, build(body));
   }
-  mlir::Value insert(mlir::OpBuilder &body, mlir::Value into, mlir::Value element, size_t place) {
+  Value insert(OpBuilder &body, Value into, Value element, size_t place) {
     return LLVM::InsertValueOp::create(body, loc_, into, element,
-                                       llvm::ArrayRef<int64_t>{int64_t(place)});
+                                       ArrayRef<int64_t>{int64_t(place)});
   }
 
-  mlir::OpBuilder builder_;
-  mlir::Location loc_;
-  mlir::ModuleOp module_;
+  OpBuilder builder_;
+  Location loc_;
+  ModuleOp module_;
   LLVM::LLVMPointerType pointer_;
 };
 
@@ -134,7 +131,7 @@ using Field = Globals::Field;
 // The globals of one model.
 class ModelGlobals {
 public:
-  ModelGlobals(mlir::ModuleOp module, const ModelCode &code)
+  ModelGlobals(ModuleOp module, const ModelCode &code)
       : globals_(module), code_(code), prefix_("weft_" + code.name) {}
 
   absl::Status add() {
@@ -163,10 +160,8 @@ public:
     for (const std::vector<EntryCode> &level : code_.levels) {
       std::vector<std::string> entries;
       for (const EntryCode &entry : level) {
-        absl::StatusOr<std::string> program = runtime::serialize(entry.programs);
-        if (!program.ok())
-          return program.status();
-        entries.push_back(entryCode(entry, *std::move(program)));
+        WEFT_ASSIGN_OR_RETURN(std::string program, runtime::serialize(entry.programs));
+        entries.push_back(entryCode(entry, std::move(program)));
       }
       levels.push_back(globals_.pointers(fresh(), entries));
     }
@@ -231,13 +226,13 @@ private:
                                         {"", 64, entry.deviceCode.size()}});
   }
 
-  std::string places(llvm::ArrayRef<std::pair<int32_t, int32_t>> places) {
+  std::string places(ArrayRef<std::pair<int32_t, int32_t>> places) {
     std::vector<int32_t> values;
     for (auto [place, held] : places)
       values.insert(values.end(), {place, held});
     return values.empty() ? std::string() : globals_.integers<int32_t>(fresh(), values);
   }
-  std::string table(const char *suffix, llvm::ArrayRef<std::string> symbols) {
+  std::string table(const char *suffix, ArrayRef<std::string> symbols) {
     return symbols.empty() ? std::string() : globals_.pointers(prefix_ + suffix, symbols);
   }
   std::string text(const std::string &value) {
@@ -254,12 +249,12 @@ private:
 };
 
 // As a comment of one line may have it.
-std::string inLine(llvm::StringRef text) {
+std::string inLine(StringRef text) {
   std::string result;
   llvm::raw_string_ostream stream(result);
   for (char c : text)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      stream << "\\x" << llvm::toHex(llvm::StringRef(&c, 1));
+      stream << "\\x" << llvm::toHex(StringRef(&c, 1));
     else
       stream << c;
   return result;
@@ -267,17 +262,17 @@ std::string inLine(llvm::StringRef text) {
 
 } // namespace
 
-absl::Status addModelCode(mlir::ModuleOp module, const ModelCode &code) {
+absl::Status addModelCode(ModuleOp module, const ModelCode &code) {
   for (auto function : module.getOps<LLVM::LLVMFuncOp>())
     if (!function.isExternal())
       function.setLinkage(LLVM::Linkage::Internal);
   return ModelGlobals(module, code).add();
 }
 
-std::string modelHeader(const ModelCode &code, llvm::StringRef linkedWith) {
+std::string modelHeader(const ModelCode &code, StringRef linkedWith) {
   std::string text;
   llvm::raw_string_ostream out(text);
-  std::string guard = llvm::StringRef(code.name).upper();
+  std::string guard = StringRef(code.name).upper();
   out << "// Generated by weft-compile: the model '" << code.name
       << "'. How to run it: runtime/aot/weft_model.h.\n"
       << "// An object is linked with, in this order: " << inLine(linkedWith) << "\n"
@@ -290,7 +285,7 @@ std::string modelHeader(const ModelCode &code, llvm::StringRef linkedWith) {
     std::string upper = guard;
     out << "\n";
     if (several) {
-      upper += "_" + llvm::StringRef(entry.name).upper();
+      upper += "_" + StringRef(entry.name).upper();
       out << "// entry '" << entry.name << "'\n";
     }
     const runtime::SizedPrograms &programs = entry.programs;
@@ -298,7 +293,7 @@ std::string modelHeader(const ModelCode &code, llvm::StringRef linkedWith) {
     absl::StatusOr<runtime::Program> smallest = runtime::Program();
     if (programs.varies()) {
       smallest = programs.at(programs.low()); // which was serialized, so that it is there
-      std::string name = llvm::StringRef(programs.name).upper();
+      std::string name = StringRef(programs.name).upper();
       out << "// The sizes of '" << programs.name << "', a leading dim: run it with "
           << "weft_model_run_sized(). Bytes and elements are those of the largest.\n"
           << "#define " << upper << "_" << name << "_MIN " << programs.low() << "\n"
@@ -306,8 +301,8 @@ std::string modelHeader(const ModelCode &code, llvm::StringRef linkedWith) {
     }
     // Those that the model holds are not the caller's.
     auto list = [&](const char *kind, const auto &specs, const auto &least,
-                    llvm::ArrayRef<std::pair<int32_t, int32_t>> held) {
-      std::string prefix = upper + "_" + llvm::StringRef(kind).upper();
+                    ArrayRef<std::pair<int32_t, int32_t>> held) {
+      std::string prefix = upper + "_" + StringRef(kind).upper();
       int64_t count = 0;
       for (auto [i, spec] : llvm::enumerate(specs)) {
         if (llvm::any_of(held, [&](auto place) { return place.first == int32_t(i); }))
@@ -335,18 +330,18 @@ std::string modelHeader(const ModelCode &code, llvm::StringRef linkedWith) {
   return text;
 }
 
-std::string tensorText(DType dtype, llvm::ArrayRef<int64_t> dims) {
+std::string tensorText(DType dtype, ArrayRef<int64_t> dims) {
   std::string text = std::string(name(dtype)) + "[";
   llvm::raw_string_ostream stream(text);
   llvm::interleaveComma(dims, stream);
   return text + "]";
 }
 
-std::string cIdentifier(llvm::StringRef name) {
+std::string cIdentifier(StringRef name) {
   std::string result;
   for (char c : name)
     result += llvm::isAlnum(c) ? c : '_';
-  if (llvm::StringRef(result).trim('_').empty())
+  if (StringRef(result).trim('_').empty())
     return {};
   if (llvm::isDigit(result.front()))
     result.insert(result.begin(), '_');

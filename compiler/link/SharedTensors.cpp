@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "compiler/link/CapturedTensors.h"
+#include "runtime/core/status.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -79,8 +80,7 @@ absl::Status SharedTensors::add(Entries entries, llvm::ArrayRef<AotWeight> weigh
     replaced.insert(weight.name);
   for (const std::unique_ptr<AotEntry> &entry : entries)
     for (AotEntry::Held &held : entry->held())
-      if (absl::Status status = add(*entry, held, replaced.contains(held.name)); !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(add(*entry, held, replaced.contains(held.name)));
   for (const AotWeight &weight : weights) {
     auto known = numbers_.find(weight.name);
     if (known == numbers_.end())

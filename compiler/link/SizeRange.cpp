@@ -9,11 +9,13 @@
 
 namespace weft::compiler {
 
-absl::StatusOr<std::optional<SizeRange>> sizeRange(mlir::ModuleOp module) {
-  auto sizes = module->getAttrOfType<mlir::DictionaryAttr>(kSizesAttr);
+using namespace mlir;
+
+absl::StatusOr<std::optional<SizeRange>> sizeRange(ModuleOp module) {
+  auto sizes = module->getAttrOfType<DictionaryAttr>(kSizesAttr);
   if (!sizes || sizes.empty())
     return std::optional<SizeRange>();
-  mlir::NamedAttribute entry = *sizes.begin();
+  NamedAttribute entry = *sizes.begin();
   auto range = ir::rangeOf(entry.getValue());
   if (sizes.size() > 1)
     return absl::InvalidArgumentError("weft.sizes names several sizes; a model has one");
@@ -27,10 +29,10 @@ absl::StatusOr<std::optional<SizeRange>> sizeRange(mlir::ModuleOp module) {
 namespace {
 
 // The type at the size: with its names, or without.
-mlir::Type resized(mlir::Type type, int64_t size, bool named) {
+Type resized(Type type, int64_t size, bool named) {
   if (!ir::hasNamedDims(type))
     return type;
-  auto tensor = mlir::cast<mlir::RankedTensorType>(type);
+  auto tensor = cast<RankedTensorType>(type);
   ir::Dims dims = ir::dimsOf(tensor);
   for (ir::Dim &dim : dims) {
     if (dim.isStatic())
@@ -46,14 +48,14 @@ mlir::Type resized(mlir::Type type, int64_t size, bool named) {
 
 // Of one batch nothing was added up: the sum goes along its other dims, if there are any.
 void leaveOutOne(ir::ReduceSumOp sum) {
-  llvm::SmallVector<int64_t> left;
+  SmallVector<int64_t> left;
   for (int64_t dim : sum.getDims()) {
-    ir::Dim each = ir::dimsOf(mlir::cast<mlir::RankedTensorType>(sum.getInput().getType()))[dim];
+    ir::Dim each = ir::dimsOf(cast<RankedTensorType>(sum.getInput().getType()))[dim];
     if (each.isStatic() || ir::productOf(each.symbol.getValue()).coefficient != 1)
       left.push_back(dim);
   }
-  mlir::OpBuilder builder(sum);
-  mlir::Value value = sum.getInput();
+  OpBuilder builder(sum);
+  Value value = sum.getInput();
   if (!left.empty())
     value = ir::ReduceSumOp::create(builder, sum.getLoc(), value, left);
   if (value.getType() != sum.getType())
@@ -64,11 +66,11 @@ void leaveOutOne(ir::ReduceSumOp sum) {
 
 } // namespace
 
-absl::Status narrow(mlir::ModuleOp module, int64_t low, int64_t high) {
-  mlir::Builder builder(module.getContext());
-  auto sizes = module->getAttrOfType<mlir::DictionaryAttr>(kSizesAttr);
+absl::Status narrow(ModuleOp module, int64_t low, int64_t high) {
+  Builder builder(module.getContext());
+  auto sizes = module->getAttrOfType<DictionaryAttr>(kSizesAttr);
   bool named = low < high;
-  llvm::SmallVector<ir::ReduceSumOp> sums;
+  SmallVector<ir::ReduceSumOp> sums;
   if (low > 1 || !named)
     module.walk([&](ir::ReduceSumOp sum) {
       if (sum->removeAttr(kBeyondOneAttr))
@@ -82,37 +84,37 @@ absl::Status narrow(mlir::ModuleOp module, int64_t low, int64_t high) {
                         sizes.begin()->getName(), builder.getDenseI64ArrayAttr({low, high}))));
   else
     module->removeAttr(kSizesAttr);
-  module.walk([&](mlir::Operation *op) {
-    for (mlir::Value result : op->getResults())
+  module.walk([&](Operation *op) {
+    for (Value result : op->getResults())
       result.setType(resized(result.getType(), high, named));
-    for (mlir::Region &region : op->getRegions())
-      for (mlir::BlockArgument argument : region.getArguments())
+    for (Region &region : op->getRegions())
+      for (BlockArgument argument : region.getArguments())
         argument.setType(resized(argument.getType(), high, named));
-    auto constant = mlir::dyn_cast<ir::ConstantOp>(op);
+    auto constant = dyn_cast<ir::ConstantOp>(op);
     if (!constant || !op->hasAttr(kSizeAttr))
       return;
-    constant.setValueAttr(mlir::DenseElementsAttr::get(
-        mlir::cast<mlir::ShapedType>(constant.getType()), builder.getI64IntegerAttr(high)));
+    constant.setValueAttr(DenseElementsAttr::get(cast<ShapedType>(constant.getType()),
+                                                 builder.getI64IntegerAttr(high)));
     if (!named)
       op->removeAttr(kSizeAttr);
   });
   // The whole of a size that varies has no limit.
   if (!named)
     module.walk([](ir::SliceOp slice) {
-      llvm::SmallVector<int64_t> limits(slice.getLimits());
-      auto input = mlir::cast<mlir::RankedTensorType>(slice.getInput().getType());
+      SmallVector<int64_t> limits(slice.getLimits());
+      auto input = cast<RankedTensorType>(slice.getInput().getType());
       for (auto [limit, size] : llvm::zip(limits, input.getShape()))
-        if (mlir::ShapedType::isDynamic(limit))
+        if (ShapedType::isDynamic(limit))
           limit = size;
       slice.setLimits(limits);
     });
-  for (auto function : module.getOps<mlir::func::FuncOp>())
+  for (auto function : module.getOps<func::FuncOp>())
     if (!function.isExternal())
       function.setFunctionType(
           builder.getFunctionType(function.getBody().front().getArgumentTypes(),
                                   function.getBody().front().getTerminator()->getOperandTypes()));
   ir::DiagnosticCollector diagnostics(module.getContext());
-  if (mlir::failed(mlir::verify(module)))
+  if (failed(mlir::verify(module)))
     return absl::InvalidArgumentError(
         diagnostics.failure("the program does not fit a size of " + std::to_string(high)));
   return absl::OkStatus();

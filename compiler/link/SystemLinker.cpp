@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <dlfcn.h>
 
+#include "runtime/core/status.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -123,11 +124,9 @@ absl::StatusOr<std::string> findRuntimeFolder(const std::string &given) {
 }
 
 absl::Status linkModel(const LinkRequest &request, const std::string &runtimeFolder) {
-  absl::StatusOr<std::vector<std::string>> driver = findDriver();
-  if (!driver.ok())
-    return driver.status();
-  const std::string program = driver->front();
-  std::vector<std::string> arguments = *std::move(driver);
+  WEFT_ASSIGN_OR_RETURN(std::vector<std::string> driver, findDriver());
+  const std::string program = driver.front();
+  std::vector<std::string> arguments = std::move(driver);
   arguments.insert(arguments.end(), {"-o", request.output});
   for (const auto *files : {&request.objects, &request.kernels})
     arguments.insert(arguments.end(), files->begin(), files->end());

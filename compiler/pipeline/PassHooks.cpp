@@ -15,19 +15,21 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 namespace {
 
 // Runs a textual pipeline on the module: how a pipeline takes the place of one pass.
-class PipelinePass : public mlir::PassWrapper<PipelinePass, mlir::OperationPass<mlir::ModuleOp>> {
+class PipelinePass : public PassWrapper<PipelinePass, OperationPass<ModuleOp>> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PipelinePass)
 
-  explicit PipelinePass(const mlir::OpPassManager &passes) : passes_(passes) {}
+  explicit PipelinePass(const OpPassManager &passes) : passes_(passes) {}
   PipelinePass(const PipelinePass &other) : PassWrapper(other), passes_(other.passes_) {}
-  llvm::StringRef getName() const override {
+  StringRef getName() const override {
     return "weft-inserted-pipeline";
   }
-  void getDependentDialects(mlir::DialectRegistry &registry) const override {
+  void getDependentDialects(DialectRegistry &registry) const override {
     passes_.getDependentDialects(registry);
   }
   void runOnOperation() override {
@@ -36,7 +38,7 @@ public:
   }
 
 private:
-  mlir::OpPassManager passes_;
+  OpPassManager passes_;
 };
 
 Registry<RegisteredPass> &registry() {
@@ -57,8 +59,8 @@ Plugins &plugins() {
 // Collects errors: the plugin's function returns nothing.
 class GlobalRegistrar : public PassRegistrar {
 public:
-  void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name,
-                    llvm::StringRef version) override {
+  void registerPass(Phase phase, Position position, PassFactory factory, StringRef name,
+                    StringRef version) override {
     status.Update(compiler::registerPass(phase, position, std::move(factory), name, version));
   }
   absl::Status status;
@@ -66,17 +68,17 @@ public:
 
 // "after graph"
 std::string placeOf(Phase phase, Position position) {
-  llvm::StringRef where = position == Position::Before ? "before " : "after ";
+  StringRef where = position == Position::Before ? "before " : "after ";
   return (where + phaseInfo(phase).name).str();
 }
 
 // A nested pipeline on builtin.module is for modules in the module, of which there are none.
-bool nestsModules(mlir::OpPassManager &passes) {
-  for (mlir::Pass &pass : passes.getPasses()) {
+bool nestsModules(OpPassManager &passes) {
+  for (Pass &pass : passes.getPasses()) {
     std::string text;
     llvm::raw_string_ostream stream(text);
     pass.printAsTextualPipeline(stream);
-    if (llvm::StringRef(text).starts_with("builtin.module("))
+    if (StringRef(text).starts_with("builtin.module("))
       return true;
   }
   return false;
@@ -89,23 +91,23 @@ void namePassesOfUsers() {
   for (const RegisteredPass &pass : registry().things()) {
     bool isWord = llvm::all_of(
         pass.name, [](char c) { return llvm::isAlnum(c) || c == '-' || c == '_' || c == '.'; });
-    if (!isWord || mlir::PassInfo::lookup(pass.name) || mlir::PassPipelineInfo::lookup(pass.name))
+    if (!isWord || PassInfo::lookup(pass.name) || PassPipelineInfo::lookup(pass.name))
       continue; // a pipeline's text, or a name that MLIR knows
-    auto add = [name = pass.name](mlir::OpPassManager &passes, llvm::StringRef,
-                                  llvm::function_ref<mlir::LogicalResult(const llvm::Twine &)> fail)
-        -> mlir::LogicalResult {
+    auto add = [name =
+                    pass.name](OpPassManager &passes, StringRef,
+                               function_ref<LogicalResult(const Twine &)> fail) -> LogicalResult {
       for (const RegisteredPass &each : registry().things()) {
         if (each.name != name)
           continue;
-        std::unique_ptr<mlir::Pass> made = each.factory ? each.factory() : nullptr;
+        std::unique_ptr<Pass> made = each.factory ? each.factory() : nullptr;
         if (!made)
           break;
-        std::optional<llvm::StringRef> op = made->getOpName();
-        if (op && *op != mlir::ModuleOp::getOperationName())
+        std::optional<StringRef> op = made->getOpName();
+        if (op && *op != ModuleOp::getOperationName())
           passes.nest(*op).addPass(std::move(made));
         else
           passes.addPass(std::move(made));
-        return mlir::success();
+        return success();
       }
       return fail("the registered pass '" + name + "' is there no more, or its factory made none");
     };
@@ -119,8 +121,8 @@ template <typename... Args> llvm::Error error(const char *format, const Args &..
 
 } // namespace
 
-absl::Status registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name,
-                          llvm::StringRef version) {
+absl::Status registerPass(Phase phase, Position position, PassFactory factory, StringRef name,
+                          StringRef version) {
   std::string place = placeOf(phase, position);
   if (name.empty())
     return absl::InvalidArgumentError("a pass " + place + " is registered without a name");
@@ -136,10 +138,10 @@ absl::Status registerPass(Phase phase, Position position, PassFactory factory, l
                         name.str(), version.str(), place, refuse);
 }
 
-llvm::Error registerPassPipeline(Phase phase, Position position, llvm::StringRef pipeline,
-                                 llvm::StringRef version) {
+llvm::Error registerPassPipeline(Phase phase, Position position, StringRef pipeline,
+                                 StringRef version) {
   static std::once_flag once;
-  std::call_once(once, mlir::registerTransformsPasses); // canonicalize, cse, ...
+  std::call_once(once, registerTransformsPasses); // canonicalize, cse, ...
   static auto *naming = new std::mutex;
   std::lock_guard lock(*naming);
   namePassesOfUsers();
@@ -147,15 +149,15 @@ llvm::Error registerPassPipeline(Phase phase, Position position, llvm::StringRef
     return error("the pass pipeline is empty");
   std::string message;
   llvm::raw_string_ostream stream(message);
-  auto passes = std::make_shared<mlir::OpPassManager>(mlir::ModuleOp::getOperationName());
+  auto passes = std::make_shared<OpPassManager>(ModuleOp::getOperationName());
   // The text is of what runs on the module; mlir-opt's names that op around it.
-  llvm::StringRef text = pipeline.trim();
-  if (text.consume_front(mlir::ModuleOp::getOperationName()) && text.ltrim().consume_front("(") &&
+  StringRef text = pipeline.trim();
+  if (text.consume_front(ModuleOp::getOperationName()) && text.ltrim().consume_front("(") &&
       text.ends_with(")"))
     text = text.ltrim().drop_front().drop_back();
   else
     text = pipeline;
-  if (failed(mlir::parsePassPipeline(text, *passes, stream)))
+  if (failed(parsePassPipeline(text, *passes, stream)))
     return error("cannot parse the pass pipeline '%s': %s", pipeline.str().c_str(),
                  message.c_str());
   if (nestsModules(*passes))
@@ -168,7 +170,7 @@ llvm::Error registerPassPipeline(Phase phase, Position position, llvm::StringRef
   return status.ok() ? llvm::Error::success() : error("%s", std::string(status.message()).c_str());
 }
 
-llvm::Error loadPassPlugin(llvm::StringRef path) {
+llvm::Error loadPassPlugin(StringRef path) {
   std::string file = path.str(), why;
   {
     std::lock_guard lock(plugins().mutex);

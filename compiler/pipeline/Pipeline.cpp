@@ -11,6 +11,8 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 Pipeline::Pipeline(const CompileOptions &options, const ProviderSet *providers,
                    CompileReport *report)
     : options_(options), providers_(providers), report_(report), hooks_(registeredPasses()) {
@@ -18,7 +20,7 @@ Pipeline::Pipeline(const CompileOptions &options, const ProviderSet *providers,
     dumpFolder_ = claimDumpFolder(options_.dumpDir);
 }
 
-llvm::LogicalResult Pipeline::run(mlir::ModuleOp module, Phase from, Phase to) {
+llvm::LogicalResult Pipeline::run(ModuleOp module, Phase from, Phase to) {
   for (const PhaseInfo &info : allPhases()) {
     if (info.phase < from || info.phase > to)
       continue;
@@ -36,13 +38,13 @@ llvm::LogicalResult Pipeline::run(mlir::ModuleOp module, Phase from, Phase to) {
   return llvm::success();
 }
 
-llvm::LogicalResult Pipeline::runPhaseNamed(mlir::ModuleOp module, const PhaseInfo &info) {
+llvm::LogicalResult Pipeline::runPhaseNamed(ModuleOp module, const PhaseInfo &info) {
   bool saidWhy = false;
   llvm::LogicalResult result = llvm::failure();
   {
-    mlir::ScopedDiagnosticHandler watch(module.getContext(), [&](mlir::Diagnostic &diagnostic) {
-      saidWhy |= diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error;
-      return mlir::failure(); // to the handler around it
+    ScopedDiagnosticHandler watch(module.getContext(), [&](Diagnostic &diagnostic) {
+      saidWhy |= diagnostic.getSeverity() == DiagnosticSeverity::Error;
+      return failure(); // to the handler around it
     });
     // What users registered may throw, and MLIR, which calls it, is built without exceptions.
     try {
@@ -56,14 +58,14 @@ llvm::LogicalResult Pipeline::runPhaseNamed(mlir::ModuleOp module, const PhaseIn
   }
   if (failed(result)) {
     // An error that says why stands alone; the phase is one only where nobody said anything.
-    mlir::InFlightDiagnostic last =
+    InFlightDiagnostic last =
         saidWhy ? mlir::emitRemark(module.getLoc()) : mlir::emitError(module.getLoc());
     last << "compilation failed in the phase '" << info.name << "'";
   }
   return result;
 }
 
-llvm::LogicalResult Pipeline::runPhase(mlir::ModuleOp module, const PhaseInfo &info) {
+llvm::LogicalResult Pipeline::runPhase(ModuleOp module, const PhaseInfo &info) {
   if (failed(runHooks(module, info.phase, Position::Before)))
     return llvm::failure();
   auto body = bodies_.find(info.phase);
@@ -71,7 +73,7 @@ llvm::LogicalResult Pipeline::runPhase(mlir::ModuleOp module, const PhaseInfo &i
     if (failed(body->second(module)))
       return llvm::failure();
   } else {
-    mlir::PassManager passes(module.getContext(), mlir::ModuleOp::getOperationName());
+    PassManager passes(module.getContext(), ModuleOp::getOperationName());
     passes.enableVerifier(options_.verifyEachPhase);
     auto add = addPasses_.find(info.phase);
     if (add != addPasses_.end())
@@ -88,7 +90,7 @@ llvm::LogicalResult Pipeline::runPhase(mlir::ModuleOp module, const PhaseInfo &i
   return llvm::success();
 }
 
-llvm::LogicalResult Pipeline::runHooks(mlir::ModuleOp module, Phase phase, Position position) {
+llvm::LogicalResult Pipeline::runHooks(ModuleOp module, Phase phase, Position position) {
   for (const RegisteredPass &hook : hooks_) {
     if (hook.phase != phase || hook.position != position)
       continue;

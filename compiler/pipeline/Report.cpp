@@ -8,41 +8,42 @@
 
 namespace weft::compiler {
 
-std::string locationText(mlir::Operation *op) {
+using namespace mlir;
+
+std::string locationText(Operation *op) {
   return locationText(op->getLoc());
 }
 
-std::string locationText(mlir::Location location) {
+std::string locationText(Location location) {
   std::string text;
-  location->walk([&](mlir::Location loc) {
-    auto line = mlir::dyn_cast<mlir::FileLineColLoc>(loc);
+  location->walk([&](Location loc) {
+    auto line = dyn_cast<FileLineColLoc>(loc);
     if (!line)
-      return mlir::WalkResult::advance();
-    text = (line.getFilename().getValue() + ":" + llvm::Twine(line.getLine())).str();
-    return mlir::WalkResult::interrupt();
+      return WalkResult::advance();
+    text = (line.getFilename().getValue() + ":" + Twine(line.getLine())).str();
+    return WalkResult::interrupt();
   });
   return text;
 }
 
-llvm::SmallVector<Place> placesOf(mlir::Location location) {
-  llvm::SmallVector<Place> places;
-  auto add = [&](mlir::FileLineColLoc line, llvm::StringRef module) {
-    Place place{(line.getFilename().getValue() + ":" + llvm::Twine(line.getLine())).str(),
-                module.str()};
+SmallVector<Place> placesOf(Location location) {
+  SmallVector<Place> places;
+  auto add = [&](FileLineColLoc line, StringRef module) {
+    Place place{(line.getFilename().getValue() + ":" + Twine(line.getLine())).str(), module.str()};
     if (!llvm::is_contained(places, place))
       places.push_back(std::move(place));
   };
-  location->walk([&](mlir::Location inner) {
-    if (auto line = mlir::dyn_cast<mlir::FileLineColLoc>(inner)) {
+  location->walk([&](Location inner) {
+    if (auto line = dyn_cast<FileLineColLoc>(inner)) {
       add(line, "");
-      return mlir::WalkResult::skip();
+      return WalkResult::skip();
     }
-    if (auto name = mlir::dyn_cast<mlir::NameLoc>(inner))
-      if (auto line = mlir::dyn_cast<mlir::FileLineColLoc>(name.getChildLoc())) {
+    if (auto name = dyn_cast<NameLoc>(inner))
+      if (auto line = dyn_cast<FileLineColLoc>(name.getChildLoc())) {
         add(line, name.getName());
-        return mlir::WalkResult::skip();
+        return WalkResult::skip();
       }
-    return mlir::WalkResult::advance();
+    return WalkResult::advance();
   });
   return places;
 }
@@ -50,8 +51,7 @@ llvm::SmallVector<Place> placesOf(mlir::Location location) {
 // A reason whose explanations have numbers in them would have a line for each op.
 static constexpr size_t kMostExplanations = 4;
 
-void RefusalCollector::add(llvm::StringRef reason, mlir::Operation *op,
-                           llvm::StringRef explanation) {
+void RefusalCollector::add(StringRef reason, Operation *op, StringRef explanation) {
   Entry &entry = entries_[reason.str()];
   Told *told = &entry.first;
   if (entry.first.count > 0 && entry.explanation != explanation) {
@@ -68,11 +68,11 @@ void RefusalCollector::add(llvm::StringRef reason, mlir::Operation *op,
   if (told == &entry.first)
     entry.explanation = explanation.str();
   told->example = op->getName().getStringRef().str();
-  if (llvm::SmallVector<Place> places = placesOf(op->getLoc()); !places.empty())
+  if (SmallVector<Place> places = placesOf(op->getLoc()); !places.empty())
     told->example += " at " + places.front().text();
 }
 
-int64_t RefusalCollector::count(llvm::StringRef reason) const {
+int64_t RefusalCollector::count(StringRef reason) const {
   auto it = entries_.find(reason.str());
   return it == entries_.end() ? 0 : it->second.first.count;
 }

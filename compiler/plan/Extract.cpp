@@ -11,12 +11,15 @@
 #include "llvm/ADT/StringMap.h"
 
 namespace weft::compiler {
+
+using namespace mlir;
+
 namespace {
 
 using Kind = PlanProblem::Kind;
 
-Kind kindOf(plan::ProgramOp program, mlir::Value root) {
-  if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(root))
+Kind kindOf(plan::ProgramOp program, Value root) {
+  if (auto argument = dyn_cast<BlockArgument>(root))
     return program.getArgAttr(argument.getArgNumber(), plan::kDonatableAttr) ? Kind::Donated
                                                                              : Kind::Input;
   if (root.getDefiningOp<plan::OutputOp>())
@@ -29,13 +32,12 @@ Kind kindOf(plan::ProgramOp program, mlir::Value root) {
 // Numbers the products of sizes that vary, by their names; 0 is a size that does not.
 class Extents {
 public:
-  int32_t of(mlir::Attribute attribute) {
-    auto holder = mlir::dyn_cast_or_null<mlir::TypeAttr>(attribute);
-    auto type = holder ? mlir::dyn_cast<mlir::RankedTensorType>(holder.getValue())
-                       : mlir::RankedTensorType();
+  int32_t of(Attribute attribute) {
+    auto holder = dyn_cast_or_null<TypeAttr>(attribute);
+    auto type = holder ? dyn_cast<RankedTensorType>(holder.getValue()) : RankedTensorType();
     if (!type || !ir::hasNamedDims(type))
       return 0;
-    llvm::SmallVector<llvm::StringRef> names;
+    SmallVector<StringRef> names;
     ir::Dims dims = ir::dimsOf(type);
     for (const ir::Dim &dim : dims)
       if (!dim.isStatic())
@@ -51,23 +53,23 @@ private:
 // What an instruction takes, in bytes of memory traffic. Of a library call the operations are not
 // known: a product of [m, k] and [k, n] makes 2 m n k of them, which is twice the root of the
 // product of its three operands' sizes; a convolution with a window makes more.
-double costOf(mlir::Operation &op, mlir::SymbolTable &kernels) {
+double costOf(Operation &op, SymbolTable &kernels) {
   double bytes = 0, flops = 0;
-  for (mlir::Value operand : op.getOperands())
-    bytes += double(mlir::cast<plan::BufferType>(operand.getType()).getBytes());
-  if (auto pieces = mlir::dyn_cast<plan::PiecesOp>(op)) {
+  for (Value operand : op.getOperands())
+    bytes += double(cast<plan::BufferType>(operand.getType()).getBytes());
+  if (auto pieces = dyn_cast<plan::PiecesOp>(op)) {
     double run = 0;
-    for (mlir::Operation &instruction : pieces.getBody().front())
+    for (Operation &instruction : pieces.getBody().front())
       run += costOf(instruction, kernels);
     return double(pieces.getCount()) * run;
   }
-  auto launch = mlir::dyn_cast<plan::LaunchOp>(op);
+  auto launch = dyn_cast<plan::LaunchOp>(op);
   if (auto kernel = launch ? kernels.lookup<plan::KernelOp>(launch.getKernel()) : plan::KernelOp())
     flops = kernel.getFlops() ? kernel.getFlops()->convertToDouble() : 0;
-  if (auto call = mlir::dyn_cast<plan::LibraryCallOp>(op)) {
-    llvm::SmallVector<double> sizes;
-    for (mlir::Type type : call.getTypes().getAsValueRange<mlir::TypeAttr>())
-      sizes.push_back(double(mlir::cast<mlir::RankedTensorType>(type).getNumElements()));
+  if (auto call = dyn_cast<plan::LibraryCallOp>(op)) {
+    SmallVector<double> sizes;
+    for (Type type : call.getTypes().getAsValueRange<TypeAttr>())
+      sizes.push_back(double(cast<RankedTensorType>(type).getNumElements()));
     llvm::sort(sizes, std::greater<>());
     if (sizes.size() >= 3)
       flops = 2 * std::sqrt(sizes[0] * sizes[1] * sizes[2]);
@@ -79,30 +81,30 @@ double costOf(mlir::Operation &op, mlir::SymbolTable &kernels) {
 
 ExtractedProblem extractProblem(plan::ProgramOp program, bool inPlace) {
   ExtractedProblem result;
-  llvm::DenseMap<mlir::Value, int32_t> numbers;
-  auto number = [&](mlir::Value buffer) {
+  DenseMap<Value, int32_t> numbers;
+  auto number = [&](Value buffer) {
     int64_t offset;
-    mlir::Value root = plan::viewRoot(buffer, offset);
+    Value root = plan::viewRoot(buffer, offset);
     auto [it, inserted] = numbers.try_emplace(root, int32_t(result.buffers.size()));
     if (inserted) {
       result.buffers.push_back(root);
       result.problem.values.push_back(
-          {mlir::cast<plan::BufferType>(root.getType()).getBytes(), kindOf(program, root), false});
+          {cast<plan::BufferType>(root.getType()).getBytes(), kindOf(program, root), false});
     }
     return it->second;
   };
   Extents extents;
-  for (mlir::BlockArgument argument : program.getArguments()) {
+  for (BlockArgument argument : program.getArguments()) {
     PlanProblem::Value &value = result.problem.values[number(argument)];
     value.extent = extents.of(program.getArgAttr(argument.getArgNumber(), plan::kTypeAttr));
     value.kept =
         value.kind == Kind::Donated && program.getArgAttr(argument.getArgNumber(), plan::kKeptAttr);
   }
 
-  mlir::SymbolTable kernels(program->getParentOp());
+  SymbolTable kernels(program->getParentOp());
   IndexChecks checks;
-  for (mlir::Operation &op : program.getBody().front()) {
-    if (auto exit = mlir::dyn_cast<plan::ReturnOp>(op)) {
+  for (Operation &op : program.getBody().front()) {
+    if (auto exit = dyn_cast<plan::ReturnOp>(op)) {
       for (auto [i, returned] : llvm::enumerate(exit.getValues())) {
         PlanProblem::Value &value = result.problem.values[number(returned)];
         value.returned = true;
@@ -113,26 +115,26 @@ ExtractedProblem extractProblem(plan::ProgramOp program, bool inPlace) {
       }
       continue;
     }
-    auto instruction = mlir::dyn_cast<plan::InstructionOp>(op);
+    auto instruction = dyn_cast<plan::InstructionOp>(op);
     if (!instruction)
       continue;
     PlanProblem::Step step;
-    for (mlir::Value buffer : instruction.getReads())
+    for (Value buffer : instruction.getReads())
       step.reads.push_back(number(buffer));
-    mlir::MutableOperandRange writes = instruction.getWritesMutable();
-    for (mlir::OpOperand &operand : writes)
+    MutableOperandRange writes = instruction.getWritesMutable();
+    for (OpOperand &operand : writes)
       step.writes.push_back(number(operand.get()));
-    auto launch = mlir::dyn_cast<plan::LaunchOp>(op);
+    auto launch = dyn_cast<plan::LaunchOp>(op);
     if (launch && inPlace)
       if (auto kernel = kernels.lookup<plan::KernelOp>(launch.getKernel()))
         step.checks = checks.of(launch, kernel);
     if (inPlace)
       step.inPlace = inPlacePairs(instruction, kernels);
-    if (auto call = mlir::dyn_cast<plan::LibraryCallOp>(op); call && inPlace)
+    if (auto call = dyn_cast<plan::LibraryCallOp>(op); call && inPlace)
       step.checks = checks.of(call);
     // Of kernels of users nobody knows whether they would do the same again, and a check that comes
     // again later would keep donated inputs from being written until then.
-    auto library = mlir::dyn_cast<plan::LibraryCallOp>(op);
+    auto library = dyn_cast<plan::LibraryCallOp>(op);
     step.repeatable = step.checks.empty() && (!library || library.getCallee() != kCustomEntry);
     step.cost = costOf(op, kernels);
     result.problem.steps.push_back(std::move(step));
@@ -141,7 +143,7 @@ ExtractedProblem extractProblem(plan::ProgramOp program, bool inPlace) {
   return result;
 }
 
-plan::ProgramOp findProgram(mlir::ModuleOp module) {
+plan::ProgramOp findProgram(ModuleOp module) {
   auto programs = module.getOps<plan::ProgramOp>();
   return programs.empty() ? plan::ProgramOp() : *programs.begin();
 }

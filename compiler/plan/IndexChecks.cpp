@@ -6,6 +6,9 @@
 #include "dialects/weft/ir/IndexBounds.h"
 
 namespace weft::compiler {
+
+using namespace mlir;
+
 namespace {
 
 uintptr_t address(const void *pointer) {
@@ -13,17 +16,17 @@ uintptr_t address(const void *pointer) {
 }
 
 // Where the same numbers come from, in another order or number or in a narrower type.
-mlir::Value source(mlir::Value value) {
-  while (mlir::Operation *op = value.getDefiningOp()) {
-    if (auto cast = mlir::dyn_cast<ir::CastOp>(op)) {
-      auto width = [](mlir::Value x) {
-        mlir::Type element = mlir::cast<mlir::RankedTensorType>(x.getType()).getElementType();
+Value source(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (auto cast = dyn_cast<ir::CastOp>(op)) {
+      auto width = [](Value x) {
+        Type element = mlir::cast<RankedTensorType>(x.getType()).getElementType();
         return element.isInteger() ? element.getIntOrFloatBitWidth() : 0;
       };
       bool wider = width(cast.getInput()) > 0 && width(cast.getInput()) < width(cast);
       if (!wider)
         break;
-    } else if (!mlir::isa<ir::ReshapeOp, ir::BroadcastOp, ir::TransposeOp>(op)) {
+    } else if (!isa<ir::ReshapeOp, ir::BroadcastOp, ir::TransposeOp>(op)) {
       break;
     }
     value = op->getOperand(0);
@@ -33,21 +36,21 @@ mlir::Value source(mlir::Value value) {
 
 // Whether a kernel may look at some of the op's indices only: what it stores needs a part of the
 // op's result, by a slice or by indices, or nothing of it.
-bool mayLookAtSome(mlir::Operation *op) {
-  llvm::SmallVector<mlir::Operation *> readers{op};
-  llvm::SmallPtrSet<mlir::Operation *, 8> known{op};
+bool mayLookAtSome(Operation *op) {
+  SmallVector<Operation *> readers{op};
+  SmallPtrSet<Operation *, 8> known{op};
   for (size_t i = 0; i < readers.size(); ++i) {
-    for (mlir::Value result : readers[i]->getResults())
-      if (auto type = mlir::dyn_cast<mlir::RankedTensorType>(result.getType());
+    for (Value result : readers[i]->getResults())
+      if (auto type = dyn_cast<RankedTensorType>(result.getType());
           type && type.hasStaticShape() && type.getNumElements() == 0)
         return true;
-    for (mlir::Operation *user : readers[i]->getUsers()) {
-      auto reader = mlir::dyn_cast<ir::WeftOp>(user);
-      if (!reader || user->hasTrait<mlir::OpTrait::IsTerminator>() || !known.insert(user).second)
+    for (Operation *user : readers[i]->getUsers()) {
+      auto reader = dyn_cast<ir::WeftOp>(user);
+      if (!reader || user->hasTrait<OpTrait::IsTerminator>() || !known.insert(user).second)
         continue;
       ir::Kind kind = reader.kind();
       bool readsAll = kind == ir::Kind::Elementwise || kind == ir::Kind::Reduction ||
-                      mlir::isa<ir::ReshapeOp, ir::BroadcastOp, ir::TransposeOp>(user);
+                      isa<ir::ReshapeOp, ir::BroadcastOp, ir::TransposeOp>(user);
       if (!readsAll)
         return true;
       readers.push_back(user);
@@ -58,29 +61,29 @@ bool mayLookAtSome(mlir::Operation *op) {
 
 } // namespace
 
-IndexChecks::Check IndexChecks::describe(mlir::Operation *op) {
+IndexChecks::Check IndexChecks::describe(Operation *op) {
   ir::IndexBounds bounds = *ir::indexBounds(op);
   Check check;
   check.known = !mayLookAtSome(op);
   check.text = {uintptr_t(bounds.lower), uintptr_t(bounds.upper),
                 uintptr_t(bounds.ignored.has_value()), uintptr_t(bounds.ignored.value_or(0))};
-  llvm::SmallVector<mlir::Value> values{source(bounds.indices)};
-  llvm::DenseMap<mlir::Value, uintptr_t> numbers{{values[0], 0}};
+  SmallVector<Value> values{source(bounds.indices)};
+  DenseMap<Value, uintptr_t> numbers{{values[0], 0}};
   for (size_t i = 0; i < values.size(); ++i) {
-    mlir::Operation *definition = values[i].getDefiningOp();
+    Operation *definition = values[i].getDefiningOp();
     if (!definition) {
-      auto argument = mlir::cast<mlir::BlockArgument>(values[i]);
-      check.known = check.known && mlir::isa<ir::FusionOp>(argument.getOwner()->getParentOp());
+      auto argument = cast<BlockArgument>(values[i]);
+      check.known = check.known && isa<ir::FusionOp>(argument.getOwner()->getParentOp());
       check.text.push_back(0);
       check.operands.push_back(argument.getArgNumber());
       continue;
     }
     check.text.push_back(address(definition->getName().getAsOpaquePointer()));
     check.text.push_back(address(definition->getAttrDictionary().getAsOpaquePointer()));
-    check.text.push_back(mlir::cast<mlir::OpResult>(values[i]).getResultNumber());
+    check.text.push_back(cast<OpResult>(values[i]).getResultNumber());
     check.text.push_back(address(values[i].getType().getAsOpaquePointer()));
     check.text.push_back(definition->getNumOperands());
-    for (mlir::Value operand : definition->getOperands()) {
+    for (Value operand : definition->getOperands()) {
       auto [it, fresh] = numbers.try_emplace(operand, values.size());
       if (fresh)
         values.push_back(operand);
@@ -94,14 +97,14 @@ IndexChecks::Check IndexChecks::describe(mlir::Operation *op) {
   return check;
 }
 
-llvm::SmallVector<int32_t, 0> IndexChecks::of(plan::LaunchOp launch, plan::KernelOp kernel) {
+SmallVector<int32_t, 0> IndexChecks::of(plan::LaunchOp launch, plan::KernelOp kernel) {
   auto [it, fresh] = kernels_.try_emplace(kernel);
   if (fresh)
-    kernel.walk([&](mlir::Operation *op) {
+    kernel.walk([&](Operation *op) {
       if (ir::indexBounds(op))
         it->second.push_back(describe(op));
     });
-  llvm::SmallVector<int32_t, 0> checks;
+  SmallVector<int32_t, 0> checks;
   for (const Check &check : it->second) {
     if (!check.known) {
       checks.push_back(next_++);
@@ -109,7 +112,7 @@ llvm::SmallVector<int32_t, 0> IndexChecks::of(plan::LaunchOp launch, plan::Kerne
     }
     Text text = check.text;
     for (unsigned operand : check.operands) {
-      mlir::Value buffer = launch.getInputs()[operand];
+      Value buffer = launch.getInputs()[operand];
       text.push_back(address(buffer.getType().getAsOpaquePointer()));
       // Parts of one value at one offset are equal; other views share bytes at other times.
       int64_t offset = 0;
@@ -128,7 +131,7 @@ llvm::SmallVector<int32_t, 0> IndexChecks::of(plan::LaunchOp launch, plan::Kerne
   return checks;
 }
 
-llvm::SmallVector<int32_t, 0> IndexChecks::of(plan::LibraryCallOp call) {
+SmallVector<int32_t, 0> IndexChecks::of(plan::LibraryCallOp call) {
   if (call.getCallee() != ir::CustomOp::getOperationName())
     return {}; // the entry has the op's name
   return {next_++};

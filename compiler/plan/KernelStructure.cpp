@@ -5,6 +5,9 @@
 #include "llvm/Support/raw_ostream.h"
 
 namespace weft::compiler {
+
+using namespace mlir;
+
 namespace {
 
 // More names would make symbols long without saying more.
@@ -15,24 +18,24 @@ constexpr int kNamedOps = 4;
 // Says what a fusion computes to a sink: names of ops, attributes, types, and numbers. Both sinks
 // below have one overload for each.
 template <typename Sink> static void describe(ir::FusionOp fusion, Sink &sink) {
-  llvm::DenseMap<mlir::Value, int32_t> numbers;
-  auto define = [&](mlir::ValueRange values) {
+  DenseMap<Value, int32_t> numbers;
+  auto define = [&](ValueRange values) {
     sink.say(int32_t(values.size()));
-    for (mlir::Value value : values) {
+    for (Value value : values) {
       numbers.try_emplace(value, int32_t(numbers.size()));
       sink.say(value.getType());
     }
   };
-  fusion->walk<mlir::WalkOrder::PreOrder>([&](mlir::Operation *op) {
+  fusion->walk<WalkOrder::PreOrder>([&](Operation *op) {
     sink.say(op->getName());
-    sink.say(mlir::Attribute(op->getAttrDictionary()));
+    sink.say(Attribute(op->getAttrDictionary()));
     sink.say(int32_t(op->getNumOperands()));
     if (op != fusion)
-      for (mlir::Value operand : op->getOperands())
+      for (Value operand : op->getOperands())
         sink.say(numbers.lookup(operand));
     define(op->getResults());
-    for (mlir::Region &region : op->getRegions())
-      for (mlir::Block &block : region)
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
         define(block.getArguments());
   });
 }
@@ -79,15 +82,14 @@ std::string lastingStructureOf(ir::FusionOp fusion) {
 std::string kernelNameSuffix(ir::FusionOp fusion) {
   std::string suffix;
   int named = 0;
-  llvm::StringRef last;
+  StringRef last;
   auto ops = fusion.getBody().front().without_terminator();
   if (ops.empty())
     return "_copy"; // of a part that begins where no buffer does
-  for (mlir::Operation &op : ops) {
-    if (op.hasTrait<mlir::OpTrait::ConstantLike>() ||
-        mlir::isa<ir::BroadcastOp, ir::ReshapeOp, ir::CastOp>(op))
+  for (Operation &op : ops) {
+    if (op.hasTrait<OpTrait::ConstantLike>() || isa<ir::BroadcastOp, ir::ReshapeOp, ir::CastOp>(op))
       continue;
-    llvm::StringRef name = op.getName().stripDialect();
+    StringRef name = op.getName().stripDialect();
     if (name == last)
       continue;
     if (named++ == kNamedOps)
@@ -100,18 +102,18 @@ std::string kernelNameSuffix(ir::FusionOp fusion) {
   return suffix;
 }
 
-plan::KernelOp createKernel(mlir::OpBuilder &builder, ir::FusionOp fusion, size_t number) {
-  mlir::OpBuilder::InsertionGuard guard(builder);
+plan::KernelOp createKernel(OpBuilder &builder, ir::FusionOp fusion, size_t number) {
+  OpBuilder::InsertionGuard guard(builder);
   auto kernel = plan::KernelOp::create(
       builder, fusion.getLoc(), "k" + std::to_string(number) + kernelNameSuffix(fusion),
-      builder.getFunctionType(fusion->getOperandTypes(), fusion->getResultTypes()),
-      mlir::ArrayAttr(), mlir::ArrayAttr(), 1, 1, 0, 0, builder.getDenseI64ArrayAttr({}),
-      mlir::StringAttr(), mlir::StringAttr(), mlir::FloatAttr(), mlir::FloatAttr());
-  mlir::Block *block = builder.createBlock(&kernel.getBody());
-  llvm::SmallVector<mlir::Value> arguments;
-  for (mlir::Value operand : fusion->getOperands())
+      builder.getFunctionType(fusion->getOperandTypes(), fusion->getResultTypes()), ArrayAttr(),
+      ArrayAttr(), 1, 1, 0, 0, builder.getDenseI64ArrayAttr({}), StringAttr(), StringAttr(),
+      FloatAttr(), FloatAttr());
+  Block *block = builder.createBlock(&kernel.getBody());
+  SmallVector<Value> arguments;
+  for (Value operand : fusion->getOperands())
     arguments.push_back(block->addArgument(operand.getType(), fusion.getLoc()));
-  mlir::Operation *body = builder.clone(*fusion);
+  Operation *body = builder.clone(*fusion);
   body->setOperands(arguments);
   plan::ReturnOp::create(builder, fusion.getLoc(), body->getResults());
   return kernel;

@@ -1,7 +1,5 @@
 #include "compiler/plan/LendOutputs.h"
 
-#include <algorithm>
-
 #include "compiler/plan/InPlace.h"
 #include "compiler/plan/Lifetimes.h"
 #include "compiler/plan/Limits.h"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <numeric>
 #include <queue>
-#include <tuple>
 
 namespace weft::compiler {
 namespace {

@@ -6,12 +6,13 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 LendingLimits limitsOf(const PlanMemoryOptions &options) {
   return options.lendOutputs ? LendingLimits() : LendingLimits::none();
 }
 
-void addPlanMemoryPasses(mlir::OpPassManager &passes, PlanReport *report,
-                         PlanMemoryOptions options) {
+void addPlanMemoryPasses(OpPassManager &passes, PlanReport *report, PlanMemoryOptions options) {
   passes.addPass(createPlanLaunchesPass());
   passes.addPass(createPlanRecomputePass(report, options));
   passes.addPass(createPlanOrderPass(report, options));
@@ -22,13 +23,13 @@ void addPlanMemoryPasses(mlir::OpPassManager &passes, PlanReport *report,
 }
 
 void registerPlanPasses() {
-  mlir::registerPass([] { return createWeftToPlanPass(); });
-  mlir::registerPass([] { return createPlanLaunchesPass(); });
-  mlir::registerPass([] { return createPlanRecomputePass(); });
-  mlir::registerPass([] { return createPlanOrderPass(); });
-  mlir::registerPass([] { return createPlanInPlacePass(); });
-  mlir::registerPass([] { return createPlanPackPass(); });
-  mlir::registerPass([] { return createPlanVerifyPass(); });
+  registerPass([] { return createWeftToPlanPass(); });
+  registerPass([] { return createPlanLaunchesPass(); });
+  registerPass([] { return createPlanRecomputePass(); });
+  registerPass([] { return createPlanOrderPass(); });
+  registerPass([] { return createPlanInPlacePass(); });
+  registerPass([] { return createPlanPackPass(); });
+  registerPass([] { return createPlanVerifyPass(); });
 }
 
 } // namespace weft::compiler

@@ -1,6 +1,5 @@
 #include "compiler/plan/PeakParts.h"
 
-#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -9,17 +8,20 @@
 #include "compiler/plan/Limits.h"
 
 namespace weft::compiler {
+
+using namespace mlir;
+
 namespace {
 
 // What an instruction writes into the buffer.
-std::string whatOf(mlir::Operation *op, mlir::Value buffer) {
-  auto isBuffer = [&](mlir::Value operand) {
+std::string whatOf(Operation *op, Value buffer) {
+  auto isBuffer = [&](Value operand) {
     int64_t offset;
     return operand && plan::viewRoot(operand, offset) == buffer;
   };
-  if (auto call = mlir::dyn_cast<plan::LibraryCallOp>(op))
+  if (auto call = dyn_cast<plan::LibraryCallOp>(op))
     return (isBuffer(call.getScratch()) ? "scratch of " : "") + call.getCallee().str();
-  if (auto launch = mlir::dyn_cast<plan::LaunchOp>(op))
+  if (auto launch = dyn_cast<plan::LaunchOp>(op))
     return (isBuffer(launch.getPartials()) ? "partial results of " : "") + launch.getKernel().str();
   return op->getName().stripDialect().str();
 }
@@ -27,7 +29,7 @@ std::string whatOf(mlir::Operation *op, mlir::Value buffer) {
 } // namespace
 
 std::vector<PeakPart> peakParts(const ExtractedProblem &extracted, const StepOrder &order,
-                                llvm::ArrayRef<Lifetime> lives, const Packing &packing) {
+                                ArrayRef<Lifetime> lives, const Packing &packing) {
   const PlanProblem &problem = extracted.problem;
   auto isInArena = [&](size_t i) {
     return packing.lenders.empty() || packing.lenders[i] < 0;
@@ -39,7 +41,7 @@ std::vector<PeakPart> peakParts(const ExtractedProblem &extracted, const StepOrd
   std::vector<int64_t> live = bytesAtSteps(arena, order.steps.size());
   auto moment = int32_t(llvm::max_element(live) - live.begin());
 
-  std::vector<mlir::Operation *> writers(problem.values.size(), nullptr);
+  std::vector<Operation *> writers(problem.values.size(), nullptr);
   for (auto [step, op] : llvm::zip(problem.steps, extracted.instructions))
     for (int32_t value : step.writes)
       if (!writers[size_t(value)])
@@ -48,8 +50,8 @@ std::vector<PeakPart> peakParts(const ExtractedProblem &extracted, const StepOrd
   auto add = [&](int32_t value, int64_t bytes) {
     if (bytes == 0)
       return;
-    mlir::Operation *writer = writers[size_t(value)];
-    llvm::SmallVector<Place> places;
+    Operation *writer = writers[size_t(value)];
+    SmallVector<Place> places;
     if (writer)
       places = placesOf(writer->getLoc());
     Place place = places.empty() ? Place() : places.front();

@@ -8,15 +8,18 @@
 #include "mlir/IR/BuiltinOps.h"
 
 namespace weft::compiler {
+
+using namespace mlir;
+
 namespace {
 
-struct PlanInPlace : mlir::PassWrapper<PlanInPlace, mlir::OperationPass<mlir::ModuleOp>> {
+struct PlanInPlace : PassWrapper<PlanInPlace, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlanInPlace)
   explicit PlanInPlace(PlanReport *report = nullptr) : report_(report) {}
-  llvm::StringRef getArgument() const override {
+  StringRef getArgument() const override {
     return "plan-in-place";
   }
-  llvm::StringRef getDescription() const override {
+  StringRef getDescription() const override {
     return "Lets results take over the buffers of dead operands and donated inputs";
   }
 
@@ -27,11 +30,11 @@ struct PlanInPlace : mlir::PassWrapper<PlanInPlace, mlir::OperationPass<mlir::Mo
     ExtractedProblem extracted = extractProblem(program, /*inPlace=*/true);
     InPlaceResult result = assignInPlace(extracted.problem, programOrder(extracted.problem));
     // Roots go to the front, where they precede every use, then the views of them.
-    mlir::Block &block = program.getBody().front();
-    mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(&block);
+    Block &block = program.getBody().front();
+    OpBuilder builder = OpBuilder::atBlockBegin(&block);
     for (size_t v = 0; v < result.root.size(); ++v) {
-      mlir::Operation *op = extracted.buffers[v].getDefiningOp();
-      if (result.root[v] != int32_t(v) || !mlir::isa_and_nonnull<plan::AllocOp, plan::OutputOp>(op))
+      Operation *op = extracted.buffers[v].getDefiningOp();
+      if (result.root[v] != int32_t(v) || !isa_and_nonnull<plan::AllocOp, plan::OutputOp>(op))
         continue;
       op->moveBefore(&block, builder.getInsertionPoint());
       builder.setInsertionPointAfter(op);
@@ -39,7 +42,7 @@ struct PlanInPlace : mlir::PassWrapper<PlanInPlace, mlir::OperationPass<mlir::Mo
     for (size_t v = 0; v < result.root.size(); ++v) {
       if (result.root[v] == int32_t(v))
         continue;
-      mlir::Value buffer = extracted.buffers[v];
+      Value buffer = extracted.buffers[v];
       auto view = plan::ViewOp::create(builder, buffer.getLoc(), buffer.getType(),
                                        extracted.buffers[result.root[v]], 0);
       buffer.replaceAllUsesWith(view);
@@ -59,7 +62,7 @@ private:
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createPlanInPlacePass(PlanReport *report) {
+std::unique_ptr<Pass> createPlanInPlacePass(PlanReport *report) {
   return std::make_unique<PlanInPlace>(report);
 }
 

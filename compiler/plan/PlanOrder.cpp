@@ -7,16 +7,19 @@
 #include "mlir/IR/BuiltinOps.h"
 
 namespace weft::compiler {
+
+using namespace mlir;
+
 namespace {
 
-struct PlanOrder : mlir::PassWrapper<PlanOrder, mlir::OperationPass<mlir::ModuleOp>> {
+struct PlanOrder : PassWrapper<PlanOrder, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlanOrder)
   PlanOrder(PlanReport *report = nullptr, PlanMemoryOptions options = {})
       : report_(report), inPlace_(options.inPlace), lending_(limitsOf(options)) {}
-  llvm::StringRef getArgument() const override {
+  StringRef getArgument() const override {
     return "plan-order";
   }
-  llvm::StringRef getDescription() const override {
+  StringRef getDescription() const override {
     return "Orders instructions so that the arena is smallest";
   }
 
@@ -35,8 +38,8 @@ private:
   // Instructions go to the end, one behind the other: no order comes before allocs and outputs.
   static void apply(plan::ProgramOp program, const ExtractedProblem &extracted,
                     const StepOrder &order) {
-    mlir::Block &block = program.getBody().front();
-    mlir::Operation *exit = block.getTerminator();
+    Block &block = program.getBody().front();
+    Operation *exit = block.getTerminator();
     for (int32_t step : order.steps)
       extracted.instructions[step]->moveBefore(exit);
   }
@@ -48,7 +51,7 @@ private:
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createPlanOrderPass(PlanReport *report, PlanMemoryOptions options) {
+std::unique_ptr<Pass> createPlanOrderPass(PlanReport *report, PlanMemoryOptions options) {
   return std::make_unique<PlanOrder>(report, options);
 }
 

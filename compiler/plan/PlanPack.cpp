@@ -13,16 +13,19 @@
 #include "llvm/ADT/DenseSet.h"
 
 namespace weft::compiler {
+
+using namespace mlir;
+
 namespace {
 
-struct PlanPack : mlir::PassWrapper<PlanPack, mlir::OperationPass<mlir::ModuleOp>> {
+struct PlanPack : PassWrapper<PlanPack, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlanPack)
   explicit PlanPack(PlanReport *report = nullptr, PlanMemoryOptions options = {})
       : report_(report), lending_(limitsOf(options)) {}
-  llvm::StringRef getArgument() const override {
+  StringRef getArgument() const override {
     return "plan-pack";
   }
-  llvm::StringRef getDescription() const override {
+  StringRef getDescription() const override {
     return "Places all allocs in one arena";
   }
 
@@ -35,7 +38,7 @@ struct PlanPack : mlir::PassWrapper<PlanPack, mlir::OperationPass<mlir::ModuleOp
     std::vector<Lifetime> lives = lifetimes(extracted.problem, order);
     std::optional<RegisteredPlanner> planner = registeredPlanner();
     absl::Status wrong;
-    auto packOutside = [&](llvm::ArrayRef<Lifetime> values) {
+    auto packOutside = [&](ArrayRef<Lifetime> values) {
       absl::StatusOr<Packing> packing = packBy(*planner, values);
       wrong = packing.status();
       return packing.ok() ? *std::move(packing) : pack(values);
@@ -52,24 +55,24 @@ struct PlanPack : mlir::PassWrapper<PlanPack, mlir::OperationPass<mlir::ModuleOp
       report_->liveBytes = liveBytes(extracted.problem, order, lives, packing);
     }
 
-    mlir::Block &block = program.getBody().front();
+    Block &block = program.getBody().front();
     if (!lives.empty()) {
       // What others lie in goes to the front, where it precedes every use.
-      mlir::OpBuilder builder(&getContext());
+      OpBuilder builder(&getContext());
       builder.setInsertionPointToStart(&block);
       llvm::SmallDenseSet<int32_t> moved;
       for (int32_t lender : packing.lenders)
         if (lender >= 0 && moved.insert(lender).second) {
-          mlir::Operation *output = extracted.buffers[lender].getDefiningOp();
+          Operation *output = extracted.buffers[lender].getDefiningOp();
           output->moveBefore(&block, builder.getInsertionPoint());
           builder.setInsertionPointAfter(output);
         }
       auto arena = plan::ArenaOp::create(builder, program.getLoc(),
                                          plan::BufferType::get(&getContext(), packing.arenaBytes));
       for (auto [i, life] : llvm::enumerate(lives)) {
-        mlir::Value buffer = extracted.buffers[life.value];
+        Value buffer = extracted.buffers[life.value];
         int32_t lender = packing.lenders.empty() ? -1 : packing.lenders[i];
-        mlir::Value root = lender < 0 ? mlir::Value(arena) : extracted.buffers[lender];
+        Value root = lender < 0 ? Value(arena) : extracted.buffers[lender];
         auto view = plan::ViewOp::create(builder, buffer.getLoc(), buffer.getType(), root,
                                          packing.offsets[i]);
         buffer.replaceAllUsesWith(view);
@@ -85,17 +88,17 @@ struct PlanPack : mlir::PassWrapper<PlanPack, mlir::OperationPass<mlir::ModuleOp
 private:
   // A view of a view becomes one of its root, but for a part of a value; buffers that nothing
   // touches go.
-  static void flattenViews(mlir::Block &block) {
+  static void flattenViews(Block &block) {
     for (auto view : llvm::make_early_inc_range(block.getOps<plan::ViewOp>())) {
       if (view->hasAttr(plan::kPartAttr))
         continue;
       int64_t offset;
-      mlir::Value root = plan::viewRoot(view, offset);
+      Value root = plan::viewRoot(view, offset);
       view.getSourceMutable().assign(root);
       view.setOffset(offset);
     }
-    for (mlir::Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (mlir::isa<plan::ViewOp, plan::AllocOp, plan::ConstantOp>(op) && op.use_empty())
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (isa<plan::ViewOp, plan::AllocOp, plan::ConstantOp>(op) && op.use_empty())
         op.erase();
   }
 
@@ -122,7 +125,7 @@ private:
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createPlanPackPass(PlanReport *report, PlanMemoryOptions options) {
+std::unique_ptr<Pass> createPlanPackPass(PlanReport *report, PlanMemoryOptions options) {
   return std::make_unique<PlanPack>(report, options);
 }
 

@@ -14,27 +14,29 @@
 #include "runtime/core/alignment.h"
 
 namespace weft::compiler {
+
+using namespace mlir;
+
 namespace {
 
-using Shape = llvm::ArrayRef<int64_t>;
+using Shape = ArrayRef<int64_t>;
 
-mlir::RankedTensorType tensorOf(mlir::Attribute type) {
-  return mlir::cast<mlir::RankedTensorType>(mlir::cast<mlir::TypeAttr>(type).getValue());
+RankedTensorType tensorOf(Attribute type) {
+  return cast<RankedTensorType>(cast<TypeAttr>(type).getValue());
 }
 
-bool hasShape(mlir::Type type, Shape shape) {
-  auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+bool hasShape(Type type, Shape shape) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && tensor.getShape() == shape;
 }
 
 // A type of that shape with fewer rows; others as they are.
-mlir::Type cutType(mlir::Type type, Shape shape, int64_t rows) {
+Type cutType(Type type, Shape shape, int64_t rows) {
   if (!hasShape(type, shape))
     return type;
-  llvm::SmallVector<int64_t> cut(shape);
+  SmallVector<int64_t> cut(shape);
   cut[0] = rows;
-  return mlir::RankedTensorType::get(cut,
-                                     mlir::cast<mlir::RankedTensorType>(type).getElementType());
+  return RankedTensorType::get(cut, cast<RankedTensorType>(type).getElementType());
 }
 
 ir::FusionOp fusionOf(plan::KernelOp kernel) {
@@ -46,24 +48,24 @@ ir::FusionOp fusionOf(plan::KernelOp kernel) {
 // others that have no rows.
 bool worksByRows(plan::KernelOp kernel, Shape shape) {
   ir::FusionOp fusion = fusionOf(kernel);
-  if (!fusion || !llvm::all_of(fusion->getResultTypes(),
-                               [&](mlir::Type type) { return hasShape(type, shape); }))
+  if (!fusion ||
+      !llvm::all_of(fusion->getResultTypes(), [&](Type type) { return hasShape(type, shape); }))
     return false;
-  for (mlir::Operation &op : fusion.getBody().front().without_terminator()) {
-    if (auto constant = mlir::dyn_cast<ir::ConstantOp>(op)) {
-      auto value = mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue());
+  for (Operation &op : fusion.getBody().front().without_terminator()) {
+    if (auto constant = dyn_cast<ir::ConstantOp>(op)) {
+      auto value = dyn_cast<DenseElementsAttr>(constant.getValue());
       if (hasShape(constant.getType(), shape) && !(value && value.isSplat()))
         return false;
       continue;
     }
-    if (auto broadcast = mlir::dyn_cast<ir::BroadcastOp>(op)) {
-      auto from = mlir::cast<mlir::RankedTensorType>(broadcast.getInput().getType());
+    if (auto broadcast = dyn_cast<ir::BroadcastOp>(op)) {
+      auto from = cast<RankedTensorType>(broadcast.getInput().getType());
       bool hasRows = from.getRank() == int64_t(shape.size()) && from.getDimSize(0) != 1;
       if (hasRows && hasShape(broadcast.getType(), shape))
         return false;
       continue;
     }
-    auto weft = mlir::dyn_cast<ir::WeftOp>(op);
+    auto weft = dyn_cast<ir::WeftOp>(op);
     if (!weft || weft.kind() != ir::Kind::Elementwise || ir::indexBounds(&op))
       return false;
   }
@@ -72,48 +74,48 @@ bool worksByRows(plan::KernelOp kernel, Shape shape) {
 
 // A kernel for pieces of so many rows.
 plan::KernelOp cutKernel(plan::KernelOp kernel, Shape shape, int64_t rows) {
-  mlir::OpBuilder builder(kernel);
-  auto cut = mlir::cast<plan::KernelOp>(builder.clone(*kernel));
-  cut.setSymName((kernel.getSymName() + "_rows" + llvm::Twine(rows)).str());
-  llvm::SmallVector<mlir::Type> inputs, results;
-  for (mlir::Type type : kernel.getArgumentTypes())
+  OpBuilder builder(kernel);
+  auto cut = cast<plan::KernelOp>(builder.clone(*kernel));
+  cut.setSymName((kernel.getSymName() + "_rows" + Twine(rows)).str());
+  SmallVector<Type> inputs, results;
+  for (Type type : kernel.getArgumentTypes())
     inputs.push_back(cutType(type, shape, rows));
-  for (mlir::Type type : kernel.getResultTypes())
+  for (Type type : kernel.getResultTypes())
     results.push_back(cutType(type, shape, rows));
   cut.setFunctionType(builder.getFunctionType(inputs, results));
-  auto retype = [&](mlir::Value value) {
+  auto retype = [&](Value value) {
     value.setType(cutType(value.getType(), shape, rows));
   };
-  for (mlir::Value argument : cut.getBody().getArguments())
+  for (Value argument : cut.getBody().getArguments())
     retype(argument);
-  cut.walk([&](mlir::Operation *op) {
+  cut.walk([&](Operation *op) {
     if (op == cut)
       return;
-    if (auto constant = mlir::dyn_cast<ir::ConstantOp>(op);
+    if (auto constant = dyn_cast<ir::ConstantOp>(op);
         constant && hasShape(constant.getType(), shape)) {
-      auto value = mlir::cast<mlir::DenseElementsAttr>(constant.getValue());
-      constant.setValueAttr(value.resizeSplat(
-          mlir::cast<mlir::ShapedType>(cutType(constant.getType(), shape, rows))));
+      auto value = cast<DenseElementsAttr>(constant.getValue());
+      constant.setValueAttr(
+          value.resizeSplat(cast<ShapedType>(cutType(constant.getType(), shape, rows))));
     }
-    for (mlir::Value result : op->getResults())
+    for (Value result : op->getResults())
       retype(result);
-    for (mlir::Region &region : op->getRegions())
-      for (mlir::Value argument : region.getArguments())
+    for (Region &region : op->getRegions())
+      for (Value argument : region.getArguments())
         retype(argument);
   });
   return cut;
 }
 
-struct PlanPieces : mlir::PassWrapper<PlanPieces, mlir::OperationPass<mlir::ModuleOp>> {
+struct PlanPieces : PassWrapper<PlanPieces, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlanPieces)
   PlanPieces(const ProviderSet *providers, CompileReport *report)
       : providers_(providers), report_(report) {}
   PlanPieces(const PlanPieces &other)
       : PassWrapper(other), providers_(other.providers_), report_(other.report_) {}
-  llvm::StringRef getArgument() const override {
+  StringRef getArgument() const override {
     return "plan-pieces";
   }
-  llvm::StringRef getDescription() const override {
+  StringRef getDescription() const override {
     return "Computes large gradients in pieces, each of which updates its part of the weight";
   }
 
@@ -134,11 +136,11 @@ struct PlanPieces : mlir::PassWrapper<PlanPieces, mlir::OperationPass<mlir::Modu
          llvm::make_early_inc_range(program_.getBody().front().getOps<plan::LibraryCallOp>()))
       if (std::optional<ClaimRefusal> refusal = cut(call))
         refusals.add(refusal->reason, call, refusal->explanation);
-    llvm::DenseSet<mlir::Attribute> launched;
+    DenseSet<Attribute> launched;
     program_.walk(
         [&](plan::LaunchOp launch) { launched.insert(launch.getKernelAttr().getAttr()); });
-    for (mlir::Operation *kernel : replaced_)
-      if (!launched.contains(mlir::cast<plan::KernelOp>(kernel).getSymNameAttr()))
+    for (Operation *kernel : replaced_)
+      if (!launched.contains(cast<plan::KernelOp>(kernel).getSymNameAttr()))
         kernel->erase();
     refusals.flush(report_, printReport);
   }
@@ -147,7 +149,7 @@ private:
   // Whether the launch may write a parameter of the product's shape in place.
   bool updates(plan::LaunchOp launch, plan::KernelOp kernel, Shape shape) {
     for (auto [buffer, type] : llvm::zip(launch.getInputs(), kernel.getArgumentTypes())) {
-      auto argument = mlir::dyn_cast<mlir::BlockArgument>(buffer);
+      auto argument = dyn_cast<BlockArgument>(buffer);
       if (argument && hasShape(type, shape) &&
           program_.getArgAttr(argument.getArgNumber(), plan::kDonatableAttr))
         return true;
@@ -166,14 +168,14 @@ private:
   std::optional<ClaimRefusal> cut(plan::LibraryCallOp call) {
     if (call.getOutputs().size() != 1)
       return std::nullopt;
-    mlir::Value product = call.getOutputs().front();
-    mlir::RankedTensorType type = tensorOf(call.getTypes().getValue().back());
-    if (mlir::cast<plan::BufferType>(product.getType()).getBytes() < least || type.getRank() == 0)
+    Value product = call.getOutputs().front();
+    RankedTensorType type = tensorOf(call.getTypes().getValue().back());
+    if (cast<plan::BufferType>(product.getType()).getBytes() < least || type.getRank() == 0)
       return std::nullopt;
     plan::LaunchOp update;
     plan::KernelOp kernel;
-    for (mlir::Operation *user : product.getUsers())
-      if (auto launch = mlir::dyn_cast<plan::LaunchOp>(user); launch && !update) {
+    for (Operation *user : product.getUsers())
+      if (auto launch = dyn_cast<plan::LaunchOp>(user); launch && !update) {
         kernel = kernels_->lookup<plan::KernelOp>(launch.getKernel());
         if (kernel && updates(launch, kernel, type.getShape()))
           update = launch;
@@ -185,14 +187,14 @@ private:
           "gradient-is-held",
           "a handle keeps the gradient; where zero_grad() or the step's end lets it "
           "go, the weight is updated piece by piece and it is never whole"};
-    auto uses = llvm::count_if(product.getUses(),
-                               [&](mlir::OpOperand &use) { return use.getOwner() != call; });
+    auto uses =
+        llvm::count_if(product.getUses(), [&](OpOperand &use) { return use.getOwner() != call; });
     if (!product.getDefiningOp<plan::AllocOp>() || uses != 1)
       return ClaimRefusal{
           "gradient-read-elsewhere",
           "more than the update of its weight reads the gradient, as the norm of all "
           "gradients does: it is whole in memory"};
-    auto varies = [](mlir::Attribute each) {
+    auto varies = [](Attribute each) {
       return ir::hasNamedDims(tensorOf(each));
     };
     if (llvm::any_of(call.getTypes(), varies))
@@ -200,7 +202,7 @@ private:
     const Provider *provider = providerOf(call);
     if (!provider)
       return ClaimRefusal{"no-rows", "the library computes the gradient whole"};
-    llvm::SmallVector<mlir::RankedTensorType> types(llvm::map_range(call.getTypes(), tensorOf));
+    SmallVector<RankedTensorType> types(llvm::map_range(call.getTypes(), tensorOf));
     auto piecesOf = [&](int64_t rows) {
       return provider->rowPieces(types, call.getConfig(), rows);
     };
@@ -221,16 +223,16 @@ private:
   }
 
   // The most rows that fit a piece, divide the gradient, and begin where buffers may; 0 for none.
-  int64_t rowsOf(const RowPieces &pieces, plan::KernelOp kernel, mlir::RankedTensorType type) {
+  int64_t rowsOf(const RowPieces &pieces, plan::KernelOp kernel, RankedTensorType type) {
     int64_t all = type.getDimSize(0), row = *plan::byteSize(type) / all;
-    llvm::SmallVector<int64_t> steps;
+    SmallVector<int64_t> steps;
     for (const RowPieces::Operand &operand : pieces.inputs)
       steps.push_back(operand.step);
-    for (mlir::TypeRange types :
-         {mlir::TypeRange(kernel.getArgumentTypes()), mlir::TypeRange(kernel.getResultTypes())})
-      for (mlir::Type each : types)
+    for (TypeRange types :
+         {TypeRange(kernel.getArgumentTypes()), TypeRange(kernel.getResultTypes())})
+      for (Type each : types)
         if (hasShape(each, type.getShape()))
-          steps.push_back(*plan::byteSize(mlir::cast<mlir::RankedTensorType>(each)) / all);
+          steps.push_back(*plan::byteSize(cast<RankedTensorType>(each)) / all);
     for (int64_t count = std::max<int64_t>(2, llvm::divideCeil(all * row, most)); count <= all;
          ++count) {
       int64_t rows = all / count;
@@ -245,10 +247,10 @@ private:
   }
 
   void rewrite(plan::LibraryCallOp call, plan::LaunchOp update, plan::KernelOp kernel,
-               mlir::RankedTensorType type, int64_t rows, const RowPieces &pieces) {
-    mlir::OpBuilder builder(update);
+               RankedTensorType type, int64_t rows, const RowPieces &pieces) {
+    OpBuilder builder(update);
     int64_t all = type.getDimSize(0);
-    mlir::Value product = call.getOutputs().front();
+    Value product = call.getOutputs().front();
     plan::KernelOp &part = parts_[{kernel, rows}];
     if (!part) {
       part = cutKernel(kernel, type.getShape(), rows);
@@ -258,22 +260,22 @@ private:
     auto bufferOf = [&](int64_t bytes) {
       return plan::BufferType::get(builder.getContext(), bytes);
     };
-    llvm::SmallVector<mlir::Value> inputs, outputs;
-    llvm::SmallVector<int64_t> steps;
-    llvm::SmallVector<mlir::Type> arguments;
-    llvm::SmallVector<mlir::Attribute> types, strides;
+    SmallVector<Value> inputs, outputs;
+    SmallVector<int64_t> steps;
+    SmallVector<Type> arguments;
+    SmallVector<Attribute> types, strides;
     for (auto [buffer, operand] : llvm::zip(call.getInputs(), pieces.inputs)) {
       inputs.push_back(buffer);
       steps.push_back(operand.step * rows);
       arguments.push_back(bufferOf(operand.bytes));
-      types.push_back(mlir::TypeAttr::get(operand.type));
+      types.push_back(TypeAttr::get(operand.type));
       strides.push_back(builder.getDenseI64ArrayAttr(operand.strides));
     }
-    mlir::Type cut = cutType(type, type.getShape(), rows);
-    types.push_back(mlir::TypeAttr::get(cut));
+    Type cut = cutType(type, type.getShape(), rows);
+    types.push_back(TypeAttr::get(cut));
     strides.push_back(builder.getDenseI64ArrayAttr({}));
-    auto addPiece = [&](mlir::Value buffer, mlir::Type whole) {
-      int64_t bytes = mlir::cast<plan::BufferType>(buffer.getType()).getBytes();
+    auto addPiece = [&](Value buffer, Type whole) {
+      int64_t bytes = cast<plan::BufferType>(buffer.getType()).getBytes();
       bool hasRows = hasShape(whole, type.getShape());
       steps.push_back(hasRows ? bytes / all * rows : 0);
       arguments.push_back(bufferOf(hasRows ? bytes / all * rows : bytes));
@@ -287,32 +289,30 @@ private:
       outputs.push_back(buffer);
       addPiece(buffer, whole);
     }
-    auto local = bufferOf(*plan::byteSize(mlir::cast<mlir::RankedTensorType>(cut)));
-    mlir::Value piece = plan::AllocOp::create(builder, product.getLoc(), local);
+    auto local = bufferOf(*plan::byteSize(cast<RankedTensorType>(cut)));
+    Value piece = plan::AllocOp::create(builder, product.getLoc(), local);
     steps.push_back(0);
     arguments.push_back(local);
-    mlir::Location loc = builder.getFusedLoc({call.getLoc(), update.getLoc()});
+    Location loc = builder.getFusedLoc({call.getLoc(), update.getLoc()});
     auto op = plan::PiecesOp::create(builder, loc, uint64_t(all / rows), inputs, outputs,
-                                     mlir::ValueRange(piece), steps);
-    mlir::Block &body = op.getBody().emplaceBlock();
-    for (mlir::Type argument : arguments)
+                                     ValueRange(piece), steps);
+    Block &body = op.getBody().emplaceBlock();
+    for (Type argument : arguments)
       body.addArgument(argument, loc);
     builder.setInsertionPointToStart(&body);
-    mlir::ValueRange read = body.getArguments().take_front(call.getInputs().size());
-    mlir::ValueRange written =
-        body.getArguments().drop_front(inputs.size()).take_front(outputs.size());
-    auto inner = plan::LibraryCallOp::create(builder, call.getLoc(), call.getCallee(), read,
-                                             mlir::ValueRange(body.getArguments().back()),
-                                             /*scratch=*/mlir::Value(), builder.getArrayAttr(types),
-                                             pieces.config);
+    ValueRange read = body.getArguments().take_front(call.getInputs().size());
+    ValueRange written = body.getArguments().drop_front(inputs.size()).take_front(outputs.size());
+    auto inner = plan::LibraryCallOp::create(
+        builder, call.getLoc(), call.getCallee(), read, ValueRange(body.getArguments().back()),
+        /*scratch=*/Value(), builder.getArrayAttr(types), pieces.config);
     inner->setAttr(plan::kStridesAttr, builder.getArrayAttr(strides));
-    llvm::SmallVector<mlir::Value> updated;
+    SmallVector<Value> updated;
     size_t next = call.getInputs().size();
-    for (mlir::Value buffer : update.getInputs())
+    for (Value buffer : update.getInputs())
       updated.push_back(buffer == product ? body.getArguments().back()
                                           : body.getArgument(unsigned(next++)));
-    plan::LaunchOp::create(builder, update.getLoc(), part.getSymName(), updated, written,
-                           mlir::Value(), false);
+    plan::LaunchOp::create(builder, update.getLoc(), part.getSymName(), updated, written, Value(),
+                           false);
     update.erase();
     call.erase();
     product.getDefiningOp()->erase();
@@ -321,16 +321,15 @@ private:
   const ProviderSet *providers_;
   CompileReport *report_;
   plan::ProgramOp program_;
-  std::optional<mlir::SymbolTable> kernels_;
+  std::optional<SymbolTable> kernels_;
   // Layers of one shape share a kernel, and so do their pieces.
-  llvm::DenseMap<std::pair<mlir::Operation *, int64_t>, plan::KernelOp> parts_;
-  llvm::SetVector<mlir::Operation *> replaced_;
+  DenseMap<std::pair<Operation *, int64_t>, plan::KernelOp> parts_;
+  SetVector<Operation *> replaced_;
 };
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createPlanPiecesPass(const ProviderSet *providers,
-                                                 CompileReport *report) {
+std::unique_ptr<Pass> createPlanPiecesPass(const ProviderSet *providers, CompileReport *report) {
   return std::make_unique<PlanPieces>(providers, report);
 }
 

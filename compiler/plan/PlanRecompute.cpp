@@ -16,9 +16,12 @@
 #include <limits>
 
 namespace weft::compiler {
+
+using namespace mlir;
+
 namespace {
 
-struct PlanRecompute : mlir::PassWrapper<PlanRecompute, mlir::OperationPass<mlir::ModuleOp>> {
+struct PlanRecompute : PassWrapper<PlanRecompute, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlanRecompute)
   PlanRecompute(PlanReport *report, PlanMemoryOptions options)
       : report_(report), options_(options) {
@@ -27,10 +30,10 @@ struct PlanRecompute : mlir::PassWrapper<PlanRecompute, mlir::OperationPass<mlir
   }
   PlanRecompute(const PlanRecompute &other)
       : PassWrapper(other), report_(other.report_), options_(other.options_) {}
-  llvm::StringRef getArgument() const override {
+  StringRef getArgument() const override {
     return "plan-recompute";
   }
-  llvm::StringRef getDescription() const override {
+  StringRef getDescription() const override {
     return "Computes values again that would not fit the memory limit, or cost next to nothing, or "
            "keeps them in files";
   }
@@ -174,43 +177,42 @@ private:
   }
 
   // A call of the runtime's files on a buffer's bytes (compiler/claim/Provider.h).
-  static void callFile(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef callee,
-                       mlir::Value from, mlir::Value to) {
-    llvm::SmallVector<mlir::Attribute> types;
-    for (mlir::Value buffer : {from, to})
-      types.push_back(mlir::TypeAttr::get(mlir::RankedTensorType::get(
-          {mlir::cast<plan::BufferType>(buffer.getType()).getBytes()}, builder.getI8Type())));
+  static void callFile(OpBuilder &builder, Location loc, StringRef callee, Value from, Value to) {
+    SmallVector<Attribute> types;
+    for (Value buffer : {from, to})
+      types.push_back(TypeAttr::get(RankedTensorType::get(
+          {cast<plan::BufferType>(buffer.getType()).getBytes()}, builder.getI8Type())));
     plan::LibraryCallOp::create(builder, loc, builder.getStringAttr(callee), from, to,
-                                /*scratch=*/mlir::Value(), builder.getArrayAttr(types),
+                                /*scratch=*/Value(), builder.getArrayAttr(types),
                                 builder.getDictionaryAttr({}));
   }
 
   // The instructions in the order of the actions. One that runs again is a copy with buffers of its
   // own, which all that follows reads.
   static void apply(plan::ProgramOp program, const ExtractedProblem &extracted,
-                    llvm::ArrayRef<PlanAction> actions) {
-    mlir::Block &block = program.getBody().front();
-    mlir::Operation *exit = block.getTerminator();
+                    ArrayRef<PlanAction> actions) {
+    Block &block = program.getBody().front();
+    Operation *exit = block.getTerminator();
     std::vector<bool> ran(extracted.instructions.size());
-    std::vector<llvm::SmallVector<mlir::Value>> operands; // of each instruction, as they were
-    for (mlir::Operation *op : extracted.instructions)
+    std::vector<SmallVector<Value>> operands; // of each instruction, as they were
+    for (Operation *op : extracted.instructions)
       operands.emplace_back(op->getOperands());
-    llvm::DenseMap<mlir::Value, mlir::Value> current; // of a buffer that was written again
+    DenseMap<Value, Value> current; // of a buffer that was written again
     // By a view of the first buffer and the current one.
-    llvm::DenseMap<std::pair<mlir::Value, mlir::Value>, mlir::Value> views;
+    DenseMap<std::pair<Value, Value>, Value> views;
     // The part of the current buffer that `operand` is of the first one.
-    auto remap = [&](mlir::Value operand) {
+    auto remap = [&](Value operand) {
       int64_t offset;
-      mlir::Value root = current.lookup(plan::viewRoot(operand, offset));
-      llvm::SmallVector<plan::ViewOp> chain;
-      for (mlir::Value at = operand; root && at.getDefiningOp<plan::ViewOp>();
+      Value root = current.lookup(plan::viewRoot(operand, offset));
+      SmallVector<plan::ViewOp> chain;
+      for (Value at = operand; root && at.getDefiningOp<plan::ViewOp>();
            at = chain.back().getSource())
         chain.push_back(at.getDefiningOp<plan::ViewOp>());
       for (plan::ViewOp view : llvm::reverse(chain)) {
-        mlir::Value &known = views[{view, root}];
+        Value &known = views[{view, root}];
         if (!known) {
-          mlir::OpBuilder builder(exit);
-          mlir::Operation *copy = builder.clone(*view);
+          OpBuilder builder(exit);
+          Operation *copy = builder.clone(*view);
           copy->setOperand(0, root);
           known = copy->getResult(0);
         }
@@ -218,42 +220,41 @@ private:
       }
       return root ? root : operand;
     };
-    llvm::DenseMap<int32_t, mlir::Value> tokens; // of values in files
-    std::vector<mlir::Operation *> writer(extracted.problem.values.size());
+    DenseMap<int32_t, Value> tokens; // of values in files
+    std::vector<Operation *> writer(extracted.problem.values.size());
     for (auto [step, op] : llvm::zip(extracted.problem.steps, extracted.instructions))
       for (int32_t v : step.writes)
         writer[v] = op;
     for (PlanAction action : actions) {
-      mlir::OpBuilder builder(exit);
+      OpBuilder builder(exit);
       if (action.kind != PlanAction::Kind::Step) {
-        mlir::Value first = extracted.buffers[action.index];
-        mlir::Location loc = writer[action.index]->getLoc();
+        Value first = extracted.buffers[action.index];
+        Location loc = writer[action.index]->getLoc();
         if (action.kind == PlanAction::Kind::Store) {
-          mlir::Value &token = tokens[action.index];
+          Value &token = tokens[action.index];
           token = plan::AllocOp::create(builder, loc,
                                         plan::BufferType::get(builder.getContext(), kTokenBytes));
           callFile(builder, loc, kStoreEntry, remap(first), token);
         } else {
-          mlir::Value again = plan::AllocOp::create(builder, loc, first.getType());
+          Value again = plan::AllocOp::create(builder, loc, first.getType());
           callFile(builder, loc, kLoadEntry, tokens.at(action.index), again);
           current[first] = again;
         }
         continue;
       }
       int32_t s = action.index;
-      mlir::Operation *op = extracted.instructions[s];
+      Operation *op = extracted.instructions[s];
       // Of what it writes when it runs again. What it writes first has no current buffer yet.
-      llvm::SmallDenseMap<mlir::Value, mlir::Value, 2> renewed;
+      llvm::SmallDenseMap<Value, Value, 2> renewed;
       if (ran[s]) {
-        mlir::MutableOperandRange writes = mlir::cast<plan::InstructionOp>(op).getWritesMutable();
-        for (mlir::OpOperand &operand : writes)
-          renewed[operand.get()] =
-              plan::AllocOp::create(builder, operand.get().getLoc(),
-                                    mlir::cast<plan::BufferType>(operand.get().getType()));
+        MutableOperandRange writes = cast<plan::InstructionOp>(op).getWritesMutable();
+        for (OpOperand &operand : writes)
+          renewed[operand.get()] = plan::AllocOp::create(
+              builder, operand.get().getLoc(), cast<plan::BufferType>(operand.get().getType()));
       }
-      llvm::SmallVector<mlir::Value> now;
-      for (mlir::Value first : operands[s]) {
-        mlir::Value written = renewed.lookup(first);
+      SmallVector<Value> now;
+      for (Value first : operands[s]) {
+        Value written = renewed.lookup(first);
         now.push_back(written ? written : remap(first));
       }
       (ran[s] ? builder.clone(*op) : op)->setOperands(now);
@@ -273,7 +274,7 @@ private:
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createPlanRecomputePass(PlanReport *report, PlanMemoryOptions options) {
+std::unique_ptr<Pass> createPlanRecomputePass(PlanReport *report, PlanMemoryOptions options) {
   return std::make_unique<PlanRecompute>(report, options);
 }
 

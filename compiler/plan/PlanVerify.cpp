@@ -10,11 +10,10 @@
 #include "mlir/IR/BuiltinOps.h"
 
 namespace weft::compiler {
-namespace {
 
-using mlir::failure;
-using mlir::LogicalResult;
-using mlir::success;
+using namespace mlir;
+
+namespace {
 
 constexpr int64_t kNever = -1;
 
@@ -23,23 +22,23 @@ public:
   explicit Checker(plan::ProgramOp program) : program_(program), kernels_(program->getParentOp()) {}
 
   LogicalResult run() {
-    mlir::Block &block = program_.getBody().front();
+    Block &block = program_.getBody().front();
     findLastReads(block);
     findLastCheck(block);
-    for (mlir::BlockArgument argument : program_.getArguments())
-      if (mlir::failed(hold(argument, nullptr)))
+    for (BlockArgument argument : program_.getArguments())
+      if (failed(hold(argument, nullptr)))
         return failure();
-    for (mlir::Operation &op : block) {
+    for (Operation &op : block) {
       ++time_;
-      if (mlir::isa<plan::ConstantOp>(op)) {
-        if (mlir::failed(hold(op.getResult(0), nullptr)))
+      if (isa<plan::ConstantOp>(op)) {
+        if (failed(hold(op.getResult(0), nullptr)))
           return failure();
-      } else if (auto exit = mlir::dyn_cast<plan::ReturnOp>(op)) {
-        for (mlir::Value value : exit.getValues())
-          if (mlir::failed(expectHeld(value, exit)))
+      } else if (auto exit = dyn_cast<plan::ReturnOp>(op)) {
+        for (Value value : exit.getValues())
+          if (failed(expectHeld(value, exit)))
             return failure();
-      } else if (auto instruction = mlir::dyn_cast<plan::InstructionOp>(op)) {
-        if (mlir::failed(check(instruction)))
+      } else if (auto instruction = dyn_cast<plan::InstructionOp>(op)) {
+        if (failed(check(instruction)))
           return failure();
       }
     }
@@ -49,46 +48,46 @@ public:
 private:
   struct Range {
     int64_t end;
-    mlir::Value value;
+    Value value;
   };
   struct Place {
-    mlir::Value root;
+    Value root;
     int64_t begin, end;
   };
 
-  static Place placeOf(mlir::Value value) {
+  static Place placeOf(Value value) {
     int64_t offset;
-    mlir::Value root = plan::viewRoot(value, offset);
-    return {root, offset, offset + mlir::cast<plan::BufferType>(value.getType()).getBytes()};
+    Value root = plan::viewRoot(value, offset);
+    return {root, offset, offset + cast<plan::BufferType>(value.getType()).getBytes()};
   }
 
   // What a part is a part of: whoever reads it reads that value.
-  static mlir::Value wholeOf(mlir::Value value) {
+  static Value wholeOf(Value value) {
     for (auto view = value.getDefiningOp<plan::ViewOp>(); view && view->hasAttr(plan::kPartAttr);
          view = value.getDefiningOp<plan::ViewOp>())
       value = view.getSource();
     return value;
   }
 
-  void findLastReads(mlir::Block &block) {
+  void findLastReads(Block &block) {
     int64_t time = 0;
-    for (mlir::Operation &op : block) {
+    for (Operation &op : block) {
       ++time;
-      if (auto instruction = mlir::dyn_cast<plan::InstructionOp>(op))
-        for (mlir::Value value : instruction.getReads())
+      if (auto instruction = dyn_cast<plan::InstructionOp>(op))
+        for (Value value : instruction.getReads())
           lastRead_[wholeOf(value)] = time;
-      if (auto exit = mlir::dyn_cast<plan::ReturnOp>(op))
-        for (mlir::Value value : exit.getValues())
+      if (auto exit = dyn_cast<plan::ReturnOp>(op))
+        for (Value value : exit.getValues())
           lastRead_[value] = time;
     }
   }
-  int64_t lastRead(mlir::Value value) const {
+  int64_t lastRead(Value value) const {
     auto it = lastRead_.find(value);
     return it == lastRead_.end() ? kNever : it->second;
   }
 
-  LogicalResult expectHeld(mlir::Value read, mlir::Operation *op) {
-    mlir::Value value = wholeOf(read);
+  LogicalResult expectHeld(Value read, Operation *op) {
+    Value value = wholeOf(read);
     Place place = placeOf(value);
     if (place.begin == place.end)
       return success();
@@ -96,15 +95,15 @@ private:
     auto it = ranges.find(place.begin);
     if (it != ranges.end() && it->second.value == value && it->second.end == place.end)
       return success();
-    mlir::InFlightDiagnostic error = op->emitOpError()
-                                     << "reads bytes " << place.begin << " to " << place.end
-                                     << " of a buffer which do not hold the value meant";
+    InFlightDiagnostic error = op->emitOpError()
+                               << "reads bytes " << place.begin << " to " << place.end
+                               << " of a buffer which do not hold the value meant";
     error.attachNote(value.getLoc()) << "this value; it was never written, or overwritten since";
     return error;
   }
 
   // From now on the bytes of `value` hold it. `writer` is null for inputs and constants.
-  LogicalResult hold(mlir::Value value, mlir::Operation *writer) {
+  LogicalResult hold(Value value, Operation *writer) {
     Place place = placeOf(value);
     if (place.begin == place.end)
       return success();
@@ -113,13 +112,13 @@ private:
     if (it != ranges.begin() && std::prev(it)->second.end > place.begin)
       --it;
     while (it != ranges.end() && it->first < place.end) {
-      mlir::Value old = it->second.value;
+      Value old = it->second.value;
       bool inPlace = lastRead(old) == time_ && it->first == place.begin &&
                      it->second.end == place.end && allowsInPlace(writer, value, old);
       if (lastRead(old) >= time_ && !inPlace) {
-        mlir::InFlightDiagnostic error = writer->emitOpError()
-                                         << "writes bytes " << place.begin << " to " << place.end
-                                         << " of a buffer, which hold a value that is still needed";
+        InFlightDiagnostic error = writer->emitOpError()
+                                   << "writes bytes " << place.begin << " to " << place.end
+                                   << " of a buffer, which hold a value that is still needed";
         error.attachNote(old.getLoc()) << "this value";
         return error;
       }
@@ -130,16 +129,16 @@ private:
   }
 
   // Of the checks that are not equal to earlier ones. Counts as run() does.
-  void findLastCheck(mlir::Block &block) {
+  void findLastCheck(Block &block) {
     IndexChecks checks;
-    llvm::DenseSet<int32_t> known;
+    DenseSet<int32_t> known;
     int64_t time = 0;
-    for (mlir::Operation &op : block) {
+    for (Operation &op : block) {
       ++time;
-      llvm::SmallVector<int32_t, 0> found;
-      if (auto call = mlir::dyn_cast<plan::LibraryCallOp>(op))
+      SmallVector<int32_t, 0> found;
+      if (auto call = dyn_cast<plan::LibraryCallOp>(op))
         found = checks.of(call);
-      auto launch = mlir::dyn_cast<plan::LaunchOp>(op);
+      auto launch = dyn_cast<plan::LaunchOp>(op);
       if (auto kernel =
               launch ? kernels_.lookup<plan::KernelOp>(launch.getKernel()) : plan::KernelOp())
         found = checks.of(launch, kernel);
@@ -149,28 +148,28 @@ private:
     }
   }
 
-  bool allowsInPlace(mlir::Operation *writer, mlir::Value output, mlir::Value input) {
-    auto instruction = mlir::dyn_cast_or_null<plan::InstructionOp>(writer);
+  bool allowsInPlace(Operation *writer, Value output, Value input) {
+    auto instruction = dyn_cast_or_null<plan::InstructionOp>(writer);
     // A copy onto itself moves nothing.
-    if (!instruction || mlir::isa<plan::CopyOp>(writer))
+    if (!instruction || isa<plan::CopyOp>(writer))
       return bool(instruction);
-    mlir::OperandRange reads = instruction.getReads();
+    OperandRange reads = instruction.getReads();
     if (llvm::count(reads, input) != 1)
       return false;
     auto i = int32_t(std::distance(reads.begin(), llvm::find(reads, input)));
-    mlir::OperandRange writes = instruction.getWritesMutable();
+    OperandRange writes = instruction.getWritesMutable();
     auto o = int32_t(std::distance(writes.begin(), llvm::find(writes, output)));
     return llvm::is_contained(inPlacePairs(instruction, kernels_), std::pair(o, i));
   }
 
   LogicalResult check(plan::InstructionOp op) {
-    for (mlir::Value value : op.getReads())
-      if (mlir::failed(expectHeld(value, op)))
+    for (Value value : op.getReads())
+      if (failed(expectHeld(value, op)))
         return failure();
-    mlir::MutableOperandRange writes = op.getWritesMutable();
-    for (mlir::OpOperand &operand : writes) {
-      mlir::Value value = operand.get(), root = placeOf(value).root;
-      auto argument = mlir::dyn_cast<mlir::BlockArgument>(root);
+    MutableOperandRange writes = op.getWritesMutable();
+    for (OpOperand &operand : writes) {
+      Value value = operand.get(), root = placeOf(value).root;
+      auto argument = dyn_cast<BlockArgument>(root);
       if (argument && !program_.getArgAttr(argument.getArgNumber(), plan::kDonatableAttr))
         return op.emitOpError() << "writes input " << argument.getArgNumber()
                                 << ", which is not donatable";
@@ -184,45 +183,44 @@ private:
       if (!written_.insert(value).second)
         return op.emitOpError(
             "writes a buffer value that another instruction writes; each has one writer");
-      if (mlir::failed(hold(value, op)))
+      if (failed(hold(value, op)))
         return failure();
     }
     // Two results of one instruction that overlap: the first is no longer held.
-    for (mlir::OpOperand &operand : writes)
-      if (mlir::failed(expectHeld(operand.get(), op)))
+    for (OpOperand &operand : writes)
+      if (failed(expectHeld(operand.get(), op)))
         return failure();
     return success();
   }
 
   plan::ProgramOp program_;
-  mlir::SymbolTable kernels_;
+  SymbolTable kernels_;
   int64_t time_ = 0;
   int64_t lastCheck_ = kNever;
-  llvm::DenseMap<mlir::Value, int64_t> lastRead_;
-  llvm::DenseSet<mlir::Value> written_;
-  llvm::DenseMap<mlir::Value, std::map<int64_t, Range>>
-      held_; // by root, by begin; ranges do not overlap
+  DenseMap<Value, int64_t> lastRead_;
+  DenseSet<Value> written_;
+  DenseMap<Value, std::map<int64_t, Range>> held_; // by root, by begin; ranges do not overlap
 };
 
-struct PlanVerify : mlir::PassWrapper<PlanVerify, mlir::OperationPass<mlir::ModuleOp>> {
+struct PlanVerify : PassWrapper<PlanVerify, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlanVerify)
-  llvm::StringRef getArgument() const override {
+  StringRef getArgument() const override {
     return "plan-verify";
   }
-  llvm::StringRef getDescription() const override {
+  StringRef getDescription() const override {
     return "Proves that no two live values share bytes";
   }
 
   void runOnOperation() override {
     for (plan::ProgramOp program : getOperation().getOps<plan::ProgramOp>())
-      if (mlir::failed(Checker(program).run()))
+      if (failed(Checker(program).run()))
         return signalPassFailure();
   }
 };
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createPlanVerifyPass() {
+std::unique_ptr<Pass> createPlanVerifyPass() {
   return std::make_unique<PlanVerify>();
 }
 

@@ -5,6 +5,7 @@
 #include "compiler/pipeline/Registry.h"
 #include "compiler/plan/Lifetimes.h"
 #include "runtime/core/alignment.h"
+#include "runtime/core/status.h"
 
 namespace weft::compiler {
 namespace {
@@ -17,8 +18,7 @@ Registry<RegisteredPlanner> &registry() {
 } // namespace
 
 absl::Status registerPlanner(std::string name, std::string version, Planner planner) {
-  if (absl::Status status = checkParts("planner", name, planner != nullptr); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(checkParts("planner", name, planner != nullptr));
   return registry().add({name, std::move(planner)}, name, std::move(version), "",
                         [&](const std::vector<RegisteredPlanner> &others) {
                           return others.empty()

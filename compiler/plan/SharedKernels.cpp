@@ -14,6 +14,9 @@
 #include "llvm/ADT/MapVector.h"
 
 namespace weft::compiler {
+
+using namespace mlir;
+
 namespace {
 
 // What a slice reads: `runs` runs of `unit` elements, each `period` units behind the one before.
@@ -29,8 +32,8 @@ struct Part {
 
 // Nothing where the elements do not lie so.
 std::optional<Part> partOf(ir::SliceOp slice) {
-  auto from = mlir::cast<mlir::RankedTensorType>(slice.getInput().getType());
-  auto to = mlir::cast<mlir::RankedTensorType>(slice.getType());
+  auto from = cast<RankedTensorType>(slice.getInput().getType());
+  auto to = cast<RankedTensorType>(slice.getType());
   if (!from.hasStaticShape() || !to.hasStaticShape() || ir::hasNamedDims(from) ||
       ir::hasNamedDims(to) || to.getNumElements() == 0 || !plan::byteSize(from) ||
       llvm::any_of(slice.getSteps(), [](int64_t step) { return step != 1; }))
@@ -65,9 +68,9 @@ std::optional<Part> partOf(ir::SliceOp slice) {
 // by chance cost a kernel each that knows less of its operand, and no more.
 size_t likenessOf(ir::FusionOp fusion) {
   llvm::hash_code hash(0);
-  for (mlir::Operation &op : fusion.getBody().front()) {
+  for (Operation &op : fusion.getBody().front()) {
     hash = llvm::hash_combine(hash, op.getName());
-    for (mlir::Type type : op.getResultTypes())
+    for (Type type : op.getResultTypes())
       hash = llvm::hash_combine(hash, type);
   }
   return hash;
@@ -75,13 +78,13 @@ size_t likenessOf(ir::FusionOp fusion) {
 
 class Sharing {
 public:
-  Sharing(mlir::func::FuncOp main, int64_t operandAlignment)
+  Sharing(func::FuncOp main, int64_t operandAlignment)
       : main_(main), operandAlignment_(operandAlignment) {}
 
   void run() {
-    llvm::SmallVector<ir::FusionOp> fusions(main_.getOps<ir::FusionOp>());
-    llvm::SmallVector<size_t> likenesses(llvm::map_range(fusions, likenessOf));
-    llvm::DenseMap<size_t, int> alike;
+    SmallVector<ir::FusionOp> fusions(main_.getOps<ir::FusionOp>());
+    SmallVector<size_t> likenesses(llvm::map_range(fusions, likenessOf));
+    DenseMap<size_t, int> alike;
     for (size_t likeness : likenesses)
       ++alike[likeness];
     for (auto [fusion, likeness] : llvm::zip_equal(fusions, likenesses)) {
@@ -94,48 +97,48 @@ public:
 
 private:
   // The part of an operand that the slice reads, where kernels may begin to read there.
-  static std::optional<Part> partAt(mlir::Operation *op, int64_t alignment) {
-    auto slice = mlir::dyn_cast<ir::SliceOp>(op);
-    if (!slice || !mlir::isa<mlir::BlockArgument>(slice.getInput()))
+  static std::optional<Part> partAt(Operation *op, int64_t alignment) {
+    auto slice = dyn_cast<ir::SliceOp>(op);
+    if (!slice || !isa<BlockArgument>(slice.getInput()))
       return std::nullopt;
     std::optional<Part> part = partOf(slice);
-    auto from = mlir::cast<mlir::RankedTensorType>(slice.getInput().getType());
+    auto from = cast<RankedTensorType>(slice.getInput().getType());
     if (part && part->start * (*plan::byteSize(from) / from.getNumElements()) % alignment != 0)
       return std::nullopt;
     return part;
   }
 
   // The elements from the part's first to its last, in that shape.
-  static mlir::Value takeOut(const Part &part, mlir::RankedTensorType shape, mlir::Value whole,
-                             mlir::Location loc, mlir::OpBuilder &builder) {
-    auto type = mlir::cast<mlir::RankedTensorType>(whole.getType());
-    auto flat = mlir::RankedTensorType::get({type.getNumElements()}, type.getElementType());
-    mlir::Value all = ir::ReshapeOp::create(builder, loc, flat, whole);
-    mlir::Value row = ir::SliceOp::create(
-        builder, loc, all, llvm::ArrayRef<int64_t>{part.start},
-        llvm::ArrayRef<int64_t>{part.start + shape.getNumElements()}, llvm::ArrayRef<int64_t>{1});
+  static Value takeOut(const Part &part, RankedTensorType shape, Value whole, Location loc,
+                       OpBuilder &builder) {
+    auto type = cast<RankedTensorType>(whole.getType());
+    auto flat = RankedTensorType::get({type.getNumElements()}, type.getElementType());
+    Value all = ir::ReshapeOp::create(builder, loc, flat, whole);
+    Value row = ir::SliceOp::create(builder, loc, all, ArrayRef<int64_t>{part.start},
+                                    ArrayRef<int64_t>{part.start + shape.getNumElements()},
+                                    ArrayRef<int64_t>{1});
     return ir::ReshapeOp::create(builder, loc, shape, row);
   }
 
   // Whatever reads the results reads the operands instead. Libraries may be among the readers: for
   // them parts begin where buffers do.
   static bool replaceByParts(ir::FusionOp fusion) {
-    mlir::Block &body = fusion.getBody().front();
-    mlir::Operation *yield = body.getTerminator();
-    auto isPart = [](mlir::Operation &op) {
+    Block &body = fusion.getBody().front();
+    Operation *yield = body.getTerminator();
+    auto isPart = [](Operation &op) {
       std::optional<Part> part = partAt(&op, runtime::kBufferAlignment);
       return part && part->runs == 1;
     };
     if (!llvm::all_of(body.without_terminator(), isPart) ||
-        llvm::any_of(yield->getOperands(), llvm::IsaPred<mlir::BlockArgument>))
+        llvm::any_of(yield->getOperands(), llvm::IsaPred<BlockArgument>))
       return false;
-    mlir::OpBuilder before(fusion);
+    OpBuilder before(fusion);
     for (auto [result, value] : llvm::zip(fusion->getResults(), yield->getOperands())) {
       auto slice = value.getDefiningOp<ir::SliceOp>();
-      auto argument = mlir::cast<mlir::BlockArgument>(slice.getInput());
-      result.replaceAllUsesWith(
-          takeOut(*partOf(slice), mlir::cast<mlir::RankedTensorType>(slice.getType()),
-                  fusion->getOperand(argument.getArgNumber()), slice.getLoc(), before));
+      auto argument = cast<BlockArgument>(slice.getInput());
+      result.replaceAllUsesWith(takeOut(*partOf(slice), cast<RankedTensorType>(slice.getType()),
+                                        fusion->getOperand(argument.getArgNumber()), slice.getLoc(),
+                                        before));
     }
     fusion.erase();
     return true;
@@ -144,32 +147,32 @@ private:
   // Attention finds its heads by the dims of the whole operand.
   static bool hasAttention(ir::FusionOp fusion) {
     return llvm::any_of(fusion.getBody().front(),
-                        [](mlir::Operation &op) { return ir::isAttention(&op); });
+                        [](Operation &op) { return ir::isAttention(&op); });
   }
 
   // An operand of which the fusion reads one part is replaced by the part. Where that makes one
   // kernel of many, the part may have several runs, and there may be some parts of an operand,
   // which become operands each, or rows of one, from which others are left out.
   void takeOutParts(ir::FusionOp fusion, bool isMany) {
-    mlir::Block &body = fusion.getBody().front();
+    Block &body = fusion.getBody().front();
     // By operand the parts that are read, in the order of reading, which equal fusions share. Of one
     // operand a part is known by its shape and its first element, as steps are 1.
     struct Read {
       Part part;
-      llvm::SmallVector<ir::SliceOp, 1> slices;
+      SmallVector<ir::SliceOp, 1> slices;
     };
-    using Reads = llvm::MapVector<std::pair<mlir::Type, int64_t>, Read>;
-    llvm::MapVector<mlir::BlockArgument, Reads> parts;
-    llvm::SmallDenseSet<mlir::BlockArgument> wholes;
-    for (mlir::Operation &op : body) {
+    using Reads = llvm::MapVector<std::pair<Type, int64_t>, Read>;
+    llvm::MapVector<BlockArgument, Reads> parts;
+    llvm::SmallDenseSet<BlockArgument> wholes;
+    for (Operation &op : body) {
       std::optional<Part> part = partAt(&op, operandAlignment_);
       bool isTaken = part && (part->runs == 1 || isMany);
-      for (mlir::Value operand : op.getOperands())
-        if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(operand)) {
+      for (Value operand : op.getOperands())
+        if (auto argument = dyn_cast<BlockArgument>(operand)) {
           if (isTaken) {
             Read &read = parts[argument][{op.getResult(0).getType(), part->start}];
             read.part = *part;
-            read.slices.push_back(mlir::cast<ir::SliceOp>(op));
+            read.slices.push_back(cast<ir::SliceOp>(op));
           } else {
             wholes.insert(argument);
           }
@@ -178,20 +181,20 @@ private:
     for (auto &[argument, reads] : parts) {
       if (wholes.contains(argument) || (!isMany && reads.size() > 1))
         continue;
-      mlir::Value whole = fusion->getOperand(argument.getArgNumber());
+      Value whole = fusion->getOperand(argument.getArgNumber());
       if (reads.size() > kMostPartsOfOperand) {
-        llvm::SmallVector<ir::SliceOp> slices;
+        SmallVector<ir::SliceOp> slices;
         for (auto &[key, read] : reads)
           slices.append(read.slices);
-        if (mlir::Value rows = takeOutRows(slices, argument, whole, fusion))
+        if (Value rows = takeOutRows(slices, argument, whole, fusion))
           fusion->setOperand(argument.getArgNumber(), rows);
         continue;
       }
       for (auto &[key, read] : reads) {
         bool isFirst = &read == &reads.front().second;
-        mlir::BlockArgument reader =
+        BlockArgument reader =
             isFirst ? argument : body.addArgument(whole.getType(), argument.getLoc());
-        mlir::Value operand = replace(read.slices, read.part, reader, whole, fusion);
+        Value operand = replace(read.slices, read.part, reader, whole, fusion);
         if (isFirst)
           fusion->setOperand(argument.getArgNumber(), operand);
         else
@@ -202,20 +205,20 @@ private:
 
   // The slices of one part read the argument instead, which takes the part's shape. The operand for
   // it.
-  static mlir::Value replace(llvm::ArrayRef<ir::SliceOp> slices, const Part &part,
-                             mlir::BlockArgument argument, mlir::Value whole, ir::FusionOp fusion) {
+  static Value replace(ArrayRef<ir::SliceOp> slices, const Part &part, BlockArgument argument,
+                       Value whole, ir::FusionOp fusion) {
     ir::SliceOp first = slices.front();
-    auto type = mlir::cast<mlir::RankedTensorType>(first.getType());
-    auto shape = part.runs == 1 ? type
-                                : mlir::RankedTensorType::get({part.reach(), part.unit},
-                                                              type.getElementType());
-    mlir::OpBuilder before(fusion), inside(argument.getOwner(), argument.getOwner()->begin());
+    auto type = cast<RankedTensorType>(first.getType());
+    auto shape = part.runs == 1
+                     ? type
+                     : RankedTensorType::get({part.reach(), part.unit}, type.getElementType());
+    OpBuilder before(fusion), inside(argument.getOwner(), argument.getOwner()->begin());
     argument.setType(shape);
-    mlir::Value read = argument;
+    Value read = argument;
     if (part.runs > 1) {
-      read = ir::SliceOp::create(inside, first.getLoc(), argument, llvm::ArrayRef<int64_t>{0, 0},
-                                 llvm::ArrayRef<int64_t>{part.reach(), part.unit},
-                                 llvm::ArrayRef<int64_t>{part.period, 1});
+      read = ir::SliceOp::create(inside, first.getLoc(), argument, ArrayRef<int64_t>{0, 0},
+                                 ArrayRef<int64_t>{part.reach(), part.unit},
+                                 ArrayRef<int64_t>{part.period, 1});
       read = ir::ReshapeOp::create(inside, first.getLoc(), type, read);
     }
     for (ir::SliceOp slice : slices) {
@@ -227,9 +230,9 @@ private:
 
   // Slices of whole rows read the rows from the first of them to the last, at their distances from
   // it. The operand for that; null where some slice is of parts of rows, or nothing is left out.
-  static mlir::Value takeOutRows(llvm::ArrayRef<ir::SliceOp> slices, mlir::BlockArgument argument,
-                                 mlir::Value whole, ir::FusionOp fusion) {
-    auto type = mlir::cast<mlir::RankedTensorType>(whole.getType());
+  static Value takeOutRows(ArrayRef<ir::SliceOp> slices, BlockArgument argument, Value whole,
+                           ir::FusionOp fusion) {
+    auto type = cast<RankedTensorType>(whole.getType());
     int64_t first = type.getDimSize(0), end = 0;
     for (ir::SliceOp slice : slices) {
       if (slice.getType().getShape().drop_front() != type.getShape().drop_front())
@@ -239,11 +242,11 @@ private:
     }
     if (end - first == type.getDimSize(0))
       return nullptr;
-    llvm::SmallVector<int64_t> shape(type.getShape());
+    SmallVector<int64_t> shape(type.getShape());
     shape[0] = end - first;
     argument.setType(type.clone(shape));
     for (ir::SliceOp slice : slices) {
-      llvm::SmallVector<int64_t> starts(slice.getStarts()), limits(slice.getLimits());
+      SmallVector<int64_t> starts(slice.getStarts()), limits(slice.getLimits());
       starts[0] -= first;
       limits[0] -= first;
       slice.setStarts(starts);
@@ -251,28 +254,28 @@ private:
     }
     Part rows;
     rows.start = first * (type.getNumElements() / type.getDimSize(0));
-    mlir::OpBuilder before(fusion);
+    OpBuilder before(fusion);
     return takeOut(rows, type.clone(shape), whole, argument.getLoc(), before);
   }
 
   // Several draws of one state keep their distances.
   static void takeOutOffsets(ir::FusionOp fusion) {
-    mlir::Block &body = fusion.getBody().front();
-    llvm::MapVector<mlir::BlockArgument, llvm::SmallVector<ir::RandomUniformOp, 4>> draws;
-    for (mlir::Operation &op : body)
-      if (auto draw = mlir::dyn_cast<ir::RandomUniformOp>(op))
-        if (auto state = mlir::dyn_cast<mlir::BlockArgument>(draw.getState()))
+    Block &body = fusion.getBody().front();
+    llvm::MapVector<BlockArgument, SmallVector<ir::RandomUniformOp, 4>> draws;
+    for (Operation &op : body)
+      if (auto draw = dyn_cast<ir::RandomUniformOp>(op))
+        if (auto state = dyn_cast<BlockArgument>(draw.getState()))
           draws[state].push_back(draw);
     for (auto &[state, of] : draws) {
       uint64_t first = of.front().getOffset();
-      mlir::OpBuilder before(fusion), inside(&body, body.begin());
-      auto type = mlir::cast<mlir::RankedTensorType>(state.getType());
+      OpBuilder before(fusion), inside(&body, body.begin());
+      auto type = cast<RankedTensorType>(state.getType());
       auto offset = ir::ConstantOp::create(
           before, fusion.getLoc(),
-          mlir::DenseElementsAttr::get(type, llvm::ArrayRef<int64_t>{0, int64_t(first)}));
+          DenseElementsAttr::get(type, ArrayRef<int64_t>{0, int64_t(first)}));
       fusion.getInputsMutable().append(offset.getResult());
-      mlir::Value there = ir::AddOp::create(inside, fusion.getLoc(), state,
-                                            body.addArgument(type, fusion.getLoc()));
+      Value there = ir::AddOp::create(inside, fusion.getLoc(), state,
+                                      body.addArgument(type, fusion.getLoc()));
       for (ir::RandomUniformOp draw : of) {
         draw.getStateMutable().assign(there);
         draw.setOffset(draw.getOffset() - first); // wraps, both being unsigned
@@ -280,13 +283,13 @@ private:
     }
   }
 
-  mlir::func::FuncOp main_;
+  func::FuncOp main_;
   int64_t operandAlignment_;
 };
 
 } // namespace
 
-void shareKernels(mlir::func::FuncOp main, int64_t operandAlignment) {
+void shareKernels(func::FuncOp main, int64_t operandAlignment) {
   Sharing(main, operandAlignment).run();
 }
 

@@ -14,29 +14,28 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace weft::compiler {
-namespace {
 
-using mlir::failure;
-using mlir::LogicalResult;
-using mlir::success;
+using namespace mlir;
+
+namespace {
 
 class Lowering {
 public:
-  Lowering(mlir::func::FuncOp main, int64_t operandAlignment)
+  Lowering(func::FuncOp main, int64_t operandAlignment)
       : main_(main), operandAlignment_(operandAlignment), builder_(main.getContext()) {}
 
   LogicalResult run() {
     if (!llvm::hasSingleElement(main_.getBody()))
       return main_.emitOpError("must have one block to become a program");
     shareKernels(main_, operandAlignment_);
-    if (mlir::failed(makeProgram()))
+    if (failed(makeProgram()))
       return failure();
-    for (mlir::Operation &op : llvm::make_early_inc_range(main_.getBody().front())) {
+    for (Operation &op : llvm::make_early_inc_range(main_.getBody().front())) {
       LogicalResult lowered =
-          llvm::TypeSwitch<mlir::Operation *, LogicalResult>(&op)
+          TypeSwitch<Operation *, LogicalResult>(&op)
               .Case<ir::FusionOp, ir::ProviderCallOp, ir::ReshapeOp, ir::SliceOp, ir::ConstantOp,
-                    mlir::func::ReturnOp>([&](auto concrete) { return lower(concrete); })
-              .Default([](mlir::Operation *other) {
+                    func::ReturnOp>([&](auto concrete) { return lower(concrete); })
+              .Default([](Operation *other) {
                 std::string passes = registeredNames("pass");
                 return other->emitOpError(
                            "cannot be planned: only weft.fusion, weft.provider_call, weft.reshape, "
@@ -44,7 +43,7 @@ public:
                        << (passes.empty() ? "" : ", or see what registered passes left (there is " +
                                                      passes + ")");
               });
-      if (mlir::failed(lowered))
+      if (failed(lowered))
         return failure();
     }
     main_.erase();
@@ -52,8 +51,8 @@ public:
   }
 
 private:
-  mlir::FailureOr<plan::BufferType> bufferType(mlir::Location loc, mlir::Type type) {
-    auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+  FailureOr<plan::BufferType> bufferType(Location loc, Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
     if (!tensor || !tensor.hasStaticShape())
       return mlir::emitError(loc) << "cannot plan a value of type " << type
                                   << ": its shape is not static";
@@ -64,36 +63,34 @@ private:
   }
 
   // The attributes of an argument or a result of the slice, as the program has them.
-  mlir::DictionaryAttr attributes(mlir::Type type, mlir::DictionaryAttr from) {
-    llvm::SmallVector<mlir::NamedAttribute> list{
-        builder_.getNamedAttr(plan::kTypeAttr, mlir::TypeAttr::get(type))};
-    for (auto [source, target] :
-         {std::pair<llvm::StringRef, llvm::StringRef>{ir::kNameAttr, plan::kNameAttr},
-          {ir::kDonatableAttr, plan::kDonatableAttr},
-          {ir::kKeptAttr, plan::kKeptAttr},
-          {ir::kStableAttr, plan::kStableAttr},
-          {ir::kParameterAttr, plan::kParameterAttr},
-          {ir::kPreparedAttr, plan::kPreparedAttr},
-          {ir::kSourceAttr, plan::kSourceAttr}})
-      if (mlir::Attribute value = from ? from.get(source) : mlir::Attribute())
+  DictionaryAttr attributes(Type type, DictionaryAttr from) {
+    SmallVector<NamedAttribute> list{builder_.getNamedAttr(plan::kTypeAttr, TypeAttr::get(type))};
+    for (auto [source, target] : {std::pair<StringRef, StringRef>{ir::kNameAttr, plan::kNameAttr},
+                                  {ir::kDonatableAttr, plan::kDonatableAttr},
+                                  {ir::kKeptAttr, plan::kKeptAttr},
+                                  {ir::kStableAttr, plan::kStableAttr},
+                                  {ir::kParameterAttr, plan::kParameterAttr},
+                                  {ir::kPreparedAttr, plan::kPreparedAttr},
+                                  {ir::kSourceAttr, plan::kSourceAttr}})
+      if (Attribute value = from ? from.get(source) : Attribute())
         list.push_back(builder_.getNamedAttr(target, value));
     return builder_.getDictionaryAttr(list);
   }
 
   LogicalResult makeProgram() {
-    mlir::FunctionType type = main_.getFunctionType();
-    llvm::SmallVector<mlir::Type> inputs, outputs;
-    llvm::SmallVector<mlir::Attribute> inputAttributes, outputAttributes;
+    FunctionType type = main_.getFunctionType();
+    SmallVector<Type> inputs, outputs;
+    SmallVector<Attribute> inputAttributes, outputAttributes;
     for (auto [i, input] : llvm::enumerate(type.getInputs())) {
       auto buffer = bufferType(main_.getLoc(), input);
-      if (mlir::failed(buffer))
+      if (failed(buffer))
         return failure();
       inputs.push_back(*buffer);
       inputAttributes.push_back(attributes(input, main_.getArgAttrDict(i)));
     }
     for (auto [i, output] : llvm::enumerate(type.getResults())) {
       auto buffer = bufferType(main_.getLoc(), output);
-      if (mlir::failed(buffer))
+      if (failed(buffer))
         return failure();
       outputs.push_back(*buffer);
       outputAttributes.push_back(attributes(output, main_.getResultAttrDict(i)));
@@ -102,27 +99,27 @@ private:
     program_ = plan::ProgramOp::create(
         builder_, main_.getLoc(), main_.getName(), builder_.getFunctionType(inputs, outputs),
         builder_.getArrayAttr(inputAttributes), builder_.getArrayAttr(outputAttributes));
-    mlir::Block *block = builder_.createBlock(&program_.getBody());
+    Block *block = builder_.createBlock(&program_.getBody());
     for (auto [argument, buffer] : llvm::zip(main_.getArguments(), inputs))
       buffers_[argument] = block->addArgument(buffer, argument.getLoc());
     return success();
   }
 
-  mlir::FailureOr<mlir::Value> allocate(mlir::Value value) {
+  FailureOr<Value> allocate(Value value) {
     auto type = bufferType(value.getLoc(), value.getType());
-    if (mlir::failed(type))
+    if (failed(type))
       return failure();
-    mlir::Value buffer = plan::AllocOp::create(builder_, value.getLoc(), *type);
+    Value buffer = plan::AllocOp::create(builder_, value.getLoc(), *type);
     return buffers_[value] = buffer;
   }
 
-  LogicalResult operandsAndResults(mlir::Operation *op, llvm::SmallVectorImpl<mlir::Value> &inputs,
-                                   llvm::SmallVectorImpl<mlir::Value> &outputs) {
-    for (mlir::Value operand : op->getOperands())
+  LogicalResult operandsAndResults(Operation *op, SmallVectorImpl<Value> &inputs,
+                                   SmallVectorImpl<Value> &outputs) {
+    for (Value operand : op->getOperands())
       inputs.push_back(buffers_.lookup(operand));
-    for (mlir::Value result : op->getResults()) {
+    for (Value result : op->getResults()) {
       auto buffer = allocate(result);
-      if (mlir::failed(buffer))
+      if (failed(buffer))
         return failure();
       outputs.push_back(*buffer);
     }
@@ -130,20 +127,20 @@ private:
   }
 
   // What only writes empty tensors writes nothing.
-  static bool writesNothing(mlir::ValueRange outputs) {
-    return llvm::all_of(outputs, [](mlir::Value buffer) {
-      return mlir::cast<plan::BufferType>(buffer.getType()).getBytes() == 0;
+  static bool writesNothing(ValueRange outputs) {
+    return llvm::all_of(outputs, [](Value buffer) {
+      return cast<plan::BufferType>(buffer.getType()).getBytes() == 0;
     });
   }
 
   LogicalResult lower(ir::FusionOp fusion) {
-    llvm::SmallVector<mlir::Value> inputs, outputs;
-    if (mlir::failed(operandsAndResults(fusion, inputs, outputs)))
+    SmallVector<Value> inputs, outputs;
+    if (failed(operandsAndResults(fusion, inputs, outputs)))
       return failure();
     if (writesNothing(outputs))
       return success();
     plan::LaunchOp::create(builder_, fusion.getLoc(), kernelOf(fusion).getSymNameAttr(), inputs,
-                           outputs, mlir::Value(), false);
+                           outputs, Value(), false);
     return success();
   }
 
@@ -151,22 +148,22 @@ private:
     plan::KernelOp &kernel = kernels_[structureOf(fusion)];
     if (kernel)
       return kernel;
-    mlir::OpBuilder::InsertionGuard guard(builder_);
+    OpBuilder::InsertionGuard guard(builder_);
     builder_.setInsertionPoint(program_);
     kernel = createKernel(builder_, fusion, kernels_.size() - 1);
     return kernel;
   }
 
   LogicalResult lower(ir::ProviderCallOp call) {
-    llvm::SmallVector<mlir::Value> inputs, outputs;
-    if (mlir::failed(operandsAndResults(call, inputs, outputs)))
+    SmallVector<Value> inputs, outputs;
+    if (failed(operandsAndResults(call, inputs, outputs)))
       return failure();
     if (writesNothing(outputs))
       return success();
-    llvm::SmallVector<mlir::Type> types(call->getOperandTypes());
+    SmallVector<Type> types(call->getOperandTypes());
     llvm::append_range(types, call->getResultTypes());
     plan::LibraryCallOp::create(builder_, call.getLoc(), call.getCallee(), inputs, outputs,
-                                /*scratch=*/mlir::Value(), builder_.getTypeArrayAttr(types),
+                                /*scratch=*/Value(), builder_.getTypeArrayAttr(types),
                                 call.getConfig());
     return success();
   }
@@ -180,9 +177,9 @@ private:
   // A part of a value as shareKernels() takes it out of fusions: its bytes are in a row.
   LogicalResult lower(ir::SliceOp slice) {
     auto type = bufferType(slice.getLoc(), slice.getType());
-    if (mlir::failed(type))
+    if (failed(type))
       return failure();
-    auto from = mlir::cast<mlir::RankedTensorType>(slice.getInput().getType());
+    auto from = cast<RankedTensorType>(slice.getInput().getType());
     std::optional<int64_t> bytes = plan::byteSize(from);
     if (from.getRank() != 1 || slice.getSteps()[0] != 1 || !bytes || *bytes == 0)
       return slice.emitOpError("cannot be planned outside of a weft.fusion: its bytes need not be "
@@ -201,21 +198,21 @@ private:
 
   LogicalResult lower(ir::ConstantOp constant) {
     auto type = bufferType(constant.getLoc(), constant.getType());
-    if (mlir::failed(type))
+    if (failed(type))
       return failure();
     buffers_[constant.getResult()] =
         plan::ConstantOp::create(builder_, constant.getLoc(), *type, constant.getValue());
     return success();
   }
 
-  LogicalResult lower(mlir::func::ReturnOp op) {
-    llvm::SmallVector<mlir::Value> results;
-    for (mlir::Value value : op.getOperands()) {
-      mlir::Value buffer = buffers_.lookup(value);
+  LogicalResult lower(func::ReturnOp op) {
+    SmallVector<Value> results;
+    for (Value value : op.getOperands()) {
+      Value buffer = buffers_.lookup(value);
       // Values that are one buffer, through reshapes or because they are returned twice, get one
       // output.
-      mlir::Value &returned = returned_.try_emplace(buffer, buffer).first->second;
-      if (returned == buffer && !mlir::isa<mlir::BlockArgument>(buffer))
+      Value &returned = returned_.try_emplace(buffer, buffer).first->second;
+      if (returned == buffer && !isa<BlockArgument>(buffer))
         returned = makeOutput(buffer);
       results.push_back(returned);
     }
@@ -225,12 +222,12 @@ private:
     return success();
   }
 
-  mlir::Value makeOutput(mlir::Value buffer) {
-    mlir::OpBuilder::InsertionGuard guard(builder_);
+  Value makeOutput(Value buffer) {
+    OpBuilder::InsertionGuard guard(builder_);
     auto alloc = buffer.getDefiningOp<plan::AllocOp>();
     if (alloc)
       builder_.setInsertionPoint(alloc);
-    mlir::Value output = plan::OutputOp::create(builder_, buffer.getLoc(), buffer.getType());
+    Value output = plan::OutputOp::create(builder_, buffer.getLoc(), buffer.getType());
     if (alloc) {
       buffer.replaceAllUsesWith(output);
       replaced_.push_back(alloc);
@@ -240,36 +237,36 @@ private:
     return output;
   }
 
-  mlir::func::FuncOp main_;
+  func::FuncOp main_;
   int64_t operandAlignment_;
-  mlir::OpBuilder builder_;
+  OpBuilder builder_;
   plan::ProgramOp program_;
-  llvm::DenseMap<mlir::Value, mlir::Value> buffers_;  // of each value of the slice
-  llvm::DenseMap<mlir::Value, mlir::Value> returned_; // what stands for a returned buffer
-  llvm::SmallVector<plan::AllocOp> replaced_;
+  DenseMap<Value, Value> buffers_;  // of each value of the slice
+  DenseMap<Value, Value> returned_; // what stands for a returned buffer
+  SmallVector<plan::AllocOp> replaced_;
   std::unordered_map<std::string, plan::KernelOp> kernels_;
 };
 
-struct WeftToPlan : mlir::PassWrapper<WeftToPlan, mlir::OperationPass<mlir::ModuleOp>> {
+struct WeftToPlan : PassWrapper<WeftToPlan, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(WeftToPlan)
   explicit WeftToPlan(int64_t operandAlignment) : operandAlignment_(operandAlignment) {}
-  llvm::StringRef getArgument() const override {
+  StringRef getArgument() const override {
     return "weft-to-plan";
   }
-  llvm::StringRef getDescription() const override {
+  StringRef getDescription() const override {
     return "Turns a slice of fusions and provider calls into a plan.program";
   }
-  void getDependentDialects(mlir::DialectRegistry &registry) const override {
+  void getDependentDialects(DialectRegistry &registry) const override {
     registry.insert<plan::PlanDialect>();
   }
 
   void runOnOperation() override {
-    auto main = getOperation().lookupSymbol<mlir::func::FuncOp>("main");
+    auto main = getOperation().lookupSymbol<func::FuncOp>("main");
     if (!main) {
       getOperation().emitError("there is no func.func @main to plan");
       return signalPassFailure();
     }
-    if (mlir::failed(Lowering(main, operandAlignment_).run()))
+    if (failed(Lowering(main, operandAlignment_).run()))
       signalPassFailure();
   }
 
@@ -279,7 +276,7 @@ private:
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createWeftToPlanPass(int64_t operandAlignment) {
+std::unique_ptr<Pass> createWeftToPlanPass(int64_t operandAlignment) {
   return std::make_unique<WeftToPlan>(operandAlignment);
 }
 

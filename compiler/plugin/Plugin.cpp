@@ -12,6 +12,7 @@
 #include "runtime/abi/read_struct.h"
 #include "runtime/abi/weft_custom.h"
 #include "runtime/collective/layers.h"
+#include "runtime/core/status.h"
 #include "runtime/core/thrown.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Object/ELFObjectFile.h"
@@ -149,10 +150,8 @@ absl::Status load(const std::string &path) {
   void *entry = library.getAddressOfSymbol("weft_plugin");
   if (entry) {
     PluginInfo info = reinterpret_cast<PluginInfo (*)()>(entry)();
-    if (absl::Status status = runtime::check_cxx_version(
-            info.apiVersion, kPluginApiVersion, "the plugin " + path, "compiler/plugin/Plugin.h");
-        !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(runtime::check_cxx_version(
+        info.apiVersion, kPluginApiVersion, "the plugin " + path, "compiler/plugin/Plugin.h"));
     if (!info.registerAll)
       return absl::InvalidArgumentError("the plugin " + path +
                                         " registers nothing: registerAll is null");

@@ -15,39 +15,40 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 #define GEN_PASS_DEF_SPLITPREPAREPASS
 #include "compiler/prepare/Passes.h.inc"
 
 namespace {
 
-constexpr llvm::StringLiteral kPrepareName = "prepare";
+constexpr StringLiteral kPrepareName = "prepare";
 
-int64_t bytesOf(mlir::Value value) {
-  auto type = mlir::cast<mlir::RankedTensorType>(value.getType());
+int64_t bytesOf(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
   if (!type.hasStaticShape())
     return -1;
   return type.getNumElements() * byte_size(ir::dtypeOf(type.getElementType()));
 }
 
-ir::Kind kindOf(mlir::Operation *op) {
-  return mlir::cast<ir::WeftOp>(op).kind();
+ir::Kind kindOf(Operation *op) {
+  return cast<ir::WeftOp>(op).kind();
 }
 
 // Ops that cost nothing beside what reads them: they move no data, or are folded into the reads of
 // any kernel.
-bool isFree(mlir::Operation *op) {
-  return kindOf(op) == ir::Kind::Creation ||
-         mlir::isa<ir::ReshapeOp, ir::BroadcastOp, ir::SliceOp>(op);
+bool isFree(Operation *op) {
+  return kindOf(op) == ir::Kind::Creation || isa<ir::ReshapeOp, ir::BroadcastOp, ir::SliceOp>(op);
 }
 
 // Ops that a kernel computes in passing, while it reads their operands.
-bool isCheap(mlir::Operation *op) {
-  return kindOf(op) == ir::Kind::Elementwise || mlir::isa<ir::TransposeOp>(op);
+bool isCheap(Operation *op) {
+  return kindOf(op) == ir::Kind::Elementwise || isa<ir::TransposeOp>(op);
 }
 
 class Split {
 public:
-  explicit Split(mlir::func::FuncOp main) : main_(main), block_(main.getBody().front()) {}
+  explicit Split(func::FuncOp main) : main_(main), block_(main.getBody().front()) {}
 
   // How many values are computed ahead; 0 when nothing is split off.
   size_t run() {
@@ -77,18 +78,17 @@ private:
       constant_.clear();
       return;
     }
-    for (mlir::Operation &op : block_.without_terminator()) {
-      if (!mlir::isa<ir::WeftOp>(op) || !mlir::isMemoryEffectFree(&op))
+    for (Operation &op : block_.without_terminator()) {
+      if (!isa<ir::WeftOp>(op) || !isMemoryEffectFree(&op))
         continue;
       // What is computed ahead serves runs of every size.
       if (llvm::any_of(op.getResultTypes(), ir::hasNamedDims))
         continue;
-      if (!llvm::all_of(op.getOperands(),
-                        [&](mlir::Value operand) { return known_.contains(operand); }))
+      if (!llvm::all_of(op.getOperands(), [&](Value operand) { return known_.contains(operand); }))
         continue;
       bool stable = llvm::any_of(op.getOperands(),
-                                 [&](mlir::Value operand) { return constant_.contains(operand); });
-      for (mlir::Value result : op.getResults()) {
+                                 [&](Value operand) { return constant_.contains(operand); });
+      for (Value result : op.getResults()) {
         known_.insert(result);
         if (stable)
           constant_.insert(result);
@@ -97,13 +97,13 @@ private:
   }
 
   // Whether computing the value ahead saves more than reading it costs.
-  bool pays(mlir::Operation *op, mlir::Value value) const {
+  bool pays(Operation *op, Value value) const {
     if (isFree(op))
       return false;
     int64_t bytes = bytesOf(value), operands = 0;
     if (bytes <= 0)
       return false;
-    for (mlir::Value operand : op->getOperands())
+    for (Value operand : op->getOperands())
       operands += bytesOf(operand);
     if (bytes > kPrepareLimits.growth * operands + kPrepareLimits.freeBytes)
       return false;
@@ -111,33 +111,31 @@ private:
       return true;
     // Where a kernel reads it, it costs next to nothing; where a library or a reduction does, it
     // would be a kernel of its own, also behind a reshape.
-    auto readsWhole = [&](mlir::Operation *user) {
-      return live_.contains(user) && !mlir::isa<mlir::func::ReturnOp>(user) && !isFree(user) &&
-             !isCheap(user);
+    auto readsWhole = [&](Operation *user) {
+      return live_.contains(user) && !isa<func::ReturnOp>(user) && !isFree(user) && !isCheap(user);
     };
-    return llvm::any_of(value.getUsers(), [&](mlir::Operation *user) {
-      auto reshape = mlir::dyn_cast<ir::ReshapeOp>(user);
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      auto reshape = dyn_cast<ir::ReshapeOp>(user);
       return readsWhole(user) || (reshape && llvm::any_of(reshape->getUsers(), readsWhole));
     });
   }
 
   void choose() {
-    llvm::DenseSet<mlir::Value> returned; // by @main, maybe as another shape
-    mlir::Operation *exit = block_.getTerminator();
+    DenseSet<Value> returned; // by @main, maybe as another shape
+    Operation *exit = block_.getTerminator();
     live_.insert(exit);
-    for (mlir::Value value : exit->getOperands())
+    for (Value value : exit->getOperands())
       returned.insert(value);
-    for (mlir::Operation &op : llvm::reverse(block_.without_terminator())) {
-      if (auto reshape = mlir::dyn_cast<ir::ReshapeOp>(op);
+    for (Operation &op : llvm::reverse(block_.without_terminator())) {
+      if (auto reshape = dyn_cast<ir::ReshapeOp>(op);
           reshape && returned.contains(reshape.getResult()))
         returned.insert(reshape.getInput());
-      bool live = false, constant = llvm::any_of(op.getResults(), [&](mlir::Value result) {
+      bool live = false, constant = llvm::any_of(op.getResults(), [&](Value result) {
                            return constant_.contains(result);
                          });
-      llvm::SmallVector<mlir::Value, 1> ahead;
-      for (mlir::Value result : op.getResults()) {
-        if (!llvm::any_of(result.getUsers(),
-                          [&](mlir::Operation *user) { return live_.contains(user); }))
+      SmallVector<Value, 1> ahead;
+      for (Value result : op.getResults()) {
+        if (!llvm::any_of(result.getUsers(), [&](Operation *user) { return live_.contains(user); }))
           continue;
         if (constant && !returned.contains(result) && pays(&op, result))
           ahead.push_back(result);
@@ -154,52 +152,52 @@ private:
   }
 
   void makePrepare() {
-    mlir::OpBuilder builder(main_->getContext());
+    OpBuilder builder(main_->getContext());
     builder.setInsertionPointAfter(main_);
-    llvm::DenseSet<mlir::Operation *> needed;
-    llvm::DenseSet<unsigned> arguments;
-    llvm::SmallVector<mlir::Value> list(exported_.begin(), exported_.end());
+    DenseSet<Operation *> needed;
+    DenseSet<unsigned> arguments;
+    SmallVector<Value> list(exported_.begin(), exported_.end());
     while (!list.empty()) {
-      mlir::Value value = list.pop_back_val();
-      if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(value)) {
+      Value value = list.pop_back_val();
+      if (auto argument = dyn_cast<BlockArgument>(value)) {
         arguments.insert(argument.getArgNumber());
       } else if (needed.insert(value.getDefiningOp()).second) {
         llvm::append_range(list, value.getDefiningOp()->getOperands());
       }
     }
-    llvm::SmallVector<unsigned> sources(arguments.begin(), arguments.end());
+    SmallVector<unsigned> sources(arguments.begin(), arguments.end());
     llvm::sort(sources);
-    llvm::SmallVector<mlir::Type> inputs, outputs;
+    SmallVector<Type> inputs, outputs;
     for (unsigned source : sources)
       inputs.push_back(main_.getArgument(source).getType());
-    for (mlir::Value value : exported_)
+    for (Value value : exported_)
       outputs.push_back(value.getType());
-    auto prepare = mlir::func::FuncOp::create(builder, main_.getLoc(), kPrepareName,
-                                              builder.getFunctionType(inputs, outputs));
-    mlir::Block *body = prepare.addEntryBlock();
-    mlir::IRMapping mapping;
+    auto prepare = func::FuncOp::create(builder, main_.getLoc(), kPrepareName,
+                                        builder.getFunctionType(inputs, outputs));
+    Block *body = prepare.addEntryBlock();
+    IRMapping mapping;
     ir::SignatureAttributes attributes(prepare);
     for (auto [i, source] : llvm::enumerate(sources)) {
       mapping.map(main_.getArgument(source), body->getArgument(i));
       attributes.argument(i).set(ir::kSourceAttr, builder.getI64IntegerAttr(source));
     }
     builder.setInsertionPointToEnd(body);
-    for (mlir::Operation &op : block_.without_terminator())
+    for (Operation &op : block_.without_terminator())
       if (needed.contains(&op))
         builder.clone(op, mapping);
-    llvm::SmallVector<mlir::Value> results;
-    for (mlir::Value value : exported_)
+    SmallVector<Value> results;
+    for (Value value : exported_)
       results.push_back(mapping.lookup(value));
-    mlir::func::ReturnOp::create(builder, main_.getLoc(), results);
+    func::ReturnOp::create(builder, main_.getLoc(), results);
   }
 
   void rewriteMain() {
-    mlir::Builder builder(main_.getContext());
+    Builder builder(main_.getContext());
     unsigned first = main_.getNumArguments();
-    llvm::SmallVector<unsigned> positions(exported_.size(), first);
-    llvm::SmallVector<mlir::Type> types;
-    llvm::SmallVector<mlir::DictionaryAttr> attributes;
-    llvm::SmallVector<mlir::Location> locations;
+    SmallVector<unsigned> positions(exported_.size(), first);
+    SmallVector<Type> types;
+    SmallVector<DictionaryAttr> attributes;
+    SmallVector<Location> locations;
     for (auto [i, value] : llvm::enumerate(exported_)) {
       types.push_back(value.getType());
       attributes.push_back(builder.getDictionaryAttr(
@@ -209,20 +207,20 @@ private:
     (void)main_.insertArguments(positions, types, attributes, locations);
     for (auto [i, value] : llvm::enumerate(exported_))
       value.replaceAllUsesWith(main_.getArgument(first + i));
-    for (mlir::Operation *op = &block_.back(); op;) {
-      mlir::Operation *previous = op->getPrevNode();
-      if (mlir::isOpTriviallyDead(op))
+    for (Operation *op = &block_.back(); op;) {
+      Operation *previous = op->getPrevNode();
+      if (isOpTriviallyDead(op))
         op->erase();
       op = previous;
     }
   }
 
-  mlir::func::FuncOp main_;
-  mlir::Block &block_;
-  llvm::DenseSet<mlir::Value> known_;      // from stable arguments and constants
-  llvm::DenseSet<mlir::Value> constant_;   // of these, from a stable argument
-  llvm::DenseSet<mlir::Operation *> live_; // what @main computes
-  llvm::SmallVector<mlir::Value> exported_;
+  func::FuncOp main_;
+  Block &block_;
+  DenseSet<Value> known_;      // from stable arguments and constants
+  DenseSet<Value> constant_;   // of these, from a stable argument
+  DenseSet<Operation *> live_; // what @main computes
+  SmallVector<Value> exported_;
 };
 
 class SplitPreparePass : public impl::SplitPreparePassBase<SplitPreparePass> {
@@ -233,7 +231,7 @@ public:
       : SplitPreparePassBase(other), report_(other.report_) {}
 
   void runOnOperation() override {
-    mlir::func::FuncOp main = sliceMain(getOperation());
+    func::FuncOp main = sliceMain(getOperation());
     if (!main)
       return signalPassFailure();
     if (getOperation().lookupSymbol(kPrepareName))
@@ -249,9 +247,9 @@ public:
 
 private:
   // The last arguments of @main.
-  static int64_t bytes(mlir::func::FuncOp main, size_t values) {
+  static int64_t bytes(func::FuncOp main, size_t values) {
     int64_t total = 0;
-    for (mlir::BlockArgument argument : main.getArguments().take_back(values))
+    for (BlockArgument argument : main.getArguments().take_back(values))
       total += bytesOf(argument);
     return total;
   }
@@ -261,15 +259,15 @@ private:
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createSplitPreparePass(CompileReport *report) {
+std::unique_ptr<Pass> createSplitPreparePass(CompileReport *report) {
   return std::make_unique<SplitPreparePass>(report);
 }
 
-mlir::OwningOpRef<mlir::ModuleOp> takePrepare(mlir::ModuleOp module) {
-  auto prepare = module.lookupSymbol<mlir::func::FuncOp>(kPrepareName);
+OwningOpRef<ModuleOp> takePrepare(ModuleOp module) {
+  auto prepare = module.lookupSymbol<func::FuncOp>(kPrepareName);
   if (!prepare)
     return nullptr;
-  mlir::OwningOpRef<mlir::ModuleOp> own = mlir::ModuleOp::create(module.getLoc());
+  OwningOpRef<ModuleOp> own = ModuleOp::create(module.getLoc());
   prepare->remove();
   own->push_back(prepare);
   prepare.setSymName("main");

@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <map>
 
 #include "compiler/codegen/Choices.h"

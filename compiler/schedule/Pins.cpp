@@ -8,6 +8,7 @@
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
+#include "runtime/core/status.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/GlobPattern.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -16,16 +17,18 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 #define GEN_PASS_DEF_PINSCHEDULESPASS
 #include "compiler/schedule/Passes.h.inc"
 
-mlir::DictionaryAttr choicesOf(llvm::StringRef text, mlir::MLIRContext *context, std::string *why) {
-  mlir::ScopedDiagnosticHandler quiet(context, [&](mlir::Diagnostic &diagnostic) {
+DictionaryAttr choicesOf(StringRef text, MLIRContext *context, std::string *why) {
+  ScopedDiagnosticHandler quiet(context, [&](Diagnostic &diagnostic) {
     if (why)
       *why = diagnostic.str();
-    return mlir::success();
+    return success();
   });
-  return mlir::dyn_cast_or_null<mlir::DictionaryAttr>(mlir::parseAttribute(text, context));
+  return dyn_cast_or_null<DictionaryAttr>(parseAttribute(text, context));
 }
 
 namespace {
@@ -45,7 +48,7 @@ public:
       }
       pins_ = *std::move(pins);
     }
-    llvm::SmallVector<bool> matched(pins_.size());
+    SmallVector<bool> matched(pins_.size());
     getOperation().walk([&](ir::FusionOp fusion) { pinChoices(fusion, pins_, &matched); });
     std::string names;
     int64_t unmatched = 0;
@@ -65,17 +68,16 @@ private:
 
 } // namespace
 
-absl::StatusOr<std::vector<SchedulePin>> parsePins(llvm::StringRef text, llvm::StringRef origin) {
+absl::StatusOr<std::vector<SchedulePin>> parsePins(StringRef text, StringRef origin) {
   std::vector<SchedulePin> pins;
-  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  llvm::SmallVector<llvm::StringRef> lines;
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  SmallVector<StringRef> lines;
   text.split(lines, '\n');
   for (auto [number, whole] : llvm::enumerate(lines)) {
-    auto fail = [&, number = number](const llvm::Twine &why) {
-      return absl::InvalidArgumentError(
-          (origin + ":" + llvm::Twine(number + 1) + ": " + why).str());
+    auto fail = [&, number = number](const Twine &why) {
+      return absl::InvalidArgumentError((origin + ":" + Twine(number + 1) + ": " + why).str());
     };
-    llvm::StringRef line = whole.split('#').first.trim();
+    StringRef line = whole.split('#').first.trim();
     if (line.empty())
       continue;
     auto [pattern, choices] = line.split(':');
@@ -83,11 +85,11 @@ absl::StatusOr<std::vector<SchedulePin>> parsePins(llvm::StringRef text, llvm::S
     if (choices.empty() || pattern.empty())
       return fail("'" + line + "' is no pin; write KERNELS: {CHOICE = VALUE, ...}");
     std::string why;
-    mlir::DictionaryAttr parsed = choicesOf(choices.trim(), &context, &why);
+    DictionaryAttr parsed = choicesOf(choices.trim(), &context, &why);
     if (!parsed)
       return fail("'" + choices.trim() + "' is no dictionary" + (why.empty() ? "" : ": ") + why +
                   "; write {rows = 4, body = \"rows\"}");
-    for (mlir::NamedAttribute choice : parsed)
+    for (NamedAttribute choice : parsed)
       if (llvm::none_of(choiceNames(), [&](const ChoiceName &known) {
             return known.name == choice.getName().getValue();
           }))
@@ -116,9 +118,9 @@ std::string kernelText(ir::FusionOp fusion) {
   std::string text = kernelNameSuffix(fusion);
   text.erase(0, 1); // the underscore that joins it to a number
   llvm::raw_string_ostream stream(text);
-  auto print = [&](mlir::TypeRange types) {
-    llvm::interleaveComma(types, stream, [&](mlir::Type type) {
-      auto tensor = mlir::cast<mlir::RankedTensorType>(type);
+  auto print = [&](TypeRange types) {
+    llvm::interleaveComma(types, stream, [&](Type type) {
+      auto tensor = cast<RankedTensorType>(type);
       for (int64_t size : tensor.getShape())
         stream << size << "x";
       stream << tensor.getElementType();
@@ -131,12 +133,11 @@ std::string kernelText(ir::FusionOp fusion) {
   return text;
 }
 
-void pinChoices(ir::FusionOp fusion, llvm::ArrayRef<SchedulePin> pins,
-                llvm::SmallVectorImpl<bool> *matched) {
+void pinChoices(ir::FusionOp fusion, ArrayRef<SchedulePin> pins, SmallVectorImpl<bool> *matched) {
   if (pins.empty())
     return;
   std::string text = kernelText(fusion);
-  llvm::StringRef name = llvm::StringRef(text).split('(').first;
+  StringRef name = StringRef(text).split('(').first;
   for (const auto &[i, one] : llvm::enumerate(pins)) {
     // It refers to the pattern's text, which a pin that moves would take away from under it.
     llvm::GlobPattern kernels = llvm::cantFail(llvm::GlobPattern::create(one.kernels));
@@ -148,19 +149,17 @@ void pinChoices(ir::FusionOp fusion, llvm::ArrayRef<SchedulePin> pins,
   }
 }
 
-absl::Status pinSchedules(llvm::StringRef text, llvm::StringRef origin) {
-  absl::StatusOr<std::vector<SchedulePin>> pins = parsePins(text, origin);
-  if (!pins.ok())
-    return pins.status();
+absl::Status pinSchedules(StringRef text, StringRef origin) {
+  WEFT_ASSIGN_OR_RETURN(std::vector<SchedulePin> pins, parsePins(text, origin));
   // Pins add up, equal ones too: what comes last holds.
-  constexpr llvm::StringLiteral name = "weft-pin-schedules";
+  constexpr StringLiteral name = "weft-pin-schedules";
   int64_t before = llvm::count_if(registeredPasses(),
                                   [&](const RegisteredPass &each) { return each.name == name; });
   std::string version = llvm::utohexstr(llvm::xxh3_64bits(text)) +
                         (before ? "-" + std::to_string(before) : std::string());
   return registerPass(
       Phase::Plan, Position::Before,
-      [pins = *std::move(pins)] { return std::make_unique<PinSchedules>(pins); }, name, version);
+      [pins = std::move(pins)] { return std::make_unique<PinSchedules>(pins); }, name, version);
 }
 
 } // namespace weft::compiler

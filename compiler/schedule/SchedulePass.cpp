@@ -18,6 +18,8 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 #define GEN_PASS_DEF_SCHEDULEPASS
 #include "compiler/schedule/Passes.h.inc"
 
@@ -35,23 +37,23 @@ public:
       getOperation().emitError() << std::string(target.status().message());
       return signalPassFailure();
     }
-    llvm::SmallVector<ir::FusionOp> fusions;
+    SmallVector<ir::FusionOp> fusions;
     getOperation().walk([&](ir::FusionOp fusion) { fusions.push_back(fusion); });
     for (ir::FusionOp fusion : fusions)
-      if (mlir::failed(show(fusion, *target)))
+      if (failed(show(fusion, *target)))
         return signalPassFailure();
   }
 
 private:
-  mlir::LogicalResult show(ir::FusionOp fusion, const TargetInfo &target) {
+  LogicalResult show(ir::FusionOp fusion, const TargetInfo &target) {
     // Code generation changes a fusion whose sizes have names: it gets a copy.
-    mlir::OpBuilder builder(fusion);
-    auto copy = mlir::cast<ir::FusionOp>(builder.clone(*fusion));
-    mlir::OwningOpRef<mlir::ModuleOp> code = mlir::ModuleOp::create(fusion.getLoc());
-    mlir::FailureOr<KernelInfo> info = buildKernel(copy, "kernel", *code, target);
+    OpBuilder builder(fusion);
+    auto copy = cast<ir::FusionOp>(builder.clone(*fusion));
+    OwningOpRef<ModuleOp> code = ModuleOp::create(fusion.getLoc());
+    FailureOr<KernelInfo> info = buildKernel(copy, "kernel", *code, target);
     copy.erase();
-    if (mlir::failed(info))
-      return mlir::failure();
+    if (failed(info))
+      return failure();
     fusion->setAttr(kScheduleAttr, scheduleAttr(&getContext(), info->schedule));
     // At the place of the fusion: on the op, each would show all of the op.
     for (const std::string &why : info->refusedPins)
@@ -60,7 +62,7 @@ private:
       for (const ScheduleChoice &choice : info->schedule)
         mlir::emitRemark(fusion.getLoc()) << "schedule: " << choice.name << " = " << choice.value
                                           << " of " << llvm::join(choice.legal, ", ");
-    return mlir::success();
+    return success();
   }
 };
 

@@ -11,8 +11,12 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "runtime/core/alignment.h"
+#include "runtime/core/status.h"
 
 namespace weft::compiler {
+
+using namespace mlir;
+
 namespace {
 
 constexpr size_t kAlignment = runtime::kBufferAlignment;
@@ -23,12 +27,12 @@ char *aligned(std::vector<char> &bytes) {
 }
 
 // Numbers from 0.5 to 1 in any float: the exponent of 0.5, and some bits behind it.
-void fill(void *memory, mlir::Type element, int64_t bytes) {
+void fill(void *memory, Type element, int64_t bytes) {
   std::memset(memory, 0, static_cast<size_t>(bytes));
-  auto floating = mlir::dyn_cast<mlir::FloatType>(element);
+  auto floating = dyn_cast<FloatType>(element);
   if (!floating)
     return;
-  llvm::APInt half = llvm::APFloat(floating.getFloatSemantics(), "0.5").bitcastToAPInt();
+  APInt half = APFloat(floating.getFloatSemantics(), "0.5").bitcastToAPInt();
   int64_t width = floating.getWidth() / 8, mantissa = floating.getFPMantissaWidth() - 1;
   uint64_t state = 1;
   for (int64_t at = 0; at + width <= bytes; at += width) {
@@ -46,25 +50,25 @@ void KernelMemory::Free::operator()(void *memory) const {
 
 int64_t KernelMemory::bytesOf(ir::FusionOp fusion) {
   int64_t bytes = 0;
-  for (mlir::TypeRange types :
-       {mlir::TypeRange(fusion->getOperandTypes()), mlir::TypeRange(fusion->getResultTypes())})
-    for (mlir::Type type : types)
-      bytes += plan::byteSize(mlir::cast<mlir::RankedTensorType>(type)).value_or(0);
+  for (TypeRange types :
+       {TypeRange(fusion->getOperandTypes()), TypeRange(fusion->getResultTypes())})
+    for (Type type : types)
+      bytes += plan::byteSize(cast<RankedTensorType>(type)).value_or(0);
   return bytes;
 }
 
 KernelMemory::KernelMemory(ir::FusionOp fusion) : inputs_(fusion->getNumOperands()) {
-  auto add = [&](mlir::Type given) {
-    auto type = mlir::cast<mlir::RankedTensorType>(given);
+  auto add = [&](Type given) {
+    auto type = cast<RankedTensorType>(given);
     int64_t bytes = plan::byteSize(type).value_or(0);
     size_t padded = (static_cast<size_t>(bytes) / kAlignment + 2) * kAlignment;
     memory_.emplace_back(std::aligned_alloc(kAlignment, padded));
     bytes_.push_back(bytes);
     fill(memory_.back().get(), type.getElementType(), bytes);
   };
-  for (mlir::Type type : fusion->getOperandTypes())
+  for (Type type : fusion->getOperandTypes())
     add(type);
-  for (mlir::Type type : fusion->getResultTypes())
+  for (Type type : fusion->getResultTypes())
     add(type);
 }
 
@@ -89,10 +93,9 @@ void KernelMemory::clearResults() {
     std::memset(memory_[i].get(), 0, static_cast<size_t>(bytes_[i]));
 }
 
-absl::StatusOr<TimedKernel> TimedKernel::make(ir::FusionOp fusion,
-                                              llvm::ArrayRef<ScheduleChoice> pins) {
-  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(fusion.getLoc());
-  mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(module->getBody());
+absl::StatusOr<TimedKernel> TimedKernel::make(ir::FusionOp fusion, ArrayRef<ScheduleChoice> pins) {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(fusion.getLoc());
+  OpBuilder builder = OpBuilder::atBlockBegin(module->getBody());
   plan::KernelOp kernel = createKernel(builder, fusion, 0);
   for (auto inside : kernel.getBody().front().getOps<ir::FusionOp>())
     pin(inside, scheduleAttr(fusion.getContext(), pins));
@@ -105,14 +108,12 @@ absl::StatusOr<TimedKernel> TimedKernel::make(ir::FusionOp fusion,
     return infos[0].status();
   TimedKernel timed;
   timed.info_ = *infos[0];
-  llvm::SmallVector<std::string> symbols = {timed.info_.symbol};
+  SmallVector<std::string> symbols = {timed.info_.symbol};
   if (!timed.info_.finish.empty())
     symbols.push_back(timed.info_.finish);
   auto object = std::make_shared<const std::string>(made[0]->object);
-  auto code = JitCode::link(object, symbols);
-  if (!code.ok())
-    return code.status();
-  timed.code_ = *std::move(code);
+  WEFT_ASSIGN_OR_RETURN(auto code, JitCode::link(object, symbols));
+  timed.code_ = std::move(code);
   auto find = [&](const std::string &symbol) {
     return reinterpret_cast<weft_kernel>(timed.code_->lookup(symbol));
   };

@@ -11,29 +11,26 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 using ir::Cut;
 using ir::Fold;
 using ir::IndexStatement;
 using ir::Purpose;
 using ir::Val;
-using llvm::ArrayRef;
-using llvm::SmallVector;
-using mlir::Operation;
-using mlir::RankedTensorType;
-using mlir::Value;
 
 namespace {
 
 RankedTensorType typeOf(Value value) {
-  return mlir::cast<RankedTensorType>(value.getType());
+  return cast<RankedTensorType>(value.getType());
 }
 RankedTensorType resized(RankedTensorType type, int64_t dim, int64_t size) {
   SmallVector<int64_t> shape(type.getShape());
   shape[dim] = size;
   return RankedTensorType::get(shape, type.getElementType());
 }
-double bytesOf(mlir::Type type) {
-  auto tensor = mlir::cast<RankedTensorType>(type);
+double bytesOf(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
   return static_cast<double>(tensor.getNumElements()) *
          static_cast<double>(byte_size(ir::dtypeOf(tensor.getElementType())));
 }
@@ -47,9 +44,9 @@ int64_t dimOn(ArrayRef<int32_t> axes, int32_t axis) {
 // An op that reads one operand where another one says: along which dim of operand 0 the indices of
 // operand 1 go.
 std::optional<int64_t> lookedUpDim(Operation *op) {
-  if (auto select = mlir::dyn_cast<ir::IndexSelectOp>(op))
+  if (auto select = dyn_cast<ir::IndexSelectOp>(op))
     return select.getDim();
-  if (auto gather = mlir::dyn_cast<ir::GatherOp>(op))
+  if (auto gather = dyn_cast<ir::GatherOp>(op))
     return gather.getDim();
   return std::nullopt;
 }
@@ -86,7 +83,7 @@ struct Sharder::Plan {
   double gathered = 0;                            // of these, of operands that were cut
 };
 
-Sharder::Plan Sharder::plan(Operation *op, mlir::OpBuilder &scratch) {
+Sharder::Plan Sharder::plan(Operation *op, OpBuilder &scratch) {
   Plan plan;
   plan.part = op;
   for (Value operand : op->getOperands())
@@ -111,7 +108,7 @@ Sharder::Plan Sharder::plan(Operation *op, mlir::OpBuilder &scratch) {
     };
     auto reduced = [&] {
       double bytes = 0;
-      for (mlir::Type type : plan.part->getResultTypes())
+      for (Type type : plan.part->getResultTypes())
         bytes += 2 * bytesOf(type); // an all_reduce is as much as a scatter and a gather
       return bytes;
     };
@@ -203,10 +200,9 @@ void Sharder::place(Operation *op, const Plan &plan) {
     results.assign(part->result_begin(), part->result_end());
   }
   for (auto [axis, fold] : plan.folds)
-    for (Value &result : mesh_[axis].ranks == 1 ? llvm::MutableArrayRef<Value>() : results)
-      result =
-          ir::AllReduceOp::create(builder_, op->getLoc(), result.getType(), reductionOf(fold),
-                                  result, mesh_[axis].group, mesh_[axis].ranks, mlir::StringAttr());
+    for (Value &result : mesh_[axis].ranks == 1 ? MutableArrayRef<Value>() : results)
+      result = ir::AllReduceOp::create(builder_, op->getLoc(), result.getType(), reductionOf(fold),
+                                       result, mesh_[axis].group, mesh_[axis].ranks, StringAttr());
   for (auto [whole, part, axes] : llvm::zip_equal(op->getResults(), results, plan.results))
     give(whole, {part, axes});
 }
@@ -214,12 +210,12 @@ void Sharder::place(Operation *op, const Plan &plan) {
 // Tries what the decomposition has in its turn: composites of composites of composites are all that
 // there are.
 double Sharder::movedIfDecomposed(ir::WeftOp op) const {
-  mlir::Block block, made;
-  mlir::OpBuilder scratch(builder_.getContext()), builder(builder_.getContext());
+  Block block, made;
+  OpBuilder scratch(builder_.getContext()), builder(builder_.getContext());
   scratch.setInsertionPointToEnd(&block);
   builder.setInsertionPointToEnd(&made);
   Sharder trial(builder, mesh_);
-  mlir::IRMapping standIns;
+  IRMapping standIns;
   for (Value operand : op->getOperands()) {
     const ShardedValue &given = at(operand);
     Value whole = ir::LeafOp::create(scratch, op->getLoc(), operand.getType());
@@ -229,25 +225,23 @@ double Sharder::movedIfDecomposed(ir::WeftOp op) const {
   }
   Operation *copy = scratch.clone(*op, standIns);
   // Holds the results, which a decomposition must give.
-  mlir::UnrealizedConversionCastOp::create(scratch, op->getLoc(), mlir::TypeRange(),
-                                           copy->getResults());
+  UnrealizedConversionCastOp::create(scratch, op->getLoc(), TypeRange(), copy->getResults());
   // What it cannot decompose stays as it is, by the same rule.
-  mlir::ScopedDiagnosticHandler quiet(builder_.getContext(),
-                                      [](mlir::Diagnostic &) { return mlir::success(); });
-  if (mlir::failed(decomposeOp(mlir::cast<ir::WeftOp>(copy))) || mlir::failed(trial.run(block)))
+  ScopedDiagnosticHandler quiet(builder_.getContext(), [](Diagnostic &) { return success(); });
+  if (failed(decomposeOp(cast<ir::WeftOp>(copy))) || failed(trial.run(block)))
     return std::numeric_limits<double>::infinity();
   return trial.moved_;
 }
 
-llvm::LogicalResult Sharder::run(mlir::Block &block) {
+llvm::LogicalResult Sharder::run(Block &block) {
   for (auto it = block.begin(); it != block.end();) {
-    auto op = mlir::dyn_cast<ir::WeftOp>(*it);
-    if (!op || mlir::isa<ir::LeafOp>(*it)) {
+    auto op = dyn_cast<ir::WeftOp>(*it);
+    if (!op || isa<ir::LeafOp>(*it)) {
       ++it;
       continue;
     }
-    mlir::Block stage;
-    mlir::OpBuilder scratch(builder_.getContext());
+    Block stage;
+    OpBuilder scratch(builder_.getContext());
     scratch.setInsertionPointToEnd(&stage);
     Plan chosen = plan(op, scratch);
     if (chosen.gathered > 0 && op.missingRule(ir::RuleKind::Decomposition).empty() &&
@@ -267,7 +261,7 @@ llvm::LogicalResult Sharder::run(mlir::Block &block) {
   return llvm::success();
 }
 
-Value Sharder::reshard(mlir::Location loc, const ShardedValue &value, ArrayRef<int32_t> to) {
+Value Sharder::reshard(Location loc, const ShardedValue &value, ArrayRef<int32_t> to) {
   Value part = value.part;
   Axes now = value.axes;
   for (auto [dim, axis] : llvm::enumerate(value.axes)) {
@@ -290,7 +284,7 @@ Value Sharder::reshard(mlir::Location loc, const ShardedValue &value, ArrayRef<i
 }
 
 // Dims 0 and `dim` change places: collectives are along dim 0.
-Value Sharder::swapped(mlir::Location loc, Value value, int64_t dim) {
+Value Sharder::swapped(Location loc, Value value, int64_t dim) {
   if (dim == 0)
     return value;
   SmallVector<int64_t> permutation(typeOf(value).getRank());
@@ -299,7 +293,7 @@ Value Sharder::swapped(mlir::Location loc, Value value, int64_t dim) {
   return transpose(Val(builder_, loc, value), permutation);
 }
 
-Value Sharder::gather(mlir::Location loc, Value part, int64_t dim, const MeshAxis &axis) {
+Value Sharder::gather(Location loc, Value part, int64_t dim, const MeshAxis &axis) {
   if (axis.ranks == 1)
     return part;
   Value front = swapped(loc, part, dim);
@@ -309,7 +303,7 @@ Value Sharder::gather(mlir::Location loc, Value part, int64_t dim, const MeshAxi
                  dim);
 }
 
-Value Sharder::scatter(mlir::Location loc, Value partial, ir::Reduction reduction, int64_t dim,
+Value Sharder::scatter(Location loc, Value partial, ir::Reduction reduction, int64_t dim,
                        int32_t axis) {
   const auto &[name, group, rank, ranks] = mesh_[axis];
   if (ranks == 1)
@@ -319,11 +313,11 @@ Value Sharder::scatter(mlir::Location loc, Value partial, ir::Reduction reductio
   type = resized(type, 0, type.getDimSize(0) / ranks);
   return swapped(loc,
                  ir::ReduceScatterOp::create(builder_, loc, type, reduction, front, group, ranks,
-                                             mlir::StringAttr()),
+                                             StringAttr()),
                  dim);
 }
 
-Value Sharder::slice(mlir::Location loc, Value whole, int64_t dim, const MeshAxis &axis) {
+Value Sharder::slice(Location loc, Value whole, int64_t dim, const MeshAxis &axis) {
   if (axis.ranks == 1)
     return whole;
   RankedTensorType type = typeOf(whole);
@@ -335,8 +329,7 @@ Value Sharder::slice(mlir::Location loc, Value whole, int64_t dim, const MeshAxi
 }
 
 // [.., a/R, .., b] becomes [.., a, .., b/R]: each rank sends the others their parts of b.
-Value Sharder::move(mlir::Location loc, Value part, int64_t from, int64_t to,
-                    const MeshAxis &axis) {
+Value Sharder::move(Location loc, Value part, int64_t from, int64_t to, const MeshAxis &axis) {
   if (axis.ranks == 1)
     return part;
   Val x(builder_, loc, part);
@@ -366,13 +359,13 @@ Value Sharder::move(mlir::Location loc, Value part, int64_t from, int64_t to,
 }
 
 // Zeros where another rank has what is looked up: the sum over the ranks is what one finds.
-Value Sharder::lookUp(Operation *op, mlir::ValueRange operands, const MeshAxis &axis) {
-  mlir::Location loc = op->getLoc();
+Value Sharder::lookUp(Operation *op, ValueRange operands, const MeshAxis &axis) {
+  Location loc = op->getLoc();
   int64_t dim = *lookedUpDim(op);
   Val data(builder_, loc, operands[0]);
   int64_t part = data.shape()[dim], first = axis.rank * part;
   Val indices = data.at(ir::CheckIndexOp::create(builder_, loc, operands[1].getType(), operands[1],
-                                                 part * axis.ranks, mlir::IntegerAttr(),
+                                                 part * axis.ranks, IntegerAttr(),
                                                  op->getName().getStringRef())
                             .getResult());
   Val own = indices - static_cast<double>(first);
@@ -385,7 +378,7 @@ Value Sharder::lookUp(Operation *op, mlir::ValueRange operands, const MeshAxis &
   Val result = data.at(there->getResult(0));
   // The dims of the indices stand where `dim` stood; in a gather all do.
   SmallVector<int64_t> shape(found.shape());
-  if (mlir::isa<ir::IndexSelectOp>(op))
+  if (isa<ir::IndexSelectOp>(op))
     shape.append(result.rank() - dim - shape.size(), 1);
   Val mask = broadcast(reshape(found, shape), result.shape());
   return select(mask, result, result.constant(0));

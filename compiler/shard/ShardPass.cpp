@@ -6,17 +6,18 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 #define GEN_PASS_DEF_SHARDPASS
 #include "compiler/shard/Passes.h.inc"
 
 namespace {
 
-constexpr llvm::StringLiteral kAxes = "weft.axes";
+constexpr StringLiteral kAxes = "weft.axes";
 
-mlir::RankedTensorType partType(mlir::RankedTensorType whole, llvm::ArrayRef<int32_t> axes,
-                                llvm::ArrayRef<MeshAxis> mesh) {
-  llvm::SmallVector<int64_t> shape(whole.getShape());
-  return mlir::RankedTensorType::get(partSizes(shape, axes, mesh), whole.getElementType());
+RankedTensorType partType(RankedTensorType whole, ArrayRef<int32_t> axes, ArrayRef<MeshAxis> mesh) {
+  SmallVector<int64_t> shape(whole.getShape());
+  return RankedTensorType::get(partSizes(shape, axes, mesh), whole.getElementType());
 }
 
 class ShardPass : public impl::ShardPassBase<ShardPass> {
@@ -24,40 +25,39 @@ public:
   using ShardPassBase::ShardPassBase;
 
   void runOnOperation() override {
-    mlir::func::FuncOp main = sliceMain(getOperation());
-    if (!main || mlir::failed(readMesh()) || mlir::failed(checkOps(main)))
+    func::FuncOp main = sliceMain(getOperation());
+    if (!main || failed(readMesh()) || failed(checkOps(main)))
       return signalPassFailure();
-    mlir::Block &body = main.getBody().front();
-    mlir::OpBuilder builder(&getContext());
-    auto made = std::make_unique<mlir::Block>();
+    Block &body = main.getBody().front();
+    OpBuilder builder(&getContext());
+    auto made = std::make_unique<Block>();
     builder.setInsertionPointToEnd(made.get());
     Sharder sharder(builder, axes_);
-    llvm::SmallVector<mlir::Type> inputs, outputs;
+    SmallVector<Type> inputs, outputs;
     ir::SignatureAttributes attributes(main);
-    for (mlir::BlockArgument argument : body.getArguments()) {
-      mlir::FailureOr<Axes> axes =
+    for (BlockArgument argument : body.getArguments()) {
+      FailureOr<Axes> axes =
           axesOf(main, argument.getType(), main.getArgAttr(argument.getArgNumber(), kAxes));
-      if (mlir::failed(axes))
+      if (failed(axes))
         return signalPassFailure();
-      inputs.push_back(
-          partType(mlir::cast<mlir::RankedTensorType>(argument.getType()), *axes, axes_));
+      inputs.push_back(partType(cast<RankedTensorType>(argument.getType()), *axes, axes_));
       sharder.give(argument, {made->addArgument(inputs.back(), argument.getLoc()), *axes});
       attributes.argument(argument.getArgNumber()).erase(kAxes);
     }
-    if (mlir::failed(sharder.run(body)))
+    if (failed(sharder.run(body)))
       return signalPassFailure();
-    mlir::Operation *end = body.getTerminator();
-    llvm::SmallVector<mlir::Value> results;
+    Operation *end = body.getTerminator();
+    SmallVector<Value> results;
     for (auto [i, result] : llvm::enumerate(end->getOperands())) {
-      mlir::FailureOr<Axes> axes =
+      FailureOr<Axes> axes =
           axesOf(main, result.getType(), main.getResultAttr(static_cast<unsigned>(i), kAxes));
-      if (mlir::failed(axes))
+      if (failed(axes))
         return signalPassFailure();
       results.push_back(sharder.reshard(end->getLoc(), sharder.at(result), *axes));
       outputs.push_back(results.back().getType());
       attributes.result(i).erase(kAxes);
     }
-    mlir::func::ReturnOp::create(builder, end->getLoc(), results);
+    func::ReturnOp::create(builder, end->getLoc(), results);
     main.getBody().push_back(made.release());
     main.getBody().front().erase();
     main.setFunctionType(builder.getFunctionType(inputs, outputs));
@@ -65,21 +65,21 @@ public:
 
 private:
   // What weft-import accepts, but for sizes that are names.
-  mlir::LogicalResult checkOps(mlir::func::FuncOp main) {
-    for (mlir::BlockArgument argument : main.getArguments())
-      if (!mlir::cast<mlir::RankedTensorType>(argument.getType()).hasStaticShape())
+  LogicalResult checkOps(func::FuncOp main) {
+    for (BlockArgument argument : main.getArguments())
+      if (!cast<RankedTensorType>(argument.getType()).hasStaticShape())
         return main.emitError() << "argument " << argument.getArgNumber() << " is "
                                 << argument.getType() << "; sizes that vary are not cut";
-    for (mlir::Operation &op : main.getBody().front().without_terminator())
-      if (!mlir::isa<ir::WeftOp>(op) || mlir::isa<ir::LeafOp>(op))
+    for (Operation &op : main.getBody().front().without_terminator())
+      if (!isa<ir::WeftOp>(op) || isa<ir::LeafOp>(op))
         return op.emitError() << "is no op that a slice has; only those are cut";
-    return mlir::success();
+    return success();
   }
 
-  mlir::LogicalResult readMesh() {
+  LogicalResult readMesh() {
     axes_.clear();
     for (auto [i, text] : llvm::enumerate(mesh)) {
-      auto [name, count] = llvm::StringRef(text).split('=');
+      auto [name, count] = StringRef(text).split('=');
       MeshAxis &axis = axes_.emplace_back();
       axis.name = axis.group = name.str();
       if (name.empty() || count.getAsInteger(10, axis.ranks) || axis.ranks < 1)
@@ -90,20 +90,20 @@ private:
         return getOperation().emitError() << "there is no place " << axis.rank << " on the axis '"
                                           << name << "' of " << axis.ranks << " ranks";
     }
-    return mlir::success();
+    return success();
   }
 
-  mlir::FailureOr<Axes> axesOf(mlir::func::FuncOp main, mlir::Type type, mlir::Attribute given) {
-    auto shape = mlir::cast<mlir::RankedTensorType>(type).getShape();
+  FailureOr<Axes> axesOf(func::FuncOp main, Type type, Attribute given) {
+    auto shape = cast<RankedTensorType>(type).getShape();
     Axes axes(shape.size(), kWhole);
-    auto names = mlir::dyn_cast_if_present<mlir::ArrayAttr>(given);
+    auto names = dyn_cast_if_present<ArrayAttr>(given);
     if (!given)
       return axes;
     if (!names || names.size() != shape.size())
       return main.emitError() << kAxes << " has the name of an axis, or \"\", for each dim of "
                               << type;
     for (auto [dim, attribute] : llvm::enumerate(names)) {
-      auto name = mlir::dyn_cast<mlir::StringAttr>(attribute);
+      auto name = dyn_cast<StringAttr>(attribute);
       if (name && name.empty())
         continue;
       auto *axis = llvm::find_if(
@@ -121,7 +121,7 @@ private:
     return axes;
   }
 
-  llvm::SmallVector<MeshAxis> axes_;
+  SmallVector<MeshAxis> axes_;
 };
 
 } // namespace

@@ -4,7 +4,6 @@
 
 #include <concepts>
 #include <cstdint>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <vector>

@@ -12,7 +12,6 @@
 // A tensor that is not cut is whole, and must be the same on all ranks.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>

@@ -2,7 +2,6 @@
 // ShardedLayers have in common.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "frontend/distributed/buckets.h"

@@ -2,7 +2,6 @@
 // not the whole text.
 #pragma once
 
-#include <utility>
 #include <vector>
 
 #include "weft/nn/module.h"

@@ -4,7 +4,6 @@
 #include <concepts>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "weft/nn/module.h"

@@ -1,5 +1,4 @@
 // Elementwise functions and operators.
-#include <limits>
 #include <optional>
 
 #include "frontend/ops/promotion.h"
@@ -196,68 +195,37 @@ Tensor ge(TensorArg x, TensorArg y, Location location) {
   return compare(Comparison::kGe, "ge", x, y, location);
 }
 
-Tensor operator+(TensorArg a, TensorArg b) {
-  return add(a, b, a.location());
-}
-Tensor operator-(TensorArg a, TensorArg b) {
-  return sub(a, b, a.location());
-}
-Tensor operator*(TensorArg a, TensorArg b) {
-  return mul(a, b, a.location());
-}
-Tensor operator/(TensorArg a, TensorArg b) {
-  return div(a, b, a.location());
-}
+#define WEFT_OPERATOR(symbol, function)                                                            \
+  Tensor operator symbol(TensorArg a, TensorArg b) {                                               \
+    return function(a, b, a.location());                                                           \
+  }
+WEFT_OPERATOR(+, add)
+WEFT_OPERATOR(-, sub)
+WEFT_OPERATOR(*, mul)
+WEFT_OPERATOR(/, div)
+WEFT_OPERATOR(&&, logical_and)
+WEFT_OPERATOR(||, logical_or)
+WEFT_OPERATOR(&, bitwise_and)
+WEFT_OPERATOR(|, bitwise_or)
+WEFT_OPERATOR(^, bitwise_xor)
+WEFT_OPERATOR(<<, bitwise_left_shift)
+WEFT_OPERATOR(>>, bitwise_right_shift)
+WEFT_OPERATOR(%, remainder)
+WEFT_OPERATOR(==, eq)
+WEFT_OPERATOR(!=, ne)
+WEFT_OPERATOR(<, lt)
+WEFT_OPERATOR(<=, le)
+WEFT_OPERATOR(>, gt)
+WEFT_OPERATOR(>=, ge)
+#undef WEFT_OPERATOR
 Tensor operator-(TensorArg a) {
   return neg(*a.tensor(), a.location());
 }
 Tensor operator!(TensorArg a) {
   return logical_not(*a.tensor(), a.location());
 }
-Tensor operator&&(TensorArg a, TensorArg b) {
-  return logical_and(a, b, a.location());
-}
-Tensor operator||(TensorArg a, TensorArg b) {
-  return logical_or(a, b, a.location());
-}
-Tensor operator&(TensorArg a, TensorArg b) {
-  return bitwise_and(a, b, a.location());
-}
-Tensor operator|(TensorArg a, TensorArg b) {
-  return bitwise_or(a, b, a.location());
-}
-Tensor operator^(TensorArg a, TensorArg b) {
-  return bitwise_xor(a, b, a.location());
-}
-Tensor operator<<(TensorArg a, TensorArg b) {
-  return bitwise_left_shift(a, b, a.location());
-}
-Tensor operator>>(TensorArg a, TensorArg b) {
-  return bitwise_right_shift(a, b, a.location());
-}
 Tensor operator~(TensorArg a) {
   return bitwise_not(*a.tensor(), a.location());
-}
-Tensor operator%(TensorArg a, TensorArg b) {
-  return remainder(a, b, a.location());
-}
-Tensor operator==(TensorArg a, TensorArg b) {
-  return eq(a, b, a.location());
-}
-Tensor operator!=(TensorArg a, TensorArg b) {
-  return ne(a, b, a.location());
-}
-Tensor operator<(TensorArg a, TensorArg b) {
-  return lt(a, b, a.location());
-}
-Tensor operator<=(TensorArg a, TensorArg b) {
-  return le(a, b, a.location());
-}
-Tensor operator>(TensorArg a, TensorArg b) {
-  return gt(a, b, a.location());
-}
-Tensor operator>=(TensorArg a, TensorArg b) {
-  return ge(a, b, a.location());
 }
 
 Tensor where(const Tensor &condition, TensorArg x, TensorArg y, Location location) {

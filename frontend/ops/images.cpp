@@ -2,7 +2,6 @@
 #include "weft/images.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "frontend/ops/promotion.h"
 #include "frontend/ops/windows.h"

@@ -1,6 +1,4 @@
 // Reductions; what the dialect does not have is built from what it has.
-#include <cmath>
-#include <limits>
 
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"

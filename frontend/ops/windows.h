@@ -1,7 +1,6 @@
 // What convolutions, pooling and patches ask of their windows. Private to the library.
 #pragma once
 
-#include <initializer_list>
 #include <limits>
 #include <string>
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <iostream>
-#include <optional>
-#include <string_view>
 
 #include "compiler/pipeline/Registrations.h"
 #include "frontend/programs/bound_program.h"

@@ -1,10 +1,8 @@
 // One function for each weft op: builds it, takes it into the record, attaches history.
 #include "frontend/recorder/emit.h"
 
-#include "frontend/recorder/call_user.h"
 #include "frontend/recorder/replaced_ops.h"
 #include "frontend/recorder/state.h"
-#include "llvm/ADT/ScopeExit.h"
 
 namespace weft::recorder {
 
@@ -87,120 +85,6 @@ static Var record_one(Signature *signature, ArrayRef<const Var *> operands) {
     return std::move(record_all(signature, operands)[0]);
   Node *node = recorder().ir->enter(signature, operands, Session::line());
   return result_of(node, 0, history_of(node, operands));
-}
-
-// How many operands every such op has: of those whose number is fixed, or has a least one.
-static size_t least_operands(mlir::OperationName name) {
-  namespace trait = mlir::OpTrait;
-  size_t least = name.hasTrait<trait::OneOperand>() ? 1 : 0;
-  auto consider = [&]<unsigned N>(std::integral_constant<unsigned, N>) {
-    if (name.hasTrait<trait::NOperands<N + 1>::template Impl>())
-      least = N + 1;
-    else if (name.hasTrait<trait::AtLeastNOperands<N>::template Impl>())
-      least = N;
-  };
-  [&]<unsigned... N>(std::integer_sequence<unsigned, N...>) {
-    (consider(std::integral_constant<unsigned, N + 1>()), ...);
-  }
-  (std::make_integer_sequence<unsigned, 8>());
-  return least;
-}
-
-Signature *make_signature(mlir::OperationName op_name, mlir::OpaqueProperties properties,
-                          ArrayRef<const Var *> operands, const TypeInfo *result, bool by_name) {
-  IrState &ir = *recorder().ir;
-  (void)ir.take_diagnostic();
-  mlir::Location location = ir.location(Session::line());
-  StandIns stand_ins(ir);
-  SmallVector<const TypeInfo *, 4> types;
-  for (const Var *operand : operands) {
-    types.push_back(operand->value->type);
-    stand_ins.add(types.back());
-  }
-  auto call_rule = [&](const char *rule, auto function) {
-    return call_user(op_name.getStringRef().str() + " is at fault in its rule: its " + rule,
-                     function);
-  };
-  auto refuse = [&](const char *otherwise) {
-    auto [message, kind] = ir.take_diagnostic();
-    std::string name = op_name.getStringRef().str() + ": ", given;
-    if (message.empty())
-      message = name + otherwise;
-    // A call that is the op's has said its name.
-    if (!by_name && message.starts_with(name))
-      message.erase(0, name.size());
-    for (const Var *operand : operands)
-      given += (given.empty() ? "" : ", ") + describe(*operand);
-    fail(kind, message + " (given " + (given.empty() ? "nothing" : given) + ")");
-  };
-  // A type rule may read operands before it has counted them.
-  if (size_t least = by_name ? least_operands(op_name) : 0; operands.size() < least)
-    refuse(("it takes " + std::to_string(least) + (least == 1 ? " operand" : " operands")).c_str());
-  SmallVector<mlir::Type, 2> results;
-  if (result) {
-    results.push_back(ir.whole_type(result));
-  } else if (auto *rule = op_name.getInterface<mlir::InferTypeOpInterface>()) {
-    auto infer = [&] {
-      return rule->inferReturnTypes(&ir.context(), location, stand_ins.values(),
-                                    mlir::DictionaryAttr::get(&ir.context()), properties, {},
-                                    results);
-    };
-    if (mlir::failed(call_rule("inferReturnTypes", infer)))
-      refuse("the operands do not fit");
-  } else if (op_name.hasTrait<mlir::OpTrait::SameOperandsAndResultType>()) {
-    if (operands.empty())
-      refuse("its result has the type of its operands, and there are none");
-    results.push_back(ir.whole_type(types[0]));
-  } else {
-    fail(ErrorKind::kValue, op_name.getStringRef().str() +
-                                " does not say what its results are: it needs "
-                                "InferTypeOpInterface or SameOperandsAndResultType");
-  }
-  mlir::Operation *op = mlir::Operation::create(location, op_name, results, stand_ins.values(),
-                                                mlir::NamedAttrList(), properties);
-  llvm::scope_exit destroy([&] { op->destroy(); });
-  auto verify = [&] {
-    return op_name.verifyInvariants(op);
-  };
-  bool fits = !by_name || mlir::succeeded(call_rule("verifier", verify));
-  uint8_t device = result ? result->device : types.empty() ? call_device.device : types[0]->device;
-  Signature *signature = fits ? ir.intern(op, types, device) : nullptr;
-  if (!signature)
-    refuse("the op does not verify");
-  return signature;
-}
-
-void refuse_devices(const std::string &first, const Var &x, const std::string &second,
-                    const Var &y) {
-  fail(ErrorKind::kDevice, first + " is " + placed(x.type()) + ", " + second + " is " +
-                               placed(y.type()) + "; move one of them with to(device)");
-}
-
-bool align_devices(llvm::StringRef op, ArrayRef<const Var *> &operands, Aligned &aligned) {
-  auto device_of = [](const Var *x) {
-    return x->device();
-  };
-  if (operands.empty() || llvm::all_equal(llvm::map_range(operands, device_of)))
-    return false;
-  const Var *decides = nullptr;
-  size_t place = 0;
-  for (auto [i, x] : llvm::enumerate(operands)) {
-    if (goes_along(x->type()))
-      continue;
-    if (decides && decides->device() != x->device())
-      refuse_devices("operand " + std::to_string(place) + " of " + op.str(), *decides,
-                     "operand " + std::to_string(i), *x);
-    if (!decides)
-      decides = x, place = i;
-  }
-  aligned = std::make_unique<MovedOperands>();
-  aligned->vars.reserve(operands.size());
-  for (const Var *x : operands) {
-    aligned->vars.push_back(on_device(*x, decides->device()));
-    aligned->operands.push_back(&aligned->vars.back());
-  }
-  operands = aligned->operands;
-  return true;
 }
 
 namespace {
@@ -306,9 +190,8 @@ Var emit_unary(Unary op, const Var &x) {
 }
 
 Var emit_gelu(const Var &x, bool tanh_approximation) {
-  ir::GeluOp::Properties p;
-  p.tanh_approximation = boolean_attr(tanh_approximation);
-  return emit_one<ir::GeluOp>({&x}, x.value->type, p);
+  return emit_one<ir::GeluOp>({&x}, x.value->type,
+                              {.tanh_approximation = boolean_attr(tanh_approximation)});
 }
 
 uint32_t specialized_operands(Binary op) {
@@ -363,10 +246,10 @@ Var emit_binary(Binary op, const Var &x, const Var &y) {
 }
 
 Var emit_compare(Comparison comparison, const Var &x, const Var &y) {
-  ir::CompareOp::Properties p;
-  p.direction =
-      ir::DirectionAttr::get(&recorder().ir->context(), static_cast<ir::Direction>(comparison));
-  return emit_one<ir::CompareOp>({&x, &y}, with_dtype(x.type(), DType::kBool), p);
+  return emit_one<ir::CompareOp>(
+      {&x, &y}, with_dtype(x.type(), DType::kBool),
+      {.direction = ir::DirectionAttr::get(&recorder().ir->context(),
+                                           static_cast<ir::Direction>(comparison))});
 }
 
 Var emit_mask(Comparison comparison, const Var &x, const Var &y) {
@@ -383,10 +266,9 @@ Var emit_cast(const Var &x, DType dtype) {
 }
 
 Var emit_transfer(const Var &x, uint8_t device) {
-  ir::TransferOp::Properties p;
-  p.from = builder().getStringAttr(device_text(x.device()));
-  p.to = builder().getStringAttr(device_text(device));
-  return emit_one<ir::TransferOp>({&x}, type_info(x.dtype(), x.dims(), device), p);
+  return emit_one<ir::TransferOp>({&x}, type_info(x.dtype(), x.dims(), device),
+                                  {.from = builder().getStringAttr(device_text(x.device())),
+                                   .to = builder().getStringAttr(device_text(device))});
 }
 
 Var on_device(Var x, uint8_t device) {
@@ -493,9 +375,7 @@ Var with_flat_history(const Var &x, std::span<const Var *const> of) {
 }
 
 Var emit_transpose(const Var &x, std::span<const int64_t> permutation) {
-  ir::TransposeOp::Properties p;
-  p.permutation = ints(permutation);
-  return emit_one<ir::TransposeOp>({&x}, nullptr, p);
+  return emit_one<ir::TransposeOp>({&x}, nullptr, {.permutation = ints(permutation)});
 }
 
 Var emit_broadcast(const Var &x, const Shape &shape) {
@@ -504,19 +384,14 @@ Var emit_broadcast(const Var &x, const Shape &shape) {
 
 Var emit_slice(const Var &x, std::span<const int64_t> starts, std::span<const int64_t> limits,
                std::span<const int64_t> steps) {
-  ir::SliceOp::Properties p;
-  p.starts = ints(starts);
-  p.limits = ints(limits);
-  p.steps = ints(steps);
-  return emit_one<ir::SliceOp>({&x}, nullptr, p);
+  return emit_one<ir::SliceOp>(
+      {&x}, nullptr, {.limits = ints(limits), .starts = ints(starts), .steps = ints(steps)});
 }
 
 Var emit_insert_slice(const Var &base, const Var &update, std::span<const int64_t> starts,
                       std::span<const int64_t> steps) {
-  ir::InsertSliceOp::Properties p;
-  p.starts = ints(starts);
-  p.steps = ints(steps);
-  return emit_one<ir::InsertSliceOp>({&base, &update}, base.value->type, p);
+  return emit_one<ir::InsertSliceOp>({&base, &update}, base.value->type,
+                                     {.starts = ints(starts), .steps = ints(steps)});
 }
 
 Var emit_concat(std::span<const Var> inputs, int64_t dim) {
@@ -556,9 +431,8 @@ Var emit_arg_sort(const Var &x, int64_t dim, bool descending, std::optional<int6
 }
 
 Var emit_cumsum(const Var &x, int64_t dim) {
-  auto p = along<ir::CumsumOp>(dim);
-  p.reverse = boolean_attr(false);
-  return emit_one<ir::CumsumOp>({&x}, x.value->type, p);
+  return emit_one<ir::CumsumOp>({&x}, x.value->type,
+                                {.dim = integer(dim), .reverse = boolean_attr(false)});
 }
 
 Var emit_cumprod(const Var &x, int64_t dim) {
@@ -566,9 +440,8 @@ Var emit_cumprod(const Var &x, int64_t dim) {
 }
 
 Var emit_recurrence(const Var &factor, const Var &x, int64_t dim) {
-  auto p = along<ir::RecurrenceOp>(dim);
-  p.reverse = boolean_attr(false);
-  return emit_one<ir::RecurrenceOp>({&factor, &x}, x.value->type, p);
+  return emit_one<ir::RecurrenceOp>({&factor, &x}, x.value->type,
+                                    {.dim = integer(dim), .reverse = boolean_attr(false)});
 }
 
 Var emit_cum_arg(const Var &x, int64_t dim, bool largest) {
@@ -577,10 +450,9 @@ Var emit_cum_arg(const Var &x, int64_t dim, bool largest) {
 }
 
 Var emit_matmul(const Var &x, const Var &y, bool transpose_x, bool transpose_y) {
-  ir::MatmulOp::Properties p;
-  p.transpose_lhs = boolean_attr(transpose_x);
-  p.transpose_rhs = boolean_attr(transpose_y);
-  return emit_one<ir::MatmulOp>({&x, &y}, nullptr, p);
+  return emit_one<ir::MatmulOp>(
+      {&x, &y}, nullptr,
+      {.transpose_lhs = boolean_attr(transpose_x), .transpose_rhs = boolean_attr(transpose_y)});
 }
 
 // Of an op that looks at indices: errors of its runs name the call that records it.
@@ -622,21 +494,17 @@ Var emit_scatter_reduce(Combiner combiner, const Var &base, const Var &indices, 
 }
 
 Var emit_random_uniform(const Var &state, DType dtype, const Shape &shape) {
-  ir::RandomUniformOp::Properties p;
-  p.offset = integer(0);
-  return emit_one<ir::RandomUniformOp>({&state}, type_info(dtype, shape, state.device()), p);
+  return emit_one<ir::RandomUniformOp>({&state}, type_info(dtype, shape, state.device()),
+                                       {.offset = integer(0)});
 }
 
 Var emit_random_normal(const Var &state, DType dtype, const Shape &shape) {
-  ir::RandomNormalOp::Properties p;
-  p.offset = integer(0);
-  return emit_one<ir::RandomNormalOp>({&state}, type_info(dtype, shape, state.device()), p);
+  return emit_one<ir::RandomNormalOp>({&state}, type_info(dtype, shape, state.device()),
+                                      {.offset = integer(0)});
 }
 
 Var emit_random_advance(const Var &state, int64_t blocks) {
-  ir::RandomAdvanceOp::Properties p;
-  p.amount = integer(blocks);
-  return emit_one<ir::RandomAdvanceOp>({&state}, state.value->type, p);
+  return emit_one<ir::RandomAdvanceOp>({&state}, state.value->type, {.amount = integer(blocks)});
 }
 
 Var emit_softmax(const Var &x, int64_t dim) {
@@ -659,11 +527,10 @@ static SmallVector<const Var *, 3> with_affine(const Var &x, const Var &weight, 
 
 Var emit_layer_norm(const Var &x, const Var &weight, const Var &bias, int64_t normalized_rank,
                     double eps) {
-  ir::LayerNormOp::Properties p;
-  p.normalized_rank = integer(normalized_rank);
-  p.eps = real(eps);
-  p.operandSegmentSizes = {1, weight ? 1 : 0, bias ? 1 : 0};
-  return emit_one<ir::LayerNormOp>(with_affine(x, weight, bias), nullptr, p);
+  return emit_one<ir::LayerNormOp>(with_affine(x, weight, bias), nullptr,
+                                   {.eps = real(eps),
+                                    .normalized_rank = integer(normalized_rank),
+                                    .operandSegmentSizes = {1, weight ? 1 : 0, bias ? 1 : 0}});
 }
 
 namespace {
@@ -706,13 +573,12 @@ std::pair<Var, Var> emit_max_pool2d(const Var &x, IntPair kernel, IntPair stride
 
 Var emit_avg_pool2d(const Var &x, IntPair kernel, IntPair strides, IntPair padding, bool ceil_mode,
                     bool count_include_pad) {
-  ir::AvgPool2dOp::Properties p;
-  p.kernel = ints(kernel);
-  p.strides = ints(strides);
-  p.padding = ints(padding);
-  p.ceil_mode = boolean_attr(ceil_mode);
-  p.count_include_pad = boolean_attr(count_include_pad);
-  return emit_one<ir::AvgPool2dOp>({&x}, nullptr, p);
+  return emit_one<ir::AvgPool2dOp>({&x}, nullptr,
+                                   {.ceil_mode = boolean_attr(ceil_mode),
+                                    .count_include_pad = boolean_attr(count_include_pad),
+                                    .kernel = ints(kernel),
+                                    .padding = ints(padding),
+                                    .strides = ints(strides)});
 }
 
 BatchNormResults emit_batch_norm(const Var &x, const Var &weight, const Var &bias, double eps) {
@@ -741,10 +607,8 @@ Var emit_attention(const Var &query, const Var &key, const Var &value, const Var
   SmallVector<const Var *, 4> operands = {&query, &key, &value};
   if (mask)
     operands.push_back(&mask);
-  ir::AttentionOp::Properties p;
-  p.causal = boolean_attr(causal);
-  p.scale = real(scale);
-  return emit_one<ir::AttentionOp>(operands, nullptr, p);
+  return emit_one<ir::AttentionOp>(operands, nullptr,
+                                   {.causal = boolean_attr(causal), .scale = real(scale)});
 }
 
 Var emit_check_index(const Var &indices, int64_t size, std::optional<int64_t> ignore_index,
@@ -758,16 +622,12 @@ Var emit_check_index(const Var &indices, int64_t size, std::optional<int64_t> ig
 }
 
 Var emit_cross_entropy(const Var &logits, const Var &targets, int64_t ignore_index) {
-  ir::CrossEntropyOp::Properties p;
-  p.ignore_index = integer(ignore_index);
-  return emit_one<ir::CrossEntropyOp>({&logits, &targets}, nullptr, p);
+  return emit_one<ir::CrossEntropyOp>({&logits, &targets}, nullptr,
+                                      {.ignore_index = integer(ignore_index)});
 }
 
 Var emit_dropout(const Var &x, const Var &state, double rate) {
-  ir::DropoutOp::Properties p;
-  p.rate = real(rate);
-  p.offset = integer(0);
-  return emit_one<ir::DropoutOp>({&x, &state}, nullptr, p);
+  return emit_one<ir::DropoutOp>({&x, &state}, nullptr, {.offset = integer(0), .rate = real(rate)});
 }
 
 Var emit_constant(Scalar scalar, DType dtype) {
@@ -775,9 +635,8 @@ Var emit_constant(Scalar scalar, DType dtype) {
   ir::HostTensor host(dtype, {});
   uint64_t bits = scalar_bits(scalar, dtype);
   std::memcpy(host.bytes.data(), &bits, host.bytes.size());
-  ir::ConstantOp::Properties p;
-  p.value = host.toAttribute(&ir.context());
-  return emit_one<ir::ConstantOp>({}, type_info(dtype, {}), p);
+  return emit_one<ir::ConstantOp>({}, type_info(dtype, {}),
+                                  {.value = host.toAttribute(&ir.context())});
 }
 
 } // namespace weft::recorder

@@ -1,14 +1,12 @@
 // Compiled programs in memory: least recently used first out, bounded in bytes and entries.
 #pragma once
 
-#include <condition_variable>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
-#include <vector>
 
 #include "frontend/compile/compiled_program.h"
 #include "frontend/recorder/program_key.h"

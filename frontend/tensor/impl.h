@@ -4,7 +4,6 @@
 #include <atomic>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "frontend/recorder/recorder.h"

@@ -1,7 +1,6 @@
 // Private: the characters of a text of any bytes, and what Unicode says of them.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,7 +1,6 @@
 // Private: the regular expressions that tokenizers cut a text into words with.
 #pragma once
 
-#include <limits>
 #include <span>
 #include <string>
 #include <string_view>

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/abi/read_struct.h"
+#include "runtime/core/status.h"
 #include "runtime/executor/device.h"
 #include "runtime/memory/buffer.h"
 
@@ -76,8 +77,7 @@ public:
   }
   absl::Status run(const RunContext &, RunResources &, std::span<Buffer *const> inputs,
                    std::span<Buffer *const> outputs) override {
-    if (absl::Status status = check_bindings(*this, inputs, outputs); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(check_bindings(*this, inputs, outputs));
     std::vector<const void *> in;
     std::vector<void *> out;
     for (Buffer *input : inputs)
@@ -130,13 +130,11 @@ take_executable(weft_executable_maker maker, const weft_entry_code &entry, Progr
   if (const char *wrong = maker(entry.program, entry.program_bytes, entry.device_code,
                                 entry.device_code_bytes, &made))
     return absl::UnavailableError(wrong);
-  auto executable =
-      read_struct(made, kFirstBytes, WEFT_MODEL_VERSION, "the device of the model", kInterface);
-  if (!executable.ok())
-    return executable.status();
-  if (!executable->run || !executable->close)
+  WEFT_ASSIGN_OR_RETURN(auto executable, read_struct(made, kFirstBytes, WEFT_MODEL_VERSION,
+                                                     "the device of the model", kInterface));
+  if (!executable.run || !executable.close)
     return absl::InternalError("the device of the model made no executable");
-  return std::make_shared<Taken>(std::move(program), *executable);
+  return std::make_shared<Taken>(std::move(program), executable);
 }
 
 } // namespace weft::runtime

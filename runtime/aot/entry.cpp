@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <optional>
 
@@ -10,6 +9,7 @@
 #include "runtime/abi/read_struct.h"
 #include "runtime/aot/c_executable.h"
 #include "runtime/aot/cpu_check.h"
+#include "runtime/core/status.h"
 #include "runtime/executor/device.h"
 #include "runtime/io/array_text.h"
 #include "runtime/threading/thread_pool.h"
@@ -33,8 +33,7 @@ template <typename Spec> weft_tensor_info info_of(const Spec &spec, const Spec &
 absl::StatusOr<std::shared_ptr<ProgramExecutable>>
 executable_of_host(const weft_model_code &code, Program program, std::shared_ptr<Memory> memory,
                    const ProgramExecutable *other_sizes) {
-  if (absl::Status status = check_cpu(program.target); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(check_cpu(program.target));
   std::map<std::string_view, weft_kernel> kernels;
   for (uint32_t i = 0; i < code.kernel_count; ++i)
     kernels.emplace(code.kernel_names[i], code.kernels[i]);
@@ -61,9 +60,7 @@ absl::Status prepare(const weft_model &entry, SizedProgram &sized) {
   for (size_t i = 0; i < stable.size(); ++i)
     if (entry.reads[i] != kCaller && !held.is_state(static_cast<size_t>(entry.reads[i])))
       stable[i] = held.buffer(static_cast<size_t>(entry.reads[i]));
-  if (absl::Status status = executable.prepare(sized.context, *sized.resources, stable);
-      !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(executable.prepare(sized.context, *sized.resources, stable));
   auto compute = [&](const RunContext &) {
     return executable.compute_prepared(sized.context, *sized.resources);
   };
@@ -96,10 +93,8 @@ absl::StatusOr<SizedPrograms> programs_of(const weft_entry_code &entry) {
 // says what it lacks.
 absl::StatusOr<const weft_entry_code *const *> choose_level(const weft_model_code &code) {
   for (uint64_t level = 0; level + 1 < code.level_count; ++level) {
-    absl::StatusOr<SizedPrograms> programs = programs_of(*code.levels[level][0]);
-    if (!programs.ok())
-      return programs.status();
-    if (check_cpu(programs->largest().target).ok())
+    WEFT_ASSIGN_OR_RETURN(SizedPrograms programs, programs_of(*code.levels[level][0]));
+    if (check_cpu(programs.largest().target).ok())
       return code.levels[level];
   }
   return code.levels[code.level_count - 1];
@@ -119,9 +114,7 @@ absl::StatusOr<Program> take_program(weft_model &entry, int64_t size) {
 
 // Without resources.
 absl::StatusOr<SizedProgram> make_sized(weft_model &entry, int64_t size) {
-  absl::StatusOr<Program> program = take_program(entry, size);
-  if (!program.ok())
-    return program.status();
+  WEFT_ASSIGN_OR_RETURN(Program program, take_program(entry, size));
   const weft_model_code &code = entry.shared->code;
   SizedProgram sized;
   sized.size = size;
@@ -129,54 +122,45 @@ absl::StatusOr<SizedProgram> make_sized(weft_model &entry, int64_t size) {
   sized.context.pack_at_once = true;
   sized.context.arenas = &entry.shared->arenas;
   if (code.make_executable != nullptr) {
-    auto executable = take_executable(code.make_executable, *entry.code, *std::move(program));
-    if (!executable.ok())
-      return executable.status();
-    sized.executable = *std::move(executable);
+    WEFT_ASSIGN_OR_RETURN(auto executable,
+                          take_executable(code.make_executable, *entry.code, std::move(program)));
+    sized.executable = std::move(executable);
   } else {
     auto same = std::ranges::find_if(entry.sized, [&](const SizedProgram &other) {
       return entry.programs.part_of(other.size) == entry.programs.part_of(size);
     });
-    auto executable = executable_of_host(code, *std::move(program), sized.context.memory,
-                                         same == entry.sized.end() ? nullptr : same->host.get());
-    if (!executable.ok())
-      return executable.status();
-    sized.executable = sized.host = *std::move(executable);
+    WEFT_ASSIGN_OR_RETURN(
+        auto executable,
+        executable_of_host(code, std::move(program), sized.context.memory,
+                           same == entry.sized.end() ? nullptr : same->host.get()));
+    sized.executable = sized.host = std::move(executable);
   }
   sized.context.threads = sized.executable->is_serial() ? 1 : entry.threads;
   return sized;
 }
 
 absl::Status take_resources(const weft_model &entry, SizedProgram &sized) {
-  absl::StatusOr<std::unique_ptr<RunResources>> resources =
-      sized.executable->acquire(sized.context);
-  if (!resources.ok())
-    return resources.status();
-  sized.resources = *std::move(resources);
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<RunResources> resources,
+                        sized.executable->acquire(sized.context));
+  sized.resources = std::move(resources);
   return sized.host ? prepare(entry, sized) : absl::OkStatus();
 }
 
 absl::Status make_entry(const weft_entry_code &given, int threads, weft_model &entry) {
-  absl::StatusOr<SizedPrograms> programs = programs_of(given);
-  if (!programs.ok())
-    return programs.status();
+  WEFT_ASSIGN_OR_RETURN(SizedPrograms programs, programs_of(given));
   entry.name = given.name;
   entry.code = &given;
-  entry.programs = *std::move(programs);
+  entry.programs = std::move(programs);
   entry.threads = threads > 0 ? threads : cpu_device().executor().threads();
   entry.smallest.inputs = entry.programs.largest().inputs;
   entry.smallest.outputs = entry.programs.largest().outputs;
   if (entry.programs.varies()) {
-    absl::StatusOr<Program> smallest = entry.programs.at(entry.programs.low());
-    if (!smallest.ok())
-      return smallest.status();
-    entry.smallest.inputs = std::move(smallest->inputs);
-    entry.smallest.outputs = std::move(smallest->outputs);
+    WEFT_ASSIGN_OR_RETURN(Program smallest, entry.programs.at(entry.programs.low()));
+    entry.smallest.inputs = std::move(smallest.inputs);
+    entry.smallest.outputs = std::move(smallest.outputs);
   }
-  absl::StatusOr<SizedProgram> largest = make_sized(entry, entry.programs.high());
-  if (!largest.ok())
-    return largest.status();
-  entry.sized.push_back(*std::move(largest));
+  WEFT_ASSIGN_OR_RETURN(SizedProgram largest, make_sized(entry, entry.programs.high()));
+  entry.sized.push_back(std::move(largest));
   return absl::OkStatus();
 }
 
@@ -184,14 +168,10 @@ absl::Status bind_held(const weft_entry_code &given, weft_model &entry) {
   HeldTensors &held = entry.shared->held;
   const std::vector<InputSpec> &inputs = entry.programs.largest().inputs;
   const std::vector<OutputSpec> &outputs = entry.programs.largest().outputs;
-  auto reads = places(held, given.reads, given.read_count, inputs);
-  if (!reads.ok())
-    return reads.status();
-  entry.reads = *std::move(reads);
-  auto writes = places(held, given.writes, given.write_count, outputs);
-  if (!writes.ok())
-    return writes.status();
-  entry.writes = *std::move(writes);
+  WEFT_ASSIGN_OR_RETURN(auto reads, places(held, given.reads, given.read_count, inputs));
+  entry.reads = std::move(reads);
+  WEFT_ASSIGN_OR_RETURN(auto writes, places(held, given.writes, given.write_count, outputs));
+  entry.writes = std::move(writes);
   for (size_t i = 0; i < inputs.size(); ++i)
     if (entry.reads[i] == kCaller)
       entry.input_infos.push_back(info_of(inputs[i], entry.smallest.inputs[i]));
@@ -204,8 +184,7 @@ absl::Status bind_held(const weft_entry_code &given, weft_model &entry) {
     for (size_t i = 0; i < outputs.size(); ++i)
       if (entry.writes[i] != kCaller && part.program.outputs[i].donated_input == -1)
         beside.push_back(part.program.outputs[i].bytes);
-    if (absl::Status status = held.reserve(beside); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(held.reserve(beside));
   }
   return absl::OkStatus();
 }
@@ -217,40 +196,30 @@ absl::Status open_entries(const weft_model_code &given, const weft_model_options
   // The first version's fields: all that there are up to the last one.
   constexpr size_t first_bytes =
       offsetof(weft_model_code, make_executable) + sizeof(weft_model_code::make_executable);
-  auto read =
-      read_struct(given, first_bytes, WEFT_MODEL_VERSION, "the model", "runtime/aot/weft_model.h");
-  if (!read.ok())
-    return read.status();
-  const weft_model_code &code = *read;
-  if (absl::Status status = check_version(code.kernel_version, WEFT_ABI_VERSION,
-                                          absl::StrCat("a kernel of the model '", code.name, "'"),
-                                          "runtime/abi/weft_runtime.h");
-      !status.ok())
-    return status;
+  WEFT_ASSIGN_OR_RETURN(auto read, read_struct(given, first_bytes, WEFT_MODEL_VERSION, "the model",
+                                               "runtime/aot/weft_model.h"));
+  const weft_model_code &code = read;
+  WEFT_RETURN_IF_ERROR(check_version(code.kernel_version, WEFT_ABI_VERSION,
+                                     absl::StrCat("a kernel of the model '", code.name, "'"),
+                                     "runtime/abi/weft_runtime.h"));
   if (options.threads < 0 || options.threads > ThreadPool::kMostThreads)
     return absl::InvalidArgumentError(absl::StrCat("cannot use ", options.threads,
                                                    " threads; it must be a number from 1 to ",
                                                    ThreadPool::kMostThreads, ", or 0 for all"));
   if (code.entry_count == 0 || code.level_count == 0)
     return absl::InvalidArgumentError(absl::StrCat("the model '", code.name, "' has no entry"));
-  auto level = choose_level(code);
-  if (!level.ok())
-    return level.status();
-  const weft_entry_code *const *entries = *level;
+  WEFT_ASSIGN_OR_RETURN(auto level, choose_level(code));
+  const weft_entry_code *const *entries = level;
   model.code = code;
   model.name = code.name;
   for (uint64_t i = 0; i < code.entry_count; ++i) {
     weft_model &entry = *model.entries.emplace_back(std::make_unique<weft_model>());
     entry.shared = &model;
-    if (absl::Status status = make_entry(*entries[i], options.threads, entry); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(make_entry(*entries[i], options.threads, entry));
   }
-  if (absl::Status status = model.held.open(code, options.weights, cpu_device().memory());
-      !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(model.held.open(code, options.weights, cpu_device().memory()));
   for (uint64_t i = 0; i < code.entry_count; ++i)
-    if (absl::Status status = bind_held(*entries[i], *model.entries[i]); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(bind_held(*entries[i], *model.entries[i]));
   // The largest arena first: the others lie in it.
   std::vector<weft_model *> by_size;
   for (const std::unique_ptr<weft_model> &entry : model.entries)
@@ -259,8 +228,7 @@ absl::Status open_entries(const weft_model_code &given, const weft_model_options
     return entry->sized.front().executable->arena_bytes();
   });
   for (weft_model *entry : by_size)
-    if (absl::Status status = take_resources(*entry, entry->sized.front()); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(take_resources(*entry, entry->sized.front()));
   return absl::OkStatus();
 }
 
@@ -271,12 +239,9 @@ absl::StatusOr<SizedProgram *> at_size(weft_model &entry, int64_t size) {
     std::rotate(entry.sized.begin(), known, known + 1);
     return &entry.sized.front();
   }
-  absl::StatusOr<SizedProgram> made = make_sized(entry, size);
-  if (!made.ok())
-    return made.status();
-  if (absl::Status status = take_resources(entry, *made); !status.ok())
-    return status;
-  entry.sized.push_front(*std::move(made));
+  WEFT_ASSIGN_OR_RETURN(SizedProgram made, make_sized(entry, size));
+  WEFT_RETURN_IF_ERROR(take_resources(entry, made));
+  entry.sized.push_front(std::move(made));
   if (entry.sized.size() > kSizedPrograms)
     entry.sized.pop_back();
   return &entry.sized.front();

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/core/status.h"
 #include "runtime/executable/sized_programs.h"
 #include "runtime/io/array_text.h"
 
@@ -53,10 +54,8 @@ private:
 };
 
 absl::StatusOr<Source> read(const std::string &path) {
-  absl::StatusOr<SafetensorsFile> file = read_safetensors(path);
-  if (!file.ok())
-    return file.status();
-  return Source(path, *std::move(file));
+  WEFT_ASSIGN_OR_RETURN(SafetensorsFile file, read_safetensors(path));
+  return Source(path, std::move(file));
 }
 
 const char *kind_of(bool is_state) {
@@ -80,13 +79,12 @@ bool is_aligned(const void *data, int32_t dtype) {
 }
 
 absl::Status HeldTensors::copy_in(Tensor &tensor, const void *value) {
-  absl::StatusOr<std::shared_ptr<Buffer>> buffer =
-      memory_->allocate(tensor.info.bytes, tensor.is_state ? "state" : "parameter");
-  if (!buffer.ok())
-    return buffer.status();
+  WEFT_ASSIGN_OR_RETURN(
+      std::shared_ptr<Buffer> buffer,
+      memory_->allocate(tensor.info.bytes, tensor.is_state ? "state" : "parameter"));
   if (tensor.info.bytes > 0)
-    std::memcpy((*buffer)->data(), value, static_cast<size_t>(tensor.info.bytes));
-  tensor.buffer = *std::move(buffer);
+    std::memcpy(buffer->data(), value, static_cast<size_t>(tensor.info.bytes));
+  tensor.buffer = std::move(buffer);
   return absl::OkStatus();
 }
 
@@ -110,10 +108,8 @@ absl::Status HeldTensors::open(const weft_model_code &code, const char *path,
       return absl::InvalidArgumentError(absl::StrCat("the model '", name_, "' needs ", missing,
                                                      missing == 1 ? " weight" : " weights",
                                                      "; name a safetensors file"));
-    absl::StatusOr<Source> file = read(path);
-    if (!file.ok())
-      return file.status();
-    source.emplace(*std::move(file));
+    WEFT_ASSIGN_OR_RETURN(Source file, read(path));
+    source.emplace(std::move(file));
   }
   for (const weft_held_code *code_of : held) {
     const weft_held_code &each = *code_of;
@@ -126,10 +122,9 @@ absl::Status HeldTensors::open(const weft_model_code &code, const char *path,
     const void *value = each.value;
     std::shared_ptr<const void> owner;
     if (value == nullptr) {
-      absl::StatusOr<const ArrayView *> array = source->find(tensor.info, kind_of(tensor.is_state));
-      if (!array.ok())
-        return array.status();
-      value = (*array)->bytes.data();
+      WEFT_ASSIGN_OR_RETURN(const ArrayView *array,
+                            source->find(tensor.info, kind_of(tensor.is_state)));
+      value = array->bytes.data();
       owner = source->storage();
     } else if (source && source->has(each.name)) {
       return absl::InvalidArgumentError(
@@ -139,8 +134,8 @@ absl::Status HeldTensors::open(const weft_model_code &code, const char *path,
     }
     if (!tensor.is_state && is_aligned(value, each.dtype))
       tensor.buffer = Buffer::borrow_constant(value, tensor.info.bytes, std::move(owner));
-    else if (absl::Status status = copy_in(tensor, value); !status.ok())
-      return status;
+    else
+      WEFT_RETURN_IF_ERROR(copy_in(tensor, value));
   }
   return absl::OkStatus();
 }
@@ -164,10 +159,8 @@ absl::Status HeldTensors::reserve(const std::vector<int64_t> &bytes) {
     ++wanted[each];
   for (auto [each, count] : wanted)
     while (spares_.count(each) < count) {
-      absl::StatusOr<std::shared_ptr<Buffer>> buffer = memory_->allocate(each, "state");
-      if (!buffer.ok())
-        return buffer.status();
-      spares_.emplace(each, *std::move(buffer));
+      WEFT_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> buffer, memory_->allocate(each, "state"));
+      spares_.emplace(each, std::move(buffer));
     }
   return absl::OkStatus();
 }
@@ -217,15 +210,11 @@ absl::Status HeldTensors::save(const std::string &path) const {
 }
 
 absl::Status HeldTensors::load(const std::string &path) {
-  absl::StatusOr<Source> source = read(path);
-  if (!source.ok())
-    return source.status();
+  WEFT_ASSIGN_OR_RETURN(Source source, read(path));
   std::vector<const ArrayView *> arrays;
   for (size_t i : state_) {
-    absl::StatusOr<const ArrayView *> array = source->find(tensors_[i].info, kind_of(true));
-    if (!array.ok())
-      return array.status();
-    arrays.push_back(*array);
+    WEFT_ASSIGN_OR_RETURN(const ArrayView *array, source.find(tensors_[i].info, kind_of(true)));
+    arrays.push_back(array);
   }
   for (size_t s = 0; s < state_.size(); ++s)
     if (!arrays[s]->bytes.empty())

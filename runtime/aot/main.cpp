@@ -18,6 +18,7 @@
 #include "runtime/aot/held_tensors.h"
 #include "runtime/aot/main_files.h"
 #include "runtime/aot/weft_model.h"
+#include "runtime/core/status.h"
 #include "runtime/executable/live_bars.h"
 #include "runtime/executable/sized_programs.h"
 #include "runtime/threading/thread_pool.h"
@@ -106,8 +107,7 @@ absl::StatusOr<Arguments> parse(int argc, char **argv) {
     else
       return absl::InvalidArgumentError(
           absl::StrCat(option, " needs a value; --help shows the options"));
-    if (absl::Status status = known->second(value); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(known->second(value));
   }
   result.threads = static_cast<int>(threads);
   return result;
@@ -181,12 +181,11 @@ absl::Status print_help(const weft_model_code &code, const char *self) {
   bool varies = false;
   for (uint64_t i = 0; i < code.entry_count; ++i) {
     const weft_entry_code &entry = *code.levels[0][i];
-    absl::StatusOr<SizedPrograms> programs = deserialize_sized(
-        {static_cast<const std::byte *>(entry.program), static_cast<size_t>(entry.program_bytes)});
-    if (!programs.ok())
-      return programs.status();
-    varies = varies || programs->varies();
-    entries.push_back(*std::move(programs));
+    WEFT_ASSIGN_OR_RETURN(SizedPrograms programs,
+                          deserialize_sized({static_cast<const std::byte *>(entry.program),
+                                             static_cast<size_t>(entry.program_bytes)}));
+    varies = varies || programs.varies();
+    entries.push_back(std::move(programs));
   }
   std::vector<weft_tensor_info> state;
   bool needs_weights = false;
@@ -254,11 +253,9 @@ absl::Status check_writable(const std::string &path) {
 }
 
 absl::Status run(int argc, char **argv) {
-  absl::StatusOr<Arguments> arguments = parse(argc, argv);
-  if (!arguments.ok())
-    return arguments.status();
+  WEFT_ASSIGN_OR_RETURN(Arguments arguments, parse(argc, argv));
   const weft_model_code &code = *weft_main_model;
-  if (arguments->help)
+  if (arguments.help)
     return print_help(code, argv[0]);
   bool needs_weights = false, embeds_state = false;
   for (uint64_t i = 0; i < code.held_count; ++i) {
@@ -267,9 +264,9 @@ absl::Status run(int argc, char **argv) {
     embeds_state = embeds_state || (held.is_state && held.value != nullptr);
   }
   // A file with the state serves where state is all that is not embedded.
-  bool state_serves = arguments->weights.empty() && needs_weights && !embeds_state;
-  const std::string &weights = state_serves ? arguments->load : arguments->weights;
-  weft_model_options options{sizeof(weft_model_options), arguments->threads,
+  bool state_serves = arguments.weights.empty() && needs_weights && !embeds_state;
+  const std::string &weights = state_serves ? arguments.load : arguments.weights;
+  weft_model_options options{sizeof(weft_model_options), arguments.threads,
                              weights.empty() ? nullptr : weights.c_str()};
   if (needs_weights && weights.empty())
     return absl::InvalidArgumentError(
@@ -278,33 +275,28 @@ absl::Status run(int argc, char **argv) {
   if (weft_model_open(&code, &options, &model) != 0)
     return last_error();
   std::unique_ptr<weft_model, void (*)(weft_model *)> closed(model, weft_model_close);
-  if (!arguments->entry.empty() &&
-      (model = weft_model_entry(model, arguments->entry.c_str())) == nullptr)
+  if (!arguments.entry.empty() &&
+      (model = weft_model_entry(model, arguments.entry.c_str())) == nullptr)
     return last_error();
-  if (weft_model_state_count(model) == 0 && !(arguments->load + arguments->save).empty())
+  if (weft_model_state_count(model) == 0 && !(arguments.load + arguments.save).empty())
     return absl::InvalidArgumentError(
         "the model keeps no state: --load and --save have nothing to read or write");
-  if (!arguments->save.empty())
-    if (absl::Status status = check_writable(arguments->save); !status.ok())
-      return status;
+  if (!arguments.save.empty())
+    WEFT_RETURN_IF_ERROR(check_writable(arguments.save));
 
   std::vector<weft_tensor_info> inputs, outputs;
   for (int32_t i = 0; i < weft_model_input_count(model); ++i)
     inputs.push_back(*weft_model_input(model, i));
   for (int32_t i = 0; i < weft_model_output_count(model); ++i)
     outputs.push_back(*weft_model_output(model, i));
-  absl::StatusOr<Batches> batches = Batches::read(arguments->inputs, inputs, arguments->batch);
-  if (!batches.ok())
-    return batches.status();
-  int64_t steps = arguments->steps > 0 ? arguments->steps : batches->count();
-  absl::StatusOr<Results> results =
-      Results::plan(arguments->outputs, outputs, steps, arguments->batch > 0);
-  if (!results.ok())
-    return results.status();
-  if (!arguments->load.empty() && weft_model_load_state(model, arguments->load.c_str()) != 0)
+  WEFT_ASSIGN_OR_RETURN(Batches batches, Batches::read(arguments.inputs, inputs, arguments.batch));
+  int64_t steps = arguments.steps > 0 ? arguments.steps : batches.count();
+  WEFT_ASSIGN_OR_RETURN(Results results,
+                        Results::plan(arguments.outputs, outputs, steps, arguments.batch > 0));
+  if (!arguments.load.empty() && weft_model_load_state(model, arguments.load.c_str()) != 0)
     return last_error();
   for (int64_t step = 0; step < std::max<int64_t>(steps, 1); ++step) {
-    std::vector<Shape> shapes = batches->shapes(step), produced;
+    std::vector<Shape> shapes = batches.shapes(step), produced;
     std::vector<const int64_t *> dims;
     for (const Shape &shape : shapes)
       dims.push_back(shape.data());
@@ -314,14 +306,14 @@ absl::Status run(int argc, char **argv) {
         return last_error();
       shape.pop_back();
     }
-    if (weft_model_run_sized(model, dims.data(), batches->at(step).data(),
-                             results->at(produced).data()) != 0)
+    if (weft_model_run_sized(model, dims.data(), batches.at(step).data(),
+                             results.at(produced).data()) != 0)
       return last_error();
-    results->show(step);
+    results.show(step);
   }
-  if (!arguments->save.empty() && weft_model_save_state(model, arguments->save.c_str()) != 0)
+  if (!arguments.save.empty() && weft_model_save_state(model, arguments.save.c_str()) != 0)
     return last_error();
-  return results->write();
+  return results.write();
 }
 
 } // namespace

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/aot/held_tensors.h"
 #include "runtime/core/float16.h"
+#include "runtime/core/status.h"
 #include "runtime/io/array_text.h"
 #include "runtime/io/npy.h"
 #include "runtime/io/safetensors.h"
@@ -183,19 +184,16 @@ absl::StatusOr<Batches> Batches::read(const std::vector<std::string> &files,
   for (const std::string &text : files) {
     auto [label, path] = split(text, infos);
     if (ends_with(path, ".safetensors")) {
-      absl::StatusOr<SafetensorsFile> file = read_safetensors(path);
-      if (!file.ok())
-        return file.status();
-      for (const ArrayView &tensor : file->tensors) {
-        if (!label.empty() && file->tensors.size() > 1 && tensor.name != label)
+      WEFT_ASSIGN_OR_RETURN(SafetensorsFile file, read_safetensors(path));
+      for (const ArrayView &tensor : file.tensors) {
+        if (!label.empty() && file.tensors.size() > 1 && tensor.name != label)
           continue;
         size_t i = index_of(label.empty() ? tensor.name : label, infos);
         if (i == infos.size())
           return absl::NotFoundError(absl::StrCat(path, ": the model has no input '",
                                                   label.empty() ? tensor.name : label,
                                                   "'; --help lists them"));
-        if (absl::Status status = result.give(i, tensor, file->storage, infos, path); !status.ok())
-          return status;
+        WEFT_RETURN_IF_ERROR(result.give(i, tensor, file.storage, infos, path));
       }
       continue;
     }
@@ -206,11 +204,8 @@ absl::StatusOr<Batches> Batches::read(const std::vector<std::string> &files,
                                               "; ", path, " is one too many"))
                            : absl::NotFoundError(absl::StrCat("the model has no input '", label,
                                                               "'; --help lists them"));
-    absl::StatusOr<NpyFile> file = read_npy(path);
-    if (!file.ok())
-      return file.status();
-    if (absl::Status status = result.give(i, file->array, file->storage, infos, path); !status.ok())
-      return status;
+    WEFT_ASSIGN_OR_RETURN(NpyFile file, read_npy(path));
+    WEFT_RETURN_IF_ERROR(result.give(i, file.array, file.storage, infos, path));
   }
   for (size_t i = 0; i < infos.size(); ++i)
     if (!result.inputs_[i].data)

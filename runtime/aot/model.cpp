@@ -12,6 +12,7 @@
 #include "runtime/aot/entry.h"
 #include "runtime/aot/overlap.h"
 #include "runtime/aot/weft_model.h"
+#include "runtime/core/status.h"
 #include "runtime/executable/run_failure.h"
 #include "runtime/executor/device.h"
 
@@ -174,22 +175,14 @@ absl::Status check_apart(const weft_model &entry, const SizedProgram &sized,
 
 absl::Status run(weft_model &entry, const int64_t *const *dims, const void *const *inputs,
                  void *const *outputs) {
-  if (absl::Status status = check_pointers(entry.input_infos, inputs, "input"); !status.ok())
-    return status;
-  if (absl::Status status = check_pointers(entry.output_infos, outputs, "output"); !status.ok())
-    return status;
-  absl::StatusOr<int64_t> size = size_of(entry, dims);
-  if (!size.ok())
-    return size.status();
+  WEFT_RETURN_IF_ERROR(check_pointers(entry.input_infos, inputs, "input"));
+  WEFT_RETURN_IF_ERROR(check_pointers(entry.output_infos, outputs, "output"));
+  WEFT_ASSIGN_OR_RETURN(int64_t size, size_of(entry, dims));
   std::lock_guard lock(entry.shared->mutex);
-  if (absl::Status status = entry.shared->held.check(); !status.ok())
-    return status;
-  absl::StatusOr<SizedProgram *> sized = at_size(entry, *size);
-  if (!sized.ok())
-    return sized.status();
-  if (absl::Status status = check_apart(entry, **sized, inputs, outputs); !status.ok())
-    return status;
-  return Run(entry, **sized, inputs, outputs).run();
+  WEFT_RETURN_IF_ERROR(entry.shared->held.check());
+  WEFT_ASSIGN_OR_RETURN(SizedProgram * sized, at_size(entry, size));
+  WEFT_RETURN_IF_ERROR(check_apart(entry, *sized, inputs, outputs));
+  return Run(entry, *sized, inputs, outputs).run();
 }
 
 absl::Status output_dims(weft_model &entry, const int64_t *const *dims, int32_t index,
@@ -198,14 +191,10 @@ absl::Status output_dims(weft_model &entry, const int64_t *const *dims, int32_t 
     return absl::InvalidArgumentError(absl::StrCat("there is no output ", index,
                                                    ", or its dims are "
                                                    "to go to NULL"));
-  absl::StatusOr<int64_t> size = size_of(entry, dims);
-  if (!size.ok())
-    return size.status();
+  WEFT_ASSIGN_OR_RETURN(int64_t size, size_of(entry, dims));
   std::lock_guard lock(entry.shared->mutex);
-  absl::StatusOr<SizedProgram *> sized = at_size(entry, *size);
-  if (!sized.ok())
-    return sized.status();
-  std::span<const OutputSpec> specs = (*sized)->executable->output_specs();
+  WEFT_ASSIGN_OR_RETURN(SizedProgram * sized, at_size(entry, size));
+  std::span<const OutputSpec> specs = sized->executable->output_specs();
   for (size_t i = 0; i < specs.size(); ++i)
     if (entry.writes[i] == kCaller && index-- == 0)
       std::ranges::copy(specs[i].dims, result);

@@ -2,7 +2,6 @@
 // overlaps an input or another output would be a wrong result. Inputs may share memory.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"

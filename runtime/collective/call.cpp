@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/collective/reduce.h"
+#include "runtime/core/status.h"
 
 namespace weft::runtime {
 namespace {
@@ -138,8 +139,7 @@ absl::Status check_without_buffers(const CollectiveCall &call, int rank, int siz
 }
 
 absl::Status check(const CollectiveCall &call, int rank, int size) {
-  if (absl::Status status = check_without_buffers(call, rank, size); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(check_without_buffers(call, rank, size));
   bool has_data = call.count > 0 && call.kind != Collective::kBarrier;
   bool reads = call.kind != Collective::kReceive &&
                !(call.kind == Collective::kBroadcast && call.peer != rank);

@@ -11,6 +11,7 @@
 #include "runtime/collective/link.h"
 #include "runtime/collective/reduce.h"
 #include "runtime/core/ends.h"
+#include "runtime/core/status.h"
 #include "runtime/profile/profile.h"
 
 namespace weft::runtime {
@@ -117,8 +118,7 @@ absl::Status Group::put_on_stream(const CollectiveCall &call, void *stream) {
 }
 
 absl::StatusOr<Group::Item> Group::enqueue(CollectiveCall call, void **stream) {
-  if (absl::Status status = check(call, me_, size()); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(check(call, me_, size()));
   if (absl::Status status = link_->status(); !status.ok())
     return absl::Status(status.code(), absl::StrCat(status.message(), ". Rank ", link_->rank(),
                                                     " has not started ", described(call)));
@@ -149,10 +149,8 @@ absl::StatusOr<Group::Item> Group::enqueue(CollectiveCall call, void **stream) {
 }
 
 absl::StatusOr<std::shared_ptr<const Event>> Group::start(CollectiveCall call) {
-  absl::StatusOr<Item> item = enqueue(std::move(call));
-  if (!item.ok())
-    return item.status();
-  return item->event;
+  WEFT_ASSIGN_OR_RETURN(Item item, enqueue(std::move(call)));
+  return item.event;
 }
 
 absl::StatusOr<std::shared_ptr<const Event>> Group::start_on_device(CollectiveCall call,
@@ -165,10 +163,8 @@ absl::StatusOr<std::shared_ptr<const Event>> Group::start_on_device(CollectiveCa
   if (!link_->device_layer())
     return absl::FailedPreconditionError(absl::StrCat(
         described(call), ": the ranks' devices are not connected (Communicator::add_devices)"));
-  absl::StatusOr<Item> item = enqueue(std::move(call), &stream);
-  if (!item.ok())
-    return item.status();
-  return item->event;
+  WEFT_ASSIGN_OR_RETURN(Item item, enqueue(std::move(call), &stream));
+  return item.event;
 }
 
 absl::Status Group::run(CollectiveCall call) {
@@ -217,8 +213,7 @@ void Group::loop() {
 absl::Status Group::execute(const Item &item) {
   const CollectiveCall &call = item.call;
   const int64_t bytes = call.count * byte_size(call.dtype);
-  if (absl::Status status = link_->status(); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(link_->status());
   auto own = [&] {
     return part_for(call, me_, bytes);
   };
@@ -248,16 +243,12 @@ absl::Status Group::execute(const Item &item) {
       std::memcpy(out, &header, sizeof header);
       if (is_small && has_input && bytes > 0)
         std::memcpy(out + sizeof header, part_for(call, to, bytes), static_cast<size_t>(bytes));
-      if (absl::Status status = messages.send(to, out, kMessageBytes); !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(messages.send(to, out, kMessageBytes));
     }
     if (is_peer(from))
-      if (absl::Status status = messages.receive(from, message(received_, from), kMessageBytes);
-          !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(messages.receive(from, message(received_, from), kMessageBytes));
   }
-  if (absl::Status status = messages.wait_for_ranks(); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(messages.wait_for_ranks());
   for (int rank = 0; rank < size(); ++rank) {
     if (!is_peer(rank))
       continue;
@@ -291,11 +282,8 @@ absl::StatusOr<std::shared_ptr<Group>> Group::split(int64_t color, int64_t key, 
   call.output = all.data();
   call.place = std::move(place);
   call.operand = what.empty() ? absl::StrCat("split('", name, "')") : std::move(what);
-  absl::StatusOr<Item> item = enqueue(std::move(call));
-  if (!item.ok())
-    return item.status();
-  if (absl::Status status = item->event->wait(); !status.ok())
-    return status;
+  WEFT_ASSIGN_OR_RETURN(Item item, enqueue(std::move(call)));
+  WEFT_RETURN_IF_ERROR(item.event->wait());
   std::vector<std::pair<int64_t, int>> chosen; // key, rank of this group
   for (int rank = 0; rank < size() && color >= 0; ++rank)
     if (all[2 * static_cast<size_t>(rank)] == color)
@@ -311,15 +299,14 @@ absl::StatusOr<std::shared_ptr<Group>> Group::split(int64_t color, int64_t key, 
   void *devices = nullptr;
   if (link_->device_layer()) {
     // Devices know colors of 32 bits: the first member stands for the group's.
-    auto made = link_->split_devices(devices_, color < 0 ? -1 : members[0], me);
-    if (!made.ok())
-      return made.status();
-    devices = *made;
+    WEFT_ASSIGN_OR_RETURN(auto made,
+                          link_->split_devices(devices_, color < 0 ? -1 : members[0], me));
+    devices = made;
   }
   if (color < 0)
     return nullptr;
   std::shared_ptr<Group> group(
-      new Group(link_, std::move(members), me, mixed(channel_, item->number), std::move(name)));
+      new Group(link_, std::move(members), me, mixed(channel_, item.number), std::move(name)));
   group->devices_ = devices;
   return group;
 }
@@ -327,22 +314,19 @@ absl::StatusOr<std::shared_ptr<Group>> Group::split(int64_t color, int64_t key, 
 absl::StatusOr<Communicator> Communicator::connect(const World &world, std::string_view layer) {
   if (world.size == 1)
     return connect(world, layer, nullptr);
-  absl::StatusOr<std::unique_ptr<Store>> store = connect_store(world, Link::meeting(world, layer));
-  if (!store.ok())
-    return store.status();
-  return connect(world, layer, *std::move(store));
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Store> store,
+                        connect_store(world, Link::meeting(world, layer)));
+  return connect(world, layer, std::move(store));
 }
 
 absl::StatusOr<Communicator> Communicator::connect(const World &world, std::string_view layer,
                                                    std::shared_ptr<Store> store) {
-  auto link = Link::connect(world, layer, std::move(store));
-  if (!link.ok())
-    return link.status();
+  WEFT_ASSIGN_OR_RETURN(auto link, Link::connect(world, layer, std::move(store)));
   std::vector<int> members(static_cast<size_t>(world.size));
   for (int rank = 0; rank < world.size; ++rank)
     members[static_cast<size_t>(rank)] = rank;
-  std::shared_ptr<Group> group(new Group(*link, std::move(members), world.rank, 1, "world"));
-  return Communicator(*std::move(link), std::move(group));
+  std::shared_ptr<Group> group(new Group(link, std::move(members), world.rank, 1, "world"));
+  return Communicator(std::move(link), std::move(group));
 }
 
 absl::Status Communicator::add_devices(std::string_view layer) {

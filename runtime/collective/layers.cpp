@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/abi/read_struct.h"
+#include "runtime/core/status.h"
 #include "runtime/core/thrown.h"
 
 namespace weft::runtime {
@@ -38,26 +39,25 @@ absl::Status add(const weft_collective_layer *given) {
   if (!given)
     return absl::InvalidArgumentError("weft_register_collective_layer was given NULL");
   constexpr size_t first_bytes = offsetof(weft_collective_layer, close) + sizeof(void (*)(void *));
-  auto layer = read_struct(*given, first_bytes, WEFT_COLLECTIVE_ABI_VERSION, "the collective layer",
-                           "runtime/abi/weft_collective.h");
-  if (!layer.ok())
-    return layer.status();
-  if (!layer->name || !*layer->name)
+  WEFT_ASSIGN_OR_RETURN(auto layer,
+                        read_struct(*given, first_bytes, WEFT_COLLECTIVE_ABI_VERSION,
+                                    "the collective layer", "runtime/abi/weft_collective.h"));
+  if (!layer.name || !*layer.name)
     return absl::InvalidArgumentError("the collective layer has no name");
   auto refused = [&](const char *why) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the collective layer '", layer->name, "' ", why));
+        absl::StrCat("the collective layer '", layer.name, "' ", why));
   };
-  if (!layer->connect || !layer->abort || !layer->close)
+  if (!layer.connect || !layer.abort || !layer.close)
     return refused("lacks connect, abort or close");
-  bool of_devices = layer->enqueue || layer->split || layer->leave;
-  if (of_devices ? !layer->enqueue || !layer->split || !layer->leave : !layer->post || !layer->wait)
+  bool of_devices = layer.enqueue || layer.split || layer.leave;
+  if (of_devices ? !layer.enqueue || !layer.split || !layer.leave : !layer.post || !layer.wait)
     return refused(of_devices ? "lacks enqueue, split or leave" : "lacks post or wait");
   std::lock_guard<std::mutex> lock(registry().mutex);
-  auto [it, fresh] = registry().layers.try_emplace(layer->name, nullptr);
+  auto [it, fresh] = registry().layers.try_emplace(layer.name, nullptr);
   if (!fresh)
     return refused("is registered already, by this name");
-  it->second = std::make_unique<Entry>(Entry{layer->name, *layer});
+  it->second = std::make_unique<Entry>(Entry{layer.name, layer});
   it->second->layer.name = it->second->name.c_str();
   return absl::OkStatus();
 }

@@ -9,6 +9,7 @@
 #include "runtime/collective/layers.h"
 #include "runtime/collective/without_signals.h"
 #include "runtime/core/ends.h"
+#include "runtime/core/status.h"
 #include "runtime/core/thrown.h"
 
 namespace weft::runtime {
@@ -113,10 +114,8 @@ absl::StatusOr<std::shared_ptr<Link>> Link::connect(const World &world, std::str
   std::shared_ptr<Link> link(new Link(world, **found, store));
   if (world.size == 1)
     return link;
-  absl::StatusOr<void *> connection = link->open(link->layer_);
-  if (!connection.ok())
-    return connection.status();
-  link->connection_ = *connection;
+  WEFT_ASSIGN_OR_RETURN(void *connection, link->open(link->layer_));
+  link->connection_ = connection;
   store->watch([raw = link.get()](const std::string &failure) { raw->end(failure); });
   return link;
 }
@@ -152,10 +151,8 @@ absl::Status Link::add_devices(std::string_view layer) {
   if (devices_)
     return absl::FailedPreconditionError("the ranks' devices are connected already");
   device_layer_ = **found;
-  auto connection = open(device_layer_);
-  if (!connection.ok())
-    return connection.status();
-  devices_ = *connection;
+  WEFT_ASSIGN_OR_RETURN(auto connection, open(device_layer_));
+  devices_ = connection;
   if (!status().ok()) // it came while there was nothing to abort
     abort();
   return status();

@@ -1,7 +1,6 @@
 // Rank 0's half of the store over TCP. Private.
 #pragma once
 
-#include <chrono>
 #include <map>
 #include <memory>
 #include <set>

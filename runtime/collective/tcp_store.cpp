@@ -19,6 +19,7 @@
 #include "runtime/collective/link.h"
 #include "runtime/collective/store_server.h"
 #include "runtime/collective/tcp.h"
+#include "runtime/core/status.h"
 
 namespace weft::runtime {
 namespace {
@@ -51,8 +52,7 @@ public:
     std::unique_lock lock(mutex_);
     if (!values_.contains(name)) {
       lock.unlock();
-      if (absl::Status status = write({Frame::kGet, name, ""}, deadline); !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(write({Frame::kGet, name, ""}, deadline));
       lock.lock();
     }
     auto there = [&] {
@@ -377,8 +377,7 @@ static absl::StatusOr<std::unique_ptr<Store>> meet_at(const World &given, const 
   if (!is_told) {
     // An error of rank 0's begins with a letter.
     std::string text = listens.ok() ? place_of_rank_0(world) : std::string(listens.message());
-    if (absl::Status status = meet(text); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(meet(text));
     std::istringstream words(text);
     told = Place::parse(words);
     if (listens.ok() && told.addresses.empty())

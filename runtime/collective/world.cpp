@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/core/status.h"
 
 namespace weft::runtime {
 namespace {
@@ -107,11 +108,9 @@ absl::Status read_meeting_place(const Reader &reader, const Starter &starter, Wo
   if (!world.file.empty())
     return absl::OkStatus();
   std::string address = reader.text("MASTER_ADDR");
-  absl::StatusOr<int> port = reader.number("MASTER_PORT", 1, 65535, 0);
-  if (!port.ok())
-    return port.status();
+  WEFT_ASSIGN_OR_RETURN(int port, reader.number("MASTER_PORT", 1, 65535, 0));
   world.address = address;
-  world.port = *port;
+  world.port = port;
   // Behind this port torchrun's own store listens, of which the ranks are clients.
   if (world.port && reader.text("TORCHELASTIC_USE_AGENT_STORE") == "True")
     world.port = world.port < 65535 ? world.port + 1 : 1024;
@@ -138,8 +137,7 @@ absl::Status read_meeting_place(const Reader &reader, const Starter &starter, Wo
 absl::StatusOr<World> world_from_environment(const Environment &environment) {
   Reader reader(environment);
   World world;
-  if (absl::Status status = read_timeouts(reader, world); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(read_timeouts(reader, world));
   for (const Starter &starter : kStarters) {
     std::string rank = reader.text(starter.rank), size = reader.text(starter.size);
     if (rank.empty() && size.empty())
@@ -152,26 +150,18 @@ absl::StatusOr<World> world_from_environment(const Environment &environment) {
                                                      " is not: start the ranks with ", starter.name,
                                                      ", which sets both, or unset ", there));
     }
-    absl::StatusOr<int> ranks = reader.number(starter.size, 1, kMostRanks, 1);
-    if (!ranks.ok())
-      return ranks.status();
-    world.size = *ranks;
-    absl::StatusOr<int> own = reader.number(starter.rank, 0, kMostRanks, 0);
-    if (!own.ok())
-      return own.status();
-    if (*own >= world.size)
-      return absl::InvalidArgumentError(absl::StrCat(starter.rank, "=", *own, " contradicts ",
+    WEFT_ASSIGN_OR_RETURN(int ranks, reader.number(starter.size, 1, kMostRanks, 1));
+    world.size = ranks;
+    WEFT_ASSIGN_OR_RETURN(int own, reader.number(starter.rank, 0, kMostRanks, 0));
+    if (own >= world.size)
+      return absl::InvalidArgumentError(absl::StrCat(starter.rank, "=", own, " contradicts ",
                                                      starter.size, "=", world.size,
                                                      ": ranks count from 0"));
-    world.rank = *own;
-    absl::StatusOr<int> local = reader.number(starter.local_rank, 0, world.size - 1, 0);
-    if (!local.ok())
-      return local.status();
-    world.local_rank = *local;
-    absl::StatusOr<int> local_size = reader.number(starter.local_size, 1, world.size, 1);
-    if (!local_size.ok())
-      return local_size.status();
-    world.local_size = *local_size;
+    world.rank = own;
+    WEFT_ASSIGN_OR_RETURN(int local, reader.number(starter.local_rank, 0, world.size - 1, 0));
+    world.local_rank = local;
+    WEFT_ASSIGN_OR_RETURN(int local_size, reader.number(starter.local_size, 1, world.size, 1));
+    world.local_size = local_size;
     if (!reader.text(starter.local_size).empty() && world.local_rank >= world.local_size)
       return absl::InvalidArgumentError(absl::StrCat(
           starter.local_rank, "=", world.local_rank, " contradicts ", starter.local_size, "=",
@@ -184,8 +174,7 @@ absl::StatusOr<World> world_from_environment(const Environment &environment) {
     world.starter = starter.name;
     if (world.size == 1)
       return world;
-    if (absl::Status status = read_meeting_place(reader, starter, world); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(read_meeting_place(reader, starter, world));
     return world;
   }
   return world;
@@ -200,8 +189,7 @@ absl::StatusOr<World> world_of_threads(int rank, int size) {
     return std::getenv(name);
   };
   World world;
-  if (absl::Status status = read_timeouts(Reader(environment), world); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(read_timeouts(Reader(environment), world));
   world.rank = world.local_rank = rank;
   world.size = world.local_size = size;
   return world;

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/abi/read_struct.h"
+#include "runtime/core/status.h"
 #include "runtime/core/thrown.h"
 #include "runtime/threading/parallel_for.h"
 
@@ -174,14 +175,12 @@ absl::Status add(const weft_custom_kernel *given) {
     return absl::InvalidArgumentError("weft_register_kernel was given NULL");
   // The first version's fields: all that there are up to `derivative`.
   constexpr size_t first_bytes = offsetof(weft_custom_kernel, derivative) + sizeof(const char *);
-  auto kernel = read_struct(*given, first_bytes, WEFT_CUSTOM_ABI_VERSION, "the kernel",
-                            "runtime/abi/weft_custom.h");
-  if (!kernel.ok())
-    return kernel.status();
-  if (!kernel->name || !*kernel->name)
+  WEFT_ASSIGN_OR_RETURN(auto kernel, read_struct(*given, first_bytes, WEFT_CUSTOM_ABI_VERSION,
+                                                 "the kernel", "runtime/abi/weft_custom.h"));
+  if (!kernel.name || !*kernel.name)
     return absl::InvalidArgumentError("the kernel has no name");
   // Names stand in programs, errors and profiles.
-  std::string name = kernel->name;
+  std::string name = kernel.name;
   auto is_odd = [](char c) {
     bool is_word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
     return !is_word && std::string_view("._-/:").find(c) == std::string_view::npos;
@@ -197,18 +196,18 @@ absl::Status add(const weft_custom_kernel *given) {
         absl::StrCat("the kernel '", name, "' has a name of Weft's own; take another word than "
                      "weft before the point"));
   auto refused = [&](const std::string &why) {
-    return absl::InvalidArgumentError(absl::StrCat("the kernel '", kernel->name, "' ", why));
+    return absl::InvalidArgumentError(absl::StrCat("the kernel '", kernel.name, "' ", why));
   };
-  if (!kernel->infer || !kernel->run)
+  if (!kernel.infer || !kernel.run)
     return refused("lacks infer or run");
-  if (kernel->num_outputs < 1 || kernel->num_outputs > WEFT_CUSTOM_MAX_OUTPUTS)
-    return refused(absl::StrCat("has ", kernel->num_outputs, " outputs; it must have 1 to ",
+  if (kernel.num_outputs < 1 || kernel.num_outputs > WEFT_CUSTOM_MAX_OUTPUTS)
+    return refused(absl::StrCat("has ", kernel.num_outputs, " outputs; it must have 1 to ",
                                 WEFT_CUSTOM_MAX_OUTPUTS));
   std::lock_guard<std::mutex> lock(registry().mutex);
-  auto [it, fresh] = registry().kernels.try_emplace(kernel->name, nullptr);
+  auto [it, fresh] = registry().kernels.try_emplace(kernel.name, nullptr);
   if (!fresh)
     return refused("is registered already, by this name");
-  it->second = std::make_unique<CustomKernel>(*kernel);
+  it->second = std::make_unique<CustomKernel>(kernel);
   return absl::OkStatus();
 }
 

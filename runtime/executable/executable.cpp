@@ -1,6 +1,7 @@
 #include "runtime/executable/executable.h"
 
 #include "absl/strings/str_cat.h"
+#include "runtime/core/status.h"
 #include "runtime/memory/buffer.h"
 
 namespace weft::runtime {
@@ -11,12 +12,9 @@ absl::StatusOr<std::shared_ptr<Executable>> Executable::at_sizes(const Sizes &) 
 
 absl::Status Executable::acquire_and_run(const RunContext &context, std::span<Buffer *const> inputs,
                                          std::span<Buffer *const> outputs) {
-  absl::StatusOr<std::unique_ptr<RunResources>> resources = acquire(context);
-  if (!resources.ok())
-    return resources.status();
-  if (absl::Status status = prepare(context, **resources, inputs); !status.ok())
-    return status;
-  return run(context, **resources, inputs, outputs);
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<RunResources> resources, acquire(context));
+  WEFT_RETURN_IF_ERROR(prepare(context, *resources, inputs));
+  return run(context, *resources, inputs, outputs);
 }
 
 absl::Status check_bindings(const Executable &executable, std::span<Buffer *const> inputs,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/core/status.h"
 
 namespace weft::runtime {
 namespace {
@@ -55,16 +56,12 @@ absl::Status check_spec(const char *what, size_t i, DType dtype, const std::vect
 absl::Status check_specs(const Program &program) {
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const InputSpec &input = program.inputs[i];
-    if (absl::Status status = check_spec("input", i, input.dtype, input.dims, input.bytes);
-        !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(check_spec("input", i, input.dtype, input.dims, input.bytes));
   }
   std::vector<bool> taken(program.inputs.size());
   for (size_t i = 0; i < program.outputs.size(); ++i) {
     const OutputSpec &output = program.outputs[i];
-    if (absl::Status status = check_spec("output", i, output.dtype, output.dims, output.bytes);
-        !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(check_spec("output", i, output.dtype, output.dims, output.bytes));
     int ties =
         (output.donated_input != -1) + (output.alias_input != -1) + (output.alias_output != -1);
     if (ties > 1)
@@ -169,8 +166,7 @@ struct InstructionCheck {
         return fail("no such operand to check");
       if (is_floating(check.dtype))
         return fail("indices are not integers");
-      if (absl::Status status = location(check.location); !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(location(check.location));
     }
     return locations(launch);
   }
@@ -185,8 +181,7 @@ struct InstructionCheck {
       const TensorRef &operand = call.operands[i];
       if (!is_buffer(operand.buffer))
         return fail("no such operand");
-      if (absl::Status status = extent(operand); !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(extent(operand));
       if (i >= static_cast<size_t>(call.inputs) && !may_write(operand.buffer))
         return fail("writes a buffer that is not to be written");
     }
@@ -322,16 +317,11 @@ absl::Status validate(const Program &program) {
     for (double amount : {note.flops_of_piece, note.bytes_of_piece, note.fixed_bytes})
       if (!(amount >= 0 && amount <= kMostAmount))
         return invalid("a note states an amount out of range: ", amount);
-  if (absl::Status status = check_specs(program); !status.ok())
-    return status;
-  if (absl::Status status = check_buffers(program); !status.ok())
-    return status;
-  if (absl::Status status = check_prepare(program); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(check_specs(program));
+  WEFT_RETURN_IF_ERROR(check_buffers(program));
+  WEFT_RETURN_IF_ERROR(check_prepare(program));
   for (size_t i = 0; i < program.instructions.size(); ++i)
-    if (absl::Status status = std::visit(InstructionCheck{program, i}, program.instructions[i]);
-        !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(std::visit(InstructionCheck{program, i}, program.instructions[i]));
   return absl::OkStatus();
 }
 

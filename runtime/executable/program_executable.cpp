@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/core/status.h"
 #include "runtime/executable/index_check.h"
 #include "runtime/executable/profile_labels.h"
 #include "runtime/executable/program_resources.h"
@@ -51,33 +52,25 @@ absl::StatusOr<std::shared_ptr<ProgramExecutable>>
 ProgramExecutable::create(Program program, const KernelResolver &kernels,
                           const LibraryResolver &libraries, std::shared_ptr<Memory> memory,
                           std::shared_ptr<const void> code, const ProgramExecutable *other_sizes) {
-  if (absl::Status status = validate(program); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(validate(program));
   std::shared_ptr<ProgramExecutable> executable(new ProgramExecutable());
   executable->program_ = std::move(program);
   executable->code_ = std::move(code);
-  if (absl::Status status = executable->build(kernels, libraries); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(executable->build(kernels, libraries));
   std::vector<std::byte> &constants = executable->program_.constants;
   if (!constants.empty()) {
-    absl::StatusOr<std::shared_ptr<Buffer>> buffer =
-        memory->allocate(static_cast<int64_t>(constants.size()), "constants");
-    if (!buffer.ok())
-      return buffer.status();
-    std::memcpy((*buffer)->data(), constants.data(), constants.size());
-    executable->constants_ = *std::move(buffer);
+    WEFT_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> buffer,
+                          memory->allocate(static_cast<int64_t>(constants.size()), "constants"));
+    std::memcpy(buffer->data(), constants.data(), constants.size());
+    executable->constants_ = std::move(buffer);
     std::vector<std::byte>().swap(constants);
   }
-  if (absl::Status status =
-          executable->build_prepare(kernels, libraries, memory, executable->code_, other_sizes);
-      !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(
+      executable->build_prepare(kernels, libraries, memory, executable->code_, other_sizes));
   if (int64_t bytes = executable->program_.state_bytes; bytes > 0) {
-    absl::StatusOr<std::shared_ptr<Buffer>> buffer = memory->allocate(bytes, "program state");
-    if (!buffer.ok())
-      return buffer.status();
-    std::memset((*buffer)->data(), 0, static_cast<size_t>(bytes));
-    executable->state_ = *std::move(buffer);
+    WEFT_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> buffer, memory->allocate(bytes, "program state"));
+    std::memset(buffer->data(), 0, static_cast<size_t>(bytes));
+    executable->state_ = std::move(buffer);
   }
   return executable;
 }
@@ -200,8 +193,7 @@ absl::StatusOr<ProgramExecutable::LibraryStates *> ProgramExecutable::library_st
     if ((*state)->scratch_bytes() > planned)
       states->scratch_bytes = std::max(states->scratch_bytes, (*state)->scratch_bytes());
     states->calls.push_back(*std::move(state));
-    if (absl::Status status = add_packed(*states, states->calls.size() - 1, threads); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(add_packed(*states, states->calls.size() - 1, threads));
   }
   states_.emplace_back(threads, std::move(states));
   return states_.back().second.get();
@@ -212,11 +204,9 @@ ProgramExecutable::acquire(const RunContext &context) {
   auto resources = std::make_unique<Resources>();
   int64_t library_scratch = 0;
   if (!library_calls_.empty()) {
-    absl::StatusOr<LibraryStates *> states = library_states(context.threads);
-    if (!states.ok())
-      return states.status();
-    resources->libraries = *states;
-    library_scratch = (*states)->scratch_bytes;
+    WEFT_ASSIGN_OR_RETURN(LibraryStates * states, library_states(context.threads));
+    resources->libraries = states;
+    library_scratch = states->scratch_bytes;
   }
   int64_t arena = align(program_.arena_bytes);
   resources->scratch_stride = align(program_.thread_scratch_bytes);
@@ -227,12 +217,10 @@ ProgramExecutable::acquire(const RunContext &context) {
   resources->pointers.resize(operands_.size());
   resources->bytes = total;
   if (total > 0) {
-    absl::StatusOr<std::shared_ptr<Buffer>> block =
-        context.arenas != nullptr ? context.arenas->take(*context.memory, total)
-                                  : context.memory->allocate(total, "arena");
-    if (!block.ok())
-      return block.status();
-    resources->block = *std::move(block);
+    WEFT_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> block,
+                          context.arenas != nullptr ? context.arenas->take(*context.memory, total)
+                                                    : context.memory->allocate(total, "arena"));
+    resources->block = std::move(block);
     resources->bases[kArenaBase] = static_cast<char *>(resources->block->data());
     resources->scratch = resources->bases[kArenaBase] + arena;
   }
@@ -285,11 +273,9 @@ ProgramExecutable::acquire(const RunContext &context) {
 absl::Status ProgramExecutable::run(const RunContext &context, RunResources &run_resources,
                                     std::span<Buffer *const> inputs,
                                     std::span<Buffer *const> outputs) {
-  if (absl::Status status = check_bindings(*this, inputs, outputs); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(check_bindings(*this, inputs, outputs));
   Resources &resources = static_cast<Resources &>(run_resources);
-  if (absl::Status status = compute_prepared(context, resources); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(compute_prepared(context, resources));
   char **bound = resources.bases.data() + kFirstInputBase;
   for (Buffer *input : inputs)
     *bound++ = static_cast<char *>(input->data());
@@ -305,8 +291,7 @@ absl::Status ProgramExecutable::run(const RunContext &context, RunResources &run
   if (profile::on())
     return run_profiled(context, resources);
   for (const Step &step : steps_)
-    if (absl::Status status = run_step(context, resources, step); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(run_step(context, resources, step));
   return absl::OkStatus();
 }
 
@@ -315,8 +300,7 @@ absl::Status ProgramExecutable::run_profiled(const RunContext &context, Resource
   profile::Span span(labels.program, context.threads);
   for (size_t i = 0; i < steps_.size(); ++i) {
     profile::Span instruction(labels.instructions[i]);
-    if (absl::Status status = run_step(context, resources, steps_[i]); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(run_step(context, resources, steps_[i]));
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/core/byte_stream.h"
+#include "runtime/core/status.h"
 #include "runtime/executable/program.h"
 #include "runtime/executable/size_table.h"
 
@@ -236,8 +237,7 @@ void read_program(ByteReader &in, Program &program, bool whole) {
 } // namespace
 
 absl::StatusOr<std::string> serialize(const Program &program) {
-  if (absl::Status status = validate(program); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(validate(program));
   ByteWriter out;
   out.raw(kMagic, sizeof(kMagic));
   out.scalar(kProgramVersion);

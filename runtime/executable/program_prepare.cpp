@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/core/status.h"
 #include "runtime/executable/program_resources.h"
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/memory.h"
@@ -31,11 +32,10 @@ absl::Status ProgramExecutable::build_prepare(const KernelResolver &kernels,
     return absl::OkStatus();
   }
   Program inner = program_.prepare.front();
-  absl::StatusOr<std::shared_ptr<ProgramExecutable>> prepare =
-      create(std::move(inner), kernels, libraries, std::move(memory), std::move(code));
-  if (!prepare.ok())
-    return prepare.status();
-  prepare_.executable = *std::move(prepare);
+  WEFT_ASSIGN_OR_RETURN(
+      std::shared_ptr<ProgramExecutable> prepare,
+      create(std::move(inner), kernels, libraries, std::move(memory), std::move(code)));
+  prepare_.executable = std::move(prepare);
   for (const OutputSpec &output : prepare_.executable->output_specs()) {
     if (output.alias_output != -1) {
       prepare_.offsets.push_back(prepare_.offsets[output.alias_output]);
@@ -63,11 +63,9 @@ absl::Status ProgramExecutable::add_packed(LibraryStates &states, size_t index, 
   }
   std::unique_ptr<PackedCallState> packed;
   if (std::find(stable.begin(), stable.end(), true) != stable.end()) {
-    absl::StatusOr<std::unique_ptr<PackedCallState>> asked =
-        entry->init_packed(*call, stable, threads);
-    if (!asked.ok())
-      return asked.status();
-    packed = *std::move(asked);
+    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<PackedCallState> asked,
+                          entry->init_packed(*call, stable, threads));
+    packed = std::move(asked);
   }
   if (packed) {
     const TensorRef &operand = call->operands[packed->operand()];
@@ -128,11 +126,9 @@ absl::Status ProgramExecutable::prepare_values(const RunContext &context, Resour
   // itself.
   if (!resources.values || !resources.values_block) {
     resources.values = nullptr;
-    absl::StatusOr<std::shared_ptr<Buffer>> own =
-        context.memory->allocate(prepare_.bytes, kPreparedPurpose);
-    if (!own.ok())
-      return own.status();
-    resources.values_block = *std::move(own);
+    WEFT_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> own,
+                          context.memory->allocate(prepare_.bytes, kPreparedPurpose));
+    resources.values_block = std::move(own);
   }
   if (!resources.values || !resources.values->computed()) {
     resources.values_constants.clear();
@@ -145,14 +141,11 @@ absl::Status ProgramExecutable::prepare_values(const RunContext &context, Resour
       sources[i] = resources.values_constants.back().get();
     }
     resources.values_inputs = std::move(sources);
-    absl::StatusOr<std::unique_ptr<RunResources>> inner = prepare_.executable->acquire(context);
-    if (!inner.ok())
-      return inner.status();
-    resources.values_resources = *std::move(inner);
-    if (absl::Status status = prepare_.executable->prepare(context, *resources.values_resources,
-                                                           resources.values_inputs);
-        !status.ok())
-      return status;
+    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<RunResources> inner,
+                          prepare_.executable->acquire(context));
+    resources.values_resources = std::move(inner);
+    WEFT_RETURN_IF_ERROR(prepare_.executable->prepare(context, *resources.values_resources,
+                                                      resources.values_inputs));
   }
   char **bases =
       resources.bases.data() + kFirstInputBase + program_.inputs.size() + program_.outputs.size();
@@ -173,8 +166,7 @@ absl::Status ProgramExecutable::prepare(const RunContext &context, RunResources 
     return absl::OkStatus();
   std::lock_guard lock(mutex_); // of what the last run had
   if (prepare_.executable)
-    if (absl::Status status = prepare_values(context, resources, inputs); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(prepare_values(context, resources, inputs));
   if (resources.libraries == nullptr)
     return absl::OkStatus();
   resources.packed.reserve(resources.libraries->operands.size());

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/core/status.h"
 
 namespace weft::runtime {
 namespace {
@@ -125,8 +126,7 @@ absl::StatusOr<Program> at_sizes(const Program &program, const SizeTable &table,
     if (entry.kind == BufferKind::kOutput)
       entry.bytes = std::min(entry.bytes, sized.outputs[entry.index].bytes - entry.offset);
   }
-  if (absl::Status status = validate(sized); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(validate(sized));
   return sized;
 }
 

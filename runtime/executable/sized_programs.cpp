@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/core/byte_stream.h"
+#include "runtime/core/status.h"
 
 namespace weft::runtime {
 namespace {
@@ -27,8 +28,7 @@ absl::Status validate(const SizedPrograms &programs) {
     return invalid("has no part, or several without a size");
   const SizedPrograms::Part *before = nullptr;
   for (const SizedPrograms::Part &part : programs.parts) {
-    if (absl::Status status = runtime::validate(part.sizes, part.program); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(runtime::validate(part.sizes, part.program));
     if (!programs.varies())
       return part.sizes.entries.empty() ? absl::OkStatus() : invalid("has no name for its size");
     if (part.low < 1 || part.low > part.high || (before && part.low != before->high + 1))
@@ -67,8 +67,7 @@ absl::StatusOr<Program> SizedPrograms::at(int64_t size) const {
 }
 
 absl::StatusOr<std::string> serialize(const SizedPrograms &programs) {
-  if (absl::Status status = validate(programs); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(validate(programs));
   if (!programs.varies())
     return serialize(programs.parts.front().program);
   ByteWriter out;
@@ -77,13 +76,11 @@ absl::StatusOr<std::string> serialize(const SizedPrograms &programs) {
   out.string(programs.name);
   out.scalar<uint64_t>(programs.parts.size());
   for (const SizedPrograms::Part &part : programs.parts) {
-    absl::StatusOr<std::string> program = serialize(part.program);
-    if (!program.ok())
-      return program.status();
+    WEFT_ASSIGN_OR_RETURN(std::string program, serialize(part.program));
     out.scalar(part.low);
     out.scalar(part.high);
     out.string(serialize(part.sizes));
-    out.string(*program);
+    out.string(program);
   }
   return out.take();
 }
@@ -91,10 +88,8 @@ absl::StatusOr<std::string> serialize(const SizedPrograms &programs) {
 absl::StatusOr<SizedPrograms> deserialize_sized(std::span<const std::byte> bytes) {
   SizedPrograms programs;
   if (bytes.size() < sizeof kMagic || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0) {
-    absl::StatusOr<Program> program = deserialize(bytes);
-    if (!program.ok())
-      return program.status();
-    programs.parts.emplace_back().program = *std::move(program);
+    WEFT_ASSIGN_OR_RETURN(Program program, deserialize(bytes));
+    programs.parts.emplace_back().program = std::move(program);
     return programs;
   }
   ByteReader in(bytes.subspan(sizeof kMagic));
@@ -110,15 +105,11 @@ absl::StatusOr<SizedPrograms> deserialize_sized(std::span<const std::byte> bytes
     std::string sizes = in.string(), program = in.string();
     if (!in.ok())
       break;
-    absl::StatusOr<Program> read = deserialize(std::as_bytes(std::span(program)));
-    if (!read.ok())
-      return read.status();
-    part.program = *std::move(read);
-    absl::StatusOr<SizeTable> table =
-        deserialize_sizes(std::as_bytes(std::span(sizes)), part.program);
-    if (!table.ok())
-      return table.status();
-    part.sizes = *std::move(table);
+    WEFT_ASSIGN_OR_RETURN(Program read, deserialize(std::as_bytes(std::span(program))));
+    part.program = std::move(read);
+    WEFT_ASSIGN_OR_RETURN(SizeTable table,
+                          deserialize_sizes(std::as_bytes(std::span(sizes)), part.program));
+    part.sizes = std::move(table);
   }
   if (!in.ok() || in.remaining() != 0)
     return absl::DataLossError("programs for a range of sizes are malformed");

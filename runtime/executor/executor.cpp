@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/core/ends.h"
 #include "runtime/core/spin.h"
+#include "runtime/core/status.h"
 #include "runtime/core/thrown.h"
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/memory.h"
@@ -109,10 +110,9 @@ absl::Status Executor::bind_outputs(const Executable &executable, Memory &memory
     else if (specs[i].alias_output != -1)
       outputs[i] = outputs[specs[i].alias_output];
     else {
-      absl::StatusOr<std::shared_ptr<Buffer>> buffer = memory.allocate(specs[i].bytes, "output");
-      if (!buffer.ok())
-        return buffer.status();
-      outputs[i] = *std::move(buffer);
+      WEFT_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> buffer,
+                            memory.allocate(specs[i].bytes, "output"));
+      outputs[i] = std::move(buffer);
     }
   }
   return check_bindings(executable, raw(inputs), raw(outputs));
@@ -194,12 +194,10 @@ absl::StatusOr<Executor::Started> Executor::start(std::shared_ptr<Executable> ex
                (executable->is_serial_with_one_thread() && bytes <= kMaxInlineBytesOfMany &&
                 is_shared_now());
   item->context = context(!small);
-  absl::StatusOr<std::unique_ptr<RunResources>> resources =
-      acquire(*executable, item->context, results ? *results : *item->context.memory, inputs,
-              outputs);
-  if (!resources.ok())
-    return resources.status();
-  item->resources = *std::move(resources);
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<RunResources> resources,
+                        acquire(*executable, item->context,
+                                results ? *results : *item->context.memory, inputs, outputs));
+  item->resources = std::move(resources);
   count_memory();
   item->event = std::make_shared<Event>(queue_of_events());
   if (end)

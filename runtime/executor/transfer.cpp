@@ -1,5 +1,6 @@
 #include "runtime/executor/transfer.h"
 
+#include "runtime/core/status.h"
 #include "runtime/executable/run_failure.h"
 #include "runtime/memory/buffer.h"
 #include "runtime/profile/profile.h"
@@ -32,10 +33,8 @@ public:
   absl::StatusOr<std::unique_ptr<RunResources>> acquire(const RunContext &) override {
     auto resources = std::make_unique<Staging>();
     if (int64_t bytes = staging_bytes(); bytes > 0) {
-      auto buffer = cpu_device().memory()->allocate(bytes, "transfer");
-      if (!buffer.ok())
-        return buffer.status();
-      resources->buffer = *std::move(buffer);
+      WEFT_ASSIGN_OR_RETURN(auto buffer, cpu_device().memory()->allocate(bytes, "transfer"));
+      resources->buffer = std::move(buffer);
       resources->bytes = bytes;
     }
     return resources;

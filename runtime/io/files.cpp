@@ -1,4 +1,5 @@
 #include "runtime/io/files.h"
+#include "runtime/core/status.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -152,10 +153,8 @@ void sync_folder_of(const std::string &path) {
 
 absl::StatusOr<std::vector<std::byte>> read_file(const std::string &path) {
   File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  absl::StatusOr<size_t> size = size_of(file, path);
-  if (!size.ok())
-    return size.status();
-  std::vector<std::byte> bytes(*size);
+  WEFT_ASSIGN_OR_RETURN(size_t size, size_of(file, path));
+  std::vector<std::byte> bytes(size);
   size_t filled = 0;
   while (filled < bytes.size()) {
     ssize_t count = ::read(file.get(), bytes.data() + filled, bytes.size() - filled);
@@ -173,21 +172,16 @@ absl::StatusOr<std::vector<std::byte>> read_file(const std::string &path) {
 
 absl::StatusOr<MappedFile> map_file(const std::string &path) {
   File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  absl::StatusOr<size_t> size = size_of(file, path);
-  if (!size.ok())
-    return size.status();
-  void *data = *size == 0
-                   ? MAP_FAILED
-                   : ::mmap(nullptr, *size, PROT_READ, MAP_PRIVATE, file.get(), /*offset=*/0);
+  WEFT_ASSIGN_OR_RETURN(size_t size, size_of(file, path));
+  void *data = size == 0 ? MAP_FAILED
+                         : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), /*offset=*/0);
   if (data == MAP_FAILED) {
-    absl::StatusOr<std::vector<std::byte>> bytes = read_file(path);
-    if (!bytes.ok())
-      return bytes.status();
-    auto kept = std::make_shared<const std::vector<std::byte>>(*std::move(bytes));
+    WEFT_ASSIGN_OR_RETURN(std::vector<std::byte> bytes, read_file(path));
+    auto kept = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
     return MappedFile{*kept, kept};
   }
-  std::shared_ptr<const void> owner(data, [size = *size](void *mapped) { ::munmap(mapped, size); });
-  return MappedFile{{static_cast<const std::byte *>(data), *size}, std::move(owner)};
+  std::shared_ptr<const void> owner(data, [size = size](void *mapped) { ::munmap(mapped, size); });
+  return MappedFile{{static_cast<const std::byte *>(data), size}, std::move(owner)};
 }
 
 absl::Status write_file_atomically(const std::string &path,

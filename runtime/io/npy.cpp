@@ -1,4 +1,5 @@
 #include "runtime/io/npy.h"
+#include "runtime/core/status.h"
 
 #include <charconv>
 #include <cstring>
@@ -206,13 +207,11 @@ absl::StatusOr<NpyFile> parse_npy(std::span<const std::byte> bytes) {
 }
 
 absl::StatusOr<NpyFile> read_npy(const std::string &path) {
-  absl::StatusOr<MappedFile> mapped = map_file(path);
-  if (!mapped.ok())
-    return mapped.status();
-  absl::StatusOr<NpyFile> file = parse_npy(mapped->bytes);
+  WEFT_ASSIGN_OR_RETURN(MappedFile mapped, map_file(path));
+  absl::StatusOr<NpyFile> file = parse_npy(mapped.bytes);
   if (file.ok()) {
     if (!file->storage)
-      file->storage = std::move(mapped->owner);
+      file->storage = std::move(mapped.owner);
     return file;
   }
   return absl::Status(

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "runtime/io/array.h"
 #include "runtime/io/files.h"

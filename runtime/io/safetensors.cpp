@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "runtime/core/status.h"
 #include "runtime/io/json_reader.h"
 
 namespace weft::runtime {
@@ -147,12 +148,10 @@ absl::StatusOr<SafetensorsFile> parse_safetensors(std::span<const std::byte> byt
 }
 
 absl::StatusOr<SafetensorsFile> read_safetensors(const std::string &path) {
-  absl::StatusOr<MappedFile> mapped = map_file(path);
-  if (!mapped.ok())
-    return mapped.status();
-  absl::StatusOr<SafetensorsFile> file = parse_safetensors(mapped->bytes);
+  WEFT_ASSIGN_OR_RETURN(MappedFile mapped, map_file(path));
+  absl::StatusOr<SafetensorsFile> file = parse_safetensors(mapped.bytes);
   if (file.ok()) {
-    file->storage = std::move(mapped->owner);
+    file->storage = std::move(mapped.owner);
     return file;
   }
   return absl::Status(

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/core/caches.h"
+#include "runtime/core/status.h"
 #include "runtime/memory/memory.h"
 
 namespace weft::runtime {
@@ -35,8 +36,7 @@ absl::Status Prepared::compute(Buffer &block, const std::function<absl::Status(v
   std::lock_guard lock(compute_mutex_);
   if (computed_.load(std::memory_order_relaxed))
     return absl::OkStatus();
-  if (absl::Status status = make(block.data()); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(make(block.data()));
   made = true;
   computed_.store(true, std::memory_order_release);
   return absl::OkStatus();
@@ -104,10 +104,8 @@ PreparedStore::take(Memory &memory, const std::string &recipe, std::span<Buffer 
                                                        " is more than the bound of ",
                                                        format_bytes(max_bytes_)));
   }
-  absl::StatusOr<std::shared_ptr<Buffer>> block = memory.allocate(bytes, kPreparedPurpose);
-  if (!block.ok())
-    return block.status();
-  std::shared_ptr<Prepared> result(new Prepared(std::move(key), *std::move(block)));
+  WEFT_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> block, memory.allocate(bytes, kPreparedPurpose));
+  std::shared_ptr<Prepared> result(new Prepared(std::move(key), std::move(block)));
   std::vector<std::shared_ptr<Prepared>> dropped;
   {
     std::lock_guard lock(mutex_);

@@ -11,7 +11,6 @@
 #include <mutex>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"

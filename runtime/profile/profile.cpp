@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/core/status.h"
 #include "runtime/profile/labels.h"
 #include "runtime/profile/limits.h"
 #include "runtime/profile/ring.h"
@@ -115,8 +116,7 @@ absl::Status Recorder::start(const std::string &file) {
       return absl::AlreadyExistsError(
           absl::StrCat("a profile is being written to ", file_.name(), "; a process writes one"));
     origin_ = now();
-    if (absl::Status status = file_.open(file, origin_); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(file_.open(file, origin_));
     if (file_.name() != file)
       std::fprintf(stderr, "weft: another process writes a profile to %s; this one's goes to %s\n",
                    file.c_str(), file_.name().c_str());

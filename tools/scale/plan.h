@@ -2,7 +2,6 @@
 #pragma once
 
 #include <istream>
-#include <stdexcept>
 #include <vector>
 
 #include "tools/scale/model.h"

@@ -12,6 +12,8 @@
 
 namespace weft::backends::cpu {
 
+using namespace mlir;
+
 namespace {
 
 using compiler::Claim;
@@ -19,8 +21,8 @@ using compiler::ClaimAnswer;
 using compiler::ClaimRefusal;
 using compiler::NotMine;
 
-mlir::RankedTensorType typeOf(mlir::Value value) {
-  return mlir::cast<mlir::RankedTensorType>(value.getType());
+RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
 }
 
 // What a call could do to its results as it writes them (oneDNN 2.6.3), and whether conformance
@@ -43,67 +45,66 @@ class ConvolutionProvider : public compiler::Provider {
 public:
   ConvolutionProvider(bool bf16, bool (*takesRelu)(const ConvolutionProblem &))
       : bf16_(bf16), takesRelu_(takesRelu) {}
-  llvm::StringRef name() const override {
+  StringRef name() const override {
     return "onednn.convolution";
   }
   bool takesVaryingSizes() const override {
     return true;
   }
 
-  ClaimAnswer match(mlir::Operation *op, compiler::MathMode math) const override {
+  ClaimAnswer match(Operation *op, compiler::MathMode math) const override {
     ClaimAnswer answer = matchConvolution(op);
     if (auto *claim = std::get_if<Claim>(&answer)) {
-      mlir::Builder builder(op->getContext());
+      Builder builder(op->getContext());
       bool channelsLast = takeTransposes(*claim, builder);
       if (channelsLast && math != compiler::MathMode::Exact)
         allowWinograd(*claim, op, builder);
       bool isOfNarrow = bf16_ && takeWidenings(*claim);
-      if (mlir::isa<ir::Conv2dOp>(op)) {
+      if (isa<ir::Conv2dOp>(op)) {
         takeBias(*claim, builder, channelsLast);
         std::optional<ConvolutionProblem> problem =
-            problemOf(mlir::cast<ir::Conv2dOp>(op), *claim, channelsLast);
+            problemOf(cast<ir::Conv2dOp>(op), *claim, channelsLast);
         bool keepsNan = !isOfNarrow && problem && takesRelu_(*problem);
         takeRelu(*claim, builder, keepsNan, math == compiler::MathMode::Fast);
       }
       // A weight's gradient is added up in parts, in f32.
-      if (isOfNarrow && !mlir::isa<ir::Conv2dWeightGradientOp>(op))
+      if (isOfNarrow && !isa<ir::Conv2dWeightGradientOp>(op))
         takeRounding(*claim);
       claim->outputs.assign({claim->ops.back()->getResult(0)});
     }
     if (!std::holds_alternative<NotMine>(answer))
       return answer;
-    if (mlir::isa<ir::MaxPool2dOp>(op))
+    if (isa<ir::MaxPool2dOp>(op))
       return ClaimRefusal{"max-pool-drops-nan", "oneDNN's max pooling ignores NaN and breaks ties "
                                                 "in another way; it stays a kernel of ours"};
-    if (mlir::isa<ir::AvgPool2dOp, ir::AvgPool2dGradientOp, ir::MaxPool2dGradientOp>(op))
+    if (isa<ir::AvgPool2dOp, ir::AvgPool2dGradientOp, ir::MaxPool2dGradientOp>(op))
       return ClaimRefusal{"pooling-fuses",
                           "pooling is one kernel of ours, which takes in what feeds it"};
     return NotMine{};
   }
 
-  bool prefersChannelsLast(mlir::Operation *op) const override {
+  bool prefersChannelsLast(Operation *op) const override {
     return std::holds_alternative<Claim>(matchConvolution(op));
   }
 
 private:
-  static ClaimAnswer matchConvolution(mlir::Operation *op) {
-    if (auto conv = mlir::dyn_cast<ir::Conv2dOp>(op))
+  static ClaimAnswer matchConvolution(Operation *op) {
+    if (auto conv = dyn_cast<ir::Conv2dOp>(op))
       return claimOf(conv, "forward", conv.getWeight(), conv.getResult());
-    if (auto conv = mlir::dyn_cast<ir::Conv2dInputGradientOp>(op))
+    if (auto conv = dyn_cast<ir::Conv2dInputGradientOp>(op))
       return claimOf(conv, "input_gradient", conv.getWeight(), conv.getGradient());
-    if (auto conv = mlir::dyn_cast<ir::Conv2dWeightGradientOp>(op))
+    if (auto conv = dyn_cast<ir::Conv2dWeightGradientOp>(op))
       return claimOf(conv, "weight_gradient", conv.getResult(), conv.getGradient());
     return NotMine{};
   }
 
   // weight and result: of the convolution, whichever operands and results of the op they are.
   template <typename Op>
-  static ClaimAnswer claimOf(Op conv, llvm::StringRef kind, mlir::Value weightValue,
-                             mlir::Value resultValue) {
+  static ClaimAnswer claimOf(Op conv, StringRef kind, Value weightValue, Value resultValue) {
     auto weight = typeOf(weightValue), result = typeOf(resultValue);
-    for (mlir::Type type : llvm::concat<const mlir::Type>(llvm::to_vector(conv->getOperandTypes()),
-                                                          llvm::to_vector(conv->getResultTypes())))
-      if (!mlir::cast<mlir::RankedTensorType>(type).hasStaticShape())
+    for (Type type : llvm::concat<const Type>(llvm::to_vector(conv->getOperandTypes()),
+                                              llvm::to_vector(conv->getResultTypes())))
+      if (!cast<RankedTensorType>(type).hasStaticShape())
         return ClaimRefusal{"dynamic-shape",
                             "oneDNN's convolutions are made for sizes that are known"};
     // Those of 16-bit numbers are f32 ones of conversions here (weft-widen).
@@ -121,8 +122,7 @@ private:
             "padding-beyond-kernel",
             "oneDNN has no fast convolution with windows that lie in the padding alone"};
     ir::Dim batch = ir::dimsOf(result)[0];
-    auto image =
-        typeOf(kind == "input_gradient" ? mlir::Value(conv->getResult(0)) : conv->getOperand(0));
+    auto image = typeOf(kind == "input_gradient" ? Value(conv->getResult(0)) : conv->getOperand(0));
     auto counts = [&](int64_t images) {
       return library_counts({images, image.getDimSize(2), image.getDimSize(3)}) &&
              library_counts({images, result.getDimSize(2), result.getDimSize(3)});
@@ -140,8 +140,8 @@ private:
         return compiler::SometimesMine{kSometimesTooSmall};
     }
     Claim claim;
-    mlir::Builder builder(conv.getContext());
-    auto config = [&](llvm::StringRef name, mlir::Attribute value) {
+    Builder builder(conv.getContext());
+    auto config = [&](StringRef name, Attribute value) {
       claim.config.emplace_back(builder.getStringAttr(name), value);
     };
     config("kind", builder.getStringAttr(kind));
@@ -156,24 +156,24 @@ private:
 
   // Images that the program has with channels last, all or none: transposes from it in front of the
   // convolution, and to it behind.
-  static bool takeTransposes(Claim &claim, mlir::Builder &builder) {
-    mlir::Operation *conv = claim.ops.back();
-    auto permutes = [](mlir::Operation *op, llvm::ArrayRef<int64_t> permutation) {
-      auto transpose = mlir::dyn_cast_or_null<ir::TransposeOp>(op);
+  static bool takeTransposes(Claim &claim, Builder &builder) {
+    Operation *conv = claim.ops.back();
+    auto permutes = [](Operation *op, ArrayRef<int64_t> permutation) {
+      auto transpose = dyn_cast_or_null<ir::TransposeOp>(op);
       return transpose && transpose.getPermutation() == permutation;
     };
-    bool isWeightGradient = mlir::isa<ir::Conv2dWeightGradientOp>(conv);
-    llvm::SmallVector<unsigned, 2> images{0};
+    bool isWeightGradient = isa<ir::Conv2dWeightGradientOp>(conv);
+    SmallVector<unsigned, 2> images{0};
     if (isWeightGradient)
       images.push_back(1);
     for (unsigned i : images)
       if (!permutes(claim.inputs[i].getDefiningOp(), {0, 3, 1, 2}))
         return false;
-    mlir::Operation *behind = isWeightGradient ? nullptr : onlyUser(claim);
+    Operation *behind = isWeightGradient ? nullptr : onlyUser(claim);
     if (!isWeightGradient && !permutes(behind, {0, 2, 3, 1}))
       return false;
     for (unsigned i : images) {
-      mlir::Operation *transpose = claim.inputs[i].getDefiningOp();
+      Operation *transpose = claim.inputs[i].getDefiningOp();
       if (!llvm::is_contained(claim.ops, transpose))
         claim.ops.insert(claim.ops.begin(), transpose);
       claim.inputs[i] = transpose->getOperand(0);
@@ -188,61 +188,58 @@ private:
   // by the shapes whether to take it. A weight is being trained where a weight's gradient reads the
   // image as well. A forward of training that is evaluated by itself counts as one whose weight
   // stays: nothing in its program tells, and what is learned from run to run must change no bit.
-  static void allowWinograd(Claim &claim, mlir::Operation *op, mlir::Builder &builder) {
-    bool isWeightGradient = mlir::isa<ir::Conv2dWeightGradientOp>(op);
+  static void allowWinograd(Claim &claim, Operation *op, Builder &builder) {
+    bool isWeightGradient = isa<ir::Conv2dWeightGradientOp>(op);
     auto weight = typeOf(isWeightGradient ? op->getResult(0) : op->getOperand(1));
     if (weight.getDimSize(2) != 3 || weight.getDimSize(3) != 3)
       return;
     bool changes =
-        isWeightGradient || llvm::any_of(op->getOperand(0).getUsers(), [](mlir::Operation *user) {
-          return mlir::isa<ir::Conv2dWeightGradientOp>(user);
+        isWeightGradient || llvm::any_of(op->getOperand(0).getUsers(), [](Operation *user) {
+          return isa<ir::Conv2dWeightGradientOp>(user);
         });
     claim.config.emplace_back(builder.getStringAttr("winograd"),
                               builder.getStringAttr(changes ? "changing" : "stable"));
   }
 
-  static bool converts(mlir::Operation *op, bool (mlir::Type::*from)() const,
-                       bool (mlir::Type::*to)() const) {
-    auto cast = mlir::dyn_cast_or_null<ir::CastOp>(op);
+  static bool converts(Operation *op, bool (Type::*from)() const, bool (Type::*to)() const) {
+    auto cast = dyn_cast_or_null<ir::CastOp>(op);
     return cast && (typeOf(cast.getInput()).getElementType().*from)() &&
            (typeOf(cast).getElementType().*to)();
   }
 
   // The conversion to bf16 of what is computed, which the call writes rounded.
   static void takeRounding(Claim &claim) {
-    if (mlir::Operation *user = onlyUser(claim);
-        converts(user, &mlir::Type::isF32, &mlir::Type::isBF16))
+    if (Operation *user = onlyUser(claim); converts(user, &Type::isF32, &Type::isBF16))
       claim.ops.push_back(user);
   }
 
   // Conversions of bf16 numbers in front of both factors, as functions that round once record them.
   static bool takeWidenings(Claim &claim) {
-    for (mlir::Value input : {claim.inputs[0], claim.inputs[1]})
-      if (!converts(input.getDefiningOp(), &mlir::Type::isBF16, &mlir::Type::isF32))
+    for (Value input : {claim.inputs[0], claim.inputs[1]})
+      if (!converts(input.getDefiningOp(), &Type::isBF16, &Type::isF32))
         return false;
-    for (mlir::Value &input : llvm::make_range(claim.inputs.begin(), claim.inputs.begin() + 2)) {
-      mlir::Operation *cast = input.getDefiningOp();
+    for (Value &input : llvm::make_range(claim.inputs.begin(), claim.inputs.begin() + 2)) {
+      Operation *cast = input.getDefiningOp();
       if (!llvm::is_contained(claim.ops, cast))
         claim.ops.push_back(cast);
       input = cast->getOperand(0);
     }
-    llvm::sort(claim.ops,
-               [](mlir::Operation *x, mlir::Operation *y) { return x->isBeforeInBlock(y); });
+    llvm::sort(claim.ops, [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
     return true;
   }
 
-  static mlir::Operation *onlyUser(const Claim &claim) {
-    mlir::Value value = claim.ops.back()->getResult(0);
+  static Operation *onlyUser(const Claim &claim) {
+    Value value = claim.ops.back()->getResult(0);
     return value.hasOneUse() ? *value.user_begin() : nullptr;
   }
 
   // + a vector of one number a channel.
-  static void takeBias(Claim &claim, mlir::Builder &builder, bool channelsLast) {
-    auto add = mlir::dyn_cast_or_null<ir::AddOp>(onlyUser(claim));
+  static void takeBias(Claim &claim, Builder &builder, bool channelsLast) {
+    auto add = dyn_cast_or_null<ir::AddOp>(onlyUser(claim));
     if (!add)
       return;
-    mlir::Value product = claim.ops.back()->getResult(0),
-                other = add.getLhs() == product ? add.getRhs() : add.getLhs();
+    Value product = claim.ops.back()->getResult(0),
+          other = add.getLhs() == product ? add.getRhs() : add.getLhs();
     auto broadcast = other.getDefiningOp<ir::BroadcastOp>();
     if (!broadcast || !ir::vectorAlong(broadcast, channelsLast ? 3 : 1))
       return;
@@ -272,14 +269,14 @@ private:
       llvm::copy(pair, to->begin());
     p.groups = conv.getGroups();
     p.channels_last = channelsLast;
-    for (mlir::NamedAttribute entry : claim.config)
+    for (NamedAttribute entry : claim.config)
       if (entry.getName() == "winograd")
-        p.winograd = winograd_of(mlir::cast<mlir::StringAttr>(entry.getValue()).getValue());
+        p.winograd = winograd_of(cast<StringAttr>(entry.getValue()).getValue());
     return p;
   }
 
-  static void takeRelu(Claim &claim, mlir::Builder &builder, bool keepsNan, bool fastMath) {
-    auto relu = mlir::dyn_cast_or_null<ir::ReluOp>(onlyUser(claim));
+  static void takeRelu(Claim &claim, Builder &builder, bool keepsNan, bool fastMath) {
+    auto relu = dyn_cast_or_null<ir::ReluOp>(onlyUser(claim));
     if (!relu)
       return;
     if (!keepsNan && !fastMath) {

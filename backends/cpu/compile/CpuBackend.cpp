@@ -15,6 +15,7 @@
 #include "dialects/plan/ir/Plan.h"
 #include "dialects/weft/ir/Extensions.h"
 #include "dialects/weft/ir/Weft.h"
+#include "runtime/core/status.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Config/llvm-config.h"
 
@@ -29,10 +30,8 @@ using compiler::CompileReport;
 absl::StatusOr<compiler::TargetInfo> targetOf(const CompileOptions &options) {
   compiler::TargetInfo target = compiler::TargetInfo::host();
   if (!options.cpu.empty()) {
-    absl::StatusOr<compiler::TargetInfo> named = compiler::TargetInfo::named(options.cpu);
-    if (!named.ok())
-      return named.status();
-    target = *std::move(named);
+    WEFT_ASSIGN_OR_RETURN(compiler::TargetInfo named, compiler::TargetInfo::named(options.cpu));
+    target = std::move(named);
   }
   if (!options.features.empty())
     target.features += (target.features.empty() ? "" : ",") + options.features;
@@ -78,17 +77,15 @@ absl::StatusOr<compiler::PhaseRun> CpuBackend::phases(const CompileOptions &opti
 
 absl::StatusOr<compiler::PhaseRun> CpuBackend::phases(const CompileOptions &options,
                                                       std::shared_ptr<Kernels> kernels) {
-  absl::StatusOr<compiler::TargetInfo> target = targetOf(options);
-  if (!target.ok())
-    return target.status();
+  WEFT_ASSIGN_OR_RETURN(compiler::TargetInfo target, targetOf(options));
   compiler::PhaseRun run{effective(options), {}};
-  llvm::StringRef machine = isHost(options) ? "" : llvm::StringRef(target->features);
+  llvm::StringRef machine = isHost(options) ? "" : llvm::StringRef(target.features);
   run.request.providers = run.options.claim ? libraries().providers(machine) : nullptr;
-  run.request.target = target->key();
+  run.request.target = target.key();
   if (isHost(options))
     run.request.scratchBytes = libraryScratch;
-  run.request.chooseSchedules = measuredSchedules(run.options, *target);
-  run.request.makeKernels = [target = *target, ours = run.options, kernels = std::move(kernels)](
+  run.request.chooseSchedules = measuredSchedules(run.options, target);
+  run.request.makeKernels = [target = target, ours = run.options, kernels = std::move(kernels)](
                                 llvm::ArrayRef<plan::KernelOp> ops, llvm::StringRef dumpFolder) {
     return compiler::KernelCompiler::instance().compile(ops, compiler::hostKernelMaker(target),
                                                         ours, dumpFolder, *kernels);
@@ -101,14 +98,11 @@ CpuBackend::compile(mlir::ModuleOp module, const CompileOptions &options, Compil
   CompileReport scratch;
   CompileReport &filled = report ? *report : scratch;
   auto kernels = std::make_shared<Kernels>();
-  absl::StatusOr<compiler::PhaseRun> run = phases(options, kernels);
-  if (!run.ok())
-    return run.status();
+  WEFT_ASSIGN_OR_RETURN(compiler::PhaseRun run, phases(options, kernels));
   runtime::SizeTable sizes;
-  absl::StatusOr<runtime::Program> program =
-      compiler::compileToProgram(module, run->options, run->request, &filled, &sizes);
-  if (!program.ok())
-    return program.status();
+  WEFT_ASSIGN_OR_RETURN(
+      runtime::Program program,
+      compiler::compileToProgram(module, run.options, run.request, &filled, &sizes));
   if (std::string why = libraryThreads(); filled.libraryCalls > 0 && !why.empty())
     filled.remarks.push_back("oneDNN works on threads of its own, beside the pool's: " + why);
 
@@ -120,15 +114,13 @@ CpuBackend::compile(mlir::ModuleOp module, const CompileOptions &options, Compil
     if (linked.insert(kernel->info.symbol).second)
       objects.emplace_back(kernel, &kernel->object);
   }
-  auto executable =
-      CpuExecutable::create(*std::move(program), std::move(sizes), std::move(objects));
-  if (!executable.ok())
-    return executable.status();
+  WEFT_ASSIGN_OR_RETURN(auto executable, CpuExecutable::create(std::move(program), std::move(sizes),
+                                                               std::move(objects)));
   double milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   filled.phases.emplace_back("link", milliseconds);
   filled.milliseconds += milliseconds;
-  return *std::move(executable);
+  return executable;
 }
 
 absl::StatusOr<std::vector<std::string>>
@@ -141,10 +133,8 @@ CpuBackend::compileAheadOfTime(mlir::ModuleOp module, const compiler::AotOptions
   if (isHost(options.compile))
     ours.scratchBytes = libraryScratch;
   ours.chooseSchedules = measuredSchedules(ours.compile, compiler::TargetInfo::host());
-  absl::StatusOr<compiler::AotResult> result = compiler::compileAheadOfTime(module, ours);
-  if (!result.ok())
-    return result.status();
-  return std::move(result->files);
+  WEFT_ASSIGN_OR_RETURN(compiler::AotResult result, compiler::compileAheadOfTime(module, ours));
+  return std::move(result.files);
 }
 
 compiler::StableUse CpuBackend::stableUse() const {
@@ -188,24 +178,20 @@ std::optional<std::string> CpuBackend::serialize(const runtime::Executable &exec
 
 absl::StatusOr<std::shared_ptr<runtime::Executable>>
 CpuBackend::load(llvm::ArrayRef<char> blob) const {
-  absl::StatusOr<compiler::Artifact> artifact = compiler::readArtifact(blob);
-  if (!artifact.ok())
-    return artifact.status();
+  WEFT_ASSIGN_OR_RETURN(compiler::Artifact artifact, compiler::readArtifact(blob));
   auto bytesOf = [](const std::string &text) {
     return std::as_bytes(std::span(text.data(), text.size()));
   };
-  absl::StatusOr<runtime::Program> program = runtime::deserialize(bytesOf(artifact->program));
-  if (!program.ok())
-    return program.status();
+  WEFT_ASSIGN_OR_RETURN(runtime::Program program, runtime::deserialize(bytesOf(artifact.program)));
   absl::StatusOr<runtime::SizeTable> sizes;
-  if (!artifact->sizes.empty())
-    sizes = runtime::deserialize_sizes(bytesOf(artifact->sizes), *program);
+  if (!artifact.sizes.empty())
+    sizes = runtime::deserialize_sizes(bytesOf(artifact.sizes), program);
   else
     sizes = runtime::SizeTable();
   if (!sizes.ok())
     return sizes.status();
   auto executable =
-      CpuExecutable::create(*std::move(program), *std::move(sizes), std::move(artifact->objects));
+      CpuExecutable::create(std::move(program), *std::move(sizes), std::move(artifact.objects));
   // The checksum was right, so that a missing symbol or a bad object means that the blob never
   // fitted.
   if (!executable.ok())

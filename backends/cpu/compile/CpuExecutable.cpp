@@ -2,6 +2,7 @@
 
 #include "backends/cpu/compile/Libraries.h"
 #include "compiler/link/Jit.h"
+#include "runtime/core/status.h"
 #include "runtime/executor/device.h"
 
 namespace weft::backends::cpu {
@@ -12,11 +13,9 @@ CpuExecutable::create(runtime::Program program,
   std::vector<std::string> symbols = program.symbols;
   for (const runtime::Program &prepare : program.prepare)
     symbols.insert(symbols.end(), prepare.symbols.begin(), prepare.symbols.end());
-  absl::StatusOr<std::shared_ptr<compiler::JitCode>> code =
-      compiler::JitCode::link(objects, symbols);
-  if (!code.ok())
-    return code.status();
-  return create(std::move(program), std::move(objects), *std::move(code));
+  WEFT_ASSIGN_OR_RETURN(std::shared_ptr<compiler::JitCode> code,
+                        compiler::JitCode::link(objects, symbols));
+  return create(std::move(program), std::move(objects), std::move(code));
 }
 
 absl::StatusOr<std::shared_ptr<CpuExecutable>> CpuExecutable::create(
@@ -26,12 +25,10 @@ absl::StatusOr<std::shared_ptr<CpuExecutable>> CpuExecutable::create(
     return reinterpret_cast<weft_kernel>(
         code->lookup(llvm::StringRef(symbol.data(), symbol.size())));
   };
-  auto executable =
-      runtime::ProgramExecutable::create(std::move(program), kernels, libraryResolver(),
-                                         runtime::cpu_device().memory(), code, other_sizes);
-  if (!executable.ok())
-    return executable.status();
-  std::shared_ptr<CpuExecutable> result(new CpuExecutable(*std::move(executable)));
+  WEFT_ASSIGN_OR_RETURN(auto executable, runtime::ProgramExecutable::create(
+                                             std::move(program), kernels, libraryResolver(),
+                                             runtime::cpu_device().memory(), code, other_sizes));
+  std::shared_ptr<CpuExecutable> result(new CpuExecutable(std::move(executable)));
   result->objects_ = std::move(objects);
   result->code_ = std::move(code);
   return result;
@@ -53,20 +50,14 @@ CpuExecutable::at_sizes(const runtime::Sizes &sizes) const {
   runtime::Program largest = target().program();
   std::span<const std::byte> constants = target().constants();
   largest.constants.assign(constants.begin(), constants.end());
-  absl::StatusOr<runtime::Program> sized = runtime::at_sizes(largest, sizes_, sizes);
-  if (!sized.ok())
-    return sized.status();
-  auto executable = create(*std::move(sized), objects_, code_, &target());
-  if (!executable.ok())
-    return executable.status();
-  return std::shared_ptr<runtime::Executable>(*std::move(executable));
+  WEFT_ASSIGN_OR_RETURN(runtime::Program sized, runtime::at_sizes(largest, sizes_, sizes));
+  WEFT_ASSIGN_OR_RETURN(auto executable, create(std::move(sized), objects_, code_, &target()));
+  return std::shared_ptr<runtime::Executable>(std::move(executable));
 }
 
 absl::StatusOr<compiler::Artifact> CpuExecutable::artifact() const {
-  absl::StatusOr<std::string> program = target().serialize();
-  if (!program.ok())
-    return program.status();
-  return compiler::Artifact{*std::move(program),
+  WEFT_ASSIGN_OR_RETURN(std::string program, target().serialize());
+  return compiler::Artifact{std::move(program),
                             has_sizes() ? runtime::serialize(sizes_) : std::string(), objects_};
 }
 

@@ -9,6 +9,7 @@
 #include "backends/cpu/device/matmul_packing.h"
 #include "backends/cpu/device/onednn_matmul.h"
 #include "backends/cpu/device/tiled_matmul.h"
+#include "runtime/core/status.h"
 #include "runtime/executor/device.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -64,10 +65,9 @@ absl::StatusOr<int64_t> libraryScratch(const runtime::LibraryCall &call) {
   const runtime::LibraryEntry *entry = findEntry(call.entry);
   if (!entry)
     return absl::NotFoundError("there is no such library entry in this build");
-  auto state = runtime::init_state(*entry, call, runtime::cpu_device().executor().threads());
-  if (!state.ok())
-    return state.status();
-  return (*state)->scratch_bytes();
+  WEFT_ASSIGN_OR_RETURN(
+      auto state, runtime::init_state(*entry, call, runtime::cpu_device().executor().threads()));
+  return state->scratch_bytes();
 }
 
 int64_t packedRows() {

@@ -11,6 +11,8 @@
 
 namespace weft::backends::cpu {
 
+using namespace mlir;
+
 namespace {
 
 using compiler::Claim;
@@ -18,14 +20,14 @@ using compiler::ClaimAnswer;
 using compiler::ClaimRefusal;
 using compiler::NotMine;
 
-mlir::RankedTensorType typeOf(mlir::Value value) {
-  return mlir::cast<mlir::RankedTensorType>(value.getType());
+RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
 }
 
 // Whether the dim that is contiguous before a transpose is one of the last two after it. Else each
 // element would lie in a cache line of its own, and oneDNN takes an implementation that is hundreds
 // of times slower (the table in backends/cpu/device/matmul_entry.h).
-bool keepsContiguousDim(llvm::ArrayRef<int64_t> permutation, llvm::ArrayRef<int64_t> shape) {
+bool keepsContiguousDim(ArrayRef<int64_t> permutation, ArrayRef<int64_t> shape) {
   int64_t rank = permutation.size(), contiguous = rank - 1;
   while (contiguous > 0 && shape[contiguous] == 1)
     --contiguous;
@@ -37,17 +39,16 @@ bool keepsContiguousDim(llvm::ArrayRef<int64_t> permutation, llvm::ArrayRef<int6
 
 // Whether the value has memory whoever reads it: an argument, what a library writes, or a part of
 // such in which bytes are in a row. Others may be computed by the kernel that reads them.
-bool liesInMemory(mlir::Value value) {
+bool liesInMemory(Value value) {
   for (int i = 0; i < kMaxAliases; ++i) {
-    mlir::Operation *op = value.getDefiningOp();
-    if (!op || mlir::isa<ir::ProviderCallOp>(op))
+    Operation *op = value.getDefiningOp();
+    if (!op || isa<ir::ProviderCallOp>(op))
       return true;
-    if (auto slice = mlir::dyn_cast<ir::SliceOp>(op)) {
-      llvm::ArrayRef<int64_t> from = typeOf(slice.getInput()).getShape(),
-                              to = typeOf(slice).getShape();
+    if (auto slice = dyn_cast<ir::SliceOp>(op)) {
+      ArrayRef<int64_t> from = typeOf(slice.getInput()).getShape(), to = typeOf(slice).getShape();
       if (from.drop_front() != to.drop_front() || slice.getSteps().front() != 1)
         return false;
-    } else if (!mlir::isa<ir::ReshapeOp>(op)) {
+    } else if (!isa<ir::ReshapeOp>(op)) {
       return false;
     }
     value = op->getOperand(0);
@@ -55,19 +56,19 @@ bool liesInMemory(mlir::Value value) {
   return false;
 }
 
-bool isBF16(mlir::Value value) {
+bool isBF16(Value value) {
   return typeOf(value).getElementType().isBF16();
 }
 
 // The conversion of bf16 numbers that the value is; null for all else.
-ir::CastOp widening(mlir::Value value) {
+ir::CastOp widening(Value value) {
   auto cast = value.getDefiningOp<ir::CastOp>();
   return cast && isBF16(cast.getInput()) && typeOf(cast).getElementType().isF32() ? cast : nullptr;
 }
 
 // Whether an operand is made of bf16 numbers by conversions and transposes that the call would take
 // in: one of each, in either order.
-bool isWidened(mlir::Value value) {
+bool isWidened(Value value) {
   if (auto transpose = value.getDefiningOp<ir::TransposeOp>())
     value = transpose.getInput();
   return widening(value) != nullptr;
@@ -76,7 +77,7 @@ bool isWidened(mlir::Value value) {
 // The multiplications of the smallest product that the op stands for, -1 where that is not known.
 int64_t smallestProduct(ir::MatmulOp matmul) {
   int64_t product = 1;
-  llvm::SmallVector<ir::Dim> dims(ir::dimsOf(typeOf(matmul)));
+  SmallVector<ir::Dim> dims(ir::dimsOf(typeOf(matmul)));
   ir::Dims lhs = ir::dimsOf(typeOf(matmul.getLhs()));
   dims.push_back(lhs[lhs.size() - (matmul.getTransposeLhs() ? 2 : 1)]);
   for (const ir::Dim &dim : dims) {
@@ -89,14 +90,14 @@ int64_t smallestProduct(ir::MatmulOp matmul) {
 
 // Of the sizes that the type has, its largest ones, or of the smallest.
 bool libraryCounts(ir::MatmulOp matmul, bool smallest) {
-  auto counts = [&](llvm::ArrayRef<ir::Dim> dims) {
-    llvm::SmallVector<int64_t> sizes;
+  auto counts = [&](ArrayRef<ir::Dim> dims) {
+    SmallVector<int64_t> sizes;
     for (const ir::Dim &dim : dims)
       sizes.push_back(smallest ? ir::smallestSize(matmul, dim) : dim.size);
     return library_counts({sizes.data(), sizes.size()});
   };
   ir::Dims result = ir::dimsOf(typeOf(matmul)), lhs = ir::dimsOf(typeOf(matmul.getLhs()));
-  llvm::ArrayRef<ir::Dim> dims = result;
+  ArrayRef<ir::Dim> dims = result;
   // Matrices of a batch may be rows of one matrix to the entry.
   return counts(dims.drop_back()) && counts(dims.take_back()) &&
          counts(lhs[lhs.size() - (matmul.getTransposeLhs() ? 2 : 1)]);
@@ -105,15 +106,15 @@ bool libraryCounts(ir::MatmulOp matmul, bool smallest) {
 class MatmulProvider : public compiler::Provider {
 public:
   MatmulProvider(bool packs, bool bf16) : packs_(packs), bf16_(bf16) {}
-  llvm::StringRef name() const override {
+  StringRef name() const override {
     return "onednn.matmul";
   }
   bool takesVaryingSizes() const override {
     return true;
   }
 
-  ClaimAnswer match(mlir::Operation *op, compiler::MathMode math) const override {
-    auto matmul = mlir::dyn_cast<ir::MatmulOp>(op);
+  ClaimAnswer match(Operation *op, compiler::MathMode math) const override {
+    auto matmul = dyn_cast<ir::MatmulOp>(op);
     if (!matmul)
       return NotMine{};
     auto lhsType = typeOf(matmul.getLhs()), resultType = typeOf(matmul);
@@ -140,11 +141,11 @@ public:
         return compiler::SometimesMine{kSometimesTooSmall};
 
     Claim claim;
-    mlir::Builder builder(op->getContext());
-    auto config = [&](llvm::StringRef name, mlir::Attribute value) {
+    Builder builder(op->getContext());
+    auto config = [&](StringRef name, Attribute value) {
       claim.config.emplace_back(builder.getStringAttr(name), value);
     };
-    auto operand = [&](mlir::Value value, llvm::StringRef permutation) {
+    auto operand = [&](Value value, StringRef permutation) {
       auto takeWidening = [&] {
         if (ir::CastOp cast = isOfNarrow ? widening(value) : nullptr) {
           claim.ops.push_back(cast);
@@ -171,7 +172,7 @@ public:
       claim.inputs.push_back(value);
     };
     // Conversions behind a transpose that stays cannot be taken in: then both operands keep theirs.
-    auto reachesNarrow = [](mlir::Value value) {
+    auto reachesNarrow = [](Value value) {
       auto transpose = value.getDefiningOp<ir::TransposeOp>();
       return widening(value) ||
              (transpose && keepsContiguousDim(transpose.getPermutation(),
@@ -180,8 +181,7 @@ public:
     isOfNarrow = isOfNarrow && reachesNarrow(matmul.getLhs()) && reachesNarrow(matmul.getRhs());
     operand(matmul.getLhs(), "lhs_permutation");
     operand(matmul.getRhs(), "rhs_permutation");
-    llvm::sort(claim.ops,
-               [](mlir::Operation *x, mlir::Operation *y) { return x->isBeforeInBlock(y); });
+    llvm::sort(claim.ops, [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
     claim.ops.erase(llvm::unique(claim.ops), claim.ops.end());
     if (matmul.getTransposeLhs())
       config("transpose_lhs", builder.getI64IntegerAttr(1));
@@ -204,12 +204,11 @@ public:
   // The right side of products of few rows. Everything of the product stands in the config, since
   // its entry decides by that whether there is a form, and which
   // (backends/cpu/device/pack_entry.h).
-  compiler::PackingAnswer packing(mlir::Operation *op) const override {
-    auto call = mlir::cast<ir::ProviderCallOp>(op);
-    mlir::DictionaryAttr config = call.getConfig();
-    for (llvm::StringRef key :
-         {llvm::StringRef("lhs_permutation"), llvm::StringRef("rhs_permutation"),
-          llvm::StringRef("out_permutation"), llvm::StringRef(kPackedRhs)})
+  compiler::PackingAnswer packing(Operation *op) const override {
+    auto call = cast<ir::ProviderCallOp>(op);
+    DictionaryAttr config = call.getConfig();
+    for (StringRef key : {StringRef("lhs_permutation"), StringRef("rhs_permutation"),
+                          StringRef("out_permutation"), StringRef(kPackedRhs)})
       if (config.contains(key))
         return NotMine{};
     auto lhs = typeOf(call->getOperand(0)), rhs = typeOf(call->getOperand(1)),
@@ -224,8 +223,8 @@ public:
     if (!packing_keeps_size(rhs.getDimSize(transposed), rhs.getDimSize(!transposed)))
       return ClaimRefusal{"padded-form", "the library's form of this matrix takes more memory than "
                                          "the matrix; each product makes its own"};
-    mlir::Builder builder(op->getContext());
-    llvm::SmallVector<mlir::NamedAttribute> ours(config.getValue());
+    Builder builder(op->getContext());
+    SmallVector<NamedAttribute> ours(config.getValue());
     ours.push_back(builder.getNamedAttr("lhs", builder.getDenseI64ArrayAttr(lhs.getShape())));
     ours.push_back(builder.getNamedAttr("out", builder.getDenseI64ArrayAttr(out.getShape())));
     return compiler::OperandPacking{1, builder.getStringAttr("onednn.pack"),
@@ -234,9 +233,9 @@ public:
                                     transposed ? kMinPackedTransposedProducts : kMinPackedProducts};
   }
 
-  compiler::RowsAnswer rowPieces(llvm::ArrayRef<mlir::RankedTensorType> types,
-                                 mlir::DictionaryAttr config, int64_t rows) const override {
-    for (mlir::NamedAttribute entry : config)
+  compiler::RowsAnswer rowPieces(ArrayRef<RankedTensorType> types, DictionaryAttr config,
+                                 int64_t rows) const override {
+    for (NamedAttribute entry : config)
       if (entry.getName() != "transpose_lhs" && entry.getName() != "transpose_rhs")
         return ClaimRefusal{"more-than-a-product",
                             "only a product alone, of matrices as they lie, is cut by rows"};
@@ -252,19 +251,19 @@ public:
                                          "of a product otherwise than all of them"};
     compiler::RowPieces pieces;
     pieces.multiple = kRowsOfPieces;
-    mlir::NamedAttrList settings(config);
+    NamedAttrList settings(config);
     if (transposed) {
-      mlir::Builder builder(config.getContext());
+      Builder builder(config.getContext());
       settings.append("dense_lhs", builder.getI64IntegerAttr(1));
     }
     pieces.config = settings.getDictionary(config.getContext());
     if (transposed) // its rows are columns in memory
-      pieces.inputs.push_back({mlir::RankedTensorType::get({terms, rows}, lhs.getElementType()),
+      pieces.inputs.push_back({RankedTensorType::get({terms, rows}, lhs.getElementType()),
                                {columns, 1},
                                ((terms - 1) * columns + rows) * element,
                                element});
     else
-      pieces.inputs.push_back({mlir::RankedTensorType::get({rows, terms}, lhs.getElementType()),
+      pieces.inputs.push_back({RankedTensorType::get({rows, terms}, lhs.getElementType()),
                                {},
                                rows * terms * element,
                                terms * element});
@@ -274,20 +273,20 @@ public:
   }
 
 private:
-  static constexpr llvm::StringLiteral kPackedRhs = "packed_rhs";
+  static constexpr StringLiteral kPackedRhs = "packed_rhs";
 
-  static mlir::Operation *onlyUser(const Claim &claim) {
-    mlir::Value value = claim.ops.back()->getResult(0);
+  static Operation *onlyUser(const Claim &claim) {
+    Value value = claim.ops.back()->getResult(0);
     return value.hasOneUse() ? *value.user_begin() : nullptr;
   }
 
   template <typename Config>
-  static void takeBias(Claim &claim, const Config &config, mlir::Builder &builder) {
-    auto add = mlir::dyn_cast_or_null<ir::AddOp>(onlyUser(claim));
+  static void takeBias(Claim &claim, const Config &config, Builder &builder) {
+    auto add = dyn_cast_or_null<ir::AddOp>(onlyUser(claim));
     if (!add)
       return;
-    mlir::Value product = claim.ops.back()->getResult(0),
-                other = add.getLhs() == product ? add.getRhs() : add.getLhs();
+    Value product = claim.ops.back()->getResult(0),
+          other = add.getLhs() == product ? add.getRhs() : add.getLhs();
     auto broadcast = other.getDefiningOp<ir::BroadcastOp>();
     if (!broadcast)
       return;
@@ -304,12 +303,12 @@ private:
 
   // Another term of the result's shape, such as the input's share of a recurrent network's gates.
   template <typename Config>
-  static void takeTerm(Claim &claim, const Config &config, mlir::Builder &builder) {
-    auto add = mlir::dyn_cast_or_null<ir::AddOp>(onlyUser(claim));
+  static void takeTerm(Claim &claim, const Config &config, Builder &builder) {
+    auto add = dyn_cast_or_null<ir::AddOp>(onlyUser(claim));
     if (!add)
       return;
-    mlir::Value product = claim.ops.back()->getResult(0),
-                other = add.getLhs() == product ? add.getRhs() : add.getLhs();
+    Value product = claim.ops.back()->getResult(0),
+          other = add.getLhs() == product ? add.getRhs() : add.getLhs();
     if (other == product || typeOf(product).getNumElements() > kMaxTermElements ||
         !liesInMemory(other))
       return;
@@ -320,24 +319,24 @@ private:
 
   // Drops NaN, so that it takes fast_math.
   template <typename Config>
-  static void takeRelu(Claim &claim, const Config &config, mlir::Builder &builder) {
-    auto relu = mlir::dyn_cast_or_null<ir::ReluOp>(onlyUser(claim));
+  static void takeRelu(Claim &claim, const Config &config, Builder &builder) {
+    auto relu = dyn_cast_or_null<ir::ReluOp>(onlyUser(claim));
     if (!relu)
       return;
     claim.ops.push_back(relu);
-    for (mlir::NamedAttribute &entry : claim.config)
+    for (NamedAttribute &entry : claim.config)
       if (entry.getName() == "post_ops")
         return entry.setValue(builder.getStringAttr("add,relu"));
     config("post_ops", builder.getStringAttr("relu"));
   }
 
   template <typename Config> static void takeTranspose(Claim &claim, const Config &config) {
-    auto transpose = mlir::dyn_cast_or_null<ir::TransposeOp>(onlyUser(claim));
+    auto transpose = dyn_cast_or_null<ir::TransposeOp>(onlyUser(claim));
     if (!transpose)
       return;
     // The last dim of the result in memory must be one of the product's last two: the same
     // question, asked of the inverse permutation.
-    llvm::ArrayRef<int64_t> permutation = transpose.getPermutation();
+    ArrayRef<int64_t> permutation = transpose.getPermutation();
     int64_t rank = permutation.size();
     if (permutation[rank - 1] < rank - 2) {
       claim.left.push_back(
@@ -353,7 +352,7 @@ private:
 
   // The conversion to bf16 of what is computed, which the call writes rounded.
   static bool takeRounding(Claim &claim) {
-    auto cast = mlir::dyn_cast_or_null<ir::CastOp>(onlyUser(claim));
+    auto cast = dyn_cast_or_null<ir::CastOp>(onlyUser(claim));
     if (!cast || !typeOf(cast).getElementType().isBF16())
       return false;
     claim.ops.push_back(cast);
@@ -361,12 +360,12 @@ private:
   }
 
   static void noteActivation(Claim &claim) {
-    mlir::Operation *user = onlyUser(claim);
-    if (mlir::isa_and_nonnull<ir::ReluOp>(user))
+    Operation *user = onlyUser(claim);
+    if (isa_and_nonnull<ir::ReluOp>(user))
       claim.left.push_back(
           {user, ClaimRefusal{"relu-drops-nan",
                               "oneDNN's ReLU turns NaN into 0; it stays a kernel of ours"}});
-    if (mlir::isa_and_nonnull<ir::GeluOp>(user))
+    if (isa_and_nonnull<ir::GeluOp>(user))
       claim.left.push_back(
           {user, ClaimRefusal{"gelu-inexact", "oneDNN's GELU misses its error bound for negative "
                                               "arguments; it stays a kernel of ours"}});

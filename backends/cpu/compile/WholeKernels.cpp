@@ -8,19 +8,21 @@
 
 namespace weft::backends::cpu {
 
+using namespace mlir;
+
 using compiler::ClaimRefusal;
 using compiler::KernelAnswer;
 using compiler::NotMine;
 using compiler::OwnKernel;
 using compiler::SometimesMine;
 
-KernelAnswer kernelFor(mlir::Operation *op) {
+KernelAnswer kernelFor(Operation *op) {
   if (!ir::isAttention(op))
     return NotMine{};
   auto typeOf = [&](int64_t i) {
-    return mlir::cast<mlir::RankedTensorType>(op->getOperand(i).getType());
+    return cast<RankedTensorType>(op->getOperand(i).getType());
   };
-  mlir::RankedTensorType query = typeOf(0), value = typeOf(2);
+  RankedTensorType query = typeOf(0), value = typeOf(2);
   int64_t features = std::max(query.getShape().back(), value.getShape().back());
   if (query.getNumElements() == 0 || value.getNumElements() == 0)
     return ClaimRefusal{"empty", "there is nothing to attend to"};
@@ -33,7 +35,7 @@ KernelAnswer kernelFor(mlir::Operation *op) {
                         "with so many features the blocks of attention's kernel leave the caches"};
   // A kernel for sizes that vary has the size in front, where it counts matrices.
   for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
-    auto dims = ir::dimsOf(mlir::cast<mlir::RankedTensorType>(operand.getType()));
+    auto dims = ir::dimsOf(cast<RankedTensorType>(operand.getType()));
     for (auto [d, dim] : llvm::enumerate(dims))
       if (!dim.isStatic() &&
           (d > 0 || query.getRank() < 3 || static_cast<int64_t>(dims.size()) + 1 < query.getRank()))
@@ -41,7 +43,7 @@ KernelAnswer kernelFor(mlir::Operation *op) {
                              "lengths that vary have others"};
   }
   // How the derivative's sums are cut depends on the number of matrices where these are few.
-  if (mlir::isa<ir::AttentionGradientOp>(op) && ir::hasNamedDims(query) &&
+  if (isa<ir::AttentionGradientOp>(op) && ir::hasNamedDims(query) &&
       ir::smallestMatrixCount(op) < compiler::kLeastMatrices)
     return SometimesMine{"the kernel of attention's derivative cuts its sums where the matrices "
                          "are few, and at the smallest size of the range they are"};

@@ -15,6 +15,7 @@
 #include "backends/cpu/device/widened_call.h"
 #include "backends/cpu/device/winograd_convolution.h"
 #include "backends/cpu/device/winograd_gradient.h"
+#include "runtime/core/status.h"
 #include "runtime/threading/parallel_for.h"
 
 namespace weft::backends::cpu {
@@ -44,54 +45,41 @@ absl::StatusOr<std::array<int64_t, 4>> dims_of(const TensorRef &tensor) {
 
 absl::StatusOr<ConvolutionProblem> read_problem(const LibraryCall &call) {
   ConvolutionProblem p;
-  absl::StatusOr<std::string> kind = runtime::config_string(call.config, "kind", "");
-  if (!kind.ok())
-    return kind.status();
-  if (*kind == "input_gradient")
+  WEFT_ASSIGN_OR_RETURN(std::string kind, runtime::config_string(call.config, "kind", ""));
+  if (kind == "input_gradient")
     p.kind = ConvolutionKind::kInputGradient;
-  else if (*kind == "weight_gradient")
+  else if (kind == "weight_gradient")
     p.kind = ConvolutionKind::kWeightGradient;
-  else if (*kind != "forward")
+  else if (kind != "forward")
     return absl::InvalidArgumentError(absl::StrCat(
-        "config kind is '", *kind, "'; it must be forward, input_gradient or weight_gradient"));
+        "config kind is '", kind, "'; it must be forward, input_gradient or weight_gradient"));
   for (auto [key, to] : {std::pair("strides", &p.strides), std::pair("padding", &p.padding),
                          std::pair("dilation", &p.dilation)}) {
-    absl::StatusOr<std::vector<int64_t>> pair = runtime::config_ints(call.config, key);
-    if (!pair.ok())
-      return pair.status();
-    if (pair->size() != 2)
+    WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> pair, runtime::config_ints(call.config, key));
+    if (pair.size() != 2)
       return absl::InvalidArgumentError(absl::StrCat("config ", key, " must be two integers"));
-    std::copy(pair->begin(), pair->end(), to->begin());
+    std::copy(pair.begin(), pair.end(), to->begin());
   }
-  absl::StatusOr<int64_t> groups = runtime::config_int(call.config, "groups", 1),
-                          bias = runtime::config_int(call.config, "bias", 0),
-                          channels_last = runtime::config_int(call.config, "channels_last", 0);
-  absl::StatusOr<std::string> post_ops = runtime::config_string(call.config, "post_ops", ""),
-                              winograd = runtime::config_string(call.config, "winograd", "");
-  if (!groups.ok())
-    return groups.status();
-  if (!bias.ok())
-    return bias.status();
-  if (!channels_last.ok())
-    return channels_last.status();
-  if (!post_ops.ok())
-    return post_ops.status();
-  if (!winograd.ok())
-    return winograd.status();
-  if (!winograd->empty() && *winograd != "stable" && *winograd != "changing")
+  WEFT_ASSIGN_OR_RETURN(int64_t groups, runtime::config_int(call.config, "groups", 1));
+  WEFT_ASSIGN_OR_RETURN(int64_t bias, runtime::config_int(call.config, "bias", 0));
+  WEFT_ASSIGN_OR_RETURN(int64_t channels_last,
+                        runtime::config_int(call.config, "channels_last", 0));
+  WEFT_ASSIGN_OR_RETURN(std::string post_ops, runtime::config_string(call.config, "post_ops", ""));
+  WEFT_ASSIGN_OR_RETURN(std::string winograd, runtime::config_string(call.config, "winograd", ""));
+  if (!winograd.empty() && winograd != "stable" && winograd != "changing")
     return absl::InvalidArgumentError(
-        absl::StrCat("config winograd is '", *winograd, "'; it may be stable or changing"));
-  if (!winograd->empty())
-    p.winograd = p.kind == ConvolutionKind::kForward ? winograd_of(*winograd)
-                                                     : Winograd::kWeightChanges;
-  p.groups = *groups;
-  p.bias = *bias != 0;
-  p.channels_last = *channels_last != 0;
-  p.relu_may_drop_nan = *post_ops == "fast_relu";
-  p.relu = *post_ops == "relu" || p.relu_may_drop_nan;
-  if (!post_ops->empty() && !p.relu)
+        absl::StrCat("config winograd is '", winograd, "'; it may be stable or changing"));
+  if (!winograd.empty())
+    p.winograd =
+        p.kind == ConvolutionKind::kForward ? winograd_of(winograd) : Winograd::kWeightChanges;
+  p.groups = groups;
+  p.bias = bias != 0;
+  p.channels_last = channels_last != 0;
+  p.relu_may_drop_nan = post_ops == "fast_relu";
+  p.relu = post_ops == "relu" || p.relu_may_drop_nan;
+  if (!post_ops.empty() && !p.relu)
     return absl::InvalidArgumentError(
-        absl::StrCat("config post_ops is '", *post_ops, "'; it may be relu or fast_relu"));
+        absl::StrCat("config post_ops is '", post_ops, "'; it may be relu or fast_relu"));
   if ((p.bias || p.relu) && p.kind != ConvolutionKind::kForward)
     return absl::InvalidArgumentError("a gradient has neither bias nor post_ops");
   if (call.operands.size() != 3 + (p.bias ? 1u : 0u))
@@ -107,12 +95,10 @@ absl::StatusOr<ConvolutionProblem> read_problem(const LibraryCall &call) {
                           std::pair(&p.result, forward    ? &last
                                                : by_input ? &first
                                                           : &second)}) {
-    absl::StatusOr<std::array<int64_t, 4>> dims = dims_of(*from);
-    if (!dims.ok())
-      return dims.status();
-    *to = *dims;
+    WEFT_ASSIGN_OR_RETURN(auto dims, dims_of(*from));
+    *to = dims;
     if (p.channels_last && to != &p.weight)
-      *to = {(*dims)[0], (*dims)[3], (*dims)[1], (*dims)[2]};
+      *to = {dims[0], dims[3], dims[1], dims[2]};
   }
   p.dtype = first.dtype;
   p.computed = last.dtype;
@@ -164,25 +150,10 @@ const RowsKernel *rows_kernel(const ConvolutionProblem &problem) {
   return nullptr;
 }
 
-class ConvolutionState : public LibraryCallState {
+// The library's; of a forward one the weight may be packed.
+class ConvolutionState : public runtime::PackedCallState {
 public:
   explicit ConvolutionState(std::unique_ptr<OnednnConvolution> convolution)
-      : convolution_(std::move(convolution)) {}
-  int64_t scratch_bytes() const override {
-    return convolution_->scratch_bytes();
-  }
-  absl::Status run(std::span<void *const> operands, void *scratch) override {
-    return convolution_->run(operands, scratch);
-  }
-
-private:
-  std::unique_ptr<OnednnConvolution> convolution_;
-};
-
-// A forward convolution whose weight is packed.
-class PackedConvolutionState : public runtime::PackedCallState {
-public:
-  explicit PackedConvolutionState(std::unique_ptr<OnednnConvolution> convolution)
       : convolution_(std::move(convolution)) {}
   int operand() const override {
     return 1;
@@ -216,8 +187,7 @@ public:
     return convolution_->scratch_bytes();
   }
   absl::Status run(std::span<void *const> operands, void *scratch) override {
-    if (absl::Status status = convolution_->run(operands, scratch); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(convolution_->run(operands, scratch));
     auto part = [](void *data, int, int64_t begin, int64_t end) -> int32_t {
       float *values = static_cast<float *>(data);
       for (int64_t i = begin; i < end; ++i)
@@ -241,20 +211,16 @@ absl::StatusOr<std::unique_ptr<LibraryCallState>> init_library(const Convolution
   if (problem.relu && !problem.relu_may_drop_nan) {
     ConvolutionProblem plain = problem;
     plain.relu = false;
-    auto convolution = init_library(plain, threads);
-    if (!convolution.ok())
-      return convolution.status();
+    WEFT_ASSIGN_OR_RETURN(auto convolution, init_library(plain, threads));
     const auto &[images, channels, rows, columns] = problem.result;
-    return std::make_unique<ThenRelu>(*std::move(convolution), images * channels * rows * columns,
+    return std::make_unique<ThenRelu>(std::move(convolution), images * channels * rows * columns,
                                       threads);
   }
-  absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
-      OnednnConvolution::create(problem, threads, threads);
-  if (!convolution.ok())
-    return convolution.status();
-  if ((*convolution)->depends_on_threads())
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<OnednnConvolution> convolution,
+                        OnednnConvolution::create(problem, threads, threads));
+  if (convolution->depends_on_threads())
     return convolution_in_parts(problem, threads);
-  return std::make_unique<ConvolutionState>(*std::move(convolution));
+  return std::make_unique<ConvolutionState>(std::move(convolution));
 }
 
 absl::StatusOr<std::unique_ptr<LibraryCallState>> init_weight_gradient(const ConvolutionProblem &p,
@@ -288,18 +254,16 @@ public:
   }
   absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call,
                                                          int threads) const override {
-    absl::StatusOr<ConvolutionProblem> problem = read_problem(call);
-    if (!problem.ok())
-      return problem.status();
-    if (problem->dtype == DType::kBFloat16 && !onednn_convolves_bf16())
+    WEFT_ASSIGN_OR_RETURN(ConvolutionProblem problem, read_problem(call));
+    if (problem.dtype == DType::kBFloat16 && !onednn_convolves_bf16())
       return init_widened(call, *this, threads);
-    if (problem->kind == ConvolutionKind::kWeightGradient)
-      return init_weight_gradient(*problem, threads);
-    if (const RowsKernel *rows = rows_kernel(*problem))
-      return rows->make(*problem, threads);
-    if (auto winograd = init_winograd(*problem, threads); !winograd.ok() || *winograd)
+    if (problem.kind == ConvolutionKind::kWeightGradient)
+      return init_weight_gradient(problem, threads);
+    if (const RowsKernel *rows = rows_kernel(problem))
+      return rows->make(problem, threads);
+    if (auto winograd = init_winograd(problem, threads); !winograd.ok() || *winograd)
       return winograd;
-    return init_library(*problem, threads);
+    return init_library(problem, threads);
   }
   double operations(const LibraryCall &call) const override {
     absl::StatusOr<ConvolutionProblem> problem = read_problem(call);
@@ -315,34 +279,30 @@ public:
   absl::StatusOr<std::unique_ptr<runtime::PackedCallState>>
   init_packed(const LibraryCall &call, const std::vector<bool> &stable,
               int threads) const override {
-    absl::StatusOr<ConvolutionProblem> problem = read_problem(call);
-    if (!problem.ok())
-      return problem.status();
-    const auto &[batch, channels, height, width] = problem->result;
-    int64_t bytes = channels * problem->weight[1] * problem->weight[2] * problem->weight[3] *
-                    byte_size(problem->dtype);
-    if (problem->dtype == DType::kBFloat16 && !onednn_convolves_bf16())
+    WEFT_ASSIGN_OR_RETURN(ConvolutionProblem problem, read_problem(call));
+    const auto &[batch, channels, height, width] = problem.result;
+    int64_t bytes = channels * problem.weight[1] * problem.weight[2] * problem.weight[3] *
+                    byte_size(problem.dtype);
+    if (problem.dtype == DType::kBFloat16 && !onednn_convolves_bf16())
       return nullptr;
     bool pays = convolution_packing_pays(batch * height * width, bytes, false),
-         pays_transformed = winograd_tile(*problem) > 0 &&
+         pays_transformed = winograd_tile(problem) > 0 &&
                             convolution_packing_pays(batch * height * width, bytes, true);
-    if (problem->kind != ConvolutionKind::kForward || !stable[1] || !(pays || pays_transformed) ||
-        rows_kernel(*problem))
+    if (problem.kind != ConvolutionKind::kForward || !stable[1] || !(pays || pays_transformed) ||
+        rows_kernel(problem))
       return nullptr;
-    problem->packed_weight = true;
+    problem.packed_weight = true;
     if (pays_transformed)
-      if (auto winograd = init_winograd(*problem, threads); !winograd.ok() || *winograd)
+      if (auto winograd = init_winograd(problem, threads); !winograd.ok() || *winograd)
         return winograd;
-    if (!pays || (problem->relu && !problem->relu_may_drop_nan))
+    if (!pays || (problem.relu && !problem.relu_may_drop_nan))
       return nullptr;
-    absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
-        OnednnConvolution::create(*problem, threads, threads);
-    if (!convolution.ok())
-      return convolution.status();
-    int64_t packed = (*convolution)->weight_bytes();
-    if (packed == 0 || packed > kMaxPackedGrowth * bytes || (*convolution)->depends_on_threads())
+    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<OnednnConvolution> convolution,
+                          OnednnConvolution::create(problem, threads, threads));
+    int64_t packed = convolution->weight_bytes();
+    if (packed == 0 || packed > kMaxPackedGrowth * bytes || convolution->depends_on_threads())
       return nullptr;
-    return std::make_unique<PackedConvolutionState>(*std::move(convolution));
+    return std::make_unique<ConvolutionState>(std::move(convolution));
   }
 };
 
@@ -359,21 +319,17 @@ bool convolution_takes_relu(const ConvolutionProblem &problem) {
 }
 
 absl::StatusOr<std::string> convolution_implementation(const LibraryCall &call, int threads) {
-  absl::StatusOr<ConvolutionProblem> problem = read_problem(call);
-  if (!problem.ok())
-    return problem.status();
-  if (const RowsKernel *rows = rows_kernel(*problem))
+  WEFT_ASSIGN_OR_RETURN(ConvolutionProblem problem, read_problem(call));
+  if (const RowsKernel *rows = rows_kernel(problem))
     return rows->name;
-  if (int64_t tile = problem->kind == ConvolutionKind::kWeightGradient
-                         ? winograd_gradient_tile(*problem)
-                         : winograd_tile(*problem))
+  if (int64_t tile = problem.kind == ConvolutionKind::kWeightGradient
+                         ? winograd_gradient_tile(problem)
+                         : winograd_tile(problem))
     return absl::StrCat("winograd of tiles of ", tile, "x", tile);
-  absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
-      OnednnConvolution::create(*problem, threads, threads);
-  if (!convolution.ok())
-    return convolution.status();
-  return absl::StrCat((*convolution)->reorders(), " reorders, ",
-                      std::string((*convolution)->implementation()));
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<OnednnConvolution> convolution,
+                        OnednnConvolution::create(problem, threads, threads));
+  return absl::StrCat(convolution->reorders(), " reorders, ",
+                      std::string(convolution->implementation()));
 }
 
 } // namespace weft::backends::cpu

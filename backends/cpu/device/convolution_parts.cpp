@@ -5,6 +5,7 @@
 
 #include "backends/cpu/device/parts_scratch.h"
 #include "runtime/core/dtype.h"
+#include "runtime/core/status.h"
 #include "runtime/threading/parallel_for.h"
 
 namespace weft::backends::cpu {
@@ -75,10 +76,8 @@ public:
           part.weight[0] = part.result[1] = some.count;
           at_result += result_bytes / channels * channel;
         }
-        absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
-            OnednnConvolution::create(part, 1, 1);
-        if (!convolution.ok())
-          return convolution.status();
+        WEFT_ASSIGN_OR_RETURN(std::unique_ptr<OnednnConvolution> convolution,
+                              OnednnConvolution::create(part, 1, 1));
         Part &made = parts_.emplace_back();
         made.offsets = {forward ? at_image : at_result,
                         elements(problem.weight) / channels * channel * byte_size(problem.dtype)};
@@ -86,8 +85,8 @@ public:
           made.offsets.push_back(channel * byte_size(DType::kFloat32));
         made.offsets.push_back(forward ? at_result : at_image);
         made.operands.resize(made.offsets.size());
-        scratch_.add((*convolution)->scratch_bytes());
-        made.convolution = *std::move(convolution);
+        scratch_.add(convolution->scratch_bytes());
+        made.convolution = std::move(convolution);
       }
     }
     return absl::OkStatus();
@@ -101,10 +100,7 @@ public:
     Call call{this, operands, static_cast<char *>(scratch), {}};
     call.statuses.resize(parts_.size());
     runtime::parallel_for(static_cast<int64_t>(parts_.size()), 1, threads_, run_parts, &call);
-    for (const absl::Status &status : call.statuses)
-      if (!status.ok())
-        return status;
-    return absl::OkStatus();
+    return runtime::first_error(call.statuses);
   }
 
 private:
@@ -143,8 +139,7 @@ private:
 absl::StatusOr<std::unique_ptr<runtime::LibraryCallState>>
 convolution_in_parts(const ConvolutionProblem &problem, int threads) {
   auto state = std::make_unique<PartsState>();
-  if (absl::Status status = state->build(problem, threads); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(state->build(problem, threads));
   return state;
 }
 

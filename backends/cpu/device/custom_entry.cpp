@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/core/status.h"
 #include "runtime/custom/custom_kernels.h"
 #include "runtime/executable/run_failure.h"
 
@@ -44,36 +45,28 @@ public:
 
   absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call,
                                                          int threads) const override {
-    absl::StatusOr<std::string> name = runtime::config_string(call.config, "kernel", "");
-    if (!name.ok())
-      return name.status();
-    absl::StatusOr<const runtime::CustomKernel *> kernel = runtime::find_custom_kernel(*name);
-    if (!kernel.ok())
-      return kernel.status();
-    absl::StatusOr<std::vector<int64_t>> ints = runtime::config_ints(call.config, "ints"),
-                                         bits = runtime::config_ints(call.config, "scalar_bits");
-    if (!ints.ok())
-      return ints.status();
-    if (!bits.ok())
-      return bits.status();
-    auto state = std::make_unique<CustomState>(**kernel, threads);
-    state->ints_ = *std::move(ints);
-    for (int64_t each : *bits)
+    WEFT_ASSIGN_OR_RETURN(std::string name, runtime::config_string(call.config, "kernel", ""));
+    WEFT_ASSIGN_OR_RETURN(const runtime::CustomKernel *kernel, runtime::find_custom_kernel(name));
+    WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> ints, runtime::config_ints(call.config, "ints"));
+    WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> bits,
+                          runtime::config_ints(call.config, "scalar_bits"));
+    auto state = std::make_unique<CustomState>(*kernel, threads);
+    state->ints_ = std::move(ints);
+    for (int64_t each : bits)
       state->scalars_.push_back(std::bit_cast<double>(each));
     for (size_t i = 0; i < call.operands.size(); ++i)
       (static_cast<int32_t>(i) < call.inputs ? state->inputs_ : state->outputs_)
           .push_back({call.operands[i].dtype, call.operands[i].dims, nullptr});
     // A program from a file may have been made with another kernel of this name.
-    auto expected = (*kernel)->infer(state->inputs_, {state->ints_, state->scalars_});
-    if (!expected.ok())
-      return expected.status();
-    bool same = expected->size() == state->outputs_.size();
-    for (size_t i = 0; same && i < expected->size(); ++i)
-      same = (*expected)[i].dtype == state->outputs_[i].dtype &&
-             (*expected)[i].dims == state->outputs_[i].dims;
+    WEFT_ASSIGN_OR_RETURN(auto expected,
+                          kernel->infer(state->inputs_, {state->ints_, state->scalars_}));
+    bool same = expected.size() == state->outputs_.size();
+    for (size_t i = 0; same && i < expected.size(); ++i)
+      same = expected[i].dtype == state->outputs_[i].dtype &&
+             expected[i].dims == state->outputs_[i].dims;
     if (!same)
       return absl::FailedPreconditionError(absl::StrCat(
-          "the kernel ", *name, " gives other shapes than when the program was compiled"));
+          "the kernel ", name, " gives other shapes than when the program was compiled"));
     return state;
   }
 };

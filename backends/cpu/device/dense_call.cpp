@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/core/status.h"
 #include "runtime/threading/parallel_for.h"
 
 namespace weft::backends::cpu {
@@ -62,10 +63,9 @@ init_dense(runtime::LibraryCall call, const runtime::LibraryEntry &entry, int th
   runtime::TensorRef &matrix = call.operands[0];
   int64_t element = byte_size(matrix.dtype), step = matrix.strides[0] * element;
   matrix.strides[0] = matrix.dims[1];
-  absl::StatusOr<std::unique_ptr<runtime::LibraryCallState>> inner = entry.init(call, threads);
-  if (!inner.ok())
-    return inner.status();
-  return std::make_unique<DenseState>(*std::move(inner), matrix.dims[0], matrix.dims[1] * element,
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<runtime::LibraryCallState> inner,
+                        entry.init(call, threads));
+  return std::make_unique<DenseState>(std::move(inner), matrix.dims[0], matrix.dims[1] * element,
                                       step, threads);
 }
 

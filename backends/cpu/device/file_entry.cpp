@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "runtime/core/status.h"
 #include "runtime/memory/value_file.h"
 
 namespace weft::backends::cpu {
@@ -44,14 +45,10 @@ public:
   }
   absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call,
                                                          int) const override {
-    absl::StatusOr<int64_t> bytes = bytes_of(call, 0);
-    if (!bytes.ok())
-      return bytes.status();
-    absl::StatusOr<std::unique_ptr<ValueFile>> file =
-        ValueFile::make(*bytes, runtime::memory_folder());
-    if (!file.ok())
-      return file.status();
-    return std::make_unique<StoreState>(*std::move(file));
+    WEFT_ASSIGN_OR_RETURN(int64_t bytes, bytes_of(call, 0));
+    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<ValueFile> file,
+                          ValueFile::make(bytes, runtime::memory_folder()));
+    return std::make_unique<StoreState>(std::move(file));
   }
 };
 
@@ -75,10 +72,8 @@ public:
   }
   absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call,
                                                          int) const override {
-    absl::StatusOr<int64_t> bytes = bytes_of(call, 1);
-    if (!bytes.ok())
-      return bytes.status();
-    return std::make_unique<LoadState>(*bytes);
+    WEFT_ASSIGN_OR_RETURN(int64_t bytes, bytes_of(call, 1));
+    return std::make_unique<LoadState>(bytes);
   }
 };
 

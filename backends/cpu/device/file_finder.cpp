@@ -1,6 +1,5 @@
 // What objects compiled ahead of time call files of values through: weft_library_finder of
 // runtime/aot/weft_model.h. A file of its own, so that they are linked only where a plan has some.
-#include <string_view>
 
 #include "backends/cpu/device/file_entry.h"
 

@@ -13,6 +13,7 @@
 #include "backends/cpu/device/onednn_matmul.h"
 #include "backends/cpu/device/tiled_matmul.h"
 #include "backends/cpu/device/widened_call.h"
+#include "runtime/core/status.h"
 
 namespace weft::backends::cpu {
 namespace {
@@ -133,55 +134,48 @@ absl::StatusOr<Operands> read_operands(const LibraryCall &call) {
   }
   auto permuted = [&](const TensorRef &operand,
                       std::string_view key) -> absl::StatusOr<StridedShape> {
-    absl::StatusOr<std::vector<int64_t>> order = permutation(call.config, key, operand.dims.size());
-    if (!order.ok())
-      return order.status();
+    WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> order,
+                          permutation(call.config, key, operand.dims.size()));
     StridedShape shape{{}, {}, operand.dtype};
-    for (int64_t dim : *order) {
+    for (int64_t dim : order) {
       shape.dims.push_back(operand.dims[static_cast<size_t>(dim)]);
       shape.strides.push_back(operand.strides[static_cast<size_t>(dim)]);
     }
     return shape;
   };
   Operands result;
-  absl::StatusOr<StridedShape> a = permuted(call.operands[0], "lhs_permutation"),
-                               b = permuted(call.operands[1], "rhs_permutation");
-  if (!a.ok())
-    return a.status();
-  if (!b.ok())
-    return b.status();
+  WEFT_ASSIGN_OR_RETURN(StridedShape a, permuted(call.operands[0], "lhs_permutation"));
+  WEFT_ASSIGN_OR_RETURN(StridedShape b, permuted(call.operands[1], "rhs_permutation"));
   const TensorRef &out = call.operands.back();
-  absl::StatusOr<std::vector<int64_t>> out_order =
-      permutation(call.config, "out_permutation", out.dims.size());
-  if (!out_order.ok())
-    return out_order.status();
+  WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> out_order,
+                        permutation(call.config, "out_permutation", out.dims.size()));
   StridedShape c{std::vector<int64_t>(out.dims.size()), std::vector<int64_t>(out.dims.size()),
                  out.dtype};
   for (size_t i = 0; i < out.dims.size(); ++i) {
-    c.dims[static_cast<size_t>((*out_order)[i])] = out.dims[i];
-    c.strides[static_cast<size_t>((*out_order)[i])] = out.strides[i];
+    c.dims[static_cast<size_t>(out_order[i])] = out.dims[i];
+    c.strides[static_cast<size_t>(out_order[i])] = out.strides[i];
   }
   size_t rank = c.dims.size();
-  if (a->dims.size() < 2 || b->dims.size() < 2 || std::max(a->dims.size(), b->dims.size()) != rank)
-    return absl::InvalidArgumentError(absl::StrCat("matrices of ranks ", a->dims.size(), " and ",
-                                                   b->dims.size(), " into rank ", rank));
+  if (a.dims.size() < 2 || b.dims.size() < 2 || std::max(a.dims.size(), b.dims.size()) != rank)
+    return absl::InvalidArgumentError(absl::StrCat("matrices of ranks ", a.dims.size(), " and ",
+                                                   b.dims.size(), " into rank ", rank));
   if (*transpose_lhs != 0)
-    swap_last(*a);
+    swap_last(a);
   if (*transpose_rhs != 0)
-    swap_last(*b);
-  pad(*a, rank);
-  pad(*b, rank);
-  bool fits = a->dims[rank - 2] == c.dims[rank - 2] && b->dims[rank - 1] == c.dims[rank - 1] &&
-              a->dims[rank - 1] == b->dims[rank - 2];
+    swap_last(b);
+  pad(a, rank);
+  pad(b, rank);
+  bool fits = a.dims[rank - 2] == c.dims[rank - 2] && b.dims[rank - 1] == c.dims[rank - 1] &&
+              a.dims[rank - 1] == b.dims[rank - 2];
   for (size_t i = 0; i + 2 < rank; ++i) {
-    int64_t x = a->dims[i], y = b->dims[i];
+    int64_t x = a.dims[i], y = b.dims[i];
     fits = fits && (x == y || x == 1 || y == 1) && c.dims[i] == (x == 1 ? y : x);
   }
   if (!fits)
     return absl::InvalidArgumentError(
-        absl::StrCat("shapes do not fit: ", show(*a), " x ", show(*b), " -> ", show(c)));
-  result.a = *std::move(a);
-  result.b = *std::move(b);
+        absl::StrCat("shapes do not fit: ", show(a), " x ", show(b), " -> ", show(c)));
+  result.a = std::move(a);
+  result.b = std::move(b);
   result.c = std::move(c);
   for (size_t i = 2; i + 1 < call.operands.size(); ++i) {
     StridedShape addend{call.operands[i].dims, call.operands[i].strides, call.operands[i].dtype};
@@ -202,12 +196,10 @@ absl::StatusOr<std::vector<PostOp>> read_post_ops(const LibraryCall &call) {
   static constexpr std::pair<std::string_view, PostOp> kNames[] = {
       {"relu", PostOp::kRelu}, {"add", PostOp::kAdd}, {"sub", PostOp::kSub},
       {"mul", PostOp::kMul},   {"max", PostOp::kMax}, {"min", PostOp::kMin}};
-  absl::StatusOr<std::string> text = runtime::config_string(call.config, "post_ops", "");
-  if (!text.ok())
-    return text.status();
+  WEFT_ASSIGN_OR_RETURN(std::string text, runtime::config_string(call.config, "post_ops", ""));
   std::vector<PostOp> result;
   for (const std::string &word :
-       std::vector<std::string>(absl::StrSplit(*text, ',', absl::SkipEmpty()))) {
+       std::vector<std::string>(absl::StrSplit(text, ',', absl::SkipEmpty()))) {
     const auto *known = std::find_if(std::begin(kNames), std::end(kNames),
                                      [&](const auto &row) { return row.first == word; });
     if (known == std::end(kNames))
@@ -288,8 +280,7 @@ public:
       std::copy(addends.begin(), addends.end(), pointers_.begin() + 3);
       return matmul_->run(pointers_, scratch);
     }
-    if (absl::Status status = matmul_->run({pointers_.data(), 3}, scratch); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(matmul_->run({pointers_.data(), 3}, scratch));
     apply_epilogue(*epilogue_, static_cast<float *>(operands.back()), addends, threads_);
     return absl::OkStatus();
   }
@@ -334,57 +325,53 @@ bool is_dense(const TensorRef &tensor) {
 absl::StatusOr<std::unique_ptr<LibraryCallState>> make(const LibraryCall &call, int threads,
                                                        std::string *implementation,
                                                        MatmulState **made = nullptr) {
-  absl::StatusOr<Operands> operands = read_operands(call);
-  if (!operands.ok())
-    return operands.status();
-  absl::StatusOr<std::vector<PostOp>> post_ops = read_post_ops(call);
-  if (!post_ops.ok())
-    return post_ops.status();
+  WEFT_ASSIGN_OR_RETURN(Operands operands, read_operands(call));
+  WEFT_ASSIGN_OR_RETURN(std::vector<PostOp> post_ops, read_post_ops(call));
   bool has_bias = runtime::config_int(call.config, "bias", 0).value() != 0;
-  size_t binary = static_cast<size_t>(std::count_if(post_ops->begin(), post_ops->end(),
+  size_t binary = static_cast<size_t>(std::count_if(post_ops.begin(), post_ops.end(),
                                                     [](PostOp op) { return op != PostOp::kRelu; }));
-  if (operands->addends.size() != binary + (has_bias ? 1 : 0))
+  if (operands.addends.size() != binary + (has_bias ? 1 : 0))
     return absl::InvalidArgumentError(
         absl::StrCat("bias and post_ops take ", binary + (has_bias ? 1 : 0),
-                     " operands beside lhs, rhs and out; there are ", operands->addends.size()));
+                     " operands beside lhs, rhs and out; there are ", operands.addends.size()));
   const TensorRef &out = call.operands.back();
   bool empty = std::find(out.dims.begin(), out.dims.end(), 0) != out.dims.end();
-  if (empty || operands->a.dims.back() == 0) {
+  if (empty || operands.a.dims.back() == 0) {
     int64_t bytes = byte_size(out.dtype);
     for (int64_t dim : out.dims)
       bytes *= dim;
-    if (!empty && (has_bias || !post_ops->empty() || !is_dense(out)))
+    if (!empty && (has_bias || !post_ops.empty() || !is_dense(out)))
       return absl::UnimplementedError(
           "a sum of no terms with bias, post-ops or gaps in the result");
     if (implementation != nullptr)
       *implementation = "none";
     return std::make_unique<EmptyState>(bytes);
   }
-  for (const StridedShape *shape : {&operands->a, &operands->b, &operands->c})
+  for (const StridedShape *shape : {&operands.a, &operands.b, &operands.c})
     for (int64_t stride : shape->strides)
       if (stride < 0)
         return absl::UnimplementedError(absl::StrCat("negative strides: ", show(*shape)));
 
   auto state = std::make_unique<MatmulState>();
-  state->swapped_ = normalize(*operands);
-  MatmulProblem problem{operands->a, operands->b, operands->c, std::nullopt, {}};
+  state->swapped_ = normalize(operands);
+  MatmulProblem problem{operands.a, operands.b, operands.c, std::nullopt, {}};
   size_t next = 0;
   if (has_bias) {
-    const StridedShape &bias = operands->addends[next++];
+    const StridedShape &bias = operands.addends[next++];
     // oneDNN's own bias is a row; any other shape is added by a post-op.
     bool row =
         std::all_of(bias.dims.begin(), bias.dims.end() - 1, [](int64_t dim) { return dim == 1; }) &&
-        bias.dims.back() == operands->c.dims.back() && bias.strides.back() == 1;
+        bias.dims.back() == operands.c.dims.back() && bias.strides.back() == 1;
     if (row)
       problem.bias = bias;
     else
       problem.post_ops.emplace_back(PostOp::kAdd, bias);
   }
-  for (PostOp op : *post_ops) {
+  for (PostOp op : post_ops) {
     if (op == PostOp::kRelu)
       problem.post_ops.emplace_back(op, std::nullopt);
     else
-      problem.post_ops.emplace_back(op, operands->addends[next++]);
+      problem.post_ops.emplace_back(op, operands.addends[next++]);
   }
   bool plain = !problem.bias && problem.post_ops.empty();
   absl::StatusOr<std::unique_ptr<OnednnMatmul>> matmul = create_matmul(problem, threads);
@@ -451,9 +438,8 @@ int64_t plain_bytes(const StridedShape &b) {
 absl::StatusOr<std::unique_ptr<runtime::PackedCallState>>
 make_packed(const LibraryCall &call, const std::vector<bool> &stable, int threads) {
   MatmulState *state = nullptr;
-  absl::StatusOr<std::unique_ptr<LibraryCallState>> owner = make(call, threads, nullptr, &state);
-  if (!owner.ok())
-    return owner.status();
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<LibraryCallState> owner,
+                        make(call, threads, nullptr, &state));
   if (state == nullptr || !stable[state->swapped_ ? 0 : 1])
     return nullptr;
   const StridedShape &b = state->problem_.b;
@@ -472,7 +458,7 @@ make_packed(const LibraryCall &call, const std::vector<bool> &stable, int thread
   if ((*packed)->packed_bytes() > kMaxPackedGrowth * plain_bytes(b))
     return nullptr;
   state->matmul_ = *std::move(packed);
-  return std::make_unique<PackedMatmulState>(*std::move(owner), *state);
+  return std::make_unique<PackedMatmulState>(std::move(owner), *state);
 }
 
 class MatmulEntry : public runtime::LibraryEntry {
@@ -482,9 +468,7 @@ public:
   }
   absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call,
                                                          int threads) const override {
-    absl::StatusOr<int64_t> packed_rhs = runtime::config_int(call.config, "packed_rhs", 0);
-    if (!packed_rhs.ok())
-      return packed_rhs.status();
+    WEFT_ASSIGN_OR_RETURN(int64_t packed_rhs, runtime::config_int(call.config, "packed_rhs", 0));
     if (runtime::find_config(call.config, kDenseLhs) != nullptr) {
       LibraryCall rest = call;
       std::erase_if(rest.config, [](const auto &entry) { return entry.first == kDenseLhs; });
@@ -492,13 +476,11 @@ public:
     }
     if (has_narrow_operands(call) && !onednn_takes_bf16())
       return init_widened(call, *this, threads);
-    if (*packed_rhs != 0) {
-      absl::StatusOr<std::unique_ptr<runtime::PackedCallState>> packed =
-          matmul_with_packed_rhs(call, threads);
-      if (!packed.ok())
-        return packed.status();
-      if (*packed)
-        return *std::move(packed);
+    if (packed_rhs != 0) {
+      WEFT_ASSIGN_OR_RETURN(std::unique_ptr<runtime::PackedCallState> packed,
+                            matmul_with_packed_rhs(call, threads));
+      if (packed)
+        return packed;
     }
     return make(call, threads, nullptr);
   }
@@ -548,9 +530,8 @@ const runtime::LibraryEntry &matmul_entry() {
 
 absl::StatusOr<std::string> matmul_implementation(const LibraryCall &call, int threads) {
   std::string implementation;
-  absl::StatusOr<std::unique_ptr<LibraryCallState>> state = make(call, threads, &implementation);
-  if (!state.ok())
-    return state.status();
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<LibraryCallState> state,
+                        make(call, threads, &implementation));
   return implementation;
 }
 

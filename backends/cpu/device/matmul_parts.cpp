@@ -5,6 +5,7 @@
 #include "backends/cpu/device/parts_scratch.h"
 #include "backends/cpu/device/tiled_matmul.h"
 #include "runtime/core/dtype.h"
+#include "runtime/core/status.h"
 #include "runtime/threading/parallel_for.h"
 
 namespace weft::backends::cpu {
@@ -78,8 +79,7 @@ public:
       for (auto &[op, shape] : part.post_ops)
         if (shape)
           offsets.push_back(restrict_to(*shape, dim, first, count));
-      if (absl::Status status = add(part, 1, std::move(offsets)); !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(add(part, 1, std::move(offsets)));
       first += count;
     }
     return absl::OkStatus();
@@ -102,8 +102,7 @@ public:
         piece.post_ops.clear();
         offsets.resize(3);
       }
-      if (absl::Status status = add(piece, threads_, std::move(offsets)); !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(add(piece, threads_, std::move(offsets)));
       first += count;
     }
     return absl::OkStatus();
@@ -122,10 +121,7 @@ public:
       runtime::parallel_for(static_cast<int64_t>(parts_.size()), 1, threads_, run_parts, &call);
     else
       run_parts(&call, 0, 0, static_cast<int64_t>(parts_.size()));
-    for (const absl::Status &status : call.statuses)
-      if (!status.ok())
-        return status;
-    return absl::OkStatus();
+    return runtime::first_error(call.statuses);
   }
 
 private:
@@ -148,12 +144,11 @@ private:
   }
 
   absl::Status add(const MatmulProblem &problem, int threads, std::vector<int64_t> offsets) {
-    absl::StatusOr<std::unique_ptr<OnednnMatmul>> matmul = OnednnMatmul::create(problem, threads);
-    if (!matmul.ok())
-      return matmul.status();
+    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<OnednnMatmul> matmul,
+                          OnednnMatmul::create(problem, threads));
     Part &part = parts_.emplace_back();
-    scratch_.add((*matmul)->scratch_bytes());
-    part.matmul = *std::move(matmul);
+    scratch_.add(matmul->scratch_bytes());
+    part.matmul = std::move(matmul);
     part.operands.resize(offsets.size());
     part.offsets = std::move(offsets);
     return absl::OkStatus();
@@ -197,8 +192,7 @@ absl::StatusOr<std::unique_ptr<OnednnMatmul>> cut_result(const MatmulProblem &pr
   if (parts == 1)
     return OnednnMatmul::create(problem, 1);
   auto parted = std::make_unique<PartedMatmul>(threads);
-  if (absl::Status status = parted->cut_result(problem, dim, parts, step); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(parted->cut_result(problem, dim, parts, step));
   return parted;
 }
 

@@ -7,6 +7,7 @@
 #include "backends/cpu/device/onednn_convolution.h"
 #include "backends/cpu/device/onednn_threads.h"
 #include "backends/cpu/device/onednn_v2_reorder.h"
+#include "runtime/core/status.h"
 #include "runtime/executable/program.h"
 
 namespace weft::backends::cpu {
@@ -155,10 +156,8 @@ absl::Status OnednnV2Convolution::add(const_dnnl_primitive_desc_t primitive, int
     weight_bytes_ = static_cast<int64_t>(dnnl_memory_desc_get_size(wanted));
     weight_form_ = form_of(given, *wanted);
     OnednnTeam team(copy_threads_);
-    if (absl::Status status = pack_.build(given, *wanted); !status.ok())
-      return status;
-    if (absl::Status status = unpack_.build(*wanted, given); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(pack_.build(given, *wanted));
+    WEFT_RETURN_IF_ERROR(unpack_.build(*wanted, given));
   } else if (!equal) {
     ++reorders_;
     operand->bytes = static_cast<int64_t>(dnnl_memory_desc_get_size(wanted));
@@ -173,10 +172,8 @@ absl::Status OnednnV2Convolution::add(const_dnnl_primitive_desc_t primitive, int
 }
 
 absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p, Attempt attempt) {
-  auto both = engine_and_stream();
-  if (!both.ok())
-    return both.status();
-  std::tie(engine_, stream_) = *both;
+  WEFT_ASSIGN_OR_RETURN(auto both, engine_and_stream());
+  std::tie(engine_, stream_) = both;
 
   std::vector<int64_t> weight(p.weight.begin(), p.weight.end());
   if (p.groups > 1) {
@@ -265,29 +262,21 @@ absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p, Attempt att
 
   auto add_all = [&]() -> absl::Status {
     if (p.kind == ConvolutionKind::kInputGradient) {
-      if (absl::Status status = add(desc.get(), DNNL_ARG_DIFF_DST, result, false); !status.ok())
-        return status;
-      if (absl::Status status = add(desc.get(), DNNL_ARG_WEIGHTS, weights, false); !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(add(desc.get(), DNNL_ARG_DIFF_DST, result, false));
+      WEFT_RETURN_IF_ERROR(add(desc.get(), DNNL_ARG_WEIGHTS, weights, false));
       return add(desc.get(), DNNL_ARG_DIFF_SRC, image, true);
     }
-    if (absl::Status status = add(desc.get(), DNNL_ARG_SRC, image, false); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(add(desc.get(), DNNL_ARG_SRC, image, false));
     if (p.kind == ConvolutionKind::kWeightGradient) {
-      if (absl::Status status = add(desc.get(), DNNL_ARG_DIFF_DST, result, false); !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(add(desc.get(), DNNL_ARG_DIFF_DST, result, false));
       return add(desc.get(), DNNL_ARG_DIFF_WEIGHTS, weights, true, p.packed_weight);
     }
-    if (absl::Status status = add(desc.get(), DNNL_ARG_WEIGHTS, weights, false, p.packed_weight);
-        !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(add(desc.get(), DNNL_ARG_WEIGHTS, weights, false, p.packed_weight));
     if (p.bias)
-      if (absl::Status status = add(desc.get(), DNNL_ARG_BIAS, bias, false); !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(add(desc.get(), DNNL_ARG_BIAS, bias, false));
     return add(desc.get(), DNNL_ARG_DST, result, true);
   };
-  if (absl::Status status = add_all(); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(add_all());
 
   const dnnl_memory_desc_t *scratch =
       dnnl_primitive_desc_query_md(desc.get(), dnnl_query_scratchpad_md, 0);
@@ -318,8 +307,7 @@ absl::Status OnednnV2Convolution::run(std::span<void *const> operands, void *scr
     void *used = copied ? memory + operand.offset : operands[i];
     WEFT_ONEDNN(dnnl_memory_set_data_handle, operand.wanted.get(), used);
     if (copied && !operand.is_result)
-      if (absl::Status status = operand.reorder.run(operands[i], used); !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(operand.reorder.run(operands[i], used));
   }
   WEFT_ONEDNN(dnnl_primitive_execute, primitive_.get(), stream_,
               static_cast<int>(arguments_.size()), arguments_.data());

@@ -1,11 +1,11 @@
 // Matmul by oneDNN 2's C API. A newer oneDNN replaces the onednn_v2 files and no other.
-#include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "backends/cpu/device/library_sizes.h"
 #include "backends/cpu/device/onednn_matmul.h"
 #include "backends/cpu/device/onednn_threads.h"
 #include "backends/cpu/device/onednn_v2_reorder.h"
+#include "runtime/core/status.h"
 
 namespace weft::backends::cpu {
 namespace {
@@ -90,10 +90,8 @@ private:
 };
 
 absl::Status OnednnV2Matmul::build(const MatmulProblem &problem, bool packed) {
-  auto both = engine_and_stream();
-  if (!both.ok())
-    return both.status();
-  std::tie(engine_, stream_) = *both;
+  WEFT_ASSIGN_OR_RETURN(auto both, engine_and_stream());
+  std::tie(engine_, stream_) = both;
 
   std::vector<std::pair<int, dnnl_memory_desc_t>> operands;
   auto add = [&](int index, const StridedShape &shape) -> absl::Status {
@@ -102,15 +100,11 @@ absl::Status OnednnV2Matmul::build(const MatmulProblem &problem, bool packed) {
       operands.emplace_back(index, *desc);
     return desc.status();
   };
-  if (absl::Status status = add(DNNL_ARG_SRC, problem.a); !status.ok())
-    return status;
-  if (absl::Status status = add(DNNL_ARG_WEIGHTS, problem.b); !status.ok())
-    return status;
-  if (absl::Status status = add(DNNL_ARG_DST, problem.c); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(add(DNNL_ARG_SRC, problem.a));
+  WEFT_RETURN_IF_ERROR(add(DNNL_ARG_WEIGHTS, problem.b));
+  WEFT_RETURN_IF_ERROR(add(DNNL_ARG_DST, problem.c));
   if (problem.bias)
-    if (absl::Status status = add(DNNL_ARG_BIAS, *problem.bias); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(add(DNNL_ARG_BIAS, *problem.bias));
 
   const dnnl_memory_desc_t plain_b = operands[1].second;
   if (packed)
@@ -132,9 +126,7 @@ absl::Status OnednnV2Matmul::build(const MatmulProblem &problem, bool packed) {
                   0.0f);
       continue;
     }
-    if (absl::Status status = add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(index) | DNNL_ARG_SRC_1, *shape);
-        !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(index) | DNNL_ARG_SRC_1, *shape));
     WEFT_ONEDNN(dnnl_post_ops_append_binary, post_ops.get(), binary_kind(op),
                 &operands.back().second);
   }
@@ -166,12 +158,10 @@ absl::Status OnednnV2Matmul::build(const MatmulProblem &problem, bool packed) {
     if (chosen == nullptr)
       return absl::InternalError("oneDNN does not say which form of the weights it takes");
     operands[1].second = *chosen;
-    if (absl::Status status = build_reorder(plain_b, *chosen); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(build_reorder(plain_b, *chosen));
   }
   for (const auto &[index, desc] : operands)
-    if (absl::Status status = add_argument(index, desc); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(add_argument(index, desc));
   const dnnl_memory_desc_t *scratch =
       dnnl_primitive_desc_query_md(primitive_desc.get(), dnnl_query_scratchpad_md, 0);
   scratch_bytes_ =
@@ -212,8 +202,7 @@ absl::Status OnednnV2Matmul::run(std::span<void *const> operands, void *scratch)
 absl::StatusOr<std::unique_ptr<OnednnMatmul>> OnednnMatmul::create(const MatmulProblem &problem,
                                                                    int threads, bool packed) {
   auto matmul = std::make_unique<OnednnV2Matmul>(threads);
-  if (absl::Status status = matmul->build(problem, packed); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(matmul->build(problem, packed));
   return matmul;
 }
 

@@ -3,6 +3,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "runtime/core/caches.h"
+#include "runtime/core/status.h"
 
 namespace weft::backends::cpu {
 
@@ -16,10 +17,8 @@ static const runtime::RegisteredCache
     });
 
 absl::Status OnednnV2Reorder::build(const dnnl_memory_desc_t &from, const dnnl_memory_desc_t &to) {
-  auto both = engine_and_stream();
-  if (!both.ok())
-    return both.status();
-  auto [engine, stream] = *both;
+  WEFT_ASSIGN_OR_RETURN(auto both, engine_and_stream());
+  auto [engine, stream] = both;
   stream_ = stream;
   Owned<dnnl_primitive_attr_t, dnnl_primitive_attr_destroy> attributes;
   WEFT_ONEDNN(dnnl_primitive_attr_create, attributes.out());

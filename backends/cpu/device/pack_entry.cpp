@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "backends/cpu/device/matmul_entry.h"
+#include "runtime/core/status.h"
 
 namespace weft::backends::cpu {
 namespace {
@@ -35,33 +36,25 @@ absl::StatusOr<LibraryCall> product_of(const LibraryCall &call) {
       rhs.strides != row_major(rhs.dims).strides || rhs.dtype != out.dtype)
     return absl::InvalidArgumentError(
         "rhs and out must be row-major, with the same dims and dtype");
-  absl::StatusOr<std::vector<int64_t>> lhs = runtime::config_ints(call.config, "lhs"),
-                                       result = runtime::config_ints(call.config, "out");
-  absl::StatusOr<int64_t> bias = runtime::config_int(call.config, "bias", 0);
-  absl::StatusOr<std::string> post_ops = runtime::config_string(call.config, "post_ops", "");
-  if (!lhs.ok())
-    return lhs.status();
-  if (!result.ok())
-    return result.status();
-  if (!bias.ok())
-    return bias.status();
-  if (!post_ops.ok())
-    return post_ops.status();
-  for (const auto *dims : {&*lhs, &*result})
+  WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> lhs, runtime::config_ints(call.config, "lhs"));
+  WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> result, runtime::config_ints(call.config, "out"));
+  WEFT_ASSIGN_OR_RETURN(int64_t bias, runtime::config_int(call.config, "bias", 0));
+  WEFT_ASSIGN_OR_RETURN(std::string post_ops, runtime::config_string(call.config, "post_ops", ""));
+  for (const auto *dims : {&lhs, &result})
     if (dims->size() != 2 ||
         std::any_of(dims->begin(), dims->end(), [](int64_t dim) { return dim < 0; }))
       return absl::InvalidArgumentError("config keys 'lhs' and 'out' are the dims of matrices");
   LibraryCall product;
   product.entry = "onednn.matmul";
   product.config = call.config;
-  product.operands = {row_major(*lhs), rhs};
-  if (*bias != 0)
-    product.operands.push_back(row_major({result->back()}));
-  for (absl::string_view op : absl::StrSplit(*post_ops, ',', absl::SkipEmpty()))
+  product.operands = {row_major(lhs), rhs};
+  if (bias != 0)
+    product.operands.push_back(row_major({result.back()}));
+  for (absl::string_view op : absl::StrSplit(post_ops, ',', absl::SkipEmpty()))
     if (op != "relu")
-      product.operands.push_back(row_major(*result));
+      product.operands.push_back(row_major(result));
   product.inputs = static_cast<int32_t>(product.operands.size());
-  product.operands.push_back(row_major(*result));
+  product.operands.push_back(row_major(result));
   return product;
 }
 
@@ -88,17 +81,13 @@ public:
   }
   absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call,
                                                          int threads) const override {
-    absl::StatusOr<LibraryCall> product = product_of(call);
-    if (!product.ok())
-      return product.status();
-    absl::StatusOr<std::unique_ptr<runtime::PackedCallState>> state =
-        matmul_with_packed_rhs(*product, threads);
-    if (!state.ok())
-      return state.status();
+    WEFT_ASSIGN_OR_RETURN(LibraryCall product, product_of(call));
+    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<runtime::PackedCallState> state,
+                          matmul_with_packed_rhs(product, threads));
     int64_t bytes = byte_size(call.operands[0].dtype);
     for (int64_t dim : call.operands[0].dims)
       bytes *= dim;
-    return std::make_unique<PackState>(*std::move(state), bytes);
+    return std::make_unique<PackState>(std::move(state), bytes);
   }
 };
 

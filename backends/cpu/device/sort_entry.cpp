@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "backends/cpu/device/sort_rows.h"
+#include "runtime/core/status.h"
 
 namespace weft::backends::cpu {
 namespace {
@@ -26,27 +27,23 @@ absl::StatusOr<SortProblem> read_problem(const LibraryCall &call) {
   if (call.operands.size() != 2 || call.inputs != 1)
     return absl::InvalidArgumentError(absl::StrCat("there are ", call.operands.size(),
                                                    " operands; there must be x and the indices"));
-  absl::StatusOr<int64_t> dim = runtime::config_int(call.config, "dim"),
-                          descending = runtime::config_int(call.config, "descending", 0);
-  if (!dim.ok())
-    return dim.status();
-  if (!descending.ok())
-    return descending.status();
+  WEFT_ASSIGN_OR_RETURN(int64_t dim, runtime::config_int(call.config, "dim"));
+  WEFT_ASSIGN_OR_RETURN(int64_t descending, runtime::config_int(call.config, "descending", 0));
   const TensorRef &x = call.operands[0], &indices = call.operands[1];
-  if (*dim < 0 || *dim >= static_cast<int64_t>(x.dims.size()))
+  if (dim < 0 || dim >= static_cast<int64_t>(x.dims.size()))
     return absl::InvalidArgumentError(
-        absl::StrCat("config dim is ", *dim, "; x has ", x.dims.size(), " dims"));
+        absl::StrCat("config dim is ", dim, "; x has ", x.dims.size(), " dims"));
   if (indices.dtype != DType::kInt64)
     return absl::InvalidArgumentError(
         absl::StrCat("the indices are ", name(indices.dtype), "; they must be int64"));
-  auto along = static_cast<size_t>(*dim);
+  auto along = static_cast<size_t>(dim);
   bool fits = indices.dims.size() == x.dims.size();
   for (size_t i = 0; fits && i < x.dims.size(); ++i)
     fits = i == along ? indices.dims[i] <= x.dims[i] : indices.dims[i] == x.dims[i];
   if (!fits)
     return absl::InvalidArgumentError(
         absl::StrCat("x is [", absl::StrJoin(x.dims, ", "), "] and the indices are [",
-                     absl::StrJoin(indices.dims, ", "), "]; they may differ along dim ", *dim,
+                     absl::StrJoin(indices.dims, ", "), "]; they may differ along dim ", dim,
                      " only, and have no more there"));
   if (!is_row_major(x) || !is_row_major(indices))
     return absl::UnimplementedError("x and the indices must be row-major");
@@ -54,7 +51,7 @@ absl::StatusOr<SortProblem> read_problem(const LibraryCall &call) {
   p.dtype = x.dtype;
   p.size = x.dims[along];
   p.count = indices.dims[along];
-  p.descending = *descending != 0;
+  p.descending = descending != 0;
   for (size_t i = 0; i < x.dims.size(); ++i)
     if (i != along)
       (i < along ? p.outer : p.inner) *= x.dims[i];
@@ -84,10 +81,8 @@ public:
   }
   absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call,
                                                          int threads) const override {
-    absl::StatusOr<SortProblem> problem = read_problem(call);
-    if (!problem.ok())
-      return problem.status();
-    return std::make_unique<SortState>(*problem, threads);
+    WEFT_ASSIGN_OR_RETURN(SortProblem problem, read_problem(call));
+    return std::make_unique<SortState>(problem, threads);
   }
 };
 

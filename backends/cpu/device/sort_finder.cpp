@@ -1,7 +1,6 @@
 // What objects compiled ahead of time call sorts through: weft_library_finder of
 // runtime/aot/weft_model.h. A file of its own, so that sorts are linked only where a plan calls
 // them.
-#include <string_view>
 
 #include "backends/cpu/device/sort_entry.h"
 

@@ -1,7 +1,6 @@
 // Squares of floats turned in registers: rows become columns.
 #pragma once
 
-#include <cstdint>
 #include <utility>
 
 #include "backends/cpu/device/vector_lanes.h"

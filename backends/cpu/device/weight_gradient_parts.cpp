@@ -5,6 +5,7 @@
 
 #include "backends/cpu/device/parts_scratch.h"
 #include "runtime/core/alignment.h"
+#include "runtime/core/status.h"
 #include "runtime/threading/parallel_for.h"
 
 namespace weft::backends::cpu {
@@ -22,16 +23,14 @@ public:
   create(ConvolutionProblem problem, int64_t parts, int threads) {
     problem.packed_weight = true;
     auto state = std::make_unique<PartedState>();
-    if (absl::Status status = state->build(problem, parts, threads); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(state->build(problem, parts, threads));
     bool equal = std::all_of(state->parts_.begin(), state->parts_.end(), [&](const Part &part) {
       return part.convolution->weight_form() == state->parts_.front().convolution->weight_form();
     });
     if (!equal) {
       problem.packed_weight = false;
       state = std::make_unique<PartedState>();
-      if (absl::Status status = state->build(problem, parts, threads); !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(state->build(problem, parts, threads));
     }
     return state;
   }
@@ -44,9 +43,7 @@ public:
     Call call{this, operands, static_cast<char *>(scratch), {}};
     call.statuses.resize(parts_.size());
     runtime::parallel_for(static_cast<int64_t>(parts_.size()), 1, threads_, compute, &call);
-    for (const absl::Status &status : call.statuses)
-      if (!status.ok())
-        return status;
+    WEFT_RETURN_IF_ERROR(runtime::first_error(call.statuses));
     runtime::parallel_for(partial_elements_, kSumGrain, threads_, add_up, &call);
     return packed_ ? parts_.front().convolution->unpack(partial(call, 0), operands[2])
                    : absl::OkStatus();
@@ -77,15 +74,13 @@ private:
       int64_t count = batch / parts + (i < batch % parts);
       ConvolutionProblem part = problem;
       part.image[0] = part.result[0] = count;
-      absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
-          OnednnConvolution::create(part, 1, threads);
-      if (!convolution.ok())
-        return convolution.status();
+      WEFT_ASSIGN_OR_RETURN(std::unique_ptr<OnednnConvolution> convolution,
+                            OnednnConvolution::create(part, 1, threads));
       Part &made = parts_.emplace_back();
       made.image = first * (elements(problem.image) / batch) * byte_size(problem.dtype);
       made.gradient = first * (elements(problem.result) / batch) * byte_size(problem.dtype);
-      scratch_.add((*convolution)->scratch_bytes());
-      made.convolution = *std::move(convolution);
+      scratch_.add(convolution->scratch_bytes());
+      made.convolution = std::move(convolution);
       made.partial = partial_bytes_;
       if (i == 0) {
         packed_ = made.convolution->weight_bytes() > 0;

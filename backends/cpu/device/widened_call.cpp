@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/core/float16.h"
+#include "runtime/core/status.h"
 #include "runtime/threading/parallel_for.h"
 
 namespace weft::backends::cpu {
@@ -52,9 +53,7 @@ public:
       // The result, too: what lies in its gaps stays as it is.
       convert(widen, copy, operands);
     }
-    if (absl::Status status = inner_->run(pointers_, static_cast<char *>(scratch) + bytes_);
-        !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(inner_->run(pointers_, static_cast<char *>(scratch) + bytes_));
     if (!copies_.empty() && copies_.back().operand + 1 == operands.size())
       convert(round, copies_.back(), operands);
     return absl::OkStatus();
@@ -106,10 +105,8 @@ init_widened(const LibraryCall &call, const runtime::LibraryEntry &entry, int th
     copies.push_back({i, extent(operand), bytes});
     bytes += runtime::align(copies.back().elements * byte_size(DType::kFloat32));
   }
-  absl::StatusOr<std::unique_ptr<LibraryCallState>> inner = entry.init(wide, threads);
-  if (!inner.ok())
-    return inner.status();
-  return std::make_unique<WidenedState>(*std::move(inner), std::move(copies), bytes, threads);
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<LibraryCallState> inner, entry.init(wide, threads));
+  return std::make_unique<WidenedState>(std::move(inner), std::move(copies), bytes, threads);
 }
 
 } // namespace weft::backends::cpu

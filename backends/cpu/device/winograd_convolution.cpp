@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "backends/cpu/device/onednn_matmul.h"
 #include "backends/cpu/device/product_tiles.h"
-#include "backends/cpu/device/winograd_tiles.h"
 #include "runtime/core/alignment.h"
+#include "runtime/core/status.h"
 #include "runtime/threading/parallel_for.h"
 
 namespace weft::backends::cpu {
@@ -34,12 +34,8 @@ constexpr int64_t kFilterGrain = 64, kTileGrain = 4;
 // is read, and of one that is computed in the call (0.25 and 0.9 ns); of an element of a tile that
 // is transformed there or back.
 constexpr double kReadWeight = 30, kTransformWeight = 105;
-struct TileCost {
-  int64_t tile;
-  double transform;
-};
-constexpr TileCost kTileCosts[] = {{2, 16}, {4, 28}};
-// What a call must take at most of a convolution without transforms; measured, by two threads:
+constexpr WinogradTileCost kTileCosts[] = {{2, 16}, {4, 28}};
+// Times of calls in those of a convolution without transforms; measured, by two threads:
 //
 //   channels -> filters, image   m = 2, weight as it is / transformed   m = 4
 //   64 -> 64, 224^2              0.67 / 0.66                            0.50 / 0.48
@@ -49,24 +45,14 @@ constexpr TileCost kTileCosts[] = {{2, 16}, {4, 28}};
 //   512 -> 512, 7^2              5.98 / 1.31                           10.54 / 2.83
 //   128 -> 32, 28^2              0.85 / 0.69                            0.70 / 0.39
 //   8 x 256 -> 256, 14^2         0.65 / 0.58                            0.72 / 0.57
+// What a call must take at most.
 constexpr double kWorthwhile = 0.85;
-
-WinogradShape shape_of(const ConvolutionProblem &p) {
-  int64_t filters = p.weight[0], channels = p.weight[1];
-  if (p.kind == ConvolutionKind::kForward)
-    return {p.image[0],  channels,  p.image[2],   p.image[3], filters, p.result[2],
-            p.result[3], p.padding, channels * 9, 9,          false};
-  // The result's gradient convolved with the weight, turned by 180 degrees.
-  return {p.result[0], filters,      p.result[2], p.result[3],
-          channels,    p.image[2],   p.image[3],  {2 - p.padding[0], 2 - p.padding[1]},
-          9,           channels * 9, true};
-}
 
 class WinogradState : public runtime::PackedCallState {
 public:
   WinogradState(const ConvolutionProblem &p, int64_t tile, int threads)
-      : shape_(shape_of(p)), packed_(p.packed_weight), bias_(p.bias), relu_(p.relu), tile_(tile),
-        places_((tile + 2) * (tile + 2)), threads_(threads),
+      : shape_(winograd_shape(p)), packed_(p.packed_weight), bias_(p.bias), relu_(p.relu),
+        tile_(tile), places_((tile + 2) * (tile + 2)), threads_(threads),
         transforms_(winograd_transforms(tile)) {
     shape_.panels = prefers_product_tiles();
   }
@@ -88,8 +74,7 @@ public:
     tiled_ = {rows_, shape_.channels, shape_.filters, shape_.channels, shape_.filters};
     matrices_bytes_ = runtime::align(places_ * shape_.matrix_elements() * kFloat);
     if (!shape_.panels)
-      if (absl::Status status = build_products(); !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(build_products());
     weight_bytes_ = matrices_bytes_ + runtime::align(9 * weight_elements_ * kFloat);
     image_bytes_ = runtime::align(places_ * rows_ * shape_.channels * kFloat);
     product_bytes_ = runtime::align(places_ * rows_ * shape_.filters * kFloat);
@@ -118,10 +103,8 @@ public:
     transform_weight(static_cast<const float *>(plain), matrices.data(), taps);
     int64_t of_one = own_ ? places_ * weight_elements_ : weight_elements_;
     for (int64_t i = 0; i < (own_ ? 1 : places_); ++i)
-      if (absl::Status status = products_.front()->pack(matrices.data() + i * of_one,
-                                                        to + i * products_.front()->packed_bytes());
-          !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(products_.front()->pack(matrices.data() + i * of_one,
+                                                   to + i * products_.front()->packed_bytes()));
     return absl::OkStatus();
   }
 
@@ -154,8 +137,7 @@ public:
       int64_t rows = rows_of(block);
       runtime::parallel_for(rows, kTileGrain, threads_, image_of_block, &call);
       runtime::parallel_for(places_, 1, threads_, products_of_block, &call);
-      if (absl::Status status = call.status(); !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(call.status());
       runtime::parallel_for(rows, kTileGrain, threads_, result_of_block, &call);
     }
     return absl::OkStatus();
@@ -174,10 +156,7 @@ private:
     std::vector<absl::Status> statuses; // by thread
 
     absl::Status status() const {
-      for (const absl::Status &status : statuses)
-        if (!status.ok())
-          return status;
-      return absl::OkStatus();
+      return runtime::first_error(statuses);
     }
     void note(int thread, absl::Status status) {
       if (!status.ok())
@@ -196,11 +175,9 @@ private:
                           {},
                           {}};
     for (int i = 0; i < threads_; ++i) {
-      absl::StatusOr<std::unique_ptr<OnednnMatmul>> made =
-          OnednnMatmul::create(product, 1, packed_);
-      if (!made.ok())
-        return made.status();
-      products_.push_back(*std::move(made));
+      WEFT_ASSIGN_OR_RETURN(std::unique_ptr<OnednnMatmul> made,
+                            OnednnMatmul::create(product, 1, packed_));
+      products_.push_back(std::move(made));
     }
     const OnednnMatmul &first = *products_.front();
     if (first.implementation().starts_with("ref"))
@@ -334,6 +311,35 @@ private:
 
 } // namespace
 
+WinogradShape winograd_shape(const ConvolutionProblem &p) {
+  int64_t filters = p.weight[0], channels = p.weight[1];
+  if (p.kind != ConvolutionKind::kInputGradient)
+    return {p.image[0],  channels,  p.image[2],   p.image[3], filters, p.result[2],
+            p.result[3], p.padding, channels * 9, 9,          false};
+  // The result's gradient convolved with the weight, turned by 180 degrees.
+  return {p.result[0], filters,      p.result[2], p.result[3],
+          channels,    p.image[2],   p.image[3],  {2 - p.padding[0], 2 - p.padding[1]},
+          9,           channels * 9, true};
+}
+
+int64_t winograd_cheapest_tile(const WinogradShape &s, std::span<const WinogradTileCost> costs,
+                               const std::function<double(int64_t, double)> &of_pair) {
+  double pairs = static_cast<double>(s.channels * s.filters),
+         best = kWorthwhile * 9 * pairs * static_cast<double>(s.images * s.rows * s.columns);
+  int64_t tile = 0;
+  for (const WinogradTileCost &cost : costs) {
+    double places = static_cast<double>((cost.tile + 2) * (cost.tile + 2)),
+           tiles = static_cast<double>(s.tiles(cost.tile)),
+           here = places * (pairs * of_pair(cost.tile, tiles) +
+                            tiles * static_cast<double>(s.channels + s.filters) * cost.transform);
+    if (here < best) {
+      best = here;
+      tile = cost.tile;
+    }
+  }
+  return tile;
+}
+
 bool winograd_computes(const ConvolutionProblem &p) {
   bool computes = p.winograd != Winograd::kNever && p.weight[2] == 3 && p.weight[3] == 3 &&
                   p.channels_last && p.groups == 1 && p.dtype == DType::kFloat32;
@@ -345,29 +351,16 @@ bool winograd_computes(const ConvolutionProblem &p) {
 int64_t winograd_tile(const ConvolutionProblem &p) {
   if (!winograd_computes(p) || p.kind == ConvolutionKind::kWeightGradient)
     return 0;
-  WinogradShape s = shape_of(p);
-  double of_weight = static_cast<double>(s.channels * s.filters),
-         best = kWorthwhile * 9 * of_weight * static_cast<double>(s.images * s.rows * s.columns);
-  int64_t tile = 0;
-  for (const TileCost &cost : kTileCosts) {
-    double places = static_cast<double>((cost.tile + 2) * (cost.tile + 2)),
-           tiles = static_cast<double>(s.tiles(cost.tile)),
-           by_weight = p.winograd == Winograd::kWeightStays ? kReadWeight : kTransformWeight,
-           here = places * (of_weight * (std::max(tiles, kFewestRows * 1.0) + by_weight) +
-                            tiles * static_cast<double>(s.channels + s.filters) * cost.transform);
-    if (here < best) {
-      best = here;
-      tile = cost.tile;
-    }
-  }
-  return tile;
+  double by_weight = p.winograd == Winograd::kWeightStays ? kReadWeight : kTransformWeight;
+  return winograd_cheapest_tile(winograd_shape(p), kTileCosts, [&](int64_t, double tiles) {
+    return std::max(tiles, kFewestRows * 1.0) + by_weight;
+  });
 }
 
 absl::StatusOr<std::unique_ptr<runtime::PackedCallState>>
 winograd_convolution(const ConvolutionProblem &problem, int64_t tile, int threads) {
   auto state = std::make_unique<WinogradState>(problem, tile, threads);
-  if (absl::Status status = state->build(); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(state->build());
   return state;
 }
 

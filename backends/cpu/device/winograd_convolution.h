@@ -6,9 +6,12 @@
 // such a sum has them.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <span>
 
 #include "backends/cpu/device/onednn_convolution.h"
+#include "backends/cpu/device/winograd_tiles.h"
 #include "runtime/executable/library_call.h"
 
 namespace weft::backends::cpu {
@@ -20,6 +23,21 @@ inline constexpr double kWinogradError = 2e-5;
 
 // Whether Winograd's algorithm computes the convolution, or its gradients, and may be taken.
 bool winograd_computes(const ConvolutionProblem &problem);
+
+// What is computed for the problem; the image and the result of a weight's gradient are those of the
+// convolution.
+WinogradShape winograd_shape(const ConvolutionProblem &problem);
+
+// How long an element of a tile of this size takes to be transformed, in times of one
+// multiplication of a convolution without transforms.
+struct WinogradTileCost {
+  int64_t tile;
+  double transform;
+};
+// The tile of the least time, 0 where none is worthwhile. of_pair: the time of a pair of channel and
+// filter at each place of a tile of that size, of which there are so many.
+int64_t winograd_cheapest_tile(const WinogradShape &shape, std::span<const WinogradTileCost> costs,
+                               const std::function<double(int64_t, double)> &of_pair);
 
 // The size m of the tiles by which the convolution, or its input's gradient, is computed; 0 where a
 // sum of products is as fast, or it is none that Winograd's algorithm computes. The problem alone

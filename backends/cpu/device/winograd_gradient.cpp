@@ -13,6 +13,7 @@
 #include "backends/cpu/device/winograd_convolution.h"
 #include "backends/cpu/device/winograd_gradient_tiles.h"
 #include "runtime/core/alignment.h"
+#include "runtime/core/status.h"
 #include "runtime/threading/parallel_for.h"
 
 namespace weft::backends::cpu {
@@ -33,13 +34,8 @@ constexpr int64_t kTileGrain = 4, kFilterGrain = 4;
 // and of one that a block is added to (0.3 and 0.15 ns); of an element of a tile that is
 // transformed.
 constexpr double kProduct = 1, kBack = 26, kAdd = 13;
-struct TileCost {
-  int64_t tile;
-  double transform;
-};
-constexpr TileCost kTileCosts[] = {{2, 10}, {4, 30}};
-// What a gradient must take at most of one without transforms; measured, by two threads, and by one
-// where that differs (of a batch of one the other takes one thread):
+// Times of gradients in those without transforms; measured, by two threads, and by one where that
+// differs (of a batch of one the other takes one thread):
 //
 //   batch x channels -> filters, image   m = 2         m = 4
 //   4 x 64 -> 64, 224^2                  0.52          0.42
@@ -55,13 +51,7 @@ constexpr TileCost kTileCosts[] = {{2, 10}, {4, 30}};
 //   1 x 512 -> 512, 14^2                 0.45 / 0.63   0.71 / 1.05
 //   1 x 256 -> 256, 14^2                 0.42 / 0.67   0.64 / 0.96
 //   4 x 3 -> 64, 224^2                   1.65          1.40
-constexpr double kWorthwhile = 0.85;
-
-WinogradShape shape_of(const ConvolutionProblem &p) {
-  int64_t filters = p.weight[0], channels = p.weight[1];
-  return {p.image[0],  channels,  p.image[2],   p.image[3], filters, p.result[2],
-          p.result[3], p.padding, channels * 9, 9,          false};
-}
+constexpr WinogradTileCost kTileCosts[] = {{2, 10}, {4, 30}};
 
 // How the tiles lie in blocks.
 struct Blocks {
@@ -86,7 +76,7 @@ int64_t spread(int64_t elements) {
 class WinogradGradientState : public runtime::LibraryCallState {
 public:
   WinogradGradientState(const ConvolutionProblem &p, int64_t tile, int threads)
-      : shape_(shape_of(p)), blocks_(shape_, tile), tiles_(shape_.tiles(tile)),
+      : shape_(winograd_shape(p)), blocks_(shape_, tile), tiles_(shape_.tiles(tile)),
         places_((tile + 2) * (tile + 2)), threads_(threads), slab_(slab()),
         slabs_((shape_.filters + slab_ - 1) / slab_),
         image_(spread(blocks_.rows * shape_.channels)),
@@ -145,9 +135,7 @@ public:
           runtime::parallel_for(slab_, kFilterGrain, threads_, transform_back, &call);
       }
     }
-    for (const absl::Status &status : call.statuses)
-      if (!status.ok())
-        return status;
+    WEFT_RETURN_IF_ERROR(runtime::first_error(call.statuses));
     return call.finite ? absl::OkStatus() : direct_->run(operands, scratch);
   }
 
@@ -236,32 +224,18 @@ private:
 int64_t winograd_gradient_tile(const ConvolutionProblem &p) {
   if (!winograd_computes(p) || p.kind != ConvolutionKind::kWeightGradient)
     return 0;
-  WinogradShape s = shape_of(p);
-  double of_weight = static_cast<double>(s.channels * s.filters),
-         best = kWorthwhile * 9 * of_weight * static_cast<double>(s.images * s.rows * s.columns);
-  int64_t tile = 0;
-  for (const TileCost &cost : kTileCosts) {
-    double places = static_cast<double>((cost.tile + 2) * (cost.tile + 2)),
-           tiles = static_cast<double>(s.tiles(cost.tile)),
-           blocks = static_cast<double>(Blocks(s, cost.tile).blocks),
-           here = places * (of_weight * (tiles * kProduct + kBack + kAdd * blocks) +
-                            tiles * static_cast<double>(s.channels + s.filters) * cost.transform);
-    if (here < best) {
-      best = here;
-      tile = cost.tile;
-    }
-  }
-  return tile;
+  WinogradShape s = winograd_shape(p);
+  return winograd_cheapest_tile(s, kTileCosts, [&](int64_t tile, double tiles) {
+    return tiles * kProduct + kBack + kAdd * static_cast<double>(Blocks(s, tile).blocks);
+  });
 }
 
 absl::StatusOr<std::unique_ptr<runtime::LibraryCallState>>
 winograd_weight_gradient(const ConvolutionProblem &problem, int64_t tile, int threads,
                          std::unique_ptr<runtime::LibraryCallState> direct) {
   auto state = std::make_unique<WinogradGradientState>(problem, tile, threads);
-  absl::StatusOr<bool> fast = state->build();
-  if (!fast.ok())
-    return fast.status();
-  if (!*fast)
+  WEFT_ASSIGN_OR_RETURN(bool fast, state->build());
+  if (!fast)
     return direct;
   state->set_direct(std::move(direct));
   return state;

@@ -9,11 +9,9 @@
 
 namespace weft::backends::cuda {
 
-namespace arith = mlir::arith;
-using mlir::Operation;
-using mlir::Value;
+using namespace mlir;
 
-static int64_t product(llvm::ArrayRef<int64_t> sizes) {
+static int64_t product(ArrayRef<int64_t> sizes) {
   int64_t n = 1;
   for (int64_t size : sizes)
     n *= size;
@@ -23,20 +21,20 @@ static int64_t product(llvm::ArrayRef<int64_t> sizes) {
 // A thread has one place in the dims around the scattered one, and a range of targets in it. It
 // copies the base there, then reads all indices in the source's order, some at a time, and adds (of
 // index_put, puts) what is for its range: whoever writes an element does so alone, in a fixed order.
-mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
+LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
   KernelBuilder &kernel = plan.kernel;
   Operation *op = kernel.outputs.front().getDefiningOp();
   auto generic = kernel.generic(op);
-  int64_t dim = generic->getAttrOfType<mlir::IntegerAttr>(ir::kScatterDim).getInt();
+  int64_t dim = generic->getAttrOfType<IntegerAttr>(ir::kScatterDim).getInt();
   Value base = generic.getDpsInits()[0], indices = generic.getDpsInputs()[0],
         source = generic.getDpsInputs()[1];
-  llvm::ArrayRef<int64_t> to = plan.shapeOf(base), from = plan.shapeOf(source),
-                          index = plan.shapeOf(indices);
-  bool puts = mlir::isa<ir::IndexPutOp>(op), wholeSlices = puts || mlir::isa<ir::IndexAddOp>(op);
+  ArrayRef<int64_t> to = plan.shapeOf(base), from = plan.shapeOf(source),
+                    index = plan.shapeOf(indices);
+  bool puts = isa<ir::IndexPutOp>(op), wholeSlices = puts || isa<ir::IndexAddOp>(op);
   int64_t taken = wholeSlices ? index.size() : 1; // source dims in place of the scattered one
-  llvm::ArrayRef<int64_t> leadTo = to.take_front(dim), leadFrom = from.take_front(dim),
-                          trailTo = to.drop_front(dim + 1),
-                          trailFrom = from.drop_front(dim + taken), middle = from.slice(dim, taken);
+  ArrayRef<int64_t> leadTo = to.take_front(dim), leadFrom = from.take_front(dim),
+                    trailTo = to.drop_front(dim + 1), trailFrom = from.drop_front(dim + taken),
+                    middle = from.slice(dim, taken);
   int64_t size = to[dim], trail = product(trailTo), places = product(leadTo) * trail;
   int64_t ranges = std::clamp<int64_t>(kScatterThreads / std::max<int64_t>(places, 1), 1,
                                        std::max<int64_t>(size, 1));
@@ -51,7 +49,7 @@ mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
   compiler::IndexSpace &space = f.e.space;
   Value number = f.gridThread(), out = f.output(0), kept;
   // Totals of float32, or what those of float64 lose, for each element of the result.
-  mlir::Type type = plan.elementOf(base), f64 = f.builder.getF64Type();
+  Type type = plan.elementOf(base), f64 = f.builder.getF64Type();
   bool isWide = type.isF32();
   if (compiler::scattersTotals(op, product(middle)))
     kept = plan.buffer(f, plan.makePartial(f64, product(to)));
@@ -81,8 +79,7 @@ mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
     });
     // In PyTorch's scatter_add the indices may cover a part of the other dims only.
     Value covered;
-    auto within = [&](llvm::ArrayRef<Index> at, llvm::ArrayRef<int64_t> have,
-                      llvm::ArrayRef<int64_t> all) {
+    auto within = [&](ArrayRef<Index> at, ArrayRef<int64_t> have, ArrayRef<int64_t> all) {
       for (auto [position, some, every] : llvm::zip(at, have, all)) {
         if (some == every)
           continue;
@@ -93,7 +90,7 @@ mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
     within(leadAt, leadFrom, leadTo);
     within(trailAt, trailFrom, trailTo);
     f.when(covered, [&] {
-      auto put = [&](llvm::ArrayRef<Index> at, const Index &place) {
+      auto put = [&](ArrayRef<Index> at, const Index &place) {
         Value update = f.e.at(source, at);
         if (kept && isWide) {
           Value wide = f.e.make<arith::ExtFOp>(f64, update);
@@ -111,11 +108,11 @@ mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
       int64_t all = product(middle), together = std::clamp<int64_t>(all, 1, kIndicesTogether);
       f.loop(ceilDivide(all, together), {}, [&](Index round, GpuFunction::State &) {
         struct Reading {
-          llvm::SmallVector<Index> at;
+          SmallVector<Index> at;
           Index target;
           Value mine;
         };
-        llvm::SmallVector<Reading> readings;
+        SmallVector<Reading> readings;
         for (int64_t i = 0; i < together; ++i) {
           Index s = space.add(space.scale(round, together), Index::of(i));
           Value inside;
@@ -128,7 +125,7 @@ mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
           Reading one{leadAt, Index::of(0), nullptr};
           one.at.append(space.delinearize(s, middle));
           one.at.append(trailAt);
-          llvm::SmallVector<Index> indexAt;
+          SmallVector<Index> indexAt;
           for (size_t i = 0; i < index.size(); ++i)
             indexAt.push_back(one.at[wholeSlices ? dim + i : i]);
           one.target = f.e.checkedIndex(f.e.at(indices, indexAt), size);
@@ -161,11 +158,11 @@ mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
 // A thread walks one line along the scanned dim and stores what the result is at each step.
 // Neighbouring threads have neighbouring lines. Lines along the innermost dim are read with a
 // stride between threads, which is slow.
-mlir::LogicalResult scheduleScan(KernelPlan &plan, Geometry &geometry) {
+LogicalResult scheduleScan(KernelPlan &plan, Geometry &geometry) {
   KernelBuilder &kernel = plan.kernel;
   Operation *op = kernel.outputs.front().getDefiningOp();
-  auto dim = kernel.generic(op)->getAttrOfType<mlir::IntegerAttr>(ir::kScanDim).getInt();
-  llvm::ArrayRef<int64_t> shape = plan.shapeOf(op->getResult(0));
+  auto dim = kernel.generic(op)->getAttrOfType<IntegerAttr>(ir::kScanDim).getInt();
+  ArrayRef<int64_t> shape = plan.shapeOf(op->getResult(0));
   int64_t count =
       shape[dim] == 0 ? 0 : product(shape.take_front(dim)) * product(shape.drop_front(dim + 1));
   geometry = gridOf(count, kLoopThreads);
@@ -198,11 +195,11 @@ mlir::LogicalResult scheduleScan(KernelPlan &plan, Geometry &geometry) {
 
 // A vector of a row of the result a thread, whose sums stay in registers; each adds its products in
 // the order of reduceSteps.
-mlir::LogicalResult scheduleMatmul(KernelPlan &plan, Geometry &geometry) {
+LogicalResult scheduleMatmul(KernelPlan &plan, Geometry &geometry) {
   KernelBuilder &kernel = plan.kernel;
   Operation *op = kernel.outputs.front().getDefiningOp();
   auto generic = kernel.generic(op);
-  llvm::SmallVector<int64_t> loops = generic.getStaticLoopRanges();
+  SmallVector<int64_t> loops = generic.getStaticLoopRanges();
   int64_t k = loops.pop_back_val();
   // Roles say nothing of such a kernel: the width is the result's.
   int64_t width =
@@ -222,7 +219,7 @@ mlir::LogicalResult scheduleMatmul(KernelPlan &plan, Geometry &geometry) {
       Index linear = space.scale(space.scalar(number, count), width);
       if (width > 1)
         linear = space.add(linear, space.lane(width));
-      llvm::SmallVector<Index> position = space.delinearize(linear, loops);
+      SmallVector<Index> position = space.delinearize(linear, loops);
       position.emplace_back();
       auto sums =
           f.reduceSteps(k, generic, 1, width > 1, [&](Index depth, GpuFunction::State &inside) {
@@ -236,7 +233,7 @@ mlir::LogicalResult scheduleMatmul(KernelPlan &plan, Geometry &geometry) {
 
 // Reductions of nothing give their identity; whatever outputs have elements are computed from that,
 // by one thread.
-mlir::LogicalResult scheduleEmpty(KernelPlan &plan, Geometry &geometry) {
+LogicalResult scheduleEmpty(KernelPlan &plan, Geometry &geometry) {
   KernelBuilder &kernel = plan.kernel;
   int64_t most = 0;
   for (Value output : kernel.outputs)
@@ -248,7 +245,7 @@ mlir::LogicalResult scheduleEmpty(KernelPlan &plan, Geometry &geometry) {
   for (Operation *op : kernel.ops)
     if (compiler::isReduction(op) && product(plan.shapeOf(op->getResult(0))))
       f.e.setKnown(kernel.generic(op).getResult(0),
-                   [&f, generic = kernel.generic(op)](llvm::ArrayRef<Index>, Value) {
+                   [&f, generic = kernel.generic(op)](ArrayRef<Index>, Value) {
                      return f.identity(generic, false);
                    });
   Value number = f.gridThread();

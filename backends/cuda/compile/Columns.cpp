@@ -6,11 +6,9 @@
 
 namespace weft::backends::cuda {
 
-namespace arith = mlir::arith;
-using mlir::Operation;
-using mlir::Value;
+using namespace mlir;
 
-mlir::LogicalResult scheduleColumns(KernelPlan &plan, Geometry &geometry) {
+LogicalResult scheduleColumns(KernelPlan &plan, Geometry &geometry) {
   int64_t rows = plan.domain.rows(), n = plan.domain.rowSize(), width = plan.widthOf(n),
           vectors = n / width;
   Geometry across = gridOf(vectors, kLoopThreads);

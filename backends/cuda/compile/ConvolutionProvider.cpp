@@ -6,6 +6,9 @@
 #include "llvm/ADT/STLExtras.h"
 
 namespace weft::backends::cuda {
+
+using namespace mlir;
+
 namespace {
 
 using compiler::Claim;
@@ -15,30 +18,29 @@ using compiler::NotMine;
 
 class ConvolutionProvider : public compiler::Provider {
 public:
-  llvm::StringRef name() const override {
+  StringRef name() const override {
     return "cudnn.convolution";
   }
 
-  ClaimAnswer match(mlir::Operation *op, compiler::MathMode math) const override {
-    if (auto conv = mlir::dyn_cast<ir::Conv2dOp>(op))
+  ClaimAnswer match(Operation *op, compiler::MathMode math) const override {
+    if (auto conv = dyn_cast<ir::Conv2dOp>(op))
       return claimOf(conv, "forward", math);
-    if (auto conv = mlir::dyn_cast<ir::Conv2dInputGradientOp>(op))
+    if (auto conv = dyn_cast<ir::Conv2dInputGradientOp>(op))
       return claimOf(conv, "input_gradient", math);
-    if (auto conv = mlir::dyn_cast<ir::Conv2dWeightGradientOp>(op))
+    if (auto conv = dyn_cast<ir::Conv2dWeightGradientOp>(op))
       return claimOf(conv, "weight_gradient", math);
     return NotMine{};
   }
 
 private:
   template <typename Op>
-  static ClaimAnswer claimOf(Op conv, llvm::StringRef kind, compiler::MathMode math) {
-    for (mlir::Value value :
-         {conv->getOperand(0), conv->getOperand(1), mlir::Value(conv->getResult(0))})
+  static ClaimAnswer claimOf(Op conv, StringRef kind, compiler::MathMode math) {
+    for (Value value : {conv->getOperand(0), conv->getOperand(1), Value(conv->getResult(0))})
       if (std::optional<ClaimRefusal> refusal = refusalOf(typeOf(value)))
         return *refusal;
     Claim claim;
-    mlir::Builder builder(conv.getContext());
-    auto config = [&](llvm::StringRef name, mlir::Attribute value) {
+    Builder builder(conv.getContext());
+    auto config = [&](StringRef name, Attribute value) {
       claim.config.emplace_back(builder.getStringAttr(name), value);
     };
     config("kind", builder.getStringAttr(kind));
@@ -55,7 +57,7 @@ private:
     return claim;
   }
 
-  static std::optional<ClaimRefusal> refusalOf(mlir::RankedTensorType type) {
+  static std::optional<ClaimRefusal> refusalOf(RankedTensorType type) {
     if (!type.hasStaticShape())
       return ClaimRefusal{"dynamic-shape", "cuDNN's plans are made for sizes that are known"};
     // Those of 16-bit numbers are f32 ones of conversions here (weft-widen).
@@ -73,13 +75,13 @@ private:
   // once record them: then cuDNN reads and writes those numbers. All three or none, since it has
   // few engines for tensors of several types.
   static void takeConversions(Claim &claim) {
-    llvm::SmallVector<mlir::Operation *> conversions;
-    mlir::Type narrow;
-    for (mlir::Value input : claim.inputs) {
+    SmallVector<Operation *> conversions;
+    Type narrow;
+    for (Value input : claim.inputs) {
       auto widening = input.getDefiningOp<ir::CastOp>();
       if (!widening || !isWidening(widening))
         return;
-      mlir::Type from = typeOf(widening.getInput()).getElementType();
+      Type from = typeOf(widening.getInput()).getElementType();
       if (narrow && narrow != from)
         return;
       narrow = from;

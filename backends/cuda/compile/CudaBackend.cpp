@@ -14,10 +14,14 @@
 #include "dialects/plan/ir/Plan.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
+#include "runtime/core/status.h"
 #include "runtime/executor/device.h"
 #include "llvm/Config/llvm-config.h"
 
 namespace weft::backends::cuda {
+
+using namespace mlir;
+
 namespace {
 
 using compiler::CompileOptions;
@@ -45,8 +49,7 @@ absl::StatusOr<std::string> architectureOf(const CompileOptions &options,
   std::string name = !options.cpu.empty() ? options.cpu
                      : device             ? newestArchitecture(device->capability())
                                           : kDefaultArchitecture;
-  if (absl::Status status = checkArchitecture(name); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(checkArchitecture(name));
   return name;
 }
 
@@ -57,27 +60,25 @@ CompileOptions effective(CompileOptions options) {
   return options;
 }
 
-absl::Status checkSizes(mlir::ModuleOp module) {
+absl::Status checkSizes(ModuleOp module) {
   bool named = false;
-  module.walk([&](mlir::func::FuncOp function) {
-    for (mlir::Type type : function.getArgumentTypes())
+  module.walk([&](func::FuncOp function) {
+    for (Type type : function.getArgumentTypes())
       named |= ir::hasNamedDims(type);
   });
   return named ? absl::UnimplementedError("programs for GPUs are made for one size each")
                : absl::OkStatus();
 }
 
-std::span<const std::byte> bytesOf(llvm::StringRef text) {
+std::span<const std::byte> bytesOf(StringRef text) {
   return {reinterpret_cast<const std::byte *>(text.data()), text.size()};
 }
 
-absl::StatusOr<std::string> packKernels(llvm::ArrayRef<compiler::CompiledKernel> kernels) {
+absl::StatusOr<std::string> packKernels(ArrayRef<compiler::CompiledKernel> kernels) {
   std::vector<KernelModule> all;
   for (const compiler::CompiledKernel &kernel : kernels) {
-    absl::StatusOr<std::vector<KernelModule>> modules = read_modules(bytesOf(kernel.object));
-    if (!modules.ok())
-      return modules.status();
-    all.insert(all.end(), modules->begin(), modules->end());
+    WEFT_ASSIGN_OR_RETURN(std::vector<KernelModule> modules, read_modules(bytesOf(kernel.object)));
+    all.insert(all.end(), modules.begin(), modules.end());
   }
   return write_modules(all);
 }
@@ -86,7 +87,7 @@ absl::StatusOr<std::string> packKernels(llvm::ArrayRef<compiler::CompiledKernel>
 
 CudaBackend::CudaBackend(Parts parts) : parts_(std::move(parts)) {
   if (!parts_.kernels)
-    parts_.kernels = [](llvm::StringRef architecture) {
+    parts_.kernels = [](StringRef architecture) {
       return kernelMaker(architecture);
     };
   if (!parts_.libraries)
@@ -105,10 +106,8 @@ absl::StatusOr<std::shared_ptr<CudaDevice>> CudaBackend::findDevice() const {
 absl::StatusOr<std::shared_ptr<runtime::Executable>>
 CudaBackend::executable(runtime::Program program, std::vector<KernelModule> modules,
                         const std::shared_ptr<CudaDevice> &device) const {
-  auto made = CudaExecutable::create(std::move(program), std::move(modules), device,
-                                     parts_.libraries(device));
-  if (!made.ok())
-    return made.status();
+  WEFT_ASSIGN_OR_RETURN(auto made, CudaExecutable::create(std::move(program), std::move(modules),
+                                                          device, parts_.libraries(device)));
   CudaExecutable::Devices devices;
   devices.number_of = [kind = parts_.name](const runtime::Memory &memory) {
     const runtime::Device *device = runtime::device_of(memory);
@@ -116,47 +115,37 @@ CudaBackend::executable(runtime::Program program, std::vector<KernelModule> modu
   };
   devices.make = [parts = parts_](const CudaExecutable &first,
                                   int number) -> absl::StatusOr<std::shared_ptr<CudaExecutable>> {
-    absl::StatusOr<std::shared_ptr<CudaDevice>> device = parts.device(number);
-    if (!device.ok())
-      return device.status();
-    return CudaExecutable::create(first.program(), first.modules(), *device,
-                                  parts.libraries(*device));
+    WEFT_ASSIGN_OR_RETURN(std::shared_ptr<CudaDevice> device, parts.device(number));
+    return CudaExecutable::create(first.program(), first.modules(), device,
+                                  parts.libraries(device));
   };
-  (*made)->serve(std::move(devices));
-  return *std::move(made);
+  made->serve(std::move(devices));
+  return made;
 }
 
-void CudaBackend::registerDialects(mlir::DialectRegistry &registry) const {
-  registry.insert<ir::WeftDialect, plan::PlanDialect, mlir::func::FuncDialect>();
+void CudaBackend::registerDialects(DialectRegistry &registry) const {
+  registry.insert<ir::WeftDialect, plan::PlanDialect, func::FuncDialect>();
 }
 
 absl::StatusOr<std::shared_ptr<runtime::Executable>>
-CudaBackend::compile(mlir::ModuleOp module, const CompileOptions &options,
+CudaBackend::compile(ModuleOp module, const CompileOptions &options,
                      compiler::CompileReport *report) {
-  absl::StatusOr<std::shared_ptr<CudaDevice>> device = findDevice();
-  if (!device.ok())
-    return device.status();
-  absl::StatusOr<std::string> architecture = architectureOf(options, device->get());
-  if (!architecture.ok())
-    return architecture.status();
-  if (absl::Status status = checkSizes(module); !status.ok())
-    return status;
+  WEFT_ASSIGN_OR_RETURN(std::shared_ptr<CudaDevice> device, findDevice());
+  WEFT_ASSIGN_OR_RETURN(std::string architecture, architectureOf(options, device.get()));
+  WEFT_RETURN_IF_ERROR(checkSizes(module));
   CompileOptions ours = effective(options);
-  absl::StatusOr<CompiledProgram> compiled = compileProgram(
-      module, ours, parts_.kernels(*architecture), ours.claim ? providers() : nullptr, report);
-  if (!compiled.ok())
-    return compiled.status();
-  return executable(std::move(compiled->program), std::move(compiled->modules), *device);
+  WEFT_ASSIGN_OR_RETURN(CompiledProgram compiled,
+                        compileProgram(module, ours, parts_.kernels(architecture),
+                                       ours.claim ? providers() : nullptr, report));
+  return executable(std::move(compiled.program), std::move(compiled.modules), device);
 }
 
 absl::StatusOr<compiler::PhaseRun> CudaBackend::phases(const CompileOptions &options) {
   absl::StatusOr<std::shared_ptr<CudaDevice>> device = parts_.device(0);
-  absl::StatusOr<std::string> architecture =
-      architectureOf(options, device.ok() ? device->get() : nullptr);
-  if (!architecture.ok())
-    return architecture.status();
+  WEFT_ASSIGN_OR_RETURN(std::string architecture,
+                        architectureOf(options, device.ok() ? device->get() : nullptr));
   CompileOptions ours = effective(options);
-  return compiler::PhaseRun{ours, compileRequest(ours, parts_.kernels(*architecture),
+  return compiler::PhaseRun{ours, compileRequest(ours, parts_.kernels(architecture),
                                                  ours.claim ? providers() : nullptr,
                                                  std::make_shared<Kernels>())};
 }
@@ -166,14 +155,11 @@ std::string CudaBackend::usualProcessor() const {
 }
 
 absl::StatusOr<std::vector<std::string>>
-CudaBackend::compileAheadOfTime(mlir::ModuleOp module, const compiler::AotOptions &options) {
-  absl::StatusOr<std::string> architecture = architectureOf(options.compile, nullptr);
-  if (!architecture.ok())
-    return architecture.status();
-  if (absl::Status status = checkSizes(module); !status.ok())
-    return status;
+CudaBackend::compileAheadOfTime(ModuleOp module, const compiler::AotOptions &options) {
+  WEFT_ASSIGN_OR_RETURN(std::string architecture, architectureOf(options.compile, nullptr));
+  WEFT_RETURN_IF_ERROR(checkSizes(module));
   compiler::DeviceKernels device;
-  device.maker = parts_.kernels(*architecture);
+  device.maker = parts_.kernels(architecture);
   device.pack = packKernels;
   device.executableMaker = "weft_cuda_make_executable";
   // As installed, and in the folders of a build.
@@ -183,10 +169,8 @@ CudaBackend::compileAheadOfTime(mlir::ModuleOp module, const compiler::AotOption
   ours.device = &device;
   if (!ours.providers && ours.compile.claim)
     ours.providers = providers();
-  absl::StatusOr<compiler::AotResult> result = compiler::compileAheadOfTime(module, ours);
-  if (!result.ok())
-    return result.status();
-  return std::move(result->files);
+  WEFT_ASSIGN_OR_RETURN(compiler::AotResult result, compiler::compileAheadOfTime(module, ours));
+  return std::move(result.files);
 }
 
 std::string CudaBackend::targetKey(const CompileOptions &options) const {
@@ -224,24 +208,15 @@ std::optional<std::string> CudaBackend::serialize(const runtime::Executable &exe
        {std::make_shared<const std::string>(write_modules(ours->modules()))}});
 }
 
-absl::StatusOr<std::shared_ptr<runtime::Executable>>
-CudaBackend::load(llvm::ArrayRef<char> blob) const {
-  absl::StatusOr<std::shared_ptr<CudaDevice>> device = findDevice();
-  if (!device.ok())
-    return device.status();
-  absl::StatusOr<compiler::Artifact> artifact = compiler::readArtifact(blob);
-  if (!artifact.ok())
-    return artifact.status();
-  absl::StatusOr<runtime::Program> program = runtime::deserialize(bytesOf(artifact->program));
-  if (!program.ok())
-    return program.status();
-  if (artifact->objects.size() != 1)
+absl::StatusOr<std::shared_ptr<runtime::Executable>> CudaBackend::load(ArrayRef<char> blob) const {
+  WEFT_ASSIGN_OR_RETURN(std::shared_ptr<CudaDevice> device, findDevice());
+  WEFT_ASSIGN_OR_RETURN(compiler::Artifact artifact, compiler::readArtifact(blob));
+  WEFT_ASSIGN_OR_RETURN(runtime::Program program, runtime::deserialize(bytesOf(artifact.program)));
+  if (artifact.objects.size() != 1)
     return absl::DataLossError("a compiled program without GPU code");
-  absl::StatusOr<std::vector<KernelModule>> modules =
-      read_modules(bytesOf(*artifact->objects.front()));
-  if (!modules.ok())
-    return modules.status();
-  return executable(*std::move(program), *std::move(modules), *device);
+  WEFT_ASSIGN_OR_RETURN(std::vector<KernelModule> modules,
+                        read_modules(bytesOf(*artifact.objects.front())));
+  return executable(std::move(program), std::move(modules), device);
 }
 
 } // namespace weft::backends::cuda

@@ -2,41 +2,39 @@
 
 #include "backends/cuda/compile/Limits.h"
 #include "dialects/weft/ir/Weft.h"
+#include "runtime/core/status.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace weft::backends::cuda {
 
-static absl::Status refusal(mlir::Operation *op) {
+using namespace mlir;
+
+static absl::Status refusal(Operation *op) {
   std::string where;
-  if (auto file = mlir::dyn_cast<mlir::FileLineColLoc>(op->getLoc()))
-    where = (file.getFilename().getValue() + ":" + llvm::Twine(file.getLine()) + ": ").str();
+  if (auto file = dyn_cast<FileLineColLoc>(op->getLoc()))
+    where = (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ": ").str();
   return absl::UnimplementedError((where + op->getName().getStringRef() + " " + kNoSchedule).str());
 }
 
-compiler::KernelMaker kernelMaker(llvm::StringRef architecture) {
+compiler::KernelMaker kernelMaker(StringRef architecture) {
   return kernelMaker(architecture, ("cuda " + architecture).str(), nullptr);
 }
 
-compiler::KernelMaker kernelMaker(llvm::StringRef architecture, llvm::StringRef key,
-                                  KernelHook built) {
+compiler::KernelMaker kernelMaker(StringRef architecture, StringRef key, KernelHook built) {
   auto make =
       [architecture = architecture.str(),
-       built](ir::FusionOp fusion, llvm::StringRef symbol,
+       built](ir::FusionOp fusion, StringRef symbol,
               const compiler::CodegenOptions &options) -> absl::StatusOr<compiler::CompiledKernel> {
-    if (mlir::Operation *op = unscheduled(fusion))
+    if (Operation *op = unscheduled(fusion))
       return refusal(op);
-    mlir::OwningOpRef<mlir::ModuleOp> code =
-        mlir::ModuleOp::create(mlir::UnknownLoc::get(fusion.getContext()));
-    mlir::FailureOr<GpuKernel> kernel = buildGpuKernel(fusion, symbol, *code, options);
-    if (mlir::failed(kernel))
+    OwningOpRef<ModuleOp> code = ModuleOp::create(UnknownLoc::get(fusion.getContext()));
+    FailureOr<GpuKernel> kernel = buildGpuKernel(fusion, symbol, *code, options);
+    if (failed(kernel))
       return absl::InternalError("GPU code generation failed");
     if (built)
-      if (absl::Status status = built(*code, *kernel); !status.ok())
-        return status;
-    absl::StatusOr<std::string> ptx = emitPtx(*code, architecture, options);
-    if (!ptx.ok())
-      return ptx.status();
-    KernelModule module{*std::move(ptx), kernel->entries};
+      WEFT_RETURN_IF_ERROR(built(*code, *kernel));
+    WEFT_ASSIGN_OR_RETURN(std::string ptx, emitPtx(*code, architecture, options));
+    KernelModule module{std::move(ptx), kernel->entries};
     return compiler::CompiledKernel{kernel->info, write_modules({&module, 1})};
   };
   return {.key = key.str(),
@@ -55,41 +53,38 @@ compiler::CompileRequest compileRequest(const compiler::CompileOptions &options,
   request.target = maker.key;
   request.operandAlignment = maker.operandAlignment;
   request.makeKernels = [options, maker, kernels = std::move(kernels)](
-                            llvm::ArrayRef<plan::KernelOp> ops,
-                            llvm::StringRef dumpFolder) -> compiler::MadeKernels {
+                            ArrayRef<plan::KernelOp> ops,
+                            StringRef dumpFolder) -> compiler::MadeKernels {
     // Asked here, where ops have their locations: kernels are made without.
     for (plan::KernelOp kernel : ops)
       for (auto fusion : kernel.getBody().front().getOps<ir::FusionOp>())
-        if (mlir::Operation *op = unscheduled(fusion))
+        if (Operation *op = unscheduled(fusion))
           return refusal(op);
     return compiler::KernelCompiler::instance().compile(ops, maker, options, dumpFolder, *kernels);
   };
   return request;
 }
 
-absl::StatusOr<CompiledProgram> compileProgram(mlir::ModuleOp module,
+absl::StatusOr<CompiledProgram> compileProgram(ModuleOp module,
                                                const compiler::CompileOptions &options,
                                                const compiler::KernelMaker &maker,
                                                const compiler::ProviderSet *providers,
                                                compiler::CompileReport *report) {
   auto kernels = std::make_shared<Kernels>();
   compiler::CompileRequest request = compileRequest(options, maker, providers, kernels);
-  absl::StatusOr<runtime::Program> program =
-      compiler::compileToProgram(module, options, request, report);
-  if (!program.ok())
-    return program.status();
-  CompiledProgram result{*std::move(program), {}};
-  llvm::StringSet<> known;
+  WEFT_ASSIGN_OR_RETURN(runtime::Program program,
+                        compiler::compileToProgram(module, options, request, report));
+  CompiledProgram result{std::move(program), {}};
+  StringSet<> known;
   for (const auto &kernel : *kernels) {
     if (!known.insert(kernel->info.symbol).second)
       continue;
     if (report)
       report->codeBytes += int64_t(kernel->object.size());
-    auto modules = read_modules(
-        {reinterpret_cast<const std::byte *>(kernel->object.data()), kernel->object.size()});
-    if (!modules.ok())
-      return modules.status();
-    for (KernelModule &one : *modules)
+    WEFT_ASSIGN_OR_RETURN(auto modules,
+                          read_modules({reinterpret_cast<const std::byte *>(kernel->object.data()),
+                                        kernel->object.size()}));
+    for (KernelModule &one : modules)
       result.modules.push_back(std::move(one));
   }
   return result;

@@ -8,12 +8,11 @@
 
 namespace weft::backends::cuda {
 
-namespace arith = mlir::arith;
-using mlir::Operation;
-using mlir::Value;
+using namespace mlir;
+
 using Role = FusionDomain::Role;
 
-static void finishScalars(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64_t> outputs) {
+static void finishScalars(KernelPlan &plan, GpuFunction &f, ArrayRef<int64_t> outputs) {
   int64_t threads = f.geometry.threads;
   auto fold = [&](Operation *op, const KernelPlan::Partial &partial) {
     auto reduction = plan.kernel.generic(op);
@@ -36,7 +35,7 @@ static void finishScalars(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64
     if (Role role = plan.domain.role(op->getResult(0)); role == Role::Col || role == Role::Part)
       continue;
     f.e.setKnown(plan.kernel.lowered.lookup(op->getResult(0)),
-                 [sum = fold(op, partial)](llvm::ArrayRef<Index>, Value) { return sum; });
+                 [sum = fold(op, partial)](ArrayRef<Index>, Value) { return sum; });
   }
   f.when(f.isZero(f.thread), [&] {
     plan.store(f, plan.compute(f, outputs, compiler::atomPositions(f, Index::of(0), Index::of(0))));
@@ -62,7 +61,7 @@ static int64_t sharingWarps(const KernelPlan &plan, int64_t width) {
 
 // The columns of the thread, the lane of a warp. Of several warps all threads of the block come
 // here, and the first warp stores where `mine` holds.
-static void finishColumns(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64_t> outputs,
+static void finishColumns(KernelPlan &plan, GpuFunction &f, ArrayRef<int64_t> outputs,
                           const Index &vector, Value mine, int64_t warps, const Index &warp,
                           const Index &lane) {
   compiler::IndexSpace &space = f.e.space;
@@ -104,7 +103,7 @@ static void finishColumns(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64
       }
     }
     f.e.setKnown(plan.kernel.lowered.lookup(op->getResult(0)),
-                 [sum](llvm::ArrayRef<Index>, Value) { return sum; });
+                 [sum](ArrayRef<Index>, Value) { return sum; });
   }
   if (warps > 1)
     mine = f.e.make<arith::AndIOp>(mine, f.isZero(f.e.scalarIndex(warp)));
@@ -114,12 +113,12 @@ static void finishColumns(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64
 }
 
 // The sums of parts of rows, over the outer dims that they reduce: one thread for each.
-static void finishParts(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64_t> outputs,
+static void finishParts(KernelPlan &plan, GpuFunction &f, ArrayRef<int64_t> outputs,
                         const Index &position) {
   const FusionDomain &domain = plan.domain;
   FusionDomain::Layout layout = domain.partialLayout(), added = domain.addedRows();
-  llvm::SmallVector<Index> atoms(domain.atoms().size());
-  auto place = [&](llvm::ArrayRef<int32_t> some, const Index &linear) {
+  SmallVector<Index> atoms(domain.atoms().size());
+  auto place = [&](ArrayRef<int32_t> some, const Index &linear) {
     compiler::placeAtoms(f.e.space, domain, atoms, some, linear);
   };
   place(domain.kept(), position);
@@ -131,7 +130,7 @@ static void finishParts(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64_t
     Value buffer = plan.buffer(f, partial);
     auto part = [&, &partial = partial](const Index &number) {
       place(added, number);
-      llvm::SmallVector<Index> digits;
+      SmallVector<Index> digits;
       for (int32_t atom : layout)
         digits.push_back(atoms[atom]);
       return f.e.load(buffer, partial.element, f.e.space.linearize(digits, domain.extents(layout)),
@@ -144,16 +143,16 @@ static void finishParts(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64_t
                                       total[0] = f.combine(reduction, total[0], part(number));
                                     })[0];
     f.e.setKnown(plan.kernel.lowered.lookup(op->getResult(0)),
-                 [sum](llvm::ArrayRef<Index>, Value) { return sum; });
+                 [sum](ArrayRef<Index>, Value) { return sum; });
   }
   place(added, Index::of(0));
   plan.store(f, plan.compute(f, outputs, atoms));
 }
 
-mlir::LogicalResult scheduleFinish(KernelPlan &plan, Geometry &geometry) {
+LogicalResult scheduleFinish(KernelPlan &plan, Geometry &geometry) {
   KernelBuilder &kernel = plan.kernel;
   kernel.info.finish = kernel.info.symbol + "_finish";
-  llvm::SmallVector<int64_t> scalars,
+  SmallVector<int64_t> scalars,
       columns; // columns: or parts of rows, of which a kernel has only one kind
   for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
     if (plan.domain.role(output) == Role::Scalar)

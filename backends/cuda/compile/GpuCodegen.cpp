@@ -8,11 +8,12 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "runtime/core/status.h"
 #include "llvm/Support/TargetSelect.h"
 
 namespace weft::backends::cuda {
 
-namespace LLVM = mlir::LLVM;
+using namespace mlir;
 
 static constexpr const char *kTriple = "nvptx64-nvidia-cuda";
 // GPUs that code is made for, and the PTX that their drivers take.
@@ -26,14 +27,14 @@ static constexpr Architecture kArchitectures[] = {{"sm_80", 80, "+ptx70"},
                                                   {"sm_89", 89, "+ptx78"},
                                                   {"sm_90", 90, "+ptx78"}};
 
-static const Architecture *find(llvm::StringRef name) {
+static const Architecture *find(StringRef name) {
   for (const Architecture &architecture : kArchitectures)
     if (name == architecture.name)
       return &architecture;
   return nullptr;
 }
 
-absl::Status checkArchitecture(llvm::StringRef name) {
+absl::Status checkArchitecture(StringRef name) {
   if (find(name))
     return absl::OkStatus();
   std::string known;
@@ -52,24 +53,24 @@ std::string newestArchitecture(int capability) {
   return best;
 }
 
-void registerGpuDialects(mlir::MLIRContext &context) {
-  if (context.getLoadedDialect<mlir::NVVM::NVVMDialect>())
+void registerGpuDialects(MLIRContext &context) {
+  if (context.getLoadedDialect<NVVM::NVVMDialect>())
     return;
-  mlir::DialectRegistry registry;
-  mlir::registerNVVMDialectTranslation(registry);
+  DialectRegistry registry;
+  registerNVVMDialectTranslation(registry);
   context.appendDialectRegistry(registry);
-  context.loadDialect<mlir::NVVM::NVVMDialect>();
+  context.loadDialect<NVVM::NVVMDialect>();
 }
 
 // Makes an entry point of the function: threads a block, and which pointers nothing else writes
 // through.
-static void makeEntry(mlir::ModuleOp module, llvm::StringRef symbol, const Geometry &geometry,
-                      llvm::ArrayRef<int64_t> readOnly) {
+static void makeEntry(ModuleOp module, StringRef symbol, const Geometry &geometry,
+                      ArrayRef<int64_t> readOnly) {
   auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(symbol);
-  mlir::Builder b(module.getContext());
+  Builder b(module.getContext());
   function.setLinkage(LLVM::Linkage::External);
-  function->setAttr(mlir::NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
-  function->setAttr(mlir::NVVM::NVVMDialect::getReqntidAttrName(),
+  function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
+  function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                     b.getDenseI32ArrayAttr({static_cast<int32_t>(geometry.threads)}));
   for (int64_t i : readOnly) {
     function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
@@ -77,40 +78,39 @@ static void makeEntry(mlir::ModuleOp module, llvm::StringRef symbol, const Geome
   }
 }
 
-using Schedule = mlir::LogicalResult (*)(KernelPlan &, Geometry &);
+using Schedule = LogicalResult (*)(KernelPlan &, Geometry &);
 // Of an op that is a kernel of its own; null for none.
-static Schedule scheduleOf(mlir::Operation *op) {
-  if (mlir::isa<ir::MatmulOp>(op))
+static Schedule scheduleOf(Operation *op) {
+  if (isa<ir::MatmulOp>(op))
     return scheduleMatmul;
   if (!ir::isOwn(op))
     return nullptr;
-  ir::Kind kind = mlir::cast<ir::WeftOp>(op).kind();
+  ir::Kind kind = cast<ir::WeftOp>(op).kind();
   if (kind == ir::Kind::Scatter)
     return scheduleScatter;
   return kind == ir::Kind::Scan ? scheduleScan : nullptr;
 }
 
-mlir::Operation *unscheduled(ir::FusionOp fusion) {
-  mlir::Block &body = fusion.getBody().front();
-  llvm::SmallVector<mlir::Operation *> ops;
-  for (mlir::Operation &op : body.without_terminator())
+Operation *unscheduled(ir::FusionOp fusion) {
+  Block &body = fusion.getBody().front();
+  SmallVector<Operation *> ops;
+  for (Operation &op : body.without_terminator())
     ops.push_back(&op);
-  llvm::SmallVector<mlir::Value> outputs(body.getTerminator()->getOperands());
+  SmallVector<Value> outputs(body.getTerminator()->getOperands());
   compiler::FusionRefusal why;
   auto domain = FusionDomain::analyze(ops, outputs, why);
   if (!domain || domain->shape() != FusionDomain::Shape::Alone)
     return nullptr;
-  mlir::Operation *op = outputs.front().getDefiningOp();
+  Operation *op = outputs.front().getDefiningOp();
   return scheduleOf(op) ? nullptr : op;
 }
 
-mlir::FailureOr<GpuKernel> buildGpuKernel(ir::FusionOp fusion, llvm::StringRef symbol,
-                                          mlir::ModuleOp into,
-                                          const compiler::CodegenOptions &options) {
-  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(fusion.getLoc());
+FailureOr<GpuKernel> buildGpuKernel(ir::FusionOp fusion, StringRef symbol, ModuleOp into,
+                                    const compiler::CodegenOptions &options) {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(fusion.getLoc());
   auto kernel = compiler::startKernel(fusion, symbol, *module, options);
-  if (mlir::failed(kernel))
-    return mlir::failure();
+  if (failed(kernel))
+    return failure();
   KernelPlan plan(*kernel);
   Geometry body, finish;
   auto schedule = [&] {
@@ -129,26 +129,24 @@ mlir::FailureOr<GpuKernel> buildGpuKernel(ir::FusionOp fusion, llvm::StringRef s
     case FusionDomain::Shape::Alone:
       break;
     }
-    mlir::Operation *op = kernel->outputs.front().getDefiningOp();
+    Operation *op = kernel->outputs.front().getDefiningOp();
     if (Schedule alone = scheduleOf(op))
       return alone(plan, body);
-    return mlir::LogicalResult(op->emitOpError(kNoSchedule));
+    return LogicalResult(op->emitOpError(kNoSchedule));
   };
-  if (mlir::failed(schedule()) ||
-      (!plan.partials.empty() && mlir::failed(scheduleFinish(plan, finish))))
-    return mlir::failure();
+  if (failed(schedule()) || (!plan.partials.empty() && failed(scheduleFinish(plan, finish))))
+    return failure();
   kernel->tensors.erase();
-  if (mlir::failed(compiler::stageDone(*module, options, "loops")))
-    return mlir::failure();
+  if (failed(compiler::stageDone(*module, options, "loops")))
+    return failure();
   compiler::expandMath(*module);
-  if (mlir::failed(compiler::stageDone(*module, options, "math")))
-    return mlir::failure();
+  if (failed(compiler::stageDone(*module, options, "math")))
+    return failure();
   roundToBFloat16ByInstruction(*module);
-  if (mlir::failed(
-          compiler::convertToLlvm(*module, mlir::NVVM::NVVMDialect::getDialectNamespace())))
+  if (failed(compiler::convertToLlvm(*module, NVVM::NVVMDialect::getDialectNamespace())))
     return fusion.emitError("codegen: conversion to the llvm dialect fails");
 
-  llvm::SmallVector<int64_t> readOnly;
+  SmallVector<int64_t> readOnly;
   for (int64_t i = 0; i < kernel->numInputs(); ++i)
     if (llvm::none_of(kernel->info.inPlace, [&](auto pair) { return pair.second == i; }))
       readOnly.push_back(i);
@@ -161,8 +159,8 @@ mlir::FailureOr<GpuKernel> buildGpuKernel(ir::FusionOp fusion, llvm::StringRef s
   add(kernel->info.symbol, body);
   if (!kernel->info.finish.empty())
     add(kernel->info.finish, finish);
-  if (mlir::failed(compiler::stageDone(*module, options, "llvm")))
-    return mlir::failure();
+  if (failed(compiler::stageDone(*module, options, "llvm")))
+    return failure();
   compiler::estimate(*kernel);
   kernel->noteChoices();
   result.info = kernel->info;
@@ -181,23 +179,18 @@ static void initializeTarget() {
   (void)once;
 }
 
-absl::StatusOr<std::string> emitPtx(mlir::ModuleOp module, llvm::StringRef architecture,
+absl::StatusOr<std::string> emitPtx(ModuleOp module, StringRef architecture,
                                     const compiler::CodegenOptions &options) {
-  if (absl::Status status = checkArchitecture(architecture); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(checkArchitecture(architecture));
   initializeTarget();
-  auto machine =
-      compiler::makeMachine(kTriple, architecture, find(architecture)->features, std::nullopt);
-  if (!machine.ok())
-    return machine.status();
+  WEFT_ASSIGN_OR_RETURN(
+      auto machine,
+      compiler::makeMachine(kTriple, architecture, find(architecture)->features, std::nullopt));
   llvm::LLVMContext context;
-  auto ir = compiler::translateToLlvm(module, context, **machine, options);
-  if (!ir.ok())
-    return ir.status();
-  if (absl::Status status = compiler::optimize(**ir, **machine, options); !status.ok())
-    return status;
-  widenExtrema(**ir);
-  auto ptx = compiler::emitCode(**ir, **machine, llvm::CodeGenFileType::AssemblyFile);
+  WEFT_ASSIGN_OR_RETURN(auto ir, compiler::translateToLlvm(module, context, *machine, options));
+  WEFT_RETURN_IF_ERROR(compiler::optimize(*ir, *machine, options));
+  widenExtrema(*ir);
+  auto ptx = compiler::emitCode(*ir, *machine, llvm::CodeGenFileType::AssemblyFile);
   if (ptx.ok() && options.dump)
     options.dump(kAssembly, *ptx);
   return ptx;

@@ -10,34 +10,25 @@
 
 namespace weft::backends::cuda {
 
-namespace arith = mlir::arith;
-namespace linalg = mlir::linalg;
-namespace memref = mlir::memref;
-namespace scf = mlir::scf;
-namespace vector = mlir::vector;
-namespace NVVM = mlir::NVVM;
-using mlir::Type;
-using mlir::Value;
-using mlir::ValueRange;
+using namespace mlir;
 
 // LLVM's numbers of the address spaces.
 static constexpr int64_t kGlobal = 1, kShared = 3;
 
-static mlir::MemRefType bufferType(int64_t count, Type element, int64_t space) {
-  mlir::Builder b(element.getContext());
-  return mlir::MemRefType::get({count}, compiler::memoryType(element),
-                               mlir::MemRefLayoutAttrInterface(), b.getI64IntegerAttr(space));
+static MemRefType bufferType(int64_t count, Type element, int64_t space) {
+  Builder b(element.getContext());
+  return MemRefType::get({count}, compiler::memoryType(element), MemRefLayoutAttrInterface(),
+                         b.getI64IntegerAttr(space));
 }
 
-GpuFunction::GpuFunction(KernelBuilder &kernel, llvm::StringRef name, Geometry geometry,
-                         int64_t width)
+GpuFunction::GpuFunction(KernelBuilder &kernel, StringRef name, Geometry geometry, int64_t width)
     : KernelFunction(kernel), geometry(geometry) {
   e.width = width;
   e.bufferAlignment = kAccessBytes;
   builder.setInsertionPointToEnd(kernel.module.getBody());
-  llvm::SmallVector<Type> types;
+  SmallVector<Type> types;
   auto add = [&](Value tensor) {
-    auto type = mlir::cast<mlir::RankedTensorType>(tensor.getType());
+    auto type = cast<RankedTensorType>(tensor.getType());
     types.push_back(bufferType(type.getNumElements(), type.getElementType(), kGlobal));
   };
   for (Value input : kernel.fusion.getInputs())
@@ -46,8 +37,8 @@ GpuFunction::GpuFunction(KernelBuilder &kernel, llvm::StringRef name, Geometry g
     add(output);
   types.push_back(bufferType(kernel.info.partialsBytes, builder.getI8Type(), kGlobal));
   types.push_back(bufferType(1, builder.getI32Type(), kGlobal));
-  function = mlir::func::FuncOp::create(builder, e.loc, name, builder.getFunctionType(types, {}));
-  mlir::Block *entry = function.addEntryBlock();
+  function = func::FuncOp::create(builder, e.loc, name, builder.getFunctionType(types, {}));
+  Block *entry = function.addEntryBlock();
   builder.setInsertionPointToStart(entry);
   auto index = [&](Value i32) -> Value {
     return arith::IndexCastUIOp::create(builder, e.loc, builder.getIndexType(), i32);
@@ -84,24 +75,23 @@ Value GpuFunction::isZero(Value value) {
   return e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, value, e.constantIndex(0));
 }
 
-void GpuFunction::when(Value condition, llvm::function_ref<void()> emit) {
+void GpuFunction::when(Value condition, function_ref<void()> emit) {
   if (!condition)
     return emit();
   auto branch = scf::IfOp::create(builder, e.loc, condition, /*withElseRegion=*/false);
-  mlir::OpBuilder::InsertionGuard guard(builder);
+  OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.thenBlock());
   e.pushScope();
   emit();
   e.popScope();
 }
 
-void GpuFunction::choose(Value condition, llvm::function_ref<void()> first,
-                         llvm::function_ref<void()> second) {
+void GpuFunction::choose(Value condition, function_ref<void()> first, function_ref<void()> second) {
   if (!condition)
     return first();
   auto branch = scf::IfOp::create(builder, e.loc, condition, /*withElseRegion=*/true);
   for (bool holds : {true, false}) {
-    mlir::OpBuilder::InsertionGuard guard(builder);
+    OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(holds ? branch.thenBlock() : branch.elseBlock());
     e.pushScope();
     holds ? first() : second();
@@ -110,7 +100,7 @@ void GpuFunction::choose(Value condition, llvm::function_ref<void()> first,
 }
 
 Value GpuFunction::accumulateWhere(Value guard, linalg::GenericOp reduction,
-                                   llvm::ArrayRef<Index> position, Value accumulator) {
+                                   ArrayRef<Index> position, Value accumulator) {
   setGuard(guard);
   Value next = accumulate(reduction, position, accumulator, nullptr);
   setGuard(nullptr);
@@ -118,7 +108,7 @@ Value GpuFunction::accumulateWhere(Value guard, linalg::GenericOp reduction,
 }
 
 Value GpuFunction::foldVector(linalg::GenericOp reduction, Value value) {
-  if (!mlir::isa<mlir::VectorType>(value.getType()))
+  if (!isa<VectorType>(value.getType()))
     return value;
   for (int64_t half = e.width / 2; half >= 1; half /= 2) {
     auto low = llvm::to_vector(llvm::seq<int64_t>(0, half)),
@@ -138,7 +128,7 @@ Value GpuFunction::shuffle(Value value, int64_t distance) {
   };
   auto exchange = [&](Value v) -> Value {
     return NVVM::ShflOp::create(builder, e.loc, word, constant(-1), v, constant(distance),
-                                constant(kWarp - 1), NVVM::ShflKind::bfly, mlir::UnitAttr());
+                                constant(kWarp - 1), NVVM::ShflKind::bfly, UnitAttr());
   };
   unsigned bits = type.getIntOrFloatBitWidth();
   Type integer = builder.getIntegerType(bits);
@@ -162,9 +152,9 @@ Value GpuFunction::shuffle(Value value, int64_t distance) {
   return type == integer ? value : Value(arith::BitcastOp::create(builder, e.loc, type, value));
 }
 
-llvm::SmallVector<Value> GpuFunction::foldGroup(llvm::ArrayRef<linalg::GenericOp> reductions,
-                                                llvm::ArrayRef<Value> values, int64_t threads) {
-  llvm::SmallVector<Value> sums;
+SmallVector<Value> GpuFunction::foldGroup(ArrayRef<linalg::GenericOp> reductions,
+                                          ArrayRef<Value> values, int64_t threads) {
+  SmallVector<Value> sums;
   for (auto [reduction, value] : llvm::zip(reductions, values)) {
     Value sum = foldVector(reduction, value);
     for (int64_t distance = std::min(threads, kWarp) / 2; distance >= 1; distance /= 2)
@@ -175,7 +165,7 @@ llvm::SmallVector<Value> GpuFunction::foldGroup(llvm::ArrayRef<linalg::GenericOp
   if (warps <= 1)
     return sums;
   // One value a warp, added up in order by every thread.
-  llvm::SmallVector<Value> buffers;
+  SmallVector<Value> buffers;
   for (Value sum : sums)
     buffers.push_back(shared(warps, sum.getType()));
   Index lane, warp;
@@ -192,8 +182,8 @@ llvm::SmallVector<Value> GpuFunction::foldGroup(llvm::ArrayRef<linalg::GenericOp
           memref::LoadOp::create(builder, e.loc, buffers[i], ValueRange{e.constantIndex(w)});
       if (raw.getType() == sums[i].getType())
         return raw;
-      Value zero = arith::ConstantOp::create(
-          builder, e.loc, mlir::cast<mlir::TypedAttr>(builder.getZeroAttr(raw.getType())));
+      Value zero = arith::ConstantOp::create(builder, e.loc,
+                                             cast<TypedAttr>(builder.getZeroAttr(raw.getType())));
       return arith::CmpIOp::create(builder, e.loc, arith::CmpIPredicate::ne, raw, zero);
     };
     Value total = part(0);
@@ -212,29 +202,29 @@ void GpuFunction::barrier() {
 
 Value GpuFunction::shared(int64_t count, Type element) {
   auto type = bufferType(count, element, kShared);
-  std::string name = (function.getName() + "_shared_" + llvm::Twine(sharedBuffers_++)).str();
+  std::string name = (function.getName() + "_shared_" + Twine(sharedBuffers_++)).str();
   {
-    mlir::OpBuilder::InsertionGuard guard(builder);
+    OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(kernel.module.getBody());
     memref::GlobalOp::create(builder, e.loc, name, builder.getStringAttr("private"), type,
                              builder.getUnitAttr(), /*constant=*/false,
                              builder.getI64IntegerAttr(kAccessBytes));
   }
-  mlir::OpBuilder::InsertionGuard guard(builder);
+  OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(&function.getBody().front());
   return memref::GetGlobalOp::create(builder, e.loc, type, name);
 }
 
-mlir::LogicalResult GpuFunction::finish() {
+LogicalResult GpuFunction::finish() {
   builder.setInsertionPointToEnd(&function.getBody().front());
-  mlir::func::ReturnOp::create(builder, e.loc);
+  func::ReturnOp::create(builder, e.loc);
   unsigned partials = function.getNumArguments() - 2;
   function.getArgument(partials).setType(
       bufferType(kernel.info.partialsBytes, builder.getI8Type(), kGlobal));
   function.setType(builder.getFunctionType(function.getBody().front().getArgumentTypes(), {}));
   if (e.failed())
     return kernel.fusion.emitError("codegen: ") << e.error();
-  return mlir::success();
+  return success();
 }
 
 } // namespace weft::backends::cuda

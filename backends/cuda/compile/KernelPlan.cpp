@@ -4,13 +4,13 @@
 
 namespace weft::backends::cuda {
 
-using mlir::Operation;
-using mlir::Value;
+using namespace mlir;
+
 using Role = FusionDomain::Role;
 
 KernelPlan::KernelPlan(KernelBuilder &kernel) : kernel(kernel), domain(kernel.domain) {
   int64_t last = 0;
-  llvm::SmallVector<Operation *> parts;
+  SmallVector<Operation *> parts;
   for (Operation *op : kernel.ops) {
     int64_t l = 0;
     for (Value operand : op->getOperands())
@@ -45,7 +45,7 @@ KernelPlan::KernelPlan(KernelBuilder &kernel) : kernel(kernel), domain(kernel.do
   }
 }
 
-KernelPlan::Partial KernelPlan::makePartial(mlir::Type element, int64_t count, int64_t stride) {
+KernelPlan::Partial KernelPlan::makePartial(Type element, int64_t count, int64_t stride) {
   return {kernel.claimPartials(count * stride * compiler::memoryBytes(element)), count, stride,
           element};
 }
@@ -60,8 +60,8 @@ int64_t KernelPlan::widest() const {
     see(argument);
   for (Value output : kernel.outputs)
     see(output);
-  bool hasAngles = llvm::any_of(
-      kernel.ops, [](Operation *op) { return mlir::isa<ir::SinOp, ir::CosOp>(op); });
+  bool hasAngles =
+      llvm::any_of(kernel.ops, [](Operation *op) { return isa<ir::SinOp, ir::CosOp>(op); });
   return std::min(hasAngles ? kMostAngleWidth : kMostWidth, kAccessBytes / bytes);
 }
 
@@ -72,17 +72,16 @@ int64_t KernelPlan::widthOf(int64_t n) const {
   return width;
 }
 
-llvm::SmallVector<mlir::linalg::GenericOp>
-KernelPlan::generics(llvm::ArrayRef<Operation *> ops) const {
-  llvm::SmallVector<mlir::linalg::GenericOp> result;
+SmallVector<linalg::GenericOp> KernelPlan::generics(ArrayRef<Operation *> ops) const {
+  SmallVector<linalg::GenericOp> result;
   for (Operation *op : ops)
     result.push_back(kernel.generic(op));
   return result;
 }
 
-llvm::SmallVector<KernelPlan::Store>
-KernelPlan::compute(GpuFunction &f, llvm::ArrayRef<int64_t> outputs, llvm::ArrayRef<Index> atoms) {
-  llvm::SmallVector<Store> stores;
+SmallVector<KernelPlan::Store> KernelPlan::compute(GpuFunction &f, ArrayRef<int64_t> outputs,
+                                                   ArrayRef<Index> atoms) {
+  SmallVector<Store> stores;
   for (int64_t i : outputs) {
     Value output = kernel.outputs[i];
     auto position = f.position(output, atoms);
@@ -92,13 +91,13 @@ KernelPlan::compute(GpuFunction &f, llvm::ArrayRef<int64_t> outputs, llvm::Array
   return stores;
 }
 
-void KernelPlan::store(GpuFunction &f, llvm::ArrayRef<Store> stores) {
+void KernelPlan::store(GpuFunction &f, ArrayRef<Store> stores) {
   for (const Store &store : stores)
     f.e.store(f.output(store.number), store.value, store.linear, nullptr);
 }
 
-void KernelPlan::trackReads(GpuFunction &f, int64_t l, const llvm::SmallVector<Index> *atoms) {
-  llvm::SmallVector<std::optional<Index>> at(kernel.outputs.size());
+void KernelPlan::trackReads(GpuFunction &f, int64_t l, const SmallVector<Index> *atoms) {
+  SmallVector<std::optional<Index>> at(kernel.outputs.size());
   for (auto [i, output] : llvm::enumerate(kernel.outputs))
     if (atoms && domain.role(output) == Role::Full && level(output) >= l)
       at[i] = f.e.space.linearize(f.position(output, *atoms), shapeOf(output));
@@ -115,8 +114,8 @@ void KernelPlan::noteInPlace() {
   for (auto [i, output] : llvm::enumerate(kernel.outputs))
     for (auto [k, input] : llvm::enumerate(kernel.fusion.getInputs())) {
       auto found = inPlace_.find({i, k});
-      auto from = mlir::cast<mlir::RankedTensorType>(input.getType()),
-           to = mlir::cast<mlir::RankedTensorType>(output.getType());
+      auto from = cast<RankedTensorType>(input.getType()),
+           to = cast<RankedTensorType>(output.getType());
       if (found != inPlace_.end() && found->second &&
           from.getNumElements() == to.getNumElements() &&
           compiler::memoryBytes(from.getElementType()) ==

@@ -5,6 +5,9 @@
 #include "mlir/IR/Builders.h"
 
 namespace weft::backends::cuda {
+
+using namespace mlir;
+
 namespace {
 
 using compiler::Claim;
@@ -15,13 +18,13 @@ using compiler::NotMine;
 // A factor as the call reads it: of 16-bit numbers behind their conversion to float32 (weft-widen),
 // and behind a transpose of its two last dims.
 struct Factor {
-  mlir::Value value;
+  Value value;
   bool isTransposed = false;
-  llvm::SmallVector<mlir::Operation *, 2> ops; // that the call takes in, the last one first
+  SmallVector<Operation *, 2> ops; // that the call takes in, the last one first
 };
 
 bool swapsLastDims(ir::TransposeOp transpose) {
-  llvm::ArrayRef<int64_t> permutation = transpose.getPermutation();
+  ArrayRef<int64_t> permutation = transpose.getPermutation();
   auto rank = static_cast<int64_t>(permutation.size());
   for (int64_t i = 0; i < rank; ++i)
     if (permutation[i] != (i < rank - 2 ? i : 2 * rank - 3 - i))
@@ -30,12 +33,12 @@ bool swapsLastDims(ir::TransposeOp transpose) {
 }
 
 // Null where no 16-bit numbers stand behind it.
-std::optional<Factor> narrowFactor(mlir::Value value, bool isTransposed) {
+std::optional<Factor> narrowFactor(Value value, bool isTransposed) {
   Factor factor{value, isTransposed, {}};
   bool isNarrow = false;
-  while (mlir::Operation *op = factor.value.getDefiningOp()) {
-    auto cast = mlir::dyn_cast<ir::CastOp>(op);
-    auto transpose = mlir::dyn_cast<ir::TransposeOp>(op);
+  while (Operation *op = factor.value.getDefiningOp()) {
+    auto cast = dyn_cast<ir::CastOp>(op);
+    auto transpose = dyn_cast<ir::TransposeOp>(op);
     if (cast && !isNarrow && isWidening(cast))
       isNarrow = true;
     else if (transpose && factor.isTransposed == isTransposed && swapsLastDims(transpose))
@@ -50,19 +53,19 @@ std::optional<Factor> narrowFactor(mlir::Value value, bool isTransposed) {
 
 class MatmulProvider : public compiler::Provider {
 public:
-  llvm::StringRef name() const override {
+  StringRef name() const override {
     return "cublaslt.matmul";
   }
 
-  ClaimAnswer match(mlir::Operation *op, compiler::MathMode) const override {
-    auto matmul = mlir::dyn_cast<ir::MatmulOp>(op);
+  ClaimAnswer match(Operation *op, compiler::MathMode) const override {
+    auto matmul = dyn_cast<ir::MatmulOp>(op);
     if (!matmul)
       return NotMine{};
-    llvm::ArrayRef<int64_t> lhs = typeOf(matmul.getLhs()).getShape(),
-                            rhs = typeOf(matmul.getRhs()).getShape(),
-                            out = typeOf(op->getResult(0)).getShape();
+    ArrayRef<int64_t> lhs = typeOf(matmul.getLhs()).getShape(),
+                      rhs = typeOf(matmul.getRhs()).getShape(),
+                      out = typeOf(op->getResult(0)).getShape();
     // Products of 16-bit numbers are float32 ones of conversions here (weft-widen).
-    if (!mlir::isa<mlir::FloatType>(typeOf(matmul.getLhs()).getElementType()))
+    if (!isa<FloatType>(typeOf(matmul.getLhs()).getElementType()))
       return ClaimRefusal{"dtype", "cuBLASLt multiplies numbers of floating-point dtypes"};
     if (lhs.size() < 2 || rhs.size() < 2)
       return ClaimRefusal{"vector", "cuBLASLt multiplies matrices; a vector is our kernel's"};
@@ -74,15 +77,15 @@ public:
     if (elements < (kMinMultiplications + depth - 1) / depth)
       return ClaimRefusal{"too-small",
                           "a call of the library takes longer than a product of this size"};
-    auto batch = [](llvm::ArrayRef<int64_t> shape) {
+    auto batch = [](ArrayRef<int64_t> shape) {
       return shape.drop_back(2);
     };
     if (batch(lhs) != batch(out) || (rhs.size() != 2 && batch(rhs) != batch(out)))
       return ClaimRefusal{"repeated-batch",
                           "the call repeats no operand over batch dims, but for an rhs of rank 2"};
     Claim claim;
-    mlir::Builder builder(op->getContext());
-    auto flag = [&](llvm::StringRef name) {
+    Builder builder(op->getContext());
+    auto flag = [&](StringRef name) {
       claim.config.emplace_back(builder.getStringAttr(name), builder.getI64IntegerAttr(1));
     };
     Factor left{matmul.getLhs(), matmul.getTransposeLhs(), {}},

@@ -4,22 +4,23 @@
 
 namespace weft::backends::cuda {
 
+using namespace mlir;
+
 bool isWidening(ir::CastOp cast) {
-  mlir::Type from = typeOf(cast.getInput()).getElementType();
+  Type from = typeOf(cast.getInput()).getElementType();
   return (from.isBF16() || from.isF16()) && typeOf(cast).getElementType().isF32();
 }
 
-ir::CastOp roundingOf(mlir::Value result, mlir::Type narrow) {
-  auto cast = result.hasOneUse() ? mlir::dyn_cast<ir::CastOp>(*result.user_begin()) : ir::CastOp();
+ir::CastOp roundingOf(Value result, Type narrow) {
+  auto cast = result.hasOneUse() ? dyn_cast<ir::CastOp>(*result.user_begin()) : ir::CastOp();
   return cast && typeOf(cast).getElementType() == narrow ? cast : ir::CastOp();
 }
 
-void takeIn(compiler::Claim &claim, llvm::ArrayRef<mlir::Operation *> ops) {
-  for (mlir::Operation *op : ops)
+void takeIn(compiler::Claim &claim, ArrayRef<Operation *> ops) {
+  for (Operation *op : ops)
     if (!llvm::is_contained(claim.ops, op))
       claim.ops.push_back(op);
-  llvm::sort(claim.ops,
-             [](mlir::Operation *x, mlir::Operation *y) { return x->isBeforeInBlock(y); });
+  llvm::sort(claim.ops, [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
 }
 
 } // namespace weft::backends::cuda

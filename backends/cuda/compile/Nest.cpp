@@ -11,9 +11,7 @@
 
 namespace weft::backends::cuda {
 
-namespace arith = mlir::arith;
-using mlir::Operation;
-using mlir::Value;
+using namespace mlir;
 
 namespace {
 
@@ -29,30 +27,30 @@ struct NestSchedule {
 
   KernelPlan &plan;
   const FusionDomain &domain;
-  llvm::SmallVector<Operation *> ops;
-  llvm::SmallVector<mlir::linalg::GenericOp> reductions;
-  llvm::SmallVector<int64_t> outputs;
+  SmallVector<Operation *> ops;
+  SmallVector<linalg::GenericOp> reductions;
+  SmallVector<int64_t> outputs;
 
-  int64_t product(llvm::ArrayRef<int32_t> atoms) const {
+  int64_t product(ArrayRef<int32_t> atoms) const {
     int64_t n = 1;
     for (int32_t atom : atoms)
       n *= domain.atoms()[atom];
     return n;
   }
-  void place(GpuFunction &f, llvm::MutableArrayRef<Index> atoms, llvm::ArrayRef<int32_t> some,
+  void place(GpuFunction &f, MutableArrayRef<Index> atoms, ArrayRef<int32_t> some,
              const Index &linear) {
-    llvm::SmallVector<int64_t> extents;
+    SmallVector<int64_t> extents;
     for (int32_t atom : some)
       extents.push_back(domain.atoms()[atom]);
     for (auto [atom, at] : llvm::zip(some, f.e.space.delinearize(linear, extents)))
       atoms[atom] = at;
   }
-  void store(GpuFunction &f, llvm::ArrayRef<Index> atoms, llvm::ArrayRef<Value> sums, Value guard) {
+  void store(GpuFunction &f, ArrayRef<Index> atoms, ArrayRef<Value> sums, Value guard) {
     for (auto [op, sum] : llvm::zip(ops, sums)) {
       auto here = f.position(op->getResult(0), atoms);
       f.e.setKnown(plan.kernel.lowered.lookup(op->getResult(0)),
-                   [&f, here, sum = sum](llvm::ArrayRef<Index> position, Value) -> Value {
-                     if (position != llvm::ArrayRef(here))
+                   [&f, here, sum = sum](ArrayRef<Index> position, Value) -> Value {
+                     if (position != ArrayRef(here))
                        f.e.fail("a sum is read at another position");
                      return sum;
                    });
@@ -60,8 +58,8 @@ struct NestSchedule {
     f.when(guard, [&] { plan.store(f, plan.compute(f, outputs, atoms)); });
   }
 
-  mlir::LogicalResult keptInnermost(int32_t along, Geometry &geometry) {
-    llvm::SmallVector<int32_t> others;
+  LogicalResult keptInnermost(int32_t along, Geometry &geometry) {
+    SmallVector<int32_t> others;
     for (int32_t atom : domain.outer())
       if (atom != along)
         others.push_back(atom);
@@ -72,7 +70,7 @@ struct NestSchedule {
     compiler::IndexSpace &space = f.e.space;
     Value number = f.gridThread();
     f.when(f.lessThan(number, count), [&] {
-      llvm::SmallVector<Index> atoms(domain.atoms().size());
+      SmallVector<Index> atoms(domain.atoms().size());
       auto [other, vector] = space.divide(space.scalar(number, count), vectors);
       place(f, atoms, others, other);
       atoms[along] = width == 1 ? vector : space.add(space.scale(vector, width), space.lane(width));
@@ -91,9 +89,9 @@ struct NestSchedule {
     return f.finish();
   }
 
-  mlir::LogicalResult reducedInnermost(llvm::ArrayRef<int32_t> layout, Geometry &geometry) {
+  LogicalResult reducedInnermost(ArrayRef<int32_t> layout, Geometry &geometry) {
     // In the order of memory, so that the threads of a warp read neighbours.
-    llvm::SmallVector<int32_t> reduced;
+    SmallVector<int32_t> reduced;
     for (int32_t atom : layout)
       if (llvm::is_contained(domain.inner(), atom))
         reduced.push_back(atom);
@@ -108,7 +106,7 @@ struct NestSchedule {
     Value number = f.e.make<arith::AddIOp>(
         f.e.make<arith::MulIOp>(f.block, f.e.constantIndex(kGroups)), f.e.scalarIndex(warp));
     f.when(f.lessThan(number, count), [&] {
-      llvm::SmallVector<Index> atoms(domain.atoms().size());
+      SmallVector<Index> atoms(domain.atoms().size());
       place(f, atoms, domain.outer(), space.scalar(number, count));
       for (const Index &atom : atoms)
         (void)f.e.scalarIndex(atom);
@@ -136,7 +134,7 @@ struct NestSchedule {
 
 } // namespace
 
-mlir::LogicalResult scheduleNest(KernelPlan &plan, Geometry &geometry) {
+LogicalResult scheduleNest(KernelPlan &plan, Geometry &geometry) {
   NestSchedule nest(plan);
   const FusionDomain::Layout &layout = *plan.domain.layout(nest.ops.front()->getOperand(0));
   if (llvm::is_contained(plan.domain.outer(), layout.back()))

@@ -13,9 +13,7 @@
 
 namespace weft::backends::cuda {
 
-namespace arith = mlir::arith;
-using mlir::Operation;
-using mlir::Value;
+using namespace mlir;
 
 namespace {
 
@@ -38,13 +36,13 @@ struct RowSchedule {
     geometry = {ceilDivide(workers, groups), threads * groups};
     for (const Sweep &sweep : plan.sweeps) {
       for (Operation *op : sweep.columns) {
-        mlir::Type element = plan.elementOf(op->getResult(0));
+        Type element = plan.elementOf(op->getResult(0));
         int64_t stride = compiler::roundUp(n, kPartialUnit);
         plan.addPartial(op, element, workers, stride);
         columns.push_back(op);
         for (KernelPlan::Partial &total : totals[op])
           if (inBlocks())
-            total = plan.makePartial(mlir::Float64Type::get(element.getContext()), workers, stride);
+            total = plan.makePartial(Float64Type::get(element.getContext()), workers, stride);
       }
       for (Operation *op : sweep.rowTotals)
         plan.addPartial(op, plan.elementOf(op->getOperand(0)), rows);
@@ -58,12 +56,12 @@ struct RowSchedule {
   int64_t mostUnits; // in registers
   int64_t threads = kWarp, units = 1, groups = 1; // in a group; vectors a thread; in a block
   int64_t chunkRows = 1, workers = 1;
-  llvm::SmallVector<Operation *> columns;
+  SmallVector<Operation *> columns;
   Value member; // of the thread in its group
 
   // Totals of what rows add up in memory, where their columns are too many for registers and they
   // are too many for one accumulator (KernelFunction::noTotals).
-  llvm::DenseMap<Operation *, std::array<KernelPlan::Partial, 2>> totals;
+  DenseMap<Operation *, std::array<KernelPlan::Partial, 2>> totals;
 
   bool inRegisters() const {
     return units <= mostUnits;
@@ -92,13 +90,13 @@ struct RowSchedule {
   using State = GpuFunction::State;
   // emit(units, state) for all vectors of the thread, those in registers at once; the state is an
   // accumulator for each of `reductions`.
-  State each(GpuFunction &f, llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
-             llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit) {
+  State each(GpuFunction &f, ArrayRef<linalg::GenericOp> reductions,
+             function_ref<void(ArrayRef<Unit>, State &)> emit) {
     if (inRegisters()) {
       State state;
       for (auto reduction : reductions)
         state.push_back(f.identityOf(reduction));
-      llvm::SmallVector<Unit> all;
+      SmallVector<Unit> all;
       for (int64_t u = 0; u < units; ++u)
         all.push_back(unit(f, f.e.make<arith::AddIOp>(member, f.e.constantIndex(u * threads)),
                            (u + 1) * threads <= vectors));
@@ -154,8 +152,8 @@ struct RowSchedule {
     if (sweep.reductions.empty() && sweep.columns.empty() && sweep.stores.empty())
       return;
     auto reductions = plan.generics(sweep.reductions);
-    State slots = each(f, reductions, [&](llvm::ArrayRef<Unit> all, State &inside) {
-      llvm::SmallVector<llvm::SmallVector<KernelPlan::Store>> stores;
+    State slots = each(f, reductions, [&](ArrayRef<Unit> all, State &inside) {
+      SmallVector<SmallVector<KernelPlan::Store>> stores;
       for (auto [u, unit] : llvm::enumerate(all)) {
         auto atoms = compiler::atomPositions(f, row, unit.position);
         plan.trackReads(f, level, &atoms);
@@ -186,8 +184,8 @@ struct RowSchedule {
     for (auto [op, sum] : llvm::zip(sweep.reductions, results)) {
       auto here = f.position(op->getResult(0), compiler::atomPositions(f, row, Index::of(0)));
       f.e.setKnown(plan.kernel.lowered.lookup(op->getResult(0)),
-                   [&f, here, sum = sum](llvm::ArrayRef<Index> position, Value) -> Value {
-                     if (position != llvm::ArrayRef(here))
+                   [&f, here, sum = sum](ArrayRef<Index> position, Value) -> Value {
+                     if (position != ArrayRef(here))
                        f.e.fail("a row's sum is read from another row");
                      return sum;
                    });
@@ -240,7 +238,7 @@ struct RowSchedule {
   void storeNear(GpuFunction &f, const Index &row) {
     if (plan.nearStores.empty())
       return;
-    llvm::ArrayRef<int32_t> near = plan.domain.near();
+    ArrayRef<int32_t> near = plan.domain.near();
     int64_t count = plan.domain.positions(near);
     plan.trackReads(f, 0, nullptr);
     int64_t width = std::exchange(f.e.width, 1);
@@ -266,7 +264,7 @@ struct RowSchedule {
     State sums =
         f.reduceSteps(first, bound, rows, chunkRows, plan.generics(columns), units, width > 1,
                       [&](Index at, State &inside) { row(f, at, worker, inside); });
-    each(f, {}, [&](llvm::ArrayRef<Unit> all, State &) {
+    each(f, {}, [&](ArrayRef<Unit> all, State &) {
       for (auto [i, op] : llvm::enumerate(columns))
         for (auto [u, unit] : llvm::enumerate(all))
           storeColumn(f, worker, plan.partials[op], unit, sums[i * units + u]);
@@ -274,10 +272,9 @@ struct RowSchedule {
   }
 
   // emit(op, its reduction, unit) for the columns of the thread.
-  void
-  eachColumn(GpuFunction &f,
-             llvm::function_ref<void(Operation *, mlir::linalg::GenericOp, const Unit &)> emit) {
-    each(f, {}, [&](llvm::ArrayRef<Unit> all, State &) {
+  void eachColumn(GpuFunction &f,
+                  function_ref<void(Operation *, linalg::GenericOp, const Unit &)> emit) {
+    each(f, {}, [&](ArrayRef<Unit> all, State &) {
       for (Operation *op : columns)
         for (const Unit &unit : all)
           emit(op, plan.kernel.generic(op), unit);
@@ -289,7 +286,7 @@ struct RowSchedule {
   void chunkInMemory(GpuFunction &f, const Index &worker, Value first, Value bound) {
     auto placeOf = [&](Operation *op, size_t number, Value total) {
       KernelPlan::Partial place = totals[op][number];
-      place.element = mlir::getElementTypeOrSelf(total.getType());
+      place.element = getElementTypeOrSelf(total.getType());
       return place;
     };
     auto load = [&](Operation *op, const Unit &unit) {
@@ -298,14 +295,14 @@ struct RowSchedule {
         total = loadColumn(f, worker, placeOf(op, i, total), unit.position);
       return values;
     };
-    auto store = [&](Operation *op, const Unit &unit, llvm::ArrayRef<Value> values) {
+    auto store = [&](Operation *op, const Unit &unit, ArrayRef<Value> values) {
       for (auto [i, total] : llvm::enumerate(values))
         storeColumn(f, worker, placeOf(op, i, total), unit, total);
     };
     auto clear = [&](Operation *op, const Unit &unit) {
       storeColumn(f, worker, plan.partials[op], unit, f.identityOf(plan.kernel.generic(op)));
     };
-    eachColumn(f, [&](Operation *op, mlir::linalg::GenericOp reduction, const Unit &unit) {
+    eachColumn(f, [&](Operation *op, linalg::GenericOp reduction, const Unit &unit) {
       clear(op, unit);
       if (inBlocks())
         store(op, unit, f.noTotals(reduction, 1, width > 1));
@@ -322,7 +319,7 @@ struct RowSchedule {
                 first, f.e.scalarIndex(f.e.space.scale(number, compiler::kChain))),
             to = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(from, size), bound);
       sweep(from, to);
-      eachColumn(f, [&](Operation *op, mlir::linalg::GenericOp reduction, const Unit &unit) {
+      eachColumn(f, [&](Operation *op, linalg::GenericOp reduction, const Unit &unit) {
         State values = load(op, unit);
         f.addToTotals(values, reduction, 1,
                       loadColumn(f, worker, plan.partials[op], unit.position));
@@ -330,7 +327,7 @@ struct RowSchedule {
         clear(op, unit);
       });
     });
-    eachColumn(f, [&](Operation *op, mlir::linalg::GenericOp reduction, const Unit &unit) {
+    eachColumn(f, [&](Operation *op, linalg::GenericOp reduction, const Unit &unit) {
       storeColumn(f, worker, plan.partials[op], unit,
                   f.fromTotals(load(op, unit), reduction, 1)[0]);
     });
@@ -339,7 +336,7 @@ struct RowSchedule {
 
 } // namespace
 
-mlir::LogicalResult scheduleRows(KernelPlan &plan, Geometry &geometry) {
+LogicalResult scheduleRows(KernelPlan &plan, Geometry &geometry) {
   RowSchedule rows(plan, geometry);
   GpuFunction f(plan.kernel, plan.kernel.info.symbol, geometry, rows.width);
   Value group = f.block;

@@ -21,6 +21,7 @@
 #include "backends/cuda/device/device_kind.h"
 #include "backends/cuda/device/recording_driver.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "runtime/core/status.h"
 
 namespace weft::backends::cuda {
 namespace {
@@ -81,9 +82,7 @@ private:
 
 absl::StatusOr<Driver> driver() {
   static auto *made = new absl::StatusOr<Driver>([]() -> absl::StatusOr<Driver> {
-    absl::StatusOr<Driver> driver = open_driver(kLibrary);
-    if (!driver.ok())
-      return driver.status();
+    WEFT_ASSIGN_OR_RETURN(Driver driver, open_driver(kLibrary));
     void *library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
     auto run = reinterpret_cast<weft_recording_run_t>(dlsym(library, "weft_recording_run"));
     static auto errors =
@@ -107,10 +106,8 @@ absl::StatusOr<std::shared_ptr<CudaDevice>> device(int number) {
   std::shared_ptr<CudaDevice> &known = (*devices)[number];
   if (known)
     return known;
-  absl::StatusOr<Driver> found = driver();
-  if (!found.ok())
-    return found.status();
-  absl::StatusOr<std::shared_ptr<CudaDevice>> made = CudaDevice::create(*found, number);
+  WEFT_ASSIGN_OR_RETURN(Driver found, driver());
+  absl::StatusOr<std::shared_ptr<CudaDevice>> made = CudaDevice::create(found, number);
   if (made.ok())
     known = *made;
   return made;

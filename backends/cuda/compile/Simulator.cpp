@@ -13,8 +13,7 @@
 
 namespace weft::backends::cuda {
 
-namespace LLVM = mlir::LLVM;
-namespace NVVM = mlir::NVVM;
+using namespace mlir;
 
 namespace {
 
@@ -130,14 +129,13 @@ extern "C" int32_t weft_simulated_round_pair(float low, float high) {
 }
 
 // Calls in place of what only a GPU has, and functions of one signature around the entries.
-void lowerForHost(mlir::ModuleOp module, llvm::ArrayRef<KernelEntry> entries) {
-  mlir::OpBuilder b(module.getContext());
-  mlir::Location loc = module.getLoc();
+void lowerForHost(ModuleOp module, ArrayRef<KernelEntry> entries) {
+  OpBuilder b(module.getContext());
+  Location loc = module.getLoc();
   auto i32 = b.getI32Type();
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
   b.setInsertionPointToStart(module.getBody());
-  auto declare = [&](llvm::StringRef name, mlir::Type result,
-                     llvm::ArrayRef<mlir::Type> arguments) {
+  auto declare = [&](StringRef name, Type result, ArrayRef<Type> arguments) {
     return LLVM::LLVMFuncOp::create(b, loc, name, LLVM::LLVMFunctionType::get(result, arguments));
   };
   auto nothing = LLVM::LLVMVoidType::get(b.getContext());
@@ -146,28 +144,26 @@ void lowerForHost(mlir::ModuleOp module, llvm::ArrayRef<KernelEntry> entries) {
   auto barrier = declare("weft_simulated_barrier", nothing, {}),
        shuffle = declare("weft_simulated_shuffle", i32, {i32, i32}),
        roundPair = declare("weft_simulated_round_pair", i32, {b.getF32Type(), b.getF32Type()});
-  llvm::SmallVector<mlir::Operation *> replaced;
-  module.walk([&](mlir::Operation *op) {
+  SmallVector<Operation *> replaced;
+  module.walk([&](Operation *op) {
     b.setInsertionPoint(op);
     LLVM::CallOp call;
-    if (mlir::isa<NVVM::ThreadIdXOp>(op))
-      call = LLVM::CallOp::create(b, loc, thread, mlir::ValueRange{});
-    else if (mlir::isa<NVVM::BlockIdXOp>(op))
-      call = LLVM::CallOp::create(b, loc, block, mlir::ValueRange{});
-    else if (mlir::isa<NVVM::Barrier0Op>(op))
-      call = LLVM::CallOp::create(b, loc, barrier, mlir::ValueRange{});
-    else if (auto shfl = mlir::dyn_cast<NVVM::ShflOp>(op))
-      call =
-          LLVM::CallOp::create(b, loc, shuffle, mlir::ValueRange{shfl.getVal(), shfl.getOffset()});
-    else if (auto text = mlir::dyn_cast<LLVM::InlineAsmOp>(op);
-             text && text.getAsmString() == kRoundPair)
+    if (isa<NVVM::ThreadIdXOp>(op))
+      call = LLVM::CallOp::create(b, loc, thread, ValueRange{});
+    else if (isa<NVVM::BlockIdXOp>(op))
+      call = LLVM::CallOp::create(b, loc, block, ValueRange{});
+    else if (isa<NVVM::Barrier0Op>(op))
+      call = LLVM::CallOp::create(b, loc, barrier, ValueRange{});
+    else if (auto shfl = dyn_cast<NVVM::ShflOp>(op))
+      call = LLVM::CallOp::create(b, loc, shuffle, ValueRange{shfl.getVal(), shfl.getOffset()});
+    else if (auto text = dyn_cast<LLVM::InlineAsmOp>(op); text && text.getAsmString() == kRoundPair)
       call = LLVM::CallOp::create(b, loc, roundPair, text.getOperands());
     else
       return;
     op->replaceAllUsesWith(call);
     replaced.push_back(op);
   });
-  for (mlir::Operation *op : replaced)
+  for (Operation *op : replaced)
     op->erase();
   for (const KernelEntry &entry : entries) {
     auto kernel = module.lookupSymbol<LLVM::LLVMFuncOp>(entry.symbol);
@@ -176,15 +172,15 @@ void lowerForHost(mlir::ModuleOp module, llvm::ArrayRef<KernelEntry> entries) {
     b.setInsertionPointToEnd(module.getBody());
     auto outer = declare(entry.symbol + "_simulated", nothing, {pointer});
     b.setInsertionPointToStart(outer.addEntryBlock(b));
-    llvm::SmallVector<mlir::Value> arguments;
+    SmallVector<Value> arguments;
     for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
-      mlir::Value at = LLVM::GEPOp::create(b, loc, pointer, pointer, outer.getArgument(0),
-                                           llvm::ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i)});
+      Value at = LLVM::GEPOp::create(b, loc, pointer, pointer, outer.getArgument(0),
+                                     ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i)});
       arguments.push_back(
           LLVM::AddrSpaceCastOp::create(b, loc, type, LLVM::LoadOp::create(b, loc, pointer, at)));
     }
     LLVM::CallOp::create(b, loc, kernel, arguments);
-    LLVM::ReturnOp::create(b, loc, mlir::ValueRange{});
+    LLVM::ReturnOp::create(b, loc, ValueRange{});
   }
 }
 
@@ -192,8 +188,8 @@ void lowerForHost(mlir::ModuleOp module, llvm::ArrayRef<KernelEntry> entries) {
 
 Simulator::~Simulator() = default;
 
-std::unique_ptr<Simulator>
-Simulator::create(mlir::ModuleOp module, llvm::ArrayRef<KernelEntry> entries, std::string &error) {
+std::unique_ptr<Simulator> Simulator::create(ModuleOp module, ArrayRef<KernelEntry> entries,
+                                             std::string &error) {
   lowerForHost(module, entries);
   auto object = compiler::emitObject(module, compiler::TargetInfo::host());
   if (!object.ok()) {
@@ -229,7 +225,7 @@ Simulator::create(mlir::ModuleOp module, llvm::ArrayRef<KernelEntry> entries, st
   return result;
 }
 
-std::string Simulator::launch(const std::string &symbol, llvm::ArrayRef<void *> arguments,
+std::string Simulator::launch(const std::string &symbol, ArrayRef<void *> arguments,
                               bool reversed) {
   auto entry = llvm::find_if(entries_, [&](const KernelEntry &e) { return e.symbol == symbol; });
   if (entry == entries_.end())

@@ -6,11 +6,9 @@
 
 namespace weft::backends::cuda {
 
-namespace arith = mlir::arith;
-using mlir::Operation;
-using mlir::Value;
+using namespace mlir;
 
-mlir::LogicalResult scheduleTotals(KernelPlan &plan, Geometry &geometry) {
+LogicalResult scheduleTotals(KernelPlan &plan, Geometry &geometry) {
   int64_t n = plan.domain.rowSize(), width = plan.widthOf(n), vectors = n / width;
   int64_t rounds = std::max(kLeastTotalRounds,
                             ceilDivide(vectors, kSharingThreads * kMostTotalBlocks)),

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/core/status.h"
 
 namespace weft::backends::cuda {
 namespace {
@@ -44,12 +45,8 @@ struct Problem {
 };
 
 absl::StatusOr<Problem> read(const LibraryCall &call) {
-  absl::StatusOr<int64_t> left = runtime::config_int(call.config, "transpose_lhs", 0),
-                          right = runtime::config_int(call.config, "transpose_rhs", 0);
-  if (!left.ok())
-    return left.status();
-  if (!right.ok())
-    return right.status();
+  WEFT_ASSIGN_OR_RETURN(int64_t left, runtime::config_int(call.config, "transpose_lhs", 0));
+  WEFT_ASSIGN_OR_RETURN(int64_t right, runtime::config_int(call.config, "transpose_rhs", 0));
   if (call.operands.size() != 3 || call.inputs != 2)
     return absl::InvalidArgumentError("takes lhs, rhs and out");
   const TensorRef &lhs = call.operands[0], &rhs = call.operands[1], &out = call.operands[2];
@@ -74,8 +71,8 @@ absl::StatusOr<Problem> read(const LibraryCall &call) {
   Problem problem;
   problem.factors = *factors;
   problem.result = *result;
-  problem.transpose_lhs = *left != 0;
-  problem.transpose_rhs = *right != 0;
+  problem.transpose_lhs = left != 0;
+  problem.transpose_rhs = right != 0;
   problem.one_rhs = rhs.dims.size() == 2;
   if (lhs.dims.size() != rank || (!problem.one_rhs && rhs.dims.size() != rank))
     return refuse("takes operands of one rank, or an rhs of rank 2");
@@ -234,20 +231,16 @@ public:
 
   absl::StatusOr<std::unique_ptr<runtime::LibraryCallState>> init(const LibraryCall &call,
                                                                   int) const override {
-    absl::StatusOr<Problem> problem = read(call);
-    if (!problem.ok())
-      return problem.status();
+    WEFT_ASSIGN_OR_RETURN(Problem problem, read(call));
     // Made once for a GPU and a library, in the GPU's context; it lives as long as the process.
     static std::mutex mutex;
     static auto *handles = new std::map<std::pair<Stream, decltype(library_.create)>, CublasHandle>;
     std::lock_guard lock(mutex);
     CublasHandle &handle = (*handles)[{device_->stream(), library_.create}];
     if (handle == nullptr)
-      if (absl::Status status = library_.check(library_.create(&handle), "starting"); !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(library_.check(library_.create(&handle), "starting"));
     auto state = std::make_unique<Matmul>(device_, library_, handle);
-    if (absl::Status status = state->init(*problem); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(state->init(problem));
     return state;
   }
 

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/core/status.h"
 #include "runtime/memory/caching_allocator.h"
 #include "runtime/memory/counters.h"
 
@@ -116,10 +117,8 @@ absl::StatusOr<std::shared_ptr<CudaDevice>> CudaDevice::get(int number) {
   std::lock_guard lock(mutex);
   if (auto known = devices->find(number); known != devices->end())
     return known->second;
-  absl::StatusOr<Driver> driver = open_driver();
-  if (!driver.ok())
-    return driver.status();
-  absl::StatusOr<std::shared_ptr<CudaDevice>> made = create(*driver, number);
+  WEFT_ASSIGN_OR_RETURN(Driver driver, open_driver());
+  absl::StatusOr<std::shared_ptr<CudaDevice>> made = create(driver, number);
   if (made.ok())
     (*devices)[number] = *made;
   return made;

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <mutex>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "backends/cuda/device/driver.h"

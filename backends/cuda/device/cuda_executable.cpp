@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/core/status.h"
 #include "runtime/executable/index_check.h"
 #include "runtime/executable/run_failure.h"
 #include "runtime/memory/buffer.h"
@@ -35,8 +36,7 @@ absl::StatusOr<std::shared_ptr<CudaExecutable>>
 CudaExecutable::create(runtime::Program program, std::vector<KernelModule> modules,
                        std::shared_ptr<CudaDevice> device,
                        const runtime::LibraryResolver &libraries) {
-  if (absl::Status status = runtime::validate(program); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(runtime::validate(program));
   if (!program.prepare.empty())
     return absl::InvalidArgumentError(
         "a program for a GPU computes nothing ahead of its runs; this one does");
@@ -65,17 +65,14 @@ CudaExecutable::~CudaExecutable() {
 
 absl::Status CudaExecutable::upload(std::span<const std::byte> bytes, const char *purpose,
                                     std::shared_ptr<runtime::Buffer> &buffer) {
-  absl::StatusOr<std::shared_ptr<runtime::Buffer>> made =
-      device_->memory()->allocate(static_cast<int64_t>(bytes.size()), purpose);
-  if (!made.ok())
-    return made.status();
-  buffer = *std::move(made);
+  WEFT_ASSIGN_OR_RETURN(std::shared_ptr<runtime::Buffer> made,
+                        device_->memory()->allocate(static_cast<int64_t>(bytes.size()), purpose));
+  buffer = std::move(made);
   return device_->write(buffer->data(), bytes.data(), static_cast<int64_t>(bytes.size()));
 }
 
 absl::Status CudaExecutable::load(const runtime::LibraryResolver &libraries) {
-  if (absl::Status status = device_->enter(); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(device_->enter());
   // From the beginning, also after a first try.
   loaded_.clear();
   kernels_.clear();
@@ -138,8 +135,7 @@ absl::Status CudaExecutable::load(const runtime::LibraryResolver &libraries) {
     parts_.push_back({0, checked, LaunchGraphs(device_)});
   parts_.push_back({checked, all, LaunchGraphs(device_)});
   if (!program_.constants.empty())
-    if (absl::Status status = upload(program_.constants, "constants", constants_); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(upload(program_.constants, "constants", constants_));
   if (program_.state_bytes > 0)
     return upload(std::vector<std::byte>(static_cast<size_t>(program_.state_bytes)), "state",
                   state_);
@@ -163,10 +159,8 @@ absl::StatusOr<CudaExecutable *> CudaExecutable::executable_on(int number) {
   std::lock_guard lock(others_mutex_);
   std::shared_ptr<CudaExecutable> &there = others_[number];
   if (!there) {
-    absl::StatusOr<std::shared_ptr<CudaExecutable>> made = devices_.make(*this, number);
-    if (!made.ok())
-      return made.status();
-    there = *std::move(made);
+    WEFT_ASSIGN_OR_RETURN(std::shared_ptr<CudaExecutable> made, devices_.make(*this, number));
+    there = std::move(made);
     there->serve(devices_);
   }
   return there.get();
@@ -176,13 +170,10 @@ absl::StatusOr<std::unique_ptr<runtime::RunResources>>
 CudaExecutable::acquire(const runtime::RunContext &context) {
   int number = devices_.number_of && context.memory ? devices_.number_of(*context.memory) : -1;
   if (number != -1 && number != device_->number()) {
-    absl::StatusOr<CudaExecutable *> executable = executable_on(number);
-    if (!executable.ok())
-      return executable.status();
-    return (*executable)->acquire(context);
+    WEFT_ASSIGN_OR_RETURN(CudaExecutable * executable, executable_on(number));
+    return executable->acquire(context);
   }
-  if (absl::Status status = device_->enter(); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(device_->enter());
   auto resources = std::make_unique<Resources>();
   resources->executable = this;
   resources->copies = number == -1;
@@ -197,11 +188,10 @@ CudaExecutable::acquire(const runtime::RunContext &context) {
   }
   resources->bytes = total;
   if (total > 0) {
-    absl::StatusOr<std::shared_ptr<runtime::Buffer>> block =
-        (resources->copies ? device_->memory() : context.memory)->allocate(total, "arena");
-    if (!block.ok())
-      return block.status();
-    resources->block = *std::move(block);
+    WEFT_ASSIGN_OR_RETURN(
+        std::shared_ptr<runtime::Buffer> block,
+        (resources->copies ? device_->memory() : context.memory)->allocate(total, "arena"));
+    resources->block = std::move(block);
   }
   DevicePointer next =
       resources->block ? reinterpret_cast<DevicePointer>(resources->block->data()) : 0;
@@ -342,9 +332,7 @@ absl::Status CudaExecutable::enqueue(Resources &resources, Part &part) {
   bool profiled = runtime::profile::on();
   auto enqueue = [&]() -> absl::Status {
     for (size_t i = part.first; i < part.end; ++i)
-      if (absl::Status status = profiled ? execute_profiled(resources, i) : execute(resources, i);
-          !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(profiled ? execute_profiled(resources, i) : execute(resources, i));
     return absl::OkStatus();
   };
   if (profiled || part.end - part.first < kLeastGraphInstructions)
@@ -362,10 +350,8 @@ absl::Status CudaExecutable::run(const runtime::RunContext &context,
   auto &resources = static_cast<Resources &>(run_resources);
   if (resources.executable != this)
     return resources.executable->run(context, run_resources, inputs, outputs);
-  if (absl::Status status = runtime::check_bindings(*this, inputs, outputs); !status.ok())
-    return status;
-  if (absl::Status status = device_->enter(); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(runtime::check_bindings(*this, inputs, outputs));
+  WEFT_RETURN_IF_ERROR(device_->enter());
   if (!resources.copies) {
     auto addresses = [](std::span<runtime::Buffer *const> buffers) {
       std::vector<DevicePointer> result;
@@ -389,17 +375,14 @@ absl::Status CudaExecutable::run(const runtime::RunContext &context,
   auto bring = [&]() -> absl::Status {
     runtime::profile::Span copying(transfer("inputs to the GPU"));
     if (has_checks())
-      if (absl::Status status = driver.check(
-              driver.fill_32(resources.notes, 0, parts_.front().end, stream), "clearing notes");
-          !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(driver.check(
+          driver.fill_32(resources.notes, 0, parts_.front().end, stream), "clearing notes"));
     for (size_t i = 0; resources.copies && i < inputs.size(); ++i) {
       if (program_.inputs[i].bytes == 0)
         continue;
       int error = driver.copy_to_device(resources.inputs[i], inputs[i]->data(),
                                         static_cast<size_t>(program_.inputs[i].bytes), stream);
-      if (absl::Status status = driver.check(error, "copying an input to the GPU"); !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(driver.check(error, "copying an input to the GPU"));
     }
     return absl::OkStatus();
   };
@@ -412,8 +395,7 @@ absl::Status CudaExecutable::run(const runtime::RunContext &context,
         continue;
       int error = driver.copy_to_host(outputs[i]->data(), resources.outputs[i],
                                       static_cast<size_t>(spec.bytes), stream);
-      if (absl::Status status = driver.check(error, "copying an output from the GPU"); !status.ok())
-        return status;
+      WEFT_RETURN_IF_ERROR(driver.check(error, "copying an output from the GPU"));
     }
     return absl::OkStatus();
   };

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "backends/cuda/device/cudnn_plan.h"
+#include "runtime/core/status.h"
 
 namespace weft::backends::cuda {
 namespace {
@@ -70,31 +71,23 @@ std::string show(const LibraryCall &call) {
 }
 
 absl::Status read_config(const LibraryCall &call, Problem &problem) {
-  absl::StatusOr<std::string> kind = runtime::config_string(call.config, "kind", "");
-  if (!kind.ok())
-    return kind.status();
+  WEFT_ASSIGN_OR_RETURN(std::string kind, runtime::config_string(call.config, "kind", ""));
   for (const Kind &each : kKinds)
-    if (each.name == *kind)
+    if (each.name == kind)
       problem.kind = &each;
   if (problem.kind == nullptr)
     return absl::InvalidArgumentError(absl::StrCat(
-        "config kind is '", *kind, "'; it must be forward, input_gradient or weight_gradient"));
+        "config kind is '", kind, "'; it must be forward, input_gradient or weight_gradient"));
   for (auto [key, to] :
        {std::pair("strides", &problem.strides), std::pair("padding", &problem.padding),
         std::pair("dilation", &problem.dilation)}) {
-    absl::StatusOr<std::vector<int64_t>> values = runtime::config_ints(call.config, key);
-    if (!values.ok())
-      return values.status();
-    *to = *std::move(values);
+    WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> values, runtime::config_ints(call.config, key));
+    *to = std::move(values);
   }
-  absl::StatusOr<int64_t> groups = runtime::config_int(call.config, "groups", 1),
-                          transforms = runtime::config_int(call.config, "transforms", 0);
-  if (!groups.ok())
-    return groups.status();
-  if (!transforms.ok())
-    return transforms.status();
-  problem.groups = *groups;
-  problem.transforms = *transforms != 0;
+  WEFT_ASSIGN_OR_RETURN(int64_t groups, runtime::config_int(call.config, "groups", 1));
+  WEFT_ASSIGN_OR_RETURN(int64_t transforms, runtime::config_int(call.config, "transforms", 0));
+  problem.groups = groups;
+  problem.transforms = transforms != 0;
   return absl::OkStatus();
 }
 
@@ -127,8 +120,7 @@ int64_t alignment(int64_t offset) {
 
 absl::StatusOr<Problem> read(const LibraryCall &call) {
   Problem problem;
-  if (absl::Status status = read_config(call, problem); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(read_config(call, problem));
   if (call.operands.size() != 3 || call.inputs != 2)
     return absl::InvalidArgumentError("takes two tensors and gives the third");
   auto refuse = [&](const char *why) {
@@ -180,8 +172,7 @@ absl::StatusOr<CudnnDescriptor> describe_tensor(const Cudnn &library, DType dtyp
   tensor.set(Attribute::kTensorStrides, strides);
   tensor.set(Attribute::kTensorUniqueId, id);
   tensor.set(Attribute::kTensorByteAlignment, alignment);
-  if (absl::Status status = tensor.finalize(); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(tensor.finalize());
   return tensor;
 }
 
@@ -198,25 +189,21 @@ absl::StatusOr<std::unique_ptr<CudnnPlan>> choose(CudnnStream &stream, const Pro
   convolution.set(Attribute::kConvolutionPostPaddings, problem.padding);
   convolution.set(Attribute::kConvolutionFilterStrides, problem.strides);
   convolution.set(Attribute::kConvolutionDilations, problem.dilation);
-  if (absl::Status status = convolution.finalize(); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(convolution.finalize());
   std::vector<CudnnDescriptor> tensors; // which outlive the operation
   CudnnDescriptor operation(library, kind.operation, "describing an operation");
   for (auto [attribute, id, dims, at] :
        {std::tuple(kind.image, kImage, &problem.image, problem.image_at),
         std::tuple(kind.weight, kWeight, &problem.weight, problem.weight_at),
         std::tuple(kind.result, kResult, &problem.result, problem.result_at)}) {
-    absl::StatusOr<CudnnDescriptor> tensor =
-        describe_tensor(library, problem.dtype, id, *dims, at);
-    if (!tensor.ok())
-      return tensor.status();
-    operation.set(attribute, tensors.emplace_back(*std::move(tensor)));
+    WEFT_ASSIGN_OR_RETURN(CudnnDescriptor tensor,
+                          describe_tensor(library, problem.dtype, id, *dims, at));
+    operation.set(attribute, tensors.emplace_back(std::move(tensor)));
   }
   operation.set(kind.convolution, convolution);
   operation.set(kind.alpha, 1.0f);
   operation.set(kind.beta, 0.0f);
-  if (absl::Status status = operation.finalize(); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(operation.finalize());
   CudnnDemands demands;
   demands.full_float32 = problem.dtype == DType::kFloat32;
   demands.transforms = problem.transforms;
@@ -231,10 +218,8 @@ absl::StatusOr<std::unique_ptr<CudnnPlan>> choose(CudnnStream &stream, const Pro
 
 absl::StatusOr<std::unique_ptr<CudnnPlan>> choose(const CudaDevice &device, const Cudnn &library,
                                                   const Problem &problem) {
-  absl::StatusOr<CudnnStream *> stream = cudnn_stream(device, library);
-  if (!stream.ok())
-    return stream.status();
-  return choose(**stream, problem);
+  WEFT_ASSIGN_OR_RETURN(CudnnStream * stream, cudnn_stream(device, library));
+  return choose(*stream, problem);
 }
 
 class Convolution : public runtime::LibraryCallState {
@@ -277,13 +262,9 @@ public:
 
   absl::StatusOr<std::unique_ptr<runtime::LibraryCallState>> init(const LibraryCall &call,
                                                                   int) const override {
-    absl::StatusOr<Problem> problem = read(call);
-    if (!problem.ok())
-      return problem.status();
-    absl::StatusOr<std::unique_ptr<CudnnPlan>> plan = choose(*device_, library_, *problem);
-    if (!plan.ok())
-      return plan.status();
-    return std::make_unique<Convolution>(*problem->kind, *std::move(plan));
+    WEFT_ASSIGN_OR_RETURN(Problem problem, read(call));
+    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<CudnnPlan> plan, choose(*device_, library_, problem));
+    return std::make_unique<Convolution>(*problem.kind, std::move(plan));
   }
 
 private:
@@ -301,13 +282,9 @@ std::unique_ptr<runtime::LibraryEntry> make_convolution_entry(std::shared_ptr<Cu
 absl::StatusOr<std::string> convolution_implementation(const std::shared_ptr<CudaDevice> &device,
                                                        const Cudnn &library,
                                                        const LibraryCall &call) {
-  absl::StatusOr<Problem> problem = read(call);
-  if (!problem.ok())
-    return problem.status();
-  absl::StatusOr<std::unique_ptr<CudnnPlan>> plan = choose(*device, library, *problem);
-  if (!plan.ok())
-    return plan.status();
-  return (*plan)->show();
+  WEFT_ASSIGN_OR_RETURN(Problem problem, read(call));
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<CudnnPlan> plan, choose(*device, library, problem));
+  return plan->show();
 }
 
 } // namespace weft::backends::cuda

@@ -1,4 +1,5 @@
 #include "backends/cuda/device/cudnn_descriptor.h"
+#include "runtime/core/status.h"
 
 #include <utility>
 
@@ -68,10 +69,8 @@ absl::StatusOr<int64_t> CudnnDescriptor::get(CudnnAttribute attribute, CudnnType
   if (!status_.ok())
     return status_;
   int64_t count = 0;
-  absl::Status status = library_.check(
-      library_.get_attribute(pointer_, attribute, type, most, &count, values), what_);
-  if (!status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(library_.check(
+      library_.get_attribute(pointer_, attribute, type, most, &count, values), what_));
   return count;
 }
 

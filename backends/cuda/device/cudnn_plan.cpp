@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/core/status.h"
 
 namespace weft::backends::cuda {
 namespace {
@@ -62,8 +63,7 @@ absl::StatusOr<std::vector<CudnnDescriptor>> configurations(const Cudnn &library
   CudnnDescriptor heuristics(library, CudnnKind::kEngineHeuristics, kWhat);
   heuristics.set(CudnnAttribute::kEngineHeurOperationGraph, graph);
   heuristics.set(CudnnAttribute::kEngineHeurMode, CudnnType::kHeuristicsMode, 1, &mode);
-  if (absl::Status status = heuristics.finalize(); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(heuristics.finalize());
   absl::StatusOr<int64_t> count =
       heuristics.get(CudnnAttribute::kEngineHeurResults, CudnnType::kDescriptor, 0, nullptr);
   if (!count.ok())
@@ -114,8 +114,7 @@ absl::StatusOr<std::unique_ptr<CudnnPlan>> CudnnPlan::choose(CudnnStream &stream
   CudnnDescriptor graph(library, CudnnKind::kOperationGraph, "describing an operation's graph");
   graph.set(CudnnAttribute::kOperationGraphHandle, stream.handle);
   graph.set(CudnnAttribute::kOperationGraphOps, operation);
-  if (absl::Status status = graph.finalize(); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(graph.finalize());
   // What was wrong with how many engines. One that fails to be prepared is passed over like one
   // that does not suit: cuDNN names engines that turn out not to take an operation.
   std::map<std::string, int> objections;
@@ -146,28 +145,23 @@ absl::StatusOr<std::unique_ptr<CudnnPlan>> CudnnPlan::choose(CudnnStream &stream
 // Takes the config where it suits.
 absl::StatusOr<std::unique_ptr<CudnnPlan>>
 CudnnPlan::prepare(CudnnStream &stream, CudnnDescriptor &config, const CudnnDemands &demands) {
-  absl::StatusOr<Engine> engine = engine_of(stream.library, config);
-  if (!engine.ok())
-    return engine.status();
-  if (const char *why = objection(engine->notes, demands))
+  WEFT_ASSIGN_OR_RETURN(Engine engine, engine_of(stream.library, config));
+  if (const char *why = objection(engine.notes, demands))
     return absl::UnimplementedError(why);
-  if (auto untold = demands.untold.find(engine->number); untold != demands.untold.end())
+  if (auto untold = demands.untold.find(engine.number); untold != demands.untold.end())
     return absl::UnimplementedError(untold->second);
   CudnnDescriptor plan(stream.library, CudnnKind::kExecutionPlan, "preparing an engine");
   plan.set(CudnnAttribute::kExecutionPlanHandle, stream.handle);
   plan.set(CudnnAttribute::kExecutionPlanEngineConfig, config);
-  if (absl::Status status = plan.finalize(); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(plan.finalize());
   int64_t bytes = 0;
-  absl::StatusOr<int64_t> count =
-      plan.get(CudnnAttribute::kExecutionPlanWorkspaceSize, CudnnType::kInt64, 1, &bytes);
-  if (!count.ok())
-    return count.status();
+  WEFT_RETURN_IF_ERROR(
+      plan.get(CudnnAttribute::kExecutionPlanWorkspaceSize, CudnnType::kInt64, 1, &bytes).status());
   if (bytes > demands.most_workspace_bytes)
     return absl::UnimplementedError(
         absl::StrCat("wants more than ", demands.most_workspace_bytes, " bytes of workspace"));
   return std::unique_ptr<CudnnPlan>(
-      new CudnnPlan(stream, std::move(config), std::move(plan), engine->number, bytes));
+      new CudnnPlan(stream, std::move(config), std::move(plan), engine.number, bytes));
 }
 
 std::string CudnnPlan::show() const {
@@ -183,8 +177,7 @@ absl::Status CudnnPlan::run(std::span<const int64_t> ids, std::span<void *const>
   pack.set(CudnnAttribute::kVariantPackDataPointers, CudnnType::kVoidPointer, std::ssize(data),
            data.data());
   pack.set(CudnnAttribute::kVariantPackWorkspace, CudnnType::kVoidPointer, 1, &workspace);
-  if (absl::Status status = pack.finalize(); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(pack.finalize());
   return library.check(library.execute(stream_.handle, plan_.pointer(), pack.pointer()),
                        "running an engine");
 }

@@ -4,6 +4,7 @@
 #include "backends/cuda/device/cuda_executable.h"
 #include "backends/cuda/device/cuda_libraries.h"
 #include "runtime/aot/c_executable.h"
+#include "runtime/core/status.h"
 
 namespace {
 
@@ -12,20 +13,13 @@ using namespace weft::backends::cuda;
 
 absl::StatusOr<std::shared_ptr<runtime::Executable>> make(std::span<const std::byte> bytes,
                                                           std::span<const std::byte> code) {
-  absl::StatusOr<runtime::Program> program = runtime::deserialize(bytes);
-  if (!program.ok())
-    return program.status();
-  absl::StatusOr<std::vector<KernelModule>> modules = read_modules(code);
-  if (!modules.ok())
-    return modules.status();
-  absl::StatusOr<std::shared_ptr<CudaDevice>> device = CudaDevice::get(0);
-  if (!device.ok())
-    return device.status();
-  auto executable = CudaExecutable::create(*std::move(program), *std::move(modules), *device,
-                                           library_resolver(*device));
-  if (!executable.ok())
-    return executable.status();
-  return *std::move(executable);
+  WEFT_ASSIGN_OR_RETURN(runtime::Program program, runtime::deserialize(bytes));
+  WEFT_ASSIGN_OR_RETURN(std::vector<KernelModule> modules, read_modules(code));
+  WEFT_ASSIGN_OR_RETURN(std::shared_ptr<CudaDevice> device, CudaDevice::get(0));
+  WEFT_ASSIGN_OR_RETURN(auto executable,
+                        CudaExecutable::create(std::move(program), std::move(modules), device,
+                                               library_resolver(device)));
+  return executable;
 }
 
 } // namespace

@@ -11,23 +11,25 @@
 #include "dialects/plan/ir/PlanTypes.cpp.inc"
 
 namespace weft::plan {
+
+using namespace mlir;
+
 namespace {
 
-struct PlanVersion : mlir::DialectVersion {
+struct PlanVersion : DialectVersion {
   explicit PlanVersion(int64_t version) : version(version) {}
   int64_t version;
 };
 
-struct PlanBytecode : mlir::BytecodeDialectInterface {
-  explicit PlanBytecode(mlir::Dialect *dialect) : BytecodeDialectInterface(dialect) {}
+struct PlanBytecode : BytecodeDialectInterface {
+  explicit PlanBytecode(Dialect *dialect) : BytecodeDialectInterface(dialect) {}
 
-  void writeVersion(mlir::DialectBytecodeWriter &writer) const override {
+  void writeVersion(DialectBytecodeWriter &writer) const override {
     writer.writeVarInt(kBytecodeVersion);
   }
-  std::unique_ptr<mlir::DialectVersion>
-  readVersion(mlir::DialectBytecodeReader &reader) const override {
+  std::unique_ptr<DialectVersion> readVersion(DialectBytecodeReader &reader) const override {
     uint64_t version;
-    if (mlir::failed(reader.readVarInt(version)))
+    if (failed(reader.readVarInt(version)))
       return nullptr;
     if (version > uint64_t(kBytecodeVersion)) {
       reader.emitError() << "plan bytecode of version " << version << ", newer than "
@@ -37,17 +39,16 @@ struct PlanBytecode : mlir::BytecodeDialectInterface {
     return std::make_unique<PlanVersion>(version);
   }
 
-  mlir::LogicalResult writeType(mlir::Type type,
-                                mlir::DialectBytecodeWriter &writer) const override {
-    auto buffer = mlir::dyn_cast<BufferType>(type);
+  LogicalResult writeType(Type type, DialectBytecodeWriter &writer) const override {
+    auto buffer = dyn_cast<BufferType>(type);
     if (!buffer)
-      return mlir::failure();
+      return failure();
     writer.writeVarInt(buffer.getBytes());
-    return mlir::success();
+    return success();
   }
-  mlir::Type readType(mlir::DialectBytecodeReader &reader) const override {
+  Type readType(DialectBytecodeReader &reader) const override {
     uint64_t bytes;
-    if (mlir::failed(reader.readVarInt(bytes)))
+    if (failed(reader.readVarInt(bytes)))
       return {};
     return BufferType::getChecked([&] { return reader.emitError(); }, getContext(), int64_t(bytes));
   }
@@ -67,11 +68,10 @@ void PlanDialect::initialize() {
   addInterfaces<PlanBytecode>();
 }
 
-mlir::LogicalResult BufferType::verify(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
-                                       int64_t bytes) {
+LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t bytes) {
   if (bytes < 0)
     return emitError() << "a buffer cannot have " << bytes << " bytes";
-  return mlir::success();
+  return success();
 }
 
 } // namespace weft::plan

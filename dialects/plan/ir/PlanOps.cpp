@@ -11,8 +11,10 @@ using mlir::success;
 
 namespace weft::plan {
 
-std::optional<int64_t> byteSize(mlir::RankedTensorType type) {
-  mlir::Type element = type.getElementType();
+using namespace mlir;
+
+std::optional<int64_t> byteSize(RankedTensorType type) {
+  Type element = type.getElementType();
   int64_t bytes = element.isIntOrFloat() ? (element.getIntOrFloatBitWidth() + 7) / 8 : 8;
   for (int64_t dim : type.getShape())
     if (llvm::MulOverflow(bytes, dim, bytes)) {
@@ -25,7 +27,7 @@ std::optional<int64_t> byteSize(mlir::RankedTensorType type) {
   return bytes;
 }
 
-mlir::Value viewRoot(mlir::Value buffer, int64_t &offset) {
+Value viewRoot(Value buffer, int64_t &offset) {
   offset = 0;
   while (auto view = buffer.getDefiningOp<ViewOp>()) {
     offset += view.getOffset();
@@ -36,14 +38,14 @@ mlir::Value viewRoot(mlir::Value buffer, int64_t &offset) {
 
 namespace {
 
-int64_t bytesOf(mlir::Value buffer) {
-  return mlir::cast<BufferType>(buffer.getType()).getBytes();
+int64_t bytesOf(Value buffer) {
+  return cast<BufferType>(buffer.getType()).getBytes();
 }
 
 // From a tensor's first to its last element, with what lies between them. The strides are a list of
 // integers; null or empty: all elements lie in a row. nullopt for strides that are none.
-std::optional<int64_t> spanOf(mlir::RankedTensorType type, mlir::Attribute strides) {
-  auto list = mlir::dyn_cast_or_null<mlir::DenseI64ArrayAttr>(strides);
+std::optional<int64_t> spanOf(RankedTensorType type, Attribute strides) {
+  auto list = dyn_cast_or_null<DenseI64ArrayAttr>(strides);
   if (strides && !list)
     return std::nullopt;
   if (!list || list.empty() || type.getNumElements() == 0)
@@ -57,33 +59,31 @@ std::optional<int64_t> spanOf(mlir::RankedTensorType type, mlir::Attribute strid
         llvm::AddOverflow(last, reach, last))
       return std::nullopt;
   }
-  int64_t element = *byteSize(mlir::RankedTensorType::get({}, type.getElementType()));
+  int64_t element = *byteSize(RankedTensorType::get({}, type.getElementType()));
   if (llvm::AddOverflow(last, int64_t(1), last) || llvm::MulOverflow(last, element, bytes))
     return std::nullopt;
   return bytes;
 }
 
-mlir::ParseResult parseFunction(mlir::OpAsmParser &parser, mlir::OperationState &result,
-                                mlir::StringAttr typeName, mlir::StringAttr argAttrsName,
-                                mlir::StringAttr resAttrsName) {
-  auto makeType = [](mlir::Builder &builder, llvm::ArrayRef<mlir::Type> inputs,
-                     llvm::ArrayRef<mlir::Type> results,
-                     mlir::function_interface_impl::VariadicFlag, std::string &) {
+ParseResult parseFunction(OpAsmParser &parser, OperationState &result, StringAttr typeName,
+                          StringAttr argAttrsName, StringAttr resAttrsName) {
+  auto makeType = [](Builder &builder, ArrayRef<Type> inputs, ArrayRef<Type> results,
+                     function_interface_impl::VariadicFlag, std::string &) {
     return builder.getFunctionType(inputs, results);
   };
-  return mlir::function_interface_impl::parseFunctionOp(
-      parser, result, /*allowVariadic=*/false, typeName, makeType, argAttrsName, resAttrsName);
+  return function_interface_impl::parseFunctionOp(parser, result, /*allowVariadic=*/false, typeName,
+                                                  makeType, argAttrsName, resAttrsName);
 }
 
 // The types that the terminator gives against those that the function states.
-LogicalResult verifyReturn(mlir::FunctionOpInterface function) {
+LogicalResult verifyReturn(FunctionOpInterface function) {
   if (function.getFunctionBody().empty())
     return function->emitOpError("has no body");
-  mlir::Block &block = function.getFunctionBody().front();
-  auto terminator = block.empty() ? nullptr : mlir::dyn_cast<ReturnOp>(block.back());
+  Block &block = function.getFunctionBody().front();
+  auto terminator = block.empty() ? nullptr : dyn_cast<ReturnOp>(block.back());
   if (!terminator)
     return function->emitOpError("must end with plan.return");
-  if (terminator.getOperandTypes() != mlir::TypeRange(function.getResultTypes()))
+  if (terminator.getOperandTypes() != TypeRange(function.getResultTypes()))
     return terminator.emitOpError("gives (")
            << terminator.getOperandTypes() << "), but its parent states ("
            << function.getResultTypes() << ")";
@@ -91,15 +91,14 @@ LogicalResult verifyReturn(mlir::FunctionOpInterface function) {
 }
 
 // The attribute plan.type of an argument or a result, against its buffer's size.
-LogicalResult verifyTensorType(mlir::Operation *op, llvm::StringRef what, unsigned i,
-                               mlir::Attribute attribute, mlir::Type type) {
-  auto buffer = mlir::dyn_cast<BufferType>(type);
+LogicalResult verifyTensorType(Operation *op, StringRef what, unsigned i, Attribute attribute,
+                               Type type) {
+  auto buffer = dyn_cast<BufferType>(type);
   if (!buffer)
     return op->emitOpError() << what << " " << i << " is a " << type
                              << ", but programs take and give buffers";
-  auto tensorAttr = mlir::dyn_cast_or_null<mlir::TypeAttr>(attribute);
-  auto tensor = tensorAttr ? mlir::dyn_cast<mlir::RankedTensorType>(tensorAttr.getValue())
-                           : mlir::RankedTensorType();
+  auto tensorAttr = dyn_cast_or_null<TypeAttr>(attribute);
+  auto tensor = tensorAttr ? dyn_cast<RankedTensorType>(tensorAttr.getValue()) : RankedTensorType();
   if (!tensor || !tensor.hasStaticShape())
     return op->emitOpError() << what << " " << i << " needs the attribute " << kTypeAttr
                              << ", a tensor type of static shape";
@@ -116,63 +115,63 @@ LogicalResult verifyTensorType(mlir::Operation *op, llvm::StringRef what, unsign
 // Accessors cast attributes to the record's types. A text may have others, so that they are checked
 // here.
 template <typename Op>
-static mlir::ParseResult checkAttributes(mlir::OpAsmParser &parser, mlir::OperationState &result) {
+static ParseResult checkAttributes(OpAsmParser &parser, OperationState &result) {
   return Op::verifyInherentAttrs(result.name, result.attributes, [&] {
     return parser.emitError(parser.getNameLoc()) << "'" << result.name << "' op ";
   });
 }
 
-mlir::ParseResult ProgramOp::parse(mlir::OpAsmParser &parser, mlir::OperationState &result) {
+ParseResult ProgramOp::parse(OpAsmParser &parser, OperationState &result) {
   if (parseFunction(parser, result, getFunctionTypeAttrName(result.name),
                     getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name)))
     return failure();
   return checkAttributes<ProgramOp>(parser, result);
 }
-void ProgramOp::print(mlir::OpAsmPrinter &printer) {
-  mlir::function_interface_impl::printFunctionOp(printer, *this, /*isVariadic=*/false,
-                                                 getFunctionTypeAttrName(), getArgAttrsAttrName(),
-                                                 getResAttrsAttrName());
+void ProgramOp::print(OpAsmPrinter &printer) {
+  function_interface_impl::printFunctionOp(printer, *this, /*isVariadic=*/false,
+                                           getFunctionTypeAttrName(), getArgAttrsAttrName(),
+                                           getResAttrsAttrName());
 }
 
 LogicalResult ProgramOp::verifyRegions() {
-  if (mlir::failed(verifyReturn(*this)))
+  if (failed(verifyReturn(*this)))
     return failure();
   for (unsigned i = 0; i < getNumArguments(); ++i)
-    if (mlir::failed(verifyTensorType(*this, "argument", i, getArgAttr(i, kTypeAttr),
-                                      getArgumentTypes()[i])))
+    if (failed(verifyTensorType(*this, "argument", i, getArgAttr(i, kTypeAttr),
+                                getArgumentTypes()[i])))
       return failure();
   for (unsigned i = 0; i < getResultTypes().size(); ++i)
-    if (mlir::failed(
+    if (failed(
             verifyTensorType(*this, "result", i, getResultAttr(i, kTypeAttr), getResultTypes()[i])))
       return failure();
-  auto terminator = mlir::cast<ReturnOp>(getBody().front().back());
+  auto terminator = cast<ReturnOp>(getBody().front().back());
   for (auto [i, value] : llvm::enumerate(terminator.getValues())) {
     int64_t offset;
-    mlir::Value root = viewRoot(value, offset);
+    Value root = viewRoot(value, offset);
     if (offset != 0 || root.getType() != value.getType() ||
-        (!mlir::isa<mlir::BlockArgument>(root) && !root.getDefiningOp<OutputOp>()))
+        (!isa<BlockArgument>(root) && !root.getDefiningOp<OutputOp>()))
       return terminator.emitOpError()
              << "result " << i << " must be an input or a plan.output: the caller binds it";
   }
   return success();
 }
 
-mlir::ParseResult KernelOp::parse(mlir::OpAsmParser &parser, mlir::OperationState &result) {
+ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   if (parseFunction(parser, result, getFunctionTypeAttrName(result.name),
                     getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name)))
     return failure();
   return checkAttributes<KernelOp>(parser, result);
 }
-void KernelOp::print(mlir::OpAsmPrinter &printer) {
-  mlir::function_interface_impl::printFunctionOp(printer, *this, /*isVariadic=*/false,
-                                                 getFunctionTypeAttrName(), getArgAttrsAttrName(),
-                                                 getResAttrsAttrName());
+void KernelOp::print(OpAsmPrinter &printer) {
+  function_interface_impl::printFunctionOp(printer, *this, /*isVariadic=*/false,
+                                           getFunctionTypeAttrName(), getArgAttrsAttrName(),
+                                           getResAttrsAttrName());
 }
 
 LogicalResult KernelOp::verify() {
   if (getCount() < 0 || getGrain() < 1 || getScratch() < 0 || getPartials() < 0)
     return emitOpError("needs count, scratch and partials of at least 0 and a grain of at least 1");
-  llvm::ArrayRef<int64_t> pairs = getInPlace();
+  ArrayRef<int64_t> pairs = getInPlace();
   if (pairs.size() % 2)
     return emitOpError("in_place lists (output, input) pairs, but has an odd number of entries");
   for (size_t i = 0; i < pairs.size(); i += 2)
@@ -186,7 +185,7 @@ LogicalResult KernelOp::verify() {
 //===-- Buffers -------------------------------------------------------------------------------===//
 
 LogicalResult ConstantOp::verify() {
-  auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(getValue().getType());
+  auto tensor = dyn_cast<RankedTensorType>(getValue().getType());
   if (!tensor || byteSize(tensor) != getType().getBytes())
     return emitOpError() << "a " << getType() << " does not hold a " << getValue().getType();
   return success();
@@ -203,22 +202,22 @@ LogicalResult ViewOp::verify() {
 
 //===-- Instructions --------------------------------------------------------------------------===//
 
-mlir::OperandRange LaunchOp::getReads() {
+OperandRange LaunchOp::getReads() {
   return getInputs();
 }
-mlir::MutableOperandRange LaunchOp::getWritesMutable() {
+MutableOperandRange LaunchOp::getWritesMutable() {
   // Outputs and the buffer of partials lie side by side.
   auto [start, length] = getODSOperandIndexAndLength(1);
-  return mlir::MutableOperandRange(*this, start, length + (getPartials() ? 1 : 0));
+  return MutableOperandRange(*this, start, length + (getPartials() ? 1 : 0));
 }
 
-LogicalResult LaunchOp::verifySymbolUses(mlir::SymbolTableCollection &symbols) {
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto kernel = symbols.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
   if (!kernel)
     return emitOpError() << "there is no plan.kernel " << getKernelAttr();
-  auto matches = [&](mlir::ValueRange buffers, llvm::ArrayRef<mlir::Type> types) {
-    return llvm::equal(buffers, types, [](mlir::Value buffer, mlir::Type type) {
-      auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+  auto matches = [&](ValueRange buffers, ArrayRef<Type> types) {
+    return llvm::equal(buffers, types, [](Value buffer, Type type) {
+      auto tensor = dyn_cast<RankedTensorType>(type);
       return tensor && byteSize(tensor) == bytesOf(buffer);
     });
   };
@@ -236,13 +235,13 @@ LogicalResult LaunchOp::verifySymbolUses(mlir::SymbolTableCollection &symbols) {
   return success();
 }
 
-mlir::OperandRange LibraryCallOp::getReads() {
+OperandRange LibraryCallOp::getReads() {
   return getInputs();
 }
-mlir::MutableOperandRange LibraryCallOp::getWritesMutable() {
+MutableOperandRange LibraryCallOp::getWritesMutable() {
   // Outputs and scratch lie side by side.
   auto [start, length] = getODSOperandIndexAndLength(1);
-  return mlir::MutableOperandRange(*this, start, length + (getScratch() ? 1 : 0));
+  return MutableOperandRange(*this, start, length + (getScratch() ? 1 : 0));
 }
 
 LogicalResult LibraryCallOp::verify() {
@@ -250,53 +249,52 @@ LogicalResult LibraryCallOp::verify() {
   if (getTypes().size() != tensors)
     return emitOpError() << "has " << tensors << " operands, but states " << getTypes().size()
                          << " tensor types";
-  auto strides = (*this)->getAttrOfType<mlir::ArrayAttr>(kStridesAttr);
+  auto strides = (*this)->getAttrOfType<ArrayAttr>(kStridesAttr);
   if (strides ? strides.size() != tensors : (*this)->hasAttr(kStridesAttr))
     return emitOpError() << "has " << tensors << " operands, and needs as many lists of strides in "
                          << kStridesAttr;
   for (auto [i, attribute] : llvm::enumerate(getTypes())) {
-    mlir::Value operand = getOperand(unsigned(i));
-    auto tensor =
-        mlir::dyn_cast<mlir::RankedTensorType>(mlir::cast<mlir::TypeAttr>(attribute).getValue());
+    Value operand = getOperand(unsigned(i));
+    auto tensor = dyn_cast<RankedTensorType>(cast<TypeAttr>(attribute).getValue());
     if (!tensor || !tensor.hasStaticShape() ||
-        spanOf(tensor, strides ? strides[i] : mlir::Attribute()) != bytesOf(operand))
+        spanOf(tensor, strides ? strides[i] : Attribute()) != bytesOf(operand))
       return emitOpError() << "a " << operand.getType() << " does not hold a " << attribute;
   }
   return success();
 }
 
-mlir::OperandRange PiecesOp::getReads() {
+OperandRange PiecesOp::getReads() {
   return getInputs();
 }
-mlir::MutableOperandRange PiecesOp::getWritesMutable() {
+MutableOperandRange PiecesOp::getWritesMutable() {
   // Outputs and locals lie side by side.
   auto [start, length] = getODSOperandIndexAndLength(1);
-  return mlir::MutableOperandRange(*this, start, length + unsigned(getLocals().size()));
+  return MutableOperandRange(*this, start, length + unsigned(getLocals().size()));
 }
 
-mlir::Value bufferFor(mlir::Operation *instruction, int64_t bytes) {
-  auto pieces = mlir::dyn_cast<PiecesOp>(instruction->getParentOp());
-  mlir::OpBuilder builder(pieces ? pieces.getOperation() : instruction);
+Value bufferFor(Operation *instruction, int64_t bytes) {
+  auto pieces = dyn_cast<PiecesOp>(instruction->getParentOp());
+  OpBuilder builder(pieces ? pieces.getOperation() : instruction);
   auto type = BufferType::get(instruction->getContext(), bytes);
-  mlir::Value buffer = AllocOp::create(builder, instruction->getLoc(), type);
+  Value buffer = AllocOp::create(builder, instruction->getLoc(), type);
   if (!pieces)
     return buffer;
   pieces.getLocalsMutable().append(buffer);
-  llvm::SmallVector<int64_t> steps(pieces.getSteps());
+  SmallVector<int64_t> steps(pieces.getSteps());
   steps.push_back(0);
   pieces.setSteps(steps);
   return pieces.getBody().front().addArgument(type, instruction->getLoc());
 }
 
 LogicalResult PiecesOp::verify() {
-  mlir::Block &body = getBody().front();
+  Block &body = getBody().front();
   size_t inputs = getInputs().size(), outputs = getOutputs().size(), all = getNumOperands();
   if (getCount() < 1 || getSteps().size() != all || body.getNumArguments() != all)
     return emitOpError() << "needs a count of at least 1, and a step and an argument of its body "
                             "for each of its "
                          << all << " operands";
   for (size_t i = 0; i < all; ++i) {
-    auto piece = mlir::dyn_cast<BufferType>(body.getArgument(unsigned(i)).getType());
+    auto piece = dyn_cast<BufferType>(body.getArgument(unsigned(i)).getType());
     int64_t step = getSteps()[i], whole = bytesOf(getOperand(unsigned(i))), end = 0;
     bool written = i >= inputs, local = i >= inputs + outputs;
     if (!piece || step < 0 || llvm::MulOverflow(step, int64_t(getCount()) - 1, end) ||
@@ -307,17 +305,17 @@ LogicalResult PiecesOp::verify() {
                            << getCount() << " pieces of " << body.getArgument(unsigned(i)).getType()
                            << " with a step of " << step;
   }
-  for (mlir::Operation &op : body)
-    if (!mlir::isa<LaunchOp, LibraryCallOp>(op))
+  for (Operation &op : body)
+    if (!isa<LaunchOp, LibraryCallOp>(op))
       return op.emitOpError("cannot be in plan.pieces, which takes launches and library calls");
   return success();
 }
 
-mlir::OperandRange CopyOp::getReads() {
+OperandRange CopyOp::getReads() {
   return getOperation()->getOperands().take_front(1);
 }
-mlir::MutableOperandRange CopyOp::getWritesMutable() {
-  return mlir::MutableOperandRange(*this, 1, 1);
+MutableOperandRange CopyOp::getWritesMutable() {
+  return MutableOperandRange(*this, 1, 1);
 }
 
 LogicalResult CopyOp::verify() {
@@ -326,11 +324,11 @@ LogicalResult CopyOp::verify() {
   return success();
 }
 
-mlir::OperandRange FillOp::getReads() {
+OperandRange FillOp::getReads() {
   return getOperation()->getOperands().take_front(0);
 }
-mlir::MutableOperandRange FillOp::getWritesMutable() {
-  return mlir::MutableOperandRange(*this, 0, 1);
+MutableOperandRange FillOp::getWritesMutable() {
+  return MutableOperandRange(*this, 0, 1);
 }
 
 LogicalResult FillOp::verify() {

@@ -4,25 +4,25 @@
 
 namespace weft::ir {
 
+using namespace mlir;
+
 namespace {
 
 // Attributes and types go as their assembly, and op properties as ODS says; only the version is
 // ours.
-struct WeftBytecode : mlir::BytecodeDialectInterface {
-  explicit WeftBytecode(mlir::Dialect *dialect) : BytecodeDialectInterface(dialect) {}
+struct WeftBytecode : BytecodeDialectInterface {
+  explicit WeftBytecode(Dialect *dialect) : BytecodeDialectInterface(dialect) {}
 
-  void writeVersion(mlir::DialectBytecodeWriter &writer) const override {
-    mlir::FailureOr<const mlir::DialectVersion *> wanted =
+  void writeVersion(DialectBytecodeWriter &writer) const override {
+    FailureOr<const DialectVersion *> wanted =
         writer.getDialectVersion(getDialect()->getNamespace());
-    writer.writeVarInt(mlir::succeeded(wanted)
-                           ? static_cast<const BytecodeVersion *>(*wanted)->number
-                           : kBytecodeVersion);
+    writer.writeVarInt(succeeded(wanted) ? static_cast<const BytecodeVersion *>(*wanted)->number
+                                         : kBytecodeVersion);
   }
 
-  std::unique_ptr<mlir::DialectVersion>
-  readVersion(mlir::DialectBytecodeReader &reader) const override {
+  std::unique_ptr<DialectVersion> readVersion(DialectBytecodeReader &reader) const override {
     uint64_t number = 0;
-    if (mlir::failed(reader.readVarInt(number)))
+    if (failed(reader.readVarInt(number)))
       return nullptr;
     if (number < kOldestBytecodeVersion) {
       reader.emitError() << "the file holds weft ops of version " << number
@@ -41,7 +41,7 @@ struct WeftBytecode : mlir::BytecodeDialectInterface {
 
 } // namespace
 
-std::unique_ptr<mlir::DialectInterface> bytecodeInterface(mlir::Dialect *dialect) {
+std::unique_ptr<DialectInterface> bytecodeInterface(Dialect *dialect) {
   return std::make_unique<WeftBytecode>(dialect);
 }
 

@@ -10,24 +10,20 @@
 
 namespace weft::ir {
 
-using mlir::failed;
-using mlir::failure;
-using mlir::LogicalResult;
-using mlir::success;
+using namespace mlir;
 
 static_assert(WEFT_CUSTOM_MAX_INPUTS == 32 && WEFT_CUSTOM_MAX_OUTPUTS == 8,
               "the record saves as many");
 
-static llvm::StringRef text(const absl::Status &status) {
+static StringRef text(const absl::Status &status) {
   return {status.message().data(), status.message().size()};
 }
-template <typename T> static std::span<const T> span(llvm::ArrayRef<T> values) {
+template <typename T> static std::span<const T> span(ArrayRef<T> values) {
   return {values.data(), values.size()};
 }
 
-LogicalResult CustomOp::inferReturnTypes(mlir::MLIRContext *context,
-                                         std::optional<mlir::Location> loc, Adaptor op,
-                                         llvm::SmallVectorImpl<mlir::Type> &types) {
+LogicalResult CustomOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
+                                         Adaptor op, SmallVectorImpl<Type> &types) {
   RuleChecks check(loc, getOperationName());
   if (!op.getKernelAttr())
     return check.error("needs the attribute kernel, a name");
@@ -37,20 +33,19 @@ LogicalResult CustomOp::inferReturnTypes(mlir::MLIRContext *context,
     return check.error(text(kernel.status()));
   std::vector<runtime::CustomTensor> inputs;
   for (auto [i, input] : llvm::enumerate(op.getInputs())) {
-    mlir::FailureOr<mlir::RankedTensorType> type =
-        check.tensor(input, "input " + std::to_string(i));
-    if (failed(type))
+    RankedTensorType type = check.tensor(input, "input " + std::to_string(i));
+    if (!type)
       return failure();
-    if (!type->hasStaticShape() || hasNamedDims(*type))
-      return check.error("input " + llvm::Twine(i) + " is " + spell(*type) +
+    if (!type.hasStaticShape() || hasNamedDims(type))
+      return check.error("input " + Twine(i) + " is " + spell(type) +
                          "; kernels of users take static shapes");
-    inputs.push_back({dtypeOf(type->getElementType()), type->getShape().vec(), nullptr});
+    inputs.push_back({dtypeOf(type.getElementType()), type.getShape().vec(), nullptr});
   }
   auto outputs = (*kernel)->infer(inputs, {span(op.getInts()), span(op.getScalars())});
   if (!outputs.ok())
     return check.error(text(outputs.status()));
   for (const runtime::CustomTensor &output : *outputs)
-    types.push_back(mlir::RankedTensorType::get(output.dims, elementType(output.dtype, context)));
+    types.push_back(RankedTensorType::get(output.dims, elementType(output.dtype, context)));
   return success();
 }
 
@@ -84,41 +79,41 @@ LogicalResult CustomOp::differentiate(GradContext &ctx) {
   if ((*kernel)->derivative().empty())
     return ctx.noRule(getOperationName(),
                       "the kernel '" + (*kernel)->name() + "' names no derivative");
-  llvm::SmallVector<mlir::Value> inputs;
-  llvm::SmallVector<int64_t> wanted;
+  SmallVector<Value> inputs;
+  SmallVector<int64_t> wanted;
   for (int64_t i = 0; i < ctx.numOperands(); ++i) {
     inputs.push_back(ctx.operand(i));
-    if (mlir::isa<mlir::FloatType>(ctx.operandType(i).getElementType()))
+    if (isa<FloatType>(ctx.operandType(i).getElementType()))
       wanted.push_back(i);
   }
   int64_t results = (*kernel)->outputs();
   for (int64_t i = 0; i < results; ++i)
     inputs.push_back(ctx.result(i));
   for (int64_t i = 0; i < results; ++i)
-    if (mlir::isa<mlir::FloatType>(ctx.resultType(i).getElementType()))
+    if (isa<FloatType>(ctx.resultType(i).getElementType()))
       inputs.push_back(ctx.g(i));
-  mlir::OperationState state(ctx.loc(), getOperationName());
+  OperationState state(ctx.loc(), getOperationName());
   state.addOperands(inputs);
   Properties &own = state.getOrAddProperties<Properties>();
   own = properties;
   own.kernel = ctx.builder().getStringAttr((*kernel)->derivative());
   Properties copy = own;
   if (failed(inferReturnTypes(ctx.builder().getContext(), ctx.loc(), inputs,
-                              ctx.builder().getDictionaryAttr({}), mlir::OpaqueProperties(&copy),
-                              {}, state.types)))
+                              ctx.builder().getDictionaryAttr({}), OpaqueProperties(&copy), {},
+                              state.types)))
     return failure();
-  auto complain = [&](const llvm::Twine &what) {
+  auto complain = [&](const Twine &what) {
     return mlir::emitError(ctx.loc()) << "weft.custom: the derivative '" << (*kernel)->derivative()
                                       << "' of '" << (*kernel)->name() << "' " << what;
   };
   if (state.types.size() != wanted.size())
-    return complain("gives " + llvm::Twine(state.types.size()) + " gradients for " +
-                    llvm::Twine(wanted.size()) + " inputs of a floating dtype");
+    return complain("gives " + Twine(state.types.size()) + " gradients for " +
+                    Twine(wanted.size()) + " inputs of a floating dtype");
   for (auto [i, type] : llvm::zip(wanted, state.types))
     if (type != ctx.operandType(i))
-      return complain("gives " + spell(type) + " as the gradient of input " + llvm::Twine(i) +
-                      ", " + spell(ctx.operandType(i)));
-  mlir::Operation *op = ctx.builder().create(state);
+      return complain("gives " + spell(type) + " as the gradient of input " + Twine(i) + ", " +
+                      spell(ctx.operandType(i)));
+  Operation *op = ctx.builder().create(state);
   for (auto [i, gradient] : llvm::zip(wanted, op->getResults()))
     ctx.grad(i, ctx.at(gradient));
   return success();

@@ -6,15 +6,17 @@
 
 namespace weft::ir {
 
-Dim namedDim(mlir::StringAttr name, int64_t largest) {
+using namespace mlir;
+
+Dim namedDim(StringAttr name, int64_t largest) {
   Dim dim(name);
   dim.size = largest;
   return dim;
 }
 
-SizeProduct productOf(llvm::StringRef name) {
+SizeProduct productOf(StringRef name) {
   SizeProduct product;
-  for (llvm::StringRef factor : llvm::split(name, '.')) {
+  for (StringRef factor : llvm::split(name, '.')) {
     int64_t number;
     if (factor.getAsInteger(10, number))
       product.symbols.push_back(factor);
@@ -26,13 +28,13 @@ SizeProduct productOf(llvm::StringRef name) {
   return product;
 }
 
-Dim productDim(llvm::ArrayRef<Dim> dims) {
+Dim productDim(ArrayRef<Dim> dims) {
   SizeProduct whole;
   int64_t size = 1;
-  mlir::MLIRContext *context = nullptr;
+  MLIRContext *context = nullptr;
   for (const Dim &dim : dims) {
-    bool unknown = mlir::ShapedType::isDynamic(size) || mlir::ShapedType::isDynamic(dim.size);
-    size = unknown ? mlir::ShapedType::kDynamic : size * dim.size;
+    bool unknown = ShapedType::isDynamic(size) || ShapedType::isDynamic(dim.size);
+    size = unknown ? ShapedType::kDynamic : size * dim.size;
     if (dim.isStatic()) {
       whole.coefficient *= dim.size;
       continue;
@@ -48,16 +50,16 @@ Dim productDim(llvm::ArrayRef<Dim> dims) {
   std::string name = llvm::join(whole.symbols, ".");
   if (whole.coefficient != 1)
     name += "." + std::to_string(whole.coefficient);
-  return namedDim(mlir::StringAttr::get(context, name), size);
+  return namedDim(StringAttr::get(context, name), size);
 }
 
-std::optional<std::pair<int64_t, int64_t>> rangeOf(mlir::Attribute range) {
-  llvm::SmallVector<int64_t, 2> ends;
-  if (auto numbers = mlir::dyn_cast_if_present<mlir::DenseI64ArrayAttr>(range))
+std::optional<std::pair<int64_t, int64_t>> rangeOf(Attribute range) {
+  SmallVector<int64_t, 2> ends;
+  if (auto numbers = dyn_cast_if_present<DenseI64ArrayAttr>(range))
     llvm::append_range(ends, numbers.asArrayRef());
-  else if (auto list = mlir::dyn_cast_if_present<mlir::ArrayAttr>(range))
-    for (mlir::Attribute entry : list) {
-      auto number = mlir::dyn_cast<mlir::IntegerAttr>(entry);
+  else if (auto list = dyn_cast_if_present<ArrayAttr>(range))
+    for (Attribute entry : list) {
+      auto number = dyn_cast<IntegerAttr>(entry);
       if (!number || !number.getType().isSignlessInteger(64))
         return std::nullopt;
       ends.push_back(number.getInt());
@@ -67,20 +69,19 @@ std::optional<std::pair<int64_t, int64_t>> rangeOf(mlir::Attribute range) {
   return std::pair(ends[0], ends[1]);
 }
 
-bool hasNamedDims(mlir::Type type) {
-  auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
-  auto names = tensor ? mlir::dyn_cast_if_present<DimsAttr>(tensor.getEncoding()) : DimsAttr();
-  return names && llvm::any_of(names.getNames(), [](mlir::StringAttr name) { return bool(name); });
+bool hasNamedDims(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  auto names = tensor ? dyn_cast_if_present<DimsAttr>(tensor.getEncoding()) : DimsAttr();
+  return names && llvm::any_of(names.getNames(), [](StringAttr name) { return bool(name); });
 }
 
 // What is wrong with names of dims of these sizes; empty: nothing.
-static std::string nameError(llvm::ArrayRef<mlir::StringAttr> names,
-                             llvm::ArrayRef<int64_t> shape) {
+static std::string nameError(ArrayRef<StringAttr> names, ArrayRef<int64_t> shape) {
   if (names.size() != shape.size())
     return "names " + std::to_string(names.size()) + " dimensions, but the tensor has " +
            std::to_string(shape.size());
   for (auto [i, size] : llvm::enumerate(shape)) {
-    bool dynamic = mlir::ShapedType::isDynamic(size);
+    bool dynamic = ShapedType::isDynamic(size);
     if (dynamic && !names[i])
       return "gives dimension " + std::to_string(i) + " no name, but its size is `?`; name it";
     // A size beside a name is the largest that it stands for. 0 and 1 are never named: they mean no
@@ -92,19 +93,19 @@ static std::string nameError(llvm::ArrayRef<mlir::StringAttr> names,
   return "";
 }
 
-bool dimsAreNamed(mlir::Type type) {
-  auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+bool dimsAreNamed(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor)
     return false;
   if (!tensor.getEncoding())
     return tensor.hasStaticShape();
-  auto names = mlir::dyn_cast<DimsAttr>(tensor.getEncoding());
+  auto names = dyn_cast<DimsAttr>(tensor.getEncoding());
   return names && nameError(names.getNames(), tensor.getShape()).empty();
 }
 
-Dims dimsOf(mlir::RankedTensorType type) {
+Dims dimsOf(RankedTensorType type) {
   Dims dims;
-  auto names = mlir::dyn_cast_if_present<DimsAttr>(type.getEncoding());
+  auto names = dyn_cast_if_present<DimsAttr>(type.getEncoding());
   for (auto [i, size] : llvm::enumerate(type.getShape())) {
     // Of a type that was read from bytecode, whose verifier nobody has asked, the names may be
     // fewer.
@@ -116,20 +117,20 @@ Dims dimsOf(mlir::RankedTensorType type) {
   return dims;
 }
 
-mlir::RankedTensorType tensorOf(llvm::ArrayRef<Dim> dims, mlir::Type element) {
-  llvm::SmallVector<int64_t> shape;
-  llvm::SmallVector<mlir::StringAttr> names;
+RankedTensorType tensorOf(ArrayRef<Dim> dims, Type element) {
+  SmallVector<int64_t> shape;
+  SmallVector<StringAttr> names;
   bool dynamic = false;
   for (const Dim &dim : dims) {
     shape.push_back(dim.size);
     names.push_back(dim.symbol);
     dynamic |= !dim.isStatic();
   }
-  return mlir::RankedTensorType::get(
-      shape, element, dynamic ? DimsAttr::get(element.getContext(), names) : mlir::Attribute());
+  return RankedTensorType::get(shape, element,
+                               dynamic ? DimsAttr::get(element.getContext(), names) : Attribute());
 }
 
-std::optional<Dims> broadcastDims(llvm::ArrayRef<Dim> a, llvm::ArrayRef<Dim> b) {
+std::optional<Dims> broadcastDims(ArrayRef<Dim> a, ArrayRef<Dim> b) {
   if (a.size() < b.size())
     std::swap(a, b);
   Dims result(a.begin(), a.end());
@@ -145,15 +146,15 @@ std::optional<Dims> broadcastDims(llvm::ArrayRef<Dim> a, llvm::ArrayRef<Dim> b) 
   return result;
 }
 
-bool broadcastsTo(llvm::ArrayRef<Dim> from, llvm::ArrayRef<Dim> to) {
+bool broadcastsTo(ArrayRef<Dim> from, ArrayRef<Dim> to) {
   std::optional<Dims> both = broadcastDims(from, to);
-  return both && llvm::ArrayRef<Dim>(*both) == to;
+  return both && ArrayRef<Dim>(*both) == to;
 }
 
-bool sameNumberOfElements(llvm::ArrayRef<Dim> a, llvm::ArrayRef<Dim> b) {
-  auto factors = [](llvm::ArrayRef<Dim> dims) {
+bool sameNumberOfElements(ArrayRef<Dim> a, ArrayRef<Dim> b) {
+  auto factors = [](ArrayRef<Dim> dims) {
     int64_t number = 1;
-    llvm::SmallVector<llvm::StringRef> symbols;
+    SmallVector<StringRef> symbols;
     for (const Dim &dim : dims) {
       SizeProduct product{dim.size, {}};
       if (!dim.isStatic())
@@ -170,18 +171,18 @@ bool sameNumberOfElements(llvm::ArrayRef<Dim> a, llvm::ArrayRef<Dim> b) {
   return factors(a) == factors(b);
 }
 
-std::string spell(llvm::ArrayRef<Dim> dims) {
+std::string spell(ArrayRef<Dim> dims) {
   std::string text = "[";
   for (auto [i, dim] : llvm::enumerate(dims)) {
     if (i)
       text += ", ";
-    text += dim.isStatic() ? mlir::ShapedType::isDynamic(dim.size) ? "?" : std::to_string(dim.size)
+    text += dim.isStatic() ? ShapedType::isDynamic(dim.size) ? "?" : std::to_string(dim.size)
                            : dim.symbol.str();
   }
   return text + "]";
 }
 
-static std::string spellElement(mlir::Type element) {
+static std::string spellElement(Type element) {
   for (const DTypeInfo &row : kDTypes)
     if (elementType(row.dtype, element.getContext()) == element)
       return row.name;
@@ -190,8 +191,8 @@ static std::string spellElement(mlir::Type element) {
   return text;
 }
 
-std::string spell(mlir::Type type) {
-  auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+std::string spell(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor)
     return spellElement(type);
   return spellElement(tensor.getElementType()) + spell(dimsOf(tensor));
@@ -199,34 +200,32 @@ std::string spell(mlir::Type type) {
 
 //===-- The attribute -------------------------------------------------------------------------===//
 
-mlir::Attribute DimsAttr::parse(mlir::AsmParser &parser, mlir::Type) {
-  llvm::SmallVector<mlir::StringAttr> names;
-  auto parseName = [&]() -> mlir::ParseResult {
-    llvm::StringRef name;
+Attribute DimsAttr::parse(AsmParser &parser, Type) {
+  SmallVector<StringAttr> names;
+  auto parseName = [&]() -> ParseResult {
+    StringRef name;
     if (parser.parseKeyword(&name))
-      return mlir::failure();
-    names.push_back(name == "_" ? mlir::StringAttr()
-                                : mlir::StringAttr::get(parser.getContext(), name));
-    return mlir::success();
+      return failure();
+    names.push_back(name == "_" ? StringAttr() : StringAttr::get(parser.getContext(), name));
+    return success();
   };
-  if (parser.parseCommaSeparatedList(mlir::AsmParser::Delimiter::LessGreater, parseName))
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseName))
     return {};
   return get(parser.getContext(), names);
 }
 
-void DimsAttr::print(mlir::AsmPrinter &printer) const {
+void DimsAttr::print(AsmPrinter &printer) const {
   printer << "<";
   llvm::interleaveComma(getNames(), printer,
-                        [&](mlir::StringAttr name) { printer << (name ? name.getValue() : "_"); });
+                        [&](StringAttr name) { printer << (name ? name.getValue() : "_"); });
   printer << ">";
 }
 
-mlir::LogicalResult
-DimsAttr::verifyEncoding(llvm::ArrayRef<int64_t> shape, mlir::Type,
-                         llvm::function_ref<mlir::InFlightDiagnostic()> emitError) const {
+LogicalResult DimsAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
+                                       function_ref<InFlightDiagnostic()> emitError) const {
   std::string error = nameError(getNames(), shape);
   if (error.empty())
-    return mlir::success();
+    return success();
   return emitError() << "#weft.dims " << error;
 }
 

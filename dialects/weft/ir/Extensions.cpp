@@ -12,11 +12,14 @@
 #include "mlir/IR/MLIRContext.h"
 
 namespace weft::ir {
+
+using namespace mlir;
+
 namespace {
 
 struct Extension {
   std::string version;
-  std::function<void(mlir::DialectRegistry &)> insert;
+  std::function<void(DialectRegistry &)> insert;
 };
 
 struct Extensions {
@@ -32,7 +35,7 @@ Extensions &extensions() {
 } // namespace
 
 bool registerExtension(const std::string &name, const std::string &version,
-                       std::function<void(mlir::DialectRegistry &)> insert) {
+                       std::function<void(DialectRegistry &)> insert) {
   std::lock_guard lock(extensions().mutex);
   return extensions().byName.try_emplace(name, Extension{version, std::move(insert)}).second;
 }
@@ -42,32 +45,32 @@ void unregisterExtension(const std::string &name) {
   extensions().byName.erase(name);
 }
 
-void insertExtensions(mlir::DialectRegistry &registry) {
+void insertExtensions(DialectRegistry &registry) {
   std::lock_guard lock(extensions().mutex);
   for (auto &[name, extension] : extensions().byName)
     extension.insert(registry);
 }
 
-void loadExtensions(mlir::MLIRContext &context) {
-  mlir::DialectRegistry registry;
+void loadExtensions(MLIRContext &context) {
+  DialectRegistry registry;
   insertExtensions(registry);
   if (registry.getDialectNames().empty())
     return;
   context.appendDialectRegistry(registry);
-  for (llvm::StringRef name : registry.getDialectNames())
+  for (StringRef name : registry.getDialectNames())
     context.getOrLoadDialect(name);
   // A rule that makes an op of these where it may not gets an error; making one of a dialect that
   // is not loaded would end the process.
-  context.loadDialect<mlir::arith::ArithDialect, mlir::linalg::LinalgDialect,
-                      mlir::math::MathDialect, mlir::tensor::TensorDialect>();
+  context.loadDialect<arith::ArithDialect, linalg::LinalgDialect, mlir::math::MathDialect,
+                      tensor::TensorDialect>();
 }
 
 std::string registrationOf(const std::string &dialect) {
   std::lock_guard lock(extensions().mutex);
   for (auto &[name, extension] : extensions().byName) {
-    mlir::DialectRegistry registry;
+    DialectRegistry registry;
     extension.insert(registry);
-    for (llvm::StringRef each : registry.getDialectNames())
+    for (StringRef each : registry.getDialectNames())
       if (each == dialect)
         return "'" + name + "'" + (extension.version.empty() ? "" : " " + extension.version);
   }

@@ -7,40 +7,37 @@
 
 namespace weft::ir {
 
-using llvm::SmallVector;
-using mlir::OpAsmParser;
-using mlir::OpAsmPrinter;
-using mlir::ParseResult;
+using namespace mlir;
 
 // (%argument = %operand : type, ...) -> (types)
-static ParseResult parseSignature(OpAsmParser &parser, mlir::OperationState &state,
+static ParseResult parseSignature(OpAsmParser &parser, OperationState &state,
                                   SmallVector<OpAsmParser::Argument> &arguments) {
   SmallVector<OpAsmParser::UnresolvedOperand> operands;
-  SmallVector<mlir::Type> types;
+  SmallVector<Type> types;
   llvm::SMLoc loc = parser.getCurrentLocation();
   auto parseOne = [&]() -> ParseResult {
-    return mlir::failure(parser.parseArgument(arguments.emplace_back()) || parser.parseEqual() ||
-                         parser.parseOperand(operands.emplace_back()) ||
-                         parser.parseColonType(arguments.back().type));
+    return failure(parser.parseArgument(arguments.emplace_back()) || parser.parseEqual() ||
+                   parser.parseOperand(operands.emplace_back()) ||
+                   parser.parseColonType(arguments.back().type));
   };
   if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, parseOne) ||
       parser.parseArrow() || parser.parseLParen())
-    return mlir::failure();
+    return failure();
   if (parser.parseOptionalRParen() && (parser.parseTypeList(state.types) || parser.parseRParen()))
-    return mlir::failure();
+    return failure();
   for (const OpAsmParser::Argument &argument : arguments)
     types.push_back(argument.type);
   return parser.resolveOperands(operands, types, loc, state.operands);
 }
 
-static ParseResult parseBody(OpAsmParser &parser, mlir::OperationState &state,
+static ParseResult parseBody(OpAsmParser &parser, OperationState &state,
                              SmallVector<OpAsmParser::Argument> &arguments) {
   if (parser.parseOptionalAttrDictWithKeyword(state.attributes))
-    return mlir::failure();
+    return failure();
   return parser.parseRegion(*state.addRegion(), arguments);
 }
 
-static void printSignature(OpAsmPrinter &printer, mlir::Operation *op) {
+static void printSignature(OpAsmPrinter &printer, Operation *op) {
   printer << "(";
   llvm::interleaveComma(llvm::zip(op->getRegion(0).getArguments(), op->getOperands()), printer,
                         [&](auto pair) {
@@ -52,45 +49,43 @@ static void printSignature(OpAsmPrinter &printer, mlir::Operation *op) {
   printer << ")";
 }
 
-static void printBody(OpAsmPrinter &printer, mlir::Operation *op,
-                      llvm::ArrayRef<llvm::StringRef> elided) {
+static void printBody(OpAsmPrinter &printer, Operation *op, ArrayRef<StringRef> elided) {
   printer.printOptionalAttrDictWithKeyword(op->getAttrs(), elided);
   printer << " ";
   printer.printRegion(op->getRegion(0), /*printEntryBlockArgs=*/false,
                       /*printBlockTerminators=*/true);
 }
 
-static mlir::LogicalResult verifyRegion(mlir::Operation *op) {
+static LogicalResult verifyRegion(Operation *op) {
   RuleChecks check(op);
-  mlir::Block &body = op->getRegion(0).front();
-  if (body.empty() || !mlir::isa<YieldOp>(body.back()))
+  Block &body = op->getRegion(0).front();
+  if (body.empty() || !isa<YieldOp>(body.back()))
     return check.error("the body must end with weft.yield");
   if (body.getArgumentTypes() != op->getOperandTypes())
     return check.error("the arguments of the body must have the number and types of the operands");
   if (body.back().getOperandTypes() != op->getResultTypes())
     return check.error("what the body yields must have the number and types of the results");
-  return mlir::success();
+  return success();
 }
 
-ParseResult FusionOp::parse(OpAsmParser &parser, mlir::OperationState &state) {
+ParseResult FusionOp::parse(OpAsmParser &parser, OperationState &state) {
   SmallVector<OpAsmParser::Argument> arguments;
-  return mlir::failure(parseSignature(parser, state, arguments) ||
-                       parseBody(parser, state, arguments));
+  return failure(parseSignature(parser, state, arguments) || parseBody(parser, state, arguments));
 }
 void FusionOp::print(OpAsmPrinter &printer) {
   printSignature(printer, *this);
   printBody(printer, *this, {});
 }
-mlir::LogicalResult FusionOp::verify() {
+LogicalResult FusionOp::verify() {
   return verifyRegion(*this);
 }
 
-ParseResult ProviderCallOp::parse(OpAsmParser &parser, mlir::OperationState &state) {
+ParseResult ProviderCallOp::parse(OpAsmParser &parser, OperationState &state) {
   SmallVector<OpAsmParser::Argument> arguments;
   auto &properties = state.getOrAddProperties<Properties>();
   if (parser.parseAttribute(properties.callee) || parseSignature(parser, state, arguments) ||
       parser.parseKeyword("config") || parser.parseAttribute(properties.config))
-    return mlir::failure();
+    return failure();
   return parseBody(parser, state, arguments);
 }
 void ProviderCallOp::print(OpAsmPrinter &printer) {
@@ -99,7 +94,7 @@ void ProviderCallOp::print(OpAsmPrinter &printer) {
   printer << " config " << getConfig();
   printBody(printer, *this, {"callee", "config"});
 }
-mlir::LogicalResult ProviderCallOp::verify() {
+LogicalResult ProviderCallOp::verify() {
   return verifyRegion(*this);
 }
 

@@ -9,9 +9,11 @@
 
 namespace weft::ir {
 
+using namespace mlir;
+
 // "weft.add" where the line of a text file holds one such op; the parser's messages do not name it.
-static std::string opAt(mlir::Location location) {
-  auto file = mlir::dyn_cast<mlir::FileLineColLoc>(location);
+static std::string opAt(Location location) {
+  auto file = dyn_cast<FileLineColLoc>(location);
   if (!file)
     return "";
   auto buffer = llvm::MemoryBuffer::getFile(file.getFilename().getValue(), /*IsText=*/true);
@@ -21,7 +23,7 @@ static std::string opAt(mlir::Location location) {
     if (line.line_number() != static_cast<int64_t>(file.getLine()))
       continue;
     size_t start = line->find("weft.");
-    if (start == llvm::StringRef::npos)
+    if (start == StringRef::npos)
       return "";
     size_t end = line->find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.", start);
     return line->slice(start, end).str();
@@ -29,7 +31,7 @@ static std::string opAt(mlir::Location location) {
   return "";
 }
 
-std::string typeAdvice(const mlir::Diagnostic &diagnostic) {
+std::string typeAdvice(const Diagnostic &diagnostic) {
   std::string text = diagnostic.str();
   bool parsed = text.find("expects different type than prior uses") != std::string::npos;
   bool verified =
@@ -38,17 +40,17 @@ std::string typeAdvice(const mlir::Diagnostic &diagnostic) {
   if (!parsed && !(verified && text.rfind("'weft.", 0) == 0))
     return "";
   std::string op = parsed ? opAt(diagnostic.getLocation()) : text.substr(1, text.find('\'', 1) - 1);
-  auto name = mlir::RegisteredOperationName::lookup(op, diagnostic.getLocation().getContext());
+  auto name = RegisteredOperationName::lookup(op, diagnostic.getLocation().getContext());
   auto *rules = name ? name->getInterface<WeftOp>() : nullptr;
-  if (!rules || rules->kind() != Kind::Elementwise || name->hasTrait<mlir::OpTrait::OneOperand>())
+  if (!rules || rules->kind() != Kind::Elementwise || name->hasTrait<OpTrait::OneOperand>())
     return "";
   return op + " takes operands of one shape and one dtype; weft.broadcast gives an operand the "
               "other's shape, weft.cast its dtype";
 }
 
-std::string dialectAdvice(const mlir::Diagnostic &diagnostic) {
+std::string dialectAdvice(const Diagnostic &diagnostic) {
   std::string text = diagnostic.str();
-  llvm::StringRef name(text);
+  StringRef name(text);
   // The parser of text, and that of bytecode.
   if (name.consume_front("Dialect `") && name.contains("' not found"))
     name = name.split('\'').first;
@@ -61,8 +63,8 @@ std::string dialectAdvice(const mlir::Diagnostic &diagnostic) {
       .str();
 }
 
-std::string elementAdvice(mlir::Type type) {
-  auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+std::string elementAdvice(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
   auto isElement = [&](const DTypeInfo &each) {
     return elementType(each.dtype, type.getContext()) == tensor.getElementType();
   };
@@ -78,20 +80,20 @@ std::string elementAdvice(mlir::Type type) {
 
 // Of a handler that is registered when the dialect is loaded: behind the tool's own, which it is
 // asked before. A file that has no weft op before the one in question has a function.
-template <typename Dialect, std::string (*adviceOn)(const mlir::Diagnostic &)>
-static void addAdvice(mlir::DialectRegistry &registry) {
-  registry.addExtension(+[](mlir::MLIRContext *context, Dialect *) {
-    context->getDiagEngine().registerHandler([](mlir::Diagnostic &diagnostic) {
+template <typename Dialect, std::string (*adviceOn)(const Diagnostic &)>
+static void addAdvice(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, Dialect *) {
+    context->getDiagEngine().registerHandler([](Diagnostic &diagnostic) {
       if (std::string advice = adviceOn(diagnostic); !advice.empty())
         diagnostic.attachNote() << advice;
-      return mlir::failure(); // the other handlers print it
+      return failure(); // the other handlers print it
     });
   });
 }
 
-void addTypeAdvice(mlir::DialectRegistry &registry) {
+void addTypeAdvice(DialectRegistry &registry) {
   addAdvice<WeftDialect, typeAdvice>(registry);
-  addAdvice<mlir::func::FuncDialect, dialectAdvice>(registry);
+  addAdvice<func::FuncDialect, dialectAdvice>(registry);
 }
 
 } // namespace weft::ir

@@ -6,53 +6,54 @@
 #include "dialects/weft/state/StateAttributes.h"
 
 namespace weft::ir {
+
+using namespace mlir;
+
 namespace {
 
-bool isString(mlir::Attribute value) {
-  return mlir::isa<mlir::StringAttr>(value);
+bool isString(Attribute value) {
+  return isa<StringAttr>(value);
 }
 
-bool isUnit(mlir::Attribute value) {
-  return mlir::isa<mlir::UnitAttr>(value);
+bool isUnit(Attribute value) {
+  return isa<UnitAttr>(value);
 }
 
-bool isNumber(mlir::Attribute value) {
-  auto number = mlir::dyn_cast<mlir::IntegerAttr>(value);
+bool isNumber(Attribute value) {
+  auto number = dyn_cast<IntegerAttr>(value);
   return number && number.getType().isSignlessIntOrIndex() && number.getValue().getBitWidth() <= 64;
 }
 
-bool isElements(mlir::Attribute value) {
-  return mlir::isa<mlir::ElementsAttr>(value);
+bool isElements(Attribute value) {
+  return isa<ElementsAttr>(value);
 }
 
-template <typename Fits> bool isDictionaryOf(mlir::Attribute value, Fits fits) {
-  auto entries = mlir::dyn_cast<mlir::DictionaryAttr>(value);
-  return entries && llvm::all_of(entries, [&](mlir::NamedAttribute entry) {
-    return fits(entry.getValue());
-  });
+template <typename Fits> bool isDictionaryOf(Attribute value, Fits fits) {
+  auto entries = dyn_cast<DictionaryAttr>(value);
+  return entries &&
+         llvm::all_of(entries, [&](NamedAttribute entry) { return fits(entry.getValue()); });
 }
 
-bool isRanges(mlir::Attribute value) {
-  return isDictionaryOf(value, [](mlir::Attribute range) {
+bool isRanges(Attribute value) {
+  return isDictionaryOf(value, [](Attribute range) {
     auto ends = rangeOf(range);
     return ends && 1 <= ends->first && ends->first <= ends->second;
   });
 }
 
-bool isChoices(mlir::Attribute value) {
-  return isDictionaryOf(value, [](mlir::Attribute choice) {
-    return mlir::isa<mlir::IntegerAttr, mlir::StringAttr>(choice);
-  });
+bool isChoices(Attribute value) {
+  return isDictionaryOf(value,
+                        [](Attribute choice) { return isa<IntegerAttr, StringAttr>(choice); });
 }
 
 struct Known {
-  llvm::StringLiteral name;
-  bool (*fits)(mlir::Attribute);
-  llvm::StringLiteral kind;
+  StringLiteral name;
+  bool (*fits)(Attribute);
+  StringLiteral kind;
 };
-constexpr llvm::StringLiteral kString = "a string";
-constexpr llvm::StringLiteral kUnit = "the name alone, without a value";
-constexpr llvm::StringLiteral kNumber = "an integer, as in 0 : i64";
+constexpr StringLiteral kString = "a string";
+constexpr StringLiteral kUnit = "the name alone, without a value";
+constexpr StringLiteral kNumber = "an integer, as in 0 : i64";
 constexpr Known kKnown[] = {
     {kNameAttr, isString, kString},
     {kParameterAttr, isString, kString},
@@ -73,38 +74,35 @@ constexpr Known kKnown[] = {
 };
 
 // where: "argument 0", or nothing for what is the op's own.
-mlir::LogicalResult verify(mlir::Operation *op, const llvm::Twine &where,
-                           mlir::NamedAttribute attribute) {
+LogicalResult verify(Operation *op, const Twine &where, NamedAttribute attribute) {
   const Known *known =
       llvm::find_if(kKnown, [&](const Known &each) { return each.name == attribute.getName(); });
   if (known == std::end(kKnown) || known->fits(attribute.getValue()))
-    return mlir::success();
-  mlir::InFlightDiagnostic error = op->emitError();
+    return success();
+  InFlightDiagnostic error = op->emitError();
   if (where.isTriviallyEmpty())
     error << "'" << op->getName() << "' op";
   else
     error << where;
-  if (auto name = op->getAttrOfType<mlir::StringAttr>(mlir::SymbolTable::getSymbolAttrName()))
+  if (auto name = op->getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName()))
     error << " of @" << name.getValue();
   return error << " has a " << known->name << " of the wrong kind; it must be " << known->kind;
 }
 
 } // namespace
 
-mlir::LogicalResult WeftDialect::verifyOperationAttribute(mlir::Operation *op,
-                                                          mlir::NamedAttribute attribute) {
+LogicalResult WeftDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   return verify(op, "", attribute);
 }
 
-mlir::LogicalResult WeftDialect::verifyRegionArgAttribute(mlir::Operation *op, unsigned, unsigned i,
-                                                          mlir::NamedAttribute attribute) {
-  return verify(op, "argument " + llvm::Twine(i), attribute);
+LogicalResult WeftDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned i,
+                                                    NamedAttribute attribute) {
+  return verify(op, "argument " + Twine(i), attribute);
 }
 
-mlir::LogicalResult WeftDialect::verifyRegionResultAttribute(mlir::Operation *op, unsigned,
-                                                             unsigned i,
-                                                             mlir::NamedAttribute attribute) {
-  return verify(op, "result " + llvm::Twine(i), attribute);
+LogicalResult WeftDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned i,
+                                                       NamedAttribute attribute) {
+  return verify(op, "result " + Twine(i), attribute);
 }
 
 } // namespace weft::ir

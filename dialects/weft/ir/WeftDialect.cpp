@@ -13,14 +13,16 @@
 
 namespace weft::ir {
 
-bool isRandomState(mlir::Type type) {
-  auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+using namespace mlir;
+
+bool isRandomState(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && tensor.getElementType().isInteger(64) &&
-         tensor.getShape() == llvm::ArrayRef<int64_t>{2};
+         tensor.getShape() == ArrayRef<int64_t>{2};
 }
 
-mlir::Type withElementType(mlir::Type type, mlir::Type element) {
-  return mlir::cast<mlir::RankedTensorType>(type).clone(element);
+Type withElementType(Type type, Type element) {
+  return cast<RankedTensorType>(type).clone(element);
 }
 
 void WeftDialect::initialize() {
@@ -40,9 +42,9 @@ void WeftDialect::initialize() {
   loadExtensions(*getContext());
 }
 
-mlir::Operation *WeftDialect::materializeConstant(mlir::OpBuilder &builder, mlir::Attribute value,
-                                                  mlir::Type type, mlir::Location loc) {
-  if (auto elements = mlir::dyn_cast<mlir::ElementsAttr>(value))
+Operation *WeftDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type,
+                                            Location loc) {
+  if (auto elements = dyn_cast<ElementsAttr>(value))
     if (elements.getType() == type)
       return ConstantOp::create(builder, loc, elements);
   return nullptr;

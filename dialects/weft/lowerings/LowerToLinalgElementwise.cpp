@@ -5,53 +5,47 @@
 
 namespace weft::ir {
 
-using mlir::AffineMap;
-using mlir::FailureOr;
-using mlir::OpBuilder;
-using mlir::RankedTensorType;
-using mlir::Value;
-using mlir::ValueRange;
-using Values = llvm::SmallVector<Value>;
-namespace arith = mlir::arith;
+using namespace mlir;
 
-Value parallelGeneric(OpBuilder &b, mlir::Location loc, RankedTensorType type, ValueRange inputs,
-                      llvm::ArrayRef<AffineMap> maps, ScalarBody body) {
-  Value init = mlir::tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
+using Values = SmallVector<Value>;
+
+Value parallelGeneric(OpBuilder &b, Location loc, RankedTensorType type, ValueRange inputs,
+                      ArrayRef<AffineMap> maps, ScalarBody body) {
+  Value init = tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
   AffineMap identity = AffineMap::getMultiDimIdentityMap(type.getRank(), b.getContext());
-  llvm::SmallVector<AffineMap> all(maps);
+  SmallVector<AffineMap> all(maps);
   if (maps.empty())
     all.assign(inputs.size(), identity);
   all.push_back(identity);
-  llvm::SmallVector<mlir::utils::IteratorType> iterators(type.getRank(),
-                                                         mlir::utils::IteratorType::parallel);
-  auto generic = mlir::linalg::GenericOp::create(
-      b, loc, mlir::TypeRange{type}, inputs, ValueRange{init}, all, iterators,
-      [&](OpBuilder &inner, mlir::Location at, ValueRange args) {
-        mlir::linalg::YieldOp::create(inner, at, body(inner, at, args.drop_back()));
+  SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
+  auto generic = linalg::GenericOp::create(
+      b, loc, TypeRange{type}, inputs, ValueRange{init}, all, iterators,
+      [&](OpBuilder &inner, Location at, ValueRange args) {
+        linalg::YieldOp::create(inner, at, body(inner, at, args.drop_back()));
       });
   return generic.getResult(0);
 }
 
 // Kernels read and write where the statement says. Of an op from outside it may say anything.
-static mlir::LogicalResult checkInside(mlir::Operation *op, const IndexStatement &statement) {
+static LogicalResult checkInside(Operation *op, const IndexStatement &statement) {
   if (isOwn(op))
-    return mlir::success();
-  auto check = [&](const char *what, llvm::ArrayRef<Positions> all, mlir::TypeRange types) {
+    return success();
+  auto check = [&](const char *what, ArrayRef<Positions> all, TypeRange types) {
     for (auto [i, positions] : llvm::enumerate(all))
       if (std::string why = outsideError(statement, positions, types[i]); !why.empty())
         return op->emitOpError("is at fault in its rule: by its statement ")
                    << what << " " << i << " " << why,
-               mlir::failure();
-    return mlir::success();
+               failure();
+    return success();
   };
-  return mlir::failure(failed(check("operand", statement.operands, op->getOperandTypes())) ||
-                       failed(check("result", statement.results, op->getResultTypes())));
+  return failure(failed(check("operand", statement.operands, op->getOperandTypes())) ||
+                 failed(check("result", statement.results, op->getResultTypes())));
 }
 
-Value reductionGeneric(OpBuilder &b, mlir::Operation *op, ValueRange inputs,
-                       mlir::TypedAttr identity, ScalarBody body) {
-  mlir::Location loc = op->getLoc();
-  auto type = mlir::cast<RankedTensorType>(op->getResult(0).getType());
+Value reductionGeneric(OpBuilder &b, Operation *op, ValueRange inputs, TypedAttr identity,
+                       ScalarBody body) {
+  Location loc = op->getLoc();
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
   std::optional<IndexStatement> found = statementOf(op);
   if (!found) {
     op->emitOpError("has no statement, by which its elements would be folded");
@@ -60,29 +54,28 @@ Value reductionGeneric(OpBuilder &b, mlir::Operation *op, ValueRange inputs,
   IndexStatement &statement = *found;
   if (failed(checkInside(op, statement)))
     return Value();
-  Value init = arith::ConstantOp::create(
-      b, loc, mlir::DenseElementsAttr::get(type, mlir::Attribute(identity)));
-  llvm::SmallVector<mlir::utils::IteratorType> iterators;
+  Value init = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, Attribute(identity)));
+  SmallVector<utils::IteratorType> iterators;
   for (const IndexDim &dim : statement.dims)
-    iterators.push_back(dim.purpose == Purpose::Reduced ? mlir::utils::IteratorType::reduction
-                                                        : mlir::utils::IteratorType::parallel);
-  llvm::SmallVector<AffineMap> maps;
+    iterators.push_back(dim.purpose == Purpose::Reduced ? utils::IteratorType::reduction
+                                                        : utils::IteratorType::parallel);
+  SmallVector<AffineMap> maps;
   for (const Positions &positions : llvm::concat<Positions>(statement.operands, statement.results))
     maps.push_back(mapOf(statement, positions, b.getContext()));
-  auto generic = mlir::linalg::GenericOp::create(
-      b, loc, mlir::TypeRange{type}, inputs, ValueRange{init}, maps, iterators,
-      [&](OpBuilder &inner, mlir::Location at, ValueRange args) {
-        mlir::linalg::YieldOp::create(inner, at, body(inner, at, args));
-      });
+  auto generic =
+      linalg::GenericOp::create(b, loc, TypeRange{type}, inputs, ValueRange{init}, maps, iterators,
+                                [&](OpBuilder &inner, Location at, ValueRange args) {
+                                  linalg::YieldOp::create(inner, at, body(inner, at, args));
+                                });
   return generic.getResult(0);
 }
 
-FailureOr<Values> lowerMovement(OpBuilder &b, mlir::Operation *op, ValueRange operands) {
+FailureOr<Values> lowerMovement(OpBuilder &b, Operation *op, ValueRange operands) {
   std::optional<IndexStatement> statement = statementOf(op);
   if (!statement)
-    return op->emitOpError("has no statement, which says where its elements are"), mlir::failure();
+    return op->emitOpError("has no statement, which says where its elements are"), failure();
   if (failed(checkInside(op, *statement)))
-    return mlir::failure();
+    return failure();
   auto isPlain = [&](auto dim) {
     return dim.value().is(static_cast<int32_t>(dim.index())) &&
            statement->dims[dim.index()].purpose != Purpose::Chosen;
@@ -93,15 +86,14 @@ FailureOr<Values> lowerMovement(OpBuilder &b, mlir::Operation *op, ValueRange op
     return op->emitOpError("is at fault in its rule: lowerMovement reads one operand, by a "
                            "statement whose dims are the result's, in their order; this one is ")
                << textOf(*statement),
-           mlir::failure();
-  return Values{
-      parallelGeneric(b, op->getLoc(), mlir::cast<RankedTensorType>(op->getResult(0).getType()),
-                      operands, mapOf(*statement, statement->operands[0], b.getContext()),
-                      [](OpBuilder &, mlir::Location, ValueRange args) { return args[0]; })};
+           failure();
+  return Values{parallelGeneric(b, op->getLoc(), cast<RankedTensorType>(op->getResult(0).getType()),
+                                operands, mapOf(*statement, statement->operands[0], b.getContext()),
+                                [](OpBuilder &, Location, ValueRange args) { return args[0]; })};
 }
 
-Value checkedIndex(OpBuilder &b, mlir::Location loc, Value index, int64_t size) {
-  mlir::Type type = index.getType();
+Value checkedIndex(OpBuilder &b, Location loc, Value index, int64_t size) {
+  Type type = index.getType();
   auto constant = [&](int64_t n) -> Value {
     return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, n));
   };
@@ -111,35 +103,33 @@ Value checkedIndex(OpBuilder &b, mlir::Location loc, Value index, int64_t size) 
   // Unsigned: what is still negative is out of range, too. A size that i32 cannot hold bounds
   // nothing.
   Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, counted, constant(size));
-  mlir::cf::AssertOp::create(b, loc, inside, "index out of range");
+  cf::AssertOp::create(b, loc, inside, "index out of range");
   return arith::IndexCastOp::create(b, loc, b.getIndexType(), counted);
 }
 
-FailureOr<Values> lowerElementwise(OpBuilder &b, mlir::Operation *op, ValueRange operands) {
-  auto type = mlir::cast<RankedTensorType>(op->getResult(0).getType());
-  auto scalar = mlir::cast<ElementwiseOp>(op);
-  mlir::Type element = type.getElementType();
-  std::optional<mlir::Type> wrong; // null for nothing
-  Value lowered =
-      parallelGeneric(b, op->getLoc(), type, operands, {},
-                      [&](OpBuilder &inner, mlir::Location loc, ValueRange args) -> Value {
-                        Value value = scalar.emitScalar(inner, loc, args);
-                        if (isOwn(op) || (value && value.getType() == element))
-                          return value;
-                        wrong = value ? value.getType() : mlir::Type();
-                        // What is made is not used.
-                        return scalarConstant(inner, loc, inner.getZeroAttr(element));
-                      });
+FailureOr<Values> lowerElementwise(OpBuilder &b, Operation *op, ValueRange operands) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  auto scalar = cast<ElementwiseOp>(op);
+  Type element = type.getElementType();
+  std::optional<Type> wrong; // null for nothing
+  Value lowered = parallelGeneric(b, op->getLoc(), type, operands, {},
+                                  [&](OpBuilder &inner, Location loc, ValueRange args) -> Value {
+                                    Value value = scalar.emitScalar(inner, loc, args);
+                                    if (isOwn(op) || (value && value.getType() == element))
+                                      return value;
+                                    wrong = value ? value.getType() : Type();
+                                    // What is made is not used.
+                                    return scalarConstant(inner, loc, inner.getZeroAttr(element));
+                                  });
   if (!wrong)
     return Values{lowered};
-  mlir::InFlightDiagnostic error =
-      op->emitOpError("is at fault in its rule: its scalar function gives ");
+  InFlightDiagnostic error = op->emitOpError("is at fault in its rule: its scalar function gives ");
   if (*wrong)
     error << "a value of " << *wrong;
   else
     error << "nothing";
   error << " in place of " << element;
-  return mlir::failure();
+  return failure();
 }
 
 FailureOr<Values> CompareOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {

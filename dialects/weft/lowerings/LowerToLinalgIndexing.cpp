@@ -7,35 +7,29 @@
 
 namespace weft::ir {
 
-using mlir::AffineExpr;
-using mlir::AffineMap;
-using mlir::FailureOr;
-using mlir::OpBuilder;
-using mlir::RankedTensorType;
-using mlir::Value;
-using mlir::ValueRange;
-using Values = llvm::SmallVector<Value>;
-namespace arith = mlir::arith;
+using namespace mlir;
+
+using Values = SmallVector<Value>;
 
 // A parallel generic over the elements of the indices, which reads the table where the statement
 // says.
-static FailureOr<Values> gather(OpBuilder &b, mlir::Operation *op, ValueRange operands) {
+static FailureOr<Values> gather(OpBuilder &b, Operation *op, ValueRange operands) {
   IndexStatement statement = *statementOf(op);
   Value table = operands[0];
-  return Values{parallelGeneric(
-      b, op->getLoc(), mlir::cast<RankedTensorType>(op->getResult(0).getType()), operands[1],
-      mapOf(statement, statement.operands[1], b.getContext()),
-      [&](OpBuilder &inner, mlir::Location loc, ValueRange args) -> Value {
-        Values at;
-        for (const Position &position : statement.operands[0]) {
-          int32_t number = position.terms[0].dim;
-          const IndexDim &dim = statement.dims[number];
-          at.push_back(dim.purpose == Purpose::Chosen
-                           ? checkedIndex(inner, loc, args[0], dim.size.size)
-                           : Value(mlir::linalg::IndexOp::create(inner, loc, number)));
-        }
-        return mlir::tensor::ExtractOp::create(inner, loc, table, at);
-      })};
+  return Values{
+      parallelGeneric(b, op->getLoc(), cast<RankedTensorType>(op->getResult(0).getType()),
+                      operands[1], mapOf(statement, statement.operands[1], b.getContext()),
+                      [&](OpBuilder &inner, Location loc, ValueRange args) -> Value {
+                        Values at;
+                        for (const Position &position : statement.operands[0]) {
+                          int32_t number = position.terms[0].dim;
+                          const IndexDim &dim = statement.dims[number];
+                          at.push_back(dim.purpose == Purpose::Chosen
+                                           ? checkedIndex(inner, loc, args[0], dim.size.size)
+                                           : Value(linalg::IndexOp::create(inner, loc, number)));
+                        }
+                        return tensor::ExtractOp::create(inner, loc, table, at);
+                      })};
 }
 FailureOr<Values> IndexSelectOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
   return gather(b, *this, operands);
@@ -56,40 +50,38 @@ static Value keepLast(ScalarEmitter &, Value, Value update) {
 // result[t] = base[t] combined with source[s] for all s, in row-major order, whose target is t:
 // t[i] = s[sourceDim(i)] for i != dim and t[dim] = indices[s]. Loops: the dims of t, then those of
 // s.
-static Value scatter(OpBuilder &b, mlir::Location loc, Value base, Value indices,
-                     AffineMap indexMap, Value source, int64_t dim,
-                     llvm::function_ref<int64_t(int64_t)> sourceDim, Combine combine) {
-  auto type = mlir::cast<RankedTensorType>(base.getType()),
-       from = mlir::cast<RankedTensorType>(source.getType());
+static Value scatter(OpBuilder &b, Location loc, Value base, Value indices, AffineMap indexMap,
+                     Value source, int64_t dim, function_ref<int64_t(int64_t)> sourceDim,
+                     Combine combine) {
+  auto type = cast<RankedTensorType>(base.getType()),
+       from = cast<RankedTensorType>(source.getType());
   int64_t rank = type.getRank(), loops = rank + from.getRank();
-  llvm::SmallVector<AffineExpr> sourceExprs, targetExprs;
+  SmallVector<AffineExpr> sourceExprs, targetExprs;
   for (int64_t i = rank; i < loops; ++i)
     sourceExprs.push_back(b.getAffineDimExpr(i));
   for (int64_t i = 0; i < rank; ++i)
     targetExprs.push_back(b.getAffineDimExpr(i));
-  llvm::SmallVector<mlir::utils::IteratorType> iterators(loops,
-                                                         mlir::utils::IteratorType::reduction);
-  std::fill_n(iterators.begin(), rank, mlir::utils::IteratorType::parallel);
+  SmallVector<utils::IteratorType> iterators(loops, utils::IteratorType::reduction);
+  std::fill_n(iterators.begin(), rank, utils::IteratorType::parallel);
   AffineMap sourceMap = AffineMap::get(loops, 0, sourceExprs, b.getContext());
-  auto generic = mlir::linalg::GenericOp::create(
-      b, loc, mlir::TypeRange{type}, ValueRange{indices, source}, ValueRange{base},
-      llvm::ArrayRef<AffineMap>{indexMap.shiftDims(rank), sourceMap,
-                                AffineMap::get(loops, 0, targetExprs, b.getContext())},
-      iterators, [&](OpBuilder &inner, mlir::Location at, ValueRange args) {
+  auto generic = linalg::GenericOp::create(
+      b, loc, TypeRange{type}, ValueRange{indices, source}, ValueRange{base},
+      ArrayRef<AffineMap>{indexMap.shiftDims(rank), sourceMap,
+                          AffineMap::get(loops, 0, targetExprs, b.getContext())},
+      iterators, [&](OpBuilder &inner, Location at, ValueRange args) {
         Value target = checkedIndex(inner, at, args[0], type.getDimSize(dim));
         Value hit;
         for (int64_t i = 0; i < rank; ++i) {
-          Value from = i == dim
-                           ? target
-                           : Value(mlir::linalg::IndexOp::create(inner, at, rank + sourceDim(i)));
+          Value from =
+              i == dim ? target : Value(linalg::IndexOp::create(inner, at, rank + sourceDim(i)));
           Value equal = arith::CmpIOp::create(inner, at, arith::CmpIPredicate::eq, from,
-                                              mlir::linalg::IndexOp::create(inner, at, i));
+                                              linalg::IndexOp::create(inner, at, i));
           hit = hit ? Value(arith::AndIOp::create(inner, at, hit, equal)) : equal;
         }
         ScalarEmitter emitter(inner, at);
         Value here = combine(emitter, args[2], args[1]);
-        mlir::linalg::YieldOp::create(
-            inner, at, Value(arith::SelectOp::create(inner, at, hit, here, args[2])));
+        linalg::YieldOp::create(inner, at,
+                                Value(arith::SelectOp::create(inner, at, hit, here, args[2])));
       });
   generic->setAttr(kScatterDim, b.getI64IntegerAttr(dim));
   return generic.getResult(0);
@@ -99,7 +91,7 @@ template <typename Op>
 static Values scatterSlices(OpBuilder &b, Op op, ValueRange operands, Combine combine) {
   int64_t dim = op.getDim(), width = op.getIndices().getType().getRank(),
           sourceRank = op.getSource().getType().getRank();
-  llvm::SmallVector<AffineExpr> position;
+  SmallVector<AffineExpr> position;
   for (int64_t i = 0; i < width; ++i)
     position.push_back(b.getAffineDimExpr(dim + i));
   AffineMap indexMap = AffineMap::get(sourceRank, 0, position, b.getContext());
@@ -114,9 +106,9 @@ FailureOr<Values> IndexPutOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
   return scatterSlices(b, *this, operands, keepLast);
 }
 
-static Values scatterElements(OpBuilder &b, mlir::Location loc, ValueRange operands, int64_t dim,
+static Values scatterElements(OpBuilder &b, Location loc, ValueRange operands, int64_t dim,
                               Combine combine) {
-  int64_t rank = mlir::cast<RankedTensorType>(operands[2].getType()).getRank();
+  int64_t rank = cast<RankedTensorType>(operands[2].getType()).getRank();
   return Values{scatter(
       b, loc, operands[0], operands[1], AffineMap::getMultiDimIdentityMap(rank, b.getContext()),
       operands[2], dim, [](int64_t i) { return i; }, combine)};
@@ -146,23 +138,23 @@ FailureOr<Values> ScatterReduceOp::lowerToLinalg(OpBuilder &b, ValueRange operan
   return scatterElements(b, getLoc(), operands, getDim(), combine);
 }
 
-std::optional<IndexBounds> indexBounds(mlir::Operation *op) {
+std::optional<IndexBounds> indexBounds(Operation *op) {
   // All ops of these kinds take the tensor that is indexed along `dim`, then the indices.
-  auto weft = mlir::dyn_cast<WeftOp>(op);
+  auto weft = dyn_cast<WeftOp>(op);
   if (weft && (weft.kind() == Kind::Gather || weft.kind() == Kind::Scatter)) {
     // One that is not verified yet may have neither.
-    if (!isOwn(op) && (op->getNumOperands() < 2 || !op->getAttrOfType<mlir::IntegerAttr>("dim")))
+    if (!isOwn(op) && (op->getNumOperands() < 2 || !op->getAttrOfType<IntegerAttr>("dim")))
       return std::nullopt;
-    int64_t dim = mlir::cast<mlir::IntegerAttr>(op->getAttr("dim")).getInt(),
-            size = mlir::cast<RankedTensorType>(op->getOperand(0).getType()).getDimSize(dim);
-    if (mlir::ShapedType::isDynamic(size))
+    int64_t dim = cast<IntegerAttr>(op->getAttr("dim")).getInt(),
+            size = cast<RankedTensorType>(op->getOperand(0).getType()).getDimSize(dim);
+    if (ShapedType::isDynamic(size))
       return std::nullopt;
-    auto user = op->getAttrOfType<mlir::StringAttr>("user");
+    auto user = op->getAttrOfType<StringAttr>("user");
     return IndexBounds{op->getOperand(1),
                        user && !user.empty() ? user.getValue() : op->getName().getStringRef(),
                        -size, size, std::nullopt};
   }
-  if (auto check = mlir::dyn_cast<CheckIndexOp>(op)) {
+  if (auto check = dyn_cast<CheckIndexOp>(op)) {
     std::optional<int64_t> ignored;
     if (check.getIgnoreIndex())
       ignored = static_cast<int64_t>(*check.getIgnoreIndex());

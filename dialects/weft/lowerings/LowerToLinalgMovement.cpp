@@ -4,30 +4,24 @@
 
 namespace weft::ir {
 
-using mlir::AffineExpr;
-using mlir::AffineMap;
-using mlir::FailureOr;
-using mlir::OpBuilder;
-using mlir::RankedTensorType;
-using mlir::Value;
-using mlir::ValueRange;
-using Values = llvm::SmallVector<Value>;
-namespace arith = mlir::arith;
+using namespace mlir;
 
-static Value identity(OpBuilder &, mlir::Location, ValueRange args) {
+using Values = SmallVector<Value>;
+
+static Value identity(OpBuilder &, Location, ValueRange args) {
   return args[0];
 }
 
 FailureOr<Values> ConstantOp::lowerToLinalg(OpBuilder &b, ValueRange) {
-  return Values{arith::ConstantOp::create(b, getLoc(), mlir::cast<mlir::TypedAttr>(getValue()))};
+  return Values{arith::ConstantOp::create(b, getLoc(), cast<TypedAttr>(getValue()))};
 }
 
 FailureOr<Values> IotaOp::lowerToLinalg(OpBuilder &b, ValueRange) {
-  auto type = mlir::cast<RankedTensorType>(getType());
+  auto type = cast<RankedTensorType>(getType());
   return Values{parallelGeneric(
-      b, getLoc(), type, {}, {}, [&](OpBuilder &inner, mlir::Location loc, ValueRange) -> Value {
-        Value index = mlir::linalg::IndexOp::create(inner, loc, getDim());
-        mlir::Type element = type.getElementType();
+      b, getLoc(), type, {}, {}, [&](OpBuilder &inner, Location loc, ValueRange) -> Value {
+        Value index = linalg::IndexOp::create(inner, loc, getDim());
+        Type element = type.getElementType();
         if (element.isSignlessInteger())
           return arith::IndexCastOp::create(inner, loc, element, index);
         return ScalarEmitter(inner, loc)
@@ -36,13 +30,12 @@ FailureOr<Values> IotaOp::lowerToLinalg(OpBuilder &b, ValueRange) {
 }
 
 FailureOr<Values> ReshapeOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  auto from = mlir::cast<RankedTensorType>(getInput().getType()),
-       to = mlir::cast<RankedTensorType>(getType());
+  auto from = cast<RankedTensorType>(getInput().getType()), to = cast<RankedTensorType>(getType());
   if (from == to)
     return Values{operands[0]};
   // Through one dimension: the index arithmetic of codegen finds the short way.
   auto all = [](int64_t rank) {
-    llvm::SmallVector<mlir::ReassociationIndices> groups;
+    SmallVector<ReassociationIndices> groups;
     if (rank)
       groups.emplace_back(llvm::to_vector<2>(llvm::seq<int64_t>(0, rank)));
     return groups;
@@ -50,13 +43,13 @@ FailureOr<Values> ReshapeOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
   Value flat = operands[0];
   auto flatType = RankedTensorType::get({from.getNumElements()}, from.getElementType());
   if (from.getRank() == 0)
-    flat = mlir::tensor::ExpandShapeOp::create(b, getLoc(), flatType, flat, all(0));
+    flat = tensor::ExpandShapeOp::create(b, getLoc(), flatType, flat, all(0));
   else if (from.getRank() > 1)
-    flat = mlir::tensor::CollapseShapeOp::create(b, getLoc(), flatType, flat, all(from.getRank()));
+    flat = tensor::CollapseShapeOp::create(b, getLoc(), flatType, flat, all(from.getRank()));
   if (to.getRank() == 0)
-    flat = mlir::tensor::CollapseShapeOp::create(b, getLoc(), to, flat, all(0));
+    flat = tensor::CollapseShapeOp::create(b, getLoc(), to, flat, all(0));
   else if (to.getRank() > 1)
-    flat = mlir::tensor::ExpandShapeOp::create(b, getLoc(), to, flat, all(to.getRank()));
+    flat = tensor::ExpandShapeOp::create(b, getLoc(), to, flat, all(to.getRank()));
   return Values{flat};
 }
 
@@ -68,20 +61,19 @@ FailureOr<Values> BroadcastOp::lowerToLinalg(OpBuilder &b, ValueRange operands) 
   return lowerMovement(b, *this, operands);
 }
 
-static llvm::SmallVector<mlir::OpFoldResult> indexAttributes(OpBuilder &b,
-                                                             llvm::ArrayRef<int64_t> values) {
-  llvm::SmallVector<mlir::OpFoldResult> attributes;
+static SmallVector<OpFoldResult> indexAttributes(OpBuilder &b, ArrayRef<int64_t> values) {
+  SmallVector<OpFoldResult> attributes;
   for (int64_t value : values)
     attributes.push_back(b.getIndexAttr(value));
   return attributes;
 }
 
 // The dims whose step is negative, walked the other way.
-static Value reverse(OpBuilder &b, mlir::Location loc, Value value, llvm::ArrayRef<int64_t> steps) {
-  auto type = mlir::cast<RankedTensorType>(value.getType());
+static Value reverse(OpBuilder &b, Location loc, Value value, ArrayRef<int64_t> steps) {
+  auto type = cast<RankedTensorType>(value.getType());
   if (llvm::none_of(steps, [](int64_t step) { return step < 0; }))
     return value;
-  llvm::SmallVector<AffineExpr> position;
+  SmallVector<AffineExpr> position;
   for (auto [i, step] : llvm::enumerate(steps))
     position.push_back(step > 0 ? b.getAffineDimExpr(i)
                                 : b.getAffineDimExpr(i) * -1 + (type.getDimSize(i) - 1));
@@ -90,30 +82,29 @@ static Value reverse(OpBuilder &b, mlir::Location loc, Value value, llvm::ArrayR
 }
 
 FailureOr<Values> SliceOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  auto type = mlir::cast<RankedTensorType>(getType());
+  auto type = cast<RankedTensorType>(getType());
   if (type.getNumElements() == 0)
-    return Values{
-        mlir::tensor::EmptyOp::create(b, getLoc(), type.getShape(), type.getElementType())};
+    return Values{tensor::EmptyOp::create(b, getLoc(), type.getShape(), type.getElementType())};
   // Steps down become steps up from the other end.
-  llvm::SmallVector<int64_t> starts(getStarts()), steps(getSteps());
+  SmallVector<int64_t> starts(getStarts()), steps(getSteps());
   for (int64_t i = 0; i < type.getRank(); ++i)
     if (steps[i] < 0)
       starts[i] += steps[i] * (type.getDimSize(i) - 1), steps[i] = -steps[i];
-  Value up = mlir::tensor::ExtractSliceOp::create(
+  Value up = tensor::ExtractSliceOp::create(
       b, getLoc(), type, operands[0], indexAttributes(b, starts),
       indexAttributes(b, type.getShape()), indexAttributes(b, steps));
   return Values{reverse(b, getLoc(), up, getSteps())};
 }
 
 FailureOr<Values> ConcatOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  return Values{mlir::tensor::ConcatOp::create(b, getLoc(), mlir::cast<RankedTensorType>(getType()),
-                                               getDim(), operands)};
+  return Values{
+      tensor::ConcatOp::create(b, getLoc(), cast<RankedTensorType>(getType()), getDim(), operands)};
 }
 
 FailureOr<Values> InsertSliceOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  auto update = mlir::cast<RankedTensorType>(getUpdate().getType());
+  auto update = cast<RankedTensorType>(getUpdate().getType());
   Value base = operands[0], source = operands[1];
-  llvm::SmallVector<int64_t> starts(getStarts()), steps(getSteps());
+  SmallVector<int64_t> starts(getStarts()), steps(getSteps());
   if (update.getNumElements() == 0)
     return Values{base};
   // Steps down become steps up over the reversed update.
@@ -121,9 +112,9 @@ FailureOr<Values> InsertSliceOp::lowerToLinalg(OpBuilder &b, ValueRange operands
   for (int64_t i = 0; i < update.getRank(); ++i)
     if (steps[i] < 0)
       starts[i] += steps[i] * (update.getDimSize(i) - 1), steps[i] = -steps[i];
-  return Values{mlir::tensor::InsertSliceOp::create(
-      b, getLoc(), source, base, indexAttributes(b, starts), indexAttributes(b, update.getShape()),
-      indexAttributes(b, steps))};
+  return Values{tensor::InsertSliceOp::create(b, getLoc(), source, base, indexAttributes(b, starts),
+                                              indexAttributes(b, update.getShape()),
+                                              indexAttributes(b, steps))};
 }
 
 FailureOr<Values> WindowsOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {

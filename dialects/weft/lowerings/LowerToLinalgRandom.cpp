@@ -12,19 +12,14 @@
 
 namespace weft::ir {
 
-using mlir::AffineMap;
-using mlir::FailureOr;
-using mlir::OpBuilder;
-using mlir::RankedTensorType;
-using mlir::Value;
-using mlir::ValueRange;
-using Values = llvm::SmallVector<Value>;
-namespace arith = mlir::arith;
+using namespace mlir;
+
+using Values = SmallVector<Value>;
 
 namespace {
 struct Words {
   OpBuilder &b;
-  mlir::Location loc;
+  Location loc;
   Value c64(uint64_t n) {
     return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(static_cast<int64_t>(n)));
   }
@@ -49,19 +44,19 @@ struct Words {
 
 // The word of each (group, word, block in the group), i32. Of two streams i64: that of stream 1 is
 // the lower half. Both are of one loop, so that what they share is there once.
-static Value philoxWords(OpBuilder &b, mlir::Location loc, Value state, int64_t offset,
-                         int64_t groups, unsigned streams) {
+static Value philoxWords(OpBuilder &b, Location loc, Value state, int64_t offset, int64_t groups,
+                         unsigned streams) {
   auto type = RankedTensorType::get({groups, 4, 16}, b.getIntegerType(32 * streams));
   auto element = [&](int64_t i) {
     return AffineMap::get(3, 0, {b.getAffineConstantExpr(i)}, b.getContext());
   };
   return parallelGeneric(
       b, loc, type, {state, state}, {element(0), element(1)},
-      [&](OpBuilder &inner, mlir::Location at, ValueRange args) -> Value {
+      [&](OpBuilder &inner, Location at, ValueRange args) -> Value {
         Words w{inner, at};
         auto position = [&](int64_t dim) -> Value {
           return arith::IndexCastOp::create(inner, at, inner.getI64Type(),
-                                            mlir::linalg::IndexOp::create(inner, at, dim));
+                                            linalg::IndexOp::create(inner, at, dim));
         };
         Value first = w.add(args[1], w.c64(offset));
         Value block = w.add(w.add(first, arith::MulIOp::create(inner, at, position(0), w.c64(16))),
@@ -74,9 +69,9 @@ static Value philoxWords(OpBuilder &b, mlir::Location loc, Value state, int64_t 
           return arith::ConstantIndexOp::create(inner, at, n);
         };
         // A loop, not ten copies: they would take most of the time to compile what draws.
-        auto rounds = mlir::scf::ForOp::create(
+        auto rounds = scf::ForOp::create(
             inner, at, index(0), index(kPhiloxRounds), index(1), c,
-            [&](OpBuilder &step, mlir::Location, Value round, ValueRange c) {
+            [&](OpBuilder &step, Location, Value round, ValueRange c) {
               Words w{step, at};
               round = arith::IndexCastOp::create(step, at, step.getI64Type(), round);
               auto key = [&](Value word, uint64_t increment) {
@@ -89,9 +84,9 @@ static Value philoxWords(OpBuilder &b, mlir::Location loc, Value state, int64_t 
                 next.append({w.exclusive(w.exclusive(w.high(d), c[1]), first), d,
                              w.exclusive(w.exclusive(w.high(a), c[3]), second), a});
               }
-              mlir::scf::YieldOp::create(step, at, next);
+              scf::YieldOp::create(step, at, next);
             });
-        Value word = mlir::linalg::IndexOp::create(inner, at, 1);
+        Value word = linalg::IndexOp::create(inner, at, 1);
         auto chosen = [&](unsigned stream) {
           ValueRange words = ValueRange(rounds.getResults()).slice(4 * stream, 4);
           Value result = words[3];
@@ -111,38 +106,33 @@ static Value philoxWords(OpBuilder &b, mlir::Location loc, Value state, int64_t 
 }
 
 FailureOr<Values> RandomUniformOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  auto type = mlir::cast<RankedTensorType>(getType());
+  auto type = cast<RankedTensorType>(getType());
   int64_t n = type.getNumElements(), groups = philoxBlocks(n) / 16;
   if (n == 0)
-    return Values{
-        mlir::tensor::EmptyOp::create(b, getLoc(), type.getShape(), type.getElementType())};
+    return Values{tensor::EmptyOp::create(b, getLoc(), type.getShape(), type.getElementType())};
   // As many bits as the result's significand holds: all is exact.
   int bits = uniformBits(dtypeOf(type.getElementType()));
   unsigned streams = bits > 32 ? 2 : 1;
-  mlir::Type word = b.getIntegerType(32 * streams);
+  Type word = b.getIntegerType(32 * streams);
   Value words = philoxWords(b, getLoc(), operands[0], getOffset(), groups, streams);
-  words = mlir::tensor::CollapseShapeOp::create(
-      b, getLoc(), RankedTensorType::get({groups * 64}, word), words,
-      llvm::ArrayRef<mlir::ReassociationIndices>{{0, 1, 2}});
-  words =
-      mlir::tensor::ExtractSliceOp::create(b, getLoc(), RankedTensorType::get({n}, word), words,
-                                           llvm::ArrayRef<mlir::OpFoldResult>{b.getIndexAttr(0)},
-                                           llvm::ArrayRef<mlir::OpFoldResult>{b.getIndexAttr(n)},
-                                           llvm::ArrayRef<mlir::OpFoldResult>{b.getIndexAttr(1)});
+  words = tensor::CollapseShapeOp::create(b, getLoc(), RankedTensorType::get({groups * 64}, word),
+                                          words, ArrayRef<ReassociationIndices>{{0, 1, 2}});
+  words = tensor::ExtractSliceOp::create(b, getLoc(), RankedTensorType::get({n}, word), words,
+                                         ArrayRef<OpFoldResult>{b.getIndexAttr(0)},
+                                         ArrayRef<OpFoldResult>{b.getIndexAttr(n)},
+                                         ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
   auto shaped = RankedTensorType::get(type.getShape(), word);
   if (type.getRank() == 0)
-    words = mlir::tensor::CollapseShapeOp::create(b, getLoc(), shaped, words,
-                                                  llvm::ArrayRef<mlir::ReassociationIndices>{});
+    words = tensor::CollapseShapeOp::create(b, getLoc(), shaped, words,
+                                            ArrayRef<ReassociationIndices>{});
   else if (type.getRank() > 1)
-    words = mlir::tensor::ExpandShapeOp::create(
+    words = tensor::ExpandShapeOp::create(
         b, getLoc(), shaped, words,
-        llvm::ArrayRef{
-            mlir::ReassociationIndices(llvm::to_vector<2>(llvm::seq<int64_t>(0, type.getRank())))});
+        ArrayRef{ReassociationIndices(llvm::to_vector<2>(llvm::seq<int64_t>(0, type.getRank())))});
   return Values{parallelGeneric(
-      b, getLoc(), type, words, {},
-      [&](OpBuilder &inner, mlir::Location at, ValueRange args) -> Value {
-        mlir::Type element = type.getElementType(),
-                   computed = element.isF64() ? element : inner.getF32Type();
+      b, getLoc(), type, words, {}, [&](OpBuilder &inner, Location at, ValueRange args) -> Value {
+        Type element = type.getElementType(),
+             computed = element.isF64() ? element : inner.getF32Type();
         Value upper = arith::ShRUIOp::create(
             inner, at, args[0],
             arith::ConstantOp::create(
@@ -157,12 +147,12 @@ FailureOr<Values> RandomUniformOp::lowerToLinalg(OpBuilder &b, ValueRange operan
 }
 
 FailureOr<Values> RandomAdvanceOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  auto type = mlir::cast<RankedTensorType>(getType());
+  auto type = cast<RankedTensorType>(getType());
   return Values{parallelGeneric(
       b, getLoc(), type, operands, {},
-      [&](OpBuilder &inner, mlir::Location at, ValueRange args) -> Value {
+      [&](OpBuilder &inner, Location at, ValueRange args) -> Value {
         Value isCounter = arith::CmpIOp::create(inner, at, arith::CmpIPredicate::eq,
-                                                mlir::linalg::IndexOp::create(inner, at, 0),
+                                                linalg::IndexOp::create(inner, at, 0),
                                                 arith::ConstantIndexOp::create(inner, at, 1));
         Value moved = arith::AddIOp::create(
             inner, at, args[0],

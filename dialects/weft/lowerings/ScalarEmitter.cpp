@@ -12,13 +12,12 @@
 
 namespace weft::ir {
 
-using mlir::Type;
-using mlir::Value;
-namespace arith = mlir::arith;
+using namespace mlir;
+
 namespace math = mlir::math;
 
 static bool isFloat(Value x) {
-  return mlir::isa<mlir::FloatType>(x.getType());
+  return isa<FloatType>(x.getType());
 }
 static bool isNarrowFloat(Type type) {
   return type.isF16() || type.isBF16();
@@ -27,63 +26,60 @@ static unsigned widthOf(Type type) {
   return type.getIntOrFloatBitWidth();
 }
 
-static Value retyped(mlir::OpBuilder &b, mlir::Location loc, Value x, Type type) {
+static Value retyped(OpBuilder &b, Location loc, Value x, Type type) {
   if (x.getType() == type)
     return x;
-  return mlir::UnrealizedConversionCastOp::create(b, loc, type, x).getResult(0);
+  return UnrealizedConversionCastOp::create(b, loc, type, x).getResult(0);
 }
 static Type signlessType(Type type) {
-  return type.isUnsignedInteger() ? Type(mlir::IntegerType::get(type.getContext(), widthOf(type)))
-                                  : type;
+  return type.isUnsignedInteger() ? Type(IntegerType::get(type.getContext(), widthOf(type))) : type;
 }
 // x as arith takes it.
-static Value signless(mlir::OpBuilder &b, mlir::Location loc, Value x) {
+static Value signless(OpBuilder &b, Location loc, Value x) {
   return retyped(b, loc, x, signlessType(x.getType()));
 }
 
-Value scalarConstant(mlir::OpBuilder &b, mlir::Location loc, mlir::TypedAttr value) {
+Value scalarConstant(OpBuilder &b, Location loc, TypedAttr value) {
   Type type = value.getType();
   if (!type.isUnsignedInteger())
     return arith::ConstantOp::create(b, loc, value);
-  auto plain =
-      mlir::IntegerAttr::get(signlessType(type), mlir::cast<mlir::IntegerAttr>(value).getValue());
+  auto plain = IntegerAttr::get(signlessType(type), cast<IntegerAttr>(value).getValue());
   return retyped(b, loc, arith::ConstantOp::create(b, loc, plain), type);
 }
 
 Value ScalarEmitter::constant(Type type, double value) {
-  if (auto floating = mlir::dyn_cast<mlir::FloatType>(type))
-    return arith::ConstantOp::create(b_, loc_, mlir::FloatAttr::get(floating, value));
-  llvm::APInt bits = llvm::APInt(64, saturating_int64(value)).sextOrTrunc(widthOf(type));
-  return scalarConstant(b_, loc_, mlir::IntegerAttr::get(type, bits));
+  if (auto floating = dyn_cast<FloatType>(type))
+    return arith::ConstantOp::create(b_, loc_, FloatAttr::get(floating, value));
+  APInt bits = APInt(64, saturating_int64(value)).sextOrTrunc(widthOf(type));
+  return scalarConstant(b_, loc_, IntegerAttr::get(type, bits));
 }
 
-Value emitWidened(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange args,
-                  llvm::function_ref<Value(mlir::ValueRange)> emit) {
+Value emitWidened(OpBuilder &b, Location loc, ValueRange args,
+                  function_ref<Value(ValueRange)> emit) {
   Type type = args[0].getType();
   if (!isNarrowFloat(type))
     return emit(args);
-  llvm::SmallVector<Value, 2> wide;
+  SmallVector<Value, 2> wide;
   for (Value arg : args)
     wide.push_back(arith::ExtFOp::create(b, loc, b.getF32Type(), arg));
-  return arith::TruncFOp::create(b, loc, type, emit(mlir::ValueRange(wide)));
+  return arith::TruncFOp::create(b, loc, type, emit(ValueRange(wide)));
 }
 
-template <typename Op> static Value unaryFloat(mlir::OpBuilder &b, mlir::Location loc, Value x) {
+template <typename Op> static Value unaryFloat(OpBuilder &b, Location loc, Value x) {
   return emitWidened(b, loc, x,
-                     [&](mlir::ValueRange args) -> Value { return Op::create(b, loc, args[0]); });
+                     [&](ValueRange args) -> Value { return Op::create(b, loc, args[0]); });
 }
 
-template <typename IntOp>
-static Value integers(mlir::OpBuilder &b, mlir::Location loc, Value x, Value y) {
+template <typename IntOp> static Value integers(OpBuilder &b, Location loc, Value x, Value y) {
   return retyped(b, loc, IntOp::create(b, loc, signless(b, loc, x), signless(b, loc, y)),
                  x.getType());
 }
 
 template <typename FloatOp, typename IntOp>
-static Value binary(mlir::OpBuilder &b, mlir::Location loc, Value x, Value y) {
+static Value binary(OpBuilder &b, Location loc, Value x, Value y) {
   if (!isFloat(x))
     return integers<IntOp>(b, loc, x, y);
-  return emitWidened(b, loc, {x, y}, [&](mlir::ValueRange args) -> Value {
+  return emitWidened(b, loc, {x, y}, [&](ValueRange args) -> Value {
     return FloatOp::create(b, loc, args[0], args[1]);
   });
 }
@@ -142,13 +138,13 @@ Value ScalarEmitter::erfc(Value x) {
 }
 
 // A mark that compiler/math/Expand.h knows.
-static Value marked(Value value, llvm::StringRef mark) {
-  value.getDefiningOp()->setAttr(mark, mlir::UnitAttr::get(value.getContext()));
+static Value marked(Value value, StringRef mark) {
+  value.getDefiningOp()->setAttr(mark, UnitAttr::get(value.getContext()));
   return value;
 }
 
 Value ScalarEmitter::sigmoid(Value x) {
-  return emitWidened(b_, loc_, x, [&](mlir::ValueRange args) -> Value {
+  return emitWidened(b_, loc_, x, [&](ValueRange args) -> Value {
     // With e = exp(-|x|), which cannot overflow: 1 / (1 + e) from 0 on, e / (1 + e) below, accurate
     // down to denormals.
     Value one = constant(args[0].getType(), 1);
@@ -198,7 +194,7 @@ Value ScalarEmitter::hardsigmoid(Value x) {
 
 // y * (1 + relative) where -20 < x < -1, else y: below -1 both forms of gelu magnify the rounding
 // of their argument, above they do not, and below -20 the result is 0.
-static Value correctTail(ScalarEmitter &s, mlir::OpBuilder &b, mlir::Location loc, Value x, Value y,
+static Value correctTail(ScalarEmitter &s, OpBuilder &b, Location loc, Value x, Value y,
                          Value relative) {
   Type type = x.getType();
   Value distance = s.abs(s.add(x, s.constant(type, 10.5)));
@@ -215,7 +211,7 @@ static double lowPart(double number) {
 // x Phi(x) with Phi(x) = 0.5 erfc(z), z = -x / sqrt(2), since 1 + erf(-z) = erfc(z) does not
 // cancel. The rounding of z grows to 185 ULP in the product of singles, which is marked for the
 // function that compiler/math has for it.
-static Value geluErf(ScalarEmitter &s, mlir::OpBuilder &b, mlir::Location loc, Value x) {
+static Value geluErf(ScalarEmitter &s, OpBuilder &b, Location loc, Value x) {
   Type type = x.getType();
   Value erfc = math::ErfcOp::create(b, loc, s.mul(x, s.constant(type, -M_SQRT1_2))),
         half = s.constant(type, 0.5);
@@ -227,7 +223,7 @@ static Value geluErf(ScalarEmitter &s, mlir::OpBuilder &b, mlir::Location loc, V
 }
 
 // x sigmoid(w) with w = x (a + b x^2), since 0.5 (1 + tanh(w / 2)) = sigmoid(w) does not cancel.
-static Value geluTanh(ScalarEmitter &s, mlir::OpBuilder &b, mlir::Location loc, Value x) {
+static Value geluTanh(ScalarEmitter &s, OpBuilder &b, Location loc, Value x) {
   constexpr double a = 2 * 0.79788456080286535588, c = a * 0.044715;
   Type type = x.getType();
   Value highA = s.constant(type, a), highC = s.constant(type, c);
@@ -253,7 +249,7 @@ static Value geluTanh(ScalarEmitter &s, mlir::OpBuilder &b, mlir::Location loc, 
 }
 
 Value ScalarEmitter::gelu(Value x, bool tanhApproximation) {
-  return emitWidened(b_, loc_, x, [&](mlir::ValueRange args) -> Value {
+  return emitWidened(b_, loc_, x, [&](ValueRange args) -> Value {
     return tanhApproximation ? geluTanh(*this, b_, loc_, args[0])
                              : geluErf(*this, b_, loc_, args[0]);
   });
@@ -309,7 +305,7 @@ Value ScalarEmitter::rem(Value x, Value y) {
     return select(arith::AndIOp::create(b_, loc_, differs, nonzero), add(left, by), left);
   };
   if (isFloat(x))
-    return emitWidened(b_, loc_, {x, y}, [&](mlir::ValueRange args) -> Value {
+    return emitWidened(b_, loc_, {x, y}, [&](ValueRange args) -> Value {
       return floored(arith::RemFOp::create(b_, loc_, args[0], args[1]), args[1]);
     });
   if (type.isUnsignedInteger()) {
@@ -358,13 +354,13 @@ Value ScalarEmitter::powi(Value x, Value y) {
 Value ScalarEmitter::pow(Value x, Value y) {
   if (!isFloat(x))
     return powi(x, y);
-  return emitWidened(b_, loc_, {x, y}, [&](mlir::ValueRange args) -> Value {
+  return emitWidened(b_, loc_, {x, y}, [&](ValueRange args) -> Value {
     return math::PowFOp::create(b_, loc_, args[0], args[1]);
   });
 }
 
 Value ScalarEmitter::atan2(Value y, Value x) {
-  return emitWidened(b_, loc_, {y, x}, [&](mlir::ValueRange args) -> Value {
+  return emitWidened(b_, loc_, {y, x}, [&](ValueRange args) -> Value {
     return math::Atan2Op::create(b_, loc_, args[0], args[1]);
   });
 }
@@ -397,8 +393,7 @@ Value ScalarEmitter::bitXor(Value x, Value y) {
 // By a negative count, which is a large one as an unsigned number, and by the width or more the
 // machine's shifts are undefined: there it is 0.
 template <typename Shift>
-static Value shiftOrZero(ScalarEmitter &s, mlir::OpBuilder &b, mlir::Location loc, Value x,
-                         Value y) {
+static Value shiftOrZero(ScalarEmitter &s, OpBuilder &b, Location loc, Value x, Value y) {
   Type type = signlessType(x.getType());
   Value count = signless(b, loc, y), none = s.constant(type, 0);
   Value isBelow = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, count,
@@ -441,8 +436,7 @@ Value ScalarEmitter::select(Value condition, Value onTrue, Value onFalse) {
 
 // Rounds towards zero and saturates; NaN gives 0. Out of range the machine's conversion is
 // undefined, so it never sees such a value.
-static Value floatToInt(ScalarEmitter &s, mlir::OpBuilder &b, mlir::Location loc, Value x,
-                        Type to) {
+static Value floatToInt(ScalarEmitter &s, OpBuilder &b, Location loc, Value x, Type to) {
   if (isNarrowFloat(x.getType()))
     x = arith::ExtFOp::create(b, loc, b.getF32Type(), x);
   Type from = x.getType();
@@ -461,13 +455,11 @@ static Value floatToInt(ScalarEmitter &s, mlir::OpBuilder &b, mlir::Location loc
   Type plain = signlessType(to);
   Value converted = isUnsigned ? Value(arith::FPToUIOp::create(b, loc, plain, inside))
                                : Value(arith::FPToSIOp::create(b, loc, plain, inside));
-  auto limit = [&](const llvm::APInt &value) -> Value {
-    return arith::ConstantOp::create(b, loc, mlir::IntegerAttr::get(plain, value));
+  auto limit = [&](const APInt &value) -> Value {
+    return arith::ConstantOp::create(b, loc, IntegerAttr::get(plain, value));
   };
-  Value greatest =
-      limit(isUnsigned ? llvm::APInt::getMaxValue(width) : llvm::APInt::getSignedMaxValue(width));
-  Value least =
-      limit(isUnsigned ? llvm::APInt::getZero(width) : llvm::APInt::getSignedMinValue(width));
+  Value greatest = limit(isUnsigned ? APInt::getMaxValue(width) : APInt::getSignedMaxValue(width));
+  Value least = limit(isUnsigned ? APInt::getZero(width) : APInt::getSignedMinValue(width));
   converted = arith::SelectOp::create(b, loc, large, greatest, converted);
   return retyped(b, loc, arith::SelectOp::create(b, loc, small, least, converted), to);
 }
@@ -476,7 +468,7 @@ Value ScalarEmitter::cast(Value x, Type to) {
   Type from = x.getType();
   if (from == to)
     return x;
-  bool toFloat = mlir::isa<mlir::FloatType>(to);
+  bool toFloat = isa<FloatType>(to);
   if (to.isInteger(1))
     return isFloat(x) ? Value(arith::CmpFOp::create(b_, loc_, arith::CmpFPredicate::UNE, x,
                                                     constant(from, 0)))
@@ -516,22 +508,22 @@ Value ScalarEmitter::cast(Value x, Type to) {
 
 //===-- Ops whose records have no scalar text -------------------------------------------------===//
 
-Value CompareOp::emitScalar(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange args) {
+Value CompareOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
   return ScalarEmitter(b, loc).compare(getDirection(), args[0], args[1]);
 }
-Value SelectOp::emitScalar(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange args) {
+Value SelectOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
   return ScalarEmitter(b, loc).select(args[0], args[1], args[2]);
 }
-Value CastOp::emitScalar(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange args) {
+Value CastOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
   return ScalarEmitter(b, loc).cast(args[0], getType().getElementType());
 }
 
-Value TransferOp::emitScalar(mlir::OpBuilder &, mlir::Location, mlir::ValueRange args) {
+Value TransferOp::emitScalar(OpBuilder &, Location, ValueRange args) {
   return args[0];
 }
 
-Value CheckIndexOp::emitScalar(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange args) {
-  mlir::Type type = args[0].getType();
+Value CheckIndexOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  Type type = args[0].getType();
   auto constant = [&](int64_t n) -> Value {
     return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, n));
   };
@@ -550,7 +542,7 @@ Value CheckIndexOp::emitScalar(mlir::OpBuilder &b, mlir::Location loc, mlir::Val
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, args[0], constant(*ignored));
     inside = arith::OrIOp::create(b, loc, inside, skipped);
   }
-  mlir::cf::AssertOp::create(b, loc, inside, "index out of range");
+  cf::AssertOp::create(b, loc, inside, "index out of range");
   return args[0];
 }
 

@@ -4,13 +4,7 @@
 
 namespace weft::ir {
 
-using llvm::Twine;
-using mlir::failed;
-using mlir::failure;
-using mlir::LogicalResult;
-using mlir::Operation;
-using mlir::success;
-using mlir::Value;
+using namespace mlir;
 
 namespace {
 
@@ -20,7 +14,7 @@ public:
   LogicalResult bind(Value argument, HostTensor tensor);
   LogicalResult run(Operation &op);
   // The values that the terminator returns.
-  LogicalResult results(Operation &terminator, llvm::SmallVectorImpl<HostTensor> &out);
+  LogicalResult results(Operation &terminator, SmallVectorImpl<HostTensor> &out);
 
 private:
   struct Entry {
@@ -28,12 +22,12 @@ private:
     int64_t usesLeft = 0;
   };
 
-  mlir::FailureOr<HostTensor> zeros(Operation &op, mlir::Type type) const;
+  FailureOr<HostTensor> zeros(Operation &op, Type type) const;
   void define(Value value, HostTensor tensor);
   void use(Value value);
 
   // Entries are behind pointers, since operands are read while results are added.
-  llvm::DenseMap<Value, std::unique_ptr<Entry>> values_;
+  DenseMap<Value, std::unique_ptr<Entry>> values_;
   llvm::StringMap<int64_t> symbols_;
 };
 
@@ -52,9 +46,9 @@ void BlockEvaluation::use(Value value) {
 }
 
 LogicalResult BlockEvaluation::bind(Value argument, HostTensor tensor) {
-  auto type = mlir::dyn_cast<mlir::RankedTensorType>(argument.getType());
+  auto type = dyn_cast<RankedTensorType>(argument.getType());
   std::string given = name(tensor.dtype) + spell(Dims(tensor.shape.begin(), tensor.shape.end()));
-  auto number = mlir::cast<mlir::BlockArgument>(argument).getArgNumber();
+  auto number = cast<BlockArgument>(argument).getArgNumber();
   auto mismatch = [&](const Twine &why) {
     return mlir::emitError(argument.getLoc())
            << "argument " << number << " is " << spell(argument.getType())
@@ -78,8 +72,8 @@ LogicalResult BlockEvaluation::bind(Value argument, HostTensor tensor) {
   return success();
 }
 
-mlir::FailureOr<HostTensor> BlockEvaluation::zeros(Operation &op, mlir::Type type) const {
-  auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+FailureOr<HostTensor> BlockEvaluation::zeros(Operation &op, Type type) const {
+  auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !dimsAreNamed(tensor))
     return op.emitOpError("has a result that reference evaluation cannot hold: ") << spell(type);
   std::vector<int64_t> shape;
@@ -104,15 +98,15 @@ mlir::FailureOr<HostTensor> BlockEvaluation::zeros(Operation &op, mlir::Type typ
 }
 
 LogicalResult BlockEvaluation::run(Operation &op) {
-  auto rules = mlir::dyn_cast<WeftOp>(op);
+  auto rules = dyn_cast<WeftOp>(op);
   if (!rules)
     return op.emitOpError("is no op of the weft dialect, so reference evaluation cannot run it");
-  llvm::SmallVector<const HostTensor *> operands;
+  SmallVector<const HostTensor *> operands;
   for (Value operand : op.getOperands())
     operands.push_back(&values_.find(operand)->second->tensor);
-  llvm::SmallVector<HostTensor> results;
-  for (mlir::Type type : op.getResultTypes()) {
-    mlir::FailureOr<HostTensor> result = zeros(op, type);
+  SmallVector<HostTensor> results;
+  for (Type type : op.getResultTypes()) {
+    FailureOr<HostTensor> result = zeros(op, type);
     if (failed(result))
       return failure();
     results.push_back(std::move(*result));
@@ -127,8 +121,7 @@ LogicalResult BlockEvaluation::run(Operation &op) {
   return success();
 }
 
-LogicalResult BlockEvaluation::results(Operation &terminator,
-                                       llvm::SmallVectorImpl<HostTensor> &out) {
+LogicalResult BlockEvaluation::results(Operation &terminator, SmallVectorImpl<HostTensor> &out) {
   for (Value operand : terminator.getOperands()) {
     Entry &entry = *values_.find(operand)->second;
     // Only the last use may take the tensor away: a value can be returned twice.
@@ -138,8 +131,8 @@ LogicalResult BlockEvaluation::results(Operation &terminator,
   return success();
 }
 
-LogicalResult evaluateBlock(mlir::Block &block, llvm::MutableArrayRef<HostTensor> arguments,
-                            llvm::SmallVectorImpl<HostTensor> &results) {
+LogicalResult evaluateBlock(Block &block, MutableArrayRef<HostTensor> arguments,
+                            SmallVectorImpl<HostTensor> &results) {
   if (arguments.size() != block.getNumArguments())
     return mlir::emitError(block.getParentOp()->getLoc())
            << "takes " << block.getNumArguments() << " arguments but is given " << arguments.size();
@@ -153,8 +146,8 @@ LogicalResult evaluateBlock(mlir::Block &block, llvm::MutableArrayRef<HostTensor
   return evaluation.results(*block.getTerminator(), results);
 }
 
-static LogicalResult evaluateBody(mlir::Region &body, EvalContext &ctx) {
-  llvm::SmallVector<HostTensor> arguments, results;
+static LogicalResult evaluateBody(Region &body, EvalContext &ctx) {
+  SmallVector<HostTensor> arguments, results;
   for (int64_t i = 0; i < ctx.numOperands(); ++i)
     arguments.push_back(ctx.operand(i));
   if (failed(evaluateBlock(body.front(), arguments, results)))

@@ -6,10 +6,7 @@
 
 namespace weft::ir {
 
-using llvm::ArrayRef;
-using llvm::Twine;
-using mlir::LogicalResult;
-using mlir::success;
+using namespace mlir;
 
 // log(sum(exp(row))) as the row's largest element and what is left when it is taken out: kept
 // apart, since a large element would swallow the rest's digits.

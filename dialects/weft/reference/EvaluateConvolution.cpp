@@ -5,10 +5,7 @@
 
 namespace weft::ir {
 
-using llvm::ArrayRef;
-using llvm::Twine;
-using mlir::LogicalResult;
-using mlir::success;
+using namespace mlir;
 
 static std::vector<double> numbersOf(const HostTensor &tensor) {
   std::vector<double> numbers(tensor.size());

@@ -8,13 +8,7 @@
 
 namespace weft::ir {
 
-using llvm::ArrayRef;
-using llvm::Twine;
-using mlir::failed;
-using mlir::failure;
-using mlir::FailureOr;
-using mlir::LogicalResult;
-using mlir::success;
+using namespace mlir;
 
 //===-- Elementwise ---------------------------------------------------------------------------===//
 
@@ -79,7 +73,7 @@ LogicalResult CastOp::evaluate(EvalContext &ctx) {
 //===-- Creation and movement -----------------------------------------------------------------===//
 
 LogicalResult ConstantOp::evaluate(EvalContext &ctx) {
-  if (auto resource = mlir::dyn_cast<mlir::DenseResourceElementsAttr>(getValue());
+  if (auto resource = dyn_cast<DenseResourceElementsAttr>(getValue());
       resource && !resource.getRawHandle().getBlob())
     return ctx.error("has a resource '" + resource.getRawHandle().getKey() + "' without data");
   ctx.result() = HostTensor::from(getValue());
@@ -374,7 +368,7 @@ LogicalResult MatmulOp::evaluate(EvalContext &ctx) {
 //===-- Indexing ------------------------------------------------------------------------------===//
 
 // The index at position i, counted from the start. user: of the op.
-static FailureOr<int64_t> indexAt(EvalContext &ctx, llvm::StringRef user, int64_t i, int64_t size) {
+static FailureOr<int64_t> indexAt(EvalContext &ctx, StringRef user, int64_t i, int64_t size) {
   int64_t index = ctx.operand(1).getInt(i);
   if (index >= -size && index < size)
     return index < 0 ? index + size : index;

@@ -6,7 +6,9 @@
 
 namespace weft::ir {
 
-DType dtypeOf(mlir::Type element) {
+using namespace mlir;
+
+DType dtypeOf(Type element) {
   if (element.isF32())
     return DType::kFloat32;
   if (element.isF64())
@@ -17,7 +19,7 @@ DType dtypeOf(mlir::Type element) {
     return DType::kFloat16;
   if (element.isUnsignedInteger(8))
     return DType::kUInt8;
-  auto integer = mlir::cast<mlir::IntegerType>(element);
+  auto integer = cast<IntegerType>(element);
   switch (integer.getWidth()) {
   case 1:
     return DType::kBool;
@@ -32,8 +34,8 @@ DType dtypeOf(mlir::Type element) {
   }
 }
 
-mlir::Type elementType(DType dtype, mlir::MLIRContext *context) {
-  mlir::Builder b(context);
+Type elementType(DType dtype, MLIRContext *context) {
+  Builder b(context);
   switch (dtype) {
   case DType::kFloat32:
     return b.getF32Type();
@@ -64,21 +66,21 @@ HostTensor::HostTensor(DType dtype, std::vector<int64_t> shape)
   bytes.resize(size() * byte_size(dtype));
 }
 
-HostTensor HostTensor::of(mlir::RankedTensorType type) {
+HostTensor HostTensor::of(RankedTensorType type) {
   return HostTensor(dtypeOf(type.getElementType()), type.getShape().vec());
 }
 
-HostTensor HostTensor::from(mlir::ElementsAttr attribute) {
-  HostTensor tensor = of(mlir::cast<mlir::RankedTensorType>(attribute.getShapedType()));
+HostTensor HostTensor::from(ElementsAttr attribute) {
+  HostTensor tensor = of(cast<RankedTensorType>(attribute.getShapedType()));
   if (tensor.bytes.empty())
     return tensor;
-  if (auto resource = mlir::dyn_cast<mlir::DenseResourceElementsAttr>(attribute)) {
-    if (mlir::AsmResourceBlob *blob = resource.getRawHandle().getBlob();
+  if (auto resource = dyn_cast<DenseResourceElementsAttr>(attribute)) {
+    if (AsmResourceBlob *blob = resource.getRawHandle().getBlob();
         blob && blob->getData().size() == tensor.bytes.size())
       std::memcpy(tensor.bytes.data(), blob->getData().data(), tensor.bytes.size());
     return tensor;
   }
-  auto dense = mlir::cast<mlir::DenseElementsAttr>(attribute);
+  auto dense = cast<DenseElementsAttr>(attribute);
   int64_t count = dense.isSplat() ? 1 : tensor.size();
   if (tensor.dtype == DType::kBool) {
     // MLIR may hold bools as bits.
@@ -188,16 +190,16 @@ int64_t saturating_int64(double value) {
   return static_cast<int64_t>(value);
 }
 
-mlir::DenseElementsAttr HostTensor::toAttribute(mlir::MLIRContext *context) const {
-  auto type = mlir::RankedTensorType::get(shape, elementType(dtype, context));
+DenseElementsAttr HostTensor::toAttribute(MLIRContext *context) const {
+  auto type = RankedTensorType::get(shape, elementType(dtype, context));
   if (dtype == DType::kBool) {
-    llvm::SmallVector<bool> values(size());
+    SmallVector<bool> values(size());
     for (int64_t i = 0, n = size(); i < n; ++i)
       values[i] = getInt(i);
-    return mlir::DenseElementsAttr::get(type, llvm::ArrayRef<bool>(values));
+    return DenseElementsAttr::get(type, ArrayRef<bool>(values));
   }
-  return mlir::DenseElementsAttr::getFromRawBuffer(
-      type, llvm::ArrayRef(reinterpret_cast<const char *>(bytes.data()), bytes.size()));
+  return DenseElementsAttr::getFromRawBuffer(
+      type, ArrayRef(reinterpret_cast<const char *>(bytes.data()), bytes.size()));
 }
 
 } // namespace weft::ir

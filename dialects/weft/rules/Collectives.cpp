@@ -5,36 +5,28 @@
 
 namespace weft::ir {
 
-using llvm::Twine;
-using mlir::failed;
-using mlir::FailureOr;
-using mlir::Location;
-using mlir::LogicalResult;
-using mlir::MLIRContext;
-using mlir::RankedTensorType;
-using mlir::success;
-using mlir::Type;
+using namespace mlir;
 
 using MaybeLocation = std::optional<Location>;
-using Types = llvm::SmallVectorImpl<Type>;
+using Types = SmallVectorImpl<Type>;
 
 //===-- Types ---------------------------------------------------------------------------------===//
 
 // The type with dim 0 divided into `ranks` parts, or `ranks` times as long.
-static LogicalResult resize(RuleChecks &check, mlir::Value input, int64_t ranks, bool divide,
+static LogicalResult resize(RuleChecks &check, Value input, int64_t ranks, bool divide,
                             Types &types) {
-  FailureOr<RankedTensorType> type = check.tensor(input, "input");
-  if (failed(type))
-    return mlir::failure();
-  if (type->getRank() == 0 || !type->hasStaticShape())
-    return check.error("the input is " + spell(*type) +
+  RankedTensorType type = check.tensor(input, "input");
+  if (!type)
+    return failure();
+  if (type.getRank() == 0 || !type.hasStaticShape())
+    return check.error("the input is " + spell(type) +
                        "; what ranks exchange is cut along dim 0, which must be there, and static");
-  llvm::SmallVector<int64_t> dims(type->getShape());
+  SmallVector<int64_t> dims(type.getShape());
   if (divide && dims[0] % ranks != 0)
-    return check.error("dim 0 of " + spell(*type) + " does not divide into " + Twine(ranks) +
+    return check.error("dim 0 of " + spell(type) + " does not divide into " + Twine(ranks) +
                        " parts, one for each rank");
   dims[0] = divide ? dims[0] / ranks : dims[0] * ranks;
-  types.push_back(RankedTensorType::get(dims, type->getElementType()));
+  types.push_back(RankedTensorType::get(dims, type.getElementType()));
   return success();
 }
 
@@ -50,7 +42,7 @@ LogicalResult ReduceScatterOp::inferReturnTypes(MLIRContext *, MaybeLocation loc
 }
 LogicalResult AllToAllOp::verify() {
   RuleChecks check(*this);
-  llvm::SmallVector<Type> types;
+  SmallVector<Type> types;
   return resize(check, getInput(), getRanks(), /*divide=*/true, types);
 }
 
@@ -58,7 +50,7 @@ LogicalResult AllToAllOp::verify() {
 // What a rank's input does to all ranks' losses together: the transposed exchange.
 
 // max, min and products: which rank's element counts is not kept.
-static LogicalResult refuse(GradContext &ctx, llvm::StringRef op, Reduction reduction) {
+static LogicalResult refuse(GradContext &ctx, StringRef op, Reduction reduction) {
   return ctx.noRule(
       op, ("only sums and means over ranks have a derivative, not " + stringifyReduction(reduction))
               .str());
@@ -79,9 +71,8 @@ LogicalResult AllReduceOp::differentiate(GradContext &ctx) {
 LogicalResult AllGatherOp::differentiate(GradContext &ctx) {
   const Properties &p = ctx.properties<AllGatherOp>();
   auto sum = ReductionAttr::get(ctx.builder().getContext(), Reduction::sum);
-  ctx.grad(0,
-           ctx.at(ReduceScatterOp::create(ctx.builder(), ctx.loc(), ctx.operandType(0), sum,
-                                          ctx.g().value(), p.group, p.ranks, mlir::StringAttr())));
+  ctx.grad(0, ctx.at(ReduceScatterOp::create(ctx.builder(), ctx.loc(), ctx.operandType(0), sum,
+                                             ctx.g().value(), p.group, p.ranks, StringAttr())));
   return success();
 }
 LogicalResult ReduceScatterOp::differentiate(GradContext &ctx) {
@@ -150,7 +141,7 @@ LogicalResult BroadcastFromOp::evaluate(EvalContext &ctx) {
 // Its own input, or nobody is there to receive from: zeros.
 LogicalResult SendReceiveOp::evaluate(EvalContext &ctx) {
   if (failed(alone(ctx, getRanks())))
-    return mlir::failure();
+    return failure();
   if (static_cast<int64_t>(getFrom()) < 0)
     std::fill(ctx.result().bytes.begin(), ctx.result().bytes.end(), std::byte(0));
   return success();

@@ -8,11 +8,7 @@
 
 namespace weft::ir {
 
-using llvm::ArrayRef;
-using llvm::SmallVector;
-using mlir::FailureOr;
-using mlir::OpBuilder;
-using mlir::Value;
+using namespace mlir;
 
 //===-- Shared formulas -----------------------------------------------------------------------===//
 
@@ -28,13 +24,13 @@ Val unreduce(Val x, ArrayRef<Dim> full, ArrayRef<int64_t> reduced) {
 }
 
 Val widen(Val x) {
-  mlir::Type element = x.type().getElementType();
-  bool narrow = mlir::isa<mlir::FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
+  Type element = x.type().getElementType();
+  bool narrow = isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
   return narrow ? cast(x, x.builder().getF32Type()) : x;
 }
 
 Value narrowTo(Val x, Value like) {
-  mlir::Type element = mlir::cast<mlir::RankedTensorType>(like.getType()).getElementType();
+  Type element = cast<RankedTensorType>(like.getType()).getElementType();
   return x.type().getElementType() == element ? x : cast(x, element);
 }
 
@@ -94,7 +90,7 @@ Val attentionScores(Val query, Val key, Val mask, bool causal, double scale) {
 }
 
 Val checkedTargets(Val targets, int64_t classes, int64_t ignored) {
-  mlir::OpBuilder &b = targets.builder();
+  OpBuilder &b = targets.builder();
   return targets.at(CheckIndexOp::create(b, targets.loc(), targets.type(), targets.value(),
                                          b.getI64IntegerAttr(classes), b.getI64IntegerAttr(ignored),
                                          b.getStringAttr(CrossEntropyOp::getOperationName())));
@@ -129,7 +125,7 @@ static FailureOr<SmallVector<Value>> firstPosition(Val x, int64_t dim, Reduce be
   SmallVector<int64_t> dims{dim};
   Val index = positions(x, extents, dim);
   Val hit = compare("eq", x, unreduce(best(x, dims, false), extents, dims));
-  if (mlir::isa<mlir::FloatType>(x.type().getElementType())) {
+  if (isa<FloatType>(x.type().getElementType())) {
     Val isNan = compare("ne", x, x);
     hit = x.at(OrOp::create(x.builder(), x.loc(), hit, isNan));
   }
@@ -255,7 +251,7 @@ FailureOr<SmallVector<Value>> CrossEntropyOp::decompose(OpBuilder &b) {
 
 //===-- Random --------------------------------------------------------------------------------===//
 
-static Val uniform(Val like, Value state, mlir::RankedTensorType type, int64_t offset) {
+static Val uniform(Val like, Value state, RankedTensorType type, int64_t offset) {
   return like.at(RandomUniformOp::create(like.builder(), like.loc(), type, state, offset));
 }
 
@@ -265,9 +261,9 @@ FailureOr<SmallVector<Value>> DropoutOp::decompose(OpBuilder &b) {
   // Samples are multiples of 2^-24; the next one at or above the rate is exact in f32, so that
   // every dtype keeps the same elements.
   double threshold = std::ceil(std::ldexp(rate, 24)) * std::ldexp(1.0, -24);
-  Val sample = uniform(
-      x, getState(), mlir::cast<mlir::RankedTensorType>(withElementType(x.type(), b.getF32Type())),
-      getOffset());
+  Val sample =
+      uniform(x, getState(), cast<RankedTensorType>(withElementType(x.type(), b.getF32Type())),
+              getOffset());
   Val keep = compare("ge", sample, sample.constant(threshold));
   return SmallVector<Value>{
       narrowTo(select(keep, x * (1.0 / (1.0 - rate)), x.constant(0)), getResult()), keep};
@@ -298,12 +294,12 @@ Val normalOf(Val first, Val second) {
 }
 
 FailureOr<SmallVector<Value>> RandomNormalOp::decompose(OpBuilder &b) {
-  auto type = mlir::cast<mlir::RankedTensorType>(getType());
-  mlir::Type element = type.getElementType().isF64() ? b.getF64Type() : b.getF32Type();
+  auto type = cast<RankedTensorType>(getType());
+  Type element = type.getElementType().isF64() ? b.getF64Type() : b.getF32Type();
   if (!type.hasStaticShape())
     return emitOpError("has a symbolic size, so that its second stream's place is not known");
   int64_t blocks = (type.getNumElements() + 63) / 64 * 16, offset = getOffset();
-  auto computed = mlir::cast<mlir::RankedTensorType>(withElementType(type, element));
+  auto computed = cast<RankedTensorType>(withElementType(type, element));
   Val place(b, getLoc(), getState());
   Val first = uniform(place, getState(), computed, offset);
   Val second = uniform(place, getState(), computed, offset + blocks);

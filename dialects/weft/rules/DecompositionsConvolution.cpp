@@ -10,11 +10,8 @@
 
 namespace weft::ir {
 
-using llvm::ArrayRef;
-using llvm::SmallVector;
-using mlir::FailureOr;
-using mlir::OpBuilder;
-using mlir::Value;
+using namespace mlir;
+
 using Values = SmallVector<Value>;
 
 SmallVector<int64_t> allButChannels(int64_t rank) {
@@ -40,7 +37,7 @@ static Val place(Val x, Placing rows, Placing columns, double fill) {
     bool spatial = d + 2 >= dims.size();
     Placing p = !spatial ? Placing{0, 1, 0} : d + 2 == dims.size() ? rows : columns;
     from.push_back(0);
-    limits.push_back(dim.isStatic() ? dim.size : mlir::ShapedType::kDynamic);
+    limits.push_back(dim.isStatic() ? dim.size : ShapedType::kDynamic);
     starts.push_back(p.start);
     steps.push_back(p.step);
     if (!spatial)
@@ -89,7 +86,7 @@ static Val windowsOf(Val x, const Windows2d &windows) {
                                 ArrayRef{windows.y.dilation, windows.x.dilation}));
 }
 
-static Val splat(Val like, ArrayRef<Dim> dims, mlir::Type element, ArrayRef<double> numbers,
+static Val splat(Val like, ArrayRef<Dim> dims, Type element, ArrayRef<double> numbers,
                  ArrayRef<int64_t> shape) {
   HostTensor host(dtypeOf(element), std::vector<int64_t>(shape.begin(), shape.end()));
   for (auto [i, number] : llvm::enumerate(numbers))
@@ -170,7 +167,7 @@ static Val heldProducts(Val factor, Val x, const Windows2d &windows, ArrayRef<do
 
 FailureOr<Values> Conv2dOp::decompose(OpBuilder &b) {
   Val x = widen(Val(b, getLoc(), getInput())), w = widen(x.at(getWeight()));
-  Dims result = dimsOf(mlir::cast<mlir::RankedTensorType>(getType()));
+  Dims result = dimsOf(cast<RankedTensorType>(getType()));
   Windows2d windows = convolutionWindows(*this, w.shape());
   int64_t groups = getGroups(), outputs = w.shape()[0] / groups;
   Val image = padded(x, windows, result[2].size, result[3].size, 0);
@@ -191,7 +188,7 @@ FailureOr<Values> Conv2dOp::decompose(OpBuilder &b) {
 // turn.
 FailureOr<Values> Conv2dInputGradientOp::decompose(OpBuilder &b) {
   Val g = widen(Val(b, getLoc(), getGradient())), w = widen(g.at(getWeight()));
-  Dims result = dimsOf(mlir::cast<mlir::RankedTensorType>(getType()));
+  Dims result = dimsOf(cast<RankedTensorType>(getType()));
   Windows2d windows = convolutionWindows(*this, w.shape());
   int64_t groups = getGroups(), outputs = w.shape()[0] / groups, inputs = w.shape()[1],
           taps = w.shape()[2] * w.shape()[3];
@@ -226,9 +223,8 @@ FailureOr<Values> Conv2dInputGradientOp::decompose(OpBuilder &b) {
 
 FailureOr<Values> Conv2dWeightGradientOp::decompose(OpBuilder &b) {
   Val x = widen(Val(b, getLoc(), getInput())), g = widen(x.at(getGradient()));
-  Dims result = dimsOf(mlir::cast<mlir::RankedTensorType>(getType())), pooled = dimsOf(g.type());
-  Windows2d windows =
-      convolutionWindows(*this, mlir::cast<mlir::RankedTensorType>(getType()).getShape());
+  Dims result = dimsOf(cast<RankedTensorType>(getType())), pooled = dimsOf(g.type());
+  Windows2d windows = convolutionWindows(*this, cast<RankedTensorType>(getType()).getShape());
   int64_t groups = getGroups(), outputs = result[0].size / groups,
           pixels = pooled[2].size * pooled[3].size;
   Val image = padded(x, windows, pooled[2].size, pooled[3].size, 0);
@@ -256,20 +252,20 @@ FailureOr<Values> Conv2dWeightGradientOp::decompose(OpBuilder &b) {
   return Values{narrowTo(reshapeTo(y, result), getResult())};
 }
 
-bool decomposesBySize(mlir::Operation *op) {
-  if (!mlir::isa<Conv2dOp, Conv2dInputGradientOp, Conv2dWeightGradientOp>(op))
+bool decomposesBySize(Operation *op) {
+  if (!isa<Conv2dOp, Conv2dInputGradientOp, Conv2dWeightGradientOp>(op))
     return false;
   auto dims = [](Value value) {
-    return dimsOf(mlir::cast<mlir::RankedTensorType>(value.getType()));
+    return dimsOf(cast<RankedTensorType>(value.getType()));
   };
   // The CPU's library computes all f32 ones that are not of few products, and says where its range
   // begins.
-  if (mlir::getElementTypeOrSelf(op->getResult(0)).isF32())
+  if (getElementTypeOrSelf(op->getResult(0)).isF32())
     return false;
   // The weight, and what has the convolution's result's dims: as decompose() counts.
-  bool ofWeight = mlir::isa<Conv2dWeightGradientOp>(op);
+  bool ofWeight = isa<Conv2dWeightGradientOp>(op);
   Dims weight = dims(ofWeight ? op->getResult(0) : op->getOperand(1)),
-       result = dims(mlir::isa<Conv2dOp>(op) ? op->getResult(0) : op->getOperand(ofWeight ? 1 : 0)),
+       result = dims(isa<Conv2dOp>(op) ? op->getResult(0) : op->getOperand(ofWeight ? 1 : 0)),
        smallest = result;
   if (llvm::all_of(result, [](const Dim &dim) { return dim.isStatic(); }))
     return false;
@@ -287,8 +283,8 @@ bool decomposesBySize(mlir::Operation *op) {
 static Val tapOf(Val x, const Windows2d &windows, int64_t row, int64_t column,
                  ArrayRef<Dim> pooled) {
   SmallVector<int64_t> starts{0, 0, row * windows.y.dilation, column * windows.x.dilation};
-  SmallVector<int64_t> limits{pooled[0].isStatic() ? pooled[0].size : mlir::ShapedType::kDynamic,
-                              pooled[1].isStatic() ? pooled[1].size : mlir::ShapedType::kDynamic,
+  SmallVector<int64_t> limits{pooled[0].isStatic() ? pooled[0].size : ShapedType::kDynamic,
+                              pooled[1].isStatic() ? pooled[1].size : ShapedType::kDynamic,
                               starts[2] + (pooled[2].size - 1) * windows.y.stride + 1,
                               starts[3] + (pooled[3].size - 1) * windows.x.stride + 1};
   SmallVector<int64_t> steps{1, 1, windows.y.stride, windows.x.stride};
@@ -303,7 +299,7 @@ static Val positionsOf(Val like, const Windows2d &windows, int64_t row, int64_t 
     rows.push_back(static_cast<double>(windows.y.at(y, row) * width));
   for (int64_t x = 0; x < pooled[3].size; ++x)
     columns.push_back(static_cast<double>(windows.x.at(x, column)));
-  mlir::Type element = like.builder().getI32Type();
+  Type element = like.builder().getI32Type();
   return splat(like, pooled, element, rows, {pooled[2].size, 1}) +
          splat(like, pooled, element, columns, {pooled[3].size});
 }
@@ -352,7 +348,7 @@ FailureOr<Values> MaxPool2dOp::decompose(OpBuilder &b) {
 // Tap by tap: the elements whose index is that tap's, a stride apart, added up.
 FailureOr<Values> MaxPool2dGradientOp::decompose(OpBuilder &b) {
   Val g = widen(Val(b, getLoc(), getGradient())), indices = g.at(getIndices());
-  auto type = mlir::cast<mlir::RankedTensorType>(getType());
+  auto type = cast<RankedTensorType>(getType());
   Dims pooled = dimsOf(g.type());
   Windows2d windows = poolWindows(*this);
   int64_t height = type.getShape()[2], width = type.getShape()[3];
@@ -405,7 +401,7 @@ constexpr int64_t kFewTaps = 8;
 
 FailureOr<Values> AvgPool2dOp::decompose(OpBuilder &b) {
   Val x = widen(Val(b, getLoc(), getInput()));
-  Dims pooled = dimsOf(mlir::cast<mlir::RankedTensorType>(getType()));
+  Dims pooled = dimsOf(cast<RankedTensorType>(getType()));
   Windows2d windows = poolWindows(*this);
   bool whole = pooled[2].isOne() && pooled[3].isOne() && windows.y.padding == 0 &&
                windows.x.padding == 0 && windows.y.kernel == x.shape()[2] &&
@@ -426,7 +422,7 @@ FailureOr<Values> AvgPool2dOp::decompose(OpBuilder &b) {
 
 FailureOr<Values> AvgPool2dGradientOp::decompose(OpBuilder &b) {
   Val g = widen(Val(b, getLoc(), getGradient()));
-  auto type = mlir::cast<mlir::RankedTensorType>(getType());
+  auto type = cast<RankedTensorType>(getType());
   Windows2d windows = poolWindows(*this);
   Val share = divideByWindow(g, *this, type.getShape());
   Dims pooled = dimsOf(g.type());

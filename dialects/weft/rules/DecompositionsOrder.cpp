@@ -8,18 +8,14 @@
 
 namespace weft::ir {
 
-using llvm::ArrayRef;
-using llvm::SmallVector;
-using mlir::FailureOr;
-using mlir::OpBuilder;
-using mlir::Value;
+using namespace mlir;
 
 // A few elements out of rows longer than this are looked for in blocks of this size: of each the
 // best, and the best of these. Some hundred comparisons an element; with shorter blocks the number
 // of rounds grows.
 static constexpr int64_t kBlock = 128;
 
-static Val iotaOf(Val like, ArrayRef<Dim> dims, int64_t dim, mlir::Type element) {
+static Val iotaOf(Val like, ArrayRef<Dim> dims, int64_t dim, Type element) {
   return like.at(IotaOp::create(like.builder(), like.loc(), tensorOf(dims, element), dim));
 }
 
@@ -49,9 +45,9 @@ static Val ranks(Val x, bool descending) {
   // Numbers of 32 bits, as most elements are, so that a vector has as many of each; whole ones,
   // exact up to 2^24, half of which are NaN's.
   bool narrow = n.size >= 0 && n.size <= (int64_t(1) << 23);
-  mlir::Type counting = narrow ? b.getF32Type() : b.getF64Type();
+  Type counting = narrow ? b.getF32Type() : b.getF64Type();
   Val key = x, tie = iotaOf(x, dims, last, counting);
-  if (mlir::isa<mlir::FloatType>(x.type().getElementType())) {
+  if (isa<FloatType>(x.type().getElementType())) {
     // NaN beside infinity, and then behind it, by ties that no number has.
     Val nan = compare("ne", x, x);
     double beyond = narrow ? 0x1p23 : 0x1p52;
@@ -77,7 +73,7 @@ static Val order(Val x, bool descending, std::optional<int64_t> count) {
     return places;
   SmallVector<int64_t> starts(dims.size(), 0), steps(dims.size(), 1), limits;
   for (const Dim &dim : dims)
-    limits.push_back(dim.isStatic() ? dim.size : mlir::ShapedType::kDynamic);
+    limits.push_back(dim.isStatic() ? dim.size : ShapedType::kDynamic);
   limits[last] = *count;
   return x.at(SliceOp::create(b, x.loc(), places.value(), starts, limits, steps));
 }
@@ -113,8 +109,7 @@ static Val best(Val x, int64_t count, bool descending) {
     if (missing) {
       dims.back() = missing;
       Val filler = broadcastTo(lastOfAll(x, descending), dims);
-      x = x.at(
-          ConcatOp::create(b, x.loc(), mlir::ValueRange{x.value(), filler.value()}, x.rank() - 1));
+      x = x.at(ConcatOp::create(b, x.loc(), ValueRange{x.value(), filler.value()}, x.rank() - 1));
     }
     dims.back() = blocks;
     dims.push_back(kBlock);
@@ -143,9 +138,9 @@ FailureOr<SmallVector<Value>> ArgSortOp::decompose(OpBuilder &b) {
   if (moved)
     x = transpose(x, swap);
   Val result;
-  if (mlir::cast<mlir::RankedTensorType>(getType()).hasStaticShape() &&
-      mlir::cast<mlir::RankedTensorType>(getType()).getNumElements() == 0) {
-    Dims dims = dimsOf(mlir::cast<mlir::RankedTensorType>(getType()));
+  if (cast<RankedTensorType>(getType()).hasStaticShape() &&
+      cast<RankedTensorType>(getType()).getNumElements() == 0) {
+    Dims dims = dimsOf(cast<RankedTensorType>(getType()));
     if (moved)
       std::swap(dims[getDim()], dims.back());
     result = iotaOf(x, dims, 0, b.getI64Type());

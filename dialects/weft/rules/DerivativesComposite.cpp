@@ -6,10 +6,7 @@
 
 namespace weft::ir {
 
-using llvm::ArrayRef;
-using llvm::SmallVector;
-using mlir::LogicalResult;
-using mlir::success;
+using namespace mlir;
 
 LogicalResult SoftmaxOp::differentiate(GradContext &ctx) {
   Val y = ctx.result(0), g = ctx.g();
@@ -92,8 +89,7 @@ LogicalResult AttentionOp::differentiate(GradContext &ctx) {
   const auto &p = ctx.properties<AttentionOp>();
   double scale = p.scale.getValueAsDouble();
   bool hasMask = ctx.numOperands() > 3, causal = p.causal && p.causal.getValue();
-  bool maskNeeds =
-      hasMask && ctx.needs(3) && mlir::isa<mlir::FloatType>(ctx.operandType(3).getElementType());
+  bool maskNeeds = hasMask && ctx.needs(3) && isa<FloatType>(ctx.operandType(3).getElementType());
   Val query = ctx.operand(0), key = ctx.operand(1), mask = hasMask ? ctx.operand(3) : Val();
   Dim queries = dimsOf(query.type()).end()[-2], keys = dimsOf(key.type()).end()[-2];
   if (causal && queries != keys && !(queries.isStatic() && keys.isStatic()))
@@ -102,7 +98,7 @@ LogicalResult AttentionOp::differentiate(GradContext &ctx) {
   if (ctx.hasG(0) && !maskNeeds) {
     if (!ctx.needs(0) && !ctx.needs(1) && !ctx.needs(2))
       return success();
-    mlir::OpBuilder &b = ctx.builder();
+    OpBuilder &b = ctx.builder();
     auto gradients = AttentionGradientOp::create(
         b, ctx.loc(), query.type(), key.type(), ctx.operandType(2), query, key, ctx.operand(2),
         ctx.result(0), ctx.result(1), ctx.g(0), mask, ctx.hasG(1) ? ctx.g(1) : Val(),
@@ -207,7 +203,7 @@ LogicalResult AttentionGradientOp::differentiate(GradContext &ctx) {
     return success();
   Val ofScores = ofP * P;
   ctx.grad(kLogSumExp, -sum(ofScores, dims));
-  if (hasMask && mlir::isa<mlir::FloatType>(ctx.operandType(maskIndex).getElementType()))
+  if (hasMask && isa<FloatType>(ctx.operandType(maskIndex).getElementType()))
     ctx.grad(maskIndex, sumToDims(ofScores, dimsOf(ctx.operandType(maskIndex))));
   add(ofQuery, matmul(ofScores, key) * scale);
   add(ofKey, matmul(ofScores, query, true, false) * scale);

@@ -4,10 +4,7 @@
 
 namespace weft::ir {
 
-using llvm::ArrayRef;
-using llvm::SmallVector;
-using mlir::LogicalResult;
-using mlir::success;
+using namespace mlir;
 
 //===-- Convolution ---------------------------------------------------------------------------===//
 // sum over all products of input, weight and gradient is linear in each of the three, and each of
@@ -18,13 +15,13 @@ template <typename Properties> static Val convolve(Val input, Val weight, const 
                                    p.padding, p.dilation, p.groups));
 }
 template <typename Properties>
-static Val byInput(Val gradient, Val weight, mlir::RankedTensorType type, const Properties &p) {
+static Val byInput(Val gradient, Val weight, RankedTensorType type, const Properties &p) {
   return gradient.at(Conv2dInputGradientOp::create(gradient.builder(), gradient.loc(), type,
                                                    gradient, weight, p.strides, p.padding,
                                                    p.dilation, p.groups));
 }
 template <typename Properties>
-static Val byWeight(Val input, Val gradient, mlir::RankedTensorType type, const Properties &p) {
+static Val byWeight(Val input, Val gradient, RankedTensorType type, const Properties &p) {
   return input.at(Conv2dWeightGradientOp::create(input.builder(), input.loc(), type, input,
                                                  gradient, p.strides, p.padding, p.dilation,
                                                  p.groups));

@@ -6,8 +6,7 @@
 
 namespace weft::ir {
 
-using mlir::LogicalResult;
-using mlir::success;
+using namespace mlir;
 
 static Val zeroLike(Val x) {
   return x.constant(0);
@@ -167,7 +166,7 @@ LogicalResult Atan2Op::differentiate(GradContext &ctx) {
 
 // The cotangent where `mine` wins, half of it at a tie, 0 where it loses; to both where one is NaN,
 // as in PyTorch.
-static Val winnersShare(Val g, Val mine, Val other, llvm::StringRef loses) {
+static Val winnersShare(Val g, Val mine, Val other, StringRef loses) {
   return select(compare(loses, mine, other), zeroLike(g),
                 select(compare("eq", mine, other), g * 0.5, g));
 }
@@ -199,7 +198,7 @@ LogicalResult SelectOp::differentiate(GradContext &ctx) {
 
 LogicalResult CastOp::differentiate(GradContext &ctx) {
   // A cast to an integer or bool is constant almost everywhere: no gradient.
-  if (mlir::isa<mlir::FloatType>(ctx.resultType(0).getElementType()))
+  if (isa<FloatType>(ctx.resultType(0).getElementType()))
     ctx.grad(0, cast(ctx.g(), ctx.operandType(0).getElementType()));
   return success();
 }

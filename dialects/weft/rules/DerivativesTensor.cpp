@@ -4,10 +4,7 @@
 
 namespace weft::ir {
 
-using llvm::ArrayRef;
-using llvm::SmallVector;
-using mlir::LogicalResult;
-using mlir::success;
+using namespace mlir;
 
 //===-- Movement ------------------------------------------------------------------------------===//
 
@@ -30,7 +27,7 @@ LogicalResult BroadcastOp::differentiate(GradContext &ctx) {
   return success();
 }
 
-static Val zeros(GradContext &ctx, mlir::RankedTensorType type) {
+static Val zeros(GradContext &ctx, RankedTensorType type) {
   return zerosOf(ctx.g(), dimsOf(type));
 }
 
@@ -56,7 +53,7 @@ LogicalResult SliceOp::differentiate(GradContext &ctx) {
 }
 
 // Slices are given by numbers, which places behind a symbolic size do not have.
-static constexpr llvm::StringLiteral kSymbolicSlice = "its slices have symbolic sizes";
+static constexpr StringLiteral kSymbolicSlice = "its slices have symbolic sizes";
 
 LogicalResult InsertSliceOp::differentiate(GradContext &ctx) {
   if (!ctx.operandType(1).hasStaticShape())
@@ -199,7 +196,7 @@ LogicalResult RecurrenceOp::differentiate(GradContext &ctx) {
 
 //===-- Contraction ---------------------------------------------------------------------------===//
 
-static bool isSet(mlir::BoolAttr flag) {
+static bool isSet(BoolAttr flag) {
   return flag && flag.getValue();
 }
 
@@ -267,7 +264,7 @@ LogicalResult IndexAddOp::differentiate(GradContext &ctx) {
 LogicalResult IndexPutOp::differentiate(GradContext &ctx) {
   Val indices = ctx.operand(1), g = ctx.g();
   int64_t dim = ctx.properties<IndexPutOp>().dim.getInt();
-  llvm::StringRef user = ctx.properties<IndexPutOp>().user.getValue();
+  StringRef user = ctx.properties<IndexPutOp>().user.getValue();
   auto put = [&](Val base, Val source, int64_t at) {
     return ctx.at(
         IndexPutOp::create(ctx.builder(), ctx.loc(), base.type(), base, indices, source, at, user));
@@ -317,10 +314,10 @@ LogicalResult ScatterReduceOp::differentiate(GradContext &ctx) {
   const auto &p = ctx.properties<ScatterReduceOp>();
   Combiner combiner = p.combiner.getValue();
   int64_t dim = p.dim.getInt();
-  llvm::StringRef user = p.user.getValue();
+  StringRef user = p.user.getValue();
   Val base = ctx.operand(0), indices = ctx.operand(1), source = ctx.operand(2),
       result = ctx.result(0), g = ctx.g();
-  mlir::Type element = base.type().getElementType();
+  Type element = base.type().getElementType();
   auto gathered = [&](Val x) {
     return ctx.at(GatherOp::create(ctx.builder(), ctx.loc(), x, indices, dim, user));
   };

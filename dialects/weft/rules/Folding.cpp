@@ -8,45 +8,39 @@
 
 namespace weft::ir {
 
-using llvm::ArrayRef;
-using mlir::Attribute;
-using mlir::OpFoldResult;
-using mlir::RankedTensorType;
-using mlir::Value;
+using namespace mlir;
 
 //===-- Folding by evaluation -----------------------------------------------------------------===//
 
 // Evaluates op on constants. With `splat`, on one element of each, and the result is a splat of the
 // op's type.
-static OpFoldResult evaluate(mlir::Operation *op, ArrayRef<Attribute> operands, bool splat) {
-  auto type = mlir::cast<RankedTensorType>(op->getResult(0).getType());
-  llvm::SmallVector<HostTensor> inputs;
+static OpFoldResult evaluate(Operation *op, ArrayRef<Attribute> operands, bool splat) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  SmallVector<HostTensor> inputs;
   for (Attribute operand : operands) {
-    auto dense = mlir::cast<mlir::DenseElementsAttr>(operand);
+    auto dense = cast<DenseElementsAttr>(operand);
     auto scalar = RankedTensorType::get({}, dense.getElementType());
     inputs.push_back(HostTensor::from(splat ? dense.resizeSplat(scalar) : dense));
   }
-  llvm::SmallVector<const HostTensor *> pointers;
+  SmallVector<const HostTensor *> pointers;
   for (const HostTensor &input : inputs)
     pointers.push_back(&input);
-  llvm::SmallVector<HostTensor> results;
+  SmallVector<HostTensor> results;
   results.push_back(splat ? HostTensor(dtypeOf(type.getElementType()), {}) : HostTensor::of(type));
   EvalContext context(op, pointers, results);
-  auto rules = mlir::cast<WeftOp>(op);
-  if (mlir::failed(callRule(op, "evaluation", [&] { return rules.evaluate(context); })))
+  auto rules = cast<WeftOp>(op);
+  if (failed(callRule(op, "evaluation", [&] { return rules.evaluate(context); })))
     return {};
-  mlir::DenseElementsAttr value = results[0].toAttribute(op->getContext());
+  DenseElementsAttr value = results[0].toAttribute(op->getContext());
   return splat ? Attribute(value.resizeSplat(type)) : Attribute(value);
 }
 
 static bool allDense(ArrayRef<Attribute> operands) {
-  return !operands.empty() && llvm::all_of(operands, [](Attribute a) {
-    return mlir::isa_and_present<mlir::DenseElementsAttr>(a);
-  });
+  return !operands.empty() &&
+         llvm::all_of(operands, [](Attribute a) { return isa_and_present<DenseElementsAttr>(a); });
 }
 static bool allSplat(ArrayRef<Attribute> operands) {
-  return llvm::all_of(operands,
-                      [](Attribute a) { return mlir::cast<mlir::DenseElementsAttr>(a).isSplat(); });
+  return llvm::all_of(operands, [](Attribute a) { return cast<DenseElementsAttr>(a).isSplat(); });
 }
 // Elements that are written out have one size.
 static bool mayHold(RankedTensorType type) {
@@ -55,28 +49,28 @@ static bool mayHold(RankedTensorType type) {
 }
 
 static bool isConstant(Attribute attribute, double number) {
-  auto splat = mlir::dyn_cast_if_present<mlir::SplatElementsAttr>(attribute);
+  auto splat = dyn_cast_if_present<SplatElementsAttr>(attribute);
   if (!splat)
     return false;
-  if (mlir::isa<mlir::FloatType>(splat.getElementType())) {
-    llvm::APFloat value = splat.getSplatValue<llvm::APFloat>(), wanted(number);
+  if (isa<FloatType>(splat.getElementType())) {
+    APFloat value = splat.getSplatValue<APFloat>(), wanted(number);
     bool lost;
-    wanted.convert(value.getSemantics(), llvm::APFloat::rmNearestTiesToEven, &lost);
+    wanted.convert(value.getSemantics(), APFloat::rmNearestTiesToEven, &lost);
     return value.bitwiseIsEqual(wanted); // tells -0 from 0
   }
   if (splat.getElementType().isInteger(1))
     return splat.getSplatValue<bool>() == (number != 0);
-  return splat.getSplatValue<llvm::APInt>() ==
-         llvm::APInt(64, static_cast<int64_t>(number), /*isSigned=*/true)
+  return splat.getSplatValue<APInt>() ==
+         APInt(64, static_cast<int64_t>(number), /*isSigned=*/true)
              .sextOrTrunc(splat.getElementType().getIntOrFloatBitWidth());
 }
 
 // What holds for every value of the other operand, NaN, infinities and -0 included.
-static Value identity(mlir::Operation *op, ArrayRef<Attribute> operands) {
-  return llvm::TypeSwitch<mlir::Operation *, Value>(op)
+static Value identity(Operation *op, ArrayRef<Attribute> operands) {
+  return TypeSwitch<Operation *, Value>(op)
       .Case([&](AddOp add) -> Value {
         // x + -0 is x; x + 0 is not, for x = -0.
-        bool isInteger = mlir::isa<mlir::IntegerType>(add.getType().getElementType());
+        bool isInteger = isa<IntegerType>(add.getType().getElementType());
         double zero = isInteger ? 0.0 : -0.0;
         return isConstant(operands[1], zero)   ? add.getLhs()
                : isConstant(operands[0], zero) ? add.getRhs()
@@ -102,29 +96,27 @@ static Value identity(mlir::Operation *op, ArrayRef<Attribute> operands) {
           return select.getOnTrue();
         return isConstant(operands[0], 0) ? select.getOnFalse() : Value();
       })
-      .Default([](mlir::Operation *) { return Value(); });
+      .Default([](Operation *) { return Value(); });
 }
 
 // A splat that is repeated is one of the repeats' type.
-static llvm::SmallVector<Attribute> withRepeatedSplats(mlir::Operation *op,
-                                                       ArrayRef<Attribute> operands) {
-  llvm::SmallVector<Attribute> all(operands);
+static SmallVector<Attribute> withRepeatedSplats(Operation *op, ArrayRef<Attribute> operands) {
+  SmallVector<Attribute> all(operands);
   for (auto [known, operand] : llvm::zip_equal(all, op->getOperands())) {
     auto broadcast = known ? BroadcastOp() : operand.getDefiningOp<BroadcastOp>();
-    mlir::SplatElementsAttr splat;
+    SplatElementsAttr splat;
     if (broadcast && broadcast.getType().hasStaticShape() &&
-        mlir::matchPattern(broadcast.getInput(), mlir::m_Constant(&splat)) &&
-        splat.getNumElements() > 0)
+        matchPattern(broadcast.getInput(), m_Constant(&splat)) && splat.getNumElements() > 0)
       known = splat.resizeSplat(broadcast.getType());
   }
   return all;
 }
 
-OpFoldResult foldElementwise(mlir::Operation *op, ArrayRef<Attribute> known, bool exact) {
-  llvm::SmallVector<Attribute> operands = withRepeatedSplats(op, known);
+OpFoldResult foldElementwise(Operation *op, ArrayRef<Attribute> known, bool exact) {
+  SmallVector<Attribute> operands = withRepeatedSplats(op, known);
   if (Value same = identity(op, operands))
     return same;
-  auto type = mlir::cast<RankedTensorType>(op->getResult(0).getType());
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
   if (!exact || !type.hasStaticShape() || !allDense(operands))
     return {};
   if (allSplat(operands))
@@ -132,16 +124,15 @@ OpFoldResult foldElementwise(mlir::Operation *op, ArrayRef<Attribute> known, boo
   return mayHold(type) ? evaluate(op, operands, /*splat=*/false) : OpFoldResult();
 }
 
-OpFoldResult foldMovement(mlir::Operation *op, ArrayRef<Attribute> operands) {
-  auto type = mlir::cast<RankedTensorType>(op->getResult(0).getType());
+OpFoldResult foldMovement(Operation *op, ArrayRef<Attribute> operands) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
   if (!type.hasStaticShape() || !allDense(operands))
     return {};
-  auto first = mlir::cast<mlir::DenseElementsAttr>(operands[0]);
+  auto first = cast<DenseElementsAttr>(operands[0]);
   if (operands.size() == 1 && first.isSplat() && first.getNumElements() > 0)
     return first.resizeSplat(type);
-  bool smallOperands = llvm::all_of(op->getOperandTypes(), [](mlir::Type operand) {
-    return mayHold(mlir::cast<RankedTensorType>(operand));
-  });
+  bool smallOperands = llvm::all_of(
+      op->getOperandTypes(), [](Type operand) { return mayHold(cast<RankedTensorType>(operand)); });
   return mayHold(type) && smallOperands ? evaluate(op, operands, /*splat=*/false) : OpFoldResult();
 }
 
@@ -230,7 +221,7 @@ OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
   if (isIdentity(getPermutation()))
     return getInput();
   if (auto inner = getInput().getDefiningOp<TransposeOp>()) {
-    llvm::SmallVector<int64_t> composed;
+    SmallVector<int64_t> composed;
     for (int64_t dim : getPermutation())
       composed.push_back(inner.getPermutation()[dim]);
     if (isIdentity(composed))
@@ -245,12 +236,12 @@ OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
 OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
   if (getInput().getType() == getType())
     return getInput();
-  mlir::Operation *producer = getInput().getDefiningOp();
-  if (auto inner = mlir::dyn_cast_if_present<BroadcastOp>(producer)) {
+  Operation *producer = getInput().getDefiningOp();
+  if (auto inner = dyn_cast_if_present<BroadcastOp>(producer)) {
     getInputMutable().assign(inner.getInput());
     return getResult();
   }
-  if (auto inner = mlir::dyn_cast_if_present<ReshapeOp>(producer)) {
+  if (auto inner = dyn_cast_if_present<ReshapeOp>(producer)) {
     // A reshape that only puts ones in front does nothing that the broadcast does not do.
     Dims from = dimsOf(inner.getInput().getType()), to = dimsOf(inner.getType());
     bool onlyOnes =
@@ -300,8 +291,8 @@ OpFoldResult RandomUniformOp::fold(FoldAdaptor) {
 OpFoldResult RandomNormalOp::fold(FoldAdaptor) {
   return absorbAdvance(*this) ? OpFoldResult(getResult()) : OpFoldResult();
 }
-mlir::LogicalResult DropoutOp::fold(FoldAdaptor, llvm::SmallVectorImpl<OpFoldResult> &) {
-  return mlir::success(absorbAdvance(*this));
+LogicalResult DropoutOp::fold(FoldAdaptor, SmallVectorImpl<OpFoldResult> &) {
+  return success(absorbAdvance(*this));
 }
 
 OpFoldResult RandomAdvanceOp::fold(FoldAdaptor) {

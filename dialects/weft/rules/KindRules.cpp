@@ -5,22 +5,20 @@
 
 namespace weft::ir {
 
-using mlir::LogicalResult;
-using mlir::Operation;
-using mlir::RankedTensorType;
+using namespace mlir;
 
 bool isOwn(Operation *op) {
-  return mlir::isa_and_present<WeftDialect>(op->getDialect());
+  return isa_and_present<WeftDialect>(op->getDialect());
 }
 
 static RankedTensorType tensorOperand(Operation *op, unsigned i) {
-  return i < op->getNumOperands() ? mlir::dyn_cast<RankedTensorType>(op->getOperand(i).getType())
+  return i < op->getNumOperands() ? dyn_cast<RankedTensorType>(op->getOperand(i).getType())
                                   : RankedTensorType();
 }
 
 static LogicalResult verifyReduction(Operation *op) {
   RankedTensorType from = tensorOperand(op, 0);
-  auto dims = op->getAttrOfType<mlir::DenseI64ArrayAttr>("dims");
+  auto dims = op->getAttrOfType<DenseI64ArrayAttr>("dims");
   if (!from || !dims)
     return op->emitOpError("is of ReductionKind, so its record needs an operand 0 that is a tensor "
                            "and an attribute `dims` (DenseI64ArrayAttr): the dims that it folds");
@@ -28,18 +26,18 @@ static LogicalResult verifyReduction(Operation *op) {
     if (dim < 0 || dim >= from.getRank() || (i > 0 && dim <= dims[i - 1]))
       return op->emitOpError("is of ReductionKind, so its `dims` are dims of operand 0, ")
              << spell(from) << ", each once and in order; they are [" << dims.asArrayRef() << "]";
-  auto to = op->getNumResults() == 1 ? mlir::dyn_cast<RankedTensorType>(op->getResult(0).getType())
+  auto to = op->getNumResults() == 1 ? dyn_cast<RankedTensorType>(op->getResult(0).getType())
                                      : RankedTensorType();
   if (!to || to.getRank() != from.getRank() - dims.size())
     return op->emitOpError("is of ReductionKind, so it gives one tensor of the dims that `dims` "
                            "leaves; a dim of size 1 in their place is weft.reshape's");
-  return mlir::success();
+  return success();
 }
 
 // `least` operands: the tensor that is indexed, the indices, and what is written.
-static LogicalResult verifyIndexed(Operation *op, llvm::StringRef kind, unsigned least) {
+static LogicalResult verifyIndexed(Operation *op, StringRef kind, unsigned least) {
   RankedTensorType from = tensorOperand(op, 0);
-  auto dim = op->getAttrOfType<mlir::IntegerAttr>("dim");
+  auto dim = op->getAttrOfType<IntegerAttr>("dim");
   if (!from || op->getNumOperands() < least || !dim)
     return op->emitOpError("is of ")
            << kind << ", so its record needs " << least
@@ -48,13 +46,13 @@ static LogicalResult verifyIndexed(Operation *op, llvm::StringRef kind, unsigned
   if (dim.getInt() < 0 || dim.getInt() >= from.getRank())
     return op->emitOpError("is of ") << kind << ", so its `dim` is one of operand 0, "
                                      << spell(from) << "; it is " << dim.getInt();
-  return mlir::success();
+  return success();
 }
 
 LogicalResult verifyKind(Operation *op) {
   if (isOwn(op))
-    return mlir::success();
-  switch (mlir::cast<WeftOp>(op).kind()) {
+    return success();
+  switch (cast<WeftOp>(op).kind()) {
   case Kind::Reduction:
     return verifyReduction(op);
   case Kind::Gather:
@@ -65,20 +63,19 @@ LogicalResult verifyKind(Operation *op) {
     return op->emitOpError("is of ExchangeKind, whose ops are Weft's own: the runtime runs no "
                            "other one between programs; give its record another kind");
   default:
-    return mlir::success();
+    return success();
   }
 }
 
 std::string statementError(Operation *op, const IndexStatement &statement) {
-  auto check = [&](llvm::StringRef what, llvm::ArrayRef<Positions> all,
-                   mlir::TypeRange types) -> std::string {
+  auto check = [&](StringRef what, ArrayRef<Positions> all, TypeRange types) -> std::string {
     if (all.size() != types.size())
-      return ("has positions of " + llvm::Twine(all.size()) + " " + what + "s, but the op has " +
-              llvm::Twine(types.size()))
+      return ("has positions of " + Twine(all.size()) + " " + what + "s, but the op has " +
+              Twine(types.size()))
           .str();
     for (auto [i, positions] : llvm::enumerate(all)) {
-      std::string which = (what + " " + llvm::Twine(i)).str();
-      auto type = mlir::dyn_cast<RankedTensorType>(types[i]);
+      std::string which = (what + " " + Twine(i)).str();
+      auto type = dyn_cast<RankedTensorType>(types[i]);
       if (!type || static_cast<int64_t>(positions.size()) != type.getRank())
         return "has " + std::to_string(positions.size()) + " positions for " + which + ", " +
                spell(types[i]) + "; it needs one a dim";
@@ -99,13 +96,13 @@ std::string statementError(Operation *op, const IndexStatement &statement) {
       return error;
   // What a result has as it is has the result's size.
   for (auto [i, positions] : llvm::enumerate(statement.results)) {
-    auto type = mlir::cast<RankedTensorType>(op->getResult(i).getType());
+    auto type = cast<RankedTensorType>(op->getResult(i).getType());
     for (auto [d, position] : llvm::enumerate(positions)) {
       int32_t dim = position.terms.empty() ? -1 : position.terms[0].dim;
       if (dim < 0 || !position.is(dim) || type.isDynamicDim(d))
         continue;
       int64_t size = statement.dims[dim].size.size;
-      if (!mlir::ShapedType::isDynamic(size) && size != type.getDimSize(d))
+      if (!ShapedType::isDynamic(size) && size != type.getDimSize(d))
         return "has a dim of size " + std::to_string(size) + " for dim " + std::to_string(d) +
                " of result " + std::to_string(i) + ", " + spell(type);
     }
@@ -115,16 +112,16 @@ std::string statementError(Operation *op, const IndexStatement &statement) {
 
 LogicalResult verifyStatement(Operation *op) {
   if (isOwn(op))
-    return mlir::success();
+    return success();
   std::optional<IndexStatement> statement;
   LogicalResult called = callRule(op, "statement", [&] {
-    statement = mlir::cast<WeftOp>(op).statement();
-    return mlir::success();
+    statement = cast<WeftOp>(op).statement();
+    return success();
   });
   if (failed(called) || !statement)
     return called;
   std::string error = statementError(op, *statement);
-  return error.empty() ? mlir::success()
+  return error.empty() ? success()
                        : op->emitOpError("is at fault in its rule: its statement ") << error;
 }
 

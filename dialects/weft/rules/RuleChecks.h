@@ -24,16 +24,15 @@ public:
     return marked.error(message);
   }
 
-  // The type of an operand; fails where it is no tensor whose dims are named.
-  mlir::FailureOr<mlir::RankedTensorType> tensor(mlir::Value value,
-                                                 llvm::StringRef argument) const {
+  // The type of an operand; null, with an error, where it is no tensor whose dims are named.
+  mlir::RankedTensorType tensor(mlir::Value value, llvm::StringRef argument) const {
     auto type = mlir::dyn_cast<mlir::RankedTensorType>(value.getType());
     if (type && dimsAreNamed(type))
       return type;
     (void)error(argument +
                 " must be a tensor whose dynamic dimensions are named by #weft.dims, not " +
                 spell(value.getType()));
-    return mlir::failure();
+    return {};
   }
 
   mlir::LogicalResult dim(int64_t dim, mlir::RankedTensorType type,

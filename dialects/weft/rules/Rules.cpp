@@ -4,43 +4,35 @@
 
 namespace weft::ir {
 
-using mlir::cast;
-using mlir::Type;
-using mlir::Value;
+using namespace mlir;
 
-static mlir::TypedAttr numberAttr(Type element, double number) {
-  if (auto floating = mlir::dyn_cast<mlir::FloatType>(element))
-    return mlir::FloatAttr::get(floating, number);
-  unsigned width = cast<mlir::IntegerType>(element).getWidth();
-  return mlir::IntegerAttr::get(element,
-                                llvm::APInt(64, saturating_int64(number)).sextOrTrunc(width));
+static TypedAttr numberAttr(Type element, double number) {
+  if (auto floating = dyn_cast<FloatType>(element))
+    return FloatAttr::get(floating, number);
+  unsigned width = cast<IntegerType>(element).getWidth();
+  return IntegerAttr::get(element, APInt(64, saturating_int64(number)).sextOrTrunc(width));
 }
 
-Value splat(mlir::OpBuilder &b, mlir::Location loc, mlir::RankedTensorType type,
-            mlir::TypedAttr value) {
+Value splat(OpBuilder &b, Location loc, RankedTensorType type, TypedAttr value) {
   if (!type.getEncoding())
-    return ConstantOp::create(b, loc, mlir::SplatElementsAttr::get(type, mlir::Attribute(value)));
-  auto scalar = mlir::RankedTensorType::get({}, type.getElementType());
+    return ConstantOp::create(b, loc, SplatElementsAttr::get(type, Attribute(value)));
+  auto scalar = RankedTensorType::get({}, type.getElementType());
   return BroadcastOp::create(
-      b, loc, type,
-      ConstantOp::create(b, loc, mlir::SplatElementsAttr::get(scalar, mlir::Attribute(value))));
+      b, loc, type, ConstantOp::create(b, loc, SplatElementsAttr::get(scalar, Attribute(value))));
 }
 
-static Value splat(mlir::OpBuilder &b, mlir::Location loc, mlir::RankedTensorType type,
-                   double number) {
+static Value splat(OpBuilder &b, Location loc, RankedTensorType type, double number) {
   return splat(b, loc, type, numberAttr(type.getElementType(), number));
 }
 
 Val Val::constant(double number) const {
   return at(splat(*builder_, *loc_, type(), number));
 }
-Val Val::constant(double number, llvm::ArrayRef<int64_t> shape) const {
-  return at(
-      splat(*builder_, *loc_, mlir::RankedTensorType::get(shape, type().getElementType()), number));
+Val Val::constant(double number, ArrayRef<int64_t> shape) const {
+  return at(splat(*builder_, *loc_, RankedTensorType::get(shape, type().getElementType()), number));
 }
 Val Val::integer(int64_t number) const {
-  return at(
-      splat(*builder_, *loc_, type(), mlir::IntegerAttr::get(type().getElementType(), number)));
+  return at(splat(*builder_, *loc_, type(), IntegerAttr::get(type().getElementType(), number)));
 }
 
 //===-- Elementwise ---------------------------------------------------------------------------===//
@@ -123,7 +115,7 @@ Val maximum(Val a, Val b) {
   return binary<MaximumOp>(a, b);
 }
 
-Val compare(llvm::StringRef direction, Val a, Val b) {
+Val compare(StringRef direction, Val a, Val b) {
   std::optional<Direction> symbol = symbolizeDirection(direction);
   if (!symbol)
     mlir::emitError(a.loc()) << "a rule compares by '" << direction << "'; use eq, ne, lt, le, gt "
@@ -145,39 +137,39 @@ Val cast(Val x, Type element) {
 
 //===-- Movement ------------------------------------------------------------------------------===//
 
-Val reshape(Val x, llvm::ArrayRef<int64_t> shape) {
+Val reshape(Val x, ArrayRef<int64_t> shape) {
   return reshapeTo(x, Dims(shape.begin(), shape.end()));
 }
 
-Val reshapeTo(Val x, llvm::ArrayRef<Dim> dims) {
-  mlir::RankedTensorType type = tensorOf(dims, x.type().getElementType());
+Val reshapeTo(Val x, ArrayRef<Dim> dims) {
+  RankedTensorType type = tensorOf(dims, x.type().getElementType());
   return type == x.type() ? x : x.at(ReshapeOp::create(x.builder(), x.loc(), type, x.value()));
 }
 
-Val broadcast(Val x, llvm::ArrayRef<int64_t> shape) {
+Val broadcast(Val x, ArrayRef<int64_t> shape) {
   return broadcastTo(x, Dims(shape.begin(), shape.end()));
 }
 
-Val broadcastTo(Val x, llvm::ArrayRef<Dim> dims) {
-  mlir::RankedTensorType type = tensorOf(dims, x.type().getElementType());
+Val broadcastTo(Val x, ArrayRef<Dim> dims) {
+  RankedTensorType type = tensorOf(dims, x.type().getElementType());
   return type == x.type() ? x : x.at(BroadcastOp::create(x.builder(), x.loc(), type, x.value()));
 }
 
-Val transpose(Val x, llvm::ArrayRef<int64_t> permutation) {
+Val transpose(Val x, ArrayRef<int64_t> permutation) {
   return x.at(TransposeOp::create(x.builder(), x.loc(), x.value(), permutation));
 }
 
-Val iota(Val like, llvm::ArrayRef<int64_t> shape, int64_t dim, Type element) {
+Val iota(Val like, ArrayRef<int64_t> shape, int64_t dim, Type element) {
   return like.at(
-      IotaOp::create(like.builder(), like.loc(), mlir::RankedTensorType::get(shape, element), dim));
+      IotaOp::create(like.builder(), like.loc(), RankedTensorType::get(shape, element), dim));
 }
 
 //===-- Reduction and contraction -------------------------------------------------------------===//
 
-template <typename Op> static Val reduce(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim) {
+template <typename Op> static Val reduce(Val x, ArrayRef<int64_t> dims, bool keepdim) {
   if (dims.empty())
     return x;
-  llvm::SmallVector<int64_t> sorted(dims);
+  SmallVector<int64_t> sorted(dims);
   llvm::sort(sorted);
   Val result = x.at(Op::create(x.builder(), x.loc(), x.value(), sorted));
   if (!keepdim)
@@ -189,16 +181,16 @@ template <typename Op> static Val reduce(Val x, llvm::ArrayRef<int64_t> dims, bo
   return reshapeTo(result, kept);
 }
 
-Val sum(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim) {
+Val sum(Val x, ArrayRef<int64_t> dims, bool keepdim) {
   return reduce<ReduceSumOp>(x, dims, keepdim);
 }
-Val max(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim) {
+Val max(Val x, ArrayRef<int64_t> dims, bool keepdim) {
   return reduce<ReduceMaxOp>(x, dims, keepdim);
 }
-Val min(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim) {
+Val min(Val x, ArrayRef<int64_t> dims, bool keepdim) {
   return reduce<ReduceMinOp>(x, dims, keepdim);
 }
-Val prod(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim) {
+Val prod(Val x, ArrayRef<int64_t> dims, bool keepdim) {
   return reduce<ReduceProdOp>(x, dims, keepdim);
 }
 
@@ -206,14 +198,14 @@ Val matmul(Val a, Val b, bool transposeA, bool transposeB) {
   return a.at(MatmulOp::create(a.builder(), a.loc(), a.value(), b.value(), transposeA, transposeB));
 }
 
-Val sumTo(Val x, llvm::ArrayRef<int64_t> shape) {
+Val sumTo(Val x, ArrayRef<int64_t> shape) {
   return sumToDims(x, Dims(shape.begin(), shape.end()));
 }
 
-Val sumToDims(Val x, llvm::ArrayRef<Dim> dims) {
+Val sumToDims(Val x, ArrayRef<Dim> dims) {
   Dims from = dimsOf(x.type());
   int64_t extra = static_cast<int64_t>(from.size()) - static_cast<int64_t>(dims.size());
-  llvm::SmallVector<int64_t> reduced;
+  SmallVector<int64_t> reduced;
   for (int64_t i = 0; i < static_cast<int64_t>(from.size()); ++i)
     if (i < extra || (dims[i - extra].isOne() && !from[i].isOne()))
       reduced.push_back(i);
@@ -222,24 +214,23 @@ Val sumToDims(Val x, llvm::ArrayRef<Dim> dims) {
 
 //===-- GradContext ---------------------------------------------------------------------------===//
 
-GradContext::GradContext(mlir::OpBuilder &builder, mlir::Location loc, mlir::OperationName name,
-                         mlir::OpaqueProperties properties, mlir::TypeRange operandTypes,
-                         mlir::TypeRange resultTypes, llvm::ArrayRef<Value> operands,
-                         llvm::ArrayRef<Value> results, llvm::ArrayRef<Value> cotangents,
-                         llvm::ArrayRef<bool> needs)
+GradContext::GradContext(OpBuilder &builder, Location loc, OperationName name,
+                         OpaqueProperties properties, TypeRange operandTypes, TypeRange resultTypes,
+                         ArrayRef<Value> operands, ArrayRef<Value> results,
+                         ArrayRef<Value> cotangents, ArrayRef<bool> needs)
     : builder_(builder), loc_(loc), name_(name), properties_(properties),
       operandTypes_(operandTypes.begin(), operandTypes.end()),
       resultTypes_(resultTypes.begin(), resultTypes.end()), operands_(operands), results_(results),
       cotangents_(cotangents), gradients_(operandTypes.size()), needs_(needs) {}
 
-mlir::InFlightDiagnostic GradContext::wrong() const {
+InFlightDiagnostic GradContext::wrong() const {
   isWrong_ = true;
   return mlir::emitError(loc_) << "the derivative of " << name_.getStringRef() << " ";
 }
 
 // Zeros in place of what is not there: the rule goes on, and its result is not used.
-Val GradContext::saved(llvm::StringRef what, llvm::ArrayRef<Value> values,
-                       llvm::ArrayRef<mlir::Type> types, int64_t i) const {
+Val GradContext::saved(StringRef what, ArrayRef<Value> values, ArrayRef<Type> types,
+                       int64_t i) const {
   int64_t count = static_cast<int64_t>(values.size());
   if (i >= 0 && i < count && values[i])
     return at(values[i]);
@@ -247,8 +238,8 @@ Val GradContext::saved(llvm::StringRef what, llvm::ArrayRef<Value> values,
     wrong() << "reads " << what << " " << i << ", which its record does not save";
   else
     wrong() << "reads " << what << " " << i << " of " << count;
-  mlir::Type type = types.empty() ? resultTypes_[0] : types[std::clamp<int64_t>(i, 0, count - 1)];
-  return at(splat(builder_, loc_, mlir::cast<mlir::RankedTensorType>(type), 0));
+  Type type = types.empty() ? resultTypes_[0] : types[std::clamp<int64_t>(i, 0, count - 1)];
+  return at(splat(builder_, loc_, cast<RankedTensorType>(type), 0));
 }
 
 Val GradContext::operand(int64_t i) const {
@@ -278,19 +269,18 @@ void GradContext::grad(int64_t i, Val value) {
   gradients_[i] = value;
 }
 
-mlir::LogicalResult GradContext::noRule(llvm::StringRef name, llvm::StringRef reason) const {
+LogicalResult GradContext::noRule(StringRef name, StringRef reason) const {
   return mlir::emitError(loc_) << name << " has no derivative: " << reason;
 }
 
 //===-- EvalContext ---------------------------------------------------------------------------===//
 
-mlir::LogicalResult EvalContext::error(const llvm::Twine &message) const {
+LogicalResult EvalContext::error(const Twine &message) const {
   return op_->emitOpError() << message;
 }
-mlir::LogicalResult EvalContext::badIndex(llvm::StringRef user, int64_t index, int64_t position,
-                                          int64_t lower, int64_t upper,
-                                          std::optional<int64_t> ignored) const {
-  mlir::InFlightDiagnostic error = mlir::emitError(op_->getLoc());
+LogicalResult EvalContext::badIndex(StringRef user, int64_t index, int64_t position, int64_t lower,
+                                    int64_t upper, std::optional<int64_t> ignored) const {
+  InFlightDiagnostic error = mlir::emitError(op_->getLoc());
   if (user.contains(' '))
     return error << user;
   error << (user.empty() ? op_->getName().getStringRef() : user) << ": index " << index

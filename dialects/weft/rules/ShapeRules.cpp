@@ -4,18 +4,7 @@
 
 namespace weft::ir {
 
-using llvm::ArrayRef;
-using llvm::SmallVectorImpl;
-using llvm::Twine;
-using mlir::failed;
-using mlir::failure;
-using mlir::FailureOr;
-using mlir::Location;
-using mlir::LogicalResult;
-using mlir::MLIRContext;
-using mlir::RankedTensorType;
-using mlir::success;
-using mlir::Type;
+using namespace mlir;
 
 using MaybeLocation = std::optional<Location>;
 using Types = SmallVectorImpl<Type>;
@@ -29,10 +18,10 @@ static std::string spellInts(ArrayRef<int64_t> values) {
 LogicalResult CompareOp::inferReturnTypes(MLIRContext *context, MaybeLocation loc, Adaptor op,
                                           Types &types) {
   RuleChecks check(loc, getOperationName());
-  FailureOr<RankedTensorType> lhs = check.tensor(op.getLhs(), "lhs");
-  if (failed(lhs))
+  RankedTensorType lhs = check.tensor(op.getLhs(), "lhs");
+  if (!lhs)
     return failure();
-  types.push_back(lhs->clone(mlir::IntegerType::get(context, 1)));
+  types.push_back(lhs.clone(IntegerType::get(context, 1)));
   return success();
 }
 
@@ -65,15 +54,15 @@ LogicalResult ReshapeOp::verify() {
 LogicalResult TransposeOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op,
                                             Types &types) {
   RuleChecks check(loc, getOperationName());
-  FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input");
-  if (failed(input))
+  RankedTensorType input = check.tensor(op.getInput(), "input");
+  if (!input)
     return failure();
-  Dims from = dimsOf(*input), to;
+  Dims from = dimsOf(input), to;
   llvm::SmallBitVector seen(from.size());
   for (int64_t dim : op.getPermutation()) {
     bool inRange = dim >= 0 && dim < static_cast<int64_t>(from.size());
     if (!inRange || seen[dim])
-      return check.error("permutation " + spellInts(op.getPermutation()) + " of " + spell(*input) +
+      return check.error("permutation " + spellInts(op.getPermutation()) + " of " + spell(input) +
                          (inRange ? " repeats" : " has the out-of-range") + " dimension " +
                          Twine(dim) + "; name each dimension once");
     seen.set(dim);
@@ -81,9 +70,9 @@ LogicalResult TransposeOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Ad
   }
   if (to.size() != from.size())
     return check.error("permutation " + spellInts(op.getPermutation()) + " has " +
-                       Twine(to.size()) + " entries, but input is " + spell(*input) +
+                       Twine(to.size()) + " entries, but input is " + spell(input) +
                        "; name each dimension once");
-  types.push_back(tensorOf(to, input->getElementType()));
+  types.push_back(tensorOf(to, input.getElementType()));
   return success();
 }
 
@@ -102,22 +91,22 @@ LogicalResult BroadcastOp::verify() {
 LogicalResult SliceOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op,
                                         Types &types) {
   RuleChecks check(loc, getOperationName());
-  FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input");
-  if (failed(input))
+  RankedTensorType input = check.tensor(op.getInput(), "input");
+  if (!input)
     return failure();
   ArrayRef<int64_t> starts = op.getStarts(), limits = op.getLimits(), steps = op.getSteps();
-  Dims dims = dimsOf(*input);
+  Dims dims = dimsOf(input);
   if (starts.size() != dims.size() || limits.size() != dims.size() || steps.size() != dims.size())
-    return check.error("input is " + spell(*input) + " but there are " + Twine(starts.size()) +
+    return check.error("input is " + spell(input) + " but there are " + Twine(starts.size()) +
                        " starts, " + Twine(limits.size()) + " limits and " + Twine(steps.size()) +
                        " steps; give one of each for each dimension");
   for (size_t i = 0; i < dims.size(); ++i) {
     int64_t start = starts[i], limit = limits[i], step = steps[i];
     if (!dims[i].isStatic()) {
       // Only the whole of a symbolic dim has a size with a name.
-      if (start == 0 && step == 1 && limit == mlir::ShapedType::kDynamic)
+      if (start == 0 && step == 1 && limit == ShapedType::kDynamic)
         continue;
-      return check.error("dimension " + Twine(i) + " of input, " + spell(*input) +
+      return check.error("dimension " + Twine(i) + " of input, " + spell(input) +
                          ", is symbolic and can only be taken whole");
     }
     int64_t size = dims[i].size;
@@ -126,7 +115,7 @@ LogicalResult SliceOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adapto
                            : false;
     if (!fits)
       return check.error("slice " + Twine(start) + ":" + Twine(limit) + ":" + Twine(step) +
-                         " of dimension " + Twine(i) + " does not lie in input, " + spell(*input) +
+                         " of dimension " + Twine(i) + " does not lie in input, " + spell(input) +
                          (step == 0 ? "; the step must not be 0"
                                     : "; start and limit must lie in it, in the step's direction"));
     // Neither difference nor step can overflow here: all of them but the step lie in [-1, size].
@@ -134,7 +123,7 @@ LogicalResult SliceOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adapto
     uint64_t stride = step > 0 ? static_cast<uint64_t>(step) : 0 - static_cast<uint64_t>(step);
     dims[i] = static_cast<int64_t>(distance / stride + (distance % stride != 0));
   }
-  types.push_back(tensorOf(dims, input->getElementType()));
+  types.push_back(tensorOf(dims, input.getElementType()));
   return success();
 }
 
@@ -175,33 +164,33 @@ LogicalResult ConcatOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adapt
   RuleChecks check(loc, getOperationName());
   if (op.getInputs().empty())
     return check.error("there is nothing to concatenate; give at least one tensor");
-  FailureOr<RankedTensorType> first = check.tensor(op.getInputs()[0], "input 0");
+  RankedTensorType first = check.tensor(op.getInputs()[0], "input 0");
   int64_t dim = op.getDim();
-  if (failed(first) || failed(check.dim(dim, *first, "input 0")))
+  if (!first || failed(check.dim(dim, first, "input 0")))
     return failure();
-  Dims dims = dimsOf(*first);
+  Dims dims = dimsOf(first);
   for (auto [i, input] : llvm::enumerate(op.getInputs().drop_front())) {
     std::string name = ("input " + Twine(i + 1)).str();
-    FailureOr<RankedTensorType> type = check.tensor(input, name);
-    if (failed(type) || failed(check.sameElement(*first, "input 0", *type, name)))
+    RankedTensorType type = check.tensor(input, name);
+    if (!type || failed(check.sameElement(first, "input 0", type, name)))
       return failure();
-    Dims next = dimsOf(*type);
+    Dims next = dimsOf(type);
     bool fits = next.size() == dims.size();
     for (size_t d = 0; fits && d < dims.size(); ++d)
       fits = static_cast<int64_t>(d) == dim || next[d] == dims[d];
     if (!fits)
-      return check.error("input 0 is " + spell(*first) + " but " + name + " is " + spell(*type) +
+      return check.error("input 0 is " + spell(first) + " but " + name + " is " + spell(type) +
                          "; all inputs must have one rank, and one size in each dimension but " +
                          Twine(dim));
     if (!dims[dim].isStatic() || !next[dim].isStatic())
       return check.error("the size of dimension " + Twine(dim) +
-                         " of the result would be the sum of those of input 0, " + spell(*first) +
-                         ", and " + name + ", " + spell(*type) + ", which has no name");
+                         " of the result would be the sum of those of input 0, " + spell(first) +
+                         ", and " + name + ", " + spell(type) + ", which has no name");
     if (__builtin_add_overflow(dims[dim].size, next[dim].size, &dims[dim].size))
       return check.error("the result is too large: the sizes of dimension " + Twine(dim) +
                          " add up to more than 64 bits hold");
   }
-  types.push_back(tensorOf(dims, first->getElementType()));
+  types.push_back(tensorOf(dims, first.getElementType()));
   return success();
 }
 
@@ -210,23 +199,23 @@ LogicalResult ConcatOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adapt
 template <typename Op>
 static LogicalResult inferReduction(MaybeLocation loc, typename Op::Adaptor op, Types &types) {
   RuleChecks check(loc, Op::getOperationName());
-  FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input");
-  if (failed(input))
+  RankedTensorType input = check.tensor(op.getInput(), "input");
+  if (!input)
     return failure();
   int64_t previous = -1;
   for (int64_t dim : op.getDims()) {
-    if (failed(check.dim(dim, *input, "input")))
+    if (failed(check.dim(dim, input, "input")))
       return failure();
     if (dim <= previous)
-      return check.error("dims " + spellInts(op.getDims()) + " of " + spell(*input) +
+      return check.error("dims " + spellInts(op.getDims()) + " of " + spell(input) +
                          " must be sorted, each once");
     previous = dim;
   }
   Dims dims;
-  for (auto [i, dim] : llvm::enumerate(dimsOf(*input)))
+  for (auto [i, dim] : llvm::enumerate(dimsOf(input)))
     if (!llvm::is_contained(op.getDims(), static_cast<int64_t>(i)))
       dims.push_back(dim);
-  types.push_back(tensorOf(dims, input->getElementType()));
+  types.push_back(tensorOf(dims, input.getElementType()));
   return success();
 }
 
@@ -265,14 +254,14 @@ template <typename Op>
 static LogicalResult inferCumArg(MLIRContext *context, MaybeLocation loc, typename Op::Adaptor op,
                                  Types &types) {
   RuleChecks check(loc, Op::getOperationName());
-  FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input");
-  if (failed(input))
+  RankedTensorType input = check.tensor(op.getInput(), "input");
+  if (!input)
     return failure();
   if (!op.getDimAttr())
     return check.error("needs the attribute dim");
-  if (failed(check.dim(op.getDim(), *input, "input")))
+  if (failed(check.dim(op.getDim(), input, "input")))
     return failure();
-  types.push_back(tensorOf(dimsOf(*input), mlir::IntegerType::get(context, 64)));
+  types.push_back(tensorOf(dimsOf(input), IntegerType::get(context, 64)));
   return success();
 }
 LogicalResult CumArgMaxOp::inferReturnTypes(MLIRContext *context, MaybeLocation loc, Adaptor op,
@@ -289,31 +278,30 @@ LogicalResult CumArgMinOp::inferReturnTypes(MLIRContext *context, MaybeLocation 
 LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op,
                                          Types &types) {
   RuleChecks check(loc, getOperationName());
-  FailureOr<RankedTensorType> lhs = check.tensor(op.getLhs(), "lhs"),
-                              rhs = check.tensor(op.getRhs(), "rhs");
-  if (failed(lhs) || failed(rhs) || failed(check.sameElement(*lhs, "lhs", *rhs, "rhs")))
+  RankedTensorType lhs = check.tensor(op.getLhs(), "lhs"), rhs = check.tensor(op.getRhs(), "rhs");
+  if (!lhs || !rhs || failed(check.sameElement(lhs, "lhs", rhs, "rhs")))
     return failure();
-  if (lhs->getRank() < 2 || rhs->getRank() < 2)
-    return check.error("lhs is " + spell(*lhs) + " and rhs is " + spell(*rhs) +
+  if (lhs.getRank() < 2 || rhs.getRank() < 2)
+    return check.error("lhs is " + spell(lhs) + " and rhs is " + spell(rhs) +
                        "; both need at least 2 dimensions, reshape them");
-  Dims a = dimsOf(*lhs), b = dimsOf(*rhs);
+  Dims a = dimsOf(lhs), b = dimsOf(rhs);
   // A transposed side is read with its last two dimensions exchanged.
   // While an op is being parsed its flags are still in the dictionary, or nowhere when they are at
   // their default.
-  auto isSet = [&](mlir::BoolAttr flag, llvm::StringRef name) {
+  auto isSet = [&](BoolAttr flag, StringRef name) {
     if (!flag && op.getAttributes())
-      flag = op.getAttributes().getAs<mlir::BoolAttr>(name);
+      flag = op.getAttributes().getAs<BoolAttr>(name);
     return flag && flag.getValue();
   };
   bool transposeLhs = isSet(op.getTransposeLhsAttr(), "transpose_lhs"),
        transposeRhs = isSet(op.getTransposeRhsAttr(), "transpose_rhs");
   Dim columns = transposeLhs ? a.end()[-2] : a.end()[-1],
       rows = transposeRhs ? b.end()[-1] : b.end()[-2];
-  auto name = [](llvm::StringRef side, bool transposed) {
+  auto name = [](StringRef side, bool transposed) {
     return (side + (transposed ? " (transposed)" : "")).str();
   };
-  std::string both = name("lhs", transposeLhs) + ", " + spell(*lhs) + ", and " +
-                     name("rhs", transposeRhs) + ", " + spell(*rhs) + ", do not fit: ";
+  std::string both = name("lhs", transposeLhs) + ", " + spell(lhs) + ", and " +
+                     name("rhs", transposeRhs) + ", " + spell(rhs) + ", do not fit: ";
   if (columns != rows)
     return check.error(both + "the columns of lhs, " + spell(ArrayRef(columns)) +
                        ", must be as many as the rows of rhs, " + spell(ArrayRef(rows)));
@@ -322,7 +310,7 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adapt
     return check.error(both + "aligned at the end, each of their leading sizes must be equal or 1");
   dims->push_back(transposeLhs ? a.end()[-1] : a.end()[-2]);
   dims->push_back(transposeRhs ? b.end()[-2] : b.end()[-1]);
-  types.push_back(tensorOf(*dims, lhs->getElementType()));
+  types.push_back(tensorOf(*dims, lhs.getElementType()));
   return success();
 }
 
@@ -331,16 +319,16 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adapt
 LogicalResult IndexSelectOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op,
                                               Types &types) {
   RuleChecks check(loc, getOperationName());
-  FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input"),
-                              indices = check.tensor(op.getIndices(), "indices");
-  if (failed(input) || failed(indices) || failed(check.index(*indices)) ||
-      failed(check.dim(op.getDim(), *input, "input")))
+  RankedTensorType input = check.tensor(op.getInput(), "input"),
+                   indices = check.tensor(op.getIndices(), "indices");
+  if (!input || !indices || failed(check.index(indices)) ||
+      failed(check.dim(op.getDim(), input, "input")))
     return failure();
-  Dims dims = dimsOf(*input), taken = dimsOf(*indices);
+  Dims dims = dimsOf(input), taken = dimsOf(indices);
   Dims result(dims.begin(), dims.begin() + op.getDim());
   result.append(taken.begin(), taken.end());
   result.append(dims.begin() + op.getDim() + 1, dims.end());
-  types.push_back(tensorOf(result, input->getElementType()));
+  types.push_back(tensorOf(result, input.getElementType()));
   return success();
 }
 
@@ -370,8 +358,8 @@ LogicalResult IndexPutOp::verify() {
 }
 
 // indices must have the rank of the indexed tensor, and be no larger than it except along dim.
-static LogicalResult checkGather(const RuleChecks &check, RankedTensorType indexed,
-                                 llvm::StringRef name, RankedTensorType indices, int64_t dim) {
+static LogicalResult checkGather(const RuleChecks &check, RankedTensorType indexed, StringRef name,
+                                 RankedTensorType indices, int64_t dim) {
   if (failed(check.index(indices)) || failed(check.dim(dim, indexed, name)))
     return failure();
   bool fits = indexed.getRank() == indices.getRank();
@@ -390,12 +378,11 @@ static LogicalResult checkGather(const RuleChecks &check, RankedTensorType index
 LogicalResult GatherOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op,
                                          Types &types) {
   RuleChecks check(loc, getOperationName());
-  FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input"),
-                              indices = check.tensor(op.getIndices(), "indices");
-  if (failed(input) || failed(indices) ||
-      failed(checkGather(check, *input, "input", *indices, op.getDim())))
+  RankedTensorType input = check.tensor(op.getInput(), "input"),
+                   indices = check.tensor(op.getIndices(), "indices");
+  if (!input || !indices || failed(checkGather(check, input, "input", indices, op.getDim())))
     return failure();
-  types.push_back(indices->clone(input->getElementType()));
+  types.push_back(indices.clone(input.getElementType()));
   return success();
 }
 

@@ -4,28 +4,17 @@
 
 namespace weft::ir {
 
-using llvm::ArrayRef;
-using llvm::SmallVectorImpl;
-using llvm::StringRef;
-using llvm::Twine;
-using mlir::failed;
-using mlir::failure;
-using mlir::FailureOr;
-using mlir::LogicalResult;
-using mlir::MLIRContext;
-using mlir::RankedTensorType;
-using mlir::success;
-using mlir::Type;
+using namespace mlir;
 
-using MaybeLocation = std::optional<mlir::Location>;
+using MaybeLocation = std::optional<Location>;
 using Types = SmallVectorImpl<Type>;
 
 // Positions are sums of products of two such numbers: far from 64 bits.
 static constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
 
 // A pair of numbers, one for H and one for W.
-static LogicalResult checkPair(const RuleChecks &check, mlir::DenseI64ArrayAttr pair,
-                               StringRef name, int64_t least) {
+static LogicalResult checkPair(const RuleChecks &check, DenseI64ArrayAttr pair, StringRef name,
+                               int64_t least) {
   if (!pair)
     return check.error("needs the attribute " + name);
   if (pair.size() != 2)
@@ -62,10 +51,10 @@ static LogicalResult checkStatic(const RuleChecks &check, RankedTensorType type,
 // in the dictionary only.
 template <typename Op> static typename Op::Adaptor withParsedAttributes(typename Op::Adaptor op) {
   typename Op::Properties properties = op.getProperties();
-  if (mlir::DictionaryAttr given = op.getAttributes()) {
-    for (mlir::NamedAttribute attribute : given)
+  if (DictionaryAttr given = op.getAttributes()) {
+    for (NamedAttribute attribute : given)
       Op::setInherentAttr(properties, attribute.getName(), attribute.getValue());
-    mlir::OperationName name(Op::getOperationName(), given.getContext());
+    OperationName name(Op::getOperationName(), given.getContext());
     if constexpr (requires { Op::populateDefaultProperties(name, properties); })
       Op::populateDefaultProperties(name, properties);
   }
@@ -92,40 +81,32 @@ static FailureOr<Dims> convolved(const RuleChecks &check, Op op, RankedTensorTyp
     return failure();
   std::string both =
       (inputName + " is " + spell(input) + " and " + weightName + " is " + spell(weight)).str();
-  if (weight.getRank() != 4) {
-    (void)check.error(
+  if (weight.getRank() != 4)
+    return check.error(
         both + "; " + weightName +
         " must have 4 dimensions, [out channels, in channels / groups, height, width]");
-    return failure();
-  }
   if (failed(checkStatic(check, input, inputName, 1)) ||
       failed(checkStatic(check, weight, weightName, 0)))
     return failure();
   int64_t groups = op.getGroups(), channels = input.getDimSize(1), outputs = weight.getDimSize(0);
-  if (groups < 1 || channels % groups || outputs % groups) {
-    (void)check.error(both + "; groups, " + Twine(groups) + ", must be positive and divide both " +
-                      Twine(channels) + " input channels and " + Twine(outputs) +
-                      " output channels");
-    return failure();
-  }
-  if (weight.getDimSize(1) != channels / groups) {
-    (void)check.error(both + "; with groups " + Twine(groups) + ", dimension 1 of " + weightName +
-                      " must be " + Twine(channels / groups) + ", the channels of " + inputName +
-                      " divided by groups");
-    return failure();
-  }
+  if (groups < 1 || channels % groups || outputs % groups)
+    return check.error(both + "; groups, " + Twine(groups) + ", must be positive and divide both " +
+                       Twine(channels) + " input channels and " + Twine(outputs) +
+                       " output channels");
+  if (weight.getDimSize(1) != channels / groups)
+    return check.error(both + "; with groups " + Twine(groups) + ", dimension 1 of " + weightName +
+                       " must be " + Twine(channels / groups) + ", the channels of " + inputName +
+                       " divided by groups");
   Windows2d windows = convolutionWindows(op, weight.getShape());
   Dims dims = dimsOf(input);
   dims[1] = outputs;
   for (auto [i, window] : {std::pair(2, windows.y), std::pair(3, windows.x)}) {
     int64_t size = input.getDimSize(i);
-    if (window.kernel < 1 || window.outputs(size) < 1) {
-      (void)check.error(both + "; the kernel of size " + Twine(window.kernel) + ", which covers " +
-                        Twine(window.extent()) + " with dilation " + Twine(window.dilation) +
-                        ", does not fit into dimension " + Twine(i) + " of size " + Twine(size) +
-                        " with padding " + Twine(window.padding));
-      return failure();
-    }
+    if (window.kernel < 1 || window.outputs(size) < 1)
+      return check.error(both + "; the kernel of size " + Twine(window.kernel) + ", which covers " +
+                         Twine(window.extent()) + " with dilation " + Twine(window.dilation) +
+                         ", does not fit into dimension " + Twine(i) + " of size " + Twine(size) +
+                         " with padding " + Twine(window.padding));
     dims[i] = window.outputs(size);
   }
   return dims;
@@ -135,14 +116,14 @@ LogicalResult Conv2dOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adapt
                                          Types &types) {
   Adaptor op = withParsedAttributes<Conv2dOp>(given);
   RuleChecks check(loc, getOperationName());
-  FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input"),
-                              weight = check.tensor(op.getWeight(), "weight");
-  if (failed(input) || failed(weight))
+  RankedTensorType input = check.tensor(op.getInput(), "input"),
+                   weight = check.tensor(op.getWeight(), "weight");
+  if (!input || !weight)
     return failure();
-  FailureOr<Dims> dims = convolved(check, op, *input, "input", *weight, "weight");
+  FailureOr<Dims> dims = convolved(check, op, input, "input", weight, "weight");
   if (failed(dims))
     return failure();
-  types.push_back(tensorOf(*dims, input->getElementType()));
+  types.push_back(tensorOf(*dims, input.getElementType()));
   return success();
 }
 
@@ -176,24 +157,24 @@ LogicalResult WindowsOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adap
                                           Types &types) {
   Adaptor op = withParsedAttributes<WindowsOp>(given);
   RuleChecks check(loc, getOperationName());
-  FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input");
-  if (failed(input) || failed(checkPair(check, op.getKernelAttr(), "kernel", 1)) ||
+  RankedTensorType input = check.tensor(op.getInput(), "input");
+  if (!input || failed(checkPair(check, op.getKernelAttr(), "kernel", 1)) ||
       failed(checkPair(check, op.getStridesAttr(), "stride", 1)) ||
       failed(checkPair(check, op.getDilationAttr(), "dilation", 1)))
     return failure();
-  if (input->getRank() < 2)
-    return check.error("input is " + spell(*input) + "; it needs at least 2 dimensions");
-  Dims dims = dimsOf(*input), result(dims.begin(), dims.end() - 2);
+  if (input.getRank() < 2)
+    return check.error("input is " + spell(input) + "; it needs at least 2 dimensions");
+  Dims dims = dimsOf(input), result(dims.begin(), dims.end() - 2);
   result.append(op.getKernel().begin(), op.getKernel().end());
   for (int i = 0; i < 2; ++i) {
     const Dim &dim = dims[dims.size() - 2 + i];
     Window window{op.getKernel()[i], op.getStrides()[i], 0, op.getDilation()[i]};
     if (!dim.isStatic() || window.outputs(dim.size) < 1)
-      return check.error("input is " + spell(*input) + ", into which a window of " +
+      return check.error("input is " + spell(input) + ", into which a window of " +
                          Twine(window.extent()) + " does not fit");
     result.push_back(window.outputs(dim.size));
   }
-  types.push_back(tensorOf(result, input->getElementType()));
+  types.push_back(tensorOf(result, input.getElementType()));
   return success();
 }
 
@@ -213,18 +194,14 @@ static FailureOr<Dims> pooled(const RuleChecks &check, Op op, RankedTensorType i
   Dims dims = dimsOf(input);
   bool ceil = op.getCeilMode();
   for (auto [i, window] : {std::pair(2, windows.y), std::pair(3, windows.x)}) {
-    if (2 * window.padding > window.extent()) {
-      (void)check.error("padding " + Twine(window.padding) +
-                        " is more than half of the window's size, " + Twine(window.extent()));
-      return failure();
-    }
+    if (2 * window.padding > window.extent())
+      return check.error("padding " + Twine(window.padding) +
+                         " is more than half of the window's size, " + Twine(window.extent()));
     int64_t size = input.getDimSize(i);
-    if (window.outputs(size, ceil) < 1) {
-      (void)check.error(name + " is " + spell(input) + ", into whose dimension " + Twine(i) +
-                        " a window of " + Twine(window.extent()) + " does not fit with padding " +
-                        Twine(window.padding));
-      return failure();
-    }
+    if (window.outputs(size, ceil) < 1)
+      return check.error(name + " is " + spell(input) + ", into whose dimension " + Twine(i) +
+                         " a window of " + Twine(window.extent()) + " does not fit with padding " +
+                         Twine(window.padding));
     dims[i] = window.outputs(size, ceil);
   }
   return dims;
@@ -234,17 +211,17 @@ LogicalResult MaxPool2dOp::inferReturnTypes(MLIRContext *context, MaybeLocation 
                                             Types &types) {
   Adaptor op = withParsedAttributes<MaxPool2dOp>(given);
   RuleChecks check(loc, getOperationName());
-  FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input");
-  if (failed(input))
+  RankedTensorType input = check.tensor(op.getInput(), "input");
+  if (!input)
     return failure();
-  FailureOr<Dims> dims = pooled(check, op, *input, "input");
+  FailureOr<Dims> dims = pooled(check, op, input, "input");
   if (failed(dims))
     return failure();
-  if (input->getDimSize(2) * input->getDimSize(3) > kLargest)
-    return check.error("input is " + spell(*input) +
+  if (input.getDimSize(2) * input.getDimSize(3) > kLargest)
+    return check.error("input is " + spell(input) +
                        "; its images have more elements than int32 indices can tell");
-  types.push_back(tensorOf(*dims, input->getElementType()));
-  types.push_back(tensorOf(*dims, mlir::IntegerType::get(context, 32)));
+  types.push_back(tensorOf(*dims, input.getElementType()));
+  types.push_back(tensorOf(*dims, IntegerType::get(context, 32)));
   return success();
 }
 
@@ -252,13 +229,13 @@ LogicalResult AvgPool2dOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Ad
                                             Types &types) {
   Adaptor op = withParsedAttributes<AvgPool2dOp>(given);
   RuleChecks check(loc, getOperationName());
-  FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input");
-  if (failed(input))
+  RankedTensorType input = check.tensor(op.getInput(), "input");
+  if (!input)
     return failure();
-  FailureOr<Dims> dims = pooled(check, op, *input, "input");
+  FailureOr<Dims> dims = pooled(check, op, input, "input");
   if (failed(dims))
     return failure();
-  types.push_back(tensorOf(*dims, input->getElementType()));
+  types.push_back(tensorOf(*dims, input.getElementType()));
   return success();
 }
 
@@ -293,25 +270,28 @@ LogicalResult MaxPool2dGradientOp::verify() {
 
 // The type of [batch, channels, ...], to which vectors belong with one number a channel; null
 // vectors are left out.
-static FailureOr<RankedTensorType>
-images(RuleChecks &check, mlir::Value value,
-       llvm::ArrayRef<std::pair<mlir::Value, const char *>> vectors) {
-  FailureOr<RankedTensorType> input = check.tensor(value, "input");
-  if (failed(input))
-    return failure();
-  if (input->getRank() < 2)
-    return check.error("input is " + spell(*input) +
-                       "; it needs at least 2 dimensions, [batch, channels, ...]");
-  Dims channels{dimsOf(*input)[1]};
+static RankedTensorType images(RuleChecks &check, Value value,
+                               ArrayRef<std::pair<Value, const char *>> vectors) {
+  RankedTensorType input = check.tensor(value, "input");
+  if (!input)
+    return {};
+  if (input.getRank() < 2) {
+    (void)check.error("input is " + spell(input) +
+                      "; it needs at least 2 dimensions, [batch, channels, ...]");
+    return {};
+  }
+  Dims channels{dimsOf(input)[1]};
   for (auto [vector, name] : vectors) {
     if (!vector)
       continue;
-    FailureOr<RankedTensorType> type = check.tensor(vector, name);
-    if (failed(type) || failed(check.sameElement(*input, "input", *type, name)))
-      return failure();
-    if (dimsOf(*type) != channels)
-      return check.error("input is " + spell(*input) + ", so " + name + " must have the shape " +
-                         spell(channels) + " of its channels, but is " + spell(*type));
+    RankedTensorType type = check.tensor(vector, name);
+    if (!type || failed(check.sameElement(input, "input", type, name)))
+      return {};
+    if (dimsOf(type) != channels) {
+      (void)check.error("input is " + spell(input) + ", so " + name + " must have the shape " +
+                        spell(channels) + " of its channels, but is " + spell(type));
+      return {};
+    }
   }
   return input;
 }
@@ -319,26 +299,26 @@ images(RuleChecks &check, mlir::Value value,
 LogicalResult BatchNormOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op,
                                             Types &types) {
   RuleChecks check(loc, getOperationName());
-  FailureOr<RankedTensorType> input =
+  RankedTensorType input =
       images(check, op.getInput(), {{op.getWeight(), "weight"}, {op.getBias(), "bias"}});
-  if (failed(input))
+  if (!input)
     return failure();
-  types.push_back(*input);
-  types.append(2, tensorOf({dimsOf(*input)[1]}, input->getElementType()));
+  types.push_back(input);
+  types.append(2, tensorOf({dimsOf(input)[1]}, input.getElementType()));
   return success();
 }
 
 LogicalResult BatchNormInferenceOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op,
                                                      Types &types) {
   RuleChecks check(loc, getOperationName());
-  FailureOr<RankedTensorType> input = images(check, op.getInput(),
-                                             {{op.getMean(), "mean"},
-                                              {op.getVariance(), "variance"},
-                                              {op.getWeight(), "weight"},
-                                              {op.getBias(), "bias"}});
-  if (failed(input))
+  RankedTensorType input = images(check, op.getInput(),
+                                  {{op.getMean(), "mean"},
+                                   {op.getVariance(), "variance"},
+                                   {op.getWeight(), "weight"},
+                                   {op.getBias(), "bias"}});
+  if (!input)
     return failure();
-  types.push_back(*input);
+  types.push_back(input);
   return success();
 }
 

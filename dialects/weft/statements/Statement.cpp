@@ -10,30 +10,27 @@
 
 namespace weft::ir {
 
-using mlir::AffineExpr;
-using mlir::Operation;
-using mlir::RankedTensorType;
+using namespace mlir;
 
-llvm::StringRef letterOf(size_t i) {
-  static constexpr llvm::StringLiteral letters = "abcdefghijklmnopqrstuvwxyz";
+StringRef letterOf(size_t i) {
+  static constexpr StringLiteral letters = "abcdefghijklmnopqrstuvwxyz";
   return letters.substr(i % letters.size(), 1);
 }
 
-Dim sizeOf(mlir::Type type, int64_t dim) {
-  auto tensor = mlir::cast<RankedTensorType>(type);
+Dim sizeOf(Type type, int64_t dim) {
+  auto tensor = cast<RankedTensorType>(type);
   return tensor.isDynamicDim(dim) ? dimsOf(tensor)[dim] : Dim(tensor.getDimSize(dim));
 }
 
-Positions IndexStatement::addAll(mlir::Type type, Purpose purpose) {
+Positions IndexStatement::addAll(Type type, Purpose purpose) {
   Positions positions;
-  for (int64_t i = 0, rank = mlir::cast<RankedTensorType>(type).getRank(); i < rank; ++i)
+  for (int64_t i = 0, rank = cast<RankedTensorType>(type).getRank(); i < rank; ++i)
     positions.push_back(add(letterOf(dims.size()), sizeOf(type, i), purpose));
   return positions;
 }
 
-Positions broadcastPositions(mlir::Type from, llvm::ArrayRef<Position> to,
-                             llvm::ArrayRef<IndexDim> dims) {
-  auto shape = mlir::cast<RankedTensorType>(from).getShape();
+Positions broadcastPositions(Type from, ArrayRef<Position> to, ArrayRef<IndexDim> dims) {
+  auto shape = cast<RankedTensorType>(from).getShape();
   Positions positions;
   for (auto [size, position] : llvm::zip(shape, to.take_back(shape.size()))) {
     bool spreads =
@@ -44,7 +41,7 @@ Positions broadcastPositions(mlir::Type from, llvm::ArrayRef<Position> to,
 }
 
 std::optional<IndexStatement> statementOf(Operation *op) {
-  auto weft = mlir::dyn_cast<WeftOp>(op);
+  auto weft = dyn_cast<WeftOp>(op);
   if (!weft)
     return std::nullopt;
   if (isOwn(op))
@@ -78,12 +75,11 @@ static std::optional<std::pair<int64_t, int64_t>> reachOf(const IndexStatement &
   return std::pair(low, high);
 }
 
-std::string outsideError(const IndexStatement &statement, const Positions &positions,
-                         mlir::Type type) {
+std::string outsideError(const IndexStatement &statement, const Positions &positions, Type type) {
   // Without points nothing stands anywhere; sizes that are names alone say nothing of numbers.
   if (llvm::any_of(statement.dims, [](const IndexDim &dim) { return dim.size.size <= 0; }))
     return "";
-  auto shape = mlir::cast<RankedTensorType>(type).getShape();
+  auto shape = cast<RankedTensorType>(type).getShape();
   for (auto [i, position] : llvm::enumerate(positions)) {
     std::string where = " in dim " + std::to_string(i) + ", of " + std::to_string(shape[i]);
     if (position.exact)
@@ -98,8 +94,7 @@ std::string outsideError(const IndexStatement &statement, const Positions &posit
   return "";
 }
 
-static void print(llvm::raw_ostream &out, const IndexStatement &statement,
-                  const Position &position) {
+static void print(raw_ostream &out, const IndexStatement &statement, const Position &position) {
   bool divides = position.divisor != 1, cuts = position.modulus != 0;
   if (divides || cuts)
     out << '(';
@@ -121,7 +116,7 @@ static void print(llvm::raw_ostream &out, const IndexStatement &statement,
     out << '%' << position.modulus;
 }
 
-static llvm::StringRef nameOf(Fold fold) {
+static StringRef nameOf(Fold fold) {
   switch (fold) {
   case Fold::None:
   case Fold::Other:
@@ -143,7 +138,7 @@ static llvm::StringRef nameOf(Fold fold) {
 std::string textOf(const IndexStatement &statement) {
   std::string text;
   llvm::raw_string_ostream out(text);
-  auto tensors = [&](llvm::ArrayRef<Positions> all) {
+  auto tensors = [&](ArrayRef<Positions> all) {
     out << '(';
     llvm::interleave(
         all, out,
@@ -161,7 +156,7 @@ std::string textOf(const IndexStatement &statement) {
   for (auto [purpose, word] :
        {std::pair(Purpose::Reduced, "reduced"), std::pair(Purpose::Carried, "carried"),
         std::pair(Purpose::Chosen, "chosen by data")}) {
-    llvm::SmallVector<llvm::StringRef> names;
+    SmallVector<StringRef> names;
     for (const IndexDim &dim : statement.dims)
       if (dim.purpose == purpose)
         names.push_back(dim.name);
@@ -172,14 +167,13 @@ std::string textOf(const IndexStatement &statement) {
   return text;
 }
 
-mlir::AffineMap mapOf(const IndexStatement &statement, const Positions &positions,
-                      mlir::MLIRContext *context) {
-  llvm::SmallVector<AffineExpr> exprs;
+AffineMap mapOf(const IndexStatement &statement, const Positions &positions, MLIRContext *context) {
+  SmallVector<AffineExpr> exprs;
   for (const Position &position : positions) {
     assert(!position.exact && "an affine map has no exact division");
-    AffineExpr expr = mlir::getAffineConstantExpr(position.offset, context);
+    AffineExpr expr = getAffineConstantExpr(position.offset, context);
     for (auto [dim, scale] : position.terms)
-      expr = expr + mlir::getAffineDimExpr(dim, context) * scale;
+      expr = expr + getAffineDimExpr(dim, context) * scale;
     if (position.divisor != 1)
       expr = expr.floorDiv(position.divisor);
     if (position.modulus)
@@ -188,21 +182,21 @@ mlir::AffineMap mapOf(const IndexStatement &statement, const Positions &position
   }
   int64_t loops = llvm::count_if(
       statement.dims, [](const IndexDim &dim) { return dim.purpose != Purpose::Chosen; });
-  return mlir::AffineMap::get(loops, 0, exprs, context);
+  return AffineMap::get(loops, 0, exprs, context);
 }
 
-std::optional<llvm::SmallVector<int32_t, 2>> digitsOf(const IndexStatement &statement,
-                                                      const Position &position, int64_t size) {
+std::optional<SmallVector<int32_t, 2>> digitsOf(const IndexStatement &statement,
+                                                const Position &position, int64_t size) {
   if (position.offset || position.divisor != 1 || position.modulus)
     return std::nullopt;
-  llvm::SmallVector<Position::Term, 2> terms;
+  SmallVector<Position::Term, 2> terms;
   llvm::copy_if(position.terms, std::back_inserter(terms), [&](Position::Term term) {
     return !statement.dims[term.dim].size.isOne(); // it stands still
   });
   llvm::sort(terms, [](auto a, auto b) { return a.scale > b.scale; });
   // Innermost first: each digit counts in steps of what those inside of it make.
   int64_t inside = 1;
-  llvm::SmallVector<int32_t, 2> digits;
+  SmallVector<int32_t, 2> digits;
   for (auto [dim, scale] : llvm::reverse(terms)) {
     const Dim &extent = statement.dims[dim].size;
     if (scale != inside)
@@ -211,7 +205,7 @@ std::optional<llvm::SmallVector<int32_t, 2>> digitsOf(const IndexStatement &stat
     // A symbolic dim is the outermost of its tensor's, or the only one.
     if (!extent.isStatic() && digits.size() != terms.size())
       return std::nullopt;
-    inside = extent.isStatic() ? inside * extent.size : mlir::ShapedType::kDynamic;
+    inside = extent.isStatic() ? inside * extent.size : ShapedType::kDynamic;
   }
   if (inside != size)
     return std::nullopt;
@@ -230,11 +224,10 @@ std::optional<Cut> cutAlong(const IndexStatement &statement, int32_t dim, Operat
   Cut cut;
   cut.name = along.name;
   cut.fold = isParallel ? Fold::None : statement.fold;
-  auto find = [&](llvm::ArrayRef<Positions> all, mlir::TypeRange types,
-                  llvm::SmallVectorImpl<int64_t> &found) {
+  auto find = [&](ArrayRef<Positions> all, TypeRange types, SmallVectorImpl<int64_t> &found) {
     for (auto [positions, type] : llvm::zip_equal(all, types)) {
       int64_t place = -1;
-      auto shape = mlir::cast<RankedTensorType>(type).getShape();
+      auto shape = cast<RankedTensorType>(type).getShape();
       for (auto [i, position] : llvm::enumerate(positions)) {
         if (!position.has(dim))
           continue;
@@ -259,46 +252,46 @@ std::optional<Cut> cutAlong(const IndexStatement &statement, int32_t dim, Operat
   return cut;
 }
 
-static mlir::Type partOf(mlir::Type type, int64_t dim, int64_t parts) {
-  auto tensor = mlir::cast<RankedTensorType>(type);
+static Type partOf(Type type, int64_t dim, int64_t parts) {
+  auto tensor = cast<RankedTensorType>(type);
   if (dim < 0)
     return type;
-  llvm::SmallVector<int64_t> shape(tensor.getShape());
+  SmallVector<int64_t> shape(tensor.getShape());
   shape[dim] /= parts;
   return RankedTensorType::get(shape, tensor.getElementType());
 }
 
-Operation *buildPart(mlir::OpBuilder &builder, Operation *op, const Cut &cut, int64_t parts,
-                     mlir::ValueRange operands) {
+Operation *buildPart(OpBuilder &builder, Operation *op, const Cut &cut, int64_t parts,
+                     ValueRange operands) {
   Operation *part = builder.clone(*op);
   part->setOperands(operands);
   for (auto [result, dim] : llvm::zip_equal(part->getResults(), cut.results))
     result.setType(partOf(result.getType(), dim, parts));
   // The attributes that name a size: a convolution's groups, where a slice ends, and a constant's
   // own shape.
-  if (auto groups = part->getAttrOfType<mlir::IntegerAttr>("groups"); groups && cut.name == "g")
+  if (auto groups = part->getAttrOfType<IntegerAttr>("groups"); groups && cut.name == "g")
     part->setAttr("groups", builder.getI64IntegerAttr(groups.getInt() / parts));
-  if (auto slice = mlir::dyn_cast<SliceOp>(part); slice && cut.operands[0] >= 0) {
-    llvm::SmallVector<int64_t> limits(slice.getLimits());
+  if (auto slice = dyn_cast<SliceOp>(part); slice && cut.operands[0] >= 0) {
+    SmallVector<int64_t> limits(slice.getLimits());
     limits[cut.operands[0]] = slice.getInput().getType().getDimSize(cut.operands[0]);
     slice.setLimits(limits);
   }
-  if (auto constant = mlir::dyn_cast<ConstantOp>(part))
-    constant.setValueAttr(mlir::cast<mlir::DenseElementsAttr>(constant.getValue())
-                              .resizeSplat(mlir::cast<mlir::ShapedType>(constant.getType())));
+  if (auto constant = dyn_cast<ConstantOp>(part))
+    constant.setValueAttr(cast<DenseElementsAttr>(constant.getValue())
+                              .resizeSplat(cast<ShapedType>(constant.getType())));
   return part;
 }
 
 double operationsOf(Operation *op) {
-  auto weft = mlir::cast<WeftOp>(op);
+  auto weft = cast<WeftOp>(op);
   double points = 1;
   if (auto statement = statementOf(op); statement && weft.kind() != Kind::Random) {
     for (const IndexDim &dim : statement->dims)
       if (dim.purpose != Purpose::Chosen)
         points *= static_cast<double>(dim.size.size);
   } else {
-    points = static_cast<double>(
-        mlir::cast<RankedTensorType>(op->getResult(0).getType()).getNumElements());
+    points =
+        static_cast<double>(cast<RankedTensorType>(op->getResult(0).getType()).getNumElements());
   }
   return points * static_cast<double>(weft.cost());
 }

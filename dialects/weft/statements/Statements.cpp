@@ -5,12 +5,12 @@
 
 namespace weft::ir {
 
-using mlir::Operation;
-using mlir::RankedTensorType;
+using namespace mlir;
+
 using Statement = std::optional<IndexStatement>;
 
-static llvm::ArrayRef<int64_t> shapeOf(mlir::Type type) {
-  return mlir::cast<RankedTensorType>(type).getShape();
+static ArrayRef<int64_t> shapeOf(Type type) {
+  return cast<RankedTensorType>(type).getShape();
 }
 
 // The dims of the op's one result, and their positions.
@@ -32,7 +32,7 @@ Statement elementwiseStatement(Operation *op) {
 
 // Equal elements are at no position in particular.
 Statement ConstantOp::statement() {
-  bool isSplat = mlir::isa<mlir::SplatElementsAttr>(getValue());
+  bool isSplat = isa<SplatElementsAttr>(getValue());
   return ofResult(*this, isSplat ? Purpose::Parallel : Purpose::Carried).first;
 }
 Statement IotaOp::statement() {
@@ -48,7 +48,7 @@ Statement IotaOp::statement() {
 // dims between the borders that do become one, which each side takes apart.
 Statement ReshapeOp::statement() {
   IndexStatement statement;
-  auto sizesOf = [](mlir::Type type) {
+  auto sizesOf = [](Type type) {
     Dims sizes;
     for (size_t i = 0; i < shapeOf(type).size(); ++i)
       sizes.push_back(sizeOf(type, static_cast<int64_t>(i)));
@@ -140,7 +140,7 @@ Statement ReshapeOp::statement() {
       (left < right ? left : right) *= shorter[k++].size;
     }
     // Borders of both sides, as the number of elements behind them.
-    llvm::SmallVector<int64_t, 8> borders;
+    SmallVector<int64_t, 8> borders;
     auto bordersOf = [&](const Dims &dims, size_t begin, size_t end) {
       int64_t behind = left;
       for (size_t k = begin; k < end; ++k)
@@ -169,7 +169,7 @@ Statement ReshapeOp::statement() {
       takeApart(to, j0, j, result);
       continue;
     }
-    llvm::SmallVector<int32_t, 8> digits;
+    SmallVector<int32_t, 8> digits;
     int64_t behind = left;
     for (int64_t border : borders) {
       digits.push_back(add(Dim(behind / border)));
@@ -236,7 +236,7 @@ Statement InsertSliceOp::statement() {
 Statement ConcatOp::statement() {
   auto [statement, all] = ofResult(*this);
   int64_t dim = getDim(), begin = 0;
-  for (mlir::Value input : getInputs()) {
+  for (Value input : getInputs()) {
     statement.operands.push_back(all);
     statement.operands.back()[dim].offset = -begin;
     begin += shapeOf(input.getType())[dim];
@@ -256,7 +256,7 @@ Statement WindowsOp::statement() {
 
 //===-- Reduction and scan --------------------------------------------------------------------===//
 
-static Statement reduction(Operation *op, llvm::ArrayRef<int64_t> dims, Fold fold) {
+static Statement reduction(Operation *op, ArrayRef<int64_t> dims, Fold fold) {
   IndexStatement statement;
   statement.fold = fold;
   Positions all = statement.addAll(op->getOperand(0).getType()), kept;
@@ -338,10 +338,10 @@ Statement MatmulOp::statement() {
   int32_t batch = static_cast<int32_t>(all.size()) - 2, m = batch, n = batch + 1;
   statement.dims[m].name = "m";
   statement.dims[n].name = "n";
-  auto lhs = mlir::cast<RankedTensorType>(getLhs().getType());
+  auto lhs = cast<RankedTensorType>(getLhs().getType());
   int64_t depthDim = lhs.getRank() - (getTransposeLhs() ? 2 : 1);
   int32_t k = statement.add("k", sizeOf(lhs, depthDim), Purpose::Reduced);
-  auto side = [&](mlir::Type type, int32_t row, int32_t column) {
+  auto side = [&](Type type, int32_t row, int32_t column) {
     Positions dims(all.begin(), all.begin() + batch);
     dims.append({row, column});
     return broadcastPositions(type, dims, statement.dims);

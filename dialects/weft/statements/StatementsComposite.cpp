@@ -5,13 +5,14 @@
 
 namespace weft::ir {
 
-using mlir::RankedTensorType;
+using namespace mlir;
+
 using Statement = std::optional<IndexStatement>;
 
-static llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
-  return mlir::cast<RankedTensorType>(value.getType()).getShape();
+static ArrayRef<int64_t> shapeOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape();
 }
-static Dim sizeOf(mlir::Value value, int64_t dim) {
+static Dim sizeOf(Value value, int64_t dim) {
   return sizeOf(value.getType(), dim);
 }
 
@@ -130,8 +131,7 @@ struct ConvolutionPositions {
 };
 } // namespace
 template <typename Op>
-static ConvolutionPositions convolution(Op op, mlir::Value image, mlir::Value weight,
-                                        mlir::Value output) {
+static ConvolutionPositions convolution(Op op, Value image, Value weight, Value output) {
   ConvolutionPositions made;
   IndexStatement &statement = made.statement;
   statement.fold = Fold::Sum;
@@ -150,12 +150,12 @@ static ConvolutionPositions convolution(Op op, mlir::Value image, mlir::Value we
   return made;
 }
 // Of the dims by these names, a letter each.
-static void setPurpose(IndexStatement &statement, llvm::StringRef names, Purpose purpose) {
+static void setPurpose(IndexStatement &statement, StringRef names, Purpose purpose) {
   for (IndexDim &dim : statement.dims)
     if (names.contains(dim.name))
       dim.purpose = purpose;
 }
-static void reduce(IndexStatement &statement, llvm::StringRef names) {
+static void reduce(IndexStatement &statement, StringRef names) {
   setPurpose(statement, names, Purpose::Reduced);
 }
 
@@ -186,8 +186,8 @@ Statement Conv2dWeightGradientOp::statement() {
 
 // Of a pooling: n images, c channels, rows and columns of the output, taps v, w of the kernel.
 template <typename Op>
-static std::pair<Positions, Positions> pool(IndexStatement &statement, Op op, mlir::Value image,
-                                            mlir::Value output) {
+static std::pair<Positions, Positions> pool(IndexStatement &statement, Op op, Value image,
+                                            Value output) {
   statement.fold = Fold::Other;
   Windows2d windows = poolWindows(op);
   int32_t n = statement.add("n", sizeOf(image, 0)), c = statement.add("c", sizeOf(image, 1)),
