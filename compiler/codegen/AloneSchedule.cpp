@@ -44,6 +44,14 @@ Value combineScattered(ElementEmitter &e, Operation *scatter, Value there, Value
   llvm_unreachable("all combiners are above");
 }
 
+// Columns of a piece of a scatter: as many as leave enough pieces.
+static int64_t scatterColumns(int64_t lead, int64_t trail) {
+  int64_t columns = kScatterColumns;
+  while (columns > kLeastScatterColumns && lead * llvm::divideCeil(trail, columns) < kLeastPieces)
+    columns /= 2;
+  return std::min(columns, trail);
+}
+
 // One loop over the source. Pieces hold different parts of the result: the dims before the
 // scattered one, and columns after it, so that whoever adds to an element does so alone and in the
 // source's order. The lanes of a vector are columns of a slice, and so never meet in an element.
@@ -64,8 +72,10 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
   int64_t lead = product(leadTo), size = to[dim], trail = product(trailTo);
   // PyTorch's scatter_add takes a source that covers a part of the result's columns only.
   bool byColumns = trailFrom == trailTo && trail > 1;
-  int64_t blocks = byColumns ? std::max<int64_t>(1, llvm::divideCeil(trail, kScatterColumns)) : 1;
-  int64_t columns = byColumns ? std::min(trail, kScatterColumns) : trail;
+  int64_t columns = !byColumns    ? trail
+                    : wholeSlices ? scatterColumns(lead, trail)
+                                  : std::min(trail, kLeastScatterColumns);
+  int64_t blocks = byColumns ? llvm::divideCeil(trail, columns) : 1;
   kernel.info.count = product(to) == 0 ? 0 : lead * blocks;
   // Where the source's length is known at run time only, the range is its steps, and one thread
   // takes them all.

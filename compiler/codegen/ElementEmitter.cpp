@@ -1,5 +1,6 @@
 #include "compiler/codegen/ElementEmitter.h"
 
+#include "compiler/codegen/Limits.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -100,6 +101,11 @@ Value ElementEmitter::tailMask(int64_t lanes) {
   std::fill_n(bits.begin(), lanes, true);
   return make<arith::ConstantOp>(
       mlir::DenseElementsAttr::get(vectorOf(b.getI1Type()), llvm::ArrayRef<bool>(bits)));
+}
+
+static bool isSplat(Value tensor) {
+  auto constant = tensor.getDefiningOp<arith::ConstantOp>();
+  return constant && mlir::cast<mlir::ElementsAttr>(constant.getValue()).isSplat();
 }
 
 //===-- Positions -----------------------------------------------------------------------------===//
@@ -404,17 +410,81 @@ Value ElementEmitter::concatElement(mlir::Operation *op, llvm::ArrayRef<Index> p
       return piece(first, middle, lanes);
     if (low >= bound)
       return piece(middle, last, lanes);
+    // The part of [from, to), for vectors that have a lane in it: as insertElement's.
+    auto part = [&](size_t from, size_t to, Value m) {
+      int64_t start = pieces[from].second, end = to < pieces.size() ? pieces[to].second : begin;
+      Value meets;
+      for (size_t i = from; i < to && !meets; ++i)
+        if (!isSplat(pieces[i].first))
+          meets = meetsPart(space.add(position[dim], -start), 1, end - start);
+      if (!meets)
+        return piece(from, to, m);
+      return choose(
+          meets, m, element, [&](Value inside) { return piece(from, to, inside); },
+          [&](Value) { return constant(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(element))); },
+          vector);
+    };
+    Value isBefore = compareIndex(position[dim], bound);
+    if (!isVector(isBefore))
+      return choose(
+          isBefore, lanes, element, [&](Value m) { return piece(first, middle, m); },
+          [&](Value m) { return piece(middle, last, m); }, vector);
     return choose(
-        compareIndex(position[dim], bound), lanes, element,
-        [&](Value m) { return piece(first, middle, m); },
-        [&](Value m) { return piece(middle, last, m); }, vector);
+        isBefore, lanes, element, [&](Value m) { return part(first, middle, m); },
+        [&](Value m) { return part(middle, last, m); }, vector);
   };
   return piece(0, pieces.size(), mask);
+}
+
+Value ElementEmitter::meetsPart(const Index &position, int64_t step, int64_t size) {
+  auto [base, stride] = space.splitLanes(position);
+  if (stride.value_or(0) == 0)
+    return nullptr;
+  int64_t reach = *stride * (width - 1), end = (size - 1) * step;
+  Index least = space.add(base, std::min<int64_t>(reach, 0)),
+        most = space.add(base, std::max<int64_t>(reach, 0));
+  auto [low, high] = space.range(position);
+  bool isSparse = std::abs(*stride) == 1 && step >= width,
+       isSmall = static_cast<double>(end + 1) < kMostPart * static_cast<double>(high - low + 1),
+       isFar = std::max(-low, high - end) > kFarElements;
+  if (!isSparse && !isSmall && !isFar)
+    return nullptr;
+  Value meets;
+  auto require = [&](Value condition) {
+    meets = meets ? make<arith::AndIOp>(meets, condition) : condition;
+  };
+  if (high > end)
+    require(make<arith::CmpIOp>(arith::CmpIPredicate::sle, scalarIndex(least), constantIndex(end)));
+  if (low < 0)
+    require(make<arith::CmpIOp>(arith::CmpIPredicate::sge, scalarIndex(most), constantIndex(0)));
+  if (isSparse) {
+    // The last neighbour is less than a vector behind a multiple; a further one keeps it from being
+    // negative.
+    Index last = space.add(most, low < 0 ? llvm::divideCeil(-low, step) * step : 0);
+    Value behind = make<arith::RemUIOp>(scalarIndex(last), constantIndex(step));
+    require(make<arith::CmpIOp>(arith::CmpIPredicate::ult, behind, constantIndex(width)));
+  }
+  return meets;
 }
 
 Value ElementEmitter::insertElement(mlir::Operation *op, llvm::ArrayRef<Index> position,
                                     Value mask) {
   auto insert = mlir::cast<tensor::InsertSliceOp>(op);
+  Value meets;
+  for (int64_t i = 0, rank = position.size(); i < rank && !meets; ++i)
+    meets = meetsPart(space.add(position[i], -insert.getStaticOffset(i)),
+                      insert.getStaticStride(i), insert.getSourceType().getDimSize(i));
+  // Most vectors of a constant with a few elements written into it (a diagonal) are the constant.
+  if (meets && isSplat(insert.getDest()))
+    return choose(
+        meets, mask, insert.getSourceType().getElementType(),
+        [&](Value m) { return writtenElement(insert, position, m, nullptr); },
+        [&](Value m) { return at(insert.getDest(), position, m); }, /*vector=*/true);
+  return writtenElement(insert, position, mask, meets);
+}
+
+Value ElementEmitter::writtenElement(tensor::InsertSliceOp insert, llvm::ArrayRef<Index> position,
+                                     Value mask, Value meets) {
   auto source = insert.getSourceType();
   llvm::SmallVector<Index> inside;
   Value uniformTest, laneTest;
@@ -456,6 +526,10 @@ Value ElementEmitter::insertElement(mlir::Operation *op, llvm::ArrayRef<Index> p
   auto update = [&](Value m) {
     return at(insert.getSource(), inside, m);
   };
+  // Of a vector without such a lane nothing is read: its places may lie far outside of the buffer,
+  // where masked loads are slow.
+  if (laneTest && meets)
+    uniformTest = uniformTest ? make<arith::AndIOp>(uniformTest, meets) : meets;
   if (!laneTest)
     return uniformTest ? choose(uniformTest, mask, element, update, base, vector) : update(mask);
   if (!uniformTest)

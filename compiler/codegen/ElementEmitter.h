@@ -15,6 +15,7 @@
 #include "compiler/codegen/Index.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/DenseMap.h"
@@ -175,6 +176,11 @@ private:
                               llvm::ArrayRef<Index> position, mlir::Value mask);
   mlir::Value concatElement(mlir::Operation *op, llvm::ArrayRef<Index> position, mlir::Value mask);
   mlir::Value insertElement(mlir::Operation *op, llvm::ArrayRef<Index> position, mlir::Value mask);
+  mlir::Value writtenElement(mlir::tensor::InsertSliceOp insert, llvm::ArrayRef<Index> position,
+                             mlir::Value mask, mlir::Value meets);
+  // Whether some lane is at 0, step, ..., (size - 1) step: a scalar. Null where most vectors have
+  // such a lane, or lanes are irregular.
+  mlir::Value meetsPart(const Index &position, int64_t step, int64_t size);
   // Adds the values of the block's ops to those of its arguments.
   void bodyOps(mlir::Block &block, llvm::ArrayRef<Index> loops,
                llvm::DenseMap<mlir::Value, mlir::Value> &values, mlir::Value mask);
@@ -183,6 +189,10 @@ private:
   void bodyLoop(mlir::scf::ForOp loop, llvm::ArrayRef<Index> loops,
                 llvm::DenseMap<mlir::Value, mlir::Value> &values, mlir::Value mask);
   // memref[base + stride * lane] for the first `lanes` lanes, by whole vectors.
+  mlir::Value loadPicked(mlir::Value memref, mlir::Type stored, const Index &start,
+                         int64_t covered, llvm::ArrayRef<int64_t> element);
+  mlir::Value loadKnown(mlir::Value memref, mlir::Type stored, const Index &linear,
+                        mlir::Value mask);
   mlir::Value loadStrided(mlir::Value memref, mlir::Type stored, const Index &base, int64_t stride,
                           int64_t lanes);
   void storeFirst(mlir::Value memref, mlir::Value value, const Index &base, int64_t lanes);

@@ -29,23 +29,6 @@ static bool isVector(Value value) {
   return mlir::isa<mlir::VectorType>(value.getType());
 }
 
-// A position as base + stride * lane; no stride where lanes are irregular.
-static std::pair<Index, std::optional<int64_t>> splitLanes(const IndexSpace &space,
-                                                           const Index &linear) {
-  Index base = Index::of(linear.constant);
-  std::optional<int64_t> stride = 0;
-  for (auto term : linear.terms) {
-    const IndexSpace::Symbol &symbol = space.symbol(term.first);
-    if (symbol.uniform)
-      base.terms.push_back(term);
-    else if (symbol.kind == IndexSpace::Kind::Lane && stride == 0)
-      stride = term.second;
-    else
-      stride = std::nullopt;
-  }
-  return {base, stride};
-}
-
 mlir::IntegerAttr ElementEmitter::alignmentOf(const Index &base, Type stored) {
   if (bufferAlignment == 0)
     return nullptr;
@@ -70,23 +53,23 @@ static int64_t firstLanes(Value mask) {
   return lanes == set ? lanes : 0;
 }
 
-// Vectors that cover all elements, and a shuffle for each but the first. Where the buffer goes on
-// far enough they begin at a multiple of the stride, so that the loads of neighbouring positions
-// (the columns of a pooling window) are the same ones; else they end with the last element.
-Value ElementEmitter::loadStrided(Value memref, Type stored, const Index &base, int64_t stride,
-                                  int64_t lanes) {
-  int64_t step = std::abs(stride), covered = step * (lanes - 1) + 1;
-  Index lowest = stride > 0 ? base : space.add(base, stride * (lanes - 1)), start = lowest;
-  int64_t shift = lowest.constant - llvm::divideFloorSigned(lowest.constant, step) * step;
-  Index aligned = space.add(lowest, -shift);
-  int64_t elements = mlir::cast<mlir::MemRefType>(memref.getType()).getDimSize(0);
-  if (auto [low, high] = space.range(aligned);
-      wholeBuffers && low >= 0 && high + step * lanes <= elements) {
-    start = aligned;
-    covered = step * lanes;
-  } else {
-    shift = 0;
-  }
+// Which lanes a constant mask has; none for any other mask.
+static std::optional<llvm::SmallVector<bool>> lanesOf(Value mask, int64_t width) {
+  if (!mask)
+    return llvm::SmallVector<bool>(width, true);
+  auto constant = mask.getDefiningOp<arith::ConstantOp>();
+  auto bits = constant ? mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue())
+                       : mlir::DenseElementsAttr();
+  if (!bits)
+    return std::nullopt;
+  auto values = bits.getValues<bool>();
+  return llvm::SmallVector<bool>(values.begin(), values.end());
+}
+
+// Lane i gets element[i] of the `covered` ones from `start` on: vectors that cover all of them, and
+// a shuffle for each but the first. The last one ends with the last element.
+Value ElementEmitter::loadPicked(Value memref, Type stored, const Index &start, int64_t covered,
+                                 llvm::ArrayRef<int64_t> element) {
   mlir::VectorType type = vectorOf(stored);
   llvm::SmallVector<int64_t> lane(width, 0);
   Value picked;
@@ -102,18 +85,60 @@ Value ElementEmitter::loadStrided(Value memref, Type stored, const Index &base, 
       vector = make<vector::LoadOp>(type, memref, ValueRange{scalarIndex(first)},
                                     /*nontemporal=*/nullptr, alignmentOf(first, stored));
     }
-    for (int64_t i = 0; i < lanes; ++i) {
-      int64_t element = shift + step * (stride > 0 ? i : lanes - 1 - i);
-      if (element >= from && element < from + width)
-        lane[i] = element - at + (picked ? width : 0);
-      else if (picked && element < from)
-        lane[i] = from == width ? element : i;
+    for (int64_t i = 0, lanes = element.size(); i < lanes; ++i) {
+      if (element[i] >= from && element[i] < from + width)
+        lane[i] = element[i] - at + (picked ? width : 0);
+      else if (picked && element[i] < from)
+        lane[i] = from == width ? element[i] : i;
     }
     picked = picked || covered <= width
                  ? make<vector::ShuffleOp>(picked ? picked : vector, vector, lane)
                  : vector;
   }
   return picked;
+}
+
+// Where the buffer goes on far enough the vectors begin at a multiple of the stride, so that the
+// loads of neighbouring positions (the columns of a pooling window) are the same ones.
+Value ElementEmitter::loadStrided(Value memref, Type stored, const Index &base, int64_t stride,
+                                  int64_t lanes) {
+  int64_t step = std::abs(stride), covered = step * (lanes - 1) + 1;
+  Index lowest = stride > 0 ? base : space.add(base, stride * (lanes - 1)), start = lowest;
+  int64_t shift = lowest.constant - llvm::divideFloorSigned(lowest.constant, step) * step;
+  Index aligned = space.add(lowest, -shift);
+  int64_t elements = mlir::cast<mlir::MemRefType>(memref.getType()).getDimSize(0);
+  if (auto [low, high] = space.range(aligned);
+      wholeBuffers && low >= 0 && high + step * lanes <= elements) {
+    start = aligned;
+    covered = step * lanes;
+  } else {
+    shift = 0;
+  }
+  llvm::SmallVector<int64_t> element;
+  for (int64_t i = 0; i < lanes; ++i)
+    element.push_back(shift + step * (stride > 0 ? i : lanes - 1 - i));
+  return loadPicked(memref, stored, start, covered, element);
+}
+
+// Lanes whose places beside one another are known (a repeated element, every other one of a stack),
+// and few enough elements apart; null for others.
+Value ElementEmitter::loadKnown(Value memref, Type stored, const Index &linear, Value mask) {
+  auto exists = lanesOf(mask, width);
+  auto places = exists && mostStride > 1 ? space.placesOfLanes(linear, width) : std::nullopt;
+  if (!places)
+    return nullptr;
+  auto &[base, element] = *places;
+  std::optional<std::pair<int64_t, int64_t>> reach;
+  for (auto [place, is] : llvm::zip(element, *exists))
+    if (is)
+      reach = reach ? std::pair(std::min(reach->first, place), std::max(reach->second, place))
+                    : std::pair(place, place);
+  if (!reach || reach->second - reach->first >= mostStride * width)
+    return nullptr;
+  for (auto [place, is] : llvm::zip(element, *exists))
+    place = is ? place - reach->first : 0;
+  return loadPicked(memref, stored, space.add(base, reach->first),
+                    reach->second - reach->first + 1, element);
 }
 
 // The same where a mask says which lanes exist (those of a window that lie in the image): it is
@@ -153,7 +178,7 @@ std::optional<ElementEmitter::Turn> ElementEmitter::turnOf(const IndexSpace::Sym
   if (symbol.uniform || symbol.by < width || width == 1 ||
       (symbol.kind != IndexSpace::Kind::Quotient && symbol.kind != IndexSpace::Kind::Remainder))
     return std::nullopt;
-  auto [base, stride] = splitLanes(space, symbol.of);
+  auto [base, stride] = space.splitLanes(symbol.of);
   if (stride != 1)
     return std::nullopt;
   periods.insert(symbol.by);
@@ -228,7 +253,7 @@ Value ElementEmitter::loadTurned(Value memref, Type stored, const Index &linear,
 }
 
 Value ElementEmitter::load(Value memref, Type element, const Index &linear, Value mask) {
-  auto [base, stride] = splitLanes(space, linear);
+  auto [base, stride] = space.splitLanes(linear);
   Type stored = memoryType(element);
   Value value;
   if (stride == 0) {
@@ -250,6 +275,8 @@ Value ElementEmitter::load(Value memref, Type element, const Index &linear, Valu
       int64_t lanes = mask ? firstLanes(mask) : width;
       value = lanes ? loadStrided(memref, stored, base, *stride, lanes)
                     : loadStridedMasked(*this, memref, stored, base, *stride, mask);
+    } else if (Value known = stride ? Value() : loadKnown(memref, stored, linear, mask)) {
+      value = known;
     } else if (Value turned = stride ? Value() : loadTurned(memref, stored, linear, mask)) {
       value = turned;
     } else {
@@ -287,7 +314,7 @@ void ElementEmitter::storeFirst(Value memref, Value value, const Index &base, in
 }
 
 void ElementEmitter::store(Value memref, Value value, const Index &linear, Value mask) {
-  auto [base, stride] = splitLanes(space, linear);
+  auto [base, stride] = space.splitLanes(linear);
   if (stride != 0)
     value = broadcast(value);
   else if (isVector(value))
@@ -323,7 +350,7 @@ Value ElementEmitter::differ(Value memref, Value other) {
 }
 
 void ElementEmitter::prefetch(Value memref, const Index &linear, bool write) {
-  auto [base, stride] = splitLanes(space, linear);
+  auto [base, stride] = space.splitLanes(linear);
   if (stride != 1)
     return;
   int64_t bytes = memoryBytes(mlir::cast<mlir::MemRefType>(memref.getType()).getElementType());

@@ -252,4 +252,56 @@ llvm::SmallVector<Index> IndexSpace::delinearize(const Index &linear,
   return position;
 }
 
+std::pair<Index, std::optional<int64_t>> IndexSpace::splitLanes(const Index &a) const {
+  Index base = Index::of(a.constant);
+  std::optional<int64_t> stride = 0;
+  for (auto term : a.terms) {
+    const Symbol &symbol = symbols_[term.first];
+    if (symbol.uniform)
+      base.terms.push_back(term);
+    else if (symbol.kind == Kind::Lane && stride == 0)
+      stride = term.second;
+    else
+      stride = std::nullopt;
+  }
+  return {base, stride};
+}
+
+// The value in a lane of what is made of lane numbers alone. Recursion goes as deep as quotients of
+// quotients, which divide() merges where it can.
+std::optional<int64_t> IndexSpace::valueAt(const Index &a, int64_t lane) const {
+  int64_t sum = a.constant;
+  for (auto [id, coefficient] : a.terms) {
+    const Symbol &symbol = symbols_[id];
+    std::optional<int64_t> value;
+    if (symbol.kind == Kind::Lane)
+      value = lane;
+    else if (symbol.kind == Kind::Quotient || symbol.kind == Kind::Remainder)
+      value = valueAt(symbol.of, lane);
+    if (!value)
+      return std::nullopt;
+    if (symbol.kind == Kind::Quotient)
+      value = llvm::divideFloorSigned(*value, symbol.by);
+    else if (symbol.kind == Kind::Remainder)
+      value = *value - llvm::divideFloorSigned(*value, symbol.by) * symbol.by;
+    sum += coefficient * *value;
+  }
+  return sum;
+}
+
+std::optional<std::pair<Index, llvm::SmallVector<int64_t>>>
+IndexSpace::placesOfLanes(const Index &a, int64_t lanes) const {
+  Index base = Index::of(a.constant), varying;
+  for (auto term : a.terms)
+    (symbols_[term.first].uniform ? base : varying).terms.push_back(term);
+  llvm::SmallVector<int64_t> places;
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    std::optional<int64_t> place = valueAt(varying, lane);
+    if (!place)
+      return std::nullopt;
+    places.push_back(*place);
+  }
+  return std::pair(base, places);
+}
+
 } // namespace weft::compiler

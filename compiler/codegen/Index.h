@@ -72,11 +72,19 @@ public:
   // `a` without its lane number, where no lane of it is on another side of `bound` than the first:
   // 16 i + lane of 16 lanes beside 48. Else none.
   std::optional<Index> withoutLane(const Index &a, int64_t bound) const;
+  // `a` as base + stride * lane, with a base that is the same in all lanes; no stride where lanes
+  // are irregular.
+  std::pair<Index, std::optional<int64_t>> splitLanes(const Index &a) const;
+  // `a` as a base that is the same in all lanes and what each of `lanes` lanes adds to it, where
+  // that is a number: lane / 2. None where it depends on more than the lane.
+  std::optional<std::pair<Index, llvm::SmallVector<int64_t>>> placesOfLanes(const Index &a,
+                                                                            int64_t lanes) const;
   const Symbol &symbol(int32_t id) const {
     return symbols_[id];
   }
 
 private:
+  std::optional<int64_t> valueAt(const Index &a, int64_t lane) const;
   Index intern(Symbol symbol);
   Index opaque(Kind kind, const Index &of, int64_t by);
 

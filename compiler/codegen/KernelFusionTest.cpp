@@ -229,6 +229,95 @@ TEST(Fusions, StoresInTwoOrders) {
               "%0: tensor<70x90xi1>, %1: tensor<90x70xi1>", 0);
 }
 
+// Parts of what is turned: reversed, within a border, beside another one; of bools as well, and of
+// kernels whose rows are not unrolled.
+TEST(Fusions, TransposesOfParts) {
+  for (const char *element : {"f32", "i64", "i1"})
+    for (auto [rows, columns] : {std::pair{150, 70}, {3, 200}, {200, 3}, {17, 31}}) {
+      auto of = [&, rows = rows, columns = columns](std::string text) {
+        using Named = std::pair<const char *, int>;
+        for (auto [name, number] :
+             {Named{"WIDE", columns + 5}, {"LAST", columns - 1}, {"R", rows}, {"C", columns}})
+          text = replaced(text, name, std::to_string(number));
+        return replaced(text, "E", element);
+      };
+      std::string flip = of(R"(
+    %0 = weft.slice %x[[0, LAST] : [R, -1] : [1, -1]] : tensor<RxCxE>
+    %1 = weft.transpose %0, [1, 0] : tensor<RxCxE>)");
+      checkFusion(of("%x: tensor<RxCxE>"), flip, of("%1: tensor<CxRxE>"), 0);
+      checkFusion(of("%x: tensor<RxCxE>"), flip, of("%0: tensor<RxCxE>, %1: tensor<CxRxE>"), 0);
+      checkFusion(of("%x: tensor<RxCxE>, %y: tensor<CxRxE>"), flip + of(R"(
+    %2 = weft.compare lt %1, %y : tensor<CxRxE>
+    %3 = weft.select %2, %1, %y : tensor<CxRxE>
+    %4 = weft.select %2, %y, %1 : tensor<CxRxE>)"),
+                  of("%3: tensor<CxRxE>, %4: tensor<CxRxE>"), 0);
+      checkFusion(of("%x: tensor<RxCxE>, %y: tensor<RxWIDExE>"), of(R"(
+    %0 = weft.insert_slice %x into %y[[0, 2] : [1, 1]] : tensor<RxCxE> into tensor<RxWIDExE>
+    %1 = weft.transpose %0, [1, 0] : tensor<RxWIDExE>)"),
+                  of("%1: tensor<WIDExRxE>"), 0);
+      checkFusion(of("%x: tensor<RxCxE>, %y: tensor<Rx5xE>"), of(R"(
+    %0 = weft.concat %y, %x dim = 1 : tensor<Rx5xE>, tensor<RxCxE>
+    %1 = weft.transpose %0, [1, 0] : tensor<RxWIDExE>)"),
+                  of("%1: tensor<WIDExRxE>"), 0);
+    }
+}
+
+// Lanes whose elements are known places apart: repeats, and values side by side.
+TEST(Fusions, RepeatsAndStacks) {
+  for (const char *element : {"f32", "bf16", "i1"})
+    for (const char *columns : {"5", "48", "67"})
+      for (auto [times, wide] : {std::pair{"2", 2}, {"3", 3}, {"8", 8}}) {
+        auto of = [&, times = times, wide = wide](std::string text) {
+          text = replaced(text, "WIDE", std::to_string(std::stoi(columns) * wide));
+          text = replaced(replaced(text, "TIMES", times), "COLUMNS", columns);
+          return replaced(text, "TYPE", element);
+        };
+        checkFusion(of("%x: tensor<7xCOLUMNSxTYPE>"), of(R"(
+    %0 = weft.reshape %x : tensor<7xCOLUMNSxTYPE> to tensor<7xCOLUMNSx1xTYPE>
+    %1 = weft.broadcast %0 : tensor<7xCOLUMNSx1xTYPE> to tensor<7xCOLUMNSxTIMESxTYPE>
+    %2 = weft.reshape %1 : tensor<7xCOLUMNSxTIMESxTYPE> to tensor<7xWIDExTYPE>)"),
+                    of("%2: tensor<7xWIDExTYPE>"), 0);
+        checkFusion(of("%x: tensor<7xCOLUMNSx1xTYPE>, %y: tensor<7xCOLUMNSx1xTYPE>"), of(R"(
+    %0 = weft.concat %x, %y dim = 2 : tensor<7xCOLUMNSx1xTYPE>, tensor<7xCOLUMNSx1xTYPE>)"),
+                    of("%0: tensor<7xCOLUMNSx2xTYPE>"), 0);
+      }
+}
+
+// Parts far longer than a vector, of which most vectors meet one alone.
+TEST(Fusions, LongParts) {
+  checkFusion("%x: tensor<5000xf32>, %y: tensor<3001xf32>", R"(
+    %0 = weft.concat %x, %y, %x dim = 0 : tensor<5000xf32>, tensor<3001xf32>, tensor<5000xf32>
+    %1 = weft.slice %0[[17] : [12990] : [1]] : tensor<13001xf32>
+    %2 = weft.slice %0[[12990] : [17] : [-1]] : tensor<13001xf32>)",
+              "%1: tensor<12973xf32>, %2: tensor<12973xf32>", 0);
+  checkFusion("%x: tensor<2x3001xf32>, %y: tensor<2x9000xf32>", R"(
+    %0 = weft.insert_slice %x into %y[[0, 2500] : [1, 1]] : tensor<2x3001xf32> into tensor<2x9000xf32>
+    %1 = weft.insert_slice %x into %y[[0, 8999] : [1, -2]] : tensor<2x3001xf32> into tensor<2x9000xf32>)",
+              "%0: tensor<2x9000xf32>, %1: tensor<2x9000xf32>", 0);
+}
+
+// A diagonal of a constant, on which most vectors have no element, and one element every few.
+TEST(Fusions, WritesIntoConstants) {
+  for (const char *element : {"f32", "i1"})
+    for (int n : {1, 20, 64})
+      for (int start : {0, 3})
+        for (int step : {3, 16, 21, 70}) {
+          int size = start + (n - 1) * step + 1 + (n % 7) * step / 4;
+          auto of = [&](std::string text) {
+            using Named = std::pair<const char *, int>;
+            for (auto [name, number] :
+                 {Named{"START", start}, {"STEP", step}, {"COUNT", n}, {"SIZE", size}})
+              text = replaced(text, name, std::to_string(number));
+            std::string value = element == std::string("i1") ? "true" : "1.0";
+            return replaced(replaced(text, "VALUE", value), "TYPE", element);
+          };
+          checkFusion(of("%x: tensor<COUNTxTYPE>"), of(R"(
+    %c = weft.constant dense<VALUE> : tensor<SIZExTYPE>
+    %0 = weft.insert_slice %x into %c[[START] : [STEP]] : tensor<COUNTxTYPE> into tensor<SIZExTYPE>)"),
+                      of("%0: tensor<SIZExTYPE>"), 0);
+        }
+}
+
 // Images of few channels, whole vectors of pixels and some more: alone, beside what is read in the
 // result's order, and beside a number a channel.
 TEST(Fusions, TransposesOfFewColumns) {

@@ -73,15 +73,21 @@ inline constexpr int64_t kColumnBlock = 8192, kLeastColumnBlock = 1024;
 // Columns of a piece of a scan down rows, at most and at least: a row of them is some pages or lines
 // of a stream, and three values of each wait in scratch.
 inline constexpr int64_t kScanColumns = 2048, kLeastScanColumns = 128;
-// Columns of a piece of a scatter. Pieces hold different columns, and each reads all indices: a few
-// vectors for each index that is found.
-inline constexpr int64_t kScatterColumns = 64;
+// Columns of a piece of a scatter, at most and at least. Pieces hold different columns, and each
+// reads all indices: a few vectors for each index that is found. Where the base is copied, longer
+// runs of it are.
+inline constexpr int64_t kScatterColumns = 2048, kLeastScatterColumns = 64;
 
 //===-- Loads ---------------------------------------------------------------------------------===//
 
 // Elements between lanes up to which whole vectors are loaded and shuffled: with 4, four loads and
 // three shuffles, where a gather takes two dozen steps of a machine that has one.
 inline constexpr int64_t kMostStride = 4;
+// A part of a concat, or what is written into another value, is a branch for vectors that meet it
+// where it has fewer of the positions than kMostPart, or where they reach kFarElements beyond it: a
+// masked load of nothing far outside of a buffer takes a hundred cycles, as its page is looked up.
+inline constexpr double kMostPart = 15.0 / 16;
+inline constexpr int64_t kFarElements = 1024;
 // Lanes of a period below which vectors run across its end all the same: they would be a quarter
 // full.
 inline constexpr int64_t kLeastPeriod = 5;
@@ -147,6 +153,9 @@ inline constexpr int64_t kBlockTiles = 4;
 // With at most so many columns (an image's channels), a tile's rows are packed into whole vectors,
 // one a column. Stored one by one, rows of so few lanes would be masked.
 inline constexpr int64_t kPackedColumns = 4;
+
+// Inputs of a concat up to which tiles of it are turned: each line of a tile may meet all of them.
+inline constexpr int64_t kTurnedInputs = 4;
 
 // Elements of a scatter, where each has its own target: those that one step of the loop takes, so
 // that the loop's own work is little beside theirs, and those whose targets are found before the

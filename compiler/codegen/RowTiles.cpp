@@ -1,5 +1,5 @@
-// Bodies of elementwise kernels with transposed inputs or outputs: tiles that are transposed in
-// registers.
+// Bodies of elementwise kernels with transposed inputs or outputs, or with parts of inputs that lie
+// so: tiles that are transposed in registers.
 #include "compiler/codegen/Limits.h"
 #include "compiler/codegen/RowSchedule.h"
 
@@ -70,12 +70,29 @@ static llvm::SmallVector<Value> packColumns(ElementEmitter &e, llvm::ArrayRef<Va
   return packed;
 }
 
+// What reads its operands at other positions than its own, by little code: an image that is turned
+// and reversed, or padded. Its operands have no layout, so that its result is what a tile turns.
+static bool isMovedPart(mlir::Operation *op) {
+  auto concat = mlir::dyn_cast<ir::ConcatOp>(op);
+  return mlir::isa<ir::SliceOp, ir::InsertSliceOp>(op) ||
+         (concat && static_cast<int64_t>(concat.getInputs().size()) <= kTurnedInputs);
+}
+
+// The values of the body that a tile may have to turn before they are read in the row's order.
+static llvm::SmallVector<Value> turnable(KernelBuilder &kernel) {
+  auto arguments = kernel.fusion.getBody().front().getArguments();
+  llvm::SmallVector<Value> values(arguments.begin(), arguments.end());
+  for (mlir::Operation *op : kernel.ops)
+    if (isMovedPart(op) && !llvm::is_contained(kernel.outputs, op->getResult(0)))
+      values.push_back(op->getResult(0));
+  return values;
+}
+
 int32_t transposedAtom(KernelBuilder &kernel) {
   const FusionDomain &domain = kernel.domain;
   if (domain.shape() != Shape::Elementwise || domain.outer().empty())
     return -1;
-  auto arguments = kernel.fusion.getBody().front().getArguments();
-  for (Value value : llvm::concat<Value>(llvm::SmallVector<Value>(arguments), kernel.outputs)) {
+  for (Value value : llvm::concat<Value>(turnable(kernel), kernel.outputs)) {
     const FusionDomain::Layout *layout = domain.layout(value);
     if (layout && domain.role(value) == FusionDomain::Role::Full &&
         layout->back() != domain.inner().back())
@@ -100,14 +117,14 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
       batches *= domain.atoms()[atom];
     }
   struct Input {
-    Value argument;
-    int64_t number, offset;
+    Value value; // an argument, or a part of one
+    int64_t offset;
   };
   llvm::SmallVector<Input> inputs;
-  for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
-    const FusionDomain::Layout *layout = domain.layout(argument);
-    if (layout && domain.role(argument) == Role::Full && layout->back() == along)
-      inputs.push_back({argument, static_cast<int64_t>(i), 0});
+  for (Value value : turnable(kernel)) {
+    const FusionDomain::Layout *layout = domain.layout(value);
+    if (layout && domain.role(value) == Role::Full && layout->back() == along)
+      inputs.push_back({value, 0});
   }
   struct Output {
     int64_t number, offset;
@@ -127,7 +144,7 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
 
   bool unrolled =
       kernel.ops.size() <= kUnrolledOps && llvm::all_of(inputs, [&](const Input &input) {
-        return memoryType(elementOf(input.argument)) == elementOf(input.argument);
+        return memoryType(elementOf(input.value)) == elementOf(input.value);
       });
   // Where rows of the result lie one after the other.
   bool packs = unrolled && transposedOutputs.empty() && columns <= kPackedColumns &&
@@ -135,7 +152,7 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
 
   if (!unrolled)
     for (Input &input : inputs)
-      input.offset = kernel.claimScratch(kTile * kTile * memoryBytes(elementOf(input.argument)));
+      input.offset = kernel.claimScratch(kTile * kTile * memoryBytes(elementOf(input.value)));
   for (Output &output : transposedOutputs)
     output.offset = kernel.claimScratch(kTile * kTile * memoryBytes(output.element));
 
@@ -178,18 +195,43 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
     llvm::SmallVector<llvm::SmallVector<Value>> transposed;
     if (height == kTile && width == kTile)
       prefetchNext(base, firstRow, firstColumn);
+    // Read out of step with the outputs' stores.
+    trackReads(f, nullptr, 0, {});
     for (const Input &input : inputs) {
-      // As they lie in memory: a bool is a byte.
-      mlir::Type element = memoryType(elementOf(input.argument));
+      mlir::Type element = memoryType(elementOf(input.value));
       Value mask = f.e.tailMask(height);
-      auto shape = mlir::cast<mlir::RankedTensorType>(input.argument.getType()).getShape();
-      llvm::SmallVector<Value> lines;
       atoms[along] = space.add(firstRow, space.lane(height));
-      for (int64_t column = 0; column < width; ++column) {
+      // As they lie in memory: a bool is a byte.
+      auto line = [&](const Index &column) -> Value {
         atoms[domain.inner().back()] = space.add(firstColumn, column);
-        lines.push_back(f.e.broadcast(
-            f.e.load(f.function.getArgument(input.number), element,
-                     space.linearize(f.position(input.argument, atoms), shape), mask)));
+        auto position = f.position(input.value, atoms);
+        if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(input.value)) {
+          auto shape = mlir::cast<mlir::RankedTensorType>(argument.getType()).getShape();
+          Index place = space.linearize(position, shape);
+          f.e.onRead(argument.getArgNumber(), place);
+          return f.e.broadcast(
+              f.e.load(f.function.getArgument(argument.getArgNumber()), element, place, mask));
+        }
+        Value lanes = f.e.broadcast(f.e.at(kernel.lowered.lookup(input.value), position, mask));
+        return mlir::getElementTypeOrSelf(lanes.getType()) == element
+                   ? lanes
+                   : f.e.make<arith::ExtUIOp>(f.e.vectorOf(element), lanes);
+      };
+      // Of a part of an input each line is some code.
+      bool loops = !unrolled && input.value.getDefiningOp();
+      Value scratch = unrolled ? Value() : f.scratch(input.offset, kTile * kTile, element);
+      auto lineInScratch = [&](const Index &number) {
+        return space.add(space.lane(kTile), space.scale(number, kTile));
+      };
+      if (loops)
+        f.loop(width, {}, [&](Index column, KernelFunction::State &) {
+          f.e.store(scratch, line(column), lineInScratch(column), nullptr);
+        });
+      llvm::SmallVector<Value> lines;
+      for (int64_t column = 0; column < width; ++column) {
+        Index number = Index::of(column);
+        lines.push_back(loops ? f.e.load(scratch, element, lineInScratch(number), nullptr)
+                              : line(number));
       }
       if (packs) {
         transposed.push_back(packColumns(f.e, lines));
@@ -199,8 +241,7 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
       lines.resize(kTile, lines.front());
       transposeTile(f.e, lines);
       for (int64_t row = 0; row < height && !unrolled; ++row)
-        f.e.store(f.scratch(input.offset, kTile * kTile, element), lines[row],
-                  space.add(space.lane(kTile), row * kTile), nullptr);
+        f.e.store(scratch, lines[row], lineInScratch(Index::of(row)), nullptr);
       transposed.push_back(std::move(lines));
     }
     // `lanes` elements, in the lanes of line `line` of each of `transposed`, else from scratch.
@@ -210,16 +251,13 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
       Value mask = f.e.tailMask(lanes);
       trackReads(f, &sweep, 0, atoms);
       for (auto [number, input] : llvm::enumerate(inputs)) {
-        // Read out of step with the output's stores.
-        for (size_t i = 0; i < kernel.outputs.size(); ++i)
-          inPlace[{i, input.number}] = false;
         Value scratch =
-            unrolled ? Value() : f.scratch(input.offset, kTile * kTile, elementOf(input.argument));
+            unrolled ? Value() : f.scratch(input.offset, kTile * kTile, elementOf(input.value));
         Value value = unrolled ? transposed[number][line.constant] : Value();
-        auto here = f.position(input.argument, atoms);
+        auto here = f.position(input.value, atoms);
         Index at = space.add(space.scale(line, kTile), space.lane(lanes));
-        f.e.setKnown(kernel.lowered.lookup(input.argument),
-                     [&f, scratch, value, here, at, element = elementOf(input.argument)](
+        f.e.setKnown(kernel.lowered.lookup(input.value),
+                     [&f, scratch, value, here, at, element = elementOf(input.value)](
                          llvm::ArrayRef<Index> position, Value lanes) {
                        if (position != llvm::ArrayRef(here))
                          return Value();
@@ -290,7 +328,7 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
     else
       f.loop(height, {}, [&](Index row, KernelFunction::State &) { emitRow(row); });
     for (const Input &input : inputs)
-      f.e.dropKnown(kernel.lowered.lookup(input.argument));
+      f.e.dropKnown(kernel.lowered.lookup(input.value));
     for (const Output &output : transposedOutputs)
       writeTransposed(output);
   };

@@ -133,6 +133,54 @@ TEST(Stages, TransposesStayInRegisters) {
   EXPECT_THAT(stages->kernel->dump("loops"), Not(HasSubstr("vector.gather")));
 }
 
+// So are those of a part: an image that is turned by 90 degrees is neither gathered nor scattered.
+TEST(Stages, TransposesOfPartsStayInRegisters) {
+  auto stages = build(R"(
+  func.func @main(%p: tensor<64x96xf32>) {
+    %r = weft.fusion(%a = %p : tensor<64x96xf32>) -> (tensor<96x64xf32>) {
+      %f = weft.slice %a[[0, 95] : [64, -1] : [1, -1]] : tensor<64x96xf32>
+      %t = weft.transpose %f, [1, 0] : tensor<64x96xf32>
+      weft.yield %t : tensor<96x64xf32>
+    }
+    return
+  })");
+  ASSERT_TRUE(stages->kernel);
+  EXPECT_EQ(stages->kernel->info.threadScratchBytes, 0);
+  EXPECT_THAT(stages->kernel->dump("loops"), HasSubstr("vector.shuffle"));
+  EXPECT_THAT(stages->kernel->dump("loops"), Not(HasSubstr("vector.gather")));
+  EXPECT_THAT(stages->kernel->dump("loops"), Not(HasSubstr("vector.scatter")));
+}
+
+// Every other element of a stack is picked by a shuffle.
+TEST(Stages, StacksAreShuffled) {
+  auto stages = build(R"(
+  func.func @main(%p: tensor<64x96x1xf32>, %q: tensor<64x96x1xf32>) {
+    %r = weft.fusion(%a = %p : tensor<64x96x1xf32>, %b = %q : tensor<64x96x1xf32>) -> (tensor<64x96x2xf32>) {
+      %c = weft.concat %a, %b dim = 2 : tensor<64x96x1xf32>, tensor<64x96x1xf32>
+      weft.yield %c : tensor<64x96x2xf32>
+    }
+    return
+  })");
+  ASSERT_TRUE(stages->kernel);
+  EXPECT_THAT(stages->kernel->dump("loops"), HasSubstr("vector.shuffle"));
+  EXPECT_THAT(stages->kernel->dump("loops"), Not(HasSubstr("vector.gather")));
+}
+
+// Vectors of a constant that meet no written element are stored as they are.
+TEST(Stages, WritesIntoAConstantAreBranches) {
+  auto stages = build(R"(
+  func.func @main(%p: tensor<100xf32>) {
+    %r = weft.fusion(%a = %p : tensor<100xf32>) -> (tensor<10000xf32>) {
+      %c = weft.constant dense<0.0> : tensor<10000xf32>
+      %t = weft.insert_slice %a into %c[[0] : [101]] : tensor<100xf32> into tensor<10000xf32>
+      weft.yield %t : tensor<10000xf32>
+    }
+    return
+  })");
+  ASSERT_TRUE(stages->kernel);
+  EXPECT_THAT(stages->kernel->dump("loops"), HasSubstr("scf.if"));
+}
+
 // Vectors end where the rows of the result do; even and odd columns come from the same loads.
 TEST(Stages, PoolingsReadWholeVectors) {
   auto stages = build(R"(

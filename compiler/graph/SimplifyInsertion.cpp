@@ -49,6 +49,23 @@ bool isOverwritten(Value part, ir::InsertSliceOp write) {
   return inner && outer && inner.value == outer.value;
 }
 
+// A write of everything, forwards or backwards along each dim (the gradient of a flip), reads the
+// update alone.
+LogicalResult simplifyWhole(ir::InsertSliceOp op, RewriterBase &rewriter) {
+  auto type = tensorType(op);
+  if (op.getUpdate().getType() != type || ir::hasNamedDims(type))
+    return failure();
+  SmallVector<int64_t> starts, limits, steps;
+  for (int64_t d = 0; d < type.getRank(); ++d) {
+    bool backwards = type.getDimSize(d) > 1 && op.getSteps()[d] < 0;
+    starts.push_back(backwards ? type.getDimSize(d) - 1 : 0);
+    limits.push_back(backwards ? -1 : type.getDimSize(d));
+    steps.push_back(backwards ? -1 : 1);
+  }
+  rewriter.replaceOpWithNewOp<ir::SliceOp>(op, op.getUpdate(), starts, limits, steps);
+  return success();
+}
+
 // Puts back what it took out, with a part of it changed: only that part is put.
 LogicalResult simplifyInsert(ir::InsertSliceOp op, RewriterBase &rewriter) {
   auto inner = withoutReshape(op.getUpdate()).getDefiningOp<ir::InsertSliceOp>();
@@ -83,7 +100,8 @@ LogicalResult simplifyInsert(ir::InsertSliceOp op, RewriterBase &rewriter) {
 
 LogicalResult simplifyInsertion(Operation *op, RewriterBase &rewriter) {
   if (auto insert = dyn_cast<ir::InsertSliceOp>(op))
-    return simplifyInsert(insert, rewriter);
+    return success(succeeded(simplifyWhole(insert, rewriter)) ||
+                   succeeded(simplifyInsert(insert, rewriter)));
   return failure();
 }
 

@@ -68,23 +68,42 @@ int64_t dimOf(ir::ConcatOp concat) {
 LogicalResult simplifySlice(ir::SliceOp op, RewriterBase &rewriter, ConcatBegins &begins) {
   auto from = tensorType(op.getInput());
   ArrayRef<int64_t> starts = op.getStarts(), limits = op.getLimits(), steps = op.getSteps();
-  bool forward = llvm::all_of(steps, [](int64_t step) { return step > 0; });
   // The whole of a symbolic dim has no limit to compute with.
-  if (!forward || ir::hasNamedDims(from))
+  if (ir::hasNamedDims(from))
     return failure();
-  if (auto inner = op.getInput().getDefiningOp<ir::SliceOp>();
-      inner && llvm::all_of(inner.getSteps(), [](int64_t step) { return step > 0; })) {
+  if (auto inner = op.getInput().getDefiningOp<ir::SliceOp>()) {
     SmallVector<int64_t> newStarts, newLimits, newSteps;
     for (int64_t i = 0, rank = from.getRank(); i < rank; ++i) {
       int64_t extent = tensorType(op).getShape()[i];
-      newSteps.push_back(inner.getSteps()[i] * steps[i]);
+      // Steps within a dim do not overflow; those that nobody takes may.
+      int64_t step = extent > 1 ? inner.getSteps()[i] * steps[i] : 1;
+      newSteps.push_back(step);
       // Where nothing is taken, the inner slice's next element may lie outside of its input.
       newStarts.push_back(extent == 0 ? 0 : inner.getStarts()[i] + starts[i] * inner.getSteps()[i]);
-      newLimits.push_back(extent == 0 ? 0 : newStarts[i] + (extent - 1) * newSteps[i] + 1);
+      newLimits.push_back(extent == 0 ? 0
+                                      : newStarts[i] + (extent - 1) * step + (step > 0 ? 1 : -1));
     }
     rewriter.replaceOpWithNewOp<ir::SliceOp>(op, inner.getInput(), newStarts, newLimits, newSteps);
     return success();
   }
+  // A part of a transpose is the transpose of a part: tiles of parts are turned (codegen's
+  // RowTiles), and products take transposes in.
+  if (auto transpose = op.getInput().getDefiningOp<ir::TransposeOp>();
+      transpose && transpose->hasOneUse()) {
+    ArrayRef<int64_t> order = transpose.getPermutation();
+    SmallVector<int64_t> newStarts(starts), newLimits(limits), newSteps(steps);
+    for (auto [i, d] : llvm::enumerate(order)) {
+      newStarts[d] = starts[i];
+      newLimits[d] = limits[i];
+      newSteps[d] = steps[i];
+    }
+    Value part = ir::SliceOp::create(rewriter, op.getLoc(), transpose.getInput(), newStarts,
+                                     newLimits, newSteps);
+    rewriter.replaceOpWithNewOp<ir::TransposeOp>(op, part, order);
+    return success();
+  }
+  if (!llvm::all_of(steps, [](int64_t step) { return step > 0; }))
+    return failure();
   // A slice of repeats repeats a slice: the gradient of a sum of a stack, taken apart again.
   if (auto broadcast = op.getInput().getDefiningOp<ir::BroadcastOp>()) {
     auto input = tensorType(broadcast.getInput());

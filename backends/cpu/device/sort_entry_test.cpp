@@ -228,6 +228,17 @@ TEST(SortEntry, SearchesRowsThatGetEverBetter) {
     }
 }
 
+// Digits that say the same leave long runs that the lower ones decide.
+TEST(SortEntry, Int64OfEqualDigits) {
+  check<int64_t>(
+      DType::kInt64,
+      [](auto &random) {
+        uint64_t bits = random(), digit = bits % 200;
+        return static_cast<int64_t>(digit * 0x0101010101000000 + (bits >> 40));
+      },
+      [](int64_t value) { return value; });
+}
+
 TEST(SortEntry, RefusesWhatDoesNotFit) {
   auto message = [](LibraryCall call) {
     auto state = sort_entry().init(call, 1);

@@ -1,8 +1,9 @@
 // Short rows by insertion; long ones by a radix sort of (key, index) from the least significant
-// byte on, whose first pass reads the row and whose last one writes the indices; a few elements of
-// a long row by a search that keeps the best so far. Where threads share a row, each sorts a run,
-// and the runs are merged pair by pair. Elements are distinct, so that the outcome depends on none
-// of this.
+// byte on, whose first pass reads the row and whose last one writes the indices (low bytes that
+// hardly any order depends on are left out, and the runs that they decide sorted at the end); a few
+// elements of a long row by a search that keeps the best so far. Where threads share a row, each
+// sorts a run, and the runs are merged pair by pair. Elements are distinct, so that the outcome
+// depends on none of this.
 #include "backends/cpu/device/sort_rows.h"
 
 #include <algorithm>
@@ -218,14 +219,25 @@ private:
       for (int d = 0; d < kDigits; ++d)
         ++counts[d][key >> 8 * d & 255];
     }
-    // A digit that is the same everywhere moves nothing.
+    // The digits to sort by, the most significant first, until few elements should be alike in all
+    // of them, were digits independent. One that is the same everywhere moves nothing.
     std::array<int, kDigits> digits;
     int passes = 0;
+    double alike = static_cast<double>(n); // as many as an element is like, itself among them
+    bool decide = true;                    // whether these digits decide all of the order
     uint64_t first = n > 0 ? row.key(begin) : 0;
-    for (int d = 0; d < kDigits; ++d) {
+    for (int d = kDigits; d-- > 0;) {
       if (counts[d][first >> 8 * d & 255] == static_cast<Count>(n))
         continue;
+      if (alike < SortLimits::kFewAlike) {
+        decide = false;
+        break;
+      }
       digits[passes++] = d;
+      uint64_t pairs = 0;
+      for (uint64_t count : counts[d])
+        pairs += count * count;
+      alike *= static_cast<double>(pairs) / static_cast<double>(n) / static_cast<double>(n);
       Count before = 0;
       for (Count &count : counts[d])
         before += std::exchange(count, before);
@@ -233,16 +245,18 @@ private:
     if (passes == 0)
       for (int64_t i = 0; i < n; ++i)
         last(i, row.at(begin + i));
-    // The last pass reads b.
+    // The last pass reads b, or writes to a what is in order but for elements that are alike.
     Element *from = nullptr, *to = passes % 2 == 0 ? b : a, *next = passes % 2 == 0 ? a : b;
+    if (!decide)
+      std::swap(to, next);
     for (int pass = 0; pass < passes; ++pass) {
-      std::array<Count, 256> &places = counts[digits[pass]];
-      int shift = 8 * digits[pass];
+      int shift = 8 * digits[passes - 1 - pass];
+      std::array<Count, 256> &places = counts[shift / 8];
       auto place = [&](const Element &e) {
         return static_cast<int64_t>(places[E::key(e) >> shift & 255]++);
       };
       auto move = [&](const auto &element) {
-        if (pass == passes - 1)
+        if (pass == passes - 1 && decide)
           for (int64_t i = 0; i < n; ++i) {
             Element e = element(i);
             last(place(e), e);
@@ -259,6 +273,22 @@ private:
         move([&](int64_t i) { return from[i]; });
       from = to;
       std::swap(to, next);
+    }
+    if (!decide)
+      settle(from, n, 8 * digits[passes - 1], last);
+  }
+
+  // Sorts the runs of elements that are alike from this bit of their keys on.
+  template <typename Last>
+  static void settle(Element *sorted, int64_t n, int shift, const Last &last) {
+    for (int64_t begin = 0, end; begin < n; begin = end) {
+      uint64_t key = E::key(sorted[begin]) >> shift;
+      for (end = begin + 1; end < n && E::key(sorted[end]) >> shift == key;)
+        ++end;
+      if (end - begin > 1)
+        std::sort(sorted + begin, sorted + end);
+      for (int64_t i = begin; i < end; ++i)
+        last(i, sorted[i]);
     }
   }
 

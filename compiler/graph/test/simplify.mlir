@@ -214,6 +214,25 @@ func.func @main(%x: tensor<2x6xf32>, %y: tensor<2x3xf32>) -> (tensor<2x6xf32>, t
 }
 
 // -----
+// A part of a transpose is the transpose of a part; a write of everything, backwards, is a slice,
+// and slices of slices are one.
+// CHECK-LABEL: @turned
+// CHECK-DAG: %[[S:.*]] = weft.slice %arg0{{ ?}}{{\[\[}}1, 2] : [-1, 5] : [-1, 1{{\]\]}}
+// CHECK-DAG: %[[T:.*]] = weft.transpose %[[S]], [1, 0] : tensor<2x3xf32>
+// CHECK-DAG: %[[F:.*]] = weft.slice %arg0{{ ?}}{{\[\[}}1, 0] : [-1, 6] : [-1, 1{{\]\]}}
+// CHECK: return %[[T]], %[[F]], %arg0
+module @turned {
+func.func @main(%x: tensor<2x6xf32>) -> (tensor<3x2xf32>, tensor<2x6xf32>, tensor<2x6xf32>) {
+  %0 = weft.transpose %x, [1, 0] : tensor<2x6xf32>
+  %1 = weft.slice %0 [[2, 1] : [5, -1] : [1, -1]] : tensor<6x2xf32>
+  %zero = weft.constant dense<0.0> : tensor<2x6xf32>
+  %2 = weft.insert_slice %x into %zero[[1, 0] : [-1, 1]] : tensor<2x6xf32> into tensor<2x6xf32>
+  %3 = weft.slice %2 [[1, 0] : [-1, 6] : [-1, 1]] : tensor<2x6xf32>
+  return %1, %2, %3 : tensor<3x2xf32>, tensor<2x6xf32>, tensor<2x6xf32>
+}
+}
+
+// -----
 // The state's chain becomes offsets.
 // CHECK-LABEL: @random_advances
 // CHECK: weft.random_uniform %arg0 {offset = 48 : i64}
