@@ -2,6 +2,7 @@
 #include <array>
 #include <tuple>
 
+#include "compiler/fusion/EarlyChecks.h"
 #include "compiler/fusion/FillConstants.h"
 #include "compiler/fusion/FusionBuilder.h"
 #include "compiler/fusion/FusionDomain.h"
@@ -500,8 +501,16 @@ public:
         return signalPassFailure();
       }
     splitWideConcats(block);
-    if (writeRows)
+    RefusalCollector refusals("fuse");
+    if (writeRows) {
+      FusionGroups writes;
       writeInPlace(block);
+      checkBeforeWrites(block, writes, refusals);
+      separateWrites(block, writes);
+      if (failed(buildFusions(block, writes)))
+        return signalPassFailure();
+      refusals.flush(report_, printReport);
+    }
     fillConstants(block);
     FusionGroups groups;
     if (fuse) {

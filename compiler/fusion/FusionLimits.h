@@ -28,9 +28,20 @@ inline constexpr int64_t kMinFilledBytes = 256 << 10;
 // A write of at most kMaxWrittenBytes, and of one part in kWrittenPart, of a value that may be
 // overwritten, of at least kMinOverwritten bytes, is a kernel of its own that writes the part
 // alone. One thread does, within some microseconds; below, the other bytes take less than a launch.
+// The places in the value, of 8 bytes each, are at most kMaxWrittenBytes as well.
 inline constexpr double kMaxWrittenBytes = 64 << 10;
 inline constexpr double kWrittenPart = 4;
 inline constexpr double kMinOverwritten = 64 << 10;
+// Writes into one value are kernels of their own as long as their parts, each of which counts as
+// kLaunchBytes at least, are fewer bytes than it has: a launch takes as long as to write so many.
+// So they are, whatever they are written to, where they are kManyWrites: a kernel of several writes
+// compares each of its elements with each place, is a kernel for these places alone, and takes some
+// ten milliseconds to compile.
+inline constexpr double kLaunchBytes = 4 << 10;
+inline constexpr int64_t kManyWrites = 8;
+// A check of indices is a kernel of its own, for the sake of what is written in place before it, if
+// its indices are at most one part in kCheckedPart of what that kernel would copy otherwise.
+inline constexpr double kCheckedPart = 4;
 
 // A value with more readers than kMaxReaders stays in memory, whatever reads it: to look at all of
 // them for each candidate would not be linear. kMaxReads counts free ops between a value and its

@@ -5,9 +5,11 @@
 #include "frontend/compile/symbolic_module.h"
 
 #include <map>
+#include <optional>
 
 #include "compiler/fusion/WriteInPlace.h"
 #include "dialects/weft/ir/Attributes.h"
+#include "dialects/weft/ir/IndexBounds.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "dialects/weft/rules/Composites.h"
@@ -28,8 +30,10 @@ class Rewriter {
 public:
   Rewriter(mlir::func::FuncOp main, const Generalization &general,
            const std::vector<IntPosition> &positions, bool writes_rows)
-      : main_(main), general_(general), positions_(positions), writes_rows_(writes_rows),
-        builder_(main.getContext()) {}
+      : main_(main), general_(general), positions_(positions), builder_(main.getContext()) {
+    if (writes_rows)
+      writes_.emplace(main.getBody().front());
+  }
 
   absl::Status run() {
     std::vector<mlir::Operation *> ops;
@@ -292,21 +296,17 @@ private:
       Val start = scalar(loc, starts[d], {n});
       Val indices =
           n == 1 ? start : start + ir::iota(start, {n}, 0, builder_.getI64Type()) * double(step);
-      value = ir::IndexSelectOp::create(builder_, loc, value, indices.value(), d);
+      auto select = ir::IndexSelectOp::create(builder_, loc, value, indices.value(), d);
+      select->setAttr(ir::kInRangeAttr, builder_.getUnitAttr());
+      value = select;
     }
     return value;
   }
 
   absl::StatusOr<mlir::Value> rewrite(ir::InsertSliceOp insert, const Varying &starts) {
     mlir::Location loc = insert.getLoc();
-    llvm::SmallVector<bool> varies = llvm::map_to_vector(
-        starts, [](mlir::Value start) { return static_cast<bool>(start); });
-    std::optional<int64_t> dim =
-        writes_rows_ ? compiler::rowsWrittenInPlace(insert, varies) : std::nullopt;
-    if (dim) {
-      int64_t n = typeOf(insert.getUpdate()).getDimSize(*dim);
-      return compiler::putRows(builder_, insert, *dim, scalar(loc, starts[*dim], {n}).value());
-    }
+    if (writes_ && writes_->contains(insert))
+      return compiler::putPart(builder_, insert, starts);
     auto base = typeOf(insert.getBase()), update = typeOf(insert.getUpdate());
     llvm::SmallVector<int64_t> first(insert.getStarts()), limits, steps(insert.getSteps());
     bool whole = true;
@@ -431,7 +431,7 @@ private:
   mlir::func::FuncOp main_;
   const Generalization &general_;
   const std::vector<IntPosition> &positions_;
-  bool writes_rows_;
+  std::optional<compiler::PartWrites> writes_; // that become index_puts
   mlir::OpBuilder builder_;
   llvm::SmallVector<mlir::Value> arguments_;
 };

@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "tests/support/errors.h"
+
 namespace weft {
 namespace {
 
@@ -122,7 +124,76 @@ TEST(RowWrites, OfAJittedFunction) {
   }
 }
 
-// A run that fails leaves the buffer as it was, and one that checks indices writes it all the same.
+// Whether the last program wrote the buffer where it lies.
+void expect_in_place(int64_t written = 1) {
+  if (config().backend == "cpu") // the interpreter gives nothing away
+    EXPECT_EQ(recent_evaluations().back().donated, written);
+}
+
+TEST(RowWrites, SeveralInOneProgram) {
+  Tensor x = counted({kRows, kColumns}, float32), row = full({kColumns}, -1.0).eval();
+  Host host(x.unsqueeze(0));
+  auto write = [&](int64_t at, const Tensor &values) {
+    host.write(1, at, 1, values.reshape({1, -1, kColumns}));
+  };
+  for (int64_t i : {3, 70}) {
+    Tensor old = x[i + 2].clone().eval(), other = x[i + 3].clone().eval();
+    x[i] = row;
+    x[i + 1] = 2.0;
+    x[i + 2] += row;
+    x[i + 3] *= x[i] + x[i + 2];
+    x.eval();
+    expect_in_place();
+    write(i, row);
+    write(i + 1, full({kColumns}, 2.0));
+    write(i + 2, old - 1.0);
+    write(i + 3, other * (old - 2.0));
+    EXPECT_EQ(x.to_vector<double>(), host.values());
+  }
+}
+
+TEST(RowWrites, OfAPartAlongSeveralDims) {
+  Tensor x = counted({40, 50, 60}, float32);
+  std::vector<float> expected = x.to_vector<float>();
+  auto at = [&](int64_t i, int64_t j, int64_t k) -> float & {
+    return expected[static_cast<size_t>((i * 50 + j) * 60 + k)];
+  };
+  for (int64_t i : {0, 7, 39}) {
+    x[i][i][2 * i / 3] = -5.0;
+    at(i, i, 2 * i / 3) = -5;
+    x.eval();
+    expect_in_place();
+    Tensor part = counted({2, 3, 60}, float32) * 0.5;
+    x.slice(0, i % 30, i % 30 + 10, 5).narrow(1, i, 3) = part;
+    std::vector<float> values = part.to_vector<float>();
+    for (int64_t a = 0; a < 2; ++a)
+      for (int64_t b = 0; b < 3; ++b)
+        for (int64_t c = 0; c < 60; ++c)
+          at(i % 30 + 5 * a, i + b, c) = values[static_cast<size_t>((a * 3 + b) * 60 + c)];
+    EXPECT_EQ(x.to_vector<float>(), expected);
+  }
+}
+
+// Each element of a table from those before it, which nobody reads: few kernels, whatever its size.
+TEST(RowWrites, OfATableThatIsFilledElementByElement) {
+  for (int64_t n : {40, 200}) {
+    Tensor table = zeros({n}).eval();
+    std::vector<float> expected(static_cast<size_t>(n));
+    table[0] = 1.0;
+    expected[0] = 1;
+    for (int64_t i = 1; i < n; ++i) {
+      table[i] = table[i - 1] * 0.5 + 1.0;
+      expected[static_cast<size_t>(i)] = expected[static_cast<size_t>(i - 1)] * 0.5f + 1;
+    }
+    table.eval();
+    if (config().backend == "cpu")
+      EXPECT_LE(recent_evaluations().back().kernels, 6);
+    EXPECT_EQ(table.to_vector<float>(), expected);
+  }
+}
+
+// A run that fails leaves the buffer as it was. One that checks indices writes in place all the
+// same: what it checks comes first, also where it reads what was written.
 TEST(RowWrites, BesideChecks) {
   Tensor x = counted({kRows, kColumns}, float32), good = tensor<int64_t>({5, 6}).eval(),
          bad = tensor<int64_t>({5, kRows}).eval();
@@ -135,8 +206,53 @@ TEST(RowWrites, BesideChecks) {
   float sixth = 0;
   for (int64_t j = 0; j < kColumns; ++j)
     sixth += expected[static_cast<size_t>(6 * kColumns + j)];
-  EXPECT_EQ(index_select(x, 0, good).sum().item<float>(), kColumns + sixth);
+  Tensor sum = index_select(x, 0, good).sum();
+  eval({x, sum});
+  expect_in_place();
+  EXPECT_EQ(sum.item<float>(), kColumns + sixth);
   EXPECT_EQ(x.to_vector<float>(), expected);
+}
+
+// Where data says where to write: a bad index is found before anything is written.
+TEST(RowWrites, AtIndicesFromData) {
+  Tensor x = counted({kRows, kColumns}, float32), rows = full({2, kColumns}, 3.0).eval(),
+         good = tensor<int64_t>({-1, 6}).eval(), bad = tensor<int64_t>({6, kRows}).eval();
+  std::vector<float> expected = x.to_vector<float>();
+  auto step = [&](const Tensor &at) {
+    x.index_put_({at}, rows);
+    x.index_add_(0, at, rows);
+    x[7] = 2.0;
+  };
+  step(bad);
+  Error error = testing_support::error_of([&] { x.eval(); });
+  EXPECT_NE(error.message().find("index 4000 at position 1 is out of range"), std::string::npos)
+      << error.what();
+  EXPECT_EQ(x.to_vector<float>(), expected);
+  step(good);
+  x.eval();
+  expect_in_place();
+  for (int64_t j = 0; j < kColumns; ++j) {
+    for (int64_t row : {kRows - 1, int64_t(6)})
+      expected[static_cast<size_t>(row * kColumns + j)] = 6;
+    expected[static_cast<size_t>(7 * kColumns + j)] = 2;
+  }
+  EXPECT_EQ(x.to_vector<float>(), expected);
+}
+
+// What is checked depends on what is written: a copy is written, and nothing is lost.
+TEST(RowWrites, BeforeIndicesThatAreWritten) {
+  Tensor x = (arange(kRows * kColumns) % 7).reshape({kRows, kColumns}).eval();
+  std::vector<int64_t> before = x.to_vector<int64_t>();
+  for (bool fails : {true, false}) {
+    x[3] = fails ? 7 : 2;
+    Tensor picked = arange(7).index_select(0, x[3]);
+    if (fails) {
+      EXPECT_THROW(picked.eval(), Error);
+      EXPECT_EQ(x.to_vector<int64_t>(), before);
+    } else {
+      EXPECT_EQ(picked.to_vector<int64_t>(), std::vector<int64_t>(kColumns, 2));
+    }
+  }
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // The kinds of the attributes that Weft gives functions, modules and ops beside their records. Who
 // reads one takes its kind for granted, so that one of another kind must not come that far.
 #include "dialects/weft/ir/Attributes.h"
+#include "dialects/weft/ir/IndexBounds.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "dialects/weft/state/StateAttributes.h"
@@ -65,6 +66,7 @@ constexpr Known kKnown[] = {
     {kNonPositiveAttr, isUnit, kUnit},
     {kGeluAttr, isUnit, kUnit},
     {kBeyondOneAttr, isUnit, kUnit},
+    {kInRangeAttr, isUnit, kUnit},
     {kPreparedAttr, isNumber, kNumber},
     {kSourceAttr, isNumber, kNumber},
     {kWritesAttr, isNumber, kNumber},

@@ -142,6 +142,8 @@ std::optional<IndexBounds> indexBounds(Operation *op) {
   // All ops of these kinds take the tensor that is indexed along `dim`, then the indices.
   auto weft = dyn_cast<WeftOp>(op);
   if (weft && (weft.kind() == Kind::Gather || weft.kind() == Kind::Scatter)) {
+    if (op->hasAttr(kInRangeAttr))
+      return std::nullopt;
     // One that is not verified yet may have neither.
     if (!isOwn(op) && (op->getNumOperands() < 2 || !op->getAttrOfType<IntegerAttr>("dim")))
       return std::nullopt;

@@ -1,0 +1,130 @@
+#include "compiler/fusion/EarlyChecks.h"
+
+#include "compiler/fusion/FusionLimits.h"
+#include "compiler/fusion/TensorBytes.h"
+#include "compiler/fusion/WriteInPlace.h"
+#include "dialects/weft/ir/Attributes.h"
+#include "dialects/weft/ir/Custom.h"
+#include "dialects/weft/ir/IndexBounds.h"
+#include "dialects/weft/rules/Rules.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace weft::compiler {
+
+using mlir::Operation;
+using mlir::Value;
+
+namespace {
+
+constexpr llvm::StringLiteral kTooLate = "checked-after-write";
+
+bool isLargeKept(Value value) {
+  if (!isLargeDonated(value))
+    return false;
+  auto argument = mlir::cast<mlir::BlockArgument>(value);
+  auto main = mlir::cast<mlir::func::FuncOp>(argument.getOwner()->getParentOp());
+  return static_cast<bool>(main.getArgAttr(argument.getArgNumber(), ir::kKeptAttr));
+}
+
+class EarlyChecks {
+public:
+  EarlyChecks(mlir::Block &block, FusionGroups &groups, RefusalCollector &refusals)
+      : block_(block), groups_(groups), refusals_(refusals) {}
+
+  void run() {
+    findWrites();
+    if (writes_.empty())
+      return;
+    findPredecessors();
+    llvm::DenseSet<Value> written; // what is computed of what was written
+    for (Operation &op : llvm::make_early_inc_range(block_)) {
+      bool reads = llvm::any_of(op.getOperands(),
+                                [&](Value operand) { return written.contains(operand); });
+      if (reads || writes_.contains(&op))
+        written.insert(op.result_begin(), op.result_end());
+      if (reads && mlir::isa<ir::CustomOp>(op))
+        refusals_.add(kTooLate, &op,
+                      "a kernel that may fail reads what is written in place, which is a copy");
+      std::optional<ir::IndexBounds> bounds =
+          predecessors_.contains(&op) ? std::nullopt : ir::indexBounds(&op);
+      if (!bounds)
+        continue;
+      if (written.contains(bounds->indices))
+        refusals_.add(kTooLate, &op,
+                      "its indices are computed of what is written in place, which is a copy");
+      else if (double(tensorBytes(typeOf(bounds->indices))) * limits::kCheckedPart <= bytes_)
+        checkEarly(op, *bounds);
+    }
+  }
+
+private:
+  static mlir::RankedTensorType typeOf(Value value) {
+    return mlir::cast<mlir::RankedTensorType>(value.getType());
+  }
+
+  // The first write of each large kept argument, which is the one that may not copy it.
+  void findWrites() {
+    for (Operation &op : block_.without_terminator()) {
+      if (!isScatter(&op))
+        continue;
+      Value base = withoutReshapes(op.getOperand(0));
+      if (!isLargeKept(base))
+        continue;
+      if (writes_.empty())
+        first_ = &op;
+      writes_.insert(&op);
+      bytes_ = std::max(bytes_, tensorBytes(typeOf(base)));
+    }
+  }
+
+  // What the first write reads runs before it in any order.
+  void findPredecessors() {
+    llvm::SmallVector<Operation *> pending{first_};
+    while (!pending.empty())
+      for (Value operand : pending.pop_back_val()->getOperands())
+        if (Operation *definition = operand.getDefiningOp();
+            definition && predecessors_.insert(definition).second)
+          pending.push_back(definition);
+  }
+
+  void checkEarly(Operation &op, const ir::IndexBounds &bounds) {
+    if (mlir::isa<ir::CheckIndexOp>(op)) {
+      groups_.push_back({{&op}, {false}});
+      return;
+    }
+    auto user = mlir::StringAttr::get(op.getContext(), bounds.user);
+    Value &checked = checked_[{bounds.indices, {user, bounds.upper}}];
+    if (!checked) {
+      mlir::OpBuilder builder(&op);
+      auto numbers = ir::IotaOp::create(
+          builder, op.getLoc(),
+          mlir::RankedTensorType::get({bounds.upper}, builder.getI64Type()), 0);
+      auto check =
+          ir::IndexSelectOp::create(builder, op.getLoc(), numbers.getResult(), bounds.indices, 0);
+      check.setUser(user);
+      checked = check.getResult();
+      groups_.push_back({{numbers, check}, {false, false}});
+    }
+    op.setOperand(1, checked); // after the tensor that is indexed
+    op.setAttr(ir::kInRangeAttr, mlir::UnitAttr::get(op.getContext()));
+  }
+
+  mlir::Block &block_;
+  FusionGroups &groups_;
+  RefusalCollector &refusals_;
+  llvm::DenseSet<Operation *> writes_, predecessors_;
+  Operation *first_ = nullptr;
+  double bytes_ = 0; // of the largest argument that is written
+  // By indices, by what errors name, and by how many elements there are.
+  llvm::DenseMap<std::pair<Value, std::pair<mlir::Attribute, int64_t>>, Value> checked_;
+};
+
+} // namespace
+
+void checkBeforeWrites(mlir::Block &block, FusionGroups &groups, RefusalCollector &refusals) {
+  EarlyChecks(block, groups, refusals).run();
+}
+
+} // namespace weft::compiler
