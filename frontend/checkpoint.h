@@ -38,7 +38,7 @@ public:
   Checkpointed(F fn, Location location)
       : fn_(std::make_shared<F>(std::move(fn))), location_(location) {}
 
-  // What fn gives for these arguments.
+  // What fn gives for these arguments. Error kState: this was moved from.
   template <typename... A> auto operator()(const A &...arguments) const {
     using Result = std::decay_t<decltype(call(arguments...))>;
     if constexpr (std::is_void_v<Result>) {
@@ -60,13 +60,14 @@ public:
 private:
   // At the line of checkpoint() where fn is a layer, which takes one.
   template <typename... A> decltype(auto) call(const A &...arguments) const {
+    F &fn = recorder::held(fn_, "checkpoint", "function", location_);
     if constexpr (!recorder::takes_location<F>())
-      return (*fn_)(arguments...);
-    else if constexpr (requires { (*fn_)(arguments..., location_); })
-      return (*fn_)(arguments..., location_);
+      return fn(arguments...);
+    else if constexpr (requires { fn(arguments..., location_); })
+      return fn(arguments..., location_);
     else { // arguments that have defaults come before it
       CallerScope caller(location_);
-      return (*fn_)(arguments...);
+      return fn(arguments...);
     }
   }
 

@@ -5,6 +5,7 @@
 #include <source_location>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace weft {
 
@@ -108,5 +109,18 @@ public:
 private:
   bool outermost_;
 };
+
+namespace recorder {
+// Fails with kState: "step: the optimizer was moved from; use the one that it was moved to".
+[[noreturn]] void refuse_moved(std::string_view call, std::string_view what, Location location);
+// What a handle refers to, for a call on it. Fails so where the handle was moved from.
+template <typename Pointer>
+auto &held(const Pointer &pointer, std::string_view call, std::string_view what,
+           Location location) {
+  if (!pointer) [[unlikely]]
+    refuse_moved(call, what, location);
+  return *pointer;
+}
+} // namespace recorder
 
 } // namespace weft

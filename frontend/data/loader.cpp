@@ -324,63 +324,71 @@ DataLoader::~DataLoader() = default;
 DataLoader::DataLoader(DataLoader &&) noexcept = default;
 DataLoader &DataLoader::operator=(DataLoader &&) noexcept = default;
 
-int64_t DataLoader::batches() const {
-  return impl_->sampler.batches();
+DataLoader::Impl &DataLoader::held(const char *call, Location location) const {
+  return recorder::held(impl_, call, "loader", location);
 }
 
-Batch DataLoader::next() {
-  Impl::Prepared prepared = impl_->take();
+int64_t DataLoader::batches(Location location) const {
+  return held("batches", location).sampler.batches();
+}
+
+Batch DataLoader::next(Location location) {
+  Impl &impl = held("next", location);
+  Impl::Prepared prepared = impl.take();
   if (prepared.error) {
-    impl_->stop(); // its thread has ended; a later call starts over at the same position
+    impl.stop(); // its thread has ended; a later call starts over at the same position
     std::rethrow_exception(prepared.error);
   }
-  Batch batch = impl_->options.device ? prepared.tensors : impl_->tensors_of(prepared.batch);
-  impl_->position = impl_->after(impl_->position);
-  impl_->fresh = false;
+  Batch batch = impl.options.device ? prepared.tensors : impl.tensors_of(prepared.batch);
+  impl.position = impl.after(impl.position);
+  impl.fresh = false;
   return batch;
 }
 
-LoaderState DataLoader::state() const {
-  return impl_->position;
+LoaderState DataLoader::state(Location location) const {
+  return held("state", location).position;
 }
 
 void DataLoader::restore(const LoaderState &state, Location location) {
-  if (state.epoch < 0 || state.batch < 0 || state.batch >= batches())
+  Impl &impl = held("restore", location);
+  const int64_t batches = impl.sampler.batches();
+  if (state.epoch < 0 || state.batch < 0 || state.batch >= batches)
     throw Error(ErrorKind::kValue,
                 "DataLoader::restore: there is no batch " + std::to_string(state.batch) +
                     " of epoch " + std::to_string(state.epoch) + "; an epoch has " +
-                    std::to_string(batches()) + " batches",
+                    std::to_string(batches) + " batches",
                 location);
-  impl_->stop();
-  impl_->position = state;
-  impl_->fresh = true;
+  impl.stop();
+  impl.position = state;
+  impl.fresh = true;
 }
 
-DataLoader::Iterator DataLoader::begin() {
-  if (!impl_->fresh && impl_->position.batch != 0) { // a loop was left early
-    impl_->stop();
-    ++impl_->position.epoch;
-    impl_->position.batch = 0;
+DataLoader::Iterator DataLoader::begin(Location location) {
+  Impl &impl = held("begin", location);
+  if (!impl.fresh && impl.position.batch != 0) { // a loop was left early
+    impl.stop();
+    ++impl.position.epoch;
+    impl.position.batch = 0;
   }
-  return Iterator(this, impl_->position.epoch);
+  return Iterator(this, impl.position.epoch, location);
 }
 
 Batch &DataLoader::Iterator::operator*() {
   if (!batch_)
-    batch_ = loader_->next();
+    batch_ = loader_->next(location_);
   return *batch_;
 }
 
 DataLoader::Iterator &DataLoader::Iterator::operator++() {
   if (!batch_)
-    loader_->next(); // an element that was skipped is still consumed
+    loader_->next(location_); // an element that was skipped is still consumed
   batch_.reset();
   return *this;
 }
 
 bool DataLoader::Iterator::operator==(std::default_sentinel_t) const {
   // Where the last batch was handed out the loader stands in the next epoch, the iterator at it.
-  return !batch_ && loader_->impl_->position.epoch != epoch_;
+  return !batch_ && loader_->state(location_).epoch != epoch_;
 }
 
 } // namespace weft::data

@@ -52,7 +52,7 @@ struct Batch {
 };
 
 // Not safe for use by several threads at once. Its own thread ends with it, whatever batches are
-// still under way.
+// still under way. One that was moved from throws Error until it is assigned another one.
 class DataLoader {
 public:
   // Throws Error when batch_size, prefetch, rank or a weight is out of range, batch_size does not
@@ -68,15 +68,15 @@ public:
   DataLoader &operator=(DataLoader &&) noexcept;
 
   // How many batches an epoch has.
-  int64_t batches() const;
+  int64_t batches(Location location = Location::current()) const;
 
   // The next batch of an endless sequence of epochs. Rethrows what Dataset::fetch threw; the same
   // batch is tried again next time. Error, at the loader's line: the data set gave an array whose
   // shape is not that of its bytes, or of another number of items.
-  Batch next();
+  Batch next(Location location = Location::current());
 
   // The position after the batches that were handed out so far, however many are prepared.
-  LoaderState state() const;
+  LoaderState state(Location location = Location::current()) const;
 
   // Continues where another loader over the same data with the same options stood. Throws Error
   // when the position does not exist.
@@ -98,13 +98,15 @@ public:
 
   private:
     friend class DataLoader;
-    Iterator(DataLoader *loader, int64_t epoch) : loader_(loader), epoch_(epoch) {}
+    Iterator(DataLoader *loader, int64_t epoch, Location location)
+        : loader_(loader), epoch_(epoch), location_(location) {}
     DataLoader *loader_;
     int64_t epoch_;
+    Location location_; // of the loop
     std::optional<Batch> batch_ = {}; // the current one, once it was asked for
   };
   // The start of a loop over an epoch.
-  Iterator begin();
+  Iterator begin(Location location = Location::current());
   // The end that every such loop has.
   std::default_sentinel_t end() const {
     return {};
@@ -112,6 +114,7 @@ public:
 
 private:
   struct Impl;
+  Impl &held(const char *call, Location location) const;
   std::unique_ptr<Impl> impl_;
 };
 

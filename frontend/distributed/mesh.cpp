@@ -32,7 +32,7 @@ size_t index_of(const MeshState &mesh, const std::string &name, const char *op, 
 // In a session. whole: the sizes are the whole tensor's, which must divide.
 std::shared_ptr<const Sharding> sharding_by(const TypeInfo &type, const Mesh &mesh,
                                             const AxisNames &names, bool whole) {
-  const MeshState &state = *mesh.state();
+  const MeshState &state = held(mesh.state(), Session::op(), "mesh", Session::location());
   if (names.size() != type.dims.size())
     fail(ErrorKind::kValue, "the tensor is " + describe(type) + ", and axes has " +
                                 std::to_string(names.size()) +
@@ -117,13 +117,15 @@ Mesh::Mesh(const std::vector<std::pair<std::string, int>> &axes, const Group &of
 }
 
 Group Mesh::group(const std::string &axis, Location location) const {
-  return groups_[index_of(*state_, axis, "group", location)];
+  return groups_[index_of(held(state_, "group", "mesh", location), axis, "group", location)];
 }
 int Mesh::size(const std::string &axis, Location location) const {
-  return static_cast<int>(state_->axes[index_of(*state_, axis, "size", location)].ranks);
+  const MeshState &mesh = held(state_, "size", "mesh", location);
+  return static_cast<int>(mesh.axes[index_of(mesh, axis, "size", location)].ranks);
 }
 int Mesh::rank(const std::string &axis, Location location) const {
-  return static_cast<int>(state_->axes[index_of(*state_, axis, "rank", location)].rank);
+  const MeshState &mesh = held(state_, "rank", "mesh", location);
+  return static_cast<int>(mesh.axes[index_of(mesh, axis, "rank", location)].rank);
 }
 
 Tensor shard(const Tensor &x, const Mesh &mesh, const AxisNames &axes, Location location) {

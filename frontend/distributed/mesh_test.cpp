@@ -483,6 +483,11 @@ TEST(Mesh, ErrorsSayWhatToDo) {
     refused([&] { shard(layer, mesh, {{"wieght", {"data", ""}}}); }, "fits no name");
     refused([&] { shard(layer, mesh, {{"*", {"data", ""}}}); }, "(x is bias)");
     EXPECT_EQ(axes_of(layer.weight), AxisNames({"", ""})); // nothing was cut
+    Mesh left({{"data", 2}}), kept = std::move(left);
+    refused([&] { left.group("data"); }, "group: the mesh was moved from");
+    refused([&] { (void)left.size("data"); }, "size: the mesh was moved from");
+    refused([&] { (void)left.rank("data"); }, "rank: the mesh was moved from");
+    refused([&] { shard(x, left, {"data", ""}); }, "shard: the mesh was moved from");
     // The program goes on.
     expect_near(whole(cut + 1), x + 1, "after errors");
   });

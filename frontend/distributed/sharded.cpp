@@ -15,50 +15,56 @@ ShardedParameters::ShardedParameters(std::vector<Tensor> parameters, const Group
                                      /*keep=*/true, group);
 }
 
-const std::vector<Tensor> &ShardedParameters::shards() const {
-  return shards_->shards;
+Shards &ShardedParameters::held(const char *call, Location location) const {
+  return recorder::held(shards_, call, "ShardedParameters", location);
+}
+
+const std::vector<Tensor> &ShardedParameters::shards(Location location) const {
+  return held("shards", location).shards;
 }
 
 void ShardedParameters::reduce_gradients(Location location) {
   CallerScope scope(location);
-  shards_->check_trained("reduce_gradients", location);
+  Shards &shards = held("reduce_gradients", location);
+  shards.check_trained("reduce_gradients", location);
   bool any = false;
-  for (const Tensor &parameter : shards_->parameters)
+  for (const Tensor &parameter : shards.parameters)
     any = any || parameter.grad().defined();
   if (!any)
     throw Error(ErrorKind::kState,
                 "reduce_gradients: no parameter has a gradient; call backward() first",
                 CallerScope::resolve(location));
-  shards_->reduce(0);
+  shards.reduce(0);
 }
 
 Tensor ShardedParameters::clip_grad_norm(double max_norm, Location location) {
   CallerScope scope(location);
-  return shards_->clip_grad_norm(max_norm, location);
+  return held("clip_grad_norm", location).clip_grad_norm(max_norm, location);
 }
 
 void ShardedParameters::gather(Location location) {
   CallerScope scope(location);
   NoGrad no_grad;
+  Shards &shards = held("gather", location);
   size_t next = 0;
-  for (const Tensor &values : shards_->gathered(0)) {
-    Tensor &parameter = shards_->parameters[next++];
+  for (const Tensor &values : shards.gathered(0)) {
+    Tensor &parameter = shards.parameters[next++];
     if (values.defined())
       parameter.copy_(values);
   }
-  submit_step(shards_->parameters, location);
+  submit_step(shards.parameters, location);
 }
 
 nn::NamedTensors ShardedParameters::whole_state(const optim::Optimizer &optimizer,
                                                 Location location) const {
   CallerScope scope(location);
-  return shards_->whole_state(optimizer, location);
+  return held("whole_state", location).whole_state(optimizer, location);
 }
 
 void ShardedParameters::load_whole_state(optim::Optimizer &optimizer, const nn::NamedTensors &state,
                                          Location location) const {
   CallerScope scope(location);
-  shards_->load_whole_state(optimizer, state, location);
+  held("load_whole_state", location).load_whole_state(optimizer, state, location);
 }
 
 } // namespace weft::distributed

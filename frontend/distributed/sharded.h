@@ -35,7 +35,7 @@ public:
 
   // This rank's parts, rows of elements, to be trained instead of the parameters; none where all
   // are frozen.
-  const std::vector<Tensor> &shards() const;
+  const std::vector<Tensor> &shards(Location location = Location::current()) const;
   // Gives the shards this rank's part of the mean of all ranks' gradients, and drops the
   // parameters' own. A trained parameter without a gradient counts as one of zeros, on each rank by
   // itself. Error kState: no parameter has a gradient, or one was frozen or thawed since they were
@@ -62,6 +62,7 @@ public:
                         Location location = Location::current()) const;
 
 private:
+  Shards &held(const char *call, Location location) const;
   std::shared_ptr<Shards> shards_;
 };
 

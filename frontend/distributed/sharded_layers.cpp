@@ -240,12 +240,17 @@ ShardedLayers::~ShardedLayers() = default;
 ShardedLayers::ShardedLayers(ShardedLayers &&) noexcept = default;
 ShardedLayers &ShardedLayers::operator=(ShardedLayers &&) noexcept = default;
 
-const std::vector<Tensor> &ShardedLayers::shards() const {
-  return impl_->shards.shards;
+ShardedLayers::Impl &ShardedLayers::held(const char *call, Location location) const {
+  return recorder::held(impl_, call, "ShardedLayers", location);
+}
+
+const std::vector<Tensor> &ShardedLayers::shards(Location location) const {
+  return held("shards", location).shards.shards;
 }
 
 Tensor ShardedLayers::operator()(const Tensor &x, Location location) {
   CallerScope scope(location);
+  Impl &impl = held("ShardedLayers", location);
   bool kept = grad_enabled();
   NoGrad no_grad;
   Impl::Pass pass;
@@ -254,16 +259,16 @@ Tensor ShardedLayers::operator()(const Tensor &x, Location location) {
   // The layer before the one that is under way has ended, and its parameters are gone, when the
   // next one's are gathered.
   Tensor at = x, before;
-  for (size_t i = 0; i < impl_->layers.size(); ++i) {
+  for (size_t i = 0; i < impl.layers.size(); ++i) {
     Tensor input = at.detach();
-    std::vector<Tensor> storages = impl_->storages_of(i, input), values = values_of(storages);
+    std::vector<Tensor> storages = impl.storages_of(i, input), values = values_of(storages);
     {
-      Impl::Whole whole(*impl_, i);
+      Impl::Whole whole(impl, i);
       // With history, as layers expect it in training, but without keeping it.
       std::optional<EnableGrad> grad;
       if (kept)
         grad.emplace();
-      at = values_of({impl_->layers[i](input, location)})[0];
+      at = values_of({impl.layers[i](input, location)})[0];
     }
     if (kept) {
       pass.written.push_back(written_since(storages, values));
@@ -280,44 +285,46 @@ Tensor ShardedLayers::operator()(const Tensor &x, Location location) {
   if (!kept)
     return at;
   pass.result = at.detach().set_requires_grad();
-  impl_->passes.push_back(pass);
+  impl.passes.push_back(pass);
   return pass.result;
 }
 
 void ShardedLayers::reduce_gradients(Location location) {
   CallerScope scope(location);
-  impl_->shards.check_trained("reduce_gradients", location);
-  std::vector<Impl::Pass> calls = std::exchange(impl_->passes, {});
+  Impl &impl = held("reduce_gradients", location);
+  impl.shards.check_trained("reduce_gradients", location);
+  std::vector<Impl::Pass> calls = std::exchange(impl.passes, {});
   try {
-    impl_->reduce(calls, location);
+    impl.reduce(calls, location);
   } catch (...) {
-    for (Impl::Pass &later : impl_->passes)
+    for (Impl::Pass &later : impl.passes)
       calls.push_back(std::move(later));
-    impl_->passes = std::move(calls);
+    impl.passes = std::move(calls);
     throw;
   }
 }
 
 Tensor ShardedLayers::clip_grad_norm(double max_norm, Location location) {
   CallerScope scope(location);
-  return impl_->shards.clip_grad_norm(max_norm, location);
+  return held("clip_grad_norm", location).shards.clip_grad_norm(max_norm, location);
 }
 
 std::vector<Tensor> ShardedLayers::whole_parameters(Location location) const {
   CallerScope scope(location);
-  return impl_->shards.whole(impl_->shards.parts);
+  Shards &shards = held("whole_parameters", location).shards;
+  return shards.whole(shards.parts);
 }
 
 nn::NamedTensors ShardedLayers::whole_state(const optim::Optimizer &optimizer,
                                             Location location) const {
   CallerScope scope(location);
-  return impl_->shards.whole_state(optimizer, location);
+  return held("whole_state", location).shards.whole_state(optimizer, location);
 }
 
 void ShardedLayers::load_whole_state(optim::Optimizer &optimizer, const nn::NamedTensors &state,
                                      Location location) const {
   CallerScope scope(location);
-  impl_->shards.load_whole_state(optimizer, state, location);
+  held("load_whole_state", location).shards.load_whole_state(optimizer, state, location);
 }
 
 } // namespace weft::distributed

@@ -39,7 +39,7 @@ public:
   ShardedLayers &operator=(ShardedLayers &&) noexcept;
 
   // This rank's parts, rows of elements, to be trained; none where all parameters are frozen.
-  const std::vector<Tensor> &shards() const;
+  const std::vector<Tensor> &shards(Location location = Location::current()) const;
   // All layers. All ranks call it. The result's history ends here: backward() from what was made of
   // it gives it a gradient, which waits for reduce_gradients(). Without history (NoGrad) the layers
   // just run.
@@ -65,6 +65,7 @@ public:
 
 private:
   struct Impl;
+  Impl &held(const char *call, Location location) const;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -351,6 +351,18 @@ TEST(ShardedLayers, RefuseWhatTheyCannotDo) {
     error = what_of([&] { layers.reduce_gradients(); });
     EXPECT_NE(error.find("no result of the layers has a gradient"), std::string::npos) << error;
     EXPECT_NE(error.find("sharded_test.cpp"), std::string::npos) << error;
+    ShardedLayers kept = std::move(layers);
+    ShardedParameters parameters(twice.parameters()), kept_parameters = std::move(parameters);
+    for (const std::function<void()> &call : std::vector<std::function<void()>>{
+             [&] { (void)layers.shards(); }, [&] { layers(ones({2, 3})); },
+             [&] { layers.reduce_gradients(); }, [&] { layers.clip_grad_norm(1); },
+             [&] { layers.whole_parameters(); }, [&] { (void)parameters.shards(); },
+             [&] { parameters.reduce_gradients(); }, [&] { parameters.clip_grad_norm(1); },
+             [&] { parameters.gather(); }}) {
+      error = what_of(call);
+      EXPECT_NE(error.find("was moved from"), std::string::npos) << error;
+      EXPECT_NE(error.find("sharded_test.cpp"), std::string::npos) << error;
+    }
   });
 }
 

@@ -26,15 +26,15 @@ public:
   std::vector<Tensor> operator()(const std::vector<Tensor> &inputs,
                                  Location location = Location::current()) const {
     CallerScope scope(location);
-    return held_->call(inputs);
+    return held(location).call(inputs);
   }
   // The module itself, for its parameters and its training flag.
-  nn::Module &module() const {
-    return held_->module();
+  nn::Module &module(Location location = Location::current()) const {
+    return held(location).module();
   }
   // Parameters and buffers, so that a trace names them.
-  nn::NamedTensors state() const {
-    return held_->module().state();
+  nn::NamedTensors state(Location location = Location::current()) const {
+    return module(location).state(location);
   }
   // As nn::Module's.
   std::shared_ptr<const void> identity() const {
@@ -82,6 +82,9 @@ private:
     }
     M model;
   };
+  Base &held(Location location) const {
+    return recorder::held(held_, "AnyModel", "model", location);
+  }
   std::shared_ptr<Base> held_;
 };
 

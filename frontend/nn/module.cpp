@@ -173,12 +173,7 @@ void Module::become(std::shared_ptr<State> state) noexcept {
 }
 
 Module::State &Module::held(std::string_view what, Location location) const {
-  if (!state_) [[unlikely]]
-    throw Error(ErrorKind::kState,
-                std::string(what) + ": the module was moved from, and has no parameters any more; "
-                                    "use the one that it was moved to, or assign one to it",
-                CallerScope::resolve(location));
-  return *state_;
+  return recorder::held(state_, what, "module", location);
 }
 
 // The class in "... type_text() [M = model::Block]", as compilers write it.

@@ -3,7 +3,7 @@
 namespace weft::nn {
 
 void Sequential::append(AnyLayer layer, Location location) {
-  if (const Module *module = layer.module())
+  if (const Module *module = layer.module(location))
     register_child(std::to_string(layers_.size()), *module, location, layer.type());
   layers_.push_back(std::move(layer));
 }

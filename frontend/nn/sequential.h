@@ -31,7 +31,7 @@ public:
                   "operator()(const Tensor &x) const`, a lambda without `mutable`");
   }
   AnyLayer(const AnyLayer &other)
-      : held_(CloneScope::active() ? other.held_->copy() : other.held_) {}
+      : held_(CloneScope::active() && other.held_ ? other.held_->copy() : other.held_) {}
   AnyLayer(AnyLayer &&) noexcept = default;
   AnyLayer &operator=(const AnyLayer &) = default;
   AnyLayer &operator=(AnyLayer &&) noexcept = default;
@@ -39,19 +39,19 @@ public:
   // location: the caller's line. A layer that takes one gets it; within others errors say that they
   // were called from there.
   Tensor operator()(const Tensor &x, Location location = Location::current()) const {
-    const Module *own = module();
+    const Module *own = module(location);
     std::optional<ModuleScope> scope;
     if (own)
       scope.emplace(*own);
     return held_->call(x, location);
   }
   // Null for a function.
-  const Module *module() const {
-    return held_->module();
+  const Module *module(Location location = Location::current()) const {
+    return held(location).module();
   }
   // A text that ends with the class of the layer, for Module::register_child().
-  const char *type() const {
-    return held_->type();
+  const char *type(Location location = Location::current()) const {
+    return held(location).type();
   }
 
 private:
@@ -86,6 +86,9 @@ private:
     }
     F layer;
   };
+  const Base &held(Location location) const {
+    return recorder::held(held_, "AnyLayer", "layer", location);
+  }
   std::shared_ptr<const Base> held_;
 };
 

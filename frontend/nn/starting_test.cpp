@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
 
 #include <gtest/gtest.h>
 
@@ -37,8 +38,10 @@ std::vector<std::byte> bytes(const Tensor &x) {
 class CountingAllocator : public runtime::Allocator {
 public:
   absl::StatusOr<void *> allocate(int64_t bytes, int64_t alignment) override {
-    if (empty && bytes > given_if_empty)
+    if ((empty && bytes > given_if_empty) || left == 0)
       return absl::ResourceExhaustedError("the test's allocator is empty");
+    if (left > 0)
+      --left;
     allocated += bytes;
     return std::aligned_alloc(static_cast<size_t>(alignment),
                               static_cast<size_t>((bytes + alignment) / alignment * alignment));
@@ -52,6 +55,7 @@ public:
   std::atomic<int64_t> allocated{0};
   std::atomic<bool> empty{false};
   std::atomic<int64_t> given_if_empty{-1}; // in one piece
+  std::atomic<int64_t> left{-1};           // allocations until it is empty; -1: it never is
 };
 
 struct WithAllocator {
@@ -202,6 +206,38 @@ TEST(Starting, AFailedAllocationLeavesItToBeMade) {
   EXPECT_EQ(error.kind(), ErrorKind::kMemory) << error.what();
   with.allocator->empty = false;
   EXPECT_EQ(linear.weight.to_vector<float>(), expected);
+}
+
+// Whichever it is, the program's own constants among them: it is memory that is missing.
+TEST(Starting, EachAllocationMayFail) {
+  if (!has_sizes())
+    return;
+  manual_seed(5);
+  std::vector<float> expected = Linear(40, 30).weight.to_vector<float>();
+  for (int64_t n = 0;; ++n) {
+    ASSERT_LT(n, 50);
+    WithAllocator with;
+    with.allocator->left = n;
+    bool has_failed = false;
+    auto attempt = [&](auto make) {
+      Error error = error_of(make);
+      if (error.message() == "nothing was thrown")
+        return;
+      EXPECT_EQ(error.kind(), ErrorKind::kMemory) << n << ": " << error.what();
+      has_failed = true;
+      with.allocator->left = -1;
+      make();
+    };
+    std::optional<Linear> linear;
+    attempt([&] {
+      manual_seed(5);
+      linear.emplace(40, 30);
+    });
+    attempt([&] { linear->weight.eval(); });
+    EXPECT_EQ(linear->weight.to_vector<float>(), expected) << n;
+    if (!has_failed)
+      break;
+  }
 }
 
 // What is recorded is computed when a module is made.

@@ -51,10 +51,7 @@ Tensor state_tensor(int64_t key, int64_t counter, uint8_t device) {
 struct recorder::GeneratorStreams {
   // In a session, whose error it is where the generator was moved from.
   static GeneratorStreams &of(const Generator &generator) {
-    if (!generator.streams_) [[unlikely]]
-      fail(ErrorKind::kState, "the generator was moved from, and has no stream any more; use the "
-                              "one that it was moved to, or assign one to it");
-    return *generator.streams_;
+    return held(generator.streams_, Session::op(), "generator", Session::location());
   }
 
   uint64_t seed = 0;

@@ -84,27 +84,33 @@ LossScaler::LossScaler(LossScalerOptions options, Location location)
   state_->finite = nn::init::constant({}, 1, boolean);
 }
 
+LossScaler::State &LossScaler::held(const char *call, Location location) const {
+  return recorder::held(state_, call, "loss scaler", location);
+}
+
 Tensor LossScaler::scale(const Tensor &loss, Location location) const {
   CallerScope scope(location);
-  if (!state_->options.enabled)
+  State &state = held("scale", location);
+  if (!state.options.enabled)
     return loss;
   if (!is_floating(loss.dtype()))
     fail(ErrorKind::kDType,
          std::string("scale: loss is ") + weft::name(loss.dtype()) + "; it must be floating",
          location);
   // A step that failed may have left divided gradients behind. Those of this loss are not.
-  recorder::write_state(state_->unscaled);
-  state_->unscaled->front() = 0;
-  return loss * state_->scale.to(loss.device());
+  recorder::write_state(state.unscaled);
+  state.unscaled->front() = 0;
+  return loss * state.scale.to(loss.device());
 }
 
 // The scale moves at each step, so the gradients of a second optimizer would be divided by another
 // one than they were multiplied by.
-void LossScaler::own(const Optimizer &optimizer, const char *who, Location location) {
-  const Tensor &first = optimizer.parameters()[0];
-  if (!state_->owner.defined())
-    state_->owner = first;
-  if (!state_->owner.is_same(first))
+void LossScaler::own(State &state, const Optimizer &optimizer, const char *who,
+                     Location location) {
+  const Tensor &first = optimizer.parameters(location)[0];
+  if (!state.owner.defined())
+    state.owner = first;
+  if (!state.owner.is_same(first))
     fail(ErrorKind::kState,
          std::string(who) +
              ": the scaler is another optimizer's; each optimizer has a scaler of its own",
@@ -113,25 +119,26 @@ void LossScaler::own(const Optimizer &optimizer, const char *who, Location locat
 
 void LossScaler::unscale_(const Optimizer &optimizer, Location location) {
   CallerScope scope(location);
-  if (!state_->options.enabled)
+  State &state = held("unscale_", location);
+  if (!state.options.enabled)
     return;
-  own(optimizer, "unscale_", location);
-  recorder::read_state(state_->unscaled);
-  if (state_->unscaled->front())
+  own(state, optimizer, "unscale_", location);
+  recorder::read_state(state.unscaled);
+  if (state.unscaled->front())
     fail(ErrorKind::kState,
          "unscale_: the gradients were unscaled before; it is called once before each step",
          location);
   NoGrad no_grad;
-  state_->finite.copy_(unscale(optimizer, state_->scale, "unscale_", location));
-  state_->unscaled->front() = 1;
+  state.finite.copy_(unscale(optimizer, state.scale, "unscale_", location));
+  state.unscaled->front() = 1;
 }
 
 void LossScaler::step(Optimizer &optimizer, Location location) {
   CallerScope scope(location);
-  State &state = *state_;
+  State &state = held("step", location);
   if (!state.options.enabled)
     return optimizer.step(location);
-  own(optimizer, "step", location);
+  own(state, optimizer, "step", location);
   NoGrad no_grad;
   recorder::read_state(state.unscaled);
   Tensor finite = std::exchange(state.unscaled->front(), 0)
@@ -155,18 +162,21 @@ void LossScaler::step(Optimizer &optimizer, Location location) {
   }
 }
 
-double LossScaler::scale() const {
-  return state_->options.enabled ? state_->scale.item<float>() : 1;
+double LossScaler::scale(Location location) const {
+  const State &state = held("scale", location);
+  return state.options.enabled ? state.scale.item<float>(location) : 1;
 }
 
-nn::NamedTensors LossScaler::state() const {
-  return state_->options.enabled ? state_->tensors() : nn::NamedTensors();
+nn::NamedTensors LossScaler::state(Location location) const {
+  const State &state = held("state", location);
+  return state.options.enabled ? state.tensors() : nn::NamedTensors();
 }
 
 void LossScaler::load_state(const nn::NamedTensors &tensors, Location location) {
   location = CallerScope::resolve(location);
   CallerScope scope(location);
-  nn::NamedTensors expected = state();
+  held("load_state", location);
+  nn::NamedTensors expected = state(location);
   std::unordered_map<std::string, const Tensor *> given;
   for (const auto &[name, tensor] : tensors)
     given.emplace(name, &tensor);

@@ -29,7 +29,8 @@ struct LossScalerOptions {
 // weft::jit and weft::trace record. bfloat16 has the range of float32 and needs no scaler. Handles
 // are cheap to copy; copies share the state. One scaler is for one optimizer. Where ranks hold
 // parts of the parameters (ShardedParameters, ShardedLayers), each would decide for its own part:
-// there bfloat16 is the choice, which needs no scaler.
+// there bfloat16 is the choice, which needs no scaler. One that was moved from throws Error until
+// it is assigned another one.
 class LossScaler {
 public:
   // Throws Error unless init_scale is positive and finite, growth_factor is above 1, backoff_factor
@@ -48,18 +49,19 @@ public:
   void step(Optimizer &optimizer, Location location = Location::current());
 
   // The scale of the next loss. Reads the tensor: waits for the steps that were submitted.
-  double scale() const;
+  double scale(Location location = Location::current()) const;
   // As a checkpoint holds it: "scale", float32 [], and "growth_tracker", int64 [], the number of
   // updates since the scale last changed. Empty when it is not enabled.
-  nn::NamedTensors state() const;
+  nn::NamedTensors state(Location location = Location::current()) const;
   // Copies the values. Throws Error, before anything is written, when a name is missing or unknown,
   // or a shape or dtype differs.
   void load_state(const nn::NamedTensors &tensors, Location location = Location::current());
 
 private:
-  void own(const Optimizer &optimizer, const char *who, Location location);
-
   struct State;
+  State &held(const char *call, Location location) const;
+  static void own(State &state, const Optimizer &optimizer, const char *who, Location location);
+
   std::shared_ptr<State> state_;
 };
 

@@ -154,11 +154,7 @@ void Optimizer::step(Location location) {
 }
 
 void Optimizer::want_held(const char *what, Location location) const {
-  if (!watch_)
-    throw Error(ErrorKind::kState,
-                std::string(what) + ": the optimizer was moved from, and has no parameters any "
-                                    "more; use the one that it was moved to",
-                CallerScope::resolve(location));
+  recorder::held(watch_, what, "optimizer", location);
 }
 
 void Optimizer::take_step(const Tensor *finite, std::vector<Tensor> written, Location location) {

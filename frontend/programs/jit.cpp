@@ -358,11 +358,8 @@ std::shared_ptr<JitImpl> make_jit(Location made) {
   return std::make_shared<JitImpl>(made);
 }
 Location line_of_call(const JitImpl *jit, Location call) {
-  if (!jit)
-    throw Error(ErrorKind::kState,
-                "jit: the function was moved from; call the one that it was moved to",
-                CallerScope::resolve(call));
-  return is_of_library(call) ? jit->made : call;
+  const JitImpl &impl = held(jit, "jit", "function", call);
+  return is_of_library(call) ? impl.made : call;
 }
 ErasedResult call_jit(JitImpl &jit, const ErasedFunction &function,
                       const tensor_tree::FlattenArguments &arguments, Location location) {

@@ -15,7 +15,8 @@ constinit thread_local CallDevice call_device;
 constinit thread_local int16_t thread_device = -1;
 
 uint8_t default_device() {
-  return thread_device < 0 ? recorder().default_device : static_cast<uint8_t>(thread_device);
+  return thread_device < 0 ? recorder().default_device.load(std::memory_order_relaxed)
+                           : static_cast<uint8_t>(thread_device);
 }
 
 std::string device_text(uint8_t device) {

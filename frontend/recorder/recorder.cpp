@@ -188,7 +188,9 @@ Session::Session(const char *op, Location location) : outermost_(current.op == n
     return;
   static_cast<CurrentCall &>(current) = {op, CallerScope::resolve(location), nullptr,
                                          r.next_grad_number, current.in_module};
-  call_device = {thread_device < 0 ? r.default_device : static_cast<uint8_t>(thread_device), false};
+  call_device = {thread_device < 0 ? r.default_device.load(std::memory_order_relaxed)
+                                   : static_cast<uint8_t>(thread_device),
+                 false};
   if (r.crowded && r.replacing == 0)
     tidy();
 }

@@ -11,6 +11,7 @@
 #include "dialects/weft/rules/Composites.h"
 #include "frontend/recorder/devices.h"
 #include "frontend/recorder/find_program.h"
+#include "frontend/recorder/invocation.h"
 #include "frontend/recorder/launcher.h"
 #include "frontend/recorder/state.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -114,7 +115,7 @@ std::shared_ptr<CompiledProgram> find(const FlatProgram &flat, uint8_t device) {
   bool refused = absl::IsUnimplemented(outcome.status()) ||
                  (outcome.ok() && outcome->program->report->plan.arenaBytes >= kArenaForAllSizes);
   if (!outcome.ok() && !refused)
-    fail(ErrorKind::kCompile, std::string(outcome.status().message()));
+    fail(kind_of(outcome.status(), ErrorKind::kCompile), std::string(outcome.status().message()));
   // A refusal is remembered, too: as a program without code.
   auto program = refused ? std::make_shared<CompiledProgram>() : outcome->program;
   if (context.registrations == compiler::registrationsGeneration())
@@ -134,6 +135,12 @@ std::shared_ptr<CompiledProgram> find(const FlatProgram &flat, uint8_t device) {
   return program;
 }
 
+[[noreturn]] void refuse_to_make(const absl::Status &status) {
+  fail(kind_of(status, ErrorKind::kRun),
+       "the tensor's first value cannot be made, and stays to be made: " +
+           std::string(status.message()));
+}
+
 // A leaf of this type, in flight.
 Var launch(const std::shared_ptr<CompiledProgram> &program,
            std::vector<std::shared_ptr<runtime::Buffer>> inputs, const TypeInfo &type,
@@ -141,7 +148,7 @@ Var launch(const std::shared_ptr<CompiledProgram> &program,
   Recorder &r = recorder();
   auto sized = program->executable->at_sizes({{"n", type.elements}});
   if (!sized.ok())
-    fail(ErrorKind::kRun, std::string(sized.status().message()));
+    refuse_to_make(sized.status());
   Launch launch;
   launch.device = type.device;
   launch.executable = *sized;
@@ -165,9 +172,7 @@ Var launch(const std::shared_ptr<CompiledProgram> &program,
   data.output_bytes = type.bytes;
   auto started = start(launch, record);
   if (!started.ok())
-    fail(absl::IsResourceExhausted(started.status()) ? ErrorKind::kMemory : ErrorKind::kRun,
-         "the tensor's first value cannot be made, and stays to be made: " +
-             std::string(started.status().message()));
+    refuse_to_make(started.status());
   Var leaf = make_leaf(&type, launch.outputs[0]);
   leaf.value->evaluation = record;
   RecorderMutex::Pause pause(r.mutex);

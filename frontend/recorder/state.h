@@ -18,7 +18,7 @@ struct Recorder {
   RecorderMutex mutex;
   std::unique_ptr<IrState> ir;
   Config config;
-  uint8_t default_device = 0; // Config::device
+  std::atomic<uint8_t> default_device{0}; // Config::device; read without the lock, too
 
   // All live recorded ops, oldest first.
   Node *first = nullptr, *last = nullptr;

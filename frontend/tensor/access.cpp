@@ -310,7 +310,8 @@ void take_back_step(std::span<const Tensor> tensors) {
   if (active_trace()) // puts back all that the function wrote
     return;
   for (const Tensor &tensor : tensors)
-    take_back_write(*tensor.impl()->storage());
+    if (tensor.defined())
+      take_back_write(*tensor.impl()->storage());
 }
 
 void submit_init(std::span<const Tensor> tensors, Location location) {

@@ -48,6 +48,13 @@ thread_local const CalledFrom *innermost_call = nullptr;
 constexpr int kMostCallers = 8;
 } // namespace
 
+void recorder::refuse_moved(std::string_view call, std::string_view what, Location location) {
+  throw Error(ErrorKind::kState,
+              std::string(call) + ": the " + std::string(what) +
+                  " was moved from; use the one that it was moved to, or assign one to it",
+              CallerScope::resolve(location));
+}
+
 bool recorder::is_of_library(const Location &line) {
   // Most calls stand in the file of the call before, whose name is one pointer.
   thread_local const char *users = nullptr;

@@ -749,6 +749,19 @@ TEST(Errors, ModulesAndOptimizers) {
   });
 }
 
+// An optimizer's list may hold some: parameters that a module has not.
+TEST(Errors, UndefinedTensorsAreLeftOutOfLists) {
+  Tensor x = ones({2}).eval();
+  std::vector<Tensor> list = {Tensor(), x};
+  x += 1;
+  take_back_step(list);
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 1}));
+  x += 1;
+  submit_step(list);
+  eval(list);
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{2, 2}));
+}
+
 TEST(Errors, HandlesThatWereMovedFrom) {
   const char *module_left = "the module was moved from";
   nn::Linear layer(2, 2), kept = std::move(layer);
@@ -761,6 +774,14 @@ TEST(Errors, HandlesThatWereMovedFrom) {
   Generator generator(1), kept_generator = std::move(generator);
   auto jitted = jit([](const Tensor &x) { return x; });
   auto kept_jitted = std::move(jitted);
+  auto again = checkpoint([](const Tensor &x) { return x; });
+  auto kept_again = std::move(again);
+  nn::AnyLayer any(kept), kept_any = std::move(any);
+  nn::Sequential other_chain;
+  optim::LossScaler scaler, kept_scaler = std::move(scaler);
+  data::DataLoader loader(data::TensorDataset(ones({2, 1}), ones({2})), {});
+  auto looping = loader.begin();
+  data::DataLoader kept_loader = std::move(loader);
   struct Net : nn::Module {
     explicit Net(const nn::Linear &inner) {
       child("fc", inner);
@@ -813,6 +834,29 @@ TEST(Errors, HandlesThatWereMovedFrom) {
          other.state();
        }},
       {"jit", state, says("jit", "function"), [&] { jitted(x); }},
+      {"checkpoint", state, says("checkpoint", "function"), [&] { again(x); }},
+      {"layer", state, says("AnyLayer", "layer"), [&] { any(x); }},
+      {"layer.module", state, says("AnyLayer", "layer"), [&] { (void)any.module(); }},
+      {"append a layer", state, says("AnyLayer", "layer"), [&] { other_chain.append(any); }},
+      {"scale", state, says("scale", "loss scaler"), [&] { scaler.scale(x); }},
+      {"the scale", state, says("scale", "loss scaler"), [&] { (void)scaler.scale(); }},
+      {"unscale_",
+       state,
+       says("unscale_", "loss scaler"),
+       [&] { scaler.unscale_(kept_optimizer); }},
+      {"scaler.step", state, says("step", "loss scaler"), [&] { scaler.step(kept_optimizer); }},
+      {"scaled step", state, says("parameters", "optimizer"), [&] { kept_scaler.step(optimizer); }},
+      {"scaler.state", state, says("state", "loss scaler"), [&] { scaler.state(); }},
+      {"scaler.load_state",
+       state,
+       says("load_state", "loss scaler"),
+       [&] { scaler.load_state({}); }},
+      {"next batch", state, says("next", "loader"), [&] { loader.next(); }},
+      {"batches", state, says("batches", "loader"), [&] { (void)loader.batches(); }},
+      {"loader.state", state, says("state", "loader"), [&] { (void)loader.state(); }},
+      {"restore", state, says("restore", "loader"), [&] { loader.restore({}); }},
+      {"loop", state, says("begin", "loader"), [&] { loader.begin(); }},
+      {"batch of a loop", state, says("next", "loader"), [&] { *looping; }},
       {"step", state, says("step", "optimizer"), [&] { optimizer.step(); }},
       {"optimizer.zero_grad",
        state,
@@ -849,6 +893,10 @@ TEST(Errors, HandlesThatWereMovedFrom) {
   EXPECT_EQ(optimizer.lr(), 0.5);
   EXPECT_EQ(rand({1}, generator).shape(), Shape{1});
   EXPECT_EQ(layer(jitted(x)).to_vector<float>(), kept(x).to_vector<float>());
+  again = kept_again, any = kept_any, scaler = kept_scaler, loader = std::move(kept_loader);
+  EXPECT_EQ(any(again(x)).to_vector<float>(), kept(x).to_vector<float>());
+  EXPECT_EQ(scaler.scale(), 65536);
+  EXPECT_EQ(loader.next().input.shape(), (Shape{1, 1}));
 }
 
 } // namespace

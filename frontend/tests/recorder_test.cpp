@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -292,6 +293,25 @@ TEST_F(Recorder, StateThatIsMadeLeavesAloneWhatOtherThreadsRecord) {
   EXPECT_EQ(statistics().live_ops, recorded);
   EXPECT_EQ(made[0].to_vector<float>(), (std::vector<float>{3, 6}));
   EXPECT_FLOAT_EQ(half.to_vector<float>()[0], 2 * std::exp(1.f));
+}
+
+// What goes by an option and takes the lock for parts of the call alone.
+TEST_F(Recorder, OptionsAreSetBesideOtherThreads) {
+  Program program = trace([](const Tensor &x) { return exp(x) * 2; }, {ones({3})});
+  Config options = config();
+  std::atomic<bool> done = false;
+  std::thread other([&] {
+    for (int i = 0; i < 20; ++i) {
+      Program read = Program::parse(program.to_string());
+      EXPECT_EQ(read.input_shapes(), program.input_shapes());
+      EXPECT_EQ(current_device(), ones({1}).device());
+      synchronize();
+    }
+    done = true;
+  });
+  while (!done)
+    set_config(options);
+  other.join();
 }
 
 TEST_F(Recorder, ThreadsReadOnePendingValue) {

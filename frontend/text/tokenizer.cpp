@@ -194,7 +194,7 @@ Tokenizer Tokenizer::load(const std::string &path, Location location) {
 
 std::vector<int64_t> Tokenizer::encode(std::string_view text, const EncodeOptions &options,
                                        Location location) const {
-  const TokenizerImpl &impl = *impl_;
+  const TokenizerImpl &impl = held("encode", location);
   std::vector<int64_t> ids;
   if (options.add_special)
     ids = impl.before;
@@ -232,7 +232,7 @@ std::vector<int64_t> Tokenizer::encode(std::string_view text, const EncodeOption
 
 std::string Tokenizer::decode(std::span<const int64_t> ids, const DecodeOptions &options,
                               Location location) const {
-  const TokenizerImpl &impl = *impl_;
+  const TokenizerImpl &impl = held("decode", location);
   const TextDecoder &decoder = impl.decoder;
   std::string text;
   bool is_first = true;
@@ -265,17 +265,23 @@ std::string Tokenizer::decode(std::span<const int64_t> ids, const DecodeOptions 
   return text;
 }
 
-int64_t Tokenizer::size() const {
-  return static_cast<int64_t>(impl_->contents.size());
+const TokenizerImpl &Tokenizer::held(const char *call, Location location) const {
+  return recorder::held(impl_, call, "tokenizer", location);
 }
 
-std::optional<int64_t> Tokenizer::find(std::string_view token) const {
-  auto found = impl_->names.find(std::string(token));
-  return found == impl_->names.end() ? std::nullopt : std::optional<int64_t>(found->second);
+int64_t Tokenizer::size(Location location) const {
+  return static_cast<int64_t>(held("size", location).contents.size());
 }
 
-bool Tokenizer::is_special(int64_t id) const {
-  return id >= 0 && id < size() && impl_->special[static_cast<size_t>(id)];
+std::optional<int64_t> Tokenizer::find(std::string_view token, Location location) const {
+  const auto &names = held("find", location).names;
+  auto found = names.find(std::string(token));
+  return found == names.end() ? std::nullopt : std::optional<int64_t>(found->second);
+}
+
+bool Tokenizer::is_special(int64_t id, Location location) const {
+  const std::vector<char> &special = held("is_special", location).special;
+  return id >= 0 && id < static_cast<int64_t>(special.size()) && special[static_cast<size_t>(id)];
 }
 
 } // namespace weft::text

@@ -29,7 +29,8 @@ struct TokenizerImpl;
 
 // A byte-pair encoding: of bytes, as GPT-2's and Llama 3's, or of characters with a token for each
 // byte that no other one covers, as Llama 2's. It gives the ids that Hugging Face's `tokenizers`
-// gives. A handle to an immutable object; threads may share it.
+// gives. A handle to an immutable object; threads may share it. One that was moved from throws
+// Error.
 //
 //   text::Tokenizer tokenizer = text::Tokenizer::load("gpt2");
 //   std::vector<int64_t> ids = tokenizer.encode("The licence");
@@ -52,14 +53,16 @@ public:
                      Location location = Location::current()) const;
 
   // The largest id, and 1.
-  int64_t size() const;
+  int64_t size(Location location = Location::current()) const;
   // The id of a token as it is written in the file ("<s>", "\u0120the"), if there is one.
-  std::optional<int64_t> find(std::string_view token) const;
+  std::optional<int64_t> find(std::string_view token,
+                              Location location = Location::current()) const;
   // Whether decode() skips it.
-  bool is_special(int64_t id) const;
+  bool is_special(int64_t id, Location location = Location::current()) const;
 
 private:
   explicit Tokenizer(std::shared_ptr<const TokenizerImpl> impl) : impl_(std::move(impl)) {}
+  const TokenizerImpl &held(const char *call, Location location) const;
   std::shared_ptr<const TokenizerImpl> impl_;
 };
 

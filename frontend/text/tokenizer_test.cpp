@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -116,6 +117,20 @@ TEST(Tokenizer, AnIdThatIsNoTokensIsAnError) {
             "Tokenizer: there is no token of id 500; they go up to 499");
   ids[1] = -1;
   EXPECT_NE(message_of([&] { tokenizer.decode(ids); }, ErrorKind::kIndex), "");
+}
+
+TEST(Tokenizer, OneThatWasMovedFromSaysSo) {
+  Tokenizer tokenizer = load("gpt2"), kept = std::move(tokenizer);
+  auto refused = [&](const std::string &call, const std::function<void()> &f) {
+    EXPECT_EQ(message_of(f, ErrorKind::kState)
+                  .find(call + ": the tokenizer was moved from; use the one"),
+              0u);
+  };
+  refused("encode", [&] { tokenizer.encode("a"); });
+  refused("decode", [&] { tokenizer.decode(std::vector<int64_t>{0}); });
+  refused("size", [&] { (void)tokenizer.size(); });
+  refused("find", [&] { (void)tokenizer.find("a"); });
+  refused("is_special", [&] { (void)tokenizer.is_special(0); });
 }
 
 // --- Files ---
