@@ -26,6 +26,7 @@
 #include "runtime/io/npy.h"
 #include "runtime/io/safetensors.h"
 #include "runtime/memory/buffer.h"
+#include "runtime/threading/thread_pool.h"
 #include "tools/FlagChecks.h"
 #include "tools/ModuleFile.h"
 #include "tools/RunInputs.h"
@@ -40,6 +41,7 @@ struct Options {
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
   int64_t steps = 1;
+  int threads = 0;
   bool report = false;
   compiler::CompileOptions compile;
 };
@@ -225,6 +227,13 @@ absl::Status checkOutputs(const std::vector<std::string> &outputs) {
 absl::Status run(const Options &options) {
   WEFT_RETURN_IF_ERROR(checkOutputs(options.outputs));
   WEFT_ASSIGN_OR_RETURN(auto backend, compiler::findBackend(options.backend));
+  if (options.threads > runtime::ThreadPool::kMostThreads)
+    return invalid("--threads: there are at most " +
+                   std::to_string(runtime::ThreadPool::kMostThreads) + ", not " +
+                   std::to_string(options.threads));
+  // Libraries plan for so many when they claim ops.
+  if (options.threads > 0)
+    runtime::cpu_device().executor().set_threads(options.threads);
   WEFT_ASSIGN_OR_RETURN(auto files, tools::readInputFiles(options.inputs));
 
   mlir::DialectRegistry registry;
@@ -248,10 +257,14 @@ absl::Status run(const Options &options) {
   if (options.report)
     llvm::errs() << "weft-run: " << report.kernels << " kernels, " << report.launches
                  << " launches, " << report.libraryCalls << " library calls, arena "
-                 << report.plan.arenaBytes << " B, compiled in " << report.milliseconds << " ms\n";
-  // What the program pins and does not get is said without being asked for.
+                 << report.plan.arenaBytes << " B, compiled in " << report.milliseconds
+                 << " ms, runs on " << runtime::cpu_device().executor().threads() << " threads\n";
+  // What the caller asks for, pins and limits, and does not get is said without being asked for.
+  auto isAskedFor = [](llvm::StringRef remark) {
+    return remark.contains("pin-not-taken") || remark.contains("it is not reached");
+  };
   for (const std::string &remark : report.remarks)
-    if (options.report || llvm::StringRef(remark).contains("pin-not-taken"))
+    if (options.report || isAskedFor(remark))
       llvm::errs() << "weft-run: " << remark << "\n";
 
   runtime::Device &device = runtime::cpu_device();
@@ -292,6 +305,14 @@ int main(int argc, char **argv) {
                  "runs so often; what the program keeps goes from one run to the next")
       ->check(tools::wholeNumber(1))
       ->capture_default_str();
+  app.add_option("--threads", options.threads,
+                 "of the CPU; 0: as WEFT_NUM_THREADS says, else one for each processor")
+      ->check(tools::wholeNumber<int>(0))
+      ->capture_default_str();
+  app.add_option("--memory-limit", options.compile.memoryLimit,
+                 "bytes that a run may take beside its inputs; values are computed again to fit")
+      ->check(tools::wholeNumber(0))
+      ->envname("WEFT_MEMORY_LIMIT");
   app.add_flag("--report", options.report, "says on standard error what was compiled");
   app.add_flag("!--no-fuse", options.compile.fuse, "each op becomes a kernel of its own");
   app.add_flag("!--no-claim", options.compile.claim, "no vendor library is called");

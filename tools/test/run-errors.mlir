@@ -41,6 +41,10 @@
 // STEPS: --steps: it must be a whole number of at least 1, not 0
 // RUN: not weft-run --steps 99999999999999999999 %s 2>&1 | FileCheck %s --check-prefix=LARGE
 // LARGE: --steps: 99999999999999999999 is too large
+// RUN: not weft-run --threads 4096 %s 2>&1 | FileCheck %s --check-prefix=THREADS
+// THREADS: weft-run: --threads: there are at most 1024, not 4096
+// RUN: not weft-run --memory-limit=-1 %s 2>&1 | FileCheck %s --check-prefix=LIMIT
+// LIMIT: --memory-limit: it must be a whole number of at least 0, not -1
 // RUN: echo 'func.func @main() -> tensor<3xf32> { %%0 = weft.iota {dim = 0 : i64} : tensor<3xf32> return %%0 : tensor<3xf32> }' > %t.three.mlir
 // RUN: weft-run --backend=reference --output %t.three.npy %t.three.mlir
 // RUN: weft-run --input %t.three.npy %t.pins.mlir 2>&1 | FileCheck %s --check-prefix=PINS
