@@ -130,12 +130,19 @@ llvm::SmallSetVector<Operation *, 4> readersOf(Value version) {
   return readers;
 }
 
-// Whether what the op gives goes into the write, and nowhere else.
+// Whether what the op gives goes into the write, and nowhere else, and is computed with before: a
+// part that is written as it is would be read where it lies.
 bool leadsTo(Operation *op, Operation *write) {
-  llvm::SmallPtrSet<Operation *, 8> known{op};
+  llvm::SmallPtrSet<Operation *, 8> known{op}, views{op};
   llvm::SmallVector<Operation *> pending{op};
-  while (!pending.empty())
-    for (Operation *user : pending.pop_back_val()->getUsers()) {
+  while (!pending.empty()) {
+    Operation *next = pending.pop_back_val();
+    bool isView = views.contains(next);
+    for (Operation *user : next->getUsers()) {
+      if (user == write && isView)
+        return false;
+      if (isView && mlir::isa<ir::ReshapeOp, ir::SliceOp>(user))
+        views.insert(user);
       if (user == write || !known.insert(user).second)
         continue;
       if (int64_t(known.size()) > limits::kMaxReaders ||
@@ -143,6 +150,7 @@ bool leadsTo(Operation *op, Operation *write) {
         return false;
       pending.push_back(user);
     }
+  }
   return true;
 }
 

@@ -2,6 +2,7 @@
 
 #include "runtime/memory/buffer.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace weft::recorder {
 namespace {
@@ -42,6 +43,33 @@ llvm::SmallVector<Node *, 4> ops_of(llvm::ArrayRef<Value *> temporaries, const S
   return ops;
 }
 
+// The slice's leaves that these ops read.
+llvm::SmallSetVector<size_t, 4> leaves_of(llvm::ArrayRef<Node *> ops) {
+  llvm::SmallSetVector<size_t, 4> leaves;
+  for (Node *node : ops)
+    for (Value *operand : node->operands)
+      if (operand->number & kLeafBit)
+        leaves.insert(operand->number & ~kLeafBit);
+  return leaves;
+}
+
+// Of these leaves what the program could write in place, and would copy if ops read them later: a
+// few rows that were taken out are less than the buffer that they are of.
+int64_t bytes_to_give(const Slice &slice, const llvm::SmallSetVector<size_t, 4> &leaves) {
+  int64_t bytes = 0;
+  for (size_t i : leaves)
+    if (slice.key.leaves[i].donatable)
+      bytes += slice.leaves[i]->type->bytes;
+  return bytes;
+}
+
+int64_t bytes_of(llvm::ArrayRef<Value *> values) {
+  int64_t bytes = 0;
+  for (const Value *value : values)
+    bytes += value->type->bytes;
+  return bytes;
+}
+
 } // namespace
 
 void leave_temporaries(Slice &slice, std::span<Value *const> roots,
@@ -68,7 +96,9 @@ void leave_temporaries(Slice &slice, std::span<Value *const> roots,
     return;
   slice.outputs.swap(kept);
   slice.left = ops_of(temporaries, slice);
-  if (slice.left.empty()) {
+  llvm::SmallSetVector<size_t, 4> read = leaves_of(slice.left);
+  if (slice.left.empty() || bytes_to_give(slice, read) > bytes_of(temporaries)) {
+    slice.left.clear();
     slice.outputs.swap(kept);
     return;
   }
@@ -77,12 +107,8 @@ void leave_temporaries(Slice &slice, std::span<Value *const> roots,
   for (Value *output : slice.outputs)
     slice.key.outputs.push_back(output->number);
   // The ops may read the leaves after the run.
-  for (Node *node : slice.left)
-    for (Value *operand : node->operands)
-      if (operand->number & kLeafBit) {
-        ProgramKey::Leaf &flags = slice.key.leaves[operand->number & ~kLeafBit];
-        flags.donatable = flags.kept = false;
-      }
+  for (size_t i : read)
+    slice.key.leaves[i].donatable = slice.key.leaves[i].kept = false;
 }
 
 } // namespace weft::recorder

@@ -152,6 +152,30 @@ TEST(RowWrites, SeveralInOneProgram) {
   }
 }
 
+// What a write overwrites and a later one puts back is taken out before it, also where the line's
+// temporaries could be computed again.
+TEST(RowWrites, ThatSwapRows) {
+  Tensor x = counted({kRows, kColumns}, float32);
+  Host host(x.unsqueeze(0));
+  for (int64_t i : {3, 70, 200}) {
+    std::vector<Tensor> old = {x[i].clone().eval(), x[i + 9].clone().eval()};
+    host.write(1, i, 1, old[1].reshape({1, 1, kColumns}));
+    host.write(1, i + 9, 1, old[0].reshape({1, 1, kColumns}));
+    Tensor row = x[i].clone();
+    x[i] = x[i + 9];
+    x[i + 9] = row;
+    row = Tensor();
+    x.eval();
+    expect_in_place();
+    EXPECT_EQ(x.to_vector<double>(), host.values());
+    // And back.
+    { Tensor other = x[i].clone(); x[i] = x[i + 9]; x[i + 9] = other; x.eval(); }
+    expect_in_place();
+    { Tensor other = x[i].clone(); x[i] = x[i + 9]; x[i + 9] = other; x.eval(); }
+    EXPECT_EQ(x.to_vector<double>(), host.values());
+  }
+}
+
 TEST(RowWrites, OfAPartAlongSeveralDims) {
   Tensor x = counted({40, 50, 60}, float32);
   std::vector<float> expected = x.to_vector<float>();
