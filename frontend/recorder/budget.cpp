@@ -15,6 +15,7 @@ namespace {
 // period.
 struct Periods {
   size_t length = 0; // 0: there is none
+  size_t count = 0;  // whole periods in it
   uint64_t last = 0;
 };
 
@@ -42,7 +43,7 @@ Periods periods_of(const std::vector<Node *> &nodes) {
   // Whole periods from where the repetition starts; what is left over starts the next one.
   size_t start = n - best_length;
   size_t end = start + best_length / best_period * best_period;
-  return {best_length, nodes[end - 1]->number};
+  return {best_length, best_length / best_period, nodes[end - 1]->number};
 }
 
 // Where to cut a record that reads nothing: after the op with this number. A loop must be cut at
@@ -146,10 +147,31 @@ void look_at_inputs() {
   r.held_input_bytes = r.input_bytes;
 }
 
+// A loop that reads nothing grows its program with each iteration, and every number of iterations
+// is another one. So what is most of the record and repeats many times becomes a program of whole
+// iterations, which the next ones find again. What a derivative will read stays: the forward pass
+// belongs to the program of its backward pass.
+void look_at_repeats() {
+  Recorder &r = recorder();
+  r.looked_ops = 2 * r.live_ops; // next time, should it stay
+  std::vector<Node *> nodes = open_ops();
+  bool is_saved = llvm::any_of(nodes, [](const Node *node) {
+    return llvm::any_of(node->results, [](const Value *x) { return x && x->is_saved; });
+  });
+  Periods periods = is_saved || nodes.empty() ? Periods() : periods_of(nodes);
+  if (2 * periods.length < nodes.size() || periods.count < kLimits.repeats)
+    return;
+  cut(nodes, periods.last, CutReason::kOps);
+  r.looked_ops = 0;
+}
+
 } // namespace
 
 static bool has_many_ops(const Recorder &r) {
   return r.live_ops - r.held_ops >= r.config.budget_ops;
+}
+static bool may_repeat(const Recorder &r) {
+  return r.live_ops - r.held_ops >= std::max(kLimits.repeated_ops, r.looked_ops);
 }
 static bool has_many_bytes(const Recorder &r) {
   return r.live_bytes - r.held_bytes >= r.config.budget_bytes;
@@ -179,11 +201,14 @@ static bool has_many_inputs(const Recorder &r) {
     cut(CutReason::kBytes);
   else if (has_many_inputs(r))
     look_at_inputs();
+  else if (may_repeat(r))
+    look_at_repeats();
 }
 
 void after_call(Tensor &x) {
   const Recorder &r = recorder();
-  if (r.config.eager || has_many_ops(r) || has_many_bytes(r) || has_many_inputs(r))
+  if (r.config.eager || has_many_ops(r) || has_many_bytes(r) || has_many_inputs(r) ||
+      may_repeat(r))
     eager_or_full(x);
 }
 

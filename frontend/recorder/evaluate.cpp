@@ -219,6 +219,7 @@ void note_cut() {
     return;
   r.last_cut = r.next_number;
   r.input_looks = 0;
+  r.looked_ops = 0;
   r.held_input_bytes = std::min(r.held_input_bytes, r.input_bytes);
 }
 

@@ -49,6 +49,12 @@ struct RecorderLimits {
   // cuts where it is. When a loop has dropped three batches in the middle of its body, two whole
   // iterations are there, which say where it begins.
   int input_looks = 3;
+  // A record of so many ops that nobody has asked for is looked at, and each time after as it has
+  // doubled: where most of it repeats at least `repeats` times, whole iterations become a program.
+  // Its compilation takes a part of a second, and its run some hundred times what a launch costs,
+  // so that nothing is gained by a longer one.
+  int64_t repeated_ops = 2048;
+  size_t repeats = 8;
   // Ops that stay recorded for the temporaries of one line, so that what is computed again, where
   // they turn out to be none, is little: a longer expression is seldom written in one line.
   size_t temporary_ops = 32;

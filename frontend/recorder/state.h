@@ -34,6 +34,8 @@ struct Recorder {
   // program last cut the record itself.
   int64_t held_input_bytes = 0;
   int input_looks = 0;
+  // How many live ops there are before a budget looks again whether they repeat; 0 before it has.
+  int64_t looked_ops = 0;
   // The recording number at that cut.
   uint64_t last_cut = 0;
   // A result of the last program that a look asked for.
