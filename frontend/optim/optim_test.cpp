@@ -393,6 +393,18 @@ TEST(Optimizer, RefusesBadArguments) {
   EXPECT_NE(message_of([&] { optimizer.load_state(state); }).find("[3]"), std::string::npos);
 }
 
+// A state goes by position, so that one of the same parameters in another order is not taken where
+// that shows, and the error says which parameter it met.
+TEST(Optimizer, AStateOfOtherParametersSaysWhose) {
+  nn::Linear layer(2, 3);
+  Tensor weight = layer.parameters()[0], bias = layer.parameters()[1];
+  AdamW forth({weight, bias}), back({bias, weight});
+  std::string message = message_of([&] { back.load_state(forth.state()); });
+  for (const char *part : {"'exp_avg.0' (of the parameter 'bias') is float32 [3]",
+                           "the given tensor is float32 [3, 2]", "in the same order"})
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+}
+
 TEST(Optimizer, OthersRefuseBadArguments) {
   Tensor parameter = parameter_of({1.f});
   EXPECT_NE(message_of([&] { Adam({parameter}, {.beta2 = 1}); }).find("Adam: betas"),

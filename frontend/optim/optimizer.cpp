@@ -1,5 +1,6 @@
 #include "weft/optim/optimizer.h"
 
+#include <charconv>
 #include <cmath>
 #include <optional>
 #include <unordered_map>
@@ -250,6 +251,22 @@ nn::NamedTensors Optimizer::state(Location location) const {
   return state;
 }
 
+// The state tensor's name, and whose it is where its parameter has a name: "exp_avg.3" is parameter
+// 3's.
+static std::string state_text(std::string_view name, const std::vector<Tensor> &parameters) {
+  std::string text = "'" + std::string(name) + "'";
+  size_t dot = name.rfind('.'), index = 0;
+  if (dot == std::string_view::npos)
+    return text;
+  const char *begin = name.data() + dot + 1, *end = name.data() + name.size();
+  auto [rest, error] = std::from_chars(begin, end, index);
+  if (error != std::errc() || rest != end || index >= parameters.size())
+    return text;
+  recorder::UnderLock lock; // a module may be put into another one
+  const recorder::TensorName *own = parameters[index].impl()->storage()->name.get();
+  return own ? text + " (of the parameter '" + own->path() + "')" : text;
+}
+
 // Fails where the state's names are not those of the tensors, each once, and says which.
 static void want_names(const nn::NamedTensors &state, const nn::NamedTensors &tensors,
                        Location location) {
@@ -300,9 +317,11 @@ void Optimizer::load_state(const nn::NamedTensors &tensors, Location location) {
     const Tensor &source = *given.at(name);
     if (source.shape() != tensor.shape() || source.dtype() != tensor.dtype())
       throw Error(ErrorKind::kShape,
-                  "load_state: '" + name + "' is " + weft::name(tensor.dtype()) + " " +
-                      to_string(tensor.shape()) + " in the optimizer, the given tensor is " +
-                      weft::name(source.dtype()) + " " + to_string(source.shape()),
+                  "load_state: " + state_text(name, parameters_) + " is " +
+                      weft::name(tensor.dtype()) + " " + to_string(tensor.shape()) +
+                      " in the optimizer, the given tensor is " + weft::name(source.dtype()) +
+                      " " + to_string(source.shape()) +
+                      "; a state is of the same parameters in the same order",
                   location);
   }
   NoGrad no_grad;
