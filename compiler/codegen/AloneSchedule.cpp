@@ -103,9 +103,9 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
   mlir::Type type = mlir::cast<mlir::RankedTensorType>(base.getType()).getElementType();
   mlir::Type f64 = f.builder.getF64Type();
   bool isWide = type.isF32();
-  Value kept;
+  Value totals, kept; // what the code at hand keeps: the totals, or nothing
   if (scattersTotals(op, product(middle)))
-    kept = f.scratch(kernel.claimScratch(size * trail * 8), size * trail, f64);
+    totals = f.scratch(kernel.claimScratch(size * trail * 8), size * trail, f64);
   auto keptAt = [&](const Index &l, const Index &place) {
     return space.add(place, space.scale(l, -size * trail));
   };
@@ -141,10 +141,6 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
       baseArgument = static_cast<int64_t>(i);
   if (baseArgument)
     kernel.info.inPlace.push_back({0, *baseArgument});
-  // Then what nobody writes to is there already.
-  Value copies = baseArgument && !kept
-                     ? f.e.differ(out, f.function.getArgument(static_cast<unsigned>(*baseArgument)))
-                     : Value();
   auto piece = [&](const Index &l, const Index &first, int64_t n) {
     // emit(position, mask) for the elements of the piece: one run, where it has all columns.
     auto each = [&](llvm::function_ref<void(const Index &, Value)> emit) {
@@ -176,6 +172,11 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
                     keptAt(l, at), mask);
       });
     };
+    // Where the result lies in its memory, what nobody writes to is there already.
+    Value copies =
+        baseArgument && !kept
+            ? f.e.differ(out, f.function.getArgument(static_cast<unsigned>(*baseArgument)))
+            : Value();
     f.when(copies, copyBase);
     auto leadAt = space.delinearize(l, leadTo);
     auto target = [&](llvm::ArrayRef<Index> at, Value mask = nullptr) -> Index {
@@ -306,14 +307,24 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
   };
   Value firstPiece = isSized ? f.e.constantIndex(0) : f.begin,
         lastPiece = isSized ? f.e.constantIndex(blocks) : f.end;
-  f.loop(firstPiece, lastPiece, isSized ? blocks : std::max<int64_t>(kernel.info.count, 1), {},
-         [&](Index i, KernelFunction::State &) {
-           if (trail == 0)
-             return;
-           auto [l, block] = space.divide(i, blocks);
-           f.block(block, trail, columns,
-                   [&](const Index &first, int64_t n) { piece(l, first, n); });
-         });
+  auto allPieces = [&](Value memory) {
+    kept = memory;
+    f.loop(firstPiece, lastPiece, isSized ? blocks : std::max<int64_t>(kernel.info.count, 1), {},
+           [&](Index i, KernelFunction::State &) {
+             if (trail == 0)
+               return;
+             auto [l, block] = space.divide(i, blocks);
+             f.block(block, trail, columns,
+                     [&](const Index &first, int64_t n) { piece(l, first, n); });
+           });
+  };
+  // How many steps there are decides at run time whether they have totals, as it does elsewhere.
+  Value hasTotals;
+  if (isSized && totals && !scattersTotals(op, 0))
+    hasTotals = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::uge, f.end,
+                                        f.e.constantIndex((size + 1) * kChain));
+  f.when(
+      hasTotals, [&] { allPieces(totals); }, [&] { allPieces(nullptr); });
   return f.finish();
 }
 

@@ -42,12 +42,46 @@ std::pair<Value, Index> RowSchedule::partialAt(KernelFunction &f, Operation *op,
           f.e.space.add(f.e.space.scale(chunk, padded), position)};
 }
 
+// The rows [first, last) of a chunk, kChain at a time: emit(the first of these, the end).
+void RowSchedule::eachChain(KernelFunction &f, Value first, Value last,
+                            llvm::function_ref<void(Value, Value)> emit) {
+  Value size = f.e.constantIndex(kChain),
+        above = f.e.make<arith::AddIOp>(f.e.make<arith::SubIOp>(last, first),
+                                        f.e.constantIndex(kChain - 1));
+  f.loop(f.e.constantIndex(0), f.e.make<arith::DivUIOp>(above, size), pieceRows / kChain, {},
+         [&](Index number, KernelFunction::State &) {
+           Value from =
+               f.e.make<arith::AddIOp>(first, f.e.scalarIndex(f.e.space.scale(number, kChain)));
+           emit(from, f.e.make<arith::MinUIOp>(f.e.make<arith::AddIOp>(from, size), last));
+         });
+}
+
+// The chunks of a piece.
+void RowSchedule::eachChunk(KernelFunction &f, const Index &piece,
+                            llvm::function_ref<void(const Index &)> emit) {
+  int64_t rows = domain.rows();
+  if (octaveOf(rows) == 0)
+    return emit(piece);
+  Value first = f.e.scalarIndex(f.e.space.scale(piece, pieceRows)),
+        last = f.e.make<arith::MinUIOp>(
+            f.e.make<arith::AddIOp>(first, f.e.constantIndex(pieceRows)),
+            kernel.sizes ? f.end : f.e.constantIndex(rows));
+  f.loop(f.chunksOf(first, rows), f.chunksOf(last, rows), chunks, {},
+         [&](Index chunk, KernelFunction::State &) { emit(chunk); });
+}
+
+// The rows [first, last) of a chunk.
+std::pair<Value, Value> RowSchedule::boundsOf(KernelFunction &f, const Index &chunk) {
+  int64_t rows = domain.rows();
+  return f.chunkAt(chunk, kernel.sizes ? f.end : f.e.constantIndex(rows), rows);
+}
+
 // The rows of a chunk with Col reductions beside others, which are added up in the partial result.
 // Of more rows than one accumulator takes, each kChain become part of totals in scratch: the order
 // of reduceSteps.
 void RowSchedule::rowsOfChunk(KernelFunction &f, const Index &chunk) {
   int64_t rows = domain.rows(), padded = paddedColumns();
-  bool inBlocks = chunkRows > kChain;
+  bool inBlocks = pieceRows > kChain;
   auto sumAt = [&](Operation *op, const Index &position) {
     return partialAt(f, op, chunk, position);
   };
@@ -77,19 +111,13 @@ void RowSchedule::rowsOfChunk(KernelFunction &f, const Index &chunk) {
     if (inBlocks)
       storeTotals(op, f.noTotals(reduction, 1, true), position);
   });
-  Value first = f.e.scalarIndex(f.e.space.scale(chunk, chunkRows));
-  Value bound =
-      f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(first, f.e.constantIndex(chunkRows)),
-                               kernel.sizes ? f.end : f.e.constantIndex(rows));
+  auto [first, bound] = boundsOf(f, chunk);
   auto sweep = [&](Value from, Value to) {
     f.loop(from, to, rows, {}, [&](Index row, KernelFunction::State &) { oneRow(f, row, &chunk); });
   };
   if (!inBlocks)
     return sweep(first, bound);
-  Value size = f.e.constantIndex(kChain);
-  f.loop(chunkRows / kChain, {}, [&](Index number, KernelFunction::State &) {
-    Value from = f.e.make<arith::AddIOp>(first, f.e.scalarIndex(f.e.space.scale(number, kChain))),
-          to = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(from, size), bound);
+  eachChain(f, first, bound, [&](Value from, Value to) {
     sweep(from, to);
     eachColumn(f, [&](Operation *op, linalg::GenericOp reduction, const Index &position) {
       KernelFunction::State totals = totalsOf(op, reduction, position);
@@ -158,7 +186,7 @@ void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t 
   together = kernel.choices.number("added_rows", together, {1, 2, 4, 8});
   if (!kernel.sizes && rows < together)
     together = rows;
-  bool inBlocks = chunkRows > kChain;
+  bool inBlocks = pieceRows > kChain;
   auto eachVector = [&](llvm::function_ref<void(Operation *, const KernelFunction::Unit &)> emit) {
     f.run(size, 1, base, {},
           [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
@@ -202,9 +230,7 @@ void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t 
     if (inBlocks)
       storeTotals(op, f.noTotals(kernel.generic(op), 1, true), unit);
   });
-  Value begin = f.e.scalarIndex(f.e.space.scale(chunk, chunkRows));
-  Value end = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(begin, f.e.constantIndex(chunkRows)),
-                                       kernel.sizes ? f.end : f.e.constantIndex(rows));
+  auto [begin, end] = boundsOf(f, chunk);
   // Rows [from, to): some at a time, then those that are left one by one.
   auto someRows = [&](Value from, Value to) {
     Value step = f.e.constantIndex(together),
@@ -217,7 +243,7 @@ void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t 
                addRows(f, chunk, f.e.space.scalar(first, rows - together + 1), together, size,
                        base);
              });
-    if (together == 1 || (!kernel.sizes && rows % together == 0 && chunkRows % together == 0))
+    if (together == 1 || (!kernel.sizes && rows % together == 0 && pieceRows % together == 0))
       return;
     Value rest = f.e.make<arith::AddIOp>(from, f.e.make<arith::MulIOp>(groups, step));
     f.loop(rest, to, rows, {},
@@ -225,11 +251,8 @@ void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t 
   };
   if (!inBlocks)
     return someRows(begin, end);
-  f.loop(chunkRows / kChain, {}, [&](Index number, KernelFunction::State &) {
-    Value from = f.e.make<arith::MinSIOp>(
-        f.e.make<arith::AddIOp>(begin, f.e.scalarIndex(f.e.space.scale(number, kChain))), end);
-    someRows(from, f.e.make<arith::MinSIOp>(
-                       f.e.make<arith::AddIOp>(from, f.e.constantIndex(kChain)), end));
+  eachChain(f, begin, end, [&](Value from, Value to) {
+    someRows(from, to);
     eachVector([&](Operation *op, const KernelFunction::Unit &unit) {
       KernelFunction::State totals = totalsOf(op, unit);
       auto [memory, at] = sumAt(op, unit);
@@ -252,10 +275,7 @@ void RowSchedule::fewColumnsOfChunk(KernelFunction &f, const Index &chunk) {
   llvm::SmallVector<linalg::GenericOp> reductions;
   for (Operation *op : sweep.columns)
     reductions.push_back(kernel.generic(op));
-  Value first = f.e.scalarIndex(f.e.space.scale(chunk, chunkRows));
-  Value bound =
-      f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(first, f.e.constantIndex(chunkRows)),
-                               kernel.sizes ? f.end : f.e.constantIndex(rows));
+  auto [first, bound] = boundsOf(f, chunk);
   f.run(domain.rowSize(), kFewVectors, Index::of(0), {},
         [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
           auto step = [&](Index row, KernelFunction::State &inside) {
@@ -270,7 +290,7 @@ void RowSchedule::fewColumnsOfChunk(KernelFunction &f, const Index &chunk) {
               storeFull(f, sweep, 0, unit, row);
             }
           };
-          auto sums = f.reduceSteps(first, bound, rows, chunkRows, reductions, units.size(),
+          auto sums = f.reduceSteps(first, bound, rows, pieceRows, reductions, units.size(),
                                     /*vector=*/true, step);
           for (auto [i, op] : llvm::enumerate(sweep.columns)) {
             Value buffer = f.partials(partials[op].offset, chunks * padded, partials[op].element);
@@ -295,26 +315,27 @@ int64_t RowSchedule::columnBlock() const {
     if (some < paddedColumns())
       legal.push_back(some);
   int64_t blocks = std::max(llvm::divideCeil(paddedColumns(), kColumnBlock),
-                            llvm::divideCeil(kLeastPieces, chunks));
+                            llvm::divideCeil(kLeastPieces, rowPieces));
   int64_t preferred = std::min(
       paddedColumns(),
       std::max(kLeastColumnBlock, roundUp(llvm::divideCeil(paddedColumns(), blocks), kColumnUnit)));
   return kernel.choices.number("column_block", preferred, legal);
 }
 
-// Only reductions over rows (and stores beside them). A piece is a chunk of rows and a block of
-// columns; few long rows would else be a single piece.
+// Only reductions over rows (and stores beside them). A piece is some rows and a block of columns; few long rows would else be a single piece.
 mlir::LogicalResult RowSchedule::emitColumns() {
   KernelFunction f(kernel, kernel.info.symbol);
   int64_t n = domain.rowSize(), size = columnBlock(), blocks = llvm::divideCeil(n, size);
-  kernel.info.count = kernel.sizes ? domain.rows() : chunks * blocks;
+  kernel.info.count = kernel.sizes ? domain.rows() : rowPieces * blocks;
   auto [firstPiece, lastPiece] = pieces(f);
-  f.loop(firstPiece, lastPiece, chunks * blocks, {}, [&](Index piece, KernelFunction::State &) {
-    if (hasFewColumns())
-      return fewColumnsOfChunk(f, piece);
-    auto [chunk, block] = f.e.space.divide(piece, blocks);
-    f.block(block, n, size, [&, chunk = chunk](const Index &first, int64_t some) {
-      columnsOfChunk(f, chunk, some, first);
+  f.loop(firstPiece, lastPiece, rowPieces * blocks, {}, [&](Index piece, KernelFunction::State &) {
+    auto [rows, block] = f.e.space.divide(piece, blocks);
+    eachChunk(f, rows, [&, block = block](const Index &chunk) {
+      if (hasFewColumns())
+        return fewColumnsOfChunk(f, chunk);
+      f.block(block, n, size, [&](const Index &first, int64_t some) {
+        columnsOfChunk(f, chunk, some, first);
+      });
     });
   });
   return f.finish();

@@ -114,14 +114,15 @@ void RowSchedule::planScratch() {
 void RowSchedule::planPartials() {
   int64_t rows = domain.rows(), n = domain.rowSize();
   if (hasColumns)
-    chunkRows = std::min(rows, rowsPerChunk(rows));
-  chunks = llvm::divideCeil(rows, chunkRows);
+    pieceRows = largestChunk(rows);
+  rowPieces = llvm::divideCeil(rows, pieceRows);
+  chunks = chunkCount(rows);
   for (Sweep &sweep : sweeps) {
     for (Operation *op : sweep.columns) {
       mlir::Type element = elementOf(op->getResult(0));
       Partial &partial = partials[op] = {
           kernel.claimPartials(chunks * paddedColumns() * memoryBytes(element)), element};
-      if (chunkRows > kChain)
+      if (pieceRows > kChain)
         for (int64_t &offset : partial.totals)
           offset = kernel.claimScratch((hasRows ? paddedColumns() : columnBlock()) * 8);
     }

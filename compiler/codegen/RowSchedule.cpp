@@ -386,7 +386,7 @@ mlir::LogicalResult RowSchedule::emitRowBlocks() {
   return f.finish();
 }
 
-// The chunks of the range. That of a sized kernel is one of rows: chunks are whole, but for the
+// The pieces of the range. That of a sized kernel is one of rows: pieces are whole, but for the
 // last of all.
 std::pair<Value, Value> RowSchedule::pieces(KernelFunction &f) {
   if (isSizedRow()) {
@@ -395,20 +395,20 @@ std::pair<Value, Value> RowSchedule::pieces(KernelFunction &f) {
   }
   if (!kernel.sizes || !hasColumns)
     return {f.begin, f.end};
-  kernel.rangeUnit = chunkRows;
-  Value size = f.e.constantIndex(chunkRows);
+  kernel.rangeUnit = pieceRows;
+  Value size = f.e.constantIndex(pieceRows);
   return {f.e.make<arith::DivUIOp>(f.begin, size),
-          f.e.make<arith::DivUIOp>(f.e.make<arith::AddIOp>(f.end, f.e.constantIndex(chunkRows - 1)),
+          f.e.make<arith::DivUIOp>(f.e.make<arith::AddIOp>(f.end, f.e.constantIndex(pieceRows - 1)),
                                    size)};
 }
 
 mlir::LogicalResult RowSchedule::emitRows() {
   KernelFunction f(kernel, kernel.info.symbol);
-  kernel.info.count = isSizedRow() ? domain.rowSize() : kernel.sizes ? domain.rows() : chunks;
+  kernel.info.count = isSizedRow() ? domain.rowSize() : kernel.sizes ? domain.rows() : rowPieces;
   auto [firstPiece, lastPiece] = pieces(f);
-  f.loop(firstPiece, lastPiece, chunks, {}, [&](Index piece, KernelFunction::State &) {
+  f.loop(firstPiece, lastPiece, rowPieces, {}, [&](Index piece, KernelFunction::State &) {
     if (hasColumns)
-      rowsOfChunk(f, piece);
+      eachChunk(f, piece, [&](const Index &chunk) { rowsOfChunk(f, chunk); });
     else
       oneRow(f, piece, nullptr);
   });
@@ -418,13 +418,16 @@ mlir::LogicalResult RowSchedule::emitRows() {
 // Reductions of everything: blocks of kReductionBlock elements, each folded to a scalar.
 mlir::LogicalResult RowSchedule::emitTotals() {
   KernelFunction f(kernel, kernel.info.symbol);
-  int64_t n = domain.rowSize(), whole = n / kReductionBlock;
-  kernel.info.count = llvm::divideCeil(n, kReductionBlock);
+  int64_t n = domain.rowSize(), whole = n / kReductionBlock,
+          blocks = llvm::divideCeil(n, kReductionBlock);
+  kernel.info.count = blocks;
   const Sweep &sweep = sweeps[0];
   llvm::SmallVector<linalg::GenericOp> reductions;
   for (Operation *op : sweep.totals)
     reductions.push_back(kernel.generic(op));
-  auto block = [&](int64_t size, const Index &number) {
+  // Of `size` elements, or of as many as `left` says, at most `size`.
+  auto block = [&](int64_t size, const Index &number, Value left = nullptr) {
+    Index base = f.e.space.scale(number, kReductionBlock);
     auto elements = [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
       for (const KernelFunction::Unit &unit : units) {
         auto atoms = atomPositions(f, Index::of(0), unit.position);
@@ -436,19 +439,28 @@ mlir::LogicalResult RowSchedule::emitTotals() {
         storeFull(f, sweep, 0, unit, Index::of(0));
       }
     };
-    auto sums = kernel.sizes ? f.reduceRunUpTo(f.end, n, Index::of(0), reductions, elements)
-                             : f.reduceRun(size, unroll, f.e.space.scale(number, kReductionBlock),
-                                           reductions, elements);
+    auto sums = left ? f.reduceRunUpTo(left, size, base, reductions, elements)
+                     : f.reduceRun(size, unroll, base, reductions, elements);
     for (auto [op, sum] : llvm::zip(sweep.totals, sums))
-      f.e.store(f.partials(partials[op].offset, llvm::divideCeil(n, kReductionBlock),
-                           partials[op].element),
-                sum, number, nullptr);
+      f.e.store(f.partials(partials[op].offset, blocks, partials[op].element), sum, number,
+                nullptr);
   };
   if (kernel.sizes) {
-    // One block at every size: one range, that ends where the elements do.
+    // The range is one of elements: blocks are whole, but for the last of all.
     kernel.info.count = n;
     kernel.rangeUnit = kReductionBlock;
-    block(n, Index::of(0));
+    Value size = f.e.constantIndex(kReductionBlock),
+          first = f.e.make<arith::DivUIOp>(f.begin, size),
+          last = f.e.make<arith::DivUIOp>(f.end, size),
+          left = f.e.make<arith::RemUIOp>(f.end, size);
+    if (whole)
+      f.loop(first, last, whole, {},
+             [&](Index number, KernelFunction::State &) { block(kReductionBlock, number); });
+    Value isPart =
+        f.e.make<arith::CmpIOp>(arith::CmpIPredicate::ne, left, f.e.constantIndex(0));
+    f.when(isPart, [&] {
+      block(std::min(n, kReductionBlock), f.e.space.scalar(last, blocks), left);
+    });
     return f.finish();
   }
   if (whole)
@@ -496,14 +508,19 @@ mlir::LogicalResult RowSchedule::emitFinish() {
     Value sum;
     if (domain.shape() == Shape::Total) {
       int64_t blocks = llvm::divideCeil(n, kReductionBlock);
-      Value buffer = f.partials(partial.offset, blocks, partial.element);
+      Value buffer = f.partials(partial.offset, blocks, partial.element),
+            count = f.e.constantIndex(blocks);
+      if (kernel.sizes)
+        count = f.e.make<arith::DivUIOp>(
+            f.e.make<arith::AddIOp>(f.end, f.e.constantIndex(kReductionBlock - 1)),
+            f.e.constantIndex(kReductionBlock));
       auto value = [&](const Index &i) {
         return f.e.load(buffer, partial.element, i, nullptr);
       };
       if (blocks == 1)
         sum = value(Index::of(0));
       else
-        sum = addUp(f, reduction, 1, false, f.e.constantIndex(blocks), blocks,
+        sum = addUp(f, reduction, 1, false, count, blocks,
                     [&](const Index &i) { return KernelFunction::State{value(i)}; })[0];
     } else {
       Value buffer = f.partials(partial.offset, rows, partial.element);
@@ -546,7 +563,8 @@ mlir::LogicalResult RowSchedule::emitFinish() {
                 }
                 return parts;
               };
-              Value count = kernel.sizes ? pieces(f).second : f.e.constantIndex(chunks);
+              Value count =
+                  kernel.sizes ? f.chunksOf(f.end, rows) : f.e.constantIndex(chunks);
               sums.emplace_back(
                   op, chunks == 1 ? values(Index::of(0))
                                   : addUp(f, reduction, units.size(), true, count, chunks, values));

@@ -45,7 +45,10 @@ struct RowSchedule {
   llvm::MapVector<mlir::Operation *, Partial> partials;
   bool hasColumns = false, hasRows = false, hasParts = false, hasNear = false;
   int64_t scratchRows = 1; // whose kept values wait in scratch at a time
-  int64_t chunkRows = 1, chunks = 1, unroll = 1;
+  // Rows of a piece, and pieces. With Col reductions chunks begin where pieces do, and one piece
+  // may have several of them (largestChunk).
+  int64_t pieceRows = 1, rowPieces = 1;
+  int64_t chunks = 1, unroll = 1;
   int64_t laneWidth = 0; // rows that lie side by side in a piece of Body::Lanes
 
   // The loops that go over the positions; the choice "body" has these names.
@@ -151,6 +154,11 @@ struct RowSchedule {
       llvm::function_ref<void(mlir::Operation *, mlir::linalg::GenericOp, const Index &)> emit);
   std::pair<mlir::Value, Index> partialAt(KernelFunction &f, mlir::Operation *op,
                                           const Index &chunk, const Index &position);
+  void eachChain(KernelFunction &f, mlir::Value first, mlir::Value last,
+                 llvm::function_ref<void(mlir::Value, mlir::Value)> emit);
+  void eachChunk(KernelFunction &f, const Index &piece,
+                 llvm::function_ref<void(const Index &)> emit);
+  std::pair<mlir::Value, mlir::Value> boundsOf(KernelFunction &f, const Index &chunk);
   void rowsOfChunk(KernelFunction &f, const Index &chunk);
   bool hasFewColumns() const;
   void fewColumnsOfChunk(KernelFunction &f, const Index &chunk);

@@ -504,7 +504,23 @@ llvm::SmallVector<Value>
 KernelFunction::reduceRunUpTo(Value n, int64_t largest, const Index &base,
                               llvm::ArrayRef<linalg::GenericOp> reductions,
                               llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit) {
-  assert(largest <= kReductionBlock && "longer runs are folded block by block");
+  if (largest > kReductionBlock) {
+    Value size = e.constantIndex(kReductionBlock), whole = e.make<arith::DivUIOp>(n, size);
+    State totals =
+        loop(e.constantIndex(0), whole, largest / kReductionBlock, noTotals(reductions, 1, false),
+             [&](Index number, State &inside) {
+               Index from = e.space.add(base, e.space.scale(number, kReductionBlock));
+               addToTotals(inside, reductions, 1,
+                           reduceRun(kReductionBlock, kSlots, from, reductions, emit));
+             });
+    // No elements are left, or some: then what they give is added, else nothing.
+    Index number = e.space.scalar(whole, largest / kReductionBlock + 1);
+    addToTotals(totals, reductions, 1,
+                reduceRunUpTo(e.make<arith::RemUIOp>(n, size), kReductionBlock,
+                              e.space.add(base, e.space.scale(number, kReductionBlock)), reductions,
+                              emit));
+    return fromTotals(totals, reductions, 1);
+  }
   bool inBlocks = largest > kSumBlock && llvm::any_of(reductions, orderShows);
   State state = identities(reductions, kSlots, true);
   if (!inBlocks)
@@ -556,22 +572,51 @@ KernelFunction::State KernelFunction::reduceSteps(int64_t count,
                      vector, emit);
 }
 
+std::pair<Value, Value> KernelFunction::chunkAt(const Index &chunk, Value rows,
+                                                int64_t largest) {
+  Value number = e.scalarIndex(chunk), size = e.constantIndex(kLeastChunk), first;
+  if (octaveOf(largest) == 0) {
+    first = e.make<arith::MulIOp>(number, size);
+  } else {
+    Value octaveChunks = e.constantIndex(kOctaveChunks),
+          octave = e.make<arith::SubIOp>(
+              e.make<arith::MaxUIOp>(e.make<arith::DivUIOp>(number, octaveChunks),
+                                     e.constantIndex(1)),
+              e.constantIndex(1)),
+          at = e.make<arith::SubIOp>(number, e.make<arith::MulIOp>(octave, octaveChunks));
+    size = e.make<arith::ShLIOp>(size, octave);
+    first = e.make<arith::MulIOp>(at, size);
+  }
+  return {first, e.make<arith::MinUIOp>(e.make<arith::AddIOp>(first, size), rows)};
+}
+
+Value KernelFunction::chunksOf(Value rows, int64_t largest) {
+  Value octave = e.constantIndex(0), one = e.constantIndex(1);
+  for (int64_t i = 0; i < octaveOf(largest); ++i) {
+    Value isBeyond =
+        e.make<arith::CmpIOp>(arith::CmpIPredicate::ugt, rows,
+                              e.constantIndex((2 * kOctaveChunks * kLeastChunk) << i));
+    octave = e.make<arith::SelectOp>(isBeyond, e.constantIndex(i + 1), octave);
+  }
+  Value size = e.make<arith::ShLIOp>(e.constantIndex(kLeastChunk), octave),
+        above = e.make<arith::SubIOp>(e.make<arith::AddIOp>(rows, size), one);
+  return e.make<arith::AddIOp>(e.make<arith::MulIOp>(octave, e.constantIndex(kOctaveChunks)),
+                               e.make<arith::DivUIOp>(above, size));
+}
+
 KernelFunction::State KernelFunction::reduceRows(int64_t count,
                                                  llvm::ArrayRef<linalg::GenericOp> reductions,
                                                  int64_t copies, bool vector,
                                                  llvm::function_ref<void(Index, State &)> emit) {
-  int64_t size = rowsPerChunk(count);
-  if (count <= size)
+  if (count <= kLeastChunk)
     return reduceSteps(count, reductions, copies, vector, emit);
   State totals =
-      loop(llvm::divideCeil(count, size), noTotals(reductions, copies, vector),
+      loop(chunkCount(count), noTotals(reductions, copies, vector),
            [&](Index number, State &inside) {
-             Value first = e.scalarIndex(e.space.scale(number, size)),
-                   last = e.make<arith::AddIOp>(first, e.constantIndex(size));
-             if (count % size)
-               last = e.make<arith::MinUIOp>(last, e.constantIndex(count));
+             auto [first, last] = chunkAt(number, e.constantIndex(count), count);
              addToTotals(inside, reductions, copies,
-                         reduceSteps(first, last, count, size, reductions, copies, vector, emit));
+                         reduceSteps(first, last, count, largestChunk(count), reductions, copies,
+                                     vector, emit));
            });
   return fromTotals(totals, reductions, copies);
 }

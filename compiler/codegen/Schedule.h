@@ -27,15 +27,33 @@ inline constexpr int64_t kChain = 32;
 inline constexpr int64_t kSumBlock = kChain * kSlots * kLanes;
 // Elements that a scan adds up by themselves: a tile of rows has as many columns.
 inline constexpr int64_t kScanBlock = kLanes;
-inline constexpr int64_t kMostChunks =
-    64; // of rows, in a reduction over rows; bounds the partial results
-inline constexpr int64_t kLeastChunk = kChain; // rows in a chunk
 
 inline int64_t roundUp(int64_t value, int64_t to) {
   return (value + to - 1) / to * to;
 }
-inline int64_t rowsPerChunk(int64_t rows) {
-  return std::max(kLeastChunk, roundUp((rows + kMostChunks - 1) / kMostChunks, kChain));
+
+// A reduction over rows adds up chunks of them. Where a chunk lies follows from its number alone:
+// fewer rows are fewer chunks of the same ones, so that a kernel for many counts of rows has the
+// sums of each. Chunks are as the numbers of a floating-point format: 2 * kOctaveChunks of
+// kLeastChunk rows, then kOctaveChunks of twice as many, and so on. So none has more than a part of
+// 1 / kOctaveChunks of all rows, and the partial results of 2^20 rows are 352.
+inline constexpr int64_t kOctaveChunks = 32;
+inline constexpr int64_t kLeastChunk = kChain; // rows in one of the first chunks
+
+// How often the chunk that begins at `rows`, or ends there, is twice as large as the first ones.
+inline int64_t octaveOf(int64_t rows) {
+  int64_t octave = 0;
+  for (int64_t end = 2 * kOctaveChunks * kLeastChunk; rows > end; end *= 2)
+    ++octave;
+  return octave;
+}
+// The rows of the largest of the chunks that so many rows have: at multiples of it chunks begin.
+inline int64_t largestChunk(int64_t rows) {
+  return std::min(rows, kLeastChunk << octaveOf(rows));
+}
+inline int64_t chunkCount(int64_t rows) {
+  int64_t octave = octaveOf(rows), size = kLeastChunk << octave;
+  return octave * kOctaveChunks + (rows + size - 1) / size;
 }
 
 // A fusion on its way to a kernel.
@@ -177,8 +195,7 @@ public:
   reduceRun(int64_t n, int64_t unroll, const Index &base,
             llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
             llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit);
-  // The same for n of at most `largest` elements, which is at most kReductionBlock: the same bits
-  // as for n known.
+  // The same for n of at most `largest` elements: the same bits as for n known.
   llvm::SmallVector<mlir::Value>
   reduceRunUpTo(mlir::Value n, int64_t largest, const Index &base,
                 llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
@@ -190,7 +207,12 @@ public:
                     llvm::function_ref<void(Index, State &)> emit);
   State reduceSteps(int64_t count, llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
                     int64_t copies, bool vector, llvm::function_ref<void(Index, State &)> emit);
-  // The same in chunks of rowsPerChunk: a reduction over rows.
+  // The rows [first, last) of the chunk of this number, where there are `rows` of them, of at most
+  // `largest`; and how many chunks `rows` of them have, or those before a row at which one begins.
+  std::pair<mlir::Value, mlir::Value> chunkAt(const Index &chunk, mlir::Value rows,
+                                              int64_t largest);
+  mlir::Value chunksOf(mlir::Value rows, int64_t largest);
+  // The same in chunks: a reduction over rows.
   State reduceRows(int64_t count, llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
                    int64_t copies, bool vector, llvm::function_ref<void(Index, State &)> emit);
 

@@ -57,15 +57,15 @@ static llvm::StringRef whyNot(Operation *op) {
                    (matmul.getType().getRank() > 2 || named(matmul.getLhs()) == 0)
                ? llvm::StringRef()
                : "sums over a size that varies";
-  // Its matrices; beside it only movements that say where heads lie are in its kernel.
+  // Its matrices; beside it only movements that say where heads lie are in its kernel. That they
+  // are enough at each size is asked where it is left to a kernel (ProviderSet::setKernels), which
+  // knows the range.
   if (ir::isAttention(op)) {
     llvm::ArrayRef<int64_t> query =
         mlir::cast<RankedTensorType>(op->getOperand(0).getType()).getShape();
     if (query.size() < 3 || named(op->getOperand(0)) != 0 ||
         llvm::any_of(op->getOperands(), [&](Value value) { return named(value) > 0; }))
       return "has matrices whose sizes vary";
-    if (mlir::isa<ir::AttentionGradientOp>(op) && ir::smallestMatrixCount(op) < kLeastMatrices)
-      return "cuts its sums by the number of its matrices, which varies";
     return {};
   }
   // Rows of their own, each of which is walked along.
@@ -148,27 +148,9 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
                         !mlir::isa<ir::ScatterReduceOp>(outputs.front().getDefiningOp());
   if ((domain->shape() == Shape::Alone && !hasOwnSchedule) || domain->shape() == Shape::Empty)
     return cannot(last, "is in a kernel of a kind that has no form for sizes that vary");
-  if (hasOwnSchedule &&
-      mlir::cast<ir::WeftOp>(outputs.front().getDefiningOp()).kind() == ir::Kind::Scatter) {
-    // How a sum is added up must not change within the range.
-    Operation *scatter = outputs.front().getDefiningOp();
-    auto indices = mlir::cast<RankedTensorType>(scatter->getOperand(1).getType());
-    if (!sizes.named.contains(scatter->getResult(0)) &&
-        scattersTotals(scatter, 0) != scattersTotals(scatter, indices.getNumElements()))
-      return cannot(scatter,
-                    "adds up too much: the order of its sums would depend on a size that varies");
-  }
   auto noDomain = [&](Value value) {
     return cannot(opOf(value),
                   "has a size that varies and is not the slowest of its kernel's loops");
-  };
-  auto tooLong = [&] {
-    auto sum = llvm::find_if(ops, [](Operation *op) {
-      return mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Reduction;
-    });
-    return cannot(sum == ops.end() ? ops.front() : *sum,
-                  "is a sum over a size that varies, and too long: its order would depend on the "
-                  "size");
   };
   int32_t atom = domain->outer().empty() ? (domain->inner().empty() ? -1 : domain->inner().front())
                                          : domain->outer().front();
@@ -185,18 +167,6 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
   for (Operation *op : ops)
     llvm::append_range(all, op->getResults());
   for (Value value : all) {
-    Role role = domain->role(value);
-    // What a sum's order depends on must not change within the range: chunks of kLeastChunk rows,
-    // one block of a run.
-    bool isColumn = role == Role::Col && domain->shape() == Shape::Rows;
-    if (singleRow && domain->rowSize() > kReductionBlock)
-      return tooLong();
-    int64_t summed = isColumn                          ? domain->rows()
-                     : domain->shape() == Shape::Total ? domain->rowSize()
-                     : role == Role::Scalar            ? domain->rows()
-                                                       : 0;
-    if (summed > (isColumn ? kMostChunks * kLeastChunk : kReductionBlock))
-      return tooLong();
     bool isNamed = sizes.named.contains(value);
     if (isNamed) {
       // One size for the whole kernel, whatever it is multiplied by.

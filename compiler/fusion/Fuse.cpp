@@ -10,6 +10,7 @@
 #include "compiler/fusion/FusionLimits.h"
 #include "compiler/fusion/FusionRules.h"
 #include "compiler/fusion/Passes.h"
+#include "compiler/fusion/SplitSums.h"
 #include "compiler/fusion/SplitWide.h"
 #include "compiler/fusion/WriteInPlace.h"
 #include "compiler/graph/Slice.h"
@@ -501,6 +502,7 @@ public:
         return signalPassFailure();
       }
     splitWideConcats(block);
+    splitSumsOverSizes(block);
     RefusalCollector refusals("fuse");
     if (writeRows) {
       FusionGroups writes;

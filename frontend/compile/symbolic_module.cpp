@@ -49,6 +49,9 @@ public:
           return status;
       } else if (auto normal = mlir::dyn_cast_if_present<ir::RandomNormalOp>(op)) {
         rewrite_normal(normal, op);
+      } else if (auto norm = mlir::dyn_cast_if_present<ir::BatchNormOp>(op)) {
+        if (absl::Status status = rewrite_batch_norm(norm, op); !status.ok())
+          return status;
       }
     // By op: its varying attributes.
     std::map<uint32_t, std::map<uint16_t, Varying>> varying;
@@ -243,7 +246,7 @@ private:
                        ir::DropoutOp, ir::AttentionOp, ir::AttentionGradientOp, ir::Conv2dOp,
                        ir::Conv2dInputGradientOp, ir::Conv2dWeightGradientOp, ir::MaxPool2dOp,
                        ir::MaxPool2dGradientOp, ir::AvgPool2dOp, ir::AvgPool2dGradientOp,
-                       ir::BatchNormInferenceOp, ir::ArgMaxOp, ir::ArgMinOp, ir::ArgSortOp>(op);
+                       ir::BatchNormOp, ir::BatchNormInferenceOp, ir::ArgMaxOp, ir::ArgMinOp, ir::ArgSortOp>(op);
     default:
       return false;
     }
@@ -391,6 +394,46 @@ private:
     op = result.value().getDefiningOp();
     mean.erase();
     return absl::OkStatus();
+  }
+
+  // A batch_norm in training counts the elements of a channel: the decomposition's sum of ones is an
+  // argument, too.
+  absl::Status rewrite_batch_norm(ir::BatchNormOp norm, mlir::Operation *&op) {
+    ir::Dims extents = ir::dimsOf(typeOf(norm.getInput()));
+    builder_.setInsertionPoint(op);
+    Val number = count(op, extents, ir::allButChannels(static_cast<int64_t>(extents.size())));
+    if (!number)
+      return absl::OkStatus();
+    mlir::Operation *before = op->getPrevNode();
+    auto results = norm.decompose(builder_);
+    if (mlir::failed(results))
+      return cannot(op, "weft.batch_norm has no decomposition");
+    auto made = before ? llvm::make_range(std::next(before->getIterator()), op->getIterator())
+                       : llvm::make_range(op->getBlock()->begin(), op->getIterator());
+    for (mlir::Operation &each : llvm::make_early_inc_range(made)) {
+      auto sum = mlir::dyn_cast<ir::ReduceSumOp>(each);
+      if (!sum || !is_of_ones(sum.getInput()))
+        continue;
+      builder_.setInsertionPoint(sum);
+      Val elements = ir::cast(number, typeOf(sum).getElementType());
+      sum.getResult().replaceAllUsesWith(
+          ir::broadcastTo(elements, ir::dimsOf(typeOf(sum))).value());
+      sum.erase();
+    }
+    norm->replaceAllUsesWith(mlir::ValueRange(*results));
+    op = results->front().getDefiningOp();
+    norm.erase();
+    return absl::OkStatus();
+  }
+
+  static bool is_of_ones(mlir::Value value) {
+    auto broadcast = value.getDefiningOp<ir::BroadcastOp>();
+    auto constant =
+        broadcast ? broadcast.getInput().getDefiningOp<ir::ConstantOp>() : ir::ConstantOp();
+    auto elements = constant ? mlir::dyn_cast<mlir::SplatElementsAttr>(constant.getValue())
+                             : mlir::SplatElementsAttr();
+    return elements && mlir::isa<mlir::FloatType>(elements.getElementType()) &&
+           elements.getSplatValue<llvm::APFloat>().isExactlyValue(1);
   }
 
   // Normal samples are made of two streams of uniform ones. The second begins behind the first, at

@@ -129,7 +129,7 @@ std::vector<IntPosition> int_positions(const Slice &slice) {
 
 bool computes_with_sizes(const Slice &slice) {
   return std::any_of(slice.nodes.begin(), slice.nodes.end(), [](const Node *node) {
-    return is<ir::ReduceMeanOp>(node) || is<ir::RandomNormalOp>(node);
+    return is<ir::ReduceMeanOp>(node) || is<ir::RandomNormalOp>(node) || is<ir::BatchNormOp>(node);
   });
 }
 

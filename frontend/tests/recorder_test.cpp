@@ -158,8 +158,8 @@ TEST_F(Recorder, AConstantExponentOfTwoIsAMultiplication) {
   EXPECT_EQ(text.find("weft.pow"), std::string::npos) << text;
 }
 
-// Of sums, and of differences a little ahead of where a budget looks for what repeats. What it comes
-// to from 0.
+// Of sums, and of differences a little ahead of where a budget looks for what repeats. Gives what it
+// comes to from 0.
 float long_chain(Tensor &x) {
   Tensor one = tensor({1.f});
   float expected = 0;
@@ -271,8 +271,8 @@ TEST_F(Recorder, ALoopThatReadsNothingIsCutAtItsPeriod) {
   EXPECT_GE(statistics().cuts[static_cast<int>(CutReason::kOps)], 6u);
 }
 
-// However long it runs, its programs are those of some whole iterations. The forward pass of what is
-// to be differentiated is none of its own.
+// However long it runs, its programs are those of some whole iterations. The forward pass of what
+// is to be differentiated is none of its own.
 TEST_F(Recorder, ALongLoopThatReadsNothingIsFewSmallPrograms) {
   for (bool differentiated : {false, true}) {
     Tensor w = tensor({0.5f, 0.5f}), x = tensor({0.25f, 0.5f});

@@ -50,6 +50,52 @@ TEST_F(SymbolicImages, InferenceOfAResNet) {
   });
 }
 
+// A training step of it: batch norms count their elements, and biases of convolutions have sums over
+// all images and pixels.
+TEST_F(SymbolicImages, TrainingOfAResNet) {
+  SmallResNet model;
+  model.train();
+  std::vector<Tensor> parameters = model.parameters();
+  for (const Tensor &parameter : parameters)
+    parameter.eval();
+  compare({24, 32, 17, 31, 20, 30}, 2, [&](int64_t n) {
+    Tensor loss = nn::cross_entropy(model(input(n, {3, 16, 16}, 1)), (arange(n) * 7) % 10);
+    std::vector<Tensor> outputs = grad({loss}, parameters);
+    outputs.push_back(loss.detach());
+    return outputs;
+  });
+}
+
+// What is kept stands between the size and what is folded with it.
+TEST_F(SymbolicImages, SumsOverImagesAndPixels) {
+  compare({40, 64, 33, 2, 31, 100, 32}, 4, [&](int64_t n) {
+    Tensor x = input(n, {5, 7, 9}, 12);
+    return std::vector<Tensor>{sum(x * 1.5, {0, 2, 3}), max(x, {0, 3}), mean(x, {0, 3}),
+                               sum(x.to(float64), {0, 2, 3})};
+  });
+}
+
+TEST_F(SymbolicImages, NormsInTraining) {
+  Tensor weight = input(12, {}, 13), bias = input(12, {}, 14);
+  compare({40, 64, 33, 2, 31, 32}, 2, [&](int64_t n) {
+    Tensor x = input(n, {12, 5, 7}, 15), w = weight.detach(), b = bias.detach();
+    for (Tensor *leaf : {&x, &w, &b})
+      leaf->set_requires_grad(true);
+    Tensor mean = zeros({12}), variance = ones({12}),
+           y = batch_norm(x, mean, variance, w, b, {.training = true});
+    std::vector<Tensor> outputs = grad({sum(square(y) * x)}, {x, w, b});
+    outputs.insert(outputs.end(), {y.detach(), mean, variance});
+    return outputs;
+  });
+  compare({40, 64, 33, 2, 31, 32}, 2, [&](int64_t n) {
+    Tensor x = input(n, {12, 5, 7}, 16), w = weight.detach(), b = bias.detach();
+    for (Tensor *leaf : {&x, &w, &b})
+      leaf->set_requires_grad(true);
+    Tensor y = group_norm(x, 3, w, b);
+    return grad({sum(square(y) * x)}, {x, w, b});
+  });
+}
+
 TEST_F(SymbolicImages, MeansOfPixels) {
   compare(kBatches, 2, [&](int64_t n) {
     Tensor x = input(n, {12, 9, 11}, 2);

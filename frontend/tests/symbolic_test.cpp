@@ -347,6 +347,31 @@ TEST_F(Symbolic, ReductionsOverTheSize) {
   });
 }
 
+// Of more rows chunks of a sum over rows are larger, and a total has several blocks: few columns,
+// whose sums are in registers, and more; beside other sums of the rows; in each dtype that adds up
+// in another way.
+TEST_F(Symbolic, LongSumsOverTheSize) {
+  const std::vector<int64_t> sizes = {3000, 4096, 2048, 2049, 33, 4095, 2};
+  compare(sizes, 2, [&](int64_t n) {
+    return std::vector<Tensor>{sum(exp(input(n, {5}, 25)), 0), max(input(n, {5}, 26), 0),
+                               sum(input(n, {3}, 27).to(float64), 0)};
+  });
+  compare(sizes, 2,
+          [&](int64_t n) { return std::vector<Tensor>{sum(input(n, {150}, 25) * 1.5, 0)}; });
+  Tensor weight = input(24, {}, 28), bias = input(24, {}, 29);
+  compare(sizes, 2, [&](int64_t n) {
+    Tensor x = input(n, {24}, 30), w = weight.detach(), b = bias.detach();
+    for (Tensor *leaf : {&x, &w, &b})
+      leaf->set_requires_grad(true);
+    return grad({mean(square(layer_norm(x, {24}, w, b)) * input(n, {24}, 31))}, {x, w, b});
+  });
+  compare({20000, 32768, 8192, 8193, 16384, 3, 24577}, 2, [&](int64_t n) {
+    Tensor x = input(n, {}, 26);
+    return std::vector<Tensor>{sum(x * 1.5), mean(x.to(float64)), max(x), x - mean(x),
+                               mean(sum(input(n, {3}, 27), 1))};
+  });
+}
+
 TEST_F(Symbolic, GradientsOfRows) {
   Tensor weight = input(40, {}, 28), bias = input(40, {}, 29);
   compare(kSizes, 2, [&](int64_t n) {
@@ -399,6 +424,62 @@ TEST_F(Symbolic, TrainingStepsOfAnMlp) {
   });
 }
 
+// The derivative of attention is one kernel for many batches, where its matrices are not few.
+TEST_F(Symbolic, TrainingStepsOfATransformer) {
+  nn::TransformerBlock block(32, 4, {.causal = true});
+  for (const Tensor &parameter : block.parameters())
+    parameter.eval();
+  compare(kLargeSizes, 2, [&](int64_t n) {
+    Tensor loss = block(input(n, {24, 32}, 48)).square().mean();
+    std::vector<Tensor> outputs = grad({loss}, block.parameters());
+    outputs.push_back(loss.detach());
+    return outputs;
+  });
+}
+
+// Whole steps with an optimizer's state, as a loop makes them, at sizes of either kind: as many
+// programs as the range has powers of two, and the losses and parameters of a program for each size.
+TEST_F(Symbolic, LoopsThatTrainAtManySizes) {
+  auto train = [](const std::vector<int64_t> &sizes) {
+    manual_seed(5);
+    nn::Linear up(20, 64), down(64, 10);
+    nn::BatchNorm1d norm(64);
+    std::vector<Tensor> parameters = up.parameters();
+    for (const nn::Module *each : {static_cast<const nn::Module *>(&norm),
+                                   static_cast<const nn::Module *>(&down)})
+      for (const Tensor &parameter : each->parameters())
+        parameters.push_back(parameter);
+    optim::AdamW optimizer(parameters, {.lr = 1e-3});
+    std::vector<float> values;
+    uint64_t before = compiles();
+    for (int64_t n : sizes) {
+      Tensor target = ((arange(n) * 7) % 10).eval(), x = input(n, {20}, 31);
+      Tensor loss = nn::cross_entropy(down(relu(norm(up(x)))), target);
+      optimizer.zero_grad();
+      loss.backward();
+      optimizer.step();
+      values.push_back(loss.item<float>());
+    }
+    uint64_t programs = compiles() - before;
+    for (const Tensor &parameter : parameters)
+      for (float value : parameter.to_vector<float>())
+        values.push_back(value);
+    return std::pair(values, programs);
+  };
+  Config static_options = config();
+  static_options.symbolic = false;
+  for (const std::vector<int64_t> &sizes :
+       {std::vector<int64_t>{40, 33, 64, 35, 63, 47, 51, 37, 59, 61},
+        std::vector<int64_t>{3000, 3100, 3777, 4096, 4097, 4999, 3001, 2500, 4500, 3333}}) {
+    auto [values, programs] = train(sizes);
+    if (has_sizes())
+      EXPECT_LE(programs, 8u) << last().to_string();
+    set_config(static_options);
+    EXPECT_EQ(train(sizes).first, values);
+    set_config(before_);
+  }
+}
+
 TEST_F(Symbolic, TheRangeGrowsByPowersOfTwo) {
   if (!has_sizes())
     return;
@@ -429,6 +510,12 @@ TEST_F(Symbolic, AddsAsManyRowsAsThereAre) {
     return std::vector<Tensor>{scatter_add(zeros({13}), 0, places(n), sum(source, 1)),
                                scatter_add(input(n, {7}, 37), 1, columns, source),
                                scatter_add(input(13, {9}, 38), 0, columns, source)};
+  });
+  // More rows than elements may get without totals.
+  compare({500, 1024, 417, 448, 447, 33, 1000}, 2, [&](int64_t n) {
+    return std::vector<Tensor>{index_add(input(13, {90}, 33), 0, places(n), input(n, {90}, 35)),
+                               index_add(input(13, {90}, 33).to(float64), 0, places(n),
+                                         input(n, {90}, 35).to(float64))};
   });
   Tensor words = input(13, {12}, 39);
   words.set_requires_grad();
