@@ -322,7 +322,8 @@ int64_t RowSchedule::columnBlock() const {
   return kernel.choices.number("column_block", preferred, legal);
 }
 
-// Only reductions over rows (and stores beside them). A piece is some rows and a block of columns; few long rows would else be a single piece.
+// Only reductions over rows (and stores beside them). A piece is some rows and a block of columns;
+// few long rows would else be a single piece.
 mlir::LogicalResult RowSchedule::emitColumns() {
   KernelFunction f(kernel, kernel.info.symbol);
   int64_t n = domain.rowSize(), size = columnBlock(), blocks = llvm::divideCeil(n, size);

@@ -8,7 +8,7 @@ namespace weft::compiler {
 
 using mlir::Operation;
 
-// The dims behind what is kept, if the others that are folded are the leading one, which has a name:
+// The dims behind what is kept, if what is folded beside them is the leading dim, which has a name:
 // [s0, kept.., folded..]. Dims of size 1 do not count.
 static llvm::SmallVector<int64_t> foldedBehind(Operation *op) {
   auto along = op->getAttrOfType<mlir::DenseI64ArrayAttr>("dims").asArrayRef();

@@ -246,7 +246,8 @@ private:
                        ir::DropoutOp, ir::AttentionOp, ir::AttentionGradientOp, ir::Conv2dOp,
                        ir::Conv2dInputGradientOp, ir::Conv2dWeightGradientOp, ir::MaxPool2dOp,
                        ir::MaxPool2dGradientOp, ir::AvgPool2dOp, ir::AvgPool2dGradientOp,
-                       ir::BatchNormOp, ir::BatchNormInferenceOp, ir::ArgMaxOp, ir::ArgMinOp, ir::ArgSortOp>(op);
+                       ir::BatchNormOp, ir::BatchNormInferenceOp, ir::ArgMaxOp, ir::ArgMinOp,
+                       ir::ArgSortOp>(op);
     default:
       return false;
     }
@@ -396,8 +397,8 @@ private:
     return absl::OkStatus();
   }
 
-  // A batch_norm in training counts the elements of a channel: the decomposition's sum of ones is an
-  // argument, too.
+  // A batch_norm in training counts the elements of a channel: the decomposition's sum of ones is
+  // an argument, too.
   absl::Status rewrite_batch_norm(ir::BatchNormOp norm, mlir::Operation *&op) {
     ir::Dims extents = ir::dimsOf(typeOf(norm.getInput()));
     builder_.setInsertionPoint(op);

@@ -50,8 +50,8 @@ TEST_F(SymbolicImages, InferenceOfAResNet) {
   });
 }
 
-// A training step of it: batch norms count their elements, and biases of convolutions have sums over
-// all images and pixels.
+// A training step of it: batch norms count their elements, and biases of convolutions have sums
+// over all images and pixels.
 TEST_F(SymbolicImages, TrainingOfAResNet) {
   SmallResNet model;
   model.train();

@@ -437,8 +437,8 @@ TEST_F(Symbolic, TrainingStepsOfATransformer) {
   });
 }
 
-// Whole steps with an optimizer's state, as a loop makes them, at sizes of either kind: as many
-// programs as the range has powers of two, and the losses and parameters of a program for each size.
+// Whole steps with an optimizer's state, as a loop makes them, at small and at large sizes: as many
+// programs as the range has powers of two, with the losses and parameters of one for each size.
 TEST_F(Symbolic, LoopsThatTrainAtManySizes) {
   auto train = [](const std::vector<int64_t> &sizes) {
     manual_seed(5);

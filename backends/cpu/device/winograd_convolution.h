@@ -24,8 +24,8 @@ inline constexpr double kWinogradError = 2e-5;
 // Whether Winograd's algorithm computes the convolution, or its gradients, and may be taken.
 bool winograd_computes(const ConvolutionProblem &problem);
 
-// What is computed for the problem; the image and the result of a weight's gradient are those of the
-// convolution.
+// What is computed for the problem; the image and the result of a weight's gradient are those of
+// the convolution.
 WinogradShape winograd_shape(const ConvolutionProblem &problem);
 
 // How long an element of a tile of this size takes to be transformed, in times of one
@@ -34,8 +34,8 @@ struct WinogradTileCost {
   int64_t tile;
   double transform;
 };
-// The tile of the least time, 0 where none is worthwhile. of_pair: the time of a pair of channel and
-// filter at each place of a tile of that size, of which there are so many.
+// The tile of the least time, 0 where none is worthwhile. of_pair: the time of a pair of channel
+// and filter at each place of a tile of that size, of which there are so many.
 int64_t winograd_cheapest_tile(const WinogradShape &shape, std::span<const WinogradTileCost> costs,
                                const std::function<double(int64_t, double)> &of_pair);
 
