@@ -214,11 +214,15 @@ private:
                     const Last &last) {
     int64_t n = end - begin;
     std::array<std::array<Count, 256>, kDigits> counts{};
-    for (int64_t i = begin; i < end; ++i) {
-      uint64_t key = row.key(i);
-      for (int d = 0; d < kDigits; ++d)
-        ++counts[d][key >> 8 * d & 255];
-    }
+    // Of half a wide key at a time: the lower half is seldom looked at.
+    constexpr int kCounted = std::min(kDigits, 4);
+    auto count_from = [&](int low) {
+      for (int64_t i = begin; i < end; ++i) {
+        uint64_t key = row.key(i) >> 8 * low;
+        for (int d = 0; d < kCounted; ++d)
+          ++counts[low + d][key >> 8 * d & 255];
+      }
+    };
     // The digits to sort by, the most significant first, until few elements should be alike in all
     // of them, were digits independent. One that is the same everywhere moves nothing.
     std::array<int, kDigits> digits;
@@ -227,12 +231,15 @@ private:
     bool decide = true;                    // whether these digits decide all of the order
     uint64_t first = n > 0 ? row.key(begin) : 0;
     for (int d = kDigits; d-- > 0;) {
-      if (counts[d][first >> 8 * d & 255] == static_cast<Count>(n))
-        continue;
-      if (alike < SortLimits::kFewAlike) {
+      // One pass less would not pay for the look at the end.
+      if (d > 0 && alike < SortLimits::kFewAlike) {
         decide = false;
         break;
       }
+      if (d % kCounted == kCounted - 1)
+        count_from(d - kCounted + 1);
+      if (counts[d][first >> 8 * d & 255] == static_cast<Count>(n))
+        continue;
       digits[passes++] = d;
       uint64_t pairs = 0;
       for (uint64_t count : counts[d])
