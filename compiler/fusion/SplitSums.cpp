@@ -11,7 +11,10 @@ using mlir::Operation;
 // The dims behind what is kept, if what is folded beside them is the leading dim, which has a name:
 // [s0, kept.., folded..]. Dims of size 1 do not count.
 static llvm::SmallVector<int64_t> foldedBehind(Operation *op) {
-  auto along = op->getAttrOfType<mlir::DenseI64ArrayAttr>("dims").asArrayRef();
+  auto folded = op->getAttrOfType<mlir::DenseI64ArrayAttr>("dims");
+  if (!folded) // argmax
+    return {};
+  llvm::ArrayRef<int64_t> along = folded.asArrayRef();
   ir::Dims dims = ir::dimsOf(mlir::cast<mlir::RankedTensorType>(op->getOperand(0).getType()));
   llvm::SmallVector<int64_t> behind;
   int64_t leading = -1;
@@ -39,7 +42,9 @@ static llvm::SmallVector<int64_t> foldedBehind(Operation *op) {
 
 void splitSumsOverSizes(mlir::Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (!mlir::isa<ir::ReduceSumOp, ir::ReduceProdOp, ir::ReduceMaxOp, ir::ReduceMinOp>(op))
+    auto weftOp = mlir::dyn_cast<ir::WeftOp>(op);
+    // A mean is none of means: its count is of all.
+    if (!weftOp || weftOp.kind() != ir::Kind::Reduction || mlir::isa<ir::ReduceMeanOp>(op))
       continue;
     llvm::SmallVector<int64_t> behind = foldedBehind(&op);
     if (behind.empty())

@@ -163,8 +163,10 @@ FusionGroup alone(Operation *scatter) {
     indices.push_back(definition);
   llvm::SmallPtrSet<Operation *, 8> known(indices.begin(), indices.end());
   for (size_t i = 0; i < indices.size(); ++i) {
-    bool isFree =
-        mlir::isa<ir::BroadcastOp, ir::ReshapeOp, ir::IotaOp, ir::AddOp, ir::MulOp>(indices[i]);
+    auto weftOp = mlir::dyn_cast<ir::WeftOp>(indices[i]);
+    bool isCheap = weftOp && weftOp.kind() == ir::Kind::Elementwise &&
+                   weftOp.cost() < limits::kExpensiveCost && !ir::indexBounds(indices[i]);
+    bool isFree = isCheap || mlir::isa<ir::BroadcastOp, ir::ReshapeOp, ir::IotaOp>(indices[i]);
     if (!isFree || int64_t(indices.size()) > limits::kMaxFreeOps) {
       indices.erase(indices.begin() + int64_t(i--));
       continue;

@@ -1,5 +1,7 @@
 #include "frontend/text/pattern.h"
 
+#include <limits>
+
 #include "frontend/text/characters.h"
 
 namespace weft::text {
