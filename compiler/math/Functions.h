@@ -305,14 +305,22 @@ template <typename V> V erfcOfMagnitude(V x) {
     second = fma(a, x.constant(2.0), one);
   V both = one / (first * second);
   V inverse = both * second, inverseSecond = both * first;
-  inverseSecond = fma(fma(-second, inverseSecond, one), inverseSecond, inverseSecond);
   // q = (a - 4) / (a + 4), once refined: the plain quotient's error would show at a = 0, where q is
   // -1.
   V q = (a - four) * inverse;
   V residual = fma(-q, a, fma(q + one, -four, a));
   q = fma(residual, inverse, q);
   V p = V::kBits == 32 ? polynomial(q, kErfcxNear32) : polynomial(q, kErfcx64);
-  e.mantissa = fma(e.mantissa, p, e.mantissa) * inverseSecond;
+  V product = fma(e.mantissa, p, e.mantissa);
+  if constexpr (V::kBits == 32) {
+    inverseSecond = fma(fma(-second, inverseSecond, one), inverseSecond, inverseSecond);
+    e.mantissa = product * inverseSecond;
+  } else {
+    // By 2 a + 1 as it is before it is rounded: 2.7 units in the last place, else 3.6.
+    V rounded = fma(a, x.constant(2.0), one - second), quotient = product * inverseSecond;
+    V rest = fma(-rounded, quotient, fma(-second, quotient, product));
+    e.mantissa = fma(rest, inverseSecond, quotient);
+  }
   return scale(e);
 }
 // erf(x) for |x| < 1.

@@ -288,6 +288,9 @@ TEST(Functions64, Erf) {
 TEST(Functions64, Erfc) {
   expectUlps64(
       3, -7, 27.5, [](F64 x) { return erfc(x); }, [](long double x) { return std::erfc(x); });
+  // Where it is furthest off.
+  expectUlps64(
+      3, 0.5, 2, [](F64 x) { return erfc(x); }, [](long double x) { return std::erfc(x); });
 }
 TEST(Functions64, Rsqrt) {
   expectUlps64(
