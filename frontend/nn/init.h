@@ -25,6 +25,7 @@ Tensor constant(const Shape &shape, double value, std::optional<DType> dtype = {
 // Uniform over [-bound, bound), drawn in float32 and rounded to a parameter's narrower dtype, which
 // may give the bound: as of a model that is converted afterwards.
 Tensor uniform(const Shape &shape, double bound, Location location = Location::current());
+// Normal, drawn and rounded as uniform() is.
 Tensor normal(const Shape &shape, double mean = 0, double deviation = 1,
               Location location = Location::current());
 // The same over [low, high).
@@ -34,47 +35,56 @@ Tensor uniform(const Shape &shape, double low, double high,
 // gives for a uniform one.
 Tensor truncated_normal(const Shape &shape, double mean = 0, double deviation = 1, double low = -2,
                         double high = 2, Location location = Location::current());
-// Uniform with bound gain * sqrt(6 / (in + out)), and normal with deviation gain * sqrt(2 / (in +
-// out)) (Glorot and Bengio 2010).
+// Uniform with bound gain * sqrt(6 / (in + out)) (Glorot and Bengio 2010).
 Tensor xavier_uniform(const Shape &shape, double gain = 1, Location location = Location::current());
+// Normal with deviation gain * sqrt(2 / (in + out)), of the same source.
 Tensor xavier_normal(const Shape &shape, double gain = 1, Location location = Location::current());
 // Which of the fans keeps its variance: forward, or backward.
 enum class Fan { kIn, kOut };
-// Uniform with bound sqrt(6 / ((1 + slope^2) * fan)), and normal with deviation sqrt(2 / ((1 +
-// slope^2) * fan)) (He et al. 2015). PyTorch's layers take slope = sqrt(5), which is a bound of 1 /
-// sqrt(in).
+// Uniform with bound sqrt(6 / ((1 + slope^2) * fan)) (He et al. 2015), the fan being kIn. PyTorch's
+// layers take slope = sqrt(5), which is a bound of 1 / sqrt(in).
 Tensor kaiming_uniform(const Shape &shape, double slope = 0,
                        Location location = Location::current());
 Tensor kaiming_uniform(const Shape &shape, double slope, Fan fan,
                        Location location = Location::current());
+// Normal with deviation sqrt(2 / ((1 + slope^2) * fan)), of the same source.
 Tensor kaiming_normal(const Shape &shape, double slope = 0,
                       Location location = Location::current());
+// The same for either fan.
 Tensor kaiming_normal(const Shape &shape, double slope, Fan fan,
                       Location location = Location::current());
 // gain times a matrix with orthonormal rows or columns, whichever are fewer, uniform among such
 // (Saxe et al. 2014): [out, in, ...] is read as [out, the rest].
 Tensor orthogonal(const Shape &shape, double gain = 1, Location location = Location::current());
 
-// Write samples into a tensor, a parameter or a part of one, and return it: uniform over [low,
-// high), and normal. As in PyTorch they are no part of a history. Error: its dtype is not floating,
-// here and in all that draw.
+// Writes samples into a tensor, a parameter or a part of one, and returns it: uniform over [low,
+// high). As in PyTorch they are no part of a history. Error: its dtype is not floating, here and in
+// all that draw.
 Tensor uniform_(Tensor tensor, double low = 0, double high = 1,
                 Location location = Location::current());
+// The same with normal samples.
 Tensor normal_(Tensor tensor, double mean = 0, double deviation = 1,
                Location location = Location::current());
-// The same of constants, and of what the functions above without the underscore give for the
-// tensor's shape.
+// Writes the value into each element, and returns the tensor.
 Tensor constant_(Tensor tensor, double value, Location location = Location::current());
+// constant_ of 0.
 Tensor zeros_(Tensor tensor, Location location = Location::current());
+// constant_ of 1.
 Tensor ones_(Tensor tensor, Location location = Location::current());
+// Writes what truncated_normal() gives for the tensor's shape.
 Tensor truncated_normal_(Tensor tensor, double mean = 0, double deviation = 1, double low = -2,
                          double high = 2, Location location = Location::current());
+// Writes what xavier_uniform() gives for the tensor's shape.
 Tensor xavier_uniform_(Tensor tensor, double gain = 1, Location location = Location::current());
+// Writes what xavier_normal() gives for the tensor's shape.
 Tensor xavier_normal_(Tensor tensor, double gain = 1, Location location = Location::current());
+// Writes what kaiming_uniform() gives for the tensor's shape.
 Tensor kaiming_uniform_(Tensor tensor, double slope = 0, Fan fan = Fan::kIn,
                         Location location = Location::current());
+// Writes what kaiming_normal() gives for the tensor's shape.
 Tensor kaiming_normal_(Tensor tensor, double slope = 0, Fan fan = Fan::kIn,
                        Location location = Location::current());
+// Writes what orthogonal() gives for the tensor's shape.
 Tensor orthogonal_(Tensor tensor, double gain = 1, Location location = Location::current());
 
 // The value, computed now, in memory of its own, for a parameter to take over (copy_): it would
