@@ -74,8 +74,7 @@ absl::Status run(Flags &flags) {
 
   runtime::SafetensorsFile file;
   if (!flags.weights.empty()) {
-    WEFT_ASSIGN_OR_RETURN(runtime::SafetensorsFile read, runtime::read_safetensors(flags.weights));
-    file = std::move(read);
+    WEFT_ASSIGN_OR_RETURN(file, runtime::read_safetensors(flags.weights));
     for (const runtime::ArrayView &tensor : file.tensors)
       options.weights.push_back(
           {tensor.name,

@@ -240,9 +240,8 @@ absl::Status run(const Options &options) {
   backend->registerDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
-  WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> read,
+  WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module,
                         tools::readModule(options.program, context));
-  mlir::OwningOpRef<mlir::ModuleOp> module = std::move(read);
   ir::DiagnosticCollector diagnostics(&context);
 
   WEFT_ASSIGN_OR_RETURN(

@@ -188,11 +188,11 @@ private:
                      llvm::DenseMap<mlir::Value, mlir::Value> &values, mlir::Value mask);
   void bodyLoop(mlir::scf::ForOp loop, llvm::ArrayRef<Index> loops,
                 llvm::DenseMap<mlir::Value, mlir::Value> &values, mlir::Value mask);
-  // memref[base + stride * lane] for the first `lanes` lanes, by whole vectors.
   mlir::Value loadPicked(mlir::Value memref, mlir::Type stored, const Index &start,
                          int64_t covered, llvm::ArrayRef<int64_t> element);
   mlir::Value loadKnown(mlir::Value memref, mlir::Type stored, const Index &linear,
                         mlir::Value mask);
+  // memref[base + stride * lane] for the first `lanes` lanes, by whole vectors.
   mlir::Value loadStrided(mlir::Value memref, mlir::Type stored, const Index &base, int64_t stride,
                           int64_t lanes);
   void storeFirst(mlir::Value memref, mlir::Value value, const Index &base, int64_t lanes);

@@ -39,24 +39,8 @@ mlir::IntegerAttr ElementEmitter::alignmentOf(const Index &base, Type stored) {
   return alignment > bytes ? b.getI64IntegerAttr(alignment) : mlir::IntegerAttr();
 }
 
-// How many lanes a constant mask of the first ones has; 0 for any other mask.
-static int64_t firstLanes(Value mask) {
-  auto constant = mask.getDefiningOp<arith::ConstantOp>();
-  auto bits = constant ? mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue())
-                       : mlir::DenseElementsAttr();
-  if (!bits)
-    return 0;
-  int64_t lanes = 0, set = 0;
-  for (auto [i, bit] : llvm::enumerate(bits.getValues<bool>()))
-    if (bit)
-      ++set, lanes = i + 1;
-  return lanes == set ? lanes : 0;
-}
-
 // Which lanes a constant mask has; none for any other mask.
-static std::optional<llvm::SmallVector<bool>> lanesOf(Value mask, int64_t width) {
-  if (!mask)
-    return llvm::SmallVector<bool>(width, true);
+static std::optional<llvm::SmallVector<bool>> lanesOf(Value mask) {
   auto constant = mask.getDefiningOp<arith::ConstantOp>();
   auto bits = constant ? mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue())
                        : mlir::DenseElementsAttr();
@@ -64,6 +48,15 @@ static std::optional<llvm::SmallVector<bool>> lanesOf(Value mask, int64_t width)
     return std::nullopt;
   auto values = bits.getValues<bool>();
   return llvm::SmallVector<bool>(values.begin(), values.end());
+}
+
+// How many lanes a constant mask of the first ones has; 0 for any other mask.
+static int64_t firstLanes(Value mask) {
+  auto exists = lanesOf(mask);
+  if (!exists)
+    return 0;
+  auto end = llvm::find(*exists, false);
+  return std::find(end, exists->end(), true) == exists->end() ? end - exists->begin() : 0;
 }
 
 // Lane i gets element[i] of the `covered` ones from `start` on: vectors that cover all of them, and
@@ -123,7 +116,7 @@ Value ElementEmitter::loadStrided(Value memref, Type stored, const Index &base, 
 // Lanes whose places beside one another are known (a repeated element, every other one of a stack),
 // and few enough elements apart; null for others.
 Value ElementEmitter::loadKnown(Value memref, Type stored, const Index &linear, Value mask) {
-  auto exists = lanesOf(mask, width);
+  auto exists = mask ? lanesOf(mask) : llvm::SmallVector<bool>(width, true);
   auto places = exists && mostStride > 1 ? space.placesOfLanes(linear, width) : std::nullopt;
   if (!places)
     return nullptr;

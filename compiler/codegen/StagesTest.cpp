@@ -116,6 +116,13 @@ TEST(Stages, KernelsThatSweepRowsSeveralTimesAskForWhatComes) {
   EXPECT_THAT(elementwise->kernel->dump("loops"), Not(HasSubstr("weft.nonpositive")));
 }
 
+void expectTilesInRegisters(const TestKernel &kernel) {
+  EXPECT_EQ(kernel.info.threadScratchBytes, 0);
+  std::string loops = kernel.dump("loops");
+  EXPECT_THAT(loops, HasSubstr("vector.shuffle"));
+  EXPECT_THAT(loops, Not(HasSubstr("vector.gather")));
+}
+
 // Tiles are transposed and stored from registers, and the next ones asked for.
 TEST(Stages, TransposesStayInRegisters) {
   auto stages = build(R"(
@@ -127,10 +134,8 @@ TEST(Stages, TransposesStayInRegisters) {
     return
   })");
   ASSERT_TRUE(stages->kernel);
-  EXPECT_EQ(stages->kernel->info.threadScratchBytes, 0);
-  EXPECT_THAT(stages->kernel->dump("loops"), HasSubstr("vector.shuffle"));
+  expectTilesInRegisters(*stages->kernel);
   EXPECT_THAT(stages->kernel->dump("loops"), HasSubstr("memref.prefetch"));
-  EXPECT_THAT(stages->kernel->dump("loops"), Not(HasSubstr("vector.gather")));
 }
 
 // So are those of a part: an image that is turned by 90 degrees is neither gathered nor scattered.
@@ -145,9 +150,7 @@ TEST(Stages, TransposesOfPartsStayInRegisters) {
     return
   })");
   ASSERT_TRUE(stages->kernel);
-  EXPECT_EQ(stages->kernel->info.threadScratchBytes, 0);
-  EXPECT_THAT(stages->kernel->dump("loops"), HasSubstr("vector.shuffle"));
-  EXPECT_THAT(stages->kernel->dump("loops"), Not(HasSubstr("vector.gather")));
+  expectTilesInRegisters(*stages->kernel);
   EXPECT_THAT(stages->kernel->dump("loops"), Not(HasSubstr("vector.scatter")));
 }
 

@@ -21,11 +21,7 @@ namespace {
 constexpr llvm::StringLiteral kTooLate = "checked-after-write";
 
 bool isLargeKept(Value value) {
-  if (!isLargeDonated(value))
-    return false;
-  auto argument = mlir::cast<mlir::BlockArgument>(value);
-  auto main = mlir::cast<mlir::func::FuncOp>(argument.getOwner()->getParentOp());
-  return static_cast<bool>(main.getArgAttr(argument.getArgNumber(), ir::kKeptAttr));
+  return isLargeDonated(value) && isArgumentWith(value, ir::kKeptAttr);
 }
 
 class EarlyChecks {
@@ -54,16 +50,12 @@ public:
       if (written.contains(bounds->indices))
         refusals_.add(kTooLate, &op,
                       "its indices are computed of what is written in place, which is a copy");
-      else if (double(tensorBytes(typeOf(bounds->indices))) * limits::kCheckedPart <= bytes_)
+      else if (tensorBytes(bounds->indices) * limits::kCheckedPart <= bytes_)
         checkEarly(op, *bounds);
     }
   }
 
 private:
-  static mlir::RankedTensorType typeOf(Value value) {
-    return mlir::cast<mlir::RankedTensorType>(value.getType());
-  }
-
   // The first write of each large kept argument, which is the one that may not copy it.
   void findWrites() {
     for (Operation &op : block_.without_terminator()) {
@@ -75,7 +67,7 @@ private:
       if (writes_.empty())
         first_ = &op;
       writes_.insert(&op);
-      bytes_ = std::max(bytes_, tensorBytes(typeOf(base)));
+      bytes_ = std::max(bytes_, tensorBytes(base));
     }
   }
 

@@ -10,5 +10,8 @@ namespace weft::compiler {
 inline double tensorBytes(mlir::RankedTensorType type) {
   return double(type.getNumElements()) * ((type.getElementTypeBitWidth() + 7) / 8);
 }
+inline double tensorBytes(mlir::Value value) {
+  return tensorBytes(mlir::cast<mlir::RankedTensorType>(value.getType()));
+}
 
 } // namespace weft::compiler

@@ -22,13 +22,6 @@ RankedTensorType typeOf(Value value) {
   return mlir::cast<RankedTensorType>(value.getType());
 }
 
-bool isDonated(Value value) {
-  auto argument = mlir::dyn_cast<mlir::BlockArgument>(value);
-  auto main = argument ? mlir::dyn_cast<mlir::func::FuncOp>(argument.getOwner()->getParentOp())
-                       : mlir::func::FuncOp();
-  return main && main.getArgAttr(argument.getArgNumber(), ir::kDonatableAttr);
-}
-
 bool hasOneSize(Value value) {
   return typeOf(value).hasStaticShape() && !ir::hasNamedDims(value.getType());
 }
@@ -197,9 +190,16 @@ Value withoutReshapes(Value value) {
   return value;
 }
 
+bool isArgumentWith(Value value, llvm::StringRef attribute) {
+  auto argument = mlir::dyn_cast<mlir::BlockArgument>(value);
+  auto main = argument ? mlir::dyn_cast<mlir::func::FuncOp>(argument.getOwner()->getParentOp())
+                       : mlir::func::FuncOp();
+  return main && main.getArgAttr(argument.getArgNumber(), attribute);
+}
+
 bool isLargeDonated(Value value) {
-  return isDonated(value) && hasOneSize(value) &&
-         tensorBytes(typeOf(value)) >= limits::kMinOverwritten;
+  return isArgumentWith(value, ir::kDonatableAttr) && hasOneSize(value) &&
+         tensorBytes(value) >= limits::kMinOverwritten;
 }
 
 PartWrites::PartWrites(mlir::Block &block) {
@@ -216,14 +216,14 @@ PartWrites::PartWrites(mlir::Block &block) {
       chains.push_back({base});
     if (insert) {
       chains[number].written +=
-          std::max(tensorBytes(insert.getUpdate().getType()), limits::kLaunchBytes);
+          std::max(tensorBytes(insert.getUpdate()), limits::kLaunchBytes);
       chains[number].inserts.push_back(insert);
     }
     chainOf.try_emplace(op.getResult(0), number);
   }
   for (const Chain &chain : chains)
     if (int64_t(chain.inserts.size()) >= limits::kManyWrites ||
-        (isLargeDonated(chain.root) && chain.written <= tensorBytes(typeOf(chain.root))))
+        (isLargeDonated(chain.root) && chain.written <= tensorBytes(chain.root)))
       for (ir::InsertSliceOp insert : chain.inserts)
         chosen_.insert(insert);
 }
@@ -283,7 +283,7 @@ static void copyReadParts(Value base, Operation *write, llvm::DenseSet<Operation
     RankedTensorType type = typeOf(reader->getResult(0));
     if (slice && isSmall(Part(slice), type, typeOf(base)))
       groups.push_back(alone(copyPart(slice)));
-    else if (gathers && tensorBytes(typeOf(base)) >= tensorBytes(type) * limits::kWrittenPart &&
+    else if (gathers && tensorBytes(base) >= tensorBytes(type) * limits::kWrittenPart &&
              copied.insert(reader).second)
       groups.push_back(alone(reader));
   }

@@ -13,6 +13,8 @@ namespace weft::compiler {
 bool isScatter(mlir::Operation *op);
 // The value that this one is, in another shape: a reshape is an alias.
 mlir::Value withoutReshapes(mlir::Value value);
+// Whether it is an argument of @main with this attribute.
+bool isArgumentWith(mlir::Value value, llvm::StringRef attribute);
 // Whether it is an argument of @main of kMinOverwritten bytes whose memory a result may take over.
 bool isLargeDonated(mlir::Value value);
 

@@ -92,8 +92,7 @@ private:
       }
       TargetInfo &target = levels_[i].target;
       if (!options_.compile.cpu.empty()) {
-        WEFT_ASSIGN_OR_RETURN(TargetInfo named, TargetInfo::named(name));
-        target = std::move(named);
+        WEFT_ASSIGN_OR_RETURN(target, TargetInfo::named(name));
       }
       if (!options_.compile.features.empty())
         target.features += (target.features.empty() ? "" : ",") + options_.compile.features;
@@ -318,8 +317,7 @@ private:
       options.dump = [this](StringRef stage, StringRef text) {
         keepText(stage, text);
       };
-    WEFT_ASSIGN_OR_RETURN(std::string object, emitObject(*code_, levels_.back().target, options));
-    object_ = std::move(object);
+    WEFT_ASSIGN_OR_RETURN(object_, emitObject(*code_, levels_.back().target, options));
     return absl::OkStatus();
   }
 

@@ -363,18 +363,16 @@ absl::Status AotEntry::compile(Part &part, const AotOptions &options, const Targ
     runBytes_ = std::max(runBytes_, report_.plan.arenaBytes + report_.plan.outputBytes);
   if (!status.ok() || options.emit == Emit::Plan)
     return status;
-  WEFT_ASSIGN_OR_RETURN(runtime::Program program,
+  WEFT_ASSIGN_OR_RETURN(part.program,
                         linkProgram(part.module, part.prepare ? *part.prepare : ModuleOp(),
                                     request.target, report_.plan, range_ ? &part.sizes : nullptr));
-  part.program = std::move(program);
   if (part.sizeInput >= 0) {
     int64_t offset = int64_t(part.program.constants.size());
     WEFT_ASSIGN_OR_RETURN(
-        runtime::Program bound,
+        part.program,
         bindConstants(
             part.program,
             {{part.sizeInput, {reinterpret_cast<const char *>(&part.high), sizeof part.high}}}));
-    part.program = std::move(bound);
     auto &names = part.sizes.names;
     if (part.low < part.high) {
       if (!llvm::is_contained(names, range_->name))
@@ -466,8 +464,7 @@ AotEntry::code(const AotOptions &options,
     code.programs.parts.push_back({part.low, part.high, std::move(bound), part.sizes});
   }
   if (options.device) {
-    WEFT_ASSIGN_OR_RETURN(std::string packed, options.device->pack(deviceKernels_));
-    code.deviceCode = std::move(packed);
+    WEFT_ASSIGN_OR_RETURN(code.deviceCode, options.device->pack(deviceKernels_));
   }
   return code;
 }

@@ -112,8 +112,7 @@ absl::StatusOr<TimedKernel> TimedKernel::make(ir::FusionOp fusion, ArrayRef<Sche
   if (!timed.info_.finish.empty())
     symbols.push_back(timed.info_.finish);
   auto object = std::make_shared<const std::string>(made[0]->object);
-  WEFT_ASSIGN_OR_RETURN(auto code, JitCode::link(object, symbols));
-  timed.code_ = std::move(code);
+  WEFT_ASSIGN_OR_RETURN(timed.code_, JitCode::link(object, symbols));
   auto find = [&](const std::string &symbol) {
     return reinterpret_cast<weft_kernel>(timed.code_->lookup(symbol));
   };

@@ -104,8 +104,7 @@ unsigned Tensor::add_hook(std::function<Tensor(const Tensor &)> function, Locati
   if (!function)
     fail(ErrorKind::kValue, "the function is empty");
   Var x = value_with_history(*this);
-  if (Trace *trace = current_trace(); trace && x.grad->number >= trace->first_gradient)
-    trace->on_grad(x.grad.get());
+  note_own_leaf(*x.grad);
   using Function = std::function<Tensor(const Tensor &)>;
   attach(*x.grad, {x.grad_index, ++hooks, x.value->type,
                    std::make_shared<Function>(std::move(function)), GradRef()});

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "compiler/fusion/WriteInPlace.h"
+#include "compiler/graph/Simplify.h"
 #include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/IndexBounds.h"
 #include "dialects/weft/ir/SizeNames.h"
@@ -413,7 +414,7 @@ private:
                        : llvm::make_range(op->getBlock()->begin(), op->getIterator());
     for (mlir::Operation &each : llvm::make_early_inc_range(made)) {
       auto sum = mlir::dyn_cast<ir::ReduceSumOp>(each);
-      if (!sum || !is_of_ones(sum.getInput()))
+      if (!sum || !compiler::splatOf(sum.getInput()).is(1))
         continue;
       builder_.setInsertionPoint(sum);
       Val elements = ir::cast(number, typeOf(sum).getElementType());
@@ -425,16 +426,6 @@ private:
     op = results->front().getDefiningOp();
     norm.erase();
     return absl::OkStatus();
-  }
-
-  static bool is_of_ones(mlir::Value value) {
-    auto broadcast = value.getDefiningOp<ir::BroadcastOp>();
-    auto constant =
-        broadcast ? broadcast.getInput().getDefiningOp<ir::ConstantOp>() : ir::ConstantOp();
-    auto elements = constant ? mlir::dyn_cast<mlir::SplatElementsAttr>(constant.getValue())
-                             : mlir::SplatElementsAttr();
-    return elements && mlir::isa<mlir::FloatType>(elements.getElementType()) &&
-           elements.getSplatValue<llvm::APFloat>().isExactlyValue(1);
   }
 
   // Normal samples are made of two streams of uniform ones. The second begins behind the first, at

@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <vector>

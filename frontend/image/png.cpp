@@ -34,9 +34,8 @@ uint8_t luma(const uint8_t *rgb) {
   return static_cast<uint8_t>((rgb[0] * kRed + rgb[1] * kGreen + rgb[2] * kBlue + kHalf) >> 16);
 }
 
-// From all that a file has, 1 to 4 channels, to gray or to colors: what is transparent lies on
-// black.
-// `to` has fewer channels, and has no alpha.
+// From all that a file has, 1 to 4 channels, to gray or to colors, which are fewer and have no
+// alpha: what is transparent lies on black.
 void convert(const std::vector<uint8_t> &from, size_t channels, Image &to) {
   const size_t colors = channels > 2 ? 3 : 1;
   auto *result = to.pixels.data();

@@ -1,4 +1,4 @@
-// Losses over classes with weights, label smoothing, or targets that are probabilities. They are
+// Losses over classes. Those with weights, label smoothing, or targets that are probabilities are
 // composed of the losses without these.
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"
@@ -39,6 +39,12 @@ int64_t class_dim(int64_t dim, const Var &scores, const char *argument) {
   return normalize_dim(dim, scores.ndim(), "dim");
 }
 
+// Which targets count.
+Var counted(const Var &targets, int64_t ignore_index) {
+  return emit_compare(Comparison::kNe, targets,
+                      broadcast(emit_constant(ignore_index, targets.dtype()), targets.dims()));
+}
+
 // -log_probs[target], 0 where the target is ignore_index, which `counts` says.
 struct Chosen {
   Var loss, counts;
@@ -66,26 +72,29 @@ Chosen chosen(const Var &log_probs, Var t, int64_t dim, int64_t ignore_index, co
                                emit_broadcast(emit_reshape(t, raised), dims));
   Var its_own = emit_select(is_target, log_probs, number(0, log_probs));
   Var loss = emit_unary(Unary::kNeg, emit_reduce(ReduceKind::kSum, its_own, Shape{dim}));
-  Var counts =
-      emit_compare(Comparison::kNe, t, broadcast(emit_constant(ignore_index, t.dtype()), t.dims()));
+  Var counts = counted(t, ignore_index);
   return {emit_select(counts, loss, number(0, loss)), counts};
 }
 
-// The mean divides by how many targets count. In the loss's dtype, then rounded to `dtype`.
-Tensor reduced(Chosen chosen, Reduction reduction, DType dtype) {
-  auto &[loss, counts] = chosen;
+// The loss of each target, reduced and rounded to `dtype`: the mean is by how many targets count,
+// which counts() says.
+template <typename Counts>
+Tensor reduced(Var loss, Reduction reduction, DType dtype, const Counts &counts) {
   if (reduction == Reduction::kNone)
     return wrap(rounded(loss, dtype));
-  Var counted = emit_cast(counts, loss.dtype());
   Shape all;
   for (int64_t i = 0; i < loss.ndim(); ++i)
     all.push_back(i);
-  if (!all.empty()) {
-    counted = emit_reduce(ReduceKind::kSum, counted, all);
-    loss = emit_reduce(ReduceKind::kSum, loss, all);
-  }
-  return wrap(rounded(
-      reduction == Reduction::kSum ? loss : emit_binary(Binary::kDiv, loss, counted), dtype));
+  auto sum = [&](const Var &x) {
+    return all.empty() ? x : emit_reduce(ReduceKind::kSum, x, all);
+  };
+  Var total = sum(widened(loss));
+  if (reduction == Reduction::kMean)
+    total = emit_binary(Binary::kDiv, total, sum(emit_cast(counts(), total.dtype())));
+  return wrap(rounded(total, dtype));
+}
+Tensor reduced(const Chosen &each, Reduction reduction, DType dtype) {
+  return reduced(each.loss, reduction, dtype, [&] { return each.counts; });
 }
 
 Tensor reduced(const Tensor &loss, Reduction reduction, const Tensor &count) {
@@ -104,6 +113,21 @@ Tensor target_weights(const Tensor &targets, const Tensor &weight, int64_t ignor
 }
 
 } // namespace
+
+Tensor cross_entropy(const Tensor &logits, const Tensor &targets, Reduction reduction,
+                     int64_t ignore_index, Location location) {
+  Session session("cross_entropy", location);
+  Var x = floating_only(logits, "logits"), t = index_operand(targets, "targets");
+  if (x.ndim() == 0 || Shape(x.dims().begin(), x.dims().end() - 1) != t.dims())
+    fail(ErrorKind::kShape,
+         "logits have shape " + to_string(x.dims()) + ", targets have shape " +
+             to_string(t.dims()) +
+             ": logits must be [.., classes] and targets [..], with equal leading dimensions; "
+             "ClassLossOptions{.dim = 1} is for logits [batch, classes, ..]");
+  t = beside_ignore_index(std::move(t), ignore_index);
+  return reduced(emit_cross_entropy(x, t, ignore_index), reduction, x.dtype(),
+                 [&] { return counted(t, ignore_index); });
+}
 
 Tensor cross_entropy(const Tensor &logits, const Tensor &targets, const ClassLossOptions &options,
                      Location location) {
@@ -163,8 +187,8 @@ Tensor nll_loss(const Tensor &log_probs, const Tensor &targets, const ClassLossO
   Tensor weight = checked_weight(options.weight, x, dim, "log_probs");
   Chosen each = chosen(widened(x), t, dim, options.ignore_index, "log_probs", "weft.nll_loss");
   if (!weight.defined())
-    return reduced(std::move(each), options.reduction, x.dtype());
-  Tensor loss = reduced(std::move(each), Reduction::kNone, x.dtype());
+    return reduced(each, options.reduction, x.dtype());
+  Tensor loss = reduced(each, Reduction::kNone, x.dtype());
   Tensor weights = target_weights(targets, weight, options.ignore_index, loss.dtype());
   return reduced(loss * weights, options.reduction, weights.sum());
 }

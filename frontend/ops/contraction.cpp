@@ -280,30 +280,4 @@ Tensor scaled_dot_product_attention(const Tensor &query, const Tensor &key, cons
   return attention(query, key, value, mask, options, location);
 }
 
-Tensor cross_entropy(const Tensor &logits, const Tensor &targets, Reduction reduction,
-                     int64_t ignore_index, Location location) {
-  Session session("cross_entropy", location);
-  Var x = floating_only(logits, "logits"), t = index_operand(targets, "targets");
-  if (x.ndim() == 0 || Shape(x.dims().begin(), x.dims().end() - 1) != t.dims())
-    fail(ErrorKind::kShape,
-         "logits have shape " + to_string(x.dims()) + ", targets have shape " +
-             to_string(t.dims()) +
-             ": logits must be [.., classes] and targets [..], with equal leading dimensions; "
-             "ClassLossOptions{.dim = 1} is for logits [batch, classes, ..]");
-  t = beside_ignore_index(std::move(t), ignore_index);
-  Var loss = emit_cross_entropy(x, t, ignore_index);
-  if (reduction == Reduction::kNone)
-    return wrap(loss);
-  Shape all;
-  for (int64_t i = 0; i < loss.ndim(); ++i)
-    all.push_back(i);
-  Var wide = widened(loss), total = all.empty() ? wide : emit_reduce(ReduceKind::kSum, wide, all);
-  if (reduction == Reduction::kSum)
-    return wrap(rounded(total, x.dtype()));
-  Var ignored = broadcast(emit_constant(ignore_index, t.dtype()), t.dims());
-  Var counted = emit_cast(emit_compare(Comparison::kNe, t, ignored), wide.dtype());
-  Var n = all.empty() ? counted : emit_reduce(ReduceKind::kSum, counted, all);
-  return wrap(rounded(emit_binary(Binary::kDiv, total, n), x.dtype()));
-}
-
 } // namespace weft

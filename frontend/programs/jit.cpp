@@ -243,8 +243,7 @@ private:
       const Tensor &argument = arguments[i];
       if (!argument.defined())
         fail(ErrorKind::kState, "argument " + std::to_string(i) +
-                                    " is an undefined tensor: it was never given a value, or was "
-                                    "moved from");
+                                    " is an undefined tensor: " + kWhyUndefined);
       const TensorImpl *impl = checked(argument, "argument");
       types.push_back({current_type(argument, "argument"), static_cast<bool>(impl->leaf)});
       bool is_plain_leaf = impl->leaf && !impl->leaf->hooks;
@@ -313,10 +312,11 @@ private:
         replay->requires_grad.emplace_back(touched.tensor, touched.requires_grad);
     for (const TouchedGradient &touched : recording.gradients)
       replay->had_gradient.emplace_back(touched.leaf, gradient_type(*touched.leaf));
-    std::string why = recording.has_history               ? "its results keep a history"
-                      : recording.reads_argument_gradient ? "it asks for an argument's gradient, or says "
-                                                            "what is done with it"
-                                                          : recording.several_devices;
+    std::string why = recording.several_devices;
+    if (recording.has_history)
+      why = "its results keep a history";
+    else if (recording.reads_argument_gradient)
+      why = "it asks for an argument's gradient, or says what is done with it";
     replay->direct = !why.empty();
     if (replay->direct && recorder().config.explain)
       std::cerr << std::string("weft jit ") + Session::location().file_name() + ":" +

@@ -311,7 +311,7 @@ Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs,
     if (!input.defined())
       throw Error(ErrorKind::kState,
                   "trace: input " + std::to_string(i) +
-                      " is an undefined tensor: it was never given a value, or was moved from",
+                      " is an undefined tensor: " + kWhyUndefined,
                   location);
     // The function may differentiate by its arguments, as it does when it is called.
     recorder::Session session("trace", location);
@@ -399,8 +399,7 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
       if (!inputs[i].defined())
         recorder::fail(ErrorKind::kState,
                        "input " + std::to_string(i) +
-                           " is an undefined tensor: it was never given a value, or was moved "
-                           "from");
+                           " is an undefined tensor: " + recorder::kWhyUndefined);
       const recorder::TypeInfo &type = *recorder::current_type(inputs[i], "inputs"),
                                &takes = *program.inputs[i];
       if (type.device != takes.device)

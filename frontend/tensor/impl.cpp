@@ -245,7 +245,7 @@ void begin(TensorImpl &storage) {
 [[noreturn, gnu::noinline]] static void refuse_undefined(const char *argument) {
   fail(ErrorKind::kState,
        std::string("'") + argument +
-           "' is an undefined tensor: it was never given a value, or was moved from");
+           "' is an undefined tensor: " + kWhyUndefined);
 }
 
 TensorImpl *checked(const Tensor &tensor, const char *argument) {

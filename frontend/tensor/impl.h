@@ -137,6 +137,8 @@ Tensor wrap_quietly(Var var);
 Tensor of_its_own(Tensor result, const Tensor &x);
 // A new storage that starts from the value.
 Tensor wrap_start(std::shared_ptr<const StartingValue> start, const TypeInfo *type);
+// Of an undefined tensor, to end an error.
+inline constexpr const char *kWhyUndefined = "it was never given a value, or was moved from";
 // The value now. Fails with the argument's name when the tensor is undefined.
 Var read(const Tensor &tensor, const char *argument);
 // The call reads the tensor, or what it makes has something of it (note_device).

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "frontend/autograd/hooks.h"
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"
 #include "frontend/tensor/impl.h"
@@ -28,8 +29,7 @@ namespace {
 const TypeInfo &type_of(const Tensor &tensor, Location location) {
   if (!tensor.defined())
     throw Error(ErrorKind::kState,
-                "an undefined tensor has no shape and no dtype: it was never given a value, or was "
-                "moved from",
+                std::string("an undefined tensor has no shape and no dtype: ") + kWhyUndefined,
                 CallerScope::resolve(location));
   return *tensor.impl()->type;
 }
@@ -95,8 +95,7 @@ Tensor &Tensor::set_requires_grad(bool value, Location location) {
     if (!impl->leaf)
       fail(ErrorKind::kState, "the tensor was computed from tensors that require grad, or is a "
                               "view of one; detach() gives it without history");
-    if (Trace *trace = current_trace(); trace && impl->leaf->number >= trace->first_gradient)
-      trace->on_grad(impl->leaf.get());
+    note_own_leaf(*impl->leaf);
     impl->frozen = std::move(impl->leaf);
     return *this;
   }

@@ -122,9 +122,8 @@ absl::StatusOr<SizedProgram> make_sized(weft_model &entry, int64_t size) {
   sized.context.pack_at_once = true;
   sized.context.arenas = &entry.shared->arenas;
   if (code.make_executable != nullptr) {
-    WEFT_ASSIGN_OR_RETURN(auto executable,
+    WEFT_ASSIGN_OR_RETURN(sized.executable,
                           take_executable(code.make_executable, *entry.code, std::move(program)));
-    sized.executable = std::move(executable);
   } else {
     auto same = std::ranges::find_if(entry.sized, [&](const SizedProgram &other) {
       return entry.programs.part_of(other.size) == entry.programs.part_of(size);
@@ -140,9 +139,7 @@ absl::StatusOr<SizedProgram> make_sized(weft_model &entry, int64_t size) {
 }
 
 absl::Status take_resources(const weft_model &entry, SizedProgram &sized) {
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<RunResources> resources,
-                        sized.executable->acquire(sized.context));
-  sized.resources = std::move(resources);
+  WEFT_ASSIGN_OR_RETURN(sized.resources, sized.executable->acquire(sized.context));
   return sized.host ? prepare(entry, sized) : absl::OkStatus();
 }
 
@@ -168,10 +165,8 @@ absl::Status bind_held(const weft_entry_code &given, weft_model &entry) {
   HeldTensors &held = entry.shared->held;
   const std::vector<InputSpec> &inputs = entry.programs.largest().inputs;
   const std::vector<OutputSpec> &outputs = entry.programs.largest().outputs;
-  WEFT_ASSIGN_OR_RETURN(auto reads, places(held, given.reads, given.read_count, inputs));
-  entry.reads = std::move(reads);
-  WEFT_ASSIGN_OR_RETURN(auto writes, places(held, given.writes, given.write_count, outputs));
-  entry.writes = std::move(writes);
+  WEFT_ASSIGN_OR_RETURN(entry.reads, places(held, given.reads, given.read_count, inputs));
+  WEFT_ASSIGN_OR_RETURN(entry.writes, places(held, given.writes, given.write_count, outputs));
   for (size_t i = 0; i < inputs.size(); ++i)
     if (entry.reads[i] == kCaller)
       entry.input_infos.push_back(info_of(inputs[i], entry.smallest.inputs[i]));

@@ -12,8 +12,9 @@
   if (absl::Status weft_status = (__VA_ARGS__); !weft_status.ok())                                 \
   return weft_status
 
-// Declares what the StatusOr of the expression holds, or returns its error:
-// WEFT_ASSIGN_OR_RETURN(Problem problem, read(call)). Two statements: in braces behind an if.
+// Declares, or gives to what is there, what the StatusOr of the expression holds, or returns its
+// error: WEFT_ASSIGN_OR_RETURN(Problem problem, read(call)), WEFT_ASSIGN_OR_RETURN(problem, ...).
+// Several statements: in braces behind an if.
 #define WEFT_ASSIGN_OR_RETURN(declaration, ...)                                                    \
   WEFT_ASSIGN_OR_RETURN_(WEFT_NAME_OF_LINE(weft_result_, __LINE__), declaration, (__VA_ARGS__))
 

@@ -217,10 +217,9 @@ ProgramExecutable::acquire(const RunContext &context) {
   resources->pointers.resize(operands_.size());
   resources->bytes = total;
   if (total > 0) {
-    WEFT_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> block,
-                          context.arenas != nullptr ? context.arenas->take(*context.memory, total)
-                                                    : context.memory->allocate(total, "arena"));
-    resources->block = std::move(block);
+    WEFT_ASSIGN_OR_RETURN(resources->block, context.arenas != nullptr
+                                                ? context.arenas->take(*context.memory, total)
+                                                : context.memory->allocate(total, "arena"));
     resources->bases[kArenaBase] = static_cast<char *>(resources->block->data());
     resources->scratch = resources->bases[kArenaBase] + arena;
   }

@@ -32,10 +32,8 @@ absl::Status ProgramExecutable::build_prepare(const KernelResolver &kernels,
     return absl::OkStatus();
   }
   Program inner = program_.prepare.front();
-  WEFT_ASSIGN_OR_RETURN(
-      std::shared_ptr<ProgramExecutable> prepare,
-      create(std::move(inner), kernels, libraries, std::move(memory), std::move(code)));
-  prepare_.executable = std::move(prepare);
+  WEFT_ASSIGN_OR_RETURN(prepare_.executable, create(std::move(inner), kernels, libraries,
+                                                    std::move(memory), std::move(code)));
   for (const OutputSpec &output : prepare_.executable->output_specs()) {
     if (output.alias_output != -1) {
       prepare_.offsets.push_back(prepare_.offsets[output.alias_output]);
@@ -63,9 +61,7 @@ absl::Status ProgramExecutable::add_packed(LibraryStates &states, size_t index, 
   }
   std::unique_ptr<PackedCallState> packed;
   if (std::find(stable.begin(), stable.end(), true) != stable.end()) {
-    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<PackedCallState> asked,
-                          entry->init_packed(*call, stable, threads));
-    packed = std::move(asked);
+    WEFT_ASSIGN_OR_RETURN(packed, entry->init_packed(*call, stable, threads));
   }
   if (packed) {
     const TensorRef &operand = call->operands[packed->operand()];
@@ -126,9 +122,8 @@ absl::Status ProgramExecutable::prepare_values(const RunContext &context, Resour
   // itself.
   if (!resources.values || !resources.values_block) {
     resources.values = nullptr;
-    WEFT_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> own,
+    WEFT_ASSIGN_OR_RETURN(resources.values_block,
                           context.memory->allocate(prepare_.bytes, kPreparedPurpose));
-    resources.values_block = std::move(own);
   }
   if (!resources.values || !resources.values->computed()) {
     resources.values_constants.clear();
@@ -141,9 +136,7 @@ absl::Status ProgramExecutable::prepare_values(const RunContext &context, Resour
       sources[i] = resources.values_constants.back().get();
     }
     resources.values_inputs = std::move(sources);
-    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<RunResources> inner,
-                          prepare_.executable->acquire(context));
-    resources.values_resources = std::move(inner);
+    WEFT_ASSIGN_OR_RETURN(resources.values_resources, prepare_.executable->acquire(context));
     WEFT_RETURN_IF_ERROR(prepare_.executable->prepare(context, *resources.values_resources,
                                                       resources.values_inputs));
   }

@@ -88,8 +88,7 @@ absl::StatusOr<std::string> serialize(const SizedPrograms &programs) {
 absl::StatusOr<SizedPrograms> deserialize_sized(std::span<const std::byte> bytes) {
   SizedPrograms programs;
   if (bytes.size() < sizeof kMagic || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0) {
-    WEFT_ASSIGN_OR_RETURN(Program program, deserialize(bytes));
-    programs.parts.emplace_back().program = std::move(program);
+    WEFT_ASSIGN_OR_RETURN(programs.parts.emplace_back().program, deserialize(bytes));
     return programs;
   }
   ByteReader in(bytes.subspan(sizeof kMagic));
@@ -105,11 +104,9 @@ absl::StatusOr<SizedPrograms> deserialize_sized(std::span<const std::byte> bytes
     std::string sizes = in.string(), program = in.string();
     if (!in.ok())
       break;
-    WEFT_ASSIGN_OR_RETURN(Program read, deserialize(std::as_bytes(std::span(program))));
-    part.program = std::move(read);
-    WEFT_ASSIGN_OR_RETURN(SizeTable table,
+    WEFT_ASSIGN_OR_RETURN(part.program, deserialize(std::as_bytes(std::span(program))));
+    WEFT_ASSIGN_OR_RETURN(part.sizes,
                           deserialize_sizes(std::as_bytes(std::span(sizes)), part.program));
-    part.sizes = std::move(table);
   }
   if (!in.ok() || in.remaining() != 0)
     return absl::DataLossError("programs for a range of sizes are malformed");

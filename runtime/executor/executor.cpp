@@ -110,9 +110,7 @@ absl::Status Executor::bind_outputs(const Executable &executable, Memory &memory
     else if (specs[i].alias_output != -1)
       outputs[i] = outputs[specs[i].alias_output];
     else {
-      WEFT_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> buffer,
-                            memory.allocate(specs[i].bytes, "output"));
-      outputs[i] = std::move(buffer);
+      WEFT_ASSIGN_OR_RETURN(outputs[i], memory.allocate(specs[i].bytes, "output"));
     }
   }
   return check_bindings(executable, raw(inputs), raw(outputs));
@@ -194,10 +192,9 @@ absl::StatusOr<Executor::Started> Executor::start(std::shared_ptr<Executable> ex
                (executable->is_serial_with_one_thread() && bytes <= kMaxInlineBytesOfMany &&
                 is_shared_now());
   item->context = context(!small);
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<RunResources> resources,
+  WEFT_ASSIGN_OR_RETURN(item->resources,
                         acquire(*executable, item->context,
                                 results ? *results : *item->context.memory, inputs, outputs));
-  item->resources = std::move(resources);
   count_memory();
   item->event = std::make_shared<Event>(queue_of_events());
   if (end)

@@ -33,8 +33,7 @@ public:
   absl::StatusOr<std::unique_ptr<RunResources>> acquire(const RunContext &) override {
     auto resources = std::make_unique<Staging>();
     if (int64_t bytes = staging_bytes(); bytes > 0) {
-      WEFT_ASSIGN_OR_RETURN(auto buffer, cpu_device().memory()->allocate(bytes, "transfer"));
-      resources->buffer = std::move(buffer);
+      WEFT_ASSIGN_OR_RETURN(resources->buffer, cpu_device().memory()->allocate(bytes, "transfer"));
       resources->bytes = bytes;
     }
     return resources;

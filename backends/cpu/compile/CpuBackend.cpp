@@ -30,8 +30,7 @@ using compiler::CompileReport;
 absl::StatusOr<compiler::TargetInfo> targetOf(const CompileOptions &options) {
   compiler::TargetInfo target = compiler::TargetInfo::host();
   if (!options.cpu.empty()) {
-    WEFT_ASSIGN_OR_RETURN(compiler::TargetInfo named, compiler::TargetInfo::named(options.cpu));
-    target = std::move(named);
+    WEFT_ASSIGN_OR_RETURN(target, compiler::TargetInfo::named(options.cpu));
   }
   if (!options.features.empty())
     target.features += (target.features.empty() ? "" : ",") + options.features;

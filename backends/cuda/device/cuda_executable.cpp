@@ -65,9 +65,8 @@ CudaExecutable::~CudaExecutable() {
 
 absl::Status CudaExecutable::upload(std::span<const std::byte> bytes, const char *purpose,
                                     std::shared_ptr<runtime::Buffer> &buffer) {
-  WEFT_ASSIGN_OR_RETURN(std::shared_ptr<runtime::Buffer> made,
+  WEFT_ASSIGN_OR_RETURN(buffer,
                         device_->memory()->allocate(static_cast<int64_t>(bytes.size()), purpose));
-  buffer = std::move(made);
   return device_->write(buffer->data(), bytes.data(), static_cast<int64_t>(bytes.size()));
 }
 
@@ -159,8 +158,7 @@ absl::StatusOr<CudaExecutable *> CudaExecutable::executable_on(int number) {
   std::lock_guard lock(others_mutex_);
   std::shared_ptr<CudaExecutable> &there = others_[number];
   if (!there) {
-    WEFT_ASSIGN_OR_RETURN(std::shared_ptr<CudaExecutable> made, devices_.make(*this, number));
-    there = std::move(made);
+    WEFT_ASSIGN_OR_RETURN(there, devices_.make(*this, number));
     there->serve(devices_);
   }
   return there.get();
@@ -189,9 +187,8 @@ CudaExecutable::acquire(const runtime::RunContext &context) {
   resources->bytes = total;
   if (total > 0) {
     WEFT_ASSIGN_OR_RETURN(
-        std::shared_ptr<runtime::Buffer> block,
+        resources->block,
         (resources->copies ? device_->memory() : context.memory)->allocate(total, "arena"));
-    resources->block = std::move(block);
   }
   DevicePointer next =
       resources->block ? reinterpret_cast<DevicePointer>(resources->block->data()) : 0;

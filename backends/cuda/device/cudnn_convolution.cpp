@@ -81,8 +81,7 @@ absl::Status read_config(const LibraryCall &call, Problem &problem) {
   for (auto [key, to] :
        {std::pair("strides", &problem.strides), std::pair("padding", &problem.padding),
         std::pair("dilation", &problem.dilation)}) {
-    WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> values, runtime::config_ints(call.config, key));
-    *to = std::move(values);
+    WEFT_ASSIGN_OR_RETURN(*to, runtime::config_ints(call.config, key));
   }
   WEFT_ASSIGN_OR_RETURN(int64_t groups, runtime::config_int(call.config, "groups", 1));
   WEFT_ASSIGN_OR_RETURN(int64_t transforms, runtime::config_int(call.config, "transforms", 0));
