@@ -1,5 +1,6 @@
 #include "weft/optim/loss_scaler.h"
 
+#include <algorithm>
 #include <cmath>
 #include <unordered_map>
 
@@ -15,7 +16,8 @@ namespace weft::optim {
 struct LossScaler::State {
   LossScalerOptions options;
   Tensor scale, growth_tracker;
-  Tensor owner; // the first parameter of the optimizer that it is for, from the first step on
+  std::vector<Tensor> owners; // the first parameters of the optimizers that it is for, from the
+                              // first step on
   // Where `unscaled` is 1, between unscale_() and step(): whether all gradients are finite,
   // bool [].
   Tensor finite;
@@ -34,25 +36,36 @@ namespace {
 
 // Divides the gradients by the scale and returns whether all are finite, bool []. One pass over
 // each gradient: 0 times a number is 0, times an infinity or NaN it is NaN, and so is the sum.
-Tensor unscale(const Optimizer &optimizer, const Tensor &scale, const char *who,
+Tensor unscale(std::span<Optimizer *const> optimizers, const Tensor &scale, const char *who,
                Location location) {
   // In float64, as the reciprocal of a scale that is no power of two is not rounded twice.
   Tensor factor = (1.0 / scale.to(float64)).to(float32), total;
-  for (Tensor parameter : optimizer.parameters()) {
-    Tensor gradient = parameter.grad();
-    if (!gradient.defined())
-      continue;
-    Tensor unscaled = (gradient * factor.to(parameter.device())).to(gradient.dtype());
-    parameter.set_grad(unscaled);
-    Tensor zero = sum(unscaled * 0.0).to(float32);
-    total = total.defined() ? total + zero.to(total.device()) : zero;
-  }
+  for (const Optimizer *optimizer : optimizers)
+    for (Tensor parameter : optimizer->parameters()) {
+      Tensor gradient = parameter.grad();
+      if (!gradient.defined())
+        continue;
+      Tensor unscaled = (gradient * factor.to(parameter.device())).to(gradient.dtype());
+      parameter.set_grad(unscaled);
+      Tensor zero = sum(unscaled * 0.0).to(float32);
+      total = total.defined() ? total + zero.to(total.device()) : zero;
+    }
   if (!total.defined())
     fail(ErrorKind::kState,
          std::string(who) +
              ": no parameter of the optimizer has a gradient; call scale(loss).backward() first",
          location);
   return is_finite(total);
+}
+
+std::vector<Optimizer *> pointers(const LossScaler::Optimizers &optimizers, const char *who,
+                                  Location location) {
+  if (optimizers.empty())
+    fail(ErrorKind::kValue, std::string(who) + ": there is no optimizer in the list", location);
+  std::vector<Optimizer *> result;
+  for (Optimizer &optimizer : optimizers)
+    result.push_back(&optimizer);
+  return result;
 }
 
 } // namespace
@@ -103,47 +116,67 @@ Tensor LossScaler::scale(const Tensor &loss, Location location) const {
   return loss * state.scale.to(loss.device());
 }
 
-// The scale moves at each step, so the gradients of a second optimizer would be divided by another
-// one than they were multiplied by.
-void LossScaler::own(State &state, const Optimizer &optimizer, const char *who,
+// The scale moves at each step, so the gradients of an optimizer that came behind would be divided
+// by another one than they were multiplied by.
+void LossScaler::own(State &state, std::span<Optimizer *const> optimizers, const char *who,
                      Location location) {
-  const Tensor &first = optimizer.parameters(location)[0];
-  if (!state.owner.defined())
-    state.owner = first;
-  if (!state.owner.is_same(first))
+  std::vector<Tensor> firsts;
+  auto is_among = [](const std::vector<Tensor> &tensors, const Tensor &tensor) {
+    return std::ranges::any_of(tensors, [&](const Tensor &each) { return each.is_same(tensor); });
+  };
+  for (const Optimizer *optimizer : optimizers) {
+    const Tensor &first = optimizer->parameters(location)[0];
+    if (is_among(firsts, first))
+      fail(ErrorKind::kValue, std::string(who) + ": an optimizer is given twice", location);
+    firsts.push_back(first);
+  }
+  if (state.owners.empty())
+    state.owners = firsts;
+  auto is_owner = [&](const Tensor &first) { return is_among(state.owners, first); };
+  if (firsts.size() != state.owners.size() || !std::ranges::all_of(firsts, is_owner))
     fail(ErrorKind::kState,
          std::string(who) +
-             ": the scaler is another optimizer's; each optimizer has a scaler of its own",
+             ": the scaler is for another optimizer; those of one loss go together, "
+             "scaler.step({first, second}), and those of another loss have a scaler of its own",
          location);
 }
 
-void LossScaler::unscale_(const Optimizer &optimizer, Location location) {
-  CallerScope scope(location);
+void LossScaler::unscale_all(std::span<Optimizer *const> optimizers, Location location) {
   State &state = held("unscale_", location);
   if (!state.options.enabled)
     return;
-  own(state, optimizer, "unscale_", location);
+  own(state, optimizers, "unscale_", location);
   recorder::read_state(state.unscaled);
   if (state.unscaled->front())
     fail(ErrorKind::kState,
          "unscale_: the gradients were unscaled before; it is called once before each step",
          location);
   NoGrad no_grad;
-  state.finite.copy_(unscale(optimizer, state.scale, "unscale_", location));
+  state.finite.copy_(unscale(optimizers, state.scale, "unscale_", location));
   state.unscaled->front() = 1;
 }
 
-void LossScaler::step(Optimizer &optimizer, Location location) {
+void LossScaler::unscale_(const Optimizer &optimizer, Location location) {
   CallerScope scope(location);
+  Optimizer *one[] = {const_cast<Optimizer *>(&optimizer)}; // of which gradients are written
+  unscale_all(one, location);
+}
+
+void LossScaler::unscale_(const Optimizers &optimizers, Location location) {
+  CallerScope scope(location);
+  unscale_all(pointers(optimizers, "unscale_", location), location);
+}
+
+void LossScaler::step_all(std::span<Optimizer *const> optimizers, Location location) {
   State &state = held("step", location);
   if (!state.options.enabled)
-    return optimizer.step(location);
-  own(state, optimizer, "step", location);
+    return Optimizer::take_steps(optimizers, nullptr, {}, location);
+  own(state, optimizers, "step", location);
   NoGrad no_grad;
   recorder::read_state(state.unscaled);
   Tensor finite = std::exchange(state.unscaled->front(), 0)
                       ? state.finite
-                      : unscale(optimizer, state.scale, "step", location);
+                      : unscale(optimizers, state.scale, "step", location);
   Tensor since = state.growth_tracker + 1, grows = since >= state.options.growth_interval;
   Tensor grown = state.scale * state.options.growth_factor;
   grown = where(logical_and(grows, is_finite(grown)), grown, state.scale);
@@ -153,13 +186,24 @@ void LossScaler::step(Optimizer &optimizer, Location location) {
   state.growth_tracker.copy_(tracker);
   scale = tracker = since = grows = grown = Tensor(); // what has a handle is a result
   try {
-    optimizer.take_step(&finite, {state.scale, state.growth_tracker}, location);
+    Optimizer::take_steps(optimizers, &finite, {state.scale, state.growth_tracker}, location);
   } catch (...) {
     // The gradients stay divided, for a step that is made again.
     state.finite.copy_(finite);
     state.unscaled->front() = 1;
     throw;
   }
+}
+
+void LossScaler::step(Optimizer &optimizer, Location location) {
+  CallerScope scope(location);
+  Optimizer *one[] = {&optimizer};
+  step_all(one, location);
+}
+
+void LossScaler::step(const Optimizers &optimizers, Location location) {
+  CallerScope scope(location);
+  step_all(pointers(optimizers, "step", location), location);
 }
 
 double LossScaler::scale(Location location) const {

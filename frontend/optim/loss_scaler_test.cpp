@@ -269,7 +269,6 @@ TEST(LossScaler, BadUseIsAnError) {
   EXPECT_MESSAGE(scaler.step(second), "another optimizer");
 }
 
-// float16: gradients of 1e-8 are zero without a scale.
 TEST(LossScaler, ASecondOptimizerIsAnError) {
   Model model, another;
   SGD optimizer(model.parameters(), {.lr = 1}), second(another.parameters(), {.lr = 1});
@@ -278,8 +277,51 @@ TEST(LossScaler, ASecondOptimizerIsAnError) {
   scaler.step(optimizer);
   EXPECT_MESSAGE(scaler.step(second), "another optimizer");
   EXPECT_MESSAGE(scaler.unscale_(second), "another optimizer");
+  EXPECT_MESSAGE(scaler.step({optimizer, second}), "another optimizer");
+  EXPECT_MESSAGE(LossScaler().step({optimizer, optimizer}), "given twice");
+  EXPECT_MESSAGE(LossScaler().step(LossScaler::Optimizers()), "no optimizer in the list");
 }
 
+// Groups of one loss: they step as one, or none does, and none sees another scale than the others.
+TEST(LossScaler, OptimizersOfOneLossStepTogether) {
+  auto run = [](bool scales, bool jits) {
+    Model model;
+    AdamW decayed({model.a}, {.lr = 0.1, .weight_decay = 0.1});
+    SGD others({model.b}, {.lr = 0.1, .momentum = 0.9});
+    LossScaler scaler({.init_scale = 8, .enabled = scales});
+    auto step = [&](const Tensor &slopes) {
+      decayed.zero_grad();
+      others.zero_grad();
+      Tensor loss = (model.a * slopes[0]).sum() + (model.b * slopes[1]).sum();
+      scaler.scale(loss).backward();
+      scaler.unscale_({decayed, others});
+      clip_grad_value(model.parameters(), 2);
+      scaler.step({others, decayed});
+      return loss;
+    };
+    auto jitted = jit(step);
+    for (std::vector<float> slopes : std::vector<std::vector<float>>{
+             {1, 3}, {kInfinity, 1}, {1, kInfinity}, {-1, 0.5}}) {
+      bool overflows = slopes[0] == kInfinity || slopes[1] == kInfinity;
+      if (overflows && !scales)
+        continue;
+      std::vector<float> before = values(model.a), b = values(model.b);
+      jits ? jitted(Tensor::from(slopes)) : step(Tensor::from(slopes));
+      EXPECT_EQ(values(model.a) == before, overflows);
+      EXPECT_EQ(values(model.b) == b, overflows);
+    }
+    std::vector<float> seen = values(model.a);
+    seen.push_back(values(model.b)[0]);
+    if (scales)
+      EXPECT_EQ(scaler.scale(), 2);
+    return seen;
+  };
+  std::vector<float> plain = run(false, false);
+  EXPECT_EQ(run(true, false), plain);
+  EXPECT_EQ(run(true, true), plain);
+}
+
+// float16: gradients of 1e-8 are zero without a scale.
 TEST(LossScaler, SmallGradientsOfFloat16Survive) {
   Tensor weight = ones({4, 4});
   weight.set_requires_grad(true);

@@ -151,50 +151,66 @@ private:
 } // namespace
 
 void Optimizer::step(Location location) {
-  take_step(nullptr, {}, location);
+  Optimizer *one[] = {this};
+  take_steps(one, nullptr, {}, location);
 }
 
 void Optimizer::want_held(const char *what, Location location) const {
   recorder::held(watch_, what, "optimizer", location);
 }
 
-void Optimizer::take_step(const Tensor *finite, std::vector<Tensor> written, Location location) {
+void Optimizer::add_state(std::vector<Tensor> &tensors) const {
+  for (const auto &[name, tensor] : state_)
+    tensors.push_back(tensor);
+  if (counts_)
+    for (const Tensor &count : counts_->tensors())
+      tensors.push_back(count);
+}
+
+void Optimizer::take_steps(std::span<Optimizer *const> optimizers, const Tensor *finite,
+                           std::vector<Tensor> written, Location location) {
   CallerScope scope(location);
-  want_held("step", location);
   NoGrad no_grad;
-  std::vector<Tensor> gradients;
-  std::vector<bool> taking;
-  for (const Tensor &parameter : parameters_) {
-    gradients.push_back(parameter.grad());
-    taking.push_back(gradients.back().defined());
-  }
-  recorder::refuse_lost_gradients(parameters_, "step", location);
-  watch_->take(parameters_, gradients, location);
-  std::vector<size_t> slots = counts_ ? counts_->slots() : std::vector<size_t>();
-  auto add_state = [&] {
-    for (const auto &[name, tensor] : state_)
-      written.push_back(tensor);
-    if (counts_)
-      for (const Tensor &count : counts_->tensors())
-        written.push_back(count);
+  struct Step {
+    std::vector<Tensor> gradients;
+    std::vector<size_t> slots; // before it
   };
+  std::vector<Step> steps;
+  for (Optimizer *optimizer : optimizers) {
+    optimizer->want_held("step", location);
+    Step &step = steps.emplace_back();
+    for (const Tensor &parameter : optimizer->parameters_)
+      step.gradients.push_back(parameter.grad());
+    recorder::refuse_lost_gradients(optimizer->parameters_, "step", location);
+    optimizer->watch_->take(optimizer->parameters_, step.gradients, location);
+    if (optimizer->counts_)
+      step.slots = optimizer->counts_->slots();
+  }
   try {
-    record_step(finite, gradients, taking, written);
-    add_state();
+    for (size_t i = 0; i < optimizers.size(); ++i) {
+      optimizers[i]->record_step(finite, steps[i].gradients, written);
+      optimizers[i]->add_state(written);
+    }
     submit_step(written, location);
   } catch (...) {
-    end_step();
-    written.insert(written.end(), parameters_.begin(), parameters_.end());
-    add_state();
-    if (counts_)
-      counts_->set_slots(slots);
+    for (size_t i = 0; i < optimizers.size(); ++i) {
+      Optimizer &optimizer = *optimizers[i];
+      optimizer.end_step();
+      written.insert(written.end(), optimizer.parameters_.begin(), optimizer.parameters_.end());
+      optimizer.add_state(written);
+      if (optimizer.counts_)
+        optimizer.counts_->set_slots(steps[i].slots);
+    }
     take_back_step(written);
     throw;
   }
 }
 
 void Optimizer::record_step(const Tensor *finite, const std::vector<Tensor> &gradients,
-                            const std::vector<bool> &taking, std::vector<Tensor> &written) {
+                            std::vector<Tensor> &written) {
+  std::vector<bool> taking;
+  for (const Tensor &gradient : gradients)
+    taking.push_back(gradient.defined());
   if (counts_)
     counts_->advance(taking, finite);
   std::optional<BeforeStep> before;

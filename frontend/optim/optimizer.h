@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -104,11 +105,13 @@ private:
   friend class LossScaler;
   // Fails, in the name of what is called, where the handle was moved from.
   void want_held(const char *what, Location location) const;
-  // A step, which changes nothing where `finite`, a bool [], is false; null: step() itself. What
-  // was `written` beside it is computed with it. All of it is recorded and submitted, or nothing.
-  void take_step(const Tensor *finite, std::vector<Tensor> written, Location location);
+  // Steps, which change nothing where `finite`, a bool [], is false; null: step() itself. What was
+  // `written` beside them is computed with them. All of it is recorded and submitted, or nothing.
+  static void take_steps(std::span<Optimizer *const> optimizers, const Tensor *finite,
+                         std::vector<Tensor> written, Location location);
   void record_step(const Tensor *finite, const std::vector<Tensor> &gradients,
-                   const std::vector<bool> &taking, std::vector<Tensor> &written);
+                   std::vector<Tensor> &written);
+  void add_state(std::vector<Tensor> &tensors) const;
 
   nn::NamedTensors state_;
   std::shared_ptr<StepCounts> counts_; // null in optimizers that have no use for them
