@@ -216,6 +216,11 @@ public:
   // history of the one that it was written to. Of the history that the value came from it keeps
   // nothing.
   Tensor detach(Location location = Location::current()) const;
+  // Makes this tensor, and each handle to it, one that no gradient goes beyond: the value stays,
+  // the history goes, and with it what a backward would need. Of a leaf it takes the mark. Errors
+  // kState: a view of a tensor with a history; in a function that jit or trace records, a tensor
+  // that has one from outside.
+  Tensor &detach_(Location location = Location::current());
   // A new storage with the same value; clone() keeps the history.
   Tensor clone(Location location = Location::current()) const;
 

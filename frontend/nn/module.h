@@ -112,6 +112,14 @@ public:
     register_instead(layer, by, location, type_text<M>());
     layer = std::move(by);
   }
+  // The member would go on as its own class, with the parameters of the derived one registered.
+  template <typename M, std::derived_from<M> Derived>
+    requires(!std::same_as<M, Derived>)
+  void replace_child(M &layer, Derived by, Location location = Location::current()) {
+    static_assert(!std::is_base_of_v<M, Derived>,
+                  "replace_child: a member of class M would call M's operator(), not the derived "
+                  "class's; declare the member as the derived class, or as nn::AnyLayer");
+  }
 
   // What handles to the same parameters share: weft::jit tells modules by what counts it, whose
   // memory no other module gets while somebody remembers it (a std::weak_ptr). Null where the

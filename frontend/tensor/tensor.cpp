@@ -94,7 +94,8 @@ Tensor &Tensor::set_requires_grad(bool value, Location location) {
   if (!value) {
     if (!impl->leaf)
       fail(ErrorKind::kState, "the tensor was computed from tensors that require grad, or is a "
-                              "view of one; detach() gives it without history");
+                              "view of one; detach() gives it without history, and detach_() "
+                              "lets its own go");
     note_own_leaf(*impl->leaf);
     impl->frozen = std::move(impl->leaf);
     return *this;
@@ -156,6 +157,31 @@ void Tensor::set_grad(const Tensor &grad, Location location) {
 Tensor Tensor::detach(Location location) const {
   Session session("detach", location);
   return make_detached(*this);
+}
+
+Tensor &Tensor::detach_(Location location) {
+  Session session("detach_", location);
+  TensorImpl *impl = checked(*this, "self");
+  if (impl->leaf)
+    return set_requires_grad(false, location);
+  Trace *trace = active_trace();
+  if (impl->is_view()) {
+    if (impl->view->history == View::History::kOfBase && requires_grad())
+      fail(ErrorKind::kState, "self is a view, whose history is that of what it is a view of; "
+                              "detach() gives a view without");
+    if (trace)
+      trace->on_own_history(impl);
+    impl->view->own = GradEdge();
+    return *this;
+  }
+  if (!impl->var.grad)
+    return *this;
+  if (trace && impl->var.grad->number < trace->first_gradient)
+    fail(ErrorKind::kState, std::string("self has a history from outside of the function that "
+                                        "weft::") +
+                                trace->what + " records; call detach_() before, or use detach()");
+  impl->var.grad = GradRef();
+  return *this;
 }
 
 Tensor Tensor::clone(Location location) const {

@@ -443,6 +443,69 @@ TEST(Backward, WhatIsComputedRequiresGradAlready) {
   EXPECT_NE(message_of([&] { Holder(w * 2); }).find("'w' was computed"), std::string::npos);
 }
 
+// A registered weight that is computed anew in each step, as an adapter's: afterwards it is a leaf
+// again, which loads, trains and freezes as before.
+TEST(InPlace, ATensorLetsItsHistoryGo) {
+  auto run = [](bool jits) {
+    nn::Linear layer(3, 2, {.bias = false});
+    Tensor weight = layer.weight, added = ones({2, 3}).requires_grad_(), x = ones({1, 3});
+    weight.detach_();
+    EXPECT_FALSE(weight.requires_grad());
+    Tensor start = full({2, 3}, 0.5);
+    auto step = [&](const Tensor &given) {
+      weight.copy_(start + added * 2);
+      Tensor loss = square(layer(given)).sum();
+      loss.backward();
+      NoGrad no_grad;
+      weight.copy_(start);
+      weight.detach_();
+      return loss.detach();
+    };
+    auto jitted = jit(step);
+    std::vector<float> seen;
+    for (int i = 0; i < 3; ++i) {
+      added.zero_grad();
+      seen.push_back((jits ? jitted(x) : step(x)).item<float>());
+      for (float each : added.grad().to_vector<float>())
+        seen.push_back(each);
+      EXPECT_TRUE(weight.is_leaf());
+      EXPECT_FALSE(weight.requires_grad());
+      EXPECT_EQ(weight.to_vector<float>(), start.to_vector<float>());
+    }
+    layer.load_state({{"weight", start}});
+    weight.requires_grad_();
+    optim::SGD optimizer(layer.parameters(), {.lr = 1});
+    layer(x).sum().backward();
+    optimizer.step();
+    seen.push_back(weight.to_vector<float>()[0]);
+    return seen;
+  };
+  std::vector<float> plain = run(false);
+  EXPECT_EQ(plain.back(), -0.5f);
+  EXPECT_EQ(run(true), plain);
+}
+
+TEST(InPlace, WhatIsDetachedInPlace) {
+  Tensor w = ones({2, 2}).requires_grad_();
+  Tensor y = w * 2, handle = y, view = y[0];
+  EXPECT_MESSAGE(view.detach_(), "self is a view");
+  EXPECT_TRUE(view.requires_grad());
+  y.detach_();
+  EXPECT_FALSE(handle.requires_grad() || view.requires_grad());
+  EXPECT_EQ(view.to_vector<float>(), (Floats{2, 2}));
+  (y * w).sum().backward();
+  EXPECT_EQ(w.grad().to_vector<float>(), (Floats{2, 2, 2, 2}));
+  // A detached handle lets go what it was written by, and the storage keeps its own.
+  Tensor own = zeros({2}).detach();
+  own.copy_(w[0]);
+  EXPECT_TRUE(own.requires_grad());
+  EXPECT_FALSE(own.detach_().requires_grad());
+  Tensor outside = w * 3;
+  auto f = jit([&](const Tensor &x) { return outside.detach_() * x; });
+  EXPECT_MESSAGE(f(ones({2, 2})), "history from outside");
+  EXPECT_TRUE(outside.requires_grad());
+}
+
 TEST(InPlace, CopyCarriesHistoryIntoAStorage) {
   Tensor x = tensor({1.f, 2.f}).set_requires_grad();
   Tensor buffer = zeros({2, 2});
