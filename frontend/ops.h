@@ -7,6 +7,8 @@
 
 namespace weft {
 
+class Generator;
+
 // --- Elementwise ---
 #define WEFT_UNARY(function, record, operands, doc)                                                \
   Tensor function(const Tensor &x, Location location = Location::current());
@@ -319,6 +321,10 @@ struct AttentionOptions {
   // enable_gqa): query [.., H, Tq, D], key [.., Hk, Tk, D], and query head h sees key head
   // h / (H / Hk). Values alike, with an Hk of their own.
   bool grouped = false;
+  // Each weight is 0 with this probability, else divided by 1 - dropout. Of a model in training
+  // alone: it is drawn at each call. Scores and weights [.., Tq, Tk] are in memory then.
+  double dropout = 0;
+  Generator *generator = nullptr; // that draws it; null: default_generator()
 };
 // softmax(scale * query key^T + mask) value (Vaswani et al. 2017). query [.., Tq, D], key [.., Tk,
 // D], value [.., Tk, Dv] with leading dims that broadcast; mask, if defined, broadcasts to

@@ -40,8 +40,13 @@ MultiHeadAttention::MultiHeadAttention(int64_t size, int64_t heads,
       v_proj(input_projection(size, options.bias, location)),
       out_proj(projection(init::kaiming_uniform({size, size}, std::sqrt(5.0), location),
                           options.bias, location)),
-      size_(size), heads_(heads), causal_(options.causal) {
+      size_(size), heads_(heads), causal_(options.causal), dropout_(options.dropout) {
   CallerScope scope(location);
+  if (!(dropout_ >= 0 && dropout_ <= 1))
+    throw Error(ErrorKind::kValue,
+                "MultiHeadAttention: dropout is " + std::to_string(dropout_) +
+                    "; it must be in [0, 1]",
+                CallerScope::resolve(location));
   child("q_proj", q_proj);
   child("k_proj", k_proj);
   child("v_proj", v_proj);
@@ -71,7 +76,8 @@ Tensor MultiHeadAttention::attend(const Tensor &query, const Tensor &key, const 
                   CallerScope::resolve(location));
   Tensor attended =
       weft::attention(split_heads(q_proj(query)), split_heads(k_proj(key)),
-                      split_heads(v_proj(value)), mask, {.causal = causal_, .scale = {}});
+                      split_heads(v_proj(value)), mask,
+                      {.causal = causal_, .dropout = training(location) ? dropout_ : 0});
   return out_proj(attended.transpose(-3, -2).reshape(query.shape()));
 }
 

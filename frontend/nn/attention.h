@@ -9,6 +9,7 @@ namespace weft::nn {
 struct MultiHeadAttentionOptions {
   bool causal = false; // query i sees keys up to i + Tk - Tq
   bool bias = true;
+  double dropout = 0; // in training, on the weights of the keys
 };
 
 // Projects query, key and value to `heads` heads of size / heads, attends in each, and projects the
@@ -16,7 +17,7 @@ struct MultiHeadAttentionOptions {
 // are Xavier-uniform, biases 0.
 class MultiHeadAttention : public Module {
 public:
-  // Throws Error when size is no multiple of heads.
+  // Throws Error when size is no multiple of heads, or unless 0 <= dropout <= 1.
   MultiHeadAttention(int64_t size, int64_t heads, MultiHeadAttentionOptions options = {},
                      Location location = Location::current());
 
@@ -35,6 +36,7 @@ private:
 
   int64_t size_, heads_;
   bool causal_;
+  double dropout_;
 };
 
 } // namespace weft::nn

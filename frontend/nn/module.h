@@ -115,7 +115,7 @@ public:
   // The member would go on as its own class, with the parameters of the derived one registered.
   template <typename M, std::derived_from<M> Derived>
     requires(!std::same_as<M, Derived>)
-  void replace_child(M &layer, Derived by, Location location = Location::current()) {
+  void replace_child(M &, Derived, Location = Location::current()) {
     static_assert(!std::is_base_of_v<M, Derived>,
                   "replace_child: a member of class M would call M's operator(), not the derived "
                   "class's; declare the member as the derived class, or as nn::AnyLayer");

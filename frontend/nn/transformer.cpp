@@ -7,7 +7,8 @@ namespace weft::nn {
 TransformerBlock::TransformerBlock(int64_t size, int64_t heads, TransformerBlockOptions options,
                                    Location location)
     : norm1(size, {}, location), norm2(size, {}, location),
-      self_attn(size, heads, {.causal = options.causal}, location),
+      self_attn(size, heads, {.causal = options.causal, .dropout = options.attention_dropout},
+                location),
       linear1(size, options.hidden > 0 ? options.hidden : 4 * size, {}, location),
       linear2(options.hidden > 0 ? options.hidden : 4 * size, size, {}, location),
       dropout(options.dropout, location), norm_first_(options.norm_first), relu_(options.relu) {

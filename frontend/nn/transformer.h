@@ -12,6 +12,7 @@ namespace weft::nn {
 struct TransformerBlockOptions {
   int64_t hidden = 0;  // of the feed-forward branch; 0: four times the size
   double dropout = 0;  // on what each branch adds
+  double attention_dropout = 0; // on the weights of its keys
   bool causal = false; // no position sees a later one
   // As PyTorch's TransformerEncoderLayer is by default: x = norm1(x + ..), x = norm2(x + ..); a
   // relu for the gelu.
@@ -20,8 +21,9 @@ struct TransformerBlockOptions {
 };
 
 // x [.., T, size] -> [.., T, size]: x += dropout(self_attn(norm1(x))), x +=
-// dropout(linear2(gelu(linear1(norm2(x))))). Dropout lies on what is added, not inside of attention
-// and feed-forward branch, where PyTorch's layer has it too.
+// dropout(linear2(gelu(linear1(norm2(x))))). Dropout lies on what is added, and where
+// attention_dropout says so in attention; not inside of the feed-forward branch, where PyTorch's
+// layer has it too.
 class TransformerBlock : public Module {
 public:
   TransformerBlock(int64_t size, int64_t heads, TransformerBlockOptions options = {},

@@ -637,4 +637,43 @@ TEST(Composites, TakeProductsOfSetsAndBlocks) {
 }
 
 } // namespace
+// The weights that stay are those of attention without dropout, each divided by 1 - p.
+TEST(Attention, DropsWeights) {
+  Tensor q = randn({2, 3, 5, 4}), k = randn({2, 3, 7, 4}), v = randn({2, 3, 7, 6});
+  for (Tensor *x : {&q, &k, &v})
+    x->requires_grad_();
+  Tensor sees = rand({2, 1, 5, 7}) < 0.6;
+  sees[0][0][2].fill_(false); // a row that sees nothing
+  Tensor added = where(sees, randn({2, 1, 5, 7}), -std::numeric_limits<float>::infinity());
+  for (const Tensor &mask : {Tensor(), sees, added})
+    for (bool causal : {false, true}) {
+      auto gradients = [&](const Tensor &y) {
+        return grad({(y * y).sum()}, {q, k, v});
+      };
+      auto expect_near = [](const Tensor &x, const Tensor &y) {
+        EXPECT_LT((x - y).abs().max().item<float>(), 2e-5);
+      };
+      Generator generator(3), same(3);
+      AttentionOptions options{.causal = causal, .dropout = 0.25, .generator = &generator};
+      Tensor y = attention(q, k, v, mask, options);
+      // All weights from identity values, as attention's kernel computes them.
+      Tensor weights = attention(q, k, eye(7).expand({2, 3, 7, 7}), mask, {.causal = causal});
+      Tensor by_hand = matmul(dropout(weights, 0.25, true, same), v);
+      expect_near(y, by_hand);
+      std::vector<Tensor> is = gradients(y), should = gradients(by_hand);
+      for (int i = 0; i < 3; ++i)
+        expect_near(is[i], should[i]);
+      EXPECT_NE(y.to_vector<float>(), attention(q, k, v, mask, options).to_vector<float>());
+    }
+  EXPECT_EQ(attention(q, k, v, {}, {.dropout = 1}).to_vector<float>(),
+            std::vector<float>(2 * 3 * 5 * 6, 0.f));
+  EXPECT_MESSAGE(attention(q, k, v, {}, {.dropout = 1.5}), "dropout is 1.5");
+  EXPECT_MESSAGE(nn::MultiHeadAttention(8, 2, {.dropout = -1}), "dropout is -1");
+  nn::TransformerBlock block(8, 2, {.attention_dropout = 0.5});
+  Tensor x = randn({3, 8}), once = block(x), twice = block(x);
+  EXPECT_NE(once.to_vector<float>(), twice.to_vector<float>());
+  block.eval();
+  EXPECT_EQ(block(x).to_vector<float>(), block(x).to_vector<float>());
+}
+
 } // namespace weft
