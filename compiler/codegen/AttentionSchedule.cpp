@@ -25,7 +25,10 @@ public:
   mlir::LogicalResult run();
 
 private:
-  void block(const Index &first, int64_t count);
+  // guarded: of these, those that there are.
+  void block(const Index &first, int64_t count, bool guarded = false);
+  void blockOfLength(Value first);
+  mlir::LogicalResult runLengths();
   // largest, total: of each vector of queries.
   void keys(const Index &firstQuery, int64_t count, const Index &firstKey, Value here,
             State &state);
@@ -56,8 +59,8 @@ Value AttentionSchedule::keysToVisit(const Index &firstQuery, int64_t count) {
   Value seen = visibleKeys(firstQuery, count);
   if (!causal_)
     return seen;
-  Value noted = noteInfinite(value_, seen, constant(keys_), keys_, width_, splat(0));
-  return f_.e.make<arith::SelectOp>(isFinite(noted), seen, constant(keys_));
+  Value noted = noteInfinite(value_, seen, keysHere_, keys_, width_, splat(0));
+  return f_.e.make<arith::SelectOp>(isFinite(noted), seen, keysHere_);
 }
 
 void AttentionSchedule::keys(const Index &firstQuery, int64_t count, const Index &firstKey,
@@ -106,10 +109,15 @@ void AttentionSchedule::keys(const Index &firstQuery, int64_t count, const Index
   }
 }
 
-void AttentionSchedule::block(const Index &first, int64_t count) {
+void AttentionSchedule::block(const Index &first, int64_t count, bool guarded) {
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
   int64_t vectors = vectorsOf(count);
+  auto exists = [&](Value query) {
+    bool isVector = mlir::isa<mlir::VectorType>(query.getType());
+    return e.make<arith::CmpIOp>(arith::CmpIPredicate::ult, query,
+                                 isVector ? e.broadcast(queriesHere_) : queriesHere_);
+  };
   turnQueries(turned_, first, count);
   f_.loop(width_, {}, [&](Index feature, State &) {
     for (int64_t v = 0; v < vectors; ++v)
@@ -136,7 +144,8 @@ void AttentionSchedule::block(const Index &first, int64_t count) {
     llvm::SmallVector<int64_t> shape(batches_);
     shape.push_back(queries_);
     write(f_.output(logSumExp_), position, shape,
-          e.make<arith::AddFOp>(finiteOrZero(state[v]), log), e.tailMask(lanes));
+          e.make<arith::AddFOp>(finiteOrZero(state[v]), log),
+          guarded ? exists(e.vectorIndex(position.back())) : e.tailMask(lanes));
   }
   if (result_ < 0)
     return;
@@ -150,11 +159,68 @@ void AttentionSchedule::block(const Index &first, int64_t count) {
       [&](const Index &query, const Index &features, Value value, Value mask) {
         llvm::SmallVector<Index> position(batch_);
         position.append({query, features});
-        write(f_.output(result_), position, shape, value, mask);
+        f_.when(guarded ? exists(e.scalarIndex(query)) : Value(),
+                [&] { write(f_.output(result_), position, shape, value, mask); });
       });
 }
 
+// The block of queries that begins at `first`, of a length that varies: code for whole blocks, for
+// last ones of up to kLanes queries, and for the others.
+void AttentionSchedule::blockOfLength(Value first) {
+  ElementEmitter &e = f_.e;
+  IndexSpace &space = e.space;
+  Value left = e.make<arith::SubIOp>(queriesHere_, first);
+  auto isAtLeast = [&](int64_t count) {
+    return e.make<arith::CmpIOp>(arith::CmpIPredicate::uge, left, constant(count));
+  };
+  auto rest = [&] {
+    Index from = space.scalar(first, queries_);
+    int64_t most = std::min(kQueryBlock, roundUp(queries_, kLanes));
+    auto whole = [&] { block(from, most, /*guarded=*/true); };
+    if (most <= kLanes)
+      return whole();
+    f_.when(isAtLeast(kLanes + 1), whole, [&] { block(from, kLanes, /*guarded=*/true); });
+  };
+  if (queries_ < kQueryBlock)
+    return rest();
+  f_.when(
+      isAtLeast(kQueryBlock),
+      [&] {
+        // Bounded, so that positions simplify.
+        Value last = e.make<arith::SubIOp>(queriesHere_, constant(kQueryBlock));
+        block(space.scalar(e.make<arith::MinUIOp>(first, last), queries_ - kQueryBlock + 1),
+              kQueryBlock);
+      },
+      rest);
+}
+
+// Pieces are queries, one matrix after the other. A range has the blocks that begin in it.
+mlir::LogicalResult AttentionSchedule::runLengths() {
+  ElementEmitter &e = f_.e;
+  kernel_.info.count = batchCount_ * queries_;
+  auto blocksIn = [&](Value queries) {
+    return e.make<arith::DivUIOp>(e.make<arith::AddIOp>(queries, constant(kQueryBlock - 1)),
+                                  constant(kQueryBlock));
+  };
+  Value inMatrix = blocksIn(queriesHere_);
+  auto blocksBefore = [&](Value piece) {
+    Value matrices = e.make<arith::DivUIOp>(piece, queriesHere_),
+          rest = e.make<arith::RemUIOp>(piece, queriesHere_);
+    return e.make<arith::AddIOp>(e.make<arith::MulIOp>(matrices, inMatrix), blocksIn(rest));
+  };
+  f_.loop(blocksBefore(f_.begin), blocksBefore(f_.end), batchCount_ * queryBlocks(), {},
+          [&](Index number, State &) {
+            Value block = e.scalarIndex(number), matrix = e.make<arith::DivUIOp>(block, inMatrix);
+            batch_ = e.space.delinearize(e.space.scalar(matrix, batchCount_), batches_);
+            blockOfLength(e.make<arith::MulIOp>(e.make<arith::RemUIOp>(block, inMatrix),
+                                                constant(kQueryBlock)));
+          });
+  return f_.finish();
+}
+
 mlir::LogicalResult AttentionSchedule::run() {
+  if (varies_)
+    return runLengths();
   int64_t blocks = queryBlocks();
   kernel_.info.count = batchCount_ * blocks;
   if (kernel_.info.count == 0)

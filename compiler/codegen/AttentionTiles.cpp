@@ -18,6 +18,40 @@ static mlir::RankedTensorType typeOf(Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType());
 }
 
+bool takesCount(const KernelBuilder &kernel) {
+  return llvm::any_of(kernel.ops, [](mlir::Operation *op) { return op->hasAttr(kLengthsAttr); });
+}
+
+// Blocks of equal length, so that the last one is no sliver.
+void AttentionTiles::setLengths() {
+  ElementEmitter &e = f_.e;
+  int64_t blocks = std::max<int64_t>(1, llvm::divideCeil(keys_, kKeyBlock));
+  keyBlock_ = roundUp(std::max<int64_t>(1, llvm::divideCeil(keys_, blocks)), kKeyUnit);
+  mlir::BoolAttr lengths;
+  for (mlir::Operation *op : kernel_.ops)
+    if (auto given = op->getAttrOfType<mlir::BoolAttr>(kLengthsAttr))
+      lengths = given;
+  varies_ = bool(lengths);
+  queriesHere_ = constant(queries_);
+  keysHere_ = constant(keys_);
+  keyBlockHere_ = constant(keyBlock_);
+  if (!varies_)
+    return;
+  Value count = f_.function.getArguments().back();
+  queriesHere_ = e.make<arith::DivUIOp>(count, constant(batchCount_));
+  if (!lengths.getValue())
+    return;
+  keysHere_ = queriesHere_;
+  auto divideUp = [&](Value value, Value by) {
+    Value more = e.make<arith::SubIOp>(e.make<arith::AddIOp>(value, by), constant(1));
+    return e.make<arith::DivUIOp>(more, by);
+  };
+  Value inEach = divideUp(keysHere_, divideUp(keysHere_, constant(kKeyBlock)));
+  keyBlockHere_ =
+      e.make<arith::MulIOp>(divideUp(inEach, constant(kKeyUnit)), constant(kKeyUnit));
+  keyBlock_ = roundUp(std::min(keys_, kKeyBlock), kKeyUnit); // the longest of any length
+}
+
 AttentionTiles::AttentionTiles(KernelBuilder &kernel, const AttentionOperands &op,
                                int64_t vectorBytes)
     : kernel_(kernel), f_(kernel, kernel.info.symbol), causal_(op.causal), scale_(op.scale) {
@@ -36,9 +70,7 @@ AttentionTiles::AttentionTiles(KernelBuilder &kernel, const AttentionOperands &o
   features_ = shape.back();
   keys_ = typeOf(value_).getShape().end()[-2];
   width_ = typeOf(value_).getShape().back();
-  // Blocks of equal length, so that the last one is no sliver.
-  int64_t blocks = std::max<int64_t>(1, llvm::divideCeil(keys_, kKeyBlock));
-  keyBlock_ = roundUp(std::max<int64_t>(1, llvm::divideCeil(keys_, blocks)), kKeyUnit);
+  setLengths();
   mlir::Type element = typeOf(query_).getElementType();
   compute_ = element.isF64() ? element : f_.builder.getF32Type();
   lanes_ = std::min(kLanes, vectorBytes / memoryBytes(compute_));
@@ -299,7 +331,7 @@ void AttentionTiles::startMask(const Index &firstQuery, int64_t count, const Ind
         int64_t leading = shape.size() - 2, missing = batch_.size() - leading;
         for (int64_t b = 0; b < leading; ++b)
           position.push_back(shape[b] == 1 ? Index::of(0) : batch_[missing + b]);
-        position.push_back(space.add(firstQuery, v * lanes_ + i));
+        position.push_back(existing(space.add(firstQuery, v * lanes_ + i)));
         position.push_back(space.add(start, space.lane(deep)));
         Value line = e.broadcast(e.at(mask_, position, lanes));
         lines[i] = maskIsBool_ ? e.make<arith::SelectOp>(line, splat(1), splat(0))
@@ -334,8 +366,8 @@ Value AttentionTiles::masked(Value score, const Index &key, const Index &column)
         position.push_back(size == 1 ? Index::of(0) : all[missing + i]);
       bool perQuery = shape.size() >= 2 && shape.end()[-2] != 1;
       Value exists;
-      if (perQuery && queries_ % lanes_ != 0) {
-        Value bound = e.broadcast(constant(queries_));
+      if (perQuery && (varies_ || queries_ % lanes_ != 0)) {
+        Value bound = e.broadcast(queriesHere_);
         exists = e.make<arith::CmpIOp>(arith::CmpIPredicate::ult, e.vectorIndex(query), bound);
       }
       value = e.broadcast(e.at(mask_, position, exists));
@@ -357,23 +389,32 @@ Value AttentionTiles::masked(Value score, const Index &key, const Index &column)
       mlir::DenseElementsAttr::get(lanes, llvm::ArrayRef<int32_t>(numbers)));
   Index query = space.add(firstQuery_, column), from = query;
   llvm::erase_if(from.terms, [&](auto term) { return !space.symbol(term.first).uniform; });
-  Index behind =
-      space.add(space.add(from, space.scale(space.add(firstKey_, key), -1)), keys_ - queries_);
+  Index behind = space.add(from, space.scale(space.add(firstKey_, key), -1));
+  Value shift = e.make<arith::SubIOp>(queriesHere_, keysHere_);
   Value least =
-      e.make<arith::IndexCastOp>(i32, e.make<arith::SubIOp>(constant(0), e.scalarIndex(behind)));
+      e.make<arith::IndexCastOp>(i32, e.make<arith::SubIOp>(shift, e.scalarIndex(behind)));
   Value isSeen = e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, step, e.broadcast(least));
   return e.make<arith::SelectOp>(isSeen, score, hidden);
 }
 
 //===-- Blocks --------------------------------------------------------------------------------===//
 
+Index AttentionTiles::existing(const Index &query) {
+  if (!varies_)
+    return query;
+  ElementEmitter &e = f_.e;
+  Value last = e.make<arith::SubIOp>(queriesHere_, constant(1));
+  return e.space.scalar(e.make<arith::MinUIOp>(e.scalarIndex(query), last), queries_);
+}
+
 Value AttentionTiles::visibleKeys(const Index &firstQuery, int64_t count) {
   if (!causal_)
-    return constant(keys_);
+    return keysHere_;
   ElementEmitter &e = f_.e;
-  Value last = e.scalarIndex(e.space.add(firstQuery, count + keys_ - queries_));
+  Value last = e.make<arith::AddIOp>(e.scalarIndex(e.space.add(firstQuery, count)),
+                                     e.make<arith::SubIOp>(keysHere_, queriesHere_));
   last = e.make<arith::MaxSIOp>(last, constant(0));
-  return e.make<arith::MinSIOp>(last, constant(keys_));
+  return e.make<arith::MinSIOp>(last, keysHere_);
 }
 
 Value AttentionTiles::noteInfinite(Value tensor, Value from, Value to, int64_t rows,
@@ -405,16 +446,20 @@ AttentionTiles::State
 AttentionTiles::keyBlocks(Value from, Value to, Value keys, State state,
                           llvm::function_ref<void(const Index &, Value, State &)> emit) {
   ElementEmitter &e = f_.e;
-  Value blocks = e.make<arith::DivUIOp>(e.make<arith::AddIOp>(keys, constant(keyBlock_ - 1)),
-                                        constant(keyBlock_));
+  Value blocks = e.make<arith::DivUIOp>(
+      e.make<arith::AddIOp>(keys, e.make<arith::SubIOp>(keyBlockHere_, constant(1))),
+      keyBlockHere_);
   if (to)
     blocks = e.make<arith::MinUIOp>(blocks, to);
   return f_.loop(from ? from : constant(0), blocks,
                  std::max<int64_t>(1, llvm::divideCeil(keys_, keyBlock_)), std::move(state),
                  [&](Index number, State &inside) {
                    Index first = e.space.scale(number, keyBlock_);
+                   if (varies_)
+                     first = e.space.scalar(
+                         e.make<arith::MulIOp>(e.scalarIndex(number), keyBlockHere_), keys_);
                    Value left = e.make<arith::SubIOp>(keys, e.scalarIndex(first));
-                   emit(first, e.make<arith::MinUIOp>(left, constant(keyBlock_)), inside);
+                   emit(first, e.make<arith::MinUIOp>(left, keyBlockHere_), inside);
                  });
 }
 
@@ -426,7 +471,8 @@ void AttentionTiles::queryBlock(const Index &number,
 void AttentionTiles::turnQueries(const Tile &turned, const Index &first, int64_t count) {
   ElementEmitter &e = f_.e;
   turn(turned, first, count, features_, [&](const Index &query, const Index &features, Value mask) {
-    return e.make<arith::MulFOp>(e.broadcast(read(query_, query, features, mask)), splat(scale_));
+    return e.make<arith::MulFOp>(e.broadcast(read(query_, existing(query), features, mask)),
+                                 splat(scale_));
   });
 }
 

@@ -17,6 +17,13 @@
 
 namespace weft::compiler {
 
+// On attention in a fusion that has lost its names: its number of queries varies, and that of its
+// keys is the same where it is true. Such a kernel counts queries, of all matrices, and its
+// functions take the launch's count, behind the range: a range alone does not say how many keys
+// there are.
+inline constexpr llvm::StringLiteral kLengthsAttr = "lengths";
+bool takesCount(const KernelBuilder &kernel);
+
 // What attention's op and its derivative's have in common.
 struct AttentionOperands {
   mlir::Value query, key, value, mask; // of the op; mask may be null
@@ -95,6 +102,9 @@ protected:
   // x, but 0 where it is -inf: of a query that has seen nothing, lest -inf - -inf gives NaN.
   mlir::Value finiteOrZero(mlir::Value x);
 
+  // Of lengths that vary: x, or the last query where it lies behind that.
+  Index existing(const Index &query);
+
   // How many keys the block of queries sees. Those behind weigh 0: they are skipped where `finite`
   // (null: yes) says that what 0 is multiplied by is finite.
   mlir::Value visibleKeys(const Index &firstQuery, int64_t count);
@@ -135,12 +145,18 @@ protected:
   bool causal_, maskIsBool_ = false;
   double scale_;
   llvm::SmallVector<int64_t> batches_;
+  // At the largest size, where lengths vary.
   int64_t batchCount_ = 1, queries_, keys_, features_, width_, keyBlock_;
+  // How many there are. Constants, but where lengths vary.
+  mlir::Value queriesHere_, keysHere_, keyBlockHere_;
+  bool varies_ = false; // the number of queries
   mlir::Type compute_;
   int64_t lanes_, rows_;
   llvm::SmallVector<Index> batch_; // of the code being emitted
 
 private:
+  void setLengths();
+
   Index firstQuery_; // of the block
   Index firstKey_;
   std::optional<Tile> turnedMask_, wideKeys_, wideValues_;

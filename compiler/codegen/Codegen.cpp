@@ -218,7 +218,7 @@ static void wrap(KernelBuilder &kernel, llvm::StringRef symbol, llvm::ArrayRef<i
   auto outer = LLVM::LLVMFuncOp::create(b, loc, symbol, type);
   mlir::Block *entry = outer.addEntryBlock(b);
   b.setInsertionPointToStart(entry);
-  int64_t buffers = inner.getNumArguments() - 4;
+  int64_t buffers = inner.getNumArguments() - (takesCount(kernel) ? 5 : 4);
   llvm::SmallVector<Value> args;
   auto loadPointer = [&](Value base, int64_t bytes) -> Value {
     Value at = LLVM::GEPOp::create(b, loc, pointer, b.getI8Type(), base,
@@ -233,6 +233,8 @@ static void wrap(KernelBuilder &kernel, llvm::StringRef symbol, llvm::ArrayRef<i
   // env->scratch stands after two 32-bit fields.
   args.push_back(kernel.info.threadScratchBytes ? loadPointer(entry->getArgument(0), 8) : none);
   args.append({entry->getArgument(4), entry->getArgument(5)});
+  if (takesCount(kernel))
+    args.push_back(LLVM::LoadOp::create(b, loc, i64, entry->getArgument(2)));
   Value result = LLVM::CallOp::create(b, loc, inner, args).getResult();
   LLVM::ReturnOp::create(b, loc, result);
   for (int64_t i : readOnly)
@@ -299,7 +301,12 @@ mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef 
   if (mlir::failed(sizes))
     return mlir::failure();
   kernel.sizes = std::move(*sizes);
-  if (kernel.sizes)
+  for (mlir::Operation &op : fusion.getBody().front().without_terminator())
+    if (ir::isAttention(&op) && ir::variesInLength(&op)) {
+      bool keys = ir::hasNamedDims(op.getOperand(1).getType());
+      op.setAttr(kLengthsAttr, mlir::BoolAttr::get(op.getContext(), keys));
+    }
+  if (!kernel.sizes.named.empty())
     forgetNames(fusion);
   for (mlir::Operation &op : fusion.getBody().front().without_terminator())
     kernel.ops.push_back(&op);

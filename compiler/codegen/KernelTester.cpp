@@ -95,12 +95,12 @@ int32_t TestKernel::call(llvm::ArrayRef<void *> buffers, int64_t parts) {
     weft_kernel_env env{sizeof(weft_kernel_env), static_cast<uint32_t>(part), scratch.get()};
     int64_t begin = info.count * part / parts, end = info.count * (part + 1) / parts;
     if (begin < end)
-      worst = std::max(worst, body(&env, all.data(), nullptr, nullptr, begin, end));
+      worst = std::max(worst, body(&env, all.data(), &info.count, nullptr, begin, end));
   }
   auto scratch = aligned(info.threadScratchBytes);
   weft_kernel_env env{sizeof(weft_kernel_env), 0, scratch.get()};
   if (finish && worst == WEFT_KERNEL_OK)
-    worst = finish(&env, all.data(), nullptr, nullptr, 0, 1);
+    worst = finish(&env, all.data(), &info.count, nullptr, 0, 1);
   return worst;
 }
 

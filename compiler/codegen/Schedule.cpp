@@ -1,5 +1,6 @@
 #include "compiler/codegen/Schedule.h"
 
+#include "compiler/codegen/AttentionTiles.h"
 #include "compiler/codegen/Limits.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -39,6 +40,11 @@ static mlir::MemRefType bufferType(Type tensor) {
   return mlir::MemRefType::get({type.getNumElements()}, memoryType(type.getElementType()));
 }
 
+// The arguments before the partials.
+static size_t buffersOf(KernelBuilder &kernel) {
+  return kernel.numInputs() + kernel.outputs.size();
+}
+
 KernelFunction::KernelFunction(KernelBuilder &kernel, llvm::StringRef name)
     : kernel(kernel), builder(kernel.module.getContext()), e(builder, kernel.fusion.getLoc()) {
   builder.setInsertionPointToEnd(kernel.module.getBody());
@@ -49,13 +55,16 @@ KernelFunction::KernelFunction(KernelBuilder &kernel, llvm::StringRef name)
     inputs.push_back(bufferType(output.getType()));
   auto bytes = mlir::MemRefType::get({mlir::ShapedType::kDynamic}, builder.getI8Type());
   inputs.append({bytes, bytes, builder.getIndexType(), builder.getIndexType()});
+  if (takesCount(kernel))
+    inputs.push_back(builder.getIndexType());
   function = mlir::func::FuncOp::create(builder, e.loc, name,
                                         builder.getFunctionType(inputs, builder.getI32Type()));
   function.setPrivate();
   mlir::Block *entry = function.addEntryBlock();
   builder.setInsertionPointToStart(entry);
-  begin = entry->getArgument(inputs.size() - 2);
-  end = entry->getArgument(inputs.size() - 1);
+  size_t buffers = buffersOf(kernel);
+  begin = entry->getArgument(buffers + 2);
+  end = entry->getArgument(buffers + 3);
   e.errorFlag =
       memref::AllocaOp::create(builder, e.loc, mlir::MemRefType::get({1}, builder.getI32Type()));
   Value zero = arith::ConstantOp::create(builder, e.loc, builder.getI32IntegerAttr(0));
@@ -63,7 +72,7 @@ KernelFunction::KernelFunction(KernelBuilder &kernel, llvm::StringRef name)
   for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments()))
     e.setBuffer(kernel.lowered.lookup(argument), {entry->getArgument(i), static_cast<int64_t>(i)});
   e.mostStride = kMostStride;
-  e.wholeBuffers = !kernel.sizes;
+  e.wholeBuffers = kernel.sizes.named.empty();
 }
 
 mlir::LogicalResult KernelFunction::finish() {
@@ -71,10 +80,10 @@ mlir::LogicalResult KernelFunction::finish() {
       memref::LoadOp::create(builder, e.loc, e.errorFlag, ValueRange{e.constantIndex(0)});
   mlir::func::ReturnOp::create(builder, e.loc, result);
   // Now the sizes of partials and scratch are known.
-  unsigned count = function.getNumArguments();
-  function.getArgument(count - 4).setType(
+  size_t buffers = buffersOf(kernel);
+  function.getArgument(buffers).setType(
       mlir::MemRefType::get({kernel.info.partialsBytes}, builder.getI8Type()));
-  function.getArgument(count - 3).setType(
+  function.getArgument(buffers + 1).setType(
       mlir::MemRefType::get({kernel.info.threadScratchBytes}, builder.getI8Type()));
   function.setType(
       builder.getFunctionType(function.getBody().front().getArgumentTypes(), builder.getI32Type()));
@@ -95,10 +104,10 @@ Value KernelFunction::view(Value bytes, int64_t offset, int64_t count, Type elem
   return memref::ViewOp::create(builder, e.loc, type, bytes, at, ValueRange{});
 }
 Value KernelFunction::partials(int64_t offset, int64_t count, Type element) {
-  return view(function.getArgument(function.getNumArguments() - 4), offset, count, element);
+  return view(function.getArgument(buffersOf(kernel)), offset, count, element);
 }
 Value KernelFunction::scratch(int64_t offset, int64_t count, Type element) {
-  return view(function.getArgument(function.getNumArguments() - 3), offset, count, element);
+  return view(function.getArgument(buffersOf(kernel) + 1), offset, count, element);
 }
 
 //===-- Loops ---------------------------------------------------------------------------------===//

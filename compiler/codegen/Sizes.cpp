@@ -1,10 +1,13 @@
 #include "compiler/codegen/Sizes.h"
 
+#include <optional>
+
 #include "compiler/codegen/Limits.h"
 #include "compiler/codegen/Schedule.h"
 #include "compiler/fusion/FusionDomain.h"
 #include "compiler/pipeline/Report.h"
 #include "dialects/weft/ir/Attention.h"
+#include "dialects/weft/ir/IndexBounds.h"
 
 namespace weft::compiler {
 
@@ -49,7 +52,9 @@ static llvm::StringRef whyNot(Operation *op) {
     bool isChosen = dim >= 0 && llvm::any_of(statement->operands[0][dim].terms, [&](auto term) {
                       return statement->dims[term.dim].purpose == ir::Purpose::Chosen;
                     });
-    return isChosen ? "takes elements of a dimension whose size varies" : llvm::StringRef();
+    return isChosen && !op->hasAttr(ir::kInRangeAttr)
+               ? "takes elements of a dimension whose size varies"
+               : llvm::StringRef();
   }
   // Its rows, or its batches, not what it sums over; no other op is in its kernel.
   if (auto matmul = mlir::dyn_cast<ir::MatmulOp>(op))
@@ -57,9 +62,9 @@ static llvm::StringRef whyNot(Operation *op) {
                    (matmul.getType().getRank() > 2 || named(matmul.getLhs()) == 0)
                ? llvm::StringRef()
                : "sums over a size that varies";
-  // Its matrices; beside it only movements that say where heads lie are in its kernel. That they
-  // are enough at each size is asked where it is left to a kernel (ProviderSet::setKernels), which
-  // knows the range.
+  // Its matrices, or their lengths (lengthSizes); beside it only movements that say where heads lie
+  // are in its kernel. That they are enough at each size is asked where it is left to a kernel
+  // (ProviderSet::setKernels), which knows the range.
   if (ir::isAttention(op)) {
     llvm::ArrayRef<int64_t> query =
         mlir::cast<RankedTensorType>(op->getOperand(0).getType()).getShape();
@@ -88,6 +93,61 @@ static llvm::StringRef whyNot(Operation *op) {
   return "has no kernel for sizes that vary";
 }
 
+// Attention in the fusion whose number of queries has a name.
+static Operation *attentionOfLengths(llvm::ArrayRef<Operation *> ops) {
+  auto found = llvm::find_if(
+      ops, [](Operation *op) { return ir::isAttention(op) && ir::variesInLength(op); });
+  return found == ops.end() ? nullptr : *found;
+}
+
+// The one dim of the value that has a name; none: there is no such, or another one.
+static std::optional<ir::Dim> onlyNamed(Value value) {
+  std::optional<ir::Dim> found;
+  for (const ir::Dim &dim : ir::dimsOf(mlir::cast<RankedTensorType>(value.getType()))) {
+    if (dim.isStatic())
+      continue;
+    if (found)
+      return std::nullopt;
+    found = dim;
+  }
+  return found;
+}
+
+// A value that lies as at the largest size, with gaps where fewer rows are used, as attention
+// leaves it where its length varies. Movements that bring the dim to the front may read it.
+static bool isReadInFront(Value argument) {
+  return onlyNamed(argument) && llvm::all_of(argument.getUsers(), [](Operation *user) {
+           return mlir::isa<ir::TransposeOp>(user) && namedDimOf(user->getResult(0).getType()) >= 0;
+         });
+}
+
+// The values with a name of which rows are chosen that are known to be there, and nothing else is
+// read: a kernel reads these rows where they lie at any size, and computes them alone.
+static llvm::DenseSet<Value> chosenFrom(mlir::Block &body) {
+  llvm::DenseSet<Value> chosen;
+  auto isChosen = [&](Value value) {
+    return namedDimOf(value.getType()) >= 0 &&
+           llvm::all_of(value.getUses(), [&](mlir::OpOperand &use) {
+             Operation *user = use.getOwner();
+             if (user->getNumResults() == 1 && chosen.contains(user->getResult(0)))
+               return true;
+             auto select = mlir::dyn_cast<ir::IndexSelectOp>(user);
+             return select && use.getOperandNumber() == 0 && select->hasAttr(ir::kInRangeAttr) &&
+                    static_cast<int64_t>(select.getDim()) == namedDimOf(value.getType());
+           });
+  };
+  for (Operation &op : llvm::reverse(body.without_terminator())) {
+    auto weft = mlir::dyn_cast<ir::WeftOp>(op);
+    if (weft && (weft.kind() == ir::Kind::Elementwise || weft.kind() == ir::Kind::Movement) &&
+        isChosen(op.getResult(0)))
+      chosen.insert(op.getResult(0));
+  }
+  for (Value argument : body.getArguments())
+    if (isChosen(argument))
+      chosen.insert(argument);
+  return chosen;
+}
+
 // "weft.matmul sums over a size that varies (model.cpp:12)": a sentence for explain, whose readers
 // know their lines and no IR.
 static mlir::FailureOr<KernelSizes> cannot(Operation *op, const llvm::Twine &why) {
@@ -97,6 +157,40 @@ static mlir::FailureOr<KernelSizes> cannot(Operation *op, const llvm::Twine &why
   return failure();
 }
 
+// Of a kernel of attention whose length varies: it counts queries, and is told how many there are
+// (kLengthsAttr). What it reads has the dim in front, and movements bring it to its place; none may
+// join it with another dim, so that positions at the largest size are those at each.
+static mlir::FailureOr<KernelSizes> lengthSizes(Operation *attention, mlir::Block &body) {
+  ir::Dim length =
+      ir::dimsOf(mlir::cast<RankedTensorType>(attention->getOperand(0).getType())).end()[-2];
+  if (llvm::StringRef reason = ir::whyNoLengths(attention); !reason.empty())
+    return cannot(attention, reason);
+  auto joins = [&](Value value) {
+    return ir::hasNamedDims(value.getType()) && onlyNamed(value) != length;
+  };
+  for (Operation &op : body.without_terminator())
+    if (llvm::any_of(op.getOperands(), joins) || llvm::any_of(op.getResults(), joins))
+      return cannot(&op, "joins attention's length, which varies, with another dimension");
+  KernelSizes sizes;
+  for (auto [i, argument] : llvm::enumerate(body.getArguments())) {
+    int64_t dim = namedDimOf(argument.getType());
+    if (dim == -2)
+      return cannot(attention, "has a size that varies in another dimension than the first of what "
+                               "its kernel reads");
+    if (dim < 0)
+      continue;
+    sizes.named.insert(argument);
+    if (!sizes) {
+      sizes.operand = static_cast<int64_t>(i);
+      sizes.dim = dim;
+      sizes.largest = length.size;
+    }
+  }
+  if (!sizes)
+    return cannot(attention, "is in a kernel none of whose operands has the size that varies");
+  return sizes;
+}
+
 mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
   KernelSizes sizes;
   mlir::Block &body = fusion.getBody().front();
@@ -104,6 +198,8 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
   llvm::SmallVector<Value> outputs(body.getTerminator()->getOperands());
   for (Operation &op : body.without_terminator())
     ops.push_back(&op);
+  if (Operation *attention = attentionOfLengths(ops))
+    return lengthSizes(attention, body);
   Operation *last = ops.empty() ? fusion.getOperation() : ops.back();
   auto consider = [&](Value value) {
     int64_t dim = namedDimOf(value.getType());
@@ -121,13 +217,15 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
     return cannot(opOf(value), "has a size that varies in another dimension than the first");
   };
   for (Value argument : body.getArguments())
-    if (!consider(argument))
+    if (!consider(argument) && !isReadInFront(argument))
       return leadingOnly(argument);
   for (Operation *op : ops)
     for (Value result : op->getResults())
       if (!consider(result))
         return leadingOnly(result);
-  if (sizes.named.empty())
+  llvm::DenseSet<Value> chosen = chosenFrom(body);
+  auto isChosenFrom = [&](Value value) { return chosen.contains(value); };
+  if (llvm::all_of(sizes.named, isChosenFrom))
     return sizes;
   for (Operation *op : ops) {
     if (llvm::none_of(op->getOperands(),
@@ -177,15 +275,19 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
       if (mine.symbols != product.symbols)
         return cannot(opOf(value), "is in a kernel in which two sizes vary");
     }
+    if (isChosenFrom(value))
+      continue;
     if (const FusionDomain::Layout *layout = domain->layout(value)) {
       bool has = llvm::is_contained(*layout, atom);
+      if (has && namedDimOf(value.getType()) == -2) // isReadInFront
+        continue;
       if (has != isNamed || (isNamed && layout->front() != atom))
         return noDomain(value);
     }
   }
   for (auto [i, value] :
        llvm::enumerate(llvm::concat<Value>(llvm::SmallVector<Value>(body.getArguments()), outputs)))
-    if (sizes.named.contains(value) && !sizes) {
+    if (sizes.named.contains(value) && !isChosenFrom(value) && !sizes) {
       auto type = mlir::cast<RankedTensorType>(value.getType());
       sizes.operand = static_cast<int64_t>(i);
       sizes.dim = namedDimOf(type);

@@ -4,6 +4,10 @@
 // that strides do not depend on it, and it is the slowest of the domain: fewer rows, or fewer
 // elements of the one run, are a shorter range of pieces of the same code. Whatever does not fit
 // that is refused, with its reason.
+//
+// Attention's queries, and its keys, have a named dim behind the matrices. Its kernel reads values
+// with that dim in front, which movements inside it bring to its place, and leaves its result as it
+// lies at the largest size: with gaps. Movements that bring the dim to the front read it.
 #pragma once
 
 #include "dialects/weft/ir/SizeNames.h"

@@ -82,6 +82,11 @@ private:
   }
 
   void checkEarly(Operation &op, const ir::IndexBounds &bounds) {
+    // The bound of a size that varies is not known here.
+    auto indexed = mlir::cast<mlir::RankedTensorType>(op.getOperand(0).getType());
+    auto dim = op.getAttrOfType<mlir::IntegerAttr>("dim");
+    if (dim && !ir::dimsOf(indexed)[dim.getInt()].isStatic())
+      return;
     if (mlir::isa<ir::CheckIndexOp>(op)) {
       groups_.push_back({{&op}, {false}});
       return;

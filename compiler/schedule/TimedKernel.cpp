@@ -131,9 +131,9 @@ absl::Status TimedKernel::run(KernelMemory &memory) {
   weft_kernel_env env{sizeof(weft_kernel_env), 0, aligned(scratch_)};
   int32_t status = WEFT_KERNEL_OK;
   if (info_.count > 0)
-    status = body_(&env, buffers.data(), nullptr, nullptr, 0, info_.count);
+    status = body_(&env, buffers.data(), &info_.count, nullptr, 0, info_.count);
   if (finish_ && status == WEFT_KERNEL_OK)
-    status = finish_(&env, buffers.data(), nullptr, nullptr, 0, info_.count);
+    status = finish_(&env, buffers.data(), &info_.count, nullptr, 0, info_.count);
   return status == WEFT_KERNEL_OK ? absl::OkStatus()
                                   : absl::OutOfRangeError("an index is out of range");
 }

@@ -8,6 +8,8 @@ namespace {
 
 // Sizes of 0 and 1 are never matched by a name.
 constexpr int64_t kSmallestSize = 2;
+// By how much a range begins later at each attempt: few attempts find where, within that.
+constexpr int64_t kRangeStep = 8;
 
 using Values = std::vector<int64_t>; // of one position, by observation
 
@@ -188,8 +190,9 @@ bool Generalization::raise_ranges() {
     int64_t low = size.coefficient;
     if (size.factors.empty()) {
       low = kSmallestSize;
-      while (low * 2 <= size.least)
+      while (low * 2 <= std::min(size.least, size.low * kRangeStep))
         low *= 2;
+      low = std::max(low, size.low);
     }
     for (uint32_t factor : size.factors)
       low *= sizes[factor].low;

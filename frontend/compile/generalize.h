@@ -52,8 +52,8 @@ struct Generalization {
   // Whether these ints are within its guards; then the values of its sizes and scalars.
   bool matches(const std::vector<int64_t> &ints, std::vector<int64_t> &sizes,
                std::vector<int64_t> &scalars) const;
-  // The same from the power of two below the least size seen on, for programs that no smaller size
-  // may share. False: it is that already.
+  // The same from a later power of two on, at most the one below the least size seen, for programs
+  // that no smaller size may share. False: it is that already.
   bool raise_ranges();
   // What it is made of, for keys: equal texts for equal programs.
   std::string text() const;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "dialects/weft/ir/Attention.h"
 #include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
@@ -99,6 +100,8 @@ public:
       builder_.setInsertionPoint(op);
       made_ = nullptr;
       if (varying_.contains(op) || !move(op)) {
+        if (ir::isAttention(op) && ir::variesInLength(op) && !ir::whyNoLengths(op).empty())
+          return cannot(op, name_of(op) + " " + ir::whyNoLengths(op).str());
         auto found = llvm::find_if(op->getOperands(), is_moved);
         return refuse(op, found != op->operand_end() ? Value(*found)
                                                      : *llvm::find_if(op->getResults(), is_behind));
@@ -147,6 +150,8 @@ private:
       return move(matmul);
     if (llvm::any_of(op->getResults(), [](Value value) { return place_of(dims_of(value)) == -2; }))
       return false;
+    if (ir::isAttention(op))
+      return move_attention(op);
     if (auto broadcast = mlir::dyn_cast<ir::BroadcastOp>(op))
       return move(broadcast);
     if (auto slice = mlir::dyn_cast<ir::SliceOp>(op))
@@ -331,6 +336,27 @@ private:
       return false;
     again(norm, operands);
     settle(norm);
+    return true;
+  }
+
+  // Its kernel takes the dims as they are, of values that lie in the new order: transposes say so
+  // in front of it and behind it.
+  bool move_attention(Operation *op) {
+    if (!ir::variesInLength(op) || !ir::whyNoLengths(op).empty())
+      return false;
+    llvm::SmallVector<Value> operands;
+    for (Value operand : op->getOperands()) {
+      operands.push_back(moved_.contains(operand)
+                             ? ordered(op->getLoc(), operand, in_order(dims_of(operand).size()))
+                             : operand);
+      if (!operands.back())
+        return false;
+    }
+    made_ = builder_.clone(*op);
+    made_->setOperands(operands);
+    for (auto [result, made] : llvm::zip_equal(op->getResults(), made_->getResults()))
+      settle(result, stands_first(result) ? Value(made)
+                                          : permute(op->getLoc(), made, order_for(result)));
     return true;
   }
 

@@ -68,6 +68,12 @@ public:
         elements.resize(position.at + 1);
       elements[position.at] = arguments_[scalar];
     }
+    for (uint32_t i = 0; i < ops.size(); ++i)
+      if (auto slice = mlir::dyn_cast_if_present<ir::SliceOp>(ops[i]); slice && takes_rows(slice))
+        if (absl::Status status = fix_starts(
+                slice, varying[i][static_cast<uint16_t>(VaryingAttribute::kStarts)]);
+            !status.ok())
+          return status;
     for (auto &[index, attributes] : varying) {
       mlir::Operation *op = ops[index];
       builder_.setInsertionPoint(op);
@@ -75,9 +81,9 @@ public:
       auto starts = attributes.find(static_cast<uint16_t>(VaryingAttribute::kStarts));
       if (auto slice = mlir::dyn_cast<ir::SliceOp>(op)) {
         starts->second.resize(slice.getStarts().size());
-        ir::Dims dims = ir::dimsOf(typeOf(slice));
-        for (size_t d = 0; d < dims.size(); ++d)
-          if (starts->second[d] && !dims[d].isStatic())
+        ir::Dims from = ir::dimsOf(typeOf(slice.getInput())), to = ir::dimsOf(typeOf(slice));
+        for (size_t d = 0; d < to.size(); ++d)
+          if (starts->second[d] && !from[d].isStatic() && !to[d].isStatic())
             return cannot(op, "weft.slice has a start and a size that vary");
         replacement = rewrite(slice, starts->second);
       } else if (auto insert = mlir::dyn_cast<ir::InsertSliceOp>(op)) {
@@ -181,8 +187,8 @@ private:
       llvm::SmallVector<int64_t> limits(slice.getLimits());
       for (size_t d = 0; d < limits.size(); ++d) {
         bool from = named(slice.getInput(), d), to = named(slice, d);
-        if (!from && !to)
-          continue;
+        if (from != to || !from)
+          continue; // fix_starts
         if (ir::dimsOf(typeOf(slice.getInput()))[d] != ir::dimsOf(typeOf(slice))[d] ||
             slice.getStarts()[d] != 0 || slice.getSteps()[d] != 1)
           return cannot(op, "weft.slice takes a part of a dimension whose size varies");
@@ -274,6 +280,43 @@ private:
     return absl::OkStatus();
   }
 
+  // Whether it takes a number of elements of a dim whose size varies, or the other way round.
+  static bool takes_rows(ir::SliceOp slice) {
+    return llvm::any_of(
+        llvm::zip_equal(ir::dimsOf(typeOf(slice.getInput())), ir::dimsOf(typeOf(slice))),
+        [](auto pair) { return std::get<0>(pair).isStatic() != std::get<1>(pair).isStatic(); });
+  }
+
+  // Where it begins in such a dim is a scalar, too, if all that it takes is there at each size.
+  absl::Status fix_starts(ir::SliceOp slice, Varying &starts) {
+    ir::Dims from = ir::dimsOf(typeOf(slice.getInput())), to = ir::dimsOf(typeOf(slice));
+    starts.resize(from.size());
+    builder_.setInsertionPoint(slice);
+    for (auto [d, dim] : llvm::enumerate(from)) {
+      if (dim.isStatic() == to[d].isStatic() || starts[d])
+        continue;
+      int64_t start = slice.getStarts()[d],
+              last = start + (to[d].size - 1) * slice.getSteps()[d];
+      auto size = llvm::find_if(general_.sizes, [&](const Generalization::Size &each) {
+        return !dim.isStatic() && each.name == dim.symbol.getValue();
+      });
+      int64_t least = dim.isStatic() ? dim.size : size == general_.sizes.end() ? 0 : size->low;
+      if (dim.isStatic() && std::max(start, last) >= least)
+        return cannot(slice, "weft.slice takes elements up to the largest size of the range, " +
+                                 std::to_string(to[d].size) + ", of a dimension that has " +
+                                 std::to_string(least));
+      if (std::max(start, last) >= least)
+        return absl::OutOfRangeError(
+            cannot(slice, "weft.slice takes elements that the smallest size of the range has not")
+                .message());
+      auto type = mlir::RankedTensorType::get({}, builder_.getI64Type());
+      starts[d] = ir::ConstantOp::create(
+          builder_, slice.getLoc(),
+          mlir::DenseElementsAttr::get(type, llvm::ArrayRef<int64_t>(start)));
+    }
+    return absl::OkStatus();
+  }
+
   Val scalar(mlir::Location loc, mlir::Value value, llvm::ArrayRef<int64_t> shape) {
     return ir::broadcast(Val(builder_, loc, value), shape);
   }
@@ -287,7 +330,9 @@ private:
     bool whole = true;
     for (int64_t d = 0; d < input.getRank(); ++d) {
       if (starts[d])
-        first[d] = 0, limits[d] = input.getDimSize(d), steps[d] = 1;
+        first[d] = 0, steps[d] = 1,
+        limits[d] = ir::dimsOf(input)[d].isStatic() ? input.getDimSize(d)
+                                                    : mlir::ShapedType::kDynamic;
       whole &= first[d] == 0 && steps[d] == 1 &&
                (limits[d] == input.getDimSize(d) || mlir::ShapedType::isDynamic(limits[d]));
     }
@@ -297,10 +342,13 @@ private:
     for (int64_t d = 0; d < input.getRank(); ++d) {
       if (!starts[d])
         continue;
-      int64_t n = result.getDimSize(d), step = slice.getSteps()[d];
-      Val start = scalar(loc, starts[d], {n});
-      Val indices =
-          n == 1 ? start : start + ir::iota(start, {n}, 0, builder_.getI64Type()) * double(step);
+      ir::Dim n = ir::dimsOf(result)[d];
+      Val start = ir::broadcastTo(Val(builder_, loc, starts[d]), {n}), indices = start;
+      if (!n.isOne()) {
+        auto numbers = ir::tensorOf({n}, builder_.getI64Type());
+        indices = start + start.at(ir::IotaOp::create(builder_, loc, numbers, 0)) *
+                              double(slice.getSteps()[d]);
+      }
       auto select = ir::IndexSelectOp::create(builder_, loc, value, indices.value(), d);
       select->setAttr(ir::kInRangeAttr, builder_.getUnitAttr());
       value = select;

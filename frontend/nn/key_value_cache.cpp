@@ -70,9 +70,9 @@ KeyValueCache::Places KeyValueCache::next(int64_t count, Location location) cons
   places.positions = lengths_.unsqueeze(1) + arange(-count, 0);
   places.mask = (arange(capacity) <= places.positions.unsqueeze(-1)).unsqueeze(1);
   // A position beyond the capacity would be one of the next head: it gets a row that no buffer has.
-  Tensor within = arange(heads).reshape({options_.batch, options_.heads, 1}) * capacity +
-                  places.positions.unsqueeze(1);
-  places.rows = where((places.positions < capacity).unsqueeze(1), within, heads * capacity);
+  Tensor within = arange(heads).reshape({options_.batch, 1, options_.heads}) * capacity +
+                  places.positions.unsqueeze(2);
+  places.rows = where((places.positions < capacity).unsqueeze(2), within, heads * capacity);
   return places;
 }
 
@@ -117,7 +117,9 @@ Tensor KeyValueCache::attend(int64_t layer, const Places &places, const Tensor &
     for (const auto &[buffer, part] :
          {std::pair<const Tensor &, const Tensor &>(keys_[at], key),
           std::pair<const Tensor &, const Tensor &>(values_[at], value)}) {
-      const Tensor table = buffer.reshape({-1, size}), given = part.detach().reshape({-1, size});
+      // Token by token, as the rows are: a prompt's length is the first dim of what is written.
+      const Tensor table = buffer.reshape({-1, size}),
+                   given = part.detach().transpose(1, 2).reshape({-1, size});
       recorder::write(table, recorder::emit_index_write(
                                  recorder::read(table, "cache"), recorder::read(rows, "rows"),
                                  recorder::read(given, "key and value"), 0, false, full));

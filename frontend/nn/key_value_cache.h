@@ -37,7 +37,7 @@ public:
   struct Places {
     Tensor positions; // int64 [batch, T]: in its text
     Tensor mask;      // bool [batch, 1, T, capacity]: what each sees, itself and all before it
-    Tensor rows;      // int64 [batch, heads, T]: of the buffers as [batch * heads * capacity, size]
+    Tensor rows;      // int64 [batch, T, heads]: of the buffers as [batch * heads * capacity, size]
   };
   // Of `count` tokens behind those that the texts have, which count as theirs from now on. One
   // beyond the capacity is an error of the run, after which the texts are what they were before.

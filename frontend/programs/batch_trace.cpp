@@ -6,6 +6,7 @@
 
 #include "compiler/link/SizeRange.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
+#include "dialects/weft/ir/IndexBounds.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "dialects/weft/reference/HostTensor.h"
@@ -439,6 +440,12 @@ void BatchTrace::name_sizes(mlir::ModuleOp module) const {
     if (absl::Status status = make_symbolic(module, general_, positions_, /*writes_rows=*/true);
         !status.ok())
       refuse(diagnostics.added(std::string(status.message())));
+  // Which rows of the batch are taken was right at the sizes that were recorded, and is checked.
+  main.walk([](ir::IndexSelectOp select) {
+    auto type = mlir::cast<mlir::RankedTensorType>(select.getInput().getType());
+    if (!ir::dimsOf(type)[select.getDim()].isStatic())
+      select->removeAttr(ir::kInRangeAttr);
+  });
   mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(&body);
   mlir::StringAttr name = builder.getStringAttr(kBatch);
   mlir::Location unknown = builder.getUnknownLoc();

@@ -104,12 +104,12 @@ FoundProgram find_or_compile(const Slice &slice, Location location, Evaluation &
     RecorderMutex::Pause pause(r.mutex);
     outcome = compile_slice(compile);
     // A library takes larger sizes only: a narrower range may do.
-    if (absl::IsOutOfRange(outcome.status()) && compile.symbolic) {
+    while (absl::IsOutOfRange(outcome.status()) && compile.symbolic) {
       auto narrower = std::make_shared<SymbolicRequest>(*compile.symbolic);
-      if (narrower->general.raise_ranges()) {
-        compile.symbolic = std::move(narrower);
-        outcome = compile_slice(compile);
-      }
+      if (!narrower->general.raise_ranges())
+        break;
+      compile.symbolic = std::move(narrower);
+      outcome = compile_slice(compile);
     }
     if (!outcome.ok() && compile.symbolic) {
       why = outcome.status();

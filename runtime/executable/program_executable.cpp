@@ -24,13 +24,14 @@ struct LaunchCall {
   void *const *buffers;
   char *scratch;
   int64_t scratch_stride;
+  int64_t count; // of all ranges
 };
 
 int32_t run_range(void *data, int thread, int64_t begin, int64_t end) {
   const LaunchCall &call = *static_cast<const LaunchCall *>(data);
   weft_kernel_env env{sizeof(weft_kernel_env), static_cast<uint32_t>(thread),
                       call.scratch + thread * call.scratch_stride};
-  return call.kernel(&env, call.buffers, nullptr, nullptr, begin, end);
+  return call.kernel(&env, call.buffers, &call.count, nullptr, begin, end);
 }
 
 void fill(char *target, uint64_t pattern, int width, int64_t bytes) {
@@ -235,7 +236,7 @@ ProgramExecutable::acquire(const RunContext &context) {
   switch (step.op) {
   case Op::kSerialLaunch:
   case Op::kParallelLaunch: {
-    LaunchCall call{step.kernel, buffers, resources.scratch, resources.scratch_stride};
+    LaunchCall call{step.kernel, buffers, resources.scratch, resources.scratch_stride, step.count};
     int32_t code = 0;
     if (step.op == Op::kParallelLaunch && context.threads > 1)
       code = parallel_for(step.count, step.grain, context.threads, run_range, &call);

@@ -4,6 +4,7 @@
 #include "compiler/codegen/Limits.h"
 #include "dialects/weft/ir/Attention.h"
 #include "dialects/weft/ir/SizeNames.h"
+#include "dialects/weft/ir/SmallestSize.h"
 #include "dialects/weft/ir/Weft.h"
 
 namespace weft::backends::cpu {
@@ -33,7 +34,14 @@ KernelAnswer kernelFor(Operation *op) {
   if (features > kMostFeatures)
     return ClaimRefusal{"large-heads",
                         "with so many features the blocks of attention's kernel leave the caches"};
-  // A kernel for sizes that vary has the size in front, where it counts matrices.
+  if (ir::variesInLength(op)) {
+    if (!ir::whyNoLengths(op).empty())
+      return OwnKernel{}; // which codegen refuses, with that reason
+    if (ir::smallestSize(op, ir::dimsOf(query).end()[-2]) < kLeastQueries)
+      return SometimesMine{"attention's kernel takes more queries than the range begins with"};
+    return OwnKernel{};
+  }
+  // Else a kernel for sizes that vary has the size in front, where it counts matrices.
   for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
     auto dims = ir::dimsOf(cast<RankedTensorType>(operand.getType()));
     for (auto [d, dim] : llvm::enumerate(dims))

@@ -1,5 +1,6 @@
 #include "dialects/weft/ir/Attention.h"
 
+#include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/SmallestSize.h"
 #include "dialects/weft/ir/Weft.h"
 
@@ -15,6 +16,36 @@ int64_t smallestMatrixCount(mlir::Operation *op) {
   for (const Dim &dim : llvm::ArrayRef(dims).drop_front().drop_back(2))
     count *= dim.size;
   return count;
+}
+
+static Dims dimsOf(mlir::Value value) {
+  return dimsOf(mlir::cast<mlir::RankedTensorType>(value.getType()));
+}
+
+bool variesInLength(mlir::Operation *op) {
+  return !dimsOf(op->getOperand(0)).end()[-2].isStatic();
+}
+
+llvm::StringRef whyNoLengths(mlir::Operation *op) {
+  auto attention = mlir::dyn_cast<AttentionOp>(op);
+  if (!attention)
+    return "is of queries whose number varies";
+  Dim length = dimsOf(attention.getQuery()).end()[-2];
+  // Whether at most this dim varies, counted from the last, and is as long as there are queries.
+  auto only = [&](mlir::Value value, size_t place) {
+    Dims dims = dimsOf(value);
+    for (auto [i, dim] : llvm::enumerate(dims))
+      if (!dim.isStatic() && (dim != length || dims.size() - i != place))
+        return false;
+    return true;
+  };
+  if (!only(attention.getQuery(), 2) || !only(attention.getKey(), 2) ||
+      !only(attention.getValue(), 2) ||
+      hasNamedDims(attention.getKey().getType()) != hasNamedDims(attention.getValue().getType()))
+    return "has two sizes that vary in its matrices";
+  if (mlir::Value mask = attention.getMask(); mask && !only(mask, 2) && !only(mask, 1))
+    return "has a mask with a row for each query and a column for each key, both of which vary";
+  return {};
 }
 
 } // namespace weft::ir

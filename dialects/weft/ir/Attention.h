@@ -11,4 +11,10 @@ bool isAttention(mlir::Operation *op);
 // first one's size varies, at the smallest of its range. Negative where no range is known.
 int64_t smallestMatrixCount(mlir::Operation *op);
 
+// Whether the number of queries of such an op varies.
+bool variesInLength(mlir::Operation *op);
+// Why no kernel serves all those lengths; empty: the queries vary alone or with the keys, and the
+// mask, if there is one, has rows of one length or is the same for all queries.
+llvm::StringRef whyNoLengths(mlir::Operation *op);
+
 } // namespace weft::ir
