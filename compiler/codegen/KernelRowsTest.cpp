@@ -91,6 +91,40 @@ TEST(Rows, ShortRows) {
   }
 }
 
+// Rows that lie across memory: sums and what is computed from them, rows and columns that do not
+// fill tiles, several outer dims, runs that lie apart, bools beside floats, 16-bit floats.
+TEST(Rows, Turned) {
+  for (auto [rows, n] : {std::pair{"64", "100"}, {"17", "33"}, {"5", "40"}, {"200", "1200"},
+                         {"130", "9"}, {"37", "16"}, {"4", "50"}}) {
+    auto of = [&](const std::string &text) {
+      return replaced(replaced(text, "R", rows), "N", n);
+    };
+    checkFusion(of("%x: tensor<NxRxf32>, %k: tensor<NxRxi1>, %b: tensor<RxNxf32>"), of(R"(
+      %t = weft.transpose %x, [1, 0] : tensor<NxRxf32>
+      %l = weft.transpose %k, [1, 0] : tensor<NxRxi1>
+      %v = weft.select %l, %t, %b : tensor<RxNxf32>
+      %m = weft.reduce_max %v, dims = [1] : tensor<RxNxf32>
+      %m1 = weft.reshape %m : tensor<Rxf32> to tensor<Rx1xf32>
+      %m2 = weft.broadcast %m1 : tensor<Rx1xf32> to tensor<RxNxf32>
+      %d = weft.sub %v, %m2 : tensor<RxNxf32>
+      %e = weft.exp %d : tensor<RxNxf32>
+      %s = weft.reduce_sum %e, dims = [1] : tensor<RxNxf32>
+      %s1 = weft.reshape %s : tensor<Rxf32> to tensor<Rx1xf32>
+      %s2 = weft.broadcast %s1 : tensor<Rx1xf32> to tensor<RxNxf32>
+      %q = weft.div %e, %s2 : tensor<RxNxf32>)"),
+                of("%q: tensor<RxNxf32>, %s: tensor<Rxf32>"));
+    checkFusion(of("%x: tensor<NxRxbf16>"), of(R"(
+      %w = weft.cast %x : tensor<NxRxbf16> to tensor<NxRxf32>
+      %t = weft.transpose %w, [1, 0] : tensor<NxRxf32>
+      %s = weft.reduce_sum %t, dims = [1] : tensor<RxNxf32>)"),
+                of("%s: tensor<Rxf32>"), 1e-3);
+    checkFusion(of("%x: tensor<3x7xNxRxf32>"), of(R"(
+      %t = weft.transpose %x, [0, 3, 1, 2] : tensor<3x7xNxRxf32>
+      %s = weft.reduce_sum %t, dims = [3] : tensor<3xRx7xNxf32>)"),
+                of("%s: tensor<3xRx7xf32>"), 1e-3);
+  }
+}
+
 // Points against points: the rows that are done together lie along two dims, the inner of which may
 // end within a group.
 TEST(Rows, ShortRowsOfTwoDims) {

@@ -183,6 +183,13 @@ inline constexpr int64_t kSharedBytes = kL1Bytes / 2;
 // their scratch would not stay in an L2 cache.
 inline constexpr int64_t kPreferredGroupBytes = kL1Bytes / 2, kMostGroupBytes = kL2Bytes / 4;
 
+// Rows that are turned into scratch: as many as leave an L2 cache most of its room, up to four
+// vectors of them. Beyond the second number not even one vector is: each lane is gathered, for
+// which a cache line is read sixteen times, but no scratch grows without an end.
+inline constexpr int64_t kPreferredTurnedBytes = kL2Bytes / 4, kMostTurnedBytes = 8 * kL2Bytes;
+// Tiles before which their lines are asked for.
+inline constexpr int64_t kTurnedAhead = 2;
+
 // LLVM's machines that wait for the next kernel: as many as threads compile at a time on a large
 // computer; each takes some 100 kB.
 inline constexpr size_t kMostIdleMachines = 64;

@@ -9,8 +9,8 @@ using Shape = FusionDomain::Shape;
 // By RowSchedule::Body.
 static constexpr llvm::StringRef kBodies[] = {"run",        "row_blocks",    "tiles",
                                               "totals",     "columns",       "lanes",
-                                              "short_rows", "row_groups",    "rows_together",
-                                              "rows"};
+                                              "turned",     "short_rows",    "row_groups",
+                                              "rows_together", "rows"};
 
 // Vectors that a draw of random numbers fills, whose blocks they share.
 static constexpr int64_t kDrawnVectors = 4;
@@ -47,6 +47,8 @@ void RowSchedule::chooseBody() {
       add(Body::RowGroups, paysToGroupRows());
     if (canTransposeRows())
       add(Body::ShortRows, hasManyGroups());
+    if (turnedAtom() >= 0)
+      add(Body::Turned, preferred != Body::ShortRows);
   }
   auto nameOf = [](Body one) {
     return kBodies[static_cast<size_t>(one)];
@@ -81,6 +83,8 @@ mlir::LogicalResult RowSchedule::emitBody() {
     return emitColumns();
   case Body::Lanes:
     return emitLanes();
+  case Body::Turned:
+    return emitTurned();
   case Body::ShortRows:
   case Body::RowGroups:
     return emitGroups();

@@ -51,6 +51,8 @@ void RowSchedule::plan() {
   chooseBody();
   if (body == Body::RowGroups)
     scratchRows = kLanes;
+  if (body == Body::Turned)
+    planTurned();
   planScratch();
   planPartials();
   planPrefetch();

@@ -105,7 +105,10 @@ void RowSchedule::storeRows(KernelFunction &f, const Sweep &sweep, const Index &
 void RowSchedule::keepOrKnow(KernelFunction &f, int64_t l, const KernelFunction::Unit &unit,
                              llvm::ArrayRef<Index> atoms, const Index &scratchRow) {
   for (auto &[value, where] : kept) {
-    Value buffer = f.scratch(where.offset, scratchElements(), elementOf(value));
+    bool isTurned = where.level == kTurnedLevel;
+    Value buffer =
+        f.scratch(where.offset, isTurned ? turnedRows * turnedStride() : scratchElements(),
+                  elementOf(value));
     auto here = f.position(value, atoms);
     if (where.level == l) {
       Value element = f.e.at(kernel.lowered.lookup(value), here, unit.mask);
@@ -118,7 +121,9 @@ void RowSchedule::keepOrKnow(KernelFunction &f, int64_t l, const KernelFunction:
       f.e.store(buffer, f.e.broadcast(element), f.e.space.add(whole, scratchRow), nullptr);
     } else if (where.level < l) {
       f.e.setKnown(kernel.lowered.lookup(value), [&f, buffer, here, element = elementOf(value),
-                                                  at = f.e.space.add(unit.position, scratchRow)](
+                                                  at = f.e.space.add(
+                                                      unit.position,
+                                                      isTurned ? turnedRow : scratchRow)](
                                                      llvm::ArrayRef<Index> position, Value mask) {
         return position == llvm::ArrayRef(here) ? f.e.load(buffer, element, at, mask) : Value();
       });

@@ -2,7 +2,8 @@
 // (what each sweep does; bodies and finish), RowColumns.cpp (reductions over rows), RowNear.cpp
 // (slices of rows), RowParts.cpp (reductions of parts of rows), RowPlan.cpp (which sweep does
 // what), RowBodies.cpp (which body the kernel gets), RowPrefetch.cpp (what sweeps ask for ahead),
-// RowTiles.cpp (bodies with transposed inputs), RowLanes.cpp (bodies of rows that lie side by side),
+// RowTiles.cpp (elementwise bodies with transposed inputs), RowTurned.cpp (bodies with reductions
+// and such inputs), RowLanes.cpp (bodies of rows that lie side by side),
 // RowsTogether.cpp (bodies of rows that read the same elements) and ShortRows.cpp (bodies with rows
 // of up to a vector).
 #pragma once
@@ -50,6 +51,13 @@ struct RowSchedule {
   int64_t pieceRows = 1, rowPieces = 1;
   int64_t chunks = 1, unroll = 1;
   int64_t laneWidth = 0; // rows that lie side by side in a piece of Body::Lanes
+  // Of Body::Turned: the atom of O along which inputs are turned, the rows of a piece, and where
+  // the row that is being swept begins in the scratch of these inputs, which are kept from
+  // kTurnedLevel on, before the first sweep.
+  static constexpr int64_t kTurnedLevel = -1;
+  int32_t turned = -1;
+  int64_t turnedRows = 0;
+  Index turnedRow;
 
   // The loops that go over the positions; the choice "body" has these names.
   enum class Body {
@@ -59,6 +67,7 @@ struct RowSchedule {
     Totals,
     Columns,
     Lanes,
+    Turned,
     ShortRows,
     RowGroups,
     RowsTogether,
@@ -188,6 +197,14 @@ struct RowSchedule {
   void sweepLanes(KernelFunction &f, llvm::ArrayRef<int32_t> others, const Index &other,
                   const Index &base, llvm::ArrayRef<KernelFunction::Unit> units);
   mlir::LogicalResult emitLanes();
+  bool liesAcross(mlir::Value value, int32_t along) const;
+  int32_t turnedAtom() const;
+  int64_t turnedStride() const;
+  int64_t turnedBytes(int32_t along) const;
+  void planTurned();
+  void turnRows(KernelFunction &f, llvm::MutableArrayRef<Index> atoms, const Index &first,
+                int64_t count);
+  mlir::LogicalResult emitTurned();
   mlir::LogicalResult emitTotals();
   mlir::LogicalResult emitFinish();
   // Whether the kernel has one row, whose length is a size that varies.

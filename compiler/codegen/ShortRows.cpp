@@ -107,7 +107,8 @@ void RowSchedule::rowGroup(KernelFunction &f, const Index &first) {
     }
     llvm::SmallVector<Value> tile;
     Value memory = f.function.getArgument(number);
-    if (n <= kMostStride) {
+    // Columns whose rows lie side by side in memory are vectors as they are.
+    if (n <= kMostStride || domain.layout(argument)->back() == domain.outer().back()) {
       auto shape = mlir::cast<mlir::RankedTensorType>(argument.getType()).getShape();
       for (int64_t c = 0; c < n; ++c)
         tile.push_back(f.e.broadcast(

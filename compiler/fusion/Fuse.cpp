@@ -234,6 +234,9 @@ private:
         return refuse(
             "recomputed", op,
             "the kernel would compute an expensive value again for each element that reads it");
+      if (Operation *op = gathered(*domain, ops))
+        return refuse("gathers-transposed", op,
+                      "the kernel would gather each lane of its vectors from a line of its own");
     }
     switch (graph_.canMerge(a, b)) {
     case FusionGraph::Order::Fine:
@@ -348,7 +351,7 @@ private:
       return false;
     FusionRefusal why;
     std::optional<FusionDomain> domain = FusionDomain::analyze(ops, outputs, why);
-    return domain && !recomputed(*domain, ops);
+    return domain && !recomputed(*domain, ops) && !gathered(*domain, ops);
   }
 
   static int64_t countInputs(ArrayRef<Operation *> ops) {
@@ -379,6 +382,45 @@ private:
       if (cast<ir::WeftOp>(op).kind() == ir::Kind::Movement)
         continue;
       if (isExpensive(op) || ++cheap > limits::kMaxRecomputedOps)
+        return op;
+    }
+    return nullptr;
+  }
+
+  // A large transpose across the vectors of a kernel with reductions, whose schedule does not turn
+  // tiles of what it reads; null if there is none. Elementwise kernels turn them, and those of rows
+  // without sums over rows or parts of them.
+  static Operation *gathered(const FusionDomain &domain, ArrayRef<Operation *> ops) {
+    using Shape = FusionDomain::Shape;
+    if (!llvm::is_contained({Shape::Rows, Shape::Total, Shape::Nest}, domain.shape()))
+      return nullptr;
+    const FusionDomain::Layout *first = nullptr; // of a reduction's operand
+    bool sumsRows = false;
+    for (Operation *op : ops) {
+      if (!isReduction(op))
+        continue;
+      sumsRows |= llvm::is_contained({FusionDomain::Role::Col, FusionDomain::Role::Part},
+                                     domain.role(op->getResult(0)));
+      if (!first)
+        first = domain.layout(op->getOperand(0));
+    }
+    bool turns = domain.shape() == Shape::Rows && domain.lanes() < 0 && !sumsRows &&
+                 domain.rowSize() <= limits::kMaxTurnedRow;
+    if (!first || first->empty())
+      return nullptr;
+    int32_t along = domain.shape() != Shape::Nest && domain.lanes() < 0 ? domain.inner().back()
+                                                                        : first->back();
+    for (Operation *op : ops) {
+      if (!isa<ir::TransposeOp>(op) || bytesOf(op->getResult(0)) < limits::kMinTurnedBytes)
+        continue;
+      const FusionDomain::Layout *from = domain.layout(op->getOperand(0)),
+                                 *to = domain.layout(op->getResult(0));
+      if (!from || !to || from->empty() || to->back() != along || from->back() == along)
+        continue;
+      int32_t innermost = from->back();
+      bool isTurned = turns && llvm::is_contained(domain.outer(), innermost) &&
+                      !cast<RankedTensorType>(op->getResult(0).getType()).getEncoding();
+      if (!isTurned && domain.atoms()[innermost] > limits::kMaxLaneStride)
         return op;
     }
     return nullptr;

@@ -81,6 +81,14 @@ inline constexpr int64_t kMinRematerializedBytes = 4 << 10;
 // the value's bytes (a statistic of each row).
 inline constexpr int64_t kSmallOperandPart = 8;
 
+// A transpose of at least so many bytes is a kernel of its own before reductions that would gather
+// what it reads: a line of a cache is then read once for each element of it. Smaller ones stay in
+// the L1 cache, from which gathering takes no longer than a launch.
+inline constexpr int64_t kMinTurnedBytes = 64 << 10;
+// The longest rows that codegen turns in scratch of its own (kMostTurnedBytes there, of float64),
+// and elements between lanes up to which it shuffles whole vectors.
+inline constexpr int64_t kMaxTurnedRow = 32'000, kMaxLaneStride = 4;
+
 // Two kernels that share an input and nothing else are joined if the input has at least this many
 // bytes. A smaller one is read from a near cache anyway.
 inline constexpr int64_t kMinSharedBytes = 16 << 10;

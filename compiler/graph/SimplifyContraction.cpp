@@ -152,6 +152,46 @@ LogicalResult simplifyContraction(Operation *operation, RewriterBase &rewriter) 
   return simplifyVectorProduct(op, rewriter);
 }
 
+// The sum over i of (i == target ? x[i] : 0) is one element of x, or 0. Where x is in memory it is
+// read alone: a loss of values that were computed before. Beside what computes x it stays a sum,
+// which fuses. (A sum starts at 0, and 0 + -0 is 0.)
+static LogicalResult sumOfOne(ir::ReduceSumOp op, RewriterBase &rewriter) {
+  auto choice = op.getInput().getDefiningOp<ir::SelectOp>();
+  if (!choice || op.getDims().size() != 1 || !splatOf(choice.getOnFalse()).is(0))
+    return failure();
+  auto equal = choice.getCondition().getDefiningOp<ir::CompareOp>();
+  auto widened = choice.getOnTrue().getDefiningOp<ir::CastOp>();
+  Value x = widened ? widened.getInput() : choice.getOnTrue();
+  if (!equal || equal.getDirection() != ir::Direction::eq || !isa<BlockArgument>(x) ||
+      ir::hasNamedDims(tensorType(x)))
+    return failure();
+  auto places = equal.getLhs().getDefiningOp<ir::IotaOp>();
+  auto targets = equal.getRhs().getDefiningOp<ir::BroadcastOp>();
+  int64_t dim = op.getDims()[0], extent = tensorType(x).getShape()[dim];
+  if (!places || !targets || static_cast<int64_t>(places.getDim()) != dim || extent == 0 ||
+      !isa<FloatType>(tensorType(op).getElementType()))
+    return failure();
+  Type index = tensorType(targets).getElementType();
+  if (!index.isInteger(32) && !index.isInteger(64))
+    return failure();
+  SmallVector<int64_t> shape(tensorType(targets.getInput()).getShape());
+  shape.insert(shape.begin(), tensorType(x).getRank() - static_cast<int64_t>(shape.size()), 1);
+  for (auto [d, size] : llvm::enumerate(tensorType(x).getShape()))
+    if (shape[d] != (static_cast<int64_t>(d) == dim ? 1 : size))
+      return failure();
+  ir::Val target = ir::reshape(ir::Val(rewriter, op.getLoc(), targets.getInput()), shape),
+          first = target.constant(0), last = target.constant(static_cast<double>(extent - 1));
+  // What is no place finds nothing.
+  ir::Val place = ir::select(ir::compare("lt", target, first), first,
+                             ir::select(ir::compare("gt", target, last), last, target));
+  ir::Val element = target.at(ir::GatherOp::create(rewriter, op.getLoc(), x, place, dim));
+  element = ir::cast(element, tensorType(op).getElementType());
+  ir::Val zero = element.constant(0),
+          sum = ir::select(ir::compare("eq", target, place), element + zero, zero);
+  rewriter.replaceOp(op, ir::reshape(sum, tensorType(op).getShape()).value());
+  return success();
+}
+
 // What the rules know of reductions is true of Weft's own: a sum of squares of one element is not
 // that element.
 LogicalResult simplifyReduction(Operation *op, RewriterBase &rewriter) {
@@ -175,6 +215,8 @@ LogicalResult simplifyReduction(Operation *op, RewriterBase &rewriter) {
     rewriter.replaceOp(op, ir::splat(rewriter, loc, tensorType(op->getResult(0)), value));
     return success();
   }
+  if (auto sum = dyn_cast<ir::ReduceSumOp>(op); sum && succeeded(sumOfOne(sum, rewriter)))
+    return success();
   bool rounds = isa<FloatType>(element) && !isa<ir::ReduceMaxOp, ir::ReduceMinOp>(op);
   // Over dims of size 1 only: nothing to add up. But a sum starts at 0, and 0 + -0 is 0.
   if (llvm::all_of(dims, [&](int64_t dim) { return type.getShape()[dim] == 1; })) {

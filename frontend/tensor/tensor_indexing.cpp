@@ -4,6 +4,7 @@
 #include "frontend/tensor/tensor_indexing.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"
@@ -15,8 +16,34 @@ using namespace recorder;
 
 namespace {
 
+// Numbers that are written once each: memory that nobody clears before.
+class Numbers {
+public:
+  explicit Numbers(int64_t count)
+      : count_(count), first_(std::make_unique_for_overwrite<int64_t[]>(count)) {}
+  int64_t *data() const {
+    return first_.get();
+  }
+  int64_t size() const {
+    return count_;
+  }
+  int64_t operator[](int64_t i) const {
+    return first_[i];
+  }
+  void pop_back() {
+    --count_;
+  }
+  Tensor tensor(const Shape &shape, Location location) const {
+    return Tensor::from_bytes(data(), int64, shape, location);
+  }
+
+private:
+  int64_t count_;
+  std::unique_ptr<int64_t[]> first_;
+};
+
 // The positions where x is not 0, of all elements in order. Computes x now.
-std::vector<int64_t> positions_of(const Var &x, Location location) {
+Numbers positions_of(const Var &x, Location location) {
   Var mask = x.dtype() == DType::kBool ? x : emit_cast(x, DType::kBool);
   Value *value = mask.value.get();
   submit({&value, 1}, {CutReason::kMask, location});
@@ -24,7 +51,7 @@ std::vector<int64_t> positions_of(const Var &x, Location location) {
   auto *bits = static_cast<const uint8_t *>(host_bytes(value, location, room));
   int64_t n = mask.type().elements, count = n - std::count(bits, bits + n, 0);
   // Each is written before it is known to be one: no branch, which random masks would mispredict.
-  std::vector<int64_t> positions(static_cast<size_t>(count) + 1);
+  Numbers positions(count + 1);
   int64_t *next = positions.data();
   for (int64_t i = 0; i < n; ++i) {
     *next = i;
@@ -36,10 +63,10 @@ std::vector<int64_t> positions_of(const Var &x, Location location) {
 
 // Calls visit(number, place) with the places in the shape of such positions.
 template <typename Visit>
-void for_each_place(std::span<const int64_t> positions, const Shape &shape, Visit visit) {
+void for_each_place(const Numbers &positions, const Shape &shape, Visit visit) {
   int64_t columns = shape.back(), end = columns; // of the row that `at` is in
   Shape at(shape.size(), 0);
-  for (size_t i = 0; i < positions.size(); ++i) {
+  for (int64_t i = 0; i < positions.size(); ++i) {
     for (; positions[i] >= end; end += columns)
       for (size_t d = shape.size() - 1; d-- > 0;) {
         if (++at[d] < shape[d])
@@ -51,8 +78,8 @@ void for_each_place(std::span<const int64_t> positions, const Shape &shape, Visi
   }
 }
 
-Var int64_leaf(const std::vector<int64_t> &values, Location location) {
-  return read(Tensor::from(values, {static_cast<int64_t>(values.size())}, location), "indices");
+Var int64_leaf(const Numbers &values, Location location) {
+  return read(values.tensor({values.size()}, location), "indices");
 }
 
 // x with the entries applied that are no tensors, and where the tensors' dims are in it.
@@ -341,31 +368,34 @@ Tensor index_put(const Tensor &x, std::initializer_list<Index> indices, TensorAr
 Tensor nonzero(const Tensor &x, Location location) {
   Session session("nonzero", location);
   Var mask = read(x, "x");
-  std::vector<int64_t> positions = positions_of(mask, location);
-  size_t rank = mask.dims().size();
-  std::vector<int64_t> places(positions.size() * rank);
+  Numbers positions = positions_of(mask, location);
+  int64_t rank = mask.ndim();
+  if (rank == 1)
+    return positions.tensor({positions.size(), 1}, location);
+  Numbers places(positions.size() * rank);
   if (rank > 0)
-    for_each_place(positions, mask.dims(), [&](size_t i, const Shape &at) {
-      std::copy(at.begin(), at.end(), places.begin() + static_cast<int64_t>(i * rank));
+    for_each_place(positions, mask.dims(), [&](int64_t i, const Shape &at) {
+      for (int64_t d = 0; d < rank; ++d)
+        places.data()[i * rank + d] = at[d];
     });
-  return Tensor::from(
-      places, {static_cast<int64_t>(positions.size()), static_cast<int64_t>(rank)}, location);
+  return places.tensor({positions.size(), rank}, location);
 }
 
 std::vector<Tensor> where(const Tensor &condition, Location location) {
   Session session("where", location);
   Var mask = read(condition, "condition");
-  std::vector<int64_t> positions = positions_of(mask, location);
+  Numbers positions = positions_of(mask, location);
   Shape shape = mask.ndim() == 0 ? Shape{1} : mask.dims();
-  std::vector<std::vector<int64_t>> along(shape.size(), std::vector<int64_t>(positions.size()));
-  for_each_place(positions, shape, [&](size_t i, const Shape &at) {
+  std::vector<Numbers> along;
+  for (size_t d = 0; d < shape.size(); ++d)
+    along.emplace_back(positions.size());
+  for_each_place(positions, shape, [&](int64_t i, const Shape &at) {
     for (size_t d = 0; d < at.size(); ++d)
-      along[d][i] = at[d];
+      along[d].data()[i] = at[d];
   });
   std::vector<Tensor> places;
-  for (const std::vector<int64_t> &each : along)
-    places.push_back(
-        Tensor::from(each, {static_cast<int64_t>(positions.size())}, location));
+  for (const Numbers &each : along)
+    places.push_back(each.tensor({positions.size()}, location));
   return places;
 }
 

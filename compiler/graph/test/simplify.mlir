@@ -387,3 +387,27 @@ func.func @main(%x: tensor<f32>, %y: tensor<1x8xf32>) -> (tensor<1xf32>, tensor<
   return %1, %2, %4 : tensor<1xf32>, tensor<1xf32>, tensor<3x2xf32>
 }
 }
+
+// -----
+// A sum of one element of what is in memory reads that element; of what is computed it stays a sum.
+// CHECK-LABEL: @sum_of_one
+// CHECK: weft.select {{.*}} : tensor<8x1xi64>
+// CHECK: weft.gather %arg0, {{.*}}, dim = 1 : tensor<8x1000xf32>, tensor<8x1xi64>
+// CHECK: weft.add
+// CHECK: weft.reduce_sum
+// CHECK-NOT: weft.gather
+module @sum_of_one {
+func.func @main(%x: tensor<8x1000xf32>, %t: tensor<8xi64>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %zero = weft.constant dense<0.0> : tensor<8x1000xf32>
+  %places = weft.iota {dim = 1 : i64} : tensor<8x1000xi64>
+  %t1 = weft.reshape %t : tensor<8xi64> to tensor<8x1xi64>
+  %targets = weft.broadcast %t1 : tensor<8x1xi64> to tensor<8x1000xi64>
+  %is = weft.compare eq %places, %targets : tensor<8x1000xi64>
+  %0 = weft.select %is, %x, %zero : tensor<8x1000xf32>
+  %1 = weft.reduce_sum %0, dims = [1] : tensor<8x1000xf32>
+  %y = weft.exp %x : tensor<8x1000xf32>
+  %2 = weft.select %is, %y, %zero : tensor<8x1000xf32>
+  %3 = weft.reduce_sum %2, dims = [1] : tensor<8x1000xf32>
+  return %1, %3 : tensor<8xf32>, tensor<8xf32>
+}
+}
