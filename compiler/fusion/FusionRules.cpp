@@ -16,7 +16,8 @@ bool isOwnReason(llvm::StringRef name) {
   for (int i = 0; i <= static_cast<int>(Refusal::ComputedTooOften); ++i)
     if (name == refusalName(static_cast<Refusal>(i)))
       return true;
-  return llvm::is_contained({"too-many-buffers", "recomputed", "gathers-transposed", "between", "too-far"}, name);
+  return llvm::is_contained(
+      {"too-many-buffers", "recomputed", "gathers-transposed", "between", "too-far"}, name);
 }
 
 } // namespace

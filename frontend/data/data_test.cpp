@@ -1,7 +1,9 @@
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -318,6 +320,24 @@ TEST_P(Loader, EndsWithBatchesUnderWay) {
     EXPECT_EQ(numbers.use_count(), 1) << "its thread is gone";
     EXPECT_LE(numbers->fetched, i % 5 + 2 + GetParam()) << "no more than asked for is prepared";
   }
+}
+
+// Its thread is not there: nothing waits for it, nor for its lock.
+TEST_P(Loader, EndsInAForkedChild) {
+  DataLoader loader(std::make_shared<Numbers>(1000), {.batch_size = 1, .prefetch = GetParam()});
+  loader.next();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50)); // until the thread waits
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(30);
+    loader.restore({});
+    DataLoader(std::move(loader));
+    _exit(0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(values(loader.next().input), (std::vector<int64_t>{1}));
 }
 
 // All ranks' parts, one after the other, are what one process gets; where the last batch does not

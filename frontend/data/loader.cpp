@@ -207,30 +207,33 @@ struct DataLoader::Impl {
     for (;; at = after(at)) {
       Prepared prepared = prepare(at);
       bool failed = prepared.error != nullptr;
-      std::unique_lock lock(mutex);
-      queue.push_back(std::move(prepared));
-      changed.notify_all();
+      std::unique_lock lock(ahead->mutex);
+      ahead->queue.push_back(std::move(prepared));
+      ahead->changed.notify_all();
       if (failed)
         return;
-      changed.wait(
-          lock, [&] { return stopping || static_cast<int64_t>(queue.size()) < options.prefetch; });
-      if (stopping)
+      ahead->changed.wait(lock, [&] {
+        return ahead->stopping || static_cast<int64_t>(ahead->queue.size()) < options.prefetch;
+      });
+      if (ahead->stopping)
         return;
     }
   }
 
   // Ends the thread and forgets what it prepared.
   void stop() {
-    if (thread.joinable()) {
-      if (!runtime::is_forked_child()) { // else a thread that is not there may hold the lock
-        std::lock_guard lock(mutex);
-        stopping = true;
-      }
-      changed.notify_all();
-      runtime::join(thread);
+    if (!thread.joinable())
+      return;
+    if (runtime::is_forked_child())
+      return runtime::join(thread);
+    {
+      std::lock_guard lock(ahead->mutex);
+      ahead->stopping = true;
     }
-    queue.clear();
-    stopping = false;
+    ahead->changed.notify_all();
+    thread.join();
+    ahead->queue.clear();
+    ahead->stopping = false;
   }
 
   Prepared take() {
@@ -244,11 +247,11 @@ struct DataLoader::Impl {
       runtime::expect_forks();
       thread = std::thread([this, at = position] { work(at); });
     }
-    std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return !queue.empty(); });
-    Prepared prepared = std::move(queue.front());
-    queue.pop_front();
-    changed.notify_all();
+    std::unique_lock lock(ahead->mutex);
+    ahead->changed.wait(lock, [&] { return !ahead->queue.empty(); });
+    Prepared prepared = std::move(ahead->queue.front());
+    ahead->queue.pop_front();
+    ahead->changed.notify_all();
     return prepared;
   }
 
@@ -261,10 +264,13 @@ struct DataLoader::Impl {
                         // starts at it
 
   std::thread thread;
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<Prepared> queue;
-  bool stopping = false;
+  struct Ahead {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<Prepared> queue;
+    bool stopping = false;
+  };
+  runtime::UnlessForked<Ahead> ahead;
 };
 
 DataLoader::DataLoader(DatasetPtr dataset, LoaderOptions options, Location location) {

@@ -154,6 +154,16 @@ void set_attributes(mlir::OperationName name, mlir::OpaqueProperties properties,
   name.populateDefaultProperties(properties);
 }
 
+// Nothing of the context is left but the signature: recording the op may give the lock up, and
+// another thread's call then may renew the context.
+Signature *signature_of(const std::string &name, llvm::ArrayRef<const Var *> inputs,
+                        const Attributes &attributes) {
+  mlir::RegisteredOperationName op = find_op(name);
+  OwnedProperties properties(op);
+  set_attributes(op, properties.get(), attributes);
+  return make_signature(op, properties.get(), inputs, /*result=*/nullptr, /*by_name=*/true);
+}
+
 std::vector<Tensor> call(const std::string &name, const std::vector<Tensor> &operands,
                          const Attributes &attributes) {
   std::vector<Var> vars;
@@ -165,13 +175,8 @@ std::vector<Tensor> call(const std::string &name, const std::vector<Tensor> &ope
   Aligned aligned;
   llvm::ArrayRef<const Var *> inputs = given;
   align_devices(name, inputs, aligned);
-  mlir::RegisteredOperationName op = find_op(name);
-  OwnedProperties properties(op);
-  set_attributes(op, properties.get(), attributes);
-  Signature *signature =
-      make_signature(op, properties.get(), inputs, /*result=*/nullptr, /*by_name=*/true);
   llvm::SmallVector<Var, 1> made;
-  record_op(signature, inputs, Session::line(), made);
+  record_op(signature_of(name, inputs, attributes), inputs, Session::line(), made);
   std::vector<Tensor> results;
   for (Var &result : made)
     results.push_back(wrap(std::move(result)));

@@ -446,6 +446,27 @@ TEST_F(Recorder, TheContextIsRenewed) {
   EXPECT_FLOAT_EQ(w.grad().item<float>(), 2 * std::exp(2.f));
 }
 
+// A call by name that computes at its end lets other threads' calls in, which renew the context.
+TEST_F(Recorder, TheContextIsRenewedWithinACallByName) {
+  Config options = config();
+  options.context_bound = 10;
+  options.eager = true;
+  set_config(options);
+  uint64_t before = statistics().context_rebuilds;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([t] {
+      for (int i = 0; i < 20; ++i) {
+        int64_t n = 1 + (4 * i + t) % 30;
+        Tensor sums = call_op("weft.cumsum", {ones({n})}, {{"dim", int64_t(0)}})[0];
+        EXPECT_EQ(sums.to_vector<float>().back(), static_cast<float>(n));
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_GT(statistics().context_rebuilds, before);
+}
+
 TEST_F(Recorder, EagerComputesEachCall) {
   Config options = config();
   options.eager = true;

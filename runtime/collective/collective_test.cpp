@@ -2,6 +2,8 @@
 #include "runtime/collective/communicator.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -327,6 +329,26 @@ TEST(Collective, ARankThatLeavesOrFailsEndsTheOthersWaits) {
 }
 
 // A layer in C++ may throw: that is its failure, not the end of the process.
+// Its thread is not there: nothing waits for it, and the other ranks hear nothing.
+TEST(Collective, AGroupEndsInAForkedChild) {
+  run_ranks(2, [](Communicator &ranks) {
+    EXPECT_TRUE(ranks.world()->run(barrier()).ok());
+    std::this_thread::sleep_for(std::chrono::milliseconds(50)); // until the group's thread waits
+    if (ranks.world()->rank() == 0) {
+      pid_t child = fork();
+      if (child == 0) {
+        alarm(30);
+        Communicator(std::move(ranks));
+        _exit(0);
+      }
+      int status = -1;
+      waitpid(child, &status, 0);
+      EXPECT_EQ(status, 0);
+    }
+    EXPECT_TRUE(ranks.world()->run(barrier()).ok());
+  });
+}
+
 TEST(Layers, MayThrow) {
   static const char *throws = "";
   static weft_collective_layer local = **find_collective_layer("local");

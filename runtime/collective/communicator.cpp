@@ -10,7 +10,6 @@
 #include "runtime/collective/algorithms.h"
 #include "runtime/collective/link.h"
 #include "runtime/collective/reduce.h"
-#include "runtime/core/ends.h"
 #include "runtime/core/status.h"
 #include "runtime/profile/profile.h"
 
@@ -83,10 +82,15 @@ Group::Group(std::shared_ptr<Link> link, std::vector<int> members, int me, uint6
       name_(std::move(name)), started_with_(members_.size()) {}
 
 Group::~Group() {
+  if (is_forked_child()) { // which is not the rank
+    if (thread_.joinable())
+      join(thread_);
+    return;
+  }
   {
     std::lock_guard lock(mutex_);
     ending_ = true;
-    work_.notify_one();
+    work_->notify_one();
   }
   if (thread_.joinable())
     thread_.join();
@@ -139,7 +143,7 @@ absl::StatusOr<Group::Item> Group::enqueue(CollectiveCall call, void **stream) {
       is_between_two(call.kind) ? ++started_with_[static_cast<size_t>(call.peer)] : ++started_;
   Item item{std::move(call), number, std::make_shared<Event>(), stream != nullptr};
   queue_.push_back(item);
-  work_.notify_one();
+  work_->notify_one();
   lock.unlock();
   // Ranks compare the call meanwhile: this may wait for theirs.
   if (stream)
@@ -190,7 +194,7 @@ void Group::loop() {
   profile::name_thread("collectives of " + name_);
   for (;;) {
     std::unique_lock lock(mutex_);
-    work_.wait(lock, [&] { return !queue_.empty() || ending_; });
+    work_->wait(lock, [&] { return !queue_.empty() || ending_; });
     if (queue_.empty())
       return;
     Item item = std::move(queue_.front());

@@ -17,6 +17,7 @@
 #include "runtime/collective/call.h"
 #include "runtime/collective/store.h"
 #include "runtime/collective/world.h"
+#include "runtime/core/ends.h"
 #include "runtime/memory/event.h"
 
 namespace weft::runtime {
@@ -106,7 +107,7 @@ private:
 
   std::mutex stream_order_; // before mutex_: of calls on devices, one is started at a time
   std::mutex mutex_;        // of all below
-  std::condition_variable work_;
+  UnlessForked<std::condition_variable> work_;
   std::deque<Item> queue_;
   uint64_t started_ = 0;
   std::vector<uint64_t> started_with_; // sends and receives, by rank
