@@ -21,7 +21,8 @@ def commands(actions, folder, external):
                      if word.startswith("external/") else word for word in action["arguments"]]
         source = arguments[arguments.index("-c") + 1]
         if source.endswith((".cpp", ".c")) and not os.path.isabs(source):
-            entries.setdefault(source, {"directory": folder, "file": source, "arguments": arguments})
+            entry = {"directory": folder, "file": source, "arguments": arguments}
+            entries.setdefault(source, entry)
     return [entries[source] for source in sorted(entries)]
 
 
@@ -30,7 +31,8 @@ def main():
     targets = " ".join(sys.argv[1:] or ["//..."])
 
     def bazel(*words):
-        return subprocess.run(["bazel", *words], cwd=folder, check=True, stdout=subprocess.PIPE).stdout
+        done = subprocess.run(["bazel", *words], cwd=folder, check=True, stdout=subprocess.PIPE)
+        return done.stdout
 
     base = bazel("info", "output_base").decode().strip()
     found = bazel("aquery", f'mnemonic("CppCompile", set({targets}))', "--output=jsonproto")

@@ -4,11 +4,13 @@
 
 #include "backends/reference/Interpreter.h"
 #include "compiler/backend/Backend.h"
+#include "compiler/backend/ContextPool.h"
 #include "dialects/weft/ir/Bytecode.h"
 #include "dialects/weft/ir/TypeAdvice.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Parser/Parser.h"
+#include "runtime/core/caches.h"
 #include "runtime/core/status.h"
 #include "runtime/executable/executable.h"
 #include "runtime/executable/run_failure.h"
@@ -21,18 +23,37 @@ using namespace mlir;
 
 namespace {
 
-// A module of its own in a context of its own, with what its evaluation says when it fails.
+// Contexts that wait for the next program, and the programs that a context serves, one after the
+// other, before it is given up. A program of more bytecode takes its context along.
+constexpr size_t kMostIdleContexts = 4;
+constexpr int kMostPrograms = 64;
+constexpr size_t kMostBytecode = 64 << 10;
+
+// Lives as long as the process: programs may outlive main().
+compiler::ContextPool &pool() {
+  static auto *contexts =
+      new compiler::ContextPool(kMostIdleContexts, kMostPrograms, [](MLIRContext &context) {
+        context.loadDialect<ir::WeftDialect, func::FuncDialect>();
+      });
+  return *contexts;
+}
+
+const runtime::RegisteredCache
+    contexts("reference contexts",
+             "each after so many programs, or a large one: a context never frees what it has seen",
+             [] { return pool().use(); });
+
+// A module of its own in a context that is its own while it lives, with what its evaluation says
+// when it fails.
 class ReferenceExecutable : public runtime::Executable {
 public:
   static absl::StatusOr<std::shared_ptr<ReferenceExecutable>> create(std::string bytecode) {
     auto executable = std::make_shared<ReferenceExecutable>();
     executable->bytecode_ = std::move(bytecode);
-    DialectRegistry registry;
-    registry.insert<ir::WeftDialect, func::FuncDialect>();
-    executable->context_ =
-        std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
-    executable->context_->loadAllAvailableDialects();
-    executable->context_->getDiagEngine().registerHandler(
+    executable->context_ = pool().take();
+    ++executable->context_->uses;
+    MLIRContext &context = executable->context_->context;
+    executable->handler_ = context.getDiagEngine().registerHandler(
         [raw = executable.get()](Diagnostic &diagnostic) {
           if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
             return success();
@@ -48,8 +69,8 @@ public:
           raw->diagnostics_ += diagnostic.str();
           return success();
         });
-    executable->module_ = parseSourceString<ModuleOp>(executable->bytecode_,
-                                                      ParserConfig(executable->context_.get()));
+    executable->module_ =
+        parseSourceString<ModuleOp>(executable->bytecode_, ParserConfig(&context));
     if (!executable->module_)
       return absl::DataLossError("not a module of weft ops: " + executable->diagnostics_);
     executable->main_ = executable->module_->lookupSymbol<func::FuncOp>("main");
@@ -57,6 +78,15 @@ public:
       return absl::InvalidArgumentError("the module has no function @main");
     WEFT_RETURN_IF_ERROR(executable->describe());
     return executable;
+  }
+
+  ~ReferenceExecutable() override {
+    if (!context_)
+      return;
+    module_ = nullptr;
+    context_->context.getDiagEngine().eraseHandler(handler_);
+    if (bytecode_.size() <= kMostBytecode)
+      pool().giveBack(std::move(context_));
   }
 
   const std::string &bytecode() const {
@@ -135,7 +165,8 @@ private:
   }
 
   std::string bytecode_;
-  std::unique_ptr<MLIRContext> context_;
+  std::unique_ptr<compiler::ContextPool::Context> context_;
+  DiagnosticEngine::HandlerID handler_ = 0;
   std::string diagnostics_;
   std::string first_location_; // of what they begin with, "train.cpp:31"
   OwningOpRef<ModuleOp> module_;

@@ -4,16 +4,10 @@
 #include <cstring>
 
 #include "mlir/IR/Diagnostics.h"
-#include "llvm/ExecutionEngine/Orc/LLJIT.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 namespace weft::compiler {
 
 using ir::HostTensor;
-
-TestKernel::TestKernel() = default;
-TestKernel::~TestKernel() = default;
-TestKernel::TestKernel(TestKernel &&) = default;
 
 std::string TestKernel::dump(llvm::StringRef stage) const {
   for (auto &[name, text] : dumps)
@@ -50,29 +44,21 @@ std::unique_ptr<TestKernel> TestKernel::build(ir::FusionOp fusion, std::string &
     error += std::string(object.status().message());
     return nullptr;
   }
-  auto take = [&](llvm::Error e) {
-    if (!e)
-      return true;
-    error += llvm::toString(std::move(e));
-    return false;
+  std::vector<std::string> symbols = {kernel->info.symbol};
+  if (!kernel->info.finish.empty())
+    symbols.push_back(kernel->info.finish);
+  auto code = JitCode::link({std::make_shared<const std::string>(*std::move(object))}, symbols);
+  if (!code.ok()) {
+    error += std::string(code.status().message());
+    return nullptr;
+  }
+  kernel->code_ = *std::move(code);
+  auto lookup = [&](const std::string &name) {
+    return reinterpret_cast<weft_kernel>(kernel->code_->lookup(name));
   };
-  auto jit = llvm::orc::LLJITBuilder().create();
-  if (!jit)
-    return take(jit.takeError()), nullptr;
-  kernel->jit_ = std::move(*jit);
-  if (!take(kernel->jit_->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(*object, "kernel.o"))))
-    return nullptr;
-  auto lookup = [&](const std::string &name, weft_kernel &to) {
-    auto address = kernel->jit_->lookup(name);
-    if (!address)
-      return take(address.takeError());
-    to = address->toPtr<weft_kernel>();
-    return true;
-  };
-  if (!lookup(kernel->info.symbol, kernel->body))
-    return nullptr;
-  if (!kernel->info.finish.empty() && !lookup(kernel->info.finish, kernel->finish))
-    return nullptr;
+  kernel->body = lookup(kernel->info.symbol);
+  if (!kernel->info.finish.empty())
+    kernel->finish = lookup(kernel->info.finish);
   kernel->inputs_ = fusion.getInputs().size();
   for (mlir::Type type : fusion.getResultTypes())
     kernel->outputs_.push_back(mlir::cast<mlir::RankedTensorType>(type));

@@ -7,22 +7,15 @@
 #include <vector>
 
 #include "compiler/codegen/Codegen.h"
+#include "compiler/link/Jit.h"
 #include "dialects/weft/ir/Weft.h"
 #include "dialects/weft/reference/HostTensor.h"
 #include "runtime/abi/weft_runtime.h"
-
-namespace llvm::orc {
-class LLJIT;
-}
 
 namespace weft::compiler {
 
 class TestKernel {
 public:
-  TestKernel();
-  ~TestKernel();
-  TestKernel(TestKernel &&);
-
   // Stages that the build dumped, by name.
   std::vector<std::pair<std::string, std::string>> dumps;
   std::string dump(llvm::StringRef stage) const;
@@ -44,7 +37,7 @@ public:
   int32_t call(llvm::ArrayRef<void *> buffers, int64_t parts = 1);
 
 private:
-  std::unique_ptr<llvm::orc::LLJIT> jit_;
+  std::shared_ptr<JitCode> code_;
   std::vector<mlir::RankedTensorType> outputs_;
   int64_t inputs_ = 0;
 };

@@ -190,9 +190,9 @@ inline constexpr int64_t kPreferredTurnedBytes = kL2Bytes / 4, kMostTurnedBytes 
 // Tiles before which their lines are asked for.
 inline constexpr int64_t kTurnedAhead = 2;
 
-// LLVM's machines that wait for the next kernel: as many as threads compile at a time on a large
-// computer; each takes some 100 kB.
-inline constexpr size_t kMostIdleMachines = 64;
+// LLVM's machines, with their passes, that wait for the next kernel: as many as threads compile
+// at a time on a large computer; each takes some 100 kB.
+inline constexpr size_t kMostIdleEmitters = 64;
 
 //===-- Size of the code ----------------------------------------------------------------------===//
 

@@ -7,6 +7,7 @@
 #include "compiler/codegen/Limits.h"
 #include "compiler/codegen/LlvmPasses.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Object/ObjectFile.h"
@@ -115,43 +116,77 @@ absl::Status TargetInfo::checkUsable() const {
   return absl::OkStatus();
 }
 
-// Machines that wait for the next kernel. Each keeps the subtargets that it made: to parse a CPU's
-// list of features takes a tenth of the time of a small kernel. One machine serves one kernel at a
-// time.
 namespace {
 
-class Machines {
+// A machine with LLVM's passes for it and the object that they write. Each keeps what it made once:
+// to parse a CPU's list of features takes a tenth of the time of a small kernel, to make and to
+// order the passes another one. It serves one kernel at a time, and may serve any number: nothing
+// that a run leaves in it is read by the next one.
+class Emitter {
 public:
-  absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> take(const TargetInfo &target) {
+  static absl::StatusOr<std::unique_ptr<Emitter>> make(const TargetInfo &target) {
+    auto machine = makeMachine(target.triple, target.cpu, target.features, llvm::Reloc::PIC_);
+    if (!machine.ok())
+      return machine.status();
+    std::unique_ptr<Emitter> emitter(new Emitter(*std::move(machine)));
+    if (emitter->machine_->addPassesToEmitFile(emitter->passes_, emitter->out_, nullptr,
+                                               llvm::CodeGenFileType::ObjectFile,
+                                               /*DisableVerify=*/true))
+      return failed("LLVM cannot write objects for " + target.triple);
+    return emitter;
+  }
+
+  llvm::TargetMachine &machine() {
+    return *machine_;
+  }
+  std::string emit(llvm::Module &ir) {
+    object_.clear();
+    passes_.run(ir);
+    return std::string(object_);
+  }
+
+private:
+  explicit Emitter(std::unique_ptr<llvm::TargetMachine> machine) : machine_(std::move(machine)) {}
+
+  std::unique_ptr<llvm::TargetMachine> machine_;
+  llvm::SmallString<0> object_;
+  llvm::raw_svector_ostream out_{object_};
+  llvm::legacy::PassManager passes_; // goes first
+};
+
+// Emitters that wait for the next kernel.
+class Emitters {
+public:
+  absl::StatusOr<std::unique_ptr<Emitter>> take(const TargetInfo &target) {
     {
       const std::string key = target.key();
       std::lock_guard<std::mutex> lock(mutex_);
       for (auto it = idle_.begin(); it != idle_.end(); ++it)
         if (it->first == key) {
-          std::unique_ptr<llvm::TargetMachine> machine = std::move(it->second);
+          std::unique_ptr<Emitter> emitter = std::move(it->second);
           idle_.erase(it);
-          return machine;
+          return emitter;
         }
     }
-    return makeMachine(target.triple, target.cpu, target.features, llvm::Reloc::PIC_);
+    return Emitter::make(target);
   }
 
-  void giveBack(const TargetInfo &target, std::unique_ptr<llvm::TargetMachine> machine) {
+  void giveBack(const TargetInfo &target, std::unique_ptr<Emitter> emitter) {
     std::lock_guard<std::mutex> lock(mutex_);
-    idle_.emplace_back(target.key(), std::move(machine));
-    if (idle_.size() > kMostIdleMachines)
+    idle_.emplace_back(target.key(), std::move(emitter));
+    if (idle_.size() > kMostIdleEmitters)
       idle_.erase(idle_.begin());
   }
 
 private:
   std::mutex mutex_;
-  std::vector<std::pair<std::string, std::unique_ptr<llvm::TargetMachine>>>
+  std::vector<std::pair<std::string, std::unique_ptr<Emitter>>>
       idle_; // the least recently used first
 };
 
 // Lives as long as the process: threads may compile while statics are destroyed.
-Machines &machines() {
-  static Machines *all = new Machines;
+Emitters &emitters() {
+  static Emitters *all = new Emitters;
   return *all;
 }
 
@@ -186,11 +221,12 @@ static absl::Status checkNeeds(llvm::StringRef object, const llvm::StringSet<> &
 absl::StatusOr<std::string> emitObject(mlir::ModuleOp module, const TargetInfo &target,
                                        const CodegenOptions &options) {
   initializeTargets();
-  auto machine = machines().take(target);
-  if (!machine.ok())
-    return machine.status();
+  auto emitter = emitters().take(target);
+  if (!emitter.ok())
+    return emitter.status();
+  llvm::TargetMachine &machine = (*emitter)->machine();
   llvm::LLVMContext context;
-  auto ir = translateToLlvm(module, context, **machine, options);
+  auto ir = translateToLlvm(module, context, machine, options);
   if (!ir.ok())
     return ir.status();
   // 512-bit registers where the machine has them: kernels are written in 16-lane vectors.
@@ -201,21 +237,19 @@ absl::StatusOr<std::string> emitObject(mlir::ModuleOp module, const TargetInfo &
   for (llvm::GlobalValue &value : (*ir)->global_values())
     if (value.isDeclaration())
       declared.insert(value.getName());
-  if (absl::Status status = optimize(**ir, **machine, options); !status.ok())
+  if (absl::Status status = optimize(**ir, machine, options); !status.ok())
     return status;
   if (options.dump) {
     auto assembly =
-        emitCode(*llvm::CloneModule(**ir), **machine, llvm::CodeGenFileType::AssemblyFile);
+        emitCode(*llvm::CloneModule(**ir), machine, llvm::CodeGenFileType::AssemblyFile);
     if (!assembly.ok())
       return assembly.status();
     options.dump("s", *assembly);
   }
-  auto object = emitCode(**ir, **machine, llvm::CodeGenFileType::ObjectFile);
-  // What failed on the way here leaves its machine behind: nobody knows in which state.
-  machines().giveBack(target, *std::move(machine));
-  if (!object.ok())
-    return object;
-  if (absl::Status status = checkNeeds(*object, declared); !status.ok())
+  std::string object = (*emitter)->emit(**ir);
+  // What failed on the way here leaves its emitter behind: nobody knows in which state.
+  emitters().giveBack(target, *std::move(emitter));
+  if (absl::Status status = checkNeeds(object, declared); !status.ok())
     return status;
   return object;
 }

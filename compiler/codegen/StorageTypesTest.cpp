@@ -224,5 +224,39 @@ TEST(Objects, NeedOnlyWhatKernelsAreLinkedTo) {
   EXPECT_NE(message.find("'fmod'"), std::string::npos) << message;
 }
 
+// LLVM's passes serve one module after the other.
+TEST(Objects, AreTheSameWhateverWasMadeBefore) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  registerCodegenDialects(context);
+  auto object = [&](llvm::StringRef text) {
+    auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+    EXPECT_TRUE(module);
+    auto made = emitObject(*module, TargetInfo::host());
+    EXPECT_TRUE(made.ok()) << made.status();
+    return made.value_or("");
+  };
+  const char *one = "llvm.func @one(%x: vector<8xf32>, %p: !llvm.ptr) -> vector<8xf32> {\n"
+                    "  %0 = llvm.mlir.constant(dense<[1., 2., 3., 4., 5., 6., 7., 8.]> : "
+                    "vector<8xf32>) : vector<8xf32>\n"
+                    "  %1 = llvm.fmul %0, %x : vector<8xf32>\n"
+                    "  llvm.store %1, %p : vector<8xf32>, !llvm.ptr\n"
+                    "  llvm.return %1 : vector<8xf32>\n"
+                    "}";
+  const char *other = "llvm.func internal @callee(%x: i64, %y: i64) -> i64 {\n"
+                      "  %0 = llvm.sdiv %x, %y : i64\n"
+                      "  llvm.return %0 : i64\n"
+                      "}\n"
+                      "llvm.func @other(%x: i64) -> i64 {\n"
+                      "  %0 = llvm.call @callee(%x, %x) : (i64, i64) -> i64\n"
+                      "  llvm.return %0 : i64\n"
+                      "}";
+  std::string first = object(one), second = object(other);
+  EXPECT_FALSE(first.empty());
+  EXPECT_NE(first, second);
+  EXPECT_EQ(object(one), first);
+  EXPECT_EQ(object(one), first);
+  EXPECT_EQ(object(other), second);
+}
+
 } // namespace
 } // namespace weft::compiler

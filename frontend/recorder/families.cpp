@@ -78,9 +78,15 @@ Family &Families::add(ProgramKey key, const StructureKey &structure, uint64_t sa
   order_.front().structures.assign(structure.structures.begin(), structure.structures.end());
   order_.front().salt = salt;
   index_.emplace(h, order_.begin());
-  int64_t bytes = this->bytes();
-  while (order_.size() > 1 && (order_.size() > kLimits.families || bytes > kLimits.family_bytes)) {
-    bytes -= order_.back().bytes();
+  // To count all of them is for every so many: families grow between two adds.
+  counted_bytes_ += order_.front().bytes();
+  if (--adds_until_count_ <= 0) {
+    counted_bytes_ = bytes();
+    adds_until_count_ = static_cast<int64_t>(order_.size() / kLimits.families_counted_after);
+  }
+  while (order_.size() > 1 &&
+         (order_.size() > kLimits.families || counted_bytes_ > kLimits.family_bytes)) {
+    counted_bytes_ -= order_.back().bytes();
     auto [first, last] = index_.equal_range(order_.back().key.hash() ^ order_.back().salt);
     for (auto it = first; it != last; ++it)
       if (&*it->second == &order_.back()) {

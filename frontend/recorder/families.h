@@ -64,6 +64,8 @@ private:
   std::list<Family> order_; // most recently used first
   std::unordered_multimap<uint64_t, std::list<Family>::iterator> index_;
   uint32_t programs_ = 0;
+  // What they held when they were last counted, with what was added and forgotten since.
+  int64_t counted_bytes_ = 0, adds_until_count_ = 0;
 };
 
 } // namespace weft::recorder

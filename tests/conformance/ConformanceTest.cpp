@@ -2,7 +2,9 @@
 // fusion and without providers) against reference evaluation, within the error budget of the op's
 // record. All calls of an op in one dtype are one module. What a backend may refuse stands in a
 // table (Refusals.h).
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <map>
 
@@ -162,11 +164,58 @@ const absl::StatusOr<Refusals> &expectedRefusals() {
   return table;
 }
 
+// What the variants of an op have in common, which follow one another (parameters()): its modules
+// with what reference evaluation says of them. Those of one op at a time.
+class Batches {
+public:
+  explicit Batches(std::string op) : op_(std::move(op)) {
+    prepare(context);
+    for (const OpCase &c : allCases(context))
+      if (c.op == op_)
+        cases.push_back(c);
+  }
+
+  static Batches &of(const std::string &op) {
+    if (!last || last->op_ != op)
+      last = std::make_unique<Batches>(op);
+    return *last;
+  }
+  static void forget() {
+    last.reset();
+  }
+
+  const Batch &of(DType dtype, Layout layout, int64_t mostNarrow) {
+    auto [it, isNew] = batches_.try_emplace({dtype, layout, mostNarrow});
+    if (isNew)
+      it->second = makeBatch(context, cases, dtype, layout, mostNarrow);
+    return it->second;
+  }
+  // Of special values, by the name of the call.
+  const Batch &of(DType dtype, const std::string &call, llvm::function_ref<Batch()> make) {
+    auto [it, isNew] = special_.try_emplace({dtype, call});
+    if (isNew)
+      it->second = make();
+    return it->second;
+  }
+
+  mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
+  std::vector<OpCase> cases;
+
+private:
+  static inline std::unique_ptr<Batches> last;
+
+  const std::string op_;
+  std::map<std::tuple<DType, Layout, int64_t>, Batch> batches_;
+  std::map<std::pair<DType, std::string>, Batch> special_;
+};
+
 class ConformanceTest : public testing::TestWithParam<std::tuple<Variant, std::string>> {
 protected:
   void SetUp() override {
     ASSERT_TRUE(expectedRefusals().ok()) << expectedRefusals().status();
-    prepare(context);
+  }
+  static void TearDownTestSuite() {
+    Batches::forget();
   }
 
   // Compares one run with what was expected; stops at the first few differences.
@@ -231,18 +280,15 @@ protected:
       GTEST_SKIP() << variant << " refuses all of it, as its table says:" << expected;
   }
 
-  mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
   std::map<DType, std::string> refusals; // by what was tried: empty, or what was refused
   size_t checked = 0;                    // results that were compared
 };
 
 TEST_P(ConformanceTest, MatchesTheReference) {
   const auto &[variant, op] = GetParam();
-  std::vector<OpCase> cases;
-  for (const OpCase &c : allCases(context))
-    if (c.op == op)
-      cases.push_back(c);
-  ASSERT_FALSE(cases.empty()) << op << " has no cases: add some to tests/support/OpCases.cpp";
+  Batches &batches = Batches::of(op);
+  ASSERT_FALSE(batches.cases.empty())
+      << op << " has no cases: add some to tests/support/OpCases.cpp";
   for (const DTypeInfo &info : kDTypes)
     for (Layout layout : {Layout::Contiguous, Layout::Views}) {
       DType dtype = info.dtype;
@@ -251,7 +297,7 @@ TEST_P(ConformanceTest, MatchesTheReference) {
         continue;
       if (layout == Layout::Views && !variant.views)
         continue;
-      Batch batch = makeBatch(context, cases, dtype, layout, variant.mostNarrow);
+      const Batch &batch = batches.of(dtype, layout, variant.mostNarrow);
       if (batch.error.empty() && batch.expected.empty())
         continue;
       check(batch, variant, dtype,
@@ -271,11 +317,45 @@ Budget budgetOfSpecialValues(const std::string &op, DType dtype) {
   return {double(ulp) + (ulp > 0 && dtype == DType::kFloat64), {}};
 }
 
+// A call on all combinations of the first `values` of these. Without a module where the record does
+// not take the dtype.
+Batch specialBatch(mlir::MLIRContext &context, const OpCase &c, DType dtype,
+                   const std::vector<double> &floats, const std::vector<int64_t> &integers,
+                   int64_t values) {
+  Batch batch;
+  OpModule made = buildModule(context, c, dtype);
+  if (!made)
+    return batch;
+  // Samples are drawn by buildModule; the special values replace them before anything is
+  // evaluated.
+  int64_t stride = 1;
+  for (HostTensor &input : made.inputs) {
+    for (int64_t i = 0; i < input.size(); ++i) {
+      int64_t k = i / stride % values;
+      if (is_floating(input.dtype))
+        input.set(i, floats[k]);
+      else if (input.dtype == DType::kBool)
+        input.setInt(i, k % 2);
+      else
+        input.setInt(i, integers[k]);
+    }
+    stride *= values;
+  }
+  Tensors expected = evaluate(made.main, made.inputs, batch.error);
+  for (size_t i = 0; i < expected.size(); ++i)
+    batch.expected.push_back({c.op + " on special values, " + name(dtype), expected[i],
+                              budgetOfSpecialValues(c.op, dtype)});
+  batch.inputs = made.inputs;
+  batch.module = std::move(made.module);
+  return batch;
+}
+
 // Elementwise ops on what rounding, overflow and IEEE 754 make special, in all combinations.
 class SpecialValuesTest : public ConformanceTest {};
 
 TEST_P(SpecialValuesTest, MatchTheReference) {
   const auto &[variant, op] = GetParam();
+  Batches &batches = Batches::of(op);
   constexpr double inf = std::numeric_limits<double>::infinity();
   const std::vector<double> floats = {0.0,   -0.0,   1,     -1,   0.5,         -2,   3,
                                       1e-30, -1e-30, 1e-40, 1e30, -1e30,       88.7, -104,
@@ -298,9 +378,7 @@ TEST_P(SpecialValuesTest, MatchTheReference) {
     // One call for each set of attributes and result dtype, its shape made to hold all
     // combinations.
     std::map<std::string, OpCase> cases;
-    for (OpCase c : allCases(context)) {
-      if (c.op != op)
-        continue;
+    for (OpCase c : batches.cases) {
       int64_t n = 1;
       for (size_t i = 0; i < c.operands.size(); ++i)
         n *= values;
@@ -311,32 +389,12 @@ TEST_P(SpecialValuesTest, MatchTheReference) {
       cases.try_emplace(
           c.attributes + (c.results.empty() ? "" : name(c.results[0].dtype.value_or(dtype))), c);
     }
-    // Samples are drawn by buildModule; the special values replace them before anything is
-    // evaluated.
     for (const auto &[key, c] : cases) {
-      OpModule made = buildModule(context, c, dtype);
-      if (!made)
+      const Batch &batch = batches.of(dtype, key, [&, &c = c] {
+        return specialBatch(batches.context, c, dtype, floats, integers, values);
+      });
+      if (!batch.module)
         continue;
-      int64_t stride = 1;
-      for (HostTensor &input : made.inputs) {
-        for (int64_t i = 0; i < input.size(); ++i) {
-          int64_t k = i / stride % values;
-          if (is_floating(input.dtype))
-            input.set(i, floats[k]);
-          else if (input.dtype == DType::kBool)
-            input.setInt(i, k % 2);
-          else
-            input.setInt(i, integers[k]);
-        }
-        stride *= values;
-      }
-      Batch batch;
-      Tensors expected = evaluate(made.main, made.inputs, batch.error);
-      for (size_t i = 0; i < expected.size(); ++i)
-        batch.expected.push_back({c.op + " on special values, " + name(dtype), expected[i],
-                                  budgetOfSpecialValues(op, dtype)});
-      batch.inputs = made.inputs;
-      batch.module = std::move(made.module);
       check(batch, variant, dtype, op + " in " + name(dtype));
       if (HasFatalFailure() || IsSkipped())
         return;
@@ -360,13 +418,22 @@ std::string testName(const testing::TestParamInfo<std::tuple<Variant, std::strin
   return text;
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, ConformanceTest,
-                         testing::Combine(testing::ValuesIn(variants()), testing::ValuesIn(ops())),
-                         testName);
+// The variants of an op follow one another in one shard, where they share what is evaluated, and
+// kernels that are the same. GoogleTest gives each shard every so many-th case.
+std::vector<std::tuple<Variant, std::string>> parameters(const std::vector<std::string> &ops) {
+  const char *given = std::getenv("TEST_TOTAL_SHARDS");
+  size_t shards = std::max(1, given ? std::atoi(given) : 1);
+  std::vector<std::tuple<Variant, std::string>> all;
+  for (size_t first = 0; first < ops.size(); first += shards)
+    for (const Variant &variant : variants())
+      for (size_t i = first; i < std::min(first + shards, ops.size()); ++i)
+        all.emplace_back(variant, ops[i]);
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, ConformanceTest, testing::ValuesIn(parameters(ops())), testName);
 INSTANTIATE_TEST_SUITE_P(Backends, SpecialValuesTest,
-                         testing::Combine(testing::ValuesIn(variants()),
-                                          testing::ValuesIn(elementwiseOps())),
-                         testName);
+                         testing::ValuesIn(parameters(elementwiseOps())), testName);
 
 TEST(ConformanceTable, EveryOpHasARow) {
   for (const std::string &op : ops())

@@ -2,6 +2,8 @@
 
 #include <ucontext.h>
 
+#include <utility>
+
 #include "backends/cuda/compile/RoundToBFloat16.h"
 #include "compiler/codegen/Codegen.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -20,9 +22,21 @@ namespace {
 constexpr int kWarpSize = 32;
 constexpr size_t kStackBytes = 128 << 10;
 
+// Where a stack was left. The first time is entered by ucontext; its swaps would ask the system for
+// the mask of signals, each time.
+struct Place {
+  void *words[5]; // as __builtin_setjmp wants them
+};
+
+[[gnu::noinline]] void leave(Place &from, Place &to) {
+  if (__builtin_setjmp(from.words) == 0)
+    __builtin_longjmp(to.words, 1);
+}
+
 struct Thread {
   enum class State { kReady, kBarrier, kShuffle, kDone };
-  ucontext_t context;
+  Place place;
+  bool started = false; // its stack waits at `place`, for the next block once it is done
   std::vector<char> stack;
   State state = State::kReady;
   int32_t index = 0;
@@ -34,34 +48,62 @@ struct Block {
   void (*entry)(void *const *) = nullptr;
   void *const *arguments = nullptr;
   int32_t index = 0;
-  ucontext_t scheduler;
+  Place scheduler;
   std::vector<Thread> threads;
   Thread *current = nullptr;
 
   void wait(Thread::State state) {
     Thread *self = current;
     self->state = state;
-    swapcontext(&self->context, &scheduler);
+    leave(self->place, scheduler);
   }
   std::string run(bool reversed);
+
+private:
+  void resume(Thread &thread);
+  std::string runThreads(bool reversed);
 };
 
 Block *running = nullptr;
 
 void threadMain() {
-  running->entry(running->arguments);
-  running->wait(Thread::State::kDone);
+  for (;;) {
+    running->entry(running->arguments);
+    running->wait(Thread::State::kDone);
+  }
+}
+
+[[gnu::noinline]] void start(Thread &thread, Place &from) {
+  if (__builtin_setjmp(from.words) != 0)
+    return;
+  ucontext_t context;
+  getcontext(&context);
+  context.uc_stack.ss_sp = thread.stack.data();
+  context.uc_stack.ss_size = thread.stack.size();
+  context.uc_link = nullptr;
+  makecontext(&context, threadMain, 0);
+  setcontext(&context);
+}
+
+void Block::resume(Thread &thread) {
+  current = &thread;
+  if (std::exchange(thread.started, true))
+    leave(scheduler, thread.place);
+  else
+    start(thread, scheduler);
 }
 
 std::string Block::run(bool reversed) {
-  for (Thread &thread : threads) {
+  for (Thread &thread : threads)
     thread.state = Thread::State::kReady;
-    getcontext(&thread.context);
-    thread.context.uc_stack.ss_sp = thread.stack.data();
-    thread.context.uc_stack.ss_size = thread.stack.size();
-    thread.context.uc_link = nullptr;
-    makecontext(&thread.context, threadMain, 0);
-  }
+  std::string wrong = runThreads(reversed);
+  if (!wrong.empty())
+    for (Thread &thread : threads)
+      thread.started = false; // it is somewhere inside the kernel
+  return wrong;
+}
+
+std::string Block::runThreads(bool reversed) {
   int32_t count = threads.size();
   auto all = [&](int32_t from, int32_t to, Thread::State state) {
     for (int32_t i = from; i < to; ++i)
@@ -75,8 +117,7 @@ std::string Block::run(bool reversed) {
       Thread &thread = threads[reversed ? count - 1 - k : k];
       if (thread.state != Thread::State::kReady)
         continue;
-      current = &thread;
-      swapcontext(&scheduler, &thread.context);
+      resume(thread);
       progress = true;
     }
     if (all(0, count, Thread::State::kBarrier)) {

@@ -32,6 +32,11 @@ Extensions &extensions() {
   return *extensions;
 }
 
+bool hasExtensions() {
+  std::lock_guard lock(extensions().mutex);
+  return !extensions().byName.empty();
+}
+
 } // namespace
 
 bool registerExtension(const std::string &name, const std::string &version,
@@ -52,10 +57,11 @@ void insertExtensions(DialectRegistry &registry) {
 }
 
 void loadExtensions(MLIRContext &context) {
+  // Of the registrations, not of the registry, which always holds the builtin dialect.
+  if (!hasExtensions())
+    return;
   DialectRegistry registry;
   insertExtensions(registry);
-  if (registry.getDialectNames().empty())
-    return;
   context.appendDialectRegistry(registry);
   for (StringRef name : registry.getDialectNames())
     context.getOrLoadDialect(name);

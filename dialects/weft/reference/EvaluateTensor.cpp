@@ -326,6 +326,13 @@ LogicalResult CumArgMinOp::evaluate(EvalContext &ctx) {
   return evaluateCumArg(ctx, getDim(), std::less_equal<>());
 }
 
+template <typename T> static std::vector<T> valuesOf(const HostTensor &x) {
+  std::vector<T> values(x.size());
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = EvalContext::load<T>(x, i);
+  return values;
+}
+
 template <typename T> static void multiply(EvalContext &ctx, bool transposeLhs, bool transposeRhs) {
   const HostTensor &a = ctx.operand(0), &b = ctx.operand(1);
   HostTensor &y = ctx.result();
@@ -338,6 +345,8 @@ template <typename T> static void multiply(EvalContext &ctx, bool transposeLhs, 
   // Strides of the matrices' rows and columns as they are read.
   int64_t rowA = transposeLhs ? 1 : inner, columnA = transposeLhs ? rows : 1;
   int64_t rowB = transposeRhs ? 1 : columns, columnB = transposeRhs ? inner : 1;
+  // Elements are read once each, not once for each product.
+  std::vector<T> left = valuesOf<T>(a), right = valuesOf<T>(b);
   for (int64_t m = 0; m < matrices; ++m) {
     Coords coords = coordsOf(m, shape.drop_back(2));
     int64_t baseA = broadcastPosition(coords, shapeA.drop_back(2)) * rows * inner;
@@ -346,9 +355,8 @@ template <typename T> static void multiply(EvalContext &ctx, bool transposeLhs, 
       for (int64_t j = 0; j < columns; ++j) {
         T sum = 0;
         for (int64_t k = 0; k < inner; ++k)
-          sum = wrapping_add(sum,
-                             wrapping_mul(EvalContext::load<T>(a, baseA + i * rowA + k * columnA),
-                                          EvalContext::load<T>(b, baseB + k * rowB + j * columnB)));
+          sum = wrapping_add(sum, wrapping_mul(left[baseA + i * rowA + k * columnA],
+                                               right[baseB + k * rowB + j * columnB]));
         if constexpr (std::is_same_v<T, double>)
           y.set((m * rows + i) * columns + j, sum);
         else

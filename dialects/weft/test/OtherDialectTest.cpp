@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 
+#include "dialects/weft/ir/Extensions.h"
 #include "dialects/weft/ir/IndexBounds.h"
 #include "dialects/weft/lowerings/LowerToLinalg.h"
 #include "dialects/weft/rules/CallRule.h"
@@ -218,6 +219,22 @@ TEST_F(OtherOps, AScalarFunctionGivesTheResultsType) {
     return mlir::Value();
   };
   EXPECT_TRUE(says(lowered(nothing), "gives nothing in place of 'f32'")) << messages;
+}
+
+// Contexts are made for every few programs: one without other dialects loads no more than Weft's.
+TEST(Extensions, BringTheDialectsThatTheirRulesMayUse) {
+  auto loads = [] {
+    mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+    context.loadDialect<WeftDialect>();
+    return std::pair(context.getLoadedDialect<OtherDialect>() != nullptr,
+                     context.getLoadedDialect<mlir::linalg::LinalgDialect>() != nullptr);
+  };
+  EXPECT_EQ(loads(), std::pair(false, false));
+  ASSERT_TRUE(registerExtension(
+      "other", "1", [](mlir::DialectRegistry &registry) { registry.insert<OtherDialect>(); }));
+  EXPECT_EQ(loads(), std::pair(true, true));
+  unregisterExtension("other");
+  EXPECT_EQ(loads(), std::pair(false, false));
 }
 
 } // namespace
