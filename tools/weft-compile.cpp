@@ -7,6 +7,7 @@
 
 #include "CLI/CLI.hpp"
 #include "compiler/backend/Backend.h"
+#include "compiler/backend/CallBackend.h"
 #include "compiler/link/Aot.h"
 #include "compiler/plugin/Plugin.h"
 #include "runtime/core/status.h"
@@ -93,7 +94,9 @@ absl::Status run(Flags &flags) {
   context.loadAllAvailableDialects();
   WEFT_ASSIGN_OR_RETURN(auto module, tools::readModule(flags.program, context));
   WEFT_ASSIGN_OR_RETURN(std::vector<std::string> files,
-                        (*backend)->compileAheadOfTime(*module, options));
+                        compiler::callBackend(name, "compileAheadOfTime()", [&] {
+                          return (*backend)->compileAheadOfTime(*module, options);
+                        }));
   for (const std::string &written : files)
     std::cerr << "wrote " << written << "\n";
   return absl::OkStatus();

@@ -224,6 +224,14 @@ int main(int argc, char **argv) {
     return 1;
   }
   weft::ir::insertExtensions(registry);
+  bool runsPhases = llvm::any_of(llvm::ArrayRef(argv, argc), [](llvm::StringRef argument) {
+    return argument.contains("weft-phase");
+  });
+  if (!inserts.empty() && !runsPhases) {
+    llvm::errs() << "weft-opt: --weft-insert=" << inserts[0]
+                 << " runs around a phase, and none runs; add --weft-phase=RANGE\n";
+    return 1;
+  }
   for (const std::string &text : inserts)
     if (llvm::Error error = insertPasses(text)) {
       llvm::errs() << "weft-opt: " << llvm::toString(std::move(error)) << "\n";

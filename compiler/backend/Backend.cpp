@@ -3,8 +3,17 @@
 #include <map>
 #include <mutex>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/backend/CallBackend.h"
+#include "dialects/weft/ir/Attributes.h"
+#include "dialects/weft/reference/HostTensor.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "runtime/executable/check_specs.h"
+#include "runtime/executable/executable.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace weft::compiler {
@@ -24,6 +33,39 @@ struct Registry {
 Registry &registry() {
   static Registry *registry = new Registry();
   return *registry;
+}
+
+// What is wrong with them, to stand behind "it": they are as many as the types, each of its type's
+// dtype and dims. areSized: dims stand for the largest sizes, as the backend counts them.
+template <typename Spec>
+std::string wrongSpecs(const char *what, std::span<const Spec> specs, mlir::TypeRange types,
+                       bool areSized) {
+  if (specs.size() != types.size())
+    return absl::StrCat("has specs of ", specs.size(), " ", what, "s, where @main has ",
+                        types.size());
+  for (auto [i, type] : llvm::enumerate(types)) {
+    auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+    if (tensor && !areSized &&
+        (specs[i].dtype != ir::dtypeOf(tensor.getElementType()) ||
+         llvm::ArrayRef<int64_t>(specs[i].dims) != tensor.getShape()))
+      return absl::StrCat("says that ", what, " ", i, " is ", name(specs[i].dtype), "[",
+                          absl::StrJoin(specs[i].dims, ", "), "], where @main has ",
+                          llvm::formatv("{0}", mlir::Type(tensor)).str());
+  }
+  return "";
+}
+
+std::string wrong(const runtime::Executable &executable, mlir::FunctionType main, bool areSized) {
+  auto inputs = executable.input_specs();
+  auto outputs = executable.output_specs();
+  std::string wrong = wrongSpecs("input", inputs, main.getInputs(), areSized);
+  if (wrong.empty())
+    wrong = wrongSpecs("output", outputs, main.getResults(), areSized);
+  if (!wrong.empty())
+    return wrong;
+  absl::Status status = areSized ? runtime::check_ties(inputs, outputs)
+                                 : runtime::check_specs(inputs, outputs);
+  return status.ok() ? "" : absl::StrCat("says that ", status.message());
 }
 
 } // namespace
@@ -69,23 +111,62 @@ absl::StatusOr<Backend *> findBackend(llvm::StringRef name) {
     return absl::NotFoundError(
         ("no backend named '" + name + "'; known: " + (known.empty() ? "none" : known)).str());
   }
-  if (!it->second.backend)
-    it->second.backend = it->second.factory();
-  if (!it->second.backend)
+  Entry &entry = it->second;
+  if (!entry.backend) {
+    absl::Status made = callBackend(name, "the factory", [&] {
+      entry.backend = entry.factory();
+      return absl::OkStatus();
+    });
+    if (!made.ok())
+      return made;
+  }
+  if (!entry.backend)
     return absl::InternalError(("the factory of the backend '" + name + "' gave null").str());
-  return it->second.backend.get();
+  return entry.backend.get();
 }
 
 absl::StatusOr<std::shared_ptr<runtime::Executable>> compileBy(Backend &backend,
                                                                mlir::ModuleOp module,
                                                                const CompileOptions &options,
                                                                CompileReport *report) {
-  absl::StatusOr<std::shared_ptr<runtime::Executable>> executable =
-      backend.compile(module, options, report);
-  if (executable.ok() && !*executable)
+  // compile() consumes the module.
+  auto function = module.lookupSymbol<mlir::func::FuncOp>("main");
+  mlir::FunctionType main = function ? function.getFunctionType() : nullptr;
+  bool areSized = module->hasAttr(ir::kSizesAttr);
+  auto executable = callBackend(backend.name(), "compile()",
+                                [&] { return backend.compile(module, options, report); });
+  if (!executable.ok())
+    return executable;
+  if (!*executable)
     return absl::InternalError(
         ("the backend '" + backend.name() + "' gave a null executable and no error").str());
+  if (std::string why = main ? wrong(**executable, main, areSized) : ""; !why.empty())
+    return absl::InternalError(
+        ("the backend '" + backend.name() + "' gave an executable that " + why +
+         "; mend what its compile() makes")
+            .str());
   return executable;
+}
+
+absl::StatusOr<std::shared_ptr<runtime::Executable>>
+atSizes(llvm::StringRef backend, const runtime::Executable &executable,
+        const runtime::Sizes &sizes) {
+  auto sized = callBackend(backend, "at_sizes()", [&] { return executable.at_sizes(sizes); });
+  if (!sized.ok())
+    return sized;
+  auto gave = [&](const std::string &what) {
+    return absl::InternalError(("at_sizes() of the backend '" + backend + "' gave " + what).str());
+  };
+  if (!*sized)
+    return gave("null and no error");
+  auto inputs = (*sized)->input_specs();
+  auto outputs = (*sized)->output_specs();
+  if (inputs.size() != executable.input_specs().size() ||
+      outputs.size() != executable.output_specs().size())
+    return gave("an executable with other numbers of inputs and outputs");
+  if (absl::Status status = runtime::check_specs(inputs, outputs); !status.ok())
+    return gave("an executable that says that " + std::string(status.message()));
+  return sized;
 }
 
 std::vector<std::string> backendNames() {

@@ -13,6 +13,7 @@
 #include "compiler/backend/CompileReport.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
+#include "runtime/executable/size_table.h"
 
 namespace mlir {
 class DialectRegistry;
@@ -60,6 +61,10 @@ public:
   // rules, Unimplemented for an op that the backend cannot run, with the op and its location named,
   // Internal for a failed phase. The module's context serves later modules: what compile()
   // registers with the context, such as a handler of diagnostics, is gone when compile() returns.
+  // A module with the attribute weft.sizes is for sizes that vary: types name dims by
+  // #weft.dims<n, _> and have the largest size there, 2^40 where nothing bounds it: no memory is
+  // taken by it. Its executable has at_sizes(). A backend that has no such programs answers
+  // Unimplemented, and is given modules of one size instead; another error may be the user's.
   virtual absl::StatusOr<std::shared_ptr<runtime::Executable>>
   compile(mlir::ModuleOp module, const CompileOptions &options, CompileReport *report) = 0;
 
@@ -101,13 +106,18 @@ absl::Status registerBackend(llvm::StringRef name, BackendFactory factory);
 // Of a plugin that fails to load. One that has been made stays.
 void unregisterBackend(llvm::StringRef name);
 // NotFound, with the known names, when there is none of that name; Internal where its factory gave
-// null.
+// null or threw.
 absl::StatusOr<Backend *> findBackend(llvm::StringRef name);
-// backend.compile(), checked: Internal for a null executable.
+// backend.compile(), checked: Internal for an exception, a null executable, and one whose specs are
+// not those of @main or tie an output to what is not there.
 absl::StatusOr<std::shared_ptr<runtime::Executable>> compileBy(Backend &backend,
                                                                mlir::ModuleOp module,
                                                                const CompileOptions &options,
                                                                CompileReport *report);
+// executable.at_sizes(), checked in the same way; the executable is of the backend of that name.
+absl::StatusOr<std::shared_ptr<runtime::Executable>>
+atSizes(llvm::StringRef backend, const runtime::Executable &executable,
+        const runtime::Sizes &sizes);
 std::vector<std::string> backendNames();
 
 // Registers when the program or a plugin is loaded: one static variable of it in a backend's

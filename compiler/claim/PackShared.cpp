@@ -4,6 +4,7 @@
 // buffer for as long as it is read.
 #include "compiler/claim/Passes.h"
 #include "compiler/graph/Slice.h"
+#include "compiler/pipeline/CallUser.h"
 #include "compiler/pipeline/Report.h"
 #include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/Weft.h"
@@ -36,6 +37,23 @@ bool outlastsRun(Value value, func::FuncOp main) {
     return isa_and_present<ir::ConstantOp>(value.getDefiningOp());
   unsigned number = argument.getArgNumber();
   return main.getArgAttr(number, ir::kPreparedAttr) || isStable(main, number);
+}
+
+// Empty where the packing can be made of the call's operand; a user's may be anything.
+std::string whyNoPacking(const OperandPacking &packing, ir::ProviderCallOp call) {
+  if (packing.operand >= call->getNumOperands())
+    return ("names operand " + Twine(packing.operand) + "; the call has " +
+            Twine(call->getNumOperands()))
+        .str();
+  if (!packing.entry || packing.entry.empty() || !packing.config)
+    return "has no entry or no config; set OperandPacking::entry and config";
+  if (!packing.packed.getName() || !packing.packed.getValue())
+    return "has nothing to tell the call's entry; set OperandPacking::packed";
+  if (call.getConfig().contains(packing.packed.getName()))
+    return ("says '" + packing.packed.getName().strref() +
+            "' to the call's entry, which its config says already; answer NotMine there")
+        .str();
+  return "";
 }
 
 void share(const Sharers &sharers, Value plain) {
@@ -80,12 +98,19 @@ public:
       const Provider *provider = byEntry.lookup(call.getCallee());
       if (!provider)
         continue;
-      PackingAnswer answer = provider->packing(call);
+      PackingAnswer answer =
+          callUser([&] { return ("packing() of the provider '" + provider->name() + "'").str(); },
+                   [&] { return provider->packing(call); });
       if (auto *refusal = std::get_if<ClaimRefusal>(&answer))
         refusals.add(refusal->reason, call, refusal->explanation);
       auto *packing = std::get_if<OperandPacking>(&answer);
       if (!packing)
         continue;
+      if (std::string wrong = whyNoPacking(*packing, call); !wrong.empty()) {
+        call.emitOpError("is offered to the provider '")
+            << provider->name() << "', whose packing " << wrong;
+        return signalPassFailure();
+      }
       Sharers &sharers =
           groups[{call->getOperand(packing->operand), packing->entry, packing->config}];
       if (!sharers.packing)

@@ -14,6 +14,7 @@
 #include "compiler/fusion/SplitWide.h"
 #include "compiler/fusion/WriteInPlace.h"
 #include "compiler/graph/Slice.h"
+#include "compiler/pipeline/CallUser.h"
 #include "compiler/pipeline/Report.h"
 #include "dialects/weft/ir/Weft.h"
 #include "llvm/ADT/DenseSet.h"
@@ -255,9 +256,12 @@ private:
   // The name of a user's rule, and what it says.
   using Objection = std::optional<std::pair<std::string, std::string>>;
   Objection objectionTo(ArrayRef<Operation *> ops) const {
-    for (const RegisteredFusionRule &each : rules_)
-      if (std::string why = each.rule(ops); !why.empty())
+    for (const RegisteredFusionRule &each : rules_) {
+      std::string why = callUser([&] { return "the fusion rule '" + each.name + "'"; },
+                                 [&] { return each.rule(ops); });
+      if (!why.empty())
         return std::pair(each.name, std::move(why));
+    }
     return std::nullopt;
   }
 

@@ -1,6 +1,7 @@
 #include "compiler/layout/ChannelsLast.h"
 
 #include "compiler/layout/LayoutLimits.h"
+#include "compiler/pipeline/CallUser.h"
 #include "dialects/weft/ir/Dims.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/Builders.h"
@@ -68,8 +69,12 @@ DenseI64ArrayAttr list(Operation *op, ArrayRef<int64_t> values) {
 SmallVector<unsigned, 2> ChannelsLast::imageOperands(Operation *op) const {
   if (!isa<ir::Conv2dOp, ir::Conv2dInputGradientOp, ir::Conv2dWeightGradientOp>(op))
     return {};
-  if (llvm::none_of(providers_.providers(),
-                    [&](const auto &provider) { return provider->prefersChannelsLast(op); }))
+  auto prefers = [&](const std::shared_ptr<const Provider> &provider) {
+    return callUser(
+        [&] { return ("prefersChannelsLast() of the provider '" + provider->name() + "'").str(); },
+        [&] { return provider->prefersChannelsLast(op); });
+  };
+  if (llvm::none_of(providers_.providers(), prefers))
     return {};
   if (isa<ir::Conv2dWeightGradientOp>(op))
     return {0, 1};

@@ -126,6 +126,9 @@ absl::Status registerPass(Phase phase, Position position, PassFactory factory, S
   std::string place = placeOf(phase, position);
   if (name.empty())
     return absl::InvalidArgumentError("a pass " + place + " is registered without a name");
+  if (absl::Status status = checkParts("pass", name.str(), factory != nullptr, "factory");
+      !status.ok())
+    return status;
   auto refuse = [&](const std::vector<RegisteredPass> &known) -> absl::Status {
     for (const RegisteredPass &each : known)
       if (each.phase == phase && each.position == position && each.name == name &&

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "compiler/pipeline/CallUser.h"
 #include "compiler/pipeline/Dump.h"
 #include "compiler/pipeline/UserPass.h"
 #include "mlir/IR/Verifier.h"
@@ -49,6 +50,8 @@ llvm::LogicalResult Pipeline::runPhaseNamed(ModuleOp module, const PhaseInfo &in
     // What users registered may throw, and MLIR, which calls it, is built without exceptions.
     try {
       result = runPhase(module, info);
+    } catch (const UserFault &fault) {
+      mlir::emitError(module.getLoc()) << "in the phase '" << info.name << "', " << fault.what();
     } catch (...) {
       std::string names = registeredNames();
       mlir::emitError(module.getLoc())

@@ -199,6 +199,8 @@ TEST_F(PipelineTest, PassesHaveNamesAndAreRegisteredOnce) {
   absl::Status nameless = registerPass(Phase::Fuse, Position::Before, mark, "", "1");
   EXPECT_EQ(nameless.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(nameless.message(), "a pass before fuse is registered without a name");
+  absl::Status empty = registerPass(Phase::Fuse, Position::Before, nullptr, "empty", "1");
+  EXPECT_EQ(empty, absl::InvalidArgumentError("the pass 'empty' has no factory"));
   // What was refused runs nowhere.
   EXPECT_EQ(registeredPasses().size(), 3u);
   auto module = parse(kProgram);

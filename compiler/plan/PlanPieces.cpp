@@ -2,6 +2,7 @@
 // reads is computed some rows at a time, and the update follows on these rows: the same sums, the
 // same elementwise operations, in a buffer of the size of a piece.
 #include "compiler/claim/Provider.h"
+#include "compiler/pipeline/CallUser.h"
 #include "compiler/pipeline/Report.h"
 #include "compiler/plan/Extract.h"
 #include "compiler/plan/Limits.h"
@@ -204,7 +205,9 @@ private:
       return ClaimRefusal{"no-rows", "the library computes the gradient whole"};
     SmallVector<RankedTensorType> types(llvm::map_range(call.getTypes(), tensorOf));
     auto piecesOf = [&](int64_t rows) {
-      return provider->rowPieces(types, call.getConfig(), rows);
+      return callUser(
+          [&] { return ("rowPieces() of the provider '" + provider->name() + "'").str(); },
+          [&] { return provider->rowPieces(types, call.getConfig(), rows); });
     };
     RowsAnswer whole = piecesOf(type.getDimSize(0));
     if (auto *refusal = std::get_if<ClaimRefusal>(&whole))

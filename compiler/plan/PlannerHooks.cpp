@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/pipeline/CallUser.h"
 #include "compiler/pipeline/Registry.h"
 #include "compiler/plan/Lifetimes.h"
 #include "runtime/core/alignment.h"
@@ -41,7 +42,9 @@ std::optional<RegisteredPlanner> registeredPlanner() {
 
 absl::StatusOr<Packing> packBy(const RegisteredPlanner &planner,
                                llvm::ArrayRef<Lifetime> lifetimes) {
-  absl::StatusOr<std::vector<int64_t>> offsets = planner.planner(lifetimes);
+  absl::StatusOr<std::vector<int64_t>> offsets = callUser(
+      [&] { return "the planner '" + planner.name + "'"; },
+      [&] { return planner.planner(lifetimes); });
   if (!offsets.ok()) {
     Packing packing = pack(lifetimes);
     packing.name +=

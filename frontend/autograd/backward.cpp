@@ -476,6 +476,14 @@ void Tensor::backward(const Tensor &gradient, bool retain_graph, bool create_gra
   backward.run();
 }
 
+// What the first output says that has something to say.
+static std::string without_derivative(const std::vector<Tensor> &outputs) {
+  for (const Tensor &output : outputs)
+    if (std::string why = without_derivative(read(output, "outputs")); !why.empty())
+      return why;
+  return "";
+}
+
 std::vector<Tensor> grad(const std::vector<Tensor> &outputs, const std::vector<Tensor> &inputs,
                          const GradOptions &options, Location location) {
   Session session("grad", location);
@@ -501,7 +509,8 @@ std::vector<Tensor> grad(const std::vector<Tensor> &outputs, const std::vector<T
     Var g = backward.found(wanted[i]);
     if (!g && !options.allow_unused)
       fail(ErrorKind::kState, "no output depends on input " + std::to_string(i) +
-                                  "; pass allow_unused = true to get an undefined tensor for it");
+                                  "; pass allow_unused = true to get an undefined tensor for it" +
+                                  without_derivative(outputs));
     if (g)
       g = resharded(g, wanted[i].value->type);
     result.push_back(g ? wrap_quietly(options.create_graph ? g : g.without_history()) : Tensor());

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <map>
 #include <mutex>
-#include <new>
 
+#include "compiler/backend/CallBackend.h"
 #include "compiler/backend/ContextPool.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
 #include "dialects/weft/ir/Weft.h"
@@ -98,20 +98,12 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> compile(const CompileRequest &r
   // MLIR keeps caches for each thread, which go with it: made after them, this goes before.
   thread_local runtime::EndOfThread compiled;
   [[maybe_unused]] runtime::EndOfThread *made = &compiled;
-  if (request.bytecode.size() <= kMostBytecode)
+  // Nothing is known of a context that an exception has left.
+  bool is_whole =
+      !absl::IsInternal(program.status()) && !absl::IsResourceExhausted(program.status());
+  if (is_whole && request.bytecode.size() <= kMostBytecode)
     pool.giveBack(std::move(context));
   return program;
-}
-
-// What `make` gives. Memory that runs out is a failure as any other, which callers tell at the
-// user's line; a context that it ran out in goes.
-template <typename Make> auto within_memory(Make make) -> decltype(make()) {
-  try {
-    return make();
-  } catch (const std::bad_alloc &) {
-    return absl::ResourceExhaustedError(
-        "there is not enough memory on the host to compile or load the program");
-  }
 }
 
 absl::StatusOr<CompileOutcome> load_or_compile(const CompileRequest &request);
@@ -137,11 +129,12 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> at_sizes(const CompiledProgram 
   for (size_t i = 0; i < sizes.size(); ++i)
     if (general.sizes[i].factors.empty())
       named.emplace_back(general.sizes[i].name, sizes[i]);
-  auto executable = within_memory([&] { return program.executable->at_sizes(named); });
+  auto executable = compiler::atSizes(program.backend, *program.executable, named);
   if (!executable.ok())
     return executable.status();
   auto sized = std::make_shared<CompiledProgram>();
   sized->executable = *std::move(executable);
+  sized->backend = program.backend;
   sized->report = program.report;
   sized->bytes = program.bytes;
   sized->check_places = program.check_places;
@@ -149,7 +142,8 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> at_sizes(const CompiledProgram 
 }
 
 absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
-  return within_memory([&] { return load_or_compile(request); });
+  return compiler::callBackend(request.config.backend, "loading or compiling a program",
+                               [&] { return load_or_compile(request); });
 }
 
 namespace {
@@ -195,6 +189,7 @@ absl::StatusOr<CompileOutcome> load_or_compile(const CompileRequest &request) {
     const compiler::CompileReport &report = *outcome.program->report;
     outcome.program->bytes = kOverheadBytes + report.codeBytes + report.plan.constantBytes;
   }
+  outcome.program->backend = backend.name().str();
   // Of a program from the disk, its file has them.
   if (compiler::PlanReport &plan = outcome.program->report->plan; plan.peakParts.empty()) {
     const runtime::MemoryReport &memory = outcome.program->executable->memory_report();

@@ -17,6 +17,7 @@
 #include <optional>
 
 #include "frontend/compile/compile_slice.h"
+#include "runtime/executable/check_specs.h"
 #include "runtime/executable/executable.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -273,7 +274,8 @@ DiskCache::Lookup DiskCache::load(const std::string &key) {
                       remarks = rest.substr(header.places_bytes, header.remarks_bytes),
                       blob = rest.take_back(header.blob_bytes);
       auto executable = backend_.load(llvm::ArrayRef<char>(blob.data(), blob.size()));
-      if (executable.ok() && *executable) {
+      if (executable.ok() && *executable &&
+          runtime::check_ties((*executable)->input_specs(), (*executable)->output_specs()).ok()) {
         lookup.program = std::make_shared<CompiledProgram>();
         lookup.program->executable = *std::move(executable);
         for (auto [i, figure] : llvm::enumerate(figures_of(*lookup.program->report)))

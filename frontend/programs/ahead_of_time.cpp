@@ -1,5 +1,6 @@
 // weft::compile: programs ahead of time.
 #include "compiler/backend/Backend.h"
+#include "compiler/backend/CallBackend.h"
 #include "compiler/link/Aot.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
 #include "frontend/compile/compile_slice.h"
@@ -133,7 +134,9 @@ void compile(const std::vector<std::pair<std::string, Program>> &entries,
     warnings.push_back("compile: " + what);
   };
   ir::DiagnosticCollector diagnostics(&all.context());
-  auto files = (*backend)->compileAheadOfTime(*module, aot);
+  auto files = compiler::callBackend(options.target, "compileAheadOfTime()", [&] {
+    return (*backend)->compileAheadOfTime(*module, aot);
+  });
   for (const std::string &warning : warnings)
     warn(warning, location);
   if (files.ok())

@@ -139,6 +139,15 @@ uint32_t result_count(const GradNode &node) {
   return static_cast<uint32_t>(node.signature->results.size());
 }
 
+// Of an op whose rule has run: an operand whose gradient was asked for, and to which it gave none.
+static std::optional<size_t> given_nothing(const Signature &s) {
+  for (const auto &known : s.derivatives)
+    for (size_t i = 0; i < known->gradients.size(); ++i)
+      if (known->asked[i] && !known->gradients[i])
+        return i;
+  return std::nullopt;
+}
+
 std::string without_derivative(const Var &output) {
   auto is_number = [](const TypeInfo *type) {
     return is_floating(type->dtype);
@@ -154,6 +163,9 @@ std::string without_derivative(const Var &output) {
         llvm::any_of(s.operands, is_number))
       return "; " + s.name.getStringRef().str() + " (" + node->line->place() +
              ") has no derivative: " + s.rules->missingRule(ir::RuleKind::Derivative).str();
+    if (auto operand = given_nothing(s))
+      return "; the derivative of " + s.name.getStringRef().str() + " (" + node->line->place() +
+             ") gives operand " + std::to_string(*operand) + " nothing";
     for (const Value *operand : node->operands)
       if (seen.insert(operand).second)
         path.push_back(operand);

@@ -6,6 +6,7 @@
 #include "frontend/recorder/exchange.h"
 #include "runtime/executable/forwarding_executable.h"
 #include "runtime/executable/run_failure.h"
+#include "runtime/executable/take_resources.h"
 #include "runtime/executor/device.h"
 #include "runtime/profile/profile.h"
 #include "runtime/threading/parallel_for.h"
@@ -26,7 +27,7 @@ public:
 
   absl::StatusOr<std::unique_ptr<runtime::RunResources>>
   acquire(const runtime::RunContext &context) override {
-    auto resources = target().acquire(context);
+    auto resources = runtime::take_resources(target(), context, record_->data.backend);
     if (resources.ok())
       record_->data.planned_peak_bytes = (*resources)->bytes + record_->data.output_bytes;
     return resources;

@@ -68,6 +68,11 @@ Signature *make_signature(mlir::OperationName op_name, mlir::OpaqueProperties pr
     };
     if (mlir::failed(call_rule("inferReturnTypes", infer)))
       refuse("the operands do not fit");
+    if (const auto *none = llvm::find(results, mlir::Type()); none != results.end())
+      fail(ErrorKind::kState, op_name.getStringRef().str() +
+                                  " is at fault in its rule: its inferReturnTypes gives no type "
+                                  "for result " +
+                                  std::to_string(none - results.begin()));
   } else if (op_name.hasTrait<mlir::OpTrait::SameOperandsAndResultType>()) {
     if (operands.empty())
       refuse("its result has the type of its operands, and there are none");

@@ -107,7 +107,9 @@ std::shared_ptr<CompiledProgram> find(const FlatProgram &flat, uint8_t device) {
     RecorderMutex::Pause pause(r.mutex);
     outcome = compile_slice(request);
     if (outcome.ok())
-      if (auto sized = outcome->program->executable->at_sizes({{"n", 2}}); !sized.ok())
+      if (auto sized = compiler::atSizes(outcome->program->backend, *outcome->program->executable,
+                                         {{"n", 2}});
+          !sized.ok())
         outcome = sized.status();
   }
   if (std::shared_ptr<CompiledProgram> known = r.cache->find(key, salt)) // another thread's
@@ -146,7 +148,7 @@ Var launch(const std::shared_ptr<CompiledProgram> &program,
            std::vector<std::shared_ptr<runtime::Buffer>> inputs, const TypeInfo &type,
            Location location) {
   Recorder &r = recorder();
-  auto sized = program->executable->at_sizes({{"n", type.elements}});
+  auto sized = compiler::atSizes(program->backend, *program->executable, {{"n", type.elements}});
   if (!sized.ok())
     refuse_to_make(sized.status());
   Launch launch;

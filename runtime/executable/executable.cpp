@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/core/status.h"
+#include "runtime/executable/take_resources.h"
 #include "runtime/memory/buffer.h"
 
 namespace weft::runtime {
@@ -12,7 +13,8 @@ absl::StatusOr<std::shared_ptr<Executable>> Executable::at_sizes(const Sizes &) 
 
 absl::Status Executable::acquire_and_run(const RunContext &context, std::span<Buffer *const> inputs,
                                          std::span<Buffer *const> outputs) {
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<RunResources> resources, acquire(context));
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<RunResources> resources,
+                        take_resources(*this, context));
   WEFT_RETURN_IF_ERROR(prepare(context, *resources, inputs));
   return run(context, *resources, inputs, outputs);
 }

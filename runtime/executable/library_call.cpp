@@ -37,6 +37,14 @@ absl::StatusOr<std::unique_ptr<LibraryCallState>> init_state(const LibraryEntry 
   }
 }
 
+double operations_of(const LibraryEntry &entry, const LibraryCall &call) {
+  try {
+    return entry.operations(call);
+  } catch (...) {
+    return 0; // not known
+  }
+}
+
 absl::Status run_state(LibraryCallState &state, std::span<void *const> operands, void *scratch) {
   try {
     return state.run(operands, scratch);

@@ -63,6 +63,8 @@ public:
   }
 };
 
+// entry.operations(); not known where it throws.
+double operations_of(const LibraryEntry &entry, const LibraryCall &call);
 // state.run(); Internal for an exception.
 absl::Status run_state(LibraryCallState &state, std::span<void *const> operands, void *scratch);
 // What entry.init() gives, checked. Internal for an exception, a state that is null, and one that

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/core/status.h"
+#include "runtime/executable/check_specs.h"
 
 namespace weft::runtime {
 namespace {
@@ -26,66 +27,12 @@ template <typename... Parts> absl::Status invalid(const Parts &...parts) {
   return absl::InvalidArgumentError(absl::StrCat("invalid program: ", parts...));
 }
 
+absl::Status invalid_if(const absl::Status &status) {
+  return status.ok() ? status : invalid(std::string(status.message()));
+}
+
 bool is_dtype(DType dtype) {
   return static_cast<size_t>(dtype) < std::size(kDTypes);
-}
-
-absl::Status check_spec(const char *what, size_t i, DType dtype, const std::vector<int64_t> &dims,
-                        int64_t bytes) {
-  if (!is_dtype(dtype))
-    return invalid(what, " ", i, " has dtype ", static_cast<int>(dtype));
-  int64_t product = byte_size(dtype);
-  bool fits = true;
-  bool empty = false;
-  for (int64_t dim : dims) {
-    fits = fits && dim >= 0;
-    empty = empty || dim == 0;
-  }
-  for (int64_t dim : dims)
-    if (!empty && fits)
-      fits = !__builtin_mul_overflow(product, dim, &product);
-  if (empty)
-    product = 0;
-  if (!fits || product > kMostBufferBytes)
-    return invalid(what, " ", i, " has dims out of range");
-  if (bytes != product)
-    return invalid(what, " ", i, " states ", bytes, " bytes; its dims take ", product);
-  return absl::OkStatus();
-}
-
-absl::Status check_specs(const Program &program) {
-  for (size_t i = 0; i < program.inputs.size(); ++i) {
-    const InputSpec &input = program.inputs[i];
-    WEFT_RETURN_IF_ERROR(check_spec("input", i, input.dtype, input.dims, input.bytes));
-  }
-  std::vector<bool> taken(program.inputs.size());
-  for (size_t i = 0; i < program.outputs.size(); ++i) {
-    const OutputSpec &output = program.outputs[i];
-    WEFT_RETURN_IF_ERROR(check_spec("output", i, output.dtype, output.dims, output.bytes));
-    int ties =
-        (output.donated_input != -1) + (output.alias_input != -1) + (output.alias_output != -1);
-    if (ties > 1)
-      return invalid("output ", i, " is tied to more than one buffer");
-    if (!is_index_or_none(output.donated_input, program.inputs.size()) ||
-        !is_index_or_none(output.alias_input, program.inputs.size()) ||
-        !is_index_or_none(output.alias_output, i))
-      return invalid("output ", i, " is tied to a buffer that is not there");
-    int32_t input = output.donated_input != -1 ? output.donated_input : output.alias_input;
-    int64_t bytes = input != -1
-                        ? program.inputs[input].bytes
-                        : (output.alias_output != -1 ? program.outputs[output.alias_output].bytes
-                                                     : output.bytes);
-    if (bytes != output.bytes)
-      return invalid("output ", i, " is tied to a buffer of another size");
-    if (output.donated_input == -1)
-      continue;
-    if (!program.inputs[input].donatable)
-      return invalid("output ", i, " is written into input ", input, ", which is not donatable");
-    if (taken[input])
-      return invalid("input ", input, " is donated to two outputs");
-    taken[input] = true;
-  }
-  return absl::OkStatus();
 }
 
 absl::Status check_buffers(const Program &program) {
@@ -317,7 +264,7 @@ absl::Status validate(const Program &program) {
     for (double amount : {note.flops_of_piece, note.bytes_of_piece, note.fixed_bytes})
       if (!(amount >= 0 && amount <= kMostAmount))
         return invalid("a note states an amount out of range: ", amount);
-  WEFT_RETURN_IF_ERROR(check_specs(program));
+  WEFT_RETURN_IF_ERROR(invalid_if(check_specs(program.inputs, program.outputs)));
   WEFT_RETURN_IF_ERROR(check_buffers(program));
   WEFT_RETURN_IF_ERROR(check_prepare(program));
   for (size_t i = 0; i < program.instructions.size(); ++i)

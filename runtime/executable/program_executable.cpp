@@ -60,8 +60,11 @@ ProgramExecutable::create(Program program, const KernelResolver &kernels,
   WEFT_RETURN_IF_ERROR(executable->build(kernels, libraries));
   std::vector<std::byte> &constants = executable->program_.constants;
   if (!constants.empty()) {
-    WEFT_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> buffer,
-                          memory->allocate(static_cast<int64_t>(constants.size()), "constants"));
+    auto allocated = memory->allocate(static_cast<int64_t>(constants.size()), "constants");
+    // Whatever the allocator says, the program is as it should be.
+    if (!allocated.ok())
+      return absl::ResourceExhaustedError(allocated.status().message());
+    std::shared_ptr<Buffer> buffer = *std::move(allocated);
     std::memcpy(buffer->data(), constants.data(), constants.size());
     executable->constants_ = std::move(buffer);
     std::vector<std::byte>().swap(constants);
@@ -309,7 +312,7 @@ const ProfileLabels &ProgramExecutable::profile_labels() {
   if (!profile_labels_) {
     std::vector<double> operations;
     for (const auto &[entry, call, step] : library_calls_)
-      operations.push_back(entry->operations(*call));
+      operations.push_back(operations_of(*entry, *call));
     profile_labels_ =
         std::make_unique<const ProfileLabels>(make_profile_labels(program_, operations));
   }

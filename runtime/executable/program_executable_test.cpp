@@ -222,6 +222,21 @@ TEST(ProgramExecutable, EveryByteComesFromTheAllocator) {
   EXPECT_EQ(run.allocator->stats().live_bytes, 0);
 }
 
+TEST(ProgramExecutable, ConstantsThatFindNoMemoryAreAMatterOfMemory) {
+  class GivesNull : public SystemAllocator {
+  public:
+    absl::StatusOr<void *> allocate(int64_t, int64_t) override {
+      return nullptr;
+    }
+  };
+  Program program;
+  program.constants.resize(64);
+  absl::Status status = ProgramExecutable::create(program, nullptr, nullptr,
+                                                  Memory::create(std::make_shared<GivesNull>()))
+                            .status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+}
+
 TEST(ProgramExecutable, SerializesWhatItWasMadeFrom) {
   Fixture run;
   Program program = testing::sample_program();

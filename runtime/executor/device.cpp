@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/core/ends.h"
+#include "runtime/core/thrown.h"
 #include "runtime/memory/caching_allocator.h"
 #include "runtime/memory/system_allocator.h"
 #include "runtime/threading/parallel_for.h"
@@ -88,6 +89,17 @@ absl::Status Device::read(void *host, const void *device, int64_t bytes) const {
 
 namespace {
 
+// What the kind's late_count gives; none where it throws, which is said.
+int counted(const DeviceKind &kind) {
+  try {
+    return kind.late_count();
+  } catch (...) {
+    std::fprintf(stderr, "weft: there are no devices of kind '%s': its late_count %s\n",
+                 kind.name.c_str(), thrown_text().c_str());
+    return 0;
+  }
+}
+
 DeviceKind host(int count, int threads) {
   return {.name = "cpu",
           .count = count,
@@ -141,7 +153,7 @@ public:
       uncounted.swap(uncounted_);
     }
     for (const std::shared_ptr<const DeviceKind> &kind : uncounted) {
-      int found = kind->late_count();
+      int found = counted(*kind);
       std::lock_guard lock(mutex_);
       append(kind, std::clamp(found, 0, kMostDevices - static_cast<int>(entries_.size())))
           .IgnoreError();

@@ -11,6 +11,7 @@
 #include "runtime/core/spin.h"
 #include "runtime/core/status.h"
 #include "runtime/core/thrown.h"
+#include "runtime/executable/take_resources.h"
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/memory.h"
 #include "runtime/memory/prepared_store.h"
@@ -124,9 +125,10 @@ Executor::acquire(Executable &executable, const RunContext &context, Memory &res
   absl::Status status = bind_outputs(executable, results, inputs, bound);
   if (!status.ok())
     return status;
-  absl::StatusOr<std::unique_ptr<RunResources>> resources = executable.acquire(context);
+  absl::StatusOr<std::unique_ptr<RunResources>> resources = take_resources(executable, context);
   if (resources.ok())
-    if (status = executable.prepare(context, **resources, raw(inputs)); !status.ok())
+    if (status = ended([&] { return executable.prepare(context, **resources, raw(inputs)); });
+        !status.ok())
       return status;
   if (resources.ok())
     outputs = std::move(bound);

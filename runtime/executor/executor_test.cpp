@@ -160,6 +160,48 @@ TEST_F(ExecutorTest, AnExceptionIsAFailureOfTheRun) {
   }
 }
 
+// acquire() of a user's backend.
+class Acquires : public ForwardingExecutable<> {
+public:
+  Acquires(std::shared_ptr<Executable> target, bool throws)
+      : ForwardingExecutable(std::move(target)), throws_(throws) {}
+  absl::StatusOr<std::unique_ptr<RunResources>> acquire(const RunContext &) override {
+    if (throws_)
+      throw std::runtime_error("out of luck");
+    return nullptr;
+  }
+
+private:
+  bool throws_;
+};
+
+TEST_F(ExecutorTest, AnAcquireThatGivesNothingIsAFailure) {
+  for (auto [throws, text] :
+       {std::pair(false, "acquire() of the executable gave null and no error"),
+        std::pair(true, "acquire() of the executable threw an exception: out of luck")}) {
+    auto acquires = std::make_shared<Acquires>(incrementer(memory, true, false), throws);
+    Buffers outputs;
+    EXPECT_EQ(executor.submit(acquires, {filled(memory, 1)}, outputs), absl::InternalError(text));
+    std::shared_ptr<Buffer> x = filled(memory, 1), y = filled(memory, 0);
+    Buffer *in = x.get(), *out = y.get();
+    EXPECT_EQ(acquires->acquire_and_run({memory, 1}, {&in, 1}, {&out, 1}),
+              absl::InternalError(text));
+  }
+}
+
+TEST(DeviceKinds, ACountThatThrowsIsNoDevice) {
+  DeviceKind kind;
+  kind.name = "hasty";
+  kind.late_count = []() -> int { throw std::runtime_error("out of luck"); };
+  kind.allocator = [](int) { return std::make_shared<SystemAllocator>(); };
+  ASSERT_TRUE(register_device_kind(kind).ok());
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(find_device("hasty").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "weft: there are no devices of kind 'hasty': its late_count threw an exception: out of "
+            "luck\n");
+}
+
 TEST_F(ExecutorTest, APoisonedInputIsSeenEvenWhenItIsWrittenAgainLater) {
   auto step = incrementer(memory, true, false);
   auto held = hold();

@@ -27,6 +27,16 @@ absl::StatusOr<void *> ask(Allocator &allocator, int64_t bytes) {
   }
 }
 
+// So may its free(), where there is nobody to tell: the memory is the allocator's affair.
+void give_back(Allocator &allocator, void *data, int64_t bytes) {
+  try {
+    allocator.free(data, bytes);
+  } catch (...) {
+    std::fprintf(stderr, "weft: free() of the allocator, given %s, %s\n",
+                 format_bytes(bytes).c_str(), thrown_text().c_str());
+  }
+}
+
 } // namespace
 
 std::string format_bytes(int64_t bytes) {
@@ -56,7 +66,7 @@ absl::StatusOr<std::shared_ptr<Buffer>> Memory::allocate(int64_t bytes, const ch
   if (data.ok() && (*data == nullptr || reinterpret_cast<uintptr_t>(*data) % kAlignment != 0)) {
     // A user's own allocator may be wrong.
     if (*data != nullptr)
-      allocator_->free(*data, bytes);
+      give_back(*allocator_, *data, bytes);
     return absl::InternalError(absl::StrCat(
         "the allocator gave a null or badly aligned pointer for ", format_bytes(bytes)));
   }
@@ -80,7 +90,7 @@ absl::StatusOr<std::shared_ptr<Buffer>> Memory::allocate(int64_t bytes, const ch
 
 void Memory::release(void *data, int64_t bytes, const char *purpose) {
   account(purpose, -bytes, -1);
-  allocator_->free(data, bytes);
+  give_back(*allocator_, data, bytes);
 }
 
 void Memory::account(const char *purpose, int64_t bytes, int64_t buffers) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -272,6 +273,20 @@ TEST(FormatBytes, PicksTheUnit) {
   EXPECT_EQ(format_bytes(1023), "1023 B");
   EXPECT_EQ(format_bytes(1536), "1.50 KiB");
   EXPECT_EQ(format_bytes(int64_t{3} << 30), "3.00 GiB");
+}
+
+TEST(Memory, AFreeThatThrowsIsTold) {
+  class Throws : public SystemAllocator {
+  public:
+    void free(void *data, int64_t bytes) override {
+      SystemAllocator::free(data, bytes);
+      throw std::runtime_error("out of luck");
+    }
+  };
+  testing::internal::CaptureStderr();
+  Memory::create(std::make_shared<Throws>())->allocate(2048, "test").value().reset();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "weft: free() of the allocator, given 2.00 KiB, threw an exception: out of luck\n");
 }
 
 TEST(Memory, ExceptionsOfTheUsersAllocatorAreFailures) {

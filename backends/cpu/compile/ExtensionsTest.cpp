@@ -179,7 +179,19 @@ public:
 
 class Gemm : public compiler::Provider {
 public:
-  enum Kind { kClaims, kRefuses, kRefusesWithoutName, kWrong, kThrows, kSometimes, kConfig, kLate };
+  enum Kind {
+    kClaims,
+    kRefuses,
+    kRefusesWithoutName,
+    kWrong,
+    kThrows,
+    kSometimes,
+    kConfig,
+    kLate,
+    kPacksWhatIsNotThere,
+    kPacksWithoutEntry,
+    kPackingThrows,
+  };
   explicit Gemm(Kind kind = kClaims, std::string name = "test.gemm")
       : kind_(kind), name_(std::move(name)) {}
   llvm::StringRef name() const override {
@@ -208,6 +220,25 @@ public:
     if (kind_ == kLate)
       claim.inputs.push_back(product->getUsers().begin()->getResult(0));
     return claim;
+  }
+  compiler::PackingAnswer packing(mlir::Operation *op) const override {
+    mlir::Builder builder(op->getContext());
+    compiler::OperandPacking packing{1, builder.getStringAttr("test.pack"),
+                                     builder.getDictionaryAttr({}),
+                                     builder.getNamedAttr("packed", builder.getI64IntegerAttr(1)),
+                                     1};
+    switch (kind_) {
+    case kPacksWhatIsNotThere:
+      packing.operand = 7;
+      return packing;
+    case kPacksWithoutEntry:
+      packing.entry = nullptr;
+      return packing;
+    case kPackingThrows:
+      throw std::runtime_error("out of luck");
+    default:
+      return compiler::NotMine{};
+    }
   }
 
 private:
@@ -270,12 +301,17 @@ TEST_F(Extensions, WhatAProviderIsAtFaultInNamesIt) {
         std::pair(Gemm::kConfig, "is claimed by the provider 'test.gemm', whose claim has a config "
                                  "whose entry 'type' is neither an integer"),
         std::pair(Gemm::kLate, "is claimed by the provider 'test.gemm', whose claim has an input, "
-                               "the result of 'weft.tanh', that is not there yet")}) {
+                               "the result of 'weft.tanh', that is not there yet"),
+        std::pair(Gemm::kPacksWhatIsNotThere, "is offered to the provider 'test.gemm', whose "
+                                              "packing names operand 7; the call has 2"),
+        std::pair(Gemm::kPacksWithoutEntry, "whose packing has no entry or no config"),
+        std::pair(Gemm::kPackingThrows, "in the phase 'claim', packing() of the provider "
+                                        "'test.gemm' threw an exception: out of luck")}) {
     ASSERT_TRUE(registerProvider(gemm(kind)).ok());
     absl::Status status = evaluate().status();
     EXPECT_TRUE(says(status, text)) << status;
     EXPECT_FALSE(says(status, "see current operation")) << status;
-    EXPECT_FALSE(says(status, "phase")) << status;
+    EXPECT_FALSE(says(status, "compilation failed in the phase")) << status;
     compiler::clearRegisteredProviders();
   }
 }
@@ -403,6 +439,26 @@ TEST_F(Extensions, ARuleOfWhatFusesMayObject) {
         << own;
   compiler::clearRegisteredFusionRules();
   EXPECT_EQ(key(), keyBefore_);
+}
+
+TEST_F(Extensions, ARuleOrAPlannerThatThrowsIsNamed) {
+  ASSERT_TRUE(compiler::registerFusionRule("hasty", "1", [](llvm::ArrayRef<mlir::Operation *>) {
+                throw std::runtime_error("out of luck");
+                return std::string();
+              }).ok());
+  absl::Status status = evaluate(nullptr, kChain).status();
+  EXPECT_TRUE(says(status, "in the phase 'fuse', the fusion rule 'hasty' threw an exception: out "
+                           "of luck"))
+      << status;
+  compiler::clearRegisteredFusionRules();
+  ASSERT_TRUE(compiler::registerPlanner("hasty", "1", [](llvm::ArrayRef<compiler::Lifetime>) {
+                throw std::runtime_error("out of luck");
+                return absl::StatusOr<std::vector<int64_t>>();
+              }).ok());
+  status = evaluate().status();
+  EXPECT_TRUE(says(status, "in the phase 'plan', the planner 'hasty' threw an exception: out of "
+                           "luck"))
+      << status;
 }
 
 //===-- A planner -----------------------------------------------------------------------------===//

@@ -211,6 +211,9 @@ public:
                           StringRef("out_permutation"), StringRef(kPackedRhs)})
       if (config.contains(key))
         return NotMine{};
+    // Of IR that was written by hand the entry says what is wrong.
+    if (call->getNumOperands() < 2 || call->getNumResults() != 1)
+      return NotMine{};
     auto lhs = typeOf(call->getOperand(0)), rhs = typeOf(call->getOperand(1)),
          out = typeOf(call->getResult(0));
     if (!packs_ || !lhs.getElementType().isF32() || lhs.getRank() != 2 || rhs.getRank() != 2 ||

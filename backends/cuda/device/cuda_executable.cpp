@@ -122,7 +122,7 @@ absl::Status CudaExecutable::load(const runtime::LibraryResolver &libraries) {
         return at(call->location, state.status());
       library_scratch_ = std::max(library_scratch_, (*state)->scratch_bytes());
       library_calls_[i] = *std::move(state);
-      library_operations_.push_back(entry->operations(*call));
+      library_operations_.push_back(runtime::operations_of(*entry, *call));
     }
   }
   size_t checked = 0, all = program_.instructions.size();

@@ -124,3 +124,18 @@ func.func @main(%h: tensor<65x128xf32>, %w: tensor<128x128xf32>) -> tensor<65x12
   return %3 : tensor<65x128xf32>
 }
 }
+
+// -----
+
+// A call that was written by hand, with too few operands: none is packed.
+// CHECK-LABEL: @one_operand
+// CHECK-NOT: onednn.pack
+module @one_operand {
+func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %0 = weft.provider_call "onednn.matmul"(%a = %x : tensor<4x4xf32>) -> (tensor<4x4xf32>) config {} {
+    %1 = weft.tanh %a : tensor<4x4xf32>
+    weft.yield %1 : tensor<4x4xf32>
+  }
+  return %0 : tensor<4x4xf32>
+}
+}

@@ -5,6 +5,7 @@
 // RUN: not weft-opt %s --weft-phase=nothing 2>&1 | FileCheck %s --check-prefix=WRONG
 // RUN: rm -rf %t && weft-opt %s --weft-phase=..fuse --weft-dump-dir=%t -o /dev/null && weft-opt %t/30-claim.mlir --weft-fuse | FileCheck %s --check-prefix=FUSE
 // RUN: weft-opt %s --weft-insert=after:graph:weft-decompose --weft-phase=graph | FileCheck %s --check-prefix=INSERTED
+// RUN: not weft-opt %s --weft-insert=after:graph:weft-decompose 2>&1 | FileCheck %s --check-prefix=ALONE
 // RUN: weft-opt %s --weft-plugin=%S/test_plugin.so --weft-phase=graph | FileCheck %s --check-prefix=PLUGIN
 // RUN: not weft-opt %s --weft-plugin=%S/nowhere.so 2>&1 | FileCheck %s --check-prefix=NO-PLUGIN
 
@@ -16,6 +17,7 @@
 // UNFUSED-COUNT-7: = weft.fusion
 // WRONG: {{^}}weft-opt: --weft-phase: 'nothing' is no range of phases; the phases are import graph layout claim fuse plan{{$}}
 // INSERTED: weft.exp
+// ALONE: weft-opt: --weft-insert=after:graph:weft-decompose runs around a phase, and none runs; add --weft-phase=RANGE
 // PLUGIN: module attributes {test.weft_ops = 2 : i64}
 // NO-PLUGIN: weft-opt: cannot load the plugin {{.*}}nowhere.so
 func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {

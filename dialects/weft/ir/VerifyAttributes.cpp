@@ -104,7 +104,17 @@ LogicalResult WeftDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
 
 LogicalResult WeftDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned i,
                                                        NamedAttribute attribute) {
-  return verify(op, "result " + Twine(i), attribute);
+  if (failed(verify(op, "result " + Twine(i), attribute)))
+    return failure();
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (attribute.getName() != kWritesAttr || !function)
+    return success();
+  int64_t argument = cast<IntegerAttr>(attribute.getValue()).getInt();
+  if (argument >= 0 && argument < static_cast<int64_t>(function.getNumArguments()))
+    return success();
+  return op->emitError() << "result " << i << " of @" << function.getName()
+                         << " writes argument " << argument << " (weft.writes); there are "
+                         << function.getNumArguments();
 }
 
 } // namespace weft::ir

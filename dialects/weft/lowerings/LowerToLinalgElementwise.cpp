@@ -26,6 +26,37 @@ Value parallelGeneric(OpBuilder &b, Location loc, RankedTensorType type, ValueRa
   return generic.getResult(0);
 }
 
+// What a rule of the op gives for an element. Of an op from outside it may be anything; what is
+// made of that is not used.
+class ElementOf {
+public:
+  ElementOf(Operation *op, Type element) : op_(op), element_(element) {}
+
+  Value checked(OpBuilder &b, Location loc, Value value) {
+    if (isOwn(op_) || (value && value.getType() == element_))
+      return value;
+    wrong_ = value ? value.getType() : Type();
+    return scalarConstant(b, loc, b.getZeroAttr(element_));
+  }
+  // Failure, with an error at the op, where the element was wrong. function: "scalar function".
+  LogicalResult told(StringRef function) const {
+    if (!wrong_)
+      return success();
+    InFlightDiagnostic error = op_->emitOpError("is at fault in its rule: its ")
+                               << function << " gives ";
+    if (*wrong_)
+      error << "a value of " << *wrong_;
+    else
+      error << "nothing";
+    return error << " in place of " << element_, failure();
+  }
+
+private:
+  Operation *op_;
+  Type element_;
+  std::optional<Type> wrong_; // null for nothing
+};
+
 // Kernels read and write where the statement says. Of an op from outside it may say anything.
 static LogicalResult checkInside(Operation *op, const IndexStatement &statement) {
   if (isOwn(op))
@@ -62,12 +93,13 @@ Value reductionGeneric(OpBuilder &b, Operation *op, ValueRange inputs, TypedAttr
   SmallVector<AffineMap> maps;
   for (const Positions &positions : llvm::concat<Positions>(statement.operands, statement.results))
     maps.push_back(mapOf(statement, positions, b.getContext()));
-  auto generic =
-      linalg::GenericOp::create(b, loc, TypeRange{type}, inputs, ValueRange{init}, maps, iterators,
-                                [&](OpBuilder &inner, Location at, ValueRange args) {
-                                  linalg::YieldOp::create(inner, at, body(inner, at, args));
-                                });
-  return generic.getResult(0);
+  ElementOf folded(op, type.getElementType());
+  auto generic = linalg::GenericOp::create(
+      b, loc, TypeRange{type}, inputs, ValueRange{init}, maps, iterators,
+      [&](OpBuilder &inner, Location at, ValueRange args) {
+        linalg::YieldOp::create(inner, at, folded.checked(inner, at, body(inner, at, args)));
+      });
+  return failed(folded.told("reduction's body")) ? Value() : generic.getResult(0);
 }
 
 FailureOr<Values> lowerMovement(OpBuilder &b, Operation *op, ValueRange operands) {
@@ -110,26 +142,15 @@ Value checkedIndex(OpBuilder &b, Location loc, Value index, int64_t size) {
 FailureOr<Values> lowerElementwise(OpBuilder &b, Operation *op, ValueRange operands) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   auto scalar = cast<ElementwiseOp>(op);
-  Type element = type.getElementType();
-  std::optional<Type> wrong; // null for nothing
-  Value lowered = parallelGeneric(b, op->getLoc(), type, operands, {},
-                                  [&](OpBuilder &inner, Location loc, ValueRange args) -> Value {
-                                    Value value = scalar.emitScalar(inner, loc, args);
-                                    if (isOwn(op) || (value && value.getType() == element))
-                                      return value;
-                                    wrong = value ? value.getType() : Type();
-                                    // What is made is not used.
-                                    return scalarConstant(inner, loc, inner.getZeroAttr(element));
-                                  });
-  if (!wrong)
-    return Values{lowered};
-  InFlightDiagnostic error = op->emitOpError("is at fault in its rule: its scalar function gives ");
-  if (*wrong)
-    error << "a value of " << *wrong;
-  else
-    error << "nothing";
-  error << " in place of " << element;
-  return failure();
+  ElementOf result(op, type.getElementType());
+  Value lowered =
+      parallelGeneric(b, op->getLoc(), type, operands, {},
+                      [&](OpBuilder &inner, Location loc, ValueRange args) -> Value {
+                        return result.checked(inner, loc, scalar.emitScalar(inner, loc, args));
+                      });
+  if (failed(result.told("scalar function")))
+    return failure();
+  return Values{lowered};
 }
 
 FailureOr<Values> CompareOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {

@@ -136,13 +136,23 @@ LogicalResult evaluateBlock(Block &block, MutableArrayRef<HostTensor> arguments,
   if (arguments.size() != block.getNumArguments())
     return mlir::emitError(block.getParentOp()->getLoc())
            << "takes " << block.getNumArguments() << " arguments but is given " << arguments.size();
+  bool saysWhy = false;
+  mlir::ScopedDiagnosticHandler watch(
+      block.getParentOp()->getContext(), [&](mlir::Diagnostic &diagnostic) {
+        saysWhy |= diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error;
+        return failure(); // to the handler around it
+      });
   BlockEvaluation evaluation;
   for (auto [argument, tensor] : llvm::zip(block.getArguments(), arguments))
     if (failed(evaluation.bind(argument, std::move(tensor))))
       return failure();
   for (Operation &op : block.without_terminator())
-    if (failed(evaluation.run(op)))
+    if (failed(evaluation.run(op))) {
+      if (!saysWhy)
+        op.emitOpError("is at fault in its rule: its evaluation failed, and says nothing; return "
+                       "EvalContext::error with the reason");
       return failure();
+    }
   return evaluation.results(*block.getTerminator(), results);
 }
 

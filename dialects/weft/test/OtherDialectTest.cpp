@@ -237,5 +237,40 @@ TEST(Extensions, BringTheDialectsThatTheirRulesMayUse) {
   EXPECT_EQ(loads(), std::pair(false, false));
 }
 
+TEST_F(OtherOps, ABodyOfAReductionGivesTheAccumulatorsType) {
+  mlir::Operation *op = make("reduction", 1, "dims = array<i64: 1>", "tensor<2xf32>");
+  IndexStatement statement;
+  Positions at = statement.addAll(op->getResult(0).getType());
+  statement.results = {at};
+  at.push_back(statement.add("b", Dim(3), Purpose::Reduced));
+  statement.operands = {at};
+  statement.fold = Fold::Sum;
+  OtherRules::get().statement = statement;
+  auto lowered = [&](ScalarBody body) {
+    messages.clear();
+    mlir::OpBuilder builder(op);
+    bool works = static_cast<bool>(
+        reductionGeneric(builder, op, op->getOperands(), builder.getF32FloatAttr(0), body));
+    EXPECT_EQ(works, messages.empty()) << messages;
+    return messages;
+  };
+  auto adds = [](mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange args) -> mlir::Value {
+    return mlir::arith::AddFOp::create(b, loc, args[0], args[1]);
+  };
+  EXPECT_EQ(lowered(adds), "");
+  EXPECT_TRUE(
+      says(lowered([](mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange) -> mlir::Value {
+             return mlir::arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(1));
+           }),
+           "'other.reduction' op is at fault in its rule: its reduction's body gives a value of "
+           "'i32' in place of 'f32'"))
+      << messages;
+  EXPECT_TRUE(says(lowered([](mlir::OpBuilder &, mlir::Location, mlir::ValueRange) {
+                     return mlir::Value();
+                   }),
+                   "its reduction's body gives nothing in place of 'f32'"))
+      << messages;
+}
+
 } // namespace
 } // namespace weft::ir

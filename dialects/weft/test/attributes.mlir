@@ -50,6 +50,13 @@ func.func @f(%x: tensor<2xf32>) -> (tensor<2xf32> {weft.name}) {
 }
 
 // -----
+// expected-error@+1 {{result 0 of @f writes argument 9 (weft.writes); there are 1}}
+func.func @f(%x: tensor<2xf32>) -> (tensor<2xf32> {weft.writes = 9 : i64}) {
+  return %x : tensor<2xf32>
+}
+
+// -----
+
 // expected-error@+1 {{result 0 of @f has a weft.writes of the wrong kind; it must be an integer}}
 func.func @f(%x: tensor<2xf32>) -> (tensor<2xf32> {weft.writes = "x"}) {
   return %x : tensor<2xf32>

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <new>
+#include <stdexcept>
 
 #include "compiler/backend/Backend.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -16,7 +17,7 @@ namespace {
 using testing_support::error_of;
 using Floats = std::vector<float>;
 
-bool is_scarce = false;
+bool is_scarce = false, has_no_key = false;
 
 // The interpreter, where there is memory.
 class ScarceBackend : public compiler::Backend {
@@ -38,6 +39,8 @@ public:
     return under().compile(module, options, report);
   }
   std::string targetKey(const compiler::CompileOptions &options) const override {
+    if (has_no_key)
+      throw std::runtime_error("out of luck");
     return "";
   }
 
@@ -79,6 +82,29 @@ TEST_F(CompileMemory, OfWhatIsRecorded) {
   total += x * 3;
   expect_error([&] { total.to_vector<float>(); }, __LINE__);
   EXPECT_EQ(total.to_vector<float>(), (Floats{3, 6}));
+}
+
+TEST_F(CompileMemory, IsToldWithTheBackendsName) {
+  is_scarce = true;
+  Error error = error_of([] { (ones({3}) + 1).to_vector<float>(); });
+  is_scarce = false;
+  EXPECT_NE(error.message().find("not enough memory on the host for compile() of the backend "
+                                 "'scarce'"),
+            std::string::npos)
+      << error.what();
+}
+
+// What else the backend throws, in whichever function.
+TEST_F(CompileMemory, AnExceptionOfTheBackendIsAnErrorOfTheCall) {
+  has_no_key = true;
+  Tensor x = ones({4}) + 1;
+  Error error = error_of([&] { x.to_vector<float>(); });
+  has_no_key = false;
+  EXPECT_EQ(error.kind(), ErrorKind::kCompile) << error.what();
+  EXPECT_NE(error.message().find("of the backend 'scarce' threw an exception: out of luck"),
+            std::string::npos)
+      << error.what();
+  EXPECT_EQ(x.to_vector<float>(), (Floats{2, 2, 2, 2}));
 }
 
 TEST_F(CompileMemory, OfAFunctionThatIsJitted) {

@@ -18,6 +18,7 @@ using testing_support::message_of;
 struct Rules {
   std::function<void()> infer = [] {}, verify = [] {}, differentiate = [] {};
   const char *noDerivative = ""; // why there is none
+  bool givesNoType = false, givesNoGradient = false;
 };
 Rules rules;
 
@@ -61,18 +62,22 @@ public:
                    mlir::DictionaryAttr, mlir::OpaqueProperties, mlir::RegionRange,
                    llvm::SmallVectorImpl<mlir::Type> &results) {
     rules.infer();
-    results.push_back(operands[0].getType());
+    results.push_back(rules.givesNoType ? mlir::Type() : operands[0].getType());
     return mlir::success();
   }
   mlir::LogicalResult verify() {
     rules.verify();
     return mlir::success();
   }
+  mlir::LogicalResult evaluate(ir::EvalContext &) {
+    return mlir::failure();
+  }
   static mlir::LogicalResult differentiate(ir::GradContext &context) {
     rules.differentiate();
     if (*rules.noDerivative)
       return context.noRule(getOperationName(), rules.noDerivative);
-    context.grad(0, context.g());
+    if (!rules.givesNoGradient)
+      context.grad(0, context.g());
     return mlir::success();
   }
 };
@@ -126,6 +131,37 @@ TEST_F(UserRules, WhatTheRulesOfATypeThrowIsAnErrorOfTheCall) {
     rules = {};
   }
   EXPECT_EQ(call_op("mine.same", {x})[0].shape(), (Shape{2, 3}));
+}
+
+TEST_F(UserRules, ATypeThatIsNotGivenIsAnErrorOfTheCall) {
+  rules.givesNoType = true;
+  Tensor x = zeros({2, 4});
+  std::string message =
+      message_of([&] { call_op("mine.same", {x}); }, ErrorKind::kState, __LINE__);
+  EXPECT_EQ(message, "call_op: mine.same is at fault in its rule: its inferReturnTypes gives no "
+                     "type for result 0");
+}
+
+TEST_F(UserRules, AnEvaluationThatFailsWithoutAWordIsNamed) {
+  Error error = testing_support::error_of([] {
+    call_op("mine.same", {ones({3})})[0].to_vector<float>();
+  });
+  EXPECT_NE(error.message().find("'mine.same' op is at fault in its rule: its evaluation failed, "
+                                 "and says nothing"),
+            std::string::npos)
+      << error.what();
+  EXPECT_NE(std::string(error.what()).find("user_rules_test.cpp:"), std::string::npos)
+      << error.what();
+}
+
+TEST_F(UserRules, ADerivativeThatGivesNothingIsNamed) {
+  rules.givesNoGradient = true;
+  Tensor x = zeros({13});
+  x.set_requires_grad(true);
+  Tensor y = sum(call_op("mine.same", {x})[0]);
+  std::string message = message_of([&] { grad({y}, {x}); }, ErrorKind::kState, __LINE__);
+  EXPECT_NE(message.find("; the derivative of mine.same ("), std::string::npos) << message;
+  EXPECT_NE(message.find(") gives operand 0 nothing"), std::string::npos) << message;
 }
 
 TEST_F(UserRules, WhatADerivativeThrowsIsAnErrorOfBackward) {
