@@ -2,6 +2,7 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -55,12 +56,24 @@ std::string wrongSpecs(const char *what, std::span<const Spec> specs, mlir::Type
   return "";
 }
 
-std::string wrong(const runtime::Executable &executable, mlir::FunctionType main, bool areSized) {
+// Of @main, before compile() consumes it.
+struct Signature {
+  explicit Signature(mlir::func::FuncOp main)
+      : results(llvm::to_vector(main.getFunctionType().getResults())) {
+    // What was computed ahead is the executable's own matter.
+    for (auto [i, type] : llvm::enumerate(main.getFunctionType().getInputs()))
+      if (!main.getArgAttr(i, ir::kPreparedAttr))
+        inputs.push_back(type);
+  }
+  llvm::SmallVector<mlir::Type> inputs, results;
+};
+
+std::string wrong(const runtime::Executable &executable, const Signature &main, bool areSized) {
   auto inputs = executable.input_specs();
   auto outputs = executable.output_specs();
-  std::string wrong = wrongSpecs("input", inputs, main.getInputs(), areSized);
+  std::string wrong = wrongSpecs("input", inputs, mlir::TypeRange(main.inputs), areSized);
   if (wrong.empty())
-    wrong = wrongSpecs("output", outputs, main.getResults(), areSized);
+    wrong = wrongSpecs("output", outputs, mlir::TypeRange(main.results), areSized);
   if (!wrong.empty())
     return wrong;
   absl::Status status = areSized ? runtime::check_ties(inputs, outputs)
@@ -129,9 +142,9 @@ absl::StatusOr<std::shared_ptr<runtime::Executable>> compileBy(Backend &backend,
                                                                mlir::ModuleOp module,
                                                                const CompileOptions &options,
                                                                CompileReport *report) {
-  // compile() consumes the module.
-  auto function = module.lookupSymbol<mlir::func::FuncOp>("main");
-  mlir::FunctionType main = function ? function.getFunctionType() : nullptr;
+  std::optional<Signature> main;
+  if (auto function = module.lookupSymbol<mlir::func::FuncOp>("main"))
+    main.emplace(function);
   bool areSized = module->hasAttr(ir::kSizesAttr);
   auto executable = callBackend(backend.name(), "compile()",
                                 [&] { return backend.compile(module, options, report); });
@@ -140,7 +153,7 @@ absl::StatusOr<std::shared_ptr<runtime::Executable>> compileBy(Backend &backend,
   if (!*executable)
     return absl::InternalError(
         ("the backend '" + backend.name() + "' gave a null executable and no error").str());
-  if (std::string why = main ? wrong(**executable, main, areSized) : ""; !why.empty())
+  if (std::string why = main ? wrong(**executable, *main, areSized) : ""; !why.empty())
     return absl::InternalError(
         ("the backend '" + backend.name() + "' gave an executable that " + why +
          "; mend what its compile() makes")

@@ -88,7 +88,7 @@ static llvm::StringRef whyNot(Operation *op) {
       return {};
     return mlir::isa<ir::ScatterAddOp>(op) && base == 0 && dim > 0 && indices == 0 && source == 0
                ? llvm::StringRef()
-               : "adds to elements of a dimension whose size varies";
+               : "writes elements of what has a dimension whose size varies";
   }
   return "has no kernel for sizes that vary";
 }

@@ -1,5 +1,6 @@
 #include "compiler/link/Compile.h"
 
+#include <array>
 #include <chrono>
 
 #include "compiler/codegen/Choices.h"
@@ -8,6 +9,7 @@
 #include "compiler/link/KernelCompiler.h"
 #include "compiler/link/SplitKernels.h"
 #include "compiler/pipeline/Pipeline.h"
+#include "compiler/pipeline/Registrations.h"
 #include "compiler/pipeline/Report.h"
 #include "compiler/plan/Extract.h"
 #include "compiler/plan/Passes.h"
@@ -19,7 +21,9 @@
 #include "mlir/Pass/PassManager.h"
 #include "runtime/core/status.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/SHA256.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace weft::compiler {
@@ -252,6 +256,20 @@ LogicalResult planPrepare(ModuleOp prepare, CompileOptions options, const Compil
 
 } // namespace
 
+static constexpr StringLiteral kRecipeAttr = "weft.recipe"; // Program::recipe
+
+// By what it computes: the IR of two that prepare the same is the same, but for lines. Math and what
+// users have registered decide how it is compiled.
+static void setRecipe(ModuleOp prepare, const CompileOptions &options) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  prepare.print(stream, OpPrintingFlags().enableDebugInfo(false));
+  stream << static_cast<int>(options.math) << ' ' << registrationsGeneration() << '\n'
+         << registrationsKey();
+  std::array<uint8_t, 32> hash = llvm::SHA256::hash(llvm::arrayRefFromStringRef(text));
+  prepare->setAttr(kRecipeAttr, StringAttr::get(prepare.getContext(), llvm::toHex(hash)));
+}
+
 absl::Status compileToPlan(ModuleOp module, const CompileOptions &options,
                            const CompileRequest &request, CompileReport *report,
                            OwningOpRef<ModuleOp> &prepare) {
@@ -273,6 +291,8 @@ absl::Status compileToPlan(ModuleOp module, const CompileOptions &options,
   if (failed(pipeline.run(module, Phase::Import, Phase::Claim)))
     return failure();
   prepare = takePrepare(module);
+  if (prepare)
+    setRecipe(*prepare, options);
   if (failed(pipeline.run(module, Phase::Fuse, Phase::Plan)))
     return failure();
   for (auto &[name, milliseconds] : filled.phases)
@@ -312,7 +332,12 @@ absl::StatusOr<runtime::Program> linkProgram(ModuleOp module, ModuleOp prepare, 
                   ahead = prepare ? findProgram(prepare) : plan::ProgramOp();
   if (!program || (prepare && !ahead))
     return absl::InternalError("compilation left no plan.program");
-  return buildProgram(program, target, report, ahead, sizes);
+  WEFT_ASSIGN_OR_RETURN(runtime::Program built,
+                        buildProgram(program, target, report, ahead, sizes));
+  if (prepare)
+    if (auto recipe = prepare->getAttrOfType<StringAttr>(kRecipeAttr))
+      built.prepare.front().recipe = recipe.str();
+  return built;
 }
 
 } // namespace weft::compiler

@@ -20,8 +20,9 @@ struct KeyValueCacheOptions {
 // Room for `capacity` tokens of each text, in buffers: "lengths", int64 [batch], says how many of
 // them a text has; "keys.i" and "values.i", [batch, heads, capacity, size], are those of layer i.
 // Shapes never change, and where is written is a tensor: each step of a decoder is one and the same
-// program. Texts of one batch may have different lengths: a token stands in the cache at its
-// position in its own text, so that it is computed as if its text was alone.
+// program, for this batch and capacity. A server whose batches vary fills them up to a few sizes.
+// Texts of one batch may have different lengths: a token stands in the cache at its position in its
+// own text, so that it is computed as if its text was alone.
 //
 //   nn::KeyValueCache cache = model.make_cache(batch, capacity);
 //   model(prompts, cache);               // [batch, T]; shorter texts are filled up behind

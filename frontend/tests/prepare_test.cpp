@@ -288,6 +288,24 @@ TEST(Prepare, IsAnOption) {
 }
 
 // Rounding: the same bits with and without.
+// What is computed of weights ahead of runs is one result for programs of all batch sizes.
+TEST(Prepare, BatchSizesShareWhatIsComputed) {
+  if (!on_cpu())
+    GTEST_SKIP() << "the interpreter prepares nothing";
+  Mlp mlp;
+  NoGrad no_history;
+  auto run = [&](int64_t rows) {
+    for (int i = 0; i < 6; ++i)
+      mlp(matrix(rows, kWidth, rows)).eval();
+    EXPECT_GT(last().prepared_values, 0);
+    return statistics().prepared_bytes;
+  };
+  uint64_t bytes = run(3);
+  EXPECT_GT(bytes, 0u);
+  for (int64_t rows : {40, 5, 200, 7, 21})
+    EXPECT_EQ(run(rows), bytes) << rows;
+}
+
 TEST(Prepare, ChangesNoBits) {
   manual_seed(3);
   Tensor w = randn({kWidth, kWidth}).eval();

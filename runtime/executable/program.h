@@ -21,7 +21,7 @@ namespace weft::runtime {
 
 // Written into files; a file of another version is refused. Raise it with every change to the
 // layout or the meaning of a field.
-inline constexpr uint32_t kProgramVersion = 5;
+inline constexpr uint32_t kProgramVersion = 6;
 
 enum class BufferKind : uint8_t {
   kArena = 0,    // offset into the arena; not defined when a run starts
@@ -187,6 +187,9 @@ struct Program {
   // the constants.
   std::vector<Program> prepare;
   std::vector<int32_t> prepare_inputs;
+  // Of a program that prepares another one: what it computes, as the compiler names it, so that all
+  // that prepare the same share the values; "" where it is one of its own.
+  std::string recipe;
   int64_t arena_bytes = 0;
   int64_t state_bytes = 0;
   int64_t thread_scratch_bytes = 0; // the most that one launch asks for each thread

@@ -75,7 +75,7 @@ void fields(auto &file, Is<Program> auto &program) {
   file(program.target, program.inputs, program.outputs, program.buffers, program.symbols,
        program.notes, program.locations, program.modules, program.arena_bytes, program.state_bytes,
        program.thread_scratch_bytes, program.peak_bytes, program.live_bytes_bound,
-       program.instructions, program.prepare_inputs, program.memory);
+       program.instructions, program.prepare_inputs, program.recipe, program.memory);
 }
 
 class Writer {

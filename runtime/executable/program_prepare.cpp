@@ -42,10 +42,13 @@ absl::Status ProgramExecutable::build_prepare(const KernelResolver &kernels,
     prepare_.offsets.push_back(prepare_.bytes);
     prepare_.bytes += align(output.bytes);
   }
-  // Values belong to this program: but for other sizes of it, no two executables compute the same
-  // ones but by chance.
+  // Programs for several batch sizes compute the same of the same weights.
   static std::atomic<uint64_t> next{1};
-  prepare_.recipe = absl::StrCat("values ", next.fetch_add(1, std::memory_order_relaxed));
+  const std::string &recipe = program_.prepare.front().recipe;
+  prepare_.recipe =
+      recipe.empty()
+          ? absl::StrCat("values of program ", next.fetch_add(1, std::memory_order_relaxed))
+          : absl::StrCat("values ", recipe);
   return absl::OkStatus();
 }
 

@@ -20,6 +20,7 @@ inline Program sample_program() {
                      {BufferKind::kArena, -1, 64, 128}};
   program.symbols = {"add", "total_partials", "total_finish"};
   program.locations = {"train.cpp:3", "train.cpp:4", "train.cpp:5"};
+  program.recipe = "sample";
   program.arena_bytes = 192;
   program.thread_scratch_bytes = 64;
   program.peak_bytes = 512;

@@ -15,7 +15,7 @@
 // RUN: echo 'func.func @main() { %%0 = arith.constant 0 : i32 return }' > %t.arith.mlir
 // RUN: not weft-run %t.arith.mlir 2>&1 | FileCheck %s --check-prefix=OTHER
 // RUN: not weft-compile %t.arith.mlir --emit=asm -o - 2>&1 | FileCheck %s --check-prefix=OTHER
-// OTHER: {{.*}}arith.mlir:1: a slice holds weft ops only, and 'arith.constant' is none
+// OTHER: {{.*}}arith.mlir:1: Dialect `arith' not found for custom op 'arith.constant'{{.*}}; a program holds weft ops; of what WEFT_DUMP_DIR writes
 // RUN: echo '' | not weft-run - 2>&1 | FileCheck %s --check-prefix=EMPTY
 // EMPTY: weft-run: stdin has no func.func @main to compile
 // RUN: not weft-run --math=quick %s 2>&1 | FileCheck %s --check-prefix=MODE
