@@ -258,8 +258,8 @@ LogicalResult planPrepare(ModuleOp prepare, CompileOptions options, const Compil
 
 static constexpr StringLiteral kRecipeAttr = "weft.recipe"; // Program::recipe
 
-// By what it computes: the IR of two that prepare the same is the same, but for lines. Math and what
-// users have registered decide how it is compiled.
+// By what it computes: the IR of two that prepare the same is the same, but for lines. Math, and
+// what users have registered, decide how it is compiled.
 static void setRecipe(ModuleOp prepare, const CompileOptions &options) {
   std::string text;
   llvm::raw_string_ostream stream(text);

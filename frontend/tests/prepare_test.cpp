@@ -297,7 +297,6 @@ TEST(Prepare, BatchSizesShareWhatIsComputed) {
   auto run = [&](int64_t rows) {
     for (int i = 0; i < 6; ++i)
       mlp(matrix(rows, kWidth, rows)).eval();
-    EXPECT_GT(last().prepared_values, 0);
     return statistics().prepared_bytes;
   };
   uint64_t bytes = run(3);
