@@ -23,16 +23,10 @@ using namespace mlir;
 
 namespace {
 
-// Contexts that wait for the next program, and the programs that a context serves, one after the
-// other, before it is given up. A program of more bytecode takes its context along.
-constexpr size_t kMostIdleContexts = 4;
-constexpr int kMostPrograms = 64;
-constexpr size_t kMostBytecode = 64 << 10;
-
 // Lives as long as the process: programs may outlive main().
 compiler::ContextPool &pool() {
-  static auto *contexts =
-      new compiler::ContextPool(kMostIdleContexts, kMostPrograms, [](MLIRContext &context) {
+  static auto *contexts = new compiler::ContextPool(
+      compiler::kMostIdleContexts, compiler::kMostPrograms, [](MLIRContext &context) {
         context.loadDialect<ir::WeftDialect, func::FuncDialect>();
       });
   return *contexts;
@@ -85,7 +79,7 @@ public:
       return;
     module_ = nullptr;
     context_->context.getDiagEngine().eraseHandler(handler_);
-    if (bytecode_.size() <= kMostBytecode)
+    if (bytecode_.size() <= compiler::kMostBytecode)
       pool().giveBack(std::move(context_));
   }
 

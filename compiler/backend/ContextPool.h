@@ -14,6 +14,13 @@
 
 namespace weft::compiler {
 
+// Of pools whose contexts serve programs: contexts that wait for the next one, and the programs
+// that a context serves before it is given up. One of more bytecode takes its context along, with
+// its constants.
+inline constexpr size_t kMostIdleContexts = 4;
+inline constexpr int kMostPrograms = 64;
+inline constexpr size_t kMostBytecode = 64 << 10;
+
 // A context takes a millisecond to make and to fill with dialects. A thread that meets a new
 // context also walks through MLIR's table of the types that the thread has met, once for each kind
 // of type. But a context keeps every type and attribute that it has seen: it is given up after

@@ -113,11 +113,6 @@ void AttentionSchedule::block(const Index &first, int64_t count, bool guarded) {
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
   int64_t vectors = vectorsOf(count);
-  auto exists = [&](Value query) {
-    bool isVector = mlir::isa<mlir::VectorType>(query.getType());
-    return e.make<arith::CmpIOp>(arith::CmpIPredicate::ult, query,
-                                 isVector ? e.broadcast(queriesHere_) : queriesHere_);
-  };
   turnQueries(turned_, first, count);
   f_.loop(width_, {}, [&](Index feature, State &) {
     for (int64_t v = 0; v < vectors; ++v)
@@ -198,10 +193,7 @@ void AttentionSchedule::blockOfLength(Value first) {
 mlir::LogicalResult AttentionSchedule::runLengths() {
   ElementEmitter &e = f_.e;
   kernel_.info.count = batchCount_ * queries_;
-  auto blocksIn = [&](Value queries) {
-    return e.make<arith::DivUIOp>(e.make<arith::AddIOp>(queries, constant(kQueryBlock - 1)),
-                                  constant(kQueryBlock));
-  };
+  auto blocksIn = [&](Value queries) { return divideUp(queries, constant(kQueryBlock)); };
   Value inMatrix = blocksIn(queriesHere_);
   auto blocksBefore = [&](Value piece) {
     Value matrices = e.make<arith::DivUIOp>(piece, queriesHere_),

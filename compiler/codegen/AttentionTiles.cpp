@@ -42,10 +42,6 @@ void AttentionTiles::setLengths() {
   if (!lengths.getValue())
     return;
   keysHere_ = queriesHere_;
-  auto divideUp = [&](Value value, Value by) {
-    Value more = e.make<arith::SubIOp>(e.make<arith::AddIOp>(value, by), constant(1));
-    return e.make<arith::DivUIOp>(more, by);
-  };
   Value inEach = divideUp(keysHere_, divideUp(keysHere_, constant(kKeyBlock)));
   keyBlockHere_ =
       e.make<arith::MulIOp>(divideUp(inEach, constant(kKeyUnit)), constant(kKeyUnit));
@@ -365,12 +361,10 @@ Value AttentionTiles::masked(Value score, const Index &key, const Index &column)
       for (auto [i, size] : llvm::enumerate(shape))
         position.push_back(size == 1 ? Index::of(0) : all[missing + i]);
       bool perQuery = shape.size() >= 2 && shape.end()[-2] != 1;
-      Value exists;
-      if (perQuery && (varies_ || queries_ % lanes_ != 0)) {
-        Value bound = e.broadcast(queriesHere_);
-        exists = e.make<arith::CmpIOp>(arith::CmpIPredicate::ult, e.vectorIndex(query), bound);
-      }
-      value = e.broadcast(e.at(mask_, position, exists));
+      Value areQueries;
+      if (perQuery && (varies_ || queries_ % lanes_ != 0))
+        areQueries = exists(e.vectorIndex(query));
+      value = e.broadcast(e.at(mask_, position, areQueries));
       if (!maskIsBool_)
         value = widened(e, value, compute_);
     }
@@ -405,6 +399,17 @@ Index AttentionTiles::existing(const Index &query) {
   ElementEmitter &e = f_.e;
   Value last = e.make<arith::SubIOp>(queriesHere_, constant(1));
   return e.space.scalar(e.make<arith::MinUIOp>(e.scalarIndex(query), last), queries_);
+}
+
+Value AttentionTiles::exists(Value query) {
+  bool isVector = mlir::isa<mlir::VectorType>(query.getType());
+  return f_.e.make<arith::CmpIOp>(arith::CmpIPredicate::ult, query,
+                                  isVector ? f_.e.broadcast(queriesHere_) : queriesHere_);
+}
+
+Value AttentionTiles::divideUp(Value value, Value by) {
+  Value more = f_.e.make<arith::SubIOp>(by, constant(1));
+  return f_.e.make<arith::DivUIOp>(f_.e.make<arith::AddIOp>(value, more), by);
 }
 
 Value AttentionTiles::visibleKeys(const Index &firstQuery, int64_t count) {
@@ -446,9 +451,7 @@ AttentionTiles::State
 AttentionTiles::keyBlocks(Value from, Value to, Value keys, State state,
                           llvm::function_ref<void(const Index &, Value, State &)> emit) {
   ElementEmitter &e = f_.e;
-  Value blocks = e.make<arith::DivUIOp>(
-      e.make<arith::AddIOp>(keys, e.make<arith::SubIOp>(keyBlockHere_, constant(1))),
-      keyBlockHere_);
+  Value blocks = divideUp(keys, keyBlockHere_);
   if (to)
     blocks = e.make<arith::MinUIOp>(blocks, to);
   return f_.loop(from ? from : constant(0), blocks,

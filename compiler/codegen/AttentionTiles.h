@@ -102,8 +102,12 @@ protected:
   // x, but 0 where it is -inf: of a query that has seen nothing, lest -inf - -inf gives NaN.
   mlir::Value finiteOrZero(mlir::Value x);
 
-  // Of lengths that vary: x, or the last query where it lies behind that.
+  // Of lengths that vary: the query, or the last one where it lies behind that; and whether it, or
+  // each of a vector of them, is one.
   Index existing(const Index &query);
+  mlir::Value exists(mlir::Value query);
+  // Of counts.
+  mlir::Value divideUp(mlir::Value value, mlir::Value by);
 
   // How many keys the block of queries sees. Those behind weigh 0: they are skipped where `finite`
   // (null: yes) says that what 0 is multiplied by is finite.

@@ -8,6 +8,7 @@
 // bits.
 #include "compiler/codegen/Limits.h"
 #include "compiler/codegen/RowSchedule.h"
+#include "compiler/fusion/FusionLimits.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -17,6 +18,10 @@ namespace arith = mlir::arith;
 using mlir::Value;
 using Role = FusionDomain::Role;
 using Shape = FusionDomain::Shape;
+
+// What fusing leaves to this body, it takes.
+static_assert(limits::kMaxLaneStride == kMostStride);
+static_assert(limits::kMaxTurnedRow * kLanes * int64_t(sizeof(double)) <= kMostTurnedBytes);
 
 bool RowSchedule::liesAcross(Value value, int32_t along) const {
   const FusionDomain::Layout *layout = domain.layout(value);

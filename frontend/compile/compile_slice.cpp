@@ -21,12 +21,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Contexts of one backend that wait for the next slice, and the programs that a context serves
-// before it is given up. A slice of more bytecode takes its context along, with its constants.
-constexpr size_t kMostIdleContexts = 4;
-constexpr int kMostPrograms = 64;
-constexpr size_t kMostBytecode = 64 << 10;
-
 // By backend. Backends stay registered.
 class SliceContexts {
 public:
@@ -43,7 +37,9 @@ public:
       context.appendDialectRegistry(registry);
       context.loadAllAvailableDialects();
     };
-    return pools_.try_emplace(&backend, kMostIdleContexts, kMostPrograms, fill).first->second;
+    return pools_
+        .try_emplace(&backend, compiler::kMostIdleContexts, compiler::kMostPrograms, fill)
+        .first->second;
   }
   runtime::CacheUse use() {
     std::lock_guard lock(mutex_);
@@ -101,7 +97,7 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> compile(const CompileRequest &r
   // Nothing is known of a context that an exception has left.
   bool is_whole =
       !absl::IsInternal(program.status()) && !absl::IsResourceExhausted(program.status());
-  if (is_whole && request.bytecode.size() <= kMostBytecode)
+  if (is_whole && request.bytecode.size() <= compiler::kMostBytecode)
     pool.giveBack(std::move(context));
   return program;
 }

@@ -1,6 +1,5 @@
 // matmul, indexing by tensors, and the composites that the dialect keeps whole.
 #include <algorithm>
-#include <cmath>
 
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"

@@ -36,8 +36,8 @@ namespace {
 
 // Divides the gradients by the scale and returns whether all are finite, bool []. One pass over
 // each gradient: 0 times a number is 0, times an infinity or NaN it is NaN, and so is the sum.
-Tensor unscale(std::span<Optimizer *const> optimizers, const Tensor &scale, const char *who,
-               Location location) {
+Tensor unscale(std::span<const Optimizer *const> optimizers, const Tensor &scale,
+               const char *who, Location location) {
   // In float64, as the reciprocal of a scale that is no power of two is not rounded twice.
   Tensor factor = (1.0 / scale.to(float64)).to(float32), total;
   for (const Optimizer *optimizer : optimizers)
@@ -118,7 +118,7 @@ Tensor LossScaler::scale(const Tensor &loss, Location location) const {
 
 // The scale moves at each step, so the gradients of an optimizer that came behind would be divided
 // by another one than they were multiplied by.
-void LossScaler::own(State &state, std::span<Optimizer *const> optimizers, const char *who,
+void LossScaler::own(State &state, std::span<const Optimizer *const> optimizers, const char *who,
                      Location location) {
   std::vector<Tensor> firsts;
   auto is_among = [](const std::vector<Tensor> &tensors, const Tensor &tensor) {
@@ -141,7 +141,7 @@ void LossScaler::own(State &state, std::span<Optimizer *const> optimizers, const
          location);
 }
 
-void LossScaler::unscale_all(std::span<Optimizer *const> optimizers, Location location) {
+void LossScaler::unscale_all(std::span<const Optimizer *const> optimizers, Location location) {
   State &state = held("unscale_", location);
   if (!state.options.enabled)
     return;
@@ -158,7 +158,7 @@ void LossScaler::unscale_all(std::span<Optimizer *const> optimizers, Location lo
 
 void LossScaler::unscale_(const Optimizer &optimizer, Location location) {
   CallerScope scope(location);
-  Optimizer *one[] = {const_cast<Optimizer *>(&optimizer)}; // of which gradients are written
+  const Optimizer *one[] = {&optimizer};
   unscale_all(one, location);
 }
 

@@ -68,9 +68,9 @@ public:
 private:
   struct State;
   State &held(const char *call, Location location) const;
-  static void own(State &state, std::span<Optimizer *const> optimizers, const char *who,
+  static void own(State &state, std::span<const Optimizer *const> optimizers, const char *who,
                   Location location);
-  void unscale_all(std::span<Optimizer *const> optimizers, Location location);
+  void unscale_all(std::span<const Optimizer *const> optimizers, Location location);
   void step_all(std::span<Optimizer *const> optimizers, Location location);
 
   std::shared_ptr<State> state_;

@@ -636,7 +636,6 @@ TEST(Composites, TakeProductsOfSetsAndBlocks) {
             std::string::npos);
 }
 
-} // namespace
 // The weights that stay are those of attention without dropout, each divided by 1 - p.
 TEST(Attention, DropsWeights) {
   Tensor q = randn({2, 3, 5, 4}), k = randn({2, 3, 7, 4}), v = randn({2, 3, 7, 6});
@@ -676,4 +675,5 @@ TEST(Attention, DropsWeights) {
   EXPECT_EQ(block(x).to_vector<float>(), block(x).to_vector<float>());
 }
 
+} // namespace
 } // namespace weft

@@ -287,7 +287,6 @@ TEST(Prepare, IsAnOption) {
   set_config(before);
 }
 
-// Rounding: the same bits with and without.
 // What is computed of weights ahead of runs is one result for programs of all batch sizes.
 TEST(Prepare, BatchSizesShareWhatIsComputed) {
   if (!on_cpu())
@@ -305,6 +304,7 @@ TEST(Prepare, BatchSizesShareWhatIsComputed) {
     EXPECT_EQ(run(rows), bytes) << rows;
 }
 
+// Rounding: the same bits with and without.
 TEST(Prepare, ChangesNoBits) {
   manual_seed(3);
   Tensor w = randn({kWidth, kWidth}).eval();

@@ -24,6 +24,14 @@ protected:
   static Tensor text(int64_t length, int64_t size, double seed) {
     return input(length, {size}, seed).reshape({1, length, size}).eval();
   }
+  static models::Gpt2 gpt2() {
+    models::Gpt2Config config;
+    config.vocabulary = 50, config.positions = 200, config.size = 64, config.layers = 1;
+    config.heads = kHeads;
+    models::Gpt2 model(config);
+    model.eval();
+    return model;
+  }
   static std::string reason(const std::function<Tensor(int64_t)> &f) {
     for (int64_t length : {40, 60})
       f(length).eval();
@@ -81,11 +89,7 @@ TEST_F(SymbolicLengths, Bert) {
 }
 
 TEST_F(SymbolicLengths, PromptsOfGpt2) {
-  models::Gpt2Config config;
-  config.vocabulary = 50, config.positions = 200, config.size = 64, config.layers = 1;
-  config.heads = kHeads;
-  models::Gpt2 model(config);
-  model.eval();
+  models::Gpt2 model = gpt2();
   // One more where weights that are read again and again are prepared.
   compare({70, 130, 33, 64, 17, 129, 100}, 3, [&](int64_t n) {
     NoGrad no_grad;
@@ -100,11 +104,7 @@ TEST_F(SymbolicLengths, PromptsOfGpt2) {
 
 // A prompt's keys and values go into a cache, whose next token sees them.
 TEST_F(SymbolicLengths, PromptsThatFillACache) {
-  models::Gpt2Config config;
-  config.vocabulary = 50, config.positions = 200, config.size = 64, config.layers = 1;
-  config.heads = kHeads;
-  models::Gpt2 model(config);
-  model.eval();
+  models::Gpt2 model = gpt2();
   auto prompt = [&](const nn::KeyValueCache &cache, int64_t n) {
     NoGrad no_grad;
     return model(tokens(n), cache).select(1, n - 1);

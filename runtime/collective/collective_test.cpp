@@ -328,7 +328,6 @@ TEST(Collective, ARankThatLeavesOrFailsEndsTheOthersWaits) {
   });
 }
 
-// A layer in C++ may throw: that is its failure, not the end of the process.
 // Its thread is not there: nothing waits for it, and the other ranks hear nothing.
 TEST(Collective, AGroupEndsInAForkedChild) {
   run_ranks(2, [](Communicator &ranks) {
@@ -349,6 +348,7 @@ TEST(Collective, AGroupEndsInAForkedChild) {
   });
 }
 
+// A layer in C++ may throw: that is its failure, not the end of the process.
 TEST(Layers, MayThrow) {
   static const char *throws = "";
   static weft_collective_layer local = **find_collective_layer("local");

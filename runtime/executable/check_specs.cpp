@@ -9,17 +9,13 @@
 namespace weft::runtime {
 namespace {
 
-bool is_index_or_none(int32_t index, size_t size) {
-  return index == -1 || (index >= 0 && static_cast<size_t>(index) < size);
-}
-
 template <typename... Parts> absl::Status wrong(const Parts &...parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
 
 absl::Status check_spec(const char *what, size_t i, DType dtype, const std::vector<int64_t> &dims,
                         int64_t bytes) {
-  if (static_cast<size_t>(dtype) >= std::size(kDTypes))
+  if (!is_dtype(dtype))
     return wrong(what, " ", i, " has dtype ", static_cast<int>(dtype));
   int64_t product = byte_size(dtype);
   bool fits = true;

@@ -19,9 +19,6 @@ bool is_size(int64_t value) {
 bool is_index(int32_t index, size_t size) {
   return index >= 0 && static_cast<size_t>(index) < size;
 }
-bool is_index_or_none(int32_t index, size_t size) {
-  return index == -1 || is_index(index, size);
-}
 
 template <typename... Parts> absl::Status invalid(const Parts &...parts) {
   return absl::InvalidArgumentError(absl::StrCat("invalid program: ", parts...));
@@ -29,10 +26,6 @@ template <typename... Parts> absl::Status invalid(const Parts &...parts) {
 
 absl::Status invalid_if(const absl::Status &status) {
   return status.ok() ? status : invalid(std::string(status.message()));
-}
-
-bool is_dtype(DType dtype) {
-  return static_cast<size_t>(dtype) < std::size(kDTypes);
 }
 
 absl::Status check_buffers(const Program &program) {
