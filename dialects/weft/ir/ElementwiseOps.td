@@ -80,7 +80,7 @@ def Weft_ExpOp : Weft_UnaryOp<"exp", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g
   let scalar = "return s.exp(x);";
   let savesResults = [0];
 }
-def Weft_Exp2Op : Weft_UnaryOp<"exp2", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g() * (ctx.result(0) * 0.69314718055994530942)); return ::mlir::success();">> {
+def Weft_Exp2Op : Weft_UnaryOp<"exp2", Weft_FloatTensor, Inline<"ctx.roundOnce(); ctx.grad(0, ctx.g() * (ctx.result(0) * 0.69314718055994530942)); return ::mlir::success();">> {
   let cost = FunctionCost;
   let tests = Tests<[Domain<"-120", "120">], 2>;
   let summary = "2 to the power of each element";
@@ -96,7 +96,7 @@ def Weft_LogOp : Weft_UnaryOp<"log", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g
   let scalar = "return s.log(x);";
   let savesOperands = [0];
 }
-def Weft_Expm1Op : Weft_UnaryOp<"expm1", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g() * (ctx.result(0) + 1.0)); return ::mlir::success();">> {
+def Weft_Expm1Op : Weft_UnaryOp<"expm1", Weft_FloatTensor, Inline<"ctx.roundOnce(); ctx.grad(0, ctx.g() * (ctx.result(0) + 1.0)); return ::mlir::success();">> {
   let cost = FunctionCost;
   let tests = Tests<[Domain<"-20", "20">], 2>;
   let summary = "exp(x) - 1, accurate near 0";
@@ -193,6 +193,7 @@ def Weft_ErfcOp : Weft_UnaryOp<"erfc", Weft_FloatTensor, InFile> {
   let savesOperands = [0];
 }
 def Weft_ErfinvOp : Weft_UnaryOp<"erfinv", Weft_FloatTensor, Inline<[{
+    ctx.roundOnce();
     Val y = ctx.result(0);
     ctx.grad(0, ctx.g() * (0.88622692545275801365 * exp(y * y)));
     return ::mlir::success();
@@ -243,6 +244,7 @@ def Weft_HardswishOp : Weft_UnaryOp<"hardswish", Weft_FloatTensor, InFile> {
   let savesOperands = [0];
 }
 def Weft_SoftplusOp : Weft_UnaryOp<"softplus", Weft_FloatTensor, Inline<[{
+    ctx.roundOnce();
     ctx.grad(0, ctx.g() * sigmoid(ctx.operand(0)));
     return ::mlir::success();
   }]>> {

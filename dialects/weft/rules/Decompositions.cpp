@@ -23,10 +23,12 @@ Val unreduce(Val x, ArrayRef<Dim> full, ArrayRef<int64_t> reduced) {
   return broadcastTo(reshapeTo(x, kept), full);
 }
 
+bool isNarrow(Type element) {
+  return isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
+}
+
 Val widen(Val x) {
-  Type element = x.type().getElementType();
-  bool narrow = isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
-  return narrow ? cast(x, x.builder().getF32Type()) : x;
+  return isNarrow(x.type().getElementType()) ? cast(x, x.builder().getF32Type()) : x;
 }
 
 Value narrowTo(Val x, Value like) {

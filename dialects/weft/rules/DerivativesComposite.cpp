@@ -9,6 +9,7 @@ namespace weft::ir {
 using namespace mlir;
 
 LogicalResult SoftmaxOp::differentiate(GradContext &ctx) {
+  ctx.roundOnce();
   Val y = ctx.result(0), g = ctx.g();
   SmallVector<int64_t> dims{wrapDim(ctx.properties<SoftmaxOp>().dim.getInt(), y.rank())};
   ctx.grad(0, y * (g - unreduce(sum(g * y, dims), dimsOf(y.type()), dims)));
@@ -16,6 +17,7 @@ LogicalResult SoftmaxOp::differentiate(GradContext &ctx) {
 }
 
 LogicalResult LogSoftmaxOp::differentiate(GradContext &ctx) {
+  ctx.roundOnce();
   Val y = ctx.result(0), g = ctx.g();
   SmallVector<int64_t> dims{wrapDim(ctx.properties<LogSoftmaxOp>().dim.getInt(), y.rank())};
   ctx.grad(0, g - exp(y) * unreduce(sum(g, dims), dimsOf(y.type()), dims));
@@ -26,6 +28,7 @@ LogicalResult LogSoftmaxOp::differentiate(GradContext &ctx) {
 // h), dbias = sum(g), the sums over rows. mean and rstd are results with cotangents of their own (a
 // second derivative brings them): d mean / dx = 1 / n, d rstd / dx = -rstd^2 h / n.
 LogicalResult LayerNormOp::differentiate(GradContext &ctx) {
+  ctx.roundOnce();
   enum { kInput, kWeight, kBias };
   Dims extents = dimsOf(ctx.operandType(kInput));
   int64_t rank = extents.size(), count = ctx.properties<LayerNormOp>().normalized_rank.getInt();
@@ -218,6 +221,7 @@ LogicalResult AttentionGradientOp::differentiate(GradContext &ctx) {
 // With p = exp(logits - log_sum_exp): dlogits = (p - onehot(target)) g, 0 in ignored rows, + p
 // g_log_sum_exp.
 LogicalResult CrossEntropyOp::differentiate(GradContext &ctx) {
+  ctx.roundOnce();
   Val logits = ctx.operand(0), targets = ctx.operand(1);
   SmallVector<int64_t> dims{logits.rank() - 1};
   Dims extents = dimsOf(logits.type());

@@ -98,6 +98,7 @@ LogicalResult AvgPool2dGradientOp::differentiate(GradContext &ctx) {
 // mean(c h)), dweight = sum(g h), dbias = sum(g). mean and variance have cotangents of their own: d
 // mean / dx = 1 / n, d variance / dx = 2 (x - mean) / n.
 LogicalResult BatchNormOp::differentiate(GradContext &ctx) {
+  ctx.roundOnce();
   enum { kInput, kWeight, kBias };
   Dims extents = dimsOf(ctx.operandType(kInput));
   SmallVector<int64_t> dims = allButChannels(extents.size());
@@ -149,6 +150,7 @@ LogicalResult BatchNormOp::differentiate(GradContext &ctx) {
 // With s = rsqrt(variance + eps) and f = s weight: dx = g f, dmean = -sum(g) f, dbias = sum(g); and
 // with p = sum(g (x - mean)): dweight = p s, dvariance = -p f s^2 / 2.
 LogicalResult BatchNormInferenceOp::differentiate(GradContext &ctx) {
+  ctx.roundOnce();
   enum { kInput, kMean, kVariance, kWeight };
   const auto &p = ctx.properties<BatchNormInferenceOp>();
   bool hasWeight = p.operandSegmentSizes[kWeight] != 0, hasBias = p.operandSegmentSizes[4] != 0;

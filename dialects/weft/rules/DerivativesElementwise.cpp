@@ -19,40 +19,47 @@ LogicalResult AbsOp::differentiate(GradContext &ctx) {
 }
 
 LogicalResult RsqrtOp::differentiate(GradContext &ctx) {
+  ctx.roundOnce();
   Val y = ctx.result(0);
   ctx.grad(0, ctx.g() * (-0.5 * (y * y * y)));
   return success();
 }
 
 LogicalResult TanhOp::differentiate(GradContext &ctx) {
+  ctx.roundOnce();
   Val y = ctx.result(0);
   ctx.grad(0, ctx.g() * (1.0 - y * y));
   return success();
 }
 
 LogicalResult ErfOp::differentiate(GradContext &ctx) {
+  ctx.roundOnce();
   Val x = ctx.operand(0);
   ctx.grad(0, ctx.g() * (M_2_SQRTPI * exp(-(x * x))));
   return success();
 }
 
 LogicalResult ErfcOp::differentiate(GradContext &ctx) {
+  ctx.roundOnce();
   Val x = ctx.operand(0);
   ctx.grad(0, ctx.g() * (-M_2_SQRTPI * exp(-(x * x))));
   return success();
 }
 
 LogicalResult SinOp::differentiate(GradContext &ctx) {
+  ctx.roundOnce();
   ctx.grad(0, ctx.g() * cos(ctx.operand(0)));
   return success();
 }
 
 LogicalResult CosOp::differentiate(GradContext &ctx) {
+  ctx.roundOnce();
   ctx.grad(0, -(ctx.g() * sin(ctx.operand(0))));
   return success();
 }
 
 LogicalResult SigmoidOp::differentiate(GradContext &ctx) {
+  ctx.roundOnce();
   Val y = ctx.result(0);
   ctx.grad(0, ctx.g() * (y * (1.0 - y)));
   return success();
@@ -74,22 +81,24 @@ LogicalResult Relu6Op::differentiate(GradContext &ctx) {
 }
 
 LogicalResult HardsigmoidOp::differentiate(GradContext &ctx) {
+  ctx.roundOnce();
   Val y = ctx.result(0), zero = zeroLike(y);
-  Val sixth = y.at(narrowTo(widen(ctx.g()) * (1.0 / 6), y.value()));
-  Val below = select(compare("lt", y, y.constant(1)), sixth, zero);
+  Val below = select(compare("lt", y, y.constant(1)), ctx.g() * (1.0 / 6), zero);
   ctx.grad(0, select(compare("gt", y, zero), below, zero));
   return success();
 }
 
 LogicalResult HardswishOp::differentiate(GradContext &ctx) {
+  ctx.roundOnce();
   Val x = ctx.operand(0), g = ctx.g();
-  Val between = x.at(narrowTo(widen(g) * (widen(x) * (1.0 / 3) + 0.5), x.value()));
+  Val between = g * (x * (1.0 / 3) + 0.5);
   Val above = select(compare("ge", x, x.constant(3)), g, between);
   ctx.grad(0, select(compare("le", x, x.constant(-3)), zeroLike(x), above));
   return success();
 }
 
 LogicalResult GeluOp::differentiate(GradContext &ctx) {
+  ctx.roundOnce();
   Val x = ctx.operand(0);
   if (ctx.properties<GeluOp>().tanh_approximation &&
       ctx.properties<GeluOp>().tanh_approximation.getValue()) {
@@ -115,6 +124,7 @@ LogicalResult MulOp::differentiate(GradContext &ctx) {
 }
 
 LogicalResult DivOp::differentiate(GradContext &ctx) {
+  ctx.roundOnce();
   Val quotient = ctx.g() / ctx.operand(1);
   ctx.grad(0, quotient);
   if (ctx.needs(1))
@@ -126,13 +136,14 @@ LogicalResult RemOp::differentiate(GradContext &ctx) {
   ctx.grad(0, ctx.g());
   if (ctx.needs(1)) {
     // A quotient in 16 bits would round up to the next integer.
-    Val x = widen(ctx.operand(0)), y = widen(ctx.operand(1)), g = widen(ctx.g());
-    ctx.grad(1, ctx.at(narrowTo(-(g * floor(x / y)), ctx.operand(1))));
+    ctx.roundOnce();
+    ctx.grad(1, -(ctx.g() * floor(ctx.operand(0) / ctx.operand(1))));
   }
   return success();
 }
 
 LogicalResult PowOp::differentiate(GradContext &ctx) {
+  ctx.roundOnce();
   Val x = ctx.operand(0), y = ctx.operand(1), g = ctx.g(), one = x.constant(1);
   auto power = [&](Val base, Val exponent) {
     return ctx.at(PowOp::create(ctx.builder(), ctx.loc(), base, exponent));
@@ -154,6 +165,7 @@ LogicalResult PowOp::differentiate(GradContext &ctx) {
 }
 
 LogicalResult Atan2Op::differentiate(GradContext &ctx) {
+  ctx.roundOnce();
   Val y = ctx.operand(0), x = ctx.operand(1), square = x * x + y * y, g = ctx.g();
   Val origin = compare("eq", square, zeroLike(square));
   Val scale = select(origin, zeroLike(g), g) / select(origin, square.constant(1), square);

@@ -1,6 +1,7 @@
 #include "dialects/weft/rules/Rules.h"
 
 #include "dialects/weft/ir/Weft.h"
+#include "dialects/weft/rules/Composites.h"
 
 namespace weft::ir {
 
@@ -229,29 +230,33 @@ InFlightDiagnostic GradContext::wrong() const {
 }
 
 // Zeros in place of what is not there: the rule goes on, and its result is not used.
-Val GradContext::saved(StringRef what, ArrayRef<Value> values, ArrayRef<Type> types,
-                       int64_t i) const {
+Value GradContext::saved(StringRef what, ArrayRef<Value> values, ArrayRef<Type> types,
+                         int64_t i) const {
   int64_t count = static_cast<int64_t>(values.size());
   if (i >= 0 && i < count && values[i])
-    return at(values[i]);
+    return values[i];
   if (i >= 0 && i < count)
     wrong() << "reads " << what << " " << i << ", which its record does not save";
   else
     wrong() << "reads " << what << " " << i << " of " << count;
   Type type = types.empty() ? resultTypes_[0] : types[std::clamp<int64_t>(i, 0, count - 1)];
-  return at(splat(builder_, loc_, cast<RankedTensorType>(type), 0));
+  return splat(builder_, loc_, cast<RankedTensorType>(type), 0);
+}
+
+Val GradContext::computed(Value value) const {
+  return roundsOnce_ ? widen(at(value)) : at(value);
 }
 
 Val GradContext::operand(int64_t i) const {
-  return saved("operand", operands_, operandTypes_, i);
+  return computed(saved("operand", operands_, operandTypes_, i));
 }
 
 Val GradContext::result(int64_t i) const {
-  return saved("result", results_, resultTypes_, i);
+  return computed(saved("result", results_, resultTypes_, i));
 }
 
 Val GradContext::g(int64_t i) const {
-  return at(hasG(i) ? cotangents_[i] : splat(builder_, loc_, resultType(i), 0));
+  return computed(hasG(i) ? cotangents_[i] : splat(builder_, loc_, resultType(i), 0));
 }
 
 void GradContext::grad(int64_t i, Val value) {
@@ -261,6 +266,9 @@ void GradContext::grad(int64_t i, Val value) {
   }
   if (!needs(i) || !value)
     return;
+  Type element = operandType(i).getElementType();
+  if (roundsOnce_ && isNarrow(element) && value.type().getElementType().isF32())
+    value = cast(value, element);
   if (value.value().getType() != operandTypes_[i]) {
     wrong() << "gives operand " << i << " of type " << spell(operandTypes_[i])
             << " a gradient of type " << spell(value.value().getType());

@@ -187,6 +187,11 @@ public:
   // Sets the gradient of operand i; ignored where none is needed. It has the operand's type, or the
   // rule fails.
   void grad(int64_t i, Val value);
+  // From here on values of 16 bits come as float32, and a gradient is rounded where it is set: once,
+  // and not at each step of the formula. For rules of several steps.
+  void roundOnce() {
+    roundsOnce_ = true;
+  }
 
   mlir::OpBuilder &builder() const {
     return builder_;
@@ -211,13 +216,15 @@ public:
 
 private:
   mlir::InFlightDiagnostic wrong() const;
-  Val saved(llvm::StringRef what, llvm::ArrayRef<mlir::Value> values,
-            llvm::ArrayRef<mlir::Type> types, int64_t i) const;
+  mlir::Value saved(llvm::StringRef what, llvm::ArrayRef<mlir::Value> values,
+                    llvm::ArrayRef<mlir::Type> types, int64_t i) const;
+  Val computed(mlir::Value value) const;
 
   mlir::OpBuilder &builder_;
   mlir::Location loc_;
   mlir::OperationName name_;
   mutable bool isWrong_ = false;
+  bool roundsOnce_ = false;
   mlir::OpaqueProperties properties_;
   llvm::SmallVector<mlir::Type, 4> operandTypes_, resultTypes_;
   llvm::SmallVector<mlir::Value, 4> operands_, results_, cotangents_, gradients_;
