@@ -6,7 +6,6 @@
 #include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/state/StateAttributes.h"
 #include "runtime/io/npy.h"
-#include "runtime/io/safetensors.h"
 
 namespace weft::tools {
 
@@ -18,6 +17,7 @@ absl::StatusOr<InputFiles> readInputFiles(const std::vector<std::string> &paths)
     if (tensors.ok()) {
       for (runtime::ArrayView &tensor : tensors->tensors)
         files.arrays.push_back({std::move(tensor), /*has_name=*/true});
+      std::ranges::move(tensors->unread, std::back_inserter(files.unread));
       files.storage.push_back(std::move(tensors->storage));
       continue;
     }
@@ -66,6 +66,11 @@ absl::StatusOr<RunInputs> assignInputs(mlir::func::FuncOp main, const InputFiles
       called.emplace(name, i);
   }
   inputs.byName = !called.empty();
+  for (const runtime::UnreadTensor &tensor : files.unread) {
+    if (!inputs.byName || called.contains(tensor.name))
+      return absl::InvalidArgumentError("'" + tensor.name + "' is " + runtime::unread_text(tensor));
+    inputs.unknown.push_back(tensor.name);
+  }
   std::vector<const runtime::ArrayView *> inOrder;
   for (const InputFiles::Array &array : files.arrays) {
     if (!inputs.byName || !array.has_name) {

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "runtime/io/array.h"
+#include "runtime/io/safetensors.h"
 
 namespace weft::tools {
 
@@ -20,6 +20,7 @@ struct InputFiles {
   };
   std::vector<std::shared_ptr<const void>> storage;
   std::vector<Array> arrays; // in the order of the files, and of their bytes
+  std::vector<runtime::UnreadTensor> unread;
 };
 absl::StatusOr<InputFiles> readInputFiles(const std::vector<std::string> &paths);
 
@@ -36,7 +37,8 @@ struct RunInputs {
   // "; no argument is called 'a', 'b'", or nothing.
   std::string unknownText() const;
 };
-// InvalidArgument where two arrays have one argument's name.
+// InvalidArgument where two arrays have one argument's name, or a tensor for an argument is of an
+// element type that Weft lacks.
 absl::StatusOr<RunInputs> assignInputs(mlir::func::FuncOp main, const InputFiles &files);
 
 // 'a', 'b' and so on; of many names the first ones and how many there are.

@@ -76,6 +76,10 @@ absl::Status run(Flags &flags) {
   runtime::SafetensorsFile file;
   if (!flags.weights.empty()) {
     WEFT_ASSIGN_OR_RETURN(file, runtime::read_safetensors(flags.weights));
+    // All of the file is the program's.
+    for (const runtime::UnreadTensor &tensor : file.unread)
+      return absl::InvalidArgumentError(flags.weights + ": '" + tensor.name + "' is " +
+                                        runtime::unread_text(tensor));
     for (const runtime::ArrayView &tensor : file.tensors)
       options.weights.push_back(
           {tensor.name,

@@ -120,7 +120,7 @@ void export_model(Flags flags) {
   manual_seed(flags.seed);
   models::AnyModel model = what.make();
   if (!flags.weights.empty())
-    model.module().load_state(io::load_safetensors(flags.weights).tensors);
+    model.module().load_state(io::load_safetensors(flags.weights));
   if (as_weights) {
     io::save_safetensors(flags.compile.output, model.state(),
                          {{"format", "pt"}, {"model", what.name}});

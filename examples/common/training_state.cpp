@@ -36,9 +36,11 @@ TrainingState load_training_state(const std::string &path, const std::string &fo
   auto fail = [&](const std::string &why) {
     throw weft::Error(weft::ErrorKind::kFile, "'" + path + "' " + why);
   };
-  auto [tensors, metadata] = weft::io::load_safetensors(path);
+  auto [tensors, metadata, unread] = weft::io::load_safetensors(path);
   if (auto found = metadata.find("format"); found == metadata.end() || found->second != format)
     fail("is a safetensors file, but no checkpoint of this program");
+  for (const auto &each : unread)
+    fail("is a damaged checkpoint: '" + each.name + "' is " + each.text());
   TrainingState state;
   state.metadata = std::move(metadata);
   for (auto &[name, tensor] : tensors) {

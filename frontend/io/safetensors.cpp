@@ -7,6 +7,22 @@
 
 namespace weft::io {
 
+std::string SafeTensors::Unread::text() const {
+  return runtime::unread_text({name, dtype, shape});
+}
+
+const Tensor &SafeTensors::at(const std::string &name, Location location) const {
+  for (const auto &[known, tensor] : tensors)
+    if (known == name)
+      return tensor;
+  for (const Unread &each : unread)
+    if (each.name == name)
+      throw Error(ErrorKind::kDType, "SafeTensors::at: '" + name + "' is " + each.text(),
+                  CallerScope::resolve(location));
+  throw Error(ErrorKind::kFile, "SafeTensors::at: the file has no tensor '" + name + "'",
+              CallerScope::resolve(location));
+}
+
 void save_safetensors(const std::string &path,
                       const std::vector<std::pair<std::string, Tensor>> &tensors,
                       const std::map<std::string, std::string> &metadata, Location location) {
@@ -39,6 +55,9 @@ SafeTensors load_safetensors(const std::string &path, Location location) {
     result.tensors.emplace_back(view.name,
                                 recorder::constant_tensor(view.bytes.data(), view.dtype, view.dims,
                                                           file->storage, location));
+  for (runtime::UnreadTensor &each : file->unread)
+    result.unread.push_back(
+        {std::move(each.name), std::move(each.dtype), std::move(each.dims)});
   result.metadata = std::move(file->metadata);
   return result;
 }

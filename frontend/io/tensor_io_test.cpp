@@ -155,6 +155,32 @@ TEST(Safetensors, AlignsWhatIsNot) {
   EXPECT_EQ((read * 2).to_vector<double>(), (std::vector<double>{8, 10, 12}));
 }
 
+// The file of another program, with dtypes that Weft has not.
+TEST(Safetensors, ADtypeThatWeftHasNotLeavesTheOthers) {
+  std::string path = scratch_folder() + "/x.safetensors";
+  const std::string header = R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},)"
+                             R"("scale":{"dtype":"F8_E5M2","shape":[1,2],"data_offsets":[2,4]},)"
+                             R"("b":{"dtype":"BOOL","shape":[1],"data_offsets":[4,5]}})";
+  const auto length = static_cast<uint64_t>(header.size());
+  std::ofstream(path, std::ios::binary)
+      << std::string(reinterpret_cast<const char *>(&length), 8) << header
+      << std::string("\x01\x02\x03\x04\x01", 5);
+  SafeTensors file = load_safetensors(path);
+  ASSERT_EQ(file.tensors.size(), 2u);
+  EXPECT_EQ(file.at("a").to_vector<uint8_t>(), (std::vector<uint8_t>{1, 2}));
+  EXPECT_EQ(file.at("b").dtype(), boolean);
+  ASSERT_EQ(file.unread.size(), 1u);
+  EXPECT_EQ(file.unread[0].name, "scale");
+  EXPECT_EQ(file.unread[0].shape, (Shape{1, 2}));
+  int line = __LINE__ + 1;
+  Error error = error_of([&] { file.at("scale"); });
+  EXPECT_EQ(error.kind(), ErrorKind::kDType);
+  EXPECT_EQ(error.line(), line);
+  EXPECT_NE(error.message().find("'scale' is F8_E5M2 [1, 2] in the file"), std::string::npos)
+      << error.message();
+  EXPECT_EQ(error_of([&] { file.at("none"); }).kind(), ErrorKind::kFile);
+}
+
 // Weights in a file are prepared like others: nobody writes them.
 TEST(Safetensors, LoadingTakesNoMemoryOfTensors) {
   std::string path = scratch_folder() + "/x.safetensors";

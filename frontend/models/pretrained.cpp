@@ -221,8 +221,15 @@ nn::NamedTensors pretrained_tensors(const std::string &folder, Location location
   namespace fs = std::filesystem;
   std::error_code error;
   const std::string whole = folder + "/model.safetensors";
+  auto read = [&](const std::string &path) {
+    io::SafeTensors file = io::load_safetensors(path, location);
+    for (const io::SafeTensors::Unread &each : file.unread)
+      throw Error(ErrorKind::kFile, "'" + path + "': '" + each.name + "' is " + each.text(),
+                  CallerScope::resolve(location));
+    return std::move(file.tensors);
+  };
   if (fs::exists(whole, error))
-    return io::load_safetensors(whole, location).tensors;
+    return read(whole);
   JsonFile index(folder + "/model.safetensors.index.json", CallerScope::resolve(location));
   if (!fs::exists(index.path(), error))
     throw Error(ErrorKind::kFile,
@@ -241,7 +248,7 @@ nn::NamedTensors pretrained_tensors(const std::string &folder, Location location
   }
   nn::NamedTensors tensors;
   for (auto &[file, names] : files) {
-    for (auto &[name, tensor] : io::load_safetensors(folder + "/" + file, location).tensors)
+    for (auto &[name, tensor] : read(folder + "/" + file))
       if (names.erase(name))
         tensors.emplace_back(name, tensor);
     if (!names.empty())

@@ -25,7 +25,8 @@ LlamaConfig pretrained_llama_config(const std::string &folder,
 // The tokens that end a text, as generation_config.json or config.json says; empty for none.
 std::vector<int64_t> pretrained_end_tokens(const std::string &folder,
                                            Location location = Location::current());
-// All tensors of the folder's files, as they are in them.
+// All tensors of the folder's files, as they are in them; one of a dtype that Weft has not is an
+// error.
 nn::NamedTensors pretrained_tensors(const std::string &folder,
                                     Location location = Location::current());
 // The model itself, in evaluation. Weights of another floating dtype are converted to the

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <ostream>
 #include <unordered_map>
 #include <unordered_set>
@@ -10,6 +11,7 @@
 #include "frontend/tensor/impl.h"
 #include "frontend/tensor/starting.h"
 #include "weft/autograd.h"
+#include "weft/io/safetensors.h"
 #include "weft/jit.h"
 #include "weft/nn/init.h"
 #include "weft/nn/unlisted.h"
@@ -146,6 +148,26 @@ NamedTensors distinct(NamedTensors named) {
   std::unordered_set<const void *> seen;
   std::erase_if(named, [&](const auto &entry) { return !seen.insert(entry.second.impl()).second; });
   return named;
+}
+
+// Tensors that are given, by name.
+using Given = std::unordered_map<std::string, const Tensor *>;
+
+// Which of two values a tensor with two names would keep nobody could see.
+void want_one_value_each(const NamedTensors &own, const Given &given, Location location) {
+  std::unordered_map<const void *, const std::string *> first;
+  for (const auto &[name, tensor] : own) {
+    auto [known, is_new] = first.emplace(tensor.impl(), &name);
+    const Tensor &a = *given.at(*known->second), &b = *given.at(name);
+    if (!is_new && !a.is_same(b) && a.nbytes() > 0 &&
+        std::memcmp(a.data_bytes(location), b.data_bytes(location),
+                    static_cast<size_t>(a.nbytes())) != 0)
+      throw Error(ErrorKind::kValue,
+                  "load_state: '" + *known->second + "' and '" + name +
+                      "' are one tensor in the module, the tensors given for them differ; give "
+                      "one value under both names, or make a module that does not tie them",
+                  location);
+  }
 }
 
 } // namespace
@@ -347,7 +369,7 @@ NamedTensors Module::named_state(const char *what, Location location) const {
 
 void Module::load_state(const NamedTensors &tensors, bool strict, Location location) {
   location = CallerScope::resolve(location);
-  std::unordered_map<std::string, const Tensor *> given;
+  Given given;
   for (const auto &[name, tensor] : tensors)
     if (!given.emplace(name, &tensor).second)
       throw Error(ErrorKind::kValue, "load_state: '" + name + "' is given twice", location);
@@ -375,13 +397,26 @@ void Module::load_state(const NamedTensors &tensors, bool strict, Location locat
       if (!known.contains(name))
         throw Error(ErrorKind::kValue, "load_state: the module has no '" + name + "'", location);
   }
+  want_one_value_each(own, given, location);
   NoGrad no_grad;
   std::vector<Tensor> written;
-  for (auto &[name, tensor] : own) {
+  for (auto &[name, tensor] : distinct(std::move(own))) {
     tensor.copy_(init::copy_of(*given.at(name), location), location);
     written.push_back(tensor);
   }
   submit_init(written, location);
+}
+
+void Module::load_file(const io::SafeTensors &file, bool strict, Location location) {
+  location = CallerScope::resolve(location);
+  std::unordered_set<std::string> own;
+  if (!strict && !file.unread.empty())
+    for (const auto &[name, tensor] : named_state("load_state", location))
+      own.insert(name);
+  for (const io::SafeTensors::Unread &each : file.unread)
+    if (strict || own.contains(each.name))
+      throw Error(ErrorKind::kDType, "load_state: '" + each.name + "' is " + each.text(), location);
+  load_state(file.tensors, strict, location);
 }
 
 std::vector<std::pair<std::string, Module>> Module::named_modules(Location location) const {

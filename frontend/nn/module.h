@@ -14,6 +14,10 @@
 #include "weft/eval.h"
 #include "weft/tensor.h"
 
+namespace weft::io {
+struct SafeTensors;
+}
+
 namespace weft::nn {
 
 // Names and tensors, in the order of registration: "up.weight", "up.bias", "down.weight", ...
@@ -65,9 +69,16 @@ public:
   // Copies the values of tensors of these names. Throws Error, before anything is written, when one
   // of the module's names is missing, a name is given twice, a shape or dtype differs, or, if
   // strict, a name is not the module's. Other than in PyTorch, a missing one is an error without
-  // strict, too: give the module's own state for what is to stay.
+  // strict, too: give the module's own state for what is to stay; and so are two values for two
+  // names of one tensor (tied weights), of which PyTorch keeps the last.
   void load_state(const NamedTensors &tensors, bool strict = true,
                   Location location = Location::current());
+  // The same of a file's (io::load_safetensors). Throws Error, with name and dtype, for a tensor of
+  // a dtype that Weft has not, unless it is not the module's and strict is not asked for.
+  template <std::same_as<io::SafeTensors> File> // {} is a list without names
+  void load_state(const File &file, bool strict = true, Location location = Location::current()) {
+    load_file(file, strict, location);
+  }
   // How many elements the parameters have.
   int64_t parameter_count(Location location = Location::current()) const;
 
@@ -162,6 +173,7 @@ private:
   void want_apart(const Module &module, const char *what, const std::string &name,
                   Location location) const;
   NamedTensors named_state(const char *what, Location location) const;
+  void load_file(const io::SafeTensors &file, bool strict, Location location);
   friend class CloneScope;
   friend class ModuleScope;
   std::shared_ptr<State> state_;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/errors.h"
+#include "weft/io/safetensors.h"
 #include "weft/nn/nn.h"
 #include "weft/weft.h"
 
@@ -177,6 +178,49 @@ TEST(Module, RefusesAForeignStateAndStaysAsItWas) {
   EXPECT_NE(error_of([&] { mlp.load_state(twice); }).message().find("given twice"),
             std::string::npos);
   EXPECT_EQ(floats(mlp.up.weight), before);
+}
+
+TEST(Module, TensorsWithTwoNamesAreGivenOneValue) {
+  struct Tied : Module {
+    Linear first = child("first", Linear(2, 3)), second = child("second", first);
+    Parameter scale = parameter("scale", ones({1}));
+  };
+  Tied a, b;
+  NamedTensors state = a.state();
+  for (auto &[name, tensor] : state) // as a file has it
+    tensor = tensor.clone();
+  b.load_state(state);
+  EXPECT_EQ(floats(b.second.weight), floats(a.first.weight));
+  const std::vector<float> before = floats(b.scale);
+  for (auto &[name, tensor] : state)
+    if (name == "second.weight" || name == "scale")
+      tensor = tensor + 1;
+  int line = __LINE__ + 1;
+  Error error = error_of([&] { b.load_state(state); });
+  EXPECT_EQ(error.kind(), ErrorKind::kValue);
+  EXPECT_EQ(error.line(), line);
+  EXPECT_NE(error.message().find("'first.weight' and 'second.weight' are one tensor"),
+            std::string::npos)
+      << error.message();
+  EXPECT_EQ(floats(b.scale), before);
+}
+
+TEST(Module, ADtypeThatWeftHasNotIsNamedWhereItIsNeeded) {
+  Mlp mlp, other;
+  io::SafeTensors file{.tensors = mlp.state(), .metadata = {}, .unread = {}};
+  file.unread.push_back({"up.weight_scale", "F8_E4M3", {2, 3}});
+  Error error = error_of([&] { other.load_state(file); });
+  EXPECT_EQ(error.kind(), ErrorKind::kDType);
+  EXPECT_NE(error.message().find("load_state: 'up.weight_scale' is F8_E4M3 [2, 3] in the file"),
+            std::string::npos)
+      << error.message();
+  other.load_state(file, false);
+  EXPECT_EQ(floats(other.up.weight), floats(mlp.up.weight));
+  file.unread[0].name = "up.weight";
+  std::erase_if(file.tensors, [](const auto &each) { return each.first == "up.weight"; });
+  error = error_of([&] { other.load_state(file, false); });
+  EXPECT_NE(error.message().find("load_state: 'up.weight' is F8_E4M3"), std::string::npos)
+      << error.message();
 }
 
 TEST(Module, RefusesBadNames) {

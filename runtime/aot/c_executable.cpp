@@ -8,6 +8,7 @@
 
 #include "runtime/abi/read_struct.h"
 #include "runtime/core/status.h"
+#include "runtime/executable/take_resources.h"
 #include "runtime/executor/device.h"
 #include "runtime/memory/buffer.h"
 
@@ -104,7 +105,7 @@ const char *give_executable(absl::StatusOr<std::shared_ptr<Executable>> made, we
   auto given = std::make_unique<Given>();
   given->executable = *std::move(made);
   given->context.memory = cpu_device().memory();
-  auto resources = given->executable->acquire(given->context);
+  auto resources = take_resources(*given->executable, given->context);
   if (!resources.ok())
     return text_of(resources.status());
   given->resources = *std::move(resources);

@@ -10,6 +10,7 @@
 #include "runtime/aot/c_executable.h"
 #include "runtime/aot/cpu_check.h"
 #include "runtime/core/status.h"
+#include "runtime/executable/take_resources.h"
 #include "runtime/executor/device.h"
 #include "runtime/io/array_text.h"
 #include "runtime/threading/thread_pool.h"
@@ -139,7 +140,8 @@ absl::StatusOr<SizedProgram> make_sized(weft_model &entry, int64_t size) {
 }
 
 absl::Status take_resources(const weft_model &entry, SizedProgram &sized) {
-  WEFT_ASSIGN_OR_RETURN(sized.resources, sized.executable->acquire(sized.context));
+  WEFT_ASSIGN_OR_RETURN(sized.resources,
+                        runtime::take_resources(*sized.executable, sized.context));
   return sized.host ? prepare(entry, sized) : absl::OkStatus();
 }
 

@@ -149,6 +149,36 @@ TEST_F(ExecutableTest, BadInputGetsOneLineAndExitCode2) {
   }
 }
 
+// Its weight is what the model needs, or beside it.
+TEST_F(ExecutableTest, ADtypeThatWeftHasNotIsNamedWhereItIsNeeded) {
+  const std::string inputs = " " + x + " " + idx + " --output " + y;
+  auto run_with = [&](const std::string &other) {
+    std::string path = folder + "/foreign.safetensors";
+    std::string header = R"({"w":{"dtype":"F32","shape":[8,8],"data_offsets":[0,256]},)"
+                         R"("f8":{"dtype":"F8_E4M3","shape":[8],"data_offsets":[256,264]}})";
+    if (!other.empty())
+      header.replace(header.find("F32"), 3, other);
+    const auto length = static_cast<uint64_t>(header.size());
+    std::ofstream file(path, std::ios::binary);
+    file << std::string(reinterpret_cast<const char *>(&length), 8) << header;
+    file.write(reinterpret_cast<const char *>(w_values.data()), 256) << "ffffffff";
+    file.close();
+    return run(exe + " --weights " + path + inputs);
+  };
+  Result result = run_with("");
+  EXPECT_EQ(result.code, 0) << result.text;
+  expect_right();
+  result = run_with("U32");
+  EXPECT_EQ(result.code, 2);
+  EXPECT_NE(result.text.find("foreign.safetensors: the weight 'w' is U32 [8, 8] in the file"),
+            std::string::npos)
+      << result.text;
+  result = run(exe + " --weights " + weights + " " + folder + "/foreign.safetensors");
+  EXPECT_EQ(result.code, 2);
+  EXPECT_NE(result.text.find("foreign.safetensors: 'w' is U32 [8, 8]"), std::string::npos)
+      << result.text;
+}
+
 TEST_F(ExecutableTest, NeedsNoLibraryThatIsNotOnEveryDebian) {
   Result result = run("ldd " + exe);
   EXPECT_EQ(result.code, 0);

@@ -25,11 +25,16 @@ public:
   Source(std::string path, SafetensorsFile file) : path_(std::move(path)), file_(std::move(file)) {
     for (const ArrayView &tensor : file_.tensors)
       by_name_.emplace(tensor.name, &tensor);
+    for (const UnreadTensor &tensor : file_.unread)
+      unread_.emplace(tensor.name, &tensor);
   }
 
   // what: "weight" or "state".
   absl::StatusOr<const ArrayView *> find(const weft_tensor_info &info, const char *what) const {
     auto found = by_name_.find(info.name);
+    if (auto unread = unread_.find(info.name); unread != unread_.end())
+      return absl::InvalidArgumentError(absl::StrCat(path_, ": the ", what, " '", info.name,
+                                                     "' is ", unread_text(*unread->second)));
     if (found == by_name_.end())
       return absl::NotFoundError(absl::StrCat(path_, ": there is no ", what, " '", info.name, "'"));
     const ArrayView &tensor = *found->second;
@@ -51,6 +56,7 @@ private:
   std::string path_;
   SafetensorsFile file_;
   std::map<std::string_view, const ArrayView *> by_name_;
+  std::map<std::string_view, const UnreadTensor *> unread_;
 };
 
 absl::StatusOr<Source> read(const std::string &path) {

@@ -185,8 +185,13 @@ absl::StatusOr<Batches> Batches::read(const std::vector<std::string> &files,
     auto [label, path] = split(text, infos);
     if (ends_with(path, ".safetensors")) {
       WEFT_ASSIGN_OR_RETURN(SafetensorsFile file, read_safetensors(path));
+      const bool is_one = file.tensors.size() + file.unread.size() == 1;
+      for (const UnreadTensor &tensor : file.unread)
+        if (label.empty() || is_one || tensor.name == label)
+          return absl::InvalidArgumentError(
+              absl::StrCat(path, ": '", tensor.name, "' is ", unread_text(tensor)));
       for (const ArrayView &tensor : file.tensors) {
-        if (!label.empty() && file.tensors.size() > 1 && tensor.name != label)
+        if (!label.empty() && !is_one && tensor.name != label)
           continue;
         size_t i = index_of(label.empty() ? tensor.name : label, infos);
         if (i == infos.size())

@@ -266,6 +266,18 @@ const char *make_negation(const void *, uint64_t, const void *, uint64_t, weft_e
 const char *make_nothing(const void *, uint64_t, const void *, uint64_t, weft_executable *to) {
   return give_executable(absl::UnavailableError("there is no such device here"), to);
 }
+// Whose room is not there.
+template <bool throws> struct Full : Negation {
+  absl::StatusOr<std::unique_ptr<RunResources>> acquire(const RunContext &) override {
+    if (throws)
+      throw std::runtime_error("no room");
+    return std::unique_ptr<RunResources>();
+  }
+};
+template <bool throws>
+const char *make_full(const void *, uint64_t, const void *, uint64_t, weft_executable *to) {
+  return give_executable(std::make_shared<Full<throws>>(), to);
+}
 const char *make_newer(const void *, uint64_t, const void *, uint64_t, weft_executable *to) {
   const char *wrong = give_executable(std::make_shared<Negation>(), to);
   to->version = WEFT_VERSION(9, 0);
@@ -305,6 +317,12 @@ TEST(Model, RunsOnADeviceOfItsOwn) {
   code.make_executable = make_nothing;
   EXPECT_NE(weft_model_open(&code, nullptr, &model), 0);
   EXPECT_STREQ(weft_model_error(), "there is no such device here");
+  code.make_executable = make_full<false>;
+  EXPECT_NE(weft_model_open(&code, nullptr, &model), 0);
+  EXPECT_STREQ(weft_model_error(), "acquire() of the executable gave null and no error");
+  code.make_executable = make_full<true>;
+  EXPECT_NE(weft_model_open(&code, nullptr, &model), 0);
+  EXPECT_STREQ(weft_model_error(), "acquire() of the executable threw an exception: no room");
   code.make_executable = make_newer;
   EXPECT_NE(weft_model_open(&code, nullptr, &model), 0);
   EXPECT_NE(

@@ -28,6 +28,7 @@ struct Entry {
   ArrayView view;
   std::string tag;
   int64_t begin = 0, end = 0;
+  bool is_read = false;
 };
 
 // {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, the opening brace taken.
@@ -96,6 +97,14 @@ bool read_header(JsonReader json, std::vector<Entry> &entries,
 
 } // namespace
 
+std::string unread_text(const UnreadTensor &tensor) {
+  std::string dims;
+  for (int64_t dim : tensor.dims)
+    dims += (dims.empty() ? "" : ", ") + std::to_string(dim);
+  return tensor.dtype + " [" + dims +
+         "] in the file, an element type that Weft does not have; convert it where it is saved";
+}
+
 absl::StatusOr<SafetensorsFile> parse_safetensors(std::span<const std::byte> bytes) {
   if (bytes.size() < 8)
     return absl::DataLossError("not a safetensors file: it has " + std::to_string(bytes.size()) +
@@ -121,29 +130,33 @@ absl::StatusOr<SafetensorsFile> parse_safetensors(std::span<const std::byte> byt
       return absl::DataLossError("a damaged safetensors file: tensor '" + entry.view.name + "' " +
                                  why);
     };
-    std::optional<DType> dtype = dtype_of(entry.tag);
-    if (!dtype)
-      return absl::UnimplementedError("tensor '" + entry.view.name + "' has the element type '" +
-                                      entry.tag + "'");
-    entry.view.dtype = *dtype;
     if (!names.insert(entry.view.name).second)
       return damaged("stands there twice");
     if (entry.begin != position || entry.end < entry.begin)
       return damaged("does not begin where the one before it ends");
-    if (array_bytes(*dtype, entry.view.dims) != entry.end - entry.begin)
+    std::optional<DType> dtype = dtype_of(entry.tag);
+    // How large an element of another type is nobody knows here; it may be less than a byte.
+    int64_t bytes = array_bytes(dtype.value_or(DType::kUInt8), entry.view.dims);
+    if (dtype ? bytes != entry.end - entry.begin : bytes < 0)
       return damaged("has a shape that does not fit its bytes");
     if (static_cast<uint64_t>(entry.end) > data.size())
       return damaged("is cut off");
     entry.view.bytes = data.subspan(static_cast<size_t>(entry.begin),
                                     static_cast<size_t>(entry.end - entry.begin));
     position = entry.end;
+    entry.is_read = dtype.has_value();
+    entry.view.dtype = dtype.value_or(DType::kUInt8);
   }
   if (static_cast<uint64_t>(position) != data.size())
     return absl::DataLossError("a damaged safetensors file: " +
                                std::to_string(data.size() - static_cast<size_t>(position)) +
                                " bytes belong to no tensor");
   for (Entry &entry : entries)
-    file.tensors.push_back(std::move(entry.view));
+    if (entry.is_read)
+      file.tensors.push_back(std::move(entry.view));
+    else
+      file.unread.push_back(
+          {std::move(entry.view.name), std::move(entry.tag), std::move(entry.view.dims)});
   return file;
 }
 

@@ -11,16 +11,26 @@
 
 namespace weft::runtime {
 
+// A tensor of an element type that Weft lacks: unsigned 16 to 64 bits, 8-bit floats. Its bytes are
+// not looked at. An unsigned type is not read as a wider signed one: what is written back would be
+// another file, and what is mapped would be a copy.
+struct UnreadTensor {
+  std::string name, dtype; // as the file says it: "F8_E4M3"
+  std::vector<int64_t> dims;
+};
+// "F8_E4M3 [2, 3] in the file, ..." with what to do, for messages that have named the tensor.
+std::string unread_text(const UnreadTensor &tensor);
+
 struct SafetensorsFile {
   std::shared_ptr<const void> storage; // of the tensors, where a file was read
   std::vector<ArrayView> tensors;      // in the order of their bytes
+  std::vector<UnreadTensor> unread;    // in the same order
   std::map<std::string, std::string> metadata;
 };
 
 // DataLoss for bytes that are cut off, contradict themselves (ranges that overlap, leave gaps, or
-// do not fit a shape) or are no safetensors file; Unimplemented for an element type that Weft lacks
-// (unsigned 16 to 64 bits, 8-bit floats). Never allocates more than a small multiple of the bytes
-// given, in which the tensors lie.
+// do not fit a shape) or are no safetensors file. Never allocates more than a small multiple of the
+// bytes given, in which the tensors lie.
 absl::StatusOr<SafetensorsFile> parse_safetensors(std::span<const std::byte> bytes);
 // As parse_safetensors, and the errors of map_file; the message names the file. Of a file that is
 // mapped the header alone is read.
