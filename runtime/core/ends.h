@@ -14,6 +14,7 @@ namespace detail {
 // No objects: they are still there when those of the thread, and static ones, have gone.
 inline std::atomic<bool> is_forked{false};
 inline constinit thread_local bool has_ended = false;
+inline constinit thread_local int runs_here = 0;
 } // namespace detail
 
 // A thread_local one marks the end of its thread: what Weft and the libraries keep for a thread
@@ -24,6 +25,22 @@ struct EndOfThread {
     detail::has_ended = true;
   }
 };
+
+// While the calling thread runs what others may wait for, or a piece of it. A user's kernel may
+// call exit(): what goes then waits for no run, as this one never ends.
+struct RunsHere {
+  RunsHere() {
+    ++detail::runs_here;
+  }
+  ~RunsHere() {
+    --detail::runs_here;
+  }
+  RunsHere(const RunsHere &) = delete;
+  RunsHere &operator=(const RunsHere &) = delete;
+};
+inline bool is_inside_a_run() {
+  return detail::runs_here > 0;
+}
 
 // Before the first thread is started: a child of a fork() from now on knows that it is one.
 inline void expect_forks() {

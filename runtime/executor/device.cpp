@@ -273,11 +273,12 @@ private:
     }
     auto *made = new Device(*entry.kind, entry.number, index);
     // At exit the executors finish what is under way and end their threads, before the libraries
-    // that they call are torn down.
+    // that they call are torn down. Where a run calls exit() it can wait for none of them.
     if (!registered_)
       std::atexit([] {
-        for (Device *device : devices_in_use())
-          device->executor().stop();
+        if (!is_inside_a_run())
+          for (Device *device : devices_in_use())
+            device->executor().stop();
         // Of the thread that calls exit(), which may have no part in what others computed.
         detail::has_ended = true;
       });
@@ -303,7 +304,7 @@ private:
 struct Drain : EndOfThread {
   ~Drain() {
     bool is_main_thread = gettid() == getpid(); // another thread ends without the process
-    if (is_main_thread)
+    if (is_main_thread && !is_inside_a_run())
       for (Device *device : devices_in_use())
         device->executor().synchronize();
   }

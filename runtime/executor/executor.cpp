@@ -66,6 +66,7 @@ std::atomic<int> all_threads{0};
 // An exception that left a run, from a backend or a library of the user's, would leave its event
 // open for ever.
 template <typename Run> absl::Status ended(Run run) {
+  RunsHere here;
   try {
     return run();
   } catch (...) {

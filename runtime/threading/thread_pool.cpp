@@ -123,6 +123,7 @@ void ThreadPool::work(int thread) {
 
 void ThreadPool::loop(int thread) {
   pthread_setname_np(pthread_self(), "weft-worker");
+  RunsHere pieces;
   while (true) {
     // Before the work: a region that comes later changes it.
     uint32_t regions = regions_.load(std::memory_order_acquire);

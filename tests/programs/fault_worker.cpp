@@ -6,6 +6,7 @@
 //   fault_worker leave MILLISECONDS             trains so long, and ends while steps are under way
 //   fault_worker end                            computes in destructors and in atexit(), and prints
 //                                               what becomes of it
+//   fault_worker exit N                         calls exit(7) in a kernel of its own, of N pieces
 //   fault_worker fork                           the same in children of fork(), which call exit()
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include <string>
 #include <thread>
 
+#include "runtime/abi/weft_custom.h"
 #include "weft/weft.h"
 
 namespace {
@@ -120,6 +122,34 @@ void fork_children() {
   std::cout << weft::sum(under_way).item<float>() << std::endl;
 }
 
+// Of the process's thread where the kernel is small, else of one of Weft's.
+void exit_in_a_kernel(int64_t pieces) {
+  alarm(60); // rather than wait for ever
+  static int64_t count = pieces;
+  static weft::Tensor kept = weft::ones({1}).eval(); // goes while the run is under way
+  std::atexit([] { try_to_compute("atexit", kept); });
+  weft_custom_kernel kernel = {};
+  kernel.struct_size = sizeof kernel;
+  kernel.version = WEFT_CUSTOM_ABI_VERSION;
+  kernel.name = "test.exit";
+  kernel.num_outputs = 1;
+  kernel.infer = [](const weft_custom_call *call, weft_custom_shape *outputs) -> const char * {
+    outputs[0] = {call->inputs[0].dtype, 1, {call->inputs[0].dims[0]}};
+    return nullptr;
+  };
+  kernel.run = [](const weft_custom_call *, int64_t begin, int64_t end) -> const char * {
+    if (end == count)
+      std::exit(7);
+    return begin < 0 ? "no piece" : nullptr;
+  };
+  kernel.count = [](const weft_custom_call *) {
+    return count;
+  };
+  if (const char *wrong = weft_register_kernel(&kernel))
+    throw std::runtime_error(wrong);
+  weft::custom("test.exit", {weft::ones({4})})[0].sum().item<float>();
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -132,6 +162,8 @@ int main(int argc, char **argv) {
       leave(std::atoi(argv[2]));
     if (argc == 2 && std::string(argv[1]) == "end")
       end();
+    if (argc == 3 && std::string(argv[1]) == "exit")
+      exit_in_a_kernel(std::atoll(argv[2]));
     if (argc == 2 && std::string(argv[1]) == "fork")
       fork_children();
   } catch (const weft::Error &error) {

@@ -283,6 +283,15 @@ TEST(Faults, ComputingAtTheEndOfAProcessIsAnError) {
   }
 }
 
+// The run that calls it never ends: nobody waits for it.
+TEST(Faults, AKernelMayCallExit) {
+  for (const char *pieces : {"1", "1000000"}) {
+    ProcessResult result = run_process({kWorker, "exit", pieces});
+    EXPECT_EQ(result.exit_code, 7) << pieces << " " << result.signal << result.err;
+    EXPECT_NE(result.out.find("atexit reads 1"), std::string::npos) << result.out;
+  }
+}
+
 TEST(Faults, AForkedChildEndsInOrderAndComputesNothing) {
   ProcessResult result = run_process({kWorker, "fork"});
   EXPECT_EQ(result.exit_code, 0) << result.signal << result.err;
