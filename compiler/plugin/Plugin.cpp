@@ -241,9 +241,13 @@ absl::Status loadPluginsFromEnvironment() {
     return result;
   llvm::SaveAndRestore<bool> mark(underWay, true);
   std::call_once(once, [&] {
+    // The first one's code and the text of all: each is somebody else's affair.
     auto note = [&](llvm::StringRef variable, const absl::Status &status) {
-      if (result.ok() && !status.ok())
-        result = absl::Status(status.code(), variable.str() + ": " + std::string(status.message()));
+      if (!status.ok())
+        result = absl::Status(
+            result.ok() ? status.code() : result.code(),
+            std::string(result.message()) + (result.ok() ? "" : "; ") + variable.str() + ": " +
+                std::string(status.message()));
     };
     const char *text = std::getenv("WEFT_PLUGINS");
     llvm::SmallVector<llvm::StringRef> paths;

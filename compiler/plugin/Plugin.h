@@ -70,8 +70,8 @@ absl::Status registerDialects(llvm::StringRef name, llvm::StringRef version,
 // plugin's, and, in the sealed flavour of Weft, for plugins that use MLIR's C++ API.
 absl::Status loadPlugin(const std::string &path);
 // The plugins that WEFT_PLUGINS names, separated by colons, and the schedules that the file
-// WEFT_SCHEDULES pins (compiler/schedule/Pins.h); the first call only. The first error, which names
-// the variable, after the others were tried.
+// WEFT_SCHEDULES pins (compiler/schedule/Pins.h); the first call only. One error for all that
+// failed, each with its variable, after the others were tried.
 absl::Status loadPluginsFromEnvironment();
 
 // Whether LLVM and MLIR are hidden inside this library.

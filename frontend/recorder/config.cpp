@@ -92,7 +92,7 @@ absl::Status use_memory_folder(const std::string &folder) {
 
 void load_plugins() {
   if (absl::Status status = compiler::loadPluginsFromEnvironment(); !status.ok())
-    std::cerr << "weft: " << status.message() << "\n";
+    std::cerr << "weft: " << status.message() << "; the program goes on without\n";
 }
 
 Config config_from_environment() {
