@@ -9,7 +9,8 @@
 // One of an element type that Weft lacks is an error where it is an argument, else a note.
 // RUN: sed 's/"output1":{"dtype":"F32"/"output1":{"dtype":"U32"/' %t.safetensors > %t.foreign
 // RUN: not weft-run --backend=reference --input %t.foreign %t.minus.mlir 2>&1 | FileCheck %s --check-prefix=FOREIGN
-// FOREIGN: weft-run: 'output1' is U32 [2] in the file, an element type that Weft does not have
+// RUN: not weft-compile --emit=plan -o %t.plan --weights %t.foreign %t.minus.mlir 2>&1 | FileCheck %s --check-prefix=FOREIGN
+// FOREIGN: {{weft-run|weft-compile: .*foreign}}: 'output1' is U32 [2] in the file, an element type that Weft does not have
 // Inputs without names are of .npy files, in order among themselves.
 // RUN: sed -e 's/@main(/@unused(/' -e 's/@third/@main/' %s > %t.third.mlir
 // RUN: weft-run --backend=reference --output %t.0.npy --output %t.1.npy --output %t.2.npy %s
