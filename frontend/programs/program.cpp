@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "compiler/link/SizeRange.h"
 #include "dialects/weft/ir/Attributes.h"
@@ -113,13 +115,10 @@ public:
     main_.removeArgAttrsAttr();
     main_.removeResAttrsAttr();
     ir::SignatureAttributes attributes(main_);
-    std::unordered_map<std::string, int> known;
-    for (const auto &[argument, touched] : states_) {
-      const std::string *name = names_.find(*touched);
-      std::string unique = name ? *name : "state";
-      if (int count = known[unique]++; count > 0 || !name)
-        unique += "_" + std::to_string(count);
-      attributes.argument(argument).set(ir::kStateAttr, builder_.getStringAttr(unique));
+    std::vector<std::string> names = state_names();
+    for (size_t i = 0; i < states_.size(); ++i) {
+      const auto &[argument, touched] = states_[i];
+      attributes.argument(argument).set(ir::kStateAttr, builder_.getStringAttr(names[i]));
       attributes.argument(argument).set(ir::kInitialAttr, elements_of(touched->stand_in.get()));
     }
     for (auto [result, argument] : writes)
@@ -127,6 +126,29 @@ public:
   }
 
 private:
+  // By state: the name that was given it, first come, first served. Those that are left get a
+  // number, and none that is another's.
+  std::vector<std::string> state_names() const {
+    std::vector<std::string> names(states_.size());
+    std::unordered_set<std::string> taken;
+    for (size_t i = 0; i < names.size(); ++i)
+      if (const std::string *given = names_.find(*states_[i].second);
+          given && taken.insert(*given).second)
+        names[i] = *given;
+    std::unordered_map<std::string, int> counts;
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (!names[i].empty())
+        continue;
+      const std::string *given = names_.find(*states_[i].second);
+      std::string base = given ? *given : "state";
+      int &count = counts.try_emplace(base, given ? 1 : 0).first->second;
+      do
+        names[i] = base + "_" + std::to_string(count++);
+      while (!taken.insert(names[i]).second);
+    }
+    return names;
+  }
+
   // As the module calls it where the caller of trace() does not.
   mlir::Location name_of(const TouchedStorage &touched) {
     const std::string *given = names_.find(touched);

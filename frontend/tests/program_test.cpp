@@ -124,6 +124,27 @@ TEST(Program, HoldsItsLearningRateUnlessTheStepWritesIt) {
   EXPECT_EQ(w.item<float>(), 1 - 0.125f - 0.25f);
 }
 
+// What it keeps has a name each, whatever names are given.
+TEST(Program, NamesOfWhatItKeepsAreItsOwn) {
+  Tensor x = ones({2}), unnamed = zeros({2}), given = zeros({2}), again = zeros({2});
+  auto step = [&](const Tensor &by) {
+    for (Tensor *each : {&unnamed, &again, &given})
+      each->add_(by);
+    return by * 2;
+  };
+  auto names_of = [&](const StateNames &names) {
+    std::vector<std::string> found;
+    for (const auto &[name, tensor] : trace(step, std::tuple(x), names).state())
+      found.push_back(name);
+    return found;
+  };
+  using Named = std::vector<std::pair<std::string, Tensor>>;
+  EXPECT_EQ(names_of({"", Named{{"state_0", given}}}),
+            (std::vector<std::string>{"state_1", "state_2", "state_0"}));
+  EXPECT_EQ(names_of({"", Named{{"a", unnamed}, {"a", again}, {"a_1", given}}}),
+            (std::vector<std::string>{"a", "a_2", "a_1"}));
+}
+
 // A program for a range of batch sizes runs at each of them, and comes back from its files with it.
 // Slices of one tensor that share no element are written as tensors of their own are.
 TEST(Program, TakesDisjointSlicesOfOneTensor) {
