@@ -16,7 +16,8 @@ Program Program::differentiate(const DifferentiateOptions &options, Location loc
                 location);
   // A context of its own: programs live and die by themselves.
   std::shared_ptr<recorder::ProgramImpl> program =
-      recorder::parse_program(recorder::bytecode_of(source, location), "the program", location);
+      recorder::parse_program(recorder::bytecode_of(source, location), "the program", location,
+                              source.bound.device);
   ir::DiagnosticCollector diagnostics(program->context.get());
   auto main = program->module->lookupSymbol<mlir::func::FuncOp>("main");
   compiler::DifferentiateOptions ours;

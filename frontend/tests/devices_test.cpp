@@ -401,6 +401,9 @@ TEST(Devices, FunctionsAreOfOneDevice) {
     DeviceScope scope(one);
     EXPECT_EQ(Program::parse(program.to_string(false)).run({y})[0].device(), one);
   }
+  // Its derivative is for its device.
+  EXPECT_EQ(values(program.differentiate().run({y, ones({4}).to(one)})[0]),
+            (std::vector<float>{3, 3, 3, 3}));
   // One that moves tensors is called itself, and is no program.
   auto moves = jit([](const Tensor &x) { return (x * 2).to("cpu:1") + 1; });
   uint64_t direct = statistics().direct_calls;
