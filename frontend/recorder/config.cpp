@@ -76,7 +76,10 @@ void read_math(const char *name, Math &value) {
 
 // From now on, wherever the process goes; an error where it takes no files.
 absl::Status use_memory_folder(const std::string &folder) {
-  std::string path = folder.empty() ? "" : std::filesystem::absolute(folder).string();
+  std::error_code error;
+  std::string path = folder.empty() ? "" : std::filesystem::absolute(folder, error).string();
+  if (error)
+    return absl::NotFoundError(folder + ": " + error.message());
   if (!path.empty()) {
     if (auto file = runtime::ValueFile::make(1, path); !file.ok())
       return file.status();

@@ -308,6 +308,20 @@ TEST_F(MemoryFolder, ThatTakesNoFilesIsAnError) {
   EXPECT_EQ(config().memory_folder, "");
 }
 
+// A path of a folder that is gone leads nowhere.
+TEST_F(MemoryFolder, IsAskedForFromAFolderThatIsThere) {
+  std::filesystem::path here = std::filesystem::current_path();
+  std::string gone = testing::TempDir() + "/gone";
+  std::filesystem::create_directory(gone);
+  std::filesystem::current_path(gone);
+  std::filesystem::remove(gone);
+  Config changed = before_;
+  changed.memory_folder = "values";
+  EXPECT_THROW(set_config(changed), Error);
+  std::filesystem::current_path(here);
+  EXPECT_EQ(config().memory_folder, "");
+}
+
 // Room is taken before anything is computed: a step that finds none can be tried again.
 TEST_F(MemoryFolder, ThatIsFullCostsNothing) {
   limit(kEnough);
