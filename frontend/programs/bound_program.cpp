@@ -9,6 +9,7 @@
 #include "frontend/recorder/invocation.h"
 #include "frontend/recorder/undo.h"
 #include "runtime/profile/profile.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
 namespace weft::recorder {
@@ -467,30 +468,26 @@ BoundProgram bind_recording(const Recording &recording) {
 }
 
 bool has_aliases(const BoundProgram &bound, const std::vector<Tensor> &arguments) {
-  std::vector<TensorImpl *> given;
-  for (const Tensor &argument : arguments)
-    given.push_back(argument.impl()->storage());
-  auto is_given = [&](TensorImpl *storage) {
-    return std::find(given.begin(), given.end(), storage) != given.end();
-  };
-  auto is_given_again = [&](uint32_t argument) {
-    for (uint32_t other = 0; other < given.size(); ++other)
-      if (other != argument && given[other] == given[argument] &&
-          !are_apart(arguments[other], arguments[argument]))
-        return true;
-    return false;
+  llvm::SmallDenseMap<TensorImpl *, llvm::SmallVector<uint32_t, 1>, 8> given; // by storage
+  for (uint32_t i = 0; i < arguments.size(); ++i)
+    given[arguments[i].impl()->storage()].push_back(i);
+  auto is_given_again = [&](uint32_t argument, llvm::ArrayRef<uint32_t> of_storage) {
+    return llvm::any_of(of_storage, [&](uint32_t other) {
+      return other != argument && !are_apart(arguments[other], arguments[argument]);
+    });
   };
   llvm::SmallPtrSet<TensorImpl *, 4> written; // arguments' storages
   bool found = false;
   each_target(bound, [&](const Target &target) {
     for (uint32_t argument : target.arguments) {
-      written.insert(given[argument]);
-      found = found || is_given_again(argument) || is_lent(*given[argument]);
+      TensorImpl *storage = arguments[argument].impl()->storage();
+      written.insert(storage);
+      found = found || is_given_again(argument, given[storage]) || is_lent(*storage);
     }
     for (const Tensor &storage : target.storages)
-      found = found || is_given(storage.impl());
+      found = found || given.contains(storage.impl());
     for (const GradRef &leaf : target.gradients)
-      found = found || is_given(leaf->grad.impl()->storage());
+      found = found || given.contains(leaf->grad.impl()->storage());
   });
   if (written.empty())
     return found;

@@ -21,6 +21,7 @@
 #include "runtime/io/files.h"
 #include "runtime/memory/buffer.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace weft {
@@ -121,9 +122,8 @@ private:
     }
     if (ir::hasNamedDims(main_.getArgumentTypes()[i]))
       refuse(which + " of @main, '" + state.str() + "', is kept and has a size that varies");
-    for (const auto &[name, tensor] : program_.state)
-      if (name == state.getValue())
-        refuse("the program keeps two tensors that are called '" + name + "'");
+    if (!names_.insert(state.getValue()).second)
+      refuse("the program keeps two tensors that are called '" + state.str() + "'");
     source.kind = Source::Kind::kStorage;
     source.storage = keeper_ ? keeper_->state[program_.state.size()].second
                              : first_value(i, type, which + " of @main, '" + state.str() + "',");
@@ -172,6 +172,7 @@ private:
   const ProgramImpl *keeper_;
   mlir::func::FuncOp main_;
   std::optional<compiler::SizeRange> range_;
+  llvm::StringSet<> names_; // of what the program keeps
 };
 
 } // namespace

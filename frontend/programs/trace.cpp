@@ -16,6 +16,7 @@ namespace weft::recorder {
 struct FunctionTrace : Trace {
   Recording &recording;
   uint64_t first_storage = 0; // the function's own are born from it on
+  uint64_t first_of_arguments = 0, behind_arguments = 0; // GradNode::number of their leaves
   std::unordered_map<TensorImpl *, size_t> storages;
   std::vector<Var> storages_before;
   std::vector<bool> written;
@@ -94,9 +95,8 @@ struct FunctionTrace : Trace {
   }
   void on_grad(GradNode *leaf) override {
     if (leaf->number >= first_gradient) {
-      for (const Var &placeholder : recording.placeholders)
-        if (placeholder.grad.get() == leaf)
-          recording.reads_argument_gradient = true;
+      recording.reads_argument_gradient |=
+          leaf->number >= first_of_arguments && leaf->number < behind_arguments;
       return;
     }
     if (!gradients.try_emplace(leaf, recording.gradients.size()).second)
@@ -121,6 +121,7 @@ struct FunctionTrace : Trace {
   std::vector<Tensor> arguments(const std::vector<ArgumentType> &types) {
     UnderLock lock;
     std::vector<Tensor> made;
+    first_of_arguments = recorder().next_grad_number;
     for (const ArgumentType &type : types) {
       // A leaf without a buffer: nobody can read it, since nothing is evaluated while tracing.
       Var placeholder = make_leaf(type.type, nullptr, true);
@@ -130,6 +131,7 @@ struct FunctionTrace : Trace {
         placeholder.grad = made.back().impl()->leaf = make_grad_leaf(type.type);
       recording.placeholders.push_back(std::move(placeholder));
     }
+    behind_arguments = recorder().next_grad_number;
     return made;
   }
 

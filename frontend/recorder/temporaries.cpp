@@ -3,6 +3,7 @@
 #include "runtime/memory/buffer.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 namespace weft::recorder {
 namespace {
@@ -21,6 +22,8 @@ bool may_change(const Value *leaf) {
 // would better be kept.
 llvm::SmallVector<Node *, 4> ops_of(llvm::ArrayRef<Value *> temporaries, const Slice &slice) {
   llvm::SmallVector<Node *, 4> ops;
+  if (temporaries.size() > kLimits.temporary_ops)
+    return ops;
   auto add = [&](Node *node) {
     if (!llvm::is_contained(ops, node))
       ops.push_back(node);
@@ -84,12 +87,13 @@ void leave_temporaries(Slice &slice, std::span<Value *const> roots,
       slice.is_mixed)
     return;
   Location place = CallerScope::resolve(request.location);
+  llvm::SmallPtrSet<const Value *, 4> asked(roots.begin(), roots.end());
   llvm::SmallVector<Value *, 4> kept, temporaries;
   for (Value *output : slice.outputs) {
     SourceLine &line = output->node->line->without_module();
     bool is_temporary = is_at(line, place) && !line.keeps_values && !output->is_saved &&
                         !output->writers && output->uses == output->slice_uses &&
-                        !llvm::is_contained(roots, output);
+                        !asked.contains(output);
     (is_temporary ? temporaries : kept).push_back(output);
   }
   if (temporaries.empty())
