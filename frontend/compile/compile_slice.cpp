@@ -163,10 +163,10 @@ absl::StatusOr<CompileOutcome> load_or_compile(const CompileRequest &request) {
   DiskCache disk(request.config, backend);
   outcome.disk_cache = disk.why_off();
   const bool cached = outcome.disk_cache.empty();
-  std::string key =
-      disk.key(request.symbolic ? request.symbolic->content + request.symbolic->general.text()
-                                : request.content);
+  std::string key;
   if (cached) {
+    key = disk.key(request.symbolic ? request.symbolic->content + request.symbolic->general.text()
+                                    : request.content);
     runtime::profile::Span loading(span_of(Kind::kCache, "load from the disk cache"));
     DiskCache::Lookup lookup = disk.load(key);
     outcome.corrupt = lookup.corrupt;
