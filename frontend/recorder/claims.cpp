@@ -25,18 +25,62 @@ void wait_for_a_claim() {
 }
 
 Claim::Claim(Slice &slice) : slice_(&slice) {
-  claim(slice);
+  for (Node *node : slice.nodes) {
+    node->claimed = true;
+    for (Value *result : node->results)
+      if (result)
+        result->withdrawn = result->handles == 0;
+  }
+  for (size_t i = 0; i < slice.leaves.size(); ++i)
+    if (slice.key.leaves[i].donatable)
+      slice.leaves[i]->withdrawn = true;
+  for (Value *output : slice.outputs)
+    retain(*output);
+  for (Value *temporary : slice.temporaries)
+    retain(*temporary);
 }
 
 Claim::~Claim() {
   if (!slice_)
     return;
-  unclaim(*slice_);
-  end_claim();
+  for (Node *node : slice_->nodes) {
+    node->claimed = false;
+    for (Value *result : node->results)
+      if (result)
+        result->withdrawn = false;
+  }
+  for (Value *leaf : slice_->leaves)
+    leaf->withdrawn = false;
+  end();
 }
 
 void Claim::succeed() {
-  retire(*slice_);
+  for (Value *output : slice_->outputs) {
+    output->node->results[output->index] = nullptr;
+    output->node = nullptr;
+    output->withdrawn = false;
+  }
+  for (Node *node : slice_->left)
+    node->stays = true;
+  for (Node *node : slice_->nodes) {
+    if (node->stays) {
+      node->claimed = false;
+      node->results[0]->withdrawn = false;
+      continue;
+    }
+    for (Value *result : node->results)
+      if (result)
+        result->node = nullptr;
+    erase_node(node);
+  }
+  end();
+}
+
+void Claim::end() {
+  for (Value *output : slice_->outputs)
+    release(*output);
+  for (Value *temporary : slice_->temporaries)
+    release(*temporary);
   slice_ = nullptr;
   end_claim();
 }

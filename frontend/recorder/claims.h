@@ -6,7 +6,8 @@
 namespace weft::recorder {
 
 // While it lives, the slice's values are withdrawn: other threads that need one of them wait for
-// the claim to end. A claim that does not succeed leaves everything as it was.
+// the claim to end, and views do not pick up what will be gone. A claim that does not succeed
+// leaves everything as it was.
 class Claim {
 public:
   explicit Claim(Slice &slice);
@@ -18,6 +19,9 @@ public:
   void succeed();
 
 private:
+  // Gives back what was held; what nobody else holds goes. Wakes who waits.
+  void end();
+
   Slice *slice_;
 };
 

@@ -105,64 +105,6 @@ bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer) {
   return true;
 }
 
-void claim(Slice &slice) {
-  for (Node *node : slice.nodes) {
-    node->claimed = true;
-    for (Value *result : node->results)
-      if (result)
-        result->withdrawn = result->handles == 0;
-  }
-  for (size_t i = 0; i < slice.leaves.size(); ++i)
-    if (slice.key.leaves[i].donatable)
-      slice.leaves[i]->withdrawn = true;
-  for (Value *output : slice.outputs)
-    retain(*output);
-  for (Value *temporary : slice.temporaries)
-    retain(*temporary);
-}
-
-// Gives back what claim() has taken; what nobody holds meanwhile goes.
-static void release_claimed(Slice &slice) {
-  for (Value *output : slice.outputs)
-    release(*output);
-  for (Value *temporary : slice.temporaries)
-    release(*temporary);
-}
-
-void unclaim(Slice &slice) {
-  for (Node *node : slice.nodes) {
-    node->claimed = false;
-    for (Value *result : node->results)
-      if (result)
-        result->withdrawn = false;
-  }
-  for (Value *leaf : slice.leaves)
-    leaf->withdrawn = false;
-  release_claimed(slice);
-}
-
-void retire(Slice &slice) {
-  for (Value *output : slice.outputs) {
-    output->node->results[output->index] = nullptr;
-    output->node = nullptr;
-    output->withdrawn = false;
-  }
-  for (Node *node : slice.left)
-    node->stays = true;
-  for (Node *node : slice.nodes) {
-    if (node->stays) {
-      node->claimed = false;
-      node->results[0]->withdrawn = false;
-      continue;
-    }
-    for (Value *result : node->results)
-      if (result)
-        result->node = nullptr;
-    erase_node(node);
-  }
-  release_claimed(slice);
-}
-
 std::string write_module(const Slice &slice) {
   IrState &ir = *recorder().ir;
   mlir::MLIRContext *context = &ir.context();

@@ -45,14 +45,6 @@ bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer = 0);
 //   compute what the later ones find in memory.
 std::vector<Value *> companions(const Slice &slice, CutReason reason);
 
-// While a slice is compiled without the lock: other slices wait for its values, and views do not
-// pick up what will be gone.
-void claim(Slice &slice);
-// After a failure before the first instruction: everything is as it was.
-void unclaim(Slice &slice);
-// The outputs are leaves now (their cells are set by the caller); the ops go.
-void retire(Slice &slice);
-
 // For each checkpoint whose ops are among the slice's a second time: how many are, and its line.
 std::vector<std::string> checkpoint_notes(const Slice &slice);
 

@@ -156,7 +156,7 @@ void settle_writes(const Slice &slice, std::span<Value *const> roots,
     ++asked[root];
   size_t next = 0;
   for (Value *output : slice.outputs) {
-    // While it is claimed an output has one handle more (claim()).
+    // While it is claimed an output has one handle more (Claim).
     bool sole = output->writers && !output->writers->next_writer &&
                 output->handles == 2 + asked.lookup(output);
     while (TensorImpl *storage = output->writers) {
