@@ -37,11 +37,11 @@ Invocation::Invocation(std::shared_ptr<CompiledProgram> exchange, const Evaluati
 
 Invocation::Invocation(std::shared_ptr<CompiledProgram> program, const Evaluation &figures,
                        bool checks, uint8_t device)
-    : program_(std::move(program)), record_(std::make_shared<EvaluationRecord>()), device_(device) {
+    : program_(std::move(program)), record_(std::make_shared<EvaluationRecord>()) {
   record_->data = figures;
   record_->is_exchange = !figures.exchange.empty();
   record_->may_fail = checks;
-  launch_.device = device;
+  launch_.device = launch_.result_device = device;
   launch_.executable = program_->executable;
   size_t inputs = launch_.executable->input_specs().size();
   launch_.inputs.reserve(inputs);
@@ -95,7 +95,7 @@ void Invocation::donate(Value *leaf, uint32_t handles) {
   bool copies = !leaf->is_scalar && !is_sole(*leaf, handles);
   bind(leaf);
   if (copies && launch_.inputs.back() == leaf->cell->buffer)
-    launch_.inputs.back() = copy_of(*leaf->cell->buffer, device_);
+    launch_.inputs.back() = copy_of(*leaf->cell->buffer, launch_.device);
 }
 
 bool Invocation::reuse(size_t i, Value *leaf) {
@@ -104,7 +104,7 @@ bool Invocation::reuse(size_t i, Value *leaf) {
   const Cell *cell = leaf->cell;
   if (tied || launch_.outputs[i] || leaf->uses > 0 || cell->owners > 1 || cell->kept > 0 ||
       cell->borrowed || cell->buffer->bytes() != spec.bytes ||
-      cell->buffer->memory() != memory(device_))
+      cell->buffer->memory() != memory(launch_.result_device))
     return false;
   launch_.outputs[i] = cell->buffer;
   return true;
@@ -143,8 +143,8 @@ void Invocation::account() {
   Recorder &r = recorder();
   Evaluation &data = record_->data;
   data.number = ++r.statistics.evaluations;
-  data.backend = backend_of(r.config, device_);
-  data.device = device_text(device_);
+  data.backend = backend_of(r.config, launch_.result_device);
+  data.device = device_text(launch_.result_device);
   std::sort(data.exchanges.begin(), data.exchanges.end());
   data.exchanges.erase(std::unique(data.exchanges.begin(), data.exchanges.end()),
                        data.exchanges.end());
@@ -191,15 +191,6 @@ bool Invocation::launch(Attempt attempt, Location location, Guard guard) {
     if (guard == Guard::kClaim && !record_->may_fail && !gives_state)
       pause.emplace(recorder().mutex);
     status = bind_block();
-    // Another executor's memory is not the device's.
-    const runtime::OutputSpec *result =
-        launch_.executor && status.ok() ? &launch_.executable->output_specs()[0] : nullptr;
-    if (result && result->donated_input < 0) {
-      auto there = memory(device_)->allocate(result->bytes, "output");
-      status = there.status();
-      if (there.ok())
-        launch_.outputs[0] = *std::move(there);
-    }
     if (status.ok()) {
       absl::StatusOr<runtime::Executor::Started> started = start(launch_, record_);
       status = started.status();
@@ -212,8 +203,9 @@ bool Invocation::launch(Attempt attempt, Location location, Guard guard) {
     --r.statistics.evaluations;
     if (absl::IsResourceExhausted(status) && attempt == Attempt::kFirst)
       return false;
+    uint8_t device = launch_.result_device;
     throw Error(kind_of(status, ErrorKind::kRun),
-                "nothing was computed" + (device_ == 0 ? "" : " on " + device_text(device_)) +
+                "nothing was computed" + (device == 0 ? "" : " on " + device_text(device)) +
                     what_stays(record_->data.reason) + std::string(status.message()),
                 location);
   }

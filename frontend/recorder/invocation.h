@@ -89,7 +89,6 @@ private:
 
   std::shared_ptr<CompiledProgram> program_;
   std::shared_ptr<EvaluationRecord> record_;
-  uint8_t device_ = 0;
   Launch launch_;
   runtime::Executor::Started started_;
   std::vector<ValueRef> leaves_;

@@ -103,8 +103,8 @@ absl::StatusOr<runtime::Executor::Started> start(Launch &launch,
                                                  std::shared_ptr<EvaluationRecord> record) {
   auto observed = std::make_shared<Observed>(launch.executable, std::move(record));
   std::shared_ptr<runtime::Memory> results;
-  if (rank_device >= 0)
-    results = memory(launch.device); // another executor's memory is not the device's
+  if (launch.executor || rank_device >= 0)
+    results = memory(launch.result_device); // another executor's memory is not the device's
   return executor_of(launch).start(std::move(observed), std::move(launch.inputs), launch.outputs,
                                    std::move(launch.after), launch.end, results.get());
 }

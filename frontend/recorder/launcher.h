@@ -20,6 +20,7 @@ extern constinit thread_local int16_t rank_device;
 
 struct Launch {
   uint8_t device = 0; // that its inputs lie on, and whose executor runs it, but for a rank's
+  uint8_t result_device = 0;
   std::shared_ptr<runtime::Executor> executor = nullptr; // another one that does
   std::shared_ptr<runtime::Executable> executable;
   std::vector<std::shared_ptr<runtime::Buffer>> inputs;

@@ -152,7 +152,7 @@ Var launch(const std::shared_ptr<CompiledProgram> &program,
   if (!sized.ok())
     refuse_to_make(sized.status());
   Launch launch;
-  launch.device = type.device;
+  launch.device = launch.result_device = type.device;
   launch.executable = *sized;
   launch.inputs = std::move(inputs);
   launch.outputs.resize(1);
