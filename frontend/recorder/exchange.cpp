@@ -13,8 +13,25 @@ namespace {
 
 std::atomic<CollectiveRunner *> collective_runner = nullptr;
 
-template <typename Op> const typename Op::Properties &properties_of(const Node &node) {
-  return *node.signature->opaque().as<const typename Op::Properties *>();
+// Where the node is such an op: what its properties say.
+template <typename Op>
+void read_if(const Node &node, runtime::Collective kind, RecordedCollective &call) {
+  if (!is<Op>(&node))
+    return;
+  const auto &properties = *node.signature->opaque().as<const typename Op::Properties *>();
+  call.kind = kind;
+  call.group = properties.group.getValue().str();
+  if constexpr (requires { properties.operand; })
+    if (properties.operand)
+      call.operand = properties.operand.getValue().str();
+  if constexpr (requires { properties.reduction; }) // in one order, as emit.cpp makes sure
+    call.reduction = static_cast<runtime::Reduction>(properties.reduction.getValue());
+  if constexpr (requires { properties.root; })
+    call.peer = properties.root.getInt();
+  if constexpr (requires { properties.to; }) {
+    call.peer = properties.to.getInt();
+    call.source = properties.from.getInt();
+  }
 }
 
 RecordedCollective recorded_of(const Node &node) {
@@ -25,40 +42,12 @@ RecordedCollective recorded_of(const Node &node) {
                           .input = node.signature->operands[0],
                           .result = node.signature->results[0],
                           .place = node.line->place()};
-  auto among = [&](const auto &properties) {
-    call.group = properties.group.getValue().str();
-    if constexpr (requires { properties.operand; })
-      if (properties.operand)
-        call.operand = properties.operand.getValue().str();
-  };
-  auto reduced = [&](const auto &properties) {
-    // In one order, as emit.cpp makes sure.
-    call.reduction = static_cast<runtime::Reduction>(properties.reduction.getValue());
-    among(properties);
-  };
-  if (is<ir::AllReduceOp>(&node)) {
-    reduced(properties_of<ir::AllReduceOp>(node));
-  } else if (is<ir::ReduceScatterOp>(&node)) {
-    call.kind = Kind::kReduceScatter;
-    reduced(properties_of<ir::ReduceScatterOp>(node));
-  } else if (is<ir::AllGatherOp>(&node)) {
-    call.kind = Kind::kAllGather;
-    among(properties_of<ir::AllGatherOp>(node));
-  } else if (is<ir::AllToAllOp>(&node)) {
-    call.kind = Kind::kAllToAll;
-    among(properties_of<ir::AllToAllOp>(node));
-  } else if (is<ir::SendReceiveOp>(&node)) {
-    const auto &properties = properties_of<ir::SendReceiveOp>(node);
-    call.kind = Kind::kSendReceive;
-    call.peer = properties.to.getInt();
-    call.source = properties.from.getInt();
-    among(properties);
-  } else {
-    const auto &properties = properties_of<ir::BroadcastFromOp>(node);
-    call.kind = Kind::kBroadcast;
-    call.peer = properties.root.getInt();
-    among(properties);
-  }
+  read_if<ir::AllReduceOp>(node, Kind::kAllReduce, call);
+  read_if<ir::ReduceScatterOp>(node, Kind::kReduceScatter, call);
+  read_if<ir::AllGatherOp>(node, Kind::kAllGather, call);
+  read_if<ir::AllToAllOp>(node, Kind::kAllToAll, call);
+  read_if<ir::SendReceiveOp>(node, Kind::kSendReceive, call);
+  read_if<ir::BroadcastFromOp>(node, Kind::kBroadcast, call);
   return call;
 }
 

@@ -282,6 +282,11 @@ mlir::Operation *IrState::make_op(const Signature &s, llvm::ArrayRef<mlir::Value
                                  mlir::NamedAttrList(), s.opaque());
 }
 
+mlir::Attribute IrState::properties_of(const Signature &s) {
+  return s.properties_text.empty() ? mlir::Attribute()
+                                   : mlir::parseAttribute(s.properties_text, context_.get());
+}
+
 Signature *IrState::fit(Signature *s, llvm::ArrayRef<const Var *> operands) {
   if (has_types(*s, operands, nullptr))
     return s;
@@ -452,8 +457,7 @@ void IrState::renew() {
       state.addOperands(operands.values());
       for (const TypeInfo *type : s->results)
         state.addTypes(this->type(type));
-      if (!s->properties_text.empty())
-        state.propertiesAttr = mlir::parseAttribute(s->properties_text, context_.get());
+      state.propertiesAttr = properties_of(*s);
       mlir::Operation *op = mlir::Operation::create(state);
       s->name = op->getName();
       s->adopt(op);

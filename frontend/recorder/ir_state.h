@@ -175,6 +175,8 @@ public:
   Signature *intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *> operands, uint8_t device);
   // The op of a signature, on values of its operands' whole types. Nobody's yet.
   mlir::Operation *make_op(const Signature &signature, llvm::ArrayRef<mlir::Value> operands);
+  // Its properties as an attribute of this context; null where it has none.
+  mlir::Attribute properties_of(const Signature &signature);
   // The signature of the same op on these operands.
   Signature *fit(Signature *signature, llvm::ArrayRef<const Var *> operands);
   // Partitions that take values of one type to those of another: by which way, along which axis.

@@ -50,17 +50,10 @@ OpAttribute value_of(mlir::Attribute attribute) {
 // All that the op has; those that it leaves to their defaults are among them where it says so.
 std::vector<std::pair<std::string, OpAttribute>> attributes_of(const Signature &signature) {
   std::vector<std::pair<std::string, OpAttribute>> attributes;
-  if (!signature.properties)
-    return attributes;
-  IrState &ir = *recorder().ir;
-  StandIns operands(ir);
-  for (const TypeInfo *type : signature.operands)
-    operands.add(type);
-  mlir::Operation *op = ir.make_op(signature, operands.values());
-  if (auto all = mlir::dyn_cast_or_null<mlir::DictionaryAttr>(op->getPropertiesAsAttribute()))
+  if (auto all = mlir::dyn_cast_or_null<mlir::DictionaryAttr>(
+          recorder().ir->properties_of(signature)))
     for (mlir::NamedAttribute each : all)
       attributes.emplace_back(each.getName().str(), value_of(each.getValue()));
-  op->destroy();
   return attributes;
 }
 
