@@ -222,26 +222,23 @@ std::string ProgramCache::difference(const Slice &slice, const ProgramContext &c
       break;
     Comparison comparison(slice, mine, Parts(entry.key));
     const ProgramContext &other = entry.context;
-    if (other.backend != context.backend)
-      comparison.add(kLight, "backend: " + context.backend + " instead of " + other.backend);
-    if (other.device != context.device)
-      comparison.add(kLight, "device: " + device_text(context.device) + " instead of " +
-                                 device_text(other.device));
-    if (other.dump_dir != context.dump_dir)
-      comparison.add(kLight, "options: dump_dir is \"" + context.dump_dir + "\" instead of \"" +
-                                 other.dump_dir + "\"");
-    if (other.prepare != context.prepare)
-      comparison.add(kLight, std::string("options: prepare is ") +
-                                 (context.prepare ? "on" : "off") + " now");
-    if (other.math != context.math)
-      comparison.add(kLight, "options: math is " + std::string(name(context.math)) +
-                                 " instead of " + std::string(name(other.math)));
-    if (other.tune != context.tune)
-      comparison.add(kLight,
-                     std::string("options: tune is ") + (context.tune ? "on" : "off") + " now");
-    if (other.memory_limit != context.memory_limit)
-      comparison.add(kLight, "options: memory_limit is " + std::to_string(context.memory_limit) +
-                                 " instead of " + std::to_string(other.memory_limit));
+    auto compare = [&](const std::string &what, const std::string &now, const std::string &then) {
+      if (now != then)
+        comparison.add(kLight, what + now + " instead of " + then);
+    };
+    auto compare_switch = [&](const char *option, bool now, bool then) {
+      if (now != then)
+        comparison.add(kLight,
+                       std::string("options: ") + option + " is " + (now ? "on" : "off") + " now");
+    };
+    compare("backend: ", context.backend, other.backend);
+    compare("device: ", device_text(context.device), device_text(other.device));
+    compare("options: dump_dir is ", "\"" + context.dump_dir + "\"", "\"" + other.dump_dir + "\"");
+    compare_switch("prepare", context.prepare, other.prepare);
+    compare("options: math is ", std::string(name(context.math)), std::string(name(other.math)));
+    compare_switch("tune", context.tune, other.tune);
+    compare("options: memory_limit is ", std::to_string(context.memory_limit),
+            std::to_string(other.memory_limit));
     if (other.memory_files != context.memory_files && other.memory_limit > 0 &&
         context.memory_limit > 0)
       comparison.add(kLight, std::string("options: memory_folder is ") +

@@ -218,29 +218,23 @@ uint32_t specialized_operands(Binary op) {
 
 Var emit_binary(Binary op, const Var &x, const Var &y) {
   switch (op) {
-#define WEFT_UNARY(function, record, operands, doc)
-#define WEFT_BINARY(function, record, operands, doc)                                               \
+#define WEFT_RECORD(record)                                                                        \
   case Binary::k##record:                                                                          \
     return emit_one<ir::record##Op>({&x, &y}, x.value->type);
+#define WEFT_UNARY(function, record, operands, doc)
+#define WEFT_BINARY(function, record, operands, doc) WEFT_RECORD(record)
 #include "weft/ops/elementwise.inc"
 #undef WEFT_UNARY
 #undef WEFT_BINARY
-  case Binary::kDiv:
-    return emit_one<ir::DivOp>({&x, &y}, x.value->type);
-  case Binary::kRem:
-    return emit_one<ir::RemOp>({&x, &y}, x.value->type);
-  case Binary::kAtan2:
-    return emit_one<ir::Atan2Op>({&x, &y}, x.value->type);
-  case Binary::kAnd:
-    return emit_one<ir::AndOp>({&x, &y}, x.value->type);
-  case Binary::kOr:
-    return emit_one<ir::OrOp>({&x, &y}, x.value->type);
-  case Binary::kXor:
-    return emit_one<ir::XorOp>({&x, &y}, x.value->type);
-  case Binary::kShiftLeft:
-    return emit_one<ir::ShiftLeftOp>({&x, &y}, x.value->type);
-  case Binary::kShiftRight:
-    return emit_one<ir::ShiftRightOp>({&x, &y}, x.value->type);
+    WEFT_RECORD(Div)
+    WEFT_RECORD(Rem)
+    WEFT_RECORD(Atan2)
+    WEFT_RECORD(And)
+    WEFT_RECORD(Or)
+    WEFT_RECORD(Xor)
+    WEFT_RECORD(ShiftLeft)
+    WEFT_RECORD(ShiftRight)
+#undef WEFT_RECORD
   }
   return Var();
 }
