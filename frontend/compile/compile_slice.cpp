@@ -148,13 +148,8 @@ absl::StatusOr<CompileOutcome> load_or_compile(const CompileRequest &request) {
   if (const char *why = runtime::why_not_compute())
     return absl::FailedPreconditionError(why);
   auto start = Clock::now();
-  auto span_of = [](runtime::profile::Kind kind, const char *name) {
-    return [kind, name] {
-      return runtime::profile::Label{kind, name};
-    };
-  };
   using runtime::profile::Kind;
-  runtime::profile::Span span(span_of(Kind::kFind, "load or compile"));
+  runtime::profile::Span span(Kind::kFind, "load or compile");
   auto found = compiler::findBackend(request.config.backend);
   if (!found.ok())
     return found.status();
@@ -167,14 +162,14 @@ absl::StatusOr<CompileOutcome> load_or_compile(const CompileRequest &request) {
   if (cached) {
     key = disk.key(request.symbolic ? request.symbolic->content + request.symbolic->general.text()
                                     : request.content);
-    runtime::profile::Span loading(span_of(Kind::kCache, "load from the disk cache"));
+    runtime::profile::Span loading(Kind::kCache, "load from the disk cache");
     DiskCache::Lookup lookup = disk.load(key);
     outcome.corrupt = lookup.corrupt;
     outcome.program = std::move(lookup.program);
   }
   outcome.from = outcome.program ? CacheOutcome::kDiskHit : CacheOutcome::kCompiled;
   if (!outcome.program) {
-    runtime::profile::Span compiling(span_of(Kind::kCompile, "compile"));
+    runtime::profile::Span compiling(Kind::kCompile, "compile");
     auto program = compile(request, backend);
     if (!program.ok())
       return program.status();
@@ -200,7 +195,7 @@ absl::StatusOr<CompileOutcome> load_or_compile(const CompileRequest &request) {
     outcome.sized = *std::move(sized);
   }
   if (cached && outcome.from == CacheOutcome::kCompiled) {
-    runtime::profile::Span storing(span_of(Kind::kCache, "store in the disk cache"));
+    runtime::profile::Span storing(Kind::kCache, "store in the disk cache");
     if (absl::Status stored = disk.store(key, *outcome.program); !stored.ok())
       outcome.disk_cache = "off: " + std::string(stored.message());
   }

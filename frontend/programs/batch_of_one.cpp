@@ -40,7 +40,7 @@ int64_t elements(llvm::ArrayRef<DimAtOne> dims) {
 }
 
 llvm::ArrayRef<int64_t> dims_of_sum(const Node *node) {
-  return node->signature->opaque().as<const ir::ReduceSumOp::Properties *>()->dims.asArrayRef();
+  return properties_if<ir::ReduceSumOp>(*node->signature)->dims.asArrayRef();
 }
 
 // Goes along both recordings, and finds for each value of the larger size the one that has the same
@@ -166,7 +166,7 @@ private:
   // Products of a batch of one are one product.
   bool is_same_product(const Node *many, const Node *one) const {
     auto flags = [](const Node *node) {
-      const auto &p = *node->signature->opaque().as<const ir::MatmulOp::Properties *>();
+      const auto &p = *properties_if<ir::MatmulOp>(*node->signature);
       return std::pair(p.transpose_lhs && p.transpose_lhs.getValue(),
                        p.transpose_rhs && p.transpose_rhs.getValue());
     };

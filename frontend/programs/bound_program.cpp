@@ -512,9 +512,7 @@ std::string difference(const BoundProgram &then, const BoundProgram &now, Locati
 
 std::optional<std::vector<Tensor>> call(BoundProgram &bound, const std::vector<Tensor> &arguments,
                                         Location location, llvm::function_ref<bool()> fits) {
-  runtime::profile::Span span([] {
-    return runtime::profile::Label{runtime::profile::Kind::kSubmit, "submit: jit or program"};
-  });
+  runtime::profile::Span span(runtime::profile::Kind::kSubmit, "submit: jit or program");
   Call call(bound, arguments, location);
   std::optional<std::vector<Tensor>> results;
   for (Attempt attempt = Attempt::kFirst;;) {

@@ -175,11 +175,11 @@ std::string without_derivative(const Var &output) {
 
 std::optional<Band> band_of(const GradNode &node) {
   Signature *s = node.signature;
-  if (!s || s->name.getTypeID() != mlir::TypeID::get<ir::SliceOp>())
+  const auto *properties = s ? properties_if<ir::SliceOp>(*s) : nullptr;
+  if (!properties)
     return std::nullopt;
-  const auto &properties = *s->opaque().as<const ir::SliceOp::Properties *>();
-  llvm::ArrayRef<int64_t> starts = properties.starts.asArrayRef(),
-                          steps = properties.steps.asArrayRef();
+  llvm::ArrayRef<int64_t> starts = properties->starts.asArrayRef(),
+                          steps = properties->steps.asArrayRef();
   const Shape &from = s->operands[0]->dims, &to = s->results[0]->dims;
   std::optional<Band> band;
   for (size_t i = 0; i < from.size(); ++i) {
@@ -194,14 +194,14 @@ std::optional<Band> band_of(const GradNode &node) {
 
 std::optional<RowProduct> row_product_of(const GradNode &node, int64_t rows) {
   Signature *s = node.signature;
-  if (!s || s->name.getTypeID() != mlir::TypeID::get<ir::MatmulOp>())
+  const auto *properties = s ? properties_if<ir::MatmulOp>(*s) : nullptr;
+  if (!properties)
     return std::nullopt;
-  const auto &properties = *s->opaque().as<const ir::MatmulOp::Properties *>();
-  bool transpose_x = properties.transpose_lhs && properties.transpose_lhs.getValue();
+  bool transpose_x = properties->transpose_lhs && properties->transpose_lhs.getValue();
   if (transpose_x || s->operands[0]->ndim() != 2 || s->operands[1]->ndim() != 2 ||
       s->operands[0]->dims[0] > rows)
     return std::nullopt;
-  return RowProduct{properties.transpose_rhs && properties.transpose_rhs.getValue()};
+  return RowProduct{properties->transpose_rhs && properties->transpose_rhs.getValue()};
 }
 
 std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, bool with_history,

@@ -358,8 +358,7 @@ const void *wait_for(Value *leaf, Location location) {
   ValueRef held(leaf);
   if (std::shared_ptr<runtime::Buffer> buffer = leaf->cell->buffer; !buffer->is_written()) {
     RecorderMutex::Pause pause(recorder().mutex);
-    runtime::profile::Span span(
-        [] { return runtime::profile::Label{runtime::profile::Kind::kWait, "wait for a value"}; });
+    runtime::profile::Span span(runtime::profile::Kind::kWait, "wait for a value");
     buffer->wait().IgnoreError();
     if (runtime::is_forked_child() && !buffer->is_written())
       throw Error(ErrorKind::kState, runtime::why_not_compute(), CallerScope::resolve(location));
@@ -391,8 +390,7 @@ void *make_writable(Value *leaf, Location location) {
     {
       ValueRef held(leaf);
       RecorderMutex::Pause pause(recorder().mutex);
-      runtime::profile::Span span(
-          [] { return runtime::profile::Label{runtime::profile::Kind::kWait, "wait to write"}; });
+      runtime::profile::Span span(runtime::profile::Kind::kWait, "wait to write");
       status = buffer->wait_idle();
     }
     if (!status.ok())

@@ -16,9 +16,10 @@ std::atomic<CollectiveRunner *> collective_runner = nullptr;
 // Where the node is such an op: what its properties say.
 template <typename Op>
 void read_if(const Node &node, runtime::Collective kind, RecordedCollective &call) {
-  if (!is<Op>(&node))
+  const typename Op::Properties *known = properties_if<Op>(*node.signature);
+  if (!known)
     return;
-  const auto &properties = *node.signature->opaque().as<const typename Op::Properties *>();
+  const typename Op::Properties &properties = *known;
   call.kind = kind;
   call.group = properties.group.getValue().str();
   if constexpr (requires { properties.operand; })

@@ -159,8 +159,7 @@ std::vector<std::string> check_places(const Slice &slice) {
 }
 
 FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Evaluation &figures) {
-  runtime::profile::Span span(
-      [] { return runtime::profile::Label{runtime::profile::Kind::kFind, "find program"}; });
+  runtime::profile::Span span(runtime::profile::Kind::kFind, "find program");
   describe_request(request, figures);
   FoundProgram found = find_or_compile(slice, request.location, figures);
   found.moved_places = moved_places(slice, *found.program);

@@ -27,21 +27,16 @@ std::shared_ptr<runtime::Buffer> copy_of(const runtime::Buffer &buffer, uint8_t 
 
 } // namespace
 
-Invocation::Invocation(std::shared_ptr<CompiledProgram> exchange, const Evaluation &figures,
-                       bool checks, uint8_t device, uint8_t source,
-                       std::shared_ptr<runtime::Executor> executor)
-    : Invocation(std::move(exchange), figures, checks, device) {
-  launch_.device = source;
-  launch_.executor = std::move(executor);
-}
-
 Invocation::Invocation(std::shared_ptr<CompiledProgram> program, const Evaluation &figures,
-                       bool checks, uint8_t device)
+                       bool checks, uint8_t device, std::optional<uint8_t> source,
+                       std::shared_ptr<runtime::Executor> executor)
     : program_(std::move(program)), record_(std::make_shared<EvaluationRecord>()) {
   record_->data = figures;
   record_->is_exchange = !figures.exchange.empty();
   record_->may_fail = checks;
-  launch_.device = launch_.result_device = device;
+  launch_.device = source.value_or(device);
+  launch_.result_device = device;
+  launch_.executor = std::move(executor);
   launch_.executable = program_->executable;
   size_t inputs = launch_.executable->input_specs().size();
   launch_.inputs.reserve(inputs);

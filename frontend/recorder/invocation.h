@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "frontend/recorder/evaluation.h"
@@ -25,13 +26,11 @@ class Invocation {
 public:
   // figures: what explain tells of the program (describe_program) and of how it was found.
   // checks: whether one of its ops may end the run (Slice::checks). device: that its results are
-  // on.
+  // on. Of an exchange (exchange.h): what it takes lies on `source`, and another executor than the
+  // device's may run it.
   Invocation(std::shared_ptr<CompiledProgram> program, const Evaluation &figures, bool checks,
-             uint8_t device);
-  // An exchange (exchange.h), which another executor than the device's may run; what it takes lies
-  // on `source`.
-  Invocation(std::shared_ptr<CompiledProgram> exchange, const Evaluation &figures, bool checks,
-             uint8_t device, uint8_t source, std::shared_ptr<runtime::Executor> executor);
+             uint8_t device, std::optional<uint8_t> source = std::nullopt,
+             std::shared_ptr<runtime::Executor> executor = nullptr);
 
   // The run begins when these have succeeded, and not at all if one of them fails; `end` is given
   // its own end.

@@ -257,8 +257,9 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
     s->saved_operands = s->rules->savedOperands();
     s->saved_results = s->rules->savedResults();
   }
-  s->properties_text = s->properties ? print(op->getPropertiesAsAttribute()) : std::string();
-  s->text = text_of(*s, op);
+  mlir::Attribute properties = s->properties ? op->getPropertiesAsAttribute() : mlir::Attribute();
+  s->properties_text = print(properties);
+  s->text = text_of(*s, mlir::dyn_cast_if_present<mlir::DictionaryAttr>(properties));
   s->id = s->text->id;
   s->next = head;
   head = s;
@@ -312,7 +313,7 @@ void IrState::drop_reshardings() {
   reshardings_.clear();
 }
 
-Ref<const SignatureText> IrState::text_of(const Signature &s, mlir::Operation *op) {
+Ref<const SignatureText> IrState::text_of(const Signature &s, mlir::DictionaryAttr properties) {
   std::string name = s.name.getStringRef().str();
   std::string text = name + s.properties_text + " (";
   for (const TypeInfo *type : s.operands)
@@ -323,8 +324,6 @@ Ref<const SignatureText> IrState::text_of(const Signature &s, mlir::Operation *o
   text += ")";
   if (const SignatureText *known = texts_.find(text))
     return known;
-  auto properties = mlir::dyn_cast_if_present<mlir::DictionaryAttr>(
-      s.properties ? op->getPropertiesAsAttribute() : mlir::Attribute());
   SignatureInts split = split_ints(name, properties, s.operands, s.results);
   const SignatureStructure *structure = structures_.find(split.structure);
   if (!structure) {

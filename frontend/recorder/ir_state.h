@@ -96,6 +96,13 @@ template <typename... Ops> bool is(const Node *node) {
   return ((id == mlir::TypeID::get<Ops>()) || ...);
 }
 
+// The properties of such an op; null of another one.
+template <typename Op> const typename Op::Properties *properties_if(const Signature &signature) {
+  return signature.name.getTypeID() == mlir::TypeID::get<Op>()
+             ? signature.opaque().as<const typename Op::Properties *>()
+             : nullptr;
+}
+
 // Values of given types that stand for operands, while an op on them tells what its signature is,
 // or a derivative rule what it records.
 class StandIns {
@@ -244,7 +251,7 @@ private:
                   llvm::ArrayRef<const Var *> operands, const TypeInfo *result) const;
   void open();
   void count_uniqued();
-  Ref<const SignatureText> text_of(const Signature &signature, mlir::Operation *op);
+  Ref<const SignatureText> text_of(const Signature &signature, mlir::DictionaryAttr properties);
 
   std::unique_ptr<mlir::MLIRContext> context_;
   llvm::DenseMap<std::pair<const void *, unsigned>, const TypeInfo *> types_; // with the device

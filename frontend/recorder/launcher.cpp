@@ -122,8 +122,7 @@ static std::vector<std::shared_ptr<runtime::Executor>> executors() {
 }
 
 void drain() {
-  runtime::profile::Span span(
-      [] { return runtime::profile::Label{runtime::profile::Kind::kWait, "wait for everything"}; });
+  runtime::profile::Span span(runtime::profile::Kind::kWait, "wait for everything");
   for (const std::shared_ptr<runtime::Executor> &executor : executors())
     executor->synchronize();
 }

@@ -75,7 +75,7 @@ Depths depths_of(const Slice &slice) {
   for (const Node *node : slice.nodes) {
     uint32_t depth = 0;
     for (const Value *operand : node->operands)
-      if (auto known = depths.find(operand->node); operand->node && known != depths.end())
+      if (auto known = depths.find(operand->node); known != depths.end())
         depth = std::max(depth, known->second);
     depth += is_exchange(node);
     if (node->signature->exchange == Exchange::kCollective)
@@ -140,9 +140,8 @@ std::vector<Part> parts_of(const Slice &slice) {
     bool exchange = is_exchange(node);
     uint32_t depth = depths[node] - exchange, group = exchange ? groups[node] : group_of(node);
     for (const Value *operand : node->operands)
-      if (auto known = depths.find(operand->node); operand->node && known != depths.end() &&
-                                                   known->second == depth &&
-                                                   !is_exchange(operand->node))
+      if (auto known = depths.find(operand->node);
+          known != depths.end() && known->second == depth && !is_exchange(operand->node))
         needed_by[operand->node] = std::min(group_of(operand->node), group);
   }
   // By depth, and in it for each group of exchanges what they wait for and then they; what none

@@ -100,6 +100,7 @@ public:
   template <typename MakeLabel>
     requires requires(MakeLabel make) { Label(make()); }
   explicit Span(MakeLabel make, int64_t value = 0) : Span(on() ? number_of(make()) : 0, value) {}
+  Span(Kind kind, const char *name) : Span([&] { return Label{kind, name}; }) {}
   Span(const Span &) = delete;
   Span &operator=(const Span &) = delete;
   ~Span() {
