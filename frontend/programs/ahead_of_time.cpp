@@ -69,45 +69,38 @@ void Program::compile(const CompileOptions &options, Location location) const {
 void compile(const std::vector<std::pair<std::string, Program>> &entries,
              const CompileOptions &options, Location location) {
   location = CallerScope::resolve(location);
+  auto refuse = [&](const std::string &why, ErrorKind kind = ErrorKind::kValue) {
+    throw Error(kind, "compile: " + why, location);
+  };
   if (entries.empty())
-    throw Error(ErrorKind::kValue, "compile: there is no entry to compile", location);
+    refuse("there is no entry to compile");
   for (const auto &[name, program] : entries)
     if (!program.impl_)
-      throw Error(ErrorKind::kState, "compile: an empty program: it was neither traced nor loaded",
-                  location);
+      refuse("an empty program: it was neither traced nor loaded", ErrorKind::kState);
   if (options.output.empty())
-    throw Error(ErrorKind::kValue,
-                "compile: options.output is empty; it must name the file to write", location);
+    refuse("options.output is empty; it must name the file to write");
   if (options.memory_limit < 0)
-    throw Error(ErrorKind::kValue,
-                "compile: options.memory_limit is " + std::to_string(options.memory_limit) +
-                    "; it must be a number of bytes, or 0 for no limit",
-                location);
+    refuse("options.memory_limit is " + std::to_string(options.memory_limit) +
+           "; it must be a number of bytes, or 0 for no limit");
   if (options.memory_files && options.memory_limit == 0)
-    throw Error(ErrorKind::kValue,
-                "compile: options.memory_files without options.memory_limit: values wait in files "
-                "where a program would take more than its limit",
-                location);
+    refuse("options.memory_files without options.memory_limit: values wait in files where a "
+           "program would take more than its limit");
   for (const auto &[name, program] : entries)
     if (options.memory_files && !program.impl_->batch.inputs.empty())
-      throw Error(ErrorKind::kValue,
-                  "compile: options.memory_files: a program for a range of batches keeps no values "
-                  "in files; trace it for one",
-                  location);
+      refuse("options.memory_files: a program for a range of batches keeps no values in files; "
+             "trace it for one");
   auto backend = compiler::findBackend(options.target);
   if (!backend.ok()) {
-    std::string message = "compile: " + std::string(backend.status().message());
+    std::string message(backend.status().message());
     // As weft-compile's --target spells both.
     if (size_t colon = options.target.find(':'); colon != std::string::npos)
       message += "; options.target is a backend alone, '" + options.target.substr(0, colon) +
                  "', and options.cpu its processor, '" + options.target.substr(colon + 1) + "'";
-    throw Error(ErrorKind::kValue, message, location);
+    refuse(message);
   }
   if (options.memory_files && (*backend)->device() != "cpu")
-    throw Error(ErrorKind::kValue,
-                "compile: options.memory_files: values wait in files on CPUs, the target is '" +
-                    options.target + "'",
-                location);
+    refuse("options.memory_files: values wait in files on CPUs, the target is '" + options.target +
+           "'");
   Entries all(location);
   mlir::DialectRegistry registry;
   (*backend)->registerDialects(registry);
