@@ -17,15 +17,15 @@ struct IntPosition {
   };
   Kind kind;
   uint32_t op;    // in the slice
-  uint16_t value; // kSize: operand, or kResult | result; else the number of the attribute
+  uint32_t value; // kSize: operand, or kResult | result; else the number of the attribute
                   // (VaryingAttribute)
   uint16_t at;    // the dim, or the element of the attribute
 };
-inline constexpr uint16_t kResult = 0x8000;
+inline constexpr uint32_t kResult = 0x80000000u;
 // The attributes whose elements may differ between programs of one structure. Where they do, the op
 // becomes one that takes them as an operand (symbolic_module.cpp); every other attribute is part of
 // the structure.
-enum class VaryingAttribute : uint16_t { kStarts, kAmount };
+enum class VaryingAttribute : uint32_t { kStarts, kAmount };
 
 // A program for many ints: every int is a constant, or a member of a class. All members of a class
 // have one value.

@@ -55,7 +55,7 @@ public:
           return status;
       }
     // By op: its varying attributes.
-    std::map<uint32_t, std::map<uint16_t, Varying>> varying;
+    std::map<uint32_t, std::map<uint32_t, Varying>> varying;
     for (size_t p = 0; p < positions_.size(); ++p) {
       const IntPosition &position = positions_[p];
       int32_t scalar = general_.classes[p] - static_cast<int32_t>(general_.sizes.size());
@@ -63,7 +63,7 @@ public:
         continue;
       Varying &elements =
           varying[position.op]
-                 [position.kind == IntPosition::Kind::kConstant ? uint16_t(0) : position.value];
+                 [position.kind == IntPosition::Kind::kConstant ? 0u : position.value];
       if (elements.size() <= position.at)
         elements.resize(position.at + 1);
       elements[position.at] = arguments_[scalar];
@@ -71,14 +71,14 @@ public:
     for (uint32_t i = 0; i < ops.size(); ++i)
       if (auto slice = mlir::dyn_cast_if_present<ir::SliceOp>(ops[i]); slice && takes_rows(slice))
         if (absl::Status status = fix_starts(
-                slice, varying[i][static_cast<uint16_t>(VaryingAttribute::kStarts)]);
+                slice, varying[i][static_cast<uint32_t>(VaryingAttribute::kStarts)]);
             !status.ok())
           return status;
     for (auto &[index, attributes] : varying) {
       mlir::Operation *op = ops[index];
       builder_.setInsertionPoint(op);
       mlir::Value replacement;
-      auto starts = attributes.find(static_cast<uint16_t>(VaryingAttribute::kStarts));
+      auto starts = attributes.find(static_cast<uint32_t>(VaryingAttribute::kStarts));
       if (auto slice = mlir::dyn_cast<ir::SliceOp>(op)) {
         starts->second.resize(slice.getStarts().size());
         ir::Dims from = ir::dimsOf(typeOf(slice.getInput())), to = ir::dimsOf(typeOf(slice));

@@ -27,7 +27,7 @@ SignatureInts split_ints(llvm::StringRef op, mlir::DictionaryAttr properties,
   using Kind = IntPosition::Kind;
   auto add = [&](Kind kind, size_t value, size_t at, int64_t number) {
     split.ints.push_back(number);
-    split.positions.push_back({kind, 0, static_cast<uint16_t>(value), static_cast<uint16_t>(at)});
+    split.positions.push_back({kind, 0, static_cast<uint32_t>(value), static_cast<uint16_t>(at)});
   };
   for (mlir::NamedAttribute property :
        properties ? properties.getValue() : llvm::ArrayRef<mlir::NamedAttribute>()) {

@@ -15,6 +15,16 @@ const std::vector<int64_t> kSizes = {24, 32, 5, 3, 31, 17, 24, 16};
 // Products that the library takes at each of them.
 const std::vector<int64_t> kLargeSizes = {24, 32, 17, 31, 16, 20, 24};
 
+// More operands than an op of a kernel has: backends that make kernels compile for seconds.
+TEST_F(Symbolic, AJoinOfManyTensors) {
+  if (config().backend != "reference")
+    GTEST_SKIP();
+  for (int64_t size : {2, 3, 5}) {
+    std::vector<Tensor> parts(40000, ones({size}).eval());
+    EXPECT_EQ(cat(parts, 0).sum().item<float>(), 40000.f * float(size));
+  }
+}
+
 TEST_F(Symbolic, ALoopThatIndexesByItsStep) {
   Tensor x = arange(1000 * 3).reshape({1000, 3}).to(float32), y = zeros({3});
   x.eval();
