@@ -427,15 +427,7 @@ std::shared_ptr<runtime::Buffer> buffer_of(const void *bytes, int64_t count, uin
 
 std::shared_ptr<runtime::Buffer> buffer_of_new(const void *bytes, int64_t count, uint8_t device) {
   try {
-    return buffer_of(bytes, count, device);
-  } catch (const Error &error) {
-    if (error.kind() != ErrorKind::kMemory)
-      throw;
-  }
-  attempt_with_room(); // what is under way holds inputs, too
-  free_inputs();
-  try {
-    return buffer_of(bytes, count, device);
+    return make_with_room([&] { return buffer_of(bytes, count, device); });
   } catch (const Error &error) {
     int64_t kept = recorder().input_bytes;
     if (error.kind() != ErrorKind::kMemory || kept == 0)

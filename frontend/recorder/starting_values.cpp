@@ -182,30 +182,7 @@ Var launch(const std::shared_ptr<CompiledProgram> &program,
   return leaf;
 }
 
-FlatProgram program_of(const StartingValue &value, const TypeInfo &type) {
-  return {value.kind == StartingValue::Kind::kUniform ? FlatProgram::Kind::kUniform
-                                                      : FlatProgram::Kind::kNormal,
-          value.computed, type.dtype};
-}
-
-} // namespace
-
-int64_t random_blocks(int64_t elements, bool normal) {
-  return (elements + 63) / 64 * 16 * (normal ? 2 : 1);
-}
-
-std::shared_ptr<const StartingValue> with_program(StartingValue value, const TypeInfo &type) {
-  if (value.kind != StartingValue::Kind::kConstant) {
-    if (type.elements > kMostElements)
-      return nullptr;
-    value.program = find(program_of(value, type), type.device);
-    if (!value.program)
-      return nullptr;
-  }
-  return std::make_shared<const StartingValue>(std::move(value));
-}
-
-Var in_memory(const StartingValue &value, const TypeInfo &type) {
+Var make(const StartingValue &value, const TypeInfo &type) {
   if (value.kind == StartingValue::Kind::kConstant || type.elements == 0) {
     std::shared_ptr<runtime::Buffer> buffer =
         allocate_buffer(type.bytes, host_reads(type.device) ? type.device : 0);
@@ -257,6 +234,33 @@ Var in_memory(const StartingValue &value, const TypeInfo &type) {
   return launch(value.program, std::move(inputs), type, value.location);
 }
 
+FlatProgram program_of(const StartingValue &value, const TypeInfo &type) {
+  return {value.kind == StartingValue::Kind::kUniform ? FlatProgram::Kind::kUniform
+                                                      : FlatProgram::Kind::kNormal,
+          value.computed, type.dtype};
+}
+
+} // namespace
+
+int64_t random_blocks(int64_t elements, bool normal) {
+  return (elements + 63) / 64 * 16 * (normal ? 2 : 1);
+}
+
+std::shared_ptr<const StartingValue> with_program(StartingValue value, const TypeInfo &type) {
+  if (value.kind != StartingValue::Kind::kConstant) {
+    if (type.elements > kMostElements)
+      return nullptr;
+    value.program = find(program_of(value, type), type.device);
+    if (!value.program)
+      return nullptr;
+  }
+  return std::make_shared<const StartingValue>(std::move(value));
+}
+
+Var in_memory(const StartingValue &value, const TypeInfo &type) {
+  return make_with_room([&] { return make(value, type); });
+}
+
 Var converted(Value *leaf, DType dtype) {
   if (!leaf->cell || leaf->type->part || leaf->type->elements == 0 ||
       leaf->type->elements > kMostElements)
@@ -266,8 +270,9 @@ Var converted(Value *leaf, DType dtype) {
       find({FlatProgram::Kind::kConvert, leaf->type->dtype, dtype}, leaf->type->device);
   if (!program)
     return Var();
-  return launch(program, {leaf->cell->buffer},
-                *type_info(dtype, leaf->type->dims, leaf->type->device), Session::location());
+  const TypeInfo &type = *type_info(dtype, leaf->type->dims, leaf->type->device);
+  return make_with_room(
+      [&] { return launch(program, {leaf->cell->buffer}, type, Session::location()); });
 }
 
 } // namespace weft::recorder

@@ -32,7 +32,7 @@ int64_t random_blocks(int64_t elements, bool normal);
 // no program for many sizes. May compile, for which it gives up the lock.
 std::shared_ptr<const StartingValue> with_program(StartingValue value, const TypeInfo &type);
 // A leaf that holds it, maybe in flight; gives up the lock. Fails, and may be called again, when
-// there is no memory.
+// there is no memory, and what is recorded and under way gives none back.
 Var in_memory(const StartingValue &value, const TypeInfo &type);
 // The leaf in another dtype, in flight; null as above.
 Var converted(Value *leaf, DType dtype);

@@ -10,6 +10,8 @@
 
 #include "absl/status/status.h"
 #include "runtime/memory/allocator.h"
+#include "runtime/memory/limit_allocator.h"
+#include "runtime/memory/system_allocator.h"
 #include "tests/support/errors.h"
 
 namespace weft {
@@ -234,6 +236,23 @@ TEST_F(Memory, ProgramsDoNotHoldZeros) {
   EXPECT_EQ(a.sum().item<float>(), 1.f);
   EXPECT_EQ(b.abs().max().item<float>(), 0.f);
   EXPECT_EQ(c.min().item<double>() + c.max().item<double>(), 5.0);
+}
+
+// What programs leave to the next ones is given back where a tensor's first value needs it.
+TEST_F(Memory, IsGivenBackForFirstValues) {
+  constexpr int64_t kSide = 512, kMatrix = kSide * kSide * 4;
+  set_allocator(std::make_shared<runtime::LimitAllocator>(
+      std::make_shared<runtime::SystemAllocator>(), 9 * kMatrix / 2));
+  Tensor x = zeros({kSide, kSide}).eval();
+  EXPECT_EQ(matmul(matmul(x, x).exp(), x).exp().sum().item<float>(), float(kSide * kSide));
+  synchronize();
+  // Beside x, and what the products were computed in.
+  std::vector<nn::Linear> layers;
+  for (int i = 0; i < 3; ++i) {
+    layers.emplace_back(kSide, kSide);
+    for (const Tensor &parameter : layers.back().parameters())
+      EXPECT_NO_THROW((void)parameter.data<float>()) << i;
+  }
 }
 
 TEST_F(Memory, NoneForATensorOfValues) {
