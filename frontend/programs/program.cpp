@@ -481,23 +481,6 @@ MemoryEstimate Program::memory(Location location) const {
   return estimate;
 }
 
-std::string MemoryEstimate::to_string() const {
-  // What is there does not read as 0.0.
-  auto text_of = [](int64_t bytes) {
-    if (bytes < 1000)
-      return std::to_string(bytes) + " B";
-    char text[32];
-    std::snprintf(text, sizeof text, bytes < 1'000'000 ? "%.1f kB" : "%.1f MB",
-                  static_cast<double>(bytes) / (bytes < 1'000'000 ? 1e3 : 1e6));
-    return std::string(text);
-  };
-  return text_of(peak()) + ": inputs " + text_of(inputs) + ", state " + text_of(state) +
-         ", outputs " + text_of(outputs) + ", arena " + text_of(arena) +
-         (recomputations > 0 ? ", " + std::to_string(recomputations) + " instructions run again"
-                             : "") +
-         (stored_bytes > 0 ? ", " + text_of(stored_bytes) + " wait in files" : "");
-}
-
 BatchRange Program::batch() const {
   return checked_program(impl_).batch;
 }

@@ -67,10 +67,6 @@ struct RecorderLimits {
   int recent_type_bits = 10;
   int recent_line_bits = 12;
   int recent_signature_bits = 12;
-  // What is live over a run stands in explain's line of a program that is new: it is long already,
-  // and fewer instructions have no course worth drawing.
-  size_t chart_columns = 24;
-  size_t charted_points = 8;
 };
 
 inline constexpr RecorderLimits kLimits;

@@ -26,7 +26,7 @@ double number_of(const std::smatch &match, size_t i = 1) {
   return std::stod(match[i].str());
 }
 
-// "[0] weft #12 eval train.cpp:5 | ..." (frontend/recorder/explain.cpp).
+// "[0] weft #12 eval train.cpp:5 | ..." (frontend/report/explain.cpp).
 bool read_line(const std::string &line, Evaluation &result) {
   static const std::regex start(R"(^(?:\[0\] )?weft #(\d+) (\w+ \S+) \| )"),
       exchange(R"(^(weft\.\w+) (.*?) of (.*) \| (\d+) B, ([\d.]+) ms)"),

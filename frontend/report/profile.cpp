@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "frontend/recorder/state.h"
 #include "runtime/profile/profile.h"
 #include "weft/eval.h"
 
