@@ -18,10 +18,7 @@ static llvm::ArrayRef<int64_t> shapeOf(Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
 }
 static int64_t product(llvm::ArrayRef<int64_t> sizes) {
-  int64_t n = 1;
-  for (int64_t size : sizes)
-    n *= size;
-  return n;
+  return mlir::ShapedType::getNumElements(sizes);
 }
 
 //===-- Scatters ------------------------------------------------------------------------------===//
@@ -215,7 +212,8 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
       mlir::Type i64 = f.builder.getI64Type();
       Value places = f.scratch(placeScratch, kScatterBatch, i64),
             updates = f.scratch(updateScratch, kScatterBatch, type);
-      auto batch = [&](int64_t n, const Index &from) {
+      auto batch = [&](const Index &first, int64_t n, KernelFunction::State &) {
+        Index from = space.add(base, first);
         f.run(n, 1, from, {},
               [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
                 for (const KernelFunction::Unit &unit : units) {
@@ -242,11 +240,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
         for (int64_t i = n / kScatterUnroll * kScatterUnroll; i < n; ++i)
           one(Index::of(i));
       };
-      f.loop(count / kScatterBatch, {}, [&](Index number, KernelFunction::State &) {
-        batch(kScatterBatch, space.add(base, space.scale(number, kScatterBatch)));
-      });
-      if (count % kScatterBatch)
-        batch(count % kScatterBatch, space.add(base, count / kScatterBatch * kScatterBatch));
+      f.blocks(count, kScatterBatch, {}, batch);
     };
     auto add = [&] {
       if (trail == 1 && product(trailFrom) == 1 && !isSized)

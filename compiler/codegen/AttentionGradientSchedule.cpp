@@ -126,11 +126,9 @@ template <typename Emit>
 static void overMatrix(KernelFunction &f, Value from, Value to, int64_t keys, int64_t columns,
                        int64_t lanes, Emit emit) {
   f.loop(from, to, std::max<int64_t>(keys, 1), {}, [&](Index key, KernelFunction::State &) {
-    f.loop(columns / lanes, {}, [&](Index number, KernelFunction::State &) {
-      emit(key, f.e.space.scale(number, lanes), lanes);
+    f.blocks(columns, lanes, {}, [&](const Index &column, int64_t some, KernelFunction::State &) {
+      emit(key, column, some);
     });
-    if (columns % lanes)
-      emit(key, Index::of(columns / lanes * lanes), columns % lanes);
   });
 }
 
@@ -351,17 +349,13 @@ void AttentionGradientSchedule::matrix() {
     note(gradient_, queries_, width_);
     note(result_, queries_, width_);
     auto noteRows = [&](Value tensor, bool takesMinusInfinity) {
-      auto one = [&](Value sum, const Index &first, int64_t lanes) {
+      auto one = [&](const Index &first, int64_t lanes, State &sum) {
         Value x = readRow(tensor, e.space.add(first, e.space.lane(lanes)), e.tailMask(lanes));
         if (takesMinusInfinity)
           x = finiteOrZero(x);
-        return multiplyAdd(splat(0), x, sum);
+        sum[0] = multiplyAdd(splat(0), x, sum[0]);
       };
-      noted = f_.loop(queries_ / lanes_, {noted}, [&](Index number, State &sum) {
-        sum[0] = one(sum[0], e.space.scale(number, lanes_), lanes_);
-      })[0];
-      if (queries_ % lanes_)
-        noted = one(noted, Index::of(queries_ / lanes_ * lanes_), queries_ % lanes_);
+      noted = f_.blocks(queries_, lanes_, {noted}, one)[0];
     };
     noteRows(logSumExp_, true);
     if (sumGradient_)

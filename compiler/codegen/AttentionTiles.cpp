@@ -18,10 +18,6 @@ static mlir::RankedTensorType typeOf(Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType());
 }
 
-bool takesCount(const KernelBuilder &kernel) {
-  return llvm::any_of(kernel.ops, [](mlir::Operation *op) { return op->hasAttr(kLengthsAttr); });
-}
-
 // Blocks of equal length, so that the last one is no sliver.
 void AttentionTiles::setLengths() {
   ElementEmitter &e = f_.e;
@@ -60,8 +56,7 @@ AttentionTiles::AttentionTiles(KernelBuilder &kernel, const AttentionOperands &o
   }
   llvm::ArrayRef<int64_t> shape = typeOf(query_).getShape();
   batches_.assign(shape.begin(), shape.end() - 2);
-  for (int64_t size : batches_)
-    batchCount_ *= size;
+  batchCount_ = mlir::ShapedType::getNumElements(batches_);
   queries_ = shape.end()[-2];
   features_ = shape.back();
   keys_ = typeOf(value_).getShape().end()[-2];
@@ -137,15 +132,11 @@ void AttentionTiles::startKeys(const Index &first, Value count) {
     if (!to)
       return;
     f_.loop(constant(0), count, keyBlock_, {}, [&](Index key, State &) {
-      auto copy = [&](const Index &column, int64_t lanes) {
+      f_.blocks(columns, lanes_, {}, [&](const Index &column, int64_t lanes, State &) {
         Value line = read(tensor, space.add(first, key), space.add(column, space.lane(lanes)),
                           e.tailMask(lanes));
         storeTo(*to, e.broadcast(line), key, space.add(column, space.lane(lanes_)));
-      };
-      f_.loop(columns / lanes_, {},
-              [&](Index number, State &) { copy(space.scale(number, lanes_), lanes_); });
-      if (columns % lanes_)
-        copy(Index::of(columns / lanes_ * lanes_), columns % lanes_);
+      });
     });
   };
   widen(wideKeys_, key_, features_);
@@ -256,7 +247,7 @@ void AttentionTiles::turn(const Tile &to, const Index &first, int64_t count, int
                           llvm::function_ref<Value(const Index &, const Index &, Value)> element) {
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
-  auto square = [&](const Index &feature, int64_t deep) {
+  f_.blocks(features, lanes_, {}, [&](const Index &feature, int64_t deep, State &) {
     Value mask = e.tailMask(deep);
     for (int64_t v = 0; v < vectorsOf(count); ++v) {
       llvm::SmallVector<Value> lines(lanes_, splat(0));
@@ -267,11 +258,7 @@ void AttentionTiles::turn(const Tile &to, const Index &first, int64_t count, int
       for (int64_t j = 0; j < deep; ++j)
         storeTo(to, lines[j], space.add(feature, j), columnOf(v));
     }
-  };
-  f_.loop(features / lanes_, {},
-          [&](Index number, State &) { square(space.scale(number, lanes_), lanes_); });
-  if (features % lanes_)
-    square(Index::of(features / lanes_ * lanes_), features % lanes_);
+  });
 }
 
 void AttentionTiles::turnBack(
@@ -280,7 +267,7 @@ void AttentionTiles::turnBack(
     llvm::function_ref<void(const Index &, const Index &, Value, Value)> store) {
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
-  auto square = [&](const Index &feature, int64_t deep) {
+  f_.blocks(features, lanes_, {}, [&](const Index &feature, int64_t deep, State &) {
     for (int64_t v = 0; v < vectorsOf(count); ++v) {
       llvm::SmallVector<Value> lines(lanes_, splat(0));
       for (int64_t j = 0; j < deep; ++j)
@@ -290,11 +277,7 @@ void AttentionTiles::turnBack(
         store(space.add(first, v * lanes_ + i), space.add(feature, space.lane(deep)), lines[i],
               e.tailMask(deep));
     }
-  };
-  f_.loop(features / lanes_, {},
-          [&](Index number, State &) { square(space.scale(number, lanes_), lanes_); });
-  if (features % lanes_)
-    square(Index::of(features / lanes_ * lanes_), features % lanes_);
+  });
 }
 
 //===-- Masks ---------------------------------------------------------------------------------===//
@@ -427,17 +410,12 @@ Value AttentionTiles::noteInfinite(Value tensor, Value from, Value to, int64_t r
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
   // 0 times an element is 0 or NaN.
-  auto note = [&](Value sum, const Index &row, const Index &column, int64_t lanes) {
-    Value x =
-        e.broadcast(read(tensor, row, space.add(column, space.lane(lanes)), e.tailMask(lanes)));
-    return multiplyAdd(splat(0), x, sum);
-  };
   return f_.loop(from, to, std::max<int64_t>(rows, 1), {noted}, [&](Index row, State &sum) {
-    sum = f_.loop(columns / lanes_, sum, [&](Index number, State &inside) {
-      inside[0] = note(inside[0], row, space.scale(number, lanes_), lanes_);
+    sum = f_.blocks(columns, lanes_, sum, [&](const Index &column, int64_t lanes, State &inside) {
+      Value x =
+          e.broadcast(read(tensor, row, space.add(column, space.lane(lanes)), e.tailMask(lanes)));
+      inside[0] = multiplyAdd(splat(0), x, inside[0]);
     });
-    if (columns % lanes_)
-      sum[0] = note(sum[0], row, Index::of(columns / lanes_ * lanes_), columns % lanes_);
   })[0];
 }
 

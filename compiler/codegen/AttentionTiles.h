@@ -17,13 +17,6 @@
 
 namespace weft::compiler {
 
-// On attention in a fusion that has lost its names: its number of queries varies, and that of its
-// keys is the same where it is true. Such a kernel counts queries, of all matrices, and its
-// functions take the launch's count, behind the range: a range alone does not say how many keys
-// there are.
-inline constexpr llvm::StringLiteral kLengthsAttr = "lengths";
-bool takesCount(const KernelBuilder &kernel);
-
 // What attention's op and its derivative's have in common.
 struct AttentionOperands {
   mlir::Value query, key, value, mask; // of the op; mask may be null

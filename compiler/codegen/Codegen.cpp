@@ -218,7 +218,7 @@ static void wrap(KernelBuilder &kernel, llvm::StringRef symbol, llvm::ArrayRef<i
   auto outer = LLVM::LLVMFuncOp::create(b, loc, symbol, type);
   mlir::Block *entry = outer.addEntryBlock(b);
   b.setInsertionPointToStart(entry);
-  int64_t buffers = inner.getNumArguments() - (takesCount(kernel) ? 5 : 4);
+  int64_t buffers = inner.getNumArguments() - (kernel.takesCount() ? 5 : 4);
   llvm::SmallVector<Value> args;
   auto loadPointer = [&](Value base, int64_t bytes) -> Value {
     Value at = LLVM::GEPOp::create(b, loc, pointer, b.getI8Type(), base,
@@ -233,7 +233,7 @@ static void wrap(KernelBuilder &kernel, llvm::StringRef symbol, llvm::ArrayRef<i
   // env->scratch stands after two 32-bit fields.
   args.push_back(kernel.info.threadScratchBytes ? loadPointer(entry->getArgument(0), 8) : none);
   args.append({entry->getArgument(4), entry->getArgument(5)});
-  if (takesCount(kernel))
+  if (kernel.takesCount())
     args.push_back(LLVM::LoadOp::create(b, loc, i64, entry->getArgument(2)));
   Value result = LLVM::CallOp::create(b, loc, inner, args).getResult();
   LLVM::ReturnOp::create(b, loc, result);

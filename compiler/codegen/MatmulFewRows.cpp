@@ -107,15 +107,10 @@ void FewRowsSchedule::square(const Index &first, int64_t count, const Index &fro
 
 KernelFunction::State FewRowsSchedule::part(const Index &first, int64_t count, const Index &from,
                                             int64_t size) {
-  IndexSpace &space = f_.e.space;
-  int64_t whole = size / lanes_;
-  KernelFunction::State sums(rows_, zero());
-  sums = f_.loop(whole, sums, [&](Index number, KernelFunction::State &inside) {
-    square(first, count, space.add(from, space.scale(number, lanes_)), lanes_, inside);
-  });
-  if (size % lanes_)
-    square(first, count, space.add(from, whole * lanes_), size % lanes_, sums);
-  return sums;
+  return f_.blocks(size, lanes_, KernelFunction::State(rows_, zero()),
+                   [&](const Index &depth, int64_t deep, KernelFunction::State &sums) {
+                     square(first, count, f_.e.space.add(from, depth), deep, sums);
+                   });
 }
 
 void FewRowsSchedule::columns(const Index &first, int64_t count) {

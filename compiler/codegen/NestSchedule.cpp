@@ -50,20 +50,13 @@ struct NestSchedule {
                    });
     }
     for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
-      auto position = f.position(output, atoms);
-      Value value = f.e.at(kernel.lowered.lookup(output), position, mask);
-      f.e.store(f.output(i), value,
-                f.e.space.linearize(
-                    position, mlir::cast<mlir::RankedTensorType>(output.getType()).getShape()),
-                mask);
+      Value value = f.e.at(kernel.lowered.lookup(output), f.position(output, atoms), mask);
+      f.e.store(f.output(i), value, f.placeOf(output, atoms), mask);
     }
   }
 
   void emitKeptInnermost(int32_t lanes) {
-    llvm::SmallVector<int32_t> others;
-    for (int32_t atom : kernel.domain.outer())
-      if (atom != lanes)
-        others.push_back(atom);
+    llvm::SmallVector<int32_t> others = outerWithout(kernel.domain, lanes);
     llvm::ArrayRef<int32_t> reduced = kernel.domain.inner();
     int64_t vectors = kernel.choices.number("vectors", kNestVectors, {1, 2, 4, 8}),
             n = kernel.domain.atoms()[lanes], width = vectors * kLanes,
@@ -120,9 +113,7 @@ struct NestSchedule {
       const FusionDomain::Layout *layout = kernel.domain.layout(argument);
       if (!layout || layout->empty() || layout->back() != lanes)
         continue;
-      auto shape = mlir::cast<mlir::RankedTensorType>(argument.getType()).getShape();
-      f.e.prefetch(f.function.getArgument(i),
-                   f.e.space.linearize(f.position(argument, atoms), shape), false);
+      f.e.prefetch(f.function.getArgument(i), f.placeOf(argument, atoms), false);
     }
   }
 

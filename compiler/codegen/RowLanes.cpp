@@ -63,9 +63,7 @@ void RowSchedule::sweepLanes(KernelFunction &f, llvm::ArrayRef<int32_t> others, 
       if (!layout || domain.role(value) != Role::Full || layout->back() != domain.lanes())
         return;
       atoms[domain.lanes()] = space.add(base, lane);
-      auto shape = mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
-      f.e.prefetchLine(memory, space.linearize(f.position(value, atoms), shape), write,
-                       /*nearest=*/write);
+      f.e.prefetchLine(memory, f.placeOf(value, atoms), write, /*nearest=*/write);
     };
     if (l == 0)
       for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments()))
@@ -136,10 +134,7 @@ void RowSchedule::sweepLanes(KernelFunction &f, llvm::ArrayRef<int32_t> others, 
 
 mlir::LogicalResult RowSchedule::emitLanes() {
   KernelFunction f(kernel, kernel.info.symbol);
-  llvm::SmallVector<int32_t> others;
-  for (int32_t atom : domain.outer())
-    if (atom != domain.lanes())
-      others.push_back(atom);
+  llvm::SmallVector<int32_t> others = outerWithout(domain, domain.lanes());
   int64_t sideBySide = domain.atoms()[domain.lanes()],
           blocks = llvm::divideCeil(sideBySide, laneWidth);
   kernel.info.count = domain.positions(others) * blocks;

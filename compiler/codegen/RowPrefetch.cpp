@@ -56,11 +56,10 @@ void RowSchedule::prefetch(KernelFunction &f, int64_t l, const Index &row,
     if (what.level != l)
       continue;
     Index at = what.isOutput ? row : f.ahead(row, rowsAhead, domain.rows());
-    auto position = f.position(what.value, atomPositions(f, at, unit.position));
-    auto shape = mlir::cast<mlir::RankedTensorType>(what.value.getType()).getShape();
+    Index place = f.placeOf(what.value, atomPositions(f, at, unit.position));
     Value memory =
         what.isOutput ? f.output(what.number) : Value(f.function.getArgument(what.number));
-    f.e.prefetch(memory, f.e.space.linearize(position, shape), what.isOutput);
+    f.e.prefetch(memory, place, what.isOutput);
   }
 }
 

@@ -42,9 +42,7 @@ void RowSchedule::trackReads(KernelFunction &f, const Sweep *sweep, int64_t l,
   for (Value output : kernel.outputs) {
     at.emplace_back();
     if (domain.role(output) == Role::Full && level(output) >= l)
-      at.back() =
-          f.e.space.linearize(f.position(output, atoms),
-                              mlir::cast<mlir::RankedTensorType>(output.getType()).getShape());
+      at.back() = f.placeOf(output, atoms);
   }
   f.e.onRead = [this, at](int64_t argument, const Index &linear) {
     for (size_t i = 0; i < at.size(); ++i) {
@@ -57,11 +55,8 @@ void RowSchedule::trackReads(KernelFunction &f, const Sweep *sweep, int64_t l,
 RowSchedule::Stored RowSchedule::outputAt(KernelFunction &f, int64_t number,
                                           llvm::ArrayRef<Index> atoms, Value mask) {
   Value output = kernel.outputs[number];
-  auto position = f.position(output, atoms);
-  Value value = f.e.at(kernel.lowered.lookup(output), position, mask);
-  return {number, value,
-          f.e.space.linearize(
-              position, mlir::cast<mlir::RankedTensorType>(output.getType()).getShape())};
+  Value value = f.e.at(kernel.lowered.lookup(output), f.position(output, atoms), mask);
+  return {number, value, f.placeOf(output, atoms)};
 }
 
 llvm::SmallVector<RowSchedule::Stored, 1>

@@ -109,13 +109,8 @@ int32_t transposedAtom(KernelBuilder &kernel) {
 // gathered, or scattered, lane by lane.
 mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
   int64_t rows = domain.atoms()[along], columns = domain.rowSize();
-  llvm::SmallVector<int32_t> others;
-  int64_t batches = 1;
-  for (int32_t atom : domain.outer())
-    if (atom != along) {
-      others.push_back(atom);
-      batches *= domain.atoms()[atom];
-    }
+  llvm::SmallVector<int32_t> others = outerWithout(domain, along);
+  int64_t batches = domain.positions(others);
   struct Input {
     Value value; // an argument, or a part of one
     int64_t offset;
@@ -162,13 +157,12 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
   auto prefetchNext = [&](llvm::ArrayRef<Index> base, const Index &firstRow,
                           const Index &firstColumn) {
     auto lines = [&](Value tensor, Value memory, bool isTransposed, bool write) {
-      auto shape = mlir::cast<mlir::RankedTensorType>(tensor.getType()).getShape();
       int32_t across = isTransposed ? domain.inner().back() : along;
       llvm::SmallVector<Index> atoms(base);
       atoms[along] = firstRow, atoms[domain.inner().back()] = firstColumn;
-      Index first = space.linearize(f.position(tensor, atoms), shape);
+      Index first = f.placeOf(tensor, atoms);
       atoms[across] = space.add(atoms[across], 1);
-      Index second = space.linearize(f.position(tensor, atoms), shape);
+      Index second = f.placeOf(tensor, atoms);
       if (first.terms != second.terms)
         return;
       int64_t stride = second.constant - first.constant,
@@ -204,15 +198,14 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
       // As they lie in memory: a bool is a byte.
       auto line = [&](const Index &column) -> Value {
         atoms[domain.inner().back()] = space.add(firstColumn, column);
-        auto position = f.position(input.value, atoms);
         if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(input.value)) {
-          auto shape = mlir::cast<mlir::RankedTensorType>(argument.getType()).getShape();
-          Index place = space.linearize(position, shape);
+          Index place = f.placeOf(argument, atoms);
           f.e.onRead(argument.getArgNumber(), place);
           return f.e.broadcast(
               f.e.load(f.function.getArgument(argument.getArgNumber()), element, place, mask));
         }
-        Value lanes = f.e.broadcast(f.e.at(kernel.lowered.lookup(input.value), position, mask));
+        Value lanes = f.e.broadcast(f.e.at(kernel.lowered.lookup(input.value),
+                                           f.position(input.value, atoms), mask));
         return mlir::getElementTypeOrSelf(lanes.getType()) == element
                    ? lanes
                    : f.e.make<arith::ExtUIOp>(f.e.vectorOf(element), lanes);
@@ -271,8 +264,7 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
       llvm::SmallVector<Element> values;
       for (int64_t i : sweep.stores) {
         Value output = kernel.outputs[i];
-        auto position = f.position(output, atoms);
-        Value value = f.e.at(kernel.lowered.lookup(output), position, mask);
+        Value value = f.e.at(kernel.lowered.lookup(output), f.position(output, atoms), mask);
         auto *waits = llvm::find_if(transposedOutputs,
                                     [&](const Output &each) { return each.number == i; });
         if (waits != transposedOutputs.end())
@@ -280,10 +272,7 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
                             f.scratch(waits->offset, kTile * kTile, waits->element),
                             space.add(space.scale(line, kTile), space.lane(lanes))});
         else
-          values.push_back(
-              {value, f.output(i),
-               space.linearize(position,
-                               mlir::cast<mlir::RankedTensorType>(output.getType()).getShape())});
+          values.push_back({value, f.output(i), f.placeOf(output, atoms)});
       }
       for (const Element &element : values)
         f.e.store(element.memory, element.value, element.place, mask);
@@ -299,12 +288,10 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
                                      : lines.front());
       transposeTile(f.e, lines);
       Value tensor = kernel.outputs[output.number], mask = f.e.tailMask(height);
-      auto shape = mlir::cast<mlir::RankedTensorType>(tensor.getType()).getShape();
       atoms[along] = space.add(firstRow, space.lane(height));
       for (int64_t column = 0; column < width; ++column) {
         atoms[domain.inner().back()] = space.add(firstColumn, column);
-        f.e.store(f.output(output.number), lines[column],
-                  space.linearize(f.position(tensor, atoms), shape), mask);
+        f.e.store(f.output(output.number), lines[column], f.placeOf(tensor, atoms), mask);
       }
       // Written out of step with what is read.
       for (size_t i = 0; i < kernel.fusion.getBody().front().getNumArguments(); ++i)
@@ -335,12 +322,8 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
   f.loop(f.begin, f.end, std::max<int64_t>(kernel.info.count, 1), {},
          [&](Index piece, KernelFunction::State &) {
            auto [batch, block] = space.divide(piece, blocks);
-           llvm::SmallVector<int64_t> extents;
-           for (int32_t atom : others)
-             extents.push_back(domain.atoms()[atom]);
            llvm::SmallVector<Index> base(domain.atoms().size());
-           for (auto [atom, at] : llvm::zip(others, space.delinearize(batch, extents)))
-             base[atom] = at;
+           placeAtoms(space, domain, base, others, batch);
            // Tiles [n * blockTiles, (n + 1) * blockTiles) of `whole`, one loop variable for all of
            // them, so that positions stay linear.
            auto tilesOf = [&](const Index &number, int64_t whole,

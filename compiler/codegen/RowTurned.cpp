@@ -80,12 +80,11 @@ void RowSchedule::turnRows(KernelFunction &f, llvm::MutableArrayRef<Index> atoms
     mlir::Type element = memoryType(elementOf(argument));
     Value memory = f.function.getArgument(argument.getArgNumber()),
           scratch = f.scratch(kept[argument].offset, turnedRows * stride, element);
-    auto shape = mlir::cast<mlir::RankedTensorType>(argument.getType()).getShape();
     Value mask = f.e.tailMask(height);
     auto placeOf = [&](int64_t c, const Index &lanes) {
       placeAtoms(space, domain, atoms, domain.inner(), space.add(column, c));
       atoms[turned] = space.add(space.add(first, above), lanes);
-      return space.linearize(f.position(argument, atoms), shape);
+      return f.placeOf(argument, atoms);
     };
     if (width == kLanes) {
       // No machine's own prefetcher follows lines that are a row apart.
@@ -110,32 +109,22 @@ void RowSchedule::turnRows(KernelFunction &f, llvm::MutableArrayRef<Index> atoms
                           space.scale(space.add(above, row), stride)),
                 nullptr);
   };
-  auto tiles = [&](const Index &column, int64_t width) {
+  trackReads(f, nullptr, 0, {});
+  f.blocks(n, kLanes, {}, [&](const Index &column, int64_t width, KernelFunction::State &) {
     for (mlir::BlockArgument argument : kernel.fusion.getBody().front().getArguments()) {
       if (!liesAcross(argument, turned))
         continue;
-      f.loop(count / kLanes, {}, [&](Index number, KernelFunction::State &) {
-        tile(argument, column, width, space.scale(number, kLanes), kLanes);
+      f.blocks(count, kLanes, {}, [&](const Index &above, int64_t height, KernelFunction::State &) {
+        tile(argument, column, width, above, height);
       });
-      if (count % kLanes)
-        tile(argument, column, width, Index::of(count / kLanes * kLanes), count % kLanes);
     }
-  };
-  trackReads(f, nullptr, 0, {});
-  f.loop(n / kLanes, {}, [&](Index number, KernelFunction::State &) {
-    tiles(space.scale(number, kLanes), kLanes);
   });
-  if (n % kLanes)
-    tiles(Index::of(n / kLanes * kLanes), n % kLanes);
 }
 
 mlir::LogicalResult RowSchedule::emitTurned() {
   KernelFunction f(kernel, kernel.info.symbol);
   IndexSpace &space = f.e.space;
-  llvm::SmallVector<int32_t> others;
-  for (int32_t atom : domain.outer())
-    if (atom != turned)
-      others.push_back(atom);
+  llvm::SmallVector<int32_t> others = outerWithout(domain, turned);
   int64_t extent = domain.atoms()[turned], blocks = llvm::divideCeil(extent, turnedRows);
   kernel.info.count = domain.positions(others) * blocks;
   f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index piece, KernelFunction::State &) {

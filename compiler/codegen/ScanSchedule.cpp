@@ -79,18 +79,13 @@ void ScanSchedule::row(const Index &number) {
     return space().add(space().scale(number, scan_.size), position);
   };
   if (scan_.inAnyGroups() && scan_.size >= kLanes) {
-    auto together = [&](const Index &from, int64_t lanes, State &carried) {
+    f_.blocks(scan_.size, kLanes, scan_.start(true), [&](const Index &from, int64_t lanes,
+                                                         State &carried) {
       Value mask = f_.e.tailMask(lanes);
       Index neighbours = at(space().add(from, space().lane(lanes)));
       State elements = elementsAt(neighbours, mask, true);
       store(scan_.stepTogether(carried, elements, from), neighbours, mask);
-    };
-    int64_t whole = scan_.size / kLanes;
-    State carried = f_.loop(whole, scan_.start(true), [&](Index step, State &inside) {
-      together(space().scale(step, kLanes), kLanes, inside);
     });
-    if (scan_.size % kLanes)
-      together(Index::of(whole * kLanes), scan_.size % kLanes, carried);
     return;
   }
   scan_.walk([&](const Index &position) { return elementsAt(at(position), nullptr, false); },

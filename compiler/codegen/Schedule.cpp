@@ -1,6 +1,5 @@
 #include "compiler/codegen/Schedule.h"
 
-#include "compiler/codegen/AttentionTiles.h"
 #include "compiler/codegen/Limits.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -55,7 +54,7 @@ KernelFunction::KernelFunction(KernelBuilder &kernel, llvm::StringRef name)
     inputs.push_back(bufferType(output.getType()));
   auto bytes = mlir::MemRefType::get({mlir::ShapedType::kDynamic}, builder.getI8Type());
   inputs.append({bytes, bytes, builder.getIndexType(), builder.getIndexType()});
-  if (takesCount(kernel))
+  if (kernel.takesCount())
     inputs.push_back(builder.getIndexType());
   function = mlir::func::FuncOp::create(builder, e.loc, name,
                                         builder.getFunctionType(inputs, builder.getI32Type()));
@@ -221,6 +220,18 @@ void KernelFunction::block(const Index &number, int64_t extent, int64_t size,
         Value whole = e.make<arith::MinUIOp>(e.scalarIndex(number), e.constantIndex(blocks - 2));
         emit(e.space.scale(e.space.scalar(whole, blocks - 1), size), size);
       });
+}
+
+KernelFunction::State
+KernelFunction::blocks(int64_t extent, int64_t size, State state,
+                       llvm::function_ref<void(const Index &, int64_t, State &)> emit) {
+  int64_t whole = extent / size, rest = extent % size;
+  state = loop(whole, std::move(state), [&](Index number, State &inside) {
+    emit(e.space.scale(number, size), size, inside);
+  });
+  if (rest)
+    emit(Index::of(whole * size), rest, state);
+  return state;
 }
 
 KernelFunction::State
@@ -642,6 +653,17 @@ llvm::SmallVector<Index> KernelFunction::position(Value value, llvm::ArrayRef<In
   }
   auto shape = mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
   return e.space.delinearize(e.space.linearize(digits, extents), shape);
+}
+
+Index KernelFunction::placeOf(Value value, llvm::ArrayRef<Index> atoms) {
+  auto shape = mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
+  return e.space.linearize(position(value, atoms), shape);
+}
+
+llvm::SmallVector<int32_t> outerWithout(const FusionDomain &domain, int32_t atom) {
+  llvm::SmallVector<int32_t> others(domain.outer());
+  llvm::erase(others, atom);
+  return others;
 }
 
 void placeAtoms(IndexSpace &space, const FusionDomain &domain, llvm::MutableArrayRef<Index> atoms,

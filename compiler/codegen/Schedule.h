@@ -83,6 +83,10 @@ struct KernelBuilder {
   int64_t numInputs() {
     return fusion.getInputs().size();
   }
+  // Whether its functions take the launch's count, behind the range (kLengthsAttr).
+  bool takesCount() const {
+    return llvm::any_of(ops, [](mlir::Operation *op) { return op->hasAttr(kLengthsAttr); });
+  }
   // Bytes of partials and of scratch that the schedule claims; returns the offset.
   int64_t claimPartials(int64_t bytes);
   int64_t claimScratch(int64_t bytes);
@@ -160,7 +164,12 @@ public:
   void block(const Index &number, int64_t extent, int64_t size,
              llvm::function_ref<void(const Index &, int64_t)> emit);
 
-  // The same for n elements, known when the kernel runs, of at most `largest`: every vector is
+  // emit(the first element of each, how many it has, state) for all blocks that `extent` elements
+  // are cut into: a loop over the whole ones, and the rest.
+  State blocks(int64_t extent, int64_t size, State state,
+               llvm::function_ref<void(const Index &, int64_t, State &)> emit);
+
+  // The same as `run` for n elements, known when the kernel runs, of at most `largest`: every vector is
   // masked by what is left.
   State runUpTo(mlir::Value n, int64_t largest, int64_t unroll, const Index &base, State state,
                 llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit);
@@ -221,6 +230,8 @@ public:
 
   // The position in `value`'s shape of the element that `atoms` (one Index an atom) choose.
   llvm::SmallVector<Index> position(mlir::Value value, llvm::ArrayRef<Index> atoms);
+  // The same in `value`'s elements as they lie, row-major.
+  Index placeOf(mlir::Value value, llvm::ArrayRef<Index> atoms);
 
 protected:
   // For functions of other signatures, which derived classes make: fusion arguments first, outputs
@@ -262,6 +273,8 @@ void transposeTile(ElementEmitter &e, llvm::MutableArrayRef<mlir::Value> v);
 // Sets the positions of some atoms of the domain, given their common linear position.
 void placeAtoms(IndexSpace &space, const FusionDomain &domain, llvm::MutableArrayRef<Index> atoms,
                 llvm::ArrayRef<int32_t> some, const Index &linear);
+// The atoms of the outer dims but this one.
+llvm::SmallVector<int32_t> outerWithout(const FusionDomain &domain, int32_t atom);
 // Positions of all atoms, given those of a row and inside it.
 llvm::SmallVector<Index> atomPositions(KernelFunction &f, const Index &row, const Index &inner);
 

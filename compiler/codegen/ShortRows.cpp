@@ -87,9 +87,7 @@ void RowSchedule::rowGroup(KernelFunction &f, const Index &first) {
   for (int64_t c = 0; c < n; ++c)
     columns.push_back(atomPositions(f, rows, Index::of(c)));
   auto linear = [&](Value value, int64_t row) {
-    auto shape = mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
-    return space.linearize(
-        f.position(value, atomPositions(f, space.add(first, row), space.lane(n))), shape);
+    return f.placeOf(value, atomPositions(f, space.add(first, row), space.lane(n)));
   };
   llvm::SmallVector<Value> known;
   // Whatever is not read as a tile is read at positions that are not compared with those of the
@@ -109,11 +107,9 @@ void RowSchedule::rowGroup(KernelFunction &f, const Index &first) {
     Value memory = f.function.getArgument(number);
     // Columns whose rows lie side by side in memory are vectors as they are.
     if (n <= kMostStride || domain.layout(argument)->back() == domain.outer().back()) {
-      auto shape = mlir::cast<mlir::RankedTensorType>(argument.getType()).getShape();
       for (int64_t c = 0; c < n; ++c)
-        tile.push_back(f.e.broadcast(
-            f.e.load(memory, elementOf(argument),
-                     space.linearize(f.position(argument, columns[c]), shape), nullptr)));
+        tile.push_back(f.e.broadcast(f.e.load(memory, elementOf(argument),
+                                              f.placeOf(argument, columns[c]), nullptr)));
     } else {
       for (int64_t row = 0; row < kLanes; ++row)
         tile.push_back(

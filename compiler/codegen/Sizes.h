@@ -29,6 +29,12 @@ struct KernelSizes {
   }
 };
 
+// On attention in a fusion that has lost its names: its number of queries varies, and that of its
+// keys is the same where it is true. Such a kernel counts queries, of all matrices, and its
+// functions take the launch's count, behind the range: a range alone does not say how many keys
+// there are.
+inline constexpr llvm::StringLiteral kLengthsAttr = "lengths";
+
 // Failure, with an error at the op, where no kernel serves all sizes.
 mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion);
 // Leaves the fusion with the largest sizes and no names, as codegen wants it.
