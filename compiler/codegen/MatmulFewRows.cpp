@@ -8,18 +8,14 @@
 #include "compiler/codegen/MatmulSchedule.h"
 
 #include "compiler/codegen/Limits.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 namespace weft::compiler {
 
-namespace linalg = mlir::linalg;
-namespace vector = mlir::vector;
 using mlir::Value;
 
 namespace {
 
-class FewRowsSchedule {
+class FewRowsSchedule : MatmulProduct {
 public:
   FewRowsSchedule(KernelBuilder &kernel, ir::MatmulOp op, int64_t lanes, bool exchanged);
   mlir::LogicalResult run();
@@ -35,57 +31,26 @@ private:
   Value zero() {
     return f_.e.broadcast(f_.identity(generic_, false));
   }
-  Value multiplyAdd(Value a, Value b, Value sum);
 
-  KernelBuilder &kernel_;
-  KernelFunction f_;
-  linalg::GenericOp generic_;
-  mlir::Type element_;
   int64_t lanes_;
   bool exchanged_; // the matrix is the left side, its lines are the result's rows
   Value matrix_, others_;
   bool othersDepthIsLast_;
-  llvm::SmallVector<int64_t> batches_, result_;
-  int64_t rows_, columns_, k_; // columns: lines of the matrix
-  llvm::SmallVector<Index> batch_;
+  int64_t rows_, columns_; // columns: lines of the matrix
 };
 
 } // namespace
 
 FewRowsSchedule::FewRowsSchedule(KernelBuilder &kernel, ir::MatmulOp op, int64_t lanes,
                                  bool exchanged)
-    : kernel_(kernel), f_(kernel, kernel.info.symbol), generic_(kernel.generic(op)), lanes_(lanes),
-      exchanged_(exchanged) {
-  matrix_ = generic_.getDpsInputs()[exchanged ? 0 : 1];
-  others_ = generic_.getDpsInputs()[exchanged ? 1 : 0];
-  othersDepthIsLast_ = exchanged ? op.getTransposeRhs() : !op.getTransposeLhs();
-  auto type = mlir::cast<mlir::RankedTensorType>(op.getResult().getType());
-  element_ = type.getElementType();
-  result_.assign(type.getShape().begin(), type.getShape().end());
-  batches_ = generic_.getStaticLoopRanges();
-  k_ = batches_.pop_back_val();
-  columns_ = batches_.pop_back_val();
-  rows_ = batches_.pop_back_val();
-  if (exchanged)
-    std::swap(rows_, columns_);
-}
-
-Value FewRowsSchedule::multiplyAdd(Value a, Value b, Value sum) {
-  if (element_.isF64() || element_.isF32())
-    return f_.e.make<mlir::math::FmaOp>(f_.e.broadcast(a), b, sum);
-  return f_.e.body(generic_, {}, {a, b, sum}, nullptr);
-}
+    : MatmulProduct(kernel, op), lanes_(lanes), exchanged_(exchanged),
+      matrix_(exchanged ? left_ : right_), others_(exchanged ? right_ : left_),
+      othersDepthIsLast_(exchanged ? op.getTransposeRhs() : !op.getTransposeLhs()),
+      rows_(exchanged ? n_ : m_), columns_(exchanged ? m_ : n_) {}
 
 Value FewRowsSchedule::at(Value side, bool depthIsLast, const Index &line, const Index &depth,
                           Value mask) {
-  llvm::ArrayRef<int64_t> shape = mlir::cast<mlir::RankedTensorType>(side.getType()).getShape();
-  int64_t rank = shape.size() - 2, missing = batch_.size() - rank;
-  llvm::SmallVector<Index> position;
-  for (int64_t i = 0; i < rank; ++i)
-    position.push_back(shape[i] == 1 ? Index::of(0) : batch_[missing + i]);
-  position.push_back(depthIsLast ? line : depth);
-  position.push_back(depthIsLast ? depth : line);
-  return f_.e.at(side, position, mask);
+  return f_.e.at(side, positionIn(side, depthIsLast, depth, line), mask);
 }
 
 void FewRowsSchedule::square(const Index &first, int64_t count, const Index &from, int64_t deep,
@@ -144,10 +109,8 @@ void FewRowsSchedule::columns(const Index &first, int64_t count) {
 
 mlir::LogicalResult FewRowsSchedule::run() {
   f_.e.width = lanes_;
-  int64_t blocks = llvm::divideCeil(columns_, lanes_), batches = 1;
-  for (int64_t size : batches_)
-    batches *= size;
-  kernel_.info.count = batches * blocks;
+  int64_t blocks = llvm::divideCeil(columns_, lanes_);
+  kernel_.info.count = batchCount_ * blocks;
   f_.loop(f_.begin, f_.end, kernel_.info.count, {}, [&](Index piece, KernelFunction::State &) {
     auto [batch, block] = f_.e.space.divide(piece, blocks);
     batch_ = f_.e.space.delinearize(batch, batches_);

@@ -21,7 +21,6 @@
 namespace weft::compiler {
 
 namespace arith = mlir::arith;
-namespace linalg = mlir::linalg;
 namespace vector = mlir::vector;
 using mlir::Operation;
 using mlir::Value;
@@ -37,7 +36,7 @@ struct Tiling {
   bool packsRight;
 };
 
-class MatmulSchedule {
+class MatmulSchedule : MatmulProduct {
 public:
   MatmulSchedule(KernelBuilder &kernel, ir::MatmulOp op, int64_t vectorBytes);
   mlir::LogicalResult run();
@@ -70,33 +69,22 @@ private:
   Value constant(int64_t value) {
     return f_.e.constantIndex(value);
   }
-  Value multiplyAdd(Value a, Value b, Value sum);
   Value leftAt(const Index &row, const Index &depth, Value mask = nullptr) {
     return f_.e.at(left_, positionIn(left_, transposeLeft_, row, depth), mask);
   }
   Value rightAt(const Index &depth, const Index &column, Value mask) {
     return f_.e.at(right_, positionIn(right_, transposeRight_, depth, column), mask);
   }
-  llvm::SmallVector<Index> positionIn(Value side, bool transposed, const Index &row,
-                                      const Index &column);
   // Asks for the line of an element, which may lie outside of the side.
   void prefetch(Value side, llvm::ArrayRef<Index> position);
 
-  KernelBuilder &kernel_;
-  KernelFunction f_;
-  linalg::GenericOp generic_;
-  Value left_, right_;
   bool transposeLeft_, transposeRight_;
-  mlir::Type element_;
-  llvm::SmallVector<int64_t> batches_, result_;
-  int64_t m_, n_, k_;
   // Pieces are rows, of a product of rows whose number varies: the end of the range says how many
   // there are.
   bool piecesAreRows_;
   Tiling t_;
   Value scratch_, lost_; // what parts lose is small beside a left side of such a depth
   // Of the code being emitted.
-  llvm::SmallVector<Index> batch_;
   Index firstPanel_, firstDepth_;
   Value depthHere_, panelsEnd_, isLastBlock_, isFirstChunk_, isLastChunk_;
 };
@@ -104,8 +92,14 @@ private:
 } // namespace
 
 MatmulSchedule::MatmulSchedule(KernelBuilder &kernel, ir::MatmulOp op, int64_t vectorBytes)
-    : kernel_(kernel), f_(kernel, kernel.info.symbol), generic_(kernel.generic(op)),
-      transposeLeft_(op.getTransposeLhs()), transposeRight_(op.getTransposeRhs()) {
+    : MatmulProduct(kernel, op), transposeLeft_(op.getTransposeLhs()),
+      transposeRight_(op.getTransposeRhs()) {
+  piecesAreRows_ = kernel.sizes && batches_.empty();
+  choose(vectorBytes);
+}
+
+MatmulProduct::MatmulProduct(KernelBuilder &kernel, ir::MatmulOp op)
+    : kernel_(kernel), f_(kernel, kernel.info.symbol), generic_(kernel.generic(op)) {
   left_ = generic_.getDpsInputs()[0];
   right_ = generic_.getDpsInputs()[1];
   auto type = mlir::cast<mlir::RankedTensorType>(op.getResult().getType());
@@ -115,8 +109,7 @@ MatmulSchedule::MatmulSchedule(KernelBuilder &kernel, ir::MatmulOp op, int64_t v
   k_ = batches_.pop_back_val();
   n_ = batches_.pop_back_val();
   m_ = batches_.pop_back_val();
-  piecesAreRows_ = kernel.sizes && batches_.empty();
-  choose(vectorBytes);
+  batchCount_ = mlir::ShapedType::getNumElements(batches_);
 }
 
 MatmulParts matmulParts(int64_t k) {
@@ -168,11 +161,9 @@ void MatmulSchedule::choose(int64_t vectorBytes) {
   MatmulParts parts = matmulParts(k_);
   t_.chunks = parts.count;
   t_.depth = parts.depth;
-  int64_t panelBytes = std::max<int64_t>(1, t_.depth * t_.vectors * t_.lanes * bytes), batches = 1;
-  for (int64_t size : batches_)
-    batches *= size;
+  int64_t panelBytes = std::max<int64_t>(1, t_.depth * t_.vectors * t_.lanes * bytes);
   t_.panelsPerBlock = std::clamp<int64_t>(kBlockBytes / panelBytes, 1, t_.panels);
-  int64_t cuts = llvm::divideCeil(kLeastPieces, std::max<int64_t>(1, batches * t_.rowBlocks));
+  int64_t cuts = llvm::divideCeil(kLeastPieces, std::max<int64_t>(1, batchCount_ * t_.rowBlocks));
   if (!piecesAreRows_)
     t_.panelsPerBlock =
         std::min(t_.panelsPerBlock, static_cast<int64_t>(llvm::divideCeil(t_.panels, cuts)));
@@ -182,15 +173,15 @@ void MatmulSchedule::choose(int64_t vectorBytes) {
   t_.packsRight =
       packs ? transposeRight_ || piecesAreRows_ || kernel_.choices.number("pack", 1, {0, 1})
             : !piecesAreRows_ && kernel_.choices.number("pack", 0, {0, 1});
-  kernel_.info.count = piecesAreRows_ ? m_ : batches * t_.columnBlocks * t_.rowBlocks;
+  kernel_.info.count = piecesAreRows_ ? m_ : batchCount_ * t_.columnBlocks * t_.rowBlocks;
   if (n_ == 0)
     kernel_.info.count = 0;
   if (piecesAreRows_)
     kernel_.rangeUnit = t_.rows;
 }
 
-llvm::SmallVector<Index> MatmulSchedule::positionIn(Value side, bool transposed, const Index &row,
-                                                    const Index &column) {
+llvm::SmallVector<Index> MatmulProduct::positionIn(Value side, bool transposed, const Index &row,
+                                                   const Index &column) {
   llvm::ArrayRef<int64_t> shape = mlir::cast<mlir::RankedTensorType>(side.getType()).getShape();
   int64_t rank = shape.size() - 2, missing = batch_.size() - rank;
   llvm::SmallVector<Index> position;
@@ -209,7 +200,7 @@ void MatmulSchedule::prefetch(Value side, llvm::ArrayRef<Index> position) {
       return f_.e.prefetchLine(f_.function.getArgument(i), at, /*write=*/false);
 }
 
-Value MatmulSchedule::multiplyAdd(Value a, Value b, Value sum) {
+Value MatmulProduct::multiplyAdd(Value a, Value b, Value sum) {
   if (element_.isF64() || element_.isF32())
     return f_.e.make<mlir::math::FmaOp>(f_.e.broadcast(a), b, sum);
   return f_.e.body(generic_, {}, {a, b, sum}, nullptr);
