@@ -169,8 +169,8 @@ public:
   State blocks(int64_t extent, int64_t size, State state,
                llvm::function_ref<void(const Index &, int64_t, State &)> emit);
 
-  // The same as `run` for n elements, known when the kernel runs, of at most `largest`: every vector is
-  // masked by what is left.
+  // The same as `run` for n elements, known when the kernel runs, of at most `largest`: every
+  // vector is masked by what is left.
   State runUpTo(mlir::Value n, int64_t largest, int64_t unroll, const Index &base, State state,
                 llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit);
 
