@@ -19,17 +19,17 @@ using Role = FusionDomain::Role;
 
 static constexpr int64_t kColumnUnit = kColumnVectors * kLanes;
 
-// emit(op, reduction, position) for all vectors of the Col reductions' accumulators.
+// emit(op, vector) for all vectors of the Col reductions' accumulators.
 void RowSchedule::eachColumn(
     KernelFunction &f,
-    llvm::function_ref<void(Operation *, linalg::GenericOp, const Index &)> emit) {
+    llvm::function_ref<void(Operation *, const KernelFunction::Unit &)> emit) {
   for (auto &[op, partial] : partials) {
     if (domain.role(op->getResult(0)) != Role::Col)
       continue;
     f.run(paddedColumns(), 1, Index::of(0), {},
           [&, op = op](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
             for (const KernelFunction::Unit &unit : units)
-              emit(op, kernel.generic(op), unit.position);
+              emit(op, unit);
           });
   }
 }
@@ -41,6 +41,73 @@ std::pair<Value, Index> RowSchedule::partialAt(KernelFunction &f, Operation *op,
   return {f.partials(partials[op].offset, chunks * padded, partials[op].element),
           f.e.space.add(f.e.space.scale(chunk, padded), position)};
 }
+
+bool RowSchedule::hasColumnTotals() const {
+  return pieceRows > kChain;
+}
+
+namespace {
+
+// The sums of a chunk's columns, in its partial results. Of more rows than one accumulator takes,
+// each kChain become part of totals in scratch, of `block` columns from `base` on: the order of
+// reduceSteps. Totals' padding takes the lanes that do not exist.
+struct ColumnSums {
+  RowSchedule &schedule;
+  KernelFunction &f;
+  const Index &chunk;
+  int64_t block;
+  Index base;
+
+  using Unit = KernelFunction::Unit;
+  using State = KernelFunction::State;
+
+  void start(Operation *op, const Unit &unit) {
+    clear(op, unit);
+    if (schedule.hasColumnTotals())
+      storeTotals(op, f.noTotals(schedule.kernel.generic(op), 1, true), unit);
+  }
+  void endChain(Operation *op, const Unit &unit) {
+    State totals = totalsOf(op, unit);
+    auto [memory, at] = schedule.partialAt(f, op, chunk, unit.position);
+    Value sum = f.e.broadcast(f.e.load(memory, schedule.partials[op].element, at, unit.mask));
+    f.addToTotals(totals, schedule.kernel.generic(op), 1, sum);
+    storeTotals(op, totals, unit);
+    clear(op, unit);
+  }
+  void finish(Operation *op, const Unit &unit) {
+    auto [memory, at] = schedule.partialAt(f, op, chunk, unit.position);
+    State sum = f.fromTotals(totalsOf(op, unit), schedule.kernel.generic(op), 1);
+    f.e.store(memory, sum[0], at, unit.mask);
+  }
+
+private:
+  void clear(Operation *op, const Unit &unit) {
+    auto [memory, at] = schedule.partialAt(f, op, chunk, unit.position);
+    f.e.store(memory, f.identity(schedule.kernel.generic(op), true), at, unit.mask);
+  }
+  std::pair<Value, Index> totalAt(Operation *op, size_t number, Value total, const Unit &unit) {
+    return {f.scratch(schedule.partials[op].totals[number], block,
+                      mlir::getElementTypeOrSelf(total.getType())),
+            f.e.space.add(unit.position, f.e.space.scale(base, -1))};
+  }
+  void storeTotals(Operation *op, llvm::ArrayRef<Value> totals, const Unit &unit) {
+    for (auto [i, total] : llvm::enumerate(totals)) {
+      auto [memory, at] = totalAt(op, i, total, unit);
+      f.e.store(memory, total, at, unit.mask);
+    }
+  }
+  State totalsOf(Operation *op, const Unit &unit) {
+    State totals = f.noTotals(schedule.kernel.generic(op), 1, true);
+    for (auto [i, total] : llvm::enumerate(totals)) {
+      auto [memory, at] = totalAt(op, i, total, unit);
+      total = f.e.broadcast(
+          f.e.load(memory, mlir::getElementTypeOrSelf(total.getType()), at, unit.mask));
+    }
+    return totals;
+  }
+};
+
+} // namespace
 
 // The rows [first, last) of a chunk, kChain at a time: emit(the first of these, the end).
 void RowSchedule::eachChain(KernelFunction &f, Value first, Value last,
@@ -76,62 +143,23 @@ std::pair<Value, Value> RowSchedule::boundsOf(KernelFunction &f, const Index &ch
   return f.chunkAt(chunk, kernel.sizes ? f.end : f.e.constantIndex(rows), rows);
 }
 
-// The rows of a chunk with Col reductions beside others, which are added up in the partial result.
-// Of more rows than one accumulator takes, each kChain become part of totals in scratch: the order
-// of reduceSteps.
+// The rows of a chunk with Col reductions beside others.
 void RowSchedule::rowsOfChunk(KernelFunction &f, const Index &chunk) {
-  int64_t rows = domain.rows(), padded = paddedColumns();
-  bool inBlocks = pieceRows > kChain;
-  auto sumAt = [&](Operation *op, const Index &position) {
-    return partialAt(f, op, chunk, position);
-  };
-  auto totalAt = [&](Operation *op, size_t number, Value total) {
-    return f.scratch(partials[op].totals[number], padded,
-                     mlir::getElementTypeOrSelf(total.getType()));
-  };
-  auto load = [&](Value memory, mlir::Type type, const Index &at) {
-    return f.e.broadcast(f.e.load(memory, mlir::getElementTypeOrSelf(type), at, nullptr));
-  };
-  auto clear = [&](Operation *op, linalg::GenericOp reduction, const Index &position) {
-    auto [memory, at] = sumAt(op, position);
-    f.e.store(memory, f.identity(reduction, true), at, nullptr);
-  };
-  auto totalsOf = [&](Operation *op, linalg::GenericOp reduction, const Index &position) {
-    KernelFunction::State totals = f.noTotals(reduction, 1, true);
-    for (auto [i, total] : llvm::enumerate(totals))
-      total = load(totalAt(op, i, total), total.getType(), position);
-    return totals;
-  };
-  auto storeTotals = [&](Operation *op, llvm::ArrayRef<Value> totals, const Index &position) {
-    for (auto [i, total] : llvm::enumerate(totals))
-      f.e.store(totalAt(op, i, total), total, position, nullptr);
-  };
-  eachColumn(f, [&](Operation *op, linalg::GenericOp reduction, const Index &position) {
-    clear(op, reduction, position);
-    if (inBlocks)
-      storeTotals(op, f.noTotals(reduction, 1, true), position);
-  });
+  int64_t rows = domain.rows();
+  ColumnSums sums{*this, f, chunk, paddedColumns(), Index::of(0)};
+  eachColumn(f, [&](Operation *op, const KernelFunction::Unit &unit) { sums.start(op, unit); });
   auto [first, bound] = boundsOf(f, chunk);
   auto sweep = [&](Value from, Value to) {
     f.loop(from, to, rows, {}, [&](Index row, KernelFunction::State &) { oneRow(f, row, &chunk); });
   };
-  if (!inBlocks)
+  if (!hasColumnTotals())
     return sweep(first, bound);
   eachChain(f, first, bound, [&](Value from, Value to) {
     sweep(from, to);
-    eachColumn(f, [&](Operation *op, linalg::GenericOp reduction, const Index &position) {
-      KernelFunction::State totals = totalsOf(op, reduction, position);
-      auto [memory, at] = sumAt(op, position);
-      f.addToTotals(totals, reduction, 1, load(memory, partials[op].element, at));
-      storeTotals(op, totals, position);
-      clear(op, reduction, position);
-    });
+    eachColumn(f,
+               [&](Operation *op, const KernelFunction::Unit &unit) { sums.endChain(op, unit); });
   });
-  eachColumn(f, [&](Operation *op, linalg::GenericOp reduction, const Index &position) {
-    auto [memory, at] = sumAt(op, position);
-    f.e.store(memory, f.fromTotals(totalsOf(op, reduction, position), reduction, 1)[0], at,
-              nullptr);
-  });
+  eachColumn(f, [&](Operation *op, const KernelFunction::Unit &unit) { sums.finish(op, unit); });
 }
 
 // `count` rows from `first` on, of a block of `size` columns from `base` on, are added to the
@@ -186,7 +214,6 @@ void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t 
   together = kernel.choices.number("added_rows", together, {1, 2, 4, 8});
   if (!kernel.sizes && rows < together)
     together = rows;
-  bool inBlocks = pieceRows > kChain;
   auto eachVector = [&](llvm::function_ref<void(Operation *, const KernelFunction::Unit &)> emit) {
     f.run(size, 1, base, {},
           [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
@@ -195,41 +222,8 @@ void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t 
                 emit(op, unit);
           });
   };
-  auto sumAt = [&](Operation *op, const KernelFunction::Unit &unit) {
-    return partialAt(f, op, chunk, unit.position);
-  };
-  // Totals are a block's alone. Their padding takes the lanes that do not exist.
-  auto totalAt = [&](Operation *op, size_t number, Value total,
-                     const KernelFunction::Unit &unit) -> std::pair<Value, Index> {
-    return {f.scratch(partials[op].totals[number], columnBlock(),
-                      mlir::getElementTypeOrSelf(total.getType())),
-            f.e.space.add(unit.position, f.e.space.scale(base, -1))};
-  };
-  auto storeTotals = [&](Operation *op, llvm::ArrayRef<Value> totals,
-                         const KernelFunction::Unit &unit) {
-    for (auto [i, total] : llvm::enumerate(totals)) {
-      auto [memory, at] = totalAt(op, i, total, unit);
-      f.e.store(memory, total, at, unit.mask);
-    }
-  };
-  auto totalsOf = [&](Operation *op, const KernelFunction::Unit &unit) {
-    KernelFunction::State totals = f.noTotals(kernel.generic(op), 1, true);
-    for (auto [i, total] : llvm::enumerate(totals)) {
-      auto [memory, at] = totalAt(op, i, total, unit);
-      total = f.e.broadcast(
-          f.e.load(memory, mlir::getElementTypeOrSelf(total.getType()), at, unit.mask));
-    }
-    return totals;
-  };
-  auto clear = [&](Operation *op, const KernelFunction::Unit &unit) {
-    auto [memory, at] = sumAt(op, unit);
-    f.e.store(memory, f.identity(kernel.generic(op), true), at, unit.mask);
-  };
-  eachVector([&](Operation *op, const KernelFunction::Unit &unit) {
-    clear(op, unit);
-    if (inBlocks)
-      storeTotals(op, f.noTotals(kernel.generic(op), 1, true), unit);
-  });
+  ColumnSums sums{*this, f, chunk, columnBlock(), base};
+  eachVector([&](Operation *op, const KernelFunction::Unit &unit) { sums.start(op, unit); });
   auto [begin, end] = boundsOf(f, chunk);
   // Rows [from, to): some at a time, then those that are left one by one.
   auto someRows = [&](Value from, Value to) {
@@ -249,23 +243,13 @@ void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t 
     f.loop(rest, to, rows, {},
            [&](Index row, KernelFunction::State &) { addRows(f, chunk, row, 1, size, base); });
   };
-  if (!inBlocks)
+  if (!hasColumnTotals())
     return someRows(begin, end);
   eachChain(f, begin, end, [&](Value from, Value to) {
     someRows(from, to);
-    eachVector([&](Operation *op, const KernelFunction::Unit &unit) {
-      KernelFunction::State totals = totalsOf(op, unit);
-      auto [memory, at] = sumAt(op, unit);
-      Value sum = f.e.broadcast(f.e.load(memory, partials[op].element, at, unit.mask));
-      f.addToTotals(totals, kernel.generic(op), 1, sum);
-      storeTotals(op, totals, unit);
-      clear(op, unit);
-    });
+    eachVector([&](Operation *op, const KernelFunction::Unit &unit) { sums.endChain(op, unit); });
   });
-  eachVector([&](Operation *op, const KernelFunction::Unit &unit) {
-    auto [memory, at] = sumAt(op, unit);
-    f.e.store(memory, f.fromTotals(totalsOf(op, unit), kernel.generic(op), 1)[0], at, unit.mask);
-  });
+  eachVector([&](Operation *op, const KernelFunction::Unit &unit) { sums.finish(op, unit); });
 }
 
 // The same where a row has a few vectors, whose sums are in registers all the while.

@@ -160,7 +160,9 @@ struct RowSchedule {
   mlir::LogicalResult emitTiles(int32_t along);
   void eachColumn(
       KernelFunction &f,
-      llvm::function_ref<void(mlir::Operation *, mlir::linalg::GenericOp, const Index &)> emit);
+      llvm::function_ref<void(mlir::Operation *, const KernelFunction::Unit &)> emit);
+  // Whether the chunks of Col reductions have more rows than one accumulator takes.
+  bool hasColumnTotals() const;
   std::pair<mlir::Value, Index> partialAt(KernelFunction &f, mlir::Operation *op,
                                           const Index &chunk, const Index &position);
   void eachChain(KernelFunction &f, mlir::Value first, mlir::Value last,
