@@ -13,78 +13,54 @@ using namespace mlir;
 
 using ir::Kind;
 
-StringRef refusalText(Refusal refusal) {
+// What explain calls a refusal, and says of it.
+static std::pair<StringRef, StringRef> wordsOf(Refusal refusal) {
   switch (refusal) {
   case Refusal::None:
-    return "";
+    return {"none", ""};
   case Refusal::NotFusible:
-    return "the op has no lowering to a kernel";
+    return {"not-fusible", "the op has no lowering to a kernel"};
   case Refusal::NoSchedule:
-    return "kernels of contractions, scans and scatters are written for Weft's own ops; give the "
-           "op's record a decomposition in place of its lowering, or a provider that claims it";
+    return {"no-schedule",
+            "kernels of contractions, scans and scatters are written for Weft's own ops; give the "
+            "op's record a decomposition in place of its lowering, or a provider that claims it"};
   case Refusal::SeveralResults:
-    return "kernels compute ops of one result; give the op's record a decomposition in place of "
-           "its lowering, or a provider that claims it";
+    return {"several-results",
+            "kernels compute ops of one result; give the op's record a decomposition in place of "
+            "its lowering, or a provider that claims it"};
   case Refusal::Alone:
-    return "the op has a schedule of its own";
+    return {"schedule-of-its-own", "the op has a schedule of its own"};
   case Refusal::DynamicShape:
-    return "a dimension has no static size";
+    return {"dynamic-shape", "a dimension has no static size"};
   case Refusal::DifferentRows:
-    return "the reductions are over different dimensions";
+    return {"different-rows", "the reductions are over different dimensions"};
   case Refusal::DifferentShapes:
-    return "an output does not have the elements of the others, row by row";
+    return {"different-shapes", "an output does not have the elements of the others, row by row"};
   case Refusal::ReshapeMixesDims:
-    return "a reshape moves elements across the border between rows";
+    return {"reshape-mixes-dims", "a reshape moves elements across the border between rows"};
   case Refusal::ReadsAcrossRows:
-    return "the result of a reduction across rows is needed before all rows are done";
+    return {"reads-across-rows",
+            "the result of a reduction across rows is needed before all rows are done"};
   case Refusal::ReadsReducedElsewhere:
-    return "a value that depends on a reduction is read at another position";
+    return {"reads-reduced-elsewhere",
+            "a value that depends on a reduction is read at another position"};
   case Refusal::PartialReduction:
-    return "a reduction over middle dimensions shares its kernel with other outputs";
+    return {"partial-reduction",
+            "a reduction over middle dimensions shares its kernel with other outputs"};
   case Refusal::TooLarge:
-    return "more ops than one kernel holds";
+    return {"too-many-ops", "more ops than one kernel holds"};
   case Refusal::NarrowSum:
-    return "bf16, f16 and uint8 accumulate in wider dtypes; run weft-widen first";
+    return {"narrow-sum", "bf16, f16 and uint8 accumulate in wider dtypes; run weft-widen first"};
   case Refusal::ComputedTooOften:
-    return "a value would be computed again at too many positions";
+    return {"computed-too-often", "a value would be computed again at too many positions"};
   }
-  return "";
+  llvm_unreachable("all refusals have words");
 }
-
-StringRef refusalName(Refusal reason) {
-  switch (reason) {
-  case Refusal::None:
-    return "none";
-  case Refusal::NotFusible:
-    return "not-fusible";
-  case Refusal::NoSchedule:
-    return "no-schedule";
-  case Refusal::SeveralResults:
-    return "several-results";
-  case Refusal::Alone:
-    return "schedule-of-its-own";
-  case Refusal::DynamicShape:
-    return "dynamic-shape";
-  case Refusal::DifferentRows:
-    return "different-rows";
-  case Refusal::DifferentShapes:
-    return "different-shapes";
-  case Refusal::ReshapeMixesDims:
-    return "reshape-mixes-dims";
-  case Refusal::ReadsAcrossRows:
-    return "reads-across-rows";
-  case Refusal::ReadsReducedElsewhere:
-    return "reads-reduced-elsewhere";
-  case Refusal::PartialReduction:
-    return "partial-reduction";
-  case Refusal::TooLarge:
-    return "too-many-ops";
-  case Refusal::ComputedTooOften:
-    return "computed-too-often";
-  case Refusal::NarrowSum:
-    return "narrow-sum";
-  }
-  return "unknown";
+StringRef refusalText(Refusal refusal) {
+  return wordsOf(refusal).second;
+}
+StringRef refusalName(Refusal refusal) {
+  return wordsOf(refusal).first;
 }
 
 bool isReduction(Operation *op) {

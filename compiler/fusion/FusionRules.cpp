@@ -11,13 +11,16 @@ Registry<RegisteredFusionRule> &registry() {
   return *registry;
 }
 
-// Reasons of Weft's own why ops do not become one kernel: those of the domain, and of Fuse.cpp.
+// Reasons of Weft's own why ops do not become one kernel: those of the domain, of Fuse.cpp and of
+// EarlyChecks.cpp.
 bool isOwnReason(llvm::StringRef name) {
   for (int i = 0; i <= static_cast<int>(Refusal::ComputedTooOften); ++i)
     if (name == refusalName(static_cast<Refusal>(i)))
       return true;
   return llvm::is_contained(
-      {"too-many-buffers", "recomputed", "gathers-transposed", "between", "too-far"}, name);
+      {"too-many-buffers", "recomputed", "gathers-transposed", "between", "too-far",
+       "checked-after-write"},
+      name);
 }
 
 } // namespace

@@ -434,7 +434,8 @@ TEST_F(Extensions, ARuleOfWhatFusesMayObject) {
     return std::string();
   };
   EXPECT_TRUE(says(compiler::registerFusionRule("pairs", "4", never), "is registered already"));
-  for (const char *own : {"different-rows", "computed-too-often", "too-far"})
+  for (const char *own : {"different-rows", "computed-too-often", "too-far",
+                          "checked-after-write"})
     EXPECT_TRUE(says(compiler::registerFusionRule(own, "1", never), "a reason of Weft's own"))
         << own;
   compiler::clearRegisteredFusionRules();
