@@ -126,22 +126,27 @@ TEST(Rows, Turned) {
 }
 
 // Points against points: the rows that are done together lie along two dims, the inner of which may
-// end within a group.
+// end within a group, or groups with it. Points of 5 to 16 numbers are transposed.
 TEST(Rows, ShortRowsOfTwoDims) {
-  for (auto [n, m] : {std::pair{"6", "32"}, {"5", "33"}, {"70", "1"}, {"40", "3"}}) {
+  struct Case {
+    const char *centres, *points, *numbers;
+  };
+  for (auto [n, m, k] : {Case{"6", "32", "3"}, {"5", "33", "3"}, {"70", "1", "3"}, {"40", "3", "3"},
+                         {"3", "101", "3"}, {"4", "48", "5"}, {"3", "77", "8"}, {"5", "33", "16"},
+                         {"3", "64", "16"}}) {
     auto of = [&](const std::string &text) {
-      return replaced(replaced(text, "R", n), "M", m);
+      return replaced(replaced(replaced(text, "R", n), "M", m), "K", k);
     };
-    checkFusion(of("%x: tensor<Mx3xf32>, %c: tensor<Rx1x3xf32>, %w: tensor<Mxf32>"), of(R"(
-      %a = weft.broadcast %x : tensor<Mx3xf32> to tensor<RxMx3xf32>
-      %b = weft.broadcast %c : tensor<Rx1x3xf32> to tensor<RxMx3xf32>
-      %d = weft.sub %a, %b : tensor<RxMx3xf32>
-      %q = weft.mul %d, %d : tensor<RxMx3xf32>
-      %s = weft.reduce_sum %q, dims = [2] : tensor<RxMx3xf32>
+    checkFusion(of("%x: tensor<MxKxf32>, %c: tensor<Rx1xKxf32>, %w: tensor<Mxf32>"), of(R"(
+      %a = weft.broadcast %x : tensor<MxKxf32> to tensor<RxMxKxf32>
+      %b = weft.broadcast %c : tensor<Rx1xKxf32> to tensor<RxMxKxf32>
+      %d = weft.sub %a, %b : tensor<RxMxKxf32>
+      %q = weft.mul %d, %d : tensor<RxMxKxf32>
+      %s = weft.reduce_sum %q, dims = [2] : tensor<RxMxKxf32>
       %r = weft.sqrt %s : tensor<RxMxf32>
       %f = weft.broadcast %w : tensor<Mxf32> to tensor<RxMxf32>
       %y = weft.mul %r, %f : tensor<RxMxf32>)"),
-                of("%y: tensor<RxMxf32>, %s: tensor<RxMxf32>, %d: tensor<RxMx3xf32>"), 1e-5);
+                of("%y: tensor<RxMxf32>, %s: tensor<RxMxf32>, %d: tensor<RxMxKxf32>"), 1e-5);
   }
 }
 

@@ -181,10 +181,12 @@ struct RowSchedule {
   bool canGroup() const;
   bool hasManyGroups() const;
   bool canTransposeRows() const;
+  int64_t groupedLine() const;
   bool canGroupRows() const;
   bool paysToGroupRows() const;
   int64_t groupBytes() const;
   void rowGroup(KernelFunction &f, const Index &first);
+  void transposeReads(KernelFunction &f, mlir::BlockArgument argument);
   mlir::Value foldTogether(KernelFunction &f, mlir::linalg::GenericOp reduction,
                            llvm::SmallVector<mlir::Value> lanes);
   void sweepGroup(KernelFunction &f, const Index &first);

@@ -28,16 +28,29 @@ bool RowSchedule::hasManyGroups() const {
   return domain.rows() >= kLeastGroups * kLanes;
 }
 
+// Rows after which groups begin anew: where the last outer dim ends, since rows of a group that lies
+// in two lines of it would each divide to find their operands.
+int64_t RowSchedule::groupedLine() const {
+  int64_t line = domain.atoms()[domain.outer().back()];
+  return line % kLanes == 0 || line < kLeastLine ? domain.rows() : line;
+}
+
 bool RowSchedule::canGroupRows() const {
-  return canGroup() && domain.outer().size() == 1 && domain.rowSize() > kLanes &&
+  int64_t last = domain.outer().empty() ? 0 : domain.atoms()[domain.outer().back()];
+  return canGroup() && (last % kLanes == 0 || groupedLine() == last) && domain.rowSize() > kLanes &&
          groupBytes() <= kMostGroupBytes;
 }
 
 bool RowSchedule::paysToGroupRows() const {
   size_t reductions = 0;
+  bool hasExtreme = false;
   for (const Sweep &sweep : sweeps)
-    reductions += sweep.reductions.size();
-  return hasManyGroups() && reductions >= kLeastReductions && groupBytes() <= kPreferredGroupBytes;
+    for (Operation *op : sweep.reductions) {
+      ++reductions;
+      hasExtreme = hasExtreme || mlir::isa<ir::ReduceMaxOp, ir::ReduceMinOp>(op);
+    }
+  return hasManyGroups() && (reductions >= kLeastReductions || hasExtreme) &&
+         groupBytes() <= kPreferredGroupBytes;
 }
 
 // Of the inputs and outputs of kLanes rows.
@@ -77,6 +90,48 @@ Value RowSchedule::foldTogether(KernelFunction &f, linalg::GenericOp reduction,
   return lanes[0];
 }
 
+// What is repeated over some of the rows' dims, as y [k, n] is in x [m, 1, n] - y, is no tile of the
+// domain's. Where lanes would read every n-th element of it, runs of n are read and transposed.
+void RowSchedule::transposeReads(KernelFunction &f, mlir::BlockArgument argument) {
+  struct Tile {
+    Index first;
+    llvm::SmallVector<Value> columns;
+  };
+  Value lowered = kernel.lowered.lookup(argument);
+  int64_t number = argument.getArgNumber();
+  auto read = [&f, lowered, number, block = f.e.b.getInsertionBlock(),
+               tiles = llvm::SmallVector<Tile>()](llvm::ArrayRef<Index> position,
+                                                  Value mask) mutable {
+    auto type = mlir::cast<mlir::RankedTensorType>(lowered.getType());
+    Index place = f.e.space.linearize(position, type.getShape());
+    auto [first, stride] = f.e.space.splitLanes(place);
+    // Runs are whole: none begins before the memory or ends behind it.
+    auto isWhole = [&, n = stride.value_or(0)] {
+      return type.getNumElements() % n == 0 &&
+             llvm::all_of(first.terms, [n](auto term) { return term.second % n == 0; });
+    };
+    if (mask || !stride || first.constant < 0 || type.getElementType().isInteger(1) || *stride <= kMostStride || *stride > kLanes ||
+        f.e.b.getInsertionBlock() != block || !isWhole())
+      return Value();
+    f.e.onRead(number, place);
+    int64_t column = first.constant % *stride;
+    first.constant -= column;
+    auto tile = llvm::find_if(tiles, [&](const Tile &each) { return each.first == first; });
+    if (tile == tiles.end()) {
+      tile = &tiles.emplace_back(Tile{first, {}});
+      for (int64_t row = 0; row < kLanes; ++row) {
+        Index run = f.e.space.add(f.e.space.add(first, row * *stride), f.e.space.lane(*stride));
+        tile->columns.push_back(
+            f.e.broadcast(f.e.load(f.function.getArgument(static_cast<unsigned>(number)),
+                                   type.getElementType(), run, f.e.tailMask(*stride))));
+      }
+      transposeTile(f.e, tile->columns);
+    }
+    return tile->columns[column];
+  };
+  f.e.setKnown(lowered, read);
+}
+
 // kLanes rows from `first` on, each no longer than a vector.
 void RowSchedule::rowGroup(KernelFunction &f, const Index &first) {
   IndexSpace &space = f.e.space;
@@ -89,13 +144,16 @@ void RowSchedule::rowGroup(KernelFunction &f, const Index &first) {
   auto linear = [&](Value value, int64_t row) {
     return f.placeOf(value, atomPositions(f, space.add(first, row), space.lane(n)));
   };
-  llvm::SmallVector<Value> known;
+  llvm::SmallVector<Value> known; // to the emitter, until the end of the group
   // Whatever is not read as a tile is read at positions that are not compared with those of the
   // stores.
   trackReads(f, nullptr, 0, {});
   for (auto [number, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
-    if (domain.role(argument) != Role::Full || !domain.layout(argument))
+    if (domain.role(argument) != Role::Full || !domain.layout(argument)) {
+      known.push_back(kernel.lowered.lookup(argument));
+      transposeReads(f, argument);
       continue;
+    }
     for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
       bool inStep =
           domain.role(output) == Role::Full && *domain.layout(output) == *domain.layout(argument);
@@ -224,13 +282,18 @@ void RowSchedule::sweepGroup(KernelFunction &f, const Index &first) {
 
 mlir::LogicalResult RowSchedule::emitGroups() {
   KernelFunction f(kernel, kernel.info.symbol);
-  kernel.info.count = llvm::divideCeil(domain.rows(), kLanes);
-  f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index group, KernelFunction::State &) {
-    f.block(group, domain.rows(), kLanes, [&](const Index &first, int64_t count) {
+  IndexSpace &space = f.e.space;
+  int64_t line = groupedLine(), groups = llvm::divideCeil(line, kLanes);
+  kernel.info.count = domain.rows() / line * groups;
+  f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index number, KernelFunction::State &) {
+    auto [lineNumber, group] = space.divide(number, groups);
+    Index base = space.scale(lineNumber, line);
+    f.block(group, line, kLanes, [&](const Index &inLine, int64_t count) {
+      Index first = space.add(base, inLine);
       if (count == kLanes)
         return body == Body::ShortRows ? rowGroup(f, first) : sweepGroup(f, first);
       f.loop(count, {}, [&](Index row, KernelFunction::State &) {
-        oneRow(f, f.e.space.add(first, row), nullptr);
+        oneRow(f, space.add(first, row), nullptr);
       });
     });
   });
