@@ -92,6 +92,15 @@ int64_t most_integer(DType dtype) {
              : std::numeric_limits<int64_t>::max() >> (64 - 8 * byte_size(dtype));
 }
 
+Scalar lowest(DType dtype) {
+  return is_floating(dtype) ? Scalar(-std::numeric_limits<double>::infinity())
+                            : Scalar(least_integer(dtype));
+}
+Scalar highest(DType dtype) {
+  return is_floating(dtype) ? Scalar(std::numeric_limits<double>::infinity())
+                            : Scalar(most_integer(dtype));
+}
+
 double largest_finite(DType dtype) {
   switch (dtype) {
   case DType::kFloat16:

@@ -27,6 +27,9 @@ Scalar bound_for(const Scalar &scalar, DType dtype, bool from_below, const char 
 int64_t least_integer(DType dtype);
 int64_t most_integer(DType dtype);
 double largest_finite(DType dtype);
+// What changes nothing in the largest and the smallest of numbers.
+Scalar lowest(DType dtype);
+Scalar highest(DType dtype);
 // numpy's rule. Fails with both names and shapes.
 Shape broadcast_shape(const Shape &x, const Shape &y, const char *x_name, const char *y_name);
 Var broadcast(Var x, const Shape &shape);

@@ -51,16 +51,6 @@ Var filled(Scalar value, DType dtype, const Shape &shape) {
   return broadcast(emit_constant(value, dtype), shape);
 }
 
-// What changes nothing in the largest and the smallest of numbers.
-Scalar lowest(DType dtype) {
-  return is_floating(dtype) ? Scalar(-std::numeric_limits<double>::infinity())
-                            : Scalar(least_integer(dtype));
-}
-Scalar highest(DType dtype) {
-  return is_floating(dtype) ? Scalar(std::numeric_limits<double>::infinity())
-                            : Scalar(most_integer(dtype));
-}
-
 Tensor scatter_reduced(Scatter s, std::string_view reduce, bool include_self) {
   DType dtype = s.base.dtype();
   bool sums = reduce == "sum", means = reduce == "mean", multiplies = reduce == "prod",

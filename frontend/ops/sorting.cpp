@@ -31,6 +31,24 @@ Tensor ordered(const Tensor &x, int64_t axis, bool descending,
   return wrap(emit_arg_sort(read(x, "x"), axis, descending, count));
 }
 
+// Up to so many of rows of up to so many elements are searched for: some 20 times as fast as a sort
+// of rows of 16. A third takes longer to compile than most programs gain by it.
+constexpr int64_t kSearched = 2, kSearchedRow = 1024;
+
+// What ordered() gives of up to two largest, each by a search.
+Tensor searched(const Tensor &x, int64_t axis, int64_t count) {
+  Tensor order = x.dtype() == boolean ? x.to(uint8) : x.detach(), first = argmax(order, axis, true);
+  if (count == 1)
+    return first;
+  Tensor taken = wrap(emit_iota(int64, x.shape(), axis)) == first,
+         low = wrap(emit_constant(lowest(order.dtype()), order.dtype())),
+         left = where(taken, low, order);
+  // Where all that is left is as low as what stands for the one that is taken, the first of it.
+  Tensor second = where(amax(left, axis, true) == low, argmax((!taken).to(uint8), axis, true),
+                        argmax(left, axis, true));
+  return cat({first, second}, axis);
+}
+
 // The element that `indices` names in each row, and its index, with or without the dim of size 1
 // that they stand in.
 std::pair<Tensor, Tensor> picked(const Tensor &x, int64_t axis, const Tensor &indices,
@@ -83,7 +101,8 @@ std::pair<Tensor, Tensor> topk(const Tensor &x, int64_t k, int64_t dim, bool lar
       fail(ErrorKind::kValue, "k is " + std::to_string(k) + "; dimension " + std::to_string(axis) +
                                   " of shape " + to_string(shape) + " has from 0 to " +
                                   std::to_string(shape[axis]) + " to choose");
-    Tensor indices = ordered(x, axis, largest, k);
+    bool is_search = largest && k > 0 && k <= kSearched && shape[axis] <= kSearchedRow;
+    Tensor indices = is_search ? searched(x, axis, k) : ordered(x, axis, largest, k);
     return std::pair(gather(x, axis, indices), indices);
   });
 }

@@ -149,6 +149,31 @@ TEST(Composites, EqualElementsKeepTheirOrderAndNanIsTheLargest) {
   EXPECT_EQ(sort(zeros({0, 2}), 0).first.shape(), (Shape{0, 2}));
 }
 
+// One and two of short rows are searched for: the places are those of a sort, whatever the rows hold.
+TEST(Composites, TheBestOfShortRows) {
+  std::vector<float> values;
+  const float special[] = {-kInf, kNan, kInf, 0.0f, -0.0f};
+  for (int i = 0; i < 40 * 7; ++i)
+    values.push_back(i / 7 % 4 == 0   ? special[i * 3 % 5]
+                     : i / 7 % 4 == 1 ? -kInf
+                     : i / 7 % 4 == 2 ? kNan
+                                      : static_cast<float>(i * 37 % 5));
+  Tensor x = Tensor::from(values, {40, 7}), whole = nan_to_num(x, -3.0, 100.0, -100.0);
+  for (const Tensor &each : {x, x.to(bfloat16), whole.to(int8), whole.to(uint8), whole.to(int64),
+                             whole > 0.0, x.to(float64).t().reshape({8, 5, 7})})
+    for (int64_t dim = 0; dim < each.ndim(); ++dim)
+      for (int64_t k : {1, 2}) {
+        auto [values_of_k, places] = topk(each, k, dim);
+        Tensor sorted = argsort(each, dim, true).narrow(dim, 0, k);
+        EXPECT_EQ(places.to_vector<int64_t>(), sorted.to_vector<int64_t>())
+            << name(each.dtype()) << " " << dim << " " << k;
+        EXPECT_EQ(values_of_k.dtype(), each.dtype());
+      }
+  Tensor leaf = tensor({{1.0f, 5.0f, 3.0f}, {2.0f, 2.0f, 2.0f}}).set_requires_grad();
+  topk(leaf, 2).first.sum().backward();
+  EXPECT_EQ(leaf.grad().to_vector<float>(), (std::vector<float>{0, 1, 1, 1, 1, 0}));
+}
+
 TEST(Composites, TheBestOfALongDim) {
   constexpr int64_t kSize = 1100;
   std::vector<int32_t> values(kSize);
