@@ -134,6 +134,9 @@ inline constexpr int64_t kColumnVectors = 4, kAddedRows = 8;
 inline constexpr int64_t kScanRows = 8;
 // Vectors of a row up to which all their sums stay in registers.
 inline constexpr int64_t kFewVectors = 4;
+// Sums that a step of such rows adds to, of several chains where a row has fewer: an addition takes
+// some four cycles, and the next one of its chain waits for it.
+inline constexpr int64_t kSideBySide = 4;
 // Vectors of columns whose parts are added up together: as many loads from a far cache on their way
 // at once, and all in registers: totals of float32 are of 64 bits, and vectors of 32 bytes are two
 // of 16 registers a vector of lanes.

@@ -564,21 +564,49 @@ KernelFunction::State KernelFunction::reduceSteps(Value begin, Value end, int64_
                                                   int64_t most,
                                                   llvm::ArrayRef<linalg::GenericOp> reductions,
                                                   int64_t copies, bool vector,
-                                                  llvm::function_ref<void(Index, State &)> emit) {
+                                                  llvm::function_ref<void(Index, State &)> emit,
+                                                  int64_t together) {
   State zero = identities(reductions, copies, vector);
   if (most <= kChain || reductions.empty())
     return loop(begin, end, extent, zero, emit);
-  Value size = e.constantIndex(kChain), count = e.make<arith::SubIOp>(end, begin),
-        blocks =
-            e.make<arith::DivUIOp>(e.make<arith::AddIOp>(count, e.constantIndex(kChain - 1)), size);
-  State totals =
-      loop(e.constantIndex(0), blocks, llvm::divideCeil(most, kChain),
-           noTotals(reductions, copies, vector), [&](Index number, State &inside) {
-             Value first =
-                       e.make<arith::AddIOp>(begin, e.scalarIndex(e.space.scale(number, kChain))),
-                   last = e.make<arith::MinUIOp>(e.make<arith::AddIOp>(first, size), end);
-             addToTotals(inside, reductions, copies, loop(first, last, extent, zero, emit));
-           });
+  Value size = e.constantIndex(kChain);
+  // `count` times `some` chains side by side, from step `first` on.
+  auto chains = [&](Value first, Value count, int64_t some, State totals) {
+    return loop(
+        e.constantIndex(0), count, llvm::divideCeil(most, some * kChain), std::move(totals),
+        [&](Index number, State &inside) {
+          Value from = e.make<arith::AddIOp>(
+                    first, e.scalarIndex(e.space.scale(number, some * kChain))),
+                to = e.make<arith::AddIOp>(from, size);
+          if (some == 1)
+            to = e.make<arith::MinUIOp>(to, end);
+          State sums;
+          for (int64_t i = 0; i < some; ++i)
+            sums.append(zero);
+          sums = loop(from, to, extent - (some - 1) * kChain, sums, [&](Index step, State &all) {
+            for (int64_t i = 0; i < some; ++i) {
+              State one(llvm::ArrayRef(all).slice(i * zero.size(), zero.size()));
+              emit(e.space.add(step, i * kChain), one);
+              llvm::copy(one, all.begin() + i * zero.size());
+            }
+          });
+          for (int64_t i = 0; i < some; ++i)
+            addToTotals(inside, reductions, copies,
+                        llvm::ArrayRef(sums).slice(i * zero.size(), zero.size()));
+        });
+  };
+  State totals = noTotals(reductions, copies, vector);
+  if (most < together * kChain)
+    together = 1;
+  if (together > 1) {
+    Value step = e.constantIndex(together * kChain),
+          groups = e.make<arith::DivUIOp>(e.make<arith::SubIOp>(end, begin), step);
+    totals = chains(begin, groups, together, std::move(totals));
+    begin = e.make<arith::AddIOp>(begin, e.make<arith::MulIOp>(groups, step));
+  }
+  Value above = e.make<arith::AddIOp>(e.make<arith::SubIOp>(end, begin),
+                                      e.constantIndex(kChain - 1));
+  totals = chains(begin, e.make<arith::DivUIOp>(above, size), 1, std::move(totals));
   return fromTotals(totals, reductions, copies);
 }
 

@@ -211,9 +211,10 @@ public:
                 llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit);
   // What emit makes of accumulators over steps [begin, end), at most `most` of them, each below
   // `extent`: kChain steps at a time, whose results are totals. `vector`: many at once.
+  // `together`: of so many chains a step each, as one step waits for the one before.
   State reduceSteps(mlir::Value begin, mlir::Value end, int64_t extent, int64_t most,
                     llvm::ArrayRef<mlir::linalg::GenericOp> reductions, int64_t copies, bool vector,
-                    llvm::function_ref<void(Index, State &)> emit);
+                    llvm::function_ref<void(Index, State &)> emit, int64_t together = 1);
   State reduceSteps(int64_t count, llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
                     int64_t copies, bool vector, llvm::function_ref<void(Index, State &)> emit);
   // The rows [first, last) of the chunk of this number, where there are `rows` of them, of at most
