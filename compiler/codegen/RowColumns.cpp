@@ -277,10 +277,10 @@ void RowSchedule::fewColumnsOfChunk(KernelFunction &f, const Index &chunk) {
           auto most = [&](int64_t bound, size_t ofAStep) {
             return bound / static_cast<int64_t>(units.size() * ofAStep);
           };
-          int64_t chains = std::max<int64_t>(
-              1, std::min(most(kSideBySide, reductions.size()), most(kAddedOps, kernel.ops.size())));
+          int64_t chains = std::min(most(kSideBySide, reductions.size()),
+                                    most(kAddedOps, kernel.ops.size()));
           auto sums = f.reduceSteps(first, bound, rows, pieceRows, reductions, units.size(),
-                                    /*vector=*/true, step, chains);
+                                    /*vector=*/true, step, std::max<int64_t>(chains, 1));
           for (auto [i, op] : llvm::enumerate(sweep.columns)) {
             Value buffer = f.partials(partials[op].offset, chunks * padded, partials[op].element);
             for (auto [u, unit] : llvm::enumerate(units))

@@ -28,8 +28,8 @@ bool RowSchedule::hasManyGroups() const {
   return domain.rows() >= kLeastGroups * kLanes;
 }
 
-// Rows after which groups begin anew: where the last outer dim ends, since rows of a group that lies
-// in two lines of it would each divide to find their operands.
+// Rows after which groups begin anew: where the last outer dim ends, since rows of a group that
+// lies in two lines of it would each divide to find their operands.
 int64_t RowSchedule::groupedLine() const {
   int64_t line = domain.atoms()[domain.outer().back()];
   return line % kLanes == 0 || line < kLeastLine ? domain.rows() : line;
@@ -90,8 +90,8 @@ Value RowSchedule::foldTogether(KernelFunction &f, linalg::GenericOp reduction,
   return lanes[0];
 }
 
-// What is repeated over some of the rows' dims, as y [k, n] is in x [m, 1, n] - y, is no tile of the
-// domain's. Where lanes would read every n-th element of it, runs of n are read and transposed.
+// What is repeated over some of the rows' dims, as y [k, n] is in x [m, 1, n] - y, is no tile of
+// the domain's. Where lanes would read every n-th element of it, runs of n are read and transposed.
 void RowSchedule::transposeReads(KernelFunction &f, mlir::BlockArgument argument) {
   struct Tile {
     Index first;
@@ -110,8 +110,8 @@ void RowSchedule::transposeReads(KernelFunction &f, mlir::BlockArgument argument
       return type.getNumElements() % n == 0 &&
              llvm::all_of(first.terms, [n](auto term) { return term.second % n == 0; });
     };
-    if (mask || !stride || first.constant < 0 || type.getElementType().isInteger(1) || *stride <= kMostStride || *stride > kLanes ||
-        f.e.b.getInsertionBlock() != block || !isWhole())
+    if (mask || !stride || *stride <= kMostStride || *stride > kLanes || first.constant < 0 ||
+        type.getElementType().isInteger(1) || f.e.b.getInsertionBlock() != block || !isWhole())
       return Value();
     f.e.onRead(number, place);
     int64_t column = first.constant % *stride;
