@@ -80,13 +80,14 @@ static llvm::StringRef whyNot(Operation *op) {
                : "goes along a dimension whose size varies";
   // What is added to has the size in front of the dim that is indexed, or not at all: then it is
   // the source's length.
-  if (kind == ir::Kind::Scatter && !mlir::isa<ir::ScatterReduceOp>(op)) {
+  if (kind == ir::Kind::Scatter) {
     int64_t base = named(op->getOperand(0)), indices = named(op->getOperand(1)),
             source = named(op->getOperand(2));
     int64_t dim = mlir::cast<mlir::IntegerAttr>(op->getAttr("dim")).getInt();
     if (base < 0 && dim == 0 && indices == 0 && source == 0)
       return {};
-    return mlir::isa<ir::ScatterAddOp>(op) && base == 0 && dim > 0 && indices == 0 && source == 0
+    bool byElements = mlir::isa<ir::ScatterAddOp, ir::ScatterReduceOp>(op);
+    return byElements && base == 0 && dim > 0 && indices == 0 && source == 0
                ? llvm::StringRef()
                : "writes elements of what has a dimension whose size varies";
   }
@@ -242,9 +243,8 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
   auto domain = FusionDomain::analyze(ops, outputs, why);
   if (!domain)
     return cannot(last, llvm::Twine("is in a kernel that cannot be: ") + refusalText(why.reason));
-  bool hasOwnSchedule = domain->shape() == Shape::Alone &&
-                        !mlir::isa<ir::ScatterReduceOp>(outputs.front().getDefiningOp());
-  if ((domain->shape() == Shape::Alone && !hasOwnSchedule) || domain->shape() == Shape::Empty)
+  bool hasOwnSchedule = domain->shape() == Shape::Alone;
+  if (domain->shape() == Shape::Empty)
     return cannot(last, "is in a kernel of a kind that has no form for sizes that vary");
   auto noDomain = [&](Value value) {
     return cannot(opOf(value),

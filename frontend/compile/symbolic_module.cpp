@@ -243,11 +243,10 @@ private:
     case ir::Kind::Gather:
     case ir::Kind::Scan:
     case ir::Kind::Random:
+    case ir::Kind::Scatter:
       return true;
     case ir::Kind::Contraction:
       return mlir::isa<ir::MatmulOp>(op);
-    case ir::Kind::Scatter:
-      return !mlir::isa<ir::ScatterReduceOp>(op);
     case ir::Kind::Composite:
       return mlir::isa<ir::SoftmaxOp, ir::LogSoftmaxOp, ir::LayerNormOp, ir::CrossEntropyOp,
                        ir::DropoutOp, ir::AttentionOp, ir::AttentionGradientOp, ir::Conv2dOp,

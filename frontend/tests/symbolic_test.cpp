@@ -535,6 +535,42 @@ TEST_F(Symbolic, AddsAsManyRowsAsThereAre) {
   });
 }
 
+// What meets in an element is one by the order of the source, however long that is.
+TEST_F(Symbolic, ReducesAsManyRowsAsThereAre) {
+  for (std::string reduce : {"amax", "amin", "prod"}) {
+    compare(kSizes, 2, [&](int64_t n) {
+      Tensor places = (arange(n) * 7 + 3) % 13, source = input(n, {70}, 67);
+      return std::vector<Tensor>{
+          scatter_reduce(input(13, {}, 68), 0, places, sum(source, 1), reduce),
+          scatter_reduce(input(13, {70}, 69), 0, places.unsqueeze(1).expand({n, 70}), source,
+                         reduce),
+          scatter_reduce(input(13, {}, 68).to(float64), 0, places, sum(source, 1).to(float64),
+                         reduce, false)};
+    });
+    compare(kSizes, 2, [&](int64_t n) {
+      Tensor columns = (arange(n * 5).reshape({n, 5}) * 3) % 7;
+      return std::vector<Tensor>{
+          scatter_reduce(input(n, {7}, 37), 1, columns, input(n, {5}, 36), reduce)};
+    });
+  }
+}
+
+// A softmax over the edges of each node, and its gradient.
+TEST_F(Symbolic, SoftmaxOfSegments) {
+  Tensor nodes = input(13, {6}, 70), weight = input(6, {}, 71);
+  weight.set_requires_grad();
+  compare({24, 32, 5, 3, 31, 17, 100, 77}, 3, [&](int64_t n) {
+    Tensor to = (arange(n) * 5) % 13, from = (arange(n) * 7 + 1) % 13,
+           scores = matmul(nodes, weight).index_select(0, from),
+           most = full({13}, -1e30, float32).scatter_reduce(0, to, scores, "amax").detach(),
+           terms = exp(scores - most.index_select(0, to)),
+           parts = terms / zeros({13}).index_add(0, to, terms).index_select(0, to);
+    Tensor out = zeros({13, 6}).index_add(0, to, nodes.index_select(0, from) *
+                                                     parts.unsqueeze(1));
+    return std::vector<Tensor>{out.detach(), grad({out.square().sum()}, {weight})[0]};
+  });
+}
+
 // A search over widths: each width has its program for all sizes, although the others have the same
 // ops.
 TEST_F(Symbolic, SeveralWidthsOfOneStructure) {
