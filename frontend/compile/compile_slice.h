@@ -17,7 +17,9 @@ struct SymbolicRequest {
   Generalization general;
   std::vector<IntPosition> positions;
   std::vector<int64_t> sizes; // of the slice
-  std::string content;        // as CompileRequest::content, of the structure
+  // Positions of sizes that vary among the known programs and are fixed in this one.
+  std::vector<uint32_t> fixed = {};
+  std::string content; // as CompileRequest::content, of the structure
 };
 
 struct CompileRequest {

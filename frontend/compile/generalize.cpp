@@ -202,6 +202,43 @@ bool Generalization::raise_ranges() {
   return raised;
 }
 
+std::vector<uint32_t> Generalization::free_sizes() const {
+  std::vector<uint32_t> result;
+  for (uint32_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i].factors.empty())
+      result.push_back(i);
+  return result;
+}
+
+std::vector<std::vector<int64_t>>
+hold_other_sizes(const std::vector<const std::vector<int64_t> *> &observations,
+                 const std::vector<IntPosition> &positions, const Generalization &general,
+                 uint32_t varies) {
+  std::vector<std::vector<int64_t>> result;
+  for (const std::vector<int64_t> *ints : observations) {
+    if ((*ints)[general.sizes[varies].position] > general.sizes[varies].high)
+      continue;                  // it was left out
+    std::vector<int64_t> values; // by size; cannot overflow, as the ends of ranges do not
+    for (uint32_t i = 0; i < general.sizes.size(); ++i) {
+      const Generalization::Size &size = general.sizes[i];
+      values.push_back(!size.factors.empty() ? size.coefficient
+                       : i == varies         ? (*ints)[size.position]
+                                             : general.ints[size.position]);
+      for (uint32_t factor : size.factors)
+        values.back() *= values[factor];
+    }
+    std::vector<int64_t> &held = result.emplace_back(general.ints);
+    for (size_t p = 0; p < held.size(); ++p)
+      if (general.classes[p] == Generalization::kConstant)
+        continue;
+      else if (positions[p].kind == IntPosition::Kind::kSize)
+        held[p] = values[static_cast<size_t>(general.classes[p])];
+      else
+        held[p] = (*ints)[p];
+  }
+  return result;
+}
+
 std::string Generalization::text() const {
   std::string text;
   for (size_t p = 0; p < ints.size(); ++p)

@@ -55,6 +55,8 @@ struct Generalization {
   // The same from a later power of two on, at most the one below the least size seen, for programs
   // that no smaller size may share. False: it is that already.
   bool raise_ranges();
+  // The free sizes: others are products of these.
+  std::vector<uint32_t> free_sizes() const;
   // What it is made of, for keys: equal texts for equal programs.
   std::string text() const;
 };
@@ -68,5 +70,12 @@ struct Generalization {
 bool generalize(const std::vector<const std::vector<int64_t> *> &observations,
                 const std::vector<IntPosition> &positions, bool sizes_as_scalars,
                 Generalization &result, std::string &why);
+
+// The observations that `general` was made of, as they would be if all its free sizes but this one
+// were as in the newest.
+std::vector<std::vector<int64_t>>
+hold_other_sizes(const std::vector<const std::vector<int64_t> *> &observations,
+                 const std::vector<IntPosition> &positions, const Generalization &general,
+                 uint32_t varies);
 
 } // namespace weft::recorder

@@ -43,13 +43,19 @@ bool Family::is_too_small(const std::vector<int64_t> &ints) const {
   });
 }
 
+void Family::note_below(const std::vector<uint32_t> &fixed, const std::string &why) {
+  refused_below = fixed == fixed_below ? refused_below + 1 : 1;
+  fixed_below = fixed;
+  why_below = why;
+}
+
 static int64_t bytes_of(const Generalization &general) {
   return static_cast<int64_t>(general.ints.size() * (sizeof(int64_t) + sizeof(int32_t)));
 }
 
 int64_t Family::bytes() const {
-  size_t bytes = static_cast<size_t>(key.bytes()) + size_positions.size() * sizeof(uint32_t) +
-                 structures.size() * sizeof(void *);
+  size_t bytes = static_cast<size_t>(key.bytes()) + structures.size() * sizeof(void *) +
+                 (fixed.size() + fixed_below.size()) * sizeof(uint32_t);
   for (const auto &ints : observations)
     bytes += ints.size() * sizeof(int64_t);
   int64_t generals = 0;
@@ -71,11 +77,11 @@ Family *Families::find(const ProgramKey &key, uint64_t salt) {
   return nullptr;
 }
 
-Family &Families::add(ProgramKey key, const StructureKey &structure, uint64_t salt) {
+Family &Families::add(ProgramKey key, uint64_t salt) {
   uint64_t h = key.hash() ^ salt;
   order_.emplace_front();
   order_.front().key = std::move(key);
-  order_.front().structures.assign(structure.structures.begin(), structure.structures.end());
+  order_.front().number = ++numbers_;
   order_.front().salt = salt;
   index_.emplace(h, order_.begin());
   // To count all of them is for every so many: families grow between two adds.
@@ -84,7 +90,8 @@ Family &Families::add(ProgramKey key, const StructureKey &structure, uint64_t sa
     counted_bytes_ = bytes();
     adds_until_count_ = static_cast<int64_t>(order_.size() / kLimits.families_counted_after);
   }
-  while (order_.size() > 1 &&
+  // The second one may be that above it.
+  while (order_.size() > 2 &&
          (order_.size() > kLimits.families || counted_bytes_ > kLimits.family_bytes)) {
     counted_bytes_ -= order_.back().bytes();
     auto [first, last] = index_.equal_range(order_.back().key.hash() ^ order_.back().salt);
@@ -105,28 +112,40 @@ int64_t Families::bytes() const {
   return bytes;
 }
 
-Family *Families::of(const StructureKey &structure, uint64_t salt, bool add) {
+Family *Families::top(const StructureKey &structure, uint64_t salt, bool add) {
   Family *family = find(structure.key, salt);
-  if (!family)
-    return add ? &this->add(structure.key, structure, salt) : nullptr;
-  if (family->size_positions.empty())
+  if (family || !add)
     return family;
-  ProgramKey key = structure.key;
-  key.kind = ProgramKey::Kind::kSizes;
-  for (uint32_t p : family->size_positions)
-    key.sizes.push_back(structure.ints[p]);
-  Family *sized = find(key, salt);
-  if (sized || !add)
-    return sized;
-  std::vector<std::vector<int64_t>> known;
-  for (const std::vector<int64_t> &ints : family->observations)
-    if (std::all_of(family->size_positions.begin(), family->size_positions.end(),
-                    [&](uint32_t p) { return ints[p] == structure.ints[p]; }))
-      known.push_back(ints);
-  sized = &this->add(std::move(key), structure, salt); // `family` may be forgotten now
-  for (std::vector<int64_t> &ints : known)
-    sized->observe(std::move(ints));
-  return sized;
+  family = &this->add(structure.key, salt);
+  family->structures.assign(structure.structures.begin(), structure.structures.end());
+  return family;
+}
+
+Family *Families::below(Family &family, const std::vector<int64_t> &ints, bool add) {
+  ProgramKey key{.kind = ProgramKey::Kind::kSizes, .code = {family.number}};
+  for (uint32_t p : family.fixed)
+    key.sizes.push_back(ints[p]);
+  Family *known = find(key, family.salt);
+  if (known || !add)
+    return known;
+  Family &made = this->add(std::move(key), family.salt);
+  made.depth = family.depth + 1;
+  if (family.refused_below >= kLimits.refused_below) {
+    made.fixed = family.fixed_below;
+    made.refused = family.why_below;
+  }
+  for (const std::vector<int64_t> &other : family.observations)
+    if (std::all_of(family.fixed.begin(), family.fixed.end(),
+                    [&](uint32_t p) { return other[p] == ints[p]; }))
+      made.observations.push_back(other);
+  return &made;
+}
+
+Families::Place Families::of(const StructureKey &structure, uint64_t salt) {
+  Place place{top(structure, salt, /*add=*/true), nullptr};
+  while (!place.family->fixed.empty())
+    place = {below(*place.family, structure.ints, /*add=*/true), place.family};
+  return place;
 }
 
 } // namespace weft::recorder

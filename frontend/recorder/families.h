@@ -19,8 +19,13 @@ struct SymbolicProgram {
   std::deque<std::pair<std::vector<int64_t>, std::shared_ptr<CompiledProgram>>> sized;
 };
 
+// Where programs for several sizes were refused, the sizes that could not vary are *fixed*: each
+// combination of them has a family of its own, whose programs leave the others open. So families
+// form a tree, and a slice belongs to the last one on its way from its structure's.
 struct Family {
   ProgramKey key;
+  uint32_t number = 0; // in the keys of the families below it
+  uint32_t depth = 0;  // of these above it
   std::vector<Ref<const SignatureStructure>> structures; // what the key's ids stand for
   uint64_t salt = 0;
   std::deque<std::vector<int64_t>>
@@ -28,17 +33,22 @@ struct Family {
   std::deque<SymbolicProgram> programs; // the newest first
   std::string refused;                  // why the last attempt failed
   int refusals = 0;
+  bool is_static = false; // nothing may vary
   // What a library refused that takes larger sizes only: up to which sizes, the newest last.
   std::deque<Generalization> too_small;
-  // Where the sizes stand among the ints, once programs for several sizes were refused: from then
-  // on each combination of sizes has a family of its own, whose programs leave only starts and
-  // constants open.
-  std::vector<uint32_t> size_positions;
+  // Where the sizes stand among the ints that tell the families below it apart. Empty: it has none.
+  std::vector<uint32_t> fixed;
+  // What the families below it that were refused last have fixed, and how many in a row: new ones
+  // begin with it, rather than try again for each size.
+  std::vector<uint32_t> fixed_below;
+  std::string why_below;
+  int refused_below = 0;
 
   void observe(std::vector<int64_t> ints);
   // Programs for these sizes, and less, are no part of one for several.
   void refuse_up_to_least(Generalization general);
   bool is_too_small(const std::vector<int64_t> &ints) const;
+  void note_below(const std::vector<uint32_t> &fixed, const std::string &why);
   int64_t bytes() const;
 };
 
@@ -46,24 +56,30 @@ class Families {
 public:
   // Null where none is known; makes it the most recently used.
   Family *find(const ProgramKey &key, uint64_t salt);
-  // Stays where it is until the next add().
-  Family &add(ProgramKey key, const StructureKey &structure, uint64_t salt);
-  // The family that programs with these ints belong to: that of their structure, or the one for
-  // their sizes. Null where none is known, unless it is to be added.
-  Family *of(const StructureKey &structure, uint64_t salt, bool add = false);
+  // Stays where it is until the next add(), and the one that was found last as well.
+  Family &add(ProgramKey key, uint64_t salt);
+  // The family of a structure; null where none is known, unless it is to be added.
+  Family *top(const StructureKey &structure, uint64_t salt, bool add = false);
+  // The family below it for what these ints are where sizes are fixed, likewise.
+  Family *below(Family &family, const std::vector<int64_t> &ints, bool add = false);
+  struct Place {
+    Family *family, *above; // above: null for a structure's
+  };
+  // The family that programs with these ints belong to, added where it is not known.
+  Place of(const StructureKey &structure, uint64_t salt);
   int64_t entries() const {
     return static_cast<int64_t>(order_.size());
   }
   int64_t bytes() const;
   // A key in the program cache that no slice has.
   ProgramKey next_key() {
-    return {.kind = ProgramKey::Kind::kSymbolic, .code = {++programs_}};
+    return {.kind = ProgramKey::Kind::kSymbolic, .code = {++numbers_}};
   }
 
 private:
   std::list<Family> order_; // most recently used first
   std::unordered_multimap<uint64_t, std::list<Family>::iterator> index_;
-  uint32_t programs_ = 0;
+  uint32_t numbers_ = 0; // of programs and of families
   // What they held when they were last counted, with what was added and forgotten since.
   int64_t counted_bytes_ = 0, adds_until_count_ = 0;
 };

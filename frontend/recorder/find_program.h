@@ -11,8 +11,6 @@
 
 namespace weft::recorder {
 
-struct Family;
-
 struct FoundProgram {
   std::shared_ptr<CompiledProgram> program;
   std::vector<int64_t> scalars; // what it takes after the slice's leaves: attributes and constants
@@ -33,10 +31,9 @@ FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure,
                              std::shared_ptr<CompiledProgram> program,
                              std::shared_ptr<CompiledProgram> sized, bool keep, Evaluation &data);
 // The slice's ints, for what the next one may leave open. refused: the request that came to
-// nothing, and why. The family that it went to.
-Family &observe(const StructureKey &structure, uint64_t salt,
-                const SymbolicRequest *refused = nullptr,
-                const absl::Status &why = absl::OkStatus());
+// nothing, and why.
+void observe(const StructureKey &structure, uint64_t salt, const SymbolicRequest *refused = nullptr,
+             const absl::Status &why = absl::OkStatus());
 
 // The program of a claimed slice, compiled without the lock where it is not known. Throws kCompile
 // when it does not compile. figures: what explain tells of the request, of the slice, of the

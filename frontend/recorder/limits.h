@@ -26,6 +26,12 @@ struct RecorderLimits {
   // What a family remembers. Two observations show what varies; more of them keep what varied
   // before.
   size_t observations = 4;
+  // How deep families lie below one another: each level is a size that could not vary. At the last
+  // one all that are left are taken to be such.
+  uint32_t family_depth = 4;
+  // Families in a row, alike but for a size, that found the same ones of the others not to vary:
+  // the next ones do not try.
+  int refused_below = 2;
   // Symbolic programs of one family: ranges grow by powers of two, so that older ones are seldom
   // asked for.
   size_t symbolic_programs = 4;

@@ -1,5 +1,6 @@
 // Programs for many ints: which of them serves a slice, and what the next one should leave open.
 #include <algorithm>
+#include <set>
 
 #include "compiler/prepare/PrepareLimits.h"
 #include "frontend/recorder/families.h"
@@ -10,9 +11,9 @@
 namespace weft::recorder {
 namespace {
 
-// After so many programs in a row that could not be made symbolic no further attempt is made in a
-// family: each costs up to a compilation. The first one takes all observations together, the second
-// one those that are nearest.
+// After so many programs in a row that could not be made symbolic, one size at a time is asked
+// about: each attempt costs up to a compilation. The first one takes all observations together, the
+// second one those that are nearest.
 constexpr int kAttempts = 2;
 // Named in explain's line; the others are counted.
 constexpr size_t kDescribed = 8;
@@ -177,30 +178,87 @@ void keep_nearest(std::vector<const std::vector<int64_t> *> &observations,
   observations.resize(kept);
 }
 
+// The free size that a program should leave open if it may be one alone: the one of which most
+// values were seen, so that the others tell few families apart; of these one that mostly leads.
+uint32_t size_to_vary(const Generalization &general,
+                      const std::vector<const std::vector<int64_t> *> &observations,
+                      const std::vector<IntPosition> &positions) {
+  std::vector<int64_t> inner(general.sizes.size());
+  for (size_t p = 0; p < positions.size(); ++p)
+    if (int32_t c = general.classes[p];
+        positions[p].kind == IntPosition::Kind::kSize && c != Generalization::kConstant)
+      inner[static_cast<size_t>(c)] += positions[p].at > 0;
+  auto worth = [&](uint32_t size) {
+    std::set<int64_t> values;
+    for (const std::vector<int64_t> *ints : observations)
+      values.insert((*ints)[general.sizes[size].position]);
+    return std::pair(static_cast<int64_t>(values.size()), -inner[size]);
+  };
+  std::vector<uint32_t> sizes = general.free_sizes();
+  return *std::max_element(sizes.begin(), sizes.end(),
+                           [&](uint32_t a, uint32_t b) { return worth(a) < worth(b); });
+}
+
+// After a refusal of what all observations gave: what those that are nearest give, and one of its
+// sizes alone where that was refused as well.
+bool narrow(SymbolicRequest &request, std::vector<const std::vector<int64_t> *> observations,
+            const std::vector<int64_t> &ints, bool sizes_as_scalars, int refusals,
+            std::string &why) {
+  Generalization all = std::move(request.general);
+  keep_nearest(observations, ints, request.positions);
+  observations.push_back(&ints);
+  if (!generalize(observations, request.positions, sizes_as_scalars, request.general, why))
+    return false;
+  if (refusals >= kAttempts && request.general.free_sizes().size() > 1) {
+    std::vector<std::vector<int64_t>> held =
+        hold_other_sizes(observations, request.positions, request.general,
+                         size_to_vary(request.general, observations, request.positions));
+    observations.clear();
+    for (const std::vector<int64_t> &each : held)
+      observations.push_back(&each);
+    if (!generalize(observations, request.positions, sizes_as_scalars, request.general, why))
+      return false;
+  }
+  for (uint32_t size : all.free_sizes())
+    if (uint32_t p = all.sizes[size].position;
+        request.general.classes[p] == Generalization::kConstant)
+      request.fixed.push_back(p);
+  return true;
+}
+
+// What no program may leave open after this refusal; empty where it is not known yet.
+std::vector<uint32_t> fixed_by(const Family &family, const SymbolicRequest &refused) {
+  std::vector<uint32_t> free = refused.general.free_sizes(), fixed;
+  if (!free.empty() && family.depth >= kLimits.family_depth) {
+    for (uint32_t p = 0; p < refused.positions.size(); ++p)
+      if (refused.positions[p].kind == IntPosition::Kind::kSize)
+        fixed.push_back(p);
+  } else if (free.size() == 1) {
+    fixed.push_back(refused.general.sizes[free[0]].position);
+  }
+  return fixed;
+}
+
 } // namespace
 
 std::optional<FoundProgram> find_symbolic(const StructureKey &structure, uint64_t salt,
                                           Evaluation &data) {
   Families &families = *recorder().families;
-  Family *family = families.find(structure.key, salt);
-  if (!family)
-    return std::nullopt;
-  if (auto found = find_in(*family, structure, salt, data))
-    return found;
-  Family *sized = families.of(structure, salt);
-  return sized && sized != family ? find_in(*sized, structure, salt, data) : std::nullopt;
+  for (Family *family = families.top(structure, salt); family;
+       family = family->fixed.empty() ? nullptr : families.below(*family, structure.ints))
+    if (auto found = find_in(*family, structure, salt, data))
+      return found;
+  return std::nullopt;
 }
 
 std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const StructureKey &structure,
                                                   uint64_t salt, Evaluation &data) {
-  Families &families = *recorder().families;
-  if (const Family *all = families.find(structure.key, salt); all && !all->size_positions.empty())
-    data.not_symbolic = all->refused;
-  Family *family = families.of(structure, salt, /*add=*/true);
+  auto [family, above] = recorder().families->of(structure, salt);
+  if (above)
+    data.not_symbolic = above->refused;
   if (family->observations.empty())
     return nullptr;
-  bool too_small = family->is_too_small(structure.ints);
-  if (family->refusals >= kAttempts || too_small) {
+  if (family->is_static || family->is_too_small(structure.ints)) {
     data.not_symbolic = family->refused;
     return nullptr;
   }
@@ -212,11 +270,14 @@ std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const Stru
       observations.push_back(&ints);
   if (observations.empty())
     return nullptr;
-  if (family->refusals > 0)
-    keep_nearest(observations, structure.ints, request->positions);
+  bool sizes_as_scalars = computes_with_sizes(slice);
   observations.push_back(&structure.ints);
-  if (!generalize(observations, request->positions, computes_with_sizes(slice), request->general,
+  if (!generalize(observations, request->positions, sizes_as_scalars, request->general,
                   data.not_symbolic))
+    return nullptr;
+  observations.pop_back();
+  if (family->refusals > 0 && !narrow(*request, observations, structure.ints, sizes_as_scalars,
+                                      family->refusals, data.not_symbolic))
     return nullptr;
   std::vector<int64_t> scalars;
   request->general.matches(structure.ints, request->sizes, scalars);
@@ -228,13 +289,19 @@ FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure,
                              std::shared_ptr<CompiledProgram> program,
                              std::shared_ptr<CompiledProgram> sized, bool keep, Evaluation &data) {
   Recorder &r = recorder();
-  Family &family = observe(structure, context.salt());
+  Families &families = *r.families;
+  if (keep && !request.fixed.empty())
+    families.of(structure, context.salt()).family->fixed = request.fixed;
+  observe(structure, context.salt());
   if (keep) {
-    family.refusals = 0; // what was refused lay in the observations that were taken together
-    family.programs.push_front({request.general, structure.stable, r.families->next_key(), {}});
+    auto [family, above] = families.of(structure, context.salt());
+    if (above)
+      above->note_below({}, "");
+    family->refusals = 0; // what was refused lay in the observations that were taken together
+    family->programs.push_front({request.general, structure.stable, families.next_key(), {}});
     if (sized)
-      family.programs.front().sized.emplace_front(request.sizes, sized);
-    r.cache->insert({family.programs.front().key}, context, program, r.config);
+      family->programs.front().sized.emplace_front(request.sizes, sized);
+    r.cache->insert({family->programs.front().key}, context, program, r.config);
   }
   data.symbolic = description(slice, request);
   FoundProgram found{sized ? std::move(sized) : std::move(program), {}};
@@ -243,23 +310,21 @@ FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure,
   return found;
 }
 
-Family &observe(const StructureKey &structure, uint64_t salt, const SymbolicRequest *refused,
-                const absl::Status &why) {
-  Family &family = *recorder().families->of(structure, salt, /*add=*/true);
-  family.observe(structure.ints);
+void observe(const StructureKey &structure, uint64_t salt, const SymbolicRequest *refused,
+             const absl::Status &why) {
+  auto [family, above] = recorder().families->of(structure, salt);
+  family->observe(structure.ints);
   if (!refused)
-    return family;
-  family.refused = std::string(why.message());
-  if (absl::IsOutOfRange(why)) {
-    family.refuse_up_to_least(refused->general);
-    return family;
-  }
-  if (++family.refusals < kAttempts || refused->general.sizes.empty())
-    return family;
-  for (uint32_t p = 0; p < refused->positions.size(); ++p)
-    if (refused->positions[p].kind == IntPosition::Kind::kSize)
-      family.size_positions.push_back(p);
-  return family;
+    return;
+  family->refused = std::string(why.message());
+  if (absl::IsOutOfRange(why))
+    return family->refuse_up_to_least(refused->general);
+  if (++family->refusals < kAttempts)
+    return;
+  family->is_static = refused->general.sizes.empty();
+  family->fixed = fixed_by(*family, *refused);
+  if (above && !family->fixed.empty())
+    above->note_below(family->fixed, family->refused);
 }
 
 } // namespace weft::recorder

@@ -62,6 +62,22 @@ TEST(Generalize, ProductsOfOtherSizes) {
   EXPECT_FALSE(matches(r.general, {3, 4, 13, 16}));
 }
 
+TEST(Generalize, OneSizeAloneHoldsTheOthers) {
+  // As above, and a start; what was left out counts as it is.
+  std::vector<Ints> observations{{1, 5, 5, 20, 7}, {6, 5, 30, 20, 3}, {10, 9, 90, 36, 3}};
+  std::vector<IntPosition> positions{kSize, kSize, kSize, kSize, kStart};
+  Result r = make(observations, positions);
+  ASSERT_TRUE(r.made);
+  ASSERT_EQ(r.general.free_sizes(), (std::vector<uint32_t>{0, 1})); // tokens, batch
+  std::vector<const Ints *> pointers;
+  for (const Ints &ints : observations)
+    pointers.push_back(&ints);
+  EXPECT_EQ(hold_other_sizes(pointers, positions, r.general, 1),
+            (std::vector<Ints>{{1, 9, 9, 36, 3}, {6, 9, 54, 36, 3}, {10, 9, 90, 36, 3}}));
+  EXPECT_EQ(hold_other_sizes(pointers, positions, r.general, 0),
+            (std::vector<Ints>{{10, 5, 50, 20, 3}, {10, 5, 50, 20, 3}, {10, 9, 90, 36, 3}}));
+}
+
 TEST(Generalize, OnesAreNeverNamed) {
   Result r = make({{1, 4}, {8, 4}}, {kSize, kSize});
   EXPECT_FALSE(r.made);

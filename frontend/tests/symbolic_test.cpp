@@ -592,6 +592,85 @@ TEST_F(Symbolic, SeveralWidthsOfOneStructure) {
   }
 }
 
+// A size that cannot vary with others is fixed: each value of it has its program for all batches,
+// however many of them were seen.
+TEST_F(Symbolic, BatchesOfSeveralLengths) {
+  auto step = [](int64_t n, int64_t length) {
+    Tensor x = input(n, {length, 3}, 61), y = sum(softmax(x, 1) * x.flip({1}) + x.tanh(), 1);
+    y.eval();
+    ASSERT_EQ(y.shape(), (Shape{n, 3}));
+  };
+  for (int64_t length : {20, 21, 22, 23})
+    step(37, length);
+  for (int64_t length : {20, 22, 25}) {
+    uint64_t before = compiles();
+    for (int64_t n = 20; n < 36; ++n)
+      step(n, length);
+    if (has_sizes())
+      EXPECT_LE(compiles() - before, 4u) << length << ": " << last().to_string();
+  }
+  uint64_t before = compiles();
+  for (int64_t n = 20; n < 36; ++n)
+    step(n, n % 2 ? 20 : 22);
+  EXPECT_EQ(compiles() - before, 0u) << last().to_string();
+}
+
+// Both sizes are other ones in each step at first, so that nothing says which of them cannot vary.
+TEST_F(Symbolic, ImagesOfSeveralSizes) {
+  Tensor kernel = input(4, {3, 3, 3}, 62);
+  auto step = [&](int64_t n, int64_t width) {
+    Tensor y = conv2d(input(n, {3, width, width}, 63), kernel).relu().mean({2, 3});
+    y.eval();
+    ASSERT_EQ(y.shape(), (Shape{n, 4}));
+  };
+  for (int64_t i = 0; i < 6; ++i)
+    step(33 + i, 12 + i);
+  for (int64_t width : {12, 15, 24}) {
+    uint64_t before = compiles();
+    for (int64_t n = 18; n < 32; ++n)
+      step(n, width);
+    if (has_sizes())
+      EXPECT_LE(compiles() - before, 4u) << width << ": " << last().to_string();
+  }
+}
+
+// Graphs: the number of nodes is fixed where elements are taken of them, that of edges varies.
+TEST_F(Symbolic, EdgesOfSeveralGraphs) {
+  Tensor weight = input(16, {8}, 64);
+  weight.set_requires_grad();
+  auto step = [&](int64_t nodes, int64_t edges) {
+    Tensor from = (arange(edges) * 7) % nodes, to = (arange(edges) * 5) % nodes;
+    eval({from, to});
+    Tensor h = matmul(input(nodes, {16}, 65), weight),
+           out = zeros({nodes, 8}).index_add(0, to, h.index_select(0, from));
+    eval(grad({out.square().mean()}, {weight}));
+  };
+  for (int64_t i = 0; i < 5; ++i)
+    step(50 + i, 150 + 3 * i);
+  for (int64_t nodes : {50, 53, 60}) {
+    uint64_t before = compiles();
+    for (int64_t i = 0; i < 12; ++i)
+      step(nodes, 140 + i * 53 % 100);
+    if (has_sizes())
+      EXPECT_LE(compiles() - before, 6u) << nodes << ": " << last().to_string();
+  }
+}
+
+// Where no size can vary, what was found of some lengths is not tried again for each.
+TEST_F(Symbolic, NoSizeVaries) {
+  int refused = 0;
+  for (int64_t length = 5; length < 15; ++length)
+    for (int64_t n : {6, 7, 8, 9}) {
+      Tensor y = cumsum(cumsum(input(n, {length, 2}, 66), 0), 1);
+      y.eval();
+      ASSERT_EQ(y.shape(), (Shape{n, length, 2}));
+      EXPECT_TRUE(last().symbolic.empty()) << last().to_string();
+      refused += !last().not_symbolic.empty();
+    }
+  if (has_sizes())
+    EXPECT_GE(refused, 30) << last().to_string();
+}
+
 // A library that takes larger sizes only does not keep these, or networks of another width, from
 // one program for many sizes.
 TEST_F(Symbolic, SmallSizesAreProgramsOfTheirOwn) {
