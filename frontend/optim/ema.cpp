@@ -35,7 +35,17 @@ ExponentialMovingAverage::ExponentialMovingAverage(std::vector<Tensor> parameter
   submit_init(averages_, location);
 }
 
+void ExponentialMovingAverage::want_held(const char *what, Location location) const {
+  // There is at least one parameter until they are moved away.
+  if (parameters_.empty())
+    throw Error(ErrorKind::kState,
+                std::string(what) + ": the ExponentialMovingAverage was moved from; use the one "
+                                    "that it was moved to",
+                CallerScope::resolve(location));
+}
+
 void ExponentialMovingAverage::update(Location location) {
+  want_held("update", location);
   CallerScope scope(location);
   NoGrad no_grad;
   for (size_t i = 0; i < averages_.size(); ++i)
@@ -44,6 +54,7 @@ void ExponentialMovingAverage::update(Location location) {
 }
 
 void ExponentialMovingAverage::swap(Location location) {
+  want_held("swap", location);
   CallerScope scope(location);
   NoGrad no_grad;
   std::vector<Tensor> written;
@@ -56,7 +67,8 @@ void ExponentialMovingAverage::swap(Location location) {
   submit_step(written, location);
 }
 
-nn::NamedTensors ExponentialMovingAverage::state() const {
+nn::NamedTensors ExponentialMovingAverage::state(Location location) const {
+  want_held("state", location);
   nn::NamedTensors state;
   for (size_t i = 0; i < averages_.size(); ++i)
     state.emplace_back("average." + std::to_string(i), averages_[i]);
@@ -64,6 +76,7 @@ nn::NamedTensors ExponentialMovingAverage::state() const {
 }
 
 void ExponentialMovingAverage::load_state(const nn::NamedTensors &tensors, Location location) {
+  want_held("load_state", location);
   location = CallerScope::resolve(location);
   std::vector<const Tensor *> found(averages_.size());
   for (size_t i = 0; i < averages_.size(); ++i) {

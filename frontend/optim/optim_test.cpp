@@ -376,7 +376,8 @@ TEST(Optimizer, RefusesBadArguments) {
             std::string::npos);
   EXPECT_NE(message_of([&] { AdamW({parameter}, {.beta1 = 1}); }).find("betas"), std::string::npos);
   AdamW optimizer({parameter});
-  EXPECT_NE(message_of([&] { optimizer.set_lr(NAN); }).find("lr"), std::string::npos);
+  EXPECT_NE(message_of([&] { optimizer.set_lr(NAN); }).find("at least 0, it is nan"),
+            std::string::npos);
   EXPECT_NE(message_of([&] { optimizer.load_state({}); }).find("4 state tensors, 0 are given"),
             std::string::npos);
   auto state = optimizer.state();
@@ -459,6 +460,22 @@ TEST(ExponentialMovingAverage, StateContinues) {
             std::string::npos);
 }
 
+TEST(ExponentialMovingAverage, RefusesWhatWasMovedFrom) {
+  Tensor parameter = zeros({2});
+  ExponentialMovingAverage left({parameter}, 0.5), average = std::move(left);
+  auto refused = [](const std::string &call, auto run) {
+    EXPECT_NE(message_of(run).find(call + ": the ExponentialMovingAverage was moved from"),
+              std::string::npos);
+  };
+  refused("update", [&] { left.update(); });
+  refused("swap", [&] { left.swap(); });
+  refused("state", [&] { left.state(); });
+  refused("load_state", [&] { left.load_state(average.state()); });
+  left = std::move(average);
+  left.update();
+  EXPECT_EQ(left.state().size(), 1u);
+}
+
 TEST(ClipGradNorm, ScalesOnlyWhatIsTooLong) {
   Tensor a = parameter_of({0, 0}), b = parameter_of({0}), c = parameter_of({0});
   auto set = [&] {
@@ -506,6 +523,15 @@ TEST(Schedule, ArePyTorchs) {
           0.07322330470336313, 0.5},
          [](int64_t step) { return warm_restarts_lr(step, {.lr = 0.5, .period = 4}); });
   EXPECT_NEAR(one_cycle_lr(99, {.lr = 0.5, .total = 10}), 2e-6, 1e-12) << "after the end";
+}
+
+TEST(Schedule, RefusesPeriodsThatAreNotPositive) {
+  EXPECT_NE(message_of([] { step_lr(1, {.every = 0}); }).find("every must be at least 1, it is 0"),
+            std::string::npos);
+  EXPECT_NE(message_of([] { warm_restarts_lr(1, {.period = 0}); }).find("period must be at least"),
+            std::string::npos);
+  EXPECT_NE(message_of([] { warm_restarts_lr(1, {.growth = -1}); }).find("growth must be at least"),
+            std::string::npos);
 }
 
 TEST(Schedule, PlateauIsPyTorchs) {

@@ -39,7 +39,7 @@ Optimizer::Optimizer(const char *name, std::vector<Tensor> parameters, double lr
   if (parameters_.empty())
     throw Error(ErrorKind::kValue, who + ": there are no parameters to train", location);
   if (!(lr >= 0))
-    throw Error(ErrorKind::kValue, who + ": lr must not be negative, it is " + std::to_string(lr),
+    throw Error(ErrorKind::kValue, who + ": lr must be at least 0, it is " + std::to_string(lr),
                 location);
   std::unordered_set<const void *> seen;
   for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -247,7 +247,7 @@ void Optimizer::zero_grad(Location location) {
 void Optimizer::set_lr(double lr, Location location) {
   want_held("set_lr", location);
   if (!(lr >= 0))
-    throw Error(ErrorKind::kValue, "set_lr: lr must not be negative, it is " + std::to_string(lr),
+    throw Error(ErrorKind::kValue, "set_lr: lr must be at least 0, it is " + std::to_string(lr),
                 location);
   NoGrad no_grad;
   lr_.fill_(lr, location);

@@ -6,6 +6,13 @@
 
 namespace weft::optim {
 
+static void want_positive(const char *what, int64_t value, Location location) {
+  if (value < 1)
+    throw Error(ErrorKind::kValue,
+                std::string(what) + " must be at least 1, it is " + std::to_string(value),
+                CallerScope::resolve(location));
+}
+
 double cosine_lr(int64_t step, const CosineOptions &options) {
   if (step < options.warmup)
     return options.lr * static_cast<double>(step + 1) / static_cast<double>(options.warmup);
@@ -23,9 +30,9 @@ double linear_lr(int64_t step, const LinearOptions &options) {
   return options.lr * (options.start_share + (options.end_share - options.start_share) * progress);
 }
 
-double step_lr(int64_t step, const StepOptions &options) {
-  return options.lr *
-         std::pow(options.gamma, static_cast<double>(step / std::max<int64_t>(options.every, 1)));
+double step_lr(int64_t step, const StepOptions &options, Location location) {
+  want_positive("step_lr: every", options.every, location);
+  return options.lr * std::pow(options.gamma, static_cast<double>(step / options.every));
 }
 
 double exponential_lr(int64_t step, double lr, double gamma) {
@@ -54,9 +61,10 @@ double one_cycle_lr(int64_t step, const OneCycleOptions &options) {
                      last > peak ? (at - peak) / (last - peak) : 1);
 }
 
-double warm_restarts_lr(int64_t step, const WarmRestartsOptions &options) {
-  int64_t period = std::max<int64_t>(options.period, 1),
-          growth = std::max<int64_t>(options.growth, 1);
+double warm_restarts_lr(int64_t step, const WarmRestartsOptions &options, Location location) {
+  want_positive("warm_restarts_lr: period", options.period, location);
+  want_positive("warm_restarts_lr: growth", options.growth, location);
+  int64_t period = options.period, growth = options.growth;
   int64_t at = std::max<int64_t>(step, 0);
   if (growth == 1)
     at %= period;

@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "weft/error.h"
+
 namespace weft::optim {
 
 struct CosineOptions {
@@ -34,7 +36,9 @@ struct StepOptions {
   int64_t every = 1;
   double gamma = 0.1;
 };
-double step_lr(int64_t step, const StepOptions &options);
+// Error kValue: `every` is not positive.
+double step_lr(int64_t step, const StepOptions &options,
+               Location location = Location::current());
 double exponential_lr(int64_t step, double lr, double gamma);
 
 // lr * gamma^(how many milestones are at most `step`): PyTorch's MultiStepLR. Milestones in any
@@ -60,8 +64,9 @@ struct WarmRestartsOptions {
   int64_t growth = 1; // of the period, at each restart
 };
 // Half cosines, one after the other (Loshchilov and Hutter 2017): PyTorch's
-// CosineAnnealingWarmRestarts.
-double warm_restarts_lr(int64_t step, const WarmRestartsOptions &options);
+// CosineAnnealingWarmRestarts. Error kValue: `period` or `growth` is not positive.
+double warm_restarts_lr(int64_t step, const WarmRestartsOptions &options,
+                        Location location = Location::current());
 
 struct PlateauOptions {
   double lr = 1e-3;

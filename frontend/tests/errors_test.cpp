@@ -691,7 +691,7 @@ TEST(Errors, ModulesAndOptimizers) {
   expect_refused({
       {"lr",
        ErrorKind::kValue,
-       {"SGD: lr must not be negative, it is -0.1"},
+       {"SGD: lr must be at least 0, it is -0.1"},
        [&] { optim::SGD(parameters, {.lr = -0.1}); }},
       {"lr later",
        ErrorKind::kValue,
