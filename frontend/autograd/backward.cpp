@@ -169,8 +169,9 @@ public:
         fail(ErrorKind::kState, "the values that this derivative needs were released by an earlier "
                                 "backward, at " +
                                     node->line->file + ":" + std::to_string(node->line->line) +
-                                    "; pass retain_graph = true to that one, or detach() what a "
-                                    "step carries over from the one before, such as a state");
+                                    " (one that failed, as by what a hook threw, releases what it "
+                                    "had passed); pass retain_graph = true to that one, or detach() "
+                                    "what a step carries over from the one before, such as a state");
       if (std::optional<Band> band = band_of(*node); band && node->edges[0].node) {
         // Left until all slices of the same value are there.
         const GradEdge &edge = node->edges[0];

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "frontend/recorder/call_user.h"
 #include "weft/autograd.h"
 #include "weft/jit.h"
 
@@ -57,7 +56,8 @@ void note_hooks(const GradNode &leaf) {
 
 Var call_hook(const GradHook &hook, const Var &gradient, bool with_history) {
   Tensor given = wrap_quietly(with_history ? gradient : gradient.without_history());
-  Tensor made = call_user("the function of register_hook", [&] {
+  // What it throws passes as it is.
+  Tensor made = [&] {
     // It is the user's: its calls have names and lines of their own.
     Session::Outside outside;
     RecorderMutex::Pause pause(recorder_mutex());
@@ -67,7 +67,7 @@ Var call_hook(const GradHook &hook, const Var &gradient, bool with_history) {
     }
     NoGrad no_grad;
     return (*hook.function)(given);
-  });
+  }();
   if (!made.defined())
     return Var();
   Var changed = read(made, "what the function of register_hook returned");
