@@ -20,7 +20,8 @@ struct SafeTensors;
 
 namespace weft::nn {
 
-// Names and tensors, in the order of registration: "up.weight", "up.bias", "down.weight", ...
+// Names and tensors: "up.weight", "up.bias", "down.weight", ... Each module has its own parameters
+// first, its own buffers next, then its children, each in the order of registration, as PyTorch.
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 // A tensor that a module registered. It reads as a tensor and is written in place (copy_,
