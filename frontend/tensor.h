@@ -185,8 +185,8 @@ public:
   // well, gives the tensor another one. In what jit and trace record it is called once, and what it
   // records is part of the program; where leaves' functions change, jit records again. Errors
   // kState: the tensor does not require grad; inside of such a function it is one from outside.
-  // What a function throws leaves the backward as it is, with its type. What that backward had passed
-  // without retain_graph is released.
+  // What a function throws leaves the backward as it is, with its type. What that backward had
+  // passed without retain_graph is released.
   template <typename F>
     requires std::invocable<F &, const Tensor &>
   unsigned register_hook(F function, Location location = Location::current()) const {

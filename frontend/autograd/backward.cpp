@@ -170,8 +170,9 @@ public:
                                 "backward, at " +
                                     node->line->file + ":" + std::to_string(node->line->line) +
                                     " (one that failed, as by what a hook threw, releases what it "
-                                    "had passed); pass retain_graph = true to that one, or detach() "
-                                    "what a step carries over from the one before, such as a state");
+                                    "had passed); pass retain_graph = true to that one, or "
+                                    "detach() what a step carries over from the one before, "
+                                    "such as a state");
       if (std::optional<Band> band = band_of(*node); band && node->edges[0].node) {
         // Left until all slices of the same value are there.
         const GradEdge &edge = node->edges[0];
