@@ -606,7 +606,7 @@ Shape normalize_dims(const Dims &dims, int64_t rank, const char *argument) {
     return result;
   }
   for (int64_t dim : dims.values())
-    result.push_back(normalize_dim_or_scalar(dim, rank, argument));
+    result.push_back(normalize_dim_or_scalar(dim, rank, "dim"));
   std::sort(result.begin(), result.end());
   if (std::adjacent_find(result.begin(), result.end()) != result.end())
     fail(ErrorKind::kValue,

@@ -471,7 +471,7 @@ TEST(Errors, DimensionsAndShapes) {
   expect_refused({
       {"dim below",
        ErrorKind::kIndex,
-       {"sum: dims -3 is out of range", "2 dimensions", "[-2, 1]"},
+       {"sum: dim -3 is out of range", "2 dimensions", "[-2, 1]"},
        [&] { x.sum(-3); }},
       {"dim above", ErrorKind::kIndex, {"softmax: dim 2 is out of range"}, [&] { softmax(x, 2); }},
       {"dim twice", ErrorKind::kValue, {"names a dimension twice"}, [&] { x.sum({0, -2}); }},
