@@ -27,7 +27,7 @@ private:
   // Sums that all blocks of queries add to: in the output, or in scratch where that is narrower
   // than what sums are computed in.
   struct Sums {
-    int64_t output = -1;
+    Output output;
     int64_t columns = 0;
     bool inScratch = false;
     Tile scratch;
@@ -38,21 +38,31 @@ private:
   void addTo(const Sums &sums, const Index &key, const Index &column, Value sum, Value mask);
   void finishSums(const Sums &sums);
   llvm::SmallVector<Index> at(const Index &row, const Index &column);
-  llvm::SmallVector<int64_t> shapeOf(int64_t rows, int64_t columns);
+  int64_t wantedParts(); // of the keys, where there are as many blocks
+  // Into how many parts the keys are cut, and how many blocks each has.
+  struct Parts {
+    Value count, blocks;
+  };
+  Parts partsOf(ElementEmitter &e, const Lengths &lengths);
 
+  void piece(const Index &matrix, const Index &part);
   void matrix();
   mlir::LogicalResult addParts();
   void rowsOf(const Index &first, int64_t count);
-  void block(const Index &first, int64_t count, Value keys);
-  void keys(const Index &firstQuery, int64_t count, const Index &firstKey, Value here);
+  // guarded: of these, those that there are.
+  void block(const Index &first, int64_t count, bool guarded = false);
+  void keys(const Index &firstQuery, int64_t count, Value queries, const Index &firstKey,
+            Value here);
+  // The lanes of queries from `first` on that there are.
+  Value isQuery(const Index &first, int64_t lanes);
 
   Value result_, logSumExp_, gradient_, sumGradient_; // tensors of the linalg function
-  int64_t ofQuery_;
+  Output ofQuery_;
   Sums ofKey_, ofValue_;
   Tile turnedQuery_, turnedGradient_, weights_, errors_, querySums_, logs_, shared_;
   Value finite_; // null: nothing is skipped
-  // Of the keys: parts, blocks in each; those of the piece.
-  int64_t parts_ = 1, blocksPerPart_;
+  int64_t mostParts_; // of the keys; of fewer keys there are as many or fewer
+  Parts parts_;
   int64_t partials_ = 0; // offset
   Index piece_;
   Value firstBlock_, endBlock_, firstOwn_, endOwn_;
@@ -82,16 +92,31 @@ AttentionGradientSchedule::AttentionGradientSchedule(KernelBuilder &kernel,
   errors_ = tile(keyBlock_, columns);
   querySums_ = tile(features_, columns);
   logs_ = tile(1, columns);
-  int64_t blocks = std::max<int64_t>(1, llvm::divideCeil(keys_, keyBlock_)),
-          wanted = llvm::divideCeil(kLeastMatrices, std::max<int64_t>(1, batchCount_));
-  if (kernel.sizes)
-    wanted = 1; // the matrices behind the leading dim are enough (Sizes.cpp)
-  blocksPerPart_ = llvm::divideCeil(blocks, std::min(blocks, wanted));
-  parts_ = llvm::divideCeil(blocks, blocksPerPart_);
-  if (parts_ > 1 && ofQuery_ >= 0)
-    partials_ =
-        kernel.claimPartials(batchCount_ * parts_ * queries_ * features_ * memoryBytes(compute_));
+  int64_t blocks = std::max<int64_t>(1, llvm::divideCeil(keys_, keyBlock_));
+  mostParts_ = std::min(blocks, wantedParts());
+  if (!keysVary_)
+    mostParts_ = llvm::divideCeil(blocks, llvm::divideCeil(blocks, mostParts_));
+  parts_ = partsOf(f_.e, {queriesHere_, keysHere_, keyBlockHere_});
+  if (mostParts_ > 1 && ofQuery_.number >= 0)
+    partials_ = kernel.claimPartials(batchCount_ * mostParts_ * queries_ * features_ *
+                                     memoryBytes(compute_));
   shared_ = tile(1, columns);
+}
+
+// A kernel that counts matrices has enough of them (WholeKernels.cpp).
+int64_t AttentionGradientSchedule::wantedParts() {
+  return kernel_.sizes && !varies_
+             ? 1
+             : llvm::divideCeil(kLeastMatrices, std::max<int64_t>(1, batchCount_));
+}
+
+AttentionGradientSchedule::Parts AttentionGradientSchedule::partsOf(ElementEmitter &e,
+                                                                    const Lengths &lengths) {
+  Value blocks = e.make<arith::MaxUIOp>(divideUp(e, lengths.keys, lengths.keyBlock),
+                                        e.constantIndex(1)),
+        wanted = e.make<arith::MinUIOp>(blocks, e.constantIndex(wantedParts())),
+        inEach = divideUp(e, blocks, wanted);
+  return {divideUp(e, blocks, inEach), inEach};
 }
 
 //===-- Sums over queries ---------------------------------------------------------------------===//
@@ -100,7 +125,7 @@ AttentionGradientSchedule::Sums AttentionGradientSchedule::sumsOf(Value result, 
   Sums sums;
   sums.output = outputOf(result);
   sums.columns = columns;
-  if (sums.output < 0)
+  if (sums.output.number < 0)
     return sums;
   mlir::Type element = mlir::getElementTypeOrSelf(result.getType());
   if (element != compute_) {
@@ -115,10 +140,12 @@ llvm::SmallVector<Index> AttentionGradientSchedule::at(const Index &row, const I
   position.append({row, column});
   return position;
 }
-llvm::SmallVector<int64_t> AttentionGradientSchedule::shapeOf(int64_t rows, int64_t columns) {
-  llvm::SmallVector<int64_t> shape(batches_);
-  shape.append({rows, columns});
-  return shape;
+Value AttentionGradientSchedule::isQuery(const Index &first, int64_t lanes) {
+  Value exist = f_.e.tailMask(lanes);
+  if (!varies_)
+    return exist;
+  Value here = exists(f_.e.vectorIndex(f_.e.space.add(first, f_.e.space.lane(lanes))));
+  return exist ? f_.e.make<arith::AndIOp>(exist, here) : here;
 }
 
 // emit(key, first column, lanes) for all vectors of a matrix of keys.
@@ -133,7 +160,7 @@ static void overMatrix(KernelFunction &f, Value from, Value to, int64_t keys, in
 }
 
 void AttentionGradientSchedule::startSums(const Sums &sums) {
-  if (sums.output < 0)
+  if (sums.output.number < 0)
     return;
   overMatrix(f_, firstOwn_, endOwn_, keys_, sums.columns, lanes_,
              [&](const Index &key, const Index &first, int64_t lanes) {
@@ -143,17 +170,16 @@ void AttentionGradientSchedule::startSums(const Sums &sums) {
                             f_.e.space.add(f_.e.space.scale(key, sums.columns), column),
                             f_.e.tailMask(lanes));
                else
-                 write(f_.output(sums.output), at(key, column), shapeOf(keys_, sums.columns),
-                       splat(0), f_.e.tailMask(lanes));
+                 write(sums.output, at(key, column), splat(0), f_.e.tailMask(lanes));
              });
 }
 
 void AttentionGradientSchedule::addTo(const Sums &sums, const Index &key, const Index &column,
                                       Value sum, Value mask) {
   ElementEmitter &e = f_.e;
-  Value memory = sums.inScratch ? sums.scratch.memory : f_.output(sums.output);
+  Value memory = sums.inScratch ? sums.scratch.memory : f_.output(sums.output.number);
   Index place = sums.inScratch ? e.space.add(e.space.scale(key, sums.columns), column)
-                               : e.space.linearize(at(key, column), shapeOf(keys_, sums.columns));
+                               : placeIn(e, sums.output, at(key, column));
   Value there = e.broadcast(e.load(memory, compute_, place, mask));
   e.store(memory, e.make<arith::AddFOp>(there, sum), place, mask);
 }
@@ -168,20 +194,20 @@ void AttentionGradientSchedule::finishSums(const Sums &sums) {
                Value sum =
                    e.load(sums.scratch.memory, compute_,
                           e.space.add(e.space.scale(key, sums.columns), column), e.tailMask(lanes));
-               write(f_.output(sums.output), at(key, column), shapeOf(keys_, sums.columns),
-                     e.broadcast(sum), e.tailMask(lanes));
+               write(sums.output, at(key, column), e.broadcast(sum), e.tailMask(lanes));
              });
 }
 
 //===-- Blocks --------------------------------------------------------------------------------===//
 
-void AttentionGradientSchedule::keys(const Index &firstQuery, int64_t count, const Index &firstKey,
-                                     Value here) {
+// queries: how many of `count` there are; null: all.
+void AttentionGradientSchedule::keys(const Index &firstQuery, int64_t count, Value queries,
+                                     const Index &firstKey, Value here) {
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
   int64_t vectors = vectorsOf(count), columns = vectors * lanes_;
   scoreKeys(weights_, turnedQuery_, firstQuery, count, firstKey, here);
-  bool needsErrors = ofQuery_ >= 0 || ofKey_.output >= 0;
+  bool needsErrors = ofQuery_.number >= 0 || ofKey_.output.number >= 0;
   if (needsErrors)
     product({.rows = here,
              .mostRows = keyBlock_,
@@ -209,12 +235,12 @@ void AttentionGradientSchedule::keys(const Index &firstQuery, int64_t count, con
   });
   // sums[key] += over queries of tile[key, query] * tensor[query].
   auto addOverQueries = [&](const Sums &sums, const Tile &tile, Value tensor) {
-    if (sums.output < 0)
+    if (sums.output.number < 0)
       return;
     product(
         {.rows = here,
          .mostRows = keyBlock_,
-         .depth = nullptr,
+         .depth = queries,
          .mostDepth = count,
          .columns = sums.columns,
          .left = [&](const Index &key, const Index &query) { return loadFrom(tile, key, query); },
@@ -227,7 +253,7 @@ void AttentionGradientSchedule::keys(const Index &firstQuery, int64_t count, con
   };
   addOverQueries(ofValue_, weights_, gradient_);
   addOverQueries(ofKey_, errors_, query_);
-  if (ofQuery_ < 0)
+  if (ofQuery_.number < 0)
     return;
   product({.rows = nullptr,
            .mostRows = features_,
@@ -253,8 +279,9 @@ void AttentionGradientSchedule::rowsOf(const Index &first, int64_t count) {
   // The features' products, turned, one after another.
   turn(turnedGradient_, first, count, width_,
        [&](const Index &query, const Index &features, Value mask) {
-         return e.make<arith::MulFOp>(e.broadcast(read(gradient_, query, features, mask)),
-                                      e.broadcast(read(result_, query, features, mask)));
+         Index there = existing(query);
+         return e.make<arith::MulFOp>(e.broadcast(read(gradient_, there, features, mask)),
+                                      e.broadcast(read(result_, there, features, mask)));
        });
   sums = f_.loop(width_, sums, [&](Index feature, State &inside) {
     for (int64_t v = 0; v < vectors; ++v)
@@ -262,7 +289,7 @@ void AttentionGradientSchedule::rowsOf(const Index &first, int64_t count) {
   });
   for (int64_t v = 0; v < vectors; ++v) {
     int64_t lanes = std::min(lanes_, count - v * lanes_);
-    Value mask = e.tailMask(lanes);
+    Value mask = isQuery(space.add(first, v * lanes_), lanes);
     Index row = space.add(first, space.add(space.lane(lanes), v * lanes_));
     if (sumGradient_)
       sums[v] = e.make<arith::SubFOp>(sums[v], readRow(sumGradient_, row, mask));
@@ -271,12 +298,18 @@ void AttentionGradientSchedule::rowsOf(const Index &first, int64_t count) {
   }
   turn(turnedGradient_, first, count, width_,
        [&](const Index &query, const Index &features, Value mask) {
-         return read(gradient_, query, features, mask);
+         return read(gradient_, existing(query), features, mask);
        });
 }
 
-void AttentionGradientSchedule::block(const Index &first, int64_t count, Value visible) {
+void AttentionGradientSchedule::block(const Index &first, int64_t count, bool guarded) {
   ElementEmitter &e = f_.e;
+  Value visible = visibleKeys(first, count), queries;
+  if (finite_)
+    visible = e.make<arith::SelectOp>(finite_, visible, keysHere_);
+  if (guarded)
+    queries = e.make<arith::MinUIOp>(e.make<arith::SubIOp>(queriesHere_, e.scalarIndex(first)),
+                                     constant(count));
   turnQueries(turnedQuery_, first, count);
   rowsOf(first, count);
   f_.loop(features_, {}, [&](Index feature, State &) {
@@ -284,21 +317,23 @@ void AttentionGradientSchedule::block(const Index &first, int64_t count, Value v
       storeTo(querySums_, splat(0), feature, columnOf(v));
   });
   keyBlocks(firstBlock_, endBlock_, visible, {}, [&](const Index &firstKey, Value here, State &) {
-    keys(first, count, firstKey, here);
+    keys(first, count, queries, firstKey, here);
   });
-  if (ofQuery_ < 0)
+  if (ofQuery_.number < 0)
     return;
   turnBack(
       first, count, features_,
       [&](const Index &feature, int64_t v) { return loadFrom(querySums_, feature, columnOf(v)); },
       [&](const Index &query, const Index &features, Value value, Value mask) {
-        if (parts_ == 1)
-          return write(f_.output(ofQuery_), at(query, features), shapeOf(queries_, features_),
-                       value, mask);
-        int64_t pieces = batchCount_ * parts_;
-        Index place = e.space.linearize({piece_, query, features}, {pieces, queries_, features_});
-        e.store(f_.partials(partials_, pieces * queries_ * features_, compute_), value, place,
-                mask);
+        f_.when(guarded ? exists(e.scalarIndex(query)) : Value(), [&] {
+          if (mostParts_ == 1)
+            return write(ofQuery_, at(query, features), value, mask);
+          int64_t pieces = batchCount_ * mostParts_;
+          Index place =
+              e.space.linearize({piece_, query, features}, {pieces, queries_, features_});
+          e.store(f_.partials(partials_, pieces * queries_ * features_, compute_), value, place,
+                  mask);
+        });
       });
 }
 
@@ -307,25 +342,36 @@ mlir::LogicalResult AttentionGradientSchedule::addParts() {
   kernel_.info.finish = kernel_.info.symbol + "_finish";
   KernelFunction f(kernel_, kernel_.info.finish);
   ElementEmitter &e = f.e;
-  int64_t size = queries_ * features_;
-  Value partials = f.partials(partials_, batchCount_ * parts_ * size, compute_);
-  f.loop(batchCount_, {}, [&](Index batch, State &) {
-    f.run(size, 1, Index::of(0), {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, State &) {
-      for (const KernelFunction::Unit &unit : units) {
-        Value sum;
-        for (int64_t part = 0; part < parts_; ++part) {
-          Index place = e.space.add(e.space.scale(batch, parts_ * size), part * size);
-          Value next =
-              e.broadcast(e.load(partials, compute_, e.space.add(place, unit.position), unit.mask));
-          sum = sum ? e.make<arith::AddFOp>(sum, next) : next;
-        }
-        mlir::Type element =
-            mlir::cast<mlir::MemRefType>(f.output(ofQuery_).getType()).getElementType();
+  e.width = lanes_;
+  Lengths lengths = lengthsOf(f);
+  Value parts = partsOf(e, lengths).count;
+  int64_t pieces = batchCount_ * mostParts_;
+  Value partials = f.partials(partials_, pieces * queries_ * features_, compute_);
+  f.loop(batchCount_, {}, [&](Index matrix, State &) {
+    llvm::SmallVector<Index> batch = e.space.delinearize(matrix, batches_);
+    f.loop(e.constantIndex(0), lengths.queries, queries_, {}, [&](Index query, State &) {
+      f.blocks(features_, lanes_, {}, [&](const Index &first, int64_t lanes, State &) {
+        Index column = e.space.add(first, e.space.lane(lanes));
+        Value mask = e.tailMask(lanes);
+        auto partAt = [&](const Index &part) {
+          Index piece = e.space.add(e.space.scale(matrix, mostParts_), part);
+          return e.broadcast(e.load(partials, compute_,
+                                    e.space.linearize({piece, query, column},
+                                                      {pieces, queries_, features_}),
+                                    mask));
+        };
+        Value sum = f.loop(e.constantIndex(1), parts, mostParts_, {partAt(Index::of(0))},
+                           [&](Index part, State &inside) {
+                             inside[0] = e.make<arith::AddFOp>(inside[0], partAt(part));
+                           })[0];
+        Value memory = f.output(ofQuery_.number);
+        mlir::Type element = mlir::cast<mlir::MemRefType>(memory.getType()).getElementType();
         if (element != compute_)
           sum = e.make<arith::TruncFOp>(e.vectorOf(element), sum);
-        e.store(f.output(ofQuery_), sum, e.space.add(e.space.scale(batch, size), unit.position),
-                unit.mask);
-      }
+        llvm::SmallVector<Index> position(batch);
+        position.append({query, column});
+        e.store(memory, sum, placeIn(e, ofQuery_, position), mask);
+      });
     });
   });
   return f.finish();
@@ -340,59 +386,82 @@ void AttentionGradientSchedule::matrix() {
   finite_ = nullptr;
   if (causal_) {
     Value noted = splat(0), none = constant(0);
-    auto note = [&](Value tensor, int64_t rows, int64_t columns) {
-      noted = noteInfinite(tensor, none, constant(rows), rows, columns, noted);
+    auto note = [&](Value tensor, Value rows, int64_t most, int64_t columns) {
+      noted = noteInfinite(tensor, none, rows, most, columns, noted);
     };
-    note(query_, queries_, features_);
-    note(key_, keys_, features_);
-    note(value_, keys_, width_);
-    note(gradient_, queries_, width_);
-    note(result_, queries_, width_);
+    note(query_, queriesHere_, queries_, features_);
+    note(key_, keysHere_, keys_, features_);
+    note(value_, keysHere_, keys_, width_);
+    note(gradient_, queriesHere_, queries_, width_);
+    note(result_, queriesHere_, queries_, width_);
     auto noteRows = [&](Value tensor, bool takesMinusInfinity) {
-      auto one = [&](const Index &first, int64_t lanes, State &sum) {
-        Value x = readRow(tensor, e.space.add(first, e.space.lane(lanes)), e.tailMask(lanes));
+      auto one = [&](Index number, State &sum) {
+        Index rows = e.space.add(e.space.scale(number, lanes_), e.space.lane(lanes_));
+        Value x = readRow(tensor, rows, exists(e.vectorIndex(rows)));
         if (takesMinusInfinity)
           x = finiteOrZero(x);
         sum[0] = multiplyAdd(splat(0), x, sum[0]);
       };
-      noted = f_.blocks(queries_, lanes_, {noted}, one)[0];
+      noted = f_.loop(constant(0), divideUp(queriesHere_, constant(lanes_)), vectorsOf(queries_),
+                      {noted}, one)[0];
     };
     noteRows(logSumExp_, true);
     if (sumGradient_)
       noteRows(sumGradient_, false);
     finite_ = isFinite(noted);
   }
-  f_.loop(queryBlocks(), {}, [&](Index number, State &) {
-    queryBlock(number, [&](const Index &first, int64_t count) {
-      Value visible = visibleKeys(first, count);
-      if (finite_)
-        visible = e.make<arith::SelectOp>(finite_, visible, constant(keys_));
-      block(first, count, visible);
-    });
-  });
+  f_.loop(constant(0), divideUp(queriesHere_, constant(kQueryBlock)), queryBlocks(), {},
+          [&](Index number, State &) {
+            if (!varies_)
+              return queryBlock(number,
+                                [&](const Index &first, int64_t count) { block(first, count); });
+            blockOfLength(
+                e.make<arith::MulIOp>(e.scalarIndex(number), constant(kQueryBlock)),
+                [&](const Index &first, int64_t count, bool guarded) {
+                  block(first, count, guarded);
+                });
+          });
   finishSums(ofKey_);
   finishSums(ofValue_);
 }
 
+void AttentionGradientSchedule::piece(const Index &matrix, const Index &part) {
+  ElementEmitter &e = f_.e;
+  piece_ = e.space.add(e.space.scale(matrix, mostParts_), part);
+  batch_ = e.space.delinearize(matrix, batches_);
+  firstBlock_ = e.make<arith::MulIOp>(e.scalarIndex(part), parts_.blocks);
+  endBlock_ = e.make<arith::AddIOp>(firstBlock_, parts_.blocks);
+  firstOwn_ = e.make<arith::MulIOp>(firstBlock_, keyBlockHere_);
+  endOwn_ =
+      e.make<arith::MinUIOp>(e.make<arith::MulIOp>(endBlock_, keyBlockHere_), keysHere_);
+  this->matrix();
+}
+
 mlir::LogicalResult AttentionGradientSchedule::run() {
-  kernel_.info.count = batchCount_ * parts_;
+  ElementEmitter &e = f_.e;
+  int64_t pieces = batchCount_ * mostParts_;
+  // Of lengths that vary the launch counts queries (kLengthsAttr): a range has the pieces that
+  // begin in it.
+  kernel_.info.count = varies_ ? batchCount_ * queries_ : pieces;
   if (kernel_.info.count == 0)
     return f_.finish();
-  f_.loop(f_.begin, f_.end, kernel_.info.count, {}, [&](Index piece, State &) {
-    ElementEmitter &e = f_.e;
-    auto [batch, part] = e.space.divide(piece, parts_);
-    piece_ = piece;
-    batch_ = e.space.delinearize(batch, batches_);
-    firstBlock_ = e.scalarIndex(e.space.scale(part, blocksPerPart_));
-    endBlock_ = e.make<arith::AddIOp>(firstBlock_, constant(blocksPerPart_));
-    firstOwn_ = e.make<arith::MulIOp>(firstBlock_, constant(keyBlock_));
-    endOwn_ = e.make<arith::MinUIOp>(e.make<arith::MulIOp>(endBlock_, constant(keyBlock_)),
-                                     constant(keys_));
-    matrix();
+  auto piecesBefore = [&](Value query) {
+    return divideUp(e.make<arith::MulIOp>(query, parts_.count), queriesHere_);
+  };
+  Value begin = varies_ ? piecesBefore(f_.begin) : f_.begin,
+        end = varies_ ? piecesBefore(f_.end) : f_.end;
+  f_.loop(begin, end, pieces, {}, [&](Index number, State &) {
+    if (!varies_) {
+      auto [matrix, part] = e.space.divide(number, mostParts_);
+      return piece(matrix, part);
+    }
+    Value value = e.scalarIndex(number);
+    piece(e.space.scalar(e.make<arith::DivUIOp>(value, parts_.count), batchCount_),
+          e.space.scalar(e.make<arith::RemUIOp>(value, parts_.count), mostParts_));
   });
   if (mlir::failed(f_.finish()))
     return mlir::failure();
-  return parts_ > 1 && ofQuery_ >= 0 ? addParts() : mlir::success();
+  return mostParts_ > 1 && ofQuery_.number >= 0 ? addParts() : mlir::success();
 }
 
 mlir::LogicalResult scheduleAttentionGradient(KernelBuilder &kernel, ir::AttentionGradientOp op,

@@ -27,14 +27,14 @@ public:
 private:
   // guarded: of these, those that there are.
   void block(const Index &first, int64_t count, bool guarded = false);
-  void blockOfLength(Value first);
   mlir::LogicalResult runLengths();
   // largest, total: of each vector of queries.
   void keys(const Index &firstQuery, int64_t count, const Index &firstKey, Value here,
             State &state);
   Value keysToVisit(const Index &firstQuery, int64_t count);
 
-  int64_t result_, logSumExp_; // outputs
+  llvm::SmallVector<Output, 2> results_; // the result, turned as well
+  Output logSumExp_;
   Tile turned_, scores_, sums_, shrink_;
 };
 
@@ -45,7 +45,7 @@ AttentionSchedule::AttentionSchedule(KernelBuilder &kernel, ir::AttentionOp op, 
                      {op.getQuery(), op.getKey(), op.getValue(), op.getMask(), op.getCausal(),
                       op.getScale().convertToDouble()},
                      vectorBytes),
-      result_(outputOf(op.getResult())), logSumExp_(outputOf(op.getLogSumExp())) {
+      results_(outputsOf(op.getResult())), logSumExp_(outputOf(op.getLogSumExp())) {
   int64_t columns = roundUp(std::min(queries_, kQueryBlock), lanes_);
   turned_ = tile(features_, columns);
   scores_ = tile(keyBlock_, columns);
@@ -130,22 +130,17 @@ void AttentionSchedule::block(const Index &first, int64_t count, bool guarded) {
     Value none = e.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, total, splat(0));
     inverse.push_back(
         e.make<arith::DivFOp>(splat(1), e.make<arith::SelectOp>(none, splat(1), total)));
-    if (logSumExp_ < 0)
+    if (logSumExp_.number < 0)
       continue;
     int64_t lanes = std::min(lanes_, count - v * lanes_);
     Value log = mlir::math::LogOp::create(f_.builder, e.loc, total);
     llvm::SmallVector<Index> position(batch_);
     position.push_back(space.add(first, space.add(space.lane(lanes), v * lanes_)));
-    llvm::SmallVector<int64_t> shape(batches_);
-    shape.push_back(queries_);
-    write(f_.output(logSumExp_), position, shape,
-          e.make<arith::AddFOp>(finiteOrZero(state[v]), log),
+    write(logSumExp_, position, e.make<arith::AddFOp>(finiteOrZero(state[v]), log),
           guarded ? exists(e.vectorIndex(position.back())) : e.tailMask(lanes));
   }
-  if (result_ < 0)
+  if (results_.empty())
     return;
-  llvm::SmallVector<int64_t> shape(batches_);
-  shape.append({queries_, width_});
   turnBack(
       first, count, width_,
       [&](const Index &feature, int64_t v) {
@@ -154,39 +149,11 @@ void AttentionSchedule::block(const Index &first, int64_t count, bool guarded) {
       [&](const Index &query, const Index &features, Value value, Value mask) {
         llvm::SmallVector<Index> position(batch_);
         position.append({query, features});
-        f_.when(guarded ? exists(e.scalarIndex(query)) : Value(),
-                [&] { write(f_.output(result_), position, shape, value, mask); });
+        f_.when(guarded ? exists(e.scalarIndex(query)) : Value(), [&] {
+          for (const Output &result : results_)
+            write(result, position, value, mask);
+        });
       });
-}
-
-// The block of queries that begins at `first`, of a length that varies: code for whole blocks, for
-// last ones of up to kLanes queries, and for the others.
-void AttentionSchedule::blockOfLength(Value first) {
-  ElementEmitter &e = f_.e;
-  IndexSpace &space = e.space;
-  Value left = e.make<arith::SubIOp>(queriesHere_, first);
-  auto isAtLeast = [&](int64_t count) {
-    return e.make<arith::CmpIOp>(arith::CmpIPredicate::uge, left, constant(count));
-  };
-  auto rest = [&] {
-    Index from = space.scalar(first, queries_);
-    int64_t most = std::min(kQueryBlock, roundUp(queries_, kLanes));
-    auto whole = [&] { block(from, most, /*guarded=*/true); };
-    if (most <= kLanes)
-      return whole();
-    f_.when(isAtLeast(kLanes + 1), whole, [&] { block(from, kLanes, /*guarded=*/true); });
-  };
-  if (queries_ < kQueryBlock)
-    return rest();
-  f_.when(
-      isAtLeast(kQueryBlock),
-      [&] {
-        // Bounded, so that positions simplify.
-        Value last = e.make<arith::SubIOp>(queriesHere_, constant(kQueryBlock));
-        block(space.scalar(e.make<arith::MinUIOp>(first, last), queries_ - kQueryBlock + 1),
-              kQueryBlock);
-      },
-      rest);
 }
 
 // Pieces are queries, one matrix after the other. A range has the blocks that begin in it.
@@ -205,7 +172,10 @@ mlir::LogicalResult AttentionSchedule::runLengths() {
             Value block = e.scalarIndex(number), matrix = e.make<arith::DivUIOp>(block, inMatrix);
             batch_ = e.space.delinearize(e.space.scalar(matrix, batchCount_), batches_);
             blockOfLength(e.make<arith::MulIOp>(e.make<arith::RemUIOp>(block, inMatrix),
-                                                constant(kQueryBlock)));
+                                                constant(kQueryBlock)),
+                          [&](const Index &first, int64_t count, bool guarded) {
+                            this->block(first, count, guarded);
+                          });
           });
   return f_.finish();
 }

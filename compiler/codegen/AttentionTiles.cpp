@@ -20,28 +20,35 @@ static mlir::RankedTensorType typeOf(Value value) {
 
 // Blocks of equal length, so that the last one is no sliver.
 void AttentionTiles::setLengths() {
-  ElementEmitter &e = f_.e;
-  int64_t blocks = std::max<int64_t>(1, llvm::divideCeil(keys_, kKeyBlock));
-  keyBlock_ = roundUp(std::max<int64_t>(1, llvm::divideCeil(keys_, blocks)), kKeyUnit);
-  mlir::BoolAttr lengths;
   for (mlir::Operation *op : kernel_.ops)
-    if (auto given = op->getAttrOfType<mlir::BoolAttr>(kLengthsAttr))
-      lengths = given;
-  varies_ = bool(lengths);
-  queriesHere_ = constant(queries_);
-  keysHere_ = constant(keys_);
-  keyBlockHere_ = constant(keyBlock_);
+    if (auto lengths = op->getAttrOfType<mlir::BoolAttr>(kLengthsAttr)) {
+      varies_ = true;
+      keysVary_ = lengths.getValue();
+    }
+  int64_t blocks = std::max<int64_t>(1, llvm::divideCeil(keys_, kKeyBlock)),
+          longest = keysVary_ ? std::min(keys_, kKeyBlock)
+                              : std::max<int64_t>(1, llvm::divideCeil(keys_, blocks));
+  keyBlock_ = roundUp(longest, kKeyUnit);
+  auto [queries, keys, keyBlock] = lengthsOf(f_);
+  queriesHere_ = queries, keysHere_ = keys, keyBlockHere_ = keyBlock;
+}
+
+AttentionTiles::Lengths AttentionTiles::lengthsOf(KernelFunction &f) {
+  ElementEmitter &e = f.e;
+  auto number = [&](int64_t value) {
+    return e.constantIndex(value);
+  };
+  Lengths here{number(queries_), number(keys_), number(keyBlock_)};
   if (!varies_)
-    return;
-  Value count = f_.function.getArguments().back();
-  queriesHere_ = e.make<arith::DivUIOp>(count, constant(batchCount_));
-  if (!lengths.getValue())
-    return;
-  keysHere_ = queriesHere_;
-  Value inEach = divideUp(keysHere_, divideUp(keysHere_, constant(kKeyBlock)));
-  keyBlockHere_ =
-      e.make<arith::MulIOp>(divideUp(inEach, constant(kKeyUnit)), constant(kKeyUnit));
-  keyBlock_ = roundUp(std::min(keys_, kKeyBlock), kKeyUnit); // the longest of any length
+    return here;
+  here.queries = e.make<arith::DivUIOp>(f.function.getArguments().back(), number(batchCount_));
+  e.length = here.queries;
+  if (!keysVary_)
+    return here;
+  here.keys = here.queries;
+  Value inEach = divideUp(e, here.keys, divideUp(e, here.keys, number(kKeyBlock)));
+  here.keyBlock = e.make<arith::MulIOp>(divideUp(e, inEach, number(kKeyUnit)), number(kKeyUnit));
+  return here;
 }
 
 AttentionTiles::AttentionTiles(KernelBuilder &kernel, const AttentionOperands &op,
@@ -77,9 +84,37 @@ AttentionTiles::AttentionTiles(KernelBuilder &kernel, const AttentionOperands &o
     turnedMask_ = tile(keyBlock_ + 2 * lanes_, roundUp(std::min(queries_, kQueryBlock), lanes_));
 }
 
-int64_t AttentionTiles::outputOf(Value result) {
-  auto found = llvm::find(kernel_.outputs, result);
-  return found == kernel_.outputs.end() ? -1 : found - kernel_.outputs.begin();
+// The result itself, or a transpose of it.
+llvm::SmallVector<AttentionTiles::Output, 2> AttentionTiles::outputsOf(Value result) {
+  llvm::ArrayRef<int64_t> shape = typeOf(result).getShape();
+  llvm::SmallVector<Output, 2> all;
+  for (auto [number, output] : llvm::enumerate(kernel_.outputs)) {
+    auto transpose = output.getDefiningOp<ir::TransposeOp>();
+    if (output != result && (!transpose || transpose.getInput() != result))
+      continue;
+    Output found{static_cast<int64_t>(number), {}, {}};
+    for (size_t dim = 0; dim < shape.size(); ++dim)
+      found.order.push_back(output == result ? static_cast<int64_t>(dim)
+                                             : transpose.getPermutation()[dim]);
+    for (int64_t dim : found.order)
+      found.shape.push_back(shape[dim]);
+    all.push_back(std::move(found));
+  }
+  return all;
+}
+
+AttentionTiles::Output AttentionTiles::outputOf(Value result) {
+  llvm::SmallVector<Output, 2> all = outputsOf(result);
+  return all.empty() ? Output() : all.front();
+}
+
+Index AttentionTiles::placeIn(ElementEmitter &e, const Output &output,
+                              llvm::ArrayRef<Index> position) {
+  llvm::SmallVector<Index> there;
+  for (int64_t dim : output.order)
+    there.push_back(position[dim]);
+  return e.linearize(there, output.shape,
+                     kernel_.lengthDim(kernel_.numInputs() + output.number));
 }
 
 //===-- Memory --------------------------------------------------------------------------------===//
@@ -116,12 +151,13 @@ Value AttentionTiles::readRow(Value tensor, const Index &row, Value mask) {
   position.push_back(row);
   return f_.e.broadcast(widened(f_.e, f_.e.at(tensor, position, mask), compute_));
 }
-void AttentionTiles::write(Value output, llvm::ArrayRef<Index> position,
-                           llvm::ArrayRef<int64_t> shape, Value value, Value mask) {
-  mlir::Type element = mlir::cast<mlir::MemRefType>(output.getType()).getElementType();
+void AttentionTiles::write(const Output &output, llvm::ArrayRef<Index> position, Value value,
+                           Value mask) {
+  Value memory = f_.output(output.number);
+  mlir::Type element = mlir::cast<mlir::MemRefType>(memory.getType()).getElementType();
   if (element != compute_)
     value = f_.e.make<arith::TruncFOp>(f_.e.vectorOf(element), value);
-  f_.e.store(output, value, f_.e.space.linearize(position, shape), mask);
+  f_.e.store(memory, value, placeIn(f_.e, output, position), mask);
 }
 
 void AttentionTiles::startKeys(const Index &first, Value count) {
@@ -390,9 +426,9 @@ Value AttentionTiles::exists(Value query) {
                                   isVector ? f_.e.broadcast(queriesHere_) : queriesHere_);
 }
 
-Value AttentionTiles::divideUp(Value value, Value by) {
-  Value more = f_.e.make<arith::SubIOp>(by, constant(1));
-  return f_.e.make<arith::DivUIOp>(f_.e.make<arith::AddIOp>(value, more), by);
+Value AttentionTiles::divideUp(ElementEmitter &e, Value value, Value by) {
+  Value more = e.make<arith::SubIOp>(by, e.constantIndex(1));
+  return e.make<arith::DivUIOp>(e.make<arith::AddIOp>(value, more), by);
 }
 
 Value AttentionTiles::visibleKeys(const Index &firstQuery, int64_t count) {
@@ -447,6 +483,35 @@ AttentionTiles::keyBlocks(Value from, Value to, Value keys, State state,
 void AttentionTiles::queryBlock(const Index &number,
                                 llvm::function_ref<void(const Index &, int64_t)> emit) {
   f_.block(number, queries_, kQueryBlock, emit);
+}
+
+void AttentionTiles::blockOfLength(
+    Value first, llvm::function_ref<void(const Index &, int64_t, bool)> emit) {
+  ElementEmitter &e = f_.e;
+  IndexSpace &space = e.space;
+  Value left = e.make<arith::SubIOp>(queriesHere_, first);
+  auto isAtLeast = [&](int64_t count) {
+    return e.make<arith::CmpIOp>(arith::CmpIPredicate::uge, left, constant(count));
+  };
+  auto rest = [&] {
+    Index from = space.scalar(first, queries_);
+    int64_t most = std::min(kQueryBlock, roundUp(queries_, kLanes));
+    auto whole = [&] { emit(from, most, /*guarded=*/true); };
+    if (most <= kLanes)
+      return whole();
+    f_.when(isAtLeast(kLanes + 1), whole, [&] { emit(from, kLanes, /*guarded=*/true); });
+  };
+  if (queries_ < kQueryBlock)
+    return rest();
+  f_.when(
+      isAtLeast(kQueryBlock),
+      [&] {
+        // Bounded, so that positions simplify.
+        Value last = e.make<arith::SubIOp>(queriesHere_, constant(kQueryBlock));
+        emit(space.scalar(e.make<arith::MinUIOp>(first, last), queries_ - kQueryBlock + 1),
+             kQueryBlock, /*guarded=*/false);
+      },
+      rest);
 }
 
 void AttentionTiles::turnQueries(const Tile &turned, const Index &first, int64_t count) {

@@ -42,8 +42,20 @@ protected:
                    mlir::Value mask = nullptr);
   // tensor[batch..., row], for the lanes of queries.
   mlir::Value readRow(mlir::Value tensor, const Index &row, mlir::Value mask);
-  void write(mlir::Value output, llvm::ArrayRef<Index> position, llvm::ArrayRef<int64_t> shape,
-             mlir::Value value, mlir::Value mask);
+  // Where a result of the op is written.
+  struct Output {
+    int64_t number = -1; // among the kernel's outputs; -1: nowhere, as nobody reads it
+    // Dim i in memory is dim order[i] of the result.
+    llvm::SmallVector<int64_t, 4> order;
+    llvm::SmallVector<int64_t, 4> shape; // in memory
+  };
+  llvm::SmallVector<Output, 2> outputsOf(mlir::Value result);
+  // Of a result that is written once.
+  Output outputOf(mlir::Value result);
+  // Where an element of the result lies, given its position in the op's result.
+  Index placeIn(ElementEmitter &e, const Output &output, llvm::ArrayRef<Index> position);
+  void write(const Output &output, llvm::ArrayRef<Index> position, mlir::Value value,
+             mlir::Value mask);
 
   // sum over depth of left(row, depth) * right(depth, column), for all rows and columns, in
   // registers; finish gets each vector of sums. A row of the result that does not exist is never
@@ -95,12 +107,20 @@ protected:
   // x, but 0 where it is -inf: of a query that has seen nothing, lest -inf - -inf gives NaN.
   mlir::Value finiteOrZero(mlir::Value x);
 
+  // emit(first query, how many, whether these must be asked for) for the block of queries that
+  // begins at `first`, of a length that varies: code for whole blocks, for last ones of up to
+  // kLanes queries, and for the others.
+  void blockOfLength(mlir::Value first,
+                     llvm::function_ref<void(const Index &, int64_t, bool)> emit);
   // Of lengths that vary: the query, or the last one where it lies behind that; and whether it, or
   // each of a vector of them, is one.
   Index existing(const Index &query);
   mlir::Value exists(mlir::Value query);
   // Of counts.
-  mlir::Value divideUp(mlir::Value value, mlir::Value by);
+  static mlir::Value divideUp(ElementEmitter &e, mlir::Value value, mlir::Value by);
+  mlir::Value divideUp(mlir::Value value, mlir::Value by) {
+    return divideUp(f_.e, value, by);
+  }
 
   // How many keys the block of queries sees. Those behind weigh 0: they are skipped where `finite`
   // (null: yes) says that what 0 is multiplied by is finite.
@@ -126,8 +146,6 @@ protected:
   mlir::Value splat(double value);
   mlir::Value multiplyAdd(mlir::Value a, mlir::Value b, mlir::Value c);
   mlir::Value exponential(mlir::Value x, bool atMostZero);
-  // Which output of the kernel a result of the op is; -1: nobody reads it.
-  int64_t outputOf(mlir::Value result);
   int64_t vectorsOf(int64_t count) const {
     return llvm::divideCeil(count, lanes_);
   }
@@ -142,11 +160,16 @@ protected:
   bool causal_, maskIsBool_ = false;
   double scale_;
   llvm::SmallVector<int64_t> batches_;
+  // How many queries and keys there are, and keys of a block. Constants, but where lengths vary.
+  struct Lengths {
+    mlir::Value queries, keys, keyBlock;
+  };
+  Lengths lengthsOf(KernelFunction &f);
+
   // At the largest size, where lengths vary.
   int64_t batchCount_ = 1, queries_, keys_, features_, width_, keyBlock_;
-  // How many there are. Constants, but where lengths vary.
-  mlir::Value queriesHere_, keysHere_, keyBlockHere_;
-  bool varies_ = false; // the number of queries
+  mlir::Value queriesHere_, keysHere_, keyBlockHere_; // Lengths of f_
+  bool varies_ = false, keysVary_ = false;            // how many there are
   mlir::Type compute_;
   int64_t lanes_, rows_;
   llvm::SmallVector<Index> batch_; // of the code being emitted

@@ -346,10 +346,12 @@ static mlir::LogicalResult schedule(KernelBuilder &kernel) {
   case FusionDomain::Shape::Alone:
     if (auto matmul = kernel.outputs.front().getDefiningOp<ir::MatmulOp>())
       return scheduleMatmul(kernel, matmul, kernel.vectorBytes);
-    if (auto attention = kernel.outputs.front().getDefiningOp<ir::AttentionOp>())
-      return scheduleAttention(kernel, attention, kernel.vectorBytes);
-    if (auto gradient = kernel.outputs.front().getDefiningOp<ir::AttentionGradientOp>())
-      return scheduleAttentionGradient(kernel, gradient, kernel.vectorBytes);
+    for (mlir::Operation *op : kernel.ops) {
+      if (auto attention = mlir::dyn_cast<ir::AttentionOp>(op))
+        return scheduleAttention(kernel, attention, kernel.vectorBytes);
+      if (auto gradient = mlir::dyn_cast<ir::AttentionGradientOp>(op))
+        return scheduleAttentionGradient(kernel, gradient, kernel.vectorBytes);
+    }
     [[fallthrough]];
   case FusionDomain::Shape::Empty:
     return scheduleAlone(kernel);

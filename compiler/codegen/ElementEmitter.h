@@ -65,7 +65,8 @@ public:
   // `tensor` lives in `buffer` (memref<N x memoryType>), row-major.
   struct Buffer {
     mlir::Value memref;
-    int64_t argument = -1; // of the kernel
+    int64_t argument = -1;  // of the kernel
+    int64_t lengthDim = -1; // the dim that has `length` elements; -1: the type says how many
   };
   void setBuffer(mlir::Value tensor, Buffer buffer) {
     buffers_[tensor] = buffer;
@@ -79,6 +80,13 @@ public:
   void dropKnown(mlir::Value tensor) {
     known_.erase(tensor);
   }
+
+  // How many elements a dim has that is shorter in memory than its type says: rows of a text among
+  // others, which follow each other without gaps.
+  mlir::Value length;
+  // Row-major position of `position` in `shape`, of which that dim is `lengthDim` (-1: none).
+  Index linearize(llvm::ArrayRef<Index> position, llvm::ArrayRef<int64_t> shape,
+                  int64_t lengthDim);
 
   // memref[linear] as element type `element`, and the store of a scalar or vector there.
   mlir::Value load(mlir::Value memref, mlir::Type element, const Index &linear, mlir::Value mask);

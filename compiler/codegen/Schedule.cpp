@@ -69,7 +69,8 @@ KernelFunction::KernelFunction(KernelBuilder &kernel, llvm::StringRef name)
   Value zero = arith::ConstantOp::create(builder, e.loc, builder.getI32IntegerAttr(0));
   memref::StoreOp::create(builder, e.loc, zero, e.errorFlag, ValueRange{e.constantIndex(0)});
   for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments()))
-    e.setBuffer(kernel.lowered.lookup(argument), {entry->getArgument(i), static_cast<int64_t>(i)});
+    e.setBuffer(kernel.lowered.lookup(argument), {entry->getArgument(i), static_cast<int64_t>(i),
+                                                  kernel.lengthDim(static_cast<int64_t>(i))});
   e.mostStride = kMostStride;
   e.wholeBuffers = kernel.sizes.named.empty();
 }

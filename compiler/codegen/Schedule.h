@@ -87,6 +87,10 @@ struct KernelBuilder {
   bool takesCount() const {
     return llvm::any_of(ops, [](mlir::Operation *op) { return op->hasAttr(kLengthsAttr); });
   }
+  // KernelSizes::lengthDims of an operand; -1 where there are none.
+  int64_t lengthDim(int64_t operand) const {
+    return sizes.lengthDims.empty() ? -1 : sizes.lengthDims[operand];
+  }
   // Bytes of partials and of scratch that the schedule claims; returns the offset.
   int64_t claimPartials(int64_t bytes);
   int64_t claimScratch(int64_t bytes);

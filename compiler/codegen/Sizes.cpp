@@ -84,7 +84,7 @@ static llvm::StringRef whyNot(Operation *op) {
     int64_t base = named(op->getOperand(0)), indices = named(op->getOperand(1)),
             source = named(op->getOperand(2));
     int64_t dim = mlir::cast<mlir::IntegerAttr>(op->getAttr("dim")).getInt();
-    if (base < 0 && dim == 0 && indices == 0 && source == 0)
+    if (base < 0 && dim == 0 && indices >= 0 && source == indices)
       return {};
     bool byElements = mlir::isa<ir::ScatterAddOp, ir::ScatterReduceOp>(op);
     return byElements && base == 0 && dim > 0 && indices == 0 && source == 0
@@ -112,14 +112,6 @@ static std::optional<ir::Dim> onlyNamed(Value value) {
     found = dim;
   }
   return found;
-}
-
-// A value that lies as at the largest size, with gaps where fewer rows are used, as attention
-// leaves it where its length varies. Movements that bring the dim to the front may read it.
-static bool isReadInFront(Value argument) {
-  return onlyNamed(argument) && llvm::all_of(argument.getUsers(), [](Operation *user) {
-           return mlir::isa<ir::TransposeOp>(user) && namedDimOf(user->getResult(0).getType()) >= 0;
-         });
 }
 
 // The values with a name of which rows are chosen that are known to be there, and nothing else is
@@ -159,36 +151,37 @@ static mlir::FailureOr<KernelSizes> cannot(Operation *op, const llvm::Twine &why
 }
 
 // Of a kernel of attention whose length varies: it counts queries, and is told how many there are
-// (kLengthsAttr). What it reads has the dim in front, and movements bring it to its place; none may
-// join it with another dim, so that positions at the largest size are those at each.
+// (kLengthsAttr). No movement in it may join the length with another dim, so that positions at the
+// largest size are those at each.
 static mlir::FailureOr<KernelSizes> lengthSizes(Operation *attention, mlir::Block &body) {
   ir::Dim length =
       ir::dimsOf(mlir::cast<RankedTensorType>(attention->getOperand(0).getType())).end()[-2];
   if (llvm::StringRef reason = ir::whyNoLengths(attention); !reason.empty())
     return cannot(attention, reason);
-  auto joins = [&](Value value) {
-    return ir::hasNamedDims(value.getType()) && onlyNamed(value) != length;
+  KernelSizes sizes;
+  auto add = [&](Value value) {
+    std::optional<ir::Dim> named = onlyNamed(value);
+    if (ir::hasNamedDims(value.getType()) && named != length)
+      return false;
+    if (named)
+      sizes.named.insert(value);
+    return true;
   };
   for (Operation &op : body.without_terminator())
-    if (llvm::any_of(op.getOperands(), joins) || llvm::any_of(op.getResults(), joins))
+    if (!llvm::all_of(op.getOperands(), add) || !llvm::all_of(op.getResults(), add))
       return cannot(&op, "joins attention's length, which varies, with another dimension");
-  KernelSizes sizes;
-  for (auto [i, argument] : llvm::enumerate(body.getArguments())) {
-    int64_t dim = namedDimOf(argument.getType());
-    if (dim == -2)
-      return cannot(attention, "has a size that varies in another dimension than the first of what "
-                               "its kernel reads");
-    if (dim < 0)
+  llvm::SmallVector<Value> operands(body.getArguments());
+  llvm::append_range(operands, body.getTerminator()->getOperands());
+  for (auto [i, operand] : llvm::enumerate(operands)) {
+    ir::Dims dims = ir::dimsOf(mlir::cast<RankedTensorType>(operand.getType()));
+    auto named = llvm::find_if(dims, [](const ir::Dim &dim) { return !dim.isStatic(); });
+    sizes.lengthDims.push_back(named == dims.end() ? -1 : named - dims.begin());
+    if (sizes || named == dims.end())
       continue;
-    sizes.named.insert(argument);
-    if (!sizes) {
-      sizes.operand = static_cast<int64_t>(i);
-      sizes.dim = dim;
-      sizes.largest = length.size;
-    }
+    sizes.operand = static_cast<int64_t>(i);
+    sizes.dim = named - dims.begin();
+    sizes.largest = length.size;
   }
-  if (!sizes)
-    return cannot(attention, "is in a kernel none of whose operands has the size that varies");
   return sizes;
 }
 
@@ -218,7 +211,7 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
     return cannot(opOf(value), "has a size that varies in another dimension than the first");
   };
   for (Value argument : body.getArguments())
-    if (!consider(argument) && !isReadInFront(argument))
+    if (!consider(argument))
       return leadingOnly(argument);
   for (Operation *op : ops)
     for (Value result : op->getResults())
@@ -265,6 +258,8 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
   for (Operation *op : ops)
     llvm::append_range(all, op->getResults());
   for (Value value : all) {
+    if (isChosenFrom(value))
+      continue;
     bool isNamed = sizes.named.contains(value);
     if (isNamed) {
       // One size for the whole kernel, whatever it is multiplied by.
@@ -275,12 +270,8 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
       if (mine.symbols != product.symbols)
         return cannot(opOf(value), "is in a kernel in which two sizes vary");
     }
-    if (isChosenFrom(value))
-      continue;
     if (const FusionDomain::Layout *layout = domain->layout(value)) {
       bool has = llvm::is_contained(*layout, atom);
-      if (has && namedDimOf(value.getType()) == -2) // isReadInFront
-        continue;
       if (has != isNamed || (isNamed && layout->front() != atom))
         return noDomain(value);
     }

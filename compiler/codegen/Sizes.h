@@ -5,9 +5,9 @@
 // elements of the one run, are a shorter range of pieces of the same code. Whatever does not fit
 // that is refused, with its reason.
 //
-// Attention's queries, and its keys, have a named dim behind the matrices. Its kernel reads values
-// with that dim in front, which movements inside it bring to its place, and leaves its result as it
-// lies at the largest size: with gaps. Movements that bring the dim to the front read it.
+// Attention's queries, and its keys, have a named dim behind the matrices. Its kernel is told how
+// many there are, so that what it reads and writes may have that dim anywhere: elements follow each
+// other without gaps. Movements inside it say where they lie.
 #pragma once
 
 #include "dialects/weft/ir/SizeNames.h"
@@ -22,6 +22,9 @@ struct KernelSizes {
   int64_t operand = -1;
   int64_t largest = 0;
   int64_t dim = 0; // the leading dim: those before it have size 1
+  // Of each operand of a kernel of attention whose length varies: the dim that has that length; -1
+  // for none. Empty: of any other kernel.
+  llvm::SmallVector<int64_t> lengthDims;
   // The fusion's values, arguments included, that have a named dim.
   llvm::DenseSet<mlir::Value> named;
   explicit operator bool() const {
@@ -32,7 +35,7 @@ struct KernelSizes {
 // On attention in a fusion that has lost its names: its number of queries varies, and that of its
 // keys is the same where it is true. Such a kernel counts queries, of all matrices, and its
 // functions take the launch's count, behind the range: a range alone does not say how many keys
-// there are.
+// there are, nor where the next matrix lies.
 inline constexpr llvm::StringLiteral kLengthsAttr = "lengths";
 
 // Failure, with an error at the op, where no kernel serves all sizes.

@@ -12,10 +12,12 @@
 #include "compiler/fusion/Passes.h"
 #include "compiler/fusion/SplitSums.h"
 #include "compiler/fusion/SplitWide.h"
+#include "compiler/fusion/TurnResults.h"
 #include "compiler/fusion/WriteInPlace.h"
 #include "compiler/graph/Slice.h"
 #include "compiler/pipeline/CallUser.h"
 #include "compiler/pipeline/Report.h"
+#include "dialects/weft/ir/Attention.h"
 #include "dialects/weft/ir/Weft.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -47,6 +49,11 @@ public:
 
   void run() {
     findCandidates();
+    // What attention gives is in its kernel's hand alone (TurnResults.h).
+    for (const Candidate &candidate : candidates_)
+      if (ir::isAttention(graph_.node(candidate.from)) &&
+          isa<ir::TransposeOp>(graph_.node(candidate.to)))
+        tryMerge(candidate.from, candidate.to);
     // Merge in the order of how much a fusion blocks others: contiguous rows, strided rows, then
     // partial sums and windows. Strided rows come second: a channel's sums must not take the ops
     // that a sample's rows need (the gradients of group_norm). Partial sums come last: nothing in
@@ -562,6 +569,7 @@ public:
     fillConstants(block);
     FusionGroups groups;
     if (fuse) {
+      turnResults(block);
       Fuser fuser(block);
       fuser.run();
       fuser.rematerialize();

@@ -383,8 +383,16 @@ bool DomainAnalysis::alone() {
     if ((isa<ir::MatmulOp>(op) || ir::isAttention(op)) && !isHeads && !isa<ir::ConstantOp>(other))
       return refuse(Refusal::Alone, op);
   }
-  if (!llvm::all_of(outputs, [&](Value output) { return output.getDefiningOp() == op; }))
-    return refuse(Refusal::Alone, op);
+  // Attention writes a result as it is or as a transpose says, its result both ways.
+  DenseSet<Value> written;
+  for (Value output : outputs) {
+    auto transpose = output.getDefiningOp<ir::TransposeOp>();
+    if (transpose && ir::isAttention(op) && movesRows(transpose))
+      output = transpose.getInput();
+    if (output.getDefiningOp() != op ||
+        (!written.insert(output).second && !isa<ir::AttentionOp>(op)))
+      return refuse(Refusal::Alone, op);
+  }
   domain.shape_ = FusionDomain::Shape::Alone;
   return true;
 }

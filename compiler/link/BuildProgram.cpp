@@ -146,9 +146,6 @@ public:
           return absl::UnimplementedError("an input or a result whose size varies is copied whole" +
                                           (line.empty() ? line : " (" + line + ")"));
         }
-      for (plan::LaunchOp op : source_.getBody().front().getOps<plan::LaunchOp>())
-        if (takesGaps(op))
-          return hasGaps("a tensor of the caller");
       if (!table_)
         return absl::UnimplementedError("programs of this backend have no sizes that vary");
       *table_ = std::move(sizes_);
@@ -406,22 +403,6 @@ private:
     return absl::OkStatus();
   }
 
-  // A kernel of attention whose length varies leaves its result as at the largest size (Sizes.h),
-  // which kernels alone can read. Whether this one takes what the caller bound to be such a value.
-  bool takesGaps(plan::LaunchOp op) {
-    FunctionType type = kernels_.lookup<plan::KernelOp>(op.getKernel()).getFunctionType();
-    auto has = [&](ValueRange values, TypeRange types) {
-      return llvm::any_of(llvm::zip(values, types), [&](auto pair) {
-        return isSized(std::get<0>(pair)) && namedDimOf(std::get<1>(pair)) == -2;
-      });
-    };
-    return has(op.getInputs(), type.getInputs()) || has(op.getOutputs(), type.getResults());
-  }
-  static absl::Status hasGaps(const std::string &what) {
-    return absl::UnimplementedError(
-        what + " has a size that varies in another dimension than the first");
-  }
-
   absl::Status add(plan::LibraryCallOp op) {
     WEFT_ASSIGN_OR_RETURN(runtime::LibraryCall call, libraryCall(op));
     call.location = location(op);
@@ -430,8 +411,6 @@ private:
     for (auto [i, ref] : llvm::enumerate(call.operands)) {
       ref.buffer = buffer(op->getOperand(i));
       auto type = cast<TypeAttr>(op.getTypes()[i]).getValue();
-      if (namedDimOf(type) == -2)
-        return hasGaps("a call of a library");
       addSizes(cast<RankedTensorType>(type), {runtime::SizeTable::Place::kOperandDim,
                                               int32_t(program_.instructions.size()), int32_t(i)});
     }

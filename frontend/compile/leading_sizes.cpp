@@ -6,9 +6,9 @@
 
 #include "dialects/weft/ir/Attention.h"
 #include "dialects/weft/ir/Attributes.h"
-#include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "frontend/compile/refusal.h"
+#include "frontend/compile/varying_dims.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace weft::recorder {
@@ -20,32 +20,6 @@ using mlir::Operation;
 using mlir::Value;
 // Of dims: which dim stands at each place.
 using Order = llvm::SmallVector<int64_t>;
-
-mlir::RankedTensorType type_of(Value value) {
-  return mlir::cast<mlir::RankedTensorType>(value.getType());
-}
-Dims dims_of(Value value) {
-  return ir::dimsOf(type_of(value));
-}
-
-// Which dim has a size that varies; -1: none, -2: several.
-int64_t place_of(llvm::ArrayRef<Dim> dims) {
-  int64_t place = -1;
-  for (auto [i, dim] : llvm::enumerate(dims))
-    if (!dim.isStatic())
-      place = place == -1 ? static_cast<int64_t>(i) : -2;
-  return place;
-}
-
-// Dims of size 1 in front of it change no stride.
-bool stands_first(llvm::ArrayRef<Dim> dims) {
-  int64_t place = place_of(dims);
-  return place == -1 || (place >= 0 && llvm::all_of(dims.take_front(place),
-                                                    [](const Dim &dim) { return dim.isOne(); }));
-}
-bool stands_first(Value value) {
-  return stands_first(dims_of(value));
-}
 
 int64_t product(llvm::ArrayRef<Dim> dims) {
   int64_t result = 1;

@@ -14,6 +14,7 @@
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "dialects/weft/rules/Composites.h"
+#include "frontend/compile/joined_rows.h"
 #include "frontend/compile/leading_sizes.h"
 #include "frontend/compile/refusal.h"
 #include "mlir/IR/Verifier.h"
@@ -40,9 +41,9 @@ public:
     std::vector<mlir::Operation *> ops;
     for (mlir::Operation &op : main_.getBody().front().without_terminator())
       ops.push_back(&op);
-    if (absl::Status status = name_sizes(ops); !status.ok())
-      return status;
     if (absl::Status status = add_arguments(ops); !status.ok())
+      return status;
+    if (absl::Status status = name_sizes(ops); !status.ok())
       return status;
     for (mlir::Operation *&op : ops)
       if (auto mean = mlir::dyn_cast_if_present<ir::ReduceMeanOp>(op)) {
@@ -140,14 +141,19 @@ private:
       if (positions_[p].kind != IntPosition::Kind::kSize &&
           general_.classes[p] != Generalization::kConstant)
         varying.insert(ops[positions_[p].op]);
-    if (absl::Status status = bring_to_front(main_, ops, varying); !status.ok())
-      return status;
     llvm::SmallVector<mlir::NamedAttribute> ranges;
     for (const Generalization::Size &size : general_.sizes)
       if (size.factors.empty())
         ranges.push_back(
             builder_.getNamedAttr(size.name, builder_.getDenseI64ArrayAttr({size.low, size.high})));
     main_->getParentOp()->setAttr("weft.sizes", builder_.getDictionaryAttr(ranges));
+    auto size_of = [this](llvm::StringRef symbol) {
+      return size_argument(symbol);
+    };
+    if (absl::Status status = takes_joined_rows(main_) ? join_rows(main_, ops, varying, size_of)
+                                                       : bring_to_front(main_, ops, varying);
+        !status.ok())
+      return status;
     for (mlir::Operation *op : ops)
       if (absl::Status status = op ? adjust(op) : absl::OkStatus(); !status.ok())
         return status;
@@ -406,6 +412,15 @@ private:
     return result.value();
   }
 
+  // The size as an argument; null where the program does not take it.
+  mlir::Value size_argument(llvm::StringRef symbol) const {
+    for (size_t s = 0; s < general_.scalars.size(); ++s)
+      if (general_.scalars[s].kind == IntPosition::Kind::kSize &&
+          general_.sizes[general_.classes[general_.scalars[s].position]].name == symbol)
+        return arguments_[s];
+    return nullptr;
+  }
+
   // How many elements these dims have together, where some of them vary: int64, a value of the
   // program's arguments. Null where none does.
   Val count(mlir::Operation *op, const ir::Dims &dims, llvm::ArrayRef<int64_t> of) {
@@ -416,13 +431,12 @@ private:
         fixed *= dims[dim].size;
         continue;
       }
-      for (size_t s = 0; s < general_.scalars.size(); ++s)
-        if (general_.scalars[s].kind == IntPosition::Kind::kSize &&
-            general_.sizes[general_.classes[general_.scalars[s].position]].name ==
-                dims[dim].symbol.getValue()) {
-          Val size(builder_, op->getLoc(), arguments_[s]);
-          result = result ? result * size : size;
-        }
+      ir::SizeProduct product = ir::productOf(dims[dim].symbol.getValue());
+      fixed *= product.coefficient;
+      for (llvm::StringRef symbol : product.symbols) {
+        Val size(builder_, op->getLoc(), size_argument(symbol));
+        result = result ? result * size : size;
+      }
     }
     return result && fixed != 1 ? result * double(fixed) : result;
   }
@@ -528,6 +542,7 @@ absl::Status verify_sizes(mlir::ModuleOp module, mlir::func::FuncOp main) {
   });
   if (mlir::succeeded(mlir::verify(module)))
     return absl::OkStatus();
+  std::string whole = first; // of what no op alone shows
   for (mlir::Operation &op : main.getBody().front()) {
     first.clear();
     if (mlir::succeeded(mlir::verify(&op)))
@@ -538,7 +553,7 @@ absl::Status verify_sizes(mlir::ModuleOp module, mlir::func::FuncOp main) {
                               : op.getName().getStringRef().str() +
                                     " gives sizes that do not follow from those that it takes");
   }
-  return absl::UnimplementedError("sizes that vary do not fit an op");
+  return absl::UnimplementedError("sizes that vary do not fit an op: " + whole);
 }
 
 } // namespace

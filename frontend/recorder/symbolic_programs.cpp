@@ -57,6 +57,19 @@ std::string values_of(const Generalization &general, const std::vector<int64_t> 
   return list.text();
 }
 
+// Whether a size varies that is not a value's first: what takes such rows apart computes with it
+// (frontend/compile/joined_rows.h).
+bool varies_behind(const std::vector<IntPosition> &positions,
+                   const std::vector<const std::vector<int64_t> *> &observations) {
+  for (size_t p = 0; p < positions.size(); ++p)
+    if (positions[p].at > 0 && positions[p].kind == IntPosition::Kind::kSize &&
+        std::any_of(observations.begin(), observations.end(), [&](const auto *each) {
+          return (*each)[p] != (*observations.back())[p];
+        }))
+      return true;
+  return false;
+}
+
 std::string description(const Slice &slice, const SymbolicRequest &request) {
   const Generalization &general = request.general;
   Listed list;
@@ -270,8 +283,9 @@ std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const Stru
       observations.push_back(&ints);
   if (observations.empty())
     return nullptr;
-  bool sizes_as_scalars = computes_with_sizes(slice);
   observations.push_back(&structure.ints);
+  bool sizes_as_scalars =
+      computes_with_sizes(slice) || varies_behind(request->positions, observations);
   if (!generalize(observations, request->positions, sizes_as_scalars, request->general,
                   data.not_symbolic))
     return nullptr;

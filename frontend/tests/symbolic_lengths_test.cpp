@@ -137,10 +137,11 @@ TEST_F(SymbolicLengths, WhatDoesNotVarySaysSo) {
            Tensor x = heads(text(n, kSize, 12)), mask = ones({n, n}, boolean).eval();
            return attention(x, x, x, mask).transpose(1, 2).reshape({1, n, kSize});
          }),
-         "a size that varies");
-  // Behind a batch.
-  expect(reason([&](int64_t n) { return tanh(input(4, {n, 8}, 13)); }),
-         "a size that varies is not that of the leading dimension of [4, s0, 8]");
+         "a mask with a row for each query and a column for each key, both of which vary");
+  // Along the places of a batch.
+  expect(reason([&](int64_t n) { return cumsum(input(4, {n, 8}, 13), 1); }),
+         "weft.cumsum: a size that varies is not that of the leading dimension of [4, s0, 8], whose "
+         "rows it does not take one by one");
   // All rows of it, or a number that not all lengths have.
   expect(reason([&](int64_t n) { return tanh(text(n, 24, 14)).slice(1, 1, n - 1) * 2.0; }),
          "weft.slice takes a part of a dimension whose size varies");

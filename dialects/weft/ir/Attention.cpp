@@ -27,10 +27,12 @@ bool variesInLength(mlir::Operation *op) {
 }
 
 llvm::StringRef whyNoLengths(mlir::Operation *op) {
-  auto attention = mlir::dyn_cast<AttentionOp>(op);
-  if (!attention)
-    return "is of queries whose number varies";
-  Dim length = dimsOf(attention.getQuery()).end()[-2];
+  mlir::Value key, value, mask;
+  if (auto attention = mlir::dyn_cast<AttentionOp>(op))
+    key = attention.getKey(), value = attention.getValue(), mask = attention.getMask();
+  else if (auto gradient = mlir::dyn_cast<AttentionGradientOp>(op))
+    key = gradient.getKey(), value = gradient.getValue(), mask = gradient.getMask();
+  Dim length = dimsOf(op->getOperand(0)).end()[-2];
   // Whether at most this dim varies, counted from the last, and is as long as there are queries.
   auto only = [&](mlir::Value value, size_t place) {
     Dims dims = dimsOf(value);
@@ -39,11 +41,10 @@ llvm::StringRef whyNoLengths(mlir::Operation *op) {
         return false;
     return true;
   };
-  if (!only(attention.getQuery(), 2) || !only(attention.getKey(), 2) ||
-      !only(attention.getValue(), 2) ||
-      hasNamedDims(attention.getKey().getType()) != hasNamedDims(attention.getValue().getType()))
+  if (!only(op->getOperand(0), 2) || !only(key, 2) || !only(value, 2) ||
+      hasNamedDims(key.getType()) != hasNamedDims(value.getType()))
     return "has two sizes that vary in its matrices";
-  if (mlir::Value mask = attention.getMask(); mask && !only(mask, 2) && !only(mask, 1))
+  if (mask && !only(mask, 2) && !only(mask, 1))
     return "has a mask with a row for each query and a column for each key, both of which vary";
   return {};
 }

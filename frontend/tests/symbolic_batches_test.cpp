@@ -1,0 +1,171 @@
+// Batches of texts of many lengths, [4, n, 64]: the rows of all texts are what layers take, and
+// attention, positions and means take them apart. How many programs are compiled, and that they
+// compute what static ones compute, derivatives included.
+#include <gtest/gtest.h>
+
+#include "frontend/tests/symbolic_fixture.h"
+
+namespace weft {
+namespace {
+
+const std::vector<int64_t> kLengths = {70, 190, 33, 64, 17, 128};
+
+class SymbolicBatches : public Symbolic {
+protected:
+  // Different numbers for each length.
+  static Tensor batch(int64_t texts, int64_t length, const Shape &row, double seed) {
+    Shape shape = {texts, length};
+    shape.insert(shape.end(), row.begin(), row.end());
+    return input(texts * length, row, seed + double(length)).reshape(shape).eval();
+  }
+  static Tensor leaf(const Tensor &x) {
+    Tensor made = x.detach();
+    made.eval();
+    return made.set_requires_grad();
+  }
+  static Tensor heads(const Tensor &x, int64_t count) {
+    return x.reshape({x.size(0), x.size(1), count, -1}).transpose(1, 2);
+  }
+  static Tensor joined(const Tensor &x) {
+    return x.transpose(1, 2).reshape({x.size(0), x.size(2), -1});
+  }
+};
+
+TEST_F(SymbolicBatches, RowsOneByOne) {
+  nn::Linear layer(24, 40);
+  nn::LayerNorm norm(40);
+  eval(layer.parameters());
+  eval(norm.parameters());
+  NoGrad no_grad;
+  compare(kLengths, 3, [&](int64_t n) {
+    Tensor x = batch(4, n, {24}, 1), y = norm(gelu(layer(x)));
+    Tensor parts = cat({y.slice(2, 0, 8), softmax(y.slice(2, 8, 40), 2) * 3.0}, 2);
+    Tensor best = argmax(parts, 2);
+    return std::vector<Tensor>{parts, best, gather(parts, 2, best.unsqueeze(2)) + 1.0,
+                               y.sum(), y.mean(), y.amax(2), (x * x).sum({0, 1}),
+                               y.reshape({4, n, 5, 8}).transpose(2, 3).reshape({4, n, 40}) * 2.0};
+  });
+}
+
+TEST_F(SymbolicBatches, TextsThatVaryAsWell) {
+  NoGrad no_grad;
+  int64_t step = 0;
+  compare({70, 190, 33, 64, 129, 96}, 4, [&](int64_t n) {
+    Tensor x = batch(2 + (step++ % 6) % 5, n, {24}, 2);
+    return std::vector<Tensor>{tanh(x) * 2.0, softmax(x, 2).sum(2)};
+  });
+}
+
+TEST_F(SymbolicBatches, Attention) {
+  NoGrad no_grad;
+  for (bool causal : {false, true})
+    compare(kLengths, 3, [&](int64_t n) {
+      Tensor q = batch(3, n, {64}, 3), k = batch(3, n, {32}, 4), v = batch(3, n, {32}, 5);
+      AttentionOptions options{.causal = causal, .scale = {}, .grouped = true};
+      return std::vector<Tensor>{
+          joined(attention(heads(q, 4), heads(k, 2), heads(v, 2), {}, options))};
+    });
+}
+
+TEST_F(SymbolicBatches, AttentionWithMasks) {
+  NoGrad no_grad;
+  for (bool added : {false, true})
+    compare(kLengths, 3, [&](int64_t n) {
+      Tensor x = batch(3, n, {32}, 6), counts = (batch(3, n, {}, 7) > -1.0).reshape({3, 1, 1, n});
+      Tensor mask = added ? where(counts, 0.0, -1e4) : counts;
+      return std::vector<Tensor>{joined(attention(heads(x, 2), heads(x, 2), heads(x, 2), mask))};
+    });
+}
+
+// Few matrices: the keys are cut into parts, more of them the longer the text is.
+TEST_F(SymbolicBatches, DerivativesOfAttention) {
+  for (int64_t texts : {1, 4})
+    for (bool causal : {false, true})
+      compare({70, 190, 33, 64}, 3, [&](int64_t n) {
+        Tensor q = leaf(batch(texts, n, {32}, 8)), k = leaf(batch(texts, n, {32}, 9)),
+               v = leaf(batch(texts, n, {32}, 10)), weight = batch(texts, n, {32}, 11);
+        Tensor y = joined(attention(heads(q, 2), heads(k, 2), heads(v, 2), {},
+                                    {.causal = causal, .scale = {}}));
+        return grad({(y * weight).sum()}, {q, k, v});
+      });
+}
+
+TEST_F(SymbolicBatches, DerivativesOfAttentionWithMasks) {
+  compare(kLengths, 3, [&](int64_t n) {
+    Tensor x = leaf(batch(4, n, {32}, 12)),
+           counts = (batch(4, n, {}, 13) > -1.0).reshape({4, 1, 1, n}).eval();
+    Tensor h = heads(x, 4), y = joined(attention(h, h * 0.5, h + 1.0, counts));
+    return grad({(y * y).sum()}, {x});
+  });
+  // Places that are turned into each head's features.
+  compare({70, 130, 33}, 3, [&](int64_t n) {
+    Tensor x = leaf(batch(4, n, {32}, 20)), at = batch(1, n, {8}, 21).reshape({n, 8});
+    Tensor h = heads(x, 4), half = cat({-h.slice(3, 4, 8), h.slice(3, 0, 4)}, 3),
+           turned = h * cos(at) + half * sin(at), y = joined(attention(turned, turned, h));
+    return grad({(y * y).sum()}, {x});
+  });
+  // In 16 bits sums are kept in scratch.
+  compare({70, 130, 33}, 3, [&](int64_t n) {
+    Tensor x = leaf(batch(4, n, {32}, 14).to(bfloat16));
+    Tensor h = heads(x, 2), y = joined(attention(h, h, h));
+    return grad({(y * y).to(float32).sum()}, {x});
+  });
+}
+
+// What is the same for all texts, or at all places.
+TEST_F(SymbolicBatches, PlacesAndTexts) {
+  Tensor table = input(300, {24}, 15), kinds = input(4, {24}, 16);
+  compare(kLengths, 3, [&](int64_t n) {
+    Tensor x = leaf(batch(4, n, {24}, 17)), at = leaf(table.slice(0, 0, n)), of = leaf(kinds);
+    Tensor y = tanh(x + at + of.unsqueeze(1));
+    std::vector<Tensor> results = grad({(y * y).sum()}, {x, at, of});
+    for (const Tensor &more : {y, y.mean(0), y.mean(1), y.sum(1), y.amax(1), y.amin(0)})
+      results.push_back(more.detach());
+    return results;
+  });
+}
+
+TEST_F(SymbolicBatches, SomePlaces) {
+  compare(kLengths, 3, [&](int64_t n) {
+    Tensor x = batch(4, n, {24}, 18), y = tanh(x);
+    return std::vector<Tensor>{y.select(1, 0) * 2.0, y.slice(1, 1, 12, 3) + 1.0};
+  });
+  // What comes next.
+  compare(kLengths, 3, [&](int64_t n) {
+    Tensor x = batch(4, n + 1, {24}, 19);
+    return std::vector<Tensor>{x.slice(1, 0, n) * x.slice(1, 1, n + 1)};
+  });
+}
+
+// A step of training, all of it.
+TEST_F(SymbolicBatches, Training) {
+  struct Net : nn::Module {
+    nn::Embedding words{50, 32}, places{200, 32};
+    nn::TransformerBlock block{32, 4, {.causal = true}};
+    nn::Linear out{32, 50};
+    Net() {
+      child("words", words);
+      child("places", places);
+      child("block", block);
+      child("out", out);
+    }
+    Tensor operator()(const Tensor &ids) const {
+      return out(block(words(ids) + places(arange(ids.size(1)))));
+    }
+  };
+  for (int64_t texts : {1, 4}) {
+    Net net;
+    eval(net.parameters());
+    compare({70, 130, 33, 100}, 3, [&](int64_t n) {
+      Tensor ids = ((arange(texts * n) * 7 + n) % 50).reshape({texts, n}).eval(),
+             next = ((arange(texts * n) * 11 + n) % 50).reshape({texts, n}).eval();
+      Tensor loss = cross_entropy(net(ids), next);
+      std::vector<Tensor> results = grad({loss}, net.parameters());
+      results.push_back(loss.detach());
+      return results;
+    });
+  }
+}
+
+} // namespace
+} // namespace weft
