@@ -292,12 +292,13 @@ private:
     return rank;
   }
 
-  // Rows of a table: one for each index.
+  // Rows of a table, one for each index; or elements of each row.
   bool join_indexed(Operation *op) {
-    auto dim = op->getAttrOfType<mlir::IntegerAttr>("dim").getInt();
-    return dim == 0 && !lies_behind(op->getOperand(0)) && place_of(dims_of(op->getOperand(0))) == -1
-               ? join_alike(op)
-               : false;
+    Value table = op->getOperand(0), indices = op->getOperand(1);
+    if (lies_behind(table))
+      return place_of(dims_of(indices)) == -1 && join_along(op);
+    return op->getAttrOfType<mlir::IntegerAttr>("dim").getInt() == 0 &&
+           place_of(dims_of(table)) == -1 && join_alike(op);
   }
 
   static bool normalized_behind(ir::LayerNormOp norm) {

@@ -41,7 +41,11 @@ TEST_F(SymbolicBatches, RowsOneByOne) {
     Tensor x = batch(4, n, {24}, 1), y = norm(gelu(layer(x)));
     Tensor parts = cat({y.slice(2, 0, 8), softmax(y.slice(2, 8, 40), 2) * 3.0}, 2);
     Tensor best = argmax(parts, 2);
-    return std::vector<Tensor>{parts, best, gather(parts, 2, best.unsqueeze(2)) + 1.0,
+    Tensor some = index_select(parts, 2, tensor<int64_t>({7, 0, 39, 3}));
+    Generator generator(7);
+    Tensor dropped = dropout(y, 0.3, true, generator);
+    return std::vector<Tensor>{parts, best, gather(parts, 2, best.unsqueeze(2)) + 1.0, some * 2.0,
+                               dropped,
                                y.sum(), y.mean(), y.amax(2), (x * x).sum({0, 1}),
                                y.reshape({4, n, 5, 8}).transpose(2, 3).reshape({4, n, 40}) * 2.0};
   });
