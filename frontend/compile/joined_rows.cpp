@@ -630,11 +630,16 @@ bool takes_joined_rows(mlir::func::FuncOp main) {
   mlir::Block &block = main.getBody().front();
   if (llvm::any_of(block.getArguments(), lies_behind))
     return true;
-  for (Operation &op : block.without_terminator())
-    if (llvm::any_of(op.getResults(), lies_behind) &&
-        !mlir::isa<ir::ConstantOp, ir::BroadcastOp>(op))
-      return mlir::isa<ir::ReshapeOp>(op);
-  return false;
+  bool are_made = false; // such values of no operands' elements
+  for (Operation &op : block.without_terminator()) {
+    if (llvm::none_of(op.getResults(), lies_behind))
+      continue;
+    ir::Kind kind = mlir::cast<ir::WeftOp>(op).kind();
+    if (kind != ir::Kind::Creation && kind != ir::Kind::Random && !mlir::isa<ir::BroadcastOp>(op))
+      return mlir::isa<ir::ReshapeOp>(op) || llvm::any_of(op.getOperands(), lies_behind);
+    are_made = true;
+  }
+  return are_made;
 }
 
 absl::Status join_rows(mlir::func::FuncOp main, std::vector<Operation *> &ops,
