@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -112,9 +113,21 @@ TEST_F(ExecutableTest, RunsFilesByOrderNameAndTogether) {
   EXPECT_NE(result.text.find("y float32[4, 8] 5 5 5"), std::string::npos) << result.text;
 }
 
+// They are written after the last step.
+TEST_F(ExecutableTest, OutputsOfMoreStepsThanThereIsMemoryForAreNamed) {
+  Result result = run("ulimit -v 16000000; " + exe + " --weights " + weights + " " + x + " " + idx +
+                      " --steps 1000000000 --output " + y);
+  EXPECT_EQ(result.code, 2) << result.text;
+  EXPECT_NE(result.text.find("there is no memory for output 0 of 1000000000 steps, 128 bytes each"),
+            std::string::npos)
+      << result.text;
+}
+
 TEST_F(ExecutableTest, BadInputGetsOneLineAndExitCode2) {
   std::string good = " --weights " + weights + " ";
   std::string text = folder + "/text.npy", bad_index = folder + "/bad.npy";
+  std::string taken = folder + "/taken.npy";
+  std::filesystem::create_directory(taken);
   std::vector<int64_t> far = {0, 9};
   ASSERT_TRUE(write_npy(bad_index, {"", DType::kInt64, {2}, std::as_bytes(std::span(far))}).ok());
   FILE *file = std::fopen(text.c_str(), "w");
@@ -132,6 +145,9 @@ TEST_F(ExecutableTest, BadInputGetsOneLineAndExitCode2) {
       {good + "/nowhere.npy", "/nowhere.npy"},
       {good + x + " " + idx + " --output y.txt", "y.txt"},
       {good + x + " " + idx + " --output /nowhere/y.npy", "/nowhere/y.npy"},
+      // What cannot be written or kept is said before the first step, which would fail.
+      {good + x + " " + bad_index + " --output " + taken, "is there and not a regular file"},
+      {good + x + " " + bad_index + " --output /nowhere/y.npy", "cannot write '/nowhere/y.npy'"},
       {good + x + " " + bad_index, "model.py:7: weft.index_select: index 9 at position 1 is out of "
                                    "range; it must lie in [0, 4)"},
       {good + "--threads many", "'many'"},

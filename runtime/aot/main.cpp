@@ -1,12 +1,8 @@
 // The main() of an executable that weft-compile makes: files in, files out.
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,6 +17,7 @@
 #include "runtime/core/status.h"
 #include "runtime/executable/live_bars.h"
 #include "runtime/executable/sized_programs.h"
+#include "runtime/io/files.h"
 #include "runtime/threading/thread_pool.h"
 
 using namespace weft;
@@ -243,15 +240,6 @@ absl::Status last_error() {
   return absl::InternalError(weft_model_error());
 }
 
-// What would otherwise be found out after the last step.
-absl::Status check_writable(const std::string &path) {
-  std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": cannot be written: ", std::strerror(errno)));
-  return absl::OkStatus();
-}
-
 absl::Status run(int argc, char **argv) {
   WEFT_ASSIGN_OR_RETURN(Arguments arguments, parse(argc, argv));
   const weft_model_code &code = *weft_main_model;
@@ -281,6 +269,7 @@ absl::Status run(int argc, char **argv) {
   if (weft_model_state_count(model) == 0 && !(arguments.load + arguments.save).empty())
     return absl::InvalidArgumentError(
         "the model keeps no state: --load and --save have nothing to read or write");
+  // It would otherwise be found out after the last step.
   if (!arguments.save.empty())
     WEFT_RETURN_IF_ERROR(check_writable(arguments.save));
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,7 @@
 #include "runtime/core/float16.h"
 #include "runtime/core/status.h"
 #include "runtime/io/array_text.h"
+#include "runtime/io/files.h"
 #include "runtime/io/npy.h"
 #include "runtime/io/safetensors.h"
 
@@ -245,6 +247,21 @@ bool Results::keeps(size_t output) const {
   });
 }
 
+absl::Status Results::reserve(size_t output, int64_t steps) {
+  int64_t bytes;
+  if (!__builtin_mul_overflow(infos_[output].bytes, steps, &bytes))
+    try {
+      values_.emplace_back().bytes.reserve(static_cast<size_t>(bytes));
+      return absl::OkStatus();
+    } catch (const std::exception &) {
+      // That many bytes are not there, or are more than a vector has.
+    }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("there is no memory for output ", output, " of ", steps, " steps, ",
+                   infos_[output].bytes, " bytes each, which are written after the last one; run "
+                   "fewer steps at a time, or do not name a file for it"));
+}
+
 absl::StatusOr<Results> Results::plan(const std::vector<std::string> &files,
                                       const std::vector<weft_tensor_info> &infos, int64_t steps,
                                       bool joins) {
@@ -269,13 +286,12 @@ absl::StatusOr<Results> Results::plan(const std::vector<std::string> &files,
       return absl::InvalidArgumentError(absl::StrCat(
           "the model has ", counted(infos.size(), "output"), "; ", path, " is one too many"));
     }
+    WEFT_RETURN_IF_ERROR(check_writable(path));
     result.targets_.push_back({path, i});
   }
   // All memory now, so that none is moved or missing later.
-  for (size_t i = 0; i < infos.size(); ++i) {
-    int64_t kept = result.keeps(i) ? std::max<int64_t>(steps, 1) : 1;
-    result.values_.emplace_back().bytes.reserve(static_cast<size_t>(infos[i].bytes * kept));
-  }
+  for (size_t i = 0; i < infos.size(); ++i)
+    WEFT_RETURN_IF_ERROR(result.reserve(i, result.keeps(i) ? std::max<int64_t>(steps, 1) : 1));
   return result;
 }
 

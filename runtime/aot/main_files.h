@@ -61,7 +61,7 @@ public:
   // files: "FILE" or "NAME=FILE"; none for printing. steps: 0 for one run, whose outputs have no
   // leading dim. joins: outputs of all steps whose size varies are one array, along that dim; else
   // they have a leading dim, as all others do. Errors: a name that is not there, a file too many,
-  // or of another kind.
+  // of another kind, or that cannot be written; more memory than there is.
   static absl::StatusOr<Results> plan(const std::vector<std::string> &files,
                                       const std::vector<weft_tensor_info> &outputs, int64_t steps,
                                       bool joins);
@@ -78,6 +78,8 @@ private:
     size_t output; // the number of outputs for all of them
   };
   bool keeps(size_t output) const;
+  // The memory of the next output, of so many steps.
+  absl::Status reserve(size_t output, int64_t steps);
 
   std::vector<weft_tensor_info> infos_;
   int64_t steps_ = 0;

@@ -13,6 +13,7 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 namespace weft::runtime {
@@ -140,6 +141,20 @@ std::string behind_links(std::string path) {
   return path;
 }
 
+// That of the file that is there, if one is; the error of a name that no file can take.
+absl::StatusOr<std::optional<mode_t>> mode_of(const std::string &path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0) {
+    if (errno == ELOOP)
+      return failure("write", path, ELOOP);
+    return std::nullopt;
+  }
+  if (!S_ISREG(status.st_mode))
+    return absl::InvalidArgumentError("cannot write '" + path +
+                                      "': it is there and not a regular file");
+  return status.st_mode;
+}
+
 // A rename is on the disk once its folder is. Not every file system knows that call for folders, or
 // lets them be opened: the file is whole either way, so nothing fails.
 void sync_folder_of(const std::string &path) {
@@ -186,16 +201,10 @@ absl::StatusOr<MappedFile> map_file(const std::string &path) {
 
 absl::Status write_file_atomically(const std::string &path,
                                    std::span<const std::span<const std::byte>> pieces) {
-  struct stat status;
-  const bool replaces = ::stat(path.c_str(), &status) == 0;
-  if (replaces && !S_ISREG(status.st_mode))
-    return absl::InvalidArgumentError("cannot write '" + path +
-                                      "': it is there and not a regular file");
-  if (!replaces && errno == ELOOP)
-    return failure("write", path, ELOOP);
+  WEFT_ASSIGN_OR_RETURN(const std::optional<mode_t> replaced, mode_of(path));
   const std::string target = behind_links(path), temporary = temporary_beside(target);
   // What replaces a file is its owner's alone until it has the file's permissions.
-  const mode_t mode = replaces ? 0600 : 0666;
+  const mode_t mode = replaced ? 0600 : 0666;
   File file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (file.get() < 0)
     return failure("write", path, errno);
@@ -204,8 +213,8 @@ absl::Status write_file_atomically(const std::string &path,
   ::flock(file.get(), LOCK_EX | LOCK_NB);
   File lock(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
   // A file system without permissions may refuse: then there are none to keep.
-  if (replaces)
-    ::fchmod(file.get(), status.st_mode & 0777);
+  if (replaced)
+    ::fchmod(file.get(), *replaced & 0777);
   bool ok = true;
   for (std::span<const std::byte> piece : pieces)
     ok = ok && write_all(file.get(), piece);
@@ -222,6 +231,19 @@ absl::Status write_file_atomically(const std::string &path,
   }
   ::unlink(temporary.c_str());
   return failure("write", path, error);
+}
+
+absl::Status write_file_atomically(const std::string &path, std::string_view text) {
+  std::span<const std::byte> piece = std::as_bytes(std::span(text));
+  return write_file_atomically(path, {&piece, 1});
+}
+
+absl::Status check_writable(const std::string &path) {
+  WEFT_RETURN_IF_ERROR(mode_of(path).status());
+  std::string folder = std::filesystem::path(behind_links(path)).parent_path().string();
+  if (::faccessat(AT_FDCWD, folder.empty() ? "." : folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+    return failure("write", path, errno);
+  return absl::OkStatus();
 }
 
 } // namespace weft::runtime

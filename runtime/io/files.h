@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -35,5 +36,12 @@ absl::StatusOr<MappedFile> map_file(const std::string &path);
 // goes with the next write to the same path; in a folder of thousands of files some may stay.
 absl::Status write_file_atomically(const std::string &path,
                                    std::span<const std::span<const std::byte>> pieces);
+// The same of one text.
+absl::Status write_file_atomically(const std::string &path, std::string_view text);
+
+// What write_file_atomically() would begin with: the error of a folder that is not there or takes
+// no files, and of a name that something else than a regular file has. For what is written after
+// long work.
+absl::Status check_writable(const std::string &path);
 
 } // namespace weft::runtime

@@ -275,7 +275,7 @@ TEST_F(ShippedTraining, ExecutablesRunEachEntry) {
        std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"--entry", "test", x}, "has no entry 'test'; it has train, predict"},
            {{"--load", "/nowhere.safetensors", x}, "/nowhere.safetensors"},
-           {{"--save", "/nowhere/s.safetensors", x}, "/nowhere/s.safetensors: cannot be written"},
+           {{"--save", "/nowhere/s.safetensors", x}, "cannot write '/nowhere/s.safetensors'"},
            {{"--steps", "0", x}, "--steps takes a number from 1"},
            {{save("none", zeros({0, 4}))}, "there is no batch in it"}}) {
     result = run(arguments);
