@@ -346,9 +346,7 @@ private:
   }
 
   absl::Status write(const std::string &path, StringRef bytes) {
-    std::span<const std::byte> data(reinterpret_cast<const std::byte *>(bytes.data()),
-                                    bytes.size());
-    absl::Status status = runtime::write_file_atomically(path, {&data, 1});
+    absl::Status status = runtime::write_file_atomically(path, bytes);
     if (status.ok())
       result_.files.push_back(path);
     return status;
@@ -409,15 +407,10 @@ private:
   absl::Status emitLinked() {
     WEFT_ASSIGN_OR_RETURN(std::string folder, findRuntimeFolder(options_.runtimeFolder));
     llvm::SmallString<128> object;
-    int descriptor;
-    if (std::error_code error =
-            llvm::sys::fs::createTemporaryFile("weft-model", "o", descriptor, object))
+    if (std::error_code error = llvm::sys::fs::createTemporaryFile("weft-model", "o", object))
       return absl::InternalError("cannot make a temporary file: " + error.message());
     llvm::FileRemover remove(object);
-    {
-      llvm::raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
-      stream << object_;
-    }
+    WEFT_RETURN_IF_ERROR(runtime::write_file_atomically(std::string(object.str()), object_));
     LinkRequest request{{std::string(object.str())},          options_.link, options_.output,
                         options_.emit == Emit::SharedLibrary, libraries_,    {}};
     if (options_.device)

@@ -1,11 +1,13 @@
 // Programs compiled ahead of time: each kind of file, run where it can be, against the reference.
 #include "compiler/link/Aot.h"
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -705,6 +707,37 @@ TEST_F(AotTest, SaysWhatIsWrong) {
   AotOptions empty = options(Emit::Object, "a.o");
   empty.weights.clear();
   EXPECT_NE(message(empty, "func.func @other() { return }").find("@main"), std::string::npos);
+}
+
+// No file takes more than so many bytes, as on a disk that is full.
+class FullDisk {
+public:
+  explicit FullDisk(rlim_t bytes) : before_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &limit_);
+    rlimit full{bytes, limit_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &full);
+  }
+  ~FullDisk() {
+    setrlimit(RLIMIT_FSIZE, &limit_);
+    std::signal(SIGXFSZ, before_);
+  }
+
+private:
+  rlimit limit_;
+  void (*before_)(int);
+};
+
+TEST_F(AotTest, AFullDiskIsAnErrorForFilesAndAWarningForDumps) {
+  for (Emit emit : {Emit::Executable, Emit::SharedLibrary}) {
+    AotOptions full = options(emit, "a");
+    full.compile.dumpDir = folder + "/dump";
+    absl::Status status;
+    {
+      FullDisk disk(100);
+      status = compile(full).status();
+    }
+    EXPECT_NE(status.message().find("cannot write '"), std::string::npos) << status;
+  }
 }
 
 } // namespace

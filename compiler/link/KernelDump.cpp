@@ -1,5 +1,6 @@
 #include "compiler/link/KernelDump.h"
 
+#include "compiler/pipeline/Dump.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -12,15 +13,10 @@ void KernelDump::write(llvm::StringRef stage, llvm::StringRef text) const {
     file += ".mlir";
   llvm::SmallString<128> path(folder_);
   llvm::sys::path::append(path, "kernels");
-  std::error_code error = llvm::sys::fs::create_directories(path);
+  // Where there is no folder, no file can be written, which writeDump says.
+  (void)llvm::sys::fs::create_directories(path);
   llvm::sys::path::append(path, file);
-  if (!error) {
-    llvm::raw_fd_ostream stream(path, error);
-    if (!error)
-      stream << text;
-  }
-  if (error)
-    llvm::errs() << "weft: cannot write " << path << ": " << error.message() << "\n";
+  writeDump(path, [&](llvm::raw_ostream &stream) { stream << text; });
 }
 
 void KernelDump::write(mlir::Operation *kernel) const {

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "runtime/core/status.h"
+#include "runtime/io/files.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -12,7 +13,6 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
-#include "llvm/Support/raw_ostream.h"
 
 namespace weft::compiler {
 namespace {
@@ -136,11 +136,10 @@ absl::Status linkModel(const LinkRequest &request, const std::string &runtimeFol
     return absl::InternalError("cannot make a temporary file for the linker's messages");
   llvm::FileRemover removeMessages(messages), removeExports;
   if (request.shared) {
-    int descriptor;
-    if (llvm::sys::fs::createTemporaryFile("weft-exports", "map", descriptor, exports))
+    if (llvm::sys::fs::createTemporaryFile("weft-exports", "map", exports))
       return absl::InternalError("cannot make a temporary file for the linker");
     removeExports.setFile(exports);
-    llvm::raw_fd_ostream(descriptor, /*shouldClose=*/true) << kExports;
+    WEFT_RETURN_IF_ERROR(runtime::write_file_atomically(std::string(exports.str()), kExports));
     arguments.push_back("-shared");
     arguments.push_back("-Wl,--version-script=" + std::string(exports.str()));
     arguments.push_back("-Wl,-u,weft_model_open"); // brings all of the interface

@@ -31,23 +31,29 @@ std::string claimDumpFolder(llvm::StringRef base) {
   return folder.str().str();
 }
 
+void writeDump(llvm::StringRef path, llvm::function_ref<void(llvm::raw_ostream &)> print) {
+  std::error_code error;
+  llvm::raw_fd_ostream stream(path, error);
+  if (!error) {
+    print(stream);
+    stream.close();
+    error = stream.error();
+    stream.clear_error(); // a stream that ends with an error ends the process
+  }
+  if (error)
+    llvm::errs() << "weft: cannot write " << path << ": " << error.message() << "\n";
+}
+
 void dumpModule(mlir::ModuleOp module, llvm::StringRef folder, int number, llvm::StringRef name) {
   llvm::SmallString<128> path(folder);
   std::string file;
   llvm::raw_string_ostream(file) << llvm::format("%02d-", number) << name << ".mlir";
   llvm::sys::path::append(path, file);
-  std::error_code error;
-  llvm::raw_fd_ostream stream(path, error);
-  if (!error) {
+  writeDump(path, [&](llvm::raw_ostream &stream) {
     module.print(
         stream,
         mlir::OpPrintingFlags().enableDebugInfo().useLocalScope(false).printNameLocAsPrefix());
-    stream.close();
-    error = stream.error();
-    stream.clear_error();
-  }
-  if (error)
-    llvm::errs() << "weft: cannot write " << path << ": " << error.message() << "\n";
+  });
 }
 
 } // namespace weft::compiler

@@ -4,7 +4,9 @@
 #include <string>
 
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
 
 namespace weft::compiler {
 
@@ -13,8 +15,11 @@ namespace weft::compiler {
 // stderr, where that fails.
 std::string claimDumpFolder(llvm::StringRef base);
 
-// Writes folder/NN-name.mlir with locations, complete enough to be read back. A failure is a
-// warning: a dump never fails a compilation.
+// Writes a file of what `print` prints. A failure, a full disk among them, is a warning: a dump
+// never fails a compilation.
+void writeDump(llvm::StringRef path, llvm::function_ref<void(llvm::raw_ostream &)> print);
+
+// Writes folder/NN-name.mlir with locations, complete enough to be read back, by writeDump.
 void dumpModule(mlir::ModuleOp module, llvm::StringRef folder, int number, llvm::StringRef name);
 
 } // namespace weft::compiler
