@@ -93,11 +93,16 @@ Value reductionGeneric(OpBuilder &b, Operation *op, ValueRange inputs, TypedAttr
   SmallVector<AffineMap> maps;
   for (const Positions &positions : llvm::concat<Positions>(statement.operands, statement.results))
     maps.push_back(mapOf(statement, positions, b.getContext()));
+  // Where nothing is reduced, nobody starts the accumulator.
+  bool reduces = llvm::is_contained(iterators, utils::IteratorType::reduction);
   ElementOf folded(op, type.getElementType());
   auto generic = linalg::GenericOp::create(
       b, loc, TypeRange{type}, inputs, ValueRange{init}, maps, iterators,
       [&](OpBuilder &inner, Location at, ValueRange args) {
-        linalg::YieldOp::create(inner, at, folded.checked(inner, at, body(inner, at, args)));
+        SmallVector<Value> values(args);
+        if (!reduces)
+          values.back() = scalarConstant(inner, at, identity);
+        linalg::YieldOp::create(inner, at, folded.checked(inner, at, body(inner, at, values)));
       });
   return failed(folded.told("reduction's body")) ? Value() : generic.getResult(0);
 }

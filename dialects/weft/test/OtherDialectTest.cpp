@@ -272,5 +272,24 @@ TEST_F(OtherOps, ABodyOfAReductionGivesTheAccumulatorsType) {
       << messages;
 }
 
+// Nobody starts an accumulator where nothing is reduced.
+TEST_F(OtherOps, AReductionOfNoDimFoldsEachElementWithTheIdentity) {
+  mlir::Operation *op = make("reduction", 1, "dims = array<i64>", "tensor<2x3xf32>");
+  IndexStatement statement;
+  Positions at = statement.addAll(op->getResult(0).getType());
+  statement.results = statement.operands = {at};
+  OtherRules::get().statement = statement;
+  mlir::OpBuilder builder(op);
+  mlir::Value folded = reductionGeneric(
+      builder, op, op->getOperands(), builder.getF32FloatAttr(0),
+      [](mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange args) -> mlir::Value {
+        return mlir::arith::AddFOp::create(b, loc, args[0], args[1]);
+      });
+  ASSERT_TRUE(folded) << messages;
+  mlir::Block &body = folded.getDefiningOp()->getRegion(0).front();
+  EXPECT_FALSE(body.getArgument(0).use_empty());
+  EXPECT_TRUE(body.getArgument(1).use_empty());
+}
+
 } // namespace
 } // namespace weft::ir
