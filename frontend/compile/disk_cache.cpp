@@ -31,12 +31,12 @@ namespace fs = std::filesystem;
 // An entry: this header with the report's figures, the lines of ops that may end a run and the
 // report's remarks (each ends in a 0), the backend's blob. Raise the version with every change to
 // what is written.
-constexpr char kMagic[8] = {'w', 'e', 'f', 't', 'c', 'a', 'c', '5'};
+constexpr char kMagic[8] = {'w', 'e', 'f', 't', 'c', 'a', 'c', '6'};
 struct Header {
   char magic[8];
   uint64_t places_bytes, remarks_bytes, blob_bytes;
   int64_t report[9];    // figures_of()
-  uint8_t checksum[32]; // SHA-256 of everything else
+  uint8_t checksum[32]; // SHA-256 of the key and everything else
 };
 
 // What an entry keeps of a report.
@@ -62,10 +62,12 @@ std::array<uint8_t, 32> sha256(llvm::ArrayRef<llvm::StringRef> pieces) {
   return hash.final();
 }
 
-// rest: what follows the header.
-std::array<uint8_t, 32> checksum(Header header, llvm::StringRef rest) {
+// Of the key as well, so that a file under another one's name is damaged: it would run as a program
+// of other inputs. rest: what follows the header.
+std::array<uint8_t, 32> checksum(llvm::StringRef key, Header header, llvm::StringRef rest) {
   std::memset(header.checksum, 0, sizeof header.checksum);
-  return sha256({llvm::StringRef(reinterpret_cast<const char *>(&header), sizeof header), rest});
+  return sha256(
+      {key, llvm::StringRef(reinterpret_cast<const char *>(&header), sizeof header), rest});
 }
 
 // $XDG_CACHE_HOME/weft, else $HOME/.cache/weft, else nothing.
@@ -264,7 +266,7 @@ DiskCache::Lookup DiskCache::load(const std::string &key) {
   if (read) {
     std::memcpy(&header, bytes.data(), sizeof header);
     llvm::StringRef rest = llvm::StringRef(bytes).drop_front(sizeof header);
-    auto expected = checksum(header, rest);
+    auto expected = checksum(key, header, rest);
     if (std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 &&
         header.places_bytes <= rest.size() &&
         header.remarks_bytes <= rest.size() - header.places_bytes &&
@@ -312,7 +314,7 @@ absl::Status DiskCache::store(const std::string &key, const CompiledProgram &pro
   rest += *blob;
   for (auto [i, figure] : llvm::enumerate(figures_of(*program.report)))
     header.report[i] = *figure;
-  auto digest = checksum(header, rest);
+  auto digest = checksum(key, header, rest);
   std::memcpy(header.checksum, digest.data(), digest.size());
 
   std::string path = folder_ + "/" + key + ".weft";

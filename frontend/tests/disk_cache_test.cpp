@@ -144,6 +144,21 @@ TEST_F(DiskCache, RecompilesAndReplacesDamagedEntries) {
   }
 }
 
+// As after files of a folder were restored under names of others.
+TEST_F(DiskCache, AnEntryUnderAnothersNameIsDamaged) {
+  evaluate(5);
+  fs::path five = entries().at(0);
+  evaluate(6);
+  for (const fs::path &path : entries())
+    if (path != five)
+      fs::copy_file(path, five, fs::copy_options::overwrite_existing);
+  forget();
+  uint64_t before = statistics().corrupt_entries;
+  EXPECT_EQ(evaluate(5).outcome, CacheOutcome::kCompiled);
+  EXPECT_EQ(statistics().corrupt_entries - before, 1u);
+  EXPECT_EQ(evaluate(6).outcome, CacheOutcome::kDiskHit);
+}
+
 TEST_F(DiskCache, CountsDamagedEntriesOfTracedProgramsToo) {
   Tensor x = ones({7}).eval();
   auto run = [&] {
