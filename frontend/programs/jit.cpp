@@ -342,7 +342,7 @@ private:
     mark_donated(slice, bound);
     EvaluateRequest request{CutReason::kJit, location};
     while (being_compiled(slice))
-      wait_for_a_claim();
+      wait_for_a_program(location);
     Claim claimed(slice);
     FoundProgram found = find_program(slice, request, bound.figures);
     bound.program = std::move(found.program);

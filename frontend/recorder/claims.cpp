@@ -6,6 +6,8 @@ namespace weft::recorder {
 
 static std::atomic<uint32_t> claims_ended = 0;
 static uint32_t waiting = 0; // threads, under the recorder's lock
+static uint32_t claims = 0;  // that live, likewise
+static constinit thread_local uint32_t own_claims = 0; // of this thread
 
 void end_claim() {
   ++claims_ended;
@@ -24,7 +26,18 @@ void wait_for_a_claim() {
   --waiting;
 }
 
+void wait_for_a_program(Location location) {
+  if (own_claims > 0 && own_claims == claims)
+    throw Error(ErrorKind::kState,
+                "a function that is called while a program is compiled, such as a pass, asks for "
+                "what the same program computes; it can compute other things",
+                CallerScope::resolve(location));
+  wait_for_a_claim();
+}
+
 Claim::Claim(Slice &slice) : slice_(&slice) {
+  ++claims;
+  ++own_claims;
   for (Node *node : slice.nodes) {
     node->claimed = true;
     for (Value *result : node->results)
@@ -82,6 +95,8 @@ void Claim::end() {
   for (Value *temporary : slice_->temporaries)
     release(*temporary);
   slice_ = nullptr;
+  --claims;
+  --own_claims;
   end_claim();
 }
 

@@ -28,6 +28,9 @@ private:
 // Gives up the recorder's lock until some claim has ended. For threads that met claimed ops, or a
 // program that is being compiled.
 void wait_for_a_claim();
+// The same where a program is being compiled. Throws Error (kState) where this thread compiles it
+// and no other thread compiles any: what it calls meanwhile, a pass, asks for what it is part of.
+void wait_for_a_program(Location location);
 // Wakes those threads: ops that were withheld are there again, or gone. Under the recorder's lock.
 void end_claim();
 

@@ -282,7 +282,7 @@ void submit(const Wanted &wanted) {
     }
     mark_stable(slice);
     if (being_compiled(slice)) {
-      wait_for_a_claim();
+      wait_for_a_program(request.location);
       continue;
     }
     std::optional<Claim> claimed(slice);

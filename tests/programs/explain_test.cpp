@@ -148,6 +148,33 @@ TEST_F(Explain, APassThatIsRegisteredLater) {
   EXPECT_EQ(evaluate().outcome, CacheOutcome::kMemoryHit) << "compiled before there was a pass";
 }
 
+// It would wait for itself.
+TEST_F(Explain, APassThatAsksForItsOwnProgramIsNamed) {
+  if (config().backend != "cpu")
+    GTEST_SKIP() << "the backend runs no passes";
+  Tensor x = values({11});
+  auto registered = compiler::registerPass(
+      compiler::Phase::Graph, compiler::Position::After,
+      [x]() -> std::unique_ptr<mlir::Pass> {
+        (x * 13.0).eval();
+        return std::make_unique<NoPass>();
+      },
+      "asks", "1");
+  ASSERT_TRUE(registered.ok()) << registered;
+  try {
+    (x * 13.0).eval();
+    ADD_FAILURE() << "the pass asked for what is compiled";
+  } catch (const Error &error) {
+    EXPECT_NE(error.message().find("'asks' has a factory that threw an exception"),
+              std::string::npos)
+        << error.what();
+    EXPECT_NE(error.message().find("asks for what the same program computes"), std::string::npos)
+        << error.what();
+  }
+  compiler::clearRegisteredPasses();
+  EXPECT_EQ((x * 13.0).to_vector<float>().size(), 11u);
+}
+
 // Pinned choices of a kernel's schedule are part of what is compiled, and change no bit.
 TEST_F(Explain, SchedulesThatArePinned) {
   Tensor x = values({5000});
