@@ -18,6 +18,9 @@ std::string whyNoClaim(const Claim &claim) {
     return claim.ops.empty() ? "has no ops" : "has no outputs";
   if (llvm::is_contained(claim.ops, nullptr) || llvm::is_contained(claim.inputs, Value()))
     return "has an op or an input that is null";
+  for (const auto &[neighbour, refusal] : claim.left)
+    if (!neighbour || refusal.reason.empty())
+      return "has left a neighbour that is null, or for a reason without a name";
   Operation *last = claim.ops.back();
   for (Value output : claim.outputs)
     if (!output || output.getDefiningOp() != last)

@@ -26,7 +26,7 @@ llvm::StringRef nameOf(KernelStage stage) {
   case KernelStage::Llvm:
     return "llvm";
   }
-  llvm_unreachable("a stage without a name");
+  return ""; // no stage
 }
 
 } // namespace
@@ -37,6 +37,9 @@ absl::Status registerKernelPass(KernelStage stage, PassFactory factory, std::str
       !status.ok())
     return status;
   std::string place = nameOf(stage).str();
+  if (place.empty())
+    return absl::InvalidArgumentError("the kernel pass '" + name +
+                                      "' is registered after no stage that there is");
   auto refuse = [&](const std::vector<KernelPass> &known) -> absl::Status {
     for (const KernelPass &each : known)
       if (each.stage == stage && each.name == name && each.version == version)

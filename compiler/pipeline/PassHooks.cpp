@@ -123,6 +123,11 @@ template <typename... Args> llvm::Error error(const char *format, const Args &..
 
 absl::Status registerPass(Phase phase, Position position, PassFactory factory, StringRef name,
                           StringRef version) {
+  auto isOfIt = [&](const PhaseInfo &info) { return info.phase == phase; };
+  if (llvm::none_of(allPhases(), isOfIt) ||
+      (position != Position::Before && position != Position::After))
+    return absl::InvalidArgumentError("the pass '" + name.str() +
+                                      "' is registered at no phase, or neither before nor after it");
   std::string place = placeOf(phase, position);
   if (name.empty())
     return absl::InvalidArgumentError("a pass " + place + " is registered without a name");

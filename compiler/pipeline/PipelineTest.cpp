@@ -201,6 +201,11 @@ TEST_F(PipelineTest, PassesHaveNamesAndAreRegisteredOnce) {
   EXPECT_EQ(nameless.message(), "a pass before fuse is registered without a name");
   absl::Status empty = registerPass(Phase::Fuse, Position::Before, nullptr, "empty", "1");
   EXPECT_EQ(empty, absl::InvalidArgumentError("the pass 'empty' has no factory"));
+  for (auto [phase, position] : {std::pair(Phase(99), Position::After),
+                                 std::pair(Phase::Graph, Position(7))})
+    EXPECT_EQ(registerPass(phase, position, mark, "nowhere", "1"),
+              absl::InvalidArgumentError("the pass 'nowhere' is registered at no phase, or neither "
+                                         "before nor after it"));
   // What was refused runs nowhere.
   EXPECT_EQ(registeredPasses().size(), 3u);
   auto module = parse(kProgram);

@@ -188,6 +188,7 @@ public:
     kSometimes,
     kConfig,
     kLate,
+    kLeavesNull,
     kPacksWhatIsNotThere,
     kPacksWithoutEntry,
     kPackingThrows,
@@ -219,6 +220,8 @@ public:
     claim.outputs = {product.getResult()};
     if (kind_ == kLate)
       claim.inputs.push_back(product->getUsers().begin()->getResult(0));
+    if (kind_ == kLeavesNull)
+      claim.left.push_back({nullptr, compiler::ClaimRefusal{"test-weather", "it rains"}});
     return claim;
   }
   compiler::PackingAnswer packing(mlir::Operation *op) const override {
@@ -302,6 +305,8 @@ TEST_F(Extensions, WhatAProviderIsAtFaultInNamesIt) {
                                  "whose entry 'type' is neither an integer"),
         std::pair(Gemm::kLate, "is claimed by the provider 'test.gemm', whose claim has an input, "
                                "the result of 'weft.tanh', that is not there yet"),
+        std::pair(Gemm::kLeavesNull, "is claimed by the provider 'test.gemm', whose claim has left "
+                                     "a neighbour that is null"),
         std::pair(Gemm::kPacksWhatIsNotThere, "is offered to the provider 'test.gemm', whose "
                                               "packing names operand 7; the call has 2"),
         std::pair(Gemm::kPacksWithoutEntry, "whose packing has no entry or no config"),
@@ -626,6 +631,10 @@ TEST_F(Extensions, AKernelPassThatBreaksAKernelIsNamed) {
             "the registered kernel-pass 'breaks' has no version");
   EXPECT_TRUE(says(compiler::registerKernelPass(compiler::KernelStage::Llvm, nullptr, "none", "1"),
                    "no factory"));
+  EXPECT_TRUE(says(compiler::registerKernelPass(
+                       compiler::KernelStage(9), [] { return std::make_unique<Remarks>(); }, "none",
+                       "1"),
+                   "the kernel pass 'none' is registered after no stage that there is"));
 }
 
 } // namespace
