@@ -88,6 +88,25 @@ TEST(Table, AModuleIsTheInstructionsOwnElseThatOfItsWeight) {
   EXPECT_EQ(rows.find("blocks.0.up"), std::string::npos) << rows;
 }
 
+// A model's kernels have its name, and a number instead of a hash.
+TEST(Table, AnOpOfAModelIsThatOfAProcess) {
+  std::string text = text_of("trace.json");
+  size_t end = text.rfind(']');
+  ASSERT_NE(end, std::string::npos);
+  std::string events;
+  for (const char *name : {"weft_my_k2_net_k0_mul_erf", "weft_my_0_train_k12_mul_erf",
+                           "weft_mul_erf_0123456789abcdef"})
+    events += std::string(",{\"name\":\"") + name +
+              "\",\"cat\":\"kernel\",\"ph\":\"X\",\"ts\":1,\"dur\":2,\"pid\":7,\"tid\":2,"
+              "\"args\":{}}";
+  text.insert(end, events);
+  auto trace = parse(text);
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  std::string rows = table(*trace, {}, {By::kOp, Sort::kTime, 0});
+  EXPECT_NE(rows.find(" mul_erf\n"), std::string::npos) << rows;
+  EXPECT_EQ(rows.find("_mul_erf"), std::string::npos) << rows;
+}
+
 TEST(Table, TheRooflineIsTheLargerOfBothTimes) {
   SpanKind kind;
   kind.flops = 2e6;

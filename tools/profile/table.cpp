@@ -19,7 +19,19 @@ bool is_instruction(const SpanKind &kind) {
   return false;
 }
 
-// "weft_matmul_relu_0123456789abcdef" -> "matmul_relu".
+// What follows the kernel's number in a model: "out_k12_matmul_relu" -> "matmul_relu".
+std::string_view behind_number(std::string_view name) {
+  for (size_t at = name.rfind("_k"); at != std::string_view::npos && at > 0;
+       at = name.rfind("_k", at - 1)) {
+    size_t end = name.find_first_not_of("0123456789", at + 2);
+    if (end != name.npos && end != at + 2 && end + 1 < name.size() && name[end] == '_')
+      return name.substr(end + 1);
+  }
+  return name;
+}
+
+// "weft_matmul_relu_0123456789abcdef" -> "matmul_relu", and so "weft_MODEL_k0_matmul_relu" of a
+// model that was compiled ahead of time.
 std::string op_of(const SpanKind &kind) {
   constexpr std::string_view kPrefix = "weft_";
   constexpr size_t kDigits = 16;
@@ -30,6 +42,8 @@ std::string op_of(const SpanKind &kind) {
   size_t hash = name.rfind('_');
   if (hash != std::string_view::npos && name.size() - hash - 1 == kDigits)
     name = name.substr(0, hash);
+  else
+    name = behind_number(name);
   return name.size() == kDigits && std::all_of(name.begin(), name.end(), ::isxdigit)
              ? "kernel"
              : std::string(name);
