@@ -192,6 +192,8 @@ bool isSealed() {
 
 absl::Status registerDialects(llvm::StringRef name, llvm::StringRef version,
                               std::function<void(mlir::DialectRegistry &)> insert) {
+  if (name.empty())
+    return absl::InvalidArgumentError("dialects are registered without a name");
   // Every context does this from now on, where nobody could name the plugin any more.
   try {
     mlir::DialectRegistry registry;

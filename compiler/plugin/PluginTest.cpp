@@ -133,6 +133,7 @@ TEST(Plugin, WhoseDialectsCannotBeLoadedIsRefused) {
   // Its name is free.
   auto none = [](mlir::DialectRegistry &) {
   };
+  EXPECT_EQ(registerDialects("", "1", none).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(registerDialects("test", "1", none).ok());
   EXPECT_EQ(registerDialects("test", "1", none).code(), absl::StatusCode::kAlreadyExists);
   ir::unregisterExtension("test");
