@@ -187,7 +187,8 @@ rules)
   ;;
 kernel)
   clang-22 -std=c11 -Wall -O2 -shared -fPIC -Iprefix/include/weft "$sources/sort.c" -o sort.so
-  clang++-22 "$sources/program.cpp" $(weft) -o program
+  # Headers of Weft's warn of nothing.
+  clang++-22 -Wall -Wextra -Werror "$sources/program.cpp" $(weft) -o program
   for backend in cpu reference; do WEFT_BACKEND=$backend ./program ./sort.so || fail "the program failed on $backend"; done
   WEFT_EAGER=1 ./program ./sort.so >/dev/null || fail "the program failed with WEFT_EAGER=1"
   ;;

@@ -59,6 +59,7 @@ public:
   // (image/transforms.h). It is the same for the same loader seed, epoch and batch, and differs
   // between batches and epochs.
   virtual HostBatch fetch_seeded(std::span<const int64_t> items, uint64_t seed) const {
+    (void)seed;
     return fetch(items);
   }
 };
