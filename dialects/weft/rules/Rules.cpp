@@ -256,6 +256,11 @@ Val GradContext::result(int64_t i) const {
 }
 
 Val GradContext::g(int64_t i) const {
+  int64_t count = static_cast<int64_t>(resultTypes_.size());
+  if (i < 0 || i >= count) {
+    wrong() << "reads the cotangent of result " << i << " of " << count;
+    i = 0;
+  }
   return computed(hasG(i) ? cotangents_[i] : splat(builder_, loc_, resultType(i), 0));
 }
 

@@ -19,6 +19,7 @@ struct Rules {
   std::function<void()> infer = [] {}, verify = [] {}, differentiate = [] {};
   const char *noDerivative = ""; // why there is none
   bool givesNoType = false, givesNoGradient = false;
+  int64_t cotangent = 0; // which one it reads
 };
 Rules rules;
 
@@ -77,7 +78,7 @@ public:
     if (*rules.noDerivative)
       return context.noRule(getOperationName(), rules.noDerivative);
     if (!rules.givesNoGradient)
-      context.grad(0, context.g());
+      context.grad(0, context.g(rules.cotangent));
     return mlir::success();
   }
 };
@@ -162,6 +163,17 @@ TEST_F(UserRules, ADerivativeThatGivesNothingIsNamed) {
   std::string message = message_of([&] { grad({y}, {x}); }, ErrorKind::kState, __LINE__);
   EXPECT_NE(message.find("; the derivative of mine.same ("), std::string::npos) << message;
   EXPECT_NE(message.find(") gives operand 0 nothing"), std::string::npos) << message;
+}
+
+TEST_F(UserRules, ADerivativeThatReadsACotangentThatIsNotThereIsNamed) {
+  rules.cotangent = 3;
+  Tensor x = zeros({7});
+  x.set_requires_grad(true);
+  Tensor y = sum(call_op("mine.same", {x})[0]);
+  std::string message = message_of([&] { y.backward(); }, ErrorKind::kState, __LINE__);
+  EXPECT_NE(message.find("the derivative of mine.same reads the cotangent of result 3 of 1"),
+            std::string::npos)
+      << message;
 }
 
 TEST_F(UserRules, WhatADerivativeThrowsIsAnErrorOfBackward) {
