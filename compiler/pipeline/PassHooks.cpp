@@ -127,7 +127,8 @@ absl::Status registerPass(Phase phase, Position position, PassFactory factory, S
   if (llvm::none_of(allPhases(), isOfIt) ||
       (position != Position::Before && position != Position::After))
     return absl::InvalidArgumentError("the pass '" + name.str() +
-                                      "' is registered at no phase, or neither before nor after it");
+                                      "' is registered at no phase, or neither before nor after "
+                                      "it");
   std::string place = placeOf(phase, position);
   if (name.empty())
     return absl::InvalidArgumentError("a pass " + place + " is registered without a name");
