@@ -125,6 +125,64 @@ TEST(Rows, Turned) {
   }
 }
 
+// Sums over the dim along which an input lies, where others and the result lie across it: lanes and
+// steps that do not fill tiles, bools beside floats, maxima, several chunks, other widths.
+TEST(Rows, TurnedNests) {
+  for (auto [channels, pixels] : {std::pair{"64", "100"}, {"17", "33"}, {"5", "64"}, {"3", "16"},
+                                  {"100", "31"}, {"20", "2113"}}) {
+    auto of = [&](const std::string &text) {
+      return replaced(replaced(text, "C", channels), "P", pixels);
+    };
+    checkFusion(of("%x: tensor<3xCxPxf32>, %k: tensor<3xCxPxi1>, %b: tensor<3xPxCxf32>"), of(R"(
+      %t = weft.transpose %x, [0, 2, 1] : tensor<3xCxPxf32>
+      %l = weft.transpose %k, [0, 2, 1] : tensor<3xCxPxi1>
+      %v = weft.select %l, %t, %b : tensor<3xPxCxf32>
+      %m = weft.reduce_max %v, dims = [1] : tensor<3xPxCxf32>
+      %s = weft.reduce_sum %t, dims = [1] : tensor<3xPxCxf32>)"),
+                of("%m: tensor<3xCxf32>, %s: tensor<3xCxf32>"), 1e-4);
+    checkFusion(of("%x: tensor<3xCxPxbf16>"), of(R"(
+      %w = weft.cast %x : tensor<3xCxPxbf16> to tensor<3xCxPxf64>
+      %t = weft.transpose %w, [0, 2, 1] : tensor<3xCxPxf64>
+      %s = weft.reduce_sum %t, dims = [1] : tensor<3xPxCxf64>)"),
+                of("%s: tensor<3xCxf64>"), 1e-9);
+  }
+  // Two dims of an image, which another input joins or holds apart.
+  for (const char *mask : {"4x9x7x1", "4x1x7x1"})
+    checkFusion(replaced("%x: tensor<4x20x9x7xf64>, %k: tensor<Mxf64>", "M", mask),
+                replaced(R"(
+      %t = weft.transpose %x, [0, 2, 3, 1] : tensor<4x20x9x7xf64>
+      %b = weft.broadcast %k : tensor<Mxf64> to tensor<4x9x7x20xf64>
+      %p = weft.mul %t, %b : tensor<4x9x7x20xf64>
+      %s = weft.reduce_sum %p, dims = [1, 2] : tensor<4x9x7x20xf64>)",
+                         "M", mask),
+                "%s: tensor<4x20xf64>", 1e-12);
+}
+
+// Rows that fill half a vector at most, so many that chains go side by side: rows that fill no
+// tile, numbers of a row and of a column beside them, and the same beside what is stored, where
+// each row is a vector.
+TEST(Rows, SumsOfNarrowRows) {
+  for (auto [rows, n] : {std::pair{"17000", "2"}, {"40011", "3"}, {"17000", "5"}, {"33500", "8"}}) {
+    auto of = [&](const std::string &text) {
+      return replaced(replaced(text, "R", rows), "N", n);
+    };
+    std::string body = of(R"(
+      %v = weft.broadcast %w : tensor<Rx1xf32> to tensor<RxNxf32>
+      %c = weft.broadcast %b : tensor<Nxf32> to tensor<RxNxf32>
+      %p = weft.mul %x, %v : tensor<RxNxf32>
+      %a = weft.add %p, %c : tensor<RxNxf32>
+      %s = weft.reduce_sum %a, dims = [0] : tensor<RxNxf32>
+      %m = weft.reduce_max %x, dims = [0] : tensor<RxNxf32>)"),
+                signature = of("%x: tensor<RxNxf32>, %w: tensor<Rx1xf32>, %b: tensor<Nxf32>");
+    checkFusion(signature, body, of("%s: tensor<Nxf32>, %m: tensor<Nxf32>"), 1e-4);
+    checkFusion(signature, body, of("%p: tensor<RxNxf32>, %s: tensor<Nxf32>"), 1e-4);
+    checkFusion(of("%x: tensor<RxNxbf16>"), of(R"(
+      %d = weft.cast %x : tensor<RxNxbf16> to tensor<RxNxf64>
+      %s = weft.reduce_sum %d, dims = [0] : tensor<RxNxf64>)"),
+                of("%s: tensor<Nxf64>"), 1e-9);
+  }
+}
+
 // Points against points: the rows that are done together lie along two dims, the inner of which may
 // end within a group, or groups with it. Points of 5 to 16 numbers are transposed.
 TEST(Rows, ShortRowsOfTwoDims) {

@@ -4,7 +4,9 @@
 //
 // Kept dims run in parallel. Where the innermost dim is kept, vectors lie along it and the reduced
 // dims are walked one by one; where it is reduced, its run is folded as a row is, and the outer
-// reduced dims add up such rows.
+// reduced dims add up such rows. Inputs that lie along the reduced dim where vectors lie across it
+// (images whose channels were moved last) are read as they lie, chain by chain, and turned into
+// scratch: each lane of a vector would else be gathered from a line of its own.
 #include "compiler/codegen/Schedule.h"
 
 #include "compiler/codegen/Limits.h"
@@ -55,6 +57,91 @@ struct NestSchedule {
     }
   }
 
+  // An input that is turned: its tile in scratch has the steps of a chain, one a row.
+  struct Turned {
+    mlir::BlockArgument argument;
+    Value scratch;
+  };
+  llvm::SmallVector<Turned, 1> turnedInputs(int64_t width) {
+    llvm::SmallVector<Turned, 1> inputs;
+    for (mlir::BlockArgument argument : kernel.fusion.getBody().front().getArguments()) {
+      const FusionDomain::Layout *layout = kernel.domain.layout(argument);
+      if (kernel.sizes || !layout || kernel.domain.role(argument) != FusionDomain::Role::Full ||
+          !kernel.domain.liesAcrossNest(*layout))
+        continue;
+      mlir::Type element = storedIn(argument);
+      int64_t count = kChain * width;
+      inputs.push_back(
+          {argument, f.scratch(kernel.claimScratch(count * memoryBytes(element)), count, element)});
+    }
+    return inputs;
+  }
+  static mlir::Type storedIn(Value value) {
+    return memoryType(mlir::getElementTypeOrSelf(value.getType()));
+  }
+
+  // The steps of the chain that begins at `from`, of `count` lanes from `first` on, into the
+  // scratch of a turned input, `width` elements a step. `atoms` places the others.
+  void turn(const Turned &input, llvm::ArrayRef<Index> given, int32_t lanes, Value from,
+            const Index &first, int64_t count, int64_t width) {
+    IndexSpace &space = f.e.space;
+    llvm::SmallVector<Index> atoms(given);
+    mlir::Type element = storedIn(input.argument);
+    unsigned number = input.argument.getArgNumber();
+    int32_t along = kernel.domain.inner().front();
+    int64_t steps = kernel.domain.atoms()[along];
+    // The last chain may be a part of one; beyond it nothing is read.
+    Index begin = space.scalar(from, std::max<int64_t>(steps - kChain + 1, 1));
+    f.loop(kChain / kLanes, {}, [&](Index tile, KernelFunction::State &) {
+      Index below = space.scale(tile, kLanes), step = space.add(begin, below);
+      Value mask;
+      if (steps % kChain)
+        mask = f.e.make<arith::CmpIOp>(
+            arith::CmpIPredicate::slt, f.e.vectorIndex(space.lane(kLanes)),
+            f.e.broadcast(f.e.make<arith::SubIOp>(f.e.constantIndex(steps), f.e.scalarIndex(step))));
+      f.blocks(count, kLanes, {}, [&](const Index &beside, int64_t some, KernelFunction::State &) {
+        llvm::SmallVector<Value> lines;
+        for (int64_t lane = 0; lane < some; ++lane) {
+          atoms[lanes] = space.add(space.add(first, beside), lane);
+          atoms[along] = space.add(step, space.lane(kLanes));
+          Index place = f.placeOf(input.argument, atoms);
+          // No machine's own prefetcher follows as many lines as a tile has.
+          f.e.prefetchLine(f.function.getArgument(number),
+                           space.add(space.splitLanes(place).first, kTurnedAhead * kLanes), false);
+          lines.push_back(
+              f.e.broadcast(f.e.load(f.function.getArgument(number), element, place, mask)));
+        }
+        // Lanes that do not exist are padding.
+        lines.resize(kLanes, lines.front());
+        transposeTile(f.e, lines);
+        for (int64_t row = 0; row < kLanes; ++row)
+          f.e.store(input.scratch, lines[row],
+                    space.add(space.add(space.scale(space.add(below, row), width), beside),
+                              space.lane(kLanes)),
+                    nullptr);
+      });
+    });
+  }
+
+  // What a turned input is at a step of the chain that begins at `from`, in the lanes of a vector
+  // that are `beside` behind the first.
+  void knowTurned(const Turned &input, llvm::ArrayRef<Index> atoms, Value from, const Index &step,
+                  int64_t beside, int64_t width) {
+    IndexSpace &space = f.e.space;
+    Value row = f.e.make<arith::SubIOp>(f.e.scalarIndex(step), from);
+    Index at = space.add(space.add(space.scale(space.scalar(row, kChain), width), beside),
+                         space.lane(kLanes));
+    f.e.setKnown(kernel.lowered.lookup(input.argument),
+                 [this, here = f.position(input.argument, atoms), at,
+                  input](llvm::ArrayRef<Index> position, Value) {
+                   return position == llvm::ArrayRef(here)
+                              ? f.e.load(input.scratch,
+                                         mlir::getElementTypeOrSelf(input.argument.getType()), at,
+                                         nullptr)
+                              : Value();
+                 });
+  }
+
   void emitKeptInnermost(int32_t lanes) {
     llvm::SmallVector<int32_t> others = outerWithout(kernel.domain, lanes);
     llvm::ArrayRef<int32_t> reduced = kernel.domain.inner();
@@ -63,16 +150,30 @@ struct NestSchedule {
             blocks = llvm::divideCeil(n, width), rows = kernel.domain.positions(reduced);
     kernel.info.count = kernel.domain.positions(others) * blocks;
     bool isWindow = rows <= kWindow && rows * static_cast<int64_t>(kernel.ops.size()) <= kWindowOps;
+    llvm::SmallVector<Turned, 1> turned = turnedInputs(width);
     auto columns = [&](const Index &other, int64_t size, const Index &base) {
       f.run(size, vectors, base, {},
             [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
               llvm::SmallVector<Index> atoms(kernel.domain.atoms().size());
               place(atoms, others, other);
-              int64_t copies = units.size();
+              int64_t copies = units.size(), count = 0;
+              for (const KernelFunction::Unit &unit : units)
+                count += unit.lanes;
+              Index first = f.e.space.splitLanes(units.front().position).first;
+              Value chain; // its first step
+              StepChains chains;
+              if (!turned.empty())
+                chains.begin = [&](Value from) {
+                  chain = from;
+                  for (const Turned &input : turned)
+                    turn(input, atoms, lanes, from, first, count, width);
+                };
               auto step = [&](Index row, KernelFunction::State &inside) {
                 place(atoms, reduced, row);
                 for (int64_t u = 0; u < copies; ++u) {
                   atoms[lanes] = units[u].position;
+                  for (const Turned &input : turned)
+                    knowTurned(input, atoms, chain, row, u * kLanes, width);
                   for (auto [i, op] : llvm::enumerate(ops)) {
                     Value &sum = inside[i * copies + u];
                     sum = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), sum,
@@ -89,8 +190,10 @@ struct NestSchedule {
                 for (int64_t row = 0; row < rows; ++row)
                   step(Index::of(row), sums);
               } else {
-                sums = f.reduceRows(rows, reductions, copies, true, step);
+                sums = f.reduceRows(rows, reductions, copies, true, step, chains);
               }
+              for (const Turned &input : turned)
+                f.e.dropKnown(kernel.lowered.lookup(input.argument));
               for (int64_t u = 0; u < copies; ++u) {
                 atoms[lanes] = units[u].position;
                 llvm::SmallVector<Value> mine;

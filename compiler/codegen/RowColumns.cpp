@@ -19,6 +19,11 @@ using Role = FusionDomain::Role;
 
 static constexpr int64_t kColumnUnit = kColumnVectors * kLanes;
 
+// Rows of n columns whose elements fit into a vector: a part of a chain.
+static int64_t narrowSteps(int64_t n) {
+  return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(kLanes / n)));
+}
+
 // emit(op, vector) for all vectors of the Col reductions' accumulators.
 void RowSchedule::eachColumn(
     KernelFunction &f,
@@ -252,6 +257,100 @@ void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t 
   eachVector([&](Operation *op, const KernelFunction::Unit &unit) { sums.finish(op, unit); });
 }
 
+// The columns of an argument whose rows, or elements of rows, lie one after the other in memory; 0
+// for others.
+int64_t RowSchedule::narrowColumns(Value argument) const {
+  const FusionDomain::Layout *layout = domain.layout(argument);
+  if (!layout)
+    return 0;
+  FusionDomain::Layout rows(domain.outer()), all(rows);
+  all.append(domain.inner().begin(), domain.inner().end());
+  return *layout == all ? domain.rowSize() : *layout == rows ? 1 : 0;
+}
+
+// Whether rows fill half a vector at most. Such rows are summed up with a chain in each lane, as
+// narrowChains does, if all that is read is known by rows.
+bool RowSchedule::hasNarrowRows() const {
+  int64_t n = domain.rowSize(), evaluated = kLanes * static_cast<int64_t>(kernel.ops.size());
+  if (2 * n > kLanes || random || !sweeps[0].stores.empty() || evaluated > kGroupOps)
+    return false;
+  int64_t some = narrowSteps(n);
+  return llvm::all_of(kernel.fusion.getBody().front().getArguments(), [&](Value argument) {
+    if (domain.role(argument) == Role::Inline)
+      return true;
+    int64_t columns = narrowColumns(argument), bytes = memoryBytes(elementOf(argument));
+    return columns && !elementOf(argument).isInteger(1) &&
+           (some * columns == kLanes || bytes >= kLeastMaskedBytes);
+  });
+}
+
+// The sums of kLanes chains from row `from` on, those of a chain behind those of the one before. A
+// lane is a chain: vectors of some rows of each are read as they lie and turned, and so are the
+// sums.
+KernelFunction::State RowSchedule::narrowChains(KernelFunction &f, Value from) {
+  IndexSpace &space = f.e.space;
+  int64_t n = domain.rowSize(), some = narrowSteps(n);
+  Index begin = space.scalar(from, domain.rows() - kLanes * kChain + 1);
+  auto rowsAt = [&](const Index &step, int64_t row) {
+    return space.add(space.add(begin, space.add(step, row)),
+                     space.scale(space.lane(kLanes), kChain));
+  };
+  const Sweep &sweep = sweeps[0];
+  KernelFunction::State sums;
+  for (Operation *op : sweep.columns)
+    sums.append(n, f.identity(kernel.generic(op), true));
+  sums = f.loop(kChain / some, sums, [&](Index number, KernelFunction::State &inside) {
+    Index step = space.scale(number, some);
+    llvm::SmallVector<Value> known;
+    trackReads(f, nullptr, 0, {});
+    for (mlir::BlockArgument argument : kernel.fusion.getBody().front().getArguments()) {
+      int64_t columns = domain.role(argument) == Role::Inline ? 0 : narrowColumns(argument);
+      if (!columns)
+        continue;
+      llvm::SmallVector<Value> tile;
+      for (int64_t chain = 0; chain < kLanes; ++chain) {
+        Index row = space.add(space.add(begin, step), chain * kChain);
+        Index place = space.add(f.placeOf(argument, atomPositions(f, row, Index::of(0))),
+                                space.lane(some * columns));
+        tile.push_back(f.e.broadcast(f.e.load(f.function.getArgument(argument.getArgNumber()),
+                                              elementOf(argument), place,
+                                              f.e.tailMask(some * columns))));
+      }
+      transposeTile(f.e, tile);
+      llvm::SmallVector<llvm::SmallVector<Index>> places;
+      for (int64_t row = 0; row < some; ++row)
+        for (int64_t c = 0; c < columns; ++c)
+          places.push_back(f.position(argument, atomPositions(f, rowsAt(step, row), Index::of(c))));
+      known.push_back(kernel.lowered.lookup(argument));
+      f.e.setKnown(known.back(), [tile, places](llvm::ArrayRef<Index> position, Value) {
+        for (auto [place, lanes] : llvm::zip(places, tile))
+          if (position == llvm::ArrayRef(place))
+            return lanes;
+        return Value();
+      });
+    }
+    for (int64_t row = 0; row < some; ++row)
+      for (auto [i, op] : llvm::enumerate(sweep.columns))
+        for (int64_t c = 0; c < n; ++c) {
+          Value &sum = inside[i * n + c];
+          auto atoms = atomPositions(f, rowsAt(step, row), Index::of(c));
+          sum = f.accumulate(kernel.generic(op), f.position(op->getOperand(0), atoms), sum, nullptr);
+        }
+    for (Value value : known)
+      f.e.dropKnown(value);
+  });
+  size_t reductions = sweep.columns.size();
+  KernelFunction::State chains(kLanes * reductions);
+  for (size_t i = 0; i < reductions; ++i) {
+    llvm::SmallVector<Value> columns(llvm::ArrayRef(sums).slice(i * n, n));
+    columns.resize(kLanes, columns.front()); // what is not there is padding
+    transposeTile(f.e, columns);
+    for (int64_t chain = 0; chain < kLanes; ++chain)
+      chains[chain * reductions + i] = columns[chain];
+  }
+  return chains;
+}
+
 // The same where a row has a few vectors, whose sums are in registers all the while.
 void RowSchedule::fewColumnsOfChunk(KernelFunction &f, const Index &chunk) {
   int64_t rows = domain.rows(), padded = paddedColumns();
@@ -277,10 +376,15 @@ void RowSchedule::fewColumnsOfChunk(KernelFunction &f, const Index &chunk) {
           auto most = [&](int64_t bound, size_t ofAStep) {
             return bound / static_cast<int64_t>(units.size() * ofAStep);
           };
-          int64_t chains = std::min(most(kSideBySide, reductions.size()),
-                                    most(kAddedOps, kernel.ops.size()));
+          StepChains chains;
+          chains.together = std::max<int64_t>(1, std::min(most(kSideBySide, reductions.size()),
+                                                          most(kAddedOps, kernel.ops.size())));
+          if (hasNarrowRows()) {
+            chains.many = kLanes;
+            chains.sums = [&](Value from) { return narrowChains(f, from); };
+          }
           auto sums = f.reduceSteps(first, bound, rows, pieceRows, reductions, units.size(),
-                                    /*vector=*/true, step, std::max<int64_t>(chains, 1));
+                                    /*vector=*/true, step, chains);
           for (auto [i, op] : llvm::enumerate(sweep.columns)) {
             Value buffer = f.partials(partials[op].offset, chunks * padded, partials[op].element);
             for (auto [u, unit] : llvm::enumerate(units))

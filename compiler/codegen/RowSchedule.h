@@ -172,6 +172,9 @@ struct RowSchedule {
   std::pair<mlir::Value, mlir::Value> boundsOf(KernelFunction &f, const Index &chunk);
   void rowsOfChunk(KernelFunction &f, const Index &chunk);
   bool hasFewColumns() const;
+  int64_t narrowColumns(mlir::Value argument) const;
+  bool hasNarrowRows() const;
+  KernelFunction::State narrowChains(KernelFunction &f, mlir::Value from);
   void fewColumnsOfChunk(KernelFunction &f, const Index &chunk);
   int64_t columnBlock() const;
   void columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t size, const Index &base);

@@ -566,59 +566,71 @@ KernelFunction::State KernelFunction::reduceSteps(Value begin, Value end, int64_
                                                   llvm::ArrayRef<linalg::GenericOp> reductions,
                                                   int64_t copies, bool vector,
                                                   llvm::function_ref<void(Index, State &)> emit,
-                                                  int64_t together) {
+                                                  const StepChains &chains) {
   State zero = identities(reductions, copies, vector);
-  if (most <= kChain || reductions.empty())
+  if (most <= kChain || reductions.empty()) {
+    if (chains.begin)
+      chains.begin(begin);
     return loop(begin, end, extent, zero, emit);
+  }
   Value size = e.constantIndex(kChain);
+  // The sums of `some` chains from step `from` on.
+  auto sumsOf = [&](Value from, int64_t some) {
+    if (some > 1 && some == chains.many)
+      return chains.sums(from);
+    Value to = e.make<arith::AddIOp>(from, size);
+    if (some == 1)
+      to = e.make<arith::MinUIOp>(to, end);
+    if (chains.begin)
+      chains.begin(from);
+    State sums;
+    for (int64_t i = 0; i < some; ++i)
+      sums.append(zero);
+    return loop(from, to, extent - (some - 1) * kChain, sums, [&](Index step, State &all) {
+      for (int64_t i = 0; i < some; ++i) {
+        State one(llvm::ArrayRef(all).slice(i * zero.size(), zero.size()));
+        emit(e.space.add(step, i * kChain), one);
+        llvm::copy(one, all.begin() + i * zero.size());
+      }
+    });
+  };
   // `count` times `some` chains side by side, from step `first` on.
-  auto chains = [&](Value first, Value count, int64_t some, State totals) {
-    return loop(
-        e.constantIndex(0), count, llvm::divideCeil(most, some * kChain), std::move(totals),
-        [&](Index number, State &inside) {
-          Value from = e.make<arith::AddIOp>(
-                    first, e.scalarIndex(e.space.scale(number, some * kChain))),
-                to = e.make<arith::AddIOp>(from, size);
-          if (some == 1)
-            to = e.make<arith::MinUIOp>(to, end);
-          State sums;
-          for (int64_t i = 0; i < some; ++i)
-            sums.append(zero);
-          sums = loop(from, to, extent - (some - 1) * kChain, sums, [&](Index step, State &all) {
-            for (int64_t i = 0; i < some; ++i) {
-              State one(llvm::ArrayRef(all).slice(i * zero.size(), zero.size()));
-              emit(e.space.add(step, i * kChain), one);
-              llvm::copy(one, all.begin() + i * zero.size());
-            }
-          });
-          for (int64_t i = 0; i < some; ++i)
-            addToTotals(inside, reductions, copies,
-                        llvm::ArrayRef(sums).slice(i * zero.size(), zero.size()));
-        });
+  auto addChains = [&](Value first, Value count, int64_t some, State totals) {
+    return loop(e.constantIndex(0), count, llvm::divideCeil(most, some * kChain),
+                std::move(totals), [&](Index number, State &inside) {
+                  State sums = sumsOf(
+                      e.make<arith::AddIOp>(
+                          first, e.scalarIndex(e.space.scale(number, some * kChain))),
+                      some);
+                  for (int64_t i = 0; i < some; ++i)
+                    addToTotals(inside, reductions, copies,
+                                llvm::ArrayRef(sums).slice(i * zero.size(), zero.size()));
+                });
   };
   State totals = noTotals(reductions, copies, vector);
-  if (most < together * kChain)
-    together = 1;
-  if (together > 1) {
-    Value step = e.constantIndex(together * kChain),
+  for (int64_t some : {chains.many, chains.together}) {
+    if (some == 1 || most < some * kChain)
+      continue;
+    Value step = e.constantIndex(some * kChain),
           groups = e.make<arith::DivUIOp>(e.make<arith::SubIOp>(end, begin), step);
-    totals = chains(begin, groups, together, std::move(totals));
+    totals = addChains(begin, groups, some, std::move(totals));
     begin = e.make<arith::AddIOp>(begin, e.make<arith::MulIOp>(groups, step));
   }
   Value above = e.make<arith::AddIOp>(e.make<arith::SubIOp>(end, begin),
                                       e.constantIndex(kChain - 1));
-  totals = chains(begin, e.make<arith::DivUIOp>(above, size), 1, std::move(totals));
+  totals = addChains(begin, e.make<arith::DivUIOp>(above, size), 1, std::move(totals));
   return fromTotals(totals, reductions, copies);
 }
 
 KernelFunction::State KernelFunction::reduceSteps(int64_t count,
                                                   llvm::ArrayRef<linalg::GenericOp> reductions,
                                                   int64_t copies, bool vector,
-                                                  llvm::function_ref<void(Index, State &)> emit) {
-  if (count <= kChain)
+                                                  llvm::function_ref<void(Index, State &)> emit,
+                                                  const StepChains &chains) {
+  if (count <= kChain && !chains.begin)
     return loop(count, identities(reductions, copies, vector), emit);
   return reduceSteps(e.constantIndex(0), e.constantIndex(count), count, count, reductions, copies,
-                     vector, emit);
+                     vector, emit, chains);
 }
 
 std::pair<Value, Value> KernelFunction::chunkAt(const Index &chunk, Value rows,
@@ -656,16 +668,17 @@ Value KernelFunction::chunksOf(Value rows, int64_t largest) {
 KernelFunction::State KernelFunction::reduceRows(int64_t count,
                                                  llvm::ArrayRef<linalg::GenericOp> reductions,
                                                  int64_t copies, bool vector,
-                                                 llvm::function_ref<void(Index, State &)> emit) {
+                                                 llvm::function_ref<void(Index, State &)> emit,
+                                                 const StepChains &chains) {
   if (count <= kLeastChunk)
-    return reduceSteps(count, reductions, copies, vector, emit);
+    return reduceSteps(count, reductions, copies, vector, emit, chains);
   State totals =
       loop(chunkCount(count), noTotals(reductions, copies, vector),
            [&](Index number, State &inside) {
              auto [first, last] = chunkAt(number, e.constantIndex(count), count);
              addToTotals(inside, reductions, copies,
                          reduceSteps(first, last, count, largestChunk(count), reductions, copies,
-                                     vector, emit));
+                                     vector, emit, chains));
            });
   return fromTotals(totals, reductions, copies);
 }

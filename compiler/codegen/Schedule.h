@@ -120,6 +120,18 @@ inline bool isCheaperToKeep(mlir::Operation *op) {
 // Fills the kernel's estimates of flops and bytes; returns nanoseconds of one core.
 double estimate(KernelBuilder &kernel);
 
+// What is done with the chains of a reduction's steps, kChain of them each.
+struct StepChains {
+  // Of so many a step each side by side, as a step waits for the one before it.
+  int64_t together = 1;
+  // Where more than 1, before those: `sums` of so many chains from a step on, those of the first
+  // chain before those of the second.
+  int64_t many = 1;
+  std::function<llvm::SmallVector<mlir::Value>(mlir::Value)> sums = nullptr;
+  // Where set: called with a chain's first step before its steps are emitted, of one at a time.
+  std::function<void(mlir::Value)> begin = nullptr;
+};
+
 // One function being emitted: (buffers..., partials, scratch, begin, end) -> i32.
 class KernelFunction {
 public:
@@ -215,12 +227,12 @@ public:
                 llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit);
   // What emit makes of accumulators over steps [begin, end), at most `most` of them, each below
   // `extent`: kChain steps at a time, whose results are totals. `vector`: many at once.
-  // `together`: of so many chains a step each, as one step waits for the one before.
   State reduceSteps(mlir::Value begin, mlir::Value end, int64_t extent, int64_t most,
                     llvm::ArrayRef<mlir::linalg::GenericOp> reductions, int64_t copies, bool vector,
-                    llvm::function_ref<void(Index, State &)> emit, int64_t together = 1);
+                    llvm::function_ref<void(Index, State &)> emit, const StepChains &chains = {});
   State reduceSteps(int64_t count, llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
-                    int64_t copies, bool vector, llvm::function_ref<void(Index, State &)> emit);
+                    int64_t copies, bool vector, llvm::function_ref<void(Index, State &)> emit,
+                    const StepChains &chains = {});
   // The rows [first, last) of the chunk of this number, where there are `rows` of them, of at most
   // `largest`; and how many chunks `rows` of them have, or those before a row at which one begins.
   std::pair<mlir::Value, mlir::Value> chunkAt(const Index &chunk, mlir::Value rows,
@@ -228,7 +240,8 @@ public:
   mlir::Value chunksOf(mlir::Value rows, int64_t largest);
   // The same in chunks: a reduction over rows.
   State reduceRows(int64_t count, llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
-                   int64_t copies, bool vector, llvm::function_ref<void(Index, State &)> emit);
+                   int64_t copies, bool vector, llvm::function_ref<void(Index, State &)> emit,
+                   const StepChains &chains = {});
 
   // a + b of floats or integers.
   mlir::Value sum(mlir::Value a, mlir::Value b);

@@ -154,6 +154,35 @@ TEST(Stages, TransposesOfPartsStayInRegisters) {
   EXPECT_THAT(stages->kernel->dump("loops"), Not(HasSubstr("vector.scatter")));
 }
 
+// Neither are sums over the pixels of an image whose channels were moved last, nor those of a few
+// columns over many rows, where a lane is a chain of rows.
+TEST(Stages, SumsOfTilesAreShuffled) {
+  for (const char *text : {R"(
+  func.func @main(%p: tensor<4x40x300xf32>) {
+    %r = weft.fusion(%a = %p : tensor<4x40x300xf32>) -> (tensor<4x40xf32>) {
+      %0 = weft.transpose %a, [0, 2, 1] : tensor<4x40x300xf32>
+      %1 = weft.reduce_sum %0, dims = [1] : tensor<4x300x40xf32>
+      weft.yield %1 : tensor<4x40xf32>
+    }
+    return
+  })",
+                           R"(
+  func.func @main(%p: tensor<40000x3xf32>) {
+    %r = weft.fusion(%a = %p : tensor<40000x3xf32>) -> (tensor<3xf32>) {
+      %0 = weft.exp %a : tensor<40000x3xf32>
+      %1 = weft.reduce_sum %0, dims = [0] : tensor<40000x3xf32>
+      weft.yield %1 : tensor<3xf32>
+    }
+    return
+  })"}) {
+    auto stages = build(text);
+    ASSERT_TRUE(stages->kernel);
+    std::string loops = stages->kernel->dump("loops");
+    EXPECT_THAT(loops, HasSubstr("vector.shuffle"));
+    EXPECT_THAT(loops, Not(HasSubstr("vector.gather")));
+  }
+}
+
 // Every other element of a stack is picked by a shuffle.
 TEST(Stages, StacksAreShuffled) {
   auto stages = build(R"(

@@ -399,8 +399,8 @@ private:
   }
 
   // A large transpose across the vectors of a kernel with reductions, whose schedule does not turn
-  // tiles of what it reads; null if there is none. Elementwise kernels turn them, and those of rows
-  // without sums over rows or parts of them.
+  // tiles of what it reads; null if there is none. Elementwise kernels turn them, those of rows
+  // without sums over rows or parts of them, and nests along the one dim that they fold.
   static Operation *gathered(const FusionDomain &domain, ArrayRef<Operation *> ops) {
     using Shape = FusionDomain::Shape;
     if (!llvm::is_contained({Shape::Rows, Shape::Total, Shape::Nest}, domain.shape()))
@@ -429,7 +429,8 @@ private:
       if (!from || !to || from->empty() || to->back() != along || from->back() == along)
         continue;
       int32_t innermost = from->back();
-      bool isTurned = turns && llvm::is_contained(domain.outer(), innermost) &&
+      bool isTurned = ((turns && llvm::is_contained(domain.outer(), innermost)) ||
+                       domain.liesAcrossNest(*from)) &&
                       !cast<RankedTensorType>(op->getResult(0).getType()).getEncoding();
       if (!isTurned && domain.atoms()[innermost] > limits::kMaxLaneStride)
         return op;

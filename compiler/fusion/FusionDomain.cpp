@@ -511,6 +511,11 @@ int64_t FusionDomain::partRun() const {
   return run;
 }
 
+bool FusionDomain::liesAcrossNest(const Layout &layout) const {
+  return shape_ == Shape::Nest && inner_.size() == 1 && !layout.empty() &&
+         layout.back() == inner_.front() && atoms_[inner_.front()] >= kShortRun;
+}
+
 FusionDomain::Layout FusionDomain::partialLayout() const {
   Layout atoms(outer_.begin(), outer_.end());
   llvm::copy_if(inner_, std::back_inserter(atoms),

@@ -177,6 +177,9 @@ public:
   // number; the inner part's number is returned. In a kernel without reductions the inner part
   // becomes the row.
   int32_t cut(int32_t atom, int64_t inner);
+  // Whether a value lies along the dim that a nest folds, while vectors of the nest lie across it:
+  // the sums over the pixels of an image whose channels were moved last. Tiles of it are turned.
+  bool liesAcrossNest(const Layout &layout) const;
   // The atoms of Near values beside those of O, outermost first; empty without Near values.
   llvm::ArrayRef<int32_t> near() const {
     return near_;
