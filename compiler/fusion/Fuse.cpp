@@ -329,6 +329,8 @@ private:
     for (int reader : readers)
       if (int group = graph_.groupOf(reader); group != home && !llvm::is_contained(groups, group))
         groups.push_back(group);
+    if (llvm::any_of(groups, [&](int group) { return repeats(group, value); }))
+      return false;
     int64_t saved = bytesOf(value) * static_cast<int64_t>(1 + groups.size());
     for (int group : groups)
       for (Value operand : large)
@@ -343,6 +345,14 @@ private:
       return true;
     graph_.unsetFree(chain, home);
     return false;
+  }
+
+  // Whether the group's kernel would compute each element of the value several times.
+  bool repeats(int group, Value value) const {
+    return llvm::any_of(graph_.members(group), [&](int node) {
+      return elementsOf(graph_.node(node)->getResult(0)) >=
+             limits::kRepeatedElements * elementsOf(value);
+    });
   }
 
   bool reads(int group, Value value) const {

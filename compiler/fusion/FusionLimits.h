@@ -77,6 +77,10 @@ inline constexpr int64_t kMinHoistedRow = 256;
 // kMinRematerializedBytes are not looked at.
 inline constexpr size_t kMaxRematerializedOps = 4;
 inline constexpr int64_t kMinRematerializedBytes = 4 << 10;
+// A kernel with so many times its elements computes no such value again: each element would be
+// computed as often (the places that all channels of an image are sampled at), and those in memory
+// stay in a near cache.
+inline constexpr int64_t kRepeatedElements = 2;
 // An operand of such a value may be written to memory for its sake if it has at most this part of
 // the value's bytes (a statistic of each row).
 inline constexpr int64_t kSmallOperandPart = 8;

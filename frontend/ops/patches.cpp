@@ -1,5 +1,6 @@
 // Windows of images as columns, channels as pixels, and images read at any places.
 #include <cmath>
+#include <limits>
 
 #include "frontend/ops/promotion.h"
 #include "frontend/ops/windows.h"
@@ -154,6 +155,9 @@ Tensor grid_sample(const Tensor &x, const Tensor &grid, GridSampleOptions option
   Tensor pixels = wrap(widened(image)).reshape({from[0], from[1], height * width}),
          wide = wrap(widened(places));
   bool zero_outside = options.padding == GridPadding::kZeros;
+  // Of pixels; half the bytes where they fit.
+  DType whole = height <= std::numeric_limits<int32_t>::max() / width ? DType::kInt32
+                                                                      : DType::kInt64;
   // A position in pixels, counted from the centre of the first pixel.
   auto position = [&](int64_t which, int64_t size) {
     Tensor place = wide.select(3, which);
@@ -169,7 +173,7 @@ Tensor grid_sample(const Tensor &x, const Tensor &grid, GridSampleOptions option
   auto read_at = [&](const Tensor &y, const Tensor &c, const Tensor &weight) {
     Tensor inside_y = clamp(y, 0.0, static_cast<double>(height - 1)),
            inside_x = clamp(c, 0.0, static_cast<double>(width - 1));
-    Tensor index = (inside_y.detach().to(int64) * width + inside_x.detach().to(int64))
+    Tensor index = (inside_y.detach().to(whole) * width + inside_x.detach().to(whole))
                        .reshape({at[0], 1, at[1] * at[2]});
     Tensor value = gather(pixels, 2, index.expand({at[0], from[1], at[1] * at[2]}))
                        .reshape({at[0], from[1], at[1], at[2]});

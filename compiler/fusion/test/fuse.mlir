@@ -236,3 +236,33 @@ func.func @main(%x: tensor<1x64xf32>, %u: tensor<256x64xf32>, %b: tensor<256xf32
   return %6 : tensor<1x64xf32>
 }
 }
+
+// -----
+// Places in an image that all its channels are read at: a few cheap ops are computed again for each
+// channel, the others are not, as they would be computed sixteen times.
+// CHECK-LABEL: @places
+// CHECK: %[[P:.*]] = weft.fusion
+// CHECK: weft.yield {{.*}} : tensor<4x3136xi32>
+// CHECK: %[[R:.*]] = weft.reshape %[[P]]
+// CHECK: weft.fusion({{.*}} = %[[R]]
+// CHECK-COUNT-2: weft.gather
+module @places {
+func.func @main(%x: tensor<4x3136xf32>, %y: tensor<4x3136xf32>, %t: tensor<4x16x3136xf32>) -> tensor<4x16x3136xf32> {
+  %low = weft.constant dense<0.0> : tensor<4x3136xf32>
+  %high = weft.constant dense<3135.0> : tensor<4x3136xf32>
+  %0 = weft.maximum %x, %low : tensor<4x3136xf32>
+  %1 = weft.minimum %0, %high : tensor<4x3136xf32>
+  %2 = weft.cast %1 : tensor<4x3136xf32> to tensor<4x3136xi32>
+  %3 = weft.reshape %2 : tensor<4x3136xi32> to tensor<4x1x3136xi32>
+  %4 = weft.broadcast %3 : tensor<4x1x3136xi32> to tensor<4x16x3136xi32>
+  %5 = weft.gather %t, %4, dim = 2 : tensor<4x16x3136xf32>, tensor<4x16x3136xi32>
+  %6 = weft.maximum %y, %low : tensor<4x3136xf32>
+  %7 = weft.minimum %6, %high : tensor<4x3136xf32>
+  %8 = weft.cast %7 : tensor<4x3136xf32> to tensor<4x3136xi32>
+  %9 = weft.reshape %8 : tensor<4x3136xi32> to tensor<4x1x3136xi32>
+  %10 = weft.broadcast %9 : tensor<4x1x3136xi32> to tensor<4x16x3136xi32>
+  %11 = weft.gather %t, %10, dim = 2 : tensor<4x16x3136xf32>, tensor<4x16x3136xi32>
+  %12 = weft.add %5, %11 : tensor<4x16x3136xf32>
+  return %12 : tensor<4x16x3136xf32>
+}
+}
