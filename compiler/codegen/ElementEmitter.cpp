@@ -1,5 +1,7 @@
 #include "compiler/codegen/ElementEmitter.h"
 
+#include <numeric>
+
 #include "compiler/codegen/Limits.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -487,9 +489,65 @@ Value ElementEmitter::meetsPart(const Index &position, int64_t step, int64_t siz
   return meets;
 }
 
+// What is in a buffer, maybe under another shape: an element of it costs a load.
+static Value withoutShape(Value tensor) {
+  while (mlir::isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(
+      tensor.getDefiningOp()))
+    tensor = tensor.getDefiningOp()->getOperand(0);
+  return tensor;
+}
+
+Value ElementEmitter::writtenLane(tensor::InsertSliceOp insert, llvm::ArrayRef<Index> position,
+                                  Value mask) {
+  mlir::RankedTensorType source = insert.getSourceType();
+  if (!wholeBuffers || width == 1 || !buffers_.contains(withoutShape(insert.getSource())))
+    return nullptr;
+  llvm::SmallVector<Index> inside;
+  Value lane;
+  for (int64_t i = 0; i < source.getRank(); ++i) {
+    int64_t step = insert.getStaticStride(i), size = source.getDimSize(i);
+    Index from = space.add(position[i], -insert.getStaticOffset(i));
+    auto [base, stride] = space.splitLanes(from);
+    if (stride == 1 && step >= width && size > 0 && !lane) {
+      // The last of the written places that the vector's end has reached, or one of those that
+      // exist. Some steps more keep the division from a negative number.
+      int64_t low = space.range(base).first, more = low < 0 ? llvm::divideCeil(-low, step) : 0;
+      Value number = make<arith::DivUIOp>(scalarIndex(space.add(base, more * step + width - 1)),
+                                          constantIndex(step));
+      if (more)
+        number = make<arith::SubIOp>(make<arith::MaxUIOp>(number, constantIndex(more)),
+                                     constantIndex(more));
+      number = make<arith::MinUIOp>(number, constantIndex(size - 1));
+      lane = make<arith::SubIOp>(make<arith::MulIOp>(number, constantIndex(step)),
+                                 scalarIndex(base));
+      inside.push_back(space.scalar(number, size));
+      continue;
+    }
+    auto [quotient, remainder] = space.divide(from, step);
+    auto [low, high] = space.range(quotient);
+    if (!space.uniform(quotient) || !(remainder == Index::of(0)) || low < 0 || high >= size)
+      return nullptr;
+    inside.push_back(quotient);
+  }
+  if (!lane)
+    return nullptr;
+  // Before the vector wraps to a large number.
+  Value here = make<arith::IndexCastOp>(b.getI32Type(),
+                                        make<arith::MinUIOp>(lane, constantIndex(width)));
+  llvm::SmallVector<int32_t> numbers(width);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  Value isHere = make<arith::CmpIOp>(arith::CmpIPredicate::eq,
+                                     make<arith::ConstantOp>(b.getI32VectorAttr(numbers)),
+                                     broadcast(here));
+  return make<arith::SelectOp>(isHere, broadcast(at(insert.getSource(), inside)),
+                               broadcast(at(insert.getDest(), position, mask)));
+}
+
 Value ElementEmitter::insertElement(mlir::Operation *op, llvm::ArrayRef<Index> position,
                                     Value mask) {
   auto insert = mlir::cast<tensor::InsertSliceOp>(op);
+  if (Value value = writtenLane(insert, position, mask))
+    return value;
   Value meets;
   for (int64_t i = 0, rank = position.size(); i < rank && !meets; ++i)
     meets = meetsPart(space.add(position[i], -insert.getStaticOffset(i)),

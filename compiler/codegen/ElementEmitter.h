@@ -184,6 +184,10 @@ private:
                               llvm::ArrayRef<Index> position, mlir::Value mask);
   mlir::Value concatElement(mlir::Operation *op, llvm::ArrayRef<Index> position, mlir::Value mask);
   mlir::Value insertElement(mlir::Operation *op, llvm::ArrayRef<Index> position, mlir::Value mask);
+  // The same where lanes go along steps of a vector and more (a diagonal), so that one of them at
+  // most is written, from memory: without a branch. Null for others.
+  mlir::Value writtenLane(mlir::tensor::InsertSliceOp insert, llvm::ArrayRef<Index> position,
+                          mlir::Value mask);
   mlir::Value writtenElement(mlir::tensor::InsertSliceOp insert, llvm::ArrayRef<Index> position,
                              mlir::Value mask, mlir::Value meets);
   // Whether some lane is at 0, step, ..., (size - 1) step: a scalar. Null where most vectors have
