@@ -218,6 +218,24 @@ TEST(Stages, SparseWritesAreSelected) {
   EXPECT_THAT(ll, Not(HasSubstr("phi <16 x float>")));
 }
 
+// What only picks among numbers of bf16, or changes signs, has nothing to round.
+TEST(Stages, ExactNarrowNumbersAreNotRounded) {
+  auto stages = build(R"(
+  func.func @main(%p: tensor<160xbf16>, %q: tensor<160xi1>) {
+    %r = weft.fusion(%a = %p : tensor<160xbf16>, %c = %q : tensor<160xi1>) -> (tensor<160xbf16>) {
+      %0 = weft.cast %a : tensor<160xbf16> to tensor<160xf32>
+      %1 = weft.abs %0 : tensor<160xf32>
+      %2 = weft.neg %1 : tensor<160xf32>
+      %3 = weft.select %c, %2, %1 : tensor<160xf32>
+      %4 = weft.cast %3 : tensor<160xf32> to tensor<160xbf16>
+      weft.yield %4 : tensor<160xbf16>
+    }
+    return
+  })");
+  ASSERT_TRUE(stages->kernel);
+  EXPECT_THAT(stages->kernel->dump("ll"), Not(HasSubstr("fcmp uno")));
+}
+
 // Vectors end where the rows of the result do; even and odd columns come from the same loads.
 TEST(Stages, PoolingsReadWholeVectors) {
   auto stages = build(R"(

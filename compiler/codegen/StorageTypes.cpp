@@ -6,7 +6,9 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -184,6 +186,46 @@ Value roundToOdd(Lanes at, Value x) {
   return at.bitsOf(at.select(inexact, at.either(towardsZero, at.word(1)), bits), at.f32());
 }
 
+// The truncations to bf16 that round nothing: of what was widened from it, and of what only picks
+// among such numbers or changes signs.
+llvm::DenseSet<mlir::Operation *> exactTruncations(llvm::ArrayRef<mlir::Operation *> ops) {
+  llvm::DenseSet<mlir::Operation *> truncations;
+  llvm::DenseSet<Value> exact; // f32 values that are numbers of bf16
+  auto isExact = [&](Value x) {
+    mlir::FloatAttr number;
+    if (!mlir::matchPattern(x, mlir::m_Constant(&number))) {
+      mlir::DenseElementsAttr elements;
+      if (!mlir::matchPattern(x, mlir::m_Constant(&elements)) || !elements.isSplat() ||
+          !mlir::isa<mlir::FloatType>(elements.getElementType()))
+        return exact.contains(x);
+      number = elements.getSplatValue<mlir::FloatAttr>();
+    }
+    bool loses = false;
+    llvm::APFloat rounded = number.getValue();
+    rounded.convert(llvm::APFloat::BFloat(), llvm::APFloat::rmNearestTiesToEven, &loses);
+    return !loses && number.getType().isF32();
+  };
+  for (mlir::Operation *op : ops) {
+    if (op->getNumResults() != 1 || op->getNumOperands() == 0)
+      continue;
+    Value result = op->getResult(0);
+    Type element = mlir::getElementTypeOrSelf(result.getType());
+    if (mlir::isa<arith::TruncFOp>(op) && element.isBF16() && isExact(op->getOperand(0)))
+      truncations.insert(op);
+    bool from = mlir::isa<arith::ExtFOp>(op) &&
+                mlir::getElementTypeOrSelf(op->getOperand(0).getType()).isBF16();
+    bool keeps =
+        mlir::isa<arith::NegFOp, arith::MaximumFOp, arith::MinimumFOp, mlir::math::AbsFOp,
+                  mlir::vector::BroadcastOp>(op) &&
+        llvm::all_of(op->getOperands(), isExact);
+    bool picks = mlir::isa<arith::SelectOp>(op) && isExact(op->getOperand(1)) &&
+                 isExact(op->getOperand(2));
+    if (element.isF32() && (from || keeps || picks))
+      exact.insert(result);
+  }
+  return truncations;
+}
+
 class StorageTypes {
 public:
   StorageTypes(mlir::ModuleOp module, bool halfConversions)
@@ -192,6 +234,7 @@ public:
   mlir::LogicalResult run() {
     llvm::SmallVector<mlir::Operation *> ops;
     module_.walk([&](mlir::Operation *op) { ops.push_back(op); });
+    exact_ = exactTruncations(ops);
     for (mlir::Operation *op : ops)
       if (mlir::failed(rewrite(op)))
         return mlir::failure();
@@ -275,7 +318,10 @@ private:
                          : at.make<arith::ExtFOp>(extension.getType(), wide);
             })
             .Case([&](arith::TruncFOp truncation) {
-              return narrowed(at, first, truncation.getType());
+              if (!exact_.contains(op))
+                return narrowed(at, first, truncation.getType());
+              Value upper = at.right(at.bitsOf(first, at.i32()), 16);
+              return at.bitsOf(at.make<arith::TruncIOp>(at.i16(), upper), truncation.getType());
             })
             .Case([&](arith::NegFOp) {
               return at.bitsOf(at.make<arith::XOrIOp>(bits(at, first), at.half(0x8000)),
@@ -318,7 +364,8 @@ private:
 
   mlir::ModuleOp module_;
   bool halfConversions_;
-  llvm::DenseSet<mlir::Operation *> keep_; // converts f16 itself
+  llvm::DenseSet<mlir::Operation *> keep_;  // converts f16 itself
+  llvm::DenseSet<mlir::Operation *> exact_; // rounds nothing
 };
 
 } // namespace
