@@ -158,9 +158,9 @@ TEST(Rows, TurnedNests) {
                 "%s: tensor<4x20xf64>", 1e-12);
 }
 
-// Rows that fill half a vector at most, so many that chains go side by side: rows that fill no
-// tile, numbers of a row and of a column beside them, and the same beside what is stored, where
-// each row is a vector.
+// Rows that fill a part of a vector, so many that chains go side by side: rows that fill no tile,
+// numbers of a row and of a column beside them, a function of each element, and the same beside
+// what is stored, where each row is a vector.
 TEST(Rows, SumsOfNarrowRows) {
   for (auto [rows, n] : {std::pair{"17000", "2"}, {"40011", "3"}, {"17000", "5"}, {"33500", "8"}}) {
     auto of = [&](const std::string &text) {
@@ -176,10 +176,13 @@ TEST(Rows, SumsOfNarrowRows) {
                 signature = of("%x: tensor<RxNxf32>, %w: tensor<Rx1xf32>, %b: tensor<Nxf32>");
     checkFusion(signature, body, of("%s: tensor<Nxf32>, %m: tensor<Nxf32>"), 1e-4);
     checkFusion(signature, body, of("%p: tensor<RxNxf32>, %s: tensor<Nxf32>"), 1e-4);
-    checkFusion(of("%x: tensor<RxNxbf16>"), of(R"(
+    std::string wide = of(R"(
       %d = weft.cast %x : tensor<RxNxbf16> to tensor<RxNxf64>
-      %s = weft.reduce_sum %d, dims = [0] : tensor<RxNxf64>)"),
-                of("%s: tensor<Nxf64>"), 1e-9);
+      %e = weft.exp %d : tensor<RxNxf64>
+      %s = weft.reduce_sum %e, dims = [0] : tensor<RxNxf64>)");
+    checkFusion(of("%x: tensor<RxNxbf16>"), wide, of("%s: tensor<Nxf64>"), 1e-9);
+    checkFusion(of("%x: tensor<RxNxbf16>"), wide, of("%d: tensor<RxNxf64>, %s: tensor<Nxf64>"),
+                1e-9);
   }
 }
 

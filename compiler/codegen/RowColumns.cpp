@@ -268,11 +268,12 @@ int64_t RowSchedule::narrowColumns(Value argument) const {
   return *layout == all ? domain.rowSize() : *layout == rows ? 1 : 0;
 }
 
-// Whether rows fill half a vector at most. Such rows are summed up with a chain in each lane, as
+// Whether rows fill so little of a vector that they are summed up with a chain in each lane, as
 // narrowChains does, if all that is read is known by rows.
 bool RowSchedule::hasNarrowRows() const {
-  int64_t n = domain.rowSize(), evaluated = kLanes * static_cast<int64_t>(kernel.ops.size());
-  if (2 * n > kLanes || random || !sweeps[0].stores.empty() || evaluated > kGroupOps)
+  int64_t n = domain.rowSize(), evaluated = kLanes * static_cast<int64_t>(kernel.ops.size()),
+          most = llvm::any_of(kernel.ops, isCheaperToKeep) ? kNarrowDearRow : kNarrowRow;
+  if (n > most || random || !sweeps[0].stores.empty() || evaluated > kGroupOps)
     return false;
   int64_t some = narrowSteps(n);
   return llvm::all_of(kernel.fusion.getBody().front().getArguments(), [&](Value argument) {
