@@ -508,7 +508,7 @@ Value ElementEmitter::writtenLane(tensor::InsertSliceOp insert, llvm::ArrayRef<I
     int64_t step = insert.getStaticStride(i), size = source.getDimSize(i);
     Index from = space.add(position[i], -insert.getStaticOffset(i));
     auto [base, stride] = space.splitLanes(from);
-    if (stride == 1 && step >= width && size > 0 && !lane) {
+    if (stride == 1 && step >= width && step < kFarWrites && size > 0 && !lane) {
       // The last of the written places that the vector's end has reached, or one of those that
       // exist. Some steps more keep the division from a negative number.
       int64_t low = space.range(base).first, more = low < 0 ? llvm::divideCeil(-low, step) : 0;

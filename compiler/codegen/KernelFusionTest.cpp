@@ -316,6 +316,10 @@ TEST(Fusions, WritesIntoConstants) {
     %0 = weft.insert_slice %x into %c[[START] : [STEP]] : tensor<COUNTxTYPE> into tensor<SIZExTYPE>)"),
                       of("%0: tensor<SIZExTYPE>"), 0);
         }
+  checkFusion("%x: tensor<20xf32>", R"(
+    %c = weft.constant dense<1.0> : tensor<24000xf32>
+    %0 = weft.insert_slice %x into %c[[3] : [1201]] : tensor<20xf32> into tensor<24000xf32>)",
+              "%0: tensor<24000xf32>", 0);
 }
 
 // Images of few channels, whole vectors of pixels and some more: alone, beside what is read in the

@@ -218,6 +218,21 @@ TEST(Stages, SparseWritesAreSelected) {
   EXPECT_THAT(ll, Not(HasSubstr("phi <16 x float>")));
 }
 
+// Vectors between those of a large one are stored as they are.
+TEST(Stages, FarWritesAreBranches) {
+  auto stages = build(R"(
+  func.func @main(%p: tensor<100xf32>) {
+    %r = weft.fusion(%a = %p : tensor<100xf32>) -> (tensor<150000xf32>) {
+      %c = weft.constant dense<0.0> : tensor<150000xf32>
+      %t = weft.insert_slice %a into %c[[0] : [1501]] : tensor<100xf32> into tensor<150000xf32>
+      weft.yield %t : tensor<150000xf32>
+    }
+    return
+  })");
+  ASSERT_TRUE(stages->kernel);
+  EXPECT_THAT(stages->kernel->dump("loops"), HasSubstr("scf.if"));
+}
+
 // What only picks among numbers of bf16, or changes signs, has nothing to round.
 TEST(Stages, ExactNarrowNumbersAreNotRounded) {
   auto stages = build(R"(
