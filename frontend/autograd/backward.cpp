@@ -296,7 +296,7 @@ private:
       return;
     }
     ModeScope mode(create_graph_);
-    sum = emit_binary(Binary::kAdd, sum, g);
+    sum = emit_add(sum, g);
   }
 
   // Adds the cotangents of slices. By the rule each would be a tensor of zeros with the slice's
@@ -448,7 +448,7 @@ private:
     }
     refuse_lost_gradient(leaf);
     ModeScope mode(create_graph_);
-    Var sum = emit_binary(Binary::kAdd, read(leaf.grad, "grad"), g);
+    Var sum = emit_add(read(leaf.grad, "grad"), g);
     if (create_graph_)
       leaf.grad = wrap_quietly(sum);
     else

@@ -11,8 +11,22 @@ using namespace recorder;
 
 namespace {
 
-RankGroup ranks_of(const GroupState &state, const std::string &operand = "") {
-  return {state.id, state.group->rank(), state.group->size(), operand};
+// The record's enumeration has the order of the list that all else shares.
+constexpr bool is_same(Reduction reduction, attributes::Reduction record) {
+  return static_cast<uint32_t>(reduction) == static_cast<uint32_t>(record);
+}
+static_assert(is_same(Reduction::kSum, attributes::Reduction::kSum) &&
+              is_same(Reduction::kMean, attributes::Reduction::kMean) &&
+              is_same(Reduction::kMin, attributes::Reduction::kMin) &&
+              is_same(Reduction::kMax, attributes::Reduction::kMax) &&
+              is_same(Reduction::kProduct, attributes::Reduction::kProd));
+attributes::Reduction of_record(Reduction reduction) {
+  return static_cast<attributes::Reduction>(reduction);
+}
+
+// What ranks compare instead of the operand's shape, where it says more.
+std::optional<std::string_view> given(const std::string &operand) {
+  return operand.empty() ? std::nullopt : std::optional<std::string_view>(operand);
 }
 
 // x, if this may be called with it: what no rank may call is refused here, at the caller's line.
@@ -50,7 +64,8 @@ Tensor all_reduced(const std::string &operand, const Tensor &x, Reduction reduct
   GroupState &state = checked(group, "all_reduce", location);
   Session session("all_reduce", location);
   Var input = input_of(x, state, runtime::Collective::kAllReduce, reduction);
-  return wrap(emit_all_reduce(input, reduction, ranks_of(state, operand)));
+  return wrap(
+      emit_all_reduce(of_record(reduction), input, state.id, state.group->size(), given(operand)));
 }
 
 Tensor reduce_scattered(const std::string &operand, const Tensor &x, Reduction reduction,
@@ -58,7 +73,8 @@ Tensor reduce_scattered(const std::string &operand, const Tensor &x, Reduction r
   GroupState &state = checked(group, "reduce_scatter", location);
   Session session("reduce_scatter", location);
   Var input = input_of(x, state, runtime::Collective::kReduceScatter, reduction);
-  return wrap(emit_reduce_scatter(input, reduction, ranks_of(state, operand)));
+  return wrap(emit_reduce_scatter(of_record(reduction), input, state.id, state.group->size(),
+                                  given(operand)));
 }
 
 Tensor broadcasted(const std::string &operand, const Tensor &x, int root, const Group &group,
@@ -66,7 +82,8 @@ Tensor broadcasted(const std::string &operand, const Tensor &x, int root, const 
   GroupState &state = checked(group, "broadcast", location);
   Session session("broadcast", location);
   Var input = input_of(x, state, runtime::Collective::kBroadcast, Reduction::kSum, root);
-  return wrap(emit_broadcast_from(input, root, ranks_of(state, operand)));
+  return wrap(emit_broadcast_from(input, root, state.group->rank(), state.id, state.group->size(),
+                                  given(operand)));
 }
 
 } // namespace
@@ -82,8 +99,8 @@ Tensor all_reduce_of(const std::string &operand, const Tensor &row, Reduction re
 Tensor all_gather(const Tensor &x, const Group &group, Location location) {
   GroupState &state = checked(group, "all_gather", location);
   Session session("all_gather", location);
-  return wrap(
-      emit_all_gather(input_of(x, state, runtime::Collective::kAllGather), ranks_of(state)));
+  return wrap(emit_all_gather(input_of(x, state, runtime::Collective::kAllGather), state.id,
+                              state.group->size()));
 }
 
 Tensor reduce_scatter(const Tensor &x, Reduction reduction, const Group &group, Location location) {
@@ -97,7 +114,8 @@ Tensor reduce_scatter_of(const std::string &operand, const Tensor &row, Reductio
 Tensor all_to_all(const Tensor &x, const Group &group, Location location) {
   GroupState &state = checked(group, "all_to_all", location);
   Session session("all_to_all", location);
-  return wrap(emit_all_to_all(input_of(x, state, runtime::Collective::kAllToAll), ranks_of(state)));
+  return wrap(emit_all_to_all(input_of(x, state, runtime::Collective::kAllToAll), state.id,
+                              state.group->size()));
 }
 
 Tensor broadcast(const Tensor &x, int root, const Group &group, Location location) {
@@ -111,7 +129,7 @@ Tensor send_receive(const Tensor &x, int to, int from, const Group &group, Locat
   GroupState &state = checked(group, "send_receive", location);
   Session session("send_receive", location);
   Var input = input_of(x, state, runtime::Collective::kSendReceive, Reduction::kSum, to, from);
-  return wrap(emit_send_receive(input, to, from, ranks_of(state)));
+  return wrap(emit_send_receive(input, to, from, state.id, state.group->size()));
 }
 
 void barrier(const Group &group, Location location) {

@@ -120,9 +120,9 @@ Tensor KeyValueCache::attend(int64_t layer, const Places &places, const Tensor &
       // Token by token, as the rows are: a prompt's length is the first dim of what is written.
       const Tensor table = buffer.reshape({-1, size}),
                    given = part.detach().transpose(1, 2).reshape({-1, size});
-      recorder::write(table, recorder::emit_index_write(
+      recorder::write(table, recorder::emit_index_put(
                                  recorder::read(table, "cache"), recorder::read(rows, "rows"),
-                                 recorder::read(given, "key and value"), 0, false, full));
+                                 recorder::read(given, "key and value"), 0, full));
     }
   }
   // The queries of one head stand below each other, so that its keys are read once and as they are.

@@ -23,9 +23,7 @@ template <typename F> Tensor computed(const Tensor &x, F f) {
 
 Tensor silu(const Tensor &x, Location location) {
   Session session("silu", location);
-  return computed(x, [](const Var &var) {
-    return emit_binary(Binary::kMul, var, emit_unary(Unary::kSigmoid, var));
-  });
+  return computed(x, [](const Var &var) { return emit_mul(var, emit_sigmoid(var)); });
 }
 
 namespace {
@@ -36,10 +34,9 @@ namespace {
 Var exponential_unit(const Var &x, const Var &given) {
   Var zero = broadcast(emit_constant(0.0, x.dtype()), x.dims()), alpha = broadcast(given, x.dims());
   Var below = emit_compare(Comparison::kLt, x, zero);
-  Var curve = emit_unary(Unary::kExpm1, emit_select(below, x, zero));
-  Var line =
-      emit_select(emit_compare(Comparison::kEq, x, zero), emit_binary(Binary::kMul, alpha, x), x);
-  return emit_select(below, emit_binary(Binary::kMul, alpha, curve), line);
+  Var curve = emit_expm1(emit_select(below, x, zero));
+  Var line = emit_select(emit_compare(Comparison::kEq, x, zero), emit_mul(alpha, x), x);
+  return emit_select(below, emit_mul(alpha, curve), line);
 }
 
 } // namespace
@@ -59,9 +56,8 @@ Tensor celu(const Tensor &x, Scalar alpha, Location location) {
         zero = broadcast(emit_constant(0.0, var.dtype()), var.dims());
     // The slope at 0 is 1 on both sides, and the second derivative there 0, as PyTorch's.
     Var below = emit_compare(Comparison::kLt, var, zero);
-    Var curve =
-        emit_unary(Unary::kExpm1, emit_binary(Binary::kDiv, emit_select(below, var, zero), scale));
-    return emit_select(below, emit_binary(Binary::kMul, scale, curve), var);
+    Var curve = emit_expm1(emit_div(emit_select(below, var, zero), scale));
+    return emit_select(below, emit_mul(scale, curve), var);
   });
 }
 
@@ -70,9 +66,8 @@ Tensor selu(const Tensor &x, Location location) {
   return computed(x, [](const Var &var) {
     Var scale =
         broadcast(emit_constant(1.0507009873554804934193349852946, var.dtype()), var.dims());
-    return emit_binary(
-        Binary::kMul, scale,
-        exponential_unit(var, emit_constant(1.6732632423543772848170429916717, var.dtype())));
+    return emit_mul(scale, exponential_unit(
+                               var, emit_constant(1.6732632423543772848170429916717, var.dtype())));
   });
 }
 
@@ -81,25 +76,19 @@ Tensor leaky_relu(const Tensor &x, Scalar slope, Location location) {
   return computed(x, [&](const Var &var) {
     Var above =
         emit_mask(Comparison::kGt, var, broadcast(emit_constant(0.0, var.dtype()), var.dims()));
-    Var below =
-        emit_binary(Binary::kMul, var, broadcast(make_scalar(slope, var.dtype()), var.dims()));
+    Var below = emit_mul(var, broadcast(make_scalar(slope, var.dtype()), var.dims()));
     return emit_select(above, var, below);
   });
 }
 
 Tensor log_sigmoid(const Tensor &x, Location location) {
   Session session("log_sigmoid", location);
-  return computed(x, [](const Var &var) {
-    return emit_unary(Unary::kNeg, emit_unary(Unary::kSoftplus, emit_unary(Unary::kNeg, var)));
-  });
+  return computed(x, [](const Var &var) { return emit_neg(emit_softplus(emit_neg(var))); });
 }
 
 Tensor mish(const Tensor &x, Location location) {
   Session session("mish", location);
-  return computed(x, [](const Var &var) {
-    return emit_binary(Binary::kMul, var,
-                       emit_unary(Unary::kTanh, emit_unary(Unary::kSoftplus, var)));
-  });
+  return computed(x, [](const Var &var) { return emit_mul(var, emit_tanh(emit_softplus(var))); });
 }
 
 Tensor hardtanh(const Tensor &x, Scalar low, Scalar high, Location location) {
@@ -131,16 +120,13 @@ Tensor softsign(const Tensor &x, Location location) {
   Session session("softsign", location);
   return computed(x, [](const Var &var) {
     Var one = broadcast(emit_constant(1.0, var.dtype()), var.dims());
-    return emit_binary(Binary::kDiv, var,
-                       emit_binary(Binary::kAdd, one, emit_unary(Unary::kAbs, var)));
+    return emit_div(var, emit_add(one, emit_abs(var)));
   });
 }
 
 Tensor tanhshrink(const Tensor &x, Location location) {
   Session session("tanhshrink", location);
-  return computed(x, [](const Var &var) {
-    return emit_binary(Binary::kSub, var, emit_unary(Unary::kTanh, var));
-  });
+  return computed(x, [](const Var &var) { return emit_sub(var, emit_tanh(var)); });
 }
 
 namespace {
@@ -153,10 +139,8 @@ Tensor shrunk(const Tensor &x, const Scalar &lambda, bool soft) {
   return computed(x, [&](const Var &var) {
     Var bound = broadcast(make_scalar(lambda, var.dtype()), var.dims()),
         zero = broadcast(emit_constant(0.0, var.dtype()), var.dims());
-    Var inside = emit_compare(Comparison::kLe, emit_unary(Unary::kAbs, var), bound);
-    Var kept = soft ? emit_binary(Binary::kSub, var,
-                                  emit_binary(Binary::kMul, emit_unary(Unary::kSign, var), bound))
-                    : var;
+    Var inside = emit_compare(Comparison::kLe, emit_abs(var), bound);
+    Var kept = soft ? emit_sub(var, emit_mul(emit_sign(var), bound)) : var;
     return emit_select(inside, zero, kept);
   });
 }

@@ -139,7 +139,7 @@ Tensor attention(const Tensor &query, const Tensor &key, const Tensor &value, co
                                 "; it must be in [0, 1]");
   if (options.dropout > 0)
     return dropped_attention(q, k, v, m, options, scale);
-  return wrap(emit_attention(q, k, v, m, options.causal, scale));
+  return wrap(emit_attention(q, k, v, m, scale, options.causal)[0]);
 }
 
 Tensor scaled_dot_product_attention(const Tensor &query, const Tensor &key, const Tensor &value,

@@ -61,8 +61,8 @@ Chosen chosen(const Var &log_probs, Var t, int64_t dim, int64_t ignore_index, co
              to_string(t.dims()) + ": with the classes in dim " + std::to_string(dim) +
              ", targets must be " + to_string(without) +
              "; ClassLossOptions::dim says which dim has the classes");
-  t = emit_check_index(beside_ignore_index(std::move(t), ignore_index), dims[dim], ignore_index,
-                       op);
+  t = emit_check_index(beside_ignore_index(std::move(t), ignore_index), dims[dim], op,
+                       ignore_index);
   auto number = [](double value, const Var &like) {
     return broadcast(emit_constant(value, like.dtype()), like.dims());
   };
@@ -71,7 +71,7 @@ Chosen chosen(const Var &log_probs, Var t, int64_t dim, int64_t ignore_index, co
   Var is_target = emit_compare(Comparison::kEq, emit_iota(t.dtype(), dims, dim),
                                emit_broadcast(emit_reshape(t, raised), dims));
   Var its_own = emit_select(is_target, log_probs, number(0, log_probs));
-  Var loss = emit_unary(Unary::kNeg, emit_reduce(ReduceKind::kSum, its_own, Shape{dim}));
+  Var loss = emit_neg(emit_reduce_sum(its_own, Shape{dim}));
   Var counts = counted(t, ignore_index);
   return {emit_select(counts, loss, number(0, loss)), counts};
 }
@@ -86,11 +86,11 @@ Tensor reduced(Var loss, Reduction reduction, DType dtype, const Counts &counts)
   for (int64_t i = 0; i < loss.ndim(); ++i)
     all.push_back(i);
   auto sum = [&](const Var &x) {
-    return all.empty() ? x : emit_reduce(ReduceKind::kSum, x, all);
+    return all.empty() ? x : emit_reduce_sum(x, all);
   };
   Var total = sum(widened(loss));
   if (reduction == Reduction::kMean)
-    total = emit_binary(Binary::kDiv, total, sum(emit_cast(counts(), total.dtype())));
+    total = emit_div(total, sum(emit_cast(counts(), total.dtype())));
   return wrap(rounded(total, dtype));
 }
 Tensor reduced(const Chosen &each, Reduction reduction, DType dtype) {
@@ -125,7 +125,7 @@ Tensor cross_entropy(const Tensor &logits, const Tensor &targets, Reduction redu
              ": logits must be [.., classes] and targets [..], with equal leading dimensions; "
              "ClassLossOptions{.dim = 1} is for logits [batch, classes, ..]");
   t = beside_ignore_index(std::move(t), ignore_index);
-  return reduced(emit_cross_entropy(x, t, ignore_index), reduction, x.dtype(),
+  return reduced(emit_cross_entropy(x, t, ignore_index)[0], reduction, x.dtype(),
                  [&] { return counted(t, ignore_index); });
 }
 

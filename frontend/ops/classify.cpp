@@ -27,7 +27,7 @@ Tensor against_infinity(const char *name, const Tensor &x, Comparison comparison
     return wrap(everywhere(of_integers, var.dims()));
   Var infinity =
       broadcast(emit_constant(std::numeric_limits<double>::infinity(), var.dtype()), var.dims());
-  return wrap(emit_compare(comparison, emit_unary(Unary::kAbs, var), infinity));
+  return wrap(emit_compare(comparison, emit_abs(var), infinity));
 }
 
 } // namespace

@@ -107,8 +107,7 @@ Tensor floor_divide(TensorArg x, TensorArg y, Location location) {
   if (both.x.dtype() == DType::kBool)
     fail(ErrorKind::kDType, "x and y are bool; convert one with to() first");
   Var dividend = widened(both.x), divisor = widened(both.y);
-  Tensor a = wrap(dividend), b = wrap(divisor),
-         quotient = wrap(emit_binary(Binary::kDiv, dividend, divisor));
+  Tensor a = wrap(dividend), b = wrap(divisor), quotient = wrap(emit_div(dividend, divisor));
   Tensor opposite = (a < 0) != (b < 0);
   if (!is_floating(both.result)) // rounded towards zero, and 0 by zero, as the remainder is
     return where(opposite & (remainder(a, b) != 0), quotient - 1, quotient);

@@ -38,7 +38,7 @@ Tensor matmul(const Tensor &x, const Tensor &y, Location location) {
     a = emit_reshape(a, {1, k});
   if (column)
     b = emit_reshape(b, {k, 1});
-  Var result = emit_matmul(a, b, false, false);
+  Var result = emit_matmul(a, b);
   if (row || column) {
     Shape dims = result.dims();
     if (column)
@@ -77,7 +77,7 @@ Tensor linear(const Tensor &x, const Tensor &weight, const Tensor &bias, Locatio
     bool one = bias.ndim() < 2 && bias.size() == 1;
     Var b = one ? bias_of(bias.reshape({1}), 1, w.dtype()) : bias_of(bias, w.dims()[0], w.dtype());
     y = emit_matmul(widened(flat), widened(w), false, true);
-    y = rounded(emit_binary(Binary::kAdd, y, emit_broadcast(widened(b), y.dims())), w.dtype());
+    y = rounded(emit_add(y, emit_broadcast(widened(b), y.dims())), w.dtype());
   } else {
     y = emit_matmul(flat, w, false, true);
   }
@@ -121,7 +121,7 @@ Tensor one_hot(const Tensor &indices, int64_t classes, Location location) {
   if (classes < 1)
     fail(ErrorKind::kValue, "classes is " + std::to_string(classes) + "; it must be positive");
   Shape dims = at.dims(), raised = at.dims();
-  at = emit_check_index(at, classes, std::nullopt, "weft.one_hot");
+  at = emit_check_index(at, classes, "weft.one_hot");
   dims.push_back(classes);
   raised.push_back(1);
   Var column = emit_iota(at.dtype(), dims, static_cast<int64_t>(dims.size()) - 1);
@@ -174,7 +174,7 @@ Tensor layer_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &
     w = parameter(weight, "weight");
   if (bias.defined())
     b = parameter(bias, "bias");
-  return wrap(emit_layer_norm(var, w, b, static_cast<int64_t>(rank), eps));
+  return wrap(emit_layer_norm(var, w, b, static_cast<int64_t>(rank), eps)[0]);
 }
 
 } // namespace weft

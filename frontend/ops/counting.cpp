@@ -64,7 +64,7 @@ Tensor histc(const Tensor &x, int64_t bins, double low, double high, Location lo
     first = min(values);
     last = max(values);
     Tensor beyond = !(is_finite(first) & is_finite(last));
-    looked_at = wrap(emit_check_index(read(beyond.to(int64), "x"), 1, std::nullopt,
+    looked_at = wrap(emit_check_index(read(beyond.to(int64), "x"), 1,
                                       "histc: x has an element that is not finite, and so no "
                                       "range; give low and high"));
   }

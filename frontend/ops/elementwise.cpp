@@ -12,36 +12,22 @@ using namespace recorder;
 
 namespace {
 
-// Whether the op takes integers as they are, as its record says; the others compute in floating
-// point.
-constexpr bool takes_integers(Unary op) {
-  switch (op) {
-#define WEFT_UNARY(function, record, operands, doc)                                                \
-  case Unary::k##record:                                                                           \
-    return std::string_view(#operands) == "numeric";
-#define WEFT_BINARY(function, record, operands, doc)
-#include "weft/ops/elementwise.inc"
-#undef WEFT_UNARY
-#undef WEFT_BINARY
-  case Unary::kNot:
-    return true;
-  }
-  return false;
-}
-
-Tensor unary(Unary op, const char *name, const Tensor &x, Location location) {
+// takes: what operands the op's record has. Those of numbers take integers as they are; the others
+// compute in floating point.
+Tensor unary(Var (*op)(const Var &), std::string_view takes, const char *name, const Tensor &x,
+             Location location) {
   Session session(name, location);
   Var var = read(x, "x");
-  if (!is_floating(var.dtype()) && !takes_integers(op))
+  if (!is_floating(var.dtype()) && takes != "numeric")
     var = emit_cast(var, DType::kFloat32);
-  if (var.dtype() == DType::kBool && op == Unary::kSign)
+  if (var.dtype() == DType::kBool && op == emit_sign)
     return wrap(var); // as in PyTorch: false and true are their own signs
   if (var.dtype() == DType::kBool)
     fail(ErrorKind::kDType, "x is bool " + to_string(var.dims()) + "; convert it with to() first");
-  return wrap(emit_unary(op, var));
+  return wrap(op(var));
 }
 
-Tensor binary(Binary op, const char *name, const TensorArg &x, const TensorArg &y,
+Tensor binary(EmitBinary op, const char *name, const TensorArg &x, const TensorArg &y,
               Location location, bool floating = false) {
   Session session(name, location);
   return wrap(arithmetic(op, name, x, y, floating));
@@ -59,43 +45,43 @@ Var truth(const TensorArg &x, const char *name) {
   return rounded(operand(x, result_type({&x, 1}), name), DType::kBool);
 }
 
-Tensor logical(Binary op, const char *name, const TensorArg &x, const TensorArg &y,
+Tensor logical(EmitBinary op, const char *name, const TensorArg &x, const TensorArg &y,
                Location location) {
   Session session(name, location);
   Var a = truth(x, "x"), b = truth(y, "y");
   Shape shape = broadcast_shape(a.dims(), b.dims(), "x", "y");
-  return wrap(emit_binary(op, broadcast(a, shape), broadcast(b, shape)));
+  return wrap(op(broadcast(a, shape), broadcast(b, shape)));
 }
 
-Tensor bitwise(Binary op, const char *name, const TensorArg &x, const TensorArg &y,
+Tensor bitwise(EmitBinary op, const char *name, const TensorArg &x, const TensorArg &y,
                Location location) {
   Session session(name, location);
   Operands operands = promote(x, y);
   if (is_floating(operands.x.dtype()))
     fail(ErrorKind::kDType, std::string("the operands are ") + weft::name(operands.x.dtype()) +
                                 "; bits are for bool and integers");
-  return wrap(emit_binary(op, operands.x, operands.y));
+  return wrap(op(operands.x, operands.y));
 }
 
-Tensor shift(Binary op, const char *name, const TensorArg &x, const TensorArg &y,
+Tensor shift(EmitBinary op, const char *name, const TensorArg &x, const TensorArg &y,
              Location location) {
   Session session(name, location);
   Operands operands = promote(x, y);
   if (!is_integer(operands.x.dtype()))
     fail(ErrorKind::kDType, std::string("the operands are ") + weft::name(operands.x.dtype()) +
                                 "; only the bits of integers move");
-  return wrap(emit_binary(op, operands.x, operands.y));
+  return wrap(op(operands.x, operands.y));
 }
 
 } // namespace
 
 #define WEFT_UNARY(function, record, operands, doc)                                                \
   Tensor function(const Tensor &x, Location location) {                                            \
-    return unary(Unary::k##record, #function, x, location);                                        \
+    return unary(emit_##function, #operands, #function, x, location);                              \
   }
 #define WEFT_BINARY(function, record, operands, doc)                                               \
   Tensor function(TensorArg x, TensorArg y, Location location) {                                   \
-    return binary(Binary::k##record, #function, x, y, location);                                   \
+    return binary(emit_##function, #function, x, y, location);                                     \
   }
 
 #include "weft/ops/elementwise.inc"
@@ -104,24 +90,24 @@ Tensor shift(Binary op, const char *name, const TensorArg &x, const TensorArg &y
 
 Tensor add(TensorArg x, TensorArg y, Scalar alpha, Location location) {
   Session session("add", location);
-  return wrap(arithmetic(Binary::kAdd, "add", x, y, /*floating=*/false, alpha));
+  return wrap(arithmetic(emit_add, "add", x, y, /*floating=*/false, alpha));
 }
 
 Tensor sub(TensorArg x, TensorArg y, Scalar alpha, Location location) {
   Session session("sub", location);
-  return wrap(arithmetic(Binary::kSub, "sub", x, y, /*floating=*/false, alpha));
+  return wrap(arithmetic(emit_sub, "sub", x, y, /*floating=*/false, alpha));
 }
 
 Tensor div(TensorArg x, TensorArg y, Location location) {
-  return binary(Binary::kDiv, "div", x, y, location, true);
+  return binary(emit_div, "div", x, y, location, true);
 }
 
 Tensor remainder(TensorArg x, TensorArg y, Location location) {
-  return binary(Binary::kRem, "remainder", x, y, location);
+  return binary(emit_rem, "remainder", x, y, location);
 }
 
 Tensor atan2(TensorArg y, TensorArg x, Location location) {
-  return binary(Binary::kAtan2, "atan2", y, x, location, true);
+  return binary(emit_atan2, "atan2", y, x, location, true);
 }
 
 Tensor square(const Tensor &x, Location location) {
@@ -129,7 +115,7 @@ Tensor square(const Tensor &x, Location location) {
   Var var = read(x, "x");
   if (var.dtype() == DType::kBool)
     var = emit_cast(var, DType::kInt64);
-  return wrap(emit_binary(Binary::kMul, var, var));
+  return wrap(emit_mul(var, var));
 }
 
 Tensor gelu(const Tensor &x, std::string_view approximate, Location location) {
@@ -142,38 +128,38 @@ Tensor gelu(const Tensor &x, std::string_view approximate, Location location) {
 
 Tensor logical_not(const Tensor &x, Location location) {
   Session session("logical_not", location);
-  return wrap(emit_unary(Unary::kNot, truth(x, "x")));
+  return wrap(emit_not(truth(x, "x")));
 }
 Tensor logical_xor(TensorArg x, TensorArg y, Location location) {
-  return logical(Binary::kXor, "logical_xor", x, y, location);
+  return logical(emit_xor, "logical_xor", x, y, location);
 }
 Tensor logical_and(TensorArg x, TensorArg y, Location location) {
-  return logical(Binary::kAnd, "logical_and", x, y, location);
+  return logical(emit_and, "logical_and", x, y, location);
 }
 Tensor logical_or(TensorArg x, TensorArg y, Location location) {
-  return logical(Binary::kOr, "logical_or", x, y, location);
+  return logical(emit_or, "logical_or", x, y, location);
 }
 Tensor bitwise_not(const Tensor &x, Location location) {
   Session session("bitwise_not", location);
   Var var = read(x, "x");
   if (is_floating(var.dtype()))
     fail(ErrorKind::kDType, "x is " + describe(var) + "; bits are for bool and integers");
-  return wrap(emit_unary(Unary::kNot, var));
+  return wrap(emit_not(var));
 }
 Tensor bitwise_xor(TensorArg x, TensorArg y, Location location) {
-  return bitwise(Binary::kXor, "bitwise_xor", x, y, location);
+  return bitwise(emit_xor, "bitwise_xor", x, y, location);
 }
 Tensor bitwise_and(TensorArg x, TensorArg y, Location location) {
-  return bitwise(Binary::kAnd, "bitwise_and", x, y, location);
+  return bitwise(emit_and, "bitwise_and", x, y, location);
 }
 Tensor bitwise_or(TensorArg x, TensorArg y, Location location) {
-  return bitwise(Binary::kOr, "bitwise_or", x, y, location);
+  return bitwise(emit_or, "bitwise_or", x, y, location);
 }
 Tensor bitwise_left_shift(TensorArg x, TensorArg y, Location location) {
-  return shift(Binary::kShiftLeft, "bitwise_left_shift", x, y, location);
+  return shift(emit_shift_left, "bitwise_left_shift", x, y, location);
 }
 Tensor bitwise_right_shift(TensorArg x, TensorArg y, Location location) {
-  return shift(Binary::kShiftRight, "bitwise_right_shift", x, y, location);
+  return shift(emit_shift_right, "bitwise_right_shift", x, y, location);
 }
 
 Tensor eq(TensorArg x, TensorArg y, Location location) {
@@ -266,9 +252,9 @@ namespace {
 Var between(Var x, const Var &low, const Var &high) {
   bool logic = x.dtype() == DType::kBool;
   if (low)
-    x = emit_binary(logic ? Binary::kOr : Binary::kMaximum, x, low);
+    x = (logic ? emit_or : emit_maximum)(x, low);
   if (high)
-    x = emit_binary(logic ? Binary::kAnd : Binary::kMinimum, x, high);
+    x = (logic ? emit_and : emit_minimum)(x, high);
   return x;
 }
 
@@ -283,7 +269,7 @@ Var between_numbers(const Var &x, const Var &low, const Var &high) {
     inside = emit_compare(Comparison::kGt, x, low);
   if (high) {
     Var below = emit_compare(Comparison::kLt, x, high);
-    inside = inside ? emit_binary(Binary::kAnd, inside, below) : below;
+    inside = inside ? emit_and(inside, below) : below;
   }
   const Var *of[] = {&x};
   return emit_select(with_flat_history(inside, of), x, value);

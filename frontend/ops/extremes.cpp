@@ -37,7 +37,8 @@ std::pair<Tensor, Tensor> running_extreme(const Tensor &x, int64_t dim, bool lar
   int64_t axis = normalize_dim_or_scalar(dim, checked(x, "x")->type->ndim(), "dim");
   if (x.ndim() == 0)
     return {x, zeros({}, int64)};
-  Tensor indices = wrap(emit_cum_arg(read(ordered(x), "x"), axis, largest));
+  Tensor indices =
+      wrap((largest ? emit_cum_arg_max : emit_cum_arg_min)(read(ordered(x), "x"), axis));
   return {gather(x, axis, indices), indices};
 }
 

@@ -15,6 +15,8 @@ using namespace recorder;
 
 namespace {
 
+using IntPair = std::array<int64_t, 2>;
+
 IntPair ints(Pair pair) {
   return {pair.height, pair.width};
 }
@@ -65,8 +67,7 @@ Var with_bias(const Var &x, const Var &weight, const Tensor &bias, Convolve conv
     return convolve(x, weight);
   Var result = convolve(widened(x), widened(weight));
   Var b = bias_of(bias, result.dims()[1], x.dtype());
-  return rounded(emit_binary(Binary::kAdd, result, by_channel(widened(b), result.dims())),
-                 x.dtype());
+  return rounded(emit_add(result, by_channel(widened(b), result.dims())), x.dtype());
 }
 
 struct ImageAndWeight {
@@ -100,10 +101,9 @@ Tensor conv2d(const Tensor &x, const Tensor &weight, const Tensor &bias, Conv2dO
                                 (groups > 1 ? " in " + std::to_string(groups) + " groups" : "") +
                                 ", x has " + std::to_string(channels));
   // The op's own rule checks the rest.
-  ConvolutionGeometry geometry{ints(options.stride), ints(options.padding), ints(options.dilation),
-                               options.groups};
   return batched_as(x, with_bias(input, w, bias, [&](const Var &image, const Var &kernel) {
-                      return emit_conv2d(image, kernel, geometry);
+                      return emit_conv2d(image, kernel, ints(options.stride), ints(options.padding),
+                                         ints(options.dilation), options.groups);
                     }));
 }
 
@@ -164,8 +164,9 @@ Tensor recorder::transposed_convolution(const Tensor &x, const Tensor &weight, c
       padding[i] = 0;
     }
   auto convolve = [&](const Var &image, const Var &kernel) {
-    Var made = emit_conv2d_input_gradient(image, kernel, computed,
-                                          {stride, padding, dilation, options.groups});
+    Var made = emit_conv2d_input_gradient_as(image, kernel,
+                                             type_info(image.dtype(), computed, image.device()),
+                                             stride, padding, dilation, options.groups);
     if (more[0] < stride[0] && more[1] < stride[1])
       return made;
     Tensor part = wrap(std::move(made));
@@ -187,8 +188,8 @@ Tensor recorder::transposed_convolution(const Tensor &x, const Tensor &weight, c
 
 namespace {
 
-std::pair<Var, Var> largest_of_windows(const Tensor &x, Pair kernel_size,
-                                       const MaxPool2dOptions &options) {
+std::array<Var, 2> largest_of_windows(const Tensor &x, Pair kernel_size,
+                                      const MaxPool2dOptions &options) {
   Var images = images_of(x);
   Pair stride = options.stride.value_or(kernel_size);
   want_of_window("kernel_size", kernel_size, 1);
@@ -210,7 +211,7 @@ std::pair<Tensor, Tensor> max_pool2d_with_indices(const Tensor &x, Pair kernel_s
 
 Tensor max_pool2d(const Tensor &x, Pair kernel_size, MaxPool2dOptions options, Location location) {
   Session session("max_pool2d", location);
-  return batched_as(x, largest_of_windows(x, kernel_size, options).first);
+  return batched_as(x, largest_of_windows(x, kernel_size, options)[0]);
 }
 
 Tensor avg_pool2d(const Tensor &x, Pair kernel_size, AvgPool2dOptions options, Location location) {
@@ -273,7 +274,7 @@ Tensor adaptive_avg_pool2d(const Tensor &x, Pair output_size, Location location)
   };
   if (divides(output_size.height, height) && divides(output_size.width, width)) {
     IntPair window = {height / output_size.height, width / output_size.width};
-    return batched_as(x, emit_avg_pool2d(var, window, window, {0, 0}, false, true));
+    return batched_as(x, emit_avg_pool2d(var, window, window, IntPair{}));
   }
   want_adaptive_table(output_size.height, height, x.shape(), "output_size is " + show(output_size));
   want_adaptive_table(output_size.width, width, x.shape(), "output_size is " + show(output_size));
@@ -331,7 +332,7 @@ Tensor batch_norm(const Tensor &x, Tensor running_mean, Tensor running_variance,
       result = result + wrap(b).reshape(channels);
     return result.to(given);
   }
-  BatchNormResults results = emit_batch_norm(var, w, b, options.eps);
+  auto [normalized, batch_mean, batch_variance] = emit_batch_norm(var, w, b, options.eps);
   auto move = [&](const Tensor &running, const Var &current, double factor) {
     NoGrad no_grad;
     Tensor moved = wrap_quietly(Var{current.value, GradRef(), 0});
@@ -340,11 +341,11 @@ Tensor batch_norm(const Tensor &x, Tensor running_mean, Tensor running_variance,
         .add_(mul(moved, options.momentum * factor, location), location);
   };
   if (mean)
-    move(running_mean, results.mean, 1);
+    move(running_mean, batch_mean, 1);
   if (variance)
-    move(running_variance, results.variance,
+    move(running_variance, batch_variance,
          static_cast<double>(count) / static_cast<double>(count - 1));
-  return wrap(rounded(std::move(results.result), given));
+  return wrap(rounded(std::move(normalized), given));
 }
 
 Tensor group_norm(const Tensor &x, int64_t groups, const Tensor &weight, const Tensor &bias,
@@ -363,13 +364,11 @@ Tensor group_norm(const Tensor &x, int64_t groups, const Tensor &weight, const T
                                 std::to_string(channels) + " channels of x, " +
                                 to_string(var.dims()));
   Var rows = emit_reshape(widened(var), {var.dims()[0], groups, channels / groups * pixels});
-  Var y = emit_reshape(emit_layer_norm(rows, Var(), Var(), 1, eps), var.dims());
+  Var y = emit_reshape(emit_layer_norm(rows, Var(), Var(), 1, eps)[0], var.dims());
   if (weight.defined())
-    y = emit_binary(Binary::kMul, y,
-                    by_channel(widened(channel_vector(weight, "weight", var)), var.dims()));
+    y = emit_mul(y, by_channel(widened(channel_vector(weight, "weight", var)), var.dims()));
   if (bias.defined())
-    y = emit_binary(Binary::kAdd, y,
-                    by_channel(widened(channel_vector(bias, "bias", var)), var.dims()));
+    y = emit_add(y, by_channel(widened(channel_vector(bias, "bias", var)), var.dims()));
   return wrap(rounded(y, var.dtype()));
 }
 
@@ -389,19 +388,16 @@ Tensor rms_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &we
     dims.push_back(static_cast<int64_t>(i));
     kept[i] = 1;
   }
-  Var squares =
-      emit_reshape(emit_reduce(ReduceKind::kMean, emit_binary(Binary::kMul, var, var), dims), kept);
-  Var scale =
-      emit_unary(Unary::kRsqrt, emit_binary(Binary::kAdd, squares,
-                                            broadcast(emit_constant(eps, var.dtype()), kept)));
-  Var y = emit_binary(Binary::kMul, var, emit_broadcast(scale, var.dims()));
+  Var squares = emit_reshape(emit_reduce_mean(emit_mul(var, var), dims), kept);
+  Var scale = emit_rsqrt(emit_add(squares, broadcast(emit_constant(eps, var.dtype()), kept)));
+  Var y = emit_mul(var, emit_broadcast(scale, var.dims()));
   if (weight.defined()) {
     Var w = read(weight, "weight");
     if (w.dims() != normalized_shape || w.dtype() != given.dtype())
       fail(w.dims() != normalized_shape ? ErrorKind::kShape : ErrorKind::kDType,
            "weight is " + describe(w) + "; it must be " + name(given.dtype()) + " " +
                to_string(normalized_shape));
-    y = emit_binary(Binary::kMul, y, emit_broadcast(widened(w), var.dims()));
+    y = emit_mul(y, emit_broadcast(widened(w), var.dims()));
   }
   return wrap(rounded(y, given.dtype()));
 }

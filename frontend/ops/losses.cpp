@@ -45,8 +45,8 @@ Shape all_dims(const Var &x) {
 Tensor reduced(const Var &loss, Reduction reduction, DType dtype) {
   if (reduction == Reduction::kNone || loss.ndim() == 0)
     return wrap(rounded(loss, dtype));
-  Var result = emit_reduce(reduction == Reduction::kSum ? ReduceKind::kSum : ReduceKind::kMean,
-                           loss, all_dims(loss));
+  Var result =
+      (reduction == Reduction::kSum ? emit_reduce_sum : emit_reduce_mean)(loss, all_dims(loss));
   return wrap(rounded(result, dtype));
 }
 
@@ -55,13 +55,13 @@ Var number(double value, const Var &like) {
   return broadcast(emit_constant(value, like.dtype()), like.dims());
 }
 Var add(const Var &x, const Var &y) {
-  return emit_binary(Binary::kAdd, x, y);
+  return emit_add(x, y);
 }
 Var sub(const Var &x, const Var &y) {
-  return emit_binary(Binary::kSub, x, y);
+  return emit_sub(x, y);
 }
 Var mul(const Var &x, const Var &y) {
-  return emit_binary(Binary::kMul, x, y);
+  return emit_mul(x, y);
 }
 Var mul(const Var &x, double y) {
   return mul(x, number(y, x));
@@ -74,7 +74,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor &input, const Tensor &targe
                                         Location location) {
   Session session("binary_cross_entropy_with_logits", location);
   auto [x, y, dtype] = pair(input, target);
-  Var tail = emit_unary(Unary::kSoftplus, emit_unary(Unary::kNeg, x));
+  Var tail = emit_softplus(emit_neg(x));
   if (pos_weight.defined()) {
     Var weight = operand(TensorArg(pos_weight, location), x.dtype(), "pos_weight");
     if (broadcast_shape(x.dims(), weight.dims(), "input", "pos_weight") != x.dims())
@@ -89,14 +89,14 @@ Tensor binary_cross_entropy_with_logits(const Tensor &input, const Tensor &targe
 Tensor l1_loss(const Tensor &input, const Tensor &target, Reduction reduction, Location location) {
   Session session("l1_loss", location);
   auto [x, y, dtype] = pair(input, target, /*broadcasts=*/true);
-  return reduced(emit_unary(Unary::kAbs, sub(x, y)), reduction, dtype);
+  return reduced(emit_abs(sub(x, y)), reduction, dtype);
 }
 
 namespace {
 
 // d^2 / 2 where |d| < bound, else bound (|d| - bound / 2), times scale.
 Var huber(const Var &x, const Var &y, double bound, double scale) {
-  Var d = sub(x, y), size = emit_unary(Unary::kAbs, d);
+  Var d = sub(x, y), size = emit_abs(d);
   Var far = emit_compare(Comparison::kGe, size, number(bound, size));
   // The square is of 0 where it is not taken: that of an infinity would come back as NaN from the
   // derivative's product with 0.
@@ -133,10 +133,10 @@ Tensor kl_div(const Tensor &input, const Tensor &target, Reduction reduction, bo
   Session session("kl_div", location);
   auto [x, y, dtype] = pair(input, target);
   if (log_target)
-    return reduced(mul(emit_unary(Unary::kExp, y), sub(y, x)), reduction, dtype);
+    return reduced(mul(emit_exp(y), sub(y, x)), reduction, dtype);
   // 0 log(0) is 0 here, and its derivative must not be NaN: log(1) stands in for log(0).
   Var zero = emit_compare(Comparison::kEq, y, number(0, y));
-  Var logarithm = emit_unary(Unary::kLog, emit_select(zero, number(1, y), y));
+  Var logarithm = emit_log(emit_select(zero, number(1, y), y));
   return reduced(sub(mul(y, logarithm), mul(y, x)), reduction, dtype);
 }
 

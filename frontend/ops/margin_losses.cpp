@@ -121,8 +121,7 @@ Tensor multi_margin_loss(const Tensor &x, const Tensor &targets, int64_t p, doub
              ": x must be [.., classes] and targets [..], with equal leading dimensions");
   int64_t classes = a.shape().back();
   Tensor is_target =
-      arange(classes) ==
-      wrap(emit_check_index(t, classes, std::nullopt, "weft.multi_margin_loss")).unsqueeze(-1);
+      arange(classes) == wrap(emit_check_index(t, classes, "weft.multi_margin_loss")).unsqueeze(-1);
   Tensor chosen = where(is_target, a, 0.0).sum(-1, true);
   Tensor excess = relu(margin - chosen + a);
   if (p == 2)
@@ -151,7 +150,7 @@ Tensor binary_cross_entropy(const Tensor &x, const Tensor &target, Reduction red
   auto beyond = [](const Tensor &y) {
     return !((y.detach() >= 0) & (y.detach() <= 1)); // NaN, too
   };
-  Var zero = emit_check_index(read((beyond(a) | beyond(t)).to(int32), "x"), 1, std::nullopt,
+  Var zero = emit_check_index(read((beyond(a) | beyond(t)).to(int32), "x"), 1,
                               "binary_cross_entropy: an element of x or target is not in [0, "
                               "1]; where x are no probabilities, but what a sigmoid would be "
                               "of, use binary_cross_entropy_with_logits");

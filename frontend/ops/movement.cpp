@@ -323,8 +323,7 @@ Tensor triangle(const Tensor &x, int64_t diagonal, bool lower) {
   // Diagonals beyond the matrix are all alike, and a row's number plus one of these is an int64.
   diagonal = std::clamp(diagonal, -matrix[0], matrix[1]);
   Var row = emit_iota(DType::kInt64, matrix, 0), column = emit_iota(DType::kInt64, matrix, 1);
-  Var limit =
-      emit_binary(Binary::kAdd, row, broadcast(emit_constant(diagonal, DType::kInt64), matrix));
+  Var limit = emit_add(row, broadcast(emit_constant(diagonal, DType::kInt64), matrix));
   Var kept =
       broadcast(emit_compare(lower ? Comparison::kLe : Comparison::kGe, column, limit), var.dims());
   return wrap(emit_select(kept, var, broadcast(emit_constant(0, var.dtype()), var.dims())));

@@ -259,20 +259,11 @@ Operands promote(const TensorArg &x, const TensorArg &y, bool floating, uint32_t
 
 namespace {
 
-// What PyTorch computes with two bools: their logic. Nothing for what it refuses.
-std::optional<Binary> on_bools(Binary op) {
-  switch (op) {
-  case Binary::kAdd:
-  case Binary::kMaximum:
-  case Binary::kOr:
-    return Binary::kOr;
-  case Binary::kMul:
-  case Binary::kMinimum:
-  case Binary::kAnd:
-    return Binary::kAnd;
-  default:
-    return std::nullopt;
-  }
+// What PyTorch computes with two bools: their logic. Null for what it refuses.
+EmitBinary on_bools(EmitBinary op) {
+  if (op == emit_add || op == emit_maximum || op == emit_or)
+    return emit_or;
+  return op == emit_mul || op == emit_minimum || op == emit_and ? emit_and : nullptr;
 }
 
 DType dtype_of(const TensorArg &arg, const char *argument) {
@@ -280,11 +271,12 @@ DType dtype_of(const TensorArg &arg, const char *argument) {
 }
 
 // An operand of the smaller or larger of two: beside integers, a bound stands for a number.
-TensorArg fitting(Binary op, const TensorArg &arg, const TensorArg &other, const char *argument) {
+TensorArg fitting(EmitBinary op, const TensorArg &arg, const TensorArg &other,
+                  const char *argument) {
   if (arg.tensor())
     return arg;
   const TensorArg args[] = {arg, other};
-  return TensorArg(bound_for(arg.scalar(), result_type(args), op == Binary::kMaximum, argument),
+  return TensorArg(bound_for(arg.scalar(), result_type(args), op == emit_maximum, argument),
                    arg.location());
 }
 
@@ -297,26 +289,26 @@ Var scaled(const Var &y, const Scalar &alpha, DType result) {
     fail(ErrorKind::kDType,
          std::string("alpha is bool, the operands are ") + name(result) + ": it must be a number");
   want_fitting(alpha, y.dtype(), "alpha");
-  return emit_binary(result == DType::kBool ? Binary::kAnd : Binary::kMul, y,
-                     broadcast(make_scalar(alpha, y.dtype()), y.dims()));
+  EmitBinary times = result == DType::kBool ? emit_and : emit_mul;
+  return times(y, broadcast(make_scalar(alpha, y.dtype()), y.dims()));
 }
 
 } // namespace
 
-Var arithmetic(Binary op, const char *name, const TensorArg &x, const TensorArg &y, bool floating,
-               std::optional<Scalar> alpha) {
-  if (op == Binary::kSub)
+Var arithmetic(EmitBinary op, const char *name, const TensorArg &x, const TensorArg &y,
+               bool floating, std::optional<Scalar> alpha) {
+  if (op == emit_sub)
     for (const auto &[arg, argument] : {std::pair{&x, "x"}, std::pair{&y, "y"}})
       if (dtype_of(*arg, argument) == DType::kBool)
         fail(ErrorKind::kDType, std::string(argument) +
                                     " is bool, which is not subtracted: use ^, or ~ to invert a "
                                     "mask, or convert it with to() first");
-  Operands operands = op == Binary::kMinimum || op == Binary::kMaximum
+  Operands operands = op == emit_minimum || op == emit_maximum
                           ? promote(fitting(op, x, y, "x"), fitting(op, y, x, "y"), floating,
                                     specialized_operands(op))
                           : promote(x, y, floating, specialized_operands(op), /*wide=*/true);
   DType dtype = operands.x.dtype();
-  if (op == Binary::kPow && is_integer(dtype) && !y.tensor()) {
+  if (op == emit_pow && is_integer(dtype) && !y.tensor()) {
     if (y.scalar().i < 0)
       fail(ErrorKind::kValue, "integers to the power of " + std::to_string(y.scalar().i) +
                                   " would almost all be 0; convert x with to(float32), or give the "
@@ -324,17 +316,16 @@ Var arithmetic(Binary op, const char *name, const TensorArg &x, const TensorArg 
     want_fitting(y.scalar(), dtype);
   }
   if (dtype == DType::kBool) {
-    std::optional<Binary> logic = on_bools(op);
-    if (!logic)
+    op = on_bools(op);
+    if (!op)
       fail(ErrorKind::kDType, std::string("both operands are bool, which has no ") + name +
                                   "; convert with to() first");
-    op = *logic;
   }
   if (alpha) {
     operands.x = widened(operands.x);
     operands.y = scaled(widened(operands.y), *alpha, operands.result);
   }
-  return rounded(emit_binary(op, operands.x, operands.y), operands.result);
+  return rounded(op(operands.x, operands.y), operands.result);
 }
 
 DType computing_dtype(DType dtype) {

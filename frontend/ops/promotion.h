@@ -55,7 +55,7 @@ Operands promote(const TensorArg &x, const TensorArg &y, bool floating = false,
 // x op y as users write it, of an operator or in place: promoted (in float32, for `floating`, where
 // neither is floating), rounded once. Bools give their logic; what PyTorch refuses of them fails
 // with `name`. alpha: a factor of y, of a sum or a difference.
-Var arithmetic(Binary op, const char *name, const TensorArg &x, const TensorArg &y,
+Var arithmetic(EmitBinary op, const char *name, const TensorArg &x, const TensorArg &y,
                bool floating = false, std::optional<Scalar> alpha = {});
 
 // x, in float32 where it is an integer or bool.

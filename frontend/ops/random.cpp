@@ -203,20 +203,15 @@ Var draw(Generator &generator, DType dtype, const Shape &shape, bool normal) {
   uint8_t device = call_device.device;
   int64_t blocks = random_blocks(type_info(dtype, shape)->elements, normal);
   Var state = streams.begin(device, blocks);
-  Var samples =
-      normal ? emit_random_normal(state, dtype, shape) : emit_random_uniform(state, dtype, shape);
+  Var samples = emit_random(normal, state, dtype, shape);
   streams.move_on(device, blocks);
   return samples;
 }
 
 // x * scale + shift, with parameters that do not recompile.
 Var affine(const Var &x, double scale, double shift) {
-  Var y = scale == 1
-              ? x
-              : emit_binary(Binary::kMul, x, broadcast(make_scalar(scale, x.dtype()), x.dims()));
-  return shift == 0
-             ? y
-             : emit_binary(Binary::kAdd, y, broadcast(make_scalar(shift, x.dtype()), x.dims()));
+  Var y = scale == 1 ? x : emit_mul(x, broadcast(make_scalar(scale, x.dtype()), x.dims()));
+  return shift == 0 ? y : emit_add(y, broadcast(make_scalar(shift, x.dtype()), x.dims()));
 }
 
 } // namespace
@@ -273,8 +268,7 @@ Tensor uniform(const Shape &shape, double low, double high, DType dtype, Generat
       affine(draw(generator, computing_dtype(dtype), shape, false), high - low, low), dtype);
   // The largest samples may round to `high`, which is not to be among them.
   double most = std::max(low, largest_below(high, dtype));
-  return wrap(
-      emit_binary(Binary::kMinimum, samples, broadcast(make_scalar(most, dtype), samples.dims())));
+  return wrap(emit_minimum(samples, broadcast(make_scalar(most, dtype), samples.dims())));
 }
 
 Tensor normal(const Shape &shape, double mean, double deviation, DType dtype, Generator &generator,
@@ -422,14 +416,14 @@ Var many_offsets(Generator &generator, uint64_t count, const Shape &shape) {
   for (int place = 0; place < 5; ++place) {
     below = column;
     if (below)
-      column = emit_binary(Binary::kShiftRight, below, constant(kSampleBits));
+      column = emit_shift_right(below, constant(kSampleBits));
     for (int i = std::max(0, place - 2); i <= std::min(2, place); ++i) {
-      Var product = emit_binary(Binary::kMul, digits[i], by[place - i]);
-      column = column ? emit_binary(Binary::kAdd, column, product) : product;
+      Var product = emit_mul(digits[i], by[place - i]);
+      column = column ? emit_add(column, product) : product;
     }
   }
-  return emit_binary(Binary::kOr, emit_binary(Binary::kShiftLeft, column, constant(kSampleBits)),
-                     emit_binary(Binary::kAnd, below, constant(kBase - 1)));
+  return emit_or(emit_shift_left(column, constant(kSampleBits)),
+                 emit_and(below, constant(kBase - 1)));
 }
 
 } // namespace
@@ -443,8 +437,7 @@ Tensor randint(int64_t low, int64_t high, const Shape &shape, Generator &generat
   uint64_t count = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   Var offsets = count <= uint64_t(1) << kSampleBits ? few_offsets(generator, count, shape)
                                                     : many_offsets(generator, count, shape);
-  return wrap(emit_binary(Binary::kAdd, offsets,
-                          broadcast(make_scalar(low, DType::kInt64), offsets.dims())));
+  return wrap(emit_add(offsets, broadcast(make_scalar(low, DType::kInt64), offsets.dims())));
 }
 
 Tensor randint(int64_t high, const Shape &shape, Generator &generator, Location location) {
@@ -471,8 +464,8 @@ Tensor bernoulli(const Tensor &p, Generator &generator, Location location) {
   Tensor share = wrap(given).to(wide), samples = wrap(draw(generator, wide, given.dims(), false));
   // What is no probability, NaN too, gives the number that the check refuses.
   Tensor drawn = where((share >= 0) & (share <= 1), (samples < share).to(int32), 2);
-  Var checked = emit_check_index(read(drawn, "p"), 2, std::nullopt,
-                                 "bernoulli: an element of p is not in [0, 1]");
+  Var checked =
+      emit_check_index(read(drawn, "p"), 2, "bernoulli: an element of p is not in [0, 1]");
   return wrap(emit_cast(checked, given.dtype()));
 }
 
@@ -485,7 +478,7 @@ Tensor dropout(const Tensor &x, double p, bool training, Generator &generator, L
   Var input = floating_operand(x);
   GeneratorStreams &streams = GeneratorStreams::of(generator);
   int64_t blocks = random_blocks(input.type().elements, false);
-  Var result = emit_dropout(input, streams.begin(input.device(), blocks), p);
+  Var result = emit_dropout(input, streams.begin(input.device(), blocks), p)[0];
   streams.move_on(input.device(), blocks);
   return wrap(result);
 }
@@ -530,7 +523,7 @@ Tensor multinomial(const Tensor &probabilities, int64_t samples, bool replacemen
   }
   chosen = where(valid, chosen, n);
   return wrap(emit_check_index(
-      read(chosen, "probabilities"), n, std::nullopt,
+      read(chosen, "probabilities"), n,
       replacement ? "multinomial: each row of probabilities must be finite, without negative "
                     "numbers, and not all 0"
                   : "multinomial: each row of probabilities must be finite, without negative "

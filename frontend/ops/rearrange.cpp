@@ -398,8 +398,8 @@ Tensor put_slices(const Tensor &x, int64_t dim, const Tensor &indices, const Ten
   if (accumulate && type.dtype == DType::kBool)
     fail(ErrorKind::kDType,
          "x is bool, which does not add up; use logical_or, or convert it with to() first");
-  return wrap(emit_index_write(read(x, "x"), index_operand(indices), read(source, "source"), axis,
-                               accumulate));
+  auto *put = accumulate ? emit_index_add : emit_index_put;
+  return wrap(put(read(x, "x"), index_operand(indices), read(source, "source"), axis, ""));
 }
 
 } // namespace

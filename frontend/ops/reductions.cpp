@@ -26,14 +26,16 @@ int64_t count(const Shape &shape, const Shape &dims) {
   return n;
 }
 
-Var reduce(ReduceKind kind, const Var &x, const Shape &dims, bool keepdim) {
-  Var result = dims.empty() ? x : emit_reduce(kind, x, dims);
+using EmitReduction = Var (*)(const Var &, std::span<const int64_t>);
+
+Var reduce(EmitReduction emit, const Var &x, const Shape &dims, bool keepdim) {
+  Var result = dims.empty() ? x : emit(x, dims);
   return keepdim && !dims.empty() ? emit_reshape(result, keep(x.dims(), dims)) : result;
 }
 
 // Over `dims`, as the caller gave them.
-Tensor reduced(ReduceKind kind, const Var &x, const Dims &dims, bool keepdim) {
-  return wrap(reduce(kind, x, normalize_dims(dims, x.ndim(), "dims"), keepdim));
+Tensor reduced(EmitReduction emit, const Var &x, const Dims &dims, bool keepdim) {
+  return wrap(reduce(emit, x, normalize_dims(dims, x.ndim(), "dims"), keepdim));
 }
 
 // bool and integers add up and multiply as int64.
@@ -54,11 +56,11 @@ void want_elements(const Var &x, const Shape &dims) {
                                 ": an empty set of elements has no largest or smallest one");
 }
 
-Var extreme(ReduceKind kind, const Tensor &x, const Dims &dims, bool keepdim) {
+Var extreme(EmitReduction emit, const Tensor &x, const Dims &dims, bool keepdim) {
   Var var = read(x, "x");
   Shape which = normalize_dims(dims, var.ndim(), "dims");
   want_elements(var, which);
-  return reduce(kind, var, which, keepdim);
+  return reduce(emit, var, which, keepdim);
 }
 
 // Along dim, or over all elements.
@@ -80,7 +82,7 @@ Var arg(const Tensor &x, std::optional<int64_t> dim, bool keepdim, bool largest)
     axis = normalize_dim(*dim, var.ndim(), "dim");
     want_elements(var, {axis});
   }
-  Var index = emit_arg(var, axis, largest);
+  Var index = (largest ? emit_arg_max : emit_arg_min)(var, axis);
   if (!keepdim || shape.empty())
     return index;
   if (!dim)
@@ -92,22 +94,22 @@ Var arg(const Tensor &x, std::optional<int64_t> dim, bool keepdim, bool largest)
 
 Tensor sum(const Tensor &x, Dims dims, bool keepdim, Location location) {
   Session session("sum", location);
-  return reduced(ReduceKind::kSum, summand(x), dims, keepdim);
+  return reduced(emit_reduce_sum, summand(x), dims, keepdim);
 }
 
 Tensor mean(const Tensor &x, Dims dims, bool keepdim, Location location) {
   Session session("mean", location);
-  return reduced(ReduceKind::kMean, floating_only(x), dims, keepdim);
+  return reduced(emit_reduce_mean, floating_only(x), dims, keepdim);
 }
 
 Tensor max(const Tensor &x, Dims dims, bool keepdim, Location location) {
   Session session("max", location);
-  return wrap(extreme(ReduceKind::kMax, x, dims, keepdim));
+  return wrap(extreme(emit_reduce_max, x, dims, keepdim));
 }
 
 Tensor min(const Tensor &x, Dims dims, bool keepdim, Location location) {
   Session session("min", location);
-  return wrap(extreme(ReduceKind::kMin, x, dims, keepdim));
+  return wrap(extreme(emit_reduce_min, x, dims, keepdim));
 }
 
 Tensor amax(const Tensor &x, Dims dims, bool keepdim, Location location) {
@@ -122,32 +124,30 @@ Tensor amin(const Tensor &x, Dims dims, bool keepdim, Location location) {
 
 Tensor prod(const Tensor &x, Dims dims, bool keepdim, Location location) {
   Session session("prod", location);
-  return reduced(ReduceKind::kProd, summand(x), dims, keepdim);
+  return reduced(emit_reduce_prod, summand(x), dims, keepdim);
 }
 
 Tensor any(const Tensor &x, Dims dims, bool keepdim, Location location) {
   Session session("any", location);
-  return reduced(ReduceKind::kMax, truth(x), dims, keepdim);
+  return reduced(emit_reduce_max, truth(x), dims, keepdim);
 }
 
 Tensor all(const Tensor &x, Dims dims, bool keepdim, Location location) {
   Session session("all", location);
-  return reduced(ReduceKind::kMin, truth(x), dims, keepdim);
+  return reduced(emit_reduce_min, truth(x), dims, keepdim);
 }
 
 Tensor var(const Tensor &x, Dims dims, int64_t correction, bool keepdim, Location location) {
   Session session("var", location);
   Var given = floating_only(x), input = widened(given);
   Shape which = normalize_dims(dims, input.ndim(), "dims");
-  Var mean = reduce(ReduceKind::kMean, input, which, true);
-  Var centered = emit_binary(Binary::kSub, input, broadcast(mean, input.dims()));
-  Var squares =
-      reduce(ReduceKind::kSum, emit_binary(Binary::kMul, centered, centered), which, keepdim);
+  Var mean = reduce(emit_reduce_mean, input, which, true);
+  Var centered = emit_sub(input, broadcast(mean, input.dims()));
+  Var squares = reduce(emit_reduce_sum, emit_mul(centered, centered), which, keepdim);
   // A divisor of 0 or less gives infinity or NaN, as in PyTorch.
   double divisor =
       static_cast<double>(std::max<int64_t>(count(input.dims(), which) - correction, 0));
-  Var result = emit_binary(Binary::kDiv, squares,
-                           broadcast(emit_constant(divisor, input.dtype()), squares.dims()));
+  Var result = emit_div(squares, broadcast(emit_constant(divisor, input.dtype()), squares.dims()));
   return wrap(rounded(result, given.dtype()));
 }
 

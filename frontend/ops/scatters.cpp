@@ -88,9 +88,9 @@ Tensor scatter_reduced(Scatter s, std::string_view reduce, bool include_self) {
   DType counting = is_floating(dtype) ? total.dtype() : DType::kInt64;
   Var count = counted(counting, include_self ? 1 : 0);
   if (!include_self)
-    count = emit_binary(Binary::kMaximum, count, filled(1.0, counting, s.base.dims()));
+    count = emit_maximum(count, filled(1.0, counting, s.base.dims()));
   if (is_floating(dtype))
-    return wrap(rounded(emit_binary(Binary::kDiv, total, count), dtype));
+    return wrap(rounded(emit_div(total, count), dtype));
   return floor_divide(wrap(total), wrap(count)).to(dtype);
 }
 

@@ -41,10 +41,10 @@ Var condition_of(const Var &g) {
     limits[0] = g.dims()[0];
     for (size_t i = 0; i < rank; ++i)
       dims.push_back(static_cast<int64_t>(i));
-    some = emit_reduce(ReduceKind::kSum, emit_slice(some, starts, limits, steps), dims);
+    some = emit_reduce_sum(emit_slice(some, starts, limits, steps), dims);
   }
-  return emit_binary(Binary::kOr, emit_compare(Comparison::kEq, some, some),
-                     emit_compare(Comparison::kNe, some, some));
+  return emit_or(emit_compare(Comparison::kEq, some, some),
+                 emit_compare(Comparison::kNe, some, some));
 }
 
 // x, but not before the condition is known. It is a choice between x and zero, so that no pass has

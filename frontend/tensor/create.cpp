@@ -211,9 +211,9 @@ Tensor arange(Scalar start, Scalar stop, Scalar step, std::optional<DType> dtype
   DType exact = floating ? DType::kFloat64 : DType::kInt64;
   Var x = emit_iota(exact, {count}, 0);
   if (step.as_double() != 1)
-    x = emit_binary(Binary::kMul, x, broadcast(make_scalar(step, exact), x.dims()));
+    x = emit_mul(x, broadcast(make_scalar(step, exact), x.dims()));
   if (start.as_double() != 0)
-    x = emit_binary(Binary::kAdd, x, broadcast(make_scalar(start, exact), x.dims()));
+    x = emit_add(x, broadcast(make_scalar(start, exact), x.dims()));
   return wrap(chosen == exact ? x : emit_cast(x, chosen));
 }
 Tensor arange(Scalar stop, std::optional<DType> dtype, Location location) {
@@ -227,8 +227,8 @@ Tensor linspace(double start, double stop, int64_t steps, DType dtype, Location 
     fail(ErrorKind::kValue, "steps is " + std::to_string(steps) + "; it must not be negative");
   Var x = emit_iota(DType::kFloat64, {steps}, 0);
   double step = steps > 1 ? (stop - start) / static_cast<double>(steps - 1) : 0;
-  x = emit_binary(Binary::kMul, x, broadcast(make_scalar(step, DType::kFloat64), x.dims()));
-  x = emit_binary(Binary::kAdd, x, broadcast(make_scalar(start, DType::kFloat64), x.dims()));
+  x = emit_mul(x, broadcast(make_scalar(step, DType::kFloat64), x.dims()));
+  x = emit_add(x, broadcast(make_scalar(start, DType::kFloat64), x.dims()));
   return wrap(dtype == DType::kFloat64 ? x : emit_cast(x, dtype));
 }
 

@@ -352,11 +352,11 @@ Tensor Tensor::expand(const Shape &shape, Location location) const {
 namespace {
 
 // self = op(self, other), in self's dtype and shape.
-Tensor &update(Tensor &self, TensorArg other, Binary op, const char *op_name, Location location,
+Tensor &update(Tensor &self, TensorArg other, EmitBinary op, const char *op_name, Location location,
                std::optional<Scalar> alpha = {}) {
   Session session(op_name, location);
   TensorImpl *impl = checked(self, "self");
-  Var value = arithmetic(op, op_name, TensorArg(self, location), other, op == Binary::kDiv, alpha);
+  Var value = arithmetic(op, op_name, TensorArg(self, location), other, op == emit_div, alpha);
   const TypeInfo &result = *value.value->type;
   if (result.dims != impl->type->dims)
     fail(ErrorKind::kShape, "self is " + describe(*impl->type) + ", but the result has shape " +
@@ -376,22 +376,22 @@ Tensor &update(Tensor &self, TensorArg other, Binary op, const char *op_name, Lo
 } // namespace
 
 Tensor &Tensor::add_(TensorArg other, Location location) {
-  return update(*this, other, Binary::kAdd, "add_", location);
+  return update(*this, other, emit_add, "add_", location);
 }
 Tensor &Tensor::add_(TensorArg other, Scalar alpha, Location location) {
-  return update(*this, other, Binary::kAdd, "add_", location, alpha);
+  return update(*this, other, emit_add, "add_", location, alpha);
 }
 Tensor &Tensor::sub_(TensorArg other, Location location) {
-  return update(*this, other, Binary::kSub, "sub_", location);
+  return update(*this, other, emit_sub, "sub_", location);
 }
 Tensor &Tensor::sub_(TensorArg other, Scalar alpha, Location location) {
-  return update(*this, other, Binary::kSub, "sub_", location, alpha);
+  return update(*this, other, emit_sub, "sub_", location, alpha);
 }
 Tensor &Tensor::mul_(TensorArg other, Location location) {
-  return update(*this, other, Binary::kMul, "mul_", location);
+  return update(*this, other, emit_mul, "mul_", location);
 }
 Tensor &Tensor::div_(TensorArg other, Location location) {
-  return update(*this, other, Binary::kDiv, "div_", location);
+  return update(*this, other, emit_div, "div_", location);
 }
 
 namespace recorder {

@@ -285,11 +285,10 @@ Plan plan_of(const Picked &picked, Location location, std::optional<size_t> give
       // that is outside of it must not become another element.
       std::string user = std::string("weft.") + Session::op() +
                          (given ? "" : ":indices[" + std::to_string(*along.index) + "]");
-      at = emit_index_select(emit_iota(DType::kInt64, {extent}, 0), at, 0, user.c_str());
+      at = emit_index_select(emit_iota(DType::kInt64, {extent}, 0), at, 0, user);
     }
     at = broadcast(rounded(std::move(at), DType::kInt64), common);
-    total = total ? emit_binary(Binary::kAdd, emit_binary(Binary::kMul, total, number(extent)), at)
-                  : at;
+    total = total ? emit_add(emit_mul(total, number(extent)), at) : at;
   }
   plan.positions = std::move(total);
   // The bounds of the joined dim say nothing to the caller.
@@ -310,8 +309,8 @@ Tensor index_by_tensors(const Tensor &x, std::span<const Index> indices, Locatio
   Picked picked = pick(x, indices, location);
   join_dims_of_masks(picked, location);
   Plan plan = plan_of(picked, location);
-  Tensor result = wrap(emit_index_select(plan.join(read(picked.view, "self")), plan.positions,
-                                         plan.dim, plan.user.c_str()));
+  Tensor result = wrap(
+      emit_index_select(plan.join(read(picked.view, "self")), plan.positions, plan.dim, plan.user));
   result.impl()->picked = true;
   note_assignable(result);
   return result;
@@ -351,8 +350,8 @@ void put_by_tensors(const Tensor &x, std::span<const Index> indices, const Tenso
                                 ", which does not fit into the indexed elements, " +
                                 to_string(shape));
   write(picked.view,
-        plan.separate(emit_index_write(plan.join(base), plan.positions, broadcast(source, shape),
-                                       plan.dim, accumulate, plan.user.c_str())));
+        plan.separate((accumulate ? emit_index_add : emit_index_put)(
+            plan.join(base), plan.positions, broadcast(source, shape), plan.dim, plan.user)));
 }
 
 } // namespace recorder

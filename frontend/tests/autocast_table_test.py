@@ -15,7 +15,7 @@ def main():
     named = set()
     for source in sources:
         named |= set(re.findall(r'Session session\("(\w+)"', source))
-        named |= set(re.findall(r'\b(?:binary|compare|logical|bitwise|shift)\((?:Binary|Comparison)::\w+, "(\w+)"', source))
+        named |= set(re.findall(r'\b(?:binary|compare|logical|bitwise|shift)\((?:emit_|Comparison::)\w+, "(\w+)"', source))
         named |= set(re.findall(r'against_infinity\("(\w+)"', source))
     elementwise = set(re.findall(r"^WEFT_(?:UNARY|BINARY)\((\w+),", generated, re.MULTILINE))
     wrong = []

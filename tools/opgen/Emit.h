@@ -22,4 +22,12 @@ std::string emitTable(const std::vector<OpRecord> &ops);
 // the frontend declares and defines the free functions and the members of Tensor.
 std::string emitFrontend(const std::vector<OpRecord> &ops);
 
+// The functions of the recorder that record one op each, declared and defined: emit_ops.h and
+// emit_ops.inc. Parameters are the record's arguments in its order, those with a default last;
+// after the operands comes the result's type where the record has no rule for it, and the name ends
+// in
+// "_as". Optional operands may be null. An op of several results gives an array.
+std::string emitRecorderHeader(const std::vector<OpRecord> &ops);
+std::string emitRecorder(const std::vector<OpRecord> &ops);
+
 } // namespace weft::opgen

@@ -81,6 +81,57 @@ TEST(Emit, Table) {
   EXPECT_EQ(text.find("\"fusion\""), std::string::npos) << text;
 }
 
+void expectIn(const std::string &text, std::initializer_list<const char *> parts) {
+  for (const char *part : parts)
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
+TEST(Emit, RecorderDeclaresAFunctionForEachOp) {
+  std::string text = emitted(emitRecorderHeader);
+  expectIn(text, {"// weft.log: the natural logarithm; NaN below 0, -inf at 0\n"
+                  "Var emit_log(const Var &input);\n",
+                  // Defaults come last, optional attributes among them.
+                  "Var emit_check_index(const Var &input, int64_t size, std::string_view user,\n"
+                  "    std::optional<int64_t> ignore_index = std::nullopt);\n",
+                  // No rule says what its result is.
+                  "Var emit_reshape_as(const Var &input, const TypeInfo *type);\n",
+                  "Var emit_iota_as(const TypeInfo *type, int64_t dim);\n",
+                  "Var emit_concat(std::span<const Var> inputs, int64_t dim);\n",
+                  "std::array<Var, 3> emit_layer_norm(const Var &input, const Var &weight, ",
+                  "enum class Combiner : uint32_t { kProd, kMax, kMin };\n",
+                  "Var emit_scatter_reduce(attributes::Combiner combiner, const Var &base, "});
+  // Their functions are written by hand; no call records the last.
+  for (const char *name : {"emit_constant", "emit_transfer", "emit_custom", "emit_fusion"})
+    EXPECT_EQ(text.find(name), std::string::npos) << name;
+}
+
+TEST(Emit, RecorderDefinesWhatItDeclares) {
+  expectIn(emitted(emitRecorder),
+           {"  return emit<ir::LogOp>({&input}, nullptr);\n",
+            "  p.user = attribute(caller(user));\n",
+            "  p.direction = attribute<ir::DirectionAttr>(direction);\n",
+            "  return emit<ir::ReshapeOp>({&input}, type);\n",
+            "  return emit<ir::ConcatOp>(each(inputs), nullptr, p);\n",
+            "  p.operandSegmentSizes = {1, weight ? 1 : 0, bias ? 1 : 0};\n"
+            "  return emit<ir::LayerNormOp, 3>(given({&input, &weight, &bias}), nullptr, p);\n",
+            "  if (emit == emit_pow)\n    return 2;\n"});
+}
+
+TEST(Emit, AnAttributeOfAnUnknownTypeIsNamed) {
+  nlohmann::json dump = records;
+  dump["DenseI64ArrayAttr"]["storageType"] = "::mlir::AffineMapAttr";
+  std::vector<std::string> errors;
+  std::vector<OpRecord> ops = readRecords(dump, errors);
+  try {
+    emitRecorderHeader(ops);
+    ADD_FAILURE() << "it is taken";
+  } catch (const std::exception &error) {
+    EXPECT_EQ(std::string(error.what()),
+              "weft.transpose: no C++ type stands for 'permutation', an AffineMapAttr; give the "
+              "record `frontend = Recorder` and write its function in frontend/recorder/emit.cpp");
+  }
+}
+
 TEST(Emit, DocsNameEveryOp) {
   std::string text = emitted(emitDocs);
   for (const auto &name : records["!instanceof"]["Weft_Op"])

@@ -69,6 +69,8 @@ private:
 
   void readRules(OpRecord &op);
   void readTests(OpRecord &op);
+  void readTraits(OpRecord &op);
+  void readAttribute(const json &constraint, Argument &argument);
   std::vector<Argument> readArguments(const std::string &field);
 
   const json &dump_;
@@ -93,6 +95,7 @@ OpRecord Reader::read() {
       required("reference"), required("scalar");
   readRules(op);
   readTests(op);
+  readTraits(op);
   op.arguments = readArguments("arguments");
   op.results = readArguments("results");
   auto numbers = [&](const char *field) {
@@ -135,6 +138,29 @@ void Reader::readTests(OpRecord &op) {
     error("tests", "has neither a domain nor a reason why the op is not tested");
 }
 
+void Reader::readTraits(OpRecord &op) {
+  for (const json &entry : fields_.at("traits")) {
+    std::string name = entry.at("def").get<std::string>();
+    op.sizesSegments |= name == "AttrSizedOperandSegments";
+    op.infersResults |= name == "InferTypeOpAdaptor" || name == "SameOperandsAndResultType";
+    if (const json &trait = *definition(entry); isA(trait, "AllTypesMatch")) {
+      const json &values = trait.at("values");
+      op.infersResults |= std::find(values.begin(), values.end(), "result") != values.end();
+    }
+  }
+}
+
+void Reader::readAttribute(const json &constraint, Argument &argument) {
+  std::string storage = text(constraint, "storageType");
+  argument.storage = storage.substr(storage.rfind(':') + 1);
+  argument.storage.erase(argument.storage.find_last_not_of(' ') + 1);
+  if (!isA(constraint, "EnumAttrInfo"))
+    return;
+  argument.enumeration = text(constraint, "className");
+  for (const json &entry : constraint.at("enumerants"))
+    argument.cases.push_back(text(*definition(entry), "symbol"));
+}
+
 std::vector<Argument> Reader::readArguments(const std::string &field) {
   std::vector<Argument> arguments;
   for (const json &entry : fields_.at(field).at("args")) {
@@ -145,13 +171,15 @@ std::vector<Argument> Reader::readArguments(const std::string &field) {
       error(field, "has an entry without a name");
     if (isA(*constraint, "DefaultValuedAttr"))
       argument.defaultValue = text(*constraint, "defaultValue");
-    argument.isOptional = isA(*constraint, "Optional");
+    argument.isOptional = isA(*constraint, "Optional") || isA(*constraint, "OptionalAttr");
     argument.isVariadic = isA(*constraint, "Variadic");
     argument.isAttribute = isA(*constraint, "AttrConstraint") || isA(*constraint, "Property");
     argument.constraint = text(*constraint, "summary");
-    if (argument.isOptional || argument.isVariadic)
-      constraint = definition(constraint->at("baseType"));
-    if (!argument.isAttribute) {
+    if (argument.isAttribute) {
+      readAttribute(*constraint, argument);
+    } else {
+      if (argument.isOptional || argument.isVariadic)
+        constraint = definition(constraint->at("baseType"));
       argument.dtypes = text(*constraint, "dtypes");
       if (argument.dtypes.empty())
         error(field, "has '" + argument.name +

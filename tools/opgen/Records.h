@@ -19,6 +19,9 @@ struct Argument {
   std::string constraint;   // what it must be, in words
   std::string dtypes;       // of an operand: the constraint's name in the op table
   std::string defaultValue; // of an attribute; empty for none
+  std::string storage;      // of an attribute: MLIR's class, without its namespace
+  std::string enumeration;  // of an attribute that is a case of one: its name and its cases
+  std::vector<std::string> cases;
   bool isAttribute = false, isOptional = false, isVariadic = false;
 };
 
@@ -31,7 +34,7 @@ struct OpRecord {
   std::string className; // LogOp
   std::string mnemonic;  // log
   std::string kind;      // Elementwise
-  std::string frontend;  // unary, binary, handwritten or internal
+  std::string frontend;  // unary, binary, handwritten, recorder or internal
   std::string summary, description;
   std::vector<Argument> arguments, results; // operands and attributes in the order of the record
   std::vector<Rule> rules;
@@ -39,6 +42,8 @@ struct OpRecord {
   std::vector<Domain> domains; // one for each operand, or one for all
   std::string untested;        // why the op table leaves it out; else empty
   int64_t ulp = 0;
+  bool infersResults = false; // their types follow from operands and attributes
+  bool sizesSegments = false; // a property says which operands are there
 
   const Rule &rule(const std::string &name) const;
 };

@@ -1,6 +1,6 @@
 // opgen: checks the op records and writes what is made from them. Usage: opgen RECORDS.json
-// docs|table|frontend > OUTPUT Exit code 1, with a line for each record and field, when a record
-// lacks something; 2 for wrong usage or an unreadable dump.
+// docs|table|frontend|recorder-header|recorder > OUTPUT Exit code 1, with a line for each record
+// and field, when a record lacks something; 2 for wrong usage or an unreadable dump.
 #include <fstream>
 #include <iostream>
 
@@ -9,12 +9,14 @@
 int main(int argc, char **argv) try {
   using namespace weft::opgen;
   std::string what = argc == 3 ? argv[2] : "";
-  auto *emit = what == "docs"       ? emitDocs
-               : what == "table"    ? emitTable
-               : what == "frontend" ? emitFrontend
-                                    : nullptr;
+  auto *emit = what == "docs"              ? emitDocs
+               : what == "table"           ? emitTable
+               : what == "frontend"        ? emitFrontend
+               : what == "recorder-header" ? emitRecorderHeader
+               : what == "recorder"        ? emitRecorder
+                                           : nullptr;
   if (!emit) {
-    std::cerr << "usage: opgen RECORDS.json docs|table|frontend\n";
+    std::cerr << "usage: opgen RECORDS.json docs|table|frontend|recorder-header|recorder\n";
     return 2;
   }
   std::ifstream file(argv[1]);

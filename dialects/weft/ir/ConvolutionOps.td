@@ -50,6 +50,7 @@ def Weft_Conv2dInputGradientOp : Weft_Conv2dLikeOp<"conv2d_input_gradient", []> 
   let hasVerifier = 1;
 }
 def Weft_Conv2dWeightGradientOp : Weft_Conv2dLikeOp<"conv2d_weight_gradient", []> {
+  let frontend = Internal;
   let summary = "the derivative of conv2d by its weight";
   let description = [{input as conv2d's; gradient: of its result's shape; the result has the shape of its weight.}];
   let arguments = (ins Weft_FloatTensor:$input, Weft_FloatTensor:$gradient, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$padding,
@@ -79,6 +80,7 @@ def Weft_MaxPool2dOp : Weft_Op<"max_pool2d", CompositeKind, InFile, InFile, InFi
 }
 def Weft_MaxPool2dGradientOp : Weft_Op<"max_pool2d_gradient", CompositeKind, InFile, InFile, InFile, ByDecomposition, InFile, [Pure]> {
   let tests = BoundTests;
+  let frontend = Internal;
   let summary = "the derivative of max_pool2d: each element of gradient added where its index points; 0 elsewhere";
   let description = [{gradient and indices: of the shape of max_pool2d's results, indices as it gave them; the result has the shape of its input.}];
   let arguments = (ins Weft_FloatTensor:$gradient, Weft_IndexTensor:$indices, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides,
@@ -98,6 +100,7 @@ def Weft_AvgPool2dOp : Weft_Op<"avg_pool2d", CompositeKind, InFile, InFile, InFi
 }
 def Weft_AvgPool2dGradientOp : Weft_Op<"avg_pool2d_gradient", CompositeKind, InFile, InFile, InFile, ByDecomposition, InFile, [Pure]> {
   let tests = BoundTests;
+  let frontend = Internal;
   let summary = "the derivative of avg_pool2d: each element of gradient spread over its window";
   let description = [{gradient: of the shape of avg_pool2d's result; the result has the shape of its input.}];
   let arguments = (ins Weft_FloatTensor:$gradient, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$padding,

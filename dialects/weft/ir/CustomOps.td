@@ -8,6 +8,7 @@ include "dialects/weft/ir/WeftBase.td"
 def Weft_CustomOp : Weft_Op<"custom", StructureKind, InFile, InFile, NotApplicable<"the kernel is all there is">,
                             NotApplicable<"the kernel runs it">, NotApplicable<"only its kernel knows">, [Pure, Infer]> {
   let tests = Untested<"its kernels are the user's">;
+  let frontend = Recorder;
   let summary = "a kernel of the user's, registered through the C ABI under this name";
   let description = [{
     Shapes and dtypes of the results are what the kernel's shape rule says; the derivative is the kernel that it names, applied to inputs,

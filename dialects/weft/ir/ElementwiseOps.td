@@ -437,7 +437,6 @@ def Weft_CheckIndexOp : Weft_ElementwiseOp<"check_index", NotDifferentiable<"int
   let arguments = (ins Weft_IndexTensor:$input, I64Attr:$size, OptionalAttr<I64Attr>:$ignore_index, StrAttr:$user);
   let results = (outs Weft_IndexTensor:$result);
   let assemblyFormat = "$input `in` $size `for` $user attr-dict `:` type($input)";
-  let frontend = Internal;
 }
 def Weft_TransferOp : Weft_ElementwiseOp<"transfer", InFile, [SameOperandsAndResultType]> {
   let tests = ExactTests;
@@ -446,6 +445,7 @@ def Weft_TransferOp : Weft_ElementwiseOp<"transfer", InFile, [SameOperandsAndRes
     A program runs on one device: what is recorded is cut at transfers, which the runtime carries out between programs. Inside a program a transfer is its operand.
   }];
   let arguments = (ins Weft_Tensor:$input, StrAttr:$from, StrAttr:$to);
+  let frontend = Recorder; // where the result lies is no part of its MLIR type
   let results = (outs Weft_Tensor:$result);
   let assemblyFormat = "$input `from` $from `to` $to attr-dict `:` type($input)";
 }

@@ -16,7 +16,7 @@ def Weft_ConstantOp : Weft_Op<"constant", CreationKind, NotDifferentiable<"it ha
   let results = (outs Weft_Tensor:$result);
   let assemblyFormat = "attr-dict $value";
   let hasFolder = 1;
-  let frontend = Internal;
+  let frontend = Recorder;
 }
 def Weft_IotaOp : Weft_Op<"iota", CreationKind, NotDifferentiable<"it has no operands">, InFile, Primitive, InFile, InFile, [Pure]> {
   let tests = ExactTests;

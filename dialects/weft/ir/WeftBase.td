@@ -112,11 +112,13 @@ def ExchangeKind : OpKind<"Exchange", NoOperation>;         // between ranks: th
 def StructureKind : OpKind<"Structure", NoOperation>;       // custom, fusion, yield, leaf, provider_call
 
 // How the frontend offers the op. Unary and Binary functions (free, member) are generated from the
-// record; Handwritten ones stand in frontend/ops/.
+// record; Handwritten ones stand in frontend/ops/. All of them record the op by a function that is
+// generated from the record, too.
 class Frontend<string kind_> { string kind = kind_; }
 def UnaryFunction : Frontend<"unary">;
 def BinaryFunction : Frontend<"binary">;    // with broadcasting and promotion
 def Handwritten : Frontend<"handwritten">;
+def Recorder : Frontend<"recorder">;        // recorded by a function of its own, frontend/recorder/emit*.cpp
 def Internal : Frontend<"internal">;        // made by rules and passes only
 
 // Where tests draw an operand's random values from; integers and bools take what of it they can
