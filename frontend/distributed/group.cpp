@@ -8,7 +8,7 @@
 
 #include "frontend/distributed/limits.h"
 #include "frontend/distributed/runner.h"
-#include "frontend/recorder/config_env.h"
+#include "frontend/compile/environment.h"
 #include "frontend/recorder/exchange.h"
 #include "frontend/recorder/launcher.h"
 #include "frontend/recorder/recorder.h"

@@ -5,7 +5,7 @@
 #include "dialects/weft/ir/DiagnosticCollector.h"
 #include "frontend/compile/compile_slice.h"
 #include "frontend/programs/program_impl.h"
-#include "frontend/recorder/config_env.h"
+#include "frontend/compile/environment.h"
 #include "mlir/Parser/Parser.h"
 #include "weft/config.h"
 #include "weft/jit.h"

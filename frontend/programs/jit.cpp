@@ -8,7 +8,7 @@
 #include "frontend/programs/bound_program.h"
 #include "frontend/programs/trace.h"
 #include "frontend/recorder/claims.h"
-#include "frontend/recorder/config_env.h"
+#include "frontend/compile/environment.h"
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/invocation.h"
 #include "frontend/recorder/program_cache.h"

@@ -3,7 +3,7 @@
 #include "compiler/pipeline/PassHooks.h"
 #include "frontend/compile/compile_slice.h"
 #include "frontend/compile/disk_cache.h"
-#include "frontend/recorder/config_env.h"
+#include "frontend/compile/environment.h"
 #include "frontend/recorder/devices.h"
 #include "frontend/recorder/slice.h"
 #include "runtime/core/caches.h"

@@ -9,9 +9,10 @@
 #include <unistd.h>
 
 #include "dialects/weft/reference/HostTensor.h"
-#include "frontend/recorder/config_env.h"
+#include "frontend/compile/environment.h"
 #include "frontend/recorder/emit.h"
 #include "frontend/recorder/families.h"
+#include "frontend/recorder/launcher.h"
 #include "frontend/recorder/limits.h"
 #include "frontend/recorder/program_cache.h"
 #include "frontend/recorder/state.h"
@@ -36,6 +37,7 @@ Recorder &make_recorder() {
   static Recorder *recorder = [] {
     auto *made = new Recorder;
     made->config = config_from_environment();
+    use_threads(made->config.num_threads);
     made->default_device = static_cast<uint8_t>(*runtime::find_device(made->config.device));
     made->ir = std::make_unique<IrState>();
     made->cache = std::make_unique<ProgramCache>();
