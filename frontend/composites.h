@@ -38,6 +38,10 @@ Tensor asinh(const Tensor &x, Location location = Location::current());
 Tensor acosh(const Tensor &x, Location location = Location::current());
 // The inverse of tanh; accurate near 0, infinite at 1 and -1, NaN beyond.
 Tensor atanh(const Tensor &x, Location location = Location::current());
+// The derivative of lgamma(x): -inf at 0, inf at -0, NaN at the negative integers.
+Tensor digamma(const Tensor &x, Location location = Location::current());
+// Its derivative of order n; digamma itself for 0. Error: n is negative.
+Tensor polygamma(int64_t n, const Tensor &x, Location location = Location::current());
 // log(x / (1 - x)), of x clamped to [eps, 1 - eps] if eps is given.
 Tensor logit(const Tensor &x, std::optional<double> eps = {},
              Location location = Location::current());
@@ -154,9 +158,10 @@ Tensor normalize(const Tensor &x, int64_t dim = 1, double eps = 1e-12,
 // The cosine of the angle between x and y along dim: x y / (max(|x|, eps) max(|y|, eps)).
 Tensor cosine_similarity(const Tensor &x, const Tensor &y, int64_t dim = 1, double eps = 1e-8,
                          Location location = Location::current());
-// The Euclidean distance of each row of x [.., n, d] to each of y [.., m, d]: [.., n, m]. Its
-// derivative at 0 is 0.
-Tensor cdist(const Tensor &x, const Tensor &y, Location location = Location::current());
+// The p-norm of the difference of each row of x [.., n, d] and each of y [.., m, d]: [.., n, m]; p
+// = 0 counts the elements that differ. Its derivative at 0 is 0. Error: p is negative or NaN.
+Tensor cdist(const Tensor &x, const Tensor &y, double p = 2,
+             Location location = Location::current());
 
 // --- Order. NaN is the largest; equal elements keep their order. ---
 // The elements along dim in order, and where each came from (int64). On the CPU a radix sort; a

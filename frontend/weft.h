@@ -17,6 +17,7 @@
 #include "weft/images.h"
 #include "weft/io/io.h"
 #include "weft/jit.h"
+#include "weft/linalg.h"
 #include "weft/losses.h"
 #include "weft/nn/nn.h"
 #include "weft/ops.h"

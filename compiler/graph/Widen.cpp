@@ -40,13 +40,15 @@ public:
       for (OpOperand &operand : inner->getOpOperands())
         if (elementOf(operand.get()) == narrow)
           operand.set(converted(builder, op.getLoc(), operand.get(), wide));
-      Value result = inner->getResult(0);
-      if (elementOf(result) == narrow) { // no indices
-        result.setType(ir::withElementType(result.getType(), wide));
-        builder.setInsertionPointAfter(inner);
-        result = converted(builder, op.getLoc(), result, narrow);
+      builder.setInsertionPointAfter(inner);
+      for (auto [result, old] : llvm::zip_equal(inner->getResults(), op.getResults())) {
+        Value value = result;
+        if (elementOf(result) == narrow) { // no indices
+          result.setType(ir::withElementType(result.getType(), wide));
+          value = converted(builder, op.getLoc(), result, narrow);
+        }
+        old.replaceAllUsesWith(value);
       }
-      op.getResult(0).replaceAllUsesWith(result);
       op.erase();
       ++numWidened;
     }

@@ -212,16 +212,6 @@ Tensor cosine_similarity(const Tensor &x, const Tensor &y, int64_t dim, double e
   return result.to(dtype);
 }
 
-Tensor cdist(const Tensor &x, const Tensor &y, Location location) {
-  Session session("cdist", location);
-  const TypeInfo &left = *checked(x, "x")->type, &right = *checked(y, "y")->type;
-  if (left.ndim() < 2 || right.ndim() < 2 || left.dims.back() != right.dims.back())
-    fail(ErrorKind::kShape, "x has shape " + to_string(left.dims) + ", y has shape " +
-                                to_string(right.dims) + ": they must be [.., n, d] and [.., m, d]");
-  auto [a, b, dtype] = computed(x.unsqueeze(-2), y.unsqueeze(-3));
-  return smooth_root(square(a - b).sum(-1)).to(dtype);
-}
-
 Tensor count_nonzero(const Tensor &x, Dims dims, Location location) {
   Session session("count_nonzero", location);
   return sum(checked(x, "x")->type->dtype == boolean ? x : x != 0, std::move(dims));
@@ -276,6 +266,21 @@ Tensor vector_norm(const Tensor &x, NormOrder p, Dims dims, bool keepdim, Locati
 Tensor norm(const Tensor &x, NormOrder p, Dims dims, bool keepdim, Location location) {
   Session session("norm", location);
   return vector_norm(x, p, std::move(dims), keepdim);
+}
+
+Tensor cdist(const Tensor &x, const Tensor &y, double p, Location location) {
+  Session session("cdist", location);
+  const TypeInfo &left = *checked(x, "x")->type, &right = *checked(y, "y")->type;
+  if (left.ndim() < 2 || right.ndim() < 2 || left.dims.back() != right.dims.back())
+    fail(ErrorKind::kShape, "x has shape " + to_string(left.dims) + ", y has shape " +
+                                to_string(right.dims) + ": they must be [.., n, d] and [.., m, d]");
+  if (!(p >= 0))
+    fail(ErrorKind::kValue, "p is " + std::to_string(p) + "; it must not be negative");
+  auto [a, b, dtype] = computed(x.unsqueeze(-2), y.unsqueeze(-3));
+  // Of no elements at all the distance is 0, and there is no largest.
+  if (left.dims.back() == 0)
+    return sum(a - b, -1).to(dtype);
+  return p_norm(a - b, p, -1, false).to(dtype);
 }
 
 Tensor pairwise_distance(const Tensor &x, const Tensor &y, double p, double eps, bool keepdim,

@@ -52,6 +52,18 @@ Tensor logit(const Tensor &x, std::optional<double> eps, Location location) {
   });
 }
 
+Tensor polygamma(int64_t n, const Tensor &x, Location location) {
+  Session session("polygamma", location);
+  if (n < 0)
+    fail(ErrorKind::kValue, "n is " + std::to_string(n) + "; it must not be negative");
+  return wrap(emit_polygamma(floating_operand(x), n));
+}
+
+Tensor digamma(const Tensor &x, Location location) {
+  Session session("digamma", location);
+  return wrap(emit_polygamma(floating_operand(x), 0));
+}
+
 Tensor rad2deg(const Tensor &x, Location location) {
   Session session("rad2deg", location);
   return computed(x, [](const Tensor &y) { return y * (180 / std::numbers::pi); });

@@ -700,5 +700,22 @@ TEST(Attention, DropsWeights) {
   EXPECT_EQ(block(x).to_vector<float>(), block(x).to_vector<float>());
 }
 
+TEST(Composites, DistancesOfEveryNorm) {
+  Tensor x = tensor({1.f, 2.f, 0.f, 0.f}).reshape({2, 2});
+  Tensor y = tensor({4.f, -2.f, 1.f, 2.f, 0.f, 0.f}).reshape({3, 2});
+  auto distances = [&](double p) { return cdist(x, y, p).to_vector<float>(); };
+  EXPECT_EQ(distances(0), (Floats{2, 0, 2, 2, 2, 0}));
+  EXPECT_EQ(distances(1), (Floats{7, 0, 3, 6, 3, 0}));
+  EXPECT_EQ(distances(std::numeric_limits<double>::infinity()), (Floats{4, 0, 2, 4, 2, 0}));
+  EXPECT_NEAR(distances(3)[0], std::cbrt(27.0 + 64), 1e-5);
+  EXPECT_EQ(cdist(zeros({2, 0}), zeros({3, 0}), 3).to_vector<float>(), Floats(6, 0));
+  EXPECT_EQ(cdist(zeros({0, 2}), y, 1).shape(), (Shape{0, 3}));
+  for (double p : {0.0, 0.5, 1.0, 3.0, HUGE_VAL}) {
+    Tensor leaf = x.detach().clone().requires_grad_();
+    EXPECT_TRUE(is_finite(grad({cdist(leaf, y, p).sum()}, {leaf})[0]).all().item<bool>()) << p;
+  }
+  EXPECT_MESSAGE(cdist(x, y, -1), "it must not be negative");
+}
+
 } // namespace
 } // namespace weft

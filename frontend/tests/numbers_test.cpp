@@ -119,6 +119,17 @@ TEST(Numbers, SpecialNumbers) {
   EXPECT_EQ(nan_to_num(tensor({kInf}).to(float16)).item<float>(), 65504.f);
   EXPECT_EQ(erfinv(tensor({1.f, -1.f, 0.f})).to_vector<float>(), (Floats{kInf, -kInf, 0}));
   EXPECT_TRUE(std::isnan(erfinv(tensor({1.5f})).item<float>()));
+  EXPECT_EQ(lgamma(tensor({kInf, -kInf, 0.f, -3.f, 1.f, 2.f})).to_vector<float>(),
+            (Floats{kInf, kInf, kInf, kInf, 0, 0}));
+  EXPECT_EQ(digamma(tensor({kInf, 0.f, -0.f})).to_vector<float>(), (Floats{kInf, -kInf, kInf}));
+  EXPECT_EQ(polygamma(1, tensor({kInf, 0.f})).to_vector<float>(), (Floats{0, kInf}));
+  for (const Tensor &nan :
+       {lgamma(tensor({kNan})), digamma(tensor({kNan})), digamma(tensor({-2.f}))})
+    EXPECT_TRUE(std::isnan(nan.item<float>()));
+  EXPECT_EQ(pow(tensor({-kInf}), 0.5).item<float>(), kInf);
+  EXPECT_EQ(pow(tensor({-kInf}).to(bfloat16), 0.5).item<float>(), kInf);
+  EXPECT_EQ(pow(tensor({-kInf, -kInf}), tensor({0.5f, -0.5f})).to_vector<float>(),
+            (Floats{kInf, 0}));
   EXPECT_EQ(erfc(tensor({kInf, -kInf, 30.f})).to_vector<float>(), (Floats{0, 2, 0}));
   EXPECT_EQ(signbit(tensor({-0.f, 0.f, -2.f, kInf})).to_vector<bool>(),
             (std::vector<bool>{true, false, true, false}));
@@ -221,6 +232,63 @@ TEST(Numbers, Errors) {
   EXPECT_MESSAGE(glu(zeros({3})), "cannot be halved");
   EXPECT_MESSAGE(logspace(0, 1, -1), "logspace: steps is -1");
   EXPECT_MESSAGE(vector_norm(tensor<int64_t>({3})), "it must be floating");
+}
+
+// PyTorch's, of float64.
+TEST(Numbers, GammaFunctions) {
+  std::vector<double> at = {-2.5, -.3, .1, 1, 1.4616321, 2, 3.7, 30};
+  struct {
+    std::function<Tensor(const Tensor &)> ours;
+    std::vector<double> expected;
+  } cases[] = {
+      {[](const Tensor &x) { return lgamma(x); },
+       {-0.05624371649767405, 1.4648400508576025, 2.252712651734206, 0, -0.12148629053584863, 0,
+        1.428072326665388, 71.25703896716801}},
+      {[](const Tensor &x) { return digamma(x); },
+       {1.1031566406452433, 2.1133097796353986, -10.423754940411076, -0.5772156649015328,
+        -4.351463691969464e-08, 0.422784335098467, 1.1671535393615111, 3.384438132685525}},
+      {[](const Tensor &x) { return polygamma(1, x); },
+       {9.53924664493752, 13.945160267262267, 101.43329914989455, 1.6449340676383375,
+        0.9676722857152831, 0.6449340670881899, 0.3100378577128614, 0.03389506035774027}},
+  };
+  for (auto &[ours, expected] : cases) {
+    Tensor x = Tensor::from(at, {8});
+    std::vector<double> wide = ours(x).to_vector<double>();
+    std::vector<float> narrow = ours(x.to(float32)).to_vector<float>();
+    for (size_t i = 0; i < at.size(); ++i) {
+      EXPECT_NEAR(wide[i], expected[i], 2e-9 * std::abs(expected[i]) + 1e-15) << at[i];
+      EXPECT_NEAR(narrow[i], expected[i], 1e-6 * std::abs(expected[i]) + 2e-7) << at[i];
+    }
+  }
+  std::vector<double> second = polygamma(2, Tensor::from(std::vector<double>{.1, 1, 3.7, 30}, {4}))
+                                   .to_vector<double>();
+  std::vector<double> expected = {-2001.8614573783439, -2.404113806319188, -0.09539530872855405,
+                                  -0.0011487652037285997};
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(second[i], expected[i], 1e-13 * std::abs(expected[i]));
+  EXPECT_EQ(lgamma(tensor<int64_t>({5})).dtype(), float32);
+  EXPECT_EQ(lgamma(ones({2}, float16)).dtype(), float16);
+  EXPECT_MESSAGE(polygamma(-1, ones({2})), "n is -1; it must not be negative");
+}
+
+// Each is the derivative of the one before, on both sides of 0; near its zeros lgamma keeps digits.
+TEST(Numbers, GammaFunctionsAreDerivativesOfEachOther) {
+  Tensor x = Tensor::from(std::vector<double>{-3.3, -0.6, 0.2, 0.9, 2.4, 7.9, 8.1, 25}, {8});
+  for (int64_t n = -1; n < 4; ++n) {
+    auto f = [&](const Tensor &y) { return n < 0 ? lgamma(y) : polygamma(n, y); };
+    Tensor leaf = x.detach().clone().requires_grad_();
+    std::vector<double> slope = grad({f(leaf).sum()}, {leaf})[0].to_vector<double>();
+    std::vector<double> difference = ((f(x + 1e-5) - f(x - 1e-5)) / 2e-5).to_vector<double>();
+    for (size_t i = 0; i < slope.size(); ++i)
+      EXPECT_NEAR(slope[i], difference[i], 1e-6 * (1 + std::abs(slope[i]))) << n << " " << i;
+  }
+  for (double at : {1.0, 2.0})
+    for (double off : {1e-12, -1e-9, 1e-3}) {
+      double exact = static_cast<double>(std::lgamma(static_cast<long double>(at + off)));
+      EXPECT_NEAR(lgamma(full({1}, at + off, float64)).item<double>(), exact,
+                  4e-16 * std::abs(exact))
+          << at << " " << off;
+    }
 }
 
 } // namespace

@@ -99,6 +99,9 @@ void change(HostTensor &tensor, int64_t i, const TensorSpec &spec) {
       tensor.set(i, now + 1);
     break;
   }
+  case Values::Dominant:
+    tensor.set(i, tensor.getDouble(i) + 0.1);
+    break;
   case Values::Indices:
     tensor.setInt(i, (tensor.getInt(i) + 1) % std::max<int64_t>(spec.limit, 1));
     break;

@@ -5,6 +5,7 @@
 
 #include "dialects/weft/ir/Weft.h"
 #include "tests/support/OpCasesConvolution.h"
+#include "tests/support/OpCasesLinearAlgebra.h"
 #include "tests/support/OpRows.h"
 
 namespace weft::tests {
@@ -125,6 +126,15 @@ static void addSelectAndCasts(std::vector<OpCase> &cases) {
                        {{shape, info.dtype}},
                        {},
                        shape.size() == 2 && shape[0] > 100});
+}
+
+static void addPolygammas(std::vector<OpCase> &cases) {
+  for (int64_t order : {1, 2, 3})
+    for (const Shape &shape : {Shape{}, Shape{7}, Shape{3, 5}, Shape{0, 2}})
+      cases.push_back({"weft.polygamma",
+                       "order " + std::to_string(order) + " " + spellShape(shape),
+                       {{shape, {}, Values::Numbers, 0.5, 30}},
+                       "{" + field("order", order) + "}"});
 }
 
 static void addCreation(std::vector<OpCase> &cases) {
@@ -715,6 +725,7 @@ std::vector<OpCase> allCases(mlir::MLIRContext &context) {
       addElementwise(cases, op.getStringRef(), 2);
   }
   addSelectAndCasts(cases);
+  addPolygammas(cases);
   addCreation(cases);
   addMovement(cases);
   addReductions(cases);
@@ -725,6 +736,7 @@ std::vector<OpCase> allCases(mlir::MLIRContext &context) {
   addRandom(cases);
   addComposites(cases);
   addConvolutionCases(cases);
+  addLinearAlgebraCases(cases);
   return cases;
 }
 
@@ -747,6 +759,11 @@ HostTensor sample(const TensorSpec &spec, DType dtype, int64_t index, int64_t co
   for (int64_t i = 0; i < n; ++i) {
     int64_t k = (i * (factor % n) + 3 * index) % n;
     switch (spec.values) {
+    case Values::Dominant: {
+      int64_t size = spec.shape.back(), row = i / size % size;
+      tensor.set(i, (4. * k / n - 2) / size + (i % size == row ? 3 : 0));
+      break;
+    }
     case Values::Numbers: {
       // Operands get their own fractions of a step, so that no two elements of two operands are
       // equal, and none is 0.

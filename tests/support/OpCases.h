@@ -19,6 +19,8 @@ enum class Values {
   Booleans, // true and false mixed
   State,    // a random generator's {key, counter}
   Listed,   // those of the list
+  Dominant, // matrices whose diagonal is larger than the rest of a row: regular, and of the lower
+            // triangle positive definite
 };
 
 struct TensorSpec {

@@ -1,6 +1,7 @@
 #include "backends/cpu/compile/Libraries.h"
 
 #include "backends/cpu/compile/ConvolutionProvider.h"
+#include "backends/cpu/compile/FactorProvider.h"
 #include "backends/cpu/compile/MatmulProvider.h"
 #include "backends/cpu/compile/SortProvider.h"
 #include "backends/cpu/compile/WholeKernels.h"
@@ -27,6 +28,7 @@ void addProviders(compiler::ProviderSet &set, llvm::StringRef machine) {
   set.add(makeMatmulProvider(packs, bf16));
   set.add(makeConvolutionProvider(bf16, convolution_takes_relu));
   set.add(makeSortProvider());
+  addFactorProviders(set);
   set.setKernels(kernelFor);
 }
 
@@ -40,6 +42,7 @@ compiler::BackendLibraries &libraries() {
       "cpu",
       {{"onednn.", "weft_onednn_find", {"libweft_onednn.a"}, {"-ldnnl"}},
        {"weft.arg_sort", "weft_sort_find", {"libweft_sort.a"}, {}},
+       {"weft.factor.", "weft_factor_find", {"libweft_factor.a"}, {}},
        {"weft.file.", "weft_file_find", {"libweft_file.a"}, {}},
        // Beside it, what defines weft_kernel_plugin (runtime/abi/weft_custom.h).
        {compiler::kCustomEntry.str(), "weft_custom_find", {"libweft_custom.a"}, {}}},

@@ -1,7 +1,10 @@
 #include "backends/cpu/device/library_registry.h"
 
+#include <vector>
+
 #include "backends/cpu/device/convolution_entry.h"
 #include "backends/cpu/device/custom_entry.h"
+#include "backends/cpu/device/factor_entry.h"
 #include "backends/cpu/device/file_entry.h"
 #include "backends/cpu/device/matmul_entry.h"
 #include "backends/cpu/device/onednn_matmul.h"
@@ -12,9 +15,13 @@
 namespace weft::backends::cpu {
 
 std::span<const runtime::LibraryEntry *const> library_entries() {
-  static const runtime::LibraryEntry *const entries[] = {
-      &matmul_entry(), &pack_entry(),  &convolution_entry(), &custom_entry(),
-      &sort_entry(),   &store_entry(), &load_entry()};
+  static const std::vector<const runtime::LibraryEntry *> entries = [] {
+    std::vector<const runtime::LibraryEntry *> all = {
+        &matmul_entry(), &pack_entry(),  &convolution_entry(), &custom_entry(),
+        &sort_entry(),   &store_entry(), &load_entry()};
+    all.insert(all.end(), factor_entries().begin(), factor_entries().end());
+    return all;
+  }();
   return entries;
 }
 

@@ -3,6 +3,7 @@
 #include "backends/cuda/compile/ConvolutionProvider.h"
 #include "backends/cuda/compile/CudaCompile.h"
 #include "backends/cuda/compile/GpuCodegen.h"
+#include "backends/cuda/compile/FactorProvider.h"
 #include "backends/cuda/compile/MatmulProvider.h"
 #include "backends/cuda/compile/SortProvider.h"
 #include "backends/cuda/device/cuda_executable.h"
@@ -34,6 +35,7 @@ const compiler::ProviderSet *providers() {
     made->add(makeMatmulProvider());
     made->add(makeConvolutionProvider());
     made->add(makeSortProvider());
+    made->add(makeFactorProvider());
     return made;
   }();
   return set;

@@ -9,7 +9,7 @@ using namespace mlir;
 Type accumulationType(Operation *op) {
   if (!isa<ReduceSumOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp, CumsumOp, CumprodOp, RecurrenceOp,
            CumArgMaxOp, CumArgMinOp, MatmulOp, IndexAddOp, ScatterAddOp, ScatterReduceOp, Conv2dOp,
-           Conv2dInputGradientOp, Conv2dWeightGradientOp>(op))
+           Conv2dInputGradientOp, Conv2dWeightGradientOp, CholeskyOp, SolveTriangularOp, LuOp>(op))
     return nullptr;
   Type element = cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
   if (element.isBF16() || element.isF16())

@@ -205,6 +205,25 @@ def Weft_ErfinvOp : Weft_UnaryOp<"erfinv", Weft_FloatTensor, Inline<[{
   let scalar = "return s.erfinv(x);";
   let savesResults = [0];
 }
+def Weft_LgammaOp : Weft_UnaryOp<"lgamma", Weft_FloatTensor, InFile> {
+  let cost = FunctionCost;
+  let tests = Tests<[Domain<"0.1", "100">], 4>;
+  let summary = "the logarithm of the absolute value of the gamma function; infinite at 0 and the negative integers";
+  let reference = "return T(::weft::ir::lgamma(double(x)));";
+  let scalar = "return s.lgamma(x);";
+  let savesOperands = [0];
+}
+def Weft_PolygammaOp : Weft_UnaryOp<"polygamma", Weft_FloatTensor, InFile> {
+  let cost = FunctionCost;
+  let tests = Tests<[Domain<"2.5", "30">], 4>; // below it, digamma is 0 at 1.46
+  let summary = "the derivative of lgamma (digamma), or that one's derivative of this order, which is its own derivative of order + 1";
+  let arguments = (ins Weft_FloatTensor:$input, DefaultValuedAttr<I64Attr, "0">:$order);
+  let reference = "return T(::weft::ir::polygamma(getOrder(), double(x)));";
+  let scalar = "return s.polygamma(x, getOrder());";
+  let savesOperands = [0];
+  let frontend = Handwritten;
+  let hasVerifier = 1;
+}
 def Weft_SigmoidOp : Weft_UnaryOp<"sigmoid", Weft_FloatTensor, InFile> {
   let cost = FunctionCost;
   let tests = Tests<[Domain<"-90", "90">], 2>;

@@ -207,6 +207,8 @@ template <typename T> T maximum_of(T x, T y) {
 }
 double gelu(double x, bool tanhApproximation);
 double erfinv(double x);
+double lgamma(double x);
+double polygamma(int64_t order, double x);
 
 // The bits of a uniform sample of this dtype: as many as its significand holds, so that no sample
 // rounds to 1.

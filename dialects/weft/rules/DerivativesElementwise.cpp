@@ -97,6 +97,20 @@ LogicalResult HardswishOp::differentiate(GradContext &ctx) {
   return success();
 }
 
+static Val polygamma(Val x, int64_t order) {
+  return x.at(PolygammaOp::create(x.builder(), x.loc(), x.value(), order));
+}
+LogicalResult LgammaOp::differentiate(GradContext &ctx) {
+  ctx.roundOnce();
+  ctx.grad(0, ctx.g() * polygamma(ctx.operand(0), 0));
+  return success();
+}
+LogicalResult PolygammaOp::differentiate(GradContext &ctx) {
+  ctx.roundOnce();
+  IntegerAttr order = ctx.properties<PolygammaOp>().order;
+  ctx.grad(0, ctx.g() * polygamma(ctx.operand(0), (order ? order.getInt() : 0) + 1));
+  return success();
+}
 LogicalResult GeluOp::differentiate(GradContext &ctx) {
   ctx.roundOnce();
   Val x = ctx.operand(0);

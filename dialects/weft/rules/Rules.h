@@ -253,6 +253,8 @@ public:
   mlir::Value erf(mlir::Value x);
   mlir::Value erfc(mlir::Value x);
   mlir::Value erfinv(mlir::Value x);
+  mlir::Value lgamma(mlir::Value x);
+  mlir::Value polygamma(mlir::Value x, int64_t order);
   mlir::Value sigmoid(mlir::Value x);
   mlir::Value sign(mlir::Value x);
   mlir::Value floor(mlir::Value x);

@@ -25,6 +25,13 @@ LogicalResult CompareOp::inferReturnTypes(MLIRContext *context, MaybeLocation lo
   return success();
 }
 
+LogicalResult PolygammaOp::verify() {
+  if (static_cast<int64_t>(getOrder()) >= 0)
+    return success();
+  return RuleChecks(*this).error("order is " + Twine(static_cast<int64_t>(getOrder())) +
+                                 "; it must be 0 or more");
+}
+
 LogicalResult CastOp::verify() {
   RankedTensorType from = getInput().getType(), to = getType();
   if (dimsOf(from) == dimsOf(to))

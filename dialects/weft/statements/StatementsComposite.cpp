@@ -94,6 +94,38 @@ Statement AttentionGradientOp::statement() {
   return statement;
 }
 
+// Of matrices: the leading dims are parallel, and rows and columns depend on all of them.
+static std::pair<IndexStatement, Positions> ofMatrices(Type type) {
+  IndexStatement statement;
+  Positions all = statement.addAll(type);
+  statement.dims[all.size() - 1].purpose = statement.dims[all.size() - 2].purpose =
+      Purpose::Carried;
+  return {statement, all};
+}
+Statement CholeskyOp::statement() {
+  auto [statement, all] = ofMatrices(getType());
+  statement.operands = {all};
+  statement.results = {all};
+  return statement;
+}
+Statement LuOp::statement() {
+  auto [statement, all] = ofMatrices(getInput().getType());
+  statement.operands = {all};
+  statement.results = {all, Positions(all.begin(), all.end() - 1)};
+  return statement;
+}
+// The columns of the right side are systems of their own.
+Statement SolveTriangularOp::statement() {
+  IndexStatement statement;
+  Positions all = statement.addAll(getType()), matrix = all;
+  int64_t rows = static_cast<int64_t>(all.size()) - 2;
+  statement.dims[rows].purpose = Purpose::Carried;
+  matrix[rows + 1] = statement.add("m", sizeOf(getType(), rows), Purpose::Carried);
+  statement.operands = {matrix, all};
+  statement.results = {all};
+  return statement;
+}
+
 Statement CrossEntropyOp::statement() {
   IndexStatement statement;
   statement.fold = Fold::Other;

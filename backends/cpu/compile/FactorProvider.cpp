@@ -1,0 +1,67 @@
+#include "backends/cpu/compile/FactorProvider.h"
+
+#include "dialects/weft/ir/Weft.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace weft::backends::cpu {
+namespace {
+
+using compiler::Claim;
+using compiler::ClaimAnswer;
+using compiler::ClaimRefusal;
+using compiler::NotMine;
+
+class FactorProvider : public compiler::Provider {
+public:
+  FactorProvider(llvm::StringRef entry) : entry_(entry) {}
+  llvm::StringRef name() const override {
+    return entry_;
+  }
+
+  ClaimAnswer match(mlir::Operation *op, compiler::MathMode) const override {
+    using Flags = llvm::SmallVector<std::pair<const char *, bool>>;
+    llvm::StringRef entry;
+    Flags flags;
+    llvm::TypeSwitch<mlir::Operation *>(op)
+        .Case([&](ir::CholeskyOp) { entry = "weft.factor.cholesky"; })
+        .Case([&](ir::LuOp lu) {
+          entry = "weft.factor.lu";
+          flags = {{"regular", lu.getRegular()}};
+        })
+        .Case([&](ir::SolveTriangularOp solve) {
+          entry = "weft.factor.solve";
+          flags = {{"upper", solve.getUpper()},
+                   {"unit", solve.getUnit()},
+                   {"transposed", solve.getTransposed()}};
+        });
+    if (entry != entry_)
+      return NotMine{};
+    auto type = mlir::cast<mlir::RankedTensorType>(op->getResult(0).getType());
+    if (llvm::is_contained(type.getShape(), 0))
+      return ClaimRefusal{"empty", "there is nothing to compute"};
+    if (!type.getElementType().isF32() && !type.getElementType().isF64())
+      return ClaimRefusal{"dtype", "factors are float32 or float64"};
+    Claim claim;
+    mlir::Builder builder(op->getContext());
+    for (auto [flag, isSet] : flags)
+      if (isSet)
+        claim.config.emplace_back(builder.getStringAttr(flag), builder.getI64IntegerAttr(1));
+    claim.ops.push_back(op);
+    claim.inputs.append(op->operand_begin(), op->operand_end());
+    claim.outputs.append(op->result_begin(), op->result_end());
+    return claim;
+  }
+
+private:
+  llvm::StringRef entry_;
+};
+
+} // namespace
+
+void addFactorProviders(compiler::ProviderSet &set) {
+  for (llvm::StringRef entry : {"weft.factor.cholesky", "weft.factor.lu", "weft.factor.solve"})
+    set.add(std::make_unique<FactorProvider>(entry));
+}
+
+} // namespace weft::backends::cpu

@@ -1,0 +1,169 @@
+#include "backends/cpu/device/factor_entry.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "backends/cpu/device/library_registry.h"
+
+namespace weft::backends::cpu {
+namespace {
+
+using runtime::LibraryCall;
+using runtime::TensorRef;
+using Ints = std::vector<int64_t>;
+
+TensorRef tensor(DType dtype, const Ints &dims) {
+  TensorRef result{0, 0, dtype, dims, Ints(dims.size())};
+  int64_t stride = 1;
+  for (size_t i = dims.size(); i-- > 0; stride *= dims[i])
+    result.strides[i] = stride;
+  return result;
+}
+
+template <typename T> constexpr DType kDType = sizeof(T) == 4 ? DType::kFloat32 : DType::kFloat64;
+
+// Matrices whose symmetric part is positive definite.
+template <typename T> std::vector<T> matrices(int64_t count, int64_t n) {
+  std::mt19937 random(7);
+  std::uniform_real_distribution<T> number(-1, 1);
+  std::vector<T> values(static_cast<size_t>(count * n * n));
+  for (size_t i = 0; i < values.size(); ++i) {
+    auto at = static_cast<int64_t>(i) % (n * n);
+    values[i] = number(random) + (at / n == at % n ? T(n) : T(0));
+  }
+  return values;
+}
+
+absl::Status run(const LibraryCall &call, std::vector<void *> operands, int threads) {
+  auto state = find_library_entry(call.entry)->init(call, threads);
+  if (!state.ok())
+    return state.status();
+  auto bytes = static_cast<size_t>((*state)->scratch_bytes());
+  std::vector<char> memory(bytes + 128, 0x5a);
+  char *scratch = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64);
+  absl::Status status = (*state)->run(operands, scratch);
+  EXPECT_TRUE(std::all_of(scratch + bytes, memory.data() + memory.size(),
+                          [](char c) { return c == 0x5a; }));
+  return status;
+}
+
+template <typename T> class FactorEntryTest : public testing::Test {};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(FactorEntryTest, Types);
+
+// Whatever the number of threads, the bits are the same.
+TYPED_TEST(FactorEntryTest, FactorsGiveTheirMatrixBack) {
+  using T = TypeParam;
+  const std::pair<int64_t, int64_t> sizes[] = {{1, 1}, {3, 2}, {5, 17}, {1, 64}, {2, 65}, {1, 203}};
+  for (auto [count, n] : sizes) {
+    std::vector<T> x = matrices<T>(count, n), first, firstLu;
+    double tolerance = 8 * n * std::sqrt(n) * std::numeric_limits<T>::epsilon();
+    for (int threads : {1, 3, 8}) {
+      std::vector<T> l(x.size(), T(NAN)), factors(x.size(), T(NAN));
+      Ints order(static_cast<size_t>(count * n));
+      Ints dims = {count, n, n};
+      TensorRef type = tensor(kDType<T>, dims), rows = tensor(DType::kInt64, {count, n});
+      ASSERT_TRUE(run({"weft.factor.cholesky", {}, {type, type}, 1, -1, -1}, {x.data(), l.data()},
+                      threads)
+                      .ok());
+      ASSERT_TRUE(run({"weft.factor.lu", {{"regular", int64_t(1)}}, {type, type, rows}, 1, -1, -1},
+                      {x.data(), factors.data(), order.data()}, threads)
+                      .ok());
+      if (threads == 1) {
+        first = l;
+        firstLu = factors;
+      }
+      ASSERT_EQ(l, first) << threads;
+      ASSERT_EQ(factors, firstLu) << threads;
+      for (int64_t m = 0; m < count; ++m)
+        for (int64_t i = 0; i < n; ++i)
+          for (int64_t j = 0; j < n; ++j) {
+            const T *a = l.data() + m * n * n, *lu = factors.data() + m * n * n;
+            double product = 0, other = 0;
+            for (int64_t k = 0; k <= std::min(i, j); ++k) {
+              product += double(a[i * n + k]) * double(a[j * n + k]);
+              other += (k == i ? 1 : double(lu[i * n + k])) * double(lu[k * n + j]);
+            }
+            if (j > i)
+              ASSERT_EQ(a[i * n + j], 0);
+            else
+              ASSERT_NEAR(product, x[(m * n + i) * n + j], tolerance) << n << " " << i << " " << j;
+            int64_t from = order[static_cast<size_t>(m * n + i)];
+            ASSERT_NEAR(other, x[(m * n + from) * n + j], tolerance) << n << " " << i << " " << j;
+          }
+    }
+  }
+}
+
+TYPED_TEST(FactorEntryTest, SolutionsFit) {
+  using T = TypeParam;
+  const std::pair<int64_t, int64_t> sizes[] = {{1, 1}, {5, 3}, {64, 16}, {65, 33}, {130, 1}};
+  for (auto [n, columns] : sizes)
+    for (int flags = 0; flags < 8; ++flags) {
+      bool upper = flags & 1, unit = flags & 2, transposed = flags & 4;
+      std::vector<T> a = matrices<T>(2, n), b(static_cast<size_t>(2 * n * columns)), first;
+      for (size_t i = 0; i < b.size(); ++i)
+        b[i] = std::sin(T(i));
+      // With ones in the diagonal, what is beside it must be small.
+      for (T &value : a)
+        value /= T(n);
+      for (int threads : {1, 4}) {
+        std::vector<T> x(b.size(), T(NAN));
+        TensorRef type = tensor(kDType<T>, {2, n, n}), side = tensor(kDType<T>, {2, n, columns});
+        runtime::Config config = {{"transposed", int64_t(transposed)},
+                                  {"unit", int64_t(unit)},
+                                  {"upper", int64_t(upper)}};
+        ASSERT_TRUE(run({"weft.factor.solve", config, {type, side, side}, 2, -1, -1},
+                        {a.data(), b.data(), x.data()}, threads)
+                        .ok());
+        if (threads == 1)
+          first = x;
+        ASSERT_EQ(x, first);
+        for (int64_t m = 0; m < 2; ++m)
+          for (int64_t i = 0; i < n; ++i)
+            for (int64_t c = 0; c < columns; ++c) {
+              double sum = 0;
+              for (int64_t k = 0; k < n; ++k) {
+                int64_t row = transposed ? k : i, column = transposed ? i : k;
+                if (row != column && (column > row) != upper)
+                  continue;
+                double factor = k == i && unit ? 1 : a[(m * n + row) * n + column];
+                sum += factor * double(x[(m * n + k) * columns + c]);
+              }
+              ASSERT_NEAR(sum, b[(m * n + i) * columns + c],
+                          64 * n * std::numeric_limits<T>::epsilon())
+                  << n << " " << flags;
+            }
+      }
+    }
+}
+
+TEST(FactorEntry, SaysWhatItCannotCompute) {
+  std::vector<float> x = {1, 0, 0, 1, 1, 2, 2, 1, 0, 1, 0, 0}, l(8);
+  Ints order(4);
+  TensorRef type = tensor(DType::kFloat32, {2, 2, 2}), rows = tensor(DType::kInt64, {2, 2});
+  EXPECT_NE(run({"weft.factor.cholesky", {}, {type, type}, 1, -1, -1}, {x.data(), l.data()}, 2)
+                .message()
+                .find("of matrix 1 the leading minor of order 2 is not positive"),
+            std::string::npos);
+  LibraryCall lu{"weft.factor.lu", {{"regular", int64_t(1)}}, {type, type, rows}, 1, -1, -1};
+  EXPECT_NE(run(lu, {x.data() + 4, l.data(), order.data()}, 1)
+                .message()
+                .find("matrix 1 has no pivot in column 0"),
+            std::string::npos);
+  lu.config.clear();
+  EXPECT_TRUE(run(lu, {x.data() + 4, l.data(), order.data()}, 1).ok());
+  EXPECT_FALSE(run({"weft.factor.cholesky",
+                    {},
+                    {tensor(DType::kFloat32, {2, 3}), tensor(DType::kFloat32, {2, 3})},
+                    1,
+                    -1,
+                    -1},
+                   {x.data(), l.data()}, 1)
+                   .ok());
+}
+
+} // namespace
+} // namespace weft::backends::cpu

@@ -1,0 +1,197 @@
+#include "backends/cpu/device/factors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "backends/cpu/device/factor_kernels.h"
+#include "runtime/threading/parallel_for.h"
+
+namespace weft::backends::cpu {
+namespace {
+
+// Work that is worth a piece of its own, in multiplications.
+constexpr int64_t kPieceWork = 1 << 16;
+
+// body(thread, i) for each i below count, of so much work each.
+template <typename Body> void for_each(int64_t count, int64_t work, int threads, Body body) {
+  if (threads <= 1 || count * work < 2 * kPieceWork) {
+    for (int64_t i = 0; i < count; ++i)
+      body(0, i);
+    return;
+  }
+  auto part = [](void *data, int thread, int64_t begin, int64_t end) -> int32_t {
+    for (int64_t i = begin; i < end; ++i)
+      (*static_cast<Body *>(data))(thread, i);
+    return 0;
+  };
+  runtime::parallel_for(count, std::max<int64_t>(1, kPieceWork / std::max<int64_t>(1, work)),
+                        threads, part, &body);
+}
+
+// body(matrix, threads for it).
+template <typename Body> void for_matrices(const FactorProblem &p, Body body) {
+  bool apart = p.matrices >= p.threads;
+  auto one = [&](int, int64_t matrix) {
+    body(matrix, apart ? 1 : p.threads);
+  };
+  for_each(p.matrices, p.size * p.size * p.size / 3, apart ? p.threads : 1, one);
+}
+
+template <typename T>
+void pack(const T *from, int64_t from_row, int64_t rows, int64_t columns, T *panel) {
+  constexpr int64_t kLanes = kPanelLanes<T>;
+  for (int64_t i = 0; i < rows; ++i) {
+    std::copy_n(from + i * from_row, columns, panel + i * kLanes);
+    std::fill_n(panel + i * kLanes + columns, kLanes - columns, T(0));
+  }
+}
+template <typename T>
+void unpack(const T *panel, int64_t rows, int64_t columns, T *to, int64_t to_row) {
+  for (int64_t i = 0; i < rows; ++i)
+    std::copy_n(panel + i * kPanelLanes<T>, columns, to + i * to_row);
+}
+
+// body(column, columns) for the panels of columns [begin, end), each of which takes so much work.
+template <typename T, typename Body>
+void for_panels(int64_t begin, int64_t end, int64_t work, int threads, Body body) {
+  constexpr int64_t kLanes = kPanelLanes<T>;
+  for_each((end - begin + kLanes - 1) / kLanes, work, threads, [&](int, int64_t panel) {
+    int64_t column = begin + panel * kLanes;
+    body(column, std::min(kLanes, end - column));
+  });
+}
+
+// R with R^T R = w, of whose upper triangle: R^T is L. 0, or the order of the minor that fails.
+template <typename T> int64_t upper_cholesky(int64_t n, T *w, int threads) {
+  const FactorKernels<T> &kernels = factor_kernels<T>();
+  for (int64_t begin = 0; begin < n; begin += kFactorRows) {
+    int64_t rows = std::min(kFactorRows, n - begin), next = begin + rows;
+    T *block = w + begin * n + begin;
+    if (int64_t done = kernels.cholesky(rows, block, n); done < rows)
+      return begin + done + 1;
+    // The rest of these rows, and then of the rows below what they explain of it.
+    for_panels<T>(next, n, rows * rows * kPanelLanes<T>, threads, [&](int64_t at, int64_t width) {
+      T panel[kFactorRows * kPanelLanes<T>];
+      pack(w + begin * n + at, n, rows, width, panel);
+      kernels.solve({block, 1, n}, true, false, rows, panel);
+      unpack(panel, rows, width, w + begin * n + at, n);
+    });
+    for_panels<T>(next, n, rows * (n - next) * kPanelLanes<T> / 2, threads,
+                  [&](int64_t at, int64_t width) {
+                    T panel[kFactorRows * kPanelLanes<T>];
+                    pack(w + begin * n + at, n, rows, width, panel);
+                    kernels.subtract(at + width - next, rows, {w + begin * n + next, 1, n}, panel,
+                                     w + next * n + at, n, width);
+                  });
+  }
+  return 0;
+}
+
+template <typename T>
+int64_t factor_lu(int64_t n, T *w, int64_t *permutation, int threads) {
+  const FactorKernels<T> &kernels = factor_kernels<T>();
+  int64_t failed = 0;
+  std::iota(permutation, permutation + n, 0);
+  for (int64_t begin = 0; begin < n; begin += kFactorRows) {
+    int64_t rows = std::min(kFactorRows, n - begin), next = begin + rows;
+    for (int64_t j = begin; j < next; ++j) {
+      int64_t pivot = j;
+      for (int64_t i = j + 1; i < n; ++i)
+        if (std::abs(w[i * n + j]) > std::abs(w[pivot * n + j]))
+          pivot = i;
+      if (pivot != j) {
+        std::swap(permutation[j], permutation[pivot]);
+        std::swap_ranges(w + j * n, w + j * n + n, w + pivot * n);
+      }
+      if (w[j * n + j] != 0)
+        kernels.eliminate(n - j, next - j, w + j * n + j, n);
+      else if (!failed)
+        failed = j + 1;
+    }
+    for_panels<T>(next, n, rows * (n - begin) * kPanelLanes<T>, threads,
+                  [&](int64_t at, int64_t width) {
+                    T panel[kFactorRows * kPanelLanes<T>];
+                    pack(w + begin * n + at, n, rows, width, panel);
+                    kernels.solve({w + begin * n + begin, n, 1}, true, true, rows, panel);
+                    unpack(panel, rows, width, w + begin * n + at, n);
+                    kernels.subtract(n - next, rows, {w + next * n + begin, n, 1}, panel,
+                                     w + next * n + at, n, width);
+                  });
+  }
+  return failed;
+}
+
+} // namespace
+
+template <typename T>
+void cholesky_factors(const FactorProblem &p, const T *x, T *l, int64_t *failed) {
+  int64_t n = p.size;
+  for_matrices(p, [&](int64_t matrix, int threads) {
+    const T *from = x + matrix * n * n;
+    T *w = l + matrix * n * n;
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j <= i; ++j)
+        w[j * n + i] = from[i * n + j];
+    failed[matrix] = upper_cholesky(n, w, threads);
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < i; ++j) {
+        w[i * n + j] = w[j * n + i];
+        w[j * n + i] = 0;
+      }
+  });
+}
+
+template <typename T>
+void lu_factors(const FactorProblem &p, const T *x, T *factors, int64_t *permutation,
+                int64_t *failed) {
+  int64_t n = p.size;
+  for_matrices(p, [&](int64_t matrix, int threads) {
+    T *w = factors + matrix * n * n;
+    std::copy_n(x + matrix * n * n, n * n, w);
+    failed[matrix] = factor_lu(n, w, permutation + matrix * n, threads);
+  });
+}
+
+int64_t solve_room(const FactorProblem &p) {
+  return std::max(p.threads, 1) * p.size * kPanelBytes;
+}
+
+template <typename T>
+void solve_triangular(const FactorProblem &p, const T *matrix, const T *rhs, T *x, void *room) {
+  constexpr int64_t kLanes = kPanelLanes<T>;
+  const FactorKernels<T> &kernels = factor_kernels<T>();
+  int64_t n = p.size, panels = (p.columns + kLanes - 1) / kLanes;
+  int64_t blocks = (n + kFactorRows - 1) / kFactorRows;
+  bool forward = p.upper == p.transposed;
+  // A panel of the right side is solved as a whole.
+  for_each(p.matrices * panels, n * n / 2 * kLanes, p.threads, [&](int thread, int64_t i) {
+    int64_t column = i % panels * kLanes, width = std::min(kLanes, p.columns - column);
+    int64_t at = i / panels * n * p.columns + column;
+    Strided<T> t{matrix + i / panels * n * n, p.transposed ? 1 : n, p.transposed ? n : 1};
+    T *panel = static_cast<T *>(room) + thread * n * kLanes;
+    pack(rhs + at, p.columns, n, width, panel);
+    for (int64_t done = 0; done < blocks; ++done) {
+      int64_t begin = (forward ? done : blocks - 1 - done) * kFactorRows;
+      int64_t rows = std::min(kFactorRows, n - begin);
+      auto part = [&](int64_t row) {
+        return Strided<T>{t.at + row * t.row + begin * t.column, t.row, t.column};
+      };
+      kernels.solve(part(begin), forward, p.unit, rows, panel + begin * kLanes);
+      int64_t first = forward ? begin + rows : 0, last = forward ? n : begin;
+      kernels.subtract(last - first, rows, part(first), panel + begin * kLanes,
+                       panel + first * kLanes, kLanes, kLanes);
+    }
+    unpack(panel, n, width, x + at, p.columns);
+  });
+}
+
+#define WEFT_FACTORS(T)                                                                            \
+  template void cholesky_factors<T>(const FactorProblem &, const T *, T *, int64_t *);             \
+  template void lu_factors<T>(const FactorProblem &, const T *, T *, int64_t *, int64_t *);        \
+  template void solve_triangular<T>(const FactorProblem &, const T *, const T *, T *, void *);
+WEFT_FACTORS(float)
+WEFT_FACTORS(double)
+
+} // namespace weft::backends::cpu
