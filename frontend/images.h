@@ -88,15 +88,18 @@ Tensor group_norm(const Tensor &x, int64_t groups, const Tensor &weight = Tensor
 Tensor rms_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &weight = Tensor(),
                 double eps = 1e-6, Location location = Location::current());
 
-// How a pixel is made of those around its place: the nearest one, or a mean of four.
-enum class Resize { kNearest, kBilinear };
+// How a pixel is made of those around its place: the nearest one, a mean of four, sixteen by cubic
+// polynomials (Keys 1981), or the mean of those that it covers (adaptive_avg_pool2d).
+enum class Resize { kNearest, kBilinear, kBicubic, kArea };
 struct ResizeOptions {
   Resize mode = Resize::kNearest;
-  bool align_corners = false; // kBilinear: the corners' pixels keep their values
+  bool align_corners = false; // kBilinear, kBicubic: the corners' pixels keep their values
+  // kBilinear, kBicubic: where the image shrinks, the filter grows with the distance of the pixels.
+  bool antialias = false;
 };
-// Images of another size. A pixel reads from (i + 0.5) H / H' - 0.5 (kBilinear; i (H - 1) / (H' -
-// 1) with align_corners), between two rows and columns; or from floor(i H / H') (kNearest, which
-// takes any dtype).
+// Images of another size. A pixel reads from (i + 0.5) H / H' - 0.5 (kBilinear, kBicubic; i (H - 1)
+// / (H' - 1) with align_corners), between two or four rows and columns; or from floor(i H / H')
+// (kNearest, which takes any dtype).
 Tensor resize(const Tensor &x, Pair size, ResizeOptions options = {},
               Location location = Location::current());
 

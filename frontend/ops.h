@@ -233,6 +233,12 @@ Tensor flip(const Tensor &x, Dims dims, Location location = Location::current())
 // Each element (row, ...) along dim `repeats` times in a row; without dim, of the flattened tensor.
 Tensor repeat_interleave(const Tensor &x, int64_t repeats, std::optional<int64_t> dim = {},
                          Location location = Location::current());
+// The same with a number for each element along dim: counts is a vector of as many integers, or of
+// one for all. Reads their sum now, since it is a size (unless output_size says it: then they must
+// add up to it). Error: one is negative.
+Tensor repeat_interleave(const Tensor &x, const Tensor &counts, std::optional<int64_t> dim = {},
+                         std::optional<int64_t> output_size = {},
+                         Location location = Location::current());
 // The whole of x, repeats[i] times along dim i; repeats may have more entries than x has dims,
 // which then get ones in front.
 Tensor repeat(const Tensor &x, const Shape &repeats, Location location = Location::current());

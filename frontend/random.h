@@ -68,6 +68,30 @@ Tensor uniform(const Shape &shape, double low, double high, DType dtype = float3
 // Normal with this mean and standard deviation.
 Tensor normal(const Shape &shape, double mean, double deviation, DType dtype = float32,
               Generator &generator = default_generator(), Location location = Location::current());
+// Positive, with the mean 1 / rate. Error: rate is not positive.
+Tensor exponential(const Shape &shape, double rate = 1, DType dtype = float32,
+                   Generator &generator = default_generator(),
+                   Location location = Location::current());
+// The number of the first success, 1, 2, ..., of trials with probability p, which is in (0, 1].
+Tensor geometric(const Shape &shape, double p, DType dtype = float32,
+                 Generator &generator = default_generator(),
+                 Location location = Location::current());
+// Cauchy's distribution around the median; half of it within `scale`.
+Tensor cauchy(const Shape &shape, double median = 0, double scale = 1, DType dtype = float32,
+              Generator &generator = default_generator(), Location location = Location::current());
+// exp of normal(shape, mean, deviation).
+Tensor log_normal(const Shape &shape, double mean = 1, double deviation = 2, DType dtype = float32,
+                  Generator &generator = default_generator(),
+                  Location location = Location::current());
+// Laplace's distribution: exponential on both sides of the mean, with the mean distance `scale`.
+Tensor laplace(const Shape &shape, double mean = 0, double scale = 1, DType dtype = float32,
+               Generator &generator = default_generator(), Location location = Location::current());
+// softmax((logits + g) / tau) along dim, where g are samples of Gumbel's distribution: of a
+// category with these logits a sample that is smooth in them (Jang et al. 2017). hard: the one-hot
+// vector of its largest element, with the derivative of the smooth one.
+Tensor gumbel_softmax(const Tensor &logits, double tau = 1, bool hard = false, int64_t dim = -1,
+                      Generator &generator = default_generator(),
+                      Location location = Location::current());
 // Integers of [low, high), int64: each as likely as the others, but for a share of 2^-8 where there
 // are 2^64 of them, and of less where there are fewer. Error: high is not above low.
 Tensor randint(int64_t low, int64_t high, const Shape &shape,

@@ -192,5 +192,52 @@ TEST(Pooling, Shapes) {
   EXPECT_MESSAGE(resize(x, 4, {.align_corners = true}), "bilinear");
 }
 
+// PyTorch's interpolate().
+TEST(Resize, FurtherModes) {
+  Tensor x = pow(arange(20).to(float32), 1.5).reshape({1, 1, 4, 5});
+  struct {
+    Pair size;
+    ResizeOptions options;
+    std::vector<float> expected;
+  } cases[] = {
+      {{3, 7},
+       {.mode = Resize::kBicubic},
+       {1.144369125366211f, 1.8062177896499634f, 3.1724321842193604f, 4.680339336395264f,
+        6.354360103607178f, 8.812821388244629f, 10.523053169250488f, 19.627416610717773f,
+        22.000682830810547f, 25.75819969177246f, 28.841764450073242f, 32.01051712036133f,
+        36.219573974609375f, 39.01314163208008f, 54.195579528808594f, 57.37639236450195f,
+        62.366825103759766f, 66.3992919921875f, 70.49940490722656f, 75.86157989501953f,
+        79.39045715332031f}},
+      {{6, 3},
+       {.mode = Resize::kBicubic, .align_corners = true},
+       {0, 2.8284270763397217f, 8, 4.634583473205566f, 9.942540168762207f, 16.886611938476562f,
+        15.216201782226562f, 23.39873695373535f, 32.56099319458008f, 25.751943588256836f,
+        35.150962829589844f, 45.4499397277832f, 44.10170364379883f, 55.12567138671875f,
+        66.93372344970703f, 58.094749450683594f, 70.0927963256836f, 82.81907653808594f}},
+      {{2, 2},
+       {.mode = Resize::kBicubic, .antialias = true},
+       {8.929275512695312f, 16.109682083129883f, 47.07835388183594f, 59.91804504394531f}},
+      {{2, 2},
+       {.mode = Resize::kBilinear, .antialias = true},
+       {12.121618270874023f, 18.74297523498535f, 45.243629455566406f, 56.1236572265625f}},
+      {{3, 2},
+       {.mode = Resize::kBilinear, .align_corners = true, .antialias = true},
+       {8.479520797729492f, 13.28183364868164f, 36.16065979003906f, 44.41984176635742f,
+        64.15481567382812f, 74.2695541381836f}},
+      {{3, 2},
+       {.mode = Resize::kArea},
+       {8.0376615524292f, 14.028709411621094f, 25.678733825683594f, 34.82870864868164f,
+        50.31040573120117f, 61.68400192260742f}},
+  };
+  for (auto &[size, options, expected] : cases) {
+    std::vector<float> made = resize(x, size, options).to_vector<float>();
+    ASSERT_EQ(made.size(), expected.size());
+    for (size_t i = 0; i < made.size(); ++i)
+      EXPECT_NEAR(made[i], expected[i], 2e-5 * (1 + expected[i]))
+          << static_cast<int>(options.mode) << " " << i;
+  }
+  EXPECT_MESSAGE(resize(x, 4, {.antialias = true}), "antialias is for bilinear and bicubic");
+}
+
 } // namespace
 } // namespace weft::nn

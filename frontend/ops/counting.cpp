@@ -168,6 +168,36 @@ UniqueResult runs_of(const Tensor &x, Location location) {
 
 } // namespace
 
+Tensor repeat_interleave(const Tensor &x, const Tensor &counts, std::optional<int64_t> dim,
+                         std::optional<int64_t> output_size, Location location) {
+  Session session("repeat_interleave", location);
+  Tensor rows = dim && checked(x, "x")->type->ndim() > 0 ? x : x.reshape({-1});
+  int64_t axis = dim ? normalize_dim_or_scalar(*dim, x.ndim(), "dim") : 0, n = rows.size(axis);
+  Tensor each = wrap(index_operand(counts, "counts")).to(int64);
+  if (each.ndim() == 0 || (each.ndim() == 1 && each.size(0) == 1))
+    each = each.reshape({1}).expand({n});
+  if (each.shape() != Shape{n})
+    fail(ErrorKind::kShape, "counts has shape " + to_string(counts.shape()) + "; along dimension " +
+                                std::to_string(axis) + " of shape " + to_string(rows.shape()) +
+                                " there are " + std::to_string(n) + " elements to repeat");
+  // One that is negative makes the sum less than any.
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  Tensor ends = cumsum(each, 0);
+  int64_t size = 0;
+  if (output_size) {
+    size = *output_size;
+  } else if (n > 0) {
+    NoGrad no_grad;
+    size = where(amin(each, 0) < 0, kLeast, ends.select(0, n - 1)).item<int64_t>(location);
+  }
+  if (size < 0)
+    fail(ErrorKind::kValue, size == kLeast ? "counts has a negative number"
+                                           : "output_size is " + std::to_string(size) +
+                                                 "; it must not be negative");
+  // The element in whose part of the result each place lies. Beyond the last part there is none.
+  return index_select(rows, axis, searchsorted(ends, arange(size), /*right=*/true));
+}
+
 UniqueResult unique(const Tensor &x, Location location) {
   Session session("unique", location);
   checked(x, "x");

@@ -2,6 +2,7 @@
 #include "weft/images.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "frontend/ops/promotion.h"
 #include "frontend/ops/windows.h"
@@ -438,6 +439,57 @@ Tensor resize_dim(const Tensor &x, int64_t dim, int64_t to, ResizeOptions option
   return first * (1 - weight) + second * weight;
 }
 
+// Keys' cubic convolution at distance d; a: its slope at 1.
+double cubic(double d, double a) {
+  d = std::abs(d);
+  if (d < 1)
+    return ((a + 2) * d - (a + 3)) * d * d + 1;
+  return d < 2 ? ((d - 5) * d + 8) * d * a - 4 * a : 0;
+}
+
+// What of the `from` pixels along a dim makes each of the `to` ones: a matrix [to, from], row by
+// row. PyTorch's filters: cubic ones have the slope -0.75, with antialias -0.5.
+std::vector<double> resize_weights(int64_t from, int64_t to, ResizeOptions options) {
+  std::vector<double> matrix(static_cast<size_t>(from * to));
+  bool is_cubic = options.mode == Resize::kBicubic;
+  double scale = options.align_corners
+                     ? (to > 1 ? static_cast<double>(from - 1) / static_cast<double>(to - 1) : 0)
+                     : static_cast<double>(from) / static_cast<double>(to);
+  double stretch = options.antialias ? std::max(scale, 1.0) : 1, reach = is_cubic ? 2 : 1;
+  for (int64_t i = 0; i < to; ++i) {
+    // Filters that grow have their centers between pixels in any case, as PyTorch's have.
+    double half = options.align_corners && !options.antialias ? 0 : 0.5;
+    double at = (static_cast<double>(i) + half) * scale - half, total = 0;
+    auto first = static_cast<int64_t>(std::floor(at - reach * stretch)) + 1,
+         last = static_cast<int64_t>(std::floor(at + reach * stretch));
+    double *row = matrix.data() + i * from;
+    for (int64_t j = first; j <= last; ++j) {
+      double distance = (static_cast<double>(j) - at) / stretch;
+      double weight = is_cubic ? cubic(distance, options.antialias ? -0.5 : -0.75)
+                               : std::max(0.0, 1 - std::abs(distance));
+      // Without antialias the border stands for what lies beyond it.
+      if (options.antialias && (j < 0 || j >= from))
+        continue;
+      row[std::clamp<int64_t>(j, 0, from - 1)] += weight;
+      total += weight;
+    }
+    for (int64_t j = 0; options.antialias && j < from; ++j)
+      row[j] /= total;
+  }
+  return matrix;
+}
+
+// x resized along one dim of its last two, as a product.
+Tensor resize_by_product(const Tensor &x, int64_t dim, int64_t to, ResizeOptions options,
+                         Location location) {
+  int64_t from = x.shape()[static_cast<size_t>(dim)];
+  if (from == to)
+    return x;
+  Tensor weights = Tensor::from(resize_weights(from, to, options), Shape{to, from}, location)
+                       .to(x.dtype(), location);
+  return dim == 2 ? matmul(weights, x) : matmul(x, weights.mT());
+}
+
 } // namespace
 
 Tensor resize(const Tensor &x, Pair size, ResizeOptions options, Location location) {
@@ -456,14 +508,18 @@ Tensor resize(const Tensor &x, Pair size, ResizeOptions options, Location locati
          "x has shape " + to_string(var.dims()) + ", whose positions int32 does not hold");
   want_table(size.height, 1, x.shape(), "size is " + show(size));
   want_table(size.width, 1, x.shape(), "size is " + show(size));
-  if (options.align_corners && options.mode != Resize::kBilinear)
-    fail(ErrorKind::kValue,
-         "align_corners is for bilinear resizing; nearest has no corners to align");
+  bool interpolates = options.mode == Resize::kBilinear || options.mode == Resize::kBicubic;
+  if ((options.align_corners || options.antialias) && !interpolates)
+    fail(ErrorKind::kValue, std::string(options.align_corners ? "align_corners" : "antialias") +
+                                " is for bilinear and bicubic resizing");
+  if (options.mode == Resize::kArea)
+    return adaptive_avg_pool2d(x, size, location);
   // Interpolation is several ops and rounds once; nearest copies elements.
   Tensor wide = options.mode == Resize::kNearest ? x : x.to(computing_dtype(var.dtype()), location);
-  Tensor high = resize_dim(wide, 2, size.height, options, location);
-  return of_its_own(
-      resize_dim(high, 3, size.width, options, location).to(var.dtype(), location), x);
+  bool by_product = options.mode == Resize::kBicubic || options.antialias;
+  auto along = by_product ? resize_by_product : resize_dim;
+  Tensor high = along(wide, 2, size.height, options, location);
+  return of_its_own(along(high, 3, size.width, options, location).to(var.dtype(), location), x);
 }
 
 } // namespace weft

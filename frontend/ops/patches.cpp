@@ -149,6 +149,8 @@ Tensor grid_sample(const Tensor &x, const Tensor &grid, GridSampleOptions option
   if (at.size() != 4 || at[3] != 2 || at[0] != from[0])
     fail(ErrorKind::kShape, "grid has shape " + to_string(at) + ", x has shape " + to_string(from) +
                                 ": grid must be [N, H', W', 2]");
+  if (options.mode != Resize::kNearest && options.mode != Resize::kBilinear)
+    fail(ErrorKind::kValue, "grid_sample reads the nearest pixel or by bilinear interpolation");
   int64_t height = from[2], width = from[3];
   if (height == 0 || width == 0)
     fail(ErrorKind::kShape, "x has shape " + to_string(from) + ", which has no pixels to read");

@@ -257,5 +257,72 @@ TEST(Random, RandintBelowABound) {
   EXPECT_MESSAGE(randint(0, {2}), "randint: the range [0, 0)");
 }
 
+TEST(Counting, RepeatsOfEachElement) {
+  Tensor x = tensor({1.f, 2.f, 3.f, 4.f, 5.f, 6.f}).reshape({3, 2});
+  Tensor counts = tensor<int64_t>({2, 0, 1});
+  EXPECT_EQ(repeat_interleave(x, counts, 0).to_vector<float>(), (Floats{1, 2, 1, 2, 5, 6}));
+  EXPECT_EQ(repeat_interleave(x, counts, 0, 3).shape(), (Shape{3, 2}));
+  EXPECT_EQ(repeat_interleave(x, tensor<int32_t>({1, 2}), -1).to_vector<float>(),
+            (Floats{1, 2, 2, 3, 4, 4, 5, 6, 6}));
+  EXPECT_EQ(repeat_interleave(x, tensor<int64_t>({2})).shape(), (Shape{12}));
+  EXPECT_EQ(repeat_interleave(x, tensor<int64_t>({0, 0, 0}), 0).shape(), (Shape{0, 2}));
+  EXPECT_EQ(repeat_interleave(zeros({0, 2}), zeros({0}, int64), 0).shape(), (Shape{0, 2}));
+  Tensor leaf = x.detach().clone().requires_grad_();
+  EXPECT_EQ(grad({repeat_interleave(leaf, counts, 0).sum()}, {leaf})[0].to_vector<float>(),
+            (Floats{2, 2, 0, 0, 1, 1}));
+  EXPECT_MESSAGE(repeat_interleave(x, tensor<int64_t>({1, -1, 1}), 0),
+                 "counts has a negative number");
+  EXPECT_MESSAGE(repeat_interleave(x, counts, 1), "counts has shape [3]; along dimension 1");
+  EXPECT_MESSAGE(repeat_interleave(x, tensor({1.f}), 0), "int");
+}
+
+// Means, medians and ends of many samples, within what chance leaves of them.
+TEST(Random, Distributions) {
+  constexpr int64_t kDraws = 1 << 16;
+  Generator generator(3);
+  auto mean = [](const Tensor &x) { return x.mean().item<float>(); };
+  Tensor e = exponential({kDraws}, 2, float32, generator);
+  EXPECT_NEAR(mean(e), 0.5, 0.01);
+  EXPECT_NEAR(mean(square(e)), 0.5, 0.02);
+  EXPECT_GT(e.min().item<float>(), 0);
+  Tensor g = geometric({kDraws}, 0.25, float32, generator);
+  EXPECT_NEAR(mean(g), 4, 0.06);
+  EXPECT_EQ(g.min().item<float>(), 1);
+  EXPECT_EQ(geometric({64}, 1, float32, generator).to_vector<float>(), Floats(64, 1));
+  Tensor c = cauchy({kDraws}, 3, 2, float32, generator);
+  EXPECT_NEAR(mean((c < 3).to(float32)), 0.5, 0.01);
+  EXPECT_NEAR(mean((abs(c - 3) < 2).to(float32)), 0.5, 0.01);
+  Tensor l = log(log_normal({kDraws}, 1, 0.5, float32, generator));
+  EXPECT_NEAR(mean(l), 1, 0.01);
+  EXPECT_NEAR(mean(square(l - 1)), 0.25, 0.01);
+  Tensor d = laplace({kDraws}, -1, 2, float32, generator);
+  EXPECT_NEAR(mean(d), -1, 0.05);
+  EXPECT_NEAR(mean(abs(d + 1)), 2, 0.05);
+  EXPECT_EQ(exponential({3}, 1, bfloat16, generator).dtype(), bfloat16);
+  EXPECT_MESSAGE(exponential({3}, 0), "rate is 0.000000; it must be positive");
+  EXPECT_MESSAGE(geometric({3}, 0), "it must be in (0, 1]");
+  EXPECT_MESSAGE(cauchy({3}, 0, 1, int64), "samples are floating-point numbers");
+}
+
+TEST(Random, GumbelSoftmax) {
+  constexpr int64_t kDraws = 1 << 14;
+  Generator generator(5);
+  Tensor logits = log(tensor({0.2f, 0.5f, 0.3f})).expand({kDraws, 3});
+  Tensor hard = gumbel_softmax(logits, 0.7, true, -1, generator);
+  EXPECT_EQ(hard.sum(-1).min().item<float>(), 1);
+  Floats shares = hard.mean(0).to_vector<float>();
+  EXPECT_NEAR(shares[0], 0.2, 0.02);
+  EXPECT_NEAR(shares[1], 0.5, 0.02);
+  Generator again(7), same(7);
+  Tensor leaf = tensor({0.1f, -1.f, 2.f}).requires_grad_();
+  Tensor weights = tensor({1.f, 2.f, 3.f});
+  Floats slope = grad({(gumbel_softmax(leaf, 2, true, 0, again) * weights).sum()}, {leaf})[0]
+                     .to_vector<float>();
+  Floats smooth = grad({(gumbel_softmax(leaf, 2, false, 0, same) * weights).sum()}, {leaf})[0]
+                      .to_vector<float>();
+  EXPECT_EQ(slope, smooth);
+  EXPECT_MESSAGE(gumbel_softmax(leaf, 0), "tau is 0.000000; it must be positive");
+}
+
 } // namespace
 } // namespace weft
