@@ -84,9 +84,10 @@ static llvm::StringRef whyNot(Operation *op) {
     int64_t base = named(op->getOperand(0)), indices = named(op->getOperand(1)),
             source = named(op->getOperand(2));
     int64_t dim = mlir::cast<mlir::IntegerAttr>(op->getAttr("dim")).getInt();
-    if (base < 0 && dim == 0 && indices >= 0 && source == indices)
-      return {};
     bool byElements = mlir::isa<ir::ScatterAddOp, ir::ScatterReduceOp>(op);
+    // Whole slices go by all dims of the indices: ones before the named one change nothing.
+    if (base < 0 && dim == 0 && source == indices && (indices == 0 || (indices > 0 && !byElements)))
+      return {};
     return byElements && base == 0 && dim > 0 && indices == 0 && source == 0
                ? llvm::StringRef()
                : "writes elements of what has a dimension whose size varies";

@@ -129,6 +129,18 @@ TEST_F(SymbolicLengths, RowsOfTablesAndTexts) {
   });
 }
 
+// The gradient of a table of words adds as many rows as the text has tokens, in their order.
+TEST_F(SymbolicLengths, WordsInTraining) {
+  Tensor words = input(50, {24}, 16), places = input(200, {24}, 17), weight = input(50, {24}, 18);
+  for (Tensor *each : {&words, &places, &weight})
+    each->set_requires_grad();
+  compare(kLengths, 3, [&](int64_t n) {
+    Tensor x = embedding(tokens(n), words) + embedding(arange(n).reshape({1, n}), places);
+    Tensor loss = cross_entropy(linear(tanh(x), weight), tokens(n));
+    return grad({loss}, {words, places, weight});
+  });
+}
+
 TEST_F(SymbolicLengths, WhatDoesNotVarySaysSo) {
   if (!has_sizes())
     return;
