@@ -593,8 +593,9 @@ mlir::LogicalResult RowSchedule::run() {
       auto from = mlir::cast<mlir::RankedTensorType>(input.getType()),
            to = mlir::cast<mlir::RankedTensorType>(output.getType());
       // Equal at the largest size is not equal at each.
-      if (kernel.sizes.named.contains(kernel.fusion.getBody().front().getArgument(k)) !=
-          kernel.sizes.named.contains(output))
+      mlir::Value argument = kernel.fusion.getBody().front().getArgument(k);
+      if (kernel.sizes.named.contains(argument) != kernel.sizes.named.contains(output) ||
+          kernel.sizes.chosen.contains(argument))
         continue;
       if (found != inPlace.end() && found->second && from.getNumElements() == to.getNumElements() &&
           memoryBytes(from.getElementType()) == memoryBytes(to.getElementType()))

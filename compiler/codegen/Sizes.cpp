@@ -218,8 +218,8 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
     for (Value result : op->getResults())
       if (!consider(result))
         return leadingOnly(result);
-  llvm::DenseSet<Value> chosen = chosenFrom(body);
-  auto isChosenFrom = [&](Value value) { return chosen.contains(value); };
+  sizes.chosen = chosenFrom(body);
+  auto isChosenFrom = [&](Value value) { return sizes.chosen.contains(value); };
   if (llvm::all_of(sizes.named, isChosenFrom))
     return sizes;
   for (Operation *op : ops) {

@@ -27,6 +27,8 @@ struct KernelSizes {
   llvm::SmallVector<int64_t> lengthDims;
   // The fusion's values, arguments included, that have a named dim.
   llvm::DenseSet<mlir::Value> named;
+  // Those of them that are read by rows alone, where they lie: they may have another size.
+  llvm::DenseSet<mlir::Value> chosen;
   explicit operator bool() const {
     return operand >= 0;
   }

@@ -84,7 +84,7 @@ public:
         starts->second.resize(slice.getStarts().size());
         ir::Dims from = ir::dimsOf(typeOf(slice.getInput())), to = ir::dimsOf(typeOf(slice));
         for (size_t d = 0; d < to.size(); ++d)
-          if (starts->second[d] && !from[d].isStatic() && !to[d].isStatic())
+          if (starts->second[d] && !from[d].isStatic() && from[d] == to[d])
             return cannot(op, "weft.slice has a start and a size that vary");
         replacement = rewrite(slice, starts->second);
       } else if (auto insert = mlir::dyn_cast<ir::InsertSliceOp>(op)) {
@@ -193,10 +193,10 @@ private:
       llvm::SmallVector<int64_t> limits(slice.getLimits());
       for (size_t d = 0; d < limits.size(); ++d) {
         bool from = named(slice.getInput(), d), to = named(slice, d);
-        if (from != to || !from)
+        if (from != to || !from ||
+            ir::dimsOf(typeOf(slice.getInput()))[d] != ir::dimsOf(typeOf(slice))[d])
           continue; // fix_starts
-        if (ir::dimsOf(typeOf(slice.getInput()))[d] != ir::dimsOf(typeOf(slice))[d] ||
-            slice.getStarts()[d] != 0 || slice.getSteps()[d] != 1)
+        if (slice.getStarts()[d] != 0 || slice.getSteps()[d] != 1)
           return cannot(op, "weft.slice takes a part of a dimension whose size varies");
         limits[d] = mlir::ShapedType::kDynamic;
       }
@@ -285,20 +285,25 @@ private:
     return absl::OkStatus();
   }
 
-  // Whether it takes a number of elements of a dim whose size varies, or the other way round.
+  // Whether it takes a number of elements of a dim whose size varies, or the other way round, or as
+  // many as another size says.
+  static bool takes_rows(const ir::Dim &from, const ir::Dim &to) {
+    return !(from.isStatic() && to.isStatic()) && from != to;
+  }
   static bool takes_rows(ir::SliceOp slice) {
     return llvm::any_of(
         llvm::zip_equal(ir::dimsOf(typeOf(slice.getInput())), ir::dimsOf(typeOf(slice))),
-        [](auto pair) { return std::get<0>(pair).isStatic() != std::get<1>(pair).isStatic(); });
+        [](auto pair) { return takes_rows(std::get<0>(pair), std::get<1>(pair)); });
   }
 
-  // Where it begins in such a dim is a scalar, too, if all that it takes is there at each size.
+  // Where it begins in such a dim is a scalar, too, if all that it takes is there at each size. Of
+  // two sizes that vary it is: they are those of a slice that was recorded, and checked then.
   absl::Status fix_starts(ir::SliceOp slice, Varying &starts) {
     ir::Dims from = ir::dimsOf(typeOf(slice.getInput())), to = ir::dimsOf(typeOf(slice));
     starts.resize(from.size());
     builder_.setInsertionPoint(slice);
     for (auto [d, dim] : llvm::enumerate(from)) {
-      if (dim.isStatic() == to[d].isStatic() || starts[d])
+      if (!takes_rows(dim, to[d]) || starts[d])
         continue;
       int64_t start = slice.getStarts()[d],
               last = start + (to[d].size - 1) * slice.getSteps()[d];
@@ -306,11 +311,12 @@ private:
         return !dim.isStatic() && each.name == dim.symbol.getValue();
       });
       int64_t least = dim.isStatic() ? dim.size : size == general_.sizes.end() ? 0 : size->low;
+      bool is_checked = !dim.isStatic() && !to[d].isStatic();
       if (dim.isStatic() && std::max(start, last) >= least)
         return cannot(slice, "weft.slice takes elements up to the largest size of the range, " +
                                  std::to_string(to[d].size) + ", of a dimension that has " +
                                  std::to_string(least));
-      if (std::max(start, last) >= least)
+      if (!is_checked && std::max(start, last) >= least)
         return absl::OutOfRangeError(
             cannot(slice, "weft.slice takes elements that the smallest size of the range has not")
                 .message());
