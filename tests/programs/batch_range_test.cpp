@@ -767,6 +767,15 @@ TEST_F(BatchRanges, WhatCannotVaryIsNamed) {
       EXPECT_EQ(text.find(ours), std::string::npos) << text;
 }
 
+// Rows as many as the batch out of twice as many: each size has a program of its own.
+TEST_F(BatchRanges, TakesAPartOfTheRows) {
+  auto half = [](const Tensor &x) {
+    return x.reshape({-1, 4}).slice(0, 0, x.shape()[0]) * 2.0;
+  };
+  trace(half, {zeros({2, 8})}, {}, BatchRange{2, 9}).compile({.output = folder_ + "/model"});
+  expect_same(half, {2, 5, 9}, [](int64_t size) { return rand({size, 8}); });
+}
+
 // An op without a form for a range has a program for each size, as far as the limit goes.
 TEST_F(BatchRanges, TooManySizesWithProgramsOfTheirOwnAreALimit) {
   auto first_rows = [](const Tensor &x) {
