@@ -16,6 +16,7 @@
 #include "dialects/weft/rules/Composites.h"
 #include "frontend/compile/joined_rows.h"
 #include "frontend/compile/leading_sizes.h"
+#include "frontend/compile/limits.h"
 #include "frontend/compile/refusal.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/MapVector.h"
@@ -296,6 +297,15 @@ private:
         [](auto pair) { return takes_rows(std::get<0>(pair), std::get<1>(pair)); });
   }
 
+  static bool gathers_many(const ir::Dims &taken, size_t dim) {
+    int64_t row = 1, elements = 1;
+    for (auto [i, each] : llvm::enumerate(taken)) {
+      elements *= each.size;
+      row *= i > dim ? each.size : 1;
+    }
+    return row < kCompileLimits.short_row && elements > kCompileLimits.gathered_elements;
+  }
+
   // Where it begins in such a dim is a scalar, too, if all that it takes is there at each size. Of
   // two sizes that vary it is: they are those of a slice that was recorded, and checked then.
   absl::Status fix_starts(ir::SliceOp slice, Varying &starts) {
@@ -312,6 +322,9 @@ private:
       });
       int64_t least = dim.isStatic() ? dim.size : size == general_.sizes.end() ? 0 : size->low;
       bool is_checked = !dim.isStatic() && !to[d].isStatic();
+      if (is_checked && gathers_many(to, d))
+        return cannot(slice, "weft.slice takes a part of a dimension whose size varies, many "
+                             "elements that do not lie in rows");
       if (dim.isStatic() && std::max(start, last) >= least)
         return cannot(slice, "weft.slice takes elements up to the largest size of the range, " +
                                  std::to_string(to[d].size) + ", of a dimension that has " +

@@ -733,6 +733,10 @@ TEST_F(Symbolic, WhatIsNotSymbolicSaysWhy) {
   EXPECT_NE(last().not_symbolic.find("weft.slice takes a part of a dimension whose size varies"),
             std::string::npos)
       << last().to_string();
+  for (int64_t n : {70000, 70001})
+    (input(n, {}, 72).slice(0, 1) * 2.0).eval();
+  EXPECT_NE(last().not_symbolic.find("many elements that do not lie in rows"), std::string::npos)
+      << last().to_string();
   for (int64_t n : {6, 7})
     cumsum(input(n, {3}, 40), 0).eval();
   if (has_sizes())
