@@ -8,6 +8,7 @@
 #include "dialects/weft/ir/IndexBounds.h"
 #include "dialects/weft/ir/SmallestSize.h"
 #include "dialects/weft/ir/Weft.h"
+#include "frontend/compile/limits.h"
 #include "frontend/compile/refusal.h"
 #include "frontend/compile/varying_dims.h"
 #include "llvm/ADT/DenseMap.h"
@@ -348,15 +349,39 @@ private:
     Value input = op->getOperand(0), from = rows(input);
     Dims dims = dims_of(input);
     bool has_columns = !ir::productDim(llvm::ArrayRef(dims).drop_front(2)).isOne();
-    if (!from || op->getNumOperands() != 1 || !has_columns)
+    if (!from || op->getNumOperands() != 1)
       return false;
     RowNumbers numbers = numbers_of(op->getLoc(), dims);
     if (!numbers)
       return false;
+    if (!has_columns)
+      return along == 1 && reduce_texts(op, from, dims[0].size, numbers);
     Value chosen = choose(op->getLoc(), from, numbers.by_place());
     made_ = builder_.clone(*op);
     made_->setOperands(chosen);
     made_->setAttr("dims", builder_.getDenseI64ArrayAttr(1 - along));
+    op->getResult(0).replaceAllUsesWith(made_->getResult(0));
+    return true;
+  }
+
+  // Over the places of [4, n], each text by itself: elements that follow each other.
+  bool reduce_texts(Operation *op, Value from, int64_t texts, RowNumbers &numbers) {
+    if (texts > kCompileLimits.texts_one_by_one)
+      return false;
+    Dims dims = dims_of(op->getResult(0));
+    dims[0] = 1;
+    auto row = ir::tensorOf(dims, type_of(op->getResult(0)).getElementType());
+    llvm::SmallVector<Value> results;
+    for (int64_t text = 0; text < texts; ++text) {
+      Value chosen = choose(op->getLoc(), from, numbers.of(text));
+      Operation *one = builder_.clone(*op);
+      one->setOperands(chosen);
+      one->setAttr("dims", builder_.getDenseI64ArrayAttr(0));
+      one->getResult(0).setType(
+          ir::tensorOf(llvm::ArrayRef<Dim>(dims).drop_front(), row.getElementType()));
+      results.push_back(reshape(op->getLoc(), one->getResult(0), row));
+    }
+    made_ = ir::ConcatOp::create(builder_, op->getLoc(), type_of(op->getResult(0)), results, 0);
     op->getResult(0).replaceAllUsesWith(made_->getResult(0));
     return true;
   }
@@ -551,11 +576,48 @@ private:
 
   bool join(ir::InsertSliceOp op) {
     int64_t rank = joined_rank(dims_of(op.getBase()));
-    if (!takes_all(op.getStarts(), op.getSteps(), op.getBase(), op.getUpdate()) || !join_alike(op))
+    if (!takes_all(op.getStarts(), op.getSteps(), op.getBase(), op.getUpdate()))
+      return rank > 0 && write_places(op);
+    if (!join_alike(op))
       return false;
     auto made = mlir::cast<ir::InsertSliceOp>(made_);
     made.setStarts(behind(op.getStarts(), rank, 0));
     made.setSteps(behind(op.getSteps(), rank, 1));
+    return true;
+  }
+
+  // Some places of all texts, as choose_places: what is written there or what was there before.
+  bool write_places(ir::InsertSliceOp op) {
+    mlir::Location loc = op.getLoc();
+    Dims dims = dims_of(op.getBase()), part = dims_of(op.getUpdate());
+    int64_t at = joined_rank(dims) - 1;
+    for (int64_t dim = 0; dim < static_cast<int64_t>(dims.size()); ++dim)
+      if (op.getSteps()[dim] != 1 ||
+          (dim != at && (op.getStarts()[dim] != 0 || dims[dim] != part[dim])))
+        return false;
+    Value base = rows(op.getBase()), update = op.getUpdate();
+    RowNumbers numbers = numbers_of(loc, dims);
+    RowNumbers::Inside inside =
+        numbers ? numbers.inside(op.getStarts()[at], part[at], size_of_) : RowNumbers::Inside();
+    if (!base || !inside.row)
+      return false;
+    if (lies_behind(update)) {
+      update = rows(update);
+    } else {
+      Dims flat = {ir::productDim(llvm::ArrayRef<Dim>(part).take_front(at + 1))};
+      llvm::append_range(flat, llvm::drop_begin(part, at + 1));
+      update = reshape(loc, update, ir::tensorOf(flat, type_of(update).getElementType()));
+    }
+    if (!update)
+      return false;
+    ir::Val was(builder_, loc, base), here = was.at(inside.is_inside);
+    Dims joined_dims = dims_of(base), ones(joined_dims.size(), Dim(1));
+    ones[0] = joined_dims[0];
+    here = here.at(reshape(loc, here, ir::tensorOf(ones, builder_.getI1Type())));
+    ir::Val written = ir::select(ir::broadcastTo(here, joined_dims),
+                                 was.at(choose(loc, update, inside.row)), was);
+    made_ = written.value().getDefiningOp();
+    rows_[op.getResult()] = written;
     return true;
   }
 

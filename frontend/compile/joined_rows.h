@@ -21,7 +21,8 @@
 namespace weft::recorder {
 
 // Whether the first value of @main that has such dims is an argument, or rows that were joined
-// before: other dims in front, of steps that were stacked or turned, can go behind (leading_sizes.h).
+// before. Other dims in front, of steps that were stacked or turned, can go behind
+// (leading_sizes.h).
 bool takes_joined_rows(mlir::func::FuncOp main);
 // As bring_to_front (leading_sizes.h). size_of: the sizes that @main takes as scalars.
 absl::Status join_rows(mlir::func::FuncOp main, std::vector<mlir::Operation *> &ops,

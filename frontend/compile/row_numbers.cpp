@@ -14,14 +14,13 @@ RowNumbers::RowNumbers(mlir::OpBuilder &builder, mlir::Location loc, int64_t tex
     : builder_(builder), loc_(loc), texts_(texts), places_(places),
       rows_(ir::productDim({places, Dim(texts)})), length_(count(places, size_of)) {}
 
+Val RowNumbers::number(int64_t value) {
+  auto type = mlir::RankedTensorType::get({}, builder_.getI64Type());
+  auto elements = mlir::DenseElementsAttr::get(type, llvm::ArrayRef<int64_t>(value));
+  return Val(builder_, loc_, ir::ConstantOp::create(builder_, loc_, elements));
+}
+
 Val RowNumbers::count(Dim dim, const SizeOf &size_of) {
-  auto scalar = mlir::RankedTensorType::get({}, builder_.getI64Type());
-  auto number = [&](int64_t value) {
-    return Val(builder_, loc_,
-               ir::ConstantOp::create(
-                   builder_, loc_,
-                   mlir::DenseElementsAttr::get(scalar, llvm::ArrayRef<int64_t>(value))));
-  };
   if (dim.isStatic())
     return number(dim.size);
   ir::SizeProduct product = ir::productOf(dim.symbol.getValue());
@@ -66,6 +65,25 @@ Value RowNumbers::part(int64_t first, int64_t step, Dim count, const SizeOf &siz
   Val number = numbers(dims, 0), each = all(in_each, dims), text = number / each,
       place = number - text * each;
   return (text * all(length_, dims) + place * double(step) + double(first)).value();
+}
+
+Value RowNumbers::of(int64_t text) {
+  return (numbers({places_}, 0) + all(length_ * number(text), {places_})).value();
+}
+
+RowNumbers::Inside RowNumbers::inside(int64_t first, Dim count, const SizeOf &size_of) {
+  ir::Dims dims = {rows_};
+  Val in_each = this->count(count, size_of);
+  if (!in_each)
+    return {};
+  Val row = numbers(dims, 0), length = all(length_, dims), text = row / length,
+      place = row - text * length - all(number(first), dims), zero = all(number(0), dims),
+      each = all(in_each, dims), last = all(in_each - number(1), dims);
+  Val is_inside = row.at(ir::AndOp::create(builder_, loc_, ir::compare("ge", place, zero).value(),
+                                           ir::compare("lt", place, each).value())),
+      near = ir::maximum(
+          row.at(ir::MinimumOp::create(builder_, loc_, place.value(), last.value())), zero);
+  return {is_inside.value(), (text * each + near).value()};
 }
 
 } // namespace weft::recorder
