@@ -8,7 +8,6 @@
 #include "dialects/weft/ir/IndexBounds.h"
 #include "dialects/weft/ir/SmallestSize.h"
 #include "dialects/weft/ir/Weft.h"
-#include "frontend/compile/limits.h"
 #include "frontend/compile/refusal.h"
 #include "frontend/compile/varying_dims.h"
 #include "llvm/ADT/DenseMap.h"
@@ -349,39 +348,15 @@ private:
     Value input = op->getOperand(0), from = rows(input);
     Dims dims = dims_of(input);
     bool has_columns = !ir::productDim(llvm::ArrayRef(dims).drop_front(2)).isOne();
-    if (!from || op->getNumOperands() != 1)
+    if (!from || op->getNumOperands() != 1 || !has_columns)
       return false;
     RowNumbers numbers = numbers_of(op->getLoc(), dims);
     if (!numbers)
       return false;
-    if (!has_columns)
-      return along == 1 && reduce_texts(op, from, dims[0].size, numbers);
     Value chosen = choose(op->getLoc(), from, numbers.by_place());
     made_ = builder_.clone(*op);
     made_->setOperands(chosen);
     made_->setAttr("dims", builder_.getDenseI64ArrayAttr(1 - along));
-    op->getResult(0).replaceAllUsesWith(made_->getResult(0));
-    return true;
-  }
-
-  // Over the places of [4, n], each text by itself: elements that follow each other.
-  bool reduce_texts(Operation *op, Value from, int64_t texts, RowNumbers &numbers) {
-    if (texts > kCompileLimits.texts_one_by_one)
-      return false;
-    Dims dims = dims_of(op->getResult(0));
-    dims[0] = 1;
-    auto row = ir::tensorOf(dims, type_of(op->getResult(0)).getElementType());
-    llvm::SmallVector<Value> results;
-    for (int64_t text = 0; text < texts; ++text) {
-      Value chosen = choose(op->getLoc(), from, numbers.of(text));
-      Operation *one = builder_.clone(*op);
-      one->setOperands(chosen);
-      one->setAttr("dims", builder_.getDenseI64ArrayAttr(0));
-      one->getResult(0).setType(
-          ir::tensorOf(llvm::ArrayRef<Dim>(dims).drop_front(), row.getElementType()));
-      results.push_back(reshape(op->getLoc(), one->getResult(0), row));
-    }
-    made_ = ir::ConcatOp::create(builder_, op->getLoc(), type_of(op->getResult(0)), results, 0);
     op->getResult(0).replaceAllUsesWith(made_->getResult(0));
     return true;
   }

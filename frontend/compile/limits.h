@@ -11,9 +11,6 @@ struct CompileLimits {
   int64_t short_row = 16;
   // Elements that are worth it for all that: they take 0.1 ms, a compilation a thousand times that.
   int64_t gathered_elements = int64_t(1) << 16;
-  // Texts of a batch of which each is added up by a kernel of its own: with more of them these cost
-  // more than programs for each length.
-  int64_t texts_one_by_one = 32;
 };
 inline constexpr CompileLimits kCompileLimits;
 

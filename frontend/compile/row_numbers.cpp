@@ -67,10 +67,6 @@ Value RowNumbers::part(int64_t first, int64_t step, Dim count, const SizeOf &siz
   return (text * all(length_, dims) + place * double(step) + double(first)).value();
 }
 
-Value RowNumbers::of(int64_t text) {
-  return (numbers({places_}, 0) + all(length_ * number(text), {places_})).value();
-}
-
 RowNumbers::Inside RowNumbers::inside(int64_t first, Dim count, const SizeOf &size_of) {
   ir::Dims dims = {rows_};
   Val in_each = this->count(count, size_of);

@@ -33,8 +33,6 @@ public:
   // int64 [count.4]: of each text the rows of `count` places from `first` on, `step` apart. Null
   // where `count` is a size that the program does not take.
   mlir::Value part(int64_t first, int64_t step, ir::Dim count, const SizeOf &size_of);
-  // int64 [n]: the rows of one text.
-  mlir::Value of(int64_t text);
   // For each row whether it is one of `count` places from `first` on (bool [n.4]), and which row of
   // [count.4] it is there (int64 [n.4], of the others any). Null as above.
   struct Inside {

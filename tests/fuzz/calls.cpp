@@ -23,6 +23,20 @@ void add_elementwise(Calls &all) {
 #include "weft/ops/elementwise.inc"
 #undef WEFT_UNARY
 #undef WEFT_BINARY
+  // Below 0 they have zeros at which digits cancel, and poles.
+  auto draw_positive = [](Draw &d, double from) -> Drawn {
+    int x = d.value(floating);
+    if (x < 0)
+      return {};
+    int positive = d.add({"abs", {x}});
+    return step({d.add({"add scalar", {positive}, {{static_cast<int64_t>(from * kScalarUnit)}}})});
+  };
+  all["lgamma"].draw = [=](Draw &d) {
+    return draw_positive(d, 0.1);
+  };
+  all["polygamma"] = {[=](Draw &d) { return draw_positive(d, 2.5); },
+                      [](const Tensors &a, const Step &) { return polygamma(1, a[0]); },
+                      "weft::polygamma(1, $0)", 0.3};
   all["div"] = {[](Draw &d) { return draw_binary(d, tests::rowOf("div")); },
                 [](const Tensors &a, const Step &) { return a[0] / a[1]; }, "$0 / $1"};
   all["remainder"] = {[](Draw &d) { return draw_binary(d, tests::rowOf("rem")); },
@@ -226,6 +240,34 @@ void add_contractions(Calls &all) {
         return step({x, y});
       },
       [](const Tensors &a, const Step &) { return matmul(a[0], a[1]); }, "weft::matmul($0, $1)", 2};
+  // Of a symmetric matrix that is well away from singular ones.
+  auto draw_rows = [](Draw &d) -> Drawn {
+    int x = d.value(both(matrix, [](const Tensor &t) {
+      bool is_wide = t.dtype() == DType::kFloat32 || t.dtype() == DType::kFloat64;
+      return is_wide && t.ndim() == 2 && t.size(0) <= 64 && t.size() < 2000;
+    }));
+    return x < 0 ? Drawn() : step({x});
+  };
+  auto square_of = [](const Tensor &x) {
+    Tensor rows = nan_to_num(tanh(x));
+    return matmul(rows, rows.mT()) + eye(rows.size(0), {}, rows.dtype()).to(rows.device());
+  };
+  std::string rows = "weft::nan_to_num(weft::tanh($0))",
+              square = "weft::matmul(" + rows + ", " + rows +
+                       ".mT()) + weft::eye($0.size(0), {}, $0.dtype()).to($0.device())";
+  all["cholesky"] = {draw_rows,
+                     [=](const Tensors &a, const Step &) { return cholesky(square_of(a[0])); },
+                     "weft::cholesky(" + square + ")", 0.5};
+  all["solve_triangular"] = {
+      draw_rows,
+      [=](const Tensors &a, const Step &) {
+        return solve_triangular(square_of(a[0]), nan_to_num(tanh(a[0])), false);
+      },
+      "weft::solve_triangular(" + square + ", " + rows + ", false)", 0.5};
+  all["slogdet"] = {
+      draw_rows,
+      [=](const Tensors &a, const Step &) { return slogdet(square_of(a[0])).logabsdet; },
+      "weft::slogdet(" + square + ").logabsdet", 0.5};
   all["linear"] = {[](Draw &d) -> Drawn {
                      int x = d.value(both(floating, not_scalar));
                      if (x < 0 || d[x].size() > 20000)

@@ -61,8 +61,8 @@ TEST(NetworkKernels, TransformerBlock) {
               NoGrad no_grad;
               return {block(x)};
             }),
-            6); // attention, and its heads back in their places, among them
-  EXPECT_EQ(kernels([&] { return with_gradients(block(x), with(block.parameters(), x)); }), 11);
+            5); // attention, which leaves its heads in their places, among them
+  EXPECT_EQ(kernels([&] { return with_gradients(block(x), with(block.parameters(), x)); }), 9);
 }
 
 TEST(NetworkKernels, UNetBlock) {
