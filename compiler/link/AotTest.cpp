@@ -24,6 +24,7 @@
 #include "runtime/io/npy.h"
 #include "runtime/io/safetensors.h"
 #include "runtime/memory/buffer.h"
+#include "llvm/Support/raw_ostream.h"
 #include "gtest/gtest.h"
 
 namespace weft::compiler {
@@ -720,6 +721,9 @@ public:
   ~FullDisk() {
     setrlimit(RLIMIT_FSIZE, &limit_);
     std::signal(SIGXFSZ, before_);
+    // Warnings went to a file where the standard error is one, and LLVM ends a process whose stream
+    // has failed.
+    llvm::errs().clear_error();
   }
 
 private:
