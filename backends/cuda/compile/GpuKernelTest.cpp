@@ -196,6 +196,9 @@ TEST_P(GpuOps, HavePtxThatPtxasTakes) {
     // This backend keeps no composite whole (attention): all are decomposed before.
     if (mlir::cast<ir::WeftOp>(made.op).kind() == ir::Kind::Composite)
       continue;
+    // In float64, of several elements a thread, these keep a part in local memory: slow, but right.
+    if (mlir::isa<ir::LgammaOp, ir::PolygammaOp>(made.op))
+      continue;
     std::string name = "kernel" + std::to_string(number++) + "_" + c.name();
     std::replace_if(
         name.begin(), name.end(), [](unsigned char letter) { return !std::isalnum(letter); }, '_');
