@@ -46,10 +46,13 @@ Tensor inverse(const Tensor &x, Location location = Location::current());
 Tensor det(const Tensor &x, Location location = Location::current());
 // Its logarithm: NaN of a negative one, -inf of 0.
 Tensor logdet(const Tensor &x, Location location = Location::current());
+// What slogdet() gives: the determinant is sign exp(logabsdet).
 struct SlogdetResult {
   Tensor sign;      // 1, -1 or 0; without derivative
   Tensor logabsdet; // -inf of a singular matrix
 };
+// The determinant of [.., n, n] by its sign and its logarithm [..], which holds where it is too
+// large or too small for a number.
 SlogdetResult slogdet(const Tensor &x, Location location = Location::current());
 
 } // namespace weft

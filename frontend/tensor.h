@@ -452,6 +452,7 @@ public:
   Tensor acosh(Location location = Location::current()) const;
   Tensor atanh(Location location = Location::current()) const;
   Tensor logit(std::optional<double> eps = {}, Location location = Location::current()) const;
+  Tensor digamma(Location location = Location::current()) const;
   Tensor rad2deg(Location location = Location::current()) const;
   Tensor deg2rad(Location location = Location::current()) const;
   Tensor frac(Location location = Location::current()) const;

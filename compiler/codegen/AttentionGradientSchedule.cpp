@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 namespace weft::compiler {
 
@@ -92,11 +93,9 @@ AttentionGradientSchedule::AttentionGradientSchedule(KernelBuilder &kernel,
   errors_ = tile(keyBlock_, columns);
   querySums_ = tile(features_, columns);
   logs_ = tile(1, columns);
-  int64_t blocks = std::max<int64_t>(1, llvm::divideCeil(keys_, keyBlock_));
-  mostParts_ = std::min(blocks, wantedParts());
-  if (!keysVary_)
-    mostParts_ = llvm::divideCeil(blocks, llvm::divideCeil(blocks, mostParts_));
   parts_ = partsOf(f_.e, {queriesHere_, keysHere_, keyBlockHere_});
+  mostParts_ = mlir::getConstantIntValue(parts_.count)
+                   .value_or(std::min<int64_t>(llvm::divideCeil(keys_, keyBlock_), wantedParts()));
   if (mostParts_ > 1 && ofQuery_.number >= 0)
     partials_ = kernel.claimPartials(batchCount_ * mostParts_ * queries_ * features_ *
                                      memoryBytes(compute_));

@@ -394,19 +394,14 @@ Value AttentionTiles::masked(Value score, const Index &key, const Index &column)
     return score;
   // Key j is seen by query i where j - shift <= i.
   mlir::Type i32 = f_.builder.getI32Type();
-  auto lanes = mlir::VectorType::get({lanes_}, i32);
-  llvm::SmallVector<int32_t> numbers(lanes_);
-  for (int64_t i = 0; i < lanes_; ++i)
-    numbers[i] = static_cast<int32_t>(i);
-  Value step = e.make<arith::ConstantOp>(
-      mlir::DenseElementsAttr::get(lanes, llvm::ArrayRef<int32_t>(numbers)));
   Index query = space.add(firstQuery_, column), from = query;
   llvm::erase_if(from.terms, [&](auto term) { return !space.symbol(term.first).uniform; });
   Index behind = space.add(from, space.scale(space.add(firstKey_, key), -1));
   Value shift = e.make<arith::SubIOp>(queriesHere_, keysHere_);
   Value least =
       e.make<arith::IndexCastOp>(i32, e.make<arith::SubIOp>(shift, e.scalarIndex(behind)));
-  Value isSeen = e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, step, e.broadcast(least));
+  Value isSeen =
+      e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, e.laneNumbers(), e.broadcast(least));
   return e.make<arith::SelectOp>(isSeen, score, hidden);
 }
 

@@ -105,6 +105,12 @@ Value ElementEmitter::tailMask(int64_t lanes) {
       mlir::DenseElementsAttr::get(vectorOf(b.getI1Type()), llvm::ArrayRef<bool>(bits)));
 }
 
+Value ElementEmitter::laneNumbers() {
+  llvm::SmallVector<int32_t> numbers(width);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return make<arith::ConstantOp>(b.getI32VectorAttr(numbers));
+}
+
 static bool isSplat(Value tensor) {
   auto constant = tensor.getDefiningOp<arith::ConstantOp>();
   return constant && mlir::cast<mlir::ElementsAttr>(constant.getValue()).isSplat();
@@ -534,11 +540,7 @@ Value ElementEmitter::writtenLane(tensor::InsertSliceOp insert, llvm::ArrayRef<I
   // Before the vector wraps to a large number.
   Value here = make<arith::IndexCastOp>(b.getI32Type(),
                                         make<arith::MinUIOp>(lane, constantIndex(width)));
-  llvm::SmallVector<int32_t> numbers(width);
-  std::iota(numbers.begin(), numbers.end(), 0);
-  Value isHere = make<arith::CmpIOp>(arith::CmpIPredicate::eq,
-                                     make<arith::ConstantOp>(b.getI32VectorAttr(numbers)),
-                                     broadcast(here));
+  Value isHere = make<arith::CmpIOp>(arith::CmpIPredicate::eq, laneNumbers(), broadcast(here));
   return make<arith::SelectOp>(isHere, broadcast(at(insert.getSource(), inside)),
                                broadcast(at(insert.getDest(), position, mask)));
 }

@@ -117,6 +117,8 @@ public:
   mlir::Value constant(mlir::TypedAttr value); // a scalar of any element type
   // The mask of the first `lanes` lanes; null for all.
   mlir::Value tailMask(int64_t lanes);
+  // 0, 1, ... as 32-bit integers.
+  mlir::Value laneNumbers();
   mlir::VectorType vectorOf(mlir::Type element) const {
     return mlir::VectorType::get({width}, element);
   }

@@ -181,7 +181,6 @@ static mlir::FailureOr<KernelSizes> lengthSizes(Operation *attention, mlir::Bloc
       continue;
     sizes.operand = static_cast<int64_t>(i);
     sizes.dim = named - dims.begin();
-    sizes.largest = length.size;
   }
   return sizes;
 }
@@ -280,10 +279,8 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
   for (auto [i, value] :
        llvm::enumerate(llvm::concat<Value>(llvm::SmallVector<Value>(body.getArguments()), outputs)))
     if (sizes.named.contains(value) && !isChosenFrom(value) && !sizes) {
-      auto type = mlir::cast<RankedTensorType>(value.getType());
       sizes.operand = static_cast<int64_t>(i);
-      sizes.dim = namedDimOf(type);
-      sizes.largest = type.getDimSize(sizes.dim);
+      sizes.dim = namedDimOf(value.getType());
     }
   if (!sizes)
     return cannot(last, "is in a kernel none of whose operands has the size that varies");

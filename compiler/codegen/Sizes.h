@@ -16,12 +16,11 @@
 namespace weft::compiler {
 
 struct KernelSizes {
-  // The operand of the kernel (an input, or behind those an output) whose leading dim says how many
-  // pieces there are: at the largest size it has `largest` rows. Nothing in the fusion has a name:
-  // -1.
+  // The operand of the kernel (an input, or behind those an output) of which a dim says how many
+  // pieces there are. Nothing in the fusion has a name: -1.
   int64_t operand = -1;
-  int64_t largest = 0;
-  int64_t dim = 0; // the leading dim: those before it have size 1
+  // That dim: the leading one, as those before it have size 1; where lengths vary (below), any.
+  int64_t dim = 0;
   // Of each operand of a kernel of attention whose length varies: the dim that has that length; -1
   // for none. Empty: of any other kernel.
   llvm::SmallVector<int64_t> lengthDims;

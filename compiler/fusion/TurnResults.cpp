@@ -3,6 +3,7 @@
 #include "compiler/fusion/FusionDomain.h"
 #include "dialects/weft/ir/Attention.h"
 #include "dialects/weft/ir/Weft.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -31,12 +32,9 @@ static void turn(Value result) {
     return;
   OpBuilder builder(transpose->getContext());
   builder.setInsertionPointAfter(transpose);
-  ArrayRef<int64_t> order = transpose.getPermutation();
-  SmallVector<int64_t> back(order.size());
-  for (auto [to, from] : llvm::enumerate(order))
-    back[from] = static_cast<int64_t>(to);
-  Value same = ir::TransposeOp::create(builder, transpose.getLoc(), result.getType(),
-                                       transpose.getResult(), back);
+  Value same =
+      ir::TransposeOp::create(builder, transpose.getLoc(), result.getType(), transpose.getResult(),
+                              invertPermutationVector(transpose.getPermutation()));
   for (OpOperand *use : others)
     use->set(same);
 }

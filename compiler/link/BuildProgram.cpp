@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "compiler/codegen/Kernel.h"
-#include "compiler/codegen/Sizes.h"
 #include "compiler/pipeline/Report.h"
 #include "compiler/plan/Extract.h"
 #include "compiler/plan/IndexChecks.h"

@@ -1,7 +1,6 @@
 #include "frontend/compile/joined_rows.h"
 
-#include <numeric>
-#include <string>
+#include <optional>
 
 #include "dialects/weft/ir/Attention.h"
 #include "dialects/weft/ir/Attributes.h"
@@ -10,6 +9,7 @@
 #include "dialects/weft/ir/Weft.h"
 #include "frontend/compile/refusal.h"
 #include "frontend/compile/varying_dims.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace weft::recorder {
@@ -19,8 +19,13 @@ using ir::Dim;
 using ir::Dims;
 using mlir::Operation;
 using mlir::Value;
-// Of dims: which dim stands at each place.
-using Order = llvm::SmallVector<int64_t>;
+
+// With the first `rank` dims as one.
+Dims flat(llvm::ArrayRef<Dim> dims, int64_t rank) {
+  Dims result = {ir::productDim(dims.take_front(rank))};
+  llvm::append_range(result, dims.drop_front(rank));
+  return result;
+}
 
 // How many of the dims are one: all up to the last that varies. 0: they may stay as they are.
 int64_t joined_rank(llvm::ArrayRef<Dim> dims) {
@@ -33,22 +38,16 @@ bool lies_behind(Value value) {
   return joined_rank(dims_of(value)) > 0;
 }
 
-Dims joined(llvm::ArrayRef<Dim> dims) {
-  int64_t rank = joined_rank(dims);
-  if (rank == 0)
-    return Dims(dims);
-  Dims result = {ir::productDim(dims.take_front(rank))};
-  llvm::append_range(result, dims.drop_front(rank));
-  return result;
-}
 mlir::RankedTensorType joined_type(Value value) {
-  return ir::tensorOf(joined(dims_of(value)), type_of(value).getElementType());
+  Dims dims = dims_of(value);
+  if (int64_t rank = joined_rank(dims))
+    dims = flat(dims, rank);
+  return ir::tensorOf(dims, type_of(value).getElementType());
 }
 
 class RowJoiner {
 public:
-  RowJoiner(mlir::func::FuncOp main, const llvm::DenseSet<Operation *> &varying,
-            const RowNumbers::SizeOf &size_of)
+  RowJoiner(mlir::func::FuncOp main, const llvm::DenseSet<Operation *> &varying, SizeOf size_of)
       : main_(main), varying_(varying), size_of_(size_of), builder_(main.getContext()) {}
 
   absl::Status run(std::vector<Operation *> &ops) {
@@ -80,8 +79,8 @@ public:
 
 private:
   absl::Status refuse(Operation *op) const {
-    if (ir::isAttention(op) && ir::variesInLength(op) && !ir::whyNoLengths(op).empty())
-      return cannot(op, name_of(op) + " " + ir::whyNoLengths(op).str());
+    if (absl::Status why = why_no_lengths(op); !why.ok())
+      return why;
     auto found = llvm::find_if(op->getOperands(), lies_behind);
     Value value = found != op->operand_end() ? Value(*found)
                                              : *llvm::find_if(op->getResults(), lies_behind);
@@ -142,7 +141,13 @@ private:
     return made_->getResult(0);
   }
 
-  // The value's rows; null where they do not lie one after another.
+  Value flattened(Value value, int64_t rank) {
+    return reshape(value.getLoc(), value,
+                   ir::tensorOf(flat(dims_of(value), rank), type_of(value).getElementType()));
+  }
+
+  // The value's rows, or the value itself where it may stay; null where they do not lie one after
+  // another.
   Value rows(Value value) {
     if (!lies_behind(value))
       return value;
@@ -181,10 +186,7 @@ private:
         return false;
     }
     auto back = [&](llvm::ArrayRef<int64_t> of) {
-      Order result(of.size());
-      for (auto [to, from] : llvm::enumerate(order))
-        result[from] = of[to];
-      return result;
+      return mlir::applyPermutation(of, mlir::invertPermutationVector(order));
     };
     Operation *same = builder_.clone(*op);
     same->setOperands(operands);
@@ -214,10 +216,9 @@ private:
     return true;
   }
   static mlir::RankedTensorType back_type(Value value, const Order &order) {
-    Dims dims = dims_of(value), back = dims;
-    for (auto [to, from] : llvm::enumerate(order))
-      back[from] = dims[to];
-    return ir::tensorOf(back, type_of(value).getElementType());
+    Dims dims = dims_of(value);
+    mlir::applyPermutationToVector(dims, mlir::invertPermutationVector(order));
+    return ir::tensorOf(dims, type_of(value).getElementType());
   }
   // What the value was turned from by this order; what is one number, or a row for many, in that
   // order. Null for others.
@@ -239,10 +240,9 @@ private:
     if (!broadcast || lies_behind(broadcast.getInput()))
       return nullptr;
     // Dims of size 1 change places with the others, whose order stays.
-    Dims from = dims_of(broadcast.getInput()), aligned(order.size(), Dim(1)), back = aligned, kept;
-    llvm::copy(from, aligned.end() - from.size());
-    for (auto [to, dim] : llvm::enumerate(order))
-      back[dim] = aligned[to];
+    Dims from = dims_of(broadcast.getInput()), back(order.size() - from.size(), Dim(1));
+    llvm::append_range(back, from);
+    mlir::applyPermutationToVector(back, mlir::invertPermutationVector(order));
     auto long_ones = [](const Dims &dims) {
       Dims result;
       llvm::copy_if(dims, std::back_inserter(result), [](const Dim &dim) { return !dim.isOne(); });
@@ -261,7 +261,7 @@ private:
   bool join_alike(Operation *op) {
     llvm::SmallVector<Value> operands;
     for (Value operand : op->getOperands()) {
-      operands.push_back(lies_behind(operand) ? rows(operand) : operand);
+      operands.push_back(rows(operand));
       if (!operands.back())
         return false;
     }
@@ -328,14 +328,14 @@ private:
     return true;
   }
 
-  // The numbers of rows of dims [4, n, ...]; none where n is no scalar.
-  RowNumbers numbers_of(mlir::Location loc, llvm::ArrayRef<Dim> dims) {
-    int64_t rank = joined_rank(dims), texts = 1;
-    for (const Dim &dim : dims.take_front(rank - 1))
-      texts *= dim.size;
-    bool is_static = place_of(dims.take_front(rank - 1)) == -1;
-    return RowNumbers(builder_, loc, texts, dims[rank - 1],
-                      is_static ? size_of_ : [](llvm::StringRef) { return Value(); });
+  // Of rows of dims [4, n, ...]; none where n is no argument, or the number of texts varies.
+  std::optional<RowNumbers> numbers_of(mlir::Location loc, llvm::ArrayRef<Dim> dims) {
+    int64_t rank = joined_rank(dims);
+    Dim texts = ir::productDim(dims.take_front(rank - 1));
+    if (!texts.isStatic())
+      return std::nullopt;
+    RowNumbers numbers(builder_, loc, texts.size, dims[rank - 1], size_of_);
+    return numbers ? std::optional(numbers) : std::nullopt;
   }
   Value choose(mlir::Location loc, Value rows, Value numbers) {
     auto select = ir::IndexSelectOp::create(builder_, loc, rows, numbers, 0);
@@ -350,10 +350,10 @@ private:
     bool has_columns = !ir::productDim(llvm::ArrayRef(dims).drop_front(2)).isOne();
     if (!from || op->getNumOperands() != 1 || !has_columns)
       return false;
-    RowNumbers numbers = numbers_of(op->getLoc(), dims);
+    auto numbers = numbers_of(op->getLoc(), dims);
     if (!numbers)
       return false;
-    Value chosen = choose(op->getLoc(), from, numbers.by_place());
+    Value chosen = choose(op->getLoc(), from, numbers->by_place());
     made_ = builder_.clone(*op);
     made_->setOperands(chosen);
     made_->setAttr("dims", builder_.getDenseI64ArrayAttr(1 - along));
@@ -362,7 +362,7 @@ private:
   }
 
   bool join(ir::ReshapeOp op) {
-    Value input = lies_behind(op.getInput()) ? rows(op.getInput()) : op.getInput();
+    Value input = rows(op.getInput());
     if (!input)
       return false;
     settle(op.getResult(), reshape(op.getLoc(), input, joined_type(op.getResult())));
@@ -443,12 +443,9 @@ private:
     made_ = value.getDefiningOp();
     rows_[op.getResult()] = value;
   }
-  // What follows `dims` of the input becomes its rows, chosen by these numbers.
-  void spread_rows(ir::BroadcastOp op, Dim count, int64_t first, Value numbers) {
-    Dims kept = {count};
-    llvm::append_range(kept, llvm::drop_begin(dims_of(op.getInput()), first));
-    auto type = ir::tensorOf(kept, type_of(op.getInput()).getElementType());
-    spread(op, choose(op.getLoc(), reshape(op.getLoc(), op.getInput(), type), numbers));
+  // The input's rows, which are its first `rank` dims, chosen by these numbers.
+  void spread_rows(ir::BroadcastOp op, int64_t rank, Value numbers) {
+    spread(op, choose(op.getLoc(), flattened(op.getInput(), rank), numbers));
   }
 
   // A row for each place: the same in all texts.
@@ -458,11 +455,10 @@ private:
     if (place < 0 || place + static_cast<int64_t>(to.size() - from.size()) != rank - 1 ||
         from[place] != to[rank - 1])
       return false;
-    RowNumbers numbers = numbers_of(op.getLoc(), to);
-    if (!numbers)
-      return false;
-    spread_rows(op, from[place], place + 1, numbers.places());
-    return true;
+    auto numbers = numbers_of(op.getLoc(), to);
+    if (numbers)
+      spread_rows(op, place + 1, numbers->places());
+    return numbers.has_value();
   }
 
   // A row for each text: the same at all places. in_front: dims of the input that are rows.
@@ -474,14 +470,10 @@ private:
     for (int64_t dim = 0; dim < rank - 1; ++dim)
       if ((dim < fresh ? Dim(1) : from[dim - fresh]) != to[dim])
         return false;
-    RowNumbers numbers = numbers_of(op.getLoc(), to);
-    if (!numbers)
-      return false;
-    int64_t texts = 1;
-    for (const Dim &dim : llvm::ArrayRef<Dim>(from).take_front(in_front))
-      texts *= dim.size;
-    spread_rows(op, texts, in_front, numbers.texts());
-    return true;
+    auto numbers = numbers_of(op.getLoc(), to);
+    if (numbers)
+      spread_rows(op, in_front, numbers->texts());
+    return numbers.has_value();
   }
 
   // All rows, and a part of each.
@@ -519,18 +511,16 @@ private:
   bool has_places(ir::SliceOp op, const Dim &dim, int64_t first, int64_t step, const Dim &count) {
     if (!count.isStatic() || first + (count.size - 1) * step < ir::smallestSize(op, dim))
       return true;
-    too_few_ = absl::OutOfRangeError(
-        cannot(op, "weft.slice takes elements that the smallest size of the range has not")
-            .message());
+    too_few_ = too_few_elements(op);
     return false;
   }
 
   // Some places of all texts.
   bool choose_places(ir::SliceOp op) {
-    Value input = op.getInput(), from = lies_behind(input) ? rows(input) : Value();
-    Dims dims = dims_of(input), to = dims_of(op.getResult());
-    int64_t rank = joined_rank(dims), at = rank - 1;
-    if (!from || op.getSteps()[at] < 0)
+    Value from = rows(op.getInput());
+    Dims dims = dims_of(op.getInput()), to = dims_of(op.getResult());
+    int64_t at = joined_rank(dims) - 1;
+    if (!from || at < 0 || op.getSteps()[at] < 0)
       return false;
     for (int64_t dim = 0; dim < static_cast<int64_t>(dims.size()); ++dim)
       if (dim != at &&
@@ -538,9 +528,9 @@ private:
         return false;
     if (!has_places(op, dims[at], op.getStarts()[at], op.getSteps()[at], to[at]))
       return false;
-    RowNumbers numbers = numbers_of(op.getLoc(), dims);
-    Value chosen = numbers ? numbers.part(op.getStarts()[at], op.getSteps()[at], to[at], size_of_)
-                           : Value();
+    auto numbers = numbers_of(op.getLoc(), dims);
+    Value chosen =
+        numbers ? numbers->part(op.getStarts()[at], op.getSteps()[at], to[at]) : Value();
     if (!chosen)
       return false;
     Value value = choose(op.getLoc(), from, chosen);
@@ -570,21 +560,14 @@ private:
       if (op.getSteps()[dim] != 1 ||
           (dim != at && (op.getStarts()[dim] != 0 || dims[dim] != part[dim])))
         return false;
-    Value base = rows(op.getBase()), update = op.getUpdate();
-    RowNumbers numbers = numbers_of(loc, dims);
+    Value base = rows(op.getBase()), update = rows(op.getUpdate());
+    auto numbers = numbers_of(loc, dims);
     RowNumbers::Inside inside =
-        numbers ? numbers.inside(op.getStarts()[at], part[at], size_of_) : RowNumbers::Inside();
-    if (!base || !inside.row)
+        numbers ? numbers->inside(op.getStarts()[at], part[at]) : RowNumbers::Inside();
+    if (!base || !update || !inside.row)
       return false;
-    if (lies_behind(update)) {
-      update = rows(update);
-    } else {
-      Dims flat = {ir::productDim(llvm::ArrayRef<Dim>(part).take_front(at + 1))};
-      llvm::append_range(flat, llvm::drop_begin(part, at + 1));
-      update = reshape(loc, update, ir::tensorOf(flat, type_of(update).getElementType()));
-    }
-    if (!update)
-      return false;
+    if (!lies_behind(op.getUpdate()))
+      update = flattened(update, at + 1);
     ir::Val was(builder_, loc, base), here = was.at(inside.is_inside);
     Dims joined_dims = dims_of(base), ones(joined_dims.size(), Dim(1));
     ones[0] = joined_dims[0];
@@ -607,13 +590,9 @@ private:
     for (auto [result, made] : llvm::zip_equal(op->getResults(), made_->getResults())) {
       if (!lies_behind(result) || order.size() != dims_of(result).size() || order.empty())
         continue;
-      Order back(order.size());
-      for (auto [to, from] : llvm::enumerate(order))
-        back[from] = static_cast<int64_t>(to);
       Value turned = ir::TransposeOp::create(builder_, op->getLoc(), back_type(result, order), made,
-                                             back);
-      auto rows = ir::ReshapeOp::create(builder_, op->getLoc(), joined_type(turned), turned);
-      rows_[turned] = rows;
+                                             mlir::invertPermutationVector(order));
+      rows_[turned] = ir::ReshapeOp::create(builder_, op->getLoc(), joined_type(turned), turned);
       turned_[result] = {turned, order};
     }
     return true;
@@ -641,7 +620,7 @@ private:
 
   mlir::func::FuncOp main_;
   const llvm::DenseSet<Operation *> &varying_;
-  const RowNumbers::SizeOf &size_of_;
+  SizeOf size_of_;
   mlir::OpBuilder builder_;
   llvm::DenseMap<Value, Value> rows_;
   // Values that attention takes or gives, with the dims that they were recorded with.
@@ -680,8 +659,7 @@ bool takes_joined_rows(mlir::func::FuncOp main) {
 }
 
 absl::Status join_rows(mlir::func::FuncOp main, std::vector<Operation *> &ops,
-                       const llvm::DenseSet<Operation *> &varying,
-                       const RowNumbers::SizeOf &size_of) {
+                       const llvm::DenseSet<Operation *> &varying, SizeOf size_of) {
   return RowJoiner(main, varying, size_of).run(ops);
 }
 

@@ -26,7 +26,6 @@ namespace weft::recorder {
 bool takes_joined_rows(mlir::func::FuncOp main);
 // As bring_to_front (leading_sizes.h). size_of: the sizes that @main takes as scalars.
 absl::Status join_rows(mlir::func::FuncOp main, std::vector<mlir::Operation *> &ops,
-                       const llvm::DenseSet<mlir::Operation *> &varying,
-                       const RowNumbers::SizeOf &size_of);
+                       const llvm::DenseSet<mlir::Operation *> &varying, SizeOf size_of);
 
 } // namespace weft::recorder

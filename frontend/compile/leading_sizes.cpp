@@ -18,8 +18,6 @@ using ir::Dim;
 using ir::Dims;
 using mlir::Operation;
 using mlir::Value;
-// Of dims: which dim stands at each place.
-using Order = llvm::SmallVector<int64_t>;
 
 int64_t product(llvm::ArrayRef<Dim> dims) {
   int64_t result = 1;
@@ -74,8 +72,8 @@ public:
       builder_.setInsertionPoint(op);
       made_ = nullptr;
       if (varying_.contains(op) || !move(op)) {
-        if (ir::isAttention(op) && ir::variesInLength(op) && !ir::whyNoLengths(op).empty())
-          return cannot(op, name_of(op) + " " + ir::whyNoLengths(op).str());
+        if (absl::Status why = why_no_lengths(op); !why.ok())
+          return why;
         auto found = llvm::find_if(op->getOperands(), is_moved);
         return refuse(op, found != op->operand_end() ? Value(*found)
                                                      : *llvm::find_if(op->getResults(), is_behind));

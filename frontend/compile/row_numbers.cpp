@@ -5,81 +5,81 @@
 
 namespace weft::recorder {
 
+using ir::broadcastTo;
 using ir::Dim;
+using ir::Dims;
 using ir::Val;
 using mlir::Value;
 
-RowNumbers::RowNumbers(mlir::OpBuilder &builder, mlir::Location loc, int64_t texts, Dim places,
-                       const SizeOf &size_of)
-    : builder_(builder), loc_(loc), texts_(texts), places_(places),
-      rows_(ir::productDim({places, Dim(texts)})), length_(count(places, size_of)) {}
-
-Val RowNumbers::number(int64_t value) {
-  auto type = mlir::RankedTensorType::get({}, builder_.getI64Type());
-  auto elements = mlir::DenseElementsAttr::get(type, llvm::ArrayRef<int64_t>(value));
-  return Val(builder_, loc_, ir::ConstantOp::create(builder_, loc_, elements));
-}
-
-Val RowNumbers::count(Dim dim, const SizeOf &size_of) {
-  if (dim.isStatic())
-    return number(dim.size);
-  ir::SizeProduct product = ir::productOf(dim.symbol.getValue());
+Val count_of(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<Dim> dims,
+             SizeOf size_of) {
+  Dim all = ir::productDim(dims);
+  ir::SizeProduct product{all.size, {}};
+  if (!all.isStatic())
+    product = ir::productOf(all.symbol.getValue());
   Val result;
+  auto multiply = [&](Value by) {
+    Val factor(builder, loc, by);
+    result = result ? result * factor : factor;
+  };
   for (llvm::StringRef symbol : product.symbols) {
     Value size = size_of(symbol);
     if (!size)
       return Val();
-    result = result ? result * Val(builder_, loc_, size) : Val(builder_, loc_, size);
+    multiply(size);
   }
-  return product.coefficient == 1 ? result : result * number(product.coefficient);
+  if (result && product.coefficient == 1)
+    return result;
+  auto type = mlir::RankedTensorType::get({}, builder.getI64Type());
+  auto number = mlir::DenseElementsAttr::get(type, llvm::ArrayRef<int64_t>(product.coefficient));
+  multiply(ir::ConstantOp::create(builder, loc, number));
+  return result;
 }
+
+RowNumbers::RowNumbers(mlir::OpBuilder &builder, mlir::Location loc, int64_t texts, Dim places,
+                       SizeOf size_of)
+    : builder_(builder), loc_(loc), texts_(texts), places_(places),
+      rows_(ir::productDim({places, Dim(texts)})), size_of_(size_of),
+      length_(count_of(builder, loc, places, size_of)) {}
 
 Val RowNumbers::numbers(llvm::ArrayRef<Dim> dims, int64_t along) {
   auto type = ir::tensorOf(dims, builder_.getI64Type());
   return Val(builder_, loc_, ir::IotaOp::create(builder_, loc_, type, along));
 }
 
-Val RowNumbers::all(Val scalar, llvm::ArrayRef<Dim> dims) {
-  return ir::broadcastTo(scalar, dims);
-}
-
 Value RowNumbers::texts() {
-  return (numbers({rows_}, 0) / all(length_, {rows_})).value();
+  return (numbers({rows_}, 0) / broadcastTo(length_, {rows_})).value();
 }
 
 Value RowNumbers::places() {
-  Val row = numbers({rows_}, 0), length = all(length_, {rows_});
+  Val row = numbers({rows_}, 0), length = broadcastTo(length_, {rows_});
   return (row - row / length * length).value();
 }
 
 Value RowNumbers::by_place() {
-  ir::Dims dims = {places_, Dim(texts_)};
-  return (numbers(dims, 0) + numbers(dims, 1) * all(length_, dims)).value();
+  Dims dims = {places_, Dim(texts_)};
+  return (numbers(dims, 0) + numbers(dims, 1) * broadcastTo(length_, dims)).value();
 }
 
-Value RowNumbers::part(int64_t first, int64_t step, Dim count, const SizeOf &size_of) {
-  ir::Dims dims = {ir::productDim({count, Dim(texts_)})};
-  Val in_each = this->count(count, size_of);
-  if (!in_each)
+Value RowNumbers::part(int64_t first, int64_t step, Dim count) {
+  RowNumbers part(builder_, loc_, texts_, count, size_of_);
+  if (!part)
     return nullptr;
-  Val number = numbers(dims, 0), each = all(in_each, dims), text = number / each,
-      place = number - text * each;
-  return (text * all(length_, dims) + place * double(step) + double(first)).value();
+  Val text(builder_, loc_, part.texts()), place(builder_, loc_, part.places());
+  return (text * broadcastTo(length_, {part.rows_}) + place * double(step) + double(first)).value();
 }
 
-RowNumbers::Inside RowNumbers::inside(int64_t first, Dim count, const SizeOf &size_of) {
-  ir::Dims dims = {rows_};
-  Val in_each = this->count(count, size_of);
+RowNumbers::Inside RowNumbers::inside(int64_t first, Dim count) {
+  Val in_each = count_of(builder_, loc_, count, size_of_);
   if (!in_each)
     return {};
-  Val row = numbers(dims, 0), length = all(length_, dims), text = row / length,
-      place = row - text * length - all(number(first), dims), zero = all(number(0), dims),
-      each = all(in_each, dims), last = all(in_each - number(1), dims);
-  Val is_inside = row.at(ir::AndOp::create(builder_, loc_, ir::compare("ge", place, zero).value(),
-                                           ir::compare("lt", place, each).value())),
-      near = ir::maximum(
-          row.at(ir::MinimumOp::create(builder_, loc_, place.value(), last.value())), zero);
-  return {is_inside.value(), (text * each + near).value()};
+  Val text(builder_, loc_, texts()), place = text.at(places()) - double(first),
+      each = broadcastTo(in_each, {rows_});
+  Val from_first = ir::compare("ge", place, place.constant(0)),
+      is_inside = place.at(ir::AndOp::create(builder_, loc_, from_first.value(),
+                                             ir::compare("lt", place, each).value())),
+      last = place.at(ir::MinimumOp::create(builder_, loc_, place.value(), (each - 1).value()));
+  return {is_inside.value(), (text * each + ir::maximum(last, place.constant(0))).value()};
 }
 
 } // namespace weft::recorder

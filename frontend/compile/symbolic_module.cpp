@@ -330,9 +330,7 @@ private:
                                  std::to_string(to[d].size) + ", of a dimension that has " +
                                  std::to_string(least));
       if (!is_checked && std::max(start, last) >= least)
-        return absl::OutOfRangeError(
-            cannot(slice, "weft.slice takes elements that the smallest size of the range has not")
-                .message());
+        return too_few_elements(slice);
       auto type = mlir::RankedTensorType::get({}, builder_.getI64Type());
       starts[d] = ir::ConstantOp::create(
           builder_, slice.getLoc(),
@@ -440,24 +438,15 @@ private:
     return nullptr;
   }
 
-  // How many elements these dims have together, where some of them vary: int64, a value of the
-  // program's arguments. Null where none does.
+  // How many elements these dims have together. Null where none of them varies.
   Val count(mlir::Operation *op, const ir::Dims &dims, llvm::ArrayRef<int64_t> of) {
-    int64_t fixed = 1;
-    Val result;
-    for (int64_t dim : of) {
-      if (dims[dim].isStatic()) {
-        fixed *= dims[dim].size;
-        continue;
-      }
-      ir::SizeProduct product = ir::productOf(dims[dim].symbol.getValue());
-      fixed *= product.coefficient;
-      for (llvm::StringRef symbol : product.symbols) {
-        Val size(builder_, op->getLoc(), size_argument(symbol));
-        result = result ? result * size : size;
-      }
-    }
-    return result && fixed != 1 ? result * double(fixed) : result;
+    ir::Dims counted;
+    for (int64_t dim : of)
+      counted.push_back(dims[dim]);
+    if (llvm::all_of(counted, [](const ir::Dim &dim) { return dim.isStatic(); }))
+      return Val();
+    return count_of(builder_, op->getLoc(), counted,
+                    [this](llvm::StringRef symbol) { return size_argument(symbol); });
   }
 
   // The count of a mean over sizes that vary is an argument, too: a sum divided by it.

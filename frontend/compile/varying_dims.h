@@ -3,10 +3,14 @@
 
 #include "dialects/weft/ir/SizeNames.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Value.h"
 
 namespace weft::recorder {
+
+// Of dims: which dim stands at each place.
+using Order = llvm::SmallVector<int64_t>;
 
 inline mlir::RankedTensorType type_of(mlir::Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType());

@@ -19,7 +19,7 @@ from headers import Declaration, Reader
 
 # Declarations without a comment. The number may only fall: whoever adds a public declaration says
 # what it is, whoever documents one lowers it here.
-MISSING = 47
+MISSING = 45
 WIDTH = 100
 
 

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "backends/cpu/device/factors.h"
+#include "backends/cpu/device/row_major.h"
 #include "runtime/core/status.h"
 
 namespace weft::backends::cpu {
@@ -14,17 +15,6 @@ using runtime::TensorRef;
 using Operands = std::span<void *const>;
 
 enum class Function { kCholesky, kLu, kSolve };
-
-bool is_row_major(const TensorRef &tensor) {
-  int64_t stride = 1;
-  for (size_t i = tensor.dims.size(); i-- > 0; stride *= tensor.dims[i]) {
-    if (tensor.dims[i] == 0)
-      return true;
-    if (tensor.dims[i] != 1 && tensor.strides[i] != stride)
-      return false;
-  }
-  return true;
-}
 
 struct Call {
   FactorProblem problem;

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "backends/cpu/device/library_registry.h"
+#include "backends/cpu/device/row_major.h"
 
 namespace weft::backends::cpu {
 namespace {
@@ -13,14 +14,6 @@ namespace {
 using runtime::LibraryCall;
 using runtime::TensorRef;
 using Ints = std::vector<int64_t>;
-
-TensorRef tensor(DType dtype, const Ints &dims) {
-  TensorRef result{0, 0, dtype, dims, Ints(dims.size())};
-  int64_t stride = 1;
-  for (size_t i = dims.size(); i-- > 0; stride *= dims[i])
-    result.strides[i] = stride;
-  return result;
-}
 
 template <typename T> constexpr DType kDType = sizeof(T) == 4 ? DType::kFloat32 : DType::kFloat64;
 
@@ -64,7 +57,7 @@ TYPED_TEST(FactorEntryTest, FactorsGiveTheirMatrixBack) {
       std::vector<T> l(x.size(), T(NAN)), factors(x.size(), T(NAN));
       Ints order(static_cast<size_t>(count * n));
       Ints dims = {count, n, n};
-      TensorRef type = tensor(kDType<T>, dims), rows = tensor(DType::kInt64, {count, n});
+      TensorRef type = row_major(dims, kDType<T>), rows = row_major({count, n}, DType::kInt64);
       ASSERT_TRUE(run({"weft.factor.cholesky", {}, {type, type}, 1, -1, -1}, {x.data(), l.data()},
                       threads)
                       .ok());
@@ -111,7 +104,8 @@ TYPED_TEST(FactorEntryTest, SolutionsFit) {
         value /= T(n);
       for (int threads : {1, 4}) {
         std::vector<T> x(b.size(), T(NAN));
-        TensorRef type = tensor(kDType<T>, {2, n, n}), side = tensor(kDType<T>, {2, n, columns});
+        TensorRef type = row_major({2, n, n}, kDType<T>),
+                  side = row_major({2, n, columns}, kDType<T>);
         runtime::Config config = {{"transposed", int64_t(transposed)},
                                   {"unit", int64_t(unit)},
                                   {"upper", int64_t(upper)}};
@@ -143,7 +137,7 @@ TYPED_TEST(FactorEntryTest, SolutionsFit) {
 TEST(FactorEntry, SaysWhatItCannotCompute) {
   std::vector<float> x = {1, 0, 0, 1, 1, 2, 2, 1, 0, 1, 0, 0}, l(8);
   Ints order(4);
-  TensorRef type = tensor(DType::kFloat32, {2, 2, 2}), rows = tensor(DType::kInt64, {2, 2});
+  TensorRef type = row_major({2, 2, 2}, DType::kFloat32), rows = row_major({2, 2}, DType::kInt64);
   EXPECT_NE(run({"weft.factor.cholesky", {}, {type, type}, 1, -1, -1}, {x.data(), l.data()}, 2)
                 .message()
                 .find("of matrix 1 the leading minor of order 2 is not positive"),
@@ -157,7 +151,7 @@ TEST(FactorEntry, SaysWhatItCannotCompute) {
   EXPECT_TRUE(run(lu, {x.data() + 4, l.data(), order.data()}, 1).ok());
   EXPECT_FALSE(run({"weft.factor.cholesky",
                     {},
-                    {tensor(DType::kFloat32, {2, 3}), tensor(DType::kFloat32, {2, 3})},
+                    {row_major({2, 3}, DType::kFloat32), row_major({2, 3}, DType::kFloat32)},
                     1,
                     -1,
                     -1},

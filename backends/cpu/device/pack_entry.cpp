@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "backends/cpu/device/matmul_entry.h"
+#include "backends/cpu/device/row_major.h"
 #include "runtime/core/status.h"
 
 namespace weft::backends::cpu {
@@ -14,16 +15,6 @@ namespace {
 using runtime::LibraryCall;
 using runtime::LibraryCallState;
 using runtime::TensorRef;
-
-TensorRef row_major(std::vector<int64_t> dims) {
-  TensorRef tensor;
-  tensor.strides.resize(dims.size());
-  int64_t stride = 1;
-  for (size_t i = dims.size(); i-- > 0; stride *= dims[i])
-    tensor.strides[i] = stride;
-  tensor.dims = std::move(dims);
-  return tensor;
-}
 
 // A product that reads what `call` writes. Its operands lie nowhere: what is asked of it is the
 // form of one.

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "backends/cpu/device/row_major.h"
 #include "backends/cpu/device/sort_rows.h"
 #include "runtime/core/status.h"
 
@@ -11,17 +12,6 @@ namespace {
 using runtime::LibraryCall;
 using runtime::LibraryCallState;
 using runtime::TensorRef;
-
-bool is_row_major(const TensorRef &tensor) {
-  int64_t stride = 1;
-  for (size_t i = tensor.dims.size(); i-- > 0; stride *= tensor.dims[i]) {
-    if (tensor.dims[i] == 0)
-      return true;
-    if (tensor.dims[i] != 1 && tensor.strides[i] != stride)
-      return false;
-  }
-  return true;
-}
 
 absl::StatusOr<SortProblem> read_problem(const LibraryCall &call) {
   if (call.operands.size() != 2 || call.inputs != 1)

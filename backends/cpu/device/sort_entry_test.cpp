@@ -10,6 +10,7 @@
 #include <random>
 
 #include "backends/cpu/device/library_registry.h"
+#include "backends/cpu/device/row_major.h"
 
 namespace weft::backends::cpu {
 namespace {
@@ -18,20 +19,12 @@ using runtime::LibraryCall;
 using runtime::TensorRef;
 using Ints = std::vector<int64_t>;
 
-TensorRef tensor(DType dtype, const Ints &dims) {
-  TensorRef result{0, 0, dtype, dims, Ints(dims.size())};
-  int64_t stride = 1;
-  for (size_t i = dims.size(); i-- > 0; stride *= dims[i])
-    result.strides[i] = stride;
-  return result;
-}
-
 LibraryCall call_of(DType dtype, const Ints &dims, int64_t dim, int64_t count, bool descending) {
   Ints results = dims;
   results[static_cast<size_t>(dim)] = count;
   return {"weft.arg_sort",
           {{"descending", int64_t(descending)}, {"dim", dim}},
-          {tensor(dtype, dims), tensor(DType::kInt64, results)},
+          {row_major(dims, dtype), row_major(results, DType::kInt64)},
           1,
           -1,
           -1};
@@ -253,7 +246,7 @@ TEST(SortEntry, RefusesWhatDoesNotFit) {
   outside.config.back().second = int64_t(2);
   EXPECT_EQ(message(outside), "config dim is 2; x has 2 dims");
   LibraryCall longer = call;
-  longer.operands[1] = tensor(DType::kInt64, {2, 4});
+  longer.operands[1] = row_major({2, 4}, DType::kInt64);
   EXPECT_EQ(message(longer), "x is [2, 3] and the indices are [2, 4]; they may differ along dim 1 "
                              "only, and have no more there");
   LibraryCall narrow = call;

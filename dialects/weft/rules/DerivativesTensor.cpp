@@ -1,6 +1,7 @@
 // Derivative rules of movement, reduction, contraction and indexing ops.
 #include "dialects/weft/ir/Weft.h"
 #include "dialects/weft/rules/Composites.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 
 namespace weft::ir {
 
@@ -14,11 +15,8 @@ LogicalResult ReshapeOp::differentiate(GradContext &ctx) {
 }
 
 LogicalResult TransposeOp::differentiate(GradContext &ctx) {
-  ArrayRef<int64_t> permutation = ctx.properties<TransposeOp>().permutation.asArrayRef();
-  SmallVector<int64_t> inverse(permutation.size());
-  for (auto [to, from] : llvm::enumerate(permutation))
-    inverse[from] = to;
-  ctx.grad(0, transpose(ctx.g(), inverse));
+  ctx.grad(0, transpose(ctx.g(), invertPermutationVector(
+                                     ctx.properties<TransposeOp>().permutation.asArrayRef())));
   return success();
 }
 
