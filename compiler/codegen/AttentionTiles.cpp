@@ -21,13 +21,14 @@ static mlir::RankedTensorType typeOf(Value value) {
 // Blocks of equal length, so that the last one is no sliver.
 void AttentionTiles::setLengths() {
   for (mlir::Operation *op : kernel_.ops)
-    if (auto lengths = op->getAttrOfType<mlir::BoolAttr>(kLengthsAttr)) {
+    if (auto lengths = op->getAttrOfType<mlir::IntegerAttr>(kLengthsAttr)) {
       varies_ = true;
-      keysVary_ = lengths.getValue();
+      keyLength_ = static_cast<KeyLength>(lengths.getInt());
     }
   int64_t blocks = std::max<int64_t>(1, llvm::divideCeil(keys_, kKeyBlock)),
-          longest = keysVary_ ? std::min(keys_, kKeyBlock)
-                              : std::max<int64_t>(1, llvm::divideCeil(keys_, blocks));
+          longest = keyLength_ == KeyLength::kStatic
+                        ? std::max<int64_t>(1, llvm::divideCeil(keys_, blocks))
+                        : std::min(keys_, kKeyBlock);
   keyBlock_ = roundUp(longest, kKeyUnit);
   auto [queries, keys, keyBlock] = lengthsOf(f_);
   queriesHere_ = queries, keysHere_ = keys, keyBlockHere_ = keyBlock;
@@ -41,11 +42,13 @@ AttentionTiles::Lengths AttentionTiles::lengthsOf(KernelFunction &f) {
   Lengths here{number(queries_), number(keys_), number(keyBlock_)};
   if (!varies_)
     return here;
-  here.queries = e.make<arith::DivUIOp>(f.function.getArguments().back(), number(batchCount_));
-  e.length = here.queries;
-  if (!keysVary_)
+  auto ints = f.function.getArguments().take_back(kernel_.numInts());
+  here.queries = e.make<arith::DivUIOp>(ints[0], number(batchCount_));
+  e.lengths[LengthDim::kQueries] = here.queries;
+  if (keyLength_ == KeyLength::kStatic)
     return here;
-  here.keys = here.queries;
+  here.keys = keyLength_ == KeyLength::kOwn ? ints[1] : here.queries;
+  e.lengths[LengthDim::kKeys] = here.keys;
   Value inEach = divideUp(e, here.keys, divideUp(e, here.keys, number(kKeyBlock)));
   here.keyBlock = e.make<arith::MulIOp>(divideUp(e, inEach, number(kKeyUnit)), number(kKeyUnit));
   return here;

@@ -218,12 +218,15 @@ static void wrap(KernelBuilder &kernel, llvm::StringRef symbol, llvm::ArrayRef<i
   auto outer = LLVM::LLVMFuncOp::create(b, loc, symbol, type);
   mlir::Block *entry = outer.addEntryBlock(b);
   b.setInsertionPointToStart(entry);
-  int64_t buffers = inner.getNumArguments() - (kernel.takesCount() ? 5 : 4);
+  int64_t buffers = inner.getNumArguments() - 4 - kernel.numInts();
   llvm::SmallVector<Value> args;
-  auto loadPointer = [&](Value base, int64_t bytes) -> Value {
+  auto load = [&](mlir::Type type, Value base, int64_t bytes) -> Value {
     Value at = LLVM::GEPOp::create(b, loc, pointer, b.getI8Type(), base,
                                    llvm::ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(bytes)});
-    return LLVM::LoadOp::create(b, loc, pointer, at);
+    return LLVM::LoadOp::create(b, loc, type, at);
+  };
+  auto loadPointer = [&](Value base, int64_t bytes) {
+    return load(pointer, base, bytes);
   };
   for (int64_t i = 0; i < buffers; ++i)
     args.push_back(loadPointer(entry->getArgument(1), i * 8));
@@ -233,8 +236,8 @@ static void wrap(KernelBuilder &kernel, llvm::StringRef symbol, llvm::ArrayRef<i
   // env->scratch stands after two 32-bit fields.
   args.push_back(kernel.info.threadScratchBytes ? loadPointer(entry->getArgument(0), 8) : none);
   args.append({entry->getArgument(4), entry->getArgument(5)});
-  if (kernel.takesCount())
-    args.push_back(LLVM::LoadOp::create(b, loc, i64, entry->getArgument(2)));
+  for (int64_t i = 0; i < kernel.numInts(); ++i)
+    args.push_back(load(i64, entry->getArgument(2), i * 8));
   Value result = LLVM::CallOp::create(b, loc, inner, args).getResult();
   LLVM::ReturnOp::create(b, loc, result);
   for (int64_t i : readOnly)
@@ -290,6 +293,21 @@ double estimate(KernelBuilder &kernel) {
   return std::max(bytes / kBytesPerNanosecond, work / kOperationsPerNanosecond) + 1;
 }
 
+static void noteLengths(KernelBuilder &kernel, mlir::Operation *attention) {
+  ir::Dim keys = ir::keyCount(attention);
+  auto length = keys.isStatic()                        ? KeyLength::kStatic
+                : keys == ir::queryCount(attention) ? KeyLength::kAsQueries
+                                                       : KeyLength::kOwn;
+  attention->setAttr(kLengthsAttr, mlir::Builder(attention->getContext())
+                                       .getI64IntegerAttr(static_cast<int64_t>(length)));
+  if (length != KeyLength::kOwn)
+    return;
+  llvm::ArrayRef<LengthDim> dims = kernel.sizes.lengthDims;
+  auto found =
+      llvm::find_if(dims, [](const LengthDim &each) { return each.of == LengthDim::kKeys; });
+  kernel.info.toldSizes.push_back({found - dims.begin(), found->dim, keys.size});
+}
+
 mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef symbol,
                                            mlir::ModuleOp module, const CodegenOptions &options) {
   KernelBuilder kernel;
@@ -302,10 +320,8 @@ mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef 
     return mlir::failure();
   kernel.sizes = std::move(*sizes);
   for (mlir::Operation &op : fusion.getBody().front().without_terminator())
-    if (ir::isAttention(&op) && ir::variesInLength(&op)) {
-      bool keys = ir::hasNamedDims(op.getOperand(1).getType());
-      op.setAttr(kLengthsAttr, mlir::BoolAttr::get(op.getContext(), keys));
-    }
+    if (ir::isAttention(&op) && ir::variesInLength(&op))
+      noteLengths(kernel, &op);
   if (!kernel.sizes.named.empty())
     forgetNames(fusion);
   for (mlir::Operation &op : fusion.getBody().front().without_terminator())

@@ -253,22 +253,23 @@ Value ElementEmitter::at(Value tensor, llvm::ArrayRef<Index> given, Value mask) 
 }
 
 Index ElementEmitter::linearize(llvm::ArrayRef<Index> position, llvm::ArrayRef<int64_t> shape,
-                                int64_t lengthDim) {
-  if (lengthDim < 0)
+                                LengthDim length) {
+  auto [dim, of] = length;
+  if (dim < 0)
     return space.linearize(position, shape);
-  Index before = space.linearize(position.take_front(lengthDim), shape.take_front(lengthDim)),
-        row = position[lengthDim];
-  int64_t rows = mlir::ShapedType::getNumElements(shape.take_front(lengthDim + 1));
+  Index before = space.linearize(position.take_front(dim), shape.take_front(dim)),
+        row = position[dim];
+  int64_t rows = mlir::ShapedType::getNumElements(shape.take_front(dim + 1));
   if (before != Index::of(0)) {
-    Value start = make<arith::MulIOp>(indexValue(before), space.uniform(before)
-                                                              ? length
-                                                              : broadcast(length));
+    Value start =
+        make<arith::MulIOp>(indexValue(before),
+                            space.uniform(before) ? lengths[of] : broadcast(lengths[of]));
     row = space.add(row, isVector(start) ? space.vector(start, rows) : space.scalar(start, rows));
   }
   llvm::SmallVector<Index> places = {row};
   llvm::SmallVector<int64_t> sizes = {rows};
-  llvm::append_range(places, position.drop_front(lengthDim + 1));
-  llvm::append_range(sizes, shape.drop_front(lengthDim + 1));
+  llvm::append_range(places, position.drop_front(dim + 1));
+  llvm::append_range(sizes, shape.drop_front(dim + 1));
   return space.linearize(places, sizes);
 }
 
@@ -278,7 +279,7 @@ Value ElementEmitter::compute(Value tensorValue, llvm::ArrayRef<Index> position,
     if (Value value = known->second(position, mask))
       return value;
   if (auto buffer = buffers_.find(tensorValue); buffer != buffers_.end()) {
-    Index linear = linearize(position, type.getShape(), buffer->second.lengthDim);
+    Index linear = linearize(position, type.getShape(), buffer->second.length);
     if (onRead && buffer->second.argument >= 0)
       onRead(buffer->second.argument, linear);
     return load(buffer->second.memref, type.getElementType(), linear, mask);

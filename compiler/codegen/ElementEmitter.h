@@ -8,11 +8,13 @@
 // is long, which kMaxFusionOps bounds.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "compiler/codegen/Index.h"
+#include "compiler/codegen/Sizes.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -66,7 +68,7 @@ public:
   struct Buffer {
     mlir::Value memref;
     int64_t argument = -1;  // of the kernel
-    int64_t lengthDim = -1; // the dim that has `length` elements; -1: the type says how many
+    LengthDim length; // the dim that is shorter in memory than its type says
   };
   void setBuffer(mlir::Value tensor, Buffer buffer) {
     buffers_[tensor] = buffer;
@@ -81,12 +83,11 @@ public:
     known_.erase(tensor);
   }
 
-  // How many elements a dim has that is shorter in memory than its type says: rows of a text among
-  // others, which follow each other without gaps.
-  mlir::Value length;
-  // Row-major position of `position` in `shape`, of which that dim is `lengthDim` (-1: none).
-  Index linearize(llvm::ArrayRef<Index> position, llvm::ArrayRef<int64_t> shape,
-                  int64_t lengthDim);
+  // How many elements a dim has that is shorter in memory than its type says, by LengthDim::of:
+  // rows of a text among others, which follow each other without gaps.
+  std::array<mlir::Value, 2> lengths;
+  // Row-major position of `position` in `shape`, of which that dim is `length`.
+  Index linearize(llvm::ArrayRef<Index> position, llvm::ArrayRef<int64_t> shape, LengthDim length);
 
   // memref[linear] as element type `element`, and the store of a scalar or vector there.
   mlir::Value load(mlir::Value memref, mlir::Type element, const Index &linear, mlir::Value mask);

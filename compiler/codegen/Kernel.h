@@ -42,6 +42,18 @@ struct KernelInfo {
   // is proportional to; `count` and all sizes of memory are those of the largest size. -1: one
   // size.
   int64_t sizedOperand = -1, sizedDim = 0;
+  // Other dims of operands whose sizes it is told behind `count`, as the largest ones are.
+  struct ToldSize {
+    int64_t operand, dim, largest;
+  };
+  llvm::SmallVector<ToldSize> toldSizes;
+  // weft_kernel's ints at the largest sizes.
+  llvm::SmallVector<int64_t> ints() const {
+    llvm::SmallVector<int64_t> all = {count};
+    for (const ToldSize &size : toldSizes)
+      all.push_back(size.largest);
+    return all;
+  }
   // Estimates for reports and the cost model.
   double flops = 0;
   double bytes = 0;

@@ -75,18 +75,19 @@ int32_t TestKernel::call(llvm::ArrayRef<void *> buffers, int64_t parts) {
   auto partials = aligned(info.partialsBytes);
   if (info.partialsBytes)
     all.push_back(partials.get());
+  llvm::SmallVector<int64_t> ints = info.ints();
   int32_t worst = WEFT_KERNEL_OK;
   for (int64_t part = 0; part < parts; ++part) {
     auto scratch = aligned(info.threadScratchBytes);
     weft_kernel_env env{sizeof(weft_kernel_env), static_cast<uint32_t>(part), scratch.get()};
     int64_t begin = info.count * part / parts, end = info.count * (part + 1) / parts;
     if (begin < end)
-      worst = std::max(worst, body(&env, all.data(), &info.count, nullptr, begin, end));
+      worst = std::max(worst, body(&env, all.data(), ints.data(), nullptr, begin, end));
   }
   auto scratch = aligned(info.threadScratchBytes);
   weft_kernel_env env{sizeof(weft_kernel_env), 0, scratch.get()};
   if (finish && worst == WEFT_KERNEL_OK)
-    worst = finish(&env, all.data(), &info.count, nullptr, 0, 1);
+    worst = finish(&env, all.data(), ints.data(), nullptr, 0, 1);
   return worst;
 }
 

@@ -54,8 +54,7 @@ KernelFunction::KernelFunction(KernelBuilder &kernel, llvm::StringRef name)
     inputs.push_back(bufferType(output.getType()));
   auto bytes = mlir::MemRefType::get({mlir::ShapedType::kDynamic}, builder.getI8Type());
   inputs.append({bytes, bytes, builder.getIndexType(), builder.getIndexType()});
-  if (kernel.takesCount())
-    inputs.push_back(builder.getIndexType());
+  inputs.append(kernel.numInts(), builder.getIndexType());
   function = mlir::func::FuncOp::create(builder, e.loc, name,
                                         builder.getFunctionType(inputs, builder.getI32Type()));
   function.setPrivate();

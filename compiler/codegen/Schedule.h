@@ -83,13 +83,13 @@ struct KernelBuilder {
   int64_t numInputs() {
     return fusion.getInputs().size();
   }
-  // Whether its functions take the launch's count, behind the range (kLengthsAttr).
-  bool takesCount() const {
-    return llvm::any_of(ops, [](mlir::Operation *op) { return op->hasAttr(kLengthsAttr); });
+  // How many of the launch's ints its functions take, behind the range (kLengthsAttr).
+  int64_t numInts() const {
+    return sizes.lengthDims.empty() ? 0 : 1 + static_cast<int64_t>(info.toldSizes.size());
   }
-  // KernelSizes::lengthDims of an operand; -1 where there are none.
-  int64_t lengthDim(int64_t operand) const {
-    return sizes.lengthDims.empty() ? -1 : sizes.lengthDims[operand];
+  // KernelSizes::lengthDims of an operand; none where there are none.
+  LengthDim lengthDim(int64_t operand) const {
+    return sizes.lengthDims.empty() ? LengthDim() : sizes.lengthDims[operand];
   }
   // Bytes of partials and of scratch that the schedule claims; returns the offset.
   int64_t claimPartials(int64_t bytes);

@@ -155,14 +155,13 @@ static mlir::FailureOr<KernelSizes> cannot(Operation *op, const llvm::Twine &why
 // (kLengthsAttr). No movement in it may join the length with another dim, so that positions at the
 // largest size are those at each.
 static mlir::FailureOr<KernelSizes> lengthSizes(Operation *attention, mlir::Block &body) {
-  ir::Dim length =
-      ir::dimsOf(mlir::cast<RankedTensorType>(attention->getOperand(0).getType())).end()[-2];
+  ir::Dim queries = ir::queryCount(attention), keys = ir::keyCount(attention);
   if (llvm::StringRef reason = ir::whyNoLengths(attention); !reason.empty())
     return cannot(attention, reason);
   KernelSizes sizes;
   auto add = [&](Value value) {
     std::optional<ir::Dim> named = onlyNamed(value);
-    if (ir::hasNamedDims(value.getType()) && named != length)
+    if (ir::hasNamedDims(value.getType()) && named != queries && named != keys)
       return false;
     if (named)
       sizes.named.insert(value);
@@ -176,11 +175,14 @@ static mlir::FailureOr<KernelSizes> lengthSizes(Operation *attention, mlir::Bloc
   for (auto [i, operand] : llvm::enumerate(operands)) {
     ir::Dims dims = ir::dimsOf(mlir::cast<RankedTensorType>(operand.getType()));
     auto named = llvm::find_if(dims, [](const ir::Dim &dim) { return !dim.isStatic(); });
-    sizes.lengthDims.push_back(named == dims.end() ? -1 : named - dims.begin());
-    if (sizes || named == dims.end())
+    LengthDim &length = sizes.lengthDims.emplace_back();
+    if (named == dims.end())
+      continue;
+    length = {named - dims.begin(), *named == queries ? LengthDim::kQueries : LengthDim::kKeys};
+    if (length.of == LengthDim::kKeys || sizes)
       continue;
     sizes.operand = static_cast<int64_t>(i);
-    sizes.dim = named - dims.begin();
+    sizes.dim = length.dim;
   }
   return sizes;
 }
@@ -276,9 +278,18 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
         return noDomain(value);
     }
   }
+  // What rows are chosen from says how many pieces there are, too, where it is a multiple of the
+  // kernel's size.
+  auto says = [&](Value value) {
+    if (!sizes.named.contains(value) || !isChosenFrom(value))
+      return sizes.named.contains(value);
+    ir::Dims dims = ir::dimsOf(mlir::cast<RankedTensorType>(value.getType()));
+    return ir::productOf(dims[namedDimOf(value.getType())].symbol.getValue()).symbols ==
+           product.symbols;
+  };
   for (auto [i, value] :
        llvm::enumerate(llvm::concat<Value>(llvm::SmallVector<Value>(body.getArguments()), outputs)))
-    if (sizes.named.contains(value) && !isChosenFrom(value) && !sizes) {
+    if (says(value) && !sizes) {
       sizes.operand = static_cast<int64_t>(i);
       sizes.dim = namedDimOf(value.getType());
     }

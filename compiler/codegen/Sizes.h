@@ -5,9 +5,9 @@
 // elements of the one run, are a shorter range of pieces of the same code. Whatever does not fit
 // that is refused, with its reason.
 //
-// Attention's queries, and its keys, have a named dim behind the matrices. Its kernel is told how
-// many there are, so that what it reads and writes may have that dim anywhere: elements follow each
-// other without gaps. Movements inside it say where they lie.
+// Attention's queries, and its keys, have a named dim behind the matrices: one size for both, or two.
+// Its kernel is told how many there are, so that what it reads and writes may have that dim anywhere:
+// elements follow each other without gaps. Movements inside it say where they lie.
 #pragma once
 
 #include "dialects/weft/ir/SizeNames.h"
@@ -15,15 +15,21 @@
 
 namespace weft::compiler {
 
+// The dim of a tensor that a kernel is told the length of.
+struct LengthDim {
+  int64_t dim = -1; // -1: none
+  // Which of the lengths: of attention's queries, and of its keys where that is another size.
+  enum Of : uint8_t { kQueries, kKeys } of = kQueries;
+};
+
 struct KernelSizes {
   // The operand of the kernel (an input, or behind those an output) of which a dim says how many
   // pieces there are. Nothing in the fusion has a name: -1.
   int64_t operand = -1;
   // That dim: the leading one, as those before it have size 1; where lengths vary (below), any.
   int64_t dim = 0;
-  // Of each operand of a kernel of attention whose length varies: the dim that has that length; -1
-  // for none. Empty: of any other kernel.
-  llvm::SmallVector<int64_t> lengthDims;
+  // Of each operand of a kernel of attention whose length varies. Empty: of any other kernel.
+  llvm::SmallVector<LengthDim> lengthDims;
   // The fusion's values, arguments included, that have a named dim.
   llvm::DenseSet<mlir::Value> named;
   // Those of them that are read by rows alone, where they lie: they may have another size.
@@ -33,11 +39,12 @@ struct KernelSizes {
   }
 };
 
-// On attention in a fusion that has lost its names: its number of queries varies, and that of its
-// keys is the same where it is true. Such a kernel counts queries, of all matrices, and its
-// functions take the launch's count, behind the range: a range alone does not say how many keys
-// there are, nor where the next matrix lies.
+// On attention in a fusion that has lost its names, an i64 of KeyLength: its number of queries
+// varies. Such a kernel counts queries, of all matrices, and its functions take the launch's count,
+// behind the range: a range alone does not say how many keys there are, nor where the next matrix
+// lies. Behind the count they take the number of keys of a matrix where that varies by itself.
 inline constexpr llvm::StringLiteral kLengthsAttr = "lengths";
+enum class KeyLength : int64_t { kStatic, kAsQueries, kOwn };
 
 // Failure, with an error at the op, where no kernel serves all sizes.
 mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion);

@@ -251,6 +251,22 @@ private:
       addSize(type, dim, entry);
   }
 
+  // Of a launch that is the next instruction. sized: the operand and its dim that the count goes by,
+  // then those that the kernel is told.
+  void addSizes(plan::KernelOp kernel, ArrayRef<int64_t> sized, runtime::Launch &launch) {
+    using Place = runtime::SizeTable::Place;
+    auto next = int32_t(program_.instructions.size());
+    SmallVector<Type> types(kernel.getFunctionType().getInputs());
+    llvm::append_range(types, kernel.getFunctionType().getResults());
+    for (size_t i = 0; i < sized.size(); i += 2) {
+      auto type = cast<RankedTensorType>(types[sized[i]]);
+      if (i > 0)
+        launch.sizes.push_back(type.getDimSize(sized[i + 1]));
+      addSize(type, sized[i + 1],
+              {i == 0 ? Place::kCount : Place::kLaunchSize, next, int32_t(i / 2) - 1});
+    }
+  }
+
   int32_t location(Operation *op) {
     SmallVector<Place> places = placesOf(op->getLoc());
     return places.empty() ? -1 : location(places.front());
@@ -389,13 +405,8 @@ private:
     if (program_.notes[launch.kernel].types.empty())
       program_.notes[launch.kernel] = noteOf(kernel);
     addChecks(op, kernel, launch);
-    if (auto sized = kernel->getAttrOfType<DenseI64ArrayAttr>(kSizedAttr)) {
-      int64_t operand = sized[0], inputs = kernel.getFunctionType().getNumInputs();
-      Type type = operand < inputs ? kernel.getFunctionType().getInput(operand)
-                                   : kernel.getFunctionType().getResult(operand - inputs);
-      addSize(cast<RankedTensorType>(type), sized[1],
-              {runtime::SizeTable::Place::kCount, int32_t(program_.instructions.size())});
-    }
+    if (auto sized = kernel->getAttrOfType<DenseI64ArrayAttr>(kSizedAttr))
+      addSizes(kernel, sized, launch);
     program_.thread_scratch_bytes =
         std::max<int64_t>(program_.thread_scratch_bytes, kernel.getScratch());
     program_.instructions.emplace_back(std::move(launch));

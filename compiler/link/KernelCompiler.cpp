@@ -254,8 +254,12 @@ void attachKernelInfo(plan::KernelOp kernel, const KernelInfo &info) {
   kernel.setGrain(std::max<int64_t>(1, info.grain));
   kernel.setScratch(info.threadScratchBytes);
   kernel.setPartials(info.partialsBytes);
-  if (info.sizedOperand >= 0)
-    kernel->setAttr(kSizedAttr, builder.getDenseI64ArrayAttr({info.sizedOperand, info.sizedDim}));
+  if (info.sizedOperand >= 0) {
+    SmallVector<int64_t> sized = {info.sizedOperand, info.sizedDim};
+    for (const KernelInfo::ToldSize &size : info.toldSizes)
+      sized.append({size.operand, size.dim});
+    kernel->setAttr(kSizedAttr, builder.getDenseI64ArrayAttr(sized));
+  }
   SmallVector<int64_t> pairs;
   for (auto [output, input] : info.inPlace)
     pairs.append({output, input});

@@ -129,11 +129,12 @@ absl::Status TimedKernel::run(KernelMemory &memory) {
   if (info_.partialsBytes)
     buffers.push_back(aligned(partials_));
   weft_kernel_env env{sizeof(weft_kernel_env), 0, aligned(scratch_)};
+  SmallVector<int64_t> ints = info_.ints();
   int32_t status = WEFT_KERNEL_OK;
   if (info_.count > 0)
-    status = body_(&env, buffers.data(), &info_.count, nullptr, 0, info_.count);
+    status = body_(&env, buffers.data(), ints.data(), nullptr, 0, info_.count);
   if (finish_ && status == WEFT_KERNEL_OK)
-    status = finish_(&env, buffers.data(), &info_.count, nullptr, 0, info_.count);
+    status = finish_(&env, buffers.data(), ints.data(), nullptr, 0, info_.count);
   return status == WEFT_KERNEL_OK ? absl::OkStatus()
                                   : absl::OutOfRangeError("an index is out of range");
 }

@@ -343,12 +343,29 @@ private:
     return select;
   }
 
+  // Whether the order in which elements are added up shows in no bit: of integers, and of what is 0
+  // or 1 for as many as a float counts.
+  static bool adds_exactly(Operation *op) {
+    if (!mlir::isa<ir::ReduceSumOp>(op))
+      return false;
+    Value value = op->getOperand(0);
+    if (type_of(value).getElementType().isInteger())
+      return true;
+    constexpr int64_t kMostCounted = int64_t{1} << 24; // of float32, which 16 bits are added up in
+    int64_t elements = type_of(value).getNumElements();
+    while (mlir::isa_and_present<ir::ReshapeOp, ir::BroadcastOp>(value.getDefiningOp()))
+      value = value.getDefiningOp()->getOperand(0);
+    auto cast = value.getDefiningOp<ir::CastOp>();
+    return cast && type_of(cast.getInput()).getElementType().isInteger(1) &&
+           elements <= kMostCounted;
+  }
+
   // Over all texts or all places of [4, n, 64], whose columns are added up one by one either way.
   bool reduce_apart(Operation *op, int64_t along) {
     Value input = op->getOperand(0), from = rows(input);
     Dims dims = dims_of(input);
     bool has_columns = !ir::productDim(llvm::ArrayRef(dims).drop_front(2)).isOne();
-    if (!from || op->getNumOperands() != 1 || !has_columns)
+    if (!from || op->getNumOperands() != 1 || (!has_columns && !adds_exactly(op)))
       return false;
     auto numbers = numbers_of(op->getLoc(), dims);
     if (!numbers)

@@ -116,6 +116,32 @@ TEST_F(SymbolicBatches, DerivativesOfAttentionWithMasks) {
   });
 }
 
+// Queries of one length and keys of another: what is written reads what it is a translation of.
+TEST_F(SymbolicBatches, AttentionBetweenTwoLengths) {
+  auto other = [](int64_t n) { return 19 + n * 7 % 131; };
+  for (bool causal : {false, true})
+    compare(kLengths, 3, [&](int64_t n) {
+      NoGrad no_grad;
+      int64_t m = other(n);
+      Tensor q = batch(3, n, {64}, 23), k = batch(3, m, {32}, 24), v = batch(3, m, {32}, 25);
+      Tensor counts = (batch(3, m, {}, 26) > -1.0).reshape({3, 1, 1, m}).eval();
+      AttentionOptions options{.causal = causal, .scale = {}, .grouped = true};
+      return std::vector<Tensor>{
+          joined(attention(heads(q, 4), heads(k, 2), heads(v, 2), counts, options))};
+    });
+  // Few matrices: the keys are cut into parts, as many as their number says.
+  for (int64_t texts : {1, 4})
+    compare({70, 190, 33}, 3, [&](int64_t n) {
+      DType dtype = texts == 1 ? float32 : bfloat16;
+      int64_t m = other(n);
+      Tensor q = leaf(batch(texts, n, {32}, 27).to(dtype)),
+             k = leaf(batch(texts, m, {32}, 28).to(dtype)),
+             v = leaf(batch(texts, m, {32}, 29).to(dtype));
+      Tensor y = joined(attention(heads(tanh(q), 2), heads(k * 0.5, 2), heads(v, 2)));
+      return grad({(y * y).to(float32).sum()}, {q, k, v});
+    });
+}
+
 // What is the same for all texts, or at all places.
 TEST_F(SymbolicBatches, PlacesAndTexts) {
   Tensor table = input(300, {24}, 15), kinds = input(4, {24}, 16);
@@ -125,6 +151,19 @@ TEST_F(SymbolicBatches, PlacesAndTexts) {
     std::vector<Tensor> results = grad({(y * y).sum()}, {x, at, of});
     for (const Tensor &more : {y, y.mean(0), y.mean(1), y.sum(1), y.amax(1), y.amin(0)})
       results.push_back(more.detach());
+    return results;
+  });
+}
+
+// A mask's ones, which are the same number in any order.
+TEST_F(SymbolicBatches, MeansOfWhatCounts) {
+  compare(kLengths, 3, [&](int64_t n) {
+    Tensor x = leaf(batch(4, n, {24}, 30)), counts = (batch(4, n, {}, 31) > -1.0).eval();
+    Tensor weights = counts.to(float32), columns = counts.unsqueeze(2).to(bfloat16);
+    Tensor mean = (tanh(x) * weights.unsqueeze(2)).sum(1) / weights.sum(1, true);
+    std::vector<Tensor> results = grad({(mean * mean).sum()}, {x});
+    for (const Tensor &more : {mean.detach(), columns.sum(1), counts.sum(1), weights.sum(0)})
+      results.push_back(more);
     return results;
   });
 }

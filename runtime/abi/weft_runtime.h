@@ -17,7 +17,7 @@ extern "C" {
 
 // Of this header: what kernels are compiled for. A model states it
 // (weft_model_code.kernel_version).
-#define WEFT_ABI_VERSION WEFT_VERSION(1, 1)
+#define WEFT_ABI_VERSION WEFT_VERSION(1, 2)
 
 // What a kernel knows of the thread that runs it. A kernel that uses a field which a later minor
 // version added asks struct_size first.
@@ -35,8 +35,9 @@ enum {
 
 // buffers: inputs, then outputs, then (where the launch has one) the buffer of partial results that
 // its threads share; each 64-byte aligned, except inputs and outputs that the user bound, which are
-// aligned to their element. ints: one number, `count` at the sizes of this run. scalars: NULL;
-// scalar leaves are rank-0 buffers, so that an int64 keeps all its bits.
+// aligned to their element. ints: `count` at the sizes of this run, then
+// (where the launch has some) sizes that the kernel asks for. scalars: NULL; scalar leaves are
+// rank-0 buffers, so that an int64 keeps all its bits.
 typedef int32_t (*weft_kernel)(const weft_kernel_env *env, void *const *buffers,
                                const int64_t *ints, const double *scalars, int64_t begin,
                                int64_t end);

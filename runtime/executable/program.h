@@ -21,7 +21,7 @@ namespace weft::runtime {
 
 // Written into files; a file of another version is refused. Raise it with every change to the
 // layout or the meaning of a field.
-inline constexpr uint32_t kProgramVersion = 6;
+inline constexpr uint32_t kProgramVersion = 7;
 
 enum class BufferKind : uint8_t {
   kArena = 0,    // offset into the arena; not defined when a run starts
@@ -70,6 +70,7 @@ struct Launch {
   int32_t location = -1; // into Program::locations, or -1
   std::vector<IndexCheck> checks = {};
   std::vector<int32_t> lines = {}; // as `location`, of all that it computes; empty: that one
+  std::vector<int64_t> sizes = {}; // that the kernel is told behind the count
 };
 
 // A tensor as a library call sees it: strides in elements, as many as dims; a stride of 0 repeats.

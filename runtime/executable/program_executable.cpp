@@ -24,14 +24,14 @@ struct LaunchCall {
   void *const *buffers;
   char *scratch;
   int64_t scratch_stride;
-  int64_t count; // of all ranges
+  const int64_t *ints; // the count of all ranges, and what else the kernel is told
 };
 
 int32_t run_range(void *data, int thread, int64_t begin, int64_t end) {
   const LaunchCall &call = *static_cast<const LaunchCall *>(data);
   weft_kernel_env env{sizeof(weft_kernel_env), static_cast<uint32_t>(thread),
                       call.scratch + thread * call.scratch_stride};
-  return call.kernel(&env, call.buffers, &call.count, nullptr, begin, end);
+  return call.kernel(&env, call.buffers, call.ints, nullptr, begin, end);
 }
 
 void fill(char *target, uint64_t pattern, int width, int64_t bytes) {
@@ -125,6 +125,11 @@ absl::Status ProgramExecutable::build(const KernelResolver &kernels,
       step.kernel = resolved[launch->kernel];
       step.finish = launch->finish == -1 ? nullptr : resolved[launch->finish];
       step.count = launch->count;
+      if (!launch->sizes.empty()) {
+        std::vector<int64_t> &ints = ints_.emplace_back(1, launch->count);
+        ints.insert(ints.end(), launch->sizes.begin(), launch->sizes.end());
+        step.ints = ints.data();
+      }
       step.grain = launch->grain;
       step.location = launch->location;
       step.launch = launch;
@@ -239,7 +244,8 @@ ProgramExecutable::acquire(const RunContext &context) {
   switch (step.op) {
   case Op::kSerialLaunch:
   case Op::kParallelLaunch: {
-    LaunchCall call{step.kernel, buffers, resources.scratch, resources.scratch_stride, step.count};
+    LaunchCall call{step.kernel, buffers, resources.scratch, resources.scratch_stride,
+                    step.ints ? step.ints : &step.count};
     int32_t code = 0;
     if (step.op == Op::kParallelLaunch && context.threads > 1)
       code = parallel_for(step.count, step.grain, context.threads, run_range, &call);

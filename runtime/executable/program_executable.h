@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -97,6 +98,7 @@ private:
                        // plan holds ready for a library call as its last operand; -1 for none
     int64_t grain = 1;
     uint64_t pattern = 0;
+    const int64_t *ints = nullptr; // of a launch that is told more than its count, in ints_
   };
   struct PlannedCall {
     const LibraryEntry *entry;
@@ -150,6 +152,7 @@ private:
   std::shared_ptr<const void> code_;
   std::vector<Operand> operands_;
   std::vector<Step> steps_;
+  std::deque<std::vector<int64_t>> ints_;
   std::vector<PlannedCall> library_calls_;
   // What Program::prepare makes lies in one block, each value at its offset. The same for all sizes
   // of a program.

@@ -26,7 +26,7 @@ void fields(auto &file, Is<IndexCheck> auto &check) {
 }
 void fields(auto &file, Is<Launch> auto &launch) {
   file(launch.kernel, launch.finish, launch.operands, launch.partials, launch.count, launch.grain,
-       launch.serial, launch.location, launch.checks, launch.lines);
+       launch.serial, launch.location, launch.checks, launch.lines, launch.sizes);
 }
 void fields(auto &file, Is<Config::value_type> auto &entry) {
   file(entry.first, entry.second);
@@ -175,7 +175,7 @@ private:
   }
   void read(SizeTable::Place &place) {
     uint8_t value = in_.scalar<uint8_t>();
-    if (value > static_cast<uint8_t>(SizeTable::Place::kConstant))
+    if (value > static_cast<uint8_t>(SizeTable::Place::kLaunchSize))
       return in_.fail();
     place = static_cast<SizeTable::Place>(value);
   }

@@ -20,7 +20,7 @@ bool is_index(int32_t index, size_t size) {
   return index >= 0 && static_cast<size_t>(index) < size;
 }
 
-// The dim that an entry stands for; null where there is none.
+// The dim or size that an entry stands for; null where there is none.
 const int64_t *dim_of(const SizeTable::Entry &entry, const Program &program) {
   const std::vector<int64_t> *dims = nullptr;
   if (entry.place == SizeTable::Place::kInputDim && is_index(entry.index, program.inputs.size()))
@@ -32,6 +32,10 @@ const int64_t *dim_of(const SizeTable::Entry &entry, const Program &program) {
     if (const auto *call = std::get_if<LibraryCall>(&program.instructions[entry.index]))
       if (is_index(entry.operand, call->operands.size()))
         dims = &call->operands[entry.operand].dims;
+  if (entry.place == SizeTable::Place::kLaunchSize &&
+      is_index(entry.index, program.instructions.size()))
+    if (const auto *launch = std::get_if<Launch>(&program.instructions[entry.index]))
+      return is_index(entry.operand, launch->sizes.size()) ? &launch->sizes[entry.operand] : nullptr;
   return dims && is_index(entry.dim, dims->size()) ? &(*dims)[entry.dim] : nullptr;
 }
 
@@ -110,6 +114,9 @@ absl::StatusOr<Program> at_sizes(const Program &program, const SizeTable &table,
           static_cast<int64_t>(static_cast<__int128>(launch.count) * value / entry.largest);
       break;
     }
+    case SizeTable::Place::kLaunchSize:
+      std::get<Launch>(sized.instructions[entry.index]).sizes[entry.operand] = value;
+      break;
     case SizeTable::Place::kConstant:
       std::memcpy(sized.constants.data() + entry.index, &value, sizeof value);
       break;

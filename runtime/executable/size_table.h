@@ -27,6 +27,7 @@ struct SizeTable {
     kCount,    // the count of instructions[index], a launch: as large a part of it as `value` is of
                // `largest`
     kConstant, // the int64 at byte `index` of the constants
+    kLaunchSize, // sizes[operand] of instructions[index], a launch
   };
   struct Entry {
     Place place = Place::kInputDim;

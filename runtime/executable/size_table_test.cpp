@@ -23,6 +23,7 @@ Program sample() {
   launch.kernel = 0;
   launch.operands = {0, 1};
   launch.count = 128; // two a row
+  launch.sizes = {7, 192};
   program.instructions.emplace_back(launch);
   LibraryCall call;
   call.entry = "copy";
@@ -41,7 +42,8 @@ SizeTable table() {
                    {Place::kOutputDim, 0, 0, 0, {4, {0}}, 256},
                    {Place::kCount, 0, 0, 0, {1, {0}}, 64},
                    {Place::kOperandDim, 1, 0, 0, {1, {0}}, 64},
-                   {Place::kOperandDim, 1, 1, 0, {1, {0}}, 64}};
+                   {Place::kOperandDim, 1, 1, 0, {1, {0}}, 64},
+                   {Place::kLaunchSize, 0, 1, 0, {3, {0}}, 192}};
   return table;
 }
 
@@ -54,6 +56,7 @@ TEST(SizeTable, AProgramAtASmallerSize) {
   EXPECT_EQ(sized->outputs[0].dims, (std::vector<int64_t>{96}));
   EXPECT_EQ(sized->outputs[0].bytes, 384);
   EXPECT_EQ(std::get<Launch>(sized->instructions[0]).count, 48);
+  EXPECT_EQ(std::get<Launch>(sized->instructions[0]).sizes, (std::vector<int64_t>{7, 72}));
   const LibraryCall &call = std::get<LibraryCall>(sized->instructions[1]);
   EXPECT_EQ(call.operands[1].dims, (std::vector<int64_t>{24, 4}));
   EXPECT_EQ(call.operands[1].strides, (std::vector<int64_t>{4, 1}));
@@ -100,6 +103,9 @@ TEST(SizeTable, OfAnotherProgramIsRefused) {
                                  {Place::kConstant, 0, 0, 0, {1, {0}}, 64},
                                  {Place::kConstant, -1, 0, 0, {1, {0}}, 64},
                                  {Place::kCount, 2, 0, 0, {1, {0}}, 64},
+                                 {Place::kLaunchSize, 0, 2, 0, {3, {0}}, 192},
+                                 {Place::kLaunchSize, 0, 0, 0, {1, {0}}, 64},
+                                 {Place::kLaunchSize, 1, 1, 0, {3, {0}}, 192},
                                  {Place::kOperandDim, 0, 0, 0, {1, {0}}, 64},
                                  {Place::kOperandDim, 1, 2, 0, {1, {0}}, 64},
                                  {Place::kOutputDim, -1, 0, 0, {4, {0}}, 256}}) {

@@ -22,8 +22,15 @@ static Dims dimsOf(mlir::Value value) {
   return dimsOf(mlir::cast<mlir::RankedTensorType>(value.getType()));
 }
 
+Dim queryCount(mlir::Operation *op) {
+  return dimsOf(op->getOperand(0)).end()[-2];
+}
+Dim keyCount(mlir::Operation *op) {
+  return dimsOf(op->getOperand(1)).end()[-2];
+}
+
 bool variesInLength(mlir::Operation *op) {
-  return !dimsOf(op->getOperand(0)).end()[-2].isStatic();
+  return !queryCount(op).isStatic();
 }
 
 llvm::StringRef whyNoLengths(mlir::Operation *op) {
@@ -32,19 +39,19 @@ llvm::StringRef whyNoLengths(mlir::Operation *op) {
     key = attention.getKey(), value = attention.getValue(), mask = attention.getMask();
   else if (auto gradient = mlir::dyn_cast<AttentionGradientOp>(op))
     key = gradient.getKey(), value = gradient.getValue(), mask = gradient.getMask();
-  Dim length = dimsOf(op->getOperand(0)).end()[-2];
-  // Whether at most this dim varies, counted from the last, and is as long as there are queries.
-  auto only = [&](mlir::Value value, size_t place) {
+  Dim queries = queryCount(op), keys = keyCount(op);
+  // Whether at most this dim varies, counted from the last, and is this number.
+  auto only = [&](mlir::Value value, const Dim &count, size_t place) {
     Dims dims = dimsOf(value);
     for (auto [i, dim] : llvm::enumerate(dims))
-      if (!dim.isStatic() && (dim != length || dims.size() - i != place))
+      if (!dim.isStatic() && (dim != count || dims.size() - i != place))
         return false;
     return true;
   };
-  if (!only(op->getOperand(0), 2) || !only(key, 2) || !only(value, 2) ||
+  if (!only(op->getOperand(0), queries, 2) || !only(key, keys, 2) || !only(value, keys, 2) ||
       hasNamedDims(key.getType()) != hasNamedDims(value.getType()))
-    return "has two sizes that vary in its matrices";
-  if (mask && !only(mask, 2) && !only(mask, 1))
+    return "has a size that varies and is no number of queries or keys";
+  if (mask && !only(mask, queries, 2) && !only(mask, keys, 1))
     return "has a mask with a row for each query and a column for each key, both of which vary";
   return {};
 }

@@ -1,6 +1,7 @@
 // What passes ask of attention and its derivative.
 #pragma once
 
+#include "dialects/weft/ir/SizeNames.h"
 #include "mlir/IR/Operation.h"
 
 namespace weft::ir {
@@ -11,9 +12,12 @@ bool isAttention(mlir::Operation *op);
 // first one's size varies, at the smallest of its range. Negative where no range is known.
 int64_t smallestMatrixCount(mlir::Operation *op);
 
+// How many queries, and how many keys, a matrix of such an op has.
+Dim queryCount(mlir::Operation *op);
+Dim keyCount(mlir::Operation *op);
 // Whether the number of queries of such an op varies.
 bool variesInLength(mlir::Operation *op);
-// Why no kernel serves all those lengths; empty: the queries vary alone or with the keys, and the
+// Why no kernel serves all those lengths; empty: nothing but these two numbers varies, and the
 // mask, if there is one, has rows of one length or is the same for all queries.
 llvm::StringRef whyNoLengths(mlir::Operation *op);
 
