@@ -169,7 +169,10 @@ static mlir::FailureOr<KernelSizes> lengthSizes(Operation *attention, mlir::Bloc
   };
   for (Operation &op : body.without_terminator())
     if (!llvm::all_of(op.getOperands(), add) || !llvm::all_of(op.getResults(), add))
-      return cannot(&op, "joins attention's length, which varies, with another dimension");
+      return cannot(&op, ir::isAttention(&op)
+                             ? "has a mask with a row for each query and a column for each key, "
+                               "both of which vary"
+                             : "joins attention's length, which varies, with another dimension");
   llvm::SmallVector<Value> operands(body.getArguments());
   llvm::append_range(operands, body.getTerminator()->getOperands());
   for (auto [i, operand] : llvm::enumerate(operands)) {

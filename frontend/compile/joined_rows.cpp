@@ -9,6 +9,7 @@
 #include "dialects/weft/ir/Weft.h"
 #include "frontend/compile/refusal.h"
 #include "frontend/compile/varying_dims.h"
+#include "frontend/compile/wide_rows.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -48,7 +49,8 @@ mlir::RankedTensorType joined_type(Value value) {
 class RowJoiner {
 public:
   RowJoiner(mlir::func::FuncOp main, const llvm::DenseSet<Operation *> &varying, SizeOf size_of)
-      : main_(main), varying_(varying), size_of_(size_of), builder_(main.getContext()) {}
+      : main_(main), varying_(varying), size_of_(size_of), builder_(main.getContext()),
+        wide_(builder_, size_of) {}
 
   absl::Status run(std::vector<Operation *> &ops) {
     mlir::Block &block = main_.getBody().front();
@@ -69,9 +71,13 @@ public:
     }
     Operation *terminator = block.getTerminator();
     builder_.setInsertionPoint(terminator);
-    for (mlir::OpOperand &result : terminator->getOpOperands())
-      if (lies_behind(result.get()))
-        result.set(apart(terminator->getLoc(), result.get()));
+    for (mlir::OpOperand &result : terminator->getOpOperands()) {
+      Value value = result.get();
+      if (wide_.contains(value) && !rows(value))
+        return refuse(value.getDefiningOp());
+      if (lies_behind(value))
+        result.set(apart(terminator->getLoc(), value));
+    }
     for (Operation *op : llvm::reverse(replaced_))
       op->erase();
     return absl::OkStatus();
@@ -95,6 +101,9 @@ private:
       return join(transpose);
     if (ir::isAttention(op))
       return attend(op);
+    auto rows_of = [this](Value value) { return rows(value); };
+    if (wide_.takes(op))
+      return (made_ = wide_.widen(op, rows_of)) != nullptr;
     for (Value operand : op->getOperands())
       if (auto found = turned_.find(operand); found != turned_.end())
         return join_turned(op, Order(found->second.order));
@@ -153,6 +162,8 @@ private:
       return value;
     if (auto found = rows_.find(value); found != rows_.end())
       return found->second;
+    if (wide_.contains(value))
+      return rows_[value] = wide_.dense(value);
     auto found = kept_.find(value);
     if (found == kept_.end() || !found->second.has_rows)
       return nullptr;
@@ -337,11 +348,6 @@ private:
     RowNumbers numbers(builder_, loc, texts.size, dims[rank - 1], size_of_);
     return numbers ? std::optional(numbers) : std::nullopt;
   }
-  Value choose(mlir::Location loc, Value rows, Value numbers) {
-    auto select = ir::IndexSelectOp::create(builder_, loc, rows, numbers, 0);
-    select->setAttr(ir::kInRangeAttr, builder_.getUnitAttr());
-    return select;
-  }
 
   // Whether the order in which elements are added up shows in no bit: of integers, and of what is 0
   // or 1 for as many as a float counts.
@@ -370,7 +376,7 @@ private:
     auto numbers = numbers_of(op->getLoc(), dims);
     if (!numbers)
       return false;
-    Value chosen = choose(op->getLoc(), from, numbers->by_place());
+    Value chosen = choose(builder_, op->getLoc(), from, numbers->by_place());
     made_ = builder_.clone(*op);
     made_->setOperands(chosen);
     made_->setAttr("dims", builder_.getDenseI64ArrayAttr(1 - along));
@@ -384,6 +390,15 @@ private:
       return false;
     settle(op.getResult(), reshape(op.getLoc(), input, joined_type(op.getResult())));
     return true;
+  }
+
+  // Whether no dim of more than one element passes another one.
+  static bool moves_ones(ir::TransposeOp op) {
+    Dims dims = dims_of(op.getInput());
+    Order long_ones;
+    llvm::copy_if(op.getPermutation(), std::back_inserter(long_ones),
+                  [&](int64_t dim) { return !dims[dim].isOne(); });
+    return llvm::is_sorted(long_ones);
   }
 
   // Dims behind the rows change places; or those of attention's heads do, which its kernel sees to.
@@ -402,6 +417,11 @@ private:
       mlir::cast<ir::TransposeOp>(made_).setPermutation(behind);
       return true;
     }
+    if (moves_ones(op))
+      if (Value same = rows(op.getInput())) {
+        settle(op.getResult(), reshape(op.getLoc(), same, joined_type(op.getResult())));
+        return true;
+      }
     bool is_turned = turned_.contains(op.getInput());
     if (!is_turned && is_kept(op.getInput()))
       return keep(op, /*has_rows=*/false);
@@ -462,7 +482,7 @@ private:
   }
   // The input's rows, which are its first `rank` dims, chosen by these numbers.
   void spread_rows(ir::BroadcastOp op, int64_t rank, Value numbers) {
-    spread(op, choose(op.getLoc(), flattened(op.getInput(), rank), numbers));
+    spread(op, choose(builder_, op.getLoc(), flattened(op.getInput(), rank), numbers));
   }
 
   // A row for each place: the same in all texts.
@@ -550,7 +570,7 @@ private:
         numbers ? numbers->part(op.getStarts()[at], op.getSteps()[at], to[at]) : Value();
     if (!chosen)
       return false;
-    Value value = choose(op.getLoc(), from, chosen);
+    Value value = choose(builder_, op.getLoc(), from, chosen);
     made_ = value.getDefiningOp();
     settle(op.getResult(), reshape(op.getLoc(), value, joined_type(op.getResult())));
     return true;
@@ -590,7 +610,7 @@ private:
     ones[0] = joined_dims[0];
     here = here.at(reshape(loc, here, ir::tensorOf(ones, builder_.getI1Type())));
     ir::Val written = ir::select(ir::broadcastTo(here, joined_dims),
-                                 was.at(choose(loc, update, inside.row)), was);
+                                 was.at(choose(builder_, loc, update, inside.row)), was);
     made_ = written.value().getDefiningOp();
     rows_[op.getResult()] = written;
     return true;
@@ -600,6 +620,10 @@ private:
   bool attend(Operation *op) {
     if (!ir::variesInLength(op) || !ir::whyNoLengths(op).empty())
       return false;
+    auto rows_of = [this](Value value) { return rows(value); };
+    for (Value operand : op->getOperands())
+      if (WideRows::has_two_sizes(dims_of(operand)) && !wide_.of(operand, rows_of))
+        return false;
     auto queries = turned_.find(op->getOperand(0));
     Order order = queries == turned_.end() ? Order() : queries->second.order;
     if (!keep(op, /*has_rows=*/order.empty()))
@@ -624,7 +648,8 @@ private:
   bool keep(Operation *op, bool has_rows) {
     llvm::SmallVector<Value> operands;
     for (Value operand : op->getOperands())
-      operands.push_back(apart(op->getLoc(), operand));
+      operands.push_back(wide_.contains(operand) ? wide_.apart(op->getLoc(), operand)
+                                                 : apart(op->getLoc(), operand));
     made_ = builder_.clone(*op);
     made_->setOperands(operands);
     for (auto [result, made] : llvm::zip_equal(op->getResults(), made_->getResults()))
@@ -639,6 +664,7 @@ private:
   const llvm::DenseSet<Operation *> &varying_;
   SizeOf size_of_;
   mlir::OpBuilder builder_;
+  WideRows wide_;
   llvm::DenseMap<Value, Value> rows_;
   // Values that attention takes or gives, with the dims that they were recorded with.
   struct Kept {
@@ -670,6 +696,9 @@ bool takes_joined_rows(mlir::func::FuncOp main) {
     ir::Kind kind = mlir::cast<ir::WeftOp>(op).kind();
     if (kind != ir::Kind::Creation && kind != ir::Kind::Random && !mlir::isa<ir::BroadcastOp>(op))
       return mlir::isa<ir::ReshapeOp>(op) || llvm::any_of(op.getOperands(), lies_behind);
+    // Nothing else takes two sizes in one value apart.
+    if (WideRows::has_two_sizes(dims_of(op.getResult(0))))
+      return true;
     are_made = true;
   }
   return are_made;

@@ -1,5 +1,6 @@
 #include "frontend/compile/row_numbers.h"
 
+#include "dialects/weft/ir/IndexBounds.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 
@@ -34,6 +35,12 @@ Val count_of(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<Dim> d
   auto number = mlir::DenseElementsAttr::get(type, llvm::ArrayRef<int64_t>(product.coefficient));
   multiply(ir::ConstantOp::create(builder, loc, number));
   return result;
+}
+
+Value choose(mlir::OpBuilder &builder, mlir::Location loc, Value from, Value numbers, int64_t dim) {
+  auto select = ir::IndexSelectOp::create(builder, loc, from, numbers, dim);
+  select->setAttr(ir::kInRangeAttr, builder.getUnitAttr());
+  return select;
 }
 
 RowNumbers::RowNumbers(mlir::OpBuilder &builder, mlir::Location loc, int64_t texts, Dim places,

@@ -15,6 +15,10 @@ using SizeOf = llvm::function_ref<mlir::Value(llvm::StringRef symbol)>;
 ir::Val count_of(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<ir::Dim> dims,
                  SizeOf size_of);
 
+// Those elements along the dim, or rows, that have these numbers, all of which are there.
+mlir::Value choose(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value from,
+                   mlir::Value numbers, int64_t dim = 0);
+
 class RowNumbers {
 public:
   // texts: a static number.

@@ -3,6 +3,8 @@
 // compute what static ones compute, derivatives included.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "frontend/tests/symbolic_fixture.h"
 
 namespace weft {
@@ -140,6 +142,43 @@ TEST_F(SymbolicBatches, AttentionBetweenTwoLengths) {
       Tensor y = joined(attention(heads(tanh(q), 2), heads(k * 0.5, 2), heads(v, 2)));
       return grad({(y * y).to(float32).sum()}, {q, k, v});
     });
+}
+
+// With a row for each query and a column for each key, in the ways in which programs make them.
+TEST_F(SymbolicBatches, MasksOfQueriesAndKeys) {
+  Tensor table = tril(ones({1, 1, 300, 300}, boolean)).eval();
+  double hidden = -std::numeric_limits<double>::infinity();
+  using Mask = std::function<Tensor(int64_t, const Tensor &)>; // of the keys that count
+  const std::vector<Mask> masks = {
+      [](int64_t n, const Tensor &) { return tril(ones({n, n}, boolean)); },
+      [](int64_t n, const Tensor &) { return arange(n).unsqueeze(1) >= arange(n); },
+      [&](int64_t n, const Tensor &) { return triu(full({n, n}, hidden), 1); },
+      [&](int64_t n, const Tensor &) { return table.slice(2, 0, n).slice(3, 0, n); },
+      [](int64_t n, const Tensor &counts) {
+        return logical_and(tril(ones({n, n}, boolean)), counts);
+      },
+      [](int64_t n, const Tensor &counts) {
+        return where(tril(ones({n, n}, boolean)), 0.0, -1e9) + where(counts, 0.0, -1e9);
+      },
+      [](int64_t, const Tensor &counts) { return logical_and(counts, counts.transpose(2, 3)); },
+      [](int64_t n, const Tensor &) { return (batch(3, n, {n}, 32) > -1.0).unsqueeze(1).eval(); }};
+  auto made = [](const Mask &mask, int64_t n) {
+    return mask(n, (batch(3, n, {}, 34) > -1.0).reshape({3, 1, 1, n}).eval());
+  };
+  auto attended = [](const Tensor &x, const Tensor &mask) {
+    Tensor h = heads(x, 2);
+    return joined(attention(h, h, h, mask));
+  };
+  for (const Mask &mask : masks)
+    compare({70, 100, 33}, 3, [&](int64_t n) {
+      NoGrad no_grad;
+      Tensor whole = made(mask, n);
+      return std::vector<Tensor>{attended(batch(3, n, {32}, 33), whole), whole};
+    });
+  compare({70, 130, 33}, 3, [&](int64_t n) {
+    Tensor x = leaf(batch(3, n, {32}, 33)), y = attended(x, made(masks[5], n));
+    return grad({(y * y).sum()}, {x});
+  });
 }
 
 // What is the same for all texts, or at all places.

@@ -40,20 +40,19 @@ llvm::StringRef whyNoLengths(mlir::Operation *op) {
   else if (auto gradient = mlir::dyn_cast<AttentionGradientOp>(op))
     key = gradient.getKey(), value = gradient.getValue(), mask = gradient.getMask();
   Dim queries = queryCount(op), keys = keyCount(op);
-  // Whether at most this dim varies, counted from the last, and is this number.
-  auto only = [&](mlir::Value value, const Dim &count, size_t place) {
+  // Whether the last dims but these two, [..., penultimate, last], have one size each.
+  auto only = [&](mlir::Value value, const Dim &penultimate, const Dim &last) {
     Dims dims = dimsOf(value);
     for (auto [i, dim] : llvm::enumerate(dims))
-      if (!dim.isStatic() && (dim != count || dims.size() - i != place))
+      if (!dim.isStatic() && dim != (dims.size() - i == 1   ? last
+                                     : dims.size() - i == 2 ? penultimate
+                                                            : Dim(1)))
         return false;
     return true;
   };
-  if (!only(op->getOperand(0), queries, 2) || !only(key, keys, 2) || !only(value, keys, 2) ||
-      hasNamedDims(key.getType()) != hasNamedDims(value.getType()))
-    return "has a size that varies and is no number of queries or keys";
-  if (mask && !only(mask, queries, 2) && !only(mask, keys, 1))
-    return "has a mask with a row for each query and a column for each key, both of which vary";
-  return {};
+  bool fits = only(op->getOperand(0), queries, 1) && only(key, keys, 1) && only(value, keys, 1) &&
+              (!mask || only(mask, queries, keys));
+  return fits ? "" : "has a size that varies and is no number of queries or keys";
 }
 
 } // namespace weft::ir

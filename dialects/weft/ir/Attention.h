@@ -17,8 +17,8 @@ Dim queryCount(mlir::Operation *op);
 Dim keyCount(mlir::Operation *op);
 // Whether the number of queries of such an op varies.
 bool variesInLength(mlir::Operation *op);
-// Why no kernel serves all those lengths; empty: nothing but these two numbers varies, and the
-// mask, if there is one, has rows of one length or is the same for all queries.
+// Why no kernel serves all those lengths; empty: nothing but these two numbers varies. A kernel
+// reads no mask with both, but one that has a column for each key that there may be.
 llvm::StringRef whyNoLengths(mlir::Operation *op);
 
 } // namespace weft::ir

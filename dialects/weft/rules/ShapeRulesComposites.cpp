@@ -129,7 +129,11 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Ad
     if (!mask.getElementType().isInteger(1) && mask.getElementType() != query.getElementType())
       return check.error("mask is " + spell(mask) + " but query is " + spell(query) +
                          "; the mask must be bool, or of query's dtype");
-    if (!broadcastsTo(dimsOf(mask), scores))
+    // Where the number of keys varies, there may be a column for each that there may be.
+    Dims columns = dimsOf(mask);
+    if (!columns.empty() && columns.back() == Dim(scores.back().size))
+      columns.back() = scores.back();
+    if (!broadcastsTo(columns, scores))
       return check.error("mask, " + spell(mask) + ", does not broadcast to " + spell(scores) +
                          ", the shape of query key^T");
   }
