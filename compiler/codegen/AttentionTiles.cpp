@@ -44,11 +44,11 @@ AttentionTiles::Lengths AttentionTiles::lengthsOf(KernelFunction &f) {
     return here;
   auto ints = f.function.getArguments().take_back(kernel_.numInts());
   here.queries = e.make<arith::DivUIOp>(ints[0], number(batchCount_));
-  e.lengths[LengthDim::kQueries] = here.queries;
+  e.lengths[LengthDim::kCounted] = here.queries;
   if (keyLength_ == KeyLength::kStatic)
     return here;
   here.keys = keyLength_ == KeyLength::kOwn ? ints[1] : here.queries;
-  e.lengths[LengthDim::kKeys] = here.keys;
+  e.lengths[LengthDim::kTold] = here.keys;
   Value inEach = divideUp(e, here.keys, divideUp(e, here.keys, number(kKeyBlock)));
   here.keyBlock = e.make<arith::MulIOp>(divideUp(e, inEach, number(kKeyUnit)), number(kKeyUnit));
   return here;

@@ -295,16 +295,17 @@ double estimate(KernelBuilder &kernel) {
 
 static void noteLengths(KernelBuilder &kernel, mlir::Operation *attention) {
   ir::Dim keys = ir::keyCount(attention);
-  auto length = keys.isStatic()                        ? KeyLength::kStatic
+  auto length = keys.isStatic()                     ? KeyLength::kStatic
                 : keys == ir::queryCount(attention) ? KeyLength::kAsQueries
-                                                       : KeyLength::kOwn;
-  attention->setAttr(kLengthsAttr, mlir::Builder(attention->getContext())
-                                       .getI64IntegerAttr(static_cast<int64_t>(length)));
+                                                    : KeyLength::kOwn;
+  attention->setAttr(
+      kLengthsAttr,
+      mlir::Builder(attention->getContext()).getI64IntegerAttr(static_cast<int64_t>(length)));
   if (length != KeyLength::kOwn)
     return;
   llvm::ArrayRef<LengthDim> dims = kernel.sizes.lengthDims;
   auto found =
-      llvm::find_if(dims, [](const LengthDim &each) { return each.of == LengthDim::kKeys; });
+      llvm::find_if(dims, [](const LengthDim &each) { return each.of == LengthDim::kTold; });
   kernel.info.toldSizes.push_back({found - dims.begin(), found->dim, keys.size});
 }
 

@@ -261,9 +261,8 @@ Index ElementEmitter::linearize(llvm::ArrayRef<Index> position, llvm::ArrayRef<i
         row = position[dim];
   int64_t rows = mlir::ShapedType::getNumElements(shape.take_front(dim + 1));
   if (before != Index::of(0)) {
-    Value start =
-        make<arith::MulIOp>(indexValue(before),
-                            space.uniform(before) ? lengths[of] : broadcast(lengths[of]));
+    Value start = make<arith::MulIOp>(indexValue(before),
+                                      space.uniform(before) ? lengths[of] : broadcast(lengths[of]));
     row = space.add(row, isVector(start) ? space.vector(start, rows) : space.scalar(start, rows));
   }
   llvm::SmallVector<Index> places = {row};

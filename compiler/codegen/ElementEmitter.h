@@ -67,8 +67,8 @@ public:
   // `tensor` lives in `buffer` (memref<N x memoryType>), row-major.
   struct Buffer {
     mlir::Value memref;
-    int64_t argument = -1;  // of the kernel
-    LengthDim length; // the dim that is shorter in memory than its type says
+    int64_t argument = -1; // of the kernel
+    LengthDim length = {}; // the dim that is shorter in memory than its type says
   };
   void setBuffer(mlir::Value tensor, Buffer buffer) {
     buffers_[tensor] = buffer;

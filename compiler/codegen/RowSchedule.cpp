@@ -222,7 +222,7 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
             totals[i] = f.combine(reductions[i], totals[i], parts[i]);
         });
   };
-  auto sums = isSizedRow()  ? f.reduceRunUpTo(f.end, n, Index::of(0), reductions, elements)
+  auto sums = isSizedRow()  ? f.reduceRunUpTo(rowEnd, n, Index::of(0), reductions, elements)
               : length == n ? f.reduceRun(n, group, Index::of(0), reductions, elements)
                             : runByRun();
   forgetKept(f);
@@ -389,6 +389,14 @@ mlir::LogicalResult RowSchedule::emitRowBlocks() {
 // The pieces of the range. That of a sized kernel is one of rows: pieces are whole, but for the
 // last of all.
 std::pair<Value, Value> RowSchedule::pieces(KernelFunction &f) {
+  if (!kernel.sizes.lengthDims.empty()) {
+    // Those rows that begin in the range.
+    auto rowsBefore = [&](Value element) {
+      Value more = f.e.make<arith::SubIOp>(rowEnd, f.e.constantIndex(1));
+      return f.e.make<arith::DivUIOp>(f.e.make<arith::AddIOp>(element, more), rowEnd);
+    };
+    return {rowsBefore(f.begin), rowsBefore(f.end)};
+  }
   if (isSizedRow()) {
     kernel.rangeUnit = roundUp(domain.rowSize(), kLanes);
     return {f.e.constantIndex(0), f.e.constantIndex(1)};
@@ -404,7 +412,13 @@ std::pair<Value, Value> RowSchedule::pieces(KernelFunction &f) {
 
 mlir::LogicalResult RowSchedule::emitRows() {
   KernelFunction f(kernel, kernel.info.symbol);
-  kernel.info.count = isSizedRow() ? domain.rowSize() : kernel.sizes ? domain.rows() : rowPieces;
+  kernel.info.count = isSizedRow()   ? domain.rows() * domain.rowSize()
+                      : kernel.sizes ? domain.rows()
+                                     : rowPieces;
+  rowEnd = f.end;
+  if (!kernel.sizes.lengthDims.empty())
+    rowEnd = f.e.lengths[LengthDim::kCounted] = f.e.make<arith::DivUIOp>(
+        f.function.getArguments().back(), f.e.constantIndex(domain.rows()));
   auto [firstPiece, lastPiece] = pieces(f);
   f.loop(firstPiece, lastPiece, rowPieces, {}, [&](Index piece, KernelFunction::State &) {
     if (hasColumns)
@@ -533,8 +547,9 @@ mlir::LogicalResult RowSchedule::emitFinish() {
               unit.mask ? f.e.make<arith::SelectOp>(unit.mask, next, slots[unit.slot]) : next;
         }
       };
-      sum = kernel.sizes ? f.reduceRunUpTo(f.end, rows, Index::of(0), reduction, add)[0]
-                         : f.reduceRun(rows, kSlots, Index::of(0), reduction, add)[0];
+      bool vary = kernel.sizes && kernel.sizes.lengthDims.empty();
+      sum = vary ? f.reduceRunUpTo(f.end, rows, Index::of(0), reduction, add)[0]
+                 : f.reduceRun(rows, kSlots, Index::of(0), reduction, add)[0];
     }
     f.e.setKnown(kernel.lowered.lookup(op->getResult(0)),
                  [sum](llvm::ArrayRef<Index>, Value) { return sum; });

@@ -214,10 +214,13 @@ struct RowSchedule {
   mlir::LogicalResult emitTurned();
   mlir::LogicalResult emitTotals();
   mlir::LogicalResult emitFinish();
-  // Whether the kernel has one row, whose length is a size that varies.
+  // Whether the length of rows is a size that varies: of the kernel's only one, or of several, of
+  // which it is told (LengthSizes.h).
   bool isSizedRow() const {
-    return kernel.sizes && domain.shape() == FusionDomain::Shape::Rows && domain.outer().empty();
+    return !kernel.sizes.lengthDims.empty() ||
+           (kernel.sizes && domain.shape() == FusionDomain::Shape::Rows && domain.outer().empty());
   }
+  mlir::Value rowEnd; // where such rows end
   std::pair<mlir::Value, mlir::Value> pieces(KernelFunction &f);
   mlir::LogicalResult run();
 };

@@ -698,7 +698,7 @@ llvm::SmallVector<Index> KernelFunction::position(Value value, llvm::ArrayRef<In
 
 Index KernelFunction::placeOf(Value value, llvm::ArrayRef<Index> atoms) {
   auto shape = mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
-  return e.space.linearize(position(value, atoms), shape);
+  return e.linearize(position(value, atoms), shape, kernel.lengthDim(value));
 }
 
 llvm::SmallVector<int32_t> outerWithout(const FusionDomain &domain, int32_t atom) {

@@ -87,6 +87,16 @@ struct KernelBuilder {
   int64_t numInts() const {
     return sizes.lengthDims.empty() ? 0 : 1 + static_cast<int64_t>(info.toldSizes.size());
   }
+  // The same of an argument of the body or a result.
+  LengthDim lengthDim(mlir::Value value) {
+    if (sizes.lengthDims.empty())
+      return LengthDim();
+    auto output = llvm::find(outputs, value);
+    if (output != outputs.end())
+      return lengthDim(numInputs() + (output - outputs.begin()));
+    auto argument = mlir::dyn_cast<mlir::BlockArgument>(value);
+    return argument ? lengthDim(int64_t(argument.getArgNumber())) : LengthDim();
+  }
   // KernelSizes::lengthDims of an operand; none where there are none.
   LengthDim lengthDim(int64_t operand) const {
     return sizes.lengthDims.empty() ? LengthDim() : sizes.lengthDims[operand];

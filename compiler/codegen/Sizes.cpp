@@ -2,10 +2,9 @@
 
 #include <optional>
 
-#include "compiler/codegen/Limits.h"
+#include "compiler/codegen/LengthSizes.h"
 #include "compiler/codegen/Schedule.h"
 #include "compiler/fusion/FusionDomain.h"
-#include "compiler/pipeline/Report.h"
 #include "dialects/weft/ir/Attention.h"
 #include "dialects/weft/ir/IndexBounds.h"
 
@@ -95,26 +94,6 @@ static llvm::StringRef whyNot(Operation *op) {
   return "has no kernel for sizes that vary";
 }
 
-// Attention in the fusion whose number of queries has a name.
-static Operation *attentionOfLengths(llvm::ArrayRef<Operation *> ops) {
-  auto found = llvm::find_if(
-      ops, [](Operation *op) { return ir::isAttention(op) && ir::variesInLength(op); });
-  return found == ops.end() ? nullptr : *found;
-}
-
-// The one dim of the value that has a name; none: there is no such, or another one.
-static std::optional<ir::Dim> onlyNamed(Value value) {
-  std::optional<ir::Dim> found;
-  for (const ir::Dim &dim : ir::dimsOf(mlir::cast<RankedTensorType>(value.getType()))) {
-    if (dim.isStatic())
-      continue;
-    if (found)
-      return std::nullopt;
-    found = dim;
-  }
-  return found;
-}
-
 // The values with a name of which rows are chosen that are known to be there, and nothing else is
 // read: a kernel reads these rows where they lie at any size, and computes them alone.
 static llvm::DenseSet<Value> chosenFrom(mlir::Block &body) {
@@ -142,52 +121,11 @@ static llvm::DenseSet<Value> chosenFrom(mlir::Block &body) {
   return chosen;
 }
 
-// "weft.matmul sums over a size that varies (model.cpp:12)": a sentence for explain, whose readers
-// know their lines and no IR.
-static mlir::FailureOr<KernelSizes> cannot(Operation *op, const llvm::Twine &why) {
-  std::string line = locationText(op);
-  mlir::emitError(mlir::UnknownLoc::get(op->getContext()))
-      << op->getName() << " " << why << (line.empty() ? line : " (" + line + ")");
-  return failure();
-}
-
-// Of a kernel of attention whose length varies: it counts queries, and is told how many there are
-// (kLengthsAttr). No movement in it may join the length with another dim, so that positions at the
-// largest size are those at each.
-static mlir::FailureOr<KernelSizes> lengthSizes(Operation *attention, mlir::Block &body) {
-  ir::Dim queries = ir::queryCount(attention), keys = ir::keyCount(attention);
-  if (llvm::StringRef reason = ir::whyNoLengths(attention); !reason.empty())
-    return cannot(attention, reason);
-  KernelSizes sizes;
-  auto add = [&](Value value) {
-    std::optional<ir::Dim> named = onlyNamed(value);
-    if (ir::hasNamedDims(value.getType()) && named != queries && named != keys)
-      return false;
-    if (named)
-      sizes.named.insert(value);
-    return true;
-  };
-  for (Operation &op : body.without_terminator())
-    if (!llvm::all_of(op.getOperands(), add) || !llvm::all_of(op.getResults(), add))
-      return cannot(&op, ir::isAttention(&op)
-                             ? "has a mask with a row for each query and a column for each key, "
-                               "both of which vary"
-                             : "joins attention's length, which varies, with another dimension");
-  llvm::SmallVector<Value> operands(body.getArguments());
-  llvm::append_range(operands, body.getTerminator()->getOperands());
-  for (auto [i, operand] : llvm::enumerate(operands)) {
-    ir::Dims dims = ir::dimsOf(mlir::cast<RankedTensorType>(operand.getType()));
-    auto named = llvm::find_if(dims, [](const ir::Dim &dim) { return !dim.isStatic(); });
-    LengthDim &length = sizes.lengthDims.emplace_back();
-    if (named == dims.end())
-      continue;
-    length = {named - dims.begin(), *named == queries ? LengthDim::kQueries : LengthDim::kKeys};
-    if (length.of == LengthDim::kKeys || sizes)
-      continue;
-    sizes.operand = static_cast<int64_t>(i);
-    sizes.dim = length.dim;
-  }
-  return sizes;
+// Attention in the fusion whose number of queries has a name.
+static Operation *attentionOfLengths(llvm::ArrayRef<Operation *> ops) {
+  auto found = llvm::find_if(
+      ops, [](Operation *op) { return ir::isAttention(op) && ir::variesInLength(op); });
+  return found == ops.end() ? nullptr : *found;
 }
 
 mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
@@ -198,30 +136,22 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
   for (Operation &op : body.without_terminator())
     ops.push_back(&op);
   if (Operation *attention = attentionOfLengths(ops))
-    return lengthSizes(attention, body);
+    return attentionSizes(attention, body);
   Operation *last = ops.empty() ? fusion.getOperation() : ops.back();
-  auto consider = [&](Value value) {
-    int64_t dim = namedDimOf(value.getType());
-    if (dim >= 0)
+  llvm::SmallVector<Value> values(body.getArguments());
+  for (Operation *op : ops)
+    llvm::append_range(values, op->getResults());
+  if (llvm::any_of(values, [](Value value) { return namedDimOf(value.getType()) == -2; }))
+    return rowSizes(body);
+  for (Value value : values)
+    if (namedDimOf(value.getType()) >= 0)
       sizes.named.insert(value);
-    return dim != -2;
-  };
   // The op that an error about a value names: one line of the user's, not all that was fused.
   auto opOf = [&](Value value) {
     if (Operation *op = value.getDefiningOp())
       return op;
     return value.use_empty() ? fusion.getOperation() : *value.user_begin();
   };
-  auto leadingOnly = [&](Value value) {
-    return cannot(opOf(value), "has a size that varies in another dimension than the first");
-  };
-  for (Value argument : body.getArguments())
-    if (!consider(argument))
-      return leadingOnly(argument);
-  for (Operation *op : ops)
-    for (Value result : op->getResults())
-      if (!consider(result))
-        return leadingOnly(result);
   sizes.chosen = chosenFrom(body);
   auto isChosenFrom = [&](Value value) { return sizes.chosen.contains(value); };
   if (llvm::all_of(sizes.named, isChosenFrom))
@@ -232,21 +162,22 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
         llvm::none_of(op->getResults(), [&](Value value) { return sizes.named.contains(value); }))
       continue;
     if (!mlir::isa<ir::WeftOp>(op))
-      return cannot(op, "is no op of weft");
+      return refuseSizes(op, "is no op of weft");
     if (llvm::StringRef reason = whyNot(op); !reason.empty())
-      return cannot(op, reason);
+      return refuseSizes(op, reason);
   }
 
   FusionRefusal why;
   auto domain = FusionDomain::analyze(ops, outputs, why);
   if (!domain)
-    return cannot(last, llvm::Twine("is in a kernel that cannot be: ") + refusalText(why.reason));
+    return refuseSizes(last,
+                       llvm::Twine("is in a kernel that cannot be: ") + refusalText(why.reason));
   bool hasOwnSchedule = domain->shape() == Shape::Alone;
   if (domain->shape() == Shape::Empty)
-    return cannot(last, "is in a kernel of a kind that has no form for sizes that vary");
+    return refuseSizes(last, "is in a kernel of a kind that has no form for sizes that vary");
   auto noDomain = [&](Value value) {
-    return cannot(opOf(value),
-                  "has a size that varies and is not the slowest of its kernel's loops");
+    return refuseSizes(opOf(value),
+                       "has a size that varies and is not the slowest of its kernel's loops");
   };
   int32_t atom = domain->outer().empty() ? (domain->inner().empty() ? -1 : domain->inner().front())
                                          : domain->outer().front();
@@ -259,10 +190,7 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
       llvm::is_contained(domain->inner(), atom))
     return noDomain(outputs.front());
   ir::SizeProduct product;
-  llvm::SmallVector<Value> all(body.getArguments());
-  for (Operation *op : ops)
-    llvm::append_range(all, op->getResults());
-  for (Value value : all) {
+  for (Value value : values) {
     if (isChosenFrom(value))
       continue;
     bool isNamed = sizes.named.contains(value);
@@ -273,7 +201,7 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
       if (product.symbols.empty())
         product = mine;
       if (mine.symbols != product.symbols)
-        return cannot(opOf(value), "is in a kernel in which two sizes vary");
+        return refuseSizes(opOf(value), "is in a kernel in which two sizes vary");
     }
     if (const FusionDomain::Layout *layout = domain->layout(value)) {
       bool has = llvm::is_contained(*layout, atom);
@@ -297,7 +225,7 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
       sizes.dim = namedDimOf(value.getType());
     }
   if (!sizes)
-    return cannot(last, "is in a kernel none of whose operands has the size that varies");
+    return refuseSizes(last, "is in a kernel none of whose operands has the size that varies");
   return sizes;
 }
 

@@ -5,9 +5,10 @@
 // elements of the one run, are a shorter range of pieces of the same code. Whatever does not fit
 // that is refused, with its reason.
 //
-// Attention's queries, and its keys, have a named dim behind the matrices: one size for both, or two.
-// Its kernel is told how many there are, so that what it reads and writes may have that dim anywhere:
-// elements follow each other without gaps. Movements inside it say where they lie.
+// Attention's queries, and its keys, have a named dim behind the matrices: one size for both, or
+// two. Its kernel is told how many there are, so that what it reads and writes may have that dim
+// anywhere: elements follow each other without gaps. Movements inside it say where they lie. So is
+// a kernel of rows that vary in length, [4, n] (LengthSizes.h).
 #pragma once
 
 #include "dialects/weft/ir/SizeNames.h"
@@ -18,17 +19,17 @@ namespace weft::compiler {
 // The dim of a tensor that a kernel is told the length of.
 struct LengthDim {
   int64_t dim = -1; // -1: none
-  // Which of the lengths: of attention's queries, and of its keys where that is another size.
-  enum Of : uint8_t { kQueries, kKeys } of = kQueries;
+  // Which one: the length that the launch counts by, or another one, as attention's keys have.
+  enum Of : uint8_t { kCounted, kTold } of = kCounted;
 };
 
 struct KernelSizes {
   // The operand of the kernel (an input, or behind those an output) of which a dim says how many
   // pieces there are. Nothing in the fusion has a name: -1.
   int64_t operand = -1;
-  // That dim: the leading one, as those before it have size 1; where lengths vary (below), any.
+  // That dim: the leading one, as those before it have size 1; where lengths are told (below), any.
   int64_t dim = 0;
-  // Of each operand of a kernel of attention whose length varies. Empty: of any other kernel.
+  // Of each operand of a kernel that is told lengths. Empty: of any other kernel.
   llvm::SmallVector<LengthDim> lengthDims;
   // The fusion's values, arguments included, that have a named dim.
   llvm::DenseSet<mlir::Value> named;

@@ -18,6 +18,7 @@
 #include "compiler/pipeline/CallUser.h"
 #include "compiler/pipeline/Report.h"
 #include "dialects/weft/ir/Attention.h"
+#include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -207,6 +208,29 @@ private:
     return isa<ir::ElementwiseOp>(op) && elementsOf(op->getResult(0)) == 1;
   }
 
+  // Whether some values are rows of a length that varies, [4, n], and others have a size that
+  // varies as kernels for many sizes have it, [n, 4]: no kernel is told both
+  // (compiler/codegen/Sizes.h).
+  static bool mixesLengths(ArrayRef<Operation *> ops) {
+    SmallVector<ir::Dims> named; // without dims of size 1
+    auto note = [&](Value value) {
+      auto type = cast<RankedTensorType>(value.getType());
+      if (ir::hasNamedDims(type))
+        llvm::copy_if(ir::dimsOf(type), std::back_inserter(named.emplace_back()),
+                      [](const ir::Dim &dim) { return !dim.isOne(); });
+    };
+    for (Operation *op : ops) {
+      if (ir::isAttention(op))
+        return false;
+      llvm::for_each(op->getOperands(), note);
+      llvm::for_each(op->getResults(), note);
+    }
+    auto rows = llvm::find_if(
+        named, [](const ir::Dims &dims) { return dims.size() > 1 && !dims.back().isStatic(); });
+    return rows != named.end() &&
+           llvm::any_of(named, [&](const ir::Dims &dims) { return dims.back() != rows->back(); });
+  }
+
   bool tryMerge(int from, int to) {
     int a = graph_.groupOf(from), b = graph_.groupOf(to);
     if (a == b || !refused_.insert({std::min(a, b), std::max(a, b)}).second)
@@ -229,6 +253,10 @@ private:
     if (countInputs(ops) + static_cast<int64_t>(outputs.size()) > limits::kMaxBuffers)
       return refuse("too-many-buffers", at,
                     "the kernel would read and write more buffers than registers can address");
+    if (mixesLengths(ops))
+      return refuse("two-lengths", at,
+                    "rows whose length varies are in no kernel with what has another size that "
+                    "varies, or has it elsewhere");
     if (!plain) {
       FusionRefusal why;
       std::optional<FusionDomain> domain = FusionDomain::analyze(ops, outputs, why);

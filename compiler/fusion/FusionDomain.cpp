@@ -117,6 +117,23 @@ std::string whyNoKernel(Operation *op) {
   return why == Refusal::NoSchedule || why == Refusal::SeveralResults ? refusalText(why).str() : "";
 }
 
+// Whether rows of a length that varies, [4, n], are one dim there, [4 n]: a kernel knows the
+// strides of the largest length. Memory has both.
+static bool movesRowsOfSomeLength(ir::ReshapeOp reshape) {
+  auto longOnes = [](Value value) {
+    ir::Dims result;
+    llvm::copy_if(ir::dimsOf(cast<RankedTensorType>(value.getType())), std::back_inserter(result),
+                  [](const ir::Dim &dim) { return !dim.isOne(); });
+    return result;
+  };
+  ir::Dims from = longOnes(reshape.getInput()), to = longOnes(reshape.getResult());
+  auto isBehind = [](const ir::Dims &dims) {
+    return llvm::any_of(llvm::drop_begin(dims, !dims.empty()),
+                        [](const ir::Dim &dim) { return !dim.isStatic(); });
+  };
+  return from != to && (isBehind(from) || isBehind(to));
+}
+
 Refusal FusionDomain::fusible(Operation *op) {
   auto weft = dyn_cast<ir::WeftOp>(op);
   if (!weft)
@@ -139,6 +156,8 @@ Refusal FusionDomain::fusible(Operation *op) {
     return Refusal::DynamicShape;
   if (ir::accumulationType(op))
     return Refusal::NarrowSum;
+  if (auto reshape = dyn_cast<ir::ReshapeOp>(op); reshape && movesRowsOfSomeLength(reshape))
+    return Refusal::ReshapeMixesDims;
   return Refusal::None;
 }
 

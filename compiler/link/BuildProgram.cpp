@@ -251,8 +251,8 @@ private:
       addSize(type, dim, entry);
   }
 
-  // Of a launch that is the next instruction. sized: the operand and its dim that the count goes by,
-  // then those that the kernel is told.
+  // Of a launch that is the next instruction. sized: the operand and its dim that the count goes
+  // by, then those that the kernel is told.
   void addSizes(plan::KernelOp kernel, ArrayRef<int64_t> sized, runtime::Launch &launch) {
     using Place = runtime::SizeTable::Place;
     auto next = int32_t(program_.instructions.size());

@@ -101,7 +101,9 @@ private:
       return join(transpose);
     if (ir::isAttention(op))
       return attend(op);
-    auto rows_of = [this](Value value) { return rows(value); };
+    auto rows_of = [this](Value value) {
+      return rows(value);
+    };
     if (wide_.takes(op))
       return (made_ = wide_.widen(op, rows_of)) != nullptr;
     for (Value operand : op->getOperands())
@@ -117,6 +119,8 @@ private:
       return join(slice);
     if (auto insert = mlir::dyn_cast<ir::InsertSliceOp>(op))
       return join(insert);
+    if (auto matmul = mlir::dyn_cast<ir::MatmulOp>(op))
+      return multiply(matmul);
     if (auto norm = mlir::dyn_cast<ir::LayerNormOp>(op))
       return normalized_behind(norm) && join_alike(op);
     if (auto constant = mlir::dyn_cast<ir::ConstantOp>(op))
@@ -285,10 +289,32 @@ private:
     return true;
   }
 
+  // The rows of all texts by one matrix.
+  bool multiply(ir::MatmulOp op) {
+    Dims lhs = dims_of(op.getLhs()), rhs = dims_of(op.getRhs());
+    llvm::ArrayRef<Dim> matrix = llvm::ArrayRef(rhs).take_back(2);
+    if (op.getTransposeLhs() || joined_rank(lhs) + 1 != static_cast<int64_t>(lhs.size()) ||
+        place_of(rhs) != -1 || !ir::productDim(llvm::ArrayRef(rhs).drop_back(2)).isOne())
+      return false;
+    Value from = rows(op.getLhs());
+    if (!from)
+      return false;
+    Value by = reshape(op.getLoc(), op.getRhs(),
+                       ir::tensorOf(matrix, type_of(op.getRhs()).getElementType()));
+    made_ = builder_.clone(*op);
+    made_->setOperands({from, by});
+    made_->getResult(0).setType(joined_type(op.getResult()));
+    settle(op.getResult(), made_->getResult(0));
+    return true;
+  }
+
   // One whose attribute says along which dim it goes, which lies behind the rows.
   bool join_along(Operation *op) {
     auto along = op->getAttrOfType<mlir::IntegerAttr>("dim");
     int64_t rank = rank_of(op);
+    if (along && mlir::isa<ir::SoftmaxOp, ir::LogSoftmaxOp>(op) &&
+        goes_along_rows(op->getOperand(0), along.getInt()))
+      return keep(op, /*has_rows=*/true);
     if (!along || along.getInt() < rank || !join_alike(op))
       return false;
     made_->setAttr("dim", builder_.getI64IntegerAttr(along.getInt() - rank + 1));
@@ -332,7 +358,9 @@ private:
     if (in_front > 0)
       dims.insert(dims.begin(), 0);
     if (in_front > 0 && in_front < rank)
-      return along.size() == 1 && rank == 2 && reduce_apart(op, along[0]);
+      return along.size() == 1 &&
+             ((rank == 2 && reduce_apart(op, along[0])) ||
+              (goes_along_rows(op->getOperand(0), along[0]) && keep(op, /*has_rows=*/true)));
     if (!join_alike(op))
       return false;
     made_->setAttr("dims", builder_.getDenseI64ArrayAttr(dims));
@@ -347,6 +375,14 @@ private:
       return std::nullopt;
     RowNumbers numbers(builder_, loc, texts.size, dims[rank - 1], size_of_);
     return numbers ? std::optional(numbers) : std::nullopt;
+  }
+
+  // Whether the dim is that of rows whose length varies, [4, n], and the only one of more than one
+  // element behind those that do not.
+  static bool goes_along_rows(Value input, int64_t along) {
+    Dims dims = dims_of(input);
+    return place_of(dims) == along && llvm::all_of(llvm::drop_begin(dims, along + 1),
+                                                   [](const Dim &dim) { return dim.isOne(); });
   }
 
   // Whether the order in which elements are added up shows in no bit: of integers, and of what is 0
@@ -620,7 +656,9 @@ private:
   bool attend(Operation *op) {
     if (!ir::variesInLength(op) || !ir::whyNoLengths(op).empty())
       return false;
-    auto rows_of = [this](Value value) { return rows(value); };
+    auto rows_of = [this](Value value) {
+      return rows(value);
+    };
     for (Value operand : op->getOperands())
       if (WideRows::has_two_sizes(dims_of(operand)) && !wide_.of(operand, rows_of))
         return false;

@@ -76,6 +76,10 @@ public:
                 slice, varying[i][static_cast<uint32_t>(VaryingAttribute::kStarts)]);
             !status.ok())
           return status;
+    for (uint32_t i = 0; i < ops.size(); ++i)
+      if (auto insert = mlir::dyn_cast_if_present<ir::InsertSliceOp>(ops[i]);
+          insert && !varying.contains(i))
+        insert_rows(insert, ops[i]);
     for (auto &[index, attributes] : varying) {
       mlir::Operation *op = ops[index];
       builder_.setInsertionPoint(op);
@@ -465,6 +469,43 @@ private:
     op = result.value().getDefiningOp();
     mean.erase();
     return absl::OkStatus();
+  }
+
+  // Rows in place of some of others, where the number of one or of both varies, as in the gradient of
+  // as many rows of a table: each row is one of these, or stays.
+  void insert_rows(ir::InsertSliceOp insert, mlir::Operation *&op) {
+    ir::Dims base = ir::dimsOf(typeOf(insert.getBase())),
+             update = ir::dimsOf(typeOf(insert.getUpdate()));
+    int64_t d = -1;
+    for (int64_t dim = 0; dim < static_cast<int64_t>(base.size()); ++dim) {
+      if (base[dim] == update[dim] && insert.getStarts()[dim] == 0 && insert.getSteps()[dim] == 1)
+        continue;
+      if (d >= 0 || insert.getSteps()[dim] != 1)
+        return;
+      d = dim;
+    }
+    if (d < 0 || (base[d].isStatic() && update[d].isStatic()))
+      return;
+    builder_.setInsertionPoint(op);
+    mlir::Location loc = op->getLoc();
+    Val was(builder_, loc, insert.getBase()), number = count(op, update, {d});
+    if (!number && !update[d].isStatic())
+      return;
+    Val place = was.at(ir::IotaOp::create(builder_, loc,
+                                          ir::tensorOf(base[d], builder_.getI64Type()), 0)) -
+                double(insert.getStarts()[d]);
+    Val each = number ? ir::broadcastTo(number, base[d]) : place.constant(double(update[d].size));
+    Val low = ir::compare("ge", place, place.constant(0)), high = ir::compare("lt", place, each);
+    Val inside = low.at(ir::AndOp::create(builder_, loc, low.value(), high.value())),
+        last = place.at(ir::MinimumOp::create(builder_, loc, place.value(), (each - 1).value()));
+    Val chosen = was.at(choose(builder_, loc, insert.getUpdate(),
+                               ir::maximum(last, place.constant(0)).value(), d));
+    ir::Dims along(base.size(), ir::Dim(1));
+    along[d] = base[d];
+    Val result = ir::select(ir::broadcastTo(ir::reshapeTo(inside, along), base), chosen, was);
+    insert.replaceAllUsesWith(result.value());
+    op = result.value().getDefiningOp();
+    insert.erase();
   }
 
   // A batch_norm in training counts the elements of a channel: the decomposition's sum of ones is

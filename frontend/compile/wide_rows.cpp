@@ -41,7 +41,9 @@ bool WideRows::takes(Operation *op) const {
     return true;
   if (op->getNumResults() != 1 || !has_two_sizes(dims_of(op->getResult(0))))
     return false;
-  auto has_size = [](Value value) { return ir::hasNamedDims(value.getType()); };
+  auto has_size = [](Value value) {
+    return ir::hasNamedDims(value.getType());
+  };
   if (mlir::isa<ir::BroadcastOp>(op))
     return has_size(op->getOperand(0));
   if (auto slice = mlir::dyn_cast<ir::SliceOp>(op))
@@ -90,9 +92,9 @@ Value WideRows::of(Value value, RowsOf rows_of) {
   Operation *op = value.getDefiningOp();
   if (auto constant = mlir::dyn_cast_if_present<ir::ConstantOp>(op))
     if (auto splat = mlir::dyn_cast<mlir::SplatElementsAttr>(constant.getValue()))
-      return values_[value] = ir::splat(builder_, loc, type,
-                                        mlir::cast<mlir::TypedAttr>(
-                                            splat.getSplatValue<mlir::Attribute>()));
+      return values_[value] =
+                 ir::splat(builder_, loc, type,
+                           mlir::cast<mlir::TypedAttr>(splat.getSplatValue<mlir::Attribute>()));
   if (auto broadcast = mlir::dyn_cast_if_present<ir::BroadcastOp>(op);
       broadcast && type_of(broadcast.getInput()).getNumElements() == 1)
     return values_[value] = ir::BroadcastOp::create(builder_, loc, type,
@@ -208,8 +210,7 @@ Value WideRows::columns_of(ir::SliceOp op, RowsOf rows_of) {
     Dim count = dims_of(value)[0];
     int64_t all = count.isStatic() ? count.size : mlir::ShapedType::kDynamic;
     return ir::SliceOp::create(builder_, loc, value, llvm::ArrayRef<int64_t>{0, 0},
-                               llvm::ArrayRef<int64_t>{all, wanted},
-                               llvm::ArrayRef<int64_t>{1, 1});
+                               llvm::ArrayRef<int64_t>{all, wanted}, llvm::ArrayRef<int64_t>{1, 1});
   }
   // No size of the range goes beyond the table, but the largest one may.
   Val column(builder_, loc, iota(loc, Dim(wanted), 0));

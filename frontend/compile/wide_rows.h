@@ -1,8 +1,8 @@
 // Values of two sizes that vary, the second of which is their last dim's: attention's masks, with a
 // row for each query and a column for each key, [4, 1, n, m].
 //
-// Such a value is wide rows, [n.4, 64]: those of all dims but the last, each with as many columns as
-// there may be. So its rows have one length, and a kernel has one size. What stands in columns
+// Such a value is wide rows, [n.4, 64]: those of all dims but the last, each with as many columns
+// as there may be. So its rows have one length, and a kernel has one size. What stands in columns
 // behind the m that there are is any number: attention's kernel, which is told m, reads none of it.
 #pragma once
 
@@ -44,8 +44,7 @@ private:
   mlir::Value columns_of(ir::SliceOp op, RowsOf rows_of);
   // Which row of a value with the dims `from` is that of each row of one with the dims `to`; null
   // where no number says so.
-  mlir::Value numbers(mlir::Location loc, llvm::ArrayRef<ir::Dim> from,
-                      llvm::ArrayRef<ir::Dim> to);
+  mlir::Value numbers(mlir::Location loc, llvm::ArrayRef<ir::Dim> from, llvm::ArrayRef<ir::Dim> to);
 
   mlir::OpBuilder &builder_;
   SizeOf size_of_;

@@ -120,7 +120,9 @@ TEST_F(SymbolicBatches, DerivativesOfAttentionWithMasks) {
 
 // Queries of one length and keys of another: what is written reads what it is a translation of.
 TEST_F(SymbolicBatches, AttentionBetweenTwoLengths) {
-  auto other = [](int64_t n) { return 19 + n * 7 % 131; };
+  auto other = [](int64_t n) {
+    return 19 + n * 7 % 131;
+  };
   for (bool causal : {false, true})
     compare(kLengths, 3, [&](int64_t n) {
       NoGrad no_grad;
@@ -150,9 +152,13 @@ TEST_F(SymbolicBatches, MasksOfQueriesAndKeys) {
   double hidden = -std::numeric_limits<double>::infinity();
   using Mask = std::function<Tensor(int64_t, const Tensor &)>; // of the keys that count
   const std::vector<Mask> masks = {
-      [](int64_t n, const Tensor &) { return tril(ones({n, n}, boolean)); },
+      [](int64_t n, const Tensor &) {
+        return tril(ones({n, n}, boolean));
+      },
       [](int64_t n, const Tensor &) { return arange(n).unsqueeze(1) >= arange(n); },
-      [&](int64_t n, const Tensor &) { return triu(full({n, n}, hidden), 1); },
+      [&](int64_t n, const Tensor &) {
+        return triu(full({n, n}, hidden), 1);
+      },
       [&](int64_t n, const Tensor &) { return table.slice(2, 0, n).slice(3, 0, n); },
       [](int64_t n, const Tensor &counts) {
         return logical_and(tril(ones({n, n}, boolean)), counts);
@@ -161,7 +167,9 @@ TEST_F(SymbolicBatches, MasksOfQueriesAndKeys) {
         return where(tril(ones({n, n}, boolean)), 0.0, -1e9) + where(counts, 0.0, -1e9);
       },
       [](int64_t, const Tensor &counts) { return logical_and(counts, counts.transpose(2, 3)); },
-      [](int64_t n, const Tensor &) { return (batch(3, n, {n}, 32) > -1.0).unsqueeze(1).eval(); }};
+      [](int64_t n, const Tensor &) {
+        return (batch(3, n, {n}, 32) > -1.0).unsqueeze(1).eval();
+      }};
   auto made = [](const Mask &mask, int64_t n) {
     return mask(n, (batch(3, n, {}, 34) > -1.0).reshape({3, 1, 1, n}).eval());
   };
@@ -204,6 +212,41 @@ TEST_F(SymbolicBatches, MeansOfWhatCounts) {
     for (const Tensor &more : {mean.detach(), columns.sum(1), counts.sum(1), weights.sum(0)})
       results.push_back(more);
     return results;
+  });
+}
+
+// A product with one matrix, as a layer that is written by hand has it; a table of positions that is
+// a parameter; and the first place of a single text. With derivatives.
+TEST_F(SymbolicBatches, ProductsAndTables) {
+  Tensor weight = leaf(input(24, {40}, 39)), table = leaf(input(300, {24}, 40));
+  for (int64_t texts : {1, 4})
+    compare({70, 190, 33}, 3, [&](int64_t n) {
+      Tensor x = leaf(batch(texts, n, {24}, 41)), y = matmul(x + table.slice(0, 0, n), weight);
+      return grad({(y * y).sum() + y.select(1, 0).sum()}, {x, weight, table});
+    });
+}
+
+// Along the places of each text, what each place has one number of.
+TEST_F(SymbolicBatches, AlongPlaces) {
+  const std::vector<int64_t> lengths = {70, 1900, 33, 64, 1024, 1300, 17};
+  compare(lengths, 4, [&](int64_t n) {
+    Tensor x = batch(4, n, {}, 35), counts = x > -1.0;
+    return std::vector<Tensor>{x.sum(1),      (x * counts.to(float32)).sum(1),
+                               x.amax(1),     x.mean(1),
+                               softmax(x, 1), log_softmax(x * 2.0, 1),
+                               x.std(1),      (x.sum(1) / counts.to(float32).sum(1)).mean()};
+  });
+  compare({70, 190, 33}, 3, [&](int64_t n) {
+    Tensor x = batch(3, n, {2}, 36).transpose(1, 2).contiguous().eval();
+    return std::vector<Tensor>{softmax(x, 2), x.sum(2), x.unsqueeze(3).sum(2)};
+  });
+  // Pooling by weights that are learned.
+  compare({70, 190, 33}, 3, [&](int64_t n) {
+    Tensor x = leaf(batch(4, n, {24}, 37)), y = tanh(x), scores = y.sum(2);
+    Tensor counts = (batch(4, n, {}, 38) > -1.0).eval();
+    Tensor weights = softmax(where(counts, scores, -1e9), 1);
+    Tensor pooled = (weights.unsqueeze(2) * y).sum(1);
+    return grad({(pooled * pooled).sum()}, {x});
   });
 }
 

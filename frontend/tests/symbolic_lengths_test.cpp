@@ -69,8 +69,8 @@ TEST_F(SymbolicLengths, MasksOfQueriesAndKeys) {
       Tensor x = heads(text(n, kSize, 12)), mask = tril(ones({n, n}, boolean));
       if (made_before)
         mask.eval();
-      return std::vector<Tensor>{
-          attention(x, x, x, mask).transpose(1, 2).reshape({1, n, kSize}), mask};
+      return std::vector<Tensor>{attention(x, x, x, mask).transpose(1, 2).reshape({1, n, kSize}),
+                                 mask};
     });
 }
 

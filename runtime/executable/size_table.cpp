@@ -35,7 +35,8 @@ const int64_t *dim_of(const SizeTable::Entry &entry, const Program &program) {
   if (entry.place == SizeTable::Place::kLaunchSize &&
       is_index(entry.index, program.instructions.size()))
     if (const auto *launch = std::get_if<Launch>(&program.instructions[entry.index]))
-      return is_index(entry.operand, launch->sizes.size()) ? &launch->sizes[entry.operand] : nullptr;
+      return is_index(entry.operand, launch->sizes.size()) ? &launch->sizes[entry.operand]
+                                                           : nullptr;
   return dims && is_index(entry.dim, dims->size()) ? &(*dims)[entry.dim] : nullptr;
 }
 

@@ -38,12 +38,10 @@ SizeTable table() {
   SizeTable table;
   table.names = {"n"};
   using Place = SizeTable::Place;
-  table.entries = {{Place::kInputDim, 0, 0, 0, {1, {0}}, 64},
-                   {Place::kOutputDim, 0, 0, 0, {4, {0}}, 256},
-                   {Place::kCount, 0, 0, 0, {1, {0}}, 64},
-                   {Place::kOperandDim, 1, 0, 0, {1, {0}}, 64},
-                   {Place::kOperandDim, 1, 1, 0, {1, {0}}, 64},
-                   {Place::kLaunchSize, 0, 1, 0, {3, {0}}, 192}};
+  table.entries = {
+      {Place::kInputDim, 0, 0, 0, {1, {0}}, 64},   {Place::kOutputDim, 0, 0, 0, {4, {0}}, 256},
+      {Place::kCount, 0, 0, 0, {1, {0}}, 64},      {Place::kOperandDim, 1, 0, 0, {1, {0}}, 64},
+      {Place::kOperandDim, 1, 1, 0, {1, {0}}, 64}, {Place::kLaunchSize, 0, 1, 0, {3, {0}}, 192}};
   return table;
 }
 

@@ -1,0 +1,161 @@
+#include "compiler/codegen/LengthSizes.h"
+
+#include <optional>
+
+#include "compiler/fusion/FusionDomain.h"
+#include "compiler/pipeline/Report.h"
+#include "dialects/weft/ir/Attention.h"
+
+namespace weft::compiler {
+
+using mlir::failure;
+using mlir::Operation;
+using mlir::RankedTensorType;
+using mlir::Value;
+using Role = FusionDomain::Role;
+using Shape = FusionDomain::Shape;
+
+static ir::Dims dimsOf(Value value) {
+  return ir::dimsOf(mlir::cast<RankedTensorType>(value.getType()));
+}
+
+// The one dim of the value that has a name; none: there is no such, or another one.
+static std::optional<ir::Dim> onlyNamed(Value value) {
+  std::optional<ir::Dim> found;
+  for (const ir::Dim &dim : dimsOf(value)) {
+    if (dim.isStatic())
+      continue;
+    if (found)
+      return std::nullopt;
+    found = dim;
+  }
+  return found;
+}
+
+// Readers of explain know their lines and no IR.
+mlir::FailureOr<KernelSizes> refuseSizes(Operation *op, const llvm::Twine &why) {
+  std::string line = locationText(op);
+  mlir::emitError(mlir::UnknownLoc::get(op->getContext()))
+      << op->getName() << " " << why << (line.empty() ? line : " (" + line + ")");
+  return failure();
+}
+
+// Which dims of the kernel's operands are shorter in memory than their types say. counted: the
+// length that the launch counts by.
+static void setLengthDims(KernelSizes &sizes, mlir::Block &body, const ir::Dim &counted) {
+  llvm::SmallVector<Value> operands(body.getArguments());
+  llvm::append_range(operands, body.getTerminator()->getOperands());
+  for (auto [i, operand] : llvm::enumerate(operands)) {
+    ir::Dims dims = dimsOf(operand);
+    auto named = llvm::find_if(dims, [](const ir::Dim &dim) { return !dim.isStatic(); });
+    LengthDim &length = sizes.lengthDims.emplace_back();
+    if (named == dims.end())
+      continue;
+    length = {named - dims.begin(), *named == counted ? LengthDim::kCounted : LengthDim::kTold};
+    if (length.of == LengthDim::kTold || sizes)
+      continue;
+    sizes.operand = static_cast<int64_t>(i);
+    sizes.dim = length.dim;
+  }
+}
+
+// Of a kernel of attention whose length varies: it counts queries, and is told how many there are
+// (kLengthsAttr). No movement in it may join the length with another dim, so that positions at the
+// largest size are those at each.
+mlir::FailureOr<KernelSizes> attentionSizes(Operation *attention, mlir::Block &body) {
+  ir::Dim queries = ir::queryCount(attention), keys = ir::keyCount(attention);
+  if (llvm::StringRef reason = ir::whyNoLengths(attention); !reason.empty())
+    return refuseSizes(attention, reason);
+  KernelSizes sizes;
+  auto add = [&](Value value) {
+    std::optional<ir::Dim> named = onlyNamed(value);
+    if (ir::hasNamedDims(value.getType()) && named != queries && named != keys)
+      return false;
+    if (named)
+      sizes.named.insert(value);
+    return true;
+  };
+  for (Operation &op : body.without_terminator())
+    if (!llvm::all_of(op.getOperands(), add) || !llvm::all_of(op.getResults(), add))
+      return refuseSizes(&op,
+                         ir::isAttention(&op)
+                             ? "has a mask with a row for each query and a column for each key, "
+                               "both of which vary"
+                             : "joins attention's length, which varies, with another dimension");
+  setLengthDims(sizes, body, queries);
+  return sizes;
+}
+
+// Whether the op takes and gives rows as they are, or what is one for each row.
+static bool goesByRows(Operation *op) {
+  auto weft = mlir::dyn_cast<ir::WeftOp>(op);
+  if (!weft)
+    return false;
+  auto longOnes = [](Value value) {
+    ir::Dims result;
+    llvm::copy_if(dimsOf(value), std::back_inserter(result),
+                  [](const ir::Dim &dim) { return !dim.isOne(); });
+    return result;
+  };
+  if (mlir::isa<ir::ReshapeOp>(op))
+    return longOnes(op->getOperand(0)) == longOnes(op->getResult(0));
+  if (weft.kind() != ir::Kind::Reduction)
+    return weft.kind() == ir::Kind::Elementwise || mlir::isa<ir::BroadcastOp, ir::ConstantOp>(op);
+  // Of all that a row has, or of nothing that varies.
+  return op->getNumResults() == 1 && !ir::hasNamedDims(op->getResult(0).getType());
+}
+
+mlir::FailureOr<KernelSizes> rowSizes(mlir::Block &body) {
+  KernelSizes sizes;
+  std::optional<ir::Dim> length;
+  // Of one length for the whole kernel, with nothing behind it.
+  auto add = [&](Value value) {
+    std::optional<ir::Dim> named = onlyNamed(value);
+    if (!named)
+      return !ir::hasNamedDims(value.getType());
+    sizes.named.insert(value);
+    ir::Dims dims = dimsOf(value);
+    while (dims.back().isOne())
+      dims.pop_back();
+    return dims.back() == *named && length.value_or(*named) == *named && (length = named, true);
+  };
+  llvm::SmallVector<Operation *> ops;
+  for (Operation &op : body.without_terminator()) {
+    ops.push_back(&op);
+    bool fits = llvm::all_of(op.getOperands(), add) && llvm::all_of(op.getResults(), add);
+    if (!fits || !goesByRows(&op))
+      return refuseSizes(&op, "has a size that varies in another dimension than the first");
+  }
+  llvm::SmallVector<Value> outputs(body.getTerminator()->getOperands());
+  FusionRefusal why;
+  auto domain = FusionDomain::analyze(ops, outputs, why);
+  auto isRow = [&](Operation *op) {
+    return mlir::cast<ir::WeftOp>(op).kind() != ir::Kind::Reduction ||
+           domain->role(op->getResult(0)) ==
+               (ir::hasNamedDims(op->getOperand(0).getType()) ? Role::Row : Role::Scalar);
+  };
+  // Whether the value has the length where a row has its elements, and only there.
+  auto isOfRows = [&](Value value) {
+    const FusionDomain::Layout *layout = domain->layout(value);
+    if (!layout)
+      return true;
+    return sizes.named.contains(value)
+               ? !layout->empty() && layout->back() == domain->inner().front()
+               : !llvm::is_contained(*layout, domain->inner().front());
+  };
+  auto fits = [&] {
+    return domain && length &&
+           (domain->shape() == Shape::Rows || domain->shape() == Shape::Elementwise) &&
+           !domain->outer().empty() && domain->inner().size() == 1 && domain->lanes() < 0 &&
+           domain->kept().empty() && domain->runSize() == length->size &&
+           llvm::all_of(ops, isRow) && llvm::all_of(body.getArguments(), isOfRows) &&
+           llvm::all_of(ops, [&](Operation *op) { return isOfRows(op->getResult(0)); });
+  };
+  if (!fits())
+    return refuseSizes(ops.empty() ? body.getParentOp() : ops.back(),
+                       "is in a kernel whose rows are not those that vary in length");
+  setLengthDims(sizes, body, *length);
+  return sizes;
+}
+
+} // namespace weft::compiler
