@@ -134,6 +134,62 @@ TYPED_TEST(FactorEntryTest, SolutionsFit) {
     }
 }
 
+// A matrix gives the same bits alone and beside others, whatever these are.
+TYPED_TEST(FactorEntryTest, MatricesSideBySideAreAsEachAlone) {
+  using T = TypeParam;
+  const int64_t count = 19;
+  for (int64_t n : {1, 2, 3, 8, 9, 22}) {
+    int64_t elements = n * n;
+    std::vector<T> good = matrices<T>(count, n), x = good, side(good.size());
+    for (size_t i = 0; i < side.size(); ++i)
+      side[i] = std::sin(T(i));
+    for (int64_t i = 0; i < n; ++i) { // no pivot in a column; another order of rows; NaN
+      x[static_cast<size_t>(2 * elements + i * n + n / 2)] = 0;
+      std::swap(x[static_cast<size_t>(4 * elements + i)],
+                x[static_cast<size_t>(5 * elements - n + i)]);
+    }
+    x[static_cast<size_t>(7 * elements)] = T(NAN);
+    // What each of so many matrices gives, NaN as a number.
+    auto results = [&](int64_t first, int64_t many) {
+      std::vector<std::vector<T>> all(static_cast<size_t>(many));
+      std::vector<T> out(static_cast<size_t>(many * elements));
+      Ints order(static_cast<size_t>(many * n));
+      auto add = [&](const auto &values, int64_t each) {
+        for (int64_t m = 0; m < many; ++m)
+          for (int64_t i = 0; i < each; ++i) {
+            auto value = static_cast<T>(values[static_cast<size_t>(m * each + i)]);
+            all[static_cast<size_t>(m)].push_back(std::isnan(value) ? T(123) : value);
+          }
+      };
+      T *from = x.data() + first * elements;
+      TensorRef type = row_major({many, n, n}, kDType<T>),
+                rows = row_major({many, n}, DType::kInt64);
+      EXPECT_TRUE(run({"weft.factor.cholesky", {}, {type, type}, 1, -1, -1},
+                      {good.data() + first * elements, out.data()}, 2)
+                      .ok());
+      add(out, elements);
+      EXPECT_TRUE(run({"weft.factor.lu", {}, {type, type, rows}, 1, -1, -1},
+                      {from, out.data(), order.data()}, 2)
+                      .ok());
+      add(out, elements);
+      add(order, n);
+      for (int flags = 0; flags < 8; ++flags) {
+        runtime::Config config = {{"transposed", int64_t(flags & 1)},
+                                  {"unit", int64_t(flags >> 1 & 1)},
+                                  {"upper", int64_t(flags >> 2)}};
+        EXPECT_TRUE(run({"weft.factor.solve", config, {type, type, type}, 2, -1, -1},
+                        {from, side.data() + first * elements, out.data()}, 2)
+                        .ok());
+        add(out, elements);
+      }
+      return all;
+    };
+    auto together = results(0, count);
+    for (int64_t m = 0; m < count; ++m)
+      EXPECT_EQ(together[static_cast<size_t>(m)], results(m, 1)[0]) << n << ", matrix " << m;
+  }
+}
+
 TEST(FactorEntry, SaysWhatItCannotCompute) {
   std::vector<float> x = {1, 0, 0, 1, 1, 2, 2, 1, 0, 1, 0, 0}, l(8);
   Ints order(4);

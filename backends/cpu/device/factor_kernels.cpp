@@ -2,37 +2,10 @@
 
 #include <cmath>
 
-#include "backends/cpu/device/vector_lanes.h"
+#include "backends/cpu/device/factor_panels.h"
 
 namespace weft::backends::cpu {
 namespace {
-
-template <typename T> using Panel = T __attribute__((ext_vector_type(kPanelLanes<T>)));
-
-template <typename T> WEFT_INLINE Panel<T> load_panel(const T *from) {
-  Panel<T> value;
-  std::memcpy(&value, from, sizeof value);
-  return value;
-}
-
-template <typename T> WEFT_INLINE void store_panel(T *to, const Panel<T> &value) {
-  std::memcpy(to, &value, sizeof value);
-}
-
-// c - a b
-template <bool kFused, typename T> WEFT_INLINE Panel<T> less(T a, Panel<T> b, Panel<T> c) {
-  Panel<T> factor = -a;
-  if constexpr (kFused)
-    return __builtin_elementwise_fma(factor, b, c);
-  else
-    return c + factor * b;
-}
-template <bool kFused, typename T> WEFT_INLINE T less_one(T a, T b, T c) {
-  if constexpr (kFused)
-    return __builtin_elementwise_fma(-a, b, c);
-  else
-    return c - a * b;
-}
 
 template <typename T, bool kFused>
 WEFT_INLINE void solve(Strided<T> t, bool forward, bool unit, int64_t size, T *panel) {
@@ -43,7 +16,7 @@ WEFT_INLINE void solve(Strided<T> t, bool forward, bool unit, int64_t size, T *p
     const T *row = t.at + i * t.row;
     Panel<T> sum = load_panel(panel + i * kLanes);
     for (int64_t k = first; k != i; k += step)
-      sum = less<kFused>(row[k * t.column], load_panel(panel + k * kLanes), sum);
+      sum = less<kFused>(Panel<T>(row[k * t.column]), load_panel(panel + k * kLanes), sum);
     if (!unit)
       sum /= Panel<T>(row[i * t.column]);
     store_panel<T>(panel + i * kLanes, sum);
@@ -67,7 +40,7 @@ WEFT_INLINE void subtract_rows(int64_t terms, Strided<T> a, const T *panel, T *c
   for (int64_t k = 0; k < terms; ++k) {
     Panel<T> term = load_panel(panel + k * kLanes);
     for (int r = 0; r < kRows; ++r)
-      sums[r] = less<kFused>(a.at[r * a.row + k * a.column], term, sums[r]);
+      sums[r] = less<kFused>(Panel<T>(a.at[r * a.row + k * a.column]), term, sums[r]);
   }
   for (int r = 0; r < kRows; ++r) {
     if (columns == kLanes)
@@ -104,7 +77,7 @@ WEFT_INLINE int64_t cholesky(int64_t size, T *w, int64_t w_row) {
       row[j] /= root;
     for (int64_t i = k + 1; i < size; ++i)
       for (int64_t j = i; j < size; ++j)
-        w[i * w_row + j] = less_one<kFused>(row[i], row[j], w[i * w_row + j]);
+        w[i * w_row + j] = less<kFused>(row[i], row[j], w[i * w_row + j]);
   }
   return size;
 }
@@ -115,7 +88,7 @@ WEFT_INLINE void eliminate(int64_t rows, int64_t columns, T *w, int64_t w_row) {
     T *row = w + i * w_row, factor = row[0] / w[0];
     row[0] = factor;
     for (int64_t j = 1; j < columns; ++j)
-      row[j] = less_one<kFused>(factor, w[j], row[j]);
+      row[j] = less<kFused>(factor, w[j], row[j]);
   }
 }
 

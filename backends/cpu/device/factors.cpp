@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "backends/cpu/device/factor_kernels.h"
+#include "backends/cpu/device/factor_lanes.h"
 #include "runtime/threading/parallel_for.h"
 
 namespace weft::backends::cpu {
@@ -13,6 +14,15 @@ namespace {
 
 // Work that is worth a piece of its own, in multiplications.
 constexpr int64_t kPieceWork = 1 << 16;
+// Matrices go side by side where there are as many, which is faster than one by one,
+constexpr int64_t kLaneMatrices = 4;
+// and their elements, with those of their right side, are at most so many: these panels fill an L1
+// cache.
+constexpr int64_t kLaneElements = 512;
+// A right side of as many columns fills panels by itself.
+constexpr int64_t kLaneColumns = 12;
+// Where there are pivots, matrices of more rows go alone: to exchange two, all are gone through.
+constexpr int64_t kLanePivotRows = 8;
 
 // body(thread, i) for each i below count, of so much work each.
 template <typename Body> void for_each(int64_t count, int64_t work, int threads, Body body) {
@@ -37,6 +47,35 @@ template <typename Body> void for_matrices(const FactorProblem &p, Body body) {
     body(matrix, apart ? 1 : p.threads);
   };
   for_each(p.matrices, p.size * p.size * p.size / 3, apart ? p.threads : 1, one);
+}
+
+bool go_side_by_side(const FactorProblem &p) {
+  return p.matrices >= kLaneMatrices && p.columns < kLaneColumns &&
+         p.size * (p.size + p.columns) <= kLaneElements;
+}
+
+// body(the first matrix, how many) for as many matrices as a panel has lanes.
+template <typename T, typename Body> void for_lanes(const FactorProblem &p, Body body) {
+  constexpr int64_t kLanes = kPanelLanes<T>;
+  int64_t work = kLanes * p.size * p.size * (p.size + p.columns) / 3;
+  for_each((p.matrices + kLanes - 1) / kLanes, work, p.threads, [&](int, int64_t group) {
+    body(group * kLanes, std::min(kLanes, p.matrices - group * kLanes));
+  });
+}
+// Matrices of `elements` as panels, and back. Lanes without a matrix get the first one again.
+template <typename T> void pack_lanes(const T *from, int64_t elements, int64_t matrices, T *to) {
+  constexpr int64_t kLanes = kPanelLanes<T>;
+  for (int64_t lane = 0; lane < kLanes; ++lane) {
+    const T *matrix = from + (lane < matrices ? lane : 0) * elements;
+    for (int64_t i = 0; i < elements; ++i)
+      to[i * kLanes + lane] = matrix[i];
+  }
+}
+template <typename T, typename To>
+void unpack_lanes(const T *from, int64_t elements, int64_t matrices, To *to) {
+  for (int64_t lane = 0; lane < matrices; ++lane)
+    for (int64_t i = 0; i < elements; ++i)
+      to[lane * elements + i] = from[i * kPanelLanes<T> + lane];
 }
 
 template <typename T>
@@ -123,10 +162,73 @@ int64_t factor_lu(int64_t n, T *w, int64_t *permutation, int threads) {
   return failed;
 }
 
+// Only the lower triangle of x is read, as the upper one of panels.
+template <typename T>
+void cholesky_lanes(const FactorProblem &p, const T *x, T *l, int64_t *failed) {
+  constexpr int64_t kLanes = kPanelLanes<T>;
+  int64_t n = p.size;
+  for_lanes<T>(p, [&](int64_t first, int64_t matrices) {
+    T w[kLaneElements * kLanes];
+    LaneCount<T> order[kLanes];
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
+      const T *from = x + (first + (lane < matrices ? lane : 0)) * n * n;
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t j = 0; j <= i; ++j)
+          w[(j * n + i) * kLanes + lane] = from[i * n + j];
+    }
+    lane_kernels<T>().cholesky(n, w, order);
+    unpack_lanes(order, 1, matrices, failed + first);
+    for (int64_t lane = 0; lane < matrices; ++lane) {
+      T *to = l + (first + lane) * n * n;
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t j = 0; j < n; ++j)
+          to[i * n + j] = j <= i ? w[(j * n + i) * kLanes + lane] : T(0);
+    }
+  });
+}
+
+template <typename T>
+void lu_lanes(const FactorProblem &p, const T *x, T *factors, int64_t *permutation,
+              int64_t *failed) {
+  constexpr int64_t kLanes = kPanelLanes<T>;
+  int64_t n = p.size;
+  for_lanes<T>(p, [&](int64_t first, int64_t matrices) {
+    T w[kLanePivotRows * kLanePivotRows * kLanes];
+    LaneCount<T> rows[kLanePivotRows * kLanes], column[kLanes];
+    pack_lanes(x + first * n * n, n * n, matrices, w);
+    lane_kernels<T>().lu(n, w, rows, column);
+    unpack_lanes(w, n * n, matrices, factors + first * n * n);
+    unpack_lanes(rows, n, matrices, permutation + first * n);
+    unpack_lanes(column, 1, matrices, failed + first);
+  });
+}
+
+template <typename T>
+void solve_lanes(const FactorProblem &p, const T *matrix, const T *rhs, T *x) {
+  constexpr int64_t kLanes = kPanelLanes<T>;
+  int64_t n = p.size, side = n * p.columns;
+  bool forward = p.upper == p.transposed;
+  for_lanes<T>(p, [&](int64_t first, int64_t matrices) {
+    T w[kLaneElements * kLanes];
+    T *panels = w + n * n * kLanes;
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
+      const T *from = matrix + (first + (lane < matrices ? lane : 0)) * n * n;
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t k = forward ? 0 : i; k < (forward ? i + 1 : n); ++k)
+          w[(i * n + k) * kLanes + lane] = from[p.transposed ? k * n + i : i * n + k];
+    }
+    pack_lanes(rhs + first * side, side, matrices, panels);
+    lane_kernels<T>().solve(n, p.columns, forward, p.unit, w, panels);
+    unpack_lanes(panels, side, matrices, x + first * side);
+  });
+}
+
 } // namespace
 
 template <typename T>
 void cholesky_factors(const FactorProblem &p, const T *x, T *l, int64_t *failed) {
+  if (go_side_by_side(p))
+    return cholesky_lanes(p, x, l, failed);
   int64_t n = p.size;
   for_matrices(p, [&](int64_t matrix, int threads) {
     const T *from = x + matrix * n * n;
@@ -146,6 +248,8 @@ void cholesky_factors(const FactorProblem &p, const T *x, T *l, int64_t *failed)
 template <typename T>
 void lu_factors(const FactorProblem &p, const T *x, T *factors, int64_t *permutation,
                 int64_t *failed) {
+  if (p.size <= kLanePivotRows && go_side_by_side(p))
+    return lu_lanes(p, x, factors, permutation, failed);
   int64_t n = p.size;
   for_matrices(p, [&](int64_t matrix, int threads) {
     T *w = factors + matrix * n * n;
@@ -160,6 +264,8 @@ int64_t solve_room(const FactorProblem &p) {
 
 template <typename T>
 void solve_triangular(const FactorProblem &p, const T *matrix, const T *rhs, T *x, void *room) {
+  if (go_side_by_side(p))
+    return solve_lanes(p, matrix, rhs, x);
   constexpr int64_t kLanes = kPanelLanes<T>;
   const FactorKernels<T> &kernels = factor_kernels<T>();
   int64_t n = p.size, panels = (p.columns + kLanes - 1) / kLanes;

@@ -1,6 +1,7 @@
-// Factorizations of square matrices and triangular systems, row-major and one behind another. Of
-// many matrices each is one thread's; of few, threads share the panels of each (factor_kernels.h).
-// Bits depend on neither.
+// Factorizations of square matrices and triangular systems, row-major and one behind another. Small
+// matrices go side by side in the lanes of vectors (factor_lanes.h). Of many larger ones each is
+// one thread's; of few, threads share the panels of each (factor_kernels.h). Bits depend on none of
+// it.
 #pragma once
 
 #include <cstdint>
