@@ -4,8 +4,8 @@
 #include "compiler/fusion/TensorBytes.h"
 #include "compiler/fusion/WriteInPlace.h"
 #include "dialects/weft/ir/Attributes.h"
-#include "dialects/weft/ir/Custom.h"
 #include "dialects/weft/ir/IndexBounds.h"
+#include "dialects/weft/ir/MayFail.h"
 #include "dialects/weft/rules/Rules.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
@@ -40,9 +40,9 @@ public:
                                 [&](Value operand) { return written.contains(operand); });
       if (reads || writes_.contains(&op))
         written.insert(op.result_begin(), op.result_end());
-      if (reads && mlir::isa<ir::CustomOp>(op))
+      if (reads && ir::mayFail(&op))
         refusals_.add(kTooLate, &op,
-                      "a kernel that may fail reads what is written in place, which is a copy");
+                      "a call that may fail reads what is written in place, which is a copy");
       std::optional<ir::IndexBounds> bounds =
           predecessors_.contains(&op) ? std::nullopt : ir::indexBounds(&op);
       if (!bounds)

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "compiler/claim/Provider.h"
 #include "compiler/plan/IndexChecks.h"
 #include "compiler/plan/Limits.h"
 #include "compiler/plan/Pieces.h"
@@ -134,8 +133,7 @@ ExtractedProblem extractProblem(plan::ProgramOp program, bool inPlace) {
       step.checks = checks.of(call);
     // Of kernels of users nobody knows whether they would do the same again, and a check that comes
     // again later would keep donated inputs from being written until then.
-    auto library = dyn_cast<plan::LibraryCallOp>(op);
-    step.repeatable = step.checks.empty() && (!library || library.getCallee() != kCustomEntry);
+    step.repeatable = step.checks.empty() && !op.hasAttr(plan::kMayFailAttr);
     step.cost = costOf(op, kernels);
     result.problem.steps.push_back(std::move(step));
     result.instructions.push_back(&op);

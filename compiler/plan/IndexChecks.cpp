@@ -2,7 +2,6 @@
 
 #include "compiler/plan/Extract.h"
 #include "compiler/plan/Limits.h"
-#include "dialects/weft/ir/Custom.h"
 #include "dialects/weft/ir/IndexBounds.h"
 
 namespace weft::compiler {
@@ -132,8 +131,8 @@ SmallVector<int32_t, 0> IndexChecks::of(plan::LaunchOp launch, plan::KernelOp ke
 }
 
 SmallVector<int32_t, 0> IndexChecks::of(plan::LibraryCallOp call) {
-  if (call.getCallee() != ir::CustomOp::getOperationName())
-    return {}; // the entry has the op's name
+  if (!call->hasAttr(plan::kMayFailAttr))
+    return {};
   return {next_++};
 }
 

@@ -1,5 +1,5 @@
 // Which instructions may end a run: launches that look at indices from data, one of which may be
-// out of range, and kernels of users, which may fail.
+// out of range, and calls that may fail: of users' kernels and of factorizations.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace weft::compiler {
 class IndexChecks {
 public:
   llvm::SmallVector<int32_t, 0> of(plan::LaunchOp launch, plan::KernelOp kernel);
-  // That a kernel does not fail says nothing of another call of it: each counts for itself.
+  // That a call does not fail says nothing of another one: each counts for itself.
   llvm::SmallVector<int32_t, 0> of(plan::LibraryCallOp call);
 
 private:

@@ -9,6 +9,7 @@
 #include "compiler/plan/SharedKernels.h"
 #include "dialects/plan/ir/Plan.h"
 #include "dialects/weft/ir/Attributes.h"
+#include "dialects/weft/ir/MayFail.h"
 #include "dialects/weft/ir/Weft.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -162,9 +163,11 @@ private:
       return success();
     SmallVector<Type> types(call->getOperandTypes());
     llvm::append_range(types, call->getResultTypes());
-    plan::LibraryCallOp::create(builder_, call.getLoc(), call.getCallee(), inputs, outputs,
-                                /*scratch=*/Value(), builder_.getTypeArrayAttr(types),
-                                call.getConfig());
+    auto lowered = plan::LibraryCallOp::create(builder_, call.getLoc(), call.getCallee(), inputs,
+                                               outputs, /*scratch=*/Value(),
+                                               builder_.getTypeArrayAttr(types), call.getConfig());
+    if (ir::mayFail(call))
+      lowered->setAttr(plan::kMayFailAttr, builder_.getUnitAttr());
     return success();
   }
 

@@ -1,7 +1,7 @@
 #include "frontend/recorder/ir_state.h"
 
-#include "dialects/weft/ir/Custom.h"
 #include "dialects/weft/ir/IndexBounds.h"
+#include "dialects/weft/ir/MayFail.h"
 #include "dialects/weft/rules/RuleChecks.h"
 #include "frontend/recorder/checkpoint.h"
 #include "frontend/recorder/exchange.h"
@@ -202,7 +202,7 @@ StandIns::~StandIns() {
 
 bool may_end_run(mlir::Operation *op) {
   auto weft = mlir::dyn_cast<ir::WeftOp>(op);
-  return ir::indexBounds(op) || mlir::isa<ir::CrossEntropyOp, ir::CustomOp>(op) ||
+  return ir::indexBounds(op) || ir::mayFail(op) || mlir::isa<ir::CrossEntropyOp>(op) ||
          (weft && weft.kind() == ir::Kind::Exchange);
 }
 

@@ -1,5 +1,6 @@
 // What a failed run should have written in place goes back to what it was: an index out of range,
-// or a kernel of a user that fails, costs what was to be computed, and nothing else.
+// a matrix that has no factor, or a kernel of a user that fails, costs what was to be computed, and
+// nothing else.
 //
 // A write in place gives a storage another value, and the memory of the old one becomes a result's.
 // So a storage remembers the value that it held last in memory (Before), without keeping it from

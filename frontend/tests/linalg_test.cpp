@@ -215,5 +215,54 @@ TEST(Linalg, Errors) {
   EXPECT_EQ(det(ones({2, 2})).item<float>(), 0);
 }
 
+// What a step with such a matrix would have written is what it was before, and the steps that
+// follow are as if that one had never been.
+TEST(Linalg, AnUnfitMatrixCostsNoParameter) {
+  std::vector<std::pair<std::string, std::function<Tensor(const Tensor &)>>> losses = {
+      {"cholesky", [](const Tensor &x) { return log(cholesky(x).diagonal()).sum(); }},
+      {"solve", [](const Tensor &x) { return solve(x, ones({3, 2})).sum(); }},
+      {"inverse", [](const Tensor &x) { return inverse(x).sum(); }}};
+  auto train = [](const auto &loss_of, bool jitted, bool with_unfit) {
+    Tensor w = full({7}, 0.5).eval(), seen = zeros({5, 3, 3}).eval();
+    w.set_requires_grad(true);
+    optim::Adam optimizer({w}, {.lr = 0.1});
+    std::function<Tensor(const Tensor &)> step = [&](const Tensor &scale) {
+      Tensor matrix = eye(3) * scale * exp(w.sum());
+      {
+        NoGrad no_grad;
+        seen[2] = matrix; // before what may fail
+      }
+      Tensor loss = loss_of(matrix) + loss_of(seen[2]);
+      optimizer.zero_grad();
+      loss.backward();
+      optimizer.step();
+      return loss.detach();
+    };
+    if (jitted)
+      step = jit(step);
+    auto state = [&] {
+      Doubles all = w.to_vector<double>(), written = seen.to_vector<double>();
+      all.insert(all.end(), written.begin(), written.end());
+      for (const auto &[name, tensor] : optimizer.state())
+        all.push_back(tensor.to_vector<double>()[0]);
+      return all;
+    };
+    (void)step(full({}, 2)).item<float>();
+    Doubles before = state();
+    for (int time = 0; time < 2 && with_unfit; ++time) {
+      EXPECT_MESSAGE(step(full({}, 0)).item<float>(), "needs ");
+      EXPECT_EQ(state(), before);
+    }
+    (void)step(full({}, 3)).item<float>();
+    EXPECT_NE(state(), before);
+    return state();
+  };
+  for (const auto &[name, loss_of] : losses)
+    for (bool jitted : {false, true}) {
+      SCOPED_TRACE(name + (jitted ? " in jit" : ""));
+      EXPECT_EQ(train(loss_of, jitted, true), train(loss_of, jitted, false));
+    }
+}
+
 } // namespace
 } // namespace weft

@@ -5,6 +5,7 @@
 #include "backends/cpu/device/factors.h"
 #include "backends/cpu/device/row_major.h"
 #include "runtime/core/status.h"
+#include "runtime/executable/run_failure.h"
 
 namespace weft::backends::cpu {
 namespace {
@@ -69,6 +70,11 @@ absl::StatusOr<Call> read_call(const LibraryCall &call, Function function, int t
   return read;
 }
 
+// Plans write what is kept after the last call that may fail (compiler/plan/IndexChecks.h).
+absl::Status unfit(std::string message) {
+  return runtime::with_kept_inputs(absl::InvalidArgumentError(std::move(message)));
+}
+
 class FactorState : public LibraryCallState {
 public:
   FactorState(Call call, Function function) : call_(call), function_(function) {}
@@ -98,16 +104,16 @@ private:
       cholesky_factors<T>(p, at(0), at(1), failed);
       for (int64_t i = 0; i < p.matrices; ++i)
         if (failed[i])
-          return absl::InvalidArgumentError(
-              absl::StrCat("needs positive definite matrices; of matrix ", i,
-                           " the leading minor of order ", failed[i], " is not positive"));
+          return unfit(absl::StrCat("needs positive definite matrices; of matrix ", i,
+                                    " the leading minor of order ", failed[i],
+                                    " is not positive"));
       return absl::OkStatus();
     case Function::kLu:
       lu_factors<T>(p, at(0), at(1), static_cast<int64_t *>(operands[2]), failed);
       for (int64_t i = 0; call_.regular && i < p.matrices; ++i)
         if (failed[i])
-          return absl::InvalidArgumentError(absl::StrCat(
-              "needs regular matrices; matrix ", i, " has no pivot in column ", failed[i] - 1));
+          return unfit(absl::StrCat("needs regular matrices; matrix ", i,
+                                    " has no pivot in column ", failed[i] - 1));
       return absl::OkStatus();
     }
     return absl::OkStatus();

@@ -102,7 +102,7 @@ plan.program @main(%p: !plan.buffer<64> {plan.type = tensor<16xf32>, plan.donata
 
 // -----
 
-// Or while a kernel of a user may still fail; another library's call does not.
+// Or while a call that may fail, as a kernel of a user, is still to come; another one does not.
 plan.program @main(%p: !plan.buffer<64> {plan.type = tensor<16xf32>, plan.donatable, plan.kept}, %g: !plan.buffer<64> {plan.type = tensor<16xf32>})
     -> (!plan.buffer<64> {plan.type = tensor<16xf32>}, !plan.buffer<64> {plan.type = tensor<16xf32>}, !plan.buffer<64> {plan.type = tensor<16xf32>}) {
   %new = plan.view %p[0] : !plan.buffer<64> to !plan.buffer<64>
@@ -110,7 +110,7 @@ plan.program @main(%p: !plan.buffer<64> {plan.type = tensor<16xf32>, plan.donata
   %z = plan.output : !plan.buffer<64>
   // expected-error @below {{writes input 0, which is kept, before the last instruction that may end the run}}
   plan.copy %g to %new : !plan.buffer<64> to !plan.buffer<64>
-  plan.library_call "weft.custom" ins(%g : !plan.buffer<64>) outs(%y : !plan.buffer<64>) as [tensor<16xf32>, tensor<16xf32>] config {kernel = "test.any"}
+  plan.library_call "weft.custom" ins(%g : !plan.buffer<64>) outs(%y : !plan.buffer<64>) as [tensor<16xf32>, tensor<16xf32>] config {kernel = "test.any"} {plan.may_fail}
   plan.return %new, %y, %z : !plan.buffer<64>, !plan.buffer<64>, !plan.buffer<64>
 }
 

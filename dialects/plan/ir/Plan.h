@@ -58,5 +58,7 @@ inline constexpr llvm::StringLiteral kPartAttr = "plan.part";
 
 // Of a plan.library_call: lists of strides, of each of its tensors.
 inline constexpr llvm::StringLiteral kStridesAttr = "plan.strides";
+// Of one that may fail for the values that it reads, unit: it counts as a check.
+inline constexpr llvm::StringLiteral kMayFailAttr = "plan.may_fail";
 
 } // namespace weft::plan
