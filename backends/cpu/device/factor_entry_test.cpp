@@ -138,8 +138,8 @@ TYPED_TEST(FactorEntryTest, SolutionsFit) {
 TYPED_TEST(FactorEntryTest, MatricesSideBySideAreAsEachAlone) {
   using T = TypeParam;
   const int64_t count = 19;
-  for (int64_t n : {1, 2, 3, 8, 9, 22}) {
-    int64_t elements = n * n;
+  for (int64_t n : {1, 2, 3, 8, 16, 17, 32}) {
+    int64_t elements = n * n, columns = std::min<int64_t>(n, 2);
     std::vector<T> good = matrices<T>(count, n), x = good, side(good.size());
     for (size_t i = 0; i < side.size(); ++i)
       side[i] = std::sin(T(i));
@@ -163,6 +163,7 @@ TYPED_TEST(FactorEntryTest, MatricesSideBySideAreAsEachAlone) {
       };
       T *from = x.data() + first * elements;
       TensorRef type = row_major({many, n, n}, kDType<T>),
+                sides = row_major({many, n, columns}, kDType<T>),
                 rows = row_major({many, n}, DType::kInt64);
       EXPECT_TRUE(run({"weft.factor.cholesky", {}, {type, type}, 1, -1, -1},
                       {good.data() + first * elements, out.data()}, 2)
@@ -177,10 +178,10 @@ TYPED_TEST(FactorEntryTest, MatricesSideBySideAreAsEachAlone) {
         runtime::Config config = {{"transposed", int64_t(flags & 1)},
                                   {"unit", int64_t(flags >> 1 & 1)},
                                   {"upper", int64_t(flags >> 2)}};
-        EXPECT_TRUE(run({"weft.factor.solve", config, {type, type, type}, 2, -1, -1},
-                        {from, side.data() + first * elements, out.data()}, 2)
+        EXPECT_TRUE(run({"weft.factor.solve", config, {type, sides, sides}, 2, -1, -1},
+                        {from, side.data() + first * n * columns, out.data()}, 2)
                         .ok());
-        add(out, elements);
+        add(out, n * columns);
       }
       return all;
     };

@@ -1,5 +1,7 @@
 #include "backends/cpu/device/factor_lanes.h"
 
+#include <utility>
+
 #include "backends/cpu/device/factor_panels.h"
 
 namespace weft::backends::cpu {
@@ -47,23 +49,15 @@ WEFT_INLINE void cholesky(int64_t n, T *w, LaneCount<T> *failed) {
 template <typename T>
 WEFT_INLINE void swap_rows(int64_t n, int64_t j, const Counts<T> &pivot, T *w,
                            LaneCount<T> *permutation) {
-  for (int64_t k = 0; k < n; ++k) {
-    Panel<T> upper = get(w, j * n + k), chosen = upper;
-    for (int64_t i = j + 1; i < n; ++i) {
-      Counts<T> moved = pivot == LaneCount<T>(i);
-      Panel<T> lower = get(w, i * n + k);
-      chosen = moved ? lower : chosen;
-      put<T>(w, i * n + k, moved ? upper : lower);
-    }
-    put(w, j * n + k, chosen);
+  constexpr int64_t kLanes = kPanelLanes<T>;
+  for (int64_t lane = 0; lane < kLanes; ++lane) {
+    int64_t row = pivot[lane];
+    if (row == j)
+      continue;
+    std::swap(permutation[j * kLanes + lane], permutation[row * kLanes + lane]);
+    for (int64_t k = 0; k < n; ++k)
+      std::swap(w[(j * n + k) * kLanes + lane], w[(row * n + k) * kLanes + lane]);
   }
-  Counts<T> upper = get_counts<T>(permutation, j), chosen = upper;
-  for (int64_t i = j + 1; i < n; ++i) {
-    Counts<T> moved = pivot == LaneCount<T>(i), lower = get_counts<T>(permutation, i);
-    chosen = moved ? lower : chosen;
-    put_counts<T>(permutation, i, moved ? upper : lower);
-  }
-  put_counts<T>(permutation, j, chosen);
 }
 
 // Column j by its pivots, in the matrices that have one; kAll: all of them.

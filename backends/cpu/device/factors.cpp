@@ -16,13 +16,13 @@ namespace {
 constexpr int64_t kPieceWork = 1 << 16;
 // Matrices go side by side where there are as many, which is faster than one by one,
 constexpr int64_t kLaneMatrices = 4;
-// and their elements, with those of their right side, are at most so many: these panels fill an L1
-// cache.
-constexpr int64_t kLaneElements = 512;
+// and their elements, with those of their right side, are at most so many: 32 rows, of which most
+// have half. These panels stay in an L2 cache.
+constexpr int64_t kLaneElements = 1088;
 // A right side of as many columns fills panels by itself.
 constexpr int64_t kLaneColumns = 12;
-// Where there are pivots, matrices of more rows go alone: to exchange two, all are gone through.
-constexpr int64_t kLanePivotRows = 8;
+// Where there are pivots, matrices of more rows go alone: rows are exchanged lane by lane.
+constexpr int64_t kLanePivotRows = 16;
 
 // body(thread, i) for each i below count, of so much work each.
 template <typename Body> void for_each(int64_t count, int64_t work, int threads, Body body) {
