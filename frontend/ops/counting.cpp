@@ -182,10 +182,14 @@ Tensor repeat_interleave(const Tensor &x, const Tensor &counts, std::optional<in
                                 " there are " + std::to_string(n) + " elements to repeat");
   // One that is negative makes the sum less than any.
   constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
-  Tensor ends = cumsum(each, 0);
+  Tensor ends = cumsum(each, 0), looked_at; // 0, once the sum is known
   int64_t size = 0;
   if (output_size) {
     size = *output_size;
+    if (n > 0)
+      looked_at = wrap(emit_check_index(
+          read(((ends.select(0, n - 1) != size) | (amin(each, 0) < 0)).to(int64), "counts"), 1,
+          "repeat_interleave: counts must not be negative, and add up to output_size"));
   } else if (n > 0) {
     NoGrad no_grad;
     size = where(amin(each, 0) < 0, kLeast, ends.select(0, n - 1)).item<int64_t>(location);
@@ -195,7 +199,8 @@ Tensor repeat_interleave(const Tensor &x, const Tensor &counts, std::optional<in
                                            : "output_size is " + std::to_string(size) +
                                                  "; it must not be negative");
   // The element in whose part of the result each place lies. Beyond the last part there is none.
-  return index_select(rows, axis, searchsorted(ends, arange(size), /*right=*/true));
+  Tensor element = searchsorted(ends, arange(size), /*right=*/true);
+  return index_select(rows, axis, looked_at.defined() ? element + looked_at : element);
 }
 
 UniqueResult unique(const Tensor &x, Location location) {

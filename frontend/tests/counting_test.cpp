@@ -273,6 +273,12 @@ TEST(Counting, RepeatsOfEachElement) {
   EXPECT_MESSAGE(repeat_interleave(x, tensor<int64_t>({1, -1, 1}), 0),
                  "counts has a negative number");
   EXPECT_MESSAGE(repeat_interleave(x, counts, 1), "counts has shape [3]; along dimension 1");
+  for (int64_t wrong : {2, 4})
+    EXPECT_MESSAGE(repeat_interleave(x, counts, 0, wrong).to_vector<float>(),
+                   "counts must not be negative, and add up to output_size");
+  EXPECT_MESSAGE(
+      repeat_interleave(x, tensor<int64_t>({4, -1, 0}), 0, 3).to_vector<float>(),
+      "counts must not be negative, and add up to output_size");
   EXPECT_MESSAGE(repeat_interleave(x, tensor({1.f}), 0), "int");
 }
 
