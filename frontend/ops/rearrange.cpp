@@ -214,6 +214,28 @@ Tensor unflatten(const Tensor &x, int64_t dim, const Shape &sizes, Location loca
   return x.reshape(shape);
 }
 
+namespace {
+
+// More parts than this cost more to record than a lookup of each element takes to run.
+constexpr int64_t kWindowParts = 16;
+
+// The windows along the axis, as part after part: of whole blocks, as long as divides size and
+// step, each window has the same number, and the q-th ones of all windows are a slice.
+Tensor windows_of_blocks(const Tensor &x, int64_t axis, int64_t block, int64_t size, int64_t step) {
+  const Shape &dims = x.shape();
+  int64_t blocks = dims[axis] / block, last = (dims[axis] - size) / step * (step / block);
+  Shape shape(dims.begin(), dims.begin() + axis);
+  shape.insert(shape.end(), {blocks, block});
+  shape.insert(shape.end(), dims.begin() + axis + 1, dims.end());
+  Tensor rows = x.narrow(axis, 0, blocks * block).reshape(shape);
+  std::vector<Tensor> parts;
+  for (int64_t q = 0; q < size / block; ++q)
+    parts.push_back(rows.slice(axis, q, q + last + 1, step / block));
+  return cat(parts, axis + 1).movedim(axis + 1, -1);
+}
+
+} // namespace
+
 Tensor Tensor::unfold(int64_t dim, int64_t size, int64_t step, Location location) const {
   Session session("unfold", location);
   const TypeInfo &type = *checked(*this, "self")->type;
@@ -233,6 +255,10 @@ Tensor Tensor::unfold(int64_t dim, int64_t size, int64_t step, Location location
                                 " has windows of 0 to " + std::to_string(room));
   if (step < 1)
     fail(ErrorKind::kValue, "step is " + std::to_string(step) + "; it must be positive");
+  // A lookup of each element fills no vectors. Of windows with gaps its gradient has less to write.
+  int64_t block = std::gcd(size, step);
+  if (size >= step && size / block <= kWindowParts)
+    return windows_of_blocks(*this, axis, block, size, step);
   Tensor starts = arange((room - size) / step + 1) * step;
   return index_select(axis, starts.unsqueeze(1) + arange(size)).movedim(axis + 1, -1);
 }

@@ -434,6 +434,39 @@ TEST(Composites, ErrorsOfProductsAndParts) {
   EXPECT_EQ(x.unfold(1, 3, INT64_MAX).shape(), (Shape{2, 1, 3}));
 }
 
+// Windows that overlap, lie side by side or have gaps, of few parts and of many; the last elements
+// are in none.
+TEST(Composites, WindowsOfADim) {
+  for (auto [size, step] : std::vector<std::pair<int64_t, int64_t>>{
+           {3, 1}, {17, 1}, {4, 4}, {6, 4}, {3, 5}}) {
+    SCOPED_TRACE(std::to_string(size) + ", " + std::to_string(step));
+    Tensor wrong = zeros({});
+    for (int64_t axis : {0, 1, 2}) {
+      Shape shape{2, 3, 5};
+      shape[axis] = 19;
+      Tensor x = arange(shape[0] * shape[1] * shape[2], float32).reshape(shape).eval();
+      x.set_requires_grad();
+      Tensor windows = x.unfold(axis, size, step), rows = x.detach().movedim(axis, -1);
+      std::vector<Tensor> expected;
+      Floats uses(19);
+      for (int64_t start = 0; start + size <= 19; start += step) {
+        expected.push_back(rows.narrow(-1, start, size));
+        for (int64_t i = start; i < start + size; ++i)
+          ++uses[i];
+      }
+      ASSERT_EQ(windows.shape(), stack(expected, axis).shape());
+      wrong = wrong + (windows != stack(expected, axis)).sum();
+      Tensor gradient = grad({(windows * windows.detach()).sum()}, {x})[0].movedim(axis, -1);
+      wrong = wrong + (gradient != rows * Tensor::from(uses)).sum();
+    }
+    EXPECT_EQ(wrong.item<float>(), 0);
+  }
+  EXPECT_EQ(zeros({2, 5}).unfold(1, 0, 2).shape(), (Shape{2, 3, 0}));
+  Tensor x = arange(4).eval(), copy = x.unfold(0, 2, 2);
+  copy.fill_(7);
+  EXPECT_EQ(x.to_vector<int>(), (std::vector<int>{0, 1, 2, 3}));
+}
+
 TEST(Composites, ErrorsSayWhatToDo) {
   Tensor x = zeros({2, 3});
   auto shape = [](auto f) {
