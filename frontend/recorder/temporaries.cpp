@@ -1,5 +1,6 @@
 #include "frontend/recorder/temporaries.h"
 
+#include "dialects/weft/ir/Custom.h"
 #include "runtime/memory/buffer.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
@@ -32,7 +33,9 @@ llvm::SmallVector<Node *, 4> ops_of(llvm::ArrayRef<Value *> temporaries, const S
     add(value->node);
   uint64_t epoch = recorder().epoch;
   for (size_t i = 0; i < ops.size(); ++i) {
-    if (ops.size() > kLimits.temporary_ops || ops[i]->results.size() != 1)
+    // A kernel of a user's need not do the same again.
+    if (ops.size() > kLimits.temporary_ops || ops[i]->results.size() != 1 ||
+        ops[i]->signature->name.getStringRef() == ir::CustomOp::getOperationName())
       return {};
     for (Value *operand : ops[i]->operands) {
       if (!operand->node || operand->node->epoch != epoch) {
@@ -83,8 +86,7 @@ void leave_temporaries(Slice &slice, std::span<Value *const> roots,
       if (std::exchange(node->stays, false))
         node->line->without_module().keeps_values = true;
   bool reads = request.reason == CutReason::kValue || request.reason == CutReason::kEval;
-  if (!reads || slice.outputs.size() <= roots.size() || slice.checks || slice.is_exchange ||
-      slice.is_mixed)
+  if (!reads || slice.outputs.size() <= roots.size() || slice.is_exchange || slice.is_mixed)
     return;
   Location place = CallerScope::resolve(request.location);
   llvm::SmallPtrSet<const Value *, 4> asked(roots.begin(), roots.end());

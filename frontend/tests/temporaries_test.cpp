@@ -199,6 +199,38 @@ TEST(Temporaries, DrawTheSameNumbersAgain) {
   EXPECT_NE(r.to_vector<float>(), next.to_vector<float>());
 }
 
+// A lookup that was in range is so again.
+TEST(Temporaries, OfALookupAreNotStored) {
+  Tensor x = numbers(100), at = arange(97).eval();
+  EXPECT_EQ((x.index_select(0, at) * 2.0).sum().item<float>(), -6.f);
+  EXPECT_EQ(last().outputs, 1);
+  EXPECT_EQ(last().temporaries, 2);
+  // clang-format off
+  Tensor d = x.index_select(0, at + 2); x += 1.0; float sum = (d.sum() + x.sum()).item<float>();
+  // clang-format on
+  EXPECT_EQ(d.to_vector<float>()[0], -1.f) << "of the x before";
+  EXPECT_EQ(sum, d.sum().item<float>() + x.sum().item<float>());
+}
+
+// One that was not is an error for each who asks, and what was written goes back.
+TEST(Temporaries, OfALookupThatFails) {
+  Tensor x = numbers(100), w = numbers(4), at = (arange(98) + 3).eval();
+  float before = w.sum().item<float>();
+  for (int time = 0; time < 2; ++time) {
+    w += x.index_select(0, at).sum();
+    Tensor d;
+    auto ask = [&] {
+      // clang-format off
+      d = x.index_select(0, at) * 2.0; return (d.sum() + w.sum()).item<float>();
+      // clang-format on
+    };
+    EXPECT_THROW(ask(), Error);
+    EXPECT_EQ(w.sum().item<float>(), before);
+    EXPECT_THROW(d.to_vector<float>(), Error);
+  }
+  EXPECT_EQ(x.sum().item<float>(), numbers(100).sum().item<float>());
+}
+
 TEST(Temporaries, OfAnIterateAreKept) {
   Tensor x = numbers(64);
   int steps = 0;
