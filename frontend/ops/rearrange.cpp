@@ -216,22 +216,36 @@ Tensor unflatten(const Tensor &x, int64_t dim, const Shape &sizes, Location loca
 
 namespace {
 
-// More parts than this cost more to record than a lookup of each element takes to run.
-constexpr int64_t kWindowParts = 16;
+// A window of as many blocks is put together of its blocks; one of a few more of shorter windows,
+// at most so many. Of more slices a kernel takes longer to compile and to run than a lookup of each
+// element.
+constexpr int64_t kWindowParts = 16, kShortWindow = 8, kShortWindows = 3;
 
-// The windows along the axis, as part after part: of whole blocks, as long as divides size and
-// step, each window has the same number, and the q-th ones of all windows are a slice.
+// Windows of `size` along the axis, whose first elements are `step` apart. Both are whole blocks,
+// so that the q-th blocks of all windows are a slice of the blocks.
 Tensor windows_of_blocks(const Tensor &x, int64_t axis, int64_t block, int64_t size, int64_t step) {
   const Shape &dims = x.shape();
-  int64_t blocks = dims[axis] / block, last = (dims[axis] - size) / step * (step / block);
+  int64_t blocks = dims[axis] / block, parts = size / block;
   Shape shape(dims.begin(), dims.begin() + axis);
   shape.insert(shape.end(), {blocks, block});
   shape.insert(shape.end(), dims.begin() + axis + 1, dims.end());
+  // Windows of `many` blocks, whose first ones are `apart` rows apart, where each row holds `width`
+  // blocks, its own and those that follow.
+  auto join = [&](const Tensor &rows, int64_t width, int64_t many, int64_t count, int64_t apart) {
+    std::vector<Tensor> pieces;
+    for (int64_t done = 0; done < many; done += width) {
+      int64_t at = std::min(done, many - width); // the last row may begin in the one before
+      pieces.push_back(rows.slice(axis, at, at + (count - 1) * apart + 1, apart)
+                           .narrow(axis + 1, (done - at) * block, (width - done + at) * block));
+    }
+    return cat(pieces, axis + 1);
+  };
   Tensor rows = x.narrow(axis, 0, blocks * block).reshape(shape);
-  std::vector<Tensor> parts;
-  for (int64_t q = 0; q < size / block; ++q)
-    parts.push_back(rows.slice(axis, q, q + last + 1, step / block));
-  return cat(parts, axis + 1).movedim(axis + 1, -1);
+  int64_t width = parts <= kWindowParts ? 1 : kShortWindow;
+  if (width > 1)
+    rows = join(rows, 1, width, blocks - width + 1, 1);
+  int64_t count = (dims[axis] - size) / step + 1;
+  return join(rows, width, parts, count, step / block).movedim(axis + 1, -1);
 }
 
 } // namespace
@@ -256,8 +270,9 @@ Tensor Tensor::unfold(int64_t dim, int64_t size, int64_t step, Location location
   if (step < 1)
     fail(ErrorKind::kValue, "step is " + std::to_string(step) + "; it must be positive");
   // A lookup of each element fills no vectors. Of windows with gaps its gradient has less to write.
-  int64_t block = std::gcd(size, step);
-  if (size >= step && size / block <= kWindowParts)
+  int64_t block = std::gcd(size, step), parts = size / block;
+  if (size >= step && (parts <= kWindowParts ||
+                       (step == block && parts <= kShortWindow * kShortWindows)))
     return windows_of_blocks(*this, axis, block, size, step);
   Tensor starts = arange((room - size) / step + 1) * step;
   return index_select(axis, starts.unsqueeze(1) + arange(size)).movedim(axis + 1, -1);

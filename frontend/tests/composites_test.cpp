@@ -438,7 +438,7 @@ TEST(Composites, ErrorsOfProductsAndParts) {
 // are in none.
 TEST(Composites, WindowsOfADim) {
   for (auto [size, step] : std::vector<std::pair<int64_t, int64_t>>{
-           {3, 1}, {17, 1}, {4, 4}, {6, 4}, {3, 5}}) {
+           {3, 1}, {17, 1}, {4, 4}, {6, 4}, {17, 3}, {3, 5}}) {
     SCOPED_TRACE(std::to_string(size) + ", " + std::to_string(step));
     Tensor wrong = zeros({});
     for (int64_t axis : {0, 1, 2}) {
