@@ -65,8 +65,7 @@ const std::vector<Function> kFunctions = {
 
 // The worst error in units in the last place over numbers spread evenly, and ever nearer to each
 // end and to 0.
-template <typename T> void expect_accurate(const Function &f) {
-  std::vector<T> points;
+template <typename T> void expect_accurate(const Function &f, std::vector<T> points = {}) {
   for (int i = 1; i < 2000; ++i)
     points.push_back(static_cast<T>(f.low + (f.high - f.low) * i / 2000));
   for (int i = 1; i < 20; ++i) {
@@ -91,6 +90,10 @@ TEST(Numbers, InverseFunctionsAreAccurateToTheEnds) {
     expect_accurate<float>(f);
     expect_accurate<double>(f);
   }
+  std::vector<double> near_one;
+  for (int i = 20; i <= 53; ++i)
+    near_one.insert(near_one.end(), {1 - std::ldexp(1.0, -i), std::ldexp(1.0, -i) - 1});
+  expect_accurate<double>(kFunctions[1], near_one); // erfinv
 }
 
 TEST(Numbers, SpecialNumbers) {
