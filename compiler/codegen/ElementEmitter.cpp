@@ -139,7 +139,22 @@ Value ElementEmitter::scalarIndex(const Index &index) {
   return index.constant ? make<arith::AddIOp>(sum, constantIndex(index.constant)) : sum;
 }
 
+Value ElementEmitter::turnedIndex(const Turn &turn) {
+  Value second = turn.second;
+  if (turn.stride != 0) {
+    Value lanes = make<arith::MulIOp>(turn.before, constantIndex(turn.stride));
+    second = make<arith::SubIOp>(second, lanes);
+  }
+  Value places =
+      make<arith::SelectOp>(turn.turned, broadcast(second), broadcast(turn.first));
+  if (turn.stride == 0)
+    return places;
+  return make<arith::AddIOp>(places, vectorIndex(space.scale(space.lane(width), turn.stride)));
+}
+
 Value ElementEmitter::vectorIndex(const Index &index) {
+  if (std::optional<Turn> turn = turnOf(index))
+    return turnedIndex(*turn);
   Index uniform = Index::of(index.constant);
   Value sum;
   auto add = [&](Value value) {
@@ -158,14 +173,8 @@ Value ElementEmitter::vectorIndex(const Index &index) {
         steps.push_back(b.getIndexAttr(i));
       value =
           make<arith::ConstantOp>(mlir::DenseElementsAttr::get(vectorOf(b.getIndexType()), steps));
-    } else if (std::optional<Turn> turn = turnOf(symbol)) {
-      bool isQuotient = symbol.kind == IndexSpace::Kind::Quotient;
-      Value before = isQuotient ? turn->quotient : turn->remainder,
-            after = isQuotient ? make<arith::AddIOp>(before, constantIndex(1))
-                               : make<arith::SubIOp>(before, constantIndex(symbol.by));
-      value = make<arith::SelectOp>(turn->turned, broadcast(after), broadcast(before));
-      if (!isQuotient)
-        value = make<arith::AddIOp>(value, vectorIndex(space.lane(width)));
+    } else if (std::optional<Turn> turn = turnOf(Index{0, {{id, 1}}})) {
+      value = turnedIndex(*turn);
     } else if (symbol.kind != IndexSpace::Kind::Vector) {
       for (auto [inside, step] : symbol.of.terms)
         if (space.symbol(inside).kind == IndexSpace::Kind::Lane && symbol.by % step == 0)

@@ -217,17 +217,19 @@ private:
   mlir::Value indexValue(const Index &index) {
     return space.uniform(index) ? scalarIndex(index) : vectorIndex(index);
   }
-  // Quotient and remainder of base + lane by a number that is no smaller than the vector is wide:
-  // in lanes from `turned` on the quotient is one more, and the remainder begins anew.
+  // Digits of base + lane by numbers no smaller than the vector is wide: lanes from `turned` on are
+  // behind a multiple of the least of them.
   struct Turn {
-    mlir::Value quotient, remainder; // lane 0's, scalars
-    mlir::Value before;              // how many lanes come before the turn, at most all
-    mlir::Value turned;              // vector<width x i1>
+    mlir::Value first, second; // where lane 0 is, and the lane at the turn; scalars
+    mlir::Value before;        // how many lanes come before the turn, at most all
+    mlir::Value turned;        // vector<width x i1>
+    int64_t stride;            // of lanes on one side
   };
-  // None where the symbol is no such division.
-  std::optional<Turn> turnOf(const IndexSpace::Symbol &symbol);
-  // memref[linear] where at most two neighbours of a dim meet in a vector; null for other
-  // positions.
+  // None where the lanes of `linear` are no such digits.
+  std::optional<Turn> turnOf(const Index &linear);
+  mlir::Value turnedIndex(const Turn &turn);
+  // memref[linear] where at most two rows meet in a vector, whose lanes on either side lie together
+  // or share an element; null for other positions.
   mlir::Value loadTurned(mlir::Value memref, mlir::Type stored, const Index &linear,
                          mlir::Value mask);
   Index dynamicIndex(mlir::Value value, int64_t size);

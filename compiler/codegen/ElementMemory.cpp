@@ -167,19 +167,21 @@ static Value loadStridedMasked(ElementEmitter &e, Value memref, Type stored, con
   return picked;
 }
 
-std::optional<ElementEmitter::Turn> ElementEmitter::turnOf(const IndexSpace::Symbol &symbol) {
-  if (symbol.uniform || symbol.by < width || width == 1 ||
-      (symbol.kind != IndexSpace::Kind::Quotient && symbol.kind != IndexSpace::Kind::Remainder))
+std::optional<ElementEmitter::Turn> ElementEmitter::turnOf(const Index &linear) {
+  auto turns = width > 1 ? space.turnsOf(linear) : std::nullopt;
+  if (!turns || turns->period() < width)
     return std::nullopt;
-  auto [base, stride] = space.splitLanes(symbol.of);
-  if (stride != 1)
-    return std::nullopt;
-  periods.insert(symbol.by);
-  Value of = scalarIndex(base), by = constantIndex(symbol.by);
+  periods.insert_range(turns->periods);
+  int64_t period = turns->period();
+  Index base = space.splitLanes(turns->dividend).first;
+  auto [row, column] = space.divide(base, period);
+  Index next = space.scale(space.add(row, 1), period);
   Turn turn;
-  turn.quotient = make<arith::DivUIOp>(of, by);
-  turn.remainder = make<arith::RemUIOp>(of, by);
-  turn.before = make<arith::MinUIOp>(make<arith::SubIOp>(by, turn.remainder), constantIndex(width));
+  turn.stride = turns->stride;
+  turn.first = scalarIndex(space.placedAt(linear, *turns, base));
+  turn.second = scalarIndex(space.placedAt(linear, *turns, next));
+  turn.before = make<arith::MinUIOp>(
+      make<arith::SubIOp>(constantIndex(period), scalarIndex(column)), constantIndex(width));
   llvm::SmallVector<int32_t> numbers(width);
   std::iota(numbers.begin(), numbers.end(), 0);
   Value number = make<arith::ConstantOp>(b.getI32VectorAttr(numbers));
@@ -189,46 +191,27 @@ std::optional<ElementEmitter::Turn> ElementEmitter::turnOf(const IndexSpace::Sym
   return turn;
 }
 
-// Of a quotient, such as the rows' numbers of a matrix that is swept as one run, two elements are
-// loaded; of a remainder, such as the columns', two vectors. A gather takes as many loads as there
-// are lanes.
+// Where the lanes of a row share an element, such as the rows' numbers of a matrix that is swept as
+// one run, two elements are loaded; where they lie together, two vectors. A gather takes as many
+// loads as there are lanes.
 Value ElementEmitter::loadTurned(Value memref, Type stored, const Index &linear, Value mask) {
-  // What lane 0 reads must exist, and what the others read beside it.
+  auto turns = space.turnsOf(linear);
+  // What lane 0 reads must exist where it is read without a mask, and what the others read beside
+  // it. Without instructions for masked loads of its elements a vector is loaded lane by lane.
   int64_t lanes = mask ? firstLanes(mask) : width;
-  if (lanes == 0)
+  bool isShared = turns && turns->stride == 0 && lanes > 0,
+       isTogether = turns && turns->stride == 1 && memoryBytes(stored) >= kLeastMaskedBytes;
+  if (!isShared && !isTogether)
     return nullptr;
-  Index rest = Index::of(linear.constant);
-  std::optional<std::pair<int32_t, int64_t>> divided;
-  for (auto term : linear.terms) {
-    if (space.symbol(term.first).uniform)
-      rest.terms.push_back(term);
-    else if (divided)
-      return nullptr;
-    else
-      divided = term;
-  }
-  if (!divided)
-    return nullptr;
-  IndexSpace::Symbol symbol = space.symbol(divided->first);
-  bool isQuotient = symbol.kind == IndexSpace::Kind::Quotient;
-  // Without instructions for masked loads of its elements a vector would be loaded lane by lane.
-  if (!isQuotient && (divided->second != 1 || memoryBytes(stored) < kLeastMaskedBytes))
-    return nullptr;
-  std::optional<Turn> turn = turnOf(symbol);
+  std::optional<Turn> turn = turnOf(linear);
   if (!turn)
     return nullptr;
-  auto at = [&](Value place) {
-    Value scaled =
-        divided->second == 1 ? place : make<arith::MulIOp>(place, constantIndex(divided->second));
-    return make<arith::AddIOp>(scaled, scalarIndex(rest));
-  };
-  if (isQuotient) {
-    Value turns =
+  if (isShared) {
+    Value isWithin =
         make<arith::CmpIOp>(arith::CmpIPredicate::slt, turn->before, constantIndex(lanes));
-    Value next = make<arith::SelectOp>(turns, make<arith::AddIOp>(turn->quotient, constantIndex(1)),
-                                       turn->quotient);
-    Value before = make<memref::LoadOp>(memref, ValueRange{at(turn->quotient)}),
-          after = make<memref::LoadOp>(memref, ValueRange{at(next)});
+    Value next = make<arith::SelectOp>(isWithin, turn->second, turn->first);
+    Value before = make<memref::LoadOp>(memref, ValueRange{turn->first}),
+          after = make<memref::LoadOp>(memref, ValueRange{next});
     return make<arith::SelectOp>(turn->turned, broadcast(after), broadcast(before));
   }
   mlir::VectorType type = vectorOf(stored);
@@ -239,10 +222,9 @@ Value ElementEmitter::loadTurned(Value memref, Type stored, const Index &linear,
     first = make<arith::AndIOp>(first, mask);
     second = make<arith::AndIOp>(second, mask);
   }
-  Value before =
-      make<vector::MaskedLoadOp>(type, memref, ValueRange{at(turn->remainder)}, first, none);
-  Value begun = make<arith::SubIOp>(turn->remainder, constantIndex(symbol.by));
-  return make<vector::MaskedLoadOp>(type, memref, ValueRange{at(begun)}, second, before);
+  Value before = make<vector::MaskedLoadOp>(type, memref, ValueRange{turn->first}, first, none);
+  Value begun = make<arith::SubIOp>(turn->second, turn->before);
+  return make<vector::MaskedLoadOp>(type, memref, ValueRange{begun}, second, before);
 }
 
 Value ElementEmitter::load(Value memref, Type element, const Index &linear, Value mask) {

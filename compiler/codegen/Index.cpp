@@ -304,4 +304,58 @@ IndexSpace::placesOfLanes(const Index &a, int64_t lanes) const {
   return std::pair(base, places);
 }
 
+// How far apart the lanes of `a` are where no digit turns; adds its divisions to `turns`. Recursion
+// goes as deep as valueAt's.
+std::optional<int64_t> IndexSpace::strideBetween(const Index &a, Turns &turns) const {
+  int64_t stride = 0;
+  for (auto [id, coefficient] : a.terms) {
+    const Symbol &symbol = symbols_[id];
+    if (symbol.uniform)
+      continue;
+    if (symbol.kind == Kind::Lane) {
+      stride += coefficient;
+    } else if (symbol.kind == Kind::Vector) {
+      return std::nullopt;
+    } else if (splitLanes(symbol.of).second == 1) {
+      if (turns.periods.empty())
+        turns.dividend = symbol.of;
+      if (turns.dividend != symbol.of)
+        return std::nullopt;
+      turns.periods.push_back(symbol.by);
+      stride += symbol.kind == Kind::Remainder ? coefficient : 0;
+    } else if (strideBetween(symbol.of, turns) != 0) {
+      return std::nullopt;
+    }
+  }
+  return stride;
+}
+
+std::optional<IndexSpace::Turns> IndexSpace::turnsOf(const Index &a) const {
+  Turns turns;
+  std::optional<int64_t> stride = strideBetween(a, turns);
+  if (!stride || turns.periods.empty() ||
+      llvm::any_of(turns.periods, [&](int64_t by) { return by % turns.period() != 0; }))
+    return std::nullopt;
+  turns.stride = *stride;
+  return turns;
+}
+
+Index IndexSpace::placedAt(const Index &a, const Turns &turns, const Index &place) {
+  Index sum = Index::of(a.constant);
+  for (auto [id, coefficient] : a.terms) {
+    const Symbol symbol = symbols_[id]; // which dividing may move
+    Index value{0, {{id, 1}}};
+    if (symbol.kind == Kind::Lane) {
+      value = add(place, scale(splitLanes(turns.dividend).first, -1));
+    } else if (!symbol.uniform) {
+      bool isDividend = symbol.of == turns.dividend;
+      auto [quotient, remainder] =
+          divide(isDividend ? place : placedAt(symbol.of, turns, place), symbol.by);
+      value = symbol.kind == Kind::Quotient ? quotient : remainder;
+    }
+    sum = add(sum, scale(value, coefficient));
+  }
+  return sum;
+}
+
 } // namespace weft::compiler

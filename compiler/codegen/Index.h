@@ -13,6 +13,7 @@
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace weft::compiler {
@@ -79,12 +80,27 @@ public:
   // that is a number: lane / 2. None where it depends on more than the lane.
   std::optional<std::pair<Index, llvm::SmallVector<int64_t>>> placesOfLanes(const Index &a,
                                                                             int64_t lanes) const;
+  // Digits of one dividend, base + lane, however they nest: between the multiples of all periods'
+  // least its lanes are `stride` apart.
+  struct Turns {
+    Index dividend;
+    llvm::SmallVector<int64_t, 4> periods; // that it is divided by, all multiples of the least
+    int64_t stride = 0;
+    int64_t period() const {
+      return *llvm::min_element(periods);
+    }
+  };
+  // None where `a` has no such digits, or other lanes beside them.
+  std::optional<Turns> turnsOf(const Index &a) const;
+  // `a` in the lane in which the dividend of its digits is `place`, which is uniform.
+  Index placedAt(const Index &a, const Turns &turns, const Index &place);
   const Symbol &symbol(int32_t id) const {
     return symbols_[id];
   }
 
 private:
   std::optional<int64_t> valueAt(const Index &a, int64_t lane) const;
+  std::optional<int64_t> strideBetween(const Index &a, Turns &turns) const;
   Index intern(Symbol symbol);
   Index opaque(Kind kind, const Index &of, int64_t by);
 

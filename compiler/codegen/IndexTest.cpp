@@ -33,6 +33,8 @@ protected:
         for (size_t i = 0; i < variables.size(); ++i)
           if (symbol.value == valueOf(int(i)))
             value = variables[i];
+      } else if (symbol.kind == IndexSpace::Kind::Lane) {
+        value = lane_;
       } else {
         value = evaluate(symbol.of, variables);
         value = symbol.kind == IndexSpace::Kind::Quotient
@@ -62,6 +64,7 @@ protected:
   IndexSpace space;
   std::mt19937 random{7};
   llvm::SmallVector<int64_t> extents_;
+  int64_t lane_ = 0; // that evaluate() is asked about
 };
 
 TEST_F(IndexTest, DigitsHaveOneFormWhateverShapesTheyWentThrough) {
@@ -130,6 +133,53 @@ TEST_F(IndexTest, LanesOnOneSideOfABoundNeedNoComparisonEach) {
   EXPECT_FALSE(space.withoutLane(space.add(space.scale(variable(0, 8), 8), lane), 48));
   EXPECT_FALSE(space.withoutLane(space.add(block, space.scale(lane, -1)), 48));
   EXPECT_FALSE(space.withoutLane(space.add(block, space.scale(lane, 2)), 48));
+}
+
+// A vector of 16 positions of a part of a tensor meets two rows of it at most: where the lanes are
+// in the whole follows from two of them.
+TEST_F(IndexTest, LanesTurnWhereRowsEnd) {
+  struct Case {
+    Shape part, whole;
+    int64_t stride;
+  };
+  int number = 0;
+  for (const Case &c : {Case{{4, 3, 17, 23}, {4, 5, 19, 29}, 1}, Case{{5, 2, 20}, {6, 3, 24}, 1},
+                        Case{{7, 2, 19}, {7, 1, 1}, 0}, Case{{3, 4, 21}, {3, 1, 21}, 1},
+                        Case{{3, 4, 21}, {3, 4, 1}, 0}, Case{{2, 3, 4, 18}, {1, 3, 1, 1}, 0}}) {
+    int64_t elements = 1;
+    for (int64_t size : c.part)
+      elements *= size;
+    int64_t vectors = elements / 16;
+    Index position =
+        space.add(space.scale(variable(number, vectors), 16), space.lane(16));
+    llvm::SmallVector<Index> digits = space.delinearize(position, c.part);
+    for (auto [digit, part, whole] : llvm::zip(digits, c.part, c.whole))
+      digit = whole == 1 ? Index::of(0) : space.add(digit, whole - part);
+    Index place = space.linearize(digits, c.whole);
+    auto turns = space.turnsOf(place);
+    ASSERT_TRUE(turns);
+    EXPECT_EQ(turns->stride, c.stride);
+    EXPECT_EQ(turns->period() % c.part.back(), 0);
+    Index base = space.splitLanes(turns->dividend).first;
+    auto [row, column] = space.divide(base, turns->period());
+    Index first = space.placedAt(place, *turns, base),
+          second = space.placedAt(place, *turns,
+                                  space.scale(space.add(row, 1), turns->period()));
+    EXPECT_TRUE(space.uniform(first) && space.uniform(second));
+    llvm::SmallVector<int64_t> variables(number + 1, 0);
+    for (int64_t vector = 0; vector < vectors; ++vector) {
+      variables[number] = vector;
+      int64_t before = turns->period() - evaluate(column, variables);
+      for (lane_ = 0; lane_ < 16; ++lane_)
+        EXPECT_EQ(evaluate(place, variables),
+                  lane_ < before ? evaluate(first, variables) + c.stride * lane_
+                                 : evaluate(second, variables) + c.stride * (lane_ - before));
+    }
+    ++number;
+  }
+  Index lane = space.lane(16), block = space.scale(variable(number, 9), 16);
+  EXPECT_FALSE(space.turnsOf(space.add(block, lane))); // nothing turns
+  EXPECT_FALSE(space.turnsOf(space.divide(space.add(block, space.scale(lane, 2)), 35).second));
 }
 
 // Random sums, multiples, quotients and remainders, some of them negative.

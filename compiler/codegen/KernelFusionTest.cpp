@@ -63,6 +63,33 @@ TEST(Fusions, Broadcasts) {
               "%2: tensor<24x5xf32>, %3: tensor<24xf32>");
 }
 
+// Vectors of a sum go on from row to row of a part, of what broadcasts, and of what lies around.
+TEST(Fusions, SumsFromRowToRow) {
+  for (int64_t n : {5, 16, 17, 43})
+    for (const char *type : {"f32", "i16"})
+      for (const char *dims : {"[0, 1, 2, 3]:", "[2, 3]:3x2x"}) {
+        auto [over, left] = llvm::StringRef(dims).split(':');
+        auto of = [&](std::string text) {
+          for (auto [from, to] :
+               {std::pair<const char *, std::string>{"END", std::to_string(n + 2)},
+                {"W", std::to_string(n + 5)}, {"N", std::to_string(n)}, {"DIMS", over.str()},
+                {"SUM", "tensor<" + left.str() + "T>"}, {"T", type}})
+            text = replaced(text, from, to);
+          return text;
+        };
+        checkFusion(of("%x: tensor<3x2x7xWxT>, %c: tensor<2x1x1xT>"), of(R"(
+          %0 = weft.slice %x[[0, 0, 1, 2] : [3, 2, 6, END] : [1, 1, 1, 1]] : tensor<3x2x7xWxT>
+          %1 = weft.broadcast %c : tensor<2x1x1xT> to tensor<3x2x5xNxT>
+          %2 = weft.mul %0, %1 : tensor<3x2x5xNxT>
+          %3 = weft.reduce_sum %2, dims = DIMS : tensor<3x2x5xNxT>)"),
+                    of("%3: SUM"));
+        checkFusion(of("%x: tensor<3x2x5xNxT>, %y: tensor<3x2x7xWxT>"), of(R"(
+          %0 = weft.insert_slice %x into %y[[0, 0, 1, 2] : [1, 1, 1, 1]] : tensor<3x2x5xNxT> into tensor<3x2x7xWxT>
+          %1 = weft.reduce_sum %0, dims = DIMS : tensor<3x2x7xWxT>)"),
+                    of("%1: SUM"));
+      }
+}
+
 // Their domain does not depend on which of them comes first.
 TEST(Fusions, SingleElementsOfSeveralRanks) {
   for (const char *outputs :

@@ -285,6 +285,28 @@ TEST(Stages, RowsOfOneRunAreNoGathers) {
   EXPECT_THAT(stages->kernel->dump("loops"), Not(HasSubstr("vector.gather")));
 }
 
+// So are a part of an image, and what a channel multiplies by: no lane divides for itself.
+TEST(Stages, SumsOfPartsAreNoGathers) {
+  for (const char *body :
+       {"%0 = weft.slice %x[[0, 3, 3] : [6, 50, 62] : [1, 1, 1]] : tensor<6x53x65xf32>\n"
+        "%1 = weft.reduce_sum %0, dims = [0, 1, 2] : tensor<6x47x59xf32>",
+        "%b = weft.broadcast %c : tensor<3x1x1xf32> to tensor<3x53x65xf32>\n"
+        "%s = weft.reshape %x : tensor<6x53x65xf32> to tensor<2x3x53x65xf32>\n"
+        "%d = weft.broadcast %b : tensor<3x53x65xf32> to tensor<2x3x53x65xf32>\n"
+        "%0 = weft.mul %s, %d : tensor<2x3x53x65xf32>\n"
+        "%1 = weft.reduce_sum %0, dims = [0, 1, 2, 3] : tensor<2x3x53x65xf32>"}) {
+    auto stages = build(std::string(R"(
+  func.func @main(%p: tensor<6x53x65xf32>, %q: tensor<3x1x1xf32>) {
+    %r = weft.fusion(%x = %p : tensor<6x53x65xf32>, %c = %q : tensor<3x1x1xf32>) -> (tensor<f32>) {
+      )") + body + "\nweft.yield %1 : tensor<f32>\n}\nreturn\n}");
+    ASSERT_TRUE(stages->kernel);
+    std::string loops = stages->kernel->dump("loops");
+    EXPECT_THAT(loops, Not(HasSubstr("vector.gather")));
+    for (const char *division : {"divui", "remui"})
+      EXPECT_THAT(loops, Not(testing::ContainsRegex(std::string(division) + "[^\n]*vector<")));
+  }
+}
+
 TEST(Stages, SlicesOfMiddleDimsAreContiguous) {
   auto stages = build(R"(
   func.func @main(%p: tensor<64x40xf32>) {
