@@ -63,6 +63,10 @@ class Tree:
         self.words = set(re.findall(r"[A-Za-z_]\w*", everything))
         self.hyphenated = set(re.findall(r"[A-Za-z0-9]+(?:[-.][A-Za-z0-9_]+)+", everything))
         self.ops = set(re.findall(r"^### `(weft\.\w+)`", self.read("docs/ops.md"), re.M))
+        # Headings of pages that headers make, and rows of their tables of elementwise functions.
+        function = re.compile(r"^(?:### |\| )`(?:\w+::)*(\w+)[`(]", re.M)
+        self.functions = {name for file in sorted(self.files) if file.startswith("docs/api/")
+                          for name in function.findall(self.read(file))}
         ir = "\n".join(text for file, text in self.text.items()
                        if file.startswith(("dialects/", "compiler/")) and "est" not in file)
         self.attributes = set(re.findall(r'"((?:weft|plan)\.\w+)"', ir))
@@ -124,6 +128,7 @@ class Page:
     def check(self):
         self.check_lengths()
         self.check_links()
+        self.check_missing()
         if self.path in PLANNED:
             return
         for number, span, fenced in self.spans():
@@ -188,6 +193,14 @@ class Page:
                 heading = " ".join(heading.split())
                 if not re.search(rf"^#+ .*{re.escape(heading)}", self.tree.read(path), re.M):
                     self.complain(number, f'{path} has no section "{heading}"')
+
+    def check_missing(self):
+        """What a table says is not there, no page of the functions may have."""
+        for number, line in enumerate(self.lines, 1):
+            match = re.match(r"\|(.*)\| not there", line)
+            for name in re.findall(r"`(\w+)`", match.group(1) if match else ""):
+                if name in self.tree.functions:
+                    self.complain(number, f"{name} is there: docs/api/ has it")
 
     def check_code(self, number, code):
         """What any code may hold: variables, labels, passes and phases of weft-opt."""
@@ -287,14 +300,15 @@ WRONG = [
     "`bazel test //tools:unheard_of`", "`//unheard/of:x`",
     "```\nweft-opt --weft-unheard-of\n```", "```\nweft-opt --weft-phase=import..unheard\n```",
     "```\nbazel-bin/tools/weft-unheard-of\n```", "[a link](unheard_of.md)",
-    '([Memory](memory.md), "Unheard of")', "x" * (MAX_WIDTH + 1), "\n" * MAX_CHAPTER,
+    '([Memory](memory.md), "Unheard of")', "| `lgamma` | not there |",
+    "x" * (MAX_WIDTH + 1), "\n" * MAX_CHAPTER,
 ]
 
 
 def main():
     root = os.path.dirname(os.path.realpath(sys.argv[1]))
     tree = Tree(root)
-    for kind in ("ops", "plan_ops", "passes", "phases", "tools", "variables"):
+    for kind in ("ops", "functions", "plan_ops", "passes", "phases", "tools", "variables"):
         if len(getattr(tree, kind)) < 3:
             sys.exit(f"docs_test.py looks for {kind} in the wrong place: it finds next to none")
     for wrong in WRONG:
