@@ -21,6 +21,11 @@ bool abandoned(const std::vector<Tensor> &parameters) {
   });
 }
 
+bool all_frozen(const std::vector<Tensor> &parameters) {
+  return std::none_of(parameters.begin(), parameters.end(),
+                      [](const Tensor &parameter) { return parameter.requires_grad(); });
+}
+
 } // namespace
 
 std::optional<StepWatch::Stamp> StepWatch::stamp(const std::vector<Tensor> &gradients) {
@@ -57,6 +62,8 @@ void StepWatch::take(const std::vector<Tensor> &parameters, const std::vector<Te
     if (dropped)
       what += "zero_grad() at " + place(*dropped) +
               " dropped those that backward() had left: call it before backward()";
+    else if (all_frozen(parameters))
+      what += "they require none: mark what is trained with requires_grad_()";
     else if (abandoned(parameters))
       what += "the model that they were of is gone, as after model = nn::to(model, dtype): make "
               "the optimizer of the parameters() of the model that is trained";

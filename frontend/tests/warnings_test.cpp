@@ -68,6 +68,20 @@ TEST_F(Warnings, AStepWithoutAnyGradient) {
   expect_one(__LINE__ - 1, {"none of the 2 parameters has a gradient", "backward()"});
 }
 
+// An image that is optimised, and a model that was frozen as a whole.
+TEST_F(Warnings, AStepOfWhatRequiresNoGradient) {
+  Tensor image = ones({3, 4});
+  optim::Adam optimizer({image});
+  optimizer.step();
+  expect_one(__LINE__ - 1, {"none of the 1 parameters", "requires_grad_()"});
+  nn::Linear model(3, 2);
+  optim::SGD other(model.parameters(), {.lr = 0.1});
+  for (Tensor parameter : model.parameters())
+    parameter.requires_grad_(false);
+  other.step();
+  expect_one(__LINE__ - 1, {"none of the 2 parameters", "requires_grad_()"});
+}
+
 TEST_F(Warnings, GradientsThatAreDroppedBeforeTheStep) {
   nn::Linear model(3, 2);
   optim::SGD optimizer(model.parameters(), {.lr = 0.1});
