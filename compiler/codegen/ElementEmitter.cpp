@@ -1,5 +1,6 @@
 #include "compiler/codegen/ElementEmitter.h"
 
+#include <limits>
 #include <numeric>
 
 #include "compiler/codegen/Limits.h"
@@ -152,6 +153,21 @@ Value ElementEmitter::turnedIndex(const Turn &turn) {
   return make<arith::AddIOp>(places, vectorIndex(space.scale(space.lane(width), turn.stride)));
 }
 
+// Machines multiply vectors of 32-bit numbers, of which a division by a constant is made; those of
+// 64 bits they take apart.
+Value ElementEmitter::dividedLanes(const IndexSpace::Symbol &symbol) {
+  bool isNarrow = std::max(space.range(symbol.of).second, symbol.by) <=
+                  std::numeric_limits<int32_t>::max();
+  Value of = vectorIndex(symbol.of);
+  mlir::Type type = isNarrow ? mlir::Type(b.getI32Type()) : b.getIndexType();
+  if (isNarrow)
+    of = make<arith::IndexCastOp>(vectorOf(type), of);
+  Value by = broadcast(constant(b.getIntegerAttr(type, symbol.by)));
+  Value value = symbol.kind == IndexSpace::Kind::Remainder ? make<arith::RemUIOp>(of, by)
+                                                           : make<arith::DivUIOp>(of, by);
+  return isNarrow ? make<arith::IndexCastOp>(vectorOf(b.getIndexType()), value) : value;
+}
+
 Value ElementEmitter::vectorIndex(const Index &index) {
   if (std::optional<Turn> turn = turnOf(index))
     return turnedIndex(*turn);
@@ -179,11 +195,7 @@ Value ElementEmitter::vectorIndex(const Index &index) {
       for (auto [inside, step] : symbol.of.terms)
         if (space.symbol(inside).kind == IndexSpace::Kind::Lane && symbol.by % step == 0)
           periods.insert(std::abs(symbol.by / step));
-      Value of = vectorIndex(symbol.of), by = broadcast(constantIndex(symbol.by));
-      if (symbol.kind == IndexSpace::Kind::Remainder)
-        value = make<arith::RemUIOp>(of, by);
-      else
-        value = make<arith::DivUIOp>(of, by);
+      value = dividedLanes(symbol);
     }
     if (coefficient != 1)
       value = make<arith::MulIOp>(value, broadcast(constantIndex(coefficient)));

@@ -228,6 +228,8 @@ private:
   // None where the lanes of `linear` are no such digits.
   std::optional<Turn> turnOf(const Index &linear);
   mlir::Value turnedIndex(const Turn &turn);
+  // The quotient or remainder that the symbol is, lane by lane.
+  mlir::Value dividedLanes(const IndexSpace::Symbol &symbol);
   // memref[linear] where at most two rows meet in a vector, whose lanes on either side lie together
   // or share an element; null for other positions.
   mlir::Value loadTurned(mlir::Value memref, mlir::Type stored, const Index &linear,

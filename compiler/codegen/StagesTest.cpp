@@ -307,6 +307,26 @@ TEST(Stages, SumsOfPartsAreNoGathers) {
   }
 }
 
+// Of rows that are narrower than a vector each lane divides for itself: in 32 bits, where they do.
+TEST(Stages, LanesOfNarrowRowsDivideIn32Bits) {
+  auto loops = [](const std::string &rows) {
+    auto stages = build("func.func @main(%p: tensor<" + rows + R"(x9xf32>) {
+    %r = weft.fusion(%x = %p : tensor<)" + rows + R"(x9xf32>) -> (tensor<f32>) {
+      %0 = weft.slice %x[[0, 1] : [)" + rows + R"(, 8] : [1, 1]] : tensor<)" + rows + R"(x9xf32>
+      %1 = weft.reduce_sum %0, dims = [0, 1] : tensor<)" + rows + R"(x7xf32>
+      weft.yield %1 : tensor<f32>
+    }
+    return
+  })");
+    return stages->kernel ? stages->kernel->dump("loops") : std::string();
+  };
+  auto divides = [](const std::string &type) {
+    return testing::ContainsRegex("(div|rem)ui[^\n]*vector<16x" + type + ">");
+  };
+  EXPECT_THAT(loops("1000"), testing::AllOf(divides("i32"), Not(divides("index"))));
+  EXPECT_THAT(loops("310000000"), divides("index")); // but for the last block
+}
+
 TEST(Stages, SlicesOfMiddleDimsAreContiguous) {
   auto stages = build(R"(
   func.func @main(%p: tensor<64x40xf32>) {
