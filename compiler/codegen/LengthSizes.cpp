@@ -5,6 +5,7 @@
 #include "compiler/fusion/FusionDomain.h"
 #include "compiler/pipeline/Report.h"
 #include "dialects/weft/ir/Attention.h"
+#include "dialects/weft/ir/LongDims.h"
 
 namespace weft::compiler {
 
@@ -91,14 +92,8 @@ static bool goesByRows(Operation *op) {
   auto weft = mlir::dyn_cast<ir::WeftOp>(op);
   if (!weft)
     return false;
-  auto longOnes = [](Value value) {
-    ir::Dims result;
-    llvm::copy_if(dimsOf(value), std::back_inserter(result),
-                  [](const ir::Dim &dim) { return !dim.isOne(); });
-    return result;
-  };
   if (mlir::isa<ir::ReshapeOp>(op))
-    return longOnes(op->getOperand(0)) == longOnes(op->getResult(0));
+    return ir::longDims(dimsOf(op->getOperand(0))) == ir::longDims(dimsOf(op->getResult(0)));
   if (weft.kind() != ir::Kind::Reduction)
     return weft.kind() == ir::Kind::Elementwise || mlir::isa<ir::BroadcastOp, ir::ConstantOp>(op);
   // Of all that a row has, or of nothing that varies.

@@ -18,7 +18,7 @@
 #include "compiler/pipeline/CallUser.h"
 #include "compiler/pipeline/Report.h"
 #include "dialects/weft/ir/Attention.h"
-#include "dialects/weft/ir/SizeNames.h"
+#include "dialects/weft/ir/LongDims.h"
 #include "dialects/weft/ir/Weft.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -216,8 +216,7 @@ private:
     auto note = [&](Value value) {
       auto type = cast<RankedTensorType>(value.getType());
       if (ir::hasNamedDims(type))
-        llvm::copy_if(ir::dimsOf(type), std::back_inserter(named.emplace_back()),
-                      [](const ir::Dim &dim) { return !dim.isOne(); });
+        named.push_back(ir::longDims(ir::dimsOf(type)));
     };
     for (Operation *op : ops) {
       if (ir::isAttention(op))

@@ -120,18 +120,20 @@ std::string whyNoKernel(Operation *op) {
 // Whether rows of a length that varies, [4, n], are one dim there, [4 n]: a kernel knows the
 // strides of the largest length. Memory has both.
 static bool movesRowsOfSomeLength(ir::ReshapeOp reshape) {
-  auto longOnes = [](Value value) {
+  bool isBehind = false;
+  auto named = [&](Value value) {
     ir::Dims result;
-    llvm::copy_if(ir::dimsOf(cast<RankedTensorType>(value.getType())), std::back_inserter(result),
-                  [](const ir::Dim &dim) { return !dim.isOne(); });
+    int64_t inFront = 1;
+    for (const ir::Dim &dim : ir::dimsOf(cast<RankedTensorType>(value.getType()))) {
+      if (!dim.isStatic()) {
+        isBehind |= inFront > 1;
+        result.push_back(dim);
+      }
+      inFront *= dim.size;
+    }
     return result;
   };
-  ir::Dims from = longOnes(reshape.getInput()), to = longOnes(reshape.getResult());
-  auto isBehind = [](const ir::Dims &dims) {
-    return llvm::any_of(llvm::drop_begin(dims, !dims.empty()),
-                        [](const ir::Dim &dim) { return !dim.isStatic(); });
-  };
-  return from != to && (isBehind(from) || isBehind(to));
+  return named(reshape.getInput()) != named(reshape.getResult()) && isBehind;
 }
 
 Refusal FusionDomain::fusible(Operation *op) {

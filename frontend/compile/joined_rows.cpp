@@ -4,7 +4,7 @@
 
 #include "dialects/weft/ir/Attention.h"
 #include "dialects/weft/ir/Attributes.h"
-#include "dialects/weft/ir/IndexBounds.h"
+#include "dialects/weft/ir/LongDims.h"
 #include "dialects/weft/ir/SmallestSize.h"
 #include "dialects/weft/ir/Weft.h"
 #include "frontend/compile/refusal.h"
@@ -258,12 +258,7 @@ private:
     Dims from = dims_of(broadcast.getInput()), back(order.size() - from.size(), Dim(1));
     llvm::append_range(back, from);
     mlir::applyPermutationToVector(back, mlir::invertPermutationVector(order));
-    auto long_ones = [](const Dims &dims) {
-      Dims result;
-      llvm::copy_if(dims, std::back_inserter(result), [](const Dim &dim) { return !dim.isOne(); });
-      return result;
-    };
-    if (long_ones(from) != long_ones(back))
+    if (ir::longDims(from) != ir::longDims(back))
       return nullptr;
     Value input = reshape(value.getLoc(), broadcast.getInput(),
                           ir::tensorOf(back, type_of(value).getElementType()));

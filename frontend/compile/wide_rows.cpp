@@ -1,5 +1,6 @@
 #include "frontend/compile/wide_rows.h"
 
+#include "dialects/weft/ir/LongDims.h"
 #include "frontend/compile/varying_dims.h"
 
 namespace weft::recorder {
@@ -22,12 +23,6 @@ Dims wide_dims(llvm::ArrayRef<Dim> dims) {
 }
 Dims wide_dims(Value value) {
   return wide_dims(dims_of(value));
-}
-
-Dims without_ones(llvm::ArrayRef<Dim> dims) {
-  Dims result;
-  llvm::copy_if(dims, std::back_inserter(result), [](const Dim &dim) { return !dim.isOne(); });
-  return result;
 }
 
 } // namespace
@@ -145,7 +140,7 @@ Value WideRows::reshaped(Location loc, Value value, llvm::ArrayRef<Dim> dims) {
 Value WideRows::iota_of(ir::IotaOp op) {
   Dims dims = dims_of(op.getResult());
   int64_t along = op.getDim(), last = static_cast<int64_t>(dims.size()) - 1;
-  if (along != last && without_ones(rows_of_dims(dims)).size() != 1)
+  if (along != last && ir::longDims(rows_of_dims(dims)).size() != 1)
     return nullptr;
   auto type = ir::tensorOf(wide_dims(dims), type_of(op.getResult()).getElementType());
   bool is_of_rows = along != last && !dims[along].isOne();
@@ -153,7 +148,7 @@ Value WideRows::iota_of(ir::IotaOp op) {
 }
 
 Value WideRows::numbers(Location loc, llvm::ArrayRef<Dim> from, llvm::ArrayRef<Dim> to) {
-  Dims all = without_ones(to), some = without_ones(from);
+  Dims all = ir::longDims(to), some = ir::longDims(from);
   if (all.empty() || all.back().isStatic())
     return nullptr;
   Dim texts = ir::productDim(llvm::ArrayRef(all).drop_back());
@@ -201,7 +196,7 @@ Value WideRows::columns_of(ir::SliceOp op, RowsOf rows_of) {
   Value value = reshaped(loc, rows, {ir::productDim(rows_of_dims(from)), Dim(there)});
   if (rows_of_dims(from) != rows_of_dims(to)) {
     // As many of them as there are queries.
-    Dims all = without_ones(rows_of_dims(from)), some = without_ones(rows_of_dims(to));
+    Dims all = ir::longDims(rows_of_dims(from)), some = ir::longDims(rows_of_dims(to));
     if (all.size() != 1 || some.size() != 1)
       return nullptr;
     value = choose(builder_, loc, value, iota(loc, some, 0));

@@ -212,7 +212,7 @@ TEST(Model, OtherMinorVersionsWorkAndOtherMajorOnesDoNot) {
   EXPECT_NE(weft_model_open(&code.known, &options.known, &model), 0);
   EXPECT_STREQ(weft_model_error(),
                "a kernel of the model 'sample' was built for version 2.0 of "
-               "runtime/abi/weft_runtime.h; this Weft has version 1.1, which does not fit: build "
+               "runtime/abi/weft_runtime.h; this Weft has version 1.2, which does not fit: build "
                "it anew");
   code.known = weft_model_sample;
   code.known.struct_size = offsetof(weft_model_code, make_executable);

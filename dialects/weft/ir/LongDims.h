@@ -1,0 +1,16 @@
+// Dims as far as they say where elements lie.
+#pragma once
+
+#include "dialects/weft/ir/SizeNames.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace weft::ir {
+
+// Those of more than one element, in order: what a reshape that only adds or drops others keeps.
+inline Dims longDims(llvm::ArrayRef<Dim> dims) {
+  Dims result;
+  llvm::copy_if(dims, std::back_inserter(result), [](const Dim &dim) { return !dim.isOne(); });
+  return result;
+}
+
+} // namespace weft::ir
