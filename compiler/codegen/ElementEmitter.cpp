@@ -146,8 +146,7 @@ Value ElementEmitter::turnedIndex(const Turn &turn) {
     Value lanes = make<arith::MulIOp>(turn.before, constantIndex(turn.stride));
     second = make<arith::SubIOp>(second, lanes);
   }
-  Value places =
-      make<arith::SelectOp>(turn.turned, broadcast(second), broadcast(turn.first));
+  Value places = make<arith::SelectOp>(turn.turned, broadcast(second), broadcast(turn.first));
   if (turn.stride == 0)
     return places;
   return make<arith::AddIOp>(places, vectorIndex(space.scale(space.lane(width), turn.stride)));
@@ -156,8 +155,8 @@ Value ElementEmitter::turnedIndex(const Turn &turn) {
 // Machines multiply vectors of 32-bit numbers, of which a division by a constant is made; those of
 // 64 bits they take apart.
 Value ElementEmitter::dividedLanes(const IndexSpace::Symbol &symbol) {
-  bool isNarrow = std::max(space.range(symbol.of).second, symbol.by) <=
-                  std::numeric_limits<int32_t>::max();
+  bool isNarrow =
+      std::max(space.range(symbol.of).second, symbol.by) <= std::numeric_limits<int32_t>::max();
   Value of = vectorIndex(symbol.of);
   mlir::Type type = isNarrow ? mlir::Type(b.getI32Type()) : b.getIndexType();
   if (isNarrow)

@@ -2,8 +2,6 @@
 // decides which kind of access it is.
 #include "compiler/codegen/ElementEmitter.h"
 
-#include <numeric>
-
 #include "compiler/codegen/Limits.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -182,9 +180,7 @@ std::optional<ElementEmitter::Turn> ElementEmitter::turnOf(const Index &linear) 
   turn.second = scalarIndex(space.placedAt(linear, *turns, next));
   turn.before = make<arith::MinUIOp>(
       make<arith::SubIOp>(constantIndex(period), scalarIndex(column)), constantIndex(width));
-  llvm::SmallVector<int32_t> numbers(width);
-  std::iota(numbers.begin(), numbers.end(), 0);
-  Value number = make<arith::ConstantOp>(b.getI32VectorAttr(numbers));
+  Value number = laneNumbers();
   turn.turned =
       make<arith::CmpIOp>(arith::CmpIPredicate::sge, number,
                           broadcast(make<arith::IndexCastOp>(b.getI32Type(), turn.before)));

@@ -4,6 +4,7 @@
 #include "compiler/pipeline/Registrations.h"
 #include "dialects/weft/ir/Accumulation.h"
 #include "dialects/weft/ir/Attention.h"
+#include "dialects/weft/ir/LongDims.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -122,16 +123,13 @@ std::string whyNoKernel(Operation *op) {
 static bool movesRowsOfSomeLength(ir::ReshapeOp reshape) {
   bool isBehind = false;
   auto named = [&](Value value) {
-    ir::Dims result;
-    int64_t inFront = 1;
-    for (const ir::Dim &dim : ir::dimsOf(cast<RankedTensorType>(value.getType()))) {
-      if (!dim.isStatic()) {
-        isBehind |= inFront > 1;
-        result.push_back(dim);
-      }
-      inFront *= dim.size;
-    }
-    return result;
+    ir::Dims dims = ir::longDims(ir::dimsOf(cast<RankedTensorType>(value.getType())));
+    auto isStatic = [](const ir::Dim &dim) {
+      return dim.isStatic();
+    };
+    isBehind |= !dims.empty() && !llvm::all_of(llvm::drop_begin(dims), isStatic);
+    llvm::erase_if(dims, isStatic);
+    return dims;
   };
   return named(reshape.getInput()) != named(reshape.getResult()) && isBehind;
 }

@@ -597,8 +597,7 @@ private:
     if (!has_places(op, dims[at], op.getStarts()[at], op.getSteps()[at], to[at]))
       return false;
     auto numbers = numbers_of(op.getLoc(), dims);
-    Value chosen =
-        numbers ? numbers->part(op.getStarts()[at], op.getSteps()[at], to[at]) : Value();
+    Value chosen = numbers ? numbers->part(op.getStarts()[at], op.getSteps()[at], to[at]) : Value();
     if (!chosen)
       return false;
     Value value = choose(builder_, op.getLoc(), from, chosen);

@@ -43,29 +43,41 @@ Value choose(mlir::OpBuilder &builder, mlir::Location loc, Value from, Value num
   return select;
 }
 
+Val iota(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<Dim> dims, int64_t along) {
+  auto type = ir::tensorOf(dims, builder.getI64Type());
+  return Val(builder, loc, ir::IotaOp::create(builder, loc, type, along));
+}
+
+PlacesInside inside_of(Val place, Val count) {
+  Val from_first = ir::compare("ge", place, place.constant(0)),
+      to_last = ir::compare("lt", place, count);
+  Val both = place.at(
+          ir::AndOp::create(place.builder(), place.loc(), from_first.value(), to_last.value())),
+      last = place.at(
+          ir::MinimumOp::create(place.builder(), place.loc(), place.value(), (count - 1).value()));
+  return {both, ir::maximum(last, place.constant(0))};
+}
+
 RowNumbers::RowNumbers(mlir::OpBuilder &builder, mlir::Location loc, int64_t texts, Dim places,
                        SizeOf size_of)
     : builder_(builder), loc_(loc), texts_(texts), places_(places),
       rows_(ir::productDim({places, Dim(texts)})), size_of_(size_of),
       length_(count_of(builder, loc, places, size_of)) {}
 
-Val RowNumbers::numbers(llvm::ArrayRef<Dim> dims, int64_t along) {
-  auto type = ir::tensorOf(dims, builder_.getI64Type());
-  return Val(builder_, loc_, ir::IotaOp::create(builder_, loc_, type, along));
-}
-
 Value RowNumbers::texts() {
-  return (numbers({rows_}, 0) / broadcastTo(length_, {rows_})).value();
+  return (iota(builder_, loc_, {rows_}, 0) / broadcastTo(length_, {rows_})).value();
 }
 
 Value RowNumbers::places() {
-  Val row = numbers({rows_}, 0), length = broadcastTo(length_, {rows_});
+  Val row = iota(builder_, loc_, {rows_}, 0), length = broadcastTo(length_, {rows_});
   return (row - row / length * length).value();
 }
 
 Value RowNumbers::by_place() {
   Dims dims = {places_, Dim(texts_)};
-  return (numbers(dims, 0) + numbers(dims, 1) * broadcastTo(length_, dims)).value();
+  return (iota(builder_, loc_, dims, 0) +
+          iota(builder_, loc_, dims, 1) * broadcastTo(length_, dims))
+      .value();
 }
 
 Value RowNumbers::part(int64_t first, int64_t step, Dim count) {
@@ -81,12 +93,9 @@ RowNumbers::Inside RowNumbers::inside(int64_t first, Dim count) {
   if (!in_each)
     return {};
   Val text(builder_, loc_, texts()), place = text.at(places()) - double(first),
-      each = broadcastTo(in_each, {rows_});
-  Val from_first = ir::compare("ge", place, place.constant(0)),
-      is_inside = place.at(ir::AndOp::create(builder_, loc_, from_first.value(),
-                                             ir::compare("lt", place, each).value())),
-      last = place.at(ir::MinimumOp::create(builder_, loc_, place.value(), (each - 1).value()));
-  return {is_inside.value(), (text * each + ir::maximum(last, place.constant(0))).value()};
+                                     each = broadcastTo(in_each, {rows_});
+  PlacesInside part = inside_of(place, each);
+  return {part.is_inside.value(), (text * each + part.place).value()};
 }
 
 } // namespace weft::recorder

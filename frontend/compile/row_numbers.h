@@ -15,6 +15,15 @@ using SizeOf = llvm::function_ref<mlir::Value(llvm::StringRef symbol)>;
 ir::Val count_of(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<ir::Dim> dims,
                  SizeOf size_of);
 
+// int64: the position along one of these dims.
+ir::Val iota(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<ir::Dim> dims,
+             int64_t along);
+// Whether each place is one of the first `count` ones, and the one that it is, or the next of them.
+struct PlacesInside {
+  ir::Val is_inside, place;
+};
+PlacesInside inside_of(ir::Val place, ir::Val count);
+
 // Those elements along the dim, or rows, that have these numbers, all of which are there.
 mlir::Value choose(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value from,
                    mlir::Value numbers, int64_t dim = 0);
@@ -45,8 +54,6 @@ public:
   Inside inside(int64_t first, ir::Dim count);
 
 private:
-  ir::Val numbers(llvm::ArrayRef<ir::Dim> dims, int64_t along);
-
   mlir::OpBuilder &builder_;
   mlir::Location loc_;
   int64_t texts_;

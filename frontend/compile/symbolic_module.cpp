@@ -471,8 +471,8 @@ private:
     return absl::OkStatus();
   }
 
-  // Rows in place of some of others, where the number of one or of both varies, as in the gradient of
-  // as many rows of a table: each row is one of these, or stays.
+  // Rows in place of some of others, where the number of one or of both varies, as in the gradient
+  // of as many rows of a table: each row is one of these, or stays.
   void insert_rows(ir::InsertSliceOp insert, mlir::Operation *&op) {
     ir::Dims base = ir::dimsOf(typeOf(insert.getBase())),
              update = ir::dimsOf(typeOf(insert.getUpdate()));
@@ -491,18 +491,14 @@ private:
     Val was(builder_, loc, insert.getBase()), number = count(op, update, {d});
     if (!number && !update[d].isStatic())
       return;
-    Val place = was.at(ir::IotaOp::create(builder_, loc,
-                                          ir::tensorOf(base[d], builder_.getI64Type()), 0)) -
-                double(insert.getStarts()[d]);
+    Val place = iota(builder_, loc, base[d], 0) - double(insert.getStarts()[d]);
     Val each = number ? ir::broadcastTo(number, base[d]) : place.constant(double(update[d].size));
-    Val low = ir::compare("ge", place, place.constant(0)), high = ir::compare("lt", place, each);
-    Val inside = low.at(ir::AndOp::create(builder_, loc, low.value(), high.value())),
-        last = place.at(ir::MinimumOp::create(builder_, loc, place.value(), (each - 1).value()));
-    Val chosen = was.at(choose(builder_, loc, insert.getUpdate(),
-                               ir::maximum(last, place.constant(0)).value(), d));
+    PlacesInside part = inside_of(place, each);
+    Val chosen = was.at(choose(builder_, loc, insert.getUpdate(), part.place.value(), d));
     ir::Dims along(base.size(), ir::Dim(1));
     along[d] = base[d];
-    Val result = ir::select(ir::broadcastTo(ir::reshapeTo(inside, along), base), chosen, was);
+    Val result =
+        ir::select(ir::broadcastTo(ir::reshapeTo(part.is_inside, along), base), chosen, was);
     insert.replaceAllUsesWith(result.value());
     op = result.value().getDefiningOp();
     insert.erase();

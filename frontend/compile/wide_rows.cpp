@@ -98,7 +98,7 @@ Value WideRows::of(Value value, RowsOf rows_of) {
   Val length = count_of(builder_, loc, dims.back(), size_of_);
   if (!rows || !length)
     return nullptr;
-  Val row(builder_, loc, iota(loc, wide, 0)), column = row.at(iota(loc, wide, 1));
+  Val row = iota(builder_, loc, wide, 0), column = iota(builder_, loc, wide, 1);
   Val each = ir::broadcastTo(length, wide);
   Val there = column.at(ir::MinimumOp::create(builder_, loc, column.value(), (each - 1).value()));
   return values_[value] = choose(builder_, loc, reshaped(loc, rows, {ir::productDim(dims)}),
@@ -126,10 +126,6 @@ Value WideRows::apart(Location loc, Value value) {
   Dims dims = dims_of(value);
   dims.back() = Dim(dims.back().size);
   return reshaped(loc, values_.at(value), dims);
-}
-
-Value WideRows::iota(Location loc, llvm::ArrayRef<Dim> dims, int64_t along) {
-  return ir::IotaOp::create(builder_, loc, ir::tensorOf(dims, builder_.getI64Type()), along);
 }
 
 Value WideRows::reshaped(Location loc, Value value, llvm::ArrayRef<Dim> dims) {
@@ -199,7 +195,7 @@ Value WideRows::columns_of(ir::SliceOp op, RowsOf rows_of) {
     Dims all = ir::longDims(rows_of_dims(from)), some = ir::longDims(rows_of_dims(to));
     if (all.size() != 1 || some.size() != 1)
       return nullptr;
-    value = choose(builder_, loc, value, iota(loc, some, 0));
+    value = choose(builder_, loc, value, iota(builder_, loc, some, 0));
   }
   if (wanted <= there) {
     Dim count = dims_of(value)[0];
@@ -208,7 +204,7 @@ Value WideRows::columns_of(ir::SliceOp op, RowsOf rows_of) {
                                llvm::ArrayRef<int64_t>{all, wanted}, llvm::ArrayRef<int64_t>{1, 1});
   }
   // No size of the range goes beyond the table, but the largest one may.
-  Val column(builder_, loc, iota(loc, Dim(wanted), 0));
+  Val column = iota(builder_, loc, Dim(wanted), 0);
   Val last = column.at(ir::MinimumOp::create(builder_, loc, column.value(),
                                              column.constant(double(there - 1)).value()));
   return choose(builder_, loc, value, last.value(), 1);

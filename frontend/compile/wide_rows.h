@@ -36,7 +36,6 @@ public:
   mlir::Value apart(mlir::Location loc, mlir::Value value);
 
 private:
-  mlir::Value iota(mlir::Location loc, llvm::ArrayRef<ir::Dim> dims, int64_t along);
   // Its elements with these dims.
   mlir::Value reshaped(mlir::Location loc, mlir::Value value, llvm::ArrayRef<ir::Dim> dims);
   mlir::Value iota_of(ir::IotaOp op);
