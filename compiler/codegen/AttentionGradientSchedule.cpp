@@ -104,7 +104,7 @@ AttentionGradientSchedule::AttentionGradientSchedule(KernelBuilder &kernel,
 
 // A kernel that counts matrices has enough of them (WholeKernels.cpp).
 int64_t AttentionGradientSchedule::wantedParts() {
-  return kernel_.sizes && !varies_
+  return kernel_.sizes && (!varies_ || countsMatrices_)
              ? 1
              : llvm::divideCeil(kLeastMatrices, std::max<int64_t>(1, batchCount_));
 }
@@ -439,13 +439,14 @@ void AttentionGradientSchedule::piece(const Index &matrix, const Index &part) {
 mlir::LogicalResult AttentionGradientSchedule::run() {
   ElementEmitter &e = f_.e;
   int64_t pieces = batchCount_ * mostParts_;
-  // Of lengths that vary the launch counts queries (kLengthsAttr): a range has the pieces that
-  // begin in it.
-  kernel_.info.count = varies_ ? batchCount_ * queries_ : pieces;
+  // Of lengths that vary the launch counts queries, or matrices (kLengthsAttr): a range has the
+  // pieces that begin in it.
+  kernel_.info.count = batchCount_ * (!varies_ ? mostParts_ : countsMatrices_ ? 1 : queries_);
   if (kernel_.info.count == 0)
     return f_.finish();
-  auto piecesBefore = [&](Value query) {
-    return divideUp(e.make<arith::MulIOp>(query, parts_.count), queriesHere_);
+  auto piecesBefore = [&](Value counted) {
+    Value pieces = e.make<arith::MulIOp>(counted, parts_.count);
+    return countsMatrices_ ? pieces : divideUp(pieces, queriesHere_);
   };
   Value begin = varies_ ? piecesBefore(f_.begin) : f_.begin,
         end = varies_ ? piecesBefore(f_.end) : f_.end;

@@ -156,13 +156,16 @@ void AttentionSchedule::block(const Index &first, int64_t count, bool guarded) {
       });
 }
 
-// Pieces are queries, one matrix after the other. A range has the blocks that begin in it.
+// Pieces are queries, one matrix after the other, or matrices. A range has the blocks that begin in
+// it.
 mlir::LogicalResult AttentionSchedule::runLengths() {
   ElementEmitter &e = f_.e;
-  kernel_.info.count = batchCount_ * queries_;
+  kernel_.info.count = batchCount_ * (countsMatrices_ ? 1 : queries_);
   auto blocksIn = [&](Value queries) { return divideUp(queries, constant(kQueryBlock)); };
   Value inMatrix = blocksIn(queriesHere_);
-  auto blocksBefore = [&](Value piece) {
+  auto blocksBefore = [&](Value piece) -> Value {
+    if (countsMatrices_)
+      return e.make<arith::MulIOp>(piece, inMatrix);
     Value matrices = e.make<arith::DivUIOp>(piece, queriesHere_),
           rest = e.make<arith::RemUIOp>(piece, queriesHere_);
     return e.make<arith::AddIOp>(e.make<arith::MulIOp>(matrices, inMatrix), blocksIn(rest));

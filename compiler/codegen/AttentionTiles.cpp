@@ -24,14 +24,15 @@ void AttentionTiles::setLengths() {
     if (auto lengths = op->getAttrOfType<mlir::IntegerAttr>(kLengthsAttr)) {
       varies_ = true;
       keyLength_ = static_cast<KeyLength>(lengths.getInt());
+      countsMatrices_ = op->hasAttr(kMatricesAttr);
     }
   int64_t blocks = std::max<int64_t>(1, llvm::divideCeil(keys_, kKeyBlock)),
           longest = keyLength_ == KeyLength::kStatic
                         ? std::max<int64_t>(1, llvm::divideCeil(keys_, blocks))
                         : std::min(keys_, kKeyBlock);
   keyBlock_ = roundUp(longest, kKeyUnit);
-  auto [queries, keys, keyBlock] = lengthsOf(f_);
-  queriesHere_ = queries, keysHere_ = keys, keyBlockHere_ = keyBlock;
+  Lengths here = lengthsOf(f_);
+  queriesHere_ = here.queries, keysHere_ = here.keys, keyBlockHere_ = here.keyBlock;
 }
 
 AttentionTiles::Lengths AttentionTiles::lengthsOf(KernelFunction &f) {
@@ -43,12 +44,13 @@ AttentionTiles::Lengths AttentionTiles::lengthsOf(KernelFunction &f) {
   if (!varies_)
     return here;
   auto ints = f.function.getArguments().take_back(kernel_.numInts());
-  here.queries = e.make<arith::DivUIOp>(ints[0], number(batchCount_));
-  e.lengths[LengthDim::kCounted] = here.queries;
+  here.queries =
+      countsMatrices_ ? ints[1] : Value(e.make<arith::DivUIOp>(ints[0], number(batchCount_)));
+  e.lengths[LengthDim::kOwn] = here.queries;
   if (keyLength_ == KeyLength::kStatic)
     return here;
-  here.keys = keyLength_ == KeyLength::kOwn ? ints[1] : here.queries;
-  e.lengths[LengthDim::kTold] = here.keys;
+  here.keys = keyLength_ == KeyLength::kOwn ? ints.back() : here.queries;
+  e.lengths[LengthDim::kOfKeys] = here.keys;
   Value inEach = divideUp(e, here.keys, divideUp(e, here.keys, number(kKeyBlock)));
   here.keyBlock = e.make<arith::MulIOp>(divideUp(e, inEach, number(kKeyUnit)), number(kKeyUnit));
   return here;

@@ -169,7 +169,8 @@ protected:
   // At the largest size, where lengths vary.
   int64_t batchCount_ = 1, queries_, keys_, features_, width_, keyBlock_;
   mlir::Value queriesHere_, keysHere_, keyBlockHere_; // Lengths of f_
-  bool varies_ = false;                               // how many there are
+  bool varies_ = false;                               // how many queries there are
+  bool countsMatrices_ = false;                       // how many matrices there are varies as well
   KeyLength keyLength_ = KeyLength::kStatic;
   mlir::Type compute_;
   int64_t lanes_, rows_;

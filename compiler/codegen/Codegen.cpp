@@ -298,15 +298,20 @@ static void noteLengths(KernelBuilder &kernel, mlir::Operation *attention) {
   auto length = keys.isStatic()                     ? KeyLength::kStatic
                 : keys == ir::queryCount(attention) ? KeyLength::kAsQueries
                                                     : KeyLength::kOwn;
-  attention->setAttr(
-      kLengthsAttr,
-      mlir::Builder(attention->getContext()).getI64IntegerAttr(static_cast<int64_t>(length)));
-  if (length != KeyLength::kOwn)
-    return;
-  llvm::ArrayRef<LengthDim> dims = kernel.sizes.lengthDims;
-  auto found =
-      llvm::find_if(dims, [](const LengthDim &each) { return each.of == LengthDim::kTold; });
-  kernel.info.toldSizes.push_back({found - dims.begin(), found->dim, keys.size});
+  mlir::Builder builder(attention->getContext());
+  attention->setAttr(kLengthsAttr, builder.getI64IntegerAttr(static_cast<int64_t>(length)));
+  auto tell = [&](LengthDim::Of of, const ir::Dim &size) {
+    llvm::ArrayRef<LengthDim> dims = kernel.sizes.lengthDims;
+    auto found =
+        llvm::find_if(dims, [&](const LengthDim &each) { return each.dim >= 0 && each.of == of; });
+    kernel.info.toldSizes.push_back({found - dims.begin(), found->dim, size.size});
+  };
+  if (!ir::leadingDim(attention).isStatic()) {
+    attention->setAttr(kMatricesAttr, builder.getUnitAttr());
+    tell(LengthDim::kOwn, ir::queryCount(attention));
+  }
+  if (length == KeyLength::kOwn)
+    tell(LengthDim::kOfKeys, keys);
 }
 
 mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef symbol,

@@ -20,10 +20,17 @@ static ir::Dims dimsOf(Value value) {
   return ir::dimsOf(mlir::cast<RankedTensorType>(value.getType()));
 }
 
-// The one dim of the value that has a name; none: there is no such, or another one.
-static std::optional<ir::Dim> onlyNamed(Value value) {
+// How many dims are `leading`, a size that varies, in front of the others: 0 or 1.
+static int64_t behind(const ir::Dims &dims, const ir::Dim &leading) {
+  return !leading.isStatic() && !dims.empty() && dims.front() == leading;
+}
+
+// The one dim of the value that has a name, apart from `leading` in front; none: there is no such,
+// or another one.
+static std::optional<ir::Dim> onlyNamed(Value value, const ir::Dim &leading = 1) {
   std::optional<ir::Dim> found;
-  for (const ir::Dim &dim : dimsOf(value)) {
+  ir::Dims dims = dimsOf(value);
+  for (const ir::Dim &dim : llvm::ArrayRef(dims).drop_front(behind(dims, leading))) {
     if (dim.isStatic())
       continue;
     if (found)
@@ -41,38 +48,50 @@ mlir::FailureOr<KernelSizes> refuseSizes(Operation *op, const llvm::Twine &why) 
   return failure();
 }
 
-// Which dims of the kernel's operands are shorter in memory than their types say. counted: the
-// length that the launch counts by.
-static void setLengthDims(KernelSizes &sizes, mlir::Block &body, const ir::Dim &counted) {
+// Which dims of the kernel's operands are shorter in memory than their types say. own: the
+// length of rows, or of queries. The launch counts by `leading`, where that has a name.
+static void setLengthDims(KernelSizes &sizes, mlir::Block &body, const ir::Dim &own,
+                          const ir::Dim &leading = 1) {
   llvm::SmallVector<Value> operands(body.getArguments());
   llvm::append_range(operands, body.getTerminator()->getOperands());
+  auto countBy = [&](int64_t operand, int64_t dim) {
+    if (!sizes)
+      sizes.operand = operand, sizes.dim = dim;
+  };
   for (auto [i, operand] : llvm::enumerate(operands)) {
     ir::Dims dims = dimsOf(operand);
-    auto named = llvm::find_if(dims, [](const ir::Dim &dim) { return !dim.isStatic(); });
+    int64_t first = behind(dims, leading);
+    if (first > 0)
+      countBy(static_cast<int64_t>(i), 0);
+    auto named = std::find_if(dims.begin() + first, dims.end(),
+                              [](const ir::Dim &dim) { return !dim.isStatic(); });
     LengthDim &length = sizes.lengthDims.emplace_back();
     if (named == dims.end())
       continue;
-    length = {named - dims.begin(), *named == counted ? LengthDim::kCounted : LengthDim::kTold};
-    if (length.of == LengthDim::kTold || sizes)
-      continue;
-    sizes.operand = static_cast<int64_t>(i);
-    sizes.dim = length.dim;
+    length = {named - dims.begin(), *named == own ? LengthDim::kOwn : LengthDim::kOfKeys};
+    if (length.of == LengthDim::kOwn && leading.isStatic())
+      countBy(static_cast<int64_t>(i), length.dim);
   }
 }
 
-// Of a kernel of attention whose length varies: it counts queries, and is told how many there are
-// (kLengthsAttr). No movement in it may join the length with another dim, so that positions at the
-// largest size are those at each.
+// Of a kernel of attention whose length varies: it counts queries, or matrices where their number
+// varies as well, and is told the lengths (kLengthsAttr). No movement in it may join a length with
+// another dim, so that positions at the largest size are those at each.
 mlir::FailureOr<KernelSizes> attentionSizes(Operation *attention, mlir::Block &body) {
-  ir::Dim queries = ir::queryCount(attention), keys = ir::keyCount(attention);
+  ir::Dim leading = ir::leadingDim(attention), queries = ir::queryCount(attention),
+          keys = ir::keyCount(attention);
   if (llvm::StringRef reason = ir::whyNoLengths(attention); !reason.empty())
     return refuseSizes(attention, reason);
   KernelSizes sizes;
   auto add = [&](Value value) {
-    std::optional<ir::Dim> named = onlyNamed(value);
-    if (ir::hasNamedDims(value.getType()) && named != queries && named != keys)
+    ir::Dims dims = dimsOf(value);
+    std::optional<ir::Dim> named = onlyNamed(value, leading);
+    bool isNamed = ir::hasNamedDims(value.getType()),
+         leads = behind(dims, leading) > 0 &&
+                 llvm::count_if(dims, [](const ir::Dim &dim) { return !dim.isStatic(); }) == 1;
+    if (isNamed && !leads && named != queries && named != keys)
       return false;
-    if (named)
+    if (isNamed)
       sizes.named.insert(value);
     return true;
   };
@@ -83,7 +102,7 @@ mlir::FailureOr<KernelSizes> attentionSizes(Operation *attention, mlir::Block &b
                              ? "has a mask with a row for each query and a column for each key, "
                                "both of which vary"
                              : "joins attention's length, which varies, with another dimension");
-  setLengthDims(sizes, body, queries);
+  setLengthDims(sizes, body, queries, leading);
   return sizes;
 }
 

@@ -417,7 +417,7 @@ mlir::LogicalResult RowSchedule::emitRows() {
                                      : rowPieces;
   rowEnd = f.end;
   if (!kernel.sizes.lengthDims.empty())
-    rowEnd = f.e.lengths[LengthDim::kCounted] = f.e.make<arith::DivUIOp>(
+    rowEnd = f.e.lengths[LengthDim::kOwn] = f.e.make<arith::DivUIOp>(
         f.function.getArguments().back(), f.e.constantIndex(domain.rows()));
   auto [firstPiece, lastPiece] = pieces(f);
   f.loop(firstPiece, lastPiece, rowPieces, {}, [&](Index piece, KernelFunction::State &) {

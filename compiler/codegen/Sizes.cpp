@@ -94,6 +94,16 @@ static llvm::StringRef whyNot(Operation *op) {
   return "has no kernel for sizes that vary";
 }
 
+// Whether a row of the result can be computed without the others.
+static bool givesRowsAlone(Operation *op) {
+  auto weft = mlir::dyn_cast<ir::WeftOp>(op);
+  if (!weft)
+    return false;
+  ir::Kind kind = weft.kind();
+  return kind == ir::Kind::Elementwise || kind == ir::Kind::Movement ||
+         kind == ir::Kind::Creation || mlir::isa<ir::IndexSelectOp>(op);
+}
+
 // The values with a name of which rows are chosen that are known to be there, and nothing else is
 // read: a kernel reads these rows where they lie at any size, and computes them alone.
 static llvm::DenseSet<Value> chosenFrom(mlir::Block &body) {
@@ -110,9 +120,7 @@ static llvm::DenseSet<Value> chosenFrom(mlir::Block &body) {
            });
   };
   for (Operation &op : llvm::reverse(body.without_terminator())) {
-    auto weft = mlir::dyn_cast<ir::WeftOp>(op);
-    if (weft && (weft.kind() == ir::Kind::Elementwise || weft.kind() == ir::Kind::Movement) &&
-        isChosen(op.getResult(0)))
+    if (givesRowsAlone(&op) && isChosen(op.getResult(0)))
       chosen.insert(op.getResult(0));
   }
   for (Value argument : body.getArguments())

@@ -7,8 +7,9 @@
 //
 // Attention's queries, and its keys, have a named dim behind the matrices: one size for both, or
 // two. Its kernel is told how many there are, so that what it reads and writes may have that dim
-// anywhere: elements follow each other without gaps. Movements inside it say where they lie. So is
-// a kernel of rows that vary in length, [4, n] (LengthSizes.h).
+// anywhere: elements follow each other without gaps. Movements inside it say where they lie. The
+// number of its matrices may vary as well, where it leads. A kernel of rows that vary in length,
+// [4, n], is told their length (LengthSizes.h).
 #pragma once
 
 #include "dialects/weft/ir/SizeNames.h"
@@ -19,8 +20,9 @@ namespace weft::compiler {
 // The dim of a tensor that a kernel is told the length of.
 struct LengthDim {
   int64_t dim = -1; // -1: none
-  // Which one: the length that the launch counts by, or another one, as attention's keys have.
-  enum Of : uint8_t { kCounted, kTold } of = kCounted;
+  // Which one: that of rows, or attention's number of queries; or its number of keys, where that is
+  // another one.
+  enum Of : uint8_t { kOwn, kOfKeys } of = kOwn;
 };
 
 struct KernelSizes {
@@ -44,7 +46,9 @@ struct KernelSizes {
 // varies. Such a kernel counts queries, of all matrices, and its functions take the launch's count,
 // behind the range: a range alone does not say how many keys there are, nor where the next matrix
 // lies. Behind the count they take the number of keys of a matrix where that varies by itself.
-inline constexpr llvm::StringLiteral kLengthsAttr = "lengths";
+// kMatricesAttr: the number of matrices varies as well. Then the kernel counts these, and takes the
+// number of queries of one behind the count.
+inline constexpr llvm::StringLiteral kLengthsAttr = "lengths", kMatricesAttr = "matrices";
 enum class KeyLength : int64_t { kStatic, kAsQueries, kOwn };
 
 // Failure, with an error at the op, where no kernel serves all sizes.

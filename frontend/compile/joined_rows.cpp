@@ -18,6 +18,7 @@ namespace {
 
 using ir::Dim;
 using ir::Dims;
+using ir::Val;
 using mlir::Operation;
 using mlir::Value;
 
@@ -362,13 +363,11 @@ private:
     return true;
   }
 
-  // Of rows of dims [4, n, ...]; none where n is no argument, or the number of texts varies.
+  // Of rows of dims [4, n, ...]; none where n is no argument.
   std::optional<RowNumbers> numbers_of(mlir::Location loc, llvm::ArrayRef<Dim> dims) {
     int64_t rank = joined_rank(dims);
-    Dim texts = ir::productDim(dims.take_front(rank - 1));
-    if (!texts.isStatic())
-      return std::nullopt;
-    RowNumbers numbers(builder_, loc, texts.size, dims[rank - 1], size_of_);
+    RowNumbers numbers(builder_, loc, ir::productDim(dims.take_front(rank - 1)), dims[rank - 1],
+                       size_of_);
     return numbers ? std::optional(numbers) : std::nullopt;
   }
 
@@ -404,15 +403,42 @@ private:
     bool has_columns = !ir::productDim(llvm::ArrayRef(dims).drop_front(2)).isOne();
     if (!from || op->getNumOperands() != 1 || (!has_columns && !adds_exactly(op)))
       return false;
-    auto numbers = numbers_of(op->getLoc(), dims);
-    if (!numbers)
+    mlir::Location loc = op->getLoc();
+    auto numbers = numbers_of(loc, dims);
+    Value by_place = numbers ? numbers->by_place() : Value();
+    if (!by_place)
       return false;
-    Value chosen = choose(builder_, op->getLoc(), from, numbers->by_place());
+    Value chosen = choose(builder_, loc, from, by_place);
+    if (along == 0 && !dims[0].isStatic() && !(chosen = without_absent(op, chosen, dims[0])))
+      return false;
     made_ = builder_.clone(*op);
     made_->setOperands(chosen);
     made_->setAttr("dims", builder_.getDenseI64ArrayAttr(1 - along));
+    if (along == 1 && !dims[0].isStatic()) {
+      Dims all = dims_of(made_->getResult(0));
+      all[0] = Dim(dims[0].size);
+      made_->getResult(0).setType(ir::tensorOf(all, type_of(from).getElementType()));
+      made_ = choose(builder_, loc, made_->getResult(0), iota(builder_, loc, dims[0], 0))
+                  .getDefiningOp();
+    }
     op->getResult(0).replaceAllUsesWith(made_->getResult(0));
     return true;
+  }
+
+  // Columns of by_place() behind the last text's as what changes nothing that the op gives; null
+  // where there is no such.
+  Value without_absent(Operation *op, Value chosen, const Dim &texts) {
+    if (mlir::isa<ir::ReduceMaxOp, ir::ReduceMinOp>(op))
+      return chosen; // the last one again
+    Val count = count_of(builder_, op->getLoc(), texts, size_of_);
+    if (!mlir::isa<ir::ReduceSumOp>(op) || !count)
+      return nullptr;
+    Val x(builder_, op->getLoc(), chosen);
+    Dims dims = dims_of(chosen);
+    Val is_text =
+        ir::compare("lt", iota(builder_, op->getLoc(), dims, 1), ir::broadcastTo(count, dims));
+    // -0 + -0 is -0: with 0 it would be 0.
+    return ir::select(is_text, x, x.constant(-0.0));
   }
 
   bool join(ir::ReshapeOp op) {
@@ -488,12 +514,12 @@ private:
              joined_rank(dims_of(input)) == joined_rank(dims_of(op.getResult())) && join_alike(op);
     }
     Dims from = dims_of(input);
-    if (place_of(from) != -1)
-      return repeat_places(op);
-    // The same for all rows.
     int64_t behind = static_cast<int64_t>(dims_of(op.getResult()).size()) -
                      joined_rank(dims_of(op.getResult())),
             in_front = std::max<int64_t>(0, static_cast<int64_t>(from.size()) - behind);
+    if (in_front > 0 && !from[in_front - 1].isStatic())
+      return repeat_places(op);
+    // The same for all rows.
     if (!llvm::all_of(llvm::ArrayRef<Dim>(from).take_front(in_front),
                       [](const Dim &dim) { return dim.isOne(); }))
       return repeat_texts(op, in_front);
@@ -635,12 +661,12 @@ private:
       return false;
     if (!lies_behind(op.getUpdate()))
       update = flattened(update, at + 1);
-    ir::Val was(builder_, loc, base), here = was.at(inside.is_inside);
+    Val was(builder_, loc, base), here = was.at(inside.is_inside);
     Dims joined_dims = dims_of(base), ones(joined_dims.size(), Dim(1));
     ones[0] = joined_dims[0];
     here = here.at(reshape(loc, here, ir::tensorOf(ones, builder_.getI1Type())));
-    ir::Val written = ir::select(ir::broadcastTo(here, joined_dims),
-                                 was.at(choose(builder_, loc, update, inside.row)), was);
+    Val written = ir::select(ir::broadcastTo(here, joined_dims),
+                             was.at(choose(builder_, loc, update, inside.row)), was);
     made_ = written.value().getDefiningOp();
     rows_[op.getResult()] = written;
     return true;
@@ -653,9 +679,12 @@ private:
     auto rows_of = [this](Value value) {
       return rows(value);
     };
-    for (Value operand : op->getOperands())
-      if (WideRows::has_two_sizes(dims_of(operand)) && !wide_.of(operand, rows_of))
-        return false;
+    // A mask with a row for each query and a column for each key.
+    Value mask = ir::maskOf(op);
+    Dims of_mask = mask ? dims_of(mask) : Dims();
+    if (of_mask.size() > 1 && !of_mask.back().isStatic() && !of_mask.end()[-2].isStatic() &&
+        !wide_.of(mask, rows_of))
+      return false;
     auto queries = turned_.find(op->getOperand(0));
     Order order = queries == turned_.end() ? Order() : queries->second.order;
     if (!keep(op, /*has_rows=*/order.empty()))

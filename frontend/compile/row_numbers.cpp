@@ -58,10 +58,10 @@ PlacesInside inside_of(Val place, Val count) {
   return {both, ir::maximum(last, place.constant(0))};
 }
 
-RowNumbers::RowNumbers(mlir::OpBuilder &builder, mlir::Location loc, int64_t texts, Dim places,
+RowNumbers::RowNumbers(mlir::OpBuilder &builder, mlir::Location loc, Dim texts, Dim places,
                        SizeOf size_of)
     : builder_(builder), loc_(loc), texts_(texts), places_(places),
-      rows_(ir::productDim({places, Dim(texts)})), size_of_(size_of),
+      rows_(ir::productDim({places, texts})), size_of_(size_of),
       length_(count_of(builder, loc, places, size_of)) {}
 
 Value RowNumbers::texts() {
@@ -74,10 +74,16 @@ Value RowNumbers::places() {
 }
 
 Value RowNumbers::by_place() {
-  Dims dims = {places_, Dim(texts_)};
-  return (iota(builder_, loc_, dims, 0) +
-          iota(builder_, loc_, dims, 1) * broadcastTo(length_, dims))
-      .value();
+  Dims dims = {places_, Dim(texts_.size)};
+  Val text = iota(builder_, loc_, dims, 1);
+  if (!texts_.isStatic()) {
+    Val count = count_of(builder_, loc_, texts_, size_of_);
+    if (!count)
+      return nullptr;
+    text = text.at(
+        ir::MinimumOp::create(builder_, loc_, text.value(), broadcastTo(count - 1, dims).value()));
+  }
+  return (iota(builder_, loc_, dims, 0) + text * broadcastTo(length_, dims)).value();
 }
 
 Value RowNumbers::part(int64_t first, int64_t step, Dim count) {

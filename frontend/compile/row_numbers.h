@@ -30,8 +30,7 @@ mlir::Value choose(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value fro
 
 class RowNumbers {
 public:
-  // texts: a static number.
-  RowNumbers(mlir::OpBuilder &builder, mlir::Location loc, int64_t texts, ir::Dim places,
+  RowNumbers(mlir::OpBuilder &builder, mlir::Location loc, ir::Dim texts, ir::Dim places,
              SizeOf size_of);
   // Whether n is an argument: else there are no numbers.
   explicit operator bool() const {
@@ -41,7 +40,9 @@ public:
   // int64 [n.4]: of each row.
   mlir::Value texts();
   mlir::Value places();
-  // int64 [n, 4]: the rows of a place, one for each text.
+  // int64 [n, 4]: the rows of a place, one for each text. Where the number of texts varies there
+  // are as many columns as there may be: those behind are the last text's. Null where that number
+  // is no argument.
   mlir::Value by_place();
   // int64 [count.4]: of each text the rows of `count` places from `first` on, `step` apart. Null
   // where `count` is a size that the program does not take.
@@ -56,8 +57,7 @@ public:
 private:
   mlir::OpBuilder &builder_;
   mlir::Location loc_;
-  int64_t texts_;
-  ir::Dim places_, rows_;
+  ir::Dim texts_, places_, rows_;
   SizeOf size_of_;
   ir::Val length_; // how many places there are
 };

@@ -147,10 +147,8 @@ Value WideRows::numbers(Location loc, llvm::ArrayRef<Dim> from, llvm::ArrayRef<D
   Dims all = ir::longDims(to), some = ir::longDims(from);
   if (all.empty() || all.back().isStatic())
     return nullptr;
-  Dim texts = ir::productDim(llvm::ArrayRef(all).drop_back());
-  if (!texts.isStatic())
-    return nullptr;
-  RowNumbers rows(builder_, loc, texts.size, all.back(), size_of_);
+  RowNumbers rows(builder_, loc, ir::productDim(llvm::ArrayRef(all).drop_back()), all.back(),
+                  size_of_);
   if (!rows)
     return nullptr;
   if (llvm::ArrayRef(some) == llvm::ArrayRef(all).take_back(1))

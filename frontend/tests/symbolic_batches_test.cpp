@@ -62,6 +62,68 @@ TEST_F(SymbolicBatches, TextsThatVaryAsWell) {
   });
 }
 
+// Lengths, and as many texts as there is room for.
+class SymbolicBudgets : public SymbolicBatches {
+protected:
+  // f(number of texts, length), with the derivatives that it gives.
+  void compare_budgets(int64_t most_compiles,
+                       const std::function<std::vector<Tensor>(int64_t, int64_t)> &f) {
+    compare({70, 190, 33, 64, 129, 96, 48}, most_compiles,
+            [&](int64_t n) { return f(400 / n, n); });
+  }
+};
+
+TEST_F(SymbolicBudgets, Attention) {
+  for (bool causal : {false, true})
+    compare_budgets(4, [&](int64_t texts, int64_t n) {
+      Tensor q = leaf(batch(texts, n, {32}, 30)), k = leaf(batch(texts, n, {32}, 31)),
+             v = leaf(batch(texts, n, {32}, 32));
+      Tensor y = joined(attention(heads(tanh(q), 4), heads(k * 0.5, 4), heads(v, 4), {},
+                                  {.causal = causal, .scale = {}}));
+      std::vector<Tensor> results = grad({(y * y).sum()}, {q, k, v});
+      results.push_back(y.detach());
+      return results;
+    });
+}
+
+TEST_F(SymbolicBudgets, AttentionBetweenTwoLengthsWithMasks) {
+  for (DType dtype : {float32, bfloat16})
+    compare_budgets(4, [&](int64_t texts, int64_t n) {
+      int64_t m = 19 + n * 7 % 131;
+      Tensor q = leaf(batch(texts, n, {32}, 33).to(dtype)),
+             k = leaf(batch(texts, m, {32}, 34).to(dtype));
+      Tensor counts = (batch(texts, m, {}, 35) > -1.0).reshape({texts, 1, 1, m});
+      Tensor y = joined(attention(heads(q, 4), heads(k, 4), heads(k * 2.0, 4), counts));
+      return grad({(y * y).to(float32).sum()}, {q, k});
+    });
+}
+
+TEST_F(SymbolicBudgets, MasksOfQueriesAndKeys) {
+  compare_budgets(4, [&](int64_t texts, int64_t n) {
+    Tensor x = leaf(batch(texts, n, {32}, 36));
+    Tensor counts = (batch(texts, n, {}, 37) > -1.0).reshape({texts, 1, 1, n}).eval();
+    Tensor order = arange(n).unsqueeze(1) >= arange(n);
+    Tensor h = heads(x, 4), y = joined(attention(h, h, h + 1.0, counts & order));
+    return grad({(y * y).sum()}, {x});
+  });
+}
+
+TEST_F(SymbolicBudgets, PlacesAndTexts) {
+  NoGrad no_grad;
+  Tensor table = rows(300, {24}, 38);
+  compare_budgets(4, [&](int64_t texts, int64_t n) {
+    Tensor x = batch(texts, n, {24}, 39), one = rows(texts, {24}, 40).reshape({texts, 1, 24});
+    Tensor y = x + table.slice(0, 0, n), z = x * one + 1.0;
+    return std::vector<Tensor>{y * 2.0, z, y.select(1, 0) * 3.0, y.slice(1, 1, 12, 3) + 1.0};
+  });
+  // What all texts have at a place, and what a text has at all places.
+  compare_budgets(4, [&](int64_t texts, int64_t n) {
+    Tensor x = batch(texts, n, {24}, 41);
+    return std::vector<Tensor>{x.sum(0),  (-x).to(bfloat16).sum(0), x.amax(0), x.sum(1),
+                               x.amin(1), (x * 0.0).sum(0)};
+  });
+}
+
 TEST_F(SymbolicBatches, Attention) {
   NoGrad no_grad;
   for (bool causal : {false, true})
@@ -283,10 +345,11 @@ TEST_F(SymbolicBatches, Training) {
       return out(block(words(ids) + places(arange(ids.size(1)))));
     }
   };
-  for (int64_t texts : {1, 4}) {
+  for (int64_t budget : {0, 1, 4}) { // 0: fewer texts where they are longer
     Net net;
     eval(net.parameters());
     compare({70, 130, 33, 100}, 3, [&](int64_t n) {
+      int64_t texts = budget > 0 ? budget : 400 / n;
       Tensor ids = ((arange(texts * n) * 7 + n) % 50).reshape({texts, n}).eval(),
              next = ((arange(texts * n) * 11 + n) % 50).reshape({texts, n}).eval();
       Tensor loss = cross_entropy(net(ids), next);

@@ -37,21 +37,21 @@ KernelAnswer kernelFor(Operation *op) {
   if (ir::variesInLength(op)) {
     if (!ir::whyNoLengths(op).empty())
       return OwnKernel{}; // which codegen refuses, with that reason
-    if (ir::smallestSize(op, ir::dimsOf(query).end()[-2]) < kLeastQueries)
+    if (ir::smallestSize(op, ir::queryCount(op)) < kLeastQueries)
       return SometimesMine{"attention's kernel takes more queries than the range begins with"};
-    return OwnKernel{};
-  }
-  // Else a kernel for sizes that vary has the size in front, where it counts matrices.
-  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
-    auto dims = ir::dimsOf(cast<RankedTensorType>(operand.getType()));
-    for (auto [d, dim] : llvm::enumerate(dims))
-      if (!dim.isStatic() &&
-          (d > 0 || query.getRank() < 3 || static_cast<int64_t>(dims.size()) + 1 < query.getRank()))
-        return SometimesMine{"attention's kernel has one length; the matrices of a program for "
-                             "lengths that vary have others"};
+  } else {
+    // Its kernel has the size that varies in front, where it counts matrices.
+    for (Value operand : op->getOperands()) {
+      auto dims = ir::dimsOf(cast<RankedTensorType>(operand.getType()));
+      for (auto [d, dim] : llvm::enumerate(dims))
+        if (!dim.isStatic() && (d > 0 || query.getRank() < 3 ||
+                                static_cast<int64_t>(dims.size()) + 1 < query.getRank()))
+          return SometimesMine{"attention's kernel has one length; the matrices of a program for "
+                               "lengths that vary have others"};
+    }
   }
   // How the derivative's sums are cut depends on the number of matrices where these are few.
-  if (isa<ir::AttentionGradientOp>(op) && ir::hasNamedDims(query) &&
+  if (isa<ir::AttentionGradientOp>(op) && !ir::leadingDim(op).isStatic() &&
       ir::smallestMatrixCount(op) < compiler::kLeastMatrices)
     return SometimesMine{"the kernel of attention's derivative cuts its sums where the matrices "
                          "are few, and at the smallest size of the range they are"};

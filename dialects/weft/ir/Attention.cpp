@@ -22,6 +22,15 @@ static Dims dimsOf(mlir::Value value) {
   return dimsOf(mlir::cast<mlir::RankedTensorType>(value.getType()));
 }
 
+mlir::Value maskOf(mlir::Operation *op) {
+  if (auto attention = mlir::dyn_cast<AttentionOp>(op))
+    return attention.getMask();
+  return mlir::cast<AttentionGradientOp>(op).getMask();
+}
+Dim leadingDim(mlir::Operation *op) {
+  Dims dims = dimsOf(op->getOperand(0));
+  return dims.size() > 2 ? dims.front() : Dim(1);
+}
 Dim queryCount(mlir::Operation *op) {
   return dimsOf(op->getOperand(0)).end()[-2];
 }
@@ -34,22 +43,26 @@ bool variesInLength(mlir::Operation *op) {
 }
 
 llvm::StringRef whyNoLengths(mlir::Operation *op) {
-  mlir::Value key, value, mask;
-  if (auto attention = mlir::dyn_cast<AttentionOp>(op))
-    key = attention.getKey(), value = attention.getValue(), mask = attention.getMask();
-  else if (auto gradient = mlir::dyn_cast<AttentionGradientOp>(op))
-    key = gradient.getKey(), value = gradient.getValue(), mask = gradient.getMask();
-  Dim queries = queryCount(op), keys = keyCount(op);
-  // Whether the last dims but these two, [..., penultimate, last], have one size each.
+  // Both ops begin with queries, keys and values.
+  mlir::Value key = op->getOperand(1), value = op->getOperand(2), mask = maskOf(op);
+  Dim leading = leadingDim(op), queries = queryCount(op), keys = keyCount(op);
+  size_t rank = dimsOf(op->getOperand(0)).size();
+  // Whether the last dims but these two, [..., penultimate, last], and the leading one have one
+  // size each.
   auto only = [&](mlir::Value value, const Dim &penultimate, const Dim &last) {
     Dims dims = dimsOf(value);
-    for (auto [i, dim] : llvm::enumerate(dims))
-      if (!dim.isStatic() && dim != (dims.size() - i == 1   ? last
-                                     : dims.size() - i == 2 ? penultimate
-                                                            : Dim(1)))
+    for (auto [i, dim] : llvm::enumerate(dims)) {
+      size_t behind = dims.size() - i;
+      if (!dim.isStatic() && dim != (behind == 1      ? last
+                                     : behind == 2    ? penultimate
+                                     : behind == rank ? leading
+                                                      : Dim(1)))
         return false;
+    }
     return true;
   };
+  if (!leading.isStatic() && (leading == queries || leading == keys))
+    return "has as many matrices as queries or keys, a number that varies";
   bool fits = only(op->getOperand(0), queries, 1) && only(key, keys, 1) && only(value, keys, 1) &&
               (!mask || only(mask, queries, keys));
   return fits ? "" : "has a size that varies and is no number of queries or keys";
