@@ -291,9 +291,14 @@ static void copyReadParts(Value base, Operation *write, llvm::DenseSet<Operation
 
 void separateWrites(mlir::Block &block, FusionGroups &groups) {
   llvm::SmallVector<Operation *> writes;
+  // Of each version of a value: the others copy it, as the last one reads it. So its readers are
+  // looked at once.
+  llvm::DenseMap<Value, Operation *> last;
   for (Operation &op : block)
-    if (isScatter(&op))
+    if (isScatter(&op)) {
       writes.push_back(&op);
+      last[withoutReshapes(op.getOperand(0))] = &op;
+    }
   llvm::DenseMap<Value, Value> roots; // of each version of a value
   llvm::DenseSet<Operation *> copied;
   for (Operation *write : writes) {
@@ -305,8 +310,9 @@ void separateWrites(mlir::Block &block, FusionGroups &groups) {
     bool isOneOfMany = isFurther && write->hasAttr(ir::kInRangeAttr);
     if (!isOneOfMany && !isLargeDonated(root))
       continue;
-    bool isReadElsewhere = readersOf(base).size() > 1;
-    if (isReadElsewhere)
+    bool isLast = last.lookup(base) == write;
+    bool isReadElsewhere = !isLast || readersOf(base).size() > 1;
+    if (isLast && isReadElsewhere)
       copyReadParts(base, write, copied, groups);
     if (isOneOfMany || isReadElsewhere)
       groups.push_back(alone(write));

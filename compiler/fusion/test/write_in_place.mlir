@@ -63,6 +63,34 @@ func.func @main(%x: tensor<4000x64xf32> {weft.donatable}, %y: tensor<1x64xf32>) 
 
 // -----
 
+// A part that is read beside two writes of one value is copied once, in a kernel of its own.
+// CHECK-LABEL: @beside
+// CHECK: %[[PART:.*]] = weft.fusion
+// CHECK-NEXT: weft.index_select
+// CHECK-NEXT: weft.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: weft.fusion
+// CHECK-NEXT: weft.index_put
+// CHECK-NEXT: weft.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: weft.fusion
+// CHECK-NEXT: weft.index_add
+// CHECK-NEXT: weft.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: weft.fusion({{.*}} = %[[PART]]
+// CHECK-NEXT: weft.exp
+module @beside {
+func.func @main(%x: tensor<4000x64xf32> {weft.donatable}, %i: tensor<7xi64>, %y: tensor<7x64xf32>) -> (tensor<4000x64xf32>, tensor<4000x64xf32>, tensor<1x64xf32>) {
+  %s = weft.slice %x[[5, 0] : [6, 64] : [1, 1]] : tensor<4000x64xf32>
+  %0 = weft.index_put %x, %i, %y, dim = 0 {user = "write"} : tensor<4000x64xf32>, tensor<7xi64>, tensor<7x64xf32>
+  %1 = weft.index_add %x, %i, %y, dim = 0 {user = "write"} : tensor<4000x64xf32>, tensor<7xi64>, tensor<7x64xf32>
+  %2 = weft.exp %s : tensor<1x64xf32>
+  return %0, %1, %2 : tensor<4000x64xf32>, tensor<4000x64xf32>, tensor<1x64xf32>
+}
+}
+
+// -----
+
 // Of what must be kept until the last check a write is no check, and a check of indices that are there before it comes first.
 // CHECK-LABEL: @kept
 // CHECK: weft.index_put
