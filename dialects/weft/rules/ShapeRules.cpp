@@ -118,7 +118,8 @@ LogicalResult SliceOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adapto
     }
     int64_t size = dims[i].size;
     bool fits = step > 0   ? 0 <= start && start <= limit && limit <= size
-                : step < 0 ? -1 <= limit && limit <= start && start < std::max<int64_t>(size, 1)
+                : step < 0 ? -1 <= limit && limit <= start &&
+                                 start < std::max<int64_t>(size, start == limit)
                            : false;
     if (!fits)
       return check.error("slice " + Twine(start) + ":" + Twine(limit) + ":" + Twine(step) +

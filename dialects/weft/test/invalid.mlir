@@ -78,6 +78,14 @@ func.func @f(%x: tensor<2x3xf32>) {
 }
 
 // -----
+
+func.func @slice_of_nothing(%x: tensor<0xf32>) {
+  // expected-error@+1 {{weft.slice: slice 0:-1:-1 of dimension 0 does not lie in input, float32[0]}}
+  %0 = weft.slice %x[[0] : [-1] : [-1]] : tensor<0xf32>
+  return
+}
+
+// -----
 func.func @f(%x: tensor<2x3xf32>) {
   // expected-error@+1 {{the step must not be 0}}
   %0 = weft.slice %x [[0, 0] : [2, 3] : [1, 0]] : tensor<2x3xf32>
