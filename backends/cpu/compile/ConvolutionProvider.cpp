@@ -1,9 +1,9 @@
 #include "backends/cpu/compile/ConvolutionProvider.h"
 
+#include "backends/cpu/compile/ClaimSteps.h"
 #include "backends/cpu/compile/Limits.h"
 #include "backends/cpu/compile/SizeRange.h"
 #include "backends/cpu/device/library_sizes.h"
-#include "dialects/weft/ir/Broadcasts.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/SmallestSize.h"
 #include "dialects/weft/ir/Weft.h"
@@ -20,10 +20,6 @@ using compiler::Claim;
 using compiler::ClaimAnswer;
 using compiler::ClaimRefusal;
 using compiler::NotMine;
-
-RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
 
 // What a call could do to its results as it writes them (oneDNN 2.6.3), and whether conformance
 // allows it:
@@ -61,7 +57,8 @@ public:
         allowWinograd(*claim, op, builder);
       bool isOfNarrow = bf16_ && takeWidenings(*claim);
       if (isa<ir::Conv2dOp>(op)) {
-        takeBias(*claim, builder, channelsLast);
+        if (takeBias(*claim, channelsLast ? 3 : 1, /*rank=*/4))
+          claim->config.emplace_back(builder.getStringAttr("bias"), builder.getI64IntegerAttr(1));
         std::optional<ConvolutionProblem> problem =
             problemOf(cast<ir::Conv2dOp>(op), *claim, channelsLast);
         bool keepsNan = !isOfNarrow && problem && takesRelu_(*problem);
@@ -201,18 +198,6 @@ private:
                               builder.getStringAttr(changes ? "changing" : "stable"));
   }
 
-  static bool converts(Operation *op, bool (Type::*from)() const, bool (Type::*to)() const) {
-    auto cast = dyn_cast_or_null<ir::CastOp>(op);
-    return cast && (typeOf(cast.getInput()).getElementType().*from)() &&
-           (typeOf(cast).getElementType().*to)();
-  }
-
-  // The conversion to bf16 of what is computed, which the call writes rounded.
-  static void takeRounding(Claim &claim) {
-    if (Operation *user = onlyUser(claim); converts(user, &Type::isF32, &Type::isBF16))
-      claim.ops.push_back(user);
-  }
-
   // Conversions of bf16 numbers in front of both factors, as functions that round once record them.
   static bool takeWidenings(Claim &claim) {
     for (Value input : {claim.inputs[0], claim.inputs[1]})
@@ -226,29 +211,6 @@ private:
     }
     llvm::sort(claim.ops, [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
     return true;
-  }
-
-  static Operation *onlyUser(const Claim &claim) {
-    Value value = claim.ops.back()->getResult(0);
-    return value.hasOneUse() ? *value.user_begin() : nullptr;
-  }
-
-  // + a vector of one number a channel.
-  static void takeBias(Claim &claim, Builder &builder, bool channelsLast) {
-    auto add = dyn_cast_or_null<ir::AddOp>(onlyUser(claim));
-    if (!add)
-      return;
-    Value product = claim.ops.back()->getResult(0),
-          other = add.getLhs() == product ? add.getRhs() : add.getLhs();
-    auto broadcast = other.getDefiningOp<ir::BroadcastOp>();
-    if (!broadcast || !ir::vectorAlong(broadcast, channelsLast ? 3 : 1))
-      return;
-    // The broadcast must be there before the add; where it stands among the other ops does not
-    // matter, as it reads none of them.
-    claim.ops.insert(claim.ops.begin(), broadcast);
-    claim.ops.push_back(add);
-    claim.inputs.push_back(broadcast.getInput());
-    claim.config.emplace_back(builder.getStringAttr("bias"), builder.getI64IntegerAttr(1));
   }
 
   // As the entry reads it from the call; nothing where the number of images varies, with which the

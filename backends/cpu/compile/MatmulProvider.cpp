@@ -1,5 +1,6 @@
 #include "backends/cpu/compile/MatmulProvider.h"
 
+#include "backends/cpu/compile/ClaimSteps.h"
 #include "backends/cpu/compile/Limits.h"
 #include "backends/cpu/compile/SizeRange.h"
 #include "backends/cpu/device/library_sizes.h"
@@ -19,10 +20,6 @@ using compiler::Claim;
 using compiler::ClaimAnswer;
 using compiler::ClaimRefusal;
 using compiler::NotMine;
-
-RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
 
 // Whether the dim that is contiguous before a transpose is one of the last two after it. Else each
 // element would lie in a cache line of its own, and oneDNN takes an implementation that is hundreds
@@ -56,14 +53,10 @@ bool liesInMemory(Value value) {
   return false;
 }
 
-bool isBF16(Value value) {
-  return typeOf(value).getElementType().isBF16();
-}
-
 // The conversion of bf16 numbers that the value is; null for all else.
 ir::CastOp widening(Value value) {
-  auto cast = value.getDefiningOp<ir::CastOp>();
-  return cast && isBF16(cast.getInput()) && typeOf(cast).getElementType().isF32() ? cast : nullptr;
+  Operation *op = value.getDefiningOp();
+  return converts(op, &Type::isBF16, &Type::isF32) ? cast<ir::CastOp>(op) : nullptr;
 }
 
 // Whether an operand is made of bf16 numbers by conversions and transposes that the call would take
@@ -188,7 +181,8 @@ public:
     if (matmul.getTransposeRhs())
       config("transpose_rhs", builder.getI64IntegerAttr(1));
     claim.ops.push_back(matmul);
-    takeBias(claim, config, builder);
+    if (takeBias(claim, resultType.getRank() - 1, /*rank=*/1))
+      config("bias", builder.getI64IntegerAttr(1));
     takeTerm(claim, config, builder);
     if (math == compiler::MathMode::Fast)
       takeRelu(claim, config, builder);
@@ -278,42 +272,11 @@ public:
 private:
   static constexpr StringLiteral kPackedRhs = "packed_rhs";
 
-  static Operation *onlyUser(const Claim &claim) {
-    Value value = claim.ops.back()->getResult(0);
-    return value.hasOneUse() ? *value.user_begin() : nullptr;
-  }
-
-  template <typename Config>
-  static void takeBias(Claim &claim, const Config &config, Builder &builder) {
-    auto add = dyn_cast_or_null<ir::AddOp>(onlyUser(claim));
-    if (!add)
-      return;
-    Value product = claim.ops.back()->getResult(0),
-          other = add.getLhs() == product ? add.getRhs() : add.getLhs();
-    auto broadcast = other.getDefiningOp<ir::BroadcastOp>();
-    if (!broadcast)
-      return;
-    auto type = typeOf(broadcast.getInput());
-    if (type.getRank() != 1 || type.getShape()[0] != typeOf(product).getShape().back())
-      return;
-    // The broadcast must be there before the add; where it stands among the other ops does not
-    // matter, as it reads none of them.
-    claim.ops.insert(claim.ops.begin(), broadcast);
-    claim.ops.push_back(add);
-    claim.inputs.push_back(broadcast.getInput());
-    config("bias", builder.getI64IntegerAttr(1));
-  }
-
   // Another term of the result's shape, such as the input's share of a recurrent network's gates.
   template <typename Config>
   static void takeTerm(Claim &claim, const Config &config, Builder &builder) {
-    auto add = dyn_cast_or_null<ir::AddOp>(onlyUser(claim));
-    if (!add)
-      return;
-    Value product = claim.ops.back()->getResult(0),
-          other = add.getLhs() == product ? add.getRhs() : add.getLhs();
-    if (other == product || typeOf(product).getNumElements() > kMaxTermElements ||
-        !liesInMemory(other))
+    auto [add, other] = addedTo(claim);
+    if (!add || typeOf(other).getNumElements() > kMaxTermElements || !liesInMemory(other))
       return;
     claim.ops.push_back(add);
     claim.inputs.push_back(other);
@@ -351,15 +314,6 @@ private:
     }
     claim.ops.push_back(transpose);
     config("out_permutation", transpose.getPermutationAttr());
-  }
-
-  // The conversion to bf16 of what is computed, which the call writes rounded.
-  static bool takeRounding(Claim &claim) {
-    auto cast = dyn_cast_or_null<ir::CastOp>(onlyUser(claim));
-    if (!cast || !typeOf(cast).getElementType().isBF16())
-      return false;
-    claim.ops.push_back(cast);
-    return true;
   }
 
   static void noteActivation(Claim &claim) {
