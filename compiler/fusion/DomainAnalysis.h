@@ -97,6 +97,7 @@ struct DomainAnalysis {
   bool checkUses();
   bool checkOutputs();
   bool alone();
+  bool needsSlices();
   bool run();
 };
 

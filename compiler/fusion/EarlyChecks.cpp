@@ -1,5 +1,6 @@
 #include "compiler/fusion/EarlyChecks.h"
 
+#include "compiler/fusion/FusionDomain.h"
 #include "compiler/fusion/FusionLimits.h"
 #include "compiler/fusion/TensorBytes.h"
 #include "compiler/fusion/WriteInPlace.h"
@@ -17,8 +18,6 @@ using mlir::Operation;
 using mlir::Value;
 
 namespace {
-
-constexpr llvm::StringLiteral kTooLate = "checked-after-write";
 
 bool isLargeKept(Value value) {
   return isLargeDonated(value) && isArgumentWith(value, ir::kKeptAttr);
@@ -41,21 +40,24 @@ public:
       if (reads || writes_.contains(&op))
         written.insert(op.result_begin(), op.result_end());
       if (reads && ir::mayFail(&op))
-        refusals_.add(kTooLate, &op,
-                      "a call that may fail reads what is written in place, which is a copy");
+        refuse(op);
       std::optional<ir::IndexBounds> bounds =
           predecessors_.contains(&op) ? std::nullopt : ir::indexBounds(&op);
       if (!bounds)
         continue;
       if (written.contains(bounds->indices))
-        refusals_.add(kTooLate, &op,
-                      "its indices are computed of what is written in place, which is a copy");
+        refuse(op);
       else if (tensorBytes(bounds->indices) * limits::kCheckedPart <= bytes_)
         checkEarly(op, *bounds);
     }
   }
 
 private:
+  void refuse(Operation &op) {
+    refusals_.add(refusalName(Refusal::CheckedAfterWrite), &op,
+                  refusalText(Refusal::CheckedAfterWrite));
+  }
+
   // The first write of each large kept argument, which is the one that may not copy it.
   void findWrites() {
     for (Operation &op : block_.without_terminator()) {

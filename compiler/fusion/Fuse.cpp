@@ -12,6 +12,7 @@
 #include "compiler/fusion/Passes.h"
 #include "compiler/fusion/SplitSums.h"
 #include "compiler/fusion/SplitWide.h"
+#include "compiler/fusion/TensorBytes.h"
 #include "compiler/fusion/TurnResults.h"
 #include "compiler/fusion/WriteInPlace.h"
 #include "compiler/graph/Slice.h"
@@ -33,10 +34,6 @@ namespace {
 
 int64_t elementsOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getNumElements();
-}
-int64_t bytesOf(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
 }
 
 bool isExpensive(Operation *op) {
@@ -84,7 +81,7 @@ public:
     for (int v = 0; v < graph_.numNodes(); ++v) {
       if (graph_.isBarrier(v) || graph_.isAlwaysOutput(v) || !isCheap(graph_.node(v)))
         continue;
-      if (bytesOf(graph_.node(v)->getResult(0)) < limits::kMinRematerializedBytes ||
+      if (tensorBytes(graph_.node(v)->getResult(0)) < limits::kMinRematerializedBytes ||
           !graph_.isReadByOtherGroup(v))
         continue;
       numRematerialized_ += tryRematerialize(v);
@@ -117,12 +114,12 @@ private:
   enum class Late { None, SeveralRuns, PartsAndSlices };
   // Two nodes whose kernels may become one: a producer and a consumer, or two readers of one value.
   struct Candidate {
-    int64_t saved; // bytes that are not written or read again
+    double saved; // bytes that are not written or read again
     int from, to;
     bool sibling;
     size_t number; // in the order in which they were found
   };
-  void addCandidate(int64_t saved, int from, int to, bool sibling) {
+  void addCandidate(double saved, int from, int to, bool sibling) {
     candidates_.push_back({saved, from, to, sibling, candidates_.size()});
   }
 
@@ -140,11 +137,11 @@ private:
         bool scalar = elementsOf(value) == 1 && elementsOf(graph_.node(i)->getResult(0)) > 1 &&
                       graph_.consumers(p).size() > 1;
         if (!scalar)
-          addCandidate(bytesOf(value), p, i, false);
+          addCandidate(tensorBytes(value), p, i, false);
       }
     }
     auto addSiblings = [&](Value value, ArrayRef<int> readers) {
-      if (bytesOf(value) < limits::kMinSharedBytes || readers.size() > limits::kMaxReaders)
+      if (tensorBytes(value) < limits::kMinSharedBytes || readers.size() > limits::kMaxReaders)
         return;
       // Of many equal reductions that read the value some share a kernel, and the next ones do.
       llvm::SmallDenseMap<Likeness, int> alike, met;
@@ -160,7 +157,7 @@ private:
                       alike.lookup(likenessOf(reader)) >= limits::kLeastRepeats &&
                       before % limits::kRepeatsTogether == 0;
         if (last >= 0 && !begins)
-          addCandidate(bytesOf(value), last, reader, true);
+          addCandidate(tensorBytes(value), last, reader, true);
         last = reader;
       }
     };
@@ -168,7 +165,7 @@ private:
       for (Value result : graph_.node(i)->getResults())
         addSiblings(result, graph_.consumers(i));
     for (BlockArgument argument : block_.getArguments()) {
-      if (bytesOf(argument) < limits::kMinSharedBytes)
+      if (tensorBytes(argument) < limits::kMinSharedBytes)
         continue;
       SmallVector<int> readers;
       graph_.readersOf(argument, readers);
@@ -234,13 +231,13 @@ private:
     int a = graph_.groupOf(from), b = graph_.groupOf(to);
     if (a == b || !refused_.insert({std::min(a, b), std::max(a, b)}).second)
       return false;
-    auto refuse = [&](StringRef reason, Operation *op, StringRef why) {
-      refusals_.add(reason, op, why);
+    auto refuse = [&](Refusal reason, Operation *op) {
+      refusals_.add(refusalName(reason), op, refusalText(reason));
       return false;
     };
     Operation *at = graph_.node(to);
     if (static_cast<int64_t>(graph_.members(a).size() + graph_.members(b).size()) > kMaxWindowedOps)
-      return refuse("too-many-ops", at, refusalText(Refusal::TooLarge));
+      return refuse(Refusal::TooLarge, at);
     SmallVector<int> members(graph_.members(a));
     members.append(graph_.members(b).begin(), graph_.members(b).end());
     SmallVector<Operation *> ops;
@@ -248,41 +245,37 @@ private:
     graph_.collect(members, ops, outputs);
     bool plain = isPlain(ops);
     if (static_cast<int64_t>(ops.size()) > (plain ? kMaxFusionOps : kMaxWindowedOps))
-      return refuse("too-many-ops", at, refusalText(Refusal::TooLarge));
+      return refuse(Refusal::TooLarge, at);
     if (countInputs(ops) + static_cast<int64_t>(outputs.size()) > limits::kMaxBuffers)
-      return refuse("too-many-buffers", at,
-                    "the kernel would read and write more buffers than registers can address");
+      return refuse(Refusal::TooManyBuffers, at);
     if (mixesLengths(ops))
-      return refuse("two-lengths", at,
-                    "rows whose length varies are in no kernel with what has another size that "
-                    "varies, or has it elsewhere");
+      return refuse(Refusal::TwoLengths, at);
     if (!plain) {
       FusionRefusal why;
       std::optional<FusionDomain> domain = FusionDomain::analyze(ops, outputs, why);
       if (!domain)
-        return refuse(refusalName(why.reason), why.op ? why.op : at, refusalText(why.reason));
+        return refuse(why.reason, why.op ? why.op : at);
       if (Late late = lateness(*domain); late > allowed_) {
         saw_[static_cast<int>(late)] = true;
         return false;
       }
       if (Operation *op = recomputed(*domain, ops))
-        return refuse(
-            "recomputed", op,
-            "the kernel would compute an expensive value again for each element that reads it");
+        return refuse(Refusal::Recomputed, op);
       if (Operation *op = gathered(*domain, ops))
-        return refuse("gathers-transposed", op,
-                      "the kernel would gather each lane of its vectors from a line of its own");
+        return refuse(Refusal::GathersTransposed, op);
     }
     switch (graph_.canMerge(a, b)) {
     case FusionGraph::Order::Fine:
       break;
     case FusionGraph::Order::Circle:
-      return refuse("between", at, "another kernel or library call lies between the two");
+      return refuse(Refusal::Between, at);
     case FusionGraph::Order::TooFar:
-      return refuse("too-far", at, "too many ops lie between the two to look at");
+      return refuse(Refusal::TooFar, at);
     }
-    if (Objection objection = objectionTo(ops))
-      return refuse(objection->first, at, objection->second);
+    if (Objection objection = objectionTo(ops)) {
+      refusals_.add(objection->first, at, objection->second);
+      return false;
+    }
     graph_.merge(a, b);
     return true;
   }
@@ -324,7 +317,7 @@ private:
     SmallVector<int> chain{v};
     SmallVector<Value> pending(graph_.node(v)->getOperands()), large;
     DenseSet<Value> seen;
-    int64_t added = 0;
+    double added = 0;
     while (!pending.empty()) {
       Value operand = pending.pop_back_val();
       if (!seen.insert(operand).second)
@@ -337,8 +330,8 @@ private:
       int p = def ? graph_.nodeOf(def) : -1;
       bool inMemory =
           p < 0 || graph_.isBarrier(p) || graph_.groupOf(p) != home || graph_.isAlwaysOutput(p);
-      if (!inMemory && bytesOf(operand) * limits::kSmallOperandPart <= bytesOf(value)) {
-        added += bytesOf(operand);
+      if (!inMemory && tensorBytes(operand) * limits::kSmallOperandPart <= tensorBytes(value)) {
+        added += tensorBytes(operand);
         continue;
       }
       if (!inMemory && !graph_.isReadByOtherGroup(p)) {
@@ -358,11 +351,11 @@ private:
         groups.push_back(group);
     if (llvm::any_of(groups, [&](int group) { return repeats(group, value); }))
       return false;
-    int64_t saved = bytesOf(value) * static_cast<int64_t>(1 + groups.size());
+    double saved = tensorBytes(value) * double(1 + groups.size());
     for (int group : groups)
       for (Value operand : large)
         if (!reads(group, operand))
-          added += bytesOf(operand);
+          added += tensorBytes(operand);
     if (saved <= added)
       return false;
     graph_.setFree(chain);
@@ -459,7 +452,7 @@ private:
     int32_t along = domain.shape() != Shape::Nest && domain.lanes() < 0 ? domain.inner().back()
                                                                         : first->back();
     for (Operation *op : ops) {
-      if (!isa<ir::TransposeOp>(op) || bytesOf(op->getResult(0)) < limits::kMinTurnedBytes)
+      if (!isa<ir::TransposeOp>(op) || tensorBytes(op->getResult(0)) < limits::kMinTurnedBytes)
         continue;
       const FusionDomain::Layout *from = domain.layout(op->getOperand(0)),
                                  *to = domain.layout(op->getResult(0));
@@ -562,11 +555,9 @@ FusionGroups singleOps(Block &block) {
       continue;
     FusionGroup &group = groups.emplace_back();
     for (Value operand : op.getOperands())
-      if (auto constant = operand.getDefiningOp<ir::ConstantOp>())
-        if (auto elements = dyn_cast<DenseElementsAttr>(constant.getValue());
-            elements && elements.isSplat())
-          if (!llvm::is_contained(group.ops, constant.getOperation()))
-            group.ops.push_back(constant);
+      if (Operation *def = operand.getDefiningOp();
+          def && isSplat(def) && !llvm::is_contained(group.ops, def))
+        group.ops.push_back(def);
     group.clone.assign(group.ops.size(), true);
     group.ops.push_back(&op);
     group.clone.push_back(false);

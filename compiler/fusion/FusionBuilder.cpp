@@ -113,24 +113,19 @@ llvm::LogicalResult buildFusions(Block &block, const FusionGroups &groups) {
   size_t count = groups.size() + singles.size();
   std::vector<SmallVector<unsigned, 4>> successors(count);
   std::vector<unsigned> pending(count, 0);
-  auto addEdges = [&](unsigned node, Operation *op, const DenseMap<Operation *, bool> *inside) {
-    for (Value operand : op->getOperands()) {
-      Operation *def = operand.getDefiningOp();
-      if (!def || (inside && inside->count(def)))
-        continue;
-      successors[nodeOf.lookup(def)].push_back(node);
-      ++pending[node];
-    }
+  auto addEdges = [&](unsigned node, ArrayRef<Operation *> ops) {
+    DenseSet<Operation *> inside(ops.begin(), ops.end());
+    for (Operation *op : ops)
+      for (Value operand : op->getOperands())
+        if (Operation *def = operand.getDefiningOp(); def && !inside.contains(def)) {
+          successors[nodeOf.lookup(def)].push_back(node);
+          ++pending[node];
+        }
   };
-  for (auto [i, group] : llvm::enumerate(groups)) {
-    DenseMap<Operation *, bool> inside;
-    for (Operation *op : group.ops)
-      inside[op] = true;
-    for (Operation *op : group.ops)
-      addEdges(i, op, &inside);
-  }
+  for (auto [i, group] : llvm::enumerate(groups))
+    addEdges(i, group.ops);
   for (auto [i, op] : llvm::enumerate(singles))
-    addEdges(groups.size() + i, op, nullptr);
+    addEdges(groups.size() + i, op);
   // Kahn's algorithm, earlier nodes first.
   auto later = [&](unsigned a, unsigned b) {
     return rank[a] > rank[b];

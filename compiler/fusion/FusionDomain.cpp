@@ -54,6 +54,25 @@ static std::pair<StringRef, StringRef> wordsOf(Refusal refusal) {
     return {"narrow-sum", "bf16, f16 and uint8 accumulate in wider dtypes; run weft-widen first"};
   case Refusal::ComputedTooOften:
     return {"computed-too-often", "a value would be computed again at too many positions"};
+  case Refusal::TooManyBuffers:
+    return {"too-many-buffers",
+            "the kernel would read and write more buffers than registers can address"};
+  case Refusal::TwoLengths:
+    return {"two-lengths", "rows whose length varies are in no kernel with what has another size "
+                           "that varies, or has it elsewhere"};
+  case Refusal::Recomputed:
+    return {"recomputed",
+            "the kernel would compute an expensive value again for each element that reads it"};
+  case Refusal::GathersTransposed:
+    return {"gathers-transposed",
+            "the kernel would gather each lane of its vectors from a line of its own"};
+  case Refusal::Between:
+    return {"between", "another kernel or library call lies between the two"};
+  case Refusal::TooFar:
+    return {"too-far", "too many ops lie between the two to look at"};
+  case Refusal::CheckedAfterWrite:
+    return {"checked-after-write",
+            "what may fail is computed of what is written in place, which is a copy"};
   }
   llvm_unreachable("all refusals have words");
 }
@@ -417,20 +436,9 @@ bool DomainAnalysis::alone() {
 }
 
 // Whether it matters where slices lie: an output has no layout, or what a reduction gave is sliced.
-static bool needsSlices(const DomainAnalysis &analysis) {
-  if (llvm::any_of(analysis.outputs,
-                   [&](Value output) { return !analysis.layouts.contains(output); }))
-    return true;
-  DenseSet<Value> dependent;
-  for (Operation *op : analysis.ops) {
-    bool depends =
-        llvm::any_of(op->getOperands(), [&](Value operand) { return dependent.contains(operand); });
-    if (depends && isa<ir::SliceOp, ir::InsertSliceOp>(op))
-      return true;
-    if (depends || isReduction(op))
-      dependent.insert(op->getResult(0));
-  }
-  return false;
+bool DomainAnalysis::needsSlices() {
+  return llvm::any_of(outputs, [&](Value output) { return !layouts.contains(output); }) ||
+         anyBehindReduction([](Operation *op) { return isa<ir::SliceOp, ir::InsertSliceOp>(op); });
 }
 
 bool DomainAnalysis::run() {
@@ -494,7 +502,7 @@ bool DomainAnalysis::run() {
       assign(output, DimLayout(type.getRank()));
     propagate(members);
   }
-  if (needsSlices(*this))
+  if (needsSlices())
     followSlices(members);
   settleReduced();
   if (!classifyReductions())

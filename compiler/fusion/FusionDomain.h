@@ -56,7 +56,15 @@ enum class Refusal {
   NarrowSum, // it folds elements of a dtype that is too narrow to do so; weft-widen comes before
              // fusing
   ComputedTooOften, // a value would be computed again at too many positions (slices of slices,
-                    // writes into what was read); the last one
+                    // writes into what was read)
+  // Why two kernels stay two though one could run the ops of both (Fuse.cpp):
+  TooManyBuffers,
+  TwoLengths, // rows of a length that varies, and something else of a size that varies
+  Recomputed,
+  GathersTransposed,
+  Between, // another kernel or a library's call needs the one and is needed by the other
+  TooFar,  // the search for such a one takes too long
+  CheckedAfterWrite, // of a check of indices (EarlyChecks.cpp); the last one
 };
 llvm::StringRef refusalText(Refusal refusal);
 llvm::StringRef refusalName(Refusal refusal);

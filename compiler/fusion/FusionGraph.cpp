@@ -11,7 +11,7 @@ namespace weft::compiler {
 
 using namespace mlir;
 
-static bool isSplat(Operation *op) {
+bool isSplat(Operation *op) {
   auto constant = dyn_cast<ir::ConstantOp>(op);
   if (!constant)
     return false;
@@ -107,9 +107,7 @@ bool FusionGraph::canBeFree(Operation *op, int64_t &size) const {
   }
   if (size > limits::kMaxFreeOps)
     return false;
-  if (isa<ir::ReshapeOp, ir::BroadcastOp, ir::IotaOp>(op) || heads_.contains(op))
-    return true;
-  if (auto slice = dyn_cast<ir::SliceOp>(op))
+  if (isa<ir::ReshapeOp, ir::BroadcastOp, ir::IotaOp, ir::SliceOp>(op) || heads_.contains(op))
     return true;
   if (auto cast = dyn_cast<ir::CastOp>(op);
       cast && elementBits(cast.getInput()) < elementBits(cast.getResult()))

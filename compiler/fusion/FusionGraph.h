@@ -12,6 +12,9 @@
 
 namespace weft::compiler {
 
+// Whether the op is a constant of equal elements.
+bool isSplat(mlir::Operation *op);
+
 // Nodes are ops that become part of exactly one kernel, and barriers, which stay as they are. Free
 // ops are no nodes: every kernel that reads one computes it again, and edges run through them. Free
 // are splat constants, iotas, reshapes, broadcasts, widening casts, slices, and elementwise ops
@@ -48,10 +51,6 @@ public:
   int groupOf(int node) const;
   llvm::ArrayRef<int> members(int group) const {
     return groups_[group].members;
-  }
-  // A number that is smaller for a group than for each group that needs its results.
-  int position(int group) const {
-    return groups_[group].position;
   }
 
   // For a kernel of these nodes: its ops in block order, the free ops that they read included, and

@@ -2,6 +2,8 @@
 
 #include "compiler/fusion/FusionDomain.h"
 #include "compiler/pipeline/Registry.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 
 namespace weft::compiler {
 namespace {
@@ -11,16 +13,10 @@ Registry<RegisteredFusionRule> &registry() {
   return *registry;
 }
 
-// Reasons of Weft's own why ops do not become one kernel: those of the domain, of Fuse.cpp and of
-// EarlyChecks.cpp.
+// Reasons of Weft's own why ops do not become one kernel.
 bool isOwnReason(llvm::StringRef name) {
-  for (int i = 0; i <= static_cast<int>(Refusal::ComputedTooOften); ++i)
-    if (name == refusalName(static_cast<Refusal>(i)))
-      return true;
-  return llvm::is_contained(
-      {"too-many-buffers", "recomputed", "gathers-transposed", "between", "too-far",
-       "checked-after-write"},
-      name);
+  return llvm::any_of(llvm::seq_inclusive(0, static_cast<int>(Refusal::CheckedAfterWrite)),
+                      [&](int i) { return name == refusalName(static_cast<Refusal>(i)); });
 }
 
 } // namespace

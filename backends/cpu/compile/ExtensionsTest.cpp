@@ -440,7 +440,7 @@ TEST_F(Extensions, ARuleOfWhatFusesMayObject) {
   };
   EXPECT_TRUE(says(compiler::registerFusionRule("pairs", "4", never), "is registered already"));
   for (const char *own : {"different-rows", "computed-too-often", "too-far",
-                          "checked-after-write"})
+                          "checked-after-write", "two-lengths"})
     EXPECT_TRUE(says(compiler::registerFusionRule(own, "1", never), "a reason of Weft's own"))
         << own;
   compiler::clearRegisteredFusionRules();
