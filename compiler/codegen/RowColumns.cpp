@@ -190,13 +190,13 @@ void RowSchedule::addRows(KernelFunction &f, const Index &chunk, const Index &fi
       Index row = f.e.space.add(first, r);
       for (auto [u, unit] : llvm::enumerate(units)) {
         auto atoms = atomPositions(f, row, unit.position);
-        trackReads(f, &sweep, 0, atoms);
+        trackReads(f, 0, atoms);
         for (auto [i, op] : llvm::enumerate(sweep.columns)) {
           Value &sum = sums[i * units.size() + u];
           sum = f.accumulate(kernel.generic(op), f.position(op->getOperand(0), atoms), sum,
                              unit.mask);
         }
-        storeFull(f, sweep, 0, unit, row);
+        storeFull(f, 0, unit, row);
       }
     }
     for (auto [i, op] : llvm::enumerate(sweep.columns))
@@ -303,7 +303,7 @@ KernelFunction::State RowSchedule::narrowChains(KernelFunction &f, Value from) {
   sums = f.loop(kChain / some, sums, [&](Index number, KernelFunction::State &inside) {
     Index step = space.scale(number, some);
     llvm::SmallVector<Value> known;
-    trackReads(f, nullptr, 0, {});
+    trackOtherReads(f);
     for (mlir::BlockArgument argument : kernel.fusion.getBody().front().getArguments()) {
       int64_t columns = domain.role(argument) == Role::Inline ? 0 : narrowColumns(argument);
       if (!columns)
@@ -356,22 +356,20 @@ KernelFunction::State RowSchedule::narrowChains(KernelFunction &f, Value from) {
 void RowSchedule::fewColumnsOfChunk(KernelFunction &f, const Index &chunk) {
   int64_t rows = domain.rows(), padded = paddedColumns();
   const Sweep &sweep = sweeps[0];
-  llvm::SmallVector<linalg::GenericOp> reductions;
-  for (Operation *op : sweep.columns)
-    reductions.push_back(kernel.generic(op));
+  auto reductions = generics(sweep.columns);
   auto [first, bound] = boundsOf(f, chunk);
   f.run(domain.rowSize(), kFewVectors, Index::of(0), {},
         [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
           auto step = [&](Index row, KernelFunction::State &inside) {
             for (auto [u, unit] : llvm::enumerate(units)) {
               auto atoms = atomPositions(f, row, unit.position);
-              trackReads(f, &sweep, 0, atoms);
+              trackReads(f, 0, atoms);
               for (auto [i, op] : llvm::enumerate(sweep.columns)) {
                 Value &sum = inside[i * units.size() + u];
                 sum = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), sum,
                                    unit.mask);
               }
-              storeFull(f, sweep, 0, unit, row);
+              storeFull(f, 0, unit, row);
             }
           };
           auto most = [&](int64_t bound, size_t ofAStep) {

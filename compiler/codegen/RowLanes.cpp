@@ -74,31 +74,26 @@ void RowSchedule::sweepLanes(KernelFunction &f, llvm::ArrayRef<int32_t> others, 
   };
   for (int64_t l = 0; l <= lastLevel; ++l) {
     const Sweep &sweep = sweeps[l];
-    trackReads(f, nullptr, 0, {});
+    trackOtherReads(f);
     for (int64_t i : sweep.rowStores)
       for (const KernelFunction::Unit &unit : units) {
         at(Index::of(0), unit);
-        store(f, outputAt(f, i, atoms, unit.mask), unit.mask);
+        store(f, compute(f, i, atoms, unit.mask), unit.mask);
       }
-    if (sweep.reductions.empty() && sweep.stores.empty() && sweep.keep.empty())
+    if (sweep.reductions.empty() && sweep.stores.empty() && !keepsAt(l))
       continue;
-    llvm::SmallVector<linalg::GenericOp> reductions;
-    for (Operation *op : sweep.reductions)
-      reductions.push_back(kernel.generic(op));
+    auto reductions = generics(sweep.reductions);
     auto step = [&](Index number, KernelFunction::State &inside) {
       for (auto [u, unit] : llvm::enumerate(units)) {
         at(number, unit);
-        trackReads(f, &sweep, l, atoms);
+        trackReads(f, l, atoms);
         keepOrKnow(f, l, unit, atoms,
                    space.add(space.scale(number, laneWidth), space.scale(base, -1)));
         for (auto [i, op] : llvm::enumerate(sweep.reductions)) {
           Value &sum = inside[i * copies + u];
           sum = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), sum, unit.mask);
         }
-        llvm::SmallVector<Stored, 1> values;
-        for (int64_t i : sweep.stores)
-          values.push_back(outputAt(f, i, atoms, unit.mask));
-        store(f, values, unit.mask);
+        store(f, compute(f, sweep.stores, atoms, unit.mask), unit.mask);
         prefetchLanes(l, static_cast<int64_t>(u));
       }
     };

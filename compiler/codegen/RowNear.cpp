@@ -8,12 +8,12 @@ namespace weft::compiler {
 // are rarely all in a near cache, and the fuse phase sees to it that they are cheap. Vectors lie
 // along the innermost dim, whose neighbours are a fixed step apart in the row.
 void RowSchedule::storeNear(KernelFunction &f, const Index &row) {
-  if (!hasNear)
+  if (nearStores.empty())
     return;
   llvm::ArrayRef<int32_t> lines = domain.near().drop_back();
   int32_t lanes = domain.near().back();
   // Windows of other elements read what an element's store would overwrite.
-  trackReads(f, nullptr, 0, {});
+  trackOtherReads(f);
   f.loop(domain.positions(lines), {}, [&](Index line, KernelFunction::State &) {
     f.run(domain.atoms()[lanes], 1, Index::of(0), {},
           [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {

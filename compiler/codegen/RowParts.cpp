@@ -19,16 +19,14 @@ void RowSchedule::sweepParts(KernelFunction &f, int64_t l, const Index &row) {
   const Sweep &sweep = sweeps[l];
   int64_t run = domain.partRun(), parts = partsOfRow();
   bool together = run >= kLanes;
-  llvm::SmallVector<linalg::GenericOp> reductions;
-  for (Operation *op : sweep.parts)
-    reductions.push_back(kernel.generic(op));
+  auto reductions = generics(sweep.parts);
   f.loop(parts, {}, [&](Index number, KernelFunction::State &) {
     auto sums =
         f.reduceRun(run, unroll, f.e.space.scale(number, run), reductions,
                     [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
                       for (const KernelFunction::Unit &unit : units) {
                         auto atoms = atomPositions(f, row, unit.position);
-                        trackReads(f, &sweep, l, atoms);
+                        trackReads(f, l, atoms);
                         keepOrKnow(f, l, unit, atoms);
                         for (auto [i, op] : llvm::enumerate(sweep.parts)) {
                           Value &slot = slots[i * kSlots + unit.slot];
@@ -37,7 +35,7 @@ void RowSchedule::sweepParts(KernelFunction &f, int64_t l, const Index &row) {
                         }
                         prefetch(f, l, row, unit);
                         if (together)
-                          storeFull(f, sweep, l, unit, row);
+                          storeFull(f, l, unit, row);
                       }
                     });
     Index at = f.e.space.add(f.e.space.scale(row, parts), number);
@@ -54,7 +52,7 @@ void RowSchedule::sweepParts(KernelFunction &f, int64_t l, const Index &row) {
         [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
           for (const KernelFunction::Unit &unit : units) {
             keepOrKnow(f, l, unit, atomPositions(f, row, unit.position));
-            storeFull(f, sweep, l, unit, row);
+            storeFull(f, l, unit, row);
           }
         });
   forgetKept(f);

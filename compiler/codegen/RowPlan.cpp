@@ -1,5 +1,4 @@
-// What each sweep over a row does, and which memory the sweeps share: scratch for a row's expensive
-// values, partial results.
+// Which memory the sweeps over a row share: scratch for a row's expensive values, partial results.
 #include "compiler/codegen/Limits.h"
 #include "compiler/codegen/RowSchedule.h"
 
@@ -10,44 +9,10 @@ namespace weft::compiler {
 using mlir::Operation;
 using mlir::Value;
 using Role = FusionDomain::Role;
-using Shape = FusionDomain::Shape;
 
-// What each sweep does.
 void RowSchedule::plan() {
-  llvm::SmallVector<Operation *> parts;
-  for (Operation *op : kernel.ops) {
-    int64_t l = 0;
-    for (Value operand : op->getOperands())
-      l = std::max(l, level(operand));
-    Value result = op->getResult(0);
-    random |= mlir::isa<ir::RandomUniformOp>(op);
-    if (isReduction(op)) {
-      Role role = domain.role(result);
-      sweeps.resize(std::max<size_t>(sweeps.size(), l + 2));
-      if (domain.shape() == Shape::Total)
-        sweeps[l].totals.push_back(op);
-      else if (role == Role::Row)
-        sweeps[l].reductions.push_back(op), hasRows = true, l += 1;
-      else if (role == Role::Col)
-        sweeps[l].columns.push_back(op), hasColumns = true;
-      else if (role == Role::Part)
-        parts.push_back(op), hasParts = hasRows = true;
-      else
-        sweeps[l].rowTotals.push_back(op), hasRows = true;
-    }
-    levels[result] = l;
-    lastLevel = std::max(lastLevel, l);
-  }
-  sweeps.resize(lastLevel + 1);
-  sweeps.back().parts = parts;
-  for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
-    if (domain.role(output) == Role::Full)
-      sweeps[level(output)].stores.push_back(i);
-    else if (domain.role(output) == Role::Row)
-      sweeps[level(output)].rowStores.push_back(i), hasRows = true;
-    else if (domain.role(output) == Role::Near)
-      hasNear = hasRows = true;
-  }
+  random = llvm::any_of(kernel.ops,
+                        [](Operation *op) { return mlir::isa<ir::RandomUniformOp>(op); });
   chooseBody();
   if (body == Body::RowGroups)
     scratchRows = kLanes;
@@ -100,10 +65,8 @@ void RowSchedule::planScratch() {
       if (!isNew && first->second < l && domain.role(value) == Role::Full && (!op || waits(op))) {
         int64_t bytes = scratchElements() * memoryBytes(elementOf(value));
         if (bytes / scratchRows <= kMostScratchRow) {
-          if (!kept.count(value)) {
+          if (!kept.count(value))
             kept[value] = {kernel.claimScratch(bytes), first->second};
-            sweeps[first->second].keep.push_back(value);
-          }
           continue;
         }
       }

@@ -28,7 +28,7 @@ void RowSchedule::planPrefetch() {
   };
   int64_t busy = lastLevel;
   for (int64_t l = lastLevel; l > 0; --l)
-    if (!sweeps[l].keep.empty())
+    if (keepsAt(l))
       busy = l;
   for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments()))
     if (isRow(argument))

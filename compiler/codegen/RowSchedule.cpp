@@ -27,66 +27,26 @@ static bool isExact(Operation *op) {
   return mlir::isa<ir::ReduceMaxOp, ir::ReduceMinOp>(op);
 }
 
-// Watches the reads of inputs while a sweep is emitted, to know which outputs may share their
-// buffers.
-void RowSchedule::trackReads(KernelFunction &f, const Sweep *sweep, int64_t l,
-                             llvm::ArrayRef<Index> atoms) {
-  if (!sweep) {
-    f.e.onRead = [this](int64_t argument, const Index &) {
-      for (size_t i = 0; i < kernel.outputs.size(); ++i)
-        inPlace[{i, argument}] = false;
-    };
-    return;
-  }
-  llvm::SmallVector<std::optional<Index>> at;
-  for (Value output : kernel.outputs) {
-    at.emplace_back();
-    if (domain.role(output) == Role::Full && level(output) >= l)
-      at.back() = f.placeOf(output, atoms);
-  }
-  f.e.onRead = [this, at](int64_t argument, const Index &linear) {
-    for (size_t i = 0; i < at.size(); ++i) {
-      auto [entry, isNew] = inPlace.try_emplace({i, argument}, true);
-      entry->second &= at[i].has_value() && *at[i] == linear;
-    }
-  };
-}
-
-RowSchedule::Stored RowSchedule::outputAt(KernelFunction &f, int64_t number,
-                                          llvm::ArrayRef<Index> atoms, Value mask) {
-  Value output = kernel.outputs[number];
-  Value value = f.e.at(kernel.lowered.lookup(output), f.position(output, atoms), mask);
-  return {number, value, f.placeOf(output, atoms)};
-}
-
 llvm::SmallVector<RowSchedule::Stored, 1>
-RowSchedule::computeFull(KernelFunction &f, const Sweep &sweep, int64_t l,
-                         const KernelFunction::Unit &unit, const Index &row) {
+RowSchedule::computeFull(KernelFunction &f, int64_t l, const KernelFunction::Unit &unit,
+                         const Index &row) {
   auto atoms = atomPositions(f, row, unit.position);
-  trackReads(f, &sweep, l, atoms);
-  llvm::SmallVector<Stored, 1> result;
-  for (int64_t i : sweep.stores)
-    result.push_back(outputAt(f, i, atoms, unit.mask));
-  return result;
-}
-
-void RowSchedule::store(KernelFunction &f, llvm::ArrayRef<Stored> values, Value mask) {
-  for (const Stored &each : values)
-    f.e.store(f.output(each.output), each.value, each.place, mask);
+  trackReads(f, l, atoms);
+  return compute(f, sweeps[l].stores, atoms, unit.mask);
 }
 
 // All values of a sweep's stores first, then the stores: an input's buffer may be an output's.
-void RowSchedule::storeFull(KernelFunction &f, const Sweep &sweep, int64_t l,
+void RowSchedule::storeFull(KernelFunction &f, int64_t l,
                             llvm::ArrayRef<KernelFunction::Unit> units, const Index &row) {
   for (const KernelFunction::Unit &unit : units)
-    store(f, computeFull(f, sweep, l, unit, row), unit.mask);
+    store(f, computeFull(f, l, unit, row), unit.mask);
 }
 
 void RowSchedule::storeRows(KernelFunction &f, const Sweep &sweep, const Index &row) {
-  trackReads(f, nullptr, 0, {});
+  trackOtherReads(f);
   auto atoms = atomPositions(f, row, Index::of(0));
   for (int64_t i : sweep.rowStores)
-    store(f, outputAt(f, i, atoms, nullptr), nullptr);
+    store(f, compute(f, i, atoms));
   for (Operation *op : sweep.rowTotals) {
     Value value =
         f.e.at(kernel.lowered.lookup(op->getOperand(0)), f.position(op->getOperand(0), atoms));
@@ -152,20 +112,18 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
   if (!sweep.parts.empty())
     return sweepParts(f, l, row);
   if (sweep.reductions.empty() && sweep.columns.empty() && sweep.stores.empty() &&
-      sweep.keep.empty())
+      !keepsAt(l))
     return;
-  llvm::SmallVector<linalg::GenericOp> reductions;
-  for (Operation *op : sweep.reductions)
-    reductions.push_back(kernel.generic(op));
+  auto reductions = generics(sweep.reductions);
   int64_t n = domain.rowSize(), padded = paddedColumns();
   bool onlyExact = llvm::all_of(sweep.reductions, isExact) && sweep.columns.empty() &&
-                   sweep.stores.empty() && sweep.keep.empty();
+                   sweep.stores.empty() && !keepsAt(l);
   int64_t group = onlyExact ? std::max(unroll, kExactVectors.of(kernel.vectorBytes)) : unroll;
   auto elements = [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
     llvm::SmallVector<llvm::SmallVector<Value>> groups(sweep.reductions.size());
     for (const KernelFunction::Unit &unit : units) {
       auto atoms = atomPositions(f, row, unit.position);
-      trackReads(f, &sweep, l, atoms);
+      trackReads(f, l, atoms);
       keepOrKnow(f, l, unit, atoms,
                  grouped ? f.e.space.scale(grouped->number, paddedRow()) : Index::of(0));
       for (auto [i, op] : llvm::enumerate(sweep.reductions)) {
@@ -189,7 +147,7 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
         f.e.store(buffer, sum, at, unit.mask);
       }
       prefetch(f, l, row, unit);
-      storeFull(f, sweep, l, unit, row);
+      storeFull(f, l, unit, row);
     }
     for (auto [i, group] : llvm::enumerate(groups))
       if (!group.empty()) {
@@ -267,7 +225,7 @@ mlir::LogicalResult RowSchedule::emitLinear() {
   if (whole) {
     f.loop(scale(f.begin), f.e.make<arith::MinSIOp>(scale(f.end), last), whole, {},
            [&](Index round, KernelFunction::State &) {
-             storeFull(f, sweeps[0], 0, vectorsOf(f, round), Index::of(0));
+             storeFull(f, 0, vectorsOf(f, round), Index::of(0));
            });
   }
   if (n % step) {
@@ -277,7 +235,7 @@ mlir::LogicalResult RowSchedule::emitLinear() {
     f.when(isLast, [&] {
       f.run(n % step, unroll, Index::of(whole * step), {},
             [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-              storeFull(f, sweeps[0], 0, units, Index::of(0));
+              storeFull(f, 0, units, Index::of(0));
             });
     });
   }
@@ -325,7 +283,7 @@ mlir::LogicalResult RowSchedule::emitSizedLinear() {
            [&](Index round, KernelFunction::State &) {
              llvm::SmallVector<llvm::SmallVector<Stored, 1>, 4> values;
              for (const KernelFunction::Unit &unit : vectorsOf(f, round))
-               values.push_back(computeFull(f, sweeps[0], 0, unit, Index::of(0)));
+               values.push_back(computeFull(f, 0, unit, Index::of(0)));
              Value left = leftFrom(f.e.space.scale(round, step));
              Value isWhole = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, left,
                                                      f.e.constantIndex(step));
@@ -345,7 +303,7 @@ mlir::LogicalResult RowSchedule::emitSizedLinear() {
   } else {
     Value whole = divided(f.end, step);
     f.loop(first, whole, n / step + 1, {}, [&](Index round, KernelFunction::State &) {
-      storeFull(f, sweeps[0], 0, vectorsOf(f, round), Index::of(0));
+      storeFull(f, 0, vectorsOf(f, round), Index::of(0));
     });
     Value tail = f.e.make<arith::MulIOp>(whole, f.e.constantIndex(unroll));
     f.loop(tail, roundedUp(f.end, kLanes), n / kLanes + 1, {},
@@ -353,7 +311,7 @@ mlir::LogicalResult RowSchedule::emitSizedLinear() {
              Index at = f.e.space.scale(number, kLanes);
              KernelFunction::Unit unit{f.e.space.add(at, f.e.space.lane(kLanes)),
                                        maskOf(leftFrom(at)), kLanes, 0};
-             storeFull(f, sweeps[0], 0, unit, Index::of(0));
+             storeFull(f, 0, unit, Index::of(0));
            });
   }
   f.builder.setInsertionPointToEnd(&f.function.getBody().front());
@@ -379,7 +337,7 @@ mlir::LogicalResult RowSchedule::emitRowBlocks() {
     f.block(block, n, size, [&, row = row](const Index &first, int64_t some) {
       f.run(some, unroll, first, {},
             [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-              storeFull(f, sweeps[0], 0, units, row);
+              storeFull(f, 0, units, row);
             });
     });
   });
@@ -436,21 +394,19 @@ mlir::LogicalResult RowSchedule::emitTotals() {
           blocks = llvm::divideCeil(n, kReductionBlock);
   kernel.info.count = blocks;
   const Sweep &sweep = sweeps[0];
-  llvm::SmallVector<linalg::GenericOp> reductions;
-  for (Operation *op : sweep.totals)
-    reductions.push_back(kernel.generic(op));
+  auto reductions = generics(sweep.totals);
   // Of `size` elements, or of as many as `left` says, at most `size`.
   auto block = [&](int64_t size, const Index &number, Value left = nullptr) {
     Index base = f.e.space.scale(number, kReductionBlock);
     auto elements = [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
       for (const KernelFunction::Unit &unit : units) {
         auto atoms = atomPositions(f, Index::of(0), unit.position);
-        trackReads(f, &sweep, 0, atoms);
+        trackReads(f, 0, atoms);
         for (auto [i, op] : llvm::enumerate(sweep.totals)) {
           Value &slot = slots[i * kSlots + unit.slot];
           slot = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), slot, unit.mask);
         }
-        storeFull(f, sweep, 0, unit, Index::of(0));
+        storeFull(f, 0, unit, Index::of(0));
       }
     };
     auto sums = left ? f.reduceRunUpTo(left, size, base, reductions, elements)
@@ -495,7 +451,7 @@ void RowSchedule::storeOutputs(KernelFunction &f, Role role, llvm::ArrayRef<Inde
                                Value mask) {
   for (auto [i, output] : llvm::enumerate(kernel.outputs))
     if (domain.role(output) == role)
-      store(f, outputAt(f, static_cast<int64_t>(i), atoms, mask), mask);
+      store(f, compute(f, static_cast<int64_t>(i), atoms, mask), mask);
 }
 
 // The totals of parts(i), `copies` of them, for i in [0, count), which `most` bounds.
@@ -513,7 +469,7 @@ static KernelFunction::State addUp(KernelFunction &f, linalg::GenericOp reductio
 mlir::LogicalResult RowSchedule::emitFinish() {
   kernel.info.finish = kernel.info.symbol + "_finish";
   KernelFunction f(kernel, kernel.info.finish);
-  trackReads(f, nullptr, 0, {});
+  trackOtherReads(f);
   int64_t rows = domain.rows(), n = domain.rowSize(), padded = roundUp(n, kLanes);
   for (auto &[op, partial] : partials) {
     if (Role role = domain.role(op->getResult(0)); role == Role::Col || role == Role::Part)
@@ -601,22 +557,7 @@ mlir::LogicalResult RowSchedule::run() {
     return mlir::failure();
   if (!partials.empty() && mlir::failed(emitFinish()))
     return mlir::failure();
-  // Pairs whose every read was in step with the output's write, and whose elements are as wide.
-  for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
-    for (auto [k, input] : llvm::enumerate(kernel.fusion.getInputs())) {
-      auto found = inPlace.find({i, k});
-      auto from = mlir::cast<mlir::RankedTensorType>(input.getType()),
-           to = mlir::cast<mlir::RankedTensorType>(output.getType());
-      // Equal at the largest size is not equal at each.
-      mlir::Value argument = kernel.fusion.getBody().front().getArgument(k);
-      if (kernel.sizes.named.contains(argument) != kernel.sizes.named.contains(output) ||
-          kernel.sizes.chosen.contains(argument))
-        continue;
-      if (found != inPlace.end() && found->second && from.getNumElements() == to.getNumElements() &&
-          memoryBytes(from.getElementType()) == memoryBytes(to.getElementType()))
-        kernel.info.inPlace.push_back({i, k});
-    }
-  }
+  noteInPlace();
   return mlir::success();
 }
 

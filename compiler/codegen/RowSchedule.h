@@ -1,41 +1,29 @@
 // The schedule of a kernel over rows, shared by the files that emit its parts: RowSchedule.cpp
 // (what each sweep does; bodies and finish), RowColumns.cpp (reductions over rows), RowNear.cpp
-// (slices of rows), RowParts.cpp (reductions of parts of rows), RowPlan.cpp (which sweep does
-// what), RowBodies.cpp (which body the kernel gets), RowPrefetch.cpp (what sweeps ask for ahead),
+// (slices of rows), RowParts.cpp (reductions of parts of rows), RowPlan.cpp (which memory sweeps
+// share), RowBodies.cpp (which body the kernel gets), RowPrefetch.cpp (what sweeps ask for ahead),
 // RowTiles.cpp (elementwise bodies with transposed inputs), RowTurned.cpp (bodies with reductions
-// and such inputs), RowLanes.cpp (bodies of rows that lie side by side),
-// RowsTogether.cpp (bodies of rows that read the same elements) and ShortRows.cpp (bodies with rows
-// of up to a vector).
+// and such inputs), RowLanes.cpp (bodies of rows that lie side by side), RowsTogether.cpp (bodies
+// of rows that read the same elements) and ShortRows.cpp (bodies with rows of up to a vector).
 #pragma once
 
-#include "compiler/codegen/Schedule.h"
+#include "compiler/codegen/Sweeps.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace weft::compiler {
 
-struct RowSchedule {
+struct RowSchedule : Sweeps {
   using Role = FusionDomain::Role;
-  explicit RowSchedule(KernelBuilder &kernel) : kernel(kernel), domain(kernel.domain) {}
+  using Sweeps::Sweeps;
 
-  KernelBuilder &kernel;
-  const FusionDomain &domain;
-  llvm::DenseMap<mlir::Value, int64_t> levels;
-  int64_t lastLevel = 0;
   bool random = false;
-
-  struct Sweep {
-    llvm::SmallVector<mlir::Operation *> reductions, columns,
-        totals;                                     // Row, Col, and Total over Full values
-    llvm::SmallVector<mlir::Operation *> rowTotals; // Scalar over Row values
-    llvm::SmallVector<mlir::Operation *> parts;     // Part over Full values: all in the last sweep
-    llvm::SmallVector<mlir::Value> keep;            // into scratch
-    llvm::SmallVector<int64_t> stores, rowStores;   // outputs: Full, Row
-  };
-  std::vector<Sweep> sweeps;
   struct Kept {
     int64_t offset, level; // in scratch; the sweep that computes it
   };
   llvm::MapVector<mlir::Value, Kept> kept;
+  bool keepsAt(int64_t level) const {
+    return llvm::any_of(kept, [&](const auto &entry) { return entry.second.level == level; });
+  }
   struct Partial {
     int64_t offset;
     mlir::Type element;
@@ -44,7 +32,6 @@ struct RowSchedule {
     int64_t totals[2] = {-1, -1};
   };
   llvm::MapVector<mlir::Operation *, Partial> partials;
-  bool hasColumns = false, hasRows = false, hasParts = false, hasNear = false;
   int64_t scratchRows = 1; // whose kept values wait in scratch at a time
   // Rows of a piece, and pieces. With Col reductions chunks begin where pieces do, and one piece
   // may have several of them (largestChunk).
@@ -84,17 +71,6 @@ struct RowSchedule {
   llvm::SmallVector<Ahead> ahead;
   int64_t rowsAhead = 0; // of inputs
 
-  // In-place: for each (output, input), whether all reads so far were at the output's position, no
-  // later than its store.
-  llvm::DenseMap<std::pair<int64_t, int64_t>, bool> inPlace;
-
-  int64_t level(mlir::Value value) const {
-    return levels.lookup(value);
-  }
-  mlir::Type elementOf(mlir::Value value) const {
-    return mlir::cast<mlir::RankedTensorType>(value.getType()).getElementType();
-  }
-
   void plan();
   void chooseBody();
   void planScratch();
@@ -107,22 +83,10 @@ struct RowSchedule {
   void planPrefetch();
   void prefetch(KernelFunction &f, int64_t level, const Index &row,
                 const KernelFunction::Unit &unit);
-  void trackReads(KernelFunction &f, const Sweep *sweep, int64_t level,
-                  llvm::ArrayRef<Index> atoms);
-  // A vector of elements that goes to an output.
-  struct Stored {
-    int64_t output;
-    mlir::Value value;
-    Index place;
-  };
-  // Of the output of this number, where the atoms are.
-  Stored outputAt(KernelFunction &f, int64_t number, llvm::ArrayRef<Index> atoms,
-                  mlir::Value mask);
-  llvm::SmallVector<Stored, 1> computeFull(KernelFunction &f, const Sweep &sweep, int64_t level,
+  llvm::SmallVector<Stored, 1> computeFull(KernelFunction &f, int64_t level,
                                            const KernelFunction::Unit &unit, const Index &row);
-  void store(KernelFunction &f, llvm::ArrayRef<Stored> values, mlir::Value mask);
-  void storeFull(KernelFunction &f, const Sweep &sweep, int64_t level,
-                 llvm::ArrayRef<KernelFunction::Unit> units, const Index &row);
+  void storeFull(KernelFunction &f, int64_t level, llvm::ArrayRef<KernelFunction::Unit> units,
+                 const Index &row);
   // One row, all sweeps.
   void oneRow(KernelFunction &f, const Index &row, const Index *chunk);
   // A row of kLanes that are swept one after another, level by level, and whose sums are folded

@@ -190,7 +190,7 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
     if (height == kTile && width == kTile)
       prefetchNext(base, firstRow, firstColumn);
     // Read out of step with the outputs' stores.
-    trackReads(f, nullptr, 0, {});
+    trackOtherReads(f);
     for (const Input &input : inputs) {
       mlir::Type element = memoryType(elementOf(input.value));
       Value mask = f.e.tailMask(height);
@@ -242,7 +242,7 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
       atoms[along] = row;
       atoms[domain.inner().back()] = column;
       Value mask = f.e.tailMask(lanes);
-      trackReads(f, &sweep, 0, atoms);
+      trackReads(f, 0, atoms);
       for (auto [number, input] : llvm::enumerate(inputs)) {
         Value scratch =
             unrolled ? Value() : f.scratch(input.offset, kTile * kTile, elementOf(input.value));
@@ -295,7 +295,7 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
       }
       // Written out of step with what is read.
       for (size_t i = 0; i < kernel.fusion.getBody().front().getNumArguments(); ++i)
-        inPlace[{output.number, i}] = false;
+        inStep(output.number, i) = false;
     };
     auto emitRow = [&](const Index &row) {
       emitLine(space.add(firstRow, row), space.add(firstColumn, space.lane(width)), width, row);

@@ -109,7 +109,7 @@ void RowSchedule::turnRows(KernelFunction &f, llvm::MutableArrayRef<Index> atoms
                           space.scale(space.add(above, row), stride)),
                 nullptr);
   };
-  trackReads(f, nullptr, 0, {});
+  trackOtherReads(f);
   f.blocks(n, kLanes, {}, [&](const Index &column, int64_t width, KernelFunction::State &) {
     for (mlir::BlockArgument argument : kernel.fusion.getBody().front().getArguments()) {
       if (!liesAcross(argument, turned))

@@ -22,7 +22,7 @@ llvm::SmallVector<int64_t> RowSchedule::countsTogether() const {
   llvm::SmallVector<int64_t> counts;
   if (domain.shape() != Shape::Rows || kernel.sizes || random || domain.outer().empty())
     return counts;
-  if (hasColumns || hasParts || hasNear || domain.runSize() != domain.rowSize())
+  if (hasColumns || hasParts || !nearStores.empty() || domain.runSize() != domain.rowSize())
     return counts;
   if (lastLevel != 1 || !sweeps[1].reductions.empty())
     return counts;
@@ -66,7 +66,7 @@ void RowSchedule::sweepTogether(KernelFunction &f, llvm::ArrayRef<Index> rows) {
       (void)f.e.scalarIndex(atom);
   for (const Index &row : rows)
     storeRows(f, sweep, row);
-  trackReads(f, nullptr, 0, {});
+  trackOtherReads(f);
   llvm::SmallVector<linalg::GenericOp> reductions; // each once a row
   for (size_t i = 0; i < rows.size(); ++i)
     for (Operation *op : sweep.reductions)

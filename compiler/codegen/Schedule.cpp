@@ -366,7 +366,10 @@ Value KernelFunction::accumulate(linalg::GenericOp reduction, llvm::ArrayRef<Ind
 }
 
 Value KernelFunction::foldLanes(linalg::GenericOp reduction, Value whole) {
-  for (int64_t half = kLanes / 2; half >= 1; half /= 2) {
+  auto type = mlir::dyn_cast<mlir::VectorType>(whole.getType());
+  if (!type)
+    return whole;
+  for (int64_t half = type.getNumElements() / 2; half >= 1; half /= 2) {
     auto low = llvm::to_vector(llvm::seq<int64_t>(0, half)),
          high = llvm::to_vector(llvm::seq<int64_t>(half, 2 * half));
     Value a = e.make<vector::ShuffleOp>(whole, whole, low),

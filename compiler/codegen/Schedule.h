@@ -208,7 +208,7 @@ public:
   // One more element a lane.
   mlir::Value accumulate(mlir::linalg::GenericOp reduction, llvm::ArrayRef<Index> position,
                          mlir::Value accumulator, mlir::Value mask);
-  // kLanes lanes as one scalar, in a fixed tree.
+  // The lanes of a vector as one scalar, in a fixed tree.
   mlir::Value foldLanes(mlir::linalg::GenericOp reduction, mlir::Value lanes);
 
   // Totals add up parts of a reduction, `copies` of each, however many there are. Those of float32

@@ -19,7 +19,7 @@ using Shape = FusionDomain::Shape;
 bool RowSchedule::canGroup() const {
   if (domain.shape() != Shape::Rows || kernel.sizes || random || domain.outer().empty())
     return false;
-  if (hasColumns || hasParts || hasNear)
+  if (hasColumns || hasParts || !nearStores.empty())
     return false;
   return domain.runSize() == domain.rowSize() && domain.rows() >= kLanes;
 }
@@ -147,7 +147,7 @@ void RowSchedule::rowGroup(KernelFunction &f, const Index &first) {
   llvm::SmallVector<Value> known; // to the emitter, until the end of the group
   // Whatever is not read as a tile is read at positions that are not compared with those of the
   // stores.
-  trackReads(f, nullptr, 0, {});
+  trackOtherReads(f);
   for (auto [number, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
     if (domain.role(argument) != Role::Full || !domain.layout(argument)) {
       known.push_back(kernel.lowered.lookup(argument));
@@ -155,11 +155,9 @@ void RowSchedule::rowGroup(KernelFunction &f, const Index &first) {
       continue;
     }
     for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
-      bool inStep =
+      bool isSame =
           domain.role(output) == Role::Full && *domain.layout(output) == *domain.layout(argument);
-      auto [entry, isNew] =
-          inPlace.try_emplace({static_cast<int64_t>(i), static_cast<int64_t>(number)}, true);
-      entry->second &= inStep;
+      inStep(i, number) &= isSame;
     }
     llvm::SmallVector<Value> tile;
     Value memory = f.function.getArgument(number);
@@ -240,7 +238,7 @@ void RowSchedule::sweepGroup(KernelFunction &f, const Index &first) {
   for (auto [l, sweep] : llvm::enumerate(sweeps)) {
     setKnown(rows, [](const Folded &entry) { return entry.sums; });
     storeRows(f, sweep, rows);
-    if (sweep.reductions.empty() && sweep.stores.empty() && sweep.keep.empty())
+    if (sweep.reductions.empty() && sweep.stores.empty() && !keepsAt(l))
       continue;
     llvm::SmallVector<Value, 4> unfolded;
     for (Operation *op : sweep.reductions) {

@@ -12,10 +12,7 @@ namespace weft::backends::cuda {
 using namespace mlir;
 
 static int64_t product(ArrayRef<int64_t> sizes) {
-  int64_t n = 1;
-  for (int64_t size : sizes)
-    n *= size;
-  return n;
+  return ShapedType::getNumElements(sizes);
 }
 
 // A thread has one place in the dims around the scattered one, and a range of targets in it. It
@@ -42,8 +39,6 @@ LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
   ranges = ceilDivide(std::max<int64_t>(size, 1), perRange);
   int64_t count = product(to) == 0 ? 0 : places * ranges;
   geometry = gridOf(count, kLoopThreads);
-  if (count == 0)
-    geometry.blocks = 0;
 
   GpuFunction f(kernel, kernel.info.symbol, geometry, 1);
   compiler::IndexSpace &space = f.e.space;
@@ -166,8 +161,6 @@ LogicalResult scheduleScan(KernelPlan &plan, Geometry &geometry) {
   int64_t count =
       shape[dim] == 0 ? 0 : product(shape.take_front(dim)) * product(shape.drop_front(dim + 1));
   geometry = gridOf(count, kLoopThreads);
-  if (count == 0)
-    geometry.blocks = 0;
   GpuFunction f(kernel, kernel.info.symbol, geometry, 1);
   compiler::Scan scan(f, op);
   compiler::IndexSpace &space = f.e.space;
@@ -209,16 +202,12 @@ LogicalResult scheduleMatmul(KernelPlan &plan, Geometry &geometry) {
     width /= 2;
   int64_t count = product(loops) / width;
   geometry = gridOf(count, kLoopThreads);
-  if (count == 0)
-    geometry.blocks = 0;
   GpuFunction f(kernel, kernel.info.symbol, geometry, width);
   compiler::IndexSpace &space = f.e.space;
   Value number = f.gridThread();
   if (count)
     f.when(f.lessThan(number, count), [&] {
-      Index linear = space.scale(space.scalar(number, count), width);
-      if (width > 1)
-        linear = space.add(linear, space.lane(width));
+      Index linear = f.vectorAt(space.scalar(number, count));
       SmallVector<Index> position = space.delinearize(linear, loops);
       position.emplace_back();
       auto sums =
@@ -239,8 +228,6 @@ LogicalResult scheduleEmpty(KernelPlan &plan, Geometry &geometry) {
   for (Value output : kernel.outputs)
     most = std::max(most, product(plan.shapeOf(output)));
   geometry = gridOf(most, kLoopThreads);
-  if (most == 0)
-    geometry.blocks = 0;
   GpuFunction f(kernel, kernel.info.symbol, geometry, 1);
   for (Operation *op : kernel.ops)
     if (compiler::isReduction(op) && product(plan.shapeOf(op->getResult(0))))

@@ -17,7 +17,7 @@ LogicalResult scheduleColumns(KernelPlan &plan, Geometry &geometry) {
   int64_t chunkRows = ceilDivide(rows, chunks);
   chunks = ceilDivide(rows, chunkRows);
   geometry = {across.blocks * chunks, across.threads};
-  const Sweep &sweep = plan.sweeps[0];
+  const compiler::Sweep &sweep = plan.sweeps[0];
   for (Operation *op : sweep.columns)
     plan.addPartial(op, plan.elementOf(op->getResult(0)), chunks,
                     compiler::roundUp(n, kPartialUnit));
@@ -29,14 +29,13 @@ LogicalResult scheduleColumns(KernelPlan &plan, Geometry &geometry) {
   Value vector = f.e.make<arith::AddIOp>(first, f.thread);
   Value from = f.e.scalarIndex(space.scale(chunk, chunkRows));
   f.when(f.lessThan(vector, vectors), [&, chunk = chunk] {
-    Index at = space.scale(space.scalar(vector, vectors), width),
-          position = width == 1 ? at : space.add(at, space.lane(width));
+    Index position = f.vectorAt(space.scalar(vector, vectors));
     auto reductions = plan.generics(sweep.columns);
     Value to = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(from, f.e.constantIndex(chunkRows)),
                                         f.e.constantIndex(rows));
     auto step = [&](Index row, GpuFunction::State &inside) {
       auto atoms = compiler::atomPositions(f, row, position);
-      plan.trackReads(f, 0, &atoms);
+      plan.trackReads(f, 0, atoms);
       for (auto [i, op] : llvm::enumerate(sweep.columns))
         inside[i] = f.accumulateWhere(nullptr, reductions[i], f.position(op->getOperand(0), atoms),
                                       inside[i]);
@@ -49,7 +48,6 @@ LogicalResult scheduleColumns(KernelPlan &plan, Geometry &geometry) {
                 space.add(space.scale(chunk, partial.stride), position), nullptr);
     }
   });
-  plan.noteInPlace();
   return f.finish();
 }
 

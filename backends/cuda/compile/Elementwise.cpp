@@ -19,15 +19,15 @@ mlir::LogicalResult scheduleElementwise(KernelPlan &plan, Geometry &geometry) {
   auto emit = [&](const Index &linear) {
     auto [row, inner] = space.divide(linear, rowSize);
     auto atoms = compiler::atomPositions(f, row, inner);
-    plan.trackReads(f, 0, &atoms);
+    plan.trackReads(f, 0, atoms);
     plan.store(f, plan.compute(f, plan.sweeps[0].stores, atoms));
   };
   mlir::Value number = f.gridThread();
   Index i = space.scalar(number, units);
   bool exact = !tail && geometry.blocks * geometry.threads == units;
-  f.choose(
+  f.when(
       exact ? mlir::Value() : f.lessThan(number, whole),
-      [&] { emit(width == 1 ? i : space.add(space.scale(i, width), space.lane(width))); },
+      [&] { emit(f.vectorAt(i)); },
       [&] {
         if (!tail)
           return;
@@ -36,7 +36,6 @@ mlir::LogicalResult scheduleElementwise(KernelPlan &plan, Geometry &geometry) {
             emit(Index::of(whole * width + k));
         });
       });
-  plan.noteInPlace();
   return f.finish();
 }
 

@@ -21,8 +21,7 @@ static void finishScalars(KernelPlan &plan, GpuFunction &f, ArrayRef<int64_t> ou
     auto add = [&](Index round, GpuFunction::State &inside) {
       Value step = f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(threads));
       Value number = f.e.make<arith::AddIOp>(step, f.thread),
-            guard = f.lessThan(number, partial.count);
-      number = f.e.make<arith::MinSIOp>(number, f.e.constantIndex(partial.count - 1));
+            guard = f.below(number, partial.count);
       Value next = f.combine(
           reduction, inside[0],
           f.e.load(buffer, partial.element, f.e.space.scalar(number, partial.count), nullptr));
@@ -65,11 +64,7 @@ static void finishColumns(KernelPlan &plan, GpuFunction &f, ArrayRef<int64_t> ou
                           const Index &vector, Value mine, int64_t warps, const Index &warp,
                           const Index &lane) {
   compiler::IndexSpace &space = f.e.space;
-  auto at = [&](const Index &number) {
-    Index first = space.scale(number, f.e.width);
-    return f.e.width == 1 ? first : space.add(first, space.lane(f.e.width));
-  };
-  Index position = at(vector);
+  Index position = f.vectorAt(vector);
   for (auto &[op, partial] : plan.partials) {
     if (plan.domain.role(op->getResult(0)) != Role::Col)
       continue;
@@ -79,10 +74,8 @@ static void finishColumns(KernelPlan &plan, GpuFunction &f, ArrayRef<int64_t> ou
     Value first = f.e.scalarIndex(space.scale(warp, each));
     auto add = [&, &partial = partial](Index step, GpuFunction::State &total) {
       Value number = f.e.make<arith::AddIOp>(first, f.e.scalarIndex(step)), inside;
-      if (each * warps != count) {
-        inside = f.lessThan(number, count);
-        number = f.e.make<arith::MinSIOp>(number, f.e.constantIndex(count - 1));
-      }
+      if (each * warps != count)
+        inside = f.below(number, count);
       Value part = f.e.load(
           buffer, partial.element,
           space.add(space.scale(space.scalar(number, count), partial.stride), position), nullptr);
@@ -93,7 +86,7 @@ static void finishColumns(KernelPlan &plan, GpuFunction &f, ArrayRef<int64_t> ou
     if (warps > 1) {
       Value shared = f.shared(warps * kWarp * f.e.width, partial.element);
       auto place = [&](const Index &warp) {
-        return at(space.add(space.scale(warp, kWarp), lane));
+        return f.vectorAt(space.add(space.scale(warp, kWarp), lane));
       };
       f.e.store(shared, sum, place(warp), nullptr);
       f.barrier();
@@ -170,7 +163,7 @@ LogicalResult scheduleFinish(KernelPlan &plan, Geometry &geometry) {
   geometry = {std::max<int64_t>(1, ceilDivide(vectors, lanes)), warps * lanes};
   GpuFunction f(kernel, kernel.info.finish, geometry, width);
   // What is read only now must not have been overwritten by the first launch.
-  plan.trackReads(f, 0, nullptr);
+  plan.trackOtherReads(f);
   if (!scalars.empty())
     f.when(geometry.blocks == 1 ? Value() : f.isZero(f.block),
            [&] { finishScalars(plan, f, scalars); });
@@ -193,7 +186,6 @@ LogicalResult scheduleFinish(KernelPlan &plan, Geometry &geometry) {
     else // columns behind the end repeat the last one
       finish(f.e.make<arith::MinSIOp>(vector, f.e.constantIndex(vectors - 1)), mine);
   }
-  plan.noteInPlace();
   return f.finish();
 }
 

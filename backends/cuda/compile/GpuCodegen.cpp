@@ -136,6 +136,7 @@ FailureOr<GpuKernel> buildGpuKernel(ir::FusionOp fusion, StringRef symbol, Modul
   };
   if (failed(schedule()) || (!plan.partials.empty() && failed(scheduleFinish(plan, finish))))
     return failure();
+  plan.noteInPlace();
   kernel->tensors.erase();
   if (failed(compiler::stageDone(*module, options, "loops")))
     return failure();

@@ -63,40 +63,23 @@ Value GpuFunction::gridThread() {
                                thread);
 }
 
-Value GpuFunction::partials(int64_t offset, int64_t count, Type element) {
-  return view(function.getArgument(function.getNumArguments() - 2), offset, count, element);
-}
-
 Value GpuFunction::lessThan(Value value, int64_t bound) {
   return e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, value, e.constantIndex(bound));
 }
 
+Index GpuFunction::vectorAt(const Index &number) {
+  Index first = e.space.scale(number, e.width);
+  return e.width == 1 ? first : e.space.add(first, e.space.lane(e.width));
+}
+
+Value GpuFunction::below(Value &number, int64_t count) {
+  Value guard = lessThan(number, count);
+  number = e.make<arith::MinSIOp>(number, e.constantIndex(count - 1));
+  return guard;
+}
+
 Value GpuFunction::isZero(Value value) {
   return e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, value, e.constantIndex(0));
-}
-
-void GpuFunction::when(Value condition, function_ref<void()> emit) {
-  if (!condition)
-    return emit();
-  auto branch = scf::IfOp::create(builder, e.loc, condition, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  e.pushScope();
-  emit();
-  e.popScope();
-}
-
-void GpuFunction::choose(Value condition, function_ref<void()> first, function_ref<void()> second) {
-  if (!condition)
-    return first();
-  auto branch = scf::IfOp::create(builder, e.loc, condition, /*withElseRegion=*/true);
-  for (bool holds : {true, false}) {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(holds ? branch.thenBlock() : branch.elseBlock());
-    e.pushScope();
-    holds ? first() : second();
-    e.popScope();
-  }
 }
 
 Value GpuFunction::accumulateWhere(Value guard, linalg::GenericOp reduction,
@@ -105,18 +88,6 @@ Value GpuFunction::accumulateWhere(Value guard, linalg::GenericOp reduction,
   Value next = accumulate(reduction, position, accumulator, nullptr);
   setGuard(nullptr);
   return guard ? e.make<arith::SelectOp>(guard, next, accumulator) : next;
-}
-
-Value GpuFunction::foldVector(linalg::GenericOp reduction, Value value) {
-  if (!isa<VectorType>(value.getType()))
-    return value;
-  for (int64_t half = e.width / 2; half >= 1; half /= 2) {
-    auto low = llvm::to_vector(llvm::seq<int64_t>(0, half)),
-         high = llvm::to_vector(llvm::seq<int64_t>(half, 2 * half));
-    value = combine(reduction, e.make<vector::ShuffleOp>(value, value, low),
-                    e.make<vector::ShuffleOp>(value, value, high));
-  }
-  return e.make<vector::ExtractOp>(value, 0);
 }
 
 // The value of the thread whose number in the warp differs by that one bit. Values of other sizes
@@ -156,7 +127,7 @@ SmallVector<Value> GpuFunction::foldGroup(ArrayRef<linalg::GenericOp> reductions
                                           ArrayRef<Value> values, int64_t threads) {
   SmallVector<Value> sums;
   for (auto [reduction, value] : llvm::zip(reductions, values)) {
-    Value sum = foldVector(reduction, value);
+    Value sum = foldLanes(reduction, value);
     for (int64_t distance = std::min(threads, kWarp) / 2; distance >= 1; distance /= 2)
       sum = combine(reduction, sum, shuffle(sum, distance));
     sums.push_back(sum);

@@ -38,17 +38,13 @@ public:
   // Number of the thread in the grid.
   mlir::Value gridThread();
 
-  // `count` elements at `offset` bytes of the partial results.
-  mlir::Value partials(int64_t offset, int64_t count, mlir::Type element);
-
   // value < bound; of the raw value, since an Index below 1 is the constant 0.
   mlir::Value lessThan(mlir::Value value, int64_t bound);
+  // The same, for a thread that has none of them to look at the last one: what it finds is dropped.
+  mlir::Value below(mlir::Value &number, int64_t count);
   mlir::Value isZero(mlir::Value value);
-  // Emits under a condition (null: none). Values made inside are not used after it.
-  void when(mlir::Value condition, llvm::function_ref<void()> emit);
-  // Emits `first` where the condition holds, else `second`.
-  void choose(mlir::Value condition, llvm::function_ref<void()> first,
-              llvm::function_ref<void()> second);
+  // The elements of the vector of this number.
+  Index vectorAt(const Index &number);
   // Elements that are emitted now count only where `guard` (null: everywhere) holds: a bad index
   // elsewhere is no failure.
   void setGuard(mlir::Value guard) {
@@ -58,8 +54,6 @@ public:
   mlir::Value accumulateWhere(mlir::Value guard, mlir::linalg::GenericOp reduction,
                               llvm::ArrayRef<Index> position, mlir::Value accumulator);
 
-  // The lanes of a vector as one scalar, in a fixed tree.
-  mlir::Value foldVector(mlir::linalg::GenericOp reduction, mlir::Value value);
   // The values of the `threads` threads of a group (a power of two: part of a warp, or a whole
   // block) as one, in all of them, in a fixed order. All threads of the block must come here where
   // a group is larger than a warp.

@@ -1,34 +1,15 @@
-// What the schedules share: which op of a fusion runs in which sweep over a row, where partial
-// results lie, and which outputs may take an input's buffer.
+// What the schedules share beside the sweeps over a row: where partial results lie.
 #pragma once
 
 #include "backends/cuda/compile/GpuFunction.h"
 #include "backends/cuda/compile/Limits.h"
+#include "compiler/codegen/Sweeps.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace weft::backends::cuda {
 
-// A row is swept once for each level: level 0 depends on no reduction, level n + 1 on the
-// reductions of level n.
-struct Sweep {
-  llvm::SmallVector<mlir::Operation *> reductions; // over the row
-  llvm::SmallVector<mlir::Operation *> columns;    // over the rows
-  llvm::SmallVector<mlir::Operation *> totals;     // of everything
-  llvm::SmallVector<mlir::Operation *> rowTotals;  // of one value a row
-  llvm::SmallVector<mlir::Operation *>
-      parts; // of parts of rows, and over some of the outer dims: all in the last sweep
-  llvm::SmallVector<int64_t> stores, rowStores; // outputs: one element a position, one a row
-};
-
-class KernelPlan {
-public:
-  explicit KernelPlan(KernelBuilder &kernel);
-
-  KernelBuilder &kernel;
-  const FusionDomain &domain;
-  std::vector<Sweep> sweeps;
-  llvm::SmallVector<int64_t> nearStores; // outputs that are slices of rows
-  bool hasRows = false, hasColumns = false, hasParts = false;
+struct KernelPlan : compiler::Sweeps {
+  using Sweeps::Sweeps;
 
   // Partial results of an op: `count` parts, each `stride` elements after the one before.
   struct Partial {
@@ -52,35 +33,6 @@ public:
   static llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
     return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
   }
-  static mlir::Type elementOf(mlir::Value value) {
-    return mlir::cast<mlir::RankedTensorType>(value.getType()).getElementType();
-  }
-  llvm::SmallVector<mlir::linalg::GenericOp> generics(llvm::ArrayRef<mlir::Operation *> ops) const;
-
-  // An element of output `number`, emitted, and where it goes.
-  struct Store {
-    int64_t number;
-    mlir::Value value;
-    Index linear;
-  };
-  // Emits the elements of outputs at `atoms`; the caller stores them once everything that may read
-  // their buffers has been read.
-  llvm::SmallVector<Store> compute(GpuFunction &f, llvm::ArrayRef<int64_t> outputs,
-                                   llvm::ArrayRef<Index> atoms);
-  void store(GpuFunction &f, llvm::ArrayRef<Store> stores);
-
-  // Watches the reads of inputs while a sweep of `level` is emitted at `atoms`; atoms null: reads
-  // that no output's store is in step with.
-  void trackReads(GpuFunction &f, int64_t level, const llvm::SmallVector<Index> *atoms);
-  // Notes the pairs whose every read was in step with the output's store.
-  void noteInPlace();
-
-private:
-  int64_t level(mlir::Value value) const {
-    return levels_.lookup(value);
-  }
-  llvm::DenseMap<mlir::Value, int64_t> levels_;
-  llvm::DenseMap<std::pair<int64_t, int64_t>, bool> inPlace_;
 };
 
 // The schedules, one file each. They emit `kernel.info.symbol` and say how it is launched.
@@ -104,11 +56,11 @@ mlir::LogicalResult scheduleFinish(KernelPlan &plan, Geometry &geometry);
 inline int64_t ceilDivide(int64_t value, int64_t by) {
   return (value + by - 1) / by;
 }
-// Blocks of at most `threads` threads for `count` of them.
+// Blocks of at most `threads` threads for `count` of them; none for none.
 inline Geometry gridOf(int64_t count, int64_t threads) {
   while (threads > kWarp && threads / 2 >= count)
     threads /= 2;
-  return {(std::max<int64_t>(count, 1) + threads - 1) / threads, threads};
+  return {ceilDivide(count, threads), threads};
 }
 
 } // namespace weft::backends::cuda

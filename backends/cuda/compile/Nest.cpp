@@ -31,19 +31,9 @@ struct NestSchedule {
   SmallVector<linalg::GenericOp> reductions;
   SmallVector<int64_t> outputs;
 
-  int64_t product(ArrayRef<int32_t> atoms) const {
-    int64_t n = 1;
-    for (int32_t atom : atoms)
-      n *= domain.atoms()[atom];
-    return n;
-  }
   void place(GpuFunction &f, MutableArrayRef<Index> atoms, ArrayRef<int32_t> some,
              const Index &linear) {
-    SmallVector<int64_t> extents;
-    for (int32_t atom : some)
-      extents.push_back(domain.atoms()[atom]);
-    for (auto [atom, at] : llvm::zip(some, f.e.space.delinearize(linear, extents)))
-      atoms[atom] = at;
+    compiler::placeAtoms(f.e.space, domain, atoms, some, linear);
   }
   void store(GpuFunction &f, ArrayRef<Index> atoms, ArrayRef<Value> sums, Value guard) {
     for (auto [op, sum] : llvm::zip(ops, sums)) {
@@ -59,12 +49,9 @@ struct NestSchedule {
   }
 
   LogicalResult keptInnermost(int32_t along, Geometry &geometry) {
-    SmallVector<int32_t> others;
-    for (int32_t atom : domain.outer())
-      if (atom != along)
-        others.push_back(atom);
+    SmallVector<int32_t> others = compiler::outerWithout(domain, along);
     int64_t n = domain.atoms()[along], width = plan.widthOf(n), vectors = n / width,
-            count = product(others) * vectors;
+            count = domain.positions(others) * vectors;
     geometry = gridOf(count, kLoopThreads);
     GpuFunction f(plan.kernel, plan.kernel.info.symbol, geometry, width);
     compiler::IndexSpace &space = f.e.space;
@@ -73,8 +60,8 @@ struct NestSchedule {
       SmallVector<Index> atoms(domain.atoms().size());
       auto [other, vector] = space.divide(space.scalar(number, count), vectors);
       place(f, atoms, others, other);
-      atoms[along] = width == 1 ? vector : space.add(space.scale(vector, width), space.lane(width));
-      auto sums = f.reduceSteps(product(domain.inner()), reductions, 1, width > 1,
+      atoms[along] = f.vectorAt(vector);
+      auto sums = f.reduceSteps(domain.positions(domain.inner()), reductions, 1, width > 1,
                                 [&](Index step, GpuFunction::State &inside) {
                                   place(f, atoms, domain.inner(), step);
                                   for (auto [i, op] : llvm::enumerate(ops))
@@ -95,8 +82,8 @@ struct NestSchedule {
     for (int32_t atom : layout)
       if (llvm::is_contained(domain.inner(), atom))
         reduced.push_back(atom);
-    int64_t width = plan.widthOf(domain.atoms()[layout.back()]), vectors = product(reduced) / width,
-            count = domain.rows();
+    int64_t width = plan.widthOf(domain.atoms()[layout.back()]),
+            vectors = domain.positions(reduced) / width, count = domain.rows();
     constexpr int64_t kGroups = kLoopThreads / kWarp;
     geometry = {ceilDivide(count, kGroups), kLoopThreads};
     GpuFunction f(plan.kernel, plan.kernel.info.symbol, geometry, width);
@@ -113,12 +100,9 @@ struct NestSchedule {
       auto add = [&](Index round, GpuFunction::State &inside) {
         Value step = f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(kWarp));
         Value vector = f.e.make<arith::AddIOp>(step, member), guard;
-        if (vectors % kWarp) {
-          guard = f.lessThan(vector, vectors);
-          vector = f.e.make<arith::MinSIOp>(vector, f.e.constantIndex(vectors - 1));
-        }
-        Index at = space.scale(space.scalar(vector, vectors), width);
-        place(f, atoms, reduced, width == 1 ? at : space.add(at, space.lane(width)));
+        if (vectors % kWarp)
+          guard = f.below(vector, vectors);
+        place(f, atoms, reduced, f.vectorAt(space.scalar(vector, vectors)));
         for (auto [i, op] : llvm::enumerate(ops))
           inside[i] = f.accumulateWhere(guard, reductions[i], f.position(op->getOperand(0), atoms),
                                         inside[i]);

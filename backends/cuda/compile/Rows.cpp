@@ -34,7 +34,7 @@ struct RowSchedule {
     chunkRows = plan.hasColumns ? ceilDivide(rows, std::min(rows, kMostRowChunks)) : 1;
     workers = ceilDivide(rows, chunkRows);
     geometry = {ceilDivide(workers, groups), threads * groups};
-    for (const Sweep &sweep : plan.sweeps) {
+    for (const compiler::Sweep &sweep : plan.sweeps) {
       for (Operation *op : sweep.columns) {
         Type element = plan.elementOf(op->getResult(0));
         int64_t stride = compiler::roundUp(n, kPartialUnit);
@@ -76,15 +76,10 @@ struct RowSchedule {
     Value guard; // null: all
   };
   Unit unit(GpuFunction &f, Value number, bool all) {
-    compiler::IndexSpace &space = f.e.space;
     Value guard;
-    if (!all) {
-      guard = f.lessThan(number, vectors);
-      // The others look at the last vector, and what they find is dropped.
-      number = f.e.make<arith::MinSIOp>(number, f.e.constantIndex(vectors - 1));
-    }
-    Index at = space.scale(space.scalar(number, vectors), width);
-    return {width == 1 ? at : space.add(at, space.lane(width)), guard};
+    if (!all)
+      guard = f.below(number, vectors);
+    return {f.vectorAt(f.e.space.scalar(number, vectors)), guard};
   }
 
   using State = GpuFunction::State;
@@ -126,10 +121,10 @@ struct RowSchedule {
     });
   }
 
-  void storeRows(GpuFunction &f, const Sweep &sweep, const Index &row) {
+  void storeRows(GpuFunction &f, const compiler::Sweep &sweep, const Index &row) {
     if (sweep.rowStores.empty() && sweep.rowTotals.empty())
       return;
-    plan.trackReads(f, 0, nullptr);
+    plan.trackOtherReads(f);
     f.when(f.isZero(member), [&] {
       auto atoms = compiler::atomPositions(f, row, Index::of(0));
       plan.store(f, plan.compute(f, sweep.rowStores, atoms));
@@ -144,7 +139,7 @@ struct RowSchedule {
   // One sweep over one row. `sums`: what reductions over the rows have added up so far, a vector
   // for each of them and each unit.
   void sweepRow(GpuFunction &f, int64_t level, const Index &row, const Index &worker, State &sums) {
-    const Sweep &sweep = plan.sweeps[level];
+    const compiler::Sweep &sweep = plan.sweeps[level];
     storeRows(f, sweep, row);
     // Before the stores: an output may take an input's buffer.
     if (!sweep.parts.empty())
@@ -153,10 +148,10 @@ struct RowSchedule {
       return;
     auto reductions = plan.generics(sweep.reductions);
     State slots = each(f, reductions, [&](ArrayRef<Unit> all, State &inside) {
-      SmallVector<SmallVector<KernelPlan::Store>> stores;
+      SmallVector<SmallVector<KernelPlan::Stored, 1>> stores;
       for (auto [u, unit] : llvm::enumerate(all)) {
         auto atoms = compiler::atomPositions(f, row, unit.position);
-        plan.trackReads(f, level, &atoms);
+        plan.trackReads(f, level, atoms);
         for (auto [i, op] : llvm::enumerate(sweep.reductions))
           inside[i] = f.accumulateWhere(unit.guard, reductions[i],
                                         f.position(op->getOperand(0), atoms), inside[i]);
@@ -194,22 +189,20 @@ struct RowSchedule {
 
   // Reductions of parts of rows: run by run, each folded by all threads of the group to one partial
   // result.
-  void foldParts(GpuFunction &f, const Sweep &sweep, int64_t level, const Index &row) {
+  void foldParts(GpuFunction &f, const compiler::Sweep &sweep, int64_t level, const Index &row) {
     auto reductions = plan.generics(sweep.parts);
     int64_t run = plan.domain.partRun(), parts = n / run, inRun = run / width;
     f.loop(parts, {}, [&](Index part, State &) {
       auto step = [&](Index round, State &inside) {
         Value first = f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(threads));
         Value number = f.e.make<arith::AddIOp>(first, member),
-              guard = inRun % threads ? f.lessThan(number, inRun) : Value();
-        if (guard)
-          number = f.e.make<arith::MinSIOp>(number, f.e.constantIndex(inRun - 1));
+              guard = inRun % threads ? f.below(number, inRun) : Value();
         compiler::IndexSpace &space = f.e.space;
         Index at =
             space.add(space.scale(part, run), space.scale(space.scalar(number, inRun), width));
         auto atoms =
             compiler::atomPositions(f, row, width == 1 ? at : space.add(at, space.lane(width)));
-        plan.trackReads(f, level, &atoms);
+        plan.trackReads(f, level, atoms);
         for (auto [i, op] : llvm::enumerate(sweep.parts))
           inside[i] = f.accumulateWhere(guard, reductions[i], f.position(op->getOperand(0), atoms),
                                         inside[i]);
@@ -240,7 +233,7 @@ struct RowSchedule {
       return;
     ArrayRef<int32_t> near = plan.domain.near();
     int64_t count = plan.domain.positions(near);
-    plan.trackReads(f, 0, nullptr);
+    plan.trackOtherReads(f);
     int64_t width = std::exchange(f.e.width, 1);
     f.loop(ceilDivide(count, threads), {}, [&](Index round, State &) {
       Value first = f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(threads));
@@ -355,7 +348,6 @@ LogicalResult scheduleRows(KernelPlan &plan, Geometry &geometry) {
     else
       rows.row(f, worker, worker, none);
   });
-  plan.noteInPlace();
   return f.finish();
 }
 

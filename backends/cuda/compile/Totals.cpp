@@ -14,12 +14,11 @@ LogicalResult scheduleTotals(KernelPlan &plan, Geometry &geometry) {
                             ceilDivide(vectors, kSharingThreads * kMostTotalBlocks)),
           perBlock = rounds * kSharingThreads;
   geometry = {ceilDivide(vectors, perBlock), kSharingThreads};
-  const Sweep &sweep = plan.sweeps[0];
+  const compiler::Sweep &sweep = plan.sweeps[0];
   for (Operation *op : sweep.totals)
     plan.addPartial(op, plan.elementOf(op->getResult(0)), geometry.blocks);
 
   GpuFunction f(plan.kernel, plan.kernel.info.symbol, geometry, width);
-  compiler::IndexSpace &space = f.e.space;
   auto reductions = plan.generics(sweep.totals);
   Value first = f.e.make<arith::AddIOp>(
       f.e.make<arith::MulIOp>(f.block, f.e.constantIndex(perBlock)), f.thread);
@@ -27,14 +26,11 @@ LogicalResult scheduleTotals(KernelPlan &plan, Geometry &geometry) {
     Value step =
         f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(kSharingThreads));
     Value number = f.e.make<arith::AddIOp>(first, step), guard;
-    if (vectors % perBlock) {
-      guard = f.lessThan(number, vectors);
-      number = f.e.make<arith::MinSIOp>(number, f.e.constantIndex(vectors - 1));
-    }
-    Index at = space.scale(space.scalar(number, vectors), width),
-          position = width == 1 ? at : space.add(at, space.lane(width));
-    auto atoms = compiler::atomPositions(f, Index::of(0), position);
-    plan.trackReads(f, 0, &atoms);
+    if (vectors % perBlock)
+      guard = f.below(number, vectors);
+    auto atoms = compiler::atomPositions(f, Index::of(0),
+                                         f.vectorAt(f.e.space.scalar(number, vectors)));
+    plan.trackReads(f, 0, atoms);
     for (auto [i, op] : llvm::enumerate(sweep.totals))
       inside[i] =
           f.accumulateWhere(guard, reductions[i], f.position(op->getOperand(0), atoms), inside[i]);
@@ -49,7 +45,6 @@ LogicalResult scheduleTotals(KernelPlan &plan, Geometry &geometry) {
     for (auto [op, sum] : llvm::zip(sweep.totals, results))
       f.e.store(plan.buffer(f, plan.partials[op]), sum, f.blockIndex(), nullptr);
   });
-  plan.noteInPlace();
   return f.finish();
 }
 

@@ -96,7 +96,7 @@ struct TransposedSchedule {
     };
 
     // Other threads write what is read here.
-    plan.trackReads(f, 0, nullptr);
+    plan.trackOtherReads(f);
     for (int64_t round = 0; round < kTile / kRows; ++round)
       at(read, written, round, [&](const Index &slow) {
         for (auto [argument, buffer] : llvm::zip(staged, buffers))
@@ -107,7 +107,7 @@ struct TransposedSchedule {
     f.barrier();
     for (int64_t round = 0; round < kTile / kRows; ++round)
       at(written, read, round, [&](const Index &slow) {
-        plan.trackReads(f, 0, &atoms);
+        plan.trackReads(f, 0, atoms);
         for (auto [argument, buffer] : llvm::zip(staged, buffers)) {
           auto here = f.position(argument, atoms);
           // Elsewhere (a slice of the same operand) it is read from memory.
@@ -122,7 +122,6 @@ struct TransposedSchedule {
         }
         plan.store(f, plan.compute(f, plan.sweeps[0].stores, atoms));
       });
-    plan.noteInPlace();
     return f.finish();
   }
 
