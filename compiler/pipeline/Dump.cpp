@@ -2,13 +2,28 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 
+#include "llvm/ADT/Twine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace weft::compiler {
+
+// Each reason once in a process: a disk that is full fails all files of all compilations.
+static void warn(const llvm::Twine &what, std::error_code error) {
+  static std::mutex mutex;
+  static auto &told = *new std::set<std::string>;
+  {
+    std::lock_guard lock(mutex);
+    if (!told.insert(error.message()).second)
+      return;
+  }
+  llvm::errs() << "weft: " << what << ": " << error.message()
+               << "; other files of dumps that fail so are not named\n";
+}
 
 std::string claimDumpFolder(llvm::StringRef base) {
   static std::mutex mutex;
@@ -25,7 +40,7 @@ std::string claimDumpFolder(llvm::StringRef base) {
     llvm::sys::path::append(folder, name);
   }
   if (std::error_code error = llvm::sys::fs::create_directories(folder)) {
-    llvm::errs() << "weft: cannot dump into " << folder << ": " << error.message() << "\n";
+    warn("cannot dump into " + folder, error);
     return "";
   }
   return folder.str().str();
@@ -41,7 +56,7 @@ void writeDump(llvm::StringRef path, llvm::function_ref<void(llvm::raw_ostream &
     stream.clear_error(); // a stream that ends with an error ends the process
   }
   if (error)
-    llvm::errs() << "weft: cannot write " << path << ": " << error.message() << "\n";
+    warn("cannot write " + path, error);
 }
 
 void dumpModule(mlir::ModuleOp module, llvm::StringRef folder, int number, llvm::StringRef name) {

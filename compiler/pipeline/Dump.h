@@ -15,8 +15,8 @@ namespace weft::compiler {
 // stderr, where that fails.
 std::string claimDumpFolder(llvm::StringRef base);
 
-// Writes a file of what `print` prints. A failure, a full disk among them, is a warning: a dump
-// never fails a compilation.
+// Writes a file of what `print` prints. A failure, a full disk among them, is a warning, of each
+// reason one in a process: a dump never fails a compilation.
 void writeDump(llvm::StringRef path, llvm::function_ref<void(llvm::raw_ostream &)> print);
 
 // Writes folder/NN-name.mlir with locations, complete enough to be read back, by writeDump.

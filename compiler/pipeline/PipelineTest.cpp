@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "compiler/graph/Simplify.h"
+#include "compiler/pipeline/Dump.h"
 #include "compiler/pipeline/Report.h"
 #include "dialects/weft/ir/Weft.h"
 #include "dialects/weft/test/OtherDialect.h"
@@ -373,6 +374,16 @@ TEST_F(PipelineTest, DumpsReadBack) {
     llvm::sys::path::append(path, name);
     EXPECT_TRUE(mlir::parseSourceFile<mlir::ModuleOp>(path.str(), &context_)) << name;
   }
+}
+
+// A disk that is full fails every file of every compilation.
+TEST(DumpTest, SaysEachReasonOnce) {
+  testing::internal::CaptureStderr();
+  for (llvm::StringRef path : {"/proc/version/a.mlir", "/proc/version/b.mlir"})
+    writeDump(path, [](llvm::raw_ostream &stream) { stream << "module {}"; });
+  std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("weft: cannot write /proc/version/a.mlir: "), std::string::npos) << text;
+  EXPECT_EQ(text.find("b.mlir"), std::string::npos) << text;
 }
 
 // A folder that cannot be made costs the dump, not the compilation.
