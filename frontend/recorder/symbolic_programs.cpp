@@ -1,6 +1,6 @@
 // Programs for many ints: which of them serves a slice, and what the next one should leave open.
 #include <algorithm>
-#include <set>
+#include <numeric>
 
 #include "compiler/prepare/PrepareLimits.h"
 #include "frontend/recorder/families.h"
@@ -191,8 +191,21 @@ void keep_nearest(std::vector<const std::vector<int64_t> *> &observations,
   observations.resize(kept);
 }
 
-// The free size that a program should leave open if it may be one alone: the one of which most
-// values were seen, so that the others tell few families apart; of these one that mostly leads.
+// How many values the size may have, by those that were seen: the places of the grid that they lie
+// on. So lengths of texts have more than a few batches, and widths of networks do not.
+int64_t values_to_come(uint32_t position,
+                       const std::vector<const std::vector<int64_t> *> &observations) {
+  auto [least, largest] = std::minmax_element(
+      observations.begin(), observations.end(),
+      [&](const auto *a, const auto *b) { return (*a)[position] < (*b)[position]; });
+  int64_t first = (**least)[position], step = 0;
+  for (const std::vector<int64_t> *ints : observations)
+    step = std::gcd(step, (*ints)[position] - first);
+  return step == 0 ? 1 : ((**largest)[position] - first) / step + 1;
+}
+
+// The free size that a program should leave open if it may be one alone: the one with most values
+// to come, so that the others tell few families apart; of these one that mostly leads.
 uint32_t size_to_vary(const Generalization &general,
                       const std::vector<const std::vector<int64_t> *> &observations,
                       const std::vector<IntPosition> &positions) {
@@ -202,10 +215,7 @@ uint32_t size_to_vary(const Generalization &general,
         positions[p].kind == IntPosition::Kind::kSize && c != Generalization::kConstant)
       inner[static_cast<size_t>(c)] += positions[p].at > 0;
   auto worth = [&](uint32_t size) {
-    std::set<int64_t> values;
-    for (const std::vector<int64_t> *ints : observations)
-      values.insert((*ints)[general.sizes[size].position]);
-    return std::pair(static_cast<int64_t>(values.size()), -inner[size]);
+    return std::pair(values_to_come(general.sizes[size].position, observations), -inner[size]);
   };
   std::vector<uint32_t> sizes = general.free_sizes();
   return *std::max_element(sizes.begin(), sizes.end(),
@@ -213,23 +223,34 @@ uint32_t size_to_vary(const Generalization &general,
 }
 
 // After a refusal of what all observations gave: what those that are nearest give, and one of its
-// sizes alone where that was refused as well.
-bool narrow(SymbolicRequest &request, std::vector<const std::vector<int64_t> *> observations,
-            const std::vector<int64_t> &ints, bool sizes_as_scalars, int refusals,
-            std::string &why) {
+// sizes alone where that was refused as well. Where they are alike in the size that should vary,
+// that one alone.
+bool narrow(SymbolicRequest &request, const std::vector<const std::vector<int64_t> *> &observations,
+            bool sizes_as_scalars, int refusals, std::string &why) {
+  const std::vector<int64_t> &ints = *observations.back();
   Generalization all = std::move(request.general);
-  keep_nearest(observations, ints, request.positions);
-  observations.push_back(&ints);
-  if (!generalize(observations, request.positions, sizes_as_scalars, request.general, why))
+  std::vector<const std::vector<int64_t> *> kept(observations.begin(), observations.end() - 1);
+  keep_nearest(kept, ints, request.positions);
+  kept.push_back(&ints);
+  if (!generalize(kept, request.positions, sizes_as_scalars, request.general, why))
     return false;
-  if (refusals >= kAttempts && request.general.free_sizes().size() > 1) {
+  bool alone = refusals >= kAttempts && request.general.free_sizes().size() > 1;
+  if (all.free_sizes().size() > 1) {
+    uint32_t varies = size_to_vary(all, observations, request.positions);
+    if (request.general.classes[all.sizes[varies].position] == Generalization::kConstant) {
+      request.general = all;
+      kept = observations;
+      alone = true;
+    }
+  }
+  if (alone) {
     std::vector<std::vector<int64_t>> held =
-        hold_other_sizes(observations, request.positions, request.general,
+        hold_other_sizes(kept, request.positions, request.general,
                          size_to_vary(request.general, observations, request.positions));
-    observations.clear();
+    kept.clear();
     for (const std::vector<int64_t> &each : held)
-      observations.push_back(&each);
-    if (!generalize(observations, request.positions, sizes_as_scalars, request.general, why))
+      kept.push_back(&each);
+    if (!generalize(kept, request.positions, sizes_as_scalars, request.general, why))
       return false;
   }
   for (uint32_t size : all.free_sizes())
@@ -289,9 +310,8 @@ std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const Stru
   if (!generalize(observations, request->positions, sizes_as_scalars, request->general,
                   data.not_symbolic))
     return nullptr;
-  observations.pop_back();
-  if (family->refusals > 0 && !narrow(*request, observations, structure.ints, sizes_as_scalars,
-                                      family->refusals, data.not_symbolic))
+  if (family->refusals > 0 && !narrow(*request, observations, sizes_as_scalars, family->refusals,
+                                      data.not_symbolic))
     return nullptr;
   std::vector<int64_t> scalars;
   request->general.matches(structure.ints, request->sizes, scalars);

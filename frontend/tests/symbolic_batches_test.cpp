@@ -124,6 +124,29 @@ TEST_F(SymbolicBudgets, PlacesAndTexts) {
   });
 }
 
+// A server's batches: as many texts as wait, of any length. Of both sizes, which rows along places
+// do not leave open together, the one of more values varies, though some lengths were met at two
+// batches.
+TEST_F(SymbolicBatches, TextsAndLengthsOfAServer) {
+  NoGrad no_grad;
+  auto answer = [&](int64_t texts, int64_t length) {
+    Tensor x = batch(texts, length, {24}, 8);
+    Tensor y = softmax(x.sum(2), 1);
+    y.eval();
+    ASSERT_EQ(y.shape(), (Shape{texts, length}));
+  };
+  for (auto [texts, length] : {std::pair<int64_t, int64_t>{2, 33}, {5, 46}, {3, 60}, {7, 57},
+                               {4, 60}, {6, 54}, {7, 54}})
+    answer(texts, length);
+  for (int64_t texts : {3, 5, 8}) {
+    uint64_t before = compiles();
+    for (int64_t length = 20; length < 64; length += 3)
+      answer(texts, length);
+    if (has_sizes())
+      EXPECT_LE(compiles() - before, 4u) << texts << ": " << last().to_string();
+  }
+}
+
 TEST_F(SymbolicBatches, Attention) {
   NoGrad no_grad;
   for (bool causal : {false, true})
