@@ -46,14 +46,19 @@ void share_leading(Tensor &a, Tensor &b) {
 }
 
 // The right side of a system, [.., n, k], checked against its matrix. `dim` is the one of size n.
-Tensor right_side(const Tensor &b, const Tensor &a, const char *matrix, int64_t dim = -2) {
+// Of vectors, [.., n], it is the last one, and k is 1.
+Tensor right_side(const Tensor &b, const Tensor &a, const char *matrix, int64_t dim = -2,
+                  bool is_vector = false) {
   Var given = floating_only(b, "b");
   const Shape &shape = given.dims();
-  if (shape.size() < 2 || shape[shape.size() + dim] != a.size(-1))
+  if (is_vector)
+    dim = -1;
+  if (shape.size() < (is_vector ? 1 : 2) || shape[shape.size() + dim] != a.size(-1))
     fail(ErrorKind::kShape, "b has shape " + to_string(shape) + " and " + matrix + " has shape " +
                                 to_string(a.shape()) + "; dimension " + std::to_string(dim) +
                                 " of b must have the size of the matrix");
-  return wrap(widened(given));
+  Tensor right = wrap(widened(given));
+  return is_vector ? right.unsqueeze(-1) : right;
 }
 
 void want_same_dtype(const Tensor &a, const char *name, const Tensor &b) {
@@ -163,7 +168,7 @@ Tensor solve(const Tensor &a, const Tensor &b, bool left, Location location) {
   if (is_vector && !left)
     fail(ErrorKind::kValue, "b has shape " + to_string(shape) +
                                 ", vectors; without `left` it must be matrices");
-  Tensor right = right_side(is_vector ? b.unsqueeze(-1) : b, matrix, "a", left ? -2 : -1);
+  Tensor right = right_side(b, matrix, "a", left ? -2 : -1, is_vector);
   Elimination done(left ? matrix : matrix.mT(), true);
   Tensor x = done.solve(left ? right : right.mT());
   return narrowed(!left ? x.mT() : is_vector ? x.squeeze(-1) : x, b);

@@ -35,7 +35,8 @@ double since(Clock::time_point start) {
   if (!is_lost(leaf))
     what = "a program failed, and what it writes in place is again what it was before: ";
   else if (told)
-    what = "the value was lost when the program that computes it failed: ";
+    what = "the value was lost when the program that computes it failed (record it again; eval() "
+           "before what may fail keeps it): ";
   ErrorKind kind = kind_of(status, ErrorKind::kRun);
   std::optional<runtime::LocatedFailure> failure = runtime::located(status);
   if (!failure)
@@ -64,8 +65,9 @@ void refuse_placeholder(const Value *leaf, Location location) {
                     ": how many elements the result has depends on values, which there are none of "
                     "while weft::" +
                     trace.what +
-                    " records the function: use where() or a product with the mask, which keep the "
-                    "shape, or call it outside and pass what it gives",
+                    " records the function: use where() or a product with the mask, or index_add() "
+                    "into zeros of a size that is known, which keep the shape, or call it outside "
+                    "and pass what it gives",
                 CallerScope::resolve(request.location));
   throw Error(ErrorKind::kState,
               std::string("a value is asked for (") + name(request.reason) +

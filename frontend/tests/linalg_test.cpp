@@ -204,6 +204,8 @@ TEST(Linalg, Errors) {
   EXPECT_MESSAGE(det(zeros({3})), "square matrix");
   EXPECT_MESSAGE(inverse(zeros({2, 2}, int64)), "it must be floating");
   EXPECT_MESSAGE(solve(eye(2), zeros({3, 1})), "b has shape [3, 1] and a has shape [2, 2]");
+  EXPECT_MESSAGE(solve(eye(2), zeros({3})),
+                 "b has shape [3] and a has shape [2, 2]; dimension -1 of b must");
   EXPECT_MESSAGE(solve(eye(2), zeros({2, 1}, float64)), "float64");
   EXPECT_MESSAGE(solve_triangular(zeros({3, 2, 2}), zeros({2, 2, 2}), true), "leading dims");
   Tensor indefinite = Tensor::from(Doubles{1, 0, 0, 1, 1, 2, 2, 1}, {2, 2, 2});

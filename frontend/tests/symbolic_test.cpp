@@ -668,6 +668,44 @@ TEST_F(Symbolic, EdgesOfSeveralGraphs) {
   }
 }
 
+// Batches of graphs that are filled up to a few numbers of nodes, with nodes that no edge has and
+// that are a graph of their own: edges vary, and the filling changes no loss and no gradient.
+TEST_F(Symbolic, BatchesOfGraphsThatAreFilledUp) {
+  constexpr int64_t kGraphs = 5;
+  Tensor weight = input(8, {6}, 73), targets = arange(kGraphs) % 6;
+  weight.set_requires_grad();
+  eval({weight, targets});
+  uint64_t compiled = 0;
+  auto step = [&](int64_t nodes, int64_t filled, int64_t edges) {
+    Tensor from = (arange(edges) * 7) % nodes, to = (arange(edges) * 5) % nodes,
+           place = arange(filled), real = place < nodes,
+           graph = where(real, place * kGraphs / nodes, kGraphs).to(int64),
+           x = where(real.unsqueeze(1), input(filled, {8}, 74), 0.0);
+    eval({from, to, graph, x});
+    Tensor degree = zeros({filled}).index_add(0, to, ones({edges})) + 1,
+           scale = rsqrt(degree).index_select(0, from).unsqueeze(1), h = matmul(x, weight);
+    h = relu(zeros({filled, 6}).index_add(0, to, h.index_select(0, from) * scale) + h);
+    Tensor sums = zeros({kGraphs + 1, 6}).index_add(0, graph, h).narrow(0, 0, kGraphs),
+           loss = cross_entropy(sums, targets);
+    std::vector<Tensor> results = grad({loss}, {weight});
+    results.push_back(loss);
+    uint64_t before = compiles();
+    eval(results);
+    compiled += compiles() - before;
+    return results;
+  };
+  std::vector<std::vector<Tensor>> filled;
+  for (int64_t i = 0; i < 12; ++i)
+    filled.push_back(step(33 + i * 37 % 90, i * 37 % 90 < 32 ? 64 : 128, 140 + i * 53 % 100));
+  if (has_sizes())
+    EXPECT_LE(compiled, 5u) << last().to_string();
+  for (int64_t i = 0; i < 12; i += 5) {
+    std::vector<Tensor> plain = step(33 + i * 37 % 90, 33 + i * 37 % 90, 140 + i * 53 % 100);
+    for (size_t k = 0; k < plain.size(); ++k)
+      EXPECT_TRUE(all_close(plain[k], filled[i][k], 1e-5, 1e-6)) << i << ", " << k;
+  }
+}
+
 // Where no size can vary, what was found of some lengths is not tried again for each.
 TEST_F(Symbolic, NoSizeVaries) {
   int refused = 0;

@@ -127,9 +127,30 @@ TEST(Failures, WhoReadsFirstIsGivenTheFailure) {
   std::string first = read(), second = read();
   EXPECT_NE(first.find("gather"), std::string::npos) << first;
   EXPECT_EQ(first.find("was lost"), std::string::npos) << first;
-  EXPECT_NE(second.find("the value was lost when the program that computes it failed"),
+  EXPECT_NE(second.find("the value was lost when the program that computes it failed (record it "
+                        "again; eval() before what may fail keeps it): "),
             std::string::npos)
       << second;
+}
+
+// A matrix that gets more on its diagonal until it has a factor: what is computed before the first
+// try is there for the next one.
+TEST(Failures, MoreOnTheDiagonalUntilThereIsAFactor) {
+  for (bool is_kept : {false, true}) {
+    Tensor a = matmul(ones({3, 2}), ones({2, 3})) - eye(3) * 0.25;
+    if (is_kept)
+      a.eval();
+    auto factor = [&](double jitter) {
+      return cholesky(a + eye(3) * jitter).sum().item<float>();
+    };
+    EXPECT_NE(std::string(error_of([&] { factor(0); }).what()).find("positive definite"),
+              std::string::npos);
+    if (is_kept)
+      EXPECT_GT(factor(0.5), 0);
+    else
+      EXPECT_NE(std::string(error_of([&] { factor(0.5); }).what()).find("eval() before what may"),
+                std::string::npos);
+  }
 }
 
 TEST(Undo, ABadTokenOrLabelOfATrainingStep) {
