@@ -43,6 +43,18 @@ bool Family::is_too_small(const std::vector<int64_t> &ints) const {
   });
 }
 
+bool Family::was_too_small(const Generalization &general) const {
+  std::vector<int64_t> sizes, scalars;
+  return std::any_of(too_small.begin(), too_small.end(), [&](const Generalization &refused) {
+    return refused.matches(general.ints, sizes, scalars) &&
+           std::equal(refused.classes.begin(), refused.classes.end(), general.classes.begin(),
+                      general.classes.end(), [](int32_t its, int32_t ours) {
+                        return its == Generalization::kConstant ||
+                               ours != Generalization::kConstant;
+                      });
+  });
+}
+
 void Family::note_below(const std::vector<uint32_t> &fixed, const std::string &why) {
   refused_below = fixed == fixed_below ? refused_below + 1 : 1;
   fixed_below = fixed;

@@ -48,6 +48,8 @@ struct Family {
   // Programs for these sizes, and less, are no part of one for several.
   void refuse_up_to_least(Generalization general);
   bool is_too_small(const std::vector<int64_t> &ints) const;
+  // Whether what was refused for the ints of this program left nothing else open.
+  bool was_too_small(const Generalization &general) const;
   void note_below(const std::vector<uint32_t> &fixed, const std::string &why);
   int64_t bytes() const;
 };

@@ -292,15 +292,19 @@ std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const Stru
     data.not_symbolic = above->refused;
   if (family->observations.empty())
     return nullptr;
-  if (family->is_static || family->is_too_small(structure.ints)) {
+  if (family->is_static) {
     data.not_symbolic = family->refused;
     return nullptr;
   }
+  // Sizes that are too small to vary together: one of them may where the others are as before.
+  bool is_small = family->is_too_small(structure.ints);
+  if (is_small)
+    data.not_symbolic = family->refused;
   auto request = std::make_shared<SymbolicRequest>();
   request->positions = int_positions(slice);
   std::vector<const std::vector<int64_t> *> observations;
   for (const std::vector<int64_t> &ints : family->observations)
-    if (!family->is_too_small(ints))
+    if (family->is_too_small(ints) == is_small)
       observations.push_back(&ints);
   if (observations.empty())
     return nullptr;
@@ -310,9 +314,16 @@ std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const Stru
   if (!generalize(observations, request->positions, sizes_as_scalars, request->general,
                   data.not_symbolic))
     return nullptr;
-  if (family->refusals > 0 && !narrow(*request, observations, sizes_as_scalars, family->refusals,
-                                      data.not_symbolic))
+  if ((is_small || family->refusals > 0) &&
+      !narrow(*request, observations, sizes_as_scalars, family->refusals, data.not_symbolic))
     return nullptr;
+  if (is_small) {
+    if (family->was_too_small(request->general)) {
+      data.not_symbolic = family->refused;
+      return nullptr;
+    }
+    request->fixed.clear(); // larger ones may vary together
+  }
   std::vector<int64_t> scalars;
   request->general.matches(structure.ints, request->sizes, scalars);
   return request;
