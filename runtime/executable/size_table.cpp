@@ -9,11 +9,25 @@
 namespace weft::runtime {
 namespace {
 
+// Of dims that are at most a valid program's: where one is 0, the others may have any product.
 int64_t bytes_of(DType dtype, const std::vector<int64_t> &dims) {
+  if (std::ranges::find(dims, 0) != dims.end())
+    return 0;
   int64_t bytes = byte_size(dtype);
   for (int64_t dim : dims)
     bytes *= dim;
   return bytes;
+}
+
+// Whether the strides of these dims, row-major, are numbers.
+bool set_row_major(TensorRef &operand) {
+  int64_t stride = 1;
+  for (size_t i = operand.dims.size(); i-- > 0;) {
+    operand.strides[i] = stride;
+    if (i > 0 && __builtin_mul_overflow(stride, operand.dims[i], &stride))
+      return false;
+  }
+  return true;
 }
 
 bool is_index(int32_t index, size_t size) {
@@ -104,9 +118,8 @@ absl::StatusOr<Program> at_sizes(const Program &program, const SizeTable &table,
       TensorRef &operand =
           std::get<LibraryCall>(sized.instructions[entry.index]).operands[entry.operand];
       operand.dims[entry.dim] = value;
-      int64_t stride = 1;
-      for (size_t i = operand.dims.size(); i-- > 0; stride *= operand.dims[i])
-        operand.strides[i] = stride;
+      if (!set_row_major(operand))
+        return absl::InvalidArgumentError("the strides of an operand exceed 2^63");
       break;
     }
     case SizeTable::Place::kCount: {

@@ -124,5 +124,29 @@ TEST(SizeTable, RefusesWhatWasNotPlanned) {
             absl::StatusCode::kInvalidArgument);
 }
 
+// Where a tensor has no elements, the product of its other dims may be any.
+TEST(SizeTable, TensorsWithoutElements) {
+  constexpr int64_t kLong = int64_t{1} << 40;
+  Program program = sample();
+  program.inputs.push_back({"e", DType::kFloat32, {64, kLong, kLong, 0}, 0, false, false});
+  auto &operand = std::get<LibraryCall>(program.instructions[1]).operands[0];
+  operand.dims = {64, 0, 4};
+  SizeTable sizes = table();
+  sizes.entries.push_back({SizeTable::Place::kInputDim, 1, 0, 0, {1, {0}}, 64});
+  ASSERT_TRUE(validate(sizes, program).ok());
+  operand.strides = {0, 4, 1};
+  ASSERT_TRUE(validate(program).ok());
+  auto sized = at_sizes(program, sizes, {{"n", 24}});
+  ASSERT_TRUE(sized.ok()) << sized.status();
+  EXPECT_EQ(sized->inputs[1].bytes, 0);
+  EXPECT_EQ(sized->inputs[1].dims[0], 24);
+  // Strides are numbers all the same.
+  operand.dims = {64, 0, kLong, kLong};
+  operand.strides = {0, 0, kLong, 1};
+  ASSERT_TRUE(validate(program).ok());
+  EXPECT_EQ(at_sizes(program, sizes, {{"n", 24}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 } // namespace
 } // namespace weft::runtime

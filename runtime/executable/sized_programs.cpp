@@ -31,7 +31,7 @@ absl::Status validate(const SizedPrograms &programs) {
     WEFT_RETURN_IF_ERROR(runtime::validate(part.sizes, part.program));
     if (!programs.varies())
       return part.sizes.entries.empty() ? absl::OkStatus() : invalid("has no name for its size");
-    if (part.low < 1 || part.low > part.high || (before && part.low != before->high + 1))
+    if (part.low < 1 || part.low > part.high || (before && part.low - 1 != before->high))
       return invalid("has parts that do not follow each other");
     if (part.low < part.high
             ? part.sizes.names != std::vector<std::string>{programs.name}

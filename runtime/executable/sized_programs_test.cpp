@@ -5,57 +5,17 @@
 #include <gtest/gtest.h>
 
 #include "runtime/executable/sample_program.h"
+#include "runtime/executable/sample_sized_programs.h"
 
 namespace weft::runtime {
 namespace {
-
-// y = k(x, the size) for rows of 4 floats.
-Program rows(int64_t size) {
-  Program program;
-  program.symbols = {"k"};
-  int64_t bytes = size * 16;
-  program.inputs.push_back({"x", DType::kFloat32, {size, 4}, bytes, false, false});
-  program.outputs.push_back({"y", DType::kFloat32, {size, 4}, bytes, -1, -1, -1});
-  program.constants.resize(64);
-  std::memcpy(program.constants.data(), &size, sizeof size);
-  program.buffers = {{BufferKind::kInput, 0, 0, bytes},
-                     {BufferKind::kConstant, -1, 0, 8},
-                     {BufferKind::kOutput, 0, 0, bytes}};
-  Launch launch;
-  launch.kernel = 0;
-  launch.operands = {0, 1, 2};
-  launch.count = size;
-  program.instructions.emplace_back(launch);
-  return program;
-}
-
-SizeTable table(int64_t largest) {
-  using Place = SizeTable::Place;
-  SizeTable table;
-  table.names = {"batch"};
-  table.entries = {{Place::kInputDim, 0, 0, 0, {1, {0}}, largest},
-                   {Place::kOutputDim, 0, 0, 0, {1, {0}}, largest},
-                   {Place::kCount, 0, 0, 0, {1, {0}}, largest},
-                   {Place::kConstant, 0, 0, 0, {1, {0}}, largest}};
-  return table;
-}
-
-// 1 alone, up to 6 and up to 32.
-SizedPrograms sample() {
-  SizedPrograms programs;
-  programs.name = "batch";
-  programs.parts.push_back({1, 1, rows(1), {}});
-  programs.parts.push_back({2, 6, rows(6), table(6)});
-  programs.parts.push_back({7, 32, rows(32), table(32)});
-  return programs;
-}
 
 std::span<const std::byte> bytes_of(const std::string &text) {
   return std::as_bytes(std::span(text));
 }
 
 TEST(SizedPrograms, EachSizeHasAProgram) {
-  SizedPrograms programs = sample();
+  SizedPrograms programs = testing::sample_sized_programs();
   EXPECT_EQ(programs.low(), 1);
   EXPECT_EQ(programs.high(), 32);
   for (int64_t size : {1, 2, 5, 6, 7, 31, 32}) {
@@ -77,7 +37,7 @@ TEST(SizedPrograms, EachSizeHasAProgram) {
 }
 
 TEST(SizedPrograms, SurviveTheWayThroughBytes) {
-  std::string bytes = serialize(sample()).value();
+  std::string bytes = serialize(testing::sample_sized_programs()).value();
   absl::StatusOr<SizedPrograms> read = deserialize_sized(bytes_of(bytes));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->name, "batch");
@@ -103,7 +63,7 @@ TEST(SizedPrograms, OneProgramWithoutASizeIsThatProgram) {
 
 TEST(SizedPrograms, PartsThatDoNotFitAreRefused) {
   auto changed = [](auto change) {
-    SizedPrograms programs = sample();
+    SizedPrograms programs = testing::sample_sized_programs();
     change(programs);
     return serialize(programs).ok();
   };
@@ -114,8 +74,9 @@ TEST(SizedPrograms, PartsThatDoNotFitAreRefused) {
   EXPECT_FALSE(changed([](SizedPrograms &p) { p.parts[0].low = 0; }));
   EXPECT_FALSE(changed([](SizedPrograms &p) { p.parts[1].low = 3; }));
   EXPECT_FALSE(changed([](SizedPrograms &p) { p.parts[1].high = 1; }));
+  EXPECT_FALSE(changed([](SizedPrograms &p) { p.parts[1].high = INT64_MAX; }));
   EXPECT_FALSE(changed([](SizedPrograms &p) { p.parts[2].sizes = {}; }));
-  EXPECT_FALSE(changed([](SizedPrograms &p) { p.parts[2].sizes = table(6); }));
+  EXPECT_FALSE(changed([](SizedPrograms &p) { p.parts[2].sizes = testing::sample_sizes(6); }));
   EXPECT_FALSE(changed([](SizedPrograms &p) { p.parts[1].program.inputs[0].name = "z"; }));
   EXPECT_FALSE(changed([](SizedPrograms &p) { p.parts[1].sizes.entries[3].index = 60; }));
 }
