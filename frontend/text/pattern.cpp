@@ -12,6 +12,10 @@ constexpr size_t kUnbounded = std::numeric_limits<size_t>::max();
 // this is a mistake, or meant to be slow.
 constexpr size_t kMaxSequences = 512;
 constexpr int kMaxDepth = 16;
+// Characters, those of sets too, that are copied while groups become sequences; patterns of
+// tokenizers take some thousand. It bounds time and memory: with many alternatives before it, each
+// character stands in all of them.
+constexpr size_t kMaxCopied = size_t{1} << 17;
 constexpr size_t kMaxRepeats = 1000;
 
 using Set = Pattern::Set;
@@ -70,6 +74,7 @@ private:
     std::vector<Sequence> all;
     do {
       std::vector<Sequence> sequences = sequence(depth);
+      count(size_of(sequences));
       all.insert(all.end(), sequences.begin(), sequences.end());
     } while (take('|'));
     return all;
@@ -86,15 +91,34 @@ private:
     return all;
   }
 
-  static void append(std::vector<Sequence> &all, const Item &item) {
+  static size_t size_of(const Item &item) {
+    return 1 + item.set.parts.size();
+  }
+  static size_t size_of(const std::vector<Sequence> &all) {
+    size_t size = all.size();
+    for (const Sequence &sequence : all)
+      for (const Item &item : sequence)
+        size += size_of(item);
+    return size;
+  }
+
+  void count(size_t size) {
+    copied_ += size;
+    if (copied_ > kMaxCopied)
+      fail("more than " + std::to_string(kMaxCopied) + " characters in all alternatives");
+  }
+
+  void append(std::vector<Sequence> &all, const Item &item) {
+    count(all.size() * size_of(item));
     for (Sequence &sequence : all)
       sequence.push_back(item);
   }
 
   std::vector<Sequence> product(const std::vector<Sequence> &left,
-                                const std::vector<Sequence> &right) const {
+                                const std::vector<Sequence> &right) {
     if (left.size() * right.size() > kMaxSequences)
       fail("more than " + std::to_string(kMaxSequences) + " alternatives");
+    count(size_of(left) * right.size() + size_of(right) * left.size());
     std::vector<Sequence> all;
     for (const Sequence &a : left)
       for (const Sequence &b : right) {
@@ -258,7 +282,7 @@ private:
   Characters characters_;
   const std::string &where_;
   Location location_;
-  size_t at_ = 0;
+  size_t at_ = 0, copied_ = 0;
   bool ignore_case_ = false;
 };
 

@@ -433,8 +433,11 @@ std::shared_ptr<TokenizerImpl> read_vocabulary(const std::string &folder, Locati
   if (std::filesystem::exists(added, error)) {
     File file(added, location);
     const json names = file.parse();
-    for (const auto &[name, id] : names.items())
+    for (const auto &[name, id] : names.items()) {
+      if (name.empty())
+        file.fail("a token must not be empty");
       reader.add({.content = name, .id = file.integer(id, name, kMaxId), .special = true}, file);
+    }
   }
   reader.fill_contents();
   return reader.impl();

@@ -229,6 +229,9 @@ TEST_F(TokenizerFiles, AddedTokensHaveIdsOfTheirOwn) {
   write("added_tokens.json", "{\"!\": 2}");
   EXPECT_EQ(message_of([&] { Tokenizer::load(folder_.string()); }, ErrorKind::kFile),
             "'" + added + "': '!' has two ids, 1 and 2");
+  write("added_tokens.json", "{\"\": 500}");
+  EXPECT_EQ(message_of([&] { Tokenizer::load(folder_.string()); }, ErrorKind::kFile),
+            "'" + added + "': a token must not be empty");
   write("added_tokens.json", "{\"<pad>\": 500}");
   EXPECT_EQ(Tokenizer::load(folder_.string()).find("<pad>"), 500);
 }
@@ -279,6 +282,15 @@ TEST_F(TokenizerFiles, PatternsThatAreNotKnownAreErrorsWithAPlace) {
   std::string many = "(a|b|c|d|e|f|g|h|i)";
   EXPECT_NE(error_of_pattern(many + many + many).find("more than 512 alternatives"),
             std::string::npos);
+  // Few alternatives, each with all that follows, and groups that are copied one by one.
+  EXPECT_NE(error_of_pattern(many + many + std::string(2000, 'x')).find("more than 131072"),
+            std::string::npos);
+  EXPECT_NE(error_of_pattern(many + many + "[" + std::string(2000, 'x') + "]").find("more than"),
+            std::string::npos);
+  std::string groups;
+  for (int i = 0; i < 1000; ++i)
+    groups += "(a)";
+  EXPECT_NE(error_of_pattern(groups).find("more than 131072"), std::string::npos);
   EXPECT_NE(error_of_pattern(std::string(100, '(')).find("too many groups"), std::string::npos);
 }
 
