@@ -1,36 +1,14 @@
 // IDX files, and data sets of images and labels in them.
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <functional>
 #include <numeric>
 
+#include "tests/fuzz/parsers/memory_file.h"
 #include "tests/fuzz/parsers/parser_fuzzer.h"
 #include "weft/data/idx.h"
 
 namespace weft::fuzz {
 namespace {
-
-// The readers take paths; this one is of no disk.
-class MemoryFile {
-public:
-  MemoryFile(const uint8_t *data, size_t size) : descriptor_(memfd_create("idx", 0)) {
-    if (descriptor_ < 0 || write(descriptor_, data, size) != static_cast<ssize_t>(size))
-      std::abort();
-  }
-  ~MemoryFile() {
-    close(descriptor_);
-  }
-  MemoryFile(const MemoryFile &) = delete;
-  MemoryFile &operator=(const MemoryFile &) = delete;
-  std::string path() const {
-    return "/proc/self/fd/" + std::to_string(descriptor_);
-  }
-
-private:
-  int descriptor_;
-};
 
 std::string idx(char type, size_t width, const std::vector<uint8_t> &dims) {
   std::string file{0, 0, type, static_cast<char>(dims.size())};
