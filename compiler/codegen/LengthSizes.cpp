@@ -21,7 +21,7 @@ static ir::Dims dimsOf(Value value) {
 }
 
 // How many dims are `leading`, a size that varies, in front of the others: 0 or 1.
-static int64_t behind(const ir::Dims &dims, const ir::Dim &leading) {
+static int64_t leadingDims(const ir::Dims &dims, const ir::Dim &leading) {
   return !leading.isStatic() && !dims.empty() && dims.front() == leading;
 }
 
@@ -30,7 +30,7 @@ static int64_t behind(const ir::Dims &dims, const ir::Dim &leading) {
 static std::optional<ir::Dim> onlyNamed(Value value, const ir::Dim &leading = 1) {
   std::optional<ir::Dim> found;
   ir::Dims dims = dimsOf(value);
-  for (const ir::Dim &dim : llvm::ArrayRef(dims).drop_front(behind(dims, leading))) {
+  for (const ir::Dim &dim : llvm::ArrayRef(dims).drop_front(leadingDims(dims, leading))) {
     if (dim.isStatic())
       continue;
     if (found)
@@ -60,7 +60,7 @@ static void setLengthDims(KernelSizes &sizes, mlir::Block &body, const ir::Dim &
   };
   for (auto [i, operand] : llvm::enumerate(operands)) {
     ir::Dims dims = dimsOf(operand);
-    int64_t first = behind(dims, leading);
+    int64_t first = leadingDims(dims, leading);
     if (first > 0)
       countBy(static_cast<int64_t>(i), 0);
     auto named = std::find_if(dims.begin() + first, dims.end(),
@@ -87,7 +87,7 @@ mlir::FailureOr<KernelSizes> attentionSizes(Operation *attention, mlir::Block &b
     ir::Dims dims = dimsOf(value);
     std::optional<ir::Dim> named = onlyNamed(value, leading);
     bool isNamed = ir::hasNamedDims(value.getType()),
-         leads = behind(dims, leading) > 0 &&
+         leads = leadingDims(dims, leading) > 0 &&
                  llvm::count_if(dims, [](const ir::Dim &dim) { return !dim.isStatic(); }) == 1;
     if (isNamed && !leads && named != queries && named != keys)
       return false;

@@ -417,7 +417,7 @@ private:
     if (along == 1 && !dims[0].isStatic()) {
       Dims all = dims_of(made_->getResult(0));
       all[0] = Dim(dims[0].size);
-      made_->getResult(0).setType(ir::tensorOf(all, type_of(from).getElementType()));
+      made_->getResult(0).setType(ir::tensorOf(all, type_of(op->getResult(0)).getElementType()));
       made_ = choose(builder_, loc, made_->getResult(0), iota(builder_, loc, dims[0], 0))
                   .getDefiningOp();
     }
