@@ -490,6 +490,10 @@ mlir::FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, llvm::StringRef sym
     kernel.info.grain = roundUp(kernel.info.grain, kernel.rangeUnit);
     kernel.info.sizedOperand = kernel.sizes.operand;
     kernel.info.sizedDim = kernel.sizes.dim;
+    if (const std::optional<ir::Dim> &dim = kernel.sizes.countedBy) {
+      kernel.info.sizedName = dim->symbol.str();
+      kernel.info.sizedLargest = dim->size;
+    }
   }
   into.getBody()->getOperations().splice(into.getBody()->end(), module->getBody()->getOperations());
   return std::move(kernel.info);

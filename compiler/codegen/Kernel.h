@@ -10,8 +10,9 @@
 
 namespace weft::compiler {
 
-// The attribute of a plan.kernel that keeps KernelInfo's sizedOperand and sizedDim.
-inline constexpr const char *kSizedAttr = "plan.sized";
+// The attributes of a plan.kernel that keep KernelInfo's sizedOperand and sizedDim, and its
+// sizedName, as a type of that dim.
+inline constexpr const char *kSizedAttr = "plan.sized", *kSizedByAttr = "plan.sized_by";
 
 // One choice of a kernel's schedule (Choices.h): its name, the value that holds, and all values
 // that it may have.
@@ -42,6 +43,9 @@ struct KernelInfo {
   // is proportional to; `count` and all sizes of memory are those of the largest size. -1: one
   // size.
   int64_t sizedOperand = -1, sizedDim = 0;
+  // The name and the largest size that it is proportional to where no operand has them.
+  std::string sizedName;
+  int64_t sizedLargest = 0;
   // Other dims of operands whose sizes it is told behind `count`, as the largest ones are.
   struct ToldSize {
     int64_t operand, dim, largest;

@@ -103,6 +103,14 @@ mlir::FailureOr<KernelSizes> attentionSizes(Operation *attention, mlir::Block &b
                                "both of which vary"
                              : "joins attention's length, which varies, with another dimension");
   setLengthDims(sizes, body, queries, leading);
+  // Lengths are told by dims of operands.
+  auto isTold = [&](LengthDim::Of of) {
+    return llvm::any_of(sizes.lengthDims,
+                        [&](const LengthDim &each) { return each.dim >= 0 && each.of == of; });
+  };
+  bool tellsKeys = keys.isStatic() || keys == queries || isTold(LengthDim::kOfKeys);
+  if (!sizes || !isTold(LengthDim::kOwn) || !tellsKeys)
+    return refuseSizes(attention, "has a length that none of its kernel's operands has");
   return sizes;
 }
 

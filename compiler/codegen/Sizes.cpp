@@ -94,14 +94,17 @@ static llvm::StringRef whyNot(Operation *op) {
   return "has no kernel for sizes that vary";
 }
 
-// Whether a row of the result can be computed without the others.
+// Whether a row of the result can be computed without the others, and alike at each size: what is
+// taken by indices from a dim that varies is checked against the size that there is.
 static bool givesRowsAlone(Operation *op) {
+  if (auto select = mlir::dyn_cast<ir::IndexSelectOp>(op)) {
+    auto from = mlir::cast<RankedTensorType>(select.getInput().getType());
+    return select->hasAttr(ir::kInRangeAttr) ||
+           ir::dimsOf(from)[static_cast<size_t>(select.getDim())].isStatic();
+  }
   auto weft = mlir::dyn_cast<ir::WeftOp>(op);
-  if (!weft)
-    return false;
-  ir::Kind kind = weft.kind();
-  return kind == ir::Kind::Elementwise || kind == ir::Kind::Movement ||
-         kind == ir::Kind::Creation || mlir::isa<ir::IndexSelectOp>(op);
+  return weft && (weft.kind() == ir::Kind::Elementwise || weft.kind() == ir::Kind::Movement ||
+                  weft.kind() == ir::Kind::Creation);
 }
 
 // The values with a name of which rows are chosen that are known to be there, and nothing else is
@@ -198,6 +201,7 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
       llvm::is_contained(domain->inner(), atom))
     return noDomain(outputs.front());
   ir::SizeProduct product;
+  std::optional<ir::Dim> counted;
   for (Value value : values) {
     if (isChosenFrom(value))
       continue;
@@ -205,9 +209,10 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
     if (isNamed) {
       // One size for the whole kernel, whatever it is multiplied by.
       auto type = mlir::cast<RankedTensorType>(value.getType());
-      ir::SizeProduct mine = ir::productOf(ir::dimsOf(type)[namedDimOf(type)].symbol.getValue());
-      if (product.symbols.empty())
-        product = mine;
+      ir::Dim dim = ir::dimsOf(type)[namedDimOf(type)];
+      ir::SizeProduct mine = ir::productOf(dim.symbol.getValue());
+      if (!counted)
+        product = mine, counted = dim;
       if (mine.symbols != product.symbols)
         return refuseSizes(opOf(value), "is in a kernel in which two sizes vary");
     }
@@ -233,7 +238,7 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
       sizes.dim = namedDimOf(value.getType());
     }
   if (!sizes)
-    return refuseSizes(last, "is in a kernel none of whose operands has the size that varies");
+    sizes.countedBy = counted;
   return sizes;
 }
 

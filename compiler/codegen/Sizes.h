@@ -12,6 +12,8 @@
 // [4, n], is told their length (LengthSizes.h).
 #pragma once
 
+#include <optional>
+
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 
@@ -31,6 +33,9 @@ struct KernelSizes {
   int64_t operand = -1;
   // That dim: the leading one, as those before it have size 1; where lengths are told (below), any.
   int64_t dim = 0;
+  // The dim that says so where no operand has it: what is computed for each place of a text, of
+  // rows that are chosen from those of all texts.
+  std::optional<ir::Dim> countedBy;
   // Of each operand of a kernel that is told lengths. Empty: of any other kernel.
   llvm::SmallVector<LengthDim> lengthDims;
   // The fusion's values, arguments included, that have a named dim.
@@ -38,7 +43,7 @@ struct KernelSizes {
   // Those of them that are read by rows alone, where they lie: they may have another size.
   llvm::DenseSet<mlir::Value> chosen;
   explicit operator bool() const {
-    return operand >= 0;
+    return operand >= 0 || countedBy;
   }
 };
 

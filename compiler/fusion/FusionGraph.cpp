@@ -107,7 +107,9 @@ bool FusionGraph::canBeFree(Operation *op, int64_t &size) const {
   }
   if (size > limits::kMaxFreeOps)
     return false;
-  if (isa<ir::ReshapeOp, ir::BroadcastOp, ir::IotaOp, ir::SliceOp>(op) || heads_.contains(op))
+  if (isa<ir::ReshapeOp, ir::BroadcastOp, ir::IotaOp>(op) || heads_.contains(op))
+    return true;
+  if (isa<ir::SliceOp>(op))
     return true;
   if (auto cast = dyn_cast<ir::CastOp>(op);
       cast && elementBits(cast.getInput()) < elementBits(cast.getResult()))

@@ -43,7 +43,7 @@ double shareRead(Value operand) {
 // What a profile says of the kernel's launches.
 runtime::KernelNote noteOf(plan::KernelOp kernel) {
   runtime::KernelNote note;
-  bool varies = bool(kernel->getAttr(kSizedAttr));
+  bool varies = kernel->hasAttr(kSizedAttr) || kernel->hasAttr(kSizedByAttr);
   auto count = double(std::max<int64_t>(int64_t(kernel.getCount()), 1));
   if (kernel.getFlops())
     note.flops_of_piece = kernel.getFlops()->convertToDouble() / count;
@@ -407,6 +407,9 @@ private:
     addChecks(op, kernel, launch);
     if (auto sized = kernel->getAttrOfType<DenseI64ArrayAttr>(kSizedAttr))
       addSizes(kernel, sized, launch);
+    if (auto sized = kernel->getAttrOfType<TypeAttr>(kSizedByAttr))
+      addSize(cast<RankedTensorType>(sized.getValue()), 0,
+              {runtime::SizeTable::Place::kCount, int32_t(program_.instructions.size()), -1});
     program_.thread_scratch_bytes =
         std::max<int64_t>(program_.thread_scratch_bytes, kernel.getScratch());
     program_.instructions.emplace_back(std::move(launch));

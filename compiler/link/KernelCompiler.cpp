@@ -13,6 +13,7 @@
 #include "compiler/link/Limits.h"
 #include "compiler/plan/KernelStructure.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
+#include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/Builders.h"
@@ -259,6 +260,10 @@ void attachKernelInfo(plan::KernelOp kernel, const KernelInfo &info) {
     for (const KernelInfo::ToldSize &size : info.toldSizes)
       sized.append({size.operand, size.dim});
     kernel->setAttr(kSizedAttr, builder.getDenseI64ArrayAttr(sized));
+  }
+  if (!info.sizedName.empty()) {
+    ir::Dim dim = ir::namedDim(builder.getStringAttr(info.sizedName), info.sizedLargest);
+    kernel->setAttr(kSizedByAttr, TypeAttr::get(ir::tensorOf(dim, builder.getI1Type())));
   }
   SmallVector<int64_t> pairs;
   for (auto [output, input] : info.inPlace)

@@ -10,6 +10,10 @@ namespace {
 constexpr int64_t kSmallestSize = 2;
 // By how much a range begins later at each attempt: few attempts find where, within that.
 constexpr int64_t kRangeStep = 8;
+// A program is planned for the largest sizes together. Those of batches that are filled up to a
+// number of tokens never meet: long texts are few. What is planned for more than this many times
+// the elements that there are takes a program of its own for other sizes.
+constexpr double kMostPlanned = 16;
 
 using Values = std::vector<int64_t>; // of one position, by observation
 
@@ -139,6 +143,7 @@ bool generalize(const std::vector<const std::vector<int64_t> *> &observations,
     known.push_back(&key.second);
     result.sizes.push_back(std::move(size));
   }
+  result.cut_ranges(newest);
   for (const auto &[key, members] : classes) {
     if (key.first == IntPosition::Kind::kSize)
       continue;
@@ -182,6 +187,25 @@ bool Generalization::matches(const std::vector<int64_t> &other, std::vector<int6
       return false;
   }
   return true;
+}
+
+void Generalization::cut_ranges(const std::vector<int64_t> &near) {
+  std::vector<uint32_t> free = free_sizes();
+  double planned = 1;
+  for (uint32_t size : free)
+    planned *= static_cast<double>(sizes[size].high) /
+               static_cast<double>(std::max<int64_t>(1, near[sizes[size].position]));
+  if (free.size() < 2 || planned <= kMostPlanned)
+    return;
+  for (Size &size : sizes) {
+    if (size.factors.empty()) {
+      size.high = std::min(size.high, 2 * power_of_two_above(near[size.position]));
+      continue;
+    }
+    size.high = size.coefficient;
+    for (uint32_t factor : size.factors)
+      size.high *= sizes[factor].high;
+  }
 }
 
 bool Generalization::raise_ranges() {

@@ -55,6 +55,8 @@ struct Generalization {
   // The same from a later power of two on, at most the one below the least size seen, for programs
   // that no smaller size may share. False: it is that already.
   bool raise_ranges();
+  // Where several sizes vary: ranges that go far beyond these ints end near them.
+  void cut_ranges(const std::vector<int64_t> &near);
   // The free sizes: others are products of these.
   std::vector<uint32_t> free_sizes() const;
   // What it is made of, for keys: equal texts for equal programs.

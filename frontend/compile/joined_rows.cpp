@@ -105,8 +105,9 @@ private:
     auto rows_of = [this](Value value) {
       return rows(value);
     };
-    if (wide_.takes(op))
-      return (made_ = wide_.widen(op, rows_of)) != nullptr;
+    // What is no op on wide rows may be one on the rows of all that there is.
+    if (wide_.takes(op) && (made_ = wide_.widen(op, rows_of)))
+      return true;
     for (Value operand : op->getOperands())
       if (auto found = turned_.find(operand); found != turned_.end())
         return join_turned(op, Order(found->second.order));
@@ -437,7 +438,7 @@ private:
     Dims dims = dims_of(chosen);
     Val is_text =
         ir::compare("lt", iota(builder_, op->getLoc(), dims, 1), ir::broadcastTo(count, dims));
-    // -0 + -0 is -0: with 0 it would be 0.
+    // -0 changes no sum, whatever it starts from.
     return ir::select(is_text, x, x.constant(-0.0));
   }
 

@@ -151,9 +151,14 @@ Value WideRows::numbers(Location loc, llvm::ArrayRef<Dim> from, llvm::ArrayRef<D
                   size_of_);
   if (!rows)
     return nullptr;
-  if (llvm::ArrayRef(some) == llvm::ArrayRef(all).take_back(1))
-    return rows.places();
-  return llvm::ArrayRef(some) == llvm::ArrayRef(all).drop_back() ? rows.texts() : Value();
+  bool is_place = llvm::ArrayRef(some) == llvm::ArrayRef(all).take_back(1),
+       is_text = llvm::ArrayRef(some) == llvm::ArrayRef(all).drop_back();
+  // As many texts as places: where dims of size 1 stand tells which of them these are.
+  if (is_place && is_text)
+    for (auto [one, other] : llvm::zip_equal(from, to))
+      if (!other.isOne())
+        is_place = !one.isOne(), is_text = one.isOne();
+  return is_place ? rows.places() : is_text ? rows.texts() : Value();
 }
 
 Value WideRows::spread(ir::BroadcastOp op, RowsOf rows_of) {

@@ -152,7 +152,10 @@ std::optional<FoundProgram> find_in(Family &family, const StructureKey &structur
   if (!best ||
       (best->count < count(structure.stable) && variants < compiler::kPrepareLimits.variants))
     return std::nullopt;
-  SymbolicProgram &known = family.programs[best->at];
+  // What is used stays.
+  auto at = family.programs.begin() + static_cast<std::ptrdiff_t>(best->at);
+  std::rotate(family.programs.begin(), at, at + 1);
+  SymbolicProgram &known = family.programs.front();
   if (!best->sizes.empty()) {
     absl::StatusOr<std::shared_ptr<CompiledProgram>> sized =
         program_at(known, *best->program, best->sizes);
@@ -323,6 +326,7 @@ std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const Stru
       return nullptr;
     }
     request->fixed.clear(); // larger ones may vary together
+    request->is_small = true;
   }
   std::vector<int64_t> scalars;
   request->general.matches(structure.ints, request->sizes, scalars);
@@ -362,7 +366,7 @@ void observe(const StructureKey &structure, uint64_t salt, const SymbolicRequest
   if (!refused)
     return;
   family->refused = std::string(why.message());
-  if (absl::IsOutOfRange(why))
+  if (absl::IsOutOfRange(why) || refused->is_small)
     return family->refuse_up_to_least(refused->general);
   if (++family->refusals < kAttempts)
     return;

@@ -116,11 +116,38 @@ TEST_F(SymbolicBudgets, PlacesAndTexts) {
     Tensor y = x + table.slice(0, 0, n), z = x * one + 1.0;
     return std::vector<Tensor>{y * 2.0, z, y.select(1, 0) * 3.0, y.slice(1, 1, 12, 3) + 1.0};
   });
+  // As many texts as places; and as many as sums are cut into blocks for.
+  compare({20, 34, 27}, 3, [&](int64_t n) {
+    Tensor x = batch(n, 2 * n + 1, {}, 44);
+    return std::vector<Tensor>{x.unsqueeze(1) - x.unsqueeze(0)};
+  });
+  compare({30, 17, 23}, 3, [&](int64_t n) {
+    Tensor x = batch(2400 / n, n, {8}, 45);
+    return std::vector<Tensor>{x.sum(0), x.sum(1)};
+  });
+  // What is taken by indices is checked against the places that there are.
+  for (int64_t n : {20, 34, 27, 31}) {
+    Tensor x = rows(n, {3}, 46).eval(), at = arange(n).eval();
+    Tensor last = tensor<int64_t>({-1, 0}).eval();
+    Tensor some = x.index_select(0, (at - 1).eval()).index_select(0, last).narrow(0, 0, 1);
+    EXPECT_EQ(some.to_vector<float>(), x.narrow(0, n - 2, 1).to_vector<float>());
+    Tensor beyond = (at + 1).eval();
+    EXPECT_THROW(x.index_select(0, beyond).narrow(0, n - 3, 3).to_vector<float>(), Error);
+  }
   // What all texts have at a place, and what a text has at all places.
   compare_budgets(4, [&](int64_t texts, int64_t n) {
     Tensor x = batch(texts, n, {24}, 41);
     return std::vector<Tensor>{x.sum(0),  (-x).to(bfloat16).sum(0), x.amax(0), x.sum(1),
                                x.amin(1), (x * 0.0).sum(0)};
+  });
+  compare_budgets(4, [&](int64_t texts, int64_t n) {
+    return std::vector<Tensor>{tanh(batch(texts, n, {24}, 42)).amax(1)};
+  });
+  // Means of what counts, which a mask [texts, n] says.
+  compare_budgets(4, [&](int64_t texts, int64_t n) {
+    Tensor x = batch(texts, n, {24}, 43), lengths = (arange(texts) * 7 % n + 1).unsqueeze(1);
+    Tensor counts = (arange(n) < lengths).to(float32);
+    return std::vector<Tensor>{(x * counts.unsqueeze(2)).sum(1) / counts.sum(1).unsqueeze(1)};
   });
 }
 
