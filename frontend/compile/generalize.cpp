@@ -13,7 +13,7 @@ constexpr int64_t kRangeStep = 8;
 // A program is planned for the largest sizes together. Those of batches that are filled up to a
 // number of tokens never meet: long texts are few. What is planned for more than this many times
 // the elements that there are takes a program of its own for other sizes.
-constexpr double kMostPlanned = 16;
+constexpr double kMostPlanned = 64;
 
 using Values = std::vector<int64_t>; // of one position, by observation
 
