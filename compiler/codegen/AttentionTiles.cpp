@@ -31,8 +31,8 @@ void AttentionTiles::setLengths() {
                         ? std::max<int64_t>(1, llvm::divideCeil(keys_, blocks))
                         : std::min(keys_, kKeyBlock);
   keyBlock_ = roundUp(longest, kKeyUnit);
-  Lengths here = lengthsOf(f_);
-  queriesHere_ = here.queries, keysHere_ = here.keys, keyBlockHere_ = here.keyBlock;
+  auto [queries, keys, keyBlock] = lengthsOf(f_);
+  queriesHere_ = queries, keysHere_ = keys, keyBlockHere_ = keyBlock;
 }
 
 AttentionTiles::Lengths AttentionTiles::lengthsOf(KernelFunction &f) {

@@ -301,10 +301,8 @@ static void noteLengths(KernelBuilder &kernel, mlir::Operation *attention) {
   mlir::Builder builder(attention->getContext());
   attention->setAttr(kLengthsAttr, builder.getI64IntegerAttr(static_cast<int64_t>(length)));
   auto tell = [&](LengthDim::Of of, const ir::Dim &size) {
-    llvm::ArrayRef<LengthDim> dims = kernel.sizes.lengthDims;
-    auto found =
-        llvm::find_if(dims, [&](const LengthDim &each) { return each.dim >= 0 && each.of == of; });
-    kernel.info.toldSizes.push_back({found - dims.begin(), found->dim, size.size});
+    auto [operand, dim] = *kernel.sizes.operandWith(of); // attentionSizes has looked
+    kernel.info.toldSizes.push_back({operand, dim, size.size});
   };
   if (!ir::leadingDim(attention).isStatic()) {
     attention->setAttr(kMatricesAttr, builder.getUnitAttr());

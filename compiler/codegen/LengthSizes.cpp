@@ -54,24 +54,20 @@ static void setLengthDims(KernelSizes &sizes, mlir::Block &body, const ir::Dim &
                           const ir::Dim &leading = 1) {
   llvm::SmallVector<Value> operands(body.getArguments());
   llvm::append_range(operands, body.getTerminator()->getOperands());
-  auto countBy = [&](int64_t operand, int64_t dim) {
-    if (!sizes)
-      sizes.operand = operand, sizes.dim = dim;
-  };
   for (auto [i, operand] : llvm::enumerate(operands)) {
     ir::Dims dims = dimsOf(operand);
     int64_t first = leadingDims(dims, leading);
-    if (first > 0)
-      countBy(static_cast<int64_t>(i), 0);
+    if (first > 0 && !sizes)
+      sizes.operand = static_cast<int64_t>(i), sizes.dim = 0;
     auto named = std::find_if(dims.begin() + first, dims.end(),
                               [](const ir::Dim &dim) { return !dim.isStatic(); });
     LengthDim &length = sizes.lengthDims.emplace_back();
     if (named == dims.end())
       continue;
     length = {named - dims.begin(), *named == own ? LengthDim::kOwn : LengthDim::kOfKeys};
-    if (length.of == LengthDim::kOwn && leading.isStatic())
-      countBy(static_cast<int64_t>(i), length.dim);
   }
+  if (auto counted = sizes.operandWith(LengthDim::kOwn); counted && leading.isStatic())
+    std::tie(sizes.operand, sizes.dim) = *counted;
 }
 
 // Of a kernel of attention whose length varies: it counts queries, or matrices where their number
@@ -104,12 +100,9 @@ mlir::FailureOr<KernelSizes> attentionSizes(Operation *attention, mlir::Block &b
                              : "joins attention's length, which varies, with another dimension");
   setLengthDims(sizes, body, queries, leading);
   // Lengths are told by dims of operands.
-  auto isTold = [&](LengthDim::Of of) {
-    return llvm::any_of(sizes.lengthDims,
-                        [&](const LengthDim &each) { return each.dim >= 0 && each.of == of; });
-  };
-  bool tellsKeys = keys.isStatic() || keys == queries || isTold(LengthDim::kOfKeys);
-  if (!sizes || !isTold(LengthDim::kOwn) || !tellsKeys)
+  bool tellsKeys =
+      keys.isStatic() || keys == queries || sizes.operandWith(LengthDim::kOfKeys).has_value();
+  if (!sizes || !sizes.operandWith(LengthDim::kOwn) || !tellsKeys)
     return refuseSizes(attention, "has a length that none of its kernel's operands has");
   return sizes;
 }

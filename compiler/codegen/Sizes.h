@@ -38,6 +38,13 @@ struct KernelSizes {
   std::optional<ir::Dim> countedBy;
   // Of each operand of a kernel that is told lengths. Empty: of any other kernel.
   llvm::SmallVector<LengthDim> lengthDims;
+  // The first operand with that length, and its dim; nothing where none has it.
+  std::optional<std::pair<int64_t, int64_t>> operandWith(LengthDim::Of length) const {
+    for (auto [i, each] : llvm::enumerate(lengthDims))
+      if (each.dim >= 0 && each.of == length)
+        return std::pair(static_cast<int64_t>(i), each.dim);
+    return std::nullopt;
+  }
   // The fusion's values, arguments included, that have a named dim.
   llvm::DenseSet<mlir::Value> named;
   // Those of them that are read by rows alone, where they lie: they may have another size.
