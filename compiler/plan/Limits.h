@@ -84,9 +84,9 @@ inline constexpr size_t kPeakParts = 256;
 // shows, and 2 KiB of a program, whose instructions may be 100,000.
 inline constexpr size_t kLivePoints = 256;
 
-// A gradient of kLeastInPieces is computed in pieces of at most kPieceBytes, and at least a
-// kLeastShareOfPiece-th of that: a call and a launch each, which take some us, while a core writes
-// that many bytes in some hundred.
+// A gradient of kLeastInPieces is computed in pieces of at most kPieceBytes, or of the fewest rows
+// that a library cuts, and at least a kLeastShareOfPiece-th of that: a call and a launch each, which
+// take some us, while a core writes that many bytes in some hundred.
 inline constexpr int64_t kLeastInPieces = 16 << 20;
 inline constexpr int64_t kPieceBytes = 4 << 20;
 inline constexpr int64_t kLeastShareOfPiece = 16;

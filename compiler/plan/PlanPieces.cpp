@@ -225,7 +225,8 @@ private:
     return std::nullopt;
   }
 
-  // The most rows that fit a piece, divide the gradient, and begin where buffers may; 0 for none.
+  // The most rows that fit a piece, divide the gradient, and begin where buffers may; 0 for none. A
+  // piece is as large as it must be where the library cuts no smaller one: 64 rows of [4096, 25088].
   int64_t rowsOf(const RowPieces &pieces, plan::KernelOp kernel, RankedTensorType type) {
     int64_t all = type.getDimSize(0), row = *plan::byteSize(type) / all;
     SmallVector<int64_t> steps;
@@ -236,10 +237,11 @@ private:
       for (Type each : types)
         if (hasShape(each, type.getShape()))
           steps.push_back(*plan::byteSize(cast<RankedTensorType>(each)) / all);
-    for (int64_t count = std::max<int64_t>(2, llvm::divideCeil(all * row, most)); count <= all;
+    int64_t bytes = std::max<int64_t>(most, pieces.multiple * row);
+    for (int64_t count = std::max<int64_t>(2, llvm::divideCeil(all * row, bytes)); count <= all;
          ++count) {
       int64_t rows = all / count;
-      if (rows * row < most / kLeastShareOfPiece)
+      if (rows * row < bytes / kLeastShareOfPiece)
         break;
       if (all % count == 0 && rows % pieces.multiple == 0 && llvm::all_of(steps, [&](int64_t step) {
             return rows * step % runtime::kBufferAlignment == 0;

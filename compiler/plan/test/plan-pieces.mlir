@@ -1,6 +1,7 @@
 // RUN: weft-opt %s --plan-pieces="least=32768 most=16384" --split-input-file | FileCheck %s
 // RUN: weft-opt %s --plan-pieces="least=32768 most=16384 report=true" --split-input-file 2>&1 >/dev/null | FileCheck %s --check-prefix=REPORT
 // RUN: weft-opt %s --plan-pieces="least=32768 most=16384" --plan-order --plan-in-place --plan-pack --plan-verify --split-input-file | FileCheck %s --check-prefix=MEMORY
+// RUN: weft-opt %s --plan-pieces="least=32768 most=8192" --split-input-file | FileCheck %s --check-prefix=FEWEST
 
 // Momentum: the gradient of 256 rows is made 64 at a time. Rows of dy^T are columns of dy.
 // CHECK-NOT: @sgd(
@@ -26,6 +27,10 @@ plan.kernel @sgd(%m: tensor<256x64xf32>, %g: tensor<256x64xf32>, %w: tensor<256x
 // CHECK-LABEL: plan.program @main
 // CHECK-SAME: %[[DY:[^:]*]]: !plan.buffer<8192> {{{[^}]*}}}, %[[X:[^:]*]]: !plan.buffer<2048> {{{[^}]*}}}, %[[W:[^:]*]]: !plan.buffer<65536> {{{[^}]*}}}, %[[M:[^:]*]]: !plan.buffer<65536> {{{[^}]*}}}, %[[LR:[^:]*]]: !plan.buffer<4>
 // What is written in place is written piece by piece: nothing but a piece lies in the arena.
+// The library cuts no fewer than 64 rows, so a piece has that many where they are more bytes than a
+// piece should be.
+// FEWEST-LABEL: plan.program @main
+// FEWEST: plan.pieces 4
 // MEMORY-LABEL: plan.program @main
 // MEMORY-SAME: %[[W:[^:]*]]: !plan.buffer<65536> {{{[^}]*}}}, %[[M:[^:]*]]: !plan.buffer<65536>
 plan.program @main(%dy: !plan.buffer<8192> {plan.type = tensor<8x256xf32>}, %x: !plan.buffer<2048> {plan.type = tensor<8x64xf32>},
