@@ -110,10 +110,10 @@ struct AotTest : ::testing::Test {
     return result;
   }
 
-  void expectRight(const std::string &path) {
+  void expectRight(const std::string &path, const std::vector<int64_t> &dims = {4, 8}) {
     auto file = runtime::read_npy(path);
     ASSERT_TRUE(file.ok()) << file.status();
-    ASSERT_EQ(file->array.dims, (std::vector<int64_t>{4, 8}));
+    ASSERT_EQ(file->array.dims, dims);
     const float *y = reinterpret_cast<const float *>(file->array.bytes.data());
     for (size_t i = 0; i < expected.size(); ++i)
       EXPECT_NEAR(y[i], expected[i], 1e-6) << "element " << i;
@@ -294,6 +294,45 @@ func.func @main(%x: tensor<4x8xf32> {weft.name = "x"}) -> (tensor<4x8xf32> {weft
   sorting.output = folder + "/sorting.o";
   ASSERT_TRUE(compile(sorting, model).ok());
   EXPECT_NE(readText(folder + "/sorting.h").find("libweft_sort.a"), std::string::npos);
+}
+
+// Its archive asks oneDNN how wide vectors may be.
+TEST_F(AotTest, AFactorizationIsLinkedWhereAPlanCallsIt) {
+  constexpr llvm::StringLiteral model = R"(
+func.func @main(%x: tensor<2x4x4xf32>) -> tensor<2x4x4xf32> {
+  %0 = weft.cholesky %x : tensor<2x4x4xf32>
+  return %0 : tensor<2x4x4xf32>
+})";
+  std::vector<float> identities(32);
+  for (int i = 0; i < 8; ++i)
+    identities[i / 4 * 16 + i % 4 * 5] = float((i + 1) * (i + 1));
+  expected.assign(32, 0);
+  for (int i = 0; i < 8; ++i)
+    expected[i / 4 * 16 + i % 4 * 5] = float(i + 1);
+  ASSERT_TRUE(runtime::write_npy(
+                  folder + "/i.npy",
+                  {"", DType::kFloat32, {2, 4, 4}, std::as_bytes(std::span(identities))})
+                  .ok());
+  AotOptions factor = options(Emit::Executable, "factor");
+  factor.weights.clear();
+  auto result = compile(factor, model);
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_EQ(result->reports[0].libraryCalls, 1);
+  Command run = shell(folder + "/factor " + folder + "/i.npy --output " + folder + "/y.npy");
+  ASSERT_EQ(run.code, 0) << run.text;
+  expectRight(folder + "/y.npy", {2, 4, 4});
+
+  factor.emit = Emit::SharedLibrary;
+  factor.output = folder + "/libfactor.so";
+  result = compile(factor, model);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(shell("ldd -r " + factor.output + " 2>&1").text.find("symbol: dnnl"),
+            std::string::npos);
+  factor.emit = Emit::Object;
+  factor.output = folder + "/factor.o";
+  ASSERT_TRUE(compile(factor, model).ok());
+  EXPECT_NE(readText(folder + "/factor.h").find("libweft_factor.a libweft_aot.a -ldnnl -lstdc++"),
+            std::string::npos);
 }
 
 TEST_F(AotTest, AMatrixProductRunsWithAndWithoutItsLibrary) {

@@ -42,7 +42,7 @@ compiler::BackendLibraries &libraries() {
       "cpu",
       {{"onednn.", "weft_onednn_find", {"libweft_onednn.a"}, {"-ldnnl"}},
        {"weft.arg_sort", "weft_sort_find", {"libweft_sort.a"}, {}},
-       {"weft.factor.", "weft_factor_find", {"libweft_factor.a"}, {}},
+       {"weft.factor.", "weft_factor_find", {"libweft_factor.a"}, {"-ldnnl"}},
        {"weft.file.", "weft_file_find", {"libweft_file.a"}, {}},
        // Beside it, what defines weft_kernel_plugin (runtime/abi/weft_custom.h).
        {compiler::kCustomEntry.str(), "weft_custom_find", {"libweft_custom.a"}, {}}},
