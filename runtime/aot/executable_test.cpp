@@ -146,6 +146,7 @@ TEST_F(ExecutableTest, BadInputGetsOneLineAndExitCode2) {
       {good + "--input q=" + x, "no input 'q'"},
       {good + text, text},
       {good + "/nowhere.npy", "/nowhere.npy"},
+      {good + "main " + x + " " + idx, "'main' is an entry and no file: --entry main runs it"},
       {good + x + " " + idx + " --output y.txt", "y.txt"},
       {good + x + " " + idx + " --output /nowhere/y.npy", "/nowhere/y.npy"},
       // What cannot be written or kept is said before the first step, which would fail.

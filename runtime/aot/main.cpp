@@ -1,4 +1,6 @@
 // The main() of an executable that weft-compile makes: files in, files out.
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -240,11 +242,22 @@ absl::Status last_error() {
   return absl::InternalError(weft_model_error());
 }
 
+// Other tools take the name of a command as their first word.
+absl::Status check_words(const weft_model_code &code, const Arguments &arguments) {
+  for (const std::string &word : arguments.inputs)
+    for (uint64_t i = 0; i < code.entry_count; ++i)
+      if (word == code.levels[0][i]->name && access(word.c_str(), F_OK) != 0)
+        return absl::InvalidArgumentError(
+            absl::StrCat("'", word, "' is an entry and no file: --entry ", word, " runs it"));
+  return absl::OkStatus();
+}
+
 absl::Status run(int argc, char **argv) {
   WEFT_ASSIGN_OR_RETURN(Arguments arguments, parse(argc, argv));
   const weft_model_code &code = *weft_main_model;
   if (arguments.help)
     return print_help(code, argv[0]);
+  WEFT_RETURN_IF_ERROR(check_words(code, arguments));
   bool needs_weights = false, embeds_state = false;
   for (uint64_t i = 0; i < code.held_count; ++i) {
     const weft_held_code &held = *code.held[i];
