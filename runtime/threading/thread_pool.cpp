@@ -48,6 +48,10 @@ int ThreadPool::reserve(int threads) {
   threads = std::clamp(threads, 1, kMostThreads);
   if (threads <= threads_)
     return threads;
+  if (refused_calls_ > 0) {
+    --refused_calls_;
+    return threads_;
+  }
   // Idle threads look through the shares at any time: a larger pool is made anew.
   stop();
   shares_ = std::make_unique<Share[]>(threads);
@@ -58,6 +62,7 @@ int ThreadPool::reserve(int threads) {
       workers_.emplace_back([this, i] { loop(i); });
   } catch (const std::system_error &) {
     threads_ = static_cast<int>(workers_.size()) + 1;
+    refused_calls_ = kRefusedCalls;
   }
   return threads_;
 }
@@ -70,6 +75,7 @@ void ThreadPool::stop() {
     join(worker);
   workers_.clear();
   threads_ = 1;
+  refused_calls_ = 0;
   stopping_.store(false, std::memory_order_relaxed);
 }
 

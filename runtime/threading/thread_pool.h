@@ -20,7 +20,8 @@ class ThreadPool {
 public:
   // `thread` is the one that runs task `index`; the caller is 0.
   using Task = void (*)(void *data, int thread, int index);
-  static constexpr int kMostThreads = 1024, kMostTasks = (1 << 24) - 1;
+  static constexpr int kMostThreads = 1024, kMostTasks = (1 << 24) - 1,
+                       kRefusedCalls = 1000; // a second of small regions
 
   ThreadPool() = default;
   ~ThreadPool();
@@ -45,7 +46,8 @@ public:
   static bool in_task();
 
   // Has `threads` threads ready, the caller among them. How many of them there are: fewer only
-  // where the system gives no more.
+  // where the system gives no more. Then the next kRefusedCalls calls that want more do not ask it
+  // again: each time all threads would end and begin anew.
   int reserve(int threads);
 
   // Runs task(data, t, i) for each i of [0, tasks), each t of [0, reserve(threads)), and returns
@@ -73,6 +75,7 @@ private:
   int num_shares_ = 0;
   std::vector<std::thread> workers_;
   int threads_ = 1;
+  int refused_calls_ = 0; // that are left
   bool pays_ = false; // to spin: each thread may have a processor
   // Of the region under way; read by holders of a task alone.
   Task task_ = nullptr;

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/threading/no_threads.h"
 #include "runtime/threading/parallel_for.h"
 
 namespace weft::runtime {
@@ -64,6 +65,26 @@ TEST(ThreadPool, TasksThatWaitForEachOtherAllBegin) {
       });
     }
   }
+}
+
+TEST(ThreadPool, TheSystemIsNotAskedAtEachRegionForWhatItRefused) {
+  ThreadPool pool;
+  ASSERT_EQ(pool.reserve(2), 2);
+  {
+    NoThreads none;
+    EXPECT_EQ(pool.reserve(4), 1);
+  }
+  for (int i = 0; i < ThreadPool::kRefusedCalls; ++i)
+    EXPECT_EQ(pool.reserve(4), 1);
+  EXPECT_EQ(pool.reserve(4), 4);
+
+  pool.stop();
+  {
+    NoThreads none;
+    EXPECT_EQ(pool.reserve(4), 1);
+  }
+  pool.stop();
+  EXPECT_EQ(pool.reserve(4), 4);
 }
 
 TEST(ThreadPool, ALateThreadTakesNothingOfARegionThatHasFewer) {

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/core/spin.h"
 #include "runtime/threading/parallel_for.h"
 #include "runtime/threading/thread_pool.h"
@@ -43,6 +44,7 @@ struct Member {
   int team = 0; // OnednnTeam's threads; 0: the call is not Weft's
   Region *region = nullptr;
   int share = 0;
+  int given = 0; // threads that a region of the team got and were too few; 0: none was short
 };
 thread_local Member member;
 
@@ -61,6 +63,10 @@ void parallel(void (*body)(void *), void *data, unsigned threads, unsigned flags
   int wanted = threads == 0 ? member.team : static_cast<int>(threads);
   int shares =
       wanted == 1 || ThreadPool::in_task() ? 1 : ThreadPool::of_this_thread().reserve(wanted);
+  if (shares < wanted && !ThreadPool::in_task()) {
+    member.given = shares;
+    return;
+  }
   Region region{body, data, shares, member.team};
   auto run_share = [](void *data, int, int share) {
     auto &region = *static_cast<Region *>(data);
@@ -226,10 +232,21 @@ OnednnTeam::OnednnTeam(int threads)
                                            : their_threads(threads)) {}
 
 OnednnTeam::~OnednnTeam() {
+  member.given = 0;
   if (onednn_own_threads().empty())
     member.team = before_;
   else
     their_threads(before_);
+}
+
+absl::Status OnednnTeam::status() const {
+  int given = std::exchange(member.given, 0);
+  if (given == 0)
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the system gives this process ", given, " of the ", member.team,
+                   " threads that oneDNN's call is made for; raise the limit on its threads or "
+                   "memory, or let it use fewer: WEFT_NUM_THREADS=", given));
 }
 
 } // namespace weft::backends::cpu

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "absl/status/status.h"
+
 namespace weft::backends::cpu {
 
 // What Weft calls oneDNN in: the library has `threads` threads of the calling thread's pool
@@ -13,6 +15,11 @@ public:
   ~OnednnTeam();
   OnednnTeam(const OnednnTeam &) = delete;
   OnednnTeam &operator=(const OnednnTeam &) = delete;
+
+  // After the library's calls: an error where the pool had fewer threads than one of them was made
+  // for, since the system gives no more. Nothing was computed then: a region's shares are counted
+  // when a primitive is made, and wait for each other.
+  absl::Status status() const;
 
 private:
   int before_;

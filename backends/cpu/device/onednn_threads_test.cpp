@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/threading/no_threads.h"
 #include "runtime/threading/parallel_for.h"
 
 // As compilers call libgomp for code with OpenMP's directives.
@@ -87,6 +88,26 @@ TEST(OnednnThreads, AMatmulInATaskOfThePoolStaysOnItsThread) {
       },
       nullptr);
   EXPECT_EQ(count_threads(true, 1), 1);
+}
+
+// A product of fewer shares than it was made for lacks a part of its sums.
+TEST(OnednnThreads, ThreadsThatTheSystemDoesNotGiveAreAnError) {
+  ASSERT_EQ(onednn_own_threads(), "");
+  // Threads of their own: each begins without a pool.
+  std::thread([] {
+    OnednnTeam team(4);
+    {
+      runtime::NoThreads none;
+      multiply();
+    }
+    EXPECT_EQ(team.status().message(),
+              "the system gives this process 1 of the 4 threads that oneDNN's call is made for; "
+              "raise the limit on its threads or memory, or let it use fewer: WEFT_NUM_THREADS=1");
+    EXPECT_TRUE(team.status().ok()) << "said once";
+    OnednnTeam fewer(1);
+    EXPECT_EQ(multiply(), 512);
+    EXPECT_TRUE(fewer.status().ok());
+  }).join();
 }
 
 TEST(OnednnThreads, OpenMpOfTheProgramKeepsItsMeaning) {

@@ -121,7 +121,8 @@ private:
     if (!reorder.is_built())
       return absl::FailedPreconditionError("the convolution's weight is plain");
     OnednnTeam team(copy_threads_);
-    return reorder.run(from, to);
+    WEFT_RETURN_IF_ERROR(reorder.run(from, to));
+    return team.status();
   }
 
   int threads_, copy_threads_;
@@ -312,8 +313,9 @@ absl::Status OnednnV2Convolution::run(std::span<void *const> operands, void *scr
   WEFT_ONEDNN(dnnl_primitive_execute, primitive_.get(), stream_,
               static_cast<int>(arguments_.size()), arguments_.data());
   const Operand &result = *operands_.back();
-  return result.reorder.is_built() ? result.reorder.run(memory + result.offset, operands.back())
-                                   : absl::OkStatus();
+  if (result.reorder.is_built())
+    WEFT_RETURN_IF_ERROR(result.reorder.run(memory + result.offset, operands.back()));
+  return team.status();
 }
 
 } // namespace

@@ -184,7 +184,8 @@ absl::Status OnednnV2Matmul::pack(const void *b, void *packed) {
   if (packed_bytes_ == 0)
     return absl::FailedPreconditionError("the matmul was not created packed");
   OnednnTeam team(threads_);
-  return reorder_.run(b, packed);
+  WEFT_RETURN_IF_ERROR(reorder_.run(b, packed));
+  return team.status();
 }
 
 absl::Status OnednnV2Matmul::run(std::span<void *const> operands, void *scratch) {
@@ -194,7 +195,7 @@ absl::Status OnednnV2Matmul::run(std::span<void *const> operands, void *scratch)
   OnednnTeam team(threads_);
   WEFT_ONEDNN(dnnl_primitive_execute, primitive_.get(), stream_,
               static_cast<int>(arguments_.size()), arguments_.data());
-  return absl::OkStatus();
+  return team.status();
 }
 
 } // namespace
