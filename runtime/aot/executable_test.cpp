@@ -83,6 +83,24 @@ TEST_F(ExecutableTest, AVariableThatIsIgnoredIsSaid) {
       << result.text;
 }
 
+// Files are mapped; where there are no addresses for that, they are read.
+TEST_F(ExecutableTest, AFileThatThereIsNoMemoryForIsNamed) {
+  if (std::getenv("WEFT_SANITIZER"))
+    GTEST_SKIP() << "sanitizers reserve more addresses than the limit leaves";
+  std::filesystem::copy_file(x, folder + "/large.npy");
+  std::filesystem::resize_file(folder + "/large.npy", 20'000'000'000); // none of it on the disk
+  for (const std::string &files : {weights + " " + folder + "/large.npy " + idx,
+                                   folder + "/large.npy " + x + " " + idx}) {
+    Result result = run("ulimit -v 16000000; " + exe + " --weights " + files);
+    EXPECT_EQ(result.code, 2) << result.text;
+    EXPECT_NE(result.text.find("cannot read '" + folder + "/large.npy': there is no memory for its "
+                               "20000000000 bytes\n"),
+              std::string::npos)
+        << result.text;
+  }
+  std::filesystem::remove(folder + "/large.npy");
+}
+
 TEST_F(ExecutableTest, HelpListsShapesWithoutAnyFile) {
   Result result = run(exe + " --help");
   EXPECT_EQ(result.code, 0);

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -169,7 +170,13 @@ void sync_folder_of(const std::string &path) {
 absl::StatusOr<std::vector<std::byte>> read_file(const std::string &path) {
   File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   WEFT_ASSIGN_OR_RETURN(size_t size, size_of(file, path));
-  std::vector<std::byte> bytes(size);
+  std::vector<std::byte> bytes;
+  try {
+    bytes.resize(size);
+  } catch (const std::exception &) { // there are not so many, or a vector has not
+    return absl::ResourceExhaustedError("cannot read '" + path + "': there is no memory for its " +
+                                        std::to_string(size) + " bytes");
+  }
   size_t filled = 0;
   while (filled < bytes.size()) {
     ssize_t count = ::read(file.get(), bytes.data() + filled, bytes.size() - filled);
