@@ -407,8 +407,7 @@ private:
   absl::Status emitLinked() {
     WEFT_ASSIGN_OR_RETURN(std::string folder, findRuntimeFolder(options_.runtimeFolder));
     llvm::SmallString<128> object;
-    if (std::error_code error = llvm::sys::fs::createTemporaryFile("weft-model", "o", object))
-      return absl::InternalError("cannot make a temporary file: " + error.message());
+    WEFT_RETURN_IF_ERROR(temporaryFile("weft-model", "o", object));
     llvm::FileRemover remove(object);
     WEFT_RETURN_IF_ERROR(runtime::write_file_atomically(std::string(object.str()), object_));
     LinkRequest request{{std::string(object.str())},          options_.link, options_.output,

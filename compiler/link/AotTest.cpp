@@ -9,6 +9,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -510,6 +511,18 @@ func.func @main(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
   EXPECT_NE(std::string(compile(code).status().message()).find("no avx2"), std::string::npos);
 }
 #endif
+
+TEST_F(AotTest, AFolderWithoutRoomForTemporaryFilesIsNamed) {
+  const char *before = std::getenv("TMPDIR");
+  const std::string kept = before ? before : "";
+  setenv("TMPDIR", "/nowhere", 1);
+  absl::Status status = compile(options(Emit::Executable, "model")).status();
+  unsetenv("TMPDIR");
+  if (!kept.empty())
+    setenv("TMPDIR", kept.c_str(), 1);
+  EXPECT_EQ(status.message(), "cannot make a temporary file in /nowhere: No such file or directory; "
+                              "TMPDIR names another folder");
+}
 
 // What a traced function captured, as Program::save() writes it: constants that have a name, and
 // large ones. A file of weights replaces the values of those.

@@ -123,6 +123,18 @@ absl::StatusOr<std::string> findRuntimeFolder(const std::string &given) {
                              " or a folder above; build //runtime/aot or set WEFT_RUNTIME_DIR");
 }
 
+absl::Status temporaryFile(llvm::StringRef prefix, llvm::StringRef suffix,
+                           llvm::SmallVectorImpl<char> &path) {
+  std::error_code error = llvm::sys::fs::createTemporaryFile(prefix, suffix, path);
+  if (!error)
+    return absl::OkStatus();
+  llvm::SmallString<128> folder;
+  llvm::sys::path::system_temp_directory(/*erasedOnReboot=*/true, folder);
+  return absl::FailedPreconditionError("cannot make a temporary file in " +
+                                       std::string(folder.str()) + ": " + error.message() +
+                                       "; TMPDIR names another folder");
+}
+
 absl::Status linkModel(const LinkRequest &request, const std::string &runtimeFolder) {
   WEFT_ASSIGN_OR_RETURN(std::vector<std::string> driver, findDriver());
   const std::string program = driver.front();
@@ -132,12 +144,10 @@ absl::Status linkModel(const LinkRequest &request, const std::string &runtimeFol
     arguments.insert(arguments.end(), files->begin(), files->end());
 
   llvm::SmallString<128> exports, messages;
-  if (llvm::sys::fs::createTemporaryFile("weft-link", "txt", messages))
-    return absl::InternalError("cannot make a temporary file for the linker's messages");
+  WEFT_RETURN_IF_ERROR(temporaryFile("weft-link", "txt", messages));
   llvm::FileRemover removeMessages(messages), removeExports;
   if (request.shared) {
-    if (llvm::sys::fs::createTemporaryFile("weft-exports", "map", exports))
-      return absl::InternalError("cannot make a temporary file for the linker");
+    WEFT_RETURN_IF_ERROR(temporaryFile("weft-exports", "map", exports));
     removeExports.setFile(exports);
     WEFT_RETURN_IF_ERROR(runtime::write_file_atomically(std::string(exports.str()), kExports));
     arguments.push_back("-shared");

@@ -6,6 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/claim/RuntimeLibrary.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
 
 namespace weft::compiler {
 
@@ -13,6 +15,10 @@ namespace weft::compiler {
 // first of DIR/runtime/aot and DIR/lib/weft with DIR the folder of this program or one above it.
 // NotFound says where it was looked for.
 absl::StatusOr<std::string> findRuntimeFolder(const std::string &given);
+
+// Makes an empty file for what a link reads or says. FailedPrecondition names the folder.
+absl::Status temporaryFile(llvm::StringRef prefix, llvm::StringRef suffix,
+                           llvm::SmallVectorImpl<char> &path);
 
 struct LinkRequest {
   std::vector<std::string> objects;
