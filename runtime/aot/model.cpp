@@ -13,6 +13,7 @@
 #include "runtime/aot/overlap.h"
 #include "runtime/aot/weft_model.h"
 #include "runtime/core/status.h"
+#include "runtime/core/thrown.h"
 #include "runtime/executable/run_failure.h"
 #include "runtime/executor/device.h"
 
@@ -34,8 +35,14 @@ template <typename Result> Result without_model(const char *function, Result not
   return nothing;
 }
 
-int32_t done(const absl::Status &status) {
-  return status.ok() ? 0 : fail(status);
+// The callers are C: of what a function throws they get the text (no memory, a user's kernel).
+template <typename Body> int32_t done(Body body) {
+  try {
+    absl::Status status = body();
+    return status.ok() ? 0 : fail(status);
+  } catch (...) {
+    return fail(absl::InternalError("the call " + thrown_text()));
+  }
 }
 
 absl::Status check_pointers(const std::vector<weft_tensor_info> &infos, const void *const *pointers,
@@ -236,17 +243,17 @@ int32_t weft_model_open(const weft_model_code *code, const weft_model_options *o
   if (code == nullptr || model == nullptr)
     return fail(absl::InvalidArgumentError("weft_model_open was given NULL"));
   *model = nullptr;
-  absl::StatusOr<weft_model_options> all = weft_model_options{};
-  if (options != nullptr)
-    all = read_struct(*options, offsetof(weft_model_options, weights) + sizeof options->weights,
-                      "options");
-  if (!all.ok())
-    return fail(all.status());
-  auto opened = std::make_unique<SharedModel>();
-  if (absl::Status status = open_entries(*code, *all, *opened); !status.ok())
-    return fail(status);
-  *model = opened.release()->entries.front().get();
-  return 0;
+  return done([&]() -> absl::Status {
+    absl::StatusOr<weft_model_options> all = weft_model_options{};
+    if (options != nullptr)
+      all = read_struct(*options, offsetof(weft_model_options, weights) + sizeof options->weights,
+                        "options");
+    WEFT_RETURN_IF_ERROR(all.status());
+    auto opened = std::make_unique<SharedModel>();
+    WEFT_RETURN_IF_ERROR(open_entries(*code, *all, *opened));
+    *model = opened.release()->entries.front().get();
+    return absl::OkStatus();
+  });
 }
 
 void weft_model_close(weft_model *model) {
@@ -324,19 +331,19 @@ int32_t weft_model_run(weft_model *model, const void *const *inputs, void *const
         absl::StrCat("the entry '", model->name, "' takes a ", model->programs.name, " from ",
                      model->programs.low(), " to ", model->programs.high(),
                      ": run it with weft_model_run_sized(), which is given the shapes")));
-  return done(run(*model, nullptr, inputs, outputs));
+  return done([&] { return run(*model, nullptr, inputs, outputs); });
 }
 int32_t weft_model_run_sized(weft_model *model, const int64_t *const *dims,
                              const void *const *inputs, void *const *outputs) {
   if (model == nullptr)
     return fail(absl::InvalidArgumentError("weft_model_run_sized was given no model"));
-  return done(run(*model, dims, inputs, outputs));
+  return done([&] { return run(*model, dims, inputs, outputs); });
 }
 int32_t weft_model_output_dims(weft_model *model, const int64_t *const *dims, int32_t index,
                                int64_t *output_dims) {
   if (model == nullptr)
     return fail(absl::InvalidArgumentError("weft_model_output_dims was given no model"));
-  return done(::output_dims(*model, dims, index, output_dims));
+  return done([&] { return ::output_dims(*model, dims, index, output_dims); });
 }
 
 int32_t weft_model_state_count(const weft_model *model) {
@@ -368,13 +375,13 @@ int32_t weft_model_save_state(const weft_model *model, const char *path) {
   if (model == nullptr || path == nullptr)
     return fail(absl::InvalidArgumentError("weft_model_save_state was given NULL"));
   std::lock_guard lock(model->shared->mutex);
-  return done(model->shared->held.save(path));
+  return done([&] { return model->shared->held.save(path); });
 }
 int32_t weft_model_load_state(weft_model *model, const char *path) {
   if (model == nullptr || path == nullptr)
     return fail(absl::InvalidArgumentError("weft_model_load_state was given NULL"));
   std::lock_guard lock(model->shared->mutex);
-  return done(model->shared->held.load(path));
+  return done([&] { return model->shared->held.load(path); });
 }
 
 const char *weft_model_error(void) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -156,6 +157,19 @@ TEST(Model, ErrorsSayWhatIsWrong) {
   bare.library_count = 0;
   EXPECT_NE(weft_model_open(&bare, nullptr, &model), 0);
   EXPECT_STREQ(weft_model_error(), "no library entry 'onednn.matmul' in this build");
+}
+
+TEST(Model, NoExceptionLeavesTheInterface) {
+  weft_model *model = nullptr;
+  const weft_library_finder throws[] = {
+      [](const char *) -> const weft_library_entry * { throw std::runtime_error("no library"); }};
+  weft_model_code code = weft_model_sample;
+  code.libraries = throws;
+  std::string weights = write_weights("weights.safetensors", "w", {8, 8}, 0.5f);
+  weft_model_options options{sizeof(options), 1, weights.c_str()};
+  EXPECT_EQ(weft_model_open(&code, &options, &model), 1);
+  EXPECT_STREQ(weft_model_error(), "the call threw an exception: no library");
+  EXPECT_EQ(model, nullptr);
 }
 
 TEST(Model, NullIsAnErrorEverywhere) {
