@@ -83,6 +83,18 @@ TEST_F(ExecutableTest, AVariableThatIsIgnoredIsSaid) {
       << result.text;
 }
 
+TEST_F(ExecutableTest, AFullDiskUnderStandardOutputIsAnError) {
+  if (!std::filesystem::exists("/dev/full"))
+    GTEST_SKIP() << "no /dev/full here";
+  for (const std::string &arguments : {"--weights " + weights + " " + x + " " + idx,
+                                       std::string("--help")}) {
+    Result result = run("(" + exe + " " + arguments + " > /dev/full)");
+    EXPECT_EQ(result.code, 2);
+    EXPECT_NE(result.text.find("cannot write all to standard output"), std::string::npos)
+        << result.text;
+  }
+}
+
 // Files are mapped; where there are no addresses for that, they are read.
 TEST_F(ExecutableTest, AFileThatThereIsNoMemoryForIsNamed) {
   if (std::getenv("WEFT_SANITIZER"))

@@ -322,6 +322,9 @@ absl::Status run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   absl::Status status = run(argc, argv);
+  // Here and not in exit(), which tells nobody.
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout)) && status.ok())
+    status = absl::DataLossError("cannot write all to standard output: is its disk full?");
   if (status.ok())
     return 0;
   const char *self = std::strrchr(argv[0], '/');
