@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 namespace weft::recorder {
 namespace {
@@ -224,6 +225,36 @@ bool Generalization::raise_ranges() {
     size.low = low;
   }
   return raised;
+}
+
+std::vector<std::pair<int64_t, int64_t>> Generalization::ranges_around() const {
+  std::vector<uint32_t> free = free_sizes();
+  if (free.size() != 1)
+    return {};
+  const Size &size = sizes[free[0]];
+  int64_t at = ints[size.position], low = size.low, high = size.high;
+  std::vector<std::pair<int64_t, int64_t>> ranges;
+  while (low < at || at < high) {
+    int64_t later = at - (at - low) / 2, sooner = at + (high - at) / 2;
+    for (auto [from, to] :
+         {std::pair(low, sooner), std::pair(later, high), std::pair(later, sooner)})
+      if (from < to && (from != low || to != high))
+        ranges.emplace_back(from, to);
+    low = later;
+    high = sooner;
+  }
+  return ranges;
+}
+
+void Generalization::set_range(std::pair<int64_t, int64_t> range) {
+  for (Size &size : sizes) {
+    std::tie(size.low, size.high) =
+        size.factors.empty() ? range : std::pair(size.coefficient, size.coefficient);
+    for (uint32_t factor : size.factors) {
+      size.low *= sizes[factor].low;
+      size.high *= sizes[factor].high;
+    }
+  }
 }
 
 std::vector<uint32_t> Generalization::free_sizes() const {

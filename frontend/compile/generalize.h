@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weft::recorder {
@@ -55,6 +56,12 @@ struct Generalization {
   // The same from a later power of two on, at most the one below the least size seen, for programs
   // that no smaller size may share. False: it is that already.
   bool raise_ranges();
+  // Parts of its only free size's range around the newest, none of one size, for programs that not
+  // all sizes may share: the half above the newest left out, or that below it, or both, and so on
+  // of what is left. None where several sizes vary.
+  std::vector<std::pair<int64_t, int64_t>> ranges_around() const;
+  // Where one size varies.
+  void set_range(std::pair<int64_t, int64_t> range);
   // Where several sizes vary: ranges that go far beyond these ints end near them.
   void cut_ranges(const std::vector<int64_t> &near);
   // The free sizes: others are products of these.

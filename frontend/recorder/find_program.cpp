@@ -70,6 +70,31 @@ bool may_be_symbolic(const Slice &slice) {
   return config.symbolic && !one_size;
 }
 
+// After a library took some sizes of the range and not others: the program for a narrower one, or
+// the refusal. An attempt that is refused ends with the claims.
+absl::StatusOr<CompileOutcome> compile_narrower(CompileRequest &compile, absl::Status refusal) {
+  absl::StatusOr<CompileOutcome> outcome = std::move(refusal);
+  auto attempt = [&](const Generalization &general) {
+    auto narrower = std::make_shared<SymbolicRequest>(*compile.symbolic);
+    narrower->general = general;
+    compile.symbolic = std::move(narrower);
+    outcome = compile_slice(compile);
+    return !absl::IsOutOfRange(outcome.status());
+  };
+  Generalization general = compile.symbolic->general;
+  while (general.raise_ranges())
+    if (attempt(general))
+      return outcome;
+  std::shared_ptr<const SymbolicRequest> raised = compile.symbolic;
+  for (std::pair<int64_t, int64_t> range : general.ranges_around()) {
+    general.set_range(range);
+    if (attempt(general))
+      return outcome;
+  }
+  compile.symbolic = std::move(raised);
+  return outcome;
+}
+
 FoundProgram find_or_compile(const Slice &slice, Location location, Evaluation &data) {
   Recorder &r = recorder();
   ProgramContext context(r.config, slice.device);
@@ -103,14 +128,8 @@ FoundProgram find_or_compile(const Slice &slice, Location location, Evaluation &
   {
     RecorderMutex::Pause pause(r.mutex);
     outcome = compile_slice(compile);
-    // A library takes larger sizes only: a narrower range may do.
-    while (absl::IsOutOfRange(outcome.status()) && compile.symbolic) {
-      auto narrower = std::make_shared<SymbolicRequest>(*compile.symbolic);
-      if (!narrower->general.raise_ranges())
-        break;
-      compile.symbolic = std::move(narrower);
-      outcome = compile_slice(compile);
-    }
+    if (absl::IsOutOfRange(outcome.status()) && compile.symbolic)
+      outcome = compile_narrower(compile, outcome.status());
     if (!outcome.ok() && compile.symbolic) {
       why = outcome.status();
       data.not_symbolic = std::string(why.message());

@@ -62,6 +62,24 @@ TEST(Generalize, ProductsOfOtherSizes) {
   EXPECT_FALSE(matches(r.general, {3, 4, 13, 16}));
 }
 
+TEST(Generalize, RangesAroundTheNewest) {
+  Result r = make({{43, 129}, {50, 150}}, {kSize, kSize}); // a size, and three times it
+  ASSERT_TRUE(r.made);
+  while (r.general.raise_ranges()) {
+  }
+  using Ranges = std::vector<std::pair<int64_t, int64_t>>;
+  Ranges ranges = r.general.ranges_around();
+  ASSERT_GE(ranges.size(), 6u);
+  ranges.resize(6);
+  EXPECT_EQ(ranges, (Ranges{{32, 57}, {41, 64}, {41, 57}, {41, 53}, {46, 57}, {46, 53}}));
+  r.general.set_range({41, 53});
+  EXPECT_EQ(r.general.sizes[1].low, 123);
+  EXPECT_EQ(r.general.sizes[1].high, 159);
+  EXPECT_TRUE(matches(r.general, {41, 123}));
+  EXPECT_FALSE(matches(r.general, {54, 162}));
+  EXPECT_TRUE(make({{6, 5}, {10, 9}}, {kSize, kSize}).general.ranges_around().empty());
+}
+
 TEST(Generalize, OneSizeAloneHoldsTheOthers) {
   // As above, and a start; what was left out counts as it is.
   std::vector<Ints> observations{{1, 5, 5, 20, 7}, {6, 5, 30, 20, 3}, {10, 9, 90, 36, 3}};

@@ -327,6 +327,17 @@ TEST_F(Symbolic, Matmul) {
         << notes_;
 }
 
+// Of one size in 2 to 64 the library takes the second product, of one in three the first: a range
+// lies between two such sizes.
+TEST_F(Symbolic, MatmulsThatTheLibraryTakesAtTheEndOfARange) {
+  Tensor up = input(4, {32}, 33), down = input(32, {2}, 34);
+  compare({43, 50, 36, 33, 35, 28, 40, 44, 53, 20, 45, 24, 38, 64}, 5, [&](int64_t n) {
+    return std::vector<Tensor>{matmul(tanh(matmul(input(n, {4}, 35), up)), down)};
+  });
+  if (has_sizes())
+    EXPECT_NE(notes_.find("symbolic: s0 in [32, 57]"), std::string::npos) << notes_;
+}
+
 // Our own kernel has them at every size.
 TEST_F(Symbolic, MatmulsTooSmallForTheLibrary) {
   Tensor weight = input(5, {7}, 33), batched = input(1, {5, 6}, 34);
