@@ -239,5 +239,43 @@ TEST(HostMethods, LevenbergAndMarquardt) {
       Tensor::from(std::vector<double>{1, 1, 2.5, 0}));
 }
 
+// Episodes of many lengths, whose actions the host reads: what was seen is kept in as many rows as
+// the longest has, and all log-probabilities are computed at its end, with returns of 0 behind it.
+TEST(HostMethods, EpisodesOfManyLengths) {
+  constexpr int64_t kLongest = 64;
+  Tensor up = wave(0.7, {32, 4}, float64).requires_grad_(),
+         down = wave(0.3, {2, 32}, float64).requires_grad_();
+  optim::Adam optimizer({up, down}, {.lr = 1e-2});
+  auto policy = [&](const Tensor &x) { return linear(tanh(linear(x, up)), down); };
+  auto train = [&](int64_t episode) {
+    Tensor seen = zeros({kLongest, 4}, float64), state = wave(0.3 + double(episode), {4}, float64);
+    std::vector<int64_t> actions(kLongest);
+    std::vector<double> returns(kLongest);
+    for (int64_t t = 0, length = 10 + episode * 7 % 53; t < length; ++t) {
+      NoGrad no_grad;
+      seen[t] = state;
+      Tensor score = policy(state) + 3 * wave(0.9 + double(t), {2}, float64);
+      actions[t] = score.argmax().item<int64_t>();
+      returns[t] = std::cos(double(t));
+      state = tanh(0.9 * state + (actions[t] ? 0.1 : -0.1));
+    }
+    Tensor taken = Tensor::from(actions, {kLongest, 1});
+    Tensor chosen = log_softmax(policy(seen), -1).gather(1, taken).squeeze({1});
+    optimizer.zero_grad();
+    Tensor loss = -(chosen * Tensor::from(returns)).sum();
+    loss.backward();
+    optimizer.step();
+    return loss.item<double>();
+  };
+  for (int64_t episode = 0; episode < 5; ++episode)
+    train(episode);
+  Compiles compiles;
+  double loss = 0;
+  for (int64_t episode = 5; episode < 12; ++episode)
+    loss = train(episode);
+  EXPECT_EQ(compiles.count(), 0u);
+  EXPECT_NEAR(loss, 0.0175264962772, 1e-9 * std::fabs(0.0175264962772));
+}
+
 } // namespace
 } // namespace weft::tests
