@@ -49,7 +49,8 @@ public:
   void zero_grad(Location location = Location::current());
 
   // Takes effect from the next step on; never recompiles. Not on a program that weft::trace() has
-  // made of a step: it holds the rate that it was traced with.
+  // made of a step: it holds the rate that it was traced with. A schedule stands outside of a
+  // function that weft::jit records, which would set the rate of that moment at each call.
   void set_lr(double lr, Location location = Location::current());
   // Reads the tensor: waits for the steps that were submitted.
   double lr(Location location = Location::current()) const;
@@ -63,8 +64,8 @@ public:
   // ... numbered like parameters(); "step.0",
   // ... of those that had no gradient in some step and so took fewer.
   nn::NamedTensors state(Location location = Location::current()) const;
-  // Copies the values. Throws Error, before anything is written, when a name is missing or unknown,
-  // or a shape or dtype differs.
+  // Copies the values, as of io::load_safetensors(path).tensors. Throws Error, before anything is
+  // written, when a name is missing or unknown, or a shape or dtype differs.
   void load_state(const nn::NamedTensors &tensors, Location location = Location::current());
 
 protected:
