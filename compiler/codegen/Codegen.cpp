@@ -293,6 +293,10 @@ double estimate(KernelBuilder &kernel) {
   return std::max(bytes / kBytesPerNanosecond, work / kOperationsPerNanosecond) + 1;
 }
 
+static void noteSize(KernelBuilder &kernel, const ir::Dim &size) {
+  kernel.info.sizes.push_back({size.symbol.str(), size.size});
+}
+
 static void noteLengths(KernelBuilder &kernel, mlir::Operation *attention) {
   ir::Dim keys = ir::keyCount(attention);
   auto length = keys.isStatic()                     ? KeyLength::kStatic
@@ -300,16 +304,12 @@ static void noteLengths(KernelBuilder &kernel, mlir::Operation *attention) {
                                                     : KeyLength::kOwn;
   mlir::Builder builder(attention->getContext());
   attention->setAttr(kLengthsAttr, builder.getI64IntegerAttr(static_cast<int64_t>(length)));
-  auto tell = [&](LengthDim::Of of, const ir::Dim &size) {
-    auto [operand, dim] = *kernel.sizes.operandWith(of); // attentionSizes has looked
-    kernel.info.toldSizes.push_back({operand, dim, size.size});
-  };
   if (!ir::leadingDim(attention).isStatic()) {
     attention->setAttr(kMatricesAttr, builder.getUnitAttr());
-    tell(LengthDim::kOwn, ir::queryCount(attention));
+    noteSize(kernel, ir::queryCount(attention));
   }
   if (length == KeyLength::kOwn)
-    tell(LengthDim::kOfKeys, keys);
+    noteSize(kernel, keys);
 }
 
 mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef symbol,
@@ -323,6 +323,8 @@ mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef 
   if (mlir::failed(sizes))
     return mlir::failure();
   kernel.sizes = std::move(*sizes);
+  if (kernel.sizes)
+    noteSize(kernel, kernel.sizes.counted);
   for (mlir::Operation &op : fusion.getBody().front().without_terminator())
     if (ir::isAttention(&op) && ir::variesInLength(&op))
       noteLengths(kernel, &op);
@@ -484,15 +486,8 @@ mlir::FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, llvm::StringRef sym
     kernel.info.grain = chosen == grain ? kernel.info.grain : chosen;
   }
   kernel.noteChoices();
-  if (kernel.sizes) {
+  if (kernel.sizes)
     kernel.info.grain = roundUp(kernel.info.grain, kernel.rangeUnit);
-    kernel.info.sizedOperand = kernel.sizes.operand;
-    kernel.info.sizedDim = kernel.sizes.dim;
-    if (const std::optional<ir::Dim> &dim = kernel.sizes.countedBy) {
-      kernel.info.sizedName = dim->symbol.str();
-      kernel.info.sizedLargest = dim->size;
-    }
-  }
   into.getBody()->getOperations().splice(into.getBody()->end(), module->getBody()->getOperations());
   return std::move(kernel.info);
 }

@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace weft::compiler {
 
-// The attributes of a plan.kernel that keep KernelInfo's sizedOperand and sizedDim, and its
-// sizedName, as a type of that dim.
-inline constexpr const char *kSizedAttr = "plan.sized", *kSizedByAttr = "plan.sized_by";
+// The attribute of a plan.kernel that keeps KernelInfo's sizes: a tensor type with these dims.
+inline constexpr const char *kSizedAttr = "plan.sized";
 
 // One choice of a kernel's schedule (Choices.h): its name, the value that holds, and all values
 // that it may have.
@@ -39,22 +39,18 @@ struct KernelInfo {
   // (output, input) pairs that may share one buffer: each element of the input is read before the
   // output's is written.
   llvm::SmallVector<std::pair<int64_t, int64_t>> inPlace;
-  // Of a kernel that serves many sizes: the operand (inputs, then outputs) and its dim that `count`
-  // is proportional to; `count` and all sizes of memory are those of the largest size. -1: one
+  // Of a kernel that serves many sizes: the one that `count` is proportional to, and those that it
+  // is told behind `count`. `count` and all sizes of memory are those of the largest. Empty: one
   // size.
-  int64_t sizedOperand = -1, sizedDim = 0;
-  // The name and the largest size that it is proportional to where no operand has them.
-  std::string sizedName;
-  int64_t sizedLargest = 0;
-  // Other dims of operands whose sizes it is told behind `count`, as the largest ones are.
-  struct ToldSize {
-    int64_t operand, dim, largest;
+  struct Size {
+    std::string name;
+    int64_t largest;
   };
-  llvm::SmallVector<ToldSize> toldSizes;
+  llvm::SmallVector<Size> sizes;
   // weft_kernel's ints at the largest sizes.
   llvm::SmallVector<int64_t> ints() const {
     llvm::SmallVector<int64_t> all = {count};
-    for (const ToldSize &size : toldSizes)
+    for (const Size &size : llvm::drop_begin(sizes, sizes.empty() ? 0 : 1))
       all.push_back(size.largest);
     return all;
   }

@@ -49,25 +49,21 @@ mlir::FailureOr<KernelSizes> refuseSizes(Operation *op, const llvm::Twine &why) 
 }
 
 // Which dims of the kernel's operands are shorter in memory than their types say. own: the
-// length of rows, or of queries. The launch counts by `leading`, where that has a name.
+// length of rows, or of queries. The launch counts by `leading`, where that has a name, else by it.
 static void setLengthDims(KernelSizes &sizes, mlir::Block &body, const ir::Dim &own,
                           const ir::Dim &leading = 1) {
+  sizes.counted = leading.isStatic() ? own : leading;
   llvm::SmallVector<Value> operands(body.getArguments());
   llvm::append_range(operands, body.getTerminator()->getOperands());
-  for (auto [i, operand] : llvm::enumerate(operands)) {
+  for (Value operand : operands) {
     ir::Dims dims = dimsOf(operand);
-    int64_t first = leadingDims(dims, leading);
-    if (first > 0 && !sizes)
-      sizes.operand = static_cast<int64_t>(i), sizes.dim = 0;
-    auto named = std::find_if(dims.begin() + first, dims.end(),
+    auto named = std::find_if(dims.begin() + leadingDims(dims, leading), dims.end(),
                               [](const ir::Dim &dim) { return !dim.isStatic(); });
     LengthDim &length = sizes.lengthDims.emplace_back();
     if (named == dims.end())
       continue;
     length = {named - dims.begin(), *named == own ? LengthDim::kOwn : LengthDim::kOfKeys};
   }
-  if (auto counted = sizes.operandWith(LengthDim::kOwn); counted && leading.isStatic())
-    std::tie(sizes.operand, sizes.dim) = *counted;
 }
 
 // Of a kernel of attention whose length varies: it counts queries, or matrices where their number
@@ -99,11 +95,6 @@ mlir::FailureOr<KernelSizes> attentionSizes(Operation *attention, mlir::Block &b
                                "both of which vary"
                              : "joins attention's length, which varies, with another dimension");
   setLengthDims(sizes, body, queries, leading);
-  // Lengths are told by dims of operands.
-  bool tellsKeys =
-      keys.isStatic() || keys == queries || sizes.operandWith(LengthDim::kOfKeys).has_value();
-  if (!sizes || !sizes.operandWith(LengthDim::kOwn) || !tellsKeys)
-    return refuseSizes(attention, "has a length that none of its kernel's operands has");
   return sizes;
 }
 

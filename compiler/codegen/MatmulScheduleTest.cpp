@@ -196,7 +196,9 @@ TEST(MatmulSchedule, RowsWhoseNumberVaries) {
       std::string error;
       auto kernel = TestKernel::build(parsed->fusion, error, /*dump=*/false, target);
       ASSERT_TRUE(kernel) << error;
-      EXPECT_EQ(kernel->info.sizedOperand, 0);
+      ASSERT_EQ(kernel->info.sizes.size(), 1u);
+      EXPECT_EQ(kernel->info.sizes[0].name, "s0");
+      EXPECT_EQ(kernel->info.sizes[0].largest, p.m);
       ASSERT_EQ(kernel->info.count, p.m);
       Product whole = p;
       auto plain = parse(whole, "f64");

@@ -85,7 +85,7 @@ struct KernelBuilder {
   }
   // How many of the launch's ints its functions take, behind the range (kLengthsAttr).
   int64_t numInts() const {
-    return sizes.lengthDims.empty() ? 0 : 1 + static_cast<int64_t>(info.toldSizes.size());
+    return sizes.lengthDims.empty() ? 0 : static_cast<int64_t>(info.sizes.size());
   }
   // The same of an argument of the body or a result.
   LengthDim lengthDim(mlir::Value value) {

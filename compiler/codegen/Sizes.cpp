@@ -201,7 +201,6 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
       llvm::is_contained(domain->inner(), atom))
     return noDomain(outputs.front());
   ir::SizeProduct product;
-  std::optional<ir::Dim> counted;
   for (Value value : values) {
     if (isChosenFrom(value))
       continue;
@@ -211,8 +210,8 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
       auto type = mlir::cast<RankedTensorType>(value.getType());
       ir::Dim dim = ir::dimsOf(type)[namedDimOf(type)];
       ir::SizeProduct mine = ir::productOf(dim.symbol.getValue());
-      if (!counted)
-        product = mine, counted = dim;
+      if (!sizes)
+        product = mine, sizes.counted = dim;
       if (mine.symbols != product.symbols)
         return refuseSizes(opOf(value), "is in a kernel in which two sizes vary");
     }
@@ -222,23 +221,6 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
         return noDomain(value);
     }
   }
-  // What rows are chosen from says how many pieces there are, too, where it is a multiple of the
-  // kernel's size.
-  auto says = [&](Value value) {
-    if (!sizes.named.contains(value) || !isChosenFrom(value))
-      return sizes.named.contains(value);
-    ir::Dims dims = ir::dimsOf(mlir::cast<RankedTensorType>(value.getType()));
-    return ir::productOf(dims[namedDimOf(value.getType())].symbol.getValue()).symbols ==
-           product.symbols;
-  };
-  for (auto [i, value] :
-       llvm::enumerate(llvm::concat<Value>(llvm::SmallVector<Value>(body.getArguments()), outputs)))
-    if (says(value) && !sizes) {
-      sizes.operand = static_cast<int64_t>(i);
-      sizes.dim = namedDimOf(value.getType());
-    }
-  if (!sizes)
-    sizes.countedBy = counted;
   return sizes;
 }
 

@@ -12,8 +12,6 @@
 // [4, n], is told their length (LengthSizes.h).
 #pragma once
 
-#include <optional>
-
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 
@@ -28,29 +26,16 @@ struct LengthDim {
 };
 
 struct KernelSizes {
-  // The operand of the kernel (an input, or behind those an output) of which a dim says how many
-  // pieces there are. Nothing in the fusion has a name: -1.
-  int64_t operand = -1;
-  // That dim: the leading one, as those before it have size 1; where lengths are told (below), any.
-  int64_t dim = 0;
-  // The dim that says so where no operand has it: what is computed for each place of a text, of
-  // rows that are chosen from those of all texts.
-  std::optional<ir::Dim> countedBy;
+  // The size that says how many pieces there are; static where nothing in the fusion has a name.
+  ir::Dim counted = 1;
   // Of each operand of a kernel that is told lengths. Empty: of any other kernel.
   llvm::SmallVector<LengthDim> lengthDims;
-  // The first operand with that length, and its dim; nothing where none has it.
-  std::optional<std::pair<int64_t, int64_t>> operandWith(LengthDim::Of length) const {
-    for (auto [i, each] : llvm::enumerate(lengthDims))
-      if (each.dim >= 0 && each.of == length)
-        return std::pair(static_cast<int64_t>(i), each.dim);
-    return std::nullopt;
-  }
   // The fusion's values, arguments included, that have a named dim.
   llvm::DenseSet<mlir::Value> named;
   // Those of them that are read by rows alone, where they lie: they may have another size.
   llvm::DenseSet<mlir::Value> chosen;
   explicit operator bool() const {
-    return operand >= 0 || countedBy;
+    return !counted.isStatic();
   }
 };
 

@@ -43,7 +43,7 @@ double shareRead(Value operand) {
 // What a profile says of the kernel's launches.
 runtime::KernelNote noteOf(plan::KernelOp kernel) {
   runtime::KernelNote note;
-  bool varies = kernel->hasAttr(kSizedAttr) || kernel->hasAttr(kSizedByAttr);
+  bool varies = kernel->hasAttr(kSizedAttr);
   auto count = double(std::max<int64_t>(int64_t(kernel.getCount()), 1));
   if (kernel.getFlops())
     note.flops_of_piece = kernel.getFlops()->convertToDouble() / count;
@@ -251,19 +251,19 @@ private:
       addSize(type, dim, entry);
   }
 
-  // Of a launch that is the next instruction. sized: the operand and its dim that the count goes
-  // by, then those that the kernel is told.
-  void addSizes(plan::KernelOp kernel, ArrayRef<int64_t> sized, runtime::Launch &launch) {
+  // Of a launch that is the next instruction: what its count goes by, and what it is told.
+  void addSizes(plan::KernelOp kernel, runtime::Launch &launch) {
     using Place = runtime::SizeTable::Place;
+    auto sizes = kernel->getAttrOfType<TypeAttr>(kSizedAttr);
+    if (!sizes)
+      return;
     auto next = int32_t(program_.instructions.size());
-    SmallVector<Type> types(kernel.getFunctionType().getInputs());
-    llvm::append_range(types, kernel.getFunctionType().getResults());
-    for (size_t i = 0; i < sized.size(); i += 2) {
-      auto type = cast<RankedTensorType>(types[sized[i]]);
+    auto type = cast<RankedTensorType>(sizes.getValue());
+    for (auto [i, largest] : llvm::enumerate(type.getShape())) {
       if (i > 0)
-        launch.sizes.push_back(type.getDimSize(sized[i + 1]));
-      addSize(type, sized[i + 1],
-              {i == 0 ? Place::kCount : Place::kLaunchSize, next, int32_t(i / 2) - 1});
+        launch.sizes.push_back(largest);
+      addSize(type, int64_t(i),
+              {i == 0 ? Place::kCount : Place::kLaunchSize, next, int32_t(i) - 1});
     }
   }
 
@@ -405,11 +405,7 @@ private:
     if (program_.notes[launch.kernel].types.empty())
       program_.notes[launch.kernel] = noteOf(kernel);
     addChecks(op, kernel, launch);
-    if (auto sized = kernel->getAttrOfType<DenseI64ArrayAttr>(kSizedAttr))
-      addSizes(kernel, sized, launch);
-    if (auto sized = kernel->getAttrOfType<TypeAttr>(kSizedByAttr))
-      addSize(cast<RankedTensorType>(sized.getValue()), 0,
-              {runtime::SizeTable::Place::kCount, int32_t(program_.instructions.size()), -1});
+    addSizes(kernel, launch);
     program_.thread_scratch_bytes =
         std::max<int64_t>(program_.thread_scratch_bytes, kernel.getScratch());
     program_.instructions.emplace_back(std::move(launch));

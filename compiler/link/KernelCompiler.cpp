@@ -255,16 +255,11 @@ void attachKernelInfo(plan::KernelOp kernel, const KernelInfo &info) {
   kernel.setGrain(std::max<int64_t>(1, info.grain));
   kernel.setScratch(info.threadScratchBytes);
   kernel.setPartials(info.partialsBytes);
-  if (info.sizedOperand >= 0) {
-    SmallVector<int64_t> sized = {info.sizedOperand, info.sizedDim};
-    for (const KernelInfo::ToldSize &size : info.toldSizes)
-      sized.append({size.operand, size.dim});
-    kernel->setAttr(kSizedAttr, builder.getDenseI64ArrayAttr(sized));
-  }
-  if (!info.sizedName.empty()) {
-    ir::Dim dim = ir::namedDim(builder.getStringAttr(info.sizedName), info.sizedLargest);
-    kernel->setAttr(kSizedByAttr, TypeAttr::get(ir::tensorOf(dim, builder.getI1Type())));
-  }
+  ir::Dims sizes;
+  for (const KernelInfo::Size &size : info.sizes)
+    sizes.push_back(ir::namedDim(builder.getStringAttr(size.name), size.largest));
+  if (!sizes.empty())
+    kernel->setAttr(kSizedAttr, TypeAttr::get(ir::tensorOf(sizes, builder.getI1Type())));
   SmallVector<int64_t> pairs;
   for (auto [output, input] : info.inPlace)
     pairs.append({output, input});
