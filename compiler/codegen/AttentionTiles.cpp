@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "compiler/codegen/MatmulSchedule.h"
+#include "compiler/codegen/MatmulProduct.h"
 #include "dialects/weft/ir/Attributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -366,8 +366,10 @@ static mlir::LogicalResult schedule(KernelBuilder &kernel) {
   case FusionDomain::Shape::Nest:
     return scheduleNest(kernel);
   case FusionDomain::Shape::Alone:
-    if (auto matmul = kernel.outputs.front().getDefiningOp<ir::MatmulOp>())
-      return scheduleMatmul(kernel, matmul, kernel.vectorBytes);
+    if (auto matmul = kernel.outputs.front().getDefiningOp<ir::MatmulOp>()) {
+      auto done = scheduleFewRows(kernel, matmul, kernel.vectorBytes);
+      return done ? *done : scheduleMatmul(kernel, matmul, kernel.vectorBytes);
+    }
     for (mlir::Operation *op : kernel.ops) {
       if (auto attention = mlir::dyn_cast<ir::AttentionOp>(op))
         return scheduleAttention(kernel, attention, kernel.vectorBytes);

@@ -8,6 +8,7 @@
 #include "compiler/codegen/MatmulSchedule.h"
 
 #include "compiler/codegen/Limits.h"
+#include "compiler/codegen/MatmulProduct.h"
 
 namespace weft::compiler {
 

@@ -5,7 +5,7 @@
 // panels is copied to scratch, depth by depth, so that the tile's loads are in a row whatever its
 // strides are (K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication",
 // 2008); the depth is cut so that the block stays in the L2 cache. Products that are small enough
-// read the right side where it lies. Of few rows or columns MatmulFewRows.cpp makes the code.
+// read the right side where it lies.
 //
 // The sum of a part of the depth starts at 0 and adds its products in order, by fused
 // multiply-adds; where the depth is cut, the parts are added in order, in the result. So its bits
@@ -14,15 +14,12 @@
 #include "compiler/codegen/MatmulSchedule.h"
 
 #include "compiler/codegen/Limits.h"
+#include "compiler/codegen/MatmulProduct.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 namespace weft::compiler {
 
 namespace arith = mlir::arith;
-namespace vector = mlir::vector;
-using mlir::Operation;
 using mlir::Value;
 
 namespace {
@@ -98,44 +95,6 @@ MatmulSchedule::MatmulSchedule(KernelBuilder &kernel, ir::MatmulOp op, int64_t v
   choose(vectorBytes);
 }
 
-MatmulProduct::MatmulProduct(KernelBuilder &kernel, ir::MatmulOp op)
-    : kernel_(kernel), f_(kernel, kernel.info.symbol), generic_(kernel.generic(op)) {
-  left_ = generic_.getDpsInputs()[0];
-  right_ = generic_.getDpsInputs()[1];
-  auto type = mlir::cast<mlir::RankedTensorType>(op.getResult().getType());
-  element_ = type.getElementType();
-  result_.assign(type.getShape().begin(), type.getShape().end());
-  batches_ = generic_.getStaticLoopRanges();
-  k_ = batches_.pop_back_val();
-  n_ = batches_.pop_back_val();
-  m_ = batches_.pop_back_val();
-  batchCount_ = mlir::ShapedType::getNumElements(batches_);
-}
-
-MatmulParts matmulParts(int64_t k) {
-  int64_t count = std::max<int64_t>(1, llvm::divideCeil(k, kMostDepth)),
-          depth = count == 1 ? k : roundUp(llvm::divideCeil(k, count), kLanes);
-  return {std::max<int64_t>(1, llvm::divideCeil(k, std::max<int64_t>(depth, 1))), depth};
-}
-
-void transposeLanes(ElementEmitter &e, llvm::MutableArrayRef<Value> v) {
-  auto type = mlir::cast<mlir::VectorType>(v.front().getType());
-  int64_t lanes = v.size();
-  for (int64_t distance = 1; distance < lanes; distance *= 2)
-    for (int64_t i = 0; i < lanes; ++i) {
-      if (i & distance)
-        continue;
-      Value a = v[i], b = v[i + distance];
-      llvm::SmallVector<int64_t> low(lanes), high(lanes);
-      for (int64_t lane = 0; lane < lanes; ++lane) {
-        low[lane] = lane & distance ? lane - distance + lanes : lane;
-        high[lane] = lane & distance ? lane + lanes : lane + distance;
-      }
-      v[i] = e.make<vector::ShuffleOp>(type, a, b, low);
-      v[i + distance] = e.make<vector::ShuffleOp>(type, a, b, high);
-    }
-}
-
 void MatmulSchedule::choose(int64_t vectorBytes) {
   int64_t bytes = memoryBytes(element_);
   t_.lanes = std::min(kLanes, vectorBytes / std::max<int64_t>(bytes, 4));
@@ -180,30 +139,12 @@ void MatmulSchedule::choose(int64_t vectorBytes) {
     kernel_.rangeUnit = t_.rows;
 }
 
-llvm::SmallVector<Index> MatmulProduct::positionIn(Value side, bool transposed, const Index &row,
-                                                   const Index &column) {
-  llvm::ArrayRef<int64_t> shape = mlir::cast<mlir::RankedTensorType>(side.getType()).getShape();
-  int64_t rank = shape.size() - 2, missing = batch_.size() - rank;
-  llvm::SmallVector<Index> position;
-  for (int64_t i = 0; i < rank; ++i)
-    position.push_back(shape[i] == 1 ? Index::of(0) : batch_[missing + i]);
-  position.push_back(transposed ? column : row);
-  position.push_back(transposed ? row : column);
-  return position;
-}
-
 void MatmulSchedule::prefetch(Value side, llvm::ArrayRef<Index> position) {
   Index at =
       f_.e.space.linearize(position, mlir::cast<mlir::RankedTensorType>(side.getType()).getShape());
   for (auto [i, argument] : llvm::enumerate(kernel_.fusion.getBody().front().getArguments()))
     if (kernel_.lowered.lookup(argument) == side)
       return f_.e.prefetchLine(f_.function.getArgument(i), at, /*write=*/false);
-}
-
-Value MatmulProduct::multiplyAdd(Value a, Value b, Value sum) {
-  if (element_.isF64() || element_.isF32())
-    return f_.e.make<mlir::math::FmaOp>(f_.e.broadcast(a), b, sum);
-  return f_.e.body(generic_, {}, {a, b, sum}, nullptr);
 }
 
 KernelFunction::State
@@ -488,8 +429,6 @@ mlir::LogicalResult MatmulSchedule::run() {
 }
 
 mlir::LogicalResult scheduleMatmul(KernelBuilder &kernel, ir::MatmulOp op, int64_t vectorBytes) {
-  if (auto done = scheduleFewRows(kernel, op, vectorBytes))
-    return *done;
   return MatmulSchedule(kernel, op, vectorBytes).run();
 }
 

@@ -1,4 +1,4 @@
-// The schedules of products of matrices (MatmulSchedule.cpp, MatmulFewRows.cpp).
+// The schedules of products of matrices.
 #pragma once
 
 #include <optional>
@@ -7,40 +7,10 @@
 
 namespace weft::compiler {
 
-// The depth is cut into `count` parts, each but the last `depth` products long: a multiple of every
-// vector. A part's sum is added up product by product; parts are added in order.
-struct MatmulParts {
-  int64_t count, depth;
-};
-MatmulParts matmulParts(int64_t k);
-
-// A product [batches..., m, k] x [batches..., k, n], and the function that its kernel becomes.
-class MatmulProduct {
-protected:
-  MatmulProduct(KernelBuilder &kernel, ir::MatmulOp op);
-
-  // Where an element of a side lies, at `batch_`; a side may have fewer dims, or such of size 1.
-  llvm::SmallVector<Index> positionIn(mlir::Value side, bool transposed, const Index &row,
-                                      const Index &column);
-  mlir::Value multiplyAdd(mlir::Value a, mlir::Value b, mlir::Value sum);
-
-  KernelBuilder &kernel_;
-  KernelFunction f_;
-  mlir::linalg::GenericOp generic_;
-  mlir::Value left_, right_;
-  mlir::Type element_;
-  llvm::SmallVector<int64_t> batches_, result_;
-  int64_t batchCount_, m_, n_, k_;
-  llvm::SmallVector<Index> batch_; // of the code being emitted
-};
-
-// w[r][c] = v[c][r], of as many vectors as they have lanes, a power of two.
-void transposeLanes(ElementEmitter &e, llvm::MutableArrayRef<mlir::Value> v);
-
 // vectorBytes: of the machine's widest vectors. Which elements are computed together depends on it,
 // their bits do not.
 mlir::LogicalResult scheduleMatmul(KernelBuilder &kernel, ir::MatmulOp op, int64_t vectorBytes);
-// Nothing for a product of another form.
+// Of few rows or columns (MatmulFewRows.cpp). Nothing for a product of another form.
 std::optional<mlir::LogicalResult> scheduleFewRows(KernelBuilder &kernel, ir::MatmulOp op,
                                                    int64_t vectorBytes);
 

@@ -1,0 +1,67 @@
+#include "compiler/codegen/MatmulProduct.h"
+
+#include "compiler/codegen/Limits.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace weft::compiler {
+
+using mlir::Value;
+
+MatmulProduct::MatmulProduct(KernelBuilder &kernel, ir::MatmulOp op)
+    : kernel_(kernel), f_(kernel, kernel.info.symbol), generic_(kernel.generic(op)) {
+  left_ = generic_.getDpsInputs()[0];
+  right_ = generic_.getDpsInputs()[1];
+  auto type = mlir::cast<mlir::RankedTensorType>(op.getResult().getType());
+  element_ = type.getElementType();
+  result_.assign(type.getShape().begin(), type.getShape().end());
+  batches_ = generic_.getStaticLoopRanges();
+  k_ = batches_.pop_back_val();
+  n_ = batches_.pop_back_val();
+  m_ = batches_.pop_back_val();
+  batchCount_ = mlir::ShapedType::getNumElements(batches_);
+}
+
+MatmulParts matmulParts(int64_t k) {
+  int64_t count = std::max<int64_t>(1, llvm::divideCeil(k, kMostDepth)),
+          depth = count == 1 ? k : roundUp(llvm::divideCeil(k, count), kLanes);
+  return {std::max<int64_t>(1, llvm::divideCeil(k, std::max<int64_t>(depth, 1))), depth};
+}
+
+void transposeLanes(ElementEmitter &e, llvm::MutableArrayRef<Value> v) {
+  auto type = mlir::cast<mlir::VectorType>(v.front().getType());
+  int64_t lanes = v.size();
+  for (int64_t distance = 1; distance < lanes; distance *= 2)
+    for (int64_t i = 0; i < lanes; ++i) {
+      if (i & distance)
+        continue;
+      Value a = v[i], b = v[i + distance];
+      llvm::SmallVector<int64_t> low(lanes), high(lanes);
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        low[lane] = lane & distance ? lane - distance + lanes : lane;
+        high[lane] = lane & distance ? lane + lanes : lane + distance;
+      }
+      v[i] = e.make<mlir::vector::ShuffleOp>(type, a, b, low);
+      v[i + distance] = e.make<mlir::vector::ShuffleOp>(type, a, b, high);
+    }
+}
+
+llvm::SmallVector<Index> MatmulProduct::positionIn(Value side, bool transposed, const Index &row,
+                                                   const Index &column) {
+  llvm::ArrayRef<int64_t> shape = mlir::cast<mlir::RankedTensorType>(side.getType()).getShape();
+  int64_t rank = shape.size() - 2, missing = batch_.size() - rank;
+  llvm::SmallVector<Index> position;
+  for (int64_t i = 0; i < rank; ++i)
+    position.push_back(shape[i] == 1 ? Index::of(0) : batch_[missing + i]);
+  position.push_back(transposed ? column : row);
+  position.push_back(transposed ? row : column);
+  return position;
+}
+
+Value MatmulProduct::multiplyAdd(Value a, Value b, Value sum) {
+  if (element_.isF64() || element_.isF32())
+    return f_.e.make<mlir::math::FmaOp>(f_.e.broadcast(a), b, sum);
+  return f_.e.body(generic_, {}, {a, b, sum}, nullptr);
+}
+
+} // namespace weft::compiler
