@@ -1,6 +1,7 @@
 #include "compiler/shard/Shard.h"
 
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "compiler/graph/DecomposeOp.h"
@@ -182,14 +183,13 @@ Sharder::Plan Sharder::plan(Operation *op, OpBuilder &scratch) {
 
 void Sharder::place(Operation *op, const Plan &plan) {
   SmallVector<Value, 4> operands;
-  for (size_t i = 0; i < op->getNumOperands(); ++i) {
-    // A value that is read twice is exchanged once.
-    size_t before = 0;
-    while (before < i && (op->getOperand(before) != op->getOperand(i) ||
-                          plan.operands[before] != plan.operands[i]))
-      ++before;
-    operands.push_back(before < i ? operands[before]
-                                  : reshard(op->getLoc(), at(op->getOperand(i)), plan.operands[i]));
+  // A value that is read twice is exchanged once.
+  std::map<std::pair<const void *, Axes>, Value> exchanged;
+  for (auto [operand, axes] : llvm::zip_equal(op->getOperands(), plan.operands)) {
+    Value &part = exchanged[{operand.getAsOpaquePointer(), axes}];
+    if (!part)
+      part = reshard(op->getLoc(), at(operand), axes);
+    operands.push_back(part);
   }
   SmallVector<Value, 2> results;
   if (plan.lookUp != kWhole) {

@@ -71,3 +71,16 @@ func.func @main(%x: tensor<8x6xf32> {weft.axes = ["model", ""]}) -> (tensor<8x6x
   %0 = weft.arg_sort %x, dim = 0 : tensor<8x6xf32>
   return %x, %0 : tensor<8x6xf32>, tensor<8x6xi64>
 }
+
+// -----
+
+// What one op reads several times is exchanged once.
+// CHECK-LABEL: func.func @main(%arg0: tensor<4x3xf32>, %arg1: tensor<4x3xf32>)
+// CHECK: %[[X:.*]] = weft.all_gather %arg0 over "data" of 2
+// CHECK-NEXT: %[[Z:.*]] = weft.all_gather %arg1 over "data" of 2
+// CHECK-NEXT: %[[R:.*]] = weft.concat %[[X]], %[[Z]], %[[X]], %[[Z]] dim = 0
+// CHECK-NEXT: return %[[R]]
+func.func @main(%x: tensor<8x3xf32> {weft.axes = ["data", ""]}, %z: tensor<8x3xf32> {weft.axes = ["data", ""]}) -> tensor<32x3xf32> {
+  %0 = weft.concat %x, %z, %x, %z dim = 0 : tensor<8x3xf32>, tensor<8x3xf32>, tensor<8x3xf32>, tensor<8x3xf32>
+  return %0 : tensor<32x3xf32>
+}
