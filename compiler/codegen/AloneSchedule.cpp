@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "compiler/codegen/Limits.h"
-#include "dialects/weft/lowerings/LowerToLinalg.h"
+#include "compiler/codegen/Scatter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace weft::compiler {
@@ -23,24 +23,6 @@ static int64_t product(llvm::ArrayRef<int64_t> sizes) {
 
 //===-- Scatters ------------------------------------------------------------------------------===//
 
-Value combineScattered(ElementEmitter &e, Operation *scatter, Value there, Value update) {
-  bool isFloat = mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(there.getType()));
-  auto reduce = mlir::dyn_cast<ir::ScatterReduceOp>(scatter);
-  if (!reduce)
-    return isFloat ? e.make<arith::AddFOp>(there, update) : e.make<arith::AddIOp>(there, update);
-  switch (reduce.getCombiner()) {
-  case ir::Combiner::prod:
-    return isFloat ? e.make<arith::MulFOp>(there, update) : e.make<arith::MulIOp>(there, update);
-  case ir::Combiner::max:
-    return isFloat ? e.make<arith::MaximumFOp>(there, update)
-                   : e.make<arith::MaxSIOp>(there, update);
-  case ir::Combiner::min:
-    return isFloat ? e.make<arith::MinimumFOp>(there, update)
-                   : e.make<arith::MinSIOp>(there, update);
-  }
-  llvm_unreachable("all combiners are above");
-}
-
 // Columns of a piece of a scatter: as many as leave enough pieces.
 static int64_t scatterColumns(int64_t lead, int64_t trail) {
   int64_t columns = kScatterColumns;
@@ -56,89 +38,49 @@ static int64_t scatterColumns(int64_t lead, int64_t trail) {
 static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op) {
   KernelFunction f(kernel, kernel.info.symbol);
   IndexSpace &space = f.e.space;
-  linalg::GenericOp generic = kernel.generic(op);
-  int64_t dim = generic->getAttrOfType<mlir::IntegerAttr>(ir::kScatterDim).getInt();
-  Value base = generic.getDpsInits()[0], indices = generic.getDpsInputs()[0],
-        source = generic.getDpsInputs()[1];
-  llvm::ArrayRef<int64_t> to = shapeOf(base), from = shapeOf(source), index = shapeOf(indices);
-  bool puts = mlir::isa<ir::IndexPutOp>(op), wholeSlices = puts || mlir::isa<ir::IndexAddOp>(op);
-  int64_t width = wholeSlices ? index.size() : 1; // source dims in place of the scattered one
-  llvm::ArrayRef<int64_t> leadTo = to.take_front(dim), leadFrom = from.take_front(dim),
-                          trailTo = to.drop_front(dim + 1),
-                          trailFrom = from.drop_front(dim + width), middle = from.slice(dim, width);
-  int64_t lead = product(leadTo), size = to[dim], trail = product(trailTo);
+  Scatter scatter(kernel, op);
+  int64_t lead = scatter.lead, size = scatter.size, trail = scatter.trail,
+          mostSteps = scatter.steps;
   // PyTorch's scatter_add takes a source that covers a part of the result's columns only.
-  bool byColumns = trailFrom == trailTo && trail > 1;
-  int64_t columns = !byColumns    ? trail
-                    : wholeSlices ? scatterColumns(lead, trail)
-                                  : std::min(trail, kLeastScatterColumns);
+  bool byColumns = scatter.trailFrom == scatter.trailTo && trail > 1;
+  int64_t columns = !byColumns            ? trail
+                    : scatter.wholeSlices ? scatterColumns(lead, trail)
+                                          : std::min(trail, kLeastScatterColumns);
   int64_t blocks = byColumns ? llvm::divideCeil(trail, columns) : 1;
-  kernel.info.count = product(to) == 0 ? 0 : lead * blocks;
+  kernel.info.count = product(scatter.to) == 0 ? 0 : lead * blocks;
   // Where the source's length is known at run time only, the range is its steps, and one thread
   // takes them all.
-  bool isSized = kernel.sizes && dim == 0;
+  bool isSized = kernel.sizes && scatter.dim == 0;
   if (isSized)
-    kernel.rangeUnit = kernel.info.count = product(middle);
+    kernel.rangeUnit = kernel.info.count = mostSteps;
   auto steps = [&](llvm::function_ref<void(const Index &)> emit) {
-    if (product(middle) == 0)
+    if (mostSteps == 0)
       return;
-    f.loop(f.e.constantIndex(0), isSized ? f.end : f.e.constantIndex(product(middle)),
-           product(middle), {}, [&](Index step, KernelFunction::State &) { emit(step); });
+    f.loop(f.e.constantIndex(0), isSized ? f.end : f.e.constantIndex(mostSteps), mostSteps, {},
+           [&](Index step, KernelFunction::State &) { emit(step); });
   };
-  Value out = f.output(0);
   int64_t placeScratch = kernel.claimScratch(kScatterBatch * 8),
           updateScratch = kernel.claimScratch(kScatterBatch * 8);
   // Where an element comes from, and in which column of the result it goes.
   using Source = std::pair<llvm::SmallVector<Index>, Index>;
 
-  auto element = [&](const Index &l, const Index &t,
-                     const Index &c) { // linear position in the result
-    return space.add(space.add(space.scale(l, size * trail), space.scale(t, trail)), c);
+  auto element = [&](const Index &l, const Index &t, const Index &c) {
+    return scatter.element(space, l, t, c);
   };
-  // Totals of float32, or what those of float64 lose, in scratch, for each element of the dims from
-  // the scattered one on.
-  mlir::Type type = mlir::cast<mlir::RankedTensorType>(base.getType()).getElementType();
-  mlir::Type f64 = f.builder.getF64Type();
-  bool isWide = type.isF32();
-  Value totals, kept; // what the code at hand keeps: the totals, or nothing
-  if (scattersTotals(op, product(middle)))
-    totals = f.scratch(kernel.claimScratch(size * trail * 8), size * trail, f64);
-  auto keptAt = [&](const Index &l, const Index &place) {
-    return space.add(place, space.scale(l, -size * trail));
-  };
-  auto load = [&](Value memory, const Index &at, Value mask, bool vector) {
-    Value value = f.e.load(memory, memory == kept ? f64 : type, at, mask);
-    return vector ? f.e.broadcast(value) : value;
-  };
-  // Of a scalar or a vector.
-  auto widened = [&](Value value) -> Value {
-    auto vector = mlir::dyn_cast<mlir::VectorType>(value.getType());
-    return f.e.make<arith::ExtFOp>(vector ? mlir::Type(vector.clone(f64)) : f64, value);
-  };
-  // The element at `place` with one that meets it.
-  auto meet = [&](const Index &l, const Index &place, Value update, Value mask) {
-    bool vector = mlir::isa<mlir::VectorType>(update.getType());
-    if (puts)
-      return f.e.store(out, update, place, mask);
-    if (!kept)
-      return f.e.store(out, combineScattered(f.e, op, load(out, place, mask, vector), update),
-                       place, mask);
-    Index at = keptAt(l, place);
-    Value before = load(kept, at, mask, vector);
-    if (isWide)
-      return f.e.store(kept, f.sum(before, widened(update)), at, mask);
-    Value total = f.addKeeping(load(out, place, mask, vector), update, before);
-    f.e.store(out, total, place, mask);
-    f.e.store(kept, before, at, mask);
-  };
+  // In scratch, for each element of the dims from the scattered one on.
+  Value memory;
+  if (scatter.hasTotals(mostSteps))
+    memory = f.scratch(kernel.claimScratch(size * trail * 8), size * trail, f.builder.getF64Type());
   // The base's, where the kernel reads it there and nowhere else: the result may lie in its memory.
   std::optional<int64_t> baseArgument;
   for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments()))
-    if (kernel.lowered.lookup(argument) == base && llvm::hasSingleElement(argument.getUses()))
+    if (kernel.lowered.lookup(argument) == scatter.base &&
+        llvm::hasSingleElement(argument.getUses()))
       baseArgument = static_cast<int64_t>(i);
   if (baseArgument)
     kernel.info.inPlace.push_back({0, *baseArgument});
-  auto piece = [&](const Index &l, const Index &first, int64_t n) {
+  auto piece = [&](const Index &l, const Index &first, int64_t n, Value kept) {
+    Scatter::Totals totals{kept, space.scale(l, -size * trail)};
     // emit(position, mask) for the elements of the piece: one run, where it has all columns.
     auto each = [&](llvm::function_ref<void(const Index &, Value)> emit) {
       if (blocks == 1)
@@ -159,46 +101,31 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
     // The base first.
     auto copyBase = [&] {
       each([&](const Index &at, Value mask) {
-        Value element = f.e.at(base, space.delinearize(at, to), mask);
-        if (!kept || !isWide)
-          f.e.store(out, element, at, mask);
-        if (kept)
-          f.e.store(kept,
-                    isWide ? widened(f.e.broadcast(element))
-                           : f.e.broadcast(f.e.constant(f.builder.getF64FloatAttr(0))),
-                    keptAt(l, at), mask);
+        Value element = f.e.at(scatter.base, space.delinearize(at, scatter.to), mask);
+        scatter.begin(f, totals, at, element, /*vector=*/true, mask);
       });
     };
     // Where the result lies in its memory, what nobody writes to is there already.
     Value copies =
         baseArgument && !kept
-            ? f.e.differ(out, f.function.getArgument(static_cast<unsigned>(*baseArgument)))
+            ? f.e.differ(f.output(0), f.function.getArgument(static_cast<unsigned>(*baseArgument)))
             : Value();
     f.when(copies, copyBase);
-    auto leadAt = space.delinearize(l, leadTo);
-    auto target = [&](llvm::ArrayRef<Index> at, Value mask = nullptr) -> Index {
-      llvm::SmallVector<Index> position;
-      for (int64_t i = 0; i < static_cast<int64_t>(index.size()); ++i)
-        position.push_back(at[wholeSlices ? dim + i : i]);
-      return f.e.checkedIndex(f.e.at(indices, position, mask), size, mask);
-    };
+    auto leadAt = space.delinearize(l, scatter.leadTo);
     // A step's columns are a small part of a row, which ends before a machine's own prefetchers
     // have begun.
     auto prefetch = [&](const Index &s) {
-      int64_t most = product(middle);
-      if (most <= kScatterAhead)
+      if (mostSteps <= kScatterAhead)
         return;
       llvm::SmallVector<Index> at(leadAt);
-      at.append(space.delinearize(f.ahead(s, kScatterAhead, most), middle));
-      at.append(space.delinearize(first, trailFrom));
+      at.append(space.delinearize(f.ahead(s, kScatterAhead, mostSteps), scatter.middle));
+      at.append(space.delinearize(first, scatter.trailFrom));
       for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
         Value tensor = kernel.lowered.lookup(argument);
-        if (tensor != indices && tensor != source)
+        if (tensor != scatter.indices && tensor != scatter.source)
           continue;
         Index line = space.linearize(at, shapeOf(tensor));
-        int64_t perLine =
-            kLineBytes /
-            memoryBytes(mlir::cast<mlir::RankedTensorType>(tensor.getType()).getElementType());
+        int64_t perLine = kLineBytes / memoryBytes(mlir::getElementTypeOrSelf(tensor.getType()));
         for (int64_t c = 0; c < n; c += perLine)
           f.e.prefetchLine(f.function.getArgument(i), space.add(line, c), false);
       }
@@ -211,7 +138,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
                         llvm::function_ref<Source(const Index &)> sourceAt) {
       mlir::Type i64 = f.builder.getI64Type();
       Value places = f.scratch(placeScratch, kScatterBatch, i64),
-            updates = f.scratch(updateScratch, kScatterBatch, type);
+            updates = f.scratch(updateScratch, kScatterBatch, scatter.type);
       auto batch = [&](const Index &first, int64_t n, KernelFunction::State &) {
         Index from = space.add(base, first);
         f.run(n, 1, from, {},
@@ -219,19 +146,19 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
                 for (const KernelFunction::Unit &unit : units) {
                   auto [at, column] = sourceAt(unit.position);
                   Index waiting = space.add(unit.position, space.scale(from, -1));
-                  Value place =
-                      f.e.broadcast(f.e.vectorIndex(element(l, target(at, unit.mask), column)));
+                  Index to = element(l, scatter.target(f.e, at, unit.mask), column);
+                  Value place = f.e.broadcast(f.e.vectorIndex(to));
                   f.e.store(places, f.e.make<arith::IndexCastOp>(f.e.vectorOf(i64), place), waiting,
                             nullptr);
-                  f.e.store(updates, f.e.broadcast(f.e.at(source, at, unit.mask)), waiting,
+                  f.e.store(updates, f.e.broadcast(f.e.at(scatter.source, at, unit.mask)), waiting,
                             nullptr);
                 }
               });
         auto one = [&](const Index &number) {
           Value at = f.e.make<arith::IndexCastOp>(f.builder.getIndexType(),
                                                   f.e.load(places, i64, number, nullptr));
-          Index place = space.scalar(at, std::max<int64_t>(product(to), 1));
-          meet(l, place, f.e.load(updates, type, number, nullptr), nullptr);
+          Index place = space.scalar(at, std::max<int64_t>(product(scatter.to), 1));
+          scatter.meet(f, totals, place, f.e.load(updates, scatter.type, number, nullptr));
         };
         f.loop(n / kScatterUnroll, {}, [&](Index round, KernelFunction::State &) {
           for (int64_t u = 0; u < kScatterUnroll; ++u)
@@ -243,82 +170,71 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
       f.blocks(count, kScatterBatch, {}, batch);
     };
     auto add = [&] {
-      if (trail == 1 && product(trailFrom) == 1 && !isSized)
-        return oneByOne(product(middle), Index::of(0), [&](const Index &step) -> Source {
+      if (trail == 1 && product(scatter.trailFrom) == 1 && !isSized)
+        return oneByOne(mostSteps, Index::of(0), [&](const Index &step) -> Source {
           llvm::SmallVector<Index> at(leadAt);
-          at.append(space.delinearize(step, middle));
-          at.resize(from.size());
+          at.append(space.delinearize(step, scatter.middle));
+          at.resize(scatter.from.size());
           return {at, Index::of(0)};
         });
       steps([&](const Index &s) {
-        if (byColumns && !wholeSlices)
+        if (byColumns && !scatter.wholeSlices)
           prefetch(s);
         llvm::SmallVector<Index> at(leadAt);
-        at.append(space.delinearize(s, middle));
-        at.resize(from.size());
-        if (trail == 1 && product(trailFrom) == 1) {
-          Index place = element(l, target(at), Index::of(0));
-          return meet(l, place, f.e.at(source, at), nullptr);
+        at.append(space.delinearize(s, scatter.middle));
+        at.resize(scatter.from.size());
+        if (trail == 1 && product(scatter.trailFrom) == 1) {
+          Index place = element(l, scatter.target(f.e, at), Index::of(0));
+          return scatter.meet(f, totals, place, f.e.at(scatter.source, at));
         }
-        if (byColumns && wholeSlices) {
+        if (byColumns && scatter.wholeSlices) {
           // One target a step.
-          Index t = target(at);
+          Index t = scatter.target(f.e, at);
           f.run(n, 1, first, {},
                 [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
                   for (const KernelFunction::Unit &unit : units) {
-                    llvm::copy(space.delinearize(unit.position, trailTo), at.begin() + dim + width);
-                    Value update = f.e.broadcast(f.e.at(source, at, unit.mask));
-                    meet(l, element(l, t, unit.position), update, unit.mask);
+                    llvm::copy(space.delinearize(unit.position, scatter.trailTo),
+                               at.begin() + scatter.dim + scatter.width);
+                    Value update = f.e.broadcast(f.e.at(scatter.source, at, unit.mask));
+                    scatter.meet(f, totals, element(l, t, unit.position), update, unit.mask);
                   }
                 });
           return;
         }
-        oneByOne(byColumns ? n : product(trailFrom), first, [&](const Index &column) -> Source {
-          auto trailAt = space.delinearize(column, trailFrom);
-          llvm::copy(trailAt, at.begin() + dim + width);
-          return {at, space.linearize(trailAt, trailTo)};
+        int64_t count = byColumns ? n : product(scatter.trailFrom);
+        oneByOne(count, first, [&](const Index &column) -> Source {
+          auto trailAt = space.delinearize(column, scatter.trailFrom);
+          llvm::copy(trailAt, at.begin() + scatter.dim + scatter.width);
+          return {at, space.linearize(trailAt, scatter.trailTo)};
         });
       });
     };
-    // In PyTorch's scatter_add the indices may cover a part of the leading dims only.
-    Value covered;
-    for (auto [at, have, all] : llvm::zip(leadAt, leadFrom, leadTo)) {
-      if (have == all)
-        continue;
-      Value inside = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, f.e.scalarIndex(at),
-                                             f.e.constantIndex(have));
-      covered = covered ? f.e.make<arith::AndIOp>(covered, inside) : inside;
-    }
-    f.when(covered, add);
+    f.when(scatter.covers(f.e, leadAt, scatter.leadFrom, scatter.leadTo), add);
     if (kept)
       each([&](const Index &at, Value mask) {
-        Value value = load(kept, keptAt(l, at), mask, true);
-        f.e.store(out,
-                  isWide ? f.e.make<arith::TruncFOp>(f.e.vectorOf(type), value)
-                         : f.settle(load(out, at, mask, true), value),
-                  at, mask);
+        scatter.end(f, totals, at, /*vector=*/true, mask);
       });
   };
   Value firstPiece = isSized ? f.e.constantIndex(0) : f.begin,
         lastPiece = isSized ? f.e.constantIndex(blocks) : f.end;
-  auto allPieces = [&](Value memory) {
-    kept = memory;
+  auto allPieces = [&](Value kept) {
     f.loop(firstPiece, lastPiece, isSized ? blocks : std::max<int64_t>(kernel.info.count, 1), {},
            [&](Index i, KernelFunction::State &) {
              if (trail == 0)
                return;
              auto [l, block] = space.divide(i, blocks);
-             f.block(block, trail, columns,
-                     [&](const Index &first, int64_t n) { piece(l, first, n); });
+             f.block(block, trail, columns, [&, l = l](const Index &first, int64_t n) {
+               piece(l, first, n, kept);
+             });
            });
   };
   // How many steps there are decides at run time whether they have totals, as it does elsewhere.
   Value hasTotals;
-  if (isSized && totals && !scattersTotals(op, 0))
+  if (isSized && memory && !scatter.hasTotals(0))
     hasTotals = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::uge, f.end,
                                         f.e.constantIndex((size + 1) * kChain));
   f.when(
-      hasTotals, [&] { allPieces(totals); }, [&] { allPieces(nullptr); });
+      hasTotals, [&] { allPieces(memory); }, [&] { allPieces(nullptr); });
   return f.finish();
 }
 

@@ -1,7 +1,6 @@
 #include "compiler/codegen/Scan.h"
 
 #include "compiler/math/Expand.h"
-#include "dialects/weft/lowerings/LowerToLinalg.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -21,7 +20,7 @@ static bool isExtreme(mlir::Operation *op) {
 Scan::Scan(KernelFunction &f, mlir::Operation *op)
     : f_(f), op_(op), generic_(f.kernel.generic(op)) {
   shape = mlir::cast<mlir::RankedTensorType>(op->getResult(0).getType()).getShape();
-  dim = generic_->getAttrOfType<mlir::IntegerAttr>(ir::kScanDim).getInt();
+  dim = mlir::cast<mlir::IntegerAttr>(op->getAttr("dim")).getInt();
   size = shape[dim];
   lead = mlir::ShapedType::getNumElements(shape.take_front(dim));
   trail = mlir::ShapedType::getNumElements(shape.drop_front(dim + 1));

@@ -278,23 +278,6 @@ private:
   State foldSlots(State state, llvm::ArrayRef<mlir::linalg::GenericOp> reductions, bool inBlocks);
 };
 
-// Whether a scatter of `steps` slices adds up totals, in memory for as many elements as one place
-// in the leading dims has of the result: where elements get more terms than one accumulator takes
-// if all get as many, or are so few that it costs nothing.
-inline bool scattersTotals(mlir::Operation *scatter, int64_t steps) {
-  auto type = mlir::cast<mlir::RankedTensorType>(scatter->getResult(0).getType());
-  if (!mlir::isa<ir::IndexAddOp, ir::ScatterAddOp>(scatter) ||
-      !mlir::isa<mlir::FloatType>(type.getElementType()))
-    return false;
-  int64_t dim = mlir::cast<mlir::IntegerAttr>(scatter->getAttr("dim")).getInt(), elements = 1;
-  for (int64_t size : type.getShape().drop_front(dim))
-    elements *= size;
-  return elements <= kSumBlock || steps / kChain > type.getDimSize(dim);
-}
-// What a scatter makes of the element that is there and one that meets it.
-mlir::Value combineScattered(ElementEmitter &e, mlir::Operation *scatter, mlir::Value there,
-                             mlir::Value update);
-
 // w[r][c] = v[c][r], for kLanes vectors of kLanes lanes.
 void transposeTile(ElementEmitter &e, llvm::MutableArrayRef<mlir::Value> v);
 

@@ -4,7 +4,7 @@
 
 #include "backends/cuda/compile/Limits.h"
 #include "compiler/codegen/Scan.h"
-#include "dialects/weft/lowerings/LowerToLinalg.h"
+#include "compiler/codegen/Scatter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace weft::backends::cuda {
@@ -20,87 +20,40 @@ static int64_t product(ArrayRef<int64_t> sizes) {
 // index_put, puts) what is for its range: whoever writes an element does so alone, in a fixed order.
 LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
   KernelBuilder &kernel = plan.kernel;
-  Operation *op = kernel.outputs.front().getDefiningOp();
-  auto generic = kernel.generic(op);
-  int64_t dim = generic->getAttrOfType<IntegerAttr>(ir::kScatterDim).getInt();
-  Value base = generic.getDpsInits()[0], indices = generic.getDpsInputs()[0],
-        source = generic.getDpsInputs()[1];
-  ArrayRef<int64_t> to = plan.shapeOf(base), from = plan.shapeOf(source),
-                    index = plan.shapeOf(indices);
-  bool puts = isa<ir::IndexPutOp>(op), wholeSlices = puts || isa<ir::IndexAddOp>(op);
-  int64_t taken = wholeSlices ? index.size() : 1; // source dims in place of the scattered one
-  ArrayRef<int64_t> leadTo = to.take_front(dim), leadFrom = from.take_front(dim),
-                    trailTo = to.drop_front(dim + 1), trailFrom = from.drop_front(dim + taken),
-                    middle = from.slice(dim, taken);
-  int64_t size = to[dim], trail = product(trailTo), places = product(leadTo) * trail;
+  compiler::Scatter scatter(kernel, kernel.outputs.front().getDefiningOp());
+  int64_t size = scatter.size, trail = scatter.trail, places = scatter.lead * trail;
   int64_t ranges = std::clamp<int64_t>(kScatterThreads / std::max<int64_t>(places, 1), 1,
                                        std::max<int64_t>(size, 1));
   int64_t perRange = ceilDivide(std::max<int64_t>(size, 1), ranges);
   ranges = ceilDivide(std::max<int64_t>(size, 1), perRange);
-  int64_t count = product(to) == 0 ? 0 : places * ranges;
+  int64_t count = product(scatter.to) == 0 ? 0 : places * ranges;
   geometry = gridOf(count, kLoopThreads);
 
   GpuFunction f(kernel, kernel.info.symbol, geometry, 1);
   compiler::IndexSpace &space = f.e.space;
-  Value number = f.gridThread(), out = f.output(0), kept;
-  // Totals of float32, or what those of float64 lose, for each element of the result.
-  Type type = plan.elementOf(base), f64 = f.builder.getF64Type();
-  bool isWide = type.isF32();
-  if (compiler::scattersTotals(op, product(middle)))
-    kept = plan.buffer(f, plan.makePartial(f64, product(to)));
-  auto load = [&](Value memory, const Index &at) {
-    return f.e.load(memory, memory == kept ? f64 : type, at, nullptr);
-  };
+  Value number = f.gridThread();
+  compiler::Scatter::Totals totals;
+  if (scatter.hasTotals(scatter.steps))
+    totals.memory = plan.buffer(f, plan.makePartial(f.builder.getF64Type(), product(scatter.to)));
   auto emit = [&] {
     auto [outer, c] = space.divide(space.scalar(number, count),
                                    trail); // neighbouring threads, neighbouring columns
     auto [l, range] = space.divide(outer, ranges);
-    auto leadAt = space.delinearize(l, leadTo), trailAt = space.delinearize(c, trailTo);
-    auto element = [&, l = l, c = c](const Index &t) {
-      return space.add(space.add(space.scale(l, size * trail), space.scale(t, trail)), c);
-    };
+    auto leadAt = space.delinearize(l, scatter.leadTo),
+         trailAt = space.delinearize(c, scatter.trailTo);
+    auto element = [&, l = l, c = c](const Index &t) { return scatter.element(space, l, t, c); };
     Value first = f.e.scalarIndex(space.scale(range, perRange));
     Value end = f.e.make<arith::MinSIOp>(
         f.e.make<arith::AddIOp>(first, f.e.constantIndex(perRange)), f.e.constantIndex(size));
     f.loop(first, end, size, {}, [&](Index t, GpuFunction::State &) {
-      Value there = f.e.at(base, space.delinearize(element(t), to));
-      if (!kept || !isWide)
-        f.e.store(out, there, element(t), nullptr);
-      if (kept)
-        f.e.store(kept,
-                  isWide ? f.e.make<arith::ExtFOp>(f64, there)
-                         : f.e.constant(f.builder.getF64FloatAttr(0)),
-                  element(t), nullptr);
+      Index at = element(t);
+      Value there = f.e.at(scatter.base, space.delinearize(at, scatter.to));
+      scatter.begin(f, totals, at, there, /*vector=*/false);
     });
-    // In PyTorch's scatter_add the indices may cover a part of the other dims only.
-    Value covered;
-    auto within = [&](ArrayRef<Index> at, ArrayRef<int64_t> have, ArrayRef<int64_t> all) {
-      for (auto [position, some, every] : llvm::zip(at, have, all)) {
-        if (some == every)
-          continue;
-        Value inside = f.lessThan(f.e.scalarIndex(position), some);
-        covered = covered ? f.e.make<arith::AndIOp>(covered, inside) : inside;
-      }
-    };
-    within(leadAt, leadFrom, leadTo);
-    within(trailAt, trailFrom, trailTo);
+    Value covered = scatter.covers(f.e, leadAt, scatter.leadFrom, scatter.leadTo);
+    covered = scatter.covers(f.e, trailAt, scatter.trailFrom, scatter.trailTo, covered);
     f.when(covered, [&] {
-      auto put = [&](ArrayRef<Index> at, const Index &place) {
-        Value update = f.e.at(source, at);
-        if (kept && isWide) {
-          Value wide = f.e.make<arith::ExtFOp>(f64, update);
-          return f.e.store(kept, f.sum(load(kept, place), wide), place, nullptr);
-        }
-        if (kept) {
-          Value lost = load(kept, place);
-          update = f.addKeeping(load(out, place), update, lost);
-          f.e.store(kept, lost, place, nullptr);
-        } else if (!puts) {
-          update = compiler::combineScattered(f.e, op, load(out, place), update);
-        }
-        f.e.store(out, update, place, nullptr);
-      };
-      int64_t all = product(middle), together = std::clamp<int64_t>(all, 1, kIndicesTogether);
+      int64_t all = scatter.steps, together = std::clamp<int64_t>(all, 1, kIndicesTogether);
       f.loop(ceilDivide(all, together), {}, [&](Index round, GpuFunction::State &) {
         struct Reading {
           SmallVector<Index> at;
@@ -118,12 +71,9 @@ LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
             s = space.scalar(f.e.make<arith::MinSIOp>(raw, f.e.constantIndex(all - 1)), all);
           }
           Reading one{leadAt, Index::of(0), nullptr};
-          one.at.append(space.delinearize(s, middle));
+          one.at.append(space.delinearize(s, scatter.middle));
           one.at.append(trailAt);
-          SmallVector<Index> indexAt;
-          for (size_t i = 0; i < index.size(); ++i)
-            indexAt.push_back(one.at[wholeSlices ? dim + i : i]);
-          one.target = f.e.checkedIndex(f.e.at(indices, indexAt), size);
+          one.target = scatter.target(f.e, one.at);
           Value t = f.e.scalarIndex(one.target);
           one.mine =
               f.e.make<arith::AndIOp>(f.e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, t, first),
@@ -133,16 +83,14 @@ LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
           readings.push_back(std::move(one));
         }
         for (const Reading &one : readings)
-          f.when(one.mine, [&] { put(one.at, element(one.target)); });
+          f.when(one.mine, [&] {
+            scatter.meet(f, totals, element(one.target), f.e.at(scatter.source, one.at));
+          });
       });
     });
-    if (kept)
+    if (totals.memory)
       f.loop(first, end, size, {}, [&](Index t, GpuFunction::State &) {
-        Value value = load(kept, element(t));
-        f.e.store(out,
-                  isWide ? f.e.make<arith::TruncFOp>(type, value)
-                         : f.settle(load(out, element(t)), value),
-                  element(t), nullptr);
+        scatter.end(f, totals, element(t), /*vector=*/false);
       });
   };
   if (count)
@@ -156,7 +104,7 @@ LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
 LogicalResult scheduleScan(KernelPlan &plan, Geometry &geometry) {
   KernelBuilder &kernel = plan.kernel;
   Operation *op = kernel.outputs.front().getDefiningOp();
-  auto dim = kernel.generic(op)->getAttrOfType<IntegerAttr>(ir::kScanDim).getInt();
+  int64_t dim = cast<IntegerAttr>(op->getAttr("dim")).getInt();
   ArrayRef<int64_t> shape = plan.shapeOf(op->getResult(0));
   int64_t count =
       shape[dim] == 0 ? 0 : product(shape.take_front(dim)) * product(shape.drop_front(dim + 1));

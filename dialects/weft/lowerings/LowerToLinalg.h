@@ -9,14 +9,6 @@
 
 namespace weft::ir {
 
-// On the linalg.generic of a scatter: the dim of its result that the indices choose. Its inputs are
-// the indices and the source; its loops the dims of the result (parallel), then those of the source
-// (reductions, in whose row-major order elements are added).
-inline constexpr llvm::StringLiteral kScatterDim = "weft.scatter_dim";
-
-// On the linalg.generic of a scan: the dim of its result along which it goes.
-inline constexpr llvm::StringLiteral kScanDim = "weft.scan_dim";
-
 using ScalarBody =
     llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange)>;
 

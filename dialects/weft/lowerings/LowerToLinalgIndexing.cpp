@@ -1,7 +1,9 @@
 // Ops whose positions come from data. Gathers are parallel generics that extract from their input;
 // scatters are reductions over all source elements, each of which is combined where its target is
-// the result's position. Read as written, a scatter is quadratic: its generic is marked with
-// kScatterDim, by which codegen knows that one loop over the source does it.
+// the result's position. Read as written, a scatter is quadratic; codegen makes one loop over the
+// source of it. Its generic's inputs are the indices and the source; its loops the dims of the
+// result (parallel), then those of the source (reductions, in whose row-major order elements are
+// added).
 #include "dialects/weft/ir/IndexBounds.h"
 #include "dialects/weft/lowerings/LowerToLinalg.h"
 
@@ -83,7 +85,6 @@ static Value scatter(OpBuilder &b, Location loc, Value base, Value indices, Affi
         linalg::YieldOp::create(inner, at,
                                 Value(arith::SelectOp::create(inner, at, hit, here, args[2])));
       });
-  generic->setAttr(kScatterDim, b.getI64IntegerAttr(dim));
   return generic.getResult(0);
 }
 

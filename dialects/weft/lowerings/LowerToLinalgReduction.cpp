@@ -59,7 +59,7 @@ FailureOr<Values> ReduceMinOp::lowerToLinalg(OpBuilder &b, ValueRange operands) 
 // A generic of the elements that are no further along dim, in their order, from `identity`:
 // body(one of each operand..., accumulator). Read as written it is quadratic, and an accumulator
 // that is no element of the result (an index's value) or a factor of the step before is not in it:
-// kScanDim says that one loop does it, which the schedule knows.
+// the schedule makes one loop of it.
 static FailureOr<Values> lowerScan(OpBuilder &b, Operation *op, ValueRange operands, int64_t dim,
                                    bool reverse, Attribute identity, ScalarBody body) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
@@ -89,7 +89,6 @@ static FailureOr<Values> lowerScan(OpBuilder &b, Operation *op, ValueRange opera
         linalg::YieldOp::create(
             inner, loc, Value(arith::SelectOp::create(inner, loc, counts, next, args.back())));
       });
-  generic->setAttr(kScanDim, b.getI64IntegerAttr(dim));
   return Values{generic.getResult(0)};
 }
 
