@@ -17,16 +17,6 @@ bool isRowMajor(ArrayRef<int64_t> order) {
   return order == ArrayRef<int64_t>(rowMajor(order.size()));
 }
 
-SmallVector<int64_t> denseStrides(ArrayRef<int64_t> shape, ArrayRef<int64_t> order) {
-  SmallVector<int64_t> strides(shape.size());
-  int64_t stride = 1;
-  for (int64_t dim : llvm::reverse(order)) {
-    strides[dim] = stride;
-    stride *= shape[dim];
-  }
-  return strides;
-}
-
 static bool isPermutation(ArrayRef<int64_t> order, int64_t rank) {
   DimOrder sorted(order);
   llvm::sort(sorted);

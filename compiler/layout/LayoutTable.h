@@ -18,9 +18,6 @@ using DimOrder = llvm::SmallVector<int64_t, 6>;
 
 DimOrder rowMajor(int64_t rank);
 bool isRowMajor(llvm::ArrayRef<int64_t> order);
-// Strides in elements of a dense value of that shape and order.
-llvm::SmallVector<int64_t> denseStrides(llvm::ArrayRef<int64_t> shape,
-                                        llvm::ArrayRef<int64_t> order);
 
 class LayoutTable {
 public:
