@@ -78,6 +78,23 @@ static void makeEntry(ModuleOp module, StringRef symbol, const Geometry &geometr
   }
 }
 
+static void describeArguments(KernelBuilder &kernel, ArrayRef<int64_t> readOnly,
+                              GpuKernel &result) {
+  auto add = [&](Value tensor, bool isInput) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    int64_t unit = compiler::memoryBytes(type.getElementType());
+    result.arguments.push_back({type.getNumElements() * unit, unit, isInput});
+  };
+  for (Value input : kernel.fusion.getInputs())
+    add(input, true);
+  for (int64_t i : readOnly)
+    result.arguments[i].isCached = true;
+  for (Value output : kernel.outputs)
+    add(output, false);
+  result.arguments.push_back({kernel.info.partialsBytes});
+  result.arguments.push_back({sizeof(int32_t), sizeof(int32_t)});
+}
+
 using Schedule = LogicalResult (*)(KernelPlan &, Geometry &);
 // Of an op that is a kernel of its own; null for none.
 static Schedule scheduleOf(Operation *op) {
@@ -152,6 +169,7 @@ FailureOr<GpuKernel> buildGpuKernel(ir::FusionOp fusion, StringRef symbol, Modul
     if (llvm::none_of(kernel->info.inPlace, [&](auto pair) { return pair.second == i; }))
       readOnly.push_back(i);
   GpuKernel result;
+  describeArguments(*kernel, readOnly, result);
   auto add = [&](const std::string &name, const Geometry &geometry) {
     makeEntry(*module, name, geometry, readOnly);
     result.entries.push_back({name, geometry.blocks, geometry.threads});

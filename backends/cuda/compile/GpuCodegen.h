@@ -28,6 +28,13 @@ inline constexpr const char *kNoSchedule = "has no schedule for GPUs; compile fo
 struct GpuKernel {
   compiler::KernelInfo info;
   std::vector<KernelEntry> entries; // the body's, then the finish's
+  // What the entries' pointers lead to: inputs, outputs, partial results, the flag.
+  struct Argument {
+    int64_t bytes = 0, unit = 1; // of an element
+    bool isInput = false;
+    bool isCached = false; // read through a cache which sees no writes of the launch
+  };
+  std::vector<Argument> arguments;
 };
 
 // Builds the kernel of `fusion` in `into`, as functions of the llvm and nvvm dialects. Fails with a

@@ -3,10 +3,9 @@
 // driver, whose kernels are those that became PTX, run on the host by the simulator, and whose
 // matrix products and convolutions stand in for cuBLASLt's and cuDNN's.
 //
-// Every second launch of a kernel goes through its threads in the opposite order, so that who runs
-// a program twice and compares finds what depends on it. Whatever the recording driver objects to
-// (addresses outside of live memory, memory or kernels that go too early, impossible grids) ends
-// the process with its list, so that no test passes with it.
+// Whatever the simulator or the recording driver objects to (results that depend on the order of
+// threads, addresses outside of live memory, memory or kernels that go too early) ends the process,
+// so that no test passes with it.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -44,40 +43,32 @@ public:
   absl::Status add(mlir::ModuleOp code, const GpuKernel &kernel) {
     std::string error;
     mlir::OwningOpRef<mlir::ModuleOp> copy = code.clone(); // which the simulator changes
-    std::shared_ptr<Simulator> simulator = Simulator::create(*copy, kernel.entries, error);
+    std::shared_ptr<Simulator> simulator = Simulator::create(*copy, kernel, error);
     if (!simulator)
       return absl::InternalError("the simulator: " + error);
     std::lock_guard lock(mutex_);
     for (const KernelEntry &entry : kernel.entries)
-      simulators_[entry.symbol].simulator = simulator;
+      simulators_[entry.symbol] = simulator;
     return absl::OkStatus();
   }
   void launch(const char *symbol, void **arguments, int count) {
     std::shared_ptr<Simulator> simulator;
-    bool reversed = false;
     {
       std::lock_guard lock(mutex_);
       auto found = simulators_.find(symbol);
-      if (found != simulators_.end()) {
-        simulator = found->second.simulator;
-        reversed = found->second.launches++ % 2;
-      }
+      if (found != simulators_.end())
+        simulator = found->second;
     }
     if (!simulator)
       fail(std::string("there is no kernel ") + symbol);
-    if (std::string wrong =
-            simulator->launch(symbol, {arguments, static_cast<size_t>(count)}, reversed);
+    if (std::string wrong = simulator->launch(symbol, {arguments, static_cast<size_t>(count)});
         !wrong.empty())
       fail(wrong);
   }
 
 private:
   std::mutex mutex_;
-  struct Entry {
-    std::shared_ptr<Simulator> simulator;
-    int launches = 0;
-  };
-  std::map<std::string, Entry> simulators_;
+  std::map<std::string, std::shared_ptr<Simulator>> simulators_;
 };
 
 absl::StatusOr<Driver> driver() {
