@@ -89,6 +89,8 @@ inline constexpr size_t kMostStaged = 4;
 
 // Multiplications below which a launch of our own kernel takes no longer than the library's.
 inline constexpr int64_t kMinMultiplications = 16 * 16 * 16;
+// Products of a batch, at most: cuBLASLt counts them in an int32.
+inline constexpr int64_t kMostProducts = (int64_t{1} << 31) - 1;
 // Elements of a convolution's tensor, at most: of cuDNN's engines, most count them in an int32.
 inline constexpr int64_t kMostConvolutionElements = (int64_t{1} << 31) - 1;
 

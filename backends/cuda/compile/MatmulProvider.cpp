@@ -83,6 +83,11 @@ public:
     if (batch(lhs) != batch(out) || (rhs.size() != 2 && batch(rhs) != batch(out)))
       return ClaimRefusal{"repeated-batch",
                           "the call repeats no operand over batch dims, but for an rhs of rank 2"};
+    int64_t products = 1;
+    for (int64_t size : batch(out))
+      products *= size;
+    if (products > kMostProducts)
+      return ClaimRefusal{"too-many", "cuBLASLt counts the products of a batch in 32 bits"};
     Claim claim;
     Builder builder(op->getContext());
     auto flag = [&](StringRef name) {

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -10,11 +11,23 @@
 
 namespace weft::backends::cuda {
 
+// Of cublas_api.h: cublasStatus_t.
+constexpr std::pair<int, const char *> kStatus[] = {
+    {1, "not initialized"}, {kCublasNoMemory, "no memory"}, {7, "invalid value"},
+    {8, "the GPU's architecture has none"}, {11, "mapping error"}, {13, "execution failed"},
+    {14, "internal error"}, {kCublasNotSupported, "not supported"}};
+
 absl::Status CublasLt::check(int error, std::string_view what) const {
   if (error == 0)
     return absl::OkStatus();
-  return absl::InternalError(
-      absl::StrCat("cuBLASLt: ", std::string(what), " fails with status ", error));
+  std::string message =
+      absl::StrCat("cuBLASLt: ", std::string(what), " fails with status ", error);
+  for (auto [status, name] : kStatus)
+    if (status == error)
+      absl::StrAppend(&message, " (", name, ")");
+  return error == kCublasNoMemory       ? absl::ResourceExhaustedError(message)
+         : error == kCublasNotSupported ? absl::UnimplementedError(message)
+                                        : absl::InternalError(message);
 }
 
 absl::StatusOr<CublasLt> open_cublaslt(const std::string &library) {

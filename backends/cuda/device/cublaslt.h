@@ -20,8 +20,10 @@ inline constexpr int32_t kCublasOpN = 0, kCublasOpT = 1;
 inline constexpr int kDescTransposeA = 3, kDescTransposeB = 4; // cublasLtMatmulDescAttributes_t
 inline constexpr int kLayoutBatchCount = 5,
                      kLayoutBatchStride = 6;      // cublasLtMatrixLayoutAttribute_t
-// cublasLtMatmulPreferenceAttributes_t
-inline constexpr int kPreferenceMaxWorkspace = 1, kPreferenceReductions = 3;
+// cublasLtMatmulPreferenceAttributes_t; what A, B, C and D are aligned to follow one another.
+inline constexpr int kPreferenceMaxWorkspace = 1, kPreferenceReductions = 3,
+                     kPreferenceAlignmentA = 5;
+inline constexpr int kCublasNoMemory = 3, kCublasNotSupported = 15; // cublasStatus_t
 // cublasLtReductionScheme_t: partial results are kept in what is computed in, not in the result.
 inline constexpr uint32_t kReductionInComputeType = 2;
 
@@ -72,6 +74,8 @@ struct CublasLt {
 #define WEFT_DECLARE(member, symbol, arguments) int(*member) arguments = nullptr;
   WEFT_CUBLASLT_FUNCTIONS(WEFT_DECLARE)
 #undef WEFT_DECLARE
+  // OK for 0; ResourceExhausted where memory is missing, Unimplemented for what it does not do,
+  // Internal for the rest.
   absl::Status check(int error, std::string_view what) const;
 };
 

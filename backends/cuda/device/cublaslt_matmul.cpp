@@ -1,13 +1,17 @@
 #include "backends/cuda/device/cublaslt_matmul.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/core/alignment.h"
 #include "runtime/core/status.h"
 
 namespace weft::backends::cuda {
@@ -42,7 +46,11 @@ struct Problem {
   Numbers factors = kNumbers[0], result = kNumbers[0];
   int64_t m = 0, n = 0, k = 0, batch = 1;
   bool transpose_lhs = false, transpose_rhs = false, one_rhs = false;
+  std::array<uint32_t, 3> aligned{}; // what lhs, rhs and out begin at a multiple of, in bytes
 };
+
+// Of a batch.
+constexpr int64_t kMostProducts = std::numeric_limits<int32_t>::max();
 
 absl::StatusOr<Problem> read(const LibraryCall &call) {
   WEFT_ASSIGN_OR_RETURN(int64_t left, runtime::config_int(call.config, "transpose_lhs", 0));
@@ -69,6 +77,9 @@ absl::StatusOr<Problem> read(const LibraryCall &call) {
         return refuse("takes contiguous operands");
   }
   Problem problem;
+  for (size_t i = 0; i < 3; ++i)
+    problem.aligned[i] = static_cast<uint32_t>(
+        std::gcd(runtime::kBufferAlignment, call.operands[i].offset));
   problem.factors = *factors;
   problem.result = *result;
   problem.transpose_lhs = left != 0;
@@ -98,6 +109,8 @@ absl::StatusOr<Problem> read(const LibraryCall &call) {
     problem.m *= problem.batch;
     problem.batch = 1;
   }
+  if (problem.batch > kMostProducts)
+    return refuse("counts the products of a batch in 32 bits");
   return problem;
 }
 
@@ -119,6 +132,7 @@ public:
     int32_t first = problem.transpose_rhs ? kCublasOpT : kCublasOpN,
             second = problem.transpose_lhs ? kCublasOpT : kCublasOpN;
     numbers_ = problem.factors;
+    aligned_ = problem.aligned;
     absl::Status status =
         library_.check(library_.desc_create(&desc_, numbers_.compute, numbers_.scale),
                        "describing a product");
@@ -186,6 +200,14 @@ private:
     status = library_.check(
         library_.preference_set(preference, kPreferenceMaxWorkspace, &most, sizeof(most)),
         "choosing an algorithm");
+    // Otherwise it takes all to be aligned to 256 bytes. Its A is our rhs.
+    for (int i = 0; status.ok() && i < 4; ++i) {
+      constexpr size_t kOperand[] = {1, 0, 2, 2};
+      const uint32_t &bytes = aligned_[kOperand[i]];
+      status = library_.check(library_.preference_set(preference, kPreferenceAlignmentA + i, &bytes,
+                                                      sizeof(bytes)),
+                              "choosing an algorithm");
+    }
     // Sums of 16-bit factors are rounded once, at their end.
     if (status.ok() && numbers_.type != numbers_.scale)
       status = library_.check(library_.preference_set(preference, kPreferenceReductions,
@@ -197,7 +219,9 @@ private:
           library_.heuristic(handle_, desc_, a_, b_, c_, c_, preference, 1, &chosen_, &found),
           "choosing an algorithm");
     (void)library_.preference_destroy(preference);
-    if (status.ok() && found == 0)
+    if (status.ok() && found > 0)
+      status = library_.check(chosen_.state, "choosing an algorithm");
+    if (absl::IsUnimplemented(status) || (status.ok() && found == 0))
       return absl::UnimplementedError(
           "cuBLASLt has no algorithm for this product; compile with --no-claim");
     return status;
@@ -207,6 +231,7 @@ private:
   CublasLt library_;
   CublasHandle handle_;
   Numbers numbers_ = kNumbers[0];
+  std::array<uint32_t, 3> aligned_{};
   CublasDesc desc_ = nullptr;
   CublasLayout a_ = nullptr, b_ = nullptr, c_ = nullptr;
   CublasHeuristic chosen_{};

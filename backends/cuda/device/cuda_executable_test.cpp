@@ -523,6 +523,116 @@ TEST_F(CudaExecutableTest, MultipliesMatrices) {
     }
 }
 
+// One whose operands begin inside of their buffers; the algorithm is chosen for what they are
+// aligned to (the recording library objects to others).
+Program product(int64_t offset) {
+  Program p;
+  LibraryCall call;
+  call.entry = "cublaslt.matmul";
+  call.inputs = 2;
+  int64_t elements = offset / 4 + 16, bytes = 4 * elements;
+  for (int32_t i = 0; i < 3; ++i) {
+    TensorRef ref;
+    ref.dtype = DType::kFloat32;
+    ref.buffer = i;
+    ref.offset = offset;
+    ref.dims = {4, 4};
+    ref.strides = {4, 1};
+    call.operands.push_back(ref);
+  }
+  p.inputs = {{"", DType::kFloat32, {elements}, bytes, false, false},
+              {"", DType::kFloat32, {elements}, bytes, false, false}};
+  p.outputs = {{"", DType::kFloat32, {elements}, bytes, -1, -1, -1}};
+  p.buffers = {{BufferKind::kInput, 0, 0, bytes},
+               {BufferKind::kInput, 1, 0, bytes},
+               {BufferKind::kOutput, 0, 0, bytes}};
+  p.instructions = {call};
+  return p;
+}
+
+TEST_F(CudaExecutableTest, MultipliesMatricesInsideOfBuffers) {
+  absl::StatusOr<CublasLt> library = open_cublaslt(kLibrary);
+  ASSERT_TRUE(library.ok()) << library.status();
+  std::unique_ptr<LibraryEntry> entry = make_matmul_entry(device, *library);
+  for (int64_t offset : {0, 4, 16, 64}) {
+    auto executable = CudaExecutable::create(product(offset), {}, device,
+                                             [&](std::string_view) { return entry.get(); });
+    ASSERT_TRUE(executable.ok()) << executable.status();
+    std::vector<float> a(static_cast<size_t>(offset / 4 + 16), 1), b = a, result = a;
+    auto borrow = [](std::vector<float> &of) {
+      return Buffer::borrow(of.data(), static_cast<int64_t>(4 * of.size()), nullptr);
+    };
+    auto ba = borrow(a), bb = borrow(b), bo = borrow(result);
+    Buffer *inputs[] = {ba.get(), bb.get()}, *outputs[] = {bo.get()};
+    absl::Status status = (*executable)->acquire_and_run({}, inputs, outputs);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(result.back(), 4);
+    EXPECT_STREQ(recording().errors(), "") << offset;
+  }
+}
+
+TEST_F(CudaExecutableTest, AProductWithoutAnAlgorithm) {
+  absl::StatusOr<CublasLt> library = open_cublaslt(kLibrary);
+  ASSERT_TRUE(library.ok()) << library.status();
+  std::unique_ptr<LibraryEntry> entry = make_matmul_entry(device, *library);
+  auto create = [&](int error) {
+    recording().fail("cublasLtMatmulAlgoGetHeuristic", 0, error);
+    return CudaExecutable::create(product(0), {}, device,
+                                  [&](std::string_view) { return entry.get(); })
+        .status();
+  };
+  EXPECT_EQ(create(15),
+            absl::UnimplementedError(
+                "cuBLASLt has no algorithm for this product; compile with --no-claim"));
+  // Without memory it is tried again, once what the allocator keeps is freed.
+  EXPECT_EQ(create(3), absl::OkStatus());
+  EXPECT_EQ(create(7), absl::InternalError("cuBLASLt: choosing an algorithm fails with status 7 "
+                                           "(invalid value)"));
+}
+
+// What the recording driver objects to, as a GPU's would.
+TEST_F(CudaExecutableTest, CallsThatNoGraphTakes) {
+  const Driver &driver = device->driver();
+  DevicePointer pointer = 0;
+  Graph graph = nullptr;
+  Module module = nullptr;
+  float host = 0;
+  ASSERT_EQ(driver.memory_allocate(&pointer, 64), 0);
+  ASSERT_EQ(driver.stream_begin_capture(device->stream(), 1), 0);
+  EXPECT_EQ(driver.memory_allocate(&pointer, 64), 900);
+  EXPECT_EQ(driver.memory_free(pointer), 900);
+  EXPECT_EQ(driver.module_load(&module, "", 0, nullptr, nullptr), 900);
+  EXPECT_EQ(driver.copy_to_device(pointer, &host, sizeof(host), device->stream()), 0);
+  EXPECT_EQ(driver.fill_32(pointer + 2, 0, 1, device->stream()), 1);
+  // Other threads may do what they like.
+  std::thread([&] {
+    EXPECT_TRUE(device->enter().ok());
+    EXPECT_EQ(driver.memory_free(pointer), 0);
+  }).join();
+  EXPECT_EQ(driver.stream_end_capture(device->stream(), &graph), 0);
+  EXPECT_EQ(driver.graph_destroy(graph), 0);
+  EXPECT_STREQ(recording().errors(), "cuMemAlloc while launches are recorded\n"
+                                     "cuMemFree while launches are recorded\n"
+                                     "cuModuleLoadDataEx while launches are recorded\n"
+                                     "copy to device: the host's memory in a graph\n");
+  recording().reset();
+}
+
+TEST_F(CudaExecutableTest, SaysWhatToDoAboutErrors) {
+  auto advice = [&](int error) {
+    std::string message(device->driver().check(error, "a call").message());
+    size_t found = message.find("; ");
+    return found == std::string::npos ? "" : message.substr(found + 2);
+  };
+  EXPECT_EQ(advice(1), "");
+  EXPECT_EQ(advice(3), "a process that was forked cannot use the GPUs of its parent: start it anew, "
+                       "or use none before the fork");
+  for (int error : {214, 700, 716, 719})
+    EXPECT_EQ(advice(error),
+              "the GPU takes no more work of this process, which must be started again");
+  EXPECT_NE(advice(221).find("libnvidia-ptxjitcompiler.so"), std::string::npos);
+}
+
 TEST_F(CudaExecutableTest, SaysWhenTheGpuIsLost) {
   auto executable = CudaExecutable::create(program(), modules(), device, nullptr);
   ASSERT_TRUE(executable.ok()) << executable.status();
@@ -533,6 +643,10 @@ TEST_F(CudaExecutableTest, SaysWhenTheGpuIsLost) {
             std::string::npos)
       << status;
   EXPECT_NE(status.message().find("must be started again"), std::string::npos) << status;
+  // Nothing goes any more, and what is freed now is the driver's no longer.
+  status = run(**executable, host);
+  EXPECT_NE(status.message().find("must be started again"), std::string::npos) << status;
+  recording().fail("", 0, 0);
 }
 
 TEST(CudaDriver, SaysWhatIsMissing) {

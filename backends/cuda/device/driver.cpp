@@ -2,9 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <algorithm>
-#include <iterator>
-
 #include "absl/strings/str_cat.h"
 #include "backends/cuda/device/find_function.h"
 
@@ -12,9 +9,40 @@ namespace weft::backends::cuda {
 
 // Of cuda.h: CUresult.
 constexpr int kOutOfMemory = 2;
-// After these a context refuses all further calls: an address or an instruction of a kernel was
-// bad, or it took too long.
-constexpr int kFatal[] = {700, 702, 710, 714, 715, 716, 717, 718, 719};
+// What to do about an error, where its text does not say it.
+struct Advice {
+  int error;
+  const char *what;
+};
+constexpr const char *kLost = "the GPU takes no more work of this process, which must be started "
+                              "again";
+constexpr Advice kAdvice[] = {
+    {3, "a process that was forked cannot use the GPUs of its parent: start it anew, or use none "
+        "before the fork"},
+    {4, "the process is ending, and the driver has ended already"},
+    {209, "the GPU is older than what the program was compiled for"},
+    {221, "a part of the driver that compiles kernels, libnvidia-ptxjitcompiler.so, is missing "
+          "(containers need the driver's capability \"compute\")"},
+    {222, "the driver is older than the kernels' PTX: install a newer one"},
+    {223, "CUDA_DISABLE_PTX_JIT forbids to compile kernels: unset it"},
+    // A context refuses all calls after these: an address or an instruction of a kernel was bad, it
+    // took too long, or the GPU has an error.
+    {214, kLost},
+    {220, kLost},
+    {226, kLost},
+    {700, kLost},
+    {702, kLost},
+    {710, kLost},
+    {714, kLost},
+    {715, kLost},
+    {716, kLost},
+    {717, kLost},
+    {718, kLost},
+    {719, kLost},
+    {721, kLost},
+    {810, kLost},
+    {911, kLost},
+};
 
 absl::Status Driver::check(int error, std::string_view what) const {
   if (error == 0)
@@ -23,9 +51,9 @@ absl::Status Driver::check(int error, std::string_view what) const {
   if (get_error_string == nullptr || get_error_string(error, &text) != 0 || text == nullptr)
     text = "unknown error";
   std::string message = absl::StrCat("CUDA: ", std::string(what), ": ", text, " (", error, ")");
-  if (std::find(std::begin(kFatal), std::end(kFatal), error) != std::end(kFatal))
-    absl::StrAppend(&message,
-                    "; the GPU takes no more work of this process, which must be started again");
+  for (const Advice &advice : kAdvice)
+    if (advice.error == error)
+      absl::StrAppend(&message, "; ", advice.what);
   return error == kOutOfMemory ? absl::ResourceExhaustedError(message)
                                : absl::InternalError(message);
 }

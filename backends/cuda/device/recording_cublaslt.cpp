@@ -1,5 +1,6 @@
 // Stands in for cuBLASLt, as far as it is used: column-major, factors of one type. Products are
 // computed when the stream is waited for.
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <mutex>
@@ -20,6 +21,11 @@ struct Matrix {
   uint64_t rows = 0, columns = 0;
   int64_t distance = 0, stride = 0;
   int32_t batch = 1;
+};
+
+// What A, B, C and D are promised to be aligned to.
+struct Preference {
+  std::array<uint32_t, 4> aligned{256, 256, 256, 256};
 };
 
 struct Product {
@@ -88,35 +94,54 @@ int cublasLtMatrixLayoutDestroy(void *layout) {
   return 0;
 }
 int cublasLtMatmulPreferenceCreate(void **preference) {
-  *preference = new int;
+  *preference = new Preference;
   return 0;
 }
-int cublasLtMatmulPreferenceSetAttribute(void *, int attribute, const void *, size_t bytes) {
+int cublasLtMatmulPreferenceSetAttribute(void *preference, int attribute, const void *value,
+                                         size_t bytes) {
+  if (attribute >= 5 && attribute <= 8 && bytes == 4) {
+    std::memcpy(&static_cast<Preference *>(preference)->aligned[static_cast<size_t>(attribute - 5)],
+                value, 4);
+    return 0;
+  }
   // The most of workspace; the ways in which partial results are added up.
   return (attribute == 1 && bytes == 8) || (attribute == 3 && bytes == 4) ? 0 : kInvalid;
 }
 int cublasLtMatmulPreferenceDestroy(void *preference) {
-  delete static_cast<int *>(preference);
+  delete static_cast<Preference *>(preference);
   return 0;
 }
-int cublasLtMatmulAlgoGetHeuristic(void *, void *, void *, void *, void *, void *, void *, int,
-                                   void *results, int *returned) {
+int cublasLtMatmulAlgoGetHeuristic(void *, void *, void *, void *, void *, void *, void *preference,
+                                   int, void *results, int *returned) {
+  std::lock_guard lock(mutex());
+  *returned = 0;
+  if (int error = failure_of("cublasLtMatmulAlgoGetHeuristic"))
+    return error;
   // cublasLtMatmulHeuristicResult_t: 64 bytes of an algorithm, then the workspace that it asks for.
+  // The algorithm relies on all that was promised.
   std::memset(results, 0, 96);
+  std::memcpy(results, preference, sizeof(Preference));
   size_t workspace = 1024;
   std::memcpy(static_cast<char *>(results) + 64, &workspace, sizeof(workspace));
   *returned = 1;
   return 0;
 }
 int cublasLtMatmul(void *handle, void *desc, const void *alpha, const void *a, void *a_layout,
-                   const void *b, void *b_layout, const void *beta, const void *, void *, void *d,
-                   void *d_layout, const void *, void *workspace, size_t workspace_bytes,
+                   const void *b, void *b_layout, const void *beta, const void *c, void *, void *d,
+                   void *d_layout, const void *algorithm, void *workspace, size_t workspace_bytes,
                    void *stream) {
   std::lock_guard lock(mutex());
   if (int error = failure_of("cublasLtMatmul"))
     return error;
   if (*static_cast<const void **>(handle) != context_of_thread())
     object("a handle of cuBLASLt is used on another GPU than it was made on");
+  const auto &aligned = static_cast<const Preference *>(algorithm)->aligned;
+  const void *operands[] = {a, b, c, d};
+  for (size_t i = 0; i < aligned.size(); ++i)
+    if (reinterpret_cast<uint64_t>(operands[i]) % aligned[i] != 0)
+      object("a matrix is aligned to less than its algorithm was chosen for");
+  if (reinterpret_cast<uint64_t>(workspace) % 16 != 0)
+    object("workspace of a product is not aligned to 16 bytes");
   Product product = *static_cast<Product *>(desc);
   Matrix ma = *static_cast<Matrix *>(a_layout), mb = *static_cast<Matrix *>(b_layout),
          md = *static_cast<Matrix *>(d_layout);

@@ -7,12 +7,14 @@
 
 #include "backends/cuda/device/recording_state.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,7 +26,9 @@
 namespace {
 
 constexpr uint64_t kBase = uint64_t{1} << 46; // of addresses on "the GPU"
-constexpr int kInvalid = 1;
+constexpr int kInvalid = 1, kInvalidContext = 201, kCaptureUnsupported = 900;
+// A context gives them again at each call.
+constexpr int kFatal[] = {214, 700, 702, 716, 719};
 
 struct Gpu {
   int number = 0;
@@ -52,6 +56,7 @@ struct Kernel {
   std::string name;
   int parameters = 0;
   bool unloaded = false;
+  const Gpu *gpu = nullptr;
 };
 
 using Kernels = std::vector<std::unique_ptr<Kernel>>; // of a module
@@ -66,6 +71,7 @@ struct State {
       modules; // never freed: handles stay distinct, and what is on the stream keeps its kernels
   std::string failing;
   int fail_at = -1, fail_with = 0;
+  int lost = 0; // the error after which nothing goes any more
   weft_recording_kernel kernel = nullptr;
   long graphs = 0; // that nobody has destroyed
 };
@@ -105,13 +111,30 @@ void say(std::string &to, const char *format, ...) {
 // Whether this call is to fail, and with what.
 int failure(const char *function) {
   State &s = state();
-  if (s.failing != function)
-    return 0;
-  if (s.fail_at == kWeftRecordingEvery)
-    return s.fail_with;
-  if (s.fail_at < 0)
-    return 0;
-  return s.fail_at-- == 0 ? s.fail_with : 0;
+  if (s.lost != 0 || s.failing != function)
+    return s.lost;
+  int error = s.fail_at == kWeftRecordingEvery           ? s.fail_with
+              : s.fail_at >= 0 && s.fail_at-- == 0 ? s.fail_with
+                                                         : 0;
+  if (std::find(std::begin(kFatal), std::end(kFatal), error) != std::end(kFatal))
+    s.lost = error;
+  return error;
+}
+
+// What allocates, frees, loads or waits is not for a thread that records launches, nor for one
+// without a context. 0, or the error.
+int forbidden(const char *function) {
+  State &s = state();
+  for (const auto &stream : s.streams)
+    if (stream->recording != nullptr && stream->recorder == std::this_thread::get_id()) {
+      say(s.errors, "%s while launches are recorded", function);
+      return kCaptureUnsupported;
+    }
+  if (current == nullptr) {
+    say(s.errors, "%s in no context", function);
+    return kInvalidContext;
+  }
+  return 0;
 }
 
 // The host's address of `bytes` bytes on "the GPU"; null, and an error, where they are not in one
@@ -134,6 +157,12 @@ unsigned char *find(uint64_t address, size_t bytes, const char *what) {
 // The rest of its block.
 unsigned char *find_start(uint64_t address, const char *what) {
   return find(address, 0, what);
+}
+
+// A graph would read or write the host's memory when it is launched.
+void refuse_graph(void *stream, const char *what) {
+  if (static_cast<Stream *>(stream)->recording != nullptr)
+    say(state().errors, "%s: the host's memory in a graph", what);
 }
 
 void put(void *stream, std::function<void()> run) {
@@ -206,6 +235,10 @@ unsigned char *find_bytes(uint64_t address, size_t bytes, const char *what) {
 
 } // namespace weft::backends::cuda::recording
 
+#define WEFT_UNRECORDED(function)                                                                  \
+  WEFT_RECORDED(function)                                                                          \
+  if (int error = forbidden(function))                                                             \
+    return error;
 #define WEFT_RECORDED(function)                                                                    \
   std::lock_guard lock(state().mutex);                                                             \
   if (int error = failure(function))                                                               \
@@ -230,6 +263,7 @@ void weft_recording_fail(const char *function, int n, int error) {
   state().failing = function;
   state().fail_at = n;
   state().fail_with = error;
+  state().lost = 0;
 }
 void weft_recording_run(weft_recording_kernel kernel) {
   state().kernel = kernel;
@@ -273,16 +307,18 @@ int cuCtxSetCurrent(void *context) {
   return context == nullptr ? kInvalid : 0;
 }
 int cuModuleLoadDataEx(void **module, const void *image, unsigned, int *, void **) {
-  WEFT_RECORDED("cuModuleLoadDataEx")
+  WEFT_UNRECORDED("cuModuleLoadDataEx")
   Kernels &made = *state().modules.emplace_back(
       std::make_unique<Kernels>(entries(static_cast<const char *>(image))));
-  for (const auto &kernel : made)
+  for (const auto &kernel : made) {
+    kernel->gpu = current;
     say(state().log, "load %s", kernel->name.c_str());
+  }
   *module = &made;
   return made.empty() ? 218 : 0; // CUDA_ERROR_INVALID_PTX
 }
 int cuModuleUnload(void *module) {
-  WEFT_RECORDED("cuModuleUnload")
+  WEFT_UNRECORDED("cuModuleUnload")
   for (const auto &kernel : *static_cast<Kernels *>(module)) {
     say(state().log, "unload %s", kernel->name.c_str());
     kernel->unloaded = true;
@@ -290,7 +326,7 @@ int cuModuleUnload(void *module) {
   return 0;
 }
 int cuModuleGetFunction(void **function, void *module, const char *name) {
-  WEFT_RECORDED("cuModuleGetFunction")
+  WEFT_UNRECORDED("cuModuleGetFunction")
   for (const auto &kernel : *static_cast<Kernels *>(module))
     if (kernel->name == name) {
       *function = kernel.get();
@@ -303,8 +339,10 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
   WEFT_RECORDED("cuLaunchKernel")
   auto *kernel = static_cast<Kernel *>(function);
   say(state().log, "launch %s <<<%u, %u>>>", kernel->name.c_str(), gx, bx);
-  if (gx == 0 || bx == 0 || bx > 1024 || gy * gz * by * bz != 1)
+  if (gx == 0 || gx > 0x7fffffff || bx == 0 || bx > 1024 || gy * gz * by * bz != 1)
     say(state().errors, "%s: an impossible grid", kernel->name.c_str());
+  if (kernel->gpu != current)
+    say(state().errors, "%s: a kernel of another GPU", kernel->name.c_str());
   std::vector<uint64_t> addresses;
   for (int i = 0; i < kernel->parameters; ++i)
     addresses.push_back(*static_cast<uint64_t *>(arguments[i]));
@@ -320,7 +358,7 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
   return 0;
 }
 int cuMemAlloc_v2(uint64_t *pointer, size_t bytes) {
-  WEFT_RECORDED("cuMemAlloc")
+  WEFT_UNRECORDED("cuMemAlloc")
   State &s = state();
   *pointer = s.next;
   s.next += (bytes / 256 + 2) * 256; // a gap after each, so that what runs over is found
@@ -329,7 +367,7 @@ int cuMemAlloc_v2(uint64_t *pointer, size_t bytes) {
   return bytes > 0 ? 0 : kInvalid;
 }
 int cuMemFree_v2(uint64_t pointer) {
-  WEFT_RECORDED("cuMemFree")
+  WEFT_UNRECORDED("cuMemFree")
   State &s = state();
   if (s.live.erase(pointer) == 0)
     say(s.errors, "memory is freed that is not allocated");
@@ -339,6 +377,7 @@ int cuMemFree_v2(uint64_t pointer) {
 int cuMemcpyHtoDAsync_v2(uint64_t target, const void *source, size_t bytes, void *stream) {
   WEFT_RECORDED("cuMemcpyHtoDAsync")
   say(state().log, "to device %zu", bytes);
+  refuse_graph(stream, "copy to device");
   put(stream, [=] {
     if (unsigned char *to = find(target, bytes, "copy to device"))
       std::memcpy(to, source, bytes);
@@ -348,6 +387,7 @@ int cuMemcpyHtoDAsync_v2(uint64_t target, const void *source, size_t bytes, void
 int cuMemcpyDtoHAsync_v2(void *target, uint64_t source, size_t bytes, void *stream) {
   WEFT_RECORDED("cuMemcpyDtoHAsync")
   say(state().log, "to host %zu", bytes);
+  refuse_graph(stream, "copy to host");
   put(stream, [=] {
     if (unsigned char *from = find(source, bytes, "copy to host"))
       std::memcpy(target, from, bytes);
@@ -360,7 +400,9 @@ int cuMemcpyDtoDAsync_v2(uint64_t target, uint64_t source, size_t bytes, void *s
   put(stream, [=] {
     unsigned char *to = find(target, bytes, "copy on device"),
                   *from = find(source, bytes, "copy on device");
-    if (to && from)
+    if (to && from && to < from + bytes && from < to + bytes)
+      say(state().errors, "copy on device: %zu bytes onto themselves", bytes);
+    else if (to && from)
       std::memcpy(to, from, bytes);
   });
   return 0;
@@ -369,6 +411,8 @@ int cuMemcpyDtoDAsync_v2(uint64_t target, uint64_t source, size_t bytes, void *s
 static int fill(uint64_t target, size_t pitch, uint64_t value, size_t width, size_t count,
                 void *stream) {
   say(state().log, "fill %zu x %zu", width, count);
+  if (target % width != 0 || pitch % width != 0)
+    return kInvalid;
   put(stream, [=] {
     if (count == 0)
       return;
@@ -413,7 +457,7 @@ int cuStreamSynchronize(void *stream) {
   }
   if (on->recording != nullptr) {
     say(state().errors, "a stream is waited for whose launches are recorded");
-    return 900; // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+    return kCaptureUnsupported;
   }
   say(state().log, "synchronize");
   flush(*on);
@@ -428,6 +472,8 @@ int cuStreamBeginCapture_v2(void *stream, int) {
 }
 int cuStreamEndCapture(void *stream, void **graph) {
   std::lock_guard lock(state().mutex);
+  if (static_cast<Stream *>(stream)->recorder != std::this_thread::get_id())
+    say(state().errors, "a graph's recording ends on another thread than it began");
   *graph = std::exchange(static_cast<Stream *>(stream)->recording, nullptr);
   if (int error = failure("cuStreamEndCapture")) {
     delete static_cast<Graph *>(std::exchange(*graph, nullptr));
