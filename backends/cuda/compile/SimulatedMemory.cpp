@@ -1,6 +1,7 @@
 #include "backends/cuda/compile/SimulatedMemory.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <numeric>
 
@@ -24,6 +25,7 @@ std::string SimulatedMemory::open(std::vector<MemoryRange> ranges) {
     Region &region = regions_.back();
     region.end = std::max(region.end, end);
     region.unit = std::gcd(region.unit, std::gcd(range.unit, int64_t(range.begin - region.begin)));
+    region.shift = std::countr_zero(static_cast<uint64_t>(region.unit));
     region.isDefined |= range.isDefined;
     region.isFlag |= range.isFlag;
     for (const MemoryRange &other : region.ranges)
@@ -159,7 +161,7 @@ std::string SimulatedMemory::show(const Access &access, const Region *region, ui
          " bytes" + place;
 }
 
-std::string SimulatedMemory::see(const Access &access, uint32_t thread) {
+bool SimulatedMemory::see(const Access &access, uint32_t thread) {
   unspoil();
   Region *region = find(access);
   const char *wrong = nullptr;
@@ -167,27 +169,32 @@ std::string SimulatedMemory::see(const Access &access, uint32_t thread) {
     wrong = "touches memory beside its operands";
   else if (epoch_ >= kMostEpochs)
     wrong = "has passed more barriers than are told apart";
-  else if (access.address % static_cast<uintptr_t>(access.alignment) != 0)
+  else if ((access.address & static_cast<uintptr_t>(access.alignment - 1)) != 0)
     wrong = "touches memory that is not aligned as its instruction says";
   if (wrong)
-    return show(access, region, thread, wrong);
+    return refuse(access, region, thread, wrong);
   if (region->cells.empty())
-    region->cells.resize((region->end - region->begin) / static_cast<size_t>(region->unit) + 1);
-  auto offset = static_cast<int64_t>(access.address - region->begin);
+    region->cells.resize(((region->end - region->begin) >> region->shift) + 1);
+  size_t offset = access.address - region->begin,
+         last = (offset + static_cast<size_t>(access.bytes) - 1) >> region->shift;
   const char *race = nullptr;
-  for (int64_t i = offset / region->unit; i <= (offset + access.bytes - 1) / region->unit; ++i) {
-    Cell &cell = region->cells[static_cast<size_t>(i)];
-    Conflict found = conflict(*region, cell, access.isWrite, thread);
-    if (found.what && !found.mayBeDropped)
-      return show(access, region, thread, found.what);
-    race = found.what ? found.what : race;
+  for (size_t i = offset >> region->shift; i <= last; ++i) {
+    Cell &cell = region->cells[i];
+    // Most are these.
+    bool isQuiet = !access.isWrite && region->isDefined && cell.writer.block == kNobody;
+    if (!isQuiet) {
+      Conflict found = conflict(*region, cell, access.isWrite, thread);
+      if (found.what && !found.mayBeDropped)
+        return refuse(access, region, thread, found.what);
+      race = found.what ? found.what : race;
+    }
     note(cell, access.isWrite, access.isShared, thread);
   }
   if (race && race_.empty())
     race_ = show(access, region, thread, race);
   if (race && !access.isWrite)
     spoil(access);
-  return "";
+  return true;
 }
 
 } // namespace weft::backends::cuda

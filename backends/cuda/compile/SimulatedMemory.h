@@ -54,8 +54,11 @@ public:
   void passBarrier() {
     ++epoch_;
   }
-  // Empty, or what is wrong.
-  std::string see(const Access &access, uint32_t thread);
+  // False where wrong() says what is.
+  bool see(const Access &access, uint32_t thread);
+  const std::string &wrong() const {
+    return wrong_;
+  }
 
 private:
   // Who touched some bytes last. What a thread did before a barrier comes before what its block
@@ -71,7 +74,8 @@ private:
   };
   struct Region {
     uintptr_t begin = 0, end = 0;
-    int64_t unit = 1; // bytes of a cell
+    int64_t unit = 1; // bytes of a cell, a power of 2, as alignments are
+    int shift = 0;    // its logarithm
     std::vector<Cell> cells;
     std::vector<MemoryRange> ranges; // several where an output lies in place of an input
     bool isShared = false, isDefined = true, isFlag = false;
@@ -92,8 +96,13 @@ private:
   void eachWritten(const std::function<void(const Region &)> &see) const;
   std::string show(const Access &access, const Region *region, uint32_t thread,
                    const char *what) const;
+  bool refuse(const Access &access, const Region *region, uint32_t thread, const char *what) {
+    wrong_ = show(access, region, thread, what);
+    return false;
+  }
 
   std::vector<Region> regions_;
+  std::string wrong_;
   std::string race_; // the first one whose value may have been dropped
   uintptr_t spoilt_ = 0;
   Image saved_; // what lay there

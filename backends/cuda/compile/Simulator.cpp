@@ -58,7 +58,6 @@ struct Block {
   std::vector<Thread> threads;
   Thread *current = nullptr;
   SimulatedMemory memory;
-  std::string wrong; // of an access
 
   void wait(Thread::State state) {
     Thread *self = current;
@@ -129,7 +128,7 @@ std::string Block::runThreads(bool reversed) {
       resume(thread);
       progress = true;
       if (thread.state == Thread::State::kFailed)
-        return std::exchange(wrong, "");
+        return memory.wrong();
     }
     auto together = [&](int32_t from, int32_t to) {
       for (int32_t i = from; i < to; ++i)
@@ -191,8 +190,7 @@ extern "C" void weft_simulated_access(void *pointer, int32_t bytes, int32_t kind
                 (kind & 1) != 0};
   if (bytes == 0)
     return;
-  running->wrong = running->memory.see(access, static_cast<uint32_t>(running->current->index));
-  if (!running->wrong.empty())
+  if (!running->memory.see(access, static_cast<uint32_t>(running->current->index)))
     running->wait(Thread::State::kFailed);
 }
 // As PTX says of kRoundPair: NaN is 0x7fff.
