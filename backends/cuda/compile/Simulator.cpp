@@ -204,7 +204,8 @@ extern "C" int32_t weft_simulated_round_pair(float low, float high) {
 // The functions of the simulator that code calls.
 struct Callbacks {
   explicit Callbacks(ModuleOp module) : b(module.getBodyRegion()), loc(module.getLoc()) {
-    Type i32 = b.getI32Type(), f32 = b.getF32Type(), nothing = LLVM::LLVMVoidType::get(b.getContext()),
+    Type i32 = b.getI32Type(), f32 = b.getF32Type(),
+         nothing = LLVM::LLVMVoidType::get(b.getContext()),
          pointer = LLVM::LLVMPointerType::get(b.getContext());
     b.setInsertionPointToStart(module.getBody());
     thread = declare("weft_simulated_thread", i32, {});
@@ -355,7 +356,8 @@ std::string lowerForHost(ModuleOp module, ArrayRef<KernelEntry> entries) {
 // What no GPU takes.
 std::string refusal(const KernelEntry &entry, int64_t sharedBytes) {
   if (entry.threads < 1 || entry.threads > kMostThreads || entry.threads % kWarpSize)
-    return "blocks of " + std::to_string(entry.threads) + " threads, which are no warps or too many";
+    return "blocks of " + std::to_string(entry.threads) +
+           " threads, which are no warps or too many";
   if (entry.blocks < 0 || entry.blocks > kMostBlocks)
     return "a grid of " + std::to_string(entry.blocks) + " blocks";
   if (sharedBytes > kMostSharedBytes)

@@ -4,8 +4,8 @@
 // block as a coroutine.
 //
 // It finds what a GPU only shows now and then: barriers and shuffles that not all threads reach
-// together, accesses that SimulatedMemory refuses, blocks that no GPU takes, and results that depend
-// on the order in which threads run.
+// together, accesses that SimulatedMemory refuses, blocks that no GPU takes, and results that
+// depend on the order in which threads run.
 #pragma once
 
 #include <map>

@@ -187,7 +187,8 @@ TEST(Simulator, BlocksThatNoGpuTakes) {
   EXPECT_EQ(simulate({.body = "", .sharedFloats = 12 << 10}), "");
   EXPECT_EQ(simulate({.body = "", .sharedFloats = (12 << 10) + 1}),
             "kernel: blocks that share 49156 bytes of memory");
-  EXPECT_EQ(simulate({.body = "", .blocks = int64_t{1} << 31}), "kernel: a grid of 2147483648 blocks");
+  EXPECT_EQ(simulate({.body = "", .blocks = int64_t{1} << 31}),
+            "kernel: a grid of 2147483648 blocks");
 }
 
 TEST(Simulator, MemoryThatItDoesNotSee) {

@@ -625,8 +625,8 @@ TEST_F(CudaExecutableTest, SaysWhatToDoAboutErrors) {
     return found == std::string::npos ? "" : message.substr(found + 2);
   };
   EXPECT_EQ(advice(1), "");
-  EXPECT_EQ(advice(3), "a process that was forked cannot use the GPUs of its parent: start it anew, "
-                       "or use none before the fork");
+  EXPECT_EQ(advice(3), "a process that was forked cannot use the GPUs of its parent: start it "
+                       "anew, or use none before the fork");
   for (int error : {214, 700, 716, 719})
     EXPECT_EQ(advice(error),
               "the GPU takes no more work of this process, which must be started again");

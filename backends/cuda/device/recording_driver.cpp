@@ -113,9 +113,8 @@ int failure(const char *function) {
   State &s = state();
   if (s.lost != 0 || s.failing != function)
     return s.lost;
-  int error = s.fail_at == kWeftRecordingEvery           ? s.fail_with
-              : s.fail_at >= 0 && s.fail_at-- == 0 ? s.fail_with
-                                                         : 0;
+  bool fails = s.fail_at == kWeftRecordingEvery || (s.fail_at >= 0 && s.fail_at-- == 0);
+  int error = fails ? s.fail_with : 0;
   if (std::find(std::begin(kFatal), std::end(kFatal), error) != std::end(kFatal))
     s.lost = error;
   return error;
