@@ -167,21 +167,21 @@ void look_at_repeats() {
 
 } // namespace
 
-static bool has_many_ops(const Recorder &r) {
-  return r.live_ops - r.held_ops >= r.config.budget_ops;
-}
-static bool may_repeat(const Recorder &r) {
-  return r.live_ops - r.held_ops >= std::max(kLimits.repeated_ops, r.looked_ops);
-}
-static bool has_many_bytes(const Recorder &r) {
-  return r.live_bytes - r.held_bytes >= r.config.budget_bytes;
-}
-static bool has_many_inputs(const Recorder &r) {
-  return r.input_bytes - r.held_input_bytes >= std::min(r.config.budget_bytes, kLimits.input_bytes);
+// What the record has too much of.
+enum class Excess { kNone, kOps, kBytes, kInputs, kRepeats };
+static Excess excess_of(const Recorder &r) {
+  int64_t ops = r.live_ops - r.held_ops;
+  if (ops >= r.config.budget_ops)
+    return Excess::kOps;
+  if (r.live_bytes - r.held_bytes >= r.config.budget_bytes)
+    return Excess::kBytes;
+  if (r.input_bytes - r.held_input_bytes >= std::min(r.config.budget_bytes, kLimits.input_bytes))
+    return Excess::kInputs;
+  return ops >= std::max(kLimits.repeated_ops, r.looked_ops) ? Excess::kRepeats : Excess::kNone;
 }
 
 // Out of line: each call asks whether it is time for this.
-[[gnu::noinline]] static void eager_or_full(Tensor &x) {
+[[gnu::noinline]] static void eager_or_full(Tensor &x, Excess excess) {
   Recorder &r = recorder();
   if (active_trace())
     return;
@@ -195,21 +195,19 @@ static bool has_many_inputs(const Recorder &r) {
   if (r.cutting)
     return;
   llvm::SaveAndRestore cutting(r.cutting, true);
-  if (has_many_ops(r))
-    cut(CutReason::kOps);
-  else if (has_many_bytes(r))
-    cut(CutReason::kBytes);
-  else if (has_many_inputs(r))
+  if (excess == Excess::kInputs)
     look_at_inputs();
-  else if (may_repeat(r))
+  else if (excess == Excess::kRepeats)
     look_at_repeats();
+  else
+    cut(excess == Excess::kOps ? CutReason::kOps : CutReason::kBytes);
 }
 
 void after_call(Tensor &x) {
   const Recorder &r = recorder();
-  if (r.config.eager || has_many_ops(r) || has_many_bytes(r) || has_many_inputs(r) ||
-      may_repeat(r))
-    eager_or_full(x);
+  Excess excess = excess_of(r);
+  if (r.config.eager || excess != Excess::kNone)
+    eager_or_full(x, excess);
 }
 
 bool free_inputs(uint64_t before) {

@@ -27,25 +27,21 @@ std::vector<Value *> companions(const Slice &slice, CutReason reason) {
   bool is_alone = r.mutex.is_reserved();
   if (reason == CutReason::kInit && thread_rank != 0)
     return found; // what other ranks have recorded is theirs
-  if (reason == CutReason::kInit && is_alone) {
-    for (Node *node = r.first; node; node = node->next) {
-      if (!node->is_open() || node->epoch == r.epoch)
-        continue;
-      for (Value *result : node->results)
-        if (result && result->handles > 0)
-          found.push_back(result);
-    }
-    return found;
-  }
-  if (slice.nodes.empty())
-    return found;
-  bool consumers = reason == CutReason::kStep || reason == CutReason::kValue;
   auto take = [&](Node *node, bool advances) {
     node->epoch = r.epoch;
     for (Value *result : node->results)
       if (result && (result->handles > 0 || advances))
         found.push_back(result);
   };
+  if (reason == CutReason::kInit && is_alone) {
+    for (Node *node = r.first; node; node = node->next)
+      if (node->is_open() && node->epoch != r.epoch)
+        take(node, false);
+    return found;
+  }
+  if (slice.nodes.empty())
+    return found;
+  bool consumers = reason == CutReason::kStep || reason == CutReason::kValue;
   bool ends_step = reason == CutReason::kStep;
   // A write that reads nothing of the slice may be another thread's, as may a draw that reads no
   // more of it than where the generator stands.

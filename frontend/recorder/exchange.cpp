@@ -99,56 +99,50 @@ FoundExchange find_exchange(const Slice &slice, const EvaluateRequest &request,
   return {std::move(program), std::move(run->executor)};
 }
 
-// Null: none.
-static std::deque<ValueRef> *pending() {
+// The rank's.
+static std::deque<ValueRef> &pending() {
+  static std::deque<ValueRef> none; // stays empty
   auto &all = recorder().pending_collectives;
   if (all.empty())
-    return nullptr;
+    return none;
   auto own = all.find(thread_rank);
-  return own == all.end() ? nullptr : &own->second;
+  return own == all.end() ? none : own->second;
 }
 
 void add_pending(std::vector<Value *> &roots) {
-  if (std::deque<ValueRef> *own = pending())
-    for (const ValueRef &each : *own)
-      roots.push_back(each.get());
+  for (const ValueRef &each : pending())
+    roots.push_back(each.get());
 }
 
 void drop_started() {
-  if (std::deque<ValueRef> *own = pending())
-    while (!own->empty() && !own->front()->node)
-      own->pop_front();
+  std::deque<ValueRef> &own = pending();
+  while (!own.empty() && !own.front()->node)
+    own.pop_front();
 }
 
 bool forget_pending(const Value *value) {
   constexpr ptrdiff_t kLast = 8; // a gradient is read soon after it was made
-  std::deque<ValueRef> *own = pending();
-  if (!own)
-    return false;
-  auto last = own->end() - std::min<ptrdiff_t>(kLast, static_cast<ptrdiff_t>(own->size()));
+  std::deque<ValueRef> &own = pending();
+  auto last = own.end() - std::min(kLast, std::ssize(own));
   auto found =
-      std::find_if(last, own->end(), [&](const ValueRef &each) { return each.get() == value; });
-  if (found == own->end())
+      std::find_if(last, own.end(), [&](const ValueRef &each) { return each.get() == value; });
+  if (found == own.end())
     return false;
-  own->erase(found);
+  own.erase(found);
   return true;
 }
 
 void drop_pending() {
-  if (std::deque<ValueRef> *own = pending())
-    std::erase_if(*own, [](const ValueRef &each) {
-      const Node *node = each->node;
-      if (node && node->lost)
-        abandon(*node, kLostOperand);
-      return !node || node->lost;
-    });
+  std::erase_if(pending(), [](const ValueRef &each) {
+    const Node *node = each->node;
+    if (node && node->lost)
+      abandon(*node, kLostOperand);
+    return !node || node->lost;
+  });
 }
 
 void abandon_pending(const std::string &why) {
-  std::deque<ValueRef> *own = pending();
-  if (!own)
-    return;
-  std::deque<ValueRef> ended = std::exchange(*own, {}); // none is left if one cannot be told
+  std::deque<ValueRef> ended = std::exchange(pending(), {}); // none is left if one cannot be told
   for (const ValueRef &each : ended)
     if (const Node *node = each->node)
       abandon(*node, why);

@@ -134,10 +134,10 @@ absl::Status Invocation::bind_block() {
   return absl::OkStatus();
 }
 
-void Invocation::account() {
+void Invocation::account(bool is_evaluation) {
   Recorder &r = recorder();
   Evaluation &data = record_->data;
-  data.number = ++r.statistics.evaluations;
+  data.number = is_evaluation ? ++r.statistics.evaluations : 0;
   data.backend = backend_of(r.config, launch_.result_device);
   data.device = device_text(launch_.result_device);
   std::sort(data.exchanges.begin(), data.exchanges.end());
@@ -152,13 +152,15 @@ void Invocation::account() {
   data.recomputations = program_->report->plan.recomputations;
   data.stored_bytes = program_->report->plan.storedBytes;
   data.lower_bound_bytes = program_->report->plan.liveBound + data.output_bytes;
-  record_->print = r.config.explain;
+  record_->print = is_evaluation && r.config.explain;
   record_->report = program_->report;
 }
 
 // After a run that did not start. A program of its own has written nothing, and an optimizer takes
 // back what its step wrote, but not what the calls before it did: those stay recorded.
-static const char *what_stays(CutReason reason) {
+static const char *what_stays(CutReason reason, bool is_evaluation) {
+  if (!is_evaluation)
+    return "; the tensor's first value stays to be made: ";
   switch (reason) {
   case CutReason::kJit:
     return ", and every tensor keeps its value: ";
@@ -171,8 +173,8 @@ static const char *what_stays(CutReason reason) {
   }
 }
 
-bool Invocation::launch(Attempt attempt, Location location, Guard guard) {
-  account();
+bool Invocation::launch(Attempt attempt, Location location, Guard guard, bool is_evaluation) {
+  account(is_evaluation);
   absl::Status status;
   {
     // While a storage's memory is given away nobody may write the storage, which would go back to
@@ -195,17 +197,19 @@ bool Invocation::launch(Attempt attempt, Location location, Guard guard) {
   }
   Recorder &r = recorder();
   if (!status.ok()) {
-    --r.statistics.evaluations;
+    r.statistics.evaluations -= is_evaluation;
     if (absl::IsResourceExhausted(status) && attempt == Attempt::kFirst)
       return false;
     uint8_t device = launch_.result_device;
     throw Error(kind_of(status, ErrorKind::kRun),
                 "nothing was computed" + (device == 0 ? "" : " on " + device_text(device)) +
-                    what_stays(record_->data.reason) + std::string(status.message()),
+                    what_stays(record_->data.reason, is_evaluation) + std::string(status.message()),
                 location);
   }
-  ++r.statistics.cuts[static_cast<int>(record_->data.reason)];
   cells_.resize(launch_.outputs.size());
+  if (!is_evaluation)
+    return true;
+  ++r.statistics.cuts[static_cast<int>(record_->data.reason)];
   for (const ValueRef &leaf : leaves_)
     if (leaf->cell)
       leaf->cell->used_contents = leaf->cell->buffer->contents();

@@ -67,7 +67,8 @@ public:
   // poisons the results. Other threads may wait for the results from now on, so the caller goes on
   // to finish() without waiting for anything itself. Behind a claim it takes memory and starts the
   // run without the recorder's lock, if nothing may have to go back.
-  bool launch(Attempt attempt, Location location, Guard guard);
+  // is_evaluation: it computes what was recorded, so that it counts and is remembered.
+  bool launch(Attempt attempt, Location location, Guard guard, bool is_evaluation = true);
   // Gives `value`, which has no memory yet, that of result i, or of what the result is an alias of.
   // Results are published in order, and live as long as the invocation does.
   void publish(size_t i, Value *value);
@@ -84,7 +85,7 @@ private:
   // Whether a result is this input, unchanged.
   bool is_a_result(size_t input) const;
   absl::Status bind_block();
-  void account();
+  void account(bool is_evaluation);
 
   std::shared_ptr<CompiledProgram> program_;
   std::shared_ptr<EvaluationRecord> record_;

@@ -261,10 +261,7 @@ bool can_be_stable(const Slice &slice, size_t i) {
 } // namespace
 
 bool is_subset(const std::vector<bool> &leaves, const std::vector<bool> &stable) {
-  bool subset = leaves.size() == stable.size();
-  for (size_t i = 0; subset && i < leaves.size(); ++i)
-    subset = !leaves[i] || stable[i];
-  return subset;
+  return std::equal(leaves.begin(), leaves.end(), stable.begin(), stable.end(), std::less_equal());
 }
 
 void mark_stable(Slice &slice) {

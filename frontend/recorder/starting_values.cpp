@@ -12,7 +12,6 @@
 #include "frontend/recorder/devices.h"
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/invocation.h"
-#include "frontend/recorder/launcher.h"
 #include "frontend/recorder/state.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/raw_ostream.h"
@@ -24,8 +23,6 @@ namespace {
 // what they write. Where nothing is fused they would, one byte for each element at least.
 constexpr int64_t kMostElements = int64_t(1) << 40;
 constexpr int64_t kArenaForAllSizes = kMostElements;
-constexpr int64_t kSlotBytes =
-    16; // of what a program takes besides its tensor: a state, or a number
 
 // A program from one row of memory to another, or to one from nothing.
 struct FlatProgram {
@@ -137,48 +134,32 @@ std::shared_ptr<CompiledProgram> find(const FlatProgram &flat, uint8_t device) {
   return program;
 }
 
-[[noreturn]] void refuse_to_make(const absl::Status &status) {
-  fail(kind_of(status, ErrorKind::kRun),
-       "the tensor's first value cannot be made, and stays to be made: " +
-           std::string(status.message()));
-}
-
 // A leaf of this type, in flight.
-Var launch(const std::shared_ptr<CompiledProgram> &program,
-           std::vector<std::shared_ptr<runtime::Buffer>> inputs, const TypeInfo &type,
+Var launch(const CompiledProgram &program, llvm::ArrayRef<Var> inputs, const TypeInfo &type,
            Location location) {
-  Recorder &r = recorder();
-  auto sized = compiler::atSizes(program->backend, *program->executable, {{"n", type.elements}});
-  if (!sized.ok())
-    refuse_to_make(sized.status());
-  Launch launch;
-  launch.device = launch.result_device = type.device;
-  launch.executable = *sized;
-  launch.inputs = std::move(inputs);
-  launch.outputs.resize(1);
-  auto record = std::make_shared<EvaluationRecord>();
-  record->print = false; // what is worth a line is the program
-  record->report = program->report;
-  Evaluation &data = record->data;
-  data.reason = CutReason::kInit;
-  data.file = location.file_name();
-  data.line = static_cast<int>(location.line());
-  data.inputs = static_cast<int64_t>(launch.inputs.size());
-  data.outputs = 1;
-  data.outcome = CacheOutcome::kMemoryHit;
-  data.symbolic = "n=" + std::to_string(type.elements);
-  data.backend = backend_of(r.config, type.device);
-  data.device = device_text(type.device);
-  data.kernels = program->report->kernels;
-  data.planned_peak_bytes = program->report->plan.arenaBytes;
-  data.output_bytes = type.bytes;
-  auto started = start(launch, record);
-  if (!started.ok())
-    refuse_to_make(started.status());
-  Var leaf = make_leaf(&type, launch.outputs[0]);
-  leaf.value->evaluation = record;
-  RecorderMutex::Pause pause(r.mutex);
-  started->finish();
+  auto executable =
+      compiler::atSizes(program.backend, *program.executable, {{"n", type.elements}});
+  if (!executable.ok())
+    fail(kind_of(executable.status(), ErrorKind::kRun),
+         "the tensor's first value cannot be made: " + std::string(executable.status().message()));
+  auto sized = std::make_shared<CompiledProgram>(program);
+  sized->executable = *std::move(executable);
+  Evaluation figures;
+  figures.reason = CutReason::kInit;
+  figures.file = location.file_name();
+  figures.line = static_cast<int>(location.line());
+  figures.inputs = static_cast<int64_t>(inputs.size());
+  figures.outputs = 1;
+  figures.outcome = CacheOutcome::kMemoryHit;
+  figures.symbolic = "n=" + std::to_string(type.elements);
+  describe_program(*sized, figures);
+  Invocation run(std::move(sized), figures, /*checks=*/false, type.device);
+  for (const Var &input : inputs)
+    run.bind(input.value.get());
+  run.launch(Attempt::kLast, Session::location(), Guard::kLock, /*is_evaluation=*/false);
+  Var leaf{ValueRef(new Value(&type)), GradRef(), 0};
+  run.publish(0, leaf.value.get());
+  run.finish();
   return leaf;
 }
 
@@ -209,29 +190,21 @@ Var make(const StartingValue &value, const TypeInfo &type) {
     return make_leaf(&type, std::move(buffer));
   }
   bool normal = value.kind == StartingValue::Kind::kNormal;
-  std::array<char, 4 * kSlotBytes> slots{};
-  std::vector<std::pair<int64_t, int64_t>> used; // offset and bytes
-  auto add = [&](const void *bytes, int64_t count) {
-    used.emplace_back(kSlotBytes * static_cast<int64_t>(used.size()), count);
-    std::memcpy(slots.data() + used.back().first, bytes, static_cast<size_t>(count));
-  };
   std::array<int64_t, 2> state = value.state;
-  add(state.data(), sizeof state);
+  llvm::SmallVector<Var, 4> inputs;
+  auto add_state = [&] {
+    inputs.push_back(make_leaf(type_info(DType::kInt64, {2}, type.device),
+                               buffer_of(state.data(), sizeof state, type.device)));
+  };
+  add_state();
   if (normal) {
     state[1] += random_blocks(type.elements, false);
-    add(state.data(), sizeof state);
+    add_state();
   }
   // x + -0.0 is x, which x + 0.0 is not where x is -0.0: as if nothing were added.
-  for (double number : {value.scale, value.shift == 0 ? -0.0 : value.shift}) {
-    uint64_t bits = scalar_bits(Scalar(number), value.computed);
-    add(&bits, byte_size(value.computed));
-  }
-  std::shared_ptr<runtime::Buffer> block = buffer_of(slots.data(), slots.size(), type.device);
-  std::vector<std::shared_ptr<runtime::Buffer>> inputs;
-  for (auto [offset, bytes] : used)
-    inputs.push_back(
-        runtime::Buffer::borrow(static_cast<char *>(block->data()) + offset, bytes, block));
-  return launch(value.program, std::move(inputs), type, value.location);
+  for (double number : {value.scale, value.shift == 0 ? -0.0 : value.shift})
+    inputs.push_back(make_scalar(Scalar(number), value.computed));
+  return launch(*value.program, inputs, type, value.location);
 }
 
 FlatProgram program_of(const StartingValue &value, const TypeInfo &type) {
@@ -271,8 +244,8 @@ Var converted(Value *leaf, DType dtype) {
   if (!program)
     return Var();
   const TypeInfo &type = *type_info(dtype, leaf->type->dims, leaf->type->device);
-  return make_with_room(
-      [&] { return launch(program, {leaf->cell->buffer}, type, Session::location()); });
+  Var x{std::move(held), GradRef(), 0};
+  return make_with_room([&] { return launch(*program, x, type, Session::location()); });
 }
 
 } // namespace weft::recorder
