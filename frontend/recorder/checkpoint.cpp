@@ -61,12 +61,6 @@ Var fenced(const Var &x, const Var &condition) {
 
 } // namespace
 
-Checkpoint::~Checkpoint() {
-  UnderLock lock;
-  for (const Op &op : ops)
-    recorder().ir->release(op.signature);
-}
-
 class CheckpointRegion {
 public:
   CheckpointRegion(std::span<const Var> inputs, SourceLine *line)
@@ -78,11 +72,6 @@ public:
   }
   ~CheckpointRegion() {
     thread_checkpoint = outer;
-    for (const Noted &noted : values_)
-      if (noted.op >= 0)
-        release_weak(noted.value);
-    for (const Checkpoint::Op &op : ops_)
-      recorder().ir->release(op.signature);
   }
   CheckpointRegion(const CheckpointRegion &) = delete;
   CheckpointRegion &operator=(const CheckpointRegion &) = delete;
@@ -98,9 +87,7 @@ public:
       auto known = numbers_.find(operand);
       op.operands.push_back(known != numbers_.end() ? known->second : add_source(operand, false));
     }
-    ++node.signature->refs;
     for (Value *result : node.results) {
-      ++result->weak; // no other value gets its address
       numbers_[result] = static_cast<uint32_t>(values_.size());
       values_.push_back({result, {}, static_cast<int32_t>(ops_.size()), false});
     }
@@ -140,7 +127,7 @@ private:
   // What came from outside (op < 0) has a handle. What an op made is alive as long as others want
   // it.
   struct Noted {
-    Value *value;
+    WeakRef value; // no other one gets its address
     ValueRef held;
     int32_t op;
     bool is_fenced;
@@ -221,7 +208,6 @@ private:
       if (n == 0 || values_[n - 1].op != op) {
         Checkpoint::Op &copy =
             checkpoint->ops.emplace_back(Checkpoint::Op{ops_[op].signature, ops_[op].line, {}, {}});
-        ++copy.signature->refs;
         for (uint32_t operand : ops_[op].operands)
           copy.operands.push_back(renumbered[operand]);
       }

@@ -21,15 +21,11 @@ struct Checkpoint {
     bool is_fenced = false;              // an input, or what is kept in its place
   };
   struct Op {
-    Signature *signature; // counts among its refs
+    SignatureRef signature;
     LineRef line;
     InlineVector<uint32_t, 3> operands;
     InlineVector<TypeRef, 1> results; // a rank's parts have another type than the signature's
   };
-  Checkpoint() = default;
-  Checkpoint(const Checkpoint &) = delete;
-  Checkpoint &operator=(const Checkpoint &) = delete;
-  ~Checkpoint();
 
   std::vector<Source> sources;
   std::vector<Op> ops;

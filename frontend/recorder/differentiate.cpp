@@ -30,13 +30,10 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
     operand_types.push_back(ir.whole_type(type));
   for (const TypeInfo *type : s->results)
     result_types.push_back(ir.whole_type(type));
-  llvm::DenseMap<mlir::Value, uint32_t> numbers;
-  SmallVector<const TypeInfo *, 16> types; // by number
+  NumberedValues values;
   auto stand_in = [&](const TypeInfo *type, bool given) {
     mlir::Value value = given ? stand_ins.add(type) : mlir::Value();
-    if (given)
-      numbers[value] = static_cast<uint32_t>(types.size());
-    types.push_back(type);
+    values.add(value, type);
     return value;
   };
   SmallVector<mlir::Value, 4> operands, results, cotangents;
@@ -74,7 +71,7 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
   // Ops that no gradient needs are left out, but for exchanges: other ranks need them.
   llvm::DenseSet<mlir::Operation *> needed;
   auto need = [&](mlir::Value value) {
-    if (value && !numbers.count(value))
+    if (value && !values.numbers.count(value))
       needed.insert(value.getDefiningOp());
   };
   for (mlir::Value gradient : context.gradients())
@@ -91,31 +88,17 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
   for (mlir::Operation *op : built.ops) {
     if (!needed.count(op))
       continue;
-    Derivative::Step &step = derivative->steps.emplace_back();
-    SmallVector<const TypeInfo *, 4> given;
-    for (mlir::Value operand : op->getOperands()) {
-      step.operands.push_back(numbers.find(operand)->second);
-      given.push_back(types[step.operands.back()]);
-    }
     // A transfer leads back to where the operand is; nothing else changes the device.
     uint8_t device = mlir::isa<ir::TransferOp>(op) ? s->operands[0]->device
-                     : given.empty()               ? s->device
-                                                   : given[0]->device;
-    step.signature = ir.intern(op, given, device);
-    for (auto [i, result] : llvm::enumerate(op->getResults())) {
-      numbers[result] = static_cast<uint32_t>(types.size());
-      types.push_back(step.signature->results[i]);
-    }
+                     : op->getNumOperands() == 0   ? s->device
+                                                   : values.type(op->getOperand(0))->device;
+    derivative->steps.push_back(values.add(ir, op, device));
     derivative->made += op->getNumResults();
   }
   for (mlir::Value gradient : context.gradients())
-    derivative->gradients.push_back(gradient ? std::optional(numbers.find(gradient)->second)
-                                             : std::nullopt);
-  if (s->derivatives.size() < kLimits.derivatives) {
-    for (const Derivative::Step &step : derivative->steps)
-      ++step.signature->refs;
+    derivative->gradients.push_back(gradient ? std::optional(values[gradient]) : std::nullopt);
+  if (s->derivatives.size() < kLimits.derivatives)
     s->derivatives.push_back(derivative);
-  }
   return derivative;
 }
 
@@ -232,7 +215,9 @@ std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, 
     for (uint32_t number : step.operands)
       operands.push_back(values[number]);
     size_t first = made.size();
-    Signature *signature = is_cut ? recorder().ir->fit(step.signature, operands) : step.signature;
+    Signature *signature = step.signature;
+    if (is_cut)
+      signature = recorder().ir->fit(signature, operands);
     record_op(signature, operands, node.line, made);
     for (size_t i = first; i < made.size(); ++i) {
       // A gradient that a mask chooses, as relu's, depends on what the mask is of, by a derivative

@@ -23,7 +23,6 @@ static void save(ValueRef &place, Value *value) {
   GradRef history(grad);
   grad->number = recorder().next_grad_number++;
   grad->signature = s;
-  ++s->refs;
   grad->line = line;
   grad->edges.reserve(operands.size());
   for (const Var *operand : operands)

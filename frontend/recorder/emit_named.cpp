@@ -12,34 +12,6 @@ namespace {
 
 using Attributes = std::vector<std::pair<std::string, OpAttribute>>;
 
-// An op's properties before there is an op; empty where it has none.
-class OwnedProperties {
-public:
-  explicit OwnedProperties(mlir::OperationName name) : name_(name) {
-    size_t size = static_cast<size_t>(name.getOpPropertyByteSize());
-    if (size == 0)
-      return;
-    storage_ = ::operator new(size, std::align_val_t(8));
-    name_.initOpProperties(storage_, mlir::OpaqueProperties(nullptr));
-    name_.populateDefaultProperties(storage_);
-  }
-  ~OwnedProperties() {
-    if (!storage_)
-      return;
-    name_.destroyOpProperties(storage_);
-    ::operator delete(storage_, std::align_val_t(8));
-  }
-  OwnedProperties(const OwnedProperties &) = delete;
-  OwnedProperties &operator=(const OwnedProperties &) = delete;
-  mlir::OpaqueProperties get() const {
-    return storage_;
-  }
-
-private:
-  mlir::OperationName name_;
-  void *storage_ = nullptr;
-};
-
 mlir::Attribute attribute_of(const OpAttribute &value, mlir::Builder builder) {
   return std::visit(
       [&](const auto &v) -> mlir::Attribute {

@@ -24,18 +24,7 @@ enum class RunState : uint8_t {
 
 // A storage that a run gives a new value, and what it goes back to.
 struct Undo {
-  Undo() = default;
-  Undo(Undo &&other) noexcept
-      : now(std::exchange(other.now, nullptr)), before(std::move(other.before)),
-        memory(std::move(other.memory)) {}
-  Undo &operator=(Undo other) noexcept {
-    std::swap(now, other.now);
-    before = std::move(other.before);
-    memory = std::move(other.memory);
-    return *this;
-  }
-  ~Undo();
-  Value *now = nullptr; // weakly
+  WeakRef now;
   Before before;
   std::shared_ptr<runtime::Buffer> memory; // of `before`; under the record's mutex
 };

@@ -5,13 +5,22 @@
 
 namespace weft::recorder {
 
-// Counts by retain(T &) and release(T &), which take the recorder's lock where a call has not.
-template <typename T> class Handle {
+// By retain(T &) and release(T &), which take the recorder's lock where a call has not.
+template <typename T> struct Counted {
+  static void add(T &object) {
+    retain(object);
+  }
+  static void drop(T &object) {
+    release(object);
+  }
+};
+
+template <typename T, typename Count = Counted<T>> class Handle {
 public:
   Handle() = default;
   explicit Handle(T *object) : object_(object) {
     if (object_)
-      retain(*object_);
+      Count::add(*object_);
   }
   Handle(const Handle &other) : Handle(other.object_) {}
   Handle(Handle &&other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
@@ -21,7 +30,7 @@ public:
   }
   ~Handle() {
     if (object_)
-      release(*object_);
+      Count::drop(*object_);
   }
   T *get() const {
     return object_;

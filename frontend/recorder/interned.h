@@ -2,6 +2,7 @@
 // signatures.
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstdint>
 #include <memory>
@@ -30,31 +31,35 @@ template <std::derived_from<Interned> T> void release(T &object) {
     unused(object);
 }
 
-// A handle to an interned object, which stands for the pointer.
-template <typename T> class Ref : public Handle<T> {
+// A handle that stands for the pointer, as to an interned object.
+template <typename T, typename Count = Counted<T>> class Ref : public Handle<T, Count> {
 public:
   Ref() = default;
-  Ref(T *object) : Handle<T>(object) {}
+  Ref(T *object) : Handle<T, Count>(object) {}
   operator T *() const {
     return this->get();
   }
 };
 
-// The objects of one kind. T has members key(), which gives a Key, and hash(Key).
-template <typename T, typename Key> class InternTable {
+// The objects of one kind. T has members key(), which gives a Key, and hash(Key), whose upper bits
+// tell keys apart. Of those with the same recent_bits of them the one that was found last is at
+// hand.
+template <typename T, typename Key, int recent_bits = 1> class InternTable {
 public:
   // Null where there is none.
   T *find(const Key &key) {
-    auto it = objects_.find(key);
-    if (it == objects_.end())
+    T *&recent = recent_of(key);
+    if ((!recent || !(recent->key() == key)) && !look_up(key, recent))
       return nullptr;
-    (*it)->idle = false;
-    return it->get();
+    recent->idle = false;
+    return recent;
   }
   T *add(std::unique_ptr<T> object) {
     return objects_.insert(std::move(object)).first->get();
   }
   void erase(const T &object) {
+    if (T *&recent = recent_of(object.key()); recent == &object)
+      recent = nullptr;
     objects_.erase(objects_.find(object.key()));
   }
   int64_t size() const {
@@ -78,6 +83,7 @@ public:
   // has just seen stays; but leaves no more than `bound` objects without use.
   template <typename Gone> void sweep(int64_t bound, const Gone &gone) {
     int64_t spared = 0;
+    recent_.fill(nullptr);
     for (auto it = objects_.begin(); it != objects_.end();) {
       const T &object = **it;
       bool is_used = object.users > 0;
@@ -115,7 +121,20 @@ private:
       return a->key() == b->key();
     }
   };
+  T *&recent_of(const Key &key) {
+    return recent_[T::hash(key) >> (64 - recent_bits)];
+  }
+  // Out of line: it would enlarge the frame of each call.
+  [[gnu::noinline]] bool look_up(const Key &key, T *&found) {
+    auto it = objects_.find(key);
+    if (it == objects_.end())
+      return false;
+    found = it->get();
+    return true;
+  }
+
   std::unordered_set<std::unique_ptr<T>, Hash, Equal> objects_;
+  std::array<T *, size_t(1) << recent_bits> recent_{};
   int64_t left_ = 0;
 };
 

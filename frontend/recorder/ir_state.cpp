@@ -72,32 +72,33 @@ Signature::Signature(mlir::OperationName name, llvm::ArrayRef<const TypeInfo *> 
 Signature::~Signature() {
   for (const TypeInfo *type : llvm::concat<const TypeInfo *>(operands, results))
     --type->users;
-  drop_properties();
+}
+
+OwnedProperties::OwnedProperties(mlir::OperationName name, mlir::OpaqueProperties from)
+    : name_(name) {
+  auto size = static_cast<size_t>(name.getOpPropertyByteSize());
+  if (size == 0)
+    return;
+  storage_ = ::operator new(size, std::align_val_t(8));
+  name.initOpProperties(storage_, from);
+  if (!from)
+    name.populateDefaultProperties(storage_);
+}
+
+OwnedProperties::~OwnedProperties() {
+  if (!storage_)
+    return;
+  name_->destroyOpProperties(storage_);
+  ::operator delete(storage_, std::align_val_t(8));
 }
 
 void Signature::adopt(mlir::Operation *op) {
-  if (int size = name.getOpPropertyByteSize()) {
-    properties = ::operator new(size, std::align_val_t(8));
-    name.initOpProperties(opaque(), op->getPropertiesStorage());
-  }
+  properties = OwnedProperties(name, op->getPropertiesStorage());
   rules = name.getInterface<ir::WeftOp>();
-}
-
-void Signature::drop_properties() {
-  if (!properties)
-    return;
-  name.destroyOpProperties(opaque());
-  ::operator delete(std::exchange(properties, nullptr), std::align_val_t(8));
 }
 
 IrState::IrState() {
   open();
-}
-
-IrState::~IrState() {
-  for (auto &entry : signatures_)
-    for (Signature *s = entry.second; s;)
-      delete std::exchange(s, s->next);
 }
 
 int64_t IrState::most_signatures() const {
@@ -188,6 +189,11 @@ const TypeInfo *IrState::info(mlir::Type type, uint8_t device) {
   return found;
 }
 
+StandIns::StandIns(IrState &ir, llvm::ArrayRef<const TypeInfo *> types) : ir_(ir) {
+  for (const TypeInfo *type : types)
+    add(type);
+}
+
 mlir::Value StandIns::add(const TypeInfo *type) {
   mlir::OperationState state(mlir::UnknownLoc::get(&ir_.context()), ir::LeafOp::getOperationName());
   state.addTypes(ir_.whole_type(type));
@@ -198,6 +204,25 @@ mlir::Value StandIns::add(const TypeInfo *type) {
 StandIns::~StandIns() {
   for (mlir::Value value : values_)
     value.getDefiningOp()->destroy();
+}
+
+void NumberedValues::add(mlir::Value value, const TypeInfo *type) {
+  if (value)
+    numbers[value] = static_cast<uint32_t>(types.size());
+  types.push_back(type);
+}
+
+Derivative::Step NumberedValues::add(IrState &ir, mlir::Operation *op, uint8_t device) {
+  Derivative::Step step;
+  llvm::SmallVector<const TypeInfo *, 4> given;
+  for (mlir::Value operand : op->getOperands()) {
+    step.operands.push_back((*this)[operand]);
+    given.push_back(type(operand));
+  }
+  step.signature = ir.intern(op, given, device);
+  for (auto [value, type] : llvm::zip(op->getResults(), step.signature->results))
+    add(value, type);
+  return step;
 }
 
 bool may_end_run(mlir::Operation *op) {
@@ -212,14 +237,12 @@ Signature *IrState::find(mlir::OperationName name, mlir::OpaqueProperties proper
   llvm::SmallVector<const TypeInfo *, 4> types;
   for (const Var *operand : operands)
     types.push_back(&operand->type());
-  auto it = signatures_.find(
-      hash_of(name, properties, types,
-              result ? llvm::ArrayRef(result) : llvm::ArrayRef<const TypeInfo *>(), inferred));
-  if (it == signatures_.end())
-    return nullptr;
-  for (Signature *s = it->second; s; s = s->next)
+  uint64_t hash = hash_of(name, properties, types,
+                          result ? llvm::ArrayRef(result) : llvm::ArrayRef<const TypeInfo *>(),
+                          inferred);
+  for (Signature *s = signatures_.lookup(hash); s; s = s->next)
     if (s->name == name && has_types(*s, operands, result) &&
-        (!s->properties || name.compareOpProperties(s->opaque(), properties)))
+        (!s->opaque() || name.compareOpProperties(s->opaque(), properties)))
       return s;
   return nullptr;
 }
@@ -235,7 +258,7 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
   for (Signature *s = head; s; s = s->next)
     if (s->name == name && llvm::ArrayRef(s->operands) == operands &&
         llvm::ArrayRef(s->results) == llvm::ArrayRef(results) &&
-        (!s->properties || name.compareOpProperties(s->opaque(), op->getPropertiesStorage())))
+        (!s->opaque() || name.compareOpProperties(s->opaque(), op->getPropertiesStorage())))
       return s;
   auto *s = new Signature(name, operands, results);
   s->hash = key;
@@ -257,7 +280,7 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
     s->saved_operands = s->rules->savedOperands();
     s->saved_results = s->rules->savedResults();
   }
-  mlir::Attribute properties = s->properties ? op->getPropertiesAsAttribute() : mlir::Attribute();
+  mlir::Attribute properties = s->opaque() ? op->getPropertiesAsAttribute() : mlir::Attribute();
   s->properties_text = print(properties);
   s->text = text_of(*s, mlir::dyn_cast_if_present<mlir::DictionaryAttr>(properties));
   s->id = s->text->id;
@@ -295,22 +318,13 @@ Signature *IrState::fit(Signature *s, llvm::ArrayRef<const Var *> operands) {
           find(s->name, s->opaque(), operands, s->results.size() == 1 ? s->results[0] : nullptr))
     return known;
   llvm::SmallVector<const TypeInfo *, 4> types;
-  StandIns stand_ins(*this);
-  for (const Var *operand : operands) {
+  for (const Var *operand : operands)
     types.push_back(&operand->type());
-    stand_ins.add(types.back());
-  }
+  StandIns stand_ins(*this, types);
   mlir::Operation *op = make_op(*s, stand_ins.values());
   Signature *made = intern(op, types, s->device);
   op->destroy();
   return made;
-}
-
-void IrState::drop_reshardings() {
-  for (const auto &[types, partition] : reshardings_)
-    for (const Derivative::Step &step : partition->steps)
-      release(step.signature);
-  reshardings_.clear();
 }
 
 Ref<const SignatureText> IrState::text_of(const Signature &s, mlir::DictionaryAttr properties) {
@@ -416,16 +430,10 @@ void IrState::renew() {
   // of them stays, so that the programs are still found.
   for (auto &entry : signatures_)
     for (Signature *s = entry.second; s; s = s->next) {
-      for (const auto &derivative : s->derivatives)
-        for (const Derivative::Step &step : derivative->steps)
-          release(step.signature);
       s->derivatives.clear();
-      if (s->partition)
-        for (const Derivative::Step &step : s->partition->steps)
-          release(step.signature);
       s->partition = nullptr;
     }
-  drop_reshardings();
+  reshardings_.clear();
   llvm::DenseMap<uint64_t, Signature *> old_signatures;
   std::swap(old_signatures, signatures_);
   recent_.fill(nullptr);
@@ -447,11 +455,8 @@ void IrState::renew() {
         --signature_count_;
         continue;
       }
-      s->drop_properties();
       // An op gives it its new properties.
-      StandIns operands(*this);
-      for (const TypeInfo *type : s->operands)
-        operands.add(type);
+      StandIns operands(*this, s->operands);
       mlir::OperationState state(mlir::UnknownLoc::get(context_.get()), s->name.getStringRef());
       state.addOperands(operands.values());
       for (const TypeInfo *type : s->results)

@@ -31,7 +31,7 @@ struct Signature;
 // cotangents, then the results of the steps.
 struct Derivative {
   struct Step {
-    Signature *signature; // counts among its refs
+    SignatureRef signature;
     llvm::SmallVector<uint32_t, 3> operands;
   };
   llvm::SmallVector<bool, 8>
@@ -51,14 +51,54 @@ struct Partition {
 // Whether the runtime carries an op out between programs, and how.
 enum class Exchange : uint8_t { kNone, kTransfer, kCollective };
 
+// Values by their numbers, while ops that are built on them become steps.
+struct NumberedValues {
+  llvm::DenseMap<mlir::Value, uint32_t> numbers;
+  llvm::SmallVector<const TypeInfo *, 16> types; // by number
+
+  // The next one; null where nobody reads it.
+  void add(mlir::Value value, const TypeInfo *type);
+  // Its results are the next ones, on the device.
+  Derivative::Step add(IrState &ir, mlir::Operation *op, uint8_t device);
+  uint32_t operator[](mlir::Value value) const {
+    return numbers.find(value)->second;
+  }
+  const TypeInfo *type(mlir::Value value) const {
+    return types[(*this)[value]];
+  }
+};
+
+// An op's properties without an op; nothing where it has none.
+class OwnedProperties {
+public:
+  OwnedProperties() = default;
+  // A copy of them; without them, the defaults.
+  explicit OwnedProperties(mlir::OperationName name, mlir::OpaqueProperties from = nullptr);
+  OwnedProperties(OwnedProperties &&other) noexcept
+      : name_(other.name_), storage_(std::exchange(other.storage_, nullptr)) {}
+  OwnedProperties &operator=(OwnedProperties other) noexcept {
+    std::swap(name_, other.name_);
+    std::swap(storage_, other.storage_);
+    return *this;
+  }
+  ~OwnedProperties();
+  mlir::OpaqueProperties get() const {
+    return storage_;
+  }
+
+private:
+  std::optional<mlir::OperationName> name_;
+  void *storage_ = nullptr;
+};
+
 // An op but for its operands. Two ops with one signature do the same to operands of the same types.
 struct Signature {
   mlir::OperationName name;
-  void *properties = nullptr;                      // a copy of its own
+  OwnedProperties properties;
   llvm::SmallVector<const TypeInfo *, 3> operands; // it is a user of the types
   llvm::SmallVector<const TypeInfo *, 1> results;
   uint32_t id = 0;   // the text's
-  uint32_t refs = 0; // nodes and gradient nodes
+  uint32_t refs = 0; // nodes and SignatureRefs
   // Its results have histories. The derivative may not be written yet: backward says so then.
   bool differentiable = false;
   bool checks = false; // may end a run: it looks at indices from data, or is a user's kernel
@@ -80,7 +120,7 @@ struct Signature {
             llvm::ArrayRef<const TypeInfo *> results);
   ~Signature();
   mlir::OpaqueProperties opaque() const {
-    return mlir::OpaqueProperties(properties);
+    return properties.get();
   }
   // No node has it as it is (replaced_ops.h).
   bool is_indirect() const {
@@ -88,8 +128,16 @@ struct Signature {
   }
   // A copy of the op's properties, and the rules of its name.
   void adopt(mlir::Operation *op);
-  void drop_properties();
 };
+
+void retain(Signature &signature) {
+  UnderLock lock;
+  ++signature.refs;
+}
+void release(Signature &signature) {
+  UnderLock lock;
+  --signature.refs;
+}
 
 template <typename... Ops> bool is(const Node *node) {
   mlir::TypeID id = node->signature->name.getTypeID();
@@ -107,7 +155,7 @@ template <typename Op> const typename Op::Properties *properties_if(const Signat
 // or a derivative rule what it records.
 class StandIns {
 public:
-  explicit StandIns(IrState &ir) : ir_(ir) {}
+  explicit StandIns(IrState &ir, llvm::ArrayRef<const TypeInfo *> types = {});
   ~StandIns();
   StandIns(const StandIns &) = delete;
   StandIns &operator=(const StandIns &) = delete;
@@ -138,7 +186,6 @@ bool may_end_run(mlir::Operation *op);
 class IrState {
 public:
   IrState();
-  ~IrState();
 
   // An error where the thread's end has begun, as in enter().
   mlir::MLIRContext &context() {
@@ -169,7 +216,7 @@ public:
     if (recent && recent->name.getTypeID() == op && has_types(*recent, operands, result)) {
       if constexpr (std::is_same_v<typename Op::Properties, mlir::EmptyProperties>)
         return recent;
-      else if (*static_cast<const typename Op::Properties *>(recent->properties) == properties)
+      else if (*recent->opaque().as<const typename Op::Properties *>() == properties)
         return recent;
     }
     typename Op::Properties copy = properties;
@@ -197,9 +244,6 @@ public:
   // A new op at the end of the record. MLIR's objects, and lists of the ops' rules, may have gone
   // where the thread's end has begun: an error.
   Node *enter(Signature *signature, llvm::ArrayRef<const Var *> operands, SourceLine *line);
-  void release(Signature *signature) {
-    --signature->refs;
-  }
 
   // How many distinct types, signatures and locations this context has made beyond those that it
   // began with: it never frees them.
@@ -214,9 +258,8 @@ public:
     if (type.ir)
       types_.erase({type.ir, type.device});
     if (type.part)
-      drop_reshardings();
+      reshardings_.clear();
   }
-  void drop_reshardings();
   InternTable<SignatureText, std::string_view> &texts() {
     return texts_;
   }

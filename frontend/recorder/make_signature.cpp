@@ -32,12 +32,10 @@ Signature *make_signature(mlir::OperationName op_name, mlir::OpaqueProperties pr
   IrState &ir = *recorder().ir;
   (void)ir.take_diagnostic();
   mlir::Location location = ir.location(Session::line());
-  StandIns stand_ins(ir);
   SmallVector<const TypeInfo *, 4> types;
-  for (const Var *operand : operands) {
+  for (const Var *operand : operands)
     types.push_back(operand->value->type);
-    stand_ins.add(types.back());
-  }
+  StandIns stand_ins(ir, types);
   auto call_rule = [&](const char *rule, auto function) {
     return call_user(op_name.getStringRef().str() + " is at fault in its rule: its " + rule,
                      function);

@@ -149,13 +149,6 @@ void UnderLock::give_back() {
 
 namespace {
 
-struct CurrentCall {
-  const char *op = nullptr; // null outside of a session
-  Location location;
-  SourceLine *line = nullptr; // counts as a user
-  uint64_t first_history = 0;
-  const ModuleName *module = nullptr;
-};
 struct ThreadCall : CurrentCall {
   const ModuleName *in_module = nullptr; // InModule's
 };
@@ -170,14 +163,10 @@ thread_local ThreadCall current;
   int64_t bound = r.config.context_bound;
   if (r.ir->uniqued() > bound)
     r.ir->renew();
-  if (r.types.crowded(bound)) {
-    r.recent_types.fill(nullptr);
+  if (r.types.crowded(bound))
     r.types.sweep(bound, [&](const TypeInfo &type) { r.ir->forget(type); });
-  }
-  if (r.lines.crowded(bound)) {
-    r.recent_lines.fill(nullptr);
+  if (r.lines.crowded(bound))
     r.lines.sweep(bound, [](const SourceLine &) {});
-  }
   r.crowded = false;
 }
 
@@ -206,13 +195,11 @@ Session::~Session() {
   recorder().mutex.unlock();
 }
 
-Session::Outside::Outside()
-    : op_(current.op), location_(current.location), line_(current.line),
-      first_history_(current.first_history), module_(current.module) {
+Session::Outside::Outside() : call_(current) {
   current.op = nullptr;
 }
 Session::Outside::~Outside() {
-  static_cast<CurrentCall &>(current) = {op_, location_, line_, first_history_, module_};
+  static_cast<CurrentCall &>(current) = call_;
 }
 
 const ModuleName *thread_module() {
@@ -251,14 +238,14 @@ void Session::note_read(const TensorName &name) {
 }
 
 size_t SourceLine::hash(const LineKey &key) {
-  return llvm::hash_combine(key.file, key.line, key.column, key.module);
+  return (reinterpret_cast<uintptr_t>(key.file) ^ reinterpret_cast<uintptr_t>(key.module) * 3 ^
+          key.line ^ uint64_t(key.column) << 32) *
+         0x9e3779b97f4a7c15u;
 }
 
 // Out of line, see tidy().
-[[gnu::noinline]] static SourceLine *interned_line(const LineKey &key, Location location) {
+[[gnu::noinline]] static SourceLine *new_line(const LineKey &key, Location location) {
   Recorder &r = recorder();
-  if (SourceLine *known = r.lines.find(key))
-    return known;
   auto line = std::make_unique<SourceLine>();
   line->where = key;
   line->file = key.file;
@@ -275,16 +262,9 @@ size_t SourceLine::hash(const LineKey &key) {
 }
 
 SourceLine *source_line(Location location, const ModuleName *module) {
-  Recorder &r = recorder();
   LineKey key{location.file_name(), location.line(), location.column(), module};
-  uint64_t hash = (reinterpret_cast<uintptr_t>(key.file) ^ reinterpret_cast<uintptr_t>(module) * 3 ^
-                   key.line ^ uint64_t(key.column) << 32) *
-                  0x9e3779b97f4a7c15u;
-  SourceLine *&recent = r.recent_lines[hash >> (64 - kLimits.recent_line_bits)];
-  if (!recent || recent->where != key)
-    recent = interned_line(key, location);
-  recent->idle = false;
-  return recent;
+  SourceLine *known = recorder().lines.find(key);
+  return known ? known : new_line(key, location);
 }
 
 void fail(ErrorKind kind, const std::string &message) {
@@ -306,7 +286,7 @@ std::string placed(const TypeInfo &type) {
 //===-- Types and leaves ----------------------------------------------------------------------===//
 
 size_t TypeInfo::hash(const TypeKey &key) {
-  return llvm::hash_combine(key.dtype, key.device,
+  return llvm::hash_combine(key.dtype, key.device, key.sharding,
                             llvm::hash_combine_range(key.dims.begin(), key.dims.end()));
 }
 
@@ -316,13 +296,8 @@ static constexpr int64_t kMostBytes = int64_t{1} << 47;
 const TypeInfo *type_info(DType dtype, const Shape &dims, uint8_t device) {
   Recorder &r = recorder();
   TypeKey key{dtype, dims, device};
-  const TypeInfo *&recent = r.recent_types[TypeInfo::hash(key) % r.recent_types.size()];
-  if (recent && recent->key() == key) {
-    recent->idle = false;
-    return recent;
-  }
   if (const TypeInfo *known = r.types.find(key))
-    return recent = known;
+    return known;
   int64_t elements = 1, bytes;
   for (int64_t dim : dims) {
     if (dim < 0)
@@ -459,7 +434,7 @@ void erase_node(Node *node) {
   (node->next ? node->next->previous : r.last) = node->previous;
   --r.live_ops;
   r.live_bytes -= node->signature->result_bytes;
-  r.ir->release(node->signature);
+  --node->signature->refs;
   for (Value *operand : node->operands) {
     if (--operand->uses > 0)
       continue;
@@ -470,7 +445,7 @@ void erase_node(Node *node) {
     if (operand->handles > 0)
       continue;
     if (operand->node)
-      r.dying.push_back(operand);
+      bury(operand);
     else
       drop(operand);
   }
@@ -478,28 +453,20 @@ void erase_node(Node *node) {
 }
 
 void bury(Value *value) {
-  Recorder &r = recorder();
-  r.dying.push_back(value);
-  if (r.burying)
-    return;
-  r.burying = true;
-  while (!r.dying.empty()) {
-    Value *dead = r.dying.back();
-    r.dying.pop_back();
+  recorder().dying.add(value, [](Value *dead) {
     if (Node *node = std::exchange(dead->node, nullptr)) {
       node->results[dead->index] = nullptr;
       if (--node->live_results == 0 && !node->claimed)
         erase_node(node);
     }
     drop(dead);
-  }
-  r.burying = false;
+  });
 }
 
-void release_weak(Value *value) {
+void release_weak(Value &value) {
   UnderLock lock;
-  if (--value->weak == 0 && value->handles == 0 && value->uses == 0)
-    delete value;
+  if (--value.weak == 0 && value.handles == 0 && value.uses == 0)
+    delete &value;
 }
 
 // Memory that stays anyway does not count: another value's, what a storage may go back to, which
@@ -532,19 +499,7 @@ void release(GradNode &node) {
   UnderLock lock;
   if (--node.refs > 0)
     return;
-  Recorder &r = recorder();
-  r.dying_grads.push_back(&node);
-  if (r.burying_grads)
-    return;
-  r.burying_grads = true;
-  while (!r.dying_grads.empty()) {
-    GradNode *dead = r.dying_grads.back();
-    r.dying_grads.pop_back();
-    if (dead->signature)
-      r.ir->release(dead->signature);
-    delete dead; // drops its edges, which may add to the list
-  }
-  r.burying_grads = false;
+  recorder().dying_grads.add(&node, [](GradNode *dead) { delete dead; });
 }
 
 GradRef make_grad_leaf(const TypeInfo *type) {

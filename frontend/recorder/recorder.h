@@ -15,6 +15,15 @@ namespace weft::recorder {
 
 class IrState;
 
+// What a thread knows of the call that it is in.
+struct CurrentCall {
+  const char *op = nullptr; // null outside of a session
+  Location location;
+  SourceLine *line = nullptr; // counts as a user
+  uint64_t first_history = 0;
+  const ModuleName *module = nullptr;
+};
+
 // Every public call opens one: takes the lock and says where the call stands. Nested ones keep the
 // outer location.
 class Session {
@@ -47,11 +56,7 @@ public:
     Outside &operator=(const Outside &) = delete;
 
   private:
-    const char *op_;
-    Location location_;
-    SourceLine *line_; // counts as a user
-    uint64_t first_history_;
-    const ModuleName *module_;
+    CurrentCall call_;
   };
 
 private:

@@ -148,7 +148,7 @@ std::string write_module(const Slice &slice) {
     for (const TypeInfo *type : signature.results)
       state.types.push_back(ir.type(type));
     mlir::Operation *op = mlir::Operation::create(state);
-    if (signature.properties)
+    if (signature.opaque())
       op->copyProperties(signature.opaque());
     builder.insert(op);
     for (Value *result : node->results)

@@ -1,7 +1,6 @@
 // The recorder itself: one per process, touched under its lock.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <deque>
 #include <unordered_map>
@@ -13,6 +12,24 @@ namespace weft::recorder {
 
 class Families;
 class ProgramCache;
+
+// What is to be deleted, one after the other: each may be the last that keeps others.
+template <typename T> struct Deaths {
+  std::vector<T *> dead;
+  bool at_work = false;
+
+  template <typename Bury> void add(T *object, const Bury &bury) {
+    dead.push_back(object);
+    if (std::exchange(at_work, true))
+      return;
+    while (!dead.empty()) {
+      T *next = dead.back();
+      dead.pop_back();
+      bury(next);
+    }
+    at_work = false;
+  }
+};
 
 struct Recorder {
   RecorderMutex mutex;
@@ -47,13 +64,9 @@ struct Recorder {
   uint64_t last_mark = 0; // recording number at the last step's or backward's end
   bool cutting = false;   // inside a budget's cut
 
-  InternTable<TypeInfo, TypeKey> types;
-  std::array<const TypeInfo *, size_t(1) << kLimits.recent_type_bits>
-      recent_types{}; // by a hash of their keys
+  InternTable<TypeInfo, TypeKey, kLimits.recent_type_bits> types;
   uint32_t next_type_id = 0;
-  InternTable<SourceLine, LineKey> lines;
-  std::array<SourceLine *, size_t(1) << kLimits.recent_line_bits>
-      recent_lines{};   // by a hash of their keys
+  InternTable<SourceLine, LineKey, kLimits.recent_line_bits> lines;
   bool crowded = false; // a table has reached its bound: the next call tidies up
   int replacing = 0;    // replacements of ops that run, whose callers refer to tables
 
@@ -61,10 +74,8 @@ struct Recorder {
   // that recorded them (exchange.h).
   std::unordered_map<uint32_t, std::deque<ValueRef>> pending_collectives;
 
-  std::vector<Value *> dying;
-  bool burying = false;
-  std::vector<GradNode *> dying_grads;
-  bool burying_grads = false;
+  Deaths<Value> dying;
+  Deaths<GradNode> dying_grads;
 
   std::unique_ptr<ProgramCache> cache;
   std::unique_ptr<Families> families;
@@ -88,9 +99,8 @@ inline Recorder &recorder() {
 
 // A value whose last handle and last use went.
 void bury(Value *value);
-// Takes a node out of the record: its place in the list, its uses of operands. Its results must be
-// gone or be leaves already, and so must its operands, unless bury() is at work, which goes on with
-// them.
+// Takes a node out of the record: its place in the list, its uses of operands, which go where these
+// were the last. Its results must be gone or be leaves already.
 void erase_node(Node *node);
 void release_cell(Cell *cell);
 // Counts a leaf whose last handle went, or that a storage no longer goes back to.

@@ -11,8 +11,6 @@ namespace weft::recorder {
 // own, since a rank that ran another's would wait for itself. 0 for all other threads.
 extern constinit thread_local uint32_t thread_rank;
 
-// A view's cache lets go of a value; frees it when it was the last that knew it.
-void release_weak(Value *value);
 // The storage is about to be given the recorded or computed value in place: what it held is what it
 // goes back to if the run fails.
 void note_write(TensorImpl &storage, Value *value);

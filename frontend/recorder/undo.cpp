@@ -12,10 +12,9 @@ namespace weft::recorder {
 //===-- Before --------------------------------------------------------------------------------===//
 
 Before::Before(Value *leaf, bool hold) : value_(leaf), cell_(leaf->cell), wanted_(true) {
-  UnderLock lock;
-  ++value_->weak;
   if (!cell_)
     return;
+  UnderLock lock;
   ++cell_->kept;
   ++cell_->wanted;
   if (hold)
@@ -51,16 +50,10 @@ void Before::release() {
   hand_over();
   if (cell_ && --cell_->kept == 0 && cell_->owners == 0)
     delete cell_;
-  release_weak(value_);
 }
 
 uint64_t Before::bits() const {
   return value_->bits;
-}
-
-Undo::~Undo() {
-  if (now)
-    release_weak(now);
 }
 
 // A value that is overwritten by one that does not depend on indices from data (a state that is
@@ -143,7 +136,6 @@ ValueRef settle_write(Value *computed, Undo &undo) {
   ++own->cell->owners;
   own->evaluation = computed->evaluation;
   undo.now = own.get();
-  ++own->weak;
   return own;
 }
 
@@ -176,7 +168,6 @@ void settle_writes(const Slice &slice, std::span<Value *const> roots,
         continue;
       }
       undo.now = output;
-      ++output->weak;
     }
   }
 }

@@ -138,7 +138,7 @@ struct Value : Pooled<Value> {
   TypeRef type;
   uint32_t handles = 0;      // ValueRefs, by tensors and saved values
   uint32_t uses = 0;         // operands of recorded ops
-  uint32_t weak = 0;         // caches of views, which compute it again when it is gone
+  uint32_t weak = 0;         // WeakRefs: caches of views compute it again when it is gone
   uint32_t index = 0;        // which result of `node`
   Node *node = nullptr;      // the op that defines it; null for a leaf, and when it is gone
   Cell *cell = nullptr;      // of a leaf
@@ -173,6 +173,20 @@ inline void retain(Value &value) {
   ++value.handles;
 }
 void release(Value &value);
+// A view's cache, or what may go back, lets go of a value; frees it when it was the last that knew
+// it.
+void release_weak(Value &value);
+struct WeaklyCounted {
+  static void add(Value &value) {
+    UnderLock lock;
+    ++value.weak;
+  }
+  static void drop(Value &value) {
+    release_weak(value);
+  }
+};
+// Knows the value, which may be gone.
+using WeakRef = Ref<Value, WeaklyCounted>;
 
 using GradRef = Handle<GradNode>;
 void retain(GradNode &node);
@@ -202,7 +216,7 @@ public:
   void hand_over();
 
   explicit operator bool() const {
-    return value_ != nullptr;
+    return static_cast<bool>(value_);
   }
   Value *value() const {
     return value_;
@@ -221,7 +235,7 @@ private:
     std::swap(wanted_, other.wanted_);
   }
 
-  Value *value_ = nullptr;
+  WeakRef value_;
   Cell *cell_ = nullptr;
   bool held_ = false;
   bool wanted_ = false;
@@ -258,13 +272,16 @@ struct Var {
 
 // Everything about an op but its operands: name, properties, types. One object for each in use.
 struct Signature;
+inline void retain(Signature &signature); // ir_state.h
+inline void release(Signature &signature);
+using SignatureRef = Ref<Signature>;
 
 // Node::tracer of what is left of a recording that has ended.
 inline constexpr uint32_t kEnded = ~uint32_t(0);
 
 // One recorded op.
 struct Node : Pooled<Node> {
-  Signature *signature = nullptr;
+  Signature *signature = nullptr; // counts among its refs: enter() and erase_node() see to it
   LineRef line;
   uint64_t number = 0; // in the order of recording
   uint64_t epoch = 0;  // of the last walk that saw it
@@ -317,7 +334,7 @@ struct GradHook {
 struct GradNode : Pooled<GradNode> {
   uint32_t refs = 0;
   uint64_t number = 0; // higher than that of all its edges
-  Signature *signature = nullptr;
+  SignatureRef signature;
   LineRef line;
   bool released = false;
   // The derivative by each edge is 0: of a comparison, or of what was overwritten.

@@ -29,11 +29,10 @@ std::shared_ptr<const Partition> partition_by(const std::shared_ptr<const MeshSt
                                               const Build &build) {
   IrState &ir = *recorder().ir;
   StandIns parts(ir);
-  llvm::DenseMap<mlir::Value, uint32_t> numbers;
-  SmallVector<const TypeInfo *, 8> made; // by number
+  NumberedValues values;
   for (const TypeInfo *type : types) {
-    made.push_back(type->part ? type->part.get() : type);
-    numbers[parts.add(made.back())] = static_cast<uint32_t>(made.size()) - 1;
+    const TypeInfo *part = type->part ? type->part.get() : type;
+    values.add(parts.add(part), part);
   }
   mlir::Block block;
   BuiltOps built;
@@ -44,36 +43,25 @@ std::shared_ptr<const Partition> partition_by(const std::shared_ptr<const MeshSt
   // A result is a value of its own, since it gets a type of its own: where nothing is to be done, a
   // reshape that changes no shape makes one, in the same memory.
   for (ShardedValue &result : results)
-    if (numbers.contains(result.part))
+    if (values.numbers.contains(result.part))
       result.part =
           ir::ReshapeOp::create(builder, result.part.getLoc(), result.part.getType(), result.part);
 
   auto partition = std::make_shared<Partition>();
   for (mlir::Operation *op : built.ops) {
-    Derivative::Step &step = partition->steps.emplace_back();
-    SmallVector<const TypeInfo *, 4> given;
-    for (mlir::Value operand : op->getOperands()) {
-      step.operands.push_back(numbers.find(operand)->second);
-      given.push_back(made[step.operands.back()]);
-    }
-    step.signature = ir.intern(op, given, device);
+    const Derivative::Step &step = partition->steps.emplace_back(values.add(ir, op, device));
     if (step.signature->exchange == Exchange::kCollective && !host_reads(device))
       fail(ErrorKind::kDevice,
            "ranks would exchange parts (" + op->getName().getStringRef().str() +
                ") of what is on " + device_text(device) +
                ", whose memory the host does not read; move it with to(device)");
-    for (auto [i, result] : llvm::enumerate(op->getResults())) {
-      numbers[result] = static_cast<uint32_t>(made.size());
-      made.push_back(step.signature->results[i]);
-    }
   }
-  for (const Derivative::Step &step : partition->steps)
-    ++step.signature->refs;
   for (const ShardedValue &result : results) {
-    uint32_t number = numbers.find(result.part)->second;
-    Shape whole = compiler::wholeSizes(made[number]->dims, result.axes, mesh->axes);
-    partition->results.emplace_back(number, cut_type(*type_info(made[number]->dtype, whole, device),
-                                                     sharding_of(mesh, result.axes)));
+    const TypeInfo *part = values.type(result.part);
+    Shape whole = compiler::wholeSizes(part->dims, result.axes, mesh->axes);
+    partition->results.emplace_back(
+        values[result.part],
+        cut_type(*type_info(part->dtype, whole, device), sharding_of(mesh, result.axes)));
   }
   return partition;
 }
@@ -201,7 +189,7 @@ static Var turned(const Var &x, const TypeInfo *type, int way, int32_t axis,
   auto found = known.find(key);
   if (found == known.end()) {
     if (known.size() >= kLimits.reshardings)
-      recorder().ir->drop_reshardings();
+      known.clear();
     std::shared_ptr<const Partition> made = make();
     found = known.try_emplace(key, std::move(made)).first;
   }

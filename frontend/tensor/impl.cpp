@@ -30,13 +30,6 @@ void note_assignable(const Tensor &made) {
 
 namespace {
 
-void cache(View &view, Value *value) {
-  if (value)
-    ++value->weak;
-  if (Value *old = std::exchange(view.cached, value))
-    release_weak(old);
-}
-
 Var apply(const ViewStep &step, const Var &x) {
   switch (step.kind) {
   case ViewStep::Kind::kReshape:
@@ -221,10 +214,6 @@ bool leave_locked(TensorImpl &impl) {
 BesideTensor::BesideTensor(const Tensor &tensor)
     : before_(std::exchange(call_device, {checked(tensor, "x")->type->device, true})) {}
 
-View::~View() {
-  cache(*this, nullptr);
-}
-
 TensorImpl::~TensorImpl() {
   if (before)
     forget_write(*this);
@@ -286,7 +275,7 @@ static Var read_step(View &view, Var from, uint64_t version) {
   // The history outlives the value, which goes when it was computed and nobody holds it: whatever
   // was made of this view before leads to the same node as what is made of it now.
   if (view.cached_version != version) {
-    cache(view, nullptr);
+    view.cached = nullptr;
     view.cached_history = view.cached_base = GradEdge();
   }
   bool same_base =
@@ -305,7 +294,7 @@ static Var read_step(View &view, Var from, uint64_t version) {
     // To a gradient a view is a tensor of its own, one that changes nothing too, as in PyTorch.
     if (view.steps.empty() && wants_history && x.grad)
       x = with_own_history(x);
-    cache(view, x.value.get());
+    view.cached = x.value.get();
     view.cached_version = version;
     if (x.grad) {
       view.cached_history = GradEdge{x.grad, x.grad_index};
@@ -333,8 +322,8 @@ static Var read_step(View &view, Var from, uint64_t version) {
   bool lent = is_lent(*storage);
   for (uint32_t i = views.size(); i-- > 0;) {
     // What was computed of lent memory is not what is in it now.
-    if (Value *computed = lent ? views[i]->view->cached : nullptr; computed && computed->is_leaf())
-      cache(*views[i]->view, nullptr);
+    if (WeakRef &computed = views[i]->view->cached; lent && computed && computed->is_leaf())
+      computed = nullptr;
     x = read_step(*views[i]->view, std::move(x), storage->version);
     mark_leaf(*views[i], x);
   }
