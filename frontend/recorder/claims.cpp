@@ -35,7 +35,10 @@ void wait_for_a_program(Location location) {
   wait_for_a_claim();
 }
 
-Claim::Claim(Slice &slice) : slice_(&slice) {
+Claim::Claim(Slice &slice)
+    : slice_(&slice), held_(slice.outputs.begin(), slice.outputs.end()) {
+  for (Value *temporary : slice.temporaries)
+    held_.emplace_back(temporary);
   ++claims;
   ++own_claims;
   for (Node *node : slice.nodes) {
@@ -47,10 +50,6 @@ Claim::Claim(Slice &slice) : slice_(&slice) {
   for (size_t i = 0; i < slice.leaves.size(); ++i)
     if (slice.key.leaves[i].donatable)
       slice.leaves[i]->withdrawn = true;
-  for (Value *output : slice.outputs)
-    retain(*output);
-  for (Value *temporary : slice.temporaries)
-    retain(*temporary);
 }
 
 Claim::~Claim() {
@@ -90,10 +89,7 @@ void Claim::succeed() {
 }
 
 void Claim::end() {
-  for (Value *output : slice_->outputs)
-    release(*output);
-  for (Value *temporary : slice_->temporaries)
-    release(*temporary);
+  held_.clear();
   slice_ = nullptr;
   --claims;
   --own_claims;

@@ -23,6 +23,7 @@ private:
   void end();
 
   Slice *slice_;
+  std::vector<ValueRef> held_; // what it computes
 };
 
 // Gives up the recorder's lock until some claim has ended. For threads that met claimed ops, or a

@@ -215,7 +215,7 @@ std::string ProgramCache::difference(const Slice &slice, const ProgramContext &c
   Parts mine(key);
   int least = 0, seen = 0;
   std::string text;
-  for (const Entry &entry : order_) {
+  for (const auto &[hash, entry] : entries_) {
     if (entry.key.key.kind != ProgramKey::Kind::kSlice)
       continue;
     if (++seen > kCandidates)

@@ -57,18 +57,24 @@ void want_required(mlir::OperationName op, const Attributes &attributes) {
            op.getStringRef().str() + " requires the attribute '" + name.str() + "'");
 }
 
-// Whether the op takes the value, whatever its other attributes are. Of an op that has properties.
-bool takes(mlir::OperationName op, const std::string &attribute, const OpAttribute &value) {
+// Whether the op takes them.
+bool set_properties(mlir::OperationName op, mlir::OpaqueProperties properties,
+                    mlir::NamedAttrList &list) {
   mlir::MLIRContext *context = op.getContext();
-  mlir::NamedAttrList list;
-  list.set(attribute, attribute_of(value, mlir::Builder(context)));
   auto complain = [&] {
     return mlir::emitError(mlir::UnknownLoc::get(context));
   };
-  OwnedProperties properties(op);
   return mlir::succeeded(op.verifyInherentAttrs(list, complain)) &&
-         mlir::succeeded(op.setOpPropertiesFromAttribute(
-             op, properties.get(), list.getDictionary(context), complain));
+         mlir::succeeded(op.setOpPropertiesFromAttribute(op, properties,
+                                                         list.getDictionary(context), complain));
+}
+
+// Whether the op takes the value, whatever its other attributes are. Of an op that has properties.
+bool takes(mlir::OperationName op, const std::string &attribute, const OpAttribute &value) {
+  mlir::NamedAttrList list;
+  list.set(attribute, attribute_of(value, mlir::Builder(op.getContext())));
+  OwnedProperties properties(op);
+  return set_properties(op, properties.get(), list);
 }
 
 // MLIR's words are of its kinds of attributes; users give C++'s.
@@ -95,7 +101,6 @@ void want_kind(mlir::OperationName op, const std::string &attribute, const OpAtt
 void set_attributes(mlir::OperationName name, mlir::OpaqueProperties properties,
                     const Attributes &attributes) {
   (void)recorder().ir->take_diagnostic();
-  mlir::MLIRContext *context = name.getContext();
   mlir::NamedAttrList list;
   for (const auto &[key, value] : attributes) {
     bool known = llvm::any_of(name.getAttributeNames(), [&, &key = key](mlir::StringAttr each) {
@@ -103,18 +108,13 @@ void set_attributes(mlir::OperationName name, mlir::OpaqueProperties properties,
     });
     if (!known)
       fail(ErrorKind::kValue, name.getStringRef().str() + " has no attribute '" + key + "'");
-    if (list.set(key, attribute_of(value, mlir::Builder(context))))
+    if (list.set(key, attribute_of(value, mlir::Builder(name.getContext()))))
       fail(ErrorKind::kValue, "the attribute '" + key + "' is given twice");
   }
   want_required(name, attributes);
-  auto complain = [&] {
-    return mlir::emitError(mlir::UnknownLoc::get(context));
-  };
   if (!properties && attributes.empty())
     return;
-  if (!properties || mlir::failed(name.verifyInherentAttrs(list, complain)) ||
-      mlir::failed(name.setOpPropertiesFromAttribute(name, properties, list.getDictionary(context),
-                                                     complain))) {
+  if (!properties || !set_properties(name, properties, list)) {
     std::string why = recorder().ir->take_diagnostic().message;
     for (const auto &[key, value] : attributes)
       if (properties)

@@ -79,47 +79,35 @@ int64_t Family::bytes() const {
 }
 
 Family *Families::find(const ProgramKey &key, uint64_t salt) {
-  auto [first, last] = index_.equal_range(key.hash() ^ salt);
-  for (auto it = first; it != last; ++it) {
-    if (it->second->salt != salt || it->second->key != key)
-      continue;
-    order_.splice(order_.begin(), order_, it->second);
-    return &*it->second;
-  }
-  return nullptr;
+  return families_.find(key.hash() ^ salt, [&](const Family &each) {
+    return each.salt == salt && each.key == key;
+  });
 }
 
 Family &Families::add(ProgramKey key, uint64_t salt) {
   uint64_t h = key.hash() ^ salt;
-  order_.emplace_front();
-  order_.front().key = std::move(key);
-  order_.front().number = ++numbers_;
-  order_.front().salt = salt;
-  index_.emplace(h, order_.begin());
+  Family &family = families_.add(h, {});
+  family.key = std::move(key);
+  family.number = ++numbers_;
+  family.salt = salt;
   // To count all of them is for every so many: families grow between two adds.
-  counted_bytes_ += order_.front().bytes();
+  counted_bytes_ += family.bytes();
   if (--adds_until_count_ <= 0) {
     counted_bytes_ = bytes();
-    adds_until_count_ = static_cast<int64_t>(order_.size() / kLimits.families_counted_after);
+    adds_until_count_ = entries() / static_cast<int64_t>(kLimits.families_counted_after);
   }
   // The second one may be that above it.
-  while (order_.size() > 2 &&
-         (order_.size() > kLimits.families || counted_bytes_ > kLimits.family_bytes)) {
-    counted_bytes_ -= order_.back().bytes();
-    auto [first, last] = index_.equal_range(order_.back().key.hash() ^ order_.back().salt);
-    for (auto it = first; it != last; ++it)
-      if (&*it->second == &order_.back()) {
-        index_.erase(it);
-        break;
-      }
-    order_.pop_back();
+  while (entries() > 2 && (entries() > static_cast<int64_t>(kLimits.families) ||
+                           counted_bytes_ > kLimits.family_bytes)) {
+    counted_bytes_ -= families_.oldest().bytes();
+    families_.drop_oldest();
   }
-  return order_.front();
+  return family;
 }
 
 int64_t Families::bytes() const {
   int64_t bytes = 0;
-  for (const Family &family : order_)
+  for (const auto &[hash, family] : families_)
     bytes += family.bytes();
   return bytes;
 }

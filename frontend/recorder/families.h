@@ -3,8 +3,6 @@
 #pragma once
 
 #include <deque>
-#include <list>
-#include <unordered_map>
 
 #include "frontend/recorder/program_cache.h"
 #include "frontend/recorder/structure.h"
@@ -70,7 +68,7 @@ public:
   // The family that programs with these ints belong to, added where it is not known.
   Place of(const StructureKey &structure, uint64_t salt);
   int64_t entries() const {
-    return static_cast<int64_t>(order_.size());
+    return families_.size();
   }
   int64_t bytes() const;
   // A key in the program cache that no slice has.
@@ -79,8 +77,7 @@ public:
   }
 
 private:
-  std::list<Family> order_; // most recently used first
-  std::unordered_multimap<uint64_t, std::list<Family>::iterator> index_;
+  RecentlyUsed<Family> families_;
   uint32_t numbers_ = 0; // of programs and of families
   // What they held when they were last counted, with what was added and forgotten since.
   int64_t counted_bytes_ = 0, adds_until_count_ = 0;

@@ -30,38 +30,26 @@ uint64_t ProgramCache::hash(const ProgramKey &key, uint64_t salt) {
 }
 
 std::shared_ptr<CompiledProgram> ProgramCache::find(const ProgramKey &key, uint64_t salt) {
-  auto [first, last] = index_.equal_range(hash(key, salt));
-  for (auto it = first; it != last; ++it) {
-    if (it->second->salt != salt || it->second->key.key != key)
-      continue;
-    order_.splice(order_.begin(), order_, it->second);
-    return it->second->program;
-  }
-  return nullptr;
+  const Entry *known = entries_.find(hash(key, salt), [&](const Entry &each) {
+    return each.salt == salt && each.key.key == key;
+  });
+  return known ? known->program : nullptr;
 }
 
 void ProgramCache::insert(HeldKey key, ProgramContext context,
                           std::shared_ptr<CompiledProgram> program, const Config &config) {
   uint64_t salt = context.salt();
   uint64_t h = hash(key.key, salt);
-  order_.push_front(Entry{std::move(key), std::move(context), salt, h, std::move(program)});
-  bytes_ += order_.front().bytes();
-  index_.emplace(h, order_.begin());
+  bytes_ +=
+      entries_.add(h, {std::move(key), std::move(context), salt, std::move(program)}).bytes();
   trim(config);
 }
 
 void ProgramCache::trim(const Config &config) {
   // The newest stays, whatever its size: it is about to run.
-  while (order_.size() > 1 && (entries() > config.cache_entries || bytes_ > config.cache_bytes)) {
-    Entry &oldest = order_.back();
-    bytes_ -= oldest.bytes();
-    auto [first, last] = index_.equal_range(oldest.hash);
-    for (auto it = first; it != last; ++it)
-      if (&*it->second == &oldest) {
-        index_.erase(it);
-        break;
-      }
-    order_.pop_back();
+  while (entries() > 1 && (entries() > config.cache_entries || bytes_ > config.cache_bytes)) {
+    bytes_ -= entries_.oldest().bytes();
+    entries_.drop_oldest();
   }
 }
 

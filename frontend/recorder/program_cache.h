@@ -1,14 +1,13 @@
 // Compiled programs in memory: least recently used first out, bounded in bytes and entries.
 #pragma once
 
-#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "frontend/compile/compiled_program.h"
+#include "frontend/recorder/recently_used.h"
 #include "frontend/recorder/program_key.h"
 #include "weft/config.h"
 
@@ -39,7 +38,7 @@ public:
   // Drops the least recently used down to the bounds.
   void trim(const Config &config);
   int64_t entries() const {
-    return static_cast<int64_t>(order_.size());
+    return entries_.size();
   }
   int64_t bytes() const {
     return bytes_;
@@ -76,7 +75,6 @@ private:
     HeldKey key;
     ProgramContext context;
     uint64_t salt;
-    uint64_t hash;
     std::shared_ptr<CompiledProgram> program;
     int64_t bytes() const {
       return program->bytes + key.bytes();
@@ -84,8 +82,7 @@ private:
   };
   static uint64_t hash(const ProgramKey &key, uint64_t salt);
 
-  std::list<Entry> order_; // most recently used first
-  std::unordered_multimap<uint64_t, std::list<Entry>::iterator> index_;
+  RecentlyUsed<Entry> entries_;
   std::unordered_set<uint64_t> compiling_;
   int64_t bytes_ = 0;
 };

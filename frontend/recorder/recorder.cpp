@@ -262,8 +262,9 @@ size_t SourceLine::hash(const LineKey &key) {
 }
 
 SourceLine *source_line(Location location, const ModuleName *module) {
+  Recorder &r = recorder(); // first, so that the key stays in registers
   LineKey key{location.file_name(), location.line(), location.column(), module};
-  SourceLine *known = recorder().lines.find(key);
+  SourceLine *known = r.lines.find(key);
   return known ? known : new_line(key, location);
 }
 
