@@ -11,9 +11,10 @@
 #include "frontend/autograd/hooks.h"
 #include "frontend/autograd/lost_gradient.h"
 #include "frontend/ops/promotion.h"
-#include "frontend/recorder/checkpoint.h"
-#include "frontend/recorder/emit.h"
-#include "frontend/recorder/state_api.h"
+#include "frontend/recorder/record/checkpoint.h"
+#include "frontend/recorder/record/emit.h"
+#include "frontend/recorder/record/state_api.h"
+#include "frontend/recorder/requests/requests.h"
 #include "frontend/tensor/impl.h"
 #include "weft/autograd.h"
 

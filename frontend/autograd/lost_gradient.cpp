@@ -1,7 +1,7 @@
 #include "frontend/autograd/lost_gradient.h"
 
-#include "frontend/recorder/module_name.h"
-#include "frontend/recorder/state_api.h"
+#include "frontend/recorder/record/module_name.h"
+#include "frontend/recorder/record/state_api.h"
 #include "frontend/tensor/impl.h"
 
 namespace weft::recorder {

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "frontend/recorder/values.h"
+#include "frontend/recorder/record/values.h"
 
 namespace weft::recorder {
 

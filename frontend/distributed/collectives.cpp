@@ -1,7 +1,7 @@
 #include "weft/distributed/collectives.h"
 
 #include "frontend/distributed/group_state.h"
-#include "frontend/recorder/emit.h"
+#include "frontend/recorder/record/emit.h"
 #include "frontend/tensor/impl.h"
 #include "weft/eval.h"
 

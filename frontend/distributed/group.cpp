@@ -6,12 +6,13 @@
 #include <system_error>
 #include <thread>
 
+#include "frontend/compile/environment.h"
 #include "frontend/distributed/limits.h"
 #include "frontend/distributed/runner.h"
-#include "frontend/compile/environment.h"
-#include "frontend/recorder/exchange.h"
-#include "frontend/recorder/launcher.h"
-#include "frontend/recorder/recorder.h"
+#include "frontend/recorder/record/recorder.h"
+#include "frontend/recorder/requests/requests.h"
+#include "frontend/recorder/runs/exchange.h"
+#include "frontend/recorder/runs/launcher.h"
 #include "runtime/executor/device.h"
 #include "runtime/memory/system_allocator.h"
 #include "weft/distributed/collectives.h"

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "frontend/distributed/group_state.h"
+#include "frontend/recorder/requests/requests.h"
 #include "frontend/sharding/sharding.h"
 #include "frontend/tensor/impl.h"
 #include "weft/autograd.h"

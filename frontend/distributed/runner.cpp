@@ -4,7 +4,7 @@
 #include <map>
 #include <mutex>
 
-#include "frontend/recorder/exchange.h"
+#include "frontend/recorder/runs/exchange.h"
 #include "runtime/executable/run_failure.h"
 #include "runtime/memory/buffer.h"
 

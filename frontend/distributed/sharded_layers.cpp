@@ -1,11 +1,12 @@
-#include "weft/distributed/sharded_layers.h"
 #include "weft/autocast.h"
+#include "weft/distributed/sharded_layers.h"
 
 #include <optional>
 #include <unordered_set>
 
 #include "frontend/distributed/group_state.h"
 #include "frontend/distributed/shards.h"
+#include "frontend/recorder/requests/requests.h"
 #include "frontend/tensor/impl.h"
 #include "weft/autograd.h"
 #include "weft/eval.h"

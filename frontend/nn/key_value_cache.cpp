@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "frontend/recorder/emit.h"
+#include "frontend/recorder/record/emit.h"
 #include "frontend/tensor/impl.h"
 #include "weft/autocast.h"
 #include "weft/autograd.h"

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "frontend/recorder/module_name.h"
+#include "frontend/recorder/record/module_name.h"
 #include "frontend/tensor/impl.h"
 #include "frontend/tensor/starting.h"
 #include "weft/autograd.h"

@@ -1,7 +1,7 @@
 // Losses over classes. Those with weights, label smoothing, or targets that are probabilities are
 // composed of the losses without these.
 #include "frontend/ops/promotion.h"
-#include "frontend/recorder/emit.h"
+#include "frontend/recorder/record/emit.h"
 #include "frontend/tensor/impl.h"
 #include "weft/losses.h"
 

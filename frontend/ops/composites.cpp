@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include "frontend/ops/promotion.h"
-#include "frontend/recorder/emit.h"
+#include "frontend/recorder/record/emit.h"
 #include "frontend/tensor/autocast.h"
 #include "frontend/tensor/impl.h"
 #include "weft/autograd.h"

@@ -4,7 +4,8 @@
 #include <limits>
 
 #include "frontend/ops/promotion.h"
-#include "frontend/recorder/recorder.h"
+#include "frontend/recorder/record/recorder.h"
+#include "frontend/recorder/requests/requests.h"
 #include "frontend/tensor/impl.h"
 #include "weft/autograd.h"
 #include "weft/composites.h"

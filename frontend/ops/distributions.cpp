@@ -4,7 +4,7 @@
 #include <numbers>
 
 #include "frontend/ops/promotion.h"
-#include "frontend/recorder/recorder.h"
+#include "frontend/recorder/record/recorder.h"
 #include "frontend/tensor/impl.h"
 #include "weft/composites.h"
 #include "weft/random.h"

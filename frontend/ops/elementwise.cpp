@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "frontend/ops/promotion.h"
-#include "frontend/recorder/emit.h"
+#include "frontend/recorder/record/emit.h"
 #include "frontend/tensor/impl.h"
 #include "weft/ops.h"
 

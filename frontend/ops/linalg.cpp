@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "frontend/ops/promotion.h"
-#include "frontend/recorder/emit.h"
-#include "frontend/recorder/recorder.h"
+#include "frontend/recorder/record/emit.h"
+#include "frontend/recorder/record/recorder.h"
 #include "frontend/tensor/impl.h"
 #include "weft/composites.h"
 

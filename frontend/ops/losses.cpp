@@ -1,7 +1,7 @@
 // Losses that are compositions: forward and backward fuse with what feeds them. cross_entropy, a
 // composite op, stands with the others.
 #include "frontend/ops/promotion.h"
-#include "frontend/recorder/emit.h"
+#include "frontend/recorder/record/emit.h"
 #include "frontend/tensor/impl.h"
 #include "weft/ops.h"
 #include "weft/warning.h"

@@ -1,7 +1,7 @@
 // Losses with margins and of distributions: compositions, computed in float32 for 16-bit floats and
 // rounded once.
 #include "frontend/ops/promotion.h"
-#include "frontend/recorder/emit.h"
+#include "frontend/recorder/record/emit.h"
 #include "frontend/tensor/autocast.h"
 #include "frontend/tensor/impl.h"
 #include "weft/composites.h"

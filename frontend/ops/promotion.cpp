@@ -7,7 +7,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "frontend/recorder/emit.h"
+#include "frontend/recorder/record/emit.h"
 #include "frontend/tensor/autocast.h"
 #include "frontend/tensor/impl.h"
 

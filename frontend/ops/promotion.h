@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "frontend/recorder/emit.h"
-#include "frontend/recorder/recorder.h"
+#include "frontend/recorder/record/emit.h"
+#include "frontend/recorder/record/recorder.h"
 
 namespace weft::recorder {
 

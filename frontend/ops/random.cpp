@@ -6,8 +6,9 @@
 #include <map>
 
 #include "frontend/ops/promotion.h"
-#include "frontend/recorder/emit.h"
-#include "frontend/recorder/state_api.h"
+#include "frontend/recorder/record/emit.h"
+#include "frontend/recorder/record/state_api.h"
+#include "frontend/recorder/requests/requests.h"
 #include "frontend/tensor/impl.h"
 #include "frontend/tensor/starting.h"
 #include "runtime/core/float16.h"

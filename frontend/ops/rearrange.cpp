@@ -3,8 +3,8 @@
 #include <numeric>
 
 #include "frontend/ops/promotion.h"
-#include "frontend/recorder/emit.h"
-#include "frontend/recorder/recorder.h"
+#include "frontend/recorder/record/emit.h"
+#include "frontend/recorder/record/recorder.h"
 #include "frontend/tensor/impl.h"
 #include "frontend/tensor/tensor_indexing.h"
 #include "weft/composites.h"

@@ -1,7 +1,7 @@
 // Reductions; what the dialect does not have is built from what it has.
 
 #include "frontend/ops/promotion.h"
-#include "frontend/recorder/emit.h"
+#include "frontend/recorder/record/emit.h"
 #include "frontend/tensor/impl.h"
 #include "weft/ops.h"
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-#include "frontend/recorder/recorder.h"
+#include "frontend/recorder/record/recorder.h"
 #include "weft/images.h"
 
 namespace weft::recorder {

@@ -3,8 +3,9 @@
 #include <cstring>
 
 #include "dialects/weft/ir/Weft.h"
-#include "frontend/recorder/ir_state.h"
-#include "frontend/recorder/structure.h"
+#include "frontend/recorder/programs/structure.h"
+#include "frontend/recorder/record/ir_state.h"
+#include "frontend/recorder/requests/requests.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 

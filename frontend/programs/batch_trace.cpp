@@ -12,9 +12,10 @@
 #include "dialects/weft/reference/HostTensor.h"
 #include "frontend/compile/symbolic_module.h"
 #include "frontend/programs/batch_of_one.h"
-#include "frontend/recorder/invocation.h"
-#include "frontend/recorder/starting_values.h"
-#include "frontend/recorder/structure.h"
+#include "frontend/recorder/programs/structure.h"
+#include "frontend/recorder/requests/requests.h"
+#include "frontend/recorder/requests/starting_values.h"
+#include "frontend/recorder/runs/invocation.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace weft::recorder {

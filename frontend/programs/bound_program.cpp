@@ -6,8 +6,8 @@
 #include <unordered_set>
 
 #include "frontend/programs/trace.h"
-#include "frontend/recorder/invocation.h"
-#include "frontend/recorder/undo.h"
+#include "frontend/recorder/requests/room.h"
+#include "frontend/recorder/runs/undo.h"
 #include "runtime/profile/profile.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallPtrSet.h"

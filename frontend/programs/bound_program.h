@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "frontend/programs/trace.h"
-#include "frontend/recorder/evaluation.h"
-#include "frontend/recorder/program_cache.h"
+#include "frontend/recorder/programs/program_cache.h"
+#include "frontend/recorder/runs/evaluation.h"
 #include "weft/explain.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 

@@ -14,7 +14,7 @@
 #include "dialects/weft/reference/HostTensor.h"
 #include "dialects/weft/state/StateAttributes.h"
 #include "frontend/programs/program_impl.h"
-#include "frontend/recorder/state.h"
+#include "frontend/recorder/record/state.h"
 #include "frontend/tensor/impl.h"
 #include "mlir/IR/BuiltinDialect.h"
 #include "mlir/Parser/Parser.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "frontend/programs/bound_program.h"
-#include "frontend/recorder/values.h"
+#include "frontend/recorder/record/values.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"

@@ -4,8 +4,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "frontend/recorder/claims.h"
-#include "frontend/recorder/state_api.h"
+#include "frontend/recorder/record/state_api.h"
+#include "frontend/recorder/requests/requests.h"
+#include "frontend/recorder/slices/claims.h"
 #include "runtime/core/ends.h"
 #include "llvm/Support/SaveAndRestore.h"
 

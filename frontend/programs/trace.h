@@ -3,7 +3,7 @@
 
 #include <unordered_map>
 
-#include "frontend/recorder/slice.h"
+#include "frontend/recorder/slices/slice.h"
 #include "frontend/tensor/impl.h"
 #include "weft/jit.h"
 

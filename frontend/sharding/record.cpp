@@ -3,9 +3,9 @@
 #include <deque>
 #include <functional>
 
-#include "frontend/recorder/exchange.h"
-#include "frontend/recorder/limits.h"
-#include "frontend/recorder/state_api.h"
+#include "frontend/recorder/record/limits.h"
+#include "frontend/recorder/record/state_api.h"
+#include "frontend/recorder/runs/exchange.h"
 #include "frontend/sharding/sharding.h"
 
 namespace weft::recorder {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "compiler/shard/Shard.h"
-#include "frontend/recorder/state.h"
+#include "frontend/recorder/record/state.h"
 
 namespace weft::recorder {
 

@@ -3,8 +3,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "frontend/recorder/emit.h"
-#include "frontend/recorder/recorder.h"
+#include "frontend/recorder/record/emit.h"
+#include "frontend/recorder/record/recorder.h"
+#include "frontend/recorder/requests/requests.h"
 #include "frontend/tensor/impl.h"
 #include "runtime/memory/buffer.h"
 #include "weft/eval.h"

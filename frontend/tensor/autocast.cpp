@@ -4,7 +4,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "frontend/recorder/recorder.h"
+#include "frontend/recorder/record/recorder.h"
 
 namespace weft {
 

@@ -1,7 +1,7 @@
 // What a call casts its arguments to under an Autocast scope. Private to the library.
 #pragma once
 
-#include "frontend/recorder/values.h"
+#include "frontend/recorder/record/values.h"
 #include "weft/autocast.h"
 
 namespace weft::recorder {

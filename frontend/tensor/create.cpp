@@ -4,7 +4,8 @@
 #include <sstream>
 
 #include "frontend/ops/promotion.h"
-#include "frontend/recorder/emit.h"
+#include "frontend/recorder/record/emit.h"
+#include "frontend/recorder/requests/requests.h"
 #include "frontend/tensor/constant.h"
 #include "frontend/tensor/impl.h"
 #include "runtime/memory/buffer.h"

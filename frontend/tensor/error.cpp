@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "frontend/recorder/recorder.h"
+#include "frontend/recorder/record/recorder.h"
 
 namespace weft {
 

@@ -5,9 +5,10 @@
 #include <mutex>
 
 #include "frontend/autograd/hooks.h"
-#include "frontend/recorder/emit.h"
-#include "frontend/recorder/inline_vector.h"
-#include "frontend/recorder/state_api.h"
+#include "frontend/recorder/record/emit.h"
+#include "frontend/recorder/record/inline_vector.h"
+#include "frontend/recorder/record/state_api.h"
+#include "frontend/recorder/requests/requests.h"
 #include "frontend/tensor/autocast.h"
 #include "frontend/tensor/tensor_indexing.h"
 #include "weft/autograd.h"

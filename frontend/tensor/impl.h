@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "frontend/recorder/recorder.h"
-#include "frontend/recorder/starting_values.h"
+#include "frontend/recorder/record/recorder.h"
+#include "frontend/recorder/requests/starting_values.h"
 
 namespace weft::recorder {
 

@@ -1,6 +1,6 @@
 // Basic indexing: integers, slices, an ellipsis and new axes become one slice step and one reshape
 // step.
-#include "frontend/recorder/emit.h"
+#include "frontend/recorder/record/emit.h"
 #include "frontend/tensor/impl.h"
 #include "frontend/tensor/tensor_indexing.h"
 #include "weft/ops.h"

@@ -6,7 +6,8 @@
 
 #include "frontend/autograd/hooks.h"
 #include "frontend/ops/promotion.h"
-#include "frontend/recorder/emit.h"
+#include "frontend/recorder/record/emit.h"
+#include "frontend/recorder/requests/requests.h"
 #include "frontend/tensor/impl.h"
 #include "weft/autograd.h"
 #include "weft/eval.h"

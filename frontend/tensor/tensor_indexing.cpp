@@ -7,7 +7,8 @@
 #include <memory>
 
 #include "frontend/ops/promotion.h"
-#include "frontend/recorder/emit.h"
+#include "frontend/recorder/record/emit.h"
+#include "frontend/recorder/requests/requests.h"
 #include "weft/ops.h"
 
 namespace weft {

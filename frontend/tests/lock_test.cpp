@@ -1,5 +1,5 @@
 // The recorder's lock: who has it has it alone, also while its reservation for one thread ends.
-#include "frontend/recorder/lock.h"
+#include "frontend/recorder/record/lock.h"
 
 #include <gtest/gtest.h>
 

@@ -30,7 +30,7 @@ std::string attributeType(const OpRecord &op, const Argument &argument) {
     throw std::runtime_error("weft." + op.mnemonic + ": no C++ type stands for '" + argument.name +
                              "', an " + argument.storage +
                              "; give the record `frontend = Recorder` and write its function in "
-                             "frontend/recorder/emit.cpp");
+                             "frontend/recorder/record/emit.cpp");
   return argument.isOptional ? "std::optional<" + type + ">" : type;
 }
 
@@ -160,7 +160,7 @@ const char *const kGenerated = "// Generated from the op records by tools/opgen.
 std::string emitRecorderHeader(const std::vector<OpRecord> &ops) {
   std::string out = std::string(kGenerated) + "#pragma once\n\n"
                     "#include <array>\n#include <optional>\n#include <span>\n"
-                    "#include <string_view>\n\n#include \"frontend/recorder/recorder.h\"\n\n"
+                    "#include <string_view>\n\n#include \"frontend/recorder/record/recorder.h\"\n\n"
                     "namespace weft::recorder {\nnamespace attributes {\n" +
                     enumerations(ops) + "} // namespace attributes\n\n";
   for (const OpRecord &op : ops)

@@ -128,7 +128,8 @@ TEST(Emit, AnAttributeOfAnUnknownTypeIsNamed) {
   } catch (const std::exception &error) {
     EXPECT_EQ(std::string(error.what()),
               "weft.transpose: no C++ type stands for 'permutation', an AffineMapAttr; give the "
-              "record `frontend = Recorder` and write its function in frontend/recorder/emit.cpp");
+              "record `frontend = Recorder` and write its function in "
+              "frontend/recorder/record/emit.cpp");
   }
 }
 

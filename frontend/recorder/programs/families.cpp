@@ -1,0 +1,157 @@
+#include "frontend/recorder/programs/families.h"
+
+#include <algorithm>
+
+#include "frontend/recorder/record/limits.h"
+#include "frontend/recorder/record/state.h"
+#include "runtime/core/caches.h"
+
+namespace weft::recorder {
+
+Families &families() {
+  static auto *families = new Families; // never destroyed, as the recorder
+  return *families;
+}
+
+static const runtime::RegisteredCache
+    registered("families", "the least recently used beyond a bound", [] {
+      return runtime::CacheUse{families().entries(), families().bytes(),
+                               static_cast<int64_t>(kLimits.families), kLimits.family_bytes};
+    });
+
+void Family::observe(std::vector<int64_t> ints) {
+  auto known = std::find(observations.begin(), observations.end(), ints);
+  if (known != observations.end())
+    observations.erase(known);
+  observations.push_back(std::move(ints));
+  if (observations.size() > kLimits.observations)
+    observations.pop_front();
+  while (programs.size() > kLimits.symbolic_programs)
+    programs.pop_back();
+}
+
+void Family::refuse_up_to_least(Generalization general) {
+  // Up to the next power of two: ranges begin at one, so that sizes that grow one by one are not
+  // asked about one by one.
+  for (Generalization::Size &size : general.sizes) {
+    size.high = std::max(size.least, 2 * size.low - 1);
+    size.low = 0;
+  }
+  too_small.push_back(std::move(general));
+  if (too_small.size() > kLimits.refused_sizes)
+    too_small.pop_front();
+}
+
+bool Family::is_too_small(const std::vector<int64_t> &ints) const {
+  std::vector<int64_t> sizes, scalars;
+  return std::any_of(too_small.begin(), too_small.end(), [&](const Generalization &refused) {
+    return refused.matches(ints, sizes, scalars);
+  });
+}
+
+bool Family::was_too_small(const Generalization &general) const {
+  std::vector<int64_t> sizes, scalars;
+  return std::any_of(too_small.begin(), too_small.end(), [&](const Generalization &refused) {
+    return refused.matches(general.ints, sizes, scalars) &&
+           std::equal(refused.classes.begin(), refused.classes.end(), general.classes.begin(),
+                      general.classes.end(), [](int32_t its, int32_t ours) {
+                        return its == Generalization::kConstant ||
+                               ours != Generalization::kConstant;
+                      });
+  });
+}
+
+void Family::note_below(const std::vector<uint32_t> &fixed, const std::string &why) {
+  refused_below = fixed == fixed_below ? refused_below + 1 : 1;
+  fixed_below = fixed;
+  why_below = why;
+}
+
+static int64_t bytes_of(const Generalization &general) {
+  return static_cast<int64_t>(general.ints.size() * (sizeof(int64_t) + sizeof(int32_t)));
+}
+
+int64_t Family::bytes() const {
+  size_t bytes = static_cast<size_t>(key.bytes()) + structures.size() * sizeof(void *) +
+                 (fixed.size() + fixed_below.size()) * sizeof(uint32_t);
+  for (const auto &ints : observations)
+    bytes += ints.size() * sizeof(int64_t);
+  int64_t generals = 0;
+  for (const SymbolicProgram &program : programs)
+    generals += bytes_of(program.general) + static_cast<int64_t>(program.stable.size()) / 8;
+  for (const Generalization &refused : too_small)
+    generals += bytes_of(refused);
+  return static_cast<int64_t>(bytes) + generals;
+}
+
+Family *Families::find(const ProgramKey &key, uint64_t salt) {
+  return families_.find(key.hash() ^ salt, [&](const Family &each) {
+    return each.salt == salt && each.key == key;
+  });
+}
+
+Family &Families::add(ProgramKey key, uint64_t salt) {
+  uint64_t h = key.hash() ^ salt;
+  Family &family = families_.add(h, {});
+  family.key = std::move(key);
+  family.number = ++numbers_;
+  family.salt = salt;
+  // To count all of them is for every so many: families grow between two adds.
+  counted_bytes_ += family.bytes();
+  if (--adds_until_count_ <= 0) {
+    counted_bytes_ = bytes();
+    adds_until_count_ = entries() / static_cast<int64_t>(kLimits.families_counted_after);
+  }
+  // The second one may be that above it.
+  while (entries() > 2 && (entries() > static_cast<int64_t>(kLimits.families) ||
+                           counted_bytes_ > kLimits.family_bytes)) {
+    counted_bytes_ -= families_.oldest().bytes();
+    families_.drop_oldest();
+  }
+  return family;
+}
+
+int64_t Families::bytes() const {
+  int64_t bytes = 0;
+  for (const auto &[hash, family] : families_)
+    bytes += family.bytes();
+  return bytes;
+}
+
+Family *Families::top(const StructureKey &structure, uint64_t salt, bool add) {
+  Family *family = find(structure.key, salt);
+  if (family || !add)
+    return family;
+  family = &this->add(structure.key, salt);
+  family->structures.assign(structure.structures.begin(), structure.structures.end());
+  return family;
+}
+
+Family *Families::below(Family &family, const std::vector<int64_t> &ints, bool add) {
+  ProgramKey key{.kind = ProgramKey::Kind::kSizes, .code = {family.number}};
+  for (uint32_t p : family.fixed)
+    key.sizes.push_back(ints[p]);
+  Family *known = find(key, family.salt);
+  if (known || !add)
+    return known;
+  Family &made = this->add(std::move(key), family.salt);
+  made.depth = family.depth + 1;
+  if (family.refused_below >= kLimits.refused_below) {
+    made.fixed = family.fixed_below;
+    made.refused = family.why_below;
+  }
+  for (const std::vector<int64_t> &other : family.observations)
+    if (std::all_of(family.fixed.begin(), family.fixed.end(),
+                    [&](uint32_t p) { return other[p] == ints[p]; }))
+      made.observations.push_back(other);
+  return &made;
+}
+
+Families::Place Families::of(const StructureKey &structure, uint64_t salt) {
+  Place place{top(structure, salt, /*add=*/true), nullptr};
+  while (!place.family->fixed.empty())
+    place = {below(*place.family, structure.ints, /*add=*/true), place.family};
+  return place;
+}
+
+} // namespace weft::recorder

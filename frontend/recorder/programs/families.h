@@ -1,0 +1,89 @@
+// What is known of programs that differ in ints only: the ints that were seen, and the symbolic
+// programs that serve many of them. Touched under the recorder's lock.
+#pragma once
+
+#include <deque>
+
+#include "frontend/recorder/programs/program_cache.h"
+#include "frontend/recorder/programs/structure.h"
+
+namespace weft::recorder {
+
+struct SymbolicProgram {
+  Generalization general;
+  std::vector<bool> stable; // the leaves that it counts on (stability.h)
+  ProgramKey key;           // under which the program cache holds it
+  // At the sizes that were last asked for, the newest first.
+  std::deque<std::pair<std::vector<int64_t>, std::shared_ptr<CompiledProgram>>> sized;
+};
+
+// Where programs for several sizes were refused, the sizes that could not vary are *fixed*: each
+// combination of them has a family of its own, whose programs leave the others open. So families
+// form a tree, and a slice belongs to the last one on its way from its structure's.
+struct Family {
+  ProgramKey key;
+  uint32_t number = 0; // in the keys of the families below it
+  uint32_t depth = 0;  // of these above it
+  std::vector<Ref<const SignatureStructure>> structures; // what the key's ids stand for
+  uint64_t salt = 0;
+  std::deque<std::vector<int64_t>>
+      observations; // of programs that were compiled or asked for, the newest last
+  std::deque<SymbolicProgram> programs; // the newest first
+  std::string refused;                  // why the last attempt failed
+  int refusals = 0;
+  bool is_static = false; // nothing may vary
+  // What a library refused that takes larger sizes only: up to which sizes, the newest last.
+  std::deque<Generalization> too_small;
+  // Where the sizes stand among the ints that tell the families below it apart. Empty: it has none.
+  std::vector<uint32_t> fixed;
+  // What the families below it that were refused last have fixed, and how many in a row: new ones
+  // begin with it, rather than try again for each size.
+  std::vector<uint32_t> fixed_below;
+  std::string why_below;
+  int refused_below = 0;
+
+  void observe(std::vector<int64_t> ints);
+  // Programs for these sizes, and less, are no part of one for several.
+  void refuse_up_to_least(Generalization general);
+  bool is_too_small(const std::vector<int64_t> &ints) const;
+  // Whether what was refused for the ints of this program left nothing else open.
+  bool was_too_small(const Generalization &general) const;
+  void note_below(const std::vector<uint32_t> &fixed, const std::string &why);
+  int64_t bytes() const;
+};
+
+class Families {
+public:
+  // Null where none is known; makes it the most recently used.
+  Family *find(const ProgramKey &key, uint64_t salt);
+  // Stays where it is until the next add(), and the one that was found last as well.
+  Family &add(ProgramKey key, uint64_t salt);
+  // The family of a structure; null where none is known, unless it is to be added.
+  Family *top(const StructureKey &structure, uint64_t salt, bool add = false);
+  // The family below it for what these ints are where sizes are fixed, likewise.
+  Family *below(Family &family, const std::vector<int64_t> &ints, bool add = false);
+  struct Place {
+    Family *family, *above; // above: null for a structure's
+  };
+  // The family that programs with these ints belong to, added where it is not known.
+  Place of(const StructureKey &structure, uint64_t salt);
+  int64_t entries() const {
+    return families_.size();
+  }
+  int64_t bytes() const;
+  // A key in the program cache that no slice has.
+  ProgramKey next_key() {
+    return {.kind = ProgramKey::Kind::kSymbolic, .code = {++numbers_}};
+  }
+
+private:
+  RecentlyUsed<Family> families_;
+  uint32_t numbers_ = 0; // of programs and of families
+  // What they held when they were last counted, with what was added and forgotten since.
+  int64_t counted_bytes_ = 0, adds_until_count_ = 0;
+};
+
+// The process's.
+Families &families();
+
+} // namespace weft::recorder

@@ -1,0 +1,25 @@
+// Which leaves of a slice are stable: the same as when they were last used, and worth a program
+// that counts on it.
+#pragma once
+
+#include <vector>
+
+#include "frontend/recorder/slices/slice.h"
+
+namespace weft::recorder {
+
+// Marks stable leaves in the slice and in its key: those whose contents have not changed since
+// their last use as a leaf, which the slice does not write, and from which one of its ops profits
+// (a matrix that the backend packs, work that depends on such leaves only). A slice has few
+// variants in this (PrepareLimits::variants): beyond them it takes the one among the known ones
+// that fits and counts on most.
+void mark_stable(Slice &slice);
+// As above for a function that is replayed: `same` says of each leaf whether it is a storage that
+// the function reads and does not write. They are stable at once, as whoever replays a function
+// uses them again.
+void mark_stable_replayed(Slice &slice, const std::vector<bool> &same);
+
+// Whether what counts on these leaves may be used where those are stable.
+bool is_subset(const std::vector<bool> &leaves, const std::vector<bool> &stable);
+
+} // namespace weft::recorder

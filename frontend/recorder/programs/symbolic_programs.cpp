@@ -1,0 +1,378 @@
+// Programs for many ints: which of them serves a slice, and what the next one should leave open.
+#include <algorithm>
+#include <numeric>
+
+#include "compiler/prepare/PrepareLimits.h"
+#include "frontend/recorder/programs/families.h"
+#include "frontend/recorder/programs/find_program.h"
+#include "frontend/recorder/programs/stability.h"
+#include "frontend/recorder/record/limits.h"
+
+namespace weft::recorder {
+namespace {
+
+// After so many programs in a row that could not be made symbolic, one size at a time is asked
+// about: each attempt costs up to a compilation. The first one takes all observations together, the
+// second one those that are nearest.
+constexpr int kAttempts = 2;
+// Named in explain's line; the others are counted.
+constexpr size_t kDescribed = 8;
+
+std::string scalar_name(size_t i) {
+  return "a" + std::to_string(i);
+}
+
+// Items with commas between, as many as are described.
+class Listed {
+public:
+  bool full() const {
+    return items_ >= kDescribed;
+  }
+  void add(const std::string &item) {
+    if (!full())
+      text_ += (items_ > 0 ? ", " : "") + item;
+    ++items_;
+  }
+  std::string text() const {
+    return items_ > kDescribed ? text_ + ", " + std::to_string(items_ - kDescribed) + " more"
+                               : text_;
+  }
+
+private:
+  std::string text_;
+  size_t items_ = 0;
+};
+
+std::string values_of(const Generalization &general, const std::vector<int64_t> &sizes,
+                      const std::vector<int64_t> &scalars) {
+  Listed list;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (general.sizes[i].factors.empty())
+      list.add(general.sizes[i].name + "=" + std::to_string(sizes[i]));
+  for (size_t i = 0; i < scalars.size(); ++i)
+    if (general.scalars[i].kind == IntPosition::Kind::kAttribute)
+      list.add(scalar_name(i) + "=" + std::to_string(scalars[i]));
+    else if (general.scalars[i].kind == IntPosition::Kind::kConstant)
+      list.add(scalar_name(i) + " (a constant)");
+  return list.text();
+}
+
+// Whether a size varies that is not a value's first: what takes such rows apart computes with it
+// (frontend/compile/joined_rows.h).
+bool varies_behind(const std::vector<IntPosition> &positions,
+                   const std::vector<const std::vector<int64_t> *> &observations) {
+  for (size_t p = 0; p < positions.size(); ++p)
+    if (positions[p].at > 0 && positions[p].kind == IntPosition::Kind::kSize &&
+        std::any_of(observations.begin(), observations.end(), [&](const auto *each) {
+          return (*each)[p] != (*observations.back())[p];
+        }))
+      return true;
+  return false;
+}
+
+std::string description(const Slice &slice, const SymbolicRequest &request) {
+  const Generalization &general = request.general;
+  Listed list;
+  for (size_t i = 0; i < general.sizes.size(); ++i) {
+    const Generalization::Size &size = general.sizes[i];
+    if (!size.factors.empty() || list.full())
+      continue;
+    // Of an input, if one has it.
+    size_t at = size.position;
+    auto is_input = [&](size_t p) {
+      const IntPosition &position = request.positions[p];
+      return !(position.value & kResult) &&
+             !slice.nodes[position.op]->operands[position.value]->node;
+    };
+    for (size_t p = at; p < general.classes.size() && !is_input(at); ++p)
+      if (general.classes[p] == static_cast<int32_t>(i) && is_input(p))
+        at = p;
+    list.add(size.name + " in [" + std::to_string(size.low) + ", " + std::to_string(size.high) +
+             "] (" + describe(slice, request.positions[at]) + ")");
+  }
+  for (size_t i = 0; i < general.scalars.size(); ++i)
+    if (general.scalars[i].kind != IntPosition::Kind::kSize)
+      list.add(scalar_name(i) + " (" +
+               describe(slice, request.positions[general.scalars[i].position]) + ")");
+  return list.text();
+}
+
+absl::StatusOr<std::shared_ptr<CompiledProgram>> program_at(SymbolicProgram &known,
+                                                            const CompiledProgram &program,
+                                                            const std::vector<int64_t> &sizes) {
+  auto found = std::find_if(known.sized.begin(), known.sized.end(),
+                            [&](const auto &each) { return each.first == sizes; });
+  if (found != known.sized.end()) {
+    std::rotate(known.sized.begin(), found, found + 1);
+    return known.sized.front().second;
+  }
+  auto sized = at_sizes(program, known.general, sizes);
+  if (!sized.ok())
+    return sized.status();
+  known.sized.emplace_front(sizes, *sized);
+  if (known.sized.size() > kLimits.sized_programs)
+    known.sized.pop_back();
+  return *std::move(sized);
+}
+
+int64_t count(const std::vector<bool> &leaves) {
+  return std::count(leaves.begin(), leaves.end(), true);
+}
+
+// Of the programs that serve the slice, the one that counts on most stable leaves.
+std::optional<FoundProgram> find_in(Family &family, const StructureKey &structure, uint64_t salt,
+                                    Evaluation &data) {
+  Recorder &r = recorder();
+  struct Match {
+    size_t at;     // in the family
+    int64_t count; // of the stable leaves that it counts on
+    std::shared_ptr<CompiledProgram> program = nullptr;
+    std::vector<int64_t> sizes = {}, scalars = {};
+  };
+  std::optional<Match> best;
+  int64_t variants = 0; // for these ints, that count on stable leaves
+  for (size_t i = 0; i < family.programs.size();) {
+    const SymbolicProgram &known = family.programs[i];
+    Match match{i, count(known.stable)};
+    if (!known.general.matches(structure.ints, match.sizes, match.scalars)) {
+      ++i;
+      continue;
+    }
+    match.program = program_cache().find(known.key, salt);
+    if (!match.program) { // dropped
+      family.programs.erase(family.programs.begin() + static_cast<std::ptrdiff_t>(i));
+      continue;
+    }
+    variants += match.count > 0;
+    if (is_subset(known.stable, structure.stable) && (!best || match.count > best->count))
+      best = std::move(match);
+    ++i;
+  }
+  // One that counts on more is worth a compilation, as often as for one size.
+  if (!best ||
+      (best->count < count(structure.stable) && variants < compiler::kPrepareLimits.variants))
+    return std::nullopt;
+  // What is used stays.
+  auto at = family.programs.begin() + static_cast<std::ptrdiff_t>(best->at);
+  std::rotate(family.programs.begin(), at, at + 1);
+  SymbolicProgram &known = family.programs.front();
+  if (!best->sizes.empty()) {
+    absl::StatusOr<std::shared_ptr<CompiledProgram>> sized =
+        program_at(known, *best->program, best->sizes);
+    if (!sized.ok()) {
+      data.not_symbolic = std::string(sized.status().message());
+      return std::nullopt;
+    }
+    best->program = *std::move(sized);
+  }
+  data.outcome = CacheOutcome::kMemoryHit;
+  data.symbolic = values_of(known.general, best->sizes, best->scalars);
+  ++r.statistics.memory_hits;
+  ++r.statistics.symbolic_hits;
+  return FoundProgram{std::move(best->program), std::move(best->scalars)};
+}
+
+// Leaves those observations that differ from `ints` in the fewest sizes that may not vary (other
+// than leading ones), and of these in the fewest at all: networks of one structure but of several
+// widths, each of which meets batches of many sizes, are programs of their own.
+void keep_nearest(std::vector<const std::vector<int64_t> *> &observations,
+                  const std::vector<int64_t> &ints, const std::vector<IntPosition> &positions) {
+  std::vector<std::pair<size_t, size_t>> distances;
+  for (const std::vector<int64_t> *other : observations) {
+    auto &[inner, all] = distances.emplace_back(0, 0);
+    for (size_t p = 0; p < ints.size(); ++p) {
+      bool differs = positions[p].kind == IntPosition::Kind::kSize && (*other)[p] != ints[p];
+      all += differs;
+      inner += differs && positions[p].at > 0;
+    }
+  }
+  auto least = *std::min_element(distances.begin(), distances.end());
+  size_t kept = 0;
+  for (size_t i = 0; i < observations.size(); ++i)
+    if (distances[i] == least)
+      observations[kept++] = observations[i];
+  observations.resize(kept);
+}
+
+// How many values the size may have, by those that were seen: the places of the grid that they lie
+// on. So lengths of texts have more than a few batches, and widths of networks do not.
+int64_t values_to_come(uint32_t position,
+                       const std::vector<const std::vector<int64_t> *> &observations) {
+  auto [least, largest] = std::minmax_element(
+      observations.begin(), observations.end(),
+      [&](const auto *a, const auto *b) { return (*a)[position] < (*b)[position]; });
+  int64_t first = (**least)[position], step = 0;
+  for (const std::vector<int64_t> *ints : observations)
+    step = std::gcd(step, (*ints)[position] - first);
+  return step == 0 ? 1 : ((**largest)[position] - first) / step + 1;
+}
+
+// The free size that a program should leave open if it may be one alone: the one with most values
+// to come, so that the others tell few families apart; of these one that mostly leads.
+uint32_t size_to_vary(const Generalization &general,
+                      const std::vector<const std::vector<int64_t> *> &observations,
+                      const std::vector<IntPosition> &positions) {
+  std::vector<int64_t> inner(general.sizes.size());
+  for (size_t p = 0; p < positions.size(); ++p)
+    if (int32_t c = general.classes[p];
+        positions[p].kind == IntPosition::Kind::kSize && c != Generalization::kConstant)
+      inner[static_cast<size_t>(c)] += positions[p].at > 0;
+  auto worth = [&](uint32_t size) {
+    return std::pair(values_to_come(general.sizes[size].position, observations), -inner[size]);
+  };
+  std::vector<uint32_t> sizes = general.free_sizes();
+  return *std::max_element(sizes.begin(), sizes.end(),
+                           [&](uint32_t a, uint32_t b) { return worth(a) < worth(b); });
+}
+
+// After a refusal of what all observations gave: what those that are nearest give, and one of its
+// sizes alone where that was refused as well. Where they are alike in the size that should vary,
+// that one alone.
+bool narrow(SymbolicRequest &request, const std::vector<const std::vector<int64_t> *> &observations,
+            bool sizes_as_scalars, int refusals, std::string &why) {
+  const std::vector<int64_t> &ints = *observations.back();
+  Generalization all = std::move(request.general);
+  std::vector<const std::vector<int64_t> *> kept(observations.begin(), observations.end() - 1);
+  keep_nearest(kept, ints, request.positions);
+  kept.push_back(&ints);
+  if (!generalize(kept, request.positions, sizes_as_scalars, request.general, why))
+    return false;
+  bool alone = refusals >= kAttempts && request.general.free_sizes().size() > 1;
+  if (all.free_sizes().size() > 1) {
+    uint32_t varies = size_to_vary(all, observations, request.positions);
+    if (request.general.classes[all.sizes[varies].position] == Generalization::kConstant) {
+      request.general = all;
+      kept = observations;
+      alone = true;
+    }
+  }
+  if (alone) {
+    std::vector<std::vector<int64_t>> held =
+        hold_other_sizes(kept, request.positions, request.general,
+                         size_to_vary(request.general, observations, request.positions));
+    kept.clear();
+    for (const std::vector<int64_t> &each : held)
+      kept.push_back(&each);
+    if (!generalize(kept, request.positions, sizes_as_scalars, request.general, why))
+      return false;
+  }
+  for (uint32_t size : all.free_sizes())
+    if (uint32_t p = all.sizes[size].position;
+        request.general.classes[p] == Generalization::kConstant)
+      request.fixed.push_back(p);
+  return true;
+}
+
+// What no program may leave open after this refusal; empty where it is not known yet.
+std::vector<uint32_t> fixed_by(const Family &family, const SymbolicRequest &refused) {
+  std::vector<uint32_t> free = refused.general.free_sizes(), fixed;
+  if (!free.empty() && family.depth >= kLimits.family_depth) {
+    for (uint32_t p = 0; p < refused.positions.size(); ++p)
+      if (refused.positions[p].kind == IntPosition::Kind::kSize)
+        fixed.push_back(p);
+  } else if (free.size() == 1) {
+    fixed.push_back(refused.general.sizes[free[0]].position);
+  }
+  return fixed;
+}
+
+} // namespace
+
+std::optional<FoundProgram> find_symbolic(const StructureKey &structure, uint64_t salt,
+                                          Evaluation &data) {
+  Families &all = families();
+  for (Family *family = all.top(structure, salt); family;
+       family = family->fixed.empty() ? nullptr : all.below(*family, structure.ints))
+    if (auto found = find_in(*family, structure, salt, data))
+      return found;
+  return std::nullopt;
+}
+
+std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const StructureKey &structure,
+                                                  uint64_t salt, Evaluation &data) {
+  auto [family, above] = families().of(structure, salt);
+  if (above)
+    data.not_symbolic = above->refused;
+  if (family->observations.empty())
+    return nullptr;
+  if (family->is_static) {
+    data.not_symbolic = family->refused;
+    return nullptr;
+  }
+  // Sizes that are too small to vary together: one of them may where the others are as before.
+  bool is_small = family->is_too_small(structure.ints);
+  if (is_small)
+    data.not_symbolic = family->refused;
+  auto request = std::make_shared<SymbolicRequest>();
+  request->positions = int_positions(slice);
+  std::vector<const std::vector<int64_t> *> observations;
+  for (const std::vector<int64_t> &ints : family->observations)
+    if (family->is_too_small(ints) == is_small)
+      observations.push_back(&ints);
+  if (observations.empty())
+    return nullptr;
+  observations.push_back(&structure.ints);
+  bool sizes_as_scalars =
+      computes_with_sizes(slice) || varies_behind(request->positions, observations);
+  if (!generalize(observations, request->positions, sizes_as_scalars, request->general,
+                  data.not_symbolic))
+    return nullptr;
+  if ((is_small || family->refusals > 0) &&
+      !narrow(*request, observations, sizes_as_scalars, family->refusals, data.not_symbolic))
+    return nullptr;
+  if (is_small) {
+    if (family->was_too_small(request->general)) {
+      data.not_symbolic = family->refused;
+      return nullptr;
+    }
+    request->fixed.clear(); // larger ones may vary together
+    request->is_small = true;
+  }
+  std::vector<int64_t> scalars;
+  request->general.matches(structure.ints, request->sizes, scalars);
+  return request;
+}
+
+FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure,
+                             const ProgramContext &context, const SymbolicRequest &request,
+                             std::shared_ptr<CompiledProgram> program,
+                             std::shared_ptr<CompiledProgram> sized, bool keep, Evaluation &data) {
+  Recorder &r = recorder();
+  if (keep && !request.fixed.empty())
+    families().of(structure, context.salt()).family->fixed = request.fixed;
+  observe(structure, context.salt());
+  if (keep) {
+    auto [family, above] = families().of(structure, context.salt());
+    if (above)
+      above->note_below({}, "");
+    family->refusals = 0; // what was refused lay in the observations that were taken together
+    family->programs.push_front({request.general, structure.stable, families().next_key(), {}});
+    if (sized)
+      family->programs.front().sized.emplace_front(request.sizes, sized);
+    program_cache().insert({family->programs.front().key}, context, program, r.config);
+  }
+  data.symbolic = description(slice, request);
+  FoundProgram found{sized ? std::move(sized) : std::move(program), {}};
+  std::vector<int64_t> sizes;
+  request.general.matches(structure.ints, sizes, found.scalars);
+  return found;
+}
+
+void observe(const StructureKey &structure, uint64_t salt, const SymbolicRequest *refused,
+             const absl::Status &why) {
+  auto [family, above] = families().of(structure, salt);
+  family->observe(structure.ints);
+  if (!refused)
+    return;
+  family->refused = std::string(why.message());
+  if (absl::IsOutOfRange(why) || refused->is_small)
+    return family->refuse_up_to_least(refused->general);
+  if (++family->refusals < kAttempts)
+    return;
+  family->is_static = refused->general.sizes.empty();
+  family->fixed = fixed_by(*family, *refused);
+  if (above && !family->fixed.empty())
+    above->note_below(family->fixed, family->refused);
+}
+
+} // namespace weft::recorder

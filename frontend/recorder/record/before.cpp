@@ -1,0 +1,96 @@
+// What storages held before they were written in place.
+#include "frontend/recorder/record/state.h"
+#include "frontend/recorder/record/state_api.h"
+#include "frontend/tensor/impl.h"
+#include "runtime/memory/buffer.h"
+
+namespace weft::recorder {
+
+Before::Before(Value *leaf, bool hold) : value_(leaf), cell_(leaf->cell), wanted_(true) {
+  if (!cell_)
+    return;
+  UnderLock lock;
+  ++cell_->kept;
+  ++cell_->wanted;
+  if (hold)
+    this->hold();
+}
+
+void Before::hold() {
+  if (held_ || !cell_)
+    return;
+  UnderLock lock;
+  held_ = true;
+  ++cell_->held;
+}
+
+void Before::hand_over() {
+  if (!wanted_)
+    return;
+  UnderLock lock;
+  wanted_ = false;
+  if (!cell_)
+    return;
+  --cell_->wanted;
+  note_left(*value_);
+  if (!held_)
+    return;
+  held_ = false; // the run holds the memory itself
+  if (--cell_->held == 0 && cell_->owners == 0)
+    cell_->buffer.reset();
+}
+
+uint64_t Before::bits() const {
+  return value_->bits;
+}
+
+void Before::release() {
+  UnderLock lock; // the thread of a run may be the last that knows its record
+  hand_over();
+  if (cell_ && --cell_->kept == 0 && cell_->owners == 0)
+    delete cell_;
+}
+
+// A value that is overwritten by one that does not depend on indices from data (a state that is
+// reset) is held up to this size, in case the program fails for another reason; a larger one would
+// be memory that programs without a mistake pay for.
+static constexpr int64_t kHeldBytes = 64 << 10;
+
+static void unlink(TensorImpl &storage) {
+  if (!storage.before)
+    return;
+  TensorImpl *next = std::exchange(storage.next_writer, nullptr),
+             *previous = std::exchange(storage.previous_writer, nullptr);
+  if (next)
+    next->previous_writer = previous;
+  if (previous)
+    previous->next_writer = next;
+  else if (Value *value = storage.var.value.get(); value && value->writers == &storage)
+    value->writers = next;
+}
+
+void forget_write(TensorImpl &storage) {
+  unlink(storage);
+  storage.before = Before();
+}
+
+void note_write(TensorImpl &storage, Value *value) {
+  unlink(storage);
+  if (!value->node) {
+    storage.before = Before();
+    return;
+  }
+  Value *old = storage.var.value.get();
+  if (!storage.before && old && !old->node && !old->gone())
+    storage.before = Before(old, false);
+  if (!storage.before)
+    return;
+  if (value->node->may_fail || value->node->lost || value->type->bytes <= kHeldBytes)
+    storage.before.hold();
+  storage.next_writer = value->writers;
+  if (value->writers)
+    value->writers->previous_writer = &storage;
+  value->writers = &storage;
+}
+
+} // namespace weft::recorder

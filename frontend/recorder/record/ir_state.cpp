@@ -1,0 +1,478 @@
+#include "frontend/recorder/record/ir_state.h"
+
+#include "dialects/weft/ir/IndexBounds.h"
+#include "dialects/weft/ir/MayFail.h"
+#include "dialects/weft/rules/RuleChecks.h"
+#include "frontend/recorder/record/checkpoint.h"
+#include "frontend/recorder/record/replaced_ops.h"
+#include "frontend/recorder/record/signature_ints.h"
+#include "frontend/recorder/record/state.h"
+#include "frontend/recorder/record/state_api.h"
+#include "frontend/tensor/impl.h"
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/IR/Diagnostics.h"
+#include "runtime/core/caches.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace weft::recorder {
+namespace {
+
+std::string print(mlir::Attribute attribute) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (attribute)
+    attribute.print(stream);
+  return text;
+}
+
+std::string print(const TypeInfo &type) {
+  std::string text;
+  for (int64_t dim : type.dims)
+    text += std::to_string(dim) + "x";
+  return text + info(type.dtype).ir_name;
+}
+
+const runtime::RegisteredCache
+    signatures("signatures", "a new context, if no recorded op or history has it", [] {
+      const IrState &ir = *recorder().ir;
+      return runtime::CacheUse{ir.signatures(), -1, ir.most_signatures(), -1};
+    });
+const runtime::RegisteredCache
+    texts("signatures' texts", "the last signature, program or family that has it", [] {
+      IrState &ir = *recorder().ir;
+      return runtime::CacheUse{ir.texts().size() + ir.structures().size(), -1, -1, -1};
+    });
+
+// What the op's own rule finds is left out: it is looked for by whoever does not know it yet.
+uint64_t hash_of(mlir::OperationName name, mlir::OpaqueProperties properties,
+                 llvm::ArrayRef<const TypeInfo *> operands,
+                 llvm::ArrayRef<const TypeInfo *> results, bool inferred) {
+  llvm::hash_code hash =
+      llvm::hash_combine(name.getAsOpaquePointer(), name.hashOpProperties(properties),
+                         llvm::hash_combine_range(operands.begin(), operands.end()));
+  if (!inferred)
+    hash = llvm::hash_combine(hash, llvm::hash_combine_range(results.begin(), results.end()));
+  return static_cast<size_t>(hash) >> 2; // DenseMap keeps two keys for itself
+}
+
+bool infers(mlir::OperationName name) {
+  return name.hasInterface<mlir::InferTypeOpInterface>();
+}
+
+} // namespace
+
+Signature::Signature(mlir::OperationName name, llvm::ArrayRef<const TypeInfo *> operands,
+                     llvm::ArrayRef<const TypeInfo *> results)
+    : name(name), operands(operands), results(results) {
+  for (const TypeInfo *type : llvm::concat<const TypeInfo *const>(operands, results))
+    ++type->users;
+}
+
+Signature::~Signature() {
+  for (const TypeInfo *type : llvm::concat<const TypeInfo *>(operands, results))
+    --type->users;
+}
+
+OwnedProperties::OwnedProperties(mlir::OperationName name, mlir::OpaqueProperties from)
+    : name_(name) {
+  auto size = static_cast<size_t>(name.getOpPropertyByteSize());
+  if (size == 0)
+    return;
+  storage_ = ::operator new(size, std::align_val_t(8));
+  name.initOpProperties(storage_, from);
+  if (!from)
+    name.populateDefaultProperties(storage_);
+}
+
+OwnedProperties::~OwnedProperties() {
+  if (!storage_)
+    return;
+  name_->destroyOpProperties(storage_);
+  ::operator delete(storage_, std::align_val_t(8));
+}
+
+void Signature::adopt(mlir::Operation *op) {
+  properties = OwnedProperties(name, op->getPropertiesStorage());
+  rules = name.getInterface<ir::WeftOp>();
+}
+
+IrState::IrState() {
+  open();
+}
+
+int64_t IrState::most_signatures() const {
+  return signatures_left_ + recorder().config.context_bound;
+}
+
+void IrState::open() {
+  context_ = std::make_unique<mlir::MLIRContext>(mlir::MLIRContext::Threading::DISABLED);
+  // The constructor leaves its tables to several threads: each entry would be made in memory of the
+  // thread's own, which goes before objects that may record. The recorder's lock is all it needs.
+  context_->disableMultithreading();
+  context_->loadDialect<ir::WeftDialect>();
+  context_->getDiagEngine().registerHandler([this](mlir::Diagnostic &diagnostic) {
+    if (!diagnostic_.message.empty())
+      return mlir::success();
+    diagnostic_.message = diagnostic.str();
+    if (ir::isDtypeError(diagnostic.getLocation()))
+      diagnostic_.kind = ErrorKind::kDType;
+    return mlir::success();
+  });
+}
+
+IrState::Refusal IrState::take_diagnostic() {
+  return std::exchange(diagnostic_, Refusal());
+}
+
+void IrState::count_uniqued() {
+  Recorder &r = recorder();
+  r.crowded = ++uniqued_ > r.config.context_bound || r.crowded;
+}
+
+mlir::Location IrState::location(SourceLine *line) {
+  line = &line->without_module();
+  if (!line->ir) {
+    line->ir = mlir::Location(
+                   mlir::FileLineColLoc::get(context_.get(), line->file, line->line, line->column))
+                   .getAsOpaquePointer();
+    count_uniqued();
+  }
+  return mlir::Location::getFromOpaquePointer(line->ir);
+}
+
+mlir::Location IrState::location(SourceLine *line, const ModuleName *module) {
+  mlir::Location plain = location(line);
+  if (!module)
+    return plain;
+  if (!line->named_ir || line->named_for != module || line->named_at != module_tree) {
+    std::string path = module->path();
+    mlir::Location named =
+        path.empty() ? plain
+                     : mlir::NameLoc::get(mlir::StringAttr::get(context_.get(), path), plain);
+    line->named_ir = named.getAsOpaquePointer();
+    line->named_for = module;
+    line->named_at = module_tree;
+    count_uniqued();
+  }
+  return mlir::Location::getFromOpaquePointer(line->named_ir);
+}
+
+mlir::RankedTensorType IrState::type(const TypeInfo *type) {
+  if (type->part)
+    type = type->part;
+  if (!type->ir) {
+    auto made =
+        mlir::RankedTensorType::get(type->dims, ir::elementType(type->dtype, context_.get()));
+    type->ir = made.getAsOpaquePointer();
+    types_[{type->ir, type->device}] = type;
+    count_uniqued();
+  }
+  return mlir::cast<mlir::RankedTensorType>(mlir::Type::getFromOpaquePointer(type->ir));
+}
+
+mlir::RankedTensorType IrState::whole_type(const TypeInfo *type) {
+  return type->part
+             ? mlir::RankedTensorType::get(type->dims, ir::elementType(type->dtype, context_.get()))
+             : this->type(type);
+}
+
+const TypeInfo *IrState::info(mlir::Type type, uint8_t device) {
+  auto it = types_.find({type.getAsOpaquePointer(), device});
+  if (it != types_.end())
+    return it->second;
+  auto tensor = mlir::cast<mlir::RankedTensorType>(type);
+  const TypeInfo *found =
+      type_info(ir::dtypeOf(tensor.getElementType()),
+                Shape(tensor.getShape().begin(), tensor.getShape().end()), device);
+  this->type(found);
+  return found;
+}
+
+StandIns::StandIns(IrState &ir, llvm::ArrayRef<const TypeInfo *> types) : ir_(ir) {
+  for (const TypeInfo *type : types)
+    add(type);
+}
+
+mlir::Value StandIns::add(const TypeInfo *type) {
+  mlir::OperationState state(mlir::UnknownLoc::get(&ir_.context()), ir::LeafOp::getOperationName());
+  state.addTypes(ir_.whole_type(type));
+  values_.push_back(mlir::Operation::create(state)->getResult(0));
+  return values_.back();
+}
+
+StandIns::~StandIns() {
+  for (mlir::Value value : values_)
+    value.getDefiningOp()->destroy();
+}
+
+void NumberedValues::add(mlir::Value value, const TypeInfo *type) {
+  if (value)
+    numbers[value] = static_cast<uint32_t>(types.size());
+  types.push_back(type);
+}
+
+Derivative::Step NumberedValues::add(IrState &ir, mlir::Operation *op, uint8_t device) {
+  Derivative::Step step;
+  llvm::SmallVector<const TypeInfo *, 4> given;
+  for (mlir::Value operand : op->getOperands()) {
+    step.operands.push_back((*this)[operand]);
+    given.push_back(type(operand));
+  }
+  step.signature = ir.intern(op, given, device);
+  for (auto [value, type] : llvm::zip(op->getResults(), step.signature->results))
+    add(value, type);
+  return step;
+}
+
+bool may_end_run(mlir::Operation *op) {
+  auto weft = mlir::dyn_cast<ir::WeftOp>(op);
+  return ir::indexBounds(op) || ir::mayFail(op) || mlir::isa<ir::CrossEntropyOp>(op) ||
+         (weft && weft.kind() == ir::Kind::Exchange);
+}
+
+Signature *IrState::find(mlir::OperationName name, mlir::OpaqueProperties properties,
+                         llvm::ArrayRef<const Var *> operands, const TypeInfo *result) const {
+  bool inferred = infers(name);
+  llvm::SmallVector<const TypeInfo *, 4> types;
+  for (const Var *operand : operands)
+    types.push_back(&operand->type());
+  uint64_t hash = hash_of(name, properties, types,
+                          result ? llvm::ArrayRef(result) : llvm::ArrayRef<const TypeInfo *>(),
+                          inferred);
+  for (Signature *s = signatures_.lookup(hash); s; s = s->next)
+    if (s->name == name && has_types(*s, operands, result) &&
+        (!s->opaque() || name.compareOpProperties(s->opaque(), properties)))
+      return s;
+  return nullptr;
+}
+
+Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *> operands,
+                           uint8_t device) {
+  mlir::OperationName name = op->getName();
+  llvm::SmallVector<const TypeInfo *, 2> results;
+  for (mlir::Type type : op->getResultTypes())
+    results.push_back(info(type, device));
+  uint64_t key = hash_of(name, op->getPropertiesStorage(), operands, results, infers(name));
+  Signature *&head = signatures_[key];
+  for (Signature *s = head; s; s = s->next)
+    if (s->name == name && llvm::ArrayRef(s->operands) == operands &&
+        llvm::ArrayRef(s->results) == llvm::ArrayRef(results) &&
+        (!s->opaque() || name.compareOpProperties(s->opaque(), op->getPropertiesStorage())))
+      return s;
+  auto *s = new Signature(name, operands, results);
+  s->hash = key;
+  for (const TypeInfo *type : results)
+    s->result_bytes += type->bytes;
+  s->adopt(op);
+  s->checks = may_end_run(op);
+  if (mlir::isa<ir::TransferOp>(op))
+    s->exchange = Exchange::kTransfer;
+  else if (s->rules && s->rules->kind() == ir::Kind::Exchange && ir::isOwn(op))
+    s->exchange = Exchange::kCollective;
+  s->device = device;
+  s->is_sharded = llvm::any_of(operands, [](const TypeInfo *type) { return type->part.get(); });
+  s->replacement = replacement_of(name.getStringRef());
+  llvm::StringRef no_derivative =
+      s->rules ? s->rules->missingRule(ir::RuleKind::Derivative) : "it is no op of Weft's";
+  s->differentiable = no_derivative.empty() || ir::isDeferred(no_derivative);
+  if (s->rules) {
+    s->saved_operands = s->rules->savedOperands();
+    s->saved_results = s->rules->savedResults();
+  }
+  mlir::Attribute properties = s->opaque() ? op->getPropertiesAsAttribute() : mlir::Attribute();
+  s->properties_text = print(properties);
+  s->text = text_of(*s, mlir::dyn_cast_if_present<mlir::DictionaryAttr>(properties));
+  s->id = s->text->id;
+  s->next = head;
+  head = s;
+  ++signature_count_;
+  count_uniqued();
+  return s;
+}
+
+void IrState::replace(llvm::StringRef op, const std::shared_ptr<const OpReplacement> &replacement) {
+  for (auto &entry : signatures_)
+    for (Signature *s = entry.second; s; s = s->next)
+      if (s->name.getStringRef() == op)
+        s->replacement = replacement;
+}
+
+mlir::Operation *IrState::make_op(const Signature &s, llvm::ArrayRef<mlir::Value> operands) {
+  llvm::SmallVector<mlir::Type, 2> results;
+  for (const TypeInfo *type : s.results)
+    results.push_back(this->type(type));
+  return mlir::Operation::create(mlir::UnknownLoc::get(context_.get()), s.name, results, operands,
+                                 mlir::NamedAttrList(), s.opaque());
+}
+
+mlir::Attribute IrState::properties_of(const Signature &s) {
+  return s.properties_text.empty() ? mlir::Attribute()
+                                   : mlir::parseAttribute(s.properties_text, context_.get());
+}
+
+Signature *IrState::fit(Signature *s, llvm::ArrayRef<const Var *> operands) {
+  if (has_types(*s, operands, nullptr))
+    return s;
+  if (Signature *known =
+          find(s->name, s->opaque(), operands, s->results.size() == 1 ? s->results[0] : nullptr))
+    return known;
+  llvm::SmallVector<const TypeInfo *, 4> types;
+  for (const Var *operand : operands)
+    types.push_back(&operand->type());
+  StandIns stand_ins(*this, types);
+  mlir::Operation *op = make_op(*s, stand_ins.values());
+  Signature *made = intern(op, types, s->device);
+  op->destroy();
+  return made;
+}
+
+Ref<const SignatureText> IrState::text_of(const Signature &s, mlir::DictionaryAttr properties) {
+  std::string name = s.name.getStringRef().str();
+  std::string text = name + s.properties_text + " (";
+  for (const TypeInfo *type : s.operands)
+    text += print(*type) + ", ";
+  text += ") -> (";
+  for (const TypeInfo *type : s.results)
+    text += print(*type) + ", ";
+  text += ")";
+  if (const SignatureText *known = texts_.find(text))
+    return known;
+  SignatureInts split = split_ints(name, properties, s.operands, s.results);
+  const SignatureStructure *structure = structures_.find(split.structure);
+  if (!structure) {
+    auto made = std::make_unique<SignatureStructure>();
+    made->id = next_structure_++;
+    made->text = std::move(split.structure);
+    made->positions = std::move(split.positions);
+    structure = structures_.add(std::move(made));
+  }
+  auto made = std::make_unique<SignatureText>();
+  made->id = next_text_++;
+  made->text = std::move(text);
+  made->name_size = name.size();
+  made->operands = static_cast<uint32_t>(s.operands.size());
+  made->structure = structure;
+  made->ints = std::move(split.ints);
+  return texts_.add(std::move(made));
+}
+
+void unused(const SignatureText &text) {
+  recorder().ir->texts().erase(text);
+}
+void unused(const SignatureStructure &structure) {
+  recorder().ir->structures().erase(structure);
+}
+
+// A collective that this thread has recorded. Out of line: other ops need a small frame.
+[[gnu::noinline]] static void note_collective(Node *node) {
+  Trace *trace = current_trace();
+  if (trace && trace->exchange.empty())
+    trace->exchange = node->line->place();
+  if (!node->tracer)
+    recorder().pending_collectives[thread_rank].emplace_back(node->results[0]);
+}
+
+void IrState::fail_at_end() {
+  fail(ErrorKind::kState, runtime::why_not_compute());
+}
+
+Node *IrState::enter(Signature *signature, llvm::ArrayRef<const Var *> operands, SourceLine *line) {
+  refuse_at_end();
+  Recorder &r = recorder();
+  auto *node = new Node;
+  node->signature = signature;
+  node->rank = thread_rank;
+  ++signature->refs;
+  node->line = line;
+  node->number = r.next_number++;
+  if (const Trace *trace = current_trace())
+    node->tracer = trace->tracer;
+  bool may_fail = signature->checks, lost = false;
+  node->operands.reserve(operands.size());
+  for (const Var *operand : operands) {
+    Value *value = operand->value.get();
+    if (const Node *maker = value->node) {
+      may_fail |= maker->may_fail;
+      lost |= maker->lost;
+    } else {
+      lost |= is_lost(value);
+    }
+    ++value->uses;
+    node->operands.push_back(value);
+  }
+  node->may_fail = may_fail;
+  node->lost = lost;
+  for (const TypeInfo *type : signature->results) {
+    auto *value = new Value(type);
+    value->index = node->live_results++;
+    value->node = node;
+    node->results.push_back(value);
+  }
+  node->previous = r.last;
+  (r.last ? r.last->next : r.first) = node;
+  r.last = node;
+  ++r.live_ops;
+  r.live_bytes += signature->result_bytes;
+  ++r.statistics.recorded_ops;
+  if (signature->exchange == Exchange::kCollective)
+    note_collective(node);
+  if (thread_checkpoint) [[unlikely]]
+    note_recorded(*thread_checkpoint, *node);
+  return node;
+}
+
+void IrState::renew() {
+  if (runtime::detail::has_ended)
+    return; // what a context keeps for the thread has gone
+  Recorder &r = recorder();
+  // Signatures that nobody uses go; the others and the types are made anew. What cached keys know
+  // of them stays, so that the programs are still found.
+  for (auto &entry : signatures_)
+    for (Signature *s = entry.second; s; s = s->next) {
+      s->derivatives.clear();
+      s->partition = nullptr;
+    }
+  reshardings_.clear();
+  llvm::DenseMap<uint64_t, Signature *> old_signatures;
+  std::swap(old_signatures, signatures_);
+  recent_.fill(nullptr);
+  types_.clear();
+  uniqued_ = 0;
+  for (const auto &type : r.types)
+    type->ir = nullptr;
+  for (const auto &line : r.lines)
+    line->ir = line->named_ir = nullptr;
+
+  std::unique_ptr<mlir::MLIRContext> old_context = std::move(context_);
+  open();
+
+  for (auto &entry : old_signatures)
+    for (Signature *next = entry.second; next;) {
+      Signature *s = std::exchange(next, next->next);
+      if (s->refs == 0) {
+        delete s;
+        --signature_count_;
+        continue;
+      }
+      // An op gives it its new properties.
+      StandIns operands(*this, s->operands);
+      mlir::OperationState state(mlir::UnknownLoc::get(context_.get()), s->name.getStringRef());
+      state.addOperands(operands.values());
+      for (const TypeInfo *type : s->results)
+        state.addTypes(this->type(type));
+      state.propertiesAttr = properties_of(*s);
+      mlir::Operation *op = mlir::Operation::create(state);
+      s->name = op->getName();
+      s->adopt(op);
+      s->hash = hash_of(s->name, s->opaque(), s->operands, s->results, infers(s->name));
+      op->destroy();
+      Signature *&head = signatures_[s->hash];
+      s->next = head;
+      head = s;
+    }
+  uniqued_ = 0; // what is in use does not count
+  signatures_left_ = signature_count_;
+  ++r.statistics.context_rebuilds;
+}
+
+} // namespace weft::recorder

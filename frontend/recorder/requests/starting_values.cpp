@@ -1,0 +1,250 @@
+#include "frontend/recorder/requests/starting_values.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+
+#include "compiler/pipeline/PassHooks.h"
+#include "dialects/weft/ir/SizeNames.h"
+#include "dialects/weft/reference/HostTensor.h"
+#include "dialects/weft/rules/Composites.h"
+#include "frontend/recorder/programs/backends.h"
+#include "frontend/recorder/programs/find_program.h"
+#include "frontend/recorder/requests/room.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace weft::recorder {
+namespace {
+
+// More elements than any memory has: the programs are planned for them, and take no memory beside
+// what they write. Where nothing is fused they would, one byte for each element at least.
+constexpr int64_t kMostElements = int64_t(1) << 40;
+constexpr int64_t kArenaForAllSizes = kMostElements;
+
+// A program from one row of memory to another, or to one from nothing.
+struct FlatProgram {
+  enum class Kind : uint8_t { kUniform, kNormal, kConvert };
+  Kind kind;
+  DType from, to; // from: what samples are computed in
+
+  uint32_t number() const {
+    return static_cast<uint32_t>(kind) << 16 | static_cast<uint32_t>(from) << 8 |
+           static_cast<uint32_t>(to);
+  }
+  std::string what() const {
+    return kind == Kind::kConvert ? std::string("converts ") + name(from) + " to " + name(to)
+                                  : std::string("draws ") + name(to) +
+                                        (kind == Kind::kUniform ? " uniformly" : " normally");
+  }
+};
+
+// The ops that random.cpp records of a call, of a row of n elements.
+std::string module_text(const FlatProgram &program) {
+  mlir::MLIRContext *context = &recorder().ir->context();
+  mlir::OpBuilder builder(context);
+  mlir::Location unknown = builder.getUnknownLoc();
+  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(unknown);
+  mlir::StringAttr name = builder.getStringAttr("n");
+  (*module)->setAttr("weft.sizes", builder.getDictionaryAttr(builder.getNamedAttr(
+                                       name, builder.getDenseI64ArrayAttr({2, kMostElements}))));
+  ir::Dims dims = {ir::namedDim(name, kMostElements)};
+  mlir::Type from = ir::elementType(program.from, context),
+             to = ir::elementType(program.to, context);
+  mlir::RankedTensorType row = ir::tensorOf(dims, from), result = ir::tensorOf(dims, to),
+                         number = mlir::RankedTensorType::get({}, from),
+                         state = mlir::RankedTensorType::get({2}, builder.getI64Type());
+  llvm::SmallVector<mlir::Type> inputs;
+  if (program.kind == FlatProgram::Kind::kConvert)
+    inputs = {row};
+  else if (program.kind == FlatProgram::Kind::kUniform)
+    inputs = {state, number, number};
+  else
+    inputs = {state, state, number, number};
+  builder.setInsertionPointToEnd(module->getBody());
+  auto main = mlir::func::FuncOp::create(builder, unknown, "main",
+                                         builder.getFunctionType(inputs, {result}));
+  mlir::Block *body = main.addEntryBlock();
+  builder.setInsertionPointToEnd(body);
+  auto argument = [&](unsigned i) {
+    return ir::Val(builder, unknown, body->getArgument(i));
+  };
+  auto samples = [&](unsigned i) {
+    return argument(i).at(ir::RandomUniformOp::create(builder, unknown, row, argument(i), 0));
+  };
+  unsigned last = static_cast<unsigned>(inputs.size()) - 1;
+  ir::Val value = program.kind == FlatProgram::Kind::kConvert   ? argument(0)
+                  : program.kind == FlatProgram::Kind::kUniform ? samples(0)
+                                                                : normalOf(samples(0), samples(1));
+  if (program.kind != FlatProgram::Kind::kConvert)
+    value =
+        value * ir::broadcastTo(argument(last - 1), dims) + ir::broadcastTo(argument(last), dims);
+  mlir::func::ReturnOp::create(builder, unknown, ir::cast(value, to).value());
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  // With locations, which say that there is no line: else they would be those of this text.
+  module->print(stream, mlir::OpPrintingFlags().enableDebugInfo());
+  return text;
+}
+
+// From the caches or compiled; null where the backend has none.
+std::shared_ptr<CompiledProgram> find(const FlatProgram &flat, uint8_t device) {
+  Recorder &r = recorder();
+  ProgramContext context(r.config, device);
+  uint64_t salt = context.salt();
+  ProgramKey key{.kind = ProgramKey::Kind::kFlat, .code = {flat.number()}};
+  if (std::shared_ptr<CompiledProgram> known = program_cache().find(key, salt))
+    return known->executable ? known : nullptr;
+  std::string text = module_text(flat);
+  CompileRequest request{text, text, config_for(r.config, device), nullptr};
+  absl::StatusOr<CompileOutcome> outcome = absl::UnknownError("not compiled");
+  {
+    RecorderMutex::Pause pause(r.mutex);
+    outcome = compile_slice(request);
+    if (outcome.ok())
+      if (auto sized = compiler::atSizes(outcome->program->backend, *outcome->program->executable,
+                                         {{"n", 2}});
+          !sized.ok())
+        outcome = sized.status();
+  }
+  if (std::shared_ptr<CompiledProgram> known = program_cache().find(key, salt)) // another thread's
+    return known->executable ? known : nullptr;
+  bool refused = absl::IsUnimplemented(outcome.status()) ||
+                 (outcome.ok() && outcome->program->report->plan.arenaBytes >= kArenaForAllSizes);
+  if (!outcome.ok() && !refused)
+    fail(kind_of(outcome.status(), ErrorKind::kCompile), std::string(outcome.status().message()));
+  // A refusal is remembered, too: as a program without code.
+  auto program = refused ? std::make_shared<CompiledProgram>() : outcome->program;
+  if (context.registrations == compiler::registrationsGeneration())
+    program_cache().insert({key}, context, program, r.config);
+  if (refused)
+    return nullptr;
+  count(*outcome);
+  if (r.config.explain) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.2f ms", outcome->milliseconds);
+    std::cerr << std::string("weft init ") + Session::location().file_name() + ":" +
+                     std::to_string(Session::location().line()) + " | a program that " +
+                     flat.what() + ", for all sizes: " +
+                     (outcome->from == CacheOutcome::kDiskHit ? "disk hit in " : "compiled in ") +
+                     text + "\n";
+  }
+  return program;
+}
+
+// A leaf of this type, in flight.
+Var launch(const CompiledProgram &program, llvm::ArrayRef<Var> inputs, const TypeInfo &type,
+           Location location) {
+  auto executable =
+      compiler::atSizes(program.backend, *program.executable, {{"n", type.elements}});
+  if (!executable.ok())
+    fail(kind_of(executable.status(), ErrorKind::kRun),
+         "the tensor's first value cannot be made: " + std::string(executable.status().message()));
+  auto sized = std::make_shared<CompiledProgram>(program);
+  sized->executable = *std::move(executable);
+  Evaluation figures;
+  figures.reason = CutReason::kInit;
+  figures.file = location.file_name();
+  figures.line = static_cast<int>(location.line());
+  figures.inputs = static_cast<int64_t>(inputs.size());
+  figures.outputs = 1;
+  figures.outcome = CacheOutcome::kMemoryHit;
+  figures.symbolic = "n=" + std::to_string(type.elements);
+  describe_program(*sized, figures);
+  Invocation run(std::move(sized), figures, /*checks=*/false, type.device);
+  for (const Var &input : inputs)
+    run.bind(input.value.get());
+  run.launch(Attempt::kLast, Session::location(), Guard::kLock, /*is_evaluation=*/false);
+  Var leaf{ValueRef(new Value(&type)), GradRef(), 0};
+  run.publish(0, leaf.value.get());
+  run.finish();
+  return leaf;
+}
+
+Var make(const StartingValue &value, const TypeInfo &type) {
+  if (value.kind == StartingValue::Kind::kConstant || type.elements == 0) {
+    std::shared_ptr<runtime::Buffer> buffer =
+        allocate_buffer(type.bytes, host_reads(type.device) ? type.device : 0);
+    uint64_t bits = scalar_bits(Scalar(value.shift), type.dtype);
+    auto fill = [&](auto element) {
+      std::memcpy(&element, &bits, sizeof element);
+      std::fill_n(static_cast<decltype(element) *>(buffer->data()), type.elements, element);
+    };
+    switch (byte_size(type.dtype)) {
+    case 1:
+      fill(uint8_t());
+      break;
+    case 2:
+      fill(uint16_t());
+      break;
+    case 4:
+      fill(uint32_t());
+      break;
+    default:
+      fill(uint64_t());
+    }
+    if (!host_reads(type.device))
+      buffer = buffer_of(buffer->data(), type.bytes, type.device);
+    return make_leaf(&type, std::move(buffer));
+  }
+  bool normal = value.kind == StartingValue::Kind::kNormal;
+  std::array<int64_t, 2> state = value.state;
+  llvm::SmallVector<Var, 4> inputs;
+  auto add_state = [&] {
+    inputs.push_back(make_leaf(type_info(DType::kInt64, {2}, type.device),
+                               buffer_of(state.data(), sizeof state, type.device)));
+  };
+  add_state();
+  if (normal) {
+    state[1] += random_blocks(type.elements, false);
+    add_state();
+  }
+  // x + -0.0 is x, which x + 0.0 is not where x is -0.0: as if nothing were added.
+  for (double number : {value.scale, value.shift == 0 ? -0.0 : value.shift})
+    inputs.push_back(make_scalar(Scalar(number), value.computed));
+  return launch(*value.program, inputs, type, value.location);
+}
+
+FlatProgram program_of(const StartingValue &value, const TypeInfo &type) {
+  return {value.kind == StartingValue::Kind::kUniform ? FlatProgram::Kind::kUniform
+                                                      : FlatProgram::Kind::kNormal,
+          value.computed, type.dtype};
+}
+
+} // namespace
+
+int64_t random_blocks(int64_t elements, bool normal) {
+  return (elements + 63) / 64 * 16 * (normal ? 2 : 1);
+}
+
+std::shared_ptr<const StartingValue> with_program(StartingValue value, const TypeInfo &type) {
+  if (value.kind != StartingValue::Kind::kConstant) {
+    if (type.elements > kMostElements)
+      return nullptr;
+    value.program = find(program_of(value, type), type.device);
+    if (!value.program)
+      return nullptr;
+  }
+  return std::make_shared<const StartingValue>(std::move(value));
+}
+
+Var in_memory(const StartingValue &value, const TypeInfo &type) {
+  return make_with_room([&] { return make(value, type); });
+}
+
+Var converted(Value *leaf, DType dtype) {
+  if (!leaf->cell || leaf->type->part || leaf->type->elements == 0 ||
+      leaf->type->elements > kMostElements)
+    return Var();
+  ValueRef held(leaf);
+  std::shared_ptr<CompiledProgram> program =
+      find({FlatProgram::Kind::kConvert, leaf->type->dtype, dtype}, leaf->type->device);
+  if (!program)
+    return Var();
+  const TypeInfo &type = *type_info(dtype, leaf->type->dims, leaf->type->device);
+  Var x{std::move(held), GradRef(), 0};
+  return make_with_room([&] { return launch(*program, x, type, Session::location()); });
+}
+
+} // namespace weft::recorder

@@ -1,0 +1,159 @@
+#include "frontend/recorder/runs/exchange.h"
+
+#include <atomic>
+
+#include "frontend/compile/compiled_program.h"
+#include "frontend/recorder/record/state.h"
+#include "frontend/recorder/runs/invocation.h"
+#include "runtime/executor/transfer.h"
+
+namespace weft::recorder {
+namespace {
+
+std::atomic<CollectiveRunner *> collective_runner = nullptr;
+
+// Where the node is such an op: what its properties say.
+template <typename Op>
+void read_if(const Node &node, runtime::Collective kind, RecordedCollective &call) {
+  const typename Op::Properties *known = properties_if<Op>(*node.signature);
+  if (!known)
+    return;
+  const typename Op::Properties &properties = *known;
+  call.kind = kind;
+  call.group = properties.group.getValue().str();
+  if constexpr (requires { properties.operand; })
+    if (properties.operand)
+      call.operand = properties.operand.getValue().str();
+  if constexpr (requires { properties.reduction; }) // in one order, as emit.cpp makes sure
+    call.reduction = static_cast<runtime::Reduction>(properties.reduction.getValue());
+  if constexpr (requires { properties.root; })
+    call.peer = properties.root.getInt();
+  if constexpr (requires { properties.to; }) {
+    call.peer = properties.to.getInt();
+    call.source = properties.from.getInt();
+  }
+}
+
+RecordedCollective recorded_of(const Node &node) {
+  using Kind = runtime::Collective;
+  RecordedCollective call{.kind = Kind::kAllReduce,
+                          .group = "",
+                          .operand = to_string(node.signature->operands[0]->dims),
+                          .input = node.signature->operands[0],
+                          .result = node.signature->results[0],
+                          .place = node.line->place()};
+  read_if<ir::AllReduceOp>(node, Kind::kAllReduce, call);
+  read_if<ir::ReduceScatterOp>(node, Kind::kReduceScatter, call);
+  read_if<ir::AllGatherOp>(node, Kind::kAllGather, call);
+  read_if<ir::AllToAllOp>(node, Kind::kAllToAll, call);
+  read_if<ir::SendReceiveOp>(node, Kind::kSendReceive, call);
+  read_if<ir::BroadcastFromOp>(node, Kind::kBroadcast, call);
+  return call;
+}
+
+void abandon(const Node &node, const std::string &why) {
+  CollectiveRunner *runner = collective_runner;
+  if (!runner)
+    return;
+  RecordedCollective call = recorded_of(node);
+  runner->abandon(call.group, describe(&node) + ": " + why);
+}
+
+} // namespace
+
+void set_collective_runner(CollectiveRunner *runner) {
+  collective_runner = runner;
+}
+
+FoundExchange find_exchange(const Slice &slice, const EvaluateRequest &request,
+                            Evaluation &figures) {
+  const Node &node = *slice.nodes[0];
+  const TypeInfo &from = *slice.leaves[0]->type;
+  describe_request(request, figures);
+  figures.ops = figures.inputs = figures.outputs = 1;
+  figures.outcome = CacheOutcome::kMemoryHit;
+  figures.exchanged_bytes = from.bytes;
+  auto program = std::make_shared<CompiledProgram>();
+  if (node.signature->exchange == Exchange::kTransfer) {
+    runtime::Device &source = runtime::device(from.device);
+    figures.exchange = "transfer from " + source.name() + " to " + device_text(slice.device);
+    program->executable = runtime::make_transfer(source, runtime::device(slice.device), from.bytes);
+    // A device's lives as long as the process.
+    return {std::move(program), {std::shared_ptr<void>(), &source.executor()}};
+  }
+  RecordedCollective call = recorded_of(node);
+  call.may_overwrite = slice.key.leaves[0].donatable && !slice.key.leaves[0].kept;
+  absl::StatusOr<ExchangeRun> run = absl::FailedPreconditionError("no group of this process");
+  if (CollectiveRunner *runner = collective_runner)
+    run = runner->prepare(call);
+  if (!run.ok())
+    throw Error(ErrorKind::kRun,
+                describe(&node) + " over '" + call.group +
+                    "': " + std::string(run.status().message()),
+                CallerScope::resolve(request.location));
+  figures.exchange = describe(&node) + " over " + call.group + " of " + call.operand;
+  program->executable = std::move(run->executable);
+  return {std::move(program), std::move(run->executor)};
+}
+
+// The rank's.
+static std::deque<ValueRef> &pending() {
+  static std::deque<ValueRef> none; // stays empty
+  auto &all = recorder().pending_collectives;
+  if (all.empty())
+    return none;
+  auto own = all.find(thread_rank);
+  return own == all.end() ? none : own->second;
+}
+
+void add_pending(std::vector<Value *> &roots) {
+  for (const ValueRef &each : pending())
+    roots.push_back(each.get());
+}
+
+void drop_started() {
+  std::deque<ValueRef> &own = pending();
+  while (!own.empty() && !own.front()->node)
+    own.pop_front();
+}
+
+bool forget_pending(const Value *value) {
+  constexpr ptrdiff_t kLast = 8; // a gradient is read soon after it was made
+  std::deque<ValueRef> &own = pending();
+  auto last = own.end() - std::min(kLast, std::ssize(own));
+  auto found =
+      std::find_if(last, own.end(), [&](const ValueRef &each) { return each.get() == value; });
+  if (found == own.end())
+    return false;
+  own.erase(found);
+  return true;
+}
+
+void drop_pending() {
+  std::erase_if(pending(), [](const ValueRef &each) {
+    const Node *node = each->node;
+    if (node && node->lost)
+      abandon(*node, kLostOperand);
+    return !node || node->lost;
+  });
+}
+
+void abandon_pending(const std::string &why) {
+  std::deque<ValueRef> ended = std::exchange(pending(), {}); // none is left if one cannot be told
+  for (const ValueRef &each : ended)
+    if (const Node *node = each->node)
+      abandon(*node, why);
+}
+
+std::vector<std::shared_ptr<runtime::Executor>> exchange_executors() {
+  CollectiveRunner *runner = collective_runner;
+  return runner ? runner->executors() : std::vector<std::shared_ptr<runtime::Executor>>();
+}
+
+void end_rank() {
+  UnderLock lock;
+  recorder().pending_collectives.erase(thread_rank);
+  thread_rank = 0;
+}
+
+} // namespace weft::recorder

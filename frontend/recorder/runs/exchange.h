@@ -1,0 +1,81 @@
+// Ops that no program holds, since they reach beyond one device: transfers and collectives. Each is
+// a run of its own.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "frontend/recorder/record/state_api.h"
+#include "frontend/recorder/runs/evaluation.h"
+#include "frontend/recorder/slices/slice.h"
+#include "runtime/collective/kinds.h"
+#include "runtime/executor/executor.h"
+
+namespace weft::recorder {
+
+struct CompiledProgram;
+
+// Why the other ranks are told that a call does not come.
+inline constexpr char kLostOperand[] =
+    "what it takes was lost when a program of that rank failed; its own error says why";
+
+// A run of an exchange.
+struct ExchangeRun {
+  std::shared_ptr<runtime::Executor> executor; // whose work it is
+  std::shared_ptr<runtime::Executable> executable;
+};
+
+// A collective as it was recorded, with what it takes.
+struct RecordedCollective {
+  runtime::Collective kind;
+  runtime::Reduction reduction = runtime::Reduction::kSum;
+  int64_t peer = 0, source = -1; // as of a runtime::CollectiveCall
+  std::string group;
+  std::string operand; // what ranks compare (runtime::CollectiveCall)
+  const TypeInfo *input = nullptr, *result = nullptr;
+  bool may_overwrite = false; // nobody else reads the input
+  std::string place;          // "train.cpp:12"
+};
+
+// What carries collectives out: frontend/distributed, where a program links it.
+class CollectiveRunner {
+public:
+  virtual ~CollectiveRunner() = default;
+  virtual absl::StatusOr<ExchangeRun> prepare(const RecordedCollective &recorded) = 0;
+  // A call of this group that will not be made: the other ranks, who may wait for it, are told.
+  virtual void abandon(const std::string &group, const std::string &call_and_why) = 0;
+  // What the thread's rank exchanges on.
+  virtual std::vector<std::shared_ptr<runtime::Executor>> executors() = 0;
+};
+// Stays for good.
+void set_collective_runner(CollectiveRunner *runner);
+
+struct FoundExchange {
+  std::shared_ptr<CompiledProgram> program;
+  std::shared_ptr<runtime::Executor> executor;
+};
+// The run of a slice that is an exchange, and what explain tells of it. Throws kRun where there is
+// no group of the name any more.
+FoundExchange find_exchange(const Slice &slice, const EvaluateRequest &request,
+                            Evaluation &figures);
+
+// Collectives that nobody has asked for yet, in the order of recording: other ranks wait for them,
+// whoever reads their results here. They go with the rank's next evaluation, whatever it is for.
+void add_pending(std::vector<Value *> &roots);
+// Those that are under way are nobody's any more.
+void drop_started();
+// The same, and of those that read what a failed run has lost the other ranks are told.
+void drop_pending();
+// Whether the value was recorded a moment ago by a collective that is not under way: then nobody
+// waits for that any more.
+bool forget_pending(const Value *value);
+// An evaluation cannot start what the rank's collectives wait for: they end with it, and the other
+// ranks are told why.
+void abandon_pending(const std::string &why);
+// Of the thread's rank.
+std::vector<std::shared_ptr<runtime::Executor>> exchange_executors();
+// The thread's rank ends: nobody waits for what it has recorded and not run. Takes the lock.
+void end_rank();
+
+} // namespace weft::recorder

@@ -1,0 +1,341 @@
+#include "frontend/recorder/runs/undo.h"
+
+#include "frontend/recorder/runs/launcher.h"
+#include "frontend/tensor/impl.h"
+#include "runtime/memory/buffer.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+namespace weft::recorder {
+
+// In order of submission: runs whose writes may yet go back. Never destroyed, as the recorder.
+static std::deque<std::shared_ptr<EvaluationRecord>> &unsettled_runs() {
+  static auto *runs = new std::deque<std::shared_ptr<EvaluationRecord>>;
+  return *runs;
+}
+
+//===-- Runs ----------------------------------------------------------------------------------===//
+
+bool is_lost(const Value *leaf) {
+  return leaf->evaluation && !leaf->evaluation->loss.ok();
+}
+
+bool is_unsettled(const Value *leaf) {
+  return leaf->evaluation && leaf->evaluation->may_fail &&
+         leaf->evaluation->state() != RunState::kDone;
+}
+
+void prepare_undo(const Slice &slice, EvaluationRecord &record) {
+  if (!record.may_fail)
+    return;
+  for (Value *output : slice.outputs)
+    for (TensorImpl *storage = output->writers; storage; storage = storage->next_writer) {
+      Cell *cell = storage->before.cell();
+      record.undo.emplace_back().memory = cell ? cell->buffer : nullptr;
+    }
+}
+
+void prepare_undo(TensorImpl &storage, EvaluationRecord &record) {
+  Value *old = storage.var.value.get();
+  Undo &undo = record.undo.emplace_back();
+  undo.before = Before(old, false);
+  undo.before.hand_over();
+  if (old->cell)
+    undo.memory = old->cell->buffer;
+}
+
+ValueRef settle_write(Value *computed, Undo &undo) {
+  ValueRef own(new Value(computed->type));
+  own->cell = computed->cell;
+  ++own->cell->owners;
+  own->evaluation = computed->evaluation;
+  undo.now = own.get();
+  return own;
+}
+
+void settle_writes(const Slice &slice, std::span<Value *const> roots,
+                   const std::shared_ptr<EvaluationRecord> &record) {
+  if (llvm::none_of(slice.outputs, [](const Value *output) { return output->writers; }))
+    return;
+  llvm::DenseMap<Value *, uint32_t> asked;
+  for (Value *root : roots)
+    ++asked[root];
+  size_t next = 0;
+  for (Value *output : slice.outputs) {
+    // While it is claimed an output has one handle more (Claim).
+    bool sole = output->writers && !output->writers->next_writer &&
+                output->handles == 2 + asked.lookup(output);
+    while (TensorImpl *storage = output->writers) {
+      Before before = std::move(storage->before);
+      storage->before = Before();
+      output->writers = std::exchange(storage->next_writer, nullptr);
+      if (output->writers)
+        output->writers->previous_writer = nullptr;
+      if (!record->may_fail)
+        continue;
+      Undo &undo = record->undo[next++];
+      before.hand_over();
+      undo.before = std::move(before);
+      // Of a value that others hold too, only the storage goes back.
+      if (!sole) {
+        storage->var.value = settle_write(output, undo);
+        continue;
+      }
+      undo.now = output;
+    }
+  }
+}
+
+static void forget_settled() {
+  std::erase_if(unsettled_runs(), [](const std::shared_ptr<EvaluationRecord> &each) {
+    if (each->state() == RunState::kDone)
+      each->undo.clear();
+    // What nobody can read again, not even by going back to it, need not go back.
+    else if (each->failed())
+      std::erase_if(each->undo,
+                    [](const Undo &undo) { return undo.now->gone() && undo.now->weak == 1; });
+    return each->undo.empty();
+  });
+}
+
+void keep_unsettled(const std::shared_ptr<EvaluationRecord> &record) {
+  forget_settled();
+  if (record->may_fail && !record->undo.empty())
+    unsettled_runs().push_back(record);
+}
+
+//===-- Memory that is gone back to -----------------------------------------------------------===//
+
+// written: of the storages that would go back to it, how many whose undo a run is about to take
+// over.
+static bool is_kept(const Cell &cell, uint32_t written) {
+  if (cell.held > 0 && cell.wanted > written)
+    return true;
+  if (cell.kept == cell.wanted)
+    return false;
+  forget_settled(); // what is left of the difference are runs
+  return cell.kept > cell.wanted;
+}
+
+bool is_kept(const Cell &cell) {
+  return is_kept(cell, 0);
+}
+
+llvm::SmallVector<size_t> kept_leaves(const Slice &slice) {
+  llvm::SmallVector<size_t> asked, found;
+  for (size_t i = 0; i < slice.leaves.size(); ++i) {
+    const Value &leaf = *slice.leaves[i];
+    if (!slice.key.leaves[i].donatable)
+      continue;
+    if (leaf.handles > 0 || leaf.uses != leaf.slice_uses || leaf.cell->owners > 1)
+      found.push_back(i); // a storage is that value again
+    else if (leaf.cell->kept > 0)
+      asked.push_back(i);
+  }
+  if (asked.empty())
+    return found;
+  llvm::SmallDenseMap<const Cell *, uint32_t, 32> written;
+  for (const Value *output : slice.outputs)
+    for (const TensorImpl *storage = output->writers; storage; storage = storage->next_writer)
+      if (const Cell *cell = storage->before.cell())
+        ++written[cell];
+  for (size_t i : asked) {
+    const Cell &cell = *slice.leaves[i]->cell;
+    if (is_kept(cell, written.lookup(&cell)))
+      found.push_back(i);
+  }
+  return found;
+}
+
+//===-- Going back ----------------------------------------------------------------------------===//
+
+namespace {
+
+// Nothing is under way on the buffer: its last write did not happen.
+void clear_error(const std::shared_ptr<runtime::Buffer> &buffer) {
+  if (buffer->error().ok())
+    return;
+  auto unwritten = std::make_shared<runtime::Event>();
+  unwritten->complete(absl::OkStatus());
+  buffer->begin_write(std::move(unwritten));
+}
+
+// Gives the value this cell, or none where it is a scalar. The value may be gone.
+void revive(Value *value, Cell *cell) {
+  if (value->gone())
+    value->withdrawn = false;
+  if (cell)
+    ++cell->owners;
+  if (Cell *old = std::exchange(value->cell, cell))
+    release_cell(old);
+  value->is_scalar = !cell;
+}
+
+void put_back(Value *value, const Undo &undo) {
+  const Before &before = undo.before;
+  Cell *cell = before.cell();
+  if (cell) {
+    if (!cell->buffer)
+      cell->buffer = undo.memory;
+    clear_error(cell->buffer);
+  } else {
+    value->bits = before.bits();
+  }
+  revive(value, cell);
+  value->evaluation = nullptr;
+}
+
+// What was to go back to a value that went back itself.
+void follow(Before &before) {
+  before = Before(before.value(), /*hold=*/true);
+}
+
+// A storage whose recorded value can no longer be computed.
+void put_back(TensorImpl &storage) {
+  Value *old = storage.before.value();
+  Cell *cell = storage.before.cell();
+  if (is_lost(old) || (old->gone() && cell && !cell->buffer))
+    return; // nobody has kept it
+  // The value itself, not one like it: a run that should have written it may be under way.
+  if (old->gone())
+    revive(old, cell);
+  ValueRef value(old);
+  forget_write(storage);
+  storage.var.value = std::move(value);
+  ++storage.version;
+}
+
+} // namespace
+
+void take_back_write(TensorImpl &storage) {
+  if (!storage.before)
+    return;
+  put_back(storage);
+  forget_write(storage);
+}
+
+static void put_back_writers(Value *value) {
+  while (TensorImpl *storage = value->writers) {
+    put_back(*storage);
+    if (value->writers == storage)
+      forget_write(*storage);
+  }
+}
+
+void drop_writes(const Slice &slice, bool all) {
+  std::vector<ValueRef> held(slice.outputs.begin(),
+                             slice.outputs.end()); // a value may go with its last storage
+  for (const ValueRef &output : held)
+    if (output->node && (all || output->node->lost))
+      put_back_writers(output.get());
+}
+
+static void go_back() {
+  Recorder &r = recorder();
+  {
+    RecorderMutex::Pause pause(r.mutex);
+    drain();
+  }
+  auto unsettled = std::exchange(unsettled_runs(), {});
+  llvm::MapVector<Value *, const Undo *>
+      targets;        // of what the runs should have written; null where it is lost
+  absl::Status first; // later ones are skipped since it failed
+  // Runs may be under way still: one that waits for another rank, and what other threads have
+  // submitted since they were waited for. A run that has ended, but goes back to what such a one
+  // computes, waits for its end as well.
+  llvm::SmallPtrSet<const EvaluationRecord *, 8> open;
+  auto is_open = [&](const Undo &undo) {
+    const EvaluationRecord *record = undo.before.value()->evaluation.get();
+    return record && (open.contains(record) || record->state() == RunState::kUnderWay);
+  };
+  for (const std::shared_ptr<EvaluationRecord> &record : unsettled) {
+    RunState state = record->state();
+    if (state == RunState::kDone)
+      continue;
+    if (state == RunState::kUnderWay || llvm::any_of(record->undo, is_open)) {
+      open.insert(record.get());
+      continue;
+    }
+    record->loss = record->failure();
+    if (first.ok())
+      first = record->loss;
+    if (state == RunState::kSkipped)
+      record->loss = first;
+    if (record->loss.ok())
+      record->loss = absl::InternalError("a program whose results it reads failed");
+    for (const Undo &undo : record->undo) {
+      const Undo *target = &undo;
+      const Value *before = undo.before.value();
+      const Cell *cell = undo.before.cell();
+      if (auto earlier = targets.find(undo.before.value()); earlier != targets.end())
+        target = earlier->second;
+      else if ((before->evaluation && before->evaluation->failed()) ||
+               (cell && !cell->buffer && !undo.memory))
+        target = nullptr;
+      if (state == RunState::kFailedLate)
+        target = nullptr;
+      targets[undo.now] = target;
+    }
+  }
+  std::vector<ValueRef> held; // until what was to go back to them has followed
+  for (auto [value, undo] : targets)
+    if (undo) {
+      put_back(value, *undo);
+      held.emplace_back(value);
+    }
+  auto went_back = [&](const Before &before) {
+    auto found = before ? targets.find(before.value()) : targets.end();
+    return found != targets.end() && found->second;
+  };
+  // Recorded ops that read what stays lost.
+  std::vector<ValueRef> lost;
+  for (Node *node = r.first; node; node = node->next) {
+    node->lost = false;
+    for (Value *operand : node->operands)
+      node->lost = node->lost || (operand->node ? operand->node->lost : is_lost(operand));
+    for (Value *result : node->results) {
+      if (!result || !result->writers)
+        continue;
+      for (TensorImpl *storage = result->writers; storage; storage = storage->next_writer)
+        if (went_back(storage->before))
+          follow(storage->before);
+      if (node->lost && !node->claimed)
+        lost.emplace_back(result);
+    }
+  }
+  for (std::shared_ptr<EvaluationRecord> &record : unsettled) {
+    if (!open.contains(record.get())) {
+      record->undo.clear();
+      continue;
+    }
+    for (Undo &undo : record->undo)
+      if (went_back(undo.before))
+        follow(undo.before);
+    unsettled_runs().push_back(std::move(record));
+  }
+  for (const ValueRef &value : lost)
+    put_back_writers(value.get()); // afterwards: a node goes with its last value
+}
+
+absl::Status loss_of(Value *leaf) {
+  if (leaf->is_scalar || !leaf->cell || !leaf->cell->buffer)
+    return absl::OkStatus();
+  EvaluationRecord *record = leaf->evaluation.get();
+  // Its memory may be another value's by now.
+  if (record && !record->loss.ok())
+    return record->loss;
+  if (record && !record->failed())
+    return absl::OkStatus();
+  absl::Status status = leaf->cell->buffer->error();
+  if (status.ok())
+    return status;
+  // Not all that failed is among the unsettled: there may be nothing to undo, or no check of an
+  // index may end it. Of those that are, going back decides.
+  if (record && !llvm::is_contained(unsettled_runs(), leaf->evaluation))
+    record->loss = status;
+  go_back(); // after which the record may be gone
+  return status;
+}
+
+} // namespace weft::recorder

@@ -1,0 +1,52 @@
+// What decides which program computes a slice.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "frontend/recorder/record/values.h"
+
+namespace weft::recorder {
+
+struct Slice;
+struct SignatureText;
+
+// In a key's code, an operand that is a leaf; the other bits count leaves in the order of their
+// first use.
+inline constexpr uint32_t kLeafBit = 0x80000000u;
+
+struct ProgramKey {
+  struct Leaf {
+    uint32_t type = 0;      // its type's id; its dtype and rank in the key of a structure
+    bool donatable = false; // the program may write its results there
+    bool stable = false;    // the program may prepare work on it (stability.h)
+    bool kept = false;      // a storage goes back to it when the run ends at a check
+    bool operator==(const Leaf &) const = default;
+  };
+  // All but the first are no slice's.
+  enum class Kind : uint32_t { kSlice, kStructure, kSizes, kSymbolic, kFlat };
+
+  Kind kind = Kind::kSlice;
+  // For each node its signature's id (or its structure's), then its operands' numbers: a leaf's, or
+  // that of a result, counted over all nodes. Values of scalars are not in it. Of a program that is
+  // no slice's: its number.
+  std::vector<uint32_t> code = {};
+  std::vector<Leaf> leaves = {};
+  std::vector<uint32_t> outputs = {}; // the numbers of the results that are wanted
+  std::vector<int64_t> sizes = {};    // of kSizes
+
+  bool operator==(const ProgramKey &) const = default;
+  uint64_t hash() const;
+  int64_t bytes() const;
+};
+
+// A key whose ids stand for the same as long as somebody has it.
+struct HeldKey {
+  ProgramKey key;
+  std::vector<Ref<const SignatureText>> texts = {}; // by node
+  std::vector<TypeRef> types = {};                  // by leaf
+  int64_t bytes() const;
+};
+HeldKey hold_key(const Slice &slice);
+
+} // namespace weft::recorder
