@@ -237,7 +237,7 @@ private:
       for (Type each : types)
         if (hasShape(each, type.getShape()))
           steps.push_back(*plan::byteSize(cast<RankedTensorType>(each)) / all);
-    int64_t bytes = std::max<int64_t>(most, pieces.multiple * row);
+    int64_t bytes = std::max<int64_t>(most, std::min(pieces.multiple, all) * row);
     for (int64_t count = std::max<int64_t>(2, llvm::divideCeil(all * row, bytes)); count <= all;
          ++count) {
       int64_t rows = all / count;

@@ -232,16 +232,17 @@ std::vector<std::pair<int64_t, int64_t>> Generalization::ranges_around() const {
   if (free.size() != 1)
     return {};
   const Size &size = sizes[free[0]];
-  int64_t at = ints[size.position], low = size.low, high = size.high;
+  const std::pair<int64_t, int64_t> all(size.low, size.high);
+  int64_t at = ints[size.position], later = size.low, sooner = size.high;
   std::vector<std::pair<int64_t, int64_t>> ranges;
-  while (low < at || at < high) {
-    int64_t later = at - (at - low) / 2, sooner = at + (high - at) / 2;
-    for (auto [from, to] :
-         {std::pair(low, sooner), std::pair(later, high), std::pair(later, sooner)})
-      if (from < to && (from != low || to != high))
-        ranges.emplace_back(from, to);
-    low = later;
-    high = sooner;
+  while (later < at || at < sooner) {
+    later = at - (at - later) / 2;
+    sooner = at + (sooner - at) / 2;
+    for (std::pair<int64_t, int64_t> range :
+         {std::pair(size.low, sooner), std::pair(later, size.high), std::pair(later, sooner)})
+      if (range.first < range.second && range != all &&
+          std::find(ranges.begin(), ranges.end(), range) == ranges.end())
+        ranges.push_back(range);
   }
   return ranges;
 }

@@ -57,8 +57,9 @@ struct Generalization {
   // that no smaller size may share. False: it is that already.
   bool raise_ranges();
   // Parts of its only free size's range around the newest, none of one size, for programs that not
-  // all sizes may share: the half above the newest left out, or that below it, or both, and so on
-  // of what is left. None where several sizes vary.
+  // all sizes may share: the part above the newest cut in half again and again, or that below it,
+  // or both. Where one threshold parts the sizes, some range lies on the newest's side of it, if
+  // two sizes do. None where several sizes vary.
   std::vector<std::pair<int64_t, int64_t>> ranges_around() const;
   // Where one size varies.
   void set_range(std::pair<int64_t, int64_t> range);

@@ -48,12 +48,12 @@ struct View : Pooled<View> {
   GradEdge own; // kOwn: what it was last written by
   // The view's value when the base had this version. Without a handle of its own, so that a view
   // does not become an output of a slice only because it exists; `pinned` holds it once its memory
-  // was handed out.
+  // was handed out, and goes after it.
+  ValueRef pinned;
   WeakRef cached;
   GradEdge cached_history;
   GradEdge cached_base; // the base's history that it goes on from
   uint64_t cached_version = 0;
-  ValueRef pinned;
 };
 
 // Handles are copied by any thread: refs is atomic. Everything else is touched under the recorder's

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace weft::recorder {
 namespace {
 
@@ -71,13 +73,35 @@ TEST(Generalize, RangesAroundTheNewest) {
   Ranges ranges = r.general.ranges_around();
   ASSERT_GE(ranges.size(), 6u);
   ranges.resize(6);
-  EXPECT_EQ(ranges, (Ranges{{32, 57}, {41, 64}, {41, 57}, {41, 53}, {46, 57}, {46, 53}}));
+  EXPECT_EQ(ranges, (Ranges{{32, 57}, {41, 64}, {41, 57}, {32, 53}, {46, 64}, {46, 53}}));
   r.general.set_range({41, 53});
   EXPECT_EQ(r.general.sizes[1].low, 123);
   EXPECT_EQ(r.general.sizes[1].high, 159);
   EXPECT_TRUE(matches(r.general, {41, 123}));
   EXPECT_FALSE(matches(r.general, {54, 162}));
   EXPECT_TRUE(make({{6, 5}, {10, 9}}, {kSize, kSize}).general.ranges_around().empty());
+}
+
+TEST(Generalize, ARangeLiesOnTheNewestsSideOfAnyThreshold) {
+  for (int64_t newest = 32; newest <= 64; ++newest) {
+    Result r = make({{newest == 48 ? 47 : 48}, {newest}}, {kSize});
+    ASSERT_TRUE(r.made);
+    while (r.general.raise_ranges()) {
+    }
+    auto ranges = r.general.ranges_around();
+    auto sorted = ranges;
+    std::sort(sorted.begin(), sorted.end());
+    EXPECT_EQ(std::unique(sorted.begin(), sorted.end()), sorted.end()) << newest;
+    EXPECT_LE(ranges.size(), 18u) << newest; // 3 for each halving, and the ends
+    for (int64_t first = 33; first <= 64; ++first) {
+      bool is_alone = (newest == 32 && first == 33) || (newest == 64 && first == 64);
+      bool found = std::any_of(ranges.begin(), ranges.end(), [&](auto range) {
+        return range.first <= newest && newest <= range.second &&
+               (range.second < first || range.first >= first);
+      });
+      EXPECT_NE(found, is_alone) << newest << " of a library that begins at " << first;
+    }
+  }
 }
 
 TEST(Generalize, OneSizeAloneHoldsTheOthers) {

@@ -41,7 +41,12 @@ template <typename Body> int32_t done(Body body) {
     absl::Status status = body();
     return status.ok() ? 0 : fail(status);
   } catch (...) {
-    return fail(absl::InternalError("the call " + thrown_text()));
+    try {
+      return fail(absl::InternalError("the call " + thrown_text()));
+    } catch (...) {
+      last_error = "no memory"; // needs none
+      return 1;
+    }
   }
 }
 
@@ -88,16 +93,20 @@ public:
   }
 
   absl::Status run() {
-    auto work = [&](const RunContext &) {
-      return sized_.executable->run(sized_.context, *sized_.resources, in_, out_);
+    auto work = [&](const RunContext &) -> absl::Status {
+      try {
+        return sized_.executable->run(sized_.context, *sized_.resources, in_, out_);
+      } catch (...) { // half of what is held may be written
+        return absl::InternalError("the run " + thrown_text());
+      }
     };
     // Threads and libraries belong to the executor; the rest runs here.
     absl::Status status = sized_.executable->is_serial()
                               ? work(sized_.context)
                               : cpu_device().executor().run(work);
     if (status.ok())
-      hand_over();
-    else if (writes_state_ && !has_kept_inputs(status))
+      status = hand_over();
+    if (!status.ok() && writes_state_ && !has_kept_inputs(status))
       held_.lose(status);
     return status;
   }
@@ -131,7 +140,7 @@ private:
   }
 
   // Copies what an output only refers to, before any value is replaced; then replaces them all.
-  void hand_over() {
+  absl::Status hand_over() try {
     std::vector<std::pair<size_t, std::shared_ptr<Buffer>>> values;
     for (size_t i = 0; i < out_.size(); ++i) {
       void *target = beside_[i] ? beside_[i]->data() : targets_[i];
@@ -147,6 +156,9 @@ private:
                                                 : held_.share(static_cast<size_t>(donor)));
     }
     held_.exchange(std::move(values));
+    return absl::OkStatus();
+  } catch (...) {
+    return absl::InternalError("the end of the run " + thrown_text());
   }
 
   weft_model &entry_;
@@ -212,26 +224,25 @@ absl::Status output_dims(weft_model &entry, const int64_t *const *dims, int32_t 
 template <typename Copy>
 int32_t with_state(const weft_model *model, const char *name, const void *data, uint64_t bytes,
                    Copy copy) {
-  if (model == nullptr || name == nullptr)
-    return fail(absl::InvalidArgumentError("a state of a model was asked for by NULL"));
-  std::lock_guard lock(model->shared->mutex);
-  const HeldTensors &held = model->shared->held;
-  if (absl::Status status = held.check(); !status.ok())
-    return fail(status);
-  absl::StatusOr<size_t> index = held.find_state(name);
-  if (!index.ok())
-    return fail(index.status());
-  const weft_tensor_info &info = held.info(*index);
-  if (static_cast<uint64_t>(info.bytes) != bytes)
-    return fail(absl::InvalidArgumentError(absl::StrCat("the state '", name, "' is ", show(info),
-                                                        ", which takes ", info.bytes,
-                                                        " bytes, not ", bytes)));
-  if (bytes == 0)
-    return 0;
-  if (data == nullptr)
-    return fail(absl::InvalidArgumentError(absl::StrCat("the value of '", name, "' is NULL")));
-  copy(held.buffer(*index)->data(), static_cast<size_t>(bytes));
-  return 0;
+  return done([&]() -> absl::Status {
+    if (model == nullptr || name == nullptr)
+      return absl::InvalidArgumentError("a state of a model was asked for by NULL");
+    std::lock_guard lock(model->shared->mutex);
+    const HeldTensors &held = model->shared->held;
+    WEFT_RETURN_IF_ERROR(held.check());
+    WEFT_ASSIGN_OR_RETURN(size_t index, held.find_state(name));
+    const weft_tensor_info &info = held.info(index);
+    if (static_cast<uint64_t>(info.bytes) != bytes)
+      return absl::InvalidArgumentError(absl::StrCat("the state '", name, "' is ", show(info),
+                                                     ", which takes ", info.bytes, " bytes, not ",
+                                                     bytes));
+    if (bytes == 0)
+      return absl::OkStatus();
+    if (data == nullptr)
+      return absl::InvalidArgumentError(absl::StrCat("the value of '", name, "' is NULL"));
+    copy(held.buffer(index)->data(), static_cast<size_t>(bytes));
+    return absl::OkStatus();
+  });
 }
 
 } // namespace
@@ -273,14 +284,17 @@ weft_model *weft_model_entry(weft_model *model, const char *name) {
     fail(absl::InvalidArgumentError("weft_model_entry was given NULL"));
     return nullptr;
   }
-  std::vector<std::string> known;
-  for (const std::unique_ptr<weft_model> &entry : model->shared->entries) {
+  for (const std::unique_ptr<weft_model> &entry : model->shared->entries)
     if (entry->name == name)
       return entry.get();
-    known.push_back(entry->name);
-  }
-  fail(absl::NotFoundError(absl::StrCat("the model '", model->shared->name, "' has no entry '",
-                                        name, "'; it has ", absl::StrJoin(known, ", "))));
+  done([&] {
+    auto name_of = [](std::string *text, const std::unique_ptr<weft_model> &entry) {
+      text->append(entry->name);
+    };
+    return absl::NotFoundError(absl::StrCat("the model '", model->shared->name, "' has no entry '",
+                                            name, "'; it has ",
+                                            absl::StrJoin(model->shared->entries, ", ", name_of)));
+  });
   return nullptr;
 }
 

@@ -3,7 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <system_error>
+#include <exception>
 #include <utility>
 
 #include "runtime/core/ends.h"
@@ -60,7 +60,7 @@ int ThreadPool::reserve(int threads) {
   try {
     for (int i = 1; i < threads; ++i)
       workers_.emplace_back([this, i] { loop(i); });
-  } catch (const std::system_error &) {
+  } catch (const std::exception &) { // no thread, or no memory for one
     threads_ = static_cast<int>(workers_.size()) + 1;
     refused_calls_ = kRefusedCalls;
   }

@@ -84,7 +84,8 @@ LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
         }
         for (const Reading &one : readings)
           f.when(one.mine, [&] {
-            scatter.meet(f, totals, element(one.target), f.e.at(scatter.source, one.at));
+            auto place = element(one.target); // arguments have no order, and both emit
+            scatter.meet(f, totals, place, f.e.at(scatter.source, one.at));
           });
       });
     });

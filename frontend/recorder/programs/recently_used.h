@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <list>
 #include <unordered_map>
 #include <utility>
@@ -23,17 +24,22 @@ public:
   // Entries stay where they are.
   Entry &add(uint64_t hash, Entry entry) {
     order_.emplace_front(hash, std::move(entry));
-    index_.emplace(hash, order_.begin());
+    try {
+      index_.emplace(hash, order_.begin());
+    } catch (...) {
+      order_.pop_front();
+      throw;
+    }
     return order_.front().second;
   }
   const Entry &oldest() const {
     return order_.back().second;
   }
   void drop_oldest() {
-    auto at = index_.find(order_.back().first);
-    while (&at->second->second != &oldest())
+    auto [at, last] = index_.equal_range(order_.back().first);
+    while (at != last && &at->second->second != &oldest())
       ++at;
-    index_.erase(at);
+    index_.erase(at, at == last ? last : std::next(at));
     order_.pop_back();
   }
   int64_t size() const {

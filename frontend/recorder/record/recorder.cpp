@@ -398,7 +398,9 @@ void erase_node(Node *node) {
 }
 
 void bury(Value *value) {
+  ++value->weak; // while it waits, lest the last weak reference to it frees it
   recorder().dying.add(value, [](Value *dead) {
+    --dead->weak;
     if (Node *node = std::exchange(dead->node, nullptr)) {
       node->results[dead->index] = nullptr;
       if (--node->live_results == 0 && !node->claimed)

@@ -98,7 +98,7 @@ FoundExchange find_exchange(const Slice &slice, const EvaluateRequest &request,
 
 // The rank's.
 static std::deque<ValueRef> &pending() {
-  static std::deque<ValueRef> none; // stays empty
+  static auto &none = *new std::deque<ValueRef>; // stays empty; as the recorder never destroyed
   auto &all = recorder().pending_collectives;
   if (all.empty())
     return none;
