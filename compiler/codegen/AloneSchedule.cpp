@@ -14,9 +14,6 @@ namespace linalg = mlir::linalg;
 using mlir::Operation;
 using mlir::Value;
 
-static llvm::ArrayRef<int64_t> shapeOf(Value value) {
-  return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
-}
 static int64_t product(llvm::ArrayRef<int64_t> sizes) {
   return mlir::ShapedType::getNumElements(sizes);
 }

@@ -8,10 +8,6 @@ namespace weft::compiler {
 namespace arith = mlir::arith;
 using mlir::Value;
 
-static llvm::ArrayRef<int64_t> shapeOf(Value value) {
-  return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
-}
-
 Scatter::Scatter(KernelBuilder &kernel, mlir::Operation *op)
     : op(op), puts(mlir::isa<ir::IndexPutOp>(op)),
       wholeSlices(puts || mlir::isa<ir::IndexAddOp>(op)),

@@ -20,9 +20,6 @@ inline constexpr int64_t kShortRun = 16;
 using DimLayout = llvm::SmallVector<llvm::SmallVector<int32_t, 2>, 4>;
 using Atoms = llvm::SmallVector<int32_t, 6>;
 
-inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
-  return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
-}
 inline int64_t sizeOf(mlir::Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType()).getNumElements();
 }

@@ -26,6 +26,7 @@
 #include <optional>
 #include <string>
 
+#include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Operation.h"
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/DenseMap.h"
@@ -33,6 +34,11 @@
 #include "llvm/ADT/StringRef.h"
 
 namespace weft::compiler {
+
+// Of a ranked tensor.
+inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
+}
 
 // Why ops do not become one kernel. refusalText gives the sentence that reports print, behind
 // refusalName: "reads-across-rows".

@@ -93,19 +93,19 @@ public:
   }
 
   absl::Status run() {
-    auto work = [&](const RunContext &) -> absl::Status {
-      try {
-        return sized_.executable->run(sized_.context, *sized_.resources, in_, out_);
-      } catch (...) { // half of what is held may be written
-        return absl::InternalError("the run " + thrown_text());
-      }
+    auto work = [&](const RunContext &) {
+      return sized_.executable->run(sized_.context, *sized_.resources, in_, out_);
     };
-    // Threads and libraries belong to the executor; the rest runs here.
-    absl::Status status = sized_.executable->is_serial()
-                              ? work(sized_.context)
-                              : cpu_device().executor().run(work);
-    if (status.ok())
-      status = hand_over();
+    absl::Status status;
+    try {
+      // Threads and libraries belong to the executor; the rest runs here.
+      status =
+          sized_.executable->is_serial() ? work(sized_.context) : cpu_device().executor().run(work);
+      if (status.ok())
+        hand_over();
+    } catch (...) { // half of what is held may be written
+      status = absl::InternalError("the run " + thrown_text());
+    }
     if (!status.ok() && writes_state_ && !has_kept_inputs(status))
       held_.lose(status);
     return status;
@@ -140,7 +140,7 @@ private:
   }
 
   // Copies what an output only refers to, before any value is replaced; then replaces them all.
-  absl::Status hand_over() try {
+  void hand_over() {
     std::vector<std::pair<size_t, std::shared_ptr<Buffer>>> values;
     for (size_t i = 0; i < out_.size(); ++i) {
       void *target = beside_[i] ? beside_[i]->data() : targets_[i];
@@ -156,9 +156,6 @@ private:
                                                 : held_.share(static_cast<size_t>(donor)));
     }
     held_.exchange(std::move(values));
-    return absl::OkStatus();
-  } catch (...) {
-    return absl::InternalError("the end of the run " + thrown_text());
   }
 
   weft_model &entry_;

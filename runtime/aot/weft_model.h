@@ -146,7 +146,7 @@ typedef struct weft_model weft_model;
 // in the calling thread. A NULL model has no inputs, outputs, entries or state, which is an error,
 // too. options may be NULL. Fails when a processor lacks what the kernels need, or a weight is
 // missing, of another shape, or given although it is embedded. The first call starts threads, which
-// a child of fork() has not: runs fail in a child of a process that opened a model before.
+// a child of fork() has not: runs that need them fail in a child of a process that opened a model.
 int32_t weft_model_open(const weft_model_code *code, const weft_model_options *options,
                         weft_model **model);
 // With all its entries. NULL is no model; an entry of another name than the first is left as it is.

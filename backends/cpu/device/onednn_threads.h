@@ -17,8 +17,8 @@ public:
   OnednnTeam &operator=(const OnednnTeam &) = delete;
 
   // After the library's calls: an error where the pool had fewer threads than one of them was made
-  // for, since the system gives no more. Nothing was computed then: a region's shares are counted
-  // when a primitive is made, and wait for each other.
+  // for, since the system gives no more. What the calls wrote is no result then: a region's shares
+  // are counted when a primitive is made, and wait for each other.
   absl::Status status() const;
 
 private:

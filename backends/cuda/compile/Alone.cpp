@@ -106,7 +106,7 @@ LogicalResult scheduleScan(KernelPlan &plan, Geometry &geometry) {
   KernelBuilder &kernel = plan.kernel;
   Operation *op = kernel.outputs.front().getDefiningOp();
   int64_t dim = cast<IntegerAttr>(op->getAttr("dim")).getInt();
-  ArrayRef<int64_t> shape = plan.shapeOf(op->getResult(0));
+  ArrayRef<int64_t> shape = compiler::shapeOf(op->getResult(0));
   int64_t count =
       shape[dim] == 0 ? 0 : product(shape.take_front(dim)) * product(shape.drop_front(dim + 1));
   geometry = gridOf(count, kLoopThreads);
@@ -175,25 +175,25 @@ LogicalResult scheduleEmpty(KernelPlan &plan, Geometry &geometry) {
   KernelBuilder &kernel = plan.kernel;
   int64_t most = 0;
   for (Value output : kernel.outputs)
-    most = std::max(most, product(plan.shapeOf(output)));
+    most = std::max(most, product(compiler::shapeOf(output)));
   geometry = gridOf(most, kLoopThreads);
   GpuFunction f(kernel, kernel.info.symbol, geometry, 1);
   for (Operation *op : kernel.ops)
-    if (compiler::isReduction(op) && product(plan.shapeOf(op->getResult(0))))
+    if (compiler::isReduction(op) && product(compiler::shapeOf(op->getResult(0))))
       f.e.setKnown(kernel.generic(op).getResult(0),
                    [&f, generic = kernel.generic(op)](ArrayRef<Index>, Value) {
                      return f.identity(generic, false);
                    });
   Value number = f.gridThread();
   for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
-    int64_t n = product(plan.shapeOf(output));
+    int64_t n = product(compiler::shapeOf(output));
     if (n == 0)
       continue;
     f.when(f.lessThan(number, n), [&, i = i, output = output] {
       Index linear = f.e.space.scalar(number, n);
       f.e.store(f.output(i),
                 f.e.at(kernel.lowered.lookup(output),
-                       f.e.space.delinearize(linear, plan.shapeOf(output))),
+                       f.e.space.delinearize(linear, compiler::shapeOf(output))),
                 linear, nullptr);
     });
   }

@@ -29,10 +29,6 @@ struct KernelPlan : compiler::Sweeps {
   int64_t widest() const;
   // The most of them that divide a run of n elements.
   int64_t widthOf(int64_t n) const;
-
-  static llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
-    return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
-  }
 };
 
 // The schedules, one file each. They emit `kernel.info.symbol` and say how it is launched.

@@ -32,7 +32,8 @@ struct Family {
   std::string refused;                  // why the last attempt failed
   int refusals = 0;
   bool is_static = false; // nothing may vary
-  // What a library refused that takes larger sizes only: up to which sizes, the newest last.
+  // Where a library takes some sizes and not others, and no range around the size at hand was of
+  // one kind: up to which sizes, the newest last.
   std::deque<Generalization> too_small;
   // Where the sizes stand among the ints that tell the families below it apart. Empty: it has none.
   std::vector<uint32_t> fixed;

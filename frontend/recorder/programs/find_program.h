@@ -47,7 +47,7 @@ std::vector<std::string> check_places(const Slice &slice);
 // What compiling gave, into the statistics, and into figures.
 void count(const CompileOutcome &outcome);
 void account(const CompileOutcome &outcome, Evaluation &figures);
-// What a report says of a program: kernels, library calls, planned memory.
+// What a report says of a program: kernels, library calls, prepared values.
 void describe_program(const CompiledProgram &program, Evaluation &figures);
 // kMemory where memory ran out, else `otherwise`.
 ErrorKind kind_of(const absl::Status &status, ErrorKind otherwise);
