@@ -26,11 +26,11 @@ using compiler::NotMine;
 //
 //   bias                    claimed: one more term of the sum
 //   batch norm, inference   claimed as a weight and a bias (weft-fold-batch-norm): MobileNetV2
-//                           takes 4 to 10 % less time by it, MNasNet x0.5 13 %, ResNet-18 1 %. Where
-//                           exact math leaves that out, it stays in the activation's kernel
-//   ReLU, clamp to [a, b]   with fast_math (ReLU) or never: its fast kernels, for AVX-512 and AVX2,
-//                           all turn NaN into 0 or a. Kernels of ours behind the same entry keep
-//                           NaN, and take a ReLU in always
+//                           takes 4 to 10 % less time by it, MNasNet x0.5 13 %, ResNet-18 1 %.
+//                           Where exact math leaves that out, it stays in the activation's kernel
+//   ReLU, ReLU6             claimed where the entry has them for nothing. The library's fast
+//                           kernels, for AVX-512 and AVX2, all turn NaN into 0; the entry notices,
+//                           and computes such an image's convolution anew
 //   maximum with a tensor   never: drops NaN
 //   sum with a tensor       right, NaN kept; not claimed. The kernel of the activation behind it
 //                           reads the other term in passing, while a call that adds it takes
@@ -59,10 +59,8 @@ public:
       if (isa<ir::Conv2dOp>(op)) {
         if (takeBias(*claim, channelsLast ? 3 : 1, /*rank=*/4))
           claim->config.emplace_back(builder.getStringAttr("bias"), builder.getI64IntegerAttr(1));
-        std::optional<ConvolutionProblem> problem =
-            problemOf(cast<ir::Conv2dOp>(op), *claim, channelsLast);
-        bool keepsNan = !isOfNarrow && problem && takesRelu_(*problem);
-        takeRelu(*claim, builder, keepsNan, math == compiler::MathMode::Fast);
+        takeRelu(*claim, builder,
+                 takesRelu_(problemOf(cast<ir::Conv2dOp>(op), *claim, channelsLast, isOfNarrow)));
       }
       // A weight's gradient is added up in parts, in f32.
       if (isOfNarrow && !isa<ir::Conv2dWeightGradientOp>(op))
@@ -213,18 +211,15 @@ private:
     return true;
   }
 
-  // As the entry reads it from the call; nothing where the number of images varies, with which the
-  // entry may change the kernel.
-  static std::optional<ConvolutionProblem> problemOf(ir::Conv2dOp conv, const Claim &claim,
-                                                     bool channelsLast) {
+  // As the entry reads it from the call; of the most images, where their number varies.
+  static ConvolutionProblem problemOf(ir::Conv2dOp conv, const Claim &claim, bool channelsLast,
+                                      bool isOfNarrow) {
     ConvolutionProblem p;
+    p.dtype = isOfNarrow ? DType::kBFloat16 : DType::kFloat32;
     for (auto [to, type] : {std::pair(&p.image, typeOf(conv->getOperand(0))),
                             std::pair(&p.weight, typeOf(conv->getOperand(1))),
-                            std::pair(&p.result, typeOf(conv->getResult(0)))}) {
-      if (ir::hasNamedDims(type))
-        return std::nullopt;
+                            std::pair(&p.result, typeOf(conv->getResult(0)))})
       llvm::copy(type.getShape(), to->begin());
-    }
     for (auto [to, pair] :
          {std::pair(&p.strides, conv.getStrides()), std::pair(&p.padding, conv.getPadding()),
           std::pair(&p.dilation, conv.getDilation())})
@@ -237,19 +232,19 @@ private:
     return p;
   }
 
-  static void takeRelu(Claim &claim, Builder &builder, bool keepsNan, bool fastMath) {
-    auto relu = dyn_cast_or_null<ir::ReluOp>(onlyUser(claim));
-    if (!relu)
+  static void takeRelu(Claim &claim, Builder &builder, bool isFree) {
+    Operation *relu = onlyUser(claim);
+    if (!isa_and_nonnull<ir::ReluOp, ir::Relu6Op>(relu))
       return;
-    if (!keepsNan && !fastMath) {
+    if (!isFree) {
       claim.left.push_back(
-          {relu, ClaimRefusal{"relu-drops-nan",
-                              "oneDNN's ReLU turns NaN into 0; it stays a kernel of ours"}});
+          {relu, ClaimRefusal{"relu-drops-nan", "oneDNN's ReLU turns NaN into 0, and does not tell "
+                                                "here; it stays a kernel of ours"}});
       return;
     }
     claim.ops.push_back(relu);
     claim.config.emplace_back(builder.getStringAttr("post_ops"),
-                              builder.getStringAttr(keepsNan ? "relu" : "fast_relu"));
+                              builder.getStringAttr(isa<ir::ReluOp>(relu) ? "relu" : "relu6"));
   }
 
   bool bf16_;

@@ -13,7 +13,7 @@ namespace weft::backends::cpu {
 // the reason. bf16: whether the machine that the program is for multiplies bf16 numbers by
 // instructions for it; then conversions of bf16 numbers in front of both factors and behind are
 // taken in.
-// takesRelu: whether the entry has a ReLU for nothing that keeps NaN (convolution_takes_relu()).
+// takesRelu: whether the entry has a ReLU for nothing (convolution_takes_relu()).
 std::unique_ptr<compiler::Provider>
 makeConvolutionProvider(bool bf16, bool (*takesRelu)(const ConvolutionProblem &problem));
 

@@ -5,18 +5,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "backends/cpu/device/convolution_packing.h"
-#include "backends/cpu/device/convolution_parts.h"
 #include "backends/cpu/device/depthwise_blocks.h"
 #include "backends/cpu/device/depthwise_gradient.h"
 #include "backends/cpu/device/few_channels_rows.h"
+#include "backends/cpu/device/library_convolution.h"
 #include "backends/cpu/device/onednn_convolution.h"
+#include "backends/cpu/device/onednn_threads.h"
 #include "backends/cpu/device/pointwise_rows.h"
 #include "backends/cpu/device/weight_gradient_parts.h"
 #include "backends/cpu/device/widened_call.h"
 #include "backends/cpu/device/winograd_convolution.h"
 #include "backends/cpu/device/winograd_gradient.h"
 #include "runtime/core/status.h"
-#include "runtime/threading/parallel_for.h"
 
 namespace weft::backends::cpu {
 namespace {
@@ -75,11 +75,12 @@ absl::StatusOr<ConvolutionProblem> read_problem(const LibraryCall &call) {
   p.groups = groups;
   p.bias = bias != 0;
   p.channels_last = channels_last != 0;
-  p.relu_may_drop_nan = post_ops == "fast_relu";
-  p.relu = post_ops == "relu" || p.relu_may_drop_nan;
+  p.relu.follows = post_ops == "relu" || post_ops == "relu6";
+  if (post_ops == "relu6")
+    p.relu.most = 6;
   if (!post_ops.empty() && !p.relu)
     return absl::InvalidArgumentError(
-        absl::StrCat("config post_ops is '", post_ops, "'; it may be relu or fast_relu"));
+        absl::StrCat("config post_ops is '", post_ops, "'; it may be relu or relu6"));
   if ((p.bias || p.relu) && p.kind != ConvolutionKind::kForward)
     return absl::InvalidArgumentError("a gradient has neither bias nor post_ops");
   if (call.operands.size() != 3 + (p.bias ? 1u : 0u))
@@ -150,79 +151,6 @@ const RowsKernel *rows_kernel(const ConvolutionProblem &problem) {
   return nullptr;
 }
 
-// The library's; of a forward one the weight may be packed.
-class ConvolutionState : public runtime::PackedCallState {
-public:
-  explicit ConvolutionState(std::unique_ptr<OnednnConvolution> convolution)
-      : convolution_(std::move(convolution)) {}
-  int operand() const override {
-    return 1;
-  }
-  int64_t packed_bytes() const override {
-    return convolution_->weight_bytes();
-  }
-  std::string form() const override {
-    return convolution_->weight_form();
-  }
-  absl::Status pack(const void *plain, void *packed) override {
-    return convolution_->pack(plain, packed);
-  }
-  int64_t scratch_bytes() const override {
-    return convolution_->scratch_bytes();
-  }
-  absl::Status run(std::span<void *const> operands, void *scratch) override {
-    return convolution_->run(operands, scratch);
-  }
-
-private:
-  std::unique_ptr<OnednnConvolution> convolution_;
-};
-
-// What the library computes, and max(x, 0) of it, NaN kept, which the library does not offer.
-class ThenRelu : public LibraryCallState {
-public:
-  ThenRelu(std::unique_ptr<LibraryCallState> convolution, int64_t elements, int threads)
-      : convolution_(std::move(convolution)), elements_(elements), threads_(threads) {}
-  int64_t scratch_bytes() const override {
-    return convolution_->scratch_bytes();
-  }
-  absl::Status run(std::span<void *const> operands, void *scratch) override {
-    WEFT_RETURN_IF_ERROR(convolution_->run(operands, scratch));
-    auto part = [](void *data, int, int64_t begin, int64_t end) -> int32_t {
-      float *values = static_cast<float *>(data);
-      for (int64_t i = begin; i < end; ++i)
-        values[i] = values[i] <= 0 ? 0 : values[i];
-      return 0;
-    };
-    runtime::parallel_for(elements_, kReluGrain, threads_, part, operands.back());
-    return absl::OkStatus();
-  }
-
-private:
-  static constexpr int64_t kReluGrain = 16384; // elements that are worth a second thread
-
-  std::unique_ptr<LibraryCallState> convolution_;
-  int64_t elements_;
-  int threads_;
-};
-
-absl::StatusOr<std::unique_ptr<LibraryCallState>> init_library(const ConvolutionProblem &problem,
-                                                               int threads) {
-  if (problem.relu && !problem.relu_may_drop_nan) {
-    ConvolutionProblem plain = problem;
-    plain.relu = false;
-    WEFT_ASSIGN_OR_RETURN(auto convolution, init_library(plain, threads));
-    const auto &[images, channels, rows, columns] = problem.result;
-    return std::make_unique<ThenRelu>(std::move(convolution), images * channels * rows * columns,
-                                      threads);
-  }
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<OnednnConvolution> convolution,
-                        OnednnConvolution::create(problem, threads, threads));
-  if (convolution->depends_on_threads())
-    return convolution_in_parts(problem, threads);
-  return std::make_unique<ConvolutionState>(std::move(convolution));
-}
-
 absl::StatusOr<std::unique_ptr<LibraryCallState>> init_weight_gradient(const ConvolutionProblem &p,
                                                                        int threads) {
   if (p.dtype == DType::kFloat32)
@@ -263,7 +191,7 @@ public:
       return rows->make(problem, threads);
     if (auto winograd = init_winograd(problem, threads); !winograd.ok() || *winograd)
       return winograd;
-    return init_library(problem, threads);
+    return library_convolution(problem, threads);
   }
   double operations(const LibraryCall &call) const override {
     absl::StatusOr<ConvolutionProblem> problem = read_problem(call);
@@ -295,14 +223,12 @@ public:
     if (pays_transformed)
       if (auto winograd = init_winograd(problem, threads); !winograd.ok() || *winograd)
         return winograd;
-    if (!pays || (problem.relu && !problem.relu_may_drop_nan))
+    if (!pays)
       return nullptr;
-    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<OnednnConvolution> convolution,
-                          OnednnConvolution::create(problem, threads, threads));
-    int64_t packed = convolution->weight_bytes();
-    if (packed == 0 || packed > kMaxPackedGrowth * bytes || convolution->depends_on_threads())
+    WEFT_ASSIGN_OR_RETURN(auto packed, packed_library_convolution(problem, threads));
+    if (packed && packed->packed_bytes() > kMaxPackedGrowth * bytes)
       return nullptr;
-    return std::make_unique<ConvolutionState>(std::move(convolution));
+    return packed;
   }
 };
 
@@ -314,8 +240,10 @@ const runtime::LibraryEntry &convolution_entry() {
 }
 
 bool convolution_takes_relu(const ConvolutionProblem &problem) {
-  return problem.kind == ConvolutionKind::kForward && problem.dtype == DType::kFloat32 &&
-         (rows_kernel(problem) || winograd_tile(problem) > 0);
+  bool is_ours = rows_kernel(problem) || winograd_tile(problem) > 0,
+       may_be_fast = problem.channels_last || problem.weight[2] * problem.weight[3] > 1;
+  return problem.kind == ConvolutionKind::kForward &&
+         (is_ours || (may_be_fast && onednn_tells_nan()));
 }
 
 absl::StatusOr<std::string> convolution_implementation(const LibraryCall &call, int threads) {

@@ -8,9 +8,8 @@
 //   channels_last               1: images are [N, H, W, C], optional (weights are [O, C, H, W]
 //                               always)
 //   bias                        1: a bias of O elements follows the weight (forward only)
-//   post_ops                    forward only: "relu", free in kernels of ours and a pass over the
-//                               result behind the library's; or "fast_relu", free in both, where
-//                               NaN may become 0 (oneDNN 2.6.3)
+//   post_ops                    forward only: "relu" or "relu6", which keep NaN: free, but for
+//                               images in which the library meets one (library_convolution.h)
 //   winograd                    "stable" or "changing": 3x3 convolutions may be computed by
 //                               Winograd's algorithm (winograd_convolution.h, and for weights'
 //                               gradients winograd_gradient.h), with a weight that is one or the
@@ -37,8 +36,7 @@ namespace weft::backends::cpu {
 
 const runtime::LibraryEntry &convolution_entry();
 
-// Whether a kernel of ours computes the convolution, which takes in a ReLU and keeps NaN. The
-// problem alone decides.
+// Whether a ReLU behind the convolution is free. The problem and the machine decide.
 bool convolution_takes_relu(const ConvolutionProblem &problem);
 
 // How many operands a call reorders, and the implementation that oneDNN takes: "3 reorders,

@@ -437,54 +437,83 @@ TEST(Convolution, KeepsNaN) {
 
 // Whoever computes the convolution: the bits are those of max(x, 0) behind it, NaN kept.
 TEST(Convolution, ReluKeepsNan) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN(),
+                  kInfinity = std::numeric_limits<float>::infinity();
   struct Case {
     Problem problem;
-    bool is_free; // a kernel of ours, not the library
     Config more = {};
   };
   for (const Case &c : {
-           Case{{{2, 24, 14, 14}, {58, 24, 1, 1}}, true},
-           Case{{{2, 20, 14, 14}, {20, 1, 3, 3}, 1, 1, 1, 20}, true},
+           Case{{{2, 24, 14, 14}, {58, 24, 1, 1}}},
+           Case{{{2, 20, 14, 14}, {20, 1, 3, 3}, 1, 1, 1, 20}},
            Case{{{2, 64, 28, 28}, {64, 64, 3, 3}, 1, 1, 1, 1, true},
-                true,
                 {{"winograd", std::string("stable")}}},
-           Case{{{2, 16, 14, 14}, {24, 16, 3, 3}, 2, 1}, false},
-           Case{{{1, 3, 64, 64}, {64, 3, 7, 7}, 2, 3, 1, 1, true}, false},
-       }) {
-    LibraryCall plain = c.problem.call("forward", c.more);
-    Config with_relu = c.more;
-    with_relu.emplace_back("post_ops", std::string("relu"));
-    LibraryCall call = c.problem.call("forward", with_relu);
-    ConvolutionProblem problem;
-    auto copy = [](const Ints &from, std::array<int64_t, 4> &to) {
-      std::copy(from.begin(), from.end(), to.begin());
+           // The library's.
+           Case{{{2, 16, 14, 14}, {24, 16, 3, 3}, 2, 1}},
+           Case{{{1, 3, 64, 64}, {64, 3, 7, 7}, 2, 3, 1, 1, true}},
+           Case{{{2, 64, 28, 28}, {64, 64, 3, 3}, 1, 1, 1, 1, true}},
+           Case{{{2, 19, 15, 13}, {37, 19, 3, 3}, 1, 1, 1, 1, true}},
+           Case{{{1, 24, 14, 14}, {144, 24, 1, 1}, 1, 0, 1, 1, true}},
+           Case{{{2, 128, 7, 7}, {256, 128, 1, 1}, 2, 0, 1, 1, true}},
+           Case{{{2, 32, 14, 14}, {32, 1, 3, 3}, 2, 1, 1, 32, true}},
+           Case{{{2, 36, 14, 14}, {36, 1, 5, 5}, 1, 2, 1, 36, true}},
+           Case{{{2, 32, 14, 14}, {64, 8, 3, 3}, 1, 1, 1, 4, true}},
+           Case{{{1, 16, 9, 9}, {16, 16, 5, 5}, 1, 4, 2, 1, true}},
+       })
+    for (const std::string &post_ops : {"relu", "relu6"})
+      for (bool has_nan : {false, true}) {
+        Config with_relu = c.more;
+        with_relu.emplace_back("post_ops", post_ops);
+        LibraryCall plain = c.problem.call("forward", c.more),
+                    call = c.problem.call("forward", with_relu);
+        Values values = random_operands(plain);
+        for (float &pixel : values[0])
+          pixel *= 4; // so that results are beyond 6
+        if (has_nan) {
+          values[0][5] = kNaN;
+          values[0][99] = -kInfinity;
+        }
+        Values with = values;
+        ASSERT_TRUE(run(plain, values, 1).ok());
+        int64_t nans = 0, zeros = 0, sixes = 0;
+        for (float &value : values[2]) {
+          value = value <= 0 ? 0 : value;
+          value = post_ops == "relu6" && value >= 6 ? 6 : value;
+          nans += std::isnan(value);
+          zeros += value == 0;
+          sixes += value == 6;
+        }
+        EXPECT_EQ(nans > 0, has_nan);
+        EXPECT_GT(zeros, 0);
+        EXPECT_EQ(sixes > 0, post_ops == "relu6");
+        for (int threads : {1, 2}) {
+          ASSERT_TRUE(run(call, with, threads).ok());
+          ASSERT_EQ(std::memcmp(with[2].data(), values[2].data(), values[2].size() * sizeof(float)),
+                    0)
+              << c.problem.image[1] << " channels, " << post_ops << ", " << threads << " threads";
+        }
+      }
+}
+
+// The first run that meets a NaN computes anew, and so do more of them; between them others do not.
+TEST(Convolution, ReluKeepsNanInEachRun) {
+  Problem p{{1, 32, 16, 16}, {32, 32, 3, 3}, 2, 1, 1, 1, true};
+  for (int threads : {1, 2}) {
+    LibraryCall call = p.call("forward", {{"post_ops", std::string("relu")}});
+    Values finite = random_operands(call), of_nan = finite;
+    of_nan[0][0] = std::numeric_limits<float>::quiet_NaN();
+    auto state = convolution_entry().init(call, threads);
+    ASSERT_TRUE(state.ok()) << state.status();
+    std::vector<char> room(static_cast<size_t>((*state)->scratch_bytes()) + 64);
+    auto at = reinterpret_cast<uintptr_t>(room.data());
+    auto nans = [&](Values &values) {
+      void *operands[] = {values[0].data(), values[1].data(), values[2].data()};
+      EXPECT_TRUE((*state)->run(operands, reinterpret_cast<void *>((at + 63) / 64 * 64)).ok());
+      return std::ranges::count_if(values[2], [](float x) { return std::isnan(x); });
     };
-    copy(c.problem.image, problem.image);
-    copy(c.problem.weight, problem.weight);
-    copy(c.problem.result(), problem.result);
-    problem.strides = {c.problem.stride, c.problem.stride};
-    problem.padding = {c.problem.padding, c.problem.padding};
-    problem.groups = c.problem.groups;
-    problem.channels_last = c.problem.channels_last;
-    if (!c.more.empty())
-      problem.winograd = Winograd::kWeightStays;
-    EXPECT_EQ(convolution_takes_relu(problem), c.is_free);
-    Values values = random_operands(plain), with = values;
-    values[0][5] = with[0][5] = std::numeric_limits<float>::quiet_NaN();
-    values[0][99] = with[0][99] = -std::numeric_limits<float>::infinity();
-    ASSERT_TRUE(run(plain, values, 1).ok());
-    int64_t nans = 0, zeros = 0;
-    for (float &value : values[2]) {
-      value = value <= 0 ? 0 : value;
-      nans += std::isnan(value);
-      zeros += value == 0;
-    }
-    EXPECT_GT(nans, 0);
-    EXPECT_GT(zeros, 0);
-    for (int threads : {1, 2}) {
-      ASSERT_TRUE(run(call, with, threads).ok());
-      ASSERT_EQ(std::memcmp(with[2].data(), values[2].data(), values[2].size() * sizeof(float)), 0)
-          << c.problem.image[1] << " channels, " << threads << " threads";
+    for (int round = 0; round < 20; ++round) {
+      EXPECT_EQ(nans(finite), 0);
+      EXPECT_EQ(nans(of_nan), 32); // of one pixel
     }
   }
 }
@@ -520,33 +549,45 @@ TEST(Convolution, APackedWeightGivesTheSameBits) {
                                  {{2, 24, 9, 9}, {40, 24, 3, 3}, 2, 1},
                                  {{1, 3, 32, 32}, {64, 3, 7, 7}, 2, 3},
                                  {{1, 192, 7, 7}, {192, 1, 8, 8}, 1, 4, 1, 192}}) {
-    LibraryCall call = problem.call("forward");
-    EXPECT_EQ(*convolution_entry().init_packed(call, {true, false, false}, 1), nullptr)
-        << "the weight is not stable";
-    for (int threads : {1, 2}) {
-      Values plain = random_operands(call), packed = plain;
-      ASSERT_TRUE(run(call, plain, threads).ok());
-      auto state = convolution_entry().init_packed(call, {false, true, false}, threads);
-      ASSERT_TRUE(state.ok()) << state.status();
-      if (!*state)
-        continue; // the library takes it as it is
-      ++packed_calls;
-      EXPECT_EQ((*state)->operand(), 1);
-      auto aligned = [](std::vector<char> &memory) {
-        return memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64);
-      };
-      std::vector<char> form(static_cast<size_t>((*state)->packed_bytes() + 64)),
-          scratch(static_cast<size_t>((*state)->scratch_bytes() + 64));
-      ASSERT_TRUE((*state)->pack(packed[1].data(), aligned(form)).ok());
-      std::vector<void *> pointers;
-      for (std::vector<float> &values : packed)
-        pointers.push_back(values.data());
-      pointers[1] = aligned(form);
-      ASSERT_TRUE((*state)->run(pointers, aligned(scratch)).ok());
-      EXPECT_EQ(packed.back(), plain.back()) << threads << " threads";
+    // A call with a ReLU is computed anew, with a plain weight.
+    Config relu = {{"post_ops", std::string("relu")}};
+    for (bool meets_nan : {false, true}) {
+      LibraryCall call = problem.call("forward", meets_nan ? relu : Config());
+      EXPECT_EQ(*convolution_entry().init_packed(call, {true, false, false}, 1), nullptr)
+          << "the weight is not stable";
+      for (int threads : {1, 2}) {
+        Values plain = random_operands(call);
+        if (meets_nan)
+          plain[0][3] = std::numeric_limits<float>::quiet_NaN();
+        Values packed = plain;
+        ASSERT_TRUE(run(call, plain, threads).ok());
+        auto state = convolution_entry().init_packed(call, {false, true, false}, threads);
+        ASSERT_TRUE(state.ok()) << state.status();
+        if (!*state)
+          continue; // the library takes it as it is
+        ++packed_calls;
+        EXPECT_EQ((*state)->operand(), 1);
+        auto aligned = [](std::vector<char> &memory) {
+          return memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64);
+        };
+        std::vector<char> form(static_cast<size_t>((*state)->packed_bytes() + 64)),
+            scratch(static_cast<size_t>((*state)->scratch_bytes() + 64));
+        ASSERT_TRUE((*state)->pack(packed[1].data(), aligned(form)).ok());
+        std::vector<void *> pointers;
+        for (std::vector<float> &values : packed)
+          pointers.push_back(values.data());
+        pointers[1] = aligned(form);
+        ASSERT_TRUE((*state)->run(pointers, aligned(scratch)).ok());
+        EXPECT_EQ(std::memcmp(packed.back().data(), plain.back().data(),
+                              plain.back().size() * sizeof(float)),
+                  0)
+            << threads << " threads";
+        EXPECT_EQ(std::ranges::any_of(packed.back(), [](float x) { return std::isnan(x); }),
+                  meets_nan);
+      }
     }
   }
-  EXPECT_GE(packed_calls, 4);
+  EXPECT_GE(packed_calls, 8);
 }
 
 TEST(Convolution, WhatDoesNotPayIsNotPacked) {

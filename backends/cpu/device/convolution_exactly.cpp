@@ -28,7 +28,7 @@ void convolve_exactly(const ConvolutionProblem &p, std::span<void *const> operan
               if (row >= 0 && row < height && column >= 0 && column < width)
                 sum = std::fma(image[(c * height + row) * width + column], *factor, sum);
             }
-        result[(o * rows + y) * columns + x] = p.relu && sum <= 0 ? 0 : sum;
+        result[(o * rows + y) * columns + x] = rectified(sum, p.relu);
       }
   }
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "backends/cpu/device/relu.h"
 #include "runtime/core/dtype.h"
 
 namespace weft::backends::cpu {
@@ -19,7 +20,7 @@ inline Winograd winograd_of(std::string_view weight) {
   return weight == "stable" ? Winograd::kWeightStays : Winograd::kWeightChanges;
 }
 
-// No dim is 0; row-major, or images with channels last. result[n, o] = post_ops(bias[o] + sum
+// No dim is 0; row-major, or images with channels last. result[n, o] = relu(bias[o] + sum
 // of image and weight), as weft.conv2d has it; the gradients as weft.conv2d_input_gradient and
 // weft.conv2d_weight_gradient.
 struct ConvolutionProblem {
@@ -32,10 +33,9 @@ struct ConvolutionProblem {
   // Of both factors, and of what is computed: float32, or of bfloat16 factors either; of a weight's
   // gradient, which is added up in parts, and of the bias float32.
   DType dtype = DType::kFloat32, computed = DType::kFloat32;
-  bool channels_last = false;      // image and result are [N, H, W, C] in memory
-  bool bias = false, relu = false; // kForward only
-  // relu: NaN may become 0, as the library's own does it, where kernels of ours keep it.
-  bool relu_may_drop_nan = false;
+  bool channels_last = false; // image and result are [N, H, W, C] in memory
+  bool bias = false;          // kForward only
+  Relu relu = {};             // kForward only
   // kForward and kWeightGradient: the weight, or its gradient, is in the layout that the library
   // wants (weight_bytes() of it), and not reordered in the call.
   bool packed_weight = false;

@@ -59,7 +59,7 @@ inline std::vector<double> expected(const ConvolutionProblem &p, const Operands 
                            ((o * of_group + c) * p.weight[2] + i) * p.weight[3] + j);
                 sum += static_cast<double>(in.image[pixel]) * in.weight[tap];
               }
-          result.push_back(p.relu && !(sum > 0) ? 0 : sum);
+          result.push_back(p.relu ? std::clamp(sum, 0.0, double{p.relu.most}) : sum);
         }
   return result;
 }

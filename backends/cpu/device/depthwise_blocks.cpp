@@ -44,7 +44,7 @@ struct Shape {
   int64_t channels, height, width, rows, columns; // of the image, and of the result
   int64_t tap_rows, tap_columns, stride;
   std::array<int64_t, 2> padding;
-  bool relu;
+  Relu relu;
   int64_t bands; // whose rows of the result differ by at most one
 
   int64_t most_rows() const {
@@ -131,9 +131,7 @@ WEFT_INLINE void compute_pixels(const Shape &s, const float *image, const float 
     }
 #pragma clang loop unroll(full)
   for (int k = 0; k < kCount; ++k) {
-    Vector<kLanes> sum = sums[k];
-    if (s.relu)
-      sum = sum <= Vector<kLanes>{} ? Vector<kLanes>{} : sum; // NaN stays
+    Vector<kLanes> sum = rectified(sums[k], s.relu);
     store(result + (y * s.columns + x + k) * kLanes, sum);
   }
 }

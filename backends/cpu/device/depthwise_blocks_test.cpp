@@ -37,7 +37,8 @@ TEST(DepthwiseBlocks, AreSumsOfProducts) {
           ConvolutionProblem p =
               problem_of(2, size[0] == 7 ? 37 : 5, size, taps, stride, padding);
           p.bias = padding[0] > 0;
-          p.relu = size[0] == 9;
+          p.relu.follows = size[0] == 9;
+          p.relu.most = 0.25f;
           if (!depthwise_blocks_computes(p))
             continue;
           ++checked;

@@ -38,7 +38,7 @@ struct Shape {
   int64_t results, rows, columns;                            // of the result
   int64_t tap_rows, tap_columns;
   std::array<int64_t, 2> strides, padding, dilation;
-  bool relu;
+  Relu relu;
   int64_t piece_rows; // of the result, computed together
 
   int64_t taps() const {
@@ -104,9 +104,7 @@ WEFT_INLINE void compute_tile(const Task &task, int64_t channel, int64_t y,
     float *result = task.result + ((channel + r) * s.rows + y) * s.columns;
 #pragma clang loop unroll(full)
     for (int v = 0; v < kCountV; ++v) {
-      Vector<kLanes> sum = sums[r][v];
-      if (s.relu)
-        sum = sum <= Vector<kLanes>{} ? Vector<kLanes>{} : sum; // NaN stays
+      Vector<kLanes> sum = rectified(sums[r][v], s.relu);
       if (channel + r < s.results)
         store(result + x[static_cast<size_t>(v)], sum);
     }

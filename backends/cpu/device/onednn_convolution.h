@@ -37,6 +37,10 @@ public:
   // weight, image's gradient. kWeightGradient: image, result's gradient, weight's gradient. Calls
   // of different objects may run at once.
   virtual absl::Status run(std::span<void *const> operands, void *scratch) = 0;
+  // Of a problem with a ReLU, which is the library's, and turns NaN into 0: whether it is known how
+  // the last run ended, and whether that may have met one.
+  virtual bool tells_nan() const = 0;
+  virtual bool may_have_met_nan() const = 0;
 };
 
 // Whether the library takes bf16 images on this machine.

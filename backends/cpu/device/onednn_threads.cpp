@@ -37,6 +37,7 @@ struct Region {
   int shares, team;
   std::atomic<int> arrived{0};
   std::atomic<uint32_t> barriers{0}; // that were passed
+  std::atomic<bool> met_nan{false};
 };
 
 // What the calling thread is to the library.
@@ -45,6 +46,7 @@ struct Member {
   Region *region = nullptr;
   int share = 0;
   int given = 0; // threads that a region of the team got and were too few; 0: none was short
+  bool met_nan = false; // in a region of the team
 };
 thread_local Member member;
 
@@ -71,13 +73,17 @@ void parallel(void (*body)(void *), void *data, unsigned threads, unsigned flags
   auto run_share = [](void *data, int, int share) {
     auto &region = *static_cast<Region *>(data);
     Member before = std::exchange(member, {region.team, &region, share});
+    InvalidFlag flag;
     region.body(region.data);
+    if (flag.is_raised())
+      region.met_nan.store(true, std::memory_order_relaxed);
     member = before;
   };
   if (shares == 1)
     run_share(&region, 0, 0);
   else
     ThreadPool::of_this_thread().run(shares, shares, run_share, &region);
+  member.met_nan = member.met_nan || region.met_nan.load(std::memory_order_relaxed);
 }
 
 void barrier() {
@@ -229,10 +235,12 @@ const std::string &onednn_own_threads() {
 
 OnednnTeam::OnednnTeam(int threads)
     : before_(onednn_own_threads().empty() ? std::exchange(member.team, threads)
-                                           : their_threads(threads)) {}
+                                           : their_threads(threads)),
+      met_before_(std::exchange(member.met_nan, false)) {}
 
 OnednnTeam::~OnednnTeam() {
   member.given = 0;
+  member.met_nan = member.met_nan || met_before_;
   if (onednn_own_threads().empty())
     member.team = before_;
   else
@@ -247,6 +255,15 @@ absl::Status OnednnTeam::status() const {
       absl::StrCat("the system gives this process ", given, " of the ", member.team,
                    " threads that oneDNN's call is made for; raise the limit on its threads or "
                    "memory, or let it use fewer: WEFT_NUM_THREADS=", given));
+}
+
+bool OnednnTeam::may_have_met_nan() const {
+  return member.met_nan || flag_.is_raised() || !onednn_own_threads().empty();
+}
+
+bool onednn_tells_nan() {
+  static const bool works = InvalidFlag::works();
+  return works && onednn_own_threads().empty();
 }
 
 } // namespace weft::backends::cpu

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "backends/cpu/device/invalid_flag.h"
 
 namespace weft::backends::cpu {
 
@@ -21,9 +22,18 @@ public:
   // are counted when a primitive is made, and wait for each other.
   absl::Status status() const;
 
+  // Whether the library's calls may have met a NaN where they took a maximum, as their ReLU does,
+  // or made one. Always where that cannot be known.
+  bool may_have_met_nan() const;
+
 private:
   int before_;
+  bool met_before_;
+  InvalidFlag flag_;
 };
+
+// Whether may_have_met_nan() is ever false on this machine.
+bool onednn_tells_nan();
 
 // Why oneDNN works on threads of its OpenMP runtime, beside those of the pool; empty where it
 // works on the pool's.

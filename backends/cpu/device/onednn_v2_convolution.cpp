@@ -113,8 +113,18 @@ public:
     return copy(unpack_, packed, plain);
   }
   absl::Status run(std::span<void *const> operands, void *scratch) override;
+  bool tells_nan() const override {
+    return is_fast() && onednn_tells_nan();
+  }
+  bool may_have_met_nan() const override {
+    return met_nan_;
+  }
 
 private:
+  // "jit:...", "jit_1x1:...", "brgconv:...", "brdgmm_dw:..."; not "gemm:jit", "ref:any".
+  bool is_fast() const {
+    return implementation_.starts_with("jit") || implementation_.starts_with("br");
+  }
   absl::Status add(const_dnnl_primitive_desc_t primitive, int index,
                    const dnnl_memory_desc_t &given, bool is_result, bool is_own = false);
   absl::Status copy(const OnednnV2Reorder &reorder, const void *from, void *to) const {
@@ -139,6 +149,7 @@ private:
   int64_t weight_bytes_ = 0;
   std::string weight_form_;
   OnednnV2Reorder pack_, unpack_;
+  bool met_nan_ = false;
 };
 
 // is_own: the weight, which the caller has in the layout that the primitive wants.
@@ -225,7 +236,9 @@ absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p, Attempt att
   if (p.relu) {
     Owned<dnnl_post_ops_t, dnnl_post_ops_destroy> post_ops;
     WEFT_ONEDNN(dnnl_post_ops_create, post_ops.out());
-    WEFT_ONEDNN(dnnl_post_ops_append_eltwise, post_ops.get(), 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+    bool clips = p.relu.clips();
+    WEFT_ONEDNN(dnnl_post_ops_append_eltwise, post_ops.get(), 1.0f,
+                clips ? dnnl_eltwise_clip : dnnl_eltwise_relu, 0.0f, clips ? p.relu.most : 0.0f);
     WEFT_ONEDNN(dnnl_primitive_attr_set_post_ops, attributes.get(), post_ops.get());
   }
 
@@ -255,9 +268,7 @@ absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p, Attempt att
   const char *name = "";
   WEFT_ONEDNN(dnnl_primitive_desc_query, desc.get(), dnnl_query_impl_info_str, 0, &name);
   implementation_ = name;
-  // "jit:...", "jit_1x1:...", "brgconv:...", "brdgmm_dw:..."; not "gemm:jit", "ref:any".
-  if (attempt.fast_only && !implementation_.starts_with("jit") &&
-      !implementation_.starts_with("br"))
+  if (attempt.fast_only && !is_fast())
     return absl::UnimplementedError(absl::StrCat(
         "oneDNN has no fast convolution of images in this layout, but ", implementation_));
 
@@ -315,6 +326,7 @@ absl::Status OnednnV2Convolution::run(std::span<void *const> operands, void *scr
   const Operand &result = *operands_.back();
   if (result.reorder.is_built())
     WEFT_RETURN_IF_ERROR(result.reorder.run(memory + result.offset, operands.back()));
+  met_nan_ = team.may_have_met_nan();
   return team.status();
 }
 

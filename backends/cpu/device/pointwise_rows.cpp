@@ -34,7 +34,7 @@ constexpr int64_t kMostLanes = 16;
 
 struct Shape {
   int64_t channels, results, pixels; // of an image, of its result
-  bool relu;
+  Relu relu;
 
   int64_t tiles() const {
     return std::max<int64_t>(1, pixels / kTilePixels);
@@ -108,9 +108,7 @@ WEFT_INLINE void compute_block(const Task &task, int64_t row, int64_t x, int64_t
     float *result = task.result + (row + r) * s.pixels;
 #pragma clang loop unroll(full)
     for (int v = 0; v < kVectors; ++v) {
-      Vector<kLanes> sum = sums[r][v];
-      if (s.relu)
-        sum = sum <= Vector<kLanes>{} ? Vector<kLanes>{} : sum; // NaN stays
+      Vector<kLanes> sum = rectified(sums[r][v], s.relu);
       if (v + 1 < kVectors)
         store(result + x + v * kLanes, sum);
       else

@@ -35,7 +35,8 @@ TEST(PointwiseRows, AreSumsOfProducts) {
                                           {9, 15}}) {
         ConvolutionProblem p = problem_of(2, channels, results, size);
         p.bias = results % 2 == 0;
-        p.relu = size[0] == 7;
+        p.relu.follows = size[0] == 7;
+        p.relu.most = 0.25f;
         ASSERT_TRUE(pointwise_rows_computes(p));
         Operands in(p);
         std::vector<double> wanted = expected(p, in);

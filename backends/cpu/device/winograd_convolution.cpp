@@ -297,7 +297,8 @@ private:
   }
 
   WinogradShape shape_;
-  bool packed_, bias_, relu_;
+  bool packed_, bias_;
+  Relu relu_;
   int64_t tile_, places_;
   int threads_;
   const WinogradTransforms &transforms_;

@@ -73,7 +73,7 @@ std::vector<double> expected(const ConvolutionProblem &p, const Operands &in) {
       sums[i] += in.bias[i % in.bias.size()];
   if (p.relu)
     for (double &sum : sums)
-      sum = sum > 0 ? sum : 0;
+      sum = std::clamp(sum, 0.0, double{p.relu.most});
   return sums;
 }
 
@@ -120,7 +120,8 @@ TEST(Winograd, ComputesTheSumsOfItsProducts) {
       for (int64_t tile : {2, 4}) {
         if (epilogue && p.kind != ConvolutionKind::kForward)
           continue;
-        p.bias = p.relu = epilogue;
+        p.bias = p.relu.follows = epilogue;
+        p.relu.most = 0.25f;
         Operands in(p);
         std::vector<double> sums = expected(p, in);
         Values result = run(p, tile, 1, in);

@@ -119,13 +119,8 @@ struct Target {
   float *result; // the tile's first
   int64_t row, rows, columns;
   const float *bias;
-  bool relu;
+  Relu relu;
 };
-
-template <typename V> WEFT_INLINE V finished(V value, bool relu) {
-  V zero = V(0.0f);
-  return relu ? (value <= zero ? zero : value) : value; // NaN stays
-}
 
 // True iff all results are finite.
 template <int kLanes, int kTile>
@@ -150,7 +145,7 @@ WEFT_INLINE bool result_filters(const WinogradShape &s, const Target &target, co
       for (int j = 0; j < kTile; ++j)
         if (j < target.columns)
           store(target.result + i * target.row + j * s.filters + k,
-                finished(y[i * kTile + j], target.relu));
+                rectified(y[i * kTile + j], target.relu));
   }
   float lanes[kLanes], sum = 0;
   store(lanes, zeros);
@@ -180,13 +175,13 @@ WEFT_INLINE void compute_anew(const WinogradShape &s, const Target &target, cons
         }
       }
       for (int64_t k = 0; k < s.filters; ++k)
-        to[k] = finished(target.bias ? to[k] + target.bias[k] : to[k], target.relu);
+        to[k] = rectified(target.bias ? to[k] + target.bias[k] : to[k], target.relu);
     }
 }
 
 template <int kTile>
 WEFT_INLINE void result_tiles(const WinogradShape &s, const float *from, int64_t matrix,
-                              int64_t first, int64_t last, const float *bias, bool relu,
+                              int64_t first, int64_t last, const float *bias, const Relu &relu,
                               const float *image, const float *taps, float *result) {
   for (int64_t tile = first; tile < last; ++tile, from += s.filters) {
     Place place = place_of<kTile>(s, tile);
@@ -219,7 +214,7 @@ WEFT_INLINE void result_tiles(const WinogradShape &s, const float *from, int64_t
       weight_matrices<kTile>(shape, weight, first, last, matrices, taps);                          \
     }                                                                                              \
     attribute static void result(const WinogradShape &shape, const float *from, int64_t matrix,    \
-                                 int64_t first, int64_t last, const float *bias, bool relu,        \
+                                 int64_t first, int64_t last, const float *bias, const Relu &relu, \
                                  const float *image, const float *taps, float *result) {           \
       result_tiles<kTile>(shape, from, matrix, first, last, bias, relu, image, taps, result);      \
     }                                                                                              \

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "backends/cpu/device/product_tiles.h"
+#include "backends/cpu/device/relu.h"
 
 namespace weft::backends::cpu {
 
@@ -56,8 +57,8 @@ struct WinogradTransforms {
   // one element a filter, or null. A tile that gets an infinity or a NaN is computed anew from the
   // image and the taps, so that it has these where a sum of products has them.
   void (*result)(const WinogradShape &shape, const float *from, int64_t matrix, int64_t first,
-                 int64_t last, const float *bias, bool relu, const float *image, const float *taps,
-                 float *result);
+                 int64_t last, const float *bias, const Relu &relu, const float *image,
+                 const float *taps, float *result);
 };
 
 // m is 2 or 4.
