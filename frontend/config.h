@@ -116,5 +116,8 @@ void set_config(const Config &config, Location location = Location::current());
 // Memory for all tensors and programs that are made on the device from now on; null for its default
 // allocator.
 void set_allocator(std::shared_ptr<runtime::Allocator> allocator, Device device = current_device());
+// What the device has where none was set, so that another one may stand before it: a bound for a
+// GPU is set_allocator(std::make_shared<LimitAllocator>(default_allocator(gpu), bytes), gpu).
+std::shared_ptr<runtime::Allocator> default_allocator(Device device = current_device());
 
 } // namespace weft

@@ -64,9 +64,10 @@ private:
 };
 
 // What a device's allocator has given out since the start: bytes that are in use now, and at most;
-// bytes with those that are kept for reuse; calls.
+// bytes with those that are kept for reuse, and of them what is a part of blocks that are in use;
+// calls.
 struct MemoryStatistics {
-  int64_t live_bytes = 0, peak_bytes = 0, reserved_bytes = 0;
+  int64_t live_bytes = 0, peak_bytes = 0, reserved_bytes = 0, pinned_bytes = 0;
   int64_t allocations = 0, frees = 0, failures = 0;
 };
 // The statistics of the device's memory now.

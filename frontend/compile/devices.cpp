@@ -51,12 +51,16 @@ std::vector<Device> devices() {
 
 MemoryStatistics memory_statistics(Device device) {
   runtime::AllocatorStats stats = runtime::device(device.index()).memory()->allocator().stats();
-  return {stats.live_bytes,  stats.peak_bytes, stats.reserved_bytes,
+  return {stats.live_bytes,  stats.peak_bytes, stats.reserved_bytes, stats.pinned_bytes,
           stats.allocations, stats.frees,      stats.failures};
 }
 
 void set_allocator(std::shared_ptr<runtime::Allocator> allocator, Device device) {
   runtime::device(device.index()).set_allocator(std::move(allocator));
+}
+
+std::shared_ptr<runtime::Allocator> default_allocator(Device device) {
+  return runtime::device(device.index()).default_allocator();
 }
 
 } // namespace weft

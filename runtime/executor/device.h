@@ -66,6 +66,9 @@ public:
   // From now on every byte comes from this allocator; what was taken before goes back to the old
   // one. Null: the default.
   void set_allocator(std::shared_ptr<Allocator> allocator);
+  const std::shared_ptr<Allocator> &default_allocator() const {
+    return default_allocator_;
+  }
   // Gives unused memory back to the system: the shared arena and, with the default allocator, what
   // it keeps for reuse.
   void trim();

@@ -11,6 +11,7 @@ struct AllocatorStats {
   int64_t live_bytes = 0;     // handed out and not yet freed
   int64_t peak_bytes = 0;     // the most that live_bytes has been
   int64_t reserved_bytes = 0; // live_bytes and what is kept for reuse
+  int64_t pinned_bytes = 0;   // of them, unused parts of blocks that are in use: no trim frees them
   int64_t allocations = 0;    // calls of allocate() that succeeded
   int64_t frees = 0;          // calls of free() with a pointer that is not null
   int64_t failures = 0;       // calls of allocate() that failed

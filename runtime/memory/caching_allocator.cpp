@@ -20,7 +20,9 @@ int64_t round_up(int64_t value, int64_t step) {
 }
 
 const RegisteredCache registered(
-    "freed memory", "an allocation of the same size; the least recently freed beyond the bound",
+    "freed memory",
+    "an allocation of the same size, or of less from 1 MiB on; the least recently freed beyond the "
+    "bound",
     [] {
       CacheUse use{0, 0, -1, 0};
       Instances<CachingAllocator>::instance().each([&](const CachingAllocator *allocator) {
@@ -61,18 +63,11 @@ absl::StatusOr<void *> CachingAllocator::allocate(int64_t bytes, int64_t alignme
   bool over_aligned = alignment > kAlignment;
   int64_t block = over_aligned ? bytes : class_bytes(bytes);
   std::lock_guard lock(mutex_);
-  if (!over_aligned) {
-    if (auto found = by_class_.find(block); found != by_class_.end() && !found->second.empty()) {
-      // The one freed last is the likeliest to be in a cache of the processor.
-      bool lowest = options_.lowest_address_first;
-      Blocks::iterator taken = lowest ? found->second.front() : found->second.back();
-      lowest ? found->second.pop_front() : found->second.pop_back();
-      void *pointer = taken->pointer;
-      spare_.splice(spare_.end(), unused_, taken);
-      cached_bytes_ -= block;
-      counters_.allocated(bytes);
-      return pointer;
-    }
+  bool large = !over_aligned && block >= options_.split_bytes;
+  if (void *kept = over_aligned ? nullptr : large ? take_piece(block) : take_from_class(block)) {
+    cached_bytes_ -= block;
+    counters_.allocated(bytes);
+    return kept;
   }
   absl::StatusOr<void *> pointer = upstream_->allocate(block, std::max(alignment, kAlignment));
   if (!pointer.ok() && cached_bytes_ > 0) {
@@ -80,14 +75,59 @@ absl::StatusOr<void *> CachingAllocator::allocate(int64_t bytes, int64_t alignme
     pointer = upstream_->allocate(block, std::max(alignment, kAlignment));
   }
   if (!pointer.ok()) {
+    cuts_ = cuts_ && pinned_bytes_ < block;
     counters_.failed();
     return pointer;
   }
   reserved_bytes_ += block;
+  if (large)
+    pieces_.add(*pointer, block);
   if (over_aligned)
     over_aligned_.emplace(*pointer, block);
   counters_.allocated(bytes);
   return pointer;
+}
+
+inline void *CachingAllocator::take_from_class(int64_t bytes) {
+  auto found = by_class_.find(bytes);
+  if (found == by_class_.end() || found->second.empty())
+    return nullptr;
+  // The one freed last is the likeliest to be in a cache of the processor.
+  bool lowest = options_.lowest_address_first;
+  Blocks::iterator taken = lowest ? found->second.front() : found->second.back();
+  lowest ? found->second.pop_front() : found->second.pop_back();
+  spare_.splice(spare_.end(), unused_, taken);
+  return taken->pointer;
+}
+
+void *CachingAllocator::take_piece(int64_t bytes) {
+  void *piece = pieces_.take(bytes, cuts_ ? kMaxBytes : bytes);
+  if (!piece)
+    return nullptr;
+  pinned_bytes_ -= bytes;
+  if (auto whole = whole_.find(piece); whole != whole_.end()) {
+    pinned_bytes_ += whole->second->bytes;
+    spare_.splice(spare_.end(), unused_, whole->second);
+    whole_.erase(whole);
+  }
+  return piece;
+}
+
+void CachingAllocator::put_piece(void *piece, int64_t bytes) {
+  pinned_bytes_ += bytes;
+  if (void *whole = pieces_.put(piece)) {
+    Blocks::iterator kept = keep(whole, pieces_.bytes_of(whole));
+    pinned_bytes_ -= kept->bytes;
+    whole_.emplace(whole, kept);
+  }
+}
+
+inline CachingAllocator::Blocks::iterator CachingAllocator::keep(void *block, int64_t bytes) {
+  if (spare_.empty())
+    spare_.emplace_back();
+  spare_.back() = {block, bytes};
+  unused_.splice(unused_.end(), spare_, std::prev(spare_.end()));
+  return std::prev(unused_.end());
 }
 
 // The first block from that address on.
@@ -113,13 +153,13 @@ void CachingAllocator::free(void *pointer, int64_t bytes) {
     }
   }
   int64_t block = class_bytes(bytes);
-  if (spare_.empty())
-    spare_.emplace_back();
-  spare_.back() = {pointer, block};
-  unused_.splice(unused_.end(), spare_, std::prev(spare_.end()));
-  Unused &same = by_class_[block];
-  same.insert(options_.lowest_address_first ? at_address(same, pointer) : same.end(),
-              std::prev(unused_.end()));
+  if (block >= options_.split_bytes) {
+    put_piece(pointer, block);
+  } else {
+    Blocks::iterator kept = keep(pointer, block);
+    Unused &same = by_class_[block];
+    same.insert(options_.lowest_address_first ? at_address(same, pointer) : same.end(), kept);
+  }
   cached_bytes_ += block;
   if (cached_bytes_ > options_.max_cached_bytes)
     trim_locked(options_.max_cached_bytes);
@@ -128,11 +168,15 @@ void CachingAllocator::free(void *pointer, int64_t bytes) {
 void CachingAllocator::trim_locked(int64_t keep_bytes) {
   while (cached_bytes_ > keep_bytes && !unused_.empty()) {
     Block block = unused_.front();
-    auto found = by_class_.find(block.bytes);
-    found->second.erase(options_.lowest_address_first ? at_address(found->second, block.pointer)
-                                                      : found->second.begin());
-    if (found->second.empty())
-      by_class_.erase(found);
+    if (whole_.erase(block.pointer) > 0) {
+      pieces_.remove(block.pointer);
+    } else {
+      auto found = by_class_.find(block.bytes);
+      found->second.erase(options_.lowest_address_first ? at_address(found->second, block.pointer)
+                                                        : found->second.begin());
+      if (found->second.empty())
+        by_class_.erase(found);
+    }
     unused_.pop_front();
     cached_bytes_ -= block.bytes;
     reserved_bytes_ -= block.bytes;
@@ -159,6 +203,7 @@ AllocatorStats CachingAllocator::stats() const {
   AllocatorStats stats = counters_.snapshot();
   std::lock_guard lock(mutex_);
   stats.reserved_bytes = reserved_bytes_;
+  stats.pinned_bytes = pinned_bytes_;
   return stats;
 }
 

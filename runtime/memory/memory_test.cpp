@@ -115,6 +115,98 @@ TEST(CachingAllocator, MayGiveTheLowestAddressFirst) {
   EXPECT_EQ(system->stats().live_bytes, 0);
 }
 
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+TEST(CachingAllocator, CutsLargeBlocksWhichGrowTogetherAgain) {
+  auto system = std::make_shared<SystemAllocator>();
+  CachingAllocator cache(system);
+  auto *block = static_cast<char *>(cache.allocate(8 * kMiB, 64).value());
+  cache.free(block, 8 * kMiB);
+  void *first = cache.allocate(2 * kMiB - 5, 64).value();
+  void *second = cache.allocate(6 * kMiB, 64).value();
+  EXPECT_EQ(first, block);
+  EXPECT_EQ(second, block + 2 * kMiB);
+  EXPECT_EQ(system->stats().allocations, 1);
+  EXPECT_EQ(cache.stats().live_bytes, 8 * kMiB - 5);
+  EXPECT_EQ(cache.cached_bytes(), 0);
+  // A part of a block that is in use cannot go.
+  cache.free(first, 2 * kMiB - 5);
+  EXPECT_EQ(cache.stats().pinned_bytes, 2 * kMiB);
+  EXPECT_EQ(cache.cached_bytes(), 2 * kMiB);
+  EXPECT_EQ(cache.cached_blocks(), 0);
+  cache.trim();
+  EXPECT_EQ(cache.stats().reserved_bytes, 8 * kMiB);
+  cache.free(second, 6 * kMiB);
+  EXPECT_EQ(cache.stats().pinned_bytes, 0);
+  EXPECT_EQ(cache.cached_blocks(), 1);
+  EXPECT_EQ(cache.allocate(8 * kMiB, 64).value(), block);
+  cache.free(block, 8 * kMiB);
+  cache.trim();
+  EXPECT_EQ(system->stats().live_bytes, 0);
+  // Below split_bytes a request gets a block of its class.
+  cache.free(cache.allocate(kMiB - 1, 64).value(), kMiB - 1); // as large as one that would be cut
+  cache.free(cache.allocate(512 << 10, 64).value(), 512 << 10);
+  EXPECT_EQ(cache.cached_blocks(), 2);
+}
+
+TEST(CachingAllocator, ABoundIsKeptButForWhatIsPinned) {
+  auto system = std::make_shared<SystemAllocator>();
+  CachingAllocator cache(system, {.max_cached_bytes = 4 * kMiB});
+  void *one = cache.allocate(2 * kMiB, 64).value(), *two = cache.allocate(3 * kMiB, 64).value();
+  cache.free(one, 2 * kMiB);
+  cache.free(two, 3 * kMiB); // the one that was freed first goes
+  EXPECT_EQ(cache.cached_bytes(), 3 * kMiB);
+  void *part = cache.allocate(kMiB, 64).value();
+  EXPECT_EQ(part, two);
+  cache.trim();
+  EXPECT_EQ(cache.cached_bytes(), 2 * kMiB);
+  cache.free(part, kMiB);
+  cache.trim();
+  EXPECT_EQ(system->stats().live_bytes, 0);
+}
+
+// Of a loop that ends its rounds with the same blocks in use, whatever happened in them.
+TEST(CachingAllocator, ARoundFindsTheAddressesOfTheLast) {
+  auto system = std::make_shared<SystemAllocator>();
+  CachingAllocator cache(system);
+  std::mt19937 random(3);
+  std::vector<int64_t> sizes = {3 * kMiB, 9 * kMiB, 2 * kMiB, 5 * kMiB, 2 * kMiB};
+  std::vector<void *> before;
+  for (int round = 0; round < 6; ++round) {
+    std::vector<std::pair<void *, int64_t>> live;
+    for (int64_t bytes : sizes)
+      live.emplace_back(cache.allocate(bytes, 64).value(), bytes);
+    std::vector<void *> now;
+    for (auto [pointer, bytes] : live)
+      now.push_back(pointer);
+    if (round > 1)
+      EXPECT_EQ(now, before) << round;
+    before = now;
+    std::shuffle(live.begin(), live.end(), random);
+    for (auto [pointer, bytes] : live)
+      cache.free(pointer, bytes);
+  }
+}
+
+TEST(CachingAllocator, CutsNoBlockOnceMemoryWasMissing) {
+  auto system = std::make_shared<SystemAllocator>();
+  CachingAllocator cache(std::make_shared<LimitAllocator>(system, 8 * kMiB));
+  cache.free(cache.allocate(8 * kMiB, 64).value(), 8 * kMiB);
+  std::vector<void *> parts;
+  for (int i = 0; i < 4; ++i)
+    parts.push_back(cache.allocate(2 * kMiB, 64).value());
+  EXPECT_EQ(cache.allocate(64 * kMiB, 64).status().code(), absl::StatusCode::kResourceExhausted);
+  cache.free(parts[0], 2 * kMiB);
+  cache.free(parts[2], 2 * kMiB);
+  EXPECT_EQ(cache.allocate(3 * kMiB, 64).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(cache.stats().failures, 2);
+  cache.free(parts[1], 2 * kMiB);
+  cache.free(parts[3], 2 * kMiB);
+  void *whole = cache.allocate(2 * kMiB, 64).value(); // the old block went
+  EXPECT_EQ(system->stats().live_bytes, 2 * kMiB);
+  cache.free(whole, 2 * kMiB);
+}
+
 TEST(CachingAllocator, GivesItsBlocksBackBeforeItFails) {
   auto limit = std::make_shared<LimitAllocator>(std::make_shared<SystemAllocator>(), 10000);
   CachingAllocator cache(limit);
@@ -127,7 +219,7 @@ TEST(CachingAllocator, GivesItsBlocksBackBeforeItFails) {
 
 TEST(CachingAllocator, ManyThreads) {
   auto system = std::make_shared<SystemAllocator>();
-  CachingAllocator cache(system, {.max_cached_bytes = 1 << 16});
+  CachingAllocator cache(system, {.max_cached_bytes = 8 * kMiB});
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t)
     threads.emplace_back([&cache, t] {
@@ -135,14 +227,15 @@ TEST(CachingAllocator, ManyThreads) {
       std::vector<std::pair<uint8_t *, int64_t>> live;
       for (int i = 0; i < 2000; ++i) {
         if (live.size() < 20 && random() % 2 == 0) {
-          int64_t bytes = random() % 5000 + 1;
+          int64_t bytes = random() % 8 == 0 ? kMiB + random() % (3 * kMiB) : random() % 5000 + 1;
           auto *pointer = static_cast<uint8_t *>(cache.allocate(bytes, 64).value());
-          std::memset(pointer, t, static_cast<size_t>(bytes));
+          pointer[0] = pointer[bytes / 2] = pointer[bytes - 1] = static_cast<uint8_t>(t);
           live.emplace_back(pointer, bytes);
         } else if (!live.empty()) {
           auto [pointer, bytes] = live.back();
           live.pop_back();
           EXPECT_EQ(pointer[0], t);
+          EXPECT_EQ(pointer[bytes / 2], t);
           EXPECT_EQ(pointer[bytes - 1], t);
           cache.free(pointer, bytes);
         }
@@ -182,6 +275,44 @@ TEST(TracingAllocator, ShowsEachEvent) {
   EXPECT_EQ(traces[1].kind, AllocationTrace::Kind::kFailure);
   EXPECT_EQ(traces[2].kind, AllocationTrace::Kind::kFree);
   EXPECT_EQ(traces[2].bytes, 60);
+}
+
+// Each counts what goes through it: what was asked for, and, behind a cache, its blocks.
+TEST(Allocators, StandBehindEachOther) {
+  auto system = std::make_shared<SystemAllocator>();
+  auto caching = std::make_shared<CachingAllocator>(system);
+  auto limit = std::make_shared<LimitAllocator>(caching, 10 * kMiB);
+  int traces = 0;
+  auto tracing =
+      std::make_shared<TracingAllocator>(limit, [&](const AllocationTrace &) { ++traces; });
+  auto memory = Memory::create(tracing);
+  {
+    auto weights = memory->allocate(6 * kMiB + 1, "parameter").value();
+    auto small = memory->allocate(1000, "arena").value();
+    absl::Status status = memory->allocate(5 * kMiB, "output").status();
+    EXPECT_EQ(status.message(),
+              "out of memory: output asked for 5.00 MiB; in use 6.00 MiB, by parameter 6.00 MiB in "
+              "1 buffer, arena 1000 B in 1 buffer (the limit of 10.00 MiB leaves 4.00 MiB)");
+    for (const Allocator *each :
+         {static_cast<Allocator *>(tracing.get()), static_cast<Allocator *>(limit.get()),
+          static_cast<Allocator *>(caching.get())})
+      EXPECT_EQ(each->stats().live_bytes, 6 * kMiB + 1001);
+    EXPECT_EQ(tracing->stats().failures, 1);
+    EXPECT_EQ(limit->stats().failures, 1);
+    EXPECT_EQ(caching->stats().failures, 0);
+    EXPECT_EQ(caching->stats().reserved_bytes, 6 * kMiB + (64 << 10) + 1024);
+    EXPECT_EQ(system->stats().live_bytes, caching->stats().reserved_bytes);
+    weights.reset();
+    EXPECT_EQ(limit->stats().live_bytes, 1000);
+    EXPECT_EQ(system->stats().live_bytes, caching->stats().reserved_bytes); // it waits
+    EXPECT_TRUE(memory->allocate(5 * kMiB, "output").ok());                 // the program goes on
+    EXPECT_EQ(system->stats().allocations, 2); // in the block of the weights
+  }
+  EXPECT_EQ(traces, 3 + 1 + 3);
+  EXPECT_EQ(tracing->stats().live_bytes, 0);
+  EXPECT_EQ(tracing->stats().frees, 3);
+  caching->trim();
+  EXPECT_EQ(system->stats().live_bytes, 0);
 }
 
 TEST(Memory, OutOfMemoryNamesRequesterSizesAndHolders) {

@@ -1,0 +1,97 @@
+// Allocators that stand behind each other, on every device that there is.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/executor/device.h"
+#include "runtime/memory/caching_allocator.h"
+#include "runtime/memory/limit_allocator.h"
+#include "runtime/memory/tracing_allocator.h"
+#include "tests/support/errors.h"
+#include "weft/weft.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kLimit = 6 << 20;
+
+// Those whose memory is there: a GPU's driver may see none.
+std::vector<Device> usable() {
+  std::vector<Device> found;
+  for (Device device : devices())
+    if (runtime::device(device.index()).memory()->allocate(64, "test").ok())
+      found.push_back(device);
+  return found;
+}
+
+float sum_of_steps(Device device) {
+  DeviceScope scope(device);
+  Tensor w = full({64, 64}, 0.5f).set_requires_grad(), x = ones({64, 64});
+  for (int i = 0; i < 3; ++i) {
+    Tensor loss = matmul(x, w).sum();
+    loss.backward();
+    {
+      NoGrad no_history;
+      w.sub_(w.grad() * 1e-4f);
+    }
+    w.zero_grad();
+  }
+  return w.sum().item<float>();
+}
+
+TEST(Allocators, StandBehindEachOtherOnEachDevice) {
+  float expected = sum_of_steps(Device());
+  for (Device device : usable()) {
+    SCOPED_TRACE(device.name());
+    auto base = std::make_shared<runtime::TracingAllocator>(default_allocator(device));
+    auto caching = std::make_shared<runtime::CachingAllocator>(base);
+    auto limit = std::make_shared<runtime::LimitAllocator>(caching, kLimit);
+    std::atomic<int64_t> traced = 0;
+    auto tracing = std::make_shared<runtime::TracingAllocator>(
+        limit, [&](const runtime::AllocationTrace &trace) {
+          bool frees = trace.kind == runtime::AllocationTrace::Kind::kFree;
+          traced += frees ? -trace.bytes : trace.pointer ? trace.bytes : 0;
+        });
+    set_allocator(tracing, device);
+    EXPECT_NEAR(sum_of_steps(device), expected, 1e-2);
+    {
+      DeviceScope scope(device);
+      Tensor held = ones({1 << 18}).eval(); // 1 MiB
+      synchronize();
+      // What goes through all of them, and the cache's blocks.
+      int64_t live = memory_statistics(device).live_bytes;
+      EXPECT_GE(live, 4 << 18);
+      EXPECT_EQ(traced, live);
+      EXPECT_EQ(limit->stats().live_bytes, live);
+      EXPECT_EQ(caching->stats().live_bytes, live);
+      EXPECT_GE(caching->stats().reserved_bytes, live);
+      EXPECT_EQ(base->stats().live_bytes, caching->stats().reserved_bytes);
+      EXPECT_GE(default_allocator(device)->stats().live_bytes, base->stats().live_bytes);
+      Error error = testing_support::error_of([&] {
+        (void)(cat({held, held, held, held, held, held}, 0) + 1).eval();
+      });
+      EXPECT_EQ(error.kind(), ErrorKind::kMemory);
+      std::string message = error.what();
+      EXPECT_NE(message.find("out of memory: output asked for 6.00 MiB"), std::string::npos)
+          << message;
+      EXPECT_NE(message.find("the limit of 6.00 MiB leaves"), std::string::npos) << message;
+      EXPECT_NE(message.find(", by output "), std::string::npos) << message; // the holders
+      EXPECT_GT(memory_statistics(device).failures, 0);
+      EXPECT_EQ((held + 1).sum().item<float>(), 2 << 18); // the program goes on
+    }
+    synchronize();
+    set_allocator(nullptr, device);
+    synchronize();
+    EXPECT_EQ(limit->stats().live_bytes, 0);
+    caching->trim();
+    EXPECT_EQ(base->stats().live_bytes, 0);
+    EXPECT_NEAR(sum_of_steps(device), expected, 1e-2);
+  }
+}
+
+} // namespace
+} // namespace weft
