@@ -93,5 +93,45 @@ TEST(Allocators, StandBehindEachOtherOnEachDevice) {
   }
 }
 
+// A loop that reads nothing has the gradients of two or three steps, and not of all that are
+// queued.
+TEST(Allocators, ALoopThatRunsAheadTakesTheMemoryOfFewSteps) {
+  for (Device device : usable()) {
+    SCOPED_TRACE(device.name());
+    DeviceScope scope(device);
+    nn::Linear layer(256, 256); // its weight and the gradient of that have 256 KiB each
+    optim::SGD optimizer(layer.parameters(), {.lr = 1e-3});
+    Tensor x = ones({16, 256}).eval();
+    auto step = [&] {
+      optimizer.zero_grad();
+      (layer(x) * layer(x)).mean().backward();
+      optimizer.step();
+    };
+    for (int i = 0; i < 3; ++i)
+      step();
+    synchronize();
+    auto tracing = std::make_shared<runtime::TracingAllocator>(default_allocator(device));
+    set_allocator(tracing, device);
+    runtime::Executor &executor = runtime::device(device.index()).executor();
+    int64_t handed_on = executor.stats().ordered_buffers;
+    std::atomic<bool> open = false;
+    auto held = executor.submit([&](const runtime::RunContext &) {
+      while (!open)
+        std::this_thread::yield();
+      return absl::OkStatus();
+    });
+    constexpr int kSteps = 10; // fewer than are under way at most
+    for (int i = 0; i < kSteps; ++i)
+      step();
+    int64_t live = tracing->stats().live_bytes;
+    open = true;
+    synchronize();
+    EXPECT_LE(live, 5 * (256 << 10)); // with the arena
+    EXPECT_GE(executor.stats().ordered_buffers - handed_on, kSteps - 3);
+    optimizer.zero_grad();
+    set_allocator(nullptr, device);
+  }
+}
+
 } // namespace
 } // namespace weft

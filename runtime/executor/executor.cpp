@@ -92,9 +92,9 @@ Executor::~Executor() {
   all_threads -= threads();
 }
 
-absl::Status Executor::bind_outputs(const Executable &executable, Memory &memory,
+absl::Status Executor::bind_outputs(const Executable &executable, bool in_line, Memory &memory,
                                     const std::vector<std::shared_ptr<Buffer>> &inputs,
-                                    std::vector<std::shared_ptr<Buffer>> &outputs) const {
+                                    std::vector<std::shared_ptr<Buffer>> &outputs) {
   std::span<const OutputSpec> specs = executable.output_specs();
   if (inputs.size() != executable.input_specs().size() ||
       (!outputs.empty() && outputs.size() != specs.size()))
@@ -111,8 +111,8 @@ absl::Status Executor::bind_outputs(const Executable &executable, Memory &memory
       outputs[i] = inputs[specs[i].alias_input];
     else if (specs[i].alias_output != -1)
       outputs[i] = outputs[specs[i].alias_output];
-    else {
-      WEFT_ASSIGN_OR_RETURN(outputs[i], memory.allocate(specs[i].bytes, "output"));
+    else if (!in_line || !(outputs[i] = ordered_.take(memory, specs[i].bytes))) {
+      WEFT_ASSIGN_OR_RETURN(outputs[i], memory.allocate(specs[i].bytes, OrderedMemory::kPurpose));
     }
   }
   return check_bindings(executable, raw(inputs), raw(outputs));
@@ -123,7 +123,7 @@ Executor::acquire(Executable &executable, const RunContext &context, Memory &res
                   const std::vector<std::shared_ptr<Buffer>> &inputs,
                   std::vector<std::shared_ptr<Buffer>> &outputs) {
   std::vector<std::shared_ptr<Buffer>> bound = outputs;
-  absl::Status status = bind_outputs(executable, results, inputs, bound);
+  absl::Status status = bind_outputs(executable, context.arenas != nullptr, results, inputs, bound);
   if (!status.ok())
     return status;
   absl::StatusOr<std::unique_ptr<RunResources>> resources = take_resources(executable, context);
@@ -319,8 +319,11 @@ std::shared_ptr<const Event> Executor::enqueue(Work work) {
 // Under submission_order().
 void Executor::enqueue(std::unique_ptr<Item> item) {
   std::unique_lock lock(queue_mutex_);
-  if (item->executable)
+  if (item->executable) {
     mark(*item);
+    ordered_.hold(item->inputs);
+    ordered_.hold(item->outputs);
+  }
   if (stopped_) {
     // After the end of main(): nothing else runs, and the order keeps other callers out.
     lock.unlock();
@@ -381,6 +384,8 @@ void Executor::run(std::unique_ptr<Item> item) {
   submitted_.fetch_add(1, std::memory_order_relaxed);
   std::shared_ptr<Event> event = std::move(item->event);
   // Before the event: who waits for it may count the memory.
+  ordered_.let_go(item->inputs);
+  ordered_.let_go(item->outputs);
   item.reset();
   count_memory();
   runs_an_item = runs_another;
@@ -519,7 +524,9 @@ void Executor::set_memory(std::shared_ptr<Memory> memory) {
 }
 
 ExecutorStats Executor::stats() const {
-  return {submitted_.load(std::memory_order_relaxed), inline_runs_.load(std::memory_order_relaxed)};
+  OrderedMemory::Stats ordered = ordered_.stats();
+  return {submitted_.load(std::memory_order_relaxed), inline_runs_.load(std::memory_order_relaxed),
+          ordered.buffers, ordered.bytes};
 }
 
 } // namespace weft::runtime

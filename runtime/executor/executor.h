@@ -17,6 +17,7 @@
 #include "runtime/executable/executable.h"
 #include "runtime/memory/arena_pool.h"
 #include "runtime/memory/event.h"
+#include "runtime/memory/ordered_memory.h"
 #include "runtime/threading/thread_pool.h"
 
 namespace weft::runtime {
@@ -43,6 +44,8 @@ inline constexpr uint32_t kWaitedAtOnce = 4, kTrialRuns = 16;
 struct ExecutorStats {
   int64_t submitted = 0;   // programs that went through the queue
   int64_t inline_runs = 0; // small programs run on their caller's thread, beside the queue
+  // Outputs in the memory of buffers that only runs under way still held (ordered_memory.h).
+  int64_t ordered_buffers = 0, ordered_bytes = 0;
 };
 
 // What a thread does that waits for a run.
@@ -152,9 +155,10 @@ private:
     Work work;
   };
 
-  absl::Status bind_outputs(const Executable &executable, Memory &memory,
+  // in_line: the run takes its place in the queue.
+  absl::Status bind_outputs(const Executable &executable, bool in_line, Memory &memory,
                             const std::vector<std::shared_ptr<Buffer>> &inputs,
-                            std::vector<std::shared_ptr<Buffer>> &outputs) const;
+                            std::vector<std::shared_ptr<Buffer>> &outputs);
   absl::StatusOr<std::unique_ptr<RunResources>>
   acquire(Executable &executable, const RunContext &context, Memory &results,
           const std::vector<std::shared_ptr<Buffer>> &inputs,
@@ -190,6 +194,7 @@ private:
   std::shared_ptr<Memory> memory_;
   std::atomic<int> threads_{0};
   ArenaPool arenas_;
+  OrderedMemory ordered_;
   ThreadPool pool_; // of who has the turn
 
   std::mutex queue_mutex_;
