@@ -1,8 +1,10 @@
 // Allocators that stand behind each other, on every device that there is.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -90,6 +92,48 @@ TEST(Allocators, StandBehindEachOtherOnEachDevice) {
     caching->trim();
     EXPECT_EQ(base->stats().live_bytes, 0);
     EXPECT_NEAR(sum_of_steps(device), expected, 1e-2);
+  }
+}
+
+TEST(Allocators, ATraceSaysWhoAskedWhichOpAndWhere) {
+  for (Device device : usable()) {
+    SCOPED_TRACE(device.name());
+    std::mutex mutex;
+    std::vector<std::string> seen;
+    auto limit = std::make_shared<runtime::LimitAllocator>(default_allocator(device), 1 << 20);
+    auto tracing = std::make_shared<runtime::TracingAllocator>(
+        limit, [&](const runtime::AllocationTrace &trace) {
+          if (trace.kind == runtime::AllocationTrace::Kind::kFree)
+            return;
+          std::lock_guard lock(mutex);
+          seen.push_back((trace.pointer ? "" : "no room for ") + std::string(trace.purpose) + " " +
+                         std::to_string(trace.bytes) + " " + std::string(trace.op) + " " +
+                         std::string(trace.line.substr(trace.line.rfind('/') + 1)) + " asked at " +
+                         std::string(trace.asked_at.substr(trace.asked_at.rfind('/') + 1)));
+        });
+    DeviceScope scope(device);
+    Tensor x = ones({96, 96}).eval();
+    set_allocator(tracing, device);
+    auto at = [](int line) {
+      return "allocators_test.cpp:" + std::to_string(line);
+    };
+    int recorded = __LINE__ + 1;
+    Tensor y = matmul(x, x);
+    y.eval();
+    std::string expected =
+        "output 36864 weft.matmul " + at(recorded) + " asked at " + at(recorded + 1);
+    EXPECT_NE(std::find(seen.begin(), seen.end(), expected), seen.end())
+        << expected << "; " << testing::PrintToString(seen);
+    recorded = __LINE__ + 1;
+    Tensor large = broadcast_to(x.sum(), {1000, 1000}) * 2;
+    EXPECT_THROW(large.eval(), Error);
+    expected =
+        "no room for output 4000000 weft.mul " + at(recorded) + " asked at " + at(recorded + 1);
+    EXPECT_NE(std::find(seen.begin(), seen.end(), expected), seen.end())
+        << expected << "; " << testing::PrintToString(seen);
+    y = large = Tensor();
+    synchronize();
+    set_allocator(nullptr, device);
   }
 }
 

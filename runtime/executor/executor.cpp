@@ -12,6 +12,7 @@
 #include "runtime/core/status.h"
 #include "runtime/core/thrown.h"
 #include "runtime/executable/take_resources.h"
+#include "runtime/memory/asking.h"
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/memory.h"
 #include "runtime/memory/prepared_store.h"
@@ -112,7 +113,11 @@ absl::Status Executor::bind_outputs(const Executable &executable, bool in_line, 
     else if (specs[i].alias_output != -1)
       outputs[i] = outputs[specs[i].alias_output];
     else if (!in_line || !(outputs[i] = ordered_.take(memory, specs[i].bytes))) {
-      WEFT_ASSIGN_OR_RETURN(outputs[i], memory.allocate(specs[i].bytes, OrderedMemory::kPurpose));
+      if (asking.run && i < asking.run->outputs.size())
+        asking.origin = &asking.run->outputs[i];
+      auto taken = memory.allocate(specs[i].bytes, OrderedMemory::kPurpose);
+      asking.origin = nullptr;
+      WEFT_ASSIGN_OR_RETURN(outputs[i], std::move(taken));
     }
   }
   return check_bindings(executable, raw(inputs), raw(outputs));

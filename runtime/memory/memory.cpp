@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/core/thrown.h"
+#include "runtime/memory/asking.h"
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/prepared_store.h"
 
@@ -15,6 +16,16 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 constexpr size_t kHoldersNamed = 4; // in a message
+
+// For who traces memory.
+struct Purpose {
+  explicit Purpose(const char *purpose) {
+    asking.purpose = purpose;
+  }
+  ~Purpose() {
+    asking.purpose = "";
+  }
+};
 
 // A user's own allocator may throw.
 absl::StatusOr<void *> ask(Allocator &allocator, int64_t bytes) {
@@ -57,6 +68,7 @@ std::shared_ptr<Memory> Memory::create(std::shared_ptr<Allocator> allocator) {
 }
 
 absl::StatusOr<std::shared_ptr<Buffer>> Memory::allocate(int64_t bytes, const char *purpose) {
+  Purpose stated(purpose);
   absl::StatusOr<void *> data = ask(*allocator_, bytes);
   // Prepared results can be made again: they go before a request fails. More bytes than were asked
   // for may have to go, since freed blocks need not be contiguous.

@@ -283,8 +283,12 @@ TEST(Allocators, StandBehindEachOther) {
   auto caching = std::make_shared<CachingAllocator>(system);
   auto limit = std::make_shared<LimitAllocator>(caching, 10 * kMiB);
   int traces = 0;
-  auto tracing =
-      std::make_shared<TracingAllocator>(limit, [&](const AllocationTrace &) { ++traces; });
+  std::string purposes;
+  auto tracing = std::make_shared<TracingAllocator>(limit, [&](const AllocationTrace &trace) {
+    ++traces;
+    if (trace.kind != AllocationTrace::Kind::kFree)
+      purposes += std::string(trace.purpose) + " ";
+  });
   auto memory = Memory::create(tracing);
   {
     auto weights = memory->allocate(6 * kMiB + 1, "parameter").value();
@@ -309,8 +313,11 @@ TEST(Allocators, StandBehindEachOther) {
     EXPECT_EQ(system->stats().allocations, 2); // in the block of the weights
   }
   EXPECT_EQ(traces, 3 + 1 + 3);
+  EXPECT_EQ(purposes, "parameter arena output output ");
+  tracing->free(tracing->allocate(10, 64).value(), 10);
+  EXPECT_EQ(purposes, "parameter arena output output  "); // nobody says what it is for
   EXPECT_EQ(tracing->stats().live_bytes, 0);
-  EXPECT_EQ(tracing->stats().frees, 3);
+  EXPECT_EQ(tracing->stats().frees, 4);
   caching->trim();
   EXPECT_EQ(system->stats().live_bytes, 0);
 }

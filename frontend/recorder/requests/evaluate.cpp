@@ -252,6 +252,16 @@ void prepare(const Slice &slice, const Wanted &wanted, Clock::time_point start,
   for (size_t i = 0; i < slice.leaves.size(); ++i)
     made->bind(slice.leaves[i], /*copies=*/llvm::is_contained(copied, i));
   made->bind_scalars(found.scalars);
+  if (runtime::asking_is_traced > 0) {
+    std::vector<runtime::Origin> origins;
+    for (const Value *output : slice.outputs)
+      if (const Node *node = output->node)
+        origins.push_back(
+            {node->signature->name.getStringRef().str(), node->line ? node->line->place() : ""});
+      else
+        origins.emplace_back();
+    made->come_from(std::move(origins));
+  }
   prepare_undo(slice, *made->record());
 }
 

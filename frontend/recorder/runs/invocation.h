@@ -48,6 +48,10 @@ public:
   // Lets result i take the memory of a leaf whose one handle is about to go. False where somebody
   // else reads the memory, it has another size, or the result has memory or is tied to another's.
   bool reuse(size_t i, Value *leaf);
+  // What the results come from, for who traces memory.
+  void come_from(std::vector<runtime::Origin> origins) {
+    launch_.origins = std::move(origins);
+  }
   // What a symbolic program takes after its leaves: sizes, starts and constants, as bits.
   void bind_scalars(const std::vector<int64_t> &bits);
 

@@ -74,6 +74,26 @@ private:
   std::shared_ptr<EvaluationRecord> record_;
 };
 
+// Tells who traces memory what it is for.
+class AsksFor {
+public:
+  AsksFor(const Launch &launch, const Evaluation &data) : before_(runtime::asking.run) {
+    if (runtime::asking_is_traced == 0)
+      return;
+    run_ = {data.file + ":" + std::to_string(data.line), launch.origins};
+    runtime::asking.run = &run_;
+  }
+  ~AsksFor() {
+    runtime::asking.run = before_;
+  }
+  AsksFor(const AsksFor &) = delete;
+  AsksFor &operator=(const AsksFor &) = delete;
+
+private:
+  runtime::AskingRun run_;
+  const runtime::AskingRun *before_;
+};
+
 // Ranks that are threads each have one line for all that they run on the host's processors. In an
 // executor that they shared, a run that waits for the other ranks would keep these from their turn,
 // and all of them would wait for ever.
@@ -97,6 +117,7 @@ std::shared_ptr<runtime::Memory> memory(uint8_t device) {
 }
 absl::StatusOr<runtime::Executor::Started> start(Launch &launch,
                                                  std::shared_ptr<EvaluationRecord> record) {
+  AsksFor asks(launch, record->data);
   auto observed = std::make_shared<Observed>(launch.executable, std::move(record));
   std::shared_ptr<runtime::Memory> results;
   if (launch.executor || rank_device >= 0)

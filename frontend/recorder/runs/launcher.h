@@ -9,6 +9,7 @@
 #include "frontend/recorder/runs/evaluation.h"
 #include "runtime/executable/executable.h"
 #include "runtime/executor/executor.h"
+#include "runtime/memory/asking.h"
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/memory.h"
 
@@ -30,6 +31,7 @@ struct Launch {
   std::shared_ptr<const runtime::Event> *end = nullptr;
   // Filled by the launch: new buffers, or those that outputs are tied to.
   std::vector<std::shared_ptr<runtime::Buffer>> outputs;
+  std::vector<runtime::Origin> origins = {}; // of the outputs, where somebody wants to know
 };
 
 std::shared_ptr<runtime::Memory> memory(uint8_t device);
