@@ -10,6 +10,7 @@
 #include "benchmarks/common/child_process.h"
 #include "benchmarks/common/report.h"
 #include "benchmarks/models/char_gpt_step.h"
+#include "benchmarks/overhead/allocators.h"
 #include "benchmarks/overhead/contexts.h"
 #include "benchmarks/overhead/executables.h"
 #include "benchmarks/overhead/first_uses.h"
@@ -203,6 +204,7 @@ int main(int argc, char **argv) {
     inference(report, kRounds, threads);
     executables(report, threads);
     small_programs(report, kRounds, threads);
+    allocators(report, kRounds, threads);
     std::string program = fs::canonical("/proc/self/exe").string();
     compiling(report, program, threads);
     first_uses(report, program, threads);
