@@ -1,9 +1,9 @@
 #include "backends/cpu/compile/ConvolutionProvider.h"
 
-#include "backends/cpu/compile/ClaimSteps.h"
 #include "backends/cpu/compile/Limits.h"
 #include "backends/cpu/compile/SizeRange.h"
 #include "backends/cpu/device/library_sizes.h"
+#include "compiler/claim/ClaimSteps.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/SmallestSize.h"
 #include "dialects/weft/ir/Weft.h"
@@ -20,6 +20,7 @@ using compiler::Claim;
 using compiler::ClaimAnswer;
 using compiler::ClaimRefusal;
 using compiler::NotMine;
+using compiler::typeOf;
 
 // What a call could do to its results as it writes them (oneDNN 2.6.3), and whether conformance
 // allows it:
@@ -64,7 +65,7 @@ public:
       }
       // A weight's gradient is added up in parts, in f32.
       if (isOfNarrow && !isa<ir::Conv2dWeightGradientOp>(op))
-        takeRounding(*claim);
+        takeRounding(*claim, builder.getBF16Type());
       claim->outputs.assign({claim->ops.back()->getResult(0)});
     }
     if (!std::holds_alternative<NotMine>(answer))
@@ -198,16 +199,14 @@ private:
 
   // Conversions of bf16 numbers in front of both factors, as functions that round once record them.
   static bool takeWidenings(Claim &claim) {
-    for (Value input : {claim.inputs[0], claim.inputs[1]})
-      if (!converts(input.getDefiningOp(), &Type::isBF16, &Type::isF32))
-        return false;
-    for (Value &input : llvm::make_range(claim.inputs.begin(), claim.inputs.begin() + 2)) {
-      Operation *cast = input.getDefiningOp();
-      if (!llvm::is_contained(claim.ops, cast))
-        claim.ops.push_back(cast);
-      input = cast->getOperand(0);
-    }
-    llvm::sort(claim.ops, [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
+    Type narrow = BFloat16Type::get(claim.ops.back()->getContext());
+    ir::CastOp image = compiler::wideningOf(claim.inputs[0], narrow),
+               weight = compiler::wideningOf(claim.inputs[1], narrow);
+    if (!image || !weight)
+      return false;
+    claim.inputs[0] = image.getInput();
+    claim.inputs[1] = weight.getInput();
+    takeIn(claim, {image, weight});
     return true;
   }
 

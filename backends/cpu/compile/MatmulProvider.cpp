@@ -1,10 +1,10 @@
 #include "backends/cpu/compile/MatmulProvider.h"
 
-#include "backends/cpu/compile/ClaimSteps.h"
 #include "backends/cpu/compile/Limits.h"
 #include "backends/cpu/compile/SizeRange.h"
 #include "backends/cpu/device/library_sizes.h"
 #include "backends/cpu/device/matmul_packing.h"
+#include "compiler/claim/ClaimSteps.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/SmallestSize.h"
 #include "dialects/weft/ir/Weft.h"
@@ -20,6 +20,7 @@ using compiler::Claim;
 using compiler::ClaimAnswer;
 using compiler::ClaimRefusal;
 using compiler::NotMine;
+using compiler::typeOf;
 
 // Whether the dim that is contiguous before a transpose is one of the last two after it. Else each
 // element would lie in a cache line of its own, and oneDNN takes an implementation that is hundreds
@@ -55,8 +56,7 @@ bool liesInMemory(Value value) {
 
 // The conversion of bf16 numbers that the value is; null for all else.
 ir::CastOp widening(Value value) {
-  Operation *op = value.getDefiningOp();
-  return converts(op, &Type::isBF16, &Type::isF32) ? cast<ir::CastOp>(op) : nullptr;
+  return compiler::wideningOf(value, BFloat16Type::get(value.getContext()));
 }
 
 // Whether an operand is made of bf16 numbers by conversions and transposes that the call would take
@@ -186,10 +186,10 @@ public:
     takeTerm(claim, config, builder);
     if (math == compiler::MathMode::Fast)
       takeRelu(claim, config, builder);
-    bool rounds = isOfNarrow && takeRounding(claim);
+    bool rounds = isOfNarrow && takeRounding(claim, builder.getBF16Type());
     takeTranspose(claim, config);
     if (isOfNarrow && !rounds)
-      takeRounding(claim);
+      takeRounding(claim, builder.getBF16Type());
     noteActivation(claim);
     claim.outputs.push_back(claim.ops.back()->getResult(0));
     return claim;

@@ -1,7 +1,7 @@
 #include "backends/cuda/compile/ConvolutionProvider.h"
 
 #include "backends/cuda/compile/Limits.h"
-#include "backends/cuda/compile/NarrowNumbers.h"
+#include "compiler/claim/ClaimSteps.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -15,6 +15,7 @@ using compiler::Claim;
 using compiler::ClaimAnswer;
 using compiler::ClaimRefusal;
 using compiler::NotMine;
+using compiler::typeOf;
 
 class ConvolutionProvider : public compiler::Provider {
 public:
@@ -78,8 +79,8 @@ private:
     SmallVector<Operation *> conversions;
     Type narrow;
     for (Value input : claim.inputs) {
-      auto widening = input.getDefiningOp<ir::CastOp>();
-      if (!widening || !isWidening(widening))
+      ir::CastOp widening = compiler::wideningOf(input);
+      if (!widening)
         return;
       Type from = typeOf(widening.getInput()).getElementType();
       if (narrow && narrow != from)
@@ -87,7 +88,7 @@ private:
       narrow = from;
       conversions.push_back(widening);
     }
-    ir::CastOp rounding = roundingOf(claim.ops.back()->getResult(0), narrow);
+    ir::CastOp rounding = roundingOf(claim, narrow);
     if (!rounding)
       return;
     for (auto [input, widening] : llvm::zip(claim.inputs, conversions))

@@ -1,7 +1,7 @@
 #include "backends/cuda/compile/MatmulProvider.h"
 
 #include "backends/cuda/compile/Limits.h"
-#include "backends/cuda/compile/NarrowNumbers.h"
+#include "compiler/claim/ClaimSteps.h"
 #include "mlir/IR/Builders.h"
 
 namespace weft::backends::cuda {
@@ -14,6 +14,7 @@ using compiler::Claim;
 using compiler::ClaimAnswer;
 using compiler::ClaimRefusal;
 using compiler::NotMine;
+using compiler::typeOf;
 
 // A factor as the call reads it: of 16-bit numbers behind their conversion to float32 (weft-widen),
 // and behind a transpose of its two last dims.
@@ -37,9 +38,8 @@ std::optional<Factor> narrowFactor(Value value, bool isTransposed) {
   Factor factor{value, isTransposed, {}};
   bool isNarrow = false;
   while (Operation *op = factor.value.getDefiningOp()) {
-    auto cast = dyn_cast<ir::CastOp>(op);
     auto transpose = dyn_cast<ir::TransposeOp>(op);
-    if (cast && !isNarrow && isWidening(cast))
+    if (!isNarrow && compiler::wideningOf(factor.value))
       isNarrow = true;
     else if (transpose && factor.isTransposed == isTransposed && swapsLastDims(transpose))
       factor.isTransposed = !isTransposed;
@@ -107,11 +107,8 @@ public:
       right = *narrowRight;
       takeIn(claim, left.ops);
       takeIn(claim, right.ops);
-      if (ir::CastOp rounding =
-              roundingOf(op->getResult(0), typeOf(left.value).getElementType())) {
-        takeIn(claim, {rounding});
-        claim.outputs.assign({rounding->getResult(0)});
-      }
+      if (takeRounding(claim, typeOf(left.value).getElementType()))
+        claim.outputs.assign({claim.ops.back()->getResult(0)});
     }
     if (left.isTransposed)
       flag("transpose_lhs");

@@ -1,0 +1,32 @@
+// What claims of products and of convolutions take in around them. Products of 16-bit numbers are
+// float32 ones between conversions here (weft-widen).
+#pragma once
+
+#include "compiler/claim/Provider.h"
+#include "dialects/weft/ir/Weft.h"
+
+namespace weft::compiler {
+
+inline mlir::RankedTensorType typeOf(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType());
+}
+
+// The op that alone reads what the claim gives so far; null where several do.
+mlir::Operation *onlyUser(const Claim &claim);
+// An addition to it, which alone reads it, and what is added; null where none is.
+std::pair<ir::AddOp, mlir::Value> addedTo(const Claim &claim);
+
+// The claim's ops with those, each once, in the order of their block.
+void takeIn(Claim &claim, llvm::ArrayRef<mlir::Operation *> ops);
+// + a vector of one number for each index of the dim, of at most `rank` dims, as the last input.
+bool takeBias(Claim &claim, int64_t dim, int64_t rank);
+
+// The conversion to float32 of numbers of that 16-bit type, or of either, that the value is; null
+// for all else.
+ir::CastOp wideningOf(mlir::Value value, mlir::Type narrow = {});
+// The rounding of what the claim gives so far to that type, which alone reads it; null for none.
+ir::CastOp roundingOf(const Claim &claim, mlir::Type narrow);
+// Takes it in: the call writes its result rounded.
+bool takeRounding(Claim &claim, mlir::Type narrow);
+
+} // namespace weft::compiler
