@@ -160,6 +160,33 @@ TEST_P(Simulated, TrainsAConvolutionalNetwork) {
   });
 }
 
+// Whole numbers, of which those of 16 bits do not hold all: a bias that is added to a rounded
+// product shows. Libraries may add it as they write the product.
+TEST_P(Simulated, LinearLayersRoundOnce) {
+  compare(
+      [] {
+        Numbers numbers;
+        for (DType dtype : {DType::kFloat32, DType::kFloat64, DType::kBFloat16, DType::kFloat16}) {
+          auto whole = [&](const Shape &shape, int64_t count, int64_t step, int64_t of) {
+            return (counting(count, step, of) - of / 2).to(dtype).reshape(shape).eval();
+          };
+          Tensor x = whole({2, 16, 32}, 1024, 7, 23), w = whole({24, 32}, 768, 5, 19),
+                 b = whole({24}, 24, 1, 7), y = linear(x, w, b);
+          for (const Tensor &each : {y, relu(y), matmul(x, w.transpose(0, 1)) + b})
+            add(numbers, std::to_string(static_cast<int>(dtype)), each.to(DType::kFloat32));
+        }
+        return numbers;
+      },
+      0);
+}
+
+TEST_P(Simulated, ReluKeepsNanBehindAProduct) {
+  Chosen chosen(GetParam());
+  Tensor x = full({32, 32}, std::nanf("")), w = ones({24, 32}), b = ones({24});
+  for (float value : relu(linear(x, w, b)).to_vector<float>())
+    ASSERT_TRUE(std::isnan(value));
+}
+
 TEST_P(Simulated, MovesAndIndexes) {
   compare([] {
     Tensor x = uniform({6, 5, 8}, -1, 1), rows = tensor<int64_t>({4, 0, 4});

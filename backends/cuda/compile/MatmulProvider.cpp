@@ -57,7 +57,7 @@ public:
     return "cublaslt.matmul";
   }
 
-  ClaimAnswer match(Operation *op, compiler::MathMode) const override {
+  ClaimAnswer match(Operation *op, compiler::MathMode math) const override {
     auto matmul = dyn_cast<ir::MatmulOp>(op);
     if (!matmul)
       return NotMine{};
@@ -96,9 +96,9 @@ public:
     Factor left{matmul.getLhs(), matmul.getTransposeLhs(), {}},
         right{matmul.getRhs(), matmul.getTransposeRhs(), {}};
     claim.ops.push_back(op);
-    claim.outputs.push_back(op->getResult(0));
     // Of both factors or of none: the call takes them in one type, and gives its result in that or
     // in float32.
+    Type narrow;
     std::optional<Factor> narrowLeft = narrowFactor(left.value, left.isTransposed),
                           narrowRight = narrowFactor(right.value, right.isTransposed);
     if (narrowLeft && narrowRight &&
@@ -107,15 +107,65 @@ public:
       right = *narrowRight;
       takeIn(claim, left.ops);
       takeIn(claim, right.ops);
-      if (takeRounding(claim, typeOf(left.value).getElementType()))
-        claim.outputs.assign({claim.ops.back()->getResult(0)});
+      narrow = typeOf(left.value).getElementType();
     }
     if (left.isTransposed)
       flag("transpose_lhs");
     if (right.isTransposed)
       flag("transpose_rhs");
     claim.inputs.append({left.value, right.value});
+    if (takeBias(claim, typeOf(op->getResult(0)).getRank() - 1, /*rank=*/out.size()))
+      flag("bias");
+    bool isRelu = takeRelu(claim, math);
+    if (narrow)
+      takeNarrowResult(claim, narrow);
+    if (isRelu || takeRelu(claim, math)) // of rounded numbers it is the same
+      claim.config.emplace_back(builder.getStringAttr("post_ops"), builder.getStringAttr("relu"));
+    noteActivation(claim);
+    claim.outputs.push_back(claim.ops.back()->getResult(0));
     return claim;
+  }
+
+private:
+  // The rounding of the result, and the widening of the bias with it: the library adds one of its
+  // result's type.
+  static void takeNarrowResult(Claim &claim, Type narrow) {
+    ir::CastOp rounding = roundingOf(claim, narrow);
+    if (!rounding)
+      return;
+    if (claim.inputs.size() > 2) {
+      ir::CastOp widening = compiler::wideningOf(claim.inputs[2], narrow);
+      if (!widening) {
+        claim.left.push_back(
+            {rounding, ClaimRefusal{"wide-bias", "cuBLASLt adds a bias of its result's dtype; what "
+                                                 "is added in float32 is rounded by a kernel"}});
+        return;
+      }
+      claim.inputs[2] = widening.getInput();
+      takeIn(claim, {widening});
+    }
+    takeIn(claim, {rounding});
+  }
+
+  // Drops NaN, so that it takes fast math.
+  static bool takeRelu(Claim &claim, compiler::MathMode math) {
+    auto relu = dyn_cast_or_null<ir::ReluOp>(onlyUser(claim));
+    if (!relu || math != compiler::MathMode::Fast)
+      return false;
+    claim.ops.push_back(relu);
+    return true;
+  }
+
+  static void noteActivation(Claim &claim) {
+    Operation *user = onlyUser(claim);
+    if (isa_and_nonnull<ir::ReluOp>(user))
+      claim.left.push_back(
+          {user, ClaimRefusal{"relu-drops-nan",
+                              "cuBLASLt's ReLU turns NaN into 0; it stays a kernel of ours"}});
+    if (isa_and_nonnull<ir::GeluOp>(user))
+      claim.left.push_back(
+          {user, ClaimRefusal{"gelu-inexact", "cuBLASLt's GELU is a tanh approximation without an "
+                                              "error bound; it stays a kernel of ours"}});
   }
 };
 

@@ -17,7 +17,10 @@ namespace weft::backends::cuda {
 inline constexpr int kCublasCompute32F = 68, kCublasCompute64F = 70;
 inline constexpr int kCudaR32F = 0, kCudaR64F = 1, kCudaR16F = 2, kCudaR16BF = 14; // cudaDataType_t
 inline constexpr int32_t kCublasOpN = 0, kCublasOpT = 1;
-inline constexpr int kDescTransposeA = 3, kDescTransposeB = 4; // cublasLtMatmulDescAttributes_t
+inline constexpr int kDescTransposeA = 3, kDescTransposeB = 4, kDescEpilogue = 7,
+                     kDescBiasPointer = 8; // cublasLtMatmulDescAttributes_t
+// cublasLtEpilogue_t; both together are their sum.
+inline constexpr uint32_t kEpilogueDefault = 1, kEpilogueRelu = 2, kEpilogueBias = 4;
 inline constexpr int kLayoutBatchCount = 5,
                      kLayoutBatchStride = 6;      // cublasLtMatrixLayoutAttribute_t
 // cublasLtMatmulPreferenceAttributes_t; what A, B, C and D are aligned to follow one another.

@@ -45,8 +45,9 @@ const Numbers *numbers_of(DType dtype) {
 struct Problem {
   Numbers factors = kNumbers[0], result = kNumbers[0];
   int64_t m = 0, n = 0, k = 0, batch = 1;
-  bool transpose_lhs = false, transpose_rhs = false, one_rhs = false;
-  std::array<uint32_t, 3> aligned{}; // what lhs, rhs and out begin at a multiple of, in bytes
+  bool transpose_lhs = false, transpose_rhs = false, one_rhs = false, bias = false, relu = false;
+  // What lhs, rhs, out and the bias begin at a multiple of, in bytes.
+  std::array<uint32_t, 4> aligned{};
 };
 
 // Of a batch.
@@ -55,12 +56,20 @@ constexpr int64_t kMostProducts = std::numeric_limits<int32_t>::max();
 absl::StatusOr<Problem> read(const LibraryCall &call) {
   WEFT_ASSIGN_OR_RETURN(int64_t left, runtime::config_int(call.config, "transpose_lhs", 0));
   WEFT_ASSIGN_OR_RETURN(int64_t right, runtime::config_int(call.config, "transpose_rhs", 0));
-  if (call.operands.size() != 3 || call.inputs != 2)
-    return absl::InvalidArgumentError("takes lhs, rhs and out");
-  const TensorRef &lhs = call.operands[0], &rhs = call.operands[1], &out = call.operands[2];
-  auto refuse = [&](const char *why) {
+  WEFT_ASSIGN_OR_RETURN(int64_t has_bias, runtime::config_int(call.config, "bias", 0));
+  WEFT_ASSIGN_OR_RETURN(std::string post_ops, runtime::config_string(call.config, "post_ops", ""));
+  if (!post_ops.empty() && post_ops != "relu")
     return absl::InvalidArgumentError(
-        absl::StrCat(why, ": lhs ", show(lhs), ", rhs ", show(rhs), ", out ", show(out)));
+        absl::StrCat("config post_ops is '", post_ops, "'; it must be relu, or not there"));
+  bool biased = has_bias != 0;
+  if (call.operands.size() != (biased ? 4 : 3) || call.inputs != (biased ? 3 : 2))
+    return absl::InvalidArgumentError(
+        "takes lhs, rhs and out, and before out the bias where config has bias 1");
+  const TensorRef &lhs = call.operands[0], &rhs = call.operands[1], &out = call.operands.back();
+  auto refuse = [&](const char *why) {
+    return absl::InvalidArgumentError(absl::StrCat(why, ": lhs ", show(lhs), ", rhs ", show(rhs),
+                                                   biased ? ", bias " + show(call.operands[2]) : "",
+                                                   ", out ", show(out)));
   };
   size_t rank = out.dims.size();
   const Numbers *factors = numbers_of(lhs.dtype), *result = numbers_of(out.dtype);
@@ -69,17 +78,23 @@ absl::StatusOr<Problem> read(const LibraryCall &call) {
   if (result == nullptr || (result != factors && result->type != factors->scale))
     return refuse("gives a result in the dtype of the factors, or in float32 for those of 16 bits");
   for (const TensorRef &operand : call.operands) {
-    if (operand.dims.size() < 2)
+    bool is_bias = biased && &operand == &call.operands[2];
+    if (operand.dims.size() < 2 && !is_bias)
       return refuse("takes operands of two or more dims");
     int64_t stride = 1;
     for (size_t i = operand.dims.size(); i-- > 0; stride *= operand.dims[i])
       if (operand.dims[i] != 1 && operand.strides[i] != stride)
         return refuse("takes contiguous operands");
+    if (is_bias && (operand.dtype != out.dtype || stride != out.dims.back()))
+      return refuse("takes a bias of one number a column, in the result's dtype");
   }
   Problem problem;
-  for (size_t i = 0; i < 3; ++i)
-    problem.aligned[i] = static_cast<uint32_t>(
-        std::gcd(runtime::kBufferAlignment, call.operands[i].offset));
+  problem.bias = biased;
+  problem.relu = !post_ops.empty();
+  const TensorRef *operands[] = {&lhs, &rhs, &out, biased ? &call.operands[2] : &out};
+  for (size_t i = 0; i < problem.aligned.size(); ++i)
+    problem.aligned[i] =
+        static_cast<uint32_t>(std::gcd(runtime::kBufferAlignment, operands[i]->offset));
   problem.factors = *factors;
   problem.result = *result;
   problem.transpose_lhs = left != 0;
@@ -151,7 +166,21 @@ public:
                       problem.transpose_lhs ? k : m, problem.batch, m * k);
     if (status.ok())
       status = layout(c_, problem.result.type, n, m, problem.batch, m * n);
-    return status.ok() ? choose() : status;
+    if (!status.ok())
+      return status;
+    relu_ = problem.relu;
+    row_bytes_ = n * byte_size(problem.result.dtype);
+    result_bytes_ = row_bytes_ * m * problem.batch;
+    bias_ = !problem.bias                  ? Bias::kNone
+            : aligned_[3] < kBiasAlignment ? Bias::kAhead
+                                           : Bias::kAsWritten;
+    status = choose();
+    // Whatever it says: PyTorch has seen such products refused as invalid (addmm of one row).
+    if (bias_ == Bias::kAsWritten && !status.ok() && !absl::IsResourceExhausted(status)) {
+      bias_ = Bias::kAhead;
+      status = choose();
+    }
+    return status;
   }
 
   int64_t scratch_bytes() const override {
@@ -162,16 +191,52 @@ public:
     const float one = 1, zero = 0;
     const double one_64 = 1, zero_64 = 0;
     bool wide = numbers_.scale == kCudaR64F;
-    const void *alpha = wide ? static_cast<const void *>(&one_64) : &one,
-               *beta = wide ? static_cast<const void *>(&zero_64) : &zero;
-    return library_.check(library_.matmul(handle_, desc_, alpha, operands[1], a_, operands[0], b_,
-                                          beta, operands[2], c_, operands[2], c_,
+    auto scale = [&](bool of_one) {
+      return wide ? static_cast<const void *>(of_one ? &one_64 : &zero_64)
+                  : (of_one ? &one : &zero);
+    };
+    void *out = operands.back();
+    if (bias_ == Bias::kAsWritten)
+      WEFT_RETURN_IF_ERROR(describe_bias(operands[2]));
+    if (bias_ == Bias::kAhead)
+      WEFT_RETURN_IF_ERROR(fill(operands[2], out));
+    return library_.check(library_.matmul(handle_, desc_, scale(true), operands[1], a_, operands[0],
+                                          b_, scale(bias_ == Bias::kAhead), out, c_, out, c_,
                                           &chosen_.algorithm, scratch, chosen_.workspace_bytes,
                                           device_->stream()),
                           "a matrix product");
   }
 
 private:
+  enum class Bias {
+    kNone,
+    kAsWritten, // by the library, as it writes the result
+    kAhead      // in the result, to which the product is added
+  };
+
+  // The bias runs over the library's rows, which are our columns, and is of the result's type
+  // unless it is told another; all products of a batch have it.
+  absl::Status describe_bias(const void *bias) const {
+    return library_.check(library_.desc_set(desc_, kDescBiasPointer, &bias, sizeof(bias)),
+                          "describing a bias");
+  }
+
+  // Each row of the result with the bias: one, then as many as there are.
+  absl::Status fill(const void *bias, void *result) const {
+    const Driver &driver = device_->driver();
+    auto target = reinterpret_cast<DevicePointer>(result),
+         source = reinterpret_cast<DevicePointer>(bias);
+    int64_t bytes = row_bytes_;
+    for (int64_t done = 0; done < result_bytes_; done += bytes, source = target) {
+      bytes = done == 0 ? row_bytes_ : std::min(done, result_bytes_ - done);
+      WEFT_RETURN_IF_ERROR(
+          driver.check(driver.copy_on_device(target + static_cast<DevicePointer>(done), source,
+                                             static_cast<size_t>(bytes), device_->stream()),
+                       "filling a result with a bias"));
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status layout(CublasLayout &layout, int type, int64_t rows, int64_t columns, int64_t batch,
                       int64_t stride) {
     absl::Status status =
@@ -190,6 +255,17 @@ private:
   }
 
   absl::Status choose() {
+    uint32_t epilogue =
+        (relu_ ? kEpilogueRelu : 0) + (bias_ == Bias::kAsWritten ? kEpilogueBias : 0);
+    if (epilogue == 0)
+      epilogue = kEpilogueDefault;
+    WEFT_RETURN_IF_ERROR(
+        library_.check(library_.desc_set(desc_, kDescEpilogue, &epilogue, sizeof(epilogue)),
+                       "describing a product"));
+    // An address that is aligned as the bias will be, which is all that is looked at.
+    if (bias_ == Bias::kAsWritten)
+      WEFT_RETURN_IF_ERROR(
+          describe_bias(reinterpret_cast<const void *>(static_cast<uintptr_t>(aligned_[3]))));
     CublasPreference preference = nullptr;
     absl::Status status =
         library_.check(library_.preference_create(&preference), "choosing an algorithm");
@@ -231,7 +307,10 @@ private:
   CublasLt library_;
   CublasHandle handle_;
   Numbers numbers_ = kNumbers[0];
-  std::array<uint32_t, 3> aligned_{};
+  std::array<uint32_t, 4> aligned_{};
+  bool relu_ = false;
+  Bias bias_ = Bias::kNone;
+  int64_t row_bytes_ = 0, result_bytes_ = 0;
   CublasDesc desc_ = nullptr;
   CublasLayout a_ = nullptr, b_ = nullptr, c_ = nullptr;
   CublasHeuristic chosen_{};

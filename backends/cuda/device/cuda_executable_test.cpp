@@ -1,5 +1,5 @@
-// The device half on the recording driver: every launch, copy and lifetime, failures at each call,
-// and matrix products.
+// The device half on the recording driver: every launch, copy and lifetime, and failures at each
+// call.
 #include "backends/cuda/device/cuda_executable.h"
 
 #include <dlfcn.h>
@@ -8,9 +8,8 @@
 #include <numeric>
 #include <thread>
 
-#include "backends/cuda/device/cublaslt_matmul.h"
+#include "backends/cuda/device/cublaslt.h"
 #include "backends/cuda/device/recording_driver.h"
-#include "backends/cuda/device/recording_elements.h"
 #include "runtime/memory/buffer.h"
 #include "gtest/gtest.h"
 
@@ -423,171 +422,6 @@ TEST_F(CudaExecutableTest, NamesWhatFailed) {
       status.message().find("train.cpp:3: an operand of a kernel lies 4 bytes into its buffer"),
       std::string::npos)
       << status;
-}
-
-TEST_F(CudaExecutableTest, MultipliesMatrices) {
-  absl::StatusOr<CublasLt> library = open_cublaslt(kLibrary);
-  ASSERT_TRUE(library.ok()) << library.status();
-  std::unique_ptr<LibraryEntry> entry = make_matmul_entry(device, *library);
-  struct Case {
-    std::vector<int64_t> batch;
-    bool one_rhs, transpose_lhs, transpose_rhs;
-  };
-  auto multiply = [&](const Case &c, DType dtype, DType result_dtype) {
-    SCOPED_TRACE(name(dtype));
-    int64_t width = byte_size(dtype);
-    constexpr int64_t kM = 3, kN = 5, kK = 4;
-    int64_t batch =
-        std::accumulate(c.batch.begin(), c.batch.end(), int64_t{1}, std::multiplies<>());
-    Program p;
-    LibraryCall call;
-    call.entry = "cublaslt.matmul";
-    call.inputs = 2;
-    if (c.transpose_lhs)
-      call.config.emplace_back("transpose_lhs", int64_t{1});
-    if (c.transpose_rhs)
-      call.config.emplace_back("transpose_rhs", int64_t{1});
-    auto tensor = [&](bool repeated, int64_t rows, int64_t columns) {
-      TensorRef ref;
-      ref.dtype = dtype;
-      ref.buffer = static_cast<int32_t>(call.operands.size());
-      if (!repeated)
-        ref.dims = c.batch;
-      ref.dims.push_back(rows);
-      ref.dims.push_back(columns);
-      ref.strides.resize(ref.dims.size());
-      int64_t stride = 1;
-      for (size_t i = ref.dims.size(); i-- > 0; stride *= ref.dims[i])
-        ref.strides[i] = stride;
-      call.operands.push_back(ref);
-      return width * stride;
-    };
-    int64_t lhs = tensor(false, c.transpose_lhs ? kK : kM, c.transpose_lhs ? kM : kK);
-    int64_t rhs = tensor(c.one_rhs, c.transpose_rhs ? kN : kK, c.transpose_rhs ? kK : kN),
-            out = tensor(false, kM, kN) / width * byte_size(result_dtype);
-    call.operands[2].dtype = result_dtype;
-    p.inputs = {{"", dtype, call.operands[0].dims, lhs, false, false},
-                {"", dtype, call.operands[1].dims, rhs, false, false}};
-    p.outputs = {{"", result_dtype, call.operands[2].dims, out, -1, -1, -1}};
-    p.buffers = {{BufferKind::kInput, 0, 0, lhs},
-                 {BufferKind::kInput, 1, 0, rhs},
-                 {BufferKind::kOutput, 0, 0, out}};
-    p.instructions = {call};
-    auto executable = CudaExecutable::create(p, {}, device, [&](std::string_view name) {
-      return name == entry->name() ? entry.get() : nullptr;
-    });
-    ASSERT_TRUE(executable.ok()) << executable.status();
-    auto elements = [](DType dtype, std::vector<unsigned char> &bytes) {
-      return recording::Elements(dtype == DType::kFloat32   ? recording::Number::kFloat32
-                                 : dtype == DType::kFloat64 ? recording::Number::kFloat64
-                                 : dtype == DType::kFloat16 ? recording::Number::kFloat16
-                                                            : recording::Number::kBFloat16,
-                                 bytes.data());
-    };
-    // Whole numbers, which are the same in every dtype.
-    auto a_at = [](int64_t i) { return static_cast<double>(i % 7) - 3; };
-    auto b_at = [](int64_t i) { return static_cast<double>(i % 5) - 1; };
-    std::vector<unsigned char> a(static_cast<size_t>(lhs)), b(static_cast<size_t>(rhs)),
-        result(static_cast<size_t>(out));
-    for (int64_t i = 0; i < lhs / width; ++i)
-      elements(dtype, a).set(i, a_at(i));
-    for (int64_t i = 0; i < rhs / width; ++i)
-      elements(dtype, b).set(i, b_at(i));
-    auto ba = Buffer::borrow(a.data(), lhs, nullptr), bb = Buffer::borrow(b.data(), rhs, nullptr),
-         bo = Buffer::borrow(result.data(), out, nullptr);
-    Buffer *inputs[] = {ba.get(), bb.get()}, *outputs[] = {bo.get()};
-    absl::Status status = (*executable)->acquire_and_run({}, inputs, outputs);
-    ASSERT_TRUE(status.ok()) << status;
-    for (int64_t g = 0; g < batch; ++g)
-      for (int64_t i = 0; i < kM; ++i)
-        for (int64_t j = 0; j < kN; ++j) {
-          double sum = 0;
-          for (int64_t k = 0; k < kK; ++k)
-            sum += a_at(g * kM * kK + (c.transpose_lhs ? k * kM + i : i * kK + k)) *
-                   b_at((c.one_rhs ? 0 : g * kK * kN) +
-                        (c.transpose_rhs ? j * kK + k : k * kN + j));
-          EXPECT_EQ(elements(result_dtype, result).get((g * kM + i) * kN + j), sum)
-              << g << " " << i << " " << j;
-        }
-  };
-  for (DType dtype : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16})
-    for (const Case &c : {Case{{}, false, false, false},
-                          {{}, false, true, false},
-                          {{}, false, false, true},
-                          {{2, 3}, false, false, true},
-                          {{2, 3}, true, false, false},
-                          {{4}, true, true, true}}) {
-      multiply(c, dtype, dtype);
-      if (byte_size(dtype) == 2)
-        multiply(c, dtype, DType::kFloat32);
-    }
-}
-
-// One whose operands begin inside of their buffers; the algorithm is chosen for what they are
-// aligned to (the recording library objects to others).
-Program product(int64_t offset) {
-  Program p;
-  LibraryCall call;
-  call.entry = "cublaslt.matmul";
-  call.inputs = 2;
-  int64_t elements = offset / 4 + 16, bytes = 4 * elements;
-  for (int32_t i = 0; i < 3; ++i) {
-    TensorRef ref;
-    ref.dtype = DType::kFloat32;
-    ref.buffer = i;
-    ref.offset = offset;
-    ref.dims = {4, 4};
-    ref.strides = {4, 1};
-    call.operands.push_back(ref);
-  }
-  p.inputs = {{"", DType::kFloat32, {elements}, bytes, false, false},
-              {"", DType::kFloat32, {elements}, bytes, false, false}};
-  p.outputs = {{"", DType::kFloat32, {elements}, bytes, -1, -1, -1}};
-  p.buffers = {{BufferKind::kInput, 0, 0, bytes},
-               {BufferKind::kInput, 1, 0, bytes},
-               {BufferKind::kOutput, 0, 0, bytes}};
-  p.instructions = {call};
-  return p;
-}
-
-TEST_F(CudaExecutableTest, MultipliesMatricesInsideOfBuffers) {
-  absl::StatusOr<CublasLt> library = open_cublaslt(kLibrary);
-  ASSERT_TRUE(library.ok()) << library.status();
-  std::unique_ptr<LibraryEntry> entry = make_matmul_entry(device, *library);
-  for (int64_t offset : {0, 4, 16, 64}) {
-    auto executable = CudaExecutable::create(product(offset), {}, device,
-                                             [&](std::string_view) { return entry.get(); });
-    ASSERT_TRUE(executable.ok()) << executable.status();
-    std::vector<float> a(static_cast<size_t>(offset / 4 + 16), 1), b = a, result = a;
-    auto borrow = [](std::vector<float> &of) {
-      return Buffer::borrow(of.data(), static_cast<int64_t>(4 * of.size()), nullptr);
-    };
-    auto ba = borrow(a), bb = borrow(b), bo = borrow(result);
-    Buffer *inputs[] = {ba.get(), bb.get()}, *outputs[] = {bo.get()};
-    absl::Status status = (*executable)->acquire_and_run({}, inputs, outputs);
-    ASSERT_TRUE(status.ok()) << status;
-    EXPECT_EQ(result.back(), 4);
-    EXPECT_STREQ(recording().errors(), "") << offset;
-  }
-}
-
-TEST_F(CudaExecutableTest, AProductWithoutAnAlgorithm) {
-  absl::StatusOr<CublasLt> library = open_cublaslt(kLibrary);
-  ASSERT_TRUE(library.ok()) << library.status();
-  std::unique_ptr<LibraryEntry> entry = make_matmul_entry(device, *library);
-  auto create = [&](int error) {
-    recording().fail("cublasLtMatmulAlgoGetHeuristic", 0, error);
-    return CudaExecutable::create(product(0), {}, device,
-                                  [&](std::string_view) { return entry.get(); })
-        .status();
-  };
-  EXPECT_EQ(create(15),
-            absl::UnimplementedError(
-                "cuBLASLt has no algorithm for this product; compile with --no-claim"));
-  // Without memory it is tried again, once what the allocator keeps is freed.
-  EXPECT_EQ(create(3), absl::OkStatus());
-  EXPECT_EQ(create(7), absl::InternalError("cuBLASLt: choosing an algorithm fails with status 7 "
-                                           "(invalid value)"));
 }
 
 // What the recording driver objects to, as a GPU's would.

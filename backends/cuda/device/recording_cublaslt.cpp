@@ -28,10 +28,33 @@ struct Preference {
   std::array<uint32_t, 4> aligned{256, 256, 256, 256};
 };
 
+// cublasLtEpilogue_t, whose others are not used.
+constexpr uint32_t kDefault = 1, kRelu = 2, kBias = 4;
+
 struct Product {
   int32_t transpose_a = 0, transpose_b = 0;
   int scale = 0;
+  uint32_t epilogue = kDefault;
+  const void *bias = nullptr;
+  bool adds_bias() const {
+    return epilogue == kBias || epilogue == (kRelu | kBias);
+  }
 };
+
+// What an algorithm was chosen for.
+struct Algorithm {
+  std::array<uint32_t, 4> aligned;
+  uint32_t epilogue, bias_aligned;
+};
+static_assert(sizeof(Algorithm) <= 64, "cublasLtMatmulAlgo_t");
+
+// The largest power of two that divides the address, of those that matter.
+uint32_t alignment_of(const void *pointer) {
+  uint32_t most = 256;
+  while (reinterpret_cast<uint64_t>(pointer) % most != 0)
+    most /= 2;
+  return most;
+}
 
 // Of cudaDataType_t.
 std::optional<Number> number_of(int type) {
@@ -59,14 +82,19 @@ int cublasLtCreate(void **handle) {
   return 0;
 }
 int cublasLtMatmulDescCreate(void **desc, int compute, int scale) {
-  *desc = new Product{0, 0, scale};
+  *desc = new Product{.scale = scale};
   return (compute == 68 && scale == 0) || (compute == 70 && scale == 1) ? 0 : kInvalid;
 }
 int cublasLtMatmulDescSetAttribute(void *desc, int attribute, const void *value, size_t bytes) {
   auto *product = static_cast<Product *>(desc);
-  if (bytes != 4 || (attribute != 3 && attribute != 4))
+  if (bytes == 4 && (attribute == 3 || attribute == 4))
+    std::memcpy(attribute == 3 ? &product->transpose_a : &product->transpose_b, value, 4);
+  else if (attribute == 7 && bytes == 4)
+    std::memcpy(&product->epilogue, value, 4);
+  else if (attribute == 8 && bytes == 8)
+    std::memcpy(&product->bias, value, 8);
+  else
     return kInvalid;
-  std::memcpy(attribute == 3 ? &product->transpose_a : &product->transpose_b, value, 4);
   return 0;
 }
 int cublasLtMatmulDescDestroy(void *desc) {
@@ -111,38 +139,48 @@ int cublasLtMatmulPreferenceDestroy(void *preference) {
   delete static_cast<Preference *>(preference);
   return 0;
 }
-int cublasLtMatmulAlgoGetHeuristic(void *, void *, void *, void *, void *, void *, void *preference,
-                                   int, void *results, int *returned) {
+int cublasLtMatmulAlgoGetHeuristic(void *, void *desc, void *, void *, void *, void *,
+                                   void *preference, int, void *results, int *returned) {
   std::lock_guard lock(mutex());
   *returned = 0;
   if (int error = failure_of("cublasLtMatmulAlgoGetHeuristic"))
     return error;
   // cublasLtMatmulHeuristicResult_t: 64 bytes of an algorithm, then the workspace that it asks for.
   // The algorithm relies on all that was promised.
+  const Product &product = *static_cast<Product *>(desc);
+  if ((product.epilogue != kDefault && product.epilogue != kRelu && !product.adds_bias()) ||
+      (product.adds_bias() && product.bias == nullptr))
+    return kInvalid;
+  Algorithm algorithm{static_cast<Preference *>(preference)->aligned, product.epilogue,
+                      alignment_of(product.bias)};
   std::memset(results, 0, 96);
-  std::memcpy(results, preference, sizeof(Preference));
+  std::memcpy(results, &algorithm, sizeof(algorithm));
   size_t workspace = 1024;
   std::memcpy(static_cast<char *>(results) + 64, &workspace, sizeof(workspace));
   *returned = 1;
   return 0;
 }
 int cublasLtMatmul(void *handle, void *desc, const void *alpha, const void *a, void *a_layout,
-                   const void *b, void *b_layout, const void *beta, const void *c, void *, void *d,
-                   void *d_layout, const void *algorithm, void *workspace, size_t workspace_bytes,
-                   void *stream) {
+                   const void *b, void *b_layout, const void *beta, const void *c, void *c_layout,
+                   void *d, void *d_layout, const void *algorithm, void *workspace,
+                   size_t workspace_bytes, void *stream) {
   std::lock_guard lock(mutex());
   if (int error = failure_of("cublasLtMatmul"))
     return error;
   if (*static_cast<const void **>(handle) != context_of_thread())
     object("a handle of cuBLASLt is used on another GPU than it was made on");
-  const auto &aligned = static_cast<const Preference *>(algorithm)->aligned;
+  const auto &chosen = *static_cast<const Algorithm *>(algorithm);
   const void *operands[] = {a, b, c, d};
-  for (size_t i = 0; i < aligned.size(); ++i)
-    if (reinterpret_cast<uint64_t>(operands[i]) % aligned[i] != 0)
+  for (size_t i = 0; i < chosen.aligned.size(); ++i)
+    if (reinterpret_cast<uint64_t>(operands[i]) % chosen.aligned[i] != 0)
       object("a matrix is aligned to less than its algorithm was chosen for");
   if (reinterpret_cast<uint64_t>(workspace) % 16 != 0)
     object("workspace of a product is not aligned to 16 bytes");
   Product product = *static_cast<Product *>(desc);
+  if (product.epilogue != chosen.epilogue)
+    object("an algorithm was chosen for another epilogue");
+  if (product.adds_bias() && alignment_of(product.bias) < chosen.bias_aligned)
+    object("a bias is aligned to less than its algorithm was chosen for");
   Matrix ma = *static_cast<Matrix *>(a_layout), mb = *static_cast<Matrix *>(b_layout),
          md = *static_cast<Matrix *>(d_layout);
   uint64_t m = product.transpose_a ? ma.columns : ma.rows,
@@ -158,15 +196,28 @@ int cublasLtMatmul(void *handle, void *desc, const void *alpha, const void *a, v
   unsigned char *scales[] = {static_cast<unsigned char *>(const_cast<void *>(alpha)),
                              static_cast<unsigned char *>(const_cast<void *>(beta))};
   Number scale = wide ? Number::kFloat64 : Number::kFloat32;
-  if (Elements(scale, scales[0]).get(0) != 1 || Elements(scale, scales[1]).get(0) != 0)
+  double times_c = Elements(scale, scales[1]).get(0);
+  if (Elements(scale, scales[0]).get(0) != 1 || (times_c != 0 && times_c != 1))
     return kInvalid;
+  if (c != d || c_layout != d_layout)
+    object("a product is added to another matrix than it is written to");
   record("matmul " + std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) +
-         ", batch " + std::to_string(md.batch));
+         ", batch " + std::to_string(md.batch) + (product.adds_bias() ? ", bias" : "") +
+         (product.epilogue & kRelu ? ", relu" : "") + (times_c != 0 ? ", added" : ""));
   auto address = [](const void *pointer) {
     return reinterpret_cast<uint64_t>(pointer);
   };
   put_on(stream, [=] {
     (void)find_bytes(address(workspace), workspace_bytes, "workspace");
+    // Of the result's type, packed, and the same for all products (its stride is 0 unasked).
+    Elements bias(md.number, nullptr);
+    if (product.adds_bias()) {
+      unsigned char *pb = find_bytes(address(product.bias),
+                                     static_cast<uint64_t>(byte_size(md.number)) * md.rows, "bias");
+      if (!pb)
+        return;
+      bias = Elements(md.number, pb);
+    }
     for (int32_t batch = 0; batch < md.batch; ++batch) {
       auto matrix = [&](const void *pointer, const Matrix &of) {
         auto bytes = static_cast<uint64_t>(byte_size(of.number));
@@ -186,6 +237,12 @@ int cublasLtMatmul(void *handle, void *desc, const void *alpha, const void *a, v
           for (uint64_t l = 0; l < k; ++l)
             sum += static_cast<long double>(ea.get(at(product.transpose_a ? l + i * ma.rows : i + l * ma.rows))) *
                    eb.get(at(product.transpose_b ? j + l * mb.rows : l + j * mb.rows));
+          if (times_c != 0)
+            sum += ed.get(at(i + j * md.rows));
+          if (product.adds_bias())
+            sum += bias.get(at(i));
+          if (product.epilogue & kRelu) // NaN becomes 0, as the library's does
+            sum = sum > 0 ? sum : 0;
           ed.set(at(i + j * md.rows), static_cast<double>(sum));
         }
     }
