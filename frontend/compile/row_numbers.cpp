@@ -51,10 +51,8 @@ Val iota(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<Dim> dims,
 PlacesInside inside_of(Val place, Val count) {
   Val from_first = ir::compare("ge", place, place.constant(0)),
       to_last = ir::compare("lt", place, count);
-  Val both = place.at(
-          ir::AndOp::create(place.builder(), place.loc(), from_first.value(), to_last.value())),
-      last = place.at(
-          ir::MinimumOp::create(place.builder(), place.loc(), place.value(), (count - 1).value()));
+  Val both = place.make<ir::AndOp>(from_first.value(), to_last.value()),
+      last = place.make<ir::MinimumOp>(place.value(), (count - 1).value());
   return {both, ir::maximum(last, place.constant(0))};
 }
 

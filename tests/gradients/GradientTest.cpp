@@ -37,8 +37,7 @@ Val weighted(Val x, double seed) {
   HostTensor weights(DType::kFloat64, x.shape());
   for (int64_t i = 0; i < n; ++i)
     weights.set(i, std::sin(seed + 1.7 * static_cast<double>(i)) + 0.1);
-  Val w = x.at(
-      ir::ConstantOp::create(x.builder(), x.loc(), weights.toAttribute(x.builder().getContext())));
+  Val w = x.make<ir::ConstantOp>(weights.toAttribute(x.builder().getContext()));
   return sum(x * w, llvm::to_vector(llvm::seq<int64_t>(0, x.rank())));
 }
 

@@ -64,23 +64,21 @@ LogicalResult AllReduceOp::differentiate(GradContext &ctx) {
   Val g = ctx.g();
   if (!isLinear(p.reduction.getValue()))
     return refuse(ctx, getOperationName(), p.reduction.getValue());
-  ctx.grad(0, ctx.at(AllReduceOp::create(ctx.builder(), ctx.loc(), g.type(), p.reduction, g.value(),
-                                         p.group, p.ranks, p.operand)));
+  ctx.grad(0, ctx.make<AllReduceOp>(g.type(), p.reduction, g, p.group, p.ranks, p.operand));
   return success();
 }
 LogicalResult AllGatherOp::differentiate(GradContext &ctx) {
   const Properties &p = ctx.properties<AllGatherOp>();
   auto sum = ReductionAttr::get(ctx.builder().getContext(), Reduction::sum);
-  ctx.grad(0, ctx.at(ReduceScatterOp::create(ctx.builder(), ctx.loc(), ctx.operandType(0), sum,
-                                             ctx.g().value(), p.group, p.ranks, StringAttr())));
+  ctx.grad(0, ctx.make<ReduceScatterOp>(ctx.operandType(0), sum, ctx.g().value(), p.group, p.ranks,
+                                        StringAttr()));
   return success();
 }
 LogicalResult ReduceScatterOp::differentiate(GradContext &ctx) {
   const Properties &p = ctx.properties<ReduceScatterOp>();
   if (!isLinear(p.reduction.getValue()))
     return refuse(ctx, getOperationName(), p.reduction.getValue());
-  Val whole = ctx.at(AllGatherOp::create(ctx.builder(), ctx.loc(), ctx.operandType(0),
-                                         ctx.g().value(), p.group, p.ranks));
+  Val whole = ctx.make<AllGatherOp>(ctx.operandType(0), ctx.g().value(), p.group, p.ranks);
   if (p.reduction.getValue() == Reduction::mean)
     whole = whole / static_cast<double>(p.ranks.getInt());
   ctx.grad(0, whole);
@@ -89,16 +87,14 @@ LogicalResult ReduceScatterOp::differentiate(GradContext &ctx) {
 LogicalResult AllToAllOp::differentiate(GradContext &ctx) {
   const Properties &p = ctx.properties<AllToAllOp>();
   Val g = ctx.g();
-  ctx.grad(0, ctx.at(AllToAllOp::create(ctx.builder(), ctx.loc(), g.type(), g.value(), p.group,
-                                        p.ranks)));
+  ctx.grad(0, ctx.make<AllToAllOp>(g.type(), g, p.group, p.ranks));
   return success();
 }
 LogicalResult BroadcastFromOp::differentiate(GradContext &ctx) {
   const Properties &p = ctx.properties<BroadcastFromOp>();
   Val g = ctx.g();
   auto kind = ReductionAttr::get(ctx.builder().getContext(), Reduction::sum);
-  Val sum = ctx.at(AllReduceOp::create(ctx.builder(), ctx.loc(), g.type(), kind, g.value(), p.group,
-                                       p.ranks, p.operand));
+  Val sum = ctx.make<AllReduceOp>(g.type(), kind, g, p.group, p.ranks, p.operand);
   // The other ranks' inputs went nowhere; each rank takes part in the sum all the same.
   ctx.grad(0, p.rank.getInt() == p.root.getInt() ? sum : g.constant(0));
   return success();
@@ -108,8 +104,7 @@ LogicalResult BroadcastFromOp::differentiate(GradContext &ctx) {
 LogicalResult SendReceiveOp::differentiate(GradContext &ctx) {
   const Properties &p = ctx.properties<SendReceiveOp>();
   Val g = ctx.g();
-  ctx.grad(0, ctx.at(SendReceiveOp::create(ctx.builder(), ctx.loc(), g.type(), g.value(), p.from,
-                                           p.to, p.group, p.ranks)));
+  ctx.grad(0, ctx.make<SendReceiveOp>(g.type(), g, p.from, p.to, p.group, p.ranks));
   return success();
 }
 

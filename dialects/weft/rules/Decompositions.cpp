@@ -65,7 +65,7 @@ Val zeroIfMinusInfinity(Val x) {
 static Val positions(Val like, ArrayRef<Dim> dims, int64_t dim) {
   bool narrow = dims[dim].isStatic() && dims[dim].size < (int64_t(1) << 31);
   auto type = tensorOf(dims, like.builder().getIntegerType(narrow ? 32 : 64));
-  return like.at(IotaOp::create(like.builder(), like.loc(), type, dim));
+  return like.make<IotaOp>(type, dim);
 }
 
 Val attentionScores(Val query, Val key, Val mask, bool causal, double scale) {
@@ -93,9 +93,9 @@ Val attentionScores(Val query, Val key, Val mask, bool causal, double scale) {
 
 Val checkedTargets(Val targets, int64_t classes, int64_t ignored) {
   OpBuilder &b = targets.builder();
-  return targets.at(CheckIndexOp::create(b, targets.loc(), targets.type(), targets.value(),
-                                         b.getI64IntegerAttr(classes), b.getI64IntegerAttr(ignored),
-                                         b.getStringAttr(CrossEntropyOp::getOperationName())));
+  return targets.make<CheckIndexOp>(targets.type(), targets, b.getI64IntegerAttr(classes),
+                                    b.getI64IntegerAttr(ignored),
+                                    b.getStringAttr(CrossEntropyOp::getOperationName()));
 }
 
 Val isIgnored(Val targets, int64_t ignored) {
@@ -129,7 +129,7 @@ static FailureOr<SmallVector<Value>> firstPosition(Val x, int64_t dim, Reduce be
   Val hit = compare("eq", x, unreduce(best(x, dims, false), extents, dims));
   if (isa<FloatType>(x.type().getElementType())) {
     Val isNan = compare("ne", x, x);
-    hit = x.at(OrOp::create(x.builder(), x.loc(), hit, isNan));
+    hit = x.make<OrOp>(hit, isNan);
   }
   bool narrow = index.type().getElementType().isInteger(32);
   Val none = index.constant(static_cast<double>(narrow ? INT32_MAX : INT64_MAX));
@@ -254,7 +254,7 @@ FailureOr<SmallVector<Value>> CrossEntropyOp::decompose(OpBuilder &b) {
 //===-- Random --------------------------------------------------------------------------------===//
 
 static Val uniform(Val like, Value state, RankedTensorType type, int64_t offset) {
-  return like.at(RandomUniformOp::create(like.builder(), like.loc(), type, state, offset));
+  return like.make<RandomUniformOp>(type, state, offset);
 }
 
 FailureOr<SmallVector<Value>> DropoutOp::decompose(OpBuilder &b) {
@@ -276,7 +276,7 @@ FailureOr<SmallVector<Value>> DropoutOp::decompose(OpBuilder &b) {
 // (f32) or 21 (f64) is off by less than its rounding.
 static Val cosineOfTurn(Val u) {
   auto absolute = [&](Val x) {
-    return x.at(AbsOp::create(x.builder(), x.loc(), x));
+    return x.make<AbsOp>(x);
   };
   Val angle = (0.25 - absolute(u - 0.5)) * (2 * M_PI);
   Val square = angle * angle;

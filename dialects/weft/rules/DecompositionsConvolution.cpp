@@ -60,12 +60,11 @@ static Val place(Val x, Placing rows, Placing columns, double fill) {
     return base;
   if (cut) {
     SmallVector<int64_t> ones(dims.size(), 1);
-    x = x.at(SliceOp::create(x.builder(), x.loc(), x, from, limits, ones));
+    x = x.make<SliceOp>(x, from, limits, ones);
   }
   if (dimsOf(x.type()) == dims)
     return x;
-  return base.at(
-      InsertSliceOp::create(base.builder(), base.loc(), base.type(), base, x, starts, steps));
+  return base.make<InsertSliceOp>(base.type(), base, x, starts, steps);
 }
 
 // The input of windows: the image with its padding, as large as the windows need it.
@@ -80,10 +79,9 @@ static Val padded(Val x, const Windows2d &windows, int64_t rows, int64_t columns
 
 // [.., KH, KW, OH, OW] of [.., H, W].
 static Val windowsOf(Val x, const Windows2d &windows) {
-  return x.at(WindowsOp::create(x.builder(), x.loc(), x,
-                                ArrayRef{windows.y.kernel, windows.x.kernel},
-                                ArrayRef{windows.y.stride, windows.x.stride},
-                                ArrayRef{windows.y.dilation, windows.x.dilation}));
+  return x.make<WindowsOp>(x, ArrayRef{windows.y.kernel, windows.x.kernel},
+                           ArrayRef{windows.y.stride, windows.x.stride},
+                           ArrayRef{windows.y.dilation, windows.x.dilation});
 }
 
 static Val splat(Val like, ArrayRef<Dim> dims, Type element, ArrayRef<double> numbers,
@@ -91,8 +89,7 @@ static Val splat(Val like, ArrayRef<Dim> dims, Type element, ArrayRef<double> nu
   HostTensor host(dtypeOf(element), std::vector<int64_t>(shape.begin(), shape.end()));
   for (auto [i, number] : llvm::enumerate(numbers))
     host.set(i, number);
-  Val constant = like.at(ConstantOp::create(like.builder(), like.loc(),
-                                            host.toAttribute(like.builder().getContext())));
+  Val constant = like.make<ConstantOp>(host.toAttribute(like.builder().getContext()));
   return broadcastTo(constant, dims);
 }
 
@@ -202,7 +199,7 @@ FailureOr<Values> Conv2dInputGradientOp::decompose(OpBuilder &b) {
     *window = {window->kernel, 1, 0, window->dilation};
   SmallVector<int64_t> starts{0, 0, w.shape()[2] - 1, w.shape()[3] - 1},
       limits{w.shape()[0], w.shape()[1], -1, -1}, steps{1, 1, -1, -1};
-  Val turned = w.at(SliceOp::create(b, getLoc(), w, starts, limits, steps));
+  Val turned = w.make<SliceOp>(w, starts, limits, steps);
   std::vector<double> held = heldTaps(
       windows, result[2].size, result[3].size, productsOf(dimsOf(w.type()), dimsOf(g.type())),
       [&](int i, const Window &window, int64_t output, int64_t tap) {
@@ -288,7 +285,7 @@ static Val tapOf(Val x, const Windows2d &windows, int64_t row, int64_t column,
                               starts[2] + (pooled[2].size - 1) * windows.y.stride + 1,
                               starts[3] + (pooled[3].size - 1) * windows.x.stride + 1};
   SmallVector<int64_t> steps{1, 1, windows.y.stride, windows.x.stride};
-  return x.at(SliceOp::create(x.builder(), x.loc(), x, starts, limits, steps));
+  return x.make<SliceOp>(x, starts, limits, steps);
 }
 
 // Where a tap of each window lies in the image, y * W + x: int32, of the result's dims.

@@ -20,18 +20,17 @@ static Val sliceOf(Val x, int64_t dim, int64_t begin, int64_t size) {
   SmallVector<int64_t> starts(x.rank(), 0), limits(x.shape()), steps(x.rank(), 1);
   starts[dim] = begin;
   limits[dim] = begin + size;
-  return x.at(SliceOp::create(x.builder(), x.loc(), x, starts, limits, steps));
+  return x.make<SliceOp>(x, starts, limits, steps);
 }
 
 static Val concat(ArrayRef<Val> parts, int64_t dim) {
   SmallVector<Value> values(parts.begin(), parts.end());
-  return parts[0].at(ConcatOp::create(parts[0].builder(), parts[0].loc(), values, dim));
+  return parts[0].make<ConcatOp>(values, dim);
 }
 
 // The index along the last dim but `back`, of x's dims.
 static Val positions(Val x, int64_t back, Type element) {
-  return x.at(IotaOp::create(x.builder(), x.loc(), tensorOf(dimsOf(x.type()), element),
-                             x.rank() - 1 - back));
+  return x.make<IotaOp>(tensorOf(dimsOf(x.type()), element), x.rank() - 1 - back);
 }
 static Val rowIndex(Val x) {
   return positions(x, 1, x.builder().getI32Type());
@@ -57,9 +56,8 @@ Val swapLast(Val x) {
 }
 
 Val solveTriangular(Val matrix, Val rhs, SolveOptions options) {
-  return matrix.at(SolveTriangularOp::create(matrix.builder(), matrix.loc(), matrix.value(),
-                                             rhs.value(), options.upper, options.unit,
-                                             options.transposed));
+  return matrix.make<SolveTriangularOp>(matrix, rhs, options.upper, options.unit,
+                                        options.transposed);
 }
 
 //===-- Triangular systems --------------------------------------------------------------------===//
@@ -88,7 +86,7 @@ static Val paddedToPower(Val x) {
   Val tall = concat({wide, x.constant(0, below)}, rank - 2);
   Val row = rowIndex(tall), behind = compare("ge", row, row.integer(n));
   Val diagonal = compare("eq", row, columnIndex(tall));
-  Val one = tall.at(AndOp::create(x.builder(), x.loc(), behind.value(), diagonal.value()));
+  Val one = tall.make<AndOp>(behind, diagonal);
   return select(one, tall.constant(1), tall);
 }
 
@@ -191,14 +189,14 @@ FailureOr<SmallVector<Value>> LuOp::decompose(OpBuilder &b) {
     column.push_back(1);
     if (x.rank() > indices.rank())
       indices = broadcast(reshape(indices, column), x.shape());
-    return x.at(GatherOp::create(b, getLoc(), x.value(), indices.value(), rank - 2));
+    return x.make<GatherOp>(x, indices, rank - 2);
   };
   for (int64_t j = 0; j + 1 < n; ++j) {
     // Rows j and that of the pivot change places.
     Val column = reshape(sliceOf(rest, rank - 1, j, 1), rows);
     Val size = maximum(column, -column), none = size.constant(-1);
     Val open = select(compare("ge", order, order.integer(j)), size, none);
-    Val pivot = rest.at(ArgMaxOp::create(b, getLoc(), open.value(), rank - 2));
+    Val pivot = rest.make<ArgMaxOp>(open, rank - 2);
     SmallVector<int64_t> single(rows);
     single.back() = 1;
     pivot = broadcast(reshape(pivot, single), rows);
@@ -216,7 +214,7 @@ FailureOr<SmallVector<Value>> LuOp::decompose(OpBuilder &b) {
                       rest - outerProduct(factor, row, shape), broadcast(factor, shape));
     Val isLeft = compare("lt", across, across.integer(j)),
         isAbove = compare("le", down, down.integer(j));
-    rest = select(rest.at(OrOp::create(b, getLoc(), isLeft.value(), isAbove.value())), rest, next);
+    rest = select(rest.make<OrOp>(isLeft, isAbove), rest, next);
   }
   return SmallVector<Value>{narrowTo(rest, getInput()), permutation};
 }

@@ -16,7 +16,7 @@ using namespace mlir;
 static constexpr int64_t kBlock = 128;
 
 static Val iotaOf(Val like, ArrayRef<Dim> dims, int64_t dim, Type element) {
-  return like.at(IotaOp::create(like.builder(), like.loc(), tensorOf(dims, element), dim));
+  return like.make<IotaOp>(tensorOf(dims, element), dim);
 }
 
 // x with a dim of size 1 at `dim`, repeated along it to `size`.
@@ -29,10 +29,10 @@ static Val spread(Val x, int64_t dim, Dim size) {
 }
 
 static Val all(Val a, Val b) {
-  return a.at(AndOp::create(a.builder(), a.loc(), a.value(), b.value()));
+  return a.make<AndOp>(a, b);
 }
 static Val any(Val a, Val b) {
-  return a.at(OrOp::create(a.builder(), a.loc(), a.value(), b.value()));
+  return a.make<OrOp>(a, b);
 }
 
 // x [.., n] -> for each element how many come before it, int64: 0 to n - 1, each once. Of equal
@@ -67,15 +67,14 @@ static Val order(Val x, bool descending, std::optional<int64_t> count) {
   OpBuilder &b = x.builder();
   int64_t last = x.rank() - 1;
   Val rank = ranks(x, descending), index = iotaOf(x, dims, last, b.getI64Type());
-  Val places = x.at(ScatterAddOp::create(b, x.loc(), rank.constant(0).value(), rank.value(),
-                                         index.value(), last));
+  Val places = x.make<ScatterAddOp>(rank.constant(0), rank, index, last);
   if (!count || dims[last] == Dim(*count))
     return places;
   SmallVector<int64_t> starts(dims.size(), 0), steps(dims.size(), 1), limits;
   for (const Dim &dim : dims)
     limits.push_back(dim.isStatic() ? dim.size : ShapedType::kDynamic);
   limits[last] = *count;
-  return x.at(SliceOp::create(b, x.loc(), places.value(), starts, limits, steps));
+  return x.make<SliceOp>(places, starts, limits, steps);
 }
 
 // A rank-0 constant that no element comes after, so that it may stand behind all of them.
@@ -90,11 +89,11 @@ static Val lastOfAll(Val x, bool descending) {
     int64_t high = static_cast<int64_t>(~uint64_t(0) >> (65 - 8 * byte_size(host.dtype)));
     host.setInt(0, descending ? -high - 1 : high);
   }
-  return x.at(ConstantOp::create(x.builder(), x.loc(), host.toAttribute(x.builder().getContext())));
+  return x.make<ConstantOp>(host.toAttribute(x.builder().getContext()));
 }
 
 static Val gatherLast(Val x, Val indices) {
-  return x.at(GatherOp::create(x.builder(), x.loc(), x.value(), indices.value(), x.rank() - 1));
+  return x.make<GatherOp>(x, indices, x.rank() - 1);
 }
 
 // x [.., n] -> where its `count` best stand, in order.
@@ -109,7 +108,7 @@ static Val best(Val x, int64_t count, bool descending) {
     if (missing) {
       dims.back() = missing;
       Val filler = broadcastTo(lastOfAll(x, descending), dims);
-      x = x.at(ConcatOp::create(b, x.loc(), ValueRange{x.value(), filler.value()}, x.rank() - 1));
+      x = x.make<ConcatOp>(ValueRange{x, filler}, x.rank() - 1);
     }
     dims.back() = blocks;
     dims.push_back(kBlock);

@@ -11,20 +11,17 @@ using namespace mlir;
 // the three ops is its derivative by one of them; so all their derivatives are these ops again.
 
 template <typename Properties> static Val convolve(Val input, Val weight, const Properties &p) {
-  return input.at(Conv2dOp::create(input.builder(), input.loc(), input, weight, p.strides,
-                                   p.padding, p.dilation, p.groups));
+  return input.make<Conv2dOp>(input, weight, p.strides, p.padding, p.dilation, p.groups);
 }
 template <typename Properties>
 static Val byInput(Val gradient, Val weight, RankedTensorType type, const Properties &p) {
-  return gradient.at(Conv2dInputGradientOp::create(gradient.builder(), gradient.loc(), type,
-                                                   gradient, weight, p.strides, p.padding,
-                                                   p.dilation, p.groups));
+  return gradient.make<Conv2dInputGradientOp>(type, gradient, weight, p.strides, p.padding,
+                                              p.dilation, p.groups);
 }
 template <typename Properties>
 static Val byWeight(Val input, Val gradient, RankedTensorType type, const Properties &p) {
-  return input.at(Conv2dWeightGradientOp::create(input.builder(), input.loc(), type, input,
-                                                 gradient, p.strides, p.padding, p.dilation,
-                                                 p.groups));
+  return input.make<Conv2dWeightGradientOp>(type, input, gradient, p.strides, p.padding, p.dilation,
+                                            p.groups);
 }
 
 LogicalResult Conv2dOp::differentiate(GradContext &ctx) {
@@ -60,9 +57,8 @@ LogicalResult MaxPool2dOp::differentiate(GradContext &ctx) {
   if (!ctx.hasG(0))
     return success();
   const auto &p = ctx.properties<MaxPool2dOp>();
-  ctx.grad(0, ctx.at(MaxPool2dGradientOp::create(ctx.builder(), ctx.loc(), ctx.operandType(0),
-                                                 ctx.g(0), ctx.result(1), p.kernel, p.strides,
-                                                 p.padding, p.dilation, p.ceil_mode)));
+  ctx.grad(0, ctx.make<MaxPool2dGradientOp>(ctx.operandType(0), ctx.g(0), ctx.result(1), p.kernel,
+                                            p.strides, p.padding, p.dilation, p.ceil_mode));
   return success();
 }
 
@@ -72,23 +68,22 @@ LogicalResult MaxPool2dGradientOp::differentiate(GradContext &ctx) {
   Val indices = ctx.operand(1);
   Val flat = reshapeTo(ctx.g(), {image[0], image[1], image[2].size * image[3].size});
   Val at = reshapeTo(indices, {pooled[0], pooled[1], pooled[2].size * pooled[3].size});
-  Val taken = flat.at(GatherOp::create(ctx.builder(), ctx.loc(), flat, at, 2));
+  Val taken = flat.make<GatherOp>(flat, at, 2);
   ctx.grad(0, reshapeTo(taken, pooled));
   return success();
 }
 
 LogicalResult AvgPool2dOp::differentiate(GradContext &ctx) {
   const auto &p = ctx.properties<AvgPool2dOp>();
-  ctx.grad(0, ctx.at(AvgPool2dGradientOp::create(ctx.builder(), ctx.loc(), ctx.operandType(0),
-                                                 ctx.g(), p.kernel, p.strides, p.padding,
-                                                 p.ceil_mode, p.count_include_pad)));
+  ctx.grad(0, ctx.make<AvgPool2dGradientOp>(ctx.operandType(0), ctx.g(), p.kernel, p.strides,
+                                            p.padding, p.ceil_mode, p.count_include_pad));
   return success();
 }
 
 LogicalResult AvgPool2dGradientOp::differentiate(GradContext &ctx) {
   const auto &p = ctx.properties<AvgPool2dGradientOp>();
-  ctx.grad(0, ctx.at(AvgPool2dOp::create(ctx.builder(), ctx.loc(), ctx.g(), p.kernel, p.strides,
-                                         p.padding, p.ceil_mode, p.count_include_pad)));
+  ctx.grad(0, ctx.make<AvgPool2dOp>(ctx.g(), p.kernel, p.strides, p.padding, p.ceil_mode,
+                                    p.count_include_pad));
   return success();
 }
 

@@ -98,7 +98,7 @@ LogicalResult HardswishOp::differentiate(GradContext &ctx) {
 }
 
 static Val polygamma(Val x, int64_t order) {
-  return x.at(PolygammaOp::create(x.builder(), x.loc(), x.value(), order));
+  return x.make<PolygammaOp>(x, order);
 }
 LogicalResult LgammaOp::differentiate(GradContext &ctx) {
   ctx.roundOnce();
@@ -160,7 +160,7 @@ LogicalResult PowOp::differentiate(GradContext &ctx) {
   ctx.roundOnce();
   Val x = ctx.operand(0), y = ctx.operand(1), g = ctx.g(), one = x.constant(1);
   auto power = [&](Val base, Val exponent) {
-    return ctx.at(PowOp::create(ctx.builder(), ctx.loc(), base, exponent));
+    return ctx.make<PowOp>(base, exponent);
   };
   if (ctx.needs(0)) {
     // d/dx x^y = y x^(y-1). For y = 0 it is 0 for every x, NaN included: there 0 * x^-1 needs an x
@@ -232,8 +232,7 @@ LogicalResult CastOp::differentiate(GradContext &ctx) {
 LogicalResult TransferOp::differentiate(GradContext &ctx) {
   const Properties &p = ctx.properties<TransferOp>();
   Val g = ctx.g();
-  ctx.grad(0,
-           ctx.at(TransferOp::create(ctx.builder(), ctx.loc(), g.type(), g.value(), p.to, p.from)));
+  ctx.grad(0, ctx.make<TransferOp>(g.type(), g, p.to, p.from));
   return success();
 }
 

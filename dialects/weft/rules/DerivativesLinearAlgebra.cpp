@@ -58,8 +58,7 @@ LogicalResult LuOp::differentiate(GradContext &ctx) {
   Dims dims = dimsOf(factors.type()), column = dims;
   column.back() = Dim(1);
   Val indices = broadcastTo(reshapeTo(permutation, column), dims);
-  ctx.grad(0, rows.at(ScatterAddOp::create(rows.builder(), rows.loc(), zerosOf(rows, dims).value(),
-                                           indices.value(), rows.value(), rank - 2)));
+  ctx.grad(0, rows.make<ScatterAddOp>(zerosOf(rows, dims).value(), indices, rows, rank - 2));
   return success();
 }
 

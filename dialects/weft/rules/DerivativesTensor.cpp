@@ -30,8 +30,7 @@ static Val zeros(GradContext &ctx, RankedTensorType type) {
 }
 
 static Val insertSlice(Val update, Val base, ArrayRef<int64_t> starts, ArrayRef<int64_t> steps) {
-  return base.at(
-      InsertSliceOp::create(base.builder(), base.loc(), base.type(), base, update, starts, steps));
+  return base.make<InsertSliceOp>(base.type(), base, update, starts, steps);
 }
 
 // The slice of `x` of the given shape.
@@ -40,7 +39,7 @@ static Val slice(Val x, ArrayRef<int64_t> shape, ArrayRef<int64_t> starts,
   SmallVector<int64_t> limits;
   for (auto [size, start, step] : llvm::zip(shape, starts, steps))
     limits.push_back(size == 0 ? start : start + (size - 1) * step + (step > 0 ? 1 : -1));
-  return x.at(SliceOp::create(x.builder(), x.loc(), x, starts, limits, steps));
+  return x.make<SliceOp>(x, starts, limits, steps);
 }
 
 LogicalResult SliceOp::differentiate(GradContext &ctx) {
@@ -146,8 +145,7 @@ LogicalResult ReduceMeanOp::differentiate(GradContext &ctx) {
 LogicalResult CumsumOp::differentiate(GradContext &ctx) {
   const auto &p = ctx.properties<CumsumOp>();
   bool reverse = p.reverse && p.reverse.getValue();
-  ctx.grad(0, ctx.at(CumsumOp::create(ctx.builder(), ctx.loc(), ctx.g().type(), ctx.g(),
-                                      p.dim.getInt(), !reverse)));
+  ctx.grad(0, ctx.make<CumsumOp>(ctx.g().type(), ctx.g(), p.dim.getInt(), !reverse));
   return success();
 }
 
@@ -164,8 +162,7 @@ static Val movedOn(Val x, int64_t dim, double first) {
 }
 
 static Val recurrence(Val factor, Val input, int64_t dim, bool reverse) {
-  return input.at(RecurrenceOp::create(input.builder(), input.loc(), input.type(), factor, input,
-                                       dim, reverse));
+  return input.make<RecurrenceOp>(input.type(), factor, input, dim, reverse);
 }
 
 // What comes after an element has it as a factor: result[k - 1] times the sum of the gradients from
@@ -245,8 +242,8 @@ LogicalResult MatmulOp::differentiate(GradContext &ctx) {
 LogicalResult IndexSelectOp::differentiate(GradContext &ctx) {
   Val base = zeros(ctx, ctx.operandType(0));
   const auto &p = ctx.properties<IndexSelectOp>();
-  ctx.grad(0, ctx.at(IndexAddOp::create(ctx.builder(), ctx.loc(), base.type(), base, ctx.operand(1),
-                                        ctx.g(), p.dim.getInt(), p.user.getValue())));
+  ctx.grad(0, ctx.make<IndexAddOp>(base.type(), base, ctx.operand(1), ctx.g(), p.dim.getInt(),
+                                   p.user.getValue()));
   return success();
 }
 
@@ -254,8 +251,8 @@ LogicalResult IndexAddOp::differentiate(GradContext &ctx) {
   ctx.grad(0, ctx.g());
   const auto &p = ctx.properties<IndexAddOp>();
   if (ctx.needs(2))
-    ctx.grad(2, ctx.at(IndexSelectOp::create(ctx.builder(), ctx.loc(), ctx.g(), ctx.operand(1),
-                                             p.dim.getInt(), p.user.getValue())));
+    ctx.grad(2,
+             ctx.make<IndexSelectOp>(ctx.g(), ctx.operand(1), p.dim.getInt(), p.user.getValue()));
   return success();
 }
 
@@ -264,11 +261,10 @@ LogicalResult IndexPutOp::differentiate(GradContext &ctx) {
   int64_t dim = ctx.properties<IndexPutOp>().dim.getInt();
   StringRef user = ctx.properties<IndexPutOp>().user.getValue();
   auto put = [&](Val base, Val source, int64_t at) {
-    return ctx.at(
-        IndexPutOp::create(ctx.builder(), ctx.loc(), base.type(), base, indices, source, at, user));
+    return ctx.make<IndexPutOp>(base.type(), base, indices, source, at, user);
   };
   auto selected = [&](Val from, int64_t at) {
-    return ctx.at(IndexSelectOp::create(ctx.builder(), ctx.loc(), from, indices, at, user));
+    return ctx.make<IndexSelectOp>(from, indices, at, user);
   };
   Dims baseDims = dimsOf(ctx.operandType(0)), sourceDims = dimsOf(ctx.operandType(2)),
        taken = dimsOf(indices.type());
@@ -293,9 +289,8 @@ LogicalResult IndexPutOp::differentiate(GradContext &ctx) {
 LogicalResult GatherOp::differentiate(GradContext &ctx) {
   Val base = zeros(ctx, ctx.operandType(0));
   const auto &p = ctx.properties<GatherOp>();
-  ctx.grad(0,
-           ctx.at(ScatterAddOp::create(ctx.builder(), ctx.loc(), base.type(), base, ctx.operand(1),
-                                       ctx.g(), p.dim.getInt(), p.user.getValue())));
+  ctx.grad(0, ctx.make<ScatterAddOp>(base.type(), base, ctx.operand(1), ctx.g(), p.dim.getInt(),
+                                     p.user.getValue()));
   return success();
 }
 
@@ -303,8 +298,7 @@ LogicalResult ScatterAddOp::differentiate(GradContext &ctx) {
   ctx.grad(0, ctx.g());
   const auto &p = ctx.properties<ScatterAddOp>();
   if (ctx.needs(2))
-    ctx.grad(2, ctx.at(GatherOp::create(ctx.builder(), ctx.loc(), ctx.g(), ctx.operand(1),
-                                        p.dim.getInt(), p.user.getValue())));
+    ctx.grad(2, ctx.make<GatherOp>(ctx.g(), ctx.operand(1), p.dim.getInt(), p.user.getValue()));
   return success();
 }
 
@@ -317,11 +311,10 @@ LogicalResult ScatterReduceOp::differentiate(GradContext &ctx) {
       result = ctx.result(0), g = ctx.g();
   Type element = base.type().getElementType();
   auto gathered = [&](Val x) {
-    return ctx.at(GatherOp::create(ctx.builder(), ctx.loc(), x, indices, dim, user));
+    return ctx.make<GatherOp>(x, indices, dim, user);
   };
   auto added = [&](Val to, Val from) {
-    return ctx.at(
-        ScatterAddOp::create(ctx.builder(), ctx.loc(), to.type(), to, indices, from, dim, user));
+    return ctx.make<ScatterAddOp>(to.type(), to, indices, from, dim, user);
   };
   if (combiner != Combiner::prod) {
     Val mine = cast(compare("eq", base, result), element),
@@ -335,8 +328,7 @@ LogicalResult ScatterReduceOp::differentiate(GradContext &ctx) {
     return success();
   }
   auto product = [&](Val to, Val from) {
-    return ctx.at(ScatterReduceOp::create(ctx.builder(), ctx.loc(), to.type(), combiner, to,
-                                          indices, from, dim, user));
+    return ctx.make<ScatterReduceOp>(to.type(), combiner, to, indices, from, dim, user);
   };
   Val one = base.constant(1), sourceOne = source.constant(1);
   if (ctx.needs(0)) {

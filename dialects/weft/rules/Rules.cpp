@@ -39,10 +39,10 @@ Val Val::integer(int64_t number) const {
 //===-- Elementwise ---------------------------------------------------------------------------===//
 
 template <typename Op> static Val unary(Val x) {
-  return x.at(Op::create(x.builder(), x.loc(), x.value()));
+  return x.make<Op>(x.value());
 }
 template <typename Op> static Val binary(Val a, Val b) {
-  return a.at(Op::create(a.builder(), a.loc(), a.value(), b.value()));
+  return a.make<Op>(a.value(), b.value());
 }
 
 Val operator+(Val a, Val b) {
@@ -121,19 +121,17 @@ Val compare(StringRef direction, Val a, Val b) {
   if (!symbol)
     mlir::emitError(a.loc()) << "a rule compares by '" << direction << "'; use eq, ne, lt, le, gt "
                              << "or ge";
-  return a.at(CompareOp::create(a.builder(), a.loc(), symbol.value_or(Direction::eq), a.value(),
-                                b.value()));
+  return a.make<CompareOp>(symbol.value_or(Direction::eq), a, b);
 }
 
 Val select(Val condition, Val onTrue, Val onFalse) {
-  return onTrue.at(SelectOp::create(onTrue.builder(), onTrue.loc(), condition.value(),
-                                    onTrue.value(), onFalse.value()));
+  return onTrue.make<SelectOp>(condition, onTrue, onFalse);
 }
 
 Val cast(Val x, Type element) {
   if (x.type().getElementType() == element)
     return x;
-  return x.at(CastOp::create(x.builder(), x.loc(), withElementType(x.type(), element), x.value()));
+  return x.make<CastOp>(withElementType(x.type(), element), x);
 }
 
 //===-- Movement ------------------------------------------------------------------------------===//
@@ -144,7 +142,7 @@ Val reshape(Val x, ArrayRef<int64_t> shape) {
 
 Val reshapeTo(Val x, ArrayRef<Dim> dims) {
   RankedTensorType type = tensorOf(dims, x.type().getElementType());
-  return type == x.type() ? x : x.at(ReshapeOp::create(x.builder(), x.loc(), type, x.value()));
+  return type == x.type() ? x : x.make<ReshapeOp>(type, x);
 }
 
 Val broadcast(Val x, ArrayRef<int64_t> shape) {
@@ -153,16 +151,15 @@ Val broadcast(Val x, ArrayRef<int64_t> shape) {
 
 Val broadcastTo(Val x, ArrayRef<Dim> dims) {
   RankedTensorType type = tensorOf(dims, x.type().getElementType());
-  return type == x.type() ? x : x.at(BroadcastOp::create(x.builder(), x.loc(), type, x.value()));
+  return type == x.type() ? x : x.make<BroadcastOp>(type, x);
 }
 
 Val transpose(Val x, ArrayRef<int64_t> permutation) {
-  return x.at(TransposeOp::create(x.builder(), x.loc(), x.value(), permutation));
+  return x.make<TransposeOp>(x, permutation);
 }
 
 Val iota(Val like, ArrayRef<int64_t> shape, int64_t dim, Type element) {
-  return like.at(
-      IotaOp::create(like.builder(), like.loc(), RankedTensorType::get(shape, element), dim));
+  return like.make<IotaOp>(RankedTensorType::get(shape, element), dim);
 }
 
 //===-- Reduction and contraction -------------------------------------------------------------===//
@@ -172,7 +169,7 @@ template <typename Op> static Val reduce(Val x, ArrayRef<int64_t> dims, bool kee
     return x;
   SmallVector<int64_t> sorted(dims);
   llvm::sort(sorted);
-  Val result = x.at(Op::create(x.builder(), x.loc(), x.value(), sorted));
+  Val result = x.make<Op>(x.value(), sorted);
   if (!keepdim)
     return result;
   Dims kept = dimsOf(x.type());
@@ -196,11 +193,7 @@ Val prod(Val x, ArrayRef<int64_t> dims, bool keepdim) {
 }
 
 Val matmul(Val a, Val b, bool transposeA, bool transposeB) {
-  return a.at(MatmulOp::create(a.builder(), a.loc(), a.value(), b.value(), transposeA, transposeB));
-}
-
-Val sumTo(Val x, ArrayRef<int64_t> shape) {
-  return sumToDims(x, Dims(shape.begin(), shape.end()));
+  return a.make<MatmulOp>(a, b, transposeA, transposeB);
 }
 
 Val sumToDims(Val x, ArrayRef<Dim> dims) {

@@ -71,7 +71,7 @@ public:
     return value_;
   }
   mlir::RankedTensorType type() const {
-    return mlir::cast<mlir::RankedTensorType>(value_.getType());
+    return typeOf(value_);
   }
   llvm::ArrayRef<int64_t> shape() const {
     return type().getShape();
@@ -88,6 +88,10 @@ public:
   // Another value, built at the same place.
   Val at(mlir::Value value) const {
     return Val(*builder_, *loc_, value);
+  }
+  // The result of a new op, built there.
+  template <typename Op, typename... Args> Val make(Args &&...args) const {
+    return at(Op::create(*builder_, *loc_, std::forward<Args>(args)...));
   }
   // A splat constant of this value's shape and element type, or of another shape.
   Val constant(double number) const;
@@ -141,8 +145,7 @@ Val min(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim = false);
 Val prod(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim = false);
 Val matmul(Val a, Val b, bool transposeA = false, bool transposeB = false);
 Val iota(Val like, llvm::ArrayRef<int64_t> shape, int64_t dim, mlir::Type element);
-// Sums x to `shape`, from which it was broadcast.
-Val sumTo(Val x, llvm::ArrayRef<int64_t> shape);
+// Sums x to `dims`, from which it was broadcast.
 Val sumToDims(Val x, llvm::ArrayRef<Dim> dims);
 
 // What a derivative rule sees: properties, the types of operands and results, the saved values, the
@@ -201,6 +204,9 @@ public:
   }
   Val at(mlir::Value value) const {
     return Val(builder_, loc_, value);
+  }
+  template <typename Op, typename... Args> Val make(Args &&...args) const {
+    return at(Op::create(builder_, loc_, std::forward<Args>(args)...));
   }
   // Reports that the op `name` has no derivative.
   mlir::LogicalResult noRule(llvm::StringRef name, llvm::StringRef reason) const;

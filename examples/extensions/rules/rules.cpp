@@ -36,7 +36,7 @@ mlir::LogicalResult mine::MirrorOp::evaluate(EvalContext &ctx) {
 mlir::LogicalResult mine::MirrorOp::differentiate(GradContext &ctx) {
   // An op of this dialect in a derivative is made as MLIR makes ops.
   Val g = ctx.g();
-  ctx.grad(0, ctx.at(MirrorOp::create(ctx.builder(), ctx.loc(), g.type(), g.value())));
+  ctx.grad(0, ctx.make<MirrorOp>(g.type(), g.value()));
   return success();
 }
 
