@@ -7,9 +7,7 @@
 
 namespace weft::compiler {
 
-inline mlir::RankedTensorType typeOf(mlir::Value value) {
-  return mlir::cast<mlir::RankedTensorType>(value.getType());
-}
+using ir::typeOf;
 
 // The op that alone reads what the claim gives so far; null where several do.
 mlir::Operation *onlyUser(const Claim &claim);

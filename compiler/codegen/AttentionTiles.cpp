@@ -12,11 +12,8 @@ namespace weft::compiler {
 
 namespace arith = mlir::arith;
 namespace vector = mlir::vector;
+using ir::typeOf;
 using mlir::Value;
-
-static mlir::RankedTensorType typeOf(Value value) {
-  return mlir::cast<mlir::RankedTensorType>(value.getType());
-}
 
 // Blocks of equal length, so that the last one is no sliver.
 void AttentionTiles::setLengths() {
@@ -66,13 +63,13 @@ AttentionTiles::AttentionTiles(KernelBuilder &kernel, const AttentionOperands &o
     mask_ = kernel.lowered.lookup(op.mask);
     maskIsBool_ = typeOf(mask_).getElementType().isInteger(1);
   }
-  llvm::ArrayRef<int64_t> shape = typeOf(query_).getShape();
+  llvm::ArrayRef<int64_t> shape = ir::shapeOf(query_);
   batches_.assign(shape.begin(), shape.end() - 2);
   batchCount_ = mlir::ShapedType::getNumElements(batches_);
   queries_ = shape.end()[-2];
   features_ = shape.back();
-  keys_ = typeOf(value_).getShape().end()[-2];
-  width_ = typeOf(value_).getShape().back();
+  keys_ = ir::shapeOf(value_).end()[-2];
+  width_ = ir::shapeOf(value_).back();
   setLengths();
   mlir::Type element = typeOf(query_).getElementType();
   compute_ = element.isF64() ? element : f_.builder.getF32Type();
@@ -83,15 +80,15 @@ AttentionTiles::AttentionTiles(KernelBuilder &kernel, const AttentionOperands &o
     wideKeys_ = tile(keyBlock_, roundUp(features_, lanes_));
     wideValues_ = tile(keyBlock_, roundUp(width_, lanes_));
   }
-  if (mask_ && typeOf(mask_).getRank() >= 2 && typeOf(mask_).getShape().back() != 1 &&
-      typeOf(mask_).getShape().end()[-2] != 1)
+  if (mask_ && typeOf(mask_).getRank() >= 2 && ir::shapeOf(mask_).back() != 1 &&
+      ir::shapeOf(mask_).end()[-2] != 1)
     // Vectors end with the last key, so that the first may begin before the block.
     turnedMask_ = tile(keyBlock_ + 2 * lanes_, roundUp(std::min(queries_, kQueryBlock), lanes_));
 }
 
 // The result itself, or a transpose of it.
 llvm::SmallVector<AttentionTiles::Output, 2> AttentionTiles::outputsOf(Value result) {
-  llvm::ArrayRef<int64_t> shape = typeOf(result).getShape();
+  llvm::ArrayRef<int64_t> shape = ir::shapeOf(result);
   llvm::SmallVector<Output, 2> all;
   for (auto [number, output] : llvm::enumerate(kernel_.outputs)) {
     auto transpose = output.getDefiningOp<ir::TransposeOp>();
@@ -332,7 +329,7 @@ void AttentionTiles::startMask(const Index &firstQuery, int64_t count, const Ind
     return;
   // Rows of the tile are keys, of which the block's first one is row `lanes`.
   int64_t deep = std::min(lanes_, keys_);
-  llvm::ArrayRef<int64_t> shape = typeOf(mask_).getShape();
+  llvm::ArrayRef<int64_t> shape = ir::shapeOf(mask_);
   Value blocks =
       e.make<arith::DivUIOp>(e.make<arith::AddIOp>(keys, constant(lanes_ - 1)), constant(lanes_));
   f_.loop(constant(0), blocks, vectorsOf(keyBlock_), {}, [&](Index number, State &) {
@@ -376,7 +373,7 @@ Value AttentionTiles::masked(Value score, const Index &key, const Index &column)
       if (maskIsBool_)
         value = e.make<arith::CmpFOp>(arith::CmpFPredicate::ONE, value, splat(0));
     } else {
-      llvm::ArrayRef<int64_t> shape = typeOf(mask_).getShape();
+      llvm::ArrayRef<int64_t> shape = ir::shapeOf(mask_);
       llvm::SmallVector<Index> all(batch_), position;
       // Lanes behind the last query read the last one's element.
       Index query = space.add(firstQuery_, column);

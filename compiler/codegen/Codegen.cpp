@@ -89,12 +89,11 @@ static bool isBelowMaximum(mlir::Operation *op) {
   if (!largest || largest->getOperand(0) != difference->getOperand(0))
     return false;
   // The reduced dims have come back as dims of size 1, each at its own place.
-  auto from = mlir::cast<mlir::RankedTensorType>(largest->getOperand(0).getType());
+  auto from = ir::typeOf(largest->getOperand(0));
   llvm::SmallVector<int64_t> expected(from.getShape());
   for (int64_t dim : largest.getDims())
     expected[dim] = 1;
-  return llvm::ArrayRef<int64_t>(expected) ==
-         mlir::cast<mlir::RankedTensorType>(kept->getResult(0).getType()).getShape();
+  return llvm::ArrayRef<int64_t>(expected) == ir::shapeOf(kept->getResult(0));
 }
 
 // What schedules read of lowerings, which the rule of an op of another dialect may not give.
@@ -103,7 +102,7 @@ static mlir::LogicalResult checkLowered(ir::WeftOp op, llvm::ArrayRef<Value> val
     return op->emitOpError("is at fault in its rule: its lowering gives ")
            << values.size() << " values for " << op->getNumResults() << " results";
   for (auto [result, value] : llvm::zip(op->getResults(), values)) {
-    auto type = mlir::cast<mlir::RankedTensorType>(result.getType());
+    auto type = ir::typeOf(result);
     auto given =
         value ? mlir::dyn_cast<mlir::RankedTensorType>(value.getType()) : mlir::RankedTensorType();
     if (!given || given.getShape() != type.getShape() ||
@@ -145,8 +144,7 @@ static mlir::LogicalResult lowerToLinalg(KernelBuilder &kernel) {
       // Its schedule reads the op itself.
       for (Value result : op.getResults())
         kernel.lowered[result] = mlir::tensor::EmptyOp::create(
-            b, op.getLoc(), mlir::cast<mlir::RankedTensorType>(result.getType()).getShape(),
-            mlir::getElementTypeOrSelf(result.getType()));
+            b, op.getLoc(), ir::shapeOf(result), mlir::getElementTypeOrSelf(result.getType()));
       continue;
     }
     auto values =
@@ -249,7 +247,7 @@ static void wrap(KernelBuilder &kernel, llvm::StringRef symbol, llvm::ArrayRef<i
 // Of attention's two products, or the five of its derivative, over the scores that are not hidden.
 static double attentionOperations(mlir::Operation *op) {
   auto sizesOf = [&](int64_t i) {
-    return mlir::cast<mlir::RankedTensorType>(op->getOperand(i).getType()).getShape();
+    return ir::shapeOf(op->getOperand(i));
   };
   double features = static_cast<double>(sizesOf(0).back()),
          width = static_cast<double>(sizesOf(2).back()),
@@ -268,12 +266,10 @@ static double attentionOperations(mlir::Operation *op) {
 double estimate(KernelBuilder &kernel) {
   double bytes = 0, flops = 0, work = 0;
   auto sizeOf = [](Value value) {
-    return static_cast<double>(
-        mlir::cast<mlir::RankedTensorType>(value.getType()).getNumElements());
+    return static_cast<double>(ir::typeOf(value).getNumElements());
   };
   auto bytesOf = [&](Value value) {
-    return sizeOf(value) *
-           memoryBytes(mlir::cast<mlir::RankedTensorType>(value.getType()).getElementType());
+    return sizeOf(value) * memoryBytes(ir::typeOf(value).getElementType());
   };
   for (Value input : kernel.fusion.getInputs())
     bytes += bytesOf(input);

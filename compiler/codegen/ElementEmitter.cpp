@@ -258,8 +258,7 @@ void ElementEmitter::noteFailure(Value condition, Value mask) {
 Value ElementEmitter::at(Value tensor, llvm::ArrayRef<Index> given, Value mask) {
   // A dim of size 1 has one position, also in lanes that a write at an offset leaves out.
   llvm::SmallVector<Index> position(given);
-  for (auto [at, size] :
-       llvm::zip(position, mlir::cast<mlir::RankedTensorType>(tensor.getType()).getShape()))
+  for (auto [at, size] : llvm::zip(position, ir::shapeOf(tensor)))
     if (size == 1)
       at = Index::of(0);
   for (Scope &scope : scopes_)
@@ -293,7 +292,7 @@ Index ElementEmitter::linearize(llvm::ArrayRef<Index> position, llvm::ArrayRef<i
 }
 
 Value ElementEmitter::compute(Value tensorValue, llvm::ArrayRef<Index> position, Value mask) {
-  auto type = mlir::cast<mlir::RankedTensorType>(tensorValue.getType());
+  auto type = ir::typeOf(tensorValue);
   if (auto known = known_.find(tensorValue); known != known_.end())
     if (Value value = known->second(position, mask))
       return value;
@@ -327,7 +326,7 @@ Value ElementEmitter::compute(Value tensorValue, llvm::ArrayRef<Index> position,
     return body(generic, position, inputsAt(generic, position, mask), mask);
   }
   if (mlir::isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op)) {
-    auto from = mlir::cast<mlir::RankedTensorType>(op->getOperand(0).getType());
+    auto from = ir::typeOf(op->getOperand(0));
     return at(op->getOperand(0),
               space.delinearize(space.linearize(position, type.getShape()), from.getShape()), mask);
   }
@@ -352,7 +351,7 @@ Value ElementEmitter::compute(Value tensorValue, llvm::ArrayRef<Index> position,
 
 Value ElementEmitter::constantElement(Value tensorValue, mlir::ElementsAttr value,
                                       llvm::ArrayRef<Index> position, Value mask) {
-  auto type = mlir::cast<mlir::RankedTensorType>(tensorValue.getType());
+  auto type = ir::typeOf(tensorValue);
   if (type.getNumElements() == 0)
     return constant(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(type.getElementType())));
   if (value.isSplat())
@@ -435,7 +434,7 @@ Value ElementEmitter::concatElement(mlir::Operation *op, llvm::ArrayRef<Index> p
   llvm::SmallVector<std::pair<Value, int64_t>> pieces;
   int64_t begin = 0;
   for (Value input : concat.getInputs()) {
-    int64_t extent = mlir::cast<mlir::RankedTensorType>(input.getType()).getDimSize(dim);
+    int64_t extent = ir::typeOf(input).getDimSize(dim);
     if (extent != 0)
       pieces.emplace_back(input, begin);
     begin += extent;

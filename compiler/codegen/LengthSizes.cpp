@@ -16,10 +16,6 @@ using mlir::Value;
 using Role = FusionDomain::Role;
 using Shape = FusionDomain::Shape;
 
-static ir::Dims dimsOf(Value value) {
-  return ir::dimsOf(mlir::cast<RankedTensorType>(value.getType()));
-}
-
 // How many dims are `leading`, a size that varies, in front of the others: 0 or 1.
 static int64_t leadingDims(const ir::Dims &dims, const ir::Dim &leading) {
   return !leading.isStatic() && !dims.empty() && dims.front() == leading;
@@ -29,7 +25,7 @@ static int64_t leadingDims(const ir::Dims &dims, const ir::Dim &leading) {
 // or another one.
 static std::optional<ir::Dim> onlyNamed(Value value, const ir::Dim &leading = 1) {
   std::optional<ir::Dim> found;
-  ir::Dims dims = dimsOf(value);
+  ir::Dims dims = ir::dimsOf(value);
   for (const ir::Dim &dim : llvm::ArrayRef(dims).drop_front(leadingDims(dims, leading))) {
     if (dim.isStatic())
       continue;
@@ -56,7 +52,7 @@ static void setLengthDims(KernelSizes &sizes, mlir::Block &body, const ir::Dim &
   llvm::SmallVector<Value> operands(body.getArguments());
   llvm::append_range(operands, body.getTerminator()->getOperands());
   for (Value operand : operands) {
-    ir::Dims dims = dimsOf(operand);
+    ir::Dims dims = ir::dimsOf(operand);
     auto named = std::find_if(dims.begin() + leadingDims(dims, leading), dims.end(),
                               [](const ir::Dim &dim) { return !dim.isStatic(); });
     LengthDim &length = sizes.lengthDims.emplace_back();
@@ -76,7 +72,7 @@ mlir::FailureOr<KernelSizes> attentionSizes(Operation *attention, mlir::Block &b
     return refuseSizes(attention, reason);
   KernelSizes sizes;
   auto add = [&](Value value) {
-    ir::Dims dims = dimsOf(value);
+    ir::Dims dims = ir::dimsOf(value);
     std::optional<ir::Dim> named = onlyNamed(value, leading);
     bool isNamed = ir::hasNamedDims(value.getType()),
          leads = leadingDims(dims, leading) > 0 &&
@@ -104,7 +100,8 @@ static bool goesByRows(Operation *op) {
   if (!weft)
     return false;
   if (mlir::isa<ir::ReshapeOp>(op))
-    return ir::longDims(dimsOf(op->getOperand(0))) == ir::longDims(dimsOf(op->getResult(0)));
+    return ir::longDims(ir::dimsOf(op->getOperand(0))) ==
+           ir::longDims(ir::dimsOf(op->getResult(0)));
   if (weft.kind() != ir::Kind::Reduction)
     return weft.kind() == ir::Kind::Elementwise || mlir::isa<ir::BroadcastOp, ir::ConstantOp>(op);
   // Of all that a row has, or of nothing that varies.
@@ -120,7 +117,7 @@ mlir::FailureOr<KernelSizes> rowSizes(mlir::Block &body) {
     if (!named)
       return !ir::hasNamedDims(value.getType());
     sizes.named.insert(value);
-    ir::Dims dims = dimsOf(value);
+    ir::Dims dims = ir::dimsOf(value);
     while (dims.back().isOne())
       dims.pop_back();
     return dims.back() == *named && length.value_or(*named) == *named && (length = named, true);

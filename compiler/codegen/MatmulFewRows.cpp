@@ -123,7 +123,7 @@ mlir::LogicalResult FewRowsSchedule::run() {
 
 std::optional<mlir::LogicalResult> scheduleFewRows(KernelBuilder &kernel, ir::MatmulOp op,
                                                    int64_t vectorBytes) {
-  auto type = mlir::cast<mlir::RankedTensorType>(op.getResult().getType());
+  auto type = ir::typeOf(op.getResult());
   int64_t m = type.getShape().end()[-2], n = type.getShape().back(),
           k = kernel.generic(op).getStaticLoopRanges().back(),
           lanes = std::min(kLanes,

@@ -12,7 +12,7 @@ MatmulProduct::MatmulProduct(KernelBuilder &kernel, ir::MatmulOp op)
     : kernel_(kernel), f_(kernel, kernel.info.symbol), generic_(kernel.generic(op)) {
   left_ = generic_.getDpsInputs()[0];
   right_ = generic_.getDpsInputs()[1];
-  auto type = mlir::cast<mlir::RankedTensorType>(op.getResult().getType());
+  auto type = ir::typeOf(op.getResult());
   element_ = type.getElementType();
   result_.assign(type.getShape().begin(), type.getShape().end());
   batches_ = generic_.getStaticLoopRanges();
@@ -48,7 +48,7 @@ void transposeLanes(ElementEmitter &e, llvm::MutableArrayRef<Value> v) {
 
 llvm::SmallVector<Index> MatmulProduct::positionIn(Value side, bool transposed, const Index &row,
                                                    const Index &column) {
-  llvm::ArrayRef<int64_t> shape = mlir::cast<mlir::RankedTensorType>(side.getType()).getShape();
+  llvm::ArrayRef<int64_t> shape = ir::shapeOf(side);
   int64_t rank = shape.size() - 2, missing = batch_.size() - rank;
   llvm::SmallVector<Index> position;
   for (int64_t i = 0; i < rank; ++i)

@@ -140,8 +140,7 @@ void MatmulSchedule::choose(int64_t vectorBytes) {
 }
 
 void MatmulSchedule::prefetch(Value side, llvm::ArrayRef<Index> position) {
-  Index at =
-      f_.e.space.linearize(position, mlir::cast<mlir::RankedTensorType>(side.getType()).getShape());
+  Index at = f_.e.space.linearize(position, ir::shapeOf(side));
   for (auto [i, argument] : llvm::enumerate(kernel_.fusion.getBody().front().getArguments()))
     if (kernel_.lowered.lookup(argument) == side)
       return f_.e.prefetchLine(f_.function.getArgument(i), at, /*write=*/false);

@@ -231,8 +231,7 @@ struct NestSchedule {
       if (!llvm::is_contained(inner, atom))
         outer.push_back(atom);
     kernel.info.count = kernel.domain.rows();
-    int64_t bytes = memoryBytes(
-        mlir::cast<mlir::RankedTensorType>(ops.front()->getOperand(0).getType()).getElementType());
+    int64_t bytes = memoryBytes(ir::typeOf(ops.front()->getOperand(0)).getElementType());
     int64_t rows = kernel.domain.positions(outer),
             rowsAhead =
                 std::min<int64_t>(rows - 1, kAheadBytes / (kernel.domain.positions(inner) * bytes));

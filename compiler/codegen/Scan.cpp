@@ -19,7 +19,7 @@ static bool isExtreme(mlir::Operation *op) {
 }
 Scan::Scan(KernelFunction &f, mlir::Operation *op)
     : f_(f), op_(op), generic_(f.kernel.generic(op)) {
-  shape = mlir::cast<mlir::RankedTensorType>(op->getResult(0).getType()).getShape();
+  shape = ir::shapeOf(op->getResult(0));
   dim = mlir::cast<mlir::IntegerAttr>(op->getAttr("dim")).getInt();
   size = shape[dim];
   lead = mlir::ShapedType::getNumElements(shape.take_front(dim));

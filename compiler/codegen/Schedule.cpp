@@ -347,7 +347,7 @@ Value KernelFunction::combineAll(linalg::GenericOp reduction, llvm::ArrayRef<Val
 Value KernelFunction::identity(linalg::GenericOp reduction, bool vector) {
   auto constant = reduction.getDpsInits()[0].getDefiningOp<arith::ConstantOp>();
   auto splat = mlir::cast<mlir::DenseElementsAttr>(constant.getValue());
-  auto element = mlir::cast<mlir::RankedTensorType>(constant.getType()).getElementType();
+  auto element = ir::typeOf(constant).getElementType();
   // A tensor without elements has no splat value; nothing will read what stands in for it.
   mlir::Attribute value = splat.empty() ? mlir::Attribute(builder.getZeroAttr(element))
                                         : splat.getSplatValue<mlir::Attribute>();
@@ -695,12 +695,12 @@ llvm::SmallVector<Index> KernelFunction::position(Value value, llvm::ArrayRef<In
     digits.push_back(atoms[atom]);
     extents.push_back(kernel.domain.atoms()[atom]);
   }
-  auto shape = mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
+  auto shape = ir::shapeOf(value);
   return e.space.delinearize(e.space.linearize(digits, extents), shape);
 }
 
 Index KernelFunction::placeOf(Value value, llvm::ArrayRef<Index> atoms) {
-  auto shape = mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
+  auto shape = ir::shapeOf(value);
   return e.linearize(position(value, atoms), shape, kernel.lengthDim(value));
 }
 

@@ -102,7 +102,7 @@ void RowSchedule::transposeReads(KernelFunction &f, mlir::BlockArgument argument
   auto read = [&f, lowered, number, block = f.e.b.getInsertionBlock(),
                tiles = llvm::SmallVector<Tile>()](llvm::ArrayRef<Index> position,
                                                   Value mask) mutable {
-    auto type = mlir::cast<mlir::RankedTensorType>(lowered.getType());
+    auto type = ir::typeOf(lowered);
     Index place = f.e.space.linearize(position, type.getShape());
     auto [first, stride] = f.e.space.splitLanes(place);
     // Runs are whole: none begins before the memory or ends behind it.

@@ -65,8 +65,7 @@ static llvm::StringRef whyNot(Operation *op) {
   // are in its kernel. That they are enough at each size is asked where it is left to a kernel
   // (ProviderSet::setKernels), which knows the range.
   if (ir::isAttention(op)) {
-    llvm::ArrayRef<int64_t> query =
-        mlir::cast<RankedTensorType>(op->getOperand(0).getType()).getShape();
+    llvm::ArrayRef<int64_t> query = ir::shapeOf(op->getOperand(0));
     if (query.size() < 3 || named(op->getOperand(0)) != 0 ||
         llvm::any_of(op->getOperands(), [&](Value value) { return named(value) > 0; }))
       return "has matrices whose sizes vary";
@@ -98,7 +97,7 @@ static llvm::StringRef whyNot(Operation *op) {
 // taken by indices from a dim that varies is checked against the size that there is.
 static bool givesRowsAlone(Operation *op) {
   if (auto select = mlir::dyn_cast<ir::IndexSelectOp>(op)) {
-    auto from = mlir::cast<RankedTensorType>(select.getInput().getType());
+    auto from = ir::typeOf(select.getInput());
     return select->hasAttr(ir::kInRangeAttr) ||
            ir::dimsOf(from)[static_cast<size_t>(select.getDim())].isStatic();
   }
@@ -207,7 +206,7 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
     bool isNamed = sizes.named.contains(value);
     if (isNamed) {
       // One size for the whole kernel, whatever it is multiplied by.
-      auto type = mlir::cast<RankedTensorType>(value.getType());
+      auto type = ir::typeOf(value);
       ir::Dim dim = ir::dimsOf(type)[namedDimOf(type)];
       ir::SizeProduct mine = ir::productOf(dim.symbol.getValue());
       if (!sizes)
@@ -248,8 +247,7 @@ void forgetNames(ir::FusionOp fusion) {
     if (auto slice = mlir::dyn_cast<ir::SliceOp>(op)) {
       // The whole of a symbolic dim has no limit.
       llvm::SmallVector<int64_t> limits(slice.getLimits());
-      for (auto [limit, size] :
-           llvm::zip(limits, mlir::cast<RankedTensorType>(slice.getInput().getType()).getShape()))
+      for (auto [limit, size] : llvm::zip(limits, ir::shapeOf(slice.getInput())))
         if (mlir::ShapedType::isDynamic(limit))
           limit = size;
       slice.setLimits(limits);

@@ -78,8 +78,7 @@ void Sweeps::trackReads(KernelFunction &f, int64_t l, llvm::ArrayRef<Index> atom
 void Sweeps::noteInPlace() {
   for (auto [i, output] : llvm::enumerate(kernel.outputs))
     for (auto [k, input] : llvm::enumerate(kernel.fusion.getInputs())) {
-      auto from = mlir::cast<mlir::RankedTensorType>(input.getType()),
-           to = mlir::cast<mlir::RankedTensorType>(output.getType());
+      auto from = ir::typeOf(input), to = ir::typeOf(output);
       // Equal at the largest size is not equal at each.
       Value argument = kernel.fusion.getBody().front().getArgument(k);
       if (kernel.sizes.named.contains(argument) != kernel.sizes.named.contains(output) ||

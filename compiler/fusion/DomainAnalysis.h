@@ -21,7 +21,7 @@ using DimLayout = llvm::SmallVector<llvm::SmallVector<int32_t, 2>, 4>;
 using Atoms = llvm::SmallVector<int32_t, 6>;
 
 inline int64_t sizeOf(mlir::Value value) {
-  return mlir::cast<mlir::RankedTensorType>(value.getType()).getNumElements();
+  return ir::typeOf(value).getNumElements();
 }
 Atoms flat(const DimLayout &layout);
 inline bool isReduce(mlir::Operation *op) {

@@ -56,7 +56,7 @@ bool DomainAnalysis::nestMakesRows() {
   std::optional<Atoms> common;
   bool hasNames = false;
   for (Operation *op : ops) {
-    hasNames |= bool(cast<RankedTensorType>(op->getResult(0).getType()).getEncoding());
+    hasNames |= bool(ir::typeOf(op->getResult(0)).getEncoding());
     if (!isReduction(op))
       continue;
     Atoms atoms = flat(layouts[op->getOperand(0)]);
@@ -129,7 +129,7 @@ bool DomainAnalysis::makesPart(const Fold &fold, ArrayRef<int32_t> outer, ArrayR
                                Operation *op) {
   Atoms full(outer.begin(), outer.end());
   full.append(inner.begin(), inner.end());
-  if (fold.all != full || cast<RankedTensorType>(op->getOperand(0).getType()).getEncoding())
+  if (fold.all != full || ir::typeOf(op->getOperand(0)).getEncoding())
     return false;
   auto isKept = [&](int32_t atom) {
     return llvm::is_contained(fold.kept, atom);

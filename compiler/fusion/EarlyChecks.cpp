@@ -85,7 +85,7 @@ private:
 
   void checkEarly(Operation &op, const ir::IndexBounds &bounds) {
     // The bound of a size that varies is not known here.
-    auto indexed = mlir::cast<mlir::RankedTensorType>(op.getOperand(0).getType());
+    auto indexed = ir::typeOf(op.getOperand(0));
     auto dim = op.getAttrOfType<mlir::IntegerAttr>("dim");
     if (dim && !ir::dimsOf(indexed)[dim.getInt()].isStatic())
       return;

@@ -15,7 +15,7 @@ using namespace mlir;
 // What a kernel can write instead of the constant: a splat of many bytes. Null for others.
 static SplatElementsAttr filled(ir::ConstantOp constant) {
   auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
-  auto type = constant ? cast<RankedTensorType>(constant.getType()) : RankedTensorType();
+  auto type = constant ? ir::typeOf(constant) : RankedTensorType();
   if (!splat || !type.hasStaticShape())
     return nullptr;
   // A constant has the largest of sizes that vary, and a copy of it would not fit others.

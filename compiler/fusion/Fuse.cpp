@@ -33,7 +33,7 @@ using namespace mlir;
 namespace {
 
 int64_t elementsOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getNumElements();
+  return ir::typeOf(value).getNumElements();
 }
 
 bool isExpensive(Operation *op) {
@@ -211,7 +211,7 @@ private:
   static bool mixesLengths(ArrayRef<Operation *> ops) {
     SmallVector<ir::Dims> named; // without dims of size 1
     auto note = [&](Value value) {
-      auto type = cast<RankedTensorType>(value.getType());
+      auto type = ir::typeOf(value);
       if (ir::hasNamedDims(type))
         named.push_back(ir::longDims(ir::dimsOf(type)));
     };
@@ -297,11 +297,11 @@ private:
   static bool isPlain(ArrayRef<Operation *> ops) {
     // Compare encodings as well as shapes: the encoding has the names of dims, and two names with
     // one largest size are two sizes.
-    auto first = cast<RankedTensorType>(ops.front()->getResult(0).getType());
+    auto first = ir::typeOf(ops.front()->getResult(0));
     return llvm::all_of(ops, [&](Operation *op) {
       if (!isa<ir::ElementwiseOp, ir::ConstantOp>(op))
         return false;
-      auto type = cast<RankedTensorType>(op->getResult(0).getType());
+      auto type = ir::typeOf(op->getResult(0));
       return type.getShape() == first.getShape() && type.getEncoding() == first.getEncoding();
     });
   }
@@ -461,7 +461,7 @@ private:
       int32_t innermost = from->back();
       bool isTurned = ((turns && llvm::is_contained(domain.outer(), innermost)) ||
                        domain.liesAcrossNest(*from)) &&
-                      !cast<RankedTensorType>(op->getResult(0).getType()).getEncoding();
+                      !ir::typeOf(op->getResult(0)).getEncoding();
       if (!isTurned && domain.atoms()[innermost] > limits::kMaxLaneStride)
         return op;
     }

@@ -142,7 +142,7 @@ std::string whyNoKernel(Operation *op) {
 static bool movesRowsOfSomeLength(ir::ReshapeOp reshape) {
   bool isBehind = false;
   auto named = [&](Value value) {
-    ir::Dims dims = ir::longDims(ir::dimsOf(cast<RankedTensorType>(value.getType())));
+    ir::Dims dims = ir::longDims(ir::dimsOf(value));
     auto isStatic = [](const ir::Dim &dim) {
       return dim.isStatic();
     };
@@ -494,8 +494,7 @@ bool DomainAnalysis::run() {
   for (Value output : outputs) {
     if (layouts.contains(output))
       continue;
-    auto type = cast<RankedTensorType>(output.getType()),
-         like = cast<RankedTensorType>(hero.getType());
+    auto type = ir::typeOf(output), like = ir::typeOf(hero);
     if (ir::dimsOf(type) == ir::dimsOf(like))
       assign(output, DimLayout(layouts[hero]));
     else if (sizeOf(output) == 1 && sizeOf(hero) == 1)

@@ -26,6 +26,7 @@
 #include <optional>
 #include <string>
 
+#include "dialects/weft/ir/Dims.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Operation.h"
 #include "mlir/IR/Value.h"
@@ -35,10 +36,7 @@
 
 namespace weft::compiler {
 
-// Of a ranked tensor.
-inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
-  return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
-}
+using ir::shapeOf;
 
 // Why ops do not become one kernel. refusalText gives the sentence that reports print, behind
 // refusalName: "reads-across-rows".

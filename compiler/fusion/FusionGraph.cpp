@@ -20,7 +20,7 @@ bool isSplat(Operation *op) {
 }
 
 static int64_t elementBits(Value value) {
-  return cast<RankedTensorType>(value.getType()).getElementType().getIntOrFloatBitWidth();
+  return ir::typeOf(value).getElementType().getIntOrFloatBitWidth();
 }
 
 // Whether the user needs its operands in memory: the return of results, and library calls. A

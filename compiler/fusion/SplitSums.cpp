@@ -44,7 +44,7 @@ void splitSumsOverSizes(mlir::Block &block) {
     if (!weftOp || weftOp.kind() != ir::Kind::Reduction || !folded ||
         mlir::isa<ir::ReduceMeanOp>(op))
       continue;
-    auto type = mlir::cast<mlir::RankedTensorType>(op.getOperand(0).getType());
+    auto type = ir::typeOf(op.getOperand(0));
     ir::Dims dims = ir::dimsOf(type), left;
     llvm::SmallVector<int64_t> behind = foldedBehind(dims, folded), rest;
     if (behind.empty())

@@ -1,6 +1,7 @@
 // Bytes of a tensor, for what is decided by its size.
 #pragma once
 
+#include "dialects/weft/ir/Dims.h"
 #include "mlir/IR/BuiltinTypes.h"
 
 namespace weft::compiler {
@@ -11,7 +12,7 @@ inline double tensorBytes(mlir::RankedTensorType type) {
   return double(type.getNumElements()) * ((type.getElementTypeBitWidth() + 7) / 8);
 }
 inline double tensorBytes(mlir::Value value) {
-  return tensorBytes(mlir::cast<mlir::RankedTensorType>(value.getType()));
+  return tensorBytes(ir::typeOf(value));
 }
 
 } // namespace weft::compiler

@@ -18,10 +18,6 @@ using mlir::Value;
 
 namespace {
 
-RankedTensorType typeOf(Value value) {
-  return mlir::cast<RankedTensorType>(value.getType());
-}
-
 bool hasOneSize(Value value) {
   return typeOf(value).hasStaticShape() && !ir::hasNamedDims(value.getType());
 }

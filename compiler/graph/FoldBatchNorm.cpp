@@ -72,7 +72,7 @@ private:
   void fold(Chain chain, ir::BatchNormInferenceOp norm) {
     OpBuilder builder(norm);
     ir::Conv2dOp conv = chain.convolution;
-    int64_t channels = cast<RankedTensorType>(conv.getType()).getDimSize(1);
+    int64_t channels = ir::typeOf(conv).getDimSize(1);
     Val variance(builder, norm.getLoc(), norm.getVariance());
     Val scale = ir::rsqrt(variance + norm.getEps().convertToDouble());
     if (Value weight = norm.getWeight())

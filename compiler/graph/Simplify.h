@@ -60,8 +60,6 @@ struct Splat {
   std::optional<double> number() const;
 };
 Splat splatOf(mlir::Value value);
-inline mlir::RankedTensorType tensorType(mlir::Value value) {
-  return mlir::cast<mlir::RankedTensorType>(value.getType());
-}
+using ir::typeOf;
 
 } // namespace weft::compiler

@@ -34,7 +34,7 @@ Value withoutTranspose(Value value, RewriterBase &rewriter) {
   Value input = cast && cast->hasOneUse() ? withoutTranspose(cast.getInput()) : nullptr;
   if (!input)
     return nullptr;
-  auto type = ir::tensorOf(ir::dimsOf(tensorType(input)), tensorType(value).getElementType());
+  auto type = ir::tensorOf(ir::dimsOf(input), typeOf(value).getElementType());
   return ir::CastOp::create(rewriter, cast.getLoc(), type, input);
 }
 
@@ -42,7 +42,7 @@ Value withoutTranspose(Value value, RewriterBase &rewriter) {
 // of reading the matrix once. As a sum of products of elements it is one kernel of ours with what
 // stands around it. float32 and wider only: the terms of narrower types would round.
 LogicalResult simplifyVectorProduct(ir::MatmulOp op, RewriterBase &rewriter) {
-  auto lhsType = tensorType(op.getLhs()), rhsType = tensorType(op.getRhs()), type = tensorType(op);
+  auto lhsType = typeOf(op.getLhs()), rhsType = typeOf(op.getRhs()), type = typeOf(op);
   Type element = type.getElementType();
   if (isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32)
     return failure();
@@ -118,7 +118,7 @@ LogicalResult simplifyContraction(Operation *operation, RewriterBase &rewriter) 
   if (!op)
     return failure();
   Value lhs = op.getLhs(), rhs = op.getRhs();
-  auto lhsType = tensorType(lhs), rhsType = tensorType(rhs);
+  auto lhsType = typeOf(lhs), rhsType = typeOf(rhs);
   bool transposeLhs = op.getTransposeLhs(), transposeRhs = op.getTransposeRhs();
   if (Value input = withoutTranspose(lhs, rewriter)) {
     rewriter.replaceOpWithNewOp<ir::MatmulOp>(op, input, rhs, !transposeLhs, transposeRhs);
@@ -142,7 +142,7 @@ LogicalResult simplifyContraction(Operation *operation, RewriterBase &rewriter) 
   // Leading dims of size 1 on the right side alone say the same.
   if (lhsType.getRank() > 2 && rhsType.getRank() > 2 &&
       llvm::all_of(rhsType.getShape().drop_back(2), [](int64_t extent) { return extent == 1; }) &&
-      tensorType(op).getRank() == lhsType.getRank()) {
+      typeOf(op).getRank() == lhsType.getRank()) {
     auto flat =
         ir::tensorOf(ArrayRef<ir::Dim>(ir::dimsOf(rhsType)).take_back(2), rhsType.getElementType());
     Value flatRhs = ir::ReshapeOp::create(rewriter, op.getLoc(), flat, rhs);
@@ -163,20 +163,20 @@ static LogicalResult sumOfOne(ir::ReduceSumOp op, RewriterBase &rewriter) {
   auto widened = choice.getOnTrue().getDefiningOp<ir::CastOp>();
   Value x = widened ? widened.getInput() : choice.getOnTrue();
   if (!equal || equal.getDirection() != ir::Direction::eq || !isa<BlockArgument>(x) ||
-      ir::hasNamedDims(tensorType(x)))
+      ir::hasNamedDims(typeOf(x)))
     return failure();
   auto places = equal.getLhs().getDefiningOp<ir::IotaOp>();
   auto targets = equal.getRhs().getDefiningOp<ir::BroadcastOp>();
-  int64_t dim = op.getDims()[0], extent = tensorType(x).getShape()[dim];
+  int64_t dim = op.getDims()[0], extent = ir::shapeOf(x)[dim];
   if (!places || !targets || static_cast<int64_t>(places.getDim()) != dim || extent == 0 ||
-      !isa<FloatType>(tensorType(op).getElementType()))
+      !isa<FloatType>(typeOf(op).getElementType()))
     return failure();
-  Type index = tensorType(targets).getElementType();
+  Type index = typeOf(targets).getElementType();
   if (!index.isInteger(32) && !index.isInteger(64))
     return failure();
-  SmallVector<int64_t> shape(tensorType(targets.getInput()).getShape());
-  shape.insert(shape.begin(), tensorType(x).getRank() - static_cast<int64_t>(shape.size()), 1);
-  for (auto [d, size] : llvm::enumerate(tensorType(x).getShape()))
+  SmallVector<int64_t> shape(ir::shapeOf(targets.getInput()));
+  shape.insert(shape.begin(), typeOf(x).getRank() - static_cast<int64_t>(shape.size()), 1);
+  for (auto [d, size] : llvm::enumerate(ir::shapeOf(x)))
     if (shape[d] != (static_cast<int64_t>(d) == dim ? 1 : size))
       return failure();
   ir::Val target = ir::reshape(ir::Val(rewriter, op.getLoc(), targets.getInput()), shape),
@@ -185,10 +185,10 @@ static LogicalResult sumOfOne(ir::ReduceSumOp op, RewriterBase &rewriter) {
   ir::Val place = ir::select(ir::compare("lt", target, first), first,
                              ir::select(ir::compare("gt", target, last), last, target));
   ir::Val element = target.at(ir::GatherOp::create(rewriter, op.getLoc(), x, place, dim));
-  element = ir::cast(element, tensorType(op).getElementType());
+  element = ir::cast(element, typeOf(op).getElementType());
   ir::Val zero = element.constant(0),
           sum = ir::select(ir::compare("eq", target, place), element + zero, zero);
-  rewriter.replaceOp(op, ir::reshape(sum, tensorType(op).getShape()).value());
+  rewriter.replaceOp(op, ir::reshape(sum, ir::shapeOf(op)).value());
   return success();
 }
 
@@ -198,7 +198,7 @@ LogicalResult simplifyReduction(Operation *op, RewriterBase &rewriter) {
   if (!ir::isOwn(op))
     return failure();
   Value input = op->getOperand(0);
-  auto type = tensorType(input);
+  auto type = typeOf(input);
   auto dims = op->getAttrOfType<DenseI64ArrayAttr>("dims").asArrayRef();
   Location loc = op->getLoc();
   Type element = type.getElementType();
@@ -212,7 +212,7 @@ LogicalResult simplifyReduction(Operation *op, RewriterBase &rewriter) {
       value = rewriter.getFloatAttr(element, start);
     else if (start == 1)
       value = rewriter.getIntegerAttr(element, 1);
-    rewriter.replaceOp(op, ir::splat(rewriter, loc, tensorType(op->getResult(0)), value));
+    rewriter.replaceOp(op, ir::splat(rewriter, loc, typeOf(op->getResult(0)), value));
     return success();
   }
   if (auto sum = dyn_cast<ir::ReduceSumOp>(op); sum && succeeded(sumOfOne(sum, rewriter)))
@@ -226,7 +226,7 @@ LogicalResult simplifyReduction(Operation *op, RewriterBase &rewriter) {
     if (rounds && !isa<ir::ReduceProdOp>(op))
       value = ir::AddOp::create(
           rewriter, loc, value,
-          ir::splat(rewriter, loc, tensorType(value), rewriter.getFloatAttr(element, 0)));
+          ir::splat(rewriter, loc, typeOf(value), rewriter.getFloatAttr(element, 0)));
     rewriter.replaceOp(op, value);
     return success();
   }
@@ -237,7 +237,7 @@ LogicalResult simplifyReduction(Operation *op, RewriterBase &rewriter) {
   // The product of n equal factors would be a power.
   if (!broadcast || rounds || isa<ir::ReduceProdOp>(op))
     return failure();
-  auto from = tensorType(broadcast.getInput());
+  auto from = typeOf(broadcast.getInput());
   int64_t offset = type.getRank() - from.getRank(), count = 1;
   SmallVector<int64_t> rest;
   ir::Dims typeDims = ir::dimsOf(type), fromDims = ir::dimsOf(from);
@@ -279,8 +279,8 @@ LogicalResult simplifyReduction(Operation *op, RewriterBase &rewriter) {
   if (isa<ir::ReduceSumOp>(op)) {
     auto factor =
         IntegerAttr::get(element, APInt(64, count).zextOrTrunc(element.getIntOrFloatBitWidth()));
-    value = ir::MulOp::create(rewriter, loc, value,
-                              ir::splat(rewriter, loc, tensorType(value), factor));
+    value =
+        ir::MulOp::create(rewriter, loc, value, ir::splat(rewriter, loc, typeOf(value), factor));
   }
   rewriter.replaceOp(op, value);
   return success();

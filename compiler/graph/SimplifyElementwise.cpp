@@ -11,7 +11,7 @@ using namespace mlir;
 namespace {
 
 bool isFloat(Value value) {
-  return isa<FloatType>(tensorType(value).getElementType());
+  return isa<FloatType>(typeOf(value).getElementType());
 }
 
 LogicalResult replace(Operation *op, Value value, RewriterBase &rewriter) {
@@ -42,7 +42,7 @@ LogicalResult simplifyArithmetic(Operation *op, RewriterBase &rewriter) {
     if (auto floating = dyn_cast_or_null<FloatAttr>(splatOf(y).value)) {
       APFloat inverse(floating.getValue().getSemantics());
       if (floating.getValue().getExactInverse(&inverse)) {
-        Value factor = ir::splat(rewriter, op->getLoc(), tensorType(y),
+        Value factor = ir::splat(rewriter, op->getLoc(), typeOf(y),
                                  FloatAttr::get(floating.getType(), inverse));
         rewriter.replaceOpWithNewOp<ir::MulOp>(op, x, factor);
         return success();
@@ -141,8 +141,7 @@ LogicalResult simplifyCast(ir::CastOp op, RewriterBase &rewriter) {
   auto inner = op.getInput().getDefiningOp<ir::CastOp>();
   if (!inner)
     return failure();
-  Type from = tensorType(inner.getInput()).getElementType(),
-       through = tensorType(inner).getElementType();
+  Type from = typeOf(inner.getInput()).getElementType(), through = typeOf(inner).getElementType();
   // cast(cast(x)) is one cast where the first one loses nothing. Through i1 every value but 0
   // becomes 1: not that. A float that goes through a wider integer never arises as exact above.
   if (!isExact(from, through))
@@ -177,22 +176,22 @@ LogicalResult sinkBroadcast(Operation *op, RewriterBase &rewriter) {
     auto broadcast = operand.getDefiningOp<ir::BroadcastOp>();
     if (!broadcast)
       return failure();
-    auto type = tensorType(broadcast.getInput());
+    auto type = typeOf(broadcast.getInput());
     if (small && ir::dimsOf(small) != ir::dimsOf(type))
       return failure();
     small = type;
   }
-  if (!small || small.getNumElements() >= tensorType(op->getResult(0)).getNumElements())
+  if (!small || small.getNumElements() >= typeOf(op->getResult(0)).getNumElements())
     return failure();
   SmallVector<Value> operands;
   for (Value operand : op->getOperands()) {
-    auto type = small.clone(tensorType(operand).getElementType());
+    auto type = small.clone(typeOf(operand).getElementType());
     if (Splat splat = splatOf(operand))
       operands.push_back(ir::splat(rewriter, op->getLoc(), type, splat.value));
     else
       operands.push_back(operand.getDefiningOp<ir::BroadcastOp>().getInput());
   }
-  auto resultType = small.clone(tensorType(op->getResult(0)).getElementType());
+  auto resultType = small.clone(typeOf(op->getResult(0)).getElementType());
   Operation *scalar = rewriter.create(op->getLoc(), op->getName().getIdentifier(), operands,
                                       {resultType}, op->getAttrDictionary().getValue());
   rewriter.replaceOpWithNewOp<ir::BroadcastOp>(op, op->getResult(0).getType(),
@@ -209,11 +208,11 @@ LogicalResult biasBeforeReshape(ir::AddOp op, RewriterBase &rewriter) {
     if (!reshape || !broadcast || !reshape->hasOneUse())
       continue;
     auto matmul = reshape.getInput().getDefiningOp<ir::MatmulOp>();
-    auto biasType = tensorType(broadcast.getInput());
+    auto biasType = typeOf(broadcast.getInput());
     if (!matmul || !matmul->hasOneUse() || biasType.getRank() != 1)
       continue;
-    auto rows = tensorType(matmul);
-    if (rows.getShape().back() != tensorType(op).getShape().back() ||
+    auto rows = typeOf(matmul);
+    if (rows.getShape().back() != ir::shapeOf(op).back() ||
         rows.getShape().back() != biasType.getShape()[0])
       continue;
     Value bias = ir::BroadcastOp::create(rewriter, broadcast.getLoc(), rows, broadcast.getInput());

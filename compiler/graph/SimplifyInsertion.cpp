@@ -52,7 +52,7 @@ bool isOverwritten(Value part, ir::InsertSliceOp write) {
 // A write of everything, forwards or backwards along each dim (the gradient of a flip), reads the
 // update alone.
 LogicalResult simplifyWhole(ir::InsertSliceOp op, RewriterBase &rewriter) {
-  auto type = tensorType(op);
+  auto type = typeOf(op);
   if (op.getUpdate().getType() != type || ir::hasNamedDims(type))
     return failure();
   SmallVector<int64_t> starts, limits, steps;
@@ -72,9 +72,9 @@ LogicalResult simplifyInsert(ir::InsertSliceOp op, RewriterBase &rewriter) {
   if (!inner || !isDense(op.getSteps()) || !isDense(inner.getSteps()) ||
       !isOverwritten(withoutReshape(inner.getBase()), op))
     return failure();
-  auto outerType = tensorType(op.getUpdate()), innerType = tensorType(inner);
-  auto part = tensorType(inner.getUpdate());
-  if (ir::hasNamedDims(tensorType(op)) || ir::hasNamedDims(innerType) || ir::hasNamedDims(part))
+  auto outerType = typeOf(op.getUpdate()), innerType = typeOf(inner);
+  auto part = typeOf(inner.getUpdate());
+  if (ir::hasNamedDims(typeOf(op)) || ir::hasNamedDims(innerType) || ir::hasNamedDims(part))
     return failure();
   std::optional<SmallVector<int64_t>> dims = dimsOf(outerType, innerType);
   if (!dims)

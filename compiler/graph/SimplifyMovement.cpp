@@ -24,15 +24,15 @@ bool keepsOrder(ArrayRef<int64_t> permutation, ArrayRef<int64_t> shape) {
 
 LogicalResult simplifyTranspose(ir::TransposeOp op, RewriterBase &rewriter) {
   ArrayRef<int64_t> permutation = op.getPermutation();
-  if (keepsOrder(permutation, tensorType(op.getInput()).getShape())) {
+  if (keepsOrder(permutation, ir::shapeOf(op.getInput()))) {
     rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), op.getInput());
     return success();
   }
   // (a b)^T is b^T a^T, read through flags.
   auto matmul = op.getInput().getDefiningOp<ir::MatmulOp>();
   int64_t rank = permutation.size();
-  if (matmul && matmul->hasOneUse() && rank == 2 && tensorType(matmul.getLhs()).getRank() == 2 &&
-      tensorType(matmul.getRhs()).getRank() == 2) {
+  if (matmul && matmul->hasOneUse() && rank == 2 && typeOf(matmul.getLhs()).getRank() == 2 &&
+      typeOf(matmul.getRhs()).getRank() == 2) {
     rewriter.replaceOpWithNewOp<ir::MatmulOp>(op, matmul.getRhs(), matmul.getLhs(),
                                               !matmul.getTransposeRhs(), !matmul.getTransposeLhs());
     return success();
@@ -42,7 +42,7 @@ LogicalResult simplifyTranspose(ir::TransposeOp op, RewriterBase &rewriter) {
 
 LogicalResult simplifyBroadcast(ir::BroadcastOp op, RewriterBase &rewriter) {
   Value input = op.getInput();
-  if (tensorType(input).getNumElements() == tensorType(op).getNumElements()) {
+  if (typeOf(input).getNumElements() == typeOf(op).getNumElements()) {
     rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), input);
     return success();
   }
@@ -51,9 +51,9 @@ LogicalResult simplifyBroadcast(ir::BroadcastOp op, RewriterBase &rewriter) {
     auto withoutLeadingOnes = [](ArrayRef<int64_t> shape) {
       return shape.drop_while([](int64_t extent) { return extent == 1; });
     };
-    auto from = tensorType(reshape.getInput());
-    if (withoutLeadingOnes(from.getShape()) == withoutLeadingOnes(tensorType(input).getShape()) &&
-        from.getRank() <= tensorType(op).getRank()) {
+    auto from = typeOf(reshape.getInput());
+    if (withoutLeadingOnes(from.getShape()) == withoutLeadingOnes(ir::shapeOf(input)) &&
+        from.getRank() <= typeOf(op).getRank()) {
       rewriter.replaceOpWithNewOp<ir::BroadcastOp>(op, op.getType(), reshape.getInput());
       return success();
     }
@@ -62,11 +62,11 @@ LogicalResult simplifyBroadcast(ir::BroadcastOp op, RewriterBase &rewriter) {
 }
 
 int64_t dimOf(ir::ConcatOp concat) {
-  return concat.getDim() < 0 ? concat.getDim() + tensorType(concat).getRank() : concat.getDim();
+  return concat.getDim() < 0 ? concat.getDim() + typeOf(concat).getRank() : concat.getDim();
 }
 
 LogicalResult simplifySlice(ir::SliceOp op, RewriterBase &rewriter, ConcatBegins &begins) {
-  auto from = tensorType(op.getInput());
+  auto from = typeOf(op.getInput());
   ArrayRef<int64_t> starts = op.getStarts(), limits = op.getLimits(), steps = op.getSteps();
   // The whole of a symbolic dim has no limit to compute with.
   if (ir::hasNamedDims(from))
@@ -74,7 +74,7 @@ LogicalResult simplifySlice(ir::SliceOp op, RewriterBase &rewriter, ConcatBegins
   if (auto inner = op.getInput().getDefiningOp<ir::SliceOp>()) {
     SmallVector<int64_t> newStarts, newLimits, newSteps;
     for (int64_t i = 0, rank = from.getRank(); i < rank; ++i) {
-      int64_t extent = tensorType(op).getShape()[i];
+      int64_t extent = ir::shapeOf(op)[i];
       // Steps within a dim do not overflow; those that nobody takes may.
       int64_t step = extent > 1 ? inner.getSteps()[i] * steps[i] : 1;
       newSteps.push_back(step);
@@ -106,7 +106,7 @@ LogicalResult simplifySlice(ir::SliceOp op, RewriterBase &rewriter, ConcatBegins
     return failure();
   // A slice of repeats repeats a slice: the gradient of a sum of a stack, taken apart again.
   if (auto broadcast = op.getInput().getDefiningOp<ir::BroadcastOp>()) {
-    auto input = tensorType(broadcast.getInput());
+    auto input = typeOf(broadcast.getInput());
     if (ir::hasNamedDims(input))
       return failure();
     int64_t added = from.getRank() - input.getRank();
@@ -125,7 +125,7 @@ LogicalResult simplifySlice(ir::SliceOp op, RewriterBase &rewriter, ConcatBegins
   }
   // A slice that lies in one input of a concat is a slice of that input.
   if (auto concat = op.getInput().getDefiningOp<ir::ConcatOp>()) {
-    int64_t dim = dimOf(concat), extent = tensorType(op).getShape()[dim];
+    int64_t dim = dimOf(concat), extent = ir::shapeOf(op)[dim];
     if (extent == 0)
       return failure();
     ArrayRef<int64_t> places = begins.of(concat);
@@ -151,7 +151,7 @@ ArrayRef<int64_t> ConcatBegins::of(ir::ConcatOp concat) {
   if (isNew) {
     it->second.push_back(0);
     for (Value input : concat.getInputs())
-      it->second.push_back(it->second.back() + tensorType(input).getShape()[dimOf(concat)]);
+      it->second.push_back(it->second.back() + ir::shapeOf(input)[dimOf(concat)]);
     work_ += int64_t(concat.getInputs().size());
   }
   return it->second;

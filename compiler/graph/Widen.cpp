@@ -17,10 +17,6 @@ Value converted(OpBuilder &builder, Location loc, Value value, Type element) {
       builder, loc, cast<RankedTensorType>(ir::withElementType(value.getType(), element)), value);
 }
 
-Type elementOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getElementType();
-}
-
 class WidenPass : public impl::WidenPassBase<WidenPass> {
 public:
   using WidenPassBase::WidenPassBase;
@@ -33,17 +29,17 @@ public:
       Type wide = ir::accumulationType(&op);
       if (!wide)
         continue;
-      Type narrow = elementOf(op.getOperand(0));
+      Type narrow = getElementTypeOrSelf(op.getOperand(0));
       OpBuilder builder(&op);
       Operation *inner = builder.clone(op);
       builder.setInsertionPoint(inner);
       for (OpOperand &operand : inner->getOpOperands())
-        if (elementOf(operand.get()) == narrow)
+        if (getElementTypeOrSelf(operand.get()) == narrow)
           operand.set(converted(builder, op.getLoc(), operand.get(), wide));
       builder.setInsertionPointAfter(inner);
       for (auto [result, old] : llvm::zip_equal(inner->getResults(), op.getResults())) {
         Value value = result;
-        if (elementOf(result) == narrow) { // no indices
+        if (getElementTypeOrSelf(result) == narrow) { // no indices
           result.setType(ir::withElementType(result.getType(), wide));
           value = converted(builder, op.getLoc(), result, narrow);
         }

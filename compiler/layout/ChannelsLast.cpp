@@ -9,15 +9,13 @@
 namespace weft::compiler {
 
 using namespace mlir;
+using ir::typeOf;
 
 namespace {
 
 // result dim i is input dim kToLast[i]: [N, C, H, W] to [N, H, W, C], and back.
 constexpr int64_t kToLast[] = {0, 2, 3, 1}, kToFirst[] = {0, 3, 1, 2};
 
-RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
 bool isImage(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   return type && type.getRank() == 4 && type.getElementType().isIntOrFloat();
@@ -293,7 +291,7 @@ void ChannelsLast::applyOther(Operation *op) {
     for (int64_t dim : kToLast)
       if (!llvm::is_contained(reducedDims(op), dim))
         stay.push_back(dim);
-    ir::Dims all = ir::dimsOf(typeOf(op->getOperand(0))), kept;
+    ir::Dims all = ir::dimsOf(op->getOperand(0)), kept;
     for (int64_t dim : stay)
       kept.push_back(all[dim]);
     copy->getResult(0).setType(ir::tensorOf(kept, typeOf(result).getElementType()));

@@ -44,7 +44,7 @@ DimOrder LayoutTable::orderOf(Value value) const {
   auto found = orders_.find(value);
   if (found != orders_.end())
     return found->second;
-  return rowMajor(cast<RankedTensorType>(value.getType()).getRank());
+  return rowMajor(ir::typeOf(value).getRank());
 }
 
 void LayoutTable::set(Value value, DimOrder order) {

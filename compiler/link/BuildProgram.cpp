@@ -21,20 +21,18 @@ using namespace mlir;
 
 namespace {
 
-int64_t bytesOf(Value buffer) {
-  return cast<plan::BufferType>(buffer.getType()).getBytes();
-}
+using plan::bytesOf;
 
 // The share of an operand that a kernel may read: of one that is only looked up or sliced, as a
 // table of embeddings is, no more than what comes of that.
 double shareRead(Value operand) {
-  auto type = cast<RankedTensorType>(operand.getType());
+  auto type = ir::typeOf(operand);
   double read = 0;
   for (OpOperand &use : operand.getUses()) {
     if (use.getOperandNumber() != 0 ||
         !isa<ir::IndexSelectOp, ir::GatherOp, ir::SliceOp>(use.getOwner()))
       return 1;
-    auto result = cast<RankedTensorType>(use.getOwner()->getResult(0).getType());
+    auto result = ir::typeOf(use.getOwner()->getResult(0));
     read += double(result.getNumElements());
   }
   return std::min(1.0, read / std::max(double(type.getNumElements()), 1.0));
@@ -367,7 +365,7 @@ private:
       check.ignores = bounds->ignored.has_value();
       check.ignored = bounds->ignored.value_or(0);
       check.location = location(op);
-      check.dtype = ir::dtypeOf(cast<RankedTensorType>(bounds->indices.getType()).getElementType());
+      check.dtype = ir::dtypeOf(ir::typeOf(bounds->indices).getElementType());
       Value source = bounds->indices;
       while (
           isa_and_present<ir::ReshapeOp, ir::BroadcastOp, ir::TransposeOp>(source.getDefiningOp()))

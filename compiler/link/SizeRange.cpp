@@ -50,7 +50,7 @@ Type resized(Type type, int64_t size, bool named) {
 void leaveOutOne(ir::ReduceSumOp sum) {
   SmallVector<int64_t> left;
   for (int64_t dim : sum.getDims()) {
-    ir::Dim each = ir::dimsOf(cast<RankedTensorType>(sum.getInput().getType()))[dim];
+    ir::Dim each = ir::dimsOf(sum.getInput())[dim];
     if (each.isStatic() || ir::productOf(each.symbol.getValue()).coefficient != 1)
       left.push_back(dim);
   }
@@ -102,7 +102,7 @@ absl::Status narrow(ModuleOp module, int64_t low, int64_t high) {
   if (!named)
     module.walk([](ir::SliceOp slice) {
       SmallVector<int64_t> limits(slice.getLimits());
-      auto input = cast<RankedTensorType>(slice.getInput().getType());
+      auto input = ir::typeOf(slice.getInput());
       for (auto [limit, size] : llvm::zip(limits, input.getShape()))
         if (ShapedType::isDynamic(limit))
           limit = size;

@@ -178,7 +178,7 @@ void KernelSplitter::replace(plan::KernelOp kernel, ArrayRef<plan::LaunchOp> lau
       int64_t bytes = 0;
       for (Value result : fusion->getResults()) {
         Value &buffer = buffers[result];
-        int64_t size = *plan::byteSize(cast<RankedTensorType>(result.getType()));
+        int64_t size = *plan::byteSize(ir::typeOf(result));
         if (!buffer)
           buffer = plan::bufferFor(launch, size);
         outputs.push_back(buffer);

@@ -55,7 +55,7 @@ private:
 double costOf(Operation &op, SymbolTable &kernels) {
   double bytes = 0, flops = 0;
   for (Value operand : op.getOperands())
-    bytes += double(cast<plan::BufferType>(operand.getType()).getBytes());
+    bytes += double(plan::bytesOf(operand));
   if (auto pieces = dyn_cast<plan::PiecesOp>(op)) {
     double run = 0;
     for (Operation &instruction : pieces.getBody().front())
@@ -87,8 +87,7 @@ ExtractedProblem extractProblem(plan::ProgramOp program, bool inPlace) {
     auto [it, inserted] = numbers.try_emplace(root, int32_t(result.buffers.size()));
     if (inserted) {
       result.buffers.push_back(root);
-      result.problem.values.push_back(
-          {cast<plan::BufferType>(root.getType()).getBytes(), kindOf(program, root), false});
+      result.problem.values.push_back({plan::bytesOf(root), kindOf(program, root), false});
     }
     return it->second;
   };

@@ -19,7 +19,7 @@ Value source(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (auto cast = dyn_cast<ir::CastOp>(op)) {
       auto width = [](Value x) {
-        Type element = mlir::cast<RankedTensorType>(x.getType()).getElementType();
+        Type element = ir::typeOf(x).getElementType();
         return element.isInteger() ? element.getIntOrFloatBitWidth() : 0;
       };
       bool wider = width(cast.getInput()) > 0 && width(cast.getInput()) < width(cast);

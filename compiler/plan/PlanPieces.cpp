@@ -60,7 +60,7 @@ bool worksByRows(plan::KernelOp kernel, Shape shape) {
       continue;
     }
     if (auto broadcast = dyn_cast<ir::BroadcastOp>(op)) {
-      auto from = cast<RankedTensorType>(broadcast.getInput().getType());
+      auto from = ir::typeOf(broadcast.getInput());
       bool hasRows = from.getRank() == int64_t(shape.size()) && from.getDimSize(0) != 1;
       if (hasRows && hasShape(broadcast.getType(), shape))
         return false;
@@ -171,7 +171,7 @@ private:
       return std::nullopt;
     Value product = call.getOutputs().front();
     RankedTensorType type = tensorOf(call.getTypes().getValue().back());
-    if (cast<plan::BufferType>(product.getType()).getBytes() < least || type.getRank() == 0)
+    if (plan::bytesOf(product) < least || type.getRank() == 0)
       return std::nullopt;
     plan::LaunchOp update;
     plan::KernelOp kernel;
@@ -280,7 +280,7 @@ private:
     types.push_back(TypeAttr::get(cut));
     strides.push_back(builder.getDenseI64ArrayAttr({}));
     auto addPiece = [&](Value buffer, Type whole) {
-      int64_t bytes = cast<plan::BufferType>(buffer.getType()).getBytes();
+      int64_t bytes = plan::bytesOf(buffer);
       bool hasRows = hasShape(whole, type.getShape());
       steps.push_back(hasRows ? bytes / all * rows : 0);
       arguments.push_back(bufferOf(hasRows ? bytes / all * rows : bytes));

@@ -180,8 +180,8 @@ private:
   static void callFile(OpBuilder &builder, Location loc, StringRef callee, Value from, Value to) {
     SmallVector<Attribute> types;
     for (Value buffer : {from, to})
-      types.push_back(TypeAttr::get(RankedTensorType::get(
-          {cast<plan::BufferType>(buffer.getType()).getBytes()}, builder.getI8Type())));
+      types.push_back(
+          TypeAttr::get(RankedTensorType::get({plan::bytesOf(buffer)}, builder.getI8Type())));
     plan::LibraryCallOp::create(builder, loc, builder.getStringAttr(callee), from, to,
                                 /*scratch=*/Value(), builder.getArrayAttr(types),
                                 builder.getDictionaryAttr({}));

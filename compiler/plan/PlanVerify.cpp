@@ -58,7 +58,7 @@ private:
   static Place placeOf(Value value) {
     int64_t offset;
     Value root = plan::viewRoot(value, offset);
-    return {root, offset, offset + cast<plan::BufferType>(value.getType()).getBytes()};
+    return {root, offset, offset + plan::bytesOf(value)};
   }
 
   // What a part is a part of: whoever reads it reads that value.

@@ -32,8 +32,8 @@ struct Part {
 
 // Nothing where the elements do not lie so.
 std::optional<Part> partOf(ir::SliceOp slice) {
-  auto from = cast<RankedTensorType>(slice.getInput().getType());
-  auto to = cast<RankedTensorType>(slice.getType());
+  auto from = ir::typeOf(slice.getInput());
+  auto to = ir::typeOf(slice);
   if (!from.hasStaticShape() || !to.hasStaticShape() || ir::hasNamedDims(from) ||
       ir::hasNamedDims(to) || to.getNumElements() == 0 || !plan::byteSize(from) ||
       llvm::any_of(slice.getSteps(), [](int64_t step) { return step != 1; }))
@@ -102,7 +102,7 @@ private:
     if (!slice || !isa<BlockArgument>(slice.getInput()))
       return std::nullopt;
     std::optional<Part> part = partOf(slice);
-    auto from = cast<RankedTensorType>(slice.getInput().getType());
+    auto from = ir::typeOf(slice.getInput());
     if (part && part->start * (*plan::byteSize(from) / from.getNumElements()) % alignment != 0)
       return std::nullopt;
     return part;
@@ -111,7 +111,7 @@ private:
   // The elements from the part's first to its last, in that shape.
   static Value takeOut(const Part &part, RankedTensorType shape, Value whole, Location loc,
                        OpBuilder &builder) {
-    auto type = cast<RankedTensorType>(whole.getType());
+    auto type = ir::typeOf(whole);
     auto flat = RankedTensorType::get({type.getNumElements()}, type.getElementType());
     Value all = ir::ReshapeOp::create(builder, loc, flat, whole);
     Value row = ir::SliceOp::create(builder, loc, all, ArrayRef<int64_t>{part.start},
@@ -136,7 +136,7 @@ private:
     for (auto [result, value] : llvm::zip(fusion->getResults(), yield->getOperands())) {
       auto slice = value.getDefiningOp<ir::SliceOp>();
       auto argument = cast<BlockArgument>(slice.getInput());
-      result.replaceAllUsesWith(takeOut(*partOf(slice), cast<RankedTensorType>(slice.getType()),
+      result.replaceAllUsesWith(takeOut(*partOf(slice), ir::typeOf(slice),
                                         fusion->getOperand(argument.getArgNumber()), slice.getLoc(),
                                         before));
     }
@@ -208,7 +208,7 @@ private:
   static Value replace(ArrayRef<ir::SliceOp> slices, const Part &part, BlockArgument argument,
                        Value whole, ir::FusionOp fusion) {
     ir::SliceOp first = slices.front();
-    auto type = cast<RankedTensorType>(first.getType());
+    auto type = ir::typeOf(first);
     auto shape = part.runs == 1
                      ? type
                      : RankedTensorType::get({part.reach(), part.unit}, type.getElementType());
@@ -232,7 +232,7 @@ private:
   // it. The operand for that; null where some slice is of parts of rows, or nothing is left out.
   static Value takeOutRows(ArrayRef<ir::SliceOp> slices, BlockArgument argument, Value whole,
                            ir::FusionOp fusion) {
-    auto type = cast<RankedTensorType>(whole.getType());
+    auto type = ir::typeOf(whole);
     int64_t first = type.getDimSize(0), end = 0;
     for (ir::SliceOp slice : slices) {
       if (slice.getType().getShape().drop_front() != type.getShape().drop_front())
@@ -269,7 +269,7 @@ private:
     for (auto &[state, of] : draws) {
       uint64_t first = of.front().getOffset();
       OpBuilder before(fusion), inside(&body, body.begin());
-      auto type = cast<RankedTensorType>(state.getType());
+      auto type = ir::typeOf(state);
       auto offset = ir::ConstantOp::create(
           before, fusion.getLoc(),
           DenseElementsAttr::get(type, ArrayRef<int64_t>{0, int64_t(first)}));

@@ -129,9 +129,7 @@ private:
 
   // What only writes empty tensors writes nothing.
   static bool writesNothing(ValueRange outputs) {
-    return llvm::all_of(outputs, [](Value buffer) {
-      return cast<plan::BufferType>(buffer.getType()).getBytes() == 0;
-    });
+    return llvm::all_of(outputs, [](Value buffer) { return plan::bytesOf(buffer) == 0; });
   }
 
   LogicalResult lower(ir::FusionOp fusion) {
@@ -182,7 +180,7 @@ private:
     auto type = bufferType(slice.getLoc(), slice.getType());
     if (failed(type))
       return failure();
-    auto from = cast<RankedTensorType>(slice.getInput().getType());
+    auto from = ir::typeOf(slice.getInput());
     std::optional<int64_t> bytes = plan::byteSize(from);
     if (from.getRank() != 1 || slice.getSteps()[0] != 1 || !bytes || *bytes == 0)
       return slice.emitOpError("cannot be planned outside of a weft.fusion: its bytes need not be "

@@ -25,7 +25,7 @@ namespace {
 constexpr StringLiteral kPrepareName = "prepare";
 
 int64_t bytesOf(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
+  auto type = ir::typeOf(value);
   if (!type.hasStaticShape())
     return -1;
   return type.getNumElements() * byte_size(ir::dtypeOf(type.getElementType()));

@@ -13,6 +13,7 @@
 namespace weft::compiler {
 
 using namespace mlir;
+using ir::typeOf;
 
 using ir::Cut;
 using ir::Fold;
@@ -22,9 +23,6 @@ using ir::Val;
 
 namespace {
 
-RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
 RankedTensorType resized(RankedTensorType type, int64_t dim, int64_t size) {
   SmallVector<int64_t> shape(type.getShape());
   shape[dim] = size;

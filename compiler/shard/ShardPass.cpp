@@ -40,7 +40,7 @@ public:
           axesOf(main, argument.getType(), main.getArgAttr(argument.getArgNumber(), kAxes));
       if (failed(axes))
         return signalPassFailure();
-      inputs.push_back(partType(cast<RankedTensorType>(argument.getType()), *axes, axes_));
+      inputs.push_back(partType(ir::typeOf(argument), *axes, axes_));
       sharder.give(argument, {made->addArgument(inputs.back(), argument.getLoc()), *axes});
       attributes.argument(argument.getArgNumber()).erase(kAxes);
     }
@@ -67,7 +67,7 @@ private:
   // What weft-import accepts, but for sizes that are names.
   LogicalResult checkOps(func::FuncOp main) {
     for (BlockArgument argument : main.getArguments())
-      if (!cast<RankedTensorType>(argument.getType()).hasStaticShape())
+      if (!ir::typeOf(argument).hasStaticShape())
         return main.emitError() << "argument " << argument.getArgNumber() << " is "
                                 << argument.getType() << "; sizes that vary are not cut";
     for (Operation &op : main.getBody().front().without_terminator())

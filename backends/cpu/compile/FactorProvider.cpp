@@ -37,7 +37,7 @@ public:
         });
     if (entry != entry_)
       return NotMine{};
-    auto type = mlir::cast<mlir::RankedTensorType>(op->getResult(0).getType());
+    auto type = ir::typeOf(op->getResult(0));
     if (llvm::is_contained(type.getShape(), 0))
       return ClaimRefusal{"empty", "there is nothing to compute"};
     if (!type.getElementType().isF32() && !type.getElementType().isF64())

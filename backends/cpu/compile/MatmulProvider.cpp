@@ -43,7 +43,7 @@ bool liesInMemory(Value value) {
     if (!op || isa<ir::ProviderCallOp>(op))
       return true;
     if (auto slice = dyn_cast<ir::SliceOp>(op)) {
-      ArrayRef<int64_t> from = typeOf(slice.getInput()).getShape(), to = typeOf(slice).getShape();
+      ArrayRef<int64_t> from = ir::shapeOf(slice.getInput()), to = ir::shapeOf(slice);
       if (from.drop_front() != to.drop_front() || slice.getSteps().front() != 1)
         return false;
     } else if (!isa<ir::ReshapeOp>(op)) {
@@ -70,8 +70,8 @@ bool isWidened(Value value) {
 // The multiplications of the smallest product that the op stands for, -1 where that is not known.
 int64_t smallestProduct(ir::MatmulOp matmul) {
   int64_t product = 1;
-  SmallVector<ir::Dim> dims(ir::dimsOf(typeOf(matmul)));
-  ir::Dims lhs = ir::dimsOf(typeOf(matmul.getLhs()));
+  SmallVector<ir::Dim> dims(ir::dimsOf(matmul));
+  ir::Dims lhs = ir::dimsOf(matmul.getLhs());
   dims.push_back(lhs[lhs.size() - (matmul.getTransposeLhs() ? 2 : 1)]);
   for (const ir::Dim &dim : dims) {
     int64_t size = ir::smallestSize(matmul, dim);
@@ -89,7 +89,7 @@ bool libraryCounts(ir::MatmulOp matmul, bool smallest) {
       sizes.push_back(smallest ? ir::smallestSize(matmul, dim) : dim.size);
     return library_counts({sizes.data(), sizes.size()});
   };
-  ir::Dims result = ir::dimsOf(typeOf(matmul)), lhs = ir::dimsOf(typeOf(matmul.getLhs()));
+  ir::Dims result = ir::dimsOf(matmul), lhs = ir::dimsOf(matmul.getLhs());
   ArrayRef<ir::Dim> dims = result;
   // Matrices of a batch may be rows of one matrix to the entry.
   return counts(dims.drop_back()) && counts(dims.take_back()) &&
@@ -149,8 +149,7 @@ public:
       auto transpose = value.getDefiningOp<ir::TransposeOp>();
       if (!transpose)
         return claim.inputs.push_back(value);
-      if (!keepsContiguousDim(transpose.getPermutation(),
-                              typeOf(transpose.getInput()).getShape())) {
+      if (!keepsContiguousDim(transpose.getPermutation(), ir::shapeOf(transpose.getInput()))) {
         claim.left.push_back(
             {transpose,
              ClaimRefusal{
@@ -168,8 +167,8 @@ public:
     auto reachesNarrow = [](Value value) {
       auto transpose = value.getDefiningOp<ir::TransposeOp>();
       return widening(value) ||
-             (transpose && keepsContiguousDim(transpose.getPermutation(),
-                                              typeOf(transpose.getInput()).getShape()));
+             (transpose &&
+              keepsContiguousDim(transpose.getPermutation(), ir::shapeOf(transpose.getInput())));
     };
     isOfNarrow = isOfNarrow && reachesNarrow(matmul.getLhs()) && reachesNarrow(matmul.getRhs());
     operand(matmul.getLhs(), "lhs_permutation");

@@ -24,7 +24,7 @@ public:
     auto sort = mlir::dyn_cast<ir::ArgSortOp>(op);
     if (!sort)
       return NotMine{};
-    if (llvm::is_contained(mlir::cast<mlir::RankedTensorType>(sort.getType()).getShape(), 0))
+    if (llvm::is_contained(ir::shapeOf(sort), 0))
       return ClaimRefusal{"empty", "there is nothing to sort"};
     Claim claim;
     mlir::Builder builder(op->getContext());

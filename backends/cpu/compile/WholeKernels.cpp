@@ -21,7 +21,7 @@ KernelAnswer kernelFor(Operation *op) {
   if (!ir::isAttention(op))
     return NotMine{};
   auto typeOf = [&](int64_t i) {
-    return cast<RankedTensorType>(op->getOperand(i).getType());
+    return ir::typeOf(op->getOperand(i));
   };
   RankedTensorType query = typeOf(0), value = typeOf(2);
   int64_t features = std::max(query.getShape().back(), value.getShape().back());
@@ -42,7 +42,7 @@ KernelAnswer kernelFor(Operation *op) {
   } else {
     // Its kernel has the size that varies in front, where it counts matrices.
     for (Value operand : op->getOperands()) {
-      auto dims = ir::dimsOf(cast<RankedTensorType>(operand.getType()));
+      auto dims = ir::dimsOf(operand);
       for (auto [d, dim] : llvm::enumerate(dims))
         if (!dim.isStatic() && (d > 0 || query.getRank() < 3 ||
                                 static_cast<int64_t>(dims.size()) + 1 < query.getRank()))

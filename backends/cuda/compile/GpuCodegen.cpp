@@ -81,7 +81,7 @@ static void makeEntry(ModuleOp module, StringRef symbol, const Geometry &geometr
 static void describeArguments(KernelBuilder &kernel, ArrayRef<int64_t> readOnly,
                               GpuKernel &result) {
   auto add = [&](Value tensor, bool isInput) {
-    auto type = cast<RankedTensorType>(tensor.getType());
+    auto type = ir::typeOf(tensor);
     int64_t unit = compiler::memoryBytes(type.getElementType());
     result.arguments.push_back({type.getNumElements() * unit, unit, isInput});
   };

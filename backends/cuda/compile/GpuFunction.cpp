@@ -28,7 +28,7 @@ GpuFunction::GpuFunction(KernelBuilder &kernel, StringRef name, Geometry geometr
   builder.setInsertionPointToEnd(kernel.module.getBody());
   SmallVector<Type> types;
   auto add = [&](Value tensor) {
-    auto type = cast<RankedTensorType>(tensor.getType());
+    auto type = ir::typeOf(tensor);
     types.push_back(bufferType(type.getNumElements(), type.getElementType(), kGlobal));
   };
   for (Value input : kernel.fusion.getInputs())

@@ -61,9 +61,8 @@ public:
     auto matmul = dyn_cast<ir::MatmulOp>(op);
     if (!matmul)
       return NotMine{};
-    ArrayRef<int64_t> lhs = typeOf(matmul.getLhs()).getShape(),
-                      rhs = typeOf(matmul.getRhs()).getShape(),
-                      out = typeOf(op->getResult(0)).getShape();
+    ArrayRef<int64_t> lhs = ir::shapeOf(matmul.getLhs()), rhs = ir::shapeOf(matmul.getRhs()),
+                      out = ir::shapeOf(op->getResult(0));
     // Products of 16-bit numbers are float32 ones of conversions here (weft-widen).
     if (!isa<FloatType>(typeOf(matmul.getLhs()).getElementType()))
       return ClaimRefusal{"dtype", "cuBLASLt multiplies numbers of floating-point dtypes"};

@@ -30,6 +30,11 @@ inline constexpr int64_t kBytecodeVersion = 1;
 // passes int64.
 std::optional<int64_t> byteSize(mlir::RankedTensorType type);
 
+// Of a buffer.
+inline int64_t bytesOf(mlir::Value buffer) {
+  return mlir::cast<BufferType>(buffer.getType()).getBytes();
+}
+
 // The buffer that `buffer` is a view of, through any number of views; sets `offset` to the bytes
 // between their starts.
 mlir::Value viewRoot(mlir::Value buffer, int64_t &offset);

@@ -38,10 +38,6 @@ Value viewRoot(Value buffer, int64_t &offset) {
 
 namespace {
 
-int64_t bytesOf(Value buffer) {
-  return cast<BufferType>(buffer.getType()).getBytes();
-}
-
 // From a tensor's first to its last element, with what lies between them. The strides are a list of
 // integers; null or empty: all elements lie in a row. nullopt for strides that are none.
 std::optional<int64_t> spanOf(RankedTensorType type, Attribute strides) {

@@ -11,7 +11,7 @@ Type accumulationType(Operation *op) {
            CumArgMaxOp, CumArgMinOp, MatmulOp, IndexAddOp, ScatterAddOp, ScatterReduceOp, Conv2dOp,
            Conv2dInputGradientOp, Conv2dWeightGradientOp, CholeskyOp, SolveTriangularOp, LuOp>(op))
     return nullptr;
-  Type element = cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
+  Type element = typeOf(op->getOperand(0)).getElementType();
   if (element.isBF16() || element.isF16())
     return Float32Type::get(op->getContext());
   if (element.isUnsignedInteger())

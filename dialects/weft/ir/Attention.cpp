@@ -11,15 +11,11 @@ bool isAttention(mlir::Operation *op) {
 }
 
 int64_t smallestMatrixCount(mlir::Operation *op) {
-  Dims dims = dimsOf(mlir::cast<mlir::RankedTensorType>(op->getOperand(0).getType()));
+  Dims dims = dimsOf(op->getOperand(0));
   int64_t count = smallestSize(op, dims.front());
   for (const Dim &dim : llvm::ArrayRef(dims).drop_front().drop_back(2))
     count *= dim.size;
   return count;
-}
-
-static Dims dimsOf(mlir::Value value) {
-  return dimsOf(mlir::cast<mlir::RankedTensorType>(value.getType()));
 }
 
 mlir::Value maskOf(mlir::Operation *op) {

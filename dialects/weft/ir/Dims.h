@@ -33,6 +33,17 @@ using Dims = llvm::SmallVector<Dim, 4>;
 bool dimsAreNamed(mlir::Type type);
 // The dims of a type whose dims are named.
 Dims dimsOf(mlir::RankedTensorType type);
+
+// Of a value that is a tensor.
+inline mlir::RankedTensorType typeOf(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType());
+}
+inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
+  return typeOf(value).getShape();
+}
+inline Dims dimsOf(mlir::Value value) {
+  return dimsOf(typeOf(value));
+}
 mlir::RankedTensorType tensorOf(llvm::ArrayRef<Dim> dims, mlir::Type element);
 
 // numpy's broadcasting of two shapes, aligned at the end; nothing where they do not fit.

@@ -76,7 +76,7 @@ static LogicalResult checkInside(Operation *op, const IndexStatement &statement)
 Value reductionGeneric(OpBuilder &b, Operation *op, ValueRange inputs, TypedAttr identity,
                        ScalarBody body) {
   Location loc = op->getLoc();
-  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  auto type = typeOf(op->getResult(0));
   std::optional<IndexStatement> found = statementOf(op);
   if (!found) {
     op->emitOpError("has no statement, by which its elements would be folded");
@@ -124,8 +124,8 @@ FailureOr<Values> lowerMovement(OpBuilder &b, Operation *op, ValueRange operands
                            "statement whose dims are the result's, in their order; this one is ")
                << textOf(*statement),
            failure();
-  return Values{parallelGeneric(b, op->getLoc(), cast<RankedTensorType>(op->getResult(0).getType()),
-                                operands, mapOf(*statement, statement->operands[0], b.getContext()),
+  return Values{parallelGeneric(b, op->getLoc(), typeOf(op->getResult(0)), operands,
+                                mapOf(*statement, statement->operands[0], b.getContext()),
                                 [](OpBuilder &, Location, ValueRange args) { return args[0]; })};
 }
 
@@ -145,7 +145,7 @@ Value checkedIndex(OpBuilder &b, Location loc, Value index, int64_t size) {
 }
 
 FailureOr<Values> lowerElementwise(OpBuilder &b, Operation *op, ValueRange operands) {
-  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  auto type = typeOf(op->getResult(0));
   auto scalar = cast<ElementwiseOp>(op);
   ElementOf result(op, type.getElementType());
   Value lowered =

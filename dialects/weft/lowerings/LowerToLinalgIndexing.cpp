@@ -19,8 +19,8 @@ static FailureOr<Values> gather(OpBuilder &b, Operation *op, ValueRange operands
   IndexStatement statement = *statementOf(op);
   Value table = operands[0];
   return Values{
-      parallelGeneric(b, op->getLoc(), cast<RankedTensorType>(op->getResult(0).getType()),
-                      operands[1], mapOf(statement, statement.operands[1], b.getContext()),
+      parallelGeneric(b, op->getLoc(), typeOf(op->getResult(0)), operands[1],
+                      mapOf(statement, statement.operands[1], b.getContext()),
                       [&](OpBuilder &inner, Location loc, ValueRange args) -> Value {
                         Values at;
                         for (const Position &position : statement.operands[0]) {
@@ -55,8 +55,7 @@ static Value keepLast(ScalarEmitter &, Value, Value update) {
 static Value scatter(OpBuilder &b, Location loc, Value base, Value indices, AffineMap indexMap,
                      Value source, int64_t dim, function_ref<int64_t(int64_t)> sourceDim,
                      Combine combine) {
-  auto type = cast<RankedTensorType>(base.getType()),
-       from = cast<RankedTensorType>(source.getType());
+  auto type = typeOf(base), from = typeOf(source);
   int64_t rank = type.getRank(), loops = rank + from.getRank();
   SmallVector<AffineExpr> sourceExprs, targetExprs;
   for (int64_t i = rank; i < loops; ++i)
@@ -109,7 +108,7 @@ FailureOr<Values> IndexPutOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
 
 static Values scatterElements(OpBuilder &b, Location loc, ValueRange operands, int64_t dim,
                               Combine combine) {
-  int64_t rank = cast<RankedTensorType>(operands[2].getType()).getRank();
+  int64_t rank = typeOf(operands[2]).getRank();
   return Values{scatter(
       b, loc, operands[0], operands[1], AffineMap::getMultiDimIdentityMap(rank, b.getContext()),
       operands[2], dim, [](int64_t i) { return i; }, combine)};
@@ -149,7 +148,7 @@ std::optional<IndexBounds> indexBounds(Operation *op) {
     if (!isOwn(op) && (op->getNumOperands() < 2 || !op->getAttrOfType<IntegerAttr>("dim")))
       return std::nullopt;
     int64_t dim = cast<IntegerAttr>(op->getAttr("dim")).getInt(),
-            size = cast<RankedTensorType>(op->getOperand(0).getType()).getDimSize(dim);
+            size = typeOf(op->getOperand(0)).getDimSize(dim);
     if (ShapedType::isDynamic(size))
       return std::nullopt;
     auto user = op->getAttrOfType<StringAttr>("user");

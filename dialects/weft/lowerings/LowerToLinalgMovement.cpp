@@ -17,7 +17,7 @@ FailureOr<Values> ConstantOp::lowerToLinalg(OpBuilder &b, ValueRange) {
 }
 
 FailureOr<Values> IotaOp::lowerToLinalg(OpBuilder &b, ValueRange) {
-  auto type = cast<RankedTensorType>(getType());
+  auto type = getType();
   return Values{parallelGeneric(
       b, getLoc(), type, {}, {}, [&](OpBuilder &inner, Location loc, ValueRange) -> Value {
         Value index = linalg::IndexOp::create(inner, loc, getDim());
@@ -30,7 +30,7 @@ FailureOr<Values> IotaOp::lowerToLinalg(OpBuilder &b, ValueRange) {
 }
 
 FailureOr<Values> ReshapeOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  auto from = cast<RankedTensorType>(getInput().getType()), to = cast<RankedTensorType>(getType());
+  auto from = typeOf(getInput()), to = getType();
   if (from == to)
     return Values{operands[0]};
   // Through one dimension: the index arithmetic of codegen finds the short way.
@@ -70,7 +70,7 @@ static SmallVector<OpFoldResult> indexAttributes(OpBuilder &b, ArrayRef<int64_t>
 
 // The dims whose step is negative, walked the other way.
 static Value reverse(OpBuilder &b, Location loc, Value value, ArrayRef<int64_t> steps) {
-  auto type = cast<RankedTensorType>(value.getType());
+  auto type = typeOf(value);
   if (llvm::none_of(steps, [](int64_t step) { return step < 0; }))
     return value;
   SmallVector<AffineExpr> position;
@@ -82,7 +82,7 @@ static Value reverse(OpBuilder &b, Location loc, Value value, ArrayRef<int64_t> 
 }
 
 FailureOr<Values> SliceOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  auto type = cast<RankedTensorType>(getType());
+  auto type = getType();
   if (type.getNumElements() == 0)
     return Values{tensor::EmptyOp::create(b, getLoc(), type.getShape(), type.getElementType())};
   // Steps down become steps up from the other end.
@@ -97,12 +97,11 @@ FailureOr<Values> SliceOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
 }
 
 FailureOr<Values> ConcatOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  return Values{
-      tensor::ConcatOp::create(b, getLoc(), cast<RankedTensorType>(getType()), getDim(), operands)};
+  return Values{tensor::ConcatOp::create(b, getLoc(), getType(), getDim(), operands)};
 }
 
 FailureOr<Values> InsertSliceOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  auto update = cast<RankedTensorType>(getUpdate().getType());
+  auto update = typeOf(getUpdate());
   Value base = operands[0], source = operands[1];
   SmallVector<int64_t> starts(getStarts()), steps(getSteps());
   if (update.getNumElements() == 0)

@@ -106,7 +106,7 @@ static Value philoxWords(OpBuilder &b, Location loc, Value state, int64_t offset
 }
 
 FailureOr<Values> RandomUniformOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  auto type = cast<RankedTensorType>(getType());
+  auto type = getType();
   int64_t n = type.getNumElements(), groups = philoxBlocks(n) / 16;
   if (n == 0)
     return Values{tensor::EmptyOp::create(b, getLoc(), type.getShape(), type.getElementType())};
@@ -147,7 +147,7 @@ FailureOr<Values> RandomUniformOp::lowerToLinalg(OpBuilder &b, ValueRange operan
 }
 
 FailureOr<Values> RandomAdvanceOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  auto type = cast<RankedTensorType>(getType());
+  auto type = getType();
   return Values{parallelGeneric(
       b, getLoc(), type, operands, {},
       [&](OpBuilder &inner, Location at, ValueRange args) -> Value {

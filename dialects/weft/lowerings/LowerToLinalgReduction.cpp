@@ -8,7 +8,7 @@ using namespace mlir;
 using Values = SmallVector<Value>;
 
 FailureOr<Values> ReduceSumOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  auto type = cast<RankedTensorType>(getType());
+  auto type = getType();
   return Values{reductionGeneric(b, *this, operands,
                                  cast<TypedAttr>(b.getZeroAttr(type.getElementType())),
                                  [](OpBuilder &inner, Location loc, ValueRange args) {
@@ -17,7 +17,7 @@ FailureOr<Values> ReduceSumOp::lowerToLinalg(OpBuilder &b, ValueRange operands) 
 }
 
 FailureOr<Values> ReduceProdOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  auto type = cast<RankedTensorType>(getType());
+  auto type = getType();
   return Values{reductionGeneric(b, *this, operands,
                                  cast<TypedAttr>(b.getOneAttr(type.getElementType())),
                                  [](OpBuilder &inner, Location loc, ValueRange args) {
@@ -39,7 +39,7 @@ static TypedAttr extremeOf(OpBuilder &b, Type element, bool greatest) {
 }
 
 FailureOr<Values> ReduceMaxOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  auto type = cast<RankedTensorType>(getType());
+  auto type = getType();
   return Values{reductionGeneric(b, *this, operands,
                                  extremeOf(b, type.getElementType(), /*greatest=*/false),
                                  [](OpBuilder &inner, Location loc, ValueRange args) {
@@ -48,7 +48,7 @@ FailureOr<Values> ReduceMaxOp::lowerToLinalg(OpBuilder &b, ValueRange operands) 
 }
 
 FailureOr<Values> ReduceMinOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  auto type = cast<RankedTensorType>(getType());
+  auto type = getType();
   return Values{reductionGeneric(b, *this, operands,
                                  extremeOf(b, type.getElementType(), /*greatest=*/true),
                                  [](OpBuilder &inner, Location loc, ValueRange args) {
@@ -62,7 +62,7 @@ FailureOr<Values> ReduceMinOp::lowerToLinalg(OpBuilder &b, ValueRange operands) 
 // the schedule makes one loop of it.
 static FailureOr<Values> lowerScan(OpBuilder &b, Operation *op, ValueRange operands, int64_t dim,
                                    bool reverse, Attribute identity, ScalarBody body) {
-  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  auto type = typeOf(op->getResult(0));
   Location at = op->getLoc();
   int64_t rank = type.getRank();
   SmallVector<AffineExpr> position;
@@ -122,8 +122,8 @@ static FailureOr<Values> lowerCumArg(OpBuilder &b, Operation *op, ValueRange ope
                                      int64_t dim) {
   return lowerScan(b, op, operands, dim, false, b.getI64IntegerAttr(0),
                    [&](OpBuilder &inner, Location loc, ValueRange) -> Value {
-                     Value from = linalg::IndexOp::create(
-                         inner, loc, cast<RankedTensorType>(op->getResult(0).getType()).getRank());
+                     Value from =
+                         linalg::IndexOp::create(inner, loc, typeOf(op->getResult(0)).getRank());
                      return arith::IndexCastOp::create(inner, loc, inner.getI64Type(), from);
                    });
 }

@@ -32,7 +32,7 @@ Val widen(Val x) {
 }
 
 Value narrowTo(Val x, Value like) {
-  Type element = cast<RankedTensorType>(like.getType()).getElementType();
+  Type element = typeOf(like).getElementType();
   return x.type().getElementType() == element ? x : cast(x, element);
 }
 
@@ -70,7 +70,7 @@ static Val positions(Val like, ArrayRef<Dim> dims, int64_t dim) {
 
 Val attentionScores(Val query, Val key, Val mask, bool causal, double scale) {
   Val scores = matmul(query, key, false, true) * scale;
-  Dims dims = dimsOf(scores.type());
+  Dims dims = dimsOf(scores);
   Val hidden = scores.constant(-std::numeric_limits<double>::infinity());
   if (mask) {
     if (mask.type().getElementType().isInteger(1))
@@ -116,14 +116,14 @@ Val isTarget(Val targets, ArrayRef<Dim> dims) {
 FailureOr<SmallVector<Value>> ReduceMeanOp::decompose(OpBuilder &b) {
   Val x = widen(Val(b, getLoc(), getInput()));
   return SmallVector<Value>{
-      narrowTo(divideByCount(sum(x, getDims()), dimsOf(x.type()), getDims()), getResult())};
+      narrowTo(divideByCount(sum(x, getDims()), dimsOf(x), getDims()), getResult())};
 }
 
 // The smallest of the positions along dim whose element is the best one, or NaN: one more sweep
 // over rows that are in the cache.
 template <typename Reduce>
 static FailureOr<SmallVector<Value>> firstPosition(Val x, int64_t dim, Reduce best) {
-  Dims extents = dimsOf(x.type());
+  Dims extents = dimsOf(x);
   SmallVector<int64_t> dims{dim};
   Val index = positions(x, extents, dim);
   Val hit = compare("eq", x, unreduce(best(x, dims, false), extents, dims));
@@ -145,25 +145,25 @@ FailureOr<SmallVector<Value>> ArgMinOp::decompose(OpBuilder &b) {
 FailureOr<SmallVector<Value>> SoftmaxOp::decompose(OpBuilder &b) {
   Val x = widen(Val(b, getLoc(), getInput()));
   SmallVector<int64_t> dims{wrapDim(getDim(), x.rank())};
-  Val e = exp(x - unreduce(max(x, dims), dimsOf(x.type()), dims));
+  Val e = exp(x - unreduce(max(x, dims), dimsOf(x), dims));
   // One division a row: a sum is at least 1, so that its inverse loses no range, and a product
   // costs a tenth of a quotient.
   return SmallVector<Value>{
-      narrowTo(e * unreduce(1.0 / sum(e, dims), dimsOf(x.type()), dims), getResult())};
+      narrowTo(e * unreduce(1.0 / sum(e, dims), dimsOf(x), dims), getResult())};
 }
 
 FailureOr<SmallVector<Value>> LogSoftmaxOp::decompose(OpBuilder &b) {
   Val x = widen(Val(b, getLoc(), getInput()));
   SmallVector<int64_t> dims{wrapDim(getDim(), x.rank())};
-  Val shifted = x - unreduce(max(x, dims), dimsOf(x.type()), dims);
-  return SmallVector<Value>{narrowTo(
-      shifted - unreduce(log(sum(exp(shifted), dims)), dimsOf(x.type()), dims), getResult())};
+  Val shifted = x - unreduce(max(x, dims), dimsOf(x), dims);
+  return SmallVector<Value>{
+      narrowTo(shifted - unreduce(log(sum(exp(shifted), dims)), dimsOf(x), dims), getResult())};
 }
 
 FailureOr<SmallVector<Value>> LayerNormOp::decompose(OpBuilder &b) {
   Val x = widen(Val(b, getLoc(), getInput()));
   SmallVector<int64_t> dims = lastDims(x.rank(), getNormalizedRank());
-  Dims extents = dimsOf(x.type());
+  Dims extents = dimsOf(x);
   auto full = [&](Val row) {
     return unreduce(row, extents, dims);
   };
@@ -190,7 +190,7 @@ FailureOr<SmallVector<Value>> AttentionOp::decompose(OpBuilder &b) {
   if (!scores)
     return emitOpError("is causal over different symbolic lengths, whose difference is not known");
   SmallVector<int64_t> dims{scores.rank() - 1};
-  Dims extents = dimsOf(scores.type());
+  Dims extents = dimsOf(scores);
   auto full = [&](Val row) {
     return unreduce(row, extents, dims);
   };
@@ -216,7 +216,7 @@ FailureOr<SmallVector<Value>> AttentionGradientOp::decompose(OpBuilder &b) {
   if (!scores)
     return emitOpError("is causal over different symbolic lengths, whose difference is not known");
   SmallVector<int64_t> dims{scores.rank() - 1};
-  Dims extents = dimsOf(scores.type());
+  Dims extents = dimsOf(scores);
   auto full = [&](Val row) {
     return unreduce(row, extents, dims);
   };
@@ -233,7 +233,7 @@ FailureOr<SmallVector<Value>> AttentionGradientOp::decompose(OpBuilder &b) {
 FailureOr<SmallVector<Value>> CrossEntropyOp::decompose(OpBuilder &b) {
   Val logits = widen(Val(b, getLoc(), getLogits()));
   SmallVector<int64_t> dims{logits.rank() - 1};
-  Dims extents = dimsOf(logits.type());
+  Dims extents = dimsOf(logits);
   if (!extents.back().isStatic())
     return emitOpError("has a symbolic number of classes, which its bounds check cannot name");
   Val targets = checkedTargets(logits.at(getTargets()), extents.back().size,
@@ -296,7 +296,7 @@ Val normalOf(Val first, Val second) {
 }
 
 FailureOr<SmallVector<Value>> RandomNormalOp::decompose(OpBuilder &b) {
-  auto type = cast<RankedTensorType>(getType());
+  auto type = getType();
   Type element = type.getElementType().isF64() ? b.getF64Type() : b.getF32Type();
   if (!type.hasStaticShape())
     return emitOpError("has a symbolic size, so that its second stream's place is not known");

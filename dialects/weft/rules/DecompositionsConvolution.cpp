@@ -30,7 +30,7 @@ struct Placing {
 
 // A tensor of `fill` with x's images placed in it; what would lie outside is left out.
 static Val place(Val x, Placing rows, Placing columns, double fill) {
-  Dims dims = dimsOf(x.type());
+  Dims dims = dimsOf(x);
   SmallVector<int64_t> starts, steps, from, limits;
   bool empty = false, cut = false;
   for (auto [d, dim] : llvm::enumerate(dims)) {
@@ -62,7 +62,7 @@ static Val place(Val x, Placing rows, Placing columns, double fill) {
     SmallVector<int64_t> ones(dims.size(), 1);
     x = x.make<SliceOp>(x, from, limits, ones);
   }
-  if (dimsOf(x.type()) == dims)
+  if (dimsOf(x) == dims)
     return x;
   return base.make<InsertSliceOp>(base.type(), base, x, starts, steps);
 }
@@ -148,7 +148,7 @@ static auto inImage(Val x) {
 static Val heldProducts(Val factor, Val x, const Windows2d &windows, ArrayRef<double> held,
                         int64_t groups, int64_t outputs, bool byInput) {
   Val taps = windowsOf(x, windows);
-  Dims dims = dimsOf(taps.type());
+  Dims dims = dimsOf(taps);
   int64_t channels = dims[1].size / groups;
   Dims apart{dims[0], groups, byInput ? channels : 1, byInput ? 1 : channels};
   apart.append(dims.begin() + 2, dims.end());
@@ -164,12 +164,12 @@ static Val heldProducts(Val factor, Val x, const Windows2d &windows, ArrayRef<do
 
 FailureOr<Values> Conv2dOp::decompose(OpBuilder &b) {
   Val x = widen(Val(b, getLoc(), getInput())), w = widen(x.at(getWeight()));
-  Dims result = dimsOf(cast<RankedTensorType>(getType()));
+  Dims result = dimsOf(getType());
   Windows2d windows = convolutionWindows(*this, w.shape());
   int64_t groups = getGroups(), outputs = w.shape()[0] / groups;
   Val image = padded(x, windows, result[2].size, result[3].size, 0);
-  std::vector<double> held = heldTaps(windows, result[2].size, result[3].size,
-                                      productsOf(dimsOf(w.type()), result), inImage(x));
+  std::vector<double> held =
+      heldTaps(windows, result[2].size, result[3].size, productsOf(dimsOf(w), result), inImage(x));
   if (!held.empty()) {
     Val factor = reshape(w, {1, groups, outputs, w.shape()[1], w.shape()[2], w.shape()[3], 1, 1});
     Val y = sum(heldProducts(factor, image, windows, held, groups, outputs, false), {3, 4, 5});
@@ -185,7 +185,7 @@ FailureOr<Values> Conv2dOp::decompose(OpBuilder &b) {
 // turn.
 FailureOr<Values> Conv2dInputGradientOp::decompose(OpBuilder &b) {
   Val g = widen(Val(b, getLoc(), getGradient())), w = widen(g.at(getWeight()));
-  Dims result = dimsOf(cast<RankedTensorType>(getType()));
+  Dims result = dimsOf(getType());
   Windows2d windows = convolutionWindows(*this, w.shape());
   int64_t groups = getGroups(), outputs = w.shape()[0] / groups, inputs = w.shape()[1],
           taps = w.shape()[2] * w.shape()[3];
@@ -200,13 +200,13 @@ FailureOr<Values> Conv2dInputGradientOp::decompose(OpBuilder &b) {
   SmallVector<int64_t> starts{0, 0, w.shape()[2] - 1, w.shape()[3] - 1},
       limits{w.shape()[0], w.shape()[1], -1, -1}, steps{1, 1, -1, -1};
   Val turned = w.make<SliceOp>(w, starts, limits, steps);
-  std::vector<double> held = heldTaps(
-      windows, result[2].size, result[3].size, productsOf(dimsOf(w.type()), dimsOf(g.type())),
-      [&](int i, const Window &window, int64_t output, int64_t tap) {
-        const Placing &placed = i ? across : rows;
-        int64_t at = window.at(output, tap) - placed.start;
-        return at >= 0 && at % placed.step == 0 && at / placed.step < g.shape()[2 + i];
-      });
+  std::vector<double> held =
+      heldTaps(windows, result[2].size, result[3].size, productsOf(dimsOf(w), dimsOf(g)),
+               [&](int i, const Window &window, int64_t output, int64_t tap) {
+                 const Placing &placed = i ? across : rows;
+                 int64_t at = window.at(output, tap) - placed.start;
+                 return at >= 0 && at % placed.step == 0 && at / placed.step < g.shape()[2 + i];
+               });
   if (!held.empty()) {
     Val factor = reshape(turned, {1, groups, outputs, inputs, w.shape()[2], w.shape()[3], 1, 1});
     Val y = sum(heldProducts(factor, spread, windows, held, groups, inputs, true), {2, 4, 5});
@@ -220,8 +220,8 @@ FailureOr<Values> Conv2dInputGradientOp::decompose(OpBuilder &b) {
 
 FailureOr<Values> Conv2dWeightGradientOp::decompose(OpBuilder &b) {
   Val x = widen(Val(b, getLoc(), getInput())), g = widen(x.at(getGradient()));
-  Dims result = dimsOf(cast<RankedTensorType>(getType())), pooled = dimsOf(g.type());
-  Windows2d windows = convolutionWindows(*this, cast<RankedTensorType>(getType()).getShape());
+  Dims result = dimsOf(getType()), pooled = dimsOf(g);
+  Windows2d windows = convolutionWindows(*this, getType().getShape());
   int64_t groups = getGroups(), outputs = result[0].size / groups,
           pixels = pooled[2].size * pooled[3].size;
   Val image = padded(x, windows, pooled[2].size, pooled[3].size, 0);
@@ -253,7 +253,7 @@ bool decomposesBySize(Operation *op) {
   if (!isa<Conv2dOp, Conv2dInputGradientOp, Conv2dWeightGradientOp>(op))
     return false;
   auto dims = [](Value value) {
-    return dimsOf(cast<RankedTensorType>(value.getType()));
+    return dimsOf(value);
   };
   // The CPU's library computes all f32 ones that are not of few products, and says where its range
   // begins.
@@ -345,8 +345,8 @@ FailureOr<Values> MaxPool2dOp::decompose(OpBuilder &b) {
 // Tap by tap: the elements whose index is that tap's, a stride apart, added up.
 FailureOr<Values> MaxPool2dGradientOp::decompose(OpBuilder &b) {
   Val g = widen(Val(b, getLoc(), getGradient())), indices = g.at(getIndices());
-  auto type = cast<RankedTensorType>(getType());
-  Dims pooled = dimsOf(g.type());
+  auto type = getType();
+  Dims pooled = dimsOf(g);
   Windows2d windows = poolWindows(*this);
   int64_t height = type.getShape()[2], width = type.getShape()[3];
   if (indices.type().getElementType() != b.getI32Type())
@@ -368,7 +368,7 @@ FailureOr<Values> MaxPool2dGradientOp::decompose(OpBuilder &b) {
 
 // 1 / the number of elements of each window, or the one divisor that they share.
 template <typename Op> static Val divideByWindow(Val x, Op op, ArrayRef<int64_t> image) {
-  Dims pooled = dimsOf(x.type());
+  Dims pooled = dimsOf(x);
   Windows2d windows = poolWindows(op);
   std::vector<double> divisors;
   for (int64_t row = 0; row < pooled[2].size; ++row)
@@ -398,7 +398,7 @@ constexpr int64_t kFewTaps = 8;
 
 FailureOr<Values> AvgPool2dOp::decompose(OpBuilder &b) {
   Val x = widen(Val(b, getLoc(), getInput()));
-  Dims pooled = dimsOf(cast<RankedTensorType>(getType()));
+  Dims pooled = dimsOf(getType());
   Windows2d windows = poolWindows(*this);
   bool whole = pooled[2].isOne() && pooled[3].isOne() && windows.y.padding == 0 &&
                windows.x.padding == 0 && windows.y.kernel == x.shape()[2] &&
@@ -419,10 +419,10 @@ FailureOr<Values> AvgPool2dOp::decompose(OpBuilder &b) {
 
 FailureOr<Values> AvgPool2dGradientOp::decompose(OpBuilder &b) {
   Val g = widen(Val(b, getLoc(), getGradient()));
-  auto type = cast<RankedTensorType>(getType());
+  auto type = getType();
   Windows2d windows = poolWindows(*this);
   Val share = divideByWindow(g, *this, type.getShape());
-  Dims pooled = dimsOf(g.type());
+  Dims pooled = dimsOf(g);
   if (tiles(windows, pooled, type.getShape())) { // each of a window's elements gets its share
     Val apart = reshapeTo(share, {pooled[0], pooled[1], pooled[2], 1, pooled[3], 1});
     apart = broadcastTo(
@@ -443,7 +443,7 @@ FailureOr<Values> AvgPool2dGradientOp::decompose(OpBuilder &b) {
 FailureOr<Values> BatchNormOp::decompose(OpBuilder &b) {
   Val x = widen(Val(b, getLoc(), getInput()));
   SmallVector<int64_t> dims = allButChannels(x.rank());
-  Dims extents = dimsOf(x.type());
+  Dims extents = dimsOf(x);
   auto full = [&](Val channel) {
     return unreduce(channel, extents, dims);
   };
@@ -461,7 +461,7 @@ FailureOr<Values> BatchNormOp::decompose(OpBuilder &b) {
 
 FailureOr<Values> BatchNormInferenceOp::decompose(OpBuilder &b) {
   Val x = widen(Val(b, getLoc(), getInput()));
-  Dims extents = dimsOf(x.type());
+  Dims extents = dimsOf(x);
   SmallVector<int64_t> dims = allButChannels(x.rank());
   auto full = [&](Val channel) {
     return unreduce(channel, extents, dims);

@@ -30,7 +30,7 @@ static Val concat(ArrayRef<Val> parts, int64_t dim) {
 
 // The index along the last dim but `back`, of x's dims.
 static Val positions(Val x, int64_t back, Type element) {
-  return x.make<IotaOp>(tensorOf(dimsOf(x.type()), element), x.rank() - 1 - back);
+  return x.make<IotaOp>(tensorOf(dimsOf(x), element), x.rank() - 1 - back);
 }
 static Val rowIndex(Val x) {
   return positions(x, 1, x.builder().getI32Type());
@@ -42,7 +42,7 @@ static Val columnIndex(Val x) {
 Val triangle(Val x, Triangle part) {
   static constexpr StringRef kDirections[] = {"ge", "gt", "le", "lt"};
   Val inside = compare(kDirections[static_cast<int>(part)], rowIndex(x), columnIndex(x));
-  return select(inside, x, zerosOf(x, dimsOf(x.type())));
+  return select(inside, x, zerosOf(x, dimsOf(x)));
 }
 
 Val halfDiagonal(Val x) {
@@ -126,7 +126,7 @@ static LogicalResult wantStatic(Operation *op) {
 static LogicalResult wantFewColumns(Operation *op) {
   if (failed(wantStatic(op)))
     return failure();
-  int64_t columns = cast<RankedTensorType>(op->getOperand(0).getType()).getShape().back();
+  int64_t columns = shapeOf(op->getOperand(0)).back();
   if (columns > kFactoredColumns)
     return op->emitOpError("of a matrix of ")
            << columns << " columns needs a kernel, which this backend has not; without one there are "

@@ -21,7 +21,7 @@ static Val iotaOf(Val like, ArrayRef<Dim> dims, int64_t dim, Type element) {
 
 // x with a dim of size 1 at `dim`, repeated along it to `size`.
 static Val spread(Val x, int64_t dim, Dim size) {
-  Dims dims = dimsOf(x.type());
+  Dims dims = dimsOf(x);
   dims.insert(dims.begin() + dim, Dim(1));
   Val one = reshapeTo(x, dims);
   dims[dim] = size;
@@ -38,7 +38,7 @@ static Val any(Val a, Val b) {
 // x [.., n] -> for each element how many come before it, int64: 0 to n - 1, each once. Of equal
 // elements the one with the smaller tie.
 static Val ranks(Val x, bool descending) {
-  Dims dims = dimsOf(x.type());
+  Dims dims = dimsOf(x);
   int64_t last = x.rank() - 1;
   Dim n = dims[last];
   OpBuilder &b = x.builder();
@@ -63,7 +63,7 @@ static Val ranks(Val x, bool descending) {
 
 // x [.., n] -> where the elements of the first `count` places stand; all where there is no count.
 static Val order(Val x, bool descending, std::optional<int64_t> count) {
-  Dims dims = dimsOf(x.type());
+  Dims dims = dimsOf(x);
   OpBuilder &b = x.builder();
   int64_t last = x.rank() - 1;
   Val rank = ranks(x, descending), index = iotaOf(x, dims, last, b.getI64Type());
@@ -101,10 +101,10 @@ static Val best(Val x, int64_t count, bool descending) {
   OpBuilder &b = x.builder();
   // One entry a round: where the candidates that are left stood before it.
   SmallVector<Val> rounds;
-  for (Dim n = dimsOf(x.type()).back(); n.isStatic() && n.size > kBlock && 2 * count <= kBlock;
-       n = dimsOf(x.type()).back()) {
+  for (Dim n = dimsOf(x).back(); n.isStatic() && n.size > kBlock && 2 * count <= kBlock;
+       n = dimsOf(x).back()) {
     int64_t blocks = (n.size + kBlock - 1) / kBlock, missing = blocks * kBlock - n.size;
-    Dims dims = dimsOf(x.type());
+    Dims dims = dimsOf(x);
     if (missing) {
       dims.back() = missing;
       Val filler = broadcastTo(lastOfAll(x, descending), dims);
@@ -113,7 +113,7 @@ static Val best(Val x, int64_t count, bool descending) {
     dims.back() = blocks;
     dims.push_back(kBlock);
     Val inBlocks = reshapeTo(x, dims), found = order(inBlocks, descending, count);
-    Dims kept = dimsOf(found.type()), flat(kept);
+    Dims kept = dimsOf(found), flat(kept);
     flat.pop_back();
     flat.back() = blocks * count;
     x = reshapeTo(gatherLast(inBlocks, found), flat);
@@ -137,9 +137,8 @@ FailureOr<SmallVector<Value>> ArgSortOp::decompose(OpBuilder &b) {
   if (moved)
     x = transpose(x, swap);
   Val result;
-  if (cast<RankedTensorType>(getType()).hasStaticShape() &&
-      cast<RankedTensorType>(getType()).getNumElements() == 0) {
-    Dims dims = dimsOf(cast<RankedTensorType>(getType()));
+  if (getType().hasStaticShape() && getType().getNumElements() == 0) {
+    Dims dims = dimsOf(getType());
     if (moved)
       std::swap(dims[getDim()], dims.back());
     result = iotaOf(x, dims, 0, b.getI64Type());

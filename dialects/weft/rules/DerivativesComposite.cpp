@@ -12,7 +12,7 @@ LogicalResult SoftmaxOp::differentiate(GradContext &ctx) {
   ctx.roundOnce();
   Val y = ctx.result(0), g = ctx.g();
   SmallVector<int64_t> dims{wrapDim(ctx.properties<SoftmaxOp>().dim.getInt(), y.rank())};
-  ctx.grad(0, y * (g - unreduce(sum(g * y, dims), dimsOf(y.type()), dims)));
+  ctx.grad(0, y * (g - unreduce(sum(g * y, dims), dimsOf(y), dims)));
   return success();
 }
 
@@ -20,7 +20,7 @@ LogicalResult LogSoftmaxOp::differentiate(GradContext &ctx) {
   ctx.roundOnce();
   Val y = ctx.result(0), g = ctx.g();
   SmallVector<int64_t> dims{wrapDim(ctx.properties<LogSoftmaxOp>().dim.getInt(), y.rank())};
-  ctx.grad(0, g - exp(y) * unreduce(sum(g, dims), dimsOf(y.type()), dims));
+  ctx.grad(0, g - exp(y) * unreduce(sum(g, dims), dimsOf(y), dims));
   return success();
 }
 
@@ -94,7 +94,7 @@ LogicalResult AttentionOp::differentiate(GradContext &ctx) {
   bool hasMask = ctx.numOperands() > 3, causal = p.causal && p.causal.getValue();
   bool maskNeeds = hasMask && ctx.needs(3) && isa<FloatType>(ctx.operandType(3).getElementType());
   Val query = ctx.operand(0), key = ctx.operand(1), mask = hasMask ? ctx.operand(3) : Val();
-  Dim queries = dimsOf(query.type()).end()[-2], keys = dimsOf(key.type()).end()[-2];
+  Dim queries = dimsOf(query).end()[-2], keys = dimsOf(key).end()[-2];
   if (causal && queries != keys && !(queries.isStatic() && keys.isStatic()))
     return ctx.noRule(AttentionOp::getOperationName(),
                       "it is causal over different symbolic lengths");
@@ -112,7 +112,7 @@ LogicalResult AttentionOp::differentiate(GradContext &ctx) {
   }
   Val scores = attentionScores(query, key, mask, causal, scale);
   SmallVector<int64_t> dims{scores.rank() - 1};
-  Dims extents = dimsOf(scores.type());
+  Dims extents = dimsOf(scores);
   auto full = [&](Val row) {
     return unreduce(row, extents, dims);
   };
@@ -168,7 +168,7 @@ LogicalResult AttentionGradientOp::differentiate(GradContext &ctx) {
     return ctx.noRule(AttentionGradientOp::getOperationName(),
                       "it is causal over different symbolic lengths");
   SmallVector<int64_t> dims{scores.rank() - 1};
-  Dims extents = dimsOf(scores.type()), wide = dimsOf(g.type());
+  Dims extents = dimsOf(scores), wide = dimsOf(g);
   auto add = [](Val &to, Val term) {
     to = to ? to + term : term;
   };
@@ -224,7 +224,7 @@ LogicalResult CrossEntropyOp::differentiate(GradContext &ctx) {
   ctx.roundOnce();
   Val logits = ctx.operand(0), targets = ctx.operand(1);
   SmallVector<int64_t> dims{logits.rank() - 1};
-  Dims extents = dimsOf(logits.type());
+  Dims extents = dimsOf(logits);
   auto full = [&](Val row) {
     return unreduce(row, extents, dims);
   };

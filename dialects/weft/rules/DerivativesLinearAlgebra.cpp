@@ -55,7 +55,7 @@ LogicalResult LuOp::differentiate(GradContext &ctx) {
   Val right = swapLast(solveTriangular(factors, swapLast(inner), {.upper = true}));
   Val rows = solveTriangular(factors, right, {.unit = true, .transposed = true});
   // Row i of it is row permutation[i] of the input.
-  Dims dims = dimsOf(factors.type()), column = dims;
+  Dims dims = dimsOf(factors), column = dims;
   column.back() = Dim(1);
   Val indices = broadcastTo(reshapeTo(permutation, column), dims);
   ctx.grad(0, rows.make<ScatterAddOp>(zerosOf(rows, dims).value(), indices, rows, rank - 2));

@@ -90,7 +90,7 @@ LogicalResult ReduceSumOp::differentiate(GradContext &ctx) {
 template <typename Op> static LogicalResult differentiateExtreme(GradContext &ctx) {
   Val x = ctx.operand(0);
   ArrayRef<int64_t> dims = ctx.properties<Op>().dims.asArrayRef();
-  Dims extents = dimsOf(x.type());
+  Dims extents = dimsOf(x);
   Val ties =
       cast(compare("eq", x, unreduce(ctx.result(0), extents, dims)), x.type().getElementType());
   // A product, not a select: where the extreme is NaN nothing ties with it, and the gradient must
@@ -119,7 +119,7 @@ static Val ofZeroFactor(Val rest, Val zeros, Val otherZeros) {
 LogicalResult ReduceProdOp::differentiate(GradContext &ctx) {
   Val x = ctx.operand(0);
   ArrayRef<int64_t> dims = ctx.properties<ReduceProdOp>().dims.asArrayRef();
-  Dims extents = dimsOf(x.type());
+  Dims extents = dimsOf(x);
   auto full = [&](Val row) {
     return unreduce(row, extents, dims);
   };
@@ -197,7 +197,7 @@ static bool isSet(BoolAttr flag) {
 
 // x with all leading dims folded into the rows.
 static Val flattenRows(Val x) {
-  Dims dims = dimsOf(x.type());
+  Dims dims = dimsOf(x);
   int64_t rows = 1;
   for (const Dim &dim : ArrayRef<Dim>(dims).drop_back())
     rows *= dim.size;
@@ -267,7 +267,7 @@ LogicalResult IndexPutOp::differentiate(GradContext &ctx) {
     return ctx.make<IndexSelectOp>(from, indices, at, user);
   };
   Dims baseDims = dimsOf(ctx.operandType(0)), sourceDims = dimsOf(ctx.operandType(2)),
-       taken = dimsOf(indices.type());
+       taken = dimsOf(indices);
   ctx.grad(0, put(g, zerosOf(g, sourceDims), dim));
   if (!ctx.needs(2))
     return success();
@@ -339,7 +339,7 @@ LogicalResult ScatterReduceOp::differentiate(GradContext &ctx) {
     Val zero = source.constant(0), isZero = compare("eq", source, zero),
         nonzero = select(isZero, sourceOne, source), mine = select(isZero, source, zero);
     auto total = [&](Val x) {
-      return gathered(added(zerosOf(base, dimsOf(base.type())), x));
+      return gathered(added(zerosOf(base, dimsOf(base)), x));
     };
     Val ofZero = ofZeroFactor(gathered(g * product(base, nonzero)), total(cast(isZero, element)),
                               total(mine) - mine);

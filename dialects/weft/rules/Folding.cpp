@@ -15,7 +15,7 @@ using namespace mlir;
 // Evaluates op on constants. With `splat`, on one element of each, and the result is a splat of the
 // op's type.
 static OpFoldResult evaluate(Operation *op, ArrayRef<Attribute> operands, bool splat) {
-  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  auto type = typeOf(op->getResult(0));
   SmallVector<HostTensor> inputs;
   for (Attribute operand : operands) {
     auto dense = cast<DenseElementsAttr>(operand);
@@ -116,7 +116,7 @@ OpFoldResult foldElementwise(Operation *op, ArrayRef<Attribute> known, bool exac
   SmallVector<Attribute> operands = withRepeatedSplats(op, known);
   if (Value same = identity(op, operands))
     return same;
-  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  auto type = typeOf(op->getResult(0));
   if (!exact || !type.hasStaticShape() || !allDense(operands))
     return {};
   if (allSplat(operands))
@@ -125,7 +125,7 @@ OpFoldResult foldElementwise(Operation *op, ArrayRef<Attribute> known, bool exac
 }
 
 OpFoldResult foldMovement(Operation *op, ArrayRef<Attribute> operands) {
-  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  auto type = typeOf(op->getResult(0));
   if (!type.hasStaticShape() || !allDense(operands))
     return {};
   auto first = cast<DenseElementsAttr>(operands[0]);

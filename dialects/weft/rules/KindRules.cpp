@@ -96,7 +96,7 @@ std::string statementError(Operation *op, const IndexStatement &statement) {
       return error;
   // What a result has as it is has the result's size.
   for (auto [i, positions] : llvm::enumerate(statement.results)) {
-    auto type = cast<RankedTensorType>(op->getResult(i).getType());
+    auto type = typeOf(op->getResult(i));
     for (auto [d, position] : llvm::enumerate(positions)) {
       int32_t dim = position.terms.empty() ? -1 : position.terms[0].dim;
       if (dim < 0 || !position.is(dim) || type.isDynamicDim(d))

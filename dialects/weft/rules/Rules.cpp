@@ -172,7 +172,7 @@ template <typename Op> static Val reduce(Val x, ArrayRef<int64_t> dims, bool kee
   Val result = x.make<Op>(x.value(), sorted);
   if (!keepdim)
     return result;
-  Dims kept = dimsOf(x.type());
+  Dims kept = dimsOf(x);
   for (int64_t dim : dims)
     if (dim >= 0 && dim < x.rank()) // else the reduction is invalid, and has said so
       kept[dim] = 1;
@@ -197,7 +197,7 @@ Val matmul(Val a, Val b, bool transposeA, bool transposeB) {
 }
 
 Val sumToDims(Val x, ArrayRef<Dim> dims) {
-  Dims from = dimsOf(x.type());
+  Dims from = dimsOf(x);
   int64_t extra = static_cast<int64_t>(from.size()) - static_cast<int64_t>(dims.size());
   SmallVector<int64_t> reduced;
   for (int64_t i = 0; i < static_cast<int64_t>(from.size()); ++i)

@@ -290,8 +290,7 @@ double operationsOf(Operation *op) {
       if (dim.purpose != Purpose::Chosen)
         points *= static_cast<double>(dim.size.size);
   } else {
-    points =
-        static_cast<double>(cast<RankedTensorType>(op->getResult(0).getType()).getNumElements());
+    points = static_cast<double>(typeOf(op->getResult(0)).getNumElements());
   }
   return points * static_cast<double>(weft.cost());
 }

@@ -9,10 +9,6 @@ using namespace mlir;
 
 using Statement = std::optional<IndexStatement>;
 
-static ArrayRef<int64_t> shapeOf(Type type) {
-  return cast<RankedTensorType>(type).getShape();
-}
-
 // The dims of the op's one result, and their positions.
 static std::pair<IndexStatement, Positions> ofResult(Operation *op,
                                                      Purpose purpose = Purpose::Parallel) {
@@ -48,10 +44,10 @@ Statement IotaOp::statement() {
 // dims between the borders that do become one, which each side takes apart.
 Statement ReshapeOp::statement() {
   IndexStatement statement;
-  auto sizesOf = [](Type type) {
+  auto sizesOf = [](RankedTensorType type) {
     Dims sizes;
-    for (size_t i = 0; i < shapeOf(type).size(); ++i)
-      sizes.push_back(sizeOf(type, static_cast<int64_t>(i)));
+    for (int64_t i = 0; i < type.getRank(); ++i)
+      sizes.push_back(sizeOf(type, i));
     return sizes;
   };
   Dims from = sizesOf(getInput().getType()), to = sizesOf(getType());
@@ -239,7 +235,7 @@ Statement ConcatOp::statement() {
   for (Value input : getInputs()) {
     statement.operands.push_back(all);
     statement.operands.back()[dim].offset = -begin;
-    begin += shapeOf(input.getType())[dim];
+    begin += shapeOf(input)[dim];
   }
   return statement;
 }
@@ -338,7 +334,7 @@ Statement MatmulOp::statement() {
   int32_t batch = static_cast<int32_t>(all.size()) - 2, m = batch, n = batch + 1;
   statement.dims[m].name = "m";
   statement.dims[n].name = "n";
-  auto lhs = cast<RankedTensorType>(getLhs().getType());
+  auto lhs = typeOf(getLhs());
   int64_t depthDim = lhs.getRank() - (getTransposeLhs() ? 2 : 1);
   int32_t k = statement.add("k", sizeOf(lhs, depthDim), Purpose::Reduced);
   auto side = [&](Type type, int32_t row, int32_t column) {
@@ -357,7 +353,7 @@ Statement MatmulOp::statement() {
 
 Statement IndexSelectOp::statement() {
   auto [statement, all] = ofResult(*this);
-  int64_t dim = getDim(), width = shapeOf(getIndices().getType()).size();
+  int64_t dim = getDim(), width = shapeOf(getIndices()).size();
   Positions indices(all.begin() + dim, all.begin() + dim + width), input(all);
   input.erase(input.begin() + dim, input.begin() + dim + width);
   input.insert(input.begin() + dim,

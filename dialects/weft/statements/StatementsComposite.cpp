@@ -9,9 +9,6 @@ using namespace mlir;
 
 using Statement = std::optional<IndexStatement>;
 
-static ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
-}
 static Dim sizeOf(Value value, int64_t dim) {
   return sizeOf(value.getType(), dim);
 }
