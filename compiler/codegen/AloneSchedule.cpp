@@ -53,8 +53,8 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
   auto steps = [&](llvm::function_ref<void(const Index &)> emit) {
     if (mostSteps == 0)
       return;
-    f.loop(f.e.constantIndex(0), isSized ? f.end : f.e.constantIndex(mostSteps), mostSteps, {},
-           [&](Index step, KernelFunction::State &) { emit(step); });
+    f.loop(f.e.constantIndex(0), isSized ? f.end : f.e.constantIndex(mostSteps), mostSteps,
+           [&](Index step) { emit(step); });
   };
   int64_t placeScratch = kernel.claimScratch(kScatterBatch * 8),
           updateScratch = kernel.claimScratch(kScatterBatch * 8);
@@ -81,18 +81,13 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
     // emit(position, mask) for the elements of the piece: one run, where it has all columns.
     auto each = [&](llvm::function_ref<void(const Index &, Value)> emit) {
       if (blocks == 1)
-        f.run(size * trail, 1, space.scale(l, size * trail), {},
-              [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-                for (const KernelFunction::Unit &unit : units)
-                  emit(unit.position, unit.mask);
-              });
+        f.each(size * trail, 1, space.scale(l, size * trail),
+               [&](const KernelFunction::Unit &unit) { emit(unit.position, unit.mask); });
       else
-        f.loop(size, {}, [&](Index t, KernelFunction::State &) {
-          f.run(n, 1, first, {},
-                [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-                  for (const KernelFunction::Unit &unit : units)
-                    emit(element(l, t, unit.position), unit.mask);
-                });
+        f.loop(size, [&](Index t) {
+          f.each(n, 1, first, [&](const KernelFunction::Unit &unit) {
+            emit(element(l, t, unit.position), unit.mask);
+          });
         });
     };
     // The base first.
@@ -136,35 +131,32 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
       mlir::Type i64 = f.builder.getI64Type();
       Value places = f.scratch(placeScratch, kScatterBatch, i64),
             updates = f.scratch(updateScratch, kScatterBatch, scatter.type);
-      auto batch = [&](const Index &first, int64_t n, KernelFunction::State &) {
+      auto batch = [&](const Index &first, int64_t n) {
         Index from = space.add(base, first);
-        f.run(n, 1, from, {},
-              [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-                for (const KernelFunction::Unit &unit : units) {
-                  auto [at, column] = sourceAt(unit.position);
-                  Index waiting = space.add(unit.position, space.scale(from, -1));
-                  Index to = element(l, scatter.target(f.e, at, unit.mask), column);
-                  Value place = f.e.broadcast(f.e.vectorIndex(to));
-                  f.e.store(places, f.e.make<arith::IndexCastOp>(f.e.vectorOf(i64), place), waiting,
-                            nullptr);
-                  f.e.store(updates, f.e.broadcast(f.e.at(scatter.source, at, unit.mask)), waiting,
-                            nullptr);
-                }
-              });
+        f.each(n, 1, from, [&](const KernelFunction::Unit &unit) {
+          auto [at, column] = sourceAt(unit.position);
+          Index waiting = space.add(unit.position, space.scale(from, -1));
+          Index to = element(l, scatter.target(f.e, at, unit.mask), column);
+          Value place = f.e.broadcast(f.e.vectorIndex(to));
+          f.e.store(places, f.e.make<arith::IndexCastOp>(f.e.vectorOf(i64), place), waiting,
+                    nullptr);
+          f.e.store(updates, f.e.broadcast(f.e.at(scatter.source, at, unit.mask)), waiting,
+                    nullptr);
+        });
         auto one = [&](const Index &number) {
           Value at = f.e.make<arith::IndexCastOp>(f.builder.getIndexType(),
                                                   f.e.load(places, i64, number, nullptr));
           Index place = space.scalar(at, std::max<int64_t>(product(scatter.to), 1));
           scatter.meet(f, totals, place, f.e.load(updates, scatter.type, number, nullptr));
         };
-        f.loop(n / kScatterUnroll, {}, [&](Index round, KernelFunction::State &) {
+        f.loop(n / kScatterUnroll, [&](Index round) {
           for (int64_t u = 0; u < kScatterUnroll; ++u)
             one(space.add(space.scale(round, kScatterUnroll), u));
         });
         for (int64_t i = n / kScatterUnroll * kScatterUnroll; i < n; ++i)
           one(Index::of(i));
       };
-      f.blocks(count, kScatterBatch, {}, batch);
+      f.blocks(count, kScatterBatch, batch);
     };
     auto add = [&] {
       if (trail == 1 && product(scatter.trailFrom) == 1 && !isSized)
@@ -187,15 +179,12 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
         if (byColumns && scatter.wholeSlices) {
           // One target a step.
           Index t = scatter.target(f.e, at);
-          f.run(n, 1, first, {},
-                [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-                  for (const KernelFunction::Unit &unit : units) {
-                    llvm::copy(space.delinearize(unit.position, scatter.trailTo),
-                               at.begin() + scatter.dim + scatter.width);
-                    Value update = f.e.broadcast(f.e.at(scatter.source, at, unit.mask));
-                    scatter.meet(f, totals, element(l, t, unit.position), update, unit.mask);
-                  }
-                });
+          f.each(n, 1, first, [&](const KernelFunction::Unit &unit) {
+            llvm::copy(space.delinearize(unit.position, scatter.trailTo),
+                       at.begin() + scatter.dim + scatter.width);
+            Value update = f.e.broadcast(f.e.at(scatter.source, at, unit.mask));
+            scatter.meet(f, totals, element(l, t, unit.position), update, unit.mask);
+          });
           return;
         }
         int64_t count = byColumns ? n : product(scatter.trailFrom);
@@ -215,8 +204,8 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
   Value firstPiece = isSized ? f.e.constantIndex(0) : f.begin,
         lastPiece = isSized ? f.e.constantIndex(blocks) : f.end;
   auto allPieces = [&](Value kept) {
-    f.loop(firstPiece, lastPiece, isSized ? blocks : std::max<int64_t>(kernel.info.count, 1), {},
-           [&](Index i, KernelFunction::State &) {
+    f.loop(firstPiece, lastPiece, isSized ? blocks : std::max<int64_t>(kernel.info.count, 1),
+           [&](Index i) {
              if (trail == 0)
                return;
              auto [l, block] = space.divide(i, blocks);
@@ -251,14 +240,12 @@ static mlir::LogicalResult scheduleEmpty(KernelBuilder &kernel) {
       });
     }
   for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
-    f.run(product(shapeOf(output)), 1, Index::of(0), {},
-          [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-            for (const KernelFunction::Unit &unit : units)
-              f.e.store(f.output(i),
-                        f.e.at(kernel.lowered.lookup(output),
-                               f.e.space.delinearize(unit.position, shapeOf(output)), unit.mask),
-                        unit.position, unit.mask);
-          });
+    f.each(product(shapeOf(output)), 1, Index::of(0), [&](const KernelFunction::Unit &unit) {
+      f.e.store(f.output(i),
+                f.e.at(kernel.lowered.lookup(output),
+                       f.e.space.delinearize(unit.position, shapeOf(output)), unit.mask),
+                unit.position, unit.mask);
+    });
   }
   return f.finish();
 }

@@ -151,10 +151,8 @@ Value AttentionGradientSchedule::isQuery(const Index &first, int64_t lanes) {
 template <typename Emit>
 static void overMatrix(KernelFunction &f, Value from, Value to, int64_t keys, int64_t columns,
                        int64_t lanes, Emit emit) {
-  f.loop(from, to, std::max<int64_t>(keys, 1), {}, [&](Index key, KernelFunction::State &) {
-    f.blocks(columns, lanes, {}, [&](const Index &column, int64_t some, KernelFunction::State &) {
-      emit(key, column, some);
-    });
+  f.loop(from, to, std::max<int64_t>(keys, 1), [&](Index key) {
+    f.blocks(columns, lanes, [&](const Index &column, int64_t some) { emit(key, column, some); });
   });
 }
 
@@ -218,7 +216,7 @@ void AttentionGradientSchedule::keys(const Index &firstQuery, int64_t count, Val
                           Value) { return loadFrom(turnedGradient_, feature, column); },
              .finish = [&](const Index &key, const Index &column, Value sum,
                            Value) { storeTo(errors_, sum, key, column); }});
-  f_.loop(constant(0), here, keyBlock_, {}, [&](Index key, State &) {
+  f_.loop(constant(0), here, keyBlock_, [&](Index key) {
     for (int64_t v = 0; v < vectors; ++v) {
       Value log = loadFrom(logs_, Index::of(0), columnOf(v)),
             score = loadFrom(weights_, key, columnOf(v));
@@ -311,7 +309,7 @@ void AttentionGradientSchedule::block(const Index &first, int64_t count, bool gu
                                      constant(count));
   turnQueries(turnedQuery_, first, count);
   rowsOf(first, count);
-  f_.loop(features_, {}, [&](Index feature, State &) {
+  f_.loop(features_, [&](Index feature) {
     for (int64_t v = 0; v < vectorsOf(count); ++v)
       storeTo(querySums_, splat(0), feature, columnOf(v));
   });
@@ -346,10 +344,10 @@ mlir::LogicalResult AttentionGradientSchedule::addParts() {
   Value parts = partsOf(e, lengths).count;
   int64_t pieces = batchCount_ * mostParts_;
   Value partials = f.partials(partials_, pieces * queries_ * features_, compute_);
-  f.loop(batchCount_, {}, [&](Index matrix, State &) {
+  f.loop(batchCount_, [&](Index matrix) {
     llvm::SmallVector<Index> batch = e.space.delinearize(matrix, batches_);
-    f.loop(e.constantIndex(0), lengths.queries, queries_, {}, [&](Index query, State &) {
-      f.blocks(features_, lanes_, {}, [&](const Index &first, int64_t lanes, State &) {
+    f.loop(e.constantIndex(0), lengths.queries, queries_, [&](Index query) {
+      f.blocks(features_, lanes_, [&](const Index &first, int64_t lanes) {
         Index column = e.space.add(first, e.space.lane(lanes));
         Value mask = e.tailMask(lanes);
         auto partAt = [&](const Index &part) {
@@ -409,8 +407,8 @@ void AttentionGradientSchedule::matrix() {
       noteRows(sumGradient_, false);
     finite_ = isFinite(noted);
   }
-  f_.loop(constant(0), divideUp(queriesHere_, constant(kQueryBlock)), queryBlocks(), {},
-          [&](Index number, State &) {
+  f_.loop(constant(0), divideUp(queriesHere_, constant(kQueryBlock)), queryBlocks(),
+          [&](Index number) {
             if (!varies_)
               return queryBlock(number,
                                 [&](const Index &first, int64_t count) { block(first, count); });
@@ -450,7 +448,7 @@ mlir::LogicalResult AttentionGradientSchedule::run() {
   };
   Value begin = varies_ ? piecesBefore(f_.begin) : f_.begin,
         end = varies_ ? piecesBefore(f_.end) : f_.end;
-  f_.loop(begin, end, pieces, {}, [&](Index number, State &) {
+  f_.loop(begin, end, pieces, [&](Index number) {
     if (!varies_) {
       auto [matrix, part] = e.space.divide(number, mostParts_);
       return piece(matrix, part);

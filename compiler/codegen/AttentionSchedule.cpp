@@ -114,7 +114,7 @@ void AttentionSchedule::block(const Index &first, int64_t count, bool guarded) {
   IndexSpace &space = e.space;
   int64_t vectors = vectorsOf(count);
   turnQueries(turned_, first, count);
-  f_.loop(width_, {}, [&](Index feature, State &) {
+  f_.loop(width_, [&](Index feature) {
     for (int64_t v = 0; v < vectors; ++v)
       storeTo(sums_, splat(0), feature, columnOf(v));
   });
@@ -170,8 +170,8 @@ mlir::LogicalResult AttentionSchedule::runLengths() {
           rest = e.make<arith::RemUIOp>(piece, queriesHere_);
     return e.make<arith::AddIOp>(e.make<arith::MulIOp>(matrices, inMatrix), blocksIn(rest));
   };
-  f_.loop(blocksBefore(f_.begin), blocksBefore(f_.end), batchCount_ * queryBlocks(), {},
-          [&](Index number, State &) {
+  f_.loop(blocksBefore(f_.begin), blocksBefore(f_.end), batchCount_ * queryBlocks(),
+          [&](Index number) {
             Value block = e.scalarIndex(number), matrix = e.make<arith::DivUIOp>(block, inMatrix);
             batch_ = e.space.delinearize(e.space.scalar(matrix, batchCount_), batches_);
             blockOfLength(e.make<arith::MulIOp>(e.make<arith::RemUIOp>(block, inMatrix),
@@ -190,7 +190,7 @@ mlir::LogicalResult AttentionSchedule::run() {
   kernel_.info.count = batchCount_ * blocks;
   if (kernel_.info.count == 0)
     return f_.finish();
-  f_.loop(f_.begin, f_.end, kernel_.info.count, {}, [&](Index piece, State &) {
+  f_.loop(f_.begin, f_.end, kernel_.info.count, [&](Index piece) {
     auto [batch, number] = f_.e.space.divide(piece, blocks);
     batch_ = f_.e.space.delinearize(batch, batches_);
     queryBlock(number, [&](const Index &first, int64_t count) { block(first, count); });

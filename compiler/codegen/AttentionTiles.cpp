@@ -169,8 +169,8 @@ void AttentionTiles::startKeys(const Index &first, Value count) {
   auto widen = [&](const std::optional<Tile> &to, Value tensor, int64_t columns) {
     if (!to)
       return;
-    f_.loop(constant(0), count, keyBlock_, {}, [&](Index key, State &) {
-      f_.blocks(columns, lanes_, {}, [&](const Index &column, int64_t lanes, State &) {
+    f_.loop(constant(0), count, keyBlock_, [&](Index key) {
+      f_.blocks(columns, lanes_, [&](const Index &column, int64_t lanes) {
         Value line = read(tensor, space.add(first, key), space.add(column, space.lane(lanes)),
                           e.tailMask(lanes));
         storeTo(*to, e.broadcast(line), key, space.add(column, space.lane(lanes_)));
@@ -260,7 +260,7 @@ void AttentionTiles::product(const Product &p) {
     }
   };
   auto group = [&](const Index &firstRow, bool isWhole) {
-    f_.loop(whole, {}, [&](Index number, State &) {
+    f_.loop(whole, [&](Index number) {
       panel(firstRow, isWhole, space.scale(number, vectors * lanes_), vectors, lanes_);
     });
     if (rest > 0)
@@ -270,8 +270,8 @@ void AttentionTiles::product(const Product &p) {
   int64_t mostWhole = p.mostRows / rows_;
   Value wholeRows = e.make<arith::DivUIOp>(rows, constant(rows_));
   if (mostWhole > 0)
-    f_.loop(constant(0), wholeRows, mostWhole, {},
-            [&](Index number, State &) { group(space.scale(number, rows_), true); });
+    f_.loop(constant(0), wholeRows, mostWhole,
+            [&](Index number) { group(space.scale(number, rows_), true); });
   if (!p.rows && p.mostRows % rows_ == 0)
     return;
   Value first = e.make<arith::MulIOp>(wholeRows, constant(rows_));
@@ -285,7 +285,7 @@ void AttentionTiles::turn(const Tile &to, const Index &first, int64_t count, int
                           llvm::function_ref<Value(const Index &, const Index &, Value)> element) {
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
-  f_.blocks(features, lanes_, {}, [&](const Index &feature, int64_t deep, State &) {
+  f_.blocks(features, lanes_, [&](const Index &feature, int64_t deep) {
     Value mask = e.tailMask(deep);
     for (int64_t v = 0; v < vectorsOf(count); ++v) {
       llvm::SmallVector<Value> lines(lanes_, splat(0));
@@ -305,7 +305,7 @@ void AttentionTiles::turnBack(
     llvm::function_ref<void(const Index &, const Index &, Value, Value)> store) {
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
-  f_.blocks(features, lanes_, {}, [&](const Index &feature, int64_t deep, State &) {
+  f_.blocks(features, lanes_, [&](const Index &feature, int64_t deep) {
     for (int64_t v = 0; v < vectorsOf(count); ++v) {
       llvm::SmallVector<Value> lines(lanes_, splat(0));
       for (int64_t j = 0; j < deep; ++j)
@@ -332,7 +332,7 @@ void AttentionTiles::startMask(const Index &firstQuery, int64_t count, const Ind
   llvm::ArrayRef<int64_t> shape = ir::shapeOf(mask_);
   Value blocks =
       e.make<arith::DivUIOp>(e.make<arith::AddIOp>(keys, constant(lanes_ - 1)), constant(lanes_));
-  f_.loop(constant(0), blocks, vectorsOf(keyBlock_), {}, [&](Index number, State &) {
+  f_.loop(constant(0), blocks, vectorsOf(keyBlock_), [&](Index number) {
     Value wanted = e.scalarIndex(space.add(firstKey, space.scale(number, lanes_)));
     Index start = space.scalar(e.make<arith::MinUIOp>(wanted, constant(keys_ - deep)),
                                std::max<int64_t>(1, keys_ - deep + 1));

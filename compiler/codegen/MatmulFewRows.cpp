@@ -112,7 +112,7 @@ mlir::LogicalResult FewRowsSchedule::run() {
   f_.e.width = lanes_;
   int64_t blocks = llvm::divideCeil(columns_, lanes_);
   kernel_.info.count = batchCount_ * blocks;
-  f_.loop(f_.begin, f_.end, kernel_.info.count, {}, [&](Index piece, KernelFunction::State &) {
+  f_.loop(f_.begin, f_.end, kernel_.info.count, [&](Index piece) {
     auto [batch, block] = f_.e.space.divide(piece, blocks);
     batch_ = f_.e.space.delinearize(batch, batches_);
     f_.block(block, columns_, lanes_,

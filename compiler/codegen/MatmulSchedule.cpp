@@ -159,11 +159,10 @@ MatmulSchedule::overDepth(KernelFunction::State state,
 void MatmulSchedule::panelsOf(llvm::function_ref<void(const Index &, int64_t, int64_t)> emit) {
   int64_t width = t_.vectors * t_.lanes, whole = n_ / width;
   if (t_.columnBlocks == 1)
-    f_.loop(whole, {},
-            [&](Index panel, KernelFunction::State &) { emit(panel, t_.vectors, t_.lanes); });
+    f_.loop(whole, [&](Index panel) { emit(panel, t_.vectors, t_.lanes); });
   else
-    f_.loop(f_.e.scalarIndex(firstPanel_), panelsEnd_, t_.panels, {},
-            [&](Index panel, KernelFunction::State &) { emit(panel, t_.vectors, t_.lanes); });
+    f_.loop(f_.e.scalarIndex(firstPanel_), panelsEnd_, t_.panels,
+            [&](Index panel) { emit(panel, t_.vectors, t_.lanes); });
   if (n_ % width == 0)
     return;
   int64_t vectors = llvm::divideCeil(n_ % width, t_.lanes);
@@ -188,17 +187,16 @@ void MatmulSchedule::packAcross(int64_t count,
   };
   // Chunks but the last are whole squares deep.
   int64_t rest = k_ % lanes;
-  auto each = [&](Index number, KernelFunction::State &) {
+  auto each = [&](Index number) {
     square(e.space.scale(number, lanes), lanes);
   };
   if (t_.chunks == 1) {
-    f_.loop(k_ / lanes, {}, each);
+    f_.loop(k_ / lanes, each);
     if (rest)
       square(Index::of(k_ - rest), rest);
     return;
   }
-  f_.loop(constant(0), e.make<arith::DivUIOp>(depthHere_, constant(lanes)), t_.depth / lanes, {},
-          each);
+  f_.loop(constant(0), e.make<arith::DivUIOp>(depthHere_, constant(lanes)), t_.depth / lanes, each);
   if (rest)
     f_.when(isLastChunk_, [&] { square(Index::of(k_ - rest - (t_.chunks - 1) * t_.depth), rest); });
 }
@@ -244,7 +242,7 @@ void MatmulSchedule::packRight() {
           });
     };
     int64_t whole = last == t_.lanes ? vectors : vectors - 1;
-    f_.loop(whole, {}, [&](Index vector, KernelFunction::State &) { one(vector, t_.lanes); });
+    f_.loop(whole, [&](Index vector) { one(vector, t_.lanes); });
     if (whole < vectors)
       one(Index::of(whole), last);
   });
@@ -352,7 +350,7 @@ void MatmulSchedule::block(const Index &batch, const Index &columns, Value from,
     isLastBlock_ = e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, e.scalarIndex(columns),
                                          constant(t_.columnBlocks - 1));
   }
-  f_.loop(t_.chunks, {}, [&](Index chunk, KernelFunction::State &) {
+  f_.loop(t_.chunks, [&](Index chunk) {
     firstDepth_ = space.scale(chunk, t_.depth);
     if (t_.chunks > 1) {
       depthHere_ = minimum(constant(t_.depth),
@@ -369,9 +367,8 @@ void MatmulSchedule::block(const Index &batch, const Index &columns, Value from,
                      : rest         ? minimum(to, constant(whole))
                                     : to;
     Value blocksFrom = piecesAreRows_ ? e.make<arith::DivUIOp>(from, constant(t_.rows)) : from;
-    f_.loop(blocksFrom, wholeEnd, t_.rowBlocks, {}, [&](Index number, KernelFunction::State &) {
-      rowsOf(t_.rows, space.scale(number, t_.rows));
-    });
+    f_.loop(blocksFrom, wholeEnd, t_.rowBlocks,
+            [&](Index number) { rowsOf(t_.rows, space.scale(number, t_.rows)); });
     if (!piecesAreRows_) {
       if (rest)
         f_.when(e.make<arith::CmpIOp>(arith::CmpIPredicate::ugt, to, constant(whole)),
@@ -406,9 +403,8 @@ mlir::LogicalResult MatmulSchedule::run() {
     lost_ = f_.scratch(kernel_.claimScratch(count * bytes), count, element_);
   }
   if (piecesAreRows_) {
-    f_.loop(t_.columnBlocks, {}, [&](Index columns, KernelFunction::State &) {
-      block(Index::of(0), columns, f_.begin, f_.end);
-    });
+    f_.loop(t_.columnBlocks,
+            [&](Index columns) { block(Index::of(0), columns, f_.begin, f_.end); });
     return f_.finish();
   }
   // A range has parts of blocks: rows of the first and of the last, all rows of those between.
@@ -416,14 +412,13 @@ mlir::LogicalResult MatmulSchedule::run() {
   Value first = e.make<arith::DivUIOp>(f_.begin, height);
   Value end =
       e.make<arith::DivUIOp>(e.make<arith::AddIOp>(f_.end, constant(t_.rowBlocks - 1)), height);
-  f_.loop(first, end, kernel_.info.count / t_.rowBlocks, {},
-          [&](Index number, KernelFunction::State &) {
-            Value start = e.make<arith::MulIOp>(e.scalarIndex(number), height);
-            Value from = e.make<arith::SubIOp>(e.make<arith::MaxUIOp>(f_.begin, start), start);
-            Value to = minimum(e.make<arith::SubIOp>(f_.end, start), height);
-            auto [batch, columns] = space.divide(number, t_.columnBlocks);
-            block(batch, columns, from, to);
-          });
+  f_.loop(first, end, kernel_.info.count / t_.rowBlocks, [&](Index number) {
+    Value start = e.make<arith::MulIOp>(e.scalarIndex(number), height);
+    Value from = e.make<arith::SubIOp>(e.make<arith::MaxUIOp>(f_.begin, start), start);
+    Value to = minimum(e.make<arith::SubIOp>(f_.end, start), height);
+    auto [batch, columns] = space.divide(number, t_.columnBlocks);
+    block(batch, columns, from, to);
+  });
   return f_.finish();
 }
 

@@ -92,14 +92,14 @@ struct NestSchedule {
     int64_t steps = kernel.domain.atoms()[along];
     // The last chain may be a part of one; beyond it nothing is read.
     Index begin = space.scalar(from, std::max<int64_t>(steps - kChain + 1, 1));
-    f.loop(kChain / kLanes, {}, [&](Index tile, KernelFunction::State &) {
+    f.loop(kChain / kLanes, [&](Index tile) {
       Index below = space.scale(tile, kLanes), step = space.add(begin, below);
       Value mask;
       if (steps % kChain)
         mask = f.e.make<arith::CmpIOp>(
             arith::CmpIPredicate::slt, f.e.vectorIndex(space.lane(kLanes)),
             f.e.broadcast(f.e.make<arith::SubIOp>(f.e.constantIndex(steps), f.e.scalarIndex(step))));
-      f.blocks(count, kLanes, {}, [&](const Index &beside, int64_t some, KernelFunction::State &) {
+      f.blocks(count, kLanes, [&](const Index &beside, int64_t some) {
         llvm::SmallVector<Value> lines;
         for (int64_t lane = 0; lane < some; ++lane) {
           atoms[lanes] = space.add(space.add(first, beside), lane);
@@ -152,8 +152,8 @@ struct NestSchedule {
     bool isWindow = rows <= kWindow && rows * static_cast<int64_t>(kernel.ops.size()) <= kWindowOps;
     llvm::SmallVector<Turned, 1> turned = turnedInputs(width);
     auto columns = [&](const Index &other, int64_t size, const Index &base) {
-      f.run(size, vectors, base, {},
-            [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+      f.run(size, vectors, base,
+            [&](llvm::ArrayRef<KernelFunction::Unit> units) {
               llvm::SmallVector<Index> atoms(kernel.domain.atoms().size());
               place(atoms, others, other);
               int64_t copies = units.size(), count = 0;
@@ -203,7 +203,7 @@ struct NestSchedule {
               }
             });
     };
-    f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index piece, KernelFunction::State &) {
+    f.loop(f.begin, f.end, kernel.info.count, [&](Index piece) {
       auto [other, block] = f.e.space.divide(piece, blocks);
       f.block(block, n, width,
               [&, other = other](const Index &base, int64_t size) { columns(other, size, base); });
@@ -235,7 +235,7 @@ struct NestSchedule {
     int64_t rows = kernel.domain.positions(outer),
             rowsAhead =
                 std::min<int64_t>(rows - 1, kAheadBytes / (kernel.domain.positions(inner) * bytes));
-    f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index kept, KernelFunction::State &) {
+    f.loop(f.begin, f.end, kernel.info.count, [&](Index kept) {
       llvm::SmallVector<Index> atoms(kernel.domain.atoms().size());
       place(atoms, kernel.domain.outer(), kept);
       // Computed here, once: the loops below see the values.

@@ -31,11 +31,8 @@ void RowSchedule::eachColumn(
   for (auto &[op, partial] : partials) {
     if (domain.role(op->getResult(0)) != Role::Col)
       continue;
-    f.run(paddedColumns(), 1, Index::of(0), {},
-          [&, op = op](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-            for (const KernelFunction::Unit &unit : units)
-              emit(op, unit);
-          });
+    f.each(paddedColumns(), 1, Index::of(0),
+           [&, op = op](const KernelFunction::Unit &unit) { emit(op, unit); });
   }
 }
 
@@ -120,8 +117,8 @@ void RowSchedule::eachChain(KernelFunction &f, Value first, Value last,
   Value size = f.e.constantIndex(kChain),
         above = f.e.make<arith::AddIOp>(f.e.make<arith::SubIOp>(last, first),
                                         f.e.constantIndex(kChain - 1));
-  f.loop(f.e.constantIndex(0), f.e.make<arith::DivUIOp>(above, size), pieceRows / kChain, {},
-         [&](Index number, KernelFunction::State &) {
+  f.loop(f.e.constantIndex(0), f.e.make<arith::DivUIOp>(above, size), pieceRows / kChain,
+         [&](Index number) {
            Value from =
                f.e.make<arith::AddIOp>(first, f.e.scalarIndex(f.e.space.scale(number, kChain)));
            emit(from, f.e.make<arith::MinUIOp>(f.e.make<arith::AddIOp>(from, size), last));
@@ -138,8 +135,8 @@ void RowSchedule::eachChunk(KernelFunction &f, const Index &piece,
         last = f.e.make<arith::MinUIOp>(
             f.e.make<arith::AddIOp>(first, f.e.constantIndex(pieceRows)),
             kernel.sizes ? f.end : f.e.constantIndex(rows));
-  f.loop(f.chunksOf(first, rows), f.chunksOf(last, rows), chunks, {},
-         [&](Index chunk, KernelFunction::State &) { emit(chunk); });
+  f.loop(f.chunksOf(first, rows), f.chunksOf(last, rows), chunks,
+         [&](Index chunk) { emit(chunk); });
 }
 
 // The rows [first, last) of a chunk.
@@ -155,7 +152,7 @@ void RowSchedule::rowsOfChunk(KernelFunction &f, const Index &chunk) {
   eachColumn(f, [&](Operation *op, const KernelFunction::Unit &unit) { sums.start(op, unit); });
   auto [first, bound] = boundsOf(f, chunk);
   auto sweep = [&](Value from, Value to) {
-    f.loop(from, to, rows, {}, [&](Index row, KernelFunction::State &) { oneRow(f, row, &chunk); });
+    f.loop(from, to, rows, [&](Index row) { oneRow(f, row, &chunk); });
   };
   if (!hasColumnTotals())
     return sweep(first, bound);
@@ -176,7 +173,7 @@ void RowSchedule::addRows(KernelFunction &f, const Index &chunk, const Index &fi
   for (int64_t r = 0; r < count; ++r)
     for (const Index &atom : atomPositions(f, f.e.space.add(first, r), Index::of(0)))
       (void)f.e.scalarIndex(atom);
-  auto add = [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+  auto add = [&](llvm::ArrayRef<KernelFunction::Unit> units) {
     auto sumAt = [&](Operation *op, const KernelFunction::Unit &unit) {
       return partialAt(f, op, chunk, unit.position);
     };
@@ -205,7 +202,7 @@ void RowSchedule::addRows(KernelFunction &f, const Index &chunk, const Index &fi
         f.e.store(memory, sums[i * units.size() + u], at, unit.mask);
       }
   };
-  f.run(size, kColumnVectors, base, {}, add);
+  f.run(size, kColumnVectors, base, add);
 }
 
 // The rows of a chunk, a block of `size` columns from `base` on: in the order of reduceSteps.
@@ -220,12 +217,10 @@ void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t 
   if (!kernel.sizes && rows < together)
     together = rows;
   auto eachVector = [&](llvm::function_ref<void(Operation *, const KernelFunction::Unit &)> emit) {
-    f.run(size, 1, base, {},
-          [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-            for (const KernelFunction::Unit &unit : units)
-              for (Operation *op : sweep.columns)
-                emit(op, unit);
-          });
+    f.each(size, 1, base, [&](const KernelFunction::Unit &unit) {
+      for (Operation *op : sweep.columns)
+        emit(op, unit);
+    });
   };
   ColumnSums sums{*this, f, chunk, columnBlock(), base};
   eachVector([&](Operation *op, const KernelFunction::Unit &unit) { sums.start(op, unit); });
@@ -235,18 +230,15 @@ void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t 
     Value step = f.e.constantIndex(together),
           groups = f.e.make<arith::DivUIOp>(f.e.make<arith::SubIOp>(to, from), step);
     if (rows >= together)
-      f.loop(f.e.constantIndex(0), groups, rows / together, {},
-             [&](Index group, KernelFunction::State &) {
-               Value first =
-                   f.e.make<arith::AddIOp>(from, f.e.scalarIndex(f.e.space.scale(group, together)));
-               addRows(f, chunk, f.e.space.scalar(first, rows - together + 1), together, size,
-                       base);
-             });
+      f.loop(f.e.constantIndex(0), groups, rows / together, [&](Index group) {
+        Value first =
+            f.e.make<arith::AddIOp>(from, f.e.scalarIndex(f.e.space.scale(group, together)));
+        addRows(f, chunk, f.e.space.scalar(first, rows - together + 1), together, size, base);
+      });
     if (together == 1 || (!kernel.sizes && rows % together == 0 && pieceRows % together == 0))
       return;
     Value rest = f.e.make<arith::AddIOp>(from, f.e.make<arith::MulIOp>(groups, step));
-    f.loop(rest, to, rows, {},
-           [&](Index row, KernelFunction::State &) { addRows(f, chunk, row, 1, size, base); });
+    f.loop(rest, to, rows, [&](Index row) { addRows(f, chunk, row, 1, size, base); });
   };
   if (!hasColumnTotals())
     return someRows(begin, end);
@@ -358,8 +350,8 @@ void RowSchedule::fewColumnsOfChunk(KernelFunction &f, const Index &chunk) {
   const Sweep &sweep = sweeps[0];
   auto reductions = generics(sweep.columns);
   auto [first, bound] = boundsOf(f, chunk);
-  f.run(domain.rowSize(), kFewVectors, Index::of(0), {},
-        [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+  f.run(domain.rowSize(), kFewVectors, Index::of(0),
+        [&](llvm::ArrayRef<KernelFunction::Unit> units) {
           auto step = [&](Index row, KernelFunction::State &inside) {
             for (auto [u, unit] : llvm::enumerate(units)) {
               auto atoms = atomPositions(f, row, unit.position);
@@ -421,7 +413,7 @@ mlir::LogicalResult RowSchedule::emitColumns() {
   int64_t n = domain.rowSize(), size = columnBlock(), blocks = llvm::divideCeil(n, size);
   kernel.info.count = kernel.sizes ? domain.rows() : rowPieces * blocks;
   auto [firstPiece, lastPiece] = pieces(f);
-  f.loop(firstPiece, lastPiece, rowPieces * blocks, {}, [&](Index piece, KernelFunction::State &) {
+  f.loop(firstPiece, lastPiece, rowPieces * blocks, [&](Index piece) {
     auto [rows, block] = f.e.space.divide(piece, blocks);
     eachChunk(f, rows, [&, block = block](const Index &chunk) {
       if (hasFewColumns())

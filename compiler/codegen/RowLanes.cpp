@@ -133,13 +133,12 @@ mlir::LogicalResult RowSchedule::emitLanes() {
   int64_t sideBySide = domain.atoms()[domain.lanes()],
           blocks = llvm::divideCeil(sideBySide, laneWidth);
   kernel.info.count = domain.positions(others) * blocks;
-  f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index piece, KernelFunction::State &) {
+  f.loop(f.begin, f.end, kernel.info.count, [&](Index piece) {
     auto [other, block] = f.e.space.divide(piece, blocks);
     f.block(block, sideBySide, laneWidth, [&, other = other](const Index &base, int64_t size) {
-      f.run(size, unroll, base, {},
-            [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-              sweepLanes(f, others, other, base, units);
-            });
+      f.run(size, unroll, base, [&](llvm::ArrayRef<KernelFunction::Unit> units) {
+        sweepLanes(f, others, other, base, units);
+      });
     });
   });
   return f.finish();

@@ -14,16 +14,13 @@ void RowSchedule::storeNear(KernelFunction &f, const Index &row) {
   int32_t lanes = domain.near().back();
   // Windows of other elements read what an element's store would overwrite.
   trackOtherReads(f);
-  f.loop(domain.positions(lines), {}, [&](Index line, KernelFunction::State &) {
-    f.run(domain.atoms()[lanes], 1, Index::of(0), {},
-          [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-            for (const KernelFunction::Unit &unit : units) {
-              auto atoms = atomPositions(f, row, Index::of(0));
-              placeAtoms(f.e.space, domain, atoms, lines, line);
-              atoms[lanes] = unit.position;
-              storeOutputs(f, Role::Near, atoms, unit.mask);
-            }
-          });
+  f.loop(domain.positions(lines), [&](Index line) {
+    f.each(domain.atoms()[lanes], 1, Index::of(0), [&](const KernelFunction::Unit &unit) {
+      auto atoms = atomPositions(f, row, Index::of(0));
+      placeAtoms(f.e.space, domain, atoms, lines, line);
+      atoms[lanes] = unit.position;
+      storeOutputs(f, Role::Near, atoms, unit.mask);
+    });
   });
 }
 

@@ -20,7 +20,7 @@ void RowSchedule::sweepParts(KernelFunction &f, int64_t l, const Index &row) {
   int64_t run = domain.partRun(), parts = partsOfRow();
   bool together = run >= kLanes;
   auto reductions = generics(sweep.parts);
-  f.loop(parts, {}, [&](Index number, KernelFunction::State &) {
+  f.loop(parts, [&](Index number) {
     auto sums =
         f.reduceRun(run, unroll, f.e.space.scale(number, run), reductions,
                     [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
@@ -48,13 +48,10 @@ void RowSchedule::sweepParts(KernelFunction &f, int64_t l, const Index &row) {
   });
   if (together || sweep.stores.empty())
     return;
-  f.run(domain.rowSize(), unroll, Index::of(0), {},
-        [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-          for (const KernelFunction::Unit &unit : units) {
-            keepOrKnow(f, l, unit, atomPositions(f, row, unit.position));
-            storeFull(f, l, unit, row);
-          }
-        });
+  f.each(domain.rowSize(), unroll, Index::of(0), [&](const KernelFunction::Unit &unit) {
+    keepOrKnow(f, l, unit, atomPositions(f, row, unit.position));
+    storeFull(f, l, unit, row);
+  });
   forgetKept(f);
 }
 
@@ -70,9 +67,9 @@ void RowSchedule::finishParts(KernelFunction &f) {
   }
   FusionDomain::Layout layout = domain.partialLayout(), added = domain.addedRows();
   int64_t count = domain.positions(added);
-  f.run(domain.positions(domain.kept()), 1, Index::of(0), {},
-        [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-          for (const KernelFunction::Unit &unit : units) {
+  f
+      .each(
+          domain.positions(domain.kept()), 1, Index::of(0), [&](const KernelFunction::Unit &unit) {
             llvm::SmallVector<Index> atoms(domain.atoms().size());
             placeAtoms(f.e.space, domain, atoms, domain.kept(), unit.position);
             auto part = [&](Operation *op) {
@@ -102,8 +99,7 @@ void RowSchedule::finishParts(KernelFunction &f) {
               f.e.setKnown(kernel.lowered.lookup(op->getResult(0)),
                            [sum = sum](llvm::ArrayRef<Index>, Value) { return sum; });
             storeOutputs(f, Role::Part, atoms, unit.mask);
-          }
-        });
+          });
 }
 
 } // namespace weft::compiler

@@ -223,18 +223,16 @@ mlir::LogicalResult RowSchedule::emitLinear() {
   };
   Value last = f.e.constantIndex(whole);
   if (whole) {
-    f.loop(scale(f.begin), f.e.make<arith::MinSIOp>(scale(f.end), last), whole, {},
-           [&](Index round, KernelFunction::State &) {
-             storeFull(f, 0, vectorsOf(f, round), Index::of(0));
-           });
+    f.loop(scale(f.begin), f.e.make<arith::MinSIOp>(scale(f.end), last), whole,
+           [&](Index round) { storeFull(f, 0, vectorsOf(f, round), Index::of(0)); });
   }
   if (n % step) {
     // Whoever has the last piece does what is left.
     Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.end,
                                            f.e.constantIndex(kernel.info.count));
     f.when(isLast, [&] {
-      f.run(n % step, unroll, Index::of(whole * step), {},
-            [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+      f.run(n % step, unroll, Index::of(whole * step),
+            [&](llvm::ArrayRef<KernelFunction::Unit> units) {
               storeFull(f, 0, units, Index::of(0));
             });
     });
@@ -279,8 +277,8 @@ mlir::LogicalResult RowSchedule::emitSizedLinear() {
   if (random && !readsMemoryThatEnds()) {
     // Elements behind the last one are computed as well, and not stored. A draw is the largest code
     // that kernels have: it is there once.
-    f.loop(first, roundedUp(f.end, step), n / step + 1, {},
-           [&](Index round, KernelFunction::State &) {
+    f.loop(first, roundedUp(f.end, step), n / step + 1,
+           [&](Index round) {
              llvm::SmallVector<llvm::SmallVector<Stored, 1>, 4> values;
              for (const KernelFunction::Unit &unit : vectorsOf(f, round))
                values.push_back(computeFull(f, 0, unit, Index::of(0)));
@@ -302,12 +300,11 @@ mlir::LogicalResult RowSchedule::emitSizedLinear() {
            });
   } else {
     Value whole = divided(f.end, step);
-    f.loop(first, whole, n / step + 1, {}, [&](Index round, KernelFunction::State &) {
-      storeFull(f, 0, vectorsOf(f, round), Index::of(0));
-    });
+    f.loop(first, whole, n / step + 1,
+           [&](Index round) { storeFull(f, 0, vectorsOf(f, round), Index::of(0)); });
     Value tail = f.e.make<arith::MulIOp>(whole, f.e.constantIndex(unroll));
-    f.loop(tail, roundedUp(f.end, kLanes), n / kLanes + 1, {},
-           [&](Index number, KernelFunction::State &) {
+    f.loop(tail, roundedUp(f.end, kLanes), n / kLanes + 1,
+           [&](Index number) {
              Index at = f.e.space.scale(number, kLanes);
              KernelFunction::Unit unit{f.e.space.add(at, f.e.space.lane(kLanes)),
                                        maskOf(leftFrom(at)), kLanes, 0};
@@ -329,16 +326,14 @@ mlir::LogicalResult RowSchedule::emitRowBlocks() {
   int64_t size = kernel.choices.number("row_block", n < 2 * kRowBlock ? n : kRowBlock, legal),
           blocks = llvm::divideCeil(n, size);
   kernel.info.count = domain.rows() * blocks;
-  f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index piece, KernelFunction::State &) {
+  f.loop(f.begin, f.end, kernel.info.count, [&](Index piece) {
     auto [row, block] = f.e.space.divide(piece, blocks);
     // The row's dims, computed once for all of its vectors.
     for (const Index &atom : atomPositions(f, row, Index::of(0)))
       (void)f.e.scalarIndex(atom);
     f.block(block, n, size, [&, row = row](const Index &first, int64_t some) {
-      f.run(some, unroll, first, {},
-            [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-              storeFull(f, 0, units, row);
-            });
+      f.run(some, unroll, first,
+            [&](llvm::ArrayRef<KernelFunction::Unit> units) { storeFull(f, 0, units, row); });
     });
   });
   return f.finish();
@@ -378,7 +373,7 @@ mlir::LogicalResult RowSchedule::emitRows() {
     rowEnd = f.e.lengths[LengthDim::kOwn] = f.e.make<arith::DivUIOp>(
         f.function.getArguments().back(), f.e.constantIndex(domain.rows()));
   auto [firstPiece, lastPiece] = pieces(f);
-  f.loop(firstPiece, lastPiece, rowPieces, {}, [&](Index piece, KernelFunction::State &) {
+  f.loop(firstPiece, lastPiece, rowPieces, [&](Index piece) {
     if (hasColumns)
       eachChunk(f, piece, [&](const Index &chunk) { rowsOfChunk(f, chunk); });
     else
@@ -424,8 +419,7 @@ mlir::LogicalResult RowSchedule::emitTotals() {
           last = f.e.make<arith::DivUIOp>(f.end, size),
           left = f.e.make<arith::RemUIOp>(f.end, size);
     if (whole)
-      f.loop(first, last, whole, {},
-             [&](Index number, KernelFunction::State &) { block(kReductionBlock, number); });
+      f.loop(first, last, whole, [&](Index number) { block(kReductionBlock, number); });
     Value isPart =
         f.e.make<arith::CmpIOp>(arith::CmpIPredicate::ne, left, f.e.constantIndex(0));
     f.when(isPart, [&] {
@@ -434,8 +428,8 @@ mlir::LogicalResult RowSchedule::emitTotals() {
     return f.finish();
   }
   if (whole)
-    f.loop(f.begin, f.e.make<arith::MinSIOp>(f.end, f.e.constantIndex(whole)), whole, {},
-           [&](Index number, KernelFunction::State &) { block(kReductionBlock, number); });
+    f.loop(f.begin, f.e.make<arith::MinSIOp>(f.end, f.e.constantIndex(whole)), whole,
+           [&](Index number) { block(kReductionBlock, number); });
   if (n % kReductionBlock) {
     Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.end,
                                            f.e.constantIndex(kernel.info.count));
@@ -515,8 +509,8 @@ mlir::LogicalResult RowSchedule::emitFinish() {
     finishParts(f);
   if (hasColumns) {
     // Vectors of the sums of a chunk lie together, those of the next one far away.
-    f.run(n, kFinishVectors.of(kernel.vectorBytes), Index::of(0), {},
-          [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+    f.run(n, kFinishVectors.of(kernel.vectorBytes), Index::of(0),
+          [&](llvm::ArrayRef<KernelFunction::Unit> units) {
             llvm::SmallVector<llvm::SmallVector<Index>> atoms;
             for (const KernelFunction::Unit &unit : units)
               atoms.push_back(atomPositions(f, Index::of(0), unit.position));

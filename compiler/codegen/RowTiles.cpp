@@ -217,7 +217,7 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
         return space.add(space.lane(kTile), space.scale(number, kTile));
       };
       if (loops)
-        f.loop(width, {}, [&](Index column, KernelFunction::State &) {
+        f.loop(width, [&](Index column) {
           f.e.store(scratch, line(column), lineInScratch(column), nullptr);
         });
       llvm::SmallVector<Value> lines;
@@ -313,14 +313,14 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
       for (int64_t row = 0; row < height; ++row)
         emitRow(Index::of(row));
     else
-      f.loop(height, {}, [&](Index row, KernelFunction::State &) { emitRow(row); });
+      f.loop(height, [&](Index row) { emitRow(row); });
     for (const Input &input : inputs)
       f.e.dropKnown(kernel.lowered.lookup(input.value));
     for (const Output &output : transposedOutputs)
       writeTransposed(output);
   };
-  f.loop(f.begin, f.end, std::max<int64_t>(kernel.info.count, 1), {},
-         [&](Index piece, KernelFunction::State &) {
+  f.loop(f.begin, f.end, std::max<int64_t>(kernel.info.count, 1),
+         [&](Index piece) {
            auto [batch, block] = space.divide(piece, blocks);
            llvm::SmallVector<Index> base(domain.atoms().size());
            placeAtoms(space, domain, base, others, batch);
@@ -334,13 +334,11 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
              Value end = f.e.make<arith::MinSIOp>(
                  f.e.make<arith::AddIOp>(first, f.e.constantIndex(blockTiles)),
                  f.e.constantIndex(whole));
-             f.loop(first, end, whole, {}, [&](Index number, KernelFunction::State &) {
-               emit(space.scale(number, kTile));
-             });
+             f.loop(first, end, whole, [&](Index number) { emit(space.scale(number, kTile)); });
            };
            if (wholeRows)
-             f.loop(llvm::divideCeil(wholeColumns, blockTiles), {},
-                    [&](Index columnBlock, KernelFunction::State &) {
+             f.loop(llvm::divideCeil(wholeColumns, blockTiles),
+                    [&](Index columnBlock) {
                       tilesOf(columnBlock, wholeColumns, [&](const Index &column) {
                         tilesOf(block, wholeRows,
                                 [&](const Index &row) { tile(base, row, kTile, column, kTile); });
@@ -357,7 +355,7 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
                                                   f.e.constantIndex(blocks - 1));
            f.when(isLast, [&] {
              Index row = Index::of(wholeRows * kTile);
-             f.loop(wholeColumns, {}, [&](Index column, KernelFunction::State &) {
+             f.loop(wholeColumns, [&](Index column) {
                tile(base, row, rows % kTile, space.scale(column, kTile), kTile);
              });
              if (columns % kTile)

@@ -110,11 +110,11 @@ void RowSchedule::turnRows(KernelFunction &f, llvm::MutableArrayRef<Index> atoms
                 nullptr);
   };
   trackOtherReads(f);
-  f.blocks(n, kLanes, {}, [&](const Index &column, int64_t width, KernelFunction::State &) {
+  f.blocks(n, kLanes, [&](const Index &column, int64_t width) {
     for (mlir::BlockArgument argument : kernel.fusion.getBody().front().getArguments()) {
       if (!liesAcross(argument, turned))
         continue;
-      f.blocks(count, kLanes, {}, [&](const Index &above, int64_t height, KernelFunction::State &) {
+      f.blocks(count, kLanes, [&](const Index &above, int64_t height) {
         tile(argument, column, width, above, height);
       });
     }
@@ -127,7 +127,7 @@ mlir::LogicalResult RowSchedule::emitTurned() {
   llvm::SmallVector<int32_t> others = outerWithout(domain, turned);
   int64_t extent = domain.atoms()[turned], blocks = llvm::divideCeil(extent, turnedRows);
   kernel.info.count = domain.positions(others) * blocks;
-  f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index piece, KernelFunction::State &) {
+  f.loop(f.begin, f.end, kernel.info.count, [&](Index piece) {
     auto [other, block] = space.divide(piece, blocks);
     llvm::SmallVector<Index> atoms(domain.atoms().size());
     placeAtoms(space, domain, atoms, others, other);
@@ -140,7 +140,7 @@ mlir::LogicalResult RowSchedule::emitTurned() {
           to = f.e.make<arith::MinUIOp>(
               f.e.make<arith::AddIOp>(from, f.e.constantIndex(turnedRows)),
               f.e.constantIndex(extent));
-    f.loop(from, to, extent, {}, [&](Index at, KernelFunction::State &) {
+    f.loop(from, to, extent, [&](Index at) {
       atoms[turned] = at;
       llvm::SmallVector<Index> position;
       for (int32_t atom : domain.outer())

@@ -95,7 +95,7 @@ void RowSchedule::sweepTogether(KernelFunction &f, llvm::ArrayRef<Index> rows) {
 mlir::LogicalResult RowSchedule::emitTogether(int64_t count) {
   KernelFunction f(kernel, kernel.info.symbol);
   kernel.info.count = llvm::divideCeil(domain.rows(), count);
-  f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index group, KernelFunction::State &) {
+  f.loop(f.begin, f.end, kernel.info.count, [&](Index group) {
     f.block(group, domain.rows(), count, [&](const Index &first, int64_t some) {
       llvm::SmallVector<Index> rows;
       for (int64_t i = 0; i < some; ++i)

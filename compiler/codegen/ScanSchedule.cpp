@@ -93,7 +93,7 @@ void ScanSchedule::row(const Index &number) {
 }
 
 void ScanSchedule::rowByRow(Value from, Value to, const Index &first, int64_t most) {
-  f_.loop(from, to, most, {}, [&](Index number, State &) { row(space().add(first, number)); });
+  f_.loop(from, to, most, [&](Index number) { row(space().add(first, number)); });
 }
 
 void ScanSchedule::prefetchTile(const Index &first, const Index &column) {
@@ -188,10 +188,7 @@ void ScanSchedule::keep(const State &before, const State &after, const Unit &uni
 // `n` columns from `first` on.
 void ScanSchedule::columns(const Index &lead, const Index &first, int64_t n) {
   auto each = [&](llvm::function_ref<void(const Unit &)> emit) {
-    f_.run(n, 1, Index::of(0), {}, [&](llvm::ArrayRef<Unit> units, State &) {
-      for (const Unit &unit : units)
-        emit(unit);
-    });
+    f_.each(n, 1, Index::of(0), [&](const Unit &unit) { emit(unit); });
   };
   // `count` steps of all columns, which lie in one block.
   auto steps = [&](const Index &from, int64_t count) {
@@ -216,9 +213,8 @@ void ScanSchedule::columns(const Index &lead, const Index &first, int64_t n) {
   int64_t rows =
       std::clamp<int64_t>(kAddedOps / static_cast<int64_t>(kernel_.ops.size()), 1, kScanRows);
   auto block = [&](const Index &from, int64_t count) {
-    f_.loop(count / rows, {}, [&](Index number, State &) {
-      steps(space().add(from, space().scale(number, rows)), rows);
-    });
+    f_.loop(count / rows,
+            [&](Index number) { steps(space().add(from, space().scale(number, rows)), rows); });
     if (count % rows)
       steps(space().add(from, count / rows * rows), count % rows);
     if (scan_.inBlocks())
@@ -236,7 +232,7 @@ void ScanSchedule::columns(const Index &lead, const Index &first, int64_t n) {
   int64_t whole = scan_.size / kScanBlock, rest = scan_.size % kScanBlock;
   if (rest && scan_.reverse)
     block(Index::of(0), rest);
-  f_.loop(whole, {}, [&](Index number, State &) {
+  f_.loop(whole, [&](Index number) {
     block(space().add(space().scale(number, kScanBlock), scan_.reverse ? rest : 0), kScanBlock);
   });
   if (rest && !scan_.reverse)
@@ -260,12 +256,12 @@ mlir::LogicalResult ScanSchedule::emit() {
   if (isSized && !isEmpty) {
     // Ranges begin at multiples of kLanes.
     Value lanes = f_.e.constantIndex(kLanes), whole = f_.e.make<arith::DivUIOp>(f_.end, lanes);
-    f_.loop(f_.e.make<arith::DivUIOp>(f_.begin, lanes), whole, lead / kLanes, {},
-            [&](Index i, State &) { rowsTogether(space().scale(i, kLanes)); });
+    f_.loop(f_.e.make<arith::DivUIOp>(f_.begin, lanes), whole, lead / kLanes,
+            [&](Index i) { rowsTogether(space().scale(i, kLanes)); });
     rowByRow(f_.e.make<arith::MulIOp>(whole, lanes), f_.end, Index::of(0), lead);
     return f_.finish();
   }
-  f_.loop(f_.begin, f_.end, std::max<int64_t>(kernel_.info.count, 1), {}, [&](Index i, State &) {
+  f_.loop(f_.begin, f_.end, std::max<int64_t>(kernel_.info.count, 1), [&](Index i) {
     if (isEmpty)
       return;
     if (together)

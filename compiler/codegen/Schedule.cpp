@@ -155,6 +155,15 @@ KernelFunction::State KernelFunction::loop(int64_t count, State state,
   return loop(e.constantIndex(0), e.constantIndex(count), count, state, emit);
 }
 
+void KernelFunction::loop(Value from, Value to, int64_t extent,
+                          llvm::function_ref<void(Index)> emit) {
+  loop(from, to, extent, {}, [&](Index at, State &) { emit(at); });
+}
+
+void KernelFunction::loop(int64_t count, llvm::function_ref<void(Index)> emit) {
+  loop(count, {}, [&](Index at, State &) { emit(at); });
+}
+
 KernelFunction::State
 KernelFunction::run(int64_t n, int64_t unroll, const Index &base, State state,
                     llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit,
@@ -197,6 +206,16 @@ KernelFunction::run(int64_t n, int64_t unroll, const Index &base, State state,
   return state;
 }
 
+void KernelFunction::run(int64_t n, int64_t unroll, const Index &base,
+                         llvm::function_ref<void(llvm::ArrayRef<Unit>)> emit) {
+  run(n, unroll, base, {}, [&](llvm::ArrayRef<Unit> units, State &) { emit(units); });
+}
+
+void KernelFunction::each(int64_t n, int64_t unroll, const Index &base,
+                          llvm::function_ref<void(const Unit &)> emit) {
+  run(n, unroll, base, [&](llvm::ArrayRef<Unit> units) { llvm::for_each(units, emit); });
+}
+
 Index KernelFunction::ahead(const Index &at, int64_t steps, int64_t count) {
   Value next =
       e.make<arith::MinUIOp>(e.scalarIndex(e.space.add(at, steps)), e.constantIndex(count - 1));
@@ -232,6 +251,11 @@ KernelFunction::blocks(int64_t extent, int64_t size, State state,
   if (rest)
     emit(Index::of(whole * size), rest, state);
   return state;
+}
+
+void KernelFunction::blocks(int64_t extent, int64_t size,
+                            llvm::function_ref<void(const Index &, int64_t)> emit) {
+  blocks(extent, size, {}, [&](const Index &first, int64_t count, State &) { emit(first, count); });
 }
 
 KernelFunction::State

@@ -174,6 +174,10 @@ public:
   State loop(mlir::Value begin, mlir::Value end, int64_t extent, State state,
              llvm::function_ref<void(Index, State &)> emit);
   State loop(int64_t count, State state, llvm::function_ref<void(Index, State &)> emit);
+  // Here and below: the same with nothing that is carried.
+  void loop(mlir::Value begin, mlir::Value end, int64_t extent,
+            llvm::function_ref<void(Index)> emit);
+  void loop(int64_t count, llvm::function_ref<void(Index)> emit);
   // emit() where the condition holds, otherwise() where not. No condition: it always does.
   void when(mlir::Value condition, llvm::function_ref<void()> emit,
             llvm::function_ref<void()> otherwise = nullptr);
@@ -183,6 +187,11 @@ public:
   State run(int64_t n, int64_t unroll, const Index &base, State state,
             llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit,
             llvm::function_ref<void(State &)> atBlock = nullptr);
+  void run(int64_t n, int64_t unroll, const Index &base,
+           llvm::function_ref<void(llvm::ArrayRef<Unit>)> emit);
+  // Vector by vector.
+  void each(int64_t n, int64_t unroll, const Index &base,
+            llvm::function_ref<void(const Unit &)> emit);
   // `steps` after `at`, but at most the last of `count`: where a loop asks for what it will read.
   Index ahead(const Index &at, int64_t steps, int64_t count);
   // Code for one block of `extent` elements cut into blocks of `size`: emit(its first element, how
@@ -194,6 +203,7 @@ public:
   // are cut into: a loop over the whole ones, and the rest.
   State blocks(int64_t extent, int64_t size, State state,
                llvm::function_ref<void(const Index &, int64_t, State &)> emit);
+  void blocks(int64_t extent, int64_t size, llvm::function_ref<void(const Index &, int64_t)> emit);
 
   // The same as `run` for n elements, known when the kernel runs, of at most `largest`: every
   // vector is masked by what is left.

@@ -246,7 +246,7 @@ void RowSchedule::sweepGroup(KernelFunction &f, const Index &first) {
       unfolded.push_back(f.scratch(kernel.claimScratch(kLanes * kLanes * memoryBytes(element)),
                                    kLanes * kLanes, element));
     }
-    f.loop(kLanes, {}, [&](Index number, KernelFunction::State &) {
+    f.loop(kLanes, [&](Index number) {
       Index row = space.add(first, number);
       for (const Index &atom : atomPositions(f, row, Index::of(0)))
         (void)f.e.scalarIndex(atom);
@@ -283,16 +283,14 @@ mlir::LogicalResult RowSchedule::emitGroups() {
   IndexSpace &space = f.e.space;
   int64_t line = groupedLine(), groups = llvm::divideCeil(line, kLanes);
   kernel.info.count = domain.rows() / line * groups;
-  f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index number, KernelFunction::State &) {
+  f.loop(f.begin, f.end, kernel.info.count, [&](Index number) {
     auto [lineNumber, group] = space.divide(number, groups);
     Index base = space.scale(lineNumber, line);
     f.block(group, line, kLanes, [&](const Index &inLine, int64_t count) {
       Index first = space.add(base, inLine);
       if (count == kLanes)
         return body == Body::ShortRows ? rowGroup(f, first) : sweepGroup(f, first);
-      f.loop(count, {}, [&](Index row, KernelFunction::State &) {
-        oneRow(f, space.add(first, row), nullptr);
-      });
+      f.loop(count, [&](Index row) { oneRow(f, space.add(first, row), nullptr); });
     });
   });
   return f.finish();

@@ -45,7 +45,7 @@ LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
     Value first = f.e.scalarIndex(space.scale(range, perRange));
     Value end = f.e.make<arith::MinSIOp>(
         f.e.make<arith::AddIOp>(first, f.e.constantIndex(perRange)), f.e.constantIndex(size));
-    f.loop(first, end, size, {}, [&](Index t, GpuFunction::State &) {
+    f.loop(first, end, size, [&](Index t) {
       Index at = element(t);
       Value there = f.e.at(scatter.base, space.delinearize(at, scatter.to));
       scatter.begin(f, totals, at, there, /*vector=*/false);
@@ -54,7 +54,7 @@ LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
     covered = scatter.covers(f.e, trailAt, scatter.trailFrom, scatter.trailTo, covered);
     f.when(covered, [&] {
       int64_t all = scatter.steps, together = std::clamp<int64_t>(all, 1, kIndicesTogether);
-      f.loop(ceilDivide(all, together), {}, [&](Index round, GpuFunction::State &) {
+      f.loop(ceilDivide(all, together), [&](Index round) {
         struct Reading {
           SmallVector<Index> at;
           Index target;
@@ -90,9 +90,8 @@ LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
       });
     });
     if (totals.memory)
-      f.loop(first, end, size, {}, [&](Index t, GpuFunction::State &) {
-        scatter.end(f, totals, element(t), /*vector=*/false);
-      });
+      f.loop(first, end, size,
+             [&](Index t) { scatter.end(f, totals, element(t), /*vector=*/false); });
   };
   if (count)
     f.when(f.lessThan(number, count), emit);

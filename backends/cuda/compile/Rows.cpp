@@ -192,7 +192,7 @@ struct RowSchedule {
   void foldParts(GpuFunction &f, const compiler::Sweep &sweep, int64_t level, const Index &row) {
     auto reductions = plan.generics(sweep.parts);
     int64_t run = plan.domain.partRun(), parts = n / run, inRun = run / width;
-    f.loop(parts, {}, [&](Index part, State &) {
+    f.loop(parts, [&](Index part) {
       auto step = [&](Index round, State &inside) {
         Value first = f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(threads));
         Value number = f.e.make<arith::AddIOp>(first, member),
@@ -235,7 +235,7 @@ struct RowSchedule {
     int64_t count = plan.domain.positions(near);
     plan.trackOtherReads(f);
     int64_t width = std::exchange(f.e.width, 1);
-    f.loop(ceilDivide(count, threads), {}, [&](Index round, State &) {
+    f.loop(ceilDivide(count, threads), [&](Index round) {
       Value first = f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(threads));
       Value number = f.e.make<arith::AddIOp>(first, member);
       f.when(count % threads ? f.lessThan(number, count) : Value(), [&] {
@@ -302,12 +302,12 @@ struct RowSchedule {
     });
     State none;
     auto sweep = [&](Value from, Value to) {
-      f.loop(from, to, rows, {}, [&](Index at, State &) { row(f, at, worker, none); });
+      f.loop(from, to, rows, [&](Index at) { row(f, at, worker, none); });
     };
     if (!inBlocks())
       return sweep(first, bound);
     Value size = f.e.constantIndex(compiler::kChain);
-    f.loop(ceilDivide(chunkRows, compiler::kChain), {}, [&](Index number, State &) {
+    f.loop(ceilDivide(chunkRows, compiler::kChain), [&](Index number) {
       Value from = f.e.make<arith::AddIOp>(
                 first, f.e.scalarIndex(f.e.space.scale(number, compiler::kChain))),
             to = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(from, size), bound);
