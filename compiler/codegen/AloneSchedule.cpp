@@ -53,7 +53,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
   auto steps = [&](llvm::function_ref<void(const Index &)> emit) {
     if (mostSteps == 0)
       return;
-    f.loop(f.e.constantIndex(0), isSized ? f.end : f.e.constantIndex(mostSteps), mostSteps,
+    f.loop(0, isSized ? f.end : f.e.constantIndex(mostSteps), mostSteps,
            [&](Index step) { emit(step); });
   };
   int64_t placeScratch = kernel.claimScratch(kScatterBatch * 8),
@@ -217,8 +217,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
   // How many steps there are decides at run time whether they have totals, as it does elsewhere.
   Value hasTotals;
   if (isSized && memory && !scatter.hasTotals(0))
-    hasTotals = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::uge, f.end,
-                                        f.e.constantIndex((size + 1) * kChain));
+    hasTotals = f.e.compare(arith::CmpIPredicate::uge, f.end, (size + 1) * kChain);
   f.when(
       hasTotals, [&] { allPieces(memory); }, [&] { allPieces(nullptr); });
   return f.finish();

@@ -111,11 +111,9 @@ int64_t AttentionGradientSchedule::wantedParts() {
 
 AttentionGradientSchedule::Parts AttentionGradientSchedule::partsOf(ElementEmitter &e,
                                                                     const Lengths &lengths) {
-  Value blocks = e.make<arith::MaxUIOp>(divideUp(e, lengths.keys, lengths.keyBlock),
-                                        e.constantIndex(1)),
-        wanted = e.make<arith::MinUIOp>(blocks, e.constantIndex(wantedParts())),
-        inEach = divideUp(e, blocks, wanted);
-  return {divideUp(e, blocks, inEach), inEach};
+  Value blocks = e.max(e.divideUp(lengths.keys, lengths.keyBlock), 1),
+        wanted = e.min(blocks, wantedParts()), inEach = e.divideUp(blocks, wanted);
+  return {e.divideUp(blocks, inEach), inEach};
 }
 
 //===-- Sums over queries ---------------------------------------------------------------------===//
@@ -216,7 +214,7 @@ void AttentionGradientSchedule::keys(const Index &firstQuery, int64_t count, Val
                           Value) { return loadFrom(turnedGradient_, feature, column); },
              .finish = [&](const Index &key, const Index &column, Value sum,
                            Value) { storeTo(errors_, sum, key, column); }});
-  f_.loop(constant(0), here, keyBlock_, [&](Index key) {
+  f_.loop(0, here, keyBlock_, [&](Index key) {
     for (int64_t v = 0; v < vectors; ++v) {
       Value log = loadFrom(logs_, Index::of(0), columnOf(v)),
             score = loadFrom(weights_, key, columnOf(v));
@@ -305,8 +303,7 @@ void AttentionGradientSchedule::block(const Index &first, int64_t count, bool gu
   if (finite_)
     visible = e.make<arith::SelectOp>(finite_, visible, keysHere_);
   if (guarded)
-    queries = e.make<arith::MinUIOp>(e.make<arith::SubIOp>(queriesHere_, e.scalarIndex(first)),
-                                     constant(count));
+    queries = e.min(e.sub(queriesHere_, first), count);
   turnQueries(turnedQuery_, first, count);
   rowsOf(first, count);
   f_.loop(features_, [&](Index feature) {
@@ -346,7 +343,7 @@ mlir::LogicalResult AttentionGradientSchedule::addParts() {
   Value partials = f.partials(partials_, pieces * queries_ * features_, compute_);
   f.loop(batchCount_, [&](Index matrix) {
     llvm::SmallVector<Index> batch = e.space.delinearize(matrix, batches_);
-    f.loop(e.constantIndex(0), lengths.queries, queries_, [&](Index query) {
+    f.loop(0, lengths.queries, queries_, [&](Index query) {
       f.blocks(features_, lanes_, [&](const Index &first, int64_t lanes) {
         Index column = e.space.add(first, e.space.lane(lanes));
         Value mask = e.tailMask(lanes);
@@ -357,10 +354,10 @@ mlir::LogicalResult AttentionGradientSchedule::addParts() {
                                                       {pieces, queries_, features_}),
                                     mask));
         };
-        Value sum = f.loop(e.constantIndex(1), parts, mostParts_, {partAt(Index::of(0))},
-                           [&](Index part, State &inside) {
-                             inside[0] = e.make<arith::AddFOp>(inside[0], partAt(part));
-                           })[0];
+        Value sum =
+            f.loop(1, parts, mostParts_, {partAt(Index::of(0))}, [&](Index part, State &inside) {
+              inside[0] = e.make<arith::AddFOp>(inside[0], partAt(part));
+            })[0];
         Value memory = f.output(ofQuery_.number);
         mlir::Type element = mlir::cast<mlir::MemRefType>(memory.getType()).getElementType();
         if (element != compute_)
@@ -382,7 +379,7 @@ void AttentionGradientSchedule::matrix() {
   // there is such an element, no key is skipped.
   finite_ = nullptr;
   if (causal_) {
-    Value noted = splat(0), none = constant(0);
+    Value noted = splat(0), none = e.constantIndex(0);
     auto note = [&](Value tensor, Value rows, int64_t most, int64_t columns) {
       noted = noteInfinite(tensor, none, rows, most, columns, noted);
     };
@@ -399,25 +396,20 @@ void AttentionGradientSchedule::matrix() {
           x = finiteOrZero(x);
         sum[0] = multiplyAdd(splat(0), x, sum[0]);
       };
-      noted = f_.loop(constant(0), divideUp(queriesHere_, constant(lanes_)), vectorsOf(queries_),
-                      {noted}, one)[0];
+      noted = f_.loop(0, f_.e.divideUp(queriesHere_, lanes_), vectorsOf(queries_), {noted}, one)[0];
     };
     noteRows(logSumExp_, true);
     if (sumGradient_)
       noteRows(sumGradient_, false);
     finite_ = isFinite(noted);
   }
-  f_.loop(constant(0), divideUp(queriesHere_, constant(kQueryBlock)), queryBlocks(),
-          [&](Index number) {
-            if (!varies_)
-              return queryBlock(number,
-                                [&](const Index &first, int64_t count) { block(first, count); });
-            blockOfLength(
-                e.make<arith::MulIOp>(e.scalarIndex(number), constant(kQueryBlock)),
-                [&](const Index &first, int64_t count, bool guarded) {
-                  block(first, count, guarded);
-                });
-          });
+  f_.loop(0, f_.e.divideUp(queriesHere_, kQueryBlock), queryBlocks(), [&](Index number) {
+    if (!varies_)
+      return queryBlock(number, [&](const Index &first, int64_t count) { block(first, count); });
+    blockOfLength(e.mul(number, kQueryBlock), [&](const Index &first, int64_t count, bool guarded) {
+      block(first, count, guarded);
+    });
+  });
   finishSums(ofKey_);
   finishSums(ofValue_);
 }
@@ -426,11 +418,10 @@ void AttentionGradientSchedule::piece(const Index &matrix, const Index &part) {
   ElementEmitter &e = f_.e;
   piece_ = e.space.add(e.space.scale(matrix, mostParts_), part);
   batch_ = e.space.delinearize(matrix, batches_);
-  firstBlock_ = e.make<arith::MulIOp>(e.scalarIndex(part), parts_.blocks);
-  endBlock_ = e.make<arith::AddIOp>(firstBlock_, parts_.blocks);
-  firstOwn_ = e.make<arith::MulIOp>(firstBlock_, keyBlockHere_);
-  endOwn_ =
-      e.make<arith::MinUIOp>(e.make<arith::MulIOp>(endBlock_, keyBlockHere_), keysHere_);
+  firstBlock_ = e.mul(part, parts_.blocks);
+  endBlock_ = e.add(firstBlock_, parts_.blocks);
+  firstOwn_ = e.mul(firstBlock_, keyBlockHere_);
+  endOwn_ = e.min(e.mul(endBlock_, keyBlockHere_), keysHere_);
   this->matrix();
 }
 
@@ -443,8 +434,8 @@ mlir::LogicalResult AttentionGradientSchedule::run() {
   if (kernel_.info.count == 0)
     return f_.finish();
   auto piecesBefore = [&](Value counted) {
-    Value pieces = e.make<arith::MulIOp>(counted, parts_.count);
-    return countsMatrices_ ? pieces : divideUp(pieces, queriesHere_);
+    Value pieces = e.mul(counted, parts_.count);
+    return countsMatrices_ ? pieces : f_.e.divideUp(pieces, queriesHere_);
   };
   Value begin = varies_ ? piecesBefore(f_.begin) : f_.begin,
         end = varies_ ? piecesBefore(f_.end) : f_.end;
@@ -454,8 +445,8 @@ mlir::LogicalResult AttentionGradientSchedule::run() {
       return piece(matrix, part);
     }
     Value value = e.scalarIndex(number);
-    piece(e.space.scalar(e.make<arith::DivUIOp>(value, parts_.count), batchCount_),
-          e.space.scalar(e.make<arith::RemUIOp>(value, parts_.count), mostParts_));
+    piece(e.space.scalar(e.div(value, parts_.count), batchCount_),
+          e.space.scalar(e.rem(value, parts_.count), mostParts_));
   });
   if (mlir::failed(f_.finish()))
     return mlir::failure();

@@ -69,7 +69,7 @@ void AttentionSchedule::keys(const Index &firstQuery, int64_t count, const Index
   int64_t vectors = vectorsOf(count), columns = vectors * lanes_;
   scoreKeys(scores_, turned_, firstQuery, count, firstKey, here);
   State before(state.begin(), state.begin() + vectors);
-  State largest = f_.loop(constant(0), here, keyBlock_, before, [&](Index key, State &inside) {
+  State largest = f_.loop(0, here, keyBlock_, before, [&](Index key, State &inside) {
     for (int64_t v = 0; v < vectors; ++v)
       inside[v] = e.make<arith::MaximumFOp>(inside[v], loadFrom(scores_, key, columnOf(v)));
   });
@@ -80,7 +80,7 @@ void AttentionSchedule::keys(const Index &firstQuery, int64_t count, const Index
     storeTo(shrink_, shrink, Index::of(0), columnOf(v));
   }
   State totals(vectors, splat(0));
-  totals = f_.loop(constant(0), here, keyBlock_, totals, [&](Index key, State &inside) {
+  totals = f_.loop(0, here, keyBlock_, totals, [&](Index key, State &inside) {
     for (int64_t v = 0; v < vectors; ++v) {
       Value score = loadFrom(scores_, key, columnOf(v));
       Value weight = exponential(e.make<arith::SubFOp>(score, subtracted[v]), true);
@@ -161,21 +161,21 @@ void AttentionSchedule::block(const Index &first, int64_t count, bool guarded) {
 mlir::LogicalResult AttentionSchedule::runLengths() {
   ElementEmitter &e = f_.e;
   kernel_.info.count = batchCount_ * (countsMatrices_ ? 1 : queries_);
-  auto blocksIn = [&](Value queries) { return divideUp(queries, constant(kQueryBlock)); };
+  auto blocksIn = [&](Value queries) {
+    return f_.e.divideUp(queries, kQueryBlock);
+  };
   Value inMatrix = blocksIn(queriesHere_);
   auto blocksBefore = [&](Value piece) -> Value {
     if (countsMatrices_)
-      return e.make<arith::MulIOp>(piece, inMatrix);
-    Value matrices = e.make<arith::DivUIOp>(piece, queriesHere_),
-          rest = e.make<arith::RemUIOp>(piece, queriesHere_);
-    return e.make<arith::AddIOp>(e.make<arith::MulIOp>(matrices, inMatrix), blocksIn(rest));
+      return e.mul(piece, inMatrix);
+    Value matrices = e.div(piece, queriesHere_), rest = e.rem(piece, queriesHere_);
+    return e.add(e.mul(matrices, inMatrix), blocksIn(rest));
   };
   f_.loop(blocksBefore(f_.begin), blocksBefore(f_.end), batchCount_ * queryBlocks(),
           [&](Index number) {
-            Value block = e.scalarIndex(number), matrix = e.make<arith::DivUIOp>(block, inMatrix);
+            Value block = e.scalarIndex(number), matrix = e.div(block, inMatrix);
             batch_ = e.space.delinearize(e.space.scalar(matrix, batchCount_), batches_);
-            blockOfLength(e.make<arith::MulIOp>(e.make<arith::RemUIOp>(block, inMatrix),
-                                                constant(kQueryBlock)),
+            blockOfLength(e.mul(e.rem(block, inMatrix), kQueryBlock),
                           [&](const Index &first, int64_t count, bool guarded) {
                             this->block(first, count, guarded);
                           });

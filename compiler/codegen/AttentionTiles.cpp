@@ -34,22 +34,18 @@ void AttentionTiles::setLengths() {
 
 AttentionTiles::Lengths AttentionTiles::lengthsOf(KernelFunction &f) {
   ElementEmitter &e = f.e;
-  auto number = [&](int64_t value) {
-    return e.constantIndex(value);
-  };
-  Lengths here{number(queries_), number(keys_), number(keyBlock_)};
+  Lengths here{e.constantIndex(queries_), e.constantIndex(keys_), e.constantIndex(keyBlock_)};
   if (!varies_)
     return here;
   auto ints = f.function.getArguments().take_back(kernel_.numInts());
-  here.queries =
-      countsMatrices_ ? ints[1] : Value(e.make<arith::DivUIOp>(ints[0], number(batchCount_)));
+  here.queries = countsMatrices_ ? ints[1] : Value(e.div(ints[0], batchCount_));
   e.lengths[LengthDim::kOwn] = here.queries;
   if (keyLength_ == KeyLength::kStatic)
     return here;
   here.keys = keyLength_ == KeyLength::kOwn ? ints.back() : here.queries;
   e.lengths[LengthDim::kOfKeys] = here.keys;
-  Value inEach = divideUp(e, here.keys, divideUp(e, here.keys, number(kKeyBlock)));
-  here.keyBlock = e.make<arith::MulIOp>(divideUp(e, inEach, number(kKeyUnit)), number(kKeyUnit));
+  Value inEach = e.divideUp(here.keys, e.divideUp(here.keys, kKeyBlock));
+  here.keyBlock = e.mul(e.divideUp(inEach, kKeyUnit), kKeyUnit);
   return here;
 }
 
@@ -169,7 +165,7 @@ void AttentionTiles::startKeys(const Index &first, Value count) {
   auto widen = [&](const std::optional<Tile> &to, Value tensor, int64_t columns) {
     if (!to)
       return;
-    f_.loop(constant(0), count, keyBlock_, [&](Index key) {
+    f_.loop(0, count, keyBlock_, [&](Index key) {
       f_.blocks(columns, lanes_, [&](const Index &column, int64_t lanes) {
         Value line = read(tensor, space.add(first, key), space.add(column, space.lane(lanes)),
                           e.tailMask(lanes));
@@ -215,8 +211,8 @@ void AttentionTiles::product(const Product &p) {
   int64_t all = vectorsOf(p.columns), panels = llvm::divideCeil(all, kTileVectors),
           vectors = llvm::divideCeil(all, std::max<int64_t>(panels, 1)),
           whole = p.columns / (vectors * lanes_), rest = p.columns - whole * vectors * lanes_;
-  Value rows = p.rows ? p.rows : constant(p.mostRows),
-        depth = p.depth ? p.depth : constant(p.mostDepth);
+  Value rows = p.rows ? p.rows : e.constantIndex(p.mostRows),
+        depth = p.depth ? p.depth : e.constantIndex(p.mostDepth);
   auto panel = [&](const Index &firstRow, bool isWhole, const Index &firstColumn, int64_t count,
                    int64_t last) {
     llvm::SmallVector<Index> row;
@@ -224,9 +220,7 @@ void AttentionTiles::product(const Product &p) {
       row.push_back(space.add(firstRow, r));
       // Rows behind the last one are computed as the last one is.
       if (!isWhole && r > 0)
-        row.back() = space.scalar(e.make<arith::MinUIOp>(e.scalarIndex(row.back()),
-                                                         e.make<arith::SubIOp>(rows, constant(1))),
-                                  p.mostRows);
+        row.back() = space.scalar(e.min(row.back(), e.sub(rows, 1)), p.mostRows);
     }
     auto lanesOf = [&](int64_t v) {
       return v + 1 < count ? lanes_ : last;
@@ -245,7 +239,7 @@ void AttentionTiles::product(const Product &p) {
           inside[r * count + v] = multiplyAdd(a, right[v], inside[r * count + v]);
       }
     };
-    sums = f_.loop(constant(0), depth, std::max<int64_t>(p.mostDepth, 1), sums, step);
+    sums = f_.loop(0, depth, std::max<int64_t>(p.mostDepth, 1), sums, step);
     for (int64_t r = 0; r < rows_; ++r) {
       auto finish = [&] {
         for (int64_t v = 0; v < count; ++v)
@@ -254,9 +248,7 @@ void AttentionTiles::product(const Product &p) {
       if (isWhole || r == 0)
         finish();
       else
-        f_.when(e.make<arith::CmpIOp>(arith::CmpIPredicate::ult,
-                                      e.scalarIndex(space.add(firstRow, r)), rows),
-                finish);
+        f_.when(e.compare(arith::CmpIPredicate::ult, space.add(firstRow, r), rows), finish);
     }
   };
   auto group = [&](const Index &firstRow, bool isWhole) {
@@ -268,14 +260,14 @@ void AttentionTiles::product(const Product &p) {
             rest % lanes_ ? rest % lanes_ : lanes_);
   };
   int64_t mostWhole = p.mostRows / rows_;
-  Value wholeRows = e.make<arith::DivUIOp>(rows, constant(rows_));
+  Value wholeRows = e.div(rows, rows_);
   if (mostWhole > 0)
-    f_.loop(constant(0), wholeRows, mostWhole,
+    f_.loop(0, wholeRows, mostWhole,
             [&](Index number) { group(space.scale(number, rows_), true); });
   if (!p.rows && p.mostRows % rows_ == 0)
     return;
-  Value first = e.make<arith::MulIOp>(wholeRows, constant(rows_));
-  f_.when(e.make<arith::CmpIOp>(arith::CmpIPredicate::ult, first, rows),
+  Value first = e.mul(wholeRows, rows_);
+  f_.when(e.compare(arith::CmpIPredicate::ult, first, rows),
           [&] { group(space.scalar(first, p.mostRows), false); });
 }
 
@@ -330,16 +322,13 @@ void AttentionTiles::startMask(const Index &firstQuery, int64_t count, const Ind
   // Rows of the tile are keys, of which the block's first one is row `lanes`.
   int64_t deep = std::min(lanes_, keys_);
   llvm::ArrayRef<int64_t> shape = ir::shapeOf(mask_);
-  Value blocks =
-      e.make<arith::DivUIOp>(e.make<arith::AddIOp>(keys, constant(lanes_ - 1)), constant(lanes_));
-  f_.loop(constant(0), blocks, vectorsOf(keyBlock_), [&](Index number) {
+  Value blocks = e.divideUp(keys, lanes_);
+  f_.loop(0, blocks, vectorsOf(keyBlock_), [&](Index number) {
     Value wanted = e.scalarIndex(space.add(firstKey, space.scale(number, lanes_)));
-    Index start = space.scalar(e.make<arith::MinUIOp>(wanted, constant(keys_ - deep)),
-                               std::max<int64_t>(1, keys_ - deep + 1));
+    Index start = space.scalar(e.min(wanted, keys_ - deep), std::max<int64_t>(1, keys_ - deep + 1));
     Value lanes = e.tailMask(deep);
     // Not negative: a vector begins less than its length before the block.
-    Value local =
-        e.make<arith::SubIOp>(e.scalarIndex(space.add(start, lanes_)), e.scalarIndex(firstKey));
+    Value local = e.sub(space.add(start, lanes_), firstKey);
     Index row = space.scalar(local, keyBlock_ + lanes_ + 1);
     for (int64_t v = 0; v < vectorsOf(count); ++v) {
       llvm::SmallVector<Value> lines(lanes_, splat(0));
@@ -399,11 +388,9 @@ Value AttentionTiles::masked(Value score, const Index &key, const Index &column)
   Index query = space.add(firstQuery_, column), from = query;
   llvm::erase_if(from.terms, [&](auto term) { return !space.symbol(term.first).uniform; });
   Index behind = space.add(from, space.scale(space.add(firstKey_, key), -1));
-  Value shift = e.make<arith::SubIOp>(queriesHere_, keysHere_);
-  Value least =
-      e.make<arith::IndexCastOp>(i32, e.make<arith::SubIOp>(shift, e.scalarIndex(behind)));
-  Value isSeen =
-      e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, e.laneNumbers(), e.broadcast(least));
+  Value shift = e.sub(queriesHere_, keysHere_);
+  Value least = e.make<arith::IndexCastOp>(i32, e.sub(shift, behind));
+  Value isSeen = e.compare(arith::CmpIPredicate::sge, e.laneNumbers(), e.broadcast(least));
   return e.make<arith::SelectOp>(isSeen, score, hidden);
 }
 
@@ -413,29 +400,23 @@ Index AttentionTiles::existing(const Index &query) {
   if (!varies_)
     return query;
   ElementEmitter &e = f_.e;
-  Value last = e.make<arith::SubIOp>(queriesHere_, constant(1));
-  return e.space.scalar(e.make<arith::MinUIOp>(e.scalarIndex(query), last), queries_);
+  Value last = e.sub(queriesHere_, 1);
+  return e.space.scalar(e.min(query, last), queries_);
 }
 
 Value AttentionTiles::exists(Value query) {
   bool isVector = mlir::isa<mlir::VectorType>(query.getType());
-  return f_.e.make<arith::CmpIOp>(arith::CmpIPredicate::ult, query,
-                                  isVector ? f_.e.broadcast(queriesHere_) : queriesHere_);
-}
-
-Value AttentionTiles::divideUp(ElementEmitter &e, Value value, Value by) {
-  Value more = e.make<arith::SubIOp>(by, e.constantIndex(1));
-  return e.make<arith::DivUIOp>(e.make<arith::AddIOp>(value, more), by);
+  return f_.e.compare(arith::CmpIPredicate::ult, query,
+                      isVector ? f_.e.broadcast(queriesHere_) : queriesHere_);
 }
 
 Value AttentionTiles::visibleKeys(const Index &firstQuery, int64_t count) {
   if (!causal_)
     return keysHere_;
   ElementEmitter &e = f_.e;
-  Value last = e.make<arith::AddIOp>(e.scalarIndex(e.space.add(firstQuery, count)),
-                                     e.make<arith::SubIOp>(keysHere_, queriesHere_));
-  last = e.make<arith::MaxSIOp>(last, constant(0));
-  return e.make<arith::MinSIOp>(last, keysHere_);
+  Value last = e.add(e.space.add(firstQuery, count), e.sub(keysHere_, queriesHere_));
+  last = e.maxSigned(last, 0);
+  return e.minSigned(last, keysHere_);
 }
 
 Value AttentionTiles::noteInfinite(Value tensor, Value from, Value to, int64_t rows,
@@ -462,18 +443,17 @@ AttentionTiles::State
 AttentionTiles::keyBlocks(Value from, Value to, Value keys, State state,
                           llvm::function_ref<void(const Index &, Value, State &)> emit) {
   ElementEmitter &e = f_.e;
-  Value blocks = divideUp(keys, keyBlockHere_);
+  Value blocks = f_.e.divideUp(keys, keyBlockHere_);
   if (to)
-    blocks = e.make<arith::MinUIOp>(blocks, to);
-  return f_.loop(from ? from : constant(0), blocks,
+    blocks = e.min(blocks, to);
+  return f_.loop(from ? from : f_.e.constantIndex(0), blocks,
                  std::max<int64_t>(1, llvm::divideCeil(keys_, keyBlock_)), std::move(state),
                  [&](Index number, State &inside) {
                    Index first = e.space.scale(number, keyBlock_);
                    if (varies_)
-                     first = e.space.scalar(
-                         e.make<arith::MulIOp>(e.scalarIndex(number), keyBlockHere_), keys_);
-                   Value left = e.make<arith::SubIOp>(keys, e.scalarIndex(first));
-                   emit(first, e.make<arith::MinUIOp>(left, keyBlockHere_), inside);
+                     first = e.space.scalar(e.mul(number, keyBlockHere_), keys_);
+                   Value left = e.sub(keys, first);
+                   emit(first, e.min(left, keyBlockHere_), inside);
                  });
 }
 
@@ -486,9 +466,9 @@ void AttentionTiles::blockOfLength(
     Value first, llvm::function_ref<void(const Index &, int64_t, bool)> emit) {
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
-  Value left = e.make<arith::SubIOp>(queriesHere_, first);
+  Value left = e.sub(queriesHere_, first);
   auto isAtLeast = [&](int64_t count) {
-    return e.make<arith::CmpIOp>(arith::CmpIPredicate::uge, left, constant(count));
+    return e.compare(arith::CmpIPredicate::uge, left, count);
   };
   auto rest = [&] {
     Index from = space.scalar(first, queries_);
@@ -504,9 +484,9 @@ void AttentionTiles::blockOfLength(
       isAtLeast(kQueryBlock),
       [&] {
         // Bounded, so that positions simplify.
-        Value last = e.make<arith::SubIOp>(queriesHere_, constant(kQueryBlock));
-        emit(space.scalar(e.make<arith::MinUIOp>(first, last), queries_ - kQueryBlock + 1),
-             kQueryBlock, /*guarded=*/false);
+        Value last = e.sub(queriesHere_, kQueryBlock);
+        emit(space.scalar(e.min(first, last), queries_ - kQueryBlock + 1), kQueryBlock,
+             /*guarded=*/false);
       },
       rest);
 }

@@ -116,11 +116,6 @@ protected:
   // each of a vector of them, is one.
   Index existing(const Index &query);
   mlir::Value exists(mlir::Value query);
-  // Of counts.
-  static mlir::Value divideUp(ElementEmitter &e, mlir::Value value, mlir::Value by);
-  mlir::Value divideUp(mlir::Value value, mlir::Value by) {
-    return divideUp(f_.e, value, by);
-  }
 
   // How many keys the block of queries sees. Those behind weigh 0: they are skipped where `finite`
   // (null: yes) says that what 0 is multiplied by is finite.
@@ -140,9 +135,6 @@ protected:
     return llvm::divideCeil(queries_, kQueryBlock);
   }
 
-  mlir::Value constant(int64_t value) {
-    return f_.e.constantIndex(value);
-  }
   mlir::Value splat(double value);
   mlir::Value multiplyAdd(mlir::Value a, mlir::Value b, mlir::Value c);
   mlir::Value exponential(mlir::Value x, bool atMostZero);

@@ -106,6 +106,10 @@ Value ElementEmitter::tailMask(int64_t lanes) {
       mlir::DenseElementsAttr::get(vectorOf(b.getI1Type()), llvm::ArrayRef<bool>(bits)));
 }
 
+Value ElementEmitter::firstLanes(Value lanes) {
+  return compare(arith::CmpIPredicate::slt, vectorIndex(space.lane(width)), broadcast(lanes));
+}
+
 Value ElementEmitter::laneNumbers() {
   llvm::SmallVector<int32_t> numbers(width);
   std::iota(numbers.begin(), numbers.end(), 0);
@@ -127,29 +131,29 @@ Value ElementEmitter::scalarIndex(const Index &index) {
     if (symbol.kind == IndexSpace::Kind::Quotient || symbol.kind == IndexSpace::Kind::Remainder) {
       Value of = scalarIndex(symbol.of), by = constantIndex(symbol.by);
       if (symbol.kind == IndexSpace::Kind::Remainder)
-        value = make<arith::RemUIOp>(of, by);
+        value = rem(of, by);
       else
-        value = make<arith::DivUIOp>(of, by);
+        value = div(of, by);
     }
     if (coefficient != 1)
-      value = make<arith::MulIOp>(value, constantIndex(coefficient));
-    sum = sum ? make<arith::AddIOp>(sum, value) : value;
+      value = mul(value, coefficient);
+    sum = sum ? add(sum, value) : value;
   }
   if (!sum)
     return constantIndex(index.constant);
-  return index.constant ? make<arith::AddIOp>(sum, constantIndex(index.constant)) : sum;
+  return index.constant ? add(sum, index.constant) : sum;
 }
 
 Value ElementEmitter::turnedIndex(const Turn &turn) {
   Value second = turn.second;
   if (turn.stride != 0) {
-    Value lanes = make<arith::MulIOp>(turn.before, constantIndex(turn.stride));
-    second = make<arith::SubIOp>(second, lanes);
+    Value lanes = mul(turn.before, turn.stride);
+    second = sub(second, lanes);
   }
   Value places = make<arith::SelectOp>(turn.turned, broadcast(second), broadcast(turn.first));
   if (turn.stride == 0)
     return places;
-  return make<arith::AddIOp>(places, vectorIndex(space.scale(space.lane(width), turn.stride)));
+  return add(places, vectorIndex(space.scale(space.lane(width), turn.stride)));
 }
 
 // Machines multiply vectors of 32-bit numbers, of which a division by a constant is made; those of
@@ -162,8 +166,7 @@ Value ElementEmitter::dividedLanes(const IndexSpace::Symbol &symbol) {
   if (isNarrow)
     of = make<arith::IndexCastOp>(vectorOf(type), of);
   Value by = broadcast(constant(b.getIntegerAttr(type, symbol.by)));
-  Value value = symbol.kind == IndexSpace::Kind::Remainder ? make<arith::RemUIOp>(of, by)
-                                                           : make<arith::DivUIOp>(of, by);
+  Value value = symbol.kind == IndexSpace::Kind::Remainder ? rem(of, by) : div(of, by);
   return isNarrow ? make<arith::IndexCastOp>(vectorOf(b.getIndexType()), value) : value;
 }
 
@@ -172,8 +175,8 @@ Value ElementEmitter::vectorIndex(const Index &index) {
     return turnedIndex(*turn);
   Index uniform = Index::of(index.constant);
   Value sum;
-  auto add = [&](Value value) {
-    sum = sum ? make<arith::AddIOp>(sum, value) : value;
+  auto addOn = [&](Value value) {
+    sum = sum ? add(sum, value) : value;
   };
   for (auto [id, coefficient] : index.terms) {
     IndexSpace::Symbol symbol = space.symbol(id);
@@ -197,11 +200,11 @@ Value ElementEmitter::vectorIndex(const Index &index) {
       value = dividedLanes(symbol);
     }
     if (coefficient != 1)
-      value = make<arith::MulIOp>(value, broadcast(constantIndex(coefficient)));
-    add(value);
+      value = mul(value, broadcast(constantIndex(coefficient)));
+    addOn(value);
   }
   if (!sum || !uniform.terms.empty() || uniform.constant)
-    add(broadcast(scalarIndex(uniform)));
+    addOn(broadcast(scalarIndex(uniform)));
   return sum;
 }
 
@@ -210,7 +213,7 @@ Index ElementEmitter::dynamicIndex(Value value, int64_t size) {
   Value bound = constantIndex(size), zero = constantIndex(0);
   if (isVector(value))
     bound = broadcast(bound), zero = broadcast(zero);
-  Value inside = make<arith::CmpIOp>(arith::CmpIPredicate::ult, value, bound);
+  Value inside = compare(arith::CmpIPredicate::ult, value, bound);
   Value safe = make<arith::SelectOp>(inside, value, zero);
   return isVector(safe) ? space.vector(safe, size) : space.scalar(safe, size);
 }
@@ -221,18 +224,16 @@ Index ElementEmitter::checkedIndex(Value raw, int64_t size, Value mask) {
         zero = constantIndex(0);
   if (isVector(raw))
     bound = broadcast(bound), zero = broadcast(zero);
-  Value negative = make<arith::CmpIOp>(arith::CmpIPredicate::slt, value, zero);
-  value = make<arith::SelectOp>(negative, make<arith::AddIOp>(value, bound), value);
-  noteFailure(make<arith::CmpIOp>(arith::CmpIPredicate::ult, value, bound),
-              isVector(raw) ? mask : Value());
+  Value negative = compare(arith::CmpIPredicate::slt, value, zero);
+  value = make<arith::SelectOp>(negative, add(value, bound), value);
+  noteFailure(compare(arith::CmpIPredicate::ult, value, bound), isVector(raw) ? mask : Value());
   return dynamicIndex(value, size);
 }
 
 Value ElementEmitter::compareIndex(const Index &index, int64_t bound) {
   Value value = indexValue(space.withoutLane(index, bound).value_or(index)),
         limit = constantIndex(bound);
-  return make<arith::CmpIOp>(arith::CmpIPredicate::slt, value,
-                             isVector(value) ? broadcast(limit) : limit);
+  return compare(arith::CmpIPredicate::slt, value, isVector(value) ? broadcast(limit) : limit);
 }
 
 void ElementEmitter::noteFailure(Value condition, Value mask) {
@@ -280,8 +281,8 @@ Index ElementEmitter::linearize(llvm::ArrayRef<Index> position, llvm::ArrayRef<i
         row = position[dim];
   int64_t rows = mlir::ShapedType::getNumElements(shape.take_front(dim + 1));
   if (before != Index::of(0)) {
-    Value start = make<arith::MulIOp>(indexValue(before),
-                                      space.uniform(before) ? lengths[of] : broadcast(lengths[of]));
+    Value start =
+        mul(indexValue(before), space.uniform(before) ? lengths[of] : broadcast(lengths[of]));
     row = space.add(row, isVector(start) ? space.vector(start, rows) : space.scalar(start, rows));
   }
   llvm::SmallVector<Index> places = {row};
@@ -501,15 +502,15 @@ Value ElementEmitter::meetsPart(const Index &position, int64_t step, int64_t siz
     meets = meets ? make<arith::AndIOp>(meets, condition) : condition;
   };
   if (high > end)
-    require(make<arith::CmpIOp>(arith::CmpIPredicate::sle, scalarIndex(least), constantIndex(end)));
+    require(compare(arith::CmpIPredicate::sle, least, end));
   if (low < 0)
-    require(make<arith::CmpIOp>(arith::CmpIPredicate::sge, scalarIndex(most), constantIndex(0)));
+    require(compare(arith::CmpIPredicate::sge, most, 0));
   if (isSparse) {
     // The last neighbour is less than a vector behind a multiple; a further one keeps it from being
     // negative.
     Index last = space.add(most, low < 0 ? llvm::divideCeil(-low, step) * step : 0);
-    Value behind = make<arith::RemUIOp>(scalarIndex(last), constantIndex(step));
-    require(make<arith::CmpIOp>(arith::CmpIPredicate::ult, behind, constantIndex(width)));
+    Value behind = rem(last, step);
+    require(compare(arith::CmpIPredicate::ult, behind, width));
   }
   return meets;
 }
@@ -537,14 +538,11 @@ Value ElementEmitter::writtenLane(tensor::InsertSliceOp insert, llvm::ArrayRef<I
       // The last of the written places that the vector's end has reached, or one of those that
       // exist. Some steps more keep the division from a negative number.
       int64_t low = space.range(base).first, more = low < 0 ? llvm::divideCeil(-low, step) : 0;
-      Value number = make<arith::DivUIOp>(scalarIndex(space.add(base, more * step + width - 1)),
-                                          constantIndex(step));
+      Value number = div(space.add(base, more * step + width - 1), step);
       if (more)
-        number = make<arith::SubIOp>(make<arith::MaxUIOp>(number, constantIndex(more)),
-                                     constantIndex(more));
-      number = make<arith::MinUIOp>(number, constantIndex(size - 1));
-      lane = make<arith::SubIOp>(make<arith::MulIOp>(number, constantIndex(step)),
-                                 scalarIndex(base));
+        number = sub(max(number, more), more);
+      number = min(number, size - 1);
+      lane = sub(mul(number, step), base);
       inside.push_back(space.scalar(number, size));
       continue;
     }
@@ -557,9 +555,8 @@ Value ElementEmitter::writtenLane(tensor::InsertSliceOp insert, llvm::ArrayRef<I
   if (!lane)
     return nullptr;
   // Before the vector wraps to a large number.
-  Value here = make<arith::IndexCastOp>(b.getI32Type(),
-                                        make<arith::MinUIOp>(lane, constantIndex(width)));
-  Value isHere = make<arith::CmpIOp>(arith::CmpIPredicate::eq, laneNumbers(), broadcast(here));
+  Value here = make<arith::IndexCastOp>(b.getI32Type(), min(lane, width));
+  Value isHere = compare(arith::CmpIPredicate::eq, laneNumbers(), broadcast(here));
   return make<arith::SelectOp>(isHere, broadcast(at(insert.getSource(), inside)),
                                broadcast(at(insert.getDest(), position, mask)));
 }
@@ -603,16 +600,14 @@ Value ElementEmitter::writtenElement(tensor::InsertSliceOp insert, llvm::ArrayRe
     if (low < 0 || high >= size) {
       // One unsigned comparison: below the start wraps to a large number.
       Value value = indexValue(quotient), bound = constantIndex(size);
-      test(make<arith::CmpIOp>(arith::CmpIPredicate::ult, value,
-                               isVector(value) ? broadcast(bound) : bound));
+      test(compare(arith::CmpIPredicate::ult, value, isVector(value) ? broadcast(bound) : bound));
     }
     if (remainder.isConstant()) {
       if (remainder.constant != 0)
         never = true;
     } else {
       Value value = indexValue(remainder), zero = constantIndex(0);
-      test(make<arith::CmpIOp>(arith::CmpIPredicate::eq, value,
-                               isVector(value) ? broadcast(zero) : zero));
+      test(compare(arith::CmpIPredicate::eq, value, isVector(value) ? broadcast(zero) : zero));
     }
   }
   auto base = [&](Value m) {

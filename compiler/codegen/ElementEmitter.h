@@ -15,6 +15,7 @@
 
 #include "compiler/codegen/Index.h"
 #include "compiler/codegen/Sizes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -106,8 +107,48 @@ public:
   // notes one that is out of range.
   Index checkedIndex(mlir::Value raw, int64_t size, mlir::Value mask = nullptr);
 
+  // Arithmetic on positions, unsigned where the name does not say otherwise.
+  mlir::Value add(const Number &a, const Number &b) {
+    return arithmetic<mlir::arith::AddIOp>(a, b);
+  }
+  mlir::Value sub(const Number &a, const Number &b) {
+    return arithmetic<mlir::arith::SubIOp>(a, b);
+  }
+  mlir::Value mul(const Number &a, const Number &b) {
+    return arithmetic<mlir::arith::MulIOp>(a, b);
+  }
+  mlir::Value div(const Number &a, const Number &b) {
+    return arithmetic<mlir::arith::DivUIOp>(a, b);
+  }
+  mlir::Value rem(const Number &a, const Number &b) {
+    return arithmetic<mlir::arith::RemUIOp>(a, b);
+  }
+  mlir::Value min(const Number &a, const Number &b) {
+    return arithmetic<mlir::arith::MinUIOp>(a, b);
+  }
+  mlir::Value max(const Number &a, const Number &b) {
+    return arithmetic<mlir::arith::MaxUIOp>(a, b);
+  }
+  mlir::Value minSigned(const Number &a, const Number &b) {
+    return arithmetic<mlir::arith::MinSIOp>(a, b);
+  }
+  mlir::Value maxSigned(const Number &a, const Number &b) {
+    return arithmetic<mlir::arith::MaxSIOp>(a, b);
+  }
+  // a / b, rounded up.
+  mlir::Value divideUp(const Number &a, const Number &b) {
+    return div(add(a, sub(b, 1)), b);
+  }
+  mlir::Value compare(mlir::arith::CmpIPredicate predicate, const Number &a, const Number &b) {
+    mlir::Value left = scalar(a);
+    return make<mlir::arith::CmpIOp>(predicate, left, scalar(b));
+  }
+
   // Values of an Index.
   mlir::Value scalarIndex(const Index &index);
+  mlir::Value scalar(const Number &number) {
+    return number.index ? scalarIndex(*number.index) : number.value;
+  }
   mlir::Value vectorIndex(const Index &index);
   // A vector of `lanes` equal values, if it is none yet.
   mlir::Value broadcast(mlir::Value value) {
@@ -118,6 +159,7 @@ public:
   mlir::Value constant(mlir::TypedAttr value); // a scalar of any element type
   // The mask of the first `lanes` lanes; null for all.
   mlir::Value tailMask(int64_t lanes);
+  mlir::Value firstLanes(mlir::Value lanes);
   // 0, 1, ... as 32-bit integers.
   mlir::Value laneNumbers();
   mlir::VectorType vectorOf(mlir::Type element) const {
@@ -136,6 +178,10 @@ public:
     return unique(Op::create(b, loc, std::forward<Args>(args)...));
   }
   mlir::Value unique(mlir::Operation *op);
+  template <typename Op> mlir::Value arithmetic(const Number &a, const Number &b) {
+    mlir::Value left = scalar(a);
+    return make<Op>(left, scalar(b));
+  }
 
   // memref<1xi32> in which kernels remember that an index was out of range.
   mlir::Value errorFlag;

@@ -178,12 +178,10 @@ std::optional<ElementEmitter::Turn> ElementEmitter::turnOf(const Index &linear) 
   turn.stride = turns->stride;
   turn.first = scalarIndex(space.placedAt(linear, *turns, base));
   turn.second = scalarIndex(space.placedAt(linear, *turns, next));
-  turn.before = make<arith::MinUIOp>(
-      make<arith::SubIOp>(constantIndex(period), scalarIndex(column)), constantIndex(width));
+  turn.before = min(sub(period, column), width);
   Value number = laneNumbers();
-  turn.turned =
-      make<arith::CmpIOp>(arith::CmpIPredicate::sge, number,
-                          broadcast(make<arith::IndexCastOp>(b.getI32Type(), turn.before)));
+  turn.turned = compare(arith::CmpIPredicate::sge, number,
+                        broadcast(make<arith::IndexCastOp>(b.getI32Type(), turn.before)));
   return turn;
 }
 
@@ -203,8 +201,7 @@ Value ElementEmitter::loadTurned(Value memref, Type stored, const Index &linear,
   if (!turn)
     return nullptr;
   if (isShared) {
-    Value isWithin =
-        make<arith::CmpIOp>(arith::CmpIPredicate::slt, turn->before, constantIndex(lanes));
+    Value isWithin = compare(arith::CmpIPredicate::slt, turn->before, lanes);
     Value next = make<arith::SelectOp>(isWithin, turn->second, turn->first);
     Value before = make<memref::LoadOp>(memref, ValueRange{turn->first}),
           after = make<memref::LoadOp>(memref, ValueRange{next});
@@ -219,7 +216,7 @@ Value ElementEmitter::loadTurned(Value memref, Type stored, const Index &linear,
     second = make<arith::AndIOp>(second, mask);
   }
   Value before = make<vector::MaskedLoadOp>(type, memref, ValueRange{turn->first}, first, none);
-  Value begun = make<arith::SubIOp>(turn->second, turn->before);
+  Value begun = sub(turn->second, turn->before);
   return make<vector::MaskedLoadOp>(type, memref, ValueRange{begun}, second, before);
 }
 
@@ -259,7 +256,7 @@ Value ElementEmitter::load(Value memref, Type element, const Index &linear, Valu
   if (stored == element)
     return value;
   Value zero = make<arith::ConstantOp>(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(value.getType())));
-  return make<arith::CmpIOp>(arith::CmpIPredicate::ne, value, zero);
+  return compare(arith::CmpIPredicate::ne, value, zero);
 }
 
 // The first lanes of a vector as vectors of 8, 4, 2 and 1 lanes. LLVM 22 stores more than one
@@ -315,9 +312,8 @@ void ElementEmitter::store(Value memref, Value value, const Index &linear, Value
 }
 
 Value ElementEmitter::differ(Value memref, Value other) {
-  return make<arith::CmpIOp>(arith::CmpIPredicate::ne,
-                             make<memref::ExtractAlignedPointerAsIndexOp>(memref),
-                             make<memref::ExtractAlignedPointerAsIndexOp>(other));
+  return compare(arith::CmpIPredicate::ne, make<memref::ExtractAlignedPointerAsIndexOp>(memref),
+                 make<memref::ExtractAlignedPointerAsIndexOp>(other));
 }
 
 void ElementEmitter::prefetch(Value memref, const Index &linear, bool write) {

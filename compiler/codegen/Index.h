@@ -34,6 +34,16 @@ struct Index {
   }
 };
 
+// What arithmetic on positions takes: a value, or a position or a number that becomes one.
+struct Number {
+  Number(mlir::Value value) : value(value) {}
+  Number(Index index) : index(std::move(index)) {}
+  Number(int64_t constant) : index(Index::of(constant)) {}
+
+  mlir::Value value;
+  std::optional<Index> index;
+};
+
 class IndexSpace {
 public:
   enum class Kind {

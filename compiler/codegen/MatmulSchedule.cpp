@@ -60,12 +60,6 @@ private:
   Index bounded(Value value, int64_t extent) {
     return f_.e.space.scalar(value, std::max<int64_t>(extent, 1));
   }
-  Value minimum(Value a, Value b) {
-    return f_.e.make<arith::MinUIOp>(a, b);
-  }
-  Value constant(int64_t value) {
-    return f_.e.constantIndex(value);
-  }
   Value leftAt(const Index &row, const Index &depth, Value mask = nullptr) {
     return f_.e.at(left_, positionIn(left_, transposeLeft_, row, depth), mask);
   }
@@ -151,7 +145,7 @@ MatmulSchedule::overDepth(KernelFunction::State state,
                           llvm::function_ref<void(Index, KernelFunction::State &)> emit) {
   if (t_.chunks == 1)
     return f_.loop(k_, std::move(state), emit);
-  return f_.loop(constant(0), depthHere_, t_.depth, std::move(state), emit);
+  return f_.loop(0, depthHere_, t_.depth, std::move(state), emit);
 }
 
 // The panels of a block of columns: those that are whole in a loop, then the last one where it is
@@ -161,7 +155,7 @@ void MatmulSchedule::panelsOf(llvm::function_ref<void(const Index &, int64_t, in
   if (t_.columnBlocks == 1)
     f_.loop(whole, [&](Index panel) { emit(panel, t_.vectors, t_.lanes); });
   else
-    f_.loop(f_.e.scalarIndex(firstPanel_), panelsEnd_, t_.panels,
+    f_.loop(firstPanel_, panelsEnd_, t_.panels,
             [&](Index panel) { emit(panel, t_.vectors, t_.lanes); });
   if (n_ % width == 0)
     return;
@@ -196,7 +190,7 @@ void MatmulSchedule::packAcross(int64_t count,
       square(Index::of(k_ - rest), rest);
     return;
   }
-  f_.loop(constant(0), e.make<arith::DivUIOp>(depthHere_, constant(lanes)), t_.depth / lanes, each);
+  f_.loop(0, e.div(depthHere_, lanes), t_.depth / lanes, each);
   if (rest)
     f_.when(isLastChunk_, [&] { square(Index::of(k_ - rest - (t_.chunks - 1) * t_.depth), rest); });
 }
@@ -342,47 +336,40 @@ void MatmulSchedule::block(const Index &batch, const Index &columns, Value from,
   if (t_.columnBlocks > 1) {
     // As many as others have, or one less: shares of threads are numbers of blocks.
     auto begin = [&](const Index &number) {
-      return e.make<arith::DivUIOp>(e.scalarIndex(space.scale(number, t_.panels)),
-                                    constant(t_.columnBlocks));
+      return e.div(space.scale(number, t_.panels), t_.columnBlocks);
     };
     firstPanel_ = bounded(begin(columns), t_.panels);
-    panelsEnd_ = minimum(begin(space.add(columns, 1)), constant(wholePanels));
-    isLastBlock_ = e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, e.scalarIndex(columns),
-                                         constant(t_.columnBlocks - 1));
+    panelsEnd_ = e.min(begin(space.add(columns, 1)), wholePanels);
+    isLastBlock_ = e.compare(arith::CmpIPredicate::eq, columns, t_.columnBlocks - 1);
   }
   f_.loop(t_.chunks, [&](Index chunk) {
     firstDepth_ = space.scale(chunk, t_.depth);
     if (t_.chunks > 1) {
-      depthHere_ = minimum(constant(t_.depth),
-                           e.make<arith::SubIOp>(constant(k_), e.scalarIndex(firstDepth_)));
-      isFirstChunk_ =
-          e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, e.scalarIndex(chunk), constant(0));
-      isLastChunk_ = e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, e.scalarIndex(chunk),
-                                           constant(t_.chunks - 1));
+      depthHere_ = e.min(t_.depth, e.sub(k_, firstDepth_));
+      isFirstChunk_ = e.compare(arith::CmpIPredicate::eq, chunk, 0);
+      isLastChunk_ = e.compare(arith::CmpIPredicate::eq, chunk, t_.chunks - 1);
     }
     if (t_.packsRight)
       packRight();
     int64_t rest = m_ % t_.rows, whole = m_ / t_.rows;
-    Value wholeEnd = piecesAreRows_ ? e.make<arith::DivUIOp>(to, constant(t_.rows))
-                     : rest         ? minimum(to, constant(whole))
-                                    : to;
-    Value blocksFrom = piecesAreRows_ ? e.make<arith::DivUIOp>(from, constant(t_.rows)) : from;
+    Value wholeEnd = piecesAreRows_ ? e.div(to, t_.rows) : rest ? e.min(to, whole) : to;
+    Value blocksFrom = piecesAreRows_ ? e.div(from, t_.rows) : from;
     f_.loop(blocksFrom, wholeEnd, t_.rowBlocks,
             [&](Index number) { rowsOf(t_.rows, space.scale(number, t_.rows)); });
     if (!piecesAreRows_) {
       if (rest)
-        f_.when(e.make<arith::CmpIOp>(arith::CmpIPredicate::ugt, to, constant(whole)),
+        f_.when(e.compare(arith::CmpIPredicate::ugt, to, whole),
                 [&] { rowsOf(rest, Index::of(whole * t_.rows)); });
       return;
     }
     // Rows behind the last whole block: some of 4, 2 and 1 together.
-    Value next = e.make<arith::MulIOp>(wholeEnd, constant(t_.rows));
+    Value next = e.mul(wholeEnd, t_.rows);
     for (int64_t rows = llvm::bit_floor(static_cast<uint64_t>(std::max<int64_t>(t_.rows - 1, 0)));
          rows > 0; rows /= 2) {
-      Value left = e.make<arith::SubIOp>(to, next), one = constant(rows);
-      Value fits = e.make<arith::CmpIOp>(arith::CmpIPredicate::uge, left, one);
+      Value left = e.sub(to, next), one = e.constantIndex(rows);
+      Value fits = e.compare(arith::CmpIPredicate::uge, left, one);
       f_.when(fits, [&] { rowsOf(rows, bounded(next, m_)); });
-      next = e.make<arith::SelectOp>(fits, e.make<arith::AddIOp>(next, one), next);
+      next = e.make<arith::SelectOp>(fits, e.add(next, one), next);
     }
   });
 }
@@ -408,14 +395,13 @@ mlir::LogicalResult MatmulSchedule::run() {
     return f_.finish();
   }
   // A range has parts of blocks: rows of the first and of the last, all rows of those between.
-  Value height = constant(t_.rowBlocks);
-  Value first = e.make<arith::DivUIOp>(f_.begin, height);
-  Value end =
-      e.make<arith::DivUIOp>(e.make<arith::AddIOp>(f_.end, constant(t_.rowBlocks - 1)), height);
+  Value height = e.constantIndex(t_.rowBlocks);
+  Value first = e.div(f_.begin, height);
+  Value end = e.divideUp(f_.end, height);
   f_.loop(first, end, kernel_.info.count / t_.rowBlocks, [&](Index number) {
-    Value start = e.make<arith::MulIOp>(e.scalarIndex(number), height);
-    Value from = e.make<arith::SubIOp>(e.make<arith::MaxUIOp>(f_.begin, start), start);
-    Value to = minimum(e.make<arith::SubIOp>(f_.end, start), height);
+    Value start = e.mul(number, height);
+    Value from = e.sub(e.max(f_.begin, start), start);
+    Value to = e.min(e.sub(f_.end, start), height);
     auto [batch, columns] = space.divide(number, t_.columnBlocks);
     block(batch, columns, from, to);
   });

@@ -96,9 +96,7 @@ struct NestSchedule {
       Index below = space.scale(tile, kLanes), step = space.add(begin, below);
       Value mask;
       if (steps % kChain)
-        mask = f.e.make<arith::CmpIOp>(
-            arith::CmpIPredicate::slt, f.e.vectorIndex(space.lane(kLanes)),
-            f.e.broadcast(f.e.make<arith::SubIOp>(f.e.constantIndex(steps), f.e.scalarIndex(step))));
+        mask = f.e.firstLanes(f.e.sub(steps, step));
       f.blocks(count, kLanes, [&](const Index &beside, int64_t some) {
         llvm::SmallVector<Value> lines;
         for (int64_t lane = 0; lane < some; ++lane) {
@@ -128,7 +126,7 @@ struct NestSchedule {
   void knowTurned(const Turned &input, llvm::ArrayRef<Index> atoms, Value from, const Index &step,
                   int64_t beside, int64_t width) {
     IndexSpace &space = f.e.space;
-    Value row = f.e.make<arith::SubIOp>(f.e.scalarIndex(step), from);
+    Value row = f.e.sub(step, from);
     Index at = space.add(space.add(space.scale(space.scalar(row, kChain), width), beside),
                          space.lane(kLanes));
     f.e.setKnown(kernel.lowered.lookup(input.argument),

@@ -114,15 +114,11 @@ private:
 // The rows [first, last) of a chunk, kChain at a time: emit(the first of these, the end).
 void RowSchedule::eachChain(KernelFunction &f, Value first, Value last,
                             llvm::function_ref<void(Value, Value)> emit) {
-  Value size = f.e.constantIndex(kChain),
-        above = f.e.make<arith::AddIOp>(f.e.make<arith::SubIOp>(last, first),
-                                        f.e.constantIndex(kChain - 1));
-  f.loop(f.e.constantIndex(0), f.e.make<arith::DivUIOp>(above, size), pieceRows / kChain,
-         [&](Index number) {
-           Value from =
-               f.e.make<arith::AddIOp>(first, f.e.scalarIndex(f.e.space.scale(number, kChain)));
-           emit(from, f.e.make<arith::MinUIOp>(f.e.make<arith::AddIOp>(from, size), last));
-         });
+  Value size = f.e.constantIndex(kChain), above = f.e.add(f.e.sub(last, first), kChain - 1);
+  f.loop(0, f.e.div(above, size), pieceRows / kChain, [&](Index number) {
+    Value from = f.e.add(first, f.e.space.scale(number, kChain));
+    emit(from, f.e.min(f.e.add(from, size), last));
+  });
 }
 
 // The chunks of a piece.
@@ -132,9 +128,7 @@ void RowSchedule::eachChunk(KernelFunction &f, const Index &piece,
   if (octaveOf(rows) == 0)
     return emit(piece);
   Value first = f.e.scalarIndex(f.e.space.scale(piece, pieceRows)),
-        last = f.e.make<arith::MinUIOp>(
-            f.e.make<arith::AddIOp>(first, f.e.constantIndex(pieceRows)),
-            kernel.sizes ? f.end : f.e.constantIndex(rows));
+        last = f.e.min(f.e.add(first, pieceRows), kernel.sizes ? f.end : f.e.constantIndex(rows));
   f.loop(f.chunksOf(first, rows), f.chunksOf(last, rows), chunks,
          [&](Index chunk) { emit(chunk); });
 }
@@ -227,17 +221,15 @@ void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t 
   auto [begin, end] = boundsOf(f, chunk);
   // Rows [from, to): some at a time, then those that are left one by one.
   auto someRows = [&](Value from, Value to) {
-    Value step = f.e.constantIndex(together),
-          groups = f.e.make<arith::DivUIOp>(f.e.make<arith::SubIOp>(to, from), step);
+    Value step = f.e.constantIndex(together), groups = f.e.div(f.e.sub(to, from), step);
     if (rows >= together)
-      f.loop(f.e.constantIndex(0), groups, rows / together, [&](Index group) {
-        Value first =
-            f.e.make<arith::AddIOp>(from, f.e.scalarIndex(f.e.space.scale(group, together)));
+      f.loop(0, groups, rows / together, [&](Index group) {
+        Value first = f.e.add(from, f.e.space.scale(group, together));
         addRows(f, chunk, f.e.space.scalar(first, rows - together + 1), together, size, base);
       });
     if (together == 1 || (!kernel.sizes && rows % together == 0 && pieceRows % together == 0))
       return;
-    Value rest = f.e.make<arith::AddIOp>(from, f.e.make<arith::MulIOp>(groups, step));
+    Value rest = f.e.add(from, f.e.mul(groups, step));
     f.loop(rest, to, rows, [&](Index row) { addRows(f, chunk, row, 1, size, base); });
   };
   if (!hasColumnTotals())

@@ -219,17 +219,16 @@ mlir::LogicalResult RowSchedule::emitLinear() {
   kernel.info.count = llvm::divideCeil(n, size);
   int64_t perPiece = size / step;
   auto scale = [&](Value pieces) {
-    return f.e.make<arith::MulIOp>(pieces, f.e.constantIndex(perPiece));
+    return f.e.mul(pieces, perPiece);
   };
   Value last = f.e.constantIndex(whole);
   if (whole) {
-    f.loop(scale(f.begin), f.e.make<arith::MinSIOp>(scale(f.end), last), whole,
+    f.loop(scale(f.begin), f.e.minSigned(scale(f.end), last), whole,
            [&](Index round) { storeFull(f, 0, vectorsOf(f, round), Index::of(0)); });
   }
   if (n % step) {
     // Whoever has the last piece does what is left.
-    Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.end,
-                                           f.e.constantIndex(kernel.info.count));
+    Value isLast = f.e.compare(arith::CmpIPredicate::eq, f.end, kernel.info.count);
     f.when(isLast, [&] {
       f.run(n % step, unroll, Index::of(whole * step),
             [&](llvm::ArrayRef<KernelFunction::Unit> units) {
@@ -258,33 +257,21 @@ mlir::LogicalResult RowSchedule::emitSizedLinear() {
   int64_t n = domain.rowSize(), step = unroll * kLanes;
   kernel.info.count = n;
   kernel.rangeUnit = kPieceElements;
-  auto divided = [&](Value value, int64_t by) {
-    return f.e.make<arith::DivUIOp>(value, f.e.constantIndex(by));
-  };
-  auto roundedUp = [&](Value value, int64_t by) {
-    return divided(f.e.make<arith::AddIOp>(value, f.e.constantIndex(by - 1)), by);
-  };
-  // The lanes of a vector that exist if `left` elements do from its first one on.
-  auto maskOf = [&](Value left) -> Value {
-    return f.e.make<arith::CmpIOp>(arith::CmpIPredicate::slt,
-                                   f.e.vectorIndex(f.e.space.lane(kLanes)), f.e.broadcast(left));
-  };
   auto leftFrom = [&](const Index &first) {
-    return f.e.make<arith::SubIOp>(f.end, f.e.scalarIndex(first));
+    return f.e.sub(f.end, first);
   };
   // Ranges begin at multiples of kPieceElements.
-  Value first = divided(f.begin, step);
+  Value first = f.e.div(f.begin, step);
   if (random && !readsMemoryThatEnds()) {
     // Elements behind the last one are computed as well, and not stored. A draw is the largest code
     // that kernels have: it is there once.
-    f.loop(first, roundedUp(f.end, step), n / step + 1,
+    f.loop(first, f.e.divideUp(f.end, step), n / step + 1,
            [&](Index round) {
              llvm::SmallVector<llvm::SmallVector<Stored, 1>, 4> values;
              for (const KernelFunction::Unit &unit : vectorsOf(f, round))
                values.push_back(computeFull(f, 0, unit, Index::of(0)));
              Value left = leftFrom(f.e.space.scale(round, step));
-             Value isWhole = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, left,
-                                                     f.e.constantIndex(step));
+             Value isWhole = f.e.compare(arith::CmpIPredicate::sge, left, step);
              f.when(
                  isWhole,
                  [&] {
@@ -294,22 +281,20 @@ mlir::LogicalResult RowSchedule::emitSizedLinear() {
                  [&] {
                    for (auto [u, each] : llvm::enumerate(values))
                      store(f, each,
-                           maskOf(f.e.make<arith::SubIOp>(
-                               left, f.e.constantIndex(static_cast<int64_t>(u) * kLanes))));
+                           f.e.firstLanes(f.e.sub(left, static_cast<int64_t>(u) * kLanes)));
                  });
            });
   } else {
-    Value whole = divided(f.end, step);
+    Value whole = f.e.div(f.end, step);
     f.loop(first, whole, n / step + 1,
            [&](Index round) { storeFull(f, 0, vectorsOf(f, round), Index::of(0)); });
-    Value tail = f.e.make<arith::MulIOp>(whole, f.e.constantIndex(unroll));
-    f.loop(tail, roundedUp(f.end, kLanes), n / kLanes + 1,
-           [&](Index number) {
-             Index at = f.e.space.scale(number, kLanes);
-             KernelFunction::Unit unit{f.e.space.add(at, f.e.space.lane(kLanes)),
-                                       maskOf(leftFrom(at)), kLanes, 0};
-             storeFull(f, 0, unit, Index::of(0));
-           });
+    Value tail = f.e.mul(whole, unroll);
+    f.loop(tail, f.e.divideUp(f.end, kLanes), n / kLanes + 1, [&](Index number) {
+      Index at = f.e.space.scale(number, kLanes);
+      KernelFunction::Unit unit{f.e.space.add(at, f.e.space.lane(kLanes)),
+                                f.e.firstLanes(leftFrom(at)), kLanes, 0};
+      storeFull(f, 0, unit, Index::of(0));
+    });
   }
   f.builder.setInsertionPointToEnd(&f.function.getBody().front());
   return f.finish();
@@ -345,8 +330,8 @@ std::pair<Value, Value> RowSchedule::pieces(KernelFunction &f) {
   if (!kernel.sizes.lengthDims.empty()) {
     // Those rows that begin in the range.
     auto rowsBefore = [&](Value element) {
-      Value more = f.e.make<arith::SubIOp>(rowEnd, f.e.constantIndex(1));
-      return f.e.make<arith::DivUIOp>(f.e.make<arith::AddIOp>(element, more), rowEnd);
+      Value more = f.e.sub(rowEnd, 1);
+      return f.e.div(f.e.add(element, more), rowEnd);
     };
     return {rowsBefore(f.begin), rowsBefore(f.end)};
   }
@@ -358,9 +343,7 @@ std::pair<Value, Value> RowSchedule::pieces(KernelFunction &f) {
     return {f.begin, f.end};
   kernel.rangeUnit = pieceRows;
   Value size = f.e.constantIndex(pieceRows);
-  return {f.e.make<arith::DivUIOp>(f.begin, size),
-          f.e.make<arith::DivUIOp>(f.e.make<arith::AddIOp>(f.end, f.e.constantIndex(pieceRows - 1)),
-                                   size)};
+  return {f.e.div(f.begin, size), f.e.div(f.e.add(f.end, pieceRows - 1), size)};
 }
 
 mlir::LogicalResult RowSchedule::emitRows() {
@@ -370,8 +353,8 @@ mlir::LogicalResult RowSchedule::emitRows() {
                                      : rowPieces;
   rowEnd = f.end;
   if (!kernel.sizes.lengthDims.empty())
-    rowEnd = f.e.lengths[LengthDim::kOwn] = f.e.make<arith::DivUIOp>(
-        f.function.getArguments().back(), f.e.constantIndex(domain.rows()));
+    rowEnd = f.e.lengths[LengthDim::kOwn] =
+        f.e.div(f.function.getArguments().back(), domain.rows());
   auto [firstPiece, lastPiece] = pieces(f);
   f.loop(firstPiece, lastPiece, rowPieces, [&](Index piece) {
     if (hasColumns)
@@ -414,25 +397,21 @@ mlir::LogicalResult RowSchedule::emitTotals() {
     // The range is one of elements: blocks are whole, but for the last of all.
     kernel.info.count = n;
     kernel.rangeUnit = kReductionBlock;
-    Value size = f.e.constantIndex(kReductionBlock),
-          first = f.e.make<arith::DivUIOp>(f.begin, size),
-          last = f.e.make<arith::DivUIOp>(f.end, size),
-          left = f.e.make<arith::RemUIOp>(f.end, size);
+    Value size = f.e.constantIndex(kReductionBlock), first = f.e.div(f.begin, size),
+          last = f.e.div(f.end, size), left = f.e.rem(f.end, size);
     if (whole)
       f.loop(first, last, whole, [&](Index number) { block(kReductionBlock, number); });
-    Value isPart =
-        f.e.make<arith::CmpIOp>(arith::CmpIPredicate::ne, left, f.e.constantIndex(0));
+    Value isPart = f.e.compare(arith::CmpIPredicate::ne, left, 0);
     f.when(isPart, [&] {
       block(std::min(n, kReductionBlock), f.e.space.scalar(last, blocks), left);
     });
     return f.finish();
   }
   if (whole)
-    f.loop(f.begin, f.e.make<arith::MinSIOp>(f.end, f.e.constantIndex(whole)), whole,
+    f.loop(f.begin, f.e.minSigned(f.end, whole), whole,
            [&](Index number) { block(kReductionBlock, number); });
   if (n % kReductionBlock) {
-    Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.end,
-                                           f.e.constantIndex(kernel.info.count));
+    Value isLast = f.e.compare(arith::CmpIPredicate::eq, f.end, kernel.info.count);
     f.when(isLast, [&] { block(n % kReductionBlock, Index::of(whole)); });
   }
   f.builder.setInsertionPointToEnd(&f.function.getBody().front());
@@ -452,7 +431,7 @@ void RowSchedule::storeOutputs(KernelFunction &f, Role role, llvm::ArrayRef<Inde
 static KernelFunction::State addUp(KernelFunction &f, linalg::GenericOp reduction, int64_t copies,
                                    bool vector, Value count, int64_t most,
                                    llvm::function_ref<KernelFunction::State(const Index &)> parts) {
-  auto totals = f.loop(f.e.constantIndex(0), count, most, f.noTotals(reduction, copies, vector),
+  auto totals = f.loop(0, count, most, f.noTotals(reduction, copies, vector),
                        [&](Index i, KernelFunction::State &inside) {
                          f.addToTotals(inside, reduction, copies, parts(i));
                        });
@@ -475,9 +454,7 @@ mlir::LogicalResult RowSchedule::emitFinish() {
       Value buffer = f.partials(partial.offset, blocks, partial.element),
             count = f.e.constantIndex(blocks);
       if (kernel.sizes)
-        count = f.e.make<arith::DivUIOp>(
-            f.e.make<arith::AddIOp>(f.end, f.e.constantIndex(kReductionBlock - 1)),
-            f.e.constantIndex(kReductionBlock));
+        count = f.e.divideUp(f.end, kReductionBlock);
       auto value = [&](const Index &i) {
         return f.e.load(buffer, partial.element, i, nullptr);
       };

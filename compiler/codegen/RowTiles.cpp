@@ -331,9 +331,7 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
              if (whole == 0)
                return;
              Value first = f.e.scalarIndex(space.scale(number, blockTiles));
-             Value end = f.e.make<arith::MinSIOp>(
-                 f.e.make<arith::AddIOp>(first, f.e.constantIndex(blockTiles)),
-                 f.e.constantIndex(whole));
+             Value end = f.e.minSigned(f.e.add(first, blockTiles), whole);
              f.loop(first, end, whole, [&](Index number) { emit(space.scale(number, kTile)); });
            };
            if (wholeRows)
@@ -351,8 +349,7 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
            if (rows % kTile == 0)
              return;
            // Whoever has the last block does the rows that are left.
-           Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.e.scalarIndex(block),
-                                                  f.e.constantIndex(blocks - 1));
+           Value isLast = f.e.compare(arith::CmpIPredicate::eq, block, blocks - 1);
            f.when(isLast, [&] {
              Index row = Index::of(wholeRows * kTile);
              f.loop(wholeColumns, [&](Index column) {

@@ -136,10 +136,7 @@ mlir::LogicalResult RowSchedule::emitTurned() {
     f.block(block, extent, turnedRows,
             [&](const Index &first, int64_t count) { turnRows(f, atoms, first, count); });
     Index base = space.scale(block, turnedRows);
-    Value from = f.e.scalarIndex(base),
-          to = f.e.make<arith::MinUIOp>(
-              f.e.make<arith::AddIOp>(from, f.e.constantIndex(turnedRows)),
-              f.e.constantIndex(extent));
+    Value from = f.e.scalarIndex(base), to = f.e.min(f.e.add(from, turnedRows), extent);
     f.loop(from, to, extent, [&](Index at) {
       atoms[turned] = at;
       llvm::SmallVector<Index> position;

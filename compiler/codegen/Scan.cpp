@@ -73,7 +73,7 @@ Scan::State Scan::start(bool vector) {
 Value Scan::step(State &carried, llvm::ArrayRef<Value> elements, const Index &position) {
   ElementEmitter &e = f_.e;
   auto times = [&](Value a, Value b) -> Value {
-    return isFloat(a) ? e.make<arith::MulFOp>(a, b) : e.make<arith::MulIOp>(a, b);
+    return isFloat(a) ? e.make<arith::MulFOp>(a, b) : e.mul(a, b);
   };
   if (mlir::isa<ir::CumsumOp>(op_)) {
     Value &inside = carried[0];
@@ -91,9 +91,8 @@ Value Scan::step(State &carried, llvm::ArrayRef<Value> elements, const Index &po
     // In reverse the factor is that of the step before.
     if (reverse)
       std::swap(factor, carried[1]);
-    carried[0] = isFloat(input)
-                     ? e.make<mlir::math::FmaOp>(factor, carried[0], input)
-                     : e.make<arith::AddIOp>(e.make<arith::MulIOp>(factor, carried[0]), input);
+    carried[0] = isFloat(input) ? e.make<mlir::math::FmaOp>(factor, carried[0], input)
+                                : e.add(e.mul(factor, carried[0]), input);
     return narrowed(carried[0]);
   }
   assert(isExtreme(op_) && "all scans are above");
@@ -114,8 +113,8 @@ Scan::State Scan::better(const State &before, const State &later) {
                               later[0], before[0]),
         e.make<arith::CmpFOp>(arith::CmpFPredicate::UNO, later[0], later[0]));
   else
-    taken = e.make<arith::CmpIOp>(largest ? arith::CmpIPredicate::sge : arith::CmpIPredicate::sle,
-                                  later[0], before[0]);
+    taken = e.compare(largest ? arith::CmpIPredicate::sge : arith::CmpIPredicate::sle, later[0],
+                      before[0]);
   return {e.make<arith::SelectOp>(taken, later[0], before[0]),
           e.make<arith::SelectOp>(taken, later[1], before[1])};
 }
@@ -193,16 +192,12 @@ void Scan::walk(llvm::function_ref<State(const Index &)> elements,
   }
   int64_t blocks = llvm::divideCeil(size, kScanBlock),
           shift = reverse ? blocks * kScanBlock - size : 0;
-  f_.loop(e.constantIndex(0), e.constantIndex(blocks), blocks, start(false),
-          [&](Index number, State &carried) {
-            Value end =
-                e.scalarIndex(e.space.add(e.space.scale(number, kScanBlock), kScanBlock - shift));
-            Value from = e.make<arith::MaxSIOp>(
-                      e.make<arith::SubIOp>(end, e.constantIndex(kScanBlock)), e.constantIndex(0)),
-                  to = e.make<arith::MinSIOp>(end, e.constantIndex(size));
-            carried = steps(from, to, carried);
-            endBlock(carried);
-          });
+  f_.loop(0, blocks, blocks, start(false), [&](Index number, State &carried) {
+    Value end = e.scalarIndex(e.space.add(e.space.scale(number, kScanBlock), kScanBlock - shift));
+    Value from = e.maxSigned(e.sub(end, kScanBlock), 0), to = e.minSigned(end, size);
+    carried = steps(from, to, carried);
+    endBlock(carried);
+  });
 }
 
 } // namespace weft::compiler

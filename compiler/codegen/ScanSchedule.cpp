@@ -255,10 +255,10 @@ mlir::LogicalResult ScanSchedule::emit() {
     kernel_.info.count = isEmpty ? 0 : llvm::divideCeil(lead, kLanes);
   if (isSized && !isEmpty) {
     // Ranges begin at multiples of kLanes.
-    Value lanes = f_.e.constantIndex(kLanes), whole = f_.e.make<arith::DivUIOp>(f_.end, lanes);
-    f_.loop(f_.e.make<arith::DivUIOp>(f_.begin, lanes), whole, lead / kLanes,
+    Value lanes = f_.e.constantIndex(kLanes), whole = f_.e.div(f_.end, lanes);
+    f_.loop(f_.e.div(f_.begin, lanes), whole, lead / kLanes,
             [&](Index i) { rowsTogether(space().scale(i, kLanes)); });
-    rowByRow(f_.e.make<arith::MulIOp>(whole, lanes), f_.end, Index::of(0), lead);
+    rowByRow(f_.e.mul(whole, lanes), f_.end, Index::of(0), lead);
     return f_.finish();
   }
   f_.loop(f_.begin, f_.end, std::max<int64_t>(kernel_.info.count, 1), [&](Index i) {

@@ -48,7 +48,7 @@ Value Scatter::covers(ElementEmitter &e, llvm::ArrayRef<Index> position,
     if (some == every)
       continue;
     Value raw = e.scalarIndex(at);
-    Value inside = e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, raw, e.constantIndex(some));
+    Value inside = e.compare(arith::CmpIPredicate::slt, raw, some);
     also = also ? e.make<arith::AndIOp>(also, inside) : inside;
   }
   return also;
@@ -58,16 +58,14 @@ static Value combine(ElementEmitter &e, mlir::Operation *scatter, Value there, V
   bool isFloat = mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(there.getType()));
   auto reduce = mlir::dyn_cast<ir::ScatterReduceOp>(scatter);
   if (!reduce)
-    return isFloat ? e.make<arith::AddFOp>(there, update) : e.make<arith::AddIOp>(there, update);
+    return isFloat ? e.make<arith::AddFOp>(there, update) : e.add(there, update);
   switch (reduce.getCombiner()) {
   case ir::Combiner::prod:
-    return isFloat ? e.make<arith::MulFOp>(there, update) : e.make<arith::MulIOp>(there, update);
+    return isFloat ? e.make<arith::MulFOp>(there, update) : e.mul(there, update);
   case ir::Combiner::max:
-    return isFloat ? e.make<arith::MaximumFOp>(there, update)
-                   : e.make<arith::MaxSIOp>(there, update);
+    return isFloat ? e.make<arith::MaximumFOp>(there, update) : e.maxSigned(there, update);
   case ir::Combiner::min:
-    return isFloat ? e.make<arith::MinimumFOp>(there, update)
-                   : e.make<arith::MinSIOp>(there, update);
+    return isFloat ? e.make<arith::MinimumFOp>(there, update) : e.minSigned(there, update);
   }
   llvm_unreachable("all combiners are above");
 }

@@ -111,9 +111,10 @@ Value KernelFunction::scratch(int64_t offset, int64_t count, Type element) {
 
 //===-- Loops ---------------------------------------------------------------------------------===//
 
-KernelFunction::State KernelFunction::loop(Value from, Value to, int64_t extent, State state,
+KernelFunction::State KernelFunction::loop(const Number &begin, const Number &end, int64_t extent,
+                                           State state,
                                            llvm::function_ref<void(Index, State &)> emit) {
-  Value one = e.constantIndex(1);
+  Value from = e.scalar(begin), to = e.scalar(end), one = e.constantIndex(1);
   auto loop = scf::ForOp::create(builder, e.loc, from, to, one, state);
   mlir::OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(loop.getBody());
@@ -152,12 +153,12 @@ KernelFunction::State KernelFunction::loop(int64_t count, State state,
     emit(Index::of(0), state);
     return state;
   }
-  return loop(e.constantIndex(0), e.constantIndex(count), count, state, emit);
+  return loop(0, count, count, state, emit);
 }
 
-void KernelFunction::loop(Value from, Value to, int64_t extent,
+void KernelFunction::loop(const Number &begin, const Number &end, int64_t extent,
                           llvm::function_ref<void(Index)> emit) {
-  loop(from, to, extent, {}, [&](Index at, State &) { emit(at); });
+  loop(begin, end, extent, {}, [&](Index at, State &) { emit(at); });
 }
 
 void KernelFunction::loop(int64_t count, llvm::function_ref<void(Index)> emit) {
@@ -186,10 +187,9 @@ KernelFunction::run(int64_t n, int64_t unroll, const Index &base, State state,
   else
     state = loop(llvm::divideCeil(rounds, perBlock), state, [&](Index number, State &inside) {
       atBlock(inside);
-      Value first = e.scalarIndex(e.space.scale(number, perBlock)),
-            last = e.make<arith::AddIOp>(first, e.constantIndex(perBlock));
+      Value first = e.scalarIndex(e.space.scale(number, perBlock)), last = e.add(first, perBlock);
       if (rounds % perBlock)
-        last = e.make<arith::MinUIOp>(last, e.constantIndex(rounds));
+        last = e.min(last, rounds);
       inside = loop(first, last, rounds, inside, group);
     });
   llvm::SmallVector<Unit, 4> units;
@@ -217,8 +217,7 @@ void KernelFunction::each(int64_t n, int64_t unroll, const Index &base,
 }
 
 Index KernelFunction::ahead(const Index &at, int64_t steps, int64_t count) {
-  Value next =
-      e.make<arith::MinUIOp>(e.scalarIndex(e.space.add(at, steps)), e.constantIndex(count - 1));
+  Value next = e.min(e.space.add(at, steps), count - 1);
   return e.space.scalar(next, count);
 }
 
@@ -229,14 +228,13 @@ void KernelFunction::block(const Index &number, int64_t extent, int64_t size,
   int64_t blocks = llvm::divideCeil(extent, size), rest = extent % size;
   if (!rest)
     return emit(e.space.scale(number, size), size);
-  Value isLast = e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, e.scalarIndex(number),
-                                       e.constantIndex(blocks - 1));
+  Value isLast = e.compare(arith::CmpIPredicate::eq, number, blocks - 1);
   when(
       isLast, [&] { emit(Index::of((blocks - 1) * size), rest); },
       [&] {
         // Bounded as it is here: were the last block whole, its end would lie beyond the extent,
         // and positions would not simplify.
-        Value whole = e.make<arith::MinUIOp>(e.scalarIndex(number), e.constantIndex(blocks - 2));
+        Value whole = e.min(number, blocks - 2);
         emit(e.space.scale(e.space.scalar(whole, blocks - 1), size), size);
       });
 }
@@ -262,16 +260,15 @@ KernelFunction::State
 KernelFunction::runUpTo(Value n, int64_t largest, int64_t unroll, const Index &base, State state,
                         llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit) {
   int64_t step = unroll * kLanes;
-  Value rounds = e.make<arith::DivUIOp>(e.make<arith::AddIOp>(n, e.constantIndex(step - 1)),
-                                        e.constantIndex(step));
-  return loop(e.constantIndex(0), rounds, llvm::divideCeil(largest, step), state,
+  Value rounds = e.divideUp(n, step);
+  return loop(0, rounds, llvm::divideCeil(largest, step), state,
               [&](Index round, State &inside) {
-                Value left = e.make<arith::SubIOp>(n, e.scalarIndex(e.space.scale(round, step)));
+                Value left = e.sub(n, e.space.scale(round, step));
                 llvm::SmallVector<Unit, 4> units;
                 for (int64_t u = 0; u < unroll; ++u) {
                   Index lane = e.space.add(e.space.lane(kLanes), u * kLanes);
-                  Value mask = e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, e.vectorIndex(lane),
-                                                     e.broadcast(left));
+                  Value mask =
+                      e.compare(arith::CmpIPredicate::slt, e.vectorIndex(lane), e.broadcast(left));
                   units.push_back({e.space.add(e.space.add(e.space.scale(round, step), lane), base),
                                    mask, kLanes, u % kSlots});
                 }
@@ -431,7 +428,7 @@ static bool hasWideTotals(Type type) {
 Value KernelFunction::sum(Value a, Value b) {
   if (mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(a.getType())))
     return e.make<arith::AddFOp>(a, b);
-  return e.make<arith::AddIOp>(a, b);
+  return e.add(a, b);
 }
 
 KernelFunction::State KernelFunction::noTotals(llvm::ArrayRef<linalg::GenericOp> reductions,
@@ -552,9 +549,9 @@ KernelFunction::reduceRunUpTo(Value n, int64_t largest, const Index &base,
                               llvm::ArrayRef<linalg::GenericOp> reductions,
                               llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit) {
   if (largest > kReductionBlock) {
-    Value size = e.constantIndex(kReductionBlock), whole = e.make<arith::DivUIOp>(n, size);
+    Value size = e.constantIndex(kReductionBlock), whole = e.div(n, size);
     State totals =
-        loop(e.constantIndex(0), whole, largest / kReductionBlock, noTotals(reductions, 1, false),
+        loop(0, whole, largest / kReductionBlock, noTotals(reductions, 1, false),
              [&](Index number, State &inside) {
                Index from = e.space.add(base, e.space.scale(number, kReductionBlock));
                addToTotals(inside, reductions, 1,
@@ -563,7 +560,7 @@ KernelFunction::reduceRunUpTo(Value n, int64_t largest, const Index &base,
     // No elements are left, or some: then what they give is added, else nothing.
     Index number = e.space.scalar(whole, largest / kReductionBlock + 1);
     addToTotals(totals, reductions, 1,
-                reduceRunUpTo(e.make<arith::RemUIOp>(n, size), kReductionBlock,
+                reduceRunUpTo(e.rem(n, size), kReductionBlock,
                               e.space.add(base, e.space.scale(number, kReductionBlock)), reductions,
                               emit));
     return fromTotals(totals, reductions, 1);
@@ -573,15 +570,12 @@ KernelFunction::reduceRunUpTo(Value n, int64_t largest, const Index &base,
   if (!inBlocks)
     return foldSlots(runUpTo(n, largest, kSlots, base, state, emit), reductions, false);
   state.append(identities(reductions, 1, true));
-  Value size = e.constantIndex(kSumBlock),
-        blocks =
-            e.make<arith::DivUIOp>(e.make<arith::AddIOp>(n, e.constantIndex(kSumBlock - 1)), size);
-  state = loop(e.constantIndex(0), blocks, llvm::divideCeil(largest, kSumBlock), state,
+  Value size = e.constantIndex(kSumBlock), blocks = e.div(e.add(n, kSumBlock - 1), size);
+  state = loop(0, blocks, llvm::divideCeil(largest, kSumBlock), state,
                [&](Index number, State &inside) {
                  nextBlock(inside, reductions);
                  Index from = e.space.scale(number, kSumBlock);
-                 Value left =
-                     e.make<arith::MinUIOp>(e.make<arith::SubIOp>(n, e.scalarIndex(from)), size);
+                 Value left = e.min(e.sub(n, from), size);
                  inside = runUpTo(left, kSumBlock, kSlots, e.space.add(base, from), inside, emit);
                });
   return foldSlots(state, reductions, true);
@@ -604,9 +598,9 @@ KernelFunction::State KernelFunction::reduceSteps(Value begin, Value end, int64_
   auto sumsOf = [&](Value from, int64_t some) {
     if (some > 1 && some == chains.many)
       return chains.sums(from);
-    Value to = e.make<arith::AddIOp>(from, size);
+    Value to = e.add(from, size);
     if (some == 1)
-      to = e.make<arith::MinUIOp>(to, end);
+      to = e.min(to, end);
     if (chains.begin)
       chains.begin(from);
     State sums;
@@ -622,12 +616,9 @@ KernelFunction::State KernelFunction::reduceSteps(Value begin, Value end, int64_
   };
   // `count` times `some` chains side by side, from step `first` on.
   auto addChains = [&](Value first, Value count, int64_t some, State totals) {
-    return loop(e.constantIndex(0), count, llvm::divideCeil(most, some * kChain),
-                std::move(totals), [&](Index number, State &inside) {
-                  State sums = sumsOf(
-                      e.make<arith::AddIOp>(
-                          first, e.scalarIndex(e.space.scale(number, some * kChain))),
-                      some);
+    return loop(0, count, llvm::divideCeil(most, some * kChain), std::move(totals),
+                [&](Index number, State &inside) {
+                  State sums = sumsOf(e.add(first, e.space.scale(number, some * kChain)), some);
                   for (int64_t i = 0; i < some; ++i)
                     addToTotals(inside, reductions, copies,
                                 llvm::ArrayRef(sums).slice(i * zero.size(), zero.size()));
@@ -637,14 +628,12 @@ KernelFunction::State KernelFunction::reduceSteps(Value begin, Value end, int64_
   for (int64_t some : {chains.many, chains.together}) {
     if (some == 1 || most < some * kChain)
       continue;
-    Value step = e.constantIndex(some * kChain),
-          groups = e.make<arith::DivUIOp>(e.make<arith::SubIOp>(end, begin), step);
+    Value step = e.constantIndex(some * kChain), groups = e.div(e.sub(end, begin), step);
     totals = addChains(begin, groups, some, std::move(totals));
-    begin = e.make<arith::AddIOp>(begin, e.make<arith::MulIOp>(groups, step));
+    begin = e.add(begin, e.mul(groups, step));
   }
-  Value above = e.make<arith::AddIOp>(e.make<arith::SubIOp>(end, begin),
-                                      e.constantIndex(kChain - 1));
-  totals = addChains(begin, e.make<arith::DivUIOp>(above, size), 1, std::move(totals));
+  Value above = e.add(e.sub(end, begin), kChain - 1);
+  totals = addChains(begin, e.div(above, size), 1, std::move(totals));
   return fromTotals(totals, reductions, copies);
 }
 
@@ -663,32 +652,27 @@ std::pair<Value, Value> KernelFunction::chunkAt(const Index &chunk, Value rows,
                                                 int64_t largest) {
   Value number = e.scalarIndex(chunk), size = e.constantIndex(kLeastChunk), first;
   if (octaveOf(largest) == 0) {
-    first = e.make<arith::MulIOp>(number, size);
+    first = e.mul(number, size);
   } else {
     Value octaveChunks = e.constantIndex(kOctaveChunks),
-          octave = e.make<arith::SubIOp>(
-              e.make<arith::MaxUIOp>(e.make<arith::DivUIOp>(number, octaveChunks),
-                                     e.constantIndex(1)),
-              e.constantIndex(1)),
-          at = e.make<arith::SubIOp>(number, e.make<arith::MulIOp>(octave, octaveChunks));
+          octave = e.sub(e.max(e.div(number, octaveChunks), 1), 1),
+          at = e.sub(number, e.mul(octave, octaveChunks));
     size = e.make<arith::ShLIOp>(size, octave);
-    first = e.make<arith::MulIOp>(at, size);
+    first = e.mul(at, size);
   }
-  return {first, e.make<arith::MinUIOp>(e.make<arith::AddIOp>(first, size), rows)};
+  return {first, e.min(e.add(first, size), rows)};
 }
 
 Value KernelFunction::chunksOf(Value rows, int64_t largest) {
   Value octave = e.constantIndex(0), one = e.constantIndex(1);
   for (int64_t i = 0; i < octaveOf(largest); ++i) {
     Value isBeyond =
-        e.make<arith::CmpIOp>(arith::CmpIPredicate::ugt, rows,
-                              e.constantIndex((2 * kOctaveChunks * kLeastChunk) << i));
+        e.compare(arith::CmpIPredicate::ugt, rows, (2 * kOctaveChunks * kLeastChunk) << i);
     octave = e.make<arith::SelectOp>(isBeyond, e.constantIndex(i + 1), octave);
   }
   Value size = e.make<arith::ShLIOp>(e.constantIndex(kLeastChunk), octave),
-        above = e.make<arith::SubIOp>(e.make<arith::AddIOp>(rows, size), one);
-  return e.make<arith::AddIOp>(e.make<arith::MulIOp>(octave, e.constantIndex(kOctaveChunks)),
-                               e.make<arith::DivUIOp>(above, size));
+        above = e.sub(e.add(rows, size), one);
+  return e.add(e.mul(octave, kOctaveChunks), e.div(above, size));
 }
 
 KernelFunction::State KernelFunction::reduceRows(int64_t count,

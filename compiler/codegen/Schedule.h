@@ -171,11 +171,11 @@ public:
     int64_t slot; // number of the vector modulo kSlots
   };
   // emit(i, state) for i in [begin, end); returns the final state. `extent` bounds i.
-  State loop(mlir::Value begin, mlir::Value end, int64_t extent, State state,
+  State loop(const Number &begin, const Number &end, int64_t extent, State state,
              llvm::function_ref<void(Index, State &)> emit);
   State loop(int64_t count, State state, llvm::function_ref<void(Index, State &)> emit);
   // Here and below: the same with nothing that is carried.
-  void loop(mlir::Value begin, mlir::Value end, int64_t extent,
+  void loop(const Number &begin, const Number &end, int64_t extent,
             llvm::function_ref<void(Index)> emit);
   void loop(int64_t count, llvm::function_ref<void(Index)> emit);
   // emit() where the condition holds, otherwise() where not. No condition: it always does.

@@ -43,8 +43,7 @@ LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
          trailAt = space.delinearize(c, scatter.trailTo);
     auto element = [&, l = l, c = c](const Index &t) { return scatter.element(space, l, t, c); };
     Value first = f.e.scalarIndex(space.scale(range, perRange));
-    Value end = f.e.make<arith::MinSIOp>(
-        f.e.make<arith::AddIOp>(first, f.e.constantIndex(perRange)), f.e.constantIndex(size));
+    Value end = f.e.minSigned(f.e.add(first, perRange), size);
     f.loop(first, end, size, [&](Index t) {
       Index at = element(t);
       Value there = f.e.at(scatter.base, space.delinearize(at, scatter.to));
@@ -68,16 +67,15 @@ LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
             // Behind the end the last one is looked at once more.
             Value raw = f.e.scalarIndex(s);
             inside = f.lessThan(raw, all);
-            s = space.scalar(f.e.make<arith::MinSIOp>(raw, f.e.constantIndex(all - 1)), all);
+            s = space.scalar(f.e.minSigned(raw, all - 1), all);
           }
           Reading one{leadAt, Index::of(0), nullptr};
           one.at.append(space.delinearize(s, scatter.middle));
           one.at.append(trailAt);
           one.target = scatter.target(f.e, one.at);
           Value t = f.e.scalarIndex(one.target);
-          one.mine =
-              f.e.make<arith::AndIOp>(f.e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, t, first),
-                                      f.e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, t, end));
+          one.mine = f.e.make<arith::AndIOp>(f.e.compare(arith::CmpIPredicate::sge, t, first),
+                                             f.e.compare(arith::CmpIPredicate::slt, t, end));
           if (inside)
             one.mine = f.e.make<arith::AndIOp>(one.mine, inside);
           readings.push_back(std::move(one));

@@ -25,14 +25,13 @@ LogicalResult scheduleColumns(KernelPlan &plan, Geometry &geometry) {
   GpuFunction f(plan.kernel, plan.kernel.info.symbol, geometry, width);
   compiler::IndexSpace &space = f.e.space;
   auto [chunk, stripe] = space.divide(f.blockIndex(), across.blocks);
-  Value first = f.e.make<arith::MulIOp>(f.e.scalarIndex(stripe), f.e.constantIndex(across.threads));
-  Value vector = f.e.make<arith::AddIOp>(first, f.thread);
+  Value first = f.e.mul(stripe, across.threads);
+  Value vector = f.e.add(first, f.thread);
   Value from = f.e.scalarIndex(space.scale(chunk, chunkRows));
   f.when(f.lessThan(vector, vectors), [&, chunk = chunk] {
     Index position = f.vectorAt(space.scalar(vector, vectors));
     auto reductions = plan.generics(sweep.columns);
-    Value to = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(from, f.e.constantIndex(chunkRows)),
-                                        f.e.constantIndex(rows));
+    Value to = f.e.minSigned(f.e.add(from, chunkRows), rows);
     auto step = [&](Index row, GpuFunction::State &inside) {
       auto atoms = compiler::atomPositions(f, row, position);
       plan.trackReads(f, 0, atoms);

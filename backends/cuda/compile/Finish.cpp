@@ -19,9 +19,8 @@ static void finishScalars(KernelPlan &plan, GpuFunction &f, ArrayRef<int64_t> ou
     int64_t rounds = ceilDivide(partial.count, threads);
     Value buffer = plan.buffer(f, partial);
     auto add = [&](Index round, GpuFunction::State &inside) {
-      Value step = f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(threads));
-      Value number = f.e.make<arith::AddIOp>(step, f.thread),
-            guard = f.below(number, partial.count);
+      Value step = f.e.mul(round, threads);
+      Value number = f.e.add(step, f.thread), guard = f.below(number, partial.count);
       Value next = f.combine(
           reduction, inside[0],
           f.e.load(buffer, partial.element, f.e.space.scalar(number, partial.count), nullptr));
@@ -73,7 +72,7 @@ static void finishColumns(KernelPlan &plan, GpuFunction &f, ArrayRef<int64_t> ou
     int64_t count = partial.count, each = ceilDivide(count, warps);
     Value first = f.e.scalarIndex(space.scale(warp, each));
     auto add = [&, &partial = partial](Index step, GpuFunction::State &total) {
-      Value number = f.e.make<arith::AddIOp>(first, f.e.scalarIndex(step)), inside;
+      Value number = f.e.add(first, step), inside;
       if (each * warps != count)
         inside = f.below(number, count);
       Value part = f.e.load(
@@ -175,16 +174,15 @@ LogicalResult scheduleFinish(KernelPlan &plan, Geometry &geometry) {
     Index warp = Index::of(0), lane = f.threadIndex();
     if (warps > 1)
       std::tie(warp, lane) = f.e.space.divide(f.threadIndex(), kWarp);
-    Value first = f.e.make<arith::MulIOp>(f.block, f.e.constantIndex(lanes));
-    Value vector = f.e.make<arith::AddIOp>(first, f.e.scalarIndex(lane)),
-          mine = f.lessThan(vector, vectors);
+    Value first = f.e.mul(f.block, lanes);
+    Value vector = f.e.add(first, lane), mine = f.lessThan(vector, vectors);
     auto finish = [&](Value vector, Value mine) {
       finishColumns(plan, f, columns, f.e.space.scalar(vector, vectors), mine, warps, warp, lane);
     };
     if (warps == 1)
       f.when(mine, [&] { finish(vector, nullptr); });
     else // columns behind the end repeat the last one
-      finish(f.e.make<arith::MinSIOp>(vector, f.e.constantIndex(vectors - 1)), mine);
+      finish(f.e.minSigned(vector, vectors - 1), mine);
   }
   return f.finish();
 }

@@ -59,12 +59,11 @@ GpuFunction::GpuFunction(KernelBuilder &kernel, StringRef name, Geometry geometr
 }
 
 Value GpuFunction::gridThread() {
-  return e.make<arith::AddIOp>(e.make<arith::MulIOp>(block, e.constantIndex(geometry.threads)),
-                               thread);
+  return e.add(e.mul(block, geometry.threads), thread);
 }
 
 Value GpuFunction::lessThan(Value value, int64_t bound) {
-  return e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, value, e.constantIndex(bound));
+  return e.compare(arith::CmpIPredicate::slt, value, bound);
 }
 
 Index GpuFunction::vectorAt(const Index &number) {
@@ -74,12 +73,12 @@ Index GpuFunction::vectorAt(const Index &number) {
 
 Value GpuFunction::below(Value &number, int64_t count) {
   Value guard = lessThan(number, count);
-  number = e.make<arith::MinSIOp>(number, e.constantIndex(count - 1));
+  number = e.minSigned(number, count - 1);
   return guard;
 }
 
 Value GpuFunction::isZero(Value value) {
-  return e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, value, e.constantIndex(0));
+  return e.compare(arith::CmpIPredicate::eq, value, 0);
 }
 
 Value GpuFunction::accumulateWhere(Value guard, linalg::GenericOp reduction,

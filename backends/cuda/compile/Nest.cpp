@@ -90,16 +90,15 @@ struct NestSchedule {
     compiler::IndexSpace &space = f.e.space;
     auto [warp, lane] = space.divide(f.threadIndex(), kWarp);
     Value member = f.e.scalarIndex(lane);
-    Value number = f.e.make<arith::AddIOp>(
-        f.e.make<arith::MulIOp>(f.block, f.e.constantIndex(kGroups)), f.e.scalarIndex(warp));
+    Value number = f.e.add(f.e.mul(f.block, kGroups), warp);
     f.when(f.lessThan(number, count), [&] {
       SmallVector<Index> atoms(domain.atoms().size());
       place(f, atoms, domain.outer(), space.scalar(number, count));
       for (const Index &atom : atoms)
         (void)f.e.scalarIndex(atom);
       auto add = [&](Index round, GpuFunction::State &inside) {
-        Value step = f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(kWarp));
-        Value vector = f.e.make<arith::AddIOp>(step, member), guard;
+        Value step = f.e.mul(round, kWarp);
+        Value vector = f.e.add(step, member), guard;
         if (vectors % kWarp)
           guard = f.below(vector, vectors);
         place(f, atoms, reduced, f.vectorAt(space.scalar(vector, vectors)));

@@ -93,14 +93,13 @@ struct RowSchedule {
         state.push_back(f.identityOf(reduction));
       SmallVector<Unit> all;
       for (int64_t u = 0; u < units; ++u)
-        all.push_back(unit(f, f.e.make<arith::AddIOp>(member, f.e.constantIndex(u * threads)),
-                           (u + 1) * threads <= vectors));
+        all.push_back(unit(f, f.e.add(member, u * threads), (u + 1) * threads <= vectors));
       emit(all, state);
       return state;
     }
     return f.reduceSteps(units, reductions, 1, width > 1, [&](Index round, State &inside) {
-      Value first = f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(threads));
-      emit(unit(f, f.e.make<arith::AddIOp>(first, member), vectors % threads == 0), inside);
+      Value first = f.e.mul(round, threads);
+      emit(unit(f, f.e.add(first, member), vectors % threads == 0), inside);
     });
   }
 
@@ -194,8 +193,8 @@ struct RowSchedule {
     int64_t run = plan.domain.partRun(), parts = n / run, inRun = run / width;
     f.loop(parts, [&](Index part) {
       auto step = [&](Index round, State &inside) {
-        Value first = f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(threads));
-        Value number = f.e.make<arith::AddIOp>(first, member),
+        Value first = f.e.mul(round, threads);
+        Value number = f.e.add(first, member),
               guard = inRun % threads ? f.below(number, inRun) : Value();
         compiler::IndexSpace &space = f.e.space;
         Index at =
@@ -236,8 +235,8 @@ struct RowSchedule {
     plan.trackOtherReads(f);
     int64_t width = std::exchange(f.e.width, 1);
     f.loop(ceilDivide(count, threads), [&](Index round) {
-      Value first = f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(threads));
-      Value number = f.e.make<arith::AddIOp>(first, member);
+      Value first = f.e.mul(round, threads);
+      Value number = f.e.add(first, member);
       f.when(count % threads ? f.lessThan(number, count) : Value(), [&] {
         auto atoms = compiler::atomPositions(f, row, Index::of(0));
         compiler::placeAtoms(f.e.space, plan.domain, atoms, near, f.e.space.scalar(number, count));
@@ -250,8 +249,7 @@ struct RowSchedule {
   // All rows of a chunk; then the partial results.
   void chunk(GpuFunction &f, const Index &worker) {
     Value first = f.e.scalarIndex(f.e.space.scale(worker, chunkRows));
-    Value bound = f.e.make<arith::MinSIOp>(
-        f.e.make<arith::AddIOp>(first, f.e.constantIndex(chunkRows)), f.e.constantIndex(rows));
+    Value bound = f.e.minSigned(f.e.add(first, chunkRows), rows);
     if (!inRegisters())
       return chunkInMemory(f, worker, first, bound);
     State sums =
@@ -308,9 +306,8 @@ struct RowSchedule {
       return sweep(first, bound);
     Value size = f.e.constantIndex(compiler::kChain);
     f.loop(ceilDivide(chunkRows, compiler::kChain), [&](Index number) {
-      Value from = f.e.make<arith::AddIOp>(
-                first, f.e.scalarIndex(f.e.space.scale(number, compiler::kChain))),
-            to = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(from, size), bound);
+      Value from = f.e.add(first, f.e.space.scale(number, compiler::kChain)),
+            to = f.e.minSigned(f.e.add(from, size), bound);
       sweep(from, to);
       eachColumn(f, [&](Operation *op, linalg::GenericOp reduction, const Unit &unit) {
         State values = load(op, unit);
@@ -337,8 +334,8 @@ LogicalResult scheduleRows(KernelPlan &plan, Geometry &geometry) {
   if (rows.groups > 1) {
     auto [number, member] = f.e.space.divide(f.threadIndex(), rows.threads);
     rows.member = f.e.scalarIndex(member);
-    Value first = f.e.make<arith::MulIOp>(f.block, f.e.constantIndex(rows.groups));
-    group = f.e.make<arith::AddIOp>(first, f.e.scalarIndex(number));
+    Value first = f.e.mul(f.block, rows.groups);
+    group = f.e.add(first, number);
   }
   f.when(rows.workers % rows.groups ? f.lessThan(group, rows.workers) : Value(), [&] {
     Index worker = f.e.space.scalar(group, rows.workers);

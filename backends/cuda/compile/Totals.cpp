@@ -20,12 +20,10 @@ LogicalResult scheduleTotals(KernelPlan &plan, Geometry &geometry) {
 
   GpuFunction f(plan.kernel, plan.kernel.info.symbol, geometry, width);
   auto reductions = plan.generics(sweep.totals);
-  Value first = f.e.make<arith::AddIOp>(
-      f.e.make<arith::MulIOp>(f.block, f.e.constantIndex(perBlock)), f.thread);
+  Value first = f.e.add(f.e.mul(f.block, perBlock), f.thread);
   auto step = [&](Index round, GpuFunction::State &inside) {
-    Value step =
-        f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(kSharingThreads));
-    Value number = f.e.make<arith::AddIOp>(first, step), guard;
+    Value step = f.e.mul(round, kSharingThreads);
+    Value number = f.e.add(first, step), guard;
     if (vectors % perBlock)
       guard = f.below(number, vectors);
     auto atoms = compiler::atomPositions(f, Index::of(0),

@@ -78,8 +78,7 @@ struct TransposedSchedule {
           Value raw = f.e.scalarIndex(position), inside = f.lessThan(raw, extent(atom));
           guard = guard ? f.e.make<arith::AndIOp>(guard, inside) : inside;
           // Bounded, as positions must be; a value of its own for each extent.
-          position = space.scalar(
-              f.e.make<arith::MinSIOp>(raw, f.e.constantIndex(extent(atom) - 1)), extent(atom));
+          position = space.scalar(f.e.minSigned(raw, extent(atom) - 1), extent(atom));
         }
         atoms[atom] = position;
       };
