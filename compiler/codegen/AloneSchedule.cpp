@@ -70,7 +70,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
     memory = f.scratch(kernel.claimScratch(size * trail * 8), size * trail, f.builder.getF64Type());
   // The base's, where the kernel reads it there and nowhere else: the result may lie in its memory.
   std::optional<int64_t> baseArgument;
-  for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments()))
+  for (auto [i, argument] : llvm::enumerate(kernel.arguments()))
     if (kernel.lowered.lookup(argument) == scatter.base &&
         llvm::hasSingleElement(argument.getUses()))
       baseArgument = static_cast<int64_t>(i);
@@ -112,7 +112,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
       llvm::SmallVector<Index> at(leadAt);
       at.append(space.delinearize(f.ahead(s, kScatterAhead, mostSteps), scatter.middle));
       at.append(space.delinearize(first, scatter.trailFrom));
-      for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
+      for (auto [i, argument] : llvm::enumerate(kernel.arguments())) {
         Value tensor = kernel.lowered.lookup(argument);
         if (tensor != scatter.indices && tensor != scatter.source)
           continue;
@@ -230,14 +230,8 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
 static mlir::LogicalResult scheduleEmpty(KernelBuilder &kernel) {
   KernelFunction f(kernel, kernel.info.symbol);
   for (Operation *op : kernel.ops)
-    if (isReduction(op)) {
-      linalg::GenericOp generic = kernel.generic(op);
-      if (product(shapeOf(op->getResult(0))) == 0)
-        continue;
-      f.e.setKnown(generic.getResult(0), [&f, generic](llvm::ArrayRef<Index>, Value) {
-        return f.identity(generic, false);
-      });
-    }
+    if (isReduction(op) && product(shapeOf(op->getResult(0))))
+      f.know(op, f.identity(kernel.generic(op), false));
   for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
     f.each(product(shapeOf(output)), 1, Index::of(0), [&](const KernelFunction::Unit &unit) {
       f.e.store(f.output(i),

@@ -106,7 +106,17 @@ Value ElementEmitter::tailMask(int64_t lanes) {
       mlir::DenseElementsAttr::get(vectorOf(b.getI1Type()), llvm::ArrayRef<bool>(bits)));
 }
 
-Value ElementEmitter::firstLanes(Value lanes) {
+void ElementEmitter::setKnown(Value tensor, llvm::SmallVector<llvm::SmallVector<Index>> places,
+                              llvm::SmallVector<Value> elements) {
+  setKnown(tensor, [places, elements](llvm::ArrayRef<Index> position, Value) {
+    for (auto [place, element] : llvm::zip(places, elements))
+      if (position == llvm::ArrayRef(place))
+        return element;
+    return Value();
+  });
+}
+
+Value ElementEmitter::tailMask(Value lanes) {
   return compare(arith::CmpIPredicate::slt, vectorIndex(space.lane(width)), broadcast(lanes));
 }
 

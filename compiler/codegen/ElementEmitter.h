@@ -80,6 +80,9 @@ public:
   void setKnown(mlir::Value tensor, Known known) {
     known_[tensor] = std::move(known);
   }
+  // Known at these places alone, an element each.
+  void setKnown(mlir::Value tensor, llvm::SmallVector<llvm::SmallVector<Index>> places,
+                llvm::SmallVector<mlir::Value> elements);
   void dropKnown(mlir::Value tensor) {
     known_.erase(tensor);
   }
@@ -159,7 +162,7 @@ public:
   mlir::Value constant(mlir::TypedAttr value); // a scalar of any element type
   // The mask of the first `lanes` lanes; null for all.
   mlir::Value tailMask(int64_t lanes);
-  mlir::Value firstLanes(mlir::Value lanes);
+  mlir::Value tailMask(mlir::Value lanes);
   // 0, 1, ... as 32-bit integers.
   mlir::Value laneNumbers();
   mlir::VectorType vectorOf(mlir::Type element) const {

@@ -135,7 +135,7 @@ void MatmulSchedule::choose(int64_t vectorBytes) {
 
 void MatmulSchedule::prefetch(Value side, llvm::ArrayRef<Index> position) {
   Index at = f_.e.space.linearize(position, ir::shapeOf(side));
-  for (auto [i, argument] : llvm::enumerate(kernel_.fusion.getBody().front().getArguments()))
+  for (auto [i, argument] : llvm::enumerate(kernel_.arguments()))
     if (kernel_.lowered.lookup(argument) == side)
       return f_.e.prefetchLine(f_.function.getArgument(i), at, /*write=*/false);
 }

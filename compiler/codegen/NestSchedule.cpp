@@ -41,16 +41,8 @@ struct NestSchedule {
   }
   // The kernel's outputs where the kept atoms are at `atoms`, whose reductions gave `sums`.
   void store(llvm::ArrayRef<Index> atoms, llvm::ArrayRef<Value> sums, Value mask) {
-    for (auto [op, sum] : llvm::zip(ops, sums)) {
-      auto here = f.position(op->getResult(0), atoms);
-      f.e.setKnown(kernel.lowered.lookup(op->getResult(0)),
-                   [this, here, sum = sum](llvm::ArrayRef<Index> position, Value) -> Value {
-                     if (position == llvm::ArrayRef(here))
-                       return sum;
-                     f.e.fail("a sum is read at another position");
-                     return sum;
-                   });
-    }
+    for (auto [op, sum] : llvm::zip(ops, sums))
+      f.know(op, atoms, [sum = sum] { return sum; });
     for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
       Value value = f.e.at(kernel.lowered.lookup(output), f.position(output, atoms), mask);
       f.e.store(f.output(i), value, f.placeOf(output, atoms), mask);
@@ -64,7 +56,7 @@ struct NestSchedule {
   };
   llvm::SmallVector<Turned, 1> turnedInputs(int64_t width) {
     llvm::SmallVector<Turned, 1> inputs;
-    for (mlir::BlockArgument argument : kernel.fusion.getBody().front().getArguments()) {
+    for (mlir::BlockArgument argument : kernel.arguments()) {
       const FusionDomain::Layout *layout = kernel.domain.layout(argument);
       if (kernel.sizes || !layout || kernel.domain.role(argument) != FusionDomain::Role::Full ||
           !kernel.domain.liesAcrossNest(*layout))
@@ -96,7 +88,7 @@ struct NestSchedule {
       Index below = space.scale(tile, kLanes), step = space.add(begin, below);
       Value mask;
       if (steps % kChain)
-        mask = f.e.firstLanes(f.e.sub(steps, step));
+        mask = f.e.tailMask(f.e.sub(steps, step));
       f.blocks(count, kLanes, [&](const Index &beside, int64_t some) {
         llvm::SmallVector<Value> lines;
         for (int64_t lane = 0; lane < some; ++lane) {
@@ -210,7 +202,7 @@ struct NestSchedule {
 
   // Asks for the elements of inputs at `atoms`, a vector of them.
   void prefetch(llvm::ArrayRef<Index> atoms, int32_t lanes) {
-    for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
+    for (auto [i, argument] : llvm::enumerate(kernel.arguments())) {
       const FusionDomain::Layout *layout = kernel.domain.layout(argument);
       if (!layout || layout->empty() || layout->back() != lanes)
         continue;

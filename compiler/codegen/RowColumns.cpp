@@ -260,7 +260,7 @@ bool RowSchedule::hasNarrowRows() const {
   if (n > most || random || !sweeps[0].stores.empty() || evaluated > kGroupOps)
     return false;
   int64_t some = narrowSteps(n);
-  return llvm::all_of(kernel.fusion.getBody().front().getArguments(), [&](Value argument) {
+  return llvm::all_of(kernel.arguments(), [&](Value argument) {
     if (domain.role(argument) == Role::Inline)
       return true;
     int64_t columns = narrowColumns(argument), bytes = memoryBytes(elementOf(argument));
@@ -288,7 +288,7 @@ KernelFunction::State RowSchedule::narrowChains(KernelFunction &f, Value from) {
     Index step = space.scale(number, some);
     llvm::SmallVector<Value> known;
     trackOtherReads(f);
-    for (mlir::BlockArgument argument : kernel.fusion.getBody().front().getArguments()) {
+    for (mlir::BlockArgument argument : kernel.arguments()) {
       int64_t columns = domain.role(argument) == Role::Inline ? 0 : narrowColumns(argument);
       if (!columns)
         continue;
@@ -307,12 +307,7 @@ KernelFunction::State RowSchedule::narrowChains(KernelFunction &f, Value from) {
         for (int64_t c = 0; c < columns; ++c)
           places.push_back(f.position(argument, atomPositions(f, rowsAt(step, row), Index::of(c))));
       known.push_back(kernel.lowered.lookup(argument));
-      f.e.setKnown(known.back(), [tile, places](llvm::ArrayRef<Index> position, Value) {
-        for (auto [place, lanes] : llvm::zip(places, tile))
-          if (position == llvm::ArrayRef(place))
-            return lanes;
-        return Value();
-      });
+      f.e.setKnown(known.back(), places, tile);
     }
     for (int64_t row = 0; row < some; ++row)
       for (auto [i, op] : llvm::enumerate(sweep.columns))

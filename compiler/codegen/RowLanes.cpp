@@ -66,7 +66,7 @@ void RowSchedule::sweepLanes(KernelFunction &f, llvm::ArrayRef<int32_t> others, 
       f.e.prefetchLine(memory, f.placeOf(value, atoms), write, /*nearest=*/write);
     };
     if (l == 0)
-      for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments()))
+      for (auto [i, argument] : llvm::enumerate(kernel.arguments()))
         ask(argument, f.function.getArgument(i), laneWidth + number * kLanes, false);
     for (auto [i, output] : llvm::enumerate(kernel.outputs))
       if (level(output) == l + 1)

@@ -96,8 +96,7 @@ void RowSchedule::finishParts(KernelFunction &f) {
                                   });
             }
             for (auto [op, sum] : llvm::zip(ops, sums))
-              f.e.setKnown(kernel.lowered.lookup(op->getResult(0)),
-                           [sum = sum](llvm::ArrayRef<Index>, Value) { return sum; });
+              f.know(op, sum);
             storeOutputs(f, Role::Part, atoms, unit.mask);
           });
 }

@@ -30,7 +30,7 @@ void RowSchedule::planPrefetch() {
   for (int64_t l = lastLevel; l > 0; --l)
     if (keepsAt(l))
       busy = l;
-  for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments()))
+  for (auto [i, argument] : llvm::enumerate(kernel.arguments()))
     if (isRow(argument))
       add(argument, i, busy, false);
   for (auto [i, output] : llvm::enumerate(kernel.outputs))

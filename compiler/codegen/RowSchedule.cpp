@@ -93,13 +93,7 @@ void RowSchedule::forgetKept(KernelFunction &f) {
 
 void RowSchedule::knowSum(KernelFunction &f, Operation *op, const Index &row,
                           std::function<Value()> sum) {
-  auto here = f.position(op->getResult(0), atomPositions(f, row, Index::of(0)));
-  f.e.setKnown(kernel.lowered.lookup(op->getResult(0)),
-               [&f, here, sum](llvm::ArrayRef<Index> position, Value) {
-                 if (position != llvm::ArrayRef(here))
-                   f.e.fail("a row's sum is read from another row");
-                 return sum();
-               });
+  f.know(op, atomPositions(f, row, Index::of(0)), std::move(sum));
 }
 
 // One sweep over one row. `chunk`: the number of the chunk whose partial results Col reductions add
@@ -280,8 +274,7 @@ mlir::LogicalResult RowSchedule::emitSizedLinear() {
                  },
                  [&] {
                    for (auto [u, each] : llvm::enumerate(values))
-                     store(f, each,
-                           f.e.firstLanes(f.e.sub(left, static_cast<int64_t>(u) * kLanes)));
+                     store(f, each, f.e.tailMask(f.e.sub(left, static_cast<int64_t>(u) * kLanes)));
                  });
            });
   } else {
@@ -292,7 +285,7 @@ mlir::LogicalResult RowSchedule::emitSizedLinear() {
     f.loop(tail, f.e.divideUp(f.end, kLanes), n / kLanes + 1, [&](Index number) {
       Index at = f.e.space.scale(number, kLanes);
       KernelFunction::Unit unit{f.e.space.add(at, f.e.space.lane(kLanes)),
-                                f.e.firstLanes(leftFrom(at)), kLanes, 0};
+                                f.e.tailMask(leftFrom(at)), kLanes, 0};
       storeFull(f, 0, unit, Index::of(0));
     });
   }
@@ -478,8 +471,7 @@ mlir::LogicalResult RowSchedule::emitFinish() {
       sum = vary ? f.reduceRunUpTo(f.end, rows, Index::of(0), reduction, add)[0]
                  : f.reduceRun(rows, kSlots, Index::of(0), reduction, add)[0];
     }
-    f.e.setKnown(kernel.lowered.lookup(op->getResult(0)),
-                 [sum](llvm::ArrayRef<Index>, Value) { return sum; });
+    f.know(op, sum);
   }
   storeOutputs(f, Role::Scalar, atomPositions(f, Index::of(0), Index::of(0)), nullptr);
   if (hasParts)
@@ -513,8 +505,7 @@ mlir::LogicalResult RowSchedule::emitFinish() {
             }
             for (auto [u, unit] : llvm::enumerate(units)) {
               for (auto &[op, sum] : sums)
-                f.e.setKnown(kernel.lowered.lookup(op->getResult(0)),
-                             [value = sum[u]](llvm::ArrayRef<Index>, Value) { return value; });
+                f.know(op, sum[u]);
               storeOutputs(f, Role::Col, atoms[u], unit.mask);
             }
           });

@@ -80,7 +80,7 @@ static bool isMovedPart(mlir::Operation *op) {
 
 // The values of the body that a tile may have to turn before they are read in the row's order.
 static llvm::SmallVector<Value> turnable(KernelBuilder &kernel) {
-  auto arguments = kernel.fusion.getBody().front().getArguments();
+  auto arguments = kernel.arguments();
   llvm::SmallVector<Value> values(arguments.begin(), arguments.end());
   for (mlir::Operation *op : kernel.ops)
     if (isMovedPart(op) && !llvm::is_contained(kernel.outputs, op->getResult(0)))
@@ -172,7 +172,7 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
         f.e.prefetchLine(memory, space.add(first, next + line * stride), write && !crowded,
                          !crowded);
     };
-    for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
+    for (auto [i, argument] : llvm::enumerate(kernel.arguments())) {
       const FusionDomain::Layout *layout = domain.layout(argument);
       if (layout && domain.role(argument) == Role::Full &&
           (layout->back() == along || layout->back() == domain.inner().back()))

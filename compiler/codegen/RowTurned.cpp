@@ -33,7 +33,7 @@ int32_t RowSchedule::turnedAtom() const {
   if (domain.shape() != Shape::Rows || kernel.sizes || hasColumns || hasParts ||
       domain.lanes() >= 0)
     return -1;
-  for (Value argument : kernel.fusion.getBody().front().getArguments())
+  for (Value argument : kernel.arguments())
     for (int32_t atom : domain.outer())
       if (liesAcross(argument, atom) && domain.atoms()[atom] > kMostStride &&
           turnedBytes(atom) <= kMostTurnedBytes)
@@ -49,7 +49,7 @@ int64_t RowSchedule::turnedStride() const {
 // Of kLanes rows of all inputs that are turned.
 int64_t RowSchedule::turnedBytes(int32_t along) const {
   int64_t bytes = 0;
-  for (Value argument : kernel.fusion.getBody().front().getArguments())
+  for (Value argument : kernel.arguments())
     if (liesAcross(argument, along))
       bytes += kLanes * turnedStride() * memoryBytes(elementOf(argument));
   return bytes;
@@ -63,7 +63,7 @@ void RowSchedule::planTurned() {
                          others * llvm::divideCeil(extent, vectors * kLanes) < kLeastPieces))
     vectors /= 2;
   turnedRows = kLanes * kernel.choices.number("turned_vectors", vectors, {1, 2, 4});
-  for (Value argument : kernel.fusion.getBody().front().getArguments())
+  for (Value argument : kernel.arguments())
     if (liesAcross(argument, turned))
       kept[argument] = {kernel.claimScratch(turnedRows * turnedStride() *
                                             memoryBytes(elementOf(argument))),
@@ -111,7 +111,7 @@ void RowSchedule::turnRows(KernelFunction &f, llvm::MutableArrayRef<Index> atoms
   };
   trackOtherReads(f);
   f.blocks(n, kLanes, [&](const Index &column, int64_t width) {
-    for (mlir::BlockArgument argument : kernel.fusion.getBody().front().getArguments()) {
+    for (mlir::BlockArgument argument : kernel.arguments()) {
       if (!liesAcross(argument, turned))
         continue;
       f.blocks(count, kLanes, [&](const Index &above, int64_t height) {

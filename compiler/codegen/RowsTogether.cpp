@@ -41,7 +41,7 @@ llvm::SmallVector<int64_t> RowSchedule::countsTogether() const {
 int64_t RowSchedule::rowsTogether() const {
   int32_t along = domain.outer().back(), within = domain.inner().back();
   int64_t shared = 0;
-  for (Value argument : kernel.fusion.getBody().front().getArguments()) {
+  for (Value argument : kernel.arguments()) {
     const FusionDomain::Layout *layout = domain.layout(argument);
     if (layout && llvm::is_contained(*layout, within) && !llvm::is_contained(*layout, along))
       shared += domain.rowSize() * memoryBytes(elementOf(argument));

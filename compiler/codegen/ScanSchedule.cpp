@@ -97,7 +97,7 @@ void ScanSchedule::rowByRow(Value from, Value to, const Index &first, int64_t mo
 }
 
 void ScanSchedule::prefetchTile(const Index &first, const Index &column) {
-  for (auto [i, argument] : llvm::enumerate(kernel_.fusion.getBody().front().getArguments()))
+  for (auto [i, argument] : llvm::enumerate(kernel_.arguments()))
     if (llvm::is_contained(scan_.sources, kernel_.lowered.lookup(argument)))
       for (int64_t row = 0; row < kLanes; ++row)
         f_.e.prefetchLine(

@@ -67,7 +67,7 @@ KernelFunction::KernelFunction(KernelBuilder &kernel, llvm::StringRef name)
       memref::AllocaOp::create(builder, e.loc, mlir::MemRefType::get({1}, builder.getI32Type()));
   Value zero = arith::ConstantOp::create(builder, e.loc, builder.getI32IntegerAttr(0));
   memref::StoreOp::create(builder, e.loc, zero, e.errorFlag, ValueRange{e.constantIndex(0)});
-  for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments()))
+  for (auto [i, argument] : llvm::enumerate(kernel.arguments()))
     e.setBuffer(kernel.lowered.lookup(argument), {entry->getArgument(i), static_cast<int64_t>(i),
                                                   kernel.lengthDim(static_cast<int64_t>(i))});
   e.mostStride = kMostStride;
@@ -295,6 +295,22 @@ static Value pairwise(llvm::SmallVector<Value> all, llvm::function_ref<Value(Val
     all.resize(llvm::divideCeil(all.size(), 2));
   }
   return all.front();
+}
+
+void KernelFunction::know(mlir::Operation *op, Value sum) {
+  e.setKnown(kernel.lowered.lookup(op->getResult(0)),
+             [sum](llvm::ArrayRef<Index>, Value) { return sum; });
+}
+
+void KernelFunction::know(mlir::Operation *op, llvm::ArrayRef<Index> atoms,
+                          std::function<Value()> sum) {
+  e.setKnown(
+      kernel.lowered.lookup(op->getResult(0)),
+      [this, sum, here = position(op->getResult(0), atoms)](llvm::ArrayRef<Index> at, Value) {
+        if (at != llvm::ArrayRef(here))
+          e.fail("a sum is read at another position");
+        return sum();
+      });
 }
 
 // An x86 machine has no instruction for IEEE 754's maximum, which takes six in a chain: it is NaN if

@@ -80,6 +80,10 @@ struct KernelBuilder {
 
   mlir::func::FuncOp tensors; // the linalg function; gone once the kernel is scheduled
 
+  // The inputs, as the body names them.
+  mlir::Block::BlockArgListType arguments() {
+    return fusion.getBody().front().getArguments();
+  }
   int64_t numInputs() {
     return fusion.getInputs().size();
   }
@@ -262,6 +266,10 @@ public:
   State reduceRows(int64_t count, llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
                    int64_t copies, bool vector, llvm::function_ref<void(Index, State &)> emit,
                    const StepChains &chains = {});
+
+  // What `op` gives is `sum`: at any position; or where `atoms` are, and it is read nowhere else.
+  void know(mlir::Operation *op, mlir::Value sum);
+  void know(mlir::Operation *op, llvm::ArrayRef<Index> atoms, std::function<mlir::Value()> sum);
 
   // a + b of floats or integers.
   mlir::Value sum(mlir::Value a, mlir::Value b);

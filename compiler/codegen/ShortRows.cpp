@@ -60,7 +60,7 @@ int64_t RowSchedule::groupBytes() const {
     if (domain.role(value) == Role::Full)
       bytes += kLanes * domain.rowSize() * memoryBytes(elementOf(value));
   };
-  for (Value argument : kernel.fusion.getBody().front().getArguments())
+  for (Value argument : kernel.arguments())
     add(argument);
   for (Value output : kernel.outputs)
     add(output);
@@ -77,8 +77,7 @@ bool RowSchedule::canTransposeRows() const {
   auto isBool = [&](Value value) {
     return domain.role(value) == Role::Full && elementOf(value).isInteger(1);
   };
-  return llvm::none_of(kernel.fusion.getBody().front().getArguments(), isBool) &&
-         llvm::none_of(kernel.outputs, isBool);
+  return llvm::none_of(kernel.arguments(), isBool) && llvm::none_of(kernel.outputs, isBool);
 }
 
 // The tree of foldLanes for kLanes rows: `lanes` are what it folds of each.
@@ -148,7 +147,7 @@ void RowSchedule::rowGroup(KernelFunction &f, const Index &first) {
   // Whatever is not read as a tile is read at positions that are not compared with those of the
   // stores.
   trackOtherReads(f);
-  for (auto [number, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
+  for (auto [number, argument] : llvm::enumerate(kernel.arguments())) {
     if (domain.role(argument) != Role::Full || !domain.layout(argument)) {
       known.push_back(kernel.lowered.lookup(argument));
       transposeReads(f, argument);
@@ -176,12 +175,7 @@ void RowSchedule::rowGroup(KernelFunction &f, const Index &first) {
     for (int64_t c = 0; c < n; ++c)
       places.push_back(f.position(argument, columns[c]));
     known.push_back(kernel.lowered.lookup(argument));
-    f.e.setKnown(known.back(), [tile, places](llvm::ArrayRef<Index> position, Value) {
-      for (auto [place, column] : llvm::zip(places, tile))
-        if (position == llvm::ArrayRef(place))
-          return column;
-      return Value();
-    });
+    f.e.setKnown(known.back(), places, tile);
   }
   for (const Sweep &sweep : sweeps) {
     storeRows(f, sweep, rows);

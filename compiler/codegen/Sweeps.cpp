@@ -80,7 +80,7 @@ void Sweeps::noteInPlace() {
     for (auto [k, input] : llvm::enumerate(kernel.fusion.getInputs())) {
       auto from = ir::typeOf(input), to = ir::typeOf(output);
       // Equal at the largest size is not equal at each.
-      Value argument = kernel.fusion.getBody().front().getArgument(k);
+      Value argument = kernel.arguments()[k];
       if (kernel.sizes.named.contains(argument) != kernel.sizes.named.contains(output) ||
           kernel.sizes.chosen.contains(argument))
         continue;

@@ -12,6 +12,7 @@
 
 namespace weft::compiler {
 
+using ir::typeOf;
 using mlir::Operation;
 using mlir::RankedTensorType;
 using mlir::Value;

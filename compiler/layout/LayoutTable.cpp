@@ -1,5 +1,6 @@
 #include "compiler/layout/LayoutTable.h"
 
+#include "dialects/weft/ir/Dims.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/STLExtras.h"

@@ -177,10 +177,7 @@ LogicalResult scheduleEmpty(KernelPlan &plan, Geometry &geometry) {
   GpuFunction f(kernel, kernel.info.symbol, geometry, 1);
   for (Operation *op : kernel.ops)
     if (compiler::isReduction(op) && product(compiler::shapeOf(op->getResult(0))))
-      f.e.setKnown(kernel.generic(op).getResult(0),
-                   [&f, generic = kernel.generic(op)](ArrayRef<Index>, Value) {
-                     return f.identity(generic, false);
-                   });
+      f.know(op, f.identity(kernel.generic(op), false));
   Value number = f.gridThread();
   for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
     int64_t n = product(compiler::shapeOf(output));

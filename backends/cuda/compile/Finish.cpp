@@ -32,8 +32,7 @@ static void finishScalars(KernelPlan &plan, GpuFunction &f, ArrayRef<int64_t> ou
   for (auto &[op, partial] : plan.partials) {
     if (Role role = plan.domain.role(op->getResult(0)); role == Role::Col || role == Role::Part)
       continue;
-    f.e.setKnown(plan.kernel.lowered.lookup(op->getResult(0)),
-                 [sum = fold(op, partial)](ArrayRef<Index>, Value) { return sum; });
+    f.know(op, fold(op, partial));
   }
   f.when(f.isZero(f.thread), [&] {
     plan.store(f, plan.compute(f, outputs, compiler::atomPositions(f, Index::of(0), Index::of(0))));
@@ -94,8 +93,7 @@ static void finishColumns(KernelPlan &plan, GpuFunction &f, ArrayRef<int64_t> ou
         sum = w == 0 ? part : f.combine(reduction, sum, part);
       }
     }
-    f.e.setKnown(plan.kernel.lowered.lookup(op->getResult(0)),
-                 [sum](ArrayRef<Index>, Value) { return sum; });
+    f.know(op, sum);
   }
   if (warps > 1)
     mine = f.e.make<arith::AndIOp>(mine, f.isZero(f.e.scalarIndex(warp)));
@@ -134,8 +132,7 @@ static void finishParts(KernelPlan &plan, GpuFunction &f, ArrayRef<int64_t> outp
                                     [&](Index number, GpuFunction::State &total) {
                                       total[0] = f.combine(reduction, total[0], part(number));
                                     })[0];
-    f.e.setKnown(plan.kernel.lowered.lookup(op->getResult(0)),
-                 [sum](ArrayRef<Index>, Value) { return sum; });
+    f.know(op, sum);
   }
   place(added, Index::of(0));
   plan.store(f, plan.compute(f, outputs, atoms));

@@ -45,7 +45,7 @@ GpuFunction::GpuFunction(KernelBuilder &kernel, StringRef name, Geometry geometr
   };
   thread = index(NVVM::ThreadIdXOp::create(builder, e.loc, builder.getI32Type()));
   block = index(NVVM::BlockIdXOp::create(builder, e.loc, builder.getI32Type()));
-  for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments()))
+  for (auto [i, argument] : llvm::enumerate(kernel.arguments()))
     e.setBuffer(kernel.lowered.lookup(argument), {entry->getArgument(i), static_cast<int64_t>(i)});
   e.onFailure = [this](Value bad) {
     if (guard_)

@@ -19,7 +19,7 @@ int64_t KernelPlan::widest() const {
     if (domain.role(value) == Role::Full)
       bytes = std::max(bytes, compiler::memoryBytes(elementOf(value)));
   };
-  for (Value argument : kernel.fusion.getBody().front().getArguments())
+  for (Value argument : kernel.arguments())
     see(argument);
   for (Value output : kernel.outputs)
     see(output);

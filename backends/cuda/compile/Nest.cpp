@@ -36,15 +36,8 @@ struct NestSchedule {
     compiler::placeAtoms(f.e.space, domain, atoms, some, linear);
   }
   void store(GpuFunction &f, ArrayRef<Index> atoms, ArrayRef<Value> sums, Value guard) {
-    for (auto [op, sum] : llvm::zip(ops, sums)) {
-      auto here = f.position(op->getResult(0), atoms);
-      f.e.setKnown(plan.kernel.lowered.lookup(op->getResult(0)),
-                   [&f, here, sum = sum](ArrayRef<Index> position, Value) -> Value {
-                     if (position != ArrayRef(here))
-                       f.e.fail("a sum is read at another position");
-                     return sum;
-                   });
-    }
+    for (auto [op, sum] : llvm::zip(ops, sums))
+      f.know(op, atoms, [sum = sum] { return sum; });
     f.when(guard, [&] { plan.store(f, plan.compute(f, outputs, atoms)); });
   }
 

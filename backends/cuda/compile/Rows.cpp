@@ -175,15 +175,8 @@ struct RowSchedule {
         f.when(unit.guard, [&, &values = values] { plan.store(f, values); });
     });
     auto results = f.foldGroup(reductions, slots, threads);
-    for (auto [op, sum] : llvm::zip(sweep.reductions, results)) {
-      auto here = f.position(op->getResult(0), compiler::atomPositions(f, row, Index::of(0)));
-      f.e.setKnown(plan.kernel.lowered.lookup(op->getResult(0)),
-                   [&f, here, sum = sum](ArrayRef<Index> position, Value) -> Value {
-                     if (position != ArrayRef(here))
-                       f.e.fail("a row's sum is read from another row");
-                     return sum;
-                   });
-    }
+    for (auto [op, sum] : llvm::zip(sweep.reductions, results))
+      f.know(op, compiler::atomPositions(f, row, Index::of(0)), [sum = sum] { return sum; });
   }
 
   // Reductions of parts of rows: run by run, each folded by all threads of the group to one partial

@@ -30,7 +30,7 @@ struct TransposedSchedule {
         return;
       written = last;
     }
-    for (Value argument : plan.kernel.fusion.getBody().front().getArguments()) {
+    for (Value argument : plan.kernel.arguments()) {
       int32_t last = domain.role(argument) == Role::Full ? innermost(argument) : -1;
       if (last == -1 || last == written || staged.size() == kMostStaged)
         continue;
