@@ -90,8 +90,8 @@ TEST(KernelCounts, BatchNorm) {
 
 TEST(KernelCounts, BatchNormBesideItsConvolution) {
   EXPECT_PROGRAM(1, 1, { return {relu(layer.training(layer.conv()))}; });
-  // A norm with fixed statistics is part of the weight: two kernels on weights alone. The ReLU is the
-  // call's.
+  // A norm with fixed statistics is part of the weight: two kernels on weights alone. The ReLU is
+  // the call's.
   EXPECT_PROGRAM(2, 1, {
     NoGrad no_grad;
     return {relu(layer.inference(layer.conv()))};
