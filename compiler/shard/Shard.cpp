@@ -50,6 +50,22 @@ std::optional<int64_t> lookedUpDim(Operation *op) {
   return std::nullopt;
 }
 
+// An op that adds a source to operand 0 where indices say, in any order: the dims of operands along
+// which it is done in parts, each of them with zeros to add to but the first.
+SmallVector<SmallVector<int64_t, 3>, 2> addedDims(Operation *op) {
+  SmallVector<SmallVector<int64_t, 3>, 2> found;
+  if (auto add = dyn_cast<ir::IndexAddOp>(op)) {
+    for (int64_t dim = 0; dim < typeOf(add.getIndices()).getRank(); ++dim)
+      found.push_back({kWhole, dim, static_cast<int64_t>(add.getDim()) + dim});
+  } else if (auto scatter = dyn_cast<ir::ScatterAddOp>(op)) {
+    auto dim = static_cast<int64_t>(scatter.getDim());
+    if (typeOf(scatter.getIndices()).getDimSize(dim) ==
+        typeOf(scatter.getSource()).getDimSize(dim))
+      found.push_back({kWhole, dim, dim});
+  }
+  return found;
+}
+
 ir::Reduction reductionOf(Fold fold) {
   switch (fold) {
   case Fold::Mean:
@@ -78,6 +94,7 @@ struct Sharder::Plan {
   Operation *part = nullptr;
   SmallVector<std::pair<int32_t, Fold>, 2> folds; // axes along which results are to be folded
   int32_t lookUp = kWhole;                        // the axis along which operand 0 is looked up
+  bool isFirst = true; // of those who add to operand 0: the others add to zeros
   double moved = 0;                               // bytes that ranks exchange
   double gathered = 0;                            // of these, of operands that were cut
 };
@@ -119,7 +136,12 @@ Sharder::Plan Sharder::plan(Operation *op, OpBuilder &scratch) {
       });
     };
     std::optional<Cut> best;
-    bool looksUp = false;
+    bool looksUp = false, adds = false;
+    auto keeps = [&](ArrayRef<int64_t> wanted) {
+      return llvm::any_of(llvm::zip_equal(given, wanted), [](auto each) {
+        return std::get<0>(each) != kWhole && std::get<0>(each) == std::get<1>(each);
+      });
+    };
     SmallVector<int64_t, 4> none(given.size(), kWhole);
     double least = gathered(none), ofOperands = least;
     std::optional<IndexStatement> statement = ir::statementOf(plan.part);
@@ -130,14 +152,25 @@ Sharder::Plan Sharder::plan(Operation *op, OpBuilder &scratch) {
       std::optional<Cut> cut = ir::cutAlong(*statement, dim, plan.part);
       if (!cut || !isFree(cut->operands, plan.operands) || !isFree(cut->results, plan.results))
         continue;
-      bool keeps = llvm::any_of(llvm::zip_equal(given, cut->operands), [](auto each) {
-        return std::get<0>(each) != kWhole && std::get<0>(each) == std::get<1>(each);
-      });
       double bytes = gathered(cut->operands) + (cut->fold == Fold::None ? 0 : reduced());
-      if (keeps && bytes < least) {
+      if (keeps(cut->operands) && bytes < least) {
         least = bytes;
         ofOperands = gathered(cut->operands);
         best = std::move(cut);
+      }
+    }
+    for (SmallVector<int64_t, 3> &wanted : addedDims(plan.part)) {
+      int64_t size = typeOf(plan.part->getOperand(1)).getDimSize(wanted[1]);
+      if (double bytes = gathered(wanted) + reduced();
+          keeps(wanted) && bytes < least && divides(mesh_[axis], size) &&
+          isFree(wanted, plan.operands)) {
+        adds = true;
+        least = bytes;
+        ofOperands = gathered(wanted);
+        best = Cut{.operands = {wanted.begin(), wanted.end()},
+                   .results = {kWhole},
+                   .name = "",
+                   .fold = Fold::Sum};
       }
     }
     if (std::optional<int64_t> dim = lookedUpDim(op);
@@ -174,6 +207,7 @@ Sharder::Plan Sharder::plan(Operation *op, OpBuilder &scratch) {
         plan.results[i][dim] = axis;
     if (best->fold != Fold::None)
       plan.folds.emplace_back(axis, best->fold);
+    plan.isFirst = plan.isFirst && (!adds || mesh_[axis].rank == 0);
     plan.part = ir::buildPart(scratch, plan.part, *best, ranks, standIns);
   }
   return plan;
@@ -189,6 +223,8 @@ void Sharder::place(Operation *op, const Plan &plan) {
       part = reshard(op->getLoc(), at(operand), axes);
     operands.push_back(part);
   }
+  if (!plan.isFirst)
+    operands[0] = Val(builder_, op->getLoc(), operands[0]).constant(0);
   SmallVector<Value, 2> results;
   if (plan.lookUp != kWhole) {
     results.push_back(lookUp(plan.part, operands, mesh_[plan.lookUp]));
@@ -198,9 +234,8 @@ void Sharder::place(Operation *op, const Plan &plan) {
     results.assign(part->result_begin(), part->result_end());
   }
   for (auto [axis, fold] : plan.folds)
-    for (Value &result : mesh_[axis].ranks == 1 ? MutableArrayRef<Value>() : results)
-      result = ir::AllReduceOp::create(builder_, op->getLoc(), result.getType(), reductionOf(fold),
-                                       result, mesh_[axis].group, mesh_[axis].ranks, StringAttr());
+    for (Value &result : results)
+      result = reduce(op->getLoc(), result, reductionOf(fold), axis);
   for (auto [whole, part, axes] : llvm::zip_equal(op->getResults(), results, plan.results))
     give(whole, {part, axes});
 }
@@ -299,6 +334,14 @@ Value Sharder::gather(Location loc, Value part, int64_t dim, const MeshAxis &axi
   type = resized(type, 0, type.getDimSize(0) * axis.ranks);
   return swapped(loc, ir::AllGatherOp::create(builder_, loc, type, front, axis.group, axis.ranks),
                  dim);
+}
+
+Value Sharder::reduce(Location loc, Value partial, ir::Reduction reduction, int32_t axis) {
+  const auto &[name, group, rank, ranks] = mesh_[axis];
+  if (ranks == 1)
+    return partial;
+  return ir::AllReduceOp::create(builder_, loc, partial.getType(), reduction, partial, group, ranks,
+                                 StringAttr());
 }
 
 Value Sharder::scatter(Location loc, Value partial, ir::Reduction reduction, int64_t dim,

@@ -9,6 +9,8 @@
 //   a reduced dim is cut          matmul (a k:model, k:model n) -> (a n), and all_reduce follows
 //   data choose the cut dim       index_select (n:model b, a) -> (a b): each rank looks up what it
 //                                 has, and all_reduce follows
+//   what is added is cut          index_add (n b, a:data, a:data b) -> (n b): each rank adds what it
+//                                 has, and all_reduce follows
 //   none                          arg_sort (a b:model) -> (a b), and operands are gathered
 //
 // Operands that are whole are sliced where the op is cut, and those that are cut elsewhere move.
@@ -66,6 +68,9 @@ public:
   llvm::LogicalResult run(mlir::Block &block);
   // The part that a rank has where the value is cut along `to`, whose parts must be equal.
   mlir::Value reshard(mlir::Location loc, const ShardedValue &value, llvm::ArrayRef<int32_t> to);
+  // The reduction of what the ranks of the axis have.
+  mlir::Value reduce(mlir::Location loc, mlir::Value partial, ir::Reduction reduction,
+                     int32_t axis);
   // This rank's part, along `dim`, of the reduction of what the ranks of the axis have.
   mlir::Value scatter(mlir::Location loc, mlir::Value partial, ir::Reduction reduction, int64_t dim,
                       int32_t axis);

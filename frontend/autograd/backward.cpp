@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "frontend/autograd/gradient_rows.h"
 #include "frontend/autograd/hooks.h"
 #include "frontend/autograd/lost_gradient.h"
 #include "frontend/ops/promotion.h"
@@ -146,9 +147,11 @@ public:
                         std::move(pending.flat)};
       }
       if (node->is_leaf()) {
-        if (!restricted_ && pending.cotangents[0])
+        if (restricted_ || pending.is_given || let_wait(pending))
+          continue;
+        if (pending.cotangents[0])
           add_to_leaf(*node, pending.cotangents[0]);
-        else if (!restricted_ && !node->grad.defined())
+        else if (!node->grad.defined())
           add_to_leaf(*node, zeros_of(*node->leaf_type));
         continue;
       }
@@ -160,6 +163,7 @@ public:
         // The values that a derivative would need are not needed for zeros, released or not.
         for (const GradEdge &edge : node->edges)
           reach(edge);
+        note_done(*node);
         if (node->is_flat && !retain_) {
           node->released = true;
           node->hooks.reset();
@@ -195,6 +199,7 @@ public:
             accumulate(edge.node, edge.index, std::move(gradients[i]));
         }
       }
+      note_done(*node);
       if (!retain_) {
         node->released = true;
         node->line = Session::line(); // where, for whoever wants it again
@@ -207,6 +212,7 @@ public:
         Replay::give_up(*node);
       }
     }
+    rows_.finish();
     replay_.clear();
     mark();
   }
@@ -242,6 +248,7 @@ private:
     InlineVector<Var, 1> cotangents;
     std::vector<uint32_t> flat; // results that outputs depend on by a derivative of 0
     std::vector<Piece> pieces;
+    bool is_given = false; // a leaf's gradient was there before the last op was differentiated
     uint32_t product_count = 0;
     std::vector<Product> products; // the last step first
   };
@@ -258,6 +265,64 @@ private:
 
   void accumulate(const GradRef &node, uint32_t index, Var g) {
     add_to(pending_of(node).cotangents[index], std::move(g));
+  }
+
+  // Whether the gradient, which is all of the leaf's, is a sum over ranks that waits for others.
+  bool let_wait(Pending &pending) {
+    const GradNode &leaf = *pending.node;
+    Var &gradient = pending.cotangents[0];
+    if (restricted_ || leaf.hooks || !gradient || !pending.pieces.empty() ||
+        !pending.products.empty() || !rank_sum_of(gradient))
+      return false;
+    count_uses();
+    gradient = resharded_gradient(gradient, leaf.leaf_type);
+    pending.is_given = rows_.take(pending.node, gradient);
+    return pending.is_given;
+  }
+
+  // The gradients by its edges are there. Leaves that no op is left to be differentiated for have
+  // all of theirs: sums over ranks begin to travel, while others are computed. Nobody counts before
+  // there is such a sum.
+  void note_done(const GradNode &node) {
+    for (const GradEdge &edge : node.edges)
+      if (auto left = uses_.find(edge.node.get()); left != uses_.end())
+        --left->second;
+    for (const GradEdge &edge : node.edges) {
+      if (!edge.node || !edge.node->is_leaf())
+        continue;
+      auto pending = pending_.find(edge.node.get());
+      if (pending == pending_.end() || !rank_sum_of(pending->second.cotangents[0]))
+        continue;
+      count_uses();
+      if (uses_[edge.node.get()] == 0)
+        let_wait(pending->second);
+    }
+  }
+
+  // By which edges the ops that are left lead to each leaf.
+  void count_uses() {
+    if (std::exchange(counted_, true))
+      return;
+    int64_t bytes = 0;
+    std::vector<GradNode *> reachable;
+    std::unordered_set<GradNode *> seen;
+    auto add = [&](GradNode *node) {
+      if (!seen.insert(node).second)
+        return;
+      reachable.push_back(node);
+      if (node->is_leaf())
+        bytes += node->leaf_type->bytes;
+    };
+    for (auto &[node, pending] : pending_)
+      add(node);
+    for (size_t i = 0; i < reachable.size(); ++i)
+      for (const GradEdge &edge : reachable[i]->edges)
+        if (edge.node) {
+          add(edge.node.get());
+          if (edge.node->is_leaf())
+            ++uses_[edge.node.get()];
+        }
+    rows_.expect(bytes);
   }
 
   // An output depends on it, by a derivative of 0. Zeros become a value where they end, and on
@@ -456,7 +521,9 @@ private:
       write(leaf.grad, sum.without_history());
   }
 
-  bool retain_, create_graph_, restricted_ = false;
+  bool retain_, create_graph_, restricted_ = false, counted_ = false;
+  GradientRows rows_{[this](GradNode &leaf, const Var &gradient) { add_to_leaf(leaf, gradient); }};
+  std::unordered_map<const GradNode *, uint32_t> uses_; // of leaves, once counted
   Replay replay_;
   std::unordered_map<GradNode *, Pending> pending_;
   // Highest number first: whoever uses a node's results was recorded after it.

@@ -1,19 +1,12 @@
 #include "weft/distributed/data_parallel.h"
 
-#include <algorithm>
-
+#include "frontend/autograd/gradient_rows.h"
 #include "frontend/distributed/buckets.h"
 #include "frontend/distributed/group_state.h"
 #include "weft/autograd.h"
 #include "weft/eval.h"
 
 namespace weft::distributed {
-namespace {
-
-// Less is not worth a program's end (kLimits.exchanged_bytes); more hides no more of the traffic.
-constexpr int64_t kLeastBucket = int64_t(1) << 20, kLargestBucket = int64_t(8) << 20;
-
-} // namespace
 
 DataParallel::DataParallel(std::vector<Tensor> parameters, const Group &group,
                            DataParallelOptions options, Location location)
@@ -29,7 +22,7 @@ DataParallel::DataParallel(std::vector<Tensor> parameters, const Group &group,
     int64_t bytes = 0;
     for (const Tensor &parameter : parameters_)
       bytes += parameter.nbytes();
-    options_.bucket_bytes = std::clamp(bytes / 4, kLeastBucket, kLargestBucket);
+    options_.bucket_bytes = recorder::gradient_row_bytes(bytes);
   }
   NoGrad no_grad;
   for (Bucket bucket : buckets_of(parameters_, options_.bucket_bytes))

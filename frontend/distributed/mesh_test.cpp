@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 
 namespace weft::distributed {
 namespace {
@@ -294,6 +295,154 @@ TEST(Mesh, AGradientIsScatteredWhereItsParameterIsCut) {
   EXPECT_EQ(
       exchanged_since(before, 2),
       std::vector<std::string>({"weft.all_gather", "weft.all_reduce", "weft.reduce_scatter"}));
+}
+
+uint64_t last_evaluation() {
+  return recent_evaluations().empty() ? 0 : recent_evaluations().back().number;
+}
+
+// Gradients of parameters, of which each rank has the whole: by one row, or (a function of the
+// user's looks at each) one by one.
+TEST(Mesh, GradientsOfWholeParametersTravelTogether) {
+  manual_seed(8);
+  Tensor rows = randn({8, 4}).eval(), aims = randn({8, 3}).eval();
+  std::vector<Tensor> start;
+  for (const Shape &shape : {Shape{6, 4}, {6}, {5, 6}, {5}, {3, 5}, {3}})
+    start.push_back((randn(shape) * 0.5).eval());
+  // Three steps' losses and last gradients.
+  auto train = [&](const Tensor &x, const Tensor &y, bool looks) {
+    std::vector<Tensor> w;
+    for (const Tensor &tensor : start) {
+      w.push_back(here(tensor).clone().requires_grad_());
+      if (looks)
+        w.back().register_hook([](const Tensor &) {});
+    }
+    optim::SGD optimizer(w, {.lr = 0.1});
+    std::vector<Tensor> results;
+    for (int step = 0; step < 3; ++step) {
+      optimizer.zero_grad();
+      Tensor hidden = tanh(linear(tanh(linear(x, w[0], w[1])), w[2], w[3]));
+      Tensor loss = (linear(hidden, w[4], w[5]) - y).square().mean();
+      loss.backward();
+      optimizer.step();
+      results.push_back(loss.detach());
+    }
+    for (const Tensor &each : w)
+      results.push_back(each.grad());
+    eval(results);
+    return results;
+  };
+  std::vector<Tensor> expected = train(rows, aims, false);
+  for (bool looks : {false, true}) {
+    uint64_t before = last_evaluation();
+    std::vector<std::vector<float>> found(expected.size());
+    run_ranks(2, [&] {
+      Mesh mesh({{"data", 2}});
+      Tensor x = shard(here(rows), mesh, {"data", ""}), y = shard(here(aims), mesh, {"data", ""});
+      std::vector<Tensor> own = train(x, y, looks), alone = train(x, y, !looks);
+      for (size_t i = 0; i < own.size(); ++i) {
+        expect_near(own[i], here(expected[i]), "result " + std::to_string(i));
+        // A sum has the same bits wherever in a row it stands.
+        EXPECT_EQ(own[i].to_vector<float>(), alone[i].to_vector<float>()) << i;
+      }
+    });
+    // Of each step the loss, and in one of the two trainings one row, in the other six gradients.
+    EXPECT_EQ(exchanged_since(before, 2).size(), size_t(3 * (1 + 1) + 3 * (1 + 6))) << looks;
+  }
+}
+
+TEST(Mesh, RowsOfGradientsAreBounded) {
+  // Five parameters of 400 KiB, and one of more than a row has.
+  const int64_t narrow = 100 << 10, wide = 300 << 10;
+  uint64_t before = last_evaluation();
+  run_ranks(2, [&] {
+    Mesh mesh({{"data", 2}});
+    std::vector<Tensor> w;
+    Tensor loss = zeros({});
+    for (int64_t size : {narrow, narrow, wide, narrow, narrow, narrow}) {
+      w.push_back(ones({size}).requires_grad_());
+      loss = loss + (shard(ones({8, size}), mesh, {"data", ""}) * w.back()).sum();
+    }
+    loss.backward();
+    for (const Tensor &each : w)
+      EXPECT_EQ((each.grad() - 8).abs().max().item<double>(), 0);
+  });
+  std::vector<int64_t> bytes;
+  for (const Evaluation &each : recent_evaluations())
+    if (each.number > before && each.exchanged_bytes > 4)
+      bytes.push_back(each.exchanged_bytes);
+  std::sort(bytes.begin(), bytes.end());
+  const int64_t one = narrow * 4, row = 2 * one, alone = wide * 4;
+  EXPECT_EQ(bytes, std::vector<int64_t>({one, one, row, row, row, row, alone, alone}));
+}
+
+// A row is on its way as soon as it is full, and not after all else that ranks exchange.
+TEST(Mesh, RowsOfGradientsDoNotWaitForTheEnd) {
+  const int64_t width = 512, batch = 1024; // a part of a weight has half of a row's bound
+  uint64_t before = last_evaluation();
+  run_ranks(4, [&] {
+    Mesh mesh = two_by_two();
+    auto weight = [&](const AxisNames &axes) {
+      return shard(full({width, width}, 1.0 / width, DType::kFloat32), mesh, axes)
+          .detach()
+          .requires_grad_();
+    };
+    std::vector<Tensor> weights, gradients;
+    Tensor x = shard(ones({batch, width}), mesh, {"data", ""});
+    for (int layer = 0; layer < 4; ++layer) {
+      weights.push_back(weight({"model", ""}));
+      weights.push_back(weight({"", "model"}));
+      x = linear(tanh(linear(x, weights[2 * layer])), weights[2 * layer + 1]);
+    }
+    x.square().mean().backward();
+    for (const Tensor &each : weights)
+      gradients.push_back(each.grad());
+    eval(gradients);
+  });
+  // Of each rank, in order.
+  std::map<std::string, std::vector<std::string>> exchanges;
+  for (const Evaluation &each : recent_evaluations())
+    if (each.number > before && !each.exchange.empty())
+      exchanges[each.device].push_back(each.exchange);
+  EXPECT_EQ(exchanges.size(), 4u);
+  for (const auto &[device, own] : exchanges) {
+    auto of = [&](const char *text) {
+      return [text](const std::string &each) { return each.find(text) != std::string::npos; };
+    };
+    EXPECT_EQ(std::ranges::count_if(own, of("gradients of")), 4) << device;
+    auto row = std::ranges::find_if(own, of("gradients of"));
+    EXPECT_GE(std::count_if(row, own.end(), of("world/model")), 2) << device;
+  }
+}
+
+// Words are cut over the batch; the table not at all, by rows, or by columns.
+TEST(Mesh, AnEmbeddingsGradientIsAddedUpOfRowsThatARankHas) {
+  manual_seed(11);
+  Tensor table = randn({6, 4}).eval(), words = randint(0, 6, {8, 6}).eval(),
+         weights = randn({8, 6, 4}).eval();
+  Tensor alone = table.clone().requires_grad_();
+  (embedding(words, alone) * weights).sum().backward();
+  // With the loss, and what whole() gathers.
+  const std::string sum = "weft.all_reduce", all = "weft.all_gather";
+  const std::pair<AxisNames, std::vector<std::string>> cases[] = {
+      {{"", ""}, {sum, sum}},
+      {{"data", ""}, {all, all, sum, "weft.reduce_scatter"}},
+      {{"model", ""}, {all, all, sum, sum}},
+      {{"", "model"}, {all, sum, sum, sum}},
+  };
+  for (const auto &[axes, exchanges] : cases) {
+    std::string what = "table (" + axes[0] + "," + axes[1] + ")";
+    uint64_t before = last_evaluation();
+    run_ranks(4, [&, &axes = axes] {
+      Mesh mesh = two_by_two();
+      Tensor x = shard(here(table), mesh, axes).detach().requires_grad_();
+      Tensor w = shard(here(words), mesh, {"data", ""});
+      (embedding(w, x) * here(weights)).sum().backward();
+      EXPECT_EQ(axes_of(x.grad()), axes) << what;
+      expect_near(whole(x.grad()), alone.grad(), what);
+    });
+    EXPECT_EQ(exchanged_since(before, 4), exchanges) << what;
+  }
 }
 
 TEST(Mesh, BatchNormCountsTheWholeBatch) {

@@ -178,8 +178,8 @@ void record_parts(Signature *signature, ArrayRef<const Var *> operands, SourceLi
     }
 }
 
-// The ways from one type to another. kScatter: and the number of its reduction.
-enum Way { kReshard, kRename, kScatter };
+// The ways from one type to another. kReduce: and the number of its reduction.
+enum Way { kReshard, kRename, kReduce };
 
 // x as a value of the type, by the steps that `make` gives once.
 static Var turned(const Var &x, const TypeInfo *type, int way, int32_t axis,
@@ -215,10 +215,8 @@ Var resharded(const Var &x, const TypeInfo *type) {
 // Whether it scatters depends on what this call has recorded, and not on what a rank has read
 // meanwhile: the other ranks do the same.
 Var resharded_gradient(const Var &gradient, const TypeInfo *type) {
-  constexpr uint32_t kOwn = 2; // the caller's handle, and that of what is to be exchanged
-  const Node *node = gradient.value->node;
-  if (!type->part || gradient.type().part || !node || !is<ir::AllReduceOp>(node) ||
-      gradient.value->uses > 0 || gradient.value->handles > kOwn)
+  const Node *node = type->part && !gradient.type().part ? unread_sum(gradient) : nullptr;
+  if (!node)
     return resharded(gradient, type);
   const auto &properties = *node->signature->opaque().as<const ir::AllReduceOp::Properties *>();
   const Sharding &to = *type->sharding;
@@ -227,20 +225,24 @@ Var resharded_gradient(const Var &gradient, const TypeInfo *type) {
   });
   auto axis = static_cast<int32_t>(own - to.mesh->axes.begin());
   auto dim = llvm::find(to.axes, axis) - to.axes.begin();
-  if (own == to.mesh->axes.end() || dim == static_cast<ptrdiff_t>(to.axes.size()) ||
-      !forget_pending(gradient.value.get()))
+  if (own == to.mesh->axes.end())
     return resharded(gradient, type);
+  forget_pending(gradient.value.get());
   Var partial{ValueRef(node->operands[0]), GradRef(), 0};
   ir::Reduction reduction = properties.reduction.getValue();
   auto build = [&](Sharder &sharder, ArrayRef<mlir::Value> parts) {
     mlir::Location loc = mlir::UnknownLoc::get(&recorder().ir->context());
-    Axes scattered(to.axes.size(), compiler::kWhole);
-    scattered[dim] = axis;
-    mlir::Value part = sharder.scatter(loc, parts[0], reduction, dim, axis);
-    return SmallVector<ShardedValue, 2>{
-        {sharder.reshard(loc, {part, scattered}, to.axes), to.axes}};
+    bool scatters = dim < static_cast<ptrdiff_t>(to.axes.size());
+    Axes before = to.axes;
+    if (scatters)
+      before[dim] = compiler::kWhole;
+    Axes whole(to.axes.size(), compiler::kWhole);
+    mlir::Value part = sharder.reshard(loc, {parts[0], whole}, before);
+    part = scatters ? sharder.scatter(loc, part, reduction, dim, axis)
+                    : sharder.reduce(loc, part, reduction, axis);
+    return SmallVector<ShardedValue, 2>{{part, to.axes}};
   };
-  Var made = turned(partial, type, kScatter + static_cast<int>(reduction), axis, [&] {
+  Var made = turned(partial, type, kReduce + static_cast<int>(reduction), axis, [&] {
     return partition_by(to.mesh, partial.value->type.get(), type->device, build);
   });
   return Var{std::move(made.value), gradient.grad, gradient.grad_index};

@@ -62,6 +62,43 @@ func.func @main(%x: tensor<10x2xf32> {weft.axes = ["model", ""]}, %i: tensor<3xi
 
 // -----
 
+// Each rank adds the rows that it has, and one of them the base: this one stands at 1.
+// CHECK-LABEL: func.func @main(%arg0: tensor<5x2xf32>, %arg1: tensor<4x3xi64>, %arg2: tensor<4x3x2xf32>)
+// CHECK: %[[ZERO:.*]] = weft.constant dense<0.000000e+00>
+// CHECK: %[[P:.*]] = weft.index_add {{.*}}, %arg1, %arg2, dim = 0 : tensor<5x2xf32>, tensor<4x3xi64>, tensor<4x3x2xf32>
+// CHECK-NEXT: weft.all_reduce sum %[[P]] over "data" of 2 : tensor<5x2xf32>
+func.func @main(%b: tensor<5x2xf32>, %i: tensor<8x3xi64> {weft.axes = ["data", ""]},
+                %g: tensor<8x3x2xf32> {weft.axes = ["data", "", ""]}) -> tensor<5x2xf32> {
+  %0 = weft.index_add %b, %i, %g, dim = 0 : tensor<5x2xf32>, tensor<8x3xi64>, tensor<8x3x2xf32>
+  return %0 : tensor<5x2xf32>
+}
+
+// -----
+
+// The same by elements; what is whole is cut where it is added.
+// CHECK-LABEL: func.func @main(%arg0: tensor<2x5xf32>, %arg1: tensor<2x12xi64>, %arg2: tensor<2x24xf32>)
+// CHECK: %[[G:.*]] = weft.slice %arg2
+// CHECK: %[[P:.*]] = weft.scatter_add {{.*}}, %arg1, %[[G]], dim = 1 : tensor<2x5xf32>, tensor<2x12xi64>, tensor<2x12xf32>
+// CHECK-NEXT: weft.all_reduce sum %[[P]] over "model" of 2 : tensor<2x5xf32>
+func.func @main(%b: tensor<2x5xf32>, %i: tensor<2x24xi64> {weft.axes = ["", "model"]}, %g: tensor<2x24xf32>) -> tensor<2x5xf32> {
+  %0 = weft.scatter_add %b, %i, %g, dim = 1 : tensor<2x5xf32>, tensor<2x24xi64>, tensor<2x24xf32>
+  return %0 : tensor<2x5xf32>
+}
+
+// -----
+
+// Few rows for a long table are gathered.
+// CHECK-LABEL: func.func @main(%arg0: tensor<90x2xf32>, %arg1: tensor<2xi64>, %arg2: tensor<2x2xf32>)
+// CHECK-DAG: weft.all_gather %arg1
+// CHECK-DAG: weft.all_gather %arg2
+// CHECK-NOT: weft.all_reduce
+func.func @main(%b: tensor<90x2xf32>, %i: tensor<4xi64> {weft.axes = ["data"]}, %g: tensor<4x2xf32> {weft.axes = ["data", ""]}) -> tensor<90x2xf32> {
+  %0 = weft.index_add %b, %i, %g, dim = 0 : tensor<90x2xf32>, tensor<4xi64>, tensor<4x2xf32>
+  return %0 : tensor<90x2xf32>
+}
+
+// -----
+
 // What is cut otherwise moves between the ranks; what nothing cuts is gathered.
 // CHECK-LABEL: func.func @main(%arg0: tensor<4x6xf32>) -> (tensor<8x3xf32>, tensor<8x6xi64>)
 // CHECK: %[[ALL:.*]] = weft.all_gather %arg0 over "model" of 2 : tensor<4x6xf32> to tensor<8x6xf32>

@@ -369,7 +369,7 @@ void unused(const SignatureStructure &structure) {
   if (trace && trace->exchange.empty())
     trace->exchange = node->line->place();
   if (!node->tracer)
-    recorder().pending_collectives[thread_rank].emplace_back(node->results[0]);
+    recorder().pending_collectives[thread_rank].emplace(node->number, node->results[0]);
 }
 
 void IrState::fail_at_end() {

@@ -14,6 +14,9 @@
 namespace weft::recorder {
 
 class IrState;
+namespace attributes {
+enum class Reduction : uint32_t;
+}
 
 // What a thread knows of the call that it is in.
 struct CurrentCall {
@@ -114,8 +117,21 @@ inline void set_grad_mode(bool on) {
 // x cut as `type` is, which has its dtype, dims and device; x itself where that changes nothing.
 Var resharded(const Var &x, const TypeInfo *type);
 // The same for a gradient that this call has recorded: where it is a sum over ranks that nobody
-// else reads, it is scattered instead.
+// else reads, parts are added up instead.
 Var resharded_gradient(const Var &gradient, const TypeInfo *type);
+// What tells sums over ranks apart that can be exchanged as one.
+struct RankSum {
+  std::string group;
+  attributes::Reduction reduction;
+  int64_t ranks;
+  DType dtype;
+  uint8_t device;
+  bool operator==(const RankSum &) const = default;
+};
+// Of a gradient, which has one handle, that is such a sum and that nobody else has read.
+std::optional<RankSum> rank_sum_of(const Var &gradient);
+// Makes such gradients, of one kind, parts of one exchange, which is recorded now.
+void exchange_together(const RankSum &sum, std::span<Var> gradients);
 // "cut over (data, -)"
 std::string describe(const Sharding &sharding);
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
+#include <map>
 #include <unordered_map>
 
 #include "frontend/recorder/record/ir_state.h"
@@ -27,6 +27,8 @@ template <typename T> struct Deaths {
     at_work = false;
   }
 };
+
+using PendingCollectives = std::map<uint64_t, ValueRef>; // by Node::number
 
 struct Recorder {
   RecorderMutex mutex;
@@ -69,7 +71,7 @@ struct Recorder {
 
   // Collectives that nobody has asked for, in the order of recording, by the rank of this process's
   // that recorded them (exchange.h).
-  std::unordered_map<uint32_t, std::deque<ValueRef>> pending_collectives;
+  std::unordered_map<uint32_t, PendingCollectives> pending_collectives;
 
   Deaths<Value> dying;
   Deaths<GradNode> dying_grads;

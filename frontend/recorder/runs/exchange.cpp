@@ -97,8 +97,8 @@ FoundExchange find_exchange(const Slice &slice, const EvaluateRequest &request,
 }
 
 // The rank's.
-static std::deque<ValueRef> &pending() {
-  static auto &none = *new std::deque<ValueRef>; // stays empty; as the recorder never destroyed
+static PendingCollectives &pending() {
+  static auto &none = *new PendingCollectives; // stays empty; as the recorder never destroyed
   auto &all = recorder().pending_collectives;
   if (all.empty())
     return none;
@@ -107,31 +107,27 @@ static std::deque<ValueRef> &pending() {
 }
 
 void add_pending(std::vector<Value *> &roots) {
-  for (const ValueRef &each : pending())
-    roots.push_back(each.get());
+  for (const auto &[number, value] : pending())
+    roots.push_back(value.get());
 }
 
 void drop_started() {
-  std::deque<ValueRef> &own = pending();
-  while (!own.empty() && !own.front()->node)
-    own.pop_front();
+  PendingCollectives &own = pending();
+  while (!own.empty() && !own.begin()->second->node)
+    own.erase(own.begin());
+}
+
+bool is_pending(const Value *value) {
+  return value->node && pending().contains(value->node->number);
 }
 
 bool forget_pending(const Value *value) {
-  constexpr ptrdiff_t kLast = 8; // a gradient is read soon after it was made
-  std::deque<ValueRef> &own = pending();
-  auto last = own.end() - std::min(kLast, std::ssize(own));
-  auto found =
-      std::find_if(last, own.end(), [&](const ValueRef &each) { return each.get() == value; });
-  if (found == own.end())
-    return false;
-  own.erase(found);
-  return true;
+  return value->node && pending().erase(value->node->number) > 0;
 }
 
 void drop_pending() {
-  std::erase_if(pending(), [](const ValueRef &each) {
-    const Node *node = each->node;
+  std::erase_if(pending(), [](const auto &each) {
+    const Node *node = each.second->node;
     if (node && node->lost)
       abandon(*node, kLostOperand);
     return !node || node->lost;
@@ -139,9 +135,9 @@ void drop_pending() {
 }
 
 void abandon_pending(const std::string &why) {
-  std::deque<ValueRef> ended = std::exchange(pending(), {}); // none is left if one cannot be told
-  for (const ValueRef &each : ended)
-    if (const Node *node = each->node)
+  PendingCollectives ended = std::exchange(pending(), {}); // none is left if one cannot be told
+  for (const auto &[number, value] : ended)
+    if (const Node *node = value->node)
       abandon(*node, why);
 }
 

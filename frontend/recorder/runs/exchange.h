@@ -67,8 +67,9 @@ void add_pending(std::vector<Value *> &roots);
 void drop_started();
 // The same, and of those that read what a failed run has lost the other ranks are told.
 void drop_pending();
-// Whether the value was recorded a moment ago by a collective that is not under way: then nobody
-// waits for that any more.
+// Whether the value is the result of a collective that was recorded and is not under way.
+bool is_pending(const Value *value);
+// The same; and then nobody waits for it any more.
 bool forget_pending(const Value *value);
 // An evaluation cannot start what the rank's collectives wait for: they end with it, and the other
 // ranks are told why.
