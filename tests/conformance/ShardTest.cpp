@@ -97,7 +97,7 @@ HostTensor exchanged(mlir::Operation *op, const Tensors &inputs, int64_t place) 
   return result;
 }
 
-// The programs of all ranks, an op of each at a time, which they run together.
+// The programs of all ranks: each is run up to its next exchange, which all carry out together.
 class Ranks {
 public:
   struct Rank {
@@ -108,25 +108,34 @@ public:
   };
   std::vector<Rank> all;
 
-  // False, with a failure, where the ranks have different ops.
+  // Fails where the ranks have different exchanges.
   void run() {
     std::vector<mlir::Block::iterator> next;
     for (Rank &rank : all)
       next.push_back(rank.program->begin());
-    for (; next[0] != all[0].program->end(); llvm::for_each(next, [](auto &it) { ++it; })) {
-      for (size_t r = 0; r < all.size(); ++r) {
-        ASSERT_TRUE(next[r] != all[r].program->end());
-        ASSERT_EQ(next[r]->getName(), next[0]->getName());
-      }
-      auto op = mlir::cast<ir::WeftOp>(*next[0]);
+    while (true) {
       for (size_t r = 0; r < all.size(); ++r)
-        op.kind() == ir::Kind::Exchange ? exchange(next, r) : compute(all[r], &*next[r]);
-      if (testing::Test::HasFatalFailure())
+        ASSERT_NO_FATAL_FAILURE(computeUpToExchange(all[r], next[r]));
+      bool isAtEnd = next[0] == all[0].program->end();
+      for (size_t r = 0; r < all.size(); ++r) {
+        ASSERT_EQ(next[r] == all[r].program->end(), isAtEnd);
+        ASSERT_TRUE(isAtEnd || next[r]->getName() == next[0]->getName());
+      }
+      if (isAtEnd)
         return;
+      for (size_t r = 0; r < all.size(); ++r)
+        ASSERT_NO_FATAL_FAILURE(exchange(next, r));
+      llvm::for_each(next, [](auto &it) { ++it; });
     }
   }
 
 private:
+  void computeUpToExchange(Rank &rank, mlir::Block::iterator &next) {
+    for (;
+         next != rank.program->end() && mlir::cast<ir::WeftOp>(*next).kind() != ir::Kind::Exchange;
+         ++next)
+      ASSERT_NO_FATAL_FAILURE(compute(rank, &*next));
+  }
   void compute(Rank &rank, mlir::Operation *op) {
     llvm::SmallVector<const HostTensor *> operands;
     Tensors results;
