@@ -48,9 +48,9 @@ private:
   std::string buffer_;
 };
 
-// The threads of the contestant whose turn has ended go on spinning for some 15 ms (libgomp), on
-// the processors of the next one.
-inline constexpr std::chrono::milliseconds kBetweenTurns{20};
+// The threads of the contestant whose turn has ended go on spinning on the processors of the next
+// one: libgomp's for some 15 ms, ONNX Runtime's for up to 40.
+inline constexpr std::chrono::milliseconds kBetweenTurns{60};
 
 // Starts what a suite's program is told to: "IMPL=PROGRAM ARGUMENT ..." (words without quotes),
 // with `more` arguments behind these. Does not wait until it is warm. Throws std::runtime_error for
