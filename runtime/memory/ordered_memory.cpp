@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <iterator>
 #include <utility>
 
@@ -13,9 +14,10 @@ namespace {
 // Of one size that take() looks at: in a loop the first or the second is free.
 constexpr size_t kLooks = 16;
 
+// Not by the purpose's address: one literal may lie at several (AddressSanitizer has it so).
 bool is_counted(const std::shared_ptr<Buffer> &buffer) {
   return buffer->bytes() >= OrderedMemory::kOrderedBytes &&
-         buffer->purpose() == OrderedMemory::kPurpose;
+         std::strcmp(buffer->purpose(), OrderedMemory::kPurpose) == 0;
 }
 
 } // namespace
