@@ -14,7 +14,7 @@ bool GradientRows::take(const GradRef &leaf, Var &gradient) {
     give(*row);
   row->bytes += bytes;
   row->leaves.push_back(leaf);
-  row->gradients.push_back(std::move(gradient));
+  row->gradients.push_back(withdrawn(std::exchange(gradient, Var())));
   return true;
 }
 
@@ -25,12 +25,11 @@ void GradientRows::finish() {
 
 void GradientRows::give(Row &row) {
   Row full = std::exchange(row, Row{row.sum, 0, {}, {}});
-  // A hook that asked for values has had all of them exchanged that were there, one by one.
-  auto waits = [](const Var &gradient) {
-    return rank_sum_of(gradient).has_value();
-  };
-  if (full.gradients.size() > 1 && std::ranges::all_of(full.gradients, waits))
-    exchange_together(full.sum, full.gradients);
+  std::vector<const TypeInfo *> types;
+  for (const GradRef &leaf : full.leaves)
+    types.push_back(leaf->leaf_type);
+  if (!types.empty())
+    exchange_together(full.sum, full.gradients, types);
   for (size_t i = 0; i < full.leaves.size(); ++i)
     give_(*full.leaves[i], full.gradients[i]);
 }

@@ -2,8 +2,9 @@
 // its kind, and they are exchanged as one row. A small exchange takes as long as its messages need
 // to arrive, whatever is in it.
 //
-// Which ones share a row follows from what backward records, and from nothing that a rank has read
-// meanwhile, so that it is the same on all ranks.
+// Which ones share a row, and when, follows from what backward records, so that it is the same on
+// all ranks: one that waits is not exchanged by itself, though a hook of one rank reads something
+// meanwhile, which starts all else that this rank has recorded.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +43,7 @@ private:
     RankSum sum;
     int64_t bytes = 0;
     std::vector<GradRef> leaves;
-    std::vector<Var> gradients;
+    std::vector<Var> gradients; // before ranks add them up
   };
   void give(Row &row);
 

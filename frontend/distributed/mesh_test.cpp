@@ -351,6 +351,41 @@ TEST(Mesh, GradientsOfWholeParametersTravelTogether) {
   }
 }
 
+// What one rank alone reads in a hook starts what that rank has recorded, and changes nothing of
+// what ranks exchange.
+TEST(Mesh, ARankThatReadsInAHookExchangesTheSameRows) {
+  manual_seed(8);
+  Tensor rows = randn({8, 4}).eval(), aims = randn({8, 3}).eval();
+  std::vector<Tensor> start;
+  for (const Shape &shape : {Shape{6, 4}, {6}, {3, 6}, {3}})
+    start.push_back((randn(shape) * 0.5).eval());
+  auto gradients = [&](const Tensor &x, const Tensor &y, const std::function<void()> &look) {
+    std::vector<Tensor> w, found;
+    for (const Tensor &tensor : start)
+      w.push_back(here(tensor).clone().requires_grad_());
+    Tensor hidden = tanh(linear(x, w[0], w[1]));
+    hidden.register_hook([look](const Tensor &) { look(); });
+    (linear(hidden, w[2], w[3]) - y).square().mean().backward();
+    for (const Tensor &each : w)
+      found.push_back(each.grad());
+    eval(found);
+    return found;
+  };
+  std::vector<Tensor> expected = gradients(rows, aims, [] {});
+  run_ranks(2, [&] {
+    Mesh mesh({{"data", 2}});
+    Tensor x = shard(here(rows), mesh, {"data", ""}), y = shard(here(aims), mesh, {"data", ""});
+    int reads = 0;
+    std::vector<Tensor> found = gradients(x, y, [&] {
+      if (mesh.rank("data") == 0)
+        reads += static_cast<int>((ones({3}) * 2).sum().item<float>());
+    });
+    EXPECT_EQ(reads, mesh.rank("data") == 0 ? 6 : 0);
+    for (size_t i = 0; i < found.size(); ++i)
+      expect_near(found[i], here(expected[i]), "gradient " + std::to_string(i));
+  });
+}
+
 TEST(Mesh, RowsOfGradientsAreBounded) {
   // Five parameters of 400 KiB, and one of more than a row has.
   const int64_t narrow = 100 << 10, wide = 300 << 10;

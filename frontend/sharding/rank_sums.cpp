@@ -25,27 +25,35 @@ std::optional<RankSum> rank_sum_of(const Var &gradient) {
                  properties.ranks.getInt(), gradient.dtype(), gradient.device()};
 }
 
-void exchange_together(const RankSum &sum, std::span<Var> gradients) {
+Var withdrawn(Var gradient) {
+  forget_pending(gradient.value.get());
+  gradient.value = ValueRef(gradient.value->node->operands[0]);
+  return gradient;
+}
+
+void exchange_together(const RankSum &sum, std::span<Var> gradients,
+                       std::span<const TypeInfo *const> types) {
   llvm::scope_exit restore([before = grad_mode()] { set_grad_mode(before); });
   set_grad_mode(false);
+  auto give = [&](size_t i, Var own) {
+    own.value->type = types[i]; // its elements are a part of it where it is cut
+    gradients[i].value = std::move(own.value);
+  };
+  if (gradients.size() == 1)
+    return give(
+        0, emit_all_reduce(sum.reduction, gradients[0].without_history(), sum.group, sum.ranks));
   std::vector<Var> partial;
   std::string operand = "gradients of";
   for (const Var &gradient : gradients) {
-    const Node *node = gradient.value->node;
-    const TypeInfo &type = *node->operands[0]->type;
-    operand += " " + to_string(type.dims);
-    partial.push_back(
-        emit_reshape(Var{ValueRef(node->operands[0]), GradRef(), 0}, {type.elements}));
-    forget_pending(gradient.value.get());
+    operand += " " + to_string(gradient.dims());
+    partial.push_back(emit_reshape(gradient.without_history(), {gradient.type().elements}));
   }
   Var row = emit_all_reduce(sum.reduction, emit_concat(partial, 0), sum.group, sum.ranks, operand);
   int64_t at = 0;
-  for (Var &gradient : gradients) {
-    const TypeInfo &type = *gradient.value->node->operands[0]->type;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const TypeInfo &type = gradients[i].type();
     const int64_t start[] = {at}, limit[] = {at += type.elements}, step[] = {1};
-    Var own = emit_reshape(emit_slice(row, start, limit, step), type.dims);
-    own.value->type = gradient.value->type; // its elements are a part of it where it is cut
-    gradient.value = std::move(own.value);
+    give(i, emit_reshape(emit_slice(row, start, limit, step), type.dims));
   }
 }
 

@@ -130,8 +130,13 @@ struct RankSum {
 };
 // Of a gradient, which has one handle, that is such a sum and that nobody else has read.
 std::optional<RankSum> rank_sum_of(const Var &gradient);
-// Makes such gradients, of one kind, parts of one exchange, which is recorded now.
-void exchange_together(const RankSum &sum, std::span<Var> gradients);
+// Such a gradient before ranks add it up: its value is what this rank has. That the sum was
+// recorded is forgotten, so that no evaluation exchanges it.
+Var withdrawn(Var gradient);
+// Has ranks add up gradients of one kind, given as withdrawn() gives them, which are of these types
+// then: one exchange, which is recorded now.
+void exchange_together(const RankSum &sum, std::span<Var> gradients,
+                       std::span<const TypeInfo *const> types);
 // "cut over (data, -)"
 std::string describe(const Sharding &sharding);
 
