@@ -161,12 +161,12 @@ void CachingAllocator::free(void *pointer, int64_t bytes) {
     same.insert(options_.lowest_address_first ? at_address(same, pointer) : same.end(), kept);
   }
   cached_bytes_ += block;
-  if (cached_bytes_ > options_.max_cached_bytes)
+  if (cached_bytes_ - pinned_bytes_ > options_.max_cached_bytes)
     trim_locked(options_.max_cached_bytes);
 }
 
 void CachingAllocator::trim_locked(int64_t keep_bytes) {
-  while (cached_bytes_ > keep_bytes && !unused_.empty()) {
+  while (cached_bytes_ - pinned_bytes_ > keep_bytes && !unused_.empty()) {
     Block block = unused_.front();
     if (whole_.erase(block.pointer) > 0) {
       pieces_.remove(block.pointer);

@@ -14,9 +14,10 @@
 namespace weft::runtime {
 
 struct CachingAllocatorOptions {
-  // The most bytes kept unused. A training loop frees and takes the same sizes over and over: what
-  // one step frees covers the next, and beyond a GiB the cost of a system call is small against
-  // that of the work on such blocks.
+  // The most bytes kept unused, beside those that are pinned: these cannot go, and would leave no
+  // room for blocks that are used over and over. A training loop frees and takes the same sizes
+  // over and over: what one step frees covers the next, and beyond a GiB the cost of a system call
+  // is small against that of the work on such blocks.
   int64_t max_cached_bytes = int64_t{1} << 30;
   // Of the unused blocks of a class the one with the lowest address is taken, in place of the one
   // that was freed last: a loop finds the same blocks in each of its rounds.
@@ -45,7 +46,8 @@ public:
   // live_bytes counts what was asked for; reserved_bytes what upstream gave, pinned_bytes with it.
   AllocatorStats stats() const override;
 
-  // Gives unused blocks back, the least recently freed first, until at most `keep_bytes` are kept.
+  // Gives unused blocks back, the least recently freed first, until at most `keep_bytes` are kept
+  // beside those that are pinned.
   void trim(int64_t keep_bytes = 0);
   // Unused, those that are pinned included.
   int64_t cached_bytes() const;

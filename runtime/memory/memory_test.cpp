@@ -165,6 +165,31 @@ TEST(CachingAllocator, ABoundIsKeptButForWhatIsPinned) {
   EXPECT_EQ(system->stats().live_bytes, 0);
 }
 
+TEST(CachingAllocator, WhatIsPinnedLeavesRoomForOtherBlocks) {
+  auto system = std::make_shared<SystemAllocator>();
+  CachingAllocator cache(system, {.max_cached_bytes = 4 * kMiB});
+  std::vector<void *> parts;
+  for (int block = 0; block < 2; ++block) {
+    cache.free(cache.allocate(4 * kMiB, 64).value(), 4 * kMiB);
+    for (int part = 0; part < 4; ++part)
+      parts.push_back(cache.allocate(kMiB, 64).value());
+  }
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (i % 4)
+      cache.free(parts[i], kMiB);
+  EXPECT_EQ(cache.stats().pinned_bytes, 6 * kMiB); // more than the bound
+  EXPECT_EQ(system->stats().allocations, 2);
+  for (int i = 0; i < 10; ++i)
+    cache.free(cache.allocate(1000, 64).value(), 1000);
+  EXPECT_EQ(system->stats().allocations, 3);
+  EXPECT_EQ(cache.cached_blocks(), 1);
+  for (int part : {0, 4})
+    cache.free(parts[part], kMiB);
+  EXPECT_LE(cache.cached_bytes(), 4 * kMiB);
+  cache.trim();
+  EXPECT_EQ(system->stats().live_bytes, 0);
+}
+
 // Of a loop that ends its rounds with the same blocks in use, whatever happened in them.
 TEST(CachingAllocator, ARoundFindsTheAddressesOfTheLast) {
   auto system = std::make_shared<SystemAllocator>();
