@@ -96,8 +96,10 @@ std::vector<Names> names_of_prepared(const Program &program) {
 
 class LabelMaker {
 public:
-  LabelMaker(const Program &program, std::span<const double> operations)
-      : program_(program), operations_(operations), prepared_(names_of_prepared(program)) {}
+  LabelMaker(const Program &program, std::span<const double> operations,
+             std::span<const std::string> detours)
+      : program_(program), operations_(operations), detours_(detours),
+        prepared_(names_of_prepared(program)) {}
 
   uint32_t operator()(const Launch &launch) {
     Label label{Kind::kKernel, program_.symbols[launch.kernel]};
@@ -131,6 +133,8 @@ public:
     }
     parameters(args, buffers);
     args.add("types", types);
+    if (next_call_ < detours_.size() && !detours_[next_call_].empty())
+      args.add("detour", detours_[next_call_]);
     label.flops = operations_[next_call_++];
     label.args = args.take();
     return number_of(label);
@@ -189,15 +193,17 @@ private:
 
   const Program &program_;
   std::span<const double> operations_;
+  std::span<const std::string> detours_;
   std::vector<Names> prepared_; // of each prepared value
   size_t next_call_ = 0;
 };
 
 } // namespace
 
-ProfileLabels make_profile_labels(const Program &program, std::span<const double> operations) {
+ProfileLabels make_profile_labels(const Program &program, std::span<const double> operations,
+                                  std::span<const std::string> detours) {
   ProfileLabels labels;
-  LabelMaker make(program, operations);
+  LabelMaker make(program, operations, detours);
   for (const Instruction &instruction : program.instructions)
     labels.instructions.push_back(std::visit(make, instruction));
   labels.program =

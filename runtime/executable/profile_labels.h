@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "runtime/executable/program.h"
@@ -15,7 +16,9 @@ struct ProfileLabels {
   std::vector<uint32_t> instructions;
 };
 
-// operations: of the library calls, in order (LibraryEntry::operations).
-ProfileLabels make_profile_labels(const Program &program, std::span<const double> operations);
+// Of the library calls, in order. operations: LibraryEntry::operations; detours:
+// LibraryCallState::detour, or none where they are not known.
+ProfileLabels make_profile_labels(const Program &program, std::span<const double> operations,
+                                  std::span<const std::string> detours = {});
 
 } // namespace weft::runtime

@@ -180,11 +180,33 @@ TEST_P(Simulated, LinearLayersRoundOnce) {
       0);
 }
 
+// Likewise.
+TEST_P(Simulated, ConvolutionsRoundOnce) {
+  compare(
+      [] {
+        Numbers numbers;
+        for (DType dtype : {DType::kFloat32, DType::kFloat64, DType::kBFloat16, DType::kFloat16}) {
+          auto whole = [&](const Shape &shape, int64_t count, int64_t step, int64_t of) {
+            return (counting(count, step, of) - of / 2).to(dtype).reshape(shape).eval();
+          };
+          Tensor x = whole({2, 4, 6, 5}, 240, 7, 23), w = whole({6, 2, 3, 3}, 108, 5, 19),
+                 b = whole({6}, 6, 1, 7), y = conv2d(x, w, b, {.padding = 1, .groups = 2}),
+                 z = conv_transpose2d(x, whole({4, 3, 2, 2}, 48, 5, 19), whole({3}, 3, 1, 7));
+          for (const Tensor &each : {y, relu(y), z})
+            add(numbers, std::to_string(static_cast<int>(dtype)), each.to(DType::kFloat32));
+        }
+        return numbers;
+      },
+      0);
+}
+
 TEST_P(Simulated, ReluKeepsNanBehindAProduct) {
   Chosen chosen(GetParam());
   Tensor x = full({32, 32}, std::nanf("")), w = ones({24, 32}), b = ones({24});
-  for (float value : relu(linear(x, w, b)).to_vector<float>())
-    ASSERT_TRUE(std::isnan(value));
+  Tensor image = x.reshape({1, 4, 16, 16}), kernel = ones({8, 4, 3, 3}), c = ones({8});
+  for (const Tensor &y : {linear(x, w, b), conv2d(image, kernel, c)})
+    for (float value : relu(y).to_vector<float>())
+      ASSERT_TRUE(std::isnan(value));
 }
 
 TEST_P(Simulated, MovesAndIndexes) {

@@ -17,6 +17,9 @@ using compiler::ClaimRefusal;
 using compiler::NotMine;
 using compiler::typeOf;
 
+constexpr StringLiteral kWideBias =
+    "cuDNN adds a bias of its factors' dtype; with one in float32 the convolution is of float32";
+
 class ConvolutionProvider : public compiler::Provider {
 public:
   StringRef name() const override {
@@ -53,7 +56,13 @@ private:
       config("transforms", builder.getI64IntegerAttr(1));
     claim.ops.push_back(conv);
     claim.inputs.append(conv->operand_begin(), conv->operand_end());
+    // That of a single channel is one number, which is broadcast in one way or another: all of them
+    // stay a kernel's, so that bits do not depend on it.
+    if (isa<ir::Conv2dOp>(conv) && typeOf(conv->getResult(0)).getDimSize(1) > 1 &&
+        takeBias(claim, /*dim=*/1, /*rank=*/4))
+      config("bias", builder.getI64IntegerAttr(1));
     takeConversions(claim);
+    noteActivation(claim);
     claim.outputs.assign({claim.ops.back()->getResult(0)});
     return claim;
   }
@@ -72,29 +81,45 @@ private:
     return std::nullopt;
   }
 
-  // Of both factors from one 16-bit type, and of the result to the same, as functions that round
-  // once record them: then cuDNN reads and writes those numbers. All three or none, since it has
-  // few engines for tensors of several types.
+  // Of both factors and the bias from one 16-bit type, and of the result to the same, as functions
+  // that round once record them: then cuDNN reads and writes those numbers. All or none, since it
+  // has few engines for tensors of several types.
   static void takeConversions(Claim &claim) {
-    SmallVector<Operation *> conversions;
+    SmallVector<Value> inputs;
+    SmallVector<Operation *> ops;
     Type narrow;
-    for (Value input : claim.inputs) {
-      ir::CastOp widening = compiler::wideningOf(input);
-      if (!widening)
+    for (auto [i, input] : llvm::enumerate(claim.inputs)) {
+      Value value = input;
+      bool isBias = i == 2; // a number a channel, in whatever shape
+      while (auto reshape = isBias ? value.getDefiningOp<ir::ReshapeOp>() : ir::ReshapeOp()) {
+        ops.push_back(reshape);
+        value = reshape.getInput();
+      }
+      ir::CastOp widening = compiler::wideningOf(value, narrow);
+      if (!widening) {
+        ir::CastOp rounding = isBias ? roundingOf(claim, narrow) : ir::CastOp();
+        if (rounding)
+          claim.left.push_back({rounding, ClaimRefusal{"wide-bias", kWideBias}});
         return;
-      Type from = typeOf(widening.getInput()).getElementType();
-      if (narrow && narrow != from)
-        return;
-      narrow = from;
-      conversions.push_back(widening);
+      }
+      ops.push_back(widening);
+      inputs.push_back(widening.getInput());
+      narrow = typeOf(inputs.back()).getElementType();
     }
     ir::CastOp rounding = roundingOf(claim, narrow);
     if (!rounding)
       return;
-    for (auto [input, widening] : llvm::zip(claim.inputs, conversions))
-      input = widening->getOperand(0);
-    conversions.push_back(rounding);
-    takeIn(claim, conversions);
+    ops.push_back(rounding);
+    takeIn(claim, ops);
+    claim.inputs.assign(inputs);
+  }
+
+  static void noteActivation(Claim &claim) {
+    Operation *user = onlyUser(claim);
+    if (isa_and_nonnull<ir::ReluOp>(user))
+      claim.left.push_back(
+          {user, ClaimRefusal{"relu-drops-nan", "cuDNN's ReLU turns NaN into 0 unless it is told "
+                                                "otherwise; it stays a kernel of ours"}});
   }
 };
 

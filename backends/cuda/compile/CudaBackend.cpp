@@ -105,7 +105,7 @@ absl::StatusOr<std::shared_ptr<CudaDevice>> CudaBackend::findDevice() const {
   return device;
 }
 
-absl::StatusOr<std::shared_ptr<runtime::Executable>>
+absl::StatusOr<std::shared_ptr<CudaExecutable>>
 CudaBackend::executable(runtime::Program program, std::vector<KernelModule> modules,
                         const std::shared_ptr<CudaDevice> &device) const {
   WEFT_ASSIGN_OR_RETURN(auto made, CudaExecutable::create(std::move(program), std::move(modules),
@@ -139,7 +139,12 @@ CudaBackend::compile(ModuleOp module, const CompileOptions &options,
   WEFT_ASSIGN_OR_RETURN(CompiledProgram compiled,
                         compileProgram(module, ours, parts_.kernels(architecture),
                                        ours.claim ? providers() : nullptr, report));
-  return executable(std::move(compiled.program), std::move(compiled.modules), device);
+  WEFT_ASSIGN_OR_RETURN(
+      std::shared_ptr<CudaExecutable> made,
+      executable(std::move(compiled.program), std::move(compiled.modules), device));
+  if (report)
+    llvm::append_range(report->remarks, made->detours());
+  return made;
 }
 
 absl::StatusOr<compiler::PhaseRun> CudaBackend::phases(const CompileOptions &options) {

@@ -12,6 +12,8 @@
 
 namespace weft::backends::cuda {
 
+class CudaExecutable;
+
 // Registered as "cuda", as is the kind of its devices. Its executables take and give buffers of
 // those; of the host's they make copies at the edges (WEFT_BACKEND=cuda with tensors on cpu:0).
 //
@@ -56,7 +58,7 @@ public:
 
 private:
   absl::StatusOr<std::shared_ptr<CudaDevice>> findDevice() const;
-  absl::StatusOr<std::shared_ptr<runtime::Executable>>
+  absl::StatusOr<std::shared_ptr<CudaExecutable>>
   executable(runtime::Program program, std::vector<KernelModule> modules,
              const std::shared_ptr<CudaDevice> &device) const;
 

@@ -4,6 +4,9 @@
 
 #include <dlfcn.h>
 
+#include <fstream>
+#include <sstream>
+
 #include "backends/cuda/compile/CudaCompile.h"
 #include "backends/cuda/device/cuda_libraries.h"
 #include "backends/cuda/device/recording_driver.h"
@@ -11,6 +14,7 @@
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Parser/Parser.h"
 #include "runtime/executable/executable.h"
+#include "runtime/profile/profile.h"
 #include "tests/support/BackendRun.h"
 #include "llvm/ADT/StringExtras.h"
 #include "gtest/gtest.h"
@@ -35,6 +39,23 @@ func.func @main(%x: tensor<2x3x9x8xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<2x4x
     dilation = array<i64: 1, 1>, groups = 1 : i64} : tensor<2x3x9x8xf32>, tensor<4x3x3x3xf32>
     loc("model.cpp":9:1)
   return %0 : tensor<2x4x5x4xf32>
+})";
+
+// As weft::conv2d records it.
+constexpr const char *kBiased = R"(
+func.func @main(%x: tensor<2x3x9x8xbf16>, %w: tensor<4x3x3x3xbf16>, %b: tensor<4xbf16>)
+    -> tensor<2x4x7x6xbf16> {
+  %0 = weft.cast %x : tensor<2x3x9x8xbf16> to tensor<2x3x9x8xf32> loc("model.cpp":9:1)
+  %1 = weft.cast %w : tensor<4x3x3x3xbf16> to tensor<4x3x3x3xf32> loc("model.cpp":9:1)
+  %2 = weft.conv2d %0, %1 {strides = array<i64: 1, 1>, padding = array<i64: 0, 0>,
+    dilation = array<i64: 1, 1>, groups = 1 : i64} : tensor<2x3x9x8xf32>, tensor<4x3x3x3xf32>
+    loc("model.cpp":9:1)
+  %3 = weft.cast %b : tensor<4xbf16> to tensor<4xf32> loc("model.cpp":9:1)
+  %4 = weft.reshape %3 : tensor<4xf32> to tensor<4x1x1xf32> loc("model.cpp":9:1)
+  %5 = weft.broadcast %4 : tensor<4x1x1xf32> to tensor<2x4x7x6xf32> loc("model.cpp":9:1)
+  %6 = weft.add %2, %5 : tensor<2x4x7x6xf32> loc("model.cpp":9:1)
+  %7 = weft.cast %6 : tensor<2x4x7x6xf32> to tensor<2x4x7x6xbf16> loc("model.cpp":9:1)
+  return %7 : tensor<2x4x7x6xbf16>
 })";
 
 class CudaBackendTest : public testing::Test {
@@ -202,6 +223,45 @@ TEST_F(CudaBackendTest, ClaimsConvolutionsAndSaysWhichNot) {
     EXPECT_NE(log.find(engine), std::string::npos) << type << ": " << log;
     EXPECT_EQ(log.find("launch"), std::string::npos) << type << ": " << log;
   }
+}
+
+// One call and no kernel, whichever way the bias goes in; explain and profiles have the other way.
+TEST_F(CudaBackendTest, SaysWhereABiasIsAddedAhead) {
+  void *library = dlopen(kRecording, RTLD_NOW | RTLD_LOCAL);
+  std::vector<HostTensor> factors{HostTensor(DType::kBFloat16, {2, 3, 9, 8}),
+                                  HostTensor(DType::kBFloat16, {4, 3, 3, 3}),
+                                  HostTensor(DType::kBFloat16, {4})};
+  for (HostTensor &tensor : factors)
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      tensor.set(i, double(i % 23) - 11);
+  std::vector<double> numbers[2];
+  for (bool ahead : {false, true}) {
+    if (ahead)
+      recordingFail()("a bias in a graph", kWeftRecordingEvery, 3000);
+    compiler::CompileReport report;
+    auto executable = simulated().compile(*parse(kBiased), {}, &report);
+    ASSERT_TRUE(executable.ok()) << executable.status();
+    const std::string line = "model.cpp:9: cudnn.convolution: bias-ahead: ";
+    EXPECT_EQ(llvm::join(report.remarks, "\n").substr(0, line.size()), ahead ? line : "");
+    reinterpret_cast<weft_recording_reset_t>(dlsym(library, "weft_recording_reset"))();
+    std::string trace = testing::TempDir() + "bias.json";
+    ASSERT_TRUE(runtime::profile::start(trace).ok());
+    auto results = tests::run(*executable, factors, 1);
+    ASSERT_TRUE(runtime::profile::stop().ok());
+    ASSERT_TRUE(results.ok()) << results.status();
+    for (int64_t i = 0; i < (*results)[0].size(); ++i)
+      numbers[ahead].push_back((*results)[0].getDouble(i));
+    std::string log =
+        reinterpret_cast<weft_recording_log_t>(dlsym(library, "weft_recording_log"))();
+    EXPECT_NE(log.find(ahead ? " + what is there, engine 15" : " + bias, engine 15"),
+              std::string::npos)
+        << log;
+    EXPECT_EQ(log.find("launch"), std::string::npos) << log;
+    std::stringstream text;
+    text << std::ifstream(trace).rdbuf();
+    EXPECT_EQ(text.str().find("bias-ahead: ") != std::string::npos, ahead) << text.str();
+  }
+  EXPECT_EQ(numbers[0], numbers[1]);
 }
 
 TEST_F(CudaBackendTest, RefusesOptionsOfOtherMachines) {

@@ -174,10 +174,14 @@ public:
     bias_ = !problem.bias                  ? Bias::kNone
             : aligned_[3] < kBiasAlignment ? Bias::kAhead
                                            : Bias::kAsWritten;
+    if (bias_ == Bias::kAhead)
+      detour_ = absl::StrCat(kBiasAhead, "the bias begins at a multiple of ", aligned_[3],
+                             " bytes, and the library reads it in vectors");
     status = choose();
     // Whatever it says: PyTorch has seen such products refused as invalid (addmm of one row).
     if (bias_ == Bias::kAsWritten && !status.ok() && !absl::IsResourceExhausted(status)) {
       bias_ = Bias::kAhead;
+      detour_ = absl::StrCat(kBiasAhead, status.message());
       status = choose();
     }
     return status;
@@ -185,6 +189,9 @@ public:
 
   int64_t scratch_bytes() const override {
     return static_cast<int64_t>(chosen_.workspace_bytes);
+  }
+  std::string detour() const override {
+    return detour_;
   }
 
   absl::Status run(std::span<void *const> operands, void *scratch) override {
@@ -213,6 +220,8 @@ private:
     kAsWritten, // by the library, as it writes the result
     kAhead      // in the result, to which the product is added
   };
+  static constexpr const char *kBiasAhead =
+      "bias-ahead: the result is filled with the bias before the product is added to it: ";
 
   // The bias runs over the library's rows, which are our columns, and is of the result's type
   // unless it is told another; all products of a batch have it.
@@ -310,6 +319,7 @@ private:
   std::array<uint32_t, 4> aligned_{};
   bool relu_ = false;
   Bias bias_ = Bias::kNone;
+  std::string detour_;
   int64_t row_bytes_ = 0, result_bytes_ = 0;
   CublasDesc desc_ = nullptr;
   CublasLayout a_ = nullptr, b_ = nullptr, c_ = nullptr;

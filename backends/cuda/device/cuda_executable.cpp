@@ -77,6 +77,7 @@ absl::Status CudaExecutable::load(const runtime::LibraryResolver &libraries) {
   kernels_.clear();
   library_calls_.clear();
   library_operations_.clear();
+  library_detours_.clear();
   parts_.clear();
   const Driver &driver = device_->driver();
   std::map<std::string_view, Kernel> known;
@@ -121,6 +122,7 @@ absl::Status CudaExecutable::load(const runtime::LibraryResolver &libraries) {
       if (!state.ok())
         return at(call->location, state.status());
       library_scratch_ = std::max(library_scratch_, (*state)->scratch_bytes());
+      library_detours_.push_back((*state)->detour());
       library_calls_[i] = *std::move(state);
       library_operations_.push_back(runtime::operations_of(*entry, *call));
     }
@@ -312,9 +314,22 @@ absl::Status CudaExecutable::execute(Resources &resources, size_t number) const 
   return at(filling.location, fill(address(resources, filling.target), filling));
 }
 
+std::vector<std::string> CudaExecutable::detours() const {
+  std::vector<std::string> lines;
+  size_t next = 0;
+  for (const runtime::Instruction &instruction : program_.instructions)
+    if (const auto *call = std::get_if<runtime::LibraryCall>(&instruction))
+      if (const std::string &detour = library_detours_[next++]; !detour.empty())
+        lines.push_back(
+            absl::StrCat(call->location == -1 ? "" : program_.locations[call->location] + ": ",
+                         call->entry, ": ", detour));
+  return lines;
+}
+
 const runtime::ProfileLabels &CudaExecutable::profile_labels() {
-  std::call_once(labels_made_,
-                 [this] { labels_ = runtime::make_profile_labels(program_, library_operations_); });
+  std::call_once(labels_made_, [this] {
+    labels_ = runtime::make_profile_labels(program_, library_operations_, library_detours_);
+  });
   return labels_;
 }
 

@@ -70,6 +70,9 @@ public:
   const std::vector<KernelModule> &modules() const {
     return modules_;
   }
+  // Of library calls that compute in another way than their entries would rather: "train.cpp:12:
+  // cudnn.convolution: bias-ahead: ...".
+  std::vector<std::string> detours() const;
 
 private:
   struct Kernel {
@@ -118,6 +121,7 @@ private:
   std::shared_ptr<runtime::Buffer> constants_, state_;
   std::vector<std::unique_ptr<runtime::LibraryCallState>> library_calls_; // by instruction
   std::vector<double> library_operations_;                                // by library call
+  std::vector<std::string> library_detours_;                              // likewise
   std::once_flag labels_made_;
   runtime::ProfileLabels labels_;
   int64_t library_scratch_ = 0;

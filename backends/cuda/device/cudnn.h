@@ -17,6 +17,7 @@ namespace weft::backends::cuda {
 
 // cudnnBackendDescriptorType_t: CUDNN_BACKEND_..._DESCRIPTOR
 enum class CudnnKind : int {
+  kPointwise = 0,
   kConvolution = 1,
   kEngine = 2,
   kEngineConfig = 3,
@@ -25,6 +26,7 @@ enum class CudnnKind : int {
   kConvolutionForward = 10,
   kConvolutionBackwardFilter = 11,
   kConvolutionBackwardData = 12,
+  kPointwiseOperation = 13,
   kOperationGraph = 15,
   kVariantPack = 16,
   kTensor = 17,
@@ -32,6 +34,8 @@ enum class CudnnKind : int {
 
 // cudnnBackendAttributeName_t: CUDNN_ATTR_...
 enum class CudnnAttribute : int {
+  kPointwiseMode = 0,
+  kPointwiseMathPrec = 1,
   kConvolutionCompType = 100,
   kConvolutionConvMode = 101,
   kConvolutionDilations = 102,
@@ -64,6 +68,10 @@ enum class CudnnAttribute : int {
   kBackwardFilterDw = 715,
   kBackwardFilterX = 716,
   kBackwardFilterDy = 717,
+  kPointwiseOperationDesc = 750, // OPERATION_POINTWISE_...
+  kPointwiseOperationX = 751,
+  kPointwiseOperationB = 752,
+  kPointwiseOperationY = 753,
   kOperationGraphHandle = 800,
   kOperationGraphOps = 801,
   kTensorByteAlignment = 900,
@@ -71,6 +79,7 @@ enum class CudnnAttribute : int {
   kTensorDimensions = 902,
   kTensorStrides = 903,
   kTensorUniqueId = 906,
+  kTensorIsVirtual = 907,
   kVariantPackUniqueIds = 1000,
   kVariantPackDataPointers = 1001,
   kVariantPackWorkspace = 1003,
@@ -82,12 +91,14 @@ enum class CudnnAttribute : int {
 enum class CudnnType : int {
   kHandle = 0,
   kDataType = 1,
+  kBoolean = 2,
   kInt64 = 3,
   kFloat = 4,
   kVoidPointer = 6,
   kConvolutionMode = 7,
   kHeuristicsMode = 8,
   kNumericalNote = 11,
+  kPointwiseMode = 14,
   kDescriptor = 15,
 };
 
@@ -96,6 +107,9 @@ enum class CudnnData : int { kFloat = 0, kHalf = 2, kBfloat16 = 9 };
 
 // cudnnConvolutionMode_t: the weight is not flipped.
 inline constexpr int kCudnnCrossCorrelation = 1;
+
+// cudnnPointwiseMode_t: y = x + b.
+inline constexpr int kCudnnAdd = 0;
 
 // cudnnBackendHeurMode_t: by what is known of the engines; those that take nearly everything.
 enum class CudnnHeuristics : int { kFallback = 2, kA = 3 };

@@ -4,7 +4,14 @@
 // Config: kind: "forward" (operands image, weight; result), "input_gradient" (gradient, weight;
 // image's gradient) or "weight_gradient" (image, gradient; weight's gradient); strides, padding and
 // dilation: a number for each of the two or three dims behind N and C; groups; optional
-// transforms 1: Winograd's algorithm and Fourier transforms are allowed.
+// transforms 1: Winograd's algorithm and Fourier transforms are allowed; optional bias 1, of
+// "forward": a third operand, of the result's dtype, has a number for each channel of the result,
+// with whatever dims of size 1, which is a term of the channel's sums.
+//
+// cuDNN adds the bias as it writes the result: convolution and addition are one graph. Where no
+// engine takes that, the result is filled with the bias first, and the convolution is added to it:
+// the same terms, rounded once as well, by some copies more. The call says so by its detour,
+// "bias-ahead".
 #pragma once
 
 #include <memory>

@@ -174,7 +174,10 @@ float expected(const Shape &s, const Kind &kind, const std::vector<float> (&valu
   return static_cast<float>(sum);
 }
 
-LibraryCall call_of(const Shape &s, const Kind &kind, DType dtype, bool transforms = false) {
+enum class Bias { kNone, kAdded };
+
+LibraryCall call_of(const Shape &s, const Kind &kind, DType dtype, bool transforms = false,
+                    Bias bias = Bias::kNone) {
   LibraryCall call;
   call.entry = "cudnn.convolution";
   call.inputs = 2;
@@ -182,12 +185,19 @@ LibraryCall call_of(const Shape &s, const Kind &kind, DType dtype, bool transfor
                  {"padding", s.padding},   {"strides", s.strides}};
   if (transforms)
     call.config.emplace_back("transforms", int64_t{1});
-  Dims dims[3] = {s.image, s.weight, s.result()};
-  for (int operand : kind.operands) {
+  std::vector<Dims> dims;
+  for (int operand : kind.operands)
+    dims.push_back(std::array{s.image, s.weight, s.result()}[static_cast<size_t>(operand)]);
+  if (bias == Bias::kAdded) {
+    call.inputs = 3;
+    call.config.emplace_back("bias", int64_t{1});
+    dims.insert(dims.end() - 1, {s.weight[0], 1, 1});
+  }
+  for (const Dims &each : dims) {
     TensorRef ref;
     ref.buffer = static_cast<int32_t>(call.operands.size());
     ref.dtype = dtype;
-    ref.dims = dims[operand];
+    ref.dims = each;
     ref.strides.assign(ref.dims.size(), 1);
     for (size_t i = ref.dims.size(); i-- > 1;)
       ref.strides[i - 1] = ref.strides[i] * ref.dims[i];
@@ -221,15 +231,18 @@ private:
 
 // Computes it, and compares every `step`-th element; with `timed`, says how, and how long it takes.
 void check(const Machine &machine, const Shape &s, const Kind &kind, DType dtype, int64_t step,
-           bool timed) {
+           bool timed, Bias bias = Bias::kNone, std::string *detour = nullptr) {
   Dims dims[3] = {s.image, s.weight, s.result()};
   std::string what = std::string(kind.name) + " " + std::string(name(dtype)) + " " +
-                     absl::StrJoin(s.image, "x") + " by " + absl::StrJoin(s.weight, "x");
+                     absl::StrJoin(s.image, "x") + " by " + absl::StrJoin(s.weight, "x") +
+                     (bias == Bias::kAdded ? " + bias" : "");
   SCOPED_TRACE(what);
-  LibraryCall call = call_of(s, kind, dtype);
+  LibraryCall call = call_of(s, kind, dtype, false, bias);
   std::unique_ptr<LibraryEntry> entry = make_convolution_entry(machine.device, machine.library);
   absl::StatusOr<std::unique_ptr<LibraryCallState>> state = entry->init(call, 1);
   ASSERT_TRUE(state.ok()) << state.status();
+  if (detour)
+    *detour = (*state)->detour();
   // float32: 12 bits. 16 bits: what all of them hold, and of whose sums float16 is not too small.
   int64_t most = dtype == DType::kFloat32 ? 4095 : dtype == DType::kBFloat16 ? 255 : 15;
   std::vector<float> values[3];
@@ -238,14 +251,20 @@ void check(const Machine &machine, const Shape &s, const Kind &kind, DType dtype
   int64_t bytes[3];
   for (int i = 0; i < 3; ++i)
     bytes[i] = count(dims[kind.operands[i]]) * byte_size(dtype);
-  Block first(machine, bytes[0]), second(machine, bytes[1]), computed(machine, bytes[2]),
-      scratch(machine, (*state)->scratch_bytes());
+  std::vector<float> biases = integers({s.weight[0]}, most, 3);
+  std::vector<unsigned char> stored_bias = stored(biases, dtype);
+  auto bias_bytes = static_cast<int64_t>(stored_bias.size());
+  Block first(machine, bytes[0]), second(machine, bytes[1]), third(machine, bias_bytes),
+      computed(machine, bytes[2]), scratch(machine, (*state)->scratch_bytes());
+  ASSERT_TRUE(machine.device->write(third.data(), stored_bias.data(), bias_bytes).ok());
   const Block *factors[2] = {&first, &second};
   for (int i = 0; i < 2; ++i) {
     std::vector<unsigned char> host = stored(values[kind.operands[i]], dtype);
     ASSERT_TRUE(machine.device->write(factors[i]->data(), host.data(), bytes[i]).ok());
   }
-  void *operands[3] = {first.data(), second.data(), computed.data()};
+  std::vector<void *> operands{first.data(), second.data(), computed.data()};
+  if (bias == Bias::kAdded)
+    operands.insert(operands.end() - 1, third.data());
   auto run = [&](std::vector<unsigned char> &result) {
     result.assign(static_cast<size_t>(bytes[2]), 0xff); // NaNs
     ASSERT_TRUE(machine.device->write(computed.data(), result.data(), bytes[2]).ok());
@@ -261,8 +280,12 @@ void check(const Machine &machine, const Shape &s, const Kind &kind, DType dtype
   EXPECT_EQ(result, again) << "differs from run to run";
   auto width = static_cast<size_t>(byte_size(dtype));
   int wrong = 0;
+  Dims result_dims = s.result();
   for (int64_t i = 0; i < count(dims[kind.operands[2]]) && wrong < 3; i += step) {
     float right = expected(s, kind, values, i);
+    if (bias == Bias::kAdded)
+      right += biases[static_cast<size_t>(i / count({result_dims.begin() + 2, result_dims.end()}) %
+                                          s.weight[0])];
     auto *got = result.data() + static_cast<size_t>(i) * width;
     // -0 is as right as 0.
     std::vector<unsigned char> plus = stored({right}, dtype), minus = stored({-right}, dtype);
@@ -298,6 +321,17 @@ void check_all(const Machine &machine, std::span<const Shape> shapes, int64_t st
         check(machine, shape, kind, dtype, step, timed);
 }
 
+// Their bias is added in the way of that name; empty: as the result is written.
+void check_biases(const Machine &machine, std::span<const Shape> shapes, int64_t step, bool timed,
+                  const std::string &way) {
+  for (const Shape &shape : shapes)
+    for (DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+      std::string detour;
+      check(machine, shape, kKinds[0], dtype, step, timed, Bias::kAdded, &detour);
+      EXPECT_EQ(detour.substr(0, detour.find(':')), way) << detour;
+    }
+}
+
 class CudnnConvolution : public testing::Test {
 protected:
   void SetUp() override {
@@ -322,6 +356,32 @@ protected:
 
 TEST_F(CudnnConvolution, ComputesAllKinds) {
   check_all(machine, kSmall, 1, false);
+}
+
+// As one graph, whose sums lie nowhere: nothing else is put on the stream.
+TEST_F(CudnnConvolution, AddsABiasAsItWrites) {
+  check_biases(machine, kSmall, 1, false, "");
+  EXPECT_NE(log().find("convolution forward 2x3x5x4 by 2x3x3x3 + bias, engine 16"),
+            std::string::npos)
+      << log();
+  EXPECT_EQ(log().find("on device"), std::string::npos) << log();
+}
+
+// Results are one element a channel and more, of one image and of several.
+TEST_F(CudnnConvolution, AddsToABiasWhereNoEngineTakesIt) {
+  recorded<weft_recording_fail_t>("weft_recording_fail")("a bias in a graph", kWeftRecordingEvery,
+                                                         3000);
+  check_biases(machine, kSmall, 1, false, "bias-ahead");
+  EXPECT_NE(log().find("convolution forward 2x3x5x4 by 2x3x3x3 + what is there, engine 16"),
+            std::string::npos)
+      << log();
+  LibraryCall call = call_of(kSmall[0], kKinds[0], DType::kFloat32, false, Bias::kAdded);
+  auto state = make_convolution_entry(machine.device, machine.library)->init(call, 1);
+  ASSERT_TRUE(state.ok()) << state.status();
+  EXPECT_EQ((*state)->detour(),
+            "bias-ahead: the result is filled with the bias before the convolution is added to "
+            "it; as one graph: cuDNN 9.14.0 has no engine for this operation; compile with "
+            "--no-claim. It has some that do not suit: 2 (not deterministic)");
 }
 
 // The stand-in's heuristics (recording_cudnn.cpp) name engines that do not suit before those that
@@ -358,6 +418,17 @@ TEST_F(CudnnConvolution, SaysWhatItDoesNotTake) {
   EXPECT_NE(init(changed).message().find("operands of one dtype"), std::string::npos);
   changed = call_of(kSmall[0], kKinds[0], DType::kFloat64);
   EXPECT_NE(init(changed).message().find("takes float32, bfloat16 or float16"), std::string::npos);
+  changed = call_of(kSmall[0], kKinds[1], DType::kFloat32, false, Bias::kAdded);
+  EXPECT_NE(init(changed).message().find("adds no bias to an input_gradient"), std::string::npos);
+  changed = call_of(kSmall[0], kKinds[0], DType::kFloat32, false, Bias::kAdded);
+  changed.operands[2].dims = {3, 1, 1};
+  EXPECT_NE(init(changed).message().find("a bias of one number a channel of the result: "),
+            std::string::npos);
+  changed.operands[2].dtype = DType::kBFloat16;
+  EXPECT_NE(init(changed).message().find("operands of one dtype"), std::string::npos);
+  changed = call;
+  changed.config.emplace_back("bias", int64_t{1});
+  EXPECT_NE(init(changed).message().find("and a bias where config has bias 1"), std::string::npos);
   changed = call;
   changed.config[2].second = std::string("sideways");
   EXPECT_NE(init(changed).message().find("config kind is 'sideways'"), std::string::npos);
@@ -400,6 +471,14 @@ protected:
 
 TEST_F(CudnnOnGpu, ComputesAllKinds) {
   check_all(machine, kSmall, 1, false);
+}
+
+// Whatever the way, all are right; timings say which it was.
+TEST_F(CudnnOnGpu, AddsBiases) {
+  for (const Shape &shape : kSmall)
+    for (DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16})
+      check(machine, shape, kKinds[0], dtype, 1, false, Bias::kAdded);
+  check_biases(machine, kLarge, 1009, true, "");
 }
 
 // A few hundred elements of each.

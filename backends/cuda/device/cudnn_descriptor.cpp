@@ -54,8 +54,19 @@ void CudnnDescriptor::set(CudnnAttribute attribute, CudnnHandle handle) {
   set(attribute, CudnnType::kHandle, 1, &handle);
 }
 
+void CudnnDescriptor::set(CudnnAttribute attribute, bool value) {
+  set(attribute, CudnnType::kBoolean, 1, &value);
+}
+
 void CudnnDescriptor::set(CudnnAttribute attribute, const CudnnDescriptor &other) {
   set(attribute, CudnnType::kDescriptor, 1, &other.pointer_);
+}
+
+void CudnnDescriptor::set(CudnnAttribute attribute, std::span<const CudnnDescriptor> others) {
+  std::vector<CudnnPointer> pointers;
+  for (const CudnnDescriptor &other : others)
+    pointers.push_back(other.pointer_);
+  set(attribute, CudnnType::kDescriptor, std::ssize(pointers), pointers.data());
 }
 
 absl::Status CudnnDescriptor::finalize() {

@@ -1,6 +1,7 @@
 // A descriptor of cuDNN's, with a life of its own.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "backends/cuda/device/cudnn.h"
@@ -22,7 +23,9 @@ public:
   void set(CudnnAttribute attribute, int64_t value);
   void set(CudnnAttribute attribute, float value);
   void set(CudnnAttribute attribute, CudnnHandle handle);
+  void set(CudnnAttribute attribute, bool value);
   void set(CudnnAttribute attribute, const CudnnDescriptor &other);
+  void set(CudnnAttribute attribute, std::span<const CudnnDescriptor> others);
   absl::Status finalize();
 
   // How many values there are; where `values` is not null, at most `most` are written.

@@ -106,14 +106,14 @@ absl::StatusOr<CudnnStream *> cudnn_stream(const CudaDevice &device, const Cudnn
   return known.get();
 }
 
-absl::StatusOr<std::unique_ptr<CudnnPlan>> CudnnPlan::choose(CudnnStream &stream,
-                                                             const CudnnDescriptor &operation,
-                                                             const CudnnDemands &demands) {
+absl::StatusOr<std::unique_ptr<CudnnPlan>>
+CudnnPlan::choose(CudnnStream &stream, std::span<const CudnnDescriptor> operations,
+                  const CudnnDemands &demands) {
   const Cudnn &library = stream.library;
   std::lock_guard lock(stream.mutex);
-  CudnnDescriptor graph(library, CudnnKind::kOperationGraph, "describing an operation's graph");
+  CudnnDescriptor graph(library, CudnnKind::kOperationGraph, "describing operations' graph");
   graph.set(CudnnAttribute::kOperationGraphHandle, stream.handle);
-  graph.set(CudnnAttribute::kOperationGraphOps, operation);
+  graph.set(CudnnAttribute::kOperationGraphOps, operations);
   WEFT_RETURN_IF_ERROR(graph.finalize());
   // What was wrong with how many engines. One that fails to be prepared is passed over like one
   // that does not suit: cuDNN names engines that turn out not to take an operation.

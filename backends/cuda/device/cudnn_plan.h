@@ -39,11 +39,12 @@ struct CudnnDemands {
 
 class CudnnPlan {
 public:
-  // For an operation that is final. The first engine that suits, in the order of cuDNN's heuristics
-  // (mode A, then its list of fallbacks). Unimplemented where none does, with what was wrong with
-  // each.
+  // For operations that are final and computed as one, each before those that read what it gives.
+  // The first engine that suits, in the order of cuDNN's heuristics (mode A, then its list of
+  // fallbacks). Unimplemented where none does, with what was wrong with each.
   static absl::StatusOr<std::unique_ptr<CudnnPlan>>
-  choose(CudnnStream &stream, const CudnnDescriptor &operation, const CudnnDemands &demands);
+  choose(CudnnStream &stream, std::span<const CudnnDescriptor> operations,
+         const CudnnDemands &demands);
 
   int64_t workspace_bytes() const {
     return workspace_bytes_;

@@ -27,6 +27,21 @@ struct GraphUpdate {
   void *error_node, *error_from_node;
 };
 
+// CUDA_MEMCPY2D, of which memory of the GPU alone is used here.
+struct CopyRows {
+  static constexpr int kDevice = 2; // CU_MEMORYTYPE_DEVICE
+  struct Side {
+    size_t x = 0, y = 0;
+    int type = kDevice;
+    void *host = nullptr;
+    DevicePointer device = 0;
+    void *array = nullptr;
+    size_t pitch = 0; // bytes from where one row begins to where the next one does
+  };
+  Side source, target;
+  size_t width = 0, rows = 0; // bytes of a row; how many
+};
+
 // The functions that are used, and what they are called in the library.
 #define WEFT_CUDA_DRIVER_FUNCTIONS(X)                                                              \
   X(init, "cuInit", (unsigned flags))                                                              \
@@ -53,6 +68,7 @@ struct GraphUpdate {
     (void *target, DevicePointer source, size_t bytes, Stream stream))                             \
   X(copy_on_device, "cuMemcpyDtoDAsync_v2",                                                        \
     (DevicePointer target, DevicePointer source, size_t bytes, Stream stream))                     \
+  X(copy_rows, "cuMemcpy2DAsync_v2", (const CopyRows *rows, Stream stream))                        \
   X(fill_8, "cuMemsetD8Async",                                                                     \
     (DevicePointer target, unsigned char value, size_t count, Stream stream))                      \
   X(fill_16, "cuMemsetD16Async",                                                                   \
@@ -63,7 +79,7 @@ struct GraphUpdate {
     (DevicePointer target, size_t pitch, unsigned value, size_t width, size_t height,              \
      Stream stream))                                                                               \
   X(stream_create, "cuStreamCreate", (Stream * stream, unsigned flags))                            \
-  X(stream_synchronize, "cuStreamSynchronize", (Stream stream))                                   \
+  X(stream_synchronize, "cuStreamSynchronize", (Stream stream))                                    \
   X(stream_begin_capture, "cuStreamBeginCapture_v2", (Stream stream, int mode))                    \
   X(stream_end_capture, "cuStreamEndCapture", (Stream stream, Graph * graph))                      \
   X(graph_instantiate, "cuGraphInstantiateWithFlags",                                              \

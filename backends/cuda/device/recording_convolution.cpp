@@ -61,8 +61,11 @@ std::string why_no_convolution(const HostConvolution &c) {
   if (rank < 4 || rank > 5 || c.weight.dims.size() != rank || c.result.dims.size() != rank ||
       c.strides.size() != rank - 2)
     return "the tensors' ranks are not those of a convolution of 2 or 3 dims";
-  if (c.image.type != c.weight.type || c.image.type != c.result.type)
-    return "the tensors are of several data types";
+  if (c.image.type != c.weight.type ||
+      c.result.type != (c.result.is_virtual ? kFloat : c.image.type))
+    return "the tensors are of several data types, or sums are not in float32";
+  if (c.image.is_virtual || c.weight.is_virtual || (c.result.is_virtual && c.adds))
+    return "what is read lies nowhere";
   if (c.image.id == c.weight.id || c.image.id == c.result.id || c.weight.id == c.result.id)
     return "two tensors have one unique id";
   if (c.image.dims[0] != c.result.dims[0] || c.weight.dims[0] != c.result.dims[1] ||
@@ -83,11 +86,12 @@ std::string name_of(const HostConvolution &c) {
   const char *kind = c.kind == HostConvolution::kForward         ? "forward "
                      : c.kind == HostConvolution::kInputGradient ? "input_gradient "
                                                                  : "weight_gradient ";
-  return kind + spell(c.image.dims) + " by " + spell(c.weight.dims);
+  return kind + spell(c.image.dims) + " by " + spell(c.weight.dims) + (c.bias ? " + bias" : "") +
+         (c.adds ? " + what is there" : "");
 }
 
 void convolve(const HostConvolution &c, unsigned char *image, unsigned char *weight,
-              unsigned char *result) {
+              unsigned char *result, unsigned char *bias) {
   Elements images(number_of(c.image), image), weights(number_of(c.weight), weight),
       results(number_of(c.result), result);
   bool forward = c.kind == HostConvolution::kForward,
@@ -95,6 +99,14 @@ void convolve(const HostConvolution &c, unsigned char *image, unsigned char *wei
   const HostTensor &target = forward ? c.result : by_image ? c.image : c.weight;
   const Elements &to = forward ? results : by_image ? images : weights;
   std::vector<double> sums(bytes_of(target) / static_cast<size_t>(byte_size(target)));
+  for (size_t i = 0; i < sums.size(); ++i) {
+    auto at = static_cast<int64_t>(i);
+    if (c.adds)
+      sums[i] = to.get(at);
+    if (c.bias)
+      sums[i] += Elements(number_of(*c.bias), bias)
+                     .get(at / c.result.strides[1] % c.result.dims[1] * c.bias->strides[1]);
+  }
   Along along = three_dims(c);
   int64_t channels = c.weight.dims[1], groups = c.image.dims[1] / channels,
           of_group = c.weight.dims[0] / groups;

@@ -75,20 +75,25 @@ Roles roles_of(int kind) {
   return kind == kBackwardData ? Roles{706, 710, 709, 711} : Roles{712, 716, 715, 717};
 }
 
+HostTensor tensor_of(const Descriptor &from) {
+  return {from.one<int64_t>(906), from.one<int>(901), from.all<int64_t>(902),
+          from.all<int64_t>(903), from.values.count(907) != 0 && from.one<uint8_t>(907) != 0};
+}
+
 int check_operation(Descriptor &operation) {
   Roles roles = roles_of(operation.kind);
-  if (operation.one<float>(roles.first) != 1 || operation.one<float>(roles.first + 1) != 0)
-    return refuse(kNotSupported, "an operation that scales, or adds to what is there");
+  auto beta = operation.one<float>(roles.first + 1);
+  if (operation.one<float>(roles.first) != 1 || (beta != 0 && beta != 1))
+    return refuse(kNotSupported, "an operation that scales");
   const Descriptor &convolution = operation.other(roles.first + 2);
   auto tensor = [&](int attribute) {
-    const Descriptor &from = operation.other(attribute);
-    return HostTensor{from.one<int64_t>(906), from.one<int>(901), from.all<int64_t>(902),
-                      from.all<int64_t>(903)};
+    return tensor_of(operation.other(attribute));
   };
   auto problem = std::make_shared<HostConvolution>();
   problem->kind = operation.kind == kForward        ? HostConvolution::kForward
                   : operation.kind == kBackwardData ? HostConvolution::kInputGradient
                                                     : HostConvolution::kWeightGradient;
+  problem->adds = beta == 1;
   problem->flips = convolution.one<int>(101) == 0;
   problem->image = tensor(roles.image);
   problem->weight = tensor(roles.weight);
@@ -107,6 +112,73 @@ int check_handle(void *handle) {
   return state().handles.count(static_cast<Handle *>(handle))
              ? kOk
              : refuse(kNullPointer, "what is given as a handle is none");
+}
+
+int check_pointwise(const Descriptor &pointwise) {
+  if (pointwise.one<int>(0) != 0 || pointwise.one<int>(1) != 0)
+    return refuse(kNotSupported, "a pointwise operation that is no addition in float32");
+  return kOk;
+}
+
+// y = x + b, of which b may repeat.
+int check_addition(const Descriptor &addition) {
+  std::vector<int64_t> x = tensor_of(addition.other(751)).dims,
+                       b = tensor_of(addition.other(752)).dims;
+  if (x.size() != b.size() || x != tensor_of(addition.other(753)).dims)
+    return refuse(kShapeMismatch, "an addition of tensors of several ranks or sizes");
+  for (size_t i = 0; i < x.size(); ++i)
+    if (b[i] != 1 && b[i] != x[i])
+      return refuse(kShapeMismatch, "what is added does not repeat evenly");
+  return kOk;
+}
+
+// A convolution, or one whose sums lie nowhere with the addition of a bias behind it.
+int check_graph(Descriptor &graph) {
+  size_t operations = graph.all<void *>(801).size();
+  if (!is_convolution(graph.other(801).kind))
+    return refuse(kNotSupported, "a graph that does not begin with a convolution");
+  auto problem = std::make_shared<HostConvolution>(*graph.other(801).problem);
+  if (operations == 2) {
+    const Descriptor &addition = graph.other(801, 1);
+    if (problem->kind != HostConvolution::kForward || addition.kind != kPointwiseOperation)
+      return refuse(kNotSupported, "a graph that is no convolution with an addition behind it");
+    HostTensor sums = tensor_of(addition.other(751)), bias = tensor_of(addition.other(752)),
+               result = tensor_of(addition.other(753));
+    if (!problem->result.is_virtual || sums.id != problem->result.id)
+      return refuse(kBadParam, "an addition to what is no virtual result of the convolution");
+    if (std::set{problem->image.id, problem->weight.id, sums.id, bias.id, result.id}.size() != 5)
+      return refuse(kBadParam, "two tensors of a graph have one unique id");
+    std::vector<int64_t> dims(bias.dims.size(), 1);
+    dims[1] = result.dims[1];
+    if (bias.dims != dims || bias.is_virtual || bias.type != result.type ||
+        result.type != problem->image.type)
+      return refuse(kNotSupported, "an addition of what is no bias of the tensors' data type");
+    problem->result = result;
+    problem->bias = bias;
+  }
+  if (operations > 2 || problem->result.is_virtual)
+    return refuse(kNotSupported, "a graph of many operations, or whose result lies nowhere");
+  graph.problem = problem;
+  return check_handle(graph.one<void *>(800));
+}
+
+// Whether all that a descriptor is made of is still there.
+bool lives(const Descriptor &descriptor) {
+  std::vector<const Descriptor *> left{&descriptor};
+  while (!left.empty()) {
+    const Descriptor *next = left.back();
+    left.pop_back();
+    for (const auto &[attribute, rule] : *rules_of(next->kind)) {
+      if (rule.type != kDescriptor || next->values.count(attribute) == 0)
+        continue;
+      for (void *pointer : next->all<void *>(attribute)) {
+        if (find(pointer) == nullptr)
+          return false;
+        left.push_back(find(pointer));
+      }
+    }
+  }
+  return true;
 }
 
 int check_pack(const Descriptor &pack) {
@@ -131,6 +203,8 @@ int prepare_plan(Descriptor &plan) {
 }
 
 int make_final(Descriptor &descriptor) {
+  if (!lives(descriptor))
+    return refuse(kNullPointer, "a descriptor becomes final after what it is made of has gone");
   switch (descriptor.kind) {
   case kTensor:
     return check_tensor(descriptor);
@@ -140,9 +214,12 @@ int make_final(Descriptor &descriptor) {
   case kBackwardData:
   case kBackwardFilter:
     return check_operation(descriptor);
+  case kPointwise:
+    return check_pointwise(descriptor);
+  case kPointwiseOperation:
+    return check_addition(descriptor);
   case kGraph:
-    descriptor.problem = descriptor.other(801).problem;
-    return check_handle(descriptor.one<void *>(800));
+    return check_graph(descriptor);
   case kHeuristics:
     descriptor.problem = descriptor.other(201).problem;
     return kOk;
@@ -160,10 +237,13 @@ int make_final(Descriptor &descriptor) {
 
 // Those that do not suit float32 come first: of tensor cores, of bits that differ from run to run,
 // of Winograd's algorithm, one that takes the shape only by its notes, one with too much workspace.
-// One that suits is among the fallbacks alone, where a weight's gradient is asked for.
+// One that suits is among the fallbacks alone, where a weight's gradient is asked for. None does
+// for a bias where a test lets "a bias in a graph" fail.
 std::vector<EngineInfo> engines_for(const HostConvolution &problem, int mode) {
   bool isFloat = problem.image.type == 0,
        isWeightGradient = problem.kind == HostConvolution::kWeightGradient;
+  if (problem.bias && failure_of("a bias in a graph") != 0)
+    return {{20, {4}, 0, true}};
   if (mode == 2)
     return {{20, {4}, 0, true}, {21, {}, 512, true}};
   std::vector<EngineInfo> engines;
@@ -245,7 +325,12 @@ int execute(Handle &handle, const Descriptor &plan, const Descriptor &pack) {
   auto bytes = static_cast<size_t>(plan.engine->workspace);
   std::shared_ptr<const HostConvolution> problem = plan.problem;
   std::vector<uint64_t> operands;
-  for (const HostTensor *tensor : {&problem->image, &problem->weight, &problem->result}) {
+  std::vector<const HostTensor *> tensors{&problem->image, &problem->weight, &problem->result};
+  if (problem->bias)
+    tensors.push_back(&*problem->bias);
+  if (ids.size() != tensors.size())
+    return refuse(kBadParam, "other tensors than the plan's are handed over");
+  for (const HostTensor *tensor : tensors) {
     size_t i = 0;
     while (i < ids.size() && ids[i] != tensor->id)
       ++i;
@@ -259,12 +344,12 @@ int execute(Handle &handle, const Descriptor &plan, const Descriptor &pack) {
       (void)find_bytes(workspace, bytes, "workspace of a convolution");
     std::vector<unsigned char *> data;
     size_t i = 0;
-    for (const HostTensor *tensor : {&problem->image, &problem->weight, &problem->result}) {
+    for (const HostTensor *tensor : tensors) {
       data.push_back(find_bytes(operands[i++], bytes_of(*tensor), "a convolution"));
       if (data.back() == nullptr)
         return;
     }
-    convolve(*problem, data[0], data[1], data[2]);
+    convolve(*problem, data[0], data[1], data[2], data.size() > 3 ? data[3] : nullptr);
   });
   return kOk;
 }
@@ -342,11 +427,12 @@ int cudnnBackendSetAttribute(void *descriptor, int attribute, int type, int64_t 
     return refuse(kAttributeType, numbered("the type of attribute", attribute));
   if (count < rule->second.least || count > rule->second.most)
     return refuse(kBadParam, numbered("the number of values of attribute", attribute));
-  if (type == kDescriptor) {
-    Descriptor *other = find(*static_cast<void *const *>(values));
+  for (int64_t i = 0; type == kDescriptor && i < count; ++i) {
+    Descriptor *other = find(static_cast<void *const *>(values)[i]);
     if (other == nullptr)
       return refuse(kNullPointer, numbered("what is no descriptor is attribute", attribute));
-    if (rule->second.any_operation ? other->problem == nullptr : other->kind != rule->second.of)
+    bool operates = is_convolution(other->kind) || other->kind == kPointwiseOperation;
+    if (rule->second.any_operation ? !operates : other->kind != rule->second.of)
       return refuse(kDescriptorType, numbered("the kind of descriptor of attribute", attribute));
     if (!other->final)
       return refuse(kNotFinalized, numbered("not final is attribute", attribute));
@@ -371,7 +457,7 @@ int cudnnBackendFinalize(void *descriptor) {
   if (found->final)
     return refuse(kBadParam, "a descriptor is to be final twice");
   for (const auto &[attribute, rule] : *rules_of(found->kind))
-    if (!found->values.count(attribute))
+    if (!rule.optional && !found->values.count(attribute))
       return refuse(kBadParam, numbered("a final descriptor lacks attribute", attribute));
   int error = make_final(*found);
   found->final = error == kOk;

@@ -9,6 +9,8 @@ int64_t bytes_of(int type) {
   case kDescriptor:
   case kInt64:
     return 8;
+  case kBoolean:
+    return 1;
   default:
     return 4;
   }
@@ -31,7 +33,14 @@ const std::map<int, Rule> *rules_of(int kind) {
         {901, {kDataType, 1, 1}},
         {902, {kInt64, 1, kMostDims}},
         {903, {kInt64, 1, kMostDims}},
-        {906, {kInt64, 1, 1}}}},
+        {906, {kInt64, 1, 1}},
+        {907, {kBoolean, 1, 1, -1, false, true}}}},
+      {kPointwise, {{0, {kPointwiseMode, 1, 1}}, {1, {kDataType, 1, 1}}}},
+      {kPointwiseOperation,
+       {{750, {kDescriptor, 1, 1, kPointwise}},
+        {751, {kDescriptor, 1, 1, kTensor}},
+        {752, {kDescriptor, 1, 1, kTensor}},
+        {753, {kDescriptor, 1, 1, kTensor}}}},
       {kConvolution,
        {{100, {kDataType, 1, 1}},
         {101, {kMode, 1, 1}},
@@ -43,7 +52,7 @@ const std::map<int, Rule> *rules_of(int kind) {
       {kForward, operation(700)},
       {kBackwardData, operation(706)},
       {kBackwardFilter, operation(712)},
-      {kGraph, {{800, {kHandle, 1, 1}}, {801, {kDescriptor, 1, 1, -1, true}}}},
+      {kGraph, {{800, {kHandle, 1, 1}}, {801, {kDescriptor, 1, 64, -1, true}}}},
       {kHeuristics, {{200, {kHeuristicsMode, 1, 1}}, {201, {kDescriptor, 1, 1, kGraph}}}},
       {kPlan, {{400, {kHandle, 1, 1}}, {401, {kDescriptor, 1, 1, kEngineConfig}}}},
       {kPack,

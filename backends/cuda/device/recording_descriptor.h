@@ -28,15 +28,18 @@ enum Status {
 enum Type {
   kHandle = 0,
   kDataType = 1,
+  kBoolean = 2,
   kInt64 = 3,
   kFloat = 4,
   kVoidPointer = 6,
   kMode = 7,
   kHeuristicsMode = 8,
   kNote = 11,
+  kPointwiseMode = 14,
   kDescriptor = 15,
 };
 enum Kind {
+  kPointwise = 0,
   kConvolution = 1,
   kEngine = 2,
   kEngineConfig = 3,
@@ -45,6 +48,7 @@ enum Kind {
   kForward = 10,
   kBackwardFilter = 11,
   kBackwardData = 12,
+  kPointwiseOperation = 13,
   kGraph = 15,
   kPack = 16,
   kTensor = 17,
@@ -58,8 +62,12 @@ struct Rule {
   int type;
   int64_t least, most;        // values
   int of = -1;                // of descriptors: their kind
-  bool any_operation = false; // or a convolution of any of the three kinds
+  bool any_operation = false; // or an operation of any kind
+  bool optional = false;
 };
+inline bool is_convolution(int kind) {
+  return kind == kForward || kind == kBackwardFilter || kind == kBackwardData;
+}
 // By attribute; null where there is no such kind of descriptor.
 const std::map<int, Rule> *rules_of(int kind);
 
@@ -87,8 +95,8 @@ struct Descriptor {
   template <typename T> T one(int attribute) const {
     return all<T>(attribute).front();
   }
-  Descriptor &other(int attribute) const {
-    return *static_cast<Descriptor *>(one<void *>(attribute));
+  Descriptor &other(int attribute, size_t number = 0) const {
+    return *static_cast<Descriptor *>(all<void *>(attribute)[number]);
   }
 };
 

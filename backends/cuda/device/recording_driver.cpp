@@ -407,6 +407,50 @@ int cuMemcpyDtoDAsync_v2(uint64_t target, uint64_t source, size_t bytes, void *s
   return 0;
 }
 
+struct CUDA_MEMCPY2D { // as cuda.h has it
+  size_t srcXInBytes, srcY;
+  int srcMemoryType;
+  const void *srcHost;
+  uint64_t srcDevice;
+  void *srcArray;
+  size_t srcPitch;
+  size_t dstXInBytes, dstY;
+  int dstMemoryType;
+  void *dstHost;
+  uint64_t dstDevice;
+  void *dstArray;
+  size_t dstPitch;
+  size_t WidthInBytes, Height;
+};
+int cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *rows, void *stream) {
+  WEFT_RECORDED("cuMemcpy2DAsync")
+  const CUDA_MEMCPY2D c = *rows;
+  size_t width = c.WidthInBytes;
+  say(state().log, "on device %zu x %zu", width, c.Height);
+  constexpr int kOnDevice = 2;
+  constexpr size_t kMostPitch = 0x7fffffff; // CU_DEVICE_ATTRIBUTE_MAX_PITCH
+  for (size_t pitch : {c.srcPitch, c.dstPitch})
+    if (pitch < width || pitch > kMostPitch)
+      return kInvalid;
+  if (c.srcMemoryType != kOnDevice || c.dstMemoryType != kOnDevice || c.srcXInBytes != 0 ||
+      c.srcY != 0 || c.dstXInBytes != 0 || c.dstY != 0)
+    return kInvalid;
+  put(stream, [=] {
+    if (width == 0 || c.Height == 0)
+      return;
+    size_t all = c.Height - 1;
+    unsigned char *from = find(c.srcDevice, all * c.srcPitch + width, "copy of rows on device"),
+                  *to = find(c.dstDevice, all * c.dstPitch + width, "copy of rows on device");
+    for (size_t i = 0; from != nullptr && to != nullptr && i < c.Height; ++i) {
+      unsigned char *row = from + i * c.srcPitch, *target = to + i * c.dstPitch;
+      if (target < row + width && row < target + width)
+        return say(state().errors, "copy of rows on device: a row onto itself");
+      std::memcpy(target, row, width);
+    }
+  });
+  return 0;
+}
+
 static int fill(uint64_t target, size_t pitch, uint64_t value, size_t width, size_t count,
                 void *stream) {
   say(state().log, "fill %zu x %zu", width, count);
