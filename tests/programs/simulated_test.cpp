@@ -209,6 +209,31 @@ TEST_P(Simulated, ReluKeepsNanBehindAProduct) {
       ASSERT_TRUE(std::isnan(value));
 }
 
+// Work on weights alone is done once for each version of them, in the device's memory. A weight is
+// one from its second use on, as no write came in between.
+TEST_P(Simulated, PreparesWeights) {
+  Numbers numbers[2];
+  for (const std::string &backend : {std::string("reference"), GetParam()}) {
+    Chosen chosen(backend);
+    bool prepares = backend != "reference";
+    Tensor w = (counting(128 * 128, 5, 19) - 9).to(DType::kFloat32).reshape({128, 128}).eval();
+    for (int64_t i = 0; i < 8; ++i) {
+      Tensor x = (counting(4 * 128, 7, 23 + i) - 11).to(DType::kFloat32).reshape({4, 128}).eval();
+      Tensor y = matmul(x, square(w)).eval();
+      add(numbers[prepares], "y", y);
+      Evaluation how = explain(y);
+      bool computes = i == 1 || i == 5, reuses = i > 1 && i != 4 && !computes;
+      if (computes || reuses) {
+        EXPECT_EQ(how.prepared_results, prepares) << i << how.to_string();
+        EXPECT_EQ(how.prepared_computed, prepares && computes) << i << how.to_string();
+      }
+      if (i == 3)
+        w.copy_(w * 2).eval();
+    }
+  }
+  EXPECT_EQ(numbers[0], numbers[1]);
+}
+
 TEST_P(Simulated, MovesAndIndexes) {
   compare([] {
     Tensor x = uniform({6, 5, 8}, -1, 1), rows = tensor<int64_t>({4, 0, 4});

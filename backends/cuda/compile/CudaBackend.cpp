@@ -56,7 +56,6 @@ absl::StatusOr<std::string> architectureOf(const CompileOptions &options,
 }
 
 CompileOptions effective(CompileOptions options) {
-  options.prepare = false;
   options.writeRows = false;
   options.memoryFiles = false; // the host does not read a GPU's memory
   return options;
@@ -173,6 +172,8 @@ CudaBackend::compileAheadOfTime(ModuleOp module, const compiler::AotOptions &opt
   device.archives = {"libweft_cuda.a", "../../backends/cuda/device/libweft_cuda.a"};
   compiler::AotOptions ours = options;
   ours.compile = effective(options.compile);
+  // Nothing of a model lies on the GPU between its runs but constants.
+  ours.compile.prepare = false;
   ours.device = &device;
   if (!ours.providers && ours.compile.claim)
     ours.providers = providers();
@@ -189,7 +190,7 @@ std::string CudaBackend::targetKey(const CompileOptions &options) const {
                     std::to_string(compiler::kArtifactVersion) + " program " +
                     std::to_string(runtime::kProgramVersion) + " llvm " LLVM_VERSION_STRING "\n";
   key += (architecture.ok() ? *architecture : std::string(architecture.status().message())) + "\n";
-  for (bool option : {options.fuse, options.claim, options.inPlace})
+  for (bool option : {options.fuse, options.claim, options.inPlace, options.prepare})
     key += option ? '1' : '0';
   key += " math " + std::to_string(static_cast<int>(options.math));
   key += " limit " + std::to_string(options.memoryLimit);

@@ -21,8 +21,8 @@ class CudaExecutable;
 // what is missing, where there is none. It compiles for the first GPU; on others its executables
 // load themselves anew. Unimplemented for ops without a schedule and for sizes that
 // vary. compileAheadOfTime() needs neither. options.cpu is the architecture ("sm_90"): by default
-// the GPU's own, ahead of time kDefaultArchitecture. Nothing is prepared ahead of runs: programs
-// have no memory of their own on the GPU between runs but their constants.
+// the GPU's own, ahead of time kDefaultArchitecture. Work on stable arguments is done once for each
+// version of them, and lies on the GPU between runs; ahead of time nothing is prepared.
 class CudaBackend : public compiler::Backend, public compiler::RunsPhases {
 public:
   // What tests put in a GPU's place.
@@ -48,6 +48,9 @@ public:
           compiler::CompileReport *report) override;
   absl::StatusOr<compiler::PhaseRun> phases(const compiler::CompileOptions &options) override;
   std::string usualProcessor() const override;
+  compiler::StableUse stableUse() const override {
+    return {.values = true};
+  }
   std::string targetKey(const compiler::CompileOptions &options) const override;
   std::string whyNotCachable(const compiler::CompileOptions &options) const override;
   std::optional<std::string> serialize(const runtime::Executable &executable) const override;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "backends/cuda/device/cuda_resources.h"
 #include "runtime/core/status.h"
 #include "runtime/executable/index_check.h"
 #include "runtime/executable/run_failure.h"
@@ -14,32 +15,14 @@ namespace {
 
 // What kernels' widest loads and cuBLASLt take; the planner's alignment is a multiple of it.
 constexpr int64_t kOperandAlignment = 16;
-constexpr int64_t kBlockAlignment = 256;
-
-int64_t align(int64_t bytes) {
-  return (bytes + kBlockAlignment - 1) / kBlockAlignment * kBlockAlignment;
-}
 
 } // namespace
-
-// One block on the GPU: failure notes (an int32 for each instruction), the arena, library scratch,
-// copies of inputs and outputs.
-struct CudaExecutable::Resources : runtime::RunResources {
-  CudaExecutable *executable = nullptr; // that took them
-  bool copies = true;                   // inputs and outputs are the host's
-  std::shared_ptr<runtime::Buffer> block;
-  DevicePointer notes = 0, arena = 0, scratch = 0;
-  std::vector<DevicePointer> inputs, outputs;
-};
 
 absl::StatusOr<std::shared_ptr<CudaExecutable>>
 CudaExecutable::create(runtime::Program program, std::vector<KernelModule> modules,
                        std::shared_ptr<CudaDevice> device,
                        const runtime::LibraryResolver &libraries) {
   WEFT_RETURN_IF_ERROR(runtime::validate(program));
-  if (!program.prepare.empty())
-    return absl::InvalidArgumentError(
-        "a program for a GPU computes nothing ahead of its runs; this one does");
   std::shared_ptr<CudaExecutable> executable(new CudaExecutable());
   executable->program_ = std::move(program);
   executable->modules_ = std::move(modules);
@@ -50,6 +33,8 @@ CudaExecutable::create(runtime::Program program, std::vector<KernelModule> modul
     executable->device_->trim();
     status = executable->load(libraries);
   }
+  if (status.ok())
+    status = executable->build_prepare(libraries);
   if (!status.ok())
     return status;
   return executable;
@@ -174,9 +159,18 @@ CudaExecutable::acquire(const runtime::RunContext &context) {
     return executable->acquire(context);
   }
   WEFT_RETURN_IF_ERROR(device_->enter());
+  bool copies = number == -1;
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Resources> resources,
+                        take(copies ? *device_->memory() : *context.memory, copies));
+  return resources;
+}
+
+absl::StatusOr<std::unique_ptr<CudaExecutable::Resources>>
+CudaExecutable::take(runtime::Memory &memory, bool copies) {
   auto resources = std::make_unique<Resources>();
   resources->executable = this;
-  resources->copies = number == -1;
+  resources->memory = &memory;
+  resources->copies = copies;
   int64_t notes = align(static_cast<int64_t>(program_.instructions.size() * sizeof(int32_t)));
   int64_t total = notes + align(program_.arena_bytes) + align(library_scratch_);
   if (resources->copies) {
@@ -188,9 +182,7 @@ CudaExecutable::acquire(const runtime::RunContext &context) {
   }
   resources->bytes = total;
   if (total > 0) {
-    WEFT_ASSIGN_OR_RETURN(
-        resources->block,
-        (resources->copies ? device_->memory() : context.memory)->allocate(total, "arena"));
+    WEFT_ASSIGN_OR_RETURN(resources->block, memory.allocate(total, "arena"));
   }
   DevicePointer next =
       resources->block ? reinterpret_cast<DevicePointer>(resources->block->data()) : 0;
@@ -234,7 +226,8 @@ DevicePointer CudaExecutable::address(const Resources &resources, int32_t buffer
   case runtime::BufferKind::kState:
     base = state_ ? reinterpret_cast<DevicePointer>(state_->data()) : 0;
     break;
-  case runtime::BufferKind::kPrepared: // create() refuses such programs
+  case runtime::BufferKind::kPrepared:
+    base = resources.values_base() + static_cast<DevicePointer>(prepare_.offsets[entry.index]);
     break;
   }
   return base + static_cast<DevicePointer>(entry.offset);
@@ -349,7 +342,8 @@ absl::Status CudaExecutable::enqueue(Resources &resources, Part &part) {
   };
   if (profiled || part.end - part.first < kLeastGraphInstructions)
     return enqueue();
-  std::vector<DevicePointer> addresses = {resources.notes, resources.arena, resources.scratch};
+  std::vector<DevicePointer> addresses = {resources.notes, resources.arena, resources.scratch,
+                                          resources.values_base()};
   addresses.insert(addresses.end(), resources.inputs.begin(), resources.inputs.end());
   addresses.insert(addresses.end(), resources.outputs.begin(), resources.outputs.end());
   return part.graphs.run(std::move(addresses), enqueue);
@@ -386,9 +380,6 @@ absl::Status CudaExecutable::run(const runtime::RunContext &context,
   };
   auto bring = [&]() -> absl::Status {
     runtime::profile::Span copying(transfer("inputs to the GPU"));
-    if (has_checks())
-      WEFT_RETURN_IF_ERROR(driver.check(
-          driver.fill_32(resources.notes, 0, parts_.front().end, stream), "clearing notes"));
     for (size_t i = 0; resources.copies && i < inputs.size(); ++i) {
       if (program_.inputs[i].bytes == 0)
         continue;
@@ -411,31 +402,42 @@ absl::Status CudaExecutable::run(const runtime::RunContext &context,
     }
     return absl::OkStatus();
   };
-  // Whatever was put on the stream uses these buffers until the device has come to its end.
-  auto finish = [&](absl::Status status) {
-    absl::Status done = device_->synchronize();
-    return status.ok() ? done : status;
-  };
   absl::Status status = bring();
-  if (status.ok() && has_checks()) {
-    Part &first = parts_.front();
-    std::vector<int32_t> notes(first.end);
-    status = enqueue(resources, first);
-    if (status.ok())
-      status = driver.check(driver.copy_to_host(notes.data(), resources.notes,
-                                                notes.size() * sizeof(int32_t), stream),
-                            "reading notes");
-    status = finish(std::move(status));
-    for (size_t i = 0; status.ok() && i < notes.size(); ++i)
-      if (const auto *launch = std::get_if<runtime::Launch>(&program_.instructions[i]);
-          launch && notes[i] != 0)
-        return runtime::with_kept_inputs(bad_index(*launch, resources));
-  }
   if (status.ok())
-    status = enqueue(resources, parts_.back());
+    status = compute_prepared(resources);
+  if (status.ok())
+    status = compute(resources);
   if (status.ok())
     status = fetch();
-  return finish(std::move(status));
+  return settle(std::move(status));
+}
+
+absl::Status CudaExecutable::settle(absl::Status status) const {
+  absl::Status done = device_->synchronize();
+  return status.ok() ? done : status;
+}
+
+absl::Status CudaExecutable::compute(Resources &resources) {
+  if (!has_checks())
+    return enqueue(resources, parts_.back());
+  const Driver &driver = device_->driver();
+  Stream stream = device_->stream();
+  Part &first = parts_.front();
+  std::vector<int32_t> notes(first.end);
+  absl::Status status =
+      driver.check(driver.fill_32(resources.notes, 0, first.end, stream), "clearing notes");
+  if (status.ok())
+    status = enqueue(resources, first);
+  if (status.ok())
+    status = driver.check(
+        driver.copy_to_host(notes.data(), resources.notes, notes.size() * sizeof(int32_t), stream),
+        "reading notes");
+  WEFT_RETURN_IF_ERROR(settle(std::move(status)));
+  for (size_t i = 0; i < notes.size(); ++i)
+    if (const auto *launch = std::get_if<runtime::Launch>(&program_.instructions[i]);
+        launch && notes[i] != 0)
+      return runtime::with_kept_inputs(bad_index(*launch, resources));
+  return enqueue(resources, parts_.back());
 }
 
 absl::Status CudaExecutable::bad_index(const runtime::Launch &launch,

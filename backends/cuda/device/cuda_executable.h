@@ -14,16 +14,17 @@
 #include "runtime/executable/executable.h"
 #include "runtime/executable/library_call.h"
 #include "runtime/executable/profile_labels.h"
+#include "runtime/memory/prepared_store.h"
 
 namespace weft::backends::cuda {
 
 class CudaExecutable : public runtime::Executable {
 public:
-  // Loads the modules into the GPU and copies the constants there. InvalidArgument for a program
-  // that does not validate, that has work to do ahead of its runs, or whose operands kernels cannot
-  // read (their vectors take aligned buffers), NotFound for a kernel or a library entry that is not
-  // there, FailedPrecondition for a GPU that is older than the code, Internal for code that the
-  // driver refuses, ResourceExhausted for memory.
+  // Loads the modules into the GPU and copies the constants there; they have the kernels of what
+  // the program prepares, too. InvalidArgument for a program that does not validate, or whose
+  // operands kernels cannot read (their vectors take aligned buffers), NotFound for a kernel or a
+  // library entry that is not there, FailedPrecondition for a GPU that is older than the code,
+  // Internal for code that the driver refuses, ResourceExhausted for memory.
   static absl::StatusOr<std::shared_ptr<CudaExecutable>>
   create(runtime::Program program, std::vector<KernelModule> modules,
          std::shared_ptr<CudaDevice> device, const runtime::LibraryResolver &libraries);
@@ -60,6 +61,9 @@ public:
   // that is the GPU's.
   absl::StatusOr<std::unique_ptr<runtime::RunResources>>
   acquire(const runtime::RunContext &context) override;
+  // What is prepared lies in the GPU's memory; the run computes it on its stream, and waits.
+  absl::Status prepare(const runtime::RunContext &context, runtime::RunResources &resources,
+                       std::span<runtime::Buffer *const> inputs) override;
   absl::Status run(const runtime::RunContext &context, runtime::RunResources &resources,
                    std::span<runtime::Buffer *const> inputs,
                    std::span<runtime::Buffer *const> outputs) override;
@@ -86,7 +90,24 @@ private:
     LaunchGraphs graphs;
   };
 
+  // What Program::prepare makes of stable inputs and constants: one block, each value at its
+  // offset.
+  struct Prepare {
+    std::shared_ptr<CudaExecutable> executable; // null where nothing is prepared
+    std::vector<int64_t> offsets;
+    int64_t bytes = 0;
+    std::string recipe;
+  };
+
   CudaExecutable() = default;
+  absl::Status build_prepare(const runtime::LibraryResolver &libraries);
+  // copies: of inputs and outputs as well.
+  absl::StatusOr<std::unique_ptr<Resources>> take(runtime::Memory &memory, bool copies);
+  absl::Status compute_prepared(Resources &resources);
+  // All instructions, on the stream. Waits where indices are looked at.
+  absl::Status compute(Resources &resources);
+  // Whatever was put on the stream uses a run's buffers until the device has come to its end.
+  absl::Status settle(absl::Status status) const;
   absl::StatusOr<CudaExecutable *> executable_on(int number);
   absl::Status load(const runtime::LibraryResolver &libraries);
   absl::Status check_launch(const runtime::Launch &launch) const;
@@ -119,6 +140,9 @@ private:
     return parts_.size() > 1;
   }
   std::shared_ptr<runtime::Buffer> constants_, state_;
+  Prepare prepare_;
+  std::mutex last_values_mutex_;
+  std::shared_ptr<runtime::Prepared> last_values_;
   std::vector<std::unique_ptr<runtime::LibraryCallState>> library_calls_; // by instruction
   std::vector<double> library_operations_;                                // by library call
   std::vector<std::string> library_detours_;                              // likewise

@@ -11,6 +11,9 @@
 #include "backends/cuda/device/cublaslt.h"
 #include "backends/cuda/device/recording_driver.h"
 #include "runtime/memory/buffer.h"
+#include "runtime/memory/memory.h"
+#include "runtime/memory/prepared_store.h"
+#include "runtime/memory/system_allocator.h"
 #include "gtest/gtest.h"
 
 namespace weft::backends::cuda {
@@ -181,6 +184,109 @@ TEST_F(CudaExecutableTest, RunsEveryInstruction) {
   executable->reset();
   EXPECT_STREQ(recording().log(),
                "unload add\nunload total\nunload total_finish\nunload out_of_range\n");
+}
+
+// y = x + (w + w), where w + w is computed ahead.
+Program preparing() {
+  auto input = [](const char *name, bool stable) {
+    return InputSpec{name, DType::kFloat32, {16}, 64, false, stable};
+  };
+  Program p;
+  p.target = "cuda sm_90";
+  p.inputs = {input("x", false), input("w", true)};
+  p.outputs = {{"y", DType::kFloat32, {16}, 64, -1, -1, -1}};
+  p.buffers = {{BufferKind::kInput, 0, 0, 64},
+               {BufferKind::kInput, 1, 0, 64},
+               {BufferKind::kPrepared, 0, 0, 64},
+               {BufferKind::kOutput, 0, 0, 64}};
+  p.symbols = {"add"};
+  p.instructions = {Launch{0, -1, {0, 2, 3}, -1, 1, 1, false, -1, {}}};
+  Program inner;
+  inner.target = p.target;
+  inner.inputs = {input("", false)};
+  inner.outputs = {{"", DType::kFloat32, {16}, 64, -1, -1, -1}};
+  inner.buffers = {{BufferKind::kInput, 0, 0, 64}, {BufferKind::kOutput, 0, 0, 64}};
+  inner.symbols = {"add"};
+  inner.instructions = {Launch{0, -1, {0, 0, 1}, -1, 1, 1, false, -1, {}}};
+  p.prepare = {inner};
+  p.prepare_inputs = {1};
+  return p;
+}
+
+// Of weights on the GPU, and of the host's, of which there are copies: once for each version of
+// them, and for every run where they may be written unseen.
+TEST_F(CudaExecutableTest, PreparesOnceForEachVersionOfTheWeights) {
+  for (bool on_gpu : {true, false}) {
+    auto memory = on_gpu ? device->memory() : Memory::create(std::make_shared<SystemAllocator>());
+    auto made = CudaExecutable::create(preparing(), modules(), device, nullptr);
+    ASSERT_TRUE(made.ok()) << made.status();
+    CudaExecutable::Devices devices;
+    devices.number_of = [&](const Memory &other) {
+      return &other == device->memory().get() ? 0 : -1;
+    };
+    (*made)->serve(devices);
+    auto write = [&](Buffer &buffer, float value) {
+      std::vector<float> values(16, value);
+      if (on_gpu)
+        ASSERT_TRUE(device->write(buffer.data(), values.data(), 64).ok());
+      else
+        std::memcpy(buffer.data(), values.data(), 64);
+    };
+    auto buffer = [&](float value) {
+      std::shared_ptr<Buffer> made = memory->allocate(64, "test").value();
+      write(*made, value);
+      return made;
+    };
+    RunContext context;
+    context.memory = memory;
+    // How many launches a run made.
+    auto launches = [&](const std::shared_ptr<Buffer> &x, const std::shared_ptr<Buffer> &w,
+                        float expected) {
+      auto y = buffer(-1);
+      Buffer *inputs[] = {x.get(), w.get()}, *outputs[] = {y.get()};
+      recording().reset();
+      absl::Status status = (*made)->acquire_and_run(context, inputs, outputs);
+      EXPECT_TRUE(status.ok()) << status;
+      std::string log = recording().log();
+      std::vector<float> values(16);
+      if (on_gpu)
+        EXPECT_TRUE(device->read(values.data(), y->data(), 64).ok());
+      else
+        std::memcpy(values.data(), y->data(), 64);
+      for (float value : values)
+        EXPECT_EQ(value, expected);
+      int count = 0;
+      for (size_t at = 0; (at = log.find("launch add", at)) != std::string::npos; ++at)
+        ++count;
+      return count;
+    };
+    auto x = buffer(1), w = buffer(10), other = buffer(20);
+    // The first time does not work out: the next one tries again.
+    {
+      auto y = buffer(0);
+      Buffer *inputs[] = {x.get(), w.get()}, *outputs[] = {y.get()};
+      recording().fail("cuLaunchKernel", 0, 1);
+      EXPECT_FALSE((*made)->acquire_and_run(context, inputs, outputs).ok());
+      recording().fail("", 0, 0);
+    }
+    EXPECT_EQ(launches(x, w, 21), 2);
+    EXPECT_EQ(launches(x, w, 21), 1);
+    EXPECT_EQ(launches(buffer(2), w, 22), 1);
+    EXPECT_EQ(launches(x, other, 41), 2);
+    EXPECT_EQ(launches(x, w, 21), 1);
+    w->changed();
+    write(*w, 11);
+    EXPECT_EQ(launches(x, w, 23), 2);
+    EXPECT_EQ(launches(x, w, 23), 1);
+    // What nobody owns may change unseen.
+    auto borrowed = Buffer::borrow(w->data(), 64, nullptr);
+    EXPECT_EQ(launches(x, borrowed, 23), 2);
+    EXPECT_EQ(launches(x, borrowed, 23), 2);
+    // The weights' results go with them.
+    PreparedStats before = PreparedStore::instance().stats();
+    w = other = borrowed = nullptr;
+    EXPECT_EQ(PreparedStore::instance().stats().results, before.results - 2);
+  }
 }
 
 // Code is loaded once, and goes with the last program that has it.
