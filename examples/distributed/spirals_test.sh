@@ -30,3 +30,13 @@ awk 'NR == 1 { first = $4 } { last = $4 } END { exit !(last < 0.9 * first) }' <<
 for ranks in 2 4; do
   compare "$ranks" "$alone" "$tensor_parallel"
 done
+# Of a training that is saved and goes on on other ranks, or on none.
+for ranks in 1 2 4; do
+  rm -f "$work/state"
+  timeout 120 "$launch" -n 4 "$tensor_parallel" "$work/state" 30 | sed 's/^\[0\] //' >"$work/first"
+  [[ $(wc -l <"$work/first") == 3 ]] || { echo "the first half: $(cat "$work/first")"; exit 1; }
+  rest=$(timeout 120 "$launch" -n "$ranks" "$tensor_parallel" "$work/state" | sed 's/^\[0\] //')
+  paste -d ' ' <(echo "$alone") <(cat "$work/first"; echo "$rest") | awk '
+    { d = $4 - $8; if (d < 0) d = -d; if (NF != 8 || d > 2e-4 * $4 + 1e-5) bad = 1 }
+    END { exit bad || NR != 6 }' || { echo "saved by 4, loaded by $ranks: $rest"; echo "alone: $alone"; exit 1; }
+done

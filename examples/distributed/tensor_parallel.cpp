@@ -6,9 +6,15 @@
 //
 //   tensor_parallel                           one process
 //   tools/launch.sh -n 4 tensor_parallel      the same training, on a mesh of 2 x 2
+//   tools/launch.sh -n 4 tensor_parallel checkpoint.safetensors 30
+//   tools/launch.sh -n 2 tensor_parallel checkpoint.safetensors
+//                                             30 steps of it, and the rest on other ranks
 //
-// Both print the same losses, but for the last digits.
+// All print the same losses, but for the last digits.
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
 
 #include "weft/distributed/distributed.h"
 #include "weft/weft.h"
@@ -75,7 +81,39 @@ const distributed::ShardingRules kRules = {
     {"head.bias", {"model"}},
 };
 
-void run() {
+// The state of the training after some steps, of which each rank writes and reads what it has.
+struct Checkpoint {
+  std::string path;
+  Model &model;
+  weft::optim::Optimizer &optimizer;
+
+  void save(int step) const {
+    nn::NamedTensors tensors{{"random", weft::default_generator().state()}};
+    for (const auto &[name, tensor] : model.state())
+      tensors.emplace_back("model." + name, tensor);
+    for (const auto &[name, tensor] : optimizer.state())
+      tensors.emplace_back("optimizer." + name, tensor);
+    weft::io::save_safetensors(path, tensors, {{"step", std::to_string(step)}});
+  }
+  // The step that it was saved after.
+  int load() const {
+    weft::io::SafeTensors file = weft::io::load_safetensors(path);
+    nn::NamedTensors parameters, moments;
+    for (const auto &[name, tensor] : file.tensors) {
+      if (name.starts_with("model."))
+        parameters.emplace_back(name.substr(6), tensor);
+      else if (name.starts_with("optimizer."))
+        moments.emplace_back(name.substr(10), tensor);
+    }
+    model.load_state(parameters);
+    optimizer.load_state(moments);
+    weft::default_generator().set_state(file.at("random"));
+    return std::stoi(file.metadata.at("step"));
+  }
+};
+
+// Trains up to the step, from the checkpoint on where there is one; without a path there is none.
+void run(const std::string &path, int last) {
   distributed::Group world = distributed::init();
   int halves = world.size() >= 4 && world.size() % 2 == 0 ? 2 : 1;
   distributed::Mesh mesh({{"data", halves}, {"model", world.size() / halves}});
@@ -83,7 +121,9 @@ void run() {
   Model model;
   shard(model, mesh, kRules);
   weft::optim::AdamW optimizer(model.parameters(), {.lr = 3e-3});
-  for (int step = 1; step <= kSteps; ++step) {
+  Checkpoint checkpoint{path, model, optimizer};
+  int done = !path.empty() && std::filesystem::exists(path) ? checkpoint.load() : 0;
+  for (int step = done + 1; step <= last; ++step) {
     // What is asked for is the word before.
     Tensor text = weft::randint(0, kWords, {kBatch, kLength}), next = text.roll(1, 1);
     text = shard(text, mesh, {"data", ""});
@@ -98,13 +138,15 @@ void run() {
         std::printf("step %2d  loss %.6f\n", step, value);
     }
   }
+  if (!path.empty())
+    checkpoint.save(last);
 }
 
 } // namespace
 
-int main() {
+int main(int argc, char **argv) {
   try {
-    run();
+    run(argc > 1 ? argv[1] : "", argc > 2 ? std::atoi(argv[2]) : kSteps);
     return 0;
   } catch (const std::exception &error) {
     distributed::end_job(error);

@@ -1,8 +1,11 @@
 #include "weft/distributed/mesh.h"
 
+#include <cstring>
 #include <set>
 
 #include "frontend/distributed/group_state.h"
+#include "frontend/distributed/limits.h"
+#include "frontend/distributed/runner.h"
 #include "frontend/recorder/requests/requests.h"
 #include "frontend/sharding/sharding.h"
 #include "frontend/tensor/impl.h"
@@ -75,6 +78,39 @@ bool fits(const std::string &pattern, const std::string &name) {
   return pattern.find_first_not_of('*', p) == std::string::npos;
 }
 
+// What MeshState::say is of the group, which lives as long as its job, and not as long as types do
+// that are cut over its mesh.
+std::vector<std::string> said_by(const std::weak_ptr<GroupState> &of, const char *op,
+                                 const std::string &what, const std::string &text,
+                                 Location location) {
+  location = CallerScope::resolve(location);
+  std::shared_ptr<GroupState> state = of.lock();
+  if (!state || active_trace())
+    throw Error(ErrorKind::kState,
+                std::string(op) + (state ? ": ranks wait for each other here, which they cannot "
+                                           "while a function is recorded; call it outside"
+                                         : ": the job of the mesh's ranks has ended"),
+                location);
+  const size_t ranks = static_cast<size_t>(state->group->size()), bytes = kLimits.said_bytes;
+  std::string own = text.substr(0, bytes), all(ranks * bytes, '\0');
+  own.resize(bytes);
+  runtime::CollectiveCall call;
+  call.kind = runtime::Collective::kAllGather;
+  call.dtype = DType::kUInt8;
+  call.count = static_cast<int64_t>(bytes);
+  call.input = own.data();
+  call.output = all.data();
+  call.place = std::string(location.file_name()) + ":" + std::to_string(location.line());
+  call.operand = what;
+  absl::Status status = in_order(*state, op, location, [&] { return state->group->run(call); });
+  if (!status.ok())
+    throw Error(ErrorKind::kRun, std::string(op) + ": " + std::string(status.message()), location);
+  std::vector<std::string> said;
+  for (const char *each = all.data(); said.size() < ranks; each += bytes)
+    said.emplace_back(each, strnlen(each, bytes));
+  return said;
+}
+
 } // namespace
 
 Mesh::Mesh(const std::vector<std::pair<std::string, int>> &axes, const Group &of,
@@ -114,6 +150,10 @@ Mesh::Mesh(const std::vector<std::pair<std::string, int>> &axes, const Group &of
         split_off(of, self / outer * inside + self % inside, place, name, "Mesh", call, location));
     state->axes.push_back({name, groups_.back().state()->id, place, size});
   }
+  state->say = [all = find_group(group.id)](const char *op, const std::string &call,
+                                            const std::string &text, Location at) {
+    return said_by(all, op, call, text, at);
+  };
   state_ = std::move(state);
 }
 

@@ -160,13 +160,13 @@ public:
                                                    recorded.result->bytes, in_place)};
   }
 
-private:
   std::shared_ptr<GroupState> find(const std::string &id) {
     std::lock_guard lock(mutex_);
     auto found = groups_.find(id);
     return found == groups_.end() ? nullptr : found->second;
   }
 
+private:
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<GroupState>> groups_;
 };
@@ -175,6 +175,9 @@ private:
 
 void register_group(std::shared_ptr<GroupState> state) {
   Runner::instance().add(std::move(state));
+}
+std::weak_ptr<GroupState> find_group(const std::string &id) {
+  return Runner::instance().find(id);
 }
 void forget_groups(uint32_t rank) {
   Runner::instance().remove(rank);

@@ -1,6 +1,8 @@
 #include "weft/io/safetensors.h"
 
+#include "frontend/io/safetensors_parts.h"
 #include "frontend/io/status.h"
+#include "frontend/sharding/parts.h"
 #include "frontend/tensor/constant.h"
 #include "runtime/io/safetensors.h"
 #include "weft/eval.h"
@@ -37,6 +39,8 @@ void save_safetensors(const std::string &path,
                   CallerScope::resolve(location));
     values.push_back(tensor);
   }
+  if (auto mesh = recorder::mesh_of(tensors, "save_safetensors", location))
+    return save_parts(path, tensors, metadata, *mesh, location);
   weft::eval(values); // one program for all
   std::vector<runtime::ArrayView> views;
   for (const auto &[name, tensor] : tensors)

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "frontend/recorder/record/module_name.h"
+#include "frontend/sharding/parts.h"
 #include "frontend/tensor/impl.h"
 #include "frontend/tensor/starting.h"
 #include "weft/autograd.h"
@@ -401,7 +402,7 @@ void Module::load_state(const NamedTensors &tensors, bool strict, Location locat
   NoGrad no_grad;
   std::vector<Tensor> written;
   for (auto &[name, tensor] : distinct(std::move(own))) {
-    tensor.copy_(init::copy_of(*given.at(name), location), location);
+    tensor.copy_(recorder::value_for(tensor, *given.at(name), location), location);
     written.push_back(tensor);
   }
   submit_init(written, location);

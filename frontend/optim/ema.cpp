@@ -1,6 +1,6 @@
 #include "weft/optim/ema.h"
 
-#include "frontend/tensor/impl.h"
+#include "frontend/sharding/parts.h"
 #include "weft/autograd.h"
 #include "weft/eval.h"
 #include "weft/nn/init.h"
@@ -28,9 +28,7 @@ ExponentialMovingAverage::ExponentialMovingAverage(std::vector<Tensor> parameter
       refuse(ErrorKind::kDType,
              which + " is " + name(parameters_[i].dtype()) + ", not floating-point");
     // Of a parameter of which ranks have parts the average is cut as it is.
-    averages_.push_back(recorder::is_cut(parameters_[i])
-                            ? parameters_[i].detach().clone().eval()
-                            : nn::init::copy_of(parameters_[i], location));
+    averages_.push_back(recorder::value_for(parameters_[i], parameters_[i], location));
   }
   submit_init(averages_, location);
 }
@@ -100,7 +98,7 @@ void ExponentialMovingAverage::load_state(const nn::NamedTensors &tensors, Locat
   }
   NoGrad no_grad;
   for (size_t i = 0; i < averages_.size(); ++i)
-    averages_[i].copy_(nn::init::copy_of(*found[i], location), location);
+    averages_[i].copy_(recorder::value_for(averages_[i], *found[i], location), location);
   submit_init(averages_, location);
 }
 

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "frontend/autograd/lost_gradient.h"
+#include "frontend/sharding/parts.h"
 #include "frontend/tensor/impl.h"
 #include "weft/autograd.h"
 #include "weft/eval.h"
@@ -343,7 +344,7 @@ void Optimizer::load_state(const nn::NamedTensors &tensors, Location location) {
   NoGrad no_grad;
   std::vector<Tensor> written;
   for (auto &[name, tensor] : state_) {
-    tensor.copy_(nn::init::copy_of(*given.at(name), location), location);
+    tensor.copy_(recorder::value_for(tensor, *given.at(name), location), location);
     written.push_back(tensor);
   }
   if (counts_) {

@@ -5,7 +5,9 @@
 // (compiler/shard), so that programs, memory and exchanges know nothing of meshes.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "compiler/shard/Shard.h"
@@ -16,6 +18,10 @@ namespace weft::recorder {
 // The axes of a mesh as this rank sees them.
 struct MeshState {
   std::vector<compiler::MeshAxis> axes;
+  // What parts.h says of it.
+  std::function<std::vector<std::string>(const char *op, const std::string &call,
+                                         const std::string &text, Location location)>
+      say;
   // The ways in which tensors are cut over it. Under the recorder's lock.
   mutable std::vector<std::weak_ptr<const Sharding>> shardings;
 };

@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 namespace weft::runtime {
 namespace {
@@ -50,27 +51,10 @@ public:
   int get() const {
     return descriptor_;
   }
-  bool close() {
-    int descriptor = descriptor_;
-    descriptor_ = -1;
-    return ::close(descriptor) == 0;
-  }
 
 private:
   int descriptor_;
 };
-
-bool write_all(int file, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    ssize_t written = ::write(file, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written < 0)
-      return false;
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-  return true;
-}
 
 // Of a file that was opened for reading.
 absl::StatusOr<size_t> size_of(const File &file, const std::string &path) {
@@ -84,11 +68,11 @@ absl::StatusOr<size_t> size_of(const File &file, const std::string &path) {
 
 constexpr const char *kTemporary = ".tmp.";
 
-// Another name in the same folder, so that the rename stays on one file system; no two writers
-// share one: PATH.tmp.PROCESS.NUMBER.
-std::string temporary_beside(const std::string &path) {
+// Of another name in the same folder, so that the rename stays on one file system; no two writers
+// of a machine share one: PATH.tmp.PROCESS.NUMBER.
+std::string temporary_mark() {
   static std::atomic<unsigned> counter{0};
-  return path + kTemporary + std::to_string(::getpid()) + "." + std::to_string(counter++);
+  return kTemporary + std::to_string(::getpid()) + "." + std::to_string(counter++);
 }
 
 // The process in what follows kTemporary in such a name; 0 in any other text.
@@ -206,38 +190,106 @@ absl::StatusOr<MappedFile> map_file(const std::string &path) {
   return MappedFile{{static_cast<const std::byte *>(data), size}, std::move(owner)};
 }
 
-absl::Status write_file_atomically(const std::string &path,
-                                   std::span<const std::span<const std::byte>> pieces) {
+absl::StatusOr<NewFile> NewFile::begin(const std::string &path) {
   WEFT_ASSIGN_OR_RETURN(const std::optional<mode_t> replaced, mode_of(path));
-  const std::string target = behind_links(path), temporary = temporary_beside(target);
+  NewFile made(path, behind_links(path), temporary_mark());
+  const std::string temporary = made.target_ + made.mark_;
   // What replaces a file is its owner's alone until it has the file's permissions.
   const mode_t mode = replaced ? 0600 : 0666;
-  File file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
-  if (file.get() < 0)
+  made.file_ = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  if (made.file_ < 0)
     return failure("write", path, errno);
   // See is_locked(); where the file system has no locks nothing is removed. The copy holds the lock
   // until the file has its name.
-  ::flock(file.get(), LOCK_EX | LOCK_NB);
-  File lock(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
+  ::flock(made.file_, LOCK_EX | LOCK_NB);
+  made.lock_ = ::fcntl(made.file_, F_DUPFD_CLOEXEC, 0);
+  if (made.lock_ < 0) {
+    const int error = errno;
+    ::unlink(temporary.c_str());
+    return failure("write", path, error);
+  }
   // A file system without permissions may refuse: then there are none to keep.
   if (replaced)
-    ::fchmod(file.get(), *replaced & 0777);
-  bool ok = true;
-  for (std::span<const std::byte> piece : pieces)
-    ok = ok && write_all(file.get(), piece);
-  ok = ok && ::fsync(file.get()) == 0;
-  int error = errno;
-  if (!file.close() && ok)
-    ok = false, error = errno;
-  if (ok && ::rename(temporary.c_str(), target.c_str()) != 0)
-    ok = false, error = errno;
-  if (ok) {
-    sync_folder_of(target);
-    remove_abandoned(target);
-    return absl::OkStatus();
+    ::fchmod(made.file_, *replaced & 0777);
+  return made;
+}
+
+absl::StatusOr<NewFile> NewFile::join(const std::string &path, const std::string &mark) {
+  NewFile made(path, behind_links(path), mark);
+  made.file_ = ::open((made.target_ + mark).c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (made.file_ < 0)
+    return failure("write", path, errno);
+  return made;
+}
+
+NewFile::NewFile(NewFile &&other) noexcept
+    : path_(std::move(other.path_)), target_(std::move(other.target_)),
+      mark_(std::move(other.mark_)), file_(std::exchange(other.file_, -1)),
+      lock_(std::exchange(other.lock_, -1)) {}
+
+NewFile::~NewFile() {
+  if (file_ >= 0)
+    ::close(file_);
+  if (lock_ >= 0) {
+    ::unlink((target_ + mark_).c_str());
+    ::close(lock_);
   }
-  ::unlink(temporary.c_str());
-  return failure("write", path, error);
+}
+
+absl::Status NewFile::reserve(int64_t bytes) {
+  while (::fallocate(file_, /*mode=*/0, /*offset=*/0, bytes) != 0) {
+    if (errno == EINTR)
+      continue;
+    if (errno != EOPNOTSUPP && errno != ENOSYS)
+      return failure("write", path_, errno);
+    if (::ftruncate(file_, bytes) != 0)
+      return failure("write", path_, errno);
+    break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NewFile::write(int64_t at, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    ssize_t written = ::pwrite(file_, bytes.data(), bytes.size(), at);
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0)
+      return failure("write", path_, errno);
+    bytes = bytes.subspan(static_cast<size_t>(written));
+    at += written;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NewFile::close() {
+  const int file = std::exchange(file_, -1);
+  const bool synced = ::fsync(file) == 0;
+  const int error = errno;
+  if (::close(file) != 0 || !synced)
+    return failure("write", path_, synced ? errno : error);
+  return absl::OkStatus();
+}
+
+absl::Status NewFile::finish() {
+  if (::rename((target_ + mark_).c_str(), target_.c_str()) != 0)
+    return failure("write", path_, errno);
+  ::close(std::exchange(lock_, -1));
+  sync_folder_of(target_);
+  remove_abandoned(target_);
+  return absl::OkStatus();
+}
+
+absl::Status write_file_atomically(const std::string &path,
+                                   std::span<const std::span<const std::byte>> pieces) {
+  WEFT_ASSIGN_OR_RETURN(NewFile file, NewFile::begin(path));
+  int64_t at = 0;
+  for (std::span<const std::byte> piece : pieces) {
+    WEFT_RETURN_IF_ERROR(file.write(at, piece));
+    at += static_cast<int64_t>(piece.size());
+  }
+  WEFT_RETURN_IF_ERROR(file.close());
+  return file.finish();
 }
 
 absl::Status write_file_atomically(const std::string &path, std::string_view text) {

@@ -391,6 +391,42 @@ TEST(Files, AFullDiskLeavesTheOldFile) {
       << "a device is not replaced by a file";
 }
 
+TEST(Files, SeveralWriteOneNewFile) {
+  const std::string path = scratch_folder() + "/x";
+  ASSERT_TRUE(write_file_atomically(path, "old").ok());
+  auto text = [](std::string_view text) {
+    return std::as_bytes(std::span(text));
+  };
+  auto files = [&] {
+    return std::distance(fs::directory_iterator(fs::path(path).parent_path()), {});
+  };
+  {
+    auto begun = NewFile::begin(path);
+    ASSERT_TRUE(begun.ok()) << begun.status();
+    ASSERT_TRUE(begun->reserve(6).ok());
+    auto joined = NewFile::join(path, begun->mark());
+    ASSERT_TRUE(joined.ok()) << joined.status();
+    EXPECT_TRUE(joined->write(4, text("ew")).ok());
+    EXPECT_TRUE(joined->close().ok());
+    EXPECT_TRUE(begun->write(0, text("it n")).ok());
+    EXPECT_TRUE(begun->close().ok());
+    EXPECT_EQ(*read_file(path), bytes_of("old"));
+    EXPECT_TRUE(begun->finish().ok());
+  }
+  EXPECT_EQ(*read_file(path), bytes_of("it new"));
+  EXPECT_EQ(files(), 1);
+  { // One that is not finished goes.
+    auto begun = NewFile::begin(path);
+    ASSERT_TRUE(begun.ok()) << begun.status();
+    EXPECT_EQ(files(), 2);
+    NewFile moved = *std::move(begun);
+    EXPECT_TRUE(moved.write(0, text("not")).ok());
+  }
+  EXPECT_EQ(*read_file(path), bytes_of("it new"));
+  EXPECT_EQ(files(), 1);
+  EXPECT_TRUE(absl::IsNotFound(NewFile::join(path, ".tmp.1.1").status()));
+}
+
 TEST(Json, Utf8) {
   for (const char *good :
        {"", "a", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\xA7\xB5", "\xF4\x8F\xBF\xBF"})

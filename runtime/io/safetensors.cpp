@@ -172,8 +172,9 @@ absl::StatusOr<SafetensorsFile> read_safetensors(const std::string &path) {
       absl::string_view("cannot read '" + path + "': " + std::string(file.status().message())));
 }
 
-absl::Status write_safetensors(const std::string &path, std::span<const ArrayView> tensors,
-                               const std::map<std::string, std::string> &metadata) {
+absl::StatusOr<SafetensorsLayout>
+layout_safetensors(const std::string &path, std::span<const ArrayView> tensors,
+                   const std::map<std::string, std::string> &metadata) {
   auto refuse = [&](const std::string &why) {
     return absl::InvalidArgumentError("cannot write '" + path + "': " + why);
   };
@@ -190,15 +191,15 @@ absl::Status write_safetensors(const std::string &path, std::span<const ArrayVie
     header += "}";
     separator = ",";
   }
-  std::vector<std::span<const std::byte>> pieces(1);
+  SafetensorsLayout layout;
   int64_t position = 0;
   for (const ArrayView &tensor : tensors) {
     if (!is_utf8(tensor.name) || tensor.name == "__metadata__")
       return refuse("a tensor cannot be called '" + tensor.name + "'");
     if (!names.insert(tensor.name).second)
       return refuse("two tensors are called '" + tensor.name + "'");
-    int64_t size = static_cast<int64_t>(tensor.bytes.size());
-    if (array_bytes(tensor.dtype, tensor.dims) != size)
+    int64_t size = array_bytes(tensor.dtype, tensor.dims);
+    if (size < 0)
       return refuse("the shape of '" + tensor.name + "' does not fit its bytes");
     header += separator + json_quoted(tensor.name) + ":{\"dtype\":\"" +
               info(tensor.dtype).safetensors + "\",\"shape\":[";
@@ -207,16 +208,30 @@ absl::Status write_safetensors(const std::string &path, std::span<const ArrayVie
     header += "],\"data_offsets\":[" + std::to_string(position) + "," +
               std::to_string(position + size) + "]}";
     separator = ",";
+    layout.at.push_back(position);
     position += size;
-    pieces.push_back(tensor.bytes);
   }
   header += "}";
   header.append((kDataAlignment - (8 + header.size()) % kDataAlignment) % kDataAlignment, ' ');
-  std::string start;
   for (int i = 0; i < 8; ++i)
-    start += static_cast<char>(header.size() >> (8 * i) & 0xFF);
-  start += header;
-  pieces[0] = std::as_bytes(std::span(start));
+    layout.start += static_cast<char>(header.size() >> (8 * i) & 0xFF);
+  layout.start += header;
+  for (int64_t &at : layout.at)
+    at += static_cast<int64_t>(layout.start.size());
+  layout.bytes = static_cast<int64_t>(layout.start.size()) + position;
+  return layout;
+}
+
+absl::Status write_safetensors(const std::string &path, std::span<const ArrayView> tensors,
+                               const std::map<std::string, std::string> &metadata) {
+  WEFT_ASSIGN_OR_RETURN(SafetensorsLayout layout, layout_safetensors(path, tensors, metadata));
+  std::vector<std::span<const std::byte>> pieces = {std::as_bytes(std::span(layout.start))};
+  for (const ArrayView &tensor : tensors) {
+    if (array_bytes(tensor.dtype, tensor.dims) != static_cast<int64_t>(tensor.bytes.size()))
+      return absl::InvalidArgumentError("cannot write '" + path + "': the shape of '" +
+                                        tensor.name + "' does not fit its bytes");
+    pieces.push_back(tensor.bytes);
+  }
   return write_file_atomically(path, pieces);
 }
 

@@ -36,6 +36,16 @@ absl::StatusOr<SafetensorsFile> parse_safetensors(std::span<const std::byte> byt
 // mapped the header alone is read.
 absl::StatusOr<SafetensorsFile> read_safetensors(const std::string &path);
 
+// What a file of tensors begins with, and where their bytes stand.
+struct SafetensorsLayout {
+  std::string start;       // the header and its length
+  std::vector<int64_t> at; // of each tensor, from the beginning of the file
+  int64_t bytes = 0;       // of the whole file
+};
+// Of tensors whose bytes do not matter here; `path` is for errors, which are write_safetensors's.
+absl::StatusOr<SafetensorsLayout>
+layout_safetensors(const std::string &path, std::span<const ArrayView> tensors,
+                   const std::map<std::string, std::string> &metadata = {});
 // Tensors stand in the order given, the first at a multiple of 64 bytes. InvalidArgument for two
 // tensors of one name, a name that is not UTF-8, or bytes that do not fit a shape. Atomic.
 absl::Status write_safetensors(const std::string &path, std::span<const ArrayView> tensors,
