@@ -55,7 +55,7 @@ Tensor rand(const Shape &shape, Generator &generator, DType dtype = float32,
 Tensor randn(const Shape &shape, DType dtype = float32, Location location = Location::current());
 Tensor randn(const Shape &shape, Generator &generator, DType dtype = float32,
              Location location = Location::current());
-// rand() in x's shape and dtype, on its device.
+// rand() in x's shape and dtype, on its device, and cut as x is.
 Tensor rand_like(const Tensor &x, Generator &generator = default_generator(),
                  Location location = Location::current());
 // randn(), alike.

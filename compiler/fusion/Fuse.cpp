@@ -259,7 +259,7 @@ private:
         saw_[static_cast<int>(late)] = true;
         return false;
       }
-      if (Operation *op = recomputed(*domain, ops))
+      if (Operation *op = recomputed(*domain, ops, outputs))
         return refuse(Refusal::Recomputed, op);
       if (Operation *op = gathered(*domain, ops))
         return refuse(Refusal::GathersTransposed, op);
@@ -392,7 +392,7 @@ private:
       return false;
     FusionRefusal why;
     std::optional<FusionDomain> domain = FusionDomain::analyze(ops, outputs, why);
-    return domain && !recomputed(*domain, ops) && !gathered(*domain, ops);
+    return domain && !recomputed(*domain, ops, outputs) && !gathered(*domain, ops);
   }
 
   static int64_t countInputs(ArrayRef<Operation *> ops) {
@@ -407,17 +407,19 @@ private:
 
   // An expensive op that the kernel would run more often than its result has elements; null if
   // there is none.
-  Operation *recomputed(const FusionDomain &domain, ArrayRef<Operation *> ops) const {
+  Operation *recomputed(const FusionDomain &domain, ArrayRef<Operation *> ops,
+                        ArrayRef<Value> outputs) const {
     if (domain.shape() == FusionDomain::Shape::Alone)
       return nullptr;
     if (Operation *op = recomputedInRow(domain, ops))
       return op;
-    DenseSet<Value> elsewhere = readElsewhere(ops);
+    DenseSet<Value> elsewhere = readElsewhere(ops), once = computedOnce(ops, outputs);
     int64_t cheap = 0;
     for (Operation *op : ops) {
       bool again = domain.role(op->getResult(0)) == FusionDomain::Role::Inline ||
                    elsewhere.contains(op->getResult(0));
-      if (graph_.isFree(op) || !again || isOncePerRow(domain, op))
+      if (graph_.isFree(op) || !again || once.contains(op->getResult(0)) ||
+          isOncePerRow(domain, op))
         continue;
       // Ops that only move elements compute nothing.
       if (cast<ir::WeftOp>(op).kind() == ir::Kind::Movement)
@@ -482,6 +484,39 @@ private:
         read.insert(op->operand_begin(), op->operand_end());
     }
     return read;
+  }
+
+  // Values that a kernel without reductions computes at one position alone, at no more points than
+  // they have elements: of what one slice reads, the slice's.
+  static DenseSet<Value> computedOnce(ArrayRef<Operation *> ops, ArrayRef<Value> outputs) {
+    DenseSet<Value> once;
+    if (llvm::any_of(ops, [](Operation *op) { return isReduction(op); }))
+      return once;
+    // Readers in step with a value share one position, each other one brings those of its result.
+    struct Positions {
+      int64_t inStep = 0, others = 0;
+    };
+    DenseMap<Value, Positions> positions;
+    int64_t points = 0;
+    for (Value output : outputs) {
+      positions[output].inStep = 1;
+      points = std::max(points, elementsOf(output));
+    }
+    for (Operation *op : llvm::reverse(ops)) {
+      Value result = op->getResult(0);
+      Positions own = positions.lookup(result);
+      int64_t all = own.inStep + own.others;
+      if (all == 1 && elementsOf(result) >= points)
+        once.insert(result);
+      for (Value operand : op->getOperands()) {
+        Positions &of = positions[operand];
+        if (isa<ir::ElementwiseOp, ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp>(op))
+          of.inStep = std::max(of.inStep, all);
+        else
+          of.others += all;
+      }
+    }
+    return once;
   }
 
   // The same for values along a row that are read at other positions of the row, after its

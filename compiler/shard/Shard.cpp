@@ -280,14 +280,26 @@ llvm::LogicalResult Sharder::run(Block &block) {
     if (chosen.gathered > 0 && op.missingRule(ir::RuleKind::Decomposition).empty() &&
         movedIfDecomposed(op) < chosen.moved) {
       bool first = it == block.begin();
-      auto previous = first ? it : std::prev(it);
+      auto previous = first ? it : std::prev(it), next = std::next(it);
+      RankedTensorType like = typeOf(op->getOperand(0));
+      Axes axes = at(op->getOperand(0)).axes;
       if (llvm::failed(decomposeOp(op)))
         return llvm::failure();
       // What the decomposition made stands from here on.
       it = first ? block.begin() : std::next(previous);
+      for (Operation &made : llvm::make_range(it, next))
+        if (auto weft = dyn_cast<ir::WeftOp>(made);
+            weft && weft.kind() == ir::Kind::Random &&
+            typeOf(made.getResult(0)).getShape() == like.getShape())
+          drawn_[&made] = axes;
       continue;
     }
     place(op, chosen);
+    if (auto axes = drawn_.find(op); axes != drawn_.end()) {
+      const ShardedValue drawn = at(op->getResult(0));
+      give(op->getResult(0), {reshard(op->getLoc(), drawn, axes->second), axes->second});
+      drawn_.erase(axes);
+    }
     moved_ += chosen.moved;
     ++it;
   }

@@ -16,7 +16,9 @@
 // Operands that are whole are sliced where the op is cut, and those that are cut elsewhere move.
 //
 // An op whose operands would be gathered is decomposed where that moves fewer bytes: a softmax over
-// a dim that is cut becomes a maximum, exponentials and a sum, and ranks exchange rows.
+// a dim that is cut becomes a maximum, exponentials and a sum, and ranks exchange rows. Samples that
+// such an op draws are cut as its first operand is: a slice of what one process draws, of which a
+// kernel computes no more than it reads.
 //
 // Weakness: one op after the other, in order. An operand is never cut because of what comes later.
 #pragma once
@@ -92,6 +94,7 @@ private:
   llvm::ArrayRef<MeshAxis> mesh_;
   llvm::DenseMap<mlir::Value, ShardedValue> values_;
   double moved_ = 0; // bytes that ranks exchange for what was placed
+  llvm::DenseMap<mlir::Operation *, Axes> drawn_; // how samples are to be cut
 };
 
 // Whether a dim of the size has equal parts on the axis, each with something in it.

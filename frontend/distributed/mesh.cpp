@@ -9,6 +9,7 @@
 #include "frontend/recorder/requests/requests.h"
 #include "frontend/sharding/sharding.h"
 #include "frontend/tensor/impl.h"
+#include "frontend/tensor/starting.h"
 #include "weft/autograd.h"
 
 namespace weft::distributed {
@@ -171,7 +172,10 @@ int Mesh::rank(const std::string &axis, Location location) const {
 
 Tensor shard(const Tensor &x, const Mesh &mesh, const AxisNames &axes, Location location) {
   Session session("shard", location);
-  Var input = read(x, "x");
+  // What nobody has read yet is made in parts.
+  const TensorImpl &impl = *recorder::checked(x, "x");
+  Var input = impl.start && !(impl.leaf && grad_mode()) ? recorded_start(*impl.start, *impl.type)
+                                                        : read(x, "x");
   TypeRef to = cut_type(input.type(), sharding_by(input.type(), mesh, axes, /*whole=*/true));
   return wrap(resharded(input, to));
 }

@@ -78,8 +78,8 @@ AxisNames axes_of(const Tensor &x, Location location = Location::current());
 // for any characters: {"*.query.weight", {"model", ""}}.
 using ShardingRules = std::vector<std::pair<std::string, AxisNames>>;
 // Cuts the module's parameters and buffers, each by the first rule that fits its name, in place:
-// gradients follow, and moments of optimizers that are made later. Before a
-// model is cut it has no gradients; it is loaded before or after.
+// gradients follow, and moments of optimizers that are made later. What parameters start from is
+// made in parts. Before a model is cut it has no gradients; it is loaded before or after.
 // Errors as shard() has them, by the parameter's name; kValue, a rule that fits no name; kState, a
 // parameter has a gradient.
 void shard(const nn::Module &module, const Mesh &mesh, const ShardingRules &rules,

@@ -9,6 +9,7 @@
 #include "frontend/recorder/record/emit.h"
 #include "frontend/recorder/record/state_api.h"
 #include "frontend/recorder/requests/requests.h"
+#include "frontend/tensor/beside.h"
 #include "frontend/tensor/impl.h"
 #include "frontend/tensor/starting.h"
 #include "runtime/core/float16.h"
@@ -236,12 +237,12 @@ Tensor randn(const Shape &shape, DType dtype, Location location) {
 Tensor rand_like(const Tensor &x, Generator &generator, Location location) {
   Session session("rand_like", location);
   BesideTensor scope(x);
-  return rand(x.shape(), generator, x.dtype());
+  return cut_as(rand(x.shape(), generator, x.dtype()), x);
 }
 Tensor randn_like(const Tensor &x, Generator &generator, Location location) {
   Session session("randn_like", location);
   BesideTensor scope(x);
-  return randn(x.shape(), generator, x.dtype());
+  return cut_as(randn(x.shape(), generator, x.dtype()), x);
 }
 
 namespace {
@@ -324,6 +325,17 @@ Tensor start_samples(StartingValue value, const Shape &shape, DType dtype, Gener
 }
 
 } // namespace
+
+Var recorder::recorded_start(const StartingValue &start, const TypeInfo &type) {
+  NoGrad no_grad;
+  if (start.kind == StartingValue::Kind::kConstant)
+    return broadcast(make_scalar(Scalar(start.shift), type.dtype), type.dims);
+  Var state = read(state_tensor(start.state[0], start.state[1], type.device), "generator");
+  bool normal = start.kind == StartingValue::Kind::kNormal;
+  return rounded(
+      affine(emit_random(normal, state, start.computed, type.dims), start.scale, start.shift),
+      type.dtype);
+}
 
 Tensor start_uniform(const Shape &shape, double low, double high, DType dtype, Generator &generator,
                      Location location) {

@@ -6,6 +6,7 @@
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/record/emit.h"
 #include "frontend/recorder/requests/requests.h"
+#include "frontend/tensor/beside.h"
 #include "frontend/tensor/constant.h"
 #include "frontend/tensor/impl.h"
 #include "runtime/memory/buffer.h"
@@ -144,12 +145,14 @@ Tensor tensor(Scalar value, std::optional<DType> dtype, Location location) {
   Session session("tensor", location);
   return full({}, value, dtype, location);
 }
+Tensor recorder::cut_as(const Tensor &made, const Tensor &x) {
+  const TypeInfo *type = x.impl()->type;
+  return type->part ? wrap(resharded(read(made, "x"), type)) : made;
+}
 // On x's device, and cut as x is.
 template <typename Make> static Tensor beside(const Tensor &x, Make make) {
   BesideTensor scope(x);
-  Tensor made = make();
-  const TypeInfo *type = x.impl()->type;
-  return type->part ? wrap(resharded(read(made, "x"), type)) : made;
+  return cut_as(make(), x);
 }
 Tensor zeros_like(const Tensor &x, Location location) {
   Session session("zeros_like", location);

@@ -5,6 +5,8 @@
 
 #include <optional>
 
+#include "frontend/recorder/record/recorder.h"
+#include "frontend/recorder/requests/starting_values.h"
 #include "weft/tensor.h"
 
 namespace weft {
@@ -21,5 +23,11 @@ Tensor start_constant(const Shape &shape, double value, DType dtype, Location lo
 // given.
 Tensor start_copy(const Tensor &tensor, std::optional<DType> dtype, std::optional<Device> device,
                   Location location);
+
+namespace recorder {
+// What a storage of this type starts from, as ops: for who needs a part of it alone, of which a
+// kernel computes no more.
+Var recorded_start(const StartingValue &start, const TypeInfo &type);
+} // namespace recorder
 
 } // namespace weft

@@ -121,3 +121,18 @@ func.func @main(%x: tensor<8x3xf32> {weft.axes = ["data", ""]}, %z: tensor<8x3xf
   %0 = weft.concat %x, %z, %x, %z dim = 0 : tensor<8x3xf32>, tensor<8x3xf32>, tensor<8x3xf32>, tensor<8x3xf32>
   return %0 : tensor<32x3xf32>
 }
+
+// -----
+
+// A mask is cut as what it drops is: of the draw of one process each rank takes its part.
+// CHECK-LABEL: func.func @main(%arg0: tensor<4x3xf32>, %arg1: tensor<2xi64>) -> (tensor<4x3xf32>, tensor<4x3xi1>)
+// CHECK: %[[U:.*]] = weft.random_uniform %arg1 : tensor<8x6xf32>
+// CHECK-NEXT: %[[R:.*]] = weft.slice %[[U]]{{\[\[}}4, 0] : [8, 6] : [1, 1]] : tensor<8x6xf32>
+// CHECK-NEXT: weft.slice %[[R]]{{\[\[}}0, 3] : [4, 6] : [1, 1]] : tensor<4x6xf32>
+// CHECK: weft.compare ge {{.*}} : tensor<4x3xf32>
+// CHECK: weft.select {{.*}} : tensor<4x3xf32>
+// CHECK-NOT: weft.all_gather
+func.func @main(%x: tensor<8x6xf32> {weft.axes = ["data", "model"]}, %s: tensor<2xi64>) -> (tensor<8x6xf32> {weft.axes = ["data", "model"]}, tensor<8x6xi1> {weft.axes = ["data", "model"]}) {
+  %0:2 = weft.dropout %x, %s {rate = 0.5 : f64} : tensor<8x6xf32>
+  return %0#0, %0#1 : tensor<8x6xf32>, tensor<8x6xi1>
+}
