@@ -72,8 +72,8 @@ void save_parts(const std::string &path, const std::vector<std::pair<std::string
     views.push_back({name, tensor.dtype(), tensor.shape(), {}});
   auto layout = runtime::layout_safetensors(path, views, metadata);
   // Ranks that save something else would write over each other: all compare the whole header.
-  const std::string call = "save_safetensors('" + path + "') of " +
-                           std::to_string(tensors.size()) + " tensors " +
+  const std::string call = "save_safetensors('" + path + "') of " + std::to_string(tensors.size()) +
+                           " tensors " +
                            (layout.ok() ? layout->start.substr(sizeof(uint64_t)) : "");
   // A step that all ranks have done, or none goes on. Gives what the mesh's rank 0 said.
   auto together = [&](const std::function<absl::StatusOr<std::string>()> &step) {
