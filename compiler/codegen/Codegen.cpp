@@ -96,6 +96,24 @@ static bool isBelowMaximum(mlir::Operation *op) {
   return llvm::ArrayRef<int64_t>(expected) == ir::shapeOf(kept->getResult(0));
 }
 
+// Whether the loops are the dims of operand 0, in order, of which the op's `dims` are folded and
+// the others are the result's.
+static bool loopsOverOperand(ir::WeftOp op, mlir::linalg::GenericOp generic) {
+  auto folded = op->getAttrOfType<mlir::DenseI64ArrayAttr>("dims").asArrayRef();
+  int64_t rank = ir::typeOf(op->getOperand(0)).getRank();
+  llvm::SmallVector<int64_t> kept, reduced;
+  for (int64_t dim = 0; dim < rank; ++dim)
+    (llvm::is_contained(folded, dim) ? reduced : kept).push_back(dim);
+  llvm::SmallVector<unsigned> found;
+  generic.getReductionDims(found);
+  auto maps = generic.getIndexingMapsArray();
+  auto inOrder = mlir::AffineMap::getMultiDimMapWithTargets(
+      static_cast<unsigned>(rank), llvm::SmallVector<unsigned>(kept.begin(), kept.end()),
+      generic.getContext());
+  return static_cast<int64_t>(generic.getNumLoops()) == rank && maps.size() > 1 &&
+         maps.front().isIdentity() && maps.back() == inOrder && llvm::equal(found, reduced);
+}
+
 // What schedules read of lowerings, which the rule of an op of another dialect may not give.
 static mlir::LogicalResult checkLowered(ir::WeftOp op, llvm::ArrayRef<Value> values) {
   if (values.size() != op->getNumResults())
@@ -115,6 +133,11 @@ static mlir::LogicalResult checkLowered(ir::WeftOp op, llvm::ArrayRef<Value> val
           generic.getDpsInits()[0].getDefiningOp<mlir::arith::ConstantOp>()))
       return op->emitOpError("is at fault in its rule: a reduction's lowering is "
                              "ir::reductionGeneric, a linalg.generic that starts from a constant");
+    if (op.kind() == ir::Kind::Reduction && !ir::isOwn(op) && !loopsOverOperand(op, generic))
+      return op->emitOpError(
+          "is at fault in its rule: a reduction's loops are the dims of operand 0 "
+          "in order, of which `dims` are folded; by its statement or its "
+          "lowering they are not");
   }
   return mlir::success();
 }
@@ -147,8 +170,7 @@ static mlir::LogicalResult lowerToLinalg(KernelBuilder &kernel) {
             b, op.getLoc(), ir::shapeOf(result), mlir::getElementTypeOrSelf(result.getType()));
       continue;
     }
-    auto values =
-        ir::callRule(&op, "lowering", [&] { return weft.lowerToLinalg(b, operands); });
+    auto values = ir::callRule(&op, "lowering", [&] { return weft.lowerToLinalg(b, operands); });
     if (mlir::failed(values))
       return op.emitOpError("has no lowering to linalg: ")
              << (weft.missingRule(ir::RuleKind::Lowering).empty()

@@ -19,12 +19,12 @@ mlir::Value parallelGeneric(mlir::OpBuilder &b, mlir::Location loc, mlir::Ranked
                             mlir::ValueRange inputs, llvm::ArrayRef<mlir::AffineMap> maps,
                             ScalarBody body);
 
-// A linalg.generic over the dims of the op's statement, which folds its reduced ones with
-// `body(element values..., accumulator)`, from `identity`. Null, with an error at the op, where it
-// has no statement, or one that leaves its tensors, and where the body gives another type than the
-// accumulator's. Partial results are folded by the same body, as elements: it is
-// f(x, accumulator) with f associative and commutative. x * x + accumulator is no such f, and gives
-// wrong values; the squares are an op before the reduction, in the decomposition.
+// A linalg.generic over the dims of operand 0, in whichever order the op's statement names them,
+// which folds the reduced ones with `body(element values..., accumulator)`, from `identity`. Null,
+// with an error at the op, where it has no statement, or one that leaves its tensors, and where the
+// body gives another type than the accumulator's. Partial results are folded by the same body, as
+// elements: it is f(x, accumulator) with f associative and commutative. x * x + accumulator is no
+// such f, and gives wrong values; the squares are an op before the reduction, in the decomposition.
 mlir::Value reductionGeneric(mlir::OpBuilder &b, mlir::Operation *op, mlir::ValueRange inputs,
                              mlir::TypedAttr identity, ScalarBody body);
 

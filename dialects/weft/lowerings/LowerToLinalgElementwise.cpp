@@ -73,6 +73,25 @@ static LogicalResult checkInside(Operation *op, const IndexStatement &statement)
                  failed(check("result", statement.results, op->getResultTypes())));
 }
 
+// Schedules walk over the dims of operand 0 in their order, so that these are the loops, whichever
+// order the statement of an op from outside names them in.
+static void orderByOperand(IndexStatement &statement) {
+  const Positions &operand = statement.operands[0];
+  SmallVector<int32_t> loopOf(statement.dims.size(), -1);
+  for (auto [loop, position] : llvm::enumerate(operand))
+    if (position.terms.size() == 1 && position.is(position.terms[0].dim))
+      loopOf[position.terms[0].dim] = static_cast<int32_t>(loop);
+  if (operand.size() != statement.dims.size() || llvm::is_contained(loopOf, -1))
+    return; // codegen refuses other loops
+  auto dims = statement.dims;
+  for (auto [dim, loop] : llvm::enumerate(loopOf))
+    statement.dims[loop] = dims[dim];
+  for (Positions &positions : llvm::concat<Positions>(statement.operands, statement.results))
+    for (Position &position : positions)
+      for (Position::Term &term : position.terms)
+        term.dim = loopOf[term.dim];
+}
+
 Value reductionGeneric(OpBuilder &b, Operation *op, ValueRange inputs, TypedAttr identity,
                        ScalarBody body) {
   Location loc = op->getLoc();
@@ -85,6 +104,7 @@ Value reductionGeneric(OpBuilder &b, Operation *op, ValueRange inputs, TypedAttr
   IndexStatement &statement = *found;
   if (failed(checkInside(op, statement)))
     return Value();
+  orderByOperand(statement);
   Value init = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, Attribute(identity)));
   SmallVector<utils::IteratorType> iterators;
   for (const IndexDim &dim : statement.dims)

@@ -11,6 +11,7 @@ struct OtherRules {
   std::optional<IndexStatement> statement;
   std::function<mlir::FailureOr<llvm::SmallVector<mlir::Value>>(mlir::OpBuilder &)> decompose;
   std::function<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange)> scalar;
+  std::function<mlir::Value(mlir::OpBuilder &, mlir::Operation *, mlir::ValueRange)> lower;
 
   static OtherRules &get() {
     static OtherRules rules;
@@ -84,6 +85,10 @@ public:
   }
   mlir::FailureOr<llvm::SmallVector<mlir::Value>> decompose(mlir::OpBuilder &b) {
     return OtherRules::get().decompose(b);
+  }
+  mlir::FailureOr<llvm::SmallVector<mlir::Value>> lowerToLinalg(mlir::OpBuilder &b,
+                                                                mlir::ValueRange operands) {
+    return llvm::SmallVector<mlir::Value>{OtherRules::get().lower(b, *this, operands)};
   }
   mlir::Value emitScalar(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange args) {
     return OtherRules::get().scalar(b, loc, args);
