@@ -49,7 +49,7 @@ void express(Generalization::Size &size, const Values &values,
              const std::vector<Generalization::Size> &sizes,
              const std::vector<const Values *> &known) {
   for (uint32_t i = 0; i < sizes.size(); ++i) {
-    if (!sizes[i].factors.empty())
+    if (!sizes[i].is_free())
       continue;
     if (int64_t k = multiple(values, *known[i])) {
       size.coefficient = k;
@@ -59,7 +59,7 @@ void express(Generalization::Size &size, const Values &values,
   }
   for (uint32_t i = 0; i < sizes.size(); ++i)
     for (uint32_t j = i; j < sizes.size(); ++j) {
-      if (!sizes[i].factors.empty() || !sizes[j].factors.empty())
+      if (!sizes[i].is_free() || !sizes[j].is_free())
         continue;
       Values both = product(*known[i], *known[j]);
       if (int64_t k = both.empty() ? 0 : multiple(values, both)) {
@@ -72,12 +72,11 @@ void express(Generalization::Size &size, const Values &values,
 
 } // namespace
 
-bool generalize(const std::vector<const std::vector<int64_t> *> &observations,
-                const std::vector<IntPosition> &positions, bool sizes_as_scalars,
-                Generalization &result, std::string &why) {
-  const std::vector<int64_t> &newest = *observations.back();
-  std::vector<const std::vector<int64_t> *> kept;
-  for (const std::vector<int64_t> *other : observations) {
+bool generalize(const Observations &observations, const std::vector<IntPosition> &positions,
+                bool sizes_as_scalars, Generalization &result, std::string &why) {
+  const Ints &newest = *observations.back();
+  Observations kept;
+  for (const Ints *other : observations) {
     bool fits = true;
     for (size_t p = 0; p < positions.size() && fits; ++p)
       fits = positions[p].kind != IntPosition::Kind::kSize || (*other)[p] == newest[p] ||
@@ -95,7 +94,7 @@ bool generalize(const std::vector<const std::vector<int64_t> *> &observations,
   for (uint32_t p = 0; p < positions.size(); ++p) {
     Values values;
     bool varies = false;
-    for (const std::vector<int64_t> *ints : kept) {
+    for (const Ints *ints : kept) {
       values.push_back((*ints)[p]);
       varies |= values.back() != newest[p];
     }
@@ -115,15 +114,13 @@ bool generalize(const std::vector<const std::vector<int64_t> *> &observations,
     size.position = members.front();
     size.least = *std::min_element(key.second.begin(), key.second.end());
     express(size, key.second, result.sizes, known);
-    if (size.factors.empty()) {
-      int64_t number = 0;
-      for (const Generalization::Size &other : result.sizes)
-        number += other.factors.empty();
-      size.name = "s" + std::to_string(number);
+    if (size.is_free()) {
+      size.name = "s" + std::to_string(result.free_sizes().size());
       size.low = kSmallestSize;
       size.high = power_of_two_above(*std::max_element(key.second.begin(), key.second.end()));
     } else {
-      size.low = size.high = size.coefficient;
+      size.low = size.product([&](uint32_t factor) { return result.sizes[factor].low; });
+      size.high = size.coefficient;
       // In alphabetical order: one name for one product.
       std::vector<std::string> names;
       for (uint32_t factor : size.factors)
@@ -131,12 +128,10 @@ bool generalize(const std::vector<const std::vector<int64_t> *> &observations,
       std::sort(names.begin(), names.end());
       for (const std::string &name : names)
         size.name += (size.name.empty() ? "" : ".") + name;
-      for (uint32_t factor : size.factors) {
-        size.low *= result.sizes[factor].low;
+      for (uint32_t factor : size.factors)
         if (__builtin_mul_overflow(size.high, result.sizes[factor].high, &size.high)) {
           why = "a size would exceed 2^63";
           return false;
-        }
       }
       if (size.coefficient != 1)
         size.name += "." + std::to_string(size.coefficient);
@@ -158,39 +153,33 @@ bool generalize(const std::vector<const std::vector<int64_t> *> &observations,
   return true;
 }
 
-bool Generalization::matches(const std::vector<int64_t> &other, std::vector<int64_t> &size_values,
-                             std::vector<int64_t> &scalar_values) const {
+std::optional<Generalization::Match> Generalization::match(const Ints &other) const {
   if (other.size() != ints.size())
-    return false;
-  size_values.clear();
-  scalar_values.clear();
+    return std::nullopt;
+  Match values;
   for (const Size &size : sizes) {
     int64_t value = other[size.position];
     if (value < size.low || value > size.high)
-      return false;
-    if (!size.factors.empty()) {
-      int64_t expected = size.coefficient; // cannot overflow: the bounds of the factors do not
-      for (uint32_t factor : size.factors)
-        expected *= size_values[factor];
-      if (expected != value)
-        return false;
-    }
-    size_values.push_back(value);
+      return std::nullopt; // Cannot overflow: the bounds of the factors do not.
+    if (!size.is_free() &&
+        size.product([&](uint32_t factor) { return values.sizes[factor]; }) != value)
+      return std::nullopt;
+    values.sizes.push_back(value);
   }
   for (const Scalar &scalar : scalars)
-    scalar_values.push_back(other[scalar.position]);
+    values.scalars.push_back(other[scalar.position]);
   for (size_t p = 0; p < ints.size(); ++p) {
     int32_t c = classes[p];
     int64_t expected = c == kConstant                           ? ints[p]
-                       : c < static_cast<int32_t>(sizes.size()) ? size_values[c]
-                                                                : scalar_values[c - sizes.size()];
+                       : c < static_cast<int32_t>(sizes.size()) ? values.sizes[c]
+                                                                : values.scalars[c - sizes.size()];
     if (other[p] != expected)
-      return false;
+      return std::nullopt;
   }
-  return true;
+  return values;
 }
 
-void Generalization::cut_ranges(const std::vector<int64_t> &near) {
+void Generalization::cut_ranges(const Ints &near) {
   std::vector<uint32_t> free = free_sizes();
   double planned = 1;
   for (uint32_t size : free)
@@ -198,33 +187,33 @@ void Generalization::cut_ranges(const std::vector<int64_t> &near) {
                static_cast<double>(std::max<int64_t>(1, near[sizes[size].position]));
   if (free.size() < 2 || planned <= kMostPlanned)
     return;
-  for (Size &size : sizes) {
-    if (size.factors.empty()) {
-      size.high = std::min(size.high, 2 * power_of_two_above(near[size.position]));
-      continue;
-    }
-    size.high = size.coefficient;
-    for (uint32_t factor : size.factors)
-      size.high *= sizes[factor].high;
-  }
+  for (uint32_t size : free)
+    sizes[size].high =
+        std::min(sizes[size].high, 2 * power_of_two_above(near[sizes[size].position]));
+  bound_products();
 }
 
 bool Generalization::raise_ranges() {
   bool raised = false;
-  for (Size &size : sizes) {
-    int64_t low = size.coefficient;
-    if (size.factors.empty()) {
-      low = kSmallestSize;
-      while (low * 2 <= std::min(size.least, size.low * kRangeStep))
-        low *= 2;
-      low = std::max(low, size.low);
-    }
-    for (uint32_t factor : size.factors)
-      low *= sizes[factor].low;
-    raised |= low != size.low;
-    size.low = low;
+  for (uint32_t each : free_sizes()) {
+    Size &size = sizes[each];
+    int64_t low = kSmallestSize;
+    while (low * 2 <= std::min(size.least, size.low * kRangeStep))
+      low *= 2;
+    raised |= low > size.low;
+    size.low = std::max(low, size.low);
   }
+  bound_products();
   return raised;
+}
+
+void Generalization::bound_products() {
+  for (Size &size : sizes) {
+    if (size.is_free())
+      continue;
+    size.low = size.product([&](uint32_t factor) { return sizes[factor].low; });
+    size.high = size.product([&](uint32_t factor) { return sizes[factor].high; });
+  }
 }
 
 std::vector<std::pair<int64_t, int64_t>> Generalization::ranges_around() const {
@@ -248,42 +237,34 @@ std::vector<std::pair<int64_t, int64_t>> Generalization::ranges_around() const {
 }
 
 void Generalization::set_range(std::pair<int64_t, int64_t> range) {
-  for (Size &size : sizes) {
-    std::tie(size.low, size.high) =
-        size.factors.empty() ? range : std::pair(size.coefficient, size.coefficient);
-    for (uint32_t factor : size.factors) {
-      size.low *= sizes[factor].low;
-      size.high *= sizes[factor].high;
-    }
-  }
+  for (uint32_t size : free_sizes())
+    std::tie(sizes[size].low, sizes[size].high) = range;
+  bound_products();
 }
 
 std::vector<uint32_t> Generalization::free_sizes() const {
   std::vector<uint32_t> result;
   for (uint32_t i = 0; i < sizes.size(); ++i)
-    if (sizes[i].factors.empty())
+    if (sizes[i].is_free())
       result.push_back(i);
   return result;
 }
 
-std::vector<std::vector<int64_t>>
-hold_other_sizes(const std::vector<const std::vector<int64_t> *> &observations,
-                 const std::vector<IntPosition> &positions, const Generalization &general,
-                 uint32_t varies) {
-  std::vector<std::vector<int64_t>> result;
-  for (const std::vector<int64_t> *ints : observations) {
+std::vector<Ints> hold_other_sizes(const Observations &observations,
+                                   const std::vector<IntPosition> &positions,
+                                   const Generalization &general, uint32_t varies) {
+  std::vector<Ints> result;
+  for (const Ints *ints : observations) {
     if ((*ints)[general.sizes[varies].position] > general.sizes[varies].high)
       continue;                  // it was left out
-    std::vector<int64_t> values; // by size; cannot overflow, as the ends of ranges do not
+    Ints values;                 // by size; cannot overflow, as the ends of ranges do not
     for (uint32_t i = 0; i < general.sizes.size(); ++i) {
       const Generalization::Size &size = general.sizes[i];
-      values.push_back(!size.factors.empty() ? size.coefficient
-                       : i == varies         ? (*ints)[size.position]
-                                             : general.ints[size.position]);
-      for (uint32_t factor : size.factors)
-        values.back() *= values[factor];
+      values.push_back(!size.is_free()
+                           ? size.product([&](uint32_t factor) { return values[factor]; })
+                           : (i == varies ? *ints : general.ints)[size.position]);
     }
-    std::vector<int64_t> &held = result.emplace_back(general.ints);
+    Ints &held = result.emplace_back(general.ints);
     for (size_t p = 0; p < held.size(); ++p)
       if (general.classes[p] == Generalization::kConstant)
         continue;

@@ -3,11 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace weft::recorder {
+
+using Ints = std::vector<int64_t>;              // a program's
+using Observations = std::vector<const Ints *>; // of programs of one structure, the newest last
 
 // One int of a program that may differ between programs of one structure.
 struct IntPosition {
@@ -35,24 +39,36 @@ struct Generalization {
     std::string name;
     int64_t least = 0;         // of those seen
     int64_t low = 0, high = 0; // both included
-    int64_t coefficient =
-        1; // its value is coefficient * the product of these sizes, which come before it;
-    std::vector<uint32_t> factors; // none: it is free
-    uint32_t position = 0;         // where its value stands
+    // It is coefficient * the product of these sizes, which come before it. None: it is free.
+    int64_t coefficient = 1;
+    std::vector<uint32_t> factors;
+    uint32_t position = 0; // where its value stands
+    bool is_free() const {
+      return factors.empty();
+    }
+    // Of one that is not free, for what `of` gives for its factors.
+    template <typename Of> int64_t product(const Of &of) const {
+      int64_t result = coefficient;
+      for (uint32_t factor : factors)
+        result *= of(factor);
+      return result;
+    }
   };
   struct Scalar {
     IntPosition::Kind kind = IntPosition::Kind::kAttribute;
     uint32_t position = 0;
   };
   static constexpr int32_t kConstant = -1;
-  std::vector<int64_t> ints;    // those of one program: what constants must be
+  Ints ints;                    // those of one program: what constants must be
   std::vector<int32_t> classes; // of each int: kConstant, a size, or sizes.size() + a scalar
   std::vector<Size> sizes;      // named; equal names are equal sizes
   std::vector<Scalar> scalars;  // the program takes them as scalar arguments, after its leaves
 
-  // Whether these ints are within its guards; then the values of its sizes and scalars.
-  bool matches(const std::vector<int64_t> &ints, std::vector<int64_t> &sizes,
-               std::vector<int64_t> &scalars) const;
+  // What its sizes and scalars are for these ints; nothing where they are not within its guards.
+  struct Match {
+    std::vector<int64_t> sizes, scalars;
+  };
+  std::optional<Match> match(const Ints &ints) const;
   // The same from a later power of two on, at most the one below the least size seen, for programs
   // that no smaller size may share. False: it is that already.
   bool raise_ranges();
@@ -64,7 +80,9 @@ struct Generalization {
   // Where one size varies.
   void set_range(std::pair<int64_t, int64_t> range);
   // Where several sizes vary: ranges that go far beyond these ints end near them.
-  void cut_ranges(const std::vector<int64_t> &near);
+  void cut_ranges(const Ints &near);
+  // The ranges of products, after those of free sizes have changed.
+  void bound_products();
   // The free sizes: others are products of these.
   std::vector<uint32_t> free_sizes() const;
   // What it is made of, for keys: equal texts for equal programs.
@@ -77,15 +95,13 @@ struct Generalization {
 // whose sizes differ from the newest's where one of both is 0 or 1 are left out: those sizes mean
 // other things, no elements and broadcasting. False where nothing is left that varies; `why` then
 // says so. sizes_as_scalars: the program takes its sizes as scalars, too.
-bool generalize(const std::vector<const std::vector<int64_t> *> &observations,
-                const std::vector<IntPosition> &positions, bool sizes_as_scalars,
-                Generalization &result, std::string &why);
+bool generalize(const Observations &observations, const std::vector<IntPosition> &positions,
+                bool sizes_as_scalars, Generalization &result, std::string &why);
 
 // The observations that `general` was made of, as they would be if all its free sizes but this one
 // were as in the newest.
-std::vector<std::vector<int64_t>>
-hold_other_sizes(const std::vector<const std::vector<int64_t> *> &observations,
-                 const std::vector<IntPosition> &positions, const Generalization &general,
-                 uint32_t varies);
+std::vector<Ints> hold_other_sizes(const Observations &observations,
+                                   const std::vector<IntPosition> &positions,
+                                   const Generalization &general, uint32_t varies);
 
 } // namespace weft::recorder

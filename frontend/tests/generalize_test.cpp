@@ -26,8 +26,7 @@ Result make(const std::vector<Ints> &observations, const std::vector<IntPosition
   return result;
 }
 bool matches(const Generalization &general, const Ints &ints) {
-  Ints sizes, scalars;
-  return general.matches(ints, sizes, scalars);
+  return general.match(ints).has_value();
 }
 
 TEST(Generalize, EqualSizesShareAName) {
@@ -137,10 +136,10 @@ TEST(Generalize, StartsAreScalarsApartFromSizes) {
   ASSERT_TRUE(r.made);
   EXPECT_EQ(r.general.sizes.size(), 1u);
   ASSERT_EQ(r.general.scalars.size(), 1u);
-  Ints sizes, scalars;
-  ASSERT_TRUE(r.general.matches({-1, 2, 9}, sizes, scalars));
-  EXPECT_EQ(sizes, (Ints{2}));
-  EXPECT_EQ(scalars, (Ints{-1}));
+  std::optional<Generalization::Match> match = r.general.match({-1, 2, 9});
+  ASSERT_TRUE(match);
+  EXPECT_EQ(match->sizes, (Ints{2}));
+  EXPECT_EQ(match->scalars, (Ints{-1}));
 }
 
 TEST(Generalize, EqualProgramsHaveEqualTexts) {

@@ -19,7 +19,7 @@ static const runtime::RegisteredCache
                                static_cast<int64_t>(kLimits.families), kLimits.family_bytes};
     });
 
-void Family::observe(std::vector<int64_t> ints) {
+void Family::observe(Ints ints) {
   auto known = std::find(observations.begin(), observations.end(), ints);
   if (known != observations.end())
     observations.erase(known);
@@ -42,17 +42,15 @@ void Family::refuse_up_to_least(Generalization general) {
     too_small.pop_front();
 }
 
-bool Family::is_too_small(const std::vector<int64_t> &ints) const {
-  std::vector<int64_t> sizes, scalars;
+bool Family::is_too_small(const Ints &ints) const {
   return std::any_of(too_small.begin(), too_small.end(), [&](const Generalization &refused) {
-    return refused.matches(ints, sizes, scalars);
+    return refused.match(ints).has_value();
   });
 }
 
 bool Family::was_too_small(const Generalization &general) const {
-  std::vector<int64_t> sizes, scalars;
   return std::any_of(too_small.begin(), too_small.end(), [&](const Generalization &refused) {
-    return refused.matches(general.ints, sizes, scalars) &&
+    return refused.match(general.ints) &&
            std::equal(refused.classes.begin(), refused.classes.end(), general.classes.begin(),
                       general.classes.end(), [](int32_t its, int32_t ours) {
                         return its == Generalization::kConstant ||
@@ -127,7 +125,7 @@ Family *Families::top(const StructureKey &structure, uint64_t salt, bool add) {
   return family;
 }
 
-Family *Families::below(Family &family, const std::vector<int64_t> &ints, bool add) {
+Family *Families::below(Family &family, const Ints &ints, bool add) {
   ProgramKey key{.kind = ProgramKey::Kind::kSizes, .code = {family.number}};
   for (uint32_t p : family.fixed)
     key.sizes.push_back(ints[p]);
@@ -140,7 +138,7 @@ Family *Families::below(Family &family, const std::vector<int64_t> &ints, bool a
     made.fixed = family.fixed_below;
     made.refused = family.why_below;
   }
-  for (const std::vector<int64_t> &other : family.observations)
+  for (const Ints &other : family.observations)
     if (std::all_of(family.fixed.begin(), family.fixed.end(),
                     [&](uint32_t p) { return other[p] == ints[p]; }))
       made.observations.push_back(other);

@@ -14,7 +14,7 @@ struct SymbolicProgram {
   std::vector<bool> stable; // the leaves that it counts on (stability.h)
   ProgramKey key;           // under which the program cache holds it
   // At the sizes that were last asked for, the newest first.
-  std::deque<std::pair<std::vector<int64_t>, std::shared_ptr<CompiledProgram>>> sized;
+  std::deque<std::pair<Ints, std::shared_ptr<CompiledProgram>>> sized;
 };
 
 // Where programs for several sizes were refused, the sizes that could not vary are *fixed*: each
@@ -26,8 +26,7 @@ struct Family {
   uint32_t depth = 0;  // of these above it
   std::vector<Ref<const SignatureStructure>> structures; // what the key's ids stand for
   uint64_t salt = 0;
-  std::deque<std::vector<int64_t>>
-      observations; // of programs that were compiled or asked for, the newest last
+  std::deque<Ints> observations; // of programs that were compiled or asked for, the newest last
   std::deque<SymbolicProgram> programs; // the newest first
   std::string refused;                  // why the last attempt failed
   int refusals = 0;
@@ -43,10 +42,10 @@ struct Family {
   std::string why_below;
   int refused_below = 0;
 
-  void observe(std::vector<int64_t> ints);
+  void observe(Ints ints);
   // Programs for these sizes, and less, are no part of one for several.
   void refuse_up_to_least(Generalization general);
-  bool is_too_small(const std::vector<int64_t> &ints) const;
+  bool is_too_small(const Ints &ints) const;
   // Whether what was refused for the ints of this program left nothing else open.
   bool was_too_small(const Generalization &general) const;
   void note_below(const std::vector<uint32_t> &fixed, const std::string &why);
@@ -62,7 +61,7 @@ public:
   // The family of a structure; null where none is known, unless it is to be added.
   Family *top(const StructureKey &structure, uint64_t salt, bool add = false);
   // The family below it for what these ints are where sizes are fixed, likewise.
-  Family *below(Family &family, const std::vector<int64_t> &ints, bool add = false);
+  Family *below(Family &family, const Ints &ints, bool add = false);
   struct Place {
     Family *family, *above; // above: null for a structure's
   };

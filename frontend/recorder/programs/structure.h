@@ -14,7 +14,7 @@ struct Slice;
 // The slice's key with structures instead of signatures and ranks instead of types.
 struct StructureKey {
   ProgramKey key;
-  std::vector<int64_t> ints;
+  Ints ints;
   std::vector<const SignatureStructure *> structures; // by node; the slice has them
   std::vector<bool> stable;                           // by leaf; not in the key: a program that
                                                       // counts on less serves the slice as well

@@ -43,11 +43,11 @@ private:
   size_t items_ = 0;
 };
 
-std::string values_of(const Generalization &general, const std::vector<int64_t> &sizes,
-                      const std::vector<int64_t> &scalars) {
+std::string values_of(const Generalization &general, const Generalization::Match &values) {
+  const auto &[sizes, scalars] = values;
   Listed list;
   for (size_t i = 0; i < sizes.size(); ++i)
-    if (general.sizes[i].factors.empty())
+    if (general.sizes[i].is_free())
       list.add(general.sizes[i].name + "=" + std::to_string(sizes[i]));
   for (size_t i = 0; i < scalars.size(); ++i)
     if (general.scalars[i].kind == IntPosition::Kind::kAttribute)
@@ -59,8 +59,7 @@ std::string values_of(const Generalization &general, const std::vector<int64_t> 
 
 // Whether a size varies that is not a value's first: what takes such rows apart computes with it
 // (frontend/compile/joined_rows.h).
-bool varies_behind(const std::vector<IntPosition> &positions,
-                   const std::vector<const std::vector<int64_t> *> &observations) {
+bool varies_behind(const std::vector<IntPosition> &positions, const Observations &observations) {
   for (size_t p = 0; p < positions.size(); ++p)
     if (positions[p].at > 0 && positions[p].kind == IntPosition::Kind::kSize &&
         std::any_of(observations.begin(), observations.end(), [&](const auto *each) {
@@ -75,7 +74,7 @@ std::string description(const Slice &slice, const SymbolicRequest &request) {
   Listed list;
   for (size_t i = 0; i < general.sizes.size(); ++i) {
     const Generalization::Size &size = general.sizes[i];
-    if (!size.factors.empty() || list.full())
+    if (!size.is_free() || list.full())
       continue;
     // Of an input, if one has it.
     size_t at = size.position;
@@ -97,9 +96,8 @@ std::string description(const Slice &slice, const SymbolicRequest &request) {
   return list.text();
 }
 
-absl::StatusOr<std::shared_ptr<CompiledProgram>> program_at(SymbolicProgram &known,
-                                                            const CompiledProgram &program,
-                                                            const std::vector<int64_t> &sizes) {
+absl::StatusOr<std::shared_ptr<CompiledProgram>>
+program_at(SymbolicProgram &known, const CompiledProgram &program, const Ints &sizes) {
   auto found = std::find_if(known.sized.begin(), known.sized.end(),
                             [&](const auto &each) { return each.first == sizes; });
   if (found != known.sized.end()) {
@@ -123,22 +121,23 @@ int64_t count(const std::vector<bool> &leaves) {
 std::optional<FoundProgram> find_in(Family &family, const StructureKey &structure, uint64_t salt,
                                     Evaluation &data) {
   Recorder &r = recorder();
-  struct Match {
+  struct Candidate {
     size_t at;     // in the family
     int64_t count; // of the stable leaves that it counts on
-    std::shared_ptr<CompiledProgram> program = nullptr;
-    std::vector<int64_t> sizes = {}, scalars = {};
+    Generalization::Match values;
+    std::shared_ptr<CompiledProgram> program;
   };
-  std::optional<Match> best;
+  std::optional<Candidate> best;
   int64_t variants = 0; // for these ints, that count on stable leaves
   for (size_t i = 0; i < family.programs.size();) {
     const SymbolicProgram &known = family.programs[i];
-    Match match{i, count(known.stable)};
-    if (!known.general.matches(structure.ints, match.sizes, match.scalars)) {
+    std::optional<Generalization::Match> values = known.general.match(structure.ints);
+    if (!values) {
       ++i;
       continue;
     }
-    match.program = program_cache().find(known.key, salt);
+    Candidate match{i, count(known.stable), *std::move(values),
+                    program_cache().find(known.key, salt)};
     if (!match.program) { // dropped
       family.programs.erase(family.programs.begin() + static_cast<std::ptrdiff_t>(i));
       continue;
@@ -156,9 +155,9 @@ std::optional<FoundProgram> find_in(Family &family, const StructureKey &structur
   auto at = family.programs.begin() + static_cast<std::ptrdiff_t>(best->at);
   std::rotate(family.programs.begin(), at, at + 1);
   SymbolicProgram &known = family.programs.front();
-  if (!best->sizes.empty()) {
+  if (!best->values.sizes.empty()) {
     absl::StatusOr<std::shared_ptr<CompiledProgram>> sized =
-        program_at(known, *best->program, best->sizes);
+        program_at(known, *best->program, best->values.sizes);
     if (!sized.ok()) {
       data.not_symbolic = std::string(sized.status().message());
       return std::nullopt;
@@ -166,19 +165,19 @@ std::optional<FoundProgram> find_in(Family &family, const StructureKey &structur
     best->program = *std::move(sized);
   }
   data.outcome = CacheOutcome::kMemoryHit;
-  data.symbolic = values_of(known.general, best->sizes, best->scalars);
+  data.symbolic = values_of(known.general, best->values);
   ++r.statistics.memory_hits;
   ++r.statistics.symbolic_hits;
-  return FoundProgram{std::move(best->program), std::move(best->scalars)};
+  return FoundProgram{std::move(best->program), std::move(best->values.scalars)};
 }
 
 // Leaves those observations that differ from `ints` in the fewest sizes that may not vary (other
 // than leading ones), and of these in the fewest at all: networks of one structure but of several
 // widths, each of which meets batches of many sizes, are programs of their own.
-void keep_nearest(std::vector<const std::vector<int64_t> *> &observations,
-                  const std::vector<int64_t> &ints, const std::vector<IntPosition> &positions) {
+void keep_nearest(Observations &observations, const Ints &ints,
+                  const std::vector<IntPosition> &positions) {
   std::vector<std::pair<size_t, size_t>> distances;
-  for (const std::vector<int64_t> *other : observations) {
+  for (const Ints *other : observations) {
     auto &[inner, all] = distances.emplace_back(0, 0);
     for (size_t p = 0; p < ints.size(); ++p) {
       bool differs = positions[p].kind == IntPosition::Kind::kSize && (*other)[p] != ints[p];
@@ -196,23 +195,21 @@ void keep_nearest(std::vector<const std::vector<int64_t> *> &observations,
 
 // How many values the size may have, by those that were seen: the places of the grid that they lie
 // on. So lengths of texts have more than a few batches, and widths of networks do not.
-int64_t values_to_come(uint32_t position,
-                       const std::vector<const std::vector<int64_t> *> &observations) {
+int64_t values_to_come(uint32_t position, const Observations &observations) {
   auto [least, largest] = std::minmax_element(
       observations.begin(), observations.end(),
       [&](const auto *a, const auto *b) { return (*a)[position] < (*b)[position]; });
   int64_t first = (**least)[position], step = 0;
-  for (const std::vector<int64_t> *ints : observations)
+  for (const Ints *ints : observations)
     step = std::gcd(step, (*ints)[position] - first);
   return step == 0 ? 1 : ((**largest)[position] - first) / step + 1;
 }
 
 // The free size that a program should leave open if it may be one alone: the one with most values
 // to come, so that the others tell few families apart; of these one that mostly leads.
-uint32_t size_to_vary(const Generalization &general,
-                      const std::vector<const std::vector<int64_t> *> &observations,
+uint32_t size_to_vary(const Generalization &general, const Observations &observations,
                       const std::vector<IntPosition> &positions) {
-  std::vector<int64_t> inner(general.sizes.size());
+  Ints inner(general.sizes.size());
   for (size_t p = 0; p < positions.size(); ++p)
     if (int32_t c = general.classes[p];
         positions[p].kind == IntPosition::Kind::kSize && c != Generalization::kConstant)
@@ -228,11 +225,11 @@ uint32_t size_to_vary(const Generalization &general,
 // After a refusal of what all observations gave: what those that are nearest give, and one of its
 // sizes alone where that was refused as well. Where they are alike in the size that should vary,
 // that one alone.
-bool narrow(SymbolicRequest &request, const std::vector<const std::vector<int64_t> *> &observations,
-            bool sizes_as_scalars, int refusals, std::string &why) {
-  const std::vector<int64_t> &ints = *observations.back();
+bool narrow(SymbolicRequest &request, const Observations &observations, bool sizes_as_scalars,
+            int refusals, std::string &why) {
+  const Ints &ints = *observations.back();
   Generalization all = std::move(request.general);
-  std::vector<const std::vector<int64_t> *> kept(observations.begin(), observations.end() - 1);
+  Observations kept(observations.begin(), observations.end() - 1);
   keep_nearest(kept, ints, request.positions);
   kept.push_back(&ints);
   if (!generalize(kept, request.positions, sizes_as_scalars, request.general, why))
@@ -247,11 +244,11 @@ bool narrow(SymbolicRequest &request, const std::vector<const std::vector<int64_
     }
   }
   if (alone) {
-    std::vector<std::vector<int64_t>> held =
+    std::vector<Ints> held =
         hold_other_sizes(kept, request.positions, request.general,
                          size_to_vary(request.general, observations, request.positions));
     kept.clear();
-    for (const std::vector<int64_t> &each : held)
+    for (const Ints &each : held)
       kept.push_back(&each);
     if (!generalize(kept, request.positions, sizes_as_scalars, request.general, why))
       return false;
@@ -305,8 +302,8 @@ std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const Stru
     data.not_symbolic = family->refused;
   auto request = std::make_shared<SymbolicRequest>();
   request->positions = int_positions(slice);
-  std::vector<const std::vector<int64_t> *> observations;
-  for (const std::vector<int64_t> &ints : family->observations)
+  Observations observations;
+  for (const Ints &ints : family->observations)
     if (family->is_too_small(ints) == is_small)
       observations.push_back(&ints);
   if (observations.empty())
@@ -328,8 +325,7 @@ std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const Stru
     request->fixed.clear(); // larger ones may vary together
     request->is_small = true;
   }
-  std::vector<int64_t> scalars;
-  request->general.matches(structure.ints, request->sizes, scalars);
+  request->sizes = request->general.match(structure.ints)->sizes;
   return request;
 }
 
@@ -352,10 +348,8 @@ FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure,
     program_cache().insert({family->programs.front().key}, context, program, r.config);
   }
   data.symbolic = description(slice, request);
-  FoundProgram found{sized ? std::move(sized) : std::move(program), {}};
-  std::vector<int64_t> sizes;
-  request.general.matches(structure.ints, sizes, found.scalars);
-  return found;
+  return {sized ? std::move(sized) : std::move(program),
+          request.general.match(structure.ints)->scalars};
 }
 
 void observe(const StructureKey &structure, uint64_t salt, const SymbolicRequest *refused,
