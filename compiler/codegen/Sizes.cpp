@@ -7,6 +7,7 @@
 #include "compiler/fusion/FusionDomain.h"
 #include "dialects/weft/ir/Attention.h"
 #include "dialects/weft/ir/IndexBounds.h"
+#include "dialects/weft/ir/LongDims.h"
 
 namespace weft::compiler {
 
@@ -18,17 +19,11 @@ using Role = FusionDomain::Role;
 using Shape = FusionDomain::Shape;
 
 int64_t namedDimOf(mlir::Type type) {
-  int64_t found = -1;
-  bool leading = true;
-  for (auto [i, dim] : llvm::enumerate(ir::dimsOf(mlir::cast<RankedTensorType>(type)))) {
-    if (!dim.isStatic()) {
-      if (!leading || found >= 0)
-        return -2;
-      found = static_cast<int64_t>(i);
-    }
-    leading &= dim.isOne();
-  }
-  return found;
+  ir::Dims dims = ir::dimsOf(mlir::cast<RankedTensorType>(type));
+  if (ir::variesBehind(dims))
+    return -2;
+  auto *named = llvm::find_if(dims, [](const ir::Dim &dim) { return !dim.isStatic(); });
+  return named == dims.end() ? -1 : named - dims.begin();
 }
 
 // Whether the op reads its operands, and writes its result, at positions that do not depend on the

@@ -140,17 +140,12 @@ std::string whyNoKernel(Operation *op) {
 // Whether rows of a length that varies, [4, n], are one dim there, [4 n]: a kernel knows the
 // strides of the largest length. Memory has both.
 static bool movesRowsOfSomeLength(ir::ReshapeOp reshape) {
-  bool isBehind = false;
-  auto named = [&](Value value) {
-    ir::Dims dims = ir::longDims(ir::dimsOf(value));
-    auto isStatic = [](const ir::Dim &dim) {
-      return dim.isStatic();
-    };
-    isBehind |= !dims.empty() && !llvm::all_of(llvm::drop_begin(dims), isStatic);
-    llvm::erase_if(dims, isStatic);
+  ir::Dims from = ir::dimsOf(reshape.getInput()), to = ir::dimsOf(reshape.getResult());
+  auto named = [](ir::Dims dims) {
+    llvm::erase_if(dims, [](const ir::Dim &dim) { return dim.isStatic(); });
     return dims;
   };
-  return named(reshape.getInput()) != named(reshape.getResult()) && isBehind;
+  return (ir::variesBehind(from) || ir::variesBehind(to)) && named(from) != named(to);
 }
 
 Refusal FusionDomain::fusible(Operation *op) {

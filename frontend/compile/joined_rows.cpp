@@ -42,9 +42,8 @@ absl::Status RowJoiner::refuse(Operation *op) const {
   auto found = llvm::find_if(op->getOperands(), lies_behind);
   Value value = found != op->operand_end() ? Value(*found)
                                            : *llvm::find_if(op->getResults(), lies_behind);
-  return cannot(op, name_of(op) +
-                        ": a size that varies is not that of the leading dimension of " +
-                        ir::spell(dims_of(value)) +
+  return cannot(op, name_of(op) + ": a size that varies is not that of the leading dimension of " +
+                        ir::spell(dimsOf(value)) +
                         ", whose rows it does not take one by one; keep it first");
 }
 
@@ -53,11 +52,8 @@ bool RowJoiner::join(Operation *op) {
     return join(transpose);
   if (ir::isAttention(op))
     return attend(op);
-  auto rows_of = [this](Value value) {
-    return rows(value);
-  };
   // What is no op on wide rows may be one on the rows of all that there is.
-  if (wide_.takes(op) && (made_ = wide_.widen(op, rows_of)))
+  if (wide_.takes(op) && (made_ = wide_.widen(op)))
     return true;
   for (Value operand : op->getOperands())
     if (auto found = turned_.find(operand); found != turned_.end())
@@ -108,8 +104,7 @@ Value RowJoiner::reshape(mlir::Location loc, Value value, mlir::RankedTensorType
 }
 
 Value RowJoiner::flattened(Value value, int64_t rank) {
-  return reshape(value.getLoc(), value,
-                 ir::tensorOf(flat(dims_of(value), rank), type_of(value).getElementType()));
+  return reshape(value.getLoc(), value, type_with(value, flat(dimsOf(value), rank)));
 }
 
 Value RowJoiner::rows(Value value) {
@@ -129,10 +124,10 @@ Value RowJoiner::apart(mlir::Location loc, Value value) {
   if (auto found = kept_.find(value); found != kept_.end())
     return found->second.value;
   if (auto found = turned_.find(value); found != turned_.end())
-    return ir::TransposeOp::create(builder_, loc, type_of(value),
-                                   apart(loc, found->second.value), found->second.order);
+    return ir::TransposeOp::create(builder_, loc, typeOf(value), apart(loc, found->second.value),
+                                   found->second.order);
   auto found = rows_.find(value);
-  return found == rows_.end() ? value : reshape(loc, found->second, type_of(value));
+  return found == rows_.end() ? value : reshape(loc, found->second, typeOf(value));
 }
 
 bool RowJoiner::join_new(Operation *op) {
@@ -154,17 +149,21 @@ bool RowJoiner::join_alike(Operation *op) {
     if (!operands.back())
       return false;
   }
+  again(op, operands);
+  return true;
+}
+
+void RowJoiner::again(Operation *op, mlir::ValueRange operands) {
   made_ = builder_.clone(*op);
   made_->setOperands(operands);
   for (auto [result, made] : llvm::zip_equal(op->getResults(), made_->getResults())) {
     made.setType(joined_type(result));
     settle(result, made);
   }
-  return true;
 }
 
 bool RowJoiner::multiply(ir::MatmulOp op) {
-  Dims lhs = dims_of(op.getLhs()), rhs = dims_of(op.getRhs());
+  Dims lhs = dimsOf(op.getLhs()), rhs = dimsOf(op.getRhs());
   llvm::ArrayRef<Dim> matrix = llvm::ArrayRef(rhs).take_back(2);
   if (op.getTransposeLhs() || joined_rank(lhs) + 1 != static_cast<int64_t>(lhs.size()) ||
       place_of(rhs) != -1 || !ir::productDim(llvm::ArrayRef(rhs).drop_back(2)).isOne())
@@ -172,12 +171,7 @@ bool RowJoiner::multiply(ir::MatmulOp op) {
   Value from = rows(op.getLhs());
   if (!from)
     return false;
-  Value by = reshape(op.getLoc(), op.getRhs(),
-                     ir::tensorOf(matrix, type_of(op.getRhs()).getElementType()));
-  made_ = builder_.clone(*op);
-  made_->setOperands({from, by});
-  made_->getResult(0).setType(joined_type(op.getResult()));
-  settle(op.getResult(), made_->getResult(0));
+  again(op, {from, reshape(op.getLoc(), op.getRhs(), type_with(op.getRhs(), matrix))});
   return true;
 }
 
@@ -197,26 +191,26 @@ int64_t RowJoiner::rank_of(Operation *op) {
   int64_t rank = 0;
   for (Value value : llvm::concat<Value>(llvm::to_vector(op->getOperands()),
                                          llvm::to_vector(op->getResults())))
-    rank = std::max(rank, joined_rank(dims_of(value)));
+    rank = std::max(rank, joined_rank(dimsOf(value)));
   return rank;
 }
 
 bool RowJoiner::join_indexed(Operation *op) {
   Value table = op->getOperand(0), indices = op->getOperand(1);
   if (lies_behind(table))
-    return place_of(dims_of(indices)) == -1 && join_along(op);
+    return place_of(dimsOf(indices)) == -1 && join_along(op);
   return op->getAttrOfType<mlir::IntegerAttr>("dim").getInt() == 0 &&
-         place_of(dims_of(table)) == -1 && join_alike(op);
+         place_of(dimsOf(table)) == -1 && join_alike(op);
 }
 
 bool RowJoiner::normalized_behind(ir::LayerNormOp norm) {
-  Dims dims = dims_of(norm.getInput());
+  Dims dims = dimsOf(norm.getInput());
   return static_cast<int64_t>(dims.size() - norm.getNormalizedRank()) >= joined_rank(dims);
 }
 
 bool RowJoiner::join_reduction(Operation *op) {
   auto along = op->getAttrOfType<mlir::DenseI64ArrayAttr>("dims");
-  int64_t rank = joined_rank(dims_of(op->getOperand(0))), in_front = 0;
+  int64_t rank = joined_rank(dimsOf(op->getOperand(0))), in_front = 0;
   if (!along)
     return false;
   llvm::SmallVector<int64_t> dims;
@@ -256,12 +250,12 @@ bool RowJoiner::join(ir::BroadcastOp op) {
   Value input = op.getInput();
   if (lies_behind(input)) {
     // Its dims are aligned with the result's at the end.
-    return dims_of(input).size() == dims_of(op.getResult()).size() &&
-           joined_rank(dims_of(input)) == joined_rank(dims_of(op.getResult())) && join_alike(op);
+    return dimsOf(input).size() == dimsOf(op.getResult()).size() &&
+           joined_rank(dimsOf(input)) == joined_rank(dimsOf(op.getResult())) && join_alike(op);
   }
-  Dims from = dims_of(input);
-  int64_t behind = static_cast<int64_t>(dims_of(op.getResult()).size()) -
-                   joined_rank(dims_of(op.getResult())),
+  Dims from = dimsOf(input);
+  int64_t behind = static_cast<int64_t>(dimsOf(op.getResult()).size()) -
+                   joined_rank(dimsOf(op.getResult())),
           in_front = std::max<int64_t>(0, static_cast<int64_t>(from.size()) - behind);
   if (in_front > 0 && !from[in_front - 1].isStatic())
     return repeat_places(op);
@@ -270,8 +264,7 @@ bool RowJoiner::join(ir::BroadcastOp op) {
                     [](const Dim &dim) { return dim.isOne(); }))
     return repeat_texts(op, in_front);
   spread(op, reshape(op.getLoc(), input,
-                     ir::tensorOf(llvm::ArrayRef<Dim>(from).drop_front(in_front),
-                                  type_of(input).getElementType())));
+                     type_with(input, llvm::ArrayRef<Dim>(from).drop_front(in_front))));
   return true;
 }
 
@@ -285,7 +278,7 @@ void RowJoiner::spread(ir::BroadcastOp op, Value value) {
 
 bool RowJoiner::takes_all(llvm::ArrayRef<int64_t> starts, llvm::ArrayRef<int64_t> steps,
                           Value whole, Value part) {
-  Dims from = dims_of(whole), to = dims_of(part);
+  Dims from = dimsOf(whole), to = dimsOf(part);
   int64_t rank = joined_rank(from);
   for (int64_t dim = 0; dim < rank; ++dim)
     if (starts[dim] != 0 || steps[dim] != 1 || from[dim] != to[dim])
@@ -293,37 +286,28 @@ bool RowJoiner::takes_all(llvm::ArrayRef<int64_t> starts, llvm::ArrayRef<int64_t
   return rank > 0 && joined_rank(to) == rank;
 }
 
-llvm::SmallVector<int64_t> RowJoiner::behind(llvm::ArrayRef<int64_t> of, int64_t rank,
-                                             int64_t first) {
-  llvm::SmallVector<int64_t> result = {first};
-  llvm::append_range(result, of.drop_front(rank));
-  return result;
+bool RowJoiner::join_part(Operation *op) {
+  if (!join_alike(op))
+    return false;
+  int64_t rank = joined_rank(dimsOf(op->getOperand(0)));
+  // Of all rows: how many there are stands in the limits later (symbolic_module.cpp).
+  set_bounds(made_, op, [&](llvm::ArrayRef<int64_t> bounds) {
+    llvm::SmallVector<int64_t> joined = {bounds.front()};
+    llvm::append_range(joined, bounds.drop_front(rank));
+    return joined;
+  });
+  return true;
 }
 
 bool RowJoiner::join(ir::SliceOp op) {
-  Value input = op.getInput();
-  int64_t rank = joined_rank(dims_of(input));
-  if (!takes_all(op.getStarts(), op.getSteps(), input, op.getResult()))
-    return choose_places(op);
-  if (!join_alike(op))
-    return false;
-  auto made = mlir::cast<ir::SliceOp>(made_);
-  made.setStarts(behind(op.getStarts(), rank, 0));
-  made.setLimits(behind(op.getLimits(), rank, type_of(made.getInput()).getDimSize(0)));
-  made.setSteps(behind(op.getSteps(), rank, 1));
-  return true;
+  return takes_all(op.getStarts(), op.getSteps(), op.getInput(), op.getResult())
+             ? join_part(op)
+             : choose_places(op);
 }
 
 bool RowJoiner::join(ir::InsertSliceOp op) {
-  int64_t rank = joined_rank(dims_of(op.getBase()));
-  if (!takes_all(op.getStarts(), op.getSteps(), op.getBase(), op.getUpdate()))
-    return rank > 0 && write_places(op);
-  if (!join_alike(op))
-    return false;
-  auto made = mlir::cast<ir::InsertSliceOp>(made_);
-  made.setStarts(behind(op.getStarts(), rank, 0));
-  made.setSteps(behind(op.getSteps(), rank, 1));
-  return true;
+  return takes_all(op.getStarts(), op.getSteps(), op.getBase(), op.getUpdate()) ? join_part(op)
+                                                                                : write_places(op);
 }
 
 bool takes_joined_rows(mlir::func::FuncOp main) {
@@ -338,7 +322,7 @@ bool takes_joined_rows(mlir::func::FuncOp main) {
     if (kind != ir::Kind::Creation && kind != ir::Kind::Random && !mlir::isa<ir::BroadcastOp>(op))
       return mlir::isa<ir::ReshapeOp>(op) || llvm::any_of(op.getOperands(), lies_behind);
     // Nothing else takes two sizes in one value apart.
-    if (WideRows::has_two_sizes(dims_of(op.getResult(0))))
+    if (WideRows::has_two_sizes(dimsOf(op.getResult(0))))
       return true;
     are_made = true;
   }

@@ -57,7 +57,7 @@ public:
   absl::Status run(std::vector<Operation *> &ops) {
     mlir::Block &block = main_.getBody().front();
     for (Value argument : block.getArguments())
-      if (!stands_first(argument))
+      if (lies_behind(argument))
         return refuse(argument.use_empty() ? nullptr : *argument.user_begin(), argument);
     llvm::SmallVector<Operation *> replaced;
     for (Operation *&op : ops) {
@@ -65,7 +65,7 @@ public:
         return moved_.contains(value);
       };
       auto is_behind = [](Value value) {
-        return !stands_first(value);
+        return lies_behind(value);
       };
       if (llvm::none_of(op->getOperands(), is_moved) && llvm::none_of(op->getResults(), is_behind))
         continue;
@@ -100,11 +100,11 @@ private:
   };
 
   absl::Status refuse(Operation *op, Value value, const std::string &what = "") const {
-    std::string of = ir::spell(dims_of(value)) + what, hint;
+    std::string of = ir::spell(dimsOf(value)) + what, hint;
     if (is_rows(value)) {
       const Moved &rows = moved_.at(value);
       Dims dims = {rows.steps, rows.size};
-      llvm::append_range(dims, llvm::drop_begin(dims_of(value)));
+      llvm::append_range(dims, llvm::drop_begin(dimsOf(value)));
       of = ir::spell(dims) + ", whose rows it takes together";
       hint = ", as batch_first does";
     }
@@ -120,18 +120,16 @@ private:
       return move(reshape);
     if (auto matmul = mlir::dyn_cast<ir::MatmulOp>(op))
       return move(matmul);
-    if (llvm::any_of(op->getResults(), [](Value value) { return place_of(dims_of(value)) == -2; }))
+    if (llvm::any_of(op->getResults(), [](Value value) { return place_of(dimsOf(value)) == -2; }))
       return false;
     if (ir::isAttention(op))
       return move_attention(op);
     if (auto broadcast = mlir::dyn_cast<ir::BroadcastOp>(op))
       return move(broadcast);
-    if (auto slice = mlir::dyn_cast<ir::SliceOp>(op))
-      return move(slice);
+    if (mlir::isa<ir::SliceOp, ir::InsertSliceOp>(op))
+      return move_part(op);
     if (auto concat = mlir::dyn_cast<ir::ConcatOp>(op))
       return move_alike(concat, index_in(order_for(concat.getResult()), concat.getDim()));
-    if (auto insert = mlir::dyn_cast<ir::InsertSliceOp>(op))
-      return move(insert);
     if (auto constant = mlir::dyn_cast<ir::ConstantOp>(op))
       return mlir::isa<mlir::SplatElementsAttr>(constant.getValue()) && move_alike(op);
     if (auto norm = mlir::dyn_cast<ir::LayerNormOp>(op))
@@ -160,7 +158,7 @@ private:
 
   // How a value's dims lie that has this place.
   static Order order_for(Value value) {
-    return in_front(place_of(dims_of(value)), dims_of(value).size());
+    return in_front(place_of(dimsOf(value)), dimsOf(value).size());
   }
 
   // The value with its dims in this order; null for rows.
@@ -179,19 +177,16 @@ private:
   Value permute(mlir::Location loc, Value value, llvm::ArrayRef<int64_t> order) {
     if (llvm::is_sorted(order))
       return value;
-    Dims from = dims_of(value);
-    Order long_ones;
-    llvm::copy_if(order, std::back_inserter(long_ones),
-                  [&](int64_t dim) { return !from[dim].isOne(); });
-    auto type = ir::tensorOf(permuted(from, order), type_of(value).getElementType());
-    if (llvm::is_sorted(long_ones))
+    Dims from = dimsOf(value);
+    auto type = type_with(value, permuted(from, order));
+    if (moves_ones(from, order))
       return ir::ReshapeOp::create(builder_, loc, type, value);
     return ir::TransposeOp::create(builder_, loc, type, value, order);
   }
 
   // `value` is the op's result with the dim that varies in front.
   void settle(Value result, Value value) {
-    if (!stands_first(result)) {
+    if (lies_behind(result)) {
       moved_[result] = {value};
       return;
     }
@@ -201,13 +196,11 @@ private:
   }
 
   // The op on other operands; its results have the dim that varies in front.
-  Operation *again(Operation *op, mlir::ValueRange operands) {
+  void again(Operation *op, mlir::ValueRange operands) {
     made_ = builder_.clone(*op);
     made_->setOperands(operands);
     for (Value result : made_->getResults())
-      result.setType(ir::tensorOf(permuted(dims_of(result), order_for(result)),
-                                  type_of(result).getElementType()));
-    return made_;
+      result.setType(type_with(result, permuted(dimsOf(result), order_for(result))));
   }
   void settle(Operation *op) {
     for (auto [result, made] : llvm::zip_equal(op->getResults(), made_->getResults()))
@@ -219,7 +212,7 @@ private:
     Order order = order_for(op->getResult(0));
     llvm::SmallVector<Value> operands;
     for (Value operand : op->getOperands()) {
-      if (place_of(dims_of(operand)) != order[0])
+      if (place_of(dimsOf(operand)) != order[0])
         return false;
       operands.push_back(ordered(op->getLoc(), operand, order));
       if (!operands.back())
@@ -234,21 +227,21 @@ private:
 
   bool move(ir::TransposeOp transpose) {
     Value result = transpose.getResult();
-    Order order = stands_first(result) ? in_order(dims_of(result).size()) : order_for(result);
+    Order order = lies_behind(result) ? order_for(result) : in_order(dimsOf(result).size());
     Value value = ordered(transpose.getLoc(), transpose.getInput(),
                           permuted(transpose.getPermutation(), order));
-    if (!value || place_of(dims_of(result)) == -2)
+    if (!value || place_of(dimsOf(result)) == -2)
       return false;
-    if (stands_first(result))
-      result.replaceAllUsesWith(value);
-    else
+    if (lies_behind(result))
       moved_[result] = {value};
+    else
+      result.replaceAllUsesWith(value);
     return true;
   }
 
   bool move(ir::BroadcastOp broadcast) {
     Value input = broadcast.getInput(), result = broadcast.getResult();
-    Dims dims = dims_of(result), from = dims_of(input), aligned;
+    Dims dims = dimsOf(result), from = dimsOf(input), aligned;
     Order order = order_for(result), of_input;
     int64_t fresh = static_cast<int64_t>(dims.size() - from.size()); // dims of the result alone
     for (int64_t dim : order) {
@@ -259,41 +252,20 @@ private:
     Value value = ordered(broadcast.getLoc(), input, of_input);
     if (!value)
       return false;
-    auto type = ir::tensorOf(aligned, type_of(input).getElementType());
-    if (type.getRank() != type_of(value).getRank())
+    auto type = type_with(input, aligned);
+    if (type.getRank() != typeOf(value).getRank())
       value = ir::ReshapeOp::create(builder_, broadcast.getLoc(), type, value);
     again(broadcast, value);
     settle(broadcast);
     return true;
   }
 
-  bool move(ir::SliceOp slice) {
-    Order order = order_for(slice.getResult());
-    if (place_of(dims_of(slice.getInput())) != order[0])
+  bool move_part(Operation *op) {
+    if (!move_alike(op))
       return false;
-    Value input = ordered(slice.getLoc(), slice.getInput(), order);
-    if (!input)
-      return false;
-    auto part = mlir::cast<ir::SliceOp>(again(slice, input));
-    part.setStarts(permuted(slice.getStarts(), order));
-    part.setLimits(permuted(slice.getLimits(), order));
-    part.setSteps(permuted(slice.getSteps(), order));
-    settle(slice);
-    return true;
-  }
-
-  bool move(ir::InsertSliceOp insert) {
-    Order order = order_for(insert.getResult());
-    if (place_of(dims_of(insert.getUpdate())) != order[0])
-      return false;
-    Value base = ordered(insert.getLoc(), insert.getBase(), order),
-          update = ordered(insert.getLoc(), insert.getUpdate(), order);
-    if (!base || !update)
-      return false;
-    auto made = mlir::cast<ir::InsertSliceOp>(again(insert, {base, update}));
-    made.setStarts(permuted(insert.getStarts(), order));
-    made.setSteps(permuted(insert.getSteps(), order));
-    settle(insert);
+    set_bounds(made_, op, [&](llvm::ArrayRef<int64_t> bounds) {
+      return permuted(bounds, order_for(op->getResult(0)));
+    });
     return true;
   }
 
@@ -319,7 +291,7 @@ private:
     llvm::SmallVector<Value> operands;
     for (Value operand : op->getOperands()) {
       operands.push_back(moved_.contains(operand)
-                             ? ordered(op->getLoc(), operand, in_order(dims_of(operand).size()))
+                             ? ordered(op->getLoc(), operand, in_order(dimsOf(operand).size()))
                              : operand);
       if (!operands.back())
         return false;
@@ -327,8 +299,8 @@ private:
     made_ = builder_.clone(*op);
     made_->setOperands(operands);
     for (auto [result, made] : llvm::zip_equal(op->getResults(), made_->getResults()))
-      settle(result, stands_first(result) ? Value(made)
-                                          : permute(op->getLoc(), made, order_for(result)));
+      settle(result,
+             lies_behind(result) ? permute(op->getLoc(), made, order_for(result)) : Value(made));
     return true;
   }
 
@@ -336,7 +308,7 @@ private:
   // front: it does along dims behind that one, and along a single other one by columns, as long as
   // there are columns in both.
   static bool goes_alike(Value input, llvm::ArrayRef<int64_t> along) {
-    Dims dims = dims_of(input);
+    Dims dims = dimsOf(input);
     int64_t place = place_of(dims);
     if (place < 0 || llvm::is_contained(along, place))
       return false;
@@ -363,12 +335,12 @@ private:
   bool move(ir::ReshapeOp reshape) {
     mlir::Location loc = reshape.getLoc();
     Value input = reshape.getInput(), result = reshape.getResult();
-    Dims from = dims_of(input), to = dims_of(result);
+    Dims from = dimsOf(input), to = dimsOf(result);
     int64_t place = place_of(from), new_place = place_of(to);
     if (place < 0 || new_place < 0)
       return false;
     auto make = [&](Value of, llvm::ArrayRef<Dim> dims) -> Value {
-      auto type = ir::tensorOf(dims, type_of(input).getElementType());
+      auto type = type_with(input, dims);
       if (of.getType() == type)
         return of;
       made_ = ir::ReshapeOp::create(builder_, loc, type, of);
@@ -402,7 +374,7 @@ private:
   // A product by rows does not ask in which order they come.
   bool move(ir::MatmulOp matmul) {
     if (!is_rows(matmul.getLhs()) || matmul.getTransposeLhs() ||
-        dims_of(matmul.getResult()).size() != 2 || place_of(dims_of(matmul.getRhs())) != -1)
+        dimsOf(matmul.getResult()).size() != 2 || place_of(dimsOf(matmul.getRhs())) != -1)
       return false;
     Moved rows = moved_.at(matmul.getLhs());
     again(matmul, {rows.value, matmul.getRhs()});
@@ -420,7 +392,7 @@ private:
         auto broadcast = operand.getDefiningOp<ir::BroadcastOp>();
         auto constant = operand.getDefiningOp<ir::ConstantOp>();
         bool is_one = constant && constant.getValue().isSplat();
-        if (!is_one && (!broadcast || place_of(dims_of(broadcast.getInput())) != -1))
+        if (!is_one && (!broadcast || place_of(dimsOf(broadcast.getInput())) != -1))
           return false;
         operands.push_back(operand);
         continue;

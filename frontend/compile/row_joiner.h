@@ -1,8 +1,6 @@
 // What joins the rows of a function's values (joined_rows.h), op by op.
 #pragma once
 
-#include <optional>
-
 #include "dialects/weft/ir/Weft.h"
 #include "frontend/compile/joined_rows.h"
 #include "frontend/compile/varying_dims.h"
@@ -26,27 +24,24 @@ inline Dims flat(llvm::ArrayRef<Dim> dims, int64_t rank) {
 
 // How many of the dims are one: all up to the last that varies. 0: they may stay as they are.
 inline int64_t joined_rank(llvm::ArrayRef<Dim> dims) {
-  if (stands_first(dims))
+  if (!ir::variesBehind(dims))
     return 0;
   auto last = llvm::find_if(llvm::reverse(dims), [](const Dim &dim) { return !dim.isStatic(); });
   return last.base() - dims.begin();
 }
-inline bool lies_behind(Value value) {
-  return joined_rank(dims_of(value)) > 0;
-}
 
 inline mlir::RankedTensorType joined_type(Value value) {
-  Dims dims = dims_of(value);
+  Dims dims = dimsOf(value);
   if (int64_t rank = joined_rank(dims))
     dims = flat(dims, rank);
-  return ir::tensorOf(dims, type_of(value).getElementType());
+  return type_with(value, dims);
 }
 
 class RowJoiner {
 public:
   RowJoiner(mlir::func::FuncOp main, const llvm::DenseSet<Operation *> &varying, SizeOf size_of)
       : main_(main), varying_(varying), size_of_(size_of), builder_(main.getContext()),
-        wide_(builder_, size_of) {}
+        wide_(builder_, size_of, [this](Value value) { return rows(value); }) {}
   absl::Status run(std::vector<Operation *> &ops);
 
 private:
@@ -61,8 +56,9 @@ private:
   Value apart(mlir::Location loc, Value value);
   // An op that was not recorded, of recorded values.
   bool join_new(Operation *op);
-  // The op on rows.
+  // The op on rows: of its operands, and of other values.
   bool join_alike(Operation *op);
+  void again(Operation *op, mlir::ValueRange operands);
   // The rows of all texts by one matrix.
   bool multiply(ir::MatmulOp op);
   // One whose attribute says along which dim it goes, which lies behind the rows.
@@ -83,7 +79,8 @@ private:
   // All rows, and a part of each.
   static bool takes_all(llvm::ArrayRef<int64_t> starts, llvm::ArrayRef<int64_t> steps, Value whole,
                         Value part);
-  llvm::SmallVector<int64_t> behind(llvm::ArrayRef<int64_t> of, int64_t rank, int64_t first);
+  // Such a part, of what the op's first operand is.
+  bool join_part(Operation *op);
   bool join(ir::SliceOp op);
   bool join(ir::InsertSliceOp op);
 
@@ -96,8 +93,6 @@ private:
   // What the value was turned from by this order; what is one number, or a row for many, in that
   // order. Null for others.
   Value turned_back(Value value, const Order &order);
-  // Whether no dim of more than one element passes another one.
-  static bool moves_ones(ir::TransposeOp op);
   // Dims behind the rows change places; or those of attention's heads do, which its kernel sees to.
   bool join(ir::TransposeOp op);
   // What attention gives is turned as its queries are: its kernel writes it as they lie.
@@ -110,7 +105,7 @@ private:
   // Places and texts, whose rows are chosen by their numbers (chosen_rows.cpp).
 
   // Of rows of dims [4, n, ...]; none where n is no argument.
-  std::optional<RowNumbers> numbers_of(mlir::Location loc, llvm::ArrayRef<Dim> dims);
+  RowNumbers numbers_of(mlir::Location loc, llvm::ArrayRef<Dim> dims);
   // Whether the dim is that of rows whose length varies, [4, n], and the only one of more than one
   // element behind those that do not.
   static bool goes_along_rows(Value input, int64_t along);
@@ -123,7 +118,7 @@ private:
   // where there is no such.
   Value without_absent(Operation *op, Value chosen, const Dim &texts);
   // The input's rows, which are its first `rank` dims, chosen by these numbers.
-  void spread_rows(ir::BroadcastOp op, int64_t rank, Value numbers);
+  void spread_rows(ir::BroadcastOp op, int64_t rank, Val numbers);
   // A row for each place: the same in all texts.
   bool repeat_places(ir::BroadcastOp op);
   // A row for each text: the same at all places. in_front: dims of the input that are rows.

@@ -37,9 +37,9 @@ Val count_of(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<Dim> d
   return result;
 }
 
-Value choose(mlir::OpBuilder &builder, mlir::Location loc, Value from, Value numbers, int64_t dim) {
-  auto select = ir::IndexSelectOp::create(builder, loc, from, numbers, dim);
-  select->setAttr(ir::kInRangeAttr, builder.getUnitAttr());
+Val choose(Value from, Val numbers, int64_t dim) {
+  Val select = numbers.make<ir::IndexSelectOp>(from, numbers.value(), dim);
+  select.value().getDefiningOp()->setAttr(ir::kInRangeAttr, numbers.builder().getUnitAttr());
   return select;
 }
 
@@ -62,44 +62,42 @@ RowNumbers::RowNumbers(mlir::OpBuilder &builder, mlir::Location loc, Dim texts, 
       rows_(ir::productDim({places, texts})), size_of_(size_of),
       length_(count_of(builder, loc, places, size_of)) {}
 
-Value RowNumbers::texts() {
-  return (iota(builder_, loc_, {rows_}, 0) / broadcastTo(length_, {rows_})).value();
+Val RowNumbers::texts() {
+  return iota(builder_, loc_, {rows_}, 0) / broadcastTo(length_, {rows_});
 }
 
-Value RowNumbers::places() {
+Val RowNumbers::places() {
   Val row = iota(builder_, loc_, {rows_}, 0), length = broadcastTo(length_, {rows_});
-  return (row - row / length * length).value();
+  return row - row / length * length;
 }
 
-Value RowNumbers::by_place() {
+Val RowNumbers::by_place() {
   Dims dims = {places_, Dim(texts_.size)};
   Val text = iota(builder_, loc_, dims, 1);
   if (!texts_.isStatic()) {
     Val count = count_of(builder_, loc_, texts_, size_of_);
     if (!count)
-      return nullptr;
-    text = text.at(
-        ir::MinimumOp::create(builder_, loc_, text.value(), broadcastTo(count - 1, dims).value()));
+      return Val();
+    text = text.make<ir::MinimumOp>(text.value(), broadcastTo(count - 1, dims).value());
   }
-  return (iota(builder_, loc_, dims, 0) + text * broadcastTo(length_, dims)).value();
+  return iota(builder_, loc_, dims, 0) + text * broadcastTo(length_, dims);
 }
 
-Value RowNumbers::part(int64_t first, int64_t step, Dim count) {
+Val RowNumbers::part(int64_t first, int64_t step, Dim count) {
   RowNumbers part(builder_, loc_, texts_, count, size_of_);
   if (!part)
-    return nullptr;
-  Val text(builder_, loc_, part.texts()), place(builder_, loc_, part.places());
-  return (text * broadcastTo(length_, {part.rows_}) + place * double(step) + double(first)).value();
+    return Val();
+  Val text = part.texts(), place = part.places();
+  return text * broadcastTo(length_, {part.rows_}) + place * double(step) + double(first);
 }
 
-RowNumbers::Inside RowNumbers::inside(int64_t first, Dim count) {
+PlacesInside RowNumbers::inside(int64_t first, Dim count) {
   Val in_each = count_of(builder_, loc_, count, size_of_);
   if (!in_each)
     return {};
-  Val text(builder_, loc_, texts()), place = text.at(places()) - double(first),
-                                     each = broadcastTo(in_each, {rows_});
+  Val text = texts(), place = places() - double(first), each = broadcastTo(in_each, {rows_});
   PlacesInside part = inside_of(place, each);
-  return {part.is_inside.value(), (text * each + part.place).value()};
+  return {part.is_inside, text * each + part.place};
 }
 
 } // namespace weft::recorder

@@ -25,8 +25,7 @@ struct PlacesInside {
 PlacesInside inside_of(ir::Val place, ir::Val count);
 
 // Those elements along the dim, or rows, that have these numbers, all of which are there.
-mlir::Value choose(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value from,
-                   mlir::Value numbers, int64_t dim = 0);
+ir::Val choose(mlir::Value from, ir::Val numbers, int64_t dim = 0);
 
 class RowNumbers {
 public:
@@ -38,21 +37,18 @@ public:
   }
 
   // int64 [n.4]: of each row.
-  mlir::Value texts();
-  mlir::Value places();
+  ir::Val texts();
+  ir::Val places();
   // int64 [n, 4]: the rows of a place, one for each text. Where the number of texts varies there
   // are as many columns as there may be: those behind are the last text's. Null where that number
   // is no argument.
-  mlir::Value by_place();
+  ir::Val by_place();
   // int64 [count.4]: of each text the rows of `count` places from `first` on, `step` apart. Null
   // where `count` is a size that the program does not take.
-  mlir::Value part(int64_t first, int64_t step, ir::Dim count);
+  ir::Val part(int64_t first, int64_t step, ir::Dim count);
   // For each row whether it is one of `count` places from `first` on (bool [n.4]), and which row of
   // [count.4] it is there (int64 [n.4], of the others any). Null as above.
-  struct Inside {
-    mlir::Value is_inside, row;
-  };
-  Inside inside(int64_t first, ir::Dim count);
+  PlacesInside inside(int64_t first, ir::Dim count);
 
 private:
   mlir::OpBuilder &builder_;

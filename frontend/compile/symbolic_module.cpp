@@ -18,6 +18,7 @@
 #include "frontend/compile/leading_sizes.h"
 #include "frontend/compile/limits.h"
 #include "frontend/compile/refusal.h"
+#include "frontend/compile/varying_dims.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -87,7 +88,7 @@ public:
       auto starts = attributes.find(static_cast<uint32_t>(VaryingAttribute::kStarts));
       if (auto slice = mlir::dyn_cast<ir::SliceOp>(op)) {
         starts->second.resize(slice.getStarts().size());
-        ir::Dims from = ir::dimsOf(typeOf(slice.getInput())), to = ir::dimsOf(typeOf(slice));
+        ir::Dims from = dimsOf(slice.getInput()), to = dimsOf(slice);
         for (size_t d = 0; d < to.size(); ++d)
           if (starts->second[d] && !from[d].isStatic() && from[d] == to[d])
             return cannot(op, "weft.slice has a start and a size that vary");
@@ -104,7 +105,7 @@ public:
         replacement = rewrite(advance, attributes.begin()->second[0]);
       } else if (auto constant = mlir::dyn_cast<ir::ConstantOp>(op)) {
         replacement = ir::broadcastTo(Val(builder_, op->getLoc(), attributes.begin()->second[0]),
-                                      ir::dimsOf(typeOf(constant)));
+                                      dimsOf(constant));
       } else {
         return cannot(op,
                       op->getName().getStringRef().str() + " has an attribute that cannot vary");
@@ -116,8 +117,15 @@ public:
   }
 
 private:
-  static mlir::RankedTensorType typeOf(mlir::Value value) {
-    return mlir::cast<mlir::RankedTensorType>(value.getType());
+  // As a SizeOf: the size as an argument.
+  auto sizes() const {
+    return [this](llvm::StringRef symbol) -> mlir::Value {
+      for (size_t s = 0; s < general_.scalars.size(); ++s)
+        if (general_.scalars[s].kind == IntPosition::Kind::kSize &&
+            general_.sizes[general_.classes[general_.scalars[s].position]].name == symbol)
+          return arguments_[s];
+      return nullptr;
+    };
   }
 
   // Gives each value its largest sizes, and the names of those that vary.
@@ -135,12 +143,12 @@ private:
                                                    : op->getOperand(position.value);
       auto [it, fresh] = dims.insert({value, {}});
       if (fresh)
-        it->second = ir::dimsOf(typeOf(value));
+        it->second = dimsOf(value);
       const Generalization::Size &size = general_.sizes[c];
       it->second[position.at] = ir::namedDim(builder_.getStringAttr(size.name), size.high);
     }
     for (auto &[value, shape] : dims)
-      value.setType(ir::tensorOf(shape, typeOf(value).getElementType()));
+      value.setType(type_with(value, shape));
     llvm::DenseSet<mlir::Operation *> varying; // their attributes go by the dims that they have
     for (size_t p = 0; p < positions_.size(); ++p)
       if (positions_[p].kind != IntPosition::Kind::kSize &&
@@ -148,14 +156,11 @@ private:
         varying.insert(ops[positions_[p].op]);
     llvm::SmallVector<mlir::NamedAttribute> ranges;
     for (const Generalization::Size &size : general_.sizes)
-      if (size.factors.empty())
+      if (size.is_free())
         ranges.push_back(
             builder_.getNamedAttr(size.name, builder_.getDenseI64ArrayAttr({size.low, size.high})));
     main_->getParentOp()->setAttr("weft.sizes", builder_.getDictionaryAttr(ranges));
-    auto size_of = [this](llvm::StringRef symbol) {
-      return size_argument(symbol);
-    };
-    if (absl::Status status = takes_joined_rows(main_) ? join_rows(main_, ops, varying, size_of)
+    if (absl::Status status = takes_joined_rows(main_) ? join_rows(main_, ops, varying, sizes())
                                                        : bring_to_front(main_, ops, varying);
         !status.ok())
       return status;
@@ -176,7 +181,7 @@ private:
   // before anything is compiled for nothing.
   absl::Status adjust(mlir::Operation *op) {
     auto named = [](mlir::Value value, int64_t dim) {
-      return !ir::dimsOf(typeOf(value))[dim].isStatic();
+      return !dimsOf(value)[dim].isStatic();
     };
     std::string name = name_of(op);
     if (auto constant = mlir::dyn_cast<ir::ConstantOp>(op);
@@ -185,7 +190,7 @@ private:
       if (!elements)
         return cannot(op, "a constant has a size that varies");
       // The op itself becomes the scalar, so that ops keep their numbers.
-      ir::Dims dims = ir::dimsOf(typeOf(constant));
+      ir::Dims dims = dimsOf(constant);
       auto scalar = mlir::RankedTensorType::get({}, elements.getElementType());
       constant.getResult().setType(scalar);
       constant.setValueAttr(elements.resizeSplat(scalar));
@@ -198,8 +203,7 @@ private:
       llvm::SmallVector<int64_t> limits(slice.getLimits());
       for (size_t d = 0; d < limits.size(); ++d) {
         bool from = named(slice.getInput(), d), to = named(slice, d);
-        if (from != to || !from ||
-            ir::dimsOf(typeOf(slice.getInput()))[d] != ir::dimsOf(typeOf(slice))[d])
+        if (from != to || !from || dimsOf(slice.getInput())[d] != dimsOf(slice)[d])
           continue; // fix_starts
         if (slice.getStarts()[d] != 0 || slice.getSteps()[d] != 1)
           return cannot(op, "weft.slice takes a part of a dimension whose size varies");
@@ -232,7 +236,7 @@ private:
     auto keeps = [](mlir::TypeRange types, llvm::ArrayRef<ir::Positions> all) {
       for (auto [type, positions] : llvm::zip_equal(types, all))
         for (auto [dim, position] :
-             llvm::zip_equal(ir::dimsOf(mlir::cast<mlir::RankedTensorType>(type)), positions))
+             llvm::zip_equal(dimsOf(mlir::cast<mlir::RankedTensorType>(type)), positions))
           if (!dim.isStatic() && (position.terms.empty() || !position.is(position.terms[0].dim)))
             return false;
       return true;
@@ -296,9 +300,8 @@ private:
     return !(from.isStatic() && to.isStatic()) && from != to;
   }
   static bool takes_rows(ir::SliceOp slice) {
-    return llvm::any_of(
-        llvm::zip_equal(ir::dimsOf(typeOf(slice.getInput())), ir::dimsOf(typeOf(slice))),
-        [](auto pair) { return takes_rows(std::get<0>(pair), std::get<1>(pair)); });
+    return llvm::any_of(llvm::zip_equal(dimsOf(slice.getInput()), dimsOf(slice)),
+                        [](auto pair) { return takes_rows(std::get<0>(pair), std::get<1>(pair)); });
   }
 
   static bool gathers_many(const ir::Dims &taken, size_t dim) {
@@ -313,7 +316,7 @@ private:
   // Where it begins in such a dim is a scalar, too, if all that it takes is there at each size. Of
   // two sizes that vary it is: they are those of a slice that was recorded, and checked then.
   absl::Status fix_starts(ir::SliceOp slice, Varying &starts) {
-    ir::Dims from = ir::dimsOf(typeOf(slice.getInput())), to = ir::dimsOf(typeOf(slice));
+    ir::Dims from = dimsOf(slice.getInput()), to = dimsOf(slice);
     starts.resize(from.size());
     builder_.setInsertionPoint(slice);
     for (auto [d, dim] : llvm::enumerate(from)) {
@@ -357,8 +360,7 @@ private:
     for (int64_t d = 0; d < input.getRank(); ++d) {
       if (starts[d])
         first[d] = 0, steps[d] = 1,
-        limits[d] = ir::dimsOf(input)[d].isStatic() ? input.getDimSize(d)
-                                                    : mlir::ShapedType::kDynamic;
+        limits[d] = dimsOf(input)[d].isStatic() ? input.getDimSize(d) : mlir::ShapedType::kDynamic;
       whole &= first[d] == 0 && steps[d] == 1 &&
                (limits[d] == input.getDimSize(d) || mlir::ShapedType::isDynamic(limits[d]));
     }
@@ -368,16 +370,14 @@ private:
     for (int64_t d = 0; d < input.getRank(); ++d) {
       if (!starts[d])
         continue;
-      ir::Dim n = ir::dimsOf(result)[d];
+      ir::Dim n = dimsOf(result)[d];
       Val start = ir::broadcastTo(Val(builder_, loc, starts[d]), {n}), indices = start;
       if (!n.isOne()) {
         auto numbers = ir::tensorOf({n}, builder_.getI64Type());
         indices = start + start.at(ir::IotaOp::create(builder_, loc, numbers, 0)) *
                               double(slice.getSteps()[d]);
       }
-      auto select = ir::IndexSelectOp::create(builder_, loc, value, indices.value(), d);
-      select->setAttr(ir::kInRangeAttr, builder_.getUnitAttr());
-      value = select;
+      value = choose(value, indices, d);
     }
     return value;
   }
@@ -404,42 +404,31 @@ private:
     Val part(builder_, loc, insert.getBase());
     if (!whole)
       part = part.at(ir::SliceOp::create(builder_, loc, part.value(), first, limits, steps));
-    llvm::SmallVector<int64_t> shape(part.shape());
     Val selected = part.at(insert.getUpdate()), inside;
     for (int64_t d = 0; d < base.getRank(); ++d) {
       if (!starts[d])
         continue;
-      int64_t size = base.getDimSize(d), n = update.getDimSize(d);
-      auto offset = [&](llvm::ArrayRef<int64_t> dims, int64_t along) {
-        return ir::iota(part, dims, along, builder_.getI64Type()) - scalar(loc, starts[d], dims);
-      };
-      Val here = offset({size}, 0);
-      Val index = ir::maximum(
-          here.at(ir::MinimumOp::create(builder_, loc, here.value(), here.constant(n - 1).value())),
-          here.constant(0));
-      selected =
-          selected.at(ir::IndexSelectOp::create(builder_, loc, selected.value(), index.value(), d));
-      Val there = offset(shape, d);
-      Val low = ir::compare("ge", there, there.constant(0)),
-          high = ir::compare("lt", there, there.constant(n));
-      Val both = low.at(ir::AndOp::create(builder_, loc, low.value(), high.value()));
-      inside =
-          inside ? inside.at(ir::AndOp::create(builder_, loc, inside.value(), both.value())) : both;
+      Val place = iota(builder_, loc, dimsOf(part)[d], 0);
+      place = place - scalar(loc, starts[d], place.shape());
+      place_along(d, place, place.constant(update.getDimSize(d)), dimsOf(part), selected, inside);
     }
     Val result = ir::select(inside, selected, part);
     if (!whole)
-      result = result.at(ir::InsertSliceOp::create(builder_, loc, base, insert.getBase(),
-                                                   result.value(), first, steps));
+      result = result.at(
+          ir::InsertSliceOp::create(builder_, loc, base, insert.getBase(), result, first, steps));
     return result.value();
   }
 
-  // The size as an argument; null where the program does not take it.
-  mlir::Value size_argument(llvm::StringRef symbol) const {
-    for (size_t s = 0; s < general_.scalars.size(); ++s)
-      if (general_.scalars[s].kind == IntPosition::Kind::kSize &&
-          general_.sizes[general_.classes[general_.scalars[s].position]].name == symbol)
-        return arguments_[s];
-    return nullptr;
+  // Of a value with these dims each element along dim d is the one at its place of `count` ones of
+  // `selected`, if it is inside of them.
+  void place_along(int64_t d, Val place, Val count, const ir::Dims &dims, Val &selected,
+                   Val &inside) {
+    PlacesInside part = inside_of(place, count);
+    selected = choose(selected, part.place, d);
+    ir::Dims along(dims.size(), ir::Dim(1));
+    along[d] = dims[d];
+    Val here = ir::broadcastTo(ir::reshapeTo(part.is_inside, along), dims);
+    inside = inside ? inside.make<ir::AndOp>(inside.value(), here.value()) : here;
   }
 
   // How many elements these dims have together. Null where none of them varies.
@@ -449,14 +438,19 @@ private:
       counted.push_back(dims[dim]);
     if (llvm::all_of(counted, [](const ir::Dim &dim) { return dim.isStatic(); }))
       return Val();
-    return count_of(builder_, op->getLoc(), counted,
-                    [this](llvm::StringRef symbol) { return size_argument(symbol); });
+    return count_of(builder_, op->getLoc(), counted, sizes());
+  }
+
+  // The op has become that of the first of these values.
+  static void replace(mlir::Operation *&op, mlir::ValueRange values) {
+    op->replaceAllUsesWith(values);
+    std::exchange(op, values.front().getDefiningOp())->erase();
   }
 
   // The count of a mean over sizes that vary is an argument, too: a sum divided by it.
   absl::Status rewrite_mean(ir::ReduceMeanOp mean, mlir::Operation *&op) {
     builder_.setInsertionPoint(op);
-    Val number = count(op, ir::dimsOf(typeOf(mean.getInput())), mean.getDims());
+    Val number = count(op, dimsOf(mean.getInput()), mean.getDims());
     if (!number)
       return absl::OkStatus();
     mlir::Type element = typeOf(mean).getElementType();
@@ -464,18 +458,15 @@ private:
       return cannot(op, "weft.reduce_mean of 16-bit floats over a size that varies");
     Val sum(builder_, op->getLoc(),
             ir::ReduceSumOp::create(builder_, op->getLoc(), mean.getInput(), mean.getDims()));
-    Val result = sum / ir::broadcastTo(ir::cast(number, element), ir::dimsOf(sum.type()));
-    mean.replaceAllUsesWith(result.value());
-    op = result.value().getDefiningOp();
-    mean.erase();
+    Val result = sum / ir::broadcastTo(ir::cast(number, element), dimsOf(sum.type()));
+    replace(op, result.value());
     return absl::OkStatus();
   }
 
   // Rows in place of some of others, where the number of one or of both varies, as in the gradient
   // of as many rows of a table: each row is one of these, or stays.
   void insert_rows(ir::InsertSliceOp insert, mlir::Operation *&op) {
-    ir::Dims base = ir::dimsOf(typeOf(insert.getBase())),
-             update = ir::dimsOf(typeOf(insert.getUpdate()));
+    ir::Dims base = dimsOf(insert.getBase()), update = dimsOf(insert.getUpdate());
     int64_t d = -1;
     for (int64_t dim = 0; dim < static_cast<int64_t>(base.size()); ++dim) {
       if (base[dim] == update[dim] && insert.getStarts()[dim] == 0 && insert.getSteps()[dim] == 1)
@@ -493,21 +484,15 @@ private:
       return;
     Val place = iota(builder_, loc, base[d], 0) - double(insert.getStarts()[d]);
     Val each = number ? ir::broadcastTo(number, base[d]) : place.constant(double(update[d].size));
-    PlacesInside part = inside_of(place, each);
-    Val chosen = was.at(choose(builder_, loc, insert.getUpdate(), part.place.value(), d));
-    ir::Dims along(base.size(), ir::Dim(1));
-    along[d] = base[d];
-    Val result =
-        ir::select(ir::broadcastTo(ir::reshapeTo(part.is_inside, along), base), chosen, was);
-    insert.replaceAllUsesWith(result.value());
-    op = result.value().getDefiningOp();
-    insert.erase();
+    Val chosen = was.at(insert.getUpdate()), inside;
+    place_along(d, place, each, base, chosen, inside);
+    replace(op, ir::select(inside, chosen, was).value());
   }
 
   // A batch_norm in training counts the elements of a channel: the decomposition's sum of ones is
   // an argument, too.
   absl::Status rewrite_batch_norm(ir::BatchNormOp norm, mlir::Operation *&op) {
-    ir::Dims extents = ir::dimsOf(typeOf(norm.getInput()));
+    ir::Dims extents = dimsOf(norm.getInput());
     builder_.setInsertionPoint(op);
     Val number = count(op, extents, ir::allButChannels(static_cast<int64_t>(extents.size())));
     if (!number)
@@ -524,13 +509,10 @@ private:
         continue;
       builder_.setInsertionPoint(sum);
       Val elements = ir::cast(number, typeOf(sum).getElementType());
-      sum.getResult().replaceAllUsesWith(
-          ir::broadcastTo(elements, ir::dimsOf(typeOf(sum))).value());
+      sum.getResult().replaceAllUsesWith(ir::broadcastTo(elements, dimsOf(sum)).value());
       sum.erase();
     }
-    norm->replaceAllUsesWith(mlir::ValueRange(*results));
-    op = results->front().getDefiningOp();
-    norm.erase();
+    replace(op, *results);
     return absl::OkStatus();
   }
 
@@ -538,7 +520,7 @@ private:
   // a place that is an argument where the size varies.
   void rewrite_normal(ir::RandomNormalOp normal, mlir::Operation *&op) {
     mlir::RankedTensorType type = typeOf(normal);
-    ir::Dims dims = ir::dimsOf(type);
+    ir::Dims dims = dimsOf(type);
     builder_.setInsertionPoint(op);
     Val elements = count(op, dims, llvm::to_vector(llvm::seq<int64_t>(type.getRank())));
     if (!elements)
@@ -554,9 +536,7 @@ private:
     Val first = stream(normal.getState()),
         second = stream(advanced(op->getLoc(), normal.getState(), blocks.value())),
         result = ir::cast(ir::normalOf(first, second), type.getElementType());
-    normal.replaceAllUsesWith(result.value());
-    op = result.value().getDefiningOp();
-    normal.erase();
+    replace(op, result.value());
   }
 
   mlir::Value rewrite(ir::RandomAdvanceOp advance, mlir::Value amount) {

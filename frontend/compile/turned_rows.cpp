@@ -21,29 +21,21 @@ bool RowJoiner::join_turned(Operation *op, const Order &order) {
     if (!operands.back())
       return false;
   }
-  auto back = [&](llvm::ArrayRef<int64_t> of) {
-    return mlir::applyPermutation(of, mlir::invertPermutationVector(order));
-  };
   Operation *same = builder_.clone(*op);
   same->setOperands(operands);
   same->getResult(0).setType(back_type(op->getResult(0), order));
   if (auto dim = op->getAttrOfType<mlir::IntegerAttr>("dim"))
     same->setAttr("dim", builder_.getI64IntegerAttr(order[dim.getInt()]));
-  if (auto slice = mlir::dyn_cast<ir::SliceOp>(same)) {
-    slice.setStarts(back(slice.getStarts()));
-    slice.setLimits(back(slice.getLimits()));
-    slice.setSteps(back(slice.getSteps()));
-  } else if (auto insert = mlir::dyn_cast<ir::InsertSliceOp>(same)) {
-    insert.setStarts(back(insert.getStarts()));
-    insert.setSteps(back(insert.getSteps()));
-  }
+  set_bounds(same, op, [&](llvm::ArrayRef<int64_t> bounds) {
+    return mlir::applyPermutation(bounds, mlir::invertPermutationVector(order));
+  });
   return join_new(same) && (turned_[op->getResult(0)] = {same->getResult(0), order}, true);
 }
 
 mlir::RankedTensorType RowJoiner::back_type(Value value, const Order &order) {
-  Dims dims = dims_of(value);
+  Dims dims = dimsOf(value);
   mlir::applyPermutationToVector(dims, mlir::invertPermutationVector(order));
-  return ir::tensorOf(dims, type_of(value).getElementType());
+  return type_with(value, dims);
 }
 
 Value RowJoiner::turned_back(Value value, const Order &order) {
@@ -64,29 +56,20 @@ Value RowJoiner::turned_back(Value value, const Order &order) {
   if (!broadcast || lies_behind(broadcast.getInput()))
     return nullptr;
   // Dims of size 1 change places with the others, whose order stays.
-  Dims from = dims_of(broadcast.getInput()), back(order.size() - from.size(), Dim(1));
+  Dims from = dimsOf(broadcast.getInput()), back(order.size() - from.size(), Dim(1));
   llvm::append_range(back, from);
   mlir::applyPermutationToVector(back, mlir::invertPermutationVector(order));
   if (ir::longDims(from) != ir::longDims(back))
     return nullptr;
-  Value input = reshape(value.getLoc(), broadcast.getInput(),
-                        ir::tensorOf(back, type_of(value).getElementType()));
+  Value input = reshape(value.getLoc(), broadcast.getInput(), type_with(value, back));
   Operation *same =
       ir::BroadcastOp::create(builder_, value.getLoc(), back_type(value, order), input);
   return join_new(same) ? same->getResult(0) : Value();
 }
 
-bool RowJoiner::moves_ones(ir::TransposeOp op) {
-  Dims dims = dims_of(op.getInput());
-  Order long_ones;
-  llvm::copy_if(op.getPermutation(), std::back_inserter(long_ones),
-                [&](int64_t dim) { return !dims[dim].isOne(); });
-  return llvm::is_sorted(long_ones);
-}
-
 bool RowJoiner::join(ir::TransposeOp op) {
   llvm::ArrayRef<int64_t> order = op.getPermutation();
-  int64_t rank = joined_rank(dims_of(op.getInput()));
+  int64_t rank = joined_rank(dimsOf(op.getInput()));
   bool is_behind = rank > 0;
   for (int64_t dim = 0; dim < rank; ++dim)
     is_behind &= order[dim] == dim;
@@ -99,7 +82,7 @@ bool RowJoiner::join(ir::TransposeOp op) {
     mlir::cast<ir::TransposeOp>(made_).setPermutation(behind);
     return true;
   }
-  if (moves_ones(op))
+  if (moves_ones(dimsOf(op.getInput()), order))
     if (Value same = rows(op.getInput())) {
       settle(op.getResult(), reshape(op.getLoc(), same, joined_type(op.getResult())));
       return true;
@@ -127,21 +110,18 @@ bool RowJoiner::join(ir::TransposeOp op) {
 bool RowJoiner::attend(Operation *op) {
   if (!ir::variesInLength(op) || !ir::whyNoLengths(op).empty())
     return false;
-  auto rows_of = [this](Value value) {
-    return rows(value);
-  };
   // A mask with a row for each query and a column for each key.
   Value mask = ir::maskOf(op);
-  Dims of_mask = mask ? dims_of(mask) : Dims();
+  Dims of_mask = mask ? dimsOf(mask) : Dims();
   if (of_mask.size() > 1 && !of_mask.back().isStatic() && !of_mask.end()[-2].isStatic() &&
-      !wide_.of(mask, rows_of))
+      !wide_.of(mask))
     return false;
   auto queries = turned_.find(op->getOperand(0));
   Order order = queries == turned_.end() ? Order() : queries->second.order;
   if (!keep(op, /*has_rows=*/order.empty()))
     return false;
   for (auto [result, made] : llvm::zip_equal(op->getResults(), made_->getResults())) {
-    if (!lies_behind(result) || order.size() != dims_of(result).size() || order.empty())
+    if (!lies_behind(result) || order.size() != dimsOf(result).size() || order.empty())
       continue;
     Value turned = ir::TransposeOp::create(builder_, op->getLoc(), back_type(result, order), made,
                                            mlir::invertPermutationVector(order));

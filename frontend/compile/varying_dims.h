@@ -1,7 +1,7 @@
 // Where in a value the sizes that vary stand.
 #pragma once
 
-#include "dialects/weft/ir/SizeNames.h"
+#include "dialects/weft/ir/LongDims.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/STLExtras.h"
@@ -9,14 +9,15 @@
 
 namespace weft::recorder {
 
+using ir::dimsOf;
+using ir::typeOf;
+
 // Of dims: which dim stands at each place.
 using Order = llvm::SmallVector<int64_t>;
 
-inline mlir::RankedTensorType type_of(mlir::Value value) {
-  return mlir::cast<mlir::RankedTensorType>(value.getType());
-}
-inline ir::Dims dims_of(mlir::Value value) {
-  return ir::dimsOf(type_of(value));
+// The value's type with other dims.
+inline mlir::RankedTensorType type_with(mlir::Value value, llvm::ArrayRef<ir::Dim> dims) {
+  return ir::tensorOf(dims, typeOf(value).getElementType());
 }
 
 // Which dim has a size that varies; -1: none, -2: several.
@@ -28,15 +29,23 @@ inline int64_t place_of(llvm::ArrayRef<ir::Dim> dims) {
   return place;
 }
 
-// Dims of size 1 in front of it change no stride.
-inline bool stands_first(llvm::ArrayRef<ir::Dim> dims) {
-  int64_t place = place_of(dims);
-  return place == -1 ||
-         (place >= 0 && llvm::all_of(dims.take_front(place),
-                                     [](const ir::Dim &dim) { return dim.isOne(); }));
+inline bool lies_behind(mlir::Value value) {
+  return ir::variesBehind(dimsOf(value));
 }
-inline bool stands_first(mlir::Value value) {
-  return stands_first(dims_of(value));
+
+// Whether no dim of more than one element passes another one in this order.
+inline bool moves_ones(llvm::ArrayRef<ir::Dim> dims, llvm::ArrayRef<int64_t> order) {
+  Order long_ones;
+  llvm::copy_if(order, std::back_inserter(long_ones),
+                [&](int64_t dim) { return !dims[dim].isOne(); });
+  return llvm::is_sorted(long_ones);
+}
+
+// Gives a slice or an insert_slice what `of` makes of the starts, the limits and the steps of `op`.
+template <typename Of> void set_bounds(mlir::Operation *made, mlir::Operation *op, const Of &of) {
+  for (llvm::StringRef name : {"starts", "limits", "steps"})
+    if (auto bounds = op->getAttrOfType<mlir::DenseI64ArrayAttr>(name))
+      made->setAttr(name, mlir::DenseI64ArrayAttr::get(op->getContext(), of(bounds.asArrayRef())));
 }
 
 } // namespace weft::recorder

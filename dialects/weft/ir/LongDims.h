@@ -13,4 +13,12 @@ inline Dims longDims(llvm::ArrayRef<Dim> dims) {
   return result;
 }
 
+// Whether a dim that varies stands behind another one of more than one element, whose stride is not
+// known before: dims of size 1 in front of it change none.
+inline bool variesBehind(llvm::ArrayRef<Dim> dims) {
+  Dims all = longDims(dims);
+  return !all.empty() &&
+         !llvm::all_of(llvm::drop_begin(all), [](const Dim &dim) { return dim.isStatic(); });
+}
+
 } // namespace weft::ir
