@@ -102,48 +102,6 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> compile(const CompileRequest &r
   return program;
 }
 
-absl::StatusOr<CompileOutcome> load_or_compile(const CompileRequest &request);
-
-} // namespace
-
-compiler::CompileOptions compile_options(const Config &config) {
-  compiler::CompileOptions options;
-  options.dumpDir = config.dump_dir;
-  options.prepare = config.prepare;
-  options.memoryLimit = config.memory_limit;
-  options.memoryFiles = may_use_files(config);
-  options.schedules = cache_folder(config);
-  options.tuneSeconds = config.tune ? double(config.tune_seconds) : 0;
-  options.math = static_cast<compiler::MathMode>(config.math); // the same in the same order
-  return options;
-}
-
-absl::StatusOr<std::shared_ptr<CompiledProgram>> at_sizes(const CompiledProgram &program,
-                                                          const Generalization &general,
-                                                          const std::vector<int64_t> &sizes) {
-  runtime::Sizes named;
-  for (size_t i = 0; i < sizes.size(); ++i)
-    if (general.sizes[i].factors.empty())
-      named.emplace_back(general.sizes[i].name, sizes[i]);
-  auto executable = compiler::atSizes(program.backend, *program.executable, named);
-  if (!executable.ok())
-    return executable.status();
-  auto sized = std::make_shared<CompiledProgram>();
-  sized->executable = *std::move(executable);
-  sized->backend = program.backend;
-  sized->report = program.report;
-  sized->bytes = program.bytes;
-  sized->check_places = program.check_places;
-  return sized;
-}
-
-absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
-  return compiler::callBackend(request.config.backend, "loading or compiling a program",
-                               [&] { return load_or_compile(request); });
-}
-
-namespace {
-
 absl::StatusOr<CompileOutcome> load_or_compile(const CompileRequest &request) {
   if (const char *why = runtime::why_not_compute())
     return absl::FailedPreconditionError(why);
@@ -204,5 +162,41 @@ absl::StatusOr<CompileOutcome> load_or_compile(const CompileRequest &request) {
 }
 
 } // namespace
+
+compiler::CompileOptions compile_options(const Config &config) {
+  compiler::CompileOptions options;
+  options.dumpDir = config.dump_dir;
+  options.prepare = config.prepare;
+  options.memoryLimit = config.memory_limit;
+  options.memoryFiles = may_use_files(config);
+  options.schedules = cache_folder(config);
+  options.tuneSeconds = config.tune ? double(config.tune_seconds) : 0;
+  options.math = static_cast<compiler::MathMode>(config.math); // the same in the same order
+  return options;
+}
+
+absl::StatusOr<std::shared_ptr<CompiledProgram>> at_sizes(const CompiledProgram &program,
+                                                          const runtime::Sizes &sizes) {
+  auto executable = compiler::atSizes(program.backend, *program.executable, sizes);
+  if (!executable.ok())
+    return executable.status();
+  auto sized = std::make_shared<CompiledProgram>(program);
+  sized->executable = *std::move(executable);
+  return sized;
+}
+
+absl::StatusOr<std::shared_ptr<CompiledProgram>>
+at_sizes(const CompiledProgram &program, const Generalization &general, const Ints &sizes) {
+  runtime::Sizes named;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (general.sizes[i].is_free())
+      named.emplace_back(general.sizes[i].name, sizes[i]);
+  return at_sizes(program, named);
+}
+
+absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
+  return compiler::callBackend(request.config.backend, "loading or compiling a program",
+                               [&] { return load_or_compile(request); });
+}
 
 } // namespace weft::recorder

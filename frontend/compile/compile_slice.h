@@ -16,7 +16,7 @@ namespace weft::recorder {
 struct SymbolicRequest {
   Generalization general;
   std::vector<IntPosition> positions;
-  std::vector<int64_t> sizes; // of the slice
+  Ints sizes; // of the slice
   // Positions of sizes that vary among the known programs and are fixed in this one.
   std::vector<uint32_t> fixed = {};
   bool is_small = false; // of sizes that are too small for all that varies to vary together
@@ -46,10 +46,11 @@ struct CompileOutcome {
 // the host's memory runs out.
 absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request);
 
-// The program at these sizes, in the order of the generalization's.
+// The program at these sizes, by name or in the order of the generalization's.
 absl::StatusOr<std::shared_ptr<CompiledProgram>> at_sizes(const CompiledProgram &program,
-                                                          const Generalization &general,
-                                                          const std::vector<int64_t> &sizes);
+                                                          const runtime::Sizes &sizes);
+absl::StatusOr<std::shared_ptr<CompiledProgram>>
+at_sizes(const CompiledProgram &program, const Generalization &general, const Ints &sizes);
 
 compiler::CompileOptions compile_options(const Config &config);
 // Whether a program that takes more than its limit keeps values in files.

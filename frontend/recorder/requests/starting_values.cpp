@@ -103,9 +103,7 @@ std::shared_ptr<CompiledProgram> find(const FlatProgram &flat, uint8_t device) {
     RecorderMutex::Pause pause(r.mutex);
     outcome = compile_slice(request);
     if (outcome.ok())
-      if (auto sized = compiler::atSizes(outcome->program->backend, *outcome->program->executable,
-                                         {{"n", 2}});
-          !sized.ok())
+      if (auto sized = at_sizes(*outcome->program, {{"n", 2}}); !sized.ok())
         outcome = sized.status();
   }
   if (std::shared_ptr<CompiledProgram> known = program_cache().find(key, salt)) // another thread's
@@ -136,13 +134,10 @@ std::shared_ptr<CompiledProgram> find(const FlatProgram &flat, uint8_t device) {
 // A leaf of this type, in flight.
 Var launch(const CompiledProgram &program, llvm::ArrayRef<Var> inputs, const TypeInfo &type,
            Location location) {
-  auto executable =
-      compiler::atSizes(program.backend, *program.executable, {{"n", type.elements}});
-  if (!executable.ok())
-    fail(kind_of(executable.status(), ErrorKind::kRun),
-         "the tensor's first value cannot be made: " + std::string(executable.status().message()));
-  auto sized = std::make_shared<CompiledProgram>(program);
-  sized->executable = *std::move(executable);
+  auto sized = at_sizes(program, {{"n", type.elements}});
+  if (!sized.ok())
+    fail(kind_of(sized.status(), ErrorKind::kRun),
+         "the tensor's first value cannot be made: " + std::string(sized.status().message()));
   Evaluation figures;
   figures.reason = CutReason::kInit;
   figures.file = location.file_name();
@@ -151,8 +146,8 @@ Var launch(const CompiledProgram &program, llvm::ArrayRef<Var> inputs, const Typ
   figures.outputs = 1;
   figures.outcome = CacheOutcome::kMemoryHit;
   figures.symbolic = "n=" + std::to_string(type.elements);
-  describe_program(*sized, figures);
-  Invocation run(std::move(sized), figures, /*checks=*/false, type.device);
+  describe_program(**sized, figures);
+  Invocation run(*std::move(sized), figures, /*checks=*/false, type.device);
   for (const Var &input : inputs)
     run.bind(input.value.get());
   run.launch(Attempt::kLast, Session::location(), Guard::kLock, /*is_evaluation=*/false);
