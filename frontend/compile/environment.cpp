@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <limits>
@@ -19,31 +18,8 @@ namespace weft {
 namespace recorder {
 namespace {
 
-void read_bool(const char *name, bool &value) {
-  const char *text = std::getenv(name);
-  if (!text || !*text)
-    return;
-  std::string_view given(text);
-  if (given == "1" || given == "true" || given == "on")
-    value = true;
-  else if (given == "0" || given == "false" || given == "off")
-    value = false;
-  else
-    std::cerr << "weft: " << name << "=" << given << " is ignored: it must be 0 or 1\n";
-}
-
-template <typename T> void read_number(const char *name, T &value, T least = 0) {
-  const char *text = std::getenv(name);
-  if (!text || !*text)
-    return;
-  T number = 0;
-  const char *end = text + std::strlen(text);
-  auto [stop, error] = std::from_chars(text, end, number);
-  if (error != std::errc() || stop != end || number < least)
-    std::cerr << "weft: " << name << "=" << text << " is ignored: it must be a number from "
-              << least << " to " << std::numeric_limits<T>::max() << "\n";
-  else
-    value = number;
+void ignore(const char *name, const std::string &text, const std::string &wanted) {
+  std::cerr << "weft: " << name << "=" << text << " is ignored: it must be " << wanted << "\n";
 }
 
 void read_text(const char *name, std::string &value) {
@@ -51,18 +27,43 @@ void read_text(const char *name, std::string &value) {
     value = text;
 }
 
-void read_math(const char *name, Math &value) {
+void read_bool(const char *name, bool &value) {
+  std::string text;
+  read_text(name, text);
+  if (text == "1" || text == "true" || text == "on")
+    value = true;
+  else if (text == "0" || text == "false" || text == "off")
+    value = false;
+  else if (!text.empty())
+    ignore(name, text, "0 or 1");
+}
+
+template <typename T> void read_number(const char *name, T &value, T least = 0) {
   std::string text;
   read_text(name, text);
   if (text.empty())
     return;
+  T number = 0;
+  const char *end = text.data() + text.size();
+  auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end || number < least)
+    ignore(name, text,
+           "a number from " + std::to_string(least) + " to " +
+               std::to_string(std::numeric_limits<T>::max()));
+  else
+    value = number;
+}
+
+void read_math(const char *name, Math &value) {
+  std::string text;
+  read_text(name, text);
   for (Math math : {Math::kExact, Math::kStandard, Math::kFast})
     if (text == weft::name(math)) {
       value = math;
       return;
     }
-  std::cerr << "weft: " << name << "=" << text
-            << " is ignored: it must be exact, standard or fast\n";
+  if (!text.empty())
+    ignore(name, text, "exact, standard or fast");
 }
 
 } // namespace
@@ -114,10 +115,10 @@ Config config_from_environment() {
   if (std::vector<std::string> known = compiler::backendNames();
       config.backend != Config().backend &&
       std::ranges::find(known, config.backend) == known.end()) {
-    std::cerr << "weft: WEFT_BACKEND=" << config.backend << " is ignored: it must be one of";
+    std::string names = "one of";
     for (const std::string &name : known)
-      std::cerr << " " << name;
-    std::cerr << "\n";
+      names += " " + name;
+    ignore("WEFT_BACKEND", config.backend, names);
     config.backend = Config().backend;
   }
   read_text("WEFT_DEVICE", config.device);
