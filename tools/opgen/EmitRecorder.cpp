@@ -115,7 +115,7 @@ std::pair<std::string, std::string> operandLists(const OpRecord &op) {
     kind = argument.isVariadic ? "each" : argument.isOptional ? "given" : kind;
   }
   if (kind == "each")
-    return {"each(" + pointers + ")", sizes};
+    return {"pointers(" + pointers + ")", sizes};
   return {kind.empty() ? "{" + pointers + "}" : kind + "({" + pointers + "})", sizes};
 }
 

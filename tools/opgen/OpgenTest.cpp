@@ -111,7 +111,7 @@ TEST(Emit, RecorderDefinesWhatItDeclares) {
             "  p.user = attribute(caller(user));\n",
             "  p.direction = attribute<ir::DirectionAttr>(direction);\n",
             "  return emit<ir::ReshapeOp>({&input}, type);\n",
-            "  return emit<ir::ConcatOp>(each(inputs), nullptr, p);\n",
+            "  return emit<ir::ConcatOp>(pointers(inputs), nullptr, p);\n",
             "  p.operandSegmentSizes = {1, weight ? 1 : 0, bias ? 1 : 0};\n"
             "  return emit<ir::LayerNormOp, 3>(given({&input, &weight, &bias}), nullptr, p);\n",
             "  if (emit == emit_pow)\n    return 2;\n"});

@@ -2,8 +2,8 @@
 // come from the op records (tools/opgen); those that need more stand below them.
 #include "frontend/recorder/record/emit.h"
 
+#include "frontend/recorder/record/attributes.h"
 #include "frontend/recorder/record/replaced_ops.h"
-#include "frontend/recorder/record/state.h"
 
 namespace weft::recorder {
 
@@ -133,42 +133,11 @@ auto emit(ArrayRef<const Var *> operands, const TypeInfo *result,
     return emit_by<Op, record_all<N>>(operands, properties, result);
 }
 
-// What a record's attributes are of what a call gives.
-mlir::Builder builder() {
-  return mlir::Builder(&recorder().ir->context());
-}
-mlir::BoolAttr attribute(bool value) {
-  return builder().getBoolAttr(value);
-}
-mlir::IntegerAttr attribute(int64_t value) {
-  return builder().getI64IntegerAttr(value);
-}
-mlir::FloatAttr attribute(double value) {
-  return builder().getF64FloatAttr(value);
-}
-mlir::StringAttr attribute(std::string_view value) {
-  return builder().getStringAttr(value);
-}
-mlir::DenseI64ArrayAttr attribute(std::span<const int64_t> values) {
-  return builder().getDenseI64ArrayAttr(ArrayRef(values.data(), values.size()));
-}
-template <typename T> decltype(attribute(T())) attribute(const std::optional<T> &value) {
-  return value ? attribute(*value) : nullptr;
-}
-// The case of an enumeration, which has the record's numbers.
-template <typename Attribute, typename Enumeration> Attribute attribute(Enumeration value) {
-  using Case = decltype(Attribute().getValue());
-  return Attribute::get(&recorder().ir->context(), static_cast<Case>(value));
-}
-
 // What errors of an op's runs name: `user`, else the call that records it.
 std::string caller(std::string_view user) {
   return user.empty() ? std::string("weft.") + Session::op() : std::string(user);
 }
 
-SmallVector<const Var *, 8> each(std::span<const Var> operands) {
-  return llvm::to_vector<8>(llvm::make_pointer_range(operands));
-}
 // Those that are there.
 SmallVector<const Var *, 8> given(std::initializer_list<const Var *> operands) {
   return llvm::to_vector<8>(llvm::make_filter_range(

@@ -1,7 +1,7 @@
 // Ops that are known by name only: weft::custom, weft::call_op. And plugins, which bring them.
 #include "compiler/plugin/Plugin.h"
 #include "dialects/weft/ir/Extensions.h"
-#include "frontend/recorder/record/state.h"
+#include "frontend/recorder/record/attributes.h"
 #include "frontend/tensor/impl.h"
 #include "runtime/custom/custom_kernels.h"
 #include "weft/extend.h"
@@ -12,24 +12,8 @@ namespace {
 
 using Attributes = std::vector<std::pair<std::string, OpAttribute>>;
 
-mlir::Attribute attribute_of(const OpAttribute &value, mlir::Builder builder) {
-  return std::visit(
-      [&](const auto &v) -> mlir::Attribute {
-        using T = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<T, bool>)
-          return builder.getBoolAttr(v);
-        else if constexpr (std::is_same_v<T, int64_t>)
-          return builder.getI64IntegerAttr(v);
-        else if constexpr (std::is_same_v<T, double>)
-          return builder.getF64FloatAttr(v);
-        else if constexpr (std::is_same_v<T, std::string>)
-          return builder.getStringAttr(v);
-        else if constexpr (std::is_same_v<T, std::vector<int64_t>>)
-          return builder.getDenseI64ArrayAttr(v);
-        else
-          return builder.getDenseF64ArrayAttr(v);
-      },
-      value);
+mlir::Attribute attribute_of(const OpAttribute &value) {
+  return std::visit([](const auto &v) -> mlir::Attribute { return attribute(v); }, value);
 }
 
 mlir::RegisteredOperationName find_op(const std::string &name) {
@@ -72,7 +56,7 @@ bool set_properties(mlir::OperationName op, mlir::OpaqueProperties properties,
 // Whether the op takes the value, whatever its other attributes are. Of an op that has properties.
 bool takes(mlir::OperationName op, const std::string &attribute, const OpAttribute &value) {
   mlir::NamedAttrList list;
-  list.set(attribute, attribute_of(value, mlir::Builder(op.getContext())));
+  list.set(attribute, attribute_of(value));
   OwnedProperties properties(op);
   return set_properties(op, properties.get(), list);
 }
@@ -108,7 +92,7 @@ void set_attributes(mlir::OperationName name, mlir::OpaqueProperties properties,
     });
     if (!known)
       fail(ErrorKind::kValue, name.getStringRef().str() + " has no attribute '" + key + "'");
-    if (list.set(key, attribute_of(value, mlir::Builder(name.getContext()))))
+    if (list.set(key, attribute_of(value)))
       fail(ErrorKind::kValue, "the attribute '" + key + "' is given twice");
   }
   want_required(name, attributes);
@@ -141,9 +125,7 @@ std::vector<Tensor> call(const std::string &name, const std::vector<Tensor> &ope
   std::vector<Var> vars;
   for (size_t i = 0; i < operands.size(); ++i)
     vars.push_back(read(operands[i], ("operand " + std::to_string(i)).c_str()));
-  llvm::SmallVector<const Var *, 4> given;
-  for (const Var &var : vars)
-    given.push_back(&var);
+  llvm::SmallVector<const Var *, 8> given = pointers(vars);
   Aligned aligned;
   llvm::ArrayRef<const Var *> inputs = given;
   align_devices(name, inputs, aligned);

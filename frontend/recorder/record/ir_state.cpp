@@ -12,6 +12,7 @@
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Diagnostics.h"
 #include "runtime/core/caches.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace weft::recorder {
@@ -46,17 +47,13 @@ const runtime::RegisteredCache
 // What the op's own rule finds is left out: it is looked for by whoever does not know it yet.
 uint64_t hash_of(mlir::OperationName name, mlir::OpaqueProperties properties,
                  llvm::ArrayRef<const TypeInfo *> operands,
-                 llvm::ArrayRef<const TypeInfo *> results, bool inferred) {
+                 llvm::ArrayRef<const TypeInfo *> results) {
   llvm::hash_code hash =
       llvm::hash_combine(name.getAsOpaquePointer(), name.hashOpProperties(properties),
                          llvm::hash_combine_range(operands.begin(), operands.end()));
-  if (!inferred)
+  if (!name.hasInterface<mlir::InferTypeOpInterface>())
     hash = llvm::hash_combine(hash, llvm::hash_combine_range(results.begin(), results.end()));
   return static_cast<size_t>(hash) >> 2; // DenseMap keeps two keys for itself
-}
-
-bool infers(mlir::OperationName name) {
-  return name.hasInterface<mlir::InferTypeOpInterface>();
 }
 
 } // namespace
@@ -230,20 +227,29 @@ bool may_end_run(mlir::Operation *op) {
          (weft && weft.kind() == ir::Kind::Exchange);
 }
 
+llvm::SmallVector<const TypeInfo *, 4> types_of(llvm::ArrayRef<const Var *> operands) {
+  return llvm::map_to_vector<4>(operands, [](const Var *x) { return &x->type(); });
+}
+
 Signature *IrState::find(mlir::OperationName name, mlir::OpaqueProperties properties,
-                         llvm::ArrayRef<const Var *> operands, const TypeInfo *result) const {
-  bool inferred = infers(name);
-  llvm::SmallVector<const TypeInfo *, 4> types;
-  for (const Var *operand : operands)
-    types.push_back(&operand->type());
-  uint64_t hash = hash_of(name, properties, types,
-                          result ? llvm::ArrayRef(result) : llvm::ArrayRef<const TypeInfo *>(),
-                          inferred);
-  for (Signature *s = signatures_.lookup(hash); s; s = s->next)
-    if (s->name == name && has_types(*s, operands, result) &&
+                         Types operands, Types results) const {
+  for (Signature *s = signatures_.lookup(hash_of(name, properties, operands, results)); s;
+       s = s->next)
+    if (s->name == name && Types(s->operands) == operands &&
+        (results.empty() || Types(s->results) == results) &&
         (!s->opaque() || name.compareOpProperties(s->opaque(), properties)))
       return s;
   return nullptr;
+}
+
+Signature *IrState::find(mlir::OperationName name, mlir::OpaqueProperties properties,
+                         llvm::ArrayRef<const Var *> operands, const TypeInfo *result) const {
+  return find(name, properties, types_of(operands), result ? Types(result) : Types());
+}
+
+void IrState::keep(Signature *s) {
+  Signature *&head = signatures_[hash_of(s->name, s->opaque(), s->operands, s->results)];
+  s->next = std::exchange(head, s);
 }
 
 Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *> operands,
@@ -252,15 +258,9 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
   llvm::SmallVector<const TypeInfo *, 2> results;
   for (mlir::Type type : op->getResultTypes())
     results.push_back(info(type, device));
-  uint64_t key = hash_of(name, op->getPropertiesStorage(), operands, results, infers(name));
-  Signature *&head = signatures_[key];
-  for (Signature *s = head; s; s = s->next)
-    if (s->name == name && llvm::ArrayRef(s->operands) == operands &&
-        llvm::ArrayRef(s->results) == llvm::ArrayRef(results) &&
-        (!s->opaque() || name.compareOpProperties(s->opaque(), op->getPropertiesStorage())))
-      return s;
+  if (Signature *known = find(name, op->getPropertiesStorage(), operands, results))
+    return known;
   auto *s = new Signature(name, operands, results);
-  s->hash = key;
   for (const TypeInfo *type : results)
     s->result_bytes += type->bytes;
   s->adopt(op);
@@ -283,8 +283,7 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
   s->properties_text = print(properties);
   s->text = text_of(*s, mlir::dyn_cast_if_present<mlir::DictionaryAttr>(properties));
   s->id = s->text->id;
-  s->next = head;
-  head = s;
+  keep(s);
   ++signature_count_;
   count_uniqued();
   return s;
@@ -313,12 +312,10 @@ mlir::Attribute IrState::properties_of(const Signature &s) {
 Signature *IrState::fit(Signature *s, llvm::ArrayRef<const Var *> operands) {
   if (has_types(*s, operands, nullptr))
     return s;
+  llvm::SmallVector<const TypeInfo *, 4> types = types_of(operands);
   if (Signature *known =
-          find(s->name, s->opaque(), operands, s->results.size() == 1 ? s->results[0] : nullptr))
+          find(s->name, s->opaque(), types, s->results.size() == 1 ? Types(s->results) : Types()))
     return known;
-  llvm::SmallVector<const TypeInfo *, 4> types;
-  for (const Var *operand : operands)
-    types.push_back(&operand->type());
   StandIns stand_ins(*this, types);
   mlir::Operation *op = make_op(*s, stand_ins.values());
   Signature *made = intern(op, types, s->device);
@@ -464,11 +461,8 @@ void IrState::renew() {
       mlir::Operation *op = mlir::Operation::create(state);
       s->name = op->getName();
       s->adopt(op);
-      s->hash = hash_of(s->name, s->opaque(), s->operands, s->results, infers(s->name));
       op->destroy();
-      Signature *&head = signatures_[s->hash];
-      s->next = head;
-      head = s;
+      keep(s);
     }
   uniqued_ = 0; // what is in use does not count
   signatures_left_ = signature_count_;

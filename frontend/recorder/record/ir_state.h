@@ -109,7 +109,6 @@ struct Signature {
   std::shared_ptr<const OpReplacement> replacement; // null for most (replaced_ops.h)
   const ir::WeftOp::Concept *rules = nullptr;
   llvm::ArrayRef<int64_t> saved_operands, saved_results;
-  uint64_t hash = 0;
   Ref<const SignatureText> text;
   std::string properties_text; // to make them anew in another context
   std::vector<std::shared_ptr<const Derivative>> derivatives;
@@ -182,6 +181,8 @@ public:
 // ops that do (cross_entropy), is a kernel of a user's, which says whether it failed, or an
 // exchange with other ranks, which may be gone.
 bool may_end_run(mlir::Operation *op);
+
+llvm::SmallVector<const TypeInfo *, 4> types_of(llvm::ArrayRef<const Var *> operands);
 
 class IrState {
 public:
@@ -290,8 +291,13 @@ private:
                       [](const Var *x, const TypeInfo *type) { return x->value->type == type; }) &&
            (!result || (signature.results.size() == 1 && signature.results[0] == result));
   }
+  using Types = llvm::ArrayRef<const TypeInfo *>;
+  // results: of those that have these; empty where nobody asks.
+  Signature *find(mlir::OperationName name, mlir::OpaqueProperties properties, Types operands,
+                  Types results) const;
   Signature *find(mlir::OperationName name, mlir::OpaqueProperties properties,
                   llvm::ArrayRef<const Var *> operands, const TypeInfo *result) const;
+  void keep(Signature *signature); // among those that are found
   void open();
   void count_uniqued();
   Ref<const SignatureText> text_of(const Signature &signature, mlir::DictionaryAttr properties);

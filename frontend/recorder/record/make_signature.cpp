@@ -32,9 +32,7 @@ Signature *make_signature(mlir::OperationName op_name, mlir::OpaqueProperties pr
   IrState &ir = *recorder().ir;
   (void)ir.take_diagnostic();
   mlir::Location location = ir.location(Session::line());
-  SmallVector<const TypeInfo *, 4> types;
-  for (const Var *operand : operands)
-    types.push_back(operand->value->type);
+  SmallVector<const TypeInfo *, 4> types = types_of(operands);
   StandIns stand_ins(ir, types);
   auto call_rule = [&](const char *rule, auto function) {
     return call_user(op_name.getStringRef().str() + " is at fault in its rule: its " + rule,

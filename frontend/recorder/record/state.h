@@ -107,6 +107,9 @@ SourceLine *source_line(Location location, const ModuleName *module = nullptr);
 Signature *make_signature(mlir::OperationName op, mlir::OpaqueProperties properties,
                           llvm::ArrayRef<const Var *> operands, const TypeInfo *result,
                           bool by_name);
+inline llvm::SmallVector<const Var *, 8> pointers(std::span<const Var> operands) {
+  return llvm::to_vector<8>(llvm::make_pointer_range(operands));
+}
 // Operands of one op that were moved to one device. Most ops have none.
 struct MovedOperands {
   std::vector<Var> vars;
