@@ -22,8 +22,10 @@ bool runs_once(const Signature &signature) {
   return signature.checks || signature.exchange != Exchange::kNone;
 }
 
-ValueRef &saved(GradNode &node, bool is_result, uint32_t index) {
-  return is_result ? node.results[index] : node.operands[index];
+// By GivenUp::index.
+ValueRef &saved(GradNode &node, uint32_t index) {
+  uint32_t operands = node.operands.size();
+  return index < operands ? node.operands[index] : node.results[index - operands];
 }
 
 // A condition that holds, and is known when g is: whether a sum of some of it equals itself or not.
@@ -99,7 +101,7 @@ public:
       if (std::shared_ptr<Checkpoint> inner = weak.lock())
         for (Checkpoint::Source &source : inner->sources)
           if (std::optional<uint32_t> number = made(source.value))
-            wanted.push_back({nullptr, *number, false, 0, &source, inner});
+            wanted.push_back({nullptr, *number, 0, &source, inner});
     if (wanted.empty())
       return;
     std::vector<uint32_t> renumbered;
@@ -111,8 +113,8 @@ public:
         each.source->number = number;
         each.source->value = ValueRef();
       } else {
-        each.node->given_up.push_back({checkpoint, number, each.is_result, each.index});
-        saved(*each.node, each.is_result, each.index) = ValueRef();
+        each.node->given_up.push_back({checkpoint, number, each.index});
+        saved(*each.node, each.index) = ValueRef();
       }
     }
     for (CheckpointRegion *around = outer; around; around = around->outer)
@@ -134,8 +136,7 @@ private:
   struct Wanted {
     GradNode *node;
     uint32_t number;
-    bool is_result;
-    uint32_t index;
+    uint32_t index; // as GivenUp has it
     Checkpoint::Source *source = nullptr;
     std::shared_ptr<Checkpoint> inner = nullptr; // whose it is
   };
@@ -168,12 +169,9 @@ private:
       GradNode *node = nodes[i];
       for (const GradEdge &edge : node->edges)
         visit(edge.node);
-      for (uint32_t k = 0; k < node->operands.size(); ++k)
-        if (std::optional<uint32_t> number = made(node->operands[k]))
-          wanted.push_back({node, *number, false, k});
-      for (uint32_t k = 0; k < node->results.size(); ++k)
-        if (std::optional<uint32_t> number = made(node->results[k]))
-          wanted.push_back({node, *number, true, k});
+      for (uint32_t k = 0; k < node->operands.size() + node->results.size(); ++k)
+        if (std::optional<uint32_t> number = made(saved(*node, k)))
+          wanted.push_back({node, *number, k});
     }
     return wanted;
   }
@@ -257,7 +255,7 @@ void CheckpointScope::close(const std::vector<Tensor> &results, Location locatio
 void Replay::put_back(GradNode &node, const Var &cotangent) {
   Var condition;
   for (const GivenUp &each : node.given_up) {
-    if (!done_.count(each.checkpoint.get())) {
+    if (!done_.count(each.checkpoint)) {
       if (!condition)
         condition = condition_of(cotangent);
       // Those around it that it reads from come first.
@@ -266,48 +264,42 @@ void Replay::put_back(GradNode &node, const Var &cotangent) {
         std::shared_ptr<Checkpoint> last = waiting.back();
         size_t before = waiting.size();
         for (const Checkpoint::Source &source : last->sources)
-          if (source.outer && !done_.count(source.outer.get()))
+          if (source.outer && !done_.count(source.outer))
             waiting.push_back(source.outer);
         if (waiting.size() > before)
           continue;
         waiting.pop_back();
-        if (!done_.count(last.get()))
+        if (!done_.count(last))
           record(last, condition);
       }
     }
-    ValueRef value = done_.find(each.checkpoint.get())->second.values[each.number];
-    saved(node, each.is_result, each.index) = std::move(value);
+    saved(node, each.index) = done_.at(each.checkpoint)[each.number];
   }
 }
 
 void Replay::give_up(GradNode &node) {
   for (const GivenUp &each : node.given_up)
-    saved(node, each.is_result, each.index) = ValueRef();
+    saved(node, each.index) = ValueRef();
 }
 
 void Replay::record(const std::shared_ptr<Checkpoint> &checkpoint, const Var &condition) {
   std::vector<ValueRef> values;
   for (const Checkpoint::Source &source : checkpoint->sources) {
-    Var x{source.outer ? done_.find(source.outer.get())->second.values[source.number]
-                       : source.value,
-          GradRef(), 0};
+    Var x{source.outer ? done_.at(source.outer)[source.number] : source.value, GradRef(), 0};
     values.push_back(source.is_fenced ? fenced(x, condition).value : x.value);
   }
   for (const Checkpoint::Op &op : checkpoint->ops) {
-    llvm::SmallVector<Var, 4> given;
-    llvm::SmallVector<const Var *, 4> operands;
+    llvm::SmallVector<Var, 4> operands;
     for (uint32_t number : op.operands)
-      given.push_back(Var{values[number], GradRef(), 0});
-    for (const Var &each : given)
-      operands.push_back(&each);
-    Node *node = recorder().ir->enter(op.signature, operands, op.line);
+      operands.push_back(Var{values[number], GradRef(), 0});
+    Node *node = recorder().ir->enter(op.signature, pointers(operands), op.line);
     node->again = checkpoint->line;
     for (uint32_t i = 0; i < node->results.size(); ++i) {
       values.emplace_back(node->results[i]);
       node->results[i]->type = op.results[i];
     }
   }
-  done_[checkpoint.get()] = {checkpoint, std::move(values)};
+  done_[checkpoint] = std::move(values);
 }
 
 } // namespace weft::recorder

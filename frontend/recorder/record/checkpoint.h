@@ -53,12 +53,8 @@ public:
   }
 
 private:
-  struct Done {
-    std::shared_ptr<Checkpoint> checkpoint; // so that its address stays its own
-    std::vector<ValueRef> values;           // by number
-  };
   void record(const std::shared_ptr<Checkpoint> &checkpoint, const Var &condition);
-  std::unordered_map<const Checkpoint *, Done> done_;
+  std::unordered_map<std::shared_ptr<Checkpoint>, std::vector<ValueRef>> done_; // values by number
 };
 
 } // namespace weft::recorder

@@ -315,8 +315,7 @@ struct Checkpoint;
 struct GivenUp {
   std::shared_ptr<Checkpoint> checkpoint;
   uint32_t number;
-  bool is_result; // of the call, else one of its operands
-  uint32_t index;
+  uint32_t index; // of the call's operands, then of its results
 };
 
 // What is done with the gradient of a result once all of it is there: a function of the user's
