@@ -231,9 +231,11 @@ void prepare(const Slice &slice, const Wanted &wanted, Clock::time_point start,
   Evaluation figures;
   FoundProgram found;
   if (slice.is_exchange) {
-    FoundExchange exchange = find_exchange(slice, request, figures);
+    ExchangeRun exchange = find_exchange(slice, request, figures);
+    auto program = std::make_shared<CompiledProgram>();
+    program->executable = std::move(exchange.executable);
     figures.record_ms = since(start);
-    made.emplace(std::move(exchange.program), figures, slice.checks, slice.device,
+    made.emplace(std::move(program), figures, slice.checks, slice.device,
                  slice.leaves[0]->type->device, std::move(exchange.executor));
   } else {
     found = find_program(slice, request, figures);

@@ -2,9 +2,7 @@
 
 #include <atomic>
 
-#include "frontend/compile/compiled_program.h"
 #include "frontend/recorder/record/state.h"
-#include "frontend/recorder/runs/invocation.h"
 #include "runtime/executor/transfer.h"
 
 namespace weft::recorder {
@@ -65,21 +63,19 @@ void set_collective_runner(CollectiveRunner *runner) {
   collective_runner = runner;
 }
 
-FoundExchange find_exchange(const Slice &slice, const EvaluateRequest &request,
-                            Evaluation &figures) {
+ExchangeRun find_exchange(const Slice &slice, const EvaluateRequest &request, Evaluation &figures) {
   const Node &node = *slice.nodes[0];
   const TypeInfo &from = *slice.leaves[0]->type;
   describe_request(request, figures);
   figures.ops = figures.inputs = figures.outputs = 1;
   figures.outcome = CacheOutcome::kMemoryHit;
   figures.exchanged_bytes = from.bytes;
-  auto program = std::make_shared<CompiledProgram>();
   if (node.signature->exchange == Exchange::kTransfer) {
     runtime::Device &source = runtime::device(from.device);
     figures.exchange = "transfer from " + source.name() + " to " + device_text(slice.device);
-    program->executable = runtime::make_transfer(source, runtime::device(slice.device), from.bytes);
-    // A device's lives as long as the process.
-    return {std::move(program), {std::shared_ptr<void>(), &source.executor()}};
+    // A device's executor lives as long as the process.
+    return {{std::shared_ptr<void>(), &source.executor()},
+            runtime::make_transfer(source, runtime::device(slice.device), from.bytes)};
   }
   RecordedCollective call = recorded_of(node);
   call.may_overwrite = slice.key.leaves[0].donatable && !slice.key.leaves[0].kept;
@@ -92,8 +88,7 @@ FoundExchange find_exchange(const Slice &slice, const EvaluateRequest &request,
                     "': " + std::string(run.status().message()),
                 CallerScope::resolve(request.location));
   figures.exchange = describe(&node) + " over " + call.group + " of " + call.operand;
-  program->executable = std::move(run->executable);
-  return {std::move(program), std::move(run->executor)};
+  return *std::move(run);
 }
 
 // The rank's.

@@ -14,8 +14,6 @@
 
 namespace weft::recorder {
 
-struct CompiledProgram;
-
 // Why the other ranks are told that a call does not come.
 inline constexpr char kLostOperand[] =
     "what it takes was lost when a program of that rank failed; its own error says why";
@@ -51,14 +49,9 @@ public:
 // Stays for good.
 void set_collective_runner(CollectiveRunner *runner);
 
-struct FoundExchange {
-  std::shared_ptr<CompiledProgram> program;
-  std::shared_ptr<runtime::Executor> executor;
-};
 // The run of a slice that is an exchange, and what explain tells of it. Throws kRun where there is
 // no group of the name any more.
-FoundExchange find_exchange(const Slice &slice, const EvaluateRequest &request,
-                            Evaluation &figures);
+ExchangeRun find_exchange(const Slice &slice, const EvaluateRequest &request, Evaluation &figures);
 
 // Collectives that nobody has asked for yet, in the order of recording: other ranks wait for them,
 // whoever reads their results here. They go with the rank's next evaluation, whatever it is for.
