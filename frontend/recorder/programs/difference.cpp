@@ -16,33 +16,6 @@ constexpr int kCandidates = 16;
 // name.
 enum Weight : int { kLight = 1, kTypes = 4, kProperties = 16, kDataflow = 64, kOps = 4096 };
 
-// A key with where its nodes stand.
-struct Parts {
-  explicit Parts(const HeldKey &held) : held(held), key(held.key) {
-    size_t at = 0;
-    for (const auto &text : held.texts) {
-      node_at.push_back(at);
-      at += 1 + text->operands;
-    }
-  }
-  const SignatureText &text(size_t node) const {
-    return *held.texts[node];
-  }
-  const TypeInfo &leaf_type(size_t leaf) const {
-    return *held.types[leaf];
-  }
-  const ProgramKey::Leaf &leaf(size_t leaf) const {
-    return key.leaves[leaf];
-  }
-  uint32_t leaves() const {
-    return static_cast<uint32_t>(key.leaves.size());
-  }
-
-  const HeldKey &held;
-  const ProgramKey &key;
-  std::vector<size_t> node_at;
-};
-
 // "device", "dtype", "rank" or "dims".
 const char *part_of(const TypeInfo &mine, const TypeInfo &theirs) {
   if (mine.device != theirs.device)
@@ -59,7 +32,7 @@ std::string properties(const SignatureText &text) {
 
 class Comparison {
 public:
-  Comparison(const Slice &slice, const Parts &mine, const Parts &theirs)
+  Comparison(const Slice &slice, const HeldKey &mine, const HeldKey &theirs)
       : slice_(slice), mine_(mine), theirs_(theirs) {
     if (compare_ops()) {
       compare_dataflow();
@@ -78,22 +51,25 @@ public:
   }
 
 private:
+  static uint32_t leaves(const HeldKey &of) {
+    return static_cast<uint32_t>(of.key.leaves.size());
+  }
   std::string op(size_t node) const {
     return "op " + std::to_string(node) + " " + describe(slice_.nodes[node]);
   }
 
   // Whether they are the same ops, whatever these work on.
   bool compare_ops() {
-    size_t mine = mine_.node_at.size(), theirs = theirs_.node_at.size(),
-           both = std::min(mine, theirs), i = 0;
-    while (i < both && mine_.text(i).name() == theirs_.text(i).name())
+    size_t mine = mine_.texts.size(), theirs = theirs_.texts.size(), both = std::min(mine, theirs),
+           i = 0;
+    while (i < both && mine_.texts[i]->name() == theirs_.texts[i]->name())
       ++i;
     if (i == both && mine == theirs)
       return true;
     std::string counts =
         mine == theirs ? "" : std::to_string(mine) + " instead of " + std::to_string(theirs) + ", ";
     if (i < both)
-      add(kOps, "ops: " + counts + op(i) + " instead of " + theirs_.text(i).name());
+      add(kOps, "ops: " + counts + op(i) + " instead of " + theirs_.texts[i]->name());
     else
       add(kOps,
           "ops: " + counts +
@@ -104,22 +80,20 @@ private:
   }
 
   void compare_dataflow() {
-    for (size_t i = 0; i < mine_.node_at.size(); ++i) {
-      size_t a = mine_.node_at[i], b = theirs_.node_at[i];
-      uint32_t count = mine_.text(i).operands, other = theirs_.text(i).operands;
-      auto mine = mine_.key.code.begin() + static_cast<std::ptrdiff_t>(a) + 1;
-      if (count == other &&
-          std::equal(mine, mine + count,
-                     theirs_.key.code.begin() + static_cast<std::ptrdiff_t>(b) + 1))
-        continue;
-      return add(kDataflow, "dataflow: " + op(i) + " has other operands");
+    const uint32_t *mine = mine_.key.code.data(), *theirs = theirs_.key.code.data();
+    for (size_t i = 0; i < mine_.texts.size(); ++i) {
+      const uint32_t *mine_end = mine + 1 + mine_.texts[i]->operands,
+                     *theirs_end = theirs + 1 + theirs_.texts[i]->operands;
+      if (!std::equal(mine + 1, mine_end, theirs + 1, theirs_end))
+        return add(kDataflow, "dataflow: " + op(i) + " has other operands");
+      mine = mine_end, theirs = theirs_end;
     }
   }
 
   void compare_types() {
     bool named = false;
-    for (uint32_t i = 0; i < std::min(mine_.leaves(), theirs_.leaves()) && !named; ++i) {
-      const TypeInfo &mine = mine_.leaf_type(i), &theirs = theirs_.leaf_type(i);
+    for (uint32_t i = 0; i < std::min(leaves(mine_), leaves(theirs_)) && !named; ++i) {
+      const TypeInfo &mine = *mine_.types[i], &theirs = *theirs_.types[i];
       if (&mine == &theirs)
         continue;
       named = true;
@@ -129,8 +103,8 @@ private:
                               " is " + describe(mine) + " instead of " + describe(theirs) +
                               reader(i));
     }
-    for (size_t i = 0; i < mine_.node_at.size(); ++i) {
-      const SignatureText &mine = mine_.text(i), &theirs = theirs_.text(i);
+    for (size_t i = 0; i < mine_.texts.size(); ++i) {
+      const SignatureText &mine = *mine_.texts[i], &theirs = *theirs_.texts[i];
       if (mine.text == theirs.text)
         continue;
       if (std::string a = properties(mine), b = properties(theirs); a != b)
@@ -145,16 +119,17 @@ private:
 
   // The first op that reads the input.
   std::string reader(uint32_t leaf) const {
-    for (size_t i = 0; i < mine_.node_at.size(); ++i)
-      for (uint32_t k = 0; k < mine_.text(i).operands; ++k)
-        if (mine_.key.code[mine_.node_at[i] + 1 + k] == (kLeafBit | leaf))
+    const uint32_t *code = mine_.key.code.data();
+    for (size_t i = 0; i < mine_.texts.size(); ++i)
+      for (const uint32_t *end = code + mine_.texts[i]->operands; code++ != end;)
+        if (*code == (kLeafBit | leaf))
           return ", read by " + op(i);
     return "";
   }
 
   // What may be done with the inputs.
   void compare_leaves() {
-    if (mine_.leaves() != theirs_.leaves())
+    if (leaves(mine_) != leaves(theirs_))
       return;
     compare_flag(&ProgramKey::Leaf::donatable, "donation",
                  "may be overwritten now: nothing else refers to it",
@@ -169,8 +144,8 @@ private:
 
   void compare_flag(bool ProgramKey::Leaf::*flag, const char *part, const char *is,
                     const char *is_not) {
-    for (uint32_t i = 0; i < mine_.leaves(); ++i)
-      if (bool mine = mine_.leaf(i).*flag; mine != theirs_.leaf(i).*flag)
+    for (uint32_t i = 0; i < leaves(mine_); ++i)
+      if (bool mine = mine_.key.leaves[i].*flag; mine != theirs_.key.leaves[i].*flag)
         return add(kLight, std::string(part) + ": input " + std::to_string(i) + reader(i) + ", " +
                                (mine ? is : is_not));
   }
@@ -205,14 +180,13 @@ private:
   }
 
   const Slice &slice_;
-  const Parts &mine_, &theirs_;
+  const HeldKey &mine_, &theirs_;
 };
 
 } // namespace
 
 std::string ProgramCache::difference(const Slice &slice, const ProgramContext &context) const {
-  HeldKey key = hold_key(slice);
-  Parts mine(key);
+  HeldKey mine = hold_key(slice);
   int least = 0, seen = 0;
   std::string text;
   for (const auto &[hash, entry] : entries_) {
@@ -220,7 +194,7 @@ std::string ProgramCache::difference(const Slice &slice, const ProgramContext &c
       continue;
     if (++seen > kCandidates)
       break;
-    Comparison comparison(slice, mine, Parts(entry.key));
+    Comparison comparison(slice, mine, entry.key);
     const ProgramContext &other = entry.context;
     auto compare = [&](const std::string &what, const std::string &now, const std::string &then) {
       if (now != then)
