@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
+#include <thread>
 
 #include "backends/cpu/device/convolution_parts.h"
 #include "backends/cpu/device/library_registry.h"
@@ -314,8 +316,8 @@ TEST(Convolution, PartsOfFewImagesAreRows) {
       auto state = convolution_in_parts(problem, threads);
       ASSERT_TRUE(state.ok()) << state.status();
       std::vector<char> scratch(static_cast<size_t>((*state)->scratch_bytes()) + 64);
-      void *aligned = reinterpret_cast<void *>(
-          (reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64);
+      void *aligned =
+          reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64);
       std::vector<float> &result = results.emplace_back(wanted.size(), -7);
       std::vector<void *> operands = {values[0].data(), values[1].data(), result.data()};
       ASSERT_TRUE((*state)->run(operands, aligned).ok());
@@ -516,6 +518,59 @@ TEST(Convolution, ReluKeepsNanInEachRun) {
       EXPECT_EQ(nans(of_nan), 32); // of one pixel
     }
   }
+}
+
+// Ones times ones: each element is the number of its products.
+TEST(Convolution, IsMadeByThreadsAtTheSameTime) {
+  constexpr int kMade = 100;
+  constexpr int64_t kChannels = 19;
+  struct Made {
+    LibraryCall call;
+    std::unique_ptr<runtime::LibraryCallState> state;
+  };
+  auto make = [](DType dtype, std::vector<Made> &made) {
+    for (int64_t i = 0; i < kMade; ++i) {
+      Problem p{{1, kChannels, 4, 7 + i}, {16, kChannels, 3, 3}, 1, 1};
+      p.channels_last = true;
+      LibraryCall call = p.call("forward");
+      for (TensorRef &operand : call.operands)
+        operand.dtype = dtype;
+      auto state = convolution_entry().init(call, 1);
+      ASSERT_TRUE(state.ok()) << state.status();
+      made.push_back({call, *std::move(state)});
+    }
+  };
+  std::vector<Made> made[2];
+  std::thread narrow([&] { make(DType::kBFloat16, made[1]); });
+  make(DType::kFloat32, made[0]);
+  narrow.join();
+  for (bool is_narrow : {false, true})
+    for (auto &[call, state] : made[is_narrow]) {
+      std::vector<std::vector<char>> operands;
+      for (const TensorRef &operand : call.operands)
+        for (int64_t k = operands.emplace_back().size(); k < elements(operand.dims); ++k) {
+          uint32_t one = 0x3f800000;
+          const char *bytes = reinterpret_cast<const char *>(&one);
+          operands.back().insert(operands.back().end(), bytes + (is_narrow ? 2 : 0), bytes + 4);
+        }
+      void *pointers[] = {operands[0].data(), operands[1].data(), operands[2].data()};
+      std::vector<char> scratch(static_cast<size_t>(state->scratch_bytes()) + 64);
+      char *aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
+      ASSERT_TRUE(state->run(pointers, aligned).ok());
+      const Ints &dims = call.operands[2].dims; // n, y, x, channel
+      int wrong = 0;
+      for (int64_t k = 0; k < elements(dims); ++k) {
+        int64_t x = k / dims[3] % dims[2], y = k / dims[3] / dims[2];
+        double expected =
+            kChannels * (3 - (x == 0) - (x == dims[2] - 1)) * (3 - (y == 0) - (y == dims[1] - 1));
+        uint32_t bits = 0;
+        int width = is_narrow ? 2 : 4;
+        std::memcpy(reinterpret_cast<char *>(&bits) + 4 - width, operands[2].data() + k * width,
+                    static_cast<size_t>(width));
+        wrong += std::bit_cast<float>(bits) != expected;
+      }
+      EXPECT_EQ(wrong, 0) << (is_narrow ? "bf16" : "f32") << " of width " << dims[2];
+    }
 }
 
 TEST(Convolution, RefusesWhatDoesNotFit) {

@@ -3,6 +3,7 @@
 
 #include <dnnl.h>
 
+#include <mutex>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -96,6 +97,14 @@ inline absl::StatusOr<std::pair<dnnl_engine_t, dnnl_stream_t>> engine_and_stream
   if (!both->status.ok())
     return both->status;
   return std::make_pair(both->engine, both->stream);
+}
+
+// Held while a primitive and its description are made. Until its version 2.7 oneDNN searches for a
+// convolution's blocks with a static variable (brg_blocking_t::last_ic_block_size): of two threads
+// that make some at the same time one is given, now and then, a primitive whose results are garbage.
+[[nodiscard]] inline std::unique_lock<std::mutex> alone_at_making() {
+  static auto *mutex = new std::mutex; // never destroyed: programs may be made while main() ends
+  return std::unique_lock(*mutex);
 }
 
 } // namespace weft::backends::cpu

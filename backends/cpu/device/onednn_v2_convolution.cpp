@@ -262,9 +262,12 @@ absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p, Attempt att
     break;
   }
   PrimitiveDesc desc;
-  WEFT_ONEDNN(dnnl_primitive_desc_create, desc.out(), &operation, attributes.get(), engine_,
-              nullptr);
-  WEFT_ONEDNN(dnnl_primitive_create, primitive_.out(), desc.get());
+  {
+    auto alone = alone_at_making();
+    WEFT_ONEDNN(dnnl_primitive_desc_create, desc.out(), &operation, attributes.get(), engine_,
+                nullptr);
+    WEFT_ONEDNN(dnnl_primitive_create, primitive_.out(), desc.get());
+  }
   const char *name = "";
   WEFT_ONEDNN(dnnl_primitive_desc_query, desc.get(), dnnl_query_impl_info_str, 0, &name);
   implementation_ = name;

@@ -140,9 +140,12 @@ absl::Status OnednnV2Matmul::build(const MatmulProblem &problem, bool packed) {
   WEFT_ONEDNN(dnnl_matmul_desc_init, &operation, &operands[0].second, &operands[1].second,
               problem.bias ? &operands[3].second : nullptr, &operands[2].second);
   Owned<dnnl_primitive_desc_t, dnnl_primitive_desc_destroy> primitive_desc;
-  WEFT_ONEDNN(dnnl_primitive_desc_create, primitive_desc.out(), &operation, attributes.get(),
-              engine_, nullptr);
-  WEFT_ONEDNN(dnnl_primitive_create, primitive_.out(), primitive_desc.get());
+  {
+    auto alone = alone_at_making();
+    WEFT_ONEDNN(dnnl_primitive_desc_create, primitive_desc.out(), &operation, attributes.get(),
+                engine_, nullptr);
+    WEFT_ONEDNN(dnnl_primitive_create, primitive_.out(), primitive_desc.get());
+  }
   const char *name = "";
   WEFT_ONEDNN(dnnl_primitive_desc_query, primitive_desc.get(), dnnl_query_impl_info_str, 0, &name);
   implementation_ = name;

@@ -23,6 +23,7 @@ absl::Status OnednnV2Reorder::build(const dnnl_memory_desc_t &from, const dnnl_m
   Owned<dnnl_primitive_attr_t, dnnl_primitive_attr_destroy> attributes;
   WEFT_ONEDNN(dnnl_primitive_attr_create, attributes.out());
   WEFT_ONEDNN(dnnl_primitive_attr_set_scratchpad_mode, attributes.get(), dnnl_scratchpad_mode_user);
+  auto alone = alone_at_making();
   Owned<dnnl_primitive_desc_t, dnnl_primitive_desc_destroy> desc;
   WEFT_ONEDNN(dnnl_reorder_primitive_desc_create, desc.out(), &from, engine, &to, engine,
               attributes.get());
