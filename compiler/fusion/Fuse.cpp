@@ -510,10 +510,10 @@ private:
         once.insert(result);
       for (Value operand : op->getOperands()) {
         Positions &of = positions[operand];
-        if (isa<ir::ElementwiseOp, ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp>(op))
+        if (isa<ir::ElementwiseOp, ir::ReshapeOp, ir::BroadcastOp>(op))
           of.inStep = std::max(of.inStep, all);
-        else
-          of.others += all;
+        else // a gather reads where it likes, and as often
+          of.others += isa<ir::SliceOp, ir::TransposeOp>(op) ? all : 2;
       }
     }
     return once;
