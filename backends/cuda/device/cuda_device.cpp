@@ -1,5 +1,6 @@
 #include "backends/cuda/device/cuda_device.h"
 
+#include <limits>
 #include <map>
 #include <mutex>
 
@@ -7,6 +8,7 @@
 #include "runtime/core/status.h"
 #include "runtime/memory/caching_allocator.h"
 #include "runtime/memory/counters.h"
+#include "runtime/memory/prepared_store.h"
 
 namespace weft::backends::cuda {
 namespace {
@@ -129,6 +131,7 @@ absl::Status CudaDevice::enter() const {
 }
 
 void CudaDevice::trim() const {
+  runtime::PreparedStore::instance().release(*memory_, std::numeric_limits<int64_t>::max());
   allocator_->trim();
 }
 

@@ -35,7 +35,7 @@ public:
   std::mutex &stream_mutex() const {
     return stream_mutex_;
   }
-  // Gives back what the allocator keeps unused.
+  // Gives back what is prepared, and what the allocator keeps unused.
   void trim() const;
   // Memory on the GPU, and the caching allocator that it comes from.
   const std::shared_ptr<runtime::Memory> &memory() const {

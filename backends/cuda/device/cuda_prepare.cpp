@@ -42,6 +42,7 @@ absl::Status CudaExecutable::prepare(const runtime::RunContext &context,
   resources.prepared = runtime::PreparedUse();
   resources.values = nullptr;
   resources.values_block = nullptr;
+  resources.preparing = nullptr;
   if (!prepare_.executable)
     return absl::OkStatus();
   WEFT_RETURN_IF_ERROR(device_->enter());
@@ -64,6 +65,8 @@ absl::Status CudaExecutable::prepare(const runtime::RunContext &context,
     if (values.ok()) {
       resources.values = last_values_ = *std::move(values);
       resources.values_block = resources.values->block();
+    } else {
+      ++resources.prepared.refused;
     }
   }
   // More than may be kept, or dropped at this moment: this run has them for itself.
@@ -71,6 +74,11 @@ absl::Status CudaExecutable::prepare(const runtime::RunContext &context,
     resources.values = nullptr;
     WEFT_ASSIGN_OR_RETURN(resources.values_block,
                           resources.memory->allocate(prepare_.bytes, runtime::kPreparedPurpose));
+  }
+  // Memory is taken here, where want of it leads to another attempt, and not in the run.
+  if (!resources.values || !resources.values->computed()) {
+    WEFT_ASSIGN_OR_RETURN(resources.preparing,
+                          prepare_.executable->take(*resources.memory, /*copies=*/false));
   }
   ++resources.prepared.results;
   resources.prepared.bytes += prepare_.bytes;
@@ -86,13 +94,13 @@ absl::Status CudaExecutable::compute_prepared(Resources &resources) {
       return runtime::profile::Label{runtime::profile::Kind::kPrepare, "compute weights"};
     });
     CudaExecutable &inner = *prepare_.executable;
-    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Resources> own, inner.take(*resources.memory, false));
+    Resources &own = *resources.preparing;
     for (int32_t row : program_.prepare_inputs)
-      own->inputs.push_back(address(resources, row));
+      own.inputs.push_back(address(resources, row));
     for (int64_t offset : prepare_.offsets)
-      own->outputs.push_back(reinterpret_cast<DevicePointer>(block) +
-                             static_cast<DevicePointer>(offset));
-    return inner.settle(inner.compute(*own));
+      own.outputs.push_back(reinterpret_cast<DevicePointer>(block) +
+                            static_cast<DevicePointer>(offset));
+    return inner.settle(inner.compute(own));
   };
   bool made = false;
   absl::Status status = resources.values

@@ -25,6 +25,7 @@ struct CudaExecutable::Resources : runtime::RunResources {
   // The results of Program::prepare; without `values`, of this run alone.
   std::shared_ptr<runtime::Prepared> values;
   std::shared_ptr<runtime::Buffer> values_block;
+  std::unique_ptr<Resources> preparing; // of the program that computes them, where it is to run
   DevicePointer values_base() const {
     return values_block ? reinterpret_cast<DevicePointer>(values_block->data()) : 0;
   }
