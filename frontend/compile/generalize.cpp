@@ -132,7 +132,7 @@ bool generalize(const Observations &observations, const std::vector<IntPosition>
         if (__builtin_mul_overflow(size.high, result.sizes[factor].high, &size.high)) {
           why = "a size would exceed 2^63";
           return false;
-      }
+        }
       if (size.coefficient != 1)
         size.name += "." + std::to_string(size.coefficient);
     }
@@ -160,7 +160,8 @@ std::optional<Generalization::Match> Generalization::match(const Ints &other) co
   for (const Size &size : sizes) {
     int64_t value = other[size.position];
     if (value < size.low || value > size.high)
-      return std::nullopt; // Cannot overflow: the bounds of the factors do not.
+      return std::nullopt;
+    // The product cannot overflow: the bounds of its factors do not.
     if (!size.is_free() &&
         size.product([&](uint32_t factor) { return values.sizes[factor]; }) != value)
       return std::nullopt;
@@ -256,8 +257,8 @@ std::vector<Ints> hold_other_sizes(const Observations &observations,
   std::vector<Ints> result;
   for (const Ints *ints : observations) {
     if ((*ints)[general.sizes[varies].position] > general.sizes[varies].high)
-      continue;                  // it was left out
-    Ints values;                 // by size; cannot overflow, as the ends of ranges do not
+      continue;  // it was left out
+    Ints values; // by size; cannot overflow, as the ends of ranges do not
     for (uint32_t i = 0; i < general.sizes.size(); ++i) {
       const Generalization::Size &size = general.sizes[i];
       values.push_back(!size.is_free()

@@ -34,9 +34,10 @@ struct SafeTensors {
 
 // Computes the tensors where they are not, and replaces the file in one step. Throws Error when the
 // file cannot be written, two tensors have one name, or a text is not UTF-8. Where one of them is
-// cut over a mesh of ranks, all its ranks call it with the same names, shapes and path; the file is
-// that of whole tensors, and each rank writes what it has (docs/meshes.md). What fails on one rank
-// throws on all; kValue, tensors are cut over two meshes.
+// cut over a mesh of ranks, all its ranks call it with the same names, dtypes, shapes, metadata and
+// path; the file is that of whole tensors, and each rank writes what it has (docs/meshes.md). What
+// fails on one rank while it computes or writes throws on all; kValue, tensors are cut over two
+// meshes.
 void save_safetensors(const std::string &path,
                       const std::vector<std::pair<std::string, Tensor>> &tensors,
                       const std::map<std::string, std::string> &metadata = {},

@@ -12,6 +12,7 @@
 #include "frontend/io/status.h"
 #include "frontend/sharding/parts.h"
 #include "runtime/core/status.h"
+#include "runtime/core/thrown.h"
 #include "runtime/io/safetensors.h"
 #include "weft/eval.h"
 
@@ -86,6 +87,9 @@ void save_parts(const std::string &path, const std::vector<std::pair<std::string
     } catch (const std::exception &error) {
       own = std::current_exception();
       text = kFailed + std::string(error.what());
+    } catch (...) { // of a plugin
+      own = std::current_exception();
+      text = kFailed + runtime::thrown_text();
     }
     std::vector<std::string> said;
     try {

@@ -194,8 +194,10 @@ absl::StatusOr<NewFile> NewFile::begin(const std::string &path) {
   WEFT_ASSIGN_OR_RETURN(const std::optional<mode_t> replaced, mode_of(path));
   NewFile made(path, behind_links(path), temporary_mark());
   const std::string temporary = made.target_ + made.mark_;
-  // What replaces a file is its owner's alone until it has the file's permissions.
+  // What replaces a file is its owner's alone until it is whole, and has the file's permissions
+  // then: these may let nobody write it.
   const mode_t mode = replaced ? 0600 : 0666;
+  made.mode_ = replaced;
   made.file_ = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (made.file_ < 0)
     return failure("write", path, errno);
@@ -208,9 +210,6 @@ absl::StatusOr<NewFile> NewFile::begin(const std::string &path) {
     ::unlink(temporary.c_str());
     return failure("write", path, error);
   }
-  // A file system without permissions may refuse: then there are none to keep.
-  if (replaced)
-    ::fchmod(made.file_, *replaced & 0777);
   return made;
 }
 
@@ -225,7 +224,7 @@ absl::StatusOr<NewFile> NewFile::join(const std::string &path, const std::string
 NewFile::NewFile(NewFile &&other) noexcept
     : path_(std::move(other.path_)), target_(std::move(other.target_)),
       mark_(std::move(other.mark_)), file_(std::exchange(other.file_, -1)),
-      lock_(std::exchange(other.lock_, -1)) {}
+      lock_(std::exchange(other.lock_, -1)), mode_(other.mode_) {}
 
 NewFile::~NewFile() {
   if (file_ >= 0)
@@ -272,6 +271,9 @@ absl::Status NewFile::close() {
 }
 
 absl::Status NewFile::finish() {
+  // A file system without permissions may refuse: then there are none to keep.
+  if (mode_)
+    ::fchmod(lock_, *mode_ & 0777);
   if (::rename((target_ + mark_).c_str(), target_.c_str()) != 0)
     return failure("write", path_, errno);
   ::close(std::exchange(lock_, -1));

@@ -1,8 +1,11 @@
 // Whole files, in and out, and in memory.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -58,7 +61,8 @@ private:
       : path_(std::move(path)), target_(std::move(target)), mark_(std::move(mark)) {}
   std::string path_, target_, mark_; // as it was given; what it points to; behind that
   int file_ = -1;
-  int lock_ = -1; // of the one who began it, until the file has its name
+  int lock_ = -1;              // of the one who began it, until the file has its name
+  std::optional<mode_t> mode_; // of the file that it replaces
 };
 
 // Writes the pieces one after another into a file beside `path`, then renames it to `path`: whoever

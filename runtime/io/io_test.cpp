@@ -394,6 +394,7 @@ TEST(Files, AFullDiskLeavesTheOldFile) {
 TEST(Files, SeveralWriteOneNewFile) {
   const std::string path = scratch_folder() + "/x";
   ASSERT_TRUE(write_file_atomically(path, "old").ok());
+  ASSERT_EQ(::chmod(path.c_str(), 0444), 0);
   auto text = [](std::string_view text) {
     return std::as_bytes(std::span(text));
   };
@@ -411,9 +412,12 @@ TEST(Files, SeveralWriteOneNewFile) {
     EXPECT_TRUE(begun->write(0, text("it n")).ok());
     EXPECT_TRUE(begun->close().ok());
     EXPECT_EQ(*read_file(path), bytes_of("old"));
+    // Its writers may write it, whatever the old one allows.
+    EXPECT_EQ(fs::status(path + begun->mark()).permissions(), fs::perms(0600));
     EXPECT_TRUE(begun->finish().ok());
   }
   EXPECT_EQ(*read_file(path), bytes_of("it new"));
+  EXPECT_EQ(fs::status(path).permissions(), fs::perms(0444));
   EXPECT_EQ(files(), 1);
   { // One that is not finished goes.
     auto begun = NewFile::begin(path);
