@@ -486,6 +486,17 @@ private:
     return read;
   }
 
+  // Whether rows of what a slice gives are rows of samples that are drawn together.
+  static bool keepsDraws(ir::SliceOp slice) {
+    if (slice.getStarts().empty())
+      return true;
+    int64_t whole = ir::typeOf(slice.getInput()).getShape().back(),
+            part = ir::typeOf(slice.getResult()).getShape().back();
+    int64_t unit = limits::kDrawnTogether;
+    return slice.getStarts().back() % unit == 0 && slice.getSteps().back() == 1 &&
+           (elementsOf(slice.getResult()) == part || (whole % unit == 0 && part % unit == 0));
+  }
+
   // Values that a kernel without reductions computes at one position alone, at no more points than
   // they have elements: of what one slice reads, the slice's.
   static DenseSet<Value> computedOnce(ArrayRef<Operation *> ops, ArrayRef<Value> outputs) {
@@ -495,6 +506,7 @@ private:
     // Readers in step with a value share one position, each other one brings those of its result.
     struct Positions {
       int64_t inStep = 0, others = 0;
+      bool cutsDraws = false;
     };
     DenseMap<Value, Positions> positions;
     int64_t points = 0;
@@ -506,14 +518,18 @@ private:
       Value result = op->getResult(0);
       Positions own = positions.lookup(result);
       int64_t all = own.inStep + own.others;
-      if (all == 1 && elementsOf(result) >= points)
+      int64_t least = isa<ir::RandomUniformOp>(op) && own.cutsDraws ? limits::kLeastDrawn : 1;
+      if (all == 1 && elementsOf(result) >= points * least)
         once.insert(result);
+      auto slice = dyn_cast<ir::SliceOp>(op);
+      bool cutsDraws = own.cutsDraws || isa<ir::TransposeOp>(op) || (slice && !keepsDraws(slice));
       for (Value operand : op->getOperands()) {
         Positions &of = positions[operand];
         if (isa<ir::ElementwiseOp, ir::ReshapeOp, ir::BroadcastOp>(op))
           of.inStep = std::max(of.inStep, all);
         else // a gather reads where it likes, and as often
           of.others += isa<ir::SliceOp, ir::TransposeOp>(op) ? all : 2;
+        of.cutsDraws |= cutsDraws;
       }
     }
     return once;

@@ -85,6 +85,12 @@ inline constexpr int64_t kRepeatedElements = 2;
 // the value's bytes (a statistic of each row).
 inline constexpr int64_t kSmallOperandPart = 8;
 
+// Random samples are made kDrawnTogether at a time, four words by each call of Philox. Rows of a
+// slice that begin or end in the middle of them take four times as long a sample. Then a kernel
+// draws what a slice reads where that is at most one in kLeastDrawn of all samples: it takes twice
+// the time of drawing all at worst, and no memory for the others.
+inline constexpr int64_t kDrawnTogether = 64, kLeastDrawn = 2;
+
 // A transpose of at least so many bytes is a kernel of its own before reductions that would gather
 // what it reads: a line of a cache is then read once for each element of it. Smaller ones stay in
 // the L1 cache, from which gathering takes no longer than a launch.

@@ -91,37 +91,3 @@ func.func @main(%s: tensor<2xi64>, %x: tensor<4x64xf32>) -> (tensor<32x64xf32>, 
   return %drawn, %kept, %moved : tensor<32x64xf32>, tensor<8x64xf32>, tensor<512x64xf32>
 }
 }
-
-// -----
-
-// One that is read at its own position and across it would be computed twice.
-// CHECK-LABEL: @read_across
-// CHECK: weft.exp {{.*}} : tensor<65x64xf32>
-// CHECK-NOT: weft.transpose
-// CHECK: weft.fusion
-// CHECK: weft.transpose
-module @read_across {
-func.func @main(%x: tensor<65x64xf32>) -> tensor<64x64xf32> {
-  %e = weft.exp %x : tensor<65x64xf32>
-  %s = weft.slice %e[[1, 0] : [65, 64] : [1, 1]] : tensor<65x64xf32>
-  %t = weft.transpose %s, [1, 0] : tensor<64x64xf32>
-  %y = weft.add %s, %t : tensor<64x64xf32>
-  return %y : tensor<64x64xf32>
-}
-}
-
-// -----
-
-// What a gather reads may be read anywhere, however often.
-// CHECK-LABEL: @read_anywhere
-// CHECK: weft.exp {{.*}} : tensor<4096xf32>
-// CHECK-NOT: weft.index_select
-// CHECK: weft.fusion
-// CHECK: weft.index_select
-module @read_anywhere {
-func.func @main(%x: tensor<4096xf32>, %i: tensor<4096xi32>) -> tensor<4096xf32> {
-  %e = weft.exp %x : tensor<4096xf32>
-  %y = weft.index_select %e, %i, dim = 0 : tensor<4096xf32>, tensor<4096xi32>
-  return %y : tensor<4096xf32>
-}
-}
