@@ -413,16 +413,20 @@ private:
       return nullptr;
     if (Operation *op = recomputedInRow(domain, ops))
       return op;
-    DenseSet<Value> elsewhere = readElsewhere(ops), once = computedOnce(ops, outputs);
+    DenseSet<Value> elsewhere = readElsewhere(ops);
+    std::optional<DenseSet<Value>> once; // few candidates have an op that asks for it
     int64_t cheap = 0;
     for (Operation *op : ops) {
       bool again = domain.role(op->getResult(0)) == FusionDomain::Role::Inline ||
                    elsewhere.contains(op->getResult(0));
-      if (graph_.isFree(op) || !again || once.contains(op->getResult(0)) ||
-          isOncePerRow(domain, op))
+      if (graph_.isFree(op) || !again || isOncePerRow(domain, op))
         continue;
       // Ops that only move elements compute nothing.
       if (cast<ir::WeftOp>(op).kind() == ir::Kind::Movement)
+        continue;
+      if (!once)
+        once = computedOnce(ops, outputs);
+      if (once->contains(op->getResult(0)))
         continue;
       if (isExpensive(op) || ++cheap > limits::kMaxRecomputedOps)
         return op;
