@@ -6,25 +6,12 @@
 #include "frontend/recorder/record/limits.h"
 #include "frontend/recorder/record/state.h"
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace weft::recorder {
 namespace {
 
-// The results of these ops that others read, or somebody holds.
-Part results_of(const std::vector<const Node *> &nodes) {
-  llvm::DenseMap<const Value *, uint32_t> uses;
-  for (const Node *node : nodes)
-    for (const Value *operand : node->operands)
-      ++uses[operand];
-  Part part;
-  for (const Node *node : nodes)
-    for (Value *result : node->results)
-      if (result && (result->handles > 0 || result->uses > uses.lookup(result)))
-        part.emplace_back(result);
-  return part;
-}
+constexpr uint32_t kNone = ~uint32_t(0);
 
 // Whether the op is worth starting while others wait for a transfer. What is not runs with the ops
 // that read it, where it takes no memory of its own.
@@ -38,126 +25,174 @@ bool is_exchange(const Node *node) {
   return node->signature->exchange != Exchange::kNone;
 }
 
-using Depths = llvm::DenseMap<const Node *, uint32_t>;
+// Ops by their places in the slice. What is found out of each is an array.
+class SliceParts {
+public:
+  explicit SliceParts(const Slice &slice);
+  std::vector<Part> find();
+
+private:
+  // The ops that define its operands; kNone for a leaf.
+  llvm::ArrayRef<uint32_t> operands(size_t op) const {
+    return llvm::ArrayRef(operands_).slice(first_operand_[op], nodes_[op]->operands.size());
+  }
+  bool exchanges(size_t op) const {
+    return is_exchange(nodes_[op]);
+  }
+  void find_depths();
+  void defer_writes();
+  void find_groups();
+  std::vector<Part> results_of_parts(const std::vector<uint32_t> &part_of, size_t parts) const;
+
+  const Slice &slice_;
+  llvm::ArrayRef<Node *> nodes_;
+  std::vector<uint32_t> operands_, first_operand_; // of all ops; where each op's begin
+  std::vector<uint32_t> depths_; // how many exchanges an op waits for in a row, itself included
+  std::vector<uint32_t> groups_; // of exchanges of one depth, by the op; kNone: none waits for it
+};
+
+SliceParts::SliceParts(const Slice &slice)
+    : slice_(slice), nodes_(slice.nodes), depths_(nodes_.size()), groups_(nodes_.size(), kNone) {
+  llvm::DenseMap<const Node *, uint32_t> places;
+  places.reserve(nodes_.size());
+  for (Node *node : nodes_) {
+    first_operand_.push_back(static_cast<uint32_t>(operands_.size()));
+    for (const Value *operand : node->operands) {
+      auto known = operand->node ? places.find(operand->node) : places.end();
+      operands_.push_back(known == places.end() ? kNone : known->second);
+    }
+    places.try_emplace(node, static_cast<uint32_t>(places.size()));
+  }
+}
 
 // Gives what storages are given, and what reads that, a depth after all others, unless an exchange
 // waits for it: nothing is written in place before the last part that may fail.
-void defer_writes(const Slice &slice, Depths &depths) {
-  llvm::DenseSet<const Node *> awaited, deferred;
+void SliceParts::defer_writes() {
+  std::vector<bool> awaited(nodes_.size()), deferred(nodes_.size());
   uint32_t last = 0;
-  for (const Node *node : llvm::reverse(slice.nodes)) {
-    last = std::max(last, depths[node] + 1);
-    if (is_exchange(node) || awaited.contains(node))
-      for (const Value *operand : node->operands)
-        if (operand->node)
-          awaited.insert(operand->node);
+  for (size_t op = nodes_.size(); op-- > 0;) {
+    last = std::max(last, depths_[op] + 1);
+    if (exchanges(op) || awaited[op])
+      for (uint32_t operand : operands(op))
+        if (operand != kNone)
+          awaited[operand] = true;
   }
-  for (const Node *node : slice.nodes) {
-    if (is_exchange(node) || awaited.contains(node))
+  for (size_t op = 0; op < nodes_.size(); ++op) {
+    if (exchanges(op) || awaited[op])
       continue;
-    bool defers = llvm::any_of(node->results,
-                               [](const Value *result) { return result && result->writers; }) ||
-                  llvm::any_of(node->operands, [&](const Value *operand) {
-                    return operand->node && deferred.contains(operand->node);
-                  });
-    if (!defers)
-      continue;
-    deferred.insert(node);
-    depths[node] = last;
+    deferred[op] = llvm::any_of(nodes_[op]->results,
+                                [](const Value *result) { return result && result->writers; }) ||
+                   llvm::any_of(operands(op), [&](uint32_t operand) {
+                     return operand != kNone && deferred[operand];
+                   });
+    if (deferred[op])
+      depths_[op] = last;
   }
 }
 
-// How many exchanges an op waits for in a row, itself included. All collectives keep the order in
-// which they were recorded, since other ranks start theirs in it.
-Depths depths_of(const Slice &slice) {
-  Depths depths;
+// All collectives keep the order in which they were recorded, since other ranks start theirs in it.
+void SliceParts::find_depths() {
   uint32_t last_collective = 0;
-  for (const Node *node : slice.nodes) {
+  for (size_t op = 0; op < nodes_.size(); ++op) {
     uint32_t depth = 0;
-    for (const Value *operand : node->operands)
-      if (auto known = depths.find(operand->node); known != depths.end())
-        depth = std::max(depth, known->second);
-    depth += is_exchange(node);
-    if (node->signature->exchange == Exchange::kCollective)
+    for (uint32_t operand : operands(op))
+      if (operand != kNone)
+        depth = std::max(depth, depths_[operand]);
+    depth += exchanges(op);
+    if (nodes_[op]->signature->exchange == Exchange::kCollective)
       depth = last_collective = std::max(depth, last_collective);
-    depths[node] = depth;
+    depths_[op] = depth;
   }
-  if (slice.checks)
-    defer_writes(slice, depths);
+  if (slice_.checks)
+    defer_writes();
   // What is no work goes to the first of the ops that read it, the last op first.
-  llvm::DenseMap<const Node *, uint32_t> first_use;
-  for (const Node *node : llvm::reverse(slice.nodes)) {
-    auto used = first_use.find(node);
-    uint32_t &depth = depths[node];
-    if (used != first_use.end() && !is_exchange(node) && !is_work(node))
-      depth = std::max(depth, used->second);
+  std::vector<uint32_t> first_use(nodes_.size(), kNone);
+  for (size_t op = nodes_.size(); op-- > 0;) {
+    uint32_t &depth = depths_[op];
+    if (first_use[op] != kNone && !exchanges(op) && !is_work(nodes_[op]))
+      depth = std::max(depth, first_use[op]);
     // An exchange waits for all that stands before it.
-    uint32_t wanted = depth - is_exchange(node);
-    for (const Value *operand : node->operands)
-      if (operand->node)
-        if (auto [place, fresh] = first_use.try_emplace(operand->node, wanted); !fresh)
-          place->second = std::min(place->second, wanted);
+    for (uint32_t operand : operands(op))
+      if (operand != kNone)
+        first_use[operand] = std::min(first_use[operand], depth - exchanges(op));
   }
-  return depths;
 }
-
-constexpr uint32_t kNoGroup = ~uint32_t(0);
 
 // Exchanges of one depth in the order of recording, as many together as have the bytes that are
-// worth a program's end: a group is under way while what the next one waits for is computed.
-using Groups = llvm::DenseMap<const Node *, uint32_t>;
-Groups groups_of(const Slice &slice, const Depths &depths) {
-  Groups groups;
+// worth a program's end: a group is under way while what the next one waits for is computed. Then
+// for each op of the depth before the first group that waits for it.
+void SliceParts::find_groups() {
   struct Open {
     uint32_t group = 0;
     int64_t bytes = 0;
   };
   std::map<uint32_t, Open> by_depth;
-  for (const Node *node : slice.nodes) {
-    if (!is_exchange(node))
+  for (size_t op = 0; op < nodes_.size(); ++op) {
+    if (!exchanges(op))
       continue;
-    Open &open = by_depth[depths.find(node)->second];
+    Open &open = by_depth[depths_[op]];
     if (open.bytes >= kLimits.exchanged_bytes)
       open = {open.group + 1, 0};
-    open.bytes += node->operands[0]->type->bytes;
-    groups[node] = open.group;
+    open.bytes += nodes_[op]->operands[0]->type->bytes;
+    groups_[op] = open.group;
   }
-  return groups;
+  for (size_t op = nodes_.size(); op-- > 0;)
+    for (uint32_t operand : operands(op))
+      if (operand != kNone && depths_[operand] == depths_[op] - exchanges(op) &&
+          !exchanges(operand))
+        groups_[operand] = std::min(groups_[operand], groups_[op]);
+}
+
+// The results of each part's ops that others read, or somebody holds.
+std::vector<Part> SliceParts::results_of_parts(const std::vector<uint32_t> &part_of,
+                                               size_t parts) const {
+  std::vector<uint32_t> first_result;
+  uint32_t results = 0;
+  for (const Node *node : nodes_) {
+    first_result.push_back(results);
+    results += node->results.size();
+  }
+  std::vector<uint32_t> uses(results); // by ops of its own part
+  for (size_t op = 0; op < nodes_.size(); ++op)
+    for (auto [operand, value] : llvm::zip(operands(op), nodes_[op]->operands))
+      if (operand != kNone && part_of[operand] == part_of[op])
+        ++uses[first_result[operand] + value->index];
+  std::vector<Part> found(parts);
+  for (size_t op = 0; op < nodes_.size(); ++op)
+    for (Value *result : nodes_[op]->results)
+      if (result && (result->handles > 0 || result->uses > uses[first_result[op] + result->index]))
+        found[part_of[op]].emplace_back(result);
+  llvm::erase_if(found, [](const Part &part) { return part.empty(); });
+  return found;
+}
+
+std::vector<Part> SliceParts::find() {
+  find_depths();
+  find_groups();
+  // By depth, and in it for each group of exchanges what they wait for and then they; what none
+  // waits for comes last. An exchange is a part of its own.
+  using Key = std::tuple<uint32_t, uint32_t, bool, uint64_t>;
+  auto key_of = [&](size_t op) {
+    bool exchange = exchanges(op);
+    return Key(depths_[op] - exchange, groups_[op], exchange,
+               exchange ? nodes_[op]->number : nodes_[op]->signature->device);
+  };
+  std::map<Key, uint32_t> parts;
+  for (size_t op = 0; op < nodes_.size(); ++op)
+    parts.try_emplace(key_of(op));
+  uint32_t count = 0;
+  for (auto &[key, part] : parts)
+    part = count++;
+  std::vector<uint32_t> part_of(nodes_.size());
+  for (size_t op = 0; op < nodes_.size(); ++op)
+    part_of[op] = parts.find(key_of(op))->second;
+  return results_of_parts(part_of, count);
 }
 
 } // namespace
 
 std::vector<Part> parts_of(const Slice &slice) {
-  Depths depths = depths_of(slice);
-  Groups groups = groups_of(slice, depths);
-  // The first group of exchanges that waits for a computing op of the depth before it.
-  llvm::DenseMap<const Node *, uint32_t> needed_by;
-  auto group_of = [&](const Node *node) {
-    auto known = needed_by.find(node);
-    return known == needed_by.end() ? kNoGroup : known->second;
-  };
-  for (const Node *node : llvm::reverse(slice.nodes)) {
-    bool exchange = is_exchange(node);
-    uint32_t depth = depths[node] - exchange, group = exchange ? groups[node] : group_of(node);
-    for (const Value *operand : node->operands)
-      if (auto known = depths.find(operand->node);
-          known != depths.end() && known->second == depth && !is_exchange(operand->node))
-        needed_by[operand->node] = std::min(group_of(operand->node), group);
-  }
-  // By depth, and in it for each group of exchanges what they wait for and then they; what none
-  // waits for comes last. An exchange is a part of its own.
-  std::map<std::tuple<uint32_t, uint32_t, bool, uint64_t>, std::vector<const Node *>> parts;
-  for (const Node *node : slice.nodes) {
-    bool exchange = is_exchange(node);
-    parts[{depths[node] - exchange, exchange ? groups[node] : group_of(node), exchange,
-           exchange ? node->number : node->signature->device}]
-        .push_back(node);
-  }
-  std::vector<Part> result;
-  for (const auto &[place, nodes] : parts)
-    if (Part part = results_of(nodes); !part.empty())
-      result.push_back(std::move(part));
-  return result;
+  return SliceParts(slice).find();
 }
 
 } // namespace weft::recorder
