@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Starts the ranks of a job on this machine, labels and merges their output, and ends all of them
 # when one fails.
-# Usage: tools/launch.sh -n RANKS [--restarts N [--least M]] PROGRAM [ARGUMENT ...]
+# Usage: tools/launch.sh -n RANKS [--restarts N [--least M]] [--unbound] PROGRAM [ARGUMENT ...]
 #   -n RANKS       how many processes
 #   --restarts N   after a failure all ranks are started again, N times at most
 #   --least M      where the same rank is the first to fail in two starts one after the other, the
 #                  next start has a rank less, but M at least
+#   --unbound      all ranks share all processors; else each has a part of its own, if all parts
+#                  have the same size
 # Each rank gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, WEFT_RENDEZVOUS (a file in which
 # the ranks meet), WEFT_JOB_ID and WEFT_RESTART (how often the job was started before). Signals
 # that end this script go to the ranks. The status is that of the rank that failed first; of ranks
@@ -16,17 +18,18 @@ set -uo pipefail
 fail() { echo "tools/launch.sh: $1" >&2; exit 2; }
 usage() {
   echo "tools/launch.sh: $1" >&2
-  sed -n '4,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+  sed -n '4,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
   exit 2
 }
 is_number() { [[ $1 =~ ^[0-9]{1,4}$ ]] || fail "$2 takes a number, not '$1'"; }
 
-ranks=0 restarts=0 least=
+ranks=0 restarts=0 least= bound=1
 while (($#)); do
   case $1 in
   -n) is_number "${2-}" -n; ranks=$2; shift 2 ;;
   --restarts) is_number "${2-}" --restarts; restarts=$2; shift 2 ;;
   --least) is_number "${2-}" --least; least=$2; shift 2 ;;
+  --unbound) bound=; shift ;;
   -n?*) usage "a space goes between -n and the number, in '$1'" ;;
   -*) usage "there is no option '$1'; options of the program come after it" ;;
   *) break ;;
@@ -61,6 +64,30 @@ signal=
 with_launcher=(setpriv --pdeathsig KILL)
 "${with_launcher[@]}" true 2>/dev/null || with_launcher=()
 
+# The processors that this script may use, those of a core, a socket and a memory side by side.
+processors=()
+if [[ -n $bound ]] && allowed=$(taskset -cp $$ 2>/dev/null); then
+  mapfile -t processors < <(
+    lscpu -p=NODE,SOCKET,CORE,CPU 2>/dev/null | grep -v '^#' | sort -t, -n -k1,1 -k2,2 -k3,3 -k4,4 |
+      awk -F, -v allowed="${allowed##*: }" '
+        BEGIN {
+          for (n = split(allowed, runs, ","); n > 0; --n) {
+            split(runs[n] "-" runs[n], ends, "-")
+            for (cpu = ends[1]; cpu <= ends[2]; ++cpu) may[cpu] = 1
+          }
+        }
+        $4 in may { print $4 }')
+fi
+
+# Sets `binding`, which starts a rank on its part of them. Threads of one rank that go to another's
+# processor make that one late, and all wait for the last.
+bind_rank() {
+  local part=$((${#processors[@]} / ranks)) IFS=,
+  binding=()
+  ((part > 0 && part * ranks == ${#processors[@]})) || return
+  binding=(taskset -c "${processors[*]:$1 * part:part}")
+}
+
 # Each rank is a group of processes of its own, so that what it has started ends with it.
 signal_all() { for group in "${groups[@]}"; do kill -"$1" -- "-$group" 2>/dev/null; done; }
 for name in HUP INT TERM; do
@@ -72,7 +99,8 @@ done
 label() { (trap '' HUP INT TERM; exec sed -u "s/^/[$1] /" <"$2") & labels+=($!); }
 
 start_rank() {
-  local rank=$1 restart=$2
+  local rank=$1 restart=$2 binding
+  bind_rank "$rank"
   rm -f "$folder"/{out,err}."$rank"
   mkfifo "$folder"/{out,err}."$rank" || fail "no named pipes in $folder"
   label "$rank" "$folder/out.$rank"
@@ -80,7 +108,7 @@ start_rank() {
   set -m
   RANK=$rank WORLD_SIZE=$ranks LOCAL_RANK=$rank LOCAL_WORLD_SIZE=$ranks \
     WEFT_RENDEZVOUS=$folder/meet.$restart WEFT_JOB_ID=launch.$$.$restart WEFT_RESTART=$restart \
-    "${with_launcher[@]}" "${@:3}" >"$folder/out.$rank" 2>"$folder/err.$rank" </dev/null &
+    "${with_launcher[@]}" "${binding[@]}" "${@:3}" >"$folder/out.$rank" 2>"$folder/err.$rank" </dev/null &
   set +m
   rank_of[$!]=$rank
   groups+=($!)

@@ -18,7 +18,12 @@ case $1 in
 status) [[ $RANK == 1 ]] && exit 7; exec sleep 1000 ;;
 once) [[ $RANK == 1 && $WEFT_RESTART == 0 ]] && kill -9 $$; [[ $WEFT_RESTART == 0 ]] && exec sleep 1000 ;;
 last) [[ $RANK == 2 ]] && exit 4; [[ $WORLD_SIZE == 3 ]] && exec sleep 1000 ;;
-gone) sleep 0.2; [[ $RANK == 0 ]] && exit 1; [[ $RANK == 1 ]] && kill -9 $$; exec sleep 1000 ;;
+gone)
+  [[ $RANK == 1 ]] && echo $$ >pid && mv pid pid.gone && kill -9 $$
+  [[ $RANK == 2 ]] && exec sleep 1000
+  until [[ -e pid.gone ]]; do sleep 0.01; done
+  until stat=$(<"/proc/$(<pid.gone)/stat") 2>/dev/null; [[ -z $stat || $stat == *") Z "* ]]; do sleep 0.01; done
+  exit 1 ;;
 stubborn) trap '' TERM; echo $$ >"pid.$RANK"; [[ $RANK == 0 ]] && exit 3; while :; do sleep 0.1; done ;;
 signal) trap 'echo "$RANK got it"; exit 0' INT; echo $$ >"pid.$RANK"; while :; do sleep 0.1; done ;;
 esac
@@ -56,6 +61,26 @@ expect "tools/launch.sh: starting all ranks again (1 of 3)" "$out"
 expect "tools/launch.sh: starting 2 ranks again (2 of 3)" "$out"
 expect "[1] 1 of 2, local 1 of 2, restart 2, last" "$out"
 out=$(launch -n 3 --restarts 3 --least 3 bash rank.sh last 2>&1) && fail "with fewer ranks than the least: $out"
+
+# Each rank has processors of its own, where they can be dealt out evenly.
+cat >bound.sh <<'END'
+taskset -cp $$ | sed 's/.*: //'
+END
+mine=$(bash bound.sh)
+two=$(lscpu -p=CPU | grep -v '^#' | head -2 | paste -sd,)
+if [[ $two == *,* ]] && taskset -c "$two" true 2>/dev/null; then
+  out=$(taskset -c "$two" "$launch" -n 2 bash bound.sh)
+  [[ $(sed 's/.*\] //' <<<"$out" | sort -n | paste -sd,) == "$two" ]] ||
+    fail "two ranks do not share processors $two: $out"
+  for way in "-n 2 --unbound" "-n 3" "-n 1"; do
+    out=$(taskset -c "$two" "$launch" $way bash bound.sh)
+    [[ $(sed 's/.*\] //' <<<"$out" | sort -u) == $(taskset -c "$two" bash bound.sh) ]] ||
+      fail "$way binds: $out"
+  done
+else
+  echo "not tested: $two is not two processors"
+  [[ $(launch -n 1 bash bound.sh) == "[0] $mine" ]] || fail "one rank does not have all"
+fi
 
 # Ranks that do not end are killed.
 out=$(launch -n 2 bash rank.sh stubborn 2>&1)

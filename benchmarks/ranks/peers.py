@@ -29,6 +29,14 @@ def start_ranks():
     return 0, others
 
 
+def bind_rank(rank):
+    """As worker.cpp: its part of the processors, if they can be dealt out evenly."""
+    processors = sorted(os.sched_getaffinity(0))
+    part = len(processors) // RANKS
+    if part * RANKS == len(processors):
+        os.sched_setaffinity(0, processors[rank * part:(rank + 1) * part])
+
+
 def all_reduce(bytes_of):
     x = torch.zeros(bytes_of // 4)
 
@@ -86,6 +94,7 @@ def main(rank, others):
 if __name__ == "__main__":
     folder = tempfile.mkdtemp()
     rank, others = start_ranks()
+    bind_rank(rank)
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     os.environ["OMP_NUM_THREADS"] = str(THREADS)
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "models"))

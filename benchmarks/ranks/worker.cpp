@@ -2,6 +2,7 @@
 // its own. Usage: worker tensors|runtime RANKS THREADS: whether all_reduces are those of tensors or
 // of the runtime's groups.
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,6 +36,19 @@ struct Place {
   int rank = 0, ranks = 1;
   std::vector<std::FILE *> others; // rank 0 passes on to them what it reads
 };
+
+// As tools/launch.sh: each rank has its part of the processors, if they can be dealt out evenly.
+void bind_rank(const Place &place) {
+  cpu_set_t all, mine;
+  if (sched_getaffinity(0, sizeof(all), &all) != 0 || CPU_COUNT(&all) % place.ranks != 0)
+    return;
+  CPU_ZERO(&mine);
+  const int part = CPU_COUNT(&all) / place.ranks;
+  for (int cpu = 0, number = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &all) && number++ / part == place.rank)
+      CPU_SET(cpu, &mine);
+  sched_setaffinity(0, sizeof(mine), &mine);
+}
 
 // The other ranks are processes of their own, forked before anything has threads.
 Place start_ranks(int ranks) {
@@ -214,6 +228,7 @@ int main(int argc, char **argv) {
     return 1;
   setenv("WEFT_NUM_THREADS", argv[3], 1);
   Place place = start_ranks(ranks);
+  bind_rank(place);
   setenv("RANK", std::to_string(place.rank).c_str(), 1);
   setenv("WORLD_SIZE", argv[2], 1);
   setenv("LOCAL_WORLD_SIZE", argv[2], 1);
