@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Looks for programs and files that Weft gets wrong: random programs (tests/fuzz), then mutated
 # files for each parser.
-# Usage: tools/fuzz.sh [--minutes N] [--seed S] [--programs N] [--whole-kernels] [--parsers]
+# Usage: tools/fuzz.sh [--minutes N] [--seed S] [--programs N] [--whole-kernels] [--sizes] [--parsers]
 # default: 10 minutes of programs from a seed that it prints. A failing program is reduced and
 # printed as C++; the same seed finds it again. --whole-kernels: a kernel that codegen refuses fails,
-# too, though the program runs. --parsers: all the time goes to the files' parsers.
+# too, though the program runs. --sizes: each program at many sizes, and in no other way. --parsers:
+# all the time goes to the files' parsers.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -13,7 +14,7 @@ while (($#)); do
   case $1 in
   --minutes) minutes=${2:?--minutes wants a number}; shift 2 ;;
   --seed | --programs | --failures) programs+=("$1" "${2:?$1 wants a number}"); shift 2 ;;
-  --whole-kernels) programs+=("$1"); shift ;;
+  --whole-kernels | --sizes) programs+=("$1"); shift ;;
   --parsers) parsers=1; shift ;;
   *) echo "tools/fuzz.sh: unknown argument $1 (see the top of the script)" >&2; exit 2 ;;
   esac

@@ -5,9 +5,13 @@
 #include "tests/fuzz/checked_backend.h"
 #include "tests/fuzz/function.h"
 #include "tests/fuzz/machine.h"
+#include "tests/fuzz/sizes.h"
 
 namespace weft::fuzz {
 namespace {
+
+// Programs of which one is run at many sizes: each size is compiled alone as well.
+constexpr uint64_t kSizesOfOneIn = 16;
 
 struct Class {
   const char *name;
@@ -242,19 +246,7 @@ private:
       for (int64_t smaller : {int64_t(1), int64_t(2), size / 2, size - 1}) {
         if (smaller >= size || smaller < 1)
           continue;
-        Program candidate = best_;
-        for (Step &step : candidate.steps) {
-          bool input = is_input(step);
-          bool shaped =
-              step.call == "reshape" || step.call == "expand" || step.call == "layer_norm";
-          if (!input && !shaped)
-            continue;
-          for (int64_t &extent : step.numbers[input ? 1 : 0])
-            if (extent == size)
-              extent = smaller;
-          if (step.call == "indices" && step.numbers[0][0] == size)
-            step.numbers[0][0] = smaller;
-        }
+        Program candidate = with_extent(best_, size, smaller);
         if (accept(candidate)) {
           any = true;
           break;
@@ -293,7 +285,9 @@ std::string check(const Program &program) {
         return setup.name + " differs from " + other + ": " + different;
     }
   }
-  return check_functions(program);
+  if (std::string different = check_functions(program); !different.empty())
+    return different;
+  return sizes_of_all || program.seed % kSizesOfOneIn == 0 ? check_sizes(program) : "";
 }
 
 Program reduce(const Program &program) {

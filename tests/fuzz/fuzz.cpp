@@ -11,6 +11,7 @@
 
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/machine.h"
+#include "tests/fuzz/sizes.h"
 #include "tests/fuzz/threads.h"
 
 namespace {
@@ -43,6 +44,8 @@ int main(int argc, char **argv) {
   app.add_option("--failures", failures_allowed,
                  "how many failing programs to report before it ends");
   app.add_flag("--print", print, "print each program before it runs");
+  app.add_flag("--sizes", weft::fuzz::sizes_of_all,
+               "run each program at many sizes, and in no other way");
   app.add_flag("--whole-kernels", weft::fuzz::whole_kernels,
                "a kernel that has to be split is a failure, too");
   CLI11_PARSE(app, argc, argv);
@@ -72,11 +75,14 @@ int main(int argc, char **argv) {
                   static_cast<unsigned long long>(seed + done), text.c_str());
     if (print)
       std::cout << current << std::endl;
-    if (std::string wrong = weft::fuzz::check(program); !wrong.empty()) {
+    auto check = weft::fuzz::sizes_of_all ? weft::fuzz::check_sizes : weft::fuzz::check;
+    if (std::string wrong = check(program); !wrong.empty()) {
       ++failures;
       std::cout << weft::fuzz::report(program, wrong) << std::endl;
       continue;
     }
+    if (weft::fuzz::sizes_of_all)
+      continue;
     together.push_back(std::move(program));
     if (together.size() < kOnTwoThreads)
       continue;
@@ -89,5 +95,8 @@ int main(int argc, char **argv) {
     together.clear();
   }
   std::cout << done << " programs, " << failures << " failed" << std::endl;
+  if (weft::fuzz::SizeCounts counts = weft::fuzz::size_counts(); counts.all > 0)
+    std::cout << counts.symbolic << " of " << counts.all
+              << " runs at other sizes by programs for many sizes" << std::endl;
   return failures ? 1 : 0;
 }

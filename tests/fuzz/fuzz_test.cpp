@@ -16,6 +16,7 @@
 #include "tests/fuzz/checked_backend.h"
 #include "tests/fuzz/function.h"
 #include "tests/fuzz/machine.h"
+#include "tests/fuzz/sizes.h"
 #include "tests/fuzz/threads.h"
 
 namespace weft::fuzz {
@@ -120,6 +121,15 @@ TEST(Functions, CanBeCalledTwiceMostly) {
   FunctionCounts counts = function_counts();
   EXPECT_GE(counts.checked, 100);
   EXPECT_LT(counts.refused, counts.checked / 20);
+}
+
+// Else what is checked is that a program equals itself.
+TEST(Sizes, AreServedByProgramsForManyMostly) {
+  for (uint64_t seed = 1; seed <= 8; ++seed)
+    EXPECT_EQ(check_sizes(generate(seed)), "") << "seed " << seed;
+  SizeCounts counts = size_counts();
+  EXPECT_GE(counts.all, 50);
+  EXPECT_GT(counts.symbolic, counts.all / 8);
 }
 
 } // namespace
