@@ -388,10 +388,13 @@ private:
       return compiler::putPart(builder_, insert, starts);
     auto base = typeOf(insert.getBase()), update = typeOf(insert.getUpdate());
     llvm::SmallVector<int64_t> first(insert.getStarts()), limits, steps(insert.getSteps());
+    ir::Dims sizes = dimsOf(update);
     bool whole = true;
     for (int64_t d = 0; d < base.getRank(); ++d) {
       if (starts[d] && steps[d] != 1)
         return cannot(insert, "weft.insert_slice with a step has a start that varies");
+      if (!starts[d] && !sizes[d].isStatic())
+        return cannot(insert, "weft.insert_slice has a start and another dim's size that vary");
       if (starts[d])
         first[d] = 0;
       int64_t n = starts[d] ? base.getDimSize(d) : update.getDimSize(d);
@@ -408,9 +411,13 @@ private:
     for (int64_t d = 0; d < base.getRank(); ++d) {
       if (!starts[d])
         continue;
-      Val place = iota(builder_, loc, dimsOf(part)[d], 0);
+      Val place = iota(builder_, loc, dimsOf(part)[d], 0), number = count(insert, sizes, {d});
+      if (!number && !sizes[d].isStatic())
+        return cannot(insert, "weft.insert_slice has a size that varies and is no argument");
       place = place - scalar(loc, starts[d], place.shape());
-      place_along(d, place, place.constant(update.getDimSize(d)), dimsOf(part), selected, inside);
+      Val each =
+          number ? ir::broadcastTo(number, dimsOf(part)[d]) : place.constant(double(sizes[d].size));
+      place_along(d, place, each, dimsOf(part), selected, inside);
     }
     Val result = ir::select(inside, selected, part);
     if (!whole)

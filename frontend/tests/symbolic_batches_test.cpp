@@ -410,5 +410,35 @@ TEST_F(SymbolicBatches, Training) {
   }
 }
 
+// Most of a tensor is written, as many rows at a time as there are, each time from another place.
+TEST_F(SymbolicBatches, WritesOfManySizesAtManyPlaces) {
+  compare({20, 31, 17, 40, 25, 33, 48}, 4, [](int64_t n) {
+    Tensor base = rows(50, {8}, 1).eval(), part = input(n, {8}, 2);
+    part.requires_grad_();
+    Tensor x = base * 2;
+    x.narrow(0, (n * 7) % (50 - n), n) = part * 3;
+    return std::vector<Tensor>{x, grad({(x * x).sum()}, {part})[0]};
+  });
+}
+
+// A ring: what does not fit at its end goes on at its beginning.
+TEST_F(SymbolicBatches, WritesAroundTheEndOfARing) {
+  int64_t at = 0;
+  Tensor ring = zeros({50, 6}).eval();
+  std::vector<float> expected(50 * 6);
+  for (int64_t n : {30, 21, 44, 17, 38, 29, 33, 46, 25, 41}) {
+    Tensor batch = input(n, {6}, double(n));
+    std::vector<float> values = batch.to_vector<float>();
+    int64_t first = std::min(n, 50 - at);
+    ring.narrow(0, at, first) = batch.narrow(0, 0, first);
+    if (first < n)
+      ring.narrow(0, 0, n - first) = batch.narrow(0, first, n - first);
+    for (int64_t i = 0; i < n * 6; ++i)
+      expected[static_cast<size_t>((at * 6 + i) % (50 * 6))] = values[static_cast<size_t>(i)];
+    ASSERT_EQ(ring.to_vector<float>(), expected) << n << " rows at " << at;
+    at = (at + n) % 50;
+  }
+}
+
 } // namespace
 } // namespace weft

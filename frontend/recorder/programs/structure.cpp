@@ -65,7 +65,8 @@ std::vector<IntPosition> int_positions(const Slice &slice) {
 
 bool computes_with_sizes(const Slice &slice) {
   return std::any_of(slice.nodes.begin(), slice.nodes.end(), [](const Node *node) {
-    return is<ir::ReduceMeanOp>(node) || is<ir::RandomNormalOp>(node) || is<ir::BatchNormOp>(node);
+    return is<ir::ReduceMeanOp>(node) || is<ir::RandomNormalOp>(node) ||
+           is<ir::BatchNormOp>(node) || is<ir::InsertSliceOp>(node);
   });
 }
 
