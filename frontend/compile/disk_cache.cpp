@@ -16,6 +16,7 @@
 #include <mutex>
 #include <optional>
 
+#include "frontend/compile/SliceDigest.inc"
 #include "frontend/compile/compile_slice.h"
 #include "runtime/executable/check_specs.h"
 #include "runtime/executable/executable.h"
@@ -233,7 +234,8 @@ runtime::CacheUse DiskCache::use(const Config &config) {
 
 std::string DiskCache::key(const std::string &content) const {
   std::string length = std::to_string(target_key_.size()) + ":";
-  auto digest = sha256({backend_.name(), llvm::StringRef("\0", 1), length, target_key_, content});
+  auto digest = sha256(
+      {kSliceDigest, backend_.name(), llvm::StringRef("\0", 1), length, target_key_, content});
   return llvm::toHex(digest, /*LowerCase=*/true);
 }
 

@@ -26,7 +26,8 @@ public:
   }
   // What the folder of this configuration holds, by reading it.
   static runtime::CacheUse use(const Config &config);
-  // SHA-256 of the content and of all that the backend says decides the code.
+  // SHA-256 of the content and of all that decides the code: the sources of this folder, and what
+  // the backend says.
   std::string key(const std::string &content) const;
 
   struct Lookup {

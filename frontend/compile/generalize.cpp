@@ -284,6 +284,8 @@ std::string Generalization::text() const {
                                     : "c" + std::to_string(classes[p]) + ",";
   for (const Size &size : sizes)
     text += size.name + "[" + std::to_string(size.low) + "," + std::to_string(size.high) + "]";
+  for (const Scalar &scalar : scalars)
+    text += "a" + std::to_string(scalar.position);
   return text;
 }
 

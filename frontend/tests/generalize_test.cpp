@@ -145,6 +145,10 @@ TEST(Generalize, StartsAreScalarsApartFromSizes) {
 TEST(Generalize, EqualProgramsHaveEqualTexts) {
   EXPECT_EQ(make({{3}, {5}}, {kSize}).general.text(), make({{3}, {5}}, {kSize}).general.text());
   EXPECT_NE(make({{3}, {5}}, {kSize}).general.text(), make({{3}, {9}}, {kSize}).general.text());
+  // One that takes its size as a number has one argument more.
+  Generalization takes_size = make({{3}, {5}}, {kSize}).general, other = takes_size;
+  takes_size.scalars.push_back({IntPosition::Kind::kSize, takes_size.sizes[0].position});
+  EXPECT_NE(takes_size.text(), other.text());
 }
 
 } // namespace
