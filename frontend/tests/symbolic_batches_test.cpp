@@ -440,5 +440,15 @@ TEST_F(SymbolicBatches, WritesAroundTheEndOfARing) {
   }
 }
 
+// No tensor in memory has the size that varies.
+TEST_F(SymbolicBatches, PartsFromOneTensorToAnother) {
+  Tensor from = rows(16, {8}, 1).eval();
+  compare({3, 5, 7, 8, 11, 2, 13}, 3, [&](int64_t n) {
+    Tensor to = rows(50, {8}, 2).eval();
+    to.narrow(0, 10, n) = from.narrow(0, 0, n);
+    return std::vector<Tensor>{to};
+  });
+}
+
 } // namespace
 } // namespace weft
