@@ -326,6 +326,18 @@ TEST_F(BatchRanges, QueriesKeysAndValuesOfOneProduct) {
   }
 }
 
+// What has room for so many rows takes as many as there are: a program for each size.
+TEST_F(BatchRanges, RowsInATensorOfOneSize) {
+  auto room = [](const Tensor &x) {
+    Tensor rows = ones({40, 6});
+    rows.narrow(0, 3, x.size(0)) = x;
+    return (rows * 2).narrow(0, 1, 38) + pad(x, {0, 0, 0, 38 - x.size(0)});
+  };
+  Program program = trace(room, {zeros({5, 6})}, {}, BatchRange{.min = 2, .max = 16});
+  program.compile({.output = folder_ + "/model"});
+  expect_same(room, {2, 7, 11, 16}, [](int64_t n) { return rand({n, 6}); });
+}
+
 // Of more rows and elements than a chunk and a block have.
 TEST_F(BatchRanges, LongSums) {
   Program program = trace(
