@@ -1,5 +1,6 @@
 // weft-call-custom: kernels of users become library calls, so that fusing, planning and running
 // treat them as such.
+#include "compiler/claim/ClaimSteps.h"
 #include "compiler/claim/MakeCall.h"
 #include "compiler/claim/Passes.h"
 #include "compiler/graph/Slice.h"

@@ -1,3 +1,4 @@
+#include "compiler/claim/ClaimSteps.h"
 #include "compiler/claim/MakeCall.h"
 #include "compiler/claim/Passes.h"
 #include "compiler/graph/DecomposeOp.h"

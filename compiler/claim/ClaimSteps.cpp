@@ -1,11 +1,31 @@
 #include "compiler/claim/ClaimSteps.h"
 
 #include "dialects/weft/ir/Broadcasts.h"
+#include "dialects/weft/ir/SizeNames.h"
+#include "dialects/weft/ir/SmallestSize.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace weft::compiler {
 
 using namespace mlir;
+
+bool hasVaryingSizes(Operation *op) {
+  return llvm::any_of(op->getOperandTypes(), ir::hasNamedDims) ||
+         llvm::any_of(op->getResultTypes(), ir::hasNamedDims);
+}
+
+int64_t smallestProduct(ir::MatmulOp matmul) {
+  int64_t product = 1;
+  SmallVector<ir::Dim> dims(ir::dimsOf(matmul));
+  ir::Dims lhs = ir::dimsOf(matmul.getLhs());
+  dims.push_back(lhs[lhs.size() - (matmul.getTransposeLhs() ? 2 : 1)]);
+  for (const ir::Dim &dim : dims) {
+    int64_t size = ir::smallestSize(matmul, dim);
+    if (size < 0 || __builtin_mul_overflow(product, size, &product))
+      return -1;
+  }
+  return product;
+}
 
 Operation *onlyUser(const Claim &claim) {
   Value value = claim.ops.back()->getResult(0);

@@ -9,6 +9,11 @@ namespace weft::compiler {
 
 using ir::typeOf;
 
+// Whether an operand or a result of the op has a size that is known at run time only.
+bool hasVaryingSizes(mlir::Operation *op);
+// The multiplications of the smallest product that the op stands for, -1 where that is not known.
+int64_t smallestProduct(ir::MatmulOp matmul);
+
 // The op that alone reads what the claim gives so far; null where several do.
 mlir::Operation *onlyUser(const Claim &claim);
 // An addition to it, which alone reads it, and what is added; null where none is.

@@ -1,17 +1,11 @@
 #include "compiler/claim/MakeCall.h"
 
-#include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/IRMapping.h"
 
 namespace weft::compiler {
 
 using namespace mlir;
-
-bool hasVaryingSizes(Operation *op) {
-  return llvm::any_of(op->getOperandTypes(), ir::hasNamedDims) ||
-         llvm::any_of(op->getResultTypes(), ir::hasNamedDims);
-}
 
 std::string whyNoClaim(const Claim &claim) {
   if (claim.ops.empty() || claim.outputs.empty())

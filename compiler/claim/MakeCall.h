@@ -14,7 +14,4 @@ std::string whyNoClaim(const Claim &claim);
 // the last of them stood; the ops stay, dead where nobody else reads them.
 void makeCall(llvm::StringRef entry, const Claim &claim);
 
-// Whether an operand or a result of the op has a size that is known at run time only.
-bool hasVaryingSizes(mlir::Operation *op);
-
 } // namespace weft::compiler

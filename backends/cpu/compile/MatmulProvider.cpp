@@ -67,20 +67,6 @@ bool isWidened(Value value) {
   return widening(value) != nullptr;
 }
 
-// The multiplications of the smallest product that the op stands for, -1 where that is not known.
-int64_t smallestProduct(ir::MatmulOp matmul) {
-  int64_t product = 1;
-  SmallVector<ir::Dim> dims(ir::dimsOf(matmul));
-  ir::Dims lhs = ir::dimsOf(matmul.getLhs());
-  dims.push_back(lhs[lhs.size() - (matmul.getTransposeLhs() ? 2 : 1)]);
-  for (const ir::Dim &dim : dims) {
-    int64_t size = ir::smallestSize(matmul, dim);
-    if (size < 0 || __builtin_mul_overflow(product, size, &product))
-      return -1;
-  }
-  return product;
-}
-
 // Of the sizes that the type has, its largest ones, or of the smallest.
 bool libraryCounts(ir::MatmulOp matmul, bool smallest) {
   auto counts = [&](ArrayRef<ir::Dim> dims) {
@@ -130,7 +116,7 @@ public:
     }
     // The library at every size or at none: which of the two it is decides the bits of the result.
     if (ir::hasNamedDims(resultType) || ir::hasNamedDims(lhsType))
-      if (smallestProduct(matmul) < kMinMatmulMultiplications)
+      if (compiler::smallestProduct(matmul) < kMinMatmulMultiplications)
         return compiler::SometimesMine{kSometimesTooSmall};
 
     Claim claim;

@@ -17,7 +17,8 @@ static int64_t product(ArrayRef<int64_t> sizes) {
 
 // A thread has one place in the dims around the scattered one, and a range of targets in it. It
 // copies the base there, then reads all indices in the source's order, some at a time, and adds (of
-// index_put, puts) what is for its range: whoever writes an element does so alone, in a fixed order.
+// index_put, puts) what is for its range: whoever writes an element does so alone, in a fixed
+// order.
 LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
   KernelBuilder &kernel = plan.kernel;
   compiler::Scatter scatter(kernel, kernel.outputs.front().getDefiningOp());
@@ -41,7 +42,9 @@ LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
     auto [l, range] = space.divide(outer, ranges);
     auto leadAt = space.delinearize(l, scatter.leadTo),
          trailAt = space.delinearize(c, scatter.trailTo);
-    auto element = [&, l = l, c = c](const Index &t) { return scatter.element(space, l, t, c); };
+    auto element = [&, l = l, c = c](const Index &t) {
+      return scatter.element(space, l, t, c);
+    };
     Value first = f.e.scalarIndex(space.scale(range, perRange));
     Value end = f.e.minSigned(f.e.add(first, perRange), size);
     f.loop(first, end, size, [&](Index t) {
@@ -92,7 +95,7 @@ LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
              [&](Index t) { scatter.end(f, totals, element(t), /*vector=*/false); });
   };
   if (count)
-    f.when(f.lessThan(number, count), emit);
+    f.when(f.isPiece(number), emit);
   return f.finish();
 }
 
@@ -112,7 +115,7 @@ LogicalResult scheduleScan(KernelPlan &plan, Geometry &geometry) {
   compiler::IndexSpace &space = f.e.space;
   Value number = f.gridThread();
   if (count)
-    f.when(f.lessThan(number, count), [&] {
+    f.when(f.isPiece(number), [&] {
       auto [lead, column] = space.divide(space.scalar(number, count), scan.trail);
       Index first = space.add(space.scale(lead, scan.size * scan.trail), column);
       auto at = [&](const Index &position) {
@@ -141,10 +144,10 @@ LogicalResult scheduleMatmul(KernelPlan &plan, Geometry &geometry) {
   SmallVector<int64_t> loops = generic.getStaticLoopRanges();
   int64_t k = loops.pop_back_val();
   // Roles say nothing of such a kernel: the width is the result's.
-  int64_t width =
-      std::min(kMostProductWidth,
-               kAccessBytes / compiler::memoryBytes(plan.elementOf(op->getResult(0))));
-  while (loops.back() % width)
+  int64_t width = std::min(kMostProductWidth,
+                           kAccessBytes / compiler::memoryBytes(plan.elementOf(op->getResult(0))));
+  // Of a vector, elements are what varies.
+  while (loops.back() % width || (kernel.sizes && loops.size() == 1 && width > 1))
     width /= 2;
   int64_t count = product(loops) / width;
   geometry = gridOf(count, kLoopThreads);
@@ -152,7 +155,7 @@ LogicalResult scheduleMatmul(KernelPlan &plan, Geometry &geometry) {
   compiler::IndexSpace &space = f.e.space;
   Value number = f.gridThread();
   if (count)
-    f.when(f.lessThan(number, count), [&] {
+    f.when(f.isPiece(number), [&] {
       Index linear = f.vectorAt(space.scalar(number, count));
       SmallVector<Index> position = space.delinearize(linear, loops);
       position.emplace_back();

@@ -2,6 +2,7 @@
 
 #include "backends/cuda/compile/Limits.h"
 #include "compiler/claim/ClaimSteps.h"
+#include "dialects/weft/ir/SizeNames.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -25,6 +26,9 @@ public:
   StringRef name() const override {
     return "cudnn.convolution";
   }
+  bool takesVaryingSizes() const override {
+    return true;
+  }
 
   ClaimAnswer match(Operation *op, compiler::MathMode math) const override {
     if (auto conv = dyn_cast<ir::Conv2dOp>(op))
@@ -37,11 +41,17 @@ public:
   }
 
 private:
+  static constexpr const char *kTooLarge = "too-large";
+
   template <typename Op>
   static ClaimAnswer claimOf(Op conv, StringRef kind, compiler::MathMode math) {
     for (Value value : {conv->getOperand(0), conv->getOperand(1), Value(conv->getResult(0))})
-      if (std::optional<ClaimRefusal> refusal = refusalOf(typeOf(value)))
+      if (std::optional<ClaimRefusal> refusal = refusalOf(typeOf(value))) {
+        if (refusal->reason == kTooLarge && ir::hasNamedDims(value.getType()))
+          return compiler::SometimesMine{"cuDNN counts elements in 32 bits, and the largest "
+                                         "convolution of the range has too many"};
         return *refusal;
+      }
     Claim claim;
     Builder builder(conv.getContext());
     auto config = [&](StringRef name, Attribute value) {
@@ -77,7 +87,7 @@ private:
     if (type.getNumElements() == 0)
       return ClaimRefusal{"empty", "there is nothing to multiply"};
     if (type.getNumElements() > kMostConvolutionElements)
-      return ClaimRefusal{"too-large", "most of cuDNN's engines count elements in 32 bits"};
+      return ClaimRefusal{kTooLarge, "most of cuDNN's engines count elements in 32 bits"};
     return std::nullopt;
   }
 

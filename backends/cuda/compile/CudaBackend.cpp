@@ -2,8 +2,8 @@
 
 #include "backends/cuda/compile/ConvolutionProvider.h"
 #include "backends/cuda/compile/CudaCompile.h"
-#include "backends/cuda/compile/GpuCodegen.h"
 #include "backends/cuda/compile/FactorProvider.h"
+#include "backends/cuda/compile/GpuCodegen.h"
 #include "backends/cuda/compile/MatmulProvider.h"
 #include "backends/cuda/compile/SortProvider.h"
 #include "backends/cuda/device/cuda_executable.h"
@@ -61,13 +61,13 @@ CompileOptions effective(CompileOptions options) {
   return options;
 }
 
-absl::Status checkSizes(ModuleOp module) {
+absl::Status checkOneSize(ModuleOp module) {
   bool named = false;
   module.walk([&](func::FuncOp function) {
     for (Type type : function.getArgumentTypes())
       named |= ir::hasNamedDims(type);
   });
-  return named ? absl::UnimplementedError("programs for GPUs are made for one size each")
+  return named ? absl::UnimplementedError("models for GPUs are compiled for one size each")
                : absl::OkStatus();
 }
 
@@ -105,10 +105,11 @@ absl::StatusOr<std::shared_ptr<CudaDevice>> CudaBackend::findDevice() const {
 }
 
 absl::StatusOr<std::shared_ptr<CudaExecutable>>
-CudaBackend::executable(runtime::Program program, std::vector<KernelModule> modules,
-                        const std::shared_ptr<CudaDevice> &device) const {
-  WEFT_ASSIGN_OR_RETURN(auto made, CudaExecutable::create(std::move(program), std::move(modules),
-                                                          device, parts_.libraries(device)));
+CudaBackend::executable(CompiledProgram compiled, const std::shared_ptr<CudaDevice> &device) const {
+  WEFT_ASSIGN_OR_RETURN(auto made, CudaExecutable::create(std::move(compiled.program),
+                                                          std::move(compiled.modules), device,
+                                                          parts_.libraries(device),
+                                                          std::move(compiled.sizes)));
   CudaExecutable::Devices devices;
   devices.number_of = [kind = parts_.name](const runtime::Memory &memory) {
     const runtime::Device *device = runtime::device_of(memory);
@@ -133,14 +134,12 @@ CudaBackend::compile(ModuleOp module, const CompileOptions &options,
                      compiler::CompileReport *report) {
   WEFT_ASSIGN_OR_RETURN(std::shared_ptr<CudaDevice> device, findDevice());
   WEFT_ASSIGN_OR_RETURN(std::string architecture, architectureOf(options, device.get()));
-  WEFT_RETURN_IF_ERROR(checkSizes(module));
   CompileOptions ours = effective(options);
   WEFT_ASSIGN_OR_RETURN(CompiledProgram compiled,
                         compileProgram(module, ours, parts_.kernels(architecture),
                                        ours.claim ? providers() : nullptr, report));
-  WEFT_ASSIGN_OR_RETURN(
-      std::shared_ptr<CudaExecutable> made,
-      executable(std::move(compiled.program), std::move(compiled.modules), device));
+  WEFT_ASSIGN_OR_RETURN(std::shared_ptr<CudaExecutable> made,
+                        executable(std::move(compiled), device));
   if (report)
     llvm::append_range(report->remarks, made->detours());
   return made;
@@ -163,7 +162,7 @@ std::string CudaBackend::usualProcessor() const {
 absl::StatusOr<std::vector<std::string>>
 CudaBackend::compileAheadOfTime(ModuleOp module, const compiler::AotOptions &options) {
   WEFT_ASSIGN_OR_RETURN(std::string architecture, architectureOf(options.compile, nullptr));
-  WEFT_RETURN_IF_ERROR(checkSizes(module));
+  WEFT_RETURN_IF_ERROR(checkOneSize(module));
   compiler::DeviceKernels device;
   device.maker = parts_.kernels(architecture);
   device.pack = packKernels;
@@ -212,19 +211,23 @@ std::optional<std::string> CudaBackend::serialize(const runtime::Executable &exe
     return std::nullopt;
   return compiler::writeArtifact(
       {*std::move(program),
-       /*sizes=*/"",
+       ours->sizes().names.empty() ? std::string() : runtime::serialize(ours->sizes()),
        {std::make_shared<const std::string>(write_modules(ours->modules()))}});
 }
 
 absl::StatusOr<std::shared_ptr<runtime::Executable>> CudaBackend::load(ArrayRef<char> blob) const {
   WEFT_ASSIGN_OR_RETURN(std::shared_ptr<CudaDevice> device, findDevice());
   WEFT_ASSIGN_OR_RETURN(compiler::Artifact artifact, compiler::readArtifact(blob));
-  WEFT_ASSIGN_OR_RETURN(runtime::Program program, runtime::deserialize(bytesOf(artifact.program)));
+  CompiledProgram compiled;
+  WEFT_ASSIGN_OR_RETURN(compiled.program, runtime::deserialize(bytesOf(artifact.program)));
+  if (!artifact.sizes.empty()) {
+    WEFT_ASSIGN_OR_RETURN(compiled.sizes,
+                          runtime::deserialize_sizes(bytesOf(artifact.sizes), compiled.program));
+  }
   if (artifact.objects.size() != 1)
     return absl::DataLossError("a compiled program without GPU code");
-  WEFT_ASSIGN_OR_RETURN(std::vector<KernelModule> modules,
-                        read_modules(bytesOf(*artifact.objects.front())));
-  return executable(std::move(program), std::move(modules), device);
+  WEFT_ASSIGN_OR_RETURN(compiled.modules, read_modules(bytesOf(*artifact.objects.front())));
+  return executable(std::move(compiled), device);
 }
 
 } // namespace weft::backends::cuda

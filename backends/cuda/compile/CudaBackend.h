@@ -13,16 +13,18 @@
 namespace weft::backends::cuda {
 
 class CudaExecutable;
+struct CompiledProgram;
 
 // Registered as "cuda", as is the kind of its devices. Its executables take and give buffers of
 // those; of the host's they make copies at the edges (WEFT_BACKEND=cuda with tensors on cpu:0).
 //
 // compile() needs a GPU and its driver, which are looked for when it is called: Unavailable, and
 // what is missing, where there is none. It compiles for the first GPU; on others its executables
-// load themselves anew. Unimplemented for ops without a schedule and for sizes that
-// vary. compileAheadOfTime() needs neither. options.cpu is the architecture ("sm_90"): by default
-// the GPU's own, ahead of time kDefaultArchitecture. Work on stable arguments is done once for each
-// version of them, and lies on the GPU between runs; ahead of time nothing is prepared.
+// load themselves anew. Unimplemented for ops without a schedule, and for sizes that vary in a
+// kernel that has one. compileAheadOfTime() needs neither, and takes one size. options.cpu is the
+// architecture ("sm_90"): by default the GPU's own, ahead of time kDefaultArchitecture. Work on
+// stable arguments is done once for each version of them, and lies on the GPU between runs; ahead
+// of time nothing is prepared.
 class CudaBackend : public compiler::Backend, public compiler::RunsPhases {
 public:
   // What tests put in a GPU's place.
@@ -62,8 +64,7 @@ public:
 private:
   absl::StatusOr<std::shared_ptr<CudaDevice>> findDevice() const;
   absl::StatusOr<std::shared_ptr<CudaExecutable>>
-  executable(runtime::Program program, std::vector<KernelModule> modules,
-             const std::shared_ptr<CudaDevice> &device) const;
+  executable(CompiledProgram compiled, const std::shared_ptr<CudaDevice> &device) const;
 
   Parts parts_;
 };

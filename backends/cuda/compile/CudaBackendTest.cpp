@@ -165,6 +165,77 @@ TEST_F(CudaBackendTest, SaysWhatIsMissing) {
     EXPECT_TRUE(lacking.compile(*parse(program), unclaimed, nullptr).ok());
 }
 
+// One compilation for all sizes of a range, also from its bytes: each has the bits of a program of
+// its own.
+TEST_F(CudaBackendTest, OneProgramServesManySizes) {
+  auto text = [](int64_t rows, bool varies) {
+    auto rowsOf = [&](const std::string &columns) {
+      return "tensor<" + std::to_string(rows) + "x" + columns + "xf32" +
+             (varies ? ", #weft.dims<n, _>>" : ">");
+    };
+    std::string x = rowsOf("16"), y = rowsOf("64"), w = "tensor<16x64xf32>";
+    return std::string("module") +
+           (varies ? " attributes {weft.sizes = {n = [4, " + std::to_string(rows) + "]}}" : "") +
+           " {\nfunc.func @main(%x: " + x + ", %w: " + w + ") -> " + y +
+           " {\n%0 = weft.tanh %x : " + x + "\n%1 = weft.matmul %0, %w : " + x + ", " + w +
+           "\n%2 = weft.softmax %1, dim = 1 : " + y + "\nreturn %2 : " + y + "\n}\n}";
+  };
+  auto run = [&](const std::shared_ptr<runtime::Executable> &executable, int64_t rows) {
+    std::vector<HostTensor> given = inputs();
+    HostTensor x(DType::kFloat32, {rows, 16});
+    for (int64_t i = 0; i < x.size(); ++i)
+      x.set(i, std::sin(double(i)));
+    auto results = tests::run(executable, {x, given[1]}, 1);
+    EXPECT_TRUE(results.ok()) << results.status();
+    return results.ok() ? (*results)[0].bytes : std::vector<std::byte>();
+  };
+  compiler::CompileReport report;
+  auto executable = simulated().compile(*parse(text(40, true).c_str()), {}, &report);
+  ASSERT_TRUE(executable.ok()) << executable.status();
+  EXPECT_EQ(report.libraryCalls, 1);
+  std::optional<std::string> blob = simulated().serialize(**executable);
+  ASSERT_TRUE(blob);
+  auto loaded = simulated().load({blob->data(), blob->size()});
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(simulated().serialize(**loaded), blob);
+  for (int64_t rows : {4, 7, 31, 40}) {
+    auto alone = simulated().compile(*parse(text(rows, false).c_str()), {}, nullptr);
+    ASSERT_TRUE(alone.ok()) << alone.status();
+    std::vector<std::byte> expected = run(*alone, rows);
+    for (const auto &large : {*executable, *loaded}) {
+      auto sized = large->at_sizes({{"n", rows}});
+      ASSERT_TRUE(sized.ok()) << sized.status();
+      EXPECT_TRUE(run(*sized, rows) == expected) << rows;
+    }
+  }
+}
+
+// What has one size says why.
+TEST_F(CudaBackendTest, RefusesSizesByName) {
+  auto refusal = [&](const std::string &argument, const std::string &result,
+                     const std::string &op) {
+    absl::Status status =
+        simulated()
+            .compile(*parse(("module attributes {weft.sizes = {n = [2, 64]}} {\nfunc.func "
+                             "@main(%x: " +
+                             argument +
+                             ", %i: tensor<64xi64, #weft.dims<n>>, %b: "
+                             "tensor<9x8xf32>) -> " +
+                             result + " {\n%0 = " + op +
+                             " loc(\"model.cpp\":3:1)\nreturn %0 : " + result + "\n}\n}")
+                                .c_str()),
+                     {}, nullptr)
+            .status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
+    return std::string(status.message());
+  };
+  std::string x = "tensor<64x8xf32, #weft.dims<n, _>>";
+  EXPECT_EQ(
+      refusal(x, "tensor<8xf32>", "weft.reduce_sum %x, dims = [0] : " + x),
+      "model.cpp:3: weft.reduce_sum adds up a size that varies, in an order that follows from it "
+      "on GPUs");
+}
+
 // A convolution of one thing, as it is compiled: what was refused, and which engine ran it.
 TEST_F(CudaBackendTest, ClaimsConvolutionsAndSaysWhichNot) {
   auto compiled = [&](const std::string &type, const std::string &image, const std::string &result,

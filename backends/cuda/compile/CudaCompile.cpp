@@ -9,11 +9,11 @@ namespace weft::backends::cuda {
 
 using namespace mlir;
 
-static absl::Status refusal(Operation *op) {
+static absl::Status refusal(Operation *op, const Twine &why) {
   std::string where;
   if (auto file = dyn_cast<FileLineColLoc>(op->getLoc()))
     where = (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ": ").str();
-  return absl::UnimplementedError((where + op->getName().getStringRef() + " " + kNoSchedule).str());
+  return absl::UnimplementedError((where + op->getName().getStringRef() + " " + why).str());
 }
 
 compiler::KernelMaker kernelMaker(StringRef architecture) {
@@ -26,7 +26,7 @@ compiler::KernelMaker kernelMaker(StringRef architecture, StringRef key, KernelH
        built](ir::FusionOp fusion, StringRef symbol,
               const compiler::CodegenOptions &options) -> absl::StatusOr<compiler::CompiledKernel> {
     if (Operation *op = unscheduled(fusion))
-      return refusal(op);
+      return refusal(op, kNoSchedule);
     OwningOpRef<ModuleOp> code = ModuleOp::create(UnknownLoc::get(fusion.getContext()));
     FailureOr<GpuKernel> kernel = buildGpuKernel(fusion, symbol, *code, options);
     if (failed(kernel))
@@ -57,9 +57,12 @@ compiler::CompileRequest compileRequest(const compiler::CompileOptions &options,
                             StringRef dumpFolder) -> compiler::MadeKernels {
     // Asked here, where ops have their locations: kernels are made without.
     for (plan::KernelOp kernel : ops)
-      for (auto fusion : kernel.getBody().front().getOps<ir::FusionOp>())
+      for (auto fusion : kernel.getBody().front().getOps<ir::FusionOp>()) {
         if (Operation *op = unscheduled(fusion))
-          return refusal(op);
+          return refusal(op, kNoSchedule);
+        if (OfOneSize one = ofOneSize(fusion); one.op)
+          return refusal(one.op, one.why);
+      }
     return compiler::KernelCompiler::instance().compile(ops, maker, options, dumpFolder, *kernels);
   };
   return request;
@@ -72,9 +75,11 @@ absl::StatusOr<CompiledProgram> compileProgram(ModuleOp module,
                                                compiler::CompileReport *report) {
   auto kernels = std::make_shared<Kernels>();
   compiler::CompileRequest request = compileRequest(options, maker, providers, kernels);
-  WEFT_ASSIGN_OR_RETURN(runtime::Program program,
-                        compiler::compileToProgram(module, options, request, report));
-  CompiledProgram result{std::move(program), {}};
+  CompiledProgram result;
+  WEFT_ASSIGN_OR_RETURN(
+      runtime::Program program,
+      compiler::compileToProgram(module, options, request, report, &result.sizes));
+  result.program = std::move(program);
   StringSet<> known;
   for (const auto &kernel : *kernels) {
     if (!known.insert(kernel->info.symbol).second)

@@ -11,6 +11,7 @@
 #include "compiler/link/Compile.h"
 #include "compiler/link/KernelCompiler.h"
 #include "runtime/executable/program.h"
+#include "runtime/executable/size_table.h"
 
 namespace weft::compiler {
 class ProviderSet;
@@ -34,7 +35,8 @@ compiler::CompileRequest compileRequest(const compiler::CompileOptions &options,
                                         std::shared_ptr<Kernels> kernels);
 
 struct CompiledProgram {
-  runtime::Program program;
+  runtime::Program program; // at the largest sizes
+  runtime::SizeTable sizes;
   std::vector<KernelModule> modules;
 };
 absl::StatusOr<CompiledProgram> compileProgram(mlir::ModuleOp module,

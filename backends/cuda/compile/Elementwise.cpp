@@ -2,6 +2,7 @@
 // a vector is the last thread's.
 #include "backends/cuda/compile/KernelPlan.h"
 #include "backends/cuda/compile/Limits.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace weft::backends::cuda {
 
@@ -10,10 +11,12 @@ mlir::LogicalResult scheduleElementwise(KernelPlan &plan, Geometry &geometry) {
   int64_t rowSize = domain.rowSize(), n = domain.rows() * rowSize;
   // A single run has a tail; where runs are shorter than the whole, a vector must not cross their
   // border.
-  bool oneRun = domain.outer().empty();
+  bool oneRun = domain.outer().empty(), varies = bool(plan.kernel.sizes);
   int64_t width = oneRun && n >= plan.widest() ? plan.widest() : plan.widthOf(rowSize);
-  int64_t whole = n / width, tail = n % width, units = whole + (tail > 0);
-  geometry = gridOf(units, kSharingThreads);
+  int64_t units = ceilDivide(n, width);
+  bool mayHaveTail = oneRun && width > 1 && (varies || n % width);
+  int64_t threads = gridOf(units, kSharingThreads).threads;
+  geometry = Geometry::of(n, threads * width, threads);
   GpuFunction f(plan.kernel, plan.kernel.info.symbol, geometry, width);
   compiler::IndexSpace &space = f.e.space;
   auto emit = [&](const Index &linear) {
@@ -24,16 +27,23 @@ mlir::LogicalResult scheduleElementwise(KernelPlan &plan, Geometry &geometry) {
   };
   mlir::Value number = f.gridThread();
   Index i = space.scalar(number, units);
-  bool exact = !tail && geometry.blocks * geometry.threads == units;
+  bool exact = !varies && n == geometry.blocks * geometry.perBlock;
+  mlir::Value whole = f.e.div(f.count(), width);
   f.when(
-      exact ? mlir::Value() : f.lessThan(number, whole),
+      exact ? mlir::Value() : f.e.compare(mlir::arith::CmpIPredicate::slt, number, whole),
       [&] { emit(f.vectorAt(i)); },
       [&] {
-        if (!tail)
+        if (!mayHaveTail)
           return;
-        f.when(f.lessThan(number, units), [&] {
-          for (int64_t k = 0; k < tail; ++k)
-            emit(Index::of(whole * width + k));
+        mlir::Value first = f.e.mul(number, width);
+        f.when(f.isPiece(first), [&] {
+          if (!varies)
+            for (int64_t at = n / width * width; at < n; ++at)
+              emit(Index::of(at));
+          for (int64_t k = 0; varies && k + 1 < width; ++k) {
+            mlir::Value at = f.e.add(first, k);
+            f.when(f.isPiece(at), [&] { emit(space.scalar(at, n)); });
+          }
         });
       });
   return f.finish();

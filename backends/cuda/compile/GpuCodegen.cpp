@@ -83,9 +83,12 @@ static void describeArguments(KernelBuilder &kernel, ArrayRef<int64_t> readOnly,
   auto add = [&](Value tensor, bool isInput) {
     auto type = ir::typeOf(tensor);
     int64_t unit = compiler::memoryBytes(type.getElementType());
-    result.arguments.push_back({type.getNumElements() * unit, unit, isInput});
+    result.arguments.push_back({.bytes = type.getNumElements() * unit,
+                                .unit = unit,
+                                .isInput = isInput,
+                                .varies = kernel.sizes.named.contains(tensor)});
   };
-  for (Value input : kernel.fusion.getInputs())
+  for (Value input : kernel.arguments())
     add(input, true);
   for (int64_t i : readOnly)
     result.arguments[i].isCached = true;
@@ -120,6 +123,28 @@ Operation *unscheduled(ir::FusionOp fusion) {
     return nullptr;
   Operation *op = outputs.front().getDefiningOp();
   return scheduleOf(op) ? nullptr : op;
+}
+
+OfOneSize ofOneSize(ir::FusionOp fusion) {
+  auto sizes = compiler::kernelSizes(fusion);
+  if (failed(sizes))
+    return {};
+  auto ops = fusion.getBody().front().without_terminator();
+  Operation *last = ops.empty() ? fusion.getOperation() : &*std::prev(ops.end());
+  if (!sizes->lengthDims.empty())
+    return {last, "is in a kernel that is told how long rows are; GPUs have none"};
+  if (!sizes->chosen.empty())
+    return {last, "reads rows of another number than it has; GPUs have no kernel for that"};
+  auto varies = [&](Value value) {
+    return sizes->named.contains(value);
+  };
+  for (Operation &op : ops) {
+    if (compiler::isReduction(&op) && varies(op.getOperand(0)) && !varies(op.getResult(0)))
+      return {&op, "adds up a size that varies, in an order that follows from it on GPUs"};
+    if (cast<ir::WeftOp>(op).kind() == ir::Kind::Scatter && *sizes && !varies(op.getOperand(0)))
+      return {&op, "takes in as many rows as a size that varies; GPUs have no kernel for that"};
+  }
+  return {};
 }
 
 FailureOr<GpuKernel> buildGpuKernel(ir::FusionOp fusion, StringRef symbol, ModuleOp into,
@@ -172,9 +197,10 @@ FailureOr<GpuKernel> buildGpuKernel(ir::FusionOp fusion, StringRef symbol, Modul
   describeArguments(*kernel, readOnly, result);
   auto add = [&](const std::string &name, const Geometry &geometry) {
     makeEntry(*module, name, geometry, readOnly);
-    result.entries.push_back({name, geometry.blocks, geometry.threads});
+    result.entries.push_back(
+        {name, geometry.blocks, geometry.threads, kernel->sizes ? geometry.perBlock : 0});
   };
-  kernel->info.count = body.blocks;
+  kernel->info.count = kernel->sizes ? body.count : body.blocks;
   add(kernel->info.symbol, body);
   if (!kernel->info.finish.empty())
     add(kernel->info.finish, finish);

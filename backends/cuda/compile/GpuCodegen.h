@@ -22,17 +22,26 @@ void registerGpuDialects(mlir::MLIRContext &context);
 
 // The op of the fusion that no schedule takes; null where there is none.
 mlir::Operation *unscheduled(ir::FusionOp fusion);
+// The op of a fusion that has no kernel for sizes that vary, and why. No schedule takes sums over
+// such a size, whose order follows from it, nor kernels that are told lengths.
+struct OfOneSize {
+  mlir::Operation *op = nullptr; // null: there is none
+  llvm::StringRef why;
+};
+OfOneSize ofOneSize(ir::FusionOp fusion);
 // What errors say of it.
 inline constexpr const char *kNoSchedule = "has no schedule for GPUs; compile for another backend";
 
 struct GpuKernel {
   compiler::KernelInfo info;
   std::vector<KernelEntry> entries; // the body's, then the finish's
-  // What the entries' pointers lead to: inputs, outputs, partial results, the flag.
+  // What the entries' pointers lead to: inputs, outputs, partial results, the flag. Entries of
+  // sizes that vary take the count of pieces behind them.
   struct Argument {
     int64_t bytes = 0, unit = 1; // of an element
     bool isInput = false;
     bool isCached = false; // read through a cache which sees no writes of the launch
+    bool varies = false;   // has a part of the bytes, as the launch a part of the pieces
   };
   std::vector<Argument> arguments;
 };

@@ -37,6 +37,8 @@ GpuFunction::GpuFunction(KernelBuilder &kernel, StringRef name, Geometry geometr
     add(output);
   types.push_back(bufferType(kernel.info.partialsBytes, builder.getI8Type(), kGlobal));
   types.push_back(bufferType(1, builder.getI32Type(), kGlobal));
+  if (kernel.sizes)
+    types.push_back(builder.getI64Type());
   function = func::FuncOp::create(builder, e.loc, name, builder.getFunctionType(types, {}));
   Block *entry = function.addEntryBlock();
   builder.setInsertionPointToStart(entry);
@@ -45,21 +47,33 @@ GpuFunction::GpuFunction(KernelBuilder &kernel, StringRef name, Geometry geometr
   };
   thread = index(NVVM::ThreadIdXOp::create(builder, e.loc, builder.getI32Type()));
   block = index(NVVM::BlockIdXOp::create(builder, e.loc, builder.getI32Type()));
+  flag_ = entry->getArgument(kernel.numInputs() + kernel.outputs.size() + 1);
+  if (kernel.sizes)
+    count_ = index(entry->getArguments().back());
   for (auto [i, argument] : llvm::enumerate(kernel.arguments()))
     e.setBuffer(kernel.lowered.lookup(argument), {entry->getArgument(i), static_cast<int64_t>(i)});
   e.onFailure = [this](Value bad) {
     if (guard_)
       bad = e.make<arith::AndIOp>(bad, guard_);
-    Value flag = function.getArguments().back();
     when(bad, [&] {
       Value one = arith::ConstantOp::create(builder, e.loc, builder.getI32IntegerAttr(1));
-      memref::StoreOp::create(builder, e.loc, one, flag, ValueRange{e.constantIndex(0)});
+      memref::StoreOp::create(builder, e.loc, one, flag_, ValueRange{e.constantIndex(0)});
     });
   };
 }
 
 Value GpuFunction::gridThread() {
   return e.add(e.mul(block, geometry.threads), thread);
+}
+
+compiler::Number GpuFunction::count() {
+  return count_ ? compiler::Number(count_) : compiler::Number(geometry.count);
+}
+
+Value GpuFunction::isPiece(Value number) {
+  if (!count_ && geometry.count == geometry.blocks * geometry.perBlock)
+    return nullptr;
+  return e.compare(arith::CmpIPredicate::slt, number, count());
 }
 
 Value GpuFunction::lessThan(Value value, int64_t bound) {
@@ -188,7 +202,7 @@ Value GpuFunction::shared(int64_t count, Type element) {
 LogicalResult GpuFunction::finish() {
   builder.setInsertionPointToEnd(&function.getBody().front());
   func::ReturnOp::create(builder, e.loc);
-  unsigned partials = function.getNumArguments() - 2;
+  unsigned partials = kernel.numInputs() + kernel.outputs.size();
   function.getArgument(partials).setType(
       bufferType(kernel.info.partialsBytes, builder.getI8Type(), kGlobal));
   function.setType(builder.getFunctionType(function.getBody().front().getArgumentTypes(), {}));

@@ -13,14 +13,20 @@ using compiler::FusionDomain;
 using compiler::Index;
 using compiler::KernelBuilder;
 
-// How a kernel is launched.
+// How a kernel is launched: for `count` pieces, of which a block has `perBlock`. Where a size
+// varies, the pieces of a smaller one are the first of them.
 struct Geometry {
   int64_t blocks = 0;
   int64_t threads = 1; // in a block
+  int64_t count = 0, perBlock = 1;
+
+  static Geometry of(int64_t count, int64_t perBlock, int64_t threads) {
+    return {(count + perBlock - 1) / perBlock, threads, count, perBlock};
+  }
 };
 
 // Arguments: pointers to inputs, outputs, partial results, and one to an i32 in which bad indices
-// are noted; all in global memory.
+// are noted; all in global memory. Where a size varies, behind them the count of pieces, an i64.
 class GpuFunction : public compiler::KernelFunction {
 public:
   // Blocks of `threads` threads, vectors of `width` elements (1: scalars).
@@ -38,6 +44,10 @@ public:
   // Number of the thread in the grid.
   mlir::Value gridThread();
 
+  // Whether there is a piece of that number; null where all that threads have are there.
+  mlir::Value isPiece(mlir::Value number);
+  // The number of pieces: known when the kernel runs where a size varies.
+  compiler::Number count();
   // value < bound; of the raw value, since an Index below 1 is the constant 0.
   mlir::Value lessThan(mlir::Value value, int64_t bound);
   // The same, for a thread that has none of them to look at the last one: what it finds is dropped.
@@ -74,7 +84,8 @@ public:
 private:
   mlir::Value shuffle(mlir::Value value, int64_t distance);
 
-  mlir::Value guard_;
+  mlir::Value guard_, flag_;
+  mlir::Value count_; // null: that of the geometry
   int64_t sharedBuffers_ = 0;
 };
 

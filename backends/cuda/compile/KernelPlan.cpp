@@ -13,6 +13,12 @@ KernelPlan::Partial KernelPlan::makePartial(Type element, int64_t count, int64_t
           element};
 }
 
+int32_t KernelPlan::namedAtom() const {
+  if (!kernel.sizes)
+    return -1;
+  return domain.outer().empty() ? domain.inner().front() : domain.outer().front();
+}
+
 int64_t KernelPlan::widest() const {
   int64_t bytes = 1;
   auto see = [&](Value value) {

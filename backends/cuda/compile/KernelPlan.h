@@ -25,6 +25,8 @@ struct KernelPlan : compiler::Sweeps {
     return f.partials(partial.offset, partial.count * partial.stride, partial.element);
   }
 
+  // The atom of the size that varies, the slowest one; -1 for none.
+  int32_t namedAtom() const;
   // Elements of a vector of kAccessBytes of the widest type in memory; at most kMostWidth.
   int64_t widest() const;
   // The most of them that divide a run of n elements.
@@ -56,7 +58,7 @@ inline int64_t ceilDivide(int64_t value, int64_t by) {
 inline Geometry gridOf(int64_t count, int64_t threads) {
   while (threads > kWarp && threads / 2 >= count)
     threads /= 2;
-  return {ceilDivide(count, threads), threads};
+  return Geometry::of(count, threads, threads);
 }
 
 } // namespace weft::backends::cuda

@@ -56,6 +56,9 @@ public:
   StringRef name() const override {
     return "cublaslt.matmul";
   }
+  bool takesVaryingSizes() const override {
+    return true;
+  }
 
   ClaimAnswer match(Operation *op, compiler::MathMode math) const override {
     auto matmul = dyn_cast<ir::MatmulOp>(op);
@@ -85,8 +88,15 @@ public:
     int64_t products = 1;
     for (int64_t size : batch(out))
       products *= size;
+    if (products > kMostProducts && compiler::hasVaryingSizes(op))
+      return compiler::SometimesMine{"the library counts the products of a batch in 32 bits, and "
+                                     "the largest batch of the range has too many"};
     if (products > kMostProducts)
       return ClaimRefusal{"too-many", "cuBLASLt counts the products of a batch in 32 bits"};
+    // The library at every size or at none: which of the two it is decides the bits of the result.
+    if (compiler::hasVaryingSizes(op) && compiler::smallestProduct(matmul) < kMinMultiplications)
+      return compiler::SometimesMine{"the library takes products of larger sizes only, and the "
+                                     "smallest of the range is none"};
     Claim claim;
     Builder builder(op->getContext());
     auto flag = [&](StringRef name) {

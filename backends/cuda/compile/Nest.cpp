@@ -49,7 +49,7 @@ struct NestSchedule {
     GpuFunction f(plan.kernel, plan.kernel.info.symbol, geometry, width);
     compiler::IndexSpace &space = f.e.space;
     Value number = f.gridThread();
-    f.when(f.lessThan(number, count), [&] {
+    f.when(f.isPiece(number), [&] {
       SmallVector<Index> atoms(domain.atoms().size());
       auto [other, vector] = space.divide(space.scalar(number, count), vectors);
       place(f, atoms, others, other);
@@ -78,13 +78,13 @@ struct NestSchedule {
     int64_t width = plan.widthOf(domain.atoms()[layout.back()]),
             vectors = domain.positions(reduced) / width, count = domain.rows();
     constexpr int64_t kGroups = kLoopThreads / kWarp;
-    geometry = {ceilDivide(count, kGroups), kLoopThreads};
+    geometry = Geometry::of(count, kGroups, kLoopThreads);
     GpuFunction f(plan.kernel, plan.kernel.info.symbol, geometry, width);
     compiler::IndexSpace &space = f.e.space;
     auto [warp, lane] = space.divide(f.threadIndex(), kWarp);
     Value member = f.e.scalarIndex(lane);
     Value number = f.e.add(f.e.mul(f.block, kGroups), warp);
-    f.when(f.lessThan(number, count), [&] {
+    f.when(f.isPiece(number), [&] {
       SmallVector<Index> atoms(domain.atoms().size());
       place(f, atoms, domain.outer(), space.scalar(number, count));
       for (const Index &atom : atoms)

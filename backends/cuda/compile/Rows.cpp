@@ -33,7 +33,7 @@ struct RowSchedule {
       groups = kWarpsPerBlock;
     chunkRows = plan.hasColumns ? ceilDivide(rows, std::min(rows, kMostRowChunks)) : 1;
     workers = ceilDivide(rows, chunkRows);
-    geometry = {ceilDivide(workers, groups), threads * groups};
+    geometry = Geometry::of(workers, groups, threads * groups);
     for (const compiler::Sweep &sweep : plan.sweeps) {
       for (Operation *op : sweep.columns) {
         Type element = plan.elementOf(op->getResult(0));
@@ -53,7 +53,7 @@ struct RowSchedule {
 
   KernelPlan &plan;
   int64_t rows, n, width, vectors;
-  int64_t mostUnits; // in registers
+  int64_t mostUnits;                              // in registers
   int64_t threads = kWarp, units = 1, groups = 1; // in a group; vectors a thread; in a block
   int64_t chunkRows = 1, workers = 1;
   SmallVector<Operation *> columns;
@@ -330,7 +330,7 @@ LogicalResult scheduleRows(KernelPlan &plan, Geometry &geometry) {
     Value first = f.e.mul(f.block, rows.groups);
     group = f.e.add(first, number);
   }
-  f.when(rows.workers % rows.groups ? f.lessThan(group, rows.workers) : Value(), [&] {
+  f.when(f.isPiece(group), [&] {
     Index worker = f.e.space.scalar(group, rows.workers);
     GpuFunction::State none;
     if (plan.hasColumns)

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "backends/cuda/compile/KernelPlan.h"
 #include "backends/cuda/compile/RoundToBFloat16.h"
 #include "compiler/codegen/Codegen.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -11,9 +12,9 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "runtime/core/float16.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "runtime/core/float16.h"
 
 namespace weft::backends::cuda {
 
@@ -270,8 +271,8 @@ private:
   void show(Value pointer, Value bytes, int64_t alignment, bool isWrite) {
     int64_t kind = alignment << 2 | int64_t(isWrite) << 1 | (spaceOf(pointer) == kSharedSpace);
     auto plain = LLVM::LLVMPointerType::get(b_.getContext());
-    c_.call(c_.access, {LLVM::AddrSpaceCastOp::create(b_, c_.loc, plain, pointer), bytes,
-                        c_.constant(kind)});
+    c_.call(c_.access,
+            {LLVM::AddrSpaceCastOp::create(b_, c_.loc, plain, pointer), bytes, c_.constant(kind)});
   }
   void whole(Value pointer, Type type, std::optional<uint64_t> alignment, bool isWrite) {
     if (spaceOf(pointer) == 0)
@@ -344,8 +345,9 @@ std::string lowerForHost(ModuleOp module, ArrayRef<KernelEntry> entries) {
     for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
       Value at = LLVM::GEPOp::create(b, loc, pointer, pointer, outer.getArgument(0),
                                      ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i)});
-      arguments.push_back(
-          LLVM::AddrSpaceCastOp::create(b, loc, type, LLVM::LoadOp::create(b, loc, pointer, at)));
+      bool isPointer = isa<LLVM::LLVMPointerType>(type);
+      Value value = LLVM::LoadOp::create(b, loc, isPointer ? pointer : type, at);
+      arguments.push_back(isPointer ? LLVM::AddrSpaceCastOp::create(b, loc, type, value) : value);
     }
     LLVM::CallOp::create(b, loc, kernel, arguments);
     LLVM::ReturnOp::create(b, loc, ValueRange{});
@@ -382,8 +384,8 @@ std::unique_ptr<Simulator> Simulator::create(ModuleOp module, const GpuKernel &k
         continue;
       auto array = cast<LLVM::LLVMArrayType>(global.getGlobalType());
       int64_t unit = (array.getElementType().getIntOrFloatBitWidth() + 7) / 8;
-      shared.push_back({global.getSymName().str(),
-                        unit * static_cast<int64_t>(array.getNumElements()), unit});
+      shared.push_back(
+          {global.getSymName().str(), unit * static_cast<int64_t>(array.getNumElements()), unit});
       bytes += shared.back().bytes;
       global.setLinkage(LLVM::Linkage::External); // to be found
     }
@@ -442,19 +444,21 @@ std::string Simulator::findShared(const std::string &entry, std::vector<MemoryRa
   return "";
 }
 
-std::vector<MemoryRange> Simulator::operands(ArrayRef<void *> arguments, bool isFinish) const {
+std::vector<MemoryRange> Simulator::operands(ArrayRef<void *> arguments, int64_t count,
+                                             bool isFinish) const {
   std::vector<MemoryRange> ranges;
-  size_t flag = arguments.size() - 1;
+  size_t flag = kernel_.arguments.size() - 1;
   for (auto [i, argument] : llvm::enumerate(kernel_.arguments)) {
     // The finish reads what the body has left.
-    ranges.push_back({.begin = reinterpret_cast<uintptr_t>(arguments[i]),
-                      .bytes = argument.bytes,
-                      .unit = argument.unit,
-                      .isCached = argument.isCached,
-                      .isWritten = !argument.isInput,
-                      .isDefined = argument.isInput || isFinish,
-                      .isFlag = i == flag,
-                      .name = "argument " + std::to_string(i)});
+    ranges.push_back(
+        {.begin = reinterpret_cast<uintptr_t>(arguments[i]),
+         .bytes = argument.varies ? argument.bytes * count / kernel_.info.count : argument.bytes,
+         .unit = argument.unit,
+         .isCached = argument.isCached,
+         .isWritten = !argument.isInput,
+         .isDefined = argument.isInput || isFinish,
+         .isFlag = i == flag,
+         .name = "argument " + std::to_string(i)});
   }
   ranges[flag].name = "the flag of bad indices";
   ranges[flag - 1].name = "partial results";
@@ -466,8 +470,13 @@ std::string Simulator::launch(const std::string &symbol, ArrayRef<void *> argume
       llvm::find_if(kernel_.entries, [&](const KernelEntry &e) { return e.symbol == symbol; });
   if (entry == kernel_.entries.end())
     return "there is no kernel " + symbol;
-  if (arguments.size() != kernel_.arguments.size())
+  bool varies = entry->per_block > 0;
+  if (arguments.size() != kernel_.arguments.size() + varies)
     return symbol + " takes another number of arguments";
+  int64_t count = varies ? reinterpret_cast<intptr_t>(arguments.back()) : kernel_.info.count,
+          blocks = varies ? ceilDivide(count, entry->per_block) : entry->blocks;
+  if (count > kernel_.info.count || blocks > entry->blocks)
+    return symbol + " is launched for more than its largest size";
   auto address = jit_->lookup(symbol + "_simulated");
   if (!address)
     return llvm::toString(address.takeError());
@@ -479,7 +488,7 @@ std::string Simulator::launch(const std::string &symbol, ArrayRef<void *> argume
     thread.index = i;
     thread.stack.resize(kStackBytes);
   }
-  std::vector<MemoryRange> ranges = operands(arguments, entry != kernel_.entries.begin());
+  std::vector<MemoryRange> ranges = operands(arguments, count, entry != kernel_.entries.begin());
   std::string wrong = findShared(symbol, ranges);
   if (wrong.empty())
     wrong = block.memory.open(std::move(ranges));
@@ -490,8 +499,8 @@ std::string Simulator::launch(const std::string &symbol, ArrayRef<void *> argume
   for (bool reversed : {false, true}) {
     block.memory.set(before);
     block.memory.start();
-    for (int64_t k = 0; wrong.empty() && k < entry->blocks; ++k) {
-      block.index = static_cast<int32_t>(reversed ? entry->blocks - 1 - k : k);
+    for (int64_t k = 0; wrong.empty() && k < blocks; ++k) {
+      block.index = static_cast<int32_t>(reversed ? blocks - 1 - k : k);
       wrong = block.run(reversed);
     }
     after[reversed] = block.memory.image();

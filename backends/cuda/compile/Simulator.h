@@ -32,13 +32,15 @@ public:
 
   // Runs one entry over its grid, and again on what was there before: blocks, and threads between
   // synchronisations, from the first to the last, and from the last to the first. Empty, or what is
-  // wrong. `arguments` are pointers in the host's memory.
+  // wrong. `arguments` are pointers in the host's memory, and behind them the count that an
+  // entry of sizes that vary takes.
   std::string launch(const std::string &symbol, llvm::ArrayRef<void *> arguments);
 
 private:
   Simulator() = default;
   std::string findShared(const std::string &entry, std::vector<MemoryRange> &ranges);
-  std::vector<MemoryRange> operands(llvm::ArrayRef<void *> arguments, bool isFinish) const;
+  std::vector<MemoryRange> operands(llvm::ArrayRef<void *> arguments, int64_t count,
+                                    bool isFinish) const;
 
   std::unique_ptr<llvm::orc::LLJIT> jit_;
   GpuKernel kernel_;

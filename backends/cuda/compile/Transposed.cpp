@@ -26,13 +26,13 @@ struct TransposedSchedule {
       return;
     for (Value output : plan.kernel.outputs) {
       int32_t last = innermost(output);
-      if (last == -1 || (written != -1 && last != written))
+      if (last == -1 || last == plan.namedAtom() || (written != -1 && last != written))
         return;
       written = last;
     }
     for (Value argument : plan.kernel.arguments()) {
       int32_t last = domain.role(argument) == Role::Full ? innermost(argument) : -1;
-      if (last == -1 || last == written || staged.size() == kMostStaged)
+      if (last == -1 || last == plan.namedAtom() || last == written || staged.size() == kMostStaged)
         continue;
       if (read == -1)
         read = last;
@@ -57,7 +57,8 @@ struct TransposedSchedule {
     int64_t tiles = 1;
     for (int64_t count : counts)
       tiles *= count;
-    geometry = {tiles, kSharingThreads};
+    // The size that varies is the first of the others.
+    geometry = Geometry::of(tiles, 1, kSharingThreads);
     GpuFunction f(plan.kernel, plan.kernel.info.symbol, geometry, 1);
     compiler::IndexSpace &space = f.e.space;
     llvm::SmallVector<Index> tile = space.delinearize(f.blockIndex(), counts);

@@ -23,6 +23,7 @@ std::string write_modules(std::span<const KernelModule> modules) {
       body.string(entry.symbol);
       body.scalar(entry.blocks);
       body.scalar(entry.threads);
+      body.scalar(entry.per_block);
     }
   }
   runtime::ByteWriter all;
@@ -50,14 +51,15 @@ absl::StatusOr<std::vector<KernelModule>> read_modules(std::span<const std::byte
   for (size_t i = 0; i < count && reader.ok(); ++i) {
     KernelModule &module = modules.emplace_back();
     module.ptx = reader.string();
-    size_t entries = reader.count(3 * sizeof(uint64_t));
+    size_t entries = reader.count(4 * sizeof(uint64_t));
     for (size_t k = 0; k < entries && reader.ok(); ++k) {
       KernelEntry &entry = module.entries.emplace_back();
       entry.symbol = reader.string();
       entry.blocks = reader.scalar<int64_t>();
       entry.threads = reader.scalar<int64_t>();
+      entry.per_block = reader.scalar<int64_t>();
       if (entry.blocks < 0 || entry.blocks > kMostBlocks || entry.threads < 1 ||
-          entry.threads > kMostThreads)
+          entry.threads > kMostThreads || entry.per_block < 0)
         reader.fail();
     }
   }

@@ -20,24 +20,53 @@ constexpr int64_t kOperandAlignment = 16;
 
 absl::StatusOr<std::shared_ptr<CudaExecutable>>
 CudaExecutable::create(runtime::Program program, std::vector<KernelModule> modules,
-                       std::shared_ptr<CudaDevice> device,
-                       const runtime::LibraryResolver &libraries) {
-  WEFT_RETURN_IF_ERROR(runtime::validate(program));
+                       std::shared_ptr<CudaDevice> device, runtime::LibraryResolver libraries,
+                       runtime::SizeTable sizes) {
   std::shared_ptr<CudaExecutable> executable(new CudaExecutable());
-  executable->program_ = std::move(program);
-  executable->modules_ = std::move(modules);
+  executable->sizes_ = std::move(sizes);
+  executable->modules_ = std::make_shared<const std::vector<KernelModule>>(std::move(modules));
   executable->device_ = std::move(device);
-  absl::Status status = executable->load(libraries);
+  executable->libraries_ = std::move(libraries);
+  return finish(std::move(executable), std::move(program));
+}
+
+absl::StatusOr<std::shared_ptr<CudaExecutable>>
+CudaExecutable::create(runtime::Program program, std::shared_ptr<CudaExecutable> largest) {
+  std::shared_ptr<CudaExecutable> executable(new CudaExecutable());
+  executable->modules_ = largest->modules_;
+  executable->device_ = largest->device_;
+  executable->libraries_ = largest->libraries_;
+  executable->devices_ = largest->devices_;
+  executable->largest_ = std::move(largest);
+  return finish(std::move(executable), std::move(program));
+}
+
+absl::StatusOr<std::shared_ptr<CudaExecutable>>
+CudaExecutable::finish(std::shared_ptr<CudaExecutable> executable, runtime::Program program) {
+  WEFT_RETURN_IF_ERROR(runtime::validate(program));
+  executable->program_ = std::move(program);
+  absl::Status status = executable->load();
   if (absl::IsResourceExhausted(status)) {
     // What is kept for later programs may be what this one's code lacks.
     executable->device_->trim();
-    status = executable->load(libraries);
+    status = executable->load();
   }
   if (status.ok())
-    status = executable->build_prepare(libraries);
+    status = executable->build_prepare();
   if (!status.ok())
     return status;
   return executable;
+}
+
+absl::StatusOr<std::shared_ptr<runtime::Executable>>
+CudaExecutable::at_sizes(const runtime::Sizes &sizes) const {
+  if (sizes_.names.empty())
+    return runtime::Executable::at_sizes(sizes);
+  WEFT_ASSIGN_OR_RETURN(runtime::Program sized, runtime::at_sizes(program_, sizes_, sizes));
+  // It keeps this one, whose GPU's other ones it asks for theirs.
+  auto self = std::const_pointer_cast<CudaExecutable>(shared_from_this());
+  WEFT_ASSIGN_OR_RETURN(auto executable, create(std::move(sized), std::move(self)));
+  return std::shared_ptr<runtime::Executable>(std::move(executable));
 }
 
 CudaExecutable::~CudaExecutable() {
@@ -55,18 +84,18 @@ absl::Status CudaExecutable::upload(std::span<const std::byte> bytes, const char
   return device_->write(buffer->data(), bytes.data(), static_cast<int64_t>(bytes.size()));
 }
 
-absl::Status CudaExecutable::load(const runtime::LibraryResolver &libraries) {
-  WEFT_RETURN_IF_ERROR(device_->enter());
-  // From the beginning, also after a first try.
+absl::Status CudaExecutable::load_modules() {
   loaded_.clear();
   kernels_.clear();
-  library_calls_.clear();
-  library_operations_.clear();
-  library_detours_.clear();
-  parts_.clear();
+  if (largest_) {
+    loaded_ = largest_->loaded_;
+    kernels_ = largest_->kernels_;
+    constants_ = largest_->constants_;
+    return absl::OkStatus();
+  }
   const Driver &driver = device_->driver();
   std::map<std::string_view, Kernel> known;
-  for (const KernelModule &module : modules_) {
+  for (const KernelModule &module : *modules_) {
     absl::StatusOr<std::shared_ptr<ModuleCache::Loaded>> loaded =
         device_->modules().load(module.ptx);
     if (!loaded.ok())
@@ -77,7 +106,7 @@ absl::Status CudaExecutable::load(const runtime::LibraryResolver &libraries) {
     loaded_.push_back(*loaded);
     for (const KernelEntry &entry : module.entries) {
       Kernel kernel{nullptr, static_cast<unsigned>(entry.blocks),
-                    static_cast<unsigned>(entry.threads)};
+                    static_cast<unsigned>(entry.threads), entry.per_block};
       absl::Status status = driver.check(
           driver.module_get_function(&kernel.function, (*loaded)->module, entry.symbol.c_str()),
           "finding " + entry.symbol);
@@ -92,13 +121,26 @@ absl::Status CudaExecutable::load(const runtime::LibraryResolver &libraries) {
       return absl::NotFoundError(absl::StrCat("no kernel '", symbol, "' beside the program"));
     kernels_.push_back(found->second);
   }
+  if (!program_.constants.empty())
+    return upload(program_.constants, "constants", constants_);
+  return absl::OkStatus();
+}
+
+absl::Status CudaExecutable::load() {
+  WEFT_RETURN_IF_ERROR(device_->enter());
+  // From the beginning, also after a first try.
+  library_calls_.clear();
+  library_operations_.clear();
+  library_detours_.clear();
+  parts_.clear();
+  WEFT_RETURN_IF_ERROR(load_modules());
   library_calls_.resize(program_.instructions.size());
   for (size_t i = 0; i < program_.instructions.size(); ++i) {
     if (const auto *launch = std::get_if<runtime::Launch>(&program_.instructions[i])) {
       if (absl::Status status = check_launch(*launch); !status.ok())
         return at(launch->location, status);
     } else if (const auto *call = std::get_if<runtime::LibraryCall>(&program_.instructions[i])) {
-      const runtime::LibraryEntry *entry = libraries ? libraries(call->entry) : nullptr;
+      const runtime::LibraryEntry *entry = libraries_ ? libraries_(call->entry) : nullptr;
       if (entry == nullptr)
         return absl::NotFoundError(
             absl::StrCat("no library entry '", call->entry, "' in this build"));
@@ -120,8 +162,6 @@ absl::Status CudaExecutable::load(const runtime::LibraryResolver &libraries) {
   if (checked > 0)
     parts_.push_back({0, checked, LaunchGraphs(device_)});
   parts_.push_back({checked, all, LaunchGraphs(device_)});
-  if (!program_.constants.empty())
-    WEFT_RETURN_IF_ERROR(upload(program_.constants, "constants", constants_));
   if (program_.state_bytes > 0)
     return upload(std::vector<std::byte>(static_cast<size_t>(program_.state_bytes)), "state",
                   state_);
@@ -144,7 +184,10 @@ void CudaExecutable::serve(Devices devices) {
 absl::StatusOr<CudaExecutable *> CudaExecutable::executable_on(int number) {
   std::lock_guard lock(others_mutex_);
   std::shared_ptr<CudaExecutable> &there = others_[number];
-  if (!there) {
+  if (!there && largest_) {
+    WEFT_ASSIGN_OR_RETURN(CudaExecutable * largest, largest_->executable_on(number));
+    WEFT_ASSIGN_OR_RETURN(there, create(program_, largest->shared_from_this()));
+  } else if (!there) {
     WEFT_ASSIGN_OR_RETURN(there, devices_.make(*this, number));
     there->serve(devices_);
   }
@@ -233,16 +276,21 @@ DevicePointer CudaExecutable::address(const Resources &resources, int32_t buffer
   return base + static_cast<DevicePointer>(entry.offset);
 }
 
-absl::Status CudaExecutable::launch(const Kernel &kernel,
+absl::Status CudaExecutable::launch(const Kernel &kernel, int64_t count,
                                     std::vector<DevicePointer> &pointers) const {
-  if (kernel.blocks == 0)
-    return absl::OkStatus();
+  unsigned blocks = kernel.blocks;
   std::vector<void *> arguments;
   for (DevicePointer &pointer : pointers)
     arguments.push_back(&pointer);
+  if (kernel.per_block > 0) {
+    blocks = static_cast<unsigned>((count + kernel.per_block - 1) / kernel.per_block);
+    arguments.push_back(&count);
+  }
+  if (blocks == 0)
+    return absl::OkStatus();
   const Driver &driver = device_->driver();
-  return driver.check(driver.launch_kernel(kernel.function, kernel.blocks, 1, 1, kernel.threads, 1,
-                                           1, 0, device_->stream(), arguments.data(), nullptr),
+  return driver.check(driver.launch_kernel(kernel.function, blocks, 1, 1, kernel.threads, 1, 1, 0,
+                                           device_->stream(), arguments.data(), nullptr),
                       "launching a kernel");
 }
 
@@ -280,9 +328,9 @@ absl::Status CudaExecutable::execute(Resources &resources, size_t number) const 
       pointers.push_back(address(resources, operand));
     pointers.push_back(launch->partials == -1 ? 0 : address(resources, launch->partials));
     pointers.push_back(resources.notes + number * sizeof(int32_t));
-    absl::Status status = this->launch(kernels_[launch->kernel], pointers);
+    absl::Status status = this->launch(kernels_[launch->kernel], launch->count, pointers);
     if (status.ok() && launch->finish != -1)
-      status = this->launch(kernels_[launch->finish], pointers);
+      status = this->launch(kernels_[launch->finish], launch->count, pointers);
     return at(launch->location, status);
   }
   if (const auto *call = std::get_if<runtime::LibraryCall>(&instruction)) {

@@ -14,20 +14,25 @@
 #include "runtime/executable/executable.h"
 #include "runtime/executable/library_call.h"
 #include "runtime/executable/profile_labels.h"
+#include "runtime/executable/size_table.h"
 #include "runtime/memory/prepared_store.h"
 
 namespace weft::backends::cuda {
 
-class CudaExecutable : public runtime::Executable {
+class CudaExecutable : public runtime::Executable,
+                       public std::enable_shared_from_this<CudaExecutable> {
 public:
   // Loads the modules into the GPU and copies the constants there; they have the kernels of what
   // the program prepares, too. InvalidArgument for a program that does not validate, or whose
   // operands kernels cannot read (their vectors take aligned buffers), NotFound for a kernel or a
   // library entry that is not there, FailedPrecondition for a GPU that is older than the code,
-  // Internal for code that the driver refuses, ResourceExhausted for memory.
-  static absl::StatusOr<std::shared_ptr<CudaExecutable>>
-  create(runtime::Program program, std::vector<KernelModule> modules,
-         std::shared_ptr<CudaDevice> device, const runtime::LibraryResolver &libraries);
+  // Internal for code that the driver refuses, ResourceExhausted for memory. With names in `sizes`
+  // the program is that of the largest sizes.
+  static absl::StatusOr<std::shared_ptr<CudaExecutable>> create(runtime::Program program,
+                                                                std::vector<KernelModule> modules,
+                                                                std::shared_ptr<CudaDevice> device,
+                                                                runtime::LibraryResolver libraries,
+                                                                runtime::SizeTable sizes = {});
   ~CudaExecutable() override;
 
   // Whose buffers a run is given, by its context's memory; without it they are the host's.
@@ -68,11 +73,19 @@ public:
                    std::span<runtime::Buffer *const> inputs,
                    std::span<runtime::Buffer *const> outputs) override;
 
+  // Has the code, the constants and the prepared values of this one, and library calls and graphs
+  // of its own.
+  absl::StatusOr<std::shared_ptr<runtime::Executable>>
+  at_sizes(const runtime::Sizes &sizes) const override;
+
+  const runtime::SizeTable &sizes() const {
+    return sizes_;
+  }
   const runtime::Program &program() const {
     return program_;
   }
   const std::vector<KernelModule> &modules() const {
-    return modules_;
+    return *modules_;
   }
   // Of library calls that compute in another way than their entries would rather: "train.cpp:12:
   // cudnn.convolution: bias-ahead: ...".
@@ -82,6 +95,7 @@ private:
   struct Kernel {
     Function function = nullptr;
     unsigned blocks = 0, threads = 1;
+    int64_t per_block = 0; // as KernelEntry has it
   };
   struct Resources;
   // Instructions that nothing is waited for between.
@@ -100,7 +114,14 @@ private:
   };
 
   CudaExecutable() = default;
-  absl::Status build_prepare(const runtime::LibraryResolver &libraries);
+  // The program at other sizes, which takes what does not depend on them from `largest`.
+  static absl::StatusOr<std::shared_ptr<CudaExecutable>>
+  create(runtime::Program program, std::shared_ptr<CudaExecutable> largest);
+  static absl::StatusOr<std::shared_ptr<CudaExecutable>>
+  finish(std::shared_ptr<CudaExecutable> executable, runtime::Program program);
+  // Kernels and constants.
+  absl::Status load_modules();
+  absl::Status build_prepare();
   // copies: of inputs and outputs as well.
   absl::StatusOr<std::unique_ptr<Resources>> take(runtime::Memory &memory, bool copies);
   absl::Status compute_prepared(Resources &resources);
@@ -109,12 +130,13 @@ private:
   // Whatever was put on the stream uses a run's buffers until the device has come to its end.
   absl::Status settle(absl::Status status) const;
   absl::StatusOr<CudaExecutable *> executable_on(int number);
-  absl::Status load(const runtime::LibraryResolver &libraries);
+  absl::Status load();
   absl::Status check_launch(const runtime::Launch &launch) const;
   absl::Status upload(std::span<const std::byte> bytes, const char *purpose,
                       std::shared_ptr<runtime::Buffer> &buffer);
   DevicePointer address(const Resources &resources, int32_t buffer) const;
-  absl::Status launch(const Kernel &kernel, std::vector<DevicePointer> &pointers) const;
+  absl::Status launch(const Kernel &kernel, int64_t count,
+                      std::vector<DevicePointer> &pointers) const;
   absl::Status execute(Resources &resources, size_t instruction) const;
   // Puts the instructions of a part on the stream, in graphs of launches where they are many.
   absl::Status enqueue(Resources &resources, Part &part);
@@ -126,8 +148,11 @@ private:
   absl::Status at(int32_t location, const absl::Status &status) const;
 
   runtime::Program program_;
-  std::vector<KernelModule> modules_;
+  runtime::SizeTable sizes_;
+  std::shared_ptr<CudaExecutable> largest_; // that this one is of other sizes of; null for none
+  std::shared_ptr<const std::vector<KernelModule>> modules_;
   std::shared_ptr<CudaDevice> device_;
+  runtime::LibraryResolver libraries_;
   Devices devices_;
   std::mutex others_mutex_;
   std::map<int, std::shared_ptr<CudaExecutable>> others_;

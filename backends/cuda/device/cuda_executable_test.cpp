@@ -5,7 +5,9 @@
 #include <dlfcn.h>
 
 #include <cstring>
+#include <map>
 #include <numeric>
+#include <set>
 #include <thread>
 
 #include "backends/cuda/device/cublaslt.h"
@@ -64,6 +66,9 @@ void compute(const char *name, void **pointers, int count) {
       floats(2)[block] = std::accumulate(floats(0) + 8 * block, floats(0) + 8 * block + 8, 0.0f);
   } else if (!std::strcmp(name, "total_finish")) {
     floats(1)[0] = floats(2)[0] + floats(2)[1];
+  } else if (!std::strcmp(name, "twice")) { // of as many floats as it is told
+    for (intptr_t i = 0; i < reinterpret_cast<intptr_t>(pointers[count - 1]); ++i)
+      floats(1)[i] = 2 * floats(0)[i];
   } else if (!std::strcmp(name, "out_of_range")) {
     *static_cast<int32_t *>(pointers[count - 1]) = 1;
   }
@@ -73,13 +78,17 @@ std::vector<KernelModule> modules() {
   auto entry = [](const std::string &name, int parameters) {
     std::string text = ".visible .entry " + name + "(";
     for (int i = 0; i < parameters; ++i)
-      text += (i ? ", " : "") + std::string(".param .u64 p") + std::to_string(i);
+      text +=
+          (i ? ", " : "") + std::string(".param .u64 .ptr .global .align 1 p") + std::to_string(i);
     return text + ") { ret; }\n";
   };
+  std::string sized = entry("twice", 4);
+  sized.insert(sized.find(')'), ", .param .u64 count");
   return {
       {entry("add", 5), {{"add", 1, 32}}},
       {entry("total", 4) + entry("total_finish", 4), {{"total", 2, 128}, {"total_finish", 1, 128}}},
-      {entry("out_of_range", 4), {{"out_of_range", 1, 32}}}};
+      {entry("out_of_range", 4), {{"out_of_range", 1, 32}}},
+      {sized, {{"twice", 4, 32, 4}}}};
 }
 
 // sum = a + b, in a's buffer; total = the sum of that; b unchanged; a pattern; a constant.
@@ -162,8 +171,9 @@ protected:
 TEST_F(CudaExecutableTest, RunsEveryInstruction) {
   auto executable = CudaExecutable::create(program(), modules(), device, nullptr);
   ASSERT_TRUE(executable.ok()) << executable.status();
-  EXPECT_STREQ(recording().log(), "load add\nload total\nload total_finish\nload "
-                                  "out_of_range\nallocate 64\nto device 64\nsynchronize\n");
+  EXPECT_STREQ(recording().log(),
+               "load add\nload total\nload total_finish\nload "
+               "out_of_range\nload twice\nallocate 64\nto device 64\nsynchronize\n");
   recording().reset();
   Host host;
   ASSERT_TRUE(run(**executable, host).ok());
@@ -182,8 +192,9 @@ TEST_F(CudaExecutableTest, RunsEveryInstruction) {
   EXPECT_EQ(std::string(recording().log()).find("allocate"), std::string::npos);
   recording().reset();
   executable->reset();
-  EXPECT_STREQ(recording().log(),
-               "unload add\nunload total\nunload total_finish\nunload out_of_range\n");
+  EXPECT_STREQ(
+      recording().log(),
+      "unload add\nunload total\nunload total_finish\nunload out_of_range\nunload twice\n");
 }
 
 // y = x + (w + w), where w + w is computed ahead.
@@ -399,12 +410,16 @@ TEST_F(CudaExecutableTest, ManyInstructionsAreOneLaunch) {
     recording().reset();
   };
   CudaExecutable::Devices devices;
-  devices.number_of = [](const Memory &) { return 0; };
+  devices.number_of = [](const Memory &) {
+    return 0;
+  };
   (*executable)->serve(devices);
   RunContext context;
   context.memory = device->memory();
   std::vector<std::shared_ptr<Buffer>> sums;
-  auto make = [&](int64_t bytes) { return *device->memory()->allocate(bytes, "test"); };
+  auto make = [&](int64_t bytes) {
+    return *device->memory()->allocate(bytes, "test");
+  };
   auto a = make(64), b = make(64), total = make(4), pattern = make(64), constant = make(64);
   auto run_on = [&](const std::shared_ptr<Buffer> &sum) {
     float values[16], ones[16];
@@ -441,6 +456,99 @@ TEST_F(CudaExecutableTest, ManyInstructionsAreOneLaunch) {
   holds(1, 0, 0, 0, 0);
   run_on(a);
   holds(0, 1, 0, 1, 1);
+}
+
+// y = 2 x, as often as makes a graph, and a constant; x and y have up to 16 floats.
+Program sized_program(SizeTable &sizes) {
+  using Place = SizeTable::Place;
+  Program p = program();
+  p.inputs = {{"x", DType::kFloat32, {16}, 64, false, false}};
+  p.outputs = {{"y", DType::kFloat32, {16}, 64, -1, -1, -1},
+               {"constant", DType::kFloat32, {16}, 64, -1, -1, -1}};
+  p.buffers = {{BufferKind::kInput, 0, 0, 64},
+               {BufferKind::kOutput, 0, 0, 64},
+               {BufferKind::kConstant, -1, 0, 64},
+               {BufferKind::kOutput, 1, 0, 64}};
+  p.symbols = {"twice"};
+  p.arena_bytes = 0;
+  p.instructions = {Copy{2, 3, 64, -1}};
+  sizes.names = {"n"};
+  sizes.entries = {{Place::kInputDim, 0, 0, 0, {1, {0}}, 16},
+                   {Place::kOutputDim, 0, 0, 0, {1, {0}}, 16}};
+  while (p.instructions.size() < kLeastGraphInstructions) {
+    sizes.entries.push_back(
+        {Place::kCount, static_cast<int32_t>(p.instructions.size()), 0, 0, {1, {0}}, 16});
+    p.instructions.push_back(Launch{0, -1, {0, 1}, -1, 16, 1, false, 0, {}});
+  }
+  return p;
+}
+
+// The code and the constants of the largest size serve all, on each GPU; grids are those of the
+// size, and a graph is launched for the size that it was recorded for alone, at equal addresses.
+TEST_F(CudaExecutableTest, SizesShareAllButTheirGraphs) {
+  auto second = CudaDevice::create(*open_driver(kLibrary), 1);
+  ASSERT_TRUE(second.ok()) << second.status();
+  SizeTable sizes;
+  Program largest = sized_program(sizes);
+  auto executable = CudaExecutable::create(largest, modules(), device, nullptr, sizes);
+  ASSERT_TRUE(executable.ok()) << executable.status();
+  CudaExecutable::Devices devices;
+  devices.number_of = [&](const Memory &memory) {
+    return &memory == (*second)->memory().get() ? 1 : 0;
+  };
+  devices.make = [&](const CudaExecutable &first, int) {
+    return CudaExecutable::create(first.program(), first.modules(), *second, nullptr);
+  };
+  (*executable)->serve(devices);
+  EXPECT_EQ((*executable)->at_sizes({{"n", 17}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  auto count = [&](const std::string &line) {
+    std::string log = recording().log();
+    size_t found = 0;
+    for (size_t at = 0; (at = log.find(line, at)) != log.npos; ++at)
+      ++found;
+    return found;
+  };
+  for (const std::shared_ptr<CudaDevice> &gpu : {device, *second}) {
+    recording().reset();
+    std::map<int64_t, std::shared_ptr<Executable>> all;
+    for (int64_t n : {5, 12, 8}) {
+      auto sized = (*executable)->at_sizes({{"n", n}});
+      ASSERT_TRUE(sized.ok()) << sized.status();
+      EXPECT_EQ((*sized)->output_specs()[0].bytes, 4 * n);
+      all[n] = *sized;
+    }
+    RunContext context;
+    context.memory = gpu->memory();
+    std::set<void *> addresses;
+    for (int round = 0; round < 4; ++round)
+      for (const auto &[n, sized] : all) {
+        auto bytes = static_cast<int64_t>(sizeof(float)) * n;
+        auto x = *gpu->memory()->allocate(bytes, "x"), y = *gpu->memory()->allocate(bytes, "y"),
+             constant = *gpu->memory()->allocate(64, "constant");
+        addresses.insert(y->data());
+        std::vector<float> values(static_cast<size_t>(n));
+        std::iota(values.begin(), values.end(), static_cast<float>(round));
+        ASSERT_TRUE(gpu->write(x->data(), values.data(), bytes).ok());
+        Buffer *inputs[] = {x.get()}, *outputs[] = {y.get(), constant.get()};
+        absl::Status status = sized->acquire_and_run(context, inputs, outputs);
+        ASSERT_TRUE(status.ok()) << status;
+        ASSERT_TRUE(gpu->read(values.data(), y->data(), bytes).ok());
+        for (int64_t i = 0; i < n; ++i)
+          EXPECT_EQ(values[static_cast<size_t>(i)], static_cast<float>(2 * (round + i)));
+        float last = 0;
+        ASSERT_TRUE(gpu->read(&last, static_cast<char *>(constant->data()) + 60, 4).ok());
+        EXPECT_EQ(last, 115);
+      }
+    EXPECT_EQ(addresses.size(), 1u);
+    EXPECT_EQ(count("load twice"), gpu == device ? 0u : 1u);
+    EXPECT_EQ(count("to device 64\n"), gpu == device ? 0u : 1u); // constants
+    EXPECT_EQ(count("graph of"), 3u);
+    EXPECT_EQ(count("launch a graph\n"), 9u);
+    EXPECT_EQ(count("launch twice <<<3, 32>>>"), 2 * (kLeastGraphInstructions - 1)); // of 12
+  }
+  executable->reset();
+  second->reset();
 }
 
 // Runs of several threads take turns on the stream, also while one of them records, and while
@@ -619,9 +727,11 @@ TEST(CudaCode, ReadsWhatWasWrittenAndNothingElse) {
   };
   auto read = read_modules(span(bytes));
   ASSERT_TRUE(read.ok()) << read.status();
-  ASSERT_EQ(read->size(), 3u);
+  ASSERT_EQ(read->size(), 4u);
   EXPECT_EQ((*read)[1].entries[1].symbol, "total_finish");
   EXPECT_EQ((*read)[1].entries[0].blocks, 2);
+  EXPECT_EQ((*read)[1].entries[0].per_block, 0);
+  EXPECT_EQ((*read)[3].entries[0].per_block, 4);
   for (size_t size = 0; size < bytes.size(); size += 7)
     EXPECT_FALSE(read_modules(span(bytes.substr(0, size))).ok());
   for (size_t i = 0; i < bytes.size(); i += 5) {

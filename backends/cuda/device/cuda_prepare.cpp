@@ -13,11 +13,15 @@ namespace weft::backends::cuda {
 using runtime::Buffer;
 using runtime::BufferKind;
 
-absl::Status CudaExecutable::build_prepare(const runtime::LibraryResolver &libraries) {
+absl::Status CudaExecutable::build_prepare() {
   if (program_.prepare.empty())
     return absl::OkStatus();
+  if (largest_) {
+    prepare_ = largest_->prepare_;
+    return absl::OkStatus();
+  }
   const runtime::Program &inner = program_.prepare.front();
-  WEFT_ASSIGN_OR_RETURN(prepare_.executable, create(inner, modules_, device_, libraries));
+  WEFT_ASSIGN_OR_RETURN(prepare_.executable, create(inner, *modules_, device_, libraries_));
   for (const runtime::OutputSpec &output : inner.outputs) {
     bool isNew = output.alias_output == -1;
     prepare_.offsets.push_back(isNew ? prepare_.bytes : prepare_.offsets[output.alias_output]);

@@ -54,7 +54,7 @@ struct Stream {
 
 struct Kernel {
   std::string name;
-  int parameters = 0;
+  std::vector<bool> is_pointer; // of the parameters; the others are numbers of 64 bits
   bool unloaded = false;
   const Gpu *gpu = nullptr;
 };
@@ -186,7 +186,7 @@ void flush(Stream &stream) {
   stream.work.clear();
 }
 
-// Names and numbers of parameters of the entries in a PTX text.
+// Names and parameters of the entries in a PTX text: pointers say what they lead to (.ptr).
 Kernels entries(const char *text) {
   Kernels result;
   for (const char *at = text; (at = std::strstr(at, ".entry ")) != nullptr;) {
@@ -194,9 +194,11 @@ Kernels entries(const char *text) {
     const char *open = std::strchr(at, '('), *close = std::strchr(at, ')');
     if (open == nullptr || close == nullptr)
       break;
-    auto kernel = std::make_unique<Kernel>(Kernel{std::string(at, open), 0, false});
-    for (const char *p = open; (p = std::strstr(p, ".param")) != nullptr && p < close; ++p)
-      ++kernel->parameters;
+    auto kernel = std::make_unique<Kernel>(Kernel{std::string(at, open), {}, false});
+    for (const char *p = open; (p = std::strstr(p, ".param")) != nullptr && p < close; ++p) {
+      const char *end = std::min(p + std::strcspn(p, ","), close);
+      kernel->is_pointer.push_back(std::string_view(p, end).find(".ptr") != std::string_view::npos);
+    }
     result.push_back(std::move(kernel));
     at = close;
   }
@@ -342,15 +344,17 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
     say(state().errors, "%s: an impossible grid", kernel->name.c_str());
   if (kernel->gpu != current)
     say(state().errors, "%s: a kernel of another GPU", kernel->name.c_str());
-  std::vector<uint64_t> addresses;
-  for (int i = 0; i < kernel->parameters; ++i)
-    addresses.push_back(*static_cast<uint64_t *>(arguments[i]));
-  put(stream, [kernel, addresses] {
+  std::vector<uint64_t> values;
+  for (size_t i = 0; i < kernel->is_pointer.size(); ++i)
+    values.push_back(*static_cast<uint64_t *>(arguments[i]));
+  put(stream, [kernel, values] {
     if (kernel->unloaded)
       say(state().errors, "%s: its module goes while the stream needs it", kernel->name.c_str());
     std::vector<void *> pointers;
-    for (uint64_t address : addresses)
-      pointers.push_back(address ? find_start(address, kernel->name.c_str()) : nullptr);
+    for (size_t i = 0; i < values.size(); ++i)
+      pointers.push_back(!kernel->is_pointer[i] ? reinterpret_cast<void *>(values[i])
+                         : values[i]            ? find_start(values[i], kernel->name.c_str())
+                                                : nullptr);
     if (state().kernel)
       state().kernel(kernel->name.c_str(), pointers.data(), static_cast<int>(pointers.size()));
   });

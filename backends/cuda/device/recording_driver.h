@@ -15,8 +15,8 @@ typedef void (*weft_recording_reset_t)();
 // after an error that a context does not survive all calls do; an empty name: none does.
 enum { kWeftRecordingEvery = -2 };
 typedef void (*weft_recording_fail_t)(const char *function, int n, int error);
-// What a launch computes: gets the kernel's name, and addresses in the host's memory that stand for
-// those on the GPU.
+// What a launch computes: gets the kernel's name, and its arguments: of pointers, addresses in the
+// host's memory that stand for those on the GPU.
 typedef void (*weft_recording_kernel)(const char *name, void **pointers, int count);
 typedef void (*weft_recording_run_t)(weft_recording_kernel kernel);
 }
