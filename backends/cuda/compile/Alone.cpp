@@ -18,7 +18,8 @@ static int64_t product(ArrayRef<int64_t> sizes) {
 // A thread has one place in the dims around the scattered one, and a range of targets in it. It
 // copies the base there, then reads all indices in the source's order, some at a time, and adds (of
 // index_put, puts) what is for its range: whoever writes an element does so alone, in a fixed
-// order.
+// order. Where the source's length varies, all threads read as many indices as the launch has
+// pieces.
 LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
   KernelBuilder &kernel = plan.kernel;
   compiler::Scatter scatter(kernel, kernel.outputs.front().getDefiningOp());
@@ -29,14 +30,19 @@ LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
   ranges = ceilDivide(std::max<int64_t>(size, 1), perRange);
   int64_t count = product(scatter.to) == 0 ? 0 : places * ranges;
   geometry = gridOf(count, kLoopThreads);
+  bool varies = kernel.sizes && scatter.dim == 0;
+  if (varies) {
+    geometry.count = scatter.steps;
+    geometry.perBlock = kWholeGrid;
+  }
 
   GpuFunction f(kernel, kernel.info.symbol, geometry, 1);
   compiler::IndexSpace &space = f.e.space;
-  Value number = f.gridThread();
-  compiler::Scatter::Totals totals;
+  Value number = f.gridThread(), memory;
+  Value all = varies ? f.e.scalar(f.count()) : f.e.constantIndex(scatter.steps);
   if (scatter.hasTotals(scatter.steps))
-    totals.memory = plan.buffer(f, plan.makePartial(f.builder.getF64Type(), product(scatter.to)));
-  auto emit = [&] {
+    memory = plan.buffer(f, plan.makePartial(f.builder.getF64Type(), product(scatter.to)));
+  auto emit = [&](compiler::Scatter::Totals totals) {
     auto [outer, c] = space.divide(space.scalar(number, count),
                                    trail); // neighbouring threads, neighbouring columns
     auto [l, range] = space.divide(outer, ranges);
@@ -55,8 +61,9 @@ LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
     Value covered = scatter.covers(f.e, leadAt, scatter.leadFrom, scatter.leadTo);
     covered = scatter.covers(f.e, trailAt, scatter.trailFrom, scatter.trailTo, covered);
     f.when(covered, [&] {
-      int64_t all = scatter.steps, together = std::clamp<int64_t>(all, 1, kIndicesTogether);
-      f.loop(ceilDivide(all, together), [&](Index round) {
+      int64_t most = scatter.steps, together = std::clamp<int64_t>(most, 1, kIndicesTogether);
+      Value rounds = f.e.divideUp(all, together);
+      f.loop(0, rounds, ceilDivide(most, together), [&](Index round) {
         struct Reading {
           SmallVector<Index> at;
           Index target;
@@ -66,11 +73,11 @@ LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
         for (int64_t i = 0; i < together; ++i) {
           Index s = space.add(space.scale(round, together), Index::of(i));
           Value inside;
-          if (all % together) {
+          if (varies || most % together) {
             // Behind the end the last one is looked at once more.
             Value raw = f.e.scalarIndex(s);
-            inside = f.lessThan(raw, all);
-            s = space.scalar(f.e.minSigned(raw, all - 1), all);
+            inside = f.e.compare(arith::CmpIPredicate::slt, raw, all);
+            s = space.scalar(f.e.minSigned(raw, f.e.sub(all, 1)), most);
           }
           Reading one{leadAt, Index::of(0), nullptr};
           one.at.append(space.delinearize(s, scatter.middle));
@@ -94,8 +101,15 @@ LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
       f.loop(first, end, size,
              [&](Index t) { scatter.end(f, totals, element(t), /*vector=*/false); });
   };
+  // How many steps there are decides at run time whether they have totals, as it does elsewhere.
+  Value hasTotals;
+  if (varies && memory && !scatter.hasTotals(0))
+    hasTotals = f.e.compare(arith::CmpIPredicate::uge, all, (size + 1) * compiler::kChain);
+  auto choose = [&] {
+    f.when(hasTotals, [&] { emit({.memory = memory}); }, [&] { emit({}); });
+  };
   if (count)
-    f.when(f.isPiece(number), emit);
+    f.when(varies ? f.lessThan(number, count) : f.isPiece(number), choose);
   return f.finish();
 }
 

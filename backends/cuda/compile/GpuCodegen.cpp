@@ -138,12 +138,9 @@ OfOneSize ofOneSize(ir::FusionOp fusion) {
   auto varies = [&](Value value) {
     return sizes->named.contains(value);
   };
-  for (Operation &op : ops) {
+  for (Operation &op : ops)
     if (compiler::isReduction(&op) && varies(op.getOperand(0)) && !varies(op.getResult(0)))
       return {&op, "adds up a size that varies, in an order that follows from it on GPUs"};
-    if (cast<ir::WeftOp>(op).kind() == ir::Kind::Scatter && *sizes && !varies(op.getOperand(0)))
-      return {&op, "takes in as many rows as a size that varies; GPUs have no kernel for that"};
-  }
   return {};
 }
 
@@ -198,7 +195,7 @@ FailureOr<GpuKernel> buildGpuKernel(ir::FusionOp fusion, StringRef symbol, Modul
   auto add = [&](const std::string &name, const Geometry &geometry) {
     makeEntry(*module, name, geometry, readOnly);
     result.entries.push_back(
-        {name, geometry.blocks, geometry.threads, kernel->sizes ? geometry.perBlock : 0});
+        {name, geometry.blocks, geometry.threads, kernel->sizes ? geometry.perBlock : kOneSize});
   };
   kernel->info.count = kernel->sizes ? body.count : body.blocks;
   add(kernel->info.symbol, body);

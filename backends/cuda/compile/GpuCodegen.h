@@ -22,8 +22,8 @@ void registerGpuDialects(mlir::MLIRContext &context);
 
 // The op of the fusion that no schedule takes; null where there is none.
 mlir::Operation *unscheduled(ir::FusionOp fusion);
-// The op of a fusion that has no kernel for sizes that vary, and why. No schedule takes sums over
-// such a size, whose order follows from it, nor kernels that are told lengths.
+// The op of a fusion that has no kernel for sizes that vary, and why. Sums over such a size have an
+// order that follows from it, and from the kernel that they are in.
 struct OfOneSize {
   mlir::Operation *op = nullptr; // null: there is none
   llvm::StringRef why;

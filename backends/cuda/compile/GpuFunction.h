@@ -13,8 +13,8 @@ using compiler::FusionDomain;
 using compiler::Index;
 using compiler::KernelBuilder;
 
-// How a kernel is launched: for `count` pieces, of which a block has `perBlock`. Where a size
-// varies, the pieces of a smaller one are the first of them.
+// How a kernel is launched: for `count` pieces, of which a block has `perBlock`, or all blocks each
+// (kWholeGrid). Where a size varies, the pieces of a smaller one are the first of them.
 struct Geometry {
   int64_t blocks = 0;
   int64_t threads = 1; // in a block

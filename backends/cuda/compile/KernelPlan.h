@@ -3,6 +3,7 @@
 
 #include "backends/cuda/compile/GpuFunction.h"
 #include "backends/cuda/compile/Limits.h"
+#include "backends/cuda/device/cuda_code.h"
 #include "compiler/codegen/Sweeps.h"
 #include "llvm/ADT/MapVector.h"
 

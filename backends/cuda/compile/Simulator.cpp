@@ -470,11 +470,11 @@ std::string Simulator::launch(const std::string &symbol, ArrayRef<void *> argume
       llvm::find_if(kernel_.entries, [&](const KernelEntry &e) { return e.symbol == symbol; });
   if (entry == kernel_.entries.end())
     return "there is no kernel " + symbol;
-  bool varies = entry->per_block > 0;
+  bool varies = entry->per_block != kOneSize;
   if (arguments.size() != kernel_.arguments.size() + varies)
     return symbol + " takes another number of arguments";
   int64_t count = varies ? reinterpret_cast<intptr_t>(arguments.back()) : kernel_.info.count,
-          blocks = varies ? ceilDivide(count, entry->per_block) : entry->blocks;
+          blocks = entry->per_block > 0 ? ceilDivide(count, entry->per_block) : entry->blocks;
   if (count > kernel_.info.count || blocks > entry->blocks)
     return symbol + " is launched for more than its largest size";
   auto address = jit_->lookup(symbol + "_simulated");

@@ -59,7 +59,7 @@ absl::StatusOr<std::vector<KernelModule>> read_modules(std::span<const std::byte
       entry.threads = reader.scalar<int64_t>();
       entry.per_block = reader.scalar<int64_t>();
       if (entry.blocks < 0 || entry.blocks > kMostBlocks || entry.threads < 1 ||
-          entry.threads > kMostThreads || entry.per_block < 0)
+          entry.threads > kMostThreads || entry.per_block < kWholeGrid)
         reader.fail();
     }
   }

@@ -19,14 +19,15 @@ inline constexpr uint32_t kCudaCodeVersion = 2;
 // to the launch's inputs and outputs, to its partial results (null for none), and to an int32 which
 // it sets to 1 where an index was out of range. Without blocks there is nothing to do.
 //
-// Of a program for sizes that vary, `blocks` are those of the largest one. Where a block takes
-// `per_block` of the launch's pieces, the grid has as many blocks as the launch's count needs, and
-// the entry takes that count, an int64, behind the pointers.
+// Of a program for sizes that vary, `blocks` are those of the largest one, and the entry takes the
+// launch's count of pieces, an int64, behind the pointers. Where a block takes `per_block` of them,
+// the grid has as many blocks as they need.
+inline constexpr int64_t kOneSize = 0, kWholeGrid = -1;
 struct KernelEntry {
   std::string symbol;
   int64_t blocks = 0;
   int64_t threads = 1;
-  int64_t per_block = 0; // 0: of one size
+  int64_t per_block = kOneSize;
 };
 
 struct KernelModule {

@@ -282,10 +282,10 @@ absl::Status CudaExecutable::launch(const Kernel &kernel, int64_t count,
   std::vector<void *> arguments;
   for (DevicePointer &pointer : pointers)
     arguments.push_back(&pointer);
-  if (kernel.per_block > 0) {
+  if (kernel.per_block > 0)
     blocks = static_cast<unsigned>((count + kernel.per_block - 1) / kernel.per_block);
+  if (kernel.per_block != kOneSize)
     arguments.push_back(&count);
-  }
   if (blocks == 0)
     return absl::OkStatus();
   const Driver &driver = device_->driver();

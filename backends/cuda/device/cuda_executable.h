@@ -95,7 +95,7 @@ private:
   struct Kernel {
     Function function = nullptr;
     unsigned blocks = 0, threads = 1;
-    int64_t per_block = 0; // as KernelEntry has it
+    int64_t per_block = kOneSize;
   };
   struct Resources;
   // Instructions that nothing is waited for between.
