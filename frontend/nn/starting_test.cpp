@@ -123,6 +123,16 @@ TEST(Starting, TheSamplesAreThoseOfTheCalls) {
   EXPECT_EQ(bytes(init::constant({3}, 0.1, bfloat16)), bytes(full({3}, 0.1, bfloat16)));
 }
 
+// The bound included, which a narrow dtype rounds some samples to.
+TEST(Starting, ARecordedFunctionDrawsTheSame) {
+  DTypeScope scope(bfloat16);
+  manual_seed(5);
+  Tensor drawn = init::uniform({4096}, 0, 1);
+  ASSERT_EQ(max(drawn).item<float>(), 1) << "no sample of this seed says anything";
+  manual_seed(5);
+  EXPECT_EQ(bytes(jit([](const Tensor &) { return init::uniform({4096}, 0, 1); })(zeros({1}))), bytes(drawn));
+}
+
 TEST(Starting, WhatIsLoadedBeforeItIsReadTakesNoMemory) {
   if (!has_sizes())
     return;

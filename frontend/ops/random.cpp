@@ -307,20 +307,22 @@ std::array<int64_t, 2> take(Generator &generator, int64_t blocks) {
   }
 }
 
-// Undefined where the samples are to be recorded.
+Var of_samples(const Var &samples, const StartingValue &value, DType dtype) {
+  return rounded(affine(samples, value.scale, value.shift), dtype);
+}
+
 Tensor start_samples(StartingValue value, const Shape &shape, DType dtype, Generator &generator) {
   want_samples(dtype);
-  if (active_trace())
-    return Tensor();
   const TypeInfo *type = type_info(dtype, shape);
+  bool normal = value.kind == StartingValue::Kind::kNormal;
   value.computed = computing_dtype(dtype);
   value.location = Session::location();
-  std::shared_ptr<const StartingValue> start = with_program(value, *type);
+  std::shared_ptr<const StartingValue> start =
+      active_trace() ? nullptr : with_program(value, *type);
   if (!start)
-    return Tensor();
+    return wrap(of_samples(draw(generator, value.computed, shape, normal), value, dtype));
   StartingValue drawn = *start;
-  drawn.state =
-      take(generator, random_blocks(type->elements, value.kind == StartingValue::Kind::kNormal));
+  drawn.state = take(generator, random_blocks(type->elements, normal));
   return wrap_start(std::make_shared<const StartingValue>(std::move(drawn)), type);
 }
 
@@ -332,9 +334,7 @@ Var recorder::recorded_start(const StartingValue &start, const TypeInfo &type) {
     return broadcast(make_scalar(Scalar(start.shift), type.dtype), type.dims);
   Var state = read(state_tensor(start.state[0], start.state[1], type.device), "generator");
   bool normal = start.kind == StartingValue::Kind::kNormal;
-  return rounded(
-      affine(emit_random(normal, state, start.computed, type.dims), start.scale, start.shift),
-      type.dtype);
+  return of_samples(emit_random(normal, state, start.computed, type.dims), start, type.dtype);
 }
 
 Tensor start_uniform(const Shape &shape, double low, double high, DType dtype, Generator &generator,
@@ -342,20 +342,16 @@ Tensor start_uniform(const Shape &shape, double low, double high, DType dtype, G
   Session session("uniform", location);
   want_samples(dtype);
   want_range(low, high, dtype);
-  Tensor made =
-      start_samples({.kind = StartingValue::Kind::kUniform, .scale = high - low, .shift = low},
-                    shape, dtype, generator);
-  return made.defined() ? made : uniform(shape, low, high, dtype, generator, location);
+  return start_samples({.kind = StartingValue::Kind::kUniform, .scale = high - low, .shift = low},
+                       shape, dtype, generator);
 }
 
 Tensor start_normal(const Shape &shape, double mean, double deviation, DType dtype,
                     Generator &generator, Location location) {
   Session session("normal", location);
   want_deviation(deviation);
-  Tensor made =
-      start_samples({.kind = StartingValue::Kind::kNormal, .scale = deviation, .shift = mean},
-                    shape, dtype, generator);
-  return made.defined() ? made : normal(shape, mean, deviation, dtype, generator, location);
+  return start_samples({.kind = StartingValue::Kind::kNormal, .scale = deviation, .shift = mean},
+                       shape, dtype, generator);
 }
 
 Tensor start_constant(const Shape &shape, double value, DType dtype, Location location) {
