@@ -24,16 +24,16 @@ namespace weft {
 using namespace recorder;
 
 NoGrad::NoGrad() : previous_(grad_mode()) {
-  set_grad_mode(false);
+  thread_grad_mode = false;
 }
 NoGrad::~NoGrad() {
-  set_grad_mode(previous_);
+  thread_grad_mode = previous_;
 }
 EnableGrad::EnableGrad() : previous_(grad_mode()) {
-  set_grad_mode(true);
+  thread_grad_mode = true;
 }
 EnableGrad::~EnableGrad() {
-  set_grad_mode(previous_);
+  thread_grad_mode = previous_;
 }
 bool grad_enabled() {
   return grad_mode();
@@ -55,10 +55,10 @@ constexpr int64_t kFewRows = 128;
 
 struct ModeScope {
   explicit ModeScope(bool on) : previous(grad_mode()) {
-    set_grad_mode(on);
+    thread_grad_mode = on;
   }
   ~ModeScope() {
-    set_grad_mode(previous);
+    thread_grad_mode = previous;
   }
   bool previous;
 };
@@ -173,7 +173,7 @@ public:
       if (node->released)
         fail(ErrorKind::kState, "the values that this derivative needs were released by an earlier "
                                 "backward, at " +
-                                    node->line->file + ":" + std::to_string(node->line->line) +
+                                    node->line->place() +
                                     " (one that failed, as by what a hook threw, releases what it "
                                     "had passed); pass retain_graph = true to that one, or "
                                     "detach() what a step carries over from the one before, "
@@ -245,7 +245,7 @@ private:
   };
   struct Pending {
     GradRef node; // keeps it
-    InlineVector<Var, 1> cotangents;
+    absl::InlinedVector<Var, 1> cotangents;
     std::vector<uint32_t> flat; // results that outputs depend on by a derivative of 0
     std::vector<Piece> pieces;
     bool is_given = false; // a leaf's gradient was there before the last op was differentiated

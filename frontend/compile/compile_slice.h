@@ -19,7 +19,6 @@ struct SymbolicRequest {
   Ints sizes; // of the slice
   // Positions of sizes that vary among the known programs and are fixed in this one.
   std::vector<uint32_t> fixed = {};
-  bool is_small = false; // of sizes that are too small for all that varies to vary together
   std::string content; // as CompileRequest::content, of the structure
 };
 

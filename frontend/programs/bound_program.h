@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "frontend/programs/trace.h"
-#include "frontend/recorder/programs/program_cache.h"
+#include "frontend/recorder/programs/find_program.h"
 #include "frontend/recorder/runs/evaluation.h"
 #include "weft/explain.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -41,10 +41,8 @@ struct Target {
   std::vector<GradRef> new_gradients; // the leaf gets another tensor
 };
 
-struct BoundProgram {
-  std::shared_ptr<CompiledProgram> program; // null where nothing is computed
-  std::vector<int64_t> scalars; // as of a FoundProgram
-  MovedPlaces moved_places;
+// Its program is null where nothing is computed.
+struct BoundProgram : FoundProgram {
   Evaluation figures;
   bool checks = false; // as of a slice
   uint8_t device = 0;  // that it runs on

@@ -344,10 +344,7 @@ private:
     while (being_compiled(slice))
       wait_for_a_program(location);
     Claim claimed(slice);
-    FoundProgram found = find_program(slice, request, bound.figures);
-    bound.program = std::move(found.program);
-    bound.scalars = std::move(found.scalars);
-    bound.moved_places = std::move(found.moved_places);
+    static_cast<FoundProgram &>(bound) = find_program(slice, request, bound.figures);
   }
 
   std::vector<std::shared_ptr<Replay>> replays_; // the last used first

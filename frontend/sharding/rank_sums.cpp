@@ -3,26 +3,25 @@
 #include "frontend/recorder/record/state_api.h"
 #include "frontend/recorder/runs/exchange.h"
 #include "frontend/sharding/sharding.h"
-#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 namespace weft::recorder {
 
-const Node *unread_sum(const Var &gradient) {
+const ir::AllReduceOp::Properties *unread_sum(const Var &gradient) {
   constexpr uint32_t kOwn = 2; // the caller's handle, and that of what is to be exchanged
   const Value *value = gradient.value.get();
-  bool is_sum = value && value->node && is<ir::AllReduceOp>(value->node) && value->uses == 0 &&
-                value->handles <= kOwn && is_pending(value);
-  return is_sum ? value->node : nullptr;
+  bool is_unread = value && value->node && value->uses == 0 && value->handles <= kOwn;
+  return is_unread && is_pending(value) ? properties_if<ir::AllReduceOp>(*value->node->signature)
+                                        : nullptr;
 }
 
 std::optional<RankSum> rank_sum_of(const Var &gradient) {
-  const Node *node = unread_sum(gradient);
-  if (!node)
+  const auto *sum = unread_sum(gradient);
+  if (!sum)
     return std::nullopt;
-  const auto &properties = *properties_if<ir::AllReduceOp>(*node->signature);
-  return RankSum{properties.group.getValue().str(),
-                 static_cast<attributes::Reduction>(properties.reduction.getValue()),
-                 properties.ranks.getInt(), gradient.dtype(), gradient.device()};
+  return RankSum{sum->group.getValue().str(),
+                 static_cast<attributes::Reduction>(sum->reduction.getValue()), sum->ranks.getInt(),
+                 gradient.dtype(), gradient.device()};
 }
 
 Var withdrawn(Var gradient) {
@@ -33,8 +32,7 @@ Var withdrawn(Var gradient) {
 
 void exchange_together(const RankSum &sum, std::span<Var> gradients,
                        std::span<const TypeInfo *const> types) {
-  llvm::scope_exit restore([before = grad_mode()] { set_grad_mode(before); });
-  set_grad_mode(false);
+  llvm::SaveAndRestore mode(thread_grad_mode, false);
   auto give = [&](size_t i, Var own) {
     own.value->type = types[i]; // its elements are a part of it where it is cut
     gradients[i].value = std::move(own.value);

@@ -162,20 +162,12 @@ void record_parts(Signature *signature, ArrayRef<const Var *> operands, SourceLi
   std::shared_ptr<const Partition> partition = signature->partition;
   size_t first = results.size();
   record_steps(*partition, operands, line, results);
-  auto has_history = [](const Var *x) {
-    return static_cast<bool>(x->grad);
-  };
-  if (!grad_mode() || !signature->differentiable || llvm::none_of(operands, has_history))
-    return;
   SmallVector<Value *, 2> values;
   for (const Var &result : llvm::drop_begin(results, first))
     values.push_back(result.value.get());
-  GradRef history = make_history(signature, line, operands, values);
+  GradRef history = history_of(signature, line, operands, values);
   for (size_t i = first; i < results.size(); ++i)
-    if (is_floating(results[i].dtype())) {
-      results[i].grad = history;
-      results[i].grad_index = static_cast<uint32_t>(i - first);
-    }
+    give_history(results[i], history, static_cast<uint32_t>(i - first));
 }
 
 // The ways from one type to another. kReduce: and the number of its reduction.
@@ -215,21 +207,19 @@ Var resharded(const Var &x, const TypeInfo *type) {
 // Whether it scatters depends on what this call has recorded, and not on what a rank has read
 // meanwhile: the other ranks do the same.
 Var resharded_gradient(const Var &gradient, const TypeInfo *type) {
-  const Node *node = type->part && !gradient.type().part ? unread_sum(gradient) : nullptr;
-  if (!node)
+  const auto *sum = type->part && !gradient.type().part ? unread_sum(gradient) : nullptr;
+  if (!sum)
     return resharded(gradient, type);
-  const auto &properties = *node->signature->opaque().as<const ir::AllReduceOp::Properties *>();
   const Sharding &to = *type->sharding;
   auto own = llvm::find_if(to.mesh->axes, [&](const compiler::MeshAxis &axis) {
-    return axis.group == properties.group.getValue();
+    return axis.group == sum->group.getValue();
   });
   auto axis = static_cast<int32_t>(own - to.mesh->axes.begin());
   auto dim = llvm::find(to.axes, axis) - to.axes.begin();
   if (own == to.mesh->axes.end())
     return resharded(gradient, type);
-  forget_pending(gradient.value.get());
-  Var partial{ValueRef(node->operands[0]), GradRef(), 0};
-  ir::Reduction reduction = properties.reduction.getValue();
+  ir::Reduction reduction = sum->reduction.getValue();
+  Var partial = withdrawn(gradient);
   auto build = [&](Sharder &sharder, ArrayRef<mlir::Value> parts) {
     mlir::Location loc = mlir::UnknownLoc::get(&recorder().ir->context());
     bool scatters = dim < static_cast<ptrdiff_t>(to.axes.size());

@@ -31,9 +31,7 @@ const TypeInfo *cut_type(const TypeInfo &type, std::shared_ptr<const Sharding> s
   made->bytes = made->part->bytes;
   made->id = made->part->id; // programs see the part
   made->sharding = std::move(sharding);
-  const TypeInfo *added = r.types.add(std::move(made));
-  r.crowded = r.crowded || r.types.crowded(r.config.context_bound);
-  return added;
+  return r.add(r.types, std::move(made));
 }
 
 std::string describe(const Sharding &sharding) {

@@ -36,9 +36,9 @@ std::shared_ptr<const Sharding> sharding_of(const std::shared_ptr<const MeshStat
                                             const compiler::Axes &axes);
 // The type of a whole tensor of this one's dims where it is cut like this, whose dims must divide.
 const TypeInfo *cut_type(const TypeInfo &type, std::shared_ptr<const Sharding> sharding);
-// The op that makes the gradient, which has one handle, where that is a sum over ranks that was
-// recorded and that nobody has read; else null.
-const Node *unread_sum(const Var &gradient);
+// What the op says that makes the gradient, which has one handle, where that is a sum over ranks
+// that was recorded and that nobody has read; else null.
+const ir::AllReduceOp::Properties *unread_sum(const Var &gradient);
 // The part of the rank, as a whole tensor without history.
 Var part_of(const Var &x);
 // A tensor of which this rank has this part.

@@ -6,7 +6,6 @@
 
 #include "frontend/autograd/hooks.h"
 #include "frontend/recorder/record/emit.h"
-#include "frontend/recorder/record/inline_vector.h"
 #include "frontend/recorder/record/state_api.h"
 #include "frontend/recorder/requests/requests.h"
 #include "frontend/tensor/autocast.h"
@@ -315,7 +314,7 @@ static Var read_step(View &view, Var from, uint64_t version) {
 
 // From the storage up, without recursion: views of views may be many.
 [[gnu::noinline]] static Var read_view(TensorImpl *impl, const char *argument) {
-  InlineVector<TensorImpl *, 4> views;
+  absl::InlinedVector<TensorImpl *, 4> views;
   TensorImpl *storage = impl;
   for (; storage->is_view(); storage = checked(storage->view->base, argument))
     views.push_back(storage);

@@ -323,7 +323,6 @@ std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const Stru
       return nullptr;
     }
     request->fixed.clear(); // larger ones may vary together
-    request->is_small = true;
   }
   request->sizes = request->general.match(structure.ints)->sizes;
   return request;
@@ -359,7 +358,7 @@ void observe(const StructureKey &structure, uint64_t salt, const SymbolicRequest
   if (!refused)
     return;
   family->refused = std::string(why.message());
-  if (absl::IsOutOfRange(why) || refused->is_small)
+  if (absl::IsOutOfRange(why) || family->is_too_small(structure.ints))
     return family->refuse_up_to_least(refused->general);
   if (++family->refusals < kAttempts)
     return;

@@ -6,49 +6,31 @@
 
 namespace weft::recorder {
 
-Before::Before(Value *leaf, bool hold) : value_(leaf), cell_(leaf->cell), wanted_(true) {
-  if (!cell_)
-    return;
+Before::Before(Value *leaf, Cell::Keeper keeper) : value_(leaf), cell_(leaf->cell), keeper_(keeper) {
   UnderLock lock;
-  ++cell_->kept;
-  ++cell_->wanted;
-  if (hold)
-    this->hold();
+  if (cell_)
+    ++cell_->keepers[keeper];
 }
 
-void Before::hold() {
-  if (held_ || !cell_)
-    return;
+void Before::give_to(Cell::Keeper keeper) {
   UnderLock lock;
-  held_ = true;
-  ++cell_->held;
-}
-
-void Before::hand_over() {
-  if (!wanted_)
+  if (!cell_ || keeper <= keeper_)
     return;
-  UnderLock lock;
-  wanted_ = false;
-  if (!cell_)
+  --cell_->keepers[std::exchange(keeper_, keeper)];
+  ++cell_->keepers[keeper];
+  if (keeper != Cell::kRun)
     return;
-  --cell_->wanted;
   note_left(*value_);
-  if (!held_)
-    return;
-  held_ = false; // the run holds the memory itself
-  if (--cell_->held == 0 && cell_->owners == 0)
-    cell_->buffer.reset();
-}
-
-uint64_t Before::bits() const {
-  return value_->bits;
+  drop_unkept(cell_);
 }
 
 void Before::release() {
   UnderLock lock; // the thread of a run may be the last that knows its record
-  hand_over();
-  if (cell_ && --cell_->kept == 0 && cell_->owners == 0)
-    delete cell_;
+  give_to(Cell::kRun);
+  if (!cell_)
+    return;
+  --cell_->keepers[keeper_];
+  drop_unkept(cell_);
 }
 
 // A value that is overwritten by one that does not depend on indices from data (a state that is
@@ -82,11 +64,11 @@ void note_write(TensorImpl &storage, Value *value) {
   }
   Value *old = storage.var.value.get();
   if (!storage.before && old && !old->node && !old->gone())
-    storage.before = Before(old, false);
+    storage.before = Before(old, Cell::kStorage);
   if (!storage.before)
     return;
   if (value->node->may_fail || value->node->lost || value->type->bytes <= kHeldBytes)
-    storage.before.hold();
+    storage.before.give_to(Cell::kHoldingStorage);
   storage.next_writer = value->writers;
   if (value->writers)
     value->writers->previous_writer = &storage;

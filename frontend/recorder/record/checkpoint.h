@@ -23,8 +23,8 @@ struct Checkpoint {
   struct Op {
     SignatureRef signature;
     LineRef line;
-    InlineVector<uint32_t, 3> operands;
-    InlineVector<TypeRef, 1> results; // a rank's parts have another type than the signature's
+    absl::InlinedVector<uint32_t, 3> operands;
+    absl::InlinedVector<TypeRef, 1> results; // a rank's parts have another type than the signature's
   };
 
   std::vector<Source> sources;

@@ -17,8 +17,9 @@ static void save(ValueRef &place, Value *value) {
 
 // Out of line, as emit_new() is: most calls keep no history, or know their signature, and need
 // small frames.
-[[gnu::noinline]] GradRef make_history(Signature *s, SourceLine *line,
-                                       ArrayRef<const Var *> operands, ArrayRef<Value *> results) {
+[[gnu::noinline]] static GradRef make_history(Signature *s, SourceLine *line,
+                                              ArrayRef<const Var *> operands,
+                                              ArrayRef<Value *> results) {
   auto *grad = new GradNode;
   GradRef history(grad);
   grad->number = recorder().next_grad_number++;
@@ -38,23 +39,30 @@ static void save(ValueRef &place, Value *value) {
   return history;
 }
 
-// What the call of the node has for derivatives; null where no operand has a history.
-static GradRef history_of(Node *node, ArrayRef<const Var *> operands) {
+GradRef history_of(Signature *signature, SourceLine *line, ArrayRef<const Var *> operands,
+                   ArrayRef<Value *> results) {
   bool any = false;
   for (const Var *operand : operands)
     any = any || operand->grad;
-  return any && grad_mode() && node->signature->differentiable
-             ? make_history(node->signature, node->line, operands,
-                            {node->results.begin(), node->results.size()})
+  return any && grad_mode() && signature->differentiable
+             ? make_history(signature, line, operands, results)
              : GradRef();
+}
+static GradRef history_of(Node *node, ArrayRef<const Var *> operands) {
+  return history_of(node->signature, node->line, operands,
+                    {node->results.begin(), node->results.size()});
+}
+
+void give_history(Var &result, GradRef history, uint32_t index) {
+  if (!history || !is_floating(result.dtype()))
+    return;
+  result.grad = std::move(history);
+  result.grad_index = index;
 }
 
 static Var result_of(Node *node, uint32_t i, GradRef history) {
   Var result{ValueRef(node->results[i]), GradRef(), 0};
-  if (history && is_floating(result.dtype())) {
-    result.grad = std::move(history);
-    result.grad_index = i;
-  }
+  give_history(result, std::move(history), i);
   return result;
 }
 

@@ -6,7 +6,7 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "frontend/recorder/record/handle.h"
 #include "frontend/recorder/record/lock.h"
@@ -55,7 +55,7 @@ public:
     return recent;
   }
   T *add(std::unique_ptr<T> object) {
-    return objects_.insert(std::move(object)).first->get();
+    return objects_.emplace(object->key(), std::move(object)).first->second.get();
   }
   void erase(const T &object) {
     if (T *&recent = recent_of(object.key()); recent == &object)
@@ -85,7 +85,7 @@ public:
     int64_t spared = 0;
     recent_.fill(nullptr);
     for (auto it = objects_.begin(); it != objects_.end();) {
-      const T &object = **it;
+      const T &object = *it->second;
       bool is_used = object.users > 0;
       if (!is_used && (object.idle || spared == bound)) {
         gone(object);
@@ -101,24 +101,8 @@ public:
 
 private:
   struct Hash {
-    using is_transparent = void;
     size_t operator()(const Key &key) const {
       return T::hash(key);
-    }
-    size_t operator()(const std::unique_ptr<T> &object) const {
-      return T::hash(object->key());
-    }
-  };
-  struct Equal {
-    using is_transparent = void;
-    bool operator()(const Key &a, const std::unique_ptr<T> &b) const {
-      return a == b->key();
-    }
-    bool operator()(const std::unique_ptr<T> &a, const Key &b) const {
-      return a->key() == b;
-    }
-    bool operator()(const std::unique_ptr<T> &a, const std::unique_ptr<T> &b) const {
-      return a->key() == b->key();
     }
   };
   T *&recent_of(const Key &key) {
@@ -129,11 +113,11 @@ private:
     auto it = objects_.find(key);
     if (it == objects_.end())
       return false;
-    found = it->get();
+    found = it->second.get();
     return true;
   }
 
-  std::unordered_set<std::unique_ptr<T>, Hash, Equal> objects_;
+  std::unordered_map<Key, std::unique_ptr<T>, Hash> objects_; // by what they hold themselves
   std::array<T *, size_t(1) << recent_bits> recent_{};
   int64_t left_ = 0;
 };

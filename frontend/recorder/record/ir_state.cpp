@@ -130,7 +130,7 @@ mlir::Location IrState::location(SourceLine *line) {
   line = &line->without_module();
   if (!line->ir) {
     line->ir = mlir::Location(
-                   mlir::FileLineColLoc::get(context_.get(), line->file, line->line, line->column))
+                   mlir::FileLineColLoc::get(context_.get(), line->file, line->where.line, line->where.column))
                    .getAsOpaquePointer();
     count_uniqued();
   }
@@ -379,7 +379,6 @@ Node *IrState::enter(Signature *signature, llvm::ArrayRef<const Var *> operands,
   auto *node = new Node;
   node->signature = signature;
   node->rank = thread_rank;
-  ++signature->refs;
   node->line = line;
   node->number = r.next_number++;
   if (const Trace *trace = current_trace())
@@ -435,9 +434,9 @@ void IrState::renew() {
   recent_.fill(nullptr);
   types_.clear();
   uniqued_ = 0;
-  for (const auto &type : r.types)
+  for (const auto &[key, type] : r.types)
     type->ir = nullptr;
-  for (const auto &line : r.lines)
+  for (const auto &[key, line] : r.lines)
     line->ir = line->named_ir = nullptr;
 
   std::unique_ptr<mlir::MLIRContext> old_context = std::move(context_);

@@ -168,16 +168,12 @@ size_t SourceLine::hash(const LineKey &key) {
   auto line = std::make_unique<SourceLine>();
   line->where = key;
   line->file = key.file;
-  line->line = static_cast<int>(key.line);
-  line->column = static_cast<int>(key.column);
   line->module = Ref<const ModuleName>(key.module);
   if (key.module)
     line->plain = source_line(location);
   else
     line->in_class = class_of_function(location.function_name());
-  SourceLine *added = r.lines.add(std::move(line));
-  r.crowded = r.crowded || r.lines.crowded(r.config.context_bound);
-  return added;
+  return r.add(r.lines, std::move(line));
 }
 
 SourceLine *source_line(Location location, const ModuleName *module) {
@@ -189,6 +185,9 @@ SourceLine *source_line(Location location, const ModuleName *module) {
 
 void fail(ErrorKind kind, const std::string &message) {
   throw Error(kind, std::string(Session::op()) + ": " + message, Session::location());
+}
+void fail_at(Location location, ErrorKind kind, const std::string &message) {
+  throw Error(kind, message, CallerScope::resolve(location));
 }
 
 std::string describe(const TypeInfo &type) {
@@ -247,9 +246,7 @@ const TypeInfo *type_info(DType dtype, const Shape &dims, uint8_t device) {
   type->elements = elements;
   type->bytes = bytes;
   type->id = r.next_type_id++;
-  const TypeInfo *added = r.types.add(std::move(type));
-  r.crowded = r.crowded || r.types.crowded(r.config.context_bound);
-  return added;
+  return r.add(r.types, std::move(type));
 }
 
 Var make_leaf(const TypeInfo *type, std::shared_ptr<runtime::Buffer> buffer, bool borrowed) {
@@ -355,13 +352,18 @@ Var make_specialized_scalar(Scalar scalar, DType dtype, int operand) {
 
 //===-- Deaths --------------------------------------------------------------------------------===//
 
-void release_cell(Cell *cell) {
-  if (--cell->owners > 0)
+void drop_unkept(Cell *cell) {
+  if (cell->owners > 0)
     return;
-  if (cell->kept == 0)
+  if (!cell->has_keepers())
     delete cell;
-  else if (cell->held == 0)
+  else if (cell->keepers[Cell::kHoldingStorage] == 0)
     cell->buffer.reset();
+}
+
+void release_cell(Cell *cell) {
+  --cell->owners;
+  drop_unkept(cell);
 }
 
 // Of a value without uses and handles, which no op defines.
@@ -379,7 +381,6 @@ void erase_node(Node *node) {
   (node->next ? node->next->previous : r.last) = node->previous;
   --r.live_ops;
   r.live_bytes -= node->signature->result_bytes;
-  --node->signature->refs;
   for (Value *operand : node->operands) {
     if (--operand->uses > 0)
       continue;
@@ -421,7 +422,7 @@ void release_weak(Value &value) {
 void note_left(Value &value) {
   const Cell *cell = value.cell;
   if (value.is_left || value.handles > 0 || value.uses == 0 || !cell || !cell->buffer ||
-      cell->owners > 1 || cell->wanted > 0 || cell->buffer->is_constant())
+      cell->owners > 1 || cell->keeping_storages() > 0 || cell->buffer->is_constant())
     return;
   value.is_left = true;
   recorder().input_bytes += value.type->bytes;

@@ -68,6 +68,8 @@ private:
 
 // Throws at the session's location: "OP: message".
 [[noreturn]] void fail(ErrorKind kind, const std::string &message);
+// Throws at the location, or where the library was called from, if it is the library's.
+[[noreturn]] void fail_at(Location location, ErrorKind kind, const std::string &message);
 
 // "float32 [2, 3]"
 std::string describe(const Var &x);
@@ -108,9 +110,6 @@ inline const TypeInfo *type_info(DType dtype, const Shape &dims) {
 extern constinit thread_local bool thread_grad_mode;
 inline bool grad_mode() {
   return thread_grad_mode;
-}
-inline void set_grad_mode(bool on) {
-  thread_grad_mode = on;
 }
 
 // --- Parts of tensors (frontend/sharding) ---

@@ -8,6 +8,8 @@
 #include "dialects/weft/ir/Custom.h"
 #include "frontend/recorder/record/call_user.h"
 #include "frontend/tensor/impl.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/SaveAndRestore.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace weft {
@@ -68,16 +70,9 @@ void record_replaced(const Signature &signature, llvm::ArrayRef<const Var *> ope
   std::vector<Tensor> given;
   {
     // The function is the user's, and may take its time. The context stays: callers refer to it.
-    struct Inside {
-      Inside() {
-        inside = true;
-        ++recorder().replacing;
-      }
-      ~Inside() {
-        --recorder().replacing;
-        inside = false;
-      }
-    } now_inside;
+    llvm::SaveAndRestore now_inside(inside, true);
+    ++recorder().replacing;
+    llvm::scope_exit replaced([] { --recorder().replacing; });
     RecorderMutex::Pause pause(recorder().mutex);
     given = call_user("the replacement of " + name, [&] { return (*replacement)(call); });
   }

@@ -67,6 +67,11 @@ struct Recorder {
   uint32_t next_type_id = 0;
   InternTable<SourceLine, LineKey, kLimits.recent_line_bits> lines;
   bool crowded = false; // a table has reached its bound: the next call tidies up
+  template <typename Table, typename T> T *add(Table &table, std::unique_ptr<T> object) {
+    T *added = table.add(std::move(object));
+    crowded = crowded || table.crowded(config.context_bound);
+    return added;
+  }
   int replacing = 0;    // replacements of ops that run, whose callers refer to tables
 
   // Collectives that nobody has asked for, in the order of recording, by the rank of this process's
@@ -97,6 +102,9 @@ void bury(Value *value);
 // were the last. Its results must be gone or be leaves already.
 void erase_node(Node *node);
 void release_cell(Cell *cell);
+// Of a cell without owners: the buffer goes unless a storage holds it, and the cell with its last
+// keeper.
+void drop_unkept(Cell *cell);
 // Counts a leaf whose last handle went, or that a storage no longer goes back to.
 void note_left(Value &value);
 SourceLine *source_line(Location location, const ModuleName *module = nullptr);
@@ -131,8 +139,11 @@ void record_itself(Signature *signature, llvm::ArrayRef<const Var *> operands, S
 // results, with exchanges between them.
 void record_parts(Signature *signature, llvm::ArrayRef<const Var *> operands, SourceLine *line,
                   llvm::SmallVectorImpl<Var> &results);
-// What a call on the operands has for derivatives.
-GradRef make_history(Signature *signature, SourceLine *line, llvm::ArrayRef<const Var *> operands,
-                     llvm::ArrayRef<Value *> results);
+// What a call on the operands has for derivatives; null where no operand has a history, or none is
+// kept.
+GradRef history_of(Signature *signature, SourceLine *line, llvm::ArrayRef<const Var *> operands,
+                   llvm::ArrayRef<Value *> results);
+// Result `index` of the call has it, if it is differentiable at all.
+void give_history(Var &result, GradRef history, uint32_t index);
 
 } // namespace weft::recorder

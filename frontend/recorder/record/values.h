@@ -3,13 +3,14 @@
 // knows MLIR: types and locations are opaque pointers into the current context.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "frontend/recorder/record/inline_vector.h"
+#include "absl/container/inlined_vector.h"
 #include "frontend/recorder/record/interned.h"
 #include "frontend/recorder/record/module_name.h"
 #include "frontend/recorder/record/pool.h"
@@ -87,8 +88,6 @@ struct SourceLine : Interned {
   Ref<const ModuleName> module; // null where the call is in none, as far as it is known
   LineRef plain;                // the line itself, where there is a module
   std::string file;
-  int line = 0;
-  int column = 0;
   std::string in_class;     // of a line without a module: the class whose member's it is
   const void *ir = nullptr; // of such a line: the mlir::Location in the current context
   // The same with the path of a module, and what it was read for.
@@ -105,7 +104,7 @@ struct SourceLine : Interned {
   }
   // "train.cpp:12"
   std::string place() const {
-    return file + ":" + std::to_string(line);
+    return file + ":" + std::to_string(where.line);
   }
   static size_t hash(const LineKey &key);
 };
@@ -117,9 +116,10 @@ struct Cell {
   std::shared_ptr<runtime::Buffer> buffer;
   uint32_t owners = 0;
   uint64_t used_contents = 0;      // what the buffer held when a slice last read it
-  uint32_t kept = 0;               // by Before: keeps the cell, but not its buffer
-  uint32_t held = 0;               // of these, how many keep the buffer as well
-  uint32_t wanted = 0;             // of these, how many are storages'
+  // Who may go back to it (Before), and keeps the cell for that: a storage, which may hold the buffer
+  // as well, or a run, which holds the memory itself.
+  enum Keeper : uint8_t { kStorage, kHoldingStorage, kRun };
+  std::array<uint32_t, 3> keepers{};
   Ref<const TensorName> name = {}; // of the parameter or buffer that it was read as last
   bool has_writer = false;         // a pointer from mutable_data() may still write it
   bool borrowed = false; // the user's own memory, or memory that a pointer from data() may still
@@ -128,6 +128,13 @@ struct Cell {
                      // what stands for that tensor lies in it, and no call writes it
   // What data() gave of memory that the host does not read.
   std::shared_ptr<runtime::Buffer> on_host = nullptr;
+
+  uint32_t keeping_storages() const {
+    return keepers[kStorage] + keepers[kHoldingStorage];
+  }
+  bool has_keepers() const {
+    return keeping_storages() + keepers[kRun] > 0;
+  }
 };
 
 // One SSA value: the result of a recorded op, or a leaf (a buffer in memory or in flight, or a
@@ -198,22 +205,21 @@ void release(GradNode &node);
 class Before {
 public:
   Before() = default;
-  // hold: keep the memory where nobody else does, since what is written may fail before it is read.
-  Before(Value *leaf, bool hold);
-  Before(Before &&other) noexcept {
-    swap(other);
-  }
+  Before(Value *leaf, Cell::Keeper keeper);
+  Before(Before &&other) noexcept = default;
   Before &operator=(Before other) noexcept {
-    swap(other);
+    std::swap(value_, other.value_);
+    std::swap(cell_, other.cell_);
+    std::swap(keeper_, other.keeper_);
     return *this;
   }
   ~Before() {
     if (value_)
       release();
   }
-  void hold();
-  // It is no longer a storage's, but a run's.
-  void hand_over();
+  // From a storage that may lose the memory to one that holds it, since what is written may fail
+  // before it is read; and from either to a run. Nothing where it is there or further.
+  void give_to(Cell::Keeper keeper);
 
   explicit operator bool() const {
     return static_cast<bool>(value_);
@@ -224,21 +230,13 @@ public:
   Cell *cell() const {
     return cell_;
   } // null for a scalar
-  uint64_t bits() const; // of a scalar
 
 private:
   void release();
-  void swap(Before &other) noexcept {
-    std::swap(value_, other.value_);
-    std::swap(cell_, other.cell_);
-    std::swap(held_, other.held_);
-    std::swap(wanted_, other.wanted_);
-  }
 
-  WeakRef value_;
+  WeakRef value_; // null: nothing
   Cell *cell_ = nullptr;
-  bool held_ = false;
-  bool wanted_ = false;
+  Cell::Keeper keeper_ = Cell::kStorage;
 };
 
 // A value with its history: result `index` of `grad`, or nothing to differentiate.
@@ -281,7 +279,7 @@ inline constexpr uint32_t kEnded = ~uint32_t(0);
 
 // One recorded op.
 struct Node : Pooled<Node> {
-  Signature *signature = nullptr; // counts among its refs: enter() and erase_node() see to it
+  SignatureRef signature;
   LineRef line;
   uint64_t number = 0; // in the order of recording
   uint64_t epoch = 0;  // of the last walk that saw it
@@ -293,8 +291,8 @@ struct Node : Pooled<Node> {
   bool stays = false;    // it was computed for others, and stayed recorded (temporaries.h)
   bool lost = false;     // it reads, maybe through others, what a failed run has lost
   uint32_t rank = 0;     // of the thread that recorded it, where ranks are threads (thread_rank)
-  InlineVector<Value *, 3> operands;         // each counts as a use
-  InlineVector<Value *, 1> results;          // null once nobody refers to it
+  absl::InlinedVector<Value *, 3> operands;         // each counts as a use
+  absl::InlinedVector<Value *, 1> results;          // null once nobody refers to it
   LineRef again; // it computes again what a checkpoint did not keep: the checkpoint's line
   Node *previous = nullptr, *next = nullptr; // all live ops, in order
 
@@ -338,9 +336,9 @@ struct GradNode : Pooled<GradNode> {
   bool released = false;
   // The derivative by each edge is 0: of a comparison, or of what was overwritten.
   bool is_flat = false;
-  InlineVector<GradEdge, 2> edges;    // one an operand; null where no gradient is wanted
-  InlineVector<ValueRef, 2> operands; // saved ones, null the others
-  InlineVector<ValueRef, 1> results;  // saved ones, null the others
+  absl::InlinedVector<GradEdge, 2> edges;    // one an operand; null where no gradient is wanted
+  absl::InlinedVector<ValueRef, 2> operands; // saved ones, null the others
+  absl::InlinedVector<ValueRef, 1> results;  // saved ones, null the others
   std::vector<GivenUp> given_up;      // saved ones that are null for now (checkpoint.h)
   TypeRef leaf_type;
   Tensor grad;                     // of a leaf

@@ -50,30 +50,27 @@ double since(Clock::time_point start) {
 // While a function is recorded its arguments have no memory: another thread has got hold of one.
 void refuse_placeholder(const Value *leaf, Location location) {
   if (leaf->cell && !leaf->cell->buffer)
-    throw Error(ErrorKind::kState,
-                "another thread computes with an argument of a function while weft::jit or "
-                "weft::trace records it: the argument has no value yet; compute in the function's "
-                "own thread, or before the call",
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kState,
+            "another thread computes with an argument of a function while weft::jit or weft::trace "
+            "records it: the argument has no value yet; compute in the function's own thread, or "
+            "before the call");
 }
 
 [[noreturn]] void refuse_evaluation(const Trace &trace, const EvaluateRequest &request) {
   if (request.reason == CutReason::kMask)
-    throw Error(ErrorKind::kState,
-                std::string(Session::op()) +
-                    ": how many elements the result has depends on values, which there are none of "
-                    "while weft::" +
-                    trace.what +
-                    " records the function: use where() or a product with the mask, or index_add() "
-                    "into zeros of a size that is known, which keep the shape, or call it outside "
-                    "and pass what it gives",
-                CallerScope::resolve(request.location));
-  throw Error(ErrorKind::kState,
-              std::string("a value is asked for (") + name(request.reason) +
-                  ") while weft::" + trace.what +
-                  " records the function: it has none yet; return the tensor instead, or ask "
-                  "before the call",
-              CallerScope::resolve(request.location));
+    fail_at(request.location, ErrorKind::kState,
+            std::string(Session::op()) +
+                ": how many elements the result has depends on values, which there are none of "
+                "while weft::" +
+                trace.what +
+                " records the function: use where() or a product with the mask, or index_add() "
+                "into zeros of a size that is known, which keep the shape, or call it outside and "
+                "pass what it gives");
+  fail_at(request.location, ErrorKind::kState,
+          std::string("a value is asked for (") + name(request.reason) + ") while weft::" +
+              trace.what +
+              " records the function: it has none yet; return the tensor instead, or ask before "
+              "the call");
 }
 
 // A request that is cut into parts. What it writes in place is written by parts that begin when all
@@ -83,11 +80,11 @@ struct Parts {
   std::vector<std::shared_ptr<const runtime::Event>> ends; // of runs that may fail
 };
 
-// What one submission computes: its roots and, for the first one of a request, what goes with them.
+// What one submission computes: its roots and, where these are no part of a request, what goes with
+// them.
 struct Wanted {
   std::span<Value *const> roots;
   const EvaluateRequest &request;
-  bool with_companions;
   Parts *parts = nullptr; // that it is one of
 };
 
@@ -102,19 +99,17 @@ std::vector<Value *> roots_of(const Part &part) {
 bool collect(const Wanted &wanted, Slice &slice) {
   if (!collect(wanted.roots, slice))
     return false;
-  std::vector<Value *> more;
-  if (wanted.with_companions) {
-    more = companions(slice, wanted.request.reason);
+  if (!wanted.parts) {
+    std::vector<Value *> more = companions(slice, wanted.request.reason);
     add_pending(more);
-  }
-  if (!more.empty()) {
-    more.insert(more.begin(), wanted.roots.begin(), wanted.roots.end());
-    slice = Slice();
-    if (!collect(more, slice))
-      return false;
-  }
-  if (!wanted.parts)
+    if (!more.empty()) {
+      more.insert(more.begin(), wanted.roots.begin(), wanted.roots.end());
+      slice = Slice();
+      if (!collect(more, slice))
+        return false;
+    }
     leave_temporaries(slice, more.empty() ? wanted.roots : more, wanted.request);
+  }
   for (size_t i : kept_leaves(slice))
     slice.key.leaves[i].donatable = slice.key.leaves[i].kept = false;
   return true;
@@ -169,13 +164,12 @@ void refuse_ended_recording(std::span<Value *const> roots, Location location) {
   std::for_each(roots.begin(), roots.end(), visit);
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i]->tracer == kEnded)
-      throw Error(ErrorKind::kState,
-                  describe(nodes[i]) +
-                      " was recorded inside a function that weft::jit or weft::trace has recorded: "
-                      "it has no value outside; return the tensor from the function, or write it "
-                      "in place with copy_; if the function writes it, let no other thread use it "
-                      "before the function's first call has ended",
-                  CallerScope::resolve(location));
+      fail_at(location, ErrorKind::kState,
+              describe(nodes[i]) +
+                  " was recorded inside a function that weft::jit or weft::trace has recorded: it "
+                  "has no value outside; return the tensor from the function, or write it in place "
+                  "with copy_; if the function writes it, let no other thread use it before the "
+                  "function's first call has ended");
     std::for_each(nodes[i]->operands.begin(), nodes[i]->operands.end(), visit);
   }
 }
@@ -184,21 +178,8 @@ void submit(const Wanted &wanted);
 
 // Whether the caller reads a value next, so that it has nothing to do while the program runs.
 bool is_waited_for(CutReason reason) {
-  switch (reason) {
-  case CutReason::kValue:
-  case CutReason::kEval:
-  case CutReason::kWrite:
-  case CutReason::kMask:
-    return true;
-  case CutReason::kStep:
-  case CutReason::kInit:
-  case CutReason::kOps:
-  case CutReason::kBytes:
-  case CutReason::kEager:
-  case CutReason::kJit:
-    return false;
-  }
-  return false;
+  using enum CutReason;
+  return reason == kValue || reason == kEval || reason == kWrite || reason == kMask;
 }
 
 // Handles keep what is to come, and go as soon as it is under way: what is read later must not look
@@ -207,7 +188,7 @@ void submit_parts(std::vector<Part> parts, const EvaluateRequest &request) {
   Parts all{parts, {}};
   for (Part &part : parts) {
     all.later = all.later.subspan(1);
-    submit({roots_of(part), request, /*with_companions=*/false, &all});
+    submit({roots_of(part), request, &all});
     part.clear();
     drop_started();
   }
@@ -244,9 +225,7 @@ void prepare(const Slice &slice, const Wanted &wanted, Clock::time_point start,
     made->record()->moved_places = std::move(found.moved_places);
   }
   if (wanted.parts) {
-    // Exchanges write memory of their own.
-    bool writes = !slice.is_exchange &&
-                  llvm::any_of(slice.outputs, [](const Value *output) { return output->writers; });
+    bool writes = !slice.is_exchange && slice.writes(); // exchanges write memory of their own
     made->follow(writes ? wanted.parts->ends : std::vector<std::shared_ptr<const runtime::Event>>(),
                  end);
   }
@@ -268,7 +247,7 @@ void prepare(const Slice &slice, const Wanted &wanted, Clock::time_point start,
 }
 
 void submit(const Wanted &wanted) {
-  const auto &[roots, request, with_companions, parts] = wanted;
+  const auto &[roots, request, parts] = wanted;
   Attempt attempt = Attempt::kFirst;
   while (true) {
     auto start = Clock::now();
@@ -282,7 +261,7 @@ void submit(const Wanted &wanted) {
       return;
     // Before a wait, too: in a forked child the end of another thread's claim never comes.
     if (const char *why = runtime::why_not_compute())
-      throw Error(ErrorKind::kState, why, CallerScope::resolve(request.location));
+      fail_at(request.location, ErrorKind::kState, why);
     if (!is_whole) {
       refuse_ended_recording(roots, request.location);
       wait_for_a_claim();
@@ -311,9 +290,8 @@ void submit(const Wanted &wanted) {
     } catch (const std::bad_alloc &) {
       const char *what = "there is not enough memory on the host to compute what is asked for";
       abandon_pending(what);
-      throw Error(ErrorKind::kMemory,
-                  what + std::string("; what was recorded is computed when it is asked for again"),
-                  CallerScope::resolve(request.location));
+      fail_at(request.location, ErrorKind::kMemory,
+              what + std::string("; what was recorded is computed when it is asked for again"));
     } catch (...) { // of a plugin: no rank may wait for this one
       abandon_pending(runtime::thrown_text());
       throw;
@@ -346,7 +324,7 @@ void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
   if (const Trace *trace = active_trace())
     refuse_evaluation(*trace, request);
   drop_pending();
-  submit({roots, request, /*with_companions=*/true});
+  submit({roots, request});
 }
 
 void check_leaf(Value *leaf, Location location) {
@@ -356,12 +334,10 @@ void check_leaf(Value *leaf, Location location) {
 
 void refuse_part(const TypeInfo &type, Location location) {
   if (type.part)
-    throw Error(ErrorKind::kState,
-                "the tensor is " + describe(type) + ", of which this rank has " +
-                    describe(*type.part) +
-                    "; distributed::whole(x), called by all ranks, gives all of it, and "
-                    "distributed::local_part(x) what is here",
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kState,
+            "the tensor is " + describe(type) + ", of which this rank has " + describe(*type.part) +
+                "; distributed::whole(x), called by all ranks, gives all of it, and "
+                "distributed::local_part(x) what is here");
 }
 
 const void *wait_for(Value *leaf, Location location) {
@@ -374,7 +350,7 @@ const void *wait_for(Value *leaf, Location location) {
     runtime::profile::Span span(runtime::profile::Kind::kWait, "wait for a value");
     buffer->wait().IgnoreError();
     if (runtime::is_forked_child() && !buffer->is_written())
-      throw Error(ErrorKind::kState, runtime::why_not_compute(), CallerScope::resolve(location));
+      fail_at(location, ErrorKind::kState, runtime::why_not_compute());
   }
   check_leaf(leaf, location);
   return leaf->is_scalar ? static_cast<const void *>(&leaf->bits) : leaf->cell->buffer->data();
@@ -389,7 +365,7 @@ const void *host_bytes(Value *leaf, Location location, std::vector<char> &room) 
   absl::Status status =
       runtime::device(leaf->type->device).read(room.data(), there, leaf->type->bytes);
   if (!status.ok())
-    throw Error(ErrorKind::kRun, std::string(status.message()), CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kRun, std::string(status.message()));
   return room.data();
 }
 

@@ -22,6 +22,8 @@ namespace {
 // what they write. Where nothing is fused they would, one byte for each element at least.
 constexpr int64_t kMostElements = int64_t(1) << 40;
 constexpr int64_t kArenaForAllSizes = kMostElements;
+// Of a constant, at a time: a part of the nearest cache.
+constexpr int64_t kCopied = int64_t(8) << 10;
 
 // A program from one row of memory to another, or to one from nothing.
 struct FlatProgram {
@@ -162,22 +164,13 @@ Var make(const StartingValue &value, const TypeInfo &type) {
     std::shared_ptr<runtime::Buffer> buffer =
         allocate_buffer(type.bytes, host_reads(type.device) ? type.device : 0);
     uint64_t bits = scalar_bits(Scalar(value.shift), type.dtype);
-    auto fill = [&](auto element) {
-      std::memcpy(&element, &bits, sizeof element);
-      std::fill_n(static_cast<decltype(element) *>(buffer->data()), type.elements, element);
-    };
-    switch (byte_size(type.dtype)) {
-    case 1:
-      fill(uint8_t());
-      break;
-    case 2:
-      fill(uint16_t());
-      break;
-    case 4:
-      fill(uint32_t());
-      break;
-    default:
-      fill(uint64_t());
+    auto *bytes = static_cast<char *>(buffer->data());
+    int64_t done = std::min(type.bytes, byte_size(type.dtype));
+    std::memcpy(bytes, &bits, static_cast<size_t>(done));
+    // What is there is copied behind it, as far as it is still in the nearest cache.
+    for (int64_t more; done < type.bytes; done += more) {
+      more = std::min({done, type.bytes - done, kCopied});
+      std::memcpy(bytes + done, bytes, static_cast<size_t>(more));
     }
     if (!host_reads(type.device))
       buffer = buffer_of(buffer->data(), type.bytes, type.device);

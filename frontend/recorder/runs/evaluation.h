@@ -37,7 +37,6 @@ public:
   Evaluation data;
   bool print = false;
   std::shared_ptr<const compiler::CompileReport> report; // whose remarks become the notes
-  bool is_exchange = false;
   bool may_fail = false; // it checks indices, or reads results of a run that does and has not ended
   MovedPlaces moved_places;
   // Not OK once it has failed and somebody was told: what it computed is lost, unless it went back

@@ -32,7 +32,6 @@ Invocation::Invocation(std::shared_ptr<CompiledProgram> program, const Evaluatio
                        std::shared_ptr<runtime::Executor> executor)
     : program_(std::move(program)), record_(std::make_shared<EvaluationRecord>()) {
   record_->data = figures;
-  record_->is_exchange = !figures.exchange.empty();
   record_->may_fail = checks;
   launch_.device = source.value_or(device);
   launch_.result_device = device;
@@ -60,7 +59,7 @@ bool Invocation::is_a_result(size_t input) const {
 
 void Invocation::bind(Value *leaf, bool copies) {
   record_->may_fail = record_->may_fail || is_unsettled(leaf);
-  if (leaf->evaluation && leaf->evaluation->is_exchange)
+  if (leaf->evaluation && !leaf->evaluation->data.exchange.empty())
     record_->data.exchanges.push_back(leaf->evaluation->data.number);
   leaves_.emplace_back(leaf);
   if (leaf->is_scalar)
@@ -97,7 +96,7 @@ bool Invocation::reuse(size_t i, Value *leaf) {
   const runtime::OutputSpec &spec = launch_.executable->output_specs()[i];
   bool tied = spec.donated_input >= 0 || spec.alias_input >= 0 || spec.alias_output >= 0;
   const Cell *cell = leaf->cell;
-  if (tied || launch_.outputs[i] || leaf->uses > 0 || cell->owners > 1 || cell->kept > 0 ||
+  if (tied || launch_.outputs[i] || leaf->uses > 0 || cell->owners > 1 || cell->has_keepers() ||
       cell->borrowed || cell->buffer->bytes() != spec.bytes ||
       cell->buffer->memory() != memory(launch_.result_device))
     return false;
@@ -183,7 +182,7 @@ bool Invocation::launch(Attempt attempt, Location location, Guard guard, bool is
     bool gives_state = false;
     for (size_t i = 0; i < leaves_.size(); ++i)
       gives_state =
-          gives_state || (inputs[i].donatable && leaves_[i]->cell && leaves_[i]->cell->wanted > 0);
+          gives_state || (inputs[i].donatable && leaves_[i]->cell && leaves_[i]->cell->keeping_storages() > 0);
     std::optional<RecorderMutex::Pause> pause;
     if (guard == Guard::kClaim && !record_->may_fail && !gives_state)
       pause.emplace(recorder().mutex);

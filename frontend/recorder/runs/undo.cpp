@@ -39,8 +39,7 @@ void prepare_undo(const Slice &slice, EvaluationRecord &record) {
 void prepare_undo(TensorImpl &storage, EvaluationRecord &record) {
   Value *old = storage.var.value.get();
   Undo &undo = record.undo.emplace_back();
-  undo.before = Before(old, false);
-  undo.before.hand_over();
+  undo.before = Before(old, Cell::kRun);
   if (old->cell)
     undo.memory = old->cell->buffer;
 }
@@ -56,7 +55,7 @@ ValueRef settle_write(Value *computed, Undo &undo) {
 
 void settle_writes(const Slice &slice, std::span<Value *const> roots,
                    const std::shared_ptr<EvaluationRecord> &record) {
-  if (llvm::none_of(slice.outputs, [](const Value *output) { return output->writers; }))
+  if (!slice.writes())
     return;
   llvm::DenseMap<Value *, uint32_t> asked;
   for (Value *root : roots)
@@ -67,15 +66,14 @@ void settle_writes(const Slice &slice, std::span<Value *const> roots,
     bool sole = output->writers && !output->writers->next_writer &&
                 output->handles == 2 + asked.lookup(output);
     while (TensorImpl *storage = output->writers) {
-      Before before = std::move(storage->before);
-      storage->before = Before();
+      Before before = std::exchange(storage->before, {});
       output->writers = std::exchange(storage->next_writer, nullptr);
       if (output->writers)
         output->writers->previous_writer = nullptr;
       if (!record->may_fail)
         continue;
       Undo &undo = record->undo[next++];
-      before.hand_over();
+      before.give_to(Cell::kRun);
       undo.before = std::move(before);
       // Of a value that others hold too, only the storage goes back.
       if (!sole) {
@@ -110,15 +108,13 @@ void keep_unsettled(const std::shared_ptr<EvaluationRecord> &record) {
 // written: of the storages that would go back to it, how many whose undo a run is about to take
 // over.
 static bool is_kept(const Cell &cell, uint32_t written) {
-  if (cell.held > 0 && cell.wanted > written)
-    return true;
-  if (cell.kept == cell.wanted)
-    return false;
-  forget_settled(); // what is left of the difference are runs
-  return cell.kept > cell.wanted;
+  return cell.keepers[Cell::kRun] > 0 ||
+         (cell.keepers[Cell::kHoldingStorage] > 0 && cell.keeping_storages() > written);
 }
 
 bool is_kept(const Cell &cell) {
+  if (cell.keepers[Cell::kRun] > 0)
+    forget_settled();
   return is_kept(cell, 0);
 }
 
@@ -130,11 +126,12 @@ llvm::SmallVector<size_t> kept_leaves(const Slice &slice) {
       continue;
     if (leaf.handles > 0 || leaf.uses != leaf.slice_uses || leaf.cell->owners > 1)
       found.push_back(i); // a storage is that value again
-    else if (leaf.cell->kept > 0)
+    else if (leaf.cell->has_keepers())
       asked.push_back(i);
   }
   if (asked.empty())
     return found;
+  forget_settled();
   llvm::SmallDenseMap<const Cell *, uint32_t, 32> written;
   for (const Value *output : slice.outputs)
     for (const TensorImpl *storage = output->writers; storage; storage = storage->next_writer)
@@ -180,7 +177,7 @@ void put_back(Value *value, const Undo &undo) {
       cell->buffer = undo.memory;
     clear_error(cell->buffer);
   } else {
-    value->bits = before.bits();
+    value->bits = before.value()->bits;
   }
   revive(value, cell);
   value->evaluation = nullptr;
@@ -188,7 +185,7 @@ void put_back(Value *value, const Undo &undo) {
 
 // What was to go back to a value that went back itself.
 void follow(Before &before) {
-  before = Before(before.value(), /*hold=*/true);
+  before = Before(before.value(), Cell::kHoldingStorage);
 }
 
 // A storage whose recorded value can no longer be computed.

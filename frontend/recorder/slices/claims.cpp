@@ -28,10 +28,9 @@ void wait_for_a_claim() {
 
 void wait_for_a_program(Location location) {
   if (own_claims > 0 && own_claims == claims)
-    throw Error(ErrorKind::kState,
-                "a function that is called while a program is compiled, such as a pass, asks for "
-                "what the same program computes; it can compute other things",
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kState,
+            "a function that is called while a program is compiled, such as a pass, asks for what "
+            "the same program computes; it can compute other things");
   wait_for_a_claim();
 }
 

@@ -12,11 +12,6 @@ namespace {
 constexpr size_t kSearchedOps = 4096;
 constexpr size_t kSearchedOpsPerSliceOp = 4;
 
-// Whether the op gives a storage its new value, in place.
-bool writes_state(const Node *node) {
-  return llvm::any_of(node->results, [](const Value *result) { return result && result->writers; });
-}
-
 } // namespace
 
 std::vector<Value *> companions(const Slice &slice, CutReason reason) {

@@ -80,11 +80,10 @@ void SliceParts::defer_writes() {
   for (size_t op = 0; op < nodes_.size(); ++op) {
     if (exchanges(op) || awaited[op])
       continue;
-    deferred[op] = llvm::any_of(nodes_[op]->results,
-                                [](const Value *result) { return result && result->writers; }) ||
-                   llvm::any_of(operands(op), [&](uint32_t operand) {
-                     return operand != kNone && deferred[operand];
-                   });
+    auto is_deferred = [&](uint32_t operand) {
+      return operand != kNone && deferred[operand];
+    };
+    deferred[op] = writes_state(nodes_[op]) || llvm::any_of(operands(op), is_deferred);
     if (deferred[op])
       depths_[op] = last;
   }

@@ -95,7 +95,7 @@ bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer) {
     flags.donatable = !leaf->is_scalar && leaf->type->bytes > kScalarBytes && leaf->handles == 0 &&
                       leaf->uses == leaf->slice_uses && leaf->cell->owners == 1 &&
                       !leaf->cell->borrowed;
-    flags.kept = flags.donatable && slice.checks && leaf->cell->wanted > 0;
+    flags.kept = flags.donatable && slice.checks && leaf->cell->keeping_storages() > 0;
   }
   for (Node *node : nodes)
     for (Value *result : node->results)

@@ -25,7 +25,17 @@ struct Slice {
   llvm::SmallVector<Node *, 4> left;         // the ops that stay recorded for them
   bool has_stayed = false;                   // one of its ops had stayed before
   ProgramKey key;
+
+  // Whether it gives a storage its new value, in place.
+  bool writes() const {
+    return llvm::any_of(outputs, [](const Value *output) { return output->writers; });
+  }
 };
+
+// Whether the op does.
+inline bool writes_state(const Node *node) {
+  return llvm::any_of(node->results, [](const Value *result) { return result && result->writers; });
+}
 
 // Collects the slice of the roots (which have handles). False when it meets ops that another thread
 // has claimed, or that belong to another tracer: wait for them first.
