@@ -142,22 +142,14 @@ public:
     std::shared_ptr<GroupState> state = find(recorded.group);
     if (!state)
       return absl::FailedPreconditionError("the group has ended");
-    runtime::CollectiveCall call;
-    call.kind = recorded.kind;
-    call.reduction = recorded.reduction;
-    call.dtype = recorded.input->dtype;
-    call.peer = static_cast<int32_t>(recorded.peer);
-    call.source = static_cast<int32_t>(recorded.source);
-    call.place = recorded.place;
-    call.operand = recorded.operand;
-    // Of one part.
-    bool divided = call.kind == Collective::kReduceScatter || call.kind == Collective::kAllToAll;
-    call.count = recorded.input->elements / (divided ? state->group->size() : 1);
+    runtime::CollectiveCall call = recorded.call;
+    if (call.kind == Collective::kReduceScatter || call.kind == Collective::kAllToAll)
+      call.count /= state->group->size(); // of one part
     bool in_place = recorded.may_overwrite &&
                     (call.kind == Collective::kAllReduce || call.kind == Collective::kBroadcast);
     return recorder::ExchangeRun{state->calls, std::make_shared<CollectiveExecutable>(
-                                                   *state, std::move(call), recorded.input->bytes,
-                                                   recorded.result->bytes, in_place)};
+                                                   *state, std::move(call), recorded.bytes_in,
+                                                   recorded.bytes_out, in_place)};
   }
 
   std::shared_ptr<GroupState> find(const std::string &id) {

@@ -12,49 +12,48 @@ std::atomic<CollectiveRunner *> collective_runner = nullptr;
 
 // Where the node is such an op: what its properties say.
 template <typename Op>
-void read_if(const Node &node, runtime::Collective kind, RecordedCollective &call) {
+void read_if(const Node &node, runtime::Collective kind, RecordedCollective &recorded) {
   const typename Op::Properties *known = properties_if<Op>(*node.signature);
   if (!known)
     return;
   const typename Op::Properties &properties = *known;
+  recorded.group = properties.group.getValue().str();
+  runtime::CollectiveCall &call = recorded.call;
   call.kind = kind;
-  call.group = properties.group.getValue().str();
   if constexpr (requires { properties.operand; })
     if (properties.operand)
       call.operand = properties.operand.getValue().str();
   if constexpr (requires { properties.reduction; }) // in one order, as emit.cpp makes sure
     call.reduction = static_cast<runtime::Reduction>(properties.reduction.getValue());
   if constexpr (requires { properties.root; })
-    call.peer = properties.root.getInt();
+    call.peer = static_cast<int32_t>(properties.root.getInt());
   if constexpr (requires { properties.to; }) {
-    call.peer = properties.to.getInt();
-    call.source = properties.from.getInt();
+    call.peer = static_cast<int32_t>(properties.to.getInt());
+    call.source = static_cast<int32_t>(properties.from.getInt());
   }
 }
 
 RecordedCollective recorded_of(const Node &node) {
   using Kind = runtime::Collective;
-  RecordedCollective call{.kind = Kind::kAllReduce,
-                          .group = "",
-                          .operand = to_string(node.signature->operands[0]->dims),
-                          .input = node.signature->operands[0],
-                          .result = node.signature->results[0],
-                          .place = node.line->place()};
-  read_if<ir::AllReduceOp>(node, Kind::kAllReduce, call);
-  read_if<ir::ReduceScatterOp>(node, Kind::kReduceScatter, call);
-  read_if<ir::AllGatherOp>(node, Kind::kAllGather, call);
-  read_if<ir::AllToAllOp>(node, Kind::kAllToAll, call);
-  read_if<ir::SendReceiveOp>(node, Kind::kSendReceive, call);
-  read_if<ir::BroadcastFromOp>(node, Kind::kBroadcast, call);
-  return call;
+  const TypeInfo &input = *node.signature->operands[0];
+  RecordedCollective recorded{.call = {.dtype = input.dtype,
+                                       .count = input.elements,
+                                       .place = node.line->place(),
+                                       .operand = to_string(input.dims)},
+                              .bytes_in = input.bytes,
+                              .bytes_out = node.signature->results[0]->bytes};
+  read_if<ir::AllReduceOp>(node, Kind::kAllReduce, recorded);
+  read_if<ir::ReduceScatterOp>(node, Kind::kReduceScatter, recorded);
+  read_if<ir::AllGatherOp>(node, Kind::kAllGather, recorded);
+  read_if<ir::AllToAllOp>(node, Kind::kAllToAll, recorded);
+  read_if<ir::SendReceiveOp>(node, Kind::kSendReceive, recorded);
+  read_if<ir::BroadcastFromOp>(node, Kind::kBroadcast, recorded);
+  return recorded;
 }
 
 void abandon(const Node &node, const std::string &why) {
-  CollectiveRunner *runner = collective_runner;
-  if (!runner)
-    return;
-  RecordedCollective call = recorded_of(node);
-  runner->abandon(call.group, describe(&node) + ": " + why);
+  if (CollectiveRunner *runner = collective_runner)
+    runner->abandon(recorded_of(node).group, describe(&node) + ": " + why);
 }
 
 } // namespace
@@ -77,17 +76,16 @@ ExchangeRun find_exchange(const Slice &slice, const EvaluateRequest &request, Ev
     return {{std::shared_ptr<void>(), &source.executor()},
             runtime::make_transfer(source, runtime::device(slice.device), from.bytes)};
   }
-  RecordedCollective call = recorded_of(node);
-  call.may_overwrite = slice.key.leaves[0].donatable && !slice.key.leaves[0].kept;
+  RecordedCollective recorded = recorded_of(node);
+  recorded.may_overwrite = slice.key.leaves[0].donatable && !slice.key.leaves[0].kept;
   absl::StatusOr<ExchangeRun> run = absl::FailedPreconditionError("no group of this process");
   if (CollectiveRunner *runner = collective_runner)
-    run = runner->prepare(call);
+    run = runner->prepare(recorded);
   if (!run.ok())
-    throw Error(ErrorKind::kRun,
-                describe(&node) + " over '" + call.group +
-                    "': " + std::string(run.status().message()),
-                CallerScope::resolve(request.location));
-  figures.exchange = describe(&node) + " over " + call.group + " of " + call.operand;
+    fail_at(request.location, ErrorKind::kRun,
+            describe(&node) + " over '" + recorded.group +
+                "': " + std::string(run.status().message()));
+  figures.exchange = describe(&node) + " over " + recorded.group + " of " + recorded.call.operand;
   return *std::move(run);
 }
 

@@ -9,7 +9,7 @@
 #include "frontend/recorder/record/state_api.h"
 #include "frontend/recorder/runs/evaluation.h"
 #include "frontend/recorder/slices/slice.h"
-#include "runtime/collective/kinds.h"
+#include "runtime/collective/call.h"
 #include "runtime/executor/executor.h"
 
 namespace weft::recorder {
@@ -24,16 +24,12 @@ struct ExchangeRun {
   std::shared_ptr<runtime::Executable> executable;
 };
 
-// A collective as it was recorded, with what it takes.
+// A collective as it was recorded.
 struct RecordedCollective {
-  runtime::Collective kind;
-  runtime::Reduction reduction = runtime::Reduction::kSum;
-  int64_t peer = 0, source = -1; // as of a runtime::CollectiveCall
-  std::string group;
-  std::string operand; // what ranks compare (runtime::CollectiveCall)
-  const TypeInfo *input = nullptr, *result = nullptr;
+  runtime::CollectiveCall call; // of all elements of the input; no memory yet
+  std::string group = {};
+  int64_t bytes_in, bytes_out;
   bool may_overwrite = false; // nobody else reads the input
-  std::string place;          // "train.cpp:12"
 };
 
 // What carries collectives out: frontend/distributed, where a program links it.
