@@ -449,17 +449,17 @@ private:
     if (node.edges.size() != 2 || !node.edges[1].node || !node.operands[0])
       return false;
     const Trace *trace = current_trace();
-    std::optional<RowProduct> product =
+    std::optional<bool> transpose_y =
         row_product_of(node, trace && trace->many_sizes ? INT64_MAX : kFewRows);
     // Rows that ranks have parts of would be gathered to stand below each other.
-    if (!product || cotangent.type().part || node.operands[0]->type->part)
+    if (!transpose_y || cotangent.type().part || node.operands[0]->type->part)
       return false;
     Pending &of_y = pending_of(node.edges[1].node);
     if (of_y.product_count++ < kFewProducts)
       return false;
     Var x{node.operands[0], node.edges[0].node, node.edges[0].index};
-    of_y.products.push_back({node.edges[1].index, product->transpose_y,
-                             create_graph_ ? x : x.without_history(), cotangent});
+    of_y.products.push_back(
+        {node.edges[1].index, *transpose_y, create_graph_ ? x : x.without_history(), cotangent});
     return true;
   }
 

@@ -222,9 +222,9 @@ Tensor avg_pool2d(const Tensor &x, Pair kernel_size, AvgPool2dOptions options, L
   want_of_window("kernel_size", kernel_size, 1);
   want_of_window("stride", stride, 1);
   want_of_window("padding", options.padding, 0);
-  return batched_as(x, emit_avg_pool2d(images, ints(kernel_size), ints(stride),
-                                       ints(options.padding), options.ceil_mode,
-                                       options.count_include_pad));
+  return batched_as(x,
+                    emit_avg_pool2d(images, ints(kernel_size), ints(stride), ints(options.padding),
+                                    options.ceil_mode, options.count_include_pad));
 }
 
 namespace {
@@ -336,7 +336,7 @@ Tensor batch_norm(const Tensor &x, Tensor running_mean, Tensor running_variance,
   auto [normalized, batch_mean, batch_variance] = emit_batch_norm(var, w, b, options.eps);
   auto move = [&](const Tensor &running, const Var &current, double factor) {
     NoGrad no_grad;
-    Tensor moved = wrap_quietly(Var{current.value, GradRef(), 0});
+    Tensor moved = wrap_quietly(Var{current.value});
     Tensor(running)
         .mul_(1 - options.momentum, location)
         .add_(mul(moved, options.momentum * factor, location), location);

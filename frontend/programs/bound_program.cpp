@@ -60,7 +60,7 @@ public:
     for (const Source &source : bound_.sources)
       leaves_.push_back(value_of(source));
     for (const auto &[source, target] : bound_.passed)
-      passed_.push_back(owned(Var{value_of(source), GradRef(), 0}));
+      passed_.push_back(owned(Var{value_of(source)}));
     if (meets_recording() || (compute() && writes(bound_)))
       return false;
     // Values that are held stay what they are, whatever their storages are given: a call that only
@@ -218,7 +218,7 @@ private:
     size_t next = 0;         // of record->undo
     for (size_t i = 0; i < bound_.targets.size(); ++i) {
       const Target &target = bound_.targets[i];
-      Var value{ValueRef(new Value(target.type)), GradRef(), 0};
+      Var value{ValueRef(new Value(target.type))};
       invocation.publish(i, value.value.get());
       values.push_back(value);
       for (TensorImpl *storage : written_by(target)) {
@@ -409,7 +409,7 @@ BoundProgram bind_recording(const Recording &recording) {
       source.leaf = touched.gradient_of;
       source.written = static_cast<bool>(touched.written);
     } else {
-      source.constant = Var{ValueRef(leaf), GradRef(), 0};
+      source.constant = Var{ValueRef(leaf)};
     }
     return source;
   };

@@ -20,7 +20,6 @@
 #include "frontend/recorder/programs/program_cache.h"
 #include "frontend/recorder/requests/requests.h"
 #include "frontend/recorder/runs/invocation.h"
-#include "frontend/recorder/runs/memory_holders.h"
 #include "mlir/IR/Verifier.h"
 #include "runtime/core/caches.h"
 #include "weft/config.h"
@@ -333,8 +332,7 @@ Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs,
     const Tensor &input = inputs[i];
     if (!input.defined())
       throw Error(ErrorKind::kState,
-                  "trace: input " + std::to_string(i) +
-                      " is an undefined tensor: " + kWhyUndefined,
+                  "trace: input " + std::to_string(i) + " is an undefined tensor: " + kWhyUndefined,
                   location);
     // The function may differentiate by its arguments, as it does when it is called.
     recorder::Session session("trace", location);
@@ -413,8 +411,8 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
   const recorder::CompileSetting setting(whole.bound.device);
   std::shared_ptr<ProgramImpl> sized;
   if (!whole.batch.inputs.empty())
-    sized = recorder::at_batch(whole, recorder::batch_of(whole, inputs, location), setting,
-                               location);
+    sized =
+        recorder::at_batch(whole, recorder::batch_of(whole, inputs, location), setting, location);
   ProgramImpl &program = sized ? *sized : whole;
   {
     recorder::Session session("run", location);

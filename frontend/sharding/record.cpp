@@ -144,7 +144,7 @@ void record_steps(const Partition &partition, ArrayRef<const Var *> operands, So
       given.push_back(values[number]);
     Node *node = recorder().ir->enter(step.signature, given, line);
     for (Value *result : node->results)
-      values.push_back(&made.emplace_back(Var{ValueRef(result), GradRef(), 0}));
+      values.push_back(&made.emplace_back(Var{ValueRef(result)}));
   }
   for (const auto &[number, type] : partition.results) {
     Var result = *values[number];

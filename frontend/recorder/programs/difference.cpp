@@ -189,7 +189,7 @@ std::string ProgramCache::difference(const Slice &slice, const ProgramContext &c
   HeldKey mine = hold_key(slice);
   int least = 0, seen = 0;
   std::string text;
-  for (const auto &[hash, entry] : entries_) {
+  for (const Entry &entry : entries_) {
     if (entry.key.key.kind != ProgramKey::Kind::kSlice)
       continue;
     if (++seen > kCandidates)

@@ -20,7 +20,7 @@ static const runtime::RegisteredCache
     });
 
 void Family::observe(Ints ints) {
-  auto known = std::find(observations.begin(), observations.end(), ints);
+  auto known = llvm::find(observations, ints);
   if (known != observations.end())
     observations.erase(known);
   observations.push_back(std::move(ints));
@@ -43,19 +43,16 @@ void Family::refuse_up_to_least(Generalization general) {
 }
 
 bool Family::is_too_small(const Ints &ints) const {
-  return std::any_of(too_small.begin(), too_small.end(), [&](const Generalization &refused) {
-    return refused.match(ints).has_value();
-  });
+  return llvm::any_of(
+      too_small, [&](const Generalization &refused) { return refused.match(ints).has_value(); });
 }
 
 bool Family::was_too_small(const Generalization &general) const {
-  return std::any_of(too_small.begin(), too_small.end(), [&](const Generalization &refused) {
+  return llvm::any_of(too_small, [&](const Generalization &refused) {
     return refused.match(general.ints) &&
-           std::equal(refused.classes.begin(), refused.classes.end(), general.classes.begin(),
-                      general.classes.end(), [](int32_t its, int32_t ours) {
-                        return its == Generalization::kConstant ||
-                               ours != Generalization::kConstant;
-                      });
+           std::ranges::equal(refused.classes, general.classes, [](int32_t its, int32_t ours) {
+             return its == Generalization::kConstant || ours != Generalization::kConstant;
+           });
   });
 }
 
@@ -76,24 +73,14 @@ int64_t Family::bytes() const {
     bytes += ints.size() * sizeof(int64_t);
   int64_t generals = 0;
   for (const SymbolicProgram &program : programs)
-    generals += bytes_of(program.general) + static_cast<int64_t>(program.stable.size()) / 8;
+    generals += bytes_of(program.general) + std::ssize(program.stable) / 8;
   for (const Generalization &refused : too_small)
     generals += bytes_of(refused);
   return static_cast<int64_t>(bytes) + generals;
 }
 
-Family *Families::find(const ProgramKey &key, uint64_t salt) {
-  return families_.find(key.hash() ^ salt, [&](const Family &each) {
-    return each.salt == salt && each.key == key;
-  });
-}
-
 Family &Families::add(ProgramKey key, uint64_t salt) {
-  uint64_t h = key.hash() ^ salt;
-  Family &family = families_.add(h, {});
-  family.key = std::move(key);
-  family.number = ++numbers_;
-  family.salt = salt;
+  Family &family = families_.add({.key = std::move(key), .number = ++numbers_, .salt = salt});
   // To count all of them is for every so many: families grow between two adds.
   counted_bytes_ += family.bytes();
   if (--adds_until_count_ <= 0) {
@@ -111,13 +98,13 @@ Family &Families::add(ProgramKey key, uint64_t salt) {
 
 int64_t Families::bytes() const {
   int64_t bytes = 0;
-  for (const auto &[hash, family] : families_)
+  for (const Family &family : families_)
     bytes += family.bytes();
   return bytes;
 }
 
 Family *Families::top(const StructureKey &structure, uint64_t salt, bool add) {
-  Family *family = find(structure.key, salt);
+  Family *family = families_.find(structure.key, salt);
   if (family || !add)
     return family;
   family = &this->add(structure.key, salt);
@@ -129,7 +116,7 @@ Family *Families::below(Family &family, const Ints &ints, bool add) {
   ProgramKey key{.kind = ProgramKey::Kind::kSizes, .code = {family.number}};
   for (uint32_t p : family.fixed)
     key.sizes.push_back(ints[p]);
-  Family *known = find(key, family.salt);
+  Family *known = families_.find(key, family.salt);
   if (known || !add)
     return known;
   Family &made = this->add(std::move(key), family.salt);
@@ -139,8 +126,7 @@ Family *Families::below(Family &family, const Ints &ints, bool add) {
     made.refused = family.why_below;
   }
   for (const Ints &other : family.observations)
-    if (std::all_of(family.fixed.begin(), family.fixed.end(),
-                    [&](uint32_t p) { return other[p] == ints[p]; }))
+    if (llvm::all_of(family.fixed, [&](uint32_t p) { return other[p] == ints[p]; }))
       made.observations.push_back(other);
   return &made;
 }

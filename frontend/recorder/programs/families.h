@@ -24,22 +24,23 @@ struct Family {
   ProgramKey key;
   uint32_t number = 0; // in the keys of the families below it
   uint32_t depth = 0;  // of these above it
-  std::vector<Ref<const SignatureStructure>> structures; // what the key's ids stand for
+  std::vector<Ref<const SignatureStructure>> structures = {}; // what the key's ids stand for
   uint64_t salt = 0;
-  std::deque<Ints> observations; // of programs that were compiled or asked for, the newest last
-  std::deque<SymbolicProgram> programs; // the newest first
-  std::string refused;                  // why the last attempt failed
+  std::deque<Ints> observations =
+      {}; // of programs that were compiled or asked for, the newest last
+  std::deque<SymbolicProgram> programs = {}; // the newest first
+  std::string refused = {};                  // why the last attempt failed
   int refusals = 0;
   bool is_static = false; // nothing may vary
   // Where a library takes some sizes and not others, and no range around the size at hand was of
   // one kind: up to which sizes, the newest last.
-  std::deque<Generalization> too_small;
+  std::deque<Generalization> too_small = {};
   // Where the sizes stand among the ints that tell the families below it apart. Empty: it has none.
-  std::vector<uint32_t> fixed;
+  std::vector<uint32_t> fixed = {};
   // What the families below it that were refused last have fixed, and how many in a row: new ones
   // begin with it, rather than try again for each size.
-  std::vector<uint32_t> fixed_below;
-  std::string why_below;
+  std::vector<uint32_t> fixed_below = {};
+  std::string why_below = {};
   int refused_below = 0;
 
   void observe(Ints ints);
@@ -49,16 +50,18 @@ struct Family {
   // Whether what was refused for the ints of this program left nothing else open.
   bool was_too_small(const Generalization &general) const;
   void note_below(const std::vector<uint32_t> &fixed, const std::string &why);
+  const ProgramKey &program_key() const {
+    return key;
+  }
   int64_t bytes() const;
 };
 
 class Families {
 public:
-  // Null where none is known; makes it the most recently used.
-  Family *find(const ProgramKey &key, uint64_t salt);
   // Stays where it is until the next add(), and the one that was found last as well.
   Family &add(ProgramKey key, uint64_t salt);
-  // The family of a structure; null where none is known, unless it is to be added.
+  // The family of a structure, the most recently used then; null where none is known, unless it is
+  // to be added.
   Family *top(const StructureKey &structure, uint64_t salt, bool add = false);
   // The family below it for what these ints are where sizes are fixed, likewise.
   Family *below(Family &family, const Ints &ints, bool add = false);

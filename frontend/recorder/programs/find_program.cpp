@@ -183,10 +183,10 @@ FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Ev
   FoundProgram found = find_or_compile(slice, request.location, figures);
   found.moved_places = moved_places(slice, *found.program);
   describe_program(*found.program, figures);
-  figures.ops = static_cast<int64_t>(slice.nodes.size());
-  figures.inputs = static_cast<int64_t>(slice.leaves.size());
-  figures.outputs = static_cast<int64_t>(slice.outputs.size());
-  figures.temporaries = static_cast<int64_t>(slice.temporaries.size());
+  figures.ops = std::ssize(slice.nodes);
+  figures.inputs = std::ssize(slice.leaves);
+  figures.outputs = std::ssize(slice.outputs);
+  figures.temporaries = std::ssize(slice.temporaries);
   figures.notes = checkpoint_notes(slice);
   return found;
 }

@@ -35,18 +35,14 @@ uint64_t ProgramCache::hash(const ProgramKey &key, uint64_t salt) {
 }
 
 std::shared_ptr<CompiledProgram> ProgramCache::find(const ProgramKey &key, uint64_t salt) {
-  const Entry *known = entries_.find(hash(key, salt), [&](const Entry &each) {
-    return each.salt == salt && each.key.key == key;
-  });
+  const Entry *known = entries_.find(key, salt);
   return known ? known->program : nullptr;
 }
 
 void ProgramCache::insert(HeldKey key, ProgramContext context,
                           std::shared_ptr<CompiledProgram> program, const Config &config) {
   uint64_t salt = context.salt();
-  uint64_t h = hash(key.key, salt);
-  bytes_ +=
-      entries_.add(h, {std::move(key), std::move(context), salt, std::move(program)}).bytes();
+  bytes_ += entries_.add({std::move(key), std::move(context), salt, std::move(program)}).bytes();
   trim(config);
 }
 

@@ -27,7 +27,6 @@ struct ProgramContext {
   uint64_t salt() const;
 };
 
-// Keys are compared field by field; the hash only finds candidates.
 class ProgramCache {
 public:
   // Null on a miss. Makes the entry the most recently used.
@@ -76,6 +75,9 @@ private:
     ProgramContext context;
     uint64_t salt;
     std::shared_ptr<CompiledProgram> program;
+    const ProgramKey &program_key() const {
+      return key.key;
+    }
     int64_t bytes() const {
       return program->bytes + key.bytes();
     }

@@ -1,51 +1,55 @@
-// Entries by a hash of what they are for, in the order of their last use.
+// Entries by the program key and the salt that they have, in the order of their last use.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <list>
 #include <unordered_map>
 #include <utility>
 
+#include "frontend/recorder/slices/program_key.h"
+
 namespace weft::recorder {
 
+// Keys are compared field by field; the hash only finds candidates.
 template <typename Entry> class RecentlyUsed {
 public:
-  // The one with this hash that it `is`, which nothing was used after then; null: none.
-  template <typename Is> Entry *find(uint64_t hash, const Is &is) {
-    auto [first, last] = index_.equal_range(hash);
+  // Which nothing was used after then; null: none.
+  Entry *find(const ProgramKey &key, uint64_t salt) {
+    auto [first, last] = index_.equal_range(key.hash() ^ salt);
     for (; first != last; ++first)
-      if (auto found = first->second; is(found->second)) {
+      if (auto found = first->second; found->salt == salt && found->program_key() == key) {
         order_.splice(order_.begin(), order_, found);
-        return &found->second;
+        return &*found;
       }
     return nullptr;
   }
   // Entries stay where they are.
-  Entry &add(uint64_t hash, Entry entry) {
-    order_.emplace_front(hash, std::move(entry));
+  Entry &add(Entry entry) {
+    uint64_t hash = entry.program_key().hash() ^ entry.salt;
+    order_.push_front(std::move(entry));
     try {
       index_.emplace(hash, order_.begin());
     } catch (...) {
       order_.pop_front();
       throw;
     }
-    return order_.front().second;
+    return order_.front();
   }
   const Entry &oldest() const {
-    return order_.back().second;
+    return order_.back();
   }
   void drop_oldest() {
-    auto [at, last] = index_.equal_range(order_.back().first);
-    while (at != last && &at->second->second != &oldest())
-      ++at;
-    index_.erase(at, at == last ? last : std::next(at));
+    auto [at, last] = index_.equal_range(oldest().program_key().hash() ^ oldest().salt);
+    index_.erase(
+        std::find_if(at, last, [&](const auto &each) { return &*each.second == &oldest(); }));
     order_.pop_back();
   }
   int64_t size() const {
-    return static_cast<int64_t>(order_.size());
+    return std::ssize(order_);
   }
-  // With their hashes, the last used first.
+  // The last used first.
   auto begin() const {
     return order_.begin();
   }
@@ -54,9 +58,8 @@ public:
   }
 
 private:
-  using Order = std::list<std::pair<uint64_t, Entry>>;
-  Order order_;
-  std::unordered_multimap<uint64_t, typename Order::iterator> index_;
+  std::list<Entry> order_;
+  std::unordered_multimap<uint64_t, typename std::list<Entry>::iterator> index_; // by hash
 };
 
 } // namespace weft::recorder

@@ -117,7 +117,7 @@ bool may_pay(const Slice &slice, const std::vector<bool> &candidates) {
 }
 
 bool any(const std::vector<bool> &set) {
-  return std::find(set.begin(), set.end(), true) != set.end();
+  return llvm::is_contained(set, true);
 }
 
 class Analysis {
@@ -220,8 +220,8 @@ private:
   }
 
   bool all_constant() const {
-    return std::all_of(slice_.outputs.begin(), slice_.outputs.end(),
-                       [](Value *output) { return output->stability & kConstant; });
+    return llvm::all_of(slice_.outputs,
+                        [](Value *output) { return output->stability & kConstant; });
   }
 
   const Slice &slice_;
@@ -274,7 +274,7 @@ bool can_be_stable(const Slice &slice, size_t i) {
 } // namespace
 
 bool is_subset(const std::vector<bool> &leaves, const std::vector<bool> &stable) {
-  return std::equal(leaves.begin(), leaves.end(), stable.begin(), stable.end(), std::less_equal());
+  return std::ranges::equal(leaves, stable, std::less_equal());
 }
 
 void mark_stable(Slice &slice) {
@@ -302,7 +302,7 @@ void mark_stable(Slice &slice) {
   if (!any(stable))
     return;
   std::vector<std::vector<bool>> &variants = all.variants[structure];
-  if (std::find(variants.begin(), variants.end(), stable) == variants.end()) {
+  if (!llvm::is_contained(variants, stable)) {
     if (variants.size() < static_cast<size_t>(kPrepareLimits.variants)) {
       variants.push_back(stable);
       all.bytes += bytes_of(stable);
@@ -310,8 +310,7 @@ void mark_stable(Slice &slice) {
       // A program that counts on less is right as well.
       std::vector<bool> best(stable.size());
       for (const std::vector<bool> &each : variants) {
-        if (is_subset(each, stable) && std::count(each.begin(), each.end(), true) >
-                                            std::count(best.begin(), best.end(), true))
+        if (is_subset(each, stable) && llvm::count(each, true) > llvm::count(best, true))
           best = each;
       }
       if (!any(best))

@@ -64,9 +64,8 @@ std::vector<IntPosition> int_positions(const Slice &slice) {
 }
 
 bool computes_with_sizes(const Slice &slice) {
-  return std::any_of(slice.nodes.begin(), slice.nodes.end(), [](const Node *node) {
-    return is<ir::ReduceMeanOp>(node) || is<ir::RandomNormalOp>(node) ||
-           is<ir::BatchNormOp>(node) || is<ir::InsertSliceOp>(node);
+  return llvm::any_of(slice.nodes, [](const Node *node) {
+    return is<ir::ReduceMeanOp, ir::RandomNormalOp, ir::BatchNormOp, ir::InsertSliceOp>(node);
   });
 }
 
@@ -80,7 +79,7 @@ std::string describe(const Slice &slice, const IntPosition &position) {
       what += "the result of ";
     } else {
       const Value *operand = node->operands[position.value];
-      auto leaf = std::find(slice.leaves.begin(), slice.leaves.end(), operand);
+      auto leaf = llvm::find(slice.leaves, operand);
       if (leaf != slice.leaves.end())
         return what + "input " + std::to_string(leaf - slice.leaves.begin());
       what += "operand " + std::to_string(position.value) + " of ";

@@ -62,9 +62,8 @@ std::string values_of(const Generalization &general, const Generalization::Match
 bool varies_behind(const std::vector<IntPosition> &positions, const Observations &observations) {
   for (size_t p = 0; p < positions.size(); ++p)
     if (positions[p].at > 0 && positions[p].kind == IntPosition::Kind::kSize &&
-        std::any_of(observations.begin(), observations.end(), [&](const auto *each) {
-          return (*each)[p] != (*observations.back())[p];
-        }))
+        llvm::any_of(observations,
+                     [&](const auto *each) { return (*each)[p] != (*observations.back())[p]; }))
       return true;
   return false;
 }
@@ -98,8 +97,7 @@ std::string description(const Slice &slice, const SymbolicRequest &request) {
 
 absl::StatusOr<std::shared_ptr<CompiledProgram>>
 program_at(SymbolicProgram &known, const CompiledProgram &program, const Ints &sizes) {
-  auto found = std::find_if(known.sized.begin(), known.sized.end(),
-                            [&](const auto &each) { return each.first == sizes; });
+  auto found = llvm::find_if(known.sized, [&](const auto &each) { return each.first == sizes; });
   if (found != known.sized.end()) {
     std::rotate(known.sized.begin(), found, found + 1);
     return known.sized.front().second;
@@ -114,7 +112,7 @@ program_at(SymbolicProgram &known, const CompiledProgram &program, const Ints &s
 }
 
 int64_t count(const std::vector<bool> &leaves) {
-  return std::count(leaves.begin(), leaves.end(), true);
+  return llvm::count(leaves, true);
 }
 
 // Of the programs that serve the slice, the one that counts on most stable leaves.
@@ -185,7 +183,7 @@ void keep_nearest(Observations &observations, const Ints &ints,
       inner += differs && positions[p].at > 0;
     }
   }
-  auto least = *std::min_element(distances.begin(), distances.end());
+  auto least = *std::ranges::min_element(distances);
   size_t kept = 0;
   for (size_t i = 0; i < observations.size(); ++i)
     if (distances[i] == least)
@@ -196,9 +194,8 @@ void keep_nearest(Observations &observations, const Ints &ints,
 // How many values the size may have, by those that were seen: the places of the grid that they lie
 // on. So lengths of texts have more than a few batches, and widths of networks do not.
 int64_t values_to_come(uint32_t position, const Observations &observations) {
-  auto [least, largest] = std::minmax_element(
-      observations.begin(), observations.end(),
-      [&](const auto *a, const auto *b) { return (*a)[position] < (*b)[position]; });
+  auto [least, largest] = std::ranges::minmax_element(
+      observations, {}, [&](const Ints *ints) { return (*ints)[position]; });
   int64_t first = (**least)[position], step = 0;
   for (const Ints *ints : observations)
     step = std::gcd(step, (*ints)[position] - first);
@@ -218,8 +215,7 @@ uint32_t size_to_vary(const Generalization &general, const Observations &observa
     return std::pair(values_to_come(general.sizes[size].position, observations), -inner[size]);
   };
   std::vector<uint32_t> sizes = general.free_sizes();
-  return *std::max_element(sizes.begin(), sizes.end(),
-                           [&](uint32_t a, uint32_t b) { return worth(a) < worth(b); });
+  return *std::ranges::max_element(sizes, {}, worth);
 }
 
 // After a refusal of what all observations gave: what those that are nearest give, and one of its

@@ -285,13 +285,13 @@ void Replay::give_up(GradNode &node) {
 void Replay::record(const std::shared_ptr<Checkpoint> &checkpoint, const Var &condition) {
   std::vector<ValueRef> values;
   for (const Checkpoint::Source &source : checkpoint->sources) {
-    Var x{source.outer ? done_.at(source.outer)[source.number] : source.value, GradRef(), 0};
+    Var x{source.outer ? done_.at(source.outer)[source.number] : source.value};
     values.push_back(source.is_fenced ? fenced(x, condition).value : x.value);
   }
   for (const Checkpoint::Op &op : checkpoint->ops) {
     llvm::SmallVector<Var, 4> operands;
     for (uint32_t number : op.operands)
-      operands.push_back(Var{values[number], GradRef(), 0});
+      operands.push_back(Var{values[number]});
     Node *node = recorder().ir->enter(op.signature, pointers(operands), op.line);
     node->again = checkpoint->line;
     for (uint32_t i = 0; i < node->results.size(); ++i) {

@@ -48,7 +48,7 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
   BuiltOps built;
   mlir::OpBuilder builder(&ir.context(), &built);
   builder.setInsertionPointToEnd(&block);
-  ir::GradContext context(builder, ir.location(node.line), s->name, s->opaque(), operand_types,
+  ir::GradContext context(builder, ir.location(node.line), s->name, s->properties, operand_types,
                           result_types, operands, results, cotangents,
                           llvm::ArrayRef(asked).take_front(operand_count));
   (void)ir.take_diagnostic(); // what an earlier call may have left
@@ -175,7 +175,7 @@ std::optional<Band> band_of(const GradNode &node) {
   return band;
 }
 
-std::optional<RowProduct> row_product_of(const GradNode &node, int64_t rows) {
+std::optional<bool> row_product_of(const GradNode &node, int64_t rows) {
   Signature *s = node.signature;
   const auto *properties = s ? properties_if<ir::MatmulOp>(*s) : nullptr;
   if (!properties)
@@ -184,7 +184,7 @@ std::optional<RowProduct> row_product_of(const GradNode &node, int64_t rows) {
   if (transpose_x || s->operands[0]->ndim() != 2 || s->operands[1]->ndim() != 2 ||
       s->operands[0]->dims[0] > rows)
     return std::nullopt;
-  return RowProduct{properties->transpose_rhs && properties->transpose_rhs.getValue()};
+  return properties->transpose_rhs && properties->transpose_rhs.getValue();
 }
 
 std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, bool with_history,

@@ -31,10 +31,10 @@ static void save(ValueRef &place, Value *value) {
   grad->operands.resize(operands.size());
   grad->results.resize(s->results.size());
   for (int64_t i : s->saved_operands)
-    if (i < static_cast<int64_t>(operands.size()))
+    if (i < std::ssize(operands))
       save(grad->operands[i], operands[i]->value.get());
   for (int64_t i : s->saved_results)
-    if (i < static_cast<int64_t>(s->results.size()))
+    if (i < std::ssize(s->results))
       save(grad->results[i], results[i]);
   return history;
 }
@@ -61,7 +61,7 @@ void give_history(Var &result, GradRef history, uint32_t index) {
 }
 
 static Var result_of(Node *node, uint32_t i, GradRef history) {
-  Var result{ValueRef(node->results[i]), GradRef(), 0};
+  Var result{ValueRef(node->results[i])};
   give_history(result, std::move(history), i);
   return result;
 }
@@ -167,7 +167,7 @@ Var on_device(Var x, uint8_t device) {
   there->is_scalar = true;
   there->bits = x.value->bits;
   there->was_constant = x.value->was_constant;
-  return Var{ValueRef(there), GradRef(), 0};
+  return Var{ValueRef(there)};
 }
 
 Var emit_mask(Comparison comparison, const Var &x, const Var &y) {
@@ -192,7 +192,7 @@ Var with_flat_history(const Var &x, std::span<const Var *const> of) {
   auto has_history = [](const Var *operand) {
     return static_cast<bool>(operand->grad);
   };
-  if (!grad_mode() || std::none_of(of.begin(), of.end(), has_history))
+  if (!grad_mode() || llvm::none_of(of, has_history))
     return x;
   Var result = emit_by<ir::ReshapeOp, record_history>({&x}, {}, x.value->type);
   result.grad->is_flat = true;

@@ -57,8 +57,8 @@ bool set_properties(mlir::OperationName op, mlir::OpaqueProperties properties,
 bool takes(mlir::OperationName op, const std::string &attribute, const OpAttribute &value) {
   mlir::NamedAttrList list;
   list.set(attribute, attribute_of(value));
-  OwnedProperties properties(op);
-  return set_properties(op, properties.get(), list);
+  BareOp bare = bare_op(op);
+  return set_properties(op, bare->getPropertiesStorage(), list);
 }
 
 // MLIR's words are of its kinds of attributes; users give C++'s.
@@ -115,9 +115,10 @@ void set_attributes(mlir::OperationName name, mlir::OpaqueProperties properties,
 Signature *signature_of(const std::string &name, llvm::ArrayRef<const Var *> inputs,
                         const Attributes &attributes) {
   mlir::RegisteredOperationName op = find_op(name);
-  OwnedProperties properties(op);
-  set_attributes(op, properties.get(), attributes);
-  return make_signature(op, properties.get(), inputs, /*result=*/nullptr, /*by_name=*/true);
+  BareOp bare = bare_op(op);
+  mlir::OpaqueProperties properties = bare->getPropertiesStorage();
+  set_attributes(op, properties, attributes);
+  return make_signature(op, properties, inputs, /*result=*/nullptr, /*by_name=*/true);
 }
 
 std::vector<Tensor> call(const std::string &name, const std::vector<Tensor> &operands,

@@ -63,7 +63,7 @@ public:
     objects_.erase(objects_.find(object.key()));
   }
   int64_t size() const {
-    return static_cast<int64_t>(objects_.size());
+    return std::ssize(objects_);
   }
   auto begin() const {
     return objects_.begin();

@@ -62,34 +62,21 @@ Signature::Signature(mlir::OperationName name, llvm::ArrayRef<const TypeInfo *> 
                      llvm::ArrayRef<const TypeInfo *> results)
     : name(name), operands(operands), results(results) {
   for (const TypeInfo *type : llvm::concat<const TypeInfo *const>(operands, results))
-    ++type->users;
+    types.emplace_back(type);
 }
 
-Signature::~Signature() {
-  for (const TypeInfo *type : llvm::concat<const TypeInfo *>(operands, results))
-    --type->users;
-}
-
-OwnedProperties::OwnedProperties(mlir::OperationName name, mlir::OpaqueProperties from)
-    : name_(name) {
-  auto size = static_cast<size_t>(name.getOpPropertyByteSize());
-  if (size == 0)
-    return;
-  storage_ = ::operator new(size, std::align_val_t(8));
-  name.initOpProperties(storage_, from);
-  if (!from)
-    name.populateDefaultProperties(storage_);
-}
-
-OwnedProperties::~OwnedProperties() {
-  if (!storage_)
-    return;
-  name_->destroyOpProperties(storage_);
-  ::operator delete(storage_, std::align_val_t(8));
+BareOp bare_op(mlir::OperationName name, mlir::OpaqueProperties from) {
+  BareOp op(mlir::Operation::create(mlir::UnknownLoc::get(name.getContext()), name,
+                                    mlir::TypeRange(), mlir::ValueRange(), mlir::NamedAttrList(),
+                                    from));
+  if (!from && op->getPropertiesStorage())
+    name.populateDefaultProperties(op->getPropertiesStorage());
+  return op;
 }
 
 void Signature::adopt(mlir::Operation *op) {
-  properties = OwnedProperties(name, op->getPropertiesStorage());
+  bare = bare_op(name, op->getPropertiesStorage());
+  properties = bare->getPropertiesStorage();
   rules = name.getInterface<ir::WeftOp>();
 }
 
@@ -129,8 +116,8 @@ void IrState::count_uniqued() {
 mlir::Location IrState::location(SourceLine *line) {
   line = &line->without_module();
   if (!line->ir) {
-    line->ir = mlir::Location(
-                   mlir::FileLineColLoc::get(context_.get(), line->file, line->where.line, line->where.column))
+    line->ir = mlir::Location(mlir::FileLineColLoc::get(context_.get(), line->file,
+                                                        line->where.line, line->where.column))
                    .getAsOpaquePointer();
     count_uniqued();
   }
@@ -237,7 +224,7 @@ Signature *IrState::find(mlir::OperationName name, mlir::OpaqueProperties proper
        s = s->next)
     if (s->name == name && Types(s->operands) == operands &&
         (results.empty() || Types(s->results) == results) &&
-        (!s->opaque() || name.compareOpProperties(s->opaque(), properties)))
+        (!s->properties || name.compareOpProperties(s->properties, properties)))
       return s;
   return nullptr;
 }
@@ -248,7 +235,7 @@ Signature *IrState::find(mlir::OperationName name, mlir::OpaqueProperties proper
 }
 
 void IrState::keep(Signature *s) {
-  Signature *&head = signatures_[hash_of(s->name, s->opaque(), s->operands, s->results)];
+  Signature *&head = signatures_[hash_of(s->name, s->properties, s->operands, s->results)];
   s->next = std::exchange(head, s);
 }
 
@@ -279,7 +266,7 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
     s->saved_operands = s->rules->savedOperands();
     s->saved_results = s->rules->savedResults();
   }
-  mlir::Attribute properties = s->opaque() ? op->getPropertiesAsAttribute() : mlir::Attribute();
+  mlir::Attribute properties = s->properties ? op->getPropertiesAsAttribute() : mlir::Attribute();
   s->properties_text = print(properties);
   s->text = text_of(*s, mlir::dyn_cast_if_present<mlir::DictionaryAttr>(properties));
   s->id = s->text->id;
@@ -301,7 +288,7 @@ mlir::Operation *IrState::make_op(const Signature &s, llvm::ArrayRef<mlir::Value
   for (const TypeInfo *type : s.results)
     results.push_back(this->type(type));
   return mlir::Operation::create(mlir::UnknownLoc::get(context_.get()), s.name, results, operands,
-                                 mlir::NamedAttrList(), s.opaque());
+                                 mlir::NamedAttrList(), s.properties);
 }
 
 mlir::Attribute IrState::properties_of(const Signature &s) {
@@ -314,7 +301,7 @@ Signature *IrState::fit(Signature *s, llvm::ArrayRef<const Var *> operands) {
     return s;
   llvm::SmallVector<const TypeInfo *, 4> types = types_of(operands);
   if (Signature *known =
-          find(s->name, s->opaque(), types, s->results.size() == 1 ? Types(s->results) : Types()))
+          find(s->name, s->properties, types, s->results.size() == 1 ? Types(s->results) : Types()))
     return known;
   StandIns stand_ins(*this, types);
   mlir::Operation *op = make_op(*s, stand_ins.values());

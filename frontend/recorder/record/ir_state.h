@@ -68,40 +68,23 @@ struct NumberedValues {
   }
 };
 
-// An op's properties without an op; nothing where it has none.
-class OwnedProperties {
-public:
-  OwnedProperties() = default;
-  // A copy of them; without them, the defaults.
-  explicit OwnedProperties(mlir::OperationName name, mlir::OpaqueProperties from = nullptr);
-  OwnedProperties(OwnedProperties &&other) noexcept
-      : name_(other.name_), storage_(std::exchange(other.storage_, nullptr)) {}
-  OwnedProperties &operator=(OwnedProperties other) noexcept {
-    std::swap(name_, other.name_);
-    std::swap(storage_, other.storage_);
-    return *this;
-  }
-  ~OwnedProperties();
-  mlir::OpaqueProperties get() const {
-    return storage_;
-  }
-
-private:
-  std::optional<mlir::OperationName> name_;
-  void *storage_ = nullptr;
-};
+// An op without operands and results, which holds properties: a copy of these, else the defaults.
+using BareOp = mlir::OwningOpRef<mlir::Operation *>;
+BareOp bare_op(mlir::OperationName name, mlir::OpaqueProperties from = nullptr);
 
 // An op but for its operands. Two ops with one signature do the same to operands of the same types.
 struct Signature {
   mlir::OperationName name;
-  OwnedProperties properties;
-  llvm::SmallVector<const TypeInfo *, 3> operands; // it is a user of the types
+  BareOp bare;
+  mlir::OpaqueProperties properties = nullptr; // in it; null where the op has none
+  llvm::SmallVector<const TypeInfo *, 3> operands;
   llvm::SmallVector<const TypeInfo *, 1> results;
-  uint32_t id = 0;   // the text's
-  uint32_t refs = 0; // nodes and SignatureRefs
+  llvm::SmallVector<TypeRef, 4> types; // of both
+  uint32_t id = 0;                     // the text's
+  uint32_t refs = 0;                   // nodes and SignatureRefs
   // Its results have histories. The derivative may not be written yet: backward says so then.
   bool differentiable = false;
-  bool checks = false; // may end a run: it looks at indices from data, or is a user's kernel
+  bool checks = false;     // may end a run: it looks at indices from data, or is a user's kernel
   bool is_sharded = false; // of an operand this rank has a part: no node has it, but its steps'
   Exchange exchange = Exchange::kNone;
   uint8_t device = 0; // that its results are on
@@ -117,10 +100,6 @@ struct Signature {
 
   Signature(mlir::OperationName name, llvm::ArrayRef<const TypeInfo *> operands,
             llvm::ArrayRef<const TypeInfo *> results);
-  ~Signature();
-  mlir::OpaqueProperties opaque() const {
-    return properties.get();
-  }
   // No node has it as it is (replaced_ops.h).
   bool is_indirect() const {
     return is_sharded || replacement;
@@ -146,7 +125,7 @@ template <typename... Ops> bool is(const Node *node) {
 // The properties of such an op; null of another one.
 template <typename Op> const typename Op::Properties *properties_if(const Signature &signature) {
   return signature.name.getTypeID() == mlir::TypeID::get<Op>()
-             ? signature.opaque().as<const typename Op::Properties *>()
+             ? signature.properties.as<const typename Op::Properties *>()
              : nullptr;
 }
 
@@ -217,7 +196,7 @@ public:
     if (recent && recent->name.getTypeID() == op && has_types(*recent, operands, result)) {
       if constexpr (std::is_same_v<typename Op::Properties, mlir::EmptyProperties>)
         return recent;
-      else if (*recent->opaque().as<const typename Op::Properties *>() == properties)
+      else if (*recent->properties.as<const typename Op::Properties *>() == properties)
         return recent;
     }
     typename Op::Properties copy = properties;

@@ -252,7 +252,7 @@ const TypeInfo *type_info(DType dtype, const Shape &dims, uint8_t device) {
 Var make_leaf(const TypeInfo *type, std::shared_ptr<runtime::Buffer> buffer, bool borrowed) {
   auto *value = new Value(type);
   value->cell = new Cell{.buffer = std::move(buffer), .owners = 1, .borrowed = borrowed};
-  return Var{ValueRef(value), GradRef(), 0};
+  return Var{ValueRef(value)};
 }
 
 std::shared_ptr<runtime::Buffer> allocate_buffer(int64_t bytes, uint8_t device) {
@@ -329,13 +329,13 @@ Var make_scalar(Scalar scalar, DType dtype) {
   auto *value = new Value(call_device.device == 0 ? known.get() : type_info(dtype, kScalarShape));
   value->is_scalar = true;
   value->bits = scalar_bits(scalar, dtype);
-  return Var{ValueRef(value), GradRef(), 0};
+  return Var{ValueRef(value)};
 }
 
 Var make_specialized_scalar(Scalar scalar, DType dtype, int operand) {
   uint64_t bits = scalar_bits(scalar, dtype);
   std::vector<SpecializedSite> &sites = Session::plain_line()->sites;
-  auto site = std::find_if(sites.begin(), sites.end(), [&](const SpecializedSite &each) {
+  auto site = llvm::find_if(sites, [&](const SpecializedSite &each) {
     return each.operand == operand && each.dtype == dtype;
   });
   if (site == sites.end())

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <unordered_map>
 
@@ -72,11 +73,15 @@ struct Recorder {
     crowded = crowded || table.crowded(config.context_bound);
     return added;
   }
-  int replacing = 0;    // replacements of ops that run, whose callers refer to tables
+  int replacing = 0; // replacements of ops that run, whose callers refer to tables
 
   // Collectives that nobody has asked for, in the order of recording, by the rank of this process's
   // that recorded them (exchange.h).
   std::unordered_map<uint32_t, PendingCollectives> pending_collectives;
+
+  std::deque<std::shared_ptr<EvaluationRecord>> evaluations; // the recent ones
+  // In order of submission: runs whose writes may yet go back.
+  std::deque<std::shared_ptr<EvaluationRecord>> unsettled_runs;
 
   Deaths<Value> dying;
   Deaths<GradNode> dying_grads;

@@ -29,9 +29,6 @@ struct Band {
 std::optional<Band> band_of(const GradNode &node);
 // Of a product of few rows, x [M, K] as it lies times y [K, N] (or, transposed, [N, K]), M at most
 // `rows`: whether y is transposed. Nothing for any other call.
-struct RowProduct {
-  bool transpose_y;
-};
-std::optional<RowProduct> row_product_of(const GradNode &node, int64_t rows);
+std::optional<bool> row_product_of(const GradNode &node, int64_t rows);
 
 } // namespace weft::recorder

@@ -55,7 +55,7 @@ struct TypeInfo : Interned {
   uint32_t id;                              // never reused: types in keys compare by it
   mutable const void *ir = nullptr;         // the mlir::Type in the current context
   int64_t ndim() const {
-    return static_cast<int64_t>(dims.size());
+    return std::ssize(dims);
   }
   TypeKey key() const {
     return {dtype, dims, device, sharding.get()};
@@ -115,9 +115,9 @@ inline void unused(SourceLine &) {}
 struct Cell {
   std::shared_ptr<runtime::Buffer> buffer;
   uint32_t owners = 0;
-  uint64_t used_contents = 0;      // what the buffer held when a slice last read it
-  // Who may go back to it (Before), and keeps the cell for that: a storage, which may hold the buffer
-  // as well, or a run, which holds the memory itself.
+  uint64_t used_contents = 0; // what the buffer held when a slice last read it
+  // Who may go back to it (Before), and keeps the cell for that: a storage, which may hold the
+  // buffer as well, or a run, which holds the memory itself.
   enum Keeper : uint8_t { kStorage, kHoldingStorage, kRun };
   std::array<uint32_t, 3> keepers{};
   Ref<const TensorName> name = {}; // of the parameter or buffer that it was read as last
@@ -143,14 +143,14 @@ struct Value : Pooled<Value> {
   explicit Value(const TypeInfo *type) : type(type) {}
 
   TypeRef type;
-  uint32_t handles = 0;      // ValueRefs, by tensors and saved values
-  uint32_t uses = 0;         // operands of recorded ops
-  uint32_t weak = 0;         // WeakRefs: caches of views compute it again when it is gone
-  uint32_t index = 0;        // which result of `node`
-  Node *node = nullptr;      // the op that defines it; null for a leaf, and when it is gone
-  Cell *cell = nullptr;      // of a leaf
+  uint32_t handles = 0; // ValueRefs, by tensors and saved values
+  uint32_t uses = 0;    // operands of recorded ops
+  uint32_t weak = 0;    // WeakRefs: caches of views compute it again when it is gone
+  uint32_t index = 0;   // which result of `node`
+  Node *node = nullptr; // the op that defines it; null for a leaf, and when it is gone
+  Cell *cell = nullptr; // of a leaf
   std::shared_ptr<EvaluationRecord> evaluation; // what computed it
-  bool is_scalar = false;    // a leaf whose value is `bits`
+  bool is_scalar = false;                       // a leaf whose value is `bits`
   bool was_constant = false; // such a leaf, at the first call where a literal stopped being a
                              // constant of the program
   bool is_saved = false;     // by a history: a derivative may read it
@@ -242,7 +242,7 @@ private:
 // A value with its history: result `index` of `grad`, or nothing to differentiate.
 struct Var {
   ValueRef value;
-  GradRef grad;
+  GradRef grad = {};
   uint32_t grad_index = 0;
 
   const TypeInfo &type() const {
@@ -264,7 +264,7 @@ struct Var {
     return static_cast<bool>(value);
   }
   Var without_history() const {
-    return Var{value, GradRef(), 0};
+    return Var{value};
   }
 };
 
@@ -291,8 +291,8 @@ struct Node : Pooled<Node> {
   bool stays = false;    // it was computed for others, and stayed recorded (temporaries.h)
   bool lost = false;     // it reads, maybe through others, what a failed run has lost
   uint32_t rank = 0;     // of the thread that recorded it, where ranks are threads (thread_rank)
-  absl::InlinedVector<Value *, 3> operands;         // each counts as a use
-  absl::InlinedVector<Value *, 1> results;          // null once nobody refers to it
+  absl::InlinedVector<Value *, 3> operands; // each counts as a use
+  absl::InlinedVector<Value *, 1> results;  // null once nobody refers to it
   LineRef again; // it computes again what a checkpoint did not keep: the checkpoint's line
   Node *previous = nullptr, *next = nullptr; // all live ops, in order
 
@@ -339,10 +339,10 @@ struct GradNode : Pooled<GradNode> {
   absl::InlinedVector<GradEdge, 2> edges;    // one an operand; null where no gradient is wanted
   absl::InlinedVector<ValueRef, 2> operands; // saved ones, null the others
   absl::InlinedVector<ValueRef, 1> results;  // saved ones, null the others
-  std::vector<GivenUp> given_up;      // saved ones that are null for now (checkpoint.h)
+  std::vector<GivenUp> given_up;             // saved ones that are null for now (checkpoint.h)
   TypeRef leaf_type;
-  Tensor grad;                     // of a leaf
-  Ref<const TensorName> name = {}; // of the parameter that it is the leaf of
+  Tensor grad;                                  // of a leaf
+  Ref<const TensorName> name = {};              // of the parameter that it is the leaf of
   std::unique_ptr<std::vector<GradHook>> hooks; // mostly none
 
   bool is_leaf() const {

@@ -67,8 +67,8 @@ void refuse_placeholder(const Value *leaf, Location location) {
                 "into zeros of a size that is known, which keep the shape, or call it outside and "
                 "pass what it gives");
   fail_at(request.location, ErrorKind::kState,
-          std::string("a value is asked for (") + name(request.reason) + ") while weft::" +
-              trace.what +
+          std::string("a value is asked for (") + name(request.reason) +
+              ") while weft::" + trace.what +
               " records the function: it has none yet; return the tensor instead, or ask before "
               "the call");
 }
@@ -161,7 +161,7 @@ void refuse_ended_recording(std::span<Value *const> roots, Location location) {
     if (value->node && std::exchange(value->node->epoch, epoch) != epoch)
       nodes.push_back(value->node);
   };
-  std::for_each(roots.begin(), roots.end(), visit);
+  llvm::for_each(roots, visit);
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i]->tracer == kEnded)
       fail_at(location, ErrorKind::kState,
@@ -170,7 +170,7 @@ void refuse_ended_recording(std::span<Value *const> roots, Location location) {
                   "has no value outside; return the tensor from the function, or write it in place "
                   "with copy_; if the function writes it, let no other thread use it before the "
                   "function's first call has ended");
-    std::for_each(nodes[i]->operands.begin(), nodes[i]->operands.end(), visit);
+    llvm::for_each(nodes[i]->operands, visit);
   }
 }
 

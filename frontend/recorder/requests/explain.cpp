@@ -26,7 +26,7 @@ Evaluation explain(const Tensor &tensor, Location location) {
 std::vector<Evaluation> recent_evaluations() {
   recorder::Session session("recent_evaluations", Location::current());
   std::vector<Evaluation> result;
-  for (const auto &record : recorder::recent_records())
+  for (const auto &record : recorder::recorder().evaluations)
     result.push_back(record->snapshot());
   return result;
 }
@@ -55,8 +55,7 @@ std::vector<CacheState> caches() {
     result.push_back(
         {cache.name, use.entries, use.bytes, use.max_entries, use.max_bytes, cache.freed});
   }
-  std::sort(result.begin(), result.end(),
-            [](const CacheState &a, const CacheState &b) { return a.name < b.name; });
+  std::ranges::sort(result, {}, &CacheState::name);
   return result;
 }
 

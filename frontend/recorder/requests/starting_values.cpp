@@ -144,7 +144,7 @@ Var launch(const CompiledProgram &program, llvm::ArrayRef<Var> inputs, const Typ
   figures.reason = CutReason::kInit;
   figures.file = location.file_name();
   figures.line = static_cast<int>(location.line());
-  figures.inputs = static_cast<int64_t>(inputs.size());
+  figures.inputs = std::ssize(inputs);
   figures.outputs = 1;
   figures.outcome = CacheOutcome::kMemoryHit;
   figures.symbolic = "n=" + std::to_string(type.elements);
@@ -153,7 +153,7 @@ Var launch(const CompiledProgram &program, llvm::ArrayRef<Var> inputs, const Typ
   for (const Var &input : inputs)
     run.bind(input.value.get());
   run.launch(Attempt::kLast, Session::location(), Guard::kLock, /*is_evaluation=*/false);
-  Var leaf{ValueRef(new Value(&type)), GradRef(), 0};
+  Var leaf{ValueRef(new Value(&type))};
   run.publish(0, leaf.value.get());
   run.finish();
   return leaf;
@@ -231,7 +231,7 @@ Var converted(Value *leaf, DType dtype) {
   if (!program)
     return Var();
   const TypeInfo &type = *type_info(dtype, leaf->type->dims, leaf->type->device);
-  Var x{std::move(held), GradRef(), 0};
+  Var x{std::move(held)};
   return make_with_room([&] { return launch(*program, x, type, Session::location()); });
 }
 

@@ -1,23 +1,34 @@
 #include "frontend/recorder/runs/evaluation.h"
 
+#include <algorithm>
+#include <functional>
 #include <iostream>
 
-#include "frontend/recorder/record/limits.h"
-#include "frontend/recorder/runs/memory_holders.h"
+#include "frontend/recorder/record/state.h"
 #include "runtime/core/caches.h"
 #include "runtime/executable/run_failure.h"
 
 namespace weft::recorder {
 
-std::deque<std::shared_ptr<EvaluationRecord>> &recent_records() {
-  static auto *records = new std::deque<std::shared_ptr<EvaluationRecord>>;
-  return *records;
-}
-
 static const runtime::RegisteredCache registered("evaluations", "the next evaluation", [] {
-  return runtime::CacheUse{static_cast<int64_t>(recent_records().size()), -1,
+  return runtime::CacheUse{std::ssize(recorder().evaluations), -1,
                            static_cast<int64_t>(kLimits.evaluations), -1};
 });
+
+HeldMemory held_memory(const compiler::PlanReport &plan, int64_t whole) {
+  std::vector<MemoryHolder> holders;
+  int64_t sum = 0;
+  for (const compiler::PeakPart &part : plan.peakParts) {
+    holders.push_back({part.bytes, part.what, part.line, part.module});
+    sum += part.bytes;
+  }
+  if (holders.empty() || sum > whole)
+    return {};
+  if (sum < whole)
+    holders.push_back({whole - sum, "scratch of threads, alignment", "", ""});
+  std::ranges::stable_sort(holders, std::greater<>(), &MemoryHolder::bytes);
+  return {std::move(holders), plan.liveBytes};
+}
 
 // An evaluation with what its compilation said, which may be null.
 static Evaluation with(const compiler::CompileReport *report, Evaluation data) {
@@ -84,9 +95,10 @@ Evaluation EvaluationRecord::snapshot() const {
 }
 
 void keep(std::shared_ptr<EvaluationRecord> record) {
-  recent_records().push_back(std::move(record));
-  if (recent_records().size() > kLimits.evaluations)
-    recent_records().pop_front();
+  auto &recent = recorder().evaluations;
+  recent.push_back(std::move(record));
+  if (recent.size() > kLimits.evaluations)
+    recent.pop_front();
 }
 
 } // namespace weft::recorder

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -42,7 +41,7 @@ public:
   // Not OK once it has failed and somebody was told: what it computed is lost, unless it went back
   // (undo.h).
   absl::Status loss;
-  bool told = false; // a caller was given the failure as its error
+  bool told = false;      // a caller was given the failure as its error
   std::vector<Undo> undo; // changes in number before the run and after it only
 
   using Clock = std::chrono::steady_clock;
@@ -68,9 +67,16 @@ private:
   std::atomic<RunState> state_{RunState::kUnderWay};
 };
 
-// The recent ones, under the recorder's lock. Never destroyed, as the recorder.
-std::deque<std::shared_ptr<EvaluationRecord>> &recent_records();
-// Keeps it among them.
+// Keeps it among the recent ones.
 void keep(std::shared_ptr<EvaluationRecord> record);
+
+// What a program's memory holds, as explain and estimates say it.
+struct HeldMemory {
+  std::vector<MemoryHolder> holders; // at the peak
+  std::vector<int64_t> live_bytes;   // over a run
+};
+// What the plan says; to the holders comes the rest, where a run takes more than the plan
+// (`whole`). Empty where it takes less: the plan is one for larger sizes.
+HeldMemory held_memory(const compiler::PlanReport &plan, int64_t whole);
 
 } // namespace weft::recorder

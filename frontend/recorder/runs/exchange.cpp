@@ -91,12 +91,7 @@ ExchangeRun find_exchange(const Slice &slice, const EvaluateRequest &request, Ev
 
 // The rank's.
 static PendingCollectives &pending() {
-  static auto &none = *new PendingCollectives; // stays empty; as the recorder never destroyed
-  auto &all = recorder().pending_collectives;
-  if (all.empty())
-    return none;
-  auto own = all.find(thread_rank);
-  return own == all.end() ? none : own->second;
+  return recorder().pending_collectives[thread_rank];
 }
 
 void add_pending(std::vector<Value *> &roots) {

@@ -52,7 +52,7 @@ void Invocation::follow(std::vector<std::shared_ptr<const runtime::Event>> after
 
 bool Invocation::is_a_result(size_t input) const {
   auto specs = launch_.executable->output_specs();
-  return std::any_of(specs.begin(), specs.end(), [&](const runtime::OutputSpec &spec) {
+  return llvm::any_of(specs, [&](const runtime::OutputSpec &spec) {
     return spec.alias_input == static_cast<int32_t>(input);
   });
 }
@@ -98,7 +98,7 @@ bool Invocation::reuse(size_t i, Value *leaf) {
   const Cell *cell = leaf->cell;
   if (tied || launch_.outputs[i] || leaf->uses > 0 || cell->owners > 1 || cell->has_keepers() ||
       cell->borrowed || cell->buffer->bytes() != spec.bytes ||
-      cell->buffer->memory() != memory(launch_.result_device))
+      cell->buffer->memory() != runtime::device(launch_.result_device).memory())
     return false;
   launch_.outputs[i] = cell->buffer;
   return true;
@@ -118,12 +118,11 @@ absl::Status Invocation::bind_block() {
   constexpr int64_t kSlot = 8;
   if (scalars_.empty())
     return absl::OkStatus();
-  auto block =
-      memory(launch_.device)->allocate(static_cast<int64_t>(scalars_.size()) * kSlot, "scalars");
+  runtime::Device &device = runtime::device(launch_.device);
+  auto block = device.memory()->allocate(std::ssize(scalars_) * kSlot, "scalars");
   if (!block.ok())
     return block.status();
   char *place = static_cast<char *>((*block)->data());
-  const runtime::Device &device = runtime::device(launch_.device);
   for (const ScalarInput &scalar : scalars_) {
     if (absl::Status status = device.write(place, &scalar.bits, kSlot); !status.ok())
       return status;
@@ -139,7 +138,7 @@ void Invocation::account(bool is_evaluation) {
   data.number = is_evaluation ? ++r.statistics.evaluations : 0;
   data.backend = backend_of(r.config, launch_.result_device);
   data.device = device_text(launch_.result_device);
-  std::sort(data.exchanges.begin(), data.exchanges.end());
+  std::ranges::sort(data.exchanges);
   data.exchanges.erase(std::unique(data.exchanges.begin(), data.exchanges.end()),
                        data.exchanges.end());
   data.donated = data.output_bytes = 0;
@@ -181,8 +180,8 @@ bool Invocation::launch(Attempt attempt, Location location, Guard guard, bool is
     auto inputs = launch_.executable->input_specs();
     bool gives_state = false;
     for (size_t i = 0; i < leaves_.size(); ++i)
-      gives_state =
-          gives_state || (inputs[i].donatable && leaves_[i]->cell && leaves_[i]->cell->keeping_storages() > 0);
+      gives_state = gives_state || (inputs[i].donatable && leaves_[i]->cell &&
+                                    leaves_[i]->cell->keeping_storages() > 0);
     std::optional<RecorderMutex::Pause> pause;
     if (guard == Guard::kClaim && !record_->may_fail && !gives_state)
       pause.emplace(recorder().mutex);

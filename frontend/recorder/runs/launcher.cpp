@@ -10,6 +10,7 @@
 #include "runtime/executor/device.h"
 #include "runtime/profile/profile.h"
 #include "runtime/threading/parallel_for.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 namespace weft::recorder {
 namespace {
@@ -74,26 +75,6 @@ private:
   std::shared_ptr<EvaluationRecord> record_;
 };
 
-// Tells who traces memory what it is for.
-class AsksFor {
-public:
-  AsksFor(const Launch &launch, const Evaluation &data) : before_(runtime::asking.run) {
-    if (runtime::asking_is_traced == 0)
-      return;
-    run_ = {data.file + ":" + std::to_string(data.line), launch.origins};
-    runtime::asking.run = &run_;
-  }
-  ~AsksFor() {
-    runtime::asking.run = before_;
-  }
-  AsksFor(const AsksFor &) = delete;
-  AsksFor &operator=(const AsksFor &) = delete;
-
-private:
-  runtime::AskingRun run_;
-  const runtime::AskingRun *before_;
-};
-
 // Ranks that are threads each have one line for all that they run on the host's processors. In an
 // executor that they shared, a run that waits for the other ranks would keep these from their turn,
 // and all of them would wait for ever.
@@ -112,16 +93,19 @@ runtime::Executor &executor_of(const Launch &launch) {
 
 constinit thread_local int16_t rank_device = -1;
 
-std::shared_ptr<runtime::Memory> memory(uint8_t device) {
-  return runtime::device(device).memory();
-}
 absl::StatusOr<runtime::Executor::Started> start(Launch &launch,
                                                  std::shared_ptr<EvaluationRecord> record) {
-  AsksFor asks(launch, record->data);
+  runtime::AskingRun asks; // who traces memory is told what it is for
+  llvm::SaveAndRestore asking(runtime::asking.run);
+  if (runtime::asking_is_traced > 0) {
+    asks = {record->data.file + ":" + std::to_string(record->data.line), launch.origins};
+    runtime::asking.run = &asks;
+  }
   auto observed = std::make_shared<Observed>(launch.executable, std::move(record));
   std::shared_ptr<runtime::Memory> results;
   if (launch.executor || rank_device >= 0)
-    results = memory(launch.result_device); // another executor's memory is not the device's
+    results = runtime::device(launch.result_device)
+                  .memory(); // another executor's memory is not the device's
   return executor_of(launch).start(std::move(observed), std::move(launch.inputs), launch.outputs,
                                    std::move(launch.after), launch.end, results.get());
 }

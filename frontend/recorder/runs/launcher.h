@@ -34,8 +34,6 @@ struct Launch {
   std::vector<runtime::Origin> origins = {}; // of the outputs, where somebody wants to know
 };
 
-std::shared_ptr<runtime::Memory> memory(uint8_t device);
-
 // Acquires all that the run needs, and starts it; the record learns of its end. A failure that is
 // returned happened before the first instruction; a later one poisons the outputs' buffers. The
 // launch's inputs become the run's.

@@ -9,12 +9,6 @@
 
 namespace weft::recorder {
 
-// In order of submission: runs whose writes may yet go back. Never destroyed, as the recorder.
-static std::deque<std::shared_ptr<EvaluationRecord>> &unsettled_runs() {
-  static auto *runs = new std::deque<std::shared_ptr<EvaluationRecord>>;
-  return *runs;
-}
-
 //===-- Runs ----------------------------------------------------------------------------------===//
 
 bool is_lost(const Value *leaf) {
@@ -86,7 +80,7 @@ void settle_writes(const Slice &slice, std::span<Value *const> roots,
 }
 
 static void forget_settled() {
-  std::erase_if(unsettled_runs(), [](const std::shared_ptr<EvaluationRecord> &each) {
+  std::erase_if(recorder().unsettled_runs, [](const std::shared_ptr<EvaluationRecord> &each) {
     if (each->state() == RunState::kDone)
       each->undo.clear();
     // What nobody can read again, not even by going back to it, need not go back.
@@ -100,7 +94,7 @@ static void forget_settled() {
 void keep_unsettled(const std::shared_ptr<EvaluationRecord> &record) {
   forget_settled();
   if (record->may_fail && !record->undo.empty())
-    unsettled_runs().push_back(record);
+    recorder().unsettled_runs.push_back(record);
 }
 
 //===-- Memory that is gone back to -----------------------------------------------------------===//
@@ -234,7 +228,7 @@ static void go_back() {
     RecorderMutex::Pause pause(r.mutex);
     drain();
   }
-  auto unsettled = std::exchange(unsettled_runs(), {});
+  auto unsettled = std::exchange(r.unsettled_runs, {});
   llvm::MapVector<Value *, const Undo *>
       targets;        // of what the runs should have written; null where it is lost
   absl::Status first; // later ones are skipped since it failed
@@ -309,7 +303,7 @@ static void go_back() {
     for (Undo &undo : record->undo)
       if (went_back(undo.before))
         follow(undo.before);
-    unsettled_runs().push_back(std::move(record));
+    r.unsettled_runs.push_back(std::move(record));
   }
   for (const ValueRef &value : lost)
     put_back_writers(value.get()); // afterwards: a node goes with its last value
@@ -329,7 +323,7 @@ absl::Status loss_of(Value *leaf) {
     return status;
   // Not all that failed is among the unsettled: there may be nothing to undo, or no check of an
   // index may end it. Of those that are, going back decides.
-  if (record && !llvm::is_contained(unsettled_runs(), leaf->evaluation))
+  if (record && !llvm::is_contained(recorder().unsettled_runs, leaf->evaluation))
     record->loss = status;
   go_back(); // after which the record may be gone
   return status;

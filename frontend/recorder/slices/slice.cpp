@@ -3,13 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "dialects/weft/ir/Attributes.h"
-#include "dialects/weft/ir/SignatureAttributes.h"
-#include "frontend/recorder/slices/modules.h"
-#include "mlir/Bytecode/BytecodeWriter.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/Support/raw_ostream.h"
-
 namespace weft::recorder {
 
 static constexpr int64_t kScalarBytes = 8; // the widest dtype
@@ -48,8 +41,7 @@ bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer) {
       if (node->epoch == epoch)
         nodes.push_back(node);
   } else {
-    std::sort(nodes.begin(), nodes.end(),
-              [](const Node *a, const Node *b) { return a->number < b->number; });
+    std::ranges::sort(nodes, {}, &Node::number);
   }
 
   if (!nodes.empty()) {
@@ -116,68 +108,6 @@ std::vector<std::string> checkpoint_notes(const Slice &slice) {
     notes.push_back("checkpoint (" + place + "): " + std::to_string(count) +
                     " ops are computed again for the gradient instead of being kept");
   return notes;
-}
-
-std::string write_module(const Slice &slice) {
-  IrState &ir = *recorder().ir;
-  mlir::MLIRContext *context = &ir.context();
-  mlir::Location unknown = mlir::UnknownLoc::get(context);
-  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(unknown);
-  llvm::SmallVector<mlir::Type> inputs, outputs;
-  for (Value *leaf : slice.leaves)
-    inputs.push_back(ir.type(leaf->type));
-  for (Value *output : slice.outputs)
-    outputs.push_back(ir.type(output->type));
-  mlir::OpBuilder builder(context);
-  builder.setInsertionPointToEnd(module->getBody());
-  auto function = mlir::func::FuncOp::create(builder, unknown, "main",
-                                             builder.getFunctionType(inputs, outputs));
-  mlir::Block *body = function.addEntryBlock();
-  llvm::DenseMap<Value *, mlir::Value> values;
-  for (size_t i = 0; i < slice.leaves.size(); ++i) {
-    values[slice.leaves[i]] = body->getArgument(i);
-    if (const Cell *cell = slice.leaves[i]->cell; cell && cell->name)
-      body->getArgument(i).setLoc(mlir::NameLoc::get(builder.getStringAttr(cell->name->path())));
-  }
-  {
-    ir::SignatureAttributes attributes(function);
-    for (size_t i = 0; i < slice.leaves.size(); ++i) {
-      const ProgramKey::Leaf &flags = slice.key.leaves[i];
-      if (flags.donatable)
-        attributes.argument(i).set(ir::kDonatableAttr, builder.getUnitAttr());
-      if (flags.kept)
-        attributes.argument(i).set(ir::kKeptAttr, builder.getUnitAttr());
-      if (flags.stable)
-        attributes.argument(i).set(ir::kStableAttr, builder.getUnitAttr());
-    }
-  }
-  builder.setInsertionPointToEnd(body);
-  std::vector<const ModuleName *> modules = modules_of(slice);
-  for (auto [node, module_of] : llvm::zip(slice.nodes, modules)) {
-    const Signature &signature = *node->signature;
-    mlir::OperationState state(ir.location(node->line, module_of), signature.name);
-    for (Value *operand : node->operands)
-      state.operands.push_back(values.find(operand)->second);
-    for (const TypeInfo *type : signature.results)
-      state.types.push_back(ir.type(type));
-    mlir::Operation *op = mlir::Operation::create(state);
-    if (signature.opaque())
-      op->copyProperties(signature.opaque());
-    builder.insert(op);
-    for (Value *result : node->results)
-      if (result)
-        values[result] = op->getResult(result->index);
-  }
-  llvm::SmallVector<mlir::Value> results;
-  for (Value *output : slice.outputs)
-    results.push_back(values.find(output)->second);
-  mlir::func::ReturnOp::create(builder, unknown, results);
-  std::string bytes;
-  llvm::raw_string_ostream stream(bytes);
-  if (mlir::failed(mlir::writeBytecodeToFile(*module, stream)))
-    fail(ErrorKind::kCompile,
-         "the recorded ops cannot be written as bytecode: " + ir.take_diagnostic().message);
-  return bytes;
 }
 
 } // namespace weft::recorder
