@@ -79,8 +79,8 @@ int64_t Family::bytes() const {
   return static_cast<int64_t>(bytes) + generals;
 }
 
-Family &Families::add(ProgramKey key, uint64_t salt) {
-  Family &family = families_.add({.key = std::move(key), .number = ++numbers_, .salt = salt});
+Family &Families::add(ProgramKey key) {
+  Family &family = families_.add({.key = std::move(key), .number = ++numbers_});
   // To count all of them is for every so many: families grow between two adds.
   counted_bytes_ += family.bytes();
   if (--adds_until_count_ <= 0) {
@@ -103,23 +103,24 @@ int64_t Families::bytes() const {
   return bytes;
 }
 
-Family *Families::top(const StructureKey &structure, uint64_t salt, bool add) {
-  Family *family = families_.find(structure.key, salt);
+Family *Families::top(const StructureKey &structure, bool add) {
+  Family *family = families_.find(structure.key);
   if (family || !add)
     return family;
-  family = &this->add(structure.key, salt);
+  family = &this->add(structure.key);
   family->structures.assign(structure.structures.begin(), structure.structures.end());
   return family;
 }
 
 Family *Families::below(Family &family, const Ints &ints, bool add) {
-  ProgramKey key{.kind = ProgramKey::Kind::kSizes, .code = {family.number}};
+  ProgramKey key{
+      .kind = ProgramKey::Kind::kSizes, .salt = family.key.salt, .code = {family.number}};
   for (uint32_t p : family.fixed)
     key.sizes.push_back(ints[p]);
-  Family *known = families_.find(key, family.salt);
+  Family *known = families_.find(key);
   if (known || !add)
     return known;
-  Family &made = this->add(std::move(key), family.salt);
+  Family &made = this->add(std::move(key));
   made.depth = family.depth + 1;
   if (family.refused_below >= kLimits.refused_below) {
     made.fixed = family.fixed_below;
@@ -131,8 +132,8 @@ Family *Families::below(Family &family, const Ints &ints, bool add) {
   return &made;
 }
 
-Families::Place Families::of(const StructureKey &structure, uint64_t salt) {
-  Place place{top(structure, salt, /*add=*/true), nullptr};
+Families::Place Families::of(const StructureKey &structure) {
+  Place place{top(structure, /*add=*/true), nullptr};
   while (!place.family->fixed.empty())
     place = {below(*place.family, structure.ints, /*add=*/true), place.family};
   return place;

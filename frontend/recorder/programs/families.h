@@ -25,7 +25,6 @@ struct Family {
   uint32_t number = 0; // in the keys of the families below it
   uint32_t depth = 0;  // of these above it
   std::vector<Ref<const SignatureStructure>> structures = {}; // what the key's ids stand for
-  uint64_t salt = 0;
   std::deque<Ints> observations =
       {}; // of programs that were compiled or asked for, the newest last
   std::deque<SymbolicProgram> programs = {}; // the newest first
@@ -59,17 +58,17 @@ struct Family {
 class Families {
 public:
   // Stays where it is until the next add(), and the one that was found last as well.
-  Family &add(ProgramKey key, uint64_t salt);
+  Family &add(ProgramKey key);
   // The family of a structure, the most recently used then; null where none is known, unless it is
   // to be added.
-  Family *top(const StructureKey &structure, uint64_t salt, bool add = false);
+  Family *top(const StructureKey &structure, bool add = false);
   // The family below it for what these ints are where sizes are fixed, likewise.
   Family *below(Family &family, const Ints &ints, bool add = false);
   struct Place {
     Family *family, *above; // above: null for a structure's
   };
   // The family that programs with these ints belong to, added where it is not known.
-  Place of(const StructureKey &structure, uint64_t salt);
+  Place of(const StructureKey &structure);
   int64_t entries() const {
     return families_.size();
   }

@@ -94,11 +94,11 @@ absl::StatusOr<CompileOutcome> compile_narrower(CompileRequest &compile, absl::S
   return outcome;
 }
 
-FoundProgram find_or_compile(const Slice &slice, Location location, Evaluation &data) {
+FoundProgram find_or_compile(Slice &slice, Location location, Evaluation &data) {
   Recorder &r = recorder();
   ProgramContext context(r.config, slice.device);
-  uint64_t salt = context.salt();
-  if (auto program = program_cache().find(slice.key, salt)) {
+  slice.key.salt = context.salt();
+  if (auto program = program_cache().find(slice.key)) {
     data.outcome = CacheOutcome::kMemoryHit;
     ++r.statistics.memory_hits;
     return {program, {}};
@@ -106,10 +106,9 @@ FoundProgram find_or_compile(const Slice &slice, Location location, Evaluation &
   StructureKey structure = structure_key(slice);
   bool serves_sizes = may_be_symbolic(slice);
   if (serves_sizes)
-    if (auto found = find_symbolic(structure, salt, data))
+    if (auto found = find_symbolic(structure, data))
       return *found;
-  ProgramCache::Compiling exact(program_cache(), slice.key, salt),
-      family(program_cache(), structure.key, salt);
+  ProgramCache::Compiling exact(program_cache(), slice.key), family(program_cache(), structure.key);
   data.difference = literal_difference(slice);
   if (data.difference.empty())
     data.difference = program_cache().difference(slice, context);
@@ -118,7 +117,7 @@ FoundProgram find_or_compile(const Slice &slice, Location location, Evaluation &
   if (slice.checks)
     compile.check_places = check_places(slice);
   if (serves_sizes)
-    if (auto request = symbolic_request(slice, structure, salt, data)) {
+    if (auto request = symbolic_request(slice, structure, data)) {
       request->content = content_of(slice, &structure);
       compile.symbolic = std::move(request);
     }
@@ -147,11 +146,10 @@ FoundProgram find_or_compile(const Slice &slice, Location location, Evaluation &
   // serves this run only.
   bool keep = context.registrations == compiler::registrationsGeneration();
   if (compile.symbolic)
-    return insert_symbolic(slice, structure, context, *compile.symbolic, outcome->program,
-                           outcome->sized, keep, data);
+    return insert_symbolic(slice, structure, context, *compile.symbolic, *outcome, keep, data);
   if (keep)
-    program_cache().insert(hold_key(slice), context, outcome->program, r.config);
-  observe(structure, salt, refused.get(), why);
+    program_cache().insert(hold_key(slice), context, outcome->program);
+  observe(structure, refused.get(), why);
   return {outcome->program, {}};
 }
 
@@ -177,7 +175,7 @@ std::vector<std::string> check_places(const Slice &slice) {
   return places;
 }
 
-FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Evaluation &figures) {
+FoundProgram find_program(Slice &slice, const EvaluateRequest &request, Evaluation &figures) {
   runtime::profile::Span span(runtime::profile::Kind::kFind, "find program");
   describe_request(request, figures);
   FoundProgram found = find_or_compile(slice, request.location, figures);
@@ -214,13 +212,12 @@ ErrorKind kind_of(const absl::Status &status, ErrorKind otherwise) {
   return status.code() == absl::StatusCode::kResourceExhausted ? ErrorKind::kMemory : otherwise;
 }
 
-bool being_compiled(const Slice &slice) {
-  Recorder &r = recorder();
+bool being_compiled(Slice &slice) {
   if (!program_cache().is_compiling())
     return false;
-  uint64_t salt = ProgramContext(r.config, slice.device).salt();
-  return program_cache().is_compiling(slice.key, salt) ||
-         program_cache().is_compiling(structure_key(slice).key, salt);
+  slice.key.salt = ProgramContext(recorder().config, slice.device).salt();
+  return program_cache().is_compiling(slice.key) ||
+         program_cache().is_compiling(structure_key(slice).key);
 }
 
 } // namespace weft::recorder

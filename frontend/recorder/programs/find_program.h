@@ -16,32 +16,30 @@ using MovedPlaces = std::vector<std::pair<std::string, std::string>>;
 
 struct FoundProgram {
   std::shared_ptr<CompiledProgram> program;
-  std::vector<int64_t> scalars; // what it takes after the slice's leaves: attributes and constants
-                                // that vary, as bits
+  std::vector<int64_t> scalars;  // what it takes after the slice's leaves: attributes and constants
+                                 // that vary, as bits
   MovedPlaces moved_places = {}; // of the slice that it was compiled of, and of this one
 };
 
 // A known symbolic program that these ints are within the guards of.
-std::optional<FoundProgram> find_symbolic(const StructureKey &structure, uint64_t salt,
-                                          Evaluation &data);
+std::optional<FoundProgram> find_symbolic(const StructureKey &structure, Evaluation &data);
 // What the next program may leave open; null, with the reason where there is one, if it is to be
 // static.
 std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const StructureKey &structure,
-                                                  uint64_t salt, Evaluation &data);
+                                                  Evaluation &data);
 // Into the caches, if it is to be kept, after its compilation succeeded.
 FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure,
                              const ProgramContext &context, const SymbolicRequest &request,
-                             std::shared_ptr<CompiledProgram> program,
-                             std::shared_ptr<CompiledProgram> sized, bool keep, Evaluation &data);
+                             const CompileOutcome &outcome, bool keep, Evaluation &data);
 // The slice's ints, for what the next one may leave open. refused: the request that came to
 // nothing, and why.
-void observe(const StructureKey &structure, uint64_t salt, const SymbolicRequest *refused = nullptr,
+void observe(const StructureKey &structure, const SymbolicRequest *refused = nullptr,
              const absl::Status &why = absl::OkStatus());
 
 // The program of a claimed slice, compiled without the lock where it is not known. Throws kCompile
 // when it does not compile. figures: what explain tells of the request, of the slice, of the
 // program and of how it was found.
-FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Evaluation &figures);
+FoundProgram find_program(Slice &slice, const EvaluateRequest &request, Evaluation &figures);
 // CompiledProgram::check_places of a program for the slice alone.
 std::vector<std::string> check_places(const Slice &slice);
 // What compiling gave, into the statistics, and into figures.
@@ -53,6 +51,6 @@ void describe_program(const CompiledProgram &program, Evaluation &figures);
 ErrorKind kind_of(const absl::Status &status, ErrorKind otherwise);
 // Whether somebody compiles this program, or one that differs in ints only and may serve this slice
 // as well.
-bool being_compiled(const Slice &slice);
+bool being_compiled(Slice &slice);
 
 } // namespace weft::recorder

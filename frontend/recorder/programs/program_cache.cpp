@@ -30,23 +30,19 @@ ProgramCache &program_cache() {
   return *cache;
 }
 
-uint64_t ProgramCache::hash(const ProgramKey &key, uint64_t salt) {
-  return key.hash() ^ salt;
-}
-
-std::shared_ptr<CompiledProgram> ProgramCache::find(const ProgramKey &key, uint64_t salt) {
-  const Entry *known = entries_.find(key, salt);
+std::shared_ptr<CompiledProgram> ProgramCache::find(const ProgramKey &key) {
+  const Entry *known = entries_.find(key);
   return known ? known->program : nullptr;
 }
 
 void ProgramCache::insert(HeldKey key, ProgramContext context,
-                          std::shared_ptr<CompiledProgram> program, const Config &config) {
-  uint64_t salt = context.salt();
-  bytes_ += entries_.add({std::move(key), std::move(context), salt, std::move(program)}).bytes();
-  trim(config);
+                          std::shared_ptr<CompiledProgram> program) {
+  bytes_ += entries_.add({std::move(key), std::move(context), std::move(program)}).bytes();
+  trim();
 }
 
-void ProgramCache::trim(const Config &config) {
+void ProgramCache::trim() {
+  const Config &config = recorder().config;
   // The newest stays, whatever its size: it is about to run.
   while (entries() > 1 && (entries() > config.cache_entries || bytes_ > config.cache_bytes)) {
     bytes_ -= entries_.oldest().bytes();

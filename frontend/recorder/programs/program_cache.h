@@ -30,12 +30,11 @@ struct ProgramContext {
 class ProgramCache {
 public:
   // Null on a miss. Makes the entry the most recently used.
-  std::shared_ptr<CompiledProgram> find(const ProgramKey &key, uint64_t salt);
+  std::shared_ptr<CompiledProgram> find(const ProgramKey &key);
   // After its compilation succeeded.
-  void insert(HeldKey key, ProgramContext context, std::shared_ptr<CompiledProgram> program,
-              const Config &config);
-  // Drops the least recently used down to the bounds.
-  void trim(const Config &config);
+  void insert(HeldKey key, ProgramContext context, std::shared_ptr<CompiledProgram> program);
+  // Drops the least recently used down to the bounds of the configuration.
+  void trim();
   int64_t entries() const {
     return entries_.size();
   }
@@ -46,8 +45,7 @@ public:
   // Single flight: while one lives, whoever finds the key waits.
   class Compiling {
   public:
-    Compiling(ProgramCache &cache, const ProgramKey &key, uint64_t salt)
-        : cache_(cache), hash_(hash(key, salt)) {
+    Compiling(ProgramCache &cache, const ProgramKey &key) : cache_(cache), hash_(key.hash()) {
       cache_.compiling_.insert(hash_);
     }
     ~Compiling() {
@@ -58,8 +56,8 @@ public:
     ProgramCache &cache_;
     uint64_t hash_;
   };
-  bool is_compiling(const ProgramKey &key, uint64_t salt) const {
-    return compiling_.count(hash(key, salt)) > 0;
+  bool is_compiling(const ProgramKey &key) const {
+    return compiling_.contains(key.hash());
   }
   bool is_compiling() const {
     return !compiling_.empty();
@@ -73,7 +71,6 @@ private:
   struct Entry {
     HeldKey key;
     ProgramContext context;
-    uint64_t salt;
     std::shared_ptr<CompiledProgram> program;
     const ProgramKey &program_key() const {
       return key.key;
@@ -82,7 +79,6 @@ private:
       return program->bytes + key.bytes();
     }
   };
-  static uint64_t hash(const ProgramKey &key, uint64_t salt);
 
   RecentlyUsed<Entry> entries_;
   std::unordered_set<uint64_t> compiling_;

@@ -1,4 +1,4 @@
-// Entries by the program key and the salt that they have, in the order of their last use.
+// Entries by the program key that they have, in the order of their last use.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,10 @@ namespace weft::recorder {
 template <typename Entry> class RecentlyUsed {
 public:
   // Which nothing was used after then; null: none.
-  Entry *find(const ProgramKey &key, uint64_t salt) {
-    auto [first, last] = index_.equal_range(key.hash() ^ salt);
+  Entry *find(const ProgramKey &key) {
+    auto [first, last] = index_.equal_range(key.hash());
     for (; first != last; ++first)
-      if (auto found = first->second; found->salt == salt && found->program_key() == key) {
+      if (auto found = first->second; found->program_key() == key) {
         order_.splice(order_.begin(), order_, found);
         return &*found;
       }
@@ -27,7 +27,7 @@ public:
   }
   // Entries stay where they are.
   Entry &add(Entry entry) {
-    uint64_t hash = entry.program_key().hash() ^ entry.salt;
+    uint64_t hash = entry.program_key().hash();
     order_.push_front(std::move(entry));
     try {
       index_.emplace(hash, order_.begin());
@@ -41,7 +41,7 @@ public:
     return order_.back();
   }
   void drop_oldest() {
-    auto [at, last] = index_.equal_range(oldest().program_key().hash() ^ oldest().salt);
+    auto [at, last] = index_.equal_range(oldest().program_key().hash());
     index_.erase(
         std::find_if(at, last, [&](const auto &each) { return &*each.second == &oldest(); }));
     order_.pop_back();

@@ -116,7 +116,7 @@ int64_t count(const std::vector<bool> &leaves) {
 }
 
 // Of the programs that serve the slice, the one that counts on most stable leaves.
-std::optional<FoundProgram> find_in(Family &family, const StructureKey &structure, uint64_t salt,
+std::optional<FoundProgram> find_in(Family &family, const StructureKey &structure,
                                     Evaluation &data) {
   Recorder &r = recorder();
   struct Candidate {
@@ -134,8 +134,7 @@ std::optional<FoundProgram> find_in(Family &family, const StructureKey &structur
       ++i;
       continue;
     }
-    Candidate match{i, count(known.stable), *std::move(values),
-                    program_cache().find(known.key, salt)};
+    Candidate match{i, count(known.stable), *std::move(values), program_cache().find(known.key)};
     if (!match.program) { // dropped
       family.programs.erase(family.programs.begin() + static_cast<std::ptrdiff_t>(i));
       continue;
@@ -271,19 +270,18 @@ std::vector<uint32_t> fixed_by(const Family &family, const SymbolicRequest &refu
 
 } // namespace
 
-std::optional<FoundProgram> find_symbolic(const StructureKey &structure, uint64_t salt,
-                                          Evaluation &data) {
+std::optional<FoundProgram> find_symbolic(const StructureKey &structure, Evaluation &data) {
   Families &all = families();
-  for (Family *family = all.top(structure, salt); family;
+  for (Family *family = all.top(structure); family;
        family = family->fixed.empty() ? nullptr : all.below(*family, structure.ints))
-    if (auto found = find_in(*family, structure, salt, data))
+    if (auto found = find_in(*family, structure, data))
       return found;
   return std::nullopt;
 }
 
 std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const StructureKey &structure,
-                                                  uint64_t salt, Evaluation &data) {
-  auto [family, above] = families().of(structure, salt);
+                                                  Evaluation &data) {
+  auto [family, above] = families().of(structure);
   if (above)
     data.not_symbolic = above->refused;
   if (family->observations.empty())
@@ -326,30 +324,28 @@ std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const Stru
 
 FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure,
                              const ProgramContext &context, const SymbolicRequest &request,
-                             std::shared_ptr<CompiledProgram> program,
-                             std::shared_ptr<CompiledProgram> sized, bool keep, Evaluation &data) {
-  Recorder &r = recorder();
+                             const CompileOutcome &outcome, bool keep, Evaluation &data) {
   if (keep && !request.fixed.empty())
-    families().of(structure, context.salt()).family->fixed = request.fixed;
-  observe(structure, context.salt());
+    families().of(structure).family->fixed = request.fixed;
+  observe(structure);
   if (keep) {
-    auto [family, above] = families().of(structure, context.salt());
+    auto [family, above] = families().of(structure);
     if (above)
       above->note_below({}, "");
     family->refusals = 0; // what was refused lay in the observations that were taken together
     family->programs.push_front({request.general, structure.stable, families().next_key(), {}});
-    if (sized)
-      family->programs.front().sized.emplace_front(request.sizes, sized);
-    program_cache().insert({family->programs.front().key}, context, program, r.config);
+    if (outcome.sized)
+      family->programs.front().sized.emplace_front(request.sizes, outcome.sized);
+    program_cache().insert({family->programs.front().key}, context, outcome.program);
   }
   data.symbolic = description(slice, request);
-  return {sized ? std::move(sized) : std::move(program),
+  return {outcome.sized ? outcome.sized : outcome.program,
           request.general.match(structure.ints)->scalars};
 }
 
-void observe(const StructureKey &structure, uint64_t salt, const SymbolicRequest *refused,
+void observe(const StructureKey &structure, const SymbolicRequest *refused,
              const absl::Status &why) {
-  auto [family, above] = families().of(structure, salt);
+  auto [family, above] = families().of(structure);
   family->observe(structure.ints);
   if (!refused)
     return;

@@ -52,7 +52,7 @@ void set_config(const Config &config, Location location) {
   r.config = config;
   ++r.configured;
   r.default_device = static_cast<uint8_t>(*device);
-  program_cache().trim(config);
+  program_cache().trim();
 }
 
 } // namespace weft

@@ -206,7 +206,7 @@ void note_cut() {
 }
 
 // The run of a slice, bound to its leaves. Throws where there is no program or no group for it.
-void prepare(const Slice &slice, const Wanted &wanted, Clock::time_point start,
+void prepare(Slice &slice, const Wanted &wanted, Clock::time_point start,
              std::optional<Invocation> &made, std::shared_ptr<const runtime::Event> &end) {
   const EvaluateRequest &request = wanted.request;
   Evaluation figures;

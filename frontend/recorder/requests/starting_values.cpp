@@ -94,9 +94,8 @@ std::string module_text(const FlatProgram &program) {
 std::shared_ptr<CompiledProgram> find(const FlatProgram &flat, uint8_t device) {
   Recorder &r = recorder();
   ProgramContext context(r.config, device);
-  uint64_t salt = context.salt();
-  ProgramKey key{.kind = ProgramKey::Kind::kFlat, .code = {flat.number()}};
-  if (std::shared_ptr<CompiledProgram> known = program_cache().find(key, salt))
+  ProgramKey key{.kind = ProgramKey::Kind::kFlat, .salt = context.salt(), .code = {flat.number()}};
+  if (std::shared_ptr<CompiledProgram> known = program_cache().find(key))
     return known->executable ? known : nullptr;
   std::string text = module_text(flat);
   CompileRequest request{text, text, config_for(r.config, device), nullptr};
@@ -108,7 +107,7 @@ std::shared_ptr<CompiledProgram> find(const FlatProgram &flat, uint8_t device) {
       if (auto sized = at_sizes(*outcome->program, {{"n", 2}}); !sized.ok())
         outcome = sized.status();
   }
-  if (std::shared_ptr<CompiledProgram> known = program_cache().find(key, salt)) // another thread's
+  if (std::shared_ptr<CompiledProgram> known = program_cache().find(key)) // another thread's
     return known->executable ? known : nullptr;
   bool refused = absl::IsUnimplemented(outcome.status()) ||
                  (outcome.ok() && outcome->program->report->plan.arenaBytes >= kArenaForAllSizes);
@@ -117,7 +116,7 @@ std::shared_ptr<CompiledProgram> find(const FlatProgram &flat, uint8_t device) {
   // A refusal is remembered, too: as a program without code.
   auto program = refused ? std::make_shared<CompiledProgram>() : outcome->program;
   if (context.registrations == compiler::registrationsGeneration())
-    program_cache().insert({key}, context, program, r.config);
+    program_cache().insert({key}, context, program);
   if (refused)
     return nullptr;
   count(*outcome);

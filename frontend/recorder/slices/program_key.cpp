@@ -17,8 +17,8 @@ uint64_t ProgramKey::hash() const {
     flags = (flags ^ (uint64_t(leaf.type) << 3 | leaf.donatable << 2 | leaf.stable << 1 |
                       uint64_t(leaf.kept))) *
             0x9e3779b97f4a7c15u;
-  return static_cast<size_t>(llvm::hash_combine(static_cast<uint32_t>(kind), hash_of(code), flags,
-                                                hash_of(outputs), hash_of(sizes)));
+  return static_cast<size_t>(llvm::hash_combine(static_cast<uint32_t>(kind), salt, hash_of(code),
+                                                flags, hash_of(outputs), hash_of(sizes)));
 }
 
 int64_t ProgramKey::bytes() const {

@@ -27,6 +27,8 @@ struct ProgramKey {
   enum class Kind : uint32_t { kSlice, kStructure, kSizes, kSymbolic, kFlat };
 
   Kind kind = Kind::kSlice;
+  // Of what the program depends on besides (ProgramContext::salt()); 0 before it is looked for.
+  uint64_t salt = 0;
   // For each node its signature's id (or its structure's), then its operands' numbers: a leaf's, or
   // that of a result, counted over all nodes. Values of scalars are not in it. Of a program that is
   // no slice's: its number.
