@@ -29,9 +29,10 @@ const TypeInfo *cut_type(const TypeInfo &type, std::shared_ptr<const Sharding> s
   made->elements = type.elements;
   made->part = type_info(type.dtype, part, type.device);
   made->bytes = made->part->bytes;
-  made->id = made->part->id; // programs see the part
   made->sharding = std::move(sharding);
-  return r.add(r.types, std::move(made));
+  TypeInfo *added = r.add(r.types, std::move(made));
+  added->id = added->part->id; // programs see the part
+  return added;
 }
 
 std::string describe(const Sharding &sharding) {

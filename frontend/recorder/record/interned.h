@@ -17,6 +17,7 @@ namespace weft::recorder {
 struct Interned {
   mutable uint32_t users = 0; // Refs, under the recorder's lock
   mutable bool idle = false;  // nobody has asked for it, or used it, since the table was last swept
+  uint32_t id = 0;            // never reused in its table: keys compare by it
 };
 
 inline void retain(const Interned &object) {
@@ -55,6 +56,7 @@ public:
     return recent;
   }
   T *add(std::unique_ptr<T> object) {
+    object->id = next_id_++;
     return objects_.emplace(object->key(), std::move(object)).first->second.get();
   }
   void erase(const T &object) {
@@ -120,6 +122,7 @@ private:
   std::unordered_map<Key, std::unique_ptr<T>, Hash> objects_; // by what they hold themselves
   std::array<T *, size_t(1) << recent_bits> recent_{};
   int64_t left_ = 0;
+  uint32_t next_id_ = 0;
 };
 
 } // namespace weft::recorder

@@ -53,7 +53,7 @@ uint64_t hash_of(mlir::OperationName name, mlir::OpaqueProperties properties,
                          llvm::hash_combine_range(operands.begin(), operands.end()));
   if (!name.hasInterface<mlir::InferTypeOpInterface>())
     hash = llvm::hash_combine(hash, llvm::hash_combine_range(results.begin(), results.end()));
-  return static_cast<size_t>(hash) >> 2; // DenseMap keeps two keys for itself
+  return static_cast<size_t>(hash);
 }
 
 } // namespace
@@ -220,9 +220,10 @@ llvm::SmallVector<const TypeInfo *, 4> types_of(llvm::ArrayRef<const Var *> oper
 
 Signature *IrState::find(mlir::OperationName name, mlir::OpaqueProperties properties,
                          Types operands, Types results) const {
-  for (Signature *s = signatures_.lookup(hash_of(name, properties, operands, results)); s;
-       s = s->next)
-    if (s->name == name && Types(s->operands) == operands &&
+  auto [first, last] = signatures_.equal_range(hash_of(name, properties, operands, results));
+  for (; first != last; ++first)
+    if (Signature *s = first->second.get();
+        s->name == name && Types(s->operands) == operands &&
         (results.empty() || Types(s->results) == results) &&
         (!s->properties || name.compareOpProperties(s->properties, properties)))
       return s;
@@ -234,9 +235,9 @@ Signature *IrState::find(mlir::OperationName name, mlir::OpaqueProperties proper
   return find(name, properties, types_of(operands), result ? Types(result) : Types());
 }
 
-void IrState::keep(Signature *s) {
-  Signature *&head = signatures_[hash_of(s->name, s->properties, s->operands, s->results)];
-  s->next = std::exchange(head, s);
+Signature *IrState::keep(std::unique_ptr<Signature> s) {
+  uint64_t hash = hash_of(s->name, s->properties, s->operands, s->results);
+  return signatures_.emplace(hash, std::move(s))->second.get();
 }
 
 Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *> operands,
@@ -247,7 +248,7 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
     results.push_back(info(type, device));
   if (Signature *known = find(name, op->getPropertiesStorage(), operands, results))
     return known;
-  auto *s = new Signature(name, operands, results);
+  auto s = std::make_unique<Signature>(name, operands, results);
   for (const TypeInfo *type : results)
     s->result_bytes += type->bytes;
   s->adopt(op);
@@ -270,17 +271,14 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
   s->properties_text = print(properties);
   s->text = text_of(*s, mlir::dyn_cast_if_present<mlir::DictionaryAttr>(properties));
   s->id = s->text->id;
-  keep(s);
-  ++signature_count_;
   count_uniqued();
-  return s;
+  return keep(std::move(s));
 }
 
 void IrState::replace(llvm::StringRef op, const std::shared_ptr<const OpReplacement> &replacement) {
-  for (auto &entry : signatures_)
-    for (Signature *s = entry.second; s; s = s->next)
-      if (s->name.getStringRef() == op)
-        s->replacement = replacement;
+  for (auto &[hash, s] : signatures_)
+    if (s->name.getStringRef() == op)
+      s->replacement = replacement;
 }
 
 mlir::Operation *IrState::make_op(const Signature &s, llvm::ArrayRef<mlir::Value> operands) {
@@ -325,13 +323,11 @@ Ref<const SignatureText> IrState::text_of(const Signature &s, mlir::DictionaryAt
   const SignatureStructure *structure = structures_.find(split.structure);
   if (!structure) {
     auto made = std::make_unique<SignatureStructure>();
-    made->id = next_structure_++;
     made->text = std::move(split.structure);
     made->positions = std::move(split.positions);
     structure = structures_.add(std::move(made));
   }
   auto made = std::make_unique<SignatureText>();
-  made->id = next_text_++;
   made->text = std::move(text);
   made->name_size = name.size();
   made->operands = static_cast<uint32_t>(s.operands.size());
@@ -410,14 +406,13 @@ void IrState::renew() {
   Recorder &r = recorder();
   // Signatures that nobody uses go; the others and the types are made anew. What cached keys know
   // of them stays, so that the programs are still found.
-  for (auto &entry : signatures_)
-    for (Signature *s = entry.second; s; s = s->next) {
-      s->derivatives.clear();
-      s->partition = nullptr;
-    }
+  std::unique_ptr<mlir::MLIRContext> old_context = std::move(context_); // outlives what is in it
+  auto old_signatures = std::exchange(signatures_, {});
+  for (auto &[hash, s] : old_signatures) {
+    s->derivatives.clear();
+    s->partition = nullptr;
+  }
   reshardings_.clear();
-  llvm::DenseMap<uint64_t, Signature *> old_signatures;
-  std::swap(old_signatures, signatures_);
   recent_.fill(nullptr);
   types_.clear();
   uniqued_ = 0;
@@ -426,32 +421,26 @@ void IrState::renew() {
   for (const auto &[key, line] : r.lines)
     line->ir = line->named_ir = nullptr;
 
-  std::unique_ptr<mlir::MLIRContext> old_context = std::move(context_);
   open();
 
-  for (auto &entry : old_signatures)
-    for (Signature *next = entry.second; next;) {
-      Signature *s = std::exchange(next, next->next);
-      if (s->refs == 0) {
-        delete s;
-        --signature_count_;
-        continue;
-      }
-      // An op gives it its new properties.
-      StandIns operands(*this, s->operands);
-      mlir::OperationState state(mlir::UnknownLoc::get(context_.get()), s->name.getStringRef());
-      state.addOperands(operands.values());
-      for (const TypeInfo *type : s->results)
-        state.addTypes(this->type(type));
-      state.propertiesAttr = properties_of(*s);
-      mlir::Operation *op = mlir::Operation::create(state);
-      s->name = op->getName();
-      s->adopt(op);
-      op->destroy();
-      keep(s);
-    }
+  for (auto &[hash, s] : old_signatures) {
+    if (s->refs == 0)
+      continue;
+    // An op gives it its new properties.
+    StandIns operands(*this, s->operands);
+    mlir::OperationState state(mlir::UnknownLoc::get(context_.get()), s->name.getStringRef());
+    state.addOperands(operands.values());
+    for (const TypeInfo *type : s->results)
+      state.addTypes(this->type(type));
+    state.propertiesAttr = properties_of(*s);
+    mlir::Operation *op = mlir::Operation::create(state);
+    s->name = op->getName();
+    s->adopt(op);
+    op->destroy();
+    keep(std::move(s));
+  }
   uniqued_ = 0; // what is in use does not count
-  signatures_left_ = signature_count_;
+  signatures_left_ = signatures();
   ++r.statistics.context_rebuilds;
 }
 

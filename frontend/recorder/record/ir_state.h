@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 
 #include "dialects/weft/ir/Weft.h"
 #include "frontend/recorder/record/limits.h"
@@ -96,7 +97,6 @@ struct Signature {
   std::string properties_text; // to make them anew in another context
   std::vector<std::shared_ptr<const Derivative>> derivatives;
   std::shared_ptr<const Partition> partition; // of a sharded one, once it was recorded
-  Signature *next = nullptr;                  // with the same hash
 
   Signature(mlir::OperationName name, llvm::ArrayRef<const TypeInfo *> operands,
             llvm::ArrayRef<const TypeInfo *> results);
@@ -247,7 +247,7 @@ public:
     return structures_;
   }
   int64_t signatures() const {
-    return signature_count_;
+    return std::ssize(signatures_);
   }
   int64_t most_signatures() const; // before the context is made anew
   // The first diagnostic since it was last taken.
@@ -276,22 +276,20 @@ private:
                   Types results) const;
   Signature *find(mlir::OperationName name, mlir::OpaqueProperties properties,
                   llvm::ArrayRef<const Var *> operands, const TypeInfo *result) const;
-  void keep(Signature *signature); // among those that are found
+  Signature *keep(std::unique_ptr<Signature> signature); // among those that are found
   void open();
   void count_uniqued();
   Ref<const SignatureText> text_of(const Signature &signature, mlir::DictionaryAttr properties);
 
   std::unique_ptr<mlir::MLIRContext> context_;
   llvm::DenseMap<std::pair<const void *, unsigned>, const TypeInfo *> types_; // with the device
-  llvm::DenseMap<uint64_t, Signature *> signatures_;
+  std::unordered_multimap<uint64_t, std::unique_ptr<Signature>> signatures_;  // by hash_of()
   Reshardings reshardings_;
   // Those that calls found last, by a hash of the op and its types.
   std::array<Signature *, size_t(1) << kLimits.recent_signature_bits> recent_{};
-  int64_t signature_count_ = 0;
   int64_t signatures_left_ = 0; // when the context was made
   InternTable<SignatureText, std::string_view> texts_;
   InternTable<SignatureStructure, std::string_view> structures_;
-  uint32_t next_text_ = 0, next_structure_ = 0;
   Refusal diagnostic_;
   int64_t uniqued_ = 0;
 };

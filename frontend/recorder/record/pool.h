@@ -13,14 +13,8 @@
 namespace weft::recorder {
 
 // AddressSanitizer is to see each object's life.
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool kPools = false;
-#elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 inline constexpr bool kPools = false;
-#else
-inline constexpr bool kPools = true;
-#endif
 #else
 inline constexpr bool kPools = true;
 #endif

@@ -245,7 +245,6 @@ const TypeInfo *type_info(DType dtype, const Shape &dims, uint8_t device) {
   type->dims = dims;
   type->elements = elements;
   type->bytes = bytes;
-  type->id = r.next_type_id++;
   return r.add(r.types, std::move(type));
 }
 

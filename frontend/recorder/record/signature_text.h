@@ -12,7 +12,6 @@ namespace weft::recorder {
 
 // Interned by a text that is the same in every process.
 struct InternedText : Interned {
-  uint32_t id = 0; // never reused: keys and families compare by it
   std::string text;
   std::string_view key() const {
     return text;

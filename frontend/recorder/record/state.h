@@ -65,7 +65,6 @@ struct Recorder {
   bool cutting = false;   // inside a budget's cut
 
   InternTable<TypeInfo, TypeKey, kLimits.recent_type_bits> types;
-  uint32_t next_type_id = 0;
   InternTable<SourceLine, LineKey, kLimits.recent_line_bits> lines;
   bool crowded = false; // a table has reached its bound: the next call tidies up
   template <typename Table, typename T> T *add(Table &table, std::unique_ptr<T> object) {

@@ -52,7 +52,6 @@ struct TypeInfo : Interned {
   int64_t bytes;                            // in this rank's memory
   std::shared_ptr<const Sharding> sharding; // null: the rank has all of it
   TypeRef part;                             // what the rank has; null as `sharding` is
-  uint32_t id;                              // never reused: types in keys compare by it
   mutable const void *ir = nullptr;         // the mlir::Type in the current context
   int64_t ndim() const {
     return std::ssize(dims);
