@@ -1,9 +1,7 @@
 #include "frontend/recorder/record/replaced_ops.h"
 
-#include <atomic>
 #include <map>
 #include <mutex>
-#include <optional>
 
 #include "dialects/weft/ir/Custom.h"
 #include "frontend/recorder/record/call_user.h"
@@ -20,7 +18,6 @@ namespace {
 struct Replacements {
   std::mutex mutex;
   std::map<std::string, std::shared_ptr<const OpReplacement>, std::less<>> by_op;
-  std::atomic<bool> any{false}; // were ever made
 };
 Replacements &replacements() {
   static auto *all = new Replacements;
@@ -52,8 +49,8 @@ OpAttribute value_of(mlir::Attribute attribute) {
 // All that the op has; those that it leaves to their defaults are among them where it says so.
 std::vector<std::pair<std::string, OpAttribute>> attributes_of(const Signature &signature) {
   std::vector<std::pair<std::string, OpAttribute>> attributes;
-  if (auto all = mlir::dyn_cast_or_null<mlir::DictionaryAttr>(
-          recorder().ir->properties_of(signature)))
+  if (auto all =
+          mlir::dyn_cast_or_null<mlir::DictionaryAttr>(recorder().ir->properties_of(signature)))
     for (mlir::NamedAttribute each : all)
       attributes.emplace_back(each.getName().str(), value_of(each.getValue()));
   return attributes;
@@ -111,8 +108,6 @@ std::string why_not_replaced(const std::string &op) {
 } // namespace
 
 std::shared_ptr<const OpReplacement> replacement_of(llvm::StringRef op) {
-  if (!replacements().any.load(std::memory_order_acquire))
-    return nullptr;
   std::lock_guard lock(replacements().mutex);
   auto found = replacements().by_op.find(std::string_view(op));
   return found == replacements().by_op.end() ? nullptr : found->second;
@@ -136,22 +131,19 @@ void replace_op(const std::string &op, OpReplacement replacement, Location locat
     Session session("replace_op", location);
     fail(ErrorKind::kValue, why);
   }
-  auto kept = replacement ? std::make_shared<const OpReplacement>(std::move(replacement)) : nullptr;
-  Recorder *made = the_recorder.load(std::memory_order_acquire);
-  std::optional<UnderLock> lock;
-  if (made)
-    lock.emplace();
   {
-    std::lock_guard registry_lock(replacements().mutex);
-    if (kept)
-      replacements().by_op[op] = kept;
+    std::lock_guard lock(replacements().mutex);
+    if (replacement)
+      replacements().by_op[op] = std::make_shared<const OpReplacement>(std::move(replacement));
     else
       replacements().by_op.erase(op);
-    replacements().any.store(true, std::memory_order_release);
   }
-  // Signatures that come later ask for it.
-  if (made)
-    made->ir->replace(op, kept);
+  // Signatures that come later ask for it. Those that are there get what another thread may have
+  // put there since.
+  if (Recorder *made = the_recorder.load(std::memory_order_acquire)) {
+    UnderLock lock;
+    made->ir->replace(op, replacement_of(op));
+  }
 }
 
 } // namespace weft
