@@ -182,36 +182,27 @@ void follow(Before &before) {
   before = Before(before.value(), Cell::kHoldingStorage);
 }
 
+} // namespace
+
 // A storage whose recorded value can no longer be computed.
-void put_back(TensorImpl &storage) {
+void take_back_write(TensorImpl &storage) {
   Value *old = storage.before.value();
   Cell *cell = storage.before.cell();
-  if (is_lost(old) || (old->gone() && cell && !cell->buffer))
-    return; // nobody has kept it
+  bool is_there = old && !is_lost(old) && !(old->gone() && cell && !cell->buffer);
   // The value itself, not one like it: a run that should have written it may be under way.
-  if (old->gone())
+  if (is_there && old->gone())
     revive(old, cell);
-  ValueRef value(old);
+  ValueRef value(is_there ? old : nullptr);
   forget_write(storage);
+  if (!is_there)
+    return; // nobody has kept it
   storage.var.value = std::move(value);
   ++storage.version;
 }
 
-} // namespace
-
-void take_back_write(TensorImpl &storage) {
-  if (!storage.before)
-    return;
-  put_back(storage);
-  forget_write(storage);
-}
-
 static void put_back_writers(Value *value) {
-  while (TensorImpl *storage = value->writers) {
-    put_back(*storage);
-    if (value->writers == storage)
-      forget_write(*storage);
-  }
+  while (TensorImpl *storage = value->writers)
+    take_back_write(*storage);
 }
 
 void drop_writes(const Slice &slice, bool all) {
