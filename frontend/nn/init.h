@@ -57,9 +57,9 @@ Tensor kaiming_normal(const Shape &shape, double slope, Fan fan,
 // (Saxe et al. 2014): [out, in, ...] is read as [out, the rest].
 Tensor orthogonal(const Shape &shape, double gain = 1, Location location = Location::current());
 
-// Writes samples into a tensor, a parameter or a part of one, and returns it: uniform over [low,
-// high). As in PyTorch they are no part of a history. Error: its dtype is not floating, here and in
-// all that draw.
+// Writes samples into a tensor, a parameter or a part of one, and returns it: those that uniform()
+// gives over [low, high), in the tensor's dtype. As in PyTorch they are no part of a history. Error:
+// its dtype is not floating, here and in all that draw.
 Tensor uniform_(Tensor tensor, double low = 0, double high = 1,
                 Location location = Location::current());
 // The same with normal samples.

@@ -48,7 +48,7 @@ private:
   using Line = std::list<Held>;
 
   mutable std::mutex mutex_;
-  std::unordered_map<int64_t, Line> lines_; // by bytes; the longest held first
+  std::unordered_map<int64_t, Line> lines_; // by bytes; what take() looks at next first
   std::unordered_map<const Buffer *, Line::iterator> places_;
   Stats stats_;
 };

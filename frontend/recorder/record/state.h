@@ -106,8 +106,8 @@ void bury(Value *value);
 // were the last. Its results must be gone or be leaves already.
 void erase_node(Node *node);
 void release_cell(Cell *cell);
-// Of a cell without owners: the buffer goes unless a storage holds it, and the cell with its last
-// keeper.
+// Where the cell has no owners left: its buffer goes unless a storage holds it, and all of it where
+// it has no keepers either.
 void drop_unkept(Cell *cell);
 // Counts a leaf whose last handle went, or that a storage no longer goes back to.
 void note_left(Value &value);
