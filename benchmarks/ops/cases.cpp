@@ -124,6 +124,24 @@ Row skinny_row(int64_t m, int64_t k, int64_t n, bool transposed) {
           MatmulProblem{1, m, k, n, transposed, /*is_weight=*/true, /*bias=*/transposed}};
 }
 
+// The same with a weight [n, k] in int8 and a scale for each of its rows, beside what others
+// multiply with in float32.
+Row narrow_row(int64_t m, int64_t k, int64_t n) {
+  auto make = [=] {
+    Tensor weight = (floats({n, k}) * 127.0).to(int8);
+    OpCase made = forward({floats({m, k}), weight, floats({n, 1})}, [](const Tensors &x) {
+      return Tensors{matmul(x[0], (x[1].to(float32) * x[2]).transpose(0, 1))};
+    });
+    made.reads = true;
+    return made;
+  };
+  return {"skinny_int8_" + std::to_string(m) + "x" + std::to_string(k) + "x" + std::to_string(n),
+          "skinny", make};
+}
+
+constexpr std::array<int64_t, 3> kNarrow[] = {
+    {1, 4096, 4096}, {4, 4096, 4096}, {8, 4096, 4096}, {16, 4096, 4096}};
+
 constexpr std::array<int64_t, 3> kSkinny[] = {
     {1, 8192, 8192}, {1, 4096, 4096}, {1, 1024, 1024}, {1, 512, 16384}, {1, 16384, 512},
     {1, 4097, 4095}, {2, 4096, 4096}, {4, 4096, 4096}, {8, 4096, 4096}, {3, 4095, 4097},
@@ -575,6 +593,8 @@ const std::vector<Row> &table() {
       convolution_row("conv_depthwise3x3_s2_144_56_backward_b16", {16, 144, 144, 56, 3, 2, 1, 144}, true),
     };
     // Few rows, few columns; inference of one row.
+    for (auto [m, k, n] : kNarrow)
+      made.push_back(narrow_row(m, k, n));
     for (auto [m, k, n] : kSkinny)
       for (bool transposed : {true, false})
         made.push_back(skinny_row(m, k, n, transposed));

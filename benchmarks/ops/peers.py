@@ -287,6 +287,8 @@ CASES = {
     "attention_values_gpt2_backward_12x512x64": lambda: attention_backward(12, 512, 512, 64, False),
     **{f"skinny_{'linear' if transposed else 'product'}_{m}x{k}x{n}": lambda m=m, k=k, n=n, transposed=transposed: skinny(m, k, n, transposed)
        for m, k, n in SKINNY for transposed in (True, False)},
+    **{f"skinny_int8_{m}x4096x4096": lambda m=m: forward(lambda x, w: x @ w.t(), floats(m, 4096), floats(4096, 4096))
+       for m in (1, 4, 8, 16)},
     "mlp_3x8192": lambda: mlp(3, 8192),
     "mlp_3x1024": lambda: mlp(3, 1024),
     "decode_4x768": lambda: decode(4, 768),

@@ -1,5 +1,5 @@
 // Products of a matrix and a vector, as sums of products of elements: rows that are swept together,
-// rows that are added together.
+// rows that are added together. Products of few rows that convert their matrix.
 #include "compiler/codegen/FusionCheck.h"
 #include "compiler/codegen/FusionText.h"
 #include "compiler/codegen/KernelTester.h"
@@ -140,6 +140,44 @@ TEST(VectorProducts, RowsThatAreAdded) {
         %m = weft.reduce_max %w, dims = [0] : tensor<RxNxTYPE>)"),
                   of("%s: tensor<NxTYPE>, %m: tensor<NxTYPE>"), 1e-6);
     }
+}
+
+// A zero point and a scale of each column, of each place of the depth, of groups of the depth.
+TEST(VectorProducts, FewRowsAndAMatrixOf8Bits) {
+  for (const char *rows : {"2", "9"})
+    for (const char *depth : {"64", "100", "1040"}) {
+      Text of{rows, depth};
+      checkFusion(of("%x: tensor<RxNxf32>, %q: tensor<50xNxui8>, %z: tensor<50x1xf32>, %s: "
+                     "tensor<50x1xf32>"),
+                  of(R"(
+        %c = weft.cast %q : tensor<50xNxui8> to tensor<50xNxf32>
+        %z2 = weft.broadcast %z : tensor<50x1xf32> to tensor<50xNxf32>
+        %d = weft.sub %c, %z2 : tensor<50xNxf32>
+        %s2 = weft.broadcast %s : tensor<50x1xf32> to tensor<50xNxf32>
+        %w = weft.mul %d, %s2 : tensor<50xNxf32>
+        %y = weft.matmul %x, %w {transpose_rhs = true} : tensor<RxNxf32>, tensor<50xNxf32>)"),
+                  of("%y: tensor<Rx50xf32>"), 1e-3);
+      checkFusion(of("%x: tensor<RxNxf32>, %q: tensor<NxNxi8>, %s: tensor<Nxf32>"), of(R"(
+        %c = weft.cast %q : tensor<NxNxi8> to tensor<NxNxf32>
+        %s2 = weft.broadcast %s : tensor<Nxf32> to tensor<NxNxf32>
+        %w = weft.mul %c, %s2 : tensor<NxNxf32>
+        %y = weft.matmul %x, %w {transpose_rhs = true} : tensor<RxNxf32>, tensor<NxNxf32>)"),
+                  of("%y: tensor<RxNxf32>"), 1e-3);
+      checkFusion(of("%x: tensor<RxNxf32>, %q: tensor<Nx50xi8>, %s: tensor<1x50xf32>"), of(R"(
+        %c = weft.cast %q : tensor<Nx50xi8> to tensor<Nx50xf32>
+        %s2 = weft.broadcast %s : tensor<1x50xf32> to tensor<Nx50xf32>
+        %w = weft.mul %c, %s2 : tensor<Nx50xf32>
+        %y = weft.matmul %x, %w : tensor<RxNxf32>, tensor<Nx50xf32>)"),
+                  of("%y: tensor<Rx50xf32>"), 1e-3);
+    }
+  checkFusion("%x: tensor<3x256xf32>, %q: tensor<48x256xi8>, %s: tensor<48x8x1xf32>", R"(
+        %c = weft.cast %q : tensor<48x256xi8> to tensor<48x256xf32>
+        %g = weft.reshape %c : tensor<48x256xf32> to tensor<48x8x32xf32>
+        %s2 = weft.broadcast %s : tensor<48x8x1xf32> to tensor<48x8x32xf32>
+        %m = weft.mul %g, %s2 : tensor<48x8x32xf32>
+        %w = weft.reshape %m : tensor<48x8x32xf32> to tensor<48x256xf32>
+        %y = weft.matmul %x, %w {transpose_rhs = true} : tensor<3x256xf32>, tensor<48x256xf32>)",
+              "%y: tensor<3x48xf32>", 1e-3);
 }
 
 } // namespace

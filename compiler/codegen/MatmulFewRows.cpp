@@ -9,6 +9,7 @@
 
 #include "compiler/codegen/Limits.h"
 #include "compiler/codegen/MatmulProduct.h"
+#include "compiler/fusion/NarrowMatrix.h"
 
 namespace weft::compiler {
 
@@ -129,7 +130,8 @@ std::optional<mlir::LogicalResult> scheduleFewRows(KernelBuilder &kernel, ir::Ma
           lanes = std::min(kLanes,
                            vectorBytes / std::max<int64_t>(memoryBytes(type.getElementType()), 4)),
           most = kFewRows.of(vectorBytes);
-  if (kernel.sizes || type.getNumElements() == 0 || k < lanes || matmulParts(k).count > kPlainParts)
+  if (narrowMatrixOf(op) || kernel.sizes || type.getNumElements() == 0 || k < lanes ||
+      matmulParts(k).count > kPlainParts)
     return std::nullopt;
   bool fewRows = m <= most && n >= lanes && op.getTransposeRhs(),
        fewColumns = n <= most && m >= lanes && !op.getTransposeLhs();

@@ -7,6 +7,9 @@
 // 2008); the depth is cut so that the block stays in the L2 cache. Products that are small enough
 // read the right side where it lies.
 //
+// A right side that is computed from one of fewer bits (compiler/fusion/NarrowMatrix.h) is copied
+// as it lies, turned by words of 32 bits, and converted where a tile loads it.
+//
 // The sum of a part of the depth starts at 0 and adds its products in order, by fused
 // multiply-adds; where the depth is cut, the parts are added in order, in the result. So its bits
 // depend neither on tiles, which differ between machines, nor on threads, nor on transposes, and a
@@ -15,14 +18,28 @@
 
 #include "compiler/codegen/Limits.h"
 #include "compiler/codegen/MatmulProduct.h"
+#include "compiler/fusion/NarrowMatrix.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 namespace weft::compiler {
 
 namespace arith = mlir::arith;
+namespace vector = mlir::vector;
 using mlir::Value;
 
 namespace {
+
+// Bytes of a word, which are elements of a narrow right side.
+constexpr int64_t kWordBytes = 4;
+
+// Elements of 8 bits as kernels store them (StorageTypes.h), and back.
+Value asType(ElementEmitter &e, Value elements, mlir::Type element) {
+  mlir::Type to = mlir::cast<mlir::VectorType>(elements.getType()).clone(element);
+  if (to == elements.getType())
+    return elements;
+  return e.make<mlir::UnrealizedConversionCastOp>(to, elements);
+}
 
 struct Tiling {
   int64_t lanes;         // of a vector
@@ -48,6 +65,11 @@ private:
             const Index &panel);
   Value withEarlierParts(Value sum, const Index &place, const Index &lost, Value mask);
   void packRight();
+  // The same by words of the narrow side.
+  void packWords();
+  void findNarrow(ir::MatmulOp op);
+  // The right side's elements of some columns, `part` of the depth within the words.
+  Value fromWords(Value words, int64_t part, const Index &depth, const Index &column, Value mask);
   // v[j] lane i = read(i) lane j for `count` rows, over the depth of the chunk: store(depth,
   // vector).
   void packAcross(int64_t count,
@@ -67,13 +89,16 @@ private:
     return f_.e.at(right_, positionIn(right_, transposeRight_, depth, column), mask);
   }
   // Asks for the line of an element, which may lie outside of the side.
-  void prefetch(Value side, llvm::ArrayRef<Index> position);
+  void prefetch(Value side, llvm::ArrayRef<Index> position, bool nearest = true);
 
   bool transposeLeft_, transposeRight_;
   // Pieces are rows, of a product of rows whose number varies: the end of the range says how many
   // there are.
   bool piecesAreRows_;
   Tiling t_;
+  bool converts_ = false; // computes the right side from one of fewer bits
+  Value narrow_;      // what the right side is computed from, element by element; null for others
+  int64_t units_ = 1; // depth of a step: a word's, or 1 where it is not copied as it lies
   Value scratch_, lost_; // what parts lose is small beside a left side of such a depth
   // Of the code being emitted.
   Index firstPanel_, firstDepth_;
@@ -86,14 +111,48 @@ MatmulSchedule::MatmulSchedule(KernelBuilder &kernel, ir::MatmulOp op, int64_t v
     : MatmulProduct(kernel, op), transposeLeft_(op.getTransposeLhs()),
       transposeRight_(op.getTransposeRhs()) {
   piecesAreRows_ = kernel.sizes && batches_.empty();
+  findNarrow(op);
   choose(vectorBytes);
+}
+
+// Words are turned where what stands beside them (a scale of each column) needs no gather across
+// columns, as that of groups of the depth does.
+void MatmulSchedule::findNarrow(ir::MatmulOp op) {
+  std::optional<NarrowMatrix> matrix = narrowMatrixOf(op);
+  converts_ = matrix.has_value();
+  if (!matrix)
+    return;
+  Value narrow;
+  for (mlir::Operation *each : *matrix)
+    for (Value operand : each->getOperands()) {
+      auto argument = mlir::dyn_cast<mlir::BlockArgument>(operand);
+      if (!argument || ir::typeOf(operand).getNumElements() <= std::max(n_, k_))
+        continue;
+      if (ir::shapeOf(operand) != ir::shapeOf(op.getRhs()) || (narrow && narrow != operand))
+        return;
+      narrow = operand;
+    }
+  mlir::Type element = narrow ? ir::typeOf(narrow).getElementType() : mlir::Type();
+  if (element && !element.isInteger(1) && memoryBytes(element) == 1)
+    narrow_ = kernel_.lowered.lookup(narrow);
 }
 
 void MatmulSchedule::choose(int64_t vectorBytes) {
   int64_t bytes = memoryBytes(element_);
   t_.lanes = std::min(kLanes, vectorBytes / std::max<int64_t>(bytes, 4));
+  MatmulParts parts = matmulParts(k_);
+  t_.chunks = parts.count;
+  t_.depth = parts.depth;
+  if (narrow_ && transposeRight_) {
+    int64_t last = k_ - (t_.chunks - 1) * t_.depth;
+    if (std::min(t_.depth, last) >= kWordBytes * t_.lanes && t_.depth % kWordBytes == 0 &&
+        last % kWordBytes == 0)
+      units_ = kWordBytes;
+  }
   // Blocks of equal height, so that the last one is no sliver.
   int64_t mostRows = kTileRows.of(vectorBytes), sums = kTileSums.of(vectorBytes);
+  if (converts_ && units_ == 1 && !transposeRight_)
+    mostRows = kNarrowTileRows.of(vectorBytes);
   t_.rowBlocks = llvm::divideCeil(std::max<int64_t>(m_, 1), mostRows);
   t_.rows = piecesAreRows_ ? std::clamp<int64_t>(m_, 1, mostRows)
                            : llvm::divideCeil(std::max<int64_t>(m_, 1), t_.rowBlocks);
@@ -108,24 +167,30 @@ void MatmulSchedule::choose(int64_t vectorBytes) {
   t_.rows = choose("tile_rows", t_.rows, m_);
   t_.rowBlocks = llvm::divideCeil(m_, t_.rows);
   int64_t vectors = llvm::divideCeil(std::max<int64_t>(n_, 1), t_.lanes);
-  t_.panels = llvm::divideCeil(vectors, std::max(kTileVectors, sums / t_.rows));
+  int64_t most = std::max(kTileVectors, sums / t_.rows);
+  // Beside a vector's sums there are its words and what is made of them.
+  if (units_ > 1)
+    most = std::max<int64_t>(1, (kVectorRegisters.of(vectorBytes) - 4) / (t_.rows + 2));
+  t_.panels = llvm::divideCeil(vectors, most);
   t_.vectors = choose("tile_vectors", llvm::divideCeil(vectors, t_.panels), vectors);
   t_.panels = llvm::divideCeil(vectors, t_.vectors);
-  MatmulParts parts = matmulParts(k_);
-  t_.chunks = parts.count;
-  t_.depth = parts.depth;
   int64_t panelBytes = std::max<int64_t>(1, t_.depth * t_.vectors * t_.lanes * bytes);
   t_.panelsPerBlock = std::clamp<int64_t>(kBlockBytes / panelBytes, 1, t_.panels);
   int64_t cuts = llvm::divideCeil(kLeastPieces, std::max<int64_t>(1, batchCount_ * t_.rowBlocks));
   if (!piecesAreRows_)
     t_.panelsPerBlock =
         std::min(t_.panelsPerBlock, static_cast<int64_t>(llvm::divideCeil(t_.panels, cuts)));
+  // What is copied for few rows is read once or some times, from the nearest cache.
+  if (units_ > 1)
+    t_.panelsPerBlock = 1;
   t_.columnBlocks = llvm::divideCeil(t_.panels, t_.panelsPerBlock);
   t_.panelsPerBlock = llvm::divideCeil(t_.panels, t_.columnBlocks);
   bool packs = transposeRight_ || (m_ > kPlainRows && t_.depth * n_ * bytes > kPlainBytes);
   t_.packsRight =
       packs ? transposeRight_ || piecesAreRows_ || kernel_.choices.number("pack", 1, {0, 1})
             : !piecesAreRows_ && kernel_.choices.number("pack", 0, {0, 1});
+  if (units_ > 1)
+    t_.packsRight = true;
   kernel_.info.count = piecesAreRows_ ? m_ : batchCount_ * t_.columnBlocks * t_.rowBlocks;
   if (n_ == 0)
     kernel_.info.count = 0;
@@ -133,19 +198,19 @@ void MatmulSchedule::choose(int64_t vectorBytes) {
     kernel_.rangeUnit = t_.rows;
 }
 
-void MatmulSchedule::prefetch(Value side, llvm::ArrayRef<Index> position) {
+void MatmulSchedule::prefetch(Value side, llvm::ArrayRef<Index> position, bool nearest) {
   Index at = f_.e.space.linearize(position, ir::shapeOf(side));
   for (auto [i, argument] : llvm::enumerate(kernel_.arguments()))
     if (kernel_.lowered.lookup(argument) == side)
-      return f_.e.prefetchLine(f_.function.getArgument(i), at, /*write=*/false);
+      return f_.e.prefetchLine(f_.function.getArgument(i), at, /*write=*/false, nearest);
 }
 
 KernelFunction::State
 MatmulSchedule::overDepth(KernelFunction::State state,
                           llvm::function_ref<void(Index, KernelFunction::State &)> emit) {
   if (t_.chunks == 1)
-    return f_.loop(k_, std::move(state), emit);
-  return f_.loop(0, depthHere_, t_.depth, std::move(state), emit);
+    return f_.loop(k_ / units_, std::move(state), emit);
+  return f_.loop(0, f_.e.div(depthHere_, units_), t_.depth / units_, std::move(state), emit);
 }
 
 // The panels of a block of columns: those that are whole in a loop, then the last one where it is
@@ -195,7 +260,70 @@ void MatmulSchedule::packAcross(int64_t count,
     f_.when(isLastChunk_, [&] { square(Index::of(k_ - rest - (t_.chunks - 1) * t_.depth), rest); });
 }
 
+// A square is as many columns as words, which lie along the depth. The last one ends where the
+// depth does, and may copy again what the one before it has.
+void MatmulSchedule::packWords() {
+  ElementEmitter &e = f_.e;
+  IndexSpace &space = e.space;
+  int64_t lanes = t_.lanes, deep = lanes * units_, width = t_.vectors * lanes;
+  mlir::Type words = mlir::VectorType::get({lanes}, e.b.getI32Type());
+  Value depthHere = t_.chunks == 1 ? e.constantIndex(k_) : depthHere_;
+  auto square = [&](const Index &panel, int64_t vector, int64_t columns, const Index &depth) {
+    Index first = space.add(space.scale(panel, width), vector * lanes),
+          from = space.add(firstDepth_, depth);
+    llvm::SmallVector<Value> v;
+    for (int64_t i = 0; i < lanes; ++i) {
+      if (i >= columns) {
+        v.push_back(e.broadcast(e.constant(e.b.getI32IntegerAttr(0)), lanes));
+        continue;
+      }
+      Index column = space.add(first, i);
+      e.width = deep;
+      Value elements =
+          e.at(narrow_, positionIn(narrow_, true, space.add(from, space.lane(deep)), column));
+      e.width = lanes;
+      // Lines of the next part, which lie where no machine's prefetcher foresees them.
+      if (t_.chunks > 1)
+        prefetch(narrow_, positionIn(narrow_, true, space.add(from, t_.depth), column),
+                 /*nearest=*/false);
+      v.push_back(e.make<vector::BitCastOp>(words, asType(e, elements, e.b.getI8Type())));
+    }
+    transposeLanes(e, v);
+    Value word = e.div(depth, units_);
+    for (int64_t j = 0; j < lanes; ++j) {
+      Index row = space.add(space.scalar(word, t_.depth / units_), j);
+      e.store(scratch_, v[j],
+              space.add(space.scale(row, width), space.add(space.lane(lanes), vector * lanes)),
+              nullptr);
+    }
+  };
+  panelsOf([&](const Index &panel, int64_t vectors, int64_t last) {
+    f_.loop(0, e.divideUp(depthHere, deep), llvm::divideCeil(t_.depth, deep), [&](Index number) {
+      Value from = e.min(space.scale(number, deep), e.sub(depthHere, deep));
+      for (int64_t vector = 0; vector < vectors; ++vector)
+        square(panel, vector, vector + 1 < vectors ? lanes : last,
+               space.scalar(from, std::max<int64_t>(t_.depth - deep, 0) + 1));
+    });
+  });
+}
+
+Value MatmulSchedule::fromWords(Value words, int64_t part, const Index &depth, const Index &column,
+                                Value mask) {
+  ElementEmitter &e = f_.e;
+  mlir::Type element = ir::typeOf(narrow_).getElementType();
+  if (part > 0)
+    words = e.make<arith::ShRUIOp>(
+        words, e.broadcast(e.constant(e.b.getI32IntegerAttr(static_cast<int32_t>(part * 8)))));
+  Value elements = e.make<arith::TruncIOp>(e.vectorOf(e.b.getI8Type()), words);
+  e.setKnown(narrow_, [&](llvm::ArrayRef<Index>, Value) { return asType(e, elements, element); });
+  Value value = e.broadcast(rightAt(depth, column, mask));
+  e.dropKnown(narrow_);
+  return value;
+}
+
 void MatmulSchedule::packRight() {
+  if (units_ > 1)
+    return packWords();
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
   int64_t width = t_.vectors * t_.lanes;
@@ -261,31 +389,44 @@ void MatmulSchedule::tile(int64_t rows, int64_t vectors, int64_t last, const Ind
   };
   KernelFunction::State sums(rows * vectors, e.broadcast(f_.identity(generic_, false)));
   Index local = space.add(panel, space.scale(firstPanel_, -1));
-  sums = overDepth(sums, [&](Index depth, KernelFunction::State &inside) {
-    Index at = space.add(firstDepth_, depth);
-    // Lines that lie apart from those of the step before, so that no machine's prefetcher foresees
-    // them.
-    Index later = space.add(at, kMatmulAhead);
-    if (transposeLeft_)
-      prefetch(left_, positionIn(left_, true, first, later));
-    for (int64_t v = 0; v < vectors && !t_.packsRight; ++v)
-      prefetch(right_, positionIn(right_, false, later,
-                                  space.add(space.scale(panel, width), v * t_.lanes)));
-    llvm::SmallVector<Value> right;
-    for (int64_t v = 0; v < vectors; ++v) {
-      if (t_.packsRight) {
-        Index place =
-            space.add(space.add(space.scale(local, t_.depth * width), space.scale(depth, width)),
-                      space.add(space.lane(t_.lanes), v * t_.lanes));
-        right.push_back(e.load(scratch_, element_, place, nullptr));
-      } else {
-        right.push_back(e.broadcast(rightAt(at, columnAt(v), e.tailMask(lanesOf(v)))));
+  // The loop goes by words where the right side is copied so.
+  sums = overDepth(sums, [&](Index step, KernelFunction::State &inside) {
+    llvm::SmallVector<Value> words;
+    for (int64_t v = 0; v < vectors && units_ > 1; ++v)
+      words.push_back(
+          e.load(scratch_, e.b.getI32Type(),
+                 space.add(space.scale(step, width), space.add(space.lane(t_.lanes), v * t_.lanes)),
+                 nullptr));
+    for (int64_t part = 0; part < units_; ++part) {
+      Index depth = space.add(space.scale(step, units_), part);
+      Index at = space.add(firstDepth_, depth);
+      // Lines that lie apart from those of the step before, so that no machine's prefetcher
+      // foresees them.
+      Index later = space.add(at, kMatmulAhead);
+      if (transposeLeft_)
+        prefetch(left_, positionIn(left_, true, first, later));
+      for (int64_t v = 0; v < vectors && !t_.packsRight; ++v)
+        prefetch(
+            narrow_ ? narrow_ : right_,
+            positionIn(right_, false, later, space.add(space.scale(panel, width), v * t_.lanes)));
+      llvm::SmallVector<Value> right;
+      for (int64_t v = 0; v < vectors; ++v) {
+        if (units_ > 1) {
+          right.push_back(fromWords(words[v], part, at, columnAt(v), e.tailMask(lanesOf(v))));
+        } else if (t_.packsRight) {
+          Index place =
+              space.add(space.add(space.scale(local, t_.depth * width), space.scale(depth, width)),
+                        space.add(space.lane(t_.lanes), v * t_.lanes));
+          right.push_back(e.load(scratch_, element_, place, nullptr));
+        } else {
+          right.push_back(e.broadcast(rightAt(at, columnAt(v), e.tailMask(lanesOf(v)))));
+        }
       }
-    }
-    for (int64_t row = 0; row < rows; ++row) {
-      Value a = leftAt(space.add(first, row), at);
-      for (int64_t v = 0; v < vectors; ++v)
-        inside[row * vectors + v] = multiplyAdd(a, right[v], inside[row * vectors + v]);
+      for (int64_t row = 0; row < rows; ++row) {
+        Value a = leftAt(space.add(first, row), at);
+        for (int64_t v = 0; v < vectors; ++v)
+          inside[row * vectors + v] = multiplyAdd(a, right[v], inside[row * vectors + v]);
+      }
     }
   });
   for (int64_t row = 0; row < rows; ++row)
@@ -382,8 +523,10 @@ mlir::LogicalResult MatmulSchedule::run() {
     return f_.finish();
   e.width = t_.lanes;
   if (t_.packsRight) {
-    int64_t count = std::max<int64_t>(t_.depth, 1) * t_.panelsPerBlock * t_.vectors * t_.lanes;
-    scratch_ = f_.scratch(kernel_.claimScratch(count * bytes), count, element_);
+    int64_t count =
+        std::max<int64_t>(t_.depth, 1) / units_ * t_.panelsPerBlock * t_.vectors * t_.lanes;
+    mlir::Type packed = units_ > 1 ? e.b.getI32Type() : element_;
+    scratch_ = f_.scratch(kernel_.claimScratch(count * memoryBytes(packed)), count, packed);
   }
   if (t_.chunks > kPlainParts && mlir::isa<mlir::FloatType>(element_)) {
     int64_t count = m_ * t_.panelsPerBlock * t_.vectors * t_.lanes;

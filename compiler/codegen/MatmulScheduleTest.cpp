@@ -16,6 +16,7 @@ using ir::HostTensor;
 struct Product {
   int64_t batch, m, k, n;
   bool transposeLeft = false, transposeRight = false;
+  std::string narrow = {}; // what the right side is stored as; the kernel converts it
 };
 
 std::string typeText(int64_t batch, int64_t rows, int64_t columns, const std::string &element,
@@ -39,11 +40,17 @@ std::unique_ptr<Parsed> parse(const Product &p, const std::string &element,
                                      : typeText(p.batch, p.m, p.k, element, names),
               right = p.transposeRight ? typeText(p.batch, p.n, p.k, element)
                                        : typeText(p.batch, p.k, p.n, element),
-              result = typeText(p.batch, p.m, p.n, element, names);
+              result = typeText(p.batch, p.m, p.n, element, names), stored = right, cast;
+  if (!p.narrow.empty()) {
+    stored = p.transposeRight ? typeText(p.batch, p.n, p.k, p.narrow)
+                              : typeText(p.batch, p.k, p.n, p.narrow);
+    cast = "\n %y = weft.cast %y0 : " + stored + " to " + right;
+  }
   std::string text =
-      "func.func @main(%a: " + left + ", %b: " + right +
-      ") {\n %r = weft.fusion(%x = %a : " + left + ", %y = %b : " + right + ") -> (" + result +
-      ") {\n %z = weft.matmul %x, %y {transpose_lhs = " + (p.transposeLeft ? "true" : "false") +
+      "func.func @main(%a: " + left + ", %b: " + stored +
+      ") {\n %r = weft.fusion(%x = %a : " + left + ", %y" + (cast.empty() ? "" : "0") +
+      " = %b : " + stored + ") -> (" + result + ") {" + cast +
+      "\n %z = weft.matmul %x, %y {transpose_lhs = " + (p.transposeLeft ? "true" : "false") +
       ", transpose_rhs = " + (p.transposeRight ? "true" : "false") + "} : " + left + ", " + right +
       "\n weft.yield %z : " + result + "\n }\n return\n}";
   parsed->module = mlir::parseSourceString<mlir::ModuleOp>(text, &parsed->context);
@@ -51,6 +58,19 @@ std::unique_ptr<Parsed> parse(const Product &p, const std::string &element,
     parsed->module->walk([&](ir::FusionOp op) { parsed->fusion = op; });
   EXPECT_TRUE(parsed->fusion) << "does not parse:\n" << text;
   return parsed;
+}
+
+// All numbers of 8 bits, of each sign.
+void fill(HostTensor &narrow) {
+  for (int64_t i = 0; i < narrow.size(); ++i)
+    narrow.setInt(i, (i * 37 + i / 256 + 11) % 256 - (narrow.dtype == DType::kInt8 ? 128 : 0));
+}
+
+HostTensor asFloat(const HostTensor &narrow) {
+  HostTensor wide(DType::kFloat32, narrow.shape);
+  for (int64_t i = 0; i < narrow.size(); ++i)
+    wide.set(i, narrow.getDouble(i));
+  return wide;
 }
 
 template <typename T>
@@ -108,7 +128,10 @@ template <typename T> void check(const Product &p, const std::string &element) {
       inputs.push_back(sample(type, static_cast<int64_t>(inputs.size()) + 1));
     HostTensor empty =
         HostTensor::of(mlir::cast<mlir::RankedTensorType>(parsed->fusion.getResult(0).getType()));
-    HostTensor expected = expectedOf<T>(p, inputs[0], inputs[1], empty);
+    if (!p.narrow.empty())
+      fill(inputs[1]);
+    HostTensor expected =
+        expectedOf<T>(p, inputs[0], p.narrow.empty() ? inputs[1] : asFloat(inputs[1]), empty);
     std::string error;
     auto kernel = TestKernel::build(parsed->fusion, error, /*dump=*/false, target);
     ASSERT_TRUE(kernel) << error;
@@ -171,6 +194,19 @@ TEST(MatmulSchedule, FewRowsOrColumns) {
   check<float>({0, 2, 16400, 18, false, true}, "f32");
 }
 
+// Of 8 bits, converted by the kernel: whole squares of words, depths that end within one, parts of
+// the depth, too shallow ones; either transpose; several tiles of rows and columns.
+TEST(MatmulSchedule, NarrowRightSide) {
+  for (const char *narrow : {"i8", "ui8"})
+    for (int64_t rows : {2, 9, 32})
+      for (int64_t k : {17, 64, 68, 192, 300})
+        for (int64_t n : {16, 259})
+          check<float>({0, rows, k, n, rows % 2 == 0, k != 192, narrow}, "f32");
+  check<float>({0, 3, 4112, 40, false, true, "i8"}, "f32");  // a last part of 16
+  check<float>({0, 3, 16640, 20, false, true, "i8"}, "f32"); // what is lost is added up
+  check<float>({3, 4, 320, 37, false, true, "i8"}, "f32");
+}
+
 TEST(MatmulSchedule, OtherTypes) {
   for (bool right : {false, true}) {
     check<float>({0, 19, 270, 61, true, right}, "f32");
@@ -187,39 +223,46 @@ TEST(MatmulSchedule, NothingToAdd) {
 }
 
 // One kernel for all numbers of rows: what fewer rows give is what the first rows of more would.
-TEST(MatmulSchedule, RowsWhoseNumberVaries) {
-  for (const TargetInfo &target : targets())
-    for (bool right : {false, true}) {
-      Product p{0, 64, 300, 130, false, right};
-      auto parsed = parse(p, "f64", ", #weft.dims<s0, _>");
-      ASSERT_TRUE(parsed->fusion);
-      std::string error;
-      auto kernel = TestKernel::build(parsed->fusion, error, /*dump=*/false, target);
-      ASSERT_TRUE(kernel) << error;
-      ASSERT_EQ(kernel->info.sizes.size(), 1u);
-      EXPECT_EQ(kernel->info.sizes[0].name, "s0");
-      EXPECT_EQ(kernel->info.sizes[0].largest, p.m);
-      ASSERT_EQ(kernel->info.count, p.m);
-      Product whole = p;
-      auto plain = parse(whole, "f64");
-      HostTensor left = sample(plain->fusion.getInputs()[0].getType(), 1),
-                 rightSide = sample(plain->fusion.getInputs()[1].getType(), 2);
-      HostTensor result =
-          HostTensor::of(mlir::cast<mlir::RankedTensorType>(plain->fusion.getResult(0).getType()));
-      HostTensor expected = expectedOf<double>(p, left, rightSide, result);
-      std::vector<std::byte> scratch(static_cast<size_t>(kernel->info.threadScratchBytes) + 64);
-      auto address = (reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64;
-      weft_kernel_env env{sizeof(weft_kernel_env), 0, reinterpret_cast<void *>(address)};
-      for (int64_t rows : {2, 7, 8, 13, 63, 64}) {
-        HostTensor some = result, first = expected;
-        std::fill(first.bytes.begin() + rows * p.n * 8, first.bytes.end(),
-                  std::byte(0)); // the others are not written
-        std::vector<void *> buffers = {left.bytes.data(), rightSide.bytes.data(),
-                                       some.bytes.data()};
-        ASSERT_EQ(kernel->body(&env, buffers.data(), nullptr, nullptr, 0, rows), WEFT_KERNEL_OK);
-        EXPECT_EQ(tests::compareExact(some, first), "") << rows << " rows for " << target.cpu;
-      }
+template <typename T> void checkCounts(const Product &p, const std::string &element) {
+  for (const TargetInfo &target : targets()) {
+    auto parsed = parse(p, element, ", #weft.dims<s0, _>");
+    ASSERT_TRUE(parsed->fusion);
+    std::string error;
+    auto kernel = TestKernel::build(parsed->fusion, error, /*dump=*/false, target);
+    ASSERT_TRUE(kernel) << error;
+    ASSERT_EQ(kernel->info.sizes.size(), 1u);
+    EXPECT_EQ(kernel->info.sizes[0].name, "s0");
+    EXPECT_EQ(kernel->info.sizes[0].largest, p.m);
+    ASSERT_EQ(kernel->info.count, p.m);
+    Product whole = p;
+    auto plain = parse(whole, element);
+    HostTensor left = sample(plain->fusion.getInputs()[0].getType(), 1),
+               rightSide = sample(plain->fusion.getInputs()[1].getType(), 2);
+    HostTensor result =
+        HostTensor::of(mlir::cast<mlir::RankedTensorType>(plain->fusion.getResult(0).getType()));
+    if (!p.narrow.empty())
+      fill(rightSide);
+    HostTensor expected =
+        expectedOf<T>(p, left, p.narrow.empty() ? rightSide : asFloat(rightSide), result);
+    std::vector<std::byte> scratch(static_cast<size_t>(kernel->info.threadScratchBytes) + 64);
+    auto address = (reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64;
+    weft_kernel_env env{sizeof(weft_kernel_env), 0, reinterpret_cast<void *>(address)};
+    for (int64_t rows : {int64_t(2), int64_t(7), int64_t(8), int64_t(13), p.m - 1, p.m}) {
+      HostTensor some = result, first = expected;
+      std::fill(first.bytes.begin() + rows * p.n * int64_t(sizeof(T)), first.bytes.end(),
+                std::byte(0)); // the others are not written
+      std::vector<void *> buffers = {left.bytes.data(), rightSide.bytes.data(), some.bytes.data()};
+      ASSERT_EQ(kernel->body(&env, buffers.data(), nullptr, nullptr, 0, rows), WEFT_KERNEL_OK);
+      EXPECT_EQ(tests::compareExact(some, first), "") << rows << " rows for " << target.cpu;
     }
+  }
+}
+
+TEST(MatmulSchedule, RowsWhoseNumberVaries) {
+  for (bool right : {false, true}) {
+    checkCounts<double>({0, 64, 300, 130, false, right}, "f64");
+    checkCounts<float>({0, 32, 300, 130, false, right, "i8"}, "f32");
+  }
 }
 
 } // namespace

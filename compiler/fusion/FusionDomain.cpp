@@ -1,6 +1,7 @@
 // Which ops may stand in a kernel, and what values of one are to each other: positions, reductions
 // that others wait for, roles.
 #include "compiler/fusion/DomainAnalysis.h"
+#include "compiler/fusion/NarrowMatrix.h"
 #include "compiler/pipeline/Registrations.h"
 #include "dialects/weft/ir/Accumulation.h"
 #include "dialects/weft/ir/Attention.h"
@@ -406,6 +407,13 @@ bool DomainAnalysis::checkOutputs() {
 // used about once.
 bool DomainAnalysis::alone() {
   Operation *op = *llvm::find_if(ops, isAlone);
+  // All that converts a product's matrix, or nothing of it.
+  auto matmul = dyn_cast<ir::MatmulOp>(op);
+  std::optional<NarrowMatrix> matrix = matmul ? narrowMatrixOf(matmul) : std::nullopt;
+  DenseSet<Operation *> members(ops.begin(), ops.end());
+  bool converts = matrix && llvm::all_of(*matrix, [&](Operation *each) {
+                    return members.contains(each) || isa<ir::ConstantOp>(each);
+                  });
   for (Operation *other : ops) {
     if (other == op)
       continue;
@@ -413,7 +421,8 @@ bool DomainAnalysis::alone() {
       return refuse(Refusal::Alone, other);
     bool isHeads =
         ir::isAttention(op) && (isa<ir::TransposeOp, ir::ReshapeOp>(other) || movesRows(other));
-    if ((isa<ir::MatmulOp>(op) || ir::isAttention(op)) && !isHeads && !isa<ir::ConstantOp>(other))
+    bool isMatrix = converts && matrix->contains(other);
+    if ((matmul || ir::isAttention(op)) && !isHeads && !isMatrix && !isa<ir::ConstantOp>(other))
       return refuse(Refusal::Alone, op);
   }
   // Attention writes a result as it is or as a transpose says, its result both ways.

@@ -110,6 +110,17 @@ inline constexpr int64_t kMinSharedBytes = 16 << 10;
 inline constexpr int kLeastRepeats = 8;
 inline constexpr int kRepeatsTogether = 4;
 
+// Rows up to which a product is a kernel of ours that converts its matrix in registers
+// (NarrowMatrix.h). (int8 of 4096 x 4096 stored as [columns, depth], one thread of Zen 5, ms, by
+// rows: 4 1.1, 8 1.6, 16 3.0, 32 5.3; written as float32 and oneDNN 5.1, 5.6, 6.9, 9.5; a float32
+// matrix 1.8, 2.3, 3.4, 5.6.)
+inline constexpr int64_t kNarrowRows = 32;
+// How many times fewer bytes there are to read at least: 8 bits and their scales. Of numbers of 16
+// bits a float32 copy is kept instead, which oneDNN reads as fast from 4 rows on.
+inline constexpr int64_t kNarrowGain = 3;
+// The ops that convert it, a zero point and a scale among them, beside constants.
+inline constexpr int64_t kMaxNarrowOps = 8;
+
 // How often the phase goes over all candidates: one fusion can make another legal that was refused
 // before. Further rounds found nothing.
 inline constexpr int kMaxRounds = 3;

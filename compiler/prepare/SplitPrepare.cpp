@@ -3,6 +3,7 @@
 // read is computed ahead if that pays; else the question goes to its operands. Weak: each value is
 // judged by itself, so that two values that pay only together stay.
 #include "compiler/backend/CompileReport.h"
+#include "compiler/fusion/NarrowMatrix.h"
 #include "compiler/graph/Slice.h"
 #include "compiler/prepare/Passes.h"
 #include "compiler/prepare/PrepareLimits.h"
@@ -96,6 +97,13 @@ private:
     }
   }
 
+  // Whether the user is a product whose kernel computes the op in passing, as part of its matrix.
+  static bool converts(Operation *user, Operation *op) {
+    auto product = dyn_cast<ir::MatmulOp>(user);
+    std::optional<NarrowMatrix> matrix = product ? narrowMatrixOf(product) : std::nullopt;
+    return matrix && matrix->contains(op);
+  }
+
   // Whether computing the value ahead saves more than reading it costs.
   bool pays(Operation *op, Value value) const {
     if (isFree(op))
@@ -112,7 +120,8 @@ private:
     // Where a kernel reads it, it costs next to nothing; where a library or a reduction does, it
     // would be a kernel of its own, also behind a reshape.
     auto readsWhole = [&](Operation *user) {
-      return live_.contains(user) && !isa<func::ReturnOp>(user) && !isFree(user) && !isCheap(user);
+      return live_.contains(user) && !isa<func::ReturnOp>(user) && !isFree(user) &&
+             !isCheap(user) && !converts(user, op);
     };
     return llvm::any_of(value.getUsers(), [&](Operation *user) {
       auto reshape = dyn_cast<ir::ReshapeOp>(user);

@@ -1,5 +1,5 @@
 // How many kernels and library calls the CPU's programs of norms and pooling are, alone and beside
-// the convolution that feeds them.
+// the convolution that feeds them; and of layers whose weights are stored in 8 bits.
 #include "weft/weft.h"
 
 #include <gtest/gtest.h>
@@ -175,6 +175,41 @@ TEST(KernelCounts, StacksOfManyRows) {
   (y * y).sum().backward();
   EXPECT_EQ(y.slice(0, 7, 8).to_vector<float>()[3], 2 * (292 * 10 + 3.0f));
   EXPECT_EQ(x.grad().slice(0, 292, 293).to_vector<float>()[3], 8 * (292 * 10 + 3.0f));
+}
+
+// Two layers of four rows whose weights are int8 with a scale for each output. Products read the
+// weights as they lie, whatever runs know of them: no library call reads a float32 copy.
+TEST(KernelCounts, WeightsOf8Bits) {
+  NoGrad no_grad;
+  struct Quantized {
+    Tensor weight, scale, bias;
+    explicit Quantized(const Tensor &original) : bias(values({original.size(0)})) {
+      scale = original.abs().amax(1, true) / 127.0;
+      weight = (original / scale).round().to(int8);
+      eval({weight, scale});
+    }
+    Tensor dequantized() const {
+      return weight.to(float32) * scale;
+    }
+  };
+  Tensor x = randn({4, 256}), w1 = randn({320, 256}) / 16.0, w2 = randn({64, 320}) / 16.0;
+  eval({x, w1, w2});
+  Quantized first(w1), second(w2);
+  auto layers = [&](const Tensor &a, const Tensor &b) {
+    return linear(relu(linear(x, a, first.bias)), b, second.bias);
+  };
+  Tensor a = first.dequantized(), b = second.dequantized();
+  Tensor exact = layers(a.eval(), b.eval()).eval(), original = layers(w1, w2).eval();
+  // Rounding to 8 bits loses up to half a 127th of a row's largest weight.
+  EXPECT_LT((exact - original).abs().max().item<float>(), 0.25);
+  for (int run = 0; run < 4; ++run) {
+    Tensor y = layers(first.dequantized(), second.dequantized());
+    y.eval();
+    Evaluation e = explain(y);
+    EXPECT_EQ(e.kernels, 4) << notes(e);
+    EXPECT_EQ(e.library_calls, 0) << notes(e);
+    EXPECT_LT((y - exact).abs().max().item<float>(), 1e-4);
+  }
 }
 
 } // namespace

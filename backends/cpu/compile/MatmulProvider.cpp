@@ -5,6 +5,7 @@
 #include "backends/cpu/device/library_sizes.h"
 #include "backends/cpu/device/matmul_packing.h"
 #include "compiler/claim/ClaimSteps.h"
+#include "compiler/fusion/NarrowMatrix.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/SmallestSize.h"
 #include "dialects/weft/ir/Weft.h"
@@ -108,6 +109,12 @@ public:
     if (resultType.getNumElements() < (kMinMatmulMultiplications + depth - 1) / depth)
       return ClaimRefusal{"too-small",
                           "a call of the library takes longer than a product of this size"};
+    bool isNarrow = compiler::narrowMatrixOf(matmul).has_value();
+    if (isNarrow != compiler::narrowMatrixOf(matmul, /*smallest=*/true).has_value())
+      return compiler::SometimesMine{kSometimesFewRows};
+    if (isNarrow)
+      return ClaimRefusal{"narrow-matrix", "of few rows, a kernel of ours reads the matrix in the "
+                                           "bits that it is stored in"};
     if (!libraryCounts(matmul, /*smallest=*/false)) {
       bool varies = ir::hasNamedDims(resultType) || ir::hasNamedDims(lhsType);
       if (varies && libraryCounts(matmul, /*smallest=*/true))

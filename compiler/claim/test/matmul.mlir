@@ -85,6 +85,21 @@ func.func @main(%h: tensor<16x64xf32>, %w: tensor<64x128xf32>, %xs: tensor<8x16x
 }
 
 // -----
+// A product of few rows with a matrix of 8 bits is left to a kernel that converts it; of more rows, the library reads float32.
+// CHECK-LABEL: @narrow
+// CHECK: weft.matmul %arg0
+// CHECK: weft.provider_call "onednn.matmul"
+// REPORT-DAG: claim: refused 1 x narrow-matrix: of few rows, a kernel of ours reads the matrix in the bits that it is stored in
+module @narrow {
+func.func @main(%x: tensor<32x64xf32>, %y: tensor<33x64xf32>, %q: tensor<128x64xi8>) -> (tensor<32x128xf32>, tensor<33x128xf32>) {
+  %0 = weft.cast %q : tensor<128x64xi8> to tensor<128x64xf32>
+  %1 = weft.matmul %x, %0 {transpose_rhs = true} : tensor<32x64xf32>, tensor<128x64xf32>
+  %2 = weft.matmul %y, %0 {transpose_rhs = true} : tensor<33x64xf32>, tensor<128x64xf32>
+  return %1, %2 : tensor<32x128xf32>, tensor<33x128xf32>
+}
+}
+
+// -----
 // More rows than the library can count.
 // CHECK-LABEL: @too_large
 // CHECK-NOT: weft.provider_call

@@ -21,6 +21,22 @@ func.func @main(%x: tensor<2x64xf32>, %w: tensor<64x64xbf16> {weft.stable}, %b: 
 
 // -----
 
+// A product of few rows converts its matrix of 8 bits itself, zero point and scale among it.
+// CHECK-LABEL: @converted
+// CHECK-NOT: weft.prepared
+// CHECK-NOT: @prepare
+module @converted {
+func.func @main(%x: tensor<2x64xf32>, %w: tensor<64x64xf32> {weft.stable}, %q: tensor<64x64xi8> {weft.stable}, %s: tensor<64x1xf32> {weft.stable}) -> tensor<2x64xf32> {
+  %0 = weft.cast %q : tensor<64x64xi8> to tensor<64x64xf32>
+  %1 = weft.broadcast %s : tensor<64x1xf32> to tensor<64x64xf32>
+  %2 = weft.mul %0, %1 : tensor<64x64xf32>
+  %3 = weft.matmul %x, %2 {transpose_rhs = true} : tensor<2x64xf32>, tensor<64x64xf32>
+  return %3 : tensor<2x64xf32>
+}
+}
+
+// -----
+
 // What two stable arguments give is one value; ops in between go along, constants are copied.
 // CHECK-LABEL: @merged
 // CHECK: func.func @main({{.*}}%[[P:[^ ]*]]: tensor<64x64xf32> {weft.prepared = 0 : i64})
