@@ -194,5 +194,24 @@ TEST_F(ReplacedOps, ThreadsCallItAtOnce) {
   EXPECT_EQ(calls_, 80);
 }
 
+// A function that was never recorded goes with the tensor that it holds, while another thread asks
+// whether ops of new shapes are replaced.
+TEST_F(ReplacedOps, GoWithWhatTheyHoldWhileOthersRecord) {
+  replace("weft.erf", [](const OpCall &call) -> std::vector<Tensor> { return {call.operands[0]}; });
+  constexpr int kTimes = 2000;
+  std::thread other([] {
+    for (int i = 0; i < kTimes; ++i)
+      tanh(zeros({1 + i % 50, 1 + i / 50}));
+  });
+  for (int i = 0; i < kTimes; ++i) {
+    Tensor held = ones({4}) * 2.0;
+    replace_op("weft.erf", [held = std::move(held)](const OpCall &) -> std::vector<Tensor> {
+      return {held};
+    });
+  }
+  other.join();
+  EXPECT_EQ(erf(zeros({4})).to_vector<float>(), Floats(4, 2));
+}
+
 } // namespace
 } // namespace weft

@@ -131,18 +131,21 @@ void replace_op(const std::string &op, OpReplacement replacement, Location locat
     Session session("replace_op", location);
     fail(ErrorKind::kValue, why);
   }
+  // What was there before dies without the mutex: a tensor that it holds waits for the recorder's
+  // lock, whose owner may wait for the mutex.
+  auto made = replacement ? std::make_shared<const OpReplacement>(std::move(replacement)) : nullptr;
   {
     std::lock_guard lock(replacements().mutex);
-    if (replacement)
-      replacements().by_op[op] = std::make_shared<const OpReplacement>(std::move(replacement));
-    else
-      replacements().by_op.erase(op);
+    if (made)
+      replacements().by_op[op].swap(made);
+    else if (auto gone = replacements().by_op.extract(op))
+      made = std::move(gone.mapped());
   }
   // Signatures that come later ask for it. Those that are there get what another thread may have
   // put there since.
-  if (Recorder *made = the_recorder.load(std::memory_order_acquire)) {
+  if (Recorder *there = the_recorder.load(std::memory_order_acquire)) {
     UnderLock lock;
-    made->ir->replace(op, replacement_of(op));
+    there->ir->replace(op, replacement_of(op));
   }
 }
 
