@@ -11,7 +11,7 @@ namespace weft::fuzz {
 namespace {
 
 // Programs of which one is run at many sizes: each size is compiled alone as well.
-constexpr uint64_t kSizesOfOneIn = 16;
+constexpr uint64_t kSizesOfOneIn = 48;
 
 struct Class {
   const char *name;

@@ -121,6 +121,23 @@ static bool has_permuted_products(const Program &program) {
                    {"matmul", "linear", "attention", "conv2d", "conv_transpose2d"});
 }
 
+// Whether a product may read a matrix of 8 bits. Where it sees that, a kernel of Weft's multiplies;
+// where the matrix was converted for another device, a library does, in another order.
+static bool has_narrow_products(const Program &program) {
+  Machine machine(true);
+  bool narrow = false;
+  try {
+    for (const Step &step : program.steps) {
+      if (narrow && (step.call == "matmul" || step.call == "linear"))
+        return true;
+      machine.apply(step);
+      narrow = narrow || byte_size(machine.values().back().dtype()) == 1;
+    }
+  } catch (const Error &) { // which the run ends with as well
+  }
+  return false;
+}
+
 bool may_fold_norms(const Program &program) {
   return has_after(program, "conv2d", {"batch_norm"});
 }
@@ -142,11 +159,13 @@ Outcome run(const Program &program, const Tensors &inputs, const Placement &plac
 
 Outcome run(const Program &program, const Setup &setup, const Operands &copied) {
   uint64_t before = whole_kernels ? last_evaluation() : 0;
+  bool stays = setup.devices.size() == 1 || writes(program) || has_permuted_products(program) ||
+               has_narrow_products(program); // before the seed: it draws samples, too
   use(setup.backend, setup.threads, setup.eager, setup.memory_limit, !may_fold_norms(program));
   manual_seed(program.seed);
   Placement placement{{setup.devices.begin(), setup.devices.end()}, copied};
   DeviceScope scope(placement.devices[0]);
-  if (setup.devices.size() == 1 || writes(program) || has_permuted_products(program))
+  if (stays)
     placement.devices.clear();
   Outcome outcome = run(program, {}, placement);
   if (whole_kernels && outcome.error.empty())
