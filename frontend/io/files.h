@@ -13,8 +13,8 @@ namespace weft::io {
 void write_file(const std::string &path, std::string_view content,
                 Location location = Location::current());
 
-// Makes the folder where it is missing (and those above it). Throws Error where that fails, or where
-// this process may make no file in it.
+// Makes the folder where it is missing (and those above it). Throws Error where that fails, or
+// where this process may make no file in it.
 void make_writable_folder(const std::string &path, Location location = Location::current());
 
 } // namespace weft::io

@@ -58,8 +58,8 @@ Tensor kaiming_normal(const Shape &shape, double slope, Fan fan,
 Tensor orthogonal(const Shape &shape, double gain = 1, Location location = Location::current());
 
 // Writes samples into a tensor, a parameter or a part of one, and returns it: those that uniform()
-// gives over [low, high), in the tensor's dtype. As in PyTorch they are no part of a history. Error:
-// its dtype is not floating, here and in all that draw.
+// gives over [low, high), in the tensor's dtype. As in PyTorch they are no part of a history.
+// Error: its dtype is not floating, here and in all that draw.
 Tensor uniform_(Tensor tensor, double low = 0, double high = 1,
                 Location location = Location::current());
 // The same with normal samples.

@@ -130,7 +130,8 @@ TEST(Starting, ARecordedFunctionDrawsTheSame) {
   Tensor drawn = init::uniform({4096}, 0, 1);
   ASSERT_EQ(max(drawn).item<float>(), 1) << "no sample of this seed says anything";
   manual_seed(5);
-  EXPECT_EQ(bytes(jit([](const Tensor &) { return init::uniform({4096}, 0, 1); })(zeros({1}))), bytes(drawn));
+  EXPECT_EQ(bytes(jit([](const Tensor &) { return init::uniform({4096}, 0, 1); })(zeros({1}))),
+            bytes(drawn));
 }
 
 TEST(Starting, WhatIsLoadedBeforeItIsReadTakesNoMemory) {

@@ -45,8 +45,8 @@ CpuExecutable::create(runtime::Program largest, runtime::SizeTable sizes,
 
 absl::StatusOr<std::shared_ptr<runtime::Executable>>
 CpuExecutable::at_sizes(const runtime::Sizes &sizes) const {
-  // Without a table of sizes nothing is left that depends on them, as where rows that vary in number
-  // go from one tensor to another in one kernel: the program is that of all sizes.
+  // Without a table of sizes nothing is left that depends on them, as where rows that vary in
+  // number go from one tensor to another in one kernel: the program is that of all sizes.
   runtime::Program largest = target().program();
   std::span<const std::byte> constants = target().constants();
   largest.constants.assign(constants.begin(), constants.end());

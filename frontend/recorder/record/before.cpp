@@ -6,7 +6,8 @@
 
 namespace weft::recorder {
 
-Before::Before(Value *leaf, Cell::Keeper keeper) : value_(leaf), cell_(leaf->cell), keeper_(keeper) {
+Before::Before(Value *leaf, Cell::Keeper keeper)
+    : value_(leaf), cell_(leaf->cell), keeper_(keeper) {
   UnderLock lock;
   if (cell_)
     ++cell_->keepers[keeper];
