@@ -217,7 +217,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
   // How many steps there are decides at run time whether they have totals, as it does elsewhere.
   Value hasTotals;
   if (isSized && memory && !scatter.hasTotals(0))
-    hasTotals = f.e.compare(arith::CmpIPredicate::uge, f.end, (size + 1) * kChain);
+    hasTotals = f.e.compare(arith::CmpIPredicate::uge, f.end, scatter.leastTotals());
   f.when(
       hasTotals, [&] { allPieces(memory); }, [&] { allPieces(nullptr); });
   return f.finish();

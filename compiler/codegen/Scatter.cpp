@@ -28,7 +28,11 @@ Scatter::Scatter(KernelBuilder &kernel, mlir::Operation *op)
 
 bool Scatter::hasTotals(int64_t slices) const {
   return mlir::isa<ir::IndexAddOp, ir::ScatterAddOp>(op) && mlir::isa<mlir::FloatType>(type) &&
-         (size * trail <= kSumBlock || slices / kChain > size);
+         (size * trail <= kSumBlock || slices >= leastTotals());
+}
+
+int64_t Scatter::leastTotals() const {
+  return (size + 1) * kChain;
 }
 
 Index Scatter::element(IndexSpace &space, const Index &leading, const Index &at,

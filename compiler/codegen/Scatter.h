@@ -25,6 +25,8 @@ struct Scatter {
   // all get as many, or are so few that it costs nothing. Totals of float32 are float64, and become
   // the result in the end; those of float64 have beside the result what it loses (addKeeping).
   bool hasTotals(int64_t slices) const;
+  // From how many slices on, where it follows from their number.
+  int64_t leastTotals() const;
   struct Totals {
     mlir::Value memory;         // null: there are none
     Index shift = Index::of(0); // from an element's place in the result to that of its total

@@ -34,17 +34,6 @@ const std::vector<Class> &classes() {
   return all;
 }
 
-bool valid(const Program &program) {
-  try {
-    Machine machine(true);
-    for (const Step &step : program.steps)
-      machine.apply(step);
-    return true;
-  } catch (const Error &) {
-    return false;
-  }
-}
-
 bool has_gradients(const Program &program) {
   return std::any_of(program.steps.begin(), program.steps.end(), [](const Step &step) {
     return step.call == "grad" || step.call == "backward";
@@ -113,9 +102,9 @@ private:
     // while.
     Program smaller = without_dead_steps(candidate);
     bool shorter = smaller.steps.size() < candidate.steps.size();
-    if (valid(smaller) && !check(smaller).empty())
+    if (dry_values(smaller) && !check(smaller).empty())
       best_ = std::move(smaller);
-    else if (shorter && valid(candidate) && !check(candidate).empty())
+    else if (shorter && dry_values(candidate) && !check(candidate).empty())
       best_ = candidate;
     else
       return false;

@@ -96,6 +96,17 @@ Tensors Machine::run(const Program &program) {
   return results;
 }
 
+std::optional<Tensors> dry_values(const Program &program) {
+  try {
+    Machine machine(/*dry=*/true);
+    for (const Step &step : program.steps)
+      machine.apply(step);
+    return machine.values();
+  } catch (const Error &) {
+    return std::nullopt;
+  }
+}
+
 static bool writes(const Program &program) {
   return std::any_of(program.steps.begin(), program.steps.end(), [](const Step &step) {
     return !is_input(step) && calls().at(step.call).writes;
@@ -124,16 +135,13 @@ static bool has_permuted_products(const Program &program) {
 // Whether a product may read a matrix of 8 bits. Where it sees that, a kernel of Weft's multiplies;
 // where the matrix was converted for another device, a library does, in another order.
 static bool has_narrow_products(const Program &program) {
-  Machine machine(true);
+  std::optional<Tensors> values = dry_values(program);
   bool narrow = false;
-  try {
-    for (const Step &step : program.steps) {
-      if (narrow && (step.call == "matmul" || step.call == "linear"))
-        return true;
-      machine.apply(step);
-      narrow = narrow || byte_size(machine.values().back().dtype()) == 1;
-    }
-  } catch (const Error &) { // which the run ends with as well
+  for (size_t i = 0; values && i < program.steps.size(); ++i) {
+    const std::string &call = program.steps[i].call;
+    if (narrow && (call == "matmul" || call == "linear"))
+      return true;
+    narrow = narrow || byte_size((*values)[i].dtype()) == 1;
   }
   return false;
 }

@@ -1,6 +1,7 @@
 // Runs random programs through the public API.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -48,6 +49,9 @@ private:
   Operands moved_;
 };
 
+// What each step gives, not computed: shapes and dtypes alone. None where a call refuses its
+// arguments.
+std::optional<Tensors> dry_values(const Program &program);
 // The places whose values nothing reads after a step, by step; outputs are not among them.
 std::vector<std::vector<int>> last_uses(const Program &program);
 // Sets the process up.

@@ -31,15 +31,9 @@ constexpr int64_t kMostElements = 1 << 17;
 
 // Whether no call refuses its arguments, and no value is large.
 bool is_valid(const Program &program) {
-  try {
-    Machine machine(true);
-    for (const Step &step : program.steps)
-      machine.apply(step);
-    return std::all_of(machine.values().begin(), machine.values().end(),
-                       [](const Tensor &value) { return value.size() <= kMostElements; });
-  } catch (const Error &) {
-    return false;
-  }
+  std::optional<Tensors> values = dry_values(program);
+  return values && std::all_of(values->begin(), values->end(),
+                               [](const Tensor &value) { return value.size() <= kMostElements; });
 }
 
 std::set<int64_t> extents_of(const Program &program) {
@@ -70,6 +64,7 @@ std::vector<Program> variants_of(const Program &program, int64_t extent) {
 }
 
 std::vector<Outcome> outcomes_of(const std::vector<Program> &variants, bool symbolic) {
+  const bool before = config().symbolic;
   use("cpu", 1, false, 0, !may_fold_norms(variants.front()));
   Config options = config();
   options.symbolic = symbolic;
@@ -84,7 +79,7 @@ std::vector<Outcome> outcomes_of(const std::vector<Program> &variants, bool symb
     counts.symbolic += !evaluations.empty() && !evaluations.back().symbolic.empty();
     ++counts.all;
   }
-  options.symbolic = true;
+  options.symbolic = before;
   set_config(options);
   use("reference", 1, false);
   return outcomes;

@@ -1,13 +1,10 @@
 // Traces of programs on simulated GPUs: instructions as on the CPU, and what goes there and back.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
-#include "compiler/backend/Backend.h"
 #include "tests/programs/process.h"
+#include "tests/programs/simulated.h"
 #include "tests/programs/trace.h"
 #include "weft/profile.h"
-#include "weft/weft.h"
 
 namespace weft {
 namespace {
@@ -38,14 +35,6 @@ void check(const Trace &trace) {
     EXPECT_NE(each.args["line"].get<std::string>().find("profile_simulated_test.cpp:"),
               std::string::npos);
   }
-}
-
-std::vector<std::string> backends() {
-  std::vector<std::string> simulated;
-  for (const std::string &name : compiler::backendNames())
-    if (name.find("simulated") != std::string::npos)
-      simulated.push_back(name);
-  return simulated;
 }
 
 class ProfileSimulated : public testing::TestWithParam<std::string> {};
@@ -87,15 +76,11 @@ TEST_P(ProfileSimulated, OnADevice) {
   EXPECT_TRUE(counted);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, ProfileSimulated, testing::ValuesIn(backends()),
-                         [](const auto &info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Backends, ProfileSimulated, testing::ValuesIn(tests::simulated_backends()),
+                         tests::place_name);
 
 TEST(SimulatedBackends, AreThere) {
-  EXPECT_FALSE(backends().empty());
+  EXPECT_FALSE(tests::simulated_backends().empty());
 }
 
 } // namespace

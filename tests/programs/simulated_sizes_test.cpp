@@ -6,21 +6,10 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/backend/Backend.h"
-#include "weft/weft.h"
+#include "tests/programs/simulated.h"
 
 namespace weft::tests {
 namespace {
-
-std::vector<std::string> backends() {
-  std::vector<std::string> names;
-  for (const std::string &name : compiler::backendNames())
-    if (name.find("simulated") != std::string::npos) {
-      names.push_back(name);
-      names.push_back(name + ":1");
-    }
-  return names;
-}
 
 class SimulatedSizes : public testing::TestWithParam<std::string> {
 protected:
@@ -48,8 +37,8 @@ protected:
   static Run run(const std::string &backend, bool symbolic, int rounds,
                  const std::vector<int64_t> &sizes, const Shape &example,
                  const std::function<Model()> &make) {
-    Config before = config(), now = before;
-    (backend.find(':') == std::string::npos ? now.backend : now.device) = backend;
+    Chosen chosen(backend);
+    Config now = config();
     now.symbolic = symbolic;
     set_config(now);
     manual_seed(7);
@@ -66,7 +55,6 @@ protected:
         run.notes += recent_evaluations().back().to_string() + "\n";
         run.results.push_back(y.to_vector<float>());
       }
-    set_config(before);
     return run;
   }
 
@@ -124,14 +112,8 @@ TEST_P(SimulatedSizes, AConvolutionalNetwork) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, SimulatedSizes, testing::ValuesIn(backends()),
-                         [](const auto &info) {
-                           std::string name = info.param;
-                           for (char &letter : name)
-                             if (letter == '-' || letter == ':')
-                               letter = '_';
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Backends, SimulatedSizes, testing::ValuesIn(simulated_places()),
+                         place_name);
 
 } // namespace
 } // namespace weft::tests

@@ -8,38 +8,12 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/backend/Backend.h"
+#include "tests/programs/simulated.h"
 #include "tests/programs/three_ways.h"
 #include "weft/weft.h"
 
 namespace weft::tests {
 namespace {
-
-std::vector<std::string> backends() {
-  std::vector<std::string> names;
-  for (const std::string &name : compiler::backendNames())
-    if (name.find("simulated") != std::string::npos) {
-      names.push_back(name);
-      names.push_back(name + ":1");
-    }
-  return names;
-}
-
-// Until it ends.
-class Chosen {
-public:
-  explicit Chosen(const std::string &backend) {
-    Config now = before_;
-    (backend.find(':') == std::string::npos ? now.backend : now.device) = backend;
-    set_config(now);
-  }
-  ~Chosen() {
-    set_config(before_);
-  }
-
-private:
-  Config before_ = config();
-};
 
 // By name; those under one name are of one size.
 using Numbers = std::map<std::string, std::vector<float>>;
@@ -293,20 +267,14 @@ TEST(SimulatedDevices, TensorsStayBetweenPrograms) {
     ((leaf.to(device) * 2).to(first) * x.to(first)).sum().backward();
     EXPECT_EQ(leaf.grad().to_vector<float>(), (host * 2).to_vector<float>());
   }
-  EXPECT_EQ(seen, static_cast<int>(backends().size())); // two of each kind
+  EXPECT_EQ(seen, static_cast<int>(simulated_places().size())); // two of each kind
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Simulated);
-INSTANTIATE_TEST_SUITE_P(Backends, Simulated, testing::ValuesIn(backends()), [](const auto &info) {
-  std::string name = info.param;
-  for (char &letter : name)
-    if (letter == '-' || letter == ':')
-      letter = '_';
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Backends, Simulated, testing::ValuesIn(simulated_places()), place_name);
 
 TEST(SimulatedBackends, ThereAreSome) {
-  EXPECT_FALSE(backends().empty());
+  EXPECT_FALSE(simulated_places().empty());
 }
 
 } // namespace

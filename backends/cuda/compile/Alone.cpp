@@ -104,7 +104,7 @@ LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
   // How many steps there are decides at run time whether they have totals, as it does elsewhere.
   Value hasTotals;
   if (varies && memory && !scatter.hasTotals(0))
-    hasTotals = f.e.compare(arith::CmpIPredicate::uge, all, (size + 1) * compiler::kChain);
+    hasTotals = f.e.compare(arith::CmpIPredicate::uge, all, scatter.leastTotals());
   auto choose = [&] {
     f.when(hasTotals, [&] { emit({.memory = memory}); }, [&] { emit({}); });
   };

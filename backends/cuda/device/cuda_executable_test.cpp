@@ -138,6 +138,15 @@ protected:
     EXPECT_EQ(recording().live(), 0) << "memory on the GPU that nobody freed";
   }
 
+  // How often the log has the text.
+  static size_t count(const std::string &line) {
+    std::string log = recording().log();
+    size_t found = 0;
+    for (size_t at = 0; (at = log.find(line, at)) != log.npos; ++at)
+      ++found;
+    return found;
+  }
+
   struct Host {
     float a[16], b[16], total = -1, constant[16] = {};
     int64_t pattern[8] = {};
@@ -394,13 +403,6 @@ Program long_program() {
 TEST_F(CudaExecutableTest, ManyInstructionsAreOneLaunch) {
   auto executable = CudaExecutable::create(long_program(), modules(), device, nullptr);
   ASSERT_TRUE(executable.ok()) << executable.status();
-  auto count = [&](const std::string &line) {
-    std::string log = recording().log();
-    size_t found = 0;
-    for (size_t at = 0; (at = log.find(line, at)) != log.npos; ++at)
-      ++found;
-    return found;
-  };
   auto holds = [&](size_t direct, size_t recorded, size_t made, size_t updated, size_t launched) {
     EXPECT_EQ(count("launch add <<<"), direct + recorded);
     EXPECT_EQ(count("record\n"), recorded);
@@ -502,13 +504,6 @@ TEST_F(CudaExecutableTest, SizesShareAllButTheirGraphs) {
   (*executable)->serve(devices);
   EXPECT_EQ((*executable)->at_sizes({{"n", 17}}).status().code(),
             absl::StatusCode::kInvalidArgument);
-  auto count = [&](const std::string &line) {
-    std::string log = recording().log();
-    size_t found = 0;
-    for (size_t at = 0; (at = log.find(line, at)) != log.npos; ++at)
-      ++found;
-    return found;
-  };
   for (const std::shared_ptr<CudaDevice> &gpu : {device, *second}) {
     recording().reset();
     std::map<int64_t, std::shared_ptr<Executable>> all;
