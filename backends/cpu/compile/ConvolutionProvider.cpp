@@ -40,8 +40,8 @@ using compiler::typeOf;
 //                           ours with what feeds them
 class ConvolutionProvider : public compiler::Provider {
 public:
-  ConvolutionProvider(bool bf16, bool (*takesRelu)(const ConvolutionProblem &))
-      : bf16_(bf16), takesRelu_(takesRelu) {}
+  ConvolutionProvider(bool bf16, ConvolutionTest takesRelu, ConvolutionTest takesRowMajorImage)
+      : bf16_(bf16), takesRelu_(takesRelu), takesRowMajorImage_(takesRowMajorImage) {}
   StringRef name() const override {
     return "onednn.convolution";
   }
@@ -57,6 +57,8 @@ public:
       if (channelsLast && math != compiler::MathMode::Exact)
         allowWinograd(*claim, op, builder);
       bool isOfNarrow = bf16_ && takeWidenings(*claim);
+      if (channelsLast && !isOfNarrow)
+        takeRowMajorImage(*claim, dyn_cast<ir::Conv2dOp>(op), builder);
       if (isa<ir::Conv2dOp>(op)) {
         if (takeBias(*claim, channelsLast ? 3 : 1, /*rank=*/4))
           claim->config.emplace_back(builder.getStringAttr("bias"), builder.getI64IntegerAttr(1));
@@ -180,6 +182,23 @@ private:
     return true;
   }
 
+  // An image that was turned for this convolution alone, where the entry reads it as it was.
+  void takeRowMajorImage(Claim &claim, ir::Conv2dOp conv, Builder &builder) const {
+    auto turn = claim.inputs[0].getDefiningOp<ir::TransposeOp>();
+    if (!conv || !turn || !turn->hasOneUse() ||
+        turn.getPermutation() != ArrayRef<int64_t>{0, 2, 3, 1})
+      return;
+    ConvolutionProblem problem =
+        problemOf(conv, claim, /*channelsLast=*/true, /*isOfNarrow=*/false);
+    problem.row_major_image = true;
+    if (!takesRowMajorImage_(problem))
+      return;
+    compiler::takeIn(claim, {turn});
+    claim.inputs[0] = turn->getOperand(0);
+    claim.config.emplace_back(builder.getStringAttr("row_major_image"),
+                              builder.getI64IntegerAttr(1));
+  }
+
   // The entry has the algorithm for images with channels last (winograd_convolution.h), and decides
   // by the shapes whether to take it. A weight is being trained where a weight's gradient reads the
   // image as well. A forward of training that is evaluated by itself counts as one whose weight
@@ -228,6 +247,8 @@ private:
     for (NamedAttribute entry : claim.config)
       if (entry.getName() == "winograd")
         p.winograd = winograd_of(cast<StringAttr>(entry.getValue()).getValue());
+      else if (entry.getName() == "row_major_image")
+        p.row_major_image = true;
     return p;
   }
 
@@ -247,14 +268,14 @@ private:
   }
 
   bool bf16_;
-  bool (*takesRelu_)(const ConvolutionProblem &problem);
+  ConvolutionTest takesRelu_, takesRowMajorImage_;
 };
 
 } // namespace
 
-std::unique_ptr<compiler::Provider>
-makeConvolutionProvider(bool bf16, bool (*takesRelu)(const ConvolutionProblem &)) {
-  return std::make_unique<ConvolutionProvider>(bf16, takesRelu);
+std::unique_ptr<compiler::Provider> makeConvolutionProvider(bool bf16, ConvolutionTest takesRelu,
+                                                            ConvolutionTest takesRowMajorImage) {
+  return std::make_unique<ConvolutionProvider>(bf16, takesRelu, takesRowMajorImage);
 }
 
 } // namespace weft::backends::cpu

@@ -6,6 +6,7 @@
 #include "backends/cpu/compile/SortProvider.h"
 #include "backends/cpu/compile/WholeKernels.h"
 #include "backends/cpu/device/convolution_entry.h"
+#include "backends/cpu/device/few_channels_pixels.h"
 #include "backends/cpu/device/library_registry.h"
 #include "backends/cpu/device/matmul_packing.h"
 #include "backends/cpu/device/onednn_matmul.h"
@@ -26,7 +27,7 @@ void addProviders(compiler::ProviderSet &set, llvm::StringRef machine) {
   bool packs = machine.empty() ? onednn_packs() : has("+avx512f");
   bool bf16 = machine.empty() ? onednn_has_bf16() : has("+avx512bf16");
   set.add(makeMatmulProvider(packs, bf16));
-  set.add(makeConvolutionProvider(bf16, convolution_takes_relu));
+  set.add(makeConvolutionProvider(bf16, convolution_takes_relu, few_channels_pixels_computes));
   set.add(makeSortProvider());
   addFactorProviders(set);
   set.setKernels(kernelFor);

@@ -7,6 +7,7 @@
 #include "backends/cpu/device/convolution_packing.h"
 #include "backends/cpu/device/depthwise_blocks.h"
 #include "backends/cpu/device/depthwise_gradient.h"
+#include "backends/cpu/device/few_channels_pixels.h"
 #include "backends/cpu/device/few_channels_rows.h"
 #include "backends/cpu/device/library_convolution.h"
 #include "backends/cpu/device/onednn_convolution.h"
@@ -64,6 +65,8 @@ absl::StatusOr<ConvolutionProblem> read_problem(const LibraryCall &call) {
   WEFT_ASSIGN_OR_RETURN(int64_t bias, runtime::config_int(call.config, "bias", 0));
   WEFT_ASSIGN_OR_RETURN(int64_t channels_last,
                         runtime::config_int(call.config, "channels_last", 0));
+  WEFT_ASSIGN_OR_RETURN(int64_t row_major_image,
+                        runtime::config_int(call.config, "row_major_image", 0));
   WEFT_ASSIGN_OR_RETURN(std::string post_ops, runtime::config_string(call.config, "post_ops", ""));
   WEFT_ASSIGN_OR_RETURN(std::string winograd, runtime::config_string(call.config, "winograd", ""));
   if (!winograd.empty() && winograd != "stable" && winograd != "changing")
@@ -75,6 +78,7 @@ absl::StatusOr<ConvolutionProblem> read_problem(const LibraryCall &call) {
   p.groups = groups;
   p.bias = bias != 0;
   p.channels_last = channels_last != 0;
+  p.row_major_image = row_major_image != 0;
   p.relu.follows = post_ops == "relu" || post_ops == "relu6";
   if (post_ops == "relu6")
     p.relu.most = 6;
@@ -98,7 +102,7 @@ absl::StatusOr<ConvolutionProblem> read_problem(const LibraryCall &call) {
                                                           : &second)}) {
     WEFT_ASSIGN_OR_RETURN(auto dims, dims_of(*from));
     *to = dims;
-    if (p.channels_last && to != &p.weight)
+    if (p.channels_last && to != &p.weight && !(p.row_major_image && to == &p.image))
       *to = {dims[0], dims[3], dims[1], dims[2]};
   }
   p.dtype = first.dtype;
@@ -108,6 +112,9 @@ absl::StatusOr<ConvolutionProblem> read_problem(const LibraryCall &call) {
     return absl::InvalidArgumentError(
         "the factors must be of one dtype, float32 or bfloat16; what is computed is float32, or of "
         "bfloat16 factors bfloat16, but for a weight's gradient");
+  if (p.row_major_image && !few_channels_pixels_computes(p))
+    return absl::InvalidArgumentError(
+        "config row_major_image is for what few_channels_pixels_computes()");
   bool fits = p.groups >= 1 && p.image[0] == p.result[0] && p.weight[0] == p.result[1] &&
               p.weight[0] % p.groups == 0 && p.weight[1] * p.groups == p.image[1];
   for (size_t i = 0; i < 2 && fits; ++i) {
@@ -131,7 +138,7 @@ absl::StatusOr<ConvolutionProblem> read_problem(const LibraryCall &call) {
   return p;
 }
 
-// A kernel of ours for row-major images.
+// A kernel of ours for images that are row-major.
 struct RowsKernel {
   const char *name;
   bool (*computes)(const ConvolutionProblem &problem);
@@ -139,6 +146,7 @@ struct RowsKernel {
 };
 constexpr RowsKernel kRowsKernels[] = {
     {"depthwise, block by block", depthwise_blocks_computes, depthwise_blocks},
+    {"of few channels, pixel by pixel", few_channels_pixels_computes, few_channels_pixels},
     {"of few channels, row by row", few_channels_rows_computes, few_channels_rows},
     {"1x1, row by row", pointwise_rows_computes, pointwise_rows},
 };

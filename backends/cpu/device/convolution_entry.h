@@ -7,6 +7,8 @@
 //   groups                      int, optional: 1
 //   channels_last               1: images are [N, H, W, C], optional (weights are [O, C, H, W]
 //                               always)
+//   row_major_image             1, with channels_last: the image is [N, C, H, W], of what
+//                               few_channels_pixels_computes(), optional
 //   bias                        1: a bias of O elements follows the weight (forward only)
 //   post_ops                    forward only: "relu" or "relu6", which keep NaN: free, but for
 //                               images in which the library meets one (library_convolution.h)
@@ -19,7 +21,8 @@
 // call; the memory for that is the call's scratch. Row-major images go into blocks of channels (16
 // with AVX-512, else 8): that is a copy of whole cache lines, while one to channels last takes 5 to
 // 10 times as long. Images with channels last are used as they are (the figures:
-// onednn_v2_convolution.cpp). Row-major images of depthwise convolutions, of 1x1 ones and of
+// onednn_v2_convolution.cpp), but that an image of few channels need not be turned for it
+// (few_channels_pixels.h). Row-major images of depthwise convolutions, of 1x1 ones and of
 // those of few channels go to kernels of ours (depthwise_blocks.h, pointwise_rows.h,
 // few_channels_rows.h). A weight that stays the same is reordered once (convolution_packing.h).
 //

@@ -8,6 +8,7 @@ void convolve_exactly(const ConvolutionProblem &p, std::span<void *const> operan
                       const ConvolutionPart &part) {
   const auto &[images, channels, height, width] = p.image;
   const auto &[results, of_group, tap_rows, tap_columns] = p.weight;
+  bool is_last = p.channels_last && !p.row_major_image;
   int64_t rows = p.result[2], columns = p.result[3], taps = tap_rows * tap_columns;
   const float *image = static_cast<const float *>(operands[0]) +
                        part.image * channels * height * width,
@@ -26,9 +27,13 @@ void convolve_exactly(const ConvolutionProblem &p, std::span<void *const> operan
               int64_t row = y * p.strides[0] + i * p.dilation[0] - p.padding[0],
                       column = x * p.strides[1] + j * p.dilation[1] - p.padding[1];
               if (row >= 0 && row < height && column >= 0 && column < width)
-                sum = std::fma(image[(c * height + row) * width + column], *factor, sum);
+                sum = std::fma(image[is_last ? (row * width + column) * channels + c
+                                             : (c * height + row) * width + column],
+                               *factor, sum);
             }
-        result[(o * rows + y) * columns + x] = rectified(sum, p.relu);
+        int64_t at =
+            p.channels_last ? (y * columns + x) * results + o : (o * rows + y) * columns + x;
+        result[at] = rectified(sum, p.relu);
       }
   }
 }

@@ -40,6 +40,7 @@ struct ConvolutionProblem {
   // wants (weight_bytes() of it), and not reordered in the call.
   bool packed_weight = false;
   Winograd winograd = Winograd::kNever;
+  bool row_major_image = false; // with channels_last: only the result has them last
 };
 
 } // namespace weft::backends::cpu

@@ -1,8 +1,9 @@
-// What tests of kernels for row-major images compare with.
+// What tests of kernels of ours compare with.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -62,6 +63,19 @@ inline std::vector<double> expected(const ConvolutionProblem &p, const Operands 
           result.push_back(p.relu ? std::clamp(sum, 0.0, double{p.relu.most}) : sum);
         }
   return result;
+}
+
+// Of row-major numbers of those dims, with their channels last.
+template <typename T>
+std::vector<T> channels_last(const std::array<int64_t, 4> &dims, const std::vector<T> &numbers) {
+  const auto &[images, channels, rows, columns] = dims;
+  std::vector<T> turned(numbers.size());
+  for (int64_t n = 0; n < images; ++n)
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t i = 0; i < rows * columns; ++i)
+        turned[static_cast<size_t>((n * rows * columns + i) * channels + c)] =
+            numbers[static_cast<size_t>((n * channels + c) * rows * columns + i)];
+  return turned;
 }
 
 // What a call gives, with other calls' memory as its scratch. Nothing is written behind the result.

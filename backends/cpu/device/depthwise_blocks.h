@@ -1,5 +1,5 @@
 // Depthwise convolutions of small row-major images: a kernel of ours, which turns some channels at
-// a time.
+// a time. And those of larger windows of images with channels last.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace weft::backends::cpu {
 
-// Whether the kernel computes the convolution, and faster than the library: forward, float32,
-// row-major, one channel a group. The problem and the processor decide.
+// Whether the kernel computes the convolution, and faster than the library: forward, float32, one
+// channel a group. The problem and the processor decide.
 bool depthwise_blocks_computes(const ConvolutionProblem &problem);
 
 // Of such a one. Operands as OnednnConvolution::run has them.

@@ -39,3 +39,36 @@ func.func @main(%x: tensor<2x8x9x9xf64>, %w: tensor<16x8x3x3xf64>, %s: tensor<1x
   return %0, %1, %2 : tensor<2x16x7x7xf64>, tensor<1x1x2x2xf32>, tensor<1x1x2x2xf32>
 }
 }
+
+// -----
+// An image of few channels is read as it is where it is turned for the convolution alone.
+// CHECK-LABEL: @few_channels
+// CHECK: weft.provider_call "onednn.convolution"({{.*}} = %arg0 : tensor<1x3x64x64xf32>, {{.*}} = %arg1 : tensor<32x3x3x3xf32>)
+// CHECK-SAME: channels_last = 1 : i64
+// CHECK-SAME: row_major_image = 1 : i64
+module @few_channels {
+func.func @main(%x: tensor<1x3x64x64xf32>, %w: tensor<32x3x3x3xf32>) -> tensor<1x32x32x32xf32> {
+  %0 = weft.transpose %x, [0, 2, 3, 1] : tensor<1x3x64x64xf32>
+  %1 = weft.transpose %0, [0, 3, 1, 2] : tensor<1x64x64x3xf32>
+  %2 = weft.conv2d %1, %w {strides = array<i64: 2, 2>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64} : tensor<1x3x64x64xf32>, tensor<32x3x3x3xf32>
+  %3 = weft.transpose %2, [0, 2, 3, 1] : tensor<1x32x32x32xf32>
+  return %3 : tensor<1x32x32x32xf32>
+}
+}
+
+// -----
+// Where it is turned anyway, the library reads that.
+// CHECK-LABEL: @turned_anyway
+// CHECK: %[[TURNED:.*]] = weft.transpose %arg0
+// CHECK: weft.provider_call "onednn.convolution"({{.*}} = %[[TURNED]] : tensor<1x64x64x3xf32>
+// CHECK-NOT: row_major_image
+module @turned_anyway {
+func.func @main(%x: tensor<1x3x64x64xf32>, %w: tensor<32x3x3x3xf32>) -> (tensor<1x32x32x32xf32>, tensor<1x64x64x3xf32>) {
+  %0 = weft.transpose %x, [0, 2, 3, 1] : tensor<1x3x64x64xf32>
+  %1 = weft.transpose %0, [0, 3, 1, 2] : tensor<1x64x64x3xf32>
+  %2 = weft.conv2d %1, %w {strides = array<i64: 2, 2>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64} : tensor<1x3x64x64xf32>, tensor<32x3x3x3xf32>
+  %3 = weft.transpose %2, [0, 2, 3, 1] : tensor<1x32x32x32xf32>
+  %4 = weft.tanh %0 : tensor<1x64x64x3xf32>
+  return %3, %4 : tensor<1x32x32x32xf32>, tensor<1x64x64x3xf32>
+}
+}
