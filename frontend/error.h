@@ -110,6 +110,9 @@ private:
   bool outermost_;
 };
 
+// Throws an Error at the location that CallerScope::resolve finds for `location`.
+[[noreturn]] void fail_at(Location location, ErrorKind kind, const std::string &message);
+
 namespace recorder {
 // Fails with kState: "step: the optimizer was moved from; use the one that it was moved to".
 [[noreturn]] void refuse_moved(std::string_view call, std::string_view what, Location location);

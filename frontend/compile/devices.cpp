@@ -12,8 +12,7 @@ Device::Device(std::string_view name, Location location) {
   recorder::load_plugins();
   absl::StatusOr<int> found = runtime::find_device(name);
   if (!found.ok())
-    throw Error(ErrorKind::kDevice, std::string(found.status().message()),
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kDevice, std::string(found.status().message()));
   index_ = static_cast<uint8_t>(*found);
 }
 
@@ -32,10 +31,9 @@ Device device_at(int index, Location location) {
   recorder::load_plugins();
   int count = runtime::device_count();
   if (index < 0 || index >= count)
-    throw Error(ErrorKind::kDevice,
-                "there is no device of index " + std::to_string(index) + "; there are " +
-                    std::to_string(count),
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kDevice,
+            "there is no device of index " + std::to_string(index) + "; there are " +
+                std::to_string(count));
   Device device;
   device.index_ = static_cast<uint8_t>(index);
   return device;

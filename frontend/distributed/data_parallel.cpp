@@ -14,10 +14,9 @@ DataParallel::DataParallel(std::vector<Tensor> parameters, const Group &group,
   CallerScope scope(location);
   checked(group, "DataParallel", location);
   if (options.bucket_bytes < 0)
-    throw Error(ErrorKind::kValue,
-                "DataParallel: bucket_bytes is " + std::to_string(options.bucket_bytes) +
-                    "; it must be positive, or 0 for one that follows from the parameters",
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kValue,
+            "DataParallel: bucket_bytes is " + std::to_string(options.bucket_bytes) +
+                "; it must be positive, or 0 for one that follows from the parameters");
   if (options.bucket_bytes == 0) {
     int64_t bytes = 0;
     for (const Tensor &parameter : parameters_)
@@ -50,9 +49,8 @@ void DataParallel::reduce_gradients(Location location) {
     }
   }
   if (!any)
-    throw Error(ErrorKind::kState,
-                "reduce_gradients: no parameter has a gradient; call backward() first",
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kState,
+            "reduce_gradients: no parameter has a gradient; call backward() first");
   for (Bucket bucket : buckets_of(trained, options_.bucket_bytes)) {
     std::vector<Tensor> gradients, owners;
     for (size_t i = bucket.first; i < bucket.last; ++i)

@@ -23,7 +23,7 @@ namespace {
 using runtime::Communicator;
 
 [[noreturn]] void fail(const char *op, ErrorKind kind, const std::string &what, Location location) {
-  throw Error(kind, std::string(op) + ": " + what, CallerScope::resolve(location));
+  fail_at(location, kind, std::string(op) + ": " + what);
 }
 [[noreturn]] void fail(const char *op, const absl::Status &status, Location location) {
   fail(op, absl::IsInvalidArgument(status) ? ErrorKind::kValue : ErrorKind::kRun,

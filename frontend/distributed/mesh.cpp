@@ -29,9 +29,8 @@ size_t index_of(const MeshState &mesh, const std::string &name, const char *op, 
   for (size_t i = 0; i < mesh.axes.size(); ++i)
     if (mesh.axes[i].name == name)
       return i;
-  throw Error(ErrorKind::kValue,
-              std::string(op) + ": the mesh has no axis '" + name + "'; it has " + names_of(mesh),
-              CallerScope::resolve(location));
+  fail_at(location, ErrorKind::kValue,
+          std::string(op) + ": the mesh has no axis '" + name + "'; it has " + names_of(mesh));
 }
 
 // In a session. whole: the sizes are the whole tensor's, which must divide.
@@ -118,7 +117,7 @@ Mesh::Mesh(const std::vector<std::pair<std::string, int>> &axes, const Group &of
            Location location) {
   GroupState &group = checked(of, "Mesh", location);
   auto refuse = [&](const std::string &what) {
-    throw Error(ErrorKind::kValue, "Mesh: " + what, CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kValue, "Mesh: " + what);
   };
   int64_t places = 1;
   std::set<std::string> names;
@@ -234,8 +233,7 @@ void shard(const nn::Module &module, const Mesh &mesh, const ShardingRules &rule
       try {
         cut.emplace_back(impl, shard(tensor, mesh, rules[i].second, location));
       } catch (const Error &error) {
-        throw Error(error.kind(), error.message() + " (x is " + name + ")",
-                    CallerScope::resolve(location));
+        fail_at(location, error.kind(), error.message() + " (x is " + name + ")");
       }
       break;
     }

@@ -31,9 +31,8 @@ void ShardedParameters::reduce_gradients(Location location) {
   for (const Tensor &parameter : shards.parameters)
     any = any || parameter.grad().defined();
   if (!any)
-    throw Error(ErrorKind::kState,
-                "reduce_gradients: no parameter has a gradient; call backward() first",
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kState,
+            "reduce_gradients: no parameter has a gradient; call backward() first");
   shards.reduce(0);
 }
 

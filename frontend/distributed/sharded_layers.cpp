@@ -130,11 +130,10 @@ struct ShardedLayers::Impl {
                                           : std::vector<Tensor>());
       for (const Tensor &parameter : result.back())
         if (!known.insert(parameter.impl()).second)
-          throw Error(ErrorKind::kValue,
-                      "ShardedLayers: layer " + std::to_string(i) +
-                          " has a parameter that a layer before it has, too; make one layer of "
-                          "those between them",
-                      CallerScope::resolve(location));
+          fail_at(location, ErrorKind::kValue,
+                  "ShardedLayers: layer " + std::to_string(i) +
+                      " has a parameter that a layer before it has, too; make one layer of "
+                      "those between them");
     }
     return result;
   }
@@ -185,10 +184,9 @@ struct ShardedLayers::Impl {
       passes.push_back(&pass);
     }
     if (passes.empty())
-      throw Error(ErrorKind::kState,
-                  "reduce_gradients: no result of the layers has a gradient; call them, and "
-                  "backward() of what is made of it, first",
-                  CallerScope::resolve(location));
+      fail_at(location, ErrorKind::kState,
+              "reduce_gradients: no result of the layers has a gradient; call them, and "
+              "backward() of what is made of it, first");
     std::vector<Tensor> gradients, before;
     for (const Pass *pass : passes)
       gradients.push_back(pass->gradient);

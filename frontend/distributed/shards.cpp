@@ -55,15 +55,14 @@ void Shards::check_trained(const char *op, Location location) const {
   for (size_t i = 0; i < buckets.size(); ++i)
     for (size_t p = buckets[i].first; p < buckets[i].last; ++p)
       if (parameters[p].requires_grad() != is_trained[i])
-        throw Error(ErrorKind::kState,
-                    std::string(op) + ": parameter " + std::to_string(p) + ", " +
-                        name(parameters[p].dtype()) + " " + to_string(parameters[p].shape()) +
-                        ", requires " +
-                        (is_trained[i] ? "no gradient now, and required one"
-                                       : "a gradient now, and required none") +
-                        " when the parameters were cut; call set_requires_grad() before, or cut "
-                        "them and make the optimizer again",
-                    CallerScope::resolve(location));
+        fail_at(location, ErrorKind::kState,
+                std::string(op) + ": parameter " + std::to_string(p) + ", " +
+                    name(parameters[p].dtype()) + " " + to_string(parameters[p].shape()) +
+                    ", requires " +
+                    (is_trained[i] ? "no gradient now, and required one"
+                                   : "a gradient now, and required none") +
+                    " when the parameters were cut; call set_requires_grad() before, or cut "
+                    "them and make the optimizer again");
 }
 
 void Shards::reduce(size_t run) {

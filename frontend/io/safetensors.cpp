@@ -19,10 +19,8 @@ const Tensor &SafeTensors::at(const std::string &name, Location location) const 
       return tensor;
   for (const Unread &each : unread)
     if (each.name == name)
-      throw Error(ErrorKind::kDType, "SafeTensors::at: '" + name + "' is " + each.text(),
-                  CallerScope::resolve(location));
-  throw Error(ErrorKind::kFile, "SafeTensors::at: the file has no tensor '" + name + "'",
-              CallerScope::resolve(location));
+      fail_at(location, ErrorKind::kDType, "SafeTensors::at: '" + name + "' is " + each.text());
+  fail_at(location, ErrorKind::kFile, "SafeTensors::at: the file has no tensor '" + name + "'");
 }
 
 void save_safetensors(const std::string &path,
@@ -32,11 +30,10 @@ void save_safetensors(const std::string &path,
   std::vector<Tensor> values;
   for (const auto &[name, tensor] : tensors) {
     if (!tensor.defined())
-      throw Error(ErrorKind::kState,
-                  "save_safetensors: '" + name +
-                      "' is an undefined tensor, which has no value to "
-                      "save; leave it out",
-                  CallerScope::resolve(location));
+      fail_at(location, ErrorKind::kState,
+              "save_safetensors: '" + name +
+                  "' is an undefined tensor, which has no value to "
+                  "save; leave it out");
     values.push_back(tensor);
   }
   if (auto mesh = recorder::mesh_of(tensors, "save_safetensors", location))

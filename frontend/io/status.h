@@ -8,7 +8,7 @@ namespace weft::io {
 
 inline void check(const absl::Status &status, Location location) {
   if (!status.ok())
-    throw Error(ErrorKind::kFile, std::string(status.message()), CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kFile, std::string(status.message()));
 }
 
 } // namespace weft::io

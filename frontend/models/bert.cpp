@@ -100,11 +100,10 @@ BertResult Bert::operator()(const Tensor &ids, const Tensor &kinds, const Tensor
                             Location location) const {
   nn::ModuleCall scope(*this, location);
   if (ids.ndim() != 2 || ids.size(1) > positions_)
-    throw Error(ErrorKind::kShape,
-                "Bert: ids has shape " + to_string(ids.shape()) +
-                    "; it must be [batch, length], with a length of at most " +
-                    std::to_string(positions_),
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kShape,
+            "Bert: ids has shape " + to_string(ids.shape()) +
+                "; it must be [batch, length], with a length of at most " +
+                std::to_string(positions_));
   Tensor of_kind =
       kinds.defined() ? token_type_embeddings_(kinds) : token_type_embeddings_.weight[0];
   Tensor x = word_embeddings_(ids) + of_kind + position_embeddings_(arange(ids.size(1)));

@@ -106,18 +106,16 @@ Tensor pool_flat(const Tensor &x, Location location) {
 
 void require(bool holds, const char *model, const std::string &what, Location location) {
   if (!holds)
-    throw Error(ErrorKind::kValue, std::string(model) + ": " + what,
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kValue, std::string(model) + ": " + what);
 }
 
 void check_next(const Tensor &ids, const nn::KeyValueCache &cache, const char *model,
                 Location location) {
   if (ids.ndim() != 2 || ids.size(0) != cache.batch())
-    throw Error(ErrorKind::kShape,
-                std::string(model) + ": ids has shape " + to_string(ids.shape()) +
-                    "; it must be [batch, length], with the cache's batch of " +
-                    std::to_string(cache.batch()),
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kShape,
+            std::string(model) + ": ids has shape " + to_string(ids.shape()) +
+                "; it must be [batch, length], with the cache's batch of " +
+                std::to_string(cache.batch()));
 }
 
 } // namespace weft::models

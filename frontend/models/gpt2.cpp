@@ -128,11 +128,10 @@ Gpt2::Gpt2(const Gpt2Config &config, Location location)
 Tensor Gpt2::features(const Tensor &ids, Location location) const {
   nn::ModuleCall scope(*this, location);
   if (ids.ndim() != 2 || ids.size(1) > config_.positions)
-    throw Error(ErrorKind::kShape,
-                "Gpt2: ids has shape " + to_string(ids.shape()) +
-                    "; it must be [batch, length], with a length of at most " +
-                    std::to_string(config_.positions),
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kShape,
+            "Gpt2: ids has shape " + to_string(ids.shape()) +
+                "; it must be [batch, length], with a length of at most " +
+                std::to_string(config_.positions));
   Tensor x = dropout_(wte_(ids) + wpe_(arange(ids.size(1))));
   for (const Gpt2Block &block : blocks_)
     x = block(x);

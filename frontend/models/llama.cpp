@@ -179,9 +179,8 @@ Llama::Llama(const LlamaConfig &config, Location location)
 Tensor Llama::features(const Tensor &ids, Location location) const {
   nn::ModuleCall scope(*this, location);
   if (ids.ndim() != 2)
-    throw Error(ErrorKind::kShape,
-                "Llama: ids has shape " + to_string(ids.shape()) + "; it must be [batch, length]",
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kShape,
+            "Llama: ids has shape " + to_string(ids.shape()) + "; it must be [batch, length]");
   auto [cosine, sine] = rotary_angles(arange(ids.size(1)), config_.size / config_.heads,
                                       config_.rotary_base, config_.rotary_scaling);
   Tensor x = embed_tokens_(ids);

@@ -224,18 +224,16 @@ nn::NamedTensors pretrained_tensors(const std::string &folder, Location location
   auto read = [&](const std::string &path) {
     io::SafeTensors file = io::load_safetensors(path, location);
     for (const io::SafeTensors::Unread &each : file.unread)
-      throw Error(ErrorKind::kFile, "'" + path + "': '" + each.name + "' is " + each.text(),
-                  CallerScope::resolve(location));
+      fail_at(location, ErrorKind::kFile, "'" + path + "': '" + each.name + "' is " + each.text());
     return std::move(file.tensors);
   };
   if (fs::exists(whole, error))
     return read(whole);
   JsonFile index(folder + "/model.safetensors.index.json", CallerScope::resolve(location));
   if (!fs::exists(index.path(), error))
-    throw Error(ErrorKind::kFile,
-                "'" + folder + "' has no weights: neither model.safetensors nor " +
-                    "model.safetensors.index.json is in it",
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kFile,
+            "'" + folder + "' has no weights: neither model.safetensors nor " +
+                "model.safetensors.index.json is in it");
   const json values = index.parse();
   const json &map = JsonFile::member(values, "weight_map");
   if (!map.is_object())

@@ -73,9 +73,8 @@ private:
           return std::move(results.tensors);
         }
       }
-      throw Error(ErrorKind::kValue,
-                  "AnyModel: the model does not take " + std::to_string(inputs.size()) + " inputs",
-                  CallerScope::resolve(Location::current()));
+      fail_at(Location::current(), ErrorKind::kValue,
+              "AnyModel: the model does not take " + std::to_string(inputs.size()) + " inputs");
     }
     nn::Module &module() override {
       return model;

@@ -128,12 +128,11 @@ VisionTransformer::VisionTransformer(const VitConfig &config, Location location)
 Tensor VisionTransformer::operator()(const Tensor &images, Location location) const {
   nn::ModuleCall scope(*this, location);
   if (images.ndim() != 4 || images.size(2) != config_.image || images.size(3) != config_.image)
-    throw Error(ErrorKind::kShape,
-                "VisionTransformer: images has shape " + to_string(images.shape()) +
-                    "; it must be [batch, " + std::to_string(config_.channels) + ", " +
-                    std::to_string(config_.image) + ", " + std::to_string(config_.image) +
-                    "], as the position table is made for",
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kShape,
+            "VisionTransformer: images has shape " + to_string(images.shape()) +
+                "; it must be [batch, " + std::to_string(config_.channels) + ", " +
+                std::to_string(config_.image) + ", " + std::to_string(config_.image) +
+                "], as the position table is made for");
   Tensor x = conv_proj_(images).flatten(2).transpose(1, 2);
   Tensor first = broadcast_to(class_token_, {x.size(0), 1, x.size(2)});
   x = dropout_(cat({first, x}, 1) + pos_embedding_);

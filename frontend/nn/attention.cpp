@@ -10,11 +10,9 @@ namespace {
 
 int64_t checked_size(int64_t size, int64_t heads, Location location) {
   if (size < 1 || heads < 1 || size % heads != 0)
-    throw Error(
-        ErrorKind::kValue,
-        "MultiHeadAttention: the size must be a multiple of the number of heads, they are " +
-            std::to_string(size) + " and " + std::to_string(heads),
-        CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kValue,
+            "MultiHeadAttention: the size must be a multiple of the number of heads, they are " +
+                std::to_string(size) + " and " + std::to_string(heads));
   return size;
 }
 
@@ -43,10 +41,9 @@ MultiHeadAttention::MultiHeadAttention(int64_t size, int64_t heads,
       size_(size), heads_(heads), causal_(options.causal), dropout_(options.dropout) {
   CallerScope scope(location);
   if (!(dropout_ >= 0 && dropout_ <= 1))
-    throw Error(ErrorKind::kValue,
-                "MultiHeadAttention: dropout is " + std::to_string(dropout_) +
-                    "; it must be in [0, 1]",
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kValue,
+            "MultiHeadAttention: dropout is " + std::to_string(dropout_) +
+                "; it must be in [0, 1]");
   child("q_proj", q_proj);
   child("k_proj", k_proj);
   child("v_proj", v_proj);
@@ -70,10 +67,9 @@ Tensor MultiHeadAttention::attend(const Tensor &query, const Tensor &key, const 
   ModuleCall scope(*this, location);
   for (const Tensor *x : {&query, &key, &value})
     if (x->ndim() < 2 || x->shape().back() != size_)
-      throw Error(ErrorKind::kShape,
-                  "MultiHeadAttention: query, key and value must be [.., T, " +
-                      std::to_string(size_) + "], one is " + to_string(x->shape()),
-                  CallerScope::resolve(location));
+      fail_at(location, ErrorKind::kShape,
+              "MultiHeadAttention: query, key and value must be [.., T, " + std::to_string(size_) +
+                  "], one is " + to_string(x->shape()));
   Tensor attended =
       weft::attention(split_heads(q_proj(query)), split_heads(k_proj(key)),
                       split_heads(v_proj(value)), mask,

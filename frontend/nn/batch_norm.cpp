@@ -10,10 +10,9 @@ BatchNorm::BatchNorm(const char *name, int64_t channels, BatchNormOptions option
     : options_(options) {
   CallerScope scope(location);
   if (channels < 1)
-    throw Error(ErrorKind::kValue,
-                std::string(name) + ": there must be at least 1 channel, there are " +
-                    std::to_string(channels),
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kValue,
+            std::string(name) + ": there must be at least 1 channel, there are " +
+                std::to_string(channels));
   if (options.affine) {
     weight = parameter("weight", init::constant({channels}, 1));
     bias = parameter("bias", init::constant({channels}, 0));
@@ -47,10 +46,9 @@ BatchNorm2d::BatchNorm2d(int64_t channels, BatchNormOptions options, Location lo
 Tensor BatchNorm2d::operator()(const Tensor &x, Location location) const {
   ModuleCall scope(*this, location);
   if (x.ndim() != 4)
-    throw Error(ErrorKind::kShape,
-                "BatchNorm2d: x has shape " + to_string(x.shape()) +
-                    "; it must be [batch, channels, height, width]",
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kShape,
+            "BatchNorm2d: x has shape " + to_string(x.shape()) +
+                "; it must be [batch, channels, height, width]");
   return normalize(x);
 }
 
@@ -60,10 +58,9 @@ BatchNorm1d::BatchNorm1d(int64_t channels, BatchNormOptions options, Location lo
 Tensor BatchNorm1d::operator()(const Tensor &x, Location location) const {
   ModuleCall scope(*this, location);
   if (x.ndim() != 2 && x.ndim() != 3)
-    throw Error(ErrorKind::kShape,
-                "BatchNorm1d: x has shape " + to_string(x.shape()) +
-                    "; it must be [batch, channels] or [batch, channels, length]",
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kShape,
+            "BatchNorm1d: x has shape " + to_string(x.shape()) +
+                "; it must be [batch, channels] or [batch, channels, length]");
   return normalize(x);
 }
 

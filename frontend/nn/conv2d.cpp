@@ -20,12 +20,10 @@ Conv2d::Conv2d(int64_t in, int64_t out, Pair kernel_size, Conv2dOptions options,
 Conv2d::Conv2d(Tensor w, Tensor b, Conv2dOptions options, Location location) : options_(options) {
   CallerScope scope(location);
   if (w.ndim() != 4 || (b.defined() && b.shape() != Shape{w.size(0)}))
-    throw Error(
-        ErrorKind::kShape,
-        "Conv2d: the weight must be [out, in / groups, height, width] and the bias [out], they "
-        "are " +
-            to_string(w.shape()) + (b.defined() ? " and " + to_string(b.shape()) : ""),
-        CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kShape,
+            "Conv2d: the weight must be [out, in / groups, height, width] and the bias [out], they "
+            "are " +
+                to_string(w.shape()) + (b.defined() ? " and " + to_string(b.shape()) : ""));
   check_convolution("Conv2d", w.size(1) * options.groups, w.size(0), {w.size(2), w.size(3)},
                     options.groups, location);
   if (b.defined())

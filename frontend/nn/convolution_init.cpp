@@ -15,13 +15,11 @@ void check_convolution(const char *module, int64_t in, int64_t out, const Shape 
   std::string given = std::to_string(in) + " channels to " + std::to_string(out) +
                       ", a kernel of " + size + ", " + std::to_string(groups) + " groups";
   if (in < 1 || out < 1 || *std::min_element(kernel.begin(), kernel.end()) < 1 || groups < 1)
-    throw Error(ErrorKind::kValue,
-                std::string(module) + ": sizes must be at least 1, they are " + given,
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kValue,
+            std::string(module) + ": sizes must be at least 1, they are " + given);
   if (in % groups || out % groups)
-    throw Error(ErrorKind::kValue,
-                std::string(module) + ": groups must divide both channel counts, they are " + given,
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kValue,
+            std::string(module) + ": groups must divide both channel counts, they are " + given);
 }
 
 std::pair<Tensor, Tensor> draw_convolution(const Shape &shape, int64_t out, bool bias) {

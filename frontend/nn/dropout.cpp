@@ -7,9 +7,8 @@ namespace weft::nn {
 
 Dropout::Dropout(double rate, Location location) : rate_(rate) {
   if (!(rate >= 0 && rate <= 1))
-    throw Error(ErrorKind::kValue,
-                "Dropout: the rate must be from 0 to 1, it is " + std::to_string(rate),
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kValue,
+            "Dropout: the rate must be from 0 to 1, it is " + std::to_string(rate));
 }
 
 Tensor Dropout::operator()(const Tensor &x, Location location) const {

@@ -9,18 +9,15 @@ namespace weft::nn {
 Embedding::Embedding(int64_t count, int64_t size, EmbeddingOptions options, Location location) {
   CallerScope scope(location);
   if (count < 1 || size < 1)
-    throw Error(ErrorKind::kValue,
-                "Embedding: count and size must be at least 1, they are " + std::to_string(count) +
-                    " and " + std::to_string(size),
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kValue,
+            "Embedding: count and size must be at least 1, they are " + std::to_string(count) +
+                " and " + std::to_string(size));
   Tensor drawn = init::normal({count, size}, 0, options.deviation);
   if (std::optional<int64_t> row = options.padding_idx) {
     if (*row < -count || *row >= count)
-      throw Error(ErrorKind::kValue,
-                  "Embedding: padding_idx is " + std::to_string(*row) + "; it must be in [" +
-                      std::to_string(-count) + ", " + std::to_string(count) +
-                      "), a row of the weight",
-                  CallerScope::resolve(location));
+      fail_at(location, ErrorKind::kValue,
+              "Embedding: padding_idx is " + std::to_string(*row) + "; it must be in [" +
+                  std::to_string(-count) + ", " + std::to_string(count) + "), a row of the weight");
     padding_ = *row < 0 ? *row + count : *row;
     NoGrad no_grad;
     drawn[*padding_].zero_();

@@ -8,10 +8,9 @@ GroupNorm::GroupNorm(int64_t groups, int64_t channels, GroupNormOptions options,
     : groups_(groups), eps_(options.eps) {
   CallerScope scope(location);
   if (groups < 1 || channels < 1 || channels % groups)
-    throw Error(ErrorKind::kValue,
-                "GroupNorm: groups, " + std::to_string(groups) + ", must divide the " +
-                    std::to_string(channels) + " channels",
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kValue,
+            "GroupNorm: groups, " + std::to_string(groups) + ", must divide the " +
+                std::to_string(channels) + " channels");
   if (!options.affine)
     return;
   weight = parameter("weight", init::constant({channels}, 1));
@@ -27,10 +26,9 @@ InstanceNorm2d::InstanceNorm2d(int64_t channels, InstanceNormOptions options, Lo
     : channels_(channels), eps_(options.eps) {
   CallerScope scope(location);
   if (channels < 1)
-    throw Error(ErrorKind::kValue,
-                "InstanceNorm2d: there must be at least 1 channel, there are " +
-                    std::to_string(channels),
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kValue,
+            "InstanceNorm2d: there must be at least 1 channel, there are " +
+                std::to_string(channels));
   if (!options.affine)
     return;
   weight = parameter("weight", init::constant({channels}, 1));
@@ -40,10 +38,9 @@ InstanceNorm2d::InstanceNorm2d(int64_t channels, InstanceNormOptions options, Lo
 Tensor InstanceNorm2d::operator()(const Tensor &x, Location location) const {
   ModuleCall scope(*this, location);
   if (x.ndim() != 4 || x.shape()[1] != channels_)
-    throw Error(ErrorKind::kShape,
-                "InstanceNorm2d: x has shape " + to_string(x.shape()) + "; it must be [batch, " +
-                    std::to_string(channels_) + ", height, width]",
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kShape,
+            "InstanceNorm2d: x has shape " + to_string(x.shape()) + "; it must be [batch, " +
+                std::to_string(channels_) + ", height, width]");
   return weft::group_norm(x, channels_, weight, bias, eps_);
 }
 
@@ -51,8 +48,7 @@ RMSNorm::RMSNorm(Shape shape, RMSNormOptions options, Location location)
     : shape_(std::move(shape)), eps_(options.eps) {
   CallerScope scope(location);
   if (shape_.empty())
-    throw Error(ErrorKind::kShape, "RMSNorm: at least one dimension is normalized",
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kShape, "RMSNorm: at least one dimension is normalized");
   if (options.affine)
     weight = parameter("weight", init::constant(shape_, 1));
 }

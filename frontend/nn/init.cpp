@@ -20,10 +20,9 @@ static DType parameter_dtype() {
 
 Fans fans(const Shape &shape, Location location) {
   if (shape.size() < 2)
-    throw Error(ErrorKind::kShape,
-                "init: fan-in and fan-out need a shape of at least 2 dimensions, it is " +
-                    to_string(shape),
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kShape,
+            "init: fan-in and fan-out need a shape of at least 2 dimensions, it is " +
+                to_string(shape));
   double field = 1;
   for (size_t i = 2; i < shape.size(); ++i)
     field *= static_cast<double>(shape[i]);

@@ -13,7 +13,7 @@ namespace weft::nn {
 namespace {
 
 [[noreturn]] void fail(ErrorKind kind, const std::string &what, Location location) {
-  throw Error(kind, "KeyValueCache: " + what, CallerScope::resolve(location));
+  fail_at(location, kind, "KeyValueCache: " + what);
 }
 
 // The level of names above a layer's number.

@@ -9,8 +9,7 @@ LayerNorm::LayerNorm(Shape shape, LayerNormOptions options, Location location)
     : shape_(std::move(shape)), eps_(options.eps) {
   CallerScope scope(location);
   if (shape_.empty())
-    throw Error(ErrorKind::kShape, "LayerNorm: at least one dimension is normalized",
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kShape, "LayerNorm: at least one dimension is normalized");
   if (!options.affine)
     return;
   weight = parameter("weight", init::constant(shape_, 1));

@@ -11,10 +11,9 @@ namespace {
 
 Shape checked_shape(int64_t in, int64_t out, Location location) {
   if (in < 1 || out < 1)
-    throw Error(ErrorKind::kValue,
-                "Linear: sizes must be at least 1, they are " + std::to_string(in) + " and " +
-                    std::to_string(out),
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kValue,
+            "Linear: sizes must be at least 1, they are " + std::to_string(in) + " and " +
+                std::to_string(out));
   return {out, in};
 }
 
@@ -29,10 +28,9 @@ Linear::Linear(int64_t in, int64_t out, LinearOptions options, Location location
 Linear::Linear(Tensor w, Tensor b, Location location) {
   CallerScope scope(location);
   if (w.ndim() != 2 || (b.defined() && b.shape() != Shape{w.size(0)}))
-    throw Error(ErrorKind::kShape,
-                "Linear: the weight must be [out, in] and the bias [out], they are " +
-                    to_string(w.shape()) + (b.defined() ? " and " + to_string(b.shape()) : ""),
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kShape,
+            "Linear: the weight must be [out, in] and the bias [out], they are " +
+                to_string(w.shape()) + (b.defined() ? " and " + to_string(b.shape()) : ""));
   if (b.defined())
     init::submit({w, b}); // one program for both
   weight = parameter("weight", std::move(w));

@@ -120,12 +120,11 @@ struct Module::State {
       return;
     for (const auto &[name, child] : children)
       if (child->is_assigned_over && child.use_count() == 1)
-        throw Error(ErrorKind::kState,
-                    std::string(what) + ": the layer that is registered as '" + prefix + name +
-                        "' was assigned over, and the one that took its place is not registered; "
-                        "in place of the assignment write module.replace_child(module." +
-                        name + ", layer)",
-                    CallerScope::resolve(location));
+        fail_at(location, ErrorKind::kState,
+                std::string(what) + ": the layer that is registered as '" + prefix + name +
+                    "' was assigned over, and the one that took its place is not registered; "
+                    "in place of the assignment write module.replace_child(module." +
+                    name + ", layer)");
   }
 
   // Calls visit(state, "prefix.") for this state and all below, parents first, children in order. A
@@ -543,10 +542,9 @@ thread_local std::optional<DType> scope_dtype;
 
 void want_floating(DType dtype, const char *what, Location location) {
   if (!is_floating(dtype))
-    throw Error(ErrorKind::kDType,
-                std::string(what) + ": parameters are floating-point numbers, not " +
-                    weft::name(dtype),
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kDType,
+            std::string(what) + ": parameters are floating-point numbers, not " +
+                weft::name(dtype));
 }
 } // namespace
 

@@ -66,10 +66,9 @@ private:
   size_t position(Tensor::At i) const {
     auto count = static_cast<int64_t>(size());
     if (i.index < -count || i.index >= count)
-      throw Error(ErrorKind::kIndex,
-                  "ModuleList: there is no module " + std::to_string(i.index) + " of " +
-                      std::to_string(count),
-                  CallerScope::resolve(i.location));
+      fail_at(i.location, ErrorKind::kIndex,
+              "ModuleList: there is no module " + std::to_string(i.index) + " of " +
+                  std::to_string(count));
     return static_cast<size_t>(i.index < 0 ? i.index + count : i.index);
   }
 

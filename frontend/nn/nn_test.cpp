@@ -719,6 +719,9 @@ TEST(Losses, ByHand) {
   std::vector<float> each = floats(cross_entropy(logits, targets, Reduction::kNone));
   EXPECT_NEAR(each[1], b, 1e-6);
   EXPECT_EQ(each[2], 0);
+  Tensor shares = tensor({{1.f, 0.f}, {.25f, .75f}, {0.f, 1.f}}); // of each class
+  double middle = std::log(1 + std::exp(2.0)) - .5;
+  EXPECT_NEAR(cross_entropy(logits, shares).item<float>(), (2 * a + middle) / 3, 1e-6);
   EXPECT_NEAR(mse(tensor({1.f, 2.f}), tensor({3.f, 5.f})).item<float>(), 6.5, 1e-6);
   EXPECT_NEAR(mse(tensor({1.f, 2.f}), tensor({3.f, 5.f}), Reduction::kSum).item<float>(), 13, 1e-6);
 }

@@ -16,7 +16,7 @@ Recurrent::Recurrent(const char *name, int64_t gates, int64_t input, int64_t hid
     : name_(name), input_(input), hidden_(hidden), options_(options) {
   CallerScope scope(location);
   auto fail = [&](const std::string &why) {
-    throw Error(ErrorKind::kValue, std::string(name) + ": " + why, CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kValue, std::string(name) + ": " + why);
   };
   check_recurrent_sizes(name, input, hidden, location);
   if (options.num_layers < 1)
@@ -82,10 +82,9 @@ std::vector<Recurrent::States> Recurrent::initial_states(const States &initial, 
 Recurrent::States Recurrent::run(const Tensor &given, const States &initial, Bias bias,
                                  const Step &step) const {
   auto fail = [&](const std::string &why) {
-    throw Error(ErrorKind::kShape,
-                std::string(name_) + ": x is " + weft::name(given.dtype()) + " " +
-                    to_string(given.shape()) + why,
-                CallerScope::resolve(Location::current()));
+    fail_at(Location::current(), ErrorKind::kShape,
+            std::string(name_) + ": x is " + weft::name(given.dtype()) + " " +
+                to_string(given.shape()) + why);
   };
   bool batched = given.ndim() == 3;
   const char *form = options_.batch_first ? "[B, T, " : "[T, B, ";
@@ -171,8 +170,7 @@ LSTMResult LSTM::operator()(const Tensor &x, const Tensor &hidden, const Tensor 
                             Location location) const {
   ModuleCall scope(*this, location);
   if (hidden.defined() != cell.defined())
-    throw Error(ErrorKind::kValue, "LSTM: hidden and cell must both be given, or none",
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kValue, "LSTM: hidden and cell must both be given, or none");
   States results = run(x, {hidden, cell}, Bias::kJoined,
                        [](const Half &half, const Tensor &from_input, const States &states) {
                          return lstm_step(half.weight_hh, from_input, states);

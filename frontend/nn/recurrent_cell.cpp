@@ -36,11 +36,9 @@ std::vector<Tensor> RecurrentCell::run(const Tensor &given, const std::vector<Te
   bool batched = given.ndim() == 2;
   int64_t input = input_size(), hidden = hidden_size();
   if ((given.ndim() != 1 && !batched) || given.shape().back() != input)
-    throw Error(ErrorKind::kShape,
-                std::string(name_) + ": x has shape " + to_string(given.shape()) +
-                    "; it must be [B, " + std::to_string(input) + "], or [" +
-                    std::to_string(input) + "] without a batch",
-                CallerScope::resolve(Location::current()));
+    fail_at(Location::current(), ErrorKind::kShape,
+            std::string(name_) + ": x has shape " + to_string(given.shape()) + "; it must be [B, " +
+                std::to_string(input) + "], or [" + std::to_string(input) + "] without a batch");
   DType dtype = weight_ih.dtype();
   Tensor x = recurrent_input(name_, given, dtype);
   if (!batched)
@@ -91,8 +89,7 @@ std::pair<Tensor, Tensor> LSTMCell::operator()(const Tensor &x, const Tensor &hi
                                                const Tensor &cell, Location location) const {
   ModuleCall scope(*this, location);
   if (hidden.defined() != cell.defined())
-    throw Error(ErrorKind::kValue, "LSTMCell: hidden and cell must both be given, or none",
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kValue, "LSTMCell: hidden and cell must both be given, or none");
   RecurrentStates results = run(x, {hidden, cell}, /*is_joined=*/true,
                                 [&](const Tensor &from_input, const RecurrentStates &states) {
                                   return lstm_step(weight_hh, from_input, states);

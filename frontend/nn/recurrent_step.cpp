@@ -20,29 +20,25 @@ std::string described(const Tensor &x) {
 
 void check_recurrent_sizes(const char *module, int64_t input, int64_t hidden, Location location) {
   if (input < 1 || hidden < 1)
-    throw Error(ErrorKind::kValue,
-                std::string(module) +
-                    ": the sizes of input and state must be at least 1, they are " +
-                    std::to_string(input) + " and " + std::to_string(hidden),
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kValue,
+            std::string(module) + ": the sizes of input and state must be at least 1, they are " +
+                std::to_string(input) + " and " + std::to_string(hidden));
 }
 
 Tensor recurrent_input(const char *module, const Tensor &x, DType dtype) {
   if (!fits(x.dtype(), dtype))
-    throw Error(ErrorKind::kDType,
-                std::string(module) + ": x is " + described(x) + ", the parameters are " +
-                    name(dtype) + "; convert with to()",
-                CallerScope::resolve(Location::current()));
+    fail_at(Location::current(), ErrorKind::kDType,
+            std::string(module) + ": x is " + described(x) + ", the parameters are " + name(dtype) +
+                "; convert with to()");
   return x.to(dtype);
 }
 
 Tensor recurrent_state(const char *module, const char *argument, const Tensor &state,
                        const Shape &shape, DType dtype) {
   if (state.shape() != shape || !fits(state.dtype(), dtype))
-    throw Error(state.shape() != shape ? ErrorKind::kShape : ErrorKind::kDType,
-                std::string(module) + ": " + argument + " is " + described(state) +
-                    "; it must be " + name(dtype) + " " + to_string(shape),
-                CallerScope::resolve(Location::current()));
+    fail_at(Location::current(), state.shape() != shape ? ErrorKind::kShape : ErrorKind::kDType,
+            std::string(module) + ": " + argument + " is " + described(state) + "; it must be " +
+                name(dtype) + " " + to_string(shape));
   return state.to(dtype);
 }
 

@@ -116,6 +116,10 @@ Tensor target_weights(const Tensor &targets, const Tensor &weight, int64_t ignor
 
 Tensor cross_entropy(const Tensor &logits, const Tensor &targets, Reduction reduction,
                      int64_t ignore_index, Location location) {
+  if (targets.defined() && is_floating(targets.dtype()))
+    return cross_entropy(logits, targets,
+                         ClassLossOptions{.reduction = reduction, .ignore_index = ignore_index},
+                         location);
   Session session("cross_entropy", location);
   Var x = floating_only(logits, "logits"), t = index_operand(targets, "targets");
   if (x.ndim() == 0 || Shape(x.dims().begin(), x.dims().end() - 1) != t.dims())

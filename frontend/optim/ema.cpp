@@ -36,10 +36,9 @@ ExponentialMovingAverage::ExponentialMovingAverage(std::vector<Tensor> parameter
 void ExponentialMovingAverage::want_held(const char *what, Location location) const {
   // There is at least one parameter until they are moved away.
   if (parameters_.empty())
-    throw Error(ErrorKind::kState,
-                std::string(what) + ": the ExponentialMovingAverage was moved from; use the one "
-                                    "that it was moved to",
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kState,
+            std::string(what) + ": the ExponentialMovingAverage was moved from; use the one "
+                                "that it was moved to");
 }
 
 void ExponentialMovingAverage::update(Location location) {

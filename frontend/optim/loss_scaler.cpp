@@ -31,7 +31,7 @@ struct LossScaler::State {
 namespace {
 
 [[noreturn]] void fail(ErrorKind kind, const std::string &message, Location location) {
-  throw Error(kind, "LossScaler: " + message, CallerScope::resolve(location));
+  fail_at(location, kind, "LossScaler: " + message);
 }
 
 // Divides the gradients by the scale and returns whether all are finite, bool []. One pass over

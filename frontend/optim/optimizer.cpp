@@ -367,9 +367,8 @@ Tensor clip_by_norm(const std::vector<Tensor> &parameters, double max_norm,
                     const std::function<Tensor(const Tensor &squares)> &whole, Location location) {
   CallerScope scope(location);
   if (!(max_norm > 0))
-    throw Error(ErrorKind::kValue,
-                "clip_grad_norm: max_norm must be positive, it is " + std::to_string(max_norm),
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kValue,
+            "clip_grad_norm: max_norm must be positive, it is " + std::to_string(max_norm));
   NoGrad no_grad;
   std::vector<Tensor> gradients, squares;
   for (const Tensor &parameter : parameters) {
@@ -396,9 +395,8 @@ Tensor clip_by_norm(const std::vector<Tensor> &parameters, double max_norm,
 void clip_grad_value(const std::vector<Tensor> &parameters, double max, Location location) {
   CallerScope scope(location);
   if (!(max > 0))
-    throw Error(ErrorKind::kValue,
-                "clip_grad_value: max must be positive, it is " + std::to_string(max),
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kValue,
+            "clip_grad_value: max must be positive, it is " + std::to_string(max));
   NoGrad no_grad;
   for (Tensor parameter : parameters)
     if (Tensor gradient = parameter.grad(); gradient.defined())

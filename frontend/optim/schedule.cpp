@@ -8,9 +8,8 @@ namespace weft::optim {
 
 static void want_positive(const char *what, int64_t value, Location location) {
   if (value < 1)
-    throw Error(ErrorKind::kValue,
-                std::string(what) + " must be at least 1, it is " + std::to_string(value),
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kValue,
+            std::string(what) + " must be at least 1, it is " + std::to_string(value));
 }
 
 double cosine_lr(int64_t step, const CosineOptions &options) {

@@ -283,11 +283,10 @@ private:
         what = "reads " + what;
     }
     if (!what.empty())
-      throw Error(ErrorKind::kState,
-                  "jit: the function " + what +
-                      " than at its first call (WEFT_JIT_CHECK): a C++ value that it depends on "
-                      "has changed, or a handle; pass it as a tensor, or write the tensor in place",
-                  CallerScope::resolve(location));
+      fail_at(location, ErrorKind::kState,
+              "jit: the function " + what +
+                  " than at its first call (WEFT_JIT_CHECK): a C++ value that it depends on "
+                  "has changed, or a handle; pass it as a tensor, or write the tensor in place");
   }
 
   std::shared_ptr<Replay> make(const ErasedFunction &function,

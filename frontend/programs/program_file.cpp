@@ -248,8 +248,7 @@ std::shared_ptr<ProgramImpl> parse_program(llvm::StringRef source, const std::st
 
 ProgramImpl &checked_program(const std::shared_ptr<ProgramImpl> &impl, Location location) {
   if (!impl)
-    throw Error(ErrorKind::kState, "an empty program: it was neither traced nor loaded",
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kState, "an empty program: it was neither traced nor loaded");
   return *impl;
 }
 
@@ -353,7 +352,7 @@ void Program::save(const std::string &path, ProgramFormat format, Location locat
                             : recorder::bytecode_of(program, location);
   std::span<const std::byte> bytes = std::as_bytes(std::span(content));
   if (absl::Status status = runtime::write_file_atomically(path, {&bytes, 1}); !status.ok())
-    throw Error(ErrorKind::kFile, std::string(status.message()), CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kFile, std::string(status.message()));
 }
 
 Program Program::parse(const std::string &text, Location location) {

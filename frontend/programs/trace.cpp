@@ -329,7 +329,7 @@ void before_program(const std::function<void()> &write) {
 void wait_for_a_recording(Location location) {
   // In a forked child the end of another thread's recording never comes.
   if (const char *why = runtime::why_not_compute())
-    throw Error(ErrorKind::kState, why, CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kState, why);
   wait_for_a_claim();
 }
 

@@ -21,8 +21,8 @@ Profile::Profile(const std::string &file, Location location) {
                      std::to_string(location.line()) + ": Profile: no " + file +
                      ", as WEFT_PROFILE writes a trace of the whole process\n";
   } else if (!status.ok()) {
-    throw Error(absl::IsAlreadyExists(status) ? ErrorKind::kState : ErrorKind::kFile,
-                "Profile: " + std::string(status.message()), CallerScope::resolve(location));
+    fail_at(location, absl::IsAlreadyExists(status) ? ErrorKind::kState : ErrorKind::kFile,
+            "Profile: " + std::string(status.message()));
   }
   file_ = runtime::profile::file();
 }

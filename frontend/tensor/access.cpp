@@ -239,10 +239,9 @@ void *Tensor::accessed_to_write(DType dtype, int64_t dims, Location location) {
 }
 
 void recorder::refuse_position(int64_t position, int64_t size, int64_t dims, Location location) {
-  throw Error(ErrorKind::kIndex,
-              "accessor: position " + std::to_string(position) + " is out of range for dim -" +
-                  std::to_string(dims) + ", which has size " + std::to_string(size),
-              CallerScope::resolve(location));
+  fail_at(location, ErrorKind::kIndex,
+          "accessor: position " + std::to_string(position) + " is out of range for dim -" +
+              std::to_string(dims) + ", which has size " + std::to_string(size));
 }
 
 #define WEFT_INSTANTIATE(T, dtype)                                                                 \

@@ -15,10 +15,9 @@ constinit thread_local AutocastState recorder::thread_autocast;
 Autocast::Autocast(DType dtype, bool enabled, Location location)
     : dtype_before_(thread_autocast.dtype), enabled_before_(thread_autocast.enabled) {
   if (dtype != DType::kBFloat16 && dtype != DType::kFloat16)
-    throw Error(ErrorKind::kDType,
-                std::string("Autocast: dtype is ") + name(dtype) +
-                    "; it must be bfloat16 or float16, to which products are cast",
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kDType,
+            std::string("Autocast: dtype is ") + name(dtype) +
+                "; it must be bfloat16 or float16, to which products are cast");
   thread_autocast = {dtype, enabled};
 }
 Autocast::~Autocast() {

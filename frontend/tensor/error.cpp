@@ -48,11 +48,14 @@ thread_local const CalledFrom *innermost_call = nullptr;
 constexpr int kMostCallers = 8;
 } // namespace
 
+void fail_at(Location location, ErrorKind kind, const std::string &message) {
+  throw Error(kind, message, CallerScope::resolve(location));
+}
+
 void recorder::refuse_moved(std::string_view call, std::string_view what, Location location) {
-  throw Error(ErrorKind::kState,
-              std::string(call) + ": the " + std::string(what) +
-                  " was moved from; use the one that it was moved to, or assign one to it",
-              CallerScope::resolve(location));
+  fail_at(location, ErrorKind::kState,
+          std::string(call) + ": the " + std::string(what) +
+              " was moved from; use the one that it was moved to, or assign one to it");
 }
 
 bool recorder::is_of_library(const Location &line) {

@@ -29,9 +29,8 @@ std::string to_string(const Shape &shape) {
 namespace {
 const TypeInfo &type_of(const Tensor &tensor, Location location) {
   if (!tensor.defined())
-    throw Error(ErrorKind::kState,
-                std::string("an undefined tensor has no shape and no dtype: ") + kWhyUndefined,
-                CallerScope::resolve(location));
+    fail_at(location, ErrorKind::kState,
+            std::string("an undefined tensor has no shape and no dtype: ") + kWhyUndefined);
   return *tensor.impl()->type;
 }
 } // namespace

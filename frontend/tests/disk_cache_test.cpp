@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "compiler/pipeline/Registrations.h"
+#include "weft/profile.h"
 
 namespace weft {
 namespace {
@@ -62,6 +63,28 @@ protected:
   Config before_;
   std::string folder_;
 };
+
+// A source that was edited between two runs has its own lines in the second one's trace.
+TEST_F(DiskCache, TracesNameTheLinesOfThisSource) {
+  if (before_.backend != "cpu")
+    GTEST_SKIP() << "the interpreter's traces have no ops";
+  std::string path = testing::TempDir() + "/weft_disk_cache_trace.json";
+  Tensor x = ones({3}).eval();
+  (x * 5 + 2).eval();
+  forget();
+  {
+    Profile profile(path);
+    (x * 5 + 2).eval();
+    synchronize();
+  }
+  std::string place = "disk_cache_test.cpp:" + std::to_string(__LINE__ - 3) + "\"";
+  std::ifstream stream(path);
+  std::string trace{std::istreambuf_iterator<char>(stream), {}};
+  size_t kernel = trace.find("\"cat\":\"kernel\"");
+  ASSERT_NE(kernel, std::string::npos) << trace;
+  EXPECT_NE(trace.substr(kernel, trace.find('}', kernel) - kernel).find(place), std::string::npos)
+      << trace;
+}
 
 TEST_F(DiskCache, HoldsProgramsForManySizes) {
   if (before_.backend != "cpu")

@@ -238,10 +238,9 @@ std::string Tokenizer::decode(std::span<const int64_t> ids, const DecodeOptions 
   bool is_first = true;
   for (int64_t id : ids) {
     if (id < 0 || id >= size() || !impl.known[static_cast<size_t>(id)])
-      throw Error(ErrorKind::kIndex,
-                  "Tokenizer: there is no token of id " + std::to_string(id) + "; they go up to " +
-                      std::to_string(size() - 1),
-                  CallerScope::resolve(location));
+      fail_at(location, ErrorKind::kIndex,
+              "Tokenizer: there is no token of id " + std::to_string(id) + "; they go up to " +
+                  std::to_string(size() - 1));
     if (options.skip_special && impl.special[static_cast<size_t>(id)])
       continue;
     std::string content = impl.contents[static_cast<size_t>(id)];

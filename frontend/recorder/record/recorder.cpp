@@ -186,9 +186,6 @@ SourceLine *source_line(Location location, const ModuleName *module) {
 void fail(ErrorKind kind, const std::string &message) {
   throw Error(kind, std::string(Session::op()) + ": " + message, Session::location());
 }
-void fail_at(Location location, ErrorKind kind, const std::string &message) {
-  throw Error(kind, message, CallerScope::resolve(location));
-}
 
 std::string describe(const TypeInfo &type) {
   return std::string(name(type.dtype)) + " " + to_string(type.dims) +

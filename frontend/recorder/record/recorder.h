@@ -68,8 +68,6 @@ private:
 
 // Throws at the session's location: "OP: message".
 [[noreturn]] void fail(ErrorKind kind, const std::string &message);
-// Throws at the location, or where the library was called from, if it is the library's.
-[[noreturn]] void fail_at(Location location, ErrorKind kind, const std::string &message);
 
 // "float32 [2, 3]"
 std::string describe(const Var &x);
