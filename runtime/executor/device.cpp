@@ -15,6 +15,7 @@
 #include "runtime/core/ends.h"
 #include "runtime/core/thrown.h"
 #include "runtime/memory/caching_allocator.h"
+#include "runtime/memory/slab_allocator.h"
 #include "runtime/memory/system_allocator.h"
 #include "runtime/threading/parallel_for.h"
 
@@ -100,14 +101,20 @@ int counted(const DeviceKind &kind) {
   }
 }
 
+// Tensors are blocks of their own where a sanitizer looks for accesses behind their ends.
+std::shared_ptr<Allocator> host_allocator() {
+  std::shared_ptr<Allocator> system = std::make_shared<SystemAllocator>();
+#if !__has_feature(address_sanitizer)
+  system = std::make_shared<SlabAllocator>(std::move(system));
+#endif
+  return std::make_shared<CachingAllocator>(std::move(system));
+}
+
 DeviceKind host(int count, int threads) {
   return {.name = "cpu",
           .count = count,
           .late_count = nullptr,
-          .allocator =
-              [](int) {
-                return std::make_shared<CachingAllocator>(std::make_shared<SystemAllocator>());
-              },
+          .allocator = [](int) { return host_allocator(); },
           .to_device = nullptr,
           .to_host = nullptr,
           .threads = threads};

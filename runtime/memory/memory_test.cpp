@@ -16,6 +16,7 @@
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/caching_allocator.h"
 #include "runtime/memory/limit_allocator.h"
+#include "runtime/memory/slab_allocator.h"
 #include "runtime/memory/system_allocator.h"
 #include "runtime/memory/tracing_allocator.h"
 
@@ -273,6 +274,52 @@ TEST(CachingAllocator, ManyThreads) {
   EXPECT_EQ(cache.stats().live_bytes, 0);
   cache.trim();
   EXPECT_EQ(system->stats().live_bytes, 0);
+}
+
+TEST(SlabAllocator, CutsWhatIsOfSomePages) {
+  auto system = std::make_shared<SystemAllocator>();
+  SlabAllocator slabs(system);
+  constexpr int64_t kFirst = SlabAllocator::kFirstSlab;
+  // Below a page and from kMostBytes on, and at other alignments: blocks of the system's.
+  for (auto [bytes, alignment] :
+       {std::pair<int64_t, int64_t>{100, 64}, {SlabAllocator::kMostBytes, 64}, {5000, 4096}}) {
+    void *whole = slabs.allocate(bytes, alignment).value();
+    EXPECT_EQ(system->stats().live_bytes, bytes);
+    slabs.free(whole, bytes);
+  }
+  // Side by side in one slab, which goes back with its last block.
+  char *first = static_cast<char *>(slabs.allocate(5001, 64).value()),
+       *second = static_cast<char *>(slabs.allocate(4096, 64).value());
+  EXPECT_EQ(second - first, 5056);
+  EXPECT_EQ(system->stats().live_bytes, kFirst);
+  EXPECT_EQ(slabs.stats().live_bytes, 9097);
+  EXPECT_EQ(slabs.stats().pinned_bytes, kFirst - 5056 - 4096);
+  slabs.free(first, 5001);
+  EXPECT_EQ(slabs.allocate(4500, 64).value(), first);
+  slabs.free(first, 4500);
+  slabs.free(second, 4096);
+  EXPECT_EQ(system->stats().live_bytes, 0);
+  EXPECT_EQ(slabs.stats().reserved_bytes, 0);
+  // Each slab doubles what there is, up to a bound.
+  std::vector<void *> blocks;
+  for (int i = 0; i < 40; ++i)
+    blocks.push_back(slabs.allocate(int64_t{2} << 20, 64).value());
+  EXPECT_EQ(system->stats().allocations - 4, 6); // 4, 4, 8, 16, 32, 32 MiB hold 48 blocks
+  for (void *block : blocks)
+    slabs.free(block, int64_t{2} << 20);
+  EXPECT_EQ(system->stats().live_bytes, 0);
+}
+
+// Where no slab is to be had there may be room for the block.
+TEST(SlabAllocator, TakesABlockWhereThereIsNoSlab) {
+  auto system = std::make_shared<SystemAllocator>();
+  SlabAllocator slabs(std::make_shared<LimitAllocator>(system, 1 << 20));
+  void *block = slabs.allocate(500000, 64).value();
+  EXPECT_EQ(system->stats().live_bytes, 500000);
+  EXPECT_FALSE(slabs.allocate(600000, 64).ok());
+  EXPECT_EQ(slabs.stats().failures, 1);
+  slabs.free(block, 500000);
+  EXPECT_EQ(slabs.stats().live_bytes, 0);
 }
 
 TEST(LimitAllocator, RefusesWhatIsTooMuchAndRecovers) {
