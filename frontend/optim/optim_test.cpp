@@ -493,6 +493,19 @@ TEST(ClipGradNorm, ScalesOnlyWhatIsTooLong) {
   EXPECT_NE(message_of([&] { clip_grad_norm({a}, 0); }).find("positive"), std::string::npos);
 }
 
+TEST(ClipGradNorm, SquaresOf16BitsAreWide) {
+  for (float value : {1e-4f, 300.f}) {
+    Tensor small = zeros({10000}, float16), scalar = zeros({}, bfloat16);
+    small.set_requires_grad().set_grad(full({10000}, value, float16));
+    scalar.set_requires_grad().set_grad(full({}, value, bfloat16));
+    EXPECT_NEAR(clip_grad_norm({small, scalar}, 5e-3).item<float>(), 100 * value, value);
+    EXPECT_EQ(small.grad().dtype(), float16);
+    EXPECT_NEAR(small.grad()[0].item<float>(), 5e-5, 2e-7);
+    EXPECT_EQ(scalar.grad().dtype(), bfloat16);
+    EXPECT_NEAR(scalar.grad().item<float>(), 5e-5, 4e-7);
+  }
+}
+
 TEST(Schedule, WarmUpThenHalfACosine) {
   CosineOptions options{.lr = 2, .warmup = 4, .total = 24, .final_share = 0.1};
   EXPECT_DOUBLE_EQ(cosine_lr(0, options), 0.5);

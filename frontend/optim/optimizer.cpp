@@ -363,6 +363,12 @@ Tensor clip_grad_norm(const std::vector<Tensor> &parameters, double max_norm, Lo
       parameters, max_norm, [](const Tensor &squares) { return squares; }, location);
 }
 
+// Squares of a 16-bit dtype overflow, or vanish, where their elements do not: those of float16 are
+// infinite above 256 and 0 below 2e-4.
+static Tensor wide(const Tensor &gradient) {
+  return byte_size(gradient.dtype()) < byte_size(float32) ? gradient.to(float32) : gradient;
+}
+
 Tensor clip_by_norm(const std::vector<Tensor> &parameters, double max_norm,
                     const std::function<Tensor(const Tensor &squares)> &whole, Location location) {
   CallerScope scope(location);
@@ -375,8 +381,8 @@ Tensor clip_by_norm(const std::vector<Tensor> &parameters, double max_norm,
     Tensor gradient = parameter.grad();
     if (!gradient.defined())
       continue;
-    gradients.push_back(gradient);
-    squares.push_back(square(gradient).sum());
+    gradients.push_back(wide(gradient));
+    squares.push_back(square(gradients.back()).sum());
   }
   if (gradients.empty())
     return zeros({});
@@ -388,7 +394,7 @@ Tensor clip_by_norm(const std::vector<Tensor> &parameters, double max_norm,
   size_t next = 0;
   for (Tensor parameter : parameters)
     if (parameter.grad().defined())
-      parameter.set_grad(gradients[next++] * factor.to(parameter.device()));
+      parameter.set_grad((gradients[next++] * factor.to(parameter.device())).to(parameter.dtype()));
   return norm;
 }
 

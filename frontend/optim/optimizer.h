@@ -120,8 +120,8 @@ private:
 };
 
 // Scales the gradients by max_norm / (norm + 1e-6) where their common Euclidean norm exceeds
-// max_norm, as PyTorch does. Returns the norm before. Parameters without a gradient are left out.
-// Throws Error unless max_norm > 0.
+// max_norm, as PyTorch does. Returns the norm before, float32 where no gradient is wider.
+// Parameters without a gradient are left out. Throws Error unless max_norm > 0.
 Tensor clip_grad_norm(const std::vector<Tensor> &parameters, double max_norm,
                       Location location = Location::current());
 // Clamps each element of the gradients to [-max, max]. Throws Error unless max > 0.
