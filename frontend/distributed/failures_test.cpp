@@ -374,6 +374,17 @@ TEST(Ranks, ABroadcastsGradientIsZeroWhereNothingCameFrom) {
   });
 }
 
+// Ranks from which nothing came go back a second time with the others.
+TEST(Ranks, ABroadcastHasASecondDerivative) {
+  run_ranks(2, [] {
+    Tensor x = full({2}, 3.0 + world().rank()).set_requires_grad(), y = broadcast(x, 1);
+    Tensor first = grad({(y * y * y).sum()}, {x}, /*create_graph=*/true)[0];
+    // Of the squares of both ranks' first derivatives: that of (2 * 3 y^2)^2 at rank 1's y.
+    Tensor second = grad({(first * first).sum()}, {x})[0];
+    EXPECT_EQ(second.to_vector<float>()[0], world().rank() == 1 ? 2 * 6 * 16 * 12 * 4.f : 0.f);
+  });
+}
+
 TEST(Ranks, DrawTheirPartsThoughTheyAreThreads) {
   manual_seed(5);
   std::vector<float> whole = rand({2, 64}).to_vector<float>();

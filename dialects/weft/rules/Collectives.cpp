@@ -95,8 +95,11 @@ LogicalResult BroadcastFromOp::differentiate(GradContext &ctx) {
   Val g = ctx.g();
   auto kind = ReductionAttr::get(ctx.builder().getContext(), Reduction::sum);
   Val sum = ctx.make<AllReduceOp>(g.type(), kind, g, p.group, p.ranks, p.operand);
-  // The other ranks' inputs went nowhere; each rank takes part in the sum all the same.
-  ctx.grad(0, p.rank.getInt() == p.root.getInt() ? sum : g.constant(0));
+  // The other ranks' inputs went nowhere. They choose zeros, so that the sum is in their history: a
+  // second derivative is a call of all ranks, too.
+  Val zero = g.constant(0);
+  ctx.grad(0,
+           p.rank.getInt() == p.root.getInt() ? sum : select(compare("ne", zero, zero), sum, zero));
   return success();
 }
 
