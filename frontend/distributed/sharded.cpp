@@ -1,5 +1,7 @@
 #include "weft/distributed/sharded.h"
 
+#include <unordered_map>
+
 #include "frontend/distributed/group_state.h"
 #include "frontend/distributed/shards.h"
 #include "weft/autograd.h"
@@ -11,6 +13,15 @@ ShardedParameters::ShardedParameters(std::vector<Tensor> parameters, const Group
                                      Location location) {
   CallerScope scope(location);
   checked(group, "ShardedParameters", location);
+  // The second one's shard would have no gradient, and give back what the first one's was.
+  std::unordered_map<const recorder::TensorImpl *, size_t> known;
+  for (size_t i = 0; i < parameters.size(); ++i)
+    if (auto [first, is_new] = known.try_emplace(parameters[i].impl(), i); !is_new)
+      throw Error(ErrorKind::kValue,
+                  "ShardedParameters: parameter " + std::to_string(i) + " is parameter " +
+                      std::to_string(first->second) +
+                      ", too; give each once, as Module::parameters() does",
+                  CallerScope::resolve(location));
   shards_ = std::make_shared<Shards>(std::vector<std::vector<Tensor>>{std::move(parameters)},
                                      /*keep=*/true, group);
 }

@@ -29,7 +29,7 @@ struct Shards;
 class ShardedParameters {
 public:
   // Sends rank 0's values to all. Parameters that require no gradient now lie in no shard: they
-  // stay whole, bit for bit what they are, with no moments.
+  // stay whole, bit for bit what they are, with no moments. Error kValue: one is given twice.
   explicit ShardedParameters(std::vector<Tensor> parameters, const Group &group = world(),
                              Location location = Location::current());
 

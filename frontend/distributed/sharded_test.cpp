@@ -346,6 +346,8 @@ TEST(ShardedLayers, RefuseWhatTheyCannotDo) {
     std::string error = what_of([&] { ShardedLayers layers({twice, nn::ReLU(), twice}); });
     EXPECT_NE(error.find("layer 2 has a parameter that a layer before it has"), std::string::npos)
         << error;
+    error = what_of([&] { ShardedParameters shards({twice.weight, twice.bias, twice.weight}); });
+    EXPECT_NE(error.find("parameter 2 is parameter 0, too"), std::string::npos) << error;
     ShardedLayers layers({twice, nn::ReLU()});
     (void)layers(ones({2, 3}));
     error = what_of([&] { layers.reduce_gradients(); });
