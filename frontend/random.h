@@ -22,11 +22,11 @@ public:
   // Starts the streams of this seed from their beginning.
   void manual_seed(uint64_t seed, Location location = Location::current());
   // From now on what is drawn is part `part` of `parts` equal ones of a draw of all of them, in
-  // rows: ranks that hold parts of a batch drop the elements that one process drops of the whole.
-  // So do uniform samples and those of bernoulli, if a part has a multiple of 64 elements; normal
-  // ones of parts are others than those of the whole. What parameters start from is drawn whole. In
-  // a rank that is a thread (run_ranks) it says so of that rank's device alone. Error kValue: there
-  // is no such part.
+  // rows: ranks that hold parts of a batch draw, and drop, what one process does of the whole. But
+  // for normal samples: those of parts are others than those of the whole, and so is what is drawn
+  // after them unless a part has a multiple of 64 elements. What parameters start from is drawn
+  // whole. In a rank that is a thread (run_ranks) it says so of that rank's device alone. Error
+  // kValue: there is no such part.
   void set_part(int part, int parts, Location location = Location::current());
   // {key, counter}, int64 [2]: a copy that later draws do not change; for checkpoints.
   Tensor state(Device device = current_device(), Location location = Location::current()) const;

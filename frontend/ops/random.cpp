@@ -63,18 +63,19 @@ struct recorder::GeneratorStreams {
   std::shared_ptr<HostState> part_holds = std::make_shared<HostState>(1, 1);
   std::map<uint8_t, Stream> streams; // by device
 
-  // The state that a draw of so many blocks begins at.
+  Part part_on(uint8_t device) {
+    read_state(part_holds);
+    return of(device).part.value_or(part);
+  }
+  // The state that a draw begins at, so many blocks behind the stream's.
   Var begin(uint8_t device, int64_t blocks) {
     Var whole = state(device);
-    read_state(part_holds);
-    int64_t index = of(device).part.value_or(part).index;
-    return index == 0 ? whole : emit_random_advance(whole, index * blocks);
+    return blocks == 0 ? whole : emit_random_advance(whole, blocks);
   }
   // After it the stream moves on by what all parts take.
   void move_on(uint8_t device, int64_t blocks) {
     NoGrad no_grad;
-    write(of(device).state,
-          emit_random_advance(state(device), of(device).part.value_or(part).count * blocks));
+    write(of(device).state, emit_random_advance(state(device), blocks));
   }
 
   Stream &of(uint8_t device) {
@@ -197,17 +198,34 @@ void want_deviation(double deviation) {
          "deviation is " + std::to_string(deviation) + "; it must not be negative");
 }
 
-// Samples, and moves the generator on by as much as they take.
+constexpr int kSampleBits = 24; // that a uniform sample of float32 has
+
+// Whether samples of a part have a state of their own: no block holds some of two parts.
+bool has_own_blocks(const Part &part, int64_t elements) {
+  return part.count == 1 || elements % kSamplesTogether == 0;
+}
+
+// Samples, and moves the generator on by as much as those of all parts take.
 Var draw(Generator &generator, DType dtype, const Shape &shape, bool normal) {
   want_samples(dtype);
   NoGrad no_grad;
   GeneratorStreams &streams = GeneratorStreams::of(generator);
   uint8_t device = call_device.device;
-  int64_t blocks = random_blocks(type_info(dtype, shape)->elements, normal);
-  Var state = streams.begin(device, blocks);
-  Var samples = emit_random(normal, state, dtype, shape);
-  streams.move_on(device, blocks);
-  return samples;
+  Part part = streams.part_on(device);
+  int64_t elements = type_info(dtype, shape)->elements;
+  if (normal || has_own_blocks(part, elements)) {
+    int64_t blocks = random_blocks(elements, normal);
+    Var samples = emit_random(normal, streams.begin(device, part.index * blocks), dtype, shape);
+    streams.move_on(device, part.count * blocks);
+    return samples;
+  }
+  // From the blocks on that the part before it has samples of, too.
+  int64_t first = part.index * elements, behind = first % kSamplesTogether;
+  const int64_t start[] = {behind}, limit[] = {behind + elements}, step[] = {1};
+  Var samples = emit_random(false, streams.begin(device, random_blocks(first - behind, false)),
+                            dtype, {limit[0]});
+  streams.move_on(device, random_blocks(part.count * elements, false));
+  return emit_reshape(emit_slice(samples, start, limit, step), shape);
 }
 
 // x * scale + shift, with parameters that do not recompile.
@@ -397,8 +415,6 @@ Tensor start_copy(const Tensor &tensor, std::optional<DType> dtype, std::optiona
 
 namespace {
 
-constexpr int64_t kSampleBits = 24; // that a uniform sample of float32 has
-
 // floor(u * count) of uniform u, int64 [shape], where a sample has bits enough. In float64 the
 // product is exact, so that truncation is the floor.
 Var few_offsets(Generator &generator, uint64_t count, const Shape &shape) {
@@ -486,9 +502,19 @@ Tensor dropout(const Tensor &x, double p, bool training, Generator &generator, L
     return x;
   Var input = floating_operand(x);
   GeneratorStreams &streams = GeneratorStreams::of(generator);
-  int64_t blocks = random_blocks(input.type().elements, false);
-  Var result = emit_dropout(input, streams.begin(input.device(), blocks), p)[0];
-  streams.move_on(input.device(), blocks);
+  int64_t elements = input.type().elements;
+  Part part = streams.part_on(input.device());
+  if (!has_own_blocks(part, elements)) { // what the op computes, of samples that draw() gives
+    BesideTensor beside(x);
+    Tensor wide = wrap(input).to(computing_dtype(input.dtype())),
+           samples = wrap(draw(generator, DType::kFloat32, input.dims(), false));
+    double scale = p < 1 ? 1 / (1 - p) : 0,
+           least = std::ldexp(std::ceil(std::ldexp(p, kSampleBits)), -kSampleBits);
+    return where(samples >= least, wide * scale, 0.0).to(input.dtype());
+  }
+  int64_t blocks = random_blocks(elements, false);
+  Var result = emit_dropout(input, streams.begin(input.device(), part.index * blocks), p)[0];
+  streams.move_on(input.device(), part.count * blocks);
   return wrap(result);
 }
 

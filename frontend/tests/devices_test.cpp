@@ -569,5 +569,43 @@ TEST(Devices, AJittedFunctionDrawsThePartThatIsSet) {
   EXPECT_EQ(values(f(x)), values(rand({2, 64}, plain)));
 }
 
+// Also where several parts have samples of one block.
+TEST(Devices, PartsOfADrawAreThoseOfTheWhole) {
+  constexpr int64_t kParts = 3;
+  std::vector<std::function<Tensor(Generator &, const Tensor &)>> draws = {
+      [](Generator &g, const Tensor &x) { return dropout(x, 0.7, true, g); },
+      [](Generator &g, const Tensor &x) { return dropout(x.to(bfloat16), 1, true, g); },
+      [](Generator &g, const Tensor &x) { return rand(x.shape(), g, float64); },
+      [](Generator &g, const Tensor &x) { return randint(0, 9, x.shape(), g); },
+      [](Generator &g, const Tensor &x) { return bernoulli(x.abs(), g); },
+  };
+  for (int64_t rows : {1, 3, 8})
+    for (int64_t columns : {1, 7, 64}) {
+      Generator whole(7);
+      Tensor x = randint(-8, 9, {kParts * rows, columns}, whole) / 8.0f;
+      for (int part = 0; part < kParts; ++part) {
+        Generator all(5), own(5);
+        own.set_part(part, kParts);
+        for (const auto &draw : draws) {
+          auto of = [&](Generator &generator, const Tensor &input) {
+            Tensor leaf = input.clone().set_requires_grad(), y = draw(generator, leaf);
+            if (y.requires_grad())
+              y.sum().backward();
+            Tensor gradient = leaf.grad().defined() ? leaf.grad() : zeros_like(input);
+            return std::pair(y.detach(), gradient);
+          };
+          auto [y, gradient] = of(all, x);
+          auto [own_y, own_gradient] = of(own, x.narrow(0, part * rows, rows));
+          auto is_part = [&](const Tensor &of_part, const Tensor &of_all) { // zeros exactly
+            return all_close(of_part, of_all.narrow(0, part * rows, rows), 1e-6, 0);
+          };
+          EXPECT_TRUE(is_part(own_y, y)) << rows << " x " << columns << ", part " << part;
+          EXPECT_TRUE(is_part(own_gradient, gradient));
+        }
+        EXPECT_EQ(own.state().to_vector<int64_t>(), all.state().to_vector<int64_t>());
+      }
+    }
+}
+
 } // namespace
 } // namespace weft

@@ -202,7 +202,7 @@ FlatProgram program_of(const StartingValue &value, const TypeInfo &type) {
 } // namespace
 
 int64_t random_blocks(int64_t elements, bool normal) {
-  return (elements + 63) / 64 * 16 * (normal ? 2 : 1);
+  return (elements + kSamplesTogether - 1) / kSamplesTogether * 16 * (normal ? 2 : 1);
 }
 
 std::shared_ptr<const StartingValue> with_program(StartingValue value, const TypeInfo &type) {

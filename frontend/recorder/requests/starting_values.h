@@ -25,8 +25,9 @@ struct StartingValue {
 };
 
 // The blocks of a generator's stream that samples of so many elements take
-// (dialects/weft/ir/TensorOps.td, "Random").
+// (dialects/weft/ir/TensorOps.td, "Random"), and how many samples share some of them.
 int64_t random_blocks(int64_t elements, bool normal);
+inline constexpr int64_t kSamplesTogether = 64;
 
 // The value with its program for storages of this type; null where there is none: the backend runs
 // no program for many sizes. May compile, for which it gives up the lock.
