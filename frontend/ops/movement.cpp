@@ -375,8 +375,11 @@ Tensor triangle_indices(int64_t rows, int64_t columns, int64_t diagonal, bool lo
   Tensor edge = (arange(rows) + shift).clamp(0, columns), length = lower ? edge : columns - edge;
   // What a row's first column is more than the number of positions before the row.
   Tensor ends = cumsum(length, 0), offset = lower ? length - ends : columns - ends;
-  Tensor place = arange(count), row = searchsorted(ends, place, /*right=*/true);
-  return stack({row, place + index_select(offset, 0, row)});
+  // The row of a place is how many rows end before it: a mark for each of them, and a running sum,
+  // where a search would be one for each place. Rows that end behind the last place mark no place.
+  Tensor marks = index_add(zeros({count + 1}, int64), 0, ends, ones({rows}, int64)),
+         row = cumsum(marks.narrow(0, 0, count), 0);
+  return stack({row, arange(count) + index_select(offset, 0, row)});
 }
 
 } // namespace
