@@ -184,6 +184,8 @@ int main(int argc, char **argv) {
   app.add_option("--threads", threads, "that Weft was told to use");
   app.add_option("--contestant", contestants,
                  "IMPL=COMMAND of a peer that has the LSTM's step, as often as there are");
+  bool only_small = false;
+  app.add_flag("--small-programs", only_small, "measures small programs of many threads alone");
   app.add_option("--first-step", cache, "for this program's own use");
   app.add_option("--first-uses", network, "for this program's own use");
   CLI11_PARSE(app, argc, argv);
@@ -193,6 +195,10 @@ int main(int argc, char **argv) {
     if (!network.empty())
       return first_uses_of(network);
     Report report(json);
+    if (only_small) {
+      small_programs(report, kRounds, threads);
+      return 0;
+    }
     record_and_hit(report, threads);
     record_with_history(report, threads);
     jit_replay(report, threads);

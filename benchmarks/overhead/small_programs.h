@@ -1,4 +1,5 @@
-// Many threads, each of which evaluates small programs of its own.
+// Many threads, each of which evaluates small programs of its own: plain calls, calls of a jitted
+// function that all share, and runs of one traced network.
 #pragma once
 
 #include "benchmarks/common/report.h"
