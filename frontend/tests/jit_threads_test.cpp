@@ -258,6 +258,28 @@ TEST(JitThreads, TrainAsOneThreadDoes) {
   EXPECT_EQ(losses_of(kThreads, kCalls), expected);
 }
 
+// What a server does: products of several runs are under way at once, each with a state of the
+// library's of its own.
+TEST(ProgramThreads, RunOneNetworkAtOnce) {
+  constexpr int kThreads = 8, kCalls = 200;
+  nn::Linear up(64, 64), down(64, 32);
+  Program program =
+      trace([&](const Tensor &x) { return down(relu(up(x))); }, std::vector{zeros({32, 64})});
+  std::vector<Tensor> xs;
+  std::vector<Floats> expected;
+  for (int t = 0; t < kThreads; ++t) {
+    xs.push_back(randn({32, 64}).eval());
+    expected.push_back(program.run({xs.back()})[0].to_vector<float>());
+  }
+  EXPECT_EQ(errors_on_threads(kThreads,
+                              [&](int t) {
+                                for (int i = 0; i < kCalls; ++i)
+                                  EXPECT_EQ(program.run({xs[t]})[0].to_vector<float>(),
+                                            expected[t]);
+                              }),
+            "");
+}
+
 TEST(ProgramThreads, SaveOneMoment) {
   Tensor a = zeros({1000}).eval(), b = zeros({1000}).eval(), one = ones({1000}).eval();
   Program program = trace(

@@ -60,7 +60,7 @@ public:
   // Whether run() uses one thread and no library, so that it may be called from any thread, several
   // at once. The others are run by their device's executor only, one at a time.
   virtual bool is_serial() const = 0;
-  // The same of a run whose context has one thread.
+  // The same of a run whose context has one thread, and a library's state of its own.
   virtual bool is_serial_with_one_thread() const {
     return is_serial();
   }

@@ -30,7 +30,7 @@ public:
     return "";
   }
   // operands: the elements [0, ..., 0] of the call's operands, in order. Called by the device's
-  // executor only.
+  // executor only, but for a state for one thread of a ConcurrentEntry: any thread calls that.
   virtual absl::Status run(std::span<void *const> operands, void *scratch) = 0;
 };
 
@@ -67,6 +67,9 @@ public:
     return nullptr;
   }
 };
+
+// An entry of whose states for one thread several may run at once, on any threads.
+class ConcurrentEntry : public LibraryEntry {};
 
 // entry.operations(); not known where it throws.
 double operations_of(const LibraryEntry &entry, const LibraryCall &call);

@@ -265,17 +265,17 @@ absl::Status validate(const Program &program) {
   return absl::OkStatus();
 }
 
-bool is_serial(const Program &program, bool one_thread) {
+bool is_serial(const Program &program, bool one_thread, bool libraries) {
   // State is kept from run to run, so only one run at a time may use it: the program is not serial.
   if (program.state_bytes > 0)
     return false;
-  if (!program.prepare.empty() && !is_serial(program.prepare.front(), one_thread))
+  if (!program.prepare.empty() && !is_serial(program.prepare.front(), one_thread, libraries))
     return false;
   return std::all_of(program.instructions.begin(), program.instructions.end(),
                      [&](const Instruction &instruction) {
                        if (const Launch *launch = std::get_if<Launch>(&instruction))
                          return one_thread || launch->serial || launch->count <= launch->grain;
-                       return !std::holds_alternative<LibraryCall>(instruction);
+                       return libraries || !std::holds_alternative<LibraryCall>(instruction);
                      });
 }
 

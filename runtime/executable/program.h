@@ -216,7 +216,8 @@ absl::StatusOr<std::string> serialize(const Program &program);
 absl::StatusOr<Program> deserialize(std::span<const std::byte> bytes);
 
 // Whether no instruction of the program uses more than one thread or calls a library: such a
-// program may run on any thread. one_thread: where a run is given one.
-bool is_serial(const Program &program, bool one_thread = false);
+// program may run on any thread. one_thread: where a run is given one. libraries: where those
+// that it calls may be called there, too (ConcurrentEntry).
+bool is_serial(const Program &program, bool one_thread = false, bool libraries = false);
 
 } // namespace weft::runtime

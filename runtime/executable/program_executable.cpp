@@ -71,6 +71,8 @@ ProgramExecutable::create(Program program, const KernelResolver &kernels,
   }
   WEFT_RETURN_IF_ERROR(
       executable->build_prepare(kernels, libraries, memory, executable->code_, other_sizes));
+  if (const auto &prepare = executable->prepare_.executable)
+    executable->serial_with_one_thread_ &= prepare->serial_with_one_thread_;
   if (int64_t bytes = executable->program_.state_bytes; bytes > 0) {
     WEFT_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> buffer, memory->allocate(bytes, "program state"));
     std::memset(buffer->data(), 0, static_cast<size_t>(bytes));
@@ -178,7 +180,10 @@ absl::Status ProgramExecutable::build(const KernelResolver &kernels,
     steps_.push_back(step);
   }
   serial_ = runtime::is_serial(program_);
-  serial_with_one_thread_ = runtime::is_serial(program_, /*one_thread=*/true);
+  bool concurrent = std::ranges::all_of(library_calls_, [](const PlannedCall &call) {
+    return dynamic_cast<const ConcurrentEntry *>(call.entry) != nullptr;
+  });
+  serial_with_one_thread_ = runtime::is_serial(program_, /*one_thread=*/true, concurrent);
   return absl::OkStatus();
 }
 
@@ -187,6 +192,33 @@ absl::StatusOr<ProgramExecutable::LibraryStates *> ProgramExecutable::library_st
   for (const auto &[known, states] : states_)
     if (known == threads)
       return states.get();
+  WEFT_ASSIGN_OR_RETURN(auto states, make_library_states(threads));
+  return states_.emplace_back(threads, std::move(states)).second.get();
+}
+
+absl::StatusOr<ProgramExecutable::LibraryStates *> ProgramExecutable::take_library_states() {
+  std::lock_guard lock(mutex_);
+  if (free_states_.empty()) {
+    WEFT_ASSIGN_OR_RETURN(auto states, make_library_states(1));
+    return states.release();
+  }
+  std::unique_ptr<LibraryStates> taken = std::move(free_states_.back());
+  free_states_.pop_back();
+  return taken.release();
+}
+
+void ProgramExecutable::give_back(LibraryStates *states) {
+  std::lock_guard lock(mutex_);
+  free_states_.emplace_back(states);
+}
+
+ProgramExecutable::Resources::~Resources() {
+  if (lender)
+    lender->give_back(libraries);
+}
+
+absl::StatusOr<std::unique_ptr<ProgramExecutable::LibraryStates>>
+ProgramExecutable::make_library_states(int threads) {
   auto states = std::make_unique<LibraryStates>();
   states->calls.reserve(library_calls_.size());
   for (const auto &[entry, call, step] : library_calls_) {
@@ -204,8 +236,7 @@ absl::StatusOr<ProgramExecutable::LibraryStates *> ProgramExecutable::library_st
     states->calls.push_back(*std::move(state));
     WEFT_RETURN_IF_ERROR(add_packed(*states, states->calls.size() - 1, threads));
   }
-  states_.emplace_back(threads, std::move(states));
-  return states_.back().second.get();
+  return states;
 }
 
 absl::StatusOr<std::unique_ptr<RunResources>>
@@ -213,8 +244,12 @@ ProgramExecutable::acquire(const RunContext &context) {
   auto resources = std::make_unique<Resources>();
   int64_t library_scratch = 0;
   if (!library_calls_.empty()) {
-    WEFT_ASSIGN_OR_RETURN(LibraryStates * states, library_states(context.threads));
+    // Beside the executor's line others may run the program at the same time.
+    bool is_beside = serial_with_one_thread_ && context.threads == 1 && !context.arenas;
+    WEFT_ASSIGN_OR_RETURN(LibraryStates * states,
+                          is_beside ? take_library_states() : library_states(context.threads));
     resources->libraries = states;
+    resources->lender = is_beside ? this : nullptr;
     library_scratch = states->scratch_bytes;
   }
   int64_t arena = align(program_.arena_bytes);

@@ -138,7 +138,11 @@ private:
   absl::Status prepare_values(const RunContext &context, Resources &resources,
                               std::span<Buffer *const> inputs);
   absl::Status compute_values(const RunContext &context, Resources &resources, void *block);
+  absl::StatusOr<std::unique_ptr<LibraryStates>> make_library_states(int threads);
   absl::StatusOr<LibraryStates *> library_states(int threads);
+  // For one run alone, which gives them back.
+  absl::StatusOr<LibraryStates *> take_library_states();
+  void give_back(LibraryStates *states);
   absl::Status run_step(const RunContext &context, Resources &resources, const Step &step) const;
   absl::Status run_profiled(const RunContext &context, Resources &resources);
   absl::Status failure(const Step &step, int32_t code, void *const *buffers) const;
@@ -169,6 +173,7 @@ private:
   int64_t work_bytes_ = 0;
   std::mutex mutex_;
   std::vector<std::pair<int, std::unique_ptr<LibraryStates>>> states_; // by number of threads
+  std::vector<std::unique_ptr<LibraryStates>> free_states_; // for one thread, of runs that ended
   std::unique_ptr<const ProfileLabels> profile_labels_;                // under mutex_
 };
 

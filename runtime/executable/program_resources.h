@@ -30,10 +30,12 @@ struct Packed {
 // One block: the arena, then scratch. Launches and library calls follow each other, so they share
 // the scratch.
 struct ProgramExecutable::Resources : RunResources {
+  ~Resources() override;
   std::shared_ptr<Buffer> block;
   char *scratch = nullptr;
   int64_t scratch_stride = 0;
   LibraryStates *libraries = nullptr;
+  ProgramExecutable *lender = nullptr; // whose they are again when this goes; null: they are shared
   absl::InlinedVector<char *, 12> bases;
   absl::InlinedVector<void *, 12> pointers;
 

@@ -358,7 +358,8 @@ void Executor::run_inline(Item &item) {
     });
   inline_runs_.fetch_add(1, std::memory_order_relaxed);
   std::shared_ptr<Event> event = std::move(item.event);
-  // Before the event: who waits for it may count the memory.
+  // Before the event: who waits for it may count the memory. What the program lends goes before it.
+  item.resources.reset();
   item = Item();
   count_memory();
   event->complete(std::move(status));

@@ -461,7 +461,7 @@ make_packed(const LibraryCall &call, const std::vector<bool> &stable, int thread
   return std::make_unique<PackedMatmulState>(std::move(owner), *state);
 }
 
-class MatmulEntry : public runtime::LibraryEntry {
+class MatmulEntry : public runtime::ConcurrentEntry {
 public:
   std::string_view name() const override {
     return "onednn.matmul";
