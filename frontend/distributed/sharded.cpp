@@ -17,11 +17,10 @@ ShardedParameters::ShardedParameters(std::vector<Tensor> parameters, const Group
   std::unordered_map<const recorder::TensorImpl *, size_t> known;
   for (size_t i = 0; i < parameters.size(); ++i)
     if (auto [first, is_new] = known.try_emplace(parameters[i].impl(), i); !is_new)
-      throw Error(ErrorKind::kValue,
-                  "ShardedParameters: parameter " + std::to_string(i) + " is parameter " +
-                      std::to_string(first->second) +
-                      ", too; give each once, as Module::parameters() does",
-                  CallerScope::resolve(location));
+      fail_at(location, ErrorKind::kValue,
+              "ShardedParameters: parameter " + std::to_string(i) + " is parameter " +
+                  std::to_string(first->second) +
+                  ", too; give each once, as Module::parameters() does");
   shards_ = std::make_shared<Shards>(std::vector<std::vector<Tensor>>{std::move(parameters)},
                                      /*keep=*/true, group);
 }

@@ -5,8 +5,8 @@
 
 namespace weft::runtime {
 
-// From this size on blocks are aligned to huge pages and the kernel is asked to use them: fewer TLB
-// misses on arenas and weights.
+// Blocks of two of these and more are aligned to huge pages and the kernel is asked to use them:
+// fewer TLB misses on arenas and weights.
 inline constexpr int64_t kHugePageBytes = int64_t{2} << 20;
 
 class SystemAllocator : public Allocator {
