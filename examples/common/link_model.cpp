@@ -73,8 +73,8 @@ std::string build_script(const LinkOptions &options) {
          "\"$CC\" -O2 -I. " +
          options.source_name + " " + options.object + " -o " + options.executable +
          " -Wl,--gc-sections -Wl,--as-needed -Wl,-s \\\n"
-         "  \"$RUNTIME/libweft_onednn.a\" \"$RUNTIME/libweft_sort.a\" \"$RUNTIME/libweft_aot.a\" "
-         "-ldnnl " +
+         "  \"$RUNTIME/libweft_convolution.a\" \"$RUNTIME/libweft_onednn.a\" "
+         "\"$RUNTIME/libweft_sort.a\" \"$RUNTIME/libweft_aot.a\" -ldnnl " +
          options.libraries + (options.libraries.empty() ? "" : " ") + "-lstdc++ -lm -lpthread\n";
 }
 

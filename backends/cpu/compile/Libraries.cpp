@@ -41,7 +41,8 @@ void addProviders(compiler::ProviderSet &set, llvm::StringRef machine) {
 compiler::BackendLibraries &libraries() {
   static auto *all = new compiler::BackendLibraries(
       "cpu",
-      {{"onednn.", "weft_onednn_find", {"libweft_onednn.a"}, {"-ldnnl"}},
+      {{"onednn.convolution", "weft_convolution_find", {"libweft_convolution.a"}, {"-ldnnl"}},
+       {"onednn.", "weft_onednn_find", {"libweft_onednn.a"}, {"-ldnnl"}},
        {"weft.arg_sort", "weft_sort_find", {"libweft_sort.a"}, {}},
        {"weft.factor.", "weft_factor_find", {"libweft_factor.a"}, {"-ldnnl"}},
        {"weft.file.", "weft_file_find", {"libweft_file.a"}, {}},

@@ -165,7 +165,8 @@ WEFT_INLINE void compute_pixels(const Shape &s, const float *image, const float 
     float *pixel = to.result + (y * s.columns + x + k) * to.pitch;
     if (to.skipped == 0)
       store(pixel, sum);
-    else
+    else // of one block in an image: not worth much code
+#pragma clang loop unroll(disable) vectorize(disable)
       for (int64_t c = to.skipped; c < kLanes; ++c)
         pixel[c] = sum[c];
   }
