@@ -16,7 +16,8 @@ ShardedParameters::ShardedParameters(std::vector<Tensor> parameters, const Group
   // The second one's shard would have no gradient, and give back what the first one's was.
   std::unordered_map<const recorder::TensorImpl *, size_t> known;
   for (size_t i = 0; i < parameters.size(); ++i)
-    if (auto [first, is_new] = known.try_emplace(parameters[i].impl(), i); !is_new)
+    if (auto [first, is_new] = known.try_emplace(parameters[i].impl(), i);
+        !is_new && parameters[i].defined())
       fail_at(location, ErrorKind::kValue,
               "ShardedParameters: parameter " + std::to_string(i) + " is parameter " +
                   std::to_string(first->second) +

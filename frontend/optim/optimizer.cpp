@@ -381,8 +381,9 @@ Tensor clip_by_norm(const std::vector<Tensor> &parameters, double max_norm,
     Tensor gradient = parameter.grad();
     if (!gradient.defined())
       continue;
-    gradients.push_back(wide(gradient));
-    squares.push_back(square(gradients.back()).sum());
+    // Not wide: what is held when `whole` is asked for is stored.
+    gradients.push_back(gradient);
+    squares.push_back(square(wide(gradient)).sum());
   }
   if (gradients.empty())
     return zeros({});
@@ -394,7 +395,8 @@ Tensor clip_by_norm(const std::vector<Tensor> &parameters, double max_norm,
   size_t next = 0;
   for (Tensor parameter : parameters)
     if (parameter.grad().defined())
-      parameter.set_grad((gradients[next++] * factor.to(parameter.device())).to(parameter.dtype()));
+      parameter.set_grad(
+          (wide(gradients[next++]) * factor.to(parameter.device())).to(parameter.dtype()));
   return norm;
 }
 

@@ -44,7 +44,7 @@ public:
   // Names the form, and which contents of the operand it depends on. Two operands of equal contents
   // whose texts are equal have equal packed bytes.
   virtual std::string form() const = 0;
-  // Writes the packed form of the plain operand. Called by the device's executor only.
+  // Writes the packed form of the plain operand. Called by whom run() may be called by.
   virtual absl::Status pack(const void *plain, void *packed) = 0;
 };
 

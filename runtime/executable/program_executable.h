@@ -172,9 +172,10 @@ private:
   bool serial_with_one_thread_ = false;
   int64_t work_bytes_ = 0;
   std::mutex mutex_;
+  // Under mutex_.
   std::vector<std::pair<int, std::unique_ptr<LibraryStates>>> states_; // by number of threads
   std::vector<std::unique_ptr<LibraryStates>> free_states_; // for one thread, of runs that ended
-  std::unique_ptr<const ProfileLabels> profile_labels_;                // under mutex_
+  std::unique_ptr<const ProfileLabels> profile_labels_;
 };
 
 } // namespace weft::runtime

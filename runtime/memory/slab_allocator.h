@@ -27,7 +27,7 @@ public:
 
   absl::StatusOr<void *> allocate(int64_t bytes, int64_t alignment) override;
   void free(void *pointer, int64_t bytes) override;
-  // reserved_bytes counts slabs whole.
+  // reserved_bytes counts slabs whole, but for what blocks are rounded up by.
   AllocatorStats stats() const override;
 
 private:

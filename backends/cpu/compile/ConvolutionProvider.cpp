@@ -182,10 +182,12 @@ private:
     return true;
   }
 
-  // An image that was turned for this convolution alone, where the entry reads it as it was.
+  // An image that was turned for this convolution alone, where the entry reads it as it was. One
+  // that had its channels last before a transposition of the user's is left to the library.
   void takeRowMajorImage(Claim &claim, ir::Conv2dOp conv, Builder &builder) const {
     auto turn = claim.inputs[0].getDefiningOp<ir::TransposeOp>();
     if (!conv || !turn || !turn->hasOneUse() ||
+        turn->getOperand(0).getDefiningOp<ir::TransposeOp>() ||
         turn.getPermutation() != ArrayRef<int64_t>{0, 2, 3, 1})
       return;
     ConvolutionProblem problem =

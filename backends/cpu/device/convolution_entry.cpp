@@ -138,7 +138,7 @@ absl::StatusOr<ConvolutionProblem> read_problem(const LibraryCall &call) {
   return p;
 }
 
-// A kernel of ours for images that are row-major.
+// A kernel of ours.
 struct RowsKernel {
   const char *name;
   bool (*computes)(const ConvolutionProblem &problem);

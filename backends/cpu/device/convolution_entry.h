@@ -21,10 +21,10 @@
 // call; the memory for that is the call's scratch. Row-major images go into blocks of channels (16
 // with AVX-512, else 8): that is a copy of whole cache lines, while one to channels last takes 5 to
 // 10 times as long. Images with channels last are used as they are (the figures:
-// onednn_v2_convolution.cpp), but that an image of few channels need not be turned for it
-// (few_channels_pixels.h). Row-major images of depthwise convolutions, of 1x1 ones and of
-// those of few channels go to kernels of ours (depthwise_blocks.h, pointwise_rows.h,
-// few_channels_rows.h). A weight that stays the same is reordered once (convolution_packing.h).
+// onednn_v2_convolution.cpp). To kernels of ours go row-major images of depthwise convolutions, of
+// 1x1 ones and of those of few channels, also where the result has its channels last, and larger
+// depthwise windows of images that have (depthwise_blocks.h, pointwise_rows.h, few_channels_rows.h,
+// few_channels_pixels.h). A weight that stays the same is reordered once (convolution_packing.h).
 //
 // A call's bits do not depend on the number of threads. Where the library's do, the call runs in
 // parts whose number depends on the shapes alone, one thread each: weights' gradients

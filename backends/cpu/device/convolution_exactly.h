@@ -15,9 +15,9 @@ struct ConvolutionPart {
   int64_t first_row, rows;
 };
 
-// Of a forward convolution of float32; operands as OnednnConvolution::run has
-// them. Each element is one sum in the order of its taps. Padding is left out: a kernel adds
-// products with zeros for it, which are NaN where a weight is not finite.
+// Of a forward convolution of float32; operands as OnednnConvolution::run has them. Each element is
+// one sum in the order of its taps. Padding is left out: a kernel adds products with zeros for it,
+// which are NaN where a weight is not finite.
 void convolve_exactly(const ConvolutionProblem &problem, std::span<void *const> operands,
                       const ConvolutionPart &part);
 

@@ -353,10 +353,10 @@ static bool pays_of_channels_last(const ConvolutionProblem &p) {
          p.strides[0] == 1 && (p.image[0] == 1 || p.result[2] * p.result[3] >= kFewestPixels);
 }
 
-// A band has kMostLanes pixels at least, of what it reads and of what it computes, so that a square
-// of them can be turned: an image has them, and where there are several bands each is much larger,
-// as long as few rows of taps make it so. Of one channel most lanes would be empty. A band is of
-// whole rows, which must lie in a near cache.
+// A band of a row-major image has kMostLanes pixels at least, of what it reads and of what it
+// computes, so that a square of them can be turned: an image has them, and where there are several
+// bands each is much larger, as long as few rows of taps make it so. Of one channel most lanes
+// would be empty. A band is of whole rows, which must lie in a near cache.
 bool depthwise_blocks_computes(const ConvolutionProblem &p) {
   constexpr int64_t kMostTaps = 7, kMostColumns = 1 << 14;
   int64_t taps = p.weight[3];
