@@ -17,6 +17,26 @@ namespace weft::backends::cpu {
 
 using Values = std::vector<float>;
 
+struct Window {
+  std::array<int64_t, 2> taps, strides, padding, dilation;
+};
+
+// A forward convolution without groups.
+inline ConvolutionProblem problem_of(int64_t images, int64_t channels, int64_t results,
+                                     std::array<int64_t, 2> size, const Window &window) {
+  ConvolutionProblem p;
+  p.image = {images, channels, size[0], size[1]};
+  p.weight = {results, channels, window.taps[0], window.taps[1]};
+  p.strides = window.strides;
+  p.padding = window.padding;
+  p.dilation = window.dilation;
+  p.result = {images, results, 0, 0};
+  for (size_t i = 0; i < 2; ++i)
+    p.result[2 + i] =
+        (size[i] + 2 * p.padding[i] - p.dilation[i] * (window.taps[i] - 1) - 1) / p.strides[i] + 1;
+  return p;
+}
+
 struct Operands {
   Values image, weight, bias;
 

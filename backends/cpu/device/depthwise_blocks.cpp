@@ -48,7 +48,6 @@ constexpr int64_t kGrainProducts = 64 << 10;
 // Pixels of a row that are computed at once, so that several sums are under way and a row of taps
 // is read once for all of them. Rows of many networks are multiples of 7.
 constexpr int kPixels = 7;
-constexpr int kMostLanes = 16;
 // Pixels of a band, its image and its result: with AVX-512 256 KiB, a part of an L2 cache.
 constexpr int64_t kBandPixels = 4096;
 // Of the image where channels are last: 256 KiB for all blocks, which share its lines.
@@ -251,9 +250,6 @@ Compute compute_of(int64_t taps, int64_t stride) {
          : taps == 5 ? compute_of<5>(stride)
                      : compute_of<7>(stride);
 }
-int64_t lanes_here() {
-  return of_processor<int64_t>(4, 8, 16);
-}
 
 class DepthwiseBlocks : public runtime::LibraryCallState {
 public:
@@ -268,6 +264,8 @@ public:
     int64_t of_band =
         lanes_ * shape_.most_rows() * shape_.columns * shape_.tap_rows * shape_.tap_columns;
     grain_ = std::max<int64_t>(1, kGrainProducts / of_band);
+    if (p.channels_last)
+      return; // nothing is turned
     int64_t rows = std::min(shape_.height, shape_.padded_rows(shape_.most_rows()));
     for (int64_t y = 0; y < rows; ++y)
       for (int64_t x = 0; x < shape_.width; ++x)

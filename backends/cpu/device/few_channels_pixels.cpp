@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "backends/cpu/device/convolution_exactly.h"
+#include "backends/cpu/device/few_channels_shape.h"
 #include "backends/cpu/device/vector_lanes.h"
 #include "runtime/core/alignment.h"
 #include "runtime/threading/parallel_for.h"
@@ -26,29 +27,12 @@ namespace {
 
 // Products of a piece, rows of the result that are computed together: some 5 us.
 constexpr int64_t kPieceProducts = 512 << 10;
-constexpr int64_t kMostChannels = 4;
-constexpr int64_t kMostLanes = 16;
 
-struct Shape {
-  int64_t channels, height, width; // of the image
-  int64_t results, rows, columns;  // of the result
-  int64_t tap_rows, tap_columns;
-  std::array<int64_t, 2> strides, padding, dilation;
-  Relu relu;
-  int64_t piece_rows; // of the result, computed together
-
-  int64_t taps() const {
-    return channels * tap_rows * tap_columns;
-  }
-  int64_t pieces() const {
-    return (rows + piece_rows - 1) / piece_rows;
-  }
+struct Shape : FewChannelsShape {
+  using FewChannelsShape::FewChannelsShape;
   // Of the copy.
   int64_t pitch() const {
     return width + 2 * padding[1];
-  }
-  int64_t copied_rows() const {
-    return (piece_rows - 1) * strides[0] + (tap_rows - 1) * dilation[0] + 1;
   }
 };
 
@@ -157,29 +141,12 @@ template <int kStride> Compute compute_here() {
 Compute compute_of(int64_t stride) {
   return stride == 1 ? compute_here<1>() : stride == 2 ? compute_here<2>() : compute_here<4>();
 }
-int64_t lanes_here() {
-  return of_processor<int64_t>(4, 8, 16);
-}
 
 class FewChannelsPixels : public runtime::LibraryCallState {
 public:
   FewChannelsPixels(const ConvolutionProblem &p, int threads)
-      : shape_{p.image[1],
-               p.image[2],
-               p.image[3],
-               p.result[1],
-               p.result[2],
-               p.result[3],
-               p.weight[2],
-               p.weight[3],
-               p.strides,
-               p.padding,
-               p.dilation,
-               p.relu,
-               1},
-        problem_(p), threads_(threads), compute_(compute_of(p.strides[1])) {
-    int64_t of_row = shape_.columns * shape_.results * shape_.taps();
-    shape_.piece_rows = std::clamp<int64_t>(kPieceProducts / of_row, 1, shape_.rows);
+      : shape_(p, kPieceProducts), problem_(p), threads_(threads),
+        compute_(compute_of(p.strides[1])) {
     for (int64_t c = 0; c < shape_.channels; ++c)
       for (int64_t i = 0; i < shape_.tap_rows; ++i)
         for (int64_t j = 0; j < shape_.tap_columns; ++j)
@@ -276,7 +243,7 @@ private:
 bool few_channels_pixels_computes(const ConvolutionProblem &p) {
   int64_t stride = p.strides[1];
   return p.row_major_image && p.channels_last && p.kind == ConvolutionKind::kForward &&
-         p.dtype == DType::kFloat32 && p.groups == 1 && p.image[1] <= kMostChannels &&
+         p.dtype == DType::kFloat32 && p.groups == 1 && p.image[1] <= kFewChannels &&
          p.result[1] >= kMostLanes && (stride == 1 || stride == 2 || stride == 4);
 }
 

@@ -7,23 +7,10 @@
 namespace weft::backends::cpu {
 namespace {
 
-struct Window {
-  std::array<int64_t, 2> taps, strides, padding, dilation;
-};
-
-ConvolutionProblem problem_of(int64_t images, int64_t channels, int64_t results,
-                              std::array<int64_t, 2> size, const Window &window) {
-  ConvolutionProblem p;
+ConvolutionProblem row_major_problem(int64_t images, int64_t channels, int64_t results,
+                                     std::array<int64_t, 2> size, const Window &window) {
+  ConvolutionProblem p = problem_of(images, channels, results, size, window);
   p.channels_last = p.row_major_image = true;
-  p.image = {images, channels, size[0], size[1]};
-  p.weight = {results, channels, window.taps[0], window.taps[1]};
-  p.strides = window.strides;
-  p.padding = window.padding;
-  p.dilation = window.dilation;
-  p.result = {images, results, 0, 0};
-  for (size_t i = 0; i < 2; ++i)
-    p.result[2 + i] =
-        (size[i] + 2 * p.padding[i] - p.dilation[i] * (window.taps[i] - 1) - 1) / p.strides[i] + 1;
   return p;
 }
 
@@ -43,7 +30,7 @@ TEST(FewChannelsPixels, AreSumsOfProducts) {
     for (int64_t channels : {1, 3, 4})
       for (int64_t results : {1, 16, 24, 35, 64, 97})
         for (std::array<int64_t, 2> size : {std::array<int64_t, 2>{9, 17}, {33, 40}, {28, 28}}) {
-          ConvolutionProblem p = problem_of(2, channels, results, size, window);
+          ConvolutionProblem p = row_major_problem(2, channels, results, size, window);
           p.bias = channels > 1;
           p.relu.follows = results == 24;
           p.relu.most = channels == 4 ? 0.25f : p.relu.most;
@@ -62,7 +49,7 @@ TEST(FewChannelsPixels, AreSumsOfProducts) {
           // Not on a machine's threads do the bits depend, nor on the images of a batch.
           for (int threads : {2, 3})
             ASSERT_EQ(computed(p, in, threads), found);
-          ConvolutionProblem single = problem_of(1, channels, results, size, window);
+          ConvolutionProblem single = row_major_problem(1, channels, results, size, window);
           single.bias = p.bias;
           single.relu = p.relu;
           Values first = computed(single, in, 1);
@@ -74,7 +61,7 @@ TEST(FewChannelsPixels, AreSumsOfProducts) {
 // Weights that are not finite meet no padding, pixels that are not finite stay where they are.
 TEST(FewChannelsPixels, InfinitiesStayWhereTheyAre) {
   for (bool of_weight : {false, true}) {
-    ConvolutionProblem p = problem_of(1, 3, 17, {20, 35}, kWindows[1]);
+    ConvolutionProblem p = row_major_problem(1, 3, 17, {20, 35}, kWindows[1]);
     ASSERT_TRUE(few_channels_pixels_computes(p));
     Operands in(p);
     if (of_weight) {
@@ -89,7 +76,7 @@ TEST(FewChannelsPixels, InfinitiesStayWhereTheyAre) {
 }
 
 TEST(FewChannelsPixels, LeaveTheRestToTheLibrary) {
-  ConvolutionProblem p = problem_of(1, 3, 24, {56, 56}, kWindows[0]);
+  ConvolutionProblem p = row_major_problem(1, 3, 24, {56, 56}, kWindows[0]);
   EXPECT_TRUE(few_channels_pixels_computes(p));
   auto refused = [p](auto change) {
     ConvolutionProblem other = p;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "backends/cpu/device/convolution_exactly.h"
+#include "backends/cpu/device/few_channels_shape.h"
 #include "backends/cpu/device/vector_lanes.h"
 #include "runtime/core/alignment.h"
 #include "runtime/threading/parallel_for.h"
@@ -30,25 +31,11 @@ constexpr int64_t kPieceProducts = 256 << 10;
 // clang keeps a sum in memory.
 constexpr int64_t kBlock = 8;
 constexpr int kVectors = 3;
-constexpr int64_t kMostLanes = 16;
-constexpr int64_t kMostChannels = 4;
 
-struct Shape {
-  int64_t channels, height, width;                           // of the image
-  int64_t results, rows, columns;                            // of the result
-  int64_t tap_rows, tap_columns;
-  std::array<int64_t, 2> strides, padding, dilation;
-  Relu relu;
-  int64_t piece_rows; // of the result, computed together
-
-  int64_t taps() const {
-    return channels * tap_rows * tap_columns;
-  }
+struct Shape : FewChannelsShape {
+  using FewChannelsShape::FewChannelsShape;
   int64_t blocks() const {
     return (results + kBlock - 1) / kBlock;
-  }
-  int64_t pieces() const {
-    return (rows + piece_rows - 1) / piece_rows;
   }
   // Of the copy. A row is `strides[1]` parts; vectors may read behind it.
   int64_t part() const {
@@ -57,17 +44,14 @@ struct Shape {
   int64_t pitch() const {
     return part() * strides[1];
   }
-  int64_t copied_rows() const {
-    return (piece_rows - 1) * strides[0] + (tap_rows - 1) * dilation[0] + 1;
-  }
 };
 
 // Some rows of an image's result.
 struct Task {
   const Shape *shape;
-  const int64_t *taps;          // where they lie in the copy, from a row's first pixel on
-  const float *weight, *bias;   // weight: [block][tap][kBlock]; bias: null for none
-  float *copy, *result;         // the result's first row, of its first channel
+  const int64_t *taps;        // where they lie in the copy, from a row's first pixel on
+  const float *weight, *bias; // weight: [block][tap][kBlock]; bias: null for none
+  float *copy, *result;       // the result's first row, of its first channel
   int64_t rows;
 };
 
@@ -175,13 +159,8 @@ void copy_row(const float *from, int64_t width, int64_t padding, int64_t stride,
 class FewChannelsRows : public runtime::LibraryCallState {
 public:
   FewChannelsRows(const ConvolutionProblem &p, int threads)
-      : shape_{p.image[1],  p.image[2],  p.image[3], p.result[1], p.result[2], p.result[3],
-               p.weight[2], p.weight[3], p.strides,  p.padding,   p.dilation,  p.relu,
-               1},
-        problem_(p), threads_(threads),
+      : shape_(p, kPieceProducts), problem_(p), threads_(threads),
         compute_(of_processor<Compute>(compute_plain, compute_avx2, compute_avx512)) {
-    int64_t of_row = shape_.columns * shape_.results * shape_.taps();
-    shape_.piece_rows = std::clamp<int64_t>(kPieceProducts / of_row, 1, shape_.rows);
     for (int64_t c = 0; c < shape_.channels; ++c)
       for (int64_t i = 0; i < shape_.tap_rows; ++i)
         for (int64_t j = 0; j < shape_.tap_columns; ++j) {
@@ -271,14 +250,14 @@ private:
 //   3 to 64, 224^2, 7x7, stride 2             1.01; 1.14    3 to 64, 572^2, 3x3     0.58; 0.71
 //   3 to 96, 224^2, 4x4, stride 4             1.85; 1.96    3 to 64, 32^2, 3x3      0.82; 1.05
 int64_t library_block() {
-  return of_processor<int64_t>(4, 8, 16);
+  return lanes_here();
 }
 
 } // namespace
 
 bool few_channels_rows_computes(const ConvolutionProblem &p) {
   return p.kind == ConvolutionKind::kForward && p.dtype == DType::kFloat32 && !p.channels_last &&
-         p.groups == 1 && p.image[1] <= kMostChannels && p.result[3] >= kMostLanes &&
+         p.groups == 1 && p.image[1] <= kFewChannels && p.result[3] >= kMostLanes &&
          p.strides[0] <= 2 && p.strides[1] <= 2 &&
          (p.strides[1] == 1 || p.result[1] % library_block() != 0);
 }

@@ -30,7 +30,6 @@ constexpr int kRows = 6;
 // that want the same place in a cache, than a processor holds near.
 constexpr int64_t kMostInPlace = 128;
 // Lanes of the widest vector, a line: a smaller image is copied, to have as many.
-constexpr int64_t kMostLanes = 16;
 
 struct Shape {
   int64_t channels, results, pixels; // of an image, of its result

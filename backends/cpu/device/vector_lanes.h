@@ -2,6 +2,7 @@
 // written once and compiled for each kind of processor.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 
 #include "backends/cpu/device/onednn_v2.h"
@@ -49,5 +50,11 @@ template <typename T> const T &of_processor(const T &plain, const T &avx2, const
 #endif
   return plain;
 }
+
+// Floats of a vector of this processor, and of any.
+inline int64_t lanes_here() {
+  return of_processor<int64_t>(4, 8, 16);
+}
+inline constexpr int64_t kMostLanes = 16;
 
 } // namespace weft::backends::cpu
