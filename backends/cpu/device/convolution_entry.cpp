@@ -7,11 +7,13 @@
 #include "backends/cpu/device/convolution_packing.h"
 #include "backends/cpu/device/depthwise_blocks.h"
 #include "backends/cpu/device/depthwise_gradient.h"
+#include "backends/cpu/device/depthwise_pixels.h"
 #include "backends/cpu/device/few_channels_pixels.h"
 #include "backends/cpu/device/few_channels_rows.h"
 #include "backends/cpu/device/library_convolution.h"
 #include "backends/cpu/device/onednn_convolution.h"
 #include "backends/cpu/device/onednn_threads.h"
+#include "backends/cpu/device/pointwise_pixels.h"
 #include "backends/cpu/device/pointwise_rows.h"
 #include "backends/cpu/device/weight_gradient_parts.h"
 #include "backends/cpu/device/widened_call.h"
@@ -25,6 +27,7 @@ namespace {
 using runtime::Config;
 using runtime::LibraryCall;
 using runtime::LibraryCallState;
+using runtime::PackedCallState;
 using runtime::TensorRef;
 
 absl::StatusOr<std::array<int64_t, 4>> dims_of(const TensorRef &tensor) {
@@ -139,21 +142,31 @@ absl::StatusOr<ConvolutionProblem> read_problem(const LibraryCall &call) {
 }
 
 // A kernel of ours.
-struct RowsKernel {
+struct OwnKernel {
   const char *name;
   bool (*computes)(const ConvolutionProblem &problem);
   std::unique_ptr<LibraryCallState> (*make)(const ConvolutionProblem &problem, int threads);
+  // With packed_weight. Null where a weight is read as it is.
+  std::unique_ptr<PackedCallState> (*make_packed)(const ConvolutionProblem &problem, int threads);
 };
-constexpr RowsKernel kRowsKernels[] = {
-    {"depthwise, block by block", depthwise_blocks_computes, depthwise_blocks},
-    {"of few channels, pixel by pixel", few_channels_pixels_computes, few_channels_pixels},
-    {"of few channels, row by row", few_channels_rows_computes, few_channels_rows},
-    {"1x1, row by row", pointwise_rows_computes, pointwise_rows},
+template <auto kMake>
+std::unique_ptr<LibraryCallState> of_plain_weight(const ConvolutionProblem &problem, int threads) {
+  return kMake(problem, threads);
+}
+constexpr OwnKernel kOwnKernels[] = {
+    {"depthwise, block by block", depthwise_blocks_computes, depthwise_blocks, nullptr},
+    {"depthwise, pixel by pixel", depthwise_pixels_computes, of_plain_weight<depthwise_pixels>,
+     depthwise_pixels},
+    {"of few channels, pixel by pixel", few_channels_pixels_computes, few_channels_pixels, nullptr},
+    {"of few channels, row by row", few_channels_rows_computes, few_channels_rows, nullptr},
+    {"1x1, pixel by pixel", pointwise_pixels_computes, of_plain_weight<pointwise_pixels>,
+     pointwise_pixels},
+    {"1x1, row by row", pointwise_rows_computes, pointwise_rows, nullptr},
 };
 
 // Null where the library computes the convolution.
-const RowsKernel *rows_kernel(const ConvolutionProblem &problem) {
-  for (const RowsKernel &kernel : kRowsKernels)
+const OwnKernel *own_kernel(const ConvolutionProblem &problem) {
+  for (const OwnKernel &kernel : kOwnKernels)
     if (kernel.computes(problem))
       return &kernel;
   return nullptr;
@@ -172,8 +185,8 @@ absl::StatusOr<std::unique_ptr<LibraryCallState>> init_weight_gradient(const Con
 }
 
 // Null where sums of products are as fast, or the library has no fast products for it.
-absl::StatusOr<std::unique_ptr<runtime::PackedCallState>>
-init_winograd(const ConvolutionProblem &problem, int threads) {
+absl::StatusOr<std::unique_ptr<PackedCallState>> init_winograd(const ConvolutionProblem &problem,
+                                                               int threads) {
   int64_t tile = winograd_tile(problem);
   if (tile == 0)
     return nullptr;
@@ -195,8 +208,8 @@ public:
       return init_widened(call, *this, threads);
     if (problem.kind == ConvolutionKind::kWeightGradient)
       return init_weight_gradient(problem, threads);
-    if (const RowsKernel *rows = rows_kernel(problem))
-      return rows->make(problem, threads);
+    if (const OwnKernel *own = own_kernel(problem))
+      return own->make(problem, threads);
     if (auto winograd = init_winograd(problem, threads); !winograd.ok() || *winograd)
       return winograd;
     return library_convolution(problem, threads);
@@ -212,20 +225,26 @@ public:
       result *= static_cast<double>(dim);
     return result;
   }
-  absl::StatusOr<std::unique_ptr<runtime::PackedCallState>>
-  init_packed(const LibraryCall &call, const std::vector<bool> &stable,
-              int threads) const override {
+  absl::StatusOr<std::unique_ptr<PackedCallState>> init_packed(const LibraryCall &call,
+                                                               const std::vector<bool> &stable,
+                                                               int threads) const override {
     WEFT_ASSIGN_OR_RETURN(ConvolutionProblem problem, read_problem(call));
     const auto &[batch, channels, height, width] = problem.result;
     int64_t bytes = channels * problem.weight[1] * problem.weight[2] * problem.weight[3] *
                     byte_size(problem.dtype);
-    if (problem.dtype == DType::kBFloat16 && !onednn_convolves_bf16())
+    if (problem.kind != ConvolutionKind::kForward || !stable[1] ||
+        (problem.dtype == DType::kBFloat16 && !onednn_convolves_bf16()))
       return nullptr;
+    if (const OwnKernel *own = own_kernel(problem)) {
+      problem.packed_weight = true;
+      return own->make_packed && bytes >= kMinPackedConvolutionBytes
+                 ? own->make_packed(problem, threads)
+                 : nullptr;
+    }
     bool pays = convolution_packing_pays(batch * height * width, bytes, false),
          pays_transformed = winograd_tile(problem) > 0 &&
                             convolution_packing_pays(batch * height * width, bytes, true);
-    if (problem.kind != ConvolutionKind::kForward || !stable[1] || !(pays || pays_transformed) ||
-        rows_kernel(problem))
+    if (!(pays || pays_transformed))
       return nullptr;
     problem.packed_weight = true;
     if (pays_transformed)
@@ -248,7 +267,7 @@ const runtime::LibraryEntry &convolution_entry() {
 }
 
 bool convolution_takes_relu(const ConvolutionProblem &problem) {
-  bool is_ours = rows_kernel(problem) || winograd_tile(problem) > 0,
+  bool is_ours = own_kernel(problem) || winograd_tile(problem) > 0,
        may_be_fast = problem.channels_last || problem.weight[2] * problem.weight[3] > 1;
   return problem.kind == ConvolutionKind::kForward &&
          (is_ours || (may_be_fast && onednn_tells_nan()));
@@ -256,8 +275,8 @@ bool convolution_takes_relu(const ConvolutionProblem &problem) {
 
 absl::StatusOr<std::string> convolution_implementation(const LibraryCall &call, int threads) {
   WEFT_ASSIGN_OR_RETURN(ConvolutionProblem problem, read_problem(call));
-  if (const RowsKernel *rows = rows_kernel(problem))
-    return rows->name;
+  if (const OwnKernel *own = own_kernel(problem))
+    return own->name;
   if (int64_t tile = problem.kind == ConvolutionKind::kWeightGradient
                          ? winograd_gradient_tile(problem)
                          : winograd_tile(problem))

@@ -22,9 +22,11 @@
 // with AVX-512, else 8): that is a copy of whole cache lines, while one to channels last takes 5 to
 // 10 times as long. Images with channels last are used as they are (the figures:
 // onednn_v2_convolution.cpp). To kernels of ours go row-major images of depthwise convolutions, of
-// 1x1 ones and of those of few channels, also where the result has its channels last, and larger
-// depthwise windows of images that have (depthwise_blocks.h, pointwise_rows.h, few_channels_rows.h,
-// few_channels_pixels.h). A weight that stays the same is reordered once (convolution_packing.h).
+// 1x1 ones and of those of few channels, also where the result has its channels last, and, with
+// AVX-512, depthwise convolutions and 1x1 ones of images with channels last that the library is
+// slower at (depthwise_blocks.h, pointwise_rows.h, few_channels_rows.h, few_channels_pixels.h,
+// depthwise_pixels.h, pointwise_pixels.h). A weight that stays the same is reordered once
+// (convolution_packing.h).
 //
 // A call's bits do not depend on the number of threads. Where the library's do, the call runs in
 // parts whose number depends on the shapes alone, one thread each: weights' gradients

@@ -98,6 +98,9 @@ std::vector<T> channels_last(const std::array<int64_t, 4> &dims, const std::vect
   return turned;
 }
 
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity(),
+                       kNaN = std::numeric_limits<float>::quiet_NaN();
+
 // What a call gives, with other calls' memory as its scratch. Nothing is written behind the result.
 inline Values computed(const std::unique_ptr<runtime::LibraryCallState> &state,
                        const ConvolutionProblem &p, Operands &in) {
@@ -118,8 +121,15 @@ inline Values computed(const std::unique_ptr<runtime::LibraryCallState> &state,
   return result;
 }
 
-inline constexpr float kInfinity = std::numeric_limits<float>::infinity(),
-                       kNaN = std::numeric_limits<float>::quiet_NaN();
+// A call of a packed weight, which is packed in its operands.
+inline std::unique_ptr<runtime::LibraryCallState>
+packed(std::unique_ptr<runtime::PackedCallState> state, Operands &in) {
+  EXPECT_EQ(state->operand(), 1);
+  Values plain = in.weight;
+  in.weight.assign(static_cast<size_t>(state->packed_bytes()) / sizeof(float), kNaN);
+  EXPECT_TRUE(state->pack(plain.data(), in.weight.data()).ok());
+  return state;
+}
 
 // Infinities and NaN where they are wanted, more than `least` of them, the other numbers as exact
 // as given.

@@ -14,18 +14,6 @@
 //   116, 14^2                        0.37; 0.35    768, 7^2, 7x7        1.02; 0.97
 //   96, 112^2, stride 2              0.88; 0.85    the same, batch 8    0.35; 0.37
 //
-// An image whose channels are last is made of such pixels already. They are copied with padding
-// around them, so that a pixel that straddles two lines of a cache is read once from there, and the
-// result is written where it belongs. The library reads such images as they are. Time of this
-// kernel / the library's, batch 1; 8, two threads of Ice Lake, with AVX-512 (with AVX2 alone 0.84
-// to 2):
-//
-//   120 channels, 28^2, 5x5    0.78; 0.58    96, 56^2, 7x7     0.71; 0.46
-//   480, 14^2, 5x5             0.49; 0.89    384, 14^2, 7x7    0.71; 0.76
-//   1152, 7^2, 5x5             0.58; 1.30    768, 7^2, 7x7     0.57; 1.15
-//   240, 28^2, 5x5, stride 2   0.79; 1.21    72, 56^2, 3x3     1.24; 1.00
-//   64, 112^2, 3x3, stride 2   1.90; -       960, 7^2, 3x3     0.76; 1.65
-//
 // Each element is one sum in the order of its taps, whoever computes it, so that the bits depend
 // neither on threads nor on blocks. Padding adds products with zero; where a weight is not finite
 // they are left out instead, one pixel at a time.
@@ -50,15 +38,12 @@ constexpr int64_t kGrainProducts = 64 << 10;
 constexpr int kPixels = 7;
 // Pixels of a band, its image and its result: with AVX-512 256 KiB, a part of an L2 cache.
 constexpr int64_t kBandPixels = 4096;
-// Of the image where channels are last: 256 KiB for all blocks, which share its lines.
-constexpr int64_t kBandElements = 64 << 10;
 
 struct Shape {
   int64_t channels, height, width, rows, columns; // of the image, and of the result
   int64_t tap_rows, tap_columns, stride;
   std::array<int64_t, 2> padding;
   Relu relu;
-  bool channels_last;
   int64_t bands; // whose rows of the result differ by at most one
 
   int64_t most_rows() const {
@@ -81,14 +66,13 @@ struct Shape {
 };
 
 // A band of some channels of an image, at most a block. Of channels that there are not the last one
-// stands in: its result is stored several times. Where channels are last, the last block begins
-// earlier instead, and its first `skipped` channels are the block's before.
+// stands in: its result is stored several times.
 struct Task {
   const Shape *shape;
   const int32_t *places; // of an image's pixels in padded rows, from a row's first pixel on
   const float *image, *weight, *bias; // of the first channel; bias: null for none
   float *result, *room;
-  int64_t channels, skipped, first, rows; // rows of the result
+  int64_t channels, first, rows; // rows of the result
 };
 
 // What the band reads, as pixels of the block's channels, with padding around them.
@@ -101,13 +85,6 @@ template <int kLanes> WEFT_INLINE void turn_image(const Task &task) {
   float *rows = task.room + (begin - top) * pitch, *behind = task.room + (end - top) * pitch;
   std::fill(task.room, rows, 0.f);
   std::fill(behind, task.room + padded * pitch, 0.f);
-  if (s.channels_last) {
-    const float *pixel = task.image + begin * s.width * s.channels;
-    for (int64_t y = begin; y < end; ++y, rows += pitch)
-      for (int64_t x = 0; x < s.width; ++x, pixel += s.channels)
-        store(rows + (s.padding[1] + x) * kLanes, load<kLanes>(pixel));
-    return;
-  }
   const float *image = task.image + begin * s.width;
   int64_t pixels = (end - begin) * s.width, plane = s.height * s.width;
   for (int64_t x = 0; x < pixels; x += kLanes) {
@@ -134,16 +111,10 @@ template <int kLanes> WEFT_INLINE void turn_result(const Task &task, const float
   }
 }
 
-// Where a band's result is written: pixel by pixel, without lanes that another block has.
-struct Place {
-  float *result;
-  int64_t pitch, skipped;
-};
-
 // Pixels [x, x + kCount) of row y.
 template <int kLanes, int kTaps, int kStride, int kCount>
 WEFT_INLINE void compute_pixels(const Shape &s, const float *image, const float *weight,
-                                const Vector<kLanes> &bias, int64_t y, int64_t x, const Place &to) {
+                                const Vector<kLanes> &bias, int64_t y, int64_t x, float *result) {
   int64_t pitch = s.padded_columns() * kLanes;
   Vector<kLanes> sums[kCount];
 #pragma clang loop unroll(full)
@@ -161,13 +132,7 @@ WEFT_INLINE void compute_pixels(const Shape &s, const float *image, const float 
 #pragma clang loop unroll(full)
   for (int k = 0; k < kCount; ++k) {
     Vector<kLanes> sum = rectified(sums[k], s.relu);
-    float *pixel = to.result + (y * s.columns + x + k) * to.pitch;
-    if (to.skipped == 0)
-      store(pixel, sum);
-    else // of one block in an image: not worth much code
-#pragma clang loop unroll(disable) vectorize(disable)
-      for (int64_t c = to.skipped; c < kLanes; ++c)
-        pixel[c] = sum[c];
+    store(result + (y * s.columns + x + k) * kLanes, sum);
   }
 }
 
@@ -199,8 +164,8 @@ template <int kLanes> WEFT_INLINE bool turn_weight(const Task &task, int64_t tap
 // False, and nothing is computed, where a weight is not finite.
 template <int kLanes, int kTaps, int kStride> WEFT_INLINE bool compute_band(const Task &task) {
   const Shape &s = *task.shape;
-  float *room = task.room + s.padded_pixels() * kLanes,
-        *weight = room + s.most_rows() * s.columns * kLanes;
+  float *result = task.room + s.padded_pixels() * kLanes,
+        *weight = result + s.most_rows() * s.columns * kLanes;
   if (!turn_weight<kLanes>(task, s.tap_rows * kTaps, weight))
     return false;
   Vector<kLanes> bias{};
@@ -208,21 +173,17 @@ template <int kLanes, int kTaps, int kStride> WEFT_INLINE bool compute_band(cons
     for (int64_t c = 0; c < kLanes; ++c)
       bias[c] = task.bias[std::min(c, task.channels - 1)];
   turn_image<kLanes>(task);
-  Place to{room, kLanes, 0};
-  if (s.channels_last)
-    to = {task.result + task.first * s.columns * s.channels, s.channels, task.skipped};
   for (int64_t y = 0; y < task.rows; ++y) {
     if (s.columns >= kPixels) {
       for (int64_t x = 0; x < s.columns; x += kPixels)
         compute_pixels<kLanes, kTaps, kStride, kPixels>(s, task.room, weight, bias, y,
-                                                        std::min(x, s.columns - kPixels), to);
+                                                        std::min(x, s.columns - kPixels), result);
     } else {
       for (int64_t x = 0; x < s.columns; ++x)
-        compute_pixels<kLanes, kTaps, kStride, 1>(s, task.room, weight, bias, y, x, to);
+        compute_pixels<kLanes, kTaps, kStride, 1>(s, task.room, weight, bias, y, x, result);
     }
   }
-  if (!s.channels_last)
-    turn_result<kLanes>(task, room);
+  turn_result<kLanes>(task, result);
   return true;
 }
 
@@ -254,18 +215,23 @@ Compute compute_of(int64_t taps, int64_t stride) {
 class DepthwiseBlocks : public runtime::LibraryCallState {
 public:
   DepthwiseBlocks(const ConvolutionProblem &p, int threads)
-      : shape_{p.image[1],  p.image[2],   p.image[3], p.result[2], p.result[3],     p.weight[2],
-               p.weight[3], p.strides[0], p.padding,  p.relu,      p.channels_last, 1},
+      : shape_{p.image[1],
+               p.image[2],
+               p.image[3],
+               p.result[2],
+               p.result[3],
+               p.weight[2],
+               p.weight[3],
+               p.strides[0],
+               p.padding,
+               p.relu,
+               1},
         problem_(p), threads_(threads), compute_(compute_of(p.weight[3], p.strides[0])) {
-    int64_t bands = p.channels_last ? shape_.height * shape_.width * shape_.channels / kBandElements
-                                    : shape_.room() / kBandPixels;
-    shape_.bands = std::clamp<int64_t>(bands, 1, shape_.rows);
+    shape_.bands = std::clamp<int64_t>(shape_.room() / kBandPixels, 1, shape_.rows);
     room_bytes_ = runtime::align(shape_.room() * lanes_ * static_cast<int64_t>(sizeof(float)));
     int64_t of_band =
         lanes_ * shape_.most_rows() * shape_.columns * shape_.tap_rows * shape_.tap_columns;
     grain_ = std::max<int64_t>(1, kGrainProducts / of_band);
-    if (p.channels_last)
-      return; // nothing is turned
     int64_t rows = std::min(shape_.height, shape_.padded_rows(shape_.most_rows()));
     for (int64_t y = 0; y < rows; ++y)
       for (int64_t x = 0; x < shape_.width; ++x)
@@ -306,31 +272,22 @@ private:
     std::fill_n(room, s.padded_pixels() * state.lanes_, 0.f);
     int64_t taps = s.tap_rows * s.tap_columns;
     for (int64_t i = begin; i < end; ++i) {
-      // Blocks side by side share lines of the caches where channels are last.
-      int64_t of_image = s.bands * state.blocks(), image = i / of_image, piece = i % of_image,
-              block = s.channels_last ? piece % state.blocks() : piece / s.bands,
-              band = s.channels_last ? piece / state.blocks() : piece % s.bands,
-              begins = block * state.lanes_,
-              channel = s.channels_last ? std::min(begins, s.channels - state.lanes_) : begins,
-              read = s.height * s.width, written = s.rows * s.columns,
+      int64_t block = i / s.bands, band = i % s.bands, image = block / state.blocks(),
+              channel = block % state.blocks() * state.lanes_, plane = image * s.channels + channel,
               first = s.rows * band / s.bands;
-      auto place = [&](int64_t pixels) {
-        return image * s.channels * pixels + channel * (s.channels_last ? 1 : pixels);
-      };
       Task task{.shape = &s,
                 .places = state.places_.data(),
-                .image = static_cast<const float *>(call.operands[0]) + place(read),
+                .image = static_cast<const float *>(call.operands[0]) + plane * s.height * s.width,
                 .weight = static_cast<const float *>(call.operands[1]) + channel * taps,
                 .bias = bias ? bias + channel : nullptr,
-                .result = static_cast<float *>(call.operands.back()) + place(written),
+                .result = static_cast<float *>(call.operands.back()) + plane * s.rows * s.columns,
                 .room = room,
                 .channels = std::min(state.lanes_, s.channels - channel),
-                .skipped = begins - channel,
                 .first = first,
                 .rows = s.rows * (band + 1) / s.bands - first};
       if (!state.compute_(task))
         convolve_exactly(state.problem_, call.operands,
-                         {image, begins, task.channels - task.skipped, task.first, task.rows});
+                         {image, channel, task.channels, task.first, task.rows});
     }
     return 0;
   }
@@ -345,13 +302,7 @@ private:
 
 } // namespace
 
-static bool pays_of_channels_last(const ConvolutionProblem &p) {
-  constexpr int64_t kFewestTaps = 5, kFewestPixels = 14 * 14; // of one of several images
-  return lanes_here() == kMostLanes && p.image[1] >= kMostLanes && p.weight[3] >= kFewestTaps &&
-         p.strides[0] == 1 && (p.image[0] == 1 || p.result[2] * p.result[3] >= kFewestPixels);
-}
-
-// A band of a row-major image has kMostLanes pixels at least, of what it reads and of what it
+// A band has kMostLanes pixels at least, of what it reads and of what it
 // computes, so that a square of them can be turned: an image has them, and where there are several
 // bands each is much larger, as long as few rows of taps make it so. Of one channel most lanes
 // would be empty. A band is of whole rows, which must lie in a near cache.
@@ -360,13 +311,13 @@ bool depthwise_blocks_computes(const ConvolutionProblem &p) {
   int64_t taps = p.weight[3];
   int64_t read_rows =
       std::min(p.image[2], (p.result[2] - 1) * p.strides[0] + p.weight[2] - p.padding[0]);
-  return p.kind == ConvolutionKind::kForward && p.dtype == DType::kFloat32 &&
-         (!p.channels_last || pays_of_channels_last(p)) && p.groups > 1 && p.groups == p.image[1] &&
-         p.groups == p.weight[0] && (taps == 3 || taps == 5 || taps == 7) &&
-         p.weight[2] <= kMostTaps && p.dilation == std::array<int64_t, 2>{1, 1} &&
-         p.strides[0] == p.strides[1] && p.strides[0] <= 2 && p.padding[0] < p.weight[2] &&
-         p.padding[1] < taps && p.image[3] <= kMostColumns &&
-         read_rows * p.image[3] >= kMostLanes && p.result[2] * p.result[3] >= kMostLanes;
+  return p.kind == ConvolutionKind::kForward && p.dtype == DType::kFloat32 && !p.channels_last &&
+         p.groups > 1 && p.groups == p.image[1] && p.groups == p.weight[0] &&
+         (taps == 3 || taps == 5 || taps == 7) && p.weight[2] <= kMostTaps &&
+         p.dilation == std::array<int64_t, 2>{1, 1} && p.strides[0] == p.strides[1] &&
+         p.strides[0] <= 2 && p.padding[0] < p.weight[2] && p.padding[1] < taps &&
+         p.image[3] <= kMostColumns && read_rows * p.image[3] >= kMostLanes &&
+         p.result[2] * p.result[3] >= kMostLanes;
 }
 
 std::unique_ptr<runtime::LibraryCallState> depthwise_blocks(const ConvolutionProblem &problem,

@@ -1,5 +1,5 @@
 // Depthwise convolutions of small row-major images: a kernel of ours, which turns some channels at
-// a time. And those of larger windows of images with channels last.
+// a time.
 #pragma once
 
 #include <memory>

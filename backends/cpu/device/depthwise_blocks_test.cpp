@@ -57,47 +57,6 @@ TEST(DepthwiseBlocks, AreSumsOfProducts) {
   EXPECT_GT(checked, 100);
 }
 
-// Images that have their channels last: several bands and one, blocks that are full and not.
-TEST(DepthwiseBlocks, ReadChannelsThatAreLast) {
-  int64_t checked = 0;
-  for (int64_t images : {1, 2})
-    for (int64_t channels : {16, 37, 72})
-      for (std::array<int64_t, 2> taps : {std::array<int64_t, 2>{5, 5}, {7, 7}, {4, 5}})
-        for (std::array<int64_t, 2> size :
-             {std::array<int64_t, 2>{7, 7}, {14, 15}, {61, 60}, {9, 17}}) {
-          ConvolutionProblem p = problem_of(images, channels, size, taps, 1,
-                                            {taps[0] / 2, size[0] == 9 ? 0 : taps[1] / 2});
-          p.channels_last = true;
-          p.bias = channels > 16;
-          p.relu.follows = size[0] == 9;
-          if (!depthwise_blocks_computes(p))
-            continue;
-          ++checked;
-          for (bool finite : {true, false}) {
-            Operands in(p);
-            if (!finite) {
-              in.weight[static_cast<size_t>((channels - 1) * taps[0] * taps[1])] = kInfinity;
-              in.image[5] = kNaN;
-            }
-            std::vector<double> wanted = channels_last(p.result, expected(p, in));
-            in.image = channels_last(p.image, in.image);
-            Values found = computed(p, in, 1);
-            if (finite) {
-              ASSERT_EQ(found.size(), wanted.size());
-              for (size_t i = 0; i < found.size(); ++i)
-                ASSERT_NEAR(found[i], wanted[i], 1e-4)
-                    << channels << " channels, " << taps[0] << "x" << taps[1] << " taps, image "
-                    << size[0] << "x" << size[1] << ", element " << i;
-              ASSERT_EQ(computed(p, in, 3), found);
-            } else if (!p.relu) {
-              expect_special(found, wanted, 1e-4, 0);
-            }
-          }
-        }
-  // Of other processors than those with AVX-512 the library computes them.
-  EXPECT_TRUE(checked == 0 || checked > 20) << checked;
-}
-
 // Weights that are not finite meet no padding, pixels that are not finite stay where they are.
 TEST(DepthwiseBlocks, InfinitiesStayWhereTheyAre) {
   for (int64_t stride : {1, 2}) {
