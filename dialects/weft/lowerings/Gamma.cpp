@@ -189,6 +189,15 @@ double lgamma(double x) {
   return ::lgamma_r(x, &sign);
 }
 
+// x^n for n >= 0. std::pow of long doubles takes ten times as long for the orders that are used.
+static long double power(long double x, int64_t n) {
+  long double result = 1;
+  for (; n > 0; n /= 2, x *= x)
+    if (n % 2)
+      result *= x;
+  return result;
+}
+
 double polygamma(int64_t order, double x) {
   // In long doubles, from 40 on by the series.
   auto n = static_cast<long double>(order);
@@ -215,13 +224,15 @@ double polygamma(int64_t order, double x) {
   }
   long double factorial = std::tgamma(n + 1), sum = 0;
   for (; y < 40; ++y)
-    sum += factorial * std::pow(y, -n - 1);
-  sum += order == 0 ? -std::log(y) : std::tgamma(n) * std::pow(y, -n);
-  sum += factorial / 2 * std::pow(y, -n - 1);
+    sum += factorial / power(y, order + 1);
+  sum += order == 0 ? -std::log(y) : std::tgamma(n) / power(y, order);
+  sum += factorial / 2 / power(y, order + 1);
+  // (t + n - 1)! / t! / y^(t + n) for t = 2, 4, ...
+  long double term = factorial * (n + 1) / 2 / power(y, order + 2);
   for (size_t k = 1; k <= std::size(kBernoulli); ++k) {
+    sum += static_cast<long double>(kBernoulli[k - 1]) * term;
     long double t = 2 * static_cast<long double>(k);
-    sum += static_cast<long double>(kBernoulli[k - 1]) *
-           std::exp(std::lgamma(t + n) - std::lgamma(t + 1)) * std::pow(y, -n - t);
+    term *= (t + n) * (t + n + 1) / ((t + 1) * (t + 2)) / (y * y);
   }
   return static_cast<double>(sign * sum);
 }
