@@ -18,10 +18,10 @@ struct ClassLossOptions {
 };
 
 // logits [.., C]. targets: class indices [..] (int32 or int64), or probabilities [.., C] of the
-// logits' dtype, which ignore_index does not concern. With options.dim, C is another dim, which
-// indices go without. kMean divides by the sum of the targets' weights, for probabilities by the
-// number of rows, as PyTorch does. A class index outside [0, C) is an error of the run. Throws
-// Error unless 0 <= label_smoothing <= 1.
+// logits' dtype, of which none is left out. With options.dim, C is another dim, which indices go
+// without. kMean divides by the sum of the targets' weights, for probabilities by the number of
+// rows, as PyTorch does. A class index outside [0, C) is an error of the run. Throws Error unless
+// 0 <= label_smoothing <= 1, and for probabilities with an ignore_index of 0 or more.
 Tensor cross_entropy(const Tensor &logits, const Tensor &targets, const ClassLossOptions &options,
                      Location location = Location::current());
 

@@ -152,6 +152,11 @@ Tensor cross_entropy(const Tensor &logits, const Tensor &targets, const ClassLos
       fail(ErrorKind::kShape,
            "logits are " + describe(x) + ", targets are " + describe(t) +
                ": targets that are probabilities must have the logits' shape and dtype");
+    if (options.ignore_index >= 0)
+      fail(ErrorKind::kValue,
+           "ignore_index is " + std::to_string(options.ignore_index) +
+               ", but targets are probabilities, float numbers [.., classes], of which none is "
+               "left out; weigh the classes with ClassLossOptions{.weight}, or give class indices");
     Tensor target = smoothing == 0 ? targets : targets * (1 - smoothing) + smoothing / classes;
     Tensor loss = -weighted(log_softmax(logits, dim) * target).sum(dim);
     return reduced(loss, options.reduction,

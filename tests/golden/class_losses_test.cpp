@@ -139,6 +139,7 @@ TEST(ClassLossErrors, NameWhatIsWrong) {
   expect("weight must be float32 [3]", {.weight = ones({3}, float64)}, t);
   expect("label_smoothing is 1.5", {.label_smoothing = 1.5}, t);
   expect("probabilities must have the logits' shape", {}, randn({4}));
+  expect("ignore_index is 0, but targets are probabilities", {.ignore_index = 0}, randn({4, 3}));
   EXPECT_NE(message_of([&] {
               nn::nll_loss(x, t, {.label_smoothing = 0.1});
             }).find("option of cross_entropy"),

@@ -1,5 +1,5 @@
-"""Headers that are parsed once for all: what a file includes of MLIR takes 3 to 8 s to parse, and
-below a second to load; weft.h with GoogleTest takes 2 s.
+"""Headers that are parsed once for all: what a file includes of MLIR takes 3 to 8 s to parse, the
+dialect's ops 2 s, and both below a second to load; weft.h with GoogleTest takes 2 s.
 
 The rules below are Bazel's own otherwise. A file still includes what it uses: with
 --define=weft_precompiled=off nothing is loaded that it does not name.
@@ -90,16 +90,16 @@ def _with(precompiled, variable, rule, name, deps = [], copts = [], **kwargs):
     )
 
 def mlir_library(name, **kwargs):
-    """A cc_library whose files include MLIR."""
-    _with("//third_party:mlir_precompiled", "MLIR_PRECOMPILED", native.cc_library, name, **kwargs)
+    """A cc_library whose files include MLIR or the dialect."""
+    _with("//dialects/weft/ir:precompiled", "MLIR_PRECOMPILED", native.cc_library, name, **kwargs)
 
 def mlir_test(name, **kwargs):
-    """A cc_test whose files include MLIR."""
-    _with("//third_party:mlir_precompiled", "MLIR_PRECOMPILED", native.cc_test, name, **kwargs)
+    """A cc_test whose files include MLIR or the dialect."""
+    _with("//dialects/weft/ir:precompiled", "MLIR_PRECOMPILED", native.cc_test, name, **kwargs)
 
 def mlir_binary(name, **kwargs):
-    """A cc_binary whose files include MLIR."""
-    _with("//third_party:mlir_precompiled", "MLIR_PRECOMPILED", native.cc_binary, name, **kwargs)
+    """A cc_binary whose files include MLIR or the dialect."""
+    _with("//dialects/weft/ir:precompiled", "MLIR_PRECOMPILED", native.cc_binary, name, **kwargs)
 
 def weft_test_library(name, **kwargs):
     """A cc_library of tests that include weft.h and GoogleTest."""

@@ -1,4 +1,8 @@
-// What most files that include MLIR include of it, for tools/bazel/precompiled.bzl.
+// What most files that include MLIR or the dialect include of them, for
+// tools/bazel/precompiled.bzl.
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "dialects/weft/ir/Weft.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
