@@ -342,8 +342,8 @@ void put_by_tensors(const Tensor &x, std::span<const Index> indices, const Tenso
     return;
   }
   join_dims_of_masks(picked, location);
-  base = read(picked.view, "self");
   Plan plan = plan_of(picked, location, given);
+  base = read(picked.view, "self"); // now: while a mask was computed, others may have written
   Shape shape = plan.result();
   source = without_leading_ones(std::move(source), static_cast<int64_t>(shape.size()));
   if (broadcast_shape(source.dims(), shape, "value", "the indexed elements") != shape)

@@ -493,5 +493,38 @@ TEST_F(Custom, AProgramThatFailsUnderAStep) {
   }
 }
 
+// While a mask is computed other threads go on, and what they write stays.
+TEST_F(Custom, AWriteByAMaskBesideAWriter) {
+  static std::atomic<int> began, go;
+  weft_custom_kernel kernel = {};
+  kernel.struct_size = sizeof kernel;
+  kernel.version = WEFT_CUSTOM_ABI_VERSION;
+  kernel.infer = same_as_first;
+  kernel.name = "test.waits_for_a_writer";
+  kernel.num_outputs = 1;
+  kernel.run = [](const weft_custom_call *call, int64_t, int64_t) -> const char * {
+    std::copy_n(in(call, 0), elements(call), out(call, 0));
+    began = 1;
+    began.notify_all();
+    go.wait(0);
+    return nullptr;
+  };
+  register_kernel(kernel);
+  Tensor x = zeros({4}).eval(), here = tensor({1.f, 0.f, 1.f, 0.f}).eval();
+  for (bool accumulate : {false, true}) {
+    began = go = 0;
+    std::thread other([&] {
+      Tensor mask = custom("test.waits_for_a_writer", {here})[0] > 0;
+      x.index_put_({mask}, tensor({1.f, 2.f}), accumulate);
+    });
+    began.wait(0);
+    x += 4;
+    go = 1;
+    go.notify_all();
+    other.join();
+    EXPECT_EQ(x.to_vector<float>(), accumulate ? (Floats{6, 8, 8, 8}) : (Floats{1, 4, 2, 4}));
+  }
+}
+
 } // namespace
 } // namespace weft
