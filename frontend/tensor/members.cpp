@@ -1,5 +1,6 @@
 // Members of Tensor that are functions with this tensor first, and those that write in place what
 // such a function gives. Arithmetic in place stands in tensor.cpp.
+#include "frontend/recorder/requests/requests.h"
 #include "frontend/tensor/impl.h"
 #include "weft/composites.h"
 
@@ -15,7 +16,10 @@ template <typename Function>
 Tensor &replace(Tensor &self, const char *name, Location location, Function function) {
   Session session(name, location);
   TensorImpl *impl = checked(self, "self");
-  const Tensor value = function();
+  const Tensor value = [&] {
+    Uncut uncut;
+    return function();
+  }();
   if (value.shape() != impl->type->dims)
     fail(ErrorKind::kShape, "self is " + describe(*impl->type) + ", but the result has shape " +
                                 to_string(value.shape()) + ", which does not fit into it");

@@ -319,6 +319,40 @@ TEST_F(Recorder, ThreadsAtOnce) {
   }
 }
 
+// A write in place is a step for other threads, wherever the record is cut in it.
+TEST_F(Recorder, NoWriteOfAThreadIsLost) {
+  constexpr int kThreads = 3;
+  Tensor x, one = ones({2}).eval();
+  auto write = [&](int t) {
+    Tensor own = x;
+    if (t == 0)
+      own.addcmul_(one, one);
+    else if (t == 1)
+      own.index_add_(0, tensor<int64_t>({0, 1}), one);
+    else
+      own += 1;
+  };
+  auto expect_writes = [&](int writes) {
+    x = zeros({2}).eval();
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t)
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < writes; ++i)
+          write(t);
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    float all = static_cast<float>(kThreads * writes);
+    EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{all, all}));
+  };
+  expect_writes(1500); // cut where they repeat
+  Config options = config(), eager = options;
+  eager.eager = true;
+  set_config(eager);
+  expect_writes(100);
+  set_config(options);
+}
+
 // What another thread has recorded so far would make a program of its own each time.
 TEST_F(Recorder, StateThatIsMadeLeavesAloneWhatOtherThreadsRecord) {
   Tensor x = tensor({1.f, 2.f}).eval(), half;

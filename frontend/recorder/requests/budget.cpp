@@ -180,10 +180,19 @@ static Excess excess_of(const Recorder &r) {
   return ops >= std::max(kLimits.repeated_ops, r.looked_ops) ? Excess::kRepeats : Excess::kNone;
 }
 
+static constinit thread_local int uncut = 0; // Uncut scopes of this thread
+
+Uncut::Uncut() {
+  ++uncut;
+}
+Uncut::~Uncut() {
+  --uncut;
+}
+
 // Out of line: each call asks whether it is time for this.
 [[gnu::noinline]] static void eager_or_full(Tensor &x, Excess excess) {
   Recorder &r = recorder();
-  if (active_trace())
+  if (active_trace() || uncut > 0)
     return;
   if (r.config.eager) {
     Var var = read(x, "result");

@@ -25,6 +25,15 @@ void synchronize_all();
 void take_back_write(TensorImpl &storage);
 // After a public call: with WEFT_EAGER=1 computes x, and cuts when a budget is reached.
 void after_call(Tensor &x);
+// While one lives, what this thread calls is not followed so. For calls within one that writes what
+// it has read: a cut gives up the lock, and what others write then would be overwritten.
+class Uncut {
+public:
+  Uncut();
+  ~Uncut();
+  Uncut(const Uncut &) = delete;
+  Uncut &operator=(const Uncut &) = delete;
+};
 // A step's or a backward's end: where a budget may cut.
 void mark();
 // Where memory has run out: computes what was recorded before this number, if ops keep inputs that
