@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <latch>
 #include <thread>
 
 namespace weft {
@@ -288,6 +289,28 @@ TEST(Devices, ThreadsTrainAtOnce) {
   std::vector<float> alone;
   run(host, alone);
   EXPECT_EQ(first, alone);
+}
+
+// A thread finds an op of its part that another one has left recorded since.
+TEST(Devices, ThreadsAskForWhatOneLineMade) {
+  constexpr int kThreads = 3;
+  Tensor x = ones({100}).to(one).eval(), y, z;
+  // clang-format off
+  auto ask = [&](bool old) { return old ? z.item<float>() : (y = x.to(host) * 2, z = y.sum(), 0); };
+  // clang-format on
+  for (int round = 0; round < 500; ++round) {
+    ask(false);
+    std::vector<std::thread> threads;
+    std::latch start(kThreads);
+    for (int t = 0; t < kThreads; ++t)
+      threads.emplace_back([&] {
+        start.arrive_and_wait();
+        EXPECT_EQ(ask(true), 200);
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    ASSERT_EQ(y.sum().item<float>(), 200);
+  }
 }
 
 TEST(Devices, ModelsInTwoHalves) {

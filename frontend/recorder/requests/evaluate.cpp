@@ -99,8 +99,9 @@ std::vector<Value *> roots_of(const Part &part) {
 bool collect(const Wanted &wanted, Slice &slice) {
   if (!collect(wanted.roots, slice))
     return false;
+  std::vector<Value *> more;
   if (!wanted.parts) {
-    std::vector<Value *> more = companions(slice, wanted.request.reason);
+    more = companions(slice, wanted.request.reason);
     add_pending(more);
     if (!more.empty()) {
       more.insert(more.begin(), wanted.roots.begin(), wanted.roots.end());
@@ -108,8 +109,9 @@ bool collect(const Wanted &wanted, Slice &slice) {
       if (!collect(more, slice))
         return false;
     }
-    leave_temporaries(slice, more.empty() ? wanted.roots : more, wanted.request);
   }
+  // Of a part too: since the request was cut, another thread may have left an op of it.
+  leave_temporaries(slice, more.empty() ? wanted.roots : more, wanted.request);
   for (size_t i : kept_leaves(slice))
     slice.key.leaves[i].donatable = slice.key.leaves[i].kept = false;
   return true;
