@@ -7,8 +7,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
+#include <future>
 #include <latch>
+#include <memory>
 #include <thread>
 
 namespace weft {
@@ -16,6 +20,9 @@ namespace {
 
 // The test runs with WEFT_CPU_DEVICES=2.
 const Device host, one("cpu:1"), two("cpu:2");
+
+// What the last run of test.fails_if_told on this thread was told.
+thread_local float told = 0;
 
 std::vector<float> values(const Tensor &x) {
   return x.to_vector<float>();
@@ -555,6 +562,80 @@ TEST(Devices, AFailedStepGoesBackOnAllOfThem) {
     step(2);
     EXPECT_NE(now(), before);
   }
+}
+
+// What a step fails of while another thread's goes back: each goes back once, and for good.
+TEST(Devices, AFailureIsTakenBackBesideAnothers) {
+  // Where a run has ended, but those who wait for it do not know yet: it gives back its memory.
+  struct Held : runtime::SystemAllocator {
+    std::atomic<int> holds = 0, is_held = 0;
+    void free(void *pointer, int64_t bytes) override {
+      if (holds == 1 && told == 2) {
+        is_held = 1;
+        is_held.notify_all();
+        holds.wait(1);
+      }
+      SystemAllocator::free(pointer, bytes);
+    }
+  };
+  static std::atomic<int> is_busy, go;
+  weft_custom_kernel kernel = {};
+  kernel.struct_size = sizeof kernel;
+  kernel.version = WEFT_CUSTOM_ABI_VERSION;
+  kernel.num_outputs = 1;
+  kernel.infer = [](const weft_custom_call *call, weft_custom_shape *output) -> const char * {
+    *output = {call->inputs[0].dtype, 0, {}};
+    return nullptr;
+  };
+  kernel.name = "test.keeps_a_device_busy";
+  kernel.run = [](const weft_custom_call *call, int64_t, int64_t) -> const char * {
+    *static_cast<float *>(call->outputs[0].data) = 0;
+    is_busy = 1;
+    is_busy.notify_all();
+    go.wait(0);
+    return nullptr;
+  };
+  register_kernel(kernel);
+  kernel.name = "test.fails_if_told";
+  kernel.run = [](const weft_custom_call *call, int64_t, int64_t) -> const char * {
+    *static_cast<float *>(call->outputs[0].data) = 0;
+    told = *static_cast<const float *>(call->inputs[0].data);
+    return told != 0 ? "told to" : nullptr;
+  };
+  register_kernel(kernel);
+  auto step = [](Tensor x, float fails) {
+    x += custom("test.fails_if_told", {scalar(fails)})[0] + 1;
+    x.eval();
+  };
+  auto allocator = std::make_shared<Held>();
+  set_allocator(allocator, host);
+  Tensor x = zeros({2}).eval(), y = zeros({2}).eval();
+  step(x, 0);
+  step(y, 0);
+  is_busy = go = 0;
+  Tensor other = custom("test.keeps_a_device_busy", {zeros({}).to(one)})[0];
+  auto busy = std::async(std::launch::async, [&] { other.eval(); });
+  is_busy.wait(0);
+  auto first = std::async(std::launch::async, [&] { EXPECT_THROW(step(y, 1), Error); });
+  while (recent_evaluations().back().failure.empty())
+    std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20)); // it waits for all devices now
+  allocator->holds = 1;
+  std::thread second([&] { EXPECT_THROW(step(x, 2), Error); });
+  allocator->is_held.wait(0);
+  go = 1;
+  go.notify_all();
+  first.wait_for(std::chrono::seconds(1)); // longer only if it was late
+  allocator->holds = 0;
+  allocator->holds.notify_all();
+  first.wait();
+  second.join();
+  busy.wait();
+  EXPECT_EQ(values(x), (std::vector<float>{1, 1}));
+  step(x, 0);
+  EXPECT_EQ(values(x), (std::vector<float>{2, 2}));
+  EXPECT_EQ(values(y), (std::vector<float>{1, 1}));
+  set_allocator(nullptr, host);
 }
 
 TEST(Devices, GradientsOfAnotherDeviceAreRefused) {

@@ -383,6 +383,29 @@ TEST(Undo, OfAWriteBehindARunThatFails) {
   EXPECT_EQ(kept.to_vector<float>(), Floats(4, 5));
 }
 
+// However many fail at the same time, each thread is told of its own failures, once each.
+TEST(Undo, ThreadsFailEachForItself) {
+  Tensor table = ones({5, 4}).eval();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      Tensor x = zeros({4}).eval();
+      float added = 0;
+      for (int64_t i = 0; i < 200; ++i) {
+        bool bad = i % 3 == 0;
+        x += table.index_select(0, tensor<int64_t>({bad ? 7 : i % 5})).sum(0);
+        if (bad)
+          EXPECT_THROW(x.eval(), Error);
+        else
+          EXPECT_NO_THROW(x.eval());
+        added += bad ? 0 : 1;
+        EXPECT_NO_THROW(EXPECT_EQ(x.to_vector<float>(), Floats(4, added)));
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
 // Threads draw from one generator, and some of their programs fail: it draws on.
 TEST(Undo, AGeneratorThatThreadsShare) {
   manual_seed(1);

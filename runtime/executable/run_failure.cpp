@@ -1,5 +1,6 @@
 #include "runtime/executable/run_failure.h"
 
+#include <atomic>
 #include <charconv>
 
 #include "absl/strings/cord.h"
@@ -9,6 +10,7 @@ namespace weft::runtime {
 
 static constexpr char kKeptInputs[] = "weft/kept_inputs";
 static constexpr char kLocation[] = "weft/location";
+static constexpr char kRun[] = "weft/run";
 
 absl::Status with_location(const absl::Status &failure, std::string_view location) {
   absl::Status result(
@@ -56,6 +58,13 @@ absl::Status with_kept_inputs(absl::Status failure) {
 
 bool has_kept_inputs(const absl::Status &failure) {
   return failure.GetPayload(kKeptInputs).has_value();
+}
+
+absl::Status as_of_one_run(absl::Status failure) {
+  static std::atomic<uint64_t> runs = 0;
+  std::string number = absl::StrCat(++runs);
+  failure.SetPayload(kRun, absl::Cord(absl::string_view(number)));
+  return failure;
 }
 
 } // namespace weft::runtime

@@ -1,5 +1,5 @@
 // What the failure of a run says besides its message: where the instruction was recorded, and
-// whether the run may be undone.
+// whether the run may be undone, and which run it was.
 #pragma once
 
 #include <optional>
@@ -29,5 +29,9 @@ std::optional<LocatedFailure> located(const absl::Status &failure);
 // check that can end a run (compiler/plan). Whoever gave them may take them back.
 absl::Status with_kept_inputs(absl::Status failure);
 bool has_kept_inputs(const absl::Status &failure);
+
+// The failure of one run, which equals no other run's. Runs that are skipped since they read what
+// it has lost fail of the same.
+absl::Status as_of_one_run(absl::Status failure);
 
 } // namespace weft::runtime

@@ -50,6 +50,8 @@ public:
     // What writes none of its inputs keeps them all, whatever it fails of.
     if (!status.ok() && std::ranges::none_of(input_specs(), &runtime::InputSpec::donatable))
       status = runtime::with_kept_inputs(std::move(status));
+    if (!status.ok())
+      status = runtime::as_of_one_run(std::move(status));
     record_->finish(start, status, resources.prepared);
     return status;
   }

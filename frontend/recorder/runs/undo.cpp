@@ -5,6 +5,7 @@
 #include "runtime/memory/buffer.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
 namespace weft::recorder {
@@ -143,9 +144,10 @@ llvm::SmallVector<size_t> kept_leaves(const Slice &slice) {
 
 namespace {
 
-// Nothing is under way on the buffer: its last write did not happen.
+// The buffer's last write did not happen. Its run has ended, but its event may be about to: a
+// record ends first. Whatever else is under way on the buffer reads what is lost, and is skipped.
 void clear_error(const std::shared_ptr<runtime::Buffer> &buffer) {
-  if (buffer->error().ok())
+  if (buffer->is_written() && buffer->error().ok())
     return;
   auto unwritten = std::make_shared<runtime::Event>();
   unwritten->complete(absl::OkStatus());
@@ -176,6 +178,52 @@ void put_back(Value *value, const Undo &undo) {
   revive(value, cell);
   value->evaluation = nullptr;
 }
+
+// What a run that was skipped has failed of.
+absl::Status error_of_results(const EvaluationRecord &record) {
+  for (const Undo &undo : record.undo)
+    if (const Cell *cell = undo.now->cell; cell && cell->buffer && !cell->buffer->error().ok())
+      return cell->buffer->error();
+  return absl::OkStatus();
+}
+
+// Failures that callers are about to be told of, each by its own going back.
+std::vector<absl::Status> &being_told() {
+  static auto *failures = new std::vector<absl::Status>;
+  return *failures;
+}
+
+// Of each failure among runs that go back, what its storages' values remember of it: whoever
+// computes with them is told, if nobody has been.
+class Missed {
+public:
+  // Null where somebody was told. Runs that were skipped stand behind the one that failed.
+  const std::shared_ptr<EvaluationRecord> &of(EvaluationRecord &record) {
+    auto known =
+        llvm::find_if(failures_, [&](const Failure &each) { return each.loss == record.loss; });
+    if (known == failures_.end()) {
+      bool heard = record.told || llvm::is_contained(being_told(), record.loss);
+      failures_.push_back({record.loss, std::make_shared<bool>(heard), nullptr});
+      known = std::prev(failures_.end());
+      if (!heard) {
+        known->left = std::make_shared<EvaluationRecord>();
+        known->left->finish(EvaluationRecord::Clock::now(), absl::OkStatus(), {});
+        known->left->missed = record.loss;
+        known->left->heard = known->heard;
+      }
+    }
+    record.heard = known->heard;
+    return known->left;
+  }
+
+private:
+  struct Failure {
+    absl::Status loss;
+    std::shared_ptr<bool> heard;
+    std::shared_ptr<EvaluationRecord> left;
+  };
+  std::vector<Failure> failures_;
+};
 
 // What was to go back to a value that went back itself.
 void follow(Before &before) {
@@ -213,8 +261,11 @@ void drop_writes(const Slice &slice, bool all) {
       put_back_writers(output.get());
 }
 
-static void go_back() {
+// told: the failure that the caller will raise. Others may go back with it while this one waits.
+static void go_back(const absl::Status &told) {
   Recorder &r = recorder();
+  being_told().push_back(told);
+  llvm::scope_exit is_told([&] { being_told().erase(llvm::find(being_told(), told)); });
   {
     RecorderMutex::Pause pause(r.mutex);
     drain();
@@ -222,7 +273,9 @@ static void go_back() {
   auto unsettled = std::exchange(r.unsettled_runs, {});
   llvm::MapVector<Value *, const Undo *>
       targets;        // of what the runs should have written; null where it is lost
-  absl::Status first; // later ones are skipped since it failed
+  llvm::DenseMap<Value *, std::shared_ptr<EvaluationRecord>> missed; // of them
+  Missed all_missed;
+  absl::Status first; // of a run that was skipped, and of which nothing else is known
   // Runs may be under way still: one that waits for another rank, and what other threads have
   // submitted since they were waited for. A run that has ended, but goes back to what such a one
   // computes, waits for its end as well.
@@ -239,10 +292,10 @@ static void go_back() {
       open.insert(record.get());
       continue;
     }
-    record->loss = record->failure();
+    record->loss = state == RunState::kSkipped ? error_of_results(*record) : record->failure();
     if (first.ok())
       first = record->loss;
-    if (state == RunState::kSkipped)
+    if (record->loss.ok())
       record->loss = first;
     if (record->loss.ok())
       record->loss = absl::InternalError("a program whose results it reads failed");
@@ -258,12 +311,14 @@ static void go_back() {
       if (state == RunState::kFailedLate)
         target = nullptr;
       targets[undo.now] = target;
+      missed[undo.now] = all_missed.of(*record);
     }
   }
   std::vector<ValueRef> held; // until what was to go back to them has followed
   for (auto [value, undo] : targets)
     if (undo) {
       put_back(value, *undo);
+      value->evaluation = missed.lookup(value);
       held.emplace_back(value);
     }
   auto went_back = [&](const Before &before) {
@@ -301,12 +356,20 @@ static void go_back() {
 }
 
 absl::Status loss_of(Value *leaf) {
+  EvaluationRecord *record = leaf->evaluation.get();
+  if (record && !record->missed.ok()) {
+    absl::Status missed = std::exchange(record->missed, absl::OkStatus());
+    if (!std::exchange(*record->heard, true))
+      return missed;
+  }
   if (leaf->is_scalar || !leaf->cell || !leaf->cell->buffer)
     return absl::OkStatus();
-  EvaluationRecord *record = leaf->evaluation.get();
   // Its memory may be another value's by now.
-  if (record && !record->loss.ok())
+  if (record && !record->loss.ok()) {
+    if (record->heard)
+      *record->heard = true;
     return record->loss;
+  }
   if (record && !record->failed())
     return absl::OkStatus();
   absl::Status status = leaf->cell->buffer->error();
@@ -316,7 +379,7 @@ absl::Status loss_of(Value *leaf) {
   // index may end it. Of those that are, going back decides.
   if (record && !llvm::is_contained(recorder().unsettled_runs, leaf->evaluation))
     record->loss = status;
-  go_back(); // after which the record may be gone
+  go_back(status); // after which the record may be gone
   return status;
 }
 

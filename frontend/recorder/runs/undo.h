@@ -9,7 +9,8 @@
 // the run itself does. Programs write what they keep only after the last check (compiler/plan), so
 // that the memory of a run that ended at one, or did not start because an earlier one had, still
 // holds the old values. Whoever meets the error first puts them back, under all the runs that were
-// submitted since, and is told; what was recorded from results that are lost goes back as well.
+// submitted since, and is told; what was recorded from results that are lost goes back as well. Of
+// other failures among these runs, whoever next reads what went back is told.
 //
 // Whatever other threads submit meanwhile, what a storage may go back to stays what it is:
 // - no program is given memory that a storage which it does not write, or a run that may still
