@@ -638,6 +638,55 @@ TEST(Devices, AFailureIsTakenBackBesideAnothers) {
   set_allocator(nullptr, host);
 }
 
+// Where memory runs out when some devices have their new weights, the step is none to make again.
+TEST(Devices, AStepThatIsDoneInPartSaysSo) {
+  struct Few : runtime::SystemAllocator {
+    explicit Few(int calls) : left(calls) {}
+    std::atomic<int> left;
+    absl::StatusOr<void *> allocate(int64_t bytes, int64_t alignment) override {
+      if (left-- <= 0)
+        return absl::ResourceExhaustedError("no more calls");
+      return SystemAllocator::allocate(bytes, alignment);
+    }
+  };
+  int whole = 0, in_part = 0;
+  for (int calls = 0; calls < 12; ++calls) {
+    Tensor x = ones({4, 100}), w = ones({100}).set_requires_grad();
+    Tensor v = ones({4}).to(one).set_requires_grad();
+    optim::SGD optimizer({w, v}, {.lr = 0.125});
+    Tensor loss = (matmul(x, w).to(one) * v).sum(); // what v's part needs memory for
+    loss.backward();
+    eval({x, w, v});
+    ErrorKind kind = ErrorKind::kFile;
+    std::string message;
+    set_allocator(std::make_shared<Few>(calls), one);
+    try {
+      optimizer.step();
+    } catch (const Error &error) {
+      kind = error.kind();
+      message = error.what();
+    }
+    set_allocator(nullptr, one);
+    if (kind == ErrorKind::kRun) {
+      ++in_part;
+      EXPECT_EQ(values(w), std::vector<float>(100, 0.5f));
+      EXPECT_EQ(values(v), std::vector<float>(4, 1));
+      EXPECT_NE(message.find("cannot be taken back"), std::string::npos) << message;
+      EXPECT_EQ(message.find("may be made again"), std::string::npos) << message;
+      continue;
+    }
+    if (kind == ErrorKind::kMemory) {
+      ++whole;
+      EXPECT_EQ(values(w), std::vector<float>(100, 1));
+      optimizer.step();
+    }
+    EXPECT_EQ(values(w), std::vector<float>(100, 0.5f));
+    EXPECT_EQ(values(v), std::vector<float>(4, 1 - 100 * 0.125f));
+  }
+  EXPECT_GT(whole, 0);
+  EXPECT_GT(in_part, 0);
+}
+
 TEST(Devices, GradientsOfAnotherDeviceAreRefused) {
   Tensor x = ones({3}).to(one).set_requires_grad(), elsewhere = ones({3});
   std::string message;

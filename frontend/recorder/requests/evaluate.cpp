@@ -78,6 +78,8 @@ void refuse_placeholder(const Value *leaf, Location location) {
 struct Parts {
   std::span<const Part> later;                             // those that are not submitted yet
   std::vector<std::shared_ptr<const runtime::Event>> ends; // of runs that may fail
+  std::span<Value *const> asked;                           // the roots of the request
+  bool have_written = false;                               // some of these, in place
 };
 
 // What one submission computes: its roots and, where these are no part of a request, what goes with
@@ -186,11 +188,22 @@ bool is_waited_for(CutReason reason) {
 
 // Handles keep what is to come, and go as soon as it is under way: what is read later must not look
 // as if somebody held it.
-void submit_parts(std::vector<Part> parts, const EvaluateRequest &request) {
-  Parts all{parts, {}};
+void submit_parts(std::vector<Part> parts, const Wanted &wanted) {
+  const EvaluateRequest &request = wanted.request;
+  Parts all{parts, {}, wanted.roots};
   for (Part &part : parts) {
     all.later = all.later.subspan(1);
-    submit({roots_of(part), request, &all});
+    try {
+      submit({roots_of(part), request, &all});
+    } catch (const Error &error) {
+      if (!all.have_written || request.reason != CutReason::kStep)
+        throw;
+      throw Error(error.kind() == ErrorKind::kMemory ? ErrorKind::kRun : error.kind(),
+                  "a part of the step has been made, on another device, and cannot be taken back; "
+                  "load parameters, moments and counts again, or go on with them as they are: " +
+                      error.message(),
+                  error.file(), error.line());
+    }
     part.clear();
     drop_started();
   }
@@ -229,7 +242,7 @@ void prepare(Slice &slice, const Wanted &wanted, Clock::time_point start,
   if (wanted.parts) {
     bool writes = !slice.is_exchange && slice.writes(); // exchanges write memory of their own
     made->follow(writes ? wanted.parts->ends : std::vector<std::shared_ptr<const runtime::Event>>(),
-                 end);
+                 end, wanted.parts->have_written);
   }
   llvm::SmallVector<size_t> copied = copied_leaves(slice);
   for (size_t i = 0; i < slice.leaves.size(); ++i)
@@ -271,7 +284,7 @@ void submit(const Wanted &wanted) {
     }
     refuse_lost_leaves(slice, wanted);
     if (slice.is_mixed) {
-      submit_parts(parts_of(slice), request);
+      submit_parts(parts_of(slice), wanted);
       continue;
     }
     mark_stable(slice);
@@ -312,6 +325,10 @@ void submit(const Wanted &wanted) {
       parts->ends.push_back(std::move(end));
     for (size_t i = 0; i < slice.outputs.size(); ++i)
       invocation.publish(i, slice.outputs[i]);
+    if (parts)
+      for (const Value *output : slice.outputs)
+        parts->have_written =
+            parts->have_written || (output->writers && llvm::is_contained(parts->asked, output));
     settle_writes(slice, roots, invocation.record());
     claimed->succeed();
     note_cut();

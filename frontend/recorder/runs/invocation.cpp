@@ -44,7 +44,8 @@ Invocation::Invocation(std::shared_ptr<CompiledProgram> program, const Evaluatio
 }
 
 void Invocation::follow(std::vector<std::shared_ptr<const runtime::Event>> after,
-                        std::shared_ptr<const runtime::Event> &end) {
+                        std::shared_ptr<const runtime::Event> &end, bool have_written) {
+  have_written_ = have_written;
   record_->may_fail = record_->may_fail || !after.empty();
   launch_.after = std::move(after);
   launch_.end = &end;
@@ -156,13 +157,15 @@ void Invocation::account(bool is_evaluation) {
 
 // After a run that did not start. A program of its own has written nothing, and an optimizer takes
 // back what its step wrote, but not what the calls before it did: those stay recorded.
-static const char *what_stays(CutReason reason, bool is_evaluation) {
+static const char *what_stays(CutReason reason, bool is_evaluation, bool have_written) {
   if (!is_evaluation)
     return "; the tensor's first value stays to be made: ";
   switch (reason) {
   case CutReason::kJit:
     return ", and every tensor keeps its value: ";
   case CutReason::kStep:
+    if (have_written)
+      return ": "; // submit_parts() says more
     return "; the step is taken back, with its parameters, moments and counts, and may be made "
            "again; what was recorded before it, running statistics and draws among it, is computed "
            "when it is asked for: ";
@@ -201,7 +204,8 @@ bool Invocation::launch(Attempt attempt, Location location, Guard guard, bool is
     uint8_t device = launch_.result_device;
     throw Error(kind_of(status, ErrorKind::kRun),
                 "nothing was computed" + (device == 0 ? "" : " on " + device_text(device)) +
-                    what_stays(record_->data.reason, is_evaluation) + std::string(status.message()),
+                    what_stays(record_->data.reason, is_evaluation, have_written_) +
+                    std::string(status.message()),
                 location);
   }
   cells_.resize(launch_.outputs.size());

@@ -31,9 +31,9 @@ public:
              std::shared_ptr<runtime::Executor> executor = nullptr);
 
   // The run begins when these have succeeded, and not at all if one of them fails; `end` is given
-  // its own end.
+  // its own end. have_written: whether earlier parts of its step have written what that is for.
   void follow(std::vector<std::shared_ptr<const runtime::Event>> after,
-              std::shared_ptr<const runtime::Event> &end);
+              std::shared_ptr<const runtime::Event> &end, bool have_written);
   // The next input: a leaf whose error the caller has looked for (check_leaf).
   // Neither this nor donate() gives the recorder's lock up, so that nobody writes between what is
   // bound first and last.
@@ -96,6 +96,7 @@ private:
   std::vector<ValueRef> leaves_;
   std::vector<ScalarInput> scalars_;
   std::vector<Cell *> cells_; // of the results
+  bool have_written_ = false;
 };
 
 } // namespace weft::recorder
