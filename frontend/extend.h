@@ -72,8 +72,10 @@ using OpReplacement = std::function<std::vector<Tensor>(const OpCall &call)>;
 // (kShape). Ops that the replacement calls are as Weft has them, the op itself among them. What is
 // recorded already, or by jit and trace, stays as it is; ops that compositions such as attention
 // become while they are compiled are no calls. The last replacement of an op counts; null gives the
-// op back. It may be called on any thread, and on several at once. Errors: kValue for an op that
-// does not exist, and for one that no call records: weft.constant, weft.fusion and their like.
+// op back. It may be called on any thread, and on several at once; other threads go on meanwhile,
+// and what they write to a tensor that the call is about to write (x += 1) is overwritten. Errors:
+// kValue for an op that does not exist, and for one that no call records: weft.constant,
+// weft.fusion and their like.
 void replace_op(const std::string &op, OpReplacement replacement,
                 Location location = Location::current());
 
