@@ -558,6 +558,23 @@ TEST_F(Symbolic, TakesPartsOfRows) {
   });
 }
 
+// What was computed with a number for all rows, of which slices are taken: as many as there are,
+// and no write behind them.
+TEST_F(Symbolic, SlicesOfWhatIsReducedAsAWhole) {
+  compare(kSizes, 8, [](int64_t n) {
+    Tensor x = input(n, {9}, 61), y = x - x.min();
+    return std::vector<Tensor>{y.slice(1, 1, 4), maximum(y.slice(1, 0, -1), y.slice(1, 1))};
+  });
+  compare(kSizes, 8, [](int64_t n) {
+    Tensor x = input(n, {9}, 62);
+    return std::vector<Tensor>{(x / x.abs().max()).select(1, 3)};
+  });
+  compare(kSizes, 8, [](int64_t n) {
+    Tensor x = input(n, {2, 5}, 63).set_requires_grad();
+    return std::vector<Tensor>{grad({pad(x, {0, 1}).min()}, {x})[0]};
+  });
+}
+
 // What meets in an element is one by the order of the source, however long that is.
 TEST_F(Symbolic, ReducesAsManyRowsAsThereAre) {
   for (std::string reduce : {"amax", "amin", "prod"}) {
