@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <set>
 
 #include "tests/support/Compare.h"
+#include "tests/support/guarded_allocator.h"
 
 namespace weft::fuzz {
 
@@ -150,7 +152,18 @@ bool may_fold_norms(const Program &program) {
   return has_after(program, "conv2d", {"batch_norm"});
 }
 
+// Of cpu:0. A program that writes beside a tensor may give the right values.
+static tests::GuardedAllocator &guarded_memory() {
+  static const std::shared_ptr<tests::GuardedAllocator> memory = [] {
+    auto made = std::make_shared<tests::GuardedAllocator>();
+    set_allocator(made, Device("cpu"));
+    return made;
+  }();
+  return *memory;
+}
+
 Outcome run(const Program &program, const Tensors &inputs, const Placement &placement) {
+  tests::GuardedAllocator &memory = guarded_memory();
   Outcome outcome;
   try {
     Machine machine(false, inputs, placement);
@@ -162,6 +175,8 @@ Outcome run(const Program &program, const Tensors &inputs, const Placement &plac
   } catch (const Error &error) {
     outcome.error = std::string(name(error.kind())) + ": " + error.message();
   }
+  if (std::string fault = memory.fault(); !fault.empty())
+    outcome.error = "memory: " + fault;
   return outcome;
 }
 
