@@ -345,7 +345,8 @@ Tensor scaled_dot_product_attention(const Tensor &query, const Tensor &key, cons
 // What a loss makes of its elements: their mean, their sum, or nothing (the elements themselves).
 enum class Reduction { kMean, kSum, kNone };
 // logits [.., C], targets [..] of class indices, or [.., C] of probabilities in the logits' dtype.
-// kMean divides by the number of targets that are not ignore_index.
+// kMean divides by the number of targets that are not ignore_index, which for probabilities must be
+// negative: none is left out.
 Tensor cross_entropy(const Tensor &logits, const Tensor &targets,
                      Reduction reduction = Reduction::kMean, int64_t ignore_index = -100,
                      Location location = Location::current());

@@ -603,7 +603,9 @@ TEST(Convolution, APackedWeightGivesTheSameBits) {
   for (const Problem &problem : {Problem{{1, 64, 14, 14}, {64, 64, 3, 3}, 1, 1},
                                  {{2, 24, 9, 9}, {40, 24, 3, 3}, 2, 1},
                                  {{1, 3, 32, 32}, {64, 3, 7, 7}, 2, 3},
-                                 {{1, 192, 7, 7}, {192, 1, 8, 8}, 1, 4, 1, 192}}) {
+                                 {{1, 192, 7, 7}, {192, 1, 8, 8}, 1, 4, 1, 192},
+                                 {{1, 72, 14, 14}, {24, 72, 1, 1}, 1, 0, 1, 1, true},
+                                 {{1, 72, 14, 14}, {72, 1, 5, 5}, 1, 2, 1, 72, true}}) {
     // A call with a ReLU is computed anew, with a plain weight.
     Config relu = {{"post_ops", std::string("relu")}};
     for (bool meets_nan : {false, true}) {

@@ -1,6 +1,6 @@
-// When a weight that stays the same is packed for oneDNN's convolutions: copied once into the
-// layout that the library wants, which else each call does for itself. The bits are the same, on
-// every machine: it is the same primitive.
+// When a weight that stays the same is packed for oneDNN's convolutions, or for kernels of ours:
+// copied once into the layout that these want, which else each call does for itself. The bits are
+// the same, on every machine: it is the same primitive, or kernel.
 #pragma once
 
 #include <cstdint>

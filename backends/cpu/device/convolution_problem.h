@@ -36,8 +36,8 @@ struct ConvolutionProblem {
   bool channels_last = false; // image and result are [N, H, W, C] in memory
   bool bias = false;          // kForward only
   Relu relu = {};             // kForward only
-  // kForward and kWeightGradient: the weight, or its gradient, is in the layout that the library
-  // wants (weight_bytes() of it), and not reordered in the call.
+  // kForward and kWeightGradient: the weight, or its gradient, is in the layout that the library or
+  // a kernel of ours wants (weight_bytes(), packed_bytes() of it), and not reordered in the call.
   bool packed_weight = false;
   Winograd winograd = Winograd::kNever;
   bool row_major_image = false; // with channels_last: only the result has them last

@@ -302,10 +302,10 @@ private:
 
 } // namespace
 
-// A band has kMostLanes pixels at least, of what it reads and of what it
-// computes, so that a square of them can be turned: an image has them, and where there are several
-// bands each is much larger, as long as few rows of taps make it so. Of one channel most lanes
-// would be empty. A band is of whole rows, which must lie in a near cache.
+// A band has kMostLanes pixels at least, of what it reads and of what it computes, so that a square
+// of them can be turned: an image has them, and where there are several bands each is much larger,
+// as long as few rows of taps make it so. Of one channel most lanes would be empty. A band is of
+// whole rows, which must lie in a near cache.
 bool depthwise_blocks_computes(const ConvolutionProblem &p) {
   constexpr int64_t kMostTaps = 7, kMostColumns = 1 << 14;
   int64_t taps = p.weight[3];

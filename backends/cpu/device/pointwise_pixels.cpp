@@ -21,8 +21,8 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "backends/cpu/device/turn.h"
 #include "backends/cpu/device/vector_lanes.h"
 #include "runtime/core/alignment.h"
@@ -177,7 +177,7 @@ public:
                           static_cast<int64_t>(sizeof(float)));
   }
   std::string form() const override {
-    return "1x1, vectors of " + std::to_string(lanes_) + " filters";
+    return absl::StrCat("1x1, ", shape_.channels, " to ", shape_.results, ", vectors of ", lanes_);
   }
   absl::Status pack(const void *plain, void *packed) override {
     kernel_.pack(shape_, static_cast<const float *>(plain), static_cast<float *>(packed));

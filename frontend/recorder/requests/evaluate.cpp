@@ -17,6 +17,7 @@
 #include "runtime/executable/run_failure.h"
 #include "runtime/executor/device.h"
 #include "runtime/profile/profile.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 namespace weft::recorder {
 namespace {
@@ -78,7 +79,7 @@ void refuse_placeholder(const Value *leaf, Location location) {
 struct Parts {
   std::span<const Part> later;                             // those that are not submitted yet
   std::vector<std::shared_ptr<const runtime::Event>> ends; // of runs that may fail
-  std::span<Value *const> asked;                           // the roots of the request
+  llvm::SmallPtrSet<const Value *, 16> asked;              // the roots of the request
   bool have_written = false;                               // some of these, in place
 };
 
@@ -188,9 +189,11 @@ bool is_waited_for(CutReason reason) {
 
 // Handles keep what is to come, and go as soon as it is under way: what is read later must not look
 // as if somebody held it.
-void submit_parts(std::vector<Part> parts, const Wanted &wanted) {
+//
+// have_written: as Parts has it, of earlier parts, and of these afterwards.
+void submit_parts(std::vector<Part> parts, const Wanted &wanted, bool &have_written) {
   const EvaluateRequest &request = wanted.request;
-  Parts all{parts, {}, wanted.roots};
+  Parts all{parts, {}, {wanted.roots.begin(), wanted.roots.end()}, have_written};
   for (Part &part : parts) {
     all.later = all.later.subspan(1);
     try {
@@ -207,6 +210,7 @@ void submit_parts(std::vector<Part> parts, const Wanted &wanted) {
     part.clear();
     drop_started();
   }
+  have_written = all.have_written;
 }
 
 // The program cuts the record here itself, and a loop at the same place of its body each time.
@@ -264,6 +268,7 @@ void prepare(Slice &slice, const Wanted &wanted, Clock::time_point start,
 void submit(const Wanted &wanted) {
   const auto &[roots, request, parts] = wanted;
   Attempt attempt = Attempt::kFirst;
+  bool have_written = false; // parts of this
   while (true) {
     auto start = Clock::now();
     runtime::profile::Span span([&] {
@@ -284,7 +289,7 @@ void submit(const Wanted &wanted) {
     }
     refuse_lost_leaves(slice, wanted);
     if (slice.is_mixed) {
-      submit_parts(parts_of(slice), wanted);
+      submit_parts(parts_of(slice), wanted, have_written);
       continue;
     }
     mark_stable(slice);
@@ -328,7 +333,7 @@ void submit(const Wanted &wanted) {
     if (parts)
       for (const Value *output : slice.outputs)
         parts->have_written =
-            parts->have_written || (output->writers && llvm::is_contained(parts->asked, output));
+            parts->have_written || (output->writers && parts->asked.contains(output));
     settle_writes(slice, roots, invocation.record());
     claimed->succeed();
     note_cut();

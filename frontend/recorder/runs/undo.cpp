@@ -145,7 +145,8 @@ llvm::SmallVector<size_t> kept_leaves(const Slice &slice) {
 namespace {
 
 // The buffer's last write did not happen. Its run has ended, but its event may be about to: a
-// record ends first. Whatever else is under way on the buffer reads what is lost, and is skipped.
+// record ends first. Other runs that are under way on the buffer read what is lost, and are
+// skipped.
 void clear_error(const std::shared_ptr<runtime::Buffer> &buffer) {
   if (buffer->is_written() && buffer->error().ok())
     return;
@@ -165,13 +166,17 @@ void revive(Value *value, Cell *cell) {
   value->is_scalar = !cell;
 }
 
-void put_back(Value *value, const Undo &undo) {
+// being_written: buffers that a run writes which is still under way. It is skipped, and its error
+// is what takes it back in its turn.
+void put_back(Value *value, const Undo &undo,
+              const llvm::SmallPtrSetImpl<const runtime::Buffer *> &being_written) {
   const Before &before = undo.before;
   Cell *cell = before.cell();
   if (cell) {
     if (!cell->buffer)
       cell->buffer = undo.memory;
-    clear_error(cell->buffer);
+    if (!being_written.contains(cell->buffer.get()))
+      clear_error(cell->buffer);
   } else {
     value->bits = before.value()->bits;
   }
@@ -314,10 +319,15 @@ static void go_back(const absl::Status &told) {
       missed[undo.now] = all_missed.of(*record);
     }
   }
+  llvm::SmallPtrSet<const runtime::Buffer *, 8> being_written;
+  for (const EvaluationRecord *record : open)
+    for (const Undo &undo : record->undo)
+      if (const Cell *cell = undo.now->cell)
+        being_written.insert(cell->buffer.get());
   std::vector<ValueRef> held; // until what was to go back to them has followed
   for (auto [value, undo] : targets)
     if (undo) {
-      put_back(value, *undo);
+      put_back(value, *undo, being_written);
       value->evaluation = missed.lookup(value);
       held.emplace_back(value);
     }
