@@ -1,6 +1,5 @@
 #include "runtime/executable/run_failure.h"
 
-#include <atomic>
 #include <charconv>
 
 #include "absl/strings/cord.h"
@@ -10,7 +9,7 @@ namespace weft::runtime {
 
 static constexpr char kKeptInputs[] = "weft/kept_inputs";
 static constexpr char kLocation[] = "weft/location";
-static constexpr char kRun[] = "weft/run";
+static constexpr char kThread[] = "weft/thread";
 
 absl::Status with_location(const absl::Status &failure, std::string_view location) {
   absl::Status result(
@@ -60,11 +59,15 @@ bool has_kept_inputs(const absl::Status &failure) {
   return failure.GetPayload(kKeptInputs).has_value();
 }
 
-absl::Status as_of_one_run(absl::Status failure) {
-  static std::atomic<uint64_t> runs = 0;
-  std::string number = absl::StrCat(++runs);
-  failure.SetPayload(kRun, absl::Cord(absl::string_view(number)));
+absl::Status as_of_thread(absl::Status failure, uint64_t thread) {
+  std::string number = absl::StrCat(thread);
+  failure.SetPayload(kThread, absl::Cord(absl::string_view(number)));
   return failure;
+}
+
+bool are_of_one_thread(const absl::Status &a, const absl::Status &b) {
+  auto thread = a.GetPayload(kThread);
+  return thread ? thread == b.GetPayload(kThread) : a == b;
 }
 
 } // namespace weft::runtime

@@ -1,7 +1,8 @@
 // What the failure of a run says besides its message: where the instruction was recorded, and
-// whether the run may be undone, and which run it was.
+// whether the run may be undone, and whose run it was.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,8 +31,10 @@ std::optional<LocatedFailure> located(const absl::Status &failure);
 absl::Status with_kept_inputs(absl::Status failure);
 bool has_kept_inputs(const absl::Status &failure);
 
-// The failure of one run, which equals no other run's. Runs that are skipped since they read what
-// it has lost fail of the same.
-absl::Status as_of_one_run(absl::Status failure);
+// The failure of a run that a thread with this number asked for. Runs that are skipped since they
+// read what it has lost fail of the same.
+absl::Status as_of_thread(absl::Status failure, uint64_t thread);
+// Whether one thread asked for both runs, or the failures are equal, of runs that do not say.
+bool are_of_one_thread(const absl::Status &a, const absl::Status &b);
 
 } // namespace weft::runtime

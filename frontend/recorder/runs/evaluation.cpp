@@ -10,6 +10,12 @@
 
 namespace weft::recorder {
 
+uint64_t number_of_thread() {
+  static std::atomic<uint64_t> threads = 0;
+  static thread_local const uint64_t number = ++threads;
+  return number;
+}
+
 static const runtime::RegisteredCache registered("evaluations", "the next evaluation", [] {
   return runtime::CacheUse{std::ssize(recorder().evaluations), -1,
                            static_cast<int64_t>(kLimits.evaluations), -1};

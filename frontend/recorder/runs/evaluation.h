@@ -29,6 +29,9 @@ struct Undo {
   std::shared_ptr<runtime::Buffer> memory; // of `before`; under the record's mutex
 };
 
+// Of the calling thread, and of no other one.
+uint64_t number_of_thread();
+
 // run_ms, failure and state are written by the thread that runs the program, everything else before
 // it is launched or under the recorder's lock.
 class EvaluationRecord {
@@ -36,6 +39,7 @@ public:
   Evaluation data;
   bool print = false;
   std::shared_ptr<const compiler::CompileReport> report; // whose remarks become the notes
+  const uint64_t thread = number_of_thread();            // that asked for it
   bool may_fail = false; // it checks indices, or reads results of a run that does and has not ended
   MovedPlaces moved_places;
   // Not OK once it has failed and somebody was told: what it computed is lost, unless it went back
@@ -45,7 +49,7 @@ public:
   // Of what went back beside another failure: the failure that its next reader is told of, once.
   absl::Status missed;
   // Whether somebody was told of the failure, or is about to be. One for all that it concerns: the
-  // run that failed, those that were skipped since, what went back.
+  // runs of one thread that failed, those that were skipped since, what went back.
   std::shared_ptr<bool> heard;
   std::vector<Undo> undo; // changes in number before the run and after it only
 

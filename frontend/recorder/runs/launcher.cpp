@@ -51,7 +51,7 @@ public:
     if (!status.ok() && std::ranges::none_of(input_specs(), &runtime::InputSpec::donatable))
       status = runtime::with_kept_inputs(std::move(status));
     if (!status.ok())
-      status = runtime::as_of_one_run(std::move(status));
+      status = runtime::as_of_thread(std::move(status), record_->thread);
     record_->finish(start, status, resources.prepared);
     return status;
   }

@@ -2,6 +2,7 @@
 
 #include "frontend/recorder/runs/launcher.h"
 #include "frontend/tensor/impl.h"
+#include "runtime/executable/run_failure.h"
 #include "runtime/memory/buffer.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
@@ -198,16 +199,19 @@ std::vector<absl::Status> &being_told() {
   return *failures;
 }
 
-// Of each failure among runs that go back, what its storages' values remember of it: whoever
-// computes with them is told, if nobody has been.
+// Of each thread whose runs failed and go back, what its storages' values remember of it: whoever
+// computes with them is told, if nobody has been. A thread's failures are one: the step that it
+// made and the loss that it reads then may be two runs, which fail of one index.
 class Missed {
 public:
   // Null where somebody was told. Runs that were skipped stand behind the one that failed.
   const std::shared_ptr<EvaluationRecord> &of(EvaluationRecord &record) {
-    auto known =
-        llvm::find_if(failures_, [&](const Failure &each) { return each.loss == record.loss; });
+    auto is_it = [&](const absl::Status &other) {
+      return runtime::are_of_one_thread(other, record.loss);
+    };
+    auto known = llvm::find_if(failures_, [&](const Failure &each) { return is_it(each.loss); });
     if (known == failures_.end()) {
-      bool heard = record.told || llvm::is_contained(being_told(), record.loss);
+      bool heard = record.told || llvm::any_of(being_told(), is_it);
       failures_.push_back({record.loss, std::make_shared<bool>(heard), nullptr});
       known = std::prev(failures_.end());
       if (!heard) {
