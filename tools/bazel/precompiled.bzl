@@ -47,6 +47,8 @@ def _precompiled_header_impl(ctx):
         inputs = depset([ctx.file.header], transitive = [context.headers, toolchain.all_files]),
         outputs = [precompiled],
         mnemonic = "CppPrecompile",
+        # It names the folders of headers that it was made in: elsewhere these would be read twice.
+        execution_requirements = {"no-cache": "1"},
         progress_message = "Precompiling %s" % ctx.file.header.short_path,
     )
     return [
