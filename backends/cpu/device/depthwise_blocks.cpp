@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "backends/cpu/device/convolution_exactly.h"
+#include "backends/cpu/device/depthwise_taps.h"
 #include "backends/cpu/device/turn.h"
 #include "runtime/core/alignment.h"
 #include "runtime/threading/parallel_for.h"
@@ -199,17 +200,11 @@ template <int kTaps, int kStride> WEFT_AVX512 bool compute_avx512(const Task &ta
   return compute_band<16, kTaps, kStride>(task);
 }
 
-template <int kTaps, int kStride> Compute compute_here() {
-  return of_processor<Compute>(compute_plain<kTaps, kStride>, compute_avx2<kTaps, kStride>,
-                               compute_avx512<kTaps, kStride>);
-}
-template <int kTaps> Compute compute_of(int64_t stride) {
-  return stride == 1 ? compute_here<kTaps, 1>() : compute_here<kTaps, 2>();
-}
-Compute compute_of(int64_t taps, int64_t stride) {
-  return taps == 3   ? compute_of<3>(stride)
-         : taps == 5 ? compute_of<5>(stride)
-                     : compute_of<7>(stride);
+Compute compute_of(const ConvolutionProblem &problem) {
+  return of_depthwise_taps(problem, []<int kTaps, int kStride>() {
+    return of_processor<Compute>(compute_plain<kTaps, kStride>, compute_avx2<kTaps, kStride>,
+                                 compute_avx512<kTaps, kStride>);
+  });
 }
 
 class DepthwiseBlocks : public runtime::LibraryCallState {
@@ -226,7 +221,7 @@ public:
                p.padding,
                p.relu,
                1},
-        problem_(p), threads_(threads), compute_(compute_of(p.weight[3], p.strides[0])) {
+        problem_(p), threads_(threads), compute_(compute_of(p)) {
     shape_.bands = std::clamp<int64_t>(shape_.room() / kBandPixels, 1, shape_.rows);
     room_bytes_ = runtime::align(shape_.room() * lanes_ * static_cast<int64_t>(sizeof(float)));
     int64_t of_band =
@@ -308,14 +303,9 @@ private:
 // whole rows, which must lie in a near cache.
 bool depthwise_blocks_computes(const ConvolutionProblem &p) {
   constexpr int64_t kMostTaps = 7, kMostColumns = 1 << 14;
-  int64_t taps = p.weight[3];
   int64_t read_rows =
       std::min(p.image[2], (p.result[2] - 1) * p.strides[0] + p.weight[2] - p.padding[0]);
-  return p.kind == ConvolutionKind::kForward && p.dtype == DType::kFloat32 && !p.channels_last &&
-         p.groups > 1 && p.groups == p.image[1] && p.groups == p.weight[0] &&
-         (taps == 3 || taps == 5 || taps == 7) && p.weight[2] <= kMostTaps &&
-         p.dilation == std::array<int64_t, 2>{1, 1} && p.strides[0] == p.strides[1] &&
-         p.strides[0] <= 2 && p.padding[0] < p.weight[2] && p.padding[1] < taps &&
+  return has_depthwise_taps(p) && !p.channels_last && p.groups > 1 && p.weight[2] <= kMostTaps &&
          p.image[3] <= kMostColumns && read_rows * p.image[3] >= kMostLanes &&
          p.result[2] * p.result[3] >= kMostLanes;
 }

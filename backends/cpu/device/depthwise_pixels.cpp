@@ -24,6 +24,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "backends/cpu/device/depthwise_taps.h"
 #include "backends/cpu/device/vector_lanes.h"
 #include "runtime/core/alignment.h"
 #include "runtime/threading/parallel_for.h"
@@ -164,17 +165,11 @@ template <int kTaps, int kStride> WEFT_AVX2 void compute_avx2(const Task &task) 
 template <int kTaps, int kStride> WEFT_AVX512 void compute_avx512(const Task &task) {
   compute_rows<16, kTaps, kStride>(task);
 }
-template <int kTaps, int kStride> Compute compute_here() {
-  return of_processor<Compute>(compute_plain<kTaps, kStride>, compute_avx2<kTaps, kStride>,
-                               compute_avx512<kTaps, kStride>);
-}
-template <int kTaps> Compute compute_of(int64_t stride) {
-  return stride == 1 ? compute_here<kTaps, 1>() : compute_here<kTaps, 2>();
-}
-Compute compute_of(int64_t taps, int64_t stride) {
-  return taps == 3   ? compute_of<3>(stride)
-         : taps == 5 ? compute_of<5>(stride)
-                     : compute_of<7>(stride);
+Compute compute_of(const ConvolutionProblem &problem) {
+  return of_depthwise_taps(problem, []<int kTaps, int kStride>() {
+    return of_processor<Compute>(compute_plain<kTaps, kStride>, compute_avx2<kTaps, kStride>,
+                                 compute_avx512<kTaps, kStride>);
+  });
 }
 
 class DepthwisePixels : public runtime::PackedCallState {
@@ -183,8 +178,7 @@ public:
       : shape_{p.image[1],  p.image[2],  p.image[3], p.result[2],
                p.result[3], p.weight[2], p.padding,  p.relu},
         images_(p.image[0]), taps_(p.weight[2] * p.weight[3]), bias_(p.bias),
-        packed_(p.packed_weight), threads_(threads),
-        compute_(compute_of(p.weight[3], p.strides[0])) {
+        packed_(p.packed_weight), threads_(threads), compute_(compute_of(p)) {
     band_rows_ = std::clamp<int64_t>(shape_.tap_rows - 2, 1, shape_.rows);
     grain_ = std::max<int64_t>(1, kGrainProducts / (band_rows_ * shape_.columns * lanes_ * taps_));
   }
@@ -287,13 +281,8 @@ static bool pays(const ConvolutionProblem &p) {
 }
 
 bool depthwise_pixels_computes(const ConvolutionProblem &p) {
-  int64_t taps = p.weight[3];
-  return lanes_here() == kMostLanes && p.kind == ConvolutionKind::kForward &&
-         p.dtype == DType::kFloat32 && p.channels_last && !p.row_major_image &&
-         p.groups == p.image[1] && p.groups == p.weight[0] && p.groups >= kMostLanes &&
-         (taps == 3 || taps == 5 || taps == 7) && p.dilation == std::array<int64_t, 2>{1, 1} &&
-         p.strides[0] == p.strides[1] && p.strides[0] <= 2 && p.padding[0] < p.weight[2] &&
-         p.padding[1] < taps && pays(p);
+  return lanes_here() == kMostLanes && has_depthwise_taps(p) && p.channels_last &&
+         !p.row_major_image && p.groups >= kMostLanes && pays(p);
 }
 
 std::unique_ptr<runtime::PackedCallState> depthwise_pixels(const ConvolutionProblem &problem,
