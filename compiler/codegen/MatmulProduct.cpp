@@ -28,24 +28,6 @@ MatmulParts matmulParts(int64_t k) {
   return {std::max<int64_t>(1, llvm::divideCeil(k, std::max<int64_t>(depth, 1))), depth};
 }
 
-void transposeLanes(ElementEmitter &e, llvm::MutableArrayRef<Value> v) {
-  auto type = mlir::cast<mlir::VectorType>(v.front().getType());
-  int64_t lanes = v.size();
-  for (int64_t distance = 1; distance < lanes; distance *= 2)
-    for (int64_t i = 0; i < lanes; ++i) {
-      if (i & distance)
-        continue;
-      Value a = v[i], b = v[i + distance];
-      llvm::SmallVector<int64_t> low(lanes), high(lanes);
-      for (int64_t lane = 0; lane < lanes; ++lane) {
-        low[lane] = lane & distance ? lane - distance + lanes : lane;
-        high[lane] = lane & distance ? lane + lanes : lane + distance;
-      }
-      v[i] = e.make<mlir::vector::ShuffleOp>(type, a, b, low);
-      v[i + distance] = e.make<mlir::vector::ShuffleOp>(type, a, b, high);
-    }
-}
-
 llvm::SmallVector<Index> MatmulProduct::positionIn(Value side, bool transposed, const Index &row,
                                                    const Index &column) {
   llvm::ArrayRef<int64_t> shape = ir::shapeOf(side);

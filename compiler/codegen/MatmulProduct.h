@@ -32,7 +32,4 @@ protected:
   llvm::SmallVector<Index> batch_; // of the code being emitted
 };
 
-// w[r][c] = v[c][r], of as many vectors as they have lanes, a power of two.
-void transposeLanes(ElementEmitter &e, llvm::MutableArrayRef<mlir::Value> v);
-
 } // namespace weft::compiler

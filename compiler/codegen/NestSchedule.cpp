@@ -103,7 +103,7 @@ struct NestSchedule {
         }
         // Lanes that do not exist are padding.
         lines.resize(kLanes, lines.front());
-        transposeTile(f.e, lines);
+        transposeLanes(f.e, lines);
         for (int64_t row = 0; row < kLanes; ++row)
           f.e.store(input.scratch, lines[row],
                     space.add(space.add(space.scale(space.add(below, row), width), beside),

@@ -301,7 +301,7 @@ KernelFunction::State RowSchedule::narrowChains(KernelFunction &f, Value from) {
                                               elementOf(argument), place,
                                               f.e.tailMask(some * columns))));
       }
-      transposeTile(f.e, tile);
+      transposeLanes(f.e, tile);
       llvm::SmallVector<llvm::SmallVector<Index>> places;
       for (int64_t row = 0; row < some; ++row)
         for (int64_t c = 0; c < columns; ++c)
@@ -324,7 +324,7 @@ KernelFunction::State RowSchedule::narrowChains(KernelFunction &f, Value from) {
   for (size_t i = 0; i < reductions; ++i) {
     llvm::SmallVector<Value> columns(llvm::ArrayRef(sums).slice(i * n, n));
     columns.resize(kLanes, columns.front()); // what is not there is padding
-    transposeTile(f.e, columns);
+    transposeLanes(f.e, columns);
     for (int64_t chain = 0; chain < kLanes; ++chain)
       chains[chain * reductions + i] = columns[chain];
   }

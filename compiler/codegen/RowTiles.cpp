@@ -16,41 +16,6 @@ using Shape = FusionDomain::Shape;
 // Rows and columns of a tile.
 static constexpr int64_t kTile = kLanes;
 
-// First in blocks of 4 x 4, each in 128 bits of a register where elements have 32: there x86
-// interleaves two registers in one instruction. Then pairs of registers exchange blocks.
-void transposeTile(ElementEmitter &e, llvm::MutableArrayRef<Value> v) {
-  auto shuffle = [&](Value a, Value b, llvm::function_ref<int64_t(int64_t)> from) -> Value {
-    llvm::SmallVector<int64_t> lanes;
-    for (int64_t lane = 0; lane < kTile; ++lane)
-      lanes.push_back(from(lane));
-    return e.make<vector::ShuffleOp>(a, b, lanes);
-  };
-  auto interleave = [&](Value a, Value b, int64_t half) {
-    return shuffle(a, b, [&](int64_t lane) {
-      return lane / 4 * 4 + 2 * half + lane % 4 / 2 + (lane % 2) * kTile;
-    });
-  };
-  for (int64_t i = 0; i < kTile; i += 4) {
-    Value even[2], odd[2];
-    for (int64_t half : {0, 1}) {
-      even[half] = interleave(v[i], v[i + 2], half);
-      odd[half] = interleave(v[i + 1], v[i + 3], half);
-    }
-    for (int64_t k = 0; k < 4; ++k)
-      v[i + k] = interleave(even[k / 2], odd[k / 2], k % 2);
-  }
-  for (int64_t distance : {8, 4})
-    for (int64_t i = 0; i < kTile; ++i) {
-      if (i & distance)
-        continue;
-      Value a = v[i], b = v[i + distance];
-      v[i] = shuffle(
-          a, b, [&](int64_t lane) { return lane & distance ? lane - distance + kTile : lane; });
-      v[i + distance] = shuffle(
-          a, b, [&](int64_t lane) { return lane & distance ? lane + kTile : lane + distance; });
-    }
-}
-
 // The elements of kTile rows of v.size() columns, row after row: each v is a column.
 static llvm::SmallVector<Value> packColumns(ElementEmitter &e, llvm::ArrayRef<Value> v) {
   int64_t columns = static_cast<int64_t>(v.size());
@@ -232,7 +197,7 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
       }
       // Lanes of columns that do not exist hold what is never read.
       lines.resize(kTile, lines.front());
-      transposeTile(f.e, lines);
+      transposeLanes(f.e, lines);
       for (int64_t row = 0; row < height && !unrolled; ++row)
         f.e.store(scratch, lines[row], lineInScratch(Index::of(row)), nullptr);
       transposed.push_back(std::move(lines));
@@ -286,7 +251,7 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
         lines.push_back(row < height ? f.e.load(memory, output.element,
                                                 space.add(space.lane(kTile), row * kTile), nullptr)
                                      : lines.front());
-      transposeTile(f.e, lines);
+      transposeLanes(f.e, lines);
       Value tensor = kernel.outputs[output.number], mask = f.e.tailMask(height);
       atoms[along] = space.add(firstRow, space.lane(height));
       for (int64_t column = 0; column < width; ++column) {

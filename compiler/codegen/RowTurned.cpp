@@ -102,7 +102,7 @@ void RowSchedule::turnRows(KernelFunction &f, llvm::MutableArrayRef<Index> atoms
     }
     // Columns that do not exist are padding.
     lines.resize(kLanes, lines.front());
-    transposeTile(f.e, lines);
+    transposeLanes(f.e, lines);
     for (int64_t row = 0; row < height; ++row)
       f.e.store(scratch, lines[row],
                 space.add(space.add(column, space.lane(kLanes)),

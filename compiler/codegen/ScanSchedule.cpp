@@ -121,7 +121,7 @@ void ScanSchedule::tile(const Index &first, const Index &column, int64_t width, 
   if (!mask)
     prefetchTile(first, column);
   for (State &tile : tiles)
-    transposeTile(f_.e, tile);
+    transposeLanes(f_.e, tile);
   State results = tiles[0]; // what is behind `width` is stored nowhere
   for (int64_t c = 0; c < width; ++c) {
     int64_t here = scan_.reverse ? width - 1 - c : c;
@@ -133,7 +133,7 @@ void ScanSchedule::tile(const Index &first, const Index &column, int64_t width, 
   scan_.endBlock(carried);
   for (int64_t c = width; c < kLanes; ++c)
     results[c] = results[0];
-  transposeTile(f_.e, results);
+  transposeLanes(f_.e, results);
   for (int64_t row = 0; row < kLanes; ++row)
     store(results[row], at(row), mask);
 }

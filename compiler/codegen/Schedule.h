@@ -296,8 +296,8 @@ private:
   State foldSlots(State state, llvm::ArrayRef<mlir::linalg::GenericOp> reductions, bool inBlocks);
 };
 
-// w[r][c] = v[c][r], for kLanes vectors of kLanes lanes.
-void transposeTile(ElementEmitter &e, llvm::MutableArrayRef<mlir::Value> v);
+// w[r][c] = v[c][r], of as many vectors as they have lanes, a power of two.
+void transposeLanes(ElementEmitter &e, llvm::MutableArrayRef<mlir::Value> v);
 
 // Sets the positions of some atoms of the domain, given their common linear position.
 void placeAtoms(IndexSpace &space, const FusionDomain &domain, llvm::MutableArrayRef<Index> atoms,

@@ -124,7 +124,7 @@ void RowSchedule::transposeReads(KernelFunction &f, mlir::BlockArgument argument
             f.e.broadcast(f.e.load(f.function.getArgument(static_cast<unsigned>(number)),
                                    type.getElementType(), run, f.e.tailMask(*stride))));
       }
-      transposeTile(f.e, tile->columns);
+      transposeLanes(f.e, tile->columns);
     }
     return tile->columns[column];
   };
@@ -169,7 +169,7 @@ void RowSchedule::rowGroup(KernelFunction &f, const Index &first) {
       for (int64_t row = 0; row < kLanes; ++row)
         tile.push_back(
             f.e.broadcast(f.e.load(memory, elementOf(argument), linear(argument, row), mask)));
-      transposeTile(f.e, tile);
+      transposeLanes(f.e, tile);
     }
     llvm::SmallVector<llvm::SmallVector<Index>> places;
     for (int64_t c = 0; c < n; ++c)
@@ -200,7 +200,7 @@ void RowSchedule::rowGroup(KernelFunction &f, const Index &first) {
         tile.push_back(
             f.e.broadcast(f.e.at(kernel.lowered.lookup(output), f.position(output, columns[c]))));
       tile.resize(kLanes, tile.front()); // columns that do not exist are never stored
-      transposeTile(f.e, tile);
+      transposeLanes(f.e, tile);
     }
     for (auto [i, tile] : llvm::zip(sweep.stores, tiles))
       for (int64_t row = 0; row < kLanes; ++row)
@@ -261,7 +261,7 @@ void RowSchedule::sweepGroup(KernelFunction &f, const Index &first) {
       for (int64_t row = 0; row < kLanes; ++row)
         lanes.push_back(
             f.e.load(buffer, element, space.add(space.lane(kLanes), row * kLanes), nullptr));
-      transposeTile(f.e, lanes);
+      transposeLanes(f.e, lanes);
       Value sums = foldTogether(f, kernel.generic(op), lanes);
       Value memory = f.scratch(kernel.claimScratch(kLanes * memoryBytes(element)), kLanes, element);
       f.e.store(memory, sums, space.lane(kLanes), nullptr);
