@@ -1,5 +1,5 @@
 """Headers that are parsed once for all: what a file includes of MLIR takes 3 to 8 s to parse, the
-dialect's ops 2 s, and both below a second to load; weft.h with GoogleTest takes 2 s.
+dialect's ops 2 s, and both below a second to load; weft.h takes 2 s, GoogleTest as long.
 
 The rules below are Bazel's own otherwise. A file still includes what it uses: with
 --define=weft_precompiled=off nothing is loaded that it does not name.
@@ -96,8 +96,8 @@ def mlir_library(name, **kwargs):
     _with("//dialects/weft/ir:precompiled", "MLIR_PRECOMPILED", native.cc_library, name, **kwargs)
 
 def mlir_test(name, **kwargs):
-    """A cc_test whose files include MLIR or the dialect."""
-    _with("//dialects/weft/ir:precompiled", "MLIR_PRECOMPILED", native.cc_test, name, **kwargs)
+    """A cc_test of files that include MLIR or the dialect, and GoogleTest."""
+    _with("//tests/support:mlir_precompiled", "MLIR_TEST_PRECOMPILED", native.cc_test, name, **kwargs)
 
 def mlir_binary(name, **kwargs):
     """A cc_binary whose files include MLIR or the dialect."""
@@ -110,3 +110,7 @@ def weft_test_library(name, **kwargs):
 def weft_test(name, **kwargs):
     """A cc_test of files that include weft.h and GoogleTest."""
     _with("//tests/support:weft_precompiled", "WEFT_PRECOMPILED", native.cc_test, name, **kwargs)
+
+def gtest_test(name, **kwargs):
+    """A cc_test of files that include GoogleTest, and neither MLIR nor weft.h."""
+    _with("//tests/support:gtest_precompiled", "GTEST_PRECOMPILED", native.cc_test, name, **kwargs)
