@@ -18,6 +18,9 @@
 #include "llvm/Support/raw_ostream.h"
 
 namespace weft::compiler {
+
+using namespace mlir;
+
 namespace {
 
 struct Entry {
@@ -39,41 +42,41 @@ Registry &registry() {
 // What is wrong with them, to stand behind "it": they are as many as the types, each of its type's
 // dtype and dims. areSized: dims stand for the largest sizes, as the backend counts them.
 template <typename Spec>
-std::string wrongSpecs(const char *what, std::span<const Spec> specs, mlir::TypeRange types,
+std::string wrongSpecs(const char *what, std::span<const Spec> specs, TypeRange types,
                        bool areSized) {
   if (specs.size() != types.size())
     return absl::StrCat("has specs of ", specs.size(), " ", what, "s, where @main has ",
                         types.size());
   for (auto [i, type] : llvm::enumerate(types)) {
-    auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+    auto tensor = dyn_cast<RankedTensorType>(type);
     if (tensor && !areSized &&
         (specs[i].dtype != ir::dtypeOf(tensor.getElementType()) ||
-         llvm::ArrayRef<int64_t>(specs[i].dims) != tensor.getShape()))
+         ArrayRef<int64_t>(specs[i].dims) != tensor.getShape()))
       return absl::StrCat("says that ", what, " ", i, " is ", name(specs[i].dtype), "[",
                           absl::StrJoin(specs[i].dims, ", "), "], where @main has ",
-                          llvm::formatv("{0}", mlir::Type(tensor)).str());
+                          llvm::formatv("{0}", Type(tensor)).str());
   }
   return "";
 }
 
 // Of @main, before compile() consumes it.
 struct Signature {
-  explicit Signature(mlir::func::FuncOp main)
+  explicit Signature(func::FuncOp main)
       : results(llvm::to_vector(main.getFunctionType().getResults())) {
     // What was computed ahead is the executable's own matter.
     for (auto [i, type] : llvm::enumerate(main.getFunctionType().getInputs()))
       if (!main.getArgAttr(i, ir::kPreparedAttr))
         inputs.push_back(type);
   }
-  llvm::SmallVector<mlir::Type> inputs, results;
+  SmallVector<Type> inputs, results;
 };
 
 std::string wrong(const runtime::Executable &executable, const Signature &main, bool areSized) {
   auto inputs = executable.input_specs();
   auto outputs = executable.output_specs();
-  std::string wrong = wrongSpecs("input", inputs, mlir::TypeRange(main.inputs), areSized);
+  std::string wrong = wrongSpecs("input", inputs, TypeRange(main.inputs), areSized);
   if (wrong.empty())
-    wrong = wrongSpecs("output", outputs, mlir::TypeRange(main.results), areSized);
+    wrong = wrongSpecs("output", outputs, TypeRange(main.results), areSized);
   if (!wrong.empty())
     return wrong;
   absl::Status status = areSized ? runtime::check_ties(inputs, outputs)
@@ -83,19 +86,18 @@ std::string wrong(const runtime::Executable &executable, const Signature &main, 
 
 } // namespace
 
-absl::StatusOr<std::shared_ptr<runtime::Executable>>
-Backend::load(llvm::ArrayRef<char> blob) const {
+absl::StatusOr<std::shared_ptr<runtime::Executable>> Backend::load(ArrayRef<char> blob) const {
   return absl::UnimplementedError(
       ("backend '" + name() + "' does not load compiled programs").str());
 }
 
-absl::StatusOr<std::vector<std::string>> Backend::compileAheadOfTime(mlir::ModuleOp module,
+absl::StatusOr<std::vector<std::string>> Backend::compileAheadOfTime(ModuleOp module,
                                                                      const AotOptions &options) {
   return absl::UnimplementedError(
       ("backend '" + name() + "' does not compile ahead of time").str());
 }
 
-absl::Status registerBackend(llvm::StringRef name, BackendFactory factory) {
+absl::Status registerBackend(StringRef name, BackendFactory factory) {
   if (name.empty() || !factory)
     return absl::InvalidArgumentError(
         ("the backend '" + name + "' needs a name and a factory").str());
@@ -107,14 +109,14 @@ absl::Status registerBackend(llvm::StringRef name, BackendFactory factory) {
   return absl::OkStatus();
 }
 
-void unregisterBackend(llvm::StringRef name) {
+void unregisterBackend(StringRef name) {
   std::lock_guard<std::mutex> lock(registry().mutex);
   auto it = registry().entries.find(name.str());
   if (it != registry().entries.end() && !it->second.backend)
     registry().entries.erase(it);
 }
 
-absl::StatusOr<Backend *> findBackend(llvm::StringRef name) {
+absl::StatusOr<Backend *> findBackend(StringRef name) {
   std::lock_guard<std::mutex> lock(registry().mutex);
   auto it = registry().entries.find(name.str());
   if (it == registry().entries.end()) {
@@ -138,12 +140,10 @@ absl::StatusOr<Backend *> findBackend(llvm::StringRef name) {
   return entry.backend.get();
 }
 
-absl::StatusOr<std::shared_ptr<runtime::Executable>> compileBy(Backend &backend,
-                                                               mlir::ModuleOp module,
-                                                               const CompileOptions &options,
-                                                               CompileReport *report) {
+absl::StatusOr<std::shared_ptr<runtime::Executable>>
+compileBy(Backend &backend, ModuleOp module, const CompileOptions &options, CompileReport *report) {
   std::optional<Signature> main;
-  if (auto function = module.lookupSymbol<mlir::func::FuncOp>("main"))
+  if (auto function = module.lookupSymbol<func::FuncOp>("main"))
     main.emplace(function);
   bool areSized = module->hasAttr(ir::kSizesAttr);
   auto executable = callBackend(backend.name(), "compile()",
@@ -162,8 +162,7 @@ absl::StatusOr<std::shared_ptr<runtime::Executable>> compileBy(Backend &backend,
 }
 
 absl::StatusOr<std::shared_ptr<runtime::Executable>>
-atSizes(llvm::StringRef backend, const runtime::Executable &executable,
-        const runtime::Sizes &sizes) {
+atSizes(StringRef backend, const runtime::Executable &executable, const runtime::Sizes &sizes) {
   auto sized = callBackend(backend, "at_sizes()", [&] { return executable.at_sizes(sizes); });
   if (!sized.ok())
     return sized;

@@ -8,6 +8,8 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 #define GEN_PASS_DEF_CALLCUSTOMPASS
 #include "compiler/claim/Passes.h.inc"
 
@@ -18,24 +20,24 @@ public:
   using CallCustomPassBase::CallCustomPassBase;
 
   void runOnOperation() override {
-    mlir::func::FuncOp main = sliceMain(getOperation());
+    func::FuncOp main = sliceMain(getOperation());
     if (!main)
       return signalPassFailure();
-    for (mlir::Operation &op : llvm::make_early_inc_range(main.getBody().front())) {
-      auto custom = mlir::dyn_cast<ir::CustomOp>(op);
+    for (Operation &op : llvm::make_early_inc_range(main.getBody().front())) {
+      auto custom = dyn_cast<ir::CustomOp>(op);
       if (!custom)
         continue;
       if (hasVaryingSizes(custom)) {
         custom.emitOpError("has no form for sizes that vary");
         return signalPassFailure();
       }
-      mlir::Builder builder(&getContext());
+      Builder builder(&getContext());
       Claim claim;
       claim.ops.push_back(custom);
       llvm::append_range(claim.inputs, custom.getInputs());
       llvm::append_range(claim.outputs, custom.getOutputs());
       // Configurations hold no lists of floats: the bits of each.
-      llvm::SmallVector<int64_t> scalars;
+      SmallVector<int64_t> scalars;
       for (double scalar : custom.getScalars())
         scalars.push_back(llvm::bit_cast<int64_t>(scalar));
       claim.config = {builder.getNamedAttr("kernel", custom.getKernelAttr()),

@@ -9,13 +9,10 @@
 
 namespace weft::compiler {
 
-namespace arith = mlir::arith;
-namespace linalg = mlir::linalg;
-using mlir::Operation;
-using mlir::Value;
+using namespace mlir;
 
-static int64_t product(llvm::ArrayRef<int64_t> sizes) {
-  return mlir::ShapedType::getNumElements(sizes);
+static int64_t product(ArrayRef<int64_t> sizes) {
+  return ShapedType::getNumElements(sizes);
 }
 
 //===-- Scatters ------------------------------------------------------------------------------===//
@@ -32,7 +29,7 @@ static int64_t scatterColumns(int64_t lead, int64_t trail) {
 // scattered one, and columns after it, so that whoever adds to an element does so alone and in the
 // source's order. The lanes of a vector are columns of a slice, and so never meet in an element.
 // Where many meet, they are added up in more digits.
-static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op) {
+static LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op) {
   KernelFunction f(kernel, kernel.info.symbol);
   IndexSpace &space = f.e.space;
   Scatter scatter(kernel, op);
@@ -50,7 +47,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
   bool isSized = kernel.sizes && scatter.dim == 0;
   if (isSized)
     kernel.rangeUnit = kernel.info.count = mostSteps;
-  auto steps = [&](llvm::function_ref<void(const Index &)> emit) {
+  auto steps = [&](function_ref<void(const Index &)> emit) {
     if (mostSteps == 0)
       return;
     f.loop(0, isSized ? f.end : f.e.constantIndex(mostSteps), mostSteps,
@@ -59,7 +56,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
   int64_t placeScratch = kernel.claimScratch(kScatterBatch * 8),
           updateScratch = kernel.claimScratch(kScatterBatch * 8);
   // Where an element comes from, and in which column of the result it goes.
-  using Source = std::pair<llvm::SmallVector<Index>, Index>;
+  using Source = std::pair<SmallVector<Index>, Index>;
 
   auto element = [&](const Index &l, const Index &t, const Index &c) {
     return scatter.element(space, l, t, c);
@@ -79,7 +76,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
   auto piece = [&](const Index &l, const Index &first, int64_t n, Value kept) {
     Scatter::Totals totals{kept, space.scale(l, -size * trail)};
     // emit(position, mask) for the elements of the piece: one run, where it has all columns.
-    auto each = [&](llvm::function_ref<void(const Index &, Value)> emit) {
+    auto each = [&](function_ref<void(const Index &, Value)> emit) {
       if (blocks == 1)
         f.each(size * trail, 1, space.scale(l, size * trail),
                [&](const KernelFunction::Unit &unit) { emit(unit.position, unit.mask); });
@@ -109,7 +106,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
     auto prefetch = [&](const Index &s) {
       if (mostSteps <= kScatterAhead)
         return;
-      llvm::SmallVector<Index> at(leadAt);
+      SmallVector<Index> at(leadAt);
       at.append(space.delinearize(f.ahead(s, kScatterAhead, mostSteps), scatter.middle));
       at.append(space.delinearize(first, scatter.trailFrom));
       for (auto [i, argument] : llvm::enumerate(kernel.arguments())) {
@@ -117,7 +114,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
         if (tensor != scatter.indices && tensor != scatter.source)
           continue;
         Index line = space.linearize(at, shapeOf(tensor));
-        int64_t perLine = kLineBytes / memoryBytes(mlir::getElementTypeOrSelf(tensor.getType()));
+        int64_t perLine = kLineBytes / memoryBytes(getElementTypeOrSelf(tensor.getType()));
         for (int64_t c = 0; c < n; c += perLine)
           f.e.prefetchLine(f.function.getArgument(i), space.add(line, c), false);
       }
@@ -127,8 +124,8 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
     // scatter take twice the time of 16 elements. A batch goes first, so that no load waits for the
     // store of the vector that it is a part of.
     auto oneByOne = [&](int64_t count, const Index &base,
-                        llvm::function_ref<Source(const Index &)> sourceAt) {
-      mlir::Type i64 = f.builder.getI64Type();
+                        function_ref<Source(const Index &)> sourceAt) {
+      Type i64 = f.builder.getI64Type();
       Value places = f.scratch(placeScratch, kScatterBatch, i64),
             updates = f.scratch(updateScratch, kScatterBatch, scatter.type);
       auto batch = [&](const Index &first, int64_t n) {
@@ -161,7 +158,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
     auto add = [&] {
       if (trail == 1 && product(scatter.trailFrom) == 1 && !isSized)
         return oneByOne(mostSteps, Index::of(0), [&](const Index &step) -> Source {
-          llvm::SmallVector<Index> at(leadAt);
+          SmallVector<Index> at(leadAt);
           at.append(space.delinearize(step, scatter.middle));
           at.resize(scatter.from.size());
           return {at, Index::of(0)};
@@ -169,7 +166,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
       steps([&](const Index &s) {
         if (byColumns && !scatter.wholeSlices)
           prefetch(s);
-        llvm::SmallVector<Index> at(leadAt);
+        SmallVector<Index> at(leadAt);
         at.append(space.delinearize(s, scatter.middle));
         at.resize(scatter.from.size());
         if (trail == 1 && product(scatter.trailFrom) == 1) {
@@ -227,7 +224,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
 
 // Reductions of nothing give their identity; whatever outputs have elements are computed from that,
 // one after another.
-static mlir::LogicalResult scheduleEmpty(KernelBuilder &kernel) {
+static LogicalResult scheduleEmpty(KernelBuilder &kernel) {
   KernelFunction f(kernel, kernel.info.symbol);
   for (Operation *op : kernel.ops)
     if (isReduction(op) && product(shapeOf(op->getResult(0))))
@@ -243,11 +240,11 @@ static mlir::LogicalResult scheduleEmpty(KernelBuilder &kernel) {
   return f.finish();
 }
 
-mlir::LogicalResult scheduleAlone(KernelBuilder &kernel) {
+LogicalResult scheduleAlone(KernelBuilder &kernel) {
   if (kernel.domain.shape() == FusionDomain::Shape::Empty)
     return scheduleEmpty(kernel);
   Operation *op = kernel.outputs.front().getDefiningOp();
-  if (mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Scan)
+  if (cast<ir::WeftOp>(op).kind() == ir::Kind::Scan)
     return scheduleScan(kernel);
   return scheduleScatter(kernel, op);
 }

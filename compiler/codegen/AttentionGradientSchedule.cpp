@@ -14,15 +14,14 @@
 
 namespace weft::compiler {
 
-namespace arith = mlir::arith;
-using mlir::Value;
+using namespace mlir;
 
 namespace {
 
 class AttentionGradientSchedule : AttentionTiles {
 public:
   AttentionGradientSchedule(KernelBuilder &kernel, ir::AttentionGradientOp op, int64_t vectorBytes);
-  mlir::LogicalResult run();
+  LogicalResult run();
 
 private:
   // Sums that all blocks of queries add to: in the output, or in scratch where that is narrower
@@ -38,7 +37,7 @@ private:
   void startSums(const Sums &sums);
   void addTo(const Sums &sums, const Index &key, const Index &column, Value sum, Value mask);
   void finishSums(const Sums &sums);
-  llvm::SmallVector<Index> at(const Index &row, const Index &column);
+  SmallVector<Index> at(const Index &row, const Index &column);
   int64_t wantedParts(); // of the keys, where there are as many blocks
   // Into how many parts the keys are cut, and how many blocks each has.
   struct Parts {
@@ -48,7 +47,7 @@ private:
 
   void piece(const Index &matrix, const Index &part);
   void matrix();
-  mlir::LogicalResult addParts();
+  LogicalResult addParts();
   void rowsOf(const Index &first, int64_t count);
   // guarded: of these, those that there are.
   void block(const Index &first, int64_t count, bool guarded = false);
@@ -94,7 +93,7 @@ AttentionGradientSchedule::AttentionGradientSchedule(KernelBuilder &kernel,
   querySums_ = tile(features_, columns);
   logs_ = tile(1, columns);
   parts_ = partsOf(f_.e, {queriesHere_, keysHere_, keyBlockHere_});
-  mostParts_ = mlir::getConstantIntValue(parts_.count)
+  mostParts_ = getConstantIntValue(parts_.count)
                    .value_or(std::min<int64_t>(llvm::divideCeil(keys_, keyBlock_), wantedParts()));
   if (mostParts_ > 1 && ofQuery_.number >= 0)
     partials_ = kernel.claimPartials(batchCount_ * mostParts_ * queries_ * features_ *
@@ -124,7 +123,7 @@ AttentionGradientSchedule::Sums AttentionGradientSchedule::sumsOf(Value result, 
   sums.columns = columns;
   if (sums.output.number < 0)
     return sums;
-  mlir::Type element = mlir::getElementTypeOrSelf(result.getType());
+  Type element = getElementTypeOrSelf(result.getType());
   if (element != compute_) {
     sums.inScratch = true;
     sums.scratch = tile(keys_, columns);
@@ -132,8 +131,8 @@ AttentionGradientSchedule::Sums AttentionGradientSchedule::sumsOf(Value result, 
   return sums;
 }
 
-llvm::SmallVector<Index> AttentionGradientSchedule::at(const Index &row, const Index &column) {
-  llvm::SmallVector<Index> position(batch_);
+SmallVector<Index> AttentionGradientSchedule::at(const Index &row, const Index &column) {
+  SmallVector<Index> position(batch_);
   position.append({row, column});
   return position;
 }
@@ -332,7 +331,7 @@ void AttentionGradientSchedule::block(const Index &first, int64_t count, bool gu
 }
 
 // The gradient of queries, from what parts of the keys gave, in order.
-mlir::LogicalResult AttentionGradientSchedule::addParts() {
+LogicalResult AttentionGradientSchedule::addParts() {
   kernel_.info.finish = kernel_.info.symbol + "_finish";
   KernelFunction f(kernel_, kernel_.info.finish);
   ElementEmitter &e = f.e;
@@ -342,7 +341,7 @@ mlir::LogicalResult AttentionGradientSchedule::addParts() {
   int64_t pieces = batchCount_ * mostParts_;
   Value partials = f.partials(partials_, pieces * queries_ * features_, compute_);
   f.loop(batchCount_, [&](Index matrix) {
-    llvm::SmallVector<Index> batch = e.space.delinearize(matrix, batches_);
+    SmallVector<Index> batch = e.space.delinearize(matrix, batches_);
     f.loop(0, lengths.queries, queries_, [&](Index query) {
       f.blocks(features_, lanes_, [&](const Index &first, int64_t lanes) {
         Index column = e.space.add(first, e.space.lane(lanes));
@@ -359,10 +358,10 @@ mlir::LogicalResult AttentionGradientSchedule::addParts() {
               inside[0] = e.make<arith::AddFOp>(inside[0], partAt(part));
             })[0];
         Value memory = f.output(ofQuery_.number);
-        mlir::Type element = mlir::cast<mlir::MemRefType>(memory.getType()).getElementType();
+        Type element = cast<MemRefType>(memory.getType()).getElementType();
         if (element != compute_)
           sum = e.make<arith::TruncFOp>(e.vectorOf(element), sum);
-        llvm::SmallVector<Index> position(batch);
+        SmallVector<Index> position(batch);
         position.append({query, column});
         e.store(memory, sum, placeIn(e, ofQuery_, position), mask);
       });
@@ -425,7 +424,7 @@ void AttentionGradientSchedule::piece(const Index &matrix, const Index &part) {
   this->matrix();
 }
 
-mlir::LogicalResult AttentionGradientSchedule::run() {
+LogicalResult AttentionGradientSchedule::run() {
   ElementEmitter &e = f_.e;
   int64_t pieces = batchCount_ * mostParts_;
   // Of lengths that vary the launch counts queries, or matrices (kLengthsAttr): a range has the
@@ -448,13 +447,13 @@ mlir::LogicalResult AttentionGradientSchedule::run() {
     piece(e.space.scalar(e.div(value, parts_.count), batchCount_),
           e.space.scalar(e.rem(value, parts_.count), mostParts_));
   });
-  if (mlir::failed(f_.finish()))
-    return mlir::failure();
-  return mostParts_ > 1 && ofQuery_.number >= 0 ? addParts() : mlir::success();
+  if (failed(f_.finish()))
+    return failure();
+  return mostParts_ > 1 && ofQuery_.number >= 0 ? addParts() : success();
 }
 
-mlir::LogicalResult scheduleAttentionGradient(KernelBuilder &kernel, ir::AttentionGradientOp op,
-                                              int64_t vectorBytes) {
+LogicalResult scheduleAttentionGradient(KernelBuilder &kernel, ir::AttentionGradientOp op,
+                                        int64_t vectorBytes) {
   return AttentionGradientSchedule(kernel, op, vectorBytes).run();
 }
 

@@ -14,26 +14,25 @@
 
 namespace weft::compiler {
 
-namespace arith = mlir::arith;
-using mlir::Value;
+using namespace mlir;
 
 namespace {
 
 class AttentionSchedule : AttentionTiles {
 public:
   AttentionSchedule(KernelBuilder &kernel, ir::AttentionOp op, int64_t vectorBytes);
-  mlir::LogicalResult run();
+  LogicalResult run();
 
 private:
   // guarded: of these, those that there are.
   void block(const Index &first, int64_t count, bool guarded = false);
-  mlir::LogicalResult runLengths();
+  LogicalResult runLengths();
   // largest, total: of each vector of queries.
   void keys(const Index &firstQuery, int64_t count, const Index &firstKey, Value here,
             State &state);
   Value keysToVisit(const Index &firstQuery, int64_t count);
 
-  llvm::SmallVector<Output, 2> results_; // the result, turned as well
+  SmallVector<Output, 2> results_; // the result, turned as well
   Output logSumExp_;
   Tile turned_, scores_, sums_, shrink_;
 };
@@ -73,7 +72,7 @@ void AttentionSchedule::keys(const Index &firstQuery, int64_t count, const Index
     for (int64_t v = 0; v < vectors; ++v)
       inside[v] = e.make<arith::MaximumFOp>(inside[v], loadFrom(scores_, key, columnOf(v)));
   });
-  llvm::SmallVector<Value> subtracted;
+  SmallVector<Value> subtracted;
   for (int64_t v = 0; v < vectors; ++v) {
     subtracted.push_back(finiteOrZero(largest[v]));
     Value shrink = exponential(e.make<arith::SubFOp>(before[v], subtracted[v]), true);
@@ -124,7 +123,7 @@ void AttentionSchedule::block(const Index &first, int64_t count, bool guarded) {
                     [&](const Index &firstKey, Value here, State &inside) {
                       keys(first, count, firstKey, here, inside);
                     });
-  llvm::SmallVector<Value> inverse;
+  SmallVector<Value> inverse;
   for (int64_t v = 0; v < vectors; ++v) {
     Value total = state[vectors + v];
     Value none = e.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, total, splat(0));
@@ -133,8 +132,8 @@ void AttentionSchedule::block(const Index &first, int64_t count, bool guarded) {
     if (logSumExp_.number < 0)
       continue;
     int64_t lanes = std::min(lanes_, count - v * lanes_);
-    Value log = mlir::math::LogOp::create(f_.builder, e.loc, total);
-    llvm::SmallVector<Index> position(batch_);
+    Value log = math::LogOp::create(f_.builder, e.loc, total);
+    SmallVector<Index> position(batch_);
     position.push_back(space.add(first, space.add(space.lane(lanes), v * lanes_)));
     write(logSumExp_, position, e.make<arith::AddFOp>(finiteOrZero(state[v]), log),
           guarded ? exists(e.vectorIndex(position.back())) : e.tailMask(lanes));
@@ -147,7 +146,7 @@ void AttentionSchedule::block(const Index &first, int64_t count, bool guarded) {
         return e.make<arith::MulFOp>(loadFrom(sums_, feature, columnOf(v)), inverse[v]);
       },
       [&](const Index &query, const Index &features, Value value, Value mask) {
-        llvm::SmallVector<Index> position(batch_);
+        SmallVector<Index> position(batch_);
         position.append({query, features});
         f_.when(guarded ? exists(e.scalarIndex(query)) : Value(), [&] {
           for (const Output &result : results_)
@@ -158,7 +157,7 @@ void AttentionSchedule::block(const Index &first, int64_t count, bool guarded) {
 
 // Pieces are queries, one matrix after the other, or matrices. A range has the blocks that begin in
 // it.
-mlir::LogicalResult AttentionSchedule::runLengths() {
+LogicalResult AttentionSchedule::runLengths() {
   ElementEmitter &e = f_.e;
   kernel_.info.count = batchCount_ * (countsMatrices_ ? 1 : queries_);
   auto blocksIn = [&](Value queries) {
@@ -183,7 +182,7 @@ mlir::LogicalResult AttentionSchedule::runLengths() {
   return f_.finish();
 }
 
-mlir::LogicalResult AttentionSchedule::run() {
+LogicalResult AttentionSchedule::run() {
   if (varies_)
     return runLengths();
   int64_t blocks = queryBlocks();
@@ -198,8 +197,7 @@ mlir::LogicalResult AttentionSchedule::run() {
   return f_.finish();
 }
 
-mlir::LogicalResult scheduleAttention(KernelBuilder &kernel, ir::AttentionOp op,
-                                      int64_t vectorBytes) {
+LogicalResult scheduleAttention(KernelBuilder &kernel, ir::AttentionOp op, int64_t vectorBytes) {
   return AttentionSchedule(kernel, op, vectorBytes).run();
 }
 

@@ -10,15 +10,13 @@
 
 namespace weft::compiler {
 
-namespace arith = mlir::arith;
-namespace vector = mlir::vector;
+using namespace mlir;
 using ir::typeOf;
-using mlir::Value;
 
 // Blocks of equal length, so that the last one is no sliver.
 void AttentionTiles::setLengths() {
-  for (mlir::Operation *op : kernel_.ops)
-    if (auto lengths = op->getAttrOfType<mlir::IntegerAttr>(kLengthsAttr)) {
+  for (Operation *op : kernel_.ops)
+    if (auto lengths = op->getAttrOfType<IntegerAttr>(kLengthsAttr)) {
       varies_ = true;
       keyLength_ = static_cast<KeyLength>(lengths.getInt());
       countsMatrices_ = op->hasAttr(kMatricesAttr);
@@ -59,15 +57,15 @@ AttentionTiles::AttentionTiles(KernelBuilder &kernel, const AttentionOperands &o
     mask_ = kernel.lowered.lookup(op.mask);
     maskIsBool_ = typeOf(mask_).getElementType().isInteger(1);
   }
-  llvm::ArrayRef<int64_t> shape = ir::shapeOf(query_);
+  ArrayRef<int64_t> shape = ir::shapeOf(query_);
   batches_.assign(shape.begin(), shape.end() - 2);
-  batchCount_ = mlir::ShapedType::getNumElements(batches_);
+  batchCount_ = ShapedType::getNumElements(batches_);
   queries_ = shape.end()[-2];
   features_ = shape.back();
   keys_ = ir::shapeOf(value_).end()[-2];
   width_ = ir::shapeOf(value_).back();
   setLengths();
-  mlir::Type element = typeOf(query_).getElementType();
+  Type element = typeOf(query_).getElementType();
   compute_ = element.isF64() ? element : f_.builder.getF32Type();
   lanes_ = std::min(kLanes, vectorBytes / memoryBytes(compute_));
   rows_ = kTileRows.of(vectorBytes);
@@ -83,9 +81,9 @@ AttentionTiles::AttentionTiles(KernelBuilder &kernel, const AttentionOperands &o
 }
 
 // The result itself, or a transpose of it.
-llvm::SmallVector<AttentionTiles::Output, 2> AttentionTiles::outputsOf(Value result) {
-  llvm::ArrayRef<int64_t> shape = ir::shapeOf(result);
-  llvm::SmallVector<Output, 2> all;
+SmallVector<AttentionTiles::Output, 2> AttentionTiles::outputsOf(Value result) {
+  ArrayRef<int64_t> shape = ir::shapeOf(result);
+  SmallVector<Output, 2> all;
   for (auto [number, output] : llvm::enumerate(kernel_.outputs)) {
     auto transpose = output.getDefiningOp<ir::TransposeOp>();
     if (output != result && (!transpose || transpose.getInput() != result))
@@ -102,13 +100,12 @@ llvm::SmallVector<AttentionTiles::Output, 2> AttentionTiles::outputsOf(Value res
 }
 
 AttentionTiles::Output AttentionTiles::outputOf(Value result) {
-  llvm::SmallVector<Output, 2> all = outputsOf(result);
+  SmallVector<Output, 2> all = outputsOf(result);
   return all.empty() ? Output() : all.front();
 }
 
-Index AttentionTiles::placeIn(ElementEmitter &e, const Output &output,
-                              llvm::ArrayRef<Index> position) {
-  llvm::SmallVector<Index> there;
+Index AttentionTiles::placeIn(ElementEmitter &e, const Output &output, ArrayRef<Index> position) {
+  SmallVector<Index> there;
   for (int64_t dim : output.order)
     there.push_back(position[dim]);
   return e.linearize(there, output.shape,
@@ -132,27 +129,27 @@ void AttentionTiles::storeTo(const Tile &tile, Value value, const Index &row, co
   f_.e.store(tile.memory, value, space.add(space.scale(row, tile.columns), column), nullptr);
 }
 
-static Value widened(ElementEmitter &e, Value value, mlir::Type to) {
-  if (mlir::getElementTypeOrSelf(value.getType()) == to)
+static Value widened(ElementEmitter &e, Value value, Type to) {
+  if (getElementTypeOrSelf(value.getType()) == to)
     return value;
-  bool isVector = mlir::isa<mlir::VectorType>(value.getType());
-  return e.make<arith::ExtFOp>(isVector ? mlir::Type(e.vectorOf(to)) : to, value);
+  bool isVector = isa<VectorType>(value.getType());
+  return e.make<arith::ExtFOp>(isVector ? Type(e.vectorOf(to)) : to, value);
 }
 
 Value AttentionTiles::read(Value tensor, const Index &row, const Index &column, Value mask) {
-  llvm::SmallVector<Index> position(batch_);
+  SmallVector<Index> position(batch_);
   position.append({row, column});
   return widened(f_.e, f_.e.at(tensor, position, mask), compute_);
 }
 Value AttentionTiles::readRow(Value tensor, const Index &row, Value mask) {
-  llvm::SmallVector<Index> position(batch_);
+  SmallVector<Index> position(batch_);
   position.push_back(row);
   return f_.e.broadcast(widened(f_.e, f_.e.at(tensor, position, mask), compute_));
 }
-void AttentionTiles::write(const Output &output, llvm::ArrayRef<Index> position, Value value,
+void AttentionTiles::write(const Output &output, ArrayRef<Index> position, Value value,
                            Value mask) {
   Value memory = f_.output(output.number);
-  mlir::Type element = mlir::cast<mlir::MemRefType>(memory.getType()).getElementType();
+  Type element = cast<MemRefType>(memory.getType()).getElementType();
   if (element != compute_)
     value = f_.e.make<arith::TruncFOp>(f_.e.vectorOf(element), value);
   f_.e.store(memory, value, placeIn(f_.e, output, position), mask);
@@ -188,14 +185,13 @@ Value AttentionTiles::valueAt(const Index &key, const Index &feature) {
 //===-- Values --------------------------------------------------------------------------------===//
 
 Value AttentionTiles::splat(double value) {
-  return f_.e.broadcast(
-      f_.e.constant(mlir::cast<mlir::TypedAttr>(f_.builder.getFloatAttr(compute_, value))));
+  return f_.e.broadcast(f_.e.constant(cast<TypedAttr>(f_.builder.getFloatAttr(compute_, value))));
 }
 Value AttentionTiles::multiplyAdd(Value a, Value b, Value c) {
-  return f_.e.make<mlir::math::FmaOp>(f_.e.broadcast(a), b, c);
+  return f_.e.make<math::FmaOp>(f_.e.broadcast(a), b, c);
 }
 Value AttentionTiles::exponential(Value x, bool atMostZero) {
-  auto op = mlir::math::ExpOp::create(f_.builder, f_.e.loc, x);
+  auto op = math::ExpOp::create(f_.builder, f_.e.loc, x);
   if (atMostZero)
     op->setAttr(ir::kNonPositiveAttr, f_.builder.getUnitAttr());
   return op;
@@ -215,7 +211,7 @@ void AttentionTiles::product(const Product &p) {
         depth = p.depth ? p.depth : e.constantIndex(p.mostDepth);
   auto panel = [&](const Index &firstRow, bool isWhole, const Index &firstColumn, int64_t count,
                    int64_t last) {
-    llvm::SmallVector<Index> row;
+    SmallVector<Index> row;
     for (int64_t r = 0; r < rows_; ++r) {
       row.push_back(space.add(firstRow, r));
       // Rows behind the last one are computed as the last one is.
@@ -230,7 +226,7 @@ void AttentionTiles::product(const Product &p) {
     };
     State sums(rows_ * count, splat(0));
     auto step = [&](Index at, State &inside) {
-      llvm::SmallVector<Value> right;
+      SmallVector<Value> right;
       for (int64_t v = 0; v < count; ++v)
         right.push_back(e.broadcast(p.right(at, columnAt(v), e.tailMask(lanesOf(v)))));
       for (int64_t r = 0; r < rows_; ++r) {
@@ -274,13 +270,13 @@ void AttentionTiles::product(const Product &p) {
 //===-- Turning -------------------------------------------------------------------------------===//
 
 void AttentionTiles::turn(const Tile &to, const Index &first, int64_t count, int64_t features,
-                          llvm::function_ref<Value(const Index &, const Index &, Value)> element) {
+                          function_ref<Value(const Index &, const Index &, Value)> element) {
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
   f_.blocks(features, lanes_, [&](const Index &feature, int64_t deep) {
     Value mask = e.tailMask(deep);
     for (int64_t v = 0; v < vectorsOf(count); ++v) {
-      llvm::SmallVector<Value> lines(lanes_, splat(0));
+      SmallVector<Value> lines(lanes_, splat(0));
       for (int64_t i = 0; i < std::min(lanes_, count - v * lanes_); ++i)
         lines[i] = e.broadcast(
             element(space.add(first, v * lanes_ + i), space.add(feature, space.lane(deep)), mask));
@@ -293,13 +289,13 @@ void AttentionTiles::turn(const Tile &to, const Index &first, int64_t count, int
 
 void AttentionTiles::turnBack(
     const Index &first, int64_t count, int64_t features,
-    llvm::function_ref<Value(const Index &, int64_t)> element,
-    llvm::function_ref<void(const Index &, const Index &, Value, Value)> store) {
+    function_ref<Value(const Index &, int64_t)> element,
+    function_ref<void(const Index &, const Index &, Value, Value)> store) {
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
   f_.blocks(features, lanes_, [&](const Index &feature, int64_t deep) {
     for (int64_t v = 0; v < vectorsOf(count); ++v) {
-      llvm::SmallVector<Value> lines(lanes_, splat(0));
+      SmallVector<Value> lines(lanes_, splat(0));
       for (int64_t j = 0; j < deep; ++j)
         lines[j] = element(space.add(feature, j), v);
       transposeLanes(e, lines);
@@ -321,7 +317,7 @@ void AttentionTiles::startMask(const Index &firstQuery, int64_t count, const Ind
     return;
   // Rows of the tile are keys, of which the block's first one is row `lanes`.
   int64_t deep = std::min(lanes_, keys_);
-  llvm::ArrayRef<int64_t> shape = ir::shapeOf(mask_);
+  ArrayRef<int64_t> shape = ir::shapeOf(mask_);
   Value blocks = e.divideUp(keys, lanes_);
   f_.loop(0, blocks, vectorsOf(keyBlock_), [&](Index number) {
     Value wanted = e.scalarIndex(space.add(firstKey, space.scale(number, lanes_)));
@@ -331,9 +327,9 @@ void AttentionTiles::startMask(const Index &firstQuery, int64_t count, const Ind
     Value local = e.sub(space.add(start, lanes_), firstKey);
     Index row = space.scalar(local, keyBlock_ + lanes_ + 1);
     for (int64_t v = 0; v < vectorsOf(count); ++v) {
-      llvm::SmallVector<Value> lines(lanes_, splat(0));
+      SmallVector<Value> lines(lanes_, splat(0));
       for (int64_t i = 0; i < std::min(lanes_, count - v * lanes_); ++i) {
-        llvm::SmallVector<Index> position;
+        SmallVector<Index> position;
         int64_t leading = shape.size() - 2, missing = batch_.size() - leading;
         for (int64_t b = 0; b < leading; ++b)
           position.push_back(shape[b] == 1 ? Index::of(0) : batch_[missing + b]);
@@ -362,8 +358,8 @@ Value AttentionTiles::masked(Value score, const Index &key, const Index &column)
       if (maskIsBool_)
         value = e.make<arith::CmpFOp>(arith::CmpFPredicate::ONE, value, splat(0));
     } else {
-      llvm::ArrayRef<int64_t> shape = ir::shapeOf(mask_);
-      llvm::SmallVector<Index> all(batch_), position;
+      ArrayRef<int64_t> shape = ir::shapeOf(mask_);
+      SmallVector<Index> all(batch_), position;
       // Lanes behind the last query read the last one's element.
       Index query = space.add(firstQuery_, column);
       all.append({query, space.add(firstKey_, key)});
@@ -384,7 +380,7 @@ Value AttentionTiles::masked(Value score, const Index &key, const Index &column)
   if (!causal_)
     return score;
   // Key j is seen by query i where j - shift <= i.
-  mlir::Type i32 = f_.builder.getI32Type();
+  Type i32 = f_.builder.getI32Type();
   Index query = space.add(firstQuery_, column), from = query;
   llvm::erase_if(from.terms, [&](auto term) { return !space.symbol(term.first).uniform; });
   Index behind = space.add(from, space.scale(space.add(firstKey_, key), -1));
@@ -405,7 +401,7 @@ Index AttentionTiles::existing(const Index &query) {
 }
 
 Value AttentionTiles::exists(Value query) {
-  bool isVector = mlir::isa<mlir::VectorType>(query.getType());
+  bool isVector = isa<VectorType>(query.getType());
   return f_.e.compare(arith::CmpIPredicate::ult, query,
                       isVector ? f_.e.broadcast(queriesHere_) : queriesHere_);
 }
@@ -441,7 +437,7 @@ Value AttentionTiles::isFinite(Value noted) {
 
 AttentionTiles::State
 AttentionTiles::keyBlocks(Value from, Value to, Value keys, State state,
-                          llvm::function_ref<void(const Index &, Value, State &)> emit) {
+                          function_ref<void(const Index &, Value, State &)> emit) {
   ElementEmitter &e = f_.e;
   Value blocks = f_.e.divideUp(keys, keyBlockHere_);
   if (to)
@@ -458,12 +454,12 @@ AttentionTiles::keyBlocks(Value from, Value to, Value keys, State state,
 }
 
 void AttentionTiles::queryBlock(const Index &number,
-                                llvm::function_ref<void(const Index &, int64_t)> emit) {
+                                function_ref<void(const Index &, int64_t)> emit) {
   f_.block(number, queries_, kQueryBlock, emit);
 }
 
-void AttentionTiles::blockOfLength(
-    Value first, llvm::function_ref<void(const Index &, int64_t, bool)> emit) {
+void AttentionTiles::blockOfLength(Value first,
+                                   function_ref<void(const Index &, int64_t, bool)> emit) {
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
   Value left = e.sub(queriesHere_, first);

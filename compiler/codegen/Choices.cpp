@@ -6,6 +6,8 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 // The rows of the table in docs/choices.md, in its order.
 static constexpr ChoiceName kNames[] = {
     {"body", "which loops go over the positions"},
@@ -25,26 +27,26 @@ static constexpr ChoiceName kNames[] = {
     {"grain", "pieces from which on another thread is worth its start"},
 };
 
-llvm::ArrayRef<ChoiceName> choiceNames() {
+ArrayRef<ChoiceName> choiceNames() {
   return kNames;
 }
 
-Choices::Choices(mlir::Operation *fusion) {
-  auto pins = fusion->getAttrOfType<mlir::DictionaryAttr>(kScheduleAttr);
+Choices::Choices(Operation *fusion) {
+  auto pins = fusion->getAttrOfType<DictionaryAttr>(kScheduleAttr);
   if (!pins)
     return;
-  for (mlir::NamedAttribute pin : pins) {
+  for (NamedAttribute pin : pins) {
     std::string name = pin.getName().str();
-    if (auto number = mlir::dyn_cast<mlir::IntegerAttr>(pin.getValue()))
+    if (auto number = dyn_cast<IntegerAttr>(pin.getValue()))
       pinned_[name] = std::to_string(number.getValue().getSExtValue());
-    else if (auto word = mlir::dyn_cast<mlir::StringAttr>(pin.getValue()))
+    else if (auto word = dyn_cast<StringAttr>(pin.getValue()))
       pinned_[name] = word.str();
     else
       refused_.push_back(name + " is neither an integer nor a string");
   }
 }
 
-std::string Choices::choose(llvm::StringRef name, const std::string &preferred,
+std::string Choices::choose(StringRef name, const std::string &preferred,
                             std::vector<std::string> legal) {
   std::string &answer = answers_[name.str()];
   if (!answer.empty())
@@ -63,8 +65,8 @@ std::string Choices::choose(llvm::StringRef name, const std::string &preferred,
   return chosen;
 }
 
-int64_t Choices::number(llvm::StringRef name, int64_t preferred, llvm::ArrayRef<int64_t> legal) {
-  llvm::SmallVector<int64_t> values(legal);
+int64_t Choices::number(StringRef name, int64_t preferred, ArrayRef<int64_t> legal) {
+  SmallVector<int64_t> values(legal);
   values.push_back(preferred);
   llvm::sort(values);
   values.erase(llvm::unique(values), values.end());
@@ -74,10 +76,9 @@ int64_t Choices::number(llvm::StringRef name, int64_t preferred, llvm::ArrayRef<
   return std::stoll(choose(name, std::to_string(preferred), std::move(texts)));
 }
 
-std::string Choices::word(llvm::StringRef name, llvm::StringRef preferred,
-                          llvm::ArrayRef<llvm::StringRef> legal) {
+std::string Choices::word(StringRef name, StringRef preferred, ArrayRef<StringRef> legal) {
   std::vector<std::string> texts;
-  for (llvm::StringRef value : legal)
+  for (StringRef value : legal)
     texts.push_back(value.str());
   return choose(name, preferred.str(), std::move(texts));
 }
@@ -106,26 +107,25 @@ std::vector<std::string> Choices::refused() const {
   return sentences;
 }
 
-void pin(mlir::Operation *fusion, mlir::DictionaryAttr choices) {
-  mlir::NamedAttrList all;
-  if (auto known = fusion->getAttrOfType<mlir::DictionaryAttr>(kScheduleAttr))
+void pin(Operation *fusion, DictionaryAttr choices) {
+  NamedAttrList all;
+  if (auto known = fusion->getAttrOfType<DictionaryAttr>(kScheduleAttr))
     all.append(known.begin(), known.end());
-  for (mlir::NamedAttribute choice : choices)
+  for (NamedAttribute choice : choices)
     all.set(choice.getName(), choice.getValue());
   if (!all.empty())
     fusion->setAttr(kScheduleAttr, all.getDictionary(fusion->getContext()));
 }
 
-mlir::DictionaryAttr scheduleAttr(mlir::MLIRContext *context,
-                                  llvm::ArrayRef<ScheduleChoice> choices) {
-  mlir::Builder b(context);
-  llvm::SmallVector<mlir::NamedAttribute> entries;
+DictionaryAttr scheduleAttr(MLIRContext *context, ArrayRef<ScheduleChoice> choices) {
+  Builder b(context);
+  SmallVector<NamedAttribute> entries;
   for (const ScheduleChoice &choice : choices) {
     int64_t number;
     bool isNumber = llvm::to_integer(choice.value, number);
-    entries.push_back(
-        b.getNamedAttr(choice.name, isNumber ? mlir::Attribute(b.getI64IntegerAttr(number))
-                                             : mlir::Attribute(b.getStringAttr(choice.value))));
+    entries.push_back(b.getNamedAttr(choice.name, isNumber
+                                                      ? Attribute(b.getI64IntegerAttr(number))
+                                                      : Attribute(b.getStringAttr(choice.value))));
   }
   return b.getDictionaryAttr(entries);
 }

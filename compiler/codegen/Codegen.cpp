@@ -40,48 +40,45 @@
 
 namespace weft::compiler {
 
-namespace LLVM = mlir::LLVM;
-using mlir::Value;
+using namespace mlir;
 
 // action.operator()<Dialects...>(), with all that a kernel's stages are made of.
 template <typename Action> static void withCodegenDialects(Action action) {
   action.template
-  operator()<ir::WeftDialect, mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect,
-             mlir::func::FuncDialect, mlir::linalg::LinalgDialect, LLVM::LLVMDialect,
-             mlir::math::MathDialect, mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
-             mlir::tensor::TensorDialect, mlir::vector::VectorDialect>();
+  operator()<ir::WeftDialect, arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect,
+             linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
+             scf::SCFDialect, tensor::TensorDialect, vector::VectorDialect>();
 }
 
-void insertCodegenDialects(mlir::DialectRegistry &registry) {
+void insertCodegenDialects(DialectRegistry &registry) {
   withCodegenDialects([&]<typename... Dialects>() { registry.insert<Dialects...>(); });
 }
 
-void registerCodegenDialects(mlir::MLIRContext &context) {
-  mlir::DialectRegistry registry;
-  mlir::registerBuiltinDialectTranslation(registry);
-  mlir::registerLLVMDialectTranslation(registry);
+void registerCodegenDialects(MLIRContext &context) {
+  DialectRegistry registry;
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
   context.appendDialectRegistry(registry);
   withCodegenDialects([&]<typename... Dialects>() { context.loadDialect<Dialects...>(); });
 }
 
-mlir::LogicalResult stageDone(mlir::ModuleOp module, const CodegenOptions &options,
-                              llvm::StringRef stage) {
-  if (mlir::failed(runKernelPasses(module, stage, options.remarks)))
-    return mlir::failure();
+LogicalResult stageDone(ModuleOp module, const CodegenOptions &options, StringRef stage) {
+  if (failed(runKernelPasses(module, stage, options.remarks)))
+    return failure();
   if (options.dump) {
     std::string text;
     llvm::raw_string_ostream stream(text);
     module.print(stream);
     options.dump(stage, text);
   }
-  if (options.verify && mlir::failed(mlir::verify(module)))
+  if (options.verify && failed(verify(module)))
     return module.emitError("codegen: the verifier fails after ") << stage;
-  return mlir::success();
+  return success();
 }
 
 // Whether `op` is x minus the largest of x over some dims, as softmax has it: at most 0, or NaN.
-static bool isBelowMaximum(mlir::Operation *op) {
-  auto difference = mlir::dyn_cast_or_null<ir::SubOp>(op);
+static bool isBelowMaximum(Operation *op) {
+  auto difference = dyn_cast_or_null<ir::SubOp>(op);
   auto full =
       difference ? difference->getOperand(1).getDefiningOp<ir::BroadcastOp>() : ir::BroadcastOp();
   auto kept = full ? full->getOperand(0).getDefiningOp<ir::ReshapeOp>() : ir::ReshapeOp();
@@ -90,47 +87,46 @@ static bool isBelowMaximum(mlir::Operation *op) {
     return false;
   // The reduced dims have come back as dims of size 1, each at its own place.
   auto from = ir::typeOf(largest->getOperand(0));
-  llvm::SmallVector<int64_t> expected(from.getShape());
+  SmallVector<int64_t> expected(from.getShape());
   for (int64_t dim : largest.getDims())
     expected[dim] = 1;
-  return llvm::ArrayRef<int64_t>(expected) == ir::shapeOf(kept->getResult(0));
+  return ArrayRef<int64_t>(expected) == ir::shapeOf(kept->getResult(0));
 }
 
 // Whether the loops are the dims of operand 0, in order, of which the op's `dims` are folded and
 // the others are the result's.
-static bool loopsOverOperand(ir::WeftOp op, mlir::linalg::GenericOp generic) {
-  auto folded = op->getAttrOfType<mlir::DenseI64ArrayAttr>("dims").asArrayRef();
+static bool loopsOverOperand(ir::WeftOp op, linalg::GenericOp generic) {
+  auto folded = op->getAttrOfType<DenseI64ArrayAttr>("dims").asArrayRef();
   int64_t rank = ir::typeOf(op->getOperand(0)).getRank();
-  llvm::SmallVector<int64_t> kept, reduced;
+  SmallVector<int64_t> kept, reduced;
   for (int64_t dim = 0; dim < rank; ++dim)
     (llvm::is_contained(folded, dim) ? reduced : kept).push_back(dim);
-  llvm::SmallVector<unsigned> found;
+  SmallVector<unsigned> found;
   generic.getReductionDims(found);
   auto maps = generic.getIndexingMapsArray();
-  auto inOrder = mlir::AffineMap::getMultiDimMapWithTargets(
-      static_cast<unsigned>(rank), llvm::SmallVector<unsigned>(kept.begin(), kept.end()),
+  auto inOrder = AffineMap::getMultiDimMapWithTargets(
+      static_cast<unsigned>(rank), SmallVector<unsigned>(kept.begin(), kept.end()),
       generic.getContext());
   return static_cast<int64_t>(generic.getNumLoops()) == rank && maps.size() > 1 &&
          maps.front().isIdentity() && maps.back() == inOrder && llvm::equal(found, reduced);
 }
 
 // What schedules read of lowerings, which the rule of an op of another dialect may not give.
-static mlir::LogicalResult checkLowered(ir::WeftOp op, llvm::ArrayRef<Value> values) {
+static LogicalResult checkLowered(ir::WeftOp op, ArrayRef<Value> values) {
   if (values.size() != op->getNumResults())
     return op->emitOpError("is at fault in its rule: its lowering gives ")
            << values.size() << " values for " << op->getNumResults() << " results";
   for (auto [result, value] : llvm::zip(op->getResults(), values)) {
     auto type = ir::typeOf(result);
-    auto given =
-        value ? mlir::dyn_cast<mlir::RankedTensorType>(value.getType()) : mlir::RankedTensorType();
+    auto given = value ? dyn_cast<RankedTensorType>(value.getType()) : RankedTensorType();
     if (!given || given.getShape() != type.getShape() ||
         given.getElementType() != type.getElementType())
       return op->emitOpError("is at fault in its rule: its lowering gives ")
              << (given ? ir::spell(given) : "no tensor") << " for a result of " << ir::spell(type);
-    auto generic = value.getDefiningOp<mlir::linalg::GenericOp>();
+    auto generic = value.getDefiningOp<linalg::GenericOp>();
     if (op.kind() == ir::Kind::Reduction &&
         !(generic && generic.getNumDpsInits() == 1 &&
-          generic.getDpsInits()[0].getDefiningOp<mlir::arith::ConstantOp>()))
+          generic.getDpsInits()[0].getDefiningOp<arith::ConstantOp>()))
       return op->emitOpError("is at fault in its rule: a reduction's lowering is "
                              "ir::reductionGeneric, a linalg.generic that starts from a constant");
     if (op.kind() == ir::Kind::Reduction && !ir::isOwn(op) && !loopsOverOperand(op, generic))
@@ -139,110 +135,109 @@ static mlir::LogicalResult checkLowered(ir::WeftOp op, llvm::ArrayRef<Value> val
           "in order, of which `dims` are folded; by its statement or its "
           "lowering they are not");
   }
-  return mlir::success();
+  return success();
 }
 
 // The fusion as a function on tensors. `lowered` gets the tensor of each value of the body.
-static mlir::LogicalResult lowerToLinalg(KernelBuilder &kernel) {
-  mlir::OpBuilder b(kernel.module.getContext());
+static LogicalResult lowerToLinalg(KernelBuilder &kernel) {
+  OpBuilder b(kernel.module.getContext());
   b.setInsertionPointToEnd(kernel.module.getBody());
-  mlir::Block &body = kernel.fusion.getBody().front();
-  llvm::SmallVector<mlir::Type> results;
+  Block &body = kernel.fusion.getBody().front();
+  SmallVector<Type> results;
   for (Value output : kernel.outputs)
     results.push_back(output.getType());
   auto function = kernel.tensors =
-      mlir::func::FuncOp::create(b, kernel.fusion.getLoc(), kernel.info.symbol + "_tensors",
-                                 b.getFunctionType(body.getArgumentTypes(), results));
+      func::FuncOp::create(b, kernel.fusion.getLoc(), kernel.info.symbol + "_tensors",
+                           b.getFunctionType(body.getArgumentTypes(), results));
   b.setInsertionPointToStart(function.addEntryBlock());
   for (auto [from, to] : llvm::zip(body.getArguments(), function.getArguments()))
     kernel.lowered[from] = to;
-  for (mlir::Operation &op : body.without_terminator()) {
-    auto weft = mlir::dyn_cast<ir::WeftOp>(op);
+  for (Operation &op : body.without_terminator()) {
+    auto weft = dyn_cast<ir::WeftOp>(op);
     if (!weft)
       return op.emitOpError("has no lowering to linalg; a weft.fusion holds weft ops only");
-    llvm::SmallVector<Value> operands;
+    SmallVector<Value> operands;
     for (Value operand : op.getOperands())
       operands.push_back(kernel.lowered.lookup(operand));
     if (weft.kind() == ir::Kind::Composite) {
       // Its schedule reads the op itself.
       for (Value result : op.getResults())
-        kernel.lowered[result] = mlir::tensor::EmptyOp::create(
-            b, op.getLoc(), ir::shapeOf(result), mlir::getElementTypeOrSelf(result.getType()));
+        kernel.lowered[result] = tensor::EmptyOp::create(b, op.getLoc(), ir::shapeOf(result),
+                                                         getElementTypeOrSelf(result.getType()));
       continue;
     }
     auto values = ir::callRule(&op, "lowering", [&] { return weft.lowerToLinalg(b, operands); });
-    if (mlir::failed(values))
+    if (failed(values))
       return op.emitOpError("has no lowering to linalg: ")
              << (weft.missingRule(ir::RuleKind::Lowering).empty()
                      ? "its rule failed"
                      : weft.missingRule(ir::RuleKind::Lowering));
-    if (!ir::isOwn(&op) && mlir::failed(checkLowered(weft, *values)))
-      return mlir::failure();
+    if (!ir::isOwn(&op) && failed(checkLowered(weft, *values)))
+      return failure();
     for (auto [result, value] : llvm::zip(op.getResults(), *values))
       kernel.lowered[result] = value;
-    if (mlir::isa<ir::ExpOp>(op) && isBelowMaximum(op.getOperand(0).getDefiningOp()))
+    if (isa<ir::ExpOp>(op) && isBelowMaximum(op.getOperand(0).getDefiningOp()))
       kernel.generic(&op).walk(
-          [&](mlir::math::ExpOp exp) { exp->setAttr(ir::kNonPositiveAttr, b.getUnitAttr()); });
+          [&](math::ExpOp exp) { exp->setAttr(ir::kNonPositiveAttr, b.getUnitAttr()); });
   }
-  llvm::SmallVector<Value> returned;
+  SmallVector<Value> returned;
   for (Value output : kernel.outputs)
     returned.push_back(kernel.lowered.lookup(output));
-  mlir::func::ReturnOp::create(b, kernel.fusion.getLoc(), returned);
-  return mlir::success();
+  func::ReturnOp::create(b, kernel.fusion.getLoc(), returned);
+  return success();
 }
 
-mlir::LogicalResult convertToLlvm(mlir::ModuleOp module, llvm::StringRef machineDialect,
-                                  bool halfConversions) {
-  mlir::MLIRContext *context = module.getContext();
-  if (mlir::failed(lowerStorageTypes(module, halfConversions)))
-    return mlir::failure();
+LogicalResult convertToLlvm(ModuleOp module, StringRef machineDialect, bool halfConversions) {
+  MLIRContext *context = module.getContext();
+  if (failed(lowerStorageTypes(module, halfConversions)))
+    return failure();
   {
-    mlir::RewritePatternSet patterns(context);
-    mlir::populateSCFToControlFlowConversionPatterns(patterns);
-    mlir::ConversionTarget target(*context);
-    target.addIllegalDialect<mlir::scf::SCFDialect>();
-    target.markUnknownOpDynamicallyLegal([](mlir::Operation *) { return true; });
-    if (mlir::failed(mlir::applyPartialConversion(module, target, std::move(patterns))))
-      return mlir::failure();
+    RewritePatternSet patterns(context);
+    populateSCFToControlFlowConversionPatterns(patterns);
+    ConversionTarget target(*context);
+    target.addIllegalDialect<scf::SCFDialect>();
+    target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+    if (failed(applyPartialConversion(module, target, std::move(patterns))))
+      return failure();
   }
-  mlir::LowerToLLVMOptions options(context);
+  LowerToLLVMOptions options(context);
   options.useBarePtrCallConv = true;
-  mlir::LLVMTypeConverter types(context, options);
-  mlir::RewritePatternSet patterns(context);
-  mlir::arith::populateArithToLLVMConversionPatterns(types, patterns);
-  mlir::populateMathToLLVMConversionPatterns(types, patterns, /*approximateLog1p=*/false);
-  mlir::populateVectorToLLVMConversionPatterns(types, patterns);
-  mlir::populateFinalizeMemRefToLLVMConversionPatterns(types, patterns);
-  mlir::cf::populateControlFlowToLLVMConversionPatterns(types, patterns);
-  mlir::populateFuncToLLVMConversionPatterns(types, patterns);
-  mlir::LLVMConversionTarget target(*context);
-  target.addLegalOp<mlir::ModuleOp>();
+  LLVMTypeConverter types(context, options);
+  RewritePatternSet patterns(context);
+  arith::populateArithToLLVMConversionPatterns(types, patterns);
+  populateMathToLLVMConversionPatterns(types, patterns, /*approximateLog1p=*/false);
+  populateVectorToLLVMConversionPatterns(types, patterns);
+  populateFinalizeMemRefToLLVMConversionPatterns(types, patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(types, patterns);
+  populateFuncToLLVMConversionPatterns(types, patterns);
+  LLVMConversionTarget target(*context);
+  target.addLegalOp<ModuleOp>();
   if (!machineDialect.empty())
     target.addLegalDialect(machineDialect);
-  return mlir::applyFullConversion(module, target, std::move(patterns));
+  return applyFullConversion(module, target, std::move(patterns));
 }
 
 // weft_kernel: unpacks its arguments and calls the function that the schedule emitted.
-static void wrap(KernelBuilder &kernel, llvm::StringRef symbol, llvm::ArrayRef<int64_t> readOnly) {
+static void wrap(KernelBuilder &kernel, StringRef symbol, ArrayRef<int64_t> readOnly) {
   auto inner = kernel.module.lookupSymbol<LLVM::LLVMFuncOp>(symbol);
   std::string innerName = (symbol + "_body").str();
   inner.setSymName(innerName);
   inner.setLinkage(LLVM::Linkage::Internal);
-  mlir::OpBuilder b(inner);
-  mlir::Location loc = inner.getLoc();
+  OpBuilder b(inner);
+  Location loc = inner.getLoc();
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
-  mlir::Type i64 = b.getI64Type();
+  Type i64 = b.getI64Type();
   auto type =
       LLVM::LLVMFunctionType::get(b.getI32Type(), {pointer, pointer, pointer, pointer, i64, i64});
   b.setInsertionPointToEnd(kernel.module.getBody());
   auto outer = LLVM::LLVMFuncOp::create(b, loc, symbol, type);
-  mlir::Block *entry = outer.addEntryBlock(b);
+  Block *entry = outer.addEntryBlock(b);
   b.setInsertionPointToStart(entry);
   int64_t buffers = inner.getNumArguments() - 4 - kernel.numInts();
-  llvm::SmallVector<Value> args;
-  auto load = [&](mlir::Type type, Value base, int64_t bytes) -> Value {
+  SmallVector<Value> args;
+  auto load = [&](Type type, Value base, int64_t bytes) -> Value {
     Value at = LLVM::GEPOp::create(b, loc, pointer, b.getI8Type(), base,
-                                   llvm::ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(bytes)});
+                                   ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(bytes)});
     return LLVM::LoadOp::create(b, loc, type, at);
   };
   auto loadPointer = [&](Value base, int64_t bytes) {
@@ -267,7 +262,7 @@ static void wrap(KernelBuilder &kernel, llvm::StringRef symbol, llvm::ArrayRef<i
 }
 
 // Of attention's two products, or the five of its derivative, over the scores that are not hidden.
-static double attentionOperations(mlir::Operation *op) {
+static double attentionOperations(Operation *op) {
   auto sizesOf = [&](int64_t i) {
     return ir::shapeOf(op->getOperand(i));
   };
@@ -276,8 +271,8 @@ static double attentionOperations(mlir::Operation *op) {
          scores = static_cast<double>(sizesOf(2).end()[-2]);
   for (int64_t size : sizesOf(0).drop_back())
     scores *= static_cast<double>(size);
-  bool isForward = mlir::isa<ir::AttentionOp>(op);
-  auto causal = op->getAttrOfType<mlir::BoolAttr>("causal");
+  bool isForward = isa<ir::AttentionOp>(op);
+  auto causal = op->getAttrOfType<BoolAttr>("causal");
   if (causal && causal.getValue())
     scores /= 2;
   return 2 * scores * (isForward ? features + width : 3 * features + 2 * width);
@@ -297,12 +292,11 @@ double estimate(KernelBuilder &kernel) {
     bytes += bytesOf(input);
   for (Value output : kernel.outputs)
     bytes += bytesOf(output);
-  for (mlir::Operation *op : kernel.ops) {
+  for (Operation *op : kernel.ops) {
     double operations = ir::isAttention(op) ? attentionOperations(op) : ir::operationsOf(op);
     bool isFloatProduct =
-        ir::isAttention(op) ||
-        (mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Contraction &&
-         mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(op->getResult(0))));
+        ir::isAttention(op) || (cast<ir::WeftOp>(op).kind() == ir::Kind::Contraction &&
+                                isa<FloatType>(getElementTypeOrSelf(op->getResult(0))));
     flops += operations;
     work += operations / (isFloatProduct ? kMatmulPace : 1);
   }
@@ -315,12 +309,12 @@ static void noteSize(KernelBuilder &kernel, const ir::Dim &size) {
   kernel.info.sizes.push_back({size.symbol.str(), size.size});
 }
 
-static void noteLengths(KernelBuilder &kernel, mlir::Operation *attention) {
+static void noteLengths(KernelBuilder &kernel, Operation *attention) {
   ir::Dim keys = ir::keyCount(attention);
   auto length = keys.isStatic()                     ? KeyLength::kStatic
                 : keys == ir::queryCount(attention) ? KeyLength::kAsQueries
                                                     : KeyLength::kOwn;
-  mlir::Builder builder(attention->getContext());
+  Builder builder(attention->getContext());
   attention->setAttr(kLengthsAttr, builder.getI64IntegerAttr(static_cast<int64_t>(length)));
   if (!ir::leadingDim(attention).isStatic()) {
     attention->setAttr(kMatricesAttr, builder.getUnitAttr());
@@ -330,34 +324,34 @@ static void noteLengths(KernelBuilder &kernel, mlir::Operation *attention) {
     noteSize(kernel, keys);
 }
 
-mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef symbol,
-                                           mlir::ModuleOp module, const CodegenOptions &options) {
+FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, StringRef symbol, ModuleOp module,
+                                     const CodegenOptions &options) {
   KernelBuilder kernel;
   kernel.fusion = fusion;
   kernel.module = module;
   kernel.info.symbol = symbol.str();
   kernel.choices = Choices(fusion);
-  mlir::FailureOr<KernelSizes> sizes = kernelSizes(fusion);
-  if (mlir::failed(sizes))
-    return mlir::failure();
+  FailureOr<KernelSizes> sizes = kernelSizes(fusion);
+  if (failed(sizes))
+    return failure();
   kernel.sizes = std::move(*sizes);
   if (kernel.sizes)
     noteSize(kernel, kernel.sizes.counted);
-  for (mlir::Operation &op : fusion.getBody().front().without_terminator())
+  for (Operation &op : fusion.getBody().front().without_terminator())
     if (ir::isAttention(&op) && ir::variesInLength(&op))
       noteLengths(kernel, &op);
   if (!kernel.sizes.named.empty())
     forgetNames(fusion);
-  for (mlir::Operation &op : fusion.getBody().front().without_terminator())
+  for (Operation &op : fusion.getBody().front().without_terminator())
     kernel.ops.push_back(&op);
   for (Value output : fusion.getBody().front().getTerminator()->getOperands())
     kernel.outputs.push_back(output);
-  for (mlir::Operation *op : kernel.ops)
+  for (Operation *op : kernel.ops)
     if (Refusal refusal = FusionDomain::fusible(op); refusal != Refusal::None)
       return op->emitOpError("cannot be in a kernel: ") << refusalText(refusal);
 
-  if (mlir::failed(lowerToLinalg(kernel)) || mlir::failed(stageDone(module, options, "linalg")))
-    return mlir::failure();
+  if (failed(lowerToLinalg(kernel)) || failed(stageDone(module, options, "linalg")))
+    return failure();
 
   FusionRefusal why;
   auto domain = FusionDomain::analyze(kernel.ops, kernel.outputs, why);
@@ -375,7 +369,7 @@ static int64_t vectorBytes(const TargetInfo &target) {
   return isWide ? kWideVectorBytes : kNarrowVectorBytes;
 }
 
-static mlir::LogicalResult schedule(KernelBuilder &kernel) {
+static LogicalResult schedule(KernelBuilder &kernel) {
   switch (kernel.domain.shape()) {
   case FusionDomain::Shape::Elementwise:
   case FusionDomain::Shape::Rows:
@@ -388,10 +382,10 @@ static mlir::LogicalResult schedule(KernelBuilder &kernel) {
       auto done = scheduleFewRows(kernel, matmul, kernel.vectorBytes);
       return done ? *done : scheduleMatmul(kernel, matmul, kernel.vectorBytes);
     }
-    for (mlir::Operation *op : kernel.ops) {
-      if (auto attention = mlir::dyn_cast<ir::AttentionOp>(op))
+    for (Operation *op : kernel.ops) {
+      if (auto attention = dyn_cast<ir::AttentionOp>(op))
         return scheduleAttention(kernel, attention, kernel.vectorBytes);
-      if (auto gradient = mlir::dyn_cast<ir::AttentionGradientOp>(op))
+      if (auto gradient = dyn_cast<ir::AttentionGradientOp>(op))
         return scheduleAttentionGradient(kernel, gradient, kernel.vectorBytes);
     }
     [[fallthrough]];
@@ -411,8 +405,7 @@ static std::pair<int32_t, int64_t> whereVectorsEnd(KernelBuilder &kernel) {
   if (kernel.periods.empty() || kernel.sizes)
     return {0, 0};
   // Random numbers come in blocks that several vectors share.
-  if (llvm::any_of(kernel.ops,
-                   [](mlir::Operation *op) { return mlir::isa<ir::RandomUniformOp>(op); }))
+  if (llvm::any_of(kernel.ops, [](Operation *op) { return isa<ir::RandomUniformOp>(op); }))
     return {0, 0};
   int32_t along = -1;
   if (domain.shape() == FusionDomain::Shape::Elementwise && !domain.inner().empty() &&
@@ -424,7 +417,7 @@ static std::pair<int32_t, int64_t> whereVectorsEnd(KernelBuilder &kernel) {
     return {0, 0};
   bool expensive = llvm::any_of(kernel.ops, isCheaperToKeep);
   int64_t extent = domain.atoms()[along], period = extent;
-  llvm::SmallVector<int64_t> legal = {extent};
+  SmallVector<int64_t> legal = {extent};
   for (int64_t candidate : kernel.periods) {
     if (candidate < 2 || extent % candidate != 0)
       continue;
@@ -440,14 +433,14 @@ static std::pair<int32_t, int64_t> whereVectorsEnd(KernelBuilder &kernel) {
 
 // Schedules the kernel; once more, with vectors that end elsewhere, where what that shows is worth
 // it.
-static mlir::LogicalResult scheduleTwice(KernelBuilder &kernel) {
+static LogicalResult scheduleTwice(KernelBuilder &kernel) {
   KernelBuilder before = kernel;
-  if (mlir::failed(schedule(kernel)))
-    return mlir::failure();
+  if (failed(schedule(kernel)))
+    return failure();
   auto [along, period] = whereVectorsEnd(kernel);
   if (period == 0)
-    return mlir::success();
-  for (mlir::Operation &op : llvm::make_early_inc_range(*kernel.module.getBody()))
+    return success();
+  for (Operation &op : llvm::make_early_inc_range(*kernel.module.getBody()))
     if (&op != kernel.tensors)
       op.erase();
   ScheduleChoice ending = kernel.choices.made().back();
@@ -457,37 +450,36 @@ static mlir::LogicalResult scheduleTwice(KernelBuilder &kernel) {
   return schedule(kernel);
 }
 
-mlir::FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, llvm::StringRef symbol,
-                                        mlir::ModuleOp into, const TargetInfo &target,
-                                        const CodegenOptions &options) {
-  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(fusion.getLoc());
-  mlir::FailureOr<KernelBuilder> started = startKernel(fusion, symbol, *module, options);
-  if (mlir::failed(started))
-    return mlir::failure();
+FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, StringRef symbol, ModuleOp into,
+                                  const TargetInfo &target, const CodegenOptions &options) {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(fusion.getLoc());
+  FailureOr<KernelBuilder> started = startKernel(fusion, symbol, *module, options);
+  if (failed(started))
+    return failure();
   KernelBuilder &kernel = *started;
   kernel.vectorBytes = vectorBytes(target);
-  if (mlir::failed(scheduleTwice(kernel)))
-    return mlir::failure();
+  if (failed(scheduleTwice(kernel)))
+    return failure();
   kernel.tensors.erase();
-  if (mlir::failed(stageDone(*module, options, "loops")))
-    return mlir::failure();
+  if (failed(stageDone(*module, options, "loops")))
+    return failure();
   expandMath(*module);
-  if (mlir::failed(stageDone(*module, options, "math")))
-    return mlir::failure();
+  if (failed(stageDone(*module, options, "math")))
+    return failure();
   bool halfConversions = llvm::is_contained(llvm::split(target.features, ','), "+f16c");
-  if (mlir::failed(convertToLlvm(*module, {}, halfConversions)))
+  if (failed(convertToLlvm(*module, {}, halfConversions)))
     return fusion.emitError("codegen: conversion to the llvm dialect fails");
 
   // Inputs that no output may share a buffer with are read only, as far as the kernel can tell.
-  llvm::SmallVector<int64_t> readOnly;
+  SmallVector<int64_t> readOnly;
   for (int64_t i = 0; i < kernel.numInputs(); ++i)
     if (llvm::none_of(kernel.info.inPlace, [&](auto pair) { return pair.second == i; }))
       readOnly.push_back(i);
   wrap(kernel, kernel.info.symbol, readOnly);
   if (!kernel.info.finish.empty())
     wrap(kernel, kernel.info.finish, readOnly);
-  if (mlir::failed(stageDone(*module, options, "llvm")))
-    return mlir::failure();
+  if (failed(stageDone(*module, options, "llvm")))
+    return failure();
   double total = estimate(kernel);
   // One with sizes runs with fewer pieces, too: the grain says from which size on it is worth
   // another thread.
@@ -497,7 +489,7 @@ mlir::FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, llvm::StringRef sym
                               kernel.info.count));
   if (!kernel.sizes && kernel.info.count > 1) {
     int64_t count = kernel.info.count, grain = std::min(kernel.info.grain, count);
-    llvm::SmallVector<int64_t> legal = {1, grain, count};
+    SmallVector<int64_t> legal = {1, grain, count};
     for (int64_t by : {2, 4}) {
       legal.push_back(std::min(count, grain * by));
       legal.push_back(std::max<int64_t>(1, grain / by));

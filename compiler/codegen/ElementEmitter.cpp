@@ -16,50 +16,42 @@
 
 namespace weft::compiler {
 
-namespace arith = mlir::arith;
-namespace linalg = mlir::linalg;
-namespace memref = mlir::memref;
-namespace scf = mlir::scf;
-namespace tensor = mlir::tensor;
-namespace vector = mlir::vector;
-using mlir::Type;
-using mlir::Value;
-using mlir::ValueRange;
+using namespace mlir;
 
 static bool isVector(Value value) {
-  return mlir::isa<mlir::VectorType>(value.getType());
+  return isa<VectorType>(value.getType());
 }
 
 //===-- Ops, each once a scope ----------------------------------------------------------------===//
 
-unsigned ElementEmitter::SameOp::getHashValue(const mlir::Operation *op) {
-  return mlir::OperationEquivalence::computeHash(
-      const_cast<mlir::Operation *>(op), mlir::OperationEquivalence::directHashValue,
-      mlir::OperationEquivalence::ignoreHashValue, mlir::OperationEquivalence::IgnoreLocations);
+unsigned ElementEmitter::SameOp::getHashValue(const Operation *op) {
+  return OperationEquivalence::computeHash(
+      const_cast<Operation *>(op), OperationEquivalence::directHashValue,
+      OperationEquivalence::ignoreHashValue, OperationEquivalence::IgnoreLocations);
 }
 
-bool ElementEmitter::SameOp::isEqual(const mlir::Operation *a, const mlir::Operation *b) {
+bool ElementEmitter::SameOp::isEqual(const Operation *a, const Operation *b) {
   if (a == b)
     return true;
   if (a == getEmptyKey() || a == getTombstoneKey() || b == getEmptyKey() || b == getTombstoneKey())
     return false;
-  return mlir::OperationEquivalence::isEquivalentTo(const_cast<mlir::Operation *>(a),
-                                                    const_cast<mlir::Operation *>(b),
-                                                    mlir::OperationEquivalence::IgnoreLocations);
+  return OperationEquivalence::isEquivalentTo(const_cast<Operation *>(a),
+                                              const_cast<Operation *>(b),
+                                              OperationEquivalence::IgnoreLocations);
 }
 
-Value ElementEmitter::unique(mlir::Operation *op) {
-  if (!mlir::isPure(op))
+Value ElementEmitter::unique(Operation *op) {
+  if (!isPure(op))
     return op->getResult(0);
-  llvm::SmallVector<Value, 1> folded;
+  SmallVector<Value, 1> folded;
   // Functions fold to what the C library of this machine says, which is not what our own code
   // computes: a fused constant would differ from one that went through memory.
   bool foldable =
-      !op->hasTrait<mlir::OpTrait::ConstantLike>() && op->getName().getDialectNamespace() != "math";
-  if (foldable && mlir::succeeded(b.tryFold(op, folded)) && !folded.empty()) {
+      !op->hasTrait<OpTrait::ConstantLike>() && op->getName().getDialectNamespace() != "math";
+  if (foldable && succeeded(b.tryFold(op, folded)) && !folded.empty()) {
     op->erase();
-    mlir::Operation *producer = folded[0].getDefiningOp();
-    if (!producer || !producer->hasTrait<mlir::OpTrait::ConstantLike>() ||
+    Operation *producer = folded[0].getDefiningOp();
+    if (!producer || !producer->hasTrait<OpTrait::ConstantLike>() ||
         producer->getBlock() != b.getInsertionBlock())
       return folded[0];
     op = producer;
@@ -76,15 +68,15 @@ Value ElementEmitter::unique(mlir::Operation *op) {
   return op->getResult(0);
 }
 
-Value ElementEmitter::constant(mlir::TypedAttr value) {
+Value ElementEmitter::constant(TypedAttr value) {
   Type type = value.getType();
   if (!type.isUnsignedInteger())
     return make<arith::ConstantOp>(value);
   // arith.constant takes signless integers only.
   auto plain = b.getIntegerAttr(b.getIntegerType(type.getIntOrFloatBitWidth()),
-                                mlir::cast<mlir::IntegerAttr>(value).getValue());
+                                cast<IntegerAttr>(value).getValue());
   Value number = make<arith::ConstantOp>(plain);
-  return unique(mlir::UnrealizedConversionCastOp::create(b, loc, type, number));
+  return unique(UnrealizedConversionCastOp::create(b, loc, type, number));
 }
 
 Value ElementEmitter::constantIndex(int64_t value) {
@@ -94,23 +86,23 @@ Value ElementEmitter::constantIndex(int64_t value) {
 Value ElementEmitter::broadcast(Value value, int64_t lanes) {
   if (isVector(value))
     return value;
-  return make<vector::BroadcastOp>(mlir::VectorType::get({lanes}, value.getType()), value);
+  return make<vector::BroadcastOp>(VectorType::get({lanes}, value.getType()), value);
 }
 
 Value ElementEmitter::tailMask(int64_t lanes) {
   if (lanes >= width)
     return nullptr;
-  llvm::SmallVector<bool> bits(width, false);
+  SmallVector<bool> bits(width, false);
   std::fill_n(bits.begin(), lanes, true);
   return make<arith::ConstantOp>(
-      mlir::DenseElementsAttr::get(vectorOf(b.getI1Type()), llvm::ArrayRef<bool>(bits)));
+      DenseElementsAttr::get(vectorOf(b.getI1Type()), ArrayRef<bool>(bits)));
 }
 
-void ElementEmitter::setKnown(Value tensor, llvm::SmallVector<llvm::SmallVector<Index>> places,
-                              llvm::SmallVector<Value> elements) {
-  setKnown(tensor, [places, elements](llvm::ArrayRef<Index> position, Value) {
+void ElementEmitter::setKnown(Value tensor, SmallVector<SmallVector<Index>> places,
+                              SmallVector<Value> elements) {
+  setKnown(tensor, [places, elements](ArrayRef<Index> position, Value) {
     for (auto [place, element] : llvm::zip(places, elements))
-      if (position == llvm::ArrayRef(place))
+      if (position == ArrayRef(place))
         return element;
     return Value();
   });
@@ -121,14 +113,14 @@ Value ElementEmitter::tailMask(Value lanes) {
 }
 
 Value ElementEmitter::laneNumbers() {
-  llvm::SmallVector<int32_t> numbers(width);
+  SmallVector<int32_t> numbers(width);
   std::iota(numbers.begin(), numbers.end(), 0);
   return make<arith::ConstantOp>(b.getI32VectorAttr(numbers));
 }
 
 static bool isSplat(Value tensor) {
   auto constant = tensor.getDefiningOp<arith::ConstantOp>();
-  return constant && mlir::cast<mlir::ElementsAttr>(constant.getValue()).isSplat();
+  return constant && cast<ElementsAttr>(constant.getValue()).isSplat();
 }
 
 //===-- Positions -----------------------------------------------------------------------------===//
@@ -172,7 +164,7 @@ Value ElementEmitter::dividedLanes(const IndexSpace::Symbol &symbol) {
   bool isNarrow =
       std::max(space.range(symbol.of).second, symbol.by) <= std::numeric_limits<int32_t>::max();
   Value of = vectorIndex(symbol.of);
-  mlir::Type type = isNarrow ? mlir::Type(b.getI32Type()) : b.getIndexType();
+  Type type = isNarrow ? Type(b.getI32Type()) : b.getIndexType();
   if (isNarrow)
     of = make<arith::IndexCastOp>(vectorOf(type), of);
   Value by = broadcast(constant(b.getIntegerAttr(type, symbol.by)));
@@ -196,11 +188,10 @@ Value ElementEmitter::vectorIndex(const Index &index) {
     }
     Value value = symbol.value;
     if (symbol.kind == IndexSpace::Kind::Lane) {
-      llvm::SmallVector<mlir::Attribute> steps;
+      SmallVector<Attribute> steps;
       for (int64_t i = 0; i < width; ++i)
         steps.push_back(b.getIndexAttr(i));
-      value =
-          make<arith::ConstantOp>(mlir::DenseElementsAttr::get(vectorOf(b.getIndexType()), steps));
+      value = make<arith::ConstantOp>(DenseElementsAttr::get(vectorOf(b.getIndexType()), steps));
     } else if (std::optional<Turn> turn = turnOf(Index{0, {{id, 1}}})) {
       value = turnedIndex(*turn);
     } else if (symbol.kind != IndexSpace::Kind::Vector) {
@@ -266,9 +257,9 @@ void ElementEmitter::noteFailure(Value condition, Value mask) {
 
 //===-- Elements ------------------------------------------------------------------------------===//
 
-Value ElementEmitter::at(Value tensor, llvm::ArrayRef<Index> given, Value mask) {
+Value ElementEmitter::at(Value tensor, ArrayRef<Index> given, Value mask) {
   // A dim of size 1 has one position, also in lanes that a write at an offset leaves out.
-  llvm::SmallVector<Index> position(given);
+  SmallVector<Index> position(given);
   for (auto [at, size] : llvm::zip(position, ir::shapeOf(tensor)))
     if (size == 1)
       at = Index::of(0);
@@ -282,27 +273,27 @@ Value ElementEmitter::at(Value tensor, llvm::ArrayRef<Index> given, Value mask) 
   return value;
 }
 
-Index ElementEmitter::linearize(llvm::ArrayRef<Index> position, llvm::ArrayRef<int64_t> shape,
+Index ElementEmitter::linearize(ArrayRef<Index> position, ArrayRef<int64_t> shape,
                                 LengthDim length) {
   auto [dim, of] = length;
   if (dim < 0)
     return space.linearize(position, shape);
   Index before = space.linearize(position.take_front(dim), shape.take_front(dim)),
         row = position[dim];
-  int64_t rows = mlir::ShapedType::getNumElements(shape.take_front(dim + 1));
+  int64_t rows = ShapedType::getNumElements(shape.take_front(dim + 1));
   if (before != Index::of(0)) {
     Value start =
         mul(indexValue(before), space.uniform(before) ? lengths[of] : broadcast(lengths[of]));
     row = space.add(row, isVector(start) ? space.vector(start, rows) : space.scalar(start, rows));
   }
-  llvm::SmallVector<Index> places = {row};
-  llvm::SmallVector<int64_t> sizes = {rows};
+  SmallVector<Index> places = {row};
+  SmallVector<int64_t> sizes = {rows};
   llvm::append_range(places, position.drop_front(dim + 1));
   llvm::append_range(sizes, shape.drop_front(dim + 1));
   return space.linearize(places, sizes);
 }
 
-Value ElementEmitter::compute(Value tensorValue, llvm::ArrayRef<Index> position, Value mask) {
+Value ElementEmitter::compute(Value tensorValue, ArrayRef<Index> position, Value mask) {
   auto type = ir::typeOf(tensorValue);
   if (auto known = known_.find(tensorValue); known != known_.end())
     if (Value value = known->second(position, mask))
@@ -313,16 +304,16 @@ Value ElementEmitter::compute(Value tensorValue, llvm::ArrayRef<Index> position,
       onRead(buffer->second.argument, linear);
     return load(buffer->second.memref, type.getElementType(), linear, mask);
   }
-  mlir::Operation *op = tensorValue.getDefiningOp();
-  if (auto generic = mlir::dyn_cast_or_null<linalg::GenericOp>(op)) {
+  Operation *op = tensorValue.getDefiningOp();
+  if (auto generic = dyn_cast_or_null<linalg::GenericOp>(op)) {
     if (generic.getNumReductionLoops()) {
       // Over dims of size 1: one element, folded with the identity.
-      llvm::SmallVector<int64_t> ranges = generic.getStaticLoopRanges();
-      llvm::SmallVector<Index> loops;
+      SmallVector<int64_t> ranges = generic.getStaticLoopRanges();
+      SmallVector<Index> loops;
       size_t next = 0;
       bool single = true;
       for (auto [range, iterator] : llvm::zip(ranges, generic.getIteratorTypesArray())) {
-        bool kept = iterator == mlir::utils::IteratorType::parallel;
+        bool kept = iterator == utils::IteratorType::parallel;
         loops.push_back(kept ? position[next++] : Index::of(0));
         single &= kept || range == 1;
       }
@@ -332,61 +323,60 @@ Value ElementEmitter::compute(Value tensorValue, llvm::ArrayRef<Index> position,
         return body(generic, loops, inputs, mask);
       }
       fail("a reduction's result is read at a position where it is not known");
-      return constant(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(type.getElementType())));
+      return constant(cast<TypedAttr>(b.getZeroAttr(type.getElementType())));
     }
     return body(generic, position, inputsAt(generic, position, mask), mask);
   }
-  if (mlir::isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op)) {
+  if (isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op)) {
     auto from = ir::typeOf(op->getOperand(0));
     return at(op->getOperand(0),
               space.delinearize(space.linearize(position, type.getShape()), from.getShape()), mask);
   }
-  if (auto slice = mlir::dyn_cast_or_null<tensor::ExtractSliceOp>(op)) {
-    llvm::SmallVector<Index> inside;
+  if (auto slice = dyn_cast_or_null<tensor::ExtractSliceOp>(op)) {
+    SmallVector<Index> inside;
     for (auto [i, from] : llvm::enumerate(position))
       inside.push_back(
           space.add(space.scale(from, slice.getStaticStride(i)), slice.getStaticOffset(i)));
     return at(slice.getSource(), inside, mask);
   }
-  if (mlir::isa_and_nonnull<tensor::ConcatOp>(op))
+  if (isa_and_nonnull<tensor::ConcatOp>(op))
     return concatElement(op, position, mask);
-  if (mlir::isa_and_nonnull<tensor::InsertSliceOp>(op))
+  if (isa_and_nonnull<tensor::InsertSliceOp>(op))
     return insertElement(op, position, mask);
-  if (auto constant = mlir::dyn_cast_or_null<arith::ConstantOp>(op))
-    return constantElement(tensorValue, mlir::cast<mlir::ElementsAttr>(constant.getValue()),
-                           position, mask);
+  if (auto constant = dyn_cast_or_null<arith::ConstantOp>(op))
+    return constantElement(tensorValue, cast<ElementsAttr>(constant.getValue()), position, mask);
   fail(op ? "no code for " + op->getName().getStringRef().str()
           : "a value from outside has no buffer");
-  return constant(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(type.getElementType())));
+  return constant(cast<TypedAttr>(b.getZeroAttr(type.getElementType())));
 }
 
-Value ElementEmitter::constantElement(Value tensorValue, mlir::ElementsAttr value,
-                                      llvm::ArrayRef<Index> position, Value mask) {
+Value ElementEmitter::constantElement(Value tensorValue, ElementsAttr value,
+                                      ArrayRef<Index> position, Value mask) {
   auto type = ir::typeOf(tensorValue);
   if (type.getNumElements() == 0)
-    return constant(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(type.getElementType())));
+    return constant(cast<TypedAttr>(b.getZeroAttr(type.getElementType())));
   if (value.isSplat())
-    return constant(mlir::cast<mlir::TypedAttr>(value.getSplatValue<mlir::Attribute>()));
+    return constant(cast<TypedAttr>(value.getSplatValue<Attribute>()));
   // The elements become a global of the kernel's object.
-  mlir::Operation *function = b.getInsertionBlock()->getParentOp();
-  while (!mlir::isa<mlir::ModuleOp>(function->getParentOp()))
+  Operation *function = b.getInsertionBlock()->getParentOp();
+  while (!isa<ModuleOp>(function->getParentOp()))
     function = function->getParentOp();
-  auto module = mlir::cast<mlir::ModuleOp>(function->getParentOp());
-  std::string name = (mlir::SymbolTable::getSymbolName(function).getValue() + "_constant").str();
+  auto module = cast<ModuleOp>(function->getParentOp());
+  std::string name = (SymbolTable::getSymbolName(function).getValue() + "_constant").str();
   Type stored = memoryType(type.getElementType());
-  auto flat = mlir::RankedTensorType::get({type.getNumElements()}, stored);
-  mlir::DenseElementsAttr data;
+  auto flat = RankedTensorType::get({type.getNumElements()}, stored);
+  DenseElementsAttr data;
   if (stored == type.getElementType()) {
-    data = mlir::cast<mlir::DenseElementsAttr>(value).reshape(flat);
+    data = cast<DenseElementsAttr>(value).reshape(flat);
   } else {
-    llvm::SmallVector<int8_t> bytes;
+    SmallVector<int8_t> bytes;
     for (bool bit : value.getValues<bool>())
       bytes.push_back(bit);
-    data = mlir::DenseElementsAttr::get(flat, llvm::ArrayRef<int8_t>(bytes));
+    data = DenseElementsAttr::get(flat, ArrayRef<int8_t>(bytes));
   }
-  auto memrefType = mlir::MemRefType::get(flat.getShape(), stored);
+  auto memrefType = MemRefType::get(flat.getShape(), stored);
   {
-    mlir::OpBuilder::InsertionGuard guard(b);
+    OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(function);
     int64_t number = 0;
     std::string base = name;
@@ -394,11 +384,11 @@ Value ElementEmitter::constantElement(Value tensorValue, mlir::ElementsAttr valu
       name = base + std::to_string(number++);
     memref::GlobalOp::create(
         b, loc, name, b.getStringAttr("private"), memrefType, data, /*constant=*/true,
-        bufferAlignment ? b.getI64IntegerAttr(bufferAlignment) : mlir::IntegerAttr());
+        bufferAlignment ? b.getI64IntegerAttr(bufferAlignment) : IntegerAttr());
   }
   {
     // At the start of the function, where all later uses see it.
-    mlir::OpBuilder::InsertionGuard guard(b);
+    OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&function->getRegion(0).front());
     Value memrefValue = memref::GetGlobalOp::create(b, loc, memrefType, name);
     setBuffer(tensorValue, {memrefValue, -1});
@@ -408,13 +398,13 @@ Value ElementEmitter::constantElement(Value tensorValue, mlir::ElementsAttr valu
 }
 
 Value ElementEmitter::choose(Value condition, Value mask, Type element,
-                             llvm::function_ref<Value(Value)> onTrue,
-                             llvm::function_ref<Value(Value)> onFalse, bool vector) {
+                             function_ref<Value(Value)> onTrue, function_ref<Value(Value)> onFalse,
+                             bool vector) {
   if (!isVector(condition)) {
     Type type = vector ? Type(vectorOf(element)) : element;
     auto branch = scf::IfOp::create(b, loc, type, condition, /*withElseRegion=*/true);
-    auto fill = [&](mlir::Block *block, llvm::function_ref<Value(Value)> emit) {
-      mlir::OpBuilder::InsertionGuard guard(b);
+    auto fill = [&](Block *block, function_ref<Value(Value)> emit) {
+      OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(block);
       pushScope();
       Value value = emit(mask);
@@ -435,14 +425,13 @@ Value ElementEmitter::choose(Value condition, Value mask, Type element,
   return make<arith::SelectOp>(condition, yes, no);
 }
 
-Value ElementEmitter::concatElement(mlir::Operation *op, llvm::ArrayRef<Index> position,
-                                    Value mask) {
-  auto concat = mlir::cast<tensor::ConcatOp>(op);
+Value ElementEmitter::concatElement(Operation *op, ArrayRef<Index> position, Value mask) {
+  auto concat = cast<tensor::ConcatOp>(op);
   int64_t dim = concat.getDim();
   Type element = concat.getResultType().getElementType();
   bool vector = llvm::any_of(position, [&](const Index &i) { return !space.uniform(i); });
   // The inputs that have elements, and where each begins.
-  llvm::SmallVector<std::pair<Value, int64_t>> pieces;
+  SmallVector<std::pair<Value, int64_t>> pieces;
   int64_t begin = 0;
   for (Value input : concat.getInputs()) {
     int64_t extent = ir::typeOf(input).getDimSize(dim);
@@ -458,7 +447,7 @@ Value ElementEmitter::concatElement(mlir::Operation *op, llvm::ArrayRef<Index> p
   std::function<Value(size_t, size_t, Value)> piece = [&](size_t first, size_t last,
                                                           Value lanes) -> Value {
     if (last - first == 1) {
-      llvm::SmallVector<Index> inside(position);
+      SmallVector<Index> inside(position);
       inside[dim] = space.add(inside[dim], -pieces[first].second);
       return at(pieces[first].first, inside, lanes);
     }
@@ -479,8 +468,7 @@ Value ElementEmitter::concatElement(mlir::Operation *op, llvm::ArrayRef<Index> p
         return piece(from, to, m);
       return choose(
           meets, m, element, [&](Value inside) { return piece(from, to, inside); },
-          [&](Value) { return constant(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(element))); },
-          vector);
+          [&](Value) { return constant(cast<TypedAttr>(b.getZeroAttr(element))); }, vector);
     };
     Value isBefore = compareIndex(position[dim], bound);
     if (!isVector(isBefore))
@@ -527,18 +515,17 @@ Value ElementEmitter::meetsPart(const Index &position, int64_t step, int64_t siz
 
 // What is in a buffer, maybe under another shape: an element of it costs a load.
 static Value withoutShape(Value tensor) {
-  while (mlir::isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(
-      tensor.getDefiningOp()))
+  while (isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(tensor.getDefiningOp()))
     tensor = tensor.getDefiningOp()->getOperand(0);
   return tensor;
 }
 
-Value ElementEmitter::writtenLane(tensor::InsertSliceOp insert, llvm::ArrayRef<Index> position,
+Value ElementEmitter::writtenLane(tensor::InsertSliceOp insert, ArrayRef<Index> position,
                                   Value mask) {
-  mlir::RankedTensorType source = insert.getSourceType();
+  RankedTensorType source = insert.getSourceType();
   if (!wholeBuffers || width == 1 || !buffers_.contains(withoutShape(insert.getSource())))
     return nullptr;
-  llvm::SmallVector<Index> inside;
+  SmallVector<Index> inside;
   Value lane;
   for (int64_t i = 0; i < source.getRank(); ++i) {
     int64_t step = insert.getStaticStride(i), size = source.getDimSize(i);
@@ -571,9 +558,8 @@ Value ElementEmitter::writtenLane(tensor::InsertSliceOp insert, llvm::ArrayRef<I
                                broadcast(at(insert.getDest(), position, mask)));
 }
 
-Value ElementEmitter::insertElement(mlir::Operation *op, llvm::ArrayRef<Index> position,
-                                    Value mask) {
-  auto insert = mlir::cast<tensor::InsertSliceOp>(op);
+Value ElementEmitter::insertElement(Operation *op, ArrayRef<Index> position, Value mask) {
+  auto insert = cast<tensor::InsertSliceOp>(op);
   if (Value value = writtenLane(insert, position, mask))
     return value;
   Value meets;
@@ -589,10 +575,10 @@ Value ElementEmitter::insertElement(mlir::Operation *op, llvm::ArrayRef<Index> p
   return writtenElement(insert, position, mask, meets);
 }
 
-Value ElementEmitter::writtenElement(tensor::InsertSliceOp insert, llvm::ArrayRef<Index> position,
+Value ElementEmitter::writtenElement(tensor::InsertSliceOp insert, ArrayRef<Index> position,
                                      Value mask, Value meets) {
   auto source = insert.getSourceType();
-  llvm::SmallVector<Index> inside;
+  SmallVector<Index> inside;
   Value uniformTest, laneTest;
   bool never = false;
   for (int64_t i = 0; i < source.getRank(); ++i) {
@@ -639,7 +625,7 @@ Value ElementEmitter::writtenElement(tensor::InsertSliceOp insert, llvm::ArrayRe
   if (!uniformTest)
     return choose(laneTest, mask, element, update, base, vector);
   // Both: the base is emitted once, or a chain of writes would double with each of them.
-  Value zero = constant(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(element)));
+  Value zero = constant(cast<TypedAttr>(b.getZeroAttr(element)));
   Value lanes = mask ? make<arith::AndIOp>(mask, laneTest) : laneTest;
   Value updated = choose(uniformTest, lanes, element, update, [&](Value) { return zero; }, vector);
   Value taken = make<arith::AndIOp>(laneTest, broadcast(uniformTest));
@@ -648,36 +634,36 @@ Value ElementEmitter::writtenElement(tensor::InsertSliceOp insert, llvm::ArrayRe
 
 //===-- Scalar bodies -------------------------------------------------------------------------===//
 
-static Index evaluate(IndexSpace &space, mlir::AffineExpr expr, llvm::ArrayRef<Index> loops) {
-  if (auto dim = mlir::dyn_cast<mlir::AffineDimExpr>(expr))
+static Index evaluate(IndexSpace &space, AffineExpr expr, ArrayRef<Index> loops) {
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
     return loops[dim.getPosition()];
-  if (auto constant = mlir::dyn_cast<mlir::AffineConstantExpr>(expr))
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
     return Index::of(constant.getValue());
-  auto binary = mlir::cast<mlir::AffineBinaryOpExpr>(expr);
+  auto binary = cast<AffineBinaryOpExpr>(expr);
   Index lhs = evaluate(space, binary.getLHS(), loops),
         rhs = evaluate(space, binary.getRHS(), loops);
-  if (expr.getKind() == mlir::AffineExprKind::Add)
+  if (expr.getKind() == AffineExprKind::Add)
     return space.add(lhs, rhs);
   return rhs.isConstant() ? space.scale(lhs, rhs.constant)
                           : space.scale(rhs, lhs.constant); // Mul: one side is a constant
 }
 
-llvm::SmallVector<Value> ElementEmitter::inputsAt(linalg::GenericOp generic,
-                                                  llvm::ArrayRef<Index> loops, Value mask) {
-  llvm::SmallVector<Value> values;
-  for (mlir::OpOperand *input : generic.getDpsInputOperands()) {
-    llvm::SmallVector<Index> position;
-    for (mlir::AffineExpr expr : generic.getMatchingIndexingMap(input).getResults())
+SmallVector<Value> ElementEmitter::inputsAt(linalg::GenericOp generic, ArrayRef<Index> loops,
+                                            Value mask) {
+  SmallVector<Value> values;
+  for (OpOperand *input : generic.getDpsInputOperands()) {
+    SmallVector<Index> position;
+    for (AffineExpr expr : generic.getMatchingIndexingMap(input).getResults())
       position.push_back(evaluate(space, expr, loops));
     values.push_back(at(input->get(), position, mask));
   }
   return values;
 }
 
-Value ElementEmitter::body(linalg::GenericOp generic, llvm::ArrayRef<Index> loops, ValueRange args,
+Value ElementEmitter::body(linalg::GenericOp generic, ArrayRef<Index> loops, ValueRange args,
                            Value mask) {
-  mlir::Block &block = generic.getRegion().front();
-  llvm::DenseMap<Value, Value> values;
+  Block &block = generic.getRegion().front();
+  DenseMap<Value, Value> values;
   for (auto [argument, value] : llvm::zip(block.getArguments(), args))
     values[argument] = value;
   bodyOps(block, loops, values, mask);
@@ -685,10 +671,10 @@ Value ElementEmitter::body(linalg::GenericOp generic, llvm::ArrayRef<Index> loop
   return values.lookup(yielded) ? values.lookup(yielded) : yielded;
 }
 
-void ElementEmitter::bodyOps(mlir::Block &block, llvm::ArrayRef<Index> loops,
-                             llvm::DenseMap<Value, Value> &values, Value mask) {
-  for (mlir::Operation &op : block.without_terminator()) {
-    if (auto loop = mlir::dyn_cast<scf::ForOp>(op)) {
+void ElementEmitter::bodyOps(Block &block, ArrayRef<Index> loops, DenseMap<Value, Value> &values,
+                             Value mask) {
+  for (Operation &op : block.without_terminator()) {
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
       bodyLoop(loop, loops, values, mask);
       continue;
     }
@@ -701,12 +687,12 @@ void ElementEmitter::bodyOps(mlir::Block &block, llvm::ArrayRef<Index> loops,
 // A loop over scalars becomes one over vectors: its bounds are the same in all lanes, and all that
 // it carries is vectors if one of them starts as one. It reads no memory. Where several vectors ask
 // for results of the same loop it is emitted once (the four words of a random block).
-void ElementEmitter::bodyLoop(scf::ForOp loop, llvm::ArrayRef<Index> loops,
-                              llvm::DenseMap<Value, Value> &values, Value mask) {
+void ElementEmitter::bodyLoop(scf::ForOp loop, ArrayRef<Index> loops,
+                              DenseMap<Value, Value> &values, Value mask) {
   llvm::SetVector<Value> outside(loop->operand_begin(), loop->operand_end());
-  mlir::getUsedValuesDefinedAbove(loop.getRegion(), outside);
+  getUsedValuesDefinedAbove(loop.getRegion(), outside);
   auto reads = llvm::map_to_vector<8>(outside, [&](Value v) { return values.lookup(v); });
-  auto take = [&](mlir::Operation *emitted) {
+  auto take = [&](Operation *emitted) {
     for (auto [result, value] : llvm::zip(loop.getResults(), emitted->getResults()))
       values[result] = value;
   };
@@ -725,7 +711,7 @@ void ElementEmitter::bodyLoop(scf::ForOp loop, llvm::ArrayRef<Index> loops,
                                     values.lookup(loop.getStep()),
                                     llvm::map_to_vector(loop.getInitArgs(), carried));
   {
-    mlir::OpBuilder::InsertionGuard guard(b);
+    OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(emitted.getBody());
     pushScope();
     for (auto [argument, value] :
@@ -739,16 +725,16 @@ void ElementEmitter::bodyLoop(scf::ForOp loop, llvm::ArrayRef<Index> loops,
   take(emitted);
 }
 
-Value ElementEmitter::bodyOp(mlir::Operation &op, llvm::ArrayRef<Index> loops,
-                             llvm::DenseMap<Value, Value> &values, Value mask) {
-  if (auto index = mlir::dyn_cast<linalg::IndexOp>(op))
+Value ElementEmitter::bodyOp(Operation &op, ArrayRef<Index> loops, DenseMap<Value, Value> &values,
+                             Value mask) {
+  if (auto index = dyn_cast<linalg::IndexOp>(op))
     return indexValue(loops[index.getDim()]);
-  if (auto assertion = mlir::dyn_cast<mlir::cf::AssertOp>(op)) {
+  if (auto assertion = dyn_cast<cf::AssertOp>(op)) {
     noteFailure(values.lookup(assertion.getArg()), mask);
     return nullptr;
   }
-  if (auto extract = mlir::dyn_cast<tensor::ExtractOp>(op)) {
-    llvm::SmallVector<Index> position;
+  if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
+    SmallVector<Index> position;
     for (auto [i, operand] : llvm::enumerate(extract.getIndices())) {
       if (auto index = operand.getDefiningOp<linalg::IndexOp>())
         position.push_back(loops[index.getDim()]);
@@ -758,22 +744,22 @@ Value ElementEmitter::bodyOp(mlir::Operation &op, llvm::ArrayRef<Index> loops,
     }
     return at(extract.getTensor(), position, mask);
   }
-  llvm::SmallVector<Value, 3> operands;
+  SmallVector<Value, 3> operands;
   int64_t lanes = 0; // usually `width`; fewer where lanes are folded into one another
   for (Value operand : op.getOperands()) {
     Value value = values.lookup(operand);
     operands.push_back(value);
-    if (auto type = mlir::dyn_cast<mlir::VectorType>(value.getType()))
+    if (auto type = dyn_cast<VectorType>(value.getType()))
       lanes = type.getDimSize(0);
   }
   if (lanes)
     for (Value &operand : operands)
       operand = broadcast(operand, lanes);
-  mlir::Operation *clone = b.clone(op);
+  Operation *clone = b.clone(op);
   clone->setLoc(loc);
   clone->setOperands(operands);
   if (lanes)
-    clone->getResult(0).setType(mlir::VectorType::get({lanes}, op.getResult(0).getType()));
+    clone->getResult(0).setType(VectorType::get({lanes}, op.getResult(0).getType()));
   return unique(clone);
 }
 

@@ -9,43 +9,37 @@
 
 namespace weft::compiler {
 
-namespace arith = mlir::arith;
-namespace memref = mlir::memref;
-namespace vector = mlir::vector;
-using mlir::Type;
-using mlir::Value;
-using mlir::ValueRange;
+using namespace mlir;
 
 Type memoryType(Type element) {
-  return element.isInteger(1) ? mlir::IntegerType::get(element.getContext(), 8) : element;
+  return element.isInteger(1) ? IntegerType::get(element.getContext(), 8) : element;
 }
 int64_t memoryBytes(Type element) {
   return llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
 }
 
 static bool isVector(Value value) {
-  return mlir::isa<mlir::VectorType>(value.getType());
+  return isa<VectorType>(value.getType());
 }
 
-mlir::IntegerAttr ElementEmitter::alignmentOf(const Index &base, Type stored) {
+IntegerAttr ElementEmitter::alignmentOf(const Index &base, Type stored) {
   if (bufferAlignment == 0)
     return nullptr;
   int64_t bytes = memoryBytes(stored), steps = base.constant;
   for (auto [symbol, coefficient] : base.terms)
     steps = std::gcd(steps, coefficient);
   int64_t alignment = steps == 0 ? bufferAlignment : std::gcd(bufferAlignment, steps * bytes);
-  return alignment > bytes ? b.getI64IntegerAttr(alignment) : mlir::IntegerAttr();
+  return alignment > bytes ? b.getI64IntegerAttr(alignment) : IntegerAttr();
 }
 
 // Which lanes a constant mask has; none for any other mask.
-static std::optional<llvm::SmallVector<bool>> lanesOf(Value mask) {
+static std::optional<SmallVector<bool>> lanesOf(Value mask) {
   auto constant = mask.getDefiningOp<arith::ConstantOp>();
-  auto bits = constant ? mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue())
-                       : mlir::DenseElementsAttr();
+  auto bits = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
   if (!bits)
     return std::nullopt;
   auto values = bits.getValues<bool>();
-  return llvm::SmallVector<bool>(values.begin(), values.end());
+  return SmallVector<bool>(values.begin(), values.end());
 }
 
 // How many lanes a constant mask of the first ones has; 0 for any other mask.
@@ -60,17 +54,16 @@ static int64_t firstLanes(Value mask) {
 // Lane i gets element[i] of the `covered` ones from `start` on: vectors that cover all of them, and
 // a shuffle for each but the first. The last one ends with the last element.
 Value ElementEmitter::loadPicked(Value memref, Type stored, const Index &start, int64_t covered,
-                                 llvm::ArrayRef<int64_t> element) {
-  mlir::VectorType type = vectorOf(stored);
-  llvm::SmallVector<int64_t> lane(width, 0);
+                                 ArrayRef<int64_t> element) {
+  VectorType type = vectorOf(stored);
+  SmallVector<int64_t> lane(width, 0);
   Value picked;
   for (int64_t from = 0; from < covered; from += width) {
     int64_t at = covered < width ? 0 : std::min(from, covered - width);
     Index first = space.add(start, at);
     Value vector;
     if (Value mask = tailMask(covered)) {
-      Value none =
-          make<arith::ConstantOp>(mlir::DenseElementsAttr::get(type, b.getZeroAttr(stored)));
+      Value none = make<arith::ConstantOp>(DenseElementsAttr::get(type, b.getZeroAttr(stored)));
       vector = make<vector::MaskedLoadOp>(type, memref, ValueRange{scalarIndex(first)}, mask, none);
     } else {
       vector = make<vector::LoadOp>(type, memref, ValueRange{scalarIndex(first)},
@@ -97,7 +90,7 @@ Value ElementEmitter::loadStrided(Value memref, Type stored, const Index &base, 
   Index lowest = stride > 0 ? base : space.add(base, stride * (lanes - 1)), start = lowest;
   int64_t shift = lowest.constant - llvm::divideFloorSigned(lowest.constant, step) * step;
   Index aligned = space.add(lowest, -shift);
-  int64_t elements = mlir::cast<mlir::MemRefType>(memref.getType()).getDimSize(0);
+  int64_t elements = cast<MemRefType>(memref.getType()).getDimSize(0);
   if (auto [low, high] = space.range(aligned);
       wholeBuffers && low >= 0 && high + step * lanes <= elements) {
     start = aligned;
@@ -105,7 +98,7 @@ Value ElementEmitter::loadStrided(Value memref, Type stored, const Index &base, 
   } else {
     shift = 0;
   }
-  llvm::SmallVector<int64_t> element;
+  SmallVector<int64_t> element;
   for (int64_t i = 0; i < lanes; ++i)
     element.push_back(shift + step * (stride > 0 ? i : lanes - 1 - i));
   return loadPicked(memref, stored, start, covered, element);
@@ -114,7 +107,7 @@ Value ElementEmitter::loadStrided(Value memref, Type stored, const Index &base, 
 // Lanes whose places beside one another are known (a repeated element, every other one of a stack),
 // and few enough elements apart; null for others.
 Value ElementEmitter::loadKnown(Value memref, Type stored, const Index &linear, Value mask) {
-  auto exists = mask ? lanesOf(mask) : llvm::SmallVector<bool>(width, true);
+  auto exists = mask ? lanesOf(mask) : SmallVector<bool>(width, true);
   auto places = exists && mostStride > 1 ? space.placesOfLanes(linear, width) : std::nullopt;
   if (!places)
     return nullptr;
@@ -138,14 +131,13 @@ static Value loadStridedMasked(ElementEmitter &e, Value memref, Type stored, con
                                int64_t stride, Value mask) {
   int64_t step = std::abs(stride), width = e.width, covered = step * (width - 1) + 1;
   Index lowest = stride > 0 ? base : e.space.add(base, stride * (width - 1));
-  mlir::VectorType type = e.vectorOf(stored);
-  Value none =
-      e.make<arith::ConstantOp>(mlir::DenseElementsAttr::get(type, e.b.getZeroAttr(stored)));
+  VectorType type = e.vectorOf(stored);
+  Value none = e.make<arith::ConstantOp>(DenseElementsAttr::get(type, e.b.getZeroAttr(stored)));
   Value no = e.broadcast(e.make<arith::ConstantOp>(e.b.getBoolAttr(false)));
-  llvm::SmallVector<int64_t> lane(width, 0);
+  SmallVector<int64_t> lane(width, 0);
   Value picked;
   for (int64_t from = 0; from < covered; from += width) {
-    llvm::SmallVector<int64_t> asked(width, width); // lanes of `mask`, then of `no`
+    SmallVector<int64_t> asked(width, width); // lanes of `mask`, then of `no`
     for (int64_t i = 0; i < width; ++i) {
       int64_t element = step * (stride > 0 ? i : width - 1 - i);
       bool here = element >= from && element < from + width;
@@ -207,8 +199,8 @@ Value ElementEmitter::loadTurned(Value memref, Type stored, const Index &linear,
           after = make<memref::LoadOp>(memref, ValueRange{next});
     return make<arith::SelectOp>(turn->turned, broadcast(after), broadcast(before));
   }
-  mlir::VectorType type = vectorOf(stored);
-  Value none = make<arith::ConstantOp>(mlir::DenseElementsAttr::get(type, b.getZeroAttr(stored)));
+  VectorType type = vectorOf(stored);
+  Value none = make<arith::ConstantOp>(DenseElementsAttr::get(type, b.getZeroAttr(stored)));
   Value all = broadcast(make<arith::ConstantOp>(b.getBoolAttr(true)));
   Value first = make<arith::XOrIOp>(turn->turned, all), second = turn->turned;
   if (mask) {
@@ -227,11 +219,10 @@ Value ElementEmitter::load(Value memref, Type element, const Index &linear, Valu
   if (stride == 0) {
     value = make<memref::LoadOp>(memref, ValueRange{scalarIndex(base)});
   } else {
-    mlir::VectorType type = vectorOf(stored);
-    Value none =
-        mask || stride != 1
-            ? make<arith::ConstantOp>(mlir::DenseElementsAttr::get(type, b.getZeroAttr(stored)))
-            : nullptr;
+    VectorType type = vectorOf(stored);
+    Value none = mask || stride != 1
+                     ? make<arith::ConstantOp>(DenseElementsAttr::get(type, b.getZeroAttr(stored)))
+                     : nullptr;
     if (stride == 1) {
       Value at = scalarIndex(base);
       if (mask)
@@ -255,7 +246,7 @@ Value ElementEmitter::load(Value memref, Type element, const Index &linear, Valu
   }
   if (stored == element)
     return value;
-  Value zero = make<arith::ConstantOp>(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(value.getType())));
+  Value zero = make<arith::ConstantOp>(cast<TypedAttr>(b.getZeroAttr(value.getType())));
   return compare(arith::CmpIPredicate::ne, value, zero);
 }
 
@@ -263,7 +254,7 @@ Value ElementEmitter::load(Value memref, Type element, const Index &linear, Valu
 // element where a mask with a single lane meets a truncation to 8 or 16 bits, on machines with
 // AVX-512: the bytes behind belong to others. Without it, it stores lane by lane.
 void ElementEmitter::storeFirst(Value memref, Value value, const Index &base, int64_t lanes) {
-  Type element = mlir::getElementTypeOrSelf(value.getType());
+  Type element = getElementTypeOrSelf(value.getType());
   int64_t from = 0;
   for (int64_t piece = width; piece >= 1; piece /= 2) {
     if (!(lanes & piece))
@@ -287,15 +278,14 @@ void ElementEmitter::store(Value memref, Value value, const Index &linear, Value
     value = broadcast(value);
   else if (isVector(value))
     value = make<vector::ExtractOp>(value, 0); // one place: a dim of size 1 lies along the lanes
-  if (mlir::getElementTypeOrSelf(value.getType()).isInteger(1))
+  if (getElementTypeOrSelf(value.getType()).isInteger(1))
     value = make<arith::ExtUIOp>(isVector(value) ? Type(vectorOf(b.getI8Type())) : b.getI8Type(),
                                  value);
   if (stride == 0) {
     memref::StoreOp::create(b, loc, value, memref, ValueRange{scalarIndex(base)});
   } else if (stride == 1) {
-    int64_t first = mask && memoryBytes(mlir::getElementTypeOrSelf(value.getType())) <= 2
-                        ? firstLanes(mask)
-                        : 0;
+    int64_t first =
+        mask && memoryBytes(getElementTypeOrSelf(value.getType())) <= 2 ? firstLanes(mask) : 0;
     if (first)
       return storeFirst(memref, value, base, first);
     Value at = scalarIndex(base);
@@ -303,11 +293,11 @@ void ElementEmitter::store(Value memref, Value value, const Index &linear, Value
       vector::MaskedStoreOp::create(b, loc, memref, ValueRange{at}, mask, value);
     else
       vector::StoreOp::create(b, loc, value, memref, ValueRange{at}, /*nontemporal=*/nullptr,
-                              alignmentOf(base, mlir::getElementTypeOrSelf(value.getType())));
+                              alignmentOf(base, getElementTypeOrSelf(value.getType())));
   } else {
     Value all = mask ? mask : broadcast(make<arith::ConstantOp>(b.getBoolAttr(true)));
     vector::ScatterOp::create(b, loc, Type(), memref, ValueRange{constantIndex(0)},
-                              vectorIndex(linear), all, value, mlir::IntegerAttr());
+                              vectorIndex(linear), all, value, IntegerAttr());
   }
 }
 
@@ -320,7 +310,7 @@ void ElementEmitter::prefetch(Value memref, const Index &linear, bool write) {
   auto [base, stride] = space.splitLanes(linear);
   if (stride != 1)
     return;
-  int64_t bytes = memoryBytes(mlir::cast<mlir::MemRefType>(memref.getType()).getElementType());
+  int64_t bytes = memoryBytes(cast<MemRefType>(memref.getType()).getElementType());
   for (int64_t at = 0; at < width * bytes; at += kLineBytes)
     prefetchLine(memref, space.add(base, at / bytes), write);
 }

@@ -13,31 +13,31 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
 using ir::HostTensor;
 
 // The fusion's results when each op is a kernel of its own.
-static std::vector<HostTensor> runOneByOne(ir::FusionOp fusion, llvm::ArrayRef<HostTensor> inputs) {
-  llvm::DenseMap<mlir::Value, HostTensor> values;
-  mlir::Block &body = fusion.getBody().front();
+static std::vector<HostTensor> runOneByOne(ir::FusionOp fusion, ArrayRef<HostTensor> inputs) {
+  DenseMap<Value, HostTensor> values;
+  Block &body = fusion.getBody().front();
   for (auto [argument, input] : llvm::zip(body.getArguments(), inputs))
     values[argument] = input;
-  for (mlir::Operation &op : body.without_terminator()) {
-    mlir::OpBuilder b(fusion);
+  for (Operation &op : body.without_terminator()) {
+    OpBuilder b(fusion);
     b.setInsertionPointAfter(fusion);
     // Operands are stand-ins of the right types: a kernel reads the fusion's body only.
-    auto single = mlir::func::FuncOp::create(b, op.getLoc(), "single",
-                                             b.getFunctionType(op.getOperandTypes(), {}));
-    mlir::Block *entry = single.addEntryBlock();
+    auto single =
+        func::FuncOp::create(b, op.getLoc(), "single", b.getFunctionType(op.getOperandTypes(), {}));
+    Block *entry = single.addEntryBlock();
     b.setInsertionPointToStart(entry);
     auto alone = ir::FusionOp::create(b, op.getLoc(), op.getResultTypes(), entry->getArguments());
-    mlir::Block *inside =
-        b.createBlock(&alone.getBody(), {}, op.getOperandTypes(),
-                      llvm::SmallVector<mlir::Location>(op.getNumOperands(), op.getLoc()));
-    mlir::Operation *clone = b.clone(op);
+    Block *inside = b.createBlock(&alone.getBody(), {}, op.getOperandTypes(),
+                                  SmallVector<Location>(op.getNumOperands(), op.getLoc()));
+    Operation *clone = b.clone(op);
     clone->setOperands(inside->getArguments());
     ir::YieldOp::create(b, op.getLoc(), clone->getResults());
-    llvm::SmallVector<HostTensor> operands;
-    for (mlir::Value operand : op.getOperands())
+    SmallVector<HostTensor> operands;
+    for (Value operand : op.getOperands())
       operands.push_back(values[operand]);
     std::string error;
     auto kernel = TestKernel::build(alone, error);
@@ -51,7 +51,7 @@ static std::vector<HostTensor> runOneByOne(ir::FusionOp fusion, llvm::ArrayRef<H
     single.erase();
   }
   std::vector<HostTensor> yielded;
-  for (mlir::Value value : body.getTerminator()->getOperands())
+  for (Value value : body.getTerminator()->getOperands())
     yielded.push_back(values[value]);
   return yielded;
 }
@@ -78,14 +78,13 @@ void checkFusion(const std::string &signature, const std::string &body, const st
   std::string message;
   auto kernel = TestKernel::build(parsed->fusion, message);
   ASSERT_TRUE(kernel) << message;
-  llvm::SmallVector<HostTensor> inputs, expected;
-  for (mlir::Type type : parsed->fusion.getInputs().getTypes())
+  SmallVector<HostTensor> inputs, expected;
+  for (Type type : parsed->fusion.getInputs().getTypes())
     inputs.push_back(sample(type, inputs.size() + 1));
   for (auto [at, value] : special)
     inputs[0].set(at, value);
   auto consumed = inputs;
-  ASSERT_TRUE(
-      mlir::succeeded(ir::evaluateBlock(parsed->fusion.getBody().front(), consumed, expected)));
+  ASSERT_TRUE(succeeded(ir::evaluateBlock(parsed->fusion.getBody().front(), consumed, expected)));
   std::vector<HostTensor> one, several, apart = runOneByOne(parsed->fusion, inputs);
   ASSERT_EQ(apart.size(), expected.size());
   EXPECT_EQ(kernel->run(inputs, one, 1), WEFT_KERNEL_OK);

@@ -9,8 +9,10 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
+
 // Pairs of name and type.
-static std::vector<std::pair<std::string, std::string>> split(llvm::StringRef text) {
+static std::vector<std::pair<std::string, std::string>> split(StringRef text) {
   std::vector<std::pair<std::string, std::string>> pairs;
   while (!text.empty()) {
     auto [name, rest] = text.split(": ");
@@ -40,7 +42,7 @@ std::unique_ptr<ParsedFusion> parseFusion(const std::string &signature, const st
                      ") {\n  %results:" + std::to_string(split(results).size()) +
                      " = weft.fusion(" + operands + ") -> (" + types + ") {\n" + body +
                      "\n  weft.yield " + names + " : " + types + "\n  }\n  return\n}";
-  parsed->module = mlir::parseSourceString<mlir::ModuleOp>(text, &parsed->context);
+  parsed->module = parseSourceString<ModuleOp>(text, &parsed->context);
   if (parsed->module)
     parsed->module->walk([&](ir::FusionOp op) { parsed->fusion = op; });
   if (!parsed->fusion)
@@ -48,13 +50,13 @@ std::unique_ptr<ParsedFusion> parseFusion(const std::string &signature, const st
   return parsed;
 }
 
-ir::FusionOp fusionAround(mlir::Operation *op) {
-  mlir::OpBuilder b(op);
+ir::FusionOp fusionAround(Operation *op) {
+  OpBuilder b(op);
   auto fusion = ir::FusionOp::create(b, op->getLoc(), op->getResultTypes(), op->getOperands());
-  mlir::Block *body = b.createBlock(&fusion.getBody());
-  for (mlir::Value operand : op->getOperands())
+  Block *body = b.createBlock(&fusion.getBody());
+  for (Value operand : op->getOperands())
     body->addArgument(operand.getType(), op->getLoc());
-  mlir::Operation *clone = op->clone();
+  Operation *clone = op->clone();
   clone->setOperands(body->getArguments());
   body->push_back(clone);
   b.setInsertionPointToEnd(body);
@@ -64,9 +66,9 @@ ir::FusionOp fusionAround(mlir::Operation *op) {
   return fusion;
 }
 
-ir::HostTensor sample(mlir::Type type, int64_t seed) {
+ir::HostTensor sample(Type type, int64_t seed) {
   std::mt19937_64 random(seed);
-  ir::HostTensor tensor = ir::HostTensor::of(mlir::cast<mlir::RankedTensorType>(type));
+  ir::HostTensor tensor = ir::HostTensor::of(cast<RankedTensorType>(type));
   std::normal_distribution<double> normal;
   for (int64_t i = 0; i < tensor.size(); ++i) {
     if (is_floating(tensor.dtype))

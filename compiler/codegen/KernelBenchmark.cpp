@@ -14,6 +14,9 @@
 #include "llvm/Support/FormatVariadic.h"
 
 namespace weft::compiler {
+
+using namespace mlir;
+
 namespace {
 
 // The texts of parseFusion.
@@ -113,7 +116,7 @@ double seconds(const std::function<void()> &f) {
 
 // Operands rise from `least` of their type on.
 void run(benchmark::State &state, const Fusion &fusion, bool besideCopy,
-         double (*least)(mlir::RankedTensorType)) {
+         double (*least)(RankedTensorType)) {
   auto parsed = parseFusion(fusion.signature, fusion.body, fusion.results);
   std::string error = "does not parse";
   auto kernel = parsed->fusion ? TestKernel::build(parsed->fusion, error) : nullptr;
@@ -122,9 +125,8 @@ void run(benchmark::State &state, const Fusion &fusion, bool besideCopy,
   std::vector<std::vector<std::byte>> memory;
   std::vector<void *> buffers;
   int64_t bytes = 0;
-  for (mlir::Value value :
-       llvm::concat<mlir::Value>(llvm::to_vector(parsed->fusion.getInputs()),
-                                 llvm::to_vector(parsed->fusion.getResults()))) {
+  for (Value value : llvm::concat<Value>(llvm::to_vector(parsed->fusion.getInputs()),
+                                         llvm::to_vector(parsed->fusion.getResults()))) {
     auto operand = ir::HostTensor::of(ir::typeOf(value));
     for (int64_t i = 0; i < operand.size(); ++i)
       operand.set(i, least(ir::typeOf(value)) + static_cast<double>(i % 1000) * 1e-3);
@@ -156,7 +158,7 @@ void run(benchmark::State &state, const Fusion &fusion, bool besideCopy,
   state.counters["memcpy_ratio"] = best / bestCopy;
 }
 
-std::string tensor(llvm::ArrayRef<int64_t> sizes, const char *element) {
+std::string tensor(ArrayRef<int64_t> sizes, const char *element) {
   std::string type = "tensor<";
   for (int64_t size : sizes)
     type += std::to_string(size) + "x";
@@ -167,7 +169,7 @@ std::string tensor(llvm::ArrayRef<int64_t> sizes, const char *element) {
 // is read.
 struct Product {
   int64_t batch, m, k, n;
-  llvm::StringRef sides;
+  StringRef sides;
 };
 
 constexpr Product kProducts[] = {
@@ -186,8 +188,8 @@ constexpr Product kProducts[] = {
 
 Fusion fusionOf(const Product &p) {
   auto matrix = [&](int64_t rows, int64_t columns) {
-    llvm::SmallVector<int64_t> sizes = {p.batch, rows, columns};
-    return tensor(llvm::ArrayRef(sizes).drop_front(p.batch == 1), "f64");
+    SmallVector<int64_t> sizes = {p.batch, rows, columns};
+    return tensor(ArrayRef(sizes).drop_front(p.batch == 1), "f64");
   };
   bool left = p.sides[0] == 't', right = p.sides[1] == 't';
   std::string x = left ? matrix(p.k, p.m) : matrix(p.m, p.k),
@@ -241,7 +243,7 @@ Fusion fusionOf(const Attention &a) {
           yielded};
 }
 
-void add(Fusion fusion, bool besideCopy, double (*least)(mlir::RankedTensorType)) {
+void add(Fusion fusion, bool besideCopy, double (*least)(RankedTensorType)) {
   std::string name = fusion.name;
   benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State &state) {
     run(state, fusion, besideCopy, least);

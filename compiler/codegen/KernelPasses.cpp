@@ -4,6 +4,9 @@
 #include "compiler/pipeline/UserPass.h"
 
 namespace weft::compiler {
+
+using namespace mlir;
+
 namespace {
 
 struct KernelPass {
@@ -17,7 +20,7 @@ Registry<KernelPass> &registry() {
   return *registry;
 }
 
-llvm::StringRef nameOf(KernelStage stage) {
+StringRef nameOf(KernelStage stage) {
   switch (stage) {
   case KernelStage::Loops:
     return "loops";
@@ -59,15 +62,14 @@ uint64_t registeredKernelPassesGeneration() {
   return registry().generation();
 }
 
-mlir::LogicalResult runKernelPasses(mlir::ModuleOp kernel, llvm::StringRef stage,
-                                    std::vector<std::string> *remarks) {
+LogicalResult runKernelPasses(ModuleOp kernel, StringRef stage, std::vector<std::string> *remarks) {
   if (registeredKernelPassesGeneration() == 0)
-    return mlir::success();
+    return success();
   for (const KernelPass &hook : registry().things())
     if (nameOf(hook.stage) == stage &&
-        mlir::failed(runUserPass(kernel, "kernel pass", hook.name, hook.factory, remarks)))
-      return mlir::failure();
-  return mlir::success();
+        failed(runUserPass(kernel, "kernel pass", hook.name, hook.factory, remarks)))
+      return failure();
+  return success();
 }
 
 } // namespace weft::compiler

@@ -9,10 +9,7 @@
 
 namespace weft::compiler {
 
-using mlir::failure;
-using mlir::Operation;
-using mlir::RankedTensorType;
-using mlir::Value;
+using namespace mlir;
 using Role = FusionDomain::Role;
 using Shape = FusionDomain::Shape;
 
@@ -26,7 +23,7 @@ static int64_t leadingDims(const ir::Dims &dims, const ir::Dim &leading) {
 static std::optional<ir::Dim> onlyNamed(Value value, const ir::Dim &leading = 1) {
   std::optional<ir::Dim> found;
   ir::Dims dims = ir::dimsOf(value);
-  for (const ir::Dim &dim : llvm::ArrayRef(dims).drop_front(leadingDims(dims, leading))) {
+  for (const ir::Dim &dim : ArrayRef(dims).drop_front(leadingDims(dims, leading))) {
     if (dim.isStatic())
       continue;
     if (found)
@@ -37,19 +34,19 @@ static std::optional<ir::Dim> onlyNamed(Value value, const ir::Dim &leading = 1)
 }
 
 // Readers of explain know their lines and no IR.
-mlir::FailureOr<KernelSizes> refuseSizes(Operation *op, const llvm::Twine &why) {
+FailureOr<KernelSizes> refuseSizes(Operation *op, const Twine &why) {
   std::string line = locationText(op);
-  mlir::emitError(mlir::UnknownLoc::get(op->getContext()))
+  emitError(UnknownLoc::get(op->getContext()))
       << op->getName() << " " << why << (line.empty() ? line : " (" + line + ")");
   return failure();
 }
 
 // Which dims of the kernel's operands are shorter in memory than their types say. own: the
 // length of rows, or of queries. The launch counts by `leading`, where that has a name, else by it.
-static void setLengthDims(KernelSizes &sizes, mlir::Block &body, const ir::Dim &own,
+static void setLengthDims(KernelSizes &sizes, Block &body, const ir::Dim &own,
                           const ir::Dim &leading = 1) {
   sizes.counted = leading.isStatic() ? own : leading;
-  llvm::SmallVector<Value> operands(body.getArguments());
+  SmallVector<Value> operands(body.getArguments());
   llvm::append_range(operands, body.getTerminator()->getOperands());
   for (Value operand : operands) {
     ir::Dims dims = ir::dimsOf(operand);
@@ -65,10 +62,10 @@ static void setLengthDims(KernelSizes &sizes, mlir::Block &body, const ir::Dim &
 // Of a kernel of attention whose length varies: it counts queries, or matrices where their number
 // varies as well, and is told the lengths (kLengthsAttr). No movement in it may join a length with
 // another dim, so that positions at the largest size are those at each.
-mlir::FailureOr<KernelSizes> attentionSizes(Operation *attention, mlir::Block &body) {
+FailureOr<KernelSizes> attentionSizes(Operation *attention, Block &body) {
   ir::Dim leading = ir::leadingDim(attention), queries = ir::queryCount(attention),
           keys = ir::keyCount(attention);
-  if (llvm::StringRef reason = ir::whyNoLengths(attention); !reason.empty())
+  if (StringRef reason = ir::whyNoLengths(attention); !reason.empty())
     return refuseSizes(attention, reason);
   KernelSizes sizes;
   auto add = [&](Value value) {
@@ -96,19 +93,19 @@ mlir::FailureOr<KernelSizes> attentionSizes(Operation *attention, mlir::Block &b
 
 // Whether the op takes and gives rows as they are, or what is one for each row.
 static bool goesByRows(Operation *op) {
-  auto weft = mlir::dyn_cast<ir::WeftOp>(op);
+  auto weft = dyn_cast<ir::WeftOp>(op);
   if (!weft)
     return false;
-  if (mlir::isa<ir::ReshapeOp>(op))
+  if (isa<ir::ReshapeOp>(op))
     return ir::longDims(ir::dimsOf(op->getOperand(0))) ==
            ir::longDims(ir::dimsOf(op->getResult(0)));
   if (weft.kind() != ir::Kind::Reduction)
-    return weft.kind() == ir::Kind::Elementwise || mlir::isa<ir::BroadcastOp, ir::ConstantOp>(op);
+    return weft.kind() == ir::Kind::Elementwise || isa<ir::BroadcastOp, ir::ConstantOp>(op);
   // Of all that a row has, or of nothing that varies.
   return op->getNumResults() == 1 && !ir::hasNamedDims(op->getResult(0).getType());
 }
 
-mlir::FailureOr<KernelSizes> rowSizes(mlir::Block &body) {
+FailureOr<KernelSizes> rowSizes(Block &body) {
   KernelSizes sizes;
   std::optional<ir::Dim> length;
   // Of one length for the whole kernel, with nothing behind it.
@@ -122,18 +119,18 @@ mlir::FailureOr<KernelSizes> rowSizes(mlir::Block &body) {
       dims.pop_back();
     return dims.back() == *named && length.value_or(*named) == *named && (length = named, true);
   };
-  llvm::SmallVector<Operation *> ops;
+  SmallVector<Operation *> ops;
   for (Operation &op : body.without_terminator()) {
     ops.push_back(&op);
     bool fits = llvm::all_of(op.getOperands(), add) && llvm::all_of(op.getResults(), add);
     if (!fits || !goesByRows(&op))
       return refuseSizes(&op, "has a size that varies in another dimension than the first");
   }
-  llvm::SmallVector<Value> outputs(body.getTerminator()->getOperands());
+  SmallVector<Value> outputs(body.getTerminator()->getOperands());
   FusionRefusal why;
   auto domain = FusionDomain::analyze(ops, outputs, why);
   auto isRow = [&](Operation *op) {
-    return mlir::cast<ir::WeftOp>(op).kind() != ir::Kind::Reduction ||
+    return cast<ir::WeftOp>(op).kind() != ir::Kind::Reduction ||
            domain->role(op->getResult(0)) ==
                (ir::hasNamedDims(op->getOperand(0).getType()) ? Role::Row : Role::Scalar);
   };

@@ -13,14 +13,14 @@
 
 namespace weft::compiler {
 
-using mlir::Value;
+using namespace mlir;
 
 namespace {
 
 class FewRowsSchedule : MatmulProduct {
 public:
   FewRowsSchedule(KernelBuilder &kernel, ir::MatmulOp op, int64_t lanes, bool exchanged);
-  mlir::LogicalResult run();
+  LogicalResult run();
 
 private:
   // All sums of `count` columns from `first` on.
@@ -61,7 +61,7 @@ void FewRowsSchedule::square(const Index &first, int64_t count, const Index &fro
   IndexSpace &space = e.space;
   Value mask = e.tailMask(deep);
   Index along = space.add(from, space.lane(deep));
-  llvm::SmallVector<Value> v(lanes_);
+  SmallVector<Value> v(lanes_);
   for (int64_t i = 0; i < lanes_; ++i)
     v[i] = i < count ? e.broadcast(at(matrix_, true, space.add(first, i), along, mask)) : zero();
   transposeLanes(e, v);
@@ -102,14 +102,14 @@ void FewRowsSchedule::columns(const Index &first, int64_t count) {
   }
   Index lanes = space.add(first, space.lane(count));
   for (int64_t row = 0; row < rows_; ++row) {
-    llvm::SmallVector<Index> position(batch_);
+    SmallVector<Index> position(batch_);
     position.push_back(exchanged_ ? lanes : Index::of(row));
     position.push_back(exchanged_ ? Index::of(row) : lanes);
     e.store(f_.output(0), sums[row], space.linearize(position, result_), e.tailMask(count));
   }
 }
 
-mlir::LogicalResult FewRowsSchedule::run() {
+LogicalResult FewRowsSchedule::run() {
   f_.e.width = lanes_;
   int64_t blocks = llvm::divideCeil(columns_, lanes_);
   kernel_.info.count = batchCount_ * blocks;
@@ -122,8 +122,8 @@ mlir::LogicalResult FewRowsSchedule::run() {
   return f_.finish();
 }
 
-std::optional<mlir::LogicalResult> scheduleFewRows(KernelBuilder &kernel, ir::MatmulOp op,
-                                                   int64_t vectorBytes) {
+std::optional<LogicalResult> scheduleFewRows(KernelBuilder &kernel, ir::MatmulOp op,
+                                             int64_t vectorBytes) {
   auto type = ir::typeOf(op.getResult());
   int64_t m = type.getShape().end()[-2], n = type.getShape().back(),
           k = kernel.generic(op).getStaticLoopRanges().back(),

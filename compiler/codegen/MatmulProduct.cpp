@@ -6,7 +6,7 @@
 
 namespace weft::compiler {
 
-using mlir::Value;
+using namespace mlir;
 
 MatmulProduct::MatmulProduct(KernelBuilder &kernel, ir::MatmulOp op)
     : kernel_(kernel), f_(kernel, kernel.info.symbol), generic_(kernel.generic(op)) {
@@ -19,7 +19,7 @@ MatmulProduct::MatmulProduct(KernelBuilder &kernel, ir::MatmulOp op)
   k_ = batches_.pop_back_val();
   n_ = batches_.pop_back_val();
   m_ = batches_.pop_back_val();
-  batchCount_ = mlir::ShapedType::getNumElements(batches_);
+  batchCount_ = ShapedType::getNumElements(batches_);
 }
 
 MatmulParts matmulParts(int64_t k) {
@@ -28,11 +28,11 @@ MatmulParts matmulParts(int64_t k) {
   return {std::max<int64_t>(1, llvm::divideCeil(k, std::max<int64_t>(depth, 1))), depth};
 }
 
-llvm::SmallVector<Index> MatmulProduct::positionIn(Value side, bool transposed, const Index &row,
-                                                   const Index &column) {
-  llvm::ArrayRef<int64_t> shape = ir::shapeOf(side);
+SmallVector<Index> MatmulProduct::positionIn(Value side, bool transposed, const Index &row,
+                                             const Index &column) {
+  ArrayRef<int64_t> shape = ir::shapeOf(side);
   int64_t rank = shape.size() - 2, missing = batch_.size() - rank;
-  llvm::SmallVector<Index> position;
+  SmallVector<Index> position;
   for (int64_t i = 0; i < rank; ++i)
     position.push_back(shape[i] == 1 ? Index::of(0) : batch_[missing + i]);
   position.push_back(transposed ? column : row);
@@ -42,7 +42,7 @@ llvm::SmallVector<Index> MatmulProduct::positionIn(Value side, bool transposed, 
 
 Value MatmulProduct::multiplyAdd(Value a, Value b, Value sum) {
   if (element_.isF64() || element_.isF32())
-    return f_.e.make<mlir::math::FmaOp>(f_.e.broadcast(a), b, sum);
+    return f_.e.make<math::FmaOp>(f_.e.broadcast(a), b, sum);
   return f_.e.body(generic_, {}, {a, b, sum}, nullptr);
 }
 

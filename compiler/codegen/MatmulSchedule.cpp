@@ -24,9 +24,7 @@
 
 namespace weft::compiler {
 
-namespace arith = mlir::arith;
-namespace vector = mlir::vector;
-using mlir::Value;
+using namespace mlir;
 
 namespace {
 
@@ -34,11 +32,11 @@ namespace {
 constexpr int64_t kWordBytes = 4;
 
 // Elements of 8 bits as kernels store them (StorageTypes.h), and back.
-Value asType(ElementEmitter &e, Value elements, mlir::Type element) {
-  mlir::Type to = mlir::cast<mlir::VectorType>(elements.getType()).clone(element);
+Value asType(ElementEmitter &e, Value elements, Type element) {
+  Type to = cast<VectorType>(elements.getType()).clone(element);
   if (to == elements.getType())
     return elements;
-  return e.make<mlir::UnrealizedConversionCastOp>(to, elements);
+  return e.make<UnrealizedConversionCastOp>(to, elements);
 }
 
 struct Tiling {
@@ -53,7 +51,7 @@ struct Tiling {
 class MatmulSchedule : MatmulProduct {
 public:
   MatmulSchedule(KernelBuilder &kernel, ir::MatmulOp op, int64_t vectorBytes);
-  mlir::LogicalResult run();
+  LogicalResult run();
 
 private:
   void choose(int64_t vectorBytes);
@@ -73,12 +71,11 @@ private:
   // v[j] lane i = read(i) lane j for `count` rows, over the depth of the chunk: store(depth,
   // vector).
   void packAcross(int64_t count,
-                  llvm::function_ref<Value(int64_t row, const Index &depth, Value mask)> read,
-                  llvm::function_ref<void(const Index &depth, Value value)> store);
-  void
-  panelsOf(llvm::function_ref<void(const Index &panel, int64_t vectors, int64_t lastLanes)> emit);
+                  function_ref<Value(int64_t row, const Index &depth, Value mask)> read,
+                  function_ref<void(const Index &depth, Value value)> store);
+  void panelsOf(function_ref<void(const Index &panel, int64_t vectors, int64_t lastLanes)> emit);
   KernelFunction::State overDepth(KernelFunction::State state,
-                                  llvm::function_ref<void(Index, KernelFunction::State &)> emit);
+                                  function_ref<void(Index, KernelFunction::State &)> emit);
   Index bounded(Value value, int64_t extent) {
     return f_.e.space.scalar(value, std::max<int64_t>(extent, 1));
   }
@@ -89,7 +86,7 @@ private:
     return f_.e.at(right_, positionIn(right_, transposeRight_, depth, column), mask);
   }
   // Asks for the line of an element, which may lie outside of the side.
-  void prefetch(Value side, llvm::ArrayRef<Index> position, bool nearest = true);
+  void prefetch(Value side, ArrayRef<Index> position, bool nearest = true);
 
   bool transposeLeft_, transposeRight_;
   // Pieces are rows, of a product of rows whose number varies: the end of the range says how many
@@ -123,16 +120,16 @@ void MatmulSchedule::findNarrow(ir::MatmulOp op) {
   if (!matrix)
     return;
   Value narrow;
-  for (mlir::Operation *each : *matrix)
+  for (Operation *each : *matrix)
     for (Value operand : each->getOperands()) {
-      auto argument = mlir::dyn_cast<mlir::BlockArgument>(operand);
+      auto argument = dyn_cast<BlockArgument>(operand);
       if (!argument || ir::typeOf(operand).getNumElements() <= std::max(n_, k_))
         continue;
       if (ir::shapeOf(operand) != ir::shapeOf(op.getRhs()) || (narrow && narrow != operand))
         return;
       narrow = operand;
     }
-  mlir::Type element = narrow ? ir::typeOf(narrow).getElementType() : mlir::Type();
+  Type element = narrow ? ir::typeOf(narrow).getElementType() : Type();
   if (element && !element.isInteger(1) && memoryBytes(element) == 1)
     narrow_ = kernel_.lowered.lookup(narrow);
 }
@@ -157,8 +154,8 @@ void MatmulSchedule::choose(int64_t vectorBytes) {
   t_.rows = piecesAreRows_ ? std::clamp<int64_t>(m_, 1, mostRows)
                            : llvm::divideCeil(std::max<int64_t>(m_, 1), t_.rowBlocks);
   // Of a product whose rows are counted at run time tiles are what ranges begin at.
-  auto choose = [&](llvm::StringRef name, int64_t preferred, int64_t most) {
-    llvm::SmallVector<int64_t> legal;
+  auto choose = [&](StringRef name, int64_t preferred, int64_t most) {
+    SmallVector<int64_t> legal;
     for (int64_t some : {1, 2, 3, 4, 6, 8})
       if (some <= most)
         legal.push_back(some);
@@ -198,7 +195,7 @@ void MatmulSchedule::choose(int64_t vectorBytes) {
     kernel_.rangeUnit = t_.rows;
 }
 
-void MatmulSchedule::prefetch(Value side, llvm::ArrayRef<Index> position, bool nearest) {
+void MatmulSchedule::prefetch(Value side, ArrayRef<Index> position, bool nearest) {
   Index at = f_.e.space.linearize(position, ir::shapeOf(side));
   for (auto [i, argument] : llvm::enumerate(kernel_.arguments()))
     if (kernel_.lowered.lookup(argument) == side)
@@ -207,7 +204,7 @@ void MatmulSchedule::prefetch(Value side, llvm::ArrayRef<Index> position, bool n
 
 KernelFunction::State
 MatmulSchedule::overDepth(KernelFunction::State state,
-                          llvm::function_ref<void(Index, KernelFunction::State &)> emit) {
+                          function_ref<void(Index, KernelFunction::State &)> emit) {
   if (t_.chunks == 1)
     return f_.loop(k_ / units_, std::move(state), emit);
   return f_.loop(0, f_.e.div(depthHere_, units_), t_.depth / units_, std::move(state), emit);
@@ -215,7 +212,7 @@ MatmulSchedule::overDepth(KernelFunction::State state,
 
 // The panels of a block of columns: those that are whole in a loop, then the last one where it is
 // not.
-void MatmulSchedule::panelsOf(llvm::function_ref<void(const Index &, int64_t, int64_t)> emit) {
+void MatmulSchedule::panelsOf(function_ref<void(const Index &, int64_t, int64_t)> emit) {
   int64_t width = t_.vectors * t_.lanes, whole = n_ / width;
   if (t_.columnBlocks == 1)
     f_.loop(whole, [&](Index panel) { emit(panel, t_.vectors, t_.lanes); });
@@ -230,14 +227,14 @@ void MatmulSchedule::panelsOf(llvm::function_ref<void(const Index &, int64_t, in
 }
 
 void MatmulSchedule::packAcross(int64_t count,
-                                llvm::function_ref<Value(int64_t, const Index &, Value)> read,
-                                llvm::function_ref<void(const Index &, Value)> store) {
+                                function_ref<Value(int64_t, const Index &, Value)> read,
+                                function_ref<void(const Index &, Value)> store) {
   ElementEmitter &e = f_.e;
   int64_t lanes = t_.lanes;
   auto square = [&](const Index &depth, int64_t deep) {
-    Value none = e.broadcast(e.constant(mlir::cast<mlir::TypedAttr>(e.b.getZeroAttr(element_))));
+    Value none = e.broadcast(e.constant(cast<TypedAttr>(e.b.getZeroAttr(element_))));
     Value mask = e.tailMask(deep);
-    llvm::SmallVector<Value> v(lanes, none);
+    SmallVector<Value> v(lanes, none);
     for (int64_t i = 0; i < count; ++i)
       v[i] = e.broadcast(read(i, e.space.add(depth, e.space.lane(deep)), mask));
     transposeLanes(e, v);
@@ -266,12 +263,12 @@ void MatmulSchedule::packWords() {
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
   int64_t lanes = t_.lanes, deep = lanes * units_, width = t_.vectors * lanes;
-  mlir::Type words = mlir::VectorType::get({lanes}, e.b.getI32Type());
+  Type words = VectorType::get({lanes}, e.b.getI32Type());
   Value depthHere = t_.chunks == 1 ? e.constantIndex(k_) : depthHere_;
   auto square = [&](const Index &panel, int64_t vector, int64_t columns, const Index &depth) {
     Index first = space.add(space.scale(panel, width), vector * lanes),
           from = space.add(firstDepth_, depth);
-    llvm::SmallVector<Value> v;
+    SmallVector<Value> v;
     for (int64_t i = 0; i < lanes; ++i) {
       if (i >= columns) {
         v.push_back(e.broadcast(e.constant(e.b.getI32IntegerAttr(0)), lanes));
@@ -310,12 +307,12 @@ void MatmulSchedule::packWords() {
 Value MatmulSchedule::fromWords(Value words, int64_t part, const Index &depth, const Index &column,
                                 Value mask) {
   ElementEmitter &e = f_.e;
-  mlir::Type element = ir::typeOf(narrow_).getElementType();
+  Type element = ir::typeOf(narrow_).getElementType();
   if (part > 0)
     words = e.make<arith::ShRUIOp>(
         words, e.broadcast(e.constant(e.b.getI32IntegerAttr(static_cast<int32_t>(part * 8)))));
   Value elements = e.make<arith::TruncIOp>(e.vectorOf(e.b.getI8Type()), words);
-  e.setKnown(narrow_, [&](llvm::ArrayRef<Index>, Value) { return asType(e, elements, element); });
+  e.setKnown(narrow_, [&](ArrayRef<Index>, Value) { return asType(e, elements, element); });
   Value value = e.broadcast(rightAt(depth, column, mask));
   e.dropKnown(narrow_);
   return value;
@@ -382,7 +379,7 @@ void MatmulSchedule::tile(int64_t rows, int64_t vectors, int64_t last, const Ind
     return space.add(space.scale(panel, width), space.add(space.lane(lanesOf(v)), v * t_.lanes));
   };
   auto placeOf = [&](int64_t row, int64_t v) {
-    llvm::SmallVector<Index> position(batch_);
+    SmallVector<Index> position(batch_);
     position.push_back(space.add(first, row));
     position.push_back(columnAt(v));
     return space.linearize(position, result_);
@@ -391,7 +388,7 @@ void MatmulSchedule::tile(int64_t rows, int64_t vectors, int64_t last, const Ind
   Index local = space.add(panel, space.scale(firstPanel_, -1));
   // The loop goes by words where the right side is copied so.
   sums = overDepth(sums, [&](Index step, KernelFunction::State &inside) {
-    llvm::SmallVector<Value> words;
+    SmallVector<Value> words;
     for (int64_t v = 0; v < vectors && units_ > 1; ++v)
       words.push_back(
           e.load(scratch_, e.b.getI32Type(),
@@ -409,7 +406,7 @@ void MatmulSchedule::tile(int64_t rows, int64_t vectors, int64_t last, const Ind
         prefetch(
             narrow_ ? narrow_ : right_,
             positionIn(right_, false, later, space.add(space.scale(panel, width), v * t_.lanes)));
-      llvm::SmallVector<Value> right;
+      SmallVector<Value> right;
       for (int64_t v = 0; v < vectors; ++v) {
         if (units_ > 1) {
           right.push_back(fromWords(words[v], part, at, columnAt(v), e.tailMask(lanesOf(v))));
@@ -515,7 +512,7 @@ void MatmulSchedule::block(const Index &batch, const Index &columns, Value from,
   });
 }
 
-mlir::LogicalResult MatmulSchedule::run() {
+LogicalResult MatmulSchedule::run() {
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
   int64_t bytes = memoryBytes(element_);
@@ -525,10 +522,10 @@ mlir::LogicalResult MatmulSchedule::run() {
   if (t_.packsRight) {
     int64_t count =
         std::max<int64_t>(t_.depth, 1) / units_ * t_.panelsPerBlock * t_.vectors * t_.lanes;
-    mlir::Type packed = units_ > 1 ? e.b.getI32Type() : element_;
+    Type packed = units_ > 1 ? e.b.getI32Type() : element_;
     scratch_ = f_.scratch(kernel_.claimScratch(count * memoryBytes(packed)), count, packed);
   }
-  if (t_.chunks > kPlainParts && mlir::isa<mlir::FloatType>(element_)) {
+  if (t_.chunks > kPlainParts && isa<FloatType>(element_)) {
     int64_t count = m_ * t_.panelsPerBlock * t_.vectors * t_.lanes;
     lost_ = f_.scratch(kernel_.claimScratch(count * bytes), count, element_);
   }
@@ -551,7 +548,7 @@ mlir::LogicalResult MatmulSchedule::run() {
   return f_.finish();
 }
 
-mlir::LogicalResult scheduleMatmul(KernelBuilder &kernel, ir::MatmulOp op, int64_t vectorBytes) {
+LogicalResult scheduleMatmul(KernelBuilder &kernel, ir::MatmulOp op, int64_t vectorBytes) {
   return MatmulSchedule(kernel, op, vectorBytes).run();
 }
 

@@ -14,10 +14,7 @@
 
 namespace weft::compiler {
 
-namespace arith = mlir::arith;
-namespace linalg = mlir::linalg;
-using mlir::Operation;
-using mlir::Value;
+using namespace mlir;
 
 namespace {
 
@@ -32,15 +29,14 @@ struct NestSchedule {
 
   KernelBuilder &kernel;
   KernelFunction &f;
-  llvm::SmallVector<Operation *> ops;
-  llvm::SmallVector<linalg::GenericOp> reductions;
+  SmallVector<Operation *> ops;
+  SmallVector<linalg::GenericOp> reductions;
 
-  void place(llvm::MutableArrayRef<Index> atoms, llvm::ArrayRef<int32_t> some,
-             const Index &linear) {
+  void place(MutableArrayRef<Index> atoms, ArrayRef<int32_t> some, const Index &linear) {
     placeAtoms(f.e.space, kernel.domain, atoms, some, linear);
   }
   // The kernel's outputs where the kept atoms are at `atoms`, whose reductions gave `sums`.
-  void store(llvm::ArrayRef<Index> atoms, llvm::ArrayRef<Value> sums, Value mask) {
+  void store(ArrayRef<Index> atoms, ArrayRef<Value> sums, Value mask) {
     for (auto [op, sum] : llvm::zip(ops, sums))
       f.know(op, atoms, [sum = sum] { return sum; });
     for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
@@ -51,34 +47,34 @@ struct NestSchedule {
 
   // An input that is turned: its tile in scratch has the steps of a chain, one a row.
   struct Turned {
-    mlir::BlockArgument argument;
+    BlockArgument argument;
     Value scratch;
   };
-  llvm::SmallVector<Turned, 1> turnedInputs(int64_t width) {
-    llvm::SmallVector<Turned, 1> inputs;
-    for (mlir::BlockArgument argument : kernel.arguments()) {
+  SmallVector<Turned, 1> turnedInputs(int64_t width) {
+    SmallVector<Turned, 1> inputs;
+    for (BlockArgument argument : kernel.arguments()) {
       const FusionDomain::Layout *layout = kernel.domain.layout(argument);
       if (kernel.sizes || !layout || kernel.domain.role(argument) != FusionDomain::Role::Full ||
           !kernel.domain.liesAcrossNest(*layout))
         continue;
-      mlir::Type element = storedIn(argument);
+      Type element = storedIn(argument);
       int64_t count = kChain * width;
       inputs.push_back(
           {argument, f.scratch(kernel.claimScratch(count * memoryBytes(element)), count, element)});
     }
     return inputs;
   }
-  static mlir::Type storedIn(Value value) {
-    return memoryType(mlir::getElementTypeOrSelf(value.getType()));
+  static Type storedIn(Value value) {
+    return memoryType(getElementTypeOrSelf(value.getType()));
   }
 
   // The steps of the chain that begins at `from`, of `count` lanes from `first` on, into the
   // scratch of a turned input, `width` elements a step. `atoms` places the others.
-  void turn(const Turned &input, llvm::ArrayRef<Index> given, int32_t lanes, Value from,
+  void turn(const Turned &input, ArrayRef<Index> given, int32_t lanes, Value from,
             const Index &first, int64_t count, int64_t width) {
     IndexSpace &space = f.e.space;
-    llvm::SmallVector<Index> atoms(given);
-    mlir::Type element = storedIn(input.argument);
+    SmallVector<Index> atoms(given);
+    Type element = storedIn(input.argument);
     unsigned number = input.argument.getArgNumber();
     int32_t along = kernel.domain.inner().front();
     int64_t steps = kernel.domain.atoms()[along];
@@ -90,7 +86,7 @@ struct NestSchedule {
       if (steps % kChain)
         mask = f.e.tailMask(f.e.sub(steps, step));
       f.blocks(count, kLanes, [&](const Index &beside, int64_t some) {
-        llvm::SmallVector<Value> lines;
+        SmallVector<Value> lines;
         for (int64_t lane = 0; lane < some; ++lane) {
           atoms[lanes] = space.add(space.add(first, beside), lane);
           atoms[along] = space.add(step, space.lane(kLanes));
@@ -115,36 +111,35 @@ struct NestSchedule {
 
   // What a turned input is at a step of the chain that begins at `from`, in the lanes of a vector
   // that are `beside` behind the first.
-  void knowTurned(const Turned &input, llvm::ArrayRef<Index> atoms, Value from, const Index &step,
+  void knowTurned(const Turned &input, ArrayRef<Index> atoms, Value from, const Index &step,
                   int64_t beside, int64_t width) {
     IndexSpace &space = f.e.space;
     Value row = f.e.sub(step, from);
     Index at = space.add(space.add(space.scale(space.scalar(row, kChain), width), beside),
                          space.lane(kLanes));
-    f.e.setKnown(kernel.lowered.lookup(input.argument),
-                 [this, here = f.position(input.argument, atoms), at,
-                  input](llvm::ArrayRef<Index> position, Value) {
-                   return position == llvm::ArrayRef(here)
-                              ? f.e.load(input.scratch,
-                                         mlir::getElementTypeOrSelf(input.argument.getType()), at,
-                                         nullptr)
-                              : Value();
-                 });
+    f.e.setKnown(
+        kernel.lowered.lookup(input.argument), [this, here = f.position(input.argument, atoms), at,
+                                                input](ArrayRef<Index> position, Value) {
+          return position == ArrayRef(here)
+                     ? f.e.load(input.scratch, getElementTypeOrSelf(input.argument.getType()), at,
+                                nullptr)
+                     : Value();
+        });
   }
 
   void emitKeptInnermost(int32_t lanes) {
-    llvm::SmallVector<int32_t> others = outerWithout(kernel.domain, lanes);
-    llvm::ArrayRef<int32_t> reduced = kernel.domain.inner();
+    SmallVector<int32_t> others = outerWithout(kernel.domain, lanes);
+    ArrayRef<int32_t> reduced = kernel.domain.inner();
     int64_t vectors = kernel.choices.number("vectors", kNestVectors, {1, 2, 4, 8}),
             n = kernel.domain.atoms()[lanes], width = vectors * kLanes,
             blocks = llvm::divideCeil(n, width), rows = kernel.domain.positions(reduced);
     kernel.info.count = kernel.domain.positions(others) * blocks;
     bool isWindow = rows <= kWindow && rows * static_cast<int64_t>(kernel.ops.size()) <= kWindowOps;
-    llvm::SmallVector<Turned, 1> turned = turnedInputs(width);
+    SmallVector<Turned, 1> turned = turnedInputs(width);
     auto columns = [&](const Index &other, int64_t size, const Index &base) {
       f.run(size, vectors, base,
-            [&](llvm::ArrayRef<KernelFunction::Unit> units) {
-              llvm::SmallVector<Index> atoms(kernel.domain.atoms().size());
+            [&](ArrayRef<KernelFunction::Unit> units) {
+              SmallVector<Index> atoms(kernel.domain.atoms().size());
               place(atoms, others, other);
               int64_t copies = units.size(), count = 0;
               for (const KernelFunction::Unit &unit : units)
@@ -186,7 +181,7 @@ struct NestSchedule {
                 f.e.dropKnown(kernel.lowered.lookup(input.argument));
               for (int64_t u = 0; u < copies; ++u) {
                 atoms[lanes] = units[u].position;
-                llvm::SmallVector<Value> mine;
+                SmallVector<Value> mine;
                 for (size_t i = 0; i < ops.size(); ++i)
                   mine.push_back(sums[i * copies + u]);
                 store(atoms, mine, units[u].mask);
@@ -201,7 +196,7 @@ struct NestSchedule {
   }
 
   // Asks for the elements of inputs at `atoms`, a vector of them.
-  void prefetch(llvm::ArrayRef<Index> atoms, int32_t lanes) {
+  void prefetch(ArrayRef<Index> atoms, int32_t lanes) {
     for (auto [i, argument] : llvm::enumerate(kernel.arguments())) {
       const FusionDomain::Layout *layout = kernel.domain.layout(argument);
       if (!layout || layout->empty() || layout->back() != lanes)
@@ -210,13 +205,13 @@ struct NestSchedule {
     }
   }
 
-  void emitReducedInnermost(llvm::ArrayRef<int32_t> layout) {
-    llvm::ArrayRef<int32_t> reduced = kernel.domain.inner();
+  void emitReducedInnermost(ArrayRef<int32_t> layout) {
+    ArrayRef<int32_t> reduced = kernel.domain.inner();
     size_t run = 0;
     while (run < layout.size() && llvm::is_contained(reduced, layout[layout.size() - 1 - run]))
       ++run;
-    llvm::ArrayRef<int32_t> inner = layout.take_back(run);
-    llvm::SmallVector<int32_t> outer;
+    ArrayRef<int32_t> inner = layout.take_back(run);
+    SmallVector<int32_t> outer;
     for (int32_t atom : reduced)
       if (!llvm::is_contained(inner, atom))
         outer.push_back(atom);
@@ -226,7 +221,7 @@ struct NestSchedule {
             rowsAhead =
                 std::min<int64_t>(rows - 1, kAheadBytes / (kernel.domain.positions(inner) * bytes));
     f.loop(f.begin, f.end, kernel.info.count, [&](Index kept) {
-      llvm::SmallVector<Index> atoms(kernel.domain.atoms().size());
+      SmallVector<Index> atoms(kernel.domain.atoms().size());
       place(atoms, kernel.domain.outer(), kept);
       // Computed here, once: the loops below see the values.
       for (const Index &atom : atoms)
@@ -234,12 +229,12 @@ struct NestSchedule {
       auto sums =
           f.reduceRows(rows, reductions, 1, false, [&](Index row, KernelFunction::State &totals) {
             place(atoms, outer, row);
-            llvm::SmallVector<Index> ahead(atoms);
+            SmallVector<Index> ahead(atoms);
             if (rowsAhead > 0)
               place(ahead, outer, f.ahead(row, rowsAhead, rows));
             auto parts = f.reduceRun(
                 kernel.domain.positions(inner), kSlots, Index::of(0), reductions,
-                [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
+                [&](ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
                   for (const KernelFunction::Unit &unit : units) {
                     place(atoms, inner, unit.position);
                     for (auto [i, op] : llvm::enumerate(ops)) {
@@ -269,7 +264,7 @@ int32_t keptInnermost(KernelBuilder &kernel) {
   return llvm::is_contained(kernel.domain.outer(), innermost) ? innermost : -1;
 }
 
-mlir::LogicalResult scheduleNest(KernelBuilder &kernel) {
+LogicalResult scheduleNest(KernelBuilder &kernel) {
   KernelFunction f(kernel, kernel.info.symbol);
   NestSchedule nest(kernel, f);
   if (int32_t lanes = keptInnermost(kernel); lanes >= 0)

@@ -11,10 +11,7 @@
 
 namespace weft::compiler {
 
-namespace arith = mlir::arith;
-namespace linalg = mlir::linalg;
-using mlir::Operation;
-using mlir::Value;
+using namespace mlir;
 using Role = FusionDomain::Role;
 
 static constexpr int64_t kColumnUnit = kColumnVectors * kLanes;
@@ -25,9 +22,8 @@ static int64_t narrowSteps(int64_t n) {
 }
 
 // emit(op, vector) for all vectors of the Col reductions' accumulators.
-void RowSchedule::eachColumn(
-    KernelFunction &f,
-    llvm::function_ref<void(Operation *, const KernelFunction::Unit &)> emit) {
+void RowSchedule::eachColumn(KernelFunction &f,
+                             function_ref<void(Operation *, const KernelFunction::Unit &)> emit) {
   for (auto &[op, partial] : partials) {
     if (domain.role(op->getResult(0)) != Role::Col)
       continue;
@@ -89,10 +85,10 @@ private:
   }
   std::pair<Value, Index> totalAt(Operation *op, size_t number, Value total, const Unit &unit) {
     return {f.scratch(schedule.partials[op].totals[number], block,
-                      mlir::getElementTypeOrSelf(total.getType())),
+                      getElementTypeOrSelf(total.getType())),
             f.e.space.add(unit.position, f.e.space.scale(base, -1))};
   }
-  void storeTotals(Operation *op, llvm::ArrayRef<Value> totals, const Unit &unit) {
+  void storeTotals(Operation *op, ArrayRef<Value> totals, const Unit &unit) {
     for (auto [i, total] : llvm::enumerate(totals)) {
       auto [memory, at] = totalAt(op, i, total, unit);
       f.e.store(memory, total, at, unit.mask);
@@ -102,8 +98,7 @@ private:
     State totals = f.noTotals(schedule.kernel.generic(op), 1, true);
     for (auto [i, total] : llvm::enumerate(totals)) {
       auto [memory, at] = totalAt(op, i, total, unit);
-      total = f.e.broadcast(
-          f.e.load(memory, mlir::getElementTypeOrSelf(total.getType()), at, unit.mask));
+      total = f.e.broadcast(f.e.load(memory, getElementTypeOrSelf(total.getType()), at, unit.mask));
     }
     return totals;
   }
@@ -113,7 +108,7 @@ private:
 
 // The rows [first, last) of a chunk, kChain at a time: emit(the first of these, the end).
 void RowSchedule::eachChain(KernelFunction &f, Value first, Value last,
-                            llvm::function_ref<void(Value, Value)> emit) {
+                            function_ref<void(Value, Value)> emit) {
   Value size = f.e.constantIndex(kChain), above = f.e.add(f.e.sub(last, first), kChain - 1);
   f.loop(0, f.e.div(above, size), pieceRows / kChain, [&](Index number) {
     Value from = f.e.add(first, f.e.space.scale(number, kChain));
@@ -123,7 +118,7 @@ void RowSchedule::eachChain(KernelFunction &f, Value first, Value last,
 
 // The chunks of a piece.
 void RowSchedule::eachChunk(KernelFunction &f, const Index &piece,
-                            llvm::function_ref<void(const Index &)> emit) {
+                            function_ref<void(const Index &)> emit) {
   int64_t rows = domain.rows();
   if (octaveOf(rows) == 0)
     return emit(piece);
@@ -167,11 +162,11 @@ void RowSchedule::addRows(KernelFunction &f, const Index &chunk, const Index &fi
   for (int64_t r = 0; r < count; ++r)
     for (const Index &atom : atomPositions(f, f.e.space.add(first, r), Index::of(0)))
       (void)f.e.scalarIndex(atom);
-  auto add = [&](llvm::ArrayRef<KernelFunction::Unit> units) {
+  auto add = [&](ArrayRef<KernelFunction::Unit> units) {
     auto sumAt = [&](Operation *op, const KernelFunction::Unit &unit) {
       return partialAt(f, op, chunk, unit.position);
     };
-    llvm::SmallVector<Value> sums;
+    SmallVector<Value> sums;
     for (Operation *op : sweep.columns)
       for (const KernelFunction::Unit &unit : units) {
         auto [memory, at] = sumAt(op, unit);
@@ -210,7 +205,7 @@ void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t 
   together = kernel.choices.number("added_rows", together, {1, 2, 4, 8});
   if (!kernel.sizes && rows < together)
     together = rows;
-  auto eachVector = [&](llvm::function_ref<void(Operation *, const KernelFunction::Unit &)> emit) {
+  auto eachVector = [&](function_ref<void(Operation *, const KernelFunction::Unit &)> emit) {
     f.each(size, 1, base, [&](const KernelFunction::Unit &unit) {
       for (Operation *op : sweep.columns)
         emit(op, unit);
@@ -286,13 +281,13 @@ KernelFunction::State RowSchedule::narrowChains(KernelFunction &f, Value from) {
     sums.append(n, f.identity(kernel.generic(op), true));
   sums = f.loop(kChain / some, sums, [&](Index number, KernelFunction::State &inside) {
     Index step = space.scale(number, some);
-    llvm::SmallVector<Value> known;
+    SmallVector<Value> known;
     trackOtherReads(f);
-    for (mlir::BlockArgument argument : kernel.arguments()) {
+    for (BlockArgument argument : kernel.arguments()) {
       int64_t columns = domain.role(argument) == Role::Inline ? 0 : narrowColumns(argument);
       if (!columns)
         continue;
-      llvm::SmallVector<Value> tile;
+      SmallVector<Value> tile;
       for (int64_t chain = 0; chain < kLanes; ++chain) {
         Index row = space.add(space.add(begin, step), chain * kChain);
         Index place = space.add(f.placeOf(argument, atomPositions(f, row, Index::of(0))),
@@ -302,7 +297,7 @@ KernelFunction::State RowSchedule::narrowChains(KernelFunction &f, Value from) {
                                               f.e.tailMask(some * columns))));
       }
       transposeLanes(f.e, tile);
-      llvm::SmallVector<llvm::SmallVector<Index>> places;
+      SmallVector<SmallVector<Index>> places;
       for (int64_t row = 0; row < some; ++row)
         for (int64_t c = 0; c < columns; ++c)
           places.push_back(f.position(argument, atomPositions(f, rowsAt(step, row), Index::of(c))));
@@ -322,7 +317,7 @@ KernelFunction::State RowSchedule::narrowChains(KernelFunction &f, Value from) {
   size_t reductions = sweep.columns.size();
   KernelFunction::State chains(kLanes * reductions);
   for (size_t i = 0; i < reductions; ++i) {
-    llvm::SmallVector<Value> columns(llvm::ArrayRef(sums).slice(i * n, n));
+    SmallVector<Value> columns(ArrayRef(sums).slice(i * n, n));
     columns.resize(kLanes, columns.front()); // what is not there is padding
     transposeLanes(f.e, columns);
     for (int64_t chain = 0; chain < kLanes; ++chain)
@@ -338,7 +333,7 @@ void RowSchedule::fewColumnsOfChunk(KernelFunction &f, const Index &chunk) {
   auto reductions = generics(sweep.columns);
   auto [first, bound] = boundsOf(f, chunk);
   f.run(domain.rowSize(), kFewVectors, Index::of(0),
-        [&](llvm::ArrayRef<KernelFunction::Unit> units) {
+        [&](ArrayRef<KernelFunction::Unit> units) {
           auto step = [&](Index row, KernelFunction::State &inside) {
             for (auto [u, unit] : llvm::enumerate(units)) {
               auto atoms = atomPositions(f, row, unit.position);
@@ -381,7 +376,7 @@ bool RowSchedule::hasFewColumns() const {
 int64_t RowSchedule::columnBlock() const {
   if (kernel.sizes || hasFewColumns())
     return paddedColumns();
-  llvm::SmallVector<int64_t> legal = {paddedColumns()};
+  SmallVector<int64_t> legal = {paddedColumns()};
   for (int64_t some : {1024, 4096, 16384})
     if (some < paddedColumns())
       legal.push_back(some);
@@ -395,7 +390,7 @@ int64_t RowSchedule::columnBlock() const {
 
 // Only reductions over rows (and stores beside them). A piece is some rows and a block of columns;
 // few long rows would else be a single piece.
-mlir::LogicalResult RowSchedule::emitColumns() {
+LogicalResult RowSchedule::emitColumns() {
   KernelFunction f(kernel, kernel.info.symbol);
   int64_t n = domain.rowSize(), size = columnBlock(), blocks = llvm::divideCeil(n, size);
   kernel.info.count = kernel.sizes ? domain.rows() : rowPieces * blocks;

@@ -9,9 +9,7 @@
 
 namespace weft::compiler {
 
-namespace linalg = mlir::linalg;
-using mlir::Operation;
-using mlir::Value;
+using namespace mlir;
 
 void RowSchedule::chooseLanes() {
   int64_t vectors = kLaneVectors, sideBySide = domain.atoms()[domain.lanes()],
@@ -45,11 +43,11 @@ bool RowSchedule::isCrowded(Value value) const {
 
 // `units`: vectors of rows, of the piece that begins at `base`. `other`: the position of the other
 // atoms of O.
-void RowSchedule::sweepLanes(KernelFunction &f, llvm::ArrayRef<int32_t> others, const Index &other,
-                             const Index &base, llvm::ArrayRef<KernelFunction::Unit> units) {
+void RowSchedule::sweepLanes(KernelFunction &f, ArrayRef<int32_t> others, const Index &other,
+                             const Index &base, ArrayRef<KernelFunction::Unit> units) {
   IndexSpace &space = f.e.space;
   int64_t copies = static_cast<int64_t>(units.size());
-  llvm::SmallVector<Index> atoms(domain.atoms().size());
+  SmallVector<Index> atoms(domain.atoms().size());
   placeAtoms(space, domain, atoms, others, other);
   auto at = [&](const Index &step, const KernelFunction::Unit &unit) {
     placeAtoms(space, domain, atoms, domain.inner(), step);
@@ -105,17 +103,17 @@ void RowSchedule::sweepLanes(KernelFunction &f, llvm::ArrayRef<int32_t> others, 
       sums = f.reduceRows(n, reductions, copies, true, step);
     forgetKept(f);
     for (auto [i, op] : llvm::enumerate(sweep.reductions)) {
-      llvm::SmallVector<llvm::SmallVector<Index>> places;
-      llvm::SmallVector<Value> mine;
+      SmallVector<SmallVector<Index>> places;
+      SmallVector<Value> mine;
       for (auto [u, unit] : llvm::enumerate(units)) {
         at(Index::of(0), unit);
         places.push_back(f.position(op->getResult(0), atoms));
         mine.push_back(sums[i * copies + u]);
       }
       f.e.setKnown(kernel.lowered.lookup(op->getResult(0)),
-                   [&f, places, mine](llvm::ArrayRef<Index> position, Value) {
+                   [&f, places, mine](ArrayRef<Index> position, Value) {
                      for (auto [place, sum] : llvm::zip(places, mine))
-                       if (position == llvm::ArrayRef(place))
+                       if (position == ArrayRef(place))
                          return sum;
                      f.e.fail("a row's sum is read from another row");
                      return mine.front();
@@ -127,16 +125,16 @@ void RowSchedule::sweepLanes(KernelFunction &f, llvm::ArrayRef<int32_t> others, 
       f.e.dropKnown(kernel.lowered.lookup(op->getResult(0)));
 }
 
-mlir::LogicalResult RowSchedule::emitLanes() {
+LogicalResult RowSchedule::emitLanes() {
   KernelFunction f(kernel, kernel.info.symbol);
-  llvm::SmallVector<int32_t> others = outerWithout(domain, domain.lanes());
+  SmallVector<int32_t> others = outerWithout(domain, domain.lanes());
   int64_t sideBySide = domain.atoms()[domain.lanes()],
           blocks = llvm::divideCeil(sideBySide, laneWidth);
   kernel.info.count = domain.positions(others) * blocks;
   f.loop(f.begin, f.end, kernel.info.count, [&](Index piece) {
     auto [other, block] = f.e.space.divide(piece, blocks);
     f.block(block, sideBySide, laneWidth, [&, other = other](const Index &base, int64_t size) {
-      f.run(size, unroll, base, [&](llvm::ArrayRef<KernelFunction::Unit> units) {
+      f.run(size, unroll, base, [&](ArrayRef<KernelFunction::Unit> units) {
         sweepLanes(f, others, other, base, units);
       });
     });

@@ -9,9 +9,7 @@
 
 namespace weft::compiler {
 
-namespace linalg = mlir::linalg;
-using mlir::Operation;
-using mlir::Value;
+using namespace mlir;
 
 // The last sweep over a row: it has no Row reductions. Its stores are done in the same loop where
 // runs fill vectors.
@@ -23,7 +21,7 @@ void RowSchedule::sweepParts(KernelFunction &f, int64_t l, const Index &row) {
   f.loop(parts, [&](Index number) {
     auto sums =
         f.reduceRun(run, unroll, f.e.space.scale(number, run), reductions,
-                    [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
+                    [&](ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
                       for (const KernelFunction::Unit &unit : units) {
                         auto atoms = atomPositions(f, row, unit.position);
                         trackReads(f, l, atoms);
@@ -57,8 +55,8 @@ void RowSchedule::sweepParts(KernelFunction &f, int64_t l, const Index &row) {
 
 // Adds up the partial results, and stores what becomes of them. Vectors lie along the kept dims.
 void RowSchedule::finishParts(KernelFunction &f) {
-  llvm::SmallVector<Operation *> ops;
-  llvm::SmallVector<linalg::GenericOp> reductions;
+  SmallVector<Operation *> ops;
+  SmallVector<linalg::GenericOp> reductions;
   for (auto &[op, partial] : partials) {
     if (domain.role(op->getResult(0)) != Role::Part)
       continue;
@@ -67,38 +65,34 @@ void RowSchedule::finishParts(KernelFunction &f) {
   }
   FusionDomain::Layout layout = domain.partialLayout(), added = domain.addedRows();
   int64_t count = domain.positions(added);
-  f
-      .each(
-          domain.positions(domain.kept()), 1, Index::of(0), [&](const KernelFunction::Unit &unit) {
-            llvm::SmallVector<Index> atoms(domain.atoms().size());
-            placeAtoms(f.e.space, domain, atoms, domain.kept(), unit.position);
-            auto part = [&](Operation *op) {
-              llvm::SmallVector<Index> digits;
-              for (int32_t atom : layout)
-                digits.push_back(atoms[atom]);
-              const Partial &partial = partials[op];
-              Value buffer =
-                  f.partials(partial.offset, domain.rows() * partsOfRow(), partial.element);
-              return f.e.broadcast(f.e.load(buffer, partial.element,
-                                            f.e.space.linearize(digits, domain.extents(layout)),
-                                            unit.mask));
-            };
-            KernelFunction::State sums;
-            if (count == 1) {
-              for (Operation *op : ops)
-                sums.push_back(part(op));
-            } else {
-              sums = f.reduceRows(count, reductions, 1, true,
-                                  [&](Index number, KernelFunction::State &totals) {
-                                    placeAtoms(f.e.space, domain, atoms, added, number);
-                                    for (auto [i, op] : llvm::enumerate(ops))
-                                      totals[i] = f.combine(reductions[i], totals[i], part(op));
-                                  });
-            }
-            for (auto [op, sum] : llvm::zip(ops, sums))
-              f.know(op, sum);
-            storeOutputs(f, Role::Part, atoms, unit.mask);
-          });
+  f.each(domain.positions(domain.kept()), 1, Index::of(0), [&](const KernelFunction::Unit &unit) {
+    SmallVector<Index> atoms(domain.atoms().size());
+    placeAtoms(f.e.space, domain, atoms, domain.kept(), unit.position);
+    auto part = [&](Operation *op) {
+      SmallVector<Index> digits;
+      for (int32_t atom : layout)
+        digits.push_back(atoms[atom]);
+      const Partial &partial = partials[op];
+      Value buffer = f.partials(partial.offset, domain.rows() * partsOfRow(), partial.element);
+      return f.e.broadcast(f.e.load(
+          buffer, partial.element, f.e.space.linearize(digits, domain.extents(layout)), unit.mask));
+    };
+    KernelFunction::State sums;
+    if (count == 1) {
+      for (Operation *op : ops)
+        sums.push_back(part(op));
+    } else {
+      sums = f.reduceRows(count, reductions, 1, true,
+                          [&](Index number, KernelFunction::State &totals) {
+                            placeAtoms(f.e.space, domain, atoms, added, number);
+                            for (auto [i, op] : llvm::enumerate(ops))
+                              totals[i] = f.combine(reductions[i], totals[i], part(op));
+                          });
+    }
+    for (auto [op, sum] : llvm::zip(ops, sums))
+      f.know(op, sum);
+    storeOutputs(f, Role::Part, atoms, unit.mask);
+  });
 }
 
 } // namespace weft::compiler

@@ -6,13 +6,11 @@
 
 namespace weft::compiler {
 
-using mlir::Operation;
-using mlir::Value;
+using namespace mlir;
 using Role = FusionDomain::Role;
 
 void RowSchedule::plan() {
-  random = llvm::any_of(kernel.ops,
-                        [](Operation *op) { return mlir::isa<ir::RandomUniformOp>(op); });
+  random = llvm::any_of(kernel.ops, [](Operation *op) { return isa<ir::RandomUniformOp>(op); });
   chooseBody();
   if (body == Body::RowGroups)
     scratchRows = kLanes;
@@ -37,14 +35,13 @@ int64_t RowSchedule::scratchElements() const {
 }
 
 void RowSchedule::planScratch() {
-  llvm::DenseMap<Value, int64_t> neededFirst; // the sweep
+  DenseMap<Value, int64_t> neededFirst; // the sweep
   auto waits = [&](Operation *op) {
-    return mlir::cast<ir::WeftOp>(op).cost() >=
-           kernel.choices.number("keep", kKeptCost, {1, 4, 12, 48});
+    return cast<ir::WeftOp>(op).cost() >= kernel.choices.number("keep", kKeptCost, {1, 4, 12, 48});
   };
   for (int64_t l = 0; l <= lastLevel; ++l) {
     Sweep &sweep = sweeps[l];
-    llvm::SmallVector<Value> work;
+    SmallVector<Value> work;
     for (Operation *op : sweep.reductions)
       work.push_back(op->getOperand(0));
     for (Operation *op : sweep.columns)
@@ -53,7 +50,7 @@ void RowSchedule::planScratch() {
       work.push_back(op->getOperand(0));
     for (int64_t i : sweep.stores)
       work.push_back(kernel.outputs[i]);
-    llvm::DenseSet<Value> seen;
+    DenseSet<Value> seen;
     while (!work.empty()) {
       Value value = work.pop_back_val();
       Operation *op = value.getDefiningOp();
@@ -84,7 +81,7 @@ void RowSchedule::planPartials() {
   chunks = chunkCount(rows);
   for (Sweep &sweep : sweeps) {
     for (Operation *op : sweep.columns) {
-      mlir::Type element = elementOf(op->getResult(0));
+      Type element = elementOf(op->getResult(0));
       Partial &partial = partials[op] = {
           kernel.claimPartials(chunks * paddedColumns() * memoryBytes(element)), element};
       if (pieceRows > kChain)
@@ -92,15 +89,15 @@ void RowSchedule::planPartials() {
           offset = kernel.claimScratch((hasRows ? paddedColumns() : columnBlock()) * 8);
     }
     for (Operation *op : sweep.parts) {
-      mlir::Type element = elementOf(op->getResult(0));
+      Type element = elementOf(op->getResult(0));
       partials[op] = {kernel.claimPartials(rows * partsOfRow() * memoryBytes(element)), element};
     }
     for (Operation *op : sweep.rowTotals) {
-      mlir::Type element = elementOf(op->getOperand(0));
+      Type element = elementOf(op->getOperand(0));
       partials[op] = {kernel.claimPartials(rows * memoryBytes(element)), element};
     }
     for (Operation *op : sweep.totals) {
-      mlir::Type element = elementOf(op->getResult(0));
+      Type element = elementOf(op->getResult(0));
       partials[op] = {
           kernel.claimPartials(llvm::divideCeil(n, kReductionBlock) * memoryBytes(element)),
           element};

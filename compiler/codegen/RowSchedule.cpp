@@ -14,30 +14,26 @@
 
 namespace weft::compiler {
 
-namespace arith = mlir::arith;
-namespace linalg = mlir::linalg;
-namespace scf = mlir::scf;
-using mlir::Operation;
-using mlir::Value;
+using namespace mlir;
 using Role = FusionDomain::Role;
 using Shape = FusionDomain::Shape;
 
 // Whether a reduction gives the same bits in any order.
 static bool isExact(Operation *op) {
-  return mlir::isa<ir::ReduceMaxOp, ir::ReduceMinOp>(op);
+  return isa<ir::ReduceMaxOp, ir::ReduceMinOp>(op);
 }
 
-llvm::SmallVector<RowSchedule::Stored, 1>
-RowSchedule::computeFull(KernelFunction &f, int64_t l, const KernelFunction::Unit &unit,
-                         const Index &row) {
+SmallVector<RowSchedule::Stored, 1> RowSchedule::computeFull(KernelFunction &f, int64_t l,
+                                                             const KernelFunction::Unit &unit,
+                                                             const Index &row) {
   auto atoms = atomPositions(f, row, unit.position);
   trackReads(f, l, atoms);
   return compute(f, sweeps[l].stores, atoms, unit.mask);
 }
 
 // All values of a sweep's stores first, then the stores: an input's buffer may be an output's.
-void RowSchedule::storeFull(KernelFunction &f, int64_t l,
-                            llvm::ArrayRef<KernelFunction::Unit> units, const Index &row) {
+void RowSchedule::storeFull(KernelFunction &f, int64_t l, ArrayRef<KernelFunction::Unit> units,
+                            const Index &row) {
   for (const KernelFunction::Unit &unit : units)
     store(f, computeFull(f, l, unit, row), unit.mask);
 }
@@ -58,7 +54,7 @@ void RowSchedule::storeRows(KernelFunction &f, const Sweep &sweep, const Index &
 // The values in scratch at a vector of a row: what this sweep keeps is computed and stored, what an
 // earlier one kept is known.
 void RowSchedule::keepOrKnow(KernelFunction &f, int64_t l, const KernelFunction::Unit &unit,
-                             llvm::ArrayRef<Index> atoms, const Index &scratchRow) {
+                             ArrayRef<Index> atoms, const Index &scratchRow) {
   for (auto &[value, where] : kept) {
     bool isTurned = where.level == kTurnedLevel;
     Value buffer =
@@ -75,13 +71,13 @@ void RowSchedule::keepOrKnow(KernelFunction &f, int64_t l, const KernelFunction:
       llvm::sort(whole.terms);
       f.e.store(buffer, f.e.broadcast(element), f.e.space.add(whole, scratchRow), nullptr);
     } else if (where.level < l) {
-      f.e.setKnown(kernel.lowered.lookup(value), [&f, buffer, here, element = elementOf(value),
-                                                  at = f.e.space.add(
-                                                      unit.position,
-                                                      isTurned ? turnedRow : scratchRow)](
-                                                     llvm::ArrayRef<Index> position, Value mask) {
-        return position == llvm::ArrayRef(here) ? f.e.load(buffer, element, at, mask) : Value();
-      });
+      f.e.setKnown(kernel.lowered.lookup(value),
+                   [&f, buffer, here, element = elementOf(value),
+                    at = f.e.space.add(unit.position, isTurned ? turnedRow : scratchRow)](
+                       ArrayRef<Index> position, Value mask) {
+                     return position == ArrayRef(here) ? f.e.load(buffer, element, at, mask)
+                                                       : Value();
+                   });
     }
   }
 }
@@ -113,8 +109,8 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
   bool onlyExact = llvm::all_of(sweep.reductions, isExact) && sweep.columns.empty() &&
                    sweep.stores.empty() && !keepsAt(l);
   int64_t group = onlyExact ? std::max(unroll, kExactVectors.of(kernel.vectorBytes)) : unroll;
-  auto elements = [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
-    llvm::SmallVector<llvm::SmallVector<Value>> groups(sweep.reductions.size());
+  auto elements = [&](ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
+    SmallVector<SmallVector<Value>> groups(sweep.reductions.size());
     for (const KernelFunction::Unit &unit : units) {
       auto atoms = atomPositions(f, row, unit.position);
       trackReads(f, l, atoms);
@@ -194,9 +190,9 @@ void RowSchedule::oneRow(KernelFunction &f, const Index &row, const Index *chunk
 //===-- Bodies --------------------------------------------------------------------------------===//
 
 // The whole vectors of a round, `unroll` of them behind each other.
-llvm::SmallVector<KernelFunction::Unit, 4> RowSchedule::vectorsOf(KernelFunction &f,
-                                                                  const Index &round) const {
-  llvm::SmallVector<KernelFunction::Unit, 4> units;
+SmallVector<KernelFunction::Unit, 4> RowSchedule::vectorsOf(KernelFunction &f,
+                                                            const Index &round) const {
+  SmallVector<KernelFunction::Unit, 4> units;
   for (int64_t u = 0; u < unroll; ++u)
     units.push_back(
         {f.e.space.add(f.e.space.add(f.e.space.scale(round, unroll * kLanes), u * kLanes),
@@ -206,7 +202,7 @@ llvm::SmallVector<KernelFunction::Unit, 4> RowSchedule::vectorsOf(KernelFunction
 }
 
 // One run of elements, cut into pieces.
-mlir::LogicalResult RowSchedule::emitLinear() {
+LogicalResult RowSchedule::emitLinear() {
   KernelFunction f(kernel, kernel.info.symbol);
   int64_t n = domain.rowSize(), step = unroll * kLanes, whole = n / step,
           size = kernel.choices.number("piece", kPieceElements, {1024, 4096, 16384});
@@ -225,9 +221,7 @@ mlir::LogicalResult RowSchedule::emitLinear() {
     Value isLast = f.e.compare(arith::CmpIPredicate::eq, f.end, kernel.info.count);
     f.when(isLast, [&] {
       f.run(n % step, unroll, Index::of(whole * step),
-            [&](llvm::ArrayRef<KernelFunction::Unit> units) {
-              storeFull(f, 0, units, Index::of(0));
-            });
+            [&](ArrayRef<KernelFunction::Unit> units) { storeFull(f, 0, units, Index::of(0)); });
     });
   }
   f.builder.setInsertionPointToEnd(&f.function.getBody().front());
@@ -240,13 +234,13 @@ bool RowSchedule::readsMemoryThatEnds() const {
     return kernel.sizes.named.contains(argument);
   };
   return llvm::any_of(kernel.fusion.getBody().getArguments(), hasName) ||
-         kernel.tensors.walk([](mlir::tensor::ExtractOp) { return mlir::WalkResult::interrupt(); })
+         kernel.tensors.walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
              .wasInterrupted();
 }
 
 // The same where the number of elements is known at run time only: the range is one of elements,
 // and the vector that the last one ends in is masked by what is left.
-mlir::LogicalResult RowSchedule::emitSizedLinear() {
+LogicalResult RowSchedule::emitSizedLinear() {
   KernelFunction f(kernel, kernel.info.symbol);
   int64_t n = domain.rowSize(), step = unroll * kLanes;
   kernel.info.count = n;
@@ -259,24 +253,23 @@ mlir::LogicalResult RowSchedule::emitSizedLinear() {
   if (random && !readsMemoryThatEnds()) {
     // Elements behind the last one are computed as well, and not stored. A draw is the largest code
     // that kernels have: it is there once.
-    f.loop(first, f.e.divideUp(f.end, step), n / step + 1,
-           [&](Index round) {
-             llvm::SmallVector<llvm::SmallVector<Stored, 1>, 4> values;
-             for (const KernelFunction::Unit &unit : vectorsOf(f, round))
-               values.push_back(computeFull(f, 0, unit, Index::of(0)));
-             Value left = leftFrom(f.e.space.scale(round, step));
-             Value isWhole = f.e.compare(arith::CmpIPredicate::sge, left, step);
-             f.when(
-                 isWhole,
-                 [&] {
-                   for (llvm::ArrayRef<Stored> each : values)
-                     store(f, each, nullptr);
-                 },
-                 [&] {
-                   for (auto [u, each] : llvm::enumerate(values))
-                     store(f, each, f.e.tailMask(f.e.sub(left, static_cast<int64_t>(u) * kLanes)));
-                 });
-           });
+    f.loop(first, f.e.divideUp(f.end, step), n / step + 1, [&](Index round) {
+      SmallVector<SmallVector<Stored, 1>, 4> values;
+      for (const KernelFunction::Unit &unit : vectorsOf(f, round))
+        values.push_back(computeFull(f, 0, unit, Index::of(0)));
+      Value left = leftFrom(f.e.space.scale(round, step));
+      Value isWhole = f.e.compare(arith::CmpIPredicate::sge, left, step);
+      f.when(
+          isWhole,
+          [&] {
+            for (ArrayRef<Stored> each : values)
+              store(f, each, nullptr);
+          },
+          [&] {
+            for (auto [u, each] : llvm::enumerate(values))
+              store(f, each, f.e.tailMask(f.e.sub(left, static_cast<int64_t>(u) * kLanes)));
+          });
+    });
   } else {
     Value whole = f.e.div(f.end, step);
     f.loop(first, whole, n / step + 1,
@@ -294,10 +287,10 @@ mlir::LogicalResult RowSchedule::emitSizedLinear() {
 }
 
 // Elementwise with rows: a piece is a row or a block of one.
-mlir::LogicalResult RowSchedule::emitRowBlocks() {
+LogicalResult RowSchedule::emitRowBlocks() {
   KernelFunction f(kernel, kernel.info.symbol);
   int64_t n = domain.rowSize();
-  llvm::SmallVector<int64_t> legal = {n};
+  SmallVector<int64_t> legal = {n};
   for (int64_t some : {1024, 4096, 16384})
     if (some < n)
       legal.push_back(some);
@@ -311,7 +304,7 @@ mlir::LogicalResult RowSchedule::emitRowBlocks() {
       (void)f.e.scalarIndex(atom);
     f.block(block, n, size, [&, row = row](const Index &first, int64_t some) {
       f.run(some, unroll, first,
-            [&](llvm::ArrayRef<KernelFunction::Unit> units) { storeFull(f, 0, units, row); });
+            [&](ArrayRef<KernelFunction::Unit> units) { storeFull(f, 0, units, row); });
     });
   });
   return f.finish();
@@ -339,7 +332,7 @@ std::pair<Value, Value> RowSchedule::pieces(KernelFunction &f) {
   return {f.e.div(f.begin, size), f.e.div(f.e.add(f.end, pieceRows - 1), size)};
 }
 
-mlir::LogicalResult RowSchedule::emitRows() {
+LogicalResult RowSchedule::emitRows() {
   KernelFunction f(kernel, kernel.info.symbol);
   kernel.info.count = isSizedRow()   ? domain.rows() * domain.rowSize()
                       : kernel.sizes ? domain.rows()
@@ -359,7 +352,7 @@ mlir::LogicalResult RowSchedule::emitRows() {
 }
 
 // Reductions of everything: blocks of kReductionBlock elements, each folded to a scalar.
-mlir::LogicalResult RowSchedule::emitTotals() {
+LogicalResult RowSchedule::emitTotals() {
   KernelFunction f(kernel, kernel.info.symbol);
   int64_t n = domain.rowSize(), whole = n / kReductionBlock,
           blocks = llvm::divideCeil(n, kReductionBlock);
@@ -369,7 +362,7 @@ mlir::LogicalResult RowSchedule::emitTotals() {
   // Of `size` elements, or of as many as `left` says, at most `size`.
   auto block = [&](int64_t size, const Index &number, Value left = nullptr) {
     Index base = f.e.space.scale(number, kReductionBlock);
-    auto elements = [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
+    auto elements = [&](ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
       for (const KernelFunction::Unit &unit : units) {
         auto atoms = atomPositions(f, Index::of(0), unit.position);
         trackReads(f, 0, atoms);
@@ -413,8 +406,7 @@ mlir::LogicalResult RowSchedule::emitTotals() {
 
 //===-- Finish --------------------------------------------------------------------------------===//
 
-void RowSchedule::storeOutputs(KernelFunction &f, Role role, llvm::ArrayRef<Index> atoms,
-                               Value mask) {
+void RowSchedule::storeOutputs(KernelFunction &f, Role role, ArrayRef<Index> atoms, Value mask) {
   for (auto [i, output] : llvm::enumerate(kernel.outputs))
     if (domain.role(output) == role)
       store(f, compute(f, static_cast<int64_t>(i), atoms, mask), mask);
@@ -423,7 +415,7 @@ void RowSchedule::storeOutputs(KernelFunction &f, Role role, llvm::ArrayRef<Inde
 // The totals of parts(i), `copies` of them, for i in [0, count), which `most` bounds.
 static KernelFunction::State addUp(KernelFunction &f, linalg::GenericOp reduction, int64_t copies,
                                    bool vector, Value count, int64_t most,
-                                   llvm::function_ref<KernelFunction::State(const Index &)> parts) {
+                                   function_ref<KernelFunction::State(const Index &)> parts) {
   auto totals = f.loop(0, count, most, f.noTotals(reduction, copies, vector),
                        [&](Index i, KernelFunction::State &inside) {
                          f.addToTotals(inside, reduction, copies, parts(i));
@@ -432,7 +424,7 @@ static KernelFunction::State addUp(KernelFunction &f, linalg::GenericOp reductio
 }
 
 // Adds the partial results in order, and computes what depends on them.
-mlir::LogicalResult RowSchedule::emitFinish() {
+LogicalResult RowSchedule::emitFinish() {
   kernel.info.finish = kernel.info.symbol + "_finish";
   KernelFunction f(kernel, kernel.info.finish);
   trackOtherReads(f);
@@ -458,7 +450,7 @@ mlir::LogicalResult RowSchedule::emitFinish() {
                     [&](const Index &i) { return KernelFunction::State{value(i)}; })[0];
     } else {
       Value buffer = f.partials(partial.offset, rows, partial.element);
-      auto add = [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
+      auto add = [&](ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
         for (const KernelFunction::Unit &unit : units) {
           Value next =
               f.combine(reduction, slots[unit.slot],
@@ -479,11 +471,11 @@ mlir::LogicalResult RowSchedule::emitFinish() {
   if (hasColumns) {
     // Vectors of the sums of a chunk lie together, those of the next one far away.
     f.run(n, kFinishVectors.of(kernel.vectorBytes), Index::of(0),
-          [&](llvm::ArrayRef<KernelFunction::Unit> units) {
-            llvm::SmallVector<llvm::SmallVector<Index>> atoms;
+          [&](ArrayRef<KernelFunction::Unit> units) {
+            SmallVector<SmallVector<Index>> atoms;
             for (const KernelFunction::Unit &unit : units)
               atoms.push_back(atomPositions(f, Index::of(0), unit.position));
-            llvm::SmallVector<std::pair<Operation *, KernelFunction::State>> sums;
+            SmallVector<std::pair<Operation *, KernelFunction::State>> sums;
             for (auto &[op, partial] : partials) {
               if (domain.role(op->getResult(0)) != Role::Col)
                 continue;
@@ -513,17 +505,17 @@ mlir::LogicalResult RowSchedule::emitFinish() {
   return f.finish();
 }
 
-mlir::LogicalResult RowSchedule::run() {
+LogicalResult RowSchedule::run() {
   plan();
-  if (mlir::failed(emitBody()))
-    return mlir::failure();
-  if (!partials.empty() && mlir::failed(emitFinish()))
-    return mlir::failure();
+  if (failed(emitBody()))
+    return failure();
+  if (!partials.empty() && failed(emitFinish()))
+    return failure();
   noteInPlace();
-  return mlir::success();
+  return success();
 }
 
-mlir::LogicalResult scheduleRows(KernelBuilder &kernel) {
+LogicalResult scheduleRows(KernelBuilder &kernel) {
   return RowSchedule(kernel).run();
 }
 

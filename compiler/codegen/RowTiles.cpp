@@ -8,22 +8,20 @@
 
 namespace weft::compiler {
 
-namespace arith = mlir::arith;
-namespace vector = mlir::vector;
-using mlir::Value;
+using namespace mlir;
 using Shape = FusionDomain::Shape;
 
 // Rows and columns of a tile.
 static constexpr int64_t kTile = kLanes;
 
 // The elements of kTile rows of v.size() columns, row after row: each v is a column.
-static llvm::SmallVector<Value> packColumns(ElementEmitter &e, llvm::ArrayRef<Value> v) {
+static SmallVector<Value> packColumns(ElementEmitter &e, ArrayRef<Value> v) {
   int64_t columns = static_cast<int64_t>(v.size());
-  llvm::SmallVector<Value> packed;
+  SmallVector<Value> packed;
   for (int64_t k = 0; k < columns; ++k) {
     Value lanes = v[0];
     for (int64_t column = 1; column < columns; ++column) {
-      llvm::SmallVector<int64_t> from;
+      SmallVector<int64_t> from;
       for (int64_t lane = 0; lane < kTile; ++lane) {
         int64_t row = (k * kTile + lane) / columns, here = (k * kTile + lane) % columns;
         from.push_back(here == column ? kTile + row : column > 1 ? lane : here == 0 ? row : 0);
@@ -37,17 +35,17 @@ static llvm::SmallVector<Value> packColumns(ElementEmitter &e, llvm::ArrayRef<Va
 
 // What reads its operands at other positions than its own, by little code: an image that is turned
 // and reversed, or padded. Its operands have no layout, so that its result is what a tile turns.
-static bool isMovedPart(mlir::Operation *op) {
-  auto concat = mlir::dyn_cast<ir::ConcatOp>(op);
-  return mlir::isa<ir::SliceOp, ir::InsertSliceOp>(op) ||
+static bool isMovedPart(Operation *op) {
+  auto concat = dyn_cast<ir::ConcatOp>(op);
+  return isa<ir::SliceOp, ir::InsertSliceOp>(op) ||
          (concat && static_cast<int64_t>(concat.getInputs().size()) <= kTurnedInputs);
 }
 
 // The values of the body that a tile may have to turn before they are read in the row's order.
-static llvm::SmallVector<Value> turnable(KernelBuilder &kernel) {
+static SmallVector<Value> turnable(KernelBuilder &kernel) {
   auto arguments = kernel.arguments();
-  llvm::SmallVector<Value> values(arguments.begin(), arguments.end());
-  for (mlir::Operation *op : kernel.ops)
+  SmallVector<Value> values(arguments.begin(), arguments.end());
+  for (Operation *op : kernel.ops)
     if (isMovedPart(op) && !llvm::is_contained(kernel.outputs, op->getResult(0)))
       values.push_back(op->getResult(0));
   return values;
@@ -72,15 +70,15 @@ int32_t transposedAtom(KernelBuilder &kernel) {
 // tile; what goes to those outputs waits likewise, and is written along `along`. In the other
 // outputs' order, each vector would touch kLanes cache lines, often of one cache set, and be
 // gathered, or scattered, lane by lane.
-mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
+LogicalResult RowSchedule::emitTiles(int32_t along) {
   int64_t rows = domain.atoms()[along], columns = domain.rowSize();
-  llvm::SmallVector<int32_t> others = outerWithout(domain, along);
+  SmallVector<int32_t> others = outerWithout(domain, along);
   int64_t batches = domain.positions(others);
   struct Input {
     Value value; // an argument, or a part of one
     int64_t offset;
   };
-  llvm::SmallVector<Input> inputs;
+  SmallVector<Input> inputs;
   for (Value value : turnable(kernel)) {
     const FusionDomain::Layout *layout = domain.layout(value);
     if (layout && domain.role(value) == Role::Full && layout->back() == along)
@@ -88,9 +86,9 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
   }
   struct Output {
     int64_t number, offset;
-    mlir::Type element; // in memory
+    Type element; // in memory
   };
-  llvm::SmallVector<Output> transposedOutputs;
+  SmallVector<Output> transposedOutputs;
   const Sweep &sweep = sweeps[0];
   for (int64_t i : sweep.stores)
     if (domain.layout(kernel.outputs[i])->back() == along)
@@ -119,11 +117,10 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
   // Asks for the lines of the tile to the right of this one, which comes kBlockTiles tiles later:
   // no machine's own prefetcher follows lines that are a row apart. The last element of each line
   // of the tile, since tiles need not begin where cache lines do.
-  auto prefetchNext = [&](llvm::ArrayRef<Index> base, const Index &firstRow,
-                          const Index &firstColumn) {
+  auto prefetchNext = [&](ArrayRef<Index> base, const Index &firstRow, const Index &firstColumn) {
     auto lines = [&](Value tensor, Value memory, bool isTransposed, bool write) {
       int32_t across = isTransposed ? domain.inner().back() : along;
-      llvm::SmallVector<Index> atoms(base);
+      SmallVector<Index> atoms(base);
       atoms[along] = firstRow, atoms[domain.inner().back()] = firstColumn;
       Index first = f.placeOf(tensor, atoms);
       atoms[across] = space.add(atoms[across], 1);
@@ -148,22 +145,22 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
             true);
   };
 
-  auto tile = [&](llvm::ArrayRef<Index> base, const Index &firstRow, int64_t height,
+  auto tile = [&](ArrayRef<Index> base, const Index &firstRow, int64_t height,
                   const Index &firstColumn, int64_t width) {
-    llvm::SmallVector<Index> atoms(base);
-    llvm::SmallVector<llvm::SmallVector<Value>> transposed;
+    SmallVector<Index> atoms(base);
+    SmallVector<SmallVector<Value>> transposed;
     if (height == kTile && width == kTile)
       prefetchNext(base, firstRow, firstColumn);
     // Read out of step with the outputs' stores.
     trackOtherReads(f);
     for (const Input &input : inputs) {
-      mlir::Type element = memoryType(elementOf(input.value));
+      Type element = memoryType(elementOf(input.value));
       Value mask = f.e.tailMask(height);
       atoms[along] = space.add(firstRow, space.lane(height));
       // As they lie in memory: a bool is a byte.
       auto line = [&](const Index &column) -> Value {
         atoms[domain.inner().back()] = space.add(firstColumn, column);
-        if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(input.value)) {
+        if (auto argument = dyn_cast<BlockArgument>(input.value)) {
           Index place = f.placeOf(argument, atoms);
           f.e.onRead(argument.getArgNumber(), place);
           return f.e.broadcast(
@@ -171,7 +168,7 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
         }
         Value lanes = f.e.broadcast(f.e.at(kernel.lowered.lookup(input.value),
                                            f.position(input.value, atoms), mask));
-        return mlir::getElementTypeOrSelf(lanes.getType()) == element
+        return getElementTypeOrSelf(lanes.getType()) == element
                    ? lanes
                    : f.e.make<arith::ExtUIOp>(f.e.vectorOf(element), lanes);
       };
@@ -185,7 +182,7 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
         f.loop(width, [&](Index column) {
           f.e.store(scratch, line(column), lineInScratch(column), nullptr);
         });
-      llvm::SmallVector<Value> lines;
+      SmallVector<Value> lines;
       for (int64_t column = 0; column < width; ++column) {
         Index number = Index::of(column);
         lines.push_back(loops ? f.e.load(scratch, element, lineInScratch(number), nullptr)
@@ -215,9 +212,9 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
         auto here = f.position(input.value, atoms);
         Index at = space.add(space.scale(line, kTile), space.lane(lanes));
         f.e.setKnown(kernel.lowered.lookup(input.value),
-                     [&f, scratch, value, here, at, element = elementOf(input.value)](
-                         llvm::ArrayRef<Index> position, Value lanes) {
-                       if (position != llvm::ArrayRef(here))
+                     [&f, scratch, value, here, at,
+                      element = elementOf(input.value)](ArrayRef<Index> position, Value lanes) {
+                       if (position != ArrayRef(here))
                          return Value();
                        return value ? value : f.e.load(scratch, element, at, lanes);
                      });
@@ -226,7 +223,7 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
         Value value, memory;
         Index place;
       };
-      llvm::SmallVector<Element> values;
+      SmallVector<Element> values;
       for (int64_t i : sweep.stores) {
         Value output = kernel.outputs[i];
         Value value = f.e.at(kernel.lowered.lookup(output), f.position(output, atoms), mask);
@@ -246,7 +243,7 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
     // never written.
     auto writeTransposed = [&](const Output &output) {
       Value memory = f.scratch(output.offset, kTile * kTile, output.element);
-      llvm::SmallVector<Value> lines;
+      SmallVector<Value> lines;
       for (int64_t row = 0; row < kTile; ++row)
         lines.push_back(row < height ? f.e.load(memory, output.element,
                                                 space.add(space.lane(kTile), row * kTile), nullptr)
@@ -287,12 +284,12 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
   f.loop(f.begin, f.end, std::max<int64_t>(kernel.info.count, 1),
          [&](Index piece) {
            auto [batch, block] = space.divide(piece, blocks);
-           llvm::SmallVector<Index> base(domain.atoms().size());
+           SmallVector<Index> base(domain.atoms().size());
            placeAtoms(space, domain, base, others, batch);
            // Tiles [n * blockTiles, (n + 1) * blockTiles) of `whole`, one loop variable for all of
            // them, so that positions stay linear.
            auto tilesOf = [&](const Index &number, int64_t whole,
-                              llvm::function_ref<void(const Index &)> emit) {
+                              function_ref<void(const Index &)> emit) {
              if (whole == 0)
                return;
              Value first = f.e.scalarIndex(space.scale(number, blockTiles));

@@ -14,8 +14,7 @@
 
 namespace weft::compiler {
 
-namespace arith = mlir::arith;
-using mlir::Value;
+using namespace mlir;
 using Role = FusionDomain::Role;
 using Shape = FusionDomain::Shape;
 
@@ -71,13 +70,13 @@ void RowSchedule::planTurned() {
 }
 
 // `count` rows from `first` on, which `atoms` place but for the turned atom, into scratch.
-void RowSchedule::turnRows(KernelFunction &f, llvm::MutableArrayRef<Index> atoms,
-                           const Index &first, int64_t count) {
+void RowSchedule::turnRows(KernelFunction &f, MutableArrayRef<Index> atoms, const Index &first,
+                           int64_t count) {
   IndexSpace &space = f.e.space;
   int64_t n = domain.rowSize(), stride = turnedStride();
-  auto tile = [&](mlir::BlockArgument argument, const Index &column, int64_t width,
-                  const Index &above, int64_t height) {
-    mlir::Type element = memoryType(elementOf(argument));
+  auto tile = [&](BlockArgument argument, const Index &column, int64_t width, const Index &above,
+                  int64_t height) {
+    Type element = memoryType(elementOf(argument));
     Value memory = f.function.getArgument(argument.getArgNumber()),
           scratch = f.scratch(kept[argument].offset, turnedRows * stride, element);
     Value mask = f.e.tailMask(height);
@@ -94,7 +93,7 @@ void RowSchedule::turnRows(KernelFunction &f, llvm::MutableArrayRef<Index> atoms
         f.e.prefetchLine(memory, space.add(here, (kTurnedAhead * kLanes + c) * apart), false,
                          /*nearest=*/false);
     }
-    llvm::SmallVector<Value> lines;
+    SmallVector<Value> lines;
     for (int64_t c = 0; c < width; ++c) {
       Index place = placeOf(c, space.lane(height));
       f.e.onRead(argument.getArgNumber(), place);
@@ -111,7 +110,7 @@ void RowSchedule::turnRows(KernelFunction &f, llvm::MutableArrayRef<Index> atoms
   };
   trackOtherReads(f);
   f.blocks(n, kLanes, [&](const Index &column, int64_t width) {
-    for (mlir::BlockArgument argument : kernel.arguments()) {
+    for (BlockArgument argument : kernel.arguments()) {
       if (!liesAcross(argument, turned))
         continue;
       f.blocks(count, kLanes, [&](const Index &above, int64_t height) {
@@ -121,15 +120,15 @@ void RowSchedule::turnRows(KernelFunction &f, llvm::MutableArrayRef<Index> atoms
   });
 }
 
-mlir::LogicalResult RowSchedule::emitTurned() {
+LogicalResult RowSchedule::emitTurned() {
   KernelFunction f(kernel, kernel.info.symbol);
   IndexSpace &space = f.e.space;
-  llvm::SmallVector<int32_t> others = outerWithout(domain, turned);
+  SmallVector<int32_t> others = outerWithout(domain, turned);
   int64_t extent = domain.atoms()[turned], blocks = llvm::divideCeil(extent, turnedRows);
   kernel.info.count = domain.positions(others) * blocks;
   f.loop(f.begin, f.end, kernel.info.count, [&](Index piece) {
     auto [other, block] = space.divide(piece, blocks);
-    llvm::SmallVector<Index> atoms(domain.atoms().size());
+    SmallVector<Index> atoms(domain.atoms().size());
     placeAtoms(space, domain, atoms, others, other);
     for (int32_t atom : others)
       (void)f.e.scalarIndex(atoms[atom]);
@@ -139,7 +138,7 @@ mlir::LogicalResult RowSchedule::emitTurned() {
     Value from = f.e.scalarIndex(base), to = f.e.min(f.e.add(from, turnedRows), extent);
     f.loop(from, to, extent, [&](Index at) {
       atoms[turned] = at;
-      llvm::SmallVector<Index> position;
+      SmallVector<Index> position;
       for (int32_t atom : domain.outer())
         position.push_back(atoms[atom]);
       turnedRow = space.scale(space.add(at, space.scale(base, -1)), turnedStride());

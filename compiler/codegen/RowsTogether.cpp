@@ -10,16 +10,14 @@
 
 namespace weft::compiler {
 
-namespace linalg = mlir::linalg;
-using mlir::Operation;
-using mlir::Value;
+using namespace mlir;
 using Role = FusionDomain::Role;
 using Shape = FusionDomain::Shape;
 
 // How many rows a sweep may do together; empty where a row is more than one sweep with sums, or
 // leaves more than its sums.
-llvm::SmallVector<int64_t> RowSchedule::countsTogether() const {
-  llvm::SmallVector<int64_t> counts;
+SmallVector<int64_t> RowSchedule::countsTogether() const {
+  SmallVector<int64_t> counts;
   if (domain.shape() != Shape::Rows || kernel.sizes || random || domain.outer().empty())
     return counts;
   if (hasColumns || hasParts || !nearStores.empty() || domain.runSize() != domain.rowSize())
@@ -58,7 +56,7 @@ int64_t RowSchedule::rowsTogether() const {
   return std::clamp<int64_t>(count, 1, std::max<int64_t>(1, domain.rows() / kLeastPieces));
 }
 
-void RowSchedule::sweepTogether(KernelFunction &f, llvm::ArrayRef<Index> rows) {
+void RowSchedule::sweepTogether(KernelFunction &f, ArrayRef<Index> rows) {
   const Sweep &sweep = sweeps[0];
   // The rows' dims, computed where all loops see them.
   for (const Index &row : rows)
@@ -67,14 +65,14 @@ void RowSchedule::sweepTogether(KernelFunction &f, llvm::ArrayRef<Index> rows) {
   for (const Index &row : rows)
     storeRows(f, sweep, row);
   trackOtherReads(f);
-  llvm::SmallVector<linalg::GenericOp> reductions; // each once a row
+  SmallVector<linalg::GenericOp> reductions; // each once a row
   for (size_t i = 0; i < rows.size(); ++i)
     for (Operation *op : sweep.reductions)
       reductions.push_back(kernel.generic(op));
   size_t each = sweep.reductions.size();
   auto sums =
       f.reduceRun(domain.rowSize(), unroll, Index::of(0), reductions,
-                  [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
+                  [&](ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
                     for (const KernelFunction::Unit &unit : units)
                       for (auto [r, row] : llvm::enumerate(rows)) {
                         auto atoms = atomPositions(f, row, unit.position);
@@ -92,12 +90,12 @@ void RowSchedule::sweepTogether(KernelFunction &f, llvm::ArrayRef<Index> rows) {
   }
 }
 
-mlir::LogicalResult RowSchedule::emitTogether(int64_t count) {
+LogicalResult RowSchedule::emitTogether(int64_t count) {
   KernelFunction f(kernel, kernel.info.symbol);
   kernel.info.count = llvm::divideCeil(domain.rows(), count);
   f.loop(f.begin, f.end, kernel.info.count, [&](Index group) {
     f.block(group, domain.rows(), count, [&](const Index &first, int64_t some) {
-      llvm::SmallVector<Index> rows;
+      SmallVector<Index> rows;
       for (int64_t i = 0; i < some; ++i)
         rows.push_back(f.e.space.add(first, i));
       sweepTogether(f, rows);

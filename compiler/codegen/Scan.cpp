@@ -7,26 +7,23 @@
 
 namespace weft::compiler {
 
-namespace arith = mlir::arith;
-using mlir::Type;
-using mlir::Value;
+using namespace mlir;
 
 static bool isFloat(Value value) {
-  return mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(value.getType()));
+  return isa<FloatType>(getElementTypeOrSelf(value.getType()));
 }
-static bool isExtreme(mlir::Operation *op) {
-  return mlir::isa<ir::CumArgMaxOp, ir::CumArgMinOp>(op);
+static bool isExtreme(Operation *op) {
+  return isa<ir::CumArgMaxOp, ir::CumArgMinOp>(op);
 }
-Scan::Scan(KernelFunction &f, mlir::Operation *op)
-    : f_(f), op_(op), generic_(f.kernel.generic(op)) {
+Scan::Scan(KernelFunction &f, Operation *op) : f_(f), op_(op), generic_(f.kernel.generic(op)) {
   shape = ir::shapeOf(op->getResult(0));
-  dim = mlir::cast<mlir::IntegerAttr>(op->getAttr("dim")).getInt();
+  dim = cast<IntegerAttr>(op->getAttr("dim")).getInt();
   size = shape[dim];
-  lead = mlir::ShapedType::getNumElements(shape.take_front(dim));
-  trail = mlir::ShapedType::getNumElements(shape.drop_front(dim + 1));
-  if (auto sum = mlir::dyn_cast<ir::CumsumOp>(op))
+  lead = ShapedType::getNumElements(shape.take_front(dim));
+  trail = ShapedType::getNumElements(shape.drop_front(dim + 1));
+  if (auto sum = dyn_cast<ir::CumsumOp>(op))
     reverse = sum.getReverse();
-  if (auto recurrence = mlir::dyn_cast<ir::RecurrenceOp>(op))
+  if (auto recurrence = dyn_cast<ir::RecurrenceOp>(op))
     reverse = recurrence.getReverse();
   llvm::append_range(sources, generic_.getDpsInputs());
 }
@@ -36,21 +33,21 @@ Index Scan::along(const Index &step) {
 }
 
 Value Scan::widened(Value value) {
-  if (!mlir::getElementTypeOrSelf(value.getType()).isF32())
+  if (!getElementTypeOrSelf(value.getType()).isF32())
     return value;
   return f_.e.make<arith::ExtFOp>(withElement(value.getType(), f_.builder.getF64Type()), value);
 }
 
 Value Scan::narrowed(Value value) {
-  Type element = mlir::getElementTypeOrSelf(op_->getResult(0).getType());
+  Type element = getElementTypeOrSelf(op_->getResult(0).getType());
   if (!element.isF32())
     return value;
   return f_.e.make<arith::TruncFOp>(withElement(value.getType(), element), value);
 }
 
 // What no element is on the wrong side of: the least one of a maximum.
-static mlir::TypedAttr startOf(mlir::Builder &b, Type element, bool largest) {
-  if (auto type = mlir::dyn_cast<mlir::FloatType>(element))
+static TypedAttr startOf(Builder &b, Type element, bool largest) {
+  if (auto type = dyn_cast<FloatType>(element))
     return b.getFloatAttr(type, llvm::APFloat::getInf(type.getFloatSemantics(), largest));
   unsigned width = element.getIntOrFloatBitWidth();
   return b.getIntegerAttr(element, largest ? llvm::APInt::getSignedMinValue(width)
@@ -59,45 +56,45 @@ static mlir::TypedAttr startOf(mlir::Builder &b, Type element, bool largest) {
 
 Scan::State Scan::start(bool vector) {
   Value identity = f_.identity(generic_, vector);
-  if (mlir::isa<ir::CumsumOp>(op_))
+  if (isa<ir::CumsumOp>(op_))
     return State(!inBlocks() ? 1 : isFloat(identity) ? 3 : 2, identity);
-  if (mlir::isa<ir::RecurrenceOp>(op_))
+  if (isa<ir::RecurrenceOp>(op_))
     return State(reverse ? 2 : 1, widened(identity));
   if (!isExtreme(op_))
     return {widened(identity)};
-  Type element = mlir::getElementTypeOrSelf(sources[0].getType());
-  Value best = f_.e.constant(startOf(f_.builder, element, mlir::isa<ir::CumArgMaxOp>(op_)));
+  Type element = getElementTypeOrSelf(sources[0].getType());
+  Value best = f_.e.constant(startOf(f_.builder, element, isa<ir::CumArgMaxOp>(op_)));
   return {vector ? f_.e.broadcast(best) : best, identity};
 }
 
-Value Scan::step(State &carried, llvm::ArrayRef<Value> elements, const Index &position) {
+Value Scan::step(State &carried, ArrayRef<Value> elements, const Index &position) {
   ElementEmitter &e = f_.e;
   auto times = [&](Value a, Value b) -> Value {
     return isFloat(a) ? e.make<arith::MulFOp>(a, b) : e.mul(a, b);
   };
-  if (mlir::isa<ir::CumsumOp>(op_)) {
+  if (isa<ir::CumsumOp>(op_)) {
     Value &inside = carried[0];
     inside = f_.sum(inside, elements[0]);
     if (carried.size() == 1)
       return inside;
     return f_.sum(carried[1], carried.size() > 2 ? f_.sum(inside, carried[2]) : inside);
   }
-  if (mlir::isa<ir::CumprodOp>(op_)) {
+  if (isa<ir::CumprodOp>(op_)) {
     carried[0] = times(carried[0], widened(elements[0]));
     return narrowed(carried[0]);
   }
-  if (mlir::isa<ir::RecurrenceOp>(op_)) {
+  if (isa<ir::RecurrenceOp>(op_)) {
     Value factor = widened(elements[0]), input = widened(elements[1]);
     // In reverse the factor is that of the step before.
     if (reverse)
       std::swap(factor, carried[1]);
-    carried[0] = isFloat(input) ? e.make<mlir::math::FmaOp>(factor, carried[0], input)
+    carried[0] = isFloat(input) ? e.make<math::FmaOp>(factor, carried[0], input)
                                 : e.add(e.mul(factor, carried[0]), input);
     return narrowed(carried[0]);
   }
   assert(isExtreme(op_) && "all scans are above");
   Value place = e.make<arith::IndexCastOp>(f_.builder.getI64Type(), e.scalarIndex(position));
-  if (mlir::isa<mlir::VectorType>(elements[0].getType()))
+  if (isa<VectorType>(elements[0].getType()))
     place = e.broadcast(place);
   carried = better(carried, {elements[0], place});
   return carried[1];
@@ -105,7 +102,7 @@ Value Scan::step(State &carried, llvm::ArrayRef<Value> elements, const Index &po
 
 Scan::State Scan::better(const State &before, const State &later) {
   ElementEmitter &e = f_.e;
-  bool largest = mlir::isa<ir::CumArgMaxOp>(op_);
+  bool largest = isa<ir::CumArgMaxOp>(op_);
   Value taken;
   if (isFloat(later[0]))
     taken = e.make<arith::OrIOp>(
@@ -123,17 +120,17 @@ bool Scan::inAnyGroups() const {
   return isExtreme(op_);
 }
 
-Value Scan::stepTogether(State &carried, llvm::ArrayRef<Value> elements, const Index &position) {
+Value Scan::stepTogether(State &carried, ArrayRef<Value> elements, const Index &position) {
   assert(inAnyGroups());
   ElementEmitter &e = f_.e;
   // The lane `from(lane)` of each of the values.
-  auto moved = [&](const State &values, llvm::function_ref<int64_t(int64_t)> from) {
-    llvm::SmallVector<int64_t> lanes;
+  auto moved = [&](const State &values, function_ref<int64_t(int64_t)> from) {
+    SmallVector<int64_t> lanes;
     for (int64_t lane = 0; lane < kLanes; ++lane)
       lanes.push_back(from(lane));
     State result;
     for (Value value : values)
-      result.push_back(e.make<mlir::vector::ShuffleOp>(value, value, lanes));
+      result.push_back(e.make<vector::ShuffleOp>(value, value, lanes));
     return result;
   };
   Value places = e.make<arith::IndexCastOp>(
@@ -151,7 +148,7 @@ Value Scan::stepTogether(State &carried, llvm::ArrayRef<Value> elements, const I
 }
 
 bool Scan::inBlocks() const {
-  return mlir::isa<ir::CumsumOp>(op_) && size > kScanBlock;
+  return isa<ir::CumsumOp>(op_) && size > kScanBlock;
 }
 
 void Scan::endBlock(State &carried) {
@@ -161,7 +158,7 @@ void Scan::endBlock(State &carried) {
   Value before = carried[1], part = carried[0];
   if (carried.size() > 2)
     part = f_.sum(part, carried[2]);
-  carried[0] = f_.identity(generic_, mlir::isa<mlir::VectorType>(part.getType()));
+  carried[0] = f_.identity(generic_, isa<VectorType>(part.getType()));
   carried[1] = f_.sum(before, part);
   if (carried.size() == 2)
     return;
@@ -172,13 +169,13 @@ void Scan::endBlock(State &carried) {
                                      e.make<arith::SubFOp>(part, added)),
         zero = e.make<arith::SubFOp>(lost, lost);
   Value isFinite = e.make<arith::CmpFOp>(arith::CmpFPredicate::ORD, zero, zero);
-  Value none = arith::ConstantOp::create(
-      f_.builder, e.loc, mlir::cast<mlir::TypedAttr>(f_.builder.getZeroAttr(lost.getType())));
+  Value none = arith::ConstantOp::create(f_.builder, e.loc,
+                                         cast<TypedAttr>(f_.builder.getZeroAttr(lost.getType())));
   carried[2] = e.make<arith::SelectOp>(isFinite, lost, none);
 }
 
-void Scan::walk(llvm::function_ref<State(const Index &)> elements,
-                llvm::function_ref<void(const Index &, Value)> store) {
+void Scan::walk(function_ref<State(const Index &)> elements,
+                function_ref<void(const Index &, Value)> store) {
   ElementEmitter &e = f_.e;
   auto steps = [&](Value from, Value to, const State &carried) {
     return f_.loop(from, to, size, carried, [&](Index number, State &inside) {

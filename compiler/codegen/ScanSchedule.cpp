@@ -10,9 +10,7 @@
 
 namespace weft::compiler {
 
-namespace arith = mlir::arith;
-using mlir::Operation;
-using mlir::Value;
+using namespace mlir;
 using State = KernelFunction::State;
 using Unit = KernelFunction::Unit;
 
@@ -30,7 +28,7 @@ class ScanSchedule {
 public:
   ScanSchedule(KernelBuilder &kernel, Operation *op)
       : kernel_(kernel), f_(kernel, kernel.info.symbol), scan_(f_, op) {}
-  mlir::LogicalResult emit();
+  LogicalResult emit();
 
 private:
   IndexSpace &space() {
@@ -67,9 +65,9 @@ private:
   // Where what is carried waits, in scratch, for each column of a piece.
   struct Waiting {
     int64_t offset;
-    mlir::Type element;
+    Type element;
   };
-  llvm::SmallVector<Waiting> waiting_;
+  SmallVector<Waiting> waiting_;
 };
 
 //===-- Rows ----------------------------------------------------------------------------------===//
@@ -114,7 +112,7 @@ void ScanSchedule::tile(const Index &first, const Index &column, int64_t width, 
     return space().add(space().scale(space().add(first, row), scan_.size),
                        space().add(column, space().lane(width)));
   };
-  llvm::SmallVector<State> tiles(scan_.sources.size());
+  SmallVector<State> tiles(scan_.sources.size());
   for (int64_t row = 0; row < kLanes; ++row)
     for (auto [tile, element] : llvm::zip(tiles, elementsAt(at(row), mask, true)))
       tile.push_back(element);
@@ -163,7 +161,7 @@ void ScanSchedule::claimColumns() {
                       kernel_.choices.number("column_block", scanColumns(scan_.lead, scan_.trail),
                                              {128, 512, 2048, 8192}));
   for (Value value : scan_.start(true)) {
-    mlir::Type element = mlir::getElementTypeOrSelf(value.getType());
+    Type element = getElementTypeOrSelf(value.getType());
     waiting_.push_back(
         {kernel_.claimScratch(roundUp(columns_, kLanes) * memoryBytes(element)), element});
   }
@@ -187,14 +185,14 @@ void ScanSchedule::keep(const State &before, const State &after, const Unit &uni
 
 // `n` columns from `first` on.
 void ScanSchedule::columns(const Index &lead, const Index &first, int64_t n) {
-  auto each = [&](llvm::function_ref<void(const Unit &)> emit) {
+  auto each = [&](function_ref<void(const Unit &)> emit) {
     f_.each(n, 1, Index::of(0), [&](const Unit &unit) { emit(unit); });
   };
   // `count` steps of all columns, which lie in one block.
   auto steps = [&](const Index &from, int64_t count) {
     each([&](const Unit &unit) {
-      llvm::SmallVector<Index> at, positions;
-      llvm::SmallVector<State> elements;
+      SmallVector<Index> at, positions;
+      SmallVector<State> elements;
       for (int64_t i = 0; i < count; ++i) {
         positions.push_back(scan_.along(space().add(from, i)));
         at.push_back(space().add(space().add(space().scale(lead, scan_.size * scan_.trail),
@@ -239,7 +237,7 @@ void ScanSchedule::columns(const Index &lead, const Index &first, int64_t n) {
     block(Index::of(whole * kScanBlock), rest);
 }
 
-mlir::LogicalResult ScanSchedule::emit() {
+LogicalResult ScanSchedule::emit() {
   int64_t lead = scan_.lead, trail = scan_.trail;
   bool isEmpty = scan_.size == 0 || lead == 0 || trail == 0, hasColumns = trail > 1,
        together = trail == 1 && lead >= kLanes;
@@ -281,7 +279,7 @@ mlir::LogicalResult ScanSchedule::emit() {
 
 } // namespace
 
-mlir::LogicalResult scheduleScan(KernelBuilder &kernel) {
+LogicalResult scheduleScan(KernelBuilder &kernel) {
   return ScanSchedule(kernel, kernel.outputs.front().getDefiningOp()).emit();
 }
 

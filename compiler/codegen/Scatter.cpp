@@ -5,29 +5,27 @@
 
 namespace weft::compiler {
 
-namespace arith = mlir::arith;
-using mlir::Value;
+using namespace mlir;
 
-Scatter::Scatter(KernelBuilder &kernel, mlir::Operation *op)
-    : op(op), puts(mlir::isa<ir::IndexPutOp>(op)),
-      wholeSlices(puts || mlir::isa<ir::IndexAddOp>(op)),
-      dim(mlir::cast<mlir::IntegerAttr>(op->getAttr("dim")).getInt()) {
-  mlir::linalg::GenericOp generic = kernel.generic(op);
+Scatter::Scatter(KernelBuilder &kernel, Operation *op)
+    : op(op), puts(isa<ir::IndexPutOp>(op)), wholeSlices(puts || isa<ir::IndexAddOp>(op)),
+      dim(cast<IntegerAttr>(op->getAttr("dim")).getInt()) {
+  linalg::GenericOp generic = kernel.generic(op);
   base = generic.getDpsInits()[0], indices = generic.getDpsInputs()[0],
   source = generic.getDpsInputs()[1];
-  type = mlir::getElementTypeOrSelf(base.getType());
+  type = getElementTypeOrSelf(base.getType());
   to = shapeOf(base), from = shapeOf(source), index = shapeOf(indices);
   width = wholeSlices ? static_cast<int64_t>(index.size()) : 1;
   leadTo = to.take_front(dim), leadFrom = from.take_front(dim), trailTo = to.drop_front(dim + 1);
   trailFrom = from.drop_front(dim + width), middle = from.slice(dim, width);
-  auto product = [](llvm::ArrayRef<int64_t> sizes) {
-    return mlir::ShapedType::getNumElements(sizes);
+  auto product = [](ArrayRef<int64_t> sizes) {
+    return ShapedType::getNumElements(sizes);
   };
   lead = product(leadTo), size = to[dim], trail = product(trailTo), steps = product(middle);
 }
 
 bool Scatter::hasTotals(int64_t slices) const {
-  return mlir::isa<ir::IndexAddOp, ir::ScatterAddOp>(op) && mlir::isa<mlir::FloatType>(type) &&
+  return isa<ir::IndexAddOp, ir::ScatterAddOp>(op) && isa<FloatType>(type) &&
          (size * trail <= kSumBlock || slices >= leastTotals());
 }
 
@@ -40,14 +38,13 @@ Index Scatter::element(IndexSpace &space, const Index &leading, const Index &at,
   return space.add(space.add(space.scale(leading, size * trail), space.scale(at, trail)), column);
 }
 
-Index Scatter::target(ElementEmitter &e, llvm::ArrayRef<Index> position, Value mask) const {
-  llvm::ArrayRef<Index> at = position.slice(wholeSlices ? dim : 0, index.size());
+Index Scatter::target(ElementEmitter &e, ArrayRef<Index> position, Value mask) const {
+  ArrayRef<Index> at = position.slice(wholeSlices ? dim : 0, index.size());
   return e.checkedIndex(e.at(indices, at, mask), size, mask);
 }
 
-Value Scatter::covers(ElementEmitter &e, llvm::ArrayRef<Index> position,
-                      llvm::ArrayRef<int64_t> have, llvm::ArrayRef<int64_t> all,
-                      Value also) const {
+Value Scatter::covers(ElementEmitter &e, ArrayRef<Index> position, ArrayRef<int64_t> have,
+                      ArrayRef<int64_t> all, Value also) const {
   for (auto [at, some, every] : llvm::zip(position, have, all)) {
     if (some == every)
       continue;
@@ -58,9 +55,9 @@ Value Scatter::covers(ElementEmitter &e, llvm::ArrayRef<Index> position,
   return also;
 }
 
-static Value combine(ElementEmitter &e, mlir::Operation *scatter, Value there, Value update) {
-  bool isFloat = mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(there.getType()));
-  auto reduce = mlir::dyn_cast<ir::ScatterReduceOp>(scatter);
+static Value combine(ElementEmitter &e, Operation *scatter, Value there, Value update) {
+  bool isFloat = isa<FloatType>(getElementTypeOrSelf(there.getType()));
+  auto reduce = dyn_cast<ir::ScatterReduceOp>(scatter);
   if (!reduce)
     return isFloat ? e.make<arith::AddFOp>(there, update) : e.add(there, update);
   switch (reduce.getCombiner()) {
@@ -74,14 +71,14 @@ static Value combine(ElementEmitter &e, mlir::Operation *scatter, Value there, V
   llvm_unreachable("all combiners are above");
 }
 
-static Value load(KernelFunction &f, Value memory, mlir::Type type, const Index &at, bool vector,
+static Value load(KernelFunction &f, Value memory, Type type, const Index &at, bool vector,
                   Value mask) {
   Value value = f.e.load(memory, type, at, mask);
   return vector ? f.e.broadcast(value) : value;
 }
 
-static Value converted(KernelFunction &f, Value value, mlir::Type element) {
-  mlir::Type type = withElement(value.getType(), element);
+static Value converted(KernelFunction &f, Value value, Type element) {
+  Type type = withElement(value.getType(), element);
   return element.isF64() ? f.e.make<arith::ExtFOp>(type, value)
                          : f.e.make<arith::TruncFOp>(type, value);
 }
@@ -101,14 +98,14 @@ void Scatter::begin(KernelFunction &f, const Totals &totals, const Index &place,
 
 void Scatter::meet(KernelFunction &f, const Totals &totals, const Index &place, Value update,
                    Value mask) const {
-  bool vector = mlir::isa<mlir::VectorType>(update.getType());
+  bool vector = isa<VectorType>(update.getType());
   Value out = f.output(0);
   if (puts)
     return f.e.store(out, update, place, mask);
   if (!totals.memory)
     return f.e.store(out, combine(f.e, op, load(f, out, type, place, vector, mask), update), place,
                      mask);
-  mlir::Type f64 = f.builder.getF64Type();
+  Type f64 = f.builder.getF64Type();
   Index at = f.e.space.add(place, totals.shift);
   Value before = load(f, totals.memory, f64, at, vector, mask);
   if (type.isF32())

@@ -8,14 +8,7 @@
 
 namespace weft::compiler {
 
-namespace arith = mlir::arith;
-namespace linalg = mlir::linalg;
-namespace memref = mlir::memref;
-namespace scf = mlir::scf;
-namespace vector = mlir::vector;
-using mlir::Type;
-using mlir::Value;
-using mlir::ValueRange;
+using namespace mlir;
 
 int64_t KernelBuilder::claimPartials(int64_t bytes) {
   int64_t offset = info.partialsBytes;
@@ -34,9 +27,9 @@ void KernelBuilder::noteChoices() {
   info.refusedPins = choices.refused();
 }
 
-static mlir::MemRefType bufferType(Type tensor) {
-  auto type = mlir::cast<mlir::RankedTensorType>(tensor);
-  return mlir::MemRefType::get({type.getNumElements()}, memoryType(type.getElementType()));
+static MemRefType bufferType(Type tensor) {
+  auto type = cast<RankedTensorType>(tensor);
+  return MemRefType::get({type.getNumElements()}, memoryType(type.getElementType()));
 }
 
 // The arguments before the partials.
@@ -44,27 +37,27 @@ static size_t buffersOf(KernelBuilder &kernel) {
   return kernel.numInputs() + kernel.outputs.size();
 }
 
-KernelFunction::KernelFunction(KernelBuilder &kernel, llvm::StringRef name)
+KernelFunction::KernelFunction(KernelBuilder &kernel, StringRef name)
     : kernel(kernel), builder(kernel.module.getContext()), e(builder, kernel.fusion.getLoc()) {
   builder.setInsertionPointToEnd(kernel.module.getBody());
-  llvm::SmallVector<Type> inputs;
+  SmallVector<Type> inputs;
   for (Value input : kernel.fusion.getInputs())
     inputs.push_back(bufferType(input.getType()));
   for (Value output : kernel.outputs)
     inputs.push_back(bufferType(output.getType()));
-  auto bytes = mlir::MemRefType::get({mlir::ShapedType::kDynamic}, builder.getI8Type());
+  auto bytes = MemRefType::get({ShapedType::kDynamic}, builder.getI8Type());
   inputs.append({bytes, bytes, builder.getIndexType(), builder.getIndexType()});
   inputs.append(kernel.numInts(), builder.getIndexType());
-  function = mlir::func::FuncOp::create(builder, e.loc, name,
-                                        builder.getFunctionType(inputs, builder.getI32Type()));
+  function = func::FuncOp::create(builder, e.loc, name,
+                                  builder.getFunctionType(inputs, builder.getI32Type()));
   function.setPrivate();
-  mlir::Block *entry = function.addEntryBlock();
+  Block *entry = function.addEntryBlock();
   builder.setInsertionPointToStart(entry);
   size_t buffers = buffersOf(kernel);
   begin = entry->getArgument(buffers + 2);
   end = entry->getArgument(buffers + 3);
   e.errorFlag =
-      memref::AllocaOp::create(builder, e.loc, mlir::MemRefType::get({1}, builder.getI32Type()));
+      memref::AllocaOp::create(builder, e.loc, MemRefType::get({1}, builder.getI32Type()));
   Value zero = arith::ConstantOp::create(builder, e.loc, builder.getI32IntegerAttr(0));
   memref::StoreOp::create(builder, e.loc, zero, e.errorFlag, ValueRange{e.constantIndex(0)});
   for (auto [i, argument] : llvm::enumerate(kernel.arguments()))
@@ -74,30 +67,29 @@ KernelFunction::KernelFunction(KernelBuilder &kernel, llvm::StringRef name)
   e.wholeBuffers = kernel.sizes.named.empty();
 }
 
-mlir::LogicalResult KernelFunction::finish() {
+LogicalResult KernelFunction::finish() {
   Value result =
       memref::LoadOp::create(builder, e.loc, e.errorFlag, ValueRange{e.constantIndex(0)});
-  mlir::func::ReturnOp::create(builder, e.loc, result);
+  func::ReturnOp::create(builder, e.loc, result);
   // Now the sizes of partials and scratch are known.
   size_t buffers = buffersOf(kernel);
   function.getArgument(buffers).setType(
-      mlir::MemRefType::get({kernel.info.partialsBytes}, builder.getI8Type()));
-  function.getArgument(buffers + 1).setType(
-      mlir::MemRefType::get({kernel.info.threadScratchBytes}, builder.getI8Type()));
+      MemRefType::get({kernel.info.partialsBytes}, builder.getI8Type()));
+  function.getArgument(buffers + 1)
+      .setType(MemRefType::get({kernel.info.threadScratchBytes}, builder.getI8Type()));
   function.setType(
       builder.getFunctionType(function.getBody().front().getArgumentTypes(), builder.getI32Type()));
   if (e.failed())
     return kernel.fusion.emitError("codegen: ") << e.error();
   kernel.periods.insert_range(e.periods);
-  return mlir::success();
+  return success();
 }
 
 Value KernelFunction::view(Value bytes, int64_t offset, int64_t count, Type element) {
-  auto space = mlir::cast<mlir::MemRefType>(bytes.getType()).getMemorySpace();
-  auto type =
-      mlir::MemRefType::get({count}, memoryType(element), mlir::MemRefLayoutAttrInterface(), space);
+  auto space = cast<MemRefType>(bytes.getType()).getMemorySpace();
+  auto type = MemRefType::get({count}, memoryType(element), MemRefLayoutAttrInterface(), space);
   // At the start of the function, for all uses.
-  mlir::OpBuilder::InsertionGuard guard(builder);
+  OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(&function.getBody().front());
   Value at = arith::ConstantIndexOp::create(builder, e.loc, offset);
   return memref::ViewOp::create(builder, e.loc, type, bytes, at, ValueRange{});
@@ -112,11 +104,10 @@ Value KernelFunction::scratch(int64_t offset, int64_t count, Type element) {
 //===-- Loops ---------------------------------------------------------------------------------===//
 
 KernelFunction::State KernelFunction::loop(const Number &begin, const Number &end, int64_t extent,
-                                           State state,
-                                           llvm::function_ref<void(Index, State &)> emit) {
+                                           State state, function_ref<void(Index, State &)> emit) {
   Value from = e.scalar(begin), to = e.scalar(end), one = e.constantIndex(1);
   auto loop = scf::ForOp::create(builder, e.loc, from, to, one, state);
-  mlir::OpBuilder::InsertionGuard guard(builder);
+  OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(loop.getBody());
   e.pushScope();
   State inside(loop.getRegionIterArgs());
@@ -128,13 +119,13 @@ KernelFunction::State KernelFunction::loop(const Number &begin, const Number &en
   return State(loop.getResults());
 }
 
-void KernelFunction::when(Value condition, llvm::function_ref<void()> emit,
-                          llvm::function_ref<void()> otherwise) {
+void KernelFunction::when(Value condition, function_ref<void()> emit,
+                          function_ref<void()> otherwise) {
   if (!condition)
     return emit();
   auto branch = scf::IfOp::create(builder, e.loc, condition, /*withElseRegion=*/bool(otherwise));
-  auto fill = [&](mlir::Block *block, llvm::function_ref<void()> part) {
-    mlir::OpBuilder::InsertionGuard guard(builder);
+  auto fill = [&](Block *block, function_ref<void()> part) {
+    OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(block);
     e.pushScope();
     part();
@@ -146,7 +137,7 @@ void KernelFunction::when(Value condition, llvm::function_ref<void()> emit,
 }
 
 KernelFunction::State KernelFunction::loop(int64_t count, State state,
-                                           llvm::function_ref<void(Index, State &)> emit) {
+                                           function_ref<void(Index, State &)> emit) {
   if (count == 0)
     return state;
   if (count == 1) {
@@ -157,22 +148,21 @@ KernelFunction::State KernelFunction::loop(int64_t count, State state,
 }
 
 void KernelFunction::loop(const Number &begin, const Number &end, int64_t extent,
-                          llvm::function_ref<void(Index)> emit) {
+                          function_ref<void(Index)> emit) {
   loop(begin, end, extent, {}, [&](Index at, State &) { emit(at); });
 }
 
-void KernelFunction::loop(int64_t count, llvm::function_ref<void(Index)> emit) {
+void KernelFunction::loop(int64_t count, function_ref<void(Index)> emit) {
   loop(count, {}, [&](Index at, State &) { emit(at); });
 }
 
-KernelFunction::State
-KernelFunction::run(int64_t n, int64_t unroll, const Index &base, State state,
-                    llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit,
-                    llvm::function_ref<void(State &)> atBlock) {
+KernelFunction::State KernelFunction::run(int64_t n, int64_t unroll, const Index &base, State state,
+                                          function_ref<void(ArrayRef<Unit>, State &)> emit,
+                                          function_ref<void(State &)> atBlock) {
   int64_t vectors = n / kLanes, tail = n % kLanes, rounds = vectors / unroll,
           perBlock = kSumBlock / (unroll * kLanes);
   auto group = [&](Index round, State &inside) {
-    llvm::SmallVector<Unit, 4> units;
+    SmallVector<Unit, 4> units;
     for (int64_t u = 0; u < unroll; ++u) {
       Index at = e.space.add(e.space.scale(round, unroll * kLanes), u * kLanes);
       units.push_back(
@@ -192,7 +182,7 @@ KernelFunction::run(int64_t n, int64_t unroll, const Index &base, State state,
         last = e.min(last, rounds);
       inside = loop(first, last, rounds, inside, group);
     });
-  llvm::SmallVector<Unit, 4> units;
+  SmallVector<Unit, 4> units;
   for (int64_t v = rounds * unroll; v < vectors + (tail > 0); ++v) {
     int64_t lanes = v < vectors ? kLanes : tail;
     Index at = e.space.add(e.space.add(e.space.lane(lanes), v * kLanes), base);
@@ -207,13 +197,13 @@ KernelFunction::run(int64_t n, int64_t unroll, const Index &base, State state,
 }
 
 void KernelFunction::run(int64_t n, int64_t unroll, const Index &base,
-                         llvm::function_ref<void(llvm::ArrayRef<Unit>)> emit) {
-  run(n, unroll, base, {}, [&](llvm::ArrayRef<Unit> units, State &) { emit(units); });
+                         function_ref<void(ArrayRef<Unit>)> emit) {
+  run(n, unroll, base, {}, [&](ArrayRef<Unit> units, State &) { emit(units); });
 }
 
 void KernelFunction::each(int64_t n, int64_t unroll, const Index &base,
-                          llvm::function_ref<void(const Unit &)> emit) {
-  run(n, unroll, base, [&](llvm::ArrayRef<Unit> units) { llvm::for_each(units, emit); });
+                          function_ref<void(const Unit &)> emit) {
+  run(n, unroll, base, [&](ArrayRef<Unit> units) { llvm::for_each(units, emit); });
 }
 
 Index KernelFunction::ahead(const Index &at, int64_t steps, int64_t count) {
@@ -222,7 +212,7 @@ Index KernelFunction::ahead(const Index &at, int64_t steps, int64_t count) {
 }
 
 void KernelFunction::block(const Index &number, int64_t extent, int64_t size,
-                           llvm::function_ref<void(const Index &, int64_t)> emit) {
+                           function_ref<void(const Index &, int64_t)> emit) {
   if (extent <= size)
     return emit(Index::of(0), extent);
   int64_t blocks = llvm::divideCeil(extent, size), rest = extent % size;
@@ -241,7 +231,7 @@ void KernelFunction::block(const Index &number, int64_t extent, int64_t size,
 
 KernelFunction::State
 KernelFunction::blocks(int64_t extent, int64_t size, State state,
-                       llvm::function_ref<void(const Index &, int64_t, State &)> emit) {
+                       function_ref<void(const Index &, int64_t, State &)> emit) {
   int64_t whole = extent / size, rest = extent % size;
   state = loop(whole, std::move(state), [&](Index number, State &inside) {
     emit(e.space.scale(number, size), size, inside);
@@ -252,19 +242,19 @@ KernelFunction::blocks(int64_t extent, int64_t size, State state,
 }
 
 void KernelFunction::blocks(int64_t extent, int64_t size,
-                            llvm::function_ref<void(const Index &, int64_t)> emit) {
+                            function_ref<void(const Index &, int64_t)> emit) {
   blocks(extent, size, {}, [&](const Index &first, int64_t count, State &) { emit(first, count); });
 }
 
-KernelFunction::State
-KernelFunction::runUpTo(Value n, int64_t largest, int64_t unroll, const Index &base, State state,
-                        llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit) {
+KernelFunction::State KernelFunction::runUpTo(Value n, int64_t largest, int64_t unroll,
+                                              const Index &base, State state,
+                                              function_ref<void(ArrayRef<Unit>, State &)> emit) {
   int64_t step = unroll * kLanes;
   Value rounds = e.divideUp(n, step);
   return loop(0, rounds, llvm::divideCeil(largest, step), state,
               [&](Index round, State &inside) {
                 Value left = e.sub(n, e.space.scale(round, step));
-                llvm::SmallVector<Unit, 4> units;
+                SmallVector<Unit, 4> units;
                 for (int64_t u = 0; u < unroll; ++u) {
                   Index lane = e.space.add(e.space.lane(kLanes), u * kLanes);
                   Value mask =
@@ -286,7 +276,7 @@ Value KernelFunction::combine(linalg::GenericOp reduction, Value a, Value b) {
 }
 
 // a and b and so on, joined in pairs.
-static Value pairwise(llvm::SmallVector<Value> all, llvm::function_ref<Value(Value, Value)> join) {
+static Value pairwise(SmallVector<Value> all, function_ref<Value(Value, Value)> join) {
   while (all.size() > 1) {
     for (size_t i = 0; i < all.size() / 2; ++i)
       all[i] = join(all[2 * i], all[2 * i + 1]);
@@ -297,28 +287,26 @@ static Value pairwise(llvm::SmallVector<Value> all, llvm::function_ref<Value(Val
   return all.front();
 }
 
-void KernelFunction::know(mlir::Operation *op, Value sum) {
+void KernelFunction::know(Operation *op, Value sum) {
   e.setKnown(kernel.lowered.lookup(op->getResult(0)),
-             [sum](llvm::ArrayRef<Index>, Value) { return sum; });
+             [sum](ArrayRef<Index>, Value) { return sum; });
 }
 
-void KernelFunction::know(mlir::Operation *op, llvm::ArrayRef<Index> atoms,
-                          std::function<Value()> sum) {
-  e.setKnown(
-      kernel.lowered.lookup(op->getResult(0)),
-      [this, sum, here = position(op->getResult(0), atoms)](llvm::ArrayRef<Index> at, Value) {
-        if (at != llvm::ArrayRef(here))
-          e.fail("a sum is read at another position");
-        return sum();
-      });
+void KernelFunction::know(Operation *op, ArrayRef<Index> atoms, std::function<Value()> sum) {
+  e.setKnown(kernel.lowered.lookup(op->getResult(0)),
+             [this, sum, here = position(op->getResult(0), atoms)](ArrayRef<Index> at, Value) {
+               if (at != ArrayRef(here))
+                 e.fail("a sum is read at another position");
+               return sum();
+             });
 }
 
 // An x86 machine has no instruction for IEEE 754's maximum, which takes six in a chain: it is NaN if
 // an element is, and +0 above -0. But where no element is NaN, comparisons decide, and the sign of a
 // zero follows from those of all elements: the maximum has it if all have it, the minimum if one
 // has. So a group takes some two instructions a vector, and a branch.
-Value KernelFunction::extremeOf(bool largest, llvm::ArrayRef<Value> values) {
-  auto type = mlir::cast<mlir::VectorType>(values.front().getType());
+Value KernelFunction::extremeOf(bool largest, ArrayRef<Value> values) {
+  auto type = cast<VectorType>(values.front().getType());
   unsigned bits = type.getElementTypeBitWidth();
   Type integers = type.clone(builder.getIntegerType(bits));
   auto both = [&](Value a, Value b) -> Value {
@@ -327,7 +315,7 @@ Value KernelFunction::extremeOf(bool largest, llvm::ArrayRef<Value> values) {
   auto either = [&](Value a, Value b) -> Value {
     return e.make<arith::OrIOp>(a, b);
   };
-  llvm::SmallVector<Value> ordered, asIntegers;
+  SmallVector<Value> ordered, asIntegers;
   for (size_t i = 0; i < values.size(); i += 2)
     ordered.push_back(e.make<arith::CmpFOp>(arith::CmpFPredicate::ORD, values[i],
                                             values[std::min(i + 1, values.size() - 1)]));
@@ -340,10 +328,10 @@ Value KernelFunction::extremeOf(bool largest, llvm::ArrayRef<Value> values) {
     Value extreme = pairwise(llvm::to_vector(values), [&](Value a, Value b) -> Value {
       return e.make<arith::SelectOp>(e.make<arith::CmpFOp>(predicate, a, b), a, b);
     });
-    auto constant = [&](const llvm::APInt &value) {
+    auto constant = [&](const APInt &value) {
       return e.broadcast(e.constant(builder.getIntegerAttr(builder.getIntegerType(bits), value)));
     };
-    llvm::APInt sign = llvm::APInt::getSignMask(bits);
+    APInt sign = llvm::APInt::getSignMask(bits);
     Value magnitude = both(e.make<arith::BitcastOp>(integers, extreme), constant(~sign));
     Value signs = largest ? pairwise(asIntegers, both) : pairwise(asIntegers, either);
     return e.make<arith::BitcastOp>(type, either(magnitude, both(signs, constant(sign))));
@@ -356,8 +344,8 @@ Value KernelFunction::extremeOf(bool largest, llvm::ArrayRef<Value> values) {
     return result;
   };
   auto choice = scf::IfOp::create(builder, e.loc, type, isOrdered, /*withElseRegion=*/true);
-  auto fill = [&](mlir::Block *block, llvm::function_ref<Value()> emit) {
-    mlir::OpBuilder::InsertionGuard guard(builder);
+  auto fill = [&](Block *block, function_ref<Value()> emit) {
+    OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(block);
     e.pushScope();
     scf::YieldOp::create(builder, e.loc, emit());
@@ -368,13 +356,12 @@ Value KernelFunction::extremeOf(bool largest, llvm::ArrayRef<Value> values) {
   return choice.getResult(0);
 }
 
-Value KernelFunction::combineAll(linalg::GenericOp reduction, llvm::ArrayRef<Value> values) {
-  mlir::Block &body = reduction.getRegion().front();
-  bool isExtreme = mlir::isa<mlir::VectorType>(values.front().getType()) &&
-                   llvm::hasNItems(body, 2) &&
-                   mlir::isa<arith::MaximumFOp, arith::MinimumFOp>(body.front());
+Value KernelFunction::combineAll(linalg::GenericOp reduction, ArrayRef<Value> values) {
+  Block &body = reduction.getRegion().front();
+  bool isExtreme = isa<VectorType>(values.front().getType()) && llvm::hasNItems(body, 2) &&
+                   isa<arith::MaximumFOp, arith::MinimumFOp>(body.front());
   if (isExtreme && static_cast<int64_t>(values.size()) >= kLeastMaxima)
-    return extremeOf(mlir::isa<arith::MaximumFOp>(body.front()), values);
+    return extremeOf(isa<arith::MaximumFOp>(body.front()), values);
   Value result = values.front();
   for (Value value : values.drop_front())
     result = combine(reduction, result, value);
@@ -383,16 +370,16 @@ Value KernelFunction::combineAll(linalg::GenericOp reduction, llvm::ArrayRef<Val
 
 Value KernelFunction::identity(linalg::GenericOp reduction, bool vector) {
   auto constant = reduction.getDpsInits()[0].getDefiningOp<arith::ConstantOp>();
-  auto splat = mlir::cast<mlir::DenseElementsAttr>(constant.getValue());
+  auto splat = cast<DenseElementsAttr>(constant.getValue());
   auto element = ir::typeOf(constant).getElementType();
   // A tensor without elements has no splat value; nothing will read what stands in for it.
-  mlir::Attribute value = splat.empty() ? mlir::Attribute(builder.getZeroAttr(element))
-                                        : splat.getSplatValue<mlir::Attribute>();
-  Value scalar = e.constant(mlir::cast<mlir::TypedAttr>(value));
+  Attribute value =
+      splat.empty() ? Attribute(builder.getZeroAttr(element)) : splat.getSplatValue<Attribute>();
+  Value scalar = e.constant(cast<TypedAttr>(value));
   return vector ? e.broadcast(scalar) : scalar;
 }
 
-Value KernelFunction::accumulate(linalg::GenericOp reduction, llvm::ArrayRef<Index> position,
+Value KernelFunction::accumulate(linalg::GenericOp reduction, ArrayRef<Index> position,
                                  Value accumulator, Value mask) {
   auto inputs = e.inputsAt(reduction, position, mask);
   inputs.push_back(accumulator);
@@ -403,7 +390,7 @@ Value KernelFunction::accumulate(linalg::GenericOp reduction, llvm::ArrayRef<Ind
 }
 
 Value KernelFunction::foldLanes(linalg::GenericOp reduction, Value whole) {
-  auto type = mlir::dyn_cast<mlir::VectorType>(whole.getType());
+  auto type = dyn_cast<VectorType>(whole.getType());
   if (!type)
     return whole;
   for (int64_t half = type.getNumElements() / 2; half >= 1; half /= 2) {
@@ -417,18 +404,18 @@ Value KernelFunction::foldLanes(linalg::GenericOp reduction, Value whole) {
 }
 
 // The op of a reduction's body that takes the accumulator.
-static mlir::Operation *combinerOf(linalg::GenericOp reduction) {
+static Operation *combinerOf(linalg::GenericOp reduction) {
   return reduction.getRegion().front().getTerminator()->getOperand(0).getDefiningOp();
 }
 static bool addsFloats(linalg::GenericOp reduction) {
-  return mlir::isa_and_nonnull<arith::AddFOp>(combinerOf(reduction));
+  return isa_and_nonnull<arith::AddFOp>(combinerOf(reduction));
 }
 // Whether the order of a reduction shows in its bits.
 static bool orderShows(linalg::GenericOp reduction) {
-  return mlir::isa_and_nonnull<arith::AddFOp, arith::MulFOp>(combinerOf(reduction));
+  return isa_and_nonnull<arith::AddFOp, arith::MulFOp>(combinerOf(reduction));
 }
 
-KernelFunction::State KernelFunction::identities(llvm::ArrayRef<linalg::GenericOp> reductions,
+KernelFunction::State KernelFunction::identities(ArrayRef<linalg::GenericOp> reductions,
                                                  int64_t copies, bool vector) {
   State state;
   for (linalg::GenericOp reduction : reductions)
@@ -438,16 +425,16 @@ KernelFunction::State KernelFunction::identities(llvm::ArrayRef<linalg::GenericO
 
 // Whether totals of values of the type are of a wider one.
 static bool hasWideTotals(Type type) {
-  return mlir::getElementTypeOrSelf(type).isF32();
+  return getElementTypeOrSelf(type).isF32();
 }
 
 Value KernelFunction::sum(Value a, Value b) {
-  if (mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(a.getType())))
+  if (isa<FloatType>(getElementTypeOrSelf(a.getType())))
     return e.make<arith::AddFOp>(a, b);
   return e.add(a, b);
 }
 
-KernelFunction::State KernelFunction::noTotals(llvm::ArrayRef<linalg::GenericOp> reductions,
+KernelFunction::State KernelFunction::noTotals(ArrayRef<linalg::GenericOp> reductions,
                                                int64_t copies, bool vector) {
   State totals = identities(reductions, copies, vector);
   for (auto [i, reduction] : llvm::enumerate(reductions)) {
@@ -464,8 +451,8 @@ KernelFunction::State KernelFunction::noTotals(llvm::ArrayRef<linalg::GenericOp>
   return totals;
 }
 
-void KernelFunction::addToTotals(State &totals, llvm::ArrayRef<linalg::GenericOp> reductions,
-                                 int64_t copies, llvm::ArrayRef<Value> parts) {
+void KernelFunction::addToTotals(State &totals, ArrayRef<linalg::GenericOp> reductions,
+                                 int64_t copies, ArrayRef<Value> parts) {
   size_t lost = parts.size();
   for (auto [i, part] : llvm::enumerate(parts)) {
     Value &total = totals[i];
@@ -478,15 +465,14 @@ void KernelFunction::addToTotals(State &totals, llvm::ArrayRef<linalg::GenericOp
   }
 }
 
-KernelFunction::State KernelFunction::fromTotals(llvm::ArrayRef<Value> totals,
-                                                 llvm::ArrayRef<linalg::GenericOp> reductions,
+KernelFunction::State KernelFunction::fromTotals(ArrayRef<Value> totals,
+                                                 ArrayRef<linalg::GenericOp> reductions,
                                                  int64_t copies) {
   size_t count = reductions.size() * copies, lost = count;
   State sums;
   for (size_t i = 0; i < count; ++i) {
     Value total = totals[i];
-    Type type =
-        identity(reductions[i / copies], mlir::isa<mlir::VectorType>(total.getType())).getType();
+    Type type = identity(reductions[i / copies], isa<VectorType>(total.getType())).getType();
     if (!addsFloats(reductions[i / copies]))
       sums.push_back(total);
     else if (hasWideTotals(type))
@@ -510,7 +496,7 @@ Value KernelFunction::settle(Value total, Value lost) {
   return e.make<arith::SelectOp>(isFinite, e.make<arith::AddFOp>(total, lost), total);
 }
 
-void KernelFunction::nextBlock(State &state, llvm::ArrayRef<linalg::GenericOp> reductions) {
+void KernelFunction::nextBlock(State &state, ArrayRef<linalg::GenericOp> reductions) {
   static_assert(kSlots == 2);
   for (auto [i, reduction] : llvm::enumerate(reductions)) {
     Value &before = state[reductions.size() * kSlots + i];
@@ -519,8 +505,7 @@ void KernelFunction::nextBlock(State &state, llvm::ArrayRef<linalg::GenericOp> r
   }
 }
 
-KernelFunction::State KernelFunction::foldSlots(State state,
-                                                llvm::ArrayRef<linalg::GenericOp> reductions,
+KernelFunction::State KernelFunction::foldSlots(State state, ArrayRef<linalg::GenericOp> reductions,
                                                 bool inBlocks) {
   if (inBlocks)
     nextBlock(state, reductions);
@@ -532,10 +517,9 @@ KernelFunction::State KernelFunction::foldSlots(State state,
   return sums;
 }
 
-llvm::SmallVector<Value>
-KernelFunction::reduceRun(int64_t n, int64_t unroll, const Index &base,
-                          llvm::ArrayRef<linalg::GenericOp> reductions,
-                          llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit) {
+SmallVector<Value> KernelFunction::reduceRun(int64_t n, int64_t unroll, const Index &base,
+                                             ArrayRef<linalg::GenericOp> reductions,
+                                             function_ref<void(ArrayRef<Unit>, State &)> emit) {
   auto next = [&](State &state) {
     nextBlock(state, reductions);
   };
@@ -560,10 +544,9 @@ KernelFunction::reduceRun(int64_t n, int64_t unroll, const Index &base,
   return fromTotals(totals, reductions, 1);
 }
 
-llvm::SmallVector<Value>
-KernelFunction::reduceRunUpTo(Value n, int64_t largest, const Index &base,
-                              llvm::ArrayRef<linalg::GenericOp> reductions,
-                              llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit) {
+SmallVector<Value> KernelFunction::reduceRunUpTo(Value n, int64_t largest, const Index &base,
+                                                 ArrayRef<linalg::GenericOp> reductions,
+                                                 function_ref<void(ArrayRef<Unit>, State &)> emit) {
   if (largest > kReductionBlock) {
     Value size = e.constantIndex(kReductionBlock), whole = e.div(n, size);
     State totals =
@@ -597,12 +580,10 @@ KernelFunction::reduceRunUpTo(Value n, int64_t largest, const Index &base,
   return foldSlots(state, reductions, true);
 }
 
-KernelFunction::State KernelFunction::reduceSteps(Value begin, Value end, int64_t extent,
-                                                  int64_t most,
-                                                  llvm::ArrayRef<linalg::GenericOp> reductions,
-                                                  int64_t copies, bool vector,
-                                                  llvm::function_ref<void(Index, State &)> emit,
-                                                  const StepChains &chains) {
+KernelFunction::State
+KernelFunction::reduceSteps(Value begin, Value end, int64_t extent, int64_t most,
+                            ArrayRef<linalg::GenericOp> reductions, int64_t copies, bool vector,
+                            function_ref<void(Index, State &)> emit, const StepChains &chains) {
   State zero = identities(reductions, copies, vector);
   if (most <= kChain || reductions.empty()) {
     if (chains.begin)
@@ -624,7 +605,7 @@ KernelFunction::State KernelFunction::reduceSteps(Value begin, Value end, int64_
       sums.append(zero);
     return loop(from, to, extent - (some - 1) * kChain, sums, [&](Index step, State &all) {
       for (int64_t i = 0; i < some; ++i) {
-        State one(llvm::ArrayRef(all).slice(i * zero.size(), zero.size()));
+        State one(ArrayRef(all).slice(i * zero.size(), zero.size()));
         emit(e.space.add(step, i * kChain), one);
         llvm::copy(one, all.begin() + i * zero.size());
       }
@@ -637,7 +618,7 @@ KernelFunction::State KernelFunction::reduceSteps(Value begin, Value end, int64_
                   State sums = sumsOf(e.add(first, e.space.scale(number, some * kChain)), some);
                   for (int64_t i = 0; i < some; ++i)
                     addToTotals(inside, reductions, copies,
-                                llvm::ArrayRef(sums).slice(i * zero.size(), zero.size()));
+                                ArrayRef(sums).slice(i * zero.size(), zero.size()));
                 });
   };
   State totals = noTotals(reductions, copies, vector);
@@ -654,9 +635,9 @@ KernelFunction::State KernelFunction::reduceSteps(Value begin, Value end, int64_
 }
 
 KernelFunction::State KernelFunction::reduceSteps(int64_t count,
-                                                  llvm::ArrayRef<linalg::GenericOp> reductions,
+                                                  ArrayRef<linalg::GenericOp> reductions,
                                                   int64_t copies, bool vector,
-                                                  llvm::function_ref<void(Index, State &)> emit,
+                                                  function_ref<void(Index, State &)> emit,
                                                   const StepChains &chains) {
   if (count <= kChain && !chains.begin)
     return loop(count, identities(reductions, copies, vector), emit);
@@ -692,9 +673,9 @@ Value KernelFunction::chunksOf(Value rows, int64_t largest) {
 }
 
 KernelFunction::State KernelFunction::reduceRows(int64_t count,
-                                                 llvm::ArrayRef<linalg::GenericOp> reductions,
+                                                 ArrayRef<linalg::GenericOp> reductions,
                                                  int64_t copies, bool vector,
-                                                 llvm::function_ref<void(Index, State &)> emit,
+                                                 function_ref<void(Index, State &)> emit,
                                                  const StepChains &chains) {
   if (count <= kLeastChunk)
     return reduceSteps(count, reductions, copies, vector, emit, chains);
@@ -711,10 +692,10 @@ KernelFunction::State KernelFunction::reduceRows(int64_t count,
 
 //===-- Positions -----------------------------------------------------------------------------===//
 
-llvm::SmallVector<Index> KernelFunction::position(Value value, llvm::ArrayRef<Index> atoms) {
+SmallVector<Index> KernelFunction::position(Value value, ArrayRef<Index> atoms) {
   const FusionDomain::Layout *layout = kernel.domain.layout(value);
-  llvm::SmallVector<Index> digits;
-  llvm::SmallVector<int64_t> extents;
+  SmallVector<Index> digits;
+  SmallVector<int64_t> extents;
   for (int32_t atom : *layout) {
     digits.push_back(atoms[atom]);
     extents.push_back(kernel.domain.atoms()[atom]);
@@ -723,26 +704,26 @@ llvm::SmallVector<Index> KernelFunction::position(Value value, llvm::ArrayRef<In
   return e.space.delinearize(e.space.linearize(digits, extents), shape);
 }
 
-Index KernelFunction::placeOf(Value value, llvm::ArrayRef<Index> atoms) {
+Index KernelFunction::placeOf(Value value, ArrayRef<Index> atoms) {
   auto shape = ir::shapeOf(value);
   return e.linearize(position(value, atoms), shape, kernel.lengthDim(value));
 }
 
-llvm::SmallVector<int32_t> outerWithout(const FusionDomain &domain, int32_t atom) {
-  llvm::SmallVector<int32_t> others(domain.outer());
+SmallVector<int32_t> outerWithout(const FusionDomain &domain, int32_t atom) {
+  SmallVector<int32_t> others(domain.outer());
   llvm::erase(others, atom);
   return others;
 }
 
-void placeAtoms(IndexSpace &space, const FusionDomain &domain, llvm::MutableArrayRef<Index> atoms,
-                llvm::ArrayRef<int32_t> some, const Index &linear) {
+void placeAtoms(IndexSpace &space, const FusionDomain &domain, MutableArrayRef<Index> atoms,
+                ArrayRef<int32_t> some, const Index &linear) {
   for (auto [atom, at] : llvm::zip(some, space.delinearize(linear, domain.extents(some))))
     atoms[atom] = at;
 }
 
-llvm::SmallVector<Index> atomPositions(KernelFunction &f, const Index &row, const Index &inner) {
+SmallVector<Index> atomPositions(KernelFunction &f, const Index &row, const Index &inner) {
   const FusionDomain &domain = f.kernel.domain;
-  llvm::SmallVector<Index> atoms(domain.atoms().size());
+  SmallVector<Index> atoms(domain.atoms().size());
   placeAtoms(f.e.space, domain, atoms, domain.outer(), row);
   placeAtoms(f.e.space, domain, atoms, domain.inner(), inner);
   return atoms;

@@ -10,9 +10,7 @@
 
 namespace weft::compiler {
 
-namespace linalg = mlir::linalg;
-using mlir::Operation;
-using mlir::Value;
+using namespace mlir;
 using Role = FusionDomain::Role;
 using Shape = FusionDomain::Shape;
 
@@ -47,7 +45,7 @@ bool RowSchedule::paysToGroupRows() const {
   for (const Sweep &sweep : sweeps)
     for (Operation *op : sweep.reductions) {
       ++reductions;
-      hasExtreme = hasExtreme || mlir::isa<ir::ReduceMaxOp, ir::ReduceMinOp>(op);
+      hasExtreme = hasExtreme || isa<ir::ReduceMaxOp, ir::ReduceMinOp>(op);
     }
   return hasManyGroups() && (reductions >= kLeastReductions || hasExtreme) &&
          groupBytes() <= kPreferredGroupBytes;
@@ -82,7 +80,7 @@ bool RowSchedule::canTransposeRows() const {
 
 // The tree of foldLanes for kLanes rows: `lanes` are what it folds of each.
 Value RowSchedule::foldTogether(KernelFunction &f, linalg::GenericOp reduction,
-                                llvm::SmallVector<Value> lanes) {
+                                SmallVector<Value> lanes) {
   for (int64_t half = kLanes / 2; half >= 1; half /= 2)
     for (int64_t i = 0; i < half; ++i)
       lanes[i] = f.combine(reduction, lanes[i], lanes[i + half]);
@@ -91,16 +89,15 @@ Value RowSchedule::foldTogether(KernelFunction &f, linalg::GenericOp reduction,
 
 // What is repeated over some of the rows' dims, as y [k, n] is in x [m, 1, n] - y, is no tile of
 // the domain's. Where lanes would read every n-th element of it, runs of n are read and transposed.
-void RowSchedule::transposeReads(KernelFunction &f, mlir::BlockArgument argument) {
+void RowSchedule::transposeReads(KernelFunction &f, BlockArgument argument) {
   struct Tile {
     Index first;
-    llvm::SmallVector<Value> columns;
+    SmallVector<Value> columns;
   };
   Value lowered = kernel.lowered.lookup(argument);
   int64_t number = argument.getArgNumber();
   auto read = [&f, lowered, number, block = f.e.b.getInsertionBlock(),
-               tiles = llvm::SmallVector<Tile>()](llvm::ArrayRef<Index> position,
-                                                  Value mask) mutable {
+               tiles = SmallVector<Tile>()](ArrayRef<Index> position, Value mask) mutable {
     auto type = ir::typeOf(lowered);
     Index place = f.e.space.linearize(position, type.getShape());
     auto [first, stride] = f.e.space.splitLanes(place);
@@ -137,13 +134,13 @@ void RowSchedule::rowGroup(KernelFunction &f, const Index &first) {
   int64_t n = domain.rowSize();
   Value mask = f.e.tailMask(n);
   Index rows = space.add(first, space.lane(kLanes));
-  llvm::SmallVector<llvm::SmallVector<Index>> columns; // atoms of each
+  SmallVector<SmallVector<Index>> columns; // atoms of each
   for (int64_t c = 0; c < n; ++c)
     columns.push_back(atomPositions(f, rows, Index::of(c)));
   auto linear = [&](Value value, int64_t row) {
     return f.placeOf(value, atomPositions(f, space.add(first, row), space.lane(n)));
   };
-  llvm::SmallVector<Value> known; // to the emitter, until the end of the group
+  SmallVector<Value> known; // to the emitter, until the end of the group
   // Whatever is not read as a tile is read at positions that are not compared with those of the
   // stores.
   trackOtherReads(f);
@@ -158,7 +155,7 @@ void RowSchedule::rowGroup(KernelFunction &f, const Index &first) {
           domain.role(output) == Role::Full && *domain.layout(output) == *domain.layout(argument);
       inStep(i, number) &= isSame;
     }
-    llvm::SmallVector<Value> tile;
+    SmallVector<Value> tile;
     Value memory = f.function.getArgument(number);
     // Columns whose rows lie side by side in memory are vectors as they are.
     if (n <= kMostStride || domain.layout(argument)->back() == domain.outer().back()) {
@@ -171,7 +168,7 @@ void RowSchedule::rowGroup(KernelFunction &f, const Index &first) {
             f.e.broadcast(f.e.load(memory, elementOf(argument), linear(argument, row), mask)));
       transposeLanes(f.e, tile);
     }
-    llvm::SmallVector<llvm::SmallVector<Index>> places;
+    SmallVector<SmallVector<Index>> places;
     for (int64_t c = 0; c < n; ++c)
       places.push_back(f.position(argument, columns[c]));
     known.push_back(kernel.lowered.lookup(argument));
@@ -179,12 +176,12 @@ void RowSchedule::rowGroup(KernelFunction &f, const Index &first) {
   }
   for (const Sweep &sweep : sweeps) {
     storeRows(f, sweep, rows);
-    llvm::SmallVector<Value> sums;
+    SmallVector<Value> sums;
     for (Operation *op : sweep.reductions) {
       linalg::GenericOp reduction = kernel.generic(op);
       Value identity = f.identity(reduction, true);
       // Lanes of a row's first accumulator, and of the second one, which has none of its elements.
-      llvm::SmallVector<Value> lanes(kLanes, identity);
+      SmallVector<Value> lanes(kLanes, identity);
       for (int64_t c = 0; c < n; ++c)
         lanes[c] =
             f.accumulate(reduction, f.position(op->getOperand(0), columns[c]), identity, nullptr);
@@ -192,10 +189,10 @@ void RowSchedule::rowGroup(KernelFunction &f, const Index &first) {
         lane = f.combine(reduction, lane, identity);
       sums.push_back(foldTogether(f, reduction, lanes));
     }
-    llvm::SmallVector<llvm::SmallVector<Value>> tiles;
+    SmallVector<SmallVector<Value>> tiles;
     for (int64_t i : sweep.stores) {
       Value output = kernel.outputs[i];
-      llvm::SmallVector<Value> &tile = tiles.emplace_back();
+      SmallVector<Value> &tile = tiles.emplace_back();
       for (int64_t c = 0; c < n; ++c)
         tile.push_back(
             f.e.broadcast(f.e.at(kernel.lowered.lookup(output), f.position(output, columns[c]))));
@@ -223,7 +220,7 @@ void RowSchedule::sweepGroup(KernelFunction &f, const Index &first) {
     Operation *op;
     Value sums, memory; // of the rows: one a lane; the same in scratch, for loops over rows
   };
-  llvm::SmallVector<Folded> folded;
+  SmallVector<Folded> folded;
   // What `at(entry)` gives is the result of each reduction so far for the row, or rows, at `row`.
   auto setKnown = [&](const Index &row, const std::function<Value(const Folded &)> &at) {
     for (const Folded &entry : folded)
@@ -234,9 +231,9 @@ void RowSchedule::sweepGroup(KernelFunction &f, const Index &first) {
     storeRows(f, sweep, rows);
     if (sweep.reductions.empty() && sweep.stores.empty() && !keepsAt(l))
       continue;
-    llvm::SmallVector<Value, 4> unfolded;
+    SmallVector<Value, 4> unfolded;
     for (Operation *op : sweep.reductions) {
-      mlir::Type element = elementOf(op->getResult(0));
+      Type element = elementOf(op->getResult(0));
       unfolded.push_back(f.scratch(kernel.claimScratch(kLanes * kLanes * memoryBytes(element)),
                                    kLanes * kLanes, element));
     }
@@ -245,8 +242,7 @@ void RowSchedule::sweepGroup(KernelFunction &f, const Index &first) {
       for (const Index &atom : atomPositions(f, row, Index::of(0)))
         (void)f.e.scalarIndex(atom);
       setKnown(row, [&f, number](const Folded &entry) {
-        return f.e.load(entry.memory, mlir::getElementTypeOrSelf(entry.sums.getType()), number,
-                        nullptr);
+        return f.e.load(entry.memory, getElementTypeOrSelf(entry.sums.getType()), number, nullptr);
       });
       // Here, not where a loop over the row first needs it.
       for (const Folded &entry : folded)
@@ -256,8 +252,8 @@ void RowSchedule::sweepGroup(KernelFunction &f, const Index &first) {
       sweepRow(f, l, row, nullptr, &grouped);
     });
     for (auto [op, buffer] : llvm::zip(sweep.reductions, unfolded)) {
-      mlir::Type element = elementOf(op->getResult(0));
-      llvm::SmallVector<Value> lanes;
+      Type element = elementOf(op->getResult(0));
+      SmallVector<Value> lanes;
       for (int64_t row = 0; row < kLanes; ++row)
         lanes.push_back(
             f.e.load(buffer, element, space.add(space.lane(kLanes), row * kLanes), nullptr));
@@ -272,7 +268,7 @@ void RowSchedule::sweepGroup(KernelFunction &f, const Index &first) {
     f.e.dropKnown(kernel.lowered.lookup(entry.op->getResult(0)));
 }
 
-mlir::LogicalResult RowSchedule::emitGroups() {
+LogicalResult RowSchedule::emitGroups() {
   KernelFunction f(kernel, kernel.info.symbol);
   IndexSpace &space = f.e.space;
   int64_t line = groupedLine(), groups = llvm::divideCeil(line, kLanes);

@@ -11,15 +11,12 @@
 
 namespace weft::compiler {
 
-using mlir::failure;
-using mlir::Operation;
-using mlir::RankedTensorType;
-using mlir::Value;
+using namespace mlir;
 using Role = FusionDomain::Role;
 using Shape = FusionDomain::Shape;
 
-int64_t namedDimOf(mlir::Type type) {
-  ir::Dims dims = ir::dimsOf(mlir::cast<RankedTensorType>(type));
+int64_t namedDimOf(Type type) {
+  ir::Dims dims = ir::dimsOf(cast<RankedTensorType>(type));
   if (ir::variesBehind(dims))
     return -2;
   auto *named = llvm::find_if(dims, [](const ir::Dim &dim) { return !dim.isStatic(); });
@@ -29,14 +26,14 @@ int64_t namedDimOf(mlir::Type type) {
 // Whether the op reads its operands, and writes its result, at positions that do not depend on the
 // named size. Ops that take a symbolic dim apart (a part of it, one dim after another) are refused
 // by their shape rules already.
-static llvm::StringRef whyNot(Operation *op) {
+static StringRef whyNot(Operation *op) {
   auto named = [](Value value) {
     return namedDimOf(value.getType());
   };
-  auto weft = mlir::cast<ir::WeftOp>(op);
+  auto weft = cast<ir::WeftOp>(op);
   ir::Kind kind = weft.kind();
   if (kind == ir::Kind::Elementwise || kind == ir::Kind::Creation || kind == ir::Kind::Movement ||
-      kind == ir::Kind::Reduction || mlir::isa<ir::RandomUniformOp>(op))
+      kind == ir::Kind::Reduction || isa<ir::RandomUniformOp>(op))
     return {};
   if (kind == ir::Kind::Gather) {
     auto statement = ir::statementOf(op);
@@ -48,19 +45,19 @@ static llvm::StringRef whyNot(Operation *op) {
                     });
     return isChosen && !op->hasAttr(ir::kInRangeAttr)
                ? "takes elements of a dimension whose size varies"
-               : llvm::StringRef();
+               : StringRef();
   }
   // Its rows, or its batches, not what it sums over; no other op is in its kernel.
-  if (auto matmul = mlir::dyn_cast<ir::MatmulOp>(op))
+  if (auto matmul = dyn_cast<ir::MatmulOp>(op))
     return named(matmul.getResult()) == 0 &&
                    (matmul.getType().getRank() > 2 || named(matmul.getLhs()) == 0)
-               ? llvm::StringRef()
+               ? StringRef()
                : "sums over a size that varies";
   // Its matrices, or their lengths (lengthSizes); beside it only movements that say where heads lie
   // are in its kernel. That they are enough at each size is asked where it is left to a kernel
   // (ProviderSet::setKernels), which knows the range.
   if (ir::isAttention(op)) {
-    llvm::ArrayRef<int64_t> query = ir::shapeOf(op->getOperand(0));
+    ArrayRef<int64_t> query = ir::shapeOf(op->getOperand(0));
     if (query.size() < 3 || named(op->getOperand(0)) != 0 ||
         llvm::any_of(op->getOperands(), [&](Value value) { return named(value) > 0; }))
       return "has matrices whose sizes vary";
@@ -68,21 +65,21 @@ static llvm::StringRef whyNot(Operation *op) {
   }
   // Rows of their own, each of which is walked along.
   if (kind == ir::Kind::Scan && ir::isOwn(op))
-    return named(op->getResult(0)) < mlir::cast<mlir::IntegerAttr>(op->getAttr("dim")).getInt()
-               ? llvm::StringRef()
+    return named(op->getResult(0)) < cast<IntegerAttr>(op->getAttr("dim")).getInt()
+               ? StringRef()
                : "goes along a dimension whose size varies";
   // What is added to has the size in front of the dim that is indexed, or not at all: then it is
   // the source's length.
   if (kind == ir::Kind::Scatter) {
     int64_t base = named(op->getOperand(0)), indices = named(op->getOperand(1)),
             source = named(op->getOperand(2));
-    int64_t dim = mlir::cast<mlir::IntegerAttr>(op->getAttr("dim")).getInt();
-    bool byElements = mlir::isa<ir::ScatterAddOp, ir::ScatterReduceOp>(op);
+    int64_t dim = cast<IntegerAttr>(op->getAttr("dim")).getInt();
+    bool byElements = isa<ir::ScatterAddOp, ir::ScatterReduceOp>(op);
     // Whole slices go by all dims of the indices: ones before the named one change nothing.
     if (base < 0 && dim == 0 && source == indices && (indices == 0 || (indices > 0 && !byElements)))
       return {};
     return byElements && base == 0 && dim > 0 && indices == 0 && source == 0
-               ? llvm::StringRef()
+               ? StringRef()
                : "writes elements of what has a dimension whose size varies";
   }
   return "has no kernel for sizes that vary";
@@ -91,27 +88,26 @@ static llvm::StringRef whyNot(Operation *op) {
 // Whether a row of the result can be computed without the others, and alike at each size: what is
 // taken by indices from a dim that varies is checked against the size that there is.
 static bool givesRowsAlone(Operation *op) {
-  if (auto select = mlir::dyn_cast<ir::IndexSelectOp>(op)) {
+  if (auto select = dyn_cast<ir::IndexSelectOp>(op)) {
     auto from = ir::typeOf(select.getInput());
     return select->hasAttr(ir::kInRangeAttr) ||
            ir::dimsOf(from)[static_cast<size_t>(select.getDim())].isStatic();
   }
-  auto weft = mlir::dyn_cast<ir::WeftOp>(op);
+  auto weft = dyn_cast<ir::WeftOp>(op);
   return weft && (weft.kind() == ir::Kind::Elementwise || weft.kind() == ir::Kind::Movement ||
                   weft.kind() == ir::Kind::Creation);
 }
 
 // The values with a name of which rows are chosen that are known to be there, and nothing else is
 // read: a kernel reads these rows where they lie at any size, and computes them alone.
-static llvm::DenseSet<Value> chosenFrom(mlir::Block &body) {
-  llvm::DenseSet<Value> chosen;
+static DenseSet<Value> chosenFrom(Block &body) {
+  DenseSet<Value> chosen;
   auto isChosen = [&](Value value) {
-    return namedDimOf(value.getType()) >= 0 &&
-           llvm::all_of(value.getUses(), [&](mlir::OpOperand &use) {
+    return namedDimOf(value.getType()) >= 0 && llvm::all_of(value.getUses(), [&](OpOperand &use) {
              Operation *user = use.getOwner();
              if (user->getNumResults() == 1 && chosen.contains(user->getResult(0)))
                return true;
-             auto select = mlir::dyn_cast<ir::IndexSelectOp>(user);
+             auto select = dyn_cast<ir::IndexSelectOp>(user);
              return select && use.getOperandNumber() == 0 && select->hasAttr(ir::kInRangeAttr) &&
                     static_cast<int64_t>(select.getDim()) == namedDimOf(value.getType());
            });
@@ -127,23 +123,23 @@ static llvm::DenseSet<Value> chosenFrom(mlir::Block &body) {
 }
 
 // Attention in the fusion whose number of queries has a name.
-static Operation *attentionOfLengths(llvm::ArrayRef<Operation *> ops) {
+static Operation *attentionOfLengths(ArrayRef<Operation *> ops) {
   auto found = llvm::find_if(
       ops, [](Operation *op) { return ir::isAttention(op) && ir::variesInLength(op); });
   return found == ops.end() ? nullptr : *found;
 }
 
-mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
+FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
   KernelSizes sizes;
-  mlir::Block &body = fusion.getBody().front();
-  llvm::SmallVector<Operation *> ops;
-  llvm::SmallVector<Value> outputs(body.getTerminator()->getOperands());
+  Block &body = fusion.getBody().front();
+  SmallVector<Operation *> ops;
+  SmallVector<Value> outputs(body.getTerminator()->getOperands());
   for (Operation &op : body.without_terminator())
     ops.push_back(&op);
   if (Operation *attention = attentionOfLengths(ops))
     return attentionSizes(attention, body);
   Operation *last = ops.empty() ? fusion.getOperation() : ops.back();
-  llvm::SmallVector<Value> values(body.getArguments());
+  SmallVector<Value> values(body.getArguments());
   for (Operation *op : ops)
     llvm::append_range(values, op->getResults());
   if (llvm::any_of(values, [](Value value) { return namedDimOf(value.getType()) == -2; }))
@@ -166,17 +162,16 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
                       [&](Value value) { return sizes.named.contains(value); }) &&
         llvm::none_of(op->getResults(), [&](Value value) { return sizes.named.contains(value); }))
       continue;
-    if (!mlir::isa<ir::WeftOp>(op))
+    if (!isa<ir::WeftOp>(op))
       return refuseSizes(op, "is no op of weft");
-    if (llvm::StringRef reason = whyNot(op); !reason.empty())
+    if (StringRef reason = whyNot(op); !reason.empty())
       return refuseSizes(op, reason);
   }
 
   FusionRefusal why;
   auto domain = FusionDomain::analyze(ops, outputs, why);
   if (!domain)
-    return refuseSizes(last,
-                       llvm::Twine("is in a kernel that cannot be: ") + refusalText(why.reason));
+    return refuseSizes(last, Twine("is in a kernel that cannot be: ") + refusalText(why.reason));
   bool hasOwnSchedule = domain->shape() == Shape::Alone;
   if (domain->shape() == Shape::Empty)
     return refuseSizes(last, "is in a kernel of a kind that has no form for sizes that vary");
@@ -220,7 +215,7 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
 
 void forgetNames(ir::FusionOp fusion) {
   auto forget = [](Value value) {
-    auto type = mlir::dyn_cast<RankedTensorType>(value.getType());
+    auto type = dyn_cast<RankedTensorType>(value.getType());
     if (type && type.getEncoding())
       value.setType(RankedTensorType::get(type.getShape(), type.getElementType()));
   };
@@ -229,21 +224,19 @@ void forgetNames(ir::FusionOp fusion) {
       forget(operand);
     for (Value result : op->getResults())
       forget(result);
-    for (mlir::Region &region : op->getRegions())
-      for (mlir::BlockArgument argument : region.getArguments())
+    for (Region &region : op->getRegions())
+      for (BlockArgument argument : region.getArguments())
         forget(argument);
-    if (auto constant = mlir::dyn_cast<ir::ConstantOp>(op))
-      if (auto dense = mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue()))
-        constant.setValueAttr(dense.isSplat()
-                                  ? mlir::ElementsAttr(dense.resizeSplat(
-                                        mlir::cast<mlir::ShapedType>(constant.getType())))
-                                  : mlir::ElementsAttr(dense.reshape(
-                                        mlir::cast<mlir::ShapedType>(constant.getType()))));
-    if (auto slice = mlir::dyn_cast<ir::SliceOp>(op)) {
+    if (auto constant = dyn_cast<ir::ConstantOp>(op))
+      if (auto dense = dyn_cast<DenseElementsAttr>(constant.getValue()))
+        constant.setValueAttr(
+            dense.isSplat() ? ElementsAttr(dense.resizeSplat(cast<ShapedType>(constant.getType())))
+                            : ElementsAttr(dense.reshape(cast<ShapedType>(constant.getType()))));
+    if (auto slice = dyn_cast<ir::SliceOp>(op)) {
       // The whole of a symbolic dim has no limit.
-      llvm::SmallVector<int64_t> limits(slice.getLimits());
+      SmallVector<int64_t> limits(slice.getLimits());
       for (auto [limit, size] : llvm::zip(limits, ir::shapeOf(slice.getInput())))
-        if (mlir::ShapedType::isDynamic(limit))
+        if (ShapedType::isDynamic(limit))
           limit = size;
       slice.setLimits(limits);
     }

@@ -15,9 +15,7 @@
 
 namespace weft::compiler {
 
-namespace arith = mlir::arith;
-using mlir::Type;
-using mlir::Value;
+using namespace mlir;
 
 namespace {
 
@@ -25,50 +23,47 @@ bool isNarrowFloat(Type element) {
   return element.isBF16() || element.isF16();
 }
 bool isNarrowFloat(Value value) {
-  return isNarrowFloat(mlir::getElementTypeOrSelf(value.getType()));
+  return isNarrowFloat(getElementTypeOrSelf(value.getType()));
 }
 
 // The type that stands for `type`; itself for most.
 Type storageType(Type type) {
-  mlir::MLIRContext *context = type.getContext();
+  MLIRContext *context = type.getContext();
   if (isNarrowFloat(type))
-    return mlir::IntegerType::get(context, 16);
+    return IntegerType::get(context, 16);
   if (type.isUnsignedInteger())
-    return mlir::IntegerType::get(context, type.getIntOrFloatBitWidth());
-  if (auto vector = mlir::dyn_cast<mlir::VectorType>(type))
+    return IntegerType::get(context, type.getIntOrFloatBitWidth());
+  if (auto vector = dyn_cast<VectorType>(type))
     return vector.cloneWith(std::nullopt, storageType(vector.getElementType()));
-  if (auto memref = mlir::dyn_cast<mlir::MemRefType>(type)) {
+  if (auto memref = dyn_cast<MemRefType>(type)) {
     Type element = storageType(memref.getElementType());
-    return element == memref.getElementType()
-               ? type
-               : mlir::MemRefType::Builder(memref).setElementType(element);
+    return element == memref.getElementType() ? type
+                                              : MemRefType::Builder(memref).setElementType(element);
   }
-  if (auto function = mlir::dyn_cast<mlir::FunctionType>(type)) {
-    auto all = [](mlir::TypeRange types) {
+  if (auto function = dyn_cast<FunctionType>(type)) {
+    auto all = [](TypeRange types) {
       return llvm::map_to_vector(types, storageType);
     };
-    return mlir::FunctionType::get(context, all(function.getInputs()), all(function.getResults()));
+    return FunctionType::get(context, all(function.getInputs()), all(function.getResults()));
   }
   return type;
 }
 
-mlir::Attribute storageAttribute(mlir::Attribute attribute) {
-  if (auto floating = mlir::dyn_cast<mlir::FloatAttr>(attribute);
-      floating && isNarrowFloat(floating.getType()))
-    return mlir::IntegerAttr::get(storageType(floating.getType()),
-                                  floating.getValue().bitcastToAPInt());
-  if (auto integer = mlir::dyn_cast<mlir::IntegerAttr>(attribute))
-    return mlir::IntegerAttr::get(storageType(integer.getType()), integer.getValue());
-  auto dense = mlir::dyn_cast<mlir::DenseElementsAttr>(attribute);
-  return dense ? mlir::Attribute(dense.bitcast(storageType(dense.getElementType()))) : attribute;
+Attribute storageAttribute(Attribute attribute) {
+  if (auto floating = dyn_cast<FloatAttr>(attribute); floating && isNarrowFloat(floating.getType()))
+    return IntegerAttr::get(storageType(floating.getType()), floating.getValue().bitcastToAPInt());
+  if (auto integer = dyn_cast<IntegerAttr>(attribute))
+    return IntegerAttr::get(storageType(integer.getType()), integer.getValue());
+  auto dense = dyn_cast<DenseElementsAttr>(attribute);
+  return dense ? Attribute(dense.bitcast(storageType(dense.getElementType()))) : attribute;
 }
 
 //===-- Conversions ---------------------------------------------------------------------------===//
 
 // Scalars or vectors at one place; `like` says which.
 struct Lanes {
-  mlir::OpBuilder &b;
-  mlir::Location loc;
+  OpBuilder &b;
+  Location loc;
   Type like;
 
   template <typename Op, typename... Args> Value make(Args &&...args) {
@@ -89,16 +84,16 @@ struct Lanes {
   Type f64() {
     return of(b.getF64Type());
   }
-  Value number(Type type, mlir::TypedAttr value) {
-    if (auto vector = mlir::dyn_cast<mlir::VectorType>(type))
-      value = mlir::SplatElementsAttr::get(vector, mlir::Attribute(value));
+  Value number(Type type, TypedAttr value) {
+    if (auto vector = dyn_cast<VectorType>(type))
+      value = SplatElementsAttr::get(vector, Attribute(value));
     return make<arith::ConstantOp>(value);
   }
   Value word(int64_t value) {
     return number(i32(), b.getI32IntegerAttr(static_cast<int32_t>(value)));
   }
   Value half(int64_t value) {
-    return number(i16(), b.getIntegerAttr(b.getIntegerType(16), llvm::APInt(16, value)));
+    return number(i16(), b.getIntegerAttr(b.getIntegerType(16), APInt(16, value)));
   }
   Value bitsOf(Value x, Type type) {
     return make<arith::BitcastOp>(type, x);
@@ -177,7 +172,7 @@ Value toFloat16(Lanes at, Value x) {
 Value roundToOdd(Lanes at, Value x) {
   Value near = at.make<arith::TruncFOp>(at.f32(), x), back = at.make<arith::ExtFOp>(at.f64(), near);
   auto magnitude = [&](Value v) {
-    return at.make<mlir::math::AbsFOp>(v);
+    return at.make<math::AbsFOp>(v);
   };
   Value away = at.make<arith::CmpFOp>(arith::CmpFPredicate::OGT, magnitude(back), magnitude(x));
   Value inexact = at.make<arith::CmpFOp>(arith::CmpFPredicate::ONE, back, x); // not for NaN
@@ -188,38 +183,38 @@ Value roundToOdd(Lanes at, Value x) {
 
 // The truncations to bf16 that round nothing: of what was widened from it, and of what only picks
 // among such numbers or changes signs.
-llvm::DenseSet<mlir::Operation *> exactTruncations(llvm::ArrayRef<mlir::Operation *> ops) {
-  llvm::DenseSet<mlir::Operation *> truncations;
-  llvm::DenseSet<Value> exact; // f32 values that are numbers of bf16
+DenseSet<Operation *> exactTruncations(ArrayRef<Operation *> ops) {
+  DenseSet<Operation *> truncations;
+  DenseSet<Value> exact; // f32 values that are numbers of bf16
   auto isExact = [&](Value x) {
-    mlir::FloatAttr number;
-    if (!mlir::matchPattern(x, mlir::m_Constant(&number))) {
-      mlir::DenseElementsAttr elements;
-      if (!mlir::matchPattern(x, mlir::m_Constant(&elements)) || !elements.isSplat() ||
-          !mlir::isa<mlir::FloatType>(elements.getElementType()))
+    FloatAttr number;
+    if (!matchPattern(x, m_Constant(&number))) {
+      DenseElementsAttr elements;
+      if (!matchPattern(x, m_Constant(&elements)) || !elements.isSplat() ||
+          !isa<FloatType>(elements.getElementType()))
         return exact.contains(x);
-      number = elements.getSplatValue<mlir::FloatAttr>();
+      number = elements.getSplatValue<FloatAttr>();
     }
     bool loses = false;
-    llvm::APFloat rounded = number.getValue();
+    APFloat rounded = number.getValue();
     rounded.convert(llvm::APFloat::BFloat(), llvm::APFloat::rmNearestTiesToEven, &loses);
     return !loses && number.getType().isF32();
   };
-  for (mlir::Operation *op : ops) {
+  for (Operation *op : ops) {
     if (op->getNumResults() != 1 || op->getNumOperands() == 0)
       continue;
     Value result = op->getResult(0);
-    Type element = mlir::getElementTypeOrSelf(result.getType());
-    if (mlir::isa<arith::TruncFOp>(op) && element.isBF16() && isExact(op->getOperand(0)))
+    Type element = getElementTypeOrSelf(result.getType());
+    if (isa<arith::TruncFOp>(op) && element.isBF16() && isExact(op->getOperand(0)))
       truncations.insert(op);
-    bool from = mlir::isa<arith::ExtFOp>(op) &&
-                mlir::getElementTypeOrSelf(op->getOperand(0).getType()).isBF16();
+    bool from =
+        isa<arith::ExtFOp>(op) && getElementTypeOrSelf(op->getOperand(0).getType()).isBF16();
     bool keeps =
-        mlir::isa<arith::NegFOp, arith::MaximumFOp, arith::MinimumFOp, mlir::math::AbsFOp,
-                  mlir::vector::BroadcastOp>(op) &&
+        isa<arith::NegFOp, arith::MaximumFOp, arith::MinimumFOp, math::AbsFOp, vector::BroadcastOp>(
+            op) &&
         llvm::all_of(op->getOperands(), isExact);
-    bool picks = mlir::isa<arith::SelectOp>(op) && isExact(op->getOperand(1)) &&
-                 isExact(op->getOperand(2));
+    bool picks =
+        isa<arith::SelectOp>(op) && isExact(op->getOperand(1)) && isExact(op->getOperand(2));
     if (element.isF32() && (from || keeps || picks))
       exact.insert(result);
   }
@@ -228,29 +223,29 @@ llvm::DenseSet<mlir::Operation *> exactTruncations(llvm::ArrayRef<mlir::Operatio
 
 class StorageTypes {
 public:
-  StorageTypes(mlir::ModuleOp module, bool halfConversions)
+  StorageTypes(ModuleOp module, bool halfConversions)
       : module_(module), halfConversions_(halfConversions) {}
 
-  mlir::LogicalResult run() {
-    llvm::SmallVector<mlir::Operation *> ops;
-    module_.walk([&](mlir::Operation *op) { ops.push_back(op); });
+  LogicalResult run() {
+    SmallVector<Operation *> ops;
+    module_.walk([&](Operation *op) { ops.push_back(op); });
     exact_ = exactTruncations(ops);
-    for (mlir::Operation *op : ops)
-      if (mlir::failed(rewrite(op)))
-        return mlir::failure();
-    module_.walk([&](mlir::Operation *op) { retype(op); });
+    for (Operation *op : ops)
+      if (failed(rewrite(op)))
+        return failure();
+    module_.walk([&](Operation *op) { retype(op); });
     // What only told the types apart.
-    llvm::SmallVector<mlir::Operation *> casts;
-    module_.walk([&](mlir::Operation *op) {
-      if (mlir::isa<arith::BitcastOp, mlir::UnrealizedConversionCastOp>(op) &&
+    SmallVector<Operation *> casts;
+    module_.walk([&](Operation *op) {
+      if (isa<arith::BitcastOp, UnrealizedConversionCastOp>(op) &&
           op->getOperand(0).getType() == op->getResult(0).getType())
         casts.push_back(op);
     });
-    for (mlir::Operation *op : casts) {
+    for (Operation *op : casts) {
       op->getResult(0).replaceAllUsesWith(op->getOperand(0));
       op->erase();
     }
-    return mlir::success();
+    return success();
   }
 
 private:
@@ -262,7 +257,7 @@ private:
   Value widened(Lanes at, Value x) {
     if (!isNarrowFloat(x))
       return x;
-    bool isHalf = mlir::getElementTypeOrSelf(x.getType()).isF16();
+    bool isHalf = getElementTypeOrSelf(x.getType()).isF16();
     if (isHalf && halfConversions_) {
       // Through i16, as which x will arrive; this f16 stays one.
       Value native = at.bitsOf(bits(at, x), x.getType());
@@ -277,17 +272,17 @@ private:
   // of a scalar copysign in place of its result, takes the sign from what that operand was rounded
   // from, and calls a library's function where that is an f64. It leaves vectors alone.
   Value fenced(Lanes at, Value x) {
-    if (mlir::isa<mlir::VectorType>(x.getType()))
+    if (isa<VectorType>(x.getType()))
       return x;
-    return mlir::LLVM::CallIntrinsicOp::create(at.b, at.loc, x.getType(),
-                                               at.b.getStringAttr("llvm.arithmetic.fence"), x)
+    return LLVM::CallIntrinsicOp::create(at.b, at.loc, x.getType(),
+                                         at.b.getStringAttr("llvm.arithmetic.fence"), x)
         .getResult(0);
   }
 
   Value narrowed(Lanes at, Value x, Type to) {
-    if (mlir::getElementTypeOrSelf(x.getType()).isF64())
+    if (getElementTypeOrSelf(x.getType()).isF64())
       x = roundToOdd(at, x);
-    bool isHalf = mlir::getElementTypeOrSelf(to).isF16();
+    bool isHalf = getElementTypeOrSelf(to).isF16();
     if (isHalf && halfConversions_) {
       Value native = at.make<arith::TruncFOp>(to, fenced(at, x));
       keep_.insert(native.getDefiningOp());
@@ -298,19 +293,17 @@ private:
   }
 
   // Ops that compute with 16-bit floats, in terms of others.
-  mlir::LogicalResult rewrite(mlir::Operation *op) {
+  LogicalResult rewrite(Operation *op) {
     bool touches = llvm::any_of(op->getOperands(), [](Value v) { return isNarrowFloat(v); }) ||
                    llvm::any_of(op->getResults(), [](Value v) { return isNarrowFloat(v); });
-    bool computes =
-        mlir::isa_and_nonnull<arith::ArithDialect, mlir::math::MathDialect>(op->getDialect());
-    if (!touches || !computes ||
-        mlir::isa<arith::ConstantOp, arith::SelectOp, arith::BitcastOp>(op))
-      return mlir::success();
-    mlir::OpBuilder builder(op);
+    bool computes = isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op->getDialect());
+    if (!touches || !computes || isa<arith::ConstantOp, arith::SelectOp, arith::BitcastOp>(op))
+      return success();
+    OpBuilder builder(op);
     Value first = op->getOperand(0);
     Lanes at{builder, op->getLoc(), first.getType()};
     Value value =
-        llvm::TypeSwitch<mlir::Operation *, Value>(op)
+        TypeSwitch<Operation *, Value>(op)
             .Case([&](arith::ExtFOp extension) {
               Value wide = widened(at, first);
               return extension.getType() == wide.getType()
@@ -327,50 +320,50 @@ private:
               return at.bitsOf(at.make<arith::XOrIOp>(bits(at, first), at.half(0x8000)),
                                first.getType());
             })
-            .Case([&](mlir::math::AbsFOp) {
+            .Case([&](math::AbsFOp) {
               return at.bitsOf(at.both(bits(at, first), at.half(0x7fff)), first.getType());
             })
             .Case([&](arith::CmpFOp comparison) {
               return at.make<arith::CmpFOp>(comparison.getPredicate(), widened(at, first),
                                             widened(at, op->getOperand(1)));
             })
-            .Default([](mlir::Operation *) { return Value(); });
+            .Default([](Operation *) { return Value(); });
     if (!value)
       return op->emitError("codegen: ")
              << op->getName() << " computes in a 16-bit float, which kernels only load and store";
     op->getResult(0).replaceAllUsesWith(value);
     op->erase();
-    return mlir::success();
+    return success();
   }
 
-  void retype(mlir::Operation *op) {
+  void retype(Operation *op) {
     if (keep_.contains(op))
       return;
-    for (mlir::OpResult result : op->getResults())
+    for (OpResult result : op->getResults())
       result.setType(storageType(result.getType()));
-    for (mlir::Region &region : op->getRegions())
-      for (mlir::BlockArgument argument : region.getArguments())
+    for (Region &region : op->getRegions())
+      for (BlockArgument argument : region.getArguments())
         argument.setType(storageType(argument.getType()));
-    if (auto function = mlir::dyn_cast<mlir::func::FuncOp>(op))
-      function.setType(mlir::cast<mlir::FunctionType>(storageType(function.getFunctionType())));
-    if (auto constant = mlir::dyn_cast<arith::ConstantOp>(op))
-      constant.setValueAttr(mlir::cast<mlir::TypedAttr>(storageAttribute(constant.getValue())));
-    if (auto global = mlir::dyn_cast<mlir::memref::GlobalOp>(op)) {
-      global.setTypeAttr(mlir::TypeAttr::get(storageType(global.getType())));
-      if (mlir::Attribute value = global.getInitialValueAttr())
+    if (auto function = dyn_cast<func::FuncOp>(op))
+      function.setType(cast<FunctionType>(storageType(function.getFunctionType())));
+    if (auto constant = dyn_cast<arith::ConstantOp>(op))
+      constant.setValueAttr(cast<TypedAttr>(storageAttribute(constant.getValue())));
+    if (auto global = dyn_cast<memref::GlobalOp>(op)) {
+      global.setTypeAttr(TypeAttr::get(storageType(global.getType())));
+      if (Attribute value = global.getInitialValueAttr())
         global.setInitialValueAttr(storageAttribute(value));
     }
   }
 
-  mlir::ModuleOp module_;
+  ModuleOp module_;
   bool halfConversions_;
-  llvm::DenseSet<mlir::Operation *> keep_;  // converts f16 itself
-  llvm::DenseSet<mlir::Operation *> exact_; // rounds nothing
+  DenseSet<Operation *> keep_;  // converts f16 itself
+  DenseSet<Operation *> exact_; // rounds nothing
 };
 
 } // namespace
 
-mlir::LogicalResult lowerStorageTypes(mlir::ModuleOp module, bool halfConversions) {
+LogicalResult lowerStorageTypes(ModuleOp module, bool halfConversions) {
   return StorageTypes(module, halfConversions).run();
 }
 

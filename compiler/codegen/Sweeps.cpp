@@ -2,12 +2,11 @@
 
 namespace weft::compiler {
 
-using mlir::Operation;
-using mlir::Value;
+using namespace mlir;
 using Role = FusionDomain::Role;
 
 Sweeps::Sweeps(KernelBuilder &kernel) : kernel(kernel), domain(kernel.domain) {
-  llvm::SmallVector<Operation *> parts;
+  SmallVector<Operation *> parts;
   for (Operation *op : kernel.ops) {
     int64_t l = 0;
     for (Value operand : op->getOperands())
@@ -42,15 +41,13 @@ Sweeps::Sweeps(KernelBuilder &kernel) : kernel(kernel), domain(kernel.domain) {
   }
 }
 
-llvm::SmallVector<mlir::linalg::GenericOp>
-Sweeps::generics(llvm::ArrayRef<Operation *> reductions) const {
+SmallVector<linalg::GenericOp> Sweeps::generics(ArrayRef<Operation *> reductions) const {
   return llvm::map_to_vector(reductions, [&](Operation *op) { return kernel.generic(op); });
 }
 
-llvm::SmallVector<Sweeps::Stored, 1> Sweeps::compute(KernelFunction &f,
-                                                     llvm::ArrayRef<int64_t> outputs,
-                                                     llvm::ArrayRef<Index> atoms, Value mask) {
-  llvm::SmallVector<Stored, 1> values;
+SmallVector<Sweeps::Stored, 1> Sweeps::compute(KernelFunction &f, ArrayRef<int64_t> outputs,
+                                               ArrayRef<Index> atoms, Value mask) {
+  SmallVector<Stored, 1> values;
   for (int64_t i : outputs) {
     Value output = kernel.outputs[i];
     Value value = f.e.at(kernel.lowered.lookup(output), f.position(output, atoms), mask);
@@ -59,13 +56,13 @@ llvm::SmallVector<Sweeps::Stored, 1> Sweeps::compute(KernelFunction &f,
   return values;
 }
 
-void Sweeps::store(KernelFunction &f, llvm::ArrayRef<Stored> values, Value mask) {
+void Sweeps::store(KernelFunction &f, ArrayRef<Stored> values, Value mask) {
   for (const Stored &each : values)
     f.e.store(f.output(each.output), each.value, each.place, mask);
 }
 
-void Sweeps::trackReads(KernelFunction &f, int64_t l, llvm::ArrayRef<Index> atoms) {
-  llvm::SmallVector<std::optional<Index>> at(kernel.outputs.size());
+void Sweeps::trackReads(KernelFunction &f, int64_t l, ArrayRef<Index> atoms) {
+  SmallVector<std::optional<Index>> at(kernel.outputs.size());
   for (auto [i, output] : llvm::enumerate(kernel.outputs))
     if (domain.role(output) == Role::Full && level(output) >= l)
       at[i] = f.placeOf(output, atoms);

@@ -14,8 +14,7 @@
 
 namespace weft::compiler {
 
-using mlir::Operation;
-using mlir::Value;
+using namespace mlir;
 
 namespace {
 
@@ -25,7 +24,7 @@ bool isLargeKept(Value value) {
 
 class EarlyChecks {
 public:
-  EarlyChecks(mlir::Block &block, FusionGroups &groups, RefusalCollector &refusals)
+  EarlyChecks(Block &block, FusionGroups &groups, RefusalCollector &refusals)
       : block_(block), groups_(groups), refusals_(refusals) {}
 
   void run() {
@@ -33,7 +32,7 @@ public:
     if (writes_.empty())
       return;
     findPredecessors();
-    llvm::DenseSet<Value> written; // what is computed of what was written
+    DenseSet<Value> written; // what is computed of what was written
     for (Operation &op : llvm::make_early_inc_range(block_)) {
       bool reads = llvm::any_of(op.getOperands(),
                                 [&](Value operand) { return written.contains(operand); });
@@ -75,7 +74,7 @@ private:
 
   // What the first write reads runs before it in any order.
   void findPredecessors() {
-    llvm::SmallVector<Operation *> pending{first_};
+    SmallVector<Operation *> pending{first_};
     while (!pending.empty())
       for (Value operand : pending.pop_back_val()->getOperands())
         if (Operation *definition = operand.getDefiningOp();
@@ -86,20 +85,19 @@ private:
   void checkEarly(Operation &op, const ir::IndexBounds &bounds) {
     // The bound of a size that varies is not known here.
     auto indexed = ir::typeOf(op.getOperand(0));
-    auto dim = op.getAttrOfType<mlir::IntegerAttr>("dim");
+    auto dim = op.getAttrOfType<IntegerAttr>("dim");
     if (dim && !ir::dimsOf(indexed)[dim.getInt()].isStatic())
       return;
-    if (mlir::isa<ir::CheckIndexOp>(op)) {
+    if (isa<ir::CheckIndexOp>(op)) {
       groups_.push_back({{&op}, {false}});
       return;
     }
-    auto user = mlir::StringAttr::get(op.getContext(), bounds.user);
+    auto user = StringAttr::get(op.getContext(), bounds.user);
     Value &checked = checked_[{bounds.indices, {user, bounds.upper}}];
     if (!checked) {
-      mlir::OpBuilder builder(&op);
+      OpBuilder builder(&op);
       auto numbers = ir::IotaOp::create(
-          builder, op.getLoc(),
-          mlir::RankedTensorType::get({bounds.upper}, builder.getI64Type()), 0);
+          builder, op.getLoc(), RankedTensorType::get({bounds.upper}, builder.getI64Type()), 0);
       auto check =
           ir::IndexSelectOp::create(builder, op.getLoc(), numbers.getResult(), bounds.indices, 0);
       check.setUser(user);
@@ -107,22 +105,22 @@ private:
       groups_.push_back({{numbers, check}, {false, false}});
     }
     op.setOperand(1, checked); // after the tensor that is indexed
-    op.setAttr(ir::kInRangeAttr, mlir::UnitAttr::get(op.getContext()));
+    op.setAttr(ir::kInRangeAttr, UnitAttr::get(op.getContext()));
   }
 
-  mlir::Block &block_;
+  Block &block_;
   FusionGroups &groups_;
   RefusalCollector &refusals_;
-  llvm::DenseSet<Operation *> writes_, predecessors_;
+  DenseSet<Operation *> writes_, predecessors_;
   Operation *first_ = nullptr;
   double bytes_ = 0; // of the largest argument that is written
   // By indices, by what errors name, and by how many elements there are.
-  llvm::DenseMap<std::pair<Value, std::pair<mlir::Attribute, int64_t>>, Value> checked_;
+  DenseMap<std::pair<Value, std::pair<Attribute, int64_t>>, Value> checked_;
 };
 
 } // namespace
 
-void checkBeforeWrites(mlir::Block &block, FusionGroups &groups, RefusalCollector &refusals) {
+void checkBeforeWrites(Block &block, FusionGroups &groups, RefusalCollector &refusals) {
   EarlyChecks(block, groups, refusals).run();
 }
 

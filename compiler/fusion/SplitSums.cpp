@@ -8,13 +8,12 @@
 
 namespace weft::compiler {
 
-using mlir::Operation;
+using namespace mlir;
 
 // Of the folded dims those behind what is kept, if the others are the leading dim, which has a
 // name: [s0, kept.., folded..]. Dims of size 1 do not count.
-static llvm::SmallVector<int64_t> foldedBehind(const ir::Dims &dims,
-                                               llvm::ArrayRef<int64_t> folded) {
-  llvm::SmallVector<int64_t> behind;
+static SmallVector<int64_t> foldedBehind(const ir::Dims &dims, ArrayRef<int64_t> folded) {
+  SmallVector<int64_t> behind;
   bool isLeading = true, isKept = false;
   for (auto [i, dim] : llvm::enumerate(dims)) {
     if (dim.isOne())
@@ -36,17 +35,16 @@ static llvm::SmallVector<int64_t> foldedBehind(const ir::Dims &dims,
   return behind;
 }
 
-void splitSumsOverSizes(mlir::Block &block) {
+void splitSumsOverSizes(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    auto weftOp = mlir::dyn_cast<ir::WeftOp>(op);
-    auto folded = op.getAttrOfType<mlir::DenseI64ArrayAttr>("dims"); // null of argmax
+    auto weftOp = dyn_cast<ir::WeftOp>(op);
+    auto folded = op.getAttrOfType<DenseI64ArrayAttr>("dims"); // null of argmax
     // A mean is none of means: its count is of all.
-    if (!weftOp || weftOp.kind() != ir::Kind::Reduction || !folded ||
-        mlir::isa<ir::ReduceMeanOp>(op))
+    if (!weftOp || weftOp.kind() != ir::Kind::Reduction || !folded || isa<ir::ReduceMeanOp>(op))
       continue;
     auto type = ir::typeOf(op.getOperand(0));
     ir::Dims dims = ir::dimsOf(type), left;
-    llvm::SmallVector<int64_t> behind = foldedBehind(dims, folded), rest;
+    SmallVector<int64_t> behind = foldedBehind(dims, folded), rest;
     if (behind.empty())
       continue;
     for (auto [i, dim] : llvm::enumerate(dims)) {
@@ -57,7 +55,7 @@ void splitSumsOverSizes(mlir::Block &block) {
         rest.push_back(static_cast<int64_t>(left.size()));
       left.push_back(dim);
     }
-    mlir::OpBuilder builder(&op);
+    OpBuilder builder(&op);
     Operation *rows = builder.clone(op);
     rows->setAttr("dims", builder.getDenseI64ArrayAttr(behind));
     rows->getResult(0).setType(ir::tensorOf(left, type.getElementType()));

@@ -12,10 +12,8 @@
 
 namespace weft::compiler {
 
+using namespace mlir;
 using ir::typeOf;
-using mlir::Operation;
-using mlir::RankedTensorType;
-using mlir::Value;
 
 namespace {
 
@@ -25,13 +23,13 @@ bool hasOneSize(Value value) {
 
 // The part of a tensor that a slice reads or an insert_slice writes.
 struct Part {
-  llvm::ArrayRef<int64_t> of, sizes, starts, steps;
+  ArrayRef<int64_t> of, sizes, starts, steps;
   // The dims from the first to the last one of which it is a part; -1 where it is all. Of a whole
   // dim the start is 0, also where it is known at run time only.
   int64_t first = -1, last = -1;
 
-  Part(RankedTensorType of, RankedTensorType part, llvm::ArrayRef<int64_t> starts,
-       llvm::ArrayRef<int64_t> steps)
+  Part(RankedTensorType of, RankedTensorType part, ArrayRef<int64_t> starts,
+       ArrayRef<int64_t> steps)
       : of(of.getShape()), sizes(part.getShape()), starts(starts), steps(steps) {
     for (int64_t d = 0; d < of.getRank(); ++d) {
       if (starts[d] == 0 && steps[d] == 1 && sizes[d] == this->of[d])
@@ -47,14 +45,14 @@ struct Part {
       : Part(typeOf(op.getInput()), typeOf(op), op.getStarts(), op.getSteps()) {}
 
   // A shape of the tensor or the part, with these dims as one.
-  llvm::SmallVector<int64_t> joined(llvm::ArrayRef<int64_t> shape) const {
-    llvm::SmallVector<int64_t> result(shape.take_front(first));
+  SmallVector<int64_t> joined(ArrayRef<int64_t> shape) const {
+    SmallVector<int64_t> result(shape.take_front(first));
     result.push_back(elements(shape));
     llvm::append_range(result, shape.drop_front(last + 1));
     return result;
   }
   // How many elements a shape has along them.
-  int64_t elements(llvm::ArrayRef<int64_t> shape) const {
+  int64_t elements(ArrayRef<int64_t> shape) const {
     int64_t n = 1;
     for (int64_t d = first; d >= 0 && d <= last; ++d)
       n *= shape[d];
@@ -62,13 +60,12 @@ struct Part {
   }
   // Of each element of the part along them its place there: a constant of the program, and what
   // the starts add that are known at run time only (int64 [], by dim, null for others).
-  ir::Val places(mlir::OpBuilder &builder, mlir::Location loc,
-                 llvm::ArrayRef<Value> varying = {}) const {
-    llvm::SmallVector<int64_t> known{0};
+  ir::Val places(OpBuilder &builder, Location loc, ArrayRef<Value> varying = {}) const {
+    SmallVector<int64_t> known{0};
     ir::Val start;
     for (int64_t d = first; d <= last; ++d) {
       bool varies = size_t(d) < varying.size() && varying[d];
-      llvm::SmallVector<int64_t> next;
+      SmallVector<int64_t> next;
       for (int64_t place : known)
         for (int64_t i = 0; i < sizes[d]; ++i)
           next.push_back(place * of[d] + (varies ? 0 : starts[d]) + i * steps[d]);
@@ -82,8 +79,7 @@ struct Part {
     auto type = RankedTensorType::get({count}, builder.getI64Type());
     ir::Val constant(builder, loc,
                      ir::ConstantOp::create(
-                         builder, loc,
-                         mlir::DenseElementsAttr::get(type, llvm::ArrayRef<int64_t>(known))));
+                         builder, loc, DenseElementsAttr::get(type, ArrayRef<int64_t>(known))));
     return start ? constant + ir::broadcast(start, {count}) : constant;
   }
 };
@@ -104,16 +100,16 @@ bool isSmallWrite(ir::InsertSliceOp op) {
 struct Chain {
   Value root = nullptr;
   double written = 0;
-  llvm::SmallVector<ir::InsertSliceOp, 1> inserts = {};
+  SmallVector<ir::InsertSliceOp, 1> inserts = {};
 };
 
 // The readers of one version of a value: its own users and those of its reshapes.
 llvm::SmallSetVector<Operation *, 4> readersOf(Value version) {
   llvm::SmallSetVector<Operation *, 4> readers;
-  llvm::SmallVector<Value> pending{version};
+  SmallVector<Value> pending{version};
   while (!pending.empty())
     for (Operation *user : pending.pop_back_val().getUsers())
-      if (mlir::isa<ir::ReshapeOp>(user))
+      if (isa<ir::ReshapeOp>(user))
         pending.push_back(user->getResult(0));
       else
         readers.insert(user);
@@ -123,20 +119,19 @@ llvm::SmallSetVector<Operation *, 4> readersOf(Value version) {
 // Whether what the op gives goes into the write, and nowhere else, and is computed with before: a
 // part that is written as it is would be read where it lies.
 bool leadsTo(Operation *op, Operation *write) {
-  llvm::SmallPtrSet<Operation *, 8> known{op}, views{op};
-  llvm::SmallVector<Operation *> pending{op};
+  SmallPtrSet<Operation *, 8> known{op}, views{op};
+  SmallVector<Operation *> pending{op};
   while (!pending.empty()) {
     Operation *next = pending.pop_back_val();
     bool isView = views.contains(next);
     for (Operation *user : next->getUsers()) {
       if (user == write && isView)
         return false;
-      if (isView && mlir::isa<ir::ReshapeOp, ir::SliceOp>(user))
+      if (isView && isa<ir::ReshapeOp, ir::SliceOp>(user))
         views.insert(user);
       if (user == write || !known.insert(user).second)
         continue;
-      if (int64_t(known.size()) > limits::kMaxReaders ||
-          user->hasTrait<mlir::OpTrait::IsTerminator>())
+      if (int64_t(known.size()) > limits::kMaxReaders || user->hasTrait<OpTrait::IsTerminator>())
         return false;
       pending.push_back(user);
     }
@@ -148,15 +143,15 @@ bool leadsTo(Operation *op, Operation *write) {
 // as operands they do not tell one kernel from another.
 FusionGroup alone(Operation *scatter) {
   FusionGroup group;
-  llvm::SmallVector<Operation *> indices;
+  SmallVector<Operation *> indices;
   if (Operation *definition = scatter->getOperand(1).getDefiningOp())
     indices.push_back(definition);
-  llvm::SmallPtrSet<Operation *, 8> known(indices.begin(), indices.end());
+  SmallPtrSet<Operation *, 8> known(indices.begin(), indices.end());
   for (size_t i = 0; i < indices.size(); ++i) {
-    auto weftOp = mlir::dyn_cast<ir::WeftOp>(indices[i]);
+    auto weftOp = dyn_cast<ir::WeftOp>(indices[i]);
     bool isCheap = weftOp && weftOp.kind() == ir::Kind::Elementwise &&
                    weftOp.cost() < limits::kExpensiveCost && !ir::indexBounds(indices[i]);
-    bool isFree = isCheap || mlir::isa<ir::BroadcastOp, ir::ReshapeOp, ir::IotaOp>(indices[i]);
+    bool isFree = isCheap || isa<ir::BroadcastOp, ir::ReshapeOp, ir::IotaOp>(indices[i]);
     if (!isFree || int64_t(indices.size()) > limits::kMaxFreeOps) {
       indices.erase(indices.begin() + int64_t(i--));
       continue;
@@ -177,7 +172,7 @@ FusionGroup alone(Operation *scatter) {
 } // namespace
 
 bool isScatter(Operation *op) {
-  auto weft = mlir::dyn_cast<ir::WeftOp>(op);
+  auto weft = dyn_cast<ir::WeftOp>(op);
   return weft && ir::isOwn(op) && weft.kind() == ir::Kind::Scatter;
 }
 
@@ -187,10 +182,10 @@ Value withoutReshapes(Value value) {
   return value;
 }
 
-bool isArgumentWith(Value value, llvm::StringRef attribute) {
-  auto argument = mlir::dyn_cast<mlir::BlockArgument>(value);
-  auto main = argument ? mlir::dyn_cast<mlir::func::FuncOp>(argument.getOwner()->getParentOp())
-                       : mlir::func::FuncOp();
+bool isArgumentWith(Value value, StringRef attribute) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto main =
+      argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
   return main && main.getArgAttr(argument.getArgNumber(), attribute);
 }
 
@@ -199,11 +194,11 @@ bool isLargeDonated(Value value) {
          tensorBytes(value) >= limits::kMinOverwritten;
 }
 
-PartWrites::PartWrites(mlir::Block &block) {
+PartWrites::PartWrites(Block &block) {
   std::vector<Chain> chains;
-  llvm::DenseMap<Value, size_t> chainOf; // of a root, and of each value that was written
+  DenseMap<Value, size_t> chainOf; // of a root, and of each value that was written
   for (Operation &op : block) {
-    auto insert = mlir::dyn_cast<ir::InsertSliceOp>(op);
+    auto insert = dyn_cast<ir::InsertSliceOp>(op);
     if (!isScatter(&op) && !(insert && isSmallWrite(insert)))
       continue;
     Value base = withoutReshapes(op.getOperand(0));
@@ -225,7 +220,7 @@ PartWrites::PartWrites(mlir::Block &block) {
         chosen_.insert(insert);
 }
 
-Value putPart(mlir::OpBuilder &builder, ir::InsertSliceOp op, llvm::ArrayRef<Value> starts) {
+Value putPart(OpBuilder &builder, ir::InsertSliceOp op, ArrayRef<Value> starts) {
   Part part(op);
   ir::Val base(builder, op.getLoc(), op.getBase());
   ir::Val flat = ir::reshape(base, part.joined(part.of)),
@@ -237,13 +232,13 @@ Value putPart(mlir::OpBuilder &builder, ir::InsertSliceOp op, llvm::ArrayRef<Val
   return ir::reshape(base.at(put.getResult()), part.of).value();
 }
 
-void writeInPlace(mlir::Block &block) {
+void writeInPlace(Block &block) {
   PartWrites writes(block);
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    auto insert = mlir::dyn_cast<ir::InsertSliceOp>(op);
+    auto insert = dyn_cast<ir::InsertSliceOp>(op);
     if (!insert || !writes.contains(insert))
       continue;
-    mlir::OpBuilder builder(insert);
+    OpBuilder builder(insert);
     insert.getResult().replaceAllUsesWith(putPart(builder, insert));
     insert.erase();
   }
@@ -252,7 +247,7 @@ void writeInPlace(mlir::Block &block) {
 // What the slice reads, by an op whose result is memory of its own: a slice may be a view.
 static Operation *copyPart(ir::SliceOp op) {
   Part part(op);
-  mlir::OpBuilder builder(op);
+  OpBuilder builder(op);
   ir::Val input(builder, op.getLoc(), op.getInput());
   ir::Val flat = ir::reshape(input, part.joined(part.of)),
           places = part.places(builder, op.getLoc());
@@ -266,13 +261,13 @@ static Operation *copyPart(ir::SliceOp op) {
 
 // Small parts of what a write overwrites that are not for the write alone: kernels behind it may be
 // among their readers, so that they are copied before it.
-static void copyReadParts(Value base, Operation *write, llvm::DenseSet<Operation *> &copied,
+static void copyReadParts(Value base, Operation *write, DenseSet<Operation *> &copied,
                           FusionGroups &groups) {
   for (Operation *reader : readersOf(base)) {
     if (reader == write || !reader->isBeforeInBlock(write))
       continue;
-    auto slice = mlir::dyn_cast<ir::SliceOp>(reader);
-    auto weft = mlir::dyn_cast<ir::WeftOp>(reader);
+    auto slice = dyn_cast<ir::SliceOp>(reader);
+    auto weft = dyn_cast<ir::WeftOp>(reader);
     bool gathers = weft && ir::isOwn(reader) && weft.kind() == ir::Kind::Gather;
     if ((!slice && !gathers) || !hasOneSize(reader->getResult(0)) || copied.contains(reader) ||
         leadsTo(reader, write))
@@ -286,18 +281,18 @@ static void copyReadParts(Value base, Operation *write, llvm::DenseSet<Operation
   }
 }
 
-void separateWrites(mlir::Block &block, FusionGroups &groups) {
-  llvm::SmallVector<Operation *> writes;
+void separateWrites(Block &block, FusionGroups &groups) {
+  SmallVector<Operation *> writes;
   // Of each version of a value: the others copy it, as the last one reads it. So its readers are
   // looked at once.
-  llvm::DenseMap<Value, Operation *> last;
+  DenseMap<Value, Operation *> last;
   for (Operation &op : block)
     if (isScatter(&op)) {
       writes.push_back(&op);
       last[withoutReshapes(op.getOperand(0))] = &op;
     }
-  llvm::DenseMap<Value, Value> roots; // of each version of a value
-  llvm::DenseSet<Operation *> copied;
+  DenseMap<Value, Value> roots; // of each version of a value
+  DenseSet<Operation *> copied;
   for (Operation *write : writes) {
     Value base = withoutReshapes(write->getOperand(0));
     auto further = roots.find(base);

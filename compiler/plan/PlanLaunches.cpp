@@ -5,6 +5,9 @@
 #include "mlir/IR/BuiltinOps.h"
 
 namespace weft::compiler {
+
+using namespace mlir;
+
 namespace {
 
 bool isSmall(plan::KernelOp kernel) {
@@ -14,12 +17,12 @@ bool isSmall(plan::KernelOp kernel) {
          flops / kFlopsPerMicrosecond < kSerialMicroseconds;
 }
 
-struct PlanLaunches : mlir::PassWrapper<PlanLaunches, mlir::OperationPass<mlir::ModuleOp>> {
+struct PlanLaunches : PassWrapper<PlanLaunches, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlanLaunches)
-  llvm::StringRef getArgument() const override {
+  StringRef getArgument() const override {
     return "plan-launches";
   }
-  llvm::StringRef getDescription() const override {
+  StringRef getDescription() const override {
     return "Gives launches their buffers of partial results; keeps small ones on one thread";
   }
 
@@ -27,7 +30,7 @@ struct PlanLaunches : mlir::PassWrapper<PlanLaunches, mlir::OperationPass<mlir::
     plan::ProgramOp program = findProgram(getOperation());
     if (!program)
       return;
-    mlir::SymbolTable kernels(getOperation());
+    SymbolTable kernels(getOperation());
     program.walk([&](plan::LaunchOp launch) {
       auto kernel = kernels.lookup<plan::KernelOp>(launch.getKernel());
       if (!kernel)
@@ -42,7 +45,7 @@ struct PlanLaunches : mlir::PassWrapper<PlanLaunches, mlir::OperationPass<mlir::
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createPlanLaunchesPass() {
+std::unique_ptr<Pass> createPlanLaunchesPass() {
   return std::make_unique<PlanLaunches>();
 }
 

@@ -20,6 +20,9 @@
 #include "llvm/Config/llvm-config.h"
 
 namespace weft::backends::cpu {
+
+using namespace mlir;
+
 namespace {
 
 using compiler::CompileOptions;
@@ -52,7 +55,7 @@ compiler::ChooseSchedules measuredSchedules(const CompileOptions &options,
   if (!usesMeasured(options))
     return nullptr;
   auto &measured = compiler::MeasuredSchedules::of(options.schedules, target);
-  return [&measured, seconds = options.tuneSeconds](mlir::ModuleOp module,
+  return [&measured, seconds = options.tuneSeconds](ModuleOp module,
                                                     std::vector<std::string> &remarks) {
     measured.apply(module, seconds, remarks);
   };
@@ -60,8 +63,8 @@ compiler::ChooseSchedules measuredSchedules(const CompileOptions &options,
 
 } // namespace
 
-void CpuBackend::registerDialects(mlir::DialectRegistry &registry) const {
-  registry.insert<ir::WeftDialect, plan::PlanDialect, mlir::func::FuncDialect>();
+void CpuBackend::registerDialects(DialectRegistry &registry) const {
+  registry.insert<ir::WeftDialect, plan::PlanDialect, func::FuncDialect>();
 }
 
 CompileOptions CpuBackend::effective(const CompileOptions &options) const {
@@ -78,14 +81,14 @@ absl::StatusOr<compiler::PhaseRun> CpuBackend::phases(const CompileOptions &opti
                                                       std::shared_ptr<Kernels> kernels) {
   WEFT_ASSIGN_OR_RETURN(compiler::TargetInfo target, targetOf(options));
   compiler::PhaseRun run{effective(options), {}};
-  llvm::StringRef machine = isHost(options) ? "" : llvm::StringRef(target.features);
+  StringRef machine = isHost(options) ? "" : StringRef(target.features);
   run.request.providers = run.options.claim ? libraries().providers(machine) : nullptr;
   run.request.target = target.key();
   if (isHost(options))
     run.request.scratchBytes = libraryScratch;
   run.request.chooseSchedules = measuredSchedules(run.options, target);
   run.request.makeKernels = [target = target, ours = run.options, kernels = std::move(kernels)](
-                                llvm::ArrayRef<plan::KernelOp> ops, llvm::StringRef dumpFolder) {
+                                ArrayRef<plan::KernelOp> ops, StringRef dumpFolder) {
     return compiler::KernelCompiler::instance().compile(ops, compiler::hostKernelMaker(target),
                                                         ours, dumpFolder, *kernels);
   };
@@ -93,7 +96,7 @@ absl::StatusOr<compiler::PhaseRun> CpuBackend::phases(const CompileOptions &opti
 }
 
 absl::StatusOr<std::shared_ptr<runtime::Executable>>
-CpuBackend::compile(mlir::ModuleOp module, const CompileOptions &options, CompileReport *report) {
+CpuBackend::compile(ModuleOp module, const CompileOptions &options, CompileReport *report) {
   CompileReport scratch;
   CompileReport &filled = report ? *report : scratch;
   auto kernels = std::make_shared<Kernels>();
@@ -107,7 +110,7 @@ CpuBackend::compile(mlir::ModuleOp module, const CompileOptions &options, Compil
 
   auto start = std::chrono::steady_clock::now();
   std::vector<std::shared_ptr<const std::string>> objects;
-  llvm::StringSet<> linked;
+  StringSet<> linked;
   for (const auto &kernel : *kernels) {
     filled.codeBytes += int64_t(kernel->object.size());
     if (linked.insert(kernel->info.symbol).second)
@@ -123,7 +126,7 @@ CpuBackend::compile(mlir::ModuleOp module, const CompileOptions &options, Compil
 }
 
 absl::StatusOr<std::vector<std::string>>
-CpuBackend::compileAheadOfTime(mlir::ModuleOp module, const compiler::AotOptions &options) {
+CpuBackend::compileAheadOfTime(ModuleOp module, const compiler::AotOptions &options) {
   compiler::AotOptions ours = options;
   ours.compile = effective(options.compile);
   if (!ours.providers && ours.compile.claim)
@@ -175,8 +178,7 @@ std::optional<std::string> CpuBackend::serialize(const runtime::Executable &exec
   return compiler::writeArtifact(*artifact);
 }
 
-absl::StatusOr<std::shared_ptr<runtime::Executable>>
-CpuBackend::load(llvm::ArrayRef<char> blob) const {
+absl::StatusOr<std::shared_ptr<runtime::Executable>> CpuBackend::load(ArrayRef<char> blob) const {
   WEFT_ASSIGN_OR_RETURN(compiler::Artifact artifact, compiler::readArtifact(blob));
   auto bytesOf = [](const std::string &text) {
     return std::as_bytes(std::span(text.data(), text.size()));

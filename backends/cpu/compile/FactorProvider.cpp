@@ -5,6 +5,9 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace weft::backends::cpu {
+
+using namespace mlir;
+
 namespace {
 
 using compiler::Claim;
@@ -14,16 +17,16 @@ using compiler::NotMine;
 
 class FactorProvider : public compiler::Provider {
 public:
-  FactorProvider(llvm::StringRef entry) : entry_(entry) {}
-  llvm::StringRef name() const override {
+  FactorProvider(StringRef entry) : entry_(entry) {}
+  StringRef name() const override {
     return entry_;
   }
 
-  ClaimAnswer match(mlir::Operation *op, compiler::MathMode) const override {
-    using Flags = llvm::SmallVector<std::pair<const char *, bool>>;
-    llvm::StringRef entry;
+  ClaimAnswer match(Operation *op, compiler::MathMode) const override {
+    using Flags = SmallVector<std::pair<const char *, bool>>;
+    StringRef entry;
     Flags flags;
-    llvm::TypeSwitch<mlir::Operation *>(op)
+    TypeSwitch<Operation *>(op)
         .Case([&](ir::CholeskyOp) { entry = "weft.factor.cholesky"; })
         .Case([&](ir::LuOp lu) {
           entry = "weft.factor.lu";
@@ -43,7 +46,7 @@ public:
     if (!type.getElementType().isF32() && !type.getElementType().isF64())
       return ClaimRefusal{"dtype", "factors are float32 or float64"};
     Claim claim;
-    mlir::Builder builder(op->getContext());
+    Builder builder(op->getContext());
     for (auto [flag, isSet] : flags)
       if (isSet)
         claim.config.emplace_back(builder.getStringAttr(flag), builder.getI64IntegerAttr(1));
@@ -54,13 +57,13 @@ public:
   }
 
 private:
-  llvm::StringRef entry_;
+  StringRef entry_;
 };
 
 } // namespace
 
 void addFactorProviders(compiler::ProviderSet &set) {
-  for (llvm::StringRef entry : {"weft.factor.cholesky", "weft.factor.lu", "weft.factor.solve"})
+  for (StringRef entry : {"weft.factor.cholesky", "weft.factor.lu", "weft.factor.solve"})
     set.add(std::make_unique<FactorProvider>(entry));
 }
 

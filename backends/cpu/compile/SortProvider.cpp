@@ -4,6 +4,9 @@
 #include "mlir/IR/Builders.h"
 
 namespace weft::backends::cpu {
+
+using namespace mlir;
+
 namespace {
 
 using compiler::Claim;
@@ -13,21 +16,21 @@ using compiler::NotMine;
 
 class SortProvider : public compiler::Provider {
 public:
-  llvm::StringRef name() const override {
+  StringRef name() const override {
     return "weft.arg_sort";
   }
   bool takesVaryingSizes() const override {
     return true;
   }
 
-  ClaimAnswer match(mlir::Operation *op, compiler::MathMode) const override {
-    auto sort = mlir::dyn_cast<ir::ArgSortOp>(op);
+  ClaimAnswer match(Operation *op, compiler::MathMode) const override {
+    auto sort = dyn_cast<ir::ArgSortOp>(op);
     if (!sort)
       return NotMine{};
     if (llvm::is_contained(ir::shapeOf(sort), 0))
       return ClaimRefusal{"empty", "there is nothing to sort"};
     Claim claim;
-    mlir::Builder builder(op->getContext());
+    Builder builder(op->getContext());
     claim.config.emplace_back(builder.getStringAttr("dim"), sort.getDimAttr());
     if (sort.getDescending())
       claim.config.emplace_back(builder.getStringAttr("descending"), builder.getI64IntegerAttr(1));

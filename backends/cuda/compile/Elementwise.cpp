@@ -6,7 +6,9 @@
 
 namespace weft::backends::cuda {
 
-mlir::LogicalResult scheduleElementwise(KernelPlan &plan, Geometry &geometry) {
+using namespace mlir;
+
+LogicalResult scheduleElementwise(KernelPlan &plan, Geometry &geometry) {
   const FusionDomain &domain = plan.domain;
   int64_t rowSize = domain.rowSize(), n = domain.rows() * rowSize;
   // A single run has a tail; where runs are shorter than the whole, a vector must not cross their
@@ -25,23 +27,23 @@ mlir::LogicalResult scheduleElementwise(KernelPlan &plan, Geometry &geometry) {
     plan.trackReads(f, 0, atoms);
     plan.store(f, plan.compute(f, plan.sweeps[0].stores, atoms));
   };
-  mlir::Value number = f.gridThread();
+  Value number = f.gridThread();
   Index i = space.scalar(number, units);
   bool exact = !varies && n == geometry.blocks * geometry.perBlock;
-  mlir::Value whole = f.e.div(f.count(), width);
+  Value whole = f.e.div(f.count(), width);
   f.when(
-      exact ? mlir::Value() : f.e.compare(mlir::arith::CmpIPredicate::slt, number, whole),
+      exact ? Value() : f.e.compare(arith::CmpIPredicate::slt, number, whole),
       [&] { emit(f.vectorAt(i)); },
       [&] {
         if (!mayHaveTail)
           return;
-        mlir::Value first = f.e.mul(number, width);
+        Value first = f.e.mul(number, width);
         f.when(f.isPiece(first), [&] {
           if (!varies)
             for (int64_t at = n / width * width; at < n; ++at)
               emit(Index::of(at));
           for (int64_t k = 0; varies && k + 1 < width; ++k) {
-            mlir::Value at = f.e.add(first, k);
+            Value at = f.e.add(first, k);
             f.when(f.isPiece(at), [&] { emit(space.scalar(at, n)); });
           }
         });

@@ -3,20 +3,23 @@
 #include "dialects/weft/ir/Weft.h"
 
 namespace weft::backends::cuda {
+
+using namespace mlir;
+
 namespace {
 
 class FactorProvider : public compiler::Provider {
 public:
-  llvm::StringRef name() const override {
+  StringRef name() const override {
     return "cuda.factor";
   }
 
-  compiler::ClaimAnswer match(mlir::Operation *op, compiler::MathMode) const override {
-    if (mlir::isa<ir::SolveTriangularOp>(op))
+  compiler::ClaimAnswer match(Operation *op, compiler::MathMode) const override {
+    if (isa<ir::SolveTriangularOp>(op))
       return compiler::ClaimRefusal{"no-factorization",
                                     "the device has no triangular solver of its own: it multiplies "
                                     "by the inverse, whose blocks double in size"};
-    if (mlir::isa<ir::CholeskyOp, ir::LuOp>(op))
+    if (isa<ir::CholeskyOp, ir::LuOp>(op))
       return compiler::ClaimRefusal{"no-factorization",
                                     "the device has no factorizations of its own: a few kernels a "
                                     "column compute them, for small matrices"};

@@ -23,6 +23,9 @@
 #include "runtime/core/status.h"
 
 namespace weft::backends::cuda {
+
+using namespace mlir;
+
 namespace {
 
 constexpr const char *kLibrary = "backends/cuda/device/libcuda.so.1";
@@ -40,9 +43,9 @@ public:
     static auto *all = new Kernels;
     return *all;
   }
-  absl::Status add(mlir::ModuleOp code, const GpuKernel &kernel) {
+  absl::Status add(ModuleOp code, const GpuKernel &kernel) {
     std::string error;
-    mlir::OwningOpRef<mlir::ModuleOp> copy = code.clone(); // which the simulator changes
+    OwningOpRef<ModuleOp> copy = code.clone(); // which the simulator changes
     std::shared_ptr<Simulator> simulator = Simulator::create(*copy, kernel, error);
     if (!simulator)
       return absl::InternalError("the simulator: " + error);
@@ -104,8 +107,8 @@ absl::StatusOr<std::shared_ptr<CudaDevice>> device(int number) {
   return made;
 }
 
-compiler::KernelMaker kernels(llvm::StringRef architecture) {
-  auto add = [](mlir::ModuleOp code, const GpuKernel &kernel) {
+compiler::KernelMaker kernels(StringRef architecture) {
+  auto add = [](ModuleOp code, const GpuKernel &kernel) {
     return Kernels::instance().add(code, kernel);
   };
   return kernelMaker(architecture, ("cuda-simulated " + architecture).str(), add);

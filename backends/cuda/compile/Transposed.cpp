@@ -11,8 +11,7 @@
 
 namespace weft::backends::cuda {
 
-namespace arith = mlir::arith;
-using mlir::Value;
+using namespace mlir;
 using Role = FusionDomain::Role;
 
 // Lines of a tile that the block's threads take at a time: each has some elements of the tile.
@@ -45,11 +44,11 @@ struct TransposedSchedule {
     return !staged.empty() && extent(written) >= kLeastSide && extent(read) >= kLeastSide;
   }
 
-  mlir::LogicalResult emit(Geometry &geometry) {
+  LogicalResult emit(Geometry &geometry) {
     // Of the domain: an atom that was merged into another one still has its number.
-    llvm::SmallVector<int32_t> others;
-    llvm::SmallVector<int64_t> counts;
-    for (llvm::ArrayRef<int32_t> some : {domain.outer(), domain.inner()})
+    SmallVector<int32_t> others;
+    SmallVector<int64_t> counts;
+    for (ArrayRef<int32_t> some : {domain.outer(), domain.inner()})
       for (int32_t atom : some)
         if (atom != written && atom != read)
           others.push_back(atom), counts.push_back(extent(atom));
@@ -61,16 +60,16 @@ struct TransposedSchedule {
     geometry = Geometry::of(tiles, 1, kSharingThreads);
     GpuFunction f(plan.kernel, plan.kernel.info.symbol, geometry, 1);
     compiler::IndexSpace &space = f.e.space;
-    llvm::SmallVector<Index> tile = space.delinearize(f.blockIndex(), counts);
+    SmallVector<Index> tile = space.delinearize(f.blockIndex(), counts);
     auto [row, column] = space.divide(f.threadIndex(), kTile);
 
-    llvm::SmallVector<Index> atoms(domain.atoms().size());
+    SmallVector<Index> atoms(domain.atoms().size());
     for (auto [i, atom] : llvm::enumerate(others))
       atoms[atom] = tile[i];
     // emit() where the thread's column is the position in the tile along one of the two atoms, and
     // its row of that round along the other.
     auto at = [&](int32_t fastAtom, int32_t slowAtom, int64_t round,
-                  llvm::function_ref<void(const Index &slow)> emit) {
+                  function_ref<void(const Index &slow)> emit) {
       Value guard;
       auto place = [&](int32_t atom, const Index &inTile) {
         const Index &number = atom == written ? tile.back() : tile[tile.size() - 2];
@@ -88,7 +87,7 @@ struct TransposedSchedule {
       place(slowAtom, slow);
       f.when(guard, [&] { emit(slow); });
     };
-    llvm::SmallVector<Value> buffers;
+    SmallVector<Value> buffers;
     for (Value argument : staged)
       buffers.push_back(f.shared(kTile * (kTile + 1), plan.elementOf(argument)));
     auto place = [&](const Index &alongWritten, const Index &alongRead) {
@@ -112,9 +111,8 @@ struct TransposedSchedule {
           auto here = f.position(argument, atoms);
           // Elsewhere (a slice of the same operand) it is read from memory.
           auto known = [&f, here, buffer = buffer, type = plan.elementOf(argument),
-                        linear = place(column, slow)](llvm::ArrayRef<Index> position,
-                                                      Value) -> Value {
-            if (position != llvm::ArrayRef(here))
+                        linear = place(column, slow)](ArrayRef<Index> position, Value) -> Value {
+            if (position != ArrayRef(here))
               return nullptr;
             return f.e.load(buffer, type, linear, nullptr);
           };
@@ -137,7 +135,7 @@ private:
   KernelPlan &plan;
   const FusionDomain &domain;
   int32_t written = -1, read = -1; // the innermost atoms of outputs and of staged operands
-  llvm::SmallVector<Value> staged;
+  SmallVector<Value> staged;
 };
 
 } // namespace
@@ -146,7 +144,7 @@ bool readsTransposed(KernelPlan &plan) {
   return TransposedSchedule(plan).pays();
 }
 
-mlir::LogicalResult scheduleTransposed(KernelPlan &plan, Geometry &geometry) {
+LogicalResult scheduleTransposed(KernelPlan &plan, Geometry &geometry) {
   return TransposedSchedule(plan).emit(geometry);
 }
 

@@ -6,46 +6,48 @@
 
 namespace weft::ir {
 
-bool isAttention(mlir::Operation *op) {
-  return mlir::isa<AttentionOp, AttentionGradientOp>(op);
+using namespace mlir;
+
+bool isAttention(Operation *op) {
+  return isa<AttentionOp, AttentionGradientOp>(op);
 }
 
-int64_t smallestMatrixCount(mlir::Operation *op) {
+int64_t smallestMatrixCount(Operation *op) {
   Dims dims = dimsOf(op->getOperand(0));
   int64_t count = smallestSize(op, dims.front());
-  for (const Dim &dim : llvm::ArrayRef(dims).drop_front().drop_back(2))
+  for (const Dim &dim : ArrayRef(dims).drop_front().drop_back(2))
     count *= dim.size;
   return count;
 }
 
-mlir::Value maskOf(mlir::Operation *op) {
-  if (auto attention = mlir::dyn_cast<AttentionOp>(op))
+Value maskOf(Operation *op) {
+  if (auto attention = dyn_cast<AttentionOp>(op))
     return attention.getMask();
-  return mlir::cast<AttentionGradientOp>(op).getMask();
+  return cast<AttentionGradientOp>(op).getMask();
 }
-Dim leadingDim(mlir::Operation *op) {
+Dim leadingDim(Operation *op) {
   Dims dims = dimsOf(op->getOperand(0));
   return dims.size() > 2 ? dims.front() : Dim(1);
 }
-Dim queryCount(mlir::Operation *op) {
+Dim queryCount(Operation *op) {
   return dimsOf(op->getOperand(0)).end()[-2];
 }
-Dim keyCount(mlir::Operation *op) {
+Dim keyCount(Operation *op) {
   return dimsOf(op->getOperand(1)).end()[-2];
 }
 
-bool variesInLength(mlir::Operation *op) {
+bool variesInLength(Operation *op) {
   return !queryCount(op).isStatic();
 }
 
-llvm::StringRef whyNoLengths(mlir::Operation *op) {
+StringRef whyNoLengths(Operation *op) {
   // Both ops begin with queries, keys and values.
-  mlir::Value key = op->getOperand(1), value = op->getOperand(2), mask = maskOf(op);
+  Value key = op->getOperand(1), value = op->getOperand(2), mask = maskOf(op);
   Dim leading = leadingDim(op), queries = queryCount(op), keys = keyCount(op);
   size_t rank = dimsOf(op->getOperand(0)).size();
   // Whether the last dims but these two, [..., penultimate, last], and the leading one have one
   // size each.
-  auto only = [&](mlir::Value value, const Dim &penultimate, const Dim &last) {
+  auto only = [&](Value value, const Dim &penultimate, const Dim &last) {
     Dims dims = dimsOf(value);
     for (auto [i, dim] : llvm::enumerate(dims)) {
       size_t behind = dims.size() - i;

@@ -10,14 +10,16 @@
 
 namespace weft::ir {
 
+using namespace mlir;
+
 // The producer is "Weft, checksum 0123456789abcdef"; the sum is of the file with zeros in its
 // place.
-static constexpr llvm::StringLiteral kMagic = "ML\xefR", kProducer = "Weft, checksum ";
+static constexpr StringLiteral kMagic = "ML\xefR", kProducer = "Weft, checksum ";
 static constexpr size_t kDigits = 16;
 // Behind the magic number stands the format's version, as a number of one to nine bytes.
 static constexpr size_t kMostVersionBytes = 9;
 
-static size_t findDigits(llvm::StringRef bytes) {
+static size_t findDigits(StringRef bytes) {
   size_t at = bytes.substr(0, kMagic.size() + kMostVersionBytes + kProducer.size())
                   .find(kProducer, kMagic.size());
   return at == llvm::StringRef::npos || at + kProducer.size() + kDigits > bytes.size()
@@ -25,7 +27,7 @@ static size_t findDigits(llvm::StringRef bytes) {
              : at + kProducer.size();
 }
 
-static std::string sumOf(llvm::StringRef bytes, size_t digits) {
+static std::string sumOf(StringRef bytes, size_t digits) {
   const std::string zeros(kDigits, '0');
   uint64_t sum = runtime::checksum(std::as_bytes(std::span(bytes.take_front(digits))));
   sum = runtime::checksum(std::as_bytes(std::span(zeros)), sum);
@@ -33,13 +35,13 @@ static std::string sumOf(llvm::StringRef bytes, size_t digits) {
   return llvm::utohexstr(sum, /*LowerCase=*/true, kDigits);
 }
 
-std::string writeBytecode(mlir::Operation *module) {
+std::string writeBytecode(Operation *module) {
   std::string bytes;
   llvm::raw_string_ostream stream(bytes);
   const std::string producer =
       kProducer.str() + std::string(kDigits, '0'); // the configuration refers to it
-  mlir::BytecodeWriterConfig config(producer);
-  if (failed(mlir::writeBytecodeToFile(module, stream, config)))
+  BytecodeWriterConfig config(producer);
+  if (failed(writeBytecodeToFile(module, stream, config)))
     return "";
   size_t digits = findDigits(bytes);
   if (digits == llvm::StringRef::npos)
@@ -48,7 +50,7 @@ std::string writeBytecode(mlir::Operation *module) {
   return bytes;
 }
 
-BytecodeState inspectBytecode(llvm::StringRef bytes) {
+BytecodeState inspectBytecode(StringRef bytes) {
   if (!bytes.starts_with(kMagic))
     return BytecodeState::None;
   size_t digits = findDigits(bytes);

@@ -6,16 +6,17 @@
 
 namespace weft::ir {
 
-int64_t smallestSize(mlir::Operation *op, const Dim &dim) {
+using namespace mlir;
+
+int64_t smallestSize(Operation *op, const Dim &dim) {
   if (dim.isStatic())
     return dim.size;
-  auto module = op->getParentOfType<mlir::ModuleOp>();
-  auto sizes =
-      module ? module->getAttrOfType<mlir::DictionaryAttr>(kSizesAttr) : mlir::DictionaryAttr();
+  auto module = op->getParentOfType<ModuleOp>();
+  auto sizes = module ? module->getAttrOfType<DictionaryAttr>(kSizesAttr) : DictionaryAttr();
   SizeProduct product = productOf(dim.symbol.getValue());
   int64_t value = product.coefficient;
-  for (llvm::StringRef name : product.symbols) {
-    auto range = rangeOf(sizes ? sizes.get(name) : mlir::Attribute());
+  for (StringRef name : product.symbols) {
+    auto range = rangeOf(sizes ? sizes.get(name) : Attribute());
     if (!range)
       return -1;
     value *= range->first;

@@ -13,7 +13,7 @@
 
 namespace weft::ir {
 
-using mlir::Value;
+using namespace mlir;
 
 // Of (log gamma(2 + z)) / z: 1 - Euler's constant, then (-1)^k (zeta(k) - 1) / k for k = 2, 3, ...
 // They fall as 2^-k: for |z| <= 1/2 so many give a float64's digits, the first 14 a float32's.
@@ -44,11 +44,11 @@ namespace {
 // The pieces of both functions, on f64.
 class GammaEmitter {
 public:
-  GammaEmitter(ScalarEmitter &s, mlir::Type f64) : s_(s), f64_(f64) {}
+  GammaEmitter(ScalarEmitter &s, Type f64) : s_(s), f64_(f64) {}
   Value number(double n) {
     return s_.constant(f64_, n);
   }
-  Value polynomial(llvm::ArrayRef<double> coefficients, Value x) {
+  Value polynomial(ArrayRef<double> coefficients, Value x) {
     Value sum = number(coefficients.back());
     for (double coefficient : llvm::reverse(coefficients.drop_back()))
       sum = s_.add(s_.mul(sum, x), number(coefficient));
@@ -80,7 +80,7 @@ public:
     z = s_.select(tiny, a, s_.select(low, s_.sub(a, number(1)), z));
     product = s_.select(tiny, s_.mul(a, s_.add(a, number(1))), s_.select(low, a, product));
     Value logarithm = s_.log(s_.select(high, a, product));
-    Value series = s_.mul(z, polynomial(llvm::ArrayRef(kAroundTwo).take_front(terms), z));
+    Value series = s_.mul(z, polynomial(ArrayRef(kAroundTwo).take_front(terms), z));
     Value small = s_.add(series, s_.select(low, s_.neg(logarithm), logarithm));
 
     Value inverse = s_.div(number(1), a);
@@ -121,9 +121,9 @@ public:
 
   // The derivative of this order of pi cot(pi x), as a polynomial in cot(pi x).
   Value cotangentDerivative(Value x, int64_t order) {
-    llvm::SmallVector<double> p{0, 1};
+    SmallVector<double> p{0, 1};
     for (int64_t i = 0; i < order; ++i) {
-      llvm::SmallVector<double> next(p.size() + 1, 0); // -(1 + c^2) p'(c)
+      SmallVector<double> next(p.size() + 1, 0); // -(1 + c^2) p'(c)
       for (size_t k = 1; k < p.size(); ++k) {
         next[k - 1] -= static_cast<double>(k) * p[k];
         next[k + 1] -= static_cast<double>(k) * p[k];
@@ -148,20 +148,19 @@ private:
   }
 
   ScalarEmitter &s_;
-  mlir::Type f64_;
+  Type f64_;
 };
 
 } // namespace
 
 // emit(x), in f64 of which a narrower type's result is rounded.
-template <typename Emit>
-static Value inDoubles(ScalarEmitter &s, mlir::Type f64, Value x, Emit emit) {
-  mlir::Type type = x.getType();
+template <typename Emit> static Value inDoubles(ScalarEmitter &s, Type f64, Value x, Emit emit) {
+  Type type = x.getType();
   return type == f64 ? emit(x) : s.cast(emit(s.cast(x, f64)), type);
 }
 
 Value ScalarEmitter::lgamma(Value x) {
-  mlir::Type type = x.getType();
+  Type type = x.getType();
   return inDoubles(*this, b_.getF64Type(), x, [&](Value x) {
     GammaEmitter gamma(*this, x.getType());
     Value a = abs(x), below = gamma.isLess(x, 0);
@@ -207,9 +206,9 @@ double polygamma(int64_t order, double x) {
     if (at == 0)
       return order % 2 ? INFINITY : NAN;
     // By the derivatives of pi cot(pi x), one after another as polynomials in the cotangent.
-    llvm::SmallVector<long double> p{0, M_PIl};
+    SmallVector<long double> p{0, M_PIl};
     for (int64_t i = 0; i < order; ++i) {
-      llvm::SmallVector<long double> next(p.size() + 1, 0);
+      SmallVector<long double> next(p.size() + 1, 0);
       for (size_t k = 1; k < p.size(); ++k) {
         next[k - 1] -= M_PIl * static_cast<long double>(k) * p[k];
         next[k + 1] -= M_PIl * static_cast<long double>(k) * p[k];

@@ -10,8 +10,7 @@
 
 namespace weft::ir {
 
-using mlir::Value;
-namespace arith = mlir::arith;
+using namespace mlir;
 
 // y / a over w = -log(1 - a^2) within 3e-9, as polynomials in w - 2.5 below 5, in sqrt(w) - 3 up to
 // 16, where f32 ends, and in sqrt(w) - 5 behind: by interpolation at Chebyshev's nodes, highest
@@ -32,14 +31,14 @@ static constexpr double kTail[] = {-1.05628620907219936e-6, 5.12114549083297609e
                                    1.01030045426578533, 4.84990639834888122};
 
 Value ScalarEmitter::erfinv(Value x) {
-  return emitWidened(b_, loc_, x, [&](mlir::ValueRange args) -> Value {
-    mlir::Type type = args[0].getType(), f64 = b_.getF64Type();
+  return emitWidened(b_, loc_, x, [&](ValueRange args) -> Value {
+    Type type = args[0].getType(), f64 = b_.getF64Type();
     Value wide = type == f64 ? args[0] : cast(args[0], f64), a = abs(wide);
     auto number = [&](double n) {
       return constant(f64, n);
     };
     Value zero = number(0), one = number(1), half = number(0.5), rest = sub(one, a);
-    auto polynomial = [&](llvm::ArrayRef<double> coefficients, Value at) {
+    auto polynomial = [&](ArrayRef<double> coefficients, Value at) {
       Value sum = number(coefficients[0]);
       for (double coefficient : coefficients.drop_front())
         sum = add(mul(sum, at), number(coefficient));
