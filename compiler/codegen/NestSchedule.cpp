@@ -159,11 +159,7 @@ struct NestSchedule {
                   atoms[lanes] = units[u].position;
                   for (const Turned &input : turned)
                     knowTurned(input, atoms, chain, row, u * kLanes, width);
-                  for (auto [i, op] : llvm::enumerate(ops)) {
-                    Value &sum = inside[i * copies + u];
-                    sum = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), sum,
-                                       units[u].mask);
-                  }
+                  f.accumulateAll(ops, atoms, inside, u, copies, units[u].mask);
                 }
               };
               KernelFunction::State sums;
@@ -237,11 +233,7 @@ struct NestSchedule {
                 [&](ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
                   for (const KernelFunction::Unit &unit : units) {
                     place(atoms, inner, unit.position);
-                    for (auto [i, op] : llvm::enumerate(ops)) {
-                      Value &slot = slots[i * kSlots + unit.slot];
-                      slot = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), slot,
-                                          unit.mask);
-                    }
+                    f.accumulateAll(ops, atoms, slots, unit.slot, kSlots, unit.mask);
                     if (rowsAhead <= 0)
                       continue;
                     place(ahead, inner, unit.position);

@@ -32,24 +32,15 @@ void RowSchedule::eachColumn(KernelFunction &f,
   }
 }
 
-// Where the chunk's partial result of a Col reduction lies, and the position in it.
-std::pair<Value, Index> RowSchedule::partialAt(KernelFunction &f, Operation *op, const Index &chunk,
-                                               const Index &position) {
-  int64_t padded = paddedColumns();
-  return {f.partials(partials[op].offset, chunks * padded, partials[op].element),
-          f.e.space.add(f.e.space.scale(chunk, padded), position)};
-}
-
 bool RowSchedule::hasColumnTotals() const {
   return pieceRows > kChain;
 }
 
 namespace {
 
-// The sums of a chunk's columns, in its partial results. Of more rows than one accumulator takes,
-// each kChain become part of totals in scratch, of `block` columns from `base` on: the order of
-// reduceSteps. Totals' padding takes the lanes that do not exist.
-struct ColumnSums {
+// Where the sums of a chunk's columns are: in its partial results. Totals are in scratch, those of
+// `block` columns from `base` on; their padding takes the lanes that do not exist.
+struct ColumnCells {
   RowSchedule &schedule;
   KernelFunction &f;
   const Index &chunk;
@@ -57,50 +48,22 @@ struct ColumnSums {
   Index base;
 
   using Unit = KernelFunction::Unit;
-  using State = KernelFunction::State;
 
-  void start(Operation *op, const Unit &unit) {
-    clear(op, unit);
-    if (schedule.hasColumnTotals())
-      storeTotals(op, f.noTotals(schedule.kernel.generic(op), 1, true), unit);
+  Value load(Operation *op, size_t number, Type element, const Unit &unit) {
+    auto [memory, at] = placeOf(op, number, element, unit);
+    return f.e.broadcast(f.e.load(memory, element, at, unit.mask));
   }
-  void endChain(Operation *op, const Unit &unit) {
-    State totals = totalsOf(op, unit);
-    auto [memory, at] = schedule.partialAt(f, op, chunk, unit.position);
-    Value sum = f.e.broadcast(f.e.load(memory, schedule.partials[op].element, at, unit.mask));
-    f.addToTotals(totals, schedule.kernel.generic(op), 1, sum);
-    storeTotals(op, totals, unit);
-    clear(op, unit);
-  }
-  void finish(Operation *op, const Unit &unit) {
-    auto [memory, at] = schedule.partialAt(f, op, chunk, unit.position);
-    State sum = f.fromTotals(totalsOf(op, unit), schedule.kernel.generic(op), 1);
-    f.e.store(memory, sum[0], at, unit.mask);
+  void store(Operation *op, size_t number, Value value, const Unit &unit) {
+    auto [memory, at] = placeOf(op, number, getElementTypeOrSelf(value.getType()), unit);
+    f.e.store(memory, value, at, unit.mask);
   }
 
 private:
-  void clear(Operation *op, const Unit &unit) {
-    auto [memory, at] = schedule.partialAt(f, op, chunk, unit.position);
-    f.e.store(memory, f.identity(schedule.kernel.generic(op), true), at, unit.mask);
-  }
-  std::pair<Value, Index> totalAt(Operation *op, size_t number, Value total, const Unit &unit) {
-    return {f.scratch(schedule.partials[op].totals[number], block,
-                      getElementTypeOrSelf(total.getType())),
+  std::pair<Value, Index> placeOf(Operation *op, size_t number, Type element, const Unit &unit) {
+    if (number == 0)
+      return Sweeps::placeIn(f, schedule.partials[op], chunk, unit.position);
+    return {f.scratch(schedule.columnTotals[op][number - 1], block, element),
             f.e.space.add(unit.position, f.e.space.scale(base, -1))};
-  }
-  void storeTotals(Operation *op, ArrayRef<Value> totals, const Unit &unit) {
-    for (auto [i, total] : llvm::enumerate(totals)) {
-      auto [memory, at] = totalAt(op, i, total, unit);
-      f.e.store(memory, total, at, unit.mask);
-    }
-  }
-  State totalsOf(Operation *op, const Unit &unit) {
-    State totals = f.noTotals(schedule.kernel.generic(op), 1, true);
-    for (auto [i, total] : llvm::enumerate(totals)) {
-      auto [memory, at] = totalAt(op, i, total, unit);
-      total = f.e.broadcast(f.e.load(memory, getElementTypeOrSelf(total.getType()), at, unit.mask));
-    }
-    return totals;
   }
 };
 
@@ -137,7 +100,8 @@ std::pair<Value, Value> RowSchedule::boundsOf(KernelFunction &f, const Index &ch
 // The rows of a chunk with Col reductions beside others.
 void RowSchedule::rowsOfChunk(KernelFunction &f, const Index &chunk) {
   int64_t rows = domain.rows();
-  ColumnSums sums{*this, f, chunk, paddedColumns(), Index::of(0)};
+  SumsInMemory sums{f, ColumnCells{*this, f, chunk, paddedColumns(), Index::of(0)},
+                    hasColumnTotals()};
   eachColumn(f, [&](Operation *op, const KernelFunction::Unit &unit) { sums.start(op, unit); });
   auto [first, bound] = boundsOf(f, chunk);
   auto sweep = [&](Value from, Value to) {
@@ -158,15 +122,13 @@ void RowSchedule::rowsOfChunk(KernelFunction &f, const Index &chunk) {
 void RowSchedule::addRows(KernelFunction &f, const Index &chunk, const Index &first, int64_t count,
                           int64_t size, const Index &base) {
   const Sweep &sweep = sweeps[0];
-  // The rows' dims, computed where the loop over columns sees them.
   for (int64_t r = 0; r < count; ++r)
-    for (const Index &atom : atomPositions(f, f.e.space.add(first, r), Index::of(0)))
-      (void)f.e.scalarIndex(atom);
+    emitRowDims(f, f.e.space.add(first, r));
   auto add = [&](ArrayRef<KernelFunction::Unit> units) {
     auto sumAt = [&](Operation *op, const KernelFunction::Unit &unit) {
-      return partialAt(f, op, chunk, unit.position);
+      return placeIn(f, partials[op], chunk, unit.position);
     };
-    SmallVector<Value> sums;
+    KernelFunction::State sums;
     for (Operation *op : sweep.columns)
       for (const KernelFunction::Unit &unit : units) {
         auto [memory, at] = sumAt(op, unit);
@@ -177,11 +139,7 @@ void RowSchedule::addRows(KernelFunction &f, const Index &chunk, const Index &fi
       for (auto [u, unit] : llvm::enumerate(units)) {
         auto atoms = atomPositions(f, row, unit.position);
         trackReads(f, 0, atoms);
-        for (auto [i, op] : llvm::enumerate(sweep.columns)) {
-          Value &sum = sums[i * units.size() + u];
-          sum = f.accumulate(kernel.generic(op), f.position(op->getOperand(0), atoms), sum,
-                             unit.mask);
-        }
+        f.accumulateAll(sweep.columns, atoms, sums, u, units.size(), unit.mask);
         storeFull(f, 0, unit, row);
       }
     }
@@ -211,7 +169,7 @@ void RowSchedule::columnsOfChunk(KernelFunction &f, const Index &chunk, int64_t 
         emit(op, unit);
     });
   };
-  ColumnSums sums{*this, f, chunk, columnBlock(), base};
+  SumsInMemory sums{f, ColumnCells{*this, f, chunk, columnBlock(), base}, hasColumnTotals()};
   eachVector([&](Operation *op, const KernelFunction::Unit &unit) { sums.start(op, unit); });
   auto [begin, end] = boundsOf(f, chunk);
   // Rows [from, to): some at a time, then those that are left one by one.
@@ -305,12 +263,9 @@ KernelFunction::State RowSchedule::narrowChains(KernelFunction &f, Value from) {
       f.e.setKnown(known.back(), places, tile);
     }
     for (int64_t row = 0; row < some; ++row)
-      for (auto [i, op] : llvm::enumerate(sweep.columns))
-        for (int64_t c = 0; c < n; ++c) {
-          Value &sum = inside[i * n + c];
-          auto atoms = atomPositions(f, rowsAt(step, row), Index::of(c));
-          sum = f.accumulate(kernel.generic(op), f.position(op->getOperand(0), atoms), sum, nullptr);
-        }
+      for (int64_t c = 0; c < n; ++c)
+        f.accumulateAll(sweep.columns, atomPositions(f, rowsAt(step, row), Index::of(c)), inside, c,
+                        n, nullptr);
     for (Value value : known)
       f.e.dropKnown(value);
   });
@@ -328,7 +283,7 @@ KernelFunction::State RowSchedule::narrowChains(KernelFunction &f, Value from) {
 
 // The same where a row has a few vectors, whose sums are in registers all the while.
 void RowSchedule::fewColumnsOfChunk(KernelFunction &f, const Index &chunk) {
-  int64_t rows = domain.rows(), padded = paddedColumns();
+  int64_t rows = domain.rows();
   const Sweep &sweep = sweeps[0];
   auto reductions = generics(sweep.columns);
   auto [first, bound] = boundsOf(f, chunk);
@@ -338,11 +293,7 @@ void RowSchedule::fewColumnsOfChunk(KernelFunction &f, const Index &chunk) {
             for (auto [u, unit] : llvm::enumerate(units)) {
               auto atoms = atomPositions(f, row, unit.position);
               trackReads(f, 0, atoms);
-              for (auto [i, op] : llvm::enumerate(sweep.columns)) {
-                Value &sum = inside[i * units.size() + u];
-                sum = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), sum,
-                                   unit.mask);
-              }
+              f.accumulateAll(sweep.columns, atoms, inside, u, units.size(), unit.mask);
               storeFull(f, 0, unit, row);
             }
           };
@@ -358,12 +309,11 @@ void RowSchedule::fewColumnsOfChunk(KernelFunction &f, const Index &chunk) {
           }
           auto sums = f.reduceSteps(first, bound, rows, pieceRows, reductions, units.size(),
                                     /*vector=*/true, step, chains);
-          for (auto [i, op] : llvm::enumerate(sweep.columns)) {
-            Value buffer = f.partials(partials[op].offset, chunks * padded, partials[op].element);
-            for (auto [u, unit] : llvm::enumerate(units))
-              f.e.store(buffer, sums[i * units.size() + u],
-                        f.e.space.add(f.e.space.scale(chunk, padded), unit.position), unit.mask);
-          }
+          for (auto [i, op] : llvm::enumerate(sweep.columns))
+            for (auto [u, unit] : llvm::enumerate(units)) {
+              auto [memory, at] = placeIn(f, partials[op], chunk, unit.position);
+              f.e.store(memory, sums[i * units.size() + u], at, unit.mask);
+            }
         });
 }
 

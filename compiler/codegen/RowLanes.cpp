@@ -87,10 +87,7 @@ void RowSchedule::sweepLanes(KernelFunction &f, ArrayRef<int32_t> others, const 
         trackReads(f, l, atoms);
         keepOrKnow(f, l, unit, atoms,
                    space.add(space.scale(number, laneWidth), space.scale(base, -1)));
-        for (auto [i, op] : llvm::enumerate(sweep.reductions)) {
-          Value &sum = inside[i * copies + u];
-          sum = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), sum, unit.mask);
-        }
+        f.accumulateAll(sweep.reductions, atoms, inside, u, copies, unit.mask);
         store(f, compute(f, sweep.stores, atoms, unit.mask), unit.mask);
         prefetchLanes(l, static_cast<int64_t>(u));
       }

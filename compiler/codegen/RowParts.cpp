@@ -26,21 +26,15 @@ void RowSchedule::sweepParts(KernelFunction &f, int64_t l, const Index &row) {
                         auto atoms = atomPositions(f, row, unit.position);
                         trackReads(f, l, atoms);
                         keepOrKnow(f, l, unit, atoms);
-                        for (auto [i, op] : llvm::enumerate(sweep.parts)) {
-                          Value &slot = slots[i * kSlots + unit.slot];
-                          slot = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms),
-                                              slot, unit.mask);
-                        }
+                        f.accumulateAll(sweep.parts, atoms, slots, unit.slot, kSlots, unit.mask);
                         prefetch(f, l, row, unit);
                         if (together)
                           storeFull(f, l, unit, row);
                       }
                     });
-    Index at = f.e.space.add(f.e.space.scale(row, parts), number);
     for (auto [op, sum] : llvm::zip(sweep.parts, sums)) {
-      const Partial &partial = partials[op];
-      f.e.store(f.partials(partial.offset, domain.rows() * parts, partial.element), sum, at,
-                nullptr);
+      auto [memory, at] = placeIn(f, partials[op], row, number);
+      f.e.store(memory, sum, at, nullptr);
     }
     forgetKept(f);
   });
@@ -73,9 +67,9 @@ void RowSchedule::finishParts(KernelFunction &f) {
       for (int32_t atom : layout)
         digits.push_back(atoms[atom]);
       const Partial &partial = partials[op];
-      Value buffer = f.partials(partial.offset, domain.rows() * partsOfRow(), partial.element);
-      return f.e.broadcast(f.e.load(
-          buffer, partial.element, f.e.space.linearize(digits, domain.extents(layout)), unit.mask));
+      return f.e.broadcast(f.e.load(buffer(f, partial), partial.element,
+                                    f.e.space.linearize(digits, domain.extents(layout)),
+                                    unit.mask));
     };
     KernelFunction::State sums;
     if (count == 1) {

@@ -82,26 +82,17 @@ void RowSchedule::planPartials() {
   for (Sweep &sweep : sweeps) {
     for (Operation *op : sweep.columns) {
       Type element = elementOf(op->getResult(0));
-      Partial &partial = partials[op] = {
-          kernel.claimPartials(chunks * paddedColumns() * memoryBytes(element)), element};
-      if (pieceRows > kChain)
-        for (int64_t &offset : partial.totals)
+      addPartial(op, element, chunks, paddedColumns());
+      if (hasColumnTotals())
+        for (int64_t &offset : columnTotals[op])
           offset = kernel.claimScratch((hasRows ? paddedColumns() : columnBlock()) * 8);
     }
-    for (Operation *op : sweep.parts) {
-      Type element = elementOf(op->getResult(0));
-      partials[op] = {kernel.claimPartials(rows * partsOfRow() * memoryBytes(element)), element};
-    }
-    for (Operation *op : sweep.rowTotals) {
-      Type element = elementOf(op->getOperand(0));
-      partials[op] = {kernel.claimPartials(rows * memoryBytes(element)), element};
-    }
-    for (Operation *op : sweep.totals) {
-      Type element = elementOf(op->getResult(0));
-      partials[op] = {
-          kernel.claimPartials(llvm::divideCeil(n, kReductionBlock) * memoryBytes(element)),
-          element};
-    }
+    for (Operation *op : sweep.parts)
+      addPartial(op, elementOf(op->getResult(0)), rows, partsOfRow());
+    for (Operation *op : sweep.rowTotals)
+      addPartial(op, elementOf(op->getOperand(0)), rows);
+    for (Operation *op : sweep.totals)
+      addPartial(op, elementOf(op->getResult(0)), llvm::divideCeil(n, kReductionBlock));
   }
 }
 

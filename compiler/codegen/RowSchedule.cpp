@@ -46,8 +46,7 @@ void RowSchedule::storeRows(KernelFunction &f, const Sweep &sweep, const Index &
   for (Operation *op : sweep.rowTotals) {
     Value value =
         f.e.at(kernel.lowered.lookup(op->getOperand(0)), f.position(op->getOperand(0), atoms));
-    Value buffer = f.partials(partials[op].offset, domain.rows(), partials[op].element);
-    f.e.store(buffer, value, row, nullptr);
+    f.e.store(buffer(f, partials[op]), value, row, nullptr);
   }
 }
 
@@ -105,7 +104,7 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
       !keepsAt(l))
     return;
   auto reductions = generics(sweep.reductions);
-  int64_t n = domain.rowSize(), padded = paddedColumns();
+  int64_t n = domain.rowSize();
   bool onlyExact = llvm::all_of(sweep.reductions, isExact) && sweep.columns.empty() &&
                    sweep.stores.empty() && !keepsAt(l);
   int64_t group = onlyExact ? std::max(unroll, kExactVectors.of(kernel.vectorBytes)) : unroll;
@@ -128,13 +127,12 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
         }
       }
       for (Operation *op : sweep.columns) {
-        Value buffer = f.partials(partials[op].offset, chunks * padded, partials[op].element);
-        Index at = f.e.space.add(f.e.space.scale(*chunk, padded), unit.position);
+        auto [memory, at] = placeIn(f, partials[op], *chunk, unit.position);
         // The padding is never read.
-        Value sum = f.e.load(buffer, partials[op].element, at, unit.mask);
+        Value sum = f.e.load(memory, partials[op].element, at, unit.mask);
         sum = f.accumulate(kernel.generic(op), f.position(op->getOperand(0), atoms),
                            f.e.broadcast(sum), unit.mask);
-        f.e.store(buffer, sum, at, unit.mask);
+        f.e.store(memory, sum, at, unit.mask);
       }
       prefetch(f, l, row, unit);
       storeFull(f, l, unit, row);
@@ -179,9 +177,7 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
 }
 
 void RowSchedule::oneRow(KernelFunction &f, const Index &row, const Index *chunk) {
-  // The row's dims, computed where all sweeps see them.
-  for (const Index &atom : atomPositions(f, row, Index::of(0)))
-    (void)f.e.scalarIndex(atom);
+  emitRowDims(f, row);
   for (int64_t l = 0; l <= lastLevel; ++l)
     sweepRow(f, l, row, chunk);
   storeNear(f, row);
@@ -299,9 +295,7 @@ LogicalResult RowSchedule::emitRowBlocks() {
   kernel.info.count = domain.rows() * blocks;
   f.loop(f.begin, f.end, kernel.info.count, [&](Index piece) {
     auto [row, block] = f.e.space.divide(piece, blocks);
-    // The row's dims, computed once for all of its vectors.
-    for (const Index &atom : atomPositions(f, row, Index::of(0)))
-      (void)f.e.scalarIndex(atom);
+    emitRowDims(f, row);
     f.block(block, n, size, [&, row = row](const Index &first, int64_t some) {
       f.run(some, unroll, first,
             [&](ArrayRef<KernelFunction::Unit> units) { storeFull(f, 0, units, row); });
@@ -366,18 +360,14 @@ LogicalResult RowSchedule::emitTotals() {
       for (const KernelFunction::Unit &unit : units) {
         auto atoms = atomPositions(f, Index::of(0), unit.position);
         trackReads(f, 0, atoms);
-        for (auto [i, op] : llvm::enumerate(sweep.totals)) {
-          Value &slot = slots[i * kSlots + unit.slot];
-          slot = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), slot, unit.mask);
-        }
+        f.accumulateAll(sweep.totals, atoms, slots, unit.slot, kSlots, unit.mask);
         storeFull(f, 0, unit, Index::of(0));
       }
     };
     auto sums = left ? f.reduceRunUpTo(left, size, base, reductions, elements)
                      : f.reduceRun(size, unroll, base, reductions, elements);
     for (auto [op, sum] : llvm::zip(sweep.totals, sums))
-      f.e.store(f.partials(partials[op].offset, blocks, partials[op].element), sum, number,
-                nullptr);
+      f.e.store(buffer(f, partials[op]), sum, number, nullptr);
   };
   if (kernel.sizes) {
     // The range is one of elements: blocks are whole, but for the last of all.
@@ -428,20 +418,19 @@ LogicalResult RowSchedule::emitFinish() {
   kernel.info.finish = kernel.info.symbol + "_finish";
   KernelFunction f(kernel, kernel.info.finish);
   trackOtherReads(f);
-  int64_t rows = domain.rows(), n = domain.rowSize(), padded = roundUp(n, kLanes);
+  int64_t rows = domain.rows(), n = domain.rowSize();
   for (auto &[op, partial] : partials) {
     if (Role role = domain.role(op->getResult(0)); role == Role::Col || role == Role::Part)
       continue;
     linalg::GenericOp reduction = kernel.generic(op);
-    Value sum;
+    Value sum, memory = buffer(f, partial);
     if (domain.shape() == Shape::Total) {
-      int64_t blocks = llvm::divideCeil(n, kReductionBlock);
-      Value buffer = f.partials(partial.offset, blocks, partial.element),
-            count = f.e.constantIndex(blocks);
+      int64_t blocks = partial.count;
+      Value count = f.e.constantIndex(blocks);
       if (kernel.sizes)
         count = f.e.divideUp(f.end, kReductionBlock);
       auto value = [&](const Index &i) {
-        return f.e.load(buffer, partial.element, i, nullptr);
+        return f.e.load(memory, partial.element, i, nullptr);
       };
       if (blocks == 1)
         sum = value(Index::of(0));
@@ -449,12 +438,11 @@ LogicalResult RowSchedule::emitFinish() {
         sum = addUp(f, reduction, 1, false, count, blocks,
                     [&](const Index &i) { return KernelFunction::State{value(i)}; })[0];
     } else {
-      Value buffer = f.partials(partial.offset, rows, partial.element);
       auto add = [&](ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
         for (const KernelFunction::Unit &unit : units) {
           Value next =
               f.combine(reduction, slots[unit.slot],
-                        f.e.broadcast(f.e.load(buffer, partial.element, unit.position, unit.mask)));
+                        f.e.broadcast(f.e.load(memory, partial.element, unit.position, unit.mask)));
           slots[unit.slot] =
               unit.mask ? f.e.make<arith::SelectOp>(unit.mask, next, slots[unit.slot]) : next;
         }
@@ -480,12 +468,11 @@ LogicalResult RowSchedule::emitFinish() {
               if (domain.role(op->getResult(0)) != Role::Col)
                 continue;
               linalg::GenericOp reduction = kernel.generic(op);
-              Value buffer = f.partials(partial.offset, chunks * padded, partial.element);
-              auto values = [&, element = partial.element](const Index &chunk) {
+              auto values = [&, partial = partial](const Index &chunk) {
                 KernelFunction::State parts;
                 for (const KernelFunction::Unit &unit : units) {
-                  Index at = f.e.space.add(f.e.space.scale(chunk, padded), unit.position);
-                  parts.push_back(f.e.broadcast(f.e.load(buffer, element, at, unit.mask)));
+                  auto [memory, at] = placeIn(f, partial, chunk, unit.position);
+                  parts.push_back(f.e.broadcast(f.e.load(memory, partial.element, at, unit.mask)));
                 }
                 return parts;
               };

@@ -8,7 +8,6 @@
 #pragma once
 
 #include "compiler/codegen/Sweeps.h"
-#include "llvm/ADT/MapVector.h"
 
 namespace weft::compiler {
 
@@ -24,14 +23,9 @@ struct RowSchedule : Sweeps {
   bool keepsAt(int64_t level) const {
     return llvm::any_of(kept, [&](const auto &entry) { return entry.second.level == level; });
   }
-  struct Partial {
-    int64_t offset;
-    mlir::Type element;
-    // In scratch, of a Col reduction whose chunks have more rows than one accumulator takes: the
-    // totals (KernelFunction::noTotals).
-    int64_t totals[2] = {-1, -1};
-  };
-  llvm::MapVector<mlir::Operation *, Partial> partials;
+  // In scratch, of Col reductions whose chunks have more rows than one accumulator takes: the
+  // totals (KernelFunction::noTotals).
+  llvm::DenseMap<mlir::Operation *, std::array<int64_t, 2>> columnTotals;
   int64_t scratchRows = 1; // whose kept values wait in scratch at a time
   // Rows of a piece, and pieces. With Col reductions chunks begin where pieces do, and one piece
   // may have several of them (largestChunk).
@@ -127,8 +121,6 @@ struct RowSchedule : Sweeps {
       llvm::function_ref<void(mlir::Operation *, const KernelFunction::Unit &)> emit);
   // Whether the chunks of Col reductions have more rows than one accumulator takes.
   bool hasColumnTotals() const;
-  std::pair<mlir::Value, Index> partialAt(KernelFunction &f, mlir::Operation *op,
-                                          const Index &chunk, const Index &position);
   void eachChain(KernelFunction &f, mlir::Value first, mlir::Value last,
                  llvm::function_ref<void(mlir::Value, mlir::Value)> emit);
   void eachChunk(KernelFunction &f, const Index &piece,

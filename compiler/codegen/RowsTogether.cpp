@@ -58,10 +58,8 @@ int64_t RowSchedule::rowsTogether() const {
 
 void RowSchedule::sweepTogether(KernelFunction &f, ArrayRef<Index> rows) {
   const Sweep &sweep = sweeps[0];
-  // The rows' dims, computed where all loops see them.
   for (const Index &row : rows)
-    for (const Index &atom : atomPositions(f, row, Index::of(0)))
-      (void)f.e.scalarIndex(atom);
+    emitRowDims(f, row);
   for (const Index &row : rows)
     storeRows(f, sweep, row);
   trackOtherReads(f);
@@ -76,11 +74,8 @@ void RowSchedule::sweepTogether(KernelFunction &f, ArrayRef<Index> rows) {
                     for (const KernelFunction::Unit &unit : units)
                       for (auto [r, row] : llvm::enumerate(rows)) {
                         auto atoms = atomPositions(f, row, unit.position);
-                        for (auto [i, op] : llvm::enumerate(sweep.reductions)) {
-                          Value &slot = slots[(r * each + i) * kSlots + unit.slot];
-                          slot = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms),
-                                              slot, unit.mask);
-                        }
+                        f.accumulateAll(sweep.reductions, atoms, slots,
+                                        r * each * kSlots + unit.slot, kSlots, unit.mask);
                       }
                   });
   for (auto [r, row] : llvm::enumerate(rows)) {

@@ -389,6 +389,14 @@ Value KernelFunction::accumulate(linalg::GenericOp reduction, ArrayRef<Index> po
   return next;
 }
 
+void KernelFunction::accumulateAll(ArrayRef<Operation *> ops, ArrayRef<Index> atoms, State &state,
+                                   int64_t first, int64_t apart, Value mask) {
+  for (auto [i, op] : llvm::enumerate(ops)) {
+    Value &sum = state[first + i * apart];
+    sum = accumulate(kernel.generic(op), position(op->getOperand(0), atoms), sum, mask);
+  }
+}
+
 Value KernelFunction::foldLanes(linalg::GenericOp reduction, Value whole) {
   auto type = dyn_cast<VectorType>(whole.getType());
   if (!type)
@@ -727,6 +735,11 @@ SmallVector<Index> atomPositions(KernelFunction &f, const Index &row, const Inde
   placeAtoms(f.e.space, domain, atoms, domain.outer(), row);
   placeAtoms(f.e.space, domain, atoms, domain.inner(), inner);
   return atoms;
+}
+
+void emitRowDims(KernelFunction &f, const Index &row) {
+  for (const Index &atom : atomPositions(f, row, Index::of(0)))
+    (void)f.e.scalarIndex(atom);
 }
 
 } // namespace weft::compiler

@@ -150,6 +150,7 @@ struct StepChains {
 class KernelFunction {
 public:
   KernelFunction(KernelBuilder &kernel, llvm::StringRef name);
+  virtual ~KernelFunction() = default;
 
   KernelBuilder &kernel;
   mlir::func::FuncOp function;
@@ -220,8 +221,12 @@ public:
   mlir::Value combineAll(mlir::linalg::GenericOp reduction, llvm::ArrayRef<mlir::Value> values);
   mlir::Value identity(mlir::linalg::GenericOp reduction, bool vector);
   // One more element a lane.
-  mlir::Value accumulate(mlir::linalg::GenericOp reduction, llvm::ArrayRef<Index> position,
-                         mlir::Value accumulator, mlir::Value mask);
+  virtual mlir::Value accumulate(mlir::linalg::GenericOp reduction, llvm::ArrayRef<Index> position,
+                                 mlir::Value accumulator, mlir::Value mask);
+  // The same for the operand of each of the ops, where the atoms are: the first one's accumulator
+  // is number `first` of the state, the next one's is `apart` further on.
+  void accumulateAll(llvm::ArrayRef<mlir::Operation *> ops, llvm::ArrayRef<Index> atoms,
+                     State &state, int64_t first, int64_t apart, mlir::Value mask);
   // The lanes of a vector as one scalar, in a fixed tree.
   mlir::Value foldLanes(mlir::linalg::GenericOp reduction, mlir::Value lanes);
 
@@ -306,6 +311,8 @@ void placeAtoms(IndexSpace &space, const FusionDomain &domain, llvm::MutableArra
 llvm::SmallVector<int32_t> outerWithout(const FusionDomain &domain, int32_t atom);
 // Positions of all atoms, given those of a row and inside it.
 llvm::SmallVector<Index> atomPositions(KernelFunction &f, const Index &row, const Index &inner);
+// Computes the dims of a row here, where all that is emitted next sees them.
+void emitRowDims(KernelFunction &f, const Index &row);
 
 // The schedules, by the shape of the domain.
 mlir::LogicalResult scheduleRows(KernelBuilder &kernel); // Elementwise, Rows, Total

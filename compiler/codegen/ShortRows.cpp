@@ -239,8 +239,7 @@ void RowSchedule::sweepGroup(KernelFunction &f, const Index &first) {
     }
     f.loop(kLanes, [&](Index number) {
       Index row = space.add(first, number);
-      for (const Index &atom : atomPositions(f, row, Index::of(0)))
-        (void)f.e.scalarIndex(atom);
+      emitRowDims(f, row);
       setKnown(row, [&f, number](const Folded &entry) {
         return f.e.load(entry.memory, getElementTypeOrSelf(entry.sums.getType()), number, nullptr);
       });

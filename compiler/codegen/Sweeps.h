@@ -4,6 +4,7 @@
 
 #include "compiler/codegen/Schedule.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace weft::compiler {
 
@@ -37,6 +38,27 @@ struct Sweeps {
   llvm::SmallVector<mlir::linalg::GenericOp>
   generics(llvm::ArrayRef<mlir::Operation *> reductions) const;
 
+  // Partial results of an op: `count` parts, each `stride` elements behind the one before.
+  struct Partial {
+    int64_t offset = 0, count = 1, stride = 1;
+    mlir::Type element;
+  };
+  llvm::MapVector<mlir::Operation *, Partial> partials;
+  Partial makePartial(mlir::Type element, int64_t count, int64_t stride = 1) {
+    return {kernel.claimPartials(count * stride * memoryBytes(element)), count, stride, element};
+  }
+  void addPartial(mlir::Operation *op, mlir::Type element, int64_t count, int64_t stride = 1) {
+    partials[op] = makePartial(element, count, stride);
+  }
+  static mlir::Value buffer(KernelFunction &f, const Partial &partial) {
+    return f.partials(partial.offset, partial.count * partial.stride, partial.element);
+  }
+  // The buffer, and where `position` of a part lies in it.
+  static std::pair<mlir::Value, Index> placeIn(KernelFunction &f, const Partial &partial,
+                                               const Index &part, const Index &position) {
+    return {buffer(f, partial), f.e.space.add(f.e.space.scale(part, partial.stride), position)};
+  }
+
   // An element, or a vector of them, that goes to an output.
   struct Stored {
     int64_t output;
@@ -65,6 +87,52 @@ struct Sweeps {
 private:
   llvm::DenseMap<mlir::Value, int64_t> levels_;
   llvm::DenseMap<std::pair<int64_t, int64_t>, bool> inStep_;
+};
+
+// Sums that are in memory while their terms come, in the order of reduceSteps: of more than kChain
+// terms, each kChain become part of totals, which are in memory as well. `cells` loads and stores
+// vectors of an op: number 0 is its sum, 1 and 2 are the totals.
+template <typename Cells> struct SumsInMemory {
+  KernelFunction &f;
+  Cells cells;
+  bool hasTotals;
+
+  using State = KernelFunction::State;
+
+  template <typename Unit> void start(mlir::Operation *op, const Unit &unit) {
+    clear(op, unit);
+    if (hasTotals)
+      storeTotals(op, noTotals(op), unit);
+  }
+  template <typename Unit> void endChain(mlir::Operation *op, const Unit &unit) {
+    State totals = loadTotals(op, unit);
+    f.addToTotals(totals, f.kernel.generic(op), 1,
+                  cells.load(op, 0, Sweeps::elementOf(op->getResult(0)), unit));
+    storeTotals(op, totals, unit);
+    clear(op, unit);
+  }
+  template <typename Unit> void finish(mlir::Operation *op, const Unit &unit) {
+    cells.store(op, 0, f.fromTotals(loadTotals(op, unit), f.kernel.generic(op), 1)[0], unit);
+  }
+
+private:
+  State noTotals(mlir::Operation *op) {
+    return f.noTotals(f.kernel.generic(op), 1, f.e.width > 1);
+  }
+  template <typename Unit> void clear(mlir::Operation *op, const Unit &unit) {
+    cells.store(op, 0, f.identity(f.kernel.generic(op), f.e.width > 1), unit);
+  }
+  template <typename Unit>
+  void storeTotals(mlir::Operation *op, llvm::ArrayRef<mlir::Value> totals, const Unit &unit) {
+    for (auto [i, total] : llvm::enumerate(totals))
+      cells.store(op, i + 1, total, unit);
+  }
+  template <typename Unit> State loadTotals(mlir::Operation *op, const Unit &unit) {
+    State totals = noTotals(op);
+    for (auto [i, total] : llvm::enumerate(totals))
+      total = cells.load(op, i + 1, Sweeps::elementOf(total), unit);
+    return totals;
+  }
 };
 
 } // namespace weft::compiler

@@ -176,7 +176,7 @@ LogicalResult scheduleMatmul(KernelPlan &plan, Geometry &geometry) {
       auto sums =
           f.reduceSteps(k, generic, 1, width > 1, [&](Index depth, GpuFunction::State &inside) {
             position.back() = depth;
-            inside[0] = f.accumulateWhere(nullptr, generic, position, inside[0]);
+            inside[0] = f.accumulate(generic, position, inside[0], nullptr);
           });
       f.e.store(f.output(0), sums[0], linear, nullptr);
     });

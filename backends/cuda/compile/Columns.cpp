@@ -35,16 +35,13 @@ LogicalResult scheduleColumns(KernelPlan &plan, Geometry &geometry) {
     auto step = [&](Index row, GpuFunction::State &inside) {
       auto atoms = compiler::atomPositions(f, row, position);
       plan.trackReads(f, 0, atoms);
-      for (auto [i, op] : llvm::enumerate(sweep.columns))
-        inside[i] = f.accumulateWhere(nullptr, reductions[i], f.position(op->getOperand(0), atoms),
-                                      inside[i]);
+      f.accumulateAll(sweep.columns, atoms, inside, 0, 1, nullptr);
       plan.store(f, plan.compute(f, sweep.stores, atoms));
     };
     auto sums = f.reduceSteps(from, to, rows, chunkRows, reductions, 1, width > 1, step);
     for (auto [op, sum] : llvm::zip(sweep.columns, sums)) {
-      const KernelPlan::Partial &partial = plan.partials[op];
-      f.e.store(plan.buffer(f, partial), sum,
-                space.add(space.scale(chunk, partial.stride), position), nullptr);
+      auto [memory, at] = plan.placeIn(f, plan.partials[op], chunk, position);
+      f.e.store(memory, sum, at, nullptr);
     }
   });
   return f.finish();

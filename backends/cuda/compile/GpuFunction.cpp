@@ -95,10 +95,10 @@ Value GpuFunction::isZero(Value value) {
   return e.compare(arith::CmpIPredicate::eq, value, 0);
 }
 
-Value GpuFunction::accumulateWhere(Value guard, linalg::GenericOp reduction,
-                                   ArrayRef<Index> position, Value accumulator) {
+Value GpuFunction::accumulate(linalg::GenericOp reduction, ArrayRef<Index> position,
+                              Value accumulator, Value guard) {
   setGuard(guard);
-  Value next = accumulate(reduction, position, accumulator, nullptr);
+  Value next = KernelFunction::accumulate(reduction, position, accumulator, nullptr);
   setGuard(nullptr);
   return guard ? e.make<arith::SelectOp>(guard, next, accumulator) : next;
 }

@@ -60,9 +60,9 @@ public:
   void setGuard(mlir::Value guard) {
     guard_ = guard;
   }
-  // The accumulator after one more element a lane, where `guard` (null: everywhere) holds.
-  mlir::Value accumulateWhere(mlir::Value guard, mlir::linalg::GenericOp reduction,
-                              llvm::ArrayRef<Index> position, mlir::Value accumulator);
+  // Where `guard`, one for all lanes, holds (null: everywhere).
+  mlir::Value accumulate(mlir::linalg::GenericOp reduction, llvm::ArrayRef<Index> position,
+                         mlir::Value accumulator, mlir::Value guard) override;
 
   // The values of the `threads` threads of a group (a power of two: part of a warp, or a whole
   // block) as one, in all of them, in a fixed order. All threads of the block must come here where

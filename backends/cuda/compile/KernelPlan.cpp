@@ -8,11 +8,6 @@ using namespace mlir;
 
 using Role = FusionDomain::Role;
 
-KernelPlan::Partial KernelPlan::makePartial(Type element, int64_t count, int64_t stride) {
-  return {kernel.claimPartials(count * stride * compiler::memoryBytes(element)), count, stride,
-          element};
-}
-
 int32_t KernelPlan::namedAtom() const {
   if (!kernel.sizes)
     return -1;

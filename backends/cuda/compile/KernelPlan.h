@@ -1,30 +1,15 @@
-// What the schedules share beside the sweeps over a row: where partial results lie.
+// What the schedules share beside the sweeps over a row: how wide vectors are, and their names.
 #pragma once
 
 #include "backends/cuda/compile/GpuFunction.h"
 #include "backends/cuda/compile/Limits.h"
 #include "backends/cuda/device/cuda_code.h"
 #include "compiler/codegen/Sweeps.h"
-#include "llvm/ADT/MapVector.h"
 
 namespace weft::backends::cuda {
 
 struct KernelPlan : compiler::Sweeps {
   using Sweeps::Sweeps;
-
-  // Partial results of an op: `count` parts, each `stride` elements after the one before.
-  struct Partial {
-    int64_t offset = 0, count = 1, stride = 1;
-    mlir::Type element;
-  };
-  llvm::MapVector<mlir::Operation *, Partial> partials;
-  Partial makePartial(mlir::Type element, int64_t count, int64_t stride = 1);
-  void addPartial(mlir::Operation *op, mlir::Type element, int64_t count, int64_t stride = 1) {
-    partials[op] = makePartial(element, count, stride);
-  }
-  mlir::Value buffer(GpuFunction &f, const Partial &partial) {
-    return f.partials(partial.offset, partial.count * partial.stride, partial.element);
-  }
 
   // The atom of the size that varies, the slowest one; -1 for none.
   int32_t namedAtom() const;

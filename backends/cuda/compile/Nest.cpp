@@ -57,10 +57,7 @@ struct NestSchedule {
       auto sums = f.reduceSteps(domain.positions(domain.inner()), reductions, 1, width > 1,
                                 [&](Index step, GpuFunction::State &inside) {
                                   place(f, atoms, domain.inner(), step);
-                                  for (auto [i, op] : llvm::enumerate(ops))
-                                    inside[i] = f.accumulateWhere(
-                                        nullptr, reductions[i],
-                                        f.position(op->getOperand(0), atoms), inside[i]);
+                                  f.accumulateAll(ops, atoms, inside, 0, 1, nullptr);
                                 });
       for (int32_t atom : domain.inner())
         atoms[atom] = Index::of(0);
@@ -95,9 +92,7 @@ struct NestSchedule {
         if (vectors % kWarp)
           guard = f.below(vector, vectors);
         place(f, atoms, reduced, f.vectorAt(space.scalar(vector, vectors)));
-        for (auto [i, op] : llvm::enumerate(ops))
-          inside[i] = f.accumulateWhere(guard, reductions[i], f.position(op->getOperand(0), atoms),
-                                        inside[i]);
+        f.accumulateAll(ops, atoms, inside, 0, 1, guard);
       };
       auto sums = f.reduceSteps(ceilDivide(vectors, kWarp), reductions, 1, width > 1, add);
       for (int32_t atom : reduced)

@@ -103,22 +103,40 @@ struct RowSchedule {
     });
   }
 
-  Index columnAt(GpuFunction &f, const Index &worker, const KernelPlan::Partial &partial,
-                 const Index &position) {
-    return f.e.space.add(f.e.space.scale(worker, partial.stride), position);
-  }
   Value loadColumn(GpuFunction &f, const Index &worker, const KernelPlan::Partial &partial,
                    const Index &position) {
-    return f.e.load(plan.buffer(f, partial), partial.element,
-                    columnAt(f, worker, partial, position), nullptr);
+    auto [memory, at] = plan.placeIn(f, partial, worker, position);
+    return f.e.load(memory, partial.element, at, nullptr);
   }
   void storeColumn(GpuFunction &f, const Index &worker, const KernelPlan::Partial &partial,
                    const Unit &unit, Value value) {
     f.when(unit.guard, [&] {
-      f.e.store(plan.buffer(f, partial), value, columnAt(f, worker, partial, unit.position),
-                nullptr);
+      auto [memory, at] = plan.placeIn(f, partial, worker, unit.position);
+      f.e.store(memory, value, at, nullptr);
     });
   }
+  // Where sums of columns are that do not fit into registers: in the worker's partial results.
+  struct ColumnCells {
+    RowSchedule &rows;
+    GpuFunction &f;
+    const Index &worker;
+
+    Value load(Operation *op, size_t number, Type element, const Unit &unit) {
+      return rows.loadColumn(f, worker, partialOf(op, number, element), unit.position);
+    }
+    void store(Operation *op, size_t number, Value value, const Unit &unit) {
+      rows.storeColumn(f, worker, partialOf(op, number, getElementTypeOrSelf(value.getType())),
+                       unit, value);
+    }
+
+  private:
+    KernelPlan::Partial partialOf(Operation *op, size_t number, Type element) {
+      KernelPlan::Partial partial =
+          number == 0 ? rows.plan.partials[op] : rows.totals[op][number - 1];
+      partial.element = element;
+      return partial;
+    }
+  };
 
   void storeRows(GpuFunction &f, const compiler::Sweep &sweep, const Index &row) {
     if (sweep.rowStores.empty() && sweep.rowTotals.empty())
@@ -151,21 +169,19 @@ struct RowSchedule {
       for (auto [u, unit] : llvm::enumerate(all)) {
         auto atoms = compiler::atomPositions(f, row, unit.position);
         plan.trackReads(f, level, atoms);
-        for (auto [i, op] : llvm::enumerate(sweep.reductions))
-          inside[i] = f.accumulateWhere(unit.guard, reductions[i],
-                                        f.position(op->getOperand(0), atoms), inside[i]);
+        f.accumulateAll(sweep.reductions, atoms, inside, 0, 1, unit.guard);
         for (Operation *op : sweep.columns) {
           auto reduction = plan.kernel.generic(op);
           auto position = f.position(op->getOperand(0), atoms);
           if (inRegisters()) {
             Value &sum = sums[(llvm::find(columns, op) - columns.begin()) * units + u];
-            sum = f.accumulateWhere(unit.guard, reduction, position, sum);
+            sum = f.accumulate(reduction, position, sum, unit.guard);
             continue;
           }
           const KernelPlan::Partial &partial = plan.partials[op];
           storeColumn(f, worker, partial, unit,
-                      f.accumulateWhere(unit.guard, reduction, position,
-                                        loadColumn(f, worker, partial, unit.position)));
+                      f.accumulate(reduction, position,
+                                   loadColumn(f, worker, partial, unit.position), unit.guard));
         }
         f.setGuard(unit.guard);
         stores.push_back(plan.compute(f, sweep.stores, atoms));
@@ -195,25 +211,22 @@ struct RowSchedule {
         auto atoms =
             compiler::atomPositions(f, row, width == 1 ? at : space.add(at, space.lane(width)));
         plan.trackReads(f, level, atoms);
-        for (auto [i, op] : llvm::enumerate(sweep.parts))
-          inside[i] = f.accumulateWhere(guard, reductions[i], f.position(op->getOperand(0), atoms),
-                                        inside[i]);
+        f.accumulateAll(sweep.parts, atoms, inside, 0, 1, guard);
       };
       auto sums = f.foldGroup(
           reductions, f.reduceSteps(ceilDivide(inRun, threads), reductions, 1, width > 1, step),
           threads);
       f.when(f.isZero(member), [&] {
-        Index at = f.e.space.add(f.e.space.scale(row, parts), part);
-        for (auto [op, sum] : llvm::zip(sweep.parts, sums))
-          f.e.store(plan.buffer(f, plan.partials[op]), sum, at, nullptr);
+        for (auto [op, sum] : llvm::zip(sweep.parts, sums)) {
+          auto [memory, at] = plan.placeIn(f, plan.partials[op], row, part);
+          f.e.store(memory, sum, at, nullptr);
+        }
       });
     });
   }
 
   void row(GpuFunction &f, const Index &row, const Index &worker, State &sums) {
-    // The row's dims, computed where all sweeps see them.
-    for (const Index &atom : compiler::atomPositions(f, row, Index::of(0)))
-      (void)f.e.scalarIndex(atom);
+    compiler::emitRowDims(f, row);
     for (size_t level = 0; level < plan.sweeps.size(); ++level)
       sweepRow(f, level, row, worker, sums);
     storeNear(f, row);
@@ -255,42 +268,17 @@ struct RowSchedule {
     });
   }
 
-  // emit(op, its reduction, unit) for the columns of the thread.
-  void eachColumn(GpuFunction &f,
-                  function_ref<void(Operation *, linalg::GenericOp, const Unit &)> emit) {
-    each(f, {}, [&](ArrayRef<Unit> all, State &) {
-      for (Operation *op : columns)
-        for (const Unit &unit : all)
-          emit(op, plan.kernel.generic(op), unit);
-    });
-  }
-
-  // The same where rows are added up in memory: kChain of them in the partial result, and those in
-  // totals, in the order of reduceSteps.
+  // The same where rows are added up in memory.
   void chunkInMemory(GpuFunction &f, const Index &worker, Value first, Value bound) {
-    auto placeOf = [&](Operation *op, size_t number, Value total) {
-      KernelPlan::Partial place = totals[op][number];
-      place.element = getElementTypeOrSelf(total.getType());
-      return place;
+    compiler::SumsInMemory sums{f, ColumnCells{*this, f, worker}, inBlocks()};
+    auto eachColumn = [&](function_ref<void(Operation *, const Unit &)> emit) {
+      each(f, {}, [&](ArrayRef<Unit> all, State &) {
+        for (Operation *op : columns)
+          for (const Unit &unit : all)
+            emit(op, unit);
+      });
     };
-    auto load = [&](Operation *op, const Unit &unit) {
-      State values = f.noTotals(plan.kernel.generic(op), 1, width > 1);
-      for (auto [i, total] : llvm::enumerate(values))
-        total = loadColumn(f, worker, placeOf(op, i, total), unit.position);
-      return values;
-    };
-    auto store = [&](Operation *op, const Unit &unit, ArrayRef<Value> values) {
-      for (auto [i, total] : llvm::enumerate(values))
-        storeColumn(f, worker, placeOf(op, i, total), unit, total);
-    };
-    auto clear = [&](Operation *op, const Unit &unit) {
-      storeColumn(f, worker, plan.partials[op], unit, f.identityOf(plan.kernel.generic(op)));
-    };
-    eachColumn(f, [&](Operation *op, linalg::GenericOp reduction, const Unit &unit) {
-      clear(op, unit);
-      if (inBlocks())
-        store(op, unit, f.noTotals(reduction, 1, width > 1));
-    });
+    eachColumn([&](Operation *op, const Unit &unit) { sums.start(op, unit); });
     State none;
     auto sweep = [&](Value from, Value to) {
       f.loop(from, to, rows, [&](Index at) { row(f, at, worker, none); });
@@ -302,18 +290,9 @@ struct RowSchedule {
       Value from = f.e.add(first, f.e.space.scale(number, compiler::kChain)),
             to = f.e.minSigned(f.e.add(from, size), bound);
       sweep(from, to);
-      eachColumn(f, [&](Operation *op, linalg::GenericOp reduction, const Unit &unit) {
-        State values = load(op, unit);
-        f.addToTotals(values, reduction, 1,
-                      loadColumn(f, worker, plan.partials[op], unit.position));
-        store(op, unit, values);
-        clear(op, unit);
-      });
+      eachColumn([&](Operation *op, const Unit &unit) { sums.endChain(op, unit); });
     });
-    eachColumn(f, [&](Operation *op, linalg::GenericOp reduction, const Unit &unit) {
-      storeColumn(f, worker, plan.partials[op], unit,
-                  f.fromTotals(load(op, unit), reduction, 1)[0]);
-    });
+    eachColumn([&](Operation *op, const Unit &unit) { sums.finish(op, unit); });
   }
 };
 

@@ -29,9 +29,7 @@ LogicalResult scheduleTotals(KernelPlan &plan, Geometry &geometry) {
     auto atoms = compiler::atomPositions(f, Index::of(0),
                                          f.vectorAt(f.e.space.scalar(number, vectors)));
     plan.trackReads(f, 0, atoms);
-    for (auto [i, op] : llvm::enumerate(sweep.totals))
-      inside[i] =
-          f.accumulateWhere(guard, reductions[i], f.position(op->getOperand(0), atoms), inside[i]);
+    f.accumulateAll(sweep.totals, atoms, inside, 0, 1, guard);
     f.setGuard(guard);
     auto stores = plan.compute(f, sweep.stores, atoms);
     f.setGuard(nullptr);
