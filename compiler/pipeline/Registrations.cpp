@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "dialects/weft/ir/Extensions.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace weft::compiler {
@@ -89,7 +90,7 @@ std::string registrationsKey() {
   for (const Registration &each : registrations().all)
     key += each.kind + (each.place.empty() ? "" : " " + each.place) + " " + each.name + " " +
            each.version + "\n";
-  return key;
+  return key + ir::extensionsKey();
 }
 
 std::string whyRegistrationsAreNotCachable() {
@@ -97,7 +98,7 @@ std::string whyRegistrationsAreNotCachable() {
   for (const Registration &each : registrations().all)
     if (each.version.empty())
       return "the registered " + each.kind + " '" + each.name + "' has no version";
-  return "";
+  return ir::whyExtensionsAreNotCachable();
 }
 
 uint64_t registrationsGeneration() {

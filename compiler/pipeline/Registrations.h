@@ -49,8 +49,8 @@ private:
   TakesBack *around_;
 };
 
-// A line each, "KIND [PLACE] NAME VERSION", in the order of registration: part of the keys of
-// programs.
+// A line each, "KIND [PLACE] NAME VERSION", in the order of registration, dialects last: part of
+// the keys of programs.
 std::string registrationsKey();
 // Empty when programs may be kept on disk, else why not: what has no version.
 std::string whyRegistrationsAreNotCachable();

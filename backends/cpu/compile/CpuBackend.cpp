@@ -13,7 +13,6 @@
 #include "compiler/pipeline/PassHooks.h"
 #include "compiler/schedule/Measured.h"
 #include "dialects/plan/ir/Plan.h"
-#include "dialects/weft/ir/Extensions.h"
 #include "dialects/weft/ir/Weft.h"
 #include "runtime/core/status.h"
 #include "llvm/ADT/StringSet.h"
@@ -158,14 +157,13 @@ std::string CpuBackend::targetKey(const CompileOptions &options) const {
   if (target.ok() && usesMeasured(ours))
     key += " measured " + compiler::MeasuredSchedules::of(ours.schedules, *target).key() +
            (ours.tuneSeconds > 0 ? " and measuring" : "");
-  return key + "\n" + compiler::registrationsKey() + ir::extensionsKey();
+  return key + "\n" + compiler::registrationsKey();
 }
 
 std::string CpuBackend::whyNotCachable(const CompileOptions &options) const {
   if (!options.dumpDir.empty())
     return "dumps are made by compiling";
-  std::string why = ir::whyExtensionsAreNotCachable();
-  return why.empty() ? compiler::whyRegistrationsAreNotCachable() : why;
+  return compiler::whyRegistrationsAreNotCachable();
 }
 
 std::optional<std::string> CpuBackend::serialize(const runtime::Executable &executable) const {

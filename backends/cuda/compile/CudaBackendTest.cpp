@@ -379,6 +379,15 @@ TEST_F(CudaBackendTest, ReadsBackWhatItWrote) {
   EXPECT_NE(simulated().targetKey({}), simulated().targetKey(other));
 }
 
+TEST_F(CudaBackendTest, TheKeySeesDialectsOfUsers) {
+  std::string before = simulated().targetKey({});
+  ASSERT_TRUE(ir::registerExtension("unversioned", "", [](mlir::DialectRegistry &) {}));
+  EXPECT_NE(simulated().targetKey({}), before);
+  EXPECT_EQ(simulated().whyNotCachable({}), "the registered dialect 'unversioned' has no version");
+  ir::unregisterExtension("unversioned");
+  EXPECT_EQ(simulated().targetKey({}), before);
+}
+
 TEST_F(CudaBackendTest, GoesOnAfterAFailure) {
   auto executable = simulated().compile(*parse(kProgram), {}, nullptr);
   ASSERT_TRUE(executable.ok()) << executable.status();
