@@ -21,8 +21,6 @@ public:
   using ClaimPassBase::ClaimPassBase;
   ClaimPass(ClaimPassOptions options, const ProviderSet *providers, CompileReport *report)
       : ClaimPassBase(options), providers_(providers), report_(report) {}
-  ClaimPass(const ClaimPass &other)
-      : ClaimPassBase(other), providers_(other.providers_), report_(other.report_) {}
 
   void runOnOperation() override {
     func::FuncOp main = sliceMain(getOperation());

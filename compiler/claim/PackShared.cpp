@@ -80,8 +80,6 @@ public:
   using PackSharedPassBase::PackSharedPassBase;
   PackSharedPass(PackSharedPassOptions options, const ProviderSet *providers, CompileReport *report)
       : PackSharedPassBase(options), providers_(providers), report_(report) {}
-  PackSharedPass(const PackSharedPass &other)
-      : PackSharedPassBase(other), providers_(other.providers_), report_(other.report_) {}
 
   void runOnOperation() override {
     func::FuncOp main = sliceMain(getOperation());

@@ -625,7 +625,6 @@ public:
   using FusePassBase::FusePassBase;
   FusePass(FusePassOptions options, CompileReport *report)
       : FusePassBase(options), report_(report) {}
-  FusePass(const FusePass &other) : FusePassBase(other), report_(other.report_) {}
 
   void runOnOperation() override {
     func::FuncOp main = sliceMain(getOperation());

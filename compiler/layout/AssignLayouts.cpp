@@ -18,8 +18,6 @@ public:
   using AssignLayoutsPassBase::AssignLayoutsPassBase;
   AssignLayoutsPass(const ProviderSet *providers, CompileReport *report)
       : providers_(providers), report_(report) {}
-  AssignLayoutsPass(const AssignLayoutsPass &other)
-      : AssignLayoutsPassBase(other), providers_(other.providers_), report_(other.report_) {}
 
   void runOnOperation() override {
     func::FuncOp main = sliceMain(getOperation());

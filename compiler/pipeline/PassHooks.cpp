@@ -25,7 +25,6 @@ public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PipelinePass)
 
   explicit PipelinePass(const OpPassManager &passes) : passes_(passes) {}
-  PipelinePass(const PipelinePass &other) : PassWrapper(other), passes_(other.passes_) {}
   StringRef getName() const override {
     return "weft-inserted-pipeline";
   }

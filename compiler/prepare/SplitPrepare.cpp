@@ -236,8 +236,6 @@ class SplitPreparePass : public impl::SplitPreparePassBase<SplitPreparePass> {
 public:
   SplitPreparePass() = default;
   explicit SplitPreparePass(CompileReport *report) : report_(report) {}
-  SplitPreparePass(const SplitPreparePass &other)
-      : SplitPreparePassBase(other), report_(other.report_) {}
 
   void runOnOperation() override {
     func::FuncOp main = sliceMain(getOperation());
