@@ -21,6 +21,24 @@ std::pair<ir::AddOp, mlir::Value> addedTo(const Claim &claim);
 
 // The claim's ops with those, each once, in the order of their block.
 void takeIn(Claim &claim, llvm::ArrayRef<mlir::Operation *> ops);
+// The settings of a convolution's call, which says which of the three it is.
+template <typename Op> void describeConvolution(Claim &claim, Op conv, llvm::StringRef kind) {
+  claim.set("kind", mlir::StringAttr::get(conv.getContext(), kind));
+  claim.set("strides", conv.getStridesAttr());
+  claim.set("padding", conv.getPaddingAttr());
+  claim.set("dilation", conv.getDilationAttr());
+  claim.set("groups", conv.getGroupsAttr());
+  claim.ops.push_back(conv);
+  claim.inputs.append(conv->operand_begin(), conv->operand_end());
+}
+// Notes that an activation of that kind, which alone reads what the claim gives, is left to a
+// kernel.
+template <typename Op>
+void leaveActivation(Claim &claim, llvm::StringRef reason, llvm::StringRef explanation) {
+  mlir::Operation *user = onlyUser(claim);
+  if (mlir::isa_and_nonnull<Op>(user))
+    claim.left.push_back({user, ClaimRefusal{reason, explanation}});
+}
 // + a vector of one number for each index of the dim, of at most `rank` dims, as the last input.
 bool takeBias(Claim &claim, int64_t dim, int64_t rank);
 

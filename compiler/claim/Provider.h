@@ -42,6 +42,10 @@ struct Claim {
   llvm::SmallVector<mlir::NamedAttribute> config;
   // Neighbours that the call could have taken in, and why it did not.
   llvm::SmallVector<std::pair<mlir::Operation *, ClaimRefusal>, 1> left;
+
+  void set(llvm::StringRef name, mlir::Attribute value) {
+    config.emplace_back(mlir::StringAttr::get(value.getContext(), name), value);
+  }
 };
 
 // Nothing to say about ops of other kinds.

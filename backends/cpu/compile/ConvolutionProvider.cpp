@@ -61,7 +61,7 @@ public:
         takeRowMajorImage(*claim, dyn_cast<ir::Conv2dOp>(op), builder);
       if (isa<ir::Conv2dOp>(op)) {
         if (takeBias(*claim, channelsLast ? 3 : 1, /*rank=*/4))
-          claim->config.emplace_back(builder.getStringAttr("bias"), builder.getI64IntegerAttr(1));
+          claim->set("bias", builder.getI64IntegerAttr(1));
         takeRelu(*claim, builder,
                  takesRelu_(problemOf(cast<ir::Conv2dOp>(op), *claim, channelsLast, isOfNarrow)));
       }
@@ -138,17 +138,7 @@ private:
         return compiler::SometimesMine{kSometimesTooSmall};
     }
     Claim claim;
-    Builder builder(conv.getContext());
-    auto config = [&](StringRef name, Attribute value) {
-      claim.config.emplace_back(builder.getStringAttr(name), value);
-    };
-    config("kind", builder.getStringAttr(kind));
-    config("strides", conv.getStridesAttr());
-    config("padding", conv.getPaddingAttr());
-    config("dilation", conv.getDilationAttr());
-    config("groups", conv.getGroupsAttr());
-    claim.ops.push_back(conv);
-    claim.inputs.append(conv->operand_begin(), conv->operand_end());
+    compiler::describeConvolution(claim, conv, kind);
     return claim;
   }
 
@@ -178,7 +168,7 @@ private:
     }
     if (behind)
       claim.ops.push_back(behind);
-    claim.config.emplace_back(builder.getStringAttr("channels_last"), builder.getI64IntegerAttr(1));
+    claim.set("channels_last", builder.getI64IntegerAttr(1));
     return true;
   }
 
@@ -197,8 +187,7 @@ private:
       return;
     compiler::takeIn(claim, {turn});
     claim.inputs[0] = turn->getOperand(0);
-    claim.config.emplace_back(builder.getStringAttr("row_major_image"),
-                              builder.getI64IntegerAttr(1));
+    claim.set("row_major_image", builder.getI64IntegerAttr(1));
   }
 
   // The entry has the algorithm for images with channels last (winograd_convolution.h), and decides
@@ -214,8 +203,7 @@ private:
         isWeightGradient || llvm::any_of(op->getOperand(0).getUsers(), [](Operation *user) {
           return isa<ir::Conv2dWeightGradientOp>(user);
         });
-    claim.config.emplace_back(builder.getStringAttr("winograd"),
-                              builder.getStringAttr(changes ? "changing" : "stable"));
+    claim.set("winograd", builder.getStringAttr(changes ? "changing" : "stable"));
   }
 
   // Conversions of bf16 numbers in front of both factors, as functions that round once record them.
@@ -265,8 +253,7 @@ private:
       return;
     }
     claim.ops.push_back(relu);
-    claim.config.emplace_back(builder.getStringAttr("post_ops"),
-                              builder.getStringAttr(isa<ir::ReluOp>(relu) ? "relu" : "relu6"));
+    claim.set("post_ops", builder.getStringAttr(isa<ir::ReluOp>(relu) ? "relu" : "relu6"));
   }
 
   bool bf16_;

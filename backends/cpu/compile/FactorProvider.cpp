@@ -49,7 +49,7 @@ public:
     Builder builder(op->getContext());
     for (auto [flag, isSet] : flags)
       if (isSet)
-        claim.config.emplace_back(builder.getStringAttr(flag), builder.getI64IntegerAttr(1));
+        claim.set(flag, builder.getI64IntegerAttr(1));
     claim.ops.push_back(op);
     claim.inputs.append(op->operand_begin(), op->operand_end());
     claim.outputs.append(op->result_begin(), op->result_end());

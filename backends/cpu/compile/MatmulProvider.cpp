@@ -128,9 +128,6 @@ public:
 
     Claim claim;
     Builder builder(op->getContext());
-    auto config = [&](StringRef name, Attribute value) {
-      claim.config.emplace_back(builder.getStringAttr(name), value);
-    };
     auto operand = [&](Value value, StringRef permutation) {
       auto takeWidening = [&] {
         if (ir::CastOp cast = isOfNarrow ? widening(value) : nullptr) {
@@ -152,7 +149,7 @@ public:
       }
       claim.ops.push_back(transpose);
       value = transpose.getInput();
-      config(permutation, transpose.getPermutationAttr());
+      claim.set(permutation, transpose.getPermutationAttr());
       takeWidening();
       claim.inputs.push_back(value);
     };
@@ -169,20 +166,24 @@ public:
     llvm::sort(claim.ops, [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
     claim.ops.erase(llvm::unique(claim.ops), claim.ops.end());
     if (matmul.getTransposeLhs())
-      config("transpose_lhs", builder.getI64IntegerAttr(1));
+      claim.set("transpose_lhs", builder.getI64IntegerAttr(1));
     if (matmul.getTransposeRhs())
-      config("transpose_rhs", builder.getI64IntegerAttr(1));
+      claim.set("transpose_rhs", builder.getI64IntegerAttr(1));
     claim.ops.push_back(matmul);
     if (takeBias(claim, resultType.getRank() - 1, /*rank=*/1))
-      config("bias", builder.getI64IntegerAttr(1));
-    takeTerm(claim, config, builder);
+      claim.set("bias", builder.getI64IntegerAttr(1));
+    takeTerm(claim, builder);
     if (math == compiler::MathMode::Fast)
-      takeRelu(claim, config, builder);
+      takeRelu(claim, builder);
     bool rounds = isOfNarrow && takeRounding(claim, builder.getBF16Type());
-    takeTranspose(claim, config);
+    takeTranspose(claim);
     if (isOfNarrow && !rounds)
       takeRounding(claim, builder.getBF16Type());
-    noteActivation(claim);
+    compiler::leaveActivation<ir::ReluOp>(
+        claim, "relu-drops-nan", "oneDNN's ReLU turns NaN into 0; it stays a kernel of ours");
+    compiler::leaveActivation<ir::GeluOp>(
+        claim, "gelu-inexact",
+        "oneDNN's GELU misses its error bound for negative arguments; it stays a kernel of ours");
     claim.outputs.push_back(claim.ops.back()->getResult(0));
     return claim;
   }
@@ -265,19 +266,17 @@ private:
   static constexpr StringLiteral kPackedRhs = "packed_rhs";
 
   // Another term of the result's shape, such as the input's share of a recurrent network's gates.
-  template <typename Config>
-  static void takeTerm(Claim &claim, const Config &config, Builder &builder) {
+  static void takeTerm(Claim &claim, Builder &builder) {
     auto [add, other] = addedTo(claim);
     if (!add || typeOf(other).getNumElements() > kMaxTermElements || !liesInMemory(other))
       return;
     claim.ops.push_back(add);
     claim.inputs.push_back(other);
-    config("post_ops", builder.getStringAttr("add"));
+    claim.set("post_ops", builder.getStringAttr("add"));
   }
 
   // Drops NaN, so that it takes fast_math.
-  template <typename Config>
-  static void takeRelu(Claim &claim, const Config &config, Builder &builder) {
+  static void takeRelu(Claim &claim, Builder &builder) {
     auto relu = dyn_cast_or_null<ir::ReluOp>(onlyUser(claim));
     if (!relu)
       return;
@@ -285,10 +284,10 @@ private:
     for (NamedAttribute &entry : claim.config)
       if (entry.getName() == "post_ops")
         return entry.setValue(builder.getStringAttr("add,relu"));
-    config("post_ops", builder.getStringAttr("relu"));
+    claim.set("post_ops", builder.getStringAttr("relu"));
   }
 
-  template <typename Config> static void takeTranspose(Claim &claim, const Config &config) {
+  static void takeTranspose(Claim &claim) {
     auto transpose = dyn_cast_or_null<ir::TransposeOp>(onlyUser(claim));
     if (!transpose)
       return;
@@ -305,19 +304,7 @@ private:
       return;
     }
     claim.ops.push_back(transpose);
-    config("out_permutation", transpose.getPermutationAttr());
-  }
-
-  static void noteActivation(Claim &claim) {
-    Operation *user = onlyUser(claim);
-    if (isa_and_nonnull<ir::ReluOp>(user))
-      claim.left.push_back(
-          {user, ClaimRefusal{"relu-drops-nan",
-                              "oneDNN's ReLU turns NaN into 0; it stays a kernel of ours"}});
-    if (isa_and_nonnull<ir::GeluOp>(user))
-      claim.left.push_back(
-          {user, ClaimRefusal{"gelu-inexact", "oneDNN's GELU misses its error bound for negative "
-                                              "arguments; it stays a kernel of ours"}});
+    claim.set("out_permutation", transpose.getPermutationAttr());
   }
 
   bool packs_, bf16_;

@@ -31,9 +31,9 @@ public:
       return ClaimRefusal{"empty", "there is nothing to sort"};
     Claim claim;
     Builder builder(op->getContext());
-    claim.config.emplace_back(builder.getStringAttr("dim"), sort.getDimAttr());
+    claim.set("dim", sort.getDimAttr());
     if (sort.getDescending())
-      claim.config.emplace_back(builder.getStringAttr("descending"), builder.getI64IntegerAttr(1));
+      claim.set("descending", builder.getI64IntegerAttr(1));
     claim.ops.push_back(op);
     claim.inputs.push_back(sort.getInput());
     claim.outputs.push_back(sort.getResult());

@@ -54,25 +54,18 @@ private:
       }
     Claim claim;
     Builder builder(conv.getContext());
-    auto config = [&](StringRef name, Attribute value) {
-      claim.config.emplace_back(builder.getStringAttr(name), value);
-    };
-    config("kind", builder.getStringAttr(kind));
-    config("strides", conv.getStridesAttr());
-    config("padding", conv.getPaddingAttr());
-    config("dilation", conv.getDilationAttr());
-    config("groups", conv.getGroupsAttr());
+    compiler::describeConvolution(claim, conv, kind);
     if (math == compiler::MathMode::Fast)
-      config("transforms", builder.getI64IntegerAttr(1));
-    claim.ops.push_back(conv);
-    claim.inputs.append(conv->operand_begin(), conv->operand_end());
+      claim.set("transforms", builder.getI64IntegerAttr(1));
     // That of a single channel is one number, which is broadcast in one way or another: all of them
     // stay a kernel's, so that bits do not depend on it.
     if (isa<ir::Conv2dOp>(conv) && typeOf(conv->getResult(0)).getDimSize(1) > 1 &&
         takeBias(claim, /*dim=*/1, /*rank=*/4))
-      config("bias", builder.getI64IntegerAttr(1));
+      claim.set("bias", builder.getI64IntegerAttr(1));
     takeConversions(claim);
-    noteActivation(claim);
+    compiler::leaveActivation<ir::ReluOp>(
+        claim, "relu-drops-nan",
+        "cuDNN's ReLU turns NaN into 0 unless it is told otherwise; it stays a kernel of ours");
     claim.outputs.assign({claim.ops.back()->getResult(0)});
     return claim;
   }
@@ -122,14 +115,6 @@ private:
     ops.push_back(rounding);
     takeIn(claim, ops);
     claim.inputs.assign(inputs);
-  }
-
-  static void noteActivation(Claim &claim) {
-    Operation *user = onlyUser(claim);
-    if (isa_and_nonnull<ir::ReluOp>(user))
-      claim.left.push_back(
-          {user, ClaimRefusal{"relu-drops-nan", "cuDNN's ReLU turns NaN into 0 unless it is told "
-                                                "otherwise; it stays a kernel of ours"}});
   }
 };
 

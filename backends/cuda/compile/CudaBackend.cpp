@@ -2,10 +2,9 @@
 
 #include "backends/cuda/compile/ConvolutionProvider.h"
 #include "backends/cuda/compile/CudaCompile.h"
-#include "backends/cuda/compile/FactorProvider.h"
 #include "backends/cuda/compile/GpuCodegen.h"
 #include "backends/cuda/compile/MatmulProvider.h"
-#include "backends/cuda/compile/SortProvider.h"
+#include "backends/cuda/compile/Refusals.h"
 #include "backends/cuda/device/cuda_executable.h"
 #include "backends/cuda/device/cuda_libraries.h"
 #include "compiler/claim/Provider.h"
@@ -34,8 +33,7 @@ const compiler::ProviderSet *providers() {
     auto *made = new compiler::ProviderSet;
     made->add(makeMatmulProvider());
     made->add(makeConvolutionProvider());
-    made->add(makeSortProvider());
-    made->add(makeFactorProvider());
+    made->add(makeRefusals());
     return made;
   }();
   return set;

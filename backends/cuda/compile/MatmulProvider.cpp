@@ -100,7 +100,7 @@ public:
     Claim claim;
     Builder builder(op->getContext());
     auto flag = [&](StringRef name) {
-      claim.config.emplace_back(builder.getStringAttr(name), builder.getI64IntegerAttr(1));
+      claim.set(name, builder.getI64IntegerAttr(1));
     };
     Factor left{matmul.getLhs(), matmul.getTransposeLhs(), {}},
         right{matmul.getRhs(), matmul.getTransposeRhs(), {}};
@@ -129,8 +129,12 @@ public:
     if (narrow)
       takeNarrowResult(claim, narrow);
     if (isRelu || takeRelu(claim, math)) // of rounded numbers it is the same
-      claim.config.emplace_back(builder.getStringAttr("post_ops"), builder.getStringAttr("relu"));
-    noteActivation(claim);
+      claim.set("post_ops", builder.getStringAttr("relu"));
+    compiler::leaveActivation<ir::ReluOp>(
+        claim, "relu-drops-nan", "cuBLASLt's ReLU turns NaN into 0; it stays a kernel of ours");
+    compiler::leaveActivation<ir::GeluOp>(claim, "gelu-inexact",
+                                          "cuBLASLt's GELU is a tanh approximation without an "
+                                          "error bound; it stays a kernel of ours");
     claim.outputs.push_back(claim.ops.back()->getResult(0));
     return claim;
   }
@@ -163,18 +167,6 @@ private:
       return false;
     claim.ops.push_back(relu);
     return true;
-  }
-
-  static void noteActivation(Claim &claim) {
-    Operation *user = onlyUser(claim);
-    if (isa_and_nonnull<ir::ReluOp>(user))
-      claim.left.push_back(
-          {user, ClaimRefusal{"relu-drops-nan",
-                              "cuBLASLt's ReLU turns NaN into 0; it stays a kernel of ours"}});
-    if (isa_and_nonnull<ir::GeluOp>(user))
-      claim.left.push_back(
-          {user, ClaimRefusal{"gelu-inexact", "cuBLASLt's GELU is a tanh approximation without an "
-                                              "error bound; it stays a kernel of ours"}});
   }
 };
 
