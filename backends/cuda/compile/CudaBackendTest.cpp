@@ -11,6 +11,7 @@
 #include "backends/cuda/device/cuda_libraries.h"
 #include "backends/cuda/device/recording_driver.h"
 #include "compiler/link/Aot.h"
+#include "dialects/weft/ir/Extensions.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Parser/Parser.h"
