@@ -24,22 +24,6 @@ static bool isVector(Value value) {
 
 //===-- Ops, each once a scope ----------------------------------------------------------------===//
 
-unsigned ElementEmitter::SameOp::getHashValue(const Operation *op) {
-  return OperationEquivalence::computeHash(
-      const_cast<Operation *>(op), OperationEquivalence::directHashValue,
-      OperationEquivalence::ignoreHashValue, OperationEquivalence::IgnoreLocations);
-}
-
-bool ElementEmitter::SameOp::isEqual(const Operation *a, const Operation *b) {
-  if (a == b)
-    return true;
-  if (a == getEmptyKey() || a == getTombstoneKey() || b == getEmptyKey() || b == getTombstoneKey())
-    return false;
-  return OperationEquivalence::isEquivalentTo(const_cast<Operation *>(a),
-                                              const_cast<Operation *>(b),
-                                              OperationEquivalence::IgnoreLocations);
-}
-
 Value ElementEmitter::unique(Operation *op) {
   if (!isPure(op))
     return op->getResult(0);

@@ -15,6 +15,7 @@
 
 #include "compiler/codegen/Index.h"
 #include "compiler/codegen/Sizes.h"
+#include "dialects/weft/ir/SameOp.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -211,10 +212,6 @@ public:
   }
 
 private:
-  struct SameOp : llvm::DenseMapInfo<mlir::Operation *> {
-    static unsigned getHashValue(const mlir::Operation *op);
-    static bool isEqual(const mlir::Operation *a, const mlir::Operation *b);
-  };
   struct Element {
     llvm::SmallVector<Index> position;
     mlir::Value mask, value;
@@ -226,7 +223,7 @@ private:
     mlir::Operation *emitted;
   };
   struct Scope {
-    llvm::DenseSet<mlir::Operation *, SameOp> ops;
+    llvm::DenseSet<mlir::Operation *, ir::SameOp> ops;
     llvm::DenseMap<mlir::Value, llvm::SmallVector<Element, 2>> elements;
     llvm::SmallVector<BodyLoop, 1> loops;
   };

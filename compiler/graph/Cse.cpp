@@ -1,8 +1,8 @@
 #include "compiler/graph/Passes.h"
 #include "compiler/graph/Slice.h"
+#include "dialects/weft/ir/SameOp.h"
 #include "dialects/weft/ir/Weft.h"
 #include "llvm/ADT/DenseSet.h"
-#include "llvm/ADT/Hashing.h"
 
 namespace weft::compiler {
 
@@ -12,24 +12,6 @@ using namespace mlir;
 #include "compiler/graph/Passes.h.inc"
 
 namespace {
-
-// Ops by what they compute: name, properties, operands, result types; not their locations.
-struct ByComputation : llvm::DenseMapInfo<Operation *> {
-  static unsigned getHashValue(const Operation *op) {
-    return OperationEquivalence::computeHash(
-        const_cast<Operation *>(op), OperationEquivalence::directHashValue,
-        OperationEquivalence::ignoreHashValue, OperationEquivalence::IgnoreLocations);
-  }
-  static bool isEqual(const Operation *a, const Operation *b) {
-    auto *left = const_cast<Operation *>(a), *right = const_cast<Operation *>(b);
-    if (left == right)
-      return true;
-    if (left == getTombstoneKey() || left == getEmptyKey() || right == getTombstoneKey() ||
-        right == getEmptyKey())
-      return false;
-    return OperationEquivalence::isEquivalentTo(left, right, OperationEquivalence::IgnoreLocations);
-  }
-};
 
 class CsePass : public impl::CsePassBase<CsePass> {
 public:
@@ -42,7 +24,7 @@ public:
     Block &block = main.getBody().front();
     // Operands come before their users, so that one walk forward sees every op with its final
     // operands.
-    DenseSet<Operation *, ByComputation> seen;
+    DenseSet<Operation *, ir::SameOp> seen;
     for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
       if (op.getNumRegions() != 0 || !isMemoryEffectFree(&op))
         continue;
