@@ -61,14 +61,26 @@ std::optional<int64_t> spanOf(RankedTensorType type, Attribute strides) {
   return bytes;
 }
 
-ParseResult parseFunction(OpAsmParser &parser, OperationState &result, StringAttr typeName,
-                          StringAttr argAttrsName, StringAttr resAttrsName) {
+template <typename Op> ParseResult parseFunction(OpAsmParser &parser, OperationState &result) {
   auto makeType = [](Builder &builder, ArrayRef<Type> inputs, ArrayRef<Type> results,
                      function_interface_impl::VariadicFlag, std::string &) {
     return builder.getFunctionType(inputs, results);
   };
-  return function_interface_impl::parseFunctionOp(parser, result, /*allowVariadic=*/false, typeName,
-                                                  makeType, argAttrsName, resAttrsName);
+  if (function_interface_impl::parseFunctionOp(
+          parser, result, /*allowVariadic=*/false, Op::getFunctionTypeAttrName(result.name),
+          makeType, Op::getArgAttrsAttrName(result.name), Op::getResAttrsAttrName(result.name)))
+    return failure();
+  // Accessors cast attributes to the record's types. A text may have others, so that they are
+  // checked here.
+  return Op::verifyInherentAttrs(result.name, result.attributes, [&] {
+    return parser.emitError(parser.getNameLoc()) << "'" << result.name << "' op ";
+  });
+}
+
+template <typename Op> void printFunction(OpAsmPrinter &printer, Op op) {
+  function_interface_impl::printFunctionOp(printer, op, /*isVariadic=*/false,
+                                           op.getFunctionTypeAttrName(), op.getArgAttrsAttrName(),
+                                           op.getResAttrsAttrName());
 }
 
 // The types that the terminator gives against those that the function states.
@@ -108,25 +120,11 @@ LogicalResult verifyTensorType(Operation *op, StringRef what, unsigned i, Attrib
 
 //===-- Structure -----------------------------------------------------------------------------===//
 
-// Accessors cast attributes to the record's types. A text may have others, so that they are checked
-// here.
-template <typename Op>
-static ParseResult checkAttributes(OpAsmParser &parser, OperationState &result) {
-  return Op::verifyInherentAttrs(result.name, result.attributes, [&] {
-    return parser.emitError(parser.getNameLoc()) << "'" << result.name << "' op ";
-  });
-}
-
 ParseResult ProgramOp::parse(OpAsmParser &parser, OperationState &result) {
-  if (parseFunction(parser, result, getFunctionTypeAttrName(result.name),
-                    getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name)))
-    return failure();
-  return checkAttributes<ProgramOp>(parser, result);
+  return parseFunction<ProgramOp>(parser, result);
 }
 void ProgramOp::print(OpAsmPrinter &printer) {
-  function_interface_impl::printFunctionOp(printer, *this, /*isVariadic=*/false,
-                                           getFunctionTypeAttrName(), getArgAttrsAttrName(),
-                                           getResAttrsAttrName());
+  printFunction(printer, *this);
 }
 
 LogicalResult ProgramOp::verifyRegions() {
@@ -153,15 +151,10 @@ LogicalResult ProgramOp::verifyRegions() {
 }
 
 ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
-  if (parseFunction(parser, result, getFunctionTypeAttrName(result.name),
-                    getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name)))
-    return failure();
-  return checkAttributes<KernelOp>(parser, result);
+  return parseFunction<KernelOp>(parser, result);
 }
 void KernelOp::print(OpAsmPrinter &printer) {
-  function_interface_impl::printFunctionOp(printer, *this, /*isVariadic=*/false,
-                                           getFunctionTypeAttrName(), getArgAttrsAttrName(),
-                                           getResAttrsAttrName());
+  printFunction(printer, *this);
 }
 
 LogicalResult KernelOp::verify() {
