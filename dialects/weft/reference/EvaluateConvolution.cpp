@@ -26,6 +26,15 @@ static void visitTaps(const Window &window, int64_t output, int64_t size, Visit 
       visit(tap, at);
 }
 
+// The same of a window of an image, in rows and columns: visit(position).
+template <typename Visit>
+static void visitWindow(const Windows2d &windows, int64_t y, int64_t x, int64_t height,
+                        int64_t width, Visit visit) {
+  visitTaps(windows.y, y, height, [&](int64_t, int64_t row) {
+    visitTaps(windows.x, x, width, [&](int64_t, int64_t column) { visit(row * width + column); });
+  });
+}
+
 // All products of a convolution: visit(position in the input, in the weight, in the result).
 template <typename Visit>
 static void visitProducts(const Windows2d &windows, int64_t groups, ArrayRef<int64_t> input,
@@ -106,14 +115,12 @@ LogicalResult MaxPool2dOp::evaluate(EvalContext &ctx) {
   visitWindows(ctx.result().shape, [&](int64_t image, int64_t y, int64_t x, int64_t out) {
     double largest = -std::numeric_limits<double>::infinity();
     int64_t index = -1;
-    visitTaps(windows.y, y, height, [&](int64_t, int64_t row) {
-      visitTaps(windows.x, x, width, [&](int64_t, int64_t column) {
-        double value = input.getDouble((image * height + row) * width + column);
-        if (index >= 0 && !(value > largest) && value == value)
-          return;
-        largest = value;
-        index = row * width + column;
-      });
+    visitWindow(windows, y, x, height, width, [&](int64_t at) {
+      double value = input.getDouble(image * height * width + at);
+      if (index >= 0 && !(value > largest) && value == value)
+        return;
+      largest = value;
+      index = at;
     });
     ctx.result(0).set(out, largest);
     ctx.result(1).setInt(out, index);
@@ -123,17 +130,14 @@ LogicalResult MaxPool2dOp::evaluate(EvalContext &ctx) {
 
 LogicalResult MaxPool2dGradientOp::evaluate(EvalContext &ctx) {
   const HostTensor &gradient = ctx.operand(0), &indices = ctx.operand(1);
-  int64_t pixels = ctx.result().shape[2] * ctx.result().shape[3];
+  int64_t height = ctx.result().shape[2], width = ctx.result().shape[3];
   Windows2d windows = poolWindows(*this);
   std::vector<double> sums(ctx.result().size(), 0);
   visitWindows(gradient.shape, [&](int64_t image, int64_t y, int64_t x, int64_t out) {
     // An index outside of its window is none that max_pool2d gives; it points at nothing.
-    visitTaps(windows.y, y, ctx.result().shape[2], [&](int64_t, int64_t row) {
-      visitTaps(windows.x, x, ctx.result().shape[3], [&](int64_t, int64_t column) {
-        int64_t at = row * ctx.result().shape[3] + column;
-        if (indices.getInt(out) == at)
-          sums[image * pixels + at] += gradient.getDouble(out);
-      });
+    visitWindow(windows, y, x, height, width, [&](int64_t at) {
+      if (indices.getInt(out) == at)
+        sums[image * height * width + at] += gradient.getDouble(out);
     });
   });
   store(ctx.result(), sums);
@@ -146,11 +150,8 @@ LogicalResult AvgPool2dOp::evaluate(EvalContext &ctx) {
   int64_t height = input.shape[2], width = input.shape[3];
   visitWindows(ctx.result().shape, [&](int64_t image, int64_t y, int64_t x, int64_t out) {
     double sum = 0;
-    visitTaps(windows.y, y, height, [&](int64_t, int64_t row) {
-      visitTaps(windows.x, x, width, [&](int64_t, int64_t column) {
-        sum += input.getDouble((image * height + row) * width + column);
-      });
-    });
+    visitWindow(windows, y, x, height, width,
+                [&](int64_t at) { sum += input.getDouble(image * height * width + at); });
     double divisor = static_cast<double>(windows.y.divisor(y, height, getCountIncludePad()) *
                                          windows.x.divisor(x, width, getCountIncludePad()));
     ctx.result().set(out, sum / divisor);
@@ -166,10 +167,8 @@ LogicalResult AvgPool2dGradientOp::evaluate(EvalContext &ctx) {
   visitWindows(gradient.shape, [&](int64_t image, int64_t y, int64_t x, int64_t out) {
     double divisor = static_cast<double>(windows.y.divisor(y, height, getCountIncludePad()) *
                                          windows.x.divisor(x, width, getCountIncludePad()));
-    visitTaps(windows.y, y, height, [&](int64_t, int64_t row) {
-      visitTaps(windows.x, x, width, [&](int64_t, int64_t column) {
-        sums[(image * height + row) * width + column] += gradient.getDouble(out) / divisor;
-      });
+    visitWindow(windows, y, x, height, width, [&](int64_t at) {
+      sums[image * height * width + at] += gradient.getDouble(out) / divisor;
     });
   });
   store(ctx.result(), sums);
