@@ -220,7 +220,6 @@ LogicalResult RowSchedule::emitLinear() {
             [&](ArrayRef<KernelFunction::Unit> units) { storeFull(f, 0, units, Index::of(0)); });
     });
   }
-  f.builder.setInsertionPointToEnd(&f.function.getBody().front());
   return f.finish();
 }
 
@@ -278,7 +277,6 @@ LogicalResult RowSchedule::emitSizedLinear() {
       storeFull(f, 0, unit, Index::of(0));
     });
   }
-  f.builder.setInsertionPointToEnd(&f.function.getBody().front());
   return f.finish();
 }
 
@@ -390,7 +388,6 @@ LogicalResult RowSchedule::emitTotals() {
     Value isLast = f.e.compare(arith::CmpIPredicate::eq, f.end, kernel.info.count);
     f.when(isLast, [&] { block(n % kReductionBlock, Index::of(whole)); });
   }
-  f.builder.setInsertionPointToEnd(&f.function.getBody().front());
   return f.finish();
 }
 
