@@ -17,32 +17,31 @@
 
 namespace weft::compiler {
 
-using mlir::Value;
+using namespace mlir;
 
 static constexpr int64_t kBlockBits = 128;
 
 static bool isSplat(Value v) {
-  mlir::DenseElementsAttr constant;
-  return v.getDefiningOp<mlir::vector::BroadcastOp>() ||
-         (mlir::matchPattern(v, mlir::m_Constant(&constant)) && constant.isSplat());
+  DenseElementsAttr constant;
+  return v.getDefiningOp<vector::BroadcastOp>() ||
+         (matchPattern(v, m_Constant(&constant)) && constant.isSplat());
 }
 
-static Value shuffle(ElementEmitter &e, Value a, Value b,
-                     llvm::function_ref<int64_t(int64_t)> lane) {
+static Value shuffle(ElementEmitter &e, Value a, Value b, function_ref<int64_t(int64_t)> lane) {
   if (a == b && isSplat(a)) // rows that are not there
     return a;
-  llvm::SmallVector<int64_t> lanes;
-  for (int64_t i = 0, n = mlir::cast<mlir::VectorType>(a.getType()).getNumElements(); i < n; ++i)
+  SmallVector<int64_t> lanes;
+  for (int64_t i = 0, n = cast<VectorType>(a.getType()).getNumElements(); i < n; ++i)
     lanes.push_back(lane(i));
-  return e.make<mlir::vector::ShuffleOp>(a, b, lanes);
+  return e.make<vector::ShuffleOp>(a, b, lanes);
 }
 
-void transposeLanes(ElementEmitter &e, llvm::MutableArrayRef<Value> v) {
-  auto type = mlir::cast<mlir::VectorType>(v.front().getType());
+void transposeLanes(ElementEmitter &e, MutableArrayRef<Value> v) {
+  auto type = cast<VectorType>(v.front().getType());
   int64_t lanes = v.size(),
           bits = std::max<int64_t>(8, type.getElementType().getIntOrFloatBitWidth()),
           inBlock = std::min(lanes, kBlockBits / bits), blocks = lanes / inBlock;
-  llvm::SmallVector<Value> to(lanes);
+  SmallVector<Value> to(lanes);
   for (int64_t step = 1; step < inBlock; step *= 2) {
     for (int64_t row = 0; row < lanes; ++row) {
       int64_t first = row / inBlock * inBlock, pair = row % inBlock / 2,
@@ -61,8 +60,8 @@ void transposeLanes(ElementEmitter &e, llvm::MutableArrayRef<Value> v) {
   bool isFloat = type.getElementType().isF32() || type.getElementType().isF64();
   for (Value &each : v)
     if (isFloat && !isSplat(each))
-      each = mlir::LLVM::CallIntrinsicOp::create(e.b, e.loc, type,
-                                                 e.b.getStringAttr("llvm.arithmetic.fence"), each)
+      each = LLVM::CallIntrinsicOp::create(e.b, e.loc, type,
+                                           e.b.getStringAttr("llvm.arithmetic.fence"), each)
                  .getResult(0);
   // Row r of each group of `inBlock` belongs to one transpose of blocks.
   for (int64_t step = 1; step < blocks; step *= 2) {
