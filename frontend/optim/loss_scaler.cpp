@@ -40,13 +40,14 @@ Tensor unscale(std::span<const Optimizer *const> optimizers, const Tensor &scale
                const char *who, Location location) {
   // In float64, as the reciprocal of a scale that is no power of two is not rounded twice.
   Tensor factor = (1.0 / scale.to(float64)).to(float32), total;
+  std::vector<std::pair<Tensor, Tensor>> divided; // all of them or none get their new gradient
   for (const Optimizer *optimizer : optimizers)
-    for (Tensor parameter : optimizer->parameters()) {
+    for (const Tensor &parameter : optimizer->parameters()) {
       Tensor gradient = parameter.grad();
       if (!gradient.defined())
         continue;
       Tensor unscaled = (gradient * factor.to(parameter.device())).to(gradient.dtype());
-      parameter.set_grad(unscaled);
+      divided.emplace_back(parameter, unscaled);
       Tensor zero = sum(unscaled * 0.0).to(float32);
       total = total.defined() ? total + zero.to(total.device()) : zero;
     }
@@ -55,7 +56,10 @@ Tensor unscale(std::span<const Optimizer *const> optimizers, const Tensor &scale
          std::string(who) +
              ": no parameter of the optimizer has a gradient; call scale(loss).backward() first",
          location);
-  return is_finite(total);
+  Tensor finite = is_finite(total);
+  for (auto &[parameter, gradient] : divided)
+    parameter.set_grad(gradient);
+  return finite;
 }
 
 std::vector<Optimizer *> pointers(const LossScaler::Optimizers &optimizers, const char *who,
@@ -92,9 +96,11 @@ LossScaler::LossScaler(LossScalerOptions options, Location location)
              "; it must be at least 1",
          location);
   state_->options = options;
-  state_->scale = nn::init::constant({}, options.init_scale, float32);
-  state_->growth_tracker = nn::init::constant({}, 0, int64);
-  state_->finite = nn::init::constant({}, 1, boolean);
+  // In memory from here on: a step that has none left writes them to note what it has done.
+  state_->scale = Tensor::from<float>(std::vector{static_cast<float>(options.init_scale)}, {});
+  state_->growth_tracker = Tensor::from<int64_t>(std::vector<int64_t>{0}, {});
+  const bool finite = true;
+  state_->finite = Tensor::from_bytes(&finite, boolean, {});
 }
 
 LossScaler::State &LossScaler::held(const char *call, Location location) const {
@@ -177,18 +183,19 @@ void LossScaler::step_all(std::span<Optimizer *const> optimizers, Location locat
   Tensor finite = std::exchange(state.unscaled->front(), 0)
                       ? state.finite
                       : unscale(optimizers, state.scale, "step", location);
-  Tensor since = state.growth_tracker + 1, grows = since >= state.options.growth_interval;
-  Tensor grown = state.scale * state.options.growth_factor;
-  grown = where(logical_and(grows, is_finite(grown)), grown, state.scale);
-  Tensor scale = where(finite, grown, state.scale * state.options.backoff_factor);
-  Tensor tracker = where(logical_or(logical_not(finite), grows), 0, since);
-  state.scale.copy_(scale);
-  state.growth_tracker.copy_(tracker);
-  scale = tracker = since = grows = grown = Tensor(); // what has a handle is a result
   try {
+    Tensor since = state.growth_tracker + 1, grows = since >= state.options.growth_interval;
+    Tensor grown = state.scale * state.options.growth_factor;
+    grown = where(logical_and(grows, is_finite(grown)), grown, state.scale);
+    Tensor scale = where(finite, grown, state.scale * state.options.backoff_factor);
+    Tensor tracker = where(logical_or(logical_not(finite), grows), 0, since);
+    state.scale.copy_(scale);
+    state.growth_tracker.copy_(tracker);
+    scale = tracker = since = grows = grown = Tensor(); // what has a handle is a result
     Optimizer::take_steps(optimizers, &finite, {state.scale, state.growth_tracker}, location);
   } catch (...) {
     // The gradients stay divided, for a step that is made again.
+    take_back_step(std::vector{state.scale, state.growth_tracker});
     state.finite.copy_(finite);
     state.unscaled->front() = 1;
     throw;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <tuple>
 
 #include "absl/status/status.h"
 #include "runtime/memory/allocator.h"
@@ -201,6 +202,49 @@ TEST_F(Memory, AStepIsMadeAsAWholeOrNotAtAll) {
       break;
   }
   EXPECT_GE(failures, 1);
+}
+
+// A loss scaler's first: its gradients are divided once, its scale moves once.
+TEST_F(Memory, AScaledStepIsMadeAsAWholeOrNotAtAll) {
+  auto train = [&](bool clips, int64_t failing) {
+    manual_seed(1);
+    nn::Linear linear(4, 3);
+    optim::SGD optimizer(linear.parameters(), {.lr = 0.1, .momentum = 0.9});
+    optim::LossScaler scaler({.init_scale = 1024, .growth_interval = 2});
+    Tensor x = randn({6, 4});
+    x.eval();
+    bool failed = false;
+    for (int step = 0; step < 3; ++step) {
+      optimizer.zero_grad();
+      scaler.scale(linear(x).square().mean()).backward();
+      if (clips)
+        scaler.unscale_(optimizer);
+      if (step < 2)
+        allocator_->fail_after(failing);
+      try {
+        scaler.step(optimizer);
+        allocator_->fail_after(INT64_MAX);
+      } catch (const Error &) {
+        failed = true;
+        allocator_->fail_after(INT64_MAX);
+        scaler.step(optimizer);
+      }
+    }
+    std::vector<float> values = linear.weight.to_vector<float>();
+    values.push_back(static_cast<float>(scaler.scale()));
+    return std::pair(values, failed);
+  };
+  for (bool clips : {false, true}) {
+    std::vector<float> expected = train(clips, INT64_MAX).first;
+    bool failed = true;
+    for (int64_t n = 0; n < 100 && failed; ++n) {
+      std::vector<float> values;
+      std::tie(values, failed) = train(clips, n);
+      EXPECT_EQ(values, expected) << clips << " " << n;
+      EXPECT_TRUE(failed || n > 0) << clips;
+    }
+    EXPECT_FALSE(failed);
+  }
 }
 
 // What the calls before the step have written is not the step's to take back, and the error does
