@@ -32,19 +32,27 @@ namespace fs = std::filesystem;
 // An entry: this header with the report's figures, the lines of ops that may end a run and the
 // report's remarks (each ends in a 0), the backend's blob. Raise the version with every change to
 // what is written.
-constexpr char kMagic[8] = {'w', 'e', 'f', 't', 'c', 'a', 'c', '6'};
+constexpr char kMagic[8] = {'w', 'e', 'f', 't', 'c', 'a', 'c', '7'};
 struct Header {
   char magic[8];
   uint64_t places_bytes, remarks_bytes, blob_bytes;
-  int64_t report[9];    // figures_of()
+  int64_t report[11];   // figures_of()
   uint8_t checksum[32]; // SHA-256 of the key and everything else
 };
 
 // What an entry keeps of a report.
-std::array<int64_t *, 9> figures_of(compiler::CompileReport &report) {
-  return {&report.kernels,        &report.launches,           &report.libraryCalls,
-          &report.copies,         &report.codeBytes,          &report.plan.arenaBytes,
-          &report.plan.liveBound, &report.plan.recomputations, &report.plan.storedBytes};
+std::array<int64_t *, 11> figures_of(compiler::CompileReport &report) {
+  return {&report.kernels,
+          &report.launches,
+          &report.libraryCalls,
+          &report.copies,
+          &report.codeBytes,
+          &report.preparedValues,
+          &report.plan.arenaBytes,
+          &report.plan.liveBound,
+          &report.plan.constantBytes,
+          &report.plan.recomputations,
+          &report.plan.storedBytes};
 }
 
 // Texts that each end in a 0.

@@ -122,6 +122,25 @@ TEST_F(DiskCache, FindsWhatAnEarlierRunCompiled) {
   EXPECT_EQ(evaluate(6).outcome, CacheOutcome::kCompiled);
 }
 
+// What a compilation says of memory, as who reads its entry learns it.
+TEST_F(DiskCache, TellsWhatTheProgramTakes) {
+  if (before_.backend != "cpu")
+    GTEST_SKIP() << "the interpreter plans no memory";
+  Tensor w = ones({64, 64}, bfloat16).eval(), x = ones({8, 64}).eval();
+  auto tell = [&] {
+    Program program = trace([&](const Tensor &x) { return matmul(x, w.to(float32)); }, {x});
+    MemoryEstimate estimate = program.memory();
+    EXPECT_GE(estimate.state, w.nbytes()) << estimate.to_string();
+    EXPECT_EQ(program.run({x})[0].sum().item<float>(), 8.f * 64 * 64);
+    return estimate.to_string();
+  };
+  std::string compiled = tell();
+  uint64_t hits = statistics().disk_hits;
+  forget();
+  EXPECT_EQ(tell(), compiled);
+  EXPECT_GT(statistics().disk_hits, hits);
+}
+
 // A failure has the line of the call, whichever line the program on disk was compiled for.
 TEST_F(DiskCache, FailuresHaveTheLineOfTheirCall) {
   auto index = [](Location location = Location::current()) {
