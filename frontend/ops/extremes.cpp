@@ -5,6 +5,7 @@
 
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/record/recorder.h"
+#include "frontend/tensor/autocast.h"
 #include "frontend/tensor/impl.h"
 #include "weft/composites.h"
 
@@ -92,11 +93,12 @@ Tensor logcumsumexp(const Tensor &x, int64_t dim, Location location) {
 Tensor cumprod(const Tensor &x, int64_t dim, Location location) {
   Session session("cumprod", location);
   const TypeInfo &type = *checked(x, "x")->type;
-  Tensor result = is_floating(type.dtype) ? x.to(computing_dtype(type.dtype)) : x.to(int64);
+  DType dtype = is_floating(type.dtype) ? call_dtype(type.dtype) : int64;
+  Tensor result = x.to(computing_dtype(dtype));
   int64_t axis = normalize_dim_or_scalar(dim, type.ndim(), "dim");
   if (type.ndim() > 0)
     result = wrap(emit_cumprod(read(result, "x"), axis));
-  return of_its_own(is_floating(type.dtype) ? result.to(type.dtype) : result, x);
+  return of_its_own(result.to(dtype), x);
 }
 
 } // namespace weft

@@ -94,6 +94,7 @@ TEST(Autocast, WhatNeedsRangeComputesInFloat32) {
       {"mean", x.mean(1)},
       {"prod", prod(x)},
       {"cumsum", cumsum(x, 1)},
+      {"cumprod", cumprod(x, 1)},
       {"var", var(x)},
       {"logsumexp", logsumexp(x, 1)},
       {"norm", norm(x)},
