@@ -1,12 +1,27 @@
 #include "weft/optim/ema.h"
 
 #include "frontend/sharding/parts.h"
+#include "frontend/tensor/impl.h"
 #include "weft/autograd.h"
 #include "weft/eval.h"
 #include "weft/nn/init.h"
 #include "weft/ops.h"
 
 namespace weft::optim {
+
+// What fails to be recorded or submitted was not made: the call may be made again.
+template <typename F>
+static void as_a_whole(std::span<const Tensor> written, Location location, F &&record) {
+  recorder::StepStart start;
+  start.note(written);
+  try {
+    record();
+    submit_step(written, location);
+  } catch (...) {
+    start.take_back(written);
+    throw;
+  }
+}
 
 ExponentialMovingAverage::ExponentialMovingAverage(std::vector<Tensor> parameters, double decay,
                                                    Location location)
@@ -45,23 +60,25 @@ void ExponentialMovingAverage::update(Location location) {
   want_held("update", location);
   CallerScope scope(location);
   NoGrad no_grad;
-  for (size_t i = 0; i < averages_.size(); ++i)
-    averages_[i].copy_(averages_[i] + (parameters_[i] - averages_[i]) * (1 - decay_));
-  submit_step(averages_, location);
+  as_a_whole(averages_, location, [&] {
+    for (size_t i = 0; i < averages_.size(); ++i)
+      averages_[i].copy_(averages_[i] + (parameters_[i] - averages_[i]) * (1 - decay_));
+  });
 }
 
 void ExponentialMovingAverage::swap(Location location) {
   want_held("swap", location);
   CallerScope scope(location);
   NoGrad no_grad;
-  std::vector<Tensor> written;
-  for (size_t i = 0; i < averages_.size(); ++i) {
-    Tensor average = averages_[i].clone();
-    averages_[i].copy_(parameters_[i]);
-    parameters_[i].copy_(average);
-    written.insert(written.end(), {averages_[i], parameters_[i]});
-  }
-  submit_step(written, location);
+  std::vector<Tensor> written = averages_;
+  written.insert(written.end(), parameters_.begin(), parameters_.end());
+  as_a_whole(written, location, [&] {
+    for (size_t i = 0; i < averages_.size(); ++i) {
+      Tensor average = averages_[i].clone();
+      averages_[i].copy_(parameters_[i]);
+      parameters_[i].copy_(average);
+    }
+  });
 }
 
 nn::NamedTensors ExponentialMovingAverage::state(Location location) const {

@@ -177,6 +177,7 @@ void Optimizer::take_steps(std::span<Optimizer *const> optimizers, const Tensor 
     std::vector<size_t> slots; // before it
   };
   std::vector<Step> steps;
+  recorder::StepStart start;
   for (Optimizer *optimizer : optimizers) {
     optimizer->want_held("step", location);
     Step &step = steps.emplace_back();
@@ -186,6 +187,10 @@ void Optimizer::take_steps(std::span<Optimizer *const> optimizers, const Tensor 
     optimizer->watch_->take(optimizer->parameters_, step.gradients, location);
     if (optimizer->counts_)
       step.slots = optimizer->counts_->slots();
+    start.note(optimizer->parameters_);
+    std::vector<Tensor> state;
+    optimizer->add_state(state);
+    start.note(state);
   }
   try {
     for (size_t i = 0; i < optimizers.size(); ++i) {
@@ -202,7 +207,7 @@ void Optimizer::take_steps(std::span<Optimizer *const> optimizers, const Tensor 
       if (optimizer.counts_)
         optimizer.counts_->set_slots(steps[i].slots);
     }
-    take_back_step(written);
+    start.take_back(written);
     throw;
   }
 }

@@ -306,13 +306,34 @@ void submit_step(std::span<const Tensor> tensors, Location location) {
 }
 
 void take_back_step(std::span<const Tensor> tensors) {
+  recorder::StepStart().take_back(tensors);
+}
+
+namespace recorder {
+
+void StepStart::note(std::span<const Tensor> tensors) {
+  Session session("step", Location::current());
+  for (const Tensor &tensor : tensors) {
+    TensorImpl *storage = tensor.impl()->storage();
+    if (Value *value = storage->var.value.get(); value && value->node)
+      pending_.try_emplace(storage, value);
+  }
+}
+
+void StepStart::take_back(std::span<const Tensor> tensors) const {
   Session session("step", Location::current());
   if (active_trace()) // puts back all that the function wrote
     return;
-  for (const Tensor &tensor : tensors)
-    if (tensor.defined())
-      take_back_write(*tensor.impl()->storage());
+  for (const Tensor &tensor : tensors) {
+    if (!tensor.defined())
+      continue;
+    TensorImpl *storage = tensor.impl()->storage();
+    auto found = pending_.find(storage);
+    take_back_write(*storage, found == pending_.end() ? nullptr : found->second.get());
+  }
 }
+
+} // namespace recorder
 
 void submit_init(std::span<const Tensor> tensors, Location location) {
   Session session("init", location);

@@ -63,6 +63,18 @@ protected:
   void TearDown() override {
     set_allocator(nullptr);
   }
+  // Makes the call again, with memory, where it failed for the want of it.
+  template <typename F> bool failed_first(F call) {
+    try {
+      call();
+      allocator_->fail_after(INT64_MAX);
+      return false;
+    } catch (const Error &) {
+      allocator_->fail_after(INT64_MAX);
+      call();
+      return true;
+    }
+  }
   std::shared_ptr<TestAllocator> allocator_ = std::make_shared<TestAllocator>();
 };
 
@@ -267,6 +279,52 @@ TEST_F(Memory, AStepThatFailsLeavesTheStatistics) {
   EXPECT_NE(message.find("running statistics"), std::string::npos) << message;
   EXPECT_EQ(message.find("every tensor keeps its value"), std::string::npos) << message;
   EXPECT_EQ(norm.running_mean.to_vector<float>(), std::vector<float>(2, 0.1f + 0.9f * 0.1f));
+}
+
+// So are writes of the parameters before the step, which may be yet to be computed.
+TEST_F(Memory, AStepThatFailsLeavesWhatWasWrittenBefore) {
+  auto train = [&](bool fails) {
+    Tensor w = tensor({1.f, -2.f, 3.f}).set_requires_grad(), x = tensor({2.f, 3.f, 4.f});
+    optim::SGD optimizer({w}, {.lr = 0.1, .momentum = 0.9});
+    for (int step = 0; step < 3; ++step) {
+      optimizer.zero_grad();
+      (w * x).square().sum().backward();
+      {
+        NoGrad no_grad;
+        w.clamp_(-0.5, 0.5);
+        Tensor momentum = optimizer.state().back().second;
+        momentum.mul_(0.5);
+      }
+      allocator_->fail_after(fails && step > 0 ? 0 : INT64_MAX);
+      bool failed = failed_first([&] { optimizer.step(); });
+      EXPECT_EQ(failed, fails && step > 0);
+    }
+    return w.to_vector<float>();
+  };
+  EXPECT_EQ(train(true), train(false));
+}
+
+TEST_F(Memory, AverageAndParameterAreMovedAsAWhole) {
+  auto values = [&](int64_t failing) {
+    Tensor w = tensor({1.f, 2.f, 3.f}).set_requires_grad();
+    optim::ExponentialMovingAverage average({w}, 0.5);
+    {
+      NoGrad no_grad;
+      w.mul_(4);
+    }
+    allocator_->fail_after(failing);
+    bool failed = failed_first([&] { average.update(); });
+    allocator_->fail_after(failing);
+    failed = failed_first([&] { average.swap(); }) || failed;
+    std::vector<float> all = w.to_vector<float>(), of = average.averages()[0].to_vector<float>();
+    all.insert(all.end(), of.begin(), of.end());
+    return std::pair(all, failed);
+  };
+  std::vector<float> expected{2.5, 5, 7.5, 4, 8, 12};
+  EXPECT_EQ(values(INT64_MAX), std::pair(expected, false));
+  EXPECT_EQ(values(0), std::pair(expected, true));
+  for (int64_t n = 1; n < 8; ++n)
+    EXPECT_EQ(values(n).first, expected) << n;
 }
 
 // Large results of one value are written when the program runs: it does not hold their bytes.

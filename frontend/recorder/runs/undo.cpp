@@ -257,6 +257,15 @@ void take_back_write(TensorImpl &storage) {
   ++storage.version;
 }
 
+void take_back_write(TensorImpl &storage, Value *pending) {
+  if (!pending || !pending->node || pending->node->lost)
+    return take_back_write(storage);
+  ValueRef value(pending);
+  note_write(storage, pending);
+  storage.var.value = std::move(value);
+  ++storage.version;
+}
+
 static void put_back_writers(Value *value) {
   while (TensorImpl *storage = value->writers)
     take_back_write(*storage);
