@@ -110,6 +110,9 @@ LossScaler::State &LossScaler::held(const char *call, Location location) const {
 Tensor LossScaler::scale(const Tensor &loss, Location location) const {
   CallerScope scope(location);
   State &state = held("scale", location);
+  if (!loss.defined())
+    fail(ErrorKind::kState, std::string("scale: loss is undefined: ") + recorder::kWhyUndefined,
+         location);
   if (!state.options.enabled)
     return loss;
   if (!is_floating(loss.dtype()))

@@ -263,6 +263,7 @@ TEST(LossScaler, BadUseIsAnError) {
   SGD optimizer(model.parameters(), {.lr = 1}), second(another.parameters(), {.lr = 1});
   LossScaler scaler;
   EXPECT_MESSAGE(scaler.scale(ones({}, int64)), "loss is int64");
+  EXPECT_MESSAGE(scaler.scale(Tensor()), "scale: loss is undefined: it was never given a value");
   EXPECT_MESSAGE(scaler.step(optimizer), "no parameter of the optimizer has a gradient");
   scaler.scale(model.loss(scalar(1, float32)) + another.loss(scalar(1, float32))).backward();
   scaler.unscale_(optimizer);

@@ -491,6 +491,8 @@ TEST(ClipGradNorm, ScalesOnlyWhatIsTooLong) {
   clip_grad_norm({a, b}, 10.0);
   EXPECT_EQ(b.grad().item<float>(), 4);
   EXPECT_NE(message_of([&] { clip_grad_norm({a}, 0); }).find("positive"), std::string::npos);
+  std::string undefined = message_of([&] { clip_grad_norm({a, Tensor()}, 1); });
+  EXPECT_EQ(undefined.find("clip_grad_norm: parameter 1 is undefined"), 0u) << undefined;
 }
 
 TEST(ClipGradNorm, SquaresOf16BitsAreWide) {

@@ -374,12 +374,22 @@ static Tensor wide(const Tensor &gradient) {
   return byte_size(gradient.dtype()) < byte_size(float32) ? gradient.to(float32) : gradient;
 }
 
+static void want_defined(const std::vector<Tensor> &parameters, const std::string &who,
+                         Location location) {
+  for (size_t i = 0; i < parameters.size(); ++i)
+    if (!parameters[i].defined())
+      fail_at(location, ErrorKind::kState,
+              who + ": parameter " + std::to_string(i) +
+                  " is undefined: " + recorder::kWhyUndefined);
+}
+
 Tensor clip_by_norm(const std::vector<Tensor> &parameters, double max_norm,
                     const std::function<Tensor(const Tensor &squares)> &whole, Location location) {
   CallerScope scope(location);
   if (!(max_norm > 0))
     fail_at(location, ErrorKind::kValue,
             "clip_grad_norm: max_norm must be positive, it is " + std::to_string(max_norm));
+  want_defined(parameters, "clip_grad_norm", location);
   NoGrad no_grad;
   std::vector<Tensor> gradients, squares;
   for (const Tensor &parameter : parameters) {
@@ -410,6 +420,7 @@ void clip_grad_value(const std::vector<Tensor> &parameters, double max, Location
   if (!(max > 0))
     fail_at(location, ErrorKind::kValue,
             "clip_grad_value: max must be positive, it is " + std::to_string(max));
+  want_defined(parameters, "clip_grad_value", location);
   NoGrad no_grad;
   for (Tensor parameter : parameters)
     if (Tensor gradient = parameter.grad(); gradient.defined())
