@@ -113,7 +113,7 @@ public:
   // parameters, moments, step count and generator. The tensors are the program's own: writing one
   // in place (copy_) changes what the next run finds. save() and compile() store them as they are
   // then.
-  std::vector<std::pair<std::string, Tensor>> state() const;
+  std::vector<std::pair<std::string, Tensor>> state(Location location = Location::current()) const;
   // Inputs that the function writes are written. Results are tensors of their own. Where the batch
   // is a range, the inputs have any one size of it. Errors: number, shapes or dtypes of the inputs;
   // an input that lies on another device than the program's; an input that the program writes, and
@@ -134,16 +134,16 @@ public:
   void compile(const CompileOptions &options, Location location = Location::current()) const;
 
   // What run() takes: the shapes of the inputs, in order.
-  std::vector<Shape> input_shapes() const;
+  std::vector<Shape> input_shapes(Location location = Location::current()) const;
   // The sizes that a compiled model takes, and which inputs have them; {0, 0} where all are fixed.
   // input_shapes() and output_shapes() are those of the largest size.
-  BatchRange batch() const;
+  BatchRange batch(Location location = Location::current()) const;
   // The dtypes of the inputs.
-  std::vector<DType> input_dtypes() const;
+  std::vector<DType> input_dtypes(Location location = Location::current()) const;
   // What run() gives: the shapes of the outputs, in order.
-  std::vector<Shape> output_shapes() const;
+  std::vector<Shape> output_shapes(Location location = Location::current()) const;
   // The dtypes of the outputs.
-  std::vector<DType> output_dtypes() const;
+  std::vector<DType> output_dtypes(Location location = Location::current()) const;
   // Names inputs and outputs, in order; they have numbers else. A model's header and --help show
   // the names, and its files take them; save() keeps them. An empty list changes nothing. Errors:
   // a name too few or too many; one that is empty, has a '=' or is there twice.

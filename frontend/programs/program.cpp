@@ -480,12 +480,12 @@ MemoryEstimate Program::memory(Location location) const {
   return estimate;
 }
 
-BatchRange Program::batch() const {
-  return checked_program(impl_).batch;
+BatchRange Program::batch(Location location) const {
+  return checked_program(impl_, location).batch;
 }
 
-std::vector<std::pair<std::string, Tensor>> Program::state() const {
-  return checked_program(impl_).state;
+std::vector<std::pair<std::string, Tensor>> Program::state(Location location) const {
+  return checked_program(impl_, location).state;
 }
 
 namespace {
@@ -498,17 +498,20 @@ std::vector<T> each(const std::vector<recorder::TypeRef> &types, F f) {
 }
 } // namespace
 
-std::vector<Shape> Program::input_shapes() const {
-  return each<Shape>(checked_program(impl_).inputs, [](const auto &t) { return t.dims; });
+std::vector<Shape> Program::input_shapes(Location location) const {
+  return each<Shape>(checked_program(impl_, location).inputs, [](const auto &t) { return t.dims; });
 }
-std::vector<DType> Program::input_dtypes() const {
-  return each<DType>(checked_program(impl_).inputs, [](const auto &t) { return t.dtype; });
+std::vector<DType> Program::input_dtypes(Location location) const {
+  return each<DType>(checked_program(impl_, location).inputs,
+                     [](const auto &t) { return t.dtype; });
 }
-std::vector<Shape> Program::output_shapes() const {
-  return each<Shape>(checked_program(impl_).outputs, [](const auto &t) { return t.dims; });
+std::vector<Shape> Program::output_shapes(Location location) const {
+  return each<Shape>(checked_program(impl_, location).outputs,
+                     [](const auto &t) { return t.dims; });
 }
-std::vector<DType> Program::output_dtypes() const {
-  return each<DType>(checked_program(impl_).outputs, [](const auto &t) { return t.dtype; });
+std::vector<DType> Program::output_dtypes(Location location) const {
+  return each<DType>(checked_program(impl_, location).outputs,
+                     [](const auto &t) { return t.dtype; });
 }
 
 } // namespace weft

@@ -92,7 +92,6 @@ std::string bytecode_of(ProgramImpl &program, Location location);
 // Without first values: describe_main() takes it with a keeper.
 std::string bytecode_without_values(ProgramImpl &program, Location location);
 // Throws kState for none.
-ProgramImpl &checked_program(const std::shared_ptr<ProgramImpl> &impl,
-                             Location location = Location::current());
+ProgramImpl &checked_program(const std::shared_ptr<ProgramImpl> &impl, Location location);
 
 } // namespace weft::recorder

@@ -762,6 +762,21 @@ TEST(Errors, UndefinedTensorsAreLeftOutOfLists) {
   EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{2, 2}));
 }
 
+TEST(Errors, ProgramsThatAreNone) {
+  Program none;
+  std::vector<std::string> parts = {"an empty program", "neither traced nor loaded"};
+  expect_refused({
+      {"run", ErrorKind::kState, parts, [&] { none.run({}); }},
+      {"memory", ErrorKind::kState, parts, [&] { none.memory(); }},
+      {"state", ErrorKind::kState, parts, [&] { none.state(); }},
+      {"batch", ErrorKind::kState, parts, [&] { none.batch(); }},
+      {"input_shapes", ErrorKind::kState, parts, [&] { none.input_shapes(); }},
+      {"input_dtypes", ErrorKind::kState, parts, [&] { none.input_dtypes(); }},
+      {"output_shapes", ErrorKind::kState, parts, [&] { none.output_shapes(); }},
+      {"output_dtypes", ErrorKind::kState, parts, [&] { none.output_dtypes(); }},
+  });
+}
+
 TEST(Errors, HandlesThatWereMovedFrom) {
   const char *module_left = "the module was moved from";
   nn::Linear layer(2, 2), kept = std::move(layer);
