@@ -203,11 +203,10 @@ public:
       if (!retain_) {
         node->released = true;
         node->line = Session::line(); // where, for whoever wants it again
-        node->operands.clear();
-        node->results.clear();
+        // A slice's derivative is recorded afterwards.
+        node->saved.assign(node->saved.size(), ValueRef());
         node->given_up.clear();
         node->hooks.reset(); // functions may hold what was computed, and that this node
-        node->operands.resize(node->edges.size());
       } else if (!node->given_up.empty()) {
         Replay::give_up(*node);
       }
@@ -446,18 +445,18 @@ private:
   // True where the node is one of many products by the same y, whose gradient waits for all of
   // them.
   bool leave_product(const GradNode &node, const Var &cotangent) {
-    if (node.edges.size() != 2 || !node.edges[1].node || !node.operands[0])
+    if (node.edges.size() != 2 || !node.edges[1].node || !node.saved[0])
       return false;
     const Trace *trace = current_trace();
     std::optional<bool> transpose_y =
         row_product_of(node, trace && trace->many_sizes ? INT64_MAX : kFewRows);
     // Rows that ranks have parts of would be gathered to stand below each other.
-    if (!transpose_y || cotangent.type().part || node.operands[0]->type->part)
+    if (!transpose_y || cotangent.type().part || node.saved[0]->type->part)
       return false;
     Pending &of_y = pending_of(node.edges[1].node);
     if (of_y.product_count++ < kFewProducts)
       return false;
-    Var x{node.operands[0], node.edges[0].node, node.edges[0].index};
+    Var x{node.saved[0], node.edges[0].node, node.edges[0].index};
     of_y.products.push_back(
         {node.edges[1].index, *transpose_y, create_graph_ ? x : x.without_history(), cotangent});
     return true;

@@ -22,12 +22,6 @@ bool runs_once(const Signature &signature) {
   return signature.checks || signature.exchange != Exchange::kNone;
 }
 
-// By GivenUp::index.
-ValueRef &saved(GradNode &node, uint32_t index) {
-  uint32_t operands = node.operands.size();
-  return index < operands ? node.operands[index] : node.results[index - operands];
-}
-
 // A condition that holds, and is known when g is: whether a sum of some of it equals itself or not.
 // The first dim is whole, since its size may vary where a program is for a range of batch sizes.
 // Null where reading a part of g is an exchange, or there is none.
@@ -114,7 +108,7 @@ public:
         each.source->value = ValueRef();
       } else {
         each.node->given_up.push_back({checkpoint, number, each.index});
-        saved(*each.node, each.index) = ValueRef();
+        each.node->saved[each.index] = ValueRef();
       }
     }
     for (CheckpointRegion *around = outer; around; around = around->outer)
@@ -169,8 +163,8 @@ private:
       GradNode *node = nodes[i];
       for (const GradEdge &edge : node->edges)
         visit(edge.node);
-      for (uint32_t k = 0; k < node->operands.size() + node->results.size(); ++k)
-        if (std::optional<uint32_t> number = made(saved(*node, k)))
+      for (uint32_t k = 0; k < node->saved.size(); ++k)
+        if (std::optional<uint32_t> number = made(node->saved[k]))
           wanted.push_back({node, *number, k});
     }
     return wanted;
@@ -273,13 +267,13 @@ void Replay::put_back(GradNode &node, const Var &cotangent) {
           record(last, condition);
       }
     }
-    saved(node, each.index) = done_.at(each.checkpoint)[each.number];
+    node.saved[each.index] = done_.at(each.checkpoint)[each.number];
   }
 }
 
 void Replay::give_up(GradNode &node) {
   for (const GivenUp &each : node.given_up)
-    saved(node, each.index) = ValueRef();
+    node.saved[each.index] = ValueRef();
 }
 
 void Replay::record(const std::shared_ptr<Checkpoint> &checkpoint, const Var &condition) {

@@ -13,12 +13,6 @@ namespace {
 
 using llvm::SmallVector;
 
-// A slice's derivative is recorded after backward released the node, which then has no saved
-// results.
-ValueRef saved_result(const GradNode &node, uint32_t i) {
-  return i < node.results.size() ? node.results[i] : ValueRef();
-}
-
 // Runs the rule on stand-ins.
 std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<bool, 8> asked) {
   IrState &ir = *recorder().ir;
@@ -38,9 +32,9 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
   };
   SmallVector<mlir::Value, 4> operands, results, cotangents;
   for (uint32_t i = 0; i < operand_count; ++i)
-    operands.push_back(stand_in(s->operands[i], static_cast<bool>(node.operands[i])));
+    operands.push_back(stand_in(s->operands[i], static_cast<bool>(node.saved[i])));
   for (uint32_t i = 0; i < result_count; ++i)
-    results.push_back(stand_in(s->results[i], static_cast<bool>(saved_result(node, i))));
+    results.push_back(stand_in(s->results[i], static_cast<bool>(node.saved[operand_count + i])));
   for (uint32_t i = 0; i < result_count; ++i)
     cotangents.push_back(stand_in(s->results[i], asked[operand_count + i]));
 
@@ -195,16 +189,15 @@ std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, 
   // By number; reserved, so that they stay where they are.
   SmallVector<const Var *, 16> values;
   SmallVector<Var, 8> saved, made;
-  saved.reserve(node.operands.size() + result_count(node));
+  saved.reserve(node.saved.size());
   made.reserve(derivative->made);
-  auto save = [&](Var x) {
-    saved.push_back(std::move(x));
-    values.push_back(&saved.back());
-  };
-  for (uint32_t i = 0; i < node.operands.size(); ++i)
-    save(Var{node.operands[i], node.edges[i].node, node.edges[i].index});
-  for (uint32_t i = 0; i < result_count(node); ++i)
-    save(Var{saved_result(node, i), GradRef(&node), i});
+  uint32_t operand_count = node.edges.size();
+  for (uint32_t i = 0; i < node.saved.size(); ++i) {
+    GradEdge history =
+        i < operand_count ? node.edges[i] : GradEdge{GradRef(&node), i - operand_count};
+    values.push_back(
+        &saved.emplace_back(Var{node.saved[i], std::move(history.node), history.index}));
+  }
   for (const Var &cotangent : cotangents)
     values.push_back(&cotangent);
   // The steps are for whole tensors; what is cut goes through other types.
@@ -226,7 +219,7 @@ std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, 
       values.push_back(&made[i]);
     }
   }
-  std::vector<Var> gradients(node.operands.size());
+  std::vector<Var> gradients(operand_count);
   for (uint32_t i = 0; i < gradients.size(); ++i)
     if (std::optional<uint32_t> number = derivative->gradients[i])
       gradients[i] = *values[*number];

@@ -28,14 +28,13 @@ static void save(ValueRef &place, Value *value) {
   grad->edges.reserve(operands.size());
   for (const Var *operand : operands)
     grad->edges.push_back(GradEdge{operand->grad, operand->grad_index});
-  grad->operands.resize(operands.size());
-  grad->results.resize(s->results.size());
+  grad->saved.resize(operands.size() + s->results.size());
   for (int64_t i : s->saved_operands)
     if (i < std::ssize(operands))
-      save(grad->operands[i], operands[i]->value.get());
+      save(grad->saved[i], operands[i]->value.get());
   for (int64_t i : s->saved_results)
     if (i < std::ssize(s->results))
-      save(grad->results[i], results[i]);
+      save(grad->saved[operands.size() + i], results[i]);
   return history;
 }
 

@@ -312,7 +312,7 @@ struct Checkpoint;
 struct GivenUp {
   std::shared_ptr<Checkpoint> checkpoint;
   uint32_t number;
-  uint32_t index; // of the call's operands, then of its results
+  uint32_t index; // in GradNode::saved
 };
 
 // What is done with the gradient of a result once all of it is there: a function of the user's
@@ -335,10 +335,9 @@ struct GradNode : Pooled<GradNode> {
   bool released = false;
   // The derivative by each edge is 0: of a comparison, or of what was overwritten.
   bool is_flat = false;
-  absl::InlinedVector<GradEdge, 2> edges;    // one an operand; null where no gradient is wanted
-  absl::InlinedVector<ValueRef, 2> operands; // saved ones, null the others
-  absl::InlinedVector<ValueRef, 1> results;  // saved ones, null the others
-  std::vector<GivenUp> given_up;             // saved ones that are null for now (checkpoint.h)
+  absl::InlinedVector<GradEdge, 2> edges; // one an operand; null where no gradient is wanted
+  absl::InlinedVector<ValueRef, 3> saved; // operands, then results; null those that are not
+  std::vector<GivenUp> given_up;          // saved ones that are null for now (checkpoint.h)
   TypeRef leaf_type;
   Tensor grad;                                  // of a leaf
   Ref<const TensorName> name = {};              // of the parameter that it is the leaf of
