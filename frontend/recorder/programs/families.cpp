@@ -81,16 +81,11 @@ int64_t Family::bytes() const {
 
 Family &Families::add(ProgramKey key) {
   Family &family = families_.add({.key = std::move(key), .number = ++numbers_});
-  // To count all of them is for every so many: families grow between two adds.
-  counted_bytes_ += family.bytes();
-  if (--adds_until_count_ <= 0) {
-    counted_bytes_ = bytes();
-    adds_until_count_ = entries() / static_cast<int64_t>(kLimits.families_counted_after);
-  }
+  int64_t held = bytes(); // some microseconds, and an add goes with a compilation
   // The second one may be that above it.
-  while (entries() > 2 && (entries() > static_cast<int64_t>(kLimits.families) ||
-                           counted_bytes_ > kLimits.family_bytes)) {
-    counted_bytes_ -= families_.oldest().bytes();
+  while (entries() > 2 &&
+         (entries() > static_cast<int64_t>(kLimits.families) || held > kLimits.family_bytes)) {
+    held -= families_.oldest().bytes();
     families_.drop_oldest();
   }
   return family;

@@ -81,8 +81,6 @@ public:
 private:
   RecentlyUsed<Family> families_;
   uint32_t numbers_ = 0; // of programs and of families
-  // What they held when they were last counted, with what was added and forgotten since.
-  int64_t counted_bytes_ = 0, adds_until_count_ = 0;
 };
 
 // The process's.

@@ -20,9 +20,6 @@ struct RecorderLimits {
   size_t families = 512;
   // Keys and observations of all families: some 30 programs of 100,000 ops.
   int64_t family_bytes = int64_t(128) << 20;
-  // Their bytes are counted after this part of them is new: the bound holds but for what the others
-  // grew by meanwhile, and an add looks at as many families.
-  size_t families_counted_after = 16;
   // What a family remembers. Two observations show what varies; more of them keep what varied
   // before.
   size_t observations = 4;
