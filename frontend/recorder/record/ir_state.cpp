@@ -5,7 +5,6 @@
 #include "dialects/weft/rules/RuleChecks.h"
 #include "frontend/recorder/record/checkpoint.h"
 #include "frontend/recorder/record/replaced_ops.h"
-#include "frontend/recorder/record/signature_ints.h"
 #include "frontend/recorder/record/state.h"
 #include "frontend/recorder/record/state_api.h"
 #include "frontend/tensor/impl.h"
@@ -13,25 +12,10 @@
 #include "mlir/IR/Diagnostics.h"
 #include "runtime/core/caches.h"
 #include "llvm/ADT/SmallVectorExtras.h"
-#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/ScopedPrinter.h"
 
 namespace weft::recorder {
 namespace {
-
-std::string print(mlir::Attribute attribute) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  if (attribute)
-    attribute.print(stream);
-  return text;
-}
-
-std::string print(const TypeInfo &type) {
-  std::string text;
-  for (int64_t dim : type.dims)
-    text += std::to_string(dim) + "x";
-  return text + info(type.dtype).ir_name;
-}
 
 const runtime::RegisteredCache
     signatures("signatures", "a new context, if no recorded op or history has it", [] {
@@ -268,7 +252,8 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
     s->saved_results = s->rules->savedResults();
   }
   mlir::Attribute properties = s->properties ? op->getPropertiesAsAttribute() : mlir::Attribute();
-  s->properties_text = print(properties);
+  if (properties)
+    s->properties_text = llvm::to_string(properties);
   s->text = text_of(*s, mlir::dyn_cast_if_present<mlir::DictionaryAttr>(properties));
   s->id = s->text->id;
   count_uniqued();
@@ -306,41 +291,6 @@ Signature *IrState::fit(Signature *s, llvm::ArrayRef<const Var *> operands) {
   Signature *made = intern(op, types, s->device);
   op->destroy();
   return made;
-}
-
-Ref<const SignatureText> IrState::text_of(const Signature &s, mlir::DictionaryAttr properties) {
-  std::string name = s.name.getStringRef().str();
-  std::string text = name + s.properties_text + " (";
-  for (const TypeInfo *type : s.operands)
-    text += print(*type) + ", ";
-  text += ") -> (";
-  for (const TypeInfo *type : s.results)
-    text += print(*type) + ", ";
-  text += ")";
-  if (const SignatureText *known = texts_.find(text))
-    return known;
-  SignatureInts split = split_ints(name, properties, s.operands, s.results);
-  const SignatureStructure *structure = structures_.find(split.structure);
-  if (!structure) {
-    auto made = std::make_unique<SignatureStructure>();
-    made->text = std::move(split.structure);
-    made->positions = std::move(split.positions);
-    structure = structures_.add(std::move(made));
-  }
-  auto made = std::make_unique<SignatureText>();
-  made->text = std::move(text);
-  made->name_size = name.size();
-  made->operands = static_cast<uint32_t>(s.operands.size());
-  made->structure = structure;
-  made->ints = std::move(split.ints);
-  return texts_.add(std::move(made));
-}
-
-void unused(const SignatureText &text) {
-  recorder().ir->texts().erase(text);
-}
-void unused(const SignatureStructure &structure) {
-  recorder().ir->structures().erase(structure);
 }
 
 // A collective that this thread has recorded. Out of line: other ops need a small frame.

@@ -8,7 +8,7 @@
 #include "frontend/tensor/impl.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/SaveAndRestore.h"
-#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/ScopedPrinter.h"
 
 namespace weft {
 namespace recorder {
@@ -40,10 +40,7 @@ OpAttribute value_of(mlir::Attribute attribute) {
     return numbers.asArrayRef().vec();
   if (auto numbers = mlir::dyn_cast<mlir::DenseF64ArrayAttr>(attribute))
     return numbers.asArrayRef().vec();
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  attribute.print(stream);
-  return text;
+  return llvm::to_string(attribute);
 }
 
 // All that the op has; those that it leaves to their defaults are among them where it says so.

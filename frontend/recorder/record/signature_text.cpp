@@ -1,4 +1,4 @@
-#include "frontend/recorder/record/signature_ints.h"
+#include "frontend/recorder/record/signature_text.h"
 
 #include "frontend/recorder/record/state.h"
 #include "llvm/Support/raw_ostream.h"
@@ -13,16 +13,18 @@ static int varying_attribute(llvm::StringRef op, llvm::StringRef name) {
   return -1;
 }
 
-SignatureInts split_ints(llvm::StringRef op, mlir::DictionaryAttr properties,
-                         llvm::ArrayRef<const TypeInfo *> operands,
-                         llvm::ArrayRef<const TypeInfo *> results) {
-  SignatureInts split;
-  llvm::raw_string_ostream text(split.structure);
+// Takes the signature apart, in one order, into ints (sizes, attributes, constants), whose
+// positions it gives for op 0, and the text of its structure.
+static std::string take_ints(const Signature &s, mlir::DictionaryAttr properties,
+                             std::vector<int64_t> &ints, std::vector<IntPosition> &positions) {
+  std::string structure;
+  llvm::raw_string_ostream text(structure);
+  llvm::StringRef op = s.name.getStringRef();
   text << op;
   using Kind = IntPosition::Kind;
   auto add = [&](Kind kind, size_t value, size_t at, int64_t number) {
-    split.ints.push_back(number);
-    split.positions.push_back({kind, 0, static_cast<uint32_t>(value), static_cast<uint16_t>(at)});
+    ints.push_back(number);
+    positions.push_back({kind, 0, static_cast<uint32_t>(value), static_cast<uint16_t>(at)});
   };
   for (mlir::NamedAttribute property :
        properties ? properties.getValue() : llvm::ArrayRef<mlir::NamedAttribute>()) {
@@ -41,7 +43,7 @@ SignatureInts split_ints(llvm::StringRef op, mlir::DictionaryAttr properties,
       text << list.size();
     } else if (varying >= 0 && number) {
       add(Kind::kAttribute, varying, 0, number.getInt());
-    } else if (op == "weft.constant" && elements && results[0]->dtype != DType::kBool) {
+    } else if (op == "weft.constant" && elements && s.results[0]->dtype != DType::kBool) {
       ir::HostTensor host = ir::HostTensor::from(
           elements.resizeSplat(mlir::RankedTensorType::get({}, elements.getElementType())));
       int64_t bits = 0;
@@ -57,12 +59,47 @@ SignatureInts split_ints(llvm::StringRef op, mlir::DictionaryAttr properties,
       add(Kind::kSize, value, i, size);
   };
   text << " (";
-  for (auto [i, operand] : llvm::enumerate(operands))
+  for (auto [i, operand] : llvm::enumerate(s.operands))
     type(*operand, i);
   text << ") ->";
-  for (auto [i, result] : llvm::enumerate(results))
+  for (auto [i, result] : llvm::enumerate(s.results))
     type(*result, kResult | i);
-  return split;
+  return structure;
+}
+
+Ref<const SignatureText> IrState::text_of(const Signature &s, mlir::DictionaryAttr properties) {
+  std::string text = s.name.getStringRef().str();
+  size_t name_size = text.size();
+  auto add = [&](llvm::ArrayRef<const TypeInfo *> types) {
+    for (const TypeInfo *type : types) {
+      for (int64_t dim : type->dims)
+        text += std::to_string(dim) + "x";
+      text += std::string(weft::info(type->dtype).ir_name) + ", ";
+    }
+  };
+  text += s.properties_text + " (";
+  add(s.operands);
+  text += ") -> (";
+  add(s.results);
+  text += ")";
+  if (const SignatureText *known = texts_.find(text))
+    return known;
+  auto made = std::make_unique<SignatureText>();
+  auto structure = std::make_unique<SignatureStructure>();
+  structure->text = take_ints(s, properties, made->ints, structure->positions);
+  const SignatureStructure *known = structures_.find(structure->text);
+  made->structure = known ? known : structures_.add(std::move(structure));
+  made->text = std::move(text);
+  made->name_size = name_size;
+  made->operands = static_cast<uint32_t>(s.operands.size());
+  return texts_.add(std::move(made));
+}
+
+void unused(const SignatureText &text) {
+  recorder().ir->texts().erase(text);
+}
+void unused(const SignatureStructure &structure) {
+  recorder().ir->structures().erase(structure);
 }
 
 } // namespace weft::recorder
