@@ -35,8 +35,7 @@ std::shared_ptr<const Partition> partition_by(const std::shared_ptr<const MeshSt
     values.add(parts.add(part), part);
   }
   mlir::Block block;
-  BuiltOps built;
-  mlir::OpBuilder builder(&ir.context(), &built);
+  mlir::OpBuilder builder(&ir.context());
   builder.setInsertionPointToEnd(&block);
   Sharder sharder(builder, mesh->axes);
   SmallVector<ShardedValue, 2> results = build(sharder, parts.values());
@@ -48,12 +47,12 @@ std::shared_ptr<const Partition> partition_by(const std::shared_ptr<const MeshSt
           ir::ReshapeOp::create(builder, result.part.getLoc(), result.part.getType(), result.part);
 
   auto partition = std::make_shared<Partition>();
-  for (mlir::Operation *op : built.ops) {
-    const Derivative::Step &step = partition->steps.emplace_back(values.add(ir, op, device));
+  for (mlir::Operation &op : block) {
+    const Derivative::Step &step = partition->steps.emplace_back(values.add(ir, &op, device));
     if (step.signature->exchange == Exchange::kCollective && !host_reads(device))
       fail(ErrorKind::kDevice,
-           "ranks would exchange parts (" + op->getName().getStringRef().str() +
-               ") of what is on " + device_text(device) +
+           "ranks would exchange parts (" + op.getName().getStringRef().str() + ") of what is on " +
+               device_text(device) +
                ", whose memory the host does not read; move it with to(device)");
   }
   for (const ShardedValue &result : results) {

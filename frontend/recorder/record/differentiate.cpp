@@ -39,8 +39,7 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
     cotangents.push_back(stand_in(s->results[i], asked[operand_count + i]));
 
   mlir::Block block;
-  BuiltOps built;
-  mlir::OpBuilder builder(&ir.context(), &built);
+  mlir::OpBuilder builder(&ir.context());
   builder.setInsertionPointToEnd(&block);
   ir::GradContext context(builder, ir.location(node.line), s->name, s->properties, operand_types,
                           result_types, operands, results, cotangents,
@@ -57,9 +56,9 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
   if (!is_right || !why.empty())
     fail(ErrorKind::kState, refusal + (why.empty() ? "its rule failed, and says nothing" : why));
 
-  for (mlir::Operation *op : built.ops)
+  for (mlir::Operation &op : block)
     if (!mlir::isa<ir::WeftOp>(op))
-      fail(ErrorKind::kState, refusal + "its rule makes " + op->getName().getStringRef().str() +
+      fail(ErrorKind::kState, refusal + "its rule makes " + op.getName().getStringRef().str() +
                                   ", which is no weft op; make it of Vals (Rules.h)");
 
   // Ops that no gradient needs are left out, but for exchanges: other ranks need them.
@@ -70,24 +69,24 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
   };
   for (mlir::Value gradient : context.gradients())
     need(gradient);
-  for (mlir::Operation *op : built.ops)
-    if (auto weft = mlir::dyn_cast<ir::WeftOp>(op); weft && weft.kind() == ir::Kind::Exchange)
-      needed.insert(op);
-  for (mlir::Operation *op : llvm::reverse(built.ops))
-    if (needed.count(op))
-      for (mlir::Value operand : op->getOperands())
+  for (mlir::Operation &op : llvm::reverse(block)) {
+    if (mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Exchange)
+      needed.insert(&op);
+    if (needed.count(&op))
+      for (mlir::Value operand : op.getOperands())
         need(operand);
+  }
   auto derivative = std::make_shared<Derivative>();
   derivative->asked = std::move(asked);
-  for (mlir::Operation *op : built.ops) {
-    if (!needed.count(op))
+  for (mlir::Operation &op : block) {
+    if (!needed.count(&op))
       continue;
     // A transfer leads back to where the operand is; nothing else changes the device.
     uint8_t device = mlir::isa<ir::TransferOp>(op) ? s->operands[0]->device
-                     : op->getNumOperands() == 0   ? s->device
-                                                   : values.type(op->getOperand(0))->device;
-    derivative->steps.push_back(values.add(ir, op, device));
-    derivative->made += op->getNumResults();
+                     : op.getNumOperands() == 0    ? s->device
+                                                   : values.type(op.getOperand(0))->device;
+    derivative->steps.push_back(values.add(ir, &op, device));
+    derivative->made += op.getNumResults();
   }
   for (mlir::Value gradient : context.gradients())
     derivative->gradients.push_back(gradient ? std::optional(values[gradient]) : std::nullopt);

@@ -58,10 +58,11 @@ BareOp bare_op(mlir::OperationName name, mlir::OpaqueProperties from) {
   return op;
 }
 
-void Signature::adopt(mlir::Operation *op) {
-  bare = bare_op(name, op->getPropertiesStorage());
-  properties = bare->getPropertiesStorage();
+void Signature::adopt(BareOp op) {
+  name = op->getName();
+  properties = op->getPropertiesStorage();
   rules = name.getInterface<ir::WeftOp>();
+  bare = std::move(op);
 }
 
 IrState::IrState() {
@@ -162,15 +163,9 @@ StandIns::StandIns(IrState &ir, llvm::ArrayRef<const TypeInfo *> types) : ir_(ir
 }
 
 mlir::Value StandIns::add(const TypeInfo *type) {
-  mlir::OperationState state(mlir::UnknownLoc::get(&ir_.context()), ir::LeafOp::getOperationName());
-  state.addTypes(ir_.whole_type(type));
-  values_.push_back(mlir::Operation::create(state)->getResult(0));
+  values_.push_back(
+      block_.addArgument(ir_.whole_type(type), mlir::UnknownLoc::get(&ir_.context())));
   return values_.back();
-}
-
-StandIns::~StandIns() {
-  for (mlir::Value value : values_)
-    value.getDefiningOp()->destroy();
 }
 
 void NumberedValues::add(mlir::Value value, const TypeInfo *type) {
@@ -235,7 +230,7 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
   auto s = std::make_unique<Signature>(name, operands, results);
   for (const TypeInfo *type : results)
     s->result_bytes += type->bytes;
-  s->adopt(op);
+  s->adopt(bare_op(name, op->getPropertiesStorage()));
   s->checks = may_end_run(op);
   if (mlir::isa<ir::TransferOp>(op))
     s->exchange = Exchange::kTransfer;
@@ -376,17 +371,11 @@ void IrState::renew() {
   for (auto &[hash, s] : old_signatures) {
     if (s->refs == 0)
       continue;
-    // An op gives it its new properties.
-    StandIns operands(*this, s->operands);
+    for (const TypeInfo *type : s->types)
+      this->type(type);
     mlir::OperationState state(mlir::UnknownLoc::get(context_.get()), s->name.getStringRef());
-    state.addOperands(operands.values());
-    for (const TypeInfo *type : s->results)
-      state.addTypes(this->type(type));
     state.propertiesAttr = properties_of(*s);
-    mlir::Operation *op = mlir::Operation::create(state);
-    s->name = op->getName();
-    s->adopt(op);
-    op->destroy();
+    s->adopt(mlir::Operation::create(state));
     keep(std::move(s));
   }
   uniqued_ = 0; // what is in use does not count

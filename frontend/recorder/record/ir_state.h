@@ -104,8 +104,8 @@ struct Signature {
   bool is_indirect() const {
     return is_sharded || replacement;
   }
-  // A copy of the op's properties, and the rules of its name.
-  void adopt(mlir::Operation *op);
+  // Its name, its properties, and the rules of its name.
+  void adopt(BareOp op);
 };
 
 void retain(Signature &signature) {
@@ -134,9 +134,6 @@ template <typename Op> const typename Op::Properties *properties_if(const Signat
 class StandIns {
 public:
   explicit StandIns(IrState &ir, llvm::ArrayRef<const TypeInfo *> types = {});
-  ~StandIns();
-  StandIns(const StandIns &) = delete;
-  StandIns &operator=(const StandIns &) = delete;
   mlir::Value add(const TypeInfo *type);
   llvm::ArrayRef<mlir::Value> values() const {
     return values_;
@@ -144,16 +141,8 @@ public:
 
 private:
   IrState &ir_;
+  mlir::Block block_; // which has them as arguments
   llvm::SmallVector<mlir::Value, 4> values_;
-};
-
-// The ops that are built, in order.
-class BuiltOps : public mlir::OpBuilder::Listener {
-public:
-  void notifyOperationInserted(mlir::Operation *op, mlir::OpBuilder::InsertPoint) override {
-    ops.push_back(op);
-  }
-  llvm::SmallVector<mlir::Operation *> ops;
 };
 
 // Whether a program with this op may end at it: it looks at indices from data, is decomposed into
