@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "compiler/pipeline/PassHooks.h"
+#include "dialects/weft/ir/BytecodeFile.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/reference/HostTensor.h"
 #include "dialects/weft/rules/Composites.h"
@@ -13,7 +14,6 @@
 #include "frontend/recorder/programs/find_program.h"
 #include "frontend/recorder/requests/room.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/Support/raw_ostream.h"
 
 namespace weft::recorder {
 namespace {
@@ -42,8 +42,8 @@ struct FlatProgram {
   }
 };
 
-// The ops that random.cpp records of a call, of a row of n elements.
-std::string module_text(const FlatProgram &program) {
+// The ops that random.cpp records of a call, of a row of n elements, in bytecode.
+std::string module_of(const FlatProgram &program) {
   mlir::MLIRContext *context = &recorder().ir->context();
   mlir::OpBuilder builder(context);
   mlir::Location unknown = builder.getUnknownLoc();
@@ -83,11 +83,7 @@ std::string module_text(const FlatProgram &program) {
     value =
         value * ir::broadcastTo(argument(last - 1), dims) + ir::broadcastTo(argument(last), dims);
   mlir::func::ReturnOp::create(builder, unknown, ir::cast(value, to).value());
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  // With locations, which say that there is no line: else they would be those of this text.
-  module->print(stream, mlir::OpPrintingFlags().enableDebugInfo());
-  return text;
+  return ir::writeBytecode(*module);
 }
 
 // From the caches or compiled; null where the backend has none.
@@ -97,8 +93,8 @@ std::shared_ptr<CompiledProgram> find(const FlatProgram &flat, uint8_t device) {
   ProgramKey key{.kind = ProgramKey::Kind::kFlat, .salt = context.salt(), .code = {flat.number()}};
   if (std::shared_ptr<CompiledProgram> known = program_cache().find(key))
     return known->executable ? known : nullptr;
-  std::string text = module_text(flat);
-  CompileRequest request{text, text, config_for(r.config, device), nullptr};
+  std::string module = module_of(flat);
+  CompileRequest request{module, module, config_for(r.config, device), nullptr};
   absl::StatusOr<CompileOutcome> outcome = absl::UnknownError("not compiled");
   {
     RecorderMutex::Pause pause(r.mutex);

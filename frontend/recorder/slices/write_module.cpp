@@ -1,10 +1,9 @@
 // A slice as a module, whose ops say which module of the user's they belong to.
 #include "dialects/weft/ir/Attributes.h"
+#include "dialects/weft/ir/BytecodeFile.h"
 #include "dialects/weft/ir/SignatureAttributes.h"
 #include "frontend/recorder/slices/slice.h"
-#include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/Support/raw_ostream.h"
 
 namespace weft::recorder {
 
@@ -110,9 +109,8 @@ std::string write_module(const Slice &slice) {
   for (Value *output : slice.outputs)
     results.push_back(values.find(output)->second);
   mlir::func::ReturnOp::create(builder, unknown, results);
-  std::string bytes;
-  llvm::raw_string_ostream stream(bytes);
-  if (mlir::failed(mlir::writeBytecodeToFile(*module, stream)))
+  std::string bytes = ir::writeBytecode(*module);
+  if (bytes.empty())
     fail(ErrorKind::kCompile,
          "the recorded ops cannot be written as bytecode: " + ir.take_diagnostic().message);
   return bytes;
