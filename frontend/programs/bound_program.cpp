@@ -7,6 +7,7 @@
 
 #include "frontend/programs/trace.h"
 #include "frontend/recorder/requests/room.h"
+#include "frontend/recorder/runs/invocation.h"
 #include "frontend/recorder/runs/undo.h"
 #include "runtime/profile/profile.h"
 #include "llvm/ADT/DenseMap.h"
@@ -519,7 +520,8 @@ std::optional<std::vector<Tensor>> call(BoundProgram &bound, const std::vector<T
     if (call.settle()) {
       if ((results = call.run(attempt)))
         break;
-      attempt = attempt_with_room();
+      make_room();
+      attempt = Attempt::kLast;
     }
     if (!fits())
       return std::nullopt;

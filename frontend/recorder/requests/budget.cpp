@@ -223,12 +223,6 @@ void after_call(Tensor &x) {
     eager_or_full(x, excess);
 }
 
-Attempt attempt_with_room() {
-  RecorderMutex::Pause pause(recorder().mutex);
-  make_room();
-  return Attempt::kLast;
-}
-
 bool free_inputs(uint64_t before) {
   Recorder &r = recorder();
   // Collectives that are pending would end with a cut that fails.
@@ -245,7 +239,6 @@ bool free_inputs(uint64_t before) {
   } catch (const Error &) {
     return false; // whoever asks for these values learns why
   }
-  RecorderMutex::Pause pause(r.mutex);
   make_room();
   return true;
 }

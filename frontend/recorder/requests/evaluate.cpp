@@ -7,6 +7,7 @@
 #include "frontend/recorder/programs/stability.h"
 #include "frontend/recorder/requests/room.h"
 #include "frontend/recorder/runs/exchange.h"
+#include "frontend/recorder/runs/invocation.h"
 #include "frontend/recorder/runs/undo.h"
 #include "frontend/recorder/slices/claims.h"
 #include "frontend/recorder/slices/parts.h"
@@ -322,7 +323,8 @@ void submit(const Wanted &wanted) {
       claimed.reset();
       if (!parts)
         free_inputs(first);
-      attempt = attempt_with_room();
+      make_room();
+      attempt = Attempt::kLast;
       continue;
     }
     Invocation &invocation = *made;

@@ -2,12 +2,10 @@
 #pragma once
 
 #include "frontend/recorder/requests/requests.h"
-#include "frontend/recorder/runs/invocation.h"
+#include "frontend/recorder/runs/launcher.h"
 
 namespace weft::recorder {
 
-// Waits for what is under way, without the recorder's lock. The attempt that comes then.
-Attempt attempt_with_room();
 // What `make` gives, which throws kMemory where there is no memory. What is recorded and under way
 // then gives back what it can, and it is made once more. Between calls: no slice may be claimed.
 template <typename Make> auto make_with_room(const Make &make) -> decltype(make()) {
@@ -17,7 +15,7 @@ template <typename Make> auto make_with_room(const Make &make) -> decltype(make(
     if (error.kind() != ErrorKind::kMemory)
       throw;
   }
-  attempt_with_room(); // what is under way holds inputs, too
+  make_room(); // what is under way holds inputs, too
   free_inputs();
   return make();
 }

@@ -13,6 +13,7 @@
 #include "frontend/recorder/programs/backends.h"
 #include "frontend/recorder/programs/find_program.h"
 #include "frontend/recorder/requests/room.h"
+#include "frontend/recorder/runs/invocation.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace weft::recorder {

@@ -64,8 +64,8 @@ public:
   }
 
   // Throws kMemory or kRun where the run fails before its first instruction: every tensor keeps its
-  // value then. False where memory ran out and some may be had, which the caller waits for without
-  // the recorder's lock before it binds a new invocation (attempt_with_room). A later failure
+  // value then. False where memory ran out and some may be had, which the caller waits for
+  // before it binds a new invocation (make_room). A later failure
   // poisons the results. Other threads may wait for the results from now on, so the caller goes on
   // to finish() without waiting for anything itself. Behind a claim it takes memory and starts the
   // run without the recorder's lock, if nothing may have to go back.

@@ -130,6 +130,7 @@ void drain() {
     executor->synchronize();
 }
 void make_room() {
+  RecorderMutex::Pause pause(recorder_mutex());
   for (const std::shared_ptr<runtime::Executor> &executor : executors())
     executor->make_room();
 }

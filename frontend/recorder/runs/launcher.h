@@ -41,7 +41,8 @@ absl::StatusOr<runtime::Executor::Started> start(Launch &launch,
                                                  std::shared_ptr<EvaluationRecord> record);
 // Until all launched programs have ended, on all devices.
 void drain();
-// As drain(), and gives back what they leave; for a further attempt where there is no memory.
+// As drain(), without the recorder's lock, which is held; gives back what they leave, for a last
+// attempt where there is no memory.
 void make_room();
 
 } // namespace weft::recorder
