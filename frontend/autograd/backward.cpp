@@ -14,7 +14,6 @@
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/record/checkpoint.h"
 #include "frontend/recorder/record/emit.h"
-#include "frontend/recorder/record/state_api.h"
 #include "frontend/recorder/requests/requests.h"
 #include "frontend/tensor/impl.h"
 #include "weft/autograd.h"
@@ -447,7 +446,7 @@ private:
   bool leave_product(const GradNode &node, const Var &cotangent) {
     if (node.edges.size() != 2 || !node.edges[1].node || !node.saved[0])
       return false;
-    const Trace *trace = current_trace();
+    const Trace *trace = thread_trace;
     std::optional<bool> transpose_y =
         row_product_of(node, trace && trace->many_sizes ? INT64_MAX : kFewRows);
     // Rows that ranks have parts of would be gathered to stand below each other.
@@ -504,7 +503,7 @@ private:
   }
 
   void add_to_leaf(GradNode &leaf, const Var &gradient) {
-    if (Trace *trace = current_trace())
+    if (Trace *trace = thread_trace)
       trace->on_grad(&leaf);
     Var g = resharded_gradient(gradient, leaf.leaf_type);
     if (!leaf.grad.defined()) {

@@ -8,7 +8,7 @@ namespace weft::recorder {
 // The call says what is done with the leaf's gradient. While a function is recorded, that is no part
 // of a program where the leaf is an argument's.
 inline void note_own_leaf(GradNode &leaf) {
-  if (Trace *trace = current_trace(); trace && leaf.number >= trace->first_gradient)
+  if (Trace *trace = thread_trace; trace && leaf.number >= trace->first_gradient)
     trace->on_grad(&leaf);
 }
 // The backward that this thread records has reached the leaf: a recording of it is right only as

@@ -1,7 +1,6 @@
 #include "frontend/autograd/lost_gradient.h"
 
 #include "frontend/recorder/record/module_name.h"
-#include "frontend/recorder/record/state_api.h"
 #include "frontend/tensor/impl.h"
 
 namespace weft::recorder {

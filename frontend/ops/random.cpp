@@ -7,7 +7,6 @@
 
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/record/emit.h"
-#include "frontend/recorder/record/state_api.h"
 #include "frontend/recorder/requests/requests.h"
 #include "frontend/tensor/beside.h"
 #include "frontend/tensor/impl.h"

@@ -4,7 +4,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "frontend/recorder/record/state_api.h"
 #include "frontend/recorder/requests/requests.h"
 #include "frontend/recorder/slices/claims.h"
 #include "runtime/core/ends.h"
@@ -34,10 +33,10 @@ struct FunctionTrace : Trace {
     recording.first = recorder().next_number;
     first_storage = next_birth();
     first_gradient = recorder().next_grad_number;
-    current_trace() = this;
+    thread_trace = this;
   }
   ~FunctionTrace() {
-    current_trace() = nullptr;
+    thread_trace = nullptr;
     UnderLock lock;
     put_back();
     gradients_before.clear();
@@ -307,19 +306,19 @@ void Recording::note_history(const GradRef &grad, const GradNode *known) {
 }
 
 void read_state(const std::shared_ptr<HostState> &state) {
-  if (auto *trace = static_cast<FunctionTrace *>(current_trace())) {
+  if (auto *trace = static_cast<FunctionTrace *>(thread_trace)) {
     TouchedState &touched = trace->touch(state);
     touched.is_read = touched.is_read || *state == touched.before;
   }
 }
 
 void write_state(const std::shared_ptr<HostState> &state) {
-  if (auto *trace = static_cast<FunctionTrace *>(current_trace()))
+  if (auto *trace = static_cast<FunctionTrace *>(thread_trace))
     trace->touch(state);
 }
 
 void before_program(const std::function<void()> &write) {
-  Trace *trace = current_trace();
+  Trace *trace = thread_trace;
   if (!trace || std::string_view(trace->what) != "trace")
     return write();
   llvm::SaveAndRestore evaluates(trace->evaluating, true);
@@ -335,7 +334,7 @@ void wait_for_a_recording(Location location) {
 
 Recording record(const char *what, const ErasedFunction &function,
                  const std::vector<ArgumentType> &types, Location location, bool many_sizes) {
-  if (current_trace())
+  if (thread_trace)
     throw Error(ErrorKind::kState,
                 std::string("weft::") + what +
                     " is called inside another traced function; call the plain function there",

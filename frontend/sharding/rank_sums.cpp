@@ -1,6 +1,5 @@
 // Gradients that are sums over ranks, exchanged together.
 #include "frontend/recorder/record/emit.h"
-#include "frontend/recorder/record/state_api.h"
 #include "frontend/recorder/runs/exchange.h"
 #include "frontend/sharding/sharding.h"
 #include "llvm/Support/SaveAndRestore.h"

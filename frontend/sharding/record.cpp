@@ -4,7 +4,6 @@
 #include <functional>
 
 #include "frontend/recorder/record/limits.h"
-#include "frontend/recorder/record/state_api.h"
 #include "frontend/recorder/runs/exchange.h"
 #include "frontend/sharding/sharding.h"
 
@@ -127,7 +126,7 @@ std::shared_ptr<const Partition> renamed(const TypeInfo &from, const Sharding &s
 
 // A function that is recorded as a whole holds no exchange between ranks.
 void note_exchange(SourceLine *line) {
-  if (Trace *trace = current_trace(); trace && trace->exchange.empty())
+  if (Trace *trace = thread_trace; trace && trace->exchange.empty())
     trace->exchange = line->place();
 }
 

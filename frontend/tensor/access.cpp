@@ -18,7 +18,7 @@ namespace {
 
 // The recorded value of the storage, where that is another one than x, which the tensor has. Of a
 // view nobody holds x once it was looked at, so that the storage's value is what has to stay: a cut
-// that is not asked for it may take it for a temporary of the line (temporaries.h), which a later
+// that is not asked for it may take it for a temporary of the line (temporaries.cpp), which a later
 // program computes again, and loses if it fails.
 Var behind(TensorImpl &impl, const Var &x) {
   const Var &held = impl.storage()->var;
@@ -181,7 +181,7 @@ void *Tensor::mutable_data_bytes(Location location) {
                             "would make wrong; detach().clone() it first");
   refuse_part(*impl->type, location);
   Var x = evaluated(*this, CutReason::kWrite, location);
-  if (Trace *trace = current_trace())
+  if (Trace *trace = thread_trace)
     trace->on_write(impl);
   // Others than x and the storage may still refer to the value (saved for a derivative, or recorded
   // ops): they keep the old one.

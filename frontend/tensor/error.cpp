@@ -105,7 +105,7 @@ CallerScope::~CallerScope() {
 Location CallerScope::resolve(Location fallback) {
   if (outermost_caller)
     return *outermost_caller;
-  const recorder::Trace *trace = recorder::current_trace();
+  const recorder::Trace *trace = recorder::thread_trace;
   if ((!innermost_call && !trace) || !recorder::is_of_library(fallback))
     return fallback;
   return innermost_call ? innermost_call->caller_ : trace->line;

@@ -6,7 +6,6 @@
 
 #include "frontend/autograd/hooks.h"
 #include "frontend/recorder/record/emit.h"
-#include "frontend/recorder/record/state_api.h"
 #include "frontend/recorder/requests/requests.h"
 #include "frontend/tensor/autocast.h"
 #include "frontend/tensor/tensor_indexing.h"
@@ -255,7 +254,7 @@ static void mark_leaf(const TensorImpl &impl, Var &x) {
 static Var read_storage(TensorImpl *impl) {
   if (impl->start)
     begin(*impl);
-  if (Trace *trace = current_trace())
+  if (Trace *trace = thread_trace)
     trace->on_read(impl);
   Var x = impl->var;
   if (impl->name) {
@@ -348,7 +347,7 @@ Var read(const Tensor &tensor, const char *argument) {
 
 void take_over_storage(const Tensor &tensor) {
   TensorImpl *impl = tensor.impl();
-  if (!impl->is_view() || current_trace())
+  if (!impl->is_view() || thread_trace)
     return;
   View &view = *impl->view;
   TensorImpl &base = *view.base.impl();
@@ -408,7 +407,7 @@ static Var written_over(const Var &before, Var value) {
 // that from `value`.
 static GradEdge take_history(TensorImpl &detached, Var &value) {
   View &view = *detached.view;
-  if (Trace *trace = current_trace())
+  if (Trace *trace = thread_trace)
     trace->on_own_history(&detached);
   Var before{value.value, view.own.node, view.own.index};
   if (detached.storage()->type->part)
@@ -471,13 +470,13 @@ void write(const Tensor &tensor, Var value) {
   }
   if (impl->start) {
     // What may have to go back to it (a trace, a run that fails) needs it; else nobody will.
-    if (current_trace() || value.value->node)
+    if (thread_trace || value.value->node)
       begin(*impl);
     impl->start = nullptr;
   }
   if (value.value->type != impl->type)
     value = resharded(value, impl->type);
-  if (Trace *trace = current_trace())
+  if (Trace *trace = thread_trace)
     trace->on_write(impl);
   note_write(*impl, value.value.get());
   // Outside of history the edge to what computed the storage stays, as in PyTorch.

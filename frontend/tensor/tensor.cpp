@@ -124,7 +124,7 @@ Tensor Tensor::grad(Location location) const {
   GradNode *leaf = gradient_leaf(*checked(*this, "self"));
   if (!leaf)
     return Tensor();
-  if (Trace *trace = current_trace())
+  if (Trace *trace = thread_trace)
     trace->on_grad(leaf);
   return leaf->grad;
 }
@@ -149,7 +149,7 @@ void Tensor::set_grad(const Tensor &grad, Location location) {
     if (&type != &to)
       own = wrap_quietly(resharded(read(grad, "grad"), &to));
   }
-  if (Trace *trace = current_trace())
+  if (Trace *trace = thread_trace)
     trace->on_grad(leaf);
   leaf->grad = own;
 }

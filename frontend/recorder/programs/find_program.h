@@ -6,7 +6,6 @@
 #include "frontend/compile/compile_slice.h"
 #include "frontend/recorder/programs/program_cache.h"
 #include "frontend/recorder/programs/structure.h"
-#include "frontend/recorder/slices/request.h"
 #include "frontend/recorder/slices/slice.h"
 
 namespace weft::recorder {

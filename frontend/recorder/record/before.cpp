@@ -1,6 +1,5 @@
 // What storages held before they were written in place.
 #include "frontend/recorder/record/state.h"
-#include "frontend/recorder/record/state_api.h"
 #include "frontend/tensor/impl.h"
 #include "runtime/memory/buffer.h"
 

@@ -6,7 +6,6 @@
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/record/emit.h"
 #include "frontend/recorder/record/state.h"
-#include "frontend/recorder/record/state_api.h"
 #include "frontend/tensor/impl.h"
 #include "weft/checkpoint.h"
 

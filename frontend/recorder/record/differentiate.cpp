@@ -6,7 +6,6 @@
 #include "frontend/recorder/record/emit.h"
 #include "frontend/recorder/record/limits.h"
 #include "frontend/recorder/record/state.h"
-#include "frontend/recorder/record/state_api.h"
 
 namespace weft::recorder {
 namespace {

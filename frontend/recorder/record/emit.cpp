@@ -3,7 +3,6 @@
 #include "frontend/recorder/record/emit.h"
 
 #include "frontend/recorder/record/attributes.h"
-#include "frontend/recorder/record/replaced_ops.h"
 
 namespace weft::recorder {
 

@@ -4,9 +4,7 @@
 #include "dialects/weft/ir/MayFail.h"
 #include "dialects/weft/rules/RuleChecks.h"
 #include "frontend/recorder/record/checkpoint.h"
-#include "frontend/recorder/record/replaced_ops.h"
 #include "frontend/recorder/record/state.h"
-#include "frontend/recorder/record/state_api.h"
 #include "frontend/tensor/impl.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Diagnostics.h"
@@ -290,7 +288,7 @@ Signature *IrState::fit(Signature *s, llvm::ArrayRef<const Var *> operands) {
 
 // A collective that this thread has recorded. Out of line: other ops need a small frame.
 [[gnu::noinline]] static void note_collective(Node *node) {
-  Trace *trace = current_trace();
+  Trace *trace = thread_trace;
   if (trace && trace->exchange.empty())
     trace->exchange = node->line->place();
   if (!node->tracer)
@@ -309,7 +307,7 @@ Node *IrState::enter(Signature *signature, llvm::ArrayRef<const Var *> operands,
   node->rank = thread_rank;
   node->line = line;
   node->number = r.next_number++;
-  if (const Trace *trace = current_trace())
+  if (const Trace *trace = thread_trace)
     node->tracer = trace->tracer;
   bool may_fail = signature->checks, lost = false;
   node->operands.reserve(operands.size());

@@ -90,7 +90,7 @@ struct Signature {
   Exchange exchange = Exchange::kNone;
   uint8_t device = 0; // that its results are on
   int64_t result_bytes = 0;
-  std::shared_ptr<const OpReplacement> replacement; // null for most (replaced_ops.h)
+  std::shared_ptr<const OpReplacement> replacement; // null for most
   const ir::WeftOp::Concept *rules = nullptr;
   llvm::ArrayRef<int64_t> saved_operands, saved_results;
   Ref<const SignatureText> text;
@@ -100,7 +100,7 @@ struct Signature {
 
   Signature(mlir::OperationName name, llvm::ArrayRef<const TypeInfo *> operands,
             llvm::ArrayRef<const TypeInfo *> results);
-  // No node has it as it is (replaced_ops.h).
+  // No node has it as it is (record_indirectly).
   bool is_indirect() const {
     return is_sharded || replacement;
   }

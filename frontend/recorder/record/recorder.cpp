@@ -7,7 +7,6 @@
 #include "frontend/recorder/record/emit.h"
 #include "frontend/recorder/record/limits.h"
 #include "frontend/recorder/record/state.h"
-#include "frontend/recorder/record/state_api.h"
 #include "runtime/core/caches.h"
 #include "runtime/core/float16.h"
 #include "runtime/executor/device.h"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -105,6 +106,10 @@ inline const TypeInfo *type_info(DType dtype, const Shape &dims) {
   return type_info(dtype, dims, call_device.device);
 }
 
+// Where the ranks of a job are threads of this process, the thread's rank: its collectives are its
+// own, since a rank that ran another's would wait for itself. 0 for all other threads.
+extern constinit thread_local uint32_t thread_rank;
+
 extern constinit thread_local bool thread_grad_mode;
 inline bool grad_mode() {
   return thread_grad_mode;
@@ -154,8 +159,29 @@ std::shared_ptr<runtime::Buffer> allocate_buffer(int64_t bytes, uint8_t device);
 // A buffer there with these bytes.
 std::shared_ptr<runtime::Buffer> buffer_of(const void *bytes, int64_t count, uint8_t device);
 
+// --- Writes in place ---
+// The storage is about to be given the recorded or computed value: what it held is what it goes
+// back to if the run fails.
+void note_write(TensorImpl &storage, Value *value);
+// It never goes back.
+void forget_write(TensorImpl &storage);
+// Whether a failed run has lost the value of the leaf, and somebody was told.
+bool is_lost(const Value *leaf);
+
 // --- History ---
 GradRef make_grad_leaf(const TypeInfo *type);
+// How many results the call that the node stands for has.
+uint32_t result_count(const GradNode &node);
+// What a slice in steps of 1 takes of its operand: [start, limit) of one dim, all of the others.
+// Nothing for any other call.
+struct Band {
+  int64_t dim, start, limit;
+  const TypeInfo *from; // the operand's
+};
+std::optional<Band> band_of(const GradNode &node);
+// Of a product of few rows, x [M, K] as it lies times y [K, N] (or, transposed, [N, K]), M at most
+// `rows`: whether y is transposed. Nothing for any other call.
+std::optional<bool> row_product_of(const GradNode &node, int64_t rows);
 // The gradients of the node's operands for the cotangents of its results (null Var: zero). Null
 // where the edge wants none. With history, the recorded ops can be differentiated again.
 // `except`: an operand whose gradient is not wanted.
@@ -190,15 +216,10 @@ public:
   // GradNode::number: the function's own have this one or a higher one.
   uint64_t first_gradient = 0;
 };
-extern constinit thread_local Trace *thread_trace;
-// This thread's; null outside of such a function.
-inline Trace *&current_trace() {
-  return thread_trace;
-}
+extern constinit thread_local Trace *thread_trace; // null outside of such a function
 // Null also while the trace evaluates: then all is as outside.
 inline Trace *active_trace() {
-  Trace *trace = current_trace();
-  return trace && !trace->evaluating ? trace : nullptr;
+  return thread_trace && !thread_trace->evaluating ? thread_trace : nullptr;
 }
 
 } // namespace weft::recorder

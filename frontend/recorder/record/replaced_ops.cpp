@@ -1,10 +1,10 @@
-#include "frontend/recorder/record/replaced_ops.h"
-
+// Ops that users replaced (weft::replace_op): their calls are recorded as other ops.
 #include <map>
 #include <mutex>
 
 #include "dialects/weft/ir/Custom.h"
 #include "frontend/recorder/record/call_user.h"
+#include "frontend/recorder/record/state.h"
 #include "frontend/tensor/impl.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/SaveAndRestore.h"

@@ -135,6 +135,12 @@ bool align_devices(llvm::StringRef op, llvm::ArrayRef<const Var *> &operands, Al
 void record_op(Signature *signature, llvm::ArrayRef<const Var *> operands, SourceLine *line,
                llvm::SmallVectorImpl<Var> &results);
 
+// Of a signature that is_indirect: by its replacement, in parts, or, inside of a replacement, as it
+// is.
+void record_indirectly(Signature *signature, llvm::ArrayRef<const Var *> operands, SourceLine *line,
+                       llvm::SmallVectorImpl<Var> &results);
+// What calls of the op record instead; null for most. From any thread.
+std::shared_ptr<const OpReplacement> replacement_of(llvm::StringRef op);
 // As it is, of whole tensors.
 void record_itself(Signature *signature, llvm::ArrayRef<const Var *> operands, SourceLine *line,
                    llvm::SmallVectorImpl<Var> &results);

@@ -94,7 +94,7 @@ struct SourceLine : Interned {
   const ModuleName *named_for = nullptr;
   uint64_t named_at = 0;
   std::vector<SpecializedSite> sites; // of the literals in it, where there is no module
-  bool keeps_values = false; // what it records is no temporary of its own (temporaries.h); alike
+  bool keeps_values = false; // what it records is no temporary of its own (temporaries.cpp); alike
   LineKey key() const {
     return where;
   }
@@ -287,7 +287,7 @@ struct Node : Pooled<Node> {
   uint32_t tracer = 0;   // the recording of a function that alone may use it; 0 for none, kEnded
                          // after that: nobody may
   bool may_fail = false; // it checks indices, or reads what recorded ops that do compute
-  bool stays = false;    // it was computed for others, and stayed recorded (temporaries.h)
+  bool stays = false;    // it was computed for others, and stayed recorded (temporaries.cpp)
   bool lost = false;     // it reads, maybe through others, what a failed run has lost
   uint32_t rank = 0;     // of the thread that recorded it, where ranks are threads (thread_rank)
   absl::InlinedVector<Value *, 3> operands; // each counts as a use

@@ -1,7 +1,6 @@
 // What follows every call: eager evaluation, and cuts when the record grows too long, holds too
 // much or keeps too much alive.
 #include "frontend/recorder/record/state.h"
-#include "frontend/recorder/record/state_api.h"
 #include "frontend/recorder/requests/room.h"
 #include "frontend/tensor/impl.h"
 #include "runtime/memory/buffer.h"

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "frontend/recorder/record/state_api.h"
 #include "frontend/recorder/runs/evaluation.h"
 #include "frontend/recorder/slices/slice.h"
 #include "runtime/collective/call.h"

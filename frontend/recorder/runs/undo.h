@@ -19,7 +19,6 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "frontend/recorder/record/state_api.h"
 #include "frontend/recorder/runs/evaluation.h"
 #include "frontend/recorder/slices/slice.h"
 

@@ -1,6 +1,5 @@
 // Which values a cut computes beside those that are asked for, so that a loop's iteration is one
 // program and the same one each time.
-#include "frontend/recorder/record/state_api.h"
 #include "frontend/recorder/slices/slice.h"
 
 namespace weft::recorder {

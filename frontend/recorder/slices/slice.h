@@ -7,7 +7,7 @@
 
 #include "frontend/recorder/record/state.h"
 #include "frontend/recorder/slices/program_key.h"
-#include "weft/explain.h"
+#include "frontend/recorder/slices/request.h"
 
 namespace weft::recorder {
 
@@ -19,9 +19,9 @@ struct Slice {
   uint8_t device = 0;                    // its ops'
   bool is_exchange = false;              // it is a transfer or a collective, and nothing else
   bool is_mixed = false; // its ops lie on several devices, or some are exchanges: no program's
-                         // (parts.h)
+                         // (parts_of)
   llvm::SmallVector<Value *, 4> temporaries; // results with handles that are no outputs
-                                             // (temporaries.h)
+                                             // (temporaries.cpp)
   llvm::SmallVector<Node *, 4> left;         // the ops that stay recorded for them
   bool has_stayed = false;                   // one of its ops had stayed before
   ProgramKey key;
@@ -54,6 +54,21 @@ bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer = 0);
 // - `init`, where one thread records: all that is alive, so that a loop's first step does not
 //   compute what the later ones find in memory.
 std::vector<Value *> companions(const Slice &slice, CutReason reason);
+
+// Takes what nobody is going to ask for (temporaries.cpp) out of the outputs of the slice that was
+// just collected, to compute `roots` for the request.
+void leave_temporaries(Slice &slice, std::span<Value *const> roots, const EvaluateRequest &request);
+
+// What one submission computes: values of one device, or the result of one exchange.
+using Part = std::vector<ValueRef>;
+
+// Each part needs results of earlier ones only. Exchanges begin as early as they can: what they
+// wait for is a program of its own, so that their bytes are on their way while the rest is
+// computed. Small ones wait for each other, since a program's end costs fusion. Elementwise work
+// that no exchange waits for goes to the program that reads it. Where a part may fail, what
+// storages are given in place comes in the last parts, one a device. Linear in the slice, but for a
+// sort of the parts.
+std::vector<Part> parts_of(const Slice &slice);
 
 // For each checkpoint whose ops are among the slice's a second time: how many are, and its line.
 std::vector<std::string> checkpoint_notes(const Slice &slice);
