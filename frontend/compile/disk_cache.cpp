@@ -8,10 +8,10 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <mutex>
 #include <optional>
@@ -20,9 +20,12 @@
 #include "frontend/compile/compile_slice.h"
 #include "runtime/executable/check_specs.h"
 #include "runtime/executable/executable.h"
+#include "runtime/io/files.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/SHA256.h"
+#include "llvm/Support/raw_ostream.h"
 
 namespace weft::recorder {
 namespace {
@@ -126,25 +129,25 @@ std::string prepare(const std::string &folder) {
 struct Entry {
   fs::path path;
   int64_t bytes;
-  std::chrono::sys_time<std::chrono::nanoseconds> used;
+  double used; // in seconds
 };
 
 // The folder's, after what processes that died have left has gone.
 std::vector<Entry> entries_of(const std::string &folder) {
   std::vector<Entry> entries;
   std::error_code error, gone;
-  auto now = std::chrono::system_clock::now();
+  constexpr double kLongest = 3600; // that a process writes one
   for (const fs::directory_entry &file : fs::directory_iterator(folder, error)) {
     struct stat info; // of a folder with many entries, one call for each is what the time goes to
     if (::stat(file.path().c_str(), &info) != 0)
       continue; // another process was faster
     Entry entry{file.path(), static_cast<int64_t>(info.st_size),
-                decltype(Entry::used)(std::chrono::seconds(info.st_mtim.tv_sec) +
-                                      std::chrono::nanoseconds(info.st_mtim.tv_nsec))};
+                static_cast<double>(info.st_mtim.tv_sec) +
+                    static_cast<double>(info.st_mtim.tv_nsec) * 1e-9};
     if (entry.path.extension() == ".weft")
       entries.push_back(std::move(entry));
-    else if (entry.path.filename().string().rfind("tmp.", 0) == 0 &&
-             now - entry.used > std::chrono::hours(1))
+    else if (entry.path.filename().string().starts_with("tmp.") &&
+             static_cast<double>(std::time(nullptr)) - entry.used > kLongest)
       fs::remove(entry.path, gone);
   }
   return entries;
@@ -179,8 +182,7 @@ int64_t keep_newest(std::vector<Entry> entries, int64_t bound) {
   int64_t total = bytes_of(entries);
   if (total <= bound)
     return total;
-  std::sort(entries.begin(), entries.end(),
-            [](const Entry &a, const Entry &b) { return a.used < b.used; });
+  std::ranges::sort(entries, {}, &Entry::used);
   for (const Entry &entry : entries) {
     if (total <= bound - bound / kParts || (total <= bound && total == entry.bytes))
       break;
@@ -191,16 +193,32 @@ int64_t keep_newest(std::vector<Entry> entries, int64_t bound) {
   return total;
 }
 
-bool write_all(int file, llvm::StringRef bytes) {
-  while (!bytes.empty()) {
-    ssize_t n = ::write(file, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n <= 0)
-      return false;
-    bytes = bytes.drop_front(static_cast<size_t>(n));
-  }
-  return true;
+// Null where it is damaged or of another make.
+std::shared_ptr<CompiledProgram> read_entry(llvm::StringRef key, llvm::StringRef bytes,
+                                            compiler::Backend &backend) {
+  Header header;
+  if (bytes.size() < sizeof header)
+    return nullptr;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  llvm::StringRef rest = bytes.drop_front(sizeof header);
+  auto expected = checksum(key, header, rest);
+  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 || header.places_bytes > rest.size() ||
+      header.remarks_bytes > rest.size() - header.places_bytes ||
+      header.blob_bytes != rest.size() - header.places_bytes - header.remarks_bytes ||
+      std::memcmp(header.checksum, expected.data(), expected.size()) != 0)
+    return nullptr;
+  auto executable = backend.load(llvm::ArrayRef<char>(rest.end() - header.blob_bytes, rest.end()));
+  if (!executable.ok() || !*executable ||
+      !runtime::check_ties((*executable)->input_specs(), (*executable)->output_specs()).ok())
+    return nullptr;
+  auto program = std::make_shared<CompiledProgram>();
+  program->executable = *std::move(executable);
+  for (auto [i, figure] : llvm::enumerate(figures_of(*program->report)))
+    *figure = header.report[i];
+  split_texts(rest.take_front(header.places_bytes), program->check_places);
+  split_texts(rest.substr(header.places_bytes, header.remarks_bytes), program->report->remarks);
+  program->bytes = static_cast<int64_t>(bytes.size());
+  return program;
 }
 
 } // namespace
@@ -250,58 +268,23 @@ std::string DiskCache::key(const std::string &content) const {
 DiskCache::Lookup DiskCache::load(const std::string &key) {
   Lookup lookup;
   std::string path = folder_ + "/" + key + ".weft";
-  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (file < 0)
-    return lookup;
   struct stat info;
-  std::string bytes;
-  bool read = ::fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid() &&
-              info.st_size >= static_cast<off_t>(sizeof(Header)) &&
-              info.st_size <= std::max<int64_t>(bound_, 0);
-  if (read) {
-    bytes.resize(static_cast<size_t>(info.st_size));
-    size_t have = 0;
-    while (have < bytes.size()) {
-      ssize_t n = ::read(file, bytes.data() + have, bytes.size() - have);
-      if (n < 0 && errno == EINTR)
-        continue;
-      if (n <= 0)
-        break;
-      have += static_cast<size_t>(n);
-    }
-    read = have == bytes.size();
+  if (::lstat(path.c_str(), &info) != 0)
+    return lookup;
+  // While the folder was open to others, they may have put files there.
+  if (S_ISREG(info.st_mode) && info.st_uid == ::geteuid() && info.st_size <= bound_) {
+    auto bytes = runtime::read_file(path);
+    if (absl::IsNotFound(bytes.status()))
+      return lookup; // another process was faster
+    if (bytes.ok())
+      lookup.program =
+          read_entry(key, {reinterpret_cast<const char *>(bytes->data()), bytes->size()}, backend_);
   }
-  ::close(file);
-  Header header;
-  if (read) {
-    std::memcpy(&header, bytes.data(), sizeof header);
-    llvm::StringRef rest = llvm::StringRef(bytes).drop_front(sizeof header);
-    auto expected = checksum(key, header, rest);
-    if (std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 &&
-        header.places_bytes <= rest.size() &&
-        header.remarks_bytes <= rest.size() - header.places_bytes &&
-        header.blob_bytes == rest.size() - header.places_bytes - header.remarks_bytes &&
-        std::memcmp(header.checksum, expected.data(), expected.size()) == 0) {
-      llvm::StringRef places = rest.take_front(header.places_bytes),
-                      remarks = rest.substr(header.places_bytes, header.remarks_bytes),
-                      blob = rest.take_back(header.blob_bytes);
-      auto executable = backend_.load(llvm::ArrayRef<char>(blob.data(), blob.size()));
-      if (executable.ok() && *executable &&
-          runtime::check_ties((*executable)->input_specs(), (*executable)->output_specs()).ok()) {
-        lookup.program = std::make_shared<CompiledProgram>();
-        lookup.program->executable = *std::move(executable);
-        for (auto [i, figure] : llvm::enumerate(figures_of(*lookup.program->report)))
-          *figure = header.report[i];
-        split_texts(places, lookup.program->check_places);
-        split_texts(remarks, lookup.program->report->remarks);
-        lookup.program->bytes = static_cast<int64_t>(bytes.size());
-        ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0); // used just now
-        return lookup;
-      }
-    }
-  }
-  lookup.corrupt = true;
-  ::unlink(path.c_str());
+  lookup.corrupt = !lookup.program;
+  if (lookup.corrupt)
+    ::unlink(path.c_str());
+  else
+    ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0); // used just now
   return lookup;
 }
 
@@ -328,21 +311,23 @@ absl::Status DiskCache::store(const std::string &key, const CompiledProgram &pro
   std::memcpy(header.checksum, digest.data(), digest.size());
 
   std::string path = folder_ + "/" + key + ".weft";
-  std::string temporary = folder_ + "/tmp.XXXXXX";
-  int file = ::mkostemp(temporary.data(), O_CLOEXEC);
-  if (file < 0)
-    return absl::UnavailableError("cannot write in " + folder_ + ": " + std::strerror(errno));
-  bool written =
-      write_all(file, llvm::StringRef(reinterpret_cast<const char *>(&header), sizeof header)) &&
-      write_all(file, rest);
-  int error = errno;
-  if (::close(file) != 0)
-    written = false;
-  if (!written || ::rename(temporary.c_str(), path.c_str()) != 0) {
-    if (written)
-      error = errno;
-    ::unlink(temporary.c_str());
-    return absl::UnavailableError("cannot write " + path + ": " + std::strerror(error));
+  llvm::SmallString<128> temporary;
+  namespace files = llvm::sys::fs;
+  int file;
+  if (std::error_code error =
+          files::createUniqueFile(folder_ + "/tmp.%%%%%%%%", file, temporary, files::OF_None,
+                                  files::owner_read | files::owner_write))
+    return absl::UnavailableError("cannot write in " + folder_ + ": " + error.message());
+  llvm::raw_fd_ostream stream(file, /*shouldClose=*/true);
+  stream.write(reinterpret_cast<const char *>(&header), sizeof header) << rest;
+  stream.close();
+  std::error_code error = stream.error();
+  stream.clear_error();
+  if (!error)
+    error = files::rename(temporary, path);
+  if (error) {
+    files::remove(temporary);
+    return absl::UnavailableError("cannot write " + path + ": " + error.message());
   }
   trim(static_cast<int64_t>(sizeof header + rest.size()));
   return absl::OkStatus();
