@@ -5,7 +5,6 @@
 #include <string>
 
 #include "dialects/weft/ir/Attention.h"
-#include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/Weft.h"
 #include "frontend/compile/refusal.h"
 #include "frontend/compile/varying_dims.h"
@@ -20,10 +19,7 @@ using mlir::Operation;
 using mlir::Value;
 
 int64_t product(llvm::ArrayRef<Dim> dims) {
-  int64_t result = 1;
-  for (const Dim &dim : dims)
-    result *= dim.size;
-  return result;
+  return ir::productDim(dims).size;
 }
 
 Order in_order(size_t rank) {
@@ -195,12 +191,14 @@ private:
     result.replaceAllUsesWith(value);
   }
 
-  // The op on other operands; its results have the dim that varies in front.
-  void again(Operation *op, mlir::ValueRange operands) {
-    made_ = builder_.clone(*op);
-    made_->setOperands(operands);
+  // The op on what `of` makes of its operands; its results have the dim that varies in front.
+  template <typename Of> bool again(Operation *op, const Of &of) {
+    made_ = clone_on(builder_, op, of);
+    if (!made_)
+      return false;
     for (Value result : made_->getResults())
       result.setType(type_with(result, permuted(dimsOf(result), order_for(result))));
+    return true;
   }
   void settle(Operation *op) {
     for (auto [result, made] : llvm::zip_equal(op->getResults(), made_->getResults()))
@@ -210,15 +208,12 @@ private:
   // Operands and result have as many dims, with the one that varies at one place.
   bool move_alike(Operation *op, std::optional<int64_t> dim = {}) {
     Order order = order_for(op->getResult(0));
-    llvm::SmallVector<Value> operands;
-    for (Value operand : op->getOperands()) {
-      if (place_of(dimsOf(operand)) != order[0])
-        return false;
-      operands.push_back(ordered(op->getLoc(), operand, order));
-      if (!operands.back())
-        return false;
-    }
-    again(op, operands);
+    auto moved = [&](Value operand) {
+      return place_of(dimsOf(operand)) == order[0] ? ordered(op->getLoc(), operand, order)
+                                                   : Value();
+    };
+    if (!again(op, moved))
+      return false;
     if (dim)
       made_->setAttr("dim", builder_.getI64IntegerAttr(*dim));
     settle(op);
@@ -255,7 +250,7 @@ private:
     auto type = type_with(input, aligned);
     if (type.getRank() != typeOf(value).getRank())
       value = ir::ReshapeOp::create(builder_, broadcast.getLoc(), type, value);
-    again(broadcast, value);
+    again(broadcast, [&](Value) { return value; });
     settle(broadcast);
     return true;
   }
@@ -274,11 +269,11 @@ private:
     Order order = order_for(input);
     if (order[0] >= static_cast<int64_t>(order.size() - norm.getNormalizedRank()))
       return false;
-    llvm::SmallVector<Value> operands(norm->getOperands());
-    operands[0] = ordered(norm.getLoc(), input, order);
-    if (!operands[0])
+    auto moved = [&](Value operand) {
+      return operand == input ? ordered(norm.getLoc(), input, order) : operand;
+    };
+    if (!again(norm, moved))
       return false;
-    again(norm, operands);
     settle(norm);
     return true;
   }
@@ -288,16 +283,13 @@ private:
   bool move_attention(Operation *op) {
     if (!ir::variesInLength(op) || !ir::whyNoLengths(op).empty())
       return false;
-    llvm::SmallVector<Value> operands;
-    for (Value operand : op->getOperands()) {
-      operands.push_back(moved_.contains(operand)
-                             ? ordered(op->getLoc(), operand, in_order(dimsOf(operand).size()))
-                             : operand);
-      if (!operands.back())
-        return false;
-    }
-    made_ = builder_.clone(*op);
-    made_->setOperands(operands);
+    made_ = clone_on(builder_, op, [&](Value operand) {
+      return moved_.contains(operand)
+                 ? ordered(op->getLoc(), operand, in_order(dimsOf(operand).size()))
+                 : operand;
+    });
+    if (!made_)
+      return false;
     for (auto [result, made] : llvm::zip_equal(op->getResults(), made_->getResults()))
       settle(result,
              lies_behind(result) ? permute(op->getLoc(), made, order_for(result)) : Value(made));
@@ -325,7 +317,7 @@ private:
     for (int64_t dim : along.asArrayRef())
       dims.push_back(index_in(order, dim));
     llvm::sort(dims);
-    again(op, ordered(op->getLoc(), input, order));
+    again(op, [&](Value) { return ordered(op->getLoc(), input, order); });
     made_->setAttr("dims", builder_.getDenseI64ArrayAttr(dims));
     settle(op);
     return true;
@@ -377,7 +369,7 @@ private:
         dimsOf(matmul.getResult()).size() != 2 || place_of(dimsOf(matmul.getRhs())) != -1)
       return false;
     Moved rows = moved_.at(matmul.getLhs());
-    again(matmul, {rows.value, matmul.getRhs()});
+    again(matmul, [&](Value operand) { return is_rows(operand) ? rows.value : operand; });
     moved_[matmul.getResult()] = {made_->getResult(0), rows.steps, rows.size};
     return true;
   }
@@ -386,23 +378,19 @@ private:
   bool move_rows(Operation *op) {
     Moved rows =
         moved_.at(*llvm::find_if(op->getOperands(), [&](Value each) { return is_rows(each); }));
-    llvm::SmallVector<Value> operands;
-    for (Value operand : op->getOperands()) {
-      if (!is_rows(operand)) {
-        auto broadcast = operand.getDefiningOp<ir::BroadcastOp>();
-        auto constant = operand.getDefiningOp<ir::ConstantOp>();
-        bool is_one = constant && constant.getValue().isSplat();
-        if (!is_one && (!broadcast || place_of(dimsOf(broadcast.getInput())) != -1))
-          return false;
-        operands.push_back(operand);
-        continue;
+    auto moved = [&](Value operand) {
+      if (is_rows(operand)) {
+        const Moved &each = moved_.at(operand);
+        return each.steps == rows.steps && each.size == rows.size ? each.value : Value();
       }
-      const Moved &each = moved_.at(operand);
-      if (each.steps != rows.steps || each.size != rows.size)
-        return false;
-      operands.push_back(each.value);
-    }
-    again(op, operands);
+      auto broadcast = operand.getDefiningOp<ir::BroadcastOp>();
+      auto constant = operand.getDefiningOp<ir::ConstantOp>();
+      bool is_one = constant && constant.getValue().isSplat();
+      return is_one || (broadcast && place_of(dimsOf(broadcast.getInput())) == -1) ? operand
+                                                                                   : Value();
+    };
+    if (!again(op, moved))
+      return false;
     moved_[op->getResult(0)] = {made_->getResult(0), rows.steps, rows.size};
     return true;
   }

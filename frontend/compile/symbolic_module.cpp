@@ -263,12 +263,7 @@ private:
     case ir::Kind::Contraction:
       return mlir::isa<ir::MatmulOp>(op);
     case ir::Kind::Composite:
-      return mlir::isa<ir::SoftmaxOp, ir::LogSoftmaxOp, ir::LayerNormOp, ir::CrossEntropyOp,
-                       ir::DropoutOp, ir::AttentionOp, ir::AttentionGradientOp, ir::Conv2dOp,
-                       ir::Conv2dInputGradientOp, ir::Conv2dWeightGradientOp, ir::MaxPool2dOp,
-                       ir::MaxPool2dGradientOp, ir::AvgPool2dOp, ir::AvgPool2dGradientOp,
-                       ir::BatchNormOp, ir::BatchNormInferenceOp, ir::ArgMaxOp, ir::ArgMinOp,
-                       ir::ArgSortOp>(op);
+      return ir::isOwn(op) && !mlir::isa<ir::CholeskyOp, ir::SolveTriangularOp, ir::LuOp>(op);
     default:
       return false;
     }

@@ -2,8 +2,7 @@
 #pragma once
 
 #include "dialects/weft/ir/LongDims.h"
-#include "mlir/IR/BuiltinTypes.h"
-#include "mlir/IR/Value.h"
+#include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -39,6 +38,20 @@ inline bool moves_ones(llvm::ArrayRef<ir::Dim> dims, llvm::ArrayRef<int64_t> ord
   llvm::copy_if(order, std::back_inserter(long_ones),
                 [&](int64_t dim) { return !dims[dim].isOne(); });
   return llvm::is_sorted(long_ones);
+}
+
+// The op on what `of` makes of each operand; null where that is null.
+template <typename Of>
+mlir::Operation *clone_on(mlir::OpBuilder &builder, mlir::Operation *op, const Of &of) {
+  llvm::SmallVector<mlir::Value> operands;
+  for (mlir::Value operand : op->getOperands()) {
+    operands.push_back(of(operand));
+    if (!operands.back())
+      return nullptr;
+  }
+  mlir::Operation *made = builder.clone(*op);
+  made->setOperands(operands);
+  return made;
 }
 
 // Gives a slice or an insert_slice what `of` makes of the starts, the limits and the steps of `op`.

@@ -58,17 +58,10 @@ Operation *WideRows::widen(Operation *op) {
     if (dimsOf(reshape.getInput()).back() == dimsOf(reshape.getResult()).back())
       made = reshaped(op->getLoc(), values_.at(reshape.getInput()), wide_dims(reshape.getResult()));
   } else if (mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Elementwise) {
-    llvm::SmallVector<Value> operands;
-    for (Value operand : op->getOperands()) {
-      operands.push_back(of(operand));
-      if (!operands.back())
-        return nullptr;
-    }
-    Operation *same = builder_.clone(*op);
-    same->setOperands(operands);
-    for (auto [result, wide] : llvm::zip_equal(op->getResults(), same->getResults())) {
+    Operation *same = clone_on(builder_, op, [&](Value operand) { return of(operand); });
+    for (size_t i = 0; same && i < same->getNumResults(); ++i) {
+      Value result = op->getResult(i), wide = values_[result] = same->getResult(i);
       wide.setType(type_with(result, wide_dims(result)));
-      values_[result] = wide;
     }
     return same;
   }
