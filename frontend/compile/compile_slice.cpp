@@ -13,6 +13,7 @@
 #include "mlir/Parser/Parser.h"
 #include "runtime/core/caches.h"
 #include "runtime/core/ends.h"
+#include "runtime/core/status.h"
 #include "runtime/executable/executable.h"
 #include "runtime/profile/profile.h"
 
@@ -70,11 +71,9 @@ compile_in(mlir::MLIRContext &context, const CompileRequest &request, compiler::
   if (!module)
     return absl::InternalError(diagnostics.failure("the slice cannot be read back"));
   if (request.symbolic)
-    if (absl::Status status =
-            make_symbolic(*module, request.symbolic->general, request.symbolic->positions,
-                          /*writes_rows=*/backend.device() == "cpu");
-        !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(make_symbolic(*module, request.symbolic->general,
+                                       request.symbolic->positions,
+                                       /*writes_rows=*/backend.device() == "cpu"));
   auto program = std::make_shared<CompiledProgram>();
   auto executable =
       compiler::compileBy(backend, *module, compile_options(request.config), program->report.get());
@@ -108,10 +107,8 @@ absl::StatusOr<CompileOutcome> load_or_compile(const CompileRequest &request) {
   auto start = Clock::now();
   using runtime::profile::Kind;
   runtime::profile::Span span(Kind::kFind, "load or compile");
-  auto found = compiler::findBackend(request.config.backend);
-  if (!found.ok())
-    return found.status();
-  compiler::Backend &backend = **found;
+  WEFT_ASSIGN_OR_RETURN(compiler::Backend * found, compiler::findBackend(request.config.backend));
+  compiler::Backend &backend = *found;
   CompileOutcome outcome;
   DiskCache disk(request.config, backend);
   outcome.disk_cache = disk.why_off();
@@ -128,10 +125,7 @@ absl::StatusOr<CompileOutcome> load_or_compile(const CompileRequest &request) {
   outcome.from = outcome.program ? CacheOutcome::kDiskHit : CacheOutcome::kCompiled;
   if (!outcome.program) {
     runtime::profile::Span compiling(Kind::kCompile, "compile");
-    auto program = compile(request, backend);
-    if (!program.ok())
-      return program.status();
-    outcome.program = *std::move(program);
+    WEFT_ASSIGN_OR_RETURN(outcome.program, compile(request, backend));
     outcome.program->check_places = request.check_places;
     // Code and constants, with what loading them costs beside.
     constexpr int64_t kOverheadBytes = 16 << 10;
@@ -147,10 +141,8 @@ absl::StatusOr<CompileOutcome> load_or_compile(const CompileRequest &request) {
     plan.liveBytes = memory.live_bytes;
   }
   if (request.symbolic && !request.symbolic->general.sizes.empty()) {
-    auto sized = at_sizes(*outcome.program, request.symbolic->general, request.symbolic->sizes);
-    if (!sized.ok())
-      return sized.status();
-    outcome.sized = *std::move(sized);
+    WEFT_ASSIGN_OR_RETURN(outcome.sized, at_sizes(*outcome.program, request.symbolic->general,
+                                                  request.symbolic->sizes));
   }
   if (cached && outcome.from == CacheOutcome::kCompiled) {
     runtime::profile::Span storing(Kind::kCache, "store in the disk cache");
@@ -177,11 +169,9 @@ compiler::CompileOptions compile_options(const Config &config) {
 
 absl::StatusOr<std::shared_ptr<CompiledProgram>> at_sizes(const CompiledProgram &program,
                                                           const runtime::Sizes &sizes) {
-  auto executable = compiler::atSizes(program.backend, *program.executable, sizes);
-  if (!executable.ok())
-    return executable.status();
   auto sized = std::make_shared<CompiledProgram>(program);
-  sized->executable = *std::move(executable);
+  WEFT_ASSIGN_OR_RETURN(sized->executable,
+                        compiler::atSizes(program.backend, *program.executable, sizes));
   return sized;
 }
 

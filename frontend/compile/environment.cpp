@@ -10,6 +10,7 @@
 
 #include "compiler/backend/Backend.h"
 #include "compiler/plugin/Plugin.h"
+#include "runtime/core/status.h"
 #include "runtime/executor/device.h"
 #include "runtime/memory/value_file.h"
 #include "runtime/threading/parallel_for.h"
@@ -74,8 +75,7 @@ absl::Status use_memory_folder(const std::string &folder) {
   if (error)
     return absl::NotFoundError(folder + ": " + error.message());
   if (!path.empty()) {
-    if (auto file = runtime::ValueFile::make(1, path); !file.ok())
-      return file.status();
+    WEFT_RETURN_IF_ERROR(runtime::ValueFile::make(1, path).status());
     if (runtime::is_in_memory(path))
       std::cerr << "weft: memory_folder " << path
                 << " lies in memory itself (tmpfs): values that wait there save none\n";

@@ -9,8 +9,6 @@
 
 #include "compiler/fusion/WriteInPlace.h"
 #include "compiler/graph/Simplify.h"
-#include "dialects/weft/ir/Attributes.h"
-#include "dialects/weft/ir/IndexBounds.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "dialects/weft/rules/Composites.h"
@@ -20,6 +18,7 @@
 #include "frontend/compile/refusal.h"
 #include "frontend/compile/varying_dims.h"
 #include "mlir/IR/Verifier.h"
+#include "runtime/core/status.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace weft::recorder {
@@ -43,19 +42,15 @@ public:
     std::vector<mlir::Operation *> ops;
     for (mlir::Operation &op : main_.getBody().front().without_terminator())
       ops.push_back(&op);
-    if (absl::Status status = add_arguments(ops); !status.ok())
-      return status;
-    if (absl::Status status = name_sizes(ops); !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(add_arguments(ops));
+    WEFT_RETURN_IF_ERROR(name_sizes(ops));
     for (mlir::Operation *&op : ops)
       if (auto mean = mlir::dyn_cast_if_present<ir::ReduceMeanOp>(op)) {
-        if (absl::Status status = rewrite_mean(mean, op); !status.ok())
-          return status;
+        WEFT_RETURN_IF_ERROR(rewrite_mean(mean, op));
       } else if (auto normal = mlir::dyn_cast_if_present<ir::RandomNormalOp>(op)) {
         rewrite_normal(normal, op);
       } else if (auto norm = mlir::dyn_cast_if_present<ir::BatchNormOp>(op)) {
-        if (absl::Status status = rewrite_batch_norm(norm, op); !status.ok())
-          return status;
+        WEFT_RETURN_IF_ERROR(rewrite_batch_norm(norm, op));
       }
     // By op: its varying attributes.
     std::map<uint32_t, std::map<uint32_t, Varying>> varying;
@@ -73,10 +68,8 @@ public:
     }
     for (uint32_t i = 0; i < ops.size(); ++i)
       if (auto slice = mlir::dyn_cast_if_present<ir::SliceOp>(ops[i]); slice && takes_rows(slice))
-        if (absl::Status status = fix_starts(
-                slice, varying[i][static_cast<uint32_t>(VaryingAttribute::kStarts)]);
-            !status.ok())
-          return status;
+        WEFT_RETURN_IF_ERROR(
+            fix_starts(slice, varying[i][static_cast<uint32_t>(VaryingAttribute::kStarts)]));
     for (uint32_t i = 0; i < ops.size(); ++i)
       if (auto insert = mlir::dyn_cast_if_present<ir::InsertSliceOp>(ops[i]);
           insert && !varying.contains(i))
@@ -97,12 +90,9 @@ public:
         starts->second.resize(insert.getStarts().size());
         if (ir::hasNamedDims(insert.getType()))
           return cannot(op, "weft.insert_slice has a start and a size that vary");
-        absl::StatusOr<mlir::Value> made = rewrite(insert, starts->second);
-        if (!made.ok())
-          return made.status();
-        replacement = *made;
+        WEFT_ASSIGN_OR_RETURN(replacement, rewrite(insert, starts->second));
       } else if (auto advance = mlir::dyn_cast<ir::RandomAdvanceOp>(op)) {
-        replacement = rewrite(advance, attributes.begin()->second[0]);
+        replacement = advanced(op->getLoc(), advance.getState(), attributes.begin()->second[0]);
       } else if (auto constant = mlir::dyn_cast<ir::ConstantOp>(op)) {
         replacement = ir::broadcastTo(Val(builder_, op->getLoc(), attributes.begin()->second[0]),
                                       dimsOf(constant));
@@ -160,21 +150,15 @@ private:
         ranges.push_back(
             builder_.getNamedAttr(size.name, builder_.getDenseI64ArrayAttr({size.low, size.high})));
     main_->getParentOp()->setAttr("weft.sizes", builder_.getDictionaryAttr(ranges));
-    if (absl::Status status = takes_joined_rows(main_) ? join_rows(main_, ops, varying, sizes())
-                                                       : bring_to_front(main_, ops, varying);
-        !status.ok())
-      return status;
+    WEFT_RETURN_IF_ERROR(takes_joined_rows(main_) ? join_rows(main_, ops, varying, sizes())
+                                                  : bring_to_front(main_, ops, varying));
     for (mlir::Operation *op : ops)
-      if (absl::Status status = op ? adjust(op) : absl::OkStatus(); !status.ok())
-        return status;
-    set_function_type();
-    return absl::OkStatus();
-  }
-
-  void set_function_type() {
+      if (op)
+        WEFT_RETURN_IF_ERROR(adjust(op));
     mlir::Block &block = main_.getBody().front();
     main_.setFunctionType(builder_.getFunctionType(block.getArgumentTypes(),
                                                    block.getTerminator()->getOperandTypes()));
+    return absl::OkStatus();
   }
 
   // Ops whose attributes hold sizes; and those that no kernel computes where the size varies,
@@ -541,9 +525,6 @@ private:
     replace(op, result.value());
   }
 
-  mlir::Value rewrite(ir::RandomAdvanceOp advance, mlir::Value amount) {
-    return advanced(advance.getLoc(), advance.getState(), amount);
-  }
   mlir::Value advanced(mlir::Location loc, mlir::Value place, mlir::Value amount) {
     Val state(builder_, loc, place);
     // {key, counter} + {0, amount}: iota is {0, 1}.
@@ -590,8 +571,7 @@ absl::Status make_symbolic(mlir::ModuleOp module, const Generalization &general,
   auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
   if (!main)
     return absl::InternalError("the slice has no @main");
-  if (absl::Status status = Rewriter(main, general, positions, writes_rows).run(); !status.ok())
-    return status;
+  WEFT_RETURN_IF_ERROR(Rewriter(main, general, positions, writes_rows).run());
   return general.sizes.empty() ? absl::OkStatus() : verify_sizes(module, main);
 }
 

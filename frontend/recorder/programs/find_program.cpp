@@ -51,8 +51,7 @@ std::string content_of(const Slice &slice, const StructureKey *structure) {
   // A trace names lines: those of this source, not of the one whose program lies on disk.
   if (runtime::profile::on())
     for (const Node *node : slice.nodes)
-      if (node->line)
-        content += node->line->place() + '\0';
+      content += node->line->place() + '\0';
   return content;
 }
 

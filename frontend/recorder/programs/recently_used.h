@@ -27,14 +27,10 @@ public:
   }
   // Entries stay where they are.
   Entry &add(Entry entry) {
-    uint64_t hash = entry.program_key().hash();
-    order_.push_front(std::move(entry));
-    try {
-      index_.emplace(hash, order_.begin());
-    } catch (...) {
-      order_.pop_front();
-      throw;
-    }
+    std::list<Entry> made;
+    made.push_back(std::move(entry));
+    index_.emplace(made.front().program_key().hash(), made.begin());
+    order_.splice(order_.begin(), made);
     return order_.front();
   }
   const Entry &oldest() const {

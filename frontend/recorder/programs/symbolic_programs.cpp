@@ -7,6 +7,8 @@
 #include "frontend/recorder/programs/find_program.h"
 #include "frontend/recorder/programs/stability.h"
 #include "frontend/recorder/record/limits.h"
+#include "runtime/core/status.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace weft::recorder {
 namespace {
@@ -22,39 +24,25 @@ std::string scalar_name(size_t i) {
   return "a" + std::to_string(i);
 }
 
-// Items with commas between, as many as are described.
-class Listed {
-public:
-  bool full() const {
-    return items_ >= kDescribed;
-  }
-  void add(const std::string &item) {
-    if (!full())
-      text_ += (items_ > 0 ? ", " : "") + item;
-    ++items_;
-  }
-  std::string text() const {
-    return items_ > kDescribed ? text_ + ", " + std::to_string(items_ - kDescribed) + " more"
-                               : text_;
-  }
-
-private:
-  std::string text_;
-  size_t items_ = 0;
-};
+// With commas between, as many as are described.
+std::string listed(std::vector<std::string> items) {
+  size_t more = items.size() - std::min(items.size(), kDescribed);
+  items.resize(items.size() - more);
+  return llvm::join(items, ", ") + (more > 0 ? ", " + std::to_string(more) + " more" : "");
+}
 
 std::string values_of(const Generalization &general, const Generalization::Match &values) {
   const auto &[sizes, scalars] = values;
-  Listed list;
+  std::vector<std::string> list;
   for (size_t i = 0; i < sizes.size(); ++i)
     if (general.sizes[i].is_free())
-      list.add(general.sizes[i].name + "=" + std::to_string(sizes[i]));
+      list.push_back(general.sizes[i].name + "=" + std::to_string(sizes[i]));
   for (size_t i = 0; i < scalars.size(); ++i)
     if (general.scalars[i].kind == IntPosition::Kind::kAttribute)
-      list.add(scalar_name(i) + "=" + std::to_string(scalars[i]));
+      list.push_back(scalar_name(i) + "=" + std::to_string(scalars[i]));
     else if (general.scalars[i].kind == IntPosition::Kind::kConstant)
-      list.add(scalar_name(i) + " (a constant)");
-  return list.text();
+      list.push_back(scalar_name(i) + " (a constant)");
+  return listed(std::move(list));
 }
 
 // Whether a size varies that is not a value's first: what takes such rows apart computes with it
@@ -70,10 +58,10 @@ bool varies_behind(const std::vector<IntPosition> &positions, const Observations
 
 std::string description(const Slice &slice, const SymbolicRequest &request) {
   const Generalization &general = request.general;
-  Listed list;
+  std::vector<std::string> list;
   for (size_t i = 0; i < general.sizes.size(); ++i) {
     const Generalization::Size &size = general.sizes[i];
-    if (!size.is_free() || list.full())
+    if (!size.is_free())
       continue;
     // Of an input, if one has it.
     size_t at = size.position;
@@ -85,14 +73,15 @@ std::string description(const Slice &slice, const SymbolicRequest &request) {
     for (size_t p = at; p < general.classes.size() && !is_input(at); ++p)
       if (general.classes[p] == static_cast<int32_t>(i) && is_input(p))
         at = p;
-    list.add(size.name + " in [" + std::to_string(size.low) + ", " + std::to_string(size.high) +
-             "] (" + describe(slice, request.positions[at]) + ")");
+    list.push_back(size.name + " in [" + std::to_string(size.low) + ", " +
+                   std::to_string(size.high) + "] (" + describe(slice, request.positions[at]) +
+                   ")");
   }
   for (size_t i = 0; i < general.scalars.size(); ++i)
     if (general.scalars[i].kind != IntPosition::Kind::kSize)
-      list.add(scalar_name(i) + " (" +
-               describe(slice, request.positions[general.scalars[i].position]) + ")");
-  return list.text();
+      list.push_back(scalar_name(i) + " (" +
+                     describe(slice, request.positions[general.scalars[i].position]) + ")");
+  return listed(std::move(list));
 }
 
 absl::StatusOr<std::shared_ptr<CompiledProgram>>
@@ -102,13 +91,11 @@ program_at(SymbolicProgram &known, const CompiledProgram &program, const Ints &s
     std::rotate(known.sized.begin(), found, found + 1);
     return known.sized.front().second;
   }
-  auto sized = at_sizes(program, known.general, sizes);
-  if (!sized.ok())
-    return sized.status();
-  known.sized.emplace_front(sizes, *sized);
+  WEFT_ASSIGN_OR_RETURN(auto sized, at_sizes(program, known.general, sizes));
+  known.sized.emplace_front(sizes, sized);
   if (known.sized.size() > kLimits.sized_programs)
     known.sized.pop_back();
-  return *std::move(sized);
+  return sized;
 }
 
 int64_t count(const std::vector<bool> &leaves) {

@@ -136,11 +136,11 @@ std::string without_derivative(const Var &output) {
     const Signature &s = *node->signature;
     if (!s.differentiable && s.rules && is_number(path[i]->type) &&
         llvm::any_of(s.operands, is_number))
-      return "; " + s.name.getStringRef().str() + " (" + node->line->place() +
-             ") has no derivative: " + s.rules->missingRule(ir::RuleKind::Derivative).str();
+      return "; " + describe(node) +
+             " has no derivative: " + s.rules->missingRule(ir::RuleKind::Derivative).str();
     if (auto operand = given_nothing(s))
-      return "; the derivative of " + s.name.getStringRef().str() + " (" + node->line->place() +
-             ") gives operand " + std::to_string(*operand) + " nothing";
+      return "; the derivative of " + describe(node) + " gives operand " +
+             std::to_string(*operand) + " nothing";
     for (const Value *operand : node->operands)
       if (seen.insert(operand).second)
         path.push_back(operand);

@@ -196,7 +196,7 @@ std::string describe(const Var &x) {
 }
 std::string describe(const Node *node) {
   std::string text = node->signature->name.getStringRef().str();
-  if (node->line && !node->line->file.empty())
+  if (!node->line->file.empty())
     text += " (" + node->line->place() + ")";
   return text;
 }

@@ -255,8 +255,7 @@ void prepare(Slice &slice, const Wanted &wanted, Clock::time_point start,
     std::vector<runtime::Origin> origins;
     for (const Value *output : slice.outputs)
       if (const Node *node = output->node)
-        origins.push_back(
-            {node->signature->name.getStringRef().str(), node->line ? node->line->place() : ""});
+        origins.push_back({node->signature->name.getStringRef().str(), node->line->place()});
       else
         origins.emplace_back();
     made->come_from(std::move(origins));

@@ -32,10 +32,6 @@ struct FlatProgram {
   Kind kind;
   DType from, to; // from: what samples are computed in
 
-  uint32_t number() const {
-    return static_cast<uint32_t>(kind) << 16 | static_cast<uint32_t>(from) << 8 |
-           static_cast<uint32_t>(to);
-  }
   std::string what() const {
     return kind == Kind::kConvert ? std::string("converts ") + name(from) + " to " + name(to)
                                   : std::string("draws ") + name(to) +
@@ -91,7 +87,9 @@ std::string module_of(const FlatProgram &program) {
 std::shared_ptr<CompiledProgram> find(const FlatProgram &flat, uint8_t device) {
   Recorder &r = recorder();
   ProgramContext context(r.config, device);
-  ProgramKey key{.kind = ProgramKey::Kind::kFlat, .salt = context.salt(), .code = {flat.number()}};
+  ProgramKey key{.kind = ProgramKey::Kind::kFlat,
+                 .salt = context.salt(),
+                 .code = {uint32_t(flat.kind), uint32_t(flat.from), uint32_t(flat.to)}};
   if (std::shared_ptr<CompiledProgram> known = program_cache().find(key))
     return known->executable ? known : nullptr;
   std::string module = module_of(flat);
@@ -190,12 +188,6 @@ Var make(const StartingValue &value, const TypeInfo &type) {
   return launch(*value.program, inputs, type, value.location);
 }
 
-FlatProgram program_of(const StartingValue &value, const TypeInfo &type) {
-  return {value.kind == StartingValue::Kind::kUniform ? FlatProgram::Kind::kUniform
-                                                      : FlatProgram::Kind::kNormal,
-          value.computed, type.dtype};
-}
-
 } // namespace
 
 int64_t random_blocks(int64_t elements, bool normal) {
@@ -206,7 +198,10 @@ std::shared_ptr<const StartingValue> with_program(StartingValue value, const Typ
   if (value.kind != StartingValue::Kind::kConstant) {
     if (type.elements > kMostElements)
       return nullptr;
-    value.program = find(program_of(value, type), type.device);
+    FlatProgram::Kind kind = value.kind == StartingValue::Kind::kUniform
+                                 ? FlatProgram::Kind::kUniform
+                                 : FlatProgram::Kind::kNormal;
+    value.program = find({kind, value.computed, type.dtype}, type.device);
     if (!value.program)
       return nullptr;
   }

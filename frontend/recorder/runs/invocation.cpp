@@ -1,12 +1,12 @@
 #include "frontend/recorder/runs/invocation.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "frontend/recorder/programs/backends.h"
 #include "frontend/recorder/record/state.h"
 #include "frontend/recorder/runs/undo.h"
+#include "runtime/core/status.h"
 #include "runtime/executor/device.h"
 
 namespace weft::recorder {
@@ -120,14 +120,12 @@ absl::Status Invocation::bind_block() {
   if (scalars_.empty())
     return absl::OkStatus();
   runtime::Device &device = runtime::device(launch_.device);
-  auto block = device.memory()->allocate(std::ssize(scalars_) * kSlot, "scalars");
-  if (!block.ok())
-    return block.status();
-  char *place = static_cast<char *>((*block)->data());
+  WEFT_ASSIGN_OR_RETURN(auto block,
+                        device.memory()->allocate(std::ssize(scalars_) * kSlot, "scalars"));
+  char *place = static_cast<char *>(block->data());
   for (const ScalarInput &scalar : scalars_) {
-    if (absl::Status status = device.write(place, &scalar.bits, kSlot); !status.ok())
-      return status;
-    launch_.inputs[scalar.input] = runtime::Buffer::borrow(place, scalar.bytes, *block);
+    WEFT_RETURN_IF_ERROR(device.write(place, &scalar.bits, kSlot));
+    launch_.inputs[scalar.input] = runtime::Buffer::borrow(place, scalar.bytes, block);
     place += kSlot;
   }
   return absl::OkStatus();

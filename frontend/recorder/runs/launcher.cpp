@@ -9,7 +9,6 @@
 #include "runtime/executable/take_resources.h"
 #include "runtime/executor/device.h"
 #include "runtime/profile/profile.h"
-#include "runtime/threading/parallel_for.h"
 #include "llvm/Support/SaveAndRestore.h"
 
 namespace weft::recorder {

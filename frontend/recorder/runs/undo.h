@@ -1,12 +1,9 @@
-// What a failed run should have written in place goes back to what it was: an index out of range,
-// a matrix that has no factor, or a kernel of a user that fails, costs what was to be computed, and
-// nothing else.
+// What a failed run should have written in place goes back to what it was (docs/memory.md).
 //
-// A write in place gives a storage another value, and the memory of the old one becomes a result's.
-// So a storage remembers the value that it held last in memory (Before), without keeping it from
-// being donated; a run that may end at a check of an index, or at such a kernel, takes these over
-// (EvaluationRecord::undo) and holds the memory until it has succeeded, which is not longer than
-// the run itself does. Programs write what they keep only after the last check (compiler/plan), so
+// A storage that is written in place remembers the value that it held last in memory (Before),
+// without keeping it from being donated; a run that may end at a check, or at a user's kernel,
+// takes these over (EvaluationRecord::undo) and holds the memory until it has succeeded, which is
+// not longer than the run itself does. Programs write what they keep only after the last check, so
 // that the memory of a run that ended at one, or did not start because an earlier one had, still
 // holds the old values. Whoever meets the error first puts them back, under all the runs that were
 // submitted since, and is told; what was recorded from results that are lost goes back as well. Of

@@ -31,7 +31,7 @@ struct ProgramKey {
   uint64_t salt = 0;
   // For each node its signature's id (or its structure's), then its operands' numbers: a leaf's, or
   // that of a result, counted over all nodes. Values of scalars are not in it. Of a program that is
-  // no slice's: its number.
+  // no slice's: its numbers.
   std::vector<uint32_t> code = {};
   std::vector<Leaf> leaves = {};
   std::vector<uint32_t> outputs = {}; // the numbers of the results that are wanted
