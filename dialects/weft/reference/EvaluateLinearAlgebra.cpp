@@ -43,13 +43,17 @@ LogicalResult CholeskyOp::evaluate(EvalContext &ctx) {
   for (int64_t m = 0; m < a.count(); ++m)
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = 0; j < n; ++j) {
+        if (j > i) {
+          a.at(m, i, j) = 0;
+          continue;
+        }
         double sum = a.at(m, i, j);
-        for (int64_t k = 0; k < j && j <= i; ++k)
+        for (int64_t k = 0; k < j; ++k)
           sum -= a.at(m, i, k) * a.at(m, j, k);
         if (i == j && !(sum > 0))
           return ctx.error("needs positive definite matrices; of matrix " + Twine(m) +
                            " the leading minor of order " + Twine(i + 1) + " is not positive");
-        a.at(m, i, j) = j > i ? 0 : i == j ? std::sqrt(sum) : sum / a.at(m, j, j);
+        a.at(m, i, j) = i == j ? std::sqrt(sum) : sum / a.at(m, j, j);
       }
   a.storeTo(ctx.result());
   return success();
