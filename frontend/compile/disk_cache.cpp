@@ -274,11 +274,10 @@ DiskCache::Lookup DiskCache::load(const std::string &key) {
   // While the folder was open to others, they may have put files there.
   if (S_ISREG(info.st_mode) && info.st_uid == ::geteuid() && info.st_size <= bound_) {
     auto bytes = runtime::read_file(path);
-    if (absl::IsNotFound(bytes.status()))
-      return lookup; // another process was faster
-    if (bytes.ok())
-      lookup.program =
-          read_entry(key, {reinterpret_cast<const char *>(bytes->data()), bytes->size()}, backend_);
+    if (!bytes.ok())
+      return lookup; // another process was faster, or this one is short of files or memory
+    lookup.program =
+        read_entry(key, {reinterpret_cast<const char *>(bytes->data()), bytes->size()}, backend_);
   }
   lookup.corrupt = !lookup.program;
   if (lookup.corrupt)
