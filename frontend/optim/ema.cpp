@@ -9,20 +9,6 @@
 
 namespace weft::optim {
 
-// What fails to be recorded or submitted was not made: the call may be made again.
-template <typename F>
-static void as_a_whole(std::span<const Tensor> written, Location location, F &&record) {
-  recorder::StepStart start;
-  start.note(written);
-  try {
-    record();
-    submit_step(written, location);
-  } catch (...) {
-    start.take_back(written);
-    throw;
-  }
-}
-
 ExponentialMovingAverage::ExponentialMovingAverage(std::vector<Tensor> parameters, double decay,
                                                    Location location)
     : parameters_(std::move(parameters)), decay_(decay) {
@@ -60,25 +46,40 @@ void ExponentialMovingAverage::update(Location location) {
   want_held("update", location);
   CallerScope scope(location);
   NoGrad no_grad;
-  as_a_whole(averages_, location, [&] {
+  recorder::StepStart start;
+  start.note(averages_);
+  try {
     for (size_t i = 0; i < averages_.size(); ++i)
       averages_[i].copy_(averages_[i] + (parameters_[i] - averages_[i]) * (1 - decay_));
-  });
+    submit_step(averages_, location);
+  } catch (...) { // it may be made again
+    start.take_back(averages_);
+    throw;
+  }
 }
 
 void ExponentialMovingAverage::swap(Location location) {
   want_held("swap", location);
   CallerScope scope(location);
   NoGrad no_grad;
+  // Values change places, and none is computed: those of a failed call change back.
+  auto exchange = [&](size_t i) {
+    Tensor average = averages_[i].clone();
+    averages_[i].copy_(parameters_[i]);
+    parameters_[i].copy_(average);
+  };
   std::vector<Tensor> written = averages_;
   written.insert(written.end(), parameters_.begin(), parameters_.end());
-  as_a_whole(written, location, [&] {
-    for (size_t i = 0; i < averages_.size(); ++i) {
-      Tensor average = averages_[i].clone();
-      averages_[i].copy_(parameters_[i]);
-      parameters_[i].copy_(average);
-    }
-  });
+  size_t exchanged = 0;
+  try {
+    for (; exchanged < averages_.size(); ++exchanged)
+      exchange(exchanged);
+    submit_step(written, location);
+  } catch (...) {
+    while (exchanged > 0)
+      exchange(--exchanged);
+    throw;
+  }
 }
 
 nn::NamedTensors ExponentialMovingAverage::state(Location location) const {

@@ -179,14 +179,14 @@ void LossScaler::unscale_(const Optimizers &optimizers, Location location) {
 void LossScaler::step_all(std::span<Optimizer *const> optimizers, Location location) {
   State &state = held("step", location);
   if (!state.options.enabled)
-    return Optimizer::take_steps(optimizers, nullptr, {}, location);
+    return Optimizer::take_steps(optimizers, nullptr, {}, nullptr, location);
   own(state, optimizers, "step", location);
   NoGrad no_grad;
   recorder::read_state(state.unscaled);
   Tensor finite = std::exchange(state.unscaled->front(), 0)
                       ? state.finite
                       : unscale(optimizers, state.scale, "step", location);
-  try {
+  auto adjust = [&] {
     Tensor since = state.growth_tracker + 1, grows = since >= state.options.growth_interval;
     Tensor grown = state.scale * state.options.growth_factor;
     grown = where(logical_and(grows, is_finite(grown)), grown, state.scale);
@@ -194,11 +194,12 @@ void LossScaler::step_all(std::span<Optimizer *const> optimizers, Location locat
     Tensor tracker = where(logical_or(logical_not(finite), grows), 0, since);
     state.scale.copy_(scale);
     state.growth_tracker.copy_(tracker);
-    scale = tracker = since = grows = grown = Tensor(); // what has a handle is a result
-    Optimizer::take_steps(optimizers, &finite, {state.scale, state.growth_tracker}, location);
+  };
+  try {
+    Optimizer::take_steps(optimizers, &finite, {state.scale, state.growth_tracker}, adjust,
+                          location);
   } catch (...) {
     // The gradients stay divided, for a step that is made again.
-    take_back_step(std::vector{state.scale, state.growth_tracker});
     state.finite.copy_(finite);
     state.unscaled->front() = 1;
     throw;

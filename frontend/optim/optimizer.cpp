@@ -153,7 +153,7 @@ private:
 
 void Optimizer::step(Location location) {
   Optimizer *one[] = {this};
-  take_steps(one, nullptr, {}, location);
+  take_steps(one, nullptr, {}, nullptr, location);
 }
 
 void Optimizer::want_held(const char *what, Location location) const {
@@ -169,7 +169,8 @@ void Optimizer::add_state(std::vector<Tensor> &tensors) const {
 }
 
 void Optimizer::take_steps(std::span<Optimizer *const> optimizers, const Tensor *finite,
-                           std::vector<Tensor> written, Location location) {
+                           std::vector<Tensor> written, const std::function<void()> &beside,
+                           Location location) {
   CallerScope scope(location);
   NoGrad no_grad;
   struct Step {
@@ -178,6 +179,7 @@ void Optimizer::take_steps(std::span<Optimizer *const> optimizers, const Tensor 
   };
   std::vector<Step> steps;
   recorder::StepStart start;
+  start.note(written);
   for (Optimizer *optimizer : optimizers) {
     optimizer->want_held("step", location);
     Step &step = steps.emplace_back();
@@ -193,6 +195,8 @@ void Optimizer::take_steps(std::span<Optimizer *const> optimizers, const Tensor 
     start.note(state);
   }
   try {
+    if (beside)
+      beside();
     for (size_t i = 0; i < optimizers.size(); ++i) {
       optimizers[i]->record_step(finite, steps[i].gradients, written);
       optimizers[i]->add_state(written);

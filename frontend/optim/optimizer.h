@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -106,10 +107,12 @@ private:
   friend class LossScaler;
   // Fails, in the name of what is called, where the handle was moved from.
   void want_held(const char *what, Location location) const;
-  // Steps, which change nothing where `finite`, a bool [], is false; null: step() itself. What was
-  // `written` beside them is computed with them. All of it is recorded and submitted, or nothing.
+  // Steps, which change nothing where `finite`, a bool [], is false; null: step() itself. What
+  // `beside`, if there is one, has `written` beside them is computed with them. All of it is
+  // recorded and submitted, or nothing.
   static void take_steps(std::span<Optimizer *const> optimizers, const Tensor *finite,
-                         std::vector<Tensor> written, Location location);
+                         std::vector<Tensor> written, const std::function<void()> &beside,
+                         Location location);
   void record_step(const Tensor *finite, const std::vector<Tensor> &gradients,
                    std::vector<Tensor> &written);
   void add_state(std::vector<Tensor> &tensors) const;

@@ -23,8 +23,8 @@ void *make_writable(Value *leaf, Location location);
 void synchronize_all();
 // A storage whose recorded writes nothing has begun to compute is again what it was in memory.
 void take_back_write(TensorImpl &storage);
-// Or again `pending`, which it held since and is yet to be computed; where that is null or gone,
-// what it was in memory.
+// Or again `pending`, which it held since and was yet to be computed then; where that is null or
+// gone, what it was in memory.
 void take_back_write(TensorImpl &storage, Value *pending);
 // After a public call: with WEFT_EAGER=1 computes x, and cuts when a budget is reached.
 void after_call(Tensor &x);

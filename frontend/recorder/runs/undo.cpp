@@ -258,7 +258,9 @@ void take_back_write(TensorImpl &storage) {
 }
 
 void take_back_write(TensorImpl &storage, Value *pending) {
-  if (!pending || !pending->node || pending->node->lost)
+  bool is_there = pending && !pending->gone() && !pending->withdrawn && !is_lost(pending) &&
+                  !(pending->node && pending->node->lost);
+  if (!is_there)
     return take_back_write(storage);
   ValueRef value(pending);
   note_write(storage, pending);
