@@ -270,7 +270,7 @@ struct DataLoader::Impl {
     std::deque<Prepared> queue;
     bool stopping = false;
   };
-  runtime::UnlessForked<Ahead> ahead;
+  std::unique_ptr<Ahead, runtime::DeleteUnlessForked> ahead{new Ahead};
 };
 
 DataLoader::DataLoader(DatasetPtr dataset, LoaderOptions options, Location location) {

@@ -82,15 +82,10 @@ Group::Group(std::shared_ptr<Link> link, std::vector<int> members, int me, uint6
       name_(std::move(name)), started_with_(members_.size()) {}
 
 Group::~Group() {
-  if (is_forked_child()) { // which is not the rank
-    if (thread_.joinable())
-      join(thread_);
-    return;
-  }
   {
     std::lock_guard lock(mutex_);
     ending_ = true;
-    work_->notify_one();
+    work_.notify_one();
   }
   if (thread_.joinable())
     thread_.join();
@@ -143,7 +138,7 @@ absl::StatusOr<Group::Item> Group::enqueue(CollectiveCall call, void **stream) {
       is_between_two(call.kind) ? ++started_with_[static_cast<size_t>(call.peer)] : ++started_;
   Item item{std::move(call), number, std::make_shared<Event>(), stream != nullptr};
   queue_.push_back(item);
-  work_->notify_one();
+  work_.notify_one();
   lock.unlock();
   // Ranks compare the call meanwhile: this may wait for theirs.
   if (stream)
@@ -194,7 +189,7 @@ void Group::loop() {
   profile::name_thread("collectives of " + name_);
   for (;;) {
     std::unique_lock lock(mutex_);
-    work_->wait(lock, [&] { return !queue_.empty() || ending_; });
+    work_.wait(lock, [&] { return !queue_.empty() || ending_; });
     if (queue_.empty())
       return;
     Item item = std::move(queue_.front());
@@ -310,7 +305,8 @@ absl::StatusOr<std::shared_ptr<Group>> Group::split(int64_t color, int64_t key, 
   if (color < 0)
     return nullptr;
   std::shared_ptr<Group> group(
-      new Group(link_, std::move(members), me, mixed(channel_, item.number), std::move(name)));
+      new Group(link_, std::move(members), me, mixed(channel_, item.number), std::move(name)),
+      DeleteUnlessForked());
   group->devices_ = devices;
   return group;
 }
@@ -329,7 +325,8 @@ absl::StatusOr<Communicator> Communicator::connect(const World &world, std::stri
   std::vector<int> members(static_cast<size_t>(world.size));
   for (int rank = 0; rank < world.size; ++rank)
     members[static_cast<size_t>(rank)] = rank;
-  std::shared_ptr<Group> group(new Group(link, std::move(members), world.rank, 1, "world"));
+  std::shared_ptr<Group> group(new Group(link, std::move(members), world.rank, 1, "world"),
+                               DeleteUnlessForked());
   return Communicator(std::move(link), std::move(group));
 }
 

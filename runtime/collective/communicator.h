@@ -107,7 +107,7 @@ private:
 
   std::mutex stream_order_; // before mutex_: of calls on devices, one is started at a time
   std::mutex mutex_;        // of all below
-  UnlessForked<std::condition_variable> work_;
+  std::condition_variable work_;
   std::deque<Item> queue_;
   uint64_t started_ = 0;
   std::vector<uint64_t> started_with_; // sends and receives, by rank

@@ -111,7 +111,7 @@ absl::StatusOr<std::shared_ptr<Link>> Link::connect(const World &world, std::str
     return refused(absl::InvalidArgumentError(absl::StrCat(
         "the layer '", std::string(layer),
         "' connects devices: connect the ranks through another one, and add this one to it")));
-  std::shared_ptr<Link> link(new Link(world, **found, store));
+  std::shared_ptr<Link> link(new Link(world, **found, store), DeleteUnlessForked());
   if (world.size == 1)
     return link;
   WEFT_ASSIGN_OR_RETURN(void *connection, link->open(link->layer_));

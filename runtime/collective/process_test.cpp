@@ -49,6 +49,12 @@ TEST(Processes, ARankThatEndsIsNamedOnAllOthers) {
     expect_says(job[rank], "error: rank 1 has gone");
 }
 
+TEST(Processes, ChildrenOfARankLeaveItsConnectionsAlone) {
+  Job job(2, {"gloo", "fork"});
+  for (auto &rank : job.ranks)
+    expect_says(*rank, "all right", 0);
+}
+
 TEST(Processes, AStoppedRankIsNamedOnAllOthersWithinTheTimeout) {
   for (int stops : {0, 1}) {
     Job job(3, {"gloo", "steps", "1000000", "1"}, {{"WEFT_COLLECTIVE_TIMEOUT", "2"}});

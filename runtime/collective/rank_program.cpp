@@ -11,6 +11,7 @@
 //   late MILLISECONDS    rank 1 comes later
 //   time COUNT           all_reduce of so many float32: the shortest and the median of 50 times
 //   exit                 rank 1 ends in the middle, with status 3
+//   fork                 children of rank 0 drop their connection while calls are under way
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -28,6 +29,7 @@
 #include "runtime/collective/layers.h"
 
 #include <dlfcn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace weft::runtime;
@@ -115,6 +117,26 @@ int run_rank(Communicator &ranks, const std::vector<std::string> &args) {
     }
     std::sort(seconds.begin(), seconds.end());
     std::printf("%.3f ms, median %.3f ms\n", seconds[0] * 1e3, seconds[25] * 1e3);
+    return 0;
+  }
+  if (mode == "fork") {
+    for (int child = 0; child < 5; ++child) {
+      auto call = group.start({});
+      if (!call.ok())
+        return fail(std::string(call.status().message()));
+      pid_t forked = group.rank() == 0 ? fork() : -1;
+      if (forked == 0) {
+        alarm(30);
+        Communicator(std::move(ranks));
+        _exit(0);
+      }
+      int status = 0;
+      if (forked > 0 && (waitpid(forked, &status, 0) != forked || status != 0))
+        return fail("a child ended with " + std::to_string(status));
+      if (absl::Status waited = (*call)->wait(); !waited.ok())
+        return fail(std::string(waited.message()));
+    }
+    std::printf("all right\n");
     return 0;
   }
   if (mode == "groups") {

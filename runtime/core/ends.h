@@ -65,26 +65,14 @@ inline const char *why_not_compute() {
   return nullptr;
 }
 
-// What a thread shares with the object that started it. The child of a fork() leaves it as it is:
-// the thread that is not there may have been changing it, and a condition variable's destructor
-// waits for those that wait for it.
-template <typename T> class UnlessForked {
-public:
-  UnlessForked() : value_() {}
-  ~UnlessForked() {
+// Deletes what threads share. The child of a fork() leaves it as it is: a thread that is not there
+// may hold its lock or have been changing it, and a condition variable's destructor waits for those
+// that wait for it.
+struct DeleteUnlessForked {
+  template <typename T> void operator()(T *shared) const {
     if (!is_forked_child())
-      value_.~T();
+      delete shared;
   }
-  UnlessForked(const UnlessForked &) = delete;
-  UnlessForked &operator=(const UnlessForked &) = delete;
-  T *operator->() {
-    return &value_;
-  }
-
-private:
-  union {
-    T value_;
-  };
 };
 
 // thread.join(). The child of a fork() has a handle for a thread that is not there: it can neither
