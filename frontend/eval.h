@@ -1,6 +1,7 @@
 // When things are computed: by hand, at the end of a step, and whether one has to wait.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -22,10 +23,11 @@ inline void eval(const Tensor &tensor, Location location = Location::current()) 
 // nothing was asked for in between, are one program.
 void submit_step(std::span<const Tensor> tensors, Location location = Location::current());
 
-// For optimizers whose step could not be recorded or submitted as a whole: these tensors hold again
-// what they hold in memory, so that no half of a step is left behind. What has been submitted
-// stays.
-void take_back_step(std::span<const Tensor> tensors);
+// For optimizers: a step that is made as a whole or not at all. `record` records it and gives the
+// tensors that submit_step() takes. Where either fails, `writes`, all that the step may write, hold
+// again what they held before it, and the error goes on. Undefined tensors are left out.
+void make_step(std::span<const Tensor> writes, const std::function<std::vector<Tensor>()> &record,
+               Location location = Location::current());
 
 // For modules and optimizers: computes parameters and state when they are made (cut reason `init`),
 // so that step 1 is step 2. What starts from a known value (nn/init.h) stays to be made.

@@ -283,6 +283,9 @@ Value ElementEmitter::compute(Value tensorValue, ArrayRef<Index> position, Value
     if (Value value = known->second(position, mask))
       return value;
   if (auto buffer = buffers_.find(tensorValue); buffer != buffers_.end()) {
+    // No index into it is in range, which has been noted; it may have no memory.
+    if (type.getNumElements() == 0)
+      return constant(b.getZeroAttr(type.getElementType()));
     Index linear = linearize(position, type.getShape(), buffer->second.length);
     if (onRead && buffer->second.argument >= 0)
       onRead(buffer->second.argument, linear);

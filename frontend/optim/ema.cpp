@@ -46,16 +46,12 @@ void ExponentialMovingAverage::update(Location location) {
   want_held("update", location);
   CallerScope scope(location);
   NoGrad no_grad;
-  recorder::StepStart start;
-  start.note(averages_);
-  try {
+  auto record = [&] {
     for (size_t i = 0; i < averages_.size(); ++i)
       averages_[i].copy_(averages_[i] + (parameters_[i] - averages_[i]) * (1 - decay_));
-    submit_step(averages_, location);
-  } catch (...) { // it may be made again
-    start.take_back(averages_);
-    throw;
-  }
+    return averages_;
+  };
+  make_step(averages_, record, location);
 }
 
 void ExponentialMovingAverage::swap(Location location) {

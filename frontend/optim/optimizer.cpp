@@ -178,8 +178,7 @@ void Optimizer::take_steps(std::span<Optimizer *const> optimizers, const Tensor 
     std::vector<size_t> slots; // before it
   };
   std::vector<Step> steps;
-  recorder::StepStart start;
-  start.note(written);
+  std::vector<Tensor> writes = written;
   for (Optimizer *optimizer : optimizers) {
     optimizer->want_held("step", location);
     Step &step = steps.emplace_back();
@@ -189,29 +188,26 @@ void Optimizer::take_steps(std::span<Optimizer *const> optimizers, const Tensor 
     optimizer->watch_->take(optimizer->parameters_, step.gradients, location);
     if (optimizer->counts_)
       step.slots = optimizer->counts_->slots();
-    start.note(optimizer->parameters_);
-    std::vector<Tensor> state;
-    optimizer->add_state(state);
-    start.note(state);
+    writes.insert(writes.end(), optimizer->parameters_.begin(), optimizer->parameters_.end());
+    optimizer->add_state(writes);
   }
-  try {
+  auto record = [&] {
     if (beside)
       beside();
     for (size_t i = 0; i < optimizers.size(); ++i) {
       optimizers[i]->record_step(finite, steps[i].gradients, written);
       optimizers[i]->add_state(written);
     }
-    submit_step(written, location);
+    return written;
+  };
+  try {
+    make_step(writes, record, location);
   } catch (...) {
     for (size_t i = 0; i < optimizers.size(); ++i) {
-      Optimizer &optimizer = *optimizers[i];
-      optimizer.end_step();
-      written.insert(written.end(), optimizer.parameters_.begin(), optimizer.parameters_.end());
-      optimizer.add_state(written);
-      if (optimizer.counts_)
-        optimizer.counts_->set_slots(steps[i].slots);
+      optimizers[i]->end_step();
+      if (optimizers[i]->counts_)
+        optimizers[i]->counts_->set_slots(steps[i].slots);
     }
-    start.take_back(written);
     throw;
   }
 }

@@ -305,35 +305,31 @@ void submit_step(std::span<const Tensor> tensors, Location location) {
     submit_all(tensors, CutReason::kStep, false);
 }
 
-void take_back_step(std::span<const Tensor> tensors) {
-  recorder::StepStart().take_back(tensors);
-}
-
-namespace recorder {
-
-void StepStart::note(std::span<const Tensor> tensors) {
-  Session session("step", Location::current());
-  for (const Tensor &tensor : tensors) {
-    TensorImpl *storage = tensor.impl()->storage();
-    if (Value *value = storage->var.value.get(); value && value->node)
-      pending_.try_emplace(storage, value);
+void make_step(std::span<const Tensor> writes, const std::function<std::vector<Tensor>()> &record,
+               Location location) {
+  location = CallerScope::resolve(location);
+  // What others have written there, and is yet to be computed, is not the step's to take back; null
+  // where a tensor is in memory. The values may go, once the step's write has taken their place.
+  std::vector<std::pair<TensorImpl *, WeakRef>> before;
+  {
+    Session session("step", location);
+    for (const Tensor &tensor : writes)
+      if (tensor.defined()) {
+        TensorImpl *storage = tensor.impl()->storage();
+        Value *value = storage->var.value.get();
+        before.emplace_back(storage, value && value->node ? value : nullptr);
+      }
+  }
+  try {
+    submit_step(record(), location);
+  } catch (...) {
+    Session session("step", location);
+    if (!active_trace()) // else the trace puts back all that the function wrote
+      for (const auto &[storage, pending] : before)
+        take_back_write(*storage, pending.get());
+    throw;
   }
 }
-
-void StepStart::take_back(std::span<const Tensor> tensors) const {
-  Session session("step", Location::current());
-  if (active_trace()) // puts back all that the function wrote
-    return;
-  for (const Tensor &tensor : tensors) {
-    if (!tensor.defined())
-      continue;
-    TensorImpl *storage = tensor.impl()->storage();
-    auto found = pending_.find(storage);
-    take_back_write(*storage, found == pending_.end() ? nullptr : found->second.get());
-  }
-}
-
-} // namespace recorder
 
 void submit_init(std::span<const Tensor> tensors, Location location) {
   Session session("init", location);

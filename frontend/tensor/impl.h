@@ -4,7 +4,6 @@
 #include <atomic>
 #include <memory>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "frontend/recorder/record/recorder.h"
@@ -135,18 +134,6 @@ Tensor wrap_quietly(Var var);
 // was nothing to do.
 Tensor of_its_own(Tensor result, const Tensor &x);
 
-// What is to be written by a step that is made as a whole or not at all, before the step is
-// recorded: what others have written there, and is yet to be computed, is not the step's to take
-// back. It keeps no value from going.
-class StepStart {
-public:
-  void note(std::span<const Tensor> tensors);
-  // These hold again what they held when they were noted; those that were not, what is in memory.
-  void take_back(std::span<const Tensor> tensors) const;
-
-private:
-  std::unordered_map<TensorImpl *, WeakRef> pending_;
-};
 // A new storage that starts from the value.
 Tensor wrap_start(std::shared_ptr<const StartingValue> start, const TypeInfo *type);
 // Of an undefined tensor, to end an error.

@@ -343,7 +343,8 @@ TEST(Errors, IndicesOutOfRange) {
        [&] { x.index({bad, good}).eval(); }},
       {"index, second of two", ErrorKind::kRun, at("index:indices[1]", 3),
        [&] { x.index({good, narrow}).eval(); }},
-      {"index, computed", ErrorKind::kRun,
+      {"index, computed",
+       ErrorKind::kRun,
        {"weft.index:indices[1]: an index is out of range; it must lie in [-3, 3)"},
        [&] { x.index({good, bad + 2}).eval(); }},
       {"index_put_", ErrorKind::kRun, at("index_put_", 2),
@@ -356,6 +357,10 @@ TEST(Errors, IndicesOutOfRange) {
       {"embedding's gradient", ErrorKind::kRun, at("embedding", 4),
        [&] { grad({sum(embedding(bad, weight))}, {weight})[0].eval(); }},
       {"gather", ErrorKind::kRun, at("gather", 2), [&] { gather(x, 0, places).eval(); }},
+      {"gather, of nothing",
+       ErrorKind::kRun,
+       {"gather: index 0 at position 0 is out of range; it must lie in [0, 0)"},
+       [&] { gather(x.slice(0, 0, 0), 0, places).eval(); }},
       {"take_along_dim", ErrorKind::kRun, at("take_along_dim", 3),
        [&] { take_along_dim(x, places, 1).eval(); }},
       {"scatter", ErrorKind::kRun, at("scatter", 3), [&] { scatter(x, 1, places, 1).eval(); }},
@@ -369,8 +374,7 @@ TEST(Errors, IndicesOutOfRange) {
        [&] { scatter_reduce(x, 1, places, two, "amax").eval(); }},
       {"scatter_reduce by mean", ErrorKind::kRun, at("scatter_reduce", 3),
        [&] { scatter_reduce(x, 1, places, two, "mean", false).eval(); }},
-      {"index_add", ErrorKind::kRun, at("index_add", 3),
-       [&] { index_add(x, 1, bad, two).eval(); }},
+      {"index_add", ErrorKind::kRun, at("index_add", 3), [&] { index_add(x, 1, bad, two).eval(); }},
       {"index_copy", ErrorKind::kRun, at("index_copy", 3),
        [&] { index_copy(x, 1, bad, two).eval(); }},
       {"index_fill", ErrorKind::kRun, at("index_fill", 3),
@@ -754,10 +758,12 @@ TEST(Errors, UndefinedTensorsAreLeftOutOfLists) {
   Tensor x = ones({2}).eval();
   std::vector<Tensor> list = {Tensor(), x};
   x += 1;
-  take_back_step(list);
-  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 1}));
-  x += 1;
-  submit_step(list);
+  auto failing = [&]() -> std::vector<Tensor> {
+    x += 5;
+    throw std::runtime_error("no");
+  };
+  EXPECT_THROW(make_step(list, failing), std::runtime_error);
+  make_step(list, [&] { return list; });
   eval(list);
   EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{2, 2}));
 }
