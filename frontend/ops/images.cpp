@@ -53,11 +53,12 @@ Var by_channel(const Var &vector, const Shape &dims) {
 // A vector with one number a channel of x, of x's dtype.
 Var channel_vector(const Tensor &tensor, const char *argument, const Var &x) {
   Var var = read(tensor, argument);
-  Shape channels{x.dims()[1]};
-  if (var.dims() != channels || var.dtype() != x.dtype())
-    fail(var.dims() != channels ? ErrorKind::kShape : ErrorKind::kDType,
+  bool fits = var.ndim() == 1 && var.dims()[0] == x.dims()[1];
+  if (!fits || var.dtype() != x.dtype())
+    fail(fits ? ErrorKind::kDType : ErrorKind::kShape,
          "x is " + describe(x) + ", " + argument + " is " + describe(var) + "; it must be " +
-             name(x.dtype()) + " " + to_string(channels) + ", a number for each channel of x");
+             name(x.dtype()) + " " + to_string(Shape{x.dims()[1]}) +
+             ", a number for each channel of x");
   return var;
 }
 

@@ -357,6 +357,7 @@ void IrState::renew() {
   }
   reshardings_.clear();
   recent_.fill(nullptr);
+  recent_attributes_.fill(nullptr);
   types_.clear();
   uniqued_ = 0;
   for (const auto &[key, type] : r.types)

@@ -161,6 +161,11 @@ public:
     refuse_at_end();
     return *context_;
   }
+  // The place of an attribute whose value has this hash, among those that were made last.
+  mlir::Attribute &recent_attribute(uint64_t hash) {
+    refuse_at_end();
+    return recent_attributes_[hash * 0x9e3779b97f4a7c15u >> (64 - kLimits.recent_attribute_bits)];
+  }
   // The line alone, and with the path of a module, where there is one.
   mlir::Location location(SourceLine *line);
   mlir::Location location(SourceLine *line, const ModuleName *module);
@@ -276,6 +281,7 @@ private:
   Reshardings reshardings_;
   // Those that calls found last, by a hash of the op and its types.
   std::array<Signature *, size_t(1) << kLimits.recent_signature_bits> recent_{};
+  std::array<mlir::Attribute, size_t(1) << kLimits.recent_attribute_bits> recent_attributes_{};
   int64_t signatures_left_ = 0; // when the context was made
   InternTable<SignatureText, std::string_view> texts_;
   InternTable<SignatureStructure, std::string_view> structures_;

@@ -64,10 +64,12 @@ struct RecorderLimits {
   // Ops that stay recorded for the temporaries of one line, so that what is computed again, where
   // they turn out to be none, is little: a longer expression is seldom written in one line.
   size_t temporary_ops = 32;
-  // Types, source lines and signatures that calls found last, as powers of two: far more than a
-  // model's step has, so that few share a place. A call that finds another one in its place looks
-  // the table up, some 50 ns, and more where the table has left the processor's caches.
+  // Types, source lines, signatures and attributes that calls found last, as powers of two: far
+  // more than a model's step has, so that few share a place. A call that finds another one in its
+  // place looks the table up, some 50 ns, and more where the table has left the processor's caches;
+  // MLIR's table of attributes takes 100 ns.
   int recent_type_bits = 10;
+  int recent_attribute_bits = 8;
   int recent_line_bits = 12;
   int recent_signature_bits = 12;
 };
