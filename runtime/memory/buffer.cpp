@@ -97,8 +97,14 @@ absl::Status Buffer::error() const {
 
 Buffer::Uses Buffer::begin_read(std::shared_ptr<const Event> event) {
   std::lock_guard lock(mutex_);
-  reads_.erase(std::remove_if(reads_.begin(), reads_.end(), is_done), reads_.end());
-  reads_.push_back(std::move(event));
+  // At the place of one that is done, most often: this is called for each weight at each run.
+  auto done = std::remove_if(reads_.begin(), reads_.end(), is_done);
+  if (done == reads_.end()) {
+    reads_.push_back(std::move(event));
+  } else {
+    *done = std::move(event);
+    reads_.erase(done + 1, reads_.end());
+  }
   if (write_ && write_->done() && write_->wait().ok()) {
     write_ = nullptr;
     has_write_.store(false, std::memory_order_release);
