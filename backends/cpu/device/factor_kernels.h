@@ -32,9 +32,10 @@ template <typename T> struct FactorKernels {
   // R with R^T R = w [size, size], of which only the upper triangle is read and written. The number
   // of rows that there are, where the next diagonal element is not positive; else size.
   int64_t (*cholesky)(int64_t size, T *w, int64_t w_row);
-  // Rows below the first of w [rows, columns] lose multiples of it, so that their first elements
-  // vanish, in whose place the factors are left.
-  void (*eliminate)(int64_t rows, int64_t columns, T *w, int64_t w_row);
+  // Rows below row `at` of w [rows, columns], columns <= lanes, lose multiples of it, so that their
+  // elements in column `at` vanish, in whose place the factors are left. The row below it whose
+  // element in the next column is then the largest, the first of several; `rows` without one.
+  int64_t (*eliminate)(int64_t rows, int64_t columns, int64_t at, T *w, int64_t w_row);
 };
 
 template <typename T> const FactorKernels<T> &factor_kernels();

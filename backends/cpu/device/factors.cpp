@@ -81,6 +81,11 @@ void unpack_lanes(const T *from, int64_t elements, int64_t matrices, To *to) {
 template <typename T>
 void pack(const T *from, int64_t from_row, int64_t rows, int64_t columns, T *panel) {
   constexpr int64_t kLanes = kPanelLanes<T>;
+  if (columns == kLanes) { // copies of a known length are a move each
+    for (int64_t i = 0; i < rows; ++i)
+      std::copy_n(from + i * from_row, kLanes, panel + i * kLanes);
+    return;
+  }
   for (int64_t i = 0; i < rows; ++i) {
     std::copy_n(from + i * from_row, columns, panel + i * kLanes);
     std::fill_n(panel + i * kLanes + columns, kLanes - columns, T(0));
@@ -88,8 +93,12 @@ void pack(const T *from, int64_t from_row, int64_t rows, int64_t columns, T *pan
 }
 template <typename T>
 void unpack(const T *panel, int64_t rows, int64_t columns, T *to, int64_t to_row) {
+  constexpr int64_t kLanes = kPanelLanes<T>;
   for (int64_t i = 0; i < rows; ++i)
-    std::copy_n(panel + i * kPanelLanes<T>, columns, to + i * to_row);
+    if (columns == kLanes)
+      std::copy_n(panel + i * kLanes, kLanes, to + i * to_row);
+    else
+      std::copy_n(panel + i * kLanes, columns, to + i * to_row);
 }
 
 // body(column, columns) for the panels of columns [begin, end), each of which takes so much work.
@@ -100,6 +109,16 @@ void for_panels(int64_t begin, int64_t end, int64_t work, int threads, Body body
     int64_t column = begin + panel * kLanes;
     body(column, std::min(kLanes, end - column));
   });
+}
+
+// body(i, j) for each j <= i < n, by squares: their rows stay in the cache, both ways.
+template <typename Body> void for_lower_triangle(int64_t n, Body body) {
+  constexpr int64_t kSide = 16;
+  for (int64_t row = 0; row < n; row += kSide)
+    for (int64_t column = 0; column <= row; column += kSide)
+      for (int64_t i = row; i < std::min(row + kSide, n); ++i)
+        for (int64_t j = column; j < std::min(column + kSide, i + 1); ++j)
+          body(i, j);
 }
 
 // R with R^T R = w, of whose upper triangle: R^T is L. 0, or the order of the minor that fails.
@@ -128,36 +147,57 @@ template <typename T> int64_t upper_cholesky(int64_t n, T *w, int threads) {
   return 0;
 }
 
+// The row at or below `column` whose element in it is the largest; the first of several.
+template <typename T> int64_t pivot_of(int64_t n, int64_t column, const T *w) {
+  int64_t pivot = column;
+  T most = std::abs(w[column * n + column]);
+  for (int64_t i = column + 1; i < n; ++i)
+    if (T size = std::abs(w[i * n + column]); size > most) {
+      most = size;
+      pivot = i;
+    }
+  return pivot;
+}
+
+// By kFactorRows columns, and these by panels: what is eliminated column by column is small.
 template <typename T>
 int64_t factor_lu(int64_t n, T *w, int64_t *permutation, int threads) {
   const FactorKernels<T> &kernels = factor_kernels<T>();
   int64_t failed = 0;
   std::iota(permutation, permutation + n, 0);
-  for (int64_t begin = 0; begin < n; begin += kFactorRows) {
-    int64_t rows = std::min(kFactorRows, n - begin), next = begin + rows;
-    for (int64_t j = begin; j < next; ++j) {
-      int64_t pivot = j;
-      for (int64_t i = j + 1; i < n; ++i)
-        if (std::abs(w[i * n + j]) > std::abs(w[pivot * n + j]))
-          pivot = i;
-      if (pivot != j) {
-        std::swap(permutation[j], permutation[pivot]);
-        std::swap_ranges(w + j * n, w + j * n + n, w + pivot * n);
-      }
-      if (w[j * n + j] != 0)
-        kernels.eliminate(n - j, next - j, w + j * n + j, n);
-      else if (!failed)
-        failed = j + 1;
-    }
-    for_panels<T>(next, n, rows * (n - begin) * kPanelLanes<T>, threads,
+  // Columns [end, last) lose what those of [begin, end), which are done, explain of them.
+  auto update = [&](int64_t begin, int64_t end, int64_t last, int threads) {
+    int64_t rows = end - begin;
+    for_panels<T>(end, last, rows * (n - begin) * kPanelLanes<T>, threads,
                   [&](int64_t at, int64_t width) {
                     T panel[kFactorRows * kPanelLanes<T>];
                     pack(w + begin * n + at, n, rows, width, panel);
                     kernels.solve({w + begin * n + begin, n, 1}, true, true, rows, panel);
                     unpack(panel, rows, width, w + begin * n + at, n);
-                    kernels.subtract(n - next, rows, {w + next * n + begin, n, 1}, panel,
-                                     w + next * n + at, n, width);
+                    kernels.subtract(n - end, rows, {w + end * n + begin, n, 1}, panel,
+                                     w + end * n + at, n, width);
                   });
+  };
+  for (int64_t begin = 0; begin < n; begin += kFactorRows) {
+    int64_t next = std::min(begin + kFactorRows, n);
+    for (int64_t j = begin, columns; j < next; j += columns) {
+      columns = std::min(kPanelLanes<T>, next - j);
+      int64_t pivot = pivot_of(n, j, w);
+      for (int64_t k = j; k < j + columns; ++k) {
+        if (pivot != k) {
+          std::swap(permutation[k], permutation[pivot]);
+          std::swap_ranges(w + k * n, w + k * n + n, w + pivot * n);
+        }
+        if (w[k * n + k] != 0) {
+          pivot = j + kernels.eliminate(n - j, columns, k - j, w + j * n + j, n);
+        } else {
+          failed = failed ? failed : k + 1;
+          pivot = k + 1 < n ? pivot_of(n, k + 1, w) : n;
+        }
+      }
+      update(j, j + columns, next, 1);
+    }
+    update(begin, next, n, threads);
   }
   return failed;
 }
@@ -233,15 +273,13 @@ void cholesky_factors(const FactorProblem &p, const T *x, T *l, int64_t *failed)
   for_matrices(p, [&](int64_t matrix, int threads) {
     const T *from = x + matrix * n * n;
     T *w = l + matrix * n * n;
-    for (int64_t i = 0; i < n; ++i)
-      for (int64_t j = 0; j <= i; ++j)
-        w[j * n + i] = from[i * n + j];
+    for_lower_triangle(n, [&](int64_t i, int64_t j) { w[j * n + i] = from[i * n + j]; });
     failed[matrix] = upper_cholesky(n, w, threads);
-    for (int64_t i = 0; i < n; ++i)
-      for (int64_t j = 0; j < i; ++j) {
-        w[i * n + j] = w[j * n + i];
+    for_lower_triangle(n, [&](int64_t i, int64_t j) {
+      w[i * n + j] = w[j * n + i];
+      if (i != j)
         w[j * n + i] = 0;
-      }
+    });
   });
 }
 
