@@ -117,6 +117,8 @@ absl::Status Group::put_on_stream(const CollectiveCall &call, void *stream) {
 }
 
 absl::StatusOr<Group::Item> Group::enqueue(CollectiveCall call, void **stream) {
+  if (is_forked_child()) // its locks may be held for good
+    return absl::FailedPreconditionError(absl::StrCat(described(call), ": ", why_not_compute()));
   WEFT_RETURN_IF_ERROR(check(call, me_, size()));
   if (absl::Status status = link_->status(); !status.ok())
     return absl::Status(status.code(), absl::StrCat(status.message(), ". Rank ", link_->rank(),
