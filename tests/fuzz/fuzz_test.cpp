@@ -2,7 +2,7 @@
 // its own. A part of them has the same seeds in every run, so that what was right stays right; the
 // others start at a seed that is printed: tools/test.sh takes it from the tree that is checked out,
 // else it is new in each run. --seed=N (bazel's --test_arg) takes them again. --programs=N takes
-// fewer or more than 2,000 (rounded up to a multiple of the batches); WEFT_FUZZ_SEED and
+// fewer or more than 5,000 (rounded up to a multiple of the batches); WEFT_FUZZ_SEED and
 // WEFT_FUZZ_PROGRAMS in the environment do the same.
 #include <algorithm>
 #include <random>
@@ -22,7 +22,7 @@
 namespace weft::fuzz {
 namespace {
 
-constexpr uint64_t kBatches = 40, kPrograms = 2000;
+constexpr uint64_t kBatches = 40, kPrograms = 5000;
 
 struct Options {
   uint64_t seed = 0, programs = kPrograms;
