@@ -58,22 +58,23 @@ void ExponentialMovingAverage::swap(Location location) {
   want_held("swap", location);
   CallerScope scope(location);
   NoGrad no_grad;
-  // Values change places, and none is computed: those of a failed call change back.
-  auto exchange = [&](size_t i) {
-    Tensor average = averages_[i].clone();
-    averages_[i].copy_(parameters_[i]);
-    parameters_[i].copy_(average);
-  };
-  std::vector<Tensor> written = averages_;
+  std::vector<Tensor> written = averages_, before;
   written.insert(written.end(), parameters_.begin(), parameters_.end());
-  size_t exchanged = 0;
+  // Values change places, and none is computed.
+  for (const Tensor &tensor : written)
+    before.push_back(tensor.clone());
   try {
-    for (; exchanged < averages_.size(); ++exchanged)
-      exchange(exchanged);
+    for (size_t i = 0, n = averages_.size(); i < n; ++i) {
+      averages_[i].copy_(before[n + i]);
+      parameters_[i].copy_(before[i]);
+    }
     submit_step(written, location);
   } catch (...) {
-    while (exchanged > 0)
-      exchange(--exchanged);
+    for (size_t i = 0; i < written.size(); ++i)
+      try {
+        written[i].copy_(before[i]);
+      } catch (const Error &) { // what may not be written has not been
+      }
     throw;
   }
 }

@@ -310,14 +310,13 @@ void make_step(std::span<const Tensor> writes, const std::function<std::vector<T
   location = CallerScope::resolve(location);
   // What others have written there, and is yet to be computed, is not the step's to take back; null
   // where a tensor is in memory. The values may go, once the step's write has taken their place.
-  std::vector<std::pair<TensorImpl *, WeakRef>> before;
+  std::vector<std::pair<Tensor, WeakRef>> before;
   {
     Session session("step", location);
     for (const Tensor &tensor : writes)
       if (tensor.defined()) {
-        TensorImpl *storage = tensor.impl()->storage();
-        Value *value = storage->var.value.get();
-        before.emplace_back(storage, value && value->node ? value : nullptr);
+        Value *value = tensor.impl()->storage()->var.value.get();
+        before.emplace_back(tensor, value && value->node ? value : nullptr);
       }
   }
   try {
@@ -325,8 +324,11 @@ void make_step(std::span<const Tensor> writes, const std::function<std::vector<T
   } catch (...) {
     Session session("step", location);
     if (!active_trace()) // else the trace puts back all that the function wrote
-      for (const auto &[storage, pending] : before)
-        take_back_write(*storage, pending.get());
+      for (const auto &[tensor, pending] : before) {
+        TensorImpl *storage = tensor.impl()->storage();
+        if (Value *now = storage->var.value.get(); now && now->node)
+          take_back_write(*storage, pending.get());
+      }
     throw;
   }
 }

@@ -763,6 +763,14 @@ TEST(Errors, UndefinedTensorsAreLeftOutOfLists) {
     throw std::runtime_error("no");
   };
   EXPECT_THROW(make_step(list, failing), std::runtime_error);
+  // The handle that was given may go meanwhile.
+  Tensor gone = ones({2}).eval();
+  auto rebinding = [&]() -> std::vector<Tensor> {
+    gone += 1;
+    gone = gone * 2;
+    throw std::runtime_error("no");
+  };
+  EXPECT_THROW(make_step({&gone, 1}, rebinding), std::runtime_error);
   make_step(list, [&] { return list; });
   eval(list);
   EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{2, 2}));

@@ -357,6 +357,21 @@ TEST_F(Memory, ASwapThatFailsChangesNothing) {
   EXPECT_EQ(values(0), std::pair(expected, true));
 }
 
+TEST_F(Memory, ASwapWithWhatCannotBeWrittenChangesNothing) {
+  float lent[] = {7, 8};
+  Tensor v = tensor({5.f, 6.f}).set_requires_grad(), w = from_blob(lent, {2}).set_requires_grad();
+  optim::ExponentialMovingAverage average({v, w}, 0.5);
+  {
+    NoGrad no_grad;
+    v.mul_(2);
+  }
+  EXPECT_THROW(average.swap(), Error);
+  EXPECT_EQ(v.to_vector<float>(), (std::vector<float>{10, 12}));
+  EXPECT_EQ(w.to_vector<float>(), (std::vector<float>{7, 8}));
+  EXPECT_EQ(average.averages()[0].to_vector<float>(), (std::vector<float>{5, 6}));
+  EXPECT_EQ(average.averages()[1].to_vector<float>(), (std::vector<float>{7, 8}));
+}
+
 // Large results of one value are written when the program runs: it does not hold their bytes.
 TEST_F(Memory, ProgramsDoNotHoldZeros) {
   constexpr int64_t kSize = 3 << 20;

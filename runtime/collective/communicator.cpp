@@ -333,10 +333,14 @@ absl::StatusOr<Communicator> Communicator::connect(const World &world, std::stri
 }
 
 absl::Status Communicator::add_devices(std::string_view layer) {
+  if (is_forked_child())
+    return absl::FailedPreconditionError(why_not_compute());
   return link_->add_devices(layer);
 }
 
 absl::Status Communicator::status() const {
+  if (is_forked_child())
+    return absl::FailedPreconditionError(why_not_compute());
   return link_->status();
 }
 

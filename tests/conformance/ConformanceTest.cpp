@@ -295,7 +295,7 @@ protected:
   }
 
   std::map<DType, std::string> refusals; // by what was tried: empty, or what was refused
-  std::set<DType> untried; // what has no turn in some way to call it, where it may be refused
+  std::set<DType> untried;               // has no turn, and may be refused
   size_t checked = 0;                    // results that were compared
 };
 
@@ -307,7 +307,7 @@ TEST_P(ConformanceTest, MatchesTheReference) {
   auto checkLayout = [&](Layout layout, bool half) {
     std::string way = layout == Layout::Views ? " on views" : "";
     for (const DTypeInfo &info : kDTypes) {
-      if (half && !hasTurn(op, variant.name + way, info.dtype)) {
+      if (half && !hasTurn(op, variant.name, info.dtype)) {
         untried.insert(info.dtype);
         continue;
       }

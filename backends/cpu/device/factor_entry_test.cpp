@@ -17,15 +17,20 @@ using Ints = std::vector<int64_t>;
 
 template <typename T> constexpr DType kDType = sizeof(T) == 4 ? DType::kFloat32 : DType::kFloat64;
 
-// Matrices whose symmetric part is positive definite.
-template <typename T> std::vector<T> matrices(int64_t count, int64_t n) {
+template <typename T> std::vector<T> any_matrices(int64_t count, int64_t n) {
   std::mt19937 random(7);
   std::uniform_real_distribution<T> number(-1, 1);
   std::vector<T> values(static_cast<size_t>(count * n * n));
-  for (size_t i = 0; i < values.size(); ++i) {
-    auto at = static_cast<int64_t>(i) % (n * n);
-    values[i] = number(random) + (at / n == at % n ? T(n) : T(0));
-  }
+  for (T &value : values)
+    value = number(random);
+  return values;
+}
+
+// Matrices whose symmetric part is positive definite.
+template <typename T> std::vector<T> matrices(int64_t count, int64_t n) {
+  std::vector<T> values = any_matrices<T>(count, n);
+  for (int64_t row = 0; row < count * n; ++row)
+    values[static_cast<size_t>(row * n + row % n)] += T(n);
   return values;
 }
 
@@ -51,7 +56,8 @@ TYPED_TEST(FactorEntryTest, FactorsGiveTheirMatrixBack) {
   using T = TypeParam;
   const std::pair<int64_t, int64_t> sizes[] = {{1, 1}, {3, 2}, {5, 17}, {1, 64}, {2, 65}, {1, 203}};
   for (auto [count, n] : sizes) {
-    std::vector<T> x = matrices<T>(count, n), first, firstLu;
+    std::vector<T> x = matrices<T>(count, n), any = any_matrices<T>(count, n), first, firstLu;
+    Ints firstOrder;
     double tolerance = 8 * n * std::sqrt(n) * std::numeric_limits<T>::epsilon();
     for (int threads : {1, 3, 8}) {
       std::vector<T> l(x.size(), T(NAN)), factors(x.size(), T(NAN));
@@ -62,14 +68,16 @@ TYPED_TEST(FactorEntryTest, FactorsGiveTheirMatrixBack) {
                       threads)
                       .ok());
       ASSERT_TRUE(run({"weft.factor.lu", {{"regular", int64_t(1)}}, {type, type, rows}, 1, -1, -1},
-                      {x.data(), factors.data(), order.data()}, threads)
+                      {any.data(), factors.data(), order.data()}, threads)
                       .ok());
       if (threads == 1) {
+        firstOrder = order;
         first = l;
         firstLu = factors;
       }
       ASSERT_EQ(l, first) << threads;
       ASSERT_EQ(factors, firstLu) << threads;
+      ASSERT_EQ(order, firstOrder) << threads;
       for (int64_t m = 0; m < count; ++m)
         for (int64_t i = 0; i < n; ++i)
           for (int64_t j = 0; j < n; ++j) {
@@ -84,7 +92,9 @@ TYPED_TEST(FactorEntryTest, FactorsGiveTheirMatrixBack) {
             else
               ASSERT_NEAR(product, x[(m * n + i) * n + j], tolerance) << n << " " << i << " " << j;
             int64_t from = order[static_cast<size_t>(m * n + i)];
-            ASSERT_NEAR(other, x[(m * n + from) * n + j], tolerance) << n << " " << i << " " << j;
+            ASSERT_NEAR(other, any[(m * n + from) * n + j], tolerance) << n << " " << i << " " << j;
+            if (j < i)
+              ASSERT_LE(std::abs(lu[i * n + j]), 1) << n << " " << i << " " << j;
           }
     }
   }
@@ -138,18 +148,25 @@ TYPED_TEST(FactorEntryTest, SolutionsFit) {
 TYPED_TEST(FactorEntryTest, MatricesSideBySideAreAsEachAlone) {
   using T = TypeParam;
   const int64_t count = 19;
-  for (int64_t n : {1, 2, 3, 8, 16, 17, 32}) {
+  for (int64_t n : {1, 2, 3, 8, 9, 16, 17, 32}) {
     int64_t elements = n * n, columns = std::min<int64_t>(n, 2);
-    std::vector<T> good = matrices<T>(count, n), x = good, side(good.size());
+    std::vector<T> good = matrices<T>(count, n), x = any_matrices<T>(count, n), side(good.size());
     for (size_t i = 0; i < side.size(); ++i)
       side[i] = std::sin(T(i));
     for (int64_t i = 0; i < n; ++i) { // no pivot in a column; another order of rows; NaN
       x[static_cast<size_t>(2 * elements + i * n + n / 2)] = 0;
       std::swap(x[static_cast<size_t>(4 * elements + i)],
                 x[static_cast<size_t>(5 * elements - n + i)]);
+      for (int64_t m : {9, 11, 13})
+        x[static_cast<size_t>(m * elements + i * n)] = 0;
+    }
+    if (n > 1) { // what a column without a pivot does to those behind
+      x[static_cast<size_t>(9 * elements + n)] = T(NAN);
+      x[static_cast<size_t>(11 * elements + n - 1)] = T(INFINITY);
+      x[static_cast<size_t>(13 * elements + 2 * n - 1)] = T(-0.0);
     }
     x[static_cast<size_t>(7 * elements)] = T(NAN);
-    // What each of so many matrices gives, NaN as a number.
+    // What each of so many matrices gives, NaN and -0 as numbers.
     auto results = [&](int64_t first, int64_t many) {
       std::vector<std::vector<T>> all(static_cast<size_t>(many));
       std::vector<T> out(static_cast<size_t>(many * elements));
@@ -158,7 +175,10 @@ TYPED_TEST(FactorEntryTest, MatricesSideBySideAreAsEachAlone) {
         for (int64_t m = 0; m < many; ++m)
           for (int64_t i = 0; i < each; ++i) {
             auto value = static_cast<T>(values[static_cast<size_t>(m * each + i)]);
-            all[static_cast<size_t>(m)].push_back(std::isnan(value) ? T(123) : value);
+            bool is_minus_zero = value == 0 && std::signbit(value);
+            all[static_cast<size_t>(m)].push_back(std::isnan(value) ? T(123)
+                                                  : is_minus_zero   ? T(321)
+                                                                    : value);
           }
       };
       T *from = x.data() + first * elements;

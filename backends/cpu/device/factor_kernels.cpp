@@ -111,9 +111,9 @@ WEFT_INLINE int64_t eliminate_rows(int64_t rows, int64_t columns, int64_t at, T 
   T most = 0;
   for (int64_t i = at + 1; i < rows; ++i) {
     T *const to = w + i * w_row;
-    const T factor = to[at] / by;
+    const T factor = by == 0 ? to[at] : to[at] / by;
     if (at + 1 < columns) {
-      // Computed twice: the row, whose store is masked, cannot be read at once.
+      // Computed twice: what a masked store has written cannot be read at once.
       T size = std::abs(less<kFused>(factor, pivot[at + 1], to[at + 1]));
       if (i == at + 1 || size > most) {
         most = size;

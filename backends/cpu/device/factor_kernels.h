@@ -33,8 +33,9 @@ template <typename T> struct FactorKernels {
   // of rows that there are, where the next diagonal element is not positive; else size.
   int64_t (*cholesky)(int64_t size, T *w, int64_t w_row);
   // Rows below row `at` of w [rows, columns], columns <= lanes, lose multiples of it, so that their
-  // elements in column `at` vanish, in whose place the factors are left. The row below it whose
-  // element in the next column is then the largest, the first of several; `rows` without one.
+  // elements in column `at` vanish, in whose place the factors are left; where row `at` has 0
+  // there, those elements are the factors. The row below it whose element in the next column is
+  // then the largest, the first of several; `rows` without one.
   int64_t (*eliminate)(int64_t rows, int64_t columns, int64_t at, T *w, int64_t w_row);
 };
 

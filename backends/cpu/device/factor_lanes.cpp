@@ -60,21 +60,14 @@ WEFT_INLINE void swap_rows(int64_t n, int64_t j, const Counts<T> &pivot, T *w,
   }
 }
 
-// Column j by its pivots, in the matrices that have one; kAll: all of them.
-template <typename T, bool kFused, bool kAll>
-WEFT_INLINE void eliminate(int64_t n, int64_t j, const Counts<T> &there, T *w) {
-  Panel<T> head = get(w, j * n + j);
+// Column j by its pivots; where a matrix has 0 there, the elements below it are the factors.
+template <typename T, bool kFused>
+WEFT_INLINE void eliminate(int64_t n, int64_t j, const Panel<T> &head, T *w) {
   for (int64_t i = j + 1; i < n; ++i) {
-    Panel<T> from = get(w, i * n + j), factor = from / head;
-    if constexpr (!kAll)
-      factor = there ? factor : from;
+    Panel<T> from = get(w, i * n + j), factor = head != 0 ? from / head : from;
     put(w, i * n + j, factor);
-    for (int64_t k = j + 1; k < n; ++k) {
-      Panel<T> old = get(w, i * n + k), rest = less<kFused>(factor, get(w, j * n + k), old);
-      if constexpr (!kAll)
-        rest = there ? rest : old;
-      put(w, i * n + k, rest);
-    }
+    for (int64_t k = j + 1; k < n; ++k)
+      put(w, i * n + k, less<kFused>(factor, get(w, j * n + k), get(w, i * n + k)));
   }
 }
 
@@ -93,13 +86,9 @@ WEFT_INLINE void lu(int64_t n, T *w, LaneCount<T> *permutation, LaneCount<T> *fa
       pivot = larger ? Counts<T>(LaneCount<T>(i)) : pivot;
     }
     swap_rows<T>(n, j, pivot, w, permutation);
-    Counts<T> there = get(w, j * n + j) != 0;
-    if (__builtin_reduce_and(there)) {
-      eliminate<T, kFused, true>(n, j, there, w);
-      continue;
-    }
-    first = first == 0 && !there ? Counts<T>(LaneCount<T>(j + 1)) : first;
-    eliminate<T, kFused, false>(n, j, there, w);
+    Panel<T> head = get(w, j * n + j);
+    first = first == 0 && head == 0 ? Counts<T>(LaneCount<T>(j + 1)) : first;
+    eliminate<T, kFused>(n, j, head, w);
   }
   put_counts<T>(failed, 0, first);
 }

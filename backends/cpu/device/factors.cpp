@@ -166,9 +166,9 @@ int64_t factor_lu(int64_t n, T *w, int64_t *permutation, int threads) {
   int64_t failed = 0;
   std::iota(permutation, permutation + n, 0);
   // Columns [end, last) lose what those of [begin, end), which are done, explain of them.
-  auto update = [&](int64_t begin, int64_t end, int64_t last, int threads) {
+  auto update = [&](int64_t begin, int64_t end, int64_t last, int workers) {
     int64_t rows = end - begin;
-    for_panels<T>(end, last, rows * (n - begin) * kPanelLanes<T>, threads,
+    for_panels<T>(end, last, rows * (n - begin) * kPanelLanes<T>, workers,
                   [&](int64_t at, int64_t width) {
                     T panel[kFactorRows * kPanelLanes<T>];
                     pack(w + begin * n + at, n, rows, width, panel);
@@ -188,12 +188,9 @@ int64_t factor_lu(int64_t n, T *w, int64_t *permutation, int threads) {
           std::swap(permutation[k], permutation[pivot]);
           std::swap_ranges(w + k * n, w + k * n + n, w + pivot * n);
         }
-        if (w[k * n + k] != 0) {
-          pivot = j + kernels.eliminate(n - j, columns, k - j, w + j * n + j, n);
-        } else {
-          failed = failed ? failed : k + 1;
-          pivot = k + 1 < n ? pivot_of(n, k + 1, w) : n;
-        }
+        if (w[k * n + k] == 0 && !failed)
+          failed = k + 1;
+        pivot = j + kernels.eliminate(n - j, columns, k - j, w + j * n + j, n);
       }
       update(j, j + columns, next, 1);
     }

@@ -92,14 +92,13 @@ LogicalResult LuOp::evaluate(EvalContext &ctx) {
       std::swap(order[j], order[pivot]);
       for (int64_t k = 0; pivot != j && k < n; ++k)
         std::swap(a.at(m, j, k), a.at(m, pivot, k));
-      if (a.at(m, j, j) == 0) {
-        if (getRegular())
-          return ctx.error("needs regular matrices; matrix " + Twine(m) +
-                           " has no pivot in column " + Twine(j));
-        continue;
-      }
+      double head = a.at(m, j, j);
+      if (head == 0 && getRegular())
+        return ctx.error("needs regular matrices; matrix " + Twine(m) + " has no pivot in column " +
+                         Twine(j));
       for (int64_t i = j + 1; i < n; ++i) {
-        double factor = a.at(m, i, j) /= a.at(m, j, j);
+        // Elements below a 0 are 0 or NaN.
+        double factor = a.at(m, i, j) = head == 0 ? a.at(m, i, j) : a.at(m, i, j) / head;
         for (int64_t k = j + 1; k < n; ++k)
           a.at(m, i, k) -= factor * a.at(m, j, k);
       }

@@ -40,7 +40,7 @@ inline mlir::StringAttr attribute(std::string_view value) {
 }
 inline mlir::DenseI64ArrayAttr attribute(std::span<const int64_t> values) {
   llvm::ArrayRef<int64_t> array(values.data(), values.size());
-  uint64_t hash = 1;
+  uint64_t hash = 1000003; // far from numbers, of which most are small
   for (int64_t value : values)
     hash = hash * 31 + static_cast<uint64_t>(value);
   return recent_attribute<mlir::DenseI64ArrayAttr>(
