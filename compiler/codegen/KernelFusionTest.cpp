@@ -47,6 +47,24 @@ TEST(Fusions, FunctionsOfConstants) {
     }
 }
 
+// Where a register has one lane of the result alone, which several need, the element is that of its
+// row.
+TEST(Fusions, RepeatedRowsWhoseTailIsOneLane) {
+  for (const char *type : {"f64", "i64", "f32", "i32"})
+    for (const char *n : {"3", "5", "7", "9", "11"}) {
+      auto of = [&](const std::string &text) {
+        return replaced(replaced(text, "N", n), "T", type);
+      };
+      checkFusion(of("%x: tensor<NxT>, %y: tensor<NxNxT>, %z: tensor<NxNxT>"), of(R"(
+        %0 = weft.reshape %x : tensor<NxT> to tensor<Nx1xT>
+        %1 = weft.broadcast %0 : tensor<Nx1xT> to tensor<NxNxT>
+        %2 = weft.mul %1, %y : tensor<NxNxT>
+        %3 = weft.add %z, %2 : tensor<NxNxT>
+        %4 = weft.add %3, %2 : tensor<NxNxT>)"),
+                  of("%4: tensor<NxNxT>"));
+    }
+}
+
 TEST(Fusions, Broadcasts) {
   checkFusion("%x: tensor<7x3x37xf32>, %y: tensor<37xf32>, %z: tensor<7x1x1xf32>", R"(
     %c = weft.broadcast %y : tensor<37xf32> to tensor<7x3x37xf32>

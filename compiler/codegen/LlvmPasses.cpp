@@ -2,6 +2,9 @@
 
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -50,6 +53,33 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> translateToLlvm(mlir::ModuleOp mod
   return ir;
 }
 
+// No user of a shuffle of 64-bit lanes in 512 bits sees what it shuffles. Where several want lane 0
+// of a register alone, instruction selection of LLVM 22 for x86 gives them lane 0 of its operand,
+// whichever lane the shuffle takes. A fence costs no instruction. Lane 0 everywhere is right, and
+// is often read from memory by its user.
+static void fenceShuffles(llvm::Module &ir) {
+  llvm::SmallVector<llvm::ShuffleVectorInst *> shuffles;
+  for (llvm::Function &function : ir)
+    for (llvm::Instruction &instruction : llvm::instructions(function)) {
+      auto *shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(&instruction);
+      if (shuffle && shuffle->getType()->getScalarSizeInBits() == 64 &&
+          shuffle->getType()->getPrimitiveSizeInBits().getKnownMinValue() >= 512 &&
+          !shuffle->isZeroEltSplat())
+        shuffles.push_back(shuffle);
+    }
+  for (llvm::ShuffleVectorInst *shuffle : shuffles) {
+    llvm::IRBuilder<> builder(shuffle->getNextNode());
+    llvm::Type *type = shuffle->getType();
+    auto *floats = llvm::VectorType::get(builder.getDoubleTy(),
+                                         llvm::cast<llvm::VectorType>(type)->getElementCount());
+    llvm::Value *value = builder.CreateBitCast(shuffle, floats);
+    llvm::Instruction *fence = builder.CreateArithmeticFence(value, floats);
+    llvm::Value *fenced = builder.CreateBitCast(fence, type);
+    shuffle->replaceUsesWithIf(
+        fenced, [&](llvm::Use &use) { return use.getUser() != fence && use.getUser() != value; });
+  }
+}
+
 absl::Status optimize(llvm::Module &ir, llvm::TargetMachine &machine,
                       const CodegenOptions &options) {
   llvm::LoopAnalysisManager loops;
@@ -66,6 +96,8 @@ absl::Status optimize(llvm::Module &ir, llvm::TargetMachine &machine,
   if (llvm::Error error = builder.parsePassPipeline(passes, kPipeline))
     return failed("LLVM pipeline: " + llvm::toString(std::move(error)));
   passes.run(ir, modules);
+  if (machine.getTargetTriple().isX86())
+    fenceShuffles(ir);
   if (options.verify && llvm::verifyModule(ir, &llvm::errs()))
     return failed("LLVM's verifier rejects the optimised kernels");
   if (options.dump) {
