@@ -141,8 +141,11 @@ void Tensor::set_grad(const Tensor &grad, Location location) {
   if (grad.defined()) {
     const TypeInfo &type = *current_type(grad, "grad"), &to = *leaf->leaf_type;
     if (type.dtype != to.dtype || type.dims != to.dims || type.device != to.device)
-      fail(type.device == to.device ? ErrorKind::kShape : ErrorKind::kDevice,
-           "the gradient is " + describe(type) + ", the tensor is " + describe(to));
+      fail(type.device != to.device ? ErrorKind::kDevice
+           : type.dims != to.dims   ? ErrorKind::kShape
+                                    : ErrorKind::kDType,
+           "the gradient is " + describe(type) + ", the tensor is " + describe(to) +
+               ": they must have one dtype and shape, and lie on one device");
     if (is_lent(*grad.impl()->storage()))
       fail(ErrorKind::kState, "the gradient lies in memory that from_blob was given, and a backward "
                               "adds to it; give a clone() of it");
