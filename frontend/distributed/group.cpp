@@ -12,7 +12,7 @@
 #include "frontend/recorder/record/recorder.h"
 #include "frontend/recorder/requests/requests.h"
 #include "frontend/recorder/runs/exchange.h"
-#include "frontend/recorder/runs/launcher.h"
+#include "frontend/recorder/runs/executors.h"
 #include "runtime/executor/device.h"
 #include "runtime/memory/system_allocator.h"
 #include "weft/distributed/collectives.h"

@@ -182,7 +182,7 @@ private:
 
   bool launch(Attempt attempt) {
     Invocation &invocation =
-        invocation_.emplace(bound_.program, bound_.figures, bound_.checks, bound_.device);
+        invocation_.emplace(bound_, bound_.figures, bound_.checks, bound_.device);
     for (size_t i = 0; i < leaves_.size(); ++i) {
       const Source &source = bound_.sources[i];
       if (source.written)
@@ -190,9 +190,7 @@ private:
       else
         invocation.bind(leaves_[i].get());
     }
-    invocation.bind_scalars(bound_.scalars);
     const std::shared_ptr<EvaluationRecord> &record = invocation.record();
-    record->moved_places = bound_.moved_places;
     std::unordered_map<int64_t, std::vector<Value *>> spare; // gradients that go, by bytes
     for (size_t i = 0; i < bound_.targets.size(); ++i) {
       const Target &target = bound_.targets[i];

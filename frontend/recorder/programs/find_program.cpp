@@ -105,7 +105,7 @@ FoundProgram find_or_compile(Slice &slice, Location location, Evaluation &data) 
   if (auto program = program_cache().find(slice.key)) {
     data.outcome = CacheOutcome::kMemoryHit;
     ++r.statistics.memory_hits;
-    return {program, {}};
+    return {program};
   }
   StructureKey structure = structure_key(slice);
   bool serves_sizes = may_be_symbolic(slice);
@@ -154,7 +154,7 @@ FoundProgram find_or_compile(Slice &slice, Location location, Evaluation &data) 
   if (keep)
     program_cache().insert(hold_key(slice), context, outcome->program);
   observe(structure, refused.get(), why);
-  return {outcome->program, {}};
+  return {outcome->program};
 }
 
 // A program that was compiled of another slice has that one's lines.

@@ -8,6 +8,10 @@
 #include "frontend/recorder/programs/structure.h"
 #include "frontend/recorder/slices/slice.h"
 
+namespace weft::runtime {
+class Executor;
+}
+
 namespace weft::recorder {
 
 // Lines that a program's failures have, and those of what is computed now.
@@ -15,9 +19,11 @@ using MovedPlaces = std::vector<std::pair<std::string, std::string>>;
 
 struct FoundProgram {
   std::shared_ptr<CompiledProgram> program;
-  std::vector<int64_t> scalars;  // what it takes after the slice's leaves: attributes and constants
-                                 // that vary, as bits
+  // What it takes after the slice's leaves: sizes, starts and constants that vary, as bits.
+  std::vector<int64_t> scalars = {};
   MovedPlaces moved_places = {}; // of the slice that it was compiled of, and of this one
+  // Whose work it is, of an exchange (exchange.h); null: its device's.
+  std::shared_ptr<runtime::Executor> executor = nullptr;
 };
 
 // A known symbolic program that these ints are within the guards of.

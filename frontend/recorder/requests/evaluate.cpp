@@ -228,20 +228,10 @@ void prepare(Slice &slice, const Wanted &wanted, Clock::time_point start,
              std::optional<Invocation> &made, std::shared_ptr<const runtime::Event> &end) {
   const EvaluateRequest &request = wanted.request;
   Evaluation figures;
-  FoundProgram found;
-  if (slice.is_exchange) {
-    ExchangeRun exchange = find_exchange(slice, request, figures);
-    auto program = std::make_shared<CompiledProgram>();
-    program->executable = std::move(exchange.executable);
-    figures.record_ms = since(start);
-    made.emplace(std::move(program), figures, slice.checks, slice.device,
-                 slice.leaves[0]->type->device, std::move(exchange.executor));
-  } else {
-    found = find_program(slice, request, figures);
-    figures.record_ms = since(start) - figures.compile_ms;
-    made.emplace(found.program, figures, slice.checks, slice.device);
-    made->record()->moved_places = std::move(found.moved_places);
-  }
+  FoundProgram found = slice.is_exchange ? find_exchange(slice, request, figures)
+                                         : find_program(slice, request, figures);
+  figures.record_ms = since(start) - figures.compile_ms;
+  made.emplace(found, figures, slice.checks, slice.device);
   if (wanted.parts) {
     bool writes = !slice.is_exchange && slice.writes(); // exchanges write memory of their own
     made->follow(writes ? wanted.parts->ends : std::vector<std::shared_ptr<const runtime::Event>>(),
@@ -250,7 +240,6 @@ void prepare(Slice &slice, const Wanted &wanted, Clock::time_point start,
   llvm::SmallVector<size_t> copied = copied_leaves(slice);
   for (size_t i = 0; i < slice.leaves.size(); ++i)
     made->bind(slice.leaves[i], /*copies=*/llvm::is_contained(copied, i));
-  made->bind_scalars(found.scalars);
   if (runtime::asking_is_traced > 0) {
     std::vector<runtime::Origin> origins;
     for (const Value *output : slice.outputs)

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "frontend/recorder/requests/requests.h"
-#include "frontend/recorder/runs/launcher.h"
+#include "frontend/recorder/runs/executors.h"
 
 namespace weft::recorder {
 

@@ -143,7 +143,7 @@ Var launch(const CompiledProgram &program, llvm::ArrayRef<Var> inputs, const Typ
   figures.outcome = CacheOutcome::kMemoryHit;
   figures.symbolic = "n=" + std::to_string(type.elements);
   describe_program(**sized, figures);
-  Invocation run(*std::move(sized), figures, /*checks=*/false, type.device);
+  Invocation run({*std::move(sized)}, figures, /*checks=*/false, type.device);
   for (const Var &input : inputs)
     run.bind(input.value.get());
   run.launch(Attempt::kLast, Session::location(), Guard::kLock, /*is_evaluation=*/false);

@@ -56,13 +56,21 @@ void abandon(const Node &node, const std::string &why) {
     runner->abandon(recorded_of(node).group, describe(&node) + ": " + why);
 }
 
+FoundProgram found_of(ExchangeRun run) {
+  FoundProgram found{std::make_shared<CompiledProgram>()};
+  found.program->executable = std::move(run.executable);
+  found.executor = std::move(run.executor);
+  return found;
+}
+
 } // namespace
 
 void set_collective_runner(CollectiveRunner *runner) {
   collective_runner = runner;
 }
 
-ExchangeRun find_exchange(const Slice &slice, const EvaluateRequest &request, Evaluation &figures) {
+FoundProgram find_exchange(const Slice &slice, const EvaluateRequest &request,
+                           Evaluation &figures) {
   const Node &node = *slice.nodes[0];
   const TypeInfo &from = *slice.leaves[0]->type;
   describe_request(request, figures);
@@ -73,8 +81,8 @@ ExchangeRun find_exchange(const Slice &slice, const EvaluateRequest &request, Ev
     runtime::Device &source = runtime::device(from.device);
     figures.exchange = "transfer from " + source.name() + " to " + device_text(slice.device);
     // A device's executor lives as long as the process.
-    return {{std::shared_ptr<void>(), &source.executor()},
-            runtime::make_transfer(source, runtime::device(slice.device), from.bytes)};
+    return found_of({{std::shared_ptr<void>(), &source.executor()},
+                     runtime::make_transfer(source, runtime::device(slice.device), from.bytes)});
   }
   RecordedCollective recorded = recorded_of(node);
   recorded.may_overwrite = slice.key.leaves[0].donatable && !slice.key.leaves[0].kept;
@@ -86,7 +94,7 @@ ExchangeRun find_exchange(const Slice &slice, const EvaluateRequest &request, Ev
             describe(&node) + " over '" + recorded.group +
                 "': " + std::string(run.status().message()));
   figures.exchange = describe(&node) + " over " + recorded.group + " of " + recorded.call.operand;
-  return *std::move(run);
+  return found_of(*std::move(run));
 }
 
 // The rank's.

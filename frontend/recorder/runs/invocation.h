@@ -2,11 +2,12 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "frontend/recorder/runs/evaluation.h"
-#include "frontend/recorder/runs/launcher.h"
+#include "runtime/executor/executor.h"
+#include "runtime/memory/asking.h"
+#include "runtime/memory/buffer.h"
 
 namespace weft::recorder {
 
@@ -24,11 +25,8 @@ class Invocation {
 public:
   // figures: what explain tells of the program (describe_program) and of how it was found.
   // checks: whether one of its ops may end the run (Slice::checks). device: that its results are
-  // on. Of an exchange (exchange.h): what it takes lies on `source`, and another executor than the
-  // device's may run it.
-  Invocation(std::shared_ptr<CompiledProgram> program, const Evaluation &figures, bool checks,
-             uint8_t device, std::optional<uint8_t> source = std::nullopt,
-             std::shared_ptr<runtime::Executor> executor = nullptr);
+  // on.
+  Invocation(const FoundProgram &found, const Evaluation &figures, bool checks, uint8_t device);
 
   // The run begins when these have succeeded, and not at all if one of them fails; `end` is given
   // its own end. have_written: whether earlier parts of its step have written what that is for.
@@ -50,10 +48,8 @@ public:
   bool reuse(size_t i, Value *leaf);
   // What the results come from, for who traces memory.
   void come_from(std::vector<runtime::Origin> origins) {
-    launch_.origins = std::move(origins);
+    origins_ = std::move(origins);
   }
-  // What a symbolic program takes after its leaves: sizes, starts and constants, as bits.
-  void bind_scalars(const std::vector<int64_t> &bits);
 
   // Whether the run may end at a check, its own or that of a run whose results it reads.
   bool may_fail() const {
@@ -63,12 +59,12 @@ public:
     return record_;
   }
 
-  // Throws kMemory or kRun where the run fails before its first instruction: every tensor keeps its
-  // value then. False where memory ran out and some may be had, which the caller waits for
-  // before it binds a new invocation (make_room). A later failure
-  // poisons the results. Other threads may wait for the results from now on, so the caller goes on
-  // to finish() without waiting for anything itself. Behind a claim it takes memory and starts the
-  // run without the recorder's lock, if nothing may have to go back.
+  // Acquires all that the run needs, and starts it. Throws kMemory or kRun where it fails before
+  // its first instruction: every tensor keeps its value then. False where memory ran out and some
+  // may be had, which the caller waits for before it binds a new invocation (make_room). A later
+  // failure poisons the results. Other threads may wait for the results from now on, so the caller
+  // goes on to finish() without waiting for anything itself. Behind a claim it takes memory and
+  // starts the run without the recorder's lock, if nothing may have to go back.
   // is_evaluation: it computes what was recorded, so that it counts and is remembered.
   bool launch(Attempt attempt, Location location, Guard guard, bool is_evaluation = true);
   // Gives `value`, which has no memory yet, that of result i, or of what the result is an alias of.
@@ -87,16 +83,27 @@ private:
   // Whether a result is this input, unchanged.
   bool is_a_result(size_t input) const;
   absl::Status bind_block();
+  absl::Status start();
   void account(bool is_evaluation);
 
   std::shared_ptr<CompiledProgram> program_;
+  runtime::Executable &executable_; // its
   std::shared_ptr<EvaluationRecord> record_;
-  Launch launch_;
-  runtime::Executor::Started started_;
+  uint8_t source_, device_;                     // where its inputs lie, and its results
+  std::shared_ptr<runtime::Executor> executor_; // whose work it is; null: the device's
   std::vector<ValueRef> leaves_;
   std::vector<ScalarInput> scalars_;
-  std::vector<Cell *> cells_; // of the results
+  std::vector<std::shared_ptr<runtime::Buffer>> inputs_; // which become the run's
+  // Runs of the same step that must have succeeded before this one begins, and where its own end
+  // goes (runtime/executor/executor.h).
+  std::vector<std::shared_ptr<const runtime::Event>> after_;
+  std::shared_ptr<const runtime::Event> *end_ = nullptr;
   bool have_written_ = false;
+  // New buffers once the run was started, or those that outputs are tied to.
+  std::vector<std::shared_ptr<runtime::Buffer>> outputs_;
+  std::vector<runtime::Origin> origins_; // of them, where somebody wants to know
+  runtime::Executor::Started started_;
+  std::vector<Cell *> cells_; // of the results
 };
 
 } // namespace weft::recorder

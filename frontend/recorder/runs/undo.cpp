@@ -1,6 +1,6 @@
 #include "frontend/recorder/runs/undo.h"
 
-#include "frontend/recorder/runs/launcher.h"
+#include "frontend/recorder/runs/executors.h"
 #include "frontend/tensor/impl.h"
 #include "runtime/executable/run_failure.h"
 #include "runtime/memory/buffer.h"
