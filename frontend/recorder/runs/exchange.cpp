@@ -4,50 +4,48 @@
 
 #include "frontend/recorder/record/state.h"
 #include "runtime/executor/transfer.h"
+#include "llvm/ADT/StringSwitch.h"
 
 namespace weft::recorder {
 namespace {
 
 std::atomic<CollectiveRunner *> collective_runner = nullptr;
 
-// Where the node is such an op: what its properties say.
-template <typename Op>
-void read_if(const Node &node, runtime::Collective kind, RecordedCollective &recorded) {
-  const typename Op::Properties *known = properties_if<Op>(*node.signature);
-  if (!known)
-    return;
-  const typename Op::Properties &properties = *known;
-  recorded.group = properties.group.getValue().str();
-  runtime::CollectiveCall &call = recorded.call;
-  call.kind = kind;
-  if constexpr (requires { properties.operand; })
-    if (properties.operand)
-      call.operand = properties.operand.getValue().str();
-  if constexpr (requires { properties.reduction; }) // in one order, as emit.cpp makes sure
-    call.reduction = static_cast<runtime::Reduction>(properties.reduction.getValue());
-  if constexpr (requires { properties.root; })
-    call.peer = static_cast<int32_t>(properties.root.getInt());
-  if constexpr (requires { properties.to; }) {
-    call.peer = static_cast<int32_t>(properties.to.getInt());
-    call.source = static_cast<int32_t>(properties.from.getInt());
-  }
-}
-
+// What its attributes say, which have one name in all that have them.
 RecordedCollective recorded_of(const Node &node) {
   using Kind = runtime::Collective;
   const TypeInfo &input = *node.signature->operands[0];
+  mlir::Operation *op = node.signature->bare.get();
+  auto text = [&](llvm::StringRef name) {
+    auto attribute = op->getAttrOfType<mlir::StringAttr>(name);
+    return attribute ? attribute.str() : std::string();
+  };
+  auto read = [&](llvm::StringRef name, auto &to) {
+    if (auto attribute = op->getAttrOfType<mlir::IntegerAttr>(name))
+      to = static_cast<std::decay_t<decltype(to)>>(attribute.getInt());
+  };
   RecordedCollective recorded{.call = {.dtype = input.dtype,
                                        .count = input.elements,
                                        .place = node.line->place(),
-                                       .operand = to_string(input.dims)},
+                                       .operand = text("operand")},
+                              .group = text("group"),
                               .bytes_in = input.bytes,
                               .bytes_out = node.signature->results[0]->bytes};
-  read_if<ir::AllReduceOp>(node, Kind::kAllReduce, recorded);
-  read_if<ir::ReduceScatterOp>(node, Kind::kReduceScatter, recorded);
-  read_if<ir::AllGatherOp>(node, Kind::kAllGather, recorded);
-  read_if<ir::AllToAllOp>(node, Kind::kAllToAll, recorded);
-  read_if<ir::SendReceiveOp>(node, Kind::kSendReceive, recorded);
-  read_if<ir::BroadcastFromOp>(node, Kind::kBroadcast, recorded);
+  runtime::CollectiveCall &call = recorded.call;
+  call.kind = llvm::StringSwitch<Kind>(op->getName().stripDialect())
+                  .Case("all_reduce", Kind::kAllReduce)
+                  .Case("reduce_scatter", Kind::kReduceScatter)
+                  .Case("all_gather", Kind::kAllGather)
+                  .Case("all_to_all", Kind::kAllToAll)
+                  .Case("send_receive", Kind::kSendReceive)
+                  .Case("broadcast_from", Kind::kBroadcast)
+                  .Default(call.kind);
+  if (call.operand.empty())
+    call.operand = to_string(input.dims);
+  read("reduction", call.reduction); // in one order, as emit.cpp makes sure
+  read("root", call.peer);
+  read("to", call.peer);
+  read("from", call.source);
   return recorded;
 }
 
