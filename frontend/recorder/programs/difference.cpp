@@ -25,11 +25,6 @@ const char *part_of(const TypeInfo &mine, const TypeInfo &theirs) {
   return mine.ndim() != theirs.ndim() ? "rank" : "dims";
 }
 
-std::string properties(const SignatureText &text) {
-  std::string rest = text.rest();
-  return rest.substr(0, rest.find(" ("));
-}
-
 class Comparison {
 public:
   Comparison(const Slice &slice, const HeldKey &mine, const HeldKey &theirs)
@@ -107,13 +102,12 @@ private:
       const SignatureText &mine = *mine_.texts[i], &theirs = *theirs_.texts[i];
       if (mine.text == theirs.text)
         continue;
-      if (std::string a = properties(mine), b = properties(theirs); a != b)
+      if (std::string a = mine.properties(), b = theirs.properties(); a != b)
         return add(kProperties, "attributes: " + op(i) + " has " + a + " instead of " + b);
       if (named)
         continue; // the inputs say it
       named = true;
-      add(kTypes, "types: " + op(i) + " is" + mine.rest().substr(properties(mine).size()) +
-                      " instead of" + theirs.rest().substr(properties(theirs).size()));
+      add(kTypes, "types: " + op(i) + " is" + mine.types() + " instead of" + theirs.types());
     }
   }
 

@@ -10,7 +10,6 @@
 #include "mlir/IR/Diagnostics.h"
 #include "runtime/core/caches.h"
 #include "llvm/ADT/SmallVectorExtras.h"
-#include "llvm/Support/ScopedPrinter.h"
 
 namespace weft::recorder {
 namespace {
@@ -244,10 +243,7 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
     s->saved_operands = s->rules->savedOperands();
     s->saved_results = s->rules->savedResults();
   }
-  mlir::Attribute properties = s->properties ? op->getPropertiesAsAttribute() : mlir::Attribute();
-  if (properties)
-    s->properties_text = llvm::to_string(properties);
-  s->text = text_of(*s, mlir::dyn_cast_if_present<mlir::DictionaryAttr>(properties));
+  s->text = text_of(*s, s->properties ? op->getPropertiesAsAttribute() : mlir::Attribute());
   s->id = s->text->id;
   count_uniqued();
   return keep(std::move(s));
@@ -268,8 +264,8 @@ mlir::Operation *IrState::make_op(const Signature &s, llvm::ArrayRef<mlir::Value
 }
 
 mlir::Attribute IrState::properties_of(const Signature &s) {
-  return s.properties_text.empty() ? mlir::Attribute()
-                                   : mlir::parseAttribute(s.properties_text, context_.get());
+  std::string text = s.text->properties();
+  return text.empty() ? mlir::Attribute() : mlir::parseAttribute(text, context_.get());
 }
 
 Signature *IrState::fit(Signature *s, llvm::ArrayRef<const Var *> operands) {
@@ -368,7 +364,7 @@ void IrState::renew() {
   open();
 
   for (auto &[hash, s] : old_signatures) {
-    if (s->refs == 0)
+    if (s->users == 0)
       continue;
     for (const TypeInfo *type : s->types)
       this->type(type);

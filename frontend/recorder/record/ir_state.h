@@ -74,15 +74,13 @@ using BareOp = mlir::OwningOpRef<mlir::Operation *>;
 BareOp bare_op(mlir::OperationName name, mlir::OpaqueProperties from = nullptr);
 
 // An op but for its operands. Two ops with one signature do the same to operands of the same types.
-struct Signature {
+struct Signature : Interned {
   mlir::OperationName name;
   BareOp bare;
   mlir::OpaqueProperties properties = nullptr; // in it; null where the op has none
   llvm::SmallVector<const TypeInfo *, 3> operands;
   llvm::SmallVector<const TypeInfo *, 1> results;
   llvm::SmallVector<TypeRef, 4> types; // of both
-  uint32_t id = 0;                     // the text's
-  uint32_t refs = 0;                   // nodes and SignatureRefs
   // Its results have histories. The derivative may not be written yet: backward says so then.
   bool differentiable = false;
   bool checks = false;     // may end a run: it looks at indices from data, or is a user's kernel
@@ -93,8 +91,7 @@ struct Signature {
   std::shared_ptr<const OpReplacement> replacement; // null for most
   const ir::WeftOp::Concept *rules = nullptr;
   llvm::ArrayRef<int64_t> saved_operands, saved_results;
-  Ref<const SignatureText> text;
-  std::string properties_text; // to make them anew in another context
+  Ref<const SignatureText> text; // which has the same id
   std::vector<std::shared_ptr<const Derivative>> derivatives;
   std::shared_ptr<const Partition> partition; // of a sharded one, once it was recorded
 
@@ -108,14 +105,7 @@ struct Signature {
   void adopt(BareOp op);
 };
 
-void retain(Signature &signature) {
-  UnderLock lock;
-  ++signature.refs;
-}
-void release(Signature &signature) {
-  UnderLock lock;
-  --signature.refs;
-}
+inline void unused(const Signature &) {} // a new context goes without it
 
 template <typename... Ops> bool is(const Node *node) {
   mlir::TypeID id = node->signature->name.getTypeID();
@@ -273,7 +263,7 @@ private:
   Signature *keep(std::unique_ptr<Signature> signature); // among those that are found
   void open();
   void count_uniqued();
-  Ref<const SignatureText> text_of(const Signature &signature, mlir::DictionaryAttr properties);
+  Ref<const SignatureText> text_of(const Signature &signature, mlir::Attribute properties);
 
   std::unique_ptr<mlir::MLIRContext> context_;
   llvm::DenseMap<std::pair<const void *, unsigned>, const TypeInfo *> types_; // with the device

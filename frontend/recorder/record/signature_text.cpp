@@ -1,7 +1,7 @@
 #include "frontend/recorder/record/signature_text.h"
 
 #include "frontend/recorder/record/state.h"
-#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/ScopedPrinter.h"
 
 namespace weft::recorder {
 
@@ -67,9 +67,12 @@ static std::string take_ints(const Signature &s, mlir::DictionaryAttr properties
   return structure;
 }
 
-Ref<const SignatureText> IrState::text_of(const Signature &s, mlir::DictionaryAttr properties) {
+Ref<const SignatureText> IrState::text_of(const Signature &s, mlir::Attribute properties) {
   std::string text = s.name.getStringRef().str();
   size_t name_size = text.size();
+  if (properties)
+    text += llvm::to_string(properties);
+  size_t properties_size = text.size() - name_size;
   auto add = [&](llvm::ArrayRef<const TypeInfo *> types) {
     for (const TypeInfo *type : types) {
       for (int64_t dim : type->dims)
@@ -77,7 +80,7 @@ Ref<const SignatureText> IrState::text_of(const Signature &s, mlir::DictionaryAt
       text += std::string(weft::info(type->dtype).ir_name) + ", ";
     }
   };
-  text += s.properties_text + " (";
+  text += " (";
   add(s.operands);
   text += ") -> (";
   add(s.results);
@@ -86,11 +89,13 @@ Ref<const SignatureText> IrState::text_of(const Signature &s, mlir::DictionaryAt
     return known;
   auto made = std::make_unique<SignatureText>();
   auto structure = std::make_unique<SignatureStructure>();
-  structure->text = take_ints(s, properties, made->ints, structure->positions);
+  structure->text = take_ints(s, mlir::dyn_cast_if_present<mlir::DictionaryAttr>(properties),
+                              made->ints, structure->positions);
   const SignatureStructure *known = structures_.find(structure->text);
   made->structure = known ? known : structures_.add(std::move(structure));
   made->text = std::move(text);
   made->name_size = name_size;
+  made->properties_size = properties_size;
   made->operands = static_cast<uint32_t>(s.operands.size());
   return texts_.add(std::move(made));
 }

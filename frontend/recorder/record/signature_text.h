@@ -29,7 +29,7 @@ void unused(const SignatureStructure &structure);
 
 // Op, properties and types. Outlives the signature, which belongs to a context.
 struct SignatureText : InternedText {
-  size_t name_size = 0;
+  size_t name_size = 0, properties_size = 0;
   uint32_t operands = 0;
   Ref<const SignatureStructure> structure;
   std::vector<int64_t> ints; // in the structure's order
@@ -37,9 +37,13 @@ struct SignatureText : InternedText {
   std::string name() const {
     return text.substr(0, name_size);
   }
-  // Properties and types.
-  std::string rest() const {
-    return text.substr(name_size);
+  // As MLIR writes them; empty where the op has none.
+  std::string properties() const {
+    return text.substr(name_size, properties_size);
+  }
+  // " (4x2xf32, ) -> (4x2xf32, )"
+  std::string types() const {
+    return text.substr(name_size + properties_size);
   }
 };
 void unused(const SignatureText &text);

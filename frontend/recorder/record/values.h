@@ -268,9 +268,7 @@ struct Var {
 };
 
 // Everything about an op but its operands: name, properties, types. One object for each in use.
-struct Signature;
-inline void retain(Signature &signature); // ir_state.h
-inline void release(Signature &signature);
+struct Signature; // ir_state.h
 using SignatureRef = Ref<Signature>;
 
 // Node::tracer of what is left of a recording that has ended.
