@@ -87,6 +87,9 @@ struct Generalization {
   std::vector<uint32_t> free_sizes() const;
   // What it is made of, for keys: equal texts for equal programs.
   std::string text() const;
+  int64_t bytes() const {
+    return static_cast<int64_t>(ints.size() * (sizeof(int64_t) + sizeof(int32_t)));
+  }
 };
 
 // The program for all these observations, the newest last: ints that are equal in all of them

@@ -27,8 +27,8 @@ const char *part_of(const TypeInfo &mine, const TypeInfo &theirs) {
 
 class Comparison {
 public:
-  Comparison(const Slice &slice, const HeldKey &mine, const HeldKey &theirs)
-      : slice_(slice), mine_(mine), theirs_(theirs) {
+  Comparison(const Slice &slice, const HeldKey &mine, const CachedProgram &theirs)
+      : slice_(slice), mine_(mine), theirs_(theirs.key), stable_(theirs.stable) {
     if (compare_ops()) {
       compare_dataflow();
       compare_types();
@@ -125,23 +125,32 @@ private:
   void compare_leaves() {
     if (leaves(mine_) != leaves(theirs_))
       return;
-    compare_flag(&ProgramKey::Leaf::donatable, "donation",
+    using Leaf = ProgramKey::Leaf;
+    compare_flag("donation", flags(mine_, &Leaf::donatable), flags(theirs_, &Leaf::donatable),
                  "may be overwritten now: nothing else refers to it",
                  "must not be overwritten now: something else refers to it");
-    compare_flag(&ProgramKey::Leaf::kept, "kept",
+    compare_flag("kept", flags(mine_, &Leaf::kept), flags(theirs_, &Leaf::kept),
                  "is now what a tensor goes back to when its run ends at a check",
                  "is no longer what a tensor goes back to when its run ends at a check");
-    compare_flag(&ProgramKey::Leaf::stable, "stability",
+    compare_flag("stability", slice_.stable, stable_,
                  "is now stable: it has not changed since its last use",
                  "is no longer stable: it has changed since its last use");
   }
 
-  void compare_flag(bool ProgramKey::Leaf::*flag, const char *part, const char *is,
-                    const char *is_not) {
-    for (uint32_t i = 0; i < leaves(mine_); ++i)
-      if (bool mine = mine_.key.leaves[i].*flag; mine != theirs_.key.leaves[i].*flag)
+  static std::vector<bool> flags(const HeldKey &of, bool ProgramKey::Leaf::*flag) {
+    std::vector<bool> flags;
+    for (const ProgramKey::Leaf &leaf : of.key.leaves)
+      flags.push_back(leaf.*flag);
+    return flags;
+  }
+
+  // By leaf.
+  void compare_flag(const char *part, const std::vector<bool> &mine,
+                    const std::vector<bool> &theirs, const char *is, const char *is_not) {
+    for (uint32_t i = 0; i < mine.size(); ++i)
+      if (mine[i] != theirs[i])
         return add(kLight, std::string(part) + ": input " + std::to_string(i) + reader(i) + ", " +
-                               (mine ? is : is_not));
+                               (mine[i] ? is : is_not));
   }
 
   void compare_outputs() {
@@ -175,6 +184,7 @@ private:
 
   const Slice &slice_;
   const HeldKey &mine_, &theirs_;
+  const std::vector<bool> &stable_; // of theirs
 };
 
 } // namespace
@@ -183,12 +193,12 @@ std::string ProgramCache::difference(const Slice &slice, const ProgramContext &c
   HeldKey mine = hold_key(slice);
   int least = 0, seen = 0;
   std::string text;
-  for (const Entry &entry : entries_) {
+  for (const CachedProgram &entry : entries_) {
     if (entry.key.key.kind != ProgramKey::Kind::kSlice)
       continue;
     if (++seen > kCandidates)
       break;
-    Comparison comparison(slice, mine, entry.key);
+    Comparison comparison(slice, mine, entry);
     const ProgramContext &other = entry.context;
     auto compare = [&](const std::string &what, const std::string &now, const std::string &then) {
       if (now != then)

@@ -4,6 +4,7 @@
 
 #include "frontend/recorder/record/limits.h"
 #include "frontend/recorder/record/state.h"
+#include "frontend/recorder/slices/slice.h"
 #include "runtime/core/caches.h"
 
 namespace weft::recorder {
@@ -26,8 +27,6 @@ void Family::observe(Ints ints) {
   observations.push_back(std::move(ints));
   if (observations.size() > kLimits.observations)
     observations.pop_front();
-  while (programs.size() > kLimits.symbolic_programs)
-    programs.pop_back();
 }
 
 void Family::refuse_up_to_least(Generalization general) {
@@ -62,40 +61,21 @@ void Family::note_below(const std::vector<uint32_t> &fixed, const std::string &w
   why_below = why;
 }
 
-static int64_t bytes_of(const Generalization &general) {
-  return static_cast<int64_t>(general.ints.size() * (sizeof(int64_t) + sizeof(int32_t)));
-}
-
 int64_t Family::bytes() const {
   size_t bytes = static_cast<size_t>(key.bytes()) + structures.size() * sizeof(void *) +
                  (fixed.size() + fixed_below.size()) * sizeof(uint32_t);
   for (const auto &ints : observations)
     bytes += ints.size() * sizeof(int64_t);
-  int64_t generals = 0;
-  for (const SymbolicProgram &program : programs)
-    generals += bytes_of(program.general) + std::ssize(program.stable) / 8;
   for (const Generalization &refused : too_small)
-    generals += bytes_of(refused);
-  return static_cast<int64_t>(bytes) + generals;
+    bytes += static_cast<size_t>(refused.bytes());
+  return static_cast<int64_t>(bytes);
 }
 
 Family &Families::add(ProgramKey key) {
   Family &family = families_.add({.key = std::move(key), .number = ++numbers_});
-  int64_t held = bytes(); // some microseconds, and an add goes with a compilation
   // The second one may be that above it.
-  while (entries() > 2 &&
-         (entries() > static_cast<int64_t>(kLimits.families) || held > kLimits.family_bytes)) {
-    held -= families_.oldest().bytes();
-    families_.drop_oldest();
-  }
+  families_.trim(static_cast<int64_t>(kLimits.families), kLimits.family_bytes, /*kept=*/2);
   return family;
-}
-
-int64_t Families::bytes() const {
-  int64_t bytes = 0;
-  for (const Family &family : families_)
-    bytes += family.bytes();
-  return bytes;
 }
 
 Family *Families::top(const StructureKey &structure, bool add) {
@@ -103,7 +83,8 @@ Family *Families::top(const StructureKey &structure, bool add) {
   if (family || !add)
     return family;
   family = &this->add(structure.key);
-  family->structures.assign(structure.structures.begin(), structure.structures.end());
+  for (const Node *node : structure.slice.nodes)
+    family->structures.push_back(node->signature->text->structure);
   return family;
 }
 

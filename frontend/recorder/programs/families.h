@@ -1,5 +1,5 @@
-// What is known of programs that differ in ints only: the ints that were seen, and the symbolic
-// programs that serve many of them. Touched under the recorder's lock.
+// What is known of programs that differ in ints only: the ints that were seen, and what a program
+// for many of them cannot leave open. Touched under the recorder's lock.
 #pragma once
 
 #include <deque>
@@ -9,25 +9,16 @@
 
 namespace weft::recorder {
 
-struct SymbolicProgram {
-  Generalization general;
-  std::vector<bool> stable; // the leaves that it counts on (stability.h)
-  ProgramKey key;           // under which the program cache holds it
-  // At the sizes that were last asked for, the newest first.
-  std::deque<std::pair<Ints, std::shared_ptr<CompiledProgram>>> sized;
-};
-
 // Where programs for several sizes were refused, the sizes that could not vary are *fixed*: each
 // combination of them has a family of its own, whose programs leave the others open. So families
 // form a tree, and a slice belongs to the last one on its way from its structure's.
 struct Family {
   ProgramKey key;
-  uint32_t number = 0; // in the keys of the families below it
+  uint32_t number = 0; // in the keys of its programs, and of the families below it
   uint32_t depth = 0;  // of these above it
   std::vector<Ref<const SignatureStructure>> structures = {}; // what the key's ids stand for
   std::deque<Ints> observations =
       {}; // of programs that were compiled or asked for, the newest last
-  std::deque<SymbolicProgram> programs = {}; // the newest first
   std::string refused = {};                  // why the last attempt failed
   int refusals = 0;
   bool is_static = false; // nothing may vary
@@ -52,6 +43,10 @@ struct Family {
   const ProgramKey &program_key() const {
     return key;
   }
+  // Under which the program cache has its programs for many ints.
+  ProgramKey programs() const {
+    return {.kind = ProgramKey::Kind::kSymbolic, .code = {number}};
+  }
   int64_t bytes() const;
 };
 
@@ -72,15 +67,13 @@ public:
   int64_t entries() const {
     return families_.size();
   }
-  int64_t bytes() const;
-  // A key in the program cache that no slice has.
-  ProgramKey next_key() {
-    return {.kind = ProgramKey::Kind::kSymbolic, .code = {++numbers_}};
+  int64_t bytes() const {
+    return families_.bytes();
   }
 
 private:
   RecentlyUsed<Family> families_;
-  uint32_t numbers_ = 0; // of programs and of families
+  uint32_t numbers_ = 0; // of families
 };
 
 // The process's.

@@ -44,7 +44,7 @@ std::string content_of(const Slice &slice, const StructureKey *structure) {
       number(leaf.type);
     else
       content += text_of(*slice.leaves[i]->type) + '\0';
-    number(leaf.donatable | slice.key.leaves[i].stable << 1 | leaf.kept << 2);
+    number(leaf.donatable | slice.stable[i] << 1 | leaf.kept << 2);
   }
   for (uint32_t output : key.outputs)
     number(output);
@@ -102,15 +102,15 @@ FoundProgram find_or_compile(Slice &slice, Location location, Evaluation &data) 
   Recorder &r = recorder();
   ProgramContext context(r.config, slice.device);
   slice.key.salt = context.salt();
-  if (auto program = program_cache().find(slice.key)) {
+  if (const CachedProgram *known = program_cache().find(slice.key, slice.stable).cached) {
     data.outcome = CacheOutcome::kMemoryHit;
     ++r.statistics.memory_hits;
-    return {program};
+    return {known->program};
   }
   StructureKey structure = structure_key(slice);
   bool serves_sizes = may_be_symbolic(slice);
   if (serves_sizes)
-    if (auto found = find_symbolic(structure, data))
+    if (auto found = find_symbolic(structure, slice.stable, data))
       return *found;
   ProgramCache::Compiling exact(program_cache(), slice.key), family(program_cache(), structure.key);
   data.difference = literal_difference(slice);
@@ -121,7 +121,7 @@ FoundProgram find_or_compile(Slice &slice, Location location, Evaluation &data) 
   if (slice.checks)
     compile.check_places = check_places(slice);
   if (serves_sizes)
-    if (auto request = symbolic_request(slice, structure, data)) {
+    if (auto request = symbolic_request(structure, data)) {
       request->content = content_of(slice, &structure);
       compile.symbolic = std::move(request);
     }
@@ -150,9 +150,9 @@ FoundProgram find_or_compile(Slice &slice, Location location, Evaluation &data) 
   // serves this run only.
   bool keep = context.registrations == compiler::registrationsGeneration();
   if (compile.symbolic)
-    return insert_symbolic(slice, structure, context, *compile.symbolic, *outcome, keep, data);
+    return insert_symbolic(structure, context, *compile.symbolic, *outcome, keep, data);
   if (keep)
-    program_cache().insert(hold_key(slice), context, outcome->program);
+    program_cache().insert({hold_key(slice), context, outcome->program, slice.stable});
   observe(structure, refused.get(), why);
   return {outcome->program};
 }

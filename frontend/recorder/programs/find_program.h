@@ -26,16 +26,17 @@ struct FoundProgram {
   std::shared_ptr<runtime::Executor> executor = nullptr;
 };
 
-// A known symbolic program that these ints are within the guards of.
-std::optional<FoundProgram> find_symbolic(const StructureKey &structure, Evaluation &data);
+// A known symbolic program that these ints are within the guards of; stable: as for
+// ProgramCache::find().
+std::optional<FoundProgram> find_symbolic(const StructureKey &structure, std::vector<bool> &stable,
+                                          Evaluation &data);
 // What the next program may leave open; null, with the reason where there is one, if it is to be
 // static.
-std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const StructureKey &structure,
-                                                  Evaluation &data);
+std::shared_ptr<SymbolicRequest> symbolic_request(const StructureKey &structure, Evaluation &data);
 // Into the caches, if it is to be kept, after its compilation succeeded.
-FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure,
-                             const ProgramContext &context, const SymbolicRequest &request,
-                             const CompileOutcome &outcome, bool keep, Evaluation &data);
+FoundProgram insert_symbolic(const StructureKey &structure, const ProgramContext &context,
+                             const SymbolicRequest &request, const CompileOutcome &outcome,
+                             bool keep, Evaluation &data);
 // The slice's ints, for what the next one may leave open. refused: the request that came to
 // nothing, and why.
 void observe(const StructureKey &structure, const SymbolicRequest *refused = nullptr,

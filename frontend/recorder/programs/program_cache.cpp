@@ -1,10 +1,12 @@
 #include "frontend/recorder/programs/program_cache.h"
 
 #include "compiler/pipeline/PassHooks.h"
+#include "compiler/prepare/PrepareLimits.h"
 #include "frontend/compile/compile_slice.h"
 #include "frontend/compile/disk_cache.h"
 #include "frontend/compile/environment.h"
 #include "frontend/recorder/programs/backends.h"
+#include "frontend/recorder/programs/stability.h"
 #include "frontend/recorder/slices/slice.h"
 #include "runtime/core/caches.h"
 #include "llvm/ADT/Hashing.h"
@@ -30,24 +32,47 @@ ProgramCache &program_cache() {
   return *cache;
 }
 
+int64_t CachedProgram::bytes() const {
+  return program->bytes + key.bytes() + general.bytes() + std::ssize(stable) / 8;
+}
+
+ProgramCache::Found ProgramCache::find(const ProgramKey &key, std::vector<bool> &stable,
+                                       const Ints &ints) {
+  Found best;
+  int64_t variants = 0, most = -1;
+  best.cached = entries_.find(key, [&](const CachedProgram &each) {
+    std::optional<Generalization::Match> values = each.general.match(ints);
+    if (!values)
+      return false;
+    int64_t count = llvm::count(each.stable, true);
+    variants += count > 0;
+    if (count <= most || !is_subset(each.stable, stable))
+      return false;
+    most = count;
+    best.values = *std::move(values);
+    return true;
+  });
+  bool enough = variants >= compiler::kPrepareLimits.variants;
+  if (most < llvm::count(stable, true) && !enough)
+    return {};
+  if (!best.cached)
+    stable.assign(stable.size(), false);
+  return best;
+}
+
 std::shared_ptr<CompiledProgram> ProgramCache::find(const ProgramKey &key) {
-  const Entry *known = entries_.find(key);
+  const CachedProgram *known = entries_.find(key);
   return known ? known->program : nullptr;
 }
 
-void ProgramCache::insert(HeldKey key, ProgramContext context,
-                          std::shared_ptr<CompiledProgram> program) {
-  bytes_ += entries_.add({std::move(key), std::move(context), std::move(program)}).bytes();
+void ProgramCache::insert(CachedProgram program) {
+  entries_.add(std::move(program));
   trim();
 }
 
 void ProgramCache::trim() {
   const Config &config = recorder().config;
-  // The newest stays, whatever its size: it is about to run.
-  while (entries() > 1 && (entries() > config.cache_entries || bytes_ > config.cache_bytes)) {
-    bytes_ -= entries_.oldest().bytes();
-    entries_.drop_oldest();
-  }
+  entries_.trim(config.cache_entries, config.cache_bytes, /*kept=*/1); // which is about to run
 }
 
 ProgramContext::ProgramContext(const Config &config, uint8_t device)

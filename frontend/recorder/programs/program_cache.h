@@ -1,11 +1,13 @@
 // Compiled programs in memory: least recently used first out, bounded in bytes and entries.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_set>
 
 #include "frontend/compile/compiled_program.h"
+#include "frontend/compile/generalize.h"
 #include "frontend/recorder/programs/recently_used.h"
 #include "frontend/recorder/slices/program_key.h"
 #include "weft/config.h"
@@ -26,19 +28,44 @@ struct ProgramContext {
   uint64_t salt() const;
 };
 
+// A program, and what it serves of all that has its key.
+struct CachedProgram {
+  HeldKey key;
+  ProgramContext context;
+  std::shared_ptr<CompiledProgram> program;
+  std::vector<bool> stable = {}; // the leaves that it counts on (stability.h)
+  Generalization general = {};   // of kSymbolic; else there is nothing that varies
+  // Of those with sizes: at the sizes that were last asked for, the newest first.
+  std::deque<std::pair<Ints, std::shared_ptr<CompiledProgram>>> sized = {};
+
+  const ProgramKey &program_key() const {
+    return key.key;
+  }
+  int64_t bytes() const;
+};
+
 class ProgramCache {
 public:
-  // Null on a miss. Makes the entry the most recently used.
+  // Of the programs with this key that serve these ints (of kSymbolic) and count on none but the
+  // `stable` leaves, the one that counts on most of them, which is the most recently used one then.
+  // Null where there is none, or one that counts on more is worth a compilation: for the same ints
+  // there are few programs in this (PrepareLimits::variants). Beyond them `stable` becomes empty
+  // sets where none serves: the next one counts on nothing.
+  struct Found {
+    CachedProgram *cached = nullptr;
+    Generalization::Match values = {};
+  };
+  Found find(const ProgramKey &key, std::vector<bool> &stable, const Ints &ints = {});
   std::shared_ptr<CompiledProgram> find(const ProgramKey &key);
   // After its compilation succeeded.
-  void insert(HeldKey key, ProgramContext context, std::shared_ptr<CompiledProgram> program);
+  void insert(CachedProgram program);
   // Drops the least recently used down to the bounds of the configuration.
   void trim();
   int64_t entries() const {
     return entries_.size();
   }
   int64_t bytes() const {
-    return bytes_;
+    return entries_.bytes();
   }
 
   // Single flight: while one lives, whoever finds the key waits.
@@ -67,21 +94,8 @@ public:
   std::string difference(const Slice &slice, const ProgramContext &context) const;
 
 private:
-  struct Entry {
-    HeldKey key;
-    ProgramContext context;
-    std::shared_ptr<CompiledProgram> program;
-    const ProgramKey &program_key() const {
-      return key.key;
-    }
-    int64_t bytes() const {
-      return program->bytes + key.bytes();
-    }
-  };
-
-  RecentlyUsed<Entry> entries_;
+  RecentlyUsed<CachedProgram> entries_;
   std::unordered_set<uint64_t> compiling_;
-  int64_t bytes_ = 0;
 };
 
 // The process's, under the recorder's lock.

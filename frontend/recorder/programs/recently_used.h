@@ -15,15 +15,21 @@ namespace weft::recorder {
 // Keys are compared field by field; the hash only finds candidates.
 template <typename Entry> class RecentlyUsed {
 public:
-  // Which nothing was used after then; null: none.
-  Entry *find(const ProgramKey &key) {
+  // Of the entries with the key the last of which is_better(entry) says that it is better than
+  // those before, which is the most recently used one then; null: none.
+  template <typename IsBetter> Entry *find(const ProgramKey &key, const IsBetter &is_better) {
     auto [first, last] = index_.equal_range(key.hash());
+    auto best = order_.end();
     for (; first != last; ++first)
-      if (auto found = first->second; found->program_key() == key) {
-        order_.splice(order_.begin(), order_, found);
-        return &*found;
-      }
-    return nullptr;
+      if (auto each = first->second; each->program_key() == key && is_better(*each))
+        best = each;
+    if (best == order_.end())
+      return nullptr;
+    order_.splice(order_.begin(), order_, best);
+    return &*best;
+  }
+  Entry *find(const ProgramKey &key) {
+    return find(key, [](const Entry &) { return true; });
   }
   // Entries stay where they are.
   Entry &add(Entry entry) {
@@ -33,17 +39,27 @@ public:
     order_.splice(order_.begin(), made);
     return order_.front();
   }
-  const Entry &oldest() const {
-    return order_.back();
-  }
-  void drop_oldest() {
-    auto [at, last] = index_.equal_range(oldest().program_key().hash());
-    index_.erase(
-        std::find_if(at, last, [&](const auto &each) { return &*each.second == &oldest(); }));
-    order_.pop_back();
+  // Drops the least recently used beyond these bounds. The newest ones stay, whatever they hold:
+  // `kept` of them.
+  void trim(int64_t entries, int64_t bytes, int64_t kept) {
+    for (int64_t held = this->bytes(); size() > kept && (size() > entries || held > bytes);) {
+      const Entry &oldest = order_.back();
+      held -= oldest.bytes();
+      auto [at, last] = index_.equal_range(oldest.program_key().hash());
+      index_.erase(
+          std::find_if(at, last, [&](const auto &each) { return &*each.second == &oldest; }));
+      order_.pop_back();
+    }
   }
   int64_t size() const {
     return std::ssize(order_);
+  }
+  // Some microseconds, and who asks is about to compile or has.
+  int64_t bytes() const {
+    int64_t bytes = 0;
+    for (const Entry &entry : order_)
+      bytes += entry.bytes();
+    return bytes;
   }
   // The last used first.
   auto begin() const {

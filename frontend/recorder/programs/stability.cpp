@@ -24,13 +24,10 @@ constexpr uint8_t kProfits = 4;  // and should be stable
 // Enough for a weight that is reshaped, transposed and cast on its way.
 constexpr int kMaxChain = 8;
 
-// Under the recorder's lock.
+// What analyses found, under the recorder's lock.
 struct Known {
-  // By the key of a slice without stable leaves: the sets of them that programs were made for.
-  std::unordered_map<uint64_t, std::vector<std::vector<bool>>> variants;
-  // By the question: what an analysis found.
-  std::unordered_map<uint64_t, std::vector<bool>> answers;
-  int64_t bytes = 0; // of both
+  std::unordered_map<uint64_t, std::vector<bool>> answers; // by the question
+  int64_t bytes = 0;
 };
 Known &known() {
   static auto *known = new Known; // never destroyed, as the recorder
@@ -250,11 +247,6 @@ std::vector<bool> paying(const Slice &slice, uint64_t structure, const compiler:
   return answer->second;
 }
 
-void mark(Slice &slice, const std::vector<bool> &stable) {
-  for (size_t i = 0; i < stable.size(); ++i)
-    slice.key.leaves[i].stable = stable[i];
-}
-
 // What the backend makes of stable leaves; nothing when it was not asked to.
 compiler::StableUse use_of(const Config &config, uint8_t device) {
   if (!config.prepare || config.eager)
@@ -277,6 +269,19 @@ bool is_subset(const std::vector<bool> &leaves, const std::vector<bool> &stable)
   return std::ranges::equal(leaves, stable, std::less_equal());
 }
 
+// Of these leaves those that pay become stable.
+static void mark(Slice &slice, const std::vector<bool> &candidates, bool varies) {
+  if (!any(candidates) || !may_pay(slice, candidates))
+    return;
+  compiler::StableUse use = use_of(recorder().config, slice.device);
+  if (!use.any())
+    return;
+  Known &all = known();
+  if (all.answers.size() >= kLimits.stable_slices || all.bytes > kLimits.stable_bytes)
+    all = Known();
+  slice.stable = paying(slice, slice.key.hash(), use, candidates, varies);
+}
+
 void mark_stable(Slice &slice) {
   std::vector<bool> candidates(slice.leaves.size());
   bool varies = false;
@@ -289,48 +294,14 @@ void mark_stable(Slice &slice) {
     varies = varies || !same;
     candidates[i] = same && can_be_stable(slice, i);
   }
-  if (!any(candidates) || !may_pay(slice, candidates))
-    return;
-  compiler::StableUse use = use_of(recorder().config, slice.device);
-  if (!use.any())
-    return;
-  Known &all = known();
-  if (all.answers.size() >= kLimits.stable_slices || all.bytes > kLimits.stable_bytes)
-    all = Known();
-  uint64_t structure = slice.key.hash();
-  std::vector<bool> stable = paying(slice, structure, use, candidates, varies);
-  if (!any(stable))
-    return;
-  std::vector<std::vector<bool>> &variants = all.variants[structure];
-  if (!llvm::is_contained(variants, stable)) {
-    if (variants.size() < static_cast<size_t>(kPrepareLimits.variants)) {
-      variants.push_back(stable);
-      all.bytes += bytes_of(stable);
-    } else {
-      // A program that counts on less is right as well.
-      std::vector<bool> best(stable.size());
-      for (const std::vector<bool> &each : variants) {
-        if (is_subset(each, stable) && llvm::count(each, true) > llvm::count(best, true))
-          best = each;
-      }
-      if (!any(best))
-        return;
-      stable = best;
-    }
-  }
-  mark(slice, stable);
+  mark(slice, candidates, varies);
 }
 
 void mark_stable_replayed(Slice &slice, const std::vector<bool> &same) {
   std::vector<bool> candidates(slice.leaves.size());
   for (size_t i = 0; i < candidates.size(); ++i)
     candidates[i] = same[i] && can_be_stable(slice, i);
-  compiler::StableUse use = use_of(recorder().config, slice.device);
-  if (!any(candidates) || !use.any())
-    return;
-  std::vector<bool> stable = Analysis(slice, use).run(candidates, /*varies=*/true);
-  if (any(stable))
-    mark(slice, stable);
+  mark(slice, candidates, /*varies=*/true);
 }
 
 } // namespace weft::recorder

@@ -8,11 +8,10 @@
 
 namespace weft::recorder {
 
-// Marks stable leaves in the slice and in its key: those whose contents have not changed since
-// their last use as a leaf, which the slice does not write, and from which one of its ops profits
-// (a matrix that the backend packs, work that depends on such leaves only). A slice has few
-// variants in this (PrepareLimits::variants): beyond them it takes the one among the known ones
-// that fits and counts on most.
+// Marks stable leaves in the slice: those whose contents have not changed since their last use as a
+// leaf, which the slice does not write, and from which one of its ops profits (a matrix that the
+// backend packs, work that depends on such leaves only). Which program serves it, ProgramCache
+// says.
 void mark_stable(Slice &slice);
 // As above for a function that is replayed: `same` says of each leaf whether it is a storage that
 // the function reads and does not write. They are stable at once, as whoever replays a function

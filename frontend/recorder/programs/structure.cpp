@@ -32,13 +32,12 @@ static void append_specialized(const Node *node, std::vector<uint32_t> &code) {
 }
 
 StructureKey structure_key(const Slice &slice) {
-  StructureKey result{.key = slice.key, .ints = {}, .structures = {}, .stable = {}};
+  StructureKey result{.slice = slice, .key = slice.key, .ints = {}};
   result.key.kind = ProgramKey::Kind::kStructure;
   size_t at = 0;
   for (const Node *node : slice.nodes) {
     const SignatureText &text = *node->signature->text;
     result.key.code[at] = text.structure->id;
-    result.structures.push_back(text.structure);
     result.ints.insert(result.ints.end(), text.ints.begin(), text.ints.end());
     at += 1 + node->operands.size();
   }
@@ -48,7 +47,6 @@ StructureKey structure_key(const Slice &slice) {
     const TypeInfo &type = *slice.leaves[i]->type;
     result.key.leaves[i].type =
         static_cast<uint32_t>(type.dtype) << 16 | static_cast<uint32_t>(type.ndim());
-    result.stable.push_back(std::exchange(result.key.leaves[i].stable, false));
   }
   return result;
 }

@@ -13,11 +13,9 @@ struct Slice;
 
 // The slice's key with structures instead of signatures and ranks instead of types.
 struct StructureKey {
+  const Slice &slice;
   ProgramKey key;
   Ints ints;
-  std::vector<const SignatureStructure *> structures; // by node; the slice has them
-  std::vector<bool> stable;                           // by leaf; not in the key: a program that
-                                                      // counts on less serves the slice as well
 };
 StructureKey structure_key(const Slice &slice);
 std::vector<IntPosition> int_positions(const Slice &slice);

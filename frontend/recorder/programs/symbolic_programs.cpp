@@ -2,10 +2,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "compiler/prepare/PrepareLimits.h"
 #include "frontend/recorder/programs/families.h"
 #include "frontend/recorder/programs/find_program.h"
-#include "frontend/recorder/programs/stability.h"
 #include "frontend/recorder/record/limits.h"
 #include "runtime/core/status.h"
 #include "llvm/ADT/StringExtras.h"
@@ -84,75 +82,20 @@ std::string description(const Slice &slice, const SymbolicRequest &request) {
   return listed(std::move(list));
 }
 
-absl::StatusOr<std::shared_ptr<CompiledProgram>>
-program_at(SymbolicProgram &known, const CompiledProgram &program, const Ints &sizes) {
+absl::StatusOr<std::shared_ptr<CompiledProgram>> program_at(CachedProgram &known,
+                                                            const Ints &sizes) {
+  if (sizes.empty())
+    return known.program;
   auto found = llvm::find_if(known.sized, [&](const auto &each) { return each.first == sizes; });
   if (found != known.sized.end()) {
     std::rotate(known.sized.begin(), found, found + 1);
     return known.sized.front().second;
   }
-  WEFT_ASSIGN_OR_RETURN(auto sized, at_sizes(program, known.general, sizes));
+  WEFT_ASSIGN_OR_RETURN(auto sized, at_sizes(*known.program, known.general, sizes));
   known.sized.emplace_front(sizes, sized);
   if (known.sized.size() > kLimits.sized_programs)
     known.sized.pop_back();
   return sized;
-}
-
-int64_t count(const std::vector<bool> &leaves) {
-  return llvm::count(leaves, true);
-}
-
-// Of the programs that serve the slice, the one that counts on most stable leaves.
-std::optional<FoundProgram> find_in(Family &family, const StructureKey &structure,
-                                    Evaluation &data) {
-  Recorder &r = recorder();
-  struct Candidate {
-    size_t at;     // in the family
-    int64_t count; // of the stable leaves that it counts on
-    Generalization::Match values;
-    std::shared_ptr<CompiledProgram> program;
-  };
-  std::optional<Candidate> best;
-  int64_t variants = 0; // for these ints, that count on stable leaves
-  for (size_t i = 0; i < family.programs.size();) {
-    const SymbolicProgram &known = family.programs[i];
-    std::optional<Generalization::Match> values = known.general.match(structure.ints);
-    if (!values) {
-      ++i;
-      continue;
-    }
-    Candidate match{i, count(known.stable), *std::move(values), program_cache().find(known.key)};
-    if (!match.program) { // dropped
-      family.programs.erase(family.programs.begin() + static_cast<std::ptrdiff_t>(i));
-      continue;
-    }
-    variants += match.count > 0;
-    if (is_subset(known.stable, structure.stable) && (!best || match.count > best->count))
-      best = std::move(match);
-    ++i;
-  }
-  // One that counts on more is worth a compilation, as often as for one size.
-  if (!best ||
-      (best->count < count(structure.stable) && variants < compiler::kPrepareLimits.variants))
-    return std::nullopt;
-  // What is used stays.
-  auto at = family.programs.begin() + static_cast<std::ptrdiff_t>(best->at);
-  std::rotate(family.programs.begin(), at, at + 1);
-  SymbolicProgram &known = family.programs.front();
-  if (!best->values.sizes.empty()) {
-    absl::StatusOr<std::shared_ptr<CompiledProgram>> sized =
-        program_at(known, *best->program, best->values.sizes);
-    if (!sized.ok()) {
-      data.not_symbolic = std::string(sized.status().message());
-      return std::nullopt;
-    }
-    best->program = *std::move(sized);
-  }
-  data.outcome = CacheOutcome::kMemoryHit;
-  data.symbolic = values_of(known.general, best->values);
-  ++r.statistics.memory_hits;
-  ++r.statistics.symbolic_hits;
-  return FoundProgram{std::move(best->program), std::move(best->values.scalars)};
 }
 
 // Leaves those observations that differ from `ints` in the fewest sizes that may not vary (other
@@ -257,17 +200,30 @@ std::vector<uint32_t> fixed_by(const Family &family, const SymbolicRequest &refu
 
 } // namespace
 
-std::optional<FoundProgram> find_symbolic(const StructureKey &structure, Evaluation &data) {
+std::optional<FoundProgram> find_symbolic(const StructureKey &structure, std::vector<bool> &stable,
+                                          Evaluation &data) {
   Families &all = families();
   for (Family *family = all.top(structure); family;
-       family = family->fixed.empty() ? nullptr : all.below(*family, structure.ints))
-    if (auto found = find_in(*family, structure, data))
-      return found;
+       family = family->fixed.empty() ? nullptr : all.below(*family, structure.ints)) {
+    auto [known, values] = program_cache().find(family->programs(), stable, structure.ints);
+    if (!known)
+      continue;
+    absl::StatusOr<std::shared_ptr<CompiledProgram>> program = program_at(*known, values.sizes);
+    if (!program.ok()) {
+      data.not_symbolic = std::string(program.status().message());
+      continue;
+    }
+    data.outcome = CacheOutcome::kMemoryHit;
+    data.symbolic = values_of(known->general, values);
+    ++recorder().statistics.memory_hits;
+    ++recorder().statistics.symbolic_hits;
+    return FoundProgram{*std::move(program), std::move(values.scalars)};
+  }
   return std::nullopt;
 }
 
-std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const StructureKey &structure,
-                                                  Evaluation &data) {
+std::shared_ptr<SymbolicRequest> symbolic_request(const StructureKey &structure, Evaluation &data) {
+  const Slice &slice = structure.slice;
   auto [family, above] = families().of(structure);
   if (above)
     data.not_symbolic = above->refused;
@@ -309,9 +265,9 @@ std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const Stru
   return request;
 }
 
-FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure,
-                             const ProgramContext &context, const SymbolicRequest &request,
-                             const CompileOutcome &outcome, bool keep, Evaluation &data) {
+FoundProgram insert_symbolic(const StructureKey &structure, const ProgramContext &context,
+                             const SymbolicRequest &request, const CompileOutcome &outcome,
+                             bool keep, Evaluation &data) {
   if (keep && !request.fixed.empty())
     families().of(structure).family->fixed = request.fixed;
   observe(structure);
@@ -320,12 +276,13 @@ FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure,
     if (above)
       above->note_below({}, "");
     family->refusals = 0; // what was refused lay in the observations that were taken together
-    family->programs.push_front({request.general, structure.stable, families().next_key(), {}});
+    CachedProgram program{
+        {family->programs()}, context, outcome.program, structure.slice.stable, request.general};
     if (outcome.sized)
-      family->programs.front().sized.emplace_front(request.sizes, outcome.sized);
-    program_cache().insert({family->programs.front().key}, context, outcome.program);
+      program.sized.emplace_front(request.sizes, outcome.sized);
+    program_cache().insert(std::move(program));
   }
-  data.symbolic = description(slice, request);
+  data.symbolic = description(structure.slice, request);
   return {outcome.sized ? outcome.sized : outcome.program,
           request.general.match(structure.ints)->scalars};
 }

@@ -29,9 +29,6 @@ struct RecorderLimits {
   // Families in a row, alike but for a size, that found the same ones of the others not to vary:
   // the next ones do not try.
   int refused_below = 2;
-  // Symbolic programs of one family, the least recently used going first: ranges grow by powers of
-  // two, several sizes have ranges near each other, and small ones programs for each that is held.
-  size_t symbolic_programs = 12;
   // Sizes that a library was found not to take, in networks of one structure and several widths.
   size_t refused_sizes = 16;
   // Programs at particular sizes that a symbolic one keeps ready: each holds an instruction table,

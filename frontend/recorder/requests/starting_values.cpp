@@ -111,7 +111,7 @@ std::shared_ptr<CompiledProgram> find(const FlatProgram &flat, uint8_t device) {
   // A refusal is remembered, too: as a program without code.
   auto program = refused ? std::make_shared<CompiledProgram>() : outcome->program;
   if (context.registrations == compiler::registrationsGeneration())
-    program_cache().insert({key}, context, program);
+    program_cache().insert({{key}, context, program});
   if (refused)
     return nullptr;
   count(*outcome);

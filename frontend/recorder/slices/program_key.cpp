@@ -14,8 +14,7 @@ template <typename T> static uint64_t hash_of(const std::vector<T> &elements) {
 uint64_t ProgramKey::hash() const {
   uint64_t flags = 0;
   for (const Leaf &leaf : leaves)
-    flags = (flags ^ (uint64_t(leaf.type) << 3 | leaf.donatable << 2 | leaf.stable << 1 |
-                      uint64_t(leaf.kept))) *
+    flags = (flags ^ (uint64_t(leaf.type) << 2 | leaf.donatable << 1 | uint64_t(leaf.kept))) *
             0x9e3779b97f4a7c15u;
   return static_cast<size_t>(llvm::hash_combine(static_cast<uint32_t>(kind), salt, hash_of(code),
                                                 flags, hash_of(outputs), hash_of(sizes)));

@@ -19,11 +19,10 @@ struct ProgramKey {
   struct Leaf {
     uint32_t type = 0;      // its type's id; its dtype and rank in the key of a structure
     bool donatable = false; // the program may write its results there
-    bool stable = false;    // the program may prepare work on it (stability.h)
     bool kept = false;      // a storage goes back to it when the run ends at a check
     bool operator==(const Leaf &) const = default;
   };
-  // All but the first are no slice's.
+  // All but the first are no slice's. kSymbolic: of all programs for several sizes of a family.
   enum class Kind : uint32_t { kSlice, kStructure, kSizes, kSymbolic, kFlat };
 
   Kind kind = Kind::kSlice;

@@ -77,6 +77,7 @@ bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer) {
       ++next;
     }
   }
+  slice.stable.resize(slice.leaves.size());
   slice.is_mixed = others != 0 && !slice.is_exchange;
   for (Value *leaf : slice.leaves) {
     // Nobody but this slice can ever read the buffer again. A single number is not worth a program

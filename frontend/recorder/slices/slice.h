@@ -25,6 +25,9 @@ struct Slice {
   llvm::SmallVector<Node *, 4> left;         // the ops that stay recorded for them
   bool has_stayed = false;                   // one of its ops had stayed before
   ProgramKey key;
+  // By leaf: whether its program may prepare work on it (stability.h). Not in the key: a program
+  // that counts on less serves the slice as well.
+  std::vector<bool> stable;
 
   // Whether it gives a storage its new value, in place.
   bool writes() const {

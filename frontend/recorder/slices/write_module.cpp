@@ -84,7 +84,7 @@ std::string write_module(const Slice &slice) {
         attributes.argument(i).set(ir::kDonatableAttr, builder.getUnitAttr());
       if (flags.kept)
         attributes.argument(i).set(ir::kKeptAttr, builder.getUnitAttr());
-      if (flags.stable)
+      if (slice.stable[i])
         attributes.argument(i).set(ir::kStableAttr, builder.getUnitAttr());
     }
   }
