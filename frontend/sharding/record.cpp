@@ -22,22 +22,21 @@ Axes axes_of(const TypeInfo &type) {
 }
 
 // What `build` builds on values of the parts' types, as steps. It gives the results, in parts.
-using Build = std::function<SmallVector<ShardedValue, 2>(Sharder &, ArrayRef<mlir::Value> parts)>;
+using Build = std::function<SmallVector<ShardedValue, 2>(Sharder &, mlir::ValueRange parts)>;
 std::shared_ptr<const Partition> partition_by(const std::shared_ptr<const MeshState> &mesh,
                                               ArrayRef<const TypeInfo *> types, uint8_t device,
                                               const Build &build) {
   IrState &ir = *recorder().ir;
-  StandIns parts(ir);
+  mlir::Block block;
   NumberedValues values;
   for (const TypeInfo *type : types) {
     const TypeInfo *part = type->part ? type->part.get() : type;
-    values.add(parts.add(part), part);
+    values.add(ir.stand_in(block, part), part);
   }
-  mlir::Block block;
   mlir::OpBuilder builder(&ir.context());
   builder.setInsertionPointToEnd(&block);
   Sharder sharder(builder, mesh->axes);
-  SmallVector<ShardedValue, 2> results = build(sharder, parts.values());
+  SmallVector<ShardedValue, 2> results = build(sharder, block.getArguments());
   // A result is a value of its own, since it gets a type of its own: where nothing is to be done, a
   // reshape that changes no shape makes one, in the same memory.
   for (ShardedValue &result : results)
@@ -82,14 +81,13 @@ std::shared_ptr<const MeshState> mesh_of(const Signature &s) {
 std::shared_ptr<const Partition> make_partition(Signature &s) {
   IrState &ir = *recorder().ir;
   (void)ir.take_diagnostic();
-  auto build = [&](Sharder &sharder, ArrayRef<mlir::Value> parts) {
-    StandIns wholes(ir);
-    for (auto [type, part] : llvm::zip_equal(s.operands, parts))
-      sharder.give(wholes.add(type), {part, axes_of(*type)});
+  auto build = [&](Sharder &sharder, mlir::ValueRange parts) {
     mlir::Block block;
+    for (auto [type, part] : llvm::zip_equal(s.operands, parts))
+      sharder.give(ir.stand_in(block, type), {part, axes_of(*type)});
     mlir::OpBuilder builder(&ir.context());
     builder.setInsertionPointToEnd(&block);
-    mlir::Operation *op = ir.make_op(s, wholes.values());
+    mlir::Operation *op = ir.make_op(s, block.getArguments());
     builder.insert(op);
     // Holds the results where the op is decomposed.
     auto end = mlir::UnrealizedConversionCastOp::create(builder, op->getLoc(), mlir::TypeRange(),
@@ -107,7 +105,7 @@ std::shared_ptr<const Partition> make_partition(Signature &s) {
 
 std::shared_ptr<const Partition> make_resharding(const TypeInfo &from, const TypeInfo &to) {
   const Sharding &sharding = from.sharding ? *from.sharding : *to.sharding;
-  auto build = [&](Sharder &sharder, ArrayRef<mlir::Value> parts) {
+  auto build = [&](Sharder &sharder, mlir::ValueRange parts) {
     mlir::Location loc = mlir::UnknownLoc::get(&recorder().ir->context());
     mlir::Value part = sharder.reshard(loc, {parts[0], axes_of(from)}, axes_of(to));
     return SmallVector<ShardedValue, 2>{{part, axes_of(to)}};
@@ -118,7 +116,7 @@ std::shared_ptr<const Partition> make_resharding(const TypeInfo &from, const Typ
 // The same elements in the same memory.
 std::shared_ptr<const Partition> renamed(const TypeInfo &from, const Sharding &sharding,
                                          const Axes &to) {
-  auto build = [&](Sharder &, ArrayRef<mlir::Value> parts) {
+  auto build = [&](Sharder &, mlir::ValueRange parts) {
     return SmallVector<ShardedValue, 2>{{parts[0], to}};
   };
   return partition_by(sharding.mesh, &from, from.device, build);
@@ -218,7 +216,7 @@ Var resharded_gradient(const Var &gradient, const TypeInfo *type) {
     return resharded(gradient, type);
   ir::Reduction reduction = sum->reduction.getValue();
   Var partial = withdrawn(gradient);
-  auto build = [&](Sharder &sharder, ArrayRef<mlir::Value> parts) {
+  auto build = [&](Sharder &sharder, mlir::ValueRange parts) {
     mlir::Location loc = mlir::UnknownLoc::get(&recorder().ir->context());
     bool scatters = dim < static_cast<ptrdiff_t>(to.axes.size());
     Axes before = to.axes;

@@ -17,7 +17,7 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
   IrState &ir = *recorder().ir;
   Signature *s = node.signature;
   size_t operand_count = s->operands.size(), result_count = s->results.size();
-  StandIns stand_ins(ir);
+  mlir::Block block;
   SmallVector<mlir::Type, 4> operand_types, result_types;
   for (const TypeInfo *type : s->operands)
     operand_types.push_back(ir.whole_type(type));
@@ -25,7 +25,7 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
     result_types.push_back(ir.whole_type(type));
   NumberedValues values;
   auto stand_in = [&](const TypeInfo *type, bool given) {
-    mlir::Value value = given ? stand_ins.add(type) : mlir::Value();
+    mlir::Value value = given ? ir.stand_in(block, type) : mlir::Value();
     values.add(value, type);
     return value;
   };
@@ -37,7 +37,6 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
   for (uint32_t i = 0; i < result_count; ++i)
     cotangents.push_back(stand_in(s->results[i], asked[operand_count + i]));
 
-  mlir::Block block;
   mlir::OpBuilder builder(&ir.context());
   builder.setInsertionPointToEnd(&block);
   ir::GradContext context(builder, ir.location(node.line), s->name, s->properties, operand_types,

@@ -154,15 +154,8 @@ const TypeInfo *IrState::info(mlir::Type type, uint8_t device) {
   return found;
 }
 
-StandIns::StandIns(IrState &ir, llvm::ArrayRef<const TypeInfo *> types) : ir_(ir) {
-  for (const TypeInfo *type : types)
-    add(type);
-}
-
-mlir::Value StandIns::add(const TypeInfo *type) {
-  values_.push_back(
-      block_.addArgument(ir_.whole_type(type), mlir::UnknownLoc::get(&ir_.context())));
-  return values_.back();
+mlir::Value IrState::stand_in(mlir::Block &block, const TypeInfo *type) {
+  return block.addArgument(whole_type(type), mlir::UnknownLoc::get(context_.get()));
 }
 
 void NumberedValues::add(mlir::Value value, const TypeInfo *type) {
@@ -255,7 +248,7 @@ void IrState::replace(llvm::StringRef op, const std::shared_ptr<const OpReplacem
       s->replacement = replacement;
 }
 
-mlir::Operation *IrState::make_op(const Signature &s, llvm::ArrayRef<mlir::Value> operands) {
+mlir::Operation *IrState::make_op(const Signature &s, mlir::ValueRange operands) {
   llvm::SmallVector<mlir::Type, 2> results;
   for (const TypeInfo *type : s.results)
     results.push_back(this->type(type));
@@ -275,8 +268,10 @@ Signature *IrState::fit(Signature *s, llvm::ArrayRef<const Var *> operands) {
   if (Signature *known =
           find(s->name, s->properties, types, s->results.size() == 1 ? Types(s->results) : Types()))
     return known;
-  StandIns stand_ins(*this, types);
-  mlir::Operation *op = make_op(*s, stand_ins.values());
+  mlir::Block block;
+  for (const TypeInfo *type : types)
+    stand_in(block, type);
+  mlir::Operation *op = make_op(*s, block.getArguments());
   Signature *made = intern(op, types, s->device);
   op->destroy();
   return made;

@@ -119,22 +119,6 @@ template <typename Op> const typename Op::Properties *properties_if(const Signat
              : nullptr;
 }
 
-// Values of given types that stand for operands, while an op on them tells what its signature is,
-// or a derivative rule what it records.
-class StandIns {
-public:
-  explicit StandIns(IrState &ir, llvm::ArrayRef<const TypeInfo *> types = {});
-  mlir::Value add(const TypeInfo *type);
-  llvm::ArrayRef<mlir::Value> values() const {
-    return values_;
-  }
-
-private:
-  IrState &ir_;
-  mlir::Block block_; // which has them as arguments
-  llvm::SmallVector<mlir::Value, 4> values_;
-};
-
 // Whether a program with this op may end at it: it looks at indices from data, is decomposed into
 // ops that do (cross_entropy), is a kernel of a user's, which says whether it failed, or an
 // exchange with other ranks, which may be gone.
@@ -189,10 +173,13 @@ public:
       return recent = found;
     return nullptr;
   }
+  // A further argument of the block, that stands for an operand while an op on it tells what its
+  // signature is, or a derivative rule what it records.
+  mlir::Value stand_in(mlir::Block &block, const TypeInfo *type);
   // The signature of an op on stand-ins of these types, with results on the device.
   Signature *intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *> operands, uint8_t device);
   // The op of a signature, on values of its operands' whole types. Nobody's yet.
-  mlir::Operation *make_op(const Signature &signature, llvm::ArrayRef<mlir::Value> operands);
+  mlir::Operation *make_op(const Signature &signature, mlir::ValueRange operands);
   // Its properties as an attribute of this context; null where it has none.
   mlir::Attribute properties_of(const Signature &signature);
   // The signature of the same op on these operands.

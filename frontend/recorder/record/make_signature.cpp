@@ -33,7 +33,10 @@ Signature *make_signature(mlir::OperationName op_name, mlir::OpaqueProperties pr
   (void)ir.take_diagnostic();
   mlir::Location location = ir.location(Session::line());
   SmallVector<const TypeInfo *, 4> types = types_of(operands);
-  StandIns stand_ins(ir, types);
+  mlir::Block block;
+  for (const TypeInfo *type : types)
+    ir.stand_in(block, type);
+  mlir::ValueRange stand_ins = block.getArguments();
   auto call_rule = [&](const char *rule, auto function) {
     return call_user(op_name.getStringRef().str() + " is at fault in its rule: its " + rule,
                      function);
@@ -58,7 +61,7 @@ Signature *make_signature(mlir::OperationName op_name, mlir::OpaqueProperties pr
     results.push_back(ir.whole_type(result));
   } else if (auto *rule = op_name.getInterface<mlir::InferTypeOpInterface>()) {
     auto infer = [&] {
-      return rule->inferReturnTypes(&ir.context(), location, stand_ins.values(),
+      return rule->inferReturnTypes(&ir.context(), location, stand_ins,
                                     mlir::DictionaryAttr::get(&ir.context()), properties, {},
                                     results);
     };
@@ -78,7 +81,7 @@ Signature *make_signature(mlir::OperationName op_name, mlir::OpaqueProperties pr
                                 " does not say what its results are: it needs "
                                 "InferTypeOpInterface or SameOperandsAndResultType");
   }
-  mlir::Operation *op = mlir::Operation::create(location, op_name, results, stand_ins.values(),
+  mlir::Operation *op = mlir::Operation::create(location, op_name, results, stand_ins,
                                                 mlir::NamedAttrList(), properties);
   llvm::scope_exit destroy([&] { op->destroy(); });
   auto verify = [&] {
