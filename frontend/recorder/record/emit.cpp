@@ -103,12 +103,14 @@ template <typename Op, auto kRecord>
 [[gnu::noinline]] auto emit_new(ArrayRef<const Var *> operands,
                                 const typename Op::Properties &properties, const TypeInfo *result) {
   IrState &ir = *recorder().ir;
-  Aligned aligned;
-  bool moved = align_devices(Op::getOperationName(), operands, aligned);
-  if (moved || (result && result->part)) {
+  std::vector<Var> aligned = align_devices(Op::getOperationName(), operands);
+  SmallVector<const Var *, 8> moved = pointers(aligned);
+  if (!moved.empty())
+    operands = moved;
+  if (!moved.empty() || (result && result->part)) {
     if (result) // whole: its parts follow from the operands'
-      result =
-          type_info(result->dtype, result->dims, moved ? operands[0]->device() : result->device);
+      result = type_info(result->dtype, result->dims,
+                         moved.empty() ? result->device : moved[0]->device());
     if (Signature *known = ir.find<Op>(properties, operands, result))
       return kRecord(known, operands);
   }

@@ -126,10 +126,9 @@ std::vector<Tensor> call(const std::string &name, const std::vector<Tensor> &ope
   std::vector<Var> vars;
   for (size_t i = 0; i < operands.size(); ++i)
     vars.push_back(read(operands[i], ("operand " + std::to_string(i)).c_str()));
-  llvm::SmallVector<const Var *, 8> given = pointers(vars);
-  Aligned aligned;
-  llvm::ArrayRef<const Var *> inputs = given;
-  align_devices(name, inputs, aligned);
+  if (std::vector<Var> aligned = align_devices(name, pointers(vars)); !aligned.empty())
+    vars = std::move(aligned);
+  llvm::SmallVector<const Var *, 8> inputs = pointers(vars);
   llvm::SmallVector<Var, 1> made;
   record_op(signature_of(name, inputs, attributes), inputs, Session::line(), made);
   std::vector<Tensor> results;

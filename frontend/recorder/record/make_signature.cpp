@@ -101,12 +101,12 @@ void refuse_devices(const std::string &first, const Var &x, const std::string &s
                                placed(y.type()) + "; move one of them with to(device)");
 }
 
-bool align_devices(llvm::StringRef op, ArrayRef<const Var *> &operands, Aligned &aligned) {
+std::vector<Var> align_devices(llvm::StringRef op, ArrayRef<const Var *> operands) {
   auto device_of = [](const Var *x) {
     return x->device();
   };
   if (operands.empty() || llvm::all_equal(llvm::map_range(operands, device_of)))
-    return false;
+    return {};
   const Var *decides = nullptr;
   size_t place = 0;
   for (auto [i, x] : llvm::enumerate(operands)) {
@@ -118,14 +118,10 @@ bool align_devices(llvm::StringRef op, ArrayRef<const Var *> &operands, Aligned 
     if (!decides)
       decides = x, place = i;
   }
-  aligned = std::make_unique<MovedOperands>();
-  aligned->vars.reserve(operands.size());
-  for (const Var *x : operands) {
-    aligned->vars.push_back(on_device(*x, decides->device()));
-    aligned->operands.push_back(&aligned->vars.back());
-  }
-  operands = aligned->operands;
-  return true;
+  std::vector<Var> aligned;
+  for (const Var *x : operands)
+    aligned.push_back(on_device(*x, decides->device()));
+  return aligned;
 }
 
 } // namespace weft::recorder

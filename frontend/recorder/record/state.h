@@ -122,15 +122,9 @@ Signature *make_signature(mlir::OperationName op, mlir::OpaqueProperties propert
 inline llvm::SmallVector<const Var *, 8> pointers(std::span<const Var> operands) {
   return llvm::to_vector<8>(llvm::make_pointer_range(operands));
 }
-// Operands of one op that were moved to one device. Most ops have none.
-struct MovedOperands {
-  std::vector<Var> vars;
-  std::vector<const Var *> operands;
-};
-using Aligned = std::unique_ptr<MovedOperands>;
 // Operands of an op lie on one device; those that go along (goes_along) are moved to the others'.
-// False where they lie on one already. Fails with kDevice where two of the others differ.
-bool align_devices(llvm::StringRef op, llvm::ArrayRef<const Var *> &operands, Aligned &aligned);
+// Gives all of them where some are, else none. Fails with kDevice where two of the others differ.
+std::vector<Var> align_devices(llvm::StringRef op, llvm::ArrayRef<const Var *> operands);
 // Records the op. Adds its results, with history where one of the operands has some.
 void record_op(Signature *signature, llvm::ArrayRef<const Var *> operands, SourceLine *line,
                llvm::SmallVectorImpl<Var> &results);
