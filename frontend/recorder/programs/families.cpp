@@ -55,15 +55,13 @@ bool Family::was_too_small(const Generalization &general) const {
   });
 }
 
-void Family::note_below(const std::vector<uint32_t> &fixed, const std::string &why) {
-  refused_below = fixed == fixed_below ? refused_below + 1 : 1;
-  fixed_below = fixed;
-  why_below = why;
+void Family::note_below(const Refusal &refused) {
+  below = {refused.fixed, refused.why, refused.fixed == below.fixed ? below.times + 1 : 1};
 }
 
 int64_t Family::bytes() const {
   size_t bytes = static_cast<size_t>(key.bytes()) + structures.size() * sizeof(void *) +
-                 (fixed.size() + fixed_below.size()) * sizeof(uint32_t);
+                 (refused.fixed.size() + below.fixed.size()) * sizeof(uint32_t);
   for (const auto &ints : observations)
     bytes += ints.size() * sizeof(int64_t);
   for (const Generalization &refused : too_small)
@@ -91,26 +89,24 @@ Family *Families::top(const StructureKey &structure, bool add) {
 Family *Families::below(Family &family, const Ints &ints, bool add) {
   ProgramKey key{
       .kind = ProgramKey::Kind::kSizes, .salt = family.key.salt, .code = {family.number}};
-  for (uint32_t p : family.fixed)
+  for (uint32_t p : family.refused.fixed)
     key.sizes.push_back(ints[p]);
   Family *known = families_.find(key);
   if (known || !add)
     return known;
   Family &made = this->add(std::move(key));
   made.depth = family.depth + 1;
-  if (family.refused_below >= kLimits.refused_below) {
-    made.fixed = family.fixed_below;
-    made.refused = family.why_below;
-  }
+  if (family.below.times >= kLimits.refused_below)
+    made.refused = {family.below.fixed, family.below.why};
   for (const Ints &other : family.observations)
-    if (llvm::all_of(family.fixed, [&](uint32_t p) { return other[p] == ints[p]; }))
+    if (llvm::all_of(family.refused.fixed, [&](uint32_t p) { return other[p] == ints[p]; }))
       made.observations.push_back(other);
   return &made;
 }
 
 Families::Place Families::of(const StructureKey &structure) {
   Place place{top(structure, /*add=*/true), nullptr};
-  while (!place.family->fixed.empty())
+  while (!place.family->refused.fixed.empty())
     place = {below(*place.family, structure.ints, /*add=*/true), place.family};
   return place;
 }

@@ -12,6 +12,15 @@ namespace weft::recorder {
 // Where programs for several sizes were refused, the sizes that could not vary are *fixed*: each
 // combination of them has a family of its own, whose programs leave the others open. So families
 // form a tree, and a slice belongs to the last one on its way from its structure's.
+// What programs of one structure were refused for.
+struct Refusal {
+  // Where the sizes stand that cannot vary: they tell the families below apart. Empty: there are
+  // none.
+  std::vector<uint32_t> fixed = {};
+  std::string why = {}; // the last attempt failed
+  int times = 0;        // in a row
+};
+
 struct Family {
   ProgramKey key;
   uint32_t number = 0; // in the keys of its programs, and of the families below it
@@ -19,19 +28,14 @@ struct Family {
   std::vector<Ref<const SignatureStructure>> structures = {}; // what the key's ids stand for
   std::deque<Ints> observations =
       {}; // of programs that were compiled or asked for, the newest last
-  std::string refused = {};                  // why the last attempt failed
-  int refusals = 0;
+  Refusal refused = {};
+  // What the families below it that were refused last have in common: new ones begin with it,
+  // rather than try again for each size.
+  Refusal below = {};
   bool is_static = false; // nothing may vary
   // Where a library takes some sizes and not others, and no range around the size at hand was of
   // one kind: up to which sizes, the newest last.
   std::deque<Generalization> too_small = {};
-  // Where the sizes stand among the ints that tell the families below it apart. Empty: it has none.
-  std::vector<uint32_t> fixed = {};
-  // What the families below it that were refused last have fixed, and how many in a row: new ones
-  // begin with it, rather than try again for each size.
-  std::vector<uint32_t> fixed_below = {};
-  std::string why_below = {};
-  int refused_below = 0;
 
   void observe(Ints ints);
   // Programs for these sizes, and less, are no part of one for several.
@@ -39,7 +43,7 @@ struct Family {
   bool is_too_small(const Ints &ints) const;
   // Whether what was refused for the ints of this program left nothing else open.
   bool was_too_small(const Generalization &general) const;
-  void note_below(const std::vector<uint32_t> &fixed, const std::string &why);
+  void note_below(const Refusal &refused);
   const ProgramKey &program_key() const {
     return key;
   }

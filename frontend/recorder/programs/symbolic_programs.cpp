@@ -204,7 +204,7 @@ std::optional<FoundProgram> find_symbolic(const StructureKey &structure, std::ve
                                           Evaluation &data) {
   Families &all = families();
   for (Family *family = all.top(structure); family;
-       family = family->fixed.empty() ? nullptr : all.below(*family, structure.ints)) {
+       family = family->refused.fixed.empty() ? nullptr : all.below(*family, structure.ints)) {
     auto [known, values] = program_cache().find(family->programs(), stable, structure.ints);
     if (!known)
       continue;
@@ -226,17 +226,17 @@ std::shared_ptr<SymbolicRequest> symbolic_request(const StructureKey &structure,
   const Slice &slice = structure.slice;
   auto [family, above] = families().of(structure);
   if (above)
-    data.not_symbolic = above->refused;
+    data.not_symbolic = above->refused.why;
   if (family->observations.empty())
     return nullptr;
   if (family->is_static) {
-    data.not_symbolic = family->refused;
+    data.not_symbolic = family->refused.why;
     return nullptr;
   }
   // Sizes that are too small to vary together: one of them may where the others are as before.
   bool is_small = family->is_too_small(structure.ints);
   if (is_small)
-    data.not_symbolic = family->refused;
+    data.not_symbolic = family->refused.why;
   auto request = std::make_shared<SymbolicRequest>();
   request->positions = int_positions(slice);
   Observations observations;
@@ -251,12 +251,12 @@ std::shared_ptr<SymbolicRequest> symbolic_request(const StructureKey &structure,
   if (!generalize(observations, request->positions, sizes_as_scalars, request->general,
                   data.not_symbolic))
     return nullptr;
-  if ((is_small || family->refusals > 0) &&
-      !narrow(*request, observations, sizes_as_scalars, family->refusals, data.not_symbolic))
+  if ((is_small || family->refused.times > 0) &&
+      !narrow(*request, observations, sizes_as_scalars, family->refused.times, data.not_symbolic))
     return nullptr;
   if (is_small) {
     if (family->was_too_small(request->general)) {
-      data.not_symbolic = family->refused;
+      data.not_symbolic = family->refused.why;
       return nullptr;
     }
     request->fixed.clear(); // larger ones may vary together
@@ -269,13 +269,13 @@ FoundProgram insert_symbolic(const StructureKey &structure, const ProgramContext
                              const SymbolicRequest &request, const CompileOutcome &outcome,
                              bool keep, Evaluation &data) {
   if (keep && !request.fixed.empty())
-    families().of(structure).family->fixed = request.fixed;
+    families().of(structure).family->refused.fixed = request.fixed;
   observe(structure);
   if (keep) {
     auto [family, above] = families().of(structure);
     if (above)
-      above->note_below({}, "");
-    family->refusals = 0; // what was refused lay in the observations that were taken together
+      above->note_below({});
+    family->refused.times = 0; // what was refused lay in the observations that were taken together
     CachedProgram program{
         {family->programs()}, context, outcome.program, structure.slice.stable, request.general};
     if (outcome.sized)
@@ -293,15 +293,15 @@ void observe(const StructureKey &structure, const SymbolicRequest *refused,
   family->observe(structure.ints);
   if (!refused)
     return;
-  family->refused = std::string(why.message());
+  family->refused.why = std::string(why.message());
   if (absl::IsOutOfRange(why) || family->is_too_small(structure.ints))
     return family->refuse_up_to_least(refused->general);
-  if (++family->refusals < kAttempts)
+  if (++family->refused.times < kAttempts)
     return;
   family->is_static = refused->general.sizes.empty();
-  family->fixed = fixed_by(*family, *refused);
-  if (above && !family->fixed.empty())
-    above->note_below(family->fixed, family->refused);
+  family->refused.fixed = fixed_by(*family, *refused);
+  if (above && !family->refused.fixed.empty())
+    above->note_below(family->refused);
 }
 
 } // namespace weft::recorder

@@ -207,7 +207,7 @@ void submit_parts(std::vector<Part> parts, const Wanted &wanted, bool &have_writ
                   error.file(), error.line());
     }
     part.clear();
-    drop_started();
+    drop_pending();
   }
   have_written = all.have_written;
 }

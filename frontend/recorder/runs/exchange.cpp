@@ -105,12 +105,6 @@ void add_pending(std::vector<Value *> &roots) {
     roots.push_back(value.get());
 }
 
-void drop_started() {
-  PendingCollectives &own = pending();
-  while (!own.empty() && !own.begin()->second->node)
-    own.erase(own.begin());
-}
-
 bool is_pending(const Value *value) {
   return value->node && pending().contains(value->node->number);
 }

@@ -51,9 +51,8 @@ FoundProgram find_exchange(const Slice &slice, const EvaluateRequest &request, E
 // Collectives that nobody has asked for yet, in the order of recording: other ranks wait for them,
 // whoever reads their results here. They go with the rank's next evaluation, whatever it is for.
 void add_pending(std::vector<Value *> &roots);
-// Those that are under way are nobody's any more.
-void drop_started();
-// The same, and of those that read what a failed run has lost the other ranks are told.
+// Those that are under way are nobody's any more; nor are those that read what a failed run has
+// lost, of which the other ranks are told.
 void drop_pending();
 // Whether the value is the result of a collective that was recorded and is not under way.
 bool is_pending(const Value *value);
