@@ -149,8 +149,7 @@ void load_plugin(const std::string &path, Location location) {
     recorder::RecorderMutex::Pause pause(recorder::recorder().mutex);
     status = compiler::loadPlugin(path);
   }
-  if (!status.ok())
-    recorder::fail(ErrorKind::kValue, std::string(status.message()));
+  recorder::check(status, ErrorKind::kValue);
 }
 
 void register_kernel(const weft_custom_kernel &kernel, Location location) {
@@ -163,8 +162,7 @@ void register_kernel(const weft_custom_kernel &kernel, Location location) {
 std::vector<Tensor> custom(const std::string &kernel, const std::vector<Tensor> &inputs,
                            const CustomOptions &options, Location location) {
   recorder::Session session("custom", location);
-  if (auto found = runtime::find_custom_kernel(kernel); !found.ok())
-    recorder::fail(ErrorKind::kValue, std::string(found.status().message()));
+  recorder::check(runtime::find_custom_kernel(kernel).status(), ErrorKind::kValue);
   return recorder::call("weft.custom", inputs,
                         {{"kernel", kernel}, {"ints", options.ints}, {"scalars", options.scalars}});
 }

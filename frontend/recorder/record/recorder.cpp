@@ -186,6 +186,11 @@ void fail(ErrorKind kind, const std::string &message) {
   throw Error(kind, std::string(Session::op()) + ": " + message, Session::location());
 }
 
+void check(const absl::Status &status, ErrorKind kind, const std::string &what) {
+  if (!status.ok())
+    fail(kind, what + std::string(status.message()));
+}
+
 std::string describe(const TypeInfo &type) {
   return std::string(name(type.dtype)) + " " + to_string(type.dims) +
          (type.device == 0 ? "" : " on " + device_text(type.device)) +
@@ -262,9 +267,7 @@ std::shared_ptr<runtime::Buffer> allocate_buffer(int64_t bytes, uint8_t device) 
 
 std::shared_ptr<runtime::Buffer> buffer_of(const void *bytes, int64_t count, uint8_t device) {
   std::shared_ptr<runtime::Buffer> buffer = allocate_buffer(count, device);
-  if (absl::Status status = runtime::device(device).write(buffer->data(), bytes, count);
-      !status.ok())
-    fail(ErrorKind::kRun, std::string(status.message()));
+  check(runtime::device(device).write(buffer->data(), bytes, count), ErrorKind::kRun);
   return buffer;
 }
 

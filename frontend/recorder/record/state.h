@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "absl/status/status.h"
 #include "frontend/recorder/record/ir_state.h"
 #include "frontend/recorder/record/limits.h"
 
@@ -98,6 +99,8 @@ inline Recorder &recorder() {
   return made ? *made : make_recorder();
 }
 
+// Fails with what the status says, behind `what`, where it is an error.
+void check(const absl::Status &status, ErrorKind kind, const std::string &what = "");
 // "weft.add (train.cpp:12)"
 std::string describe(const Node *node);
 // A value whose last handle and last use went.

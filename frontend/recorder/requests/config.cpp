@@ -22,8 +22,7 @@ Config config() {
 void set_config(const Config &config, Location location) {
   using namespace recorder;
   Session session("set_config", location);
-  if (auto backend = compiler::findBackend(config.backend); !backend.ok())
-    fail(ErrorKind::kValue, std::string(backend.status().message()));
+  check(compiler::findBackend(config.backend).status(), ErrorKind::kValue);
   check_backend(config.backend, 0);
   auto at_least = [](int64_t least, const char *what, int64_t value) {
     if (value < least)
@@ -42,11 +41,9 @@ void set_config(const Config &config, Location location) {
                                 std::to_string(runtime::ThreadPool::kMostThreads) + ", it is " +
                                 std::to_string(config.num_threads));
   auto device = runtime::find_device(config.device);
-  if (!device.ok())
-    fail(ErrorKind::kDevice, std::string(device.status().message()));
+  check(device.status(), ErrorKind::kDevice);
   if (config.memory_folder != recorder::recorder().config.memory_folder)
-    if (absl::Status status = use_memory_folder(config.memory_folder); !status.ok())
-      fail(ErrorKind::kValue, "memory_folder: " + std::string(status.message()));
+    check(use_memory_folder(config.memory_folder), ErrorKind::kValue, "memory_folder: ");
   use_threads(config.num_threads);
   Recorder &r = recorder::recorder();
   r.config = config;

@@ -106,8 +106,8 @@ std::shared_ptr<CompiledProgram> find(const FlatProgram &flat, uint8_t device) {
     return known->executable ? known : nullptr;
   bool refused = absl::IsUnimplemented(outcome.status()) ||
                  (outcome.ok() && outcome->program->report->plan.arenaBytes >= kArenaForAllSizes);
-  if (!outcome.ok() && !refused)
-    fail(kind_of(outcome.status(), ErrorKind::kCompile), std::string(outcome.status().message()));
+  if (!refused)
+    check(outcome.status(), kind_of(outcome.status(), ErrorKind::kCompile));
   // A refusal is remembered, too: as a program without code.
   auto program = refused ? std::make_shared<CompiledProgram>() : outcome->program;
   if (context.registrations == compiler::registrationsGeneration())
@@ -131,9 +131,8 @@ std::shared_ptr<CompiledProgram> find(const FlatProgram &flat, uint8_t device) {
 Var launch(const CompiledProgram &program, llvm::ArrayRef<Var> inputs, const TypeInfo &type,
            Location location) {
   auto sized = at_sizes(program, {{"n", type.elements}});
-  if (!sized.ok())
-    fail(kind_of(sized.status(), ErrorKind::kRun),
-         "the tensor's first value cannot be made: " + std::string(sized.status().message()));
+  check(sized.status(), kind_of(sized.status(), ErrorKind::kRun),
+        "the tensor's first value cannot be made: ");
   Evaluation figures;
   figures.reason = CutReason::kInit;
   figures.file = location.file_name();

@@ -87,10 +87,7 @@ std::shared_ptr<runtime::Buffer> copy_of(const runtime::Buffer &buffer, uint8_t 
   if (runtime::device(device).is_host_memory())
     return buffer_of(buffer.data(), buffer.bytes(), device);
   std::vector<char> host(static_cast<size_t>(buffer.bytes()));
-  if (absl::Status status =
-          runtime::device(device).read(host.data(), buffer.data(), buffer.bytes());
-      !status.ok())
-    fail(ErrorKind::kRun, std::string(status.message()));
+  check(runtime::device(device).read(host.data(), buffer.data(), buffer.bytes()), ErrorKind::kRun);
   return buffer_of(host.data(), buffer.bytes(), device);
 }
 
