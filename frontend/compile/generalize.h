@@ -16,21 +16,19 @@ using Observations = std::vector<const Ints *>; // of programs of one structure,
 // One int of a program that may differ between programs of one structure.
 struct IntPosition {
   enum class Kind : uint8_t {
-    kSize,      // a dim of an operand or of a result
-    kAttribute, // an element of an attribute: where a slice starts, by how much a counter moves
-    kConstant,  // the bits of a scalar constant
+    kSize, // a dim of an operand or of a result
+    // An element of the one attribute of its op's that may: where a slice starts, by how much a
+    // counter moves. Where it does, the op becomes one that takes them as an operand
+    // (symbolic_module.cpp); every other attribute is part of the structure.
+    kAttribute,
+    kConstant, // the bits of a scalar constant
   };
   Kind kind;
   uint32_t op;    // in the slice
-  uint32_t value; // kSize: operand, or kResult | result; else the number of the attribute
-                  // (VaryingAttribute)
+  uint32_t value; // kSize: operand, or kResult | result
   uint16_t at;    // the dim, or the element of the attribute
 };
 inline constexpr uint32_t kResult = 0x80000000u;
-// The attributes whose elements may differ between programs of one structure. Where they do, the op
-// becomes one that takes them as an operand (symbolic_module.cpp); every other attribute is part of
-// the structure.
-enum class VaryingAttribute : uint32_t { kStarts, kAmount };
 
 // A program for many ints: every int is a constant, or a member of a class. All members of a class
 // have one value.

@@ -52,50 +52,44 @@ public:
       } else if (auto norm = mlir::dyn_cast_if_present<ir::BatchNormOp>(op)) {
         WEFT_RETURN_IF_ERROR(rewrite_batch_norm(norm, op));
       }
-    // By op: its varying attributes.
-    std::map<uint32_t, std::map<uint32_t, Varying>> varying;
+    std::map<uint32_t, Varying> varying; // by op
     for (size_t p = 0; p < positions_.size(); ++p) {
       const IntPosition &position = positions_[p];
       int32_t scalar = general_.classes[p] - static_cast<int32_t>(general_.sizes.size());
       if (general_.classes[p] == Generalization::kConstant || scalar < 0)
         continue;
-      Varying &elements =
-          varying[position.op]
-                 [position.kind == IntPosition::Kind::kConstant ? 0u : position.value];
+      Varying &elements = varying[position.op];
       if (elements.size() <= position.at)
         elements.resize(position.at + 1);
       elements[position.at] = arguments_[scalar];
     }
     for (uint32_t i = 0; i < ops.size(); ++i)
       if (auto slice = mlir::dyn_cast_if_present<ir::SliceOp>(ops[i]); slice && takes_rows(slice))
-        WEFT_RETURN_IF_ERROR(
-            fix_starts(slice, varying[i][static_cast<uint32_t>(VaryingAttribute::kStarts)]));
+        WEFT_RETURN_IF_ERROR(fix_starts(slice, varying[i]));
     for (uint32_t i = 0; i < ops.size(); ++i)
       if (auto insert = mlir::dyn_cast_if_present<ir::InsertSliceOp>(ops[i]);
           insert && !varying.contains(i))
         insert_rows(insert, ops[i]);
-    for (auto &[index, attributes] : varying) {
+    for (auto &[index, elements] : varying) {
       mlir::Operation *op = ops[index];
       builder_.setInsertionPoint(op);
       mlir::Value replacement;
-      auto starts = attributes.find(static_cast<uint32_t>(VaryingAttribute::kStarts));
       if (auto slice = mlir::dyn_cast<ir::SliceOp>(op)) {
-        starts->second.resize(slice.getStarts().size());
+        elements.resize(slice.getStarts().size());
         ir::Dims from = dimsOf(slice.getInput()), to = dimsOf(slice);
         for (size_t d = 0; d < to.size(); ++d)
-          if (starts->second[d] && !from[d].isStatic() && from[d] == to[d])
+          if (elements[d] && !from[d].isStatic() && from[d] == to[d])
             return cannot(op, "weft.slice has a start and a size that vary");
-        replacement = rewrite(slice, starts->second);
+        replacement = rewrite(slice, elements);
       } else if (auto insert = mlir::dyn_cast<ir::InsertSliceOp>(op)) {
-        starts->second.resize(insert.getStarts().size());
+        elements.resize(insert.getStarts().size());
         if (ir::hasNamedDims(insert.getType()))
           return cannot(op, "weft.insert_slice has a start and a size that vary");
-        WEFT_ASSIGN_OR_RETURN(replacement, rewrite(insert, starts->second));
+        WEFT_ASSIGN_OR_RETURN(replacement, rewrite(insert, elements));
       } else if (auto advance = mlir::dyn_cast<ir::RandomAdvanceOp>(op)) {
-        replacement = advanced(op->getLoc(), advance.getState(), attributes.begin()->second[0]);
+        replacement = advanced(op->getLoc(), advance.getState(), elements[0]);
       } else if (auto constant = mlir::dyn_cast<ir::ConstantOp>(op)) {
-        replacement = ir::broadcastTo(Val(builder_, op->getLoc(), attributes.begin()->second[0]),
-                                      dimsOf(constant));
+        replacement = ir::broadcastTo(Val(builder_, op->getLoc(), elements[0]), dimsOf(constant));
       } else {
         return cannot(op,
                       op->getName().getStringRef().str() + " has an attribute that cannot vary");

@@ -90,7 +90,7 @@ Family *Families::below(Family &family, const Ints &ints, bool add) {
   ProgramKey key{
       .kind = ProgramKey::Kind::kSizes, .salt = family.key.salt, .code = {family.number}};
   for (uint32_t p : family.refused.fixed)
-    key.sizes.push_back(ints[p]);
+    key.add(ints[p]);
   Family *known = families_.find(key);
   if (known || !add)
     return known;

@@ -4,8 +4,6 @@
 
 namespace weft::recorder {
 
-static const char *const kAttributeNames[] = {"start", "amount"};
-
 // The constant that an operand is in every element; null where the slice has none.
 static const Node *constant_of(const Value *operand) {
   while (operand->node && is<ir::BroadcastOp, ir::CastOp, ir::ReshapeOp>(operand->node))
@@ -15,19 +13,16 @@ static const Node *constant_of(const Value *operand) {
 
 // The value of a constant that its reader compiles for (a power of 3 is two products) is no int of
 // the structure: a program for all values gives other bits.
-static void append_specialized(const Node *node, std::vector<uint32_t> &code) {
+static void append_specialized(const Node *node, ProgramKey &key) {
   auto *record = node->signature->name.getInterface<ir::WeftOp>();
   if (!record)
     return;
   for (int64_t i : record->specializedOperands())
     if (const Node *constant = constant_of(node->operands[static_cast<size_t>(i)])) {
       const SignatureText &text = *constant->signature->text;
-      for (size_t p = 0; p < text.ints.size(); ++p) {
-        if (text.structure->positions[p].kind != IntPosition::Kind::kConstant)
-          continue;
-        code.push_back(static_cast<uint32_t>(text.ints[p]));
-        code.push_back(static_cast<uint32_t>(static_cast<uint64_t>(text.ints[p]) >> 32));
-      }
+      for (size_t p = 0; p < text.ints.size(); ++p)
+        if (text.structure->positions[p].kind == IntPosition::Kind::kConstant)
+          key.add(text.ints[p]);
     }
 }
 
@@ -42,7 +37,7 @@ StructureKey structure_key(const Slice &slice) {
     at += 1 + node->operands.size();
   }
   for (const Node *node : slice.nodes)
-    append_specialized(node, result.key.code);
+    append_specialized(node, result.key);
   for (size_t i = 0; i < slice.leaves.size(); ++i) {
     const TypeInfo &type = *slice.leaves[i]->type;
     result.key.leaves[i].type =
@@ -84,8 +79,8 @@ std::string describe(const Slice &slice, const IntPosition &position) {
     }
     break;
   case IntPosition::Kind::kAttribute:
-    what =
-        std::string(kAttributeNames[position.value]) + " " + std::to_string(position.at) + " of ";
+    what = (is<ir::RandomAdvanceOp>(node) ? "amount " : "start ") + std::to_string(position.at) +
+           " of ";
     break;
   case IntPosition::Kind::kConstant:
     what = "the value of ";

@@ -5,12 +5,10 @@
 
 namespace weft::recorder {
 
-static int varying_attribute(llvm::StringRef op, llvm::StringRef name) {
-  if ((op == "weft.slice" || op == "weft.insert_slice") && name == "starts")
-    return static_cast<int>(VaryingAttribute::kStarts);
-  if (op == "weft.random_advance" && name == "amount")
-    return static_cast<int>(VaryingAttribute::kAmount);
-  return -1;
+static bool may_vary(llvm::StringRef op, llvm::StringRef attribute) {
+  return op == "weft.random_advance"
+             ? attribute == "amount"
+             : (op == "weft.slice" || op == "weft.insert_slice") && attribute == "starts";
 }
 
 // Takes the signature apart, in one order, into ints (sizes, attributes, constants), whose
@@ -33,16 +31,16 @@ static std::string take_ints(const Signature &s, mlir::DictionaryAttr properties
     if (op == "weft.slice" && name == "limits")
       continue;
     text << ' ' << name << '=';
-    int varying = varying_attribute(op, name);
+    bool varies = may_vary(op, name);
     auto list = mlir::dyn_cast<mlir::DenseI64ArrayAttr>(property.getValue());
     auto number = mlir::dyn_cast<mlir::IntegerAttr>(property.getValue());
     auto elements = mlir::dyn_cast<mlir::SplatElementsAttr>(property.getValue());
-    if (varying >= 0 && list) {
+    if (varies && list) {
       for (auto [i, element] : llvm::enumerate(list.asArrayRef()))
-        add(Kind::kAttribute, varying, i, element);
+        add(Kind::kAttribute, 0, i, element);
       text << list.size();
-    } else if (varying >= 0 && number) {
-      add(Kind::kAttribute, varying, 0, number.getInt());
+    } else if (varies && number) {
+      add(Kind::kAttribute, 0, 0, number.getInt());
     } else if (op == "weft.constant" && elements && s.results[0]->dtype != DType::kBool) {
       ir::HostTensor host = ir::HostTensor::from(
           elements.resizeSplat(mlir::RankedTensorType::get({}, elements.getElementType())));

@@ -17,12 +17,12 @@ uint64_t ProgramKey::hash() const {
     flags = (flags ^ (uint64_t(leaf.type) << 2 | leaf.donatable << 1 | uint64_t(leaf.kept))) *
             0x9e3779b97f4a7c15u;
   return static_cast<size_t>(llvm::hash_combine(static_cast<uint32_t>(kind), salt, hash_of(code),
-                                                flags, hash_of(outputs), hash_of(sizes)));
+                                                flags, hash_of(outputs)));
 }
 
 int64_t ProgramKey::bytes() const {
   return static_cast<int64_t>((code.size() + outputs.size()) * sizeof(uint32_t) +
-                              leaves.size() * sizeof(Leaf) + sizes.size() * sizeof(int64_t));
+                              leaves.size() * sizeof(Leaf));
 }
 
 int64_t HeldKey::bytes() const {

@@ -29,13 +29,17 @@ struct ProgramKey {
   // Of what the program depends on besides (ProgramContext::salt()); 0 before it is looked for.
   uint64_t salt = 0;
   // For each node its signature's id (or its structure's), then its operands' numbers: a leaf's, or
-  // that of a result, counted over all nodes. Values of scalars are not in it. Of a program that is
-  // no slice's: its numbers.
+  // that of a result, counted over all nodes. Values of scalars are not in it. Behind them, or
+  // where there is no slice, what else tells programs of the kind apart.
   std::vector<uint32_t> code = {};
   std::vector<Leaf> leaves = {};
   std::vector<uint32_t> outputs = {}; // the numbers of the results that are wanted
-  std::vector<int64_t> sizes = {};    // of kSizes
 
+  // To the code.
+  void add(int64_t number) {
+    code.push_back(static_cast<uint32_t>(number));
+    code.push_back(static_cast<uint32_t>(static_cast<uint64_t>(number) >> 32));
+  }
   bool operator==(const ProgramKey &) const = default;
   uint64_t hash() const;
   int64_t bytes() const;
