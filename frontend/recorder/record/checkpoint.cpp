@@ -75,11 +75,12 @@ public:
         add_source(result, /*is_fenced=*/true);
       return;
     }
-    Checkpoint::Op op{node.signature, node.line, {}, {}};
+    Checkpoint::Op op{node.signature, node.line, {}, 0};
     for (Value *operand : node.operands) {
       auto known = numbers_.find(operand);
       op.operands.push_back(known != numbers_.end() ? known->second : add_source(operand, false));
     }
+    op.first = static_cast<uint32_t>(values_.size());
     for (Value *result : node.results) {
       numbers_[result] = static_cast<uint32_t>(values_.size());
       values_.push_back({result, {}, static_cast<int32_t>(ops_.size()), false});
@@ -97,19 +98,16 @@ public:
             wanted.push_back({nullptr, *number, 0, &source, inner});
     if (wanted.empty())
       return;
-    std::vector<uint32_t> renumbered;
-    std::shared_ptr<Checkpoint> checkpoint = checkpoint_of(wanted, renumbered);
-    for (const Wanted &each : wanted) {
-      uint32_t number = renumbered[each.number];
+    std::shared_ptr<Checkpoint> checkpoint = checkpoint_of(wanted);
+    for (const Wanted &each : wanted)
       if (each.source) {
         each.source->outer = checkpoint;
-        each.source->number = number;
+        each.source->outer_number = each.number;
         each.source->value = ValueRef();
       } else {
-        each.node->given_up.push_back({checkpoint, number, each.index});
+        each.node->given_up.push_back({checkpoint, each.number, each.index});
         each.node->saved[each.index] = ValueRef();
       }
-    }
     for (CheckpointRegion *around = outer; around; around = around->outer)
       around->inner_.push_back(checkpoint);
   }
@@ -169,8 +167,7 @@ private:
     return wanted;
   }
 
-  std::shared_ptr<Checkpoint> checkpoint_of(const std::vector<Wanted> &wanted,
-                                            std::vector<uint32_t> &renumbered) const {
+  std::shared_ptr<Checkpoint> checkpoint_of(const std::vector<Wanted> &wanted) const {
     std::vector<bool> needed(values_.size()), op_needed(ops_.size());
     for (const Wanted &each : wanted)
       needed[each.number] = true;
@@ -183,25 +180,16 @@ private:
       }
     auto checkpoint = std::make_shared<Checkpoint>();
     checkpoint->line = line_;
-    renumbered.resize(values_.size());
-    uint32_t next = 0;
-    for (size_t n = 0; n < values_.size(); ++n)
-      if (needed[n] && values_[n].op < 0) {
-        renumbered[n] = next++;
-        checkpoint->sources.push_back({values_[n].held, {}, 0, values_[n].is_fenced});
-      }
-    for (size_t n = 0; n < values_.size(); ++n) {
-      int32_t op = values_[n].op;
-      if (op < 0 || !op_needed[op])
+    checkpoint->values = static_cast<uint32_t>(values_.size());
+    for (uint32_t n = 0; n < values_.size(); ++n)
+      if (needed[n] && values_[n].op < 0)
+        checkpoint->sources.push_back({values_[n].held, n, values_[n].is_fenced});
+    for (size_t i = 0; i < ops_.size(); ++i) {
+      if (!op_needed[i])
         continue;
-      if (n == 0 || values_[n - 1].op != op) {
-        Checkpoint::Op &copy =
-            checkpoint->ops.emplace_back(Checkpoint::Op{ops_[op].signature, ops_[op].line, {}, {}});
-        for (uint32_t operand : ops_[op].operands)
-          copy.operands.push_back(renumbered[operand]);
-      }
-      checkpoint->ops.back().results.push_back(values_[n].value->type);
-      renumbered[n] = next++;
+      Checkpoint::Op &op = checkpoint->ops.emplace_back(ops_[i]);
+      for (uint32_t k = 0; k < op.signature->results.size(); ++k)
+        op.results.push_back(values_[op.first + k].value->type);
     }
     return checkpoint;
   }
@@ -276,10 +264,10 @@ void Replay::give_up(GradNode &node) {
 }
 
 void Replay::record(const std::shared_ptr<Checkpoint> &checkpoint, const Var &condition) {
-  std::vector<ValueRef> values;
+  std::vector<ValueRef> values(checkpoint->values);
   for (const Checkpoint::Source &source : checkpoint->sources) {
-    Var x{source.outer ? done_.at(source.outer)[source.number] : source.value};
-    values.push_back(source.is_fenced ? fenced(x, condition).value : x.value);
+    Var x{source.outer ? done_.at(source.outer)[source.outer_number] : source.value};
+    values[source.number] = source.is_fenced ? fenced(x, condition).value : x.value;
   }
   for (const Checkpoint::Op &op : checkpoint->ops) {
     llvm::SmallVector<Var, 4> operands;
@@ -288,7 +276,7 @@ void Replay::record(const std::shared_ptr<Checkpoint> &checkpoint, const Var &co
     Node *node = recorder().ir->enter(op.signature, pointers(operands), op.line);
     node->again = checkpoint->line;
     for (uint32_t i = 0; i < node->results.size(); ++i) {
-      values.emplace_back(node->results[i]);
+      values[op.first + i] = ValueRef(node->results[i]);
       node->results[i]->type = op.results[i];
     }
   }

@@ -11,25 +11,29 @@
 namespace weft::recorder {
 
 // Of the ops that a function recorded those that saved values need, down to what came from outside.
-// Values have numbers: first the sources, then the ops' results. Ops are pure, draws included, whose
+// Values have the numbers that they had among all that it met. Ops are pure, draws included, whose
 // generator's state is an operand: done again they give the same bits, and write nothing.
 struct Checkpoint {
   struct Source {
     ValueRef value;                      // null where another checkpoint computes it again
-    std::shared_ptr<Checkpoint> outer{}; // that one, which is around this one
-    uint32_t number = 0;                 // in it
+    uint32_t number = 0;                 // here
     bool is_fenced = false;              // an input, or what is kept in its place
+    std::shared_ptr<Checkpoint> outer{}; // that one, which is around this one
+    uint32_t outer_number = 0;           // in it
   };
   struct Op {
     SignatureRef signature;
     LineRef line;
     absl::InlinedVector<uint32_t, 3> operands;
-    absl::InlinedVector<TypeRef, 1> results; // a rank's parts have another type than the signature's
+    uint32_t first; // of its results' numbers
+    // A rank's parts have another type than the signature's.
+    absl::InlinedVector<TypeRef, 1> results = {};
   };
 
   std::vector<Source> sources;
   std::vector<Op> ops;
-  LineRef line; // of the call
+  uint32_t values = 0; // how many numbers there are
+  LineRef line;        // of the call
 };
 
 // What a thread records while a checkpoint's function runs.
