@@ -47,7 +47,7 @@ static void unlink(TensorImpl &storage) {
     next->previous_writer = previous;
   if (previous)
     previous->next_writer = next;
-  else if (Value *value = storage.var.value.get(); value && value->writers == &storage)
+  else if (Value *value = storage.var.value; value && value->writers == &storage)
     value->writers = next;
 }
 
@@ -62,7 +62,7 @@ void note_write(TensorImpl &storage, Value *value) {
     storage.before = Before();
     return;
   }
-  Value *old = storage.var.value.get();
+  Value *old = storage.var.value;
   if (!storage.before && old && !old->node && !old->gone())
     storage.before = Before(old, Cell::kStorage);
   if (!storage.before)

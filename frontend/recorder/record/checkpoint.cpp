@@ -59,8 +59,8 @@ public:
   CheckpointRegion(std::span<const Var> inputs, SourceLine *line)
       : outer(thread_checkpoint), line_(line), first_history_(recorder().next_grad_number) {
     for (const Var &input : inputs)
-      if (!numbers_.count(input.value.get()))
-        add_source(input.value.get(), /*is_fenced=*/true);
+      if (!numbers_.count(input.value))
+        add_source(input.value, /*is_fenced=*/true);
     thread_checkpoint = this;
   }
   ~CheckpointRegion() {
@@ -103,10 +103,10 @@ public:
       if (each.source) {
         each.source->outer = checkpoint;
         each.source->outer_number = each.number;
-        each.source->value = ValueRef();
+        each.source->value = nullptr;
       } else {
         each.node->given_up.push_back({checkpoint, each.number, each.index});
-        each.node->saved[each.index] = ValueRef();
+        each.node->saved[each.index] = nullptr;
       }
     for (CheckpointRegion *around = outer; around; around = around->outer)
       around->inner_.push_back(checkpoint);
@@ -135,12 +135,12 @@ private:
   uint32_t add_source(Value *value, bool is_fenced) {
     auto number = static_cast<uint32_t>(values_.size());
     numbers_[value] = number;
-    values_.push_back({value, ValueRef(value), -1, is_fenced});
+    values_.push_back({value, value, -1, is_fenced});
     return number;
   }
 
   std::optional<uint32_t> made(const ValueRef &value) const {
-    auto known = value ? numbers_.find(value.get()) : numbers_.end();
+    auto known = value ? numbers_.find(value) : numbers_.end();
     return known != numbers_.end() && values_[known->second].op >= 0 ? std::optional(known->second)
                                                                      : std::nullopt;
   }
@@ -260,7 +260,7 @@ void Replay::put_back(GradNode &node, const Var &cotangent) {
 
 void Replay::give_up(GradNode &node) {
   for (const GivenUp &each : node.given_up)
-    node.saved[each.index] = ValueRef();
+    node.saved[each.index] = nullptr;
 }
 
 void Replay::record(const std::shared_ptr<Checkpoint> &checkpoint, const Var &condition) {
@@ -276,7 +276,7 @@ void Replay::record(const std::shared_ptr<Checkpoint> &checkpoint, const Var &co
     Node *node = recorder().ir->enter(op.signature, pointers(operands), op.line);
     node->again = checkpoint->line;
     for (uint32_t i = 0; i < node->results.size(); ++i) {
-      values[op.first + i] = ValueRef(node->results[i]);
+      values[op.first + i] = node->results[i];
       node->results[i]->type = op.results[i];
     }
   }

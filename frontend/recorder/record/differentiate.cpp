@@ -190,8 +190,7 @@ std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, 
   made.reserve(derivative->made);
   uint32_t operand_count = node.edges.size();
   for (uint32_t i = 0; i < node.saved.size(); ++i) {
-    GradEdge history =
-        i < operand_count ? node.edges[i] : GradEdge{GradRef(&node), i - operand_count};
+    GradEdge history = i < operand_count ? node.edges[i] : GradEdge{&node, i - operand_count};
     values.push_back(
         &saved.emplace_back(Var{node.saved[i], std::move(history.node), history.index}));
   }

@@ -10,7 +10,7 @@ using llvm::ArrayRef;
 using llvm::SmallVector;
 
 static void save(ValueRef &place, Value *value) {
-  place = ValueRef(value);
+  place = value;
   value->is_saved = true;
 }
 
@@ -30,7 +30,7 @@ static void save(ValueRef &place, Value *value) {
   grad->saved.resize(operands.size() + s->results.size());
   for (int64_t i : s->saved_operands)
     if (i < std::ssize(operands))
-      save(grad->saved[i], operands[i]->value.get());
+      save(grad->saved[i], operands[i]->value);
   for (int64_t i : s->saved_results)
     if (i < std::ssize(s->results))
       save(grad->saved[operands.size() + i], results[i]);
@@ -59,7 +59,7 @@ void give_history(Var &result, GradRef history, uint32_t index) {
 }
 
 static Var result_of(Node *node, uint32_t i, GradRef history) {
-  Var result{ValueRef(node->results[i])};
+  Var result{node->results[i]};
   give_history(result, std::move(history), i);
   return result;
 }
@@ -167,7 +167,7 @@ Var on_device(Var x, uint8_t device) {
   there->is_scalar = true;
   there->bits = x.value->bits;
   there->was_constant = x.value->was_constant;
-  return Var{ValueRef(there)};
+  return Var{there};
 }
 
 Var emit_mask(Comparison comparison, const Var &x, const Var &y) {
@@ -177,7 +177,7 @@ Var emit_mask(Comparison comparison, const Var &x, const Var &y) {
 
 static Var record_history(Signature *signature, ArrayRef<const Var *> operands) {
   Var result = *operands[0];
-  result.grad = make_history(signature, Session::line(), operands, {result.value.get()});
+  result.grad = make_history(signature, Session::line(), operands, {result.value});
   result.grad_index = 0;
   return result;
 }

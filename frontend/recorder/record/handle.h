@@ -15,24 +15,28 @@ template <typename T> struct Counted {
   }
 };
 
-template <typename T, typename Count = Counted<T>> class Handle {
+// Stands for the pointer.
+template <typename T, typename Count = Counted<T>> class Ref {
 public:
-  Handle() = default;
-  explicit Handle(T *object) : object_(object) {
+  Ref() = default;
+  Ref(T *object) : object_(object) {
     if (object_)
       Count::add(*object_);
   }
-  Handle(const Handle &other) : Handle(other.object_) {}
-  Handle(Handle &&other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-  Handle &operator=(Handle other) noexcept {
+  Ref(const Ref &other) : Ref(other.object_) {}
+  Ref(Ref &&other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Ref &operator=(Ref other) noexcept {
     std::swap(object_, other.object_);
     return *this;
   }
-  ~Handle() {
+  ~Ref() {
     if (object_)
       Count::drop(*object_);
   }
   T *get() const {
+    return object_;
+  }
+  operator T *() const {
     return object_;
   }
   T &operator*() const {

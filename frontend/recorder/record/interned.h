@@ -32,16 +32,6 @@ template <std::derived_from<Interned> T> void release(T &object) {
     unused(object);
 }
 
-// A handle that stands for the pointer, as to an interned object.
-template <typename T, typename Count = Counted<T>> class Ref : public Handle<T, Count> {
-public:
-  Ref() = default;
-  Ref(T *object) : Handle<T, Count>(object) {}
-  operator T *() const {
-    return this->get();
-  }
-};
-
 // The objects of one kind. T has members key(), which gives a Key, and hash(Key), whose upper bits
 // tell keys apart. Of those with the same recent_bits of them the one that was found last is at
 // hand.

@@ -303,7 +303,7 @@ Node *IrState::enter(Signature *signature, llvm::ArrayRef<const Var *> operands,
   bool may_fail = signature->checks, lost = false;
   node->operands.reserve(operands.size());
   for (const Var *operand : operands) {
-    Value *value = operand->value.get();
+    Value *value = operand->value;
     if (const Node *maker = value->node) {
       may_fail |= maker->may_fail;
       lost |= maker->lost;

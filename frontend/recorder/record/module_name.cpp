@@ -6,7 +6,7 @@ namespace weft::recorder {
 
 std::string ModuleName::path() const {
   std::vector<const ModuleName *> chain;
-  for (const ModuleName *each = this; each && !each->name.empty(); each = each->parent.get())
+  for (const ModuleName *each = this; each && !each->name.empty(); each = each->parent)
     chain.push_back(each);
   std::string path;
   while (!chain.empty()) {
@@ -23,7 +23,7 @@ std::string TensorName::path() const {
 
 bool is_inside(const ModuleName *module, const ModuleName *other) {
   while (module && module != other)
-    module = module->parent.get();
+    module = module->parent;
   return module == other;
 }
 

@@ -137,7 +137,7 @@ uint64_t Session::first_history() {
   return current.first_history;
 }
 SourceLine *Session::line() {
-  if (!current.line || current.line->module.get() != current.module) {
+  if (!current.line || current.line->module != current.module) {
     SourceLine *line = source_line(current.location, current.module);
     ++line->users;
     if (current.line)
@@ -150,7 +150,7 @@ SourceLine *Session::plain_line() {
   return &Session::line()->without_module();
 }
 void Session::note_read(const TensorName &name) {
-  const ModuleName *module = name.module.get();
+  const ModuleName *module = name.module;
   if (module != current.module && (!current.module || is_inside(module, current.module)))
     current.module = module;
 }
@@ -252,7 +252,7 @@ const TypeInfo *type_info(DType dtype, const Shape &dims, uint8_t device) {
 Var make_leaf(const TypeInfo *type, std::shared_ptr<runtime::Buffer> buffer, bool borrowed) {
   auto *value = new Value(type);
   value->cell = new Cell{.buffer = std::move(buffer), .owners = 1, .borrowed = borrowed};
-  return Var{ValueRef(value)};
+  return Var{value};
 }
 
 std::shared_ptr<runtime::Buffer> allocate_buffer(int64_t bytes, uint8_t device) {
@@ -327,7 +327,7 @@ Var make_scalar(Scalar scalar, DType dtype) {
   auto *value = new Value(call_device.device == 0 ? known.get() : type_info(dtype, kScalarShape));
   value->is_scalar = true;
   value->bits = scalar_bits(scalar, dtype);
-  return Var{ValueRef(value)};
+  return Var{value};
 }
 
 Var make_specialized_scalar(Scalar scalar, DType dtype, int operand) {
@@ -452,7 +452,7 @@ GradRef make_grad_leaf(const TypeInfo *type) {
   auto *node = new GradNode;
   node->number = recorder().next_grad_number++;
   node->leaf_type = type;
-  return GradRef(node);
+  return node;
 }
 
 } // namespace weft::recorder

@@ -173,7 +173,7 @@ struct Value : Pooled<Value> {
 };
 
 // Makes the value an output of the slice that computes it.
-using ValueRef = Handle<Value>;
+using ValueRef = Ref<Value>;
 inline void retain(Value &value) {
   UnderLock lock;
   ++value.handles;
@@ -194,7 +194,7 @@ struct WeaklyCounted {
 // Knows the value, which may be gone.
 using WeakRef = Ref<Value, WeaklyCounted>;
 
-using GradRef = Handle<GradNode>;
+using GradRef = Ref<GradNode>;
 void retain(GradNode &node);
 void release(GradNode &node);
 

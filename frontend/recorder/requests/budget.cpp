@@ -195,7 +195,7 @@ Uncut::~Uncut() {
     return;
   if (r.config.eager) {
     Var var = read(x, "result");
-    Value *value = var.value.get();
+    Value *value = var.value;
     submit({&value, 1}, {CutReason::kEager, Session::location()});
     wait_for(value, Session::location());
     return;

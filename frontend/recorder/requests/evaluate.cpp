@@ -93,7 +93,7 @@ struct Wanted {
 std::vector<Value *> roots_of(const Part &part) {
   std::vector<Value *> roots;
   for (const ValueRef &root : part)
-    roots.push_back(root.get());
+    roots.push_back(root);
   return roots;
 }
 

@@ -15,7 +15,7 @@ namespace weft {
 Evaluation explain(const Tensor &tensor, Location location) {
   recorder::Session session("explain", location);
   recorder::Var x = recorder::read(tensor, "tensor");
-  recorder::Value *value = x.value.get();
+  recorder::Value *value = x.value;
   recorder::submit({&value, 1}, {CutReason::kEval, location});
   if (!value->evaluation)
     return Evaluation();

@@ -144,10 +144,10 @@ Var launch(const CompiledProgram &program, llvm::ArrayRef<Var> inputs, const Typ
   describe_program(**sized, figures);
   Invocation run({*std::move(sized)}, figures, /*checks=*/false, type.device);
   for (const Var &input : inputs)
-    run.bind(input.value.get());
+    run.bind(input.value);
   run.launch(Attempt::kLast, Session::location(), Guard::kLock, /*is_evaluation=*/false);
-  Var leaf{ValueRef(new Value(&type))};
-  run.publish(0, leaf.value.get());
+  Var leaf{new Value(&type)};
+  run.publish(0, leaf.value);
   run.finish();
   return leaf;
 }

@@ -102,7 +102,7 @@ static PendingCollectives &pending() {
 
 void add_pending(std::vector<Value *> &roots) {
   for (const auto &[number, value] : pending())
-    roots.push_back(value.get());
+    roots.push_back(value);
 }
 
 bool is_pending(const Value *value) {

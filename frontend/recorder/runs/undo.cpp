@@ -33,7 +33,7 @@ void prepare_undo(const Slice &slice, EvaluationRecord &record) {
 }
 
 void prepare_undo(TensorImpl &storage, EvaluationRecord &record) {
-  Value *old = storage.var.value.get();
+  Value *old = storage.var.value;
   Undo &undo = record.undo.emplace_back();
   undo.before = Before(old, Cell::kRun);
   if (old->cell)
@@ -278,7 +278,7 @@ void drop_writes(const Slice &slice, bool all) {
                              slice.outputs.end()); // a value may go with its last storage
   for (const ValueRef &output : held)
     if (output->node && (all || output->node->lost))
-      put_back_writers(output.get());
+      put_back_writers(output);
 }
 
 // told: the failure that the caller will raise. Others may go back with it while this one waits.
@@ -377,7 +377,7 @@ static void go_back(const absl::Status &told) {
     r.unsettled_runs.push_back(std::move(record));
   }
   for (const ValueRef &value : lost)
-    put_back_writers(value.get()); // afterwards: a node goes with its last value
+    put_back_writers(value); // afterwards: a node goes with its last value
 }
 
 absl::Status loss_of(Value *leaf) {

@@ -13,7 +13,7 @@ static const ModuleName *find_class(const ModuleName *from, const ModuleName *wi
                                     const std::string &type) {
   const ModuleName *found = nullptr;
   const ModuleName *each = from;
-  for (; each && each != within; each = each->parent.get())
+  for (; each && each != within; each = each->parent)
     if (!found && each->type == type)
       found = each;
   return each == within ? found : nullptr;
