@@ -54,7 +54,7 @@ Var fenced(const Var &x, const Var &condition) {
 
 } // namespace
 
-class CheckpointRegion {
+class CheckpointRegion : Scope {
 public:
   CheckpointRegion(std::span<const Var> inputs, SourceLine *line)
       : outer(thread_checkpoint), line_(line), first_history_(recorder().next_grad_number) {
@@ -66,8 +66,6 @@ public:
   ~CheckpointRegion() {
     thread_checkpoint = outer;
   }
-  CheckpointRegion(const CheckpointRegion &) = delete;
-  CheckpointRegion &operator=(const CheckpointRegion &) = delete;
 
   void note(const Node &node) {
     if (runs_once(*node.signature)) {

@@ -85,10 +85,17 @@ private:
 
 RecorderMutex &recorder_mutex();
 
+// A base of what does something as long as it lives: it is neither copied nor moved.
+struct Scope {
+  Scope() = default;
+  Scope(const Scope &) = delete;
+  Scope &operator=(const Scope &) = delete;
+};
+
 // Holds the lock while it lives. Whatever changes a count of the recorder's or takes from its pools
 // makes one: a call has the lock already, which costs a comparison; an object of the user's that
 // goes outside of any call takes it.
-class UnderLock {
+class UnderLock : Scope {
 public:
   UnderLock() : taken_(!RecorderMutex::held()) {
     if (taken_) [[unlikely]]
@@ -98,8 +105,6 @@ public:
     if (taken_) [[unlikely]]
       give_back();
   }
-  UnderLock(const UnderLock &) = delete;
-  UnderLock &operator=(const UnderLock &) = delete;
 
 private:
   static void take();

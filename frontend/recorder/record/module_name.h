@@ -43,14 +43,12 @@ const ModuleName *thread_module();
 const ModuleName *set_thread_module(const ModuleName *module);
 
 // While one lives, calls on this thread are the module's, which must outlive it.
-class InModule {
+class InModule : Scope {
 public:
   explicit InModule(const ModuleName *module) : outer_(set_thread_module(module)) {}
   ~InModule() {
     set_thread_module(outer_);
   }
-  InModule(const InModule &) = delete;
-  InModule &operator=(const InModule &) = delete;
 
 private:
   const ModuleName *outer_;

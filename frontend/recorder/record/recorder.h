@@ -30,12 +30,10 @@ struct CurrentCall {
 
 // Every public call opens one: takes the lock and says where the call stands. Nested ones keep the
 // outer location.
-class Session {
+class Session : Scope {
 public:
   Session(const char *op, Location location);
   ~Session();
-  Session(const Session &) = delete;
-  Session &operator=(const Session &) = delete;
 
   // The name and the location that errors show: the outermost session's.
   static const char *op();
@@ -52,12 +50,10 @@ public:
 
   // While it lives, this thread is in no session: a function of the user records, whose ops have
   // names and lines of their own.
-  class Outside {
+  class Outside : Scope {
   public:
     Outside();
     ~Outside();
-    Outside(const Outside &) = delete;
-    Outside &operator=(const Outside &) = delete;
 
   private:
     CurrentCall call_;

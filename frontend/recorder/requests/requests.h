@@ -30,12 +30,10 @@ void take_back_write(TensorImpl &storage, Value *pending);
 void after_call(Tensor &x);
 // While one lives, what this thread calls is not followed so. For calls within one that writes what
 // it has read: a cut gives up the lock, and what others write then would be overwritten.
-class Uncut {
+class Uncut : Scope {
 public:
   Uncut();
   ~Uncut();
-  Uncut(const Uncut &) = delete;
-  Uncut &operator=(const Uncut &) = delete;
 };
 // A step's or a backward's end: where a budget may cut.
 void mark();

@@ -8,12 +8,10 @@ namespace weft::recorder {
 // While it lives, the slice's values are withdrawn: other threads that need one of them wait for
 // the claim to end, and views do not pick up what will be gone. A claim that does not succeed
 // leaves everything as it was.
-class Claim {
+class Claim : Scope {
 public:
   explicit Claim(Slice &slice);
   ~Claim();
-  Claim(const Claim &) = delete;
-  Claim &operator=(const Claim &) = delete;
 
   // The slice's outputs have their memory: they are leaves now, and its ops go.
   void succeed();
