@@ -46,11 +46,14 @@ public:
   // (undo.h).
   absl::Status loss;
   bool told = false;      // a caller was given the failure as its error
-  // Of what went back beside another failure: the failure that its next reader is told of, once.
-  absl::Status missed;
-  // Whether somebody was told of the failure, or is about to be. One for all that it concerns: the
-  // runs of one thread that failed, those that were skipped since, what went back.
-  std::shared_ptr<bool> heard;
+  // A failure, and whether somebody was told of it, or is about to be. One for all that it
+  // concerns: the runs of one thread that failed, those that were skipped since, and what went
+  // back, whose next reader is told.
+  struct Notice {
+    absl::Status failure;
+    bool heard;
+  };
+  std::shared_ptr<Notice> notice;
   std::vector<Undo> undo; // changes in number before the run and after it only
 
   using Clock = std::chrono::steady_clock;

@@ -209,26 +209,26 @@ public:
     auto is_it = [&](const absl::Status &other) {
       return runtime::are_of_one_thread(other, record.loss);
     };
-    auto known = llvm::find_if(failures_, [&](const Failure &each) { return is_it(each.loss); });
+    auto known =
+        llvm::find_if(failures_, [&](const Failure &each) { return is_it(each.notice->failure); });
     if (known == failures_.end()) {
       bool heard = record.told || llvm::any_of(being_told(), is_it);
-      failures_.push_back({record.loss, std::make_shared<bool>(heard), nullptr});
+      failures_.push_back(
+          {std::make_shared<EvaluationRecord::Notice>(record.loss, heard), nullptr});
       known = std::prev(failures_.end());
       if (!heard) {
         known->left = std::make_shared<EvaluationRecord>();
         known->left->finish(EvaluationRecord::Clock::now(), absl::OkStatus(), {});
-        known->left->missed = record.loss;
-        known->left->heard = known->heard;
+        known->left->notice = known->notice;
       }
     }
-    record.heard = known->heard;
+    record.notice = known->notice;
     return known->left;
   }
 
 private:
   struct Failure {
-    absl::Status loss;
-    std::shared_ptr<bool> heard;
+    std::shared_ptr<EvaluationRecord::Notice> notice;
     std::shared_ptr<EvaluationRecord> left;
   };
   std::vector<Failure> failures_;
@@ -382,17 +382,14 @@ static void go_back(const absl::Status &told) {
 
 absl::Status loss_of(Value *leaf) {
   EvaluationRecord *record = leaf->evaluation.get();
-  if (record && !record->missed.ok()) {
-    absl::Status missed = std::exchange(record->missed, absl::OkStatus());
-    if (!std::exchange(*record->heard, true))
-      return missed;
-  }
+  if (record && record->notice && !record->failed() && !std::exchange(record->notice->heard, true))
+    return record->notice->failure;
   if (leaf->is_scalar || !leaf->cell || !leaf->cell->buffer)
     return absl::OkStatus();
   // Its memory may be another value's by now.
   if (record && !record->loss.ok()) {
-    if (record->heard)
-      *record->heard = true;
+    if (record->notice)
+      record->notice->heard = true;
     return record->loss;
   }
   if (record && !record->failed())
