@@ -126,7 +126,7 @@ bool is_of_its_own(const Tensor &tensor) {
 // What the program writes may lie in the memory of what it reads. The recording's slice, which
 // knows no calls, gets its flags.
 void mark_donated(Slice &slice, const BoundProgram &bound) {
-  std::vector<bool> same;
+  llvm::BitVector same;
   for (size_t i = 0; i < slice.leaves.size(); ++i) {
     bool written = bound.sources[i].written;
     slice.key.leaves[i].donatable = written;

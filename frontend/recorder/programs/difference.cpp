@@ -137,16 +137,16 @@ private:
                  "is no longer stable: it has changed since its last use");
   }
 
-  static std::vector<bool> flags(const HeldKey &of, bool ProgramKey::Leaf::*flag) {
-    std::vector<bool> flags;
+  static llvm::BitVector flags(const HeldKey &of, bool ProgramKey::Leaf::*flag) {
+    llvm::BitVector flags;
     for (const ProgramKey::Leaf &leaf : of.key.leaves)
       flags.push_back(leaf.*flag);
     return flags;
   }
 
   // By leaf.
-  void compare_flag(const char *part, const std::vector<bool> &mine,
-                    const std::vector<bool> &theirs, const char *is, const char *is_not) {
+  void compare_flag(const char *part, const llvm::BitVector &mine, const llvm::BitVector &theirs,
+                    const char *is, const char *is_not) {
     for (uint32_t i = 0; i < mine.size(); ++i)
       if (mine[i] != theirs[i])
         return add(kLight, std::string(part) + ": input " + std::to_string(i) + reader(i) + ", " +
@@ -184,7 +184,7 @@ private:
 
   const Slice &slice_;
   const HeldKey &mine_, &theirs_;
-  const std::vector<bool> &stable_; // of theirs
+  const llvm::BitVector &stable_; // of theirs
 };
 
 } // namespace

@@ -28,7 +28,7 @@ struct FoundProgram {
 
 // A known symbolic program that these ints are within the guards of; stable: as for
 // ProgramCache::find().
-std::optional<FoundProgram> find_symbolic(const StructureKey &structure, std::vector<bool> &stable,
+std::optional<FoundProgram> find_symbolic(const StructureKey &structure, llvm::BitVector &stable,
                                           Evaluation &data);
 // What the next program may leave open; null, with the reason where there is one, if it is to be
 // static.

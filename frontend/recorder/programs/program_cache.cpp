@@ -6,7 +6,6 @@
 #include "frontend/compile/disk_cache.h"
 #include "frontend/compile/environment.h"
 #include "frontend/recorder/programs/backends.h"
-#include "frontend/recorder/programs/stability.h"
 #include "frontend/recorder/slices/slice.h"
 #include "runtime/core/caches.h"
 #include "llvm/ADT/Hashing.h"
@@ -33,10 +32,10 @@ ProgramCache &program_cache() {
 }
 
 int64_t CachedProgram::bytes() const {
-  return program->bytes + key.bytes() + general.bytes() + std::ssize(stable) / 8;
+  return program->bytes + key.bytes() + general.bytes() + stable.size() / 8;
 }
 
-ProgramCache::Found ProgramCache::find(const ProgramKey &key, std::vector<bool> &stable,
+ProgramCache::Found ProgramCache::find(const ProgramKey &key, llvm::BitVector &stable,
                                        const Ints &ints) {
   Found best;
   int64_t variants = 0, most = -1;
@@ -44,19 +43,19 @@ ProgramCache::Found ProgramCache::find(const ProgramKey &key, std::vector<bool> 
     std::optional<Generalization::Match> values = each.general.match(ints);
     if (!values)
       return false;
-    int64_t count = llvm::count(each.stable, true);
+    int64_t count = each.stable.count();
     variants += count > 0;
-    if (count <= most || !is_subset(each.stable, stable))
+    if (count <= most || each.stable.test(stable)) // it counts on others
       return false;
     most = count;
     best.values = *std::move(values);
     return true;
   });
   bool enough = variants >= compiler::kPrepareLimits.variants;
-  if (most < llvm::count(stable, true) && !enough)
+  if (most < stable.count() && !enough)
     return {};
   if (!best.cached)
-    stable.assign(stable.size(), false);
+    stable.reset();
   return best;
 }
 

@@ -11,6 +11,7 @@
 #include "frontend/recorder/programs/recently_used.h"
 #include "frontend/recorder/slices/program_key.h"
 #include "weft/config.h"
+#include "llvm/ADT/BitVector.h"
 
 namespace weft::recorder {
 
@@ -33,7 +34,7 @@ struct CachedProgram {
   HeldKey key;
   ProgramContext context;
   std::shared_ptr<CompiledProgram> program;
-  std::vector<bool> stable = {}; // the leaves that it counts on (stability.h)
+  llvm::BitVector stable = {};   // the leaves that it counts on (stability.h)
   Generalization general = {};   // of kSymbolic; else there is nothing that varies
   // Of those with sizes: at the sizes that were last asked for, the newest first.
   std::deque<std::pair<Ints, std::shared_ptr<CompiledProgram>>> sized = {};
@@ -55,7 +56,7 @@ public:
     CachedProgram *cached = nullptr;
     Generalization::Match values = {};
   };
-  Found find(const ProgramKey &key, std::vector<bool> &stable, const Ints &ints = {});
+  Found find(const ProgramKey &key, llvm::BitVector &stable, const Ints &ints = {});
   std::shared_ptr<CompiledProgram> find(const ProgramKey &key);
   // After its compilation succeeded.
   void insert(CachedProgram program);

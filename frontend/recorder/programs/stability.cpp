@@ -1,6 +1,5 @@
 #include "frontend/recorder/programs/stability.h"
 
-#include <algorithm>
 #include <unordered_map>
 
 #include "compiler/backend/Backend.h"
@@ -26,7 +25,7 @@ constexpr int kMaxChain = 8;
 
 // What analyses found, under the recorder's lock.
 struct Known {
-  std::unordered_map<uint64_t, std::vector<bool>> answers; // by the question
+  std::unordered_map<uint64_t, llvm::BitVector> answers; // by the question
   int64_t bytes = 0;
 };
 Known &known() {
@@ -105,7 +104,7 @@ FoldedConvolution convolution_before(const Node *norm) {
 }
 
 // Whether work on a stable leaf can be worth keeping: one of them is large, or a norm's.
-bool may_pay(const Slice &slice, const std::vector<bool> &candidates) {
+bool may_pay(const Slice &slice, const llvm::BitVector &candidates) {
   for (size_t i = 0; i < candidates.size(); ++i)
     if (candidates[i] && slice.leaves[i]->type->bytes >= kPrepareLimits.minLeafBytes)
       return true;
@@ -113,27 +112,23 @@ bool may_pay(const Slice &slice, const std::vector<bool> &candidates) {
                       [](const Node *node) { return is<ir::BatchNormInferenceOp>(node); });
 }
 
-bool any(const std::vector<bool> &set) {
-  return llvm::is_contained(set, true);
-}
-
 class Analysis {
 public:
   Analysis(const Slice &slice, const compiler::StableUse &use) : slice_(slice), use_(use) {}
 
   // Of the candidates, those that pay. varies: whether some other leaf has changed.
-  std::vector<bool> run(std::vector<bool> candidates, bool varies) {
+  llvm::BitVector run(llvm::BitVector candidates, bool varies) {
     find_folded(candidates);
     for (size_t i = 0; i < candidates.size(); ++i)
       candidates[i] = folded_[i] || (candidates[i] &&
                                      slice_.leaves[i]->type->bytes >= kPrepareLimits.minLeafBytes);
-    if (!any(candidates))
+    if (candidates.none())
       return candidates;
     propagate(candidates);
     // Where nothing varies, nothing tells a weight from data that happens to be used twice: only
     // matrices count, and what norms and convolutions read.
     if (!varies || all_constant()) {
-      std::vector<bool> matrices = folded_;
+      llvm::BitVector matrices = folded_;
       for (Node *node : slice_.nodes)
         if (Value *rhs = packable(node, use_))
           if (Value *leaf = leaf_of(rhs))
@@ -141,7 +136,7 @@ public:
       candidates = matrices;
       propagate(candidates);
       if (all_constant())
-        return std::vector<bool>(candidates.size());
+        return llvm::BitVector(candidates.size());
     }
     for (size_t i = slice_.nodes.size(); i-- > 0;) {
       Node *node = slice_.nodes[i];
@@ -152,7 +147,7 @@ public:
           break;
         }
     }
-    std::vector<bool> paying(candidates.size());
+    llvm::BitVector paying(candidates.size());
     for (size_t i = 0; i < paying.size(); ++i)
       paying[i] = slice_.leaves[i]->stability & kProfits;
     return paying;
@@ -160,8 +155,8 @@ public:
 
 private:
   // The weights of convolutions that norms become part of, and the norms' numbers.
-  void find_folded(const std::vector<bool> &candidates) {
-    folded_.assign(candidates.size(), false);
+  void find_folded(const llvm::BitVector &candidates) {
+    folded_ = llvm::BitVector(candidates.size());
     if (!use_.values)
       return;
     for (const Node *node : slice_.nodes) {
@@ -188,7 +183,7 @@ private:
       value->stability |= kProfits;
   }
 
-  void propagate(const std::vector<bool> &candidates) {
+  void propagate(const llvm::BitVector &candidates) {
     for (size_t i = 0; i < slice_.leaves.size(); ++i)
       slice_.leaves[i]->stability =
           candidates[i] ? kConstant | kDerived | (folded_[i] ? kProfits : 0) : 0;
@@ -223,28 +218,11 @@ private:
 
   const Slice &slice_;
   const compiler::StableUse &use_;
-  std::vector<bool> folded_; // by leaf
+  llvm::BitVector folded_; // by leaf
 };
 
-int64_t bytes_of(const std::vector<bool> &set) {
-  return static_cast<int64_t>(sizeof(set) + set.size() / 8);
-}
-
-// Of the candidates, those that pay, as the analysis found when it was last asked the same. The
-// answer to another question with that hash is as right: it is a set of candidates.
-std::vector<bool> paying(const Slice &slice, uint64_t structure, const compiler::StableUse &use,
-                         const std::vector<bool> &candidates, bool varies) {
-  Known &all = known();
-  uint64_t question =
-      llvm::hash_combine(structure, std::hash<std::vector<bool>>()(candidates), varies, use.values,
-                         use.packedRows, use.packedPixels, use.packedBytes);
-  auto [answer, is_new] = all.answers.try_emplace(question);
-  if (is_new || !is_subset(answer->second, candidates)) {
-    all.bytes -= is_new ? 0 : bytes_of(answer->second);
-    answer->second = Analysis(slice, use).run(candidates, varies);
-    all.bytes += bytes_of(answer->second);
-  }
-  return answer->second;
+int64_t bytes_of(const llvm::BitVector &set) {
+  return static_cast<int64_t>(sizeof(set) + set.getMemorySize());
 }
 
 // What the backend makes of stable leaves; nothing when it was not asked to.
@@ -265,13 +243,10 @@ bool can_be_stable(const Slice &slice, size_t i) {
 
 } // namespace
 
-bool is_subset(const std::vector<bool> &leaves, const std::vector<bool> &stable) {
-  return std::ranges::equal(leaves, stable, std::less_equal());
-}
-
-// Of these leaves those that pay become stable.
-static void mark(Slice &slice, const std::vector<bool> &candidates, bool varies) {
-  if (!any(candidates) || !may_pay(slice, candidates))
+// Of these leaves those that pay become stable, as the analysis found when it was last asked the
+// same. The answer to another question with that hash is as right: it is a set of candidates.
+static void mark(Slice &slice, const llvm::BitVector &candidates, bool varies) {
+  if (candidates.none() || !may_pay(slice, candidates))
     return;
   compiler::StableUse use = use_of(recorder().config, slice.device);
   if (!use.any())
@@ -279,11 +254,20 @@ static void mark(Slice &slice, const std::vector<bool> &candidates, bool varies)
   Known &all = known();
   if (all.answers.size() >= kLimits.stable_slices || all.bytes > kLimits.stable_bytes)
     all = Known();
-  slice.stable = paying(slice, slice.key.hash(), use, candidates, varies);
+  auto [answer, is_new] = all.answers.try_emplace(llvm::hash_combine(
+      slice.key.hash(), llvm::DenseMapInfo<llvm::BitVector>::getHashValue(candidates), varies,
+      use.values, use.packedRows, use.packedPixels, use.packedBytes));
+  llvm::BitVector &stable = answer->second;
+  if (is_new || stable.size() != candidates.size() || stable.test(candidates)) {
+    all.bytes -= is_new ? 0 : bytes_of(stable);
+    stable = Analysis(slice, use).run(candidates, varies);
+    all.bytes += bytes_of(stable);
+  }
+  slice.stable = stable;
 }
 
 void mark_stable(Slice &slice) {
-  std::vector<bool> candidates(slice.leaves.size());
+  llvm::BitVector candidates(slice.leaves.size());
   bool varies = false;
   for (size_t i = 0; i < candidates.size(); ++i) {
     const Value *leaf = slice.leaves[i];
@@ -297,8 +281,8 @@ void mark_stable(Slice &slice) {
   mark(slice, candidates, varies);
 }
 
-void mark_stable_replayed(Slice &slice, const std::vector<bool> &same) {
-  std::vector<bool> candidates(slice.leaves.size());
+void mark_stable_replayed(Slice &slice, const llvm::BitVector &same) {
+  llvm::BitVector candidates(slice.leaves.size());
   for (size_t i = 0; i < candidates.size(); ++i)
     candidates[i] = same[i] && can_be_stable(slice, i);
   mark(slice, candidates, /*varies=*/true);

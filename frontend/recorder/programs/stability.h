@@ -2,8 +2,6 @@
 // that counts on it.
 #pragma once
 
-#include <vector>
-
 #include "frontend/recorder/slices/slice.h"
 
 namespace weft::recorder {
@@ -16,9 +14,6 @@ void mark_stable(Slice &slice);
 // As above for a function that is replayed: `same` says of each leaf whether it is a storage that
 // the function reads and does not write. They are stable at once, as whoever replays a function
 // uses them again.
-void mark_stable_replayed(Slice &slice, const std::vector<bool> &same);
-
-// Whether what counts on these leaves may be used where those are stable.
-bool is_subset(const std::vector<bool> &leaves, const std::vector<bool> &stable);
+void mark_stable_replayed(Slice &slice, const llvm::BitVector &same);
 
 } // namespace weft::recorder

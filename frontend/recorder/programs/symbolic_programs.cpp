@@ -200,7 +200,7 @@ std::vector<uint32_t> fixed_by(const Family &family, const SymbolicRequest &refu
 
 } // namespace
 
-std::optional<FoundProgram> find_symbolic(const StructureKey &structure, std::vector<bool> &stable,
+std::optional<FoundProgram> find_symbolic(const StructureKey &structure, llvm::BitVector &stable,
                                           Evaluation &data) {
   Families &all = families();
   for (Family *family = all.top(structure); family;

@@ -8,6 +8,7 @@
 #include "frontend/recorder/record/state.h"
 #include "frontend/recorder/slices/program_key.h"
 #include "frontend/recorder/slices/request.h"
+#include "llvm/ADT/BitVector.h"
 
 namespace weft::recorder {
 
@@ -27,7 +28,7 @@ struct Slice {
   ProgramKey key;
   // By leaf: whether its program may prepare work on it (stability.h). Not in the key: a program
   // that counts on less serves the slice as well.
-  std::vector<bool> stable;
+  llvm::BitVector stable;
 
   // Whether it gives a storage its new value, in place.
   bool writes() const {
