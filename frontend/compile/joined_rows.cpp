@@ -356,8 +356,7 @@ private:
                : write_places(op);
   }
 
-  //===-- Dims that are turned, as heads are for attention
-  //----------------------------------------===//
+  //===-- Dims that are turned, as heads are for attention ------------------------------------===//
 
   // An op of values whose dims were turned, as heads are for attention: the same on what they were
   // turned from, turned behind it. What attention alone reads stays as it is.
@@ -505,8 +504,7 @@ private:
     return true;
   }
 
-  //===-- Places and texts, whose rows are chosen by their numbers
-  //--------------------------------===//
+  //===-- Places and texts, whose rows are chosen by their numbers ----------------------------===//
 
   // Of rows of dims [4, n, ...]; none where n is no argument.
   RowNumbers numbers_of(mlir::Location loc, llvm::ArrayRef<Dim> dims) {
