@@ -193,7 +193,7 @@ std::string ProgramCache::difference(const Slice &slice, const ProgramContext &c
   HeldKey mine = hold_key(slice);
   int least = 0, seen = 0;
   std::string text;
-  for (const CachedProgram &entry : entries_) {
+  for (const CachedProgram &entry : *this) {
     if (entry.key.key.kind != ProgramKey::Kind::kSlice)
       continue;
     if (++seen > kCandidates)

@@ -16,7 +16,7 @@ Families &families() {
 
 static const runtime::RegisteredCache
     registered("families", "the least recently used beyond a bound", [] {
-      return runtime::CacheUse{families().entries(), families().bytes(),
+      return runtime::CacheUse{families().size(), families().bytes(),
                                static_cast<int64_t>(kLimits.families), kLimits.family_bytes};
     });
 
@@ -70,14 +70,14 @@ int64_t Family::bytes() const {
 }
 
 Family &Families::add(ProgramKey key) {
-  Family &family = families_.add({.key = std::move(key), .number = ++numbers_});
+  Family &family = RecentlyUsed::add({.key = std::move(key), .number = ++numbers_});
   // The second one may be that above it.
-  families_.trim(static_cast<int64_t>(kLimits.families), kLimits.family_bytes, /*kept=*/2);
+  trim(static_cast<int64_t>(kLimits.families), kLimits.family_bytes, /*kept=*/2);
   return family;
 }
 
 Family *Families::top(const StructureKey &structure, bool add) {
-  Family *family = families_.find(structure.key);
+  Family *family = find(structure.key);
   if (family || !add)
     return family;
   family = &this->add(structure.key);
@@ -91,7 +91,7 @@ Family *Families::below(Family &family, const Ints &ints, bool add) {
       .kind = ProgramKey::Kind::kSizes, .salt = family.key.salt, .code = {family.number}};
   for (uint32_t p : family.refused.fixed)
     key.add(ints[p]);
-  Family *known = families_.find(key);
+  Family *known = find(key);
   if (known || !add)
     return known;
   Family &made = this->add(std::move(key));

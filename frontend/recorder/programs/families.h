@@ -54,7 +54,7 @@ struct Family {
   int64_t bytes() const;
 };
 
-class Families {
+class Families : public RecentlyUsed<Family> {
 public:
   // Stays where it is until the next add(), and the one that was found last as well.
   Family &add(ProgramKey key);
@@ -68,15 +68,8 @@ public:
   };
   // The family that programs with these ints belong to, added where it is not known.
   Place of(const StructureKey &structure);
-  int64_t entries() const {
-    return families_.size();
-  }
-  int64_t bytes() const {
-    return families_.bytes();
-  }
 
 private:
-  RecentlyUsed<Family> families_;
   uint32_t numbers_ = 0; // of families
 };
 

@@ -15,7 +15,7 @@ namespace weft::recorder {
 static const runtime::RegisteredCache
     registered("programs", "the least recently used beyond a bound", [] {
       const Config &config = recorder().config;
-      return runtime::CacheUse{program_cache().entries(), program_cache().bytes(),
+      return runtime::CacheUse{program_cache().size(), program_cache().bytes(),
                                config.cache_entries, config.cache_bytes};
     });
 static const runtime::RegisteredCache
@@ -39,7 +39,7 @@ ProgramCache::Found ProgramCache::find(const ProgramKey &key, llvm::BitVector &s
                                        const Ints &ints) {
   Found best;
   int64_t variants = 0, most = -1;
-  best.cached = entries_.find(key, [&](const CachedProgram &each) {
+  best.cached = find(key, [&](const CachedProgram &each) {
     std::optional<Generalization::Match> values = each.general.match(ints);
     if (!values)
       return false;
@@ -59,19 +59,15 @@ ProgramCache::Found ProgramCache::find(const ProgramKey &key, llvm::BitVector &s
   return best;
 }
 
-std::shared_ptr<CompiledProgram> ProgramCache::find(const ProgramKey &key) {
-  const CachedProgram *known = entries_.find(key);
-  return known ? known->program : nullptr;
-}
-
 void ProgramCache::insert(CachedProgram program) {
-  entries_.add(std::move(program));
+  add(std::move(program));
   trim();
 }
 
 void ProgramCache::trim() {
   const Config &config = recorder().config;
-  entries_.trim(config.cache_entries, config.cache_bytes, /*kept=*/1); // which is about to run
+  // The newest is about to run.
+  RecentlyUsed::trim(config.cache_entries, config.cache_bytes, /*kept=*/1);
 }
 
 ProgramContext::ProgramContext(const Config &config, uint8_t device)

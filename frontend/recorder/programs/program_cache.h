@@ -45,29 +45,23 @@ struct CachedProgram {
   int64_t bytes() const;
 };
 
-class ProgramCache {
+class ProgramCache : public RecentlyUsed<CachedProgram> {
 public:
-  // Of the programs with this key that serve these ints (of kSymbolic) and count on none but the
-  // `stable` leaves, the one that counts on most of them, which is the most recently used one then.
-  // Null where there is none, or one that counts on more is worth a compilation: for the same ints
-  // there are few programs in this (PrepareLimits::variants). Beyond them `stable` becomes empty
-  // sets where none serves: the next one counts on nothing.
+  using RecentlyUsed::find;
   struct Found {
     CachedProgram *cached = nullptr;
     Generalization::Match values = {};
   };
+  // Of the programs with this key that serve these ints (of kSymbolic) and count on none but the
+  // `stable` leaves, the one that counts on most of them, which is the most recently used one then.
+  // Null where there is none, or one that counts on more is worth a compilation: for the same ints
+  // there are few programs in this (PrepareLimits::variants). Where there are as many and none
+  // serves, `stable` becomes empty: the next one counts on nothing.
   Found find(const ProgramKey &key, llvm::BitVector &stable, const Ints &ints = {});
-  std::shared_ptr<CompiledProgram> find(const ProgramKey &key);
   // After its compilation succeeded.
   void insert(CachedProgram program);
   // Drops the least recently used down to the bounds of the configuration.
   void trim();
-  int64_t entries() const {
-    return entries_.size();
-  }
-  int64_t bytes() const {
-    return entries_.bytes();
-  }
 
   // Single flight: while one lives, whoever finds the key waits.
   class Compiling {
@@ -95,7 +89,6 @@ public:
   std::string difference(const Slice &slice, const ProgramContext &context) const;
 
 private:
-  RecentlyUsed<CachedProgram> entries_;
   std::unordered_set<uint64_t> compiling_;
 };
 

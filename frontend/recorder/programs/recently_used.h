@@ -15,8 +15,8 @@ namespace weft::recorder {
 // Keys are compared field by field; the hash only finds candidates.
 template <typename Entry> class RecentlyUsed {
 public:
-  // Of the entries with the key the last of which is_better(entry) says that it is better than
-  // those before, which is the most recently used one then; null: none.
+  // The last of the entries with the key of which is_better(entry) says that it is better than
+  // those before. It is the most recently used one then. Null: none.
   template <typename IsBetter> Entry *find(const ProgramKey &key, const IsBetter &is_better) {
     auto [first, last] = index_.equal_range(key.hash());
     auto best = order_.end();

@@ -36,7 +36,7 @@ Statistics statistics() {
   recorder::Recorder &r = recorder::recorder();
   Statistics result = r.statistics;
   result.live_ops = r.live_ops;
-  result.cache_entries = recorder::program_cache().entries();
+  result.cache_entries = recorder::program_cache().size();
   result.cache_bytes = recorder::program_cache().bytes();
   runtime::PreparedStats prepared = runtime::PreparedStore::instance().stats();
   result.prepared_results = static_cast<uint64_t>(prepared.results);

@@ -83,15 +83,15 @@ std::string module_of(const FlatProgram &program) {
   return ir::writeBytecode(*module);
 }
 
-// From the caches or compiled; null where the backend has none.
+// From the caches or compiled; without code where the backend has none, which is remembered, too.
 std::shared_ptr<CompiledProgram> find(const FlatProgram &flat, uint8_t device) {
   Recorder &r = recorder();
   ProgramContext context(r.config, device);
   ProgramKey key{.kind = ProgramKey::Kind::kFlat,
                  .salt = context.salt(),
                  .code = {uint32_t(flat.kind), uint32_t(flat.from), uint32_t(flat.to)}};
-  if (std::shared_ptr<CompiledProgram> known = program_cache().find(key))
-    return known->executable ? known : nullptr;
+  if (const CachedProgram *known = program_cache().find(key))
+    return known->program;
   std::string module = module_of(flat);
   CompileRequest request{module, module, config_for(r.config, device), nullptr};
   absl::StatusOr<CompileOutcome> outcome = absl::UnknownError("not compiled");
@@ -102,18 +102,17 @@ std::shared_ptr<CompiledProgram> find(const FlatProgram &flat, uint8_t device) {
       if (auto sized = at_sizes(*outcome->program, {{"n", 2}}); !sized.ok())
         outcome = sized.status();
   }
-  if (std::shared_ptr<CompiledProgram> known = program_cache().find(key)) // another thread's
-    return known->executable ? known : nullptr;
+  if (const CachedProgram *known = program_cache().find(key)) // another thread's
+    return known->program;
   bool refused = absl::IsUnimplemented(outcome.status()) ||
                  (outcome.ok() && outcome->program->report->plan.arenaBytes >= kArenaForAllSizes);
   if (!refused)
     check(outcome.status(), kind_of(outcome.status(), ErrorKind::kCompile));
-  // A refusal is remembered, too: as a program without code.
   auto program = refused ? std::make_shared<CompiledProgram>() : outcome->program;
   if (context.registrations == compiler::registrationsGeneration())
     program_cache().insert({{key}, context, program});
   if (refused)
-    return nullptr;
+    return program;
   count(*outcome);
   if (r.config.explain) {
     char text[32];
@@ -201,7 +200,7 @@ std::shared_ptr<const StartingValue> with_program(StartingValue value, const Typ
                                  ? FlatProgram::Kind::kUniform
                                  : FlatProgram::Kind::kNormal;
     value.program = find({kind, value.computed, type.dtype}, type.device);
-    if (!value.program)
+    if (!value.program->executable)
       return nullptr;
   }
   return std::make_shared<const StartingValue>(std::move(value));
@@ -218,7 +217,7 @@ Var converted(Value *leaf, DType dtype) {
   ValueRef held(leaf);
   std::shared_ptr<CompiledProgram> program =
       find({FlatProgram::Kind::kConvert, leaf->type->dtype, dtype}, leaf->type->device);
-  if (!program)
+  if (!program->executable)
     return Var();
   const TypeInfo &type = *type_info(dtype, leaf->type->dims, leaf->type->device);
   Var x{std::move(held)};
