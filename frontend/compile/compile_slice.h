@@ -1,6 +1,7 @@
 // From a slice's bytecode to an executable: from the disk cache, or by the backend. Holds no lock.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -27,8 +28,7 @@ struct CompileRequest {
   std::string content; // what the disk cache's key is made of, next to the backend's own: the same
                        // in every process
   Config config;
-  std::shared_ptr<const SymbolicRequest> symbolic =
-      nullptr;                                // null: all ints are as they were recorded
+  std::optional<SymbolicRequest> symbolic = {}; // nothing: all ints are as they were recorded
   std::vector<std::string> check_places = {}; // CompiledProgram's
 };
 

@@ -77,24 +77,22 @@ bool may_be_symbolic(const Slice &slice) {
 // the refusal. An attempt that is refused ends with the claims.
 absl::StatusOr<CompileOutcome> compile_narrower(CompileRequest &compile, absl::Status refusal) {
   absl::StatusOr<CompileOutcome> outcome = std::move(refusal);
-  auto attempt = [&](const Generalization &general) {
-    auto narrower = std::make_shared<SymbolicRequest>(*compile.symbolic);
-    narrower->general = general;
-    compile.symbolic = std::move(narrower);
+  Generalization &asked = compile.symbolic->general, general = asked;
+  auto attempt = [&] {
+    asked = general;
     outcome = compile_slice(compile);
     return !absl::IsOutOfRange(outcome.status());
   };
-  Generalization general = compile.symbolic->general;
   while (general.raise_ranges())
-    if (attempt(general))
+    if (attempt())
       return outcome;
-  std::shared_ptr<const SymbolicRequest> raised = compile.symbolic;
+  Generalization raised = asked;
   for (std::pair<int64_t, int64_t> range : general.ranges_around()) {
     general.set_range(range);
-    if (attempt(general))
+    if (attempt())
       return outcome;
   }
-  compile.symbolic = std::move(raised);
+  asked = std::move(raised);
   return outcome;
 }
 
@@ -117,7 +115,7 @@ FoundProgram find_or_compile(Slice &slice, Location location, Evaluation &data) 
   if (data.difference.empty())
     data.difference = program_cache().difference(slice, context);
   CompileRequest compile{write_module(slice), content_of(slice, nullptr),
-                         config_for(r.config, slice.device), nullptr};
+                         config_for(r.config, slice.device)};
   if (slice.checks)
     compile.check_places = check_places(slice);
   if (serves_sizes)
@@ -126,7 +124,7 @@ FoundProgram find_or_compile(Slice &slice, Location location, Evaluation &data) 
       compile.symbolic = std::move(request);
     }
   absl::StatusOr<CompileOutcome> outcome = absl::UnknownError("not compiled");
-  std::shared_ptr<const SymbolicRequest> refused;
+  std::optional<SymbolicRequest> refused;
   absl::Status why;
   {
     RecorderMutex::Pause pause(r.mutex);
@@ -136,7 +134,7 @@ FoundProgram find_or_compile(Slice &slice, Location location, Evaluation &data) 
     if (!outcome.ok() && compile.symbolic) {
       why = outcome.status();
       data.not_symbolic = std::string(why.message());
-      refused = std::exchange(compile.symbolic, nullptr);
+      refused = std::exchange(compile.symbolic, std::nullopt);
       outcome = compile_slice(compile);
     }
   }
@@ -153,7 +151,7 @@ FoundProgram find_or_compile(Slice &slice, Location location, Evaluation &data) 
     return insert_symbolic(structure, context, *compile.symbolic, *outcome, keep, data);
   if (keep)
     program_cache().insert({hold_key(slice), context, outcome->program, slice.stable});
-  observe(structure, refused.get(), why);
+  observe(structure, refused, why);
   return {outcome->program};
 }
 

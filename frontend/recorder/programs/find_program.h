@@ -30,16 +30,16 @@ struct FoundProgram {
 // ProgramCache::find().
 std::optional<FoundProgram> find_symbolic(const StructureKey &structure, llvm::BitVector &stable,
                                           Evaluation &data);
-// What the next program may leave open; null, with the reason where there is one, if it is to be
+// What the next program may leave open; nothing, with the reason where there is one, if it is to be
 // static.
-std::shared_ptr<SymbolicRequest> symbolic_request(const StructureKey &structure, Evaluation &data);
+std::optional<SymbolicRequest> symbolic_request(const StructureKey &structure, Evaluation &data);
 // Into the caches, if it is to be kept, after its compilation succeeded.
 FoundProgram insert_symbolic(const StructureKey &structure, const ProgramContext &context,
                              const SymbolicRequest &request, const CompileOutcome &outcome,
                              bool keep, Evaluation &data);
 // The slice's ints, for what the next one may leave open. refused: the request that came to
 // nothing, and why.
-void observe(const StructureKey &structure, const SymbolicRequest *refused = nullptr,
+void observe(const StructureKey &structure, const std::optional<SymbolicRequest> &refused = {},
              const absl::Status &why = absl::OkStatus());
 
 // The program of a claimed slice, compiled without the lock where it is not known. Throws kCompile

@@ -222,46 +222,46 @@ std::optional<FoundProgram> find_symbolic(const StructureKey &structure, llvm::B
   return std::nullopt;
 }
 
-std::shared_ptr<SymbolicRequest> symbolic_request(const StructureKey &structure, Evaluation &data) {
+std::optional<SymbolicRequest> symbolic_request(const StructureKey &structure, Evaluation &data) {
   const Slice &slice = structure.slice;
   auto [family, above] = families().of(structure);
   if (above)
     data.not_symbolic = above->refused.why;
   if (family->observations.empty())
-    return nullptr;
+    return std::nullopt;
   if (family->is_static) {
     data.not_symbolic = family->refused.why;
-    return nullptr;
+    return std::nullopt;
   }
   // Sizes that are too small to vary together: one of them may where the others are as before.
   bool is_small = family->is_too_small(structure.ints);
   if (is_small)
     data.not_symbolic = family->refused.why;
-  auto request = std::make_shared<SymbolicRequest>();
-  request->positions = int_positions(slice);
+  SymbolicRequest request;
+  request.positions = int_positions(slice);
   Observations observations;
   for (const Ints &ints : family->observations)
     if (family->is_too_small(ints) == is_small)
       observations.push_back(&ints);
   if (observations.empty())
-    return nullptr;
+    return std::nullopt;
   observations.push_back(&structure.ints);
   bool sizes_as_scalars =
-      computes_with_sizes(slice) || varies_behind(request->positions, observations);
-  if (!generalize(observations, request->positions, sizes_as_scalars, request->general,
+      computes_with_sizes(slice) || varies_behind(request.positions, observations);
+  if (!generalize(observations, request.positions, sizes_as_scalars, request.general,
                   data.not_symbolic))
-    return nullptr;
+    return std::nullopt;
   if ((is_small || family->refused.times > 0) &&
-      !narrow(*request, observations, sizes_as_scalars, family->refused.times, data.not_symbolic))
-    return nullptr;
+      !narrow(request, observations, sizes_as_scalars, family->refused.times, data.not_symbolic))
+    return std::nullopt;
   if (is_small) {
-    if (family->was_too_small(request->general)) {
+    if (family->was_too_small(request.general)) {
       data.not_symbolic = family->refused.why;
-      return nullptr;
+      return std::nullopt;
     }
-    request->fixed.clear(); // larger ones may vary together
+    request.fixed.clear(); // larger ones may vary together
   }
-  request->sizes = request->general.match(structure.ints)->sizes;
+  request.sizes = request.general.match(structure.ints)->sizes;
   return request;
 }
 
@@ -287,7 +287,7 @@ FoundProgram insert_symbolic(const StructureKey &structure, const ProgramContext
           request.general.match(structure.ints)->scalars};
 }
 
-void observe(const StructureKey &structure, const SymbolicRequest *refused,
+void observe(const StructureKey &structure, const std::optional<SymbolicRequest> &refused,
              const absl::Status &why) {
   auto [family, above] = families().of(structure);
   family->observe(structure.ints);

@@ -93,7 +93,7 @@ std::shared_ptr<CompiledProgram> find(const FlatProgram &flat, uint8_t device) {
   if (const CachedProgram *known = program_cache().find(key))
     return known->program;
   std::string module = module_of(flat);
-  CompileRequest request{module, module, config_for(r.config, device), nullptr};
+  CompileRequest request{module, module, config_for(r.config, device)};
   absl::StatusOr<CompileOutcome> outcome = absl::UnknownError("not compiled");
   {
     RecorderMutex::Pause pause(r.mutex);
