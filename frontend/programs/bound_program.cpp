@@ -181,8 +181,7 @@ private:
   }
 
   bool launch(Attempt attempt) {
-    Invocation &invocation =
-        invocation_.emplace(bound_, bound_.figures, bound_.checks, bound_.device);
+    Invocation &invocation = invocation_.emplace(bound_);
     for (size_t i = 0; i < leaves_.size(); ++i) {
       const Source &source = bound_.sources[i];
       if (source.written)

@@ -43,9 +43,6 @@ struct Target {
 
 // Its program is null where nothing is computed.
 struct BoundProgram : FoundProgram {
-  Evaluation figures;
-  bool checks = false; // as of a slice
-  uint8_t device = 0;  // that it runs on
   std::vector<Source> sources;
   std::vector<Target> targets;
   // What an argument of the program holds goes there unchanged.

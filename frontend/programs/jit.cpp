@@ -343,7 +343,7 @@ private:
     while (being_compiled(slice))
       wait_for_a_program(location);
     Claim claimed(slice);
-    static_cast<FoundProgram &>(bound) = find_program(slice, request, bound.figures);
+    static_cast<FoundProgram &>(bound) = find_program(slice, request);
   }
 
   std::vector<std::shared_ptr<Replay>> replays_; // the last used first

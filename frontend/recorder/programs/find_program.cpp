@@ -96,20 +96,23 @@ absl::StatusOr<CompileOutcome> compile_narrower(CompileRequest &compile, absl::S
   return outcome;
 }
 
-FoundProgram find_or_compile(Slice &slice, Location location, Evaluation &data) {
+void find_or_compile(Slice &slice, Location location, FoundProgram &found) {
   Recorder &r = recorder();
+  Evaluation &data = found.figures;
   ProgramContext context(r.config, slice.device);
   slice.key.salt = context.salt();
-  if (const CachedProgram *known = program_cache().find(slice.key, slice.stable).cached) {
+  auto hit = [&] {
     data.outcome = CacheOutcome::kMemoryHit;
     ++r.statistics.memory_hits;
-    return {known->program};
+  };
+  if (const CachedProgram *known = program_cache().find(slice.key, slice.stable).cached) {
+    found.program = known->program;
+    return hit();
   }
   StructureKey structure = structure_key(slice);
   bool serves_sizes = may_be_symbolic(slice);
-  if (serves_sizes)
-    if (auto found = find_symbolic(structure, slice.stable, data))
-      return *found;
+  if (serves_sizes && find_symbolic(structure, slice.stable, found))
+    return hit();
   ProgramCache::Compiling exact(program_cache(), slice.key), family(program_cache(), structure.key);
   data.difference = literal_difference(slice);
   if (data.difference.empty())
@@ -148,11 +151,11 @@ FoundProgram find_or_compile(Slice &slice, Location location, Evaluation &data) 
   // serves this run only.
   bool keep = context.registrations == compiler::registrationsGeneration();
   if (compile.symbolic)
-    return insert_symbolic(structure, context, *compile.symbolic, *outcome, keep, data);
+    return insert_symbolic(structure, context, *compile.symbolic, *outcome, keep, found);
   if (keep)
     program_cache().insert({hold_key(slice), context, outcome->program, slice.stable});
   observe(structure, refused, why);
-  return {outcome->program};
+  found.program = outcome->program;
 }
 
 // A program that was compiled of another slice has that one's lines.
@@ -177,11 +180,15 @@ std::vector<std::string> check_places(const Slice &slice) {
   return places;
 }
 
-FoundProgram find_program(Slice &slice, const EvaluateRequest &request, Evaluation &figures) {
+FoundProgram find_program(Slice &slice, const EvaluateRequest &request) {
   runtime::profile::Span span(runtime::profile::Kind::kFind, "find program");
+  FoundProgram found;
+  Evaluation &figures = found.figures;
   describe_request(request, figures);
-  FoundProgram found = find_or_compile(slice, request.location, figures);
+  find_or_compile(slice, request.location, found);
   found.moved_places = moved_places(slice, *found.program);
+  found.checks = slice.checks;
+  found.device = slice.device;
   describe_program(*found.program, figures);
   figures.ops = std::ssize(slice.nodes);
   figures.inputs = std::ssize(slice.leaves);

@@ -200,8 +200,7 @@ std::vector<uint32_t> fixed_by(const Family &family, const SymbolicRequest &refu
 
 } // namespace
 
-std::optional<FoundProgram> find_symbolic(const StructureKey &structure, llvm::BitVector &stable,
-                                          Evaluation &data) {
+bool find_symbolic(const StructureKey &structure, llvm::BitVector &stable, FoundProgram &found) {
   Families &all = families();
   for (Family *family = all.top(structure); family;
        family = family->refused.fixed.empty() ? nullptr : all.below(*family, structure.ints)) {
@@ -210,16 +209,16 @@ std::optional<FoundProgram> find_symbolic(const StructureKey &structure, llvm::B
       continue;
     absl::StatusOr<std::shared_ptr<CompiledProgram>> program = program_at(*known, values.sizes);
     if (!program.ok()) {
-      data.not_symbolic = std::string(program.status().message());
+      found.figures.not_symbolic = std::string(program.status().message());
       continue;
     }
-    data.outcome = CacheOutcome::kMemoryHit;
-    data.symbolic = values_of(known->general, values);
-    ++recorder().statistics.memory_hits;
+    found.program = *std::move(program);
+    found.figures.symbolic = values_of(known->general, values);
+    found.scalars = std::move(values.scalars);
     ++recorder().statistics.symbolic_hits;
-    return FoundProgram{*std::move(program), std::move(values.scalars)};
+    return true;
   }
-  return std::nullopt;
+  return false;
 }
 
 std::optional<SymbolicRequest> symbolic_request(const StructureKey &structure, Evaluation &data) {
@@ -265,9 +264,9 @@ std::optional<SymbolicRequest> symbolic_request(const StructureKey &structure, E
   return request;
 }
 
-FoundProgram insert_symbolic(const StructureKey &structure, const ProgramContext &context,
-                             const SymbolicRequest &request, const CompileOutcome &outcome,
-                             bool keep, Evaluation &data) {
+void insert_symbolic(const StructureKey &structure, const ProgramContext &context,
+                     const SymbolicRequest &request, const CompileOutcome &outcome, bool keep,
+                     FoundProgram &found) {
   if (keep && !request.fixed.empty())
     families().of(structure).family->refused.fixed = request.fixed;
   observe(structure);
@@ -282,9 +281,9 @@ FoundProgram insert_symbolic(const StructureKey &structure, const ProgramContext
       program.sized.emplace_front(request.sizes, outcome.sized);
     program_cache().insert(std::move(program));
   }
-  data.symbolic = description(structure.slice, request);
-  return {outcome.sized ? outcome.sized : outcome.program,
-          request.general.match(structure.ints)->scalars};
+  found.figures.symbolic = description(structure.slice, request);
+  found.program = outcome.sized ? outcome.sized : outcome.program;
+  found.scalars = request.general.match(structure.ints)->scalars;
 }
 
 void observe(const StructureKey &structure, const std::optional<SymbolicRequest> &refused,

@@ -227,11 +227,10 @@ void note_cut() {
 void prepare(Slice &slice, const Wanted &wanted, Clock::time_point start,
              std::optional<Invocation> &made, std::shared_ptr<const runtime::Event> &end) {
   const EvaluateRequest &request = wanted.request;
-  Evaluation figures;
-  FoundProgram found = slice.is_exchange ? find_exchange(slice, request, figures)
-                                         : find_program(slice, request, figures);
-  figures.record_ms = since(start) - figures.compile_ms;
-  made.emplace(found, figures, slice.checks, slice.device);
+  FoundProgram found =
+      slice.is_exchange ? find_exchange(slice, request) : find_program(slice, request);
+  found.figures.record_ms = since(start) - found.figures.compile_ms;
+  made.emplace(found);
   if (wanted.parts) {
     bool writes = !slice.is_exchange && slice.writes(); // exchanges write memory of their own
     made->follow(writes ? wanted.parts->ends : std::vector<std::shared_ptr<const runtime::Event>>(),

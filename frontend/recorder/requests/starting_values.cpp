@@ -132,7 +132,8 @@ Var launch(const CompiledProgram &program, llvm::ArrayRef<Var> inputs, const Typ
   auto sized = at_sizes(program, {{"n", type.elements}});
   check(sized.status(), kind_of(sized.status(), ErrorKind::kRun),
         "the tensor's first value cannot be made: ");
-  Evaluation figures;
+  FoundProgram found{.program = *std::move(sized), .device = type.device};
+  Evaluation &figures = found.figures;
   figures.reason = CutReason::kInit;
   figures.file = location.file_name();
   figures.line = static_cast<int>(location.line());
@@ -140,8 +141,8 @@ Var launch(const CompiledProgram &program, llvm::ArrayRef<Var> inputs, const Typ
   figures.outputs = 1;
   figures.outcome = CacheOutcome::kMemoryHit;
   figures.symbolic = "n=" + std::to_string(type.elements);
-  describe_program(**sized, figures);
-  Invocation run({*std::move(sized)}, figures, /*checks=*/false, type.device);
+  describe_program(*found.program, figures);
+  Invocation run(found);
   for (const Var &input : inputs)
     run.bind(input.value);
   run.launch(Attempt::kLast, Session::location(), Guard::kLock, /*is_evaluation=*/false);

@@ -54,23 +54,19 @@ void abandon(const Node &node, const std::string &why) {
     runner->abandon(recorded_of(node).group, describe(&node) + ": " + why);
 }
 
-FoundProgram found_of(ExchangeRun run) {
-  FoundProgram found{std::make_shared<CompiledProgram>()};
-  found.program->executable = std::move(run.executable);
-  found.executor = std::move(run.executor);
-  return found;
-}
-
 } // namespace
 
 void set_collective_runner(CollectiveRunner *runner) {
   collective_runner = runner;
 }
 
-FoundProgram find_exchange(const Slice &slice, const EvaluateRequest &request,
-                           Evaluation &figures) {
+FoundProgram find_exchange(const Slice &slice, const EvaluateRequest &request) {
   const Node &node = *slice.nodes[0];
   const TypeInfo &from = *slice.leaves[0]->type;
+  FoundProgram found{.program = std::make_shared<CompiledProgram>(),
+                     .checks = slice.checks,
+                     .device = slice.device};
+  Evaluation &figures = found.figures;
   describe_request(request, figures);
   figures.ops = figures.inputs = figures.outputs = 1;
   figures.outcome = CacheOutcome::kMemoryHit;
@@ -79,8 +75,10 @@ FoundProgram find_exchange(const Slice &slice, const EvaluateRequest &request,
     runtime::Device &source = runtime::device(from.device);
     figures.exchange = "transfer from " + source.name() + " to " + device_text(slice.device);
     // A device's executor lives as long as the process.
-    return found_of({{std::shared_ptr<void>(), &source.executor()},
-                     runtime::make_transfer(source, runtime::device(slice.device), from.bytes)});
+    found.executor = {std::shared_ptr<void>(), &source.executor()};
+    found.program->executable =
+        runtime::make_transfer(source, runtime::device(slice.device), from.bytes);
+    return found;
   }
   RecordedCollective recorded = recorded_of(node);
   recorded.may_overwrite = slice.key.leaves[0].donatable && !slice.key.leaves[0].kept;
@@ -92,7 +90,9 @@ FoundProgram find_exchange(const Slice &slice, const EvaluateRequest &request,
             describe(&node) + " over '" + recorded.group +
                 "': " + std::string(run.status().message()));
   figures.exchange = describe(&node) + " over " + recorded.group + " of " + recorded.call.operand;
-  return found_of(*std::move(run));
+  found.executor = std::move(run->executor);
+  found.program->executable = std::move(run->executable);
+  return found;
 }
 
 // The rank's.

@@ -46,7 +46,7 @@ void set_collective_runner(CollectiveRunner *runner);
 
 // As find_program(), of a slice that is an exchange. Throws kRun where there is no group of the
 // name any more.
-FoundProgram find_exchange(const Slice &slice, const EvaluateRequest &request, Evaluation &figures);
+FoundProgram find_exchange(const Slice &slice, const EvaluateRequest &request);
 
 // Collectives that nobody has asked for yet, in the order of recording: other ranks wait for them,
 // whoever reads their results here. They go with the rank's next evaluation, whatever it is for.

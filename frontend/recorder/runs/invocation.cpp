@@ -93,14 +93,13 @@ std::shared_ptr<runtime::Buffer> copy_of(const runtime::Buffer &buffer, uint8_t 
 
 } // namespace
 
-Invocation::Invocation(const FoundProgram &found, const Evaluation &figures, bool checks,
-                       uint8_t device)
+Invocation::Invocation(const FoundProgram &found)
     : program_(found.program), executable_(*program_->executable),
-      record_(std::make_shared<EvaluationRecord>()), source_(device), device_(device),
+      record_(std::make_shared<EvaluationRecord>()), source_(found.device), device_(found.device),
       executor_(found.executor), inputs_(executable_.input_specs().size()),
       outputs_(executable_.output_specs().size()) {
-  record_->data = figures;
-  record_->may_fail = checks;
+  record_->data = found.figures;
+  record_->may_fail = found.checks;
   record_->moved_places = found.moved_places;
   leaves_.reserve(inputs_.size() - found.scalars.size());
   size_t input = inputs_.size() - found.scalars.size();

@@ -23,10 +23,7 @@ enum class Guard {
 // recorder's lock.
 class Invocation {
 public:
-  // figures: what explain tells of the program (describe_program) and of how it was found.
-  // checks: whether one of its ops may end the run (Slice::checks). device: that its results are
-  // on.
-  Invocation(const FoundProgram &found, const Evaluation &figures, bool checks, uint8_t device);
+  explicit Invocation(const FoundProgram &found);
 
   // The run begins when these have succeeded, and not at all if one of them fails; `end` is given
   // its own end. have_written: whether earlier parts of its step have written what that is for.
