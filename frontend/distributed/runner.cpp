@@ -138,7 +138,7 @@ public:
     });
   }
 
-  absl::StatusOr<recorder::ExchangeRun> prepare(const RecordedCollective &recorded) override {
+  absl::Status prepare(const RecordedCollective &recorded, recorder::FoundProgram &found) override {
     std::shared_ptr<GroupState> state = find(recorded.group);
     if (!state)
       return absl::FailedPreconditionError("the group has ended");
@@ -147,9 +147,10 @@ public:
       call.count /= state->group->size(); // of one part
     bool in_place = recorded.may_overwrite &&
                     (call.kind == Collective::kAllReduce || call.kind == Collective::kBroadcast);
-    return recorder::ExchangeRun{state->calls, std::make_shared<CollectiveExecutable>(
-                                                   *state, std::move(call), recorded.bytes_in,
-                                                   recorded.bytes_out, in_place)};
+    found.executor = state->calls;
+    found.program->executable = std::make_shared<CollectiveExecutable>(
+        *state, std::move(call), recorded.bytes_in, recorded.bytes_out, in_place);
+    return absl::OkStatus();
   }
 
   std::shared_ptr<GroupState> find(const std::string &id) {

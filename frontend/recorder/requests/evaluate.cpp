@@ -90,13 +90,6 @@ struct Wanted {
   Parts *parts = nullptr; // that it is one of
 };
 
-std::vector<Value *> roots_of(const Part &part) {
-  std::vector<Value *> roots;
-  for (const ValueRef &root : part)
-    roots.push_back(root);
-  return roots;
-}
-
 // False where it meets ops that another thread has claimed.
 bool collect(const Wanted &wanted, Slice &slice) {
   if (!collect(wanted.roots, slice))
@@ -148,7 +141,7 @@ void refuse_lost_leaves(const Slice &slice, const Wanted &wanted) {
     if (collect(wanted, now))
       drop_writes(now, /*all=*/!known);
     for (const Part &part : wanted.parts ? wanted.parts->later : std::span<const Part>()) {
-      std::vector<Value *> roots = roots_of(part);
+      std::vector<Value *> roots(part.begin(), part.end());
       if (Slice then; collect(roots, then))
         drop_writes(then, /*all=*/!known);
     }
@@ -195,8 +188,9 @@ void submit_parts(std::vector<Part> parts, const Wanted &wanted, bool &have_writ
   Parts all{parts, {}, {wanted.roots.begin(), wanted.roots.end()}, have_written};
   for (Part &part : parts) {
     all.later = all.later.subspan(1);
+    std::vector<Value *> roots(part.begin(), part.end());
     try {
-      submit({roots_of(part), request, &all});
+      submit({roots, request, &all});
     } catch (const Error &error) {
       if (!all.have_written || request.reason != CutReason::kStep)
         throw;

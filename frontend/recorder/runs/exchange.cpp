@@ -82,16 +82,13 @@ FoundProgram find_exchange(const Slice &slice, const EvaluateRequest &request) {
   }
   RecordedCollective recorded = recorded_of(node);
   recorded.may_overwrite = slice.key.leaves[0].donatable && !slice.key.leaves[0].kept;
-  absl::StatusOr<ExchangeRun> run = absl::FailedPreconditionError("no group of this process");
+  absl::Status status = absl::FailedPreconditionError("no group of this process");
   if (CollectiveRunner *runner = collective_runner)
-    run = runner->prepare(recorded);
-  if (!run.ok())
+    status = runner->prepare(recorded, found);
+  if (!status.ok())
     fail_at(request.location, ErrorKind::kRun,
-            describe(&node) + " over '" + recorded.group +
-                "': " + std::string(run.status().message()));
+            describe(&node) + " over '" + recorded.group + "': " + std::string(status.message()));
   figures.exchange = describe(&node) + " over " + recorded.group + " of " + recorded.call.operand;
-  found.executor = std::move(run->executor);
-  found.program->executable = std::move(run->executable);
   return found;
 }
 

@@ -17,12 +17,6 @@ namespace weft::recorder {
 inline constexpr char kLostOperand[] =
     "what it takes was lost when a program of that rank failed; its own error says why";
 
-// A run of an exchange.
-struct ExchangeRun {
-  std::shared_ptr<runtime::Executor> executor; // whose work it is
-  std::shared_ptr<runtime::Executable> executable;
-};
-
 // A collective as it was recorded.
 struct RecordedCollective {
   runtime::CollectiveCall call; // of all elements of the input; no memory yet
@@ -35,7 +29,8 @@ struct RecordedCollective {
 class CollectiveRunner {
 public:
   virtual ~CollectiveRunner() = default;
-  virtual absl::StatusOr<ExchangeRun> prepare(const RecordedCollective &recorded) = 0;
+  // Says what carries the call out, and whose work it is.
+  virtual absl::Status prepare(const RecordedCollective &recorded, FoundProgram &found) = 0;
   // A call of this group that will not be made: the other ranks, who may wait for it, are told.
   virtual void abandon(const std::string &group, const std::string &call_and_why) = 0;
   // What the thread's rank exchanges on.
