@@ -53,10 +53,19 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> translateToLlvm(mlir::ModuleOp mod
   return ir;
 }
 
+// Whether each register of a shuffle of 64-bit lanes begins with the first lane of one.
+static bool beginsWithFirstLanes(const llvm::ShuffleVectorInst &shuffle) {
+  constexpr int kLanes = 8;
+  for (auto [i, from] : llvm::enumerate(shuffle.getShuffleMask()))
+    if (i % kLanes == 0 && from > 0 && from % kLanes != 0)
+      return false;
+  return true;
+}
+
 // No user of a shuffle of 64-bit lanes in 512 bits sees what it shuffles. Where several want lane 0
 // of a register alone, instruction selection of LLVM 22 for x86 gives them lane 0 of its operand,
-// whichever lane the shuffle takes. A fence costs no instruction. Lane 0 everywhere is right, and
-// is often read from memory by its user.
+// whichever lane the shuffle takes. A fence costs no instruction, but those that would have become
+// one with the shuffle: a load, above all.
 static void fenceShuffles(llvm::Module &ir) {
   llvm::SmallVector<llvm::ShuffleVectorInst *> shuffles;
   for (llvm::Function &function : ir)
@@ -64,7 +73,7 @@ static void fenceShuffles(llvm::Module &ir) {
       auto *shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(&instruction);
       if (shuffle && shuffle->getType()->getScalarSizeInBits() == 64 &&
           shuffle->getType()->getPrimitiveSizeInBits().getKnownMinValue() >= 512 &&
-          !shuffle->isZeroEltSplat())
+          !beginsWithFirstLanes(*shuffle))
         shuffles.push_back(shuffle);
     }
   for (llvm::ShuffleVectorInst *shuffle : shuffles) {
