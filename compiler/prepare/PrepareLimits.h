@@ -17,7 +17,8 @@ struct PrepareLimits {
   // not earn its compile time back. Numbers of a norm that go into a convolution's weight count at
   // any size.
   int64_t minLeafBytes = 16 << 10;
-  // Programs of one structure that differ in what is stable, besides the one in which nothing is.
+  // Programs for the same slice that differ in what is stable, besides the one in which nothing is.
+  // A function that is replayed keeps its program, whatever others count on: it is not limited.
   // Leaves become stable together in most loops, so that one suffices; the second is for a loop
   // that first keeps more of its inputs than later.
   int64_t variants = 2;

@@ -205,7 +205,7 @@ public:
 private:
   // While it lives, this thread records the function. Calls of other threads wait: what it writes
   // has no value for them until then.
-  class Turn {
+  class Turn : Scope {
   public:
     Turn(JitImpl &jit, Location location) : jit_(jit) {
       UnderLock lock;
@@ -217,8 +217,6 @@ private:
       jit_.is_recorded_ = false;
       end_claim();
     }
-    Turn(const Turn &) = delete;
-    Turn &operator=(const Turn &) = delete;
 
   private:
     JitImpl &jit_;

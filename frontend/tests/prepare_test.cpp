@@ -274,6 +274,32 @@ TEST(Prepare, AJittedFunctionNeedsOneProgram) {
             expected(numbers(kRows * kWidth, 3), up, mlp.down.to_vector<float>()));
 }
 
+// Functions that capture one of several weights each count on theirs: they keep their programs.
+TEST(Prepare, JittedFunctionsCountOnTheWeightsThatTheyCapture) {
+  std::vector<Tensor> weights;
+  for (int64_t i = 0; i < 4; ++i)
+    weights.push_back(matrix(kWidth, kWidth, i).to(DType::kBFloat16).eval());
+  Tensor x = matrix(kRows, kWidth, 9).eval();
+  auto chain = [](Tensor y, const std::vector<Tensor> &all) {
+    for (const Tensor &weight : all)
+      y = matmul(y, weight.to(DType::kFloat32)).clamp(-3, 3);
+    return y;
+  };
+  Floats plain = chain(x, weights).to_vector<float>();
+  for (size_t own = 0; own < weights.size(); ++own) {
+    auto f = jit([&, own, weight = weights[own]](const Tensor &y, std::vector<Tensor> others) {
+      others.insert(others.begin() + static_cast<std::ptrdiff_t>(own), weight);
+      return chain(y, others);
+    });
+    std::vector<Tensor> others = weights;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(own));
+    for (int i = 0; i < 3; ++i)
+      EXPECT_EQ(f(x, others).to_vector<float>(), plain);
+    if (on_cpu())
+      EXPECT_GE(last().prepared_results, 1) << own << ": " << last().to_string();
+  }
+}
+
 TEST(Prepare, IsAnOption) {
   Config before = config(), without = before;
   without.prepare = false;

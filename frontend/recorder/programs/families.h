@@ -9,9 +9,6 @@
 
 namespace weft::recorder {
 
-// Where programs for several sizes were refused, the sizes that could not vary are *fixed*: each
-// combination of them has a family of its own, whose programs leave the others open. So families
-// form a tree, and a slice belongs to the last one on its way from its structure's.
 // What programs of one structure were refused for.
 struct Refusal {
   // Where the sizes stand that cannot vary: they tell the families below apart. Empty: there are
@@ -21,6 +18,9 @@ struct Refusal {
   int times = 0;        // in a row
 };
 
+// Where programs for several sizes were refused, the sizes that could not vary are *fixed*: each
+// combination of them has a family of its own, whose programs leave the others open. So families
+// form a tree, and a slice belongs to the last one on its way from its structure's.
 struct Family {
   ProgramKey key;
   uint32_t number = 0; // in the keys of its programs, and of the families below it

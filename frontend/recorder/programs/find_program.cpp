@@ -105,18 +105,21 @@ void find_or_compile(Slice &slice, Location location, FoundProgram &found) {
     data.outcome = CacheOutcome::kMemoryHit;
     ++r.statistics.memory_hits;
   };
-  if (const CachedProgram *known = program_cache().find(slice.key, slice.stable).cached) {
+  auto [known, values, enough] = program_cache().find(slice.key, slice);
+  if (known) {
     found.program = known->program;
     return hit();
   }
   StructureKey structure = structure_key(slice);
   bool serves_sizes = may_be_symbolic(slice);
-  if (serves_sizes && find_symbolic(structure, slice.stable, found))
+  if (serves_sizes && find_symbolic(structure, found, enough))
     return hit();
   ProgramCache::Compiling exact(program_cache(), slice.key), family(program_cache(), structure.key);
   data.difference = literal_difference(slice);
   if (data.difference.empty())
     data.difference = program_cache().difference(slice, context);
+  if (enough)
+    slice.stable.reset();
   CompileRequest compile{write_module(slice), content_of(slice, nullptr),
                          config_for(r.config, slice.device)};
   if (slice.checks)

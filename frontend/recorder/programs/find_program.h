@@ -31,9 +31,9 @@ struct FoundProgram {
   Evaluation figures = {};
 };
 
-// Whether there is a known symbolic program that these ints are within the guards of; stable: as
-// for ProgramCache::find().
-bool find_symbolic(const StructureKey &structure, llvm::BitVector &stable, FoundProgram &found);
+// Whether there is a known symbolic program that these ints are within the guards of. enough: as
+// ProgramCache::find() says, of any family.
+bool find_symbolic(const StructureKey &structure, FoundProgram &found, bool &enough);
 // What the next program may leave open; nothing, with the reason where there is one, if it is to be
 // static.
 std::optional<SymbolicRequest> symbolic_request(const StructureKey &structure, Evaluation &data);

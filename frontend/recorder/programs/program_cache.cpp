@@ -32,30 +32,31 @@ ProgramCache &program_cache() {
 }
 
 int64_t CachedProgram::bytes() const {
-  return program->bytes + key.bytes() + general.bytes() + stable.size() / 8;
+  int64_t bytes = program->bytes + key.bytes() + general.bytes() + stable.size() / 8;
+  for (const auto &[sizes, of_sizes] : sized)
+    bytes += of_sizes->bytes;
+  return bytes;
 }
 
-ProgramCache::Found ProgramCache::find(const ProgramKey &key, llvm::BitVector &stable,
+ProgramCache::Found ProgramCache::find(const ProgramKey &key, const Slice &slice,
                                        const Ints &ints) {
   Found best;
-  int64_t variants = 0, most = -1;
+  int64_t variants = 0, most = -1, all = slice.stable.count();
   best.cached = find(key, [&](const CachedProgram &each) {
     std::optional<Generalization::Match> values = each.general.match(ints);
     if (!values)
-      return false;
+      return Choice::kNo;
     int64_t count = each.stable.count();
     variants += count > 0;
-    if (count <= most || each.stable.test(stable)) // it counts on others
-      return false;
+    if (count <= most || each.stable.test(slice.stable)) // it counts on others
+      return Choice::kNo;
     most = count;
     best.values = *std::move(values);
-    return true;
+    return count == all ? Choice::kBest : Choice::kBetter;
   });
-  bool enough = variants >= compiler::kPrepareLimits.variants;
-  if (most < stable.count() && !enough)
-    return {};
-  if (!best.cached)
-    stable.reset();
+  best.enough = !slice.stable_at_once && variants >= compiler::kPrepareLimits.variants;
+  if (most < all && !best.enough)
+    best.cached = nullptr;
   return best;
 }
 

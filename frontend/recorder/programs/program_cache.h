@@ -34,8 +34,8 @@ struct CachedProgram {
   HeldKey key;
   ProgramContext context;
   std::shared_ptr<CompiledProgram> program;
-  llvm::BitVector stable = {};   // the leaves that it counts on (stability.h)
-  Generalization general = {};   // of kSymbolic; else there is nothing that varies
+  llvm::BitVector stable = {}; // the leaves that it counts on (stability.h)
+  Generalization general = {}; // of kSymbolic; else there is nothing that varies
   // Of those with sizes: at the sizes that were last asked for, the newest first.
   std::deque<std::pair<Ints, std::shared_ptr<CompiledProgram>>> sized = {};
 
@@ -51,13 +51,14 @@ public:
   struct Found {
     CachedProgram *cached = nullptr;
     Generalization::Match values = {};
+    bool enough = false; // where there is none, the next one is to count on nothing
   };
   // Of the programs with this key that serve these ints (of kSymbolic) and count on none but the
-  // `stable` leaves, the one that counts on most of them, which is the most recently used one then.
-  // Null where there is none, or one that counts on more is worth a compilation: for the same ints
-  // there are few programs in this (PrepareLimits::variants). Where there are as many and none
-  // serves, `stable` becomes empty: the next one counts on nothing.
-  Found find(const ProgramKey &key, llvm::BitVector &stable, const Ints &ints = {});
+  // slice's stable leaves, the one that counts on most of them, which is the most recently used one
+  // then. Null where there is none, or one that counts on more is worth a compilation: for the same
+  // ints and other leaves there are few (PrepareLimits::variants), but for replays, which keep
+  // theirs.
+  Found find(const ProgramKey &key, const Slice &slice, const Ints &ints = {});
   // After its compilation succeeded.
   void insert(CachedProgram program);
   // Drops the least recently used down to the bounds of the configuration.

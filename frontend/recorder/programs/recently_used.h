@@ -12,24 +12,31 @@
 
 namespace weft::recorder {
 
+// What a search makes of an entry: one that is not taken, one that is better than those before, one
+// that none can be better than.
+enum class Choice { kNo, kBetter, kBest };
+
 // Keys are compared field by field; the hash only finds candidates.
 template <typename Entry> class RecentlyUsed {
 public:
-  // The last of the entries with the key of which is_better(entry) says that it is better than
-  // those before. It is the most recently used one then. Null: none.
-  template <typename IsBetter> Entry *find(const ProgramKey &key, const IsBetter &is_better) {
+  // The best of the entries with the key, by choose(entry), which is the most recently used one
+  // then. Null: none.
+  template <typename Choose> Entry *find(const ProgramKey &key, const Choose &choose) {
     auto [first, last] = index_.equal_range(key.hash());
     auto best = order_.end();
-    for (; first != last; ++first)
-      if (auto each = first->second; each->program_key() == key && is_better(*each))
+    for (auto choice = Choice::kNo; first != last && choice != Choice::kBest; ++first) {
+      auto each = first->second;
+      choice = each->program_key() == key ? choose(*each) : Choice::kNo;
+      if (choice != Choice::kNo)
         best = each;
+    }
     if (best == order_.end())
       return nullptr;
     order_.splice(order_.begin(), order_, best);
     return &*best;
   }
   Entry *find(const ProgramKey &key) {
-    return find(key, [](const Entry &) { return true; });
+    return find(key, [](const Entry &) { return Choice::kBest; });
   }
   // Entries stay where they are.
   Entry &add(Entry entry) {
@@ -54,7 +61,7 @@ public:
   int64_t size() const {
     return std::ssize(order_);
   }
-  // Some microseconds, and who asks is about to compile or has.
+  // Some microseconds: for who is about to compile, and for figures.
   int64_t bytes() const {
     int64_t bytes = 0;
     for (const Entry &entry : order_)

@@ -285,6 +285,7 @@ void mark_stable_replayed(Slice &slice, const llvm::BitVector &same) {
   llvm::BitVector candidates(slice.leaves.size());
   for (size_t i = 0; i < candidates.size(); ++i)
     candidates[i] = same[i] && can_be_stable(slice, i);
+  slice.stable_at_once = true;
   mark(slice, candidates, /*varies=*/true);
 }
 

@@ -200,11 +200,13 @@ std::vector<uint32_t> fixed_by(const Family &family, const SymbolicRequest &refu
 
 } // namespace
 
-bool find_symbolic(const StructureKey &structure, llvm::BitVector &stable, FoundProgram &found) {
+bool find_symbolic(const StructureKey &structure, FoundProgram &found, bool &enough) {
   Families &all = families();
   for (Family *family = all.top(structure); family;
        family = family->refused.fixed.empty() ? nullptr : all.below(*family, structure.ints)) {
-    auto [known, values] = program_cache().find(family->programs(), stable, structure.ints);
+    auto [known, values, enough_here] =
+        program_cache().find(family->programs(), structure.slice, structure.ints);
+    enough = enough || enough_here;
     if (!known)
       continue;
     absl::StatusOr<std::shared_ptr<CompiledProgram>> program = program_at(*known, values.sizes);

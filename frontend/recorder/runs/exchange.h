@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "frontend/recorder/runs/evaluation.h"
 #include "frontend/recorder/slices/slice.h"
 #include "runtime/collective/call.h"

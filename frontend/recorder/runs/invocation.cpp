@@ -322,6 +322,7 @@ void Invocation::finish(bool waits) {
   RecorderMutex::Pause pause(recorder().mutex);
   started_.finish(waits);
   outputs_.clear();
+  executor_ = nullptr; // the last to have it waits for its runs
 }
 
 } // namespace weft::recorder

@@ -29,6 +29,7 @@ struct Slice {
   // By leaf: whether its program may prepare work on it (stability.h). Not in the key: a program
   // that counts on less serves the slice as well.
   llvm::BitVector stable;
+  bool stable_at_once = false; // of a function that is replayed, which keeps its program
 
   // Whether it gives a storage its new value, in place.
   bool writes() const {
