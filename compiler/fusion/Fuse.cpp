@@ -434,11 +434,44 @@ private:
     return nullptr;
   }
 
+  // A slice whose elements the kernel's vectors would gather, row after row: one column of a matrix
+  // that each row is multiplied by; null if there is none. In memory of its own it is read as it
+  // lies.
+  static Operation *gatheredByRows(const FusionDomain &domain, ArrayRef<Operation *> ops) {
+    int64_t most = 0;
+    for (Operation *op : ops)
+      most = std::max(most, elementsOf(op->getResult(0)));
+    for (Operation *op : ops) {
+      auto slice = dyn_cast<ir::SliceOp>(op);
+      if (!slice || domain.inner().empty() ||
+          llvm::is_contained(ops, slice.getInput().getDefiningOp()))
+        continue;
+      RankedTensorType from = slice.getInput().getType(), to = slice.getType();
+      const FusionDomain::Layout *layout = domain.layout(slice.getResult());
+      if (!layout || layout->empty() || layout->back() != domain.inner().back() ||
+          !from.hasStaticShape() ||
+          most < limits::kRepeatedElements * elementsOf(slice.getResult()))
+        continue;
+      int64_t dim = to.getRank() - 1;
+      while (dim > 0 && to.getDimSize(dim) == 1)
+        --dim;
+      int64_t bytes = (to.getElementTypeBitWidth() + 7) / 8,
+              stride = bytes * slice.getSteps()[dim] *
+                       ShapedType::getNumElements(from.getShape().drop_front(dim + 1));
+      int64_t touched = elementsOf(slice.getResult()) * std::min(stride, limits::kLineBytes);
+      if (stride > limits::kMaxLaneStride * bytes && touched >= limits::kMinTurnedBytes)
+        return op;
+    }
+    return nullptr;
+  }
+
   // A large transpose across the vectors of a kernel with reductions, whose schedule does not turn
   // tiles of what it reads; null if there is none. Elementwise kernels turn them, those of rows
   // without sums over rows or parts of them, and nests along the one dim that they fold.
   static Operation *gathered(const FusionDomain &domain, ArrayRef<Operation *> ops) {
     using Shape = FusionDomain::Shape;
+    if (Operation *op = gatheredByRows(domain, ops))
+      return op;
     if (!llvm::is_contained({Shape::Rows, Shape::Total, Shape::Nest}, domain.shape()))
       return nullptr;
     const FusionDomain::Layout *first = nullptr; // of a reduction's operand

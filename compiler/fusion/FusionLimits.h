@@ -95,6 +95,9 @@ inline constexpr int64_t kDrawnTogether = 64, kLeastDrawn = 2;
 // what it reads: a line of a cache is then read once for each element of it. Smaller ones stay in
 // the L1 cache, from which gathering takes no longer than a launch.
 inline constexpr int64_t kMinTurnedBytes = 64 << 10;
+// So are the lines of a cache, of kLineBytes, that the elements of a slice lie in, where rows read
+// it again.
+inline constexpr int64_t kLineBytes = 64;
 // The longest rows that codegen turns in scratch of its own (kMostTurnedBytes there, of float64),
 // and elements between lanes up to which it shuffles whole vectors.
 inline constexpr int64_t kMaxTurnedRow = 32'000, kMaxLaneStride = 4;
