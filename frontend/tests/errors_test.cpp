@@ -386,6 +386,25 @@ TEST(Errors, IndicesOutOfRange) {
             (std::vector<float>{3, 2}));
 }
 
+// Before anything runs: kernels of a result without elements read no indices.
+TEST(Errors, NoIndexIsInADimWithoutElements) {
+  Tensor none = zeros({0, 3}), rows = ones({2, 3}), first = tensor<int64_t>({0, 0}),
+         places = zeros({2, 3}, int64);
+  const std::vector<std::string> texts = {"dim 0 of base, float32[0",
+                                          "has no elements, so that every index is out of range"};
+  expect_refused({
+      {"index_add", ErrorKind::kShape, texts, [&] { index_add(none, 0, first, rows); }},
+      {"index_copy", ErrorKind::kShape, texts, [&] { index_copy(none, 0, first, rows); }},
+      {"index_put_", ErrorKind::kShape, texts, [&] { none.index_put_({first}, 1); }},
+      {"scatter", ErrorKind::kShape, texts, [&] { scatter(none, 0, places, rows); }},
+      {"scatter_add", ErrorKind::kShape, texts, [&] { scatter_add(none, 0, places, rows); }},
+      {"scatter_reduce", ErrorKind::kShape, texts,
+       [&] { scatter_reduce(none, 0, places, rows, "amax"); }},
+  });
+  EXPECT_EQ(index_add(none, 0, first.slice(0, 0, 0), none).shape(), (Shape{0, 3}));
+  EXPECT_EQ(scatter_add(none, 0, places.slice(0, 0, 0), none).shape(), (Shape{0, 3}));
+}
+
 // An operand that has its shape and another dtype: a program that branches on the kind converts it.
 TEST(Errors, DTypesOfFittingShapes) {
   Tensor x = ones({2, 3}), weight = ones({4, 3}), leaf = ones({3}).set_requires_grad();

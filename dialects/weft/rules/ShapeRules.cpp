@@ -340,6 +340,16 @@ LogicalResult IndexSelectOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, 
   return success();
 }
 
+// Of ops that write where indices say: in a dim without elements no index is in range. Kernels of a
+// result without elements read no indices.
+static LogicalResult checkReached(const RuleChecks &check, RankedTensorType base,
+                                  RankedTensorType indices, int64_t dim) {
+  if (base.getDimSize(dim) != 0 || !indices.hasStaticShape() || indices.getNumElements() == 0)
+    return success();
+  return check.error("indices is " + spell(indices) + ", but dim " + Twine(dim) + " of base, " +
+                     spell(base) + ", has no elements, so that every index is out of range");
+}
+
 template <typename Op> static LogicalResult verifyIndexed(Op op) {
   RankedTensorType base = op.getBase().getType(), source = op.getSource().getType(),
                    indices = op.getIndices().getType();
@@ -353,7 +363,7 @@ template <typename Op> static LogicalResult verifyIndexed(Op op) {
   expected.append(taken.begin(), taken.end());
   expected.append(dims.begin() + dim + 1, dims.end());
   if (dimsOf(source) == expected)
-    return success();
+    return checkReached(check, base, indices, dim);
   return check.error("base is " + spell(base) + " and indices is " + spell(indices) +
                      ", so source must have the shape " + spell(expected) + ", but is " +
                      spell(source));
@@ -402,7 +412,7 @@ template <typename Op> static LogicalResult verifyScatter(Op op) {
       failed(check.sameElement(base, "base", source, "source")))
     return failure();
   if (dimsOf(source) == dimsOf(indices))
-    return success();
+    return checkReached(check, base, indices, op.getDim());
   return check.error("source is " + spell(source) + " but indices is " + spell(indices) +
                      "; they must have one shape");
 }

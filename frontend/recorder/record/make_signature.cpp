@@ -87,7 +87,7 @@ Signature *make_signature(mlir::OperationName op_name, mlir::OpaqueProperties pr
   auto verify = [&] {
     return op_name.verifyInvariants(op);
   };
-  bool fits = !by_name || mlir::succeeded(call_rule("verifier", verify));
+  bool fits = mlir::succeeded(call_rule("verifier", verify));
   uint8_t device = result ? result->device : types.empty() ? call_device.device : types[0]->device;
   Signature *signature = fits ? ir.intern(op, types, device) : nullptr;
   if (!signature)
