@@ -45,7 +45,7 @@ public:
   // Not OK once it has failed and somebody was told: what it computed is lost, unless it went back
   // (undo.h).
   absl::Status loss;
-  bool told = false;      // a caller was given the failure as its error
+  bool told = false; // a caller was given the failure as its error
   // A failure, and whether somebody was told of it, or is about to be. One for all that it
   // concerns: the runs of one thread that failed, those that were skipped since, and what went
   // back, whose next reader is told.

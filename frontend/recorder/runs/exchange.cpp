@@ -11,6 +11,9 @@ namespace {
 
 std::atomic<CollectiveRunner *> collective_runner = nullptr;
 
+// What no op records.
+constexpr auto kNoCollective = runtime::Collective::kBarrier;
+
 // What its attributes say, which have one name in all that have them.
 RecordedCollective recorded_of(const Node &node) {
   using Kind = runtime::Collective;
@@ -39,7 +42,7 @@ RecordedCollective recorded_of(const Node &node) {
                   .Case("all_to_all", Kind::kAllToAll)
                   .Case("send_receive", Kind::kSendReceive)
                   .Case("broadcast_from", Kind::kBroadcast)
-                  .Default(call.kind);
+                  .Default(kNoCollective);
   if (call.operand.empty())
     call.operand = to_string(input.dims);
   read("reduction", call.reduction); // in one order, as emit.cpp makes sure
@@ -83,7 +86,9 @@ FoundProgram find_exchange(const Slice &slice, const EvaluateRequest &request) {
   RecordedCollective recorded = recorded_of(node);
   recorded.may_overwrite = slice.key.leaves[0].donatable && !slice.key.leaves[0].kept;
   absl::Status status = absl::FailedPreconditionError("no group of this process");
-  if (CollectiveRunner *runner = collective_runner)
+  if (recorded.call.kind == kNoCollective)
+    status = absl::UnimplementedError("the runtime has no such collective");
+  else if (CollectiveRunner *runner = collective_runner)
     status = runner->prepare(recorded, found);
   if (!status.ok())
     fail_at(request.location, ErrorKind::kRun,
